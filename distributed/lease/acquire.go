@@ -18,9 +18,9 @@ import (
 //     (Mutex.lock)
 //  2. Local queue. The owner waits for its turn among the owners of this process, in order of
 //     arrival. From then on only it may acquire the lock here. (localQueue.enter)
-//  3. Hand-off. If the owner before has passed the store's lock on, the new owner takes it over,
-//     without a request. Goroutines that share an explicit owner are here together: one goes on,
-//     and the others wait for its result. (acquisition.ensure)
+//  3. Hand-off. If the owner before has handed the store's lock off, the new owner has it without
+//     a request. Goroutines that share an explicit owner are here together: one goes on, and the
+//     others wait for its result. (acquisition.ensure)
 //  4. Yield. If this process has just had its share of turns, it lets waiters elsewhere go first.
 //     (acquisition.run)
 //  5. Request. The store is asked for the lock under a name that no other acquisition has. A

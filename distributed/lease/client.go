@@ -48,8 +48,7 @@ type Client struct {
 type Option func(*Client)
 
 // WithTTL sets how long a hold lasts without a renewal, [DefaultLease] if not given. After that
-// time others get the lock of a process that died. Holds are renewed when a third of it has
-// passed.
+// time others get the lock of a process that died. Holds are renewed when a third of it is over.
 func WithTTL(d time.Duration) Option { return func(c *Client) { c.ttl = d } }
 
 // WithMargin sets how much earlier a hold ends here than in the store. The margin covers the time

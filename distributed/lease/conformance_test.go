@@ -29,7 +29,7 @@ func TestLockConformsToTryLocker(t *testing.T) {
 				Owned:       true,
 				Reentrant:   true,
 				Leased:      true,
-				SpuriousTry: true, // a gate may be passed in vain
+				SpuriousTry: true, // see Mutex.TryLockContext
 				FIFO:        true,
 				Lose:        func(l locks.TryLocker) { servers[l].evict("it") },
 				Waiting:     func(l locks.TryLocker) int { return l.(*lease.Mutex).QueueLength() },

@@ -21,7 +21,7 @@
 //
 // All goroutines of a process that want one name wait in a local FIFO queue. The first of them
 // asks the store, or finds the store's lock in the process already. That is so if an owner has
-// released the lock while others waited locally: it passes the lock on, see
+// released the lock while others waited locally: it hands the lock off, see
 // [WithMaxLocalHandoffs]. When the lock goes back to the store, and others wait there, the next
 // local owner asks a little later, so that they have their turn. Re-entry takes no request. The
 // owners of a [WithShared] lock do not wait for each other locally.

@@ -25,7 +25,7 @@ type grant struct {
 	fixed    bool          // not renewed
 	handOver time.Duration // about how long it takes until another process holds the lock once it is released
 	doubt    time.Time     // until when an earlier request of its acquisition may have an effect, or zero
-	pinned   bool          // not to be passed to local waiters. Guarded by localQueue.mu
+	pinned   bool          // not to be handed off to local waiters. Guarded by localQueue.mu
 
 	mu    sync.Mutex
 	until time.Time // when it ends unless it is prolonged

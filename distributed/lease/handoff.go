@@ -7,7 +7,7 @@ import "time"
 //
 //	the store gives the lock      taken
 //	a local waiter gets it        next
-//	the owner releases            decide: pass, probe or toStore
+//	the owner releases            decide: handOff, probe or toStore
 //	the store was probed          probed
 //	the store has the lock back   released, and takeYield by the next local owner
 //
@@ -20,7 +20,7 @@ type handoff struct {
 	turns     int       // local owners since the store was asked or probed last
 	waited    int       // local waiters when the lock was taken
 	contended bool      // others wanted the lock when it was taken: turns are for those that waited
-	rival     bool      // others wanted it when it was taken or probed last: it is not probed again
+	wanted    bool      // others wanted it when it was taken or probed last: it is not probed again
 	overtaken bool      // others wanted it when it was released the last time, without a local waiter to yield
 	probing   time.Time // when the probe under way was sent, or zero
 	yield     time.Time // until when the next local owner lets others go first
@@ -31,8 +31,8 @@ type verdict int
 
 const (
 	toStore verdict = iota // release it
-	pass                   // to the next local waiter
-	probe                  // pass, and ask the store whether others wait
+	handOff                // to the next local waiter
+	probe                  // hand off, and ask the store whether others wait
 )
 
 // maxProbe is how long turns go on without an answer to a probe.
@@ -49,13 +49,13 @@ func (h *handoff) taken(refused, yielded bool, waited int) {
 		turns:     1,
 		waited:    waited,
 		contended: refused || h.overtaken,
-		rival:     refused || yielded,
+		wanted:    refused || yielded,
 		probing:   h.probing,
 		yield:     h.yield,
 	}
 }
 
-// next counts the turn of a local waiter that the lock was passed to.
+// next counts the turn of a local waiter that got the lock by a hand-off.
 func (h *handoff) next() { h.turns++ }
 
 // decide says what the owner of g does with it, which has a local waiter. limit is how many
@@ -70,14 +70,14 @@ func (h *handoff) decide(g *grant, limit int, canProbe bool, now time.Time) verd
 	}
 	switch {
 	case h.turns <= limit:
-		return pass
-	case !canProbe || h.rival:
+		return handOff
+	case !canProbe || h.wanted:
 		return toStore
 	case h.probing.IsZero():
 		h.probing = now
 		return probe
 	case now.Sub(h.probing) < maxProbe:
-		return pass
+		return handOff
 	}
 	return toStore
 }
@@ -91,7 +91,7 @@ func (h *handoff) probed(same, free bool) {
 	case free:
 		h.turns = 0
 	default:
-		h.rival = true
+		h.wanted = true
 	}
 }
 

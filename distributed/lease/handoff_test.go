@@ -21,7 +21,7 @@ func TestLocalHandoffsEndAtTheirLimit(t *testing.T) {
 	h.taken(false, false, 9)
 	g, now := lockAt(time.Second)
 	for range 3 {
-		require.Equal(t, pass, h.decide(g, 3, false, now))
+		require.Equal(t, handOff, h.decide(g, 3, false, now))
 		h.next()
 	}
 	require.Equal(t, toStore, h.decide(g, 3, false, now))
@@ -31,7 +31,7 @@ func TestHandoffsEndAfterAQuarterOfTheLease(t *testing.T) {
 	var h handoff
 	h.taken(false, false, 9)
 	g, now := lockAt(10*time.Second - 1)
-	require.Equal(t, pass, h.decide(g, 3, true, now))
+	require.Equal(t, handOff, h.decide(g, 3, true, now))
 	require.Equal(t, toStore, h.decide(g, 3, true, now.Add(1)))
 }
 
@@ -45,18 +45,18 @@ func TestFixedAndPinnedLocksAreNotPassed(t *testing.T) {
 	require.Equal(t, toStore, h.decide(g, 3, true, now))
 	g.pinned = false
 	require.Equal(t, toStore, h.decide(g, 0, true, now), "a limit of 0")
-	require.Equal(t, pass, h.decide(g, 1, true, now))
+	require.Equal(t, handOff, h.decide(g, 1, true, now))
 }
 
 func TestAContendedLockGoesToEarlierWaitersOnly(t *testing.T) {
 	var h handoff
 	h.taken(true, false, 1)
 	g, now := lockAt(time.Second)
-	require.Equal(t, pass, h.decide(g, 64, true, now))
+	require.Equal(t, handOff, h.decide(g, 64, true, now))
 	h.next()
 	require.Equal(t, toStore, h.decide(g, 64, true, now))
 	g, now = lockAt(9 * time.Millisecond)
-	require.Equal(t, pass, h.decide(g, 64, true, now), "sooner than others could have it")
+	require.Equal(t, handOff, h.decide(g, 64, true, now), "sooner than others could have it")
 }
 
 func TestAProbeExtendsUncontendedTurns(t *testing.T) {
@@ -66,10 +66,10 @@ func TestAProbeExtendsUncontendedTurns(t *testing.T) {
 	h.next()
 	require.Equal(t, probe, h.decide(g, 1, true, now))
 	h.next()
-	require.Equal(t, pass, h.decide(g, 1, true, now.Add(maxProbe-1)), "the probe is under way")
+	require.Equal(t, handOff, h.decide(g, 1, true, now.Add(maxProbe-1)), "the probe is under way")
 	require.Equal(t, toStore, h.decide(g, 1, true, now.Add(maxProbe)), "it takes too long")
 	h.probed(true, true)
-	require.Equal(t, pass, h.decide(g, 1, true, now))
+	require.Equal(t, handOff, h.decide(g, 1, true, now))
 	h.next()
 	h.next()
 	require.Equal(t, probe, h.decide(g, 1, true, now))
@@ -115,5 +115,5 @@ func TestAnOvertakenWaiterElsewhereMakesTheLockContended(t *testing.T) {
 	require.Equal(t, toStore, h.decide(g, 64, false, now))
 	h.released(begin, 0, false)
 	h.taken(false, false, 0)
-	require.Equal(t, pass, h.decide(g, 64, false, now), "that is over")
+	require.Equal(t, handOff, h.decide(g, 64, false, now), "that is over")
 }

@@ -90,7 +90,7 @@ func (l *Mutex) LockKey() string { return l.name + "\x00" + l.c.id }
 
 // LockContext acquires the lock, and waits for it until ctx ends.
 //
-// If the first request fails, LockContext returns the error, or goes on if it passes by itself,
+// If the first request fails, LockContext returns the error, or goes on if the error is temporary,
 // see [WithRetry]. If a later request fails, LockContext asks again, at least every two seconds.
 // If ctx ends first, the error matches ctx's error and the store's last one.
 func (l *Mutex) LockContext(ctx context.Context) error {
@@ -121,9 +121,9 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	return ok, l.fail(ctx, op, err)
 }
 
-// UnlockContext releases one hold. The release of the last hold passes the lock to the first
-// local waiter, or to the store. It retries until the release timeout, whether ctx has ended or
-// not, and returns then, whatever the store's client does.
+// UnlockContext releases one hold. The release of the last hold hands the lock off to the first
+// local waiter, or gives it back to the store. It retries until the release timeout, whether ctx
+// has ended or not, and returns then, whatever the store's client does.
 //
 // If the store does not confirm the release, the error matches [locks.ErrLost] and the store's
 // error: whether the lock was held until now is unknown. The release is then retried in the

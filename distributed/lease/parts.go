@@ -9,7 +9,7 @@ package lease
 //	Mutex        mutex.go     the name of a lock, and what kind it is     localQueue, acquisition
 //	localQueue   queue.go     the turns of a name in this process, its    releaser
 //	                          hold, and which goroutine asks the store
-//	handoff      handoff.go   whether a lock is passed to the next here   none
+//	handoff      handoff.go   whether the lock is handed off here         none
 //	acquisition  acquire.go,  what one owner asks the store until it has  localQueue, releaser,
 //	             undo.go      the lock, or leaves nothing behind          schedule
 //	grant        grant.go     until when a hold is valid, and why not     none
@@ -41,9 +41,9 @@ package lease
 //	state     grant     local queue     comes by             ends by
 //	asked     none      busy            start                granted: held
 //	                                                         refused: asked again, or undone
-//	held      valid     grant and hold  granted, or a turn   unlock: passed or released
-//	                                    after passed         lose, time: lost
-//	passed    valid     grant alone     unlock, with a       the waiter's turn: held
+//	held      valid     grant and hold  granted, or a turn   unlock: handed or released
+//	                                    after handed         lose, time: lost
+//	handed    valid     grant alone     unlock, with a       the waiter's turn: held
 //	                                    waiter here          the waiter has gone: released
 //	                                                         lose, time: lost
 //	released  released  busy            release              the store's answer: gone

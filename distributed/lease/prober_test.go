@@ -114,9 +114,9 @@ func TestAContendedLockIsNotProbed(t *testing.T) {
 	})
 }
 
-// between makes two local owners acquire the lock again and again, each for the time section,
-// beside a rival in another process that does the same. It returns how many local holds there
-// were at most between two holds of the rival.
+// between makes two local owners acquire the lock again and again, each for the time section. A
+// rival in another process does the same. It returns how many local holds there were at most
+// between two holds of the rival.
 func between(t *testing.T, section time.Duration) (most int) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn, far := s.connect(), s.connect()

@@ -26,7 +26,7 @@ type localQueues struct {
 // localQueue is the state of one name in this process, or of one owner of a [WithShared] name. It
 // is in use while a goroutine holds the lock, waits for it, or undoes something.
 //
-// Of the goroutines that have passed turn, all of one owner, one at a time may talk to the store:
+// Of the goroutines that have had turn, all of one owner, one at a time may talk to the store:
 // it makes the queue busy.
 type localQueue struct {
 	all   *localQueues
@@ -38,7 +38,7 @@ type localQueue struct {
 	depth   int           // holds of turn that count
 	extra   int           // how many of them, except the first, are users too
 	hold    *hold         // the owner's, if it has the store's lock too
-	grant   *grant        // the store's lock in this process: the owner's, or passed to the next one
+	grant   *grant        // the store's lock in this process: the owner's, or handed off to the next one
 	handoff handoff       // whether the next owner gets grant from this one
 	busy    bool          // a goroutine talks to the store about grant
 	idle    chan struct{} // closed when busy ends, or nil if no goroutine waits for that
@@ -244,10 +244,10 @@ func (q *localQueue) unlock(ctx context.Context, o locks.Owner) error {
 	case err != nil:
 		q.grant = nil
 		q.mu.Unlock()
-	case q.passes(h.g, now):
+	case q.handsOff(h.g, now):
 		q.mu.Unlock()
 		_ = q.turn.UnlockContext(ctx)
-		return q.releasePassed(ctx)
+		return q.releaseUnclaimed(ctx)
 	default:
 		q.grant, q.busy = nil, true
 		q.mu.Unlock()
@@ -262,13 +262,13 @@ func (q *localQueue) unlock(ctx context.Context, o locks.Owner) error {
 	return err
 }
 
-// passes reports whether g goes to the next local waiter. q.mu is held.
-func (q *localQueue) passes(g *grant, now time.Time) bool {
+// handsOff reports whether g goes to the next local waiter. q.mu is held.
+func (q *localQueue) handsOff(g *grant, now time.Time) bool {
 	if !q.turn.HasQueued() || q.all.open.Err() != nil {
 		return false
 	}
 	switch q.handoff.decide(g, q.all.handoffs, q.all.prober != nil, now) {
-	case pass:
+	case handOff:
 		return true
 	case probe:
 		if !q.all.begin() {
@@ -310,14 +310,14 @@ func (q *localQueue) leave(ctx context.Context) {
 	}
 	q.mu.Unlock()
 	_ = q.turn.UnlockContext(ctx)
-	q.releasePassed(ctx)
+	q.releaseUnclaimed(ctx)
 	if user {
 		q.drop()
 	}
 }
 
-// releasePassed releases a lock that was passed to a local waiter that has gone away.
-func (q *localQueue) releasePassed(ctx context.Context) error {
+// releaseUnclaimed releases a lock that was handed off to a local waiter that has gone away.
+func (q *localQueue) releaseUnclaimed(ctx context.Context) error {
 	q.mu.Lock()
 	nothing := q.grant == nil
 	q.mu.Unlock()

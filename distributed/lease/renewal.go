@@ -97,8 +97,8 @@ func (s *schedule) update(g *grant) {
 	s.wake()
 }
 
-// early is a loss of which the store notifies before the grant is scheduled: the store knows that
-// it has given the lock before its answer is here.
+// early is a loss that the store reports before the grant is in the schedule. The report of a
+// loss can arrive before the answer that grants the lock.
 //
 //	expected, notified   the loss is noted; expected returns it, and the grant is lost
 //	expected, added      the same: the loss is looked for after the grant is added, and a

@@ -11,8 +11,8 @@ import (
 // is unknown, except after one matching locks.ErrForeign. See [Mark].
 var ErrRefused = errors.New("refused by the store")
 
-// ErrUnavailable is matched by errors of a [Store] that pass by themselves. Examples are those of
-// a server that is starting, of a cluster that elects a master, or of a pool without a free
+// ErrUnavailable is matched by errors of a [Store] that are temporary. Examples are those of a
+// server that is starting, of a cluster that elects a master, or of a pool without a free
 // connection. Acquisitions retry after them, see [WithRetry]. An adapter joins it with
 // [ErrRefused] if the request was surely not carried out.
 var ErrUnavailable = errors.New("the store is not available now")
@@ -97,7 +97,7 @@ type Request struct {
 	// is the acquisition of that hold, which stays until a request to release it. See [Halves].
 	Writer string
 	// Data is the adapter's own. The lock got it by [WithData], or it is nil. If one Store of an
-	// adapter passes a request on to another one, it may set it: a context is no place for that.
+	// adapter gives a request to another one, it may set it: a context is no place for that.
 	Data any
 }
 

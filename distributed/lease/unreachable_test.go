@@ -49,13 +49,13 @@ func TestAWaiterSurvivesAnOutage(t *testing.T) {
 	})
 }
 
-// counted counts the requests that do not get there either.
-type counted struct {
+// counting counts the requests that do not get there either.
+type counting struct {
 	*client
 	n *int
 }
 
-func (c counted) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (c counting) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	c.mu.Lock()
 	*c.n++
 	c.mu.Unlock()
@@ -64,7 +64,7 @@ func (c counted) Acquire(ctx context.Context, req lease.Request) (lease.Reply, e
 
 func TestRequestsBecomeRareDuringAnOutage(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		conn, n := counted{s.connect(), new(int)}, 0
+		conn, n := counting{s.connect(), new(int)}, 0
 		conn.n = &n
 		c, err := lease.New(conn)
 		require.NoError(t, err)
@@ -120,7 +120,7 @@ func TestAPermanentRefusalEndsAWait(t *testing.T) {
 		synctest.Wait()
 		store.fail(lease.ErrUnavailable, lease.ErrRefused)
 		time.Sleep(time.Minute)
-		require.Empty(t, got, "that passes")
+		require.Empty(t, got, "that is temporary")
 		store.fail(lease.ErrRefused)
 		require.ErrorIs(t, <-got, lease.ErrRefused)
 		store.fail(locks.ErrForeign)
