@@ -51,7 +51,7 @@ func TestTheExclusiveHalfConforms(t *testing.T) {
 				Reentrant:   true,
 				Leased:      true,
 				FIFO:        true,
-				SpuriousTry: true, // a gate may be passed in vain
+				SpuriousTry: true, // while another attempt fails
 				Lose:        replace,
 				Waiting:     queued,
 			})

@@ -54,8 +54,8 @@ func tries(t *testing.T, l locks.TryLocker, ctx context.Context) bool {
 	return ok
 }
 
-// waits starts to take l, and returns when it waits for another process: it has passed the gate
-// then. The result comes when it has ended.
+// waits starts to take l, and returns when it waits for another process: it has left the
+// local queue then. The result comes when it has ended.
 func waits(t *testing.T, l locks.TryLocker, ctx context.Context) <-chan error {
 	t.Helper()
 	done := make(chan error, 1)
@@ -461,11 +461,11 @@ func TestCloseEndsHoldsAndWaits(t *testing.T) {
 	take(t, first, a)
 	h, err := first.Hold(a)
 	require.NoError(t, err)
-	gate := make(chan error, 1)
-	go func() { gate <- first.LockContext(b) }()
+	failed := make(chan error, 1)
+	go func() { failed <- first.LockContext(b) }()
 	require.Eventually(t, func() bool { return first.QueueLength() == 1 }, 10*time.Second, time.Millisecond)
 	require.NoError(t, first.Close(background))
-	require.ErrorIs(t, soon(t, gate), locks.ErrClosed)
+	require.ErrorIs(t, soon(t, failed), locks.ErrClosed)
 	<-h.Lost()
 	require.ErrorIs(t, h.Err(), locks.ErrLost)
 	require.ErrorIs(t, h.Err(), locks.ErrClosed)

@@ -46,8 +46,8 @@ type file struct {
 	id    fileID
 	d     descriptor
 	local *rwlock.RWMutex
-	// poller is full while one owner that has passed the local queue polls the kernel. Others that
-	// have passed it wait for that one, and then try in turn.
+	// poller is full while one owner that has left the local queue polls the kernel. Others that
+	// have left it wait for that one, and then try in turn.
 	poller chan struct{}
 	// paths are those that lead to the file, and those of a stray that have led to it. The
 	// registry's mutex guards them.
@@ -62,8 +62,8 @@ type file struct {
 	// the first hand-off since the kernel granted the lock.
 	turns     int
 	handedOff time.Time
-	// owed is set if a release unlocked the file because this process had had its share.
-	owed bool
+	// yielded is set if a release unlocked the file because this process had had its share.
+	yielded bool
 }
 
 // errStale says that the path no longer leads to the file, or that the file is closed. The
@@ -83,7 +83,7 @@ func newFile(d descriptor, id fileID) *file {
 // held reports whether an owner here has a hold, if only a lost one. f.mu is held.
 func (f *file) held() bool { return f.writer != nil || len(f.readers) > 0 }
 
-// busy reports whether an owner is in the local queue or has passed it.
+// busy reports whether an owner is in the local queue, or has left it and not unlocked yet.
 func (f *file) busy() bool {
 	return f.local.HasQueued() || f.local.IsWriteLocked() || f.local.IsReadLocked()
 }
@@ -259,7 +259,7 @@ func (f *file) take(l *Mutex) (bool, error) {
 	fresh := f.mode == unlocked
 	if fresh {
 		if ok, err := f.d.tryLock(l.kind == exclusive); !ok {
-			f.turns, f.owed = 0, false
+			f.turns, f.yielded = 0, false
 			return false, err
 		}
 		f.mode = l.kind

@@ -25,7 +25,7 @@ func TestClientsOfOneProcessPassTheKit(t *testing.T) {
 				Read: func(p locks.Provider, name string) locks.TryLocker {
 					return p.(*filelock.Client).RWMutex(name).ReadLocker()
 				},
-				SpuriousTry: true, // a gate may be passed in vain
+				SpuriousTry: true, // while another attempt fails
 			})
 		})
 	}

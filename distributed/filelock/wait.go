@@ -8,7 +8,7 @@ import (
 	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
-// Owners that have passed the local queue poll for the kernel's lock. A thread that sleeps in
+// Owners that have left the local queue poll for the kernel's lock. A thread that sleeps in
 // flock would notice a release sooner, but a cancelled waiter could not get it out of there,
 // and the thread would acquire the lock later.
 const (
@@ -61,7 +61,7 @@ func (f *file) mayHandOff(most int) bool {
 	if f.turns <= most && time.Since(f.handedOff) < maxLocalTime {
 		return true
 	}
-	f.owed = true
+	f.yielded = true
 	return false
 }
 
@@ -70,14 +70,14 @@ func (f *file) mayHandOff(most int) bool {
 func (f *file) courtesy(most int) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.mode != unlocked || f.turns <= most && !f.owed {
+	if f.mode != unlocked || f.turns <= most && !f.yielded {
 		return 0
 	}
-	owed := f.owed
-	f.turns, f.owed = 0, false
+	yielded := f.yielded
+	f.turns, f.yielded = 0, false
 	if waits, known := f.d.marked(); waits {
 		return giveWayKnown
-	} else if !known && owed {
+	} else if !known && yielded {
 		return giveWayUnknown
 	}
 	return 0
