@@ -25,7 +25,7 @@ func TestTheWordConforms(t *testing.T) {
 		New:         func(tb testing.TB) locks.TryLocker { return open(tb, somewhere(tb)) },
 		Reentrant:   true,
 		FIFO:        true,
-		SpuriousTry: true, // a gate may be passed in vain
+		SpuriousTry: true, // while another attempt fails
 		Waiting:     func(l locks.TryLocker) int { return l.(*shmlock.Mutex).QueueLength() },
 	})
 }
@@ -79,7 +79,7 @@ func TestTwoMappingsOfAWordConform(t *testing.T) {
 			return &pair{ls: [2]*shmlock.Mutex{open(tb, path), open(tb, path)}, owners: make(map[locks.Owner]int)}
 		},
 		Reentrant:   true,
-		SpuriousTry: true, // a gate may be passed in vain
+		SpuriousTry: true, // while another attempt fails
 		Settle:      10 * time.Millisecond,
 		Rounds:      50,
 	})
@@ -240,7 +240,7 @@ func TestCloseOfAWordEndsHoldsAndWaits(t *testing.T) {
 	a, b := someone(), someone()
 	take(t, l, a)
 	take(t, l, a)
-	gate := waits(t, l, b)
+	waiter := waits(t, l, b)
 	word := waits(t, other, b)
 	require.NoError(t, other.Close(background))
 	require.ErrorIs(t, soon(t, word), locks.ErrClosed)
@@ -250,7 +250,7 @@ func TestCloseOfAWordEndsHoldsAndWaits(t *testing.T) {
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
-	require.ErrorIs(t, soon(t, gate), locks.ErrClosed)
+	require.ErrorIs(t, soon(t, waiter), locks.ErrClosed)
 	require.ErrorIs(t, l.LockContext(a), locks.ErrClosed)
 	require.NoError(t, l.Close(background))
 }

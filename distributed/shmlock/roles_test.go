@@ -118,7 +118,7 @@ func tries(t *testing.T, l locks.TryLocker, ctx context.Context) bool {
 	return ok
 }
 
-// waits starts to acquire l, and returns when that waits for another process: it has passed the
+// waits starts to acquire l, and returns when that waits for another process: it has left the
 // local queue then. The result comes when it has ended.
 func waits(t *testing.T, l locks.TryLocker, ctx context.Context) <-chan error {
 	t.Helper()
