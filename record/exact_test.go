@@ -180,7 +180,7 @@ func TestCountersAreExactAfterManyRefusedUnlocks(t *testing.T) {
 							t.Error(err)
 							return
 						}
-						_ = w.UnlockContext(bg) // refused if a stray unlock was first
+						_ = w.UnlockContext(bg) // refused if an unlock without a hold was first
 					}
 				})
 				wg.Go(func() {

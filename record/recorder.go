@@ -32,7 +32,7 @@ type Options struct {
 	// Held, if not nil, has each hold with the stack of its first acquisition, until its last
 	// release. A re-entry adds nothing. A hold takes about 1.1 µs and two allocations more: the
 	// median of five runs of BenchmarkUncontended with Go 1.26.8 on a busy AMD EPYC. All holds of
-	// the process pass the one mutex of the profile. See package debug/locks for a profile that is
+	// the process acquire the one mutex of the profile. See package debug/locks for a profile that is
 	// called "locks.held".
 	Held *pprof.Profile
 
@@ -302,7 +302,7 @@ func (r *Recorder) at(e *Event) {
 
 func (r *Recorder) now() time.Duration { return time.Since(r.start) }
 
-// report passes e on to the ring, the hook, the listeners and the logger.
+// report gives e to the ring, the hook, the listeners and the logger.
 func (r *Recorder) report(ctx context.Context, e Event) {
 	if limit := r.opts.Events; limit > 0 {
 		r.mu.Lock()
