@@ -238,14 +238,14 @@ func (me *Lane) Is(s State, text string, done func()) {
 	me.Set(before.State, before.Label)
 }
 
-// Work passes some time.
+// Work takes some time.
 func (me *Lane) Work(d time.Duration) {
 	if me.t.ctx.Err() == nil {
 		time.Sleep(d)
 	}
 }
 
-// Compute passes some time without yielding the processor.
+// Compute takes some time without yielding the processor.
 func (me *Lane) Compute(d time.Duration) { bench.Work(d) }
 
 // seal drops what is too short to be seen, and finds the length.

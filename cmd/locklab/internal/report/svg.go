@@ -380,7 +380,7 @@ func labels(at []float64, unit lab.Unit, s scale) (kept []label) {
 	for i, v := range at {
 		l, begin, end := put(v)
 		if i < last {
-			if _, reserved, _ := put(at[last]); begin < free || end+gap > reserved {
+			if _, edge, _ := put(at[last]); begin < free || end+gap > edge {
 				continue
 			}
 		}

@@ -25,7 +25,7 @@ running goroutine, and the woken waiter finds it held again. That saves context 
 faster. But a waiter may starve.
 
 Here the fair policy hands the lock off directly. The non-fair policy limits how often the first waiter
-can be passed over.`,
+can be overtaken.`,
 	Look: `In the first picture the two goroutines alternate. In the second one of them acquires the lock again and
 again while the other waits. The charts show cost and benefit side by side: the time for each
 acquisition, all goroutines together, and the longest wait of one goroutine. Neither figure means
@@ -72,8 +72,8 @@ func fairness(ctx context.Context, l *lab.Lab) error {
 	bench.Rounds(time.Microsecond) // The first call takes milliseconds, which the pictures have no room for.
 	arrivals(ctx, l)
 	fifo := twoInTurns(l, "FIFO", "Each release hands the lock off to the waiter.", reentrant.New(fair.FIFO))
-	barging := twoInTurns(l, "NonFair", "The running goroutine acquires the lock again. The waiter is passed "+
-		"over, but not for ever.", new(reentrant.Mutex))
+	barging := twoInTurns(l, "NonFair", "The running goroutine acquires the lock again. The waiter is "+
+		"overtaken, but not for ever.", new(reentrant.Mutex))
 	l.Equal(0, fifo, "under FIFO no goroutine that releases the lock is next past a waiter")
 	l.Observe("fifoPasses", fifo)
 	l.Observe("bargingPasses", barging)
@@ -103,7 +103,7 @@ func arrivals(ctx context.Context, l *lab.Lab) {
 
 // twoInTurns returns how often the goroutine that released the lock got it again while the
 // other one was in the queue.
-func twoInTurns(l *lab.Lab, title, desc string, mu *reentrant.Mutex) (passes int) {
+func twoInTurns(l *lab.Lab, title, desc string, mu *reentrant.Mutex) (overtakes int) {
 	t := l.Timeline(title, desc)
 	watched := t.Wrap("lock", mu)
 	last, queued := "", false // guarded by mu
@@ -115,7 +115,7 @@ func twoInTurns(l *lab.Lab, title, desc string, mu *reentrant.Mutex) (passes int
 			}
 			return turns(ctx, watched, 20, func(turn int) {
 				if last == name && queued {
-					passes++
+					overtakes++
 				}
 				if i == 0 && turn == 0 {
 					close(began)
@@ -127,7 +127,7 @@ func twoInTurns(l *lab.Lab, title, desc string, mu *reentrant.Mutex) (passes int
 		})
 	}
 	t.Wait()
-	return passes
+	return overtakes
 }
 
 // contestants are the locks compared, in the colours of the charts.

@@ -92,7 +92,7 @@ func race(ctx context.Context, l *lab.Lab) error {
 	l.Observe("lostShare", float64(wanted-without)/float64(wanted))
 	l.Chart(lab.Chart{
 		Title: "What the counter says in the end",
-		Desc:  "The count that the crowd left, without a lock and with one, beside the number of additions made.",
+		Desc:  "The count that the crowd left, without a lock and with one, and the number of additions made.",
 		Bars:  true,
 		X:     lab.Axis{Ticks: []string{"additions made", "without a lock", "with a lock"}},
 		Y:     lab.Axis{Label: "count"},

@@ -201,7 +201,7 @@ func upgrades(l *lab.Lab) {
 		refused = time.Since(asked)
 		err := use(ctx, me, watched.ReadLocker(), time.Millisecond, func() {
 			me.Work(time.Millisecond)
-			l.Check(!rw.TryUpgrade(), "a reader beside others is not upgraded")
+			l.Check(!rw.TryUpgrade(), "one of several readers is not upgraded")
 			me.Mark("TryUpgrade: no")
 			l.Check(rw.IsReadHeld(), "a refused upgrade leaves the read hold")
 			close(done)

@@ -28,7 +28,7 @@ var _ = register(lab.Scenario{
 picture she deletes the key, and Cid gets the lock while Bob works. In the second the script finds Bob's
 identifier and deletes nothing: Cid waits until Bob is done.`,
 	Found: `With a plain DEL there were {{.most}} holders at a time. With the script there was one holder
-beside Ann, Cid waited {{n .waited}} for Bob's release, and the script returned to Ann that it had
+while Ann has it, Cid waited {{n .waited}} for Bob's release, and the script returned to Ann that it had
 deleted nothing. An equally late unlock of redislock returned: {{.answer}}`,
 	Take: "Never release by name alone. With `redislock` the script of every release makes the check. A " +
 		"late holder gets the error `locks.ErrLost`: its work may have overlapped with another holder's.",

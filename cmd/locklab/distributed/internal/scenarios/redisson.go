@@ -73,14 +73,14 @@ func redisson(ctx context.Context, l *lab.Lab) error {
 	t := l.Timeline("A fair lock", "The waiters come one after another, and get the lock in that order.")
 	const holds = 2
 	came, got := []string{}, []string{}
-	counted := make(chan struct{})
+	reentered := make(chan struct{})
 	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
 		lock := fairly(all[0].locks, name)
 		return nested(ctx, t.Wrap(name, lock), holds, func() error {
 			before := s.commands.Load()
 			l.Must(nested(ctx, lock, 1, func() error { return nil }))
 			l.Equal(before, s.commands.Load(), "re-entry costs no command")
-			close(counted) // The others come now.
+			close(reentered) // The others come now.
 			l.Until("all wait", func() bool { return queued() == waiters })
 			me.Work(3 * time.Millisecond)
 			dump(l, s, &table, name, queue, times)
@@ -88,7 +88,7 @@ func redisson(ctx context.Context, l *lab.Lab) error {
 		})
 	})
 	select {
-	case <-counted:
+	case <-reentered:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

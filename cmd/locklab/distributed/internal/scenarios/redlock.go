@@ -35,7 +35,7 @@ counters on independent servers have no common order.`,
 a report of its loss when it does not. The other process asks too, and gets the lock after the lease,
 when enough servers are back. In the later pictures all servers run. All five have voted for Ann, so one
 server that loses its data makes no difference. If three lose their data at once, or their clocks jump,
-Bob gets the lock beside Ann. In the last picture Ann is paused, and there is no token by which the
+Bob gets the lock while Ann has it. In the last picture Ann is paused, and there is no token by which the
 resource could refuse her write.`,
 	Found: `With {{.two}} of {{.servers}} servers the holder could not renew. It learned of the loss {{n .told}} after
 the third had stopped, with the cause "{{.cause}}". The other asked {{times .asked}} in vain, the last time
@@ -142,16 +142,16 @@ func redlock(_ context.Context, l *lab.Lab) error {
 	}
 
 	stopped(l, m, holder, other, term, row)
-	one := rival(l, m, ann, bob, "one", "One forgets",
+	one := failure(l, m, ann, bob, "one", "One forgets",
 		"One server comes back empty. Bob gets its vote, and no more: he is refused.", false,
 		func() { m[:1].forget(l) })
 	row("one comes back empty", one, "no", "continues")
-	three := rival(l, m, ann, bob, "three", "Three forget at once",
+	three := failure(l, m, ann, bob, "three", "Three forget at once",
 		"Three servers come back empty while the lock is held. They make a majority for Bob.", true,
 		func() { m[:quorum(servers)].forget(l) })
 	row("three come back empty at once", three, "at once", "learns of the loss at its next renewal, or by its release")
 	l.Observe("forgot", quorum(servers))
-	jump := rival(l, m, ann, bob, "clocks", "Three clocks jump",
+	jump := failure(l, m, ann, bob, "clocks", "Three clocks jump",
 		"The clocks of three servers are set forward, by more than the lease. To them the lock is over.", true,
 		func() {
 			for _, s := range m[:quorum(servers)] {
@@ -283,9 +283,9 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, ro
 	l.Observe("two", len(m)-quorum(len(m)))
 }
 
-// rival has something happen to servers while Ann has the lock, and Bob ask for it, who gets it
+// failure has something happen to servers while Ann has the lock, and Bob ask for it, who gets it
 // or not. It returns how many servers still have Ann's.
-func rival(l *lab.Lab, m masters, ann, bob *voter, name, title, desc string, gets bool, happen func()) (have int) {
+func failure(l *lab.Lab, m masters, ann, bob *voter, name, title, desc string, gets bool, happen func()) (have int) {
 	t := l.Timeline(title, desc)
 	first, second := t.Wrap("lock", ann.locks.Mutex(name)), bob.locks.Mutex(name)
 	var in inside

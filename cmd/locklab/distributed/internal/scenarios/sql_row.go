@@ -27,7 +27,7 @@ does not get the lock has to ask again. Three columns are missing. Every release
 Every acquisition compares the end of the lease with the database's clock. A token that grows from
 holder to holder is for fencing.`,
 	Look: `In the first picture the holder crashes, and the next process asks in vain until it stops asking. In the
-second Bob does not get the lock, but cleans up nevertheless: Cid gets the lock beside Ann. In the
+second Bob does not get the lock, but cleans up nevertheless: Cid gets the lock while Ann has it. In the
 third, on a table with all columns, the holder crashes, another process's release does nothing, and the
 next process has the lock when the lease has expired. The table has the contents of the row.`,
 	Found: `With the bare row the next process asked {{times .asked}} in vain, for {{n .inVain}}, and would
@@ -141,7 +141,7 @@ func bareDelete(l *lab.Lab, all [3]*sql.DB) {
 	var in inside
 	annHas, deleted, cidIn := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	t := l.Timeline("A bare row, deleted by another", "Bob does not get the lock, and deletes the row all "+
-		"the same. Cid gets in beside Ann.")
+		"the same. Cid gets in while Ann is inside.")
 	t.Go("Ann", func(ctx context.Context, me *lab.Lane) error {
 		ok, err := lockByInsert(ctx, all[0], name)
 		l.Check(ok && err == nil, "Ann gets the free lock")
