@@ -50,7 +50,7 @@ func bind(info *types.Info, call *ast.CallExpr, callee *function, p *path) *path
 	}
 }
 
-// argument returns the path that call passes for a parameter or the receiver of callee, or nil.
+// argument returns the path that call gives to a parameter or the receiver of callee, or nil.
 func argument(info *types.Info, call *ast.CallExpr, callee *function, param types.Object) *path {
 	selector, _ := ast.Unparen(call.Fun).(*ast.SelectorExpr)
 	if recv := callee.decl.Recv; recv != nil && names(info, recv.List[0], param) >= 0 {
@@ -169,8 +169,8 @@ func (fs *flows) certain(f *function) []acquisition {
 // locked a lock of root, which therefore is not nil.
 func (f *function) always(calls map[*ast.CallExpr]bool, root types.Object) bool {
 	seen := map[*cfg.Block]bool{}
-	var passes func(b *cfg.Block) bool
-	passes = func(b *cfg.Block) bool {
+	var calledFrom func(b *cfg.Block) bool
+	calledFrom = func(b *cfg.Block) bool {
 		if seen[b] {
 			return true
 		}
@@ -192,9 +192,9 @@ func (f *function) always(calls map[*ast.CallExpr]bool, root types.Object) bool 
 				succs = succs[:1]
 			}
 		}
-		return !slices.ContainsFunc(succs, func(next *cfg.Block) bool { return !passes(next) })
+		return !slices.ContainsFunc(succs, func(next *cfg.Block) bool { return !calledFrom(next) })
 	}
-	return passes(f.graph.Blocks[0])
+	return calledFrom(f.graph.Blocks[0])
 }
 
 // comparesToNil returns the operator if n compares a variable to nil.

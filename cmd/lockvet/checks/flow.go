@@ -150,8 +150,8 @@ type flows struct {
 	declared  map[*types.Func]*function
 	// released has the fields and variables of locks that a function releases for another one.
 	released map[types.Object]bool
-	// passed has those that some code gives to other code.
-	passed map[types.Object]bool
+	// shared has those that some code gives to other code.
+	shared map[types.Object]bool
 	// leavers has the functions that may return with a hold of a field or variable.
 	leavers map[types.Object][]*function
 	// written has those that some function acquires for writing.
@@ -166,7 +166,7 @@ type flows struct {
 // known reports whether the package shows all functions that use the lock.
 func (fs *flows) known(pass *analysis.Pass, t *tracked) bool {
 	id := t.path.id()
-	return !t.escaped && (id == nil || !fs.passed[id] && id.Pkg() == pass.Pkg)
+	return !t.escaped && (id == nil || !fs.shared[id] && id.Pkg() == pass.Pkg)
 }
 
 // local reports whether no other function releases the lock for this one.
@@ -184,7 +184,7 @@ func runFlow(pass *analysis.Pass) (any, error) {
 	fs := &flows{
 		info:     pass.TypesInfo,
 		declared: map[*types.Func]*function{}, certainly: map[*function][]acquisition{},
-		released: map[types.Object]bool{}, passed: map[types.Object]bool{}, leavers: map[types.Object][]*function{},
+		released: map[types.Object]bool{}, shared: map[types.Object]bool{}, leavers: map[types.Object][]*function{},
 		written: map[types.Object]bool{}, assigned: map[types.Object]bool{}, parts: map[*types.TypeName]int{},
 	}
 	fs.findParts()
@@ -200,7 +200,7 @@ func runFlow(pass *analysis.Pass) (any, error) {
 			fs.analyze(pass, graphs, f)
 		}
 		fs.literalsOfVariables(pass, graphs, file)
-		fs.findPassed(pass, file)
+		fs.findShared(pass, file)
 		fs.findAssigned(file)
 	}
 	for _, f := range fs.functions {
@@ -428,11 +428,11 @@ func escapes(info *types.Info, body ast.Node, p *path) (found bool) {
 	return found
 }
 
-// findPassed finds the fields and the variables of locks that a file gives to other code.
-func (fs *flows) findPassed(pass *analysis.Pass, file *ast.File) {
+// findShared finds the fields and the variables of locks that a file gives to other code.
+func (fs *flows) findShared(pass *analysis.Pass, file *ast.File) {
 	forEscapes(pass.TypesInfo, file, func(p *path) {
 		if id := p.id(); id != nil {
-			fs.passed[id] = true
+			fs.shared[id] = true
 		}
 	})
 }

@@ -29,7 +29,7 @@ The function releases the lock on other paths, but not before this return:
 The same is true of a break or continue, and of a branch that leads to a return with the lock.
 
 A function whose name or comment says that it hands the lock over is not reported. Nor is a lock
-that another function of the package releases, or that is passed on. A return with an error is
+that another function of the package releases, or that other code gets. A return with an error is
 reported, unless the comment says so. Tests are not reported: one that fails may leave its locks.`,
 	URL:      url,
 	Requires: []*analysis.Analyzer{flow},

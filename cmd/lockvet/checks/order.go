@@ -43,7 +43,7 @@ type step struct {
 	held          *tracked
 	at            ast.Node // the acquisition, or the call that leads to it
 	acquired      acquisition
-	gates         map[types.Object]bool // all locks that are held
+	outer         map[types.Object]bool // all locks that are held
 	heldRead      bool                  // the first lock is held for reading
 }
 
@@ -177,11 +177,11 @@ func (o *orders) follow(f *function) {
 		if a.class.key == "" || a.path != nil && made[a.path.root] {
 			return
 		}
-		gates := map[types.Object]bool{}
+		outer := map[types.Object]bool{}
 		var holders []*tracked
 		for _, t := range f.locks {
 			if t.path.id() != nil && t.before[call].holdsAny() {
-				gates[t.path.id()] = true
+				outer[t.path.id()] = true
 				holders = append(holders, t)
 			}
 		}
@@ -191,7 +191,7 @@ func (o *orders) follow(f *function) {
 				continue
 			}
 			o.steps = append(o.steps, step{
-				first: first, second: a.class, f: f, held: t, at: call, acquired: a, gates: gates,
+				first: first, second: a.class, f: f, held: t, at: call, acquired: a, outer: outer,
 				heldRead: !t.before[call].holds(write),
 			})
 		}
@@ -212,7 +212,7 @@ func (o *orders) report() {
 			if other.first.key != s.second.key || other.second.key != s.first.key || other.f == s.f {
 				continue
 			}
-			if reported[[2]string{s.first.key, s.second.key}] || s.passes(other) || other.passes(s) || gated(s, other) {
+			if reported[[2]string{s.first.key, s.second.key}] || s.ignores(other) || other.ignores(s) || serialized(s, other) {
 				continue
 			}
 			reported[[2]string{s.first.key, s.second.key}] = true
@@ -228,14 +228,14 @@ func (o *orders) report() {
 	}
 }
 
-// passes reports whether s can acquire its second lock although other holds it: both read. Only a
+// ignores reports whether s can acquire its second lock although other holds it: both read. Only a
 // writer that waits between them could stop s.
-func (s step) passes(other step) bool { return s.acquired.call.mode == read && other.heldRead }
+func (s step) ignores(other step) bool { return s.acquired.call.mode == read && other.heldRead }
 
-// gated reports whether a third lock keeps the two steps from happening at the same time.
-func gated(a, b step) bool {
-	for id := range a.gates {
-		if b.gates[id] && id != a.held.path.id() && id != b.held.path.id() &&
+// serialized reports whether a third lock keeps the two steps from happening at the same time.
+func serialized(a, b step) bool {
+	for id := range a.outer {
+		if b.outer[id] && id != a.held.path.id() && id != b.held.path.id() &&
 			id != a.acquired.call.path.id() && id != b.acquired.call.path.id() {
 			return true
 		}

@@ -316,7 +316,7 @@ func (w *walker) assignedCall(c *lockCall, lhs []ast.Expr, s set) set {
 	})
 }
 
-// settle ends the doubt about an acquisition.
+// settle notes whether a pending acquisition has succeeded.
 func (w *walker) settle(st state, succeeded bool) state {
 	if st.pending == 0 {
 		return st
