@@ -167,7 +167,7 @@ func (v *view) state(party string) string {
 		line := kind + " " + key + ":"
 		switch kind {
 		case "string":
-			line += " " + v.counted(key, fmt.Sprint(do("get", key)))
+			line += " " + v.renumbered(key, fmt.Sprint(do("get", key)))
 		case "hash":
 			var fields []string
 			for _, f := range list(do("hkeys", key)) {
@@ -221,9 +221,9 @@ func (v *view) state(party string) string {
 // wait is how long a waiter of Redisson's fair lock lives beyond the one before it.
 const wait = 5 * time.Minute
 
-// counted returns a value as it would be if our tokens were counted like Redisson's, from 1, and
+// renumbered returns a value as it would be if our tokens were counted like Redisson's, from 1, and
 // did not follow the server's clock.
-func (v *view) counted(key, value string) string {
+func (v *view) renumbered(key, value string) string {
 	if !strings.Contains(key, "_token:") {
 		return value
 	}

@@ -131,9 +131,9 @@ func redissonGetsTheLockOfAGoProcessThatWasKilled(t *testing.T, s *stage) {
 	}
 }
 
-// redissonPassesAGoProcessThatWasKilledAtTheHeadOfTheQueue has a Java thread wait behind it, and
+// redissonSkipsAKilledGoProcessAtTheHead has a Java thread wait behind it, and
 // behind that one of ours perhaps, who asks in turn.
-func redissonPassesAGoProcessThatWasKilledAtTheHeadOfTheQueue(t *testing.T, s *stage) {
+func redissonSkipsAKilledGoProcessAtTheHead(t *testing.T, s *stage) {
 	for _, behind := range []bool{true, false} {
 		if !behind && s.version == before {
 			continue // it sleeps until it is told, see redissonGetsTheLockOfAGoProcessThatWasKilled

@@ -9,7 +9,7 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-// inspectDescribesHoldersOfBothSides also checks that Java finds its locks as before, beside what
+// inspectDescribesHoldersOfBothSides also checks that Java finds its locks as before, whatever
 // our clients tell of themselves.
 func inspectDescribesHoldersOfBothSides(t *testing.T, s *stage) {
 	c := s.open(t, long, redislock.WithLabel("ours"))

@@ -55,9 +55,9 @@ func javaIsWokenByGo(t *testing.T, s *stage) {
 	}
 }
 
-// javaIsWokenBesideAGoWaiter has a release of ours tell a waiter of ours, which does not come. The
+// javaIsWokenWhileGoWaits has a release of ours tell a waiter of ours, which does not come. The
 // message on Redisson's channel has two zeros then, which Redisson reads as its 0.
-func javaIsWokenBesideAGoWaiter(t *testing.T, s *stage) {
+func javaIsWokenWhileGoWaits(t *testing.T, s *stage) {
 	for _, kind := range []string{"plain", "fenced"} {
 		name := fresh()
 		heard := listen(t, s.direct, name)

@@ -24,7 +24,7 @@ import (
 const stressVariable = "REDISSON_STRESS"
 
 const (
-	crowd = 2                    // threads and goroutines for each kind of lock
+	tasks = 2                    // threads and goroutines for each kind of lock
 	pause = 2 * time.Millisecond // the longest between two holds
 )
 
@@ -158,7 +158,7 @@ func (l *load) round(t *testing.T, kinds []string, d time.Duration) {
 	defer cancel()
 	for _, kind := range kinds {
 		arg, lock := l.guarded(kind), l.lock(kind)
-		for i := range crowd {
+		for i := range tasks {
 			wg.Go(func() {
 				n, err := stress(locks.WithOwner(ctx, locks.NewOwner()), l.conn, kind, arg, lock)
 				if err != nil {
