@@ -111,7 +111,7 @@ func (g *Gate) Raise(resource string, token uint64) {
 }
 
 // Forget forgets resource. Every token is admitted for it then. It is for resources that do not
-// exist any more, and must not run beside a write.
+// exist any more, and must not run during a write.
 func (g *Gate) Forget(resource string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

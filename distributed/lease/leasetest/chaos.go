@@ -31,7 +31,7 @@ func newSeed() uint64 {
 	return rand.Uint64()
 }
 
-// calm is how long a waiter may take to get on when everything is healed, beside a lease.
+// calm is how long a waiter may take to get on when everything is healed, in addition to a lease.
 const calm = 10 * time.Second
 
 // register is what the lock protects. It looks at each write whether the writer's hold is valid,
