@@ -74,7 +74,7 @@ func BenchmarkReentry(b *testing.B) {
 }
 
 // BenchmarkHandOver measures the time from the call of one client's unlock to the return of the
-// other client's lock. The recipe of the ZooKeeper client stands beside it.
+// other client's lock. It also measures the recipe of the ZooKeeper client.
 func BenchmarkHandOver(b *testing.B) {
 	s := testbed.StartZooKeeper(b)
 	warm(b, s)

@@ -37,7 +37,7 @@ var _ locks.Provider = (*Client)(nil)
 type Option func(*Client)
 
 // WithSessionTimeout sets the session timeout to ask for, [DefaultSessionTimeout] if not given.
-// When it has passed, others get the locks of a process that died. The server moves it into its
+// When it is over, others get the locks of a process that died. The server moves it into its
 // own limits: by default 2 to 20 of its ticks, which is 4 to 40 seconds. No hold and no extension
 // is longer.
 func WithSessionTimeout(d time.Duration) Option { return func(c *Client) { c.core.timeout = d } }

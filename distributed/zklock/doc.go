@@ -30,7 +30,7 @@
 //	Client.SemaphoreMutex   InterProcessSemaphoreMutex   locks: the queue; leases: the holder
 //	locks.Multi             InterProcessMultiLock        nothing of its own
 //
-// Beside these, each client has one node in /locks_clients, below the namespace. It has the number
+// In addition, each client has one node in /locks_clients, below the namespace. It has the number
 // of the session as its name, and describes the process for [Mutex.Inspect].
 //
 // Each is a [lease.Mutex]: a goroutine or an explicit owner holds it, and re-entry costs no
@@ -115,7 +115,7 @@
 // twice then.
 //
 // Up to 5.4.0, Curator gives the node of a reader below a writer a number of its own. After a
-// downgrade, a writer that came in between gets the lock beside the reader. Readers here have
+// downgrade, a writer that came in between gets the lock while the reader has it. Readers here have
 // the writer's number, as in later versions.
 //
 // [lease.WithMaxLocalHandoffs] is 0 here. With a greater value the lock goes from one goroutine

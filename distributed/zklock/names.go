@@ -128,7 +128,7 @@ func standing(children []string, own string, m mode) (before string, err error) 
 func last(children []string, m mode, seq string) (before string, err error) {
 	nearest := ""
 	for _, c := range children {
-		s, ok, err := rival(c, m)
+		s, ok, err := excludes(c, m)
 		if err != nil {
 			return "", err
 		}
@@ -139,8 +139,8 @@ func last(children []string, m mode, seq string) (before string, err error) {
 	return before, nil
 }
 
-// rival returns the number of a node that excludes a node of mode m, if it stands before it.
-func rival(child string, m mode) (seq string, ok bool, err error) {
+// excludes returns the number of child if that node excludes one of mode m behind it.
+func excludes(child string, m mode) (seq string, ok bool, err error) {
 	lock, isLock := sequence(child, lockPrefix)
 	read, isRead := sequence(child, readPrefix)
 	write, isWrite := sequence(child, writePrefix)

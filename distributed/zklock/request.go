@@ -19,7 +19,8 @@ func call[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, err
 	return v, err
 }
 
-// lead is call for a request that the leader has to answer. The answer confirms the session.
+// lead sends a request as call does, and its answer is always the leader's. So the answer shows that
+// the session was alive when the request was sent.
 func lead[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, error)) (T, error) {
 	v, sent, err := send(ctx, s, request)
 	s.confirmedAt(sent, err)
