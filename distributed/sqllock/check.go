@@ -196,8 +196,8 @@ func (s *startCheck) anyRow(ctx context.Context, title string, match func(column
 	return found, rows.Err()
 }
 
-// probes is how often checkSessions probes. One probe finds a pooler without other traffic. Beside
-// up to 16 connections with transactions in a loop, single probes missed up to a fifth of the time
+// probes is how often checkSessions probes. One probe finds a pooler without other traffic. With
+// up to 16 connections that run transactions in a loop, single probes missed up to a fifth of the time
 // (PgBouncer 1.18, 2 processors). Eight probes are 48 round trips, once per client.
 const probes = 8
 

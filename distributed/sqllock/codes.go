@@ -14,7 +14,7 @@ const (
 	unknown class = iota
 	// refused: not carried out.
 	refused
-	// unavailable: not carried out, for a reason that passes, such as no connection to spare.
+	// unavailable: not carried out, for a temporary reason, such as no connection to spare.
 	unavailable
 	// busy: not carried out because of another transaction. It may be repeated.
 	busy

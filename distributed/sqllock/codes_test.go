@@ -37,9 +37,9 @@ func (c complainer) Begin() (driver.Tx, error)                    { return nil, 
 
 func TestTheDatabasesErrorDecidesWhetherACallerWaits(t *testing.T) {
 	t.Parallel()
-	type meaning struct{ foreign, refused, passing bool }
-	unknown, refused := meaning{passing: true}, meaning{refused: true}
-	later, foreign := meaning{refused: true, passing: true}, meaning{foreign: true}
+	type meaning struct{ foreign, refused, temporary bool }
+	unknown, refused := meaning{temporary: true}, meaning{refused: true}
+	later, foreign := meaning{refused: true, temporary: true}, meaning{foreign: true}
 	for why, want := range map[complaint]meaning{
 		{state: "08006"}: unknown, // connection_failure
 		{state: "57P01"}: unknown, // admin_shutdown
@@ -73,7 +73,7 @@ func TestTheDatabasesErrorDecidesWhetherACallerWaits(t *testing.T) {
 			err = c.Mutex("it").LockContext(background)
 			require.ErrorIs(t, err, why)
 			got := meaning{foreign: errors.Is(err, locks.ErrForeign), refused: errors.Is(err, lease.ErrRefused)}
-			got.passing = !got.foreign && (!got.refused || errors.Is(err, lease.ErrUnavailable))
+			got.temporary = !got.foreign && (!got.refused || errors.Is(err, lease.ErrUnavailable))
 			if _, session := c.(*sqllock.Advisory); session || dialect == sqllock.MySQL {
 				want.refused = true // the connection is closed; a Table in MySQL looks first
 			}

@@ -195,7 +195,7 @@ func TestLocksConform(t *testing.T) {
 					Owned:       true,
 					Reentrant:   true,
 					Leased:      true,
-					SpuriousTry: true, // a gate may be passed in vain
+					SpuriousTry: true, // while another attempt fails
 					FIFO:        true,
 					Lose:        lose,
 					Waiting:     func(l locks.TryLocker) int { return l.(*sqllock.Mutex).QueueLength() },

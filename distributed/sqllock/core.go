@@ -132,8 +132,8 @@ func (d Dialect) commit(tx *sql.Tx) error {
 	return err
 }
 
-// passing reports whether err, of a database that has answered before, may pass by itself.
-func (c *core) passing(err error) bool {
+// temporary reports whether err, of a database that has answered before, may be temporary.
+func (c *core) temporary(err error) bool {
 	class := c.dialect.classify(err)
 	return class == unknown || class == unavailable
 }
@@ -215,7 +215,7 @@ func (c *core) client(store lease.Store, opts []lease.Option) (*lease.Client, er
 	return lc, err
 }
 
-// close ends the client of the engine, and then what runs beside it.
+// close ends the client of the engine, and then the goroutines of c.
 func (c *core) close(ctx context.Context, lc *lease.Client) error {
 	if ctx == nil {
 		ctx = context.Background()

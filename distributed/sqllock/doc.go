@@ -91,7 +91,7 @@
 //     two owners may hold a lock of a Table until the first one asks for its renewal.
 //   - A pooler gives each transaction the session that is free: the first acquisition of an
 //     Advisory on PostgreSQL is refused with [ErrUnsupportedTopology], and so is that of any
-//     kind with [WithListener]. Two connections show the pooler, also beside other traffic. A
+//     kind with [WithListener]. Two connections show the pooler, also under other traffic. A
 //     pooler that gives each connection its last session again is not found as long as that
 //     session is free. A Table and a Row without a listener work there. An Advisory also asks
 //     for its session at each acquisition and renewal.
@@ -123,7 +123,7 @@
 // # Inspection
 //
 // [Mutex.Inspect] returns the holder of a lock and its waiters. For that, each process keeps its
-// label, host and id in a table of its own, beside that of the locks. It writes a row once a minute
+// label, host and id in a table of its own. It writes a row once a minute
 // at most. CreateSchema adds this table to those of an earlier layout. Without it the locks are the
 // same, and Inspect knows less.
 //

@@ -160,7 +160,7 @@ func TestADeadWaiterIsDroppedFromTheQueue(t *testing.T) {
 			require.NoError(t, holder.UnlockContext(a))
 			ok, err := l.TryLockContext(b)
 			require.NoError(t, err)
-			if ok { // it passes the queue
+			if ok { // it overtakes the queue
 				require.NoError(t, l.UnlockContext(b))
 			}
 			hold(t, l, b)

@@ -328,6 +328,6 @@ func TestAFixedLeaseEndsByItself(t *testing.T) {
 		require.ErrorIs(t, h.Err(), locks.ErrLost, "told before")
 		require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 		require.NoError(t, rival.UnlockContext(b))
-		soon(t, func() bool { return pool.Stats().InUse == 0 }, "the connection is given back beside that")
+		soon(t, func() bool { return pool.Stats().InUse == 0 }, "the connection is given back too")
 	})
 }

@@ -277,7 +277,7 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return nil, nil, over()
-		case err != nil && (watch == nil || !r.c.passing(err)):
+		case err != nil && (watch == nil || !r.c.temporary(err)):
 			return nil, nil, r.c.outcome(err)
 		case tx != nil:
 			return tx, done, nil

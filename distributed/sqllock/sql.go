@@ -147,7 +147,7 @@ func (s *statement) args(args []any) []any {
 type names struct {
 	locks, queue, rows string
 	clients            string // their identities
-	index, indexed     string // the queue's index and, beside it, the queue
+	index, indexed     string // the queue's index and the queue
 	channel            string // of notifications
 }
 

@@ -23,7 +23,7 @@ type Listener func(ctx context.Context, channel string, ready func(), notify fun
 //
 // Without notifications, a waiter that asks more often has the lock more often. While a lock
 // changes hands, the pauses of all its waiters therefore become equal soon, and become shorter
-// for those that were passed over. They become long only as long as one and the same holder has
+// for those that were overtaken. They become long only as long as one and the same holder has
 // the lock:
 //
 //	pause is at most                      so that a waiting process sends, with the defaults
@@ -31,7 +31,7 @@ type Listener func(ctx context.Context, channel string, ready func(), notify fun
 //	a fiftieth of the time in which       10 to 20 a second, if nobody else has had the lock for 5 s
 //	nobody else is known to have had it,
 //	up to the longest
-//	passed over: crowded is a quarter     125 to 250 a second, after three times
+//	overtaken: crowded is a quarter       125 to 250 a second, after three times
 //	less each time, but 4 times the
 //	first at least
 //
