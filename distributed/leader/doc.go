@@ -36,7 +36,7 @@
 // Run does not return after a loss, whatever the function returned, nor after other errors of the
 // store. [WithOnError] receives those errors.
 //
-// # Beside other elections
+// # Differences from other elections
 //
 // The elector of Kubernetes' client-go returns after a loss, can release its lease while the
 // function still runs, and calls OnStoppedLeading for candidates that never led. Here [WithOnLost]
