@@ -14,7 +14,7 @@ import (
 )
 
 // ErrSessionExpired reports that the etcd lease of the Client has ended, or that the key of a lock
-// was deleted. A holder finds it beside [locks.ErrLost]. A waiter never gets it: it begins anew.
+// was deleted. A holder gets it together with [locks.ErrLost]. A waiter never gets it: it begins anew.
 var ErrSessionExpired = errors.New("session expired")
 
 // Client gives locks that live in an etcd cluster, by name. It is a [locks.Provider]. It is safe

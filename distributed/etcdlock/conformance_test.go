@@ -58,7 +58,7 @@ func conform(t *testing.T, rounds int, get func(c *etcdlock.Client, name string)
 		Owned:       true,
 		Reentrant:   true,
 		Leased:      true,
-		SpuriousTry: true, // a gate may be passed in vain
+		SpuriousTry: true, // while another attempt fails
 		Lose: func(l locks.TryLocker) {
 			_, err := direct.Delete(context.Background(), prefixes[l], clientv3.WithPrefix())
 			require.NoError(t, err)

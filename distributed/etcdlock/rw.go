@@ -21,7 +21,7 @@ import (
 
 var (
 	reading = &kind{own: "read/", rivals: "write/"}
-	// A hold may have become a reader's, and so cannot be passed to the next local writer.
+	// A hold may have become a reader's, and so cannot be handed off to the next local writer.
 	writing = &kind{own: "write/", rivals: "", alone: true}
 )
 
