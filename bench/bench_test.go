@@ -108,7 +108,7 @@ func contend(b *testing.B, l bench.Lock, c bench.Contest) bench.Result {
 	return r
 }
 
-// report reports what fairness buys, beside what it costs.
+// report reports what fairness buys, in addition to what it costs.
 func report(b *testing.B, r bench.Result) {
 	b.ReportMetric(float64(r.Waits.Quantile(0.50)), "p50-ns")
 	b.ReportMetric(float64(r.Waits.Quantile(0.99)), "p99-ns")

@@ -10,8 +10,8 @@ import (
 	"github.com/jucgo/locks/rwlock"
 )
 
-// BenchmarkSteadyWriter has one writer beside steady readers, all of them 300 steps inside and
-// none outside. The time is per write. Beside it are the writer's waits, and the reads per second
+// BenchmarkSteadyWriter has one writer among steady readers, all of them 300 steps inside and
+// none outside. The time is per write. The other figures are the writer's waits, and the reads per second
 // of all readers together.
 func BenchmarkSteadyWriter(b *testing.B) {
 	for _, l := range []struct {

@@ -6,8 +6,8 @@ import (
 	"github.com/jucgo/locks/internal/bench"
 )
 
-// BenchmarkWorkload runs the workloads that the command bench/compare measures beside the locks
-// of other modules. The unit of most is the time of an operation. It is the processor time where
+// BenchmarkWorkload runs the workloads that the command bench/compare runs with the locks of
+// other modules too. The unit of most is the time of an operation. It is the processor time where
 // waits end or change hands, and the heap that a lock takes.
 func BenchmarkWorkload(b *testing.B) {
 	for _, w := range bench.Workloads() {

@@ -7,8 +7,8 @@ import (
 	"github.com/jucgo/locks/keyed"
 )
 
-// counted is what programs write by hand: a map of locks with counts under a mutex.
-type counted struct {
+// countedMap is what programs write by hand: a map of locks with counts under a mutex.
+type countedMap struct {
 	mu    sync.Mutex
 	locks map[string]*countedLock
 }
@@ -18,7 +18,7 @@ type countedLock struct {
 	users int
 }
 
-func (c *counted) lock(key string) {
+func (c *countedMap) lock(key string) {
 	c.mu.Lock()
 	l := c.locks[key]
 	if l == nil {
@@ -30,7 +30,7 @@ func (c *counted) lock(key string) {
 	l.Lock()
 }
 
-func (c *counted) unlock(key string) {
+func (c *countedMap) unlock(key string) {
 	c.mu.Lock()
 	l := c.locks[key]
 	l.Unlock()
@@ -68,7 +68,7 @@ func BenchmarkUncontended(b *testing.B) {
 	})
 	b.Run("map with counts", func(b *testing.B) {
 		b.ReportAllocs()
-		c := counted{locks: make(map[string]*countedLock)}
+		c := countedMap{locks: make(map[string]*countedLock)}
 		for i := range b.N {
 			c.lock(keys[i%1024])
 			n++

@@ -1,4 +1,4 @@
-// Command compare measures the locks of this module beside those that programs would use instead:
+// Command compare compares the locks of this module with those that programs would use instead:
 // of the standard library, golang.org/x/sync and other modules. With -other, it measures locks of
 // other languages as well.
 //
@@ -140,7 +140,7 @@ func parse(args []string, stdout io.Writer) (s settings, err error) {
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprint(stdout, "Usage: compare [flags]\n\n"+
-				"Measures the locks of this module beside those that programs would use instead.\n\n")
+				"Compares the locks of this module with those that programs would use instead.\n\n")
 			fs.SetOutput(stdout)
 			fs.PrintDefaults()
 		}

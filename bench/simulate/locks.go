@@ -110,7 +110,7 @@ func (l *fifo) release(t *task, then func()) {
 // compete. One that has lost 16 times, or has waited for 1 ms when it loses, is handed the lock.
 type barging struct {
 	queue
-	awake, owed bool
+	awake, reserved bool
 }
 
 func (l *barging) acquire(t *task, then func()) { l.ask(t, then, func() { l.join(t, then) }) }
@@ -126,8 +126,8 @@ func (l *barging) compete(w *waiter) {
 	l.m.touch(w.t, &l.word, func() {
 		l.awake = false
 		switch {
-		case l.owed: // the release has handed the lock over
-			l.owed = false
+		case l.reserved: // the release has handed the lock over
+			l.reserved = false
 		case l.held:
 			w.losses++
 			l.m.park(w.t, func() { l.compete(w) })
@@ -147,8 +147,8 @@ func (l *barging) release(t *task, then func()) {
 			return
 		}
 		w := l.waiters[0]
-		l.owed = w.losses >= 16 || w.losses > 0 && l.m.now-w.since >= 1e6
-		if l.awake = true; !l.owed {
+		l.reserved = w.losses >= 16 || w.losses > 0 && l.m.now-w.since >= 1e6
+		if l.awake = true; !l.reserved {
 			l.free(func(w *waiter) { l.join(w.t, w.then) })
 		}
 		l.m.ready(t, w.t)
@@ -190,15 +190,15 @@ func (l *mcs) release(t *task, then func()) {
 				then()
 				return
 			}
-			l.pass(t, then)
+			l.handOff(t, then)
 		})
 		return
 	}
-	l.pass(t, then)
+	l.handOff(t, then)
 }
 
-// pass hands the lock to the first waiter.
-func (l *mcs) pass(t *task, then func()) {
+// handOff hands the lock off to the first waiter.
+func (l *mcs) handOff(t *task, then func()) {
 	w := l.pop()
 	if w.spins {
 		w.spins = false

@@ -1,3 +1,3 @@
-// Package bench measures the distributed locks beside other libraries, which only this module
+// Package bench compares the distributed locks with other libraries, which only this module
 // depends on: go test -bench . See README.md for what the figures mean.
 package bench

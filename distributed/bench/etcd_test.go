@@ -63,7 +63,7 @@ var etcdKinds = []impl{
 	}},
 }
 
-// BenchmarkEtcdUncontended is a lock and an unlock that nobody else wants, beside a Get.
+// BenchmarkEtcdUncontended is a lock and an unlock that nobody else wants, compared with a Get.
 func BenchmarkEtcdUncontended(b *testing.B) {
 	addr := startEtcd(b)
 	p := get(connectEtcd(b, addr))

@@ -259,24 +259,24 @@ func (k impl) several(tb testing.TB, addr string, n int) []contender {
 // counter begins to count something of a server. What it returns reports the count.
 type counter func(b *testing.B) (report func())
 
-// handover measures how the lock changes between clients of one kind. beside, if not nil, counts
+// handover measures how the lock changes between clients of one kind. also, if not nil, counts
 // during the measurement.
-func handover(b *testing.B, kinds []impl, addr, unit string, p probe, beside counter) {
+func handover(b *testing.B, kinds []impl, addr, unit string, p probe, also counter) {
 	for _, k := range kinds {
 		for _, x := range crowds {
 			b.Run(fmt.Sprintf("%s/clients=%d", k.name, x.clients), func(b *testing.B) {
-				k.handover(b, x.contest, k.several(b, addr, x.clients), unit, p, beside)
+				k.handover(b, x.contest, k.several(b, addr, x.clients), unit, p, also)
 			})
 		}
 	}
 }
 
 // handover is that of one kind and contest.
-func (k impl) handover(b *testing.B, x contest, cs []contender, unit string, p probe, beside counter) {
+func (k impl) handover(b *testing.B, x contest, cs []contender, unit string, p probe, also counter) {
 	trips := []time.Duration{p.median(b, 300)}
 	report := func() {}
-	if beside != nil {
-		report = beside(b)
+	if also != nil {
+		report = also(b)
 	}
 	b.ResetTimer()
 	out, err := x.run(cs, b.N)

@@ -200,7 +200,7 @@ func bsmContender(c *redis.Client, name string, retry time.Duration) contender {
 
 const often, seldom = time.Millisecond, 100 * time.Millisecond
 
-// BenchmarkRedisUncontended is a lock and an unlock that nobody else wants, beside PING.
+// BenchmarkRedisUncontended is a lock and an unlock that nobody else wants, compared with PING.
 func BenchmarkRedisUncontended(b *testing.B) {
 	addr := startRedis(b)
 	p := ping(b, addr)

@@ -149,7 +149,7 @@ func (d database) inSQL() []impl {
 	return kinds
 }
 
-// BenchmarkSQLUncontended is a lock and an unlock that nobody else wants, beside SELECT 1. raw is
+// BenchmarkSQLUncontended is a lock and an unlock that nobody else wants, compared with SELECT 1. raw is
 // pg_advisory_lock or GET_LOCK, with no library.
 func BenchmarkSQLUncontended(b *testing.B) {
 	for _, d := range databases {

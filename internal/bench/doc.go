@@ -11,5 +11,5 @@
 //	go run ./bench/compare
 //
 // The first runs all benchmarks. The second compares fair and other locks in half a minute. The
-// third, a module of its own, measures all workloads beside the locks of other libraries.
+// third, a module of its own, compares all workloads with the locks of other libraries.
 package bench

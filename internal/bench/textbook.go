@@ -41,10 +41,10 @@ func (m *Textbook) Unlock() {
 // CountedMap is locks by key as people write them by hand: a map of mutexes with counts.
 type CountedMap[K comparable] struct {
 	mu sync.Mutex
-	m  map[K]*counted
+	m  map[K]*countedMutex
 }
 
-type counted struct {
+type countedMutex struct {
 	sync.Mutex
 	n int
 }
@@ -53,11 +53,11 @@ type counted struct {
 func (c *CountedMap[K]) Lock(k K) {
 	c.mu.Lock()
 	if c.m == nil {
-		c.m = map[K]*counted{}
+		c.m = map[K]*countedMutex{}
 	}
 	l := c.m[k]
 	if l == nil {
-		l = new(counted)
+		l = new(countedMutex)
 		c.m[k] = l
 	}
 	l.n++

@@ -693,11 +693,11 @@ func mix(l RWLock, percent int) Subject {
 	}}
 }
 
-// steady is one writer beside steady readers: the time of a write, or the p99 wait of the writer.
+// steady is one writer among steady readers: the time of a write, or the p99 wait of the writer.
 func steady(readers int, wait bool) Workload {
 	w := Workload{
 		Name: fmt.Sprintf("steady writer, %d readers", readers), Unit: Nanoseconds,
-		About:   "A write of 300 steps, beside readers of 300 steps, all in loops.",
+		About:   "A write of 300 steps, among readers of 300 steps, all in loops.",
 		Targets: []Target{{"rwlock.RWMutex", "sync.RWMutex", 2}},
 	}
 	if wait {
