@@ -23,17 +23,17 @@ func NewGuarded[T any](l TryLocker, value T) *Guarded[T] {
 // keep the pointer. The changes of fn stay even if fn returns an error or panics. The errors are
 // those of Do.
 func (g *Guarded[T]) With(ctx context.Context, fn func(value *T) error) error {
-	return do("locks: Guarded.With", ctx, g.lock, g.pass(fn))
+	return do("locks: Guarded.With", ctx, g.lock, g.withValue(fn))
 }
 
 // TryWith is With if the lock can be acquired without waiting. It reports whether fn ran. The
 // errors are those of [TryDo].
 func (g *Guarded[T]) TryWith(ctx context.Context, fn func(value *T) error) (ran bool, err error) {
-	return tryDo("locks: Guarded.TryWith", ctx, g.lock, g.pass(fn))
+	return tryDo("locks: Guarded.TryWith", ctx, g.lock, g.withValue(fn))
 }
 
-// pass returns fn in the form for Do.
-func (g *Guarded[T]) pass(fn func(value *T) error) func(context.Context) error {
+// withValue returns fn in the form for Do.
+func (g *Guarded[T]) withValue(fn func(value *T) error) func(context.Context) error {
 	if fn == nil {
 		return nil
 	}

@@ -8,8 +8,8 @@ import (
 )
 
 // foreign is a lock of another module. Its conditions cannot use the lock's queue. They have a
-// gate instead: a synchronizer that is free except while waiters come back. Each waiter acquires
-// the lock behind the gate, and only then admits the next one. Therefore a broadcast does not
+// synchronizer of their own, which is free except while waiters come back. Each waiter holds it
+// while it acquires the lock, and only then admits the next one. Therefore a broadcast does not
 // send all waiters to the lock at once.
 //
 // Such a lock may panic in its Lock, or in its Unlock if the caller does not hold it. The other

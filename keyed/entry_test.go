@@ -114,9 +114,9 @@ func TestGrowingAndShrinkingShardsFindEveryLock(t *testing.T) {
 			holds[key]++
 		}
 		require.Equal(t, holds[key], l.HoldCount())
-		passing := ms.Of(order.IntN(keys))
-		e, _ := passing.shard().addUser(&passing, false)
-		passing.shard().dropUsers(e, 1)
+		other := ms.Of(order.IntN(keys))
+		e, _ := other.shard().addUser(&other, false)
+		other.shard().dropUsers(e, 1)
 	}
 	for _, key := range order.Perm(keys) {
 		use(key, false)

@@ -48,7 +48,7 @@ func ExampleTicket() {
 	// Output: [0 1 2]
 }
 
-// A waiter that gives up is passed over.
+// A waiter that gives up is skipped.
 func ExampleMCS() {
 	var mu spin.MCS
 	mu.Lock()

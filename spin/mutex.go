@@ -21,7 +21,7 @@ import (
 // new one hardly spins.
 //
 // It is not fair: a free lock goes to the first goroutine that tries. The time for which a
-// waiter can be passed over is limited as in [fair.BargingMutex]: by 16 lost races, or one
+// waiter can be overtaken is limited as in [fair.BargingMutex]: by 16 lost races, or one
 // millisecond.
 //
 // The zero Mutex is free. It must not be copied after first use. Like a [sync.Mutex] it belongs

@@ -522,7 +522,7 @@ func TestAReleaseWaitsForAJoiningWaiter(t *testing.T) {
 		}
 		select {
 		case <-done:
-			t.Fatal("somebody was passed over")
+			t.Fatal("a waiter was skipped")
 		default:
 		}
 		join()

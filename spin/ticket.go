@@ -19,7 +19,7 @@ import (
 // served. The waiter with the next ticket spins for as long as a [Backoff] has pause
 // instructions, and parks then. The others park at once.
 //
-// A cancelled waiter leaves its ticket behind, marked as void, and releases pass over it. If it
+// A cancelled waiter leaves its ticket behind, marked as void, and releases skip it. If it
 // was the last ticket, the waiter takes it back. Therefore the lock has at most as many void
 // tickets as waiters, however many waiters cancel while the lock is held.
 //
@@ -70,7 +70,7 @@ const sleepers = 1
 //	          parked or about to park                    the node out and unparks -> holder
 //	                                                   user: guard, its limit ended -> gone
 //	holder    serving == t, or the hold is over        the node is in no queue
-//	gone      t was taken back from next, or is in     release: passes over it
+//	gone      t was taken back from next, or is in     release: skips it
 //	          the queue as part of a void range
 //
 // No wake-up is lost. A waiter enqueues with the guard held, after it has seen that serving is

@@ -13,8 +13,8 @@ type Lease struct {
 	Client int    // tells the clients of this process apart. All sets it
 	Store  string // the prefix of the client's errors, such as "redislock"
 	Name   string
-	// Owner has passed the local queue: it holds the lock, or asks the store for it. It is 0 if
-	// the lock is passed from one local owner to the next.
+	// Owner has left the local queue: it holds the lock, or asks the store for it. It is 0 if
+	// the lock is handed off from one local owner to the next.
 	Owner int64
 	// Queue identifies the local queue among the locks of this process.
 	Queue uintptr
