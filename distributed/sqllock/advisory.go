@@ -42,40 +42,22 @@ func namedOf(name string) string {
 	return namedPrefix + hex.EncodeToString(sum[:24])
 }
 
-// advisoryKind takes pg_try_advisory_lock or GET_LOCK.
-type advisoryKind struct {
-	key     func(name string) any
-	channel string
-
-	session, acquire, taken, release *statement
-}
-
-func newAdvisoryKind(c *core) *advisoryKind {
-	k := &advisoryKind{
-		key:     func(name string) any { return c.key(name) },
-		channel: c.names.channel,
-		session: c.statement("session"),
-		acquire: c.statement("take"),
-		taken:   c.statement("taken"),
-		release: c.statement("give back"),
+// key is the key of a name in the server.
+func (s *sessionStore) key(name string) any {
+	if s.c.dialect == MySQL {
+		return namedOf(name)
 	}
-	if c.dialect == MySQL {
-		k.key = func(name string) any { return namedOf(name) }
-	}
-	if c.listen != nil {
-		k.release = c.statement("give back and notify")
-	}
-	return k
+	return s.c.key(name)
 }
 
 // take takes the lock if it is free. If it is not, or if clean is set with an error, the
 // connection has no trace of it. The id is the server's name of the session, or of the session
 // that has the lock if the server tells, or 0.
-func (k *advisoryKind) take(ctx context.Context, conn *sql.Conn, name string) (
+func (s *sessionStore) take(ctx context.Context, conn *sql.Conn, name string) (
 	held bool, id int64, clean bool, err error) {
-	key := k.key(name)
+	key := s.key(name)
 	var holder sql.NullInt64 // if the server tells
-	if err := conn.QueryRowContext(ctx, k.session.text, k.session.args([]any{key})...).Scan(&id, &holder); err != nil {
+	if err := s.c.statements["session"].query(ctx, conn, []any{key}, &id, &holder); err != nil {
 		return false, 0, false, err
 	}
 	switch {
@@ -88,7 +70,7 @@ func (k *advisoryKind) take(ctx context.Context, conn *sql.Conn, name string) (
 	// The lock is not asked for if another session answers now: it would stay locked there.
 	var now int64
 	var got sql.NullInt64
-	err = conn.QueryRowContext(ctx, k.acquire.text, k.acquire.args([]any{key, id})...).Scan(&now, &got)
+	err = s.c.statements["take"].query(ctx, conn, []any{key, id}, &now, &got)
 	switch {
 	case err != nil:
 		return false, 0, false, err
@@ -101,10 +83,10 @@ func (k *advisoryKind) take(ctx context.Context, conn *sql.Conn, name string) (
 }
 
 // alive returns an error unless the session still has the lock.
-func (k *advisoryKind) alive(ctx context.Context, conn *sql.Conn, name string, id int64) error {
+func (s *sessionStore) alive(ctx context.Context, conn *sql.Conn, name string, id int64) error {
 	var now int64
 	var holder sql.NullInt64
-	err := conn.QueryRowContext(ctx, k.taken.text, k.taken.args([]any{k.key(name)})...).Scan(&now, &holder)
+	err := s.c.statements["taken"].query(ctx, conn, []any{s.key(name)}, &now, &holder)
 	switch {
 	case err != nil:
 		return err
@@ -117,11 +99,14 @@ func (k *advisoryKind) alive(ctx context.Context, conn *sql.Conn, name string, i
 }
 
 // free gives the lock back, and reports whether the session had it.
-func (k *advisoryKind) free(ctx context.Context, conn *sql.Conn, name string) (bool, error) {
+func (s *sessionStore) free(ctx context.Context, conn *sql.Conn, name string) (bool, error) {
+	title := "give back"
+	if s.c.listen != nil {
+		title = "give back and notify"
+	}
 	var had sql.NullInt64
 	var nothing sql.NullString
-	args := k.release.args([]any{k.key(name), k.channel, name})
-	err := conn.QueryRowContext(ctx, k.release.text, args...).Scan(&had, &nothing)
+	err := s.c.statements[title].query(ctx, conn, []any{s.key(name), s.c.names.channel, name}, &had, &nothing)
 	return had.Int64 == 1, err
 }
 

@@ -18,8 +18,10 @@ type core struct {
 	options
 	db    *sql.DB
 	names names
-	hub   *hub // if there is a listener
-	start startCheck
+	// statements are those of the dialect by their titles.
+	statements map[string]*statement
+	hub        *hub // if there is a listener
+	start      startCheck
 	// noticed, if not nil, is called for each notification.
 	noticed func(payload string)
 
@@ -45,6 +47,10 @@ func newCore(db *sql.DB, opts []Option) (*core, error) {
 	}
 	if c.names, err = tableNames(c.dialect, c.table); err != nil {
 		return nil, err
+	}
+	c.statements = make(map[string]*statement)
+	for title := range templates[c.dialect] {
+		c.statements[title] = c.statement(title)
 	}
 	if err = c.check(); err != nil {
 		return nil, err
@@ -140,18 +146,10 @@ func (c *core) temporary(err error) bool {
 
 func (c *core) exec(ctx context.Context, s *statement, args ...any) (n int64, err error) {
 	err = c.request(ctx, func(ctx context.Context) (err error) {
-		n, err = affected(c.db.ExecContext(ctx, s.text, s.args(args)...))
+		n, err = s.exec(ctx, c.db, args...)
 		return err
 	})
 	return n, err
-}
-
-// affected returns how many rows a statement has affected.
-func affected(r sql.Result, err error) (int64, error) {
-	if err != nil {
-		return 0, err
-	}
-	return r.RowsAffected()
 }
 
 // execSlowly is exec of a statement that may be carried out twice, for as long as ctx lasts: a
@@ -167,7 +165,7 @@ func (c *core) execSlowly(ctx context.Context, s *statement, args ...any) (n int
 	}
 	first, others := make(chan result, 1), make(chan result, 1) // with room for the only request of each
 	go func() {
-		n, err := affected(c.db.ExecContext(ctx, s.text, s.args(args)...))
+		n, err := s.exec(ctx, c.db, args...)
 		first <- result{n, err}
 	}()
 	timer := time.NewTimer(c.timeout)
@@ -202,7 +200,7 @@ func (c *core) execSlowly(ctx context.Context, s *statement, args ...any) (n int
 
 func (c *core) query(ctx context.Context, s *statement, args []any, dest ...any) error {
 	return c.request(ctx, func(ctx context.Context) error {
-		return c.db.QueryRowContext(ctx, s.text, s.args(args)...).Scan(dest...)
+		return s.query(ctx, c.db, args, dest...)
 	})
 }
 

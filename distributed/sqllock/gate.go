@@ -71,7 +71,7 @@ func (g *Gate) check(ctx context.Context, op string, tx *sql.Tx, key any, token 
 	case int64(token) < 0:
 		return g.fail(op, key, errors.New("the token exceeds 63 bits"))
 	}
-	n, err := affected(tx.ExecContext(ctx, g.admit.text, g.admit.args([]any{key, int64(token)})...))
+	n, err := g.admit.exec(ctx, tx, key, int64(token))
 	switch {
 	case err != nil:
 		return g.fail(op, key, err)
@@ -80,7 +80,7 @@ func (g *Gate) check(ctx context.Context, op string, tx *sql.Tx, key any, token 
 	}
 	// MySQL does not count a row that has the token already.
 	var seen int64
-	if err := tx.QueryRowContext(ctx, g.ask.text, g.ask.args([]any{key})...).Scan(&seen); err != nil {
+	if err := g.ask.query(ctx, tx, []any{key}, &seen); err != nil {
 		return g.fail(op, key, err)
 	}
 	if g.c.dialect != MySQL || seen != int64(token) {

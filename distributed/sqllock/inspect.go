@@ -42,9 +42,9 @@ func (s *tableStore) Announce(ctx context.Context, ttl time.Duration) error {
 	if err := s.c.start.fit(ctx); err != nil {
 		return err
 	}
-	_, err := s.c.exec(ctx, s.c.statement("announce"), s.client, s.identity, micros(ttl))
+	_, err := s.c.exec(ctx, s.c.statements["announce"], s.client, s.identity, micros(ttl))
 	if err == nil {
-		_, err = s.c.exec(ctx, s.c.statement("forget"))
+		_, err = s.c.exec(ctx, s.c.statements["forget"])
 	} else if s.c.dialect.classify(err) == missing {
 		s.untold.Store(true)
 		return nil
@@ -54,7 +54,7 @@ func (s *tableStore) Announce(ctx context.Context, ttl time.Duration) error {
 
 func (s *tableStore) Inspect(ctx context.Context, name string) (lease.State, error) {
 	state := lease.State{Waiting: -1}
-	err := s.c.each(ctx, s.c.statement("inspect"), []any{name}, func(rows *sql.Rows) error {
+	err := s.c.each(ctx, s.c.statements["inspect"], []any{name}, func(rows *sql.Rows) error {
 		var h lease.Claim
 		var token, left int64
 		if err := rows.Scan(&h.Acquisition, &token, &left); err != nil {
@@ -75,7 +75,7 @@ func (s *queueStore) Inspect(ctx context.Context, name string) (lease.State, err
 	if err != nil {
 		return state, err
 	}
-	err = s.c.each(ctx, s.c.statement("inspect queue"), []any{name}, func(rows *sql.Rows) error {
+	err = s.c.each(ctx, s.c.statements["inspect queue"], []any{name}, func(rows *sql.Rows) error {
 		var w lease.Claim
 		err := rows.Scan(&w.Acquisition)
 		state.Waiters = append(state.Waiters, w)
@@ -98,7 +98,7 @@ func (s *tableStore) identify(ctx context.Context, claims []lease.Claim) error {
 		client, _, _ := strings.Cut(claims[i].Acquisition, ":")
 		identity, ok := known[client]
 		if !ok {
-			switch err := s.c.query(ctx, s.c.statement("identity"), []any{client}, &identity); {
+			switch err := s.c.query(ctx, s.c.statements["identity"], []any{client}, &identity); {
 			case err != nil && s.c.dialect.classify(err) == missing:
 				return nil
 			case err != nil && !errors.Is(err, sql.ErrNoRows):
@@ -151,8 +151,8 @@ func (s *sessionStore) Inspect(ctx context.Context, name string) (lease.State, e
 // sessions returns the state of a lock that no session of this client has. The server tells the
 // number of the session, the name of the program, and the address of its host.
 func (s *sessionStore) sessions(ctx context.Context, name string) (state lease.State, err error) {
-	args := []any{s.kind.key(name)}
-	err = s.c.each(ctx, s.c.statement("inspect advisory"), args, func(rows *sql.Rows) error {
+	args := []any{s.key(name)}
+	err = s.c.each(ctx, s.c.statements["inspect advisory"], args, func(rows *sql.Rows) error {
 		var number int64
 		var program, address string
 		if err := rows.Scan(&number, &program, &address); err != nil {

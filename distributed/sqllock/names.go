@@ -30,9 +30,9 @@ func (s *tableStore) Break(ctx context.Context, name string) (bool, error) {
 		holder := state.Holders[0].Acquisition
 		if s.c.dialect == Postgres {
 			var nothing sql.NullString
-			err = s.c.query(ctx, s.c.statement("break"), []any{name, holder, s.c.names.channel}, &n, &nothing)
+			err = s.c.query(ctx, s.c.statements["break"], []any{name, holder, s.c.names.channel}, &n, &nothing)
 		} else {
-			n, err = s.c.exec(ctx, s.release, name, holder)
+			n, err = s.c.exec(ctx, s.c.statements["release"], name, holder)
 		}
 		if err != nil || n > 0 {
 			return n > 0, s.c.outcome(err)
@@ -72,7 +72,7 @@ func (t *Table) Names(ctx context.Context, pattern string) ([]string, error) {
 		return nil, fmt.Errorf("sqllock: list names: %w", err)
 	}
 	var names []string
-	last, query := "", t.c.statement("names")
+	last, query := "", t.c.statements["names"]
 	for {
 		var page []string
 		err := t.c.request(ctx, func(ctx context.Context) error {

@@ -29,32 +29,9 @@ import (
 type queueStore struct {
 	*tableStore
 	wait time.Duration // see WithQueue
-
-	standing, makeLock, lock, first, remove, grant, granted, stay, enqueue, leave *statement
 }
 
 var _ lease.Queue = (*queueStore)(nil)
-
-func newQueueStore(c *core, t *tableStore) *queueStore {
-	s := &queueStore{
-		tableStore: t,
-		wait:       c.wait,
-		standing:   c.statement("standing"),
-		makeLock:   c.statement("make lock"),
-		lock:       c.statement("lock"),
-		first:      c.statement("first"),
-		remove:     c.statement("remove"),
-		grant:      c.statement("grant"),
-		granted:    c.statement("granted"),
-		stay:       c.statement("stay"),
-		enqueue:    c.statement("enqueue"),
-		leave:      c.statement("leave"),
-	}
-	if c.listen != nil {
-		s.leave = c.statement("leave and notify")
-	}
-	return s
-}
 
 // queueTx is a transaction about a lock's queue.
 type queueTx struct {
@@ -64,12 +41,12 @@ type queueTx struct {
 	place time.Duration
 }
 
-func (t queueTx) exec(s *statement, args ...any) (int64, error) {
-	return affected(t.tx.ExecContext(t.ctx, s.text, s.args(args)...))
+func (t queueTx) exec(title string, args ...any) (int64, error) {
+	return t.c.statements[title].exec(t.ctx, t.tx, args...)
 }
 
-func (t queueTx) query(s *statement, args []any, dest ...any) error {
-	return t.tx.QueryRowContext(t.ctx, s.text, s.args(args)...).Scan(dest...)
+func (t queueTx) query(title string, args []any, dest ...any) error {
+	return t.c.statements[title].query(t.ctx, t.tx, args, dest...)
 }
 
 // place returns how long a waiter for a hold of d keeps its place without asking again.
@@ -97,7 +74,7 @@ func (s *queueStore) enter(ctx context.Context, req lease.Request, place time.Du
 	}
 	// A read, which locks nothing, is enough for most waiters that ask again.
 	var left, before int64
-	err := s.c.query(ctx, s.standing, []any{req.Name, req.Acquisition, micros(place / 2)}, &left, &before)
+	err := s.c.query(ctx, s.c.statements["standing"], []any{req.Name, req.Acquisition, micros(place / 2)}, &left, &before)
 	if err == nil && (left > 0 || before > 0) {
 		return lease.Reply{Wait: time.Duration(left) * time.Microsecond}, nil
 	}
@@ -135,17 +112,17 @@ func (t queueTx) ask(req lease.Request) (lease.Reply, error) {
 		case err != nil:
 			return lease.Reply{}, err
 		case next:
-			if _, err := t.exec(t.grant, req.Name, req.Acquisition, micros(req.TTL)); err != nil {
+			if _, err := t.exec("grant", req.Name, req.Acquisition, micros(req.TTL)); err != nil {
 				return lease.Reply{}, err
 			}
 			var token int64
-			err := t.query(t.granted, []any{req.Name}, &token)
+			err := t.query("granted", []any{req.Name}, &token)
 			return lease.Reply{Held: err == nil, Token: uint64(token)}, err
 		}
 	}
-	n, err := t.exec(t.stay, req.Name, req.Acquisition, micros(t.place))
+	n, err := t.exec("stay", req.Name, req.Acquisition, micros(t.place))
 	if err == nil && n == 0 {
-		_, err = t.exec(t.enqueue, req.Name, req.Acquisition, micros(t.place))
+		_, err = t.exec("enqueue", req.Name, req.Acquisition, micros(t.place))
 	}
 	return lease.Reply{Wait: time.Duration(left) * time.Microsecond}, err
 }
@@ -155,13 +132,13 @@ func (t queueTx) ask(req lease.Request) (lease.Reply, error) {
 func (t queueTx) lockRow(name string) (left int64, err error) {
 	err = sql.ErrNoRows
 	if t.c.dialect != SQLite {
-		err = t.query(t.lock, []any{name}, &left)
+		err = t.query("lock", []any{name}, &left)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
 		// In SQLite this comes first in any case: a transaction that begins with reading cannot
 		// always go on to write.
-		if _, err = t.exec(t.makeLock, name); err == nil {
-			err = t.query(t.lock, []any{name}, &left)
+		if _, err = t.exec("make lock", name); err == nil {
+			err = t.query("lock", []any{name}, &left)
 		}
 	}
 	return left, err
@@ -173,7 +150,7 @@ func (t queueTx) isNext(name, acquisition string) (bool, error) {
 	for {
 		var id, dead int64
 		var head string
-		err := t.query(t.first, []any{name}, &id, &head, &dead)
+		err := t.query("first", []any{name}, &id, &head, &dead)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return true, nil
@@ -182,7 +159,7 @@ func (t queueTx) isNext(name, acquisition string) (bool, error) {
 		case head != acquisition && dead == 0:
 			return false, nil
 		}
-		if _, err := t.exec(t.remove, id); err != nil || head == acquisition {
+		if _, err := t.exec("remove", id); err != nil || head == acquisition {
 			return err == nil, err
 		}
 	}
@@ -190,6 +167,6 @@ func (t queueTx) isNext(name, acquisition string) (bool, error) {
 
 // Leave gives the place up.
 func (s *queueStore) Leave(ctx context.Context, id lease.HoldID) error {
-	_, err := s.c.notifying(ctx, s.leave, id.Name, id.Acquisition)
+	_, err := s.c.notifying(ctx, "leave", id.Name, id.Acquisition)
 	return err
 }

@@ -19,14 +19,15 @@ var errTaken = errors.New("another transaction has the row")
 // ask takes the row of a lock in the connection's transaction. The error is sql.ErrNoRows if
 // there is no row.
 func (r *Row) ask(ctx context.Context, conn *sql.Conn, name string) error {
+	lock := r.c.statements["lock row"]
 	if r.c.dialect == SQLite {
 		return withoutWaiting(ctx, conn, func() error {
-			_, err := conn.ExecContext(ctx, r.lock.text, r.lock.args([]any{name})...)
+			_, err := lock.exec(ctx, conn, name)
 			return err
 		})
 	}
 	var taken, there int
-	err := conn.QueryRowContext(ctx, r.lock.text, r.lock.args([]any{name})...).Scan(&taken, &there)
+	err := lock.query(ctx, conn, []any{name}, &taken, &there)
 	switch {
 	case err != nil || taken > 0:
 		return err
@@ -78,7 +79,10 @@ func (r *Row) makeRow(ctx context.Context, conn *sql.Conn, name string) error {
 		_, err := conn.ExecContext(ctx, statement, args...)
 		return err
 	}
-	make := func() error { return exec(r.make.text, r.make.args([]any{name})...) }
+	make := func() error {
+		_, err := r.c.statements["make row"].exec(ctx, conn, name)
+		return err
+	}
 	if r.c.dialect != MySQL {
 		return make()
 	}
@@ -133,9 +137,8 @@ func withoutWaiting(ctx context.Context, conn *sql.Conn, f func() error) error {
 // SQLite has no locks on rows. There a Row takes the database for writing, as BEGIN IMMEDIATE
 // does: all its locks are one lock, and nobody else writes while it is held.
 type Row struct {
-	c                  *core
-	lock, make, notify *statement // without a listener there is no notify
-	working            sync.Map   // of a doer, its *sql.Tx
+	c       *core
+	working sync.Map // of a doer, its *sql.Tx
 }
 
 // doer is an owner that is inside of [Row.Do].
@@ -151,17 +154,13 @@ func NewRow(db *sql.DB, opts ...Option) (*Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Row{c: c, lock: c.statement("lock row")}
-	if c.dialect != SQLite {
-		r.make = c.statement("make row")
-	}
+	r := &Row{c: c}
 	if c.dialect == MySQL {
 		c.start.check = func(ctx context.Context) error {
 			return c.request(ctx, func(ctx context.Context) error { return c.start.checkEngine(ctx, c.names.rows) })
 		}
 	}
 	if c.listen != nil {
-		r.notify = c.statement("notify")
 		c.hub = newHub(c)
 	}
 	return r, nil
@@ -224,8 +223,8 @@ func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) er
 	if err := fn(tx); err != nil {
 		return err
 	}
-	if r.notify != nil {
-		if _, err := tx.ExecContext(ctx, r.notify.text, r.c.names.channel, name); err != nil {
+	if r.c.listen != nil {
+		if _, err := r.c.statements["notify"].exec(ctx, tx, r.c.names.channel, name); err != nil {
 			return fail(r.notCommitted(ctx, err))
 		}
 	}

@@ -42,7 +42,6 @@ type session struct {
 // sessionStore is the [lease.Store] of the locks of sessions.
 type sessionStore struct {
 	c    *core
-	kind *advisoryKind
 	lost func(r lease.HoldID, cause error)
 
 	mu     sync.Mutex
@@ -56,7 +55,7 @@ var (
 )
 
 func newSessionStore(c *core) *sessionStore {
-	return &sessionStore{c: c, kind: newAdvisoryKind(c), held: make(map[lease.HoldID]*session)}
+	return &sessionStore{c: c, held: make(map[lease.HoldID]*session)}
 }
 
 // NotifyLoss keeps the engine's function for lost holds.
@@ -78,7 +77,7 @@ func (s *sessionStore) Acquire(ctx context.Context, req lease.Request) (lease.Re
 		if err != nil {
 			return err
 		}
-		held, id, clean, err := s.kind.take(ctx, conn, req.Name)
+		held, id, clean, err := s.take(ctx, conn, req.Name)
 		switch {
 		case err != nil && !clean:
 			discard(conn)
@@ -215,7 +214,7 @@ func (s *sessionStore) Renew(ctx context.Context, holds []lease.HoldID, d time.D
 func (s *sessionStore) renew(ctx context.Context, sess *session, began time.Time, d time.Duration) bool {
 	using, done, err := sess.use(ctx)
 	if err == nil {
-		err = s.kind.alive(using, sess.conn, sess.ref.Name, sess.id)
+		err = s.alive(using, sess.conn, sess.ref.Name, sess.id)
 		done()
 	}
 	if err != nil {
@@ -247,7 +246,7 @@ func (s *sessionStore) Release(ctx context.Context, id lease.HoldID) (lease.Rele
 			return err
 		}
 		defer done()
-		had, err = s.kind.free(using, sess.conn, id.Name)
+		had, err = s.free(using, sess.conn, id.Name)
 		return err
 	})
 	if err != nil || !had {

@@ -2,6 +2,7 @@ package sqllock
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"fmt"
 	"strconv"
@@ -88,11 +89,7 @@ type statement struct {
 // statement returns the statement of this title, with the tables' names and the replacements
 // put in.
 func (c *core) statement(title string, replacements ...string) *statement {
-	template, ok := templates[c.dialect][title]
-	if !ok {
-		panic(fmt.Sprintf("sqllock: %v has no statement %q", c.dialect, title))
-	}
-	return c.dialect.statement(template, append(replacements, c.names.replacements()...)...)
+	return c.dialect.statement(templates[c.dialect][title], append(replacements, c.names.replacements()...)...)
 }
 
 // statement returns the template with its arguments marked as the dialect marks them: by $1 in
@@ -141,6 +138,26 @@ func (s *statement) args(args []any) []any {
 		ordered[i] = args[n]
 	}
 	return ordered
+}
+
+// database is a pool, a connection or a transaction.
+type database interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// exec carries the statement out, and returns how many rows it has affected.
+func (s *statement) exec(ctx context.Context, on database, args ...any) (int64, error) {
+	r, err := on.ExecContext(ctx, s.text, s.args(args)...)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+// query reads the row that the statement selects into dest.
+func (s *statement) query(ctx context.Context, on database, args []any, dest ...any) error {
+	return on.QueryRowContext(ctx, s.text, s.args(args)...).Scan(dest...)
 }
 
 // names are those of the tables, as they are written in statements.

@@ -21,22 +21,13 @@ type tableStore struct {
 	self
 	c    *core
 	lost func(id lease.HoldID, cause error)
-
-	acquire, rest, lookup, release *statement
 }
 
 var _ lease.Store = (*tableStore)(nil)
 
 func newTableStore(c *core) *tableStore {
-	s := &tableStore{
-		c:       c,
-		acquire: c.statement("acquire"),
-		rest:    c.statement("rest"),
-		lookup:  c.statement("lookup"),
-		release: c.statement("release"),
-	}
+	s := &tableStore{c: c}
 	if c.listen != nil {
-		s.release = c.statement("release and notify")
 		c.noticed = s.noticed
 	}
 	if c.dialect == MySQL {
@@ -72,7 +63,7 @@ func (s *tableStore) Acquire(ctx context.Context, req lease.Request) (lease.Repl
 	var left int64 // microseconds
 	var owner string
 	sent := lease.Now()
-	if err := s.c.query(ctx, s.rest, []any{req.Name}, &left, &token, &owner); err != nil {
+	if err := s.c.query(ctx, s.c.statements["rest"], []any{req.Name}, &left, &token, &owner); err != nil {
 		return lease.Reply{}, nil // not held is all that is sure
 	}
 	wait := max(time.Duration(left)*time.Microsecond, 0)
@@ -87,12 +78,12 @@ func (s *tableStore) Acquire(ctx context.Context, req lease.Request) (lease.Repl
 // take acquires the lock if it is free, and returns the token. The token is 0, or the error
 // sql.ErrNoRows, if the lock is not free.
 func (s *tableStore) take(ctx context.Context, req lease.Request) (token int64, err error) {
-	args := []any{req.Name, req.Acquisition, micros(req.TTL)}
+	acquire, args := s.c.statements["acquire"], []any{req.Name, req.Acquisition, micros(req.TTL)}
 	if s.c.dialect != MySQL {
-		return token, s.c.query(ctx, s.acquire, args, &token)
+		return token, s.c.query(ctx, acquire, args, &token)
 	}
 	err = s.c.request(ctx, func(ctx context.Context) error {
-		r, err := s.c.db.ExecContext(ctx, s.acquire.text, s.acquire.args(args)...)
+		r, err := s.c.db.ExecContext(ctx, acquire.text, acquire.args(args)...)
 		if err == nil {
 			token, err = r.LastInsertId()
 		}
@@ -118,7 +109,7 @@ func (s *tableStore) inTheWay(ctx context.Context, req lease.Request, err error)
 
 func (s *tableStore) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	var token int64
-	switch err := s.c.query(ctx, s.lookup, []any{req.Name, req.Acquisition}, &token); {
+	switch err := s.c.query(ctx, s.c.statements["lookup"], []any{req.Name, req.Acquisition}, &token); {
 	case errors.Is(err, sql.ErrNoRows):
 		return lease.Reply{}, nil
 	case err != nil:
@@ -182,18 +173,19 @@ func (s *tableStore) current(ctx context.Context, which *statement, args []any) 
 }
 
 func (s *tableStore) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
-	n, err := s.c.notifying(ctx, s.release, id.Name, id.Acquisition)
+	n, err := s.c.notifying(ctx, "release", id.Name, id.Acquisition)
 	return lease.Released{Held: n > 0, Awaited: true}, err
 }
 
 // notifying carries out a statement about a lock's owner, which also notifies if there is a
 // listener. It returns how many rows the statement has affected.
-func (c *core) notifying(ctx context.Context, s *statement, name, acquisition string) (n int64, err error) {
+func (c *core) notifying(ctx context.Context, title, name, acquisition string) (n int64, err error) {
 	if c.listen == nil {
-		return c.exec(ctx, s, name, acquisition)
+		return c.exec(ctx, c.statements[title], name, acquisition)
 	}
 	var nothing sql.NullString
-	err = c.query(ctx, s, []any{name, acquisition, c.names.channel}, &n, &nothing)
+	notify := c.statements[title+" and notify"]
+	err = c.query(ctx, notify, []any{name, acquisition, c.names.channel}, &n, &nothing)
 	return n, err
 }
 
@@ -221,7 +213,7 @@ func NewTable(db *sql.DB, opts ...Option) (*Table, error) {
 	var store lease.Store = newTableStore(c)
 	common := append([]lease.Option{lease.WithMaxLocalHandoffs(0)}, c.lease...) // each holder has a token of its own
 	if c.fair {
-		store = newQueueStore(c, store.(*tableStore))
+		store = &queueStore{store.(*tableStore), c.wait}
 	}
 	lc, err := c.client(store, common)
 	if err != nil {
