@@ -95,13 +95,8 @@ var (
 // checkEngine returns an error unless the engine of a table has transactions. Without them MySQL
 // carries all statements out, locks nothing until a commit, and undoes nothing.
 func (s *startCheck) checkEngine(ctx context.Context, table string) error {
-	schema, name, found := strings.Cut(strings.ReplaceAll(table, "`", "'"), ".")
-	if !found {
-		schema, name = "DATABASE()", schema
-	}
 	var transactions, engine string
-	query := s.c.statement("engine", "{schema}", schema, "{table}", name).text
-	switch err := s.c.db.QueryRowContext(ctx, query).Scan(&transactions, &engine); {
+	switch err := s.ask(ctx, "engine", table, &transactions, &engine); {
 	case errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("%w: %s", errUnlisted, table)
 	case err != nil:
@@ -112,88 +107,40 @@ func (s *startCheck) checkEngine(ctx context.Context, table string) error {
 	return nil
 }
 
+// ask reads the answer of MySQL about a table.
+func (s *startCheck) ask(ctx context.Context, title, table string, dest ...any) error {
+	schema, name, found := strings.Cut(strings.ReplaceAll(table, "`", "'"), ".")
+	if !found {
+		schema, name = "DATABASE()", schema
+	}
+	return s.c.statement(title, "{schema}", schema, "{table}", name).query(ctx, s.c.db, nil, dest...)
+}
+
 // checkLayout returns an error unless statements outside of a transaction are committed, the
 // tables have transactions, and the names in the table of locks are unique and all different.
 // Without the latter MySQL, unlike the others, carries the statements out, and either grants a
 // lock to everybody or takes "a" for "A".
 func (s *startCheck) checkLayout(ctx context.Context) error {
-	var commits bool
-	if err := s.c.db.QueryRowContext(ctx, s.c.statement("commits").text).Scan(&commits); err != nil {
+	var commits, unique bool
+	if err := s.ask(ctx, "layout", s.c.names.locks, &commits, &unique); err != nil {
 		return err
 	}
 	if !commits {
 		return errNoCommit
 	}
-	// Unlike queries of information_schema these look at no other table, whatever the server
-	// is.
-	wide, err := s.anyRow(ctx, "columns", func(column func(string) string) bool {
-		var size int
-		fmt.Sscanf(column("Type"), "varbinary(%d)", &size)
-		return strings.EqualFold(column("Field"), "name") && size >= MaxName
-	})
-	if err != nil {
-		return err
+	tables := []string{s.c.names.locks}
+	if s.c.fair {
+		tables = append(tables, s.c.names.queue)
 	}
-	parts := make(map[string]int) // of each index
-	whole := make(map[string]bool)
-	_, err = s.anyRow(ctx, "indexes", func(column func(string) string) bool {
-		index := column("Key_name")
-		parts[index]++
-		if column("Non_unique") == "0" && strings.EqualFold(column("Column_name"), "name") && column("Sub_part") == "" {
-			whole[index] = true
+	for _, table := range tables {
+		if err := s.checkEngine(ctx, table); err != nil { // also if there is no table
+			return err
 		}
-		return false
-	})
-	if err != nil {
-		return err
-	}
-	unique := false
-	for index := range whole {
-		unique = unique || wide && parts[index] == 1
 	}
 	if !unique {
 		return errNotUnique
 	}
-	err = s.checkEngine(ctx, s.c.names.locks)
-	if err == nil && s.c.fair {
-		err = s.checkEngine(ctx, s.c.names.queue)
-	}
-	return err
-}
-
-// anyRow reports whether match does for a row of a statement's result. It passes the values of
-// columns by their names.
-func (s *startCheck) anyRow(ctx context.Context, title string, match func(column func(string) string) bool) (
-	found bool, err error) {
-	rows, err := s.c.db.QueryContext(ctx, s.c.statement(title).text)
-	if err != nil {
-		return false, err
-	}
-	defer rows.Close()
-	names, err := rows.Columns()
-	if err != nil {
-		return false, err
-	}
-	values := make([]sql.NullString, len(names))
-	dest := make([]any, len(names))
-	for i := range values {
-		dest[i] = &values[i]
-	}
-	column := func(name string) string {
-		for i := range names {
-			if strings.EqualFold(names[i], name) {
-				return values[i].String
-			}
-		}
-		return ""
-	}
-	for rows.Next() {
-		if err := rows.Scan(dest...); err != nil {
-			return false, err
-		}
-		found = match(column) || found
-	}
-	return found, rows.Err()
+	return nil
 }
 
 // probes is how often checkSessions probes. One probe finds a pooler without other traffic. With
@@ -264,12 +211,10 @@ func (s *startCheck) probeSessions(ctx context.Context) error {
 	return err
 }
 
-// backend returns the server's name of the session behind q, and an error unless it is what it
+// backend returns the server's name of the session behind on, and an error unless it is what it
 // was before, which is 0 the first time.
-func backend(ctx context.Context, q interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}, before int64) (pid int64, err error) {
-	err = q.QueryRowContext(ctx, `SELECT pg_backend_pid()`).Scan(&pid)
+func backend(ctx context.Context, on database, before int64) (pid int64, err error) {
+	err = on.QueryRowContext(ctx, `SELECT pg_backend_pid()`).Scan(&pid)
 	if err == nil && before != 0 && pid != before {
 		err = moved(before, pid)
 	}

@@ -22,21 +22,21 @@ CREATE TABLE IF NOT EXISTS {clients} (
 	ends     DATETIME(6) NOT NULL
 ) ENGINE=InnoDB
 
--- Table. Whether statements are committed, and the layout of the table, see checkLayout.
--- name: commits
-SELECT @@autocommit
-
--- name: columns
-SHOW COLUMNS FROM {locks}
-
--- name: indexes
-SHOW INDEX FROM {locks}
-
--- Whether the engine of a table has transactions, and its name. The conditions open that table alone.
+-- Table. Whether the engine of a table has transactions, and its name. The conditions of this statement and the next
+-- one open that table alone.
 -- name: engine
 SELECT COALESCE(e.TRANSACTIONS, ''), COALESCE(t.ENGINE, '') FROM information_schema.TABLES AS t
 LEFT JOIN information_schema.ENGINES AS e ON e.ENGINE = t.ENGINE
 WHERE t.TABLE_SCHEMA = {schema} AND t.TABLE_NAME = {table}
+
+-- Whether statements are committed, and whether names are unique and all different, see checkLayout.
+-- name: layout
+SELECT @@autocommit,
+	EXISTS (SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema} AND TABLE_NAME = {table}
+		AND COLUMN_NAME = 'name' AND DATA_TYPE = 'varbinary' AND CHARACTER_MAXIMUM_LENGTH >= 255)
+	AND EXISTS (SELECT 1 FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = {schema} AND TABLE_NAME = {table}
+		AND NON_UNIQUE = 0 GROUP BY INDEX_NAME
+		HAVING COUNT(*) = 1 AND MIN(COLUMN_NAME) = 'name' AND MAX(SUB_PART) IS NULL)
 
 -- Takes the lock if it is free or its lease is over. The id of the insertion is the token, or 0 if the lock is
 -- another owner's. A server makes the assignments in this order, and each sees those before it. MariaDB with
