@@ -51,8 +51,8 @@
 //   - A waiter is cut off or stopped for longer than its session: it begins anew at the end of the
 //     queue, woken as before. So does a waiter whose lease is revoked or whose key is deleted.
 //   - A reply to an acquisition is lost: it is sent again, and creates one key at most.
-//   - Two requests for one acquisition are under way, of which one is late: one is carried out after
-//     the other. They have one key, and the failure of one leaves it to the other.
+//   - Two requests for one acquisition are under way, because one is late: they take turns and have
+//     one key. The failure of one leaves it to the other.
 //   - A reply to a release is lost: it is sent again, and the unlock succeeds. If no release is
 //     answered in time, the key is deleted when the session is kept alive, or ends with it.
 //   - A context ends: the call returns at once, and its key is deleted in the background.
