@@ -67,9 +67,10 @@ SELECT token FROM {locks} WHERE name = $1
 -- name: stay
 UPDATE {queue} SET ends = {after $3} WHERE name = $1 AND owner = $2
 
--- Enqueues the owner. $1 name, $2 owner, $3 wait.
+-- Enqueues the owner, but not the holder: a late request would leave a place behind. $1 name, $2 owner, $3 wait.
 -- name: enqueue
-INSERT INTO {queue} (name, owner, ends) VALUES ($1, $2, {after $3})
+INSERT INTO {queue} (name, owner, ends) SELECT name, $2, {after $3} FROM {locks}
+WHERE name = $1 AND (owner IS NULL OR owner <> $2 OR ends <= {now})
 
 -- Gives the owner's place up. $1 name, $2 owner.
 -- name: leave

@@ -15,7 +15,7 @@ import (
 // both find themselves the first:
 //
 //	row of the lock   queue            asker          becomes
-//	held              any              not in it      last in it
+//	held              any              not in it      last in it, unless it is the holder
 //	held              any              in it          what it was, alive for longer
 //	free, over        dead ones first  any            they are removed, and it is looked at again
 //	free, over        empty            any            holder
