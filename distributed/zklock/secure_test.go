@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -66,13 +67,12 @@ func TestWithoutTheServersCertificateThereIsNoClient(t *testing.T) {
 func TestAMissingTLSIsNamedByTheError(t *testing.T) {
 	t.Parallel()
 	s, config := testbed.StartSecureZooKeeper(t)
-	secure := zklock.WithDialer((&tls.Dialer{Config: config}).DialContext)
 	for _, c := range []struct {
 		addr, want string
-		opts       []zklock.Option
+		dial       func(ctx context.Context, network, address string) (net.Conn, error)
 	}{
-		{s.Secure(), "may not serve yet, or want TLS", nil},
-		{s.Addr(), "may not want TLS", []zklock.Option{secure}},
+		{s.Secure(), "may not serve yet, or want TLS", new(net.Dialer).DialContext},
+		{s.Addr(), "may not want TLS", (&tls.Dialer{Config: config}).DialContext},
 	} {
 		require.Eventually(t, func() bool {
 			conn, err := net.Dial("tcp", c.addr)
@@ -81,9 +81,21 @@ func TestAMissingTLSIsNamedByTheError(t *testing.T) {
 			}
 			return err == nil
 		}, long, 10*time.Millisecond, "the server listens")
-		ctx, cancel := context.WithTimeout(background, time.Second)
-		defer cancel()
-		_, err := zklock.New(ctx, []string{c.addr}, c.opts...)
+		ctx, end := context.WithCancelCause(background)
+		returned := make(chan struct{})
+		var failed atomic.Bool // for the reason that the error has to tell; noted by the next attempt
+		_, err := zklock.New(ctx, []string{c.addr}, zklock.WithDialer(
+			func(ctx context.Context, network, address string) (net.Conn, error) {
+				if failed.Load() {
+					end(context.DeadlineExceeded)
+					<-returned
+					return nil, net.ErrClosed
+				}
+				conn, err := c.dial(ctx, network, address)
+				failed.Store(err == nil || errors.Is(err, io.EOF)) // a busy server may be late instead
+				return conn, err
+			}))
+		close(returned)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, c.want)
 	}
