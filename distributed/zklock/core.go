@@ -40,7 +40,7 @@ type core struct {
 	jobs   adapter.Jobs  // each ends when life does
 	stores []*store
 
-	mine     sync.Map // path of an own node -> acquisition
+	mine     sync.Map // path of an own node -> *node
 	clients  string   // the directory of the clients' identities
 	identity atomic.Pointer[string]
 }

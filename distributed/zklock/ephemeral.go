@@ -42,12 +42,13 @@ func (a *acquisition) createSingle(ctx context.Context, wait bool) (goOn bool, e
 	a.st.introduce(s)
 	path := a.id.Name
 	i := strings.LastIndexByte(path, '/')
-	n := &node{c: a.st.core, s: s, dir: path[:i], name: path[i+1:], uuid: newUUID(), hear: a.heard, single: true}
+	n := &node{c: a.st.core, s: s, dir: path[:i], name: path[i+1:], uuid: newUUID(), id: a.id.Acquisition,
+		hear: a.heard, single: true}
 	_, err = s.create(ctx, path, []byte(n.uuid), zk.FlagEphemeral)
 	switch {
 	case err == nil:
 		a.own = n
-		a.st.mine.Store(path, a.id.Acquisition)
+		a.st.mine.Store(path, n)
 		return true, nil
 	case errors.Is(err, zk.ErrNodeExists):
 		return a.awaitSingle(ctx, s, path, wait)

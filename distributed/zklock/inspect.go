@@ -108,19 +108,19 @@ func (c *core) claims(ctx context.Context, s *session, paths []string) ([]lease.
 }
 
 func (c *core) claim(ctx context.Context, s *session, path string) (claim lease.Claim, err error) {
-	node, err := s.get(ctx, path)
+	st, err := s.get(ctx, path)
 	if err != nil {
 		return claim, err
 	}
 	claim.Acquisition = path[strings.LastIndexByte(path, '/')+1:]
-	if own, ok := c.mine.Load(path); ok && node.EphemeralOwner == s.conn.SessionID() {
-		claim.Acquisition = own.(string)
+	if own, ok := c.mine.Load(path); ok && st.EphemeralOwner == s.conn.SessionID() {
+		claim.Acquisition = own.(*node).id
 	}
-	claim.Since, claim.Token = time.UnixMilli(node.Ctime), uint64(node.Czxid)
-	if ip := net.ParseIP(string(node.data)); ip != nil {
+	claim.Since, claim.Token = time.UnixMilli(st.Ctime), uint64(st.Czxid)
+	if ip := net.ParseIP(string(st.data)); ip != nil {
 		claim.Host = ip.String()
 	}
-	client, err := s.get(ctx, c.clientPath(node.EphemeralOwner))
+	client, err := s.get(ctx, c.clientPath(st.EphemeralOwner))
 	if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNoAuth) {
 		return claim, err
 	}

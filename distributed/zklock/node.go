@@ -21,6 +21,8 @@ type node struct {
 	s    *session
 	dir  string
 	uuid string // part of the name; the data of a single node
+	kind string // what follows the UUID in the name, and a number
+	id   string // of the acquisition
 	// hear is called when the node was deleted by another client, or has other data, after a
 	// look. It must not block.
 	hear func(n *node, gone bool)
@@ -56,12 +58,12 @@ func (c *core) create(ctx context.Context, dir, kind, number string, a *acquisit
 			return nil, err
 		}
 		c.introduce(s)
-		n := &node{c: c, s: s, dir: dir, uuid: newUUID(), hear: a.heard}
-		path, err := s.create(ctx, dir+"/"+protection+n.uuid+"-"+kind+number, a.data(s), flags)
+		n := &node{c: c, s: s, dir: dir, uuid: newUUID(), kind: kind, id: a.id.Acquisition, hear: a.heard}
+		path, err := s.create(ctx, dir+"/"+n.prefix()+number, a.data(s), flags)
 		switch {
 		case err == nil:
 			n.name = path[len(dir)+1:]
-			c.mine.Store(path, a.id.Acquisition)
+			c.mine.Store(path, n)
 			return n, nil
 		case errors.Is(err, zk.ErrNoNode):
 			if err := s.makeContainer(ctx, dir); err != nil {
@@ -74,7 +76,7 @@ func (c *core) create(ctx context.Context, dir, kind, number string, a *acquisit
 			switch lookup := n.locate(ctx); {
 			case lookup == nil:
 				n.unsure = false
-				c.mine.Store(n.path(), a.id.Acquisition)
+				c.mine.Store(n.path(), n)
 				return n, nil
 			case !errors.Is(lookup, zk.ErrNoNode) && !s.isOver():
 				n.discard()
@@ -137,7 +139,8 @@ func (n *node) locate(ctx context.Context) error {
 		return err
 	}
 	for _, c := range children {
-		if strings.HasPrefix(c, protection+n.uuid+"-") {
+		_, numbered := sequence(c, n.kind)
+		if numbered && strings.HasPrefix(c, n.prefix()) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			n.name = c
@@ -146,6 +149,9 @@ func (n *node) locate(ctx context.Context) error {
 	}
 	return zk.ErrNoNode
 }
+
+// prefix returns the name of a node without its number. No other node's name begins with it.
+func (n *node) prefix() string { return protection + n.uuid + "-" + n.kind }
 
 func (n *node) path() string {
 	n.mu.Lock()
@@ -230,7 +236,7 @@ func (n *node) discard() <-chan struct{} {
 // timeouts later: what was sent earlier was sent in a session that is over by then.
 func (n *node) delete() {
 	defer close(n.deleted)
-	defer func() { n.c.mine.Delete(n.path()) }()
+	defer func() { n.c.mine.CompareAndDelete(n.path(), n) }() // a later single node has the same path
 	n.s.watches.ignore(place{n.path(), false}, n)
 	until := time.Now().Add(2 * n.s.term())
 	tried := false // a request may have deleted n

@@ -34,7 +34,7 @@ type store struct {
 	lost   func(lease.HoldID, error)
 
 	mu           sync.Mutex
-	acquisitions map[string]*acquisition // by lease.HoldID.Acquisition
+	acquisitions map[lease.HoldID]*acquisition
 }
 
 var (
@@ -46,7 +46,7 @@ var (
 )
 
 func newStore(c *core, r recipe) *store {
-	st := &store{core: c, recipe: r, acquisitions: make(map[string]*acquisition)}
+	st := &store{core: c, recipe: r, acquisitions: make(map[lease.HoldID]*acquisition)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stores = append(c.stores, st)
@@ -58,47 +58,49 @@ func (st *store) NotifyLoss(lost func(lease.HoldID, error)) { st.lost = lost }
 
 // begin returns the acquisition of req. It begins it if there is none.
 func (st *store) begin(req lease.Request) *acquisition {
-	if a := st.find(req.Name, req.Acquisition); a != nil {
+	if a := st.find(req.HoldID); a != nil {
 		return a
 	}
 	a := &acquisition{st: st, id: req.HoldID, wake: make(chan struct{}, 1)}
 	a.revoke, _ = req.Data.(func(token uint64))
 	if req.Writer != "" {
-		a.under = st.nodeOf(lease.HoldID{Name: req.Name, Acquisition: req.Writer})
+		a.under = st.writer(lease.HoldID{Name: req.Name, Acquisition: req.Writer})
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if first := st.acquisitions[req.Acquisition]; first != nil {
+	if first := st.acquisitions[req.HoldID]; first != nil {
 		return first
 	}
-	st.acquisitions[req.Acquisition] = a
+	st.acquisitions[req.HoldID] = a
 	return a
 }
 
-// find returns the acquisition of the lock called name with this id, or nil.
-func (st *store) find(name, id string) *acquisition {
+// find returns an acquisition that was begun, or nil.
+func (st *store) find(id lease.HoldID) *acquisition {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if a := st.acquisitions[id]; a != nil && a.id.Name == name {
-		return a
+	return st.acquisitions[id]
+}
+
+// forget forgets a, and no acquisition that a late request has begun since under its id.
+func (st *store) forget(a *acquisition) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.acquisitions[a.id] == a {
+		delete(st.acquisitions, a.id)
 	}
-	return nil
 }
 
-// forget forgets the acquisition with this id.
-func (st *store) forget(id string) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	delete(st.acquisitions, id)
-}
-
-// nodeOf returns the node of a hold of any kind, or nil.
-func (c *core) nodeOf(id lease.HoldID) *node {
+// writer returns the node of a hold of the write half of a lock, or nil.
+func (c *core) writer(id lease.HoldID) *node {
 	c.mu.Lock()
 	stores := c.stores
 	c.mu.Unlock()
 	for _, st := range stores {
-		if a := st.find(id.Name, id.Acquisition); a != nil {
+		if st.recipe != (queue{writeMode}) {
+			continue
+		}
+		if a := st.find(id); a != nil {
 			return a.holding()
 		}
 	}
@@ -107,35 +109,62 @@ func (c *core) nodeOf(id lease.HoldID) *node {
 
 // Enqueue takes the lock, or a place in its queue.
 func (st *store) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
-	if reply, err := st.Lookup(ctx, req); reply.Held || err != nil {
-		return reply, err
-	}
-	a := st.begin(req)
-	reply, err := a.ask(func(ctx context.Context) (bool, error) { return st.recipe.step(ctx, a, true) }, req.TTL)
+	reply, err := st.request(ctx, req, func(ctx context.Context, a *acquisition) (bool, error) {
+		return st.recipe.step(ctx, a, true)
+	}, func(err error) bool {
+		return !errors.Is(err, lease.ErrRefused) && !errors.Is(err, locks.ErrForeign)
+	})
 	reply.Listening = true // Watch returns a.wake
-	if errors.Is(err, lease.ErrRefused) || errors.Is(err, locks.ErrForeign) {
-		st.Leave(ctx, req.HoldID) // the lease client does not
-	}
 	return reply, err
 }
 
 // Acquire takes the lock if no other client holds it or waits for it. It leaves nothing behind
 // if not.
 func (st *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
-	if reply, err := st.Lookup(ctx, req); reply.Held || err != nil {
-		return reply, err
-	}
-	a := st.begin(req)
-	reply, err := a.ask(func(ctx context.Context) (bool, error) {
+	return st.request(ctx, req, func(ctx context.Context, a *acquisition) (bool, error) {
 		if a.own == nil && a.gate == nil && a.under == nil {
 			if busy, err := st.busy(ctx, req.Name); busy || err != nil {
 				return false, err
 			}
 		}
 		return st.recipe.step(ctx, a, false)
-	}, req.TTL)
-	if !reply.Held {
-		st.Leave(ctx, req.HoldID)
+	}, func(error) bool { return false })
+}
+
+// request is Acquire and Enqueue. keeps reports whether the acquisition has a place after a request
+// that did not get the lock, and failed with an error or nil.
+//
+// Two requests for one acquisition may be under way: package lease repeats a request without a
+// reply, and the first one may be late. They take turns, each with what the one before it has left:
+//
+//	the request before          the next one
+//	holds                       returns that hold
+//	has a place, or no answer   goes on with its nodes
+//	has no place                begins the acquisition anew
+//	was ended, by whatever      asks nothing
+//
+// A request that has no place deletes the nodes that it has made, and no other request's.
+func (st *store) request(ctx context.Context, req lease.Request,
+	step func(ctx context.Context, a *acquisition) (bool, error), keeps func(error) bool) (lease.Reply, error) {
+	a := st.begin(req)
+	for a.turn.Lock(); a.dropped; a.turn.Lock() {
+		a.turn.Unlock()
+		a = st.begin(req)
+	}
+	defer a.turn.Unlock()
+	if a.holding() != nil {
+		if reply, err := st.Lookup(ctx, req); reply.Held || err != nil {
+			return reply, err
+		}
+	}
+	reply, err := a.ask(func(ctx context.Context) (bool, error) { return step(ctx, a) }, req.TTL)
+	switch {
+	case reply.Held || keeps(err):
+		a.placed = true
+	case !a.placed && a.leave():
+		a.dropped = true
+		st.forget(a)
+		await(ctx, a.end(), patience)
 	}
 	return reply, err
 }
@@ -162,22 +191,22 @@ const patience = time.Second
 
 // Release deletes the nodes of a hold. It does not report a hold that was found lost.
 func (st *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
-	a := st.find(id.Name, id.Acquisition)
+	a := st.find(id)
 	if a == nil {
 		return lease.Released{}, nil
 	}
 	if err := await(ctx, a.end(), patience); err != nil {
 		return lease.Released{}, fmt.Errorf("delete the node in %q: %w", id.Name, err)
 	}
-	st.forget(id.Acquisition)
+	st.forget(a)
 	// Waiters with a place in a queue come first by themselves.
 	return lease.Released{Held: a.removed(), Awaited: st.recipe == ephemeral{}}, nil
 }
 
 // Leave deletes the nodes of a waiter. A deletion that takes long goes on in the background.
 func (st *store) Leave(ctx context.Context, id lease.HoldID) error {
-	if a := st.find(id.Name, id.Acquisition); a != nil && a.holding() == nil {
-		st.forget(id.Acquisition)
+	if a := st.find(id); a != nil && (a.leave() || a.isLeft()) {
+		st.forget(a)
 		await(ctx, a.end(), patience)
 	}
 	return nil
@@ -185,8 +214,8 @@ func (st *store) Leave(ctx context.Context, id lease.HoldID) error {
 
 // Lost deletes the nodes of a hold that was lost although its session may live on.
 func (st *store) Lost(id lease.HoldID) {
-	if a := st.find(id.Name, id.Acquisition); a != nil {
-		st.forget(id.Acquisition)
+	if a := st.find(id); a != nil {
+		st.forget(a)
 		a.end()
 	}
 }
@@ -194,7 +223,7 @@ func (st *store) Lost(id lease.HoldID) {
 // Lookup asks for the node of a hold. What an acquisition without a hold has made is deleted, or
 // will be.
 func (st *store) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
-	a := st.find(req.Name, req.Acquisition)
+	a := st.find(req.HoldID)
 	if a == nil || a.holding() == nil {
 		return lease.Reply{}, nil
 	}
@@ -224,7 +253,7 @@ func (st *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duratio
 	held := make([]bool, len(holds))
 	confirmed := make(map[*session]bool)
 	for i, h := range holds {
-		a := st.find(h.Name, h.Acquisition)
+		a := st.find(h)
 		if a == nil {
 			continue
 		}
@@ -301,7 +330,11 @@ type acquisition struct {
 	revoke func(token uint64) // called when the hold is asked for, if not nil
 	wake   chan struct{}      // notifies the waiter
 
-	turn sync.Mutex // held by the goroutine that asks: a late request may come beside another one
+	turn sync.Mutex // held by the request that asks, see request
+
+	// Used by the request whose turn it is.
+	placed  bool // an earlier request has the lock, or a place to keep
+	dropped bool // given up by a request without a place: the next one begins anew
 
 	// Used by the goroutine that asks, or by end if none asks.
 	under *node         // of the write lock that the owner of a read lock holds, or nil
@@ -316,6 +349,7 @@ type acquisition struct {
 	asking bool        // own and gate belong to the goroutine that asks
 	ended  bool        // not wanted any more: the goroutine that asks deletes the nodes
 	held   *node       // own, from the grant to the end of the hold
+	had    bool        // own was held
 	reply  lease.Reply // of the grant
 	asked  bool        // to give the lock back
 	told   bool        // so
@@ -337,8 +371,8 @@ type step func(ctx context.Context) (held bool, err error)
 // ask goes on with step until the lock is held or has to be waited for. Requests that fail are
 // repeated for half of the session timeout.
 //
-// The caller of ask may be abandoned, and end called before or meanwhile. After end, ask does
-// nothing. The nodes are deleted by:
+// The caller has its turn. It may be abandoned, and end called before or meanwhile. After end, ask
+// does nothing. The nodes are deleted by:
 //
 //	asking  ended
 //	no      no     nobody
@@ -346,8 +380,6 @@ type step func(ctx context.Context) (held bool, err error)
 //	no      yes    end
 //	yes     yes    ask, at its end
 func (a *acquisition) ask(step step, d time.Duration) (lease.Reply, error) {
-	a.turn.Lock()
-	defer a.turn.Unlock()
 	ctx, cancel := a.st.within(a.st.Term() / 2)
 	defer cancel()
 	a.mu.Lock()
@@ -419,7 +451,7 @@ func (a *acquisition) grant() bool {
 		return false
 	}
 	n := a.own
-	a.held, a.reply = n, lease.Reply{Held: true, Token: n.zxid(), Since: a.since}
+	a.held, a.had, a.reply = n, true, lease.Reply{Held: true, Token: n.zxid(), Since: a.since}
 	a.guard = time.AfterFunc(young, func() { a.look(n) })
 	return true
 }
@@ -431,7 +463,7 @@ func (a *acquisition) reset() {
 	a.own, a.gate, a.since = nil, nil, time.Time{}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.held = nil
+	a.held, a.had = nil, false
 }
 
 // discard deletes the nodes, and returns what tells of the end of that.
@@ -461,11 +493,23 @@ func (a *acquisition) end() (done []<-chan struct{}) {
 	return a.discard()
 }
 
-// removed reports, after end, whether the own node existed until this client deleted it.
+// leave ends the wait for good. It reports false if a holds, or was ended before. The caller calls
+// end.
+func (a *acquisition) leave() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ended || a.held != nil {
+		return false
+	}
+	a.ended = true
+	return true
+}
+
+// removed reports, after end, whether the lock was held until this client deleted the own node.
 func (a *acquisition) removed() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return !a.asking && a.own != nil && a.own.removed()
+	return !a.asking && a.had && a.own.removed()
 }
 
 func (a *acquisition) isLeft() bool {
