@@ -18,9 +18,9 @@ import (
 var storeChecks = []check{
 	{"OneHolder", hasStore, oneHolder},
 	{"OneWinner", hasStore, oneWinner},
-	{"OtherNames", func(s *suite) bool { return !s.cfg.OneLock && hasStore(s) }, otherNames},
-	{"OddNames", func(s *suite) bool { return !s.cfg.OneLock }, oddNames},
-	{"AtOnce", func(s *suite) bool { return !s.cfg.OneLock && hasStore(s) }, atOnce},
+	{"OtherNames", hasStore, otherNames},
+	{"OddNames", nil, oddNames},
+	{"AtOnce", hasStore, atOnce},
 	{"RepeatedAcquire", hasStore, repeatedAcquire},
 	{"ReleaseIsAtomic", hasStore, releaseIsAtomic},
 	{"Takeover", hasStore, takeover},
@@ -995,10 +995,7 @@ func inspection(s *suite) {
 func noFalseLoss(s *suite) {
 	a, b, name := s.client(), s.client(), s.name()
 	var holds []string
-	names := []string{name}
-	if !s.cfg.OneLock {
-		names = append(names, name+"-1", name+"-2")
-	}
+	names := []string{name, name + "-1", name + "-2"}
 	s.used(names[1:]...)
 	for _, n := range names {
 		mine, _ := a.take(n)
@@ -1151,15 +1148,8 @@ func failedRequests(s *suite) {
 			return
 		}
 		names := []string{s.name(), s.name(), s.name()}
-		if s.cfg.OneLock {
-			names = []string{names[0], names[0], names[0]}
-		}
 		var holds []string
-		for i, name := range names {
-			if i > 0 && s.cfg.OneLock {
-				holds = append(holds, holds[0])
-				continue
-			}
+		for _, name := range names {
 			mine, _ := a.take(name)
 			holds = append(holds, mine)
 		}
@@ -1200,9 +1190,6 @@ func failedRequests(s *suite) {
 
 // renewsAll has one request prolong several holds.
 func renewsAll(s *suite) {
-	if s.cfg.OneLock {
-		return
-	}
 	a, b := s.mortal(), s.client()
 	if optional[lease.Session](a.requests) != nil {
 		return // its holds last without renewals
@@ -1262,12 +1249,8 @@ func (c *client) told(promise, name, acquisition string, last lease.Reply, w lea
 // otherWatches has one of two watches of a client end. The other one goes on.
 func otherWatches(s *suite) {
 	a, b, name := s.client(), s.client(), s.name()
-	names := []string{name}
-	if !s.cfg.OneLock {
-		names = append(names, name+"-1")
-		s.used(name + "-1")
-	}
-	for _, other := range names {
+	s.used(name + "-1")
+	for _, other := range []string{name, name + "-1"} {
 		mine, _ := a.take(name)
 		also := mine
 		if other != name {

@@ -37,9 +37,6 @@ type Config struct {
 	// several clients ask at once, and none gets a majority.
 	SpuriousTry bool
 
-	// OneLock declares that all names are one lock, such as that of a whole database.
-	OneLock bool
-
 	// EndsWithConnection declares that the server frees a lock as soon as the connection of its
 	// holder ends, and that the holder finds out at its next renewal.
 	EndsWithConnection bool
