@@ -148,7 +148,7 @@ type Queue interface {
 	// acquisition has a place in the queue, and keeps it as long as it asks again, until it has
 	// the lock or leaves. If a place is lost, such as with its session, the next Enqueue takes a
 	// new one. Acquire leaves no place, nor does an Enqueue whose error matches ErrRefused or
-	// locks.ErrForeign.
+	// locks.ErrForeign. A place that an earlier Enqueue of the acquisition has left stays.
 	Enqueue(ctx context.Context, req Request) (Reply, error)
 
 	// Leave gives the acquisition's place up, if it has one. It may be repeated.

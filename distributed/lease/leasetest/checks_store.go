@@ -22,6 +22,7 @@ var storeChecks = []check{
 	{"OddNames", nil, oddNames},
 	{"AtOnce", hasStore, atOnce},
 	{"RepeatedAcquire", hasStore, repeatedAcquire},
+	{"TwoRequests", has[lease.Queue], twoRequests},
 	{"ReleaseIsAtomic", hasStore, releaseIsAtomic},
 	{"Takeover", hasStore, takeover},
 	{"LapsedHold", hasStore, lapsedHold},
@@ -410,6 +411,54 @@ func repeatedAcquire(s *suite) {
 	b.refused(name, a)
 	a.free(name, mine)
 	a.holdsNot(name, mine, "after the release of an acquisition that was asked for twice", b)
+	other, _ := b.take(name)
+	b.free(name, other)
+}
+
+// twoRequests sends two requests for one acquisition at once, as if the first one were late, while
+// another client releases the lock. They lead to one hold or to one place, and one ends neither of
+// the other. Only a Queue is asked again for one acquisition.
+func twoRequests(s *suite) {
+	a, b, name := s.client(), s.client(), s.name()
+	ask := map[Op]func(context.Context, lease.Request) (lease.Reply, error){
+		Acquire: a.requests.Acquire, Enqueue: a.requests.Enqueue,
+	}
+	began := time.Now()
+	for round := 0; time.Since(began) < 2*time.Second || round < 10; round++ {
+		for op, request := range ask {
+			mine := a.acquisition()
+			a.mine(name, mine)
+			other, _ := b.take(name)
+			var wg sync.WaitGroup
+			var held atomic.Bool
+			for range 2 {
+				wg.Go(func() {
+					reply, err := request(s.ctx, requestOf(name, mine, minute))
+					if err == nil && reply.Held { // a store may refuse the second one by an error
+						held.Store(true)
+					}
+				})
+			}
+			time.Sleep(time.Duration(round%10) * 100 * time.Microsecond)
+			b.free(name, other)
+			wg.Wait()
+			found := a.lookup(name, mine).Held
+			switch {
+			case held.Load() && !found:
+				s.broken("a request ends no hold that another one of its acquisition has got", a, b)
+			case !found && op == Enqueue:
+				s.soon("a waiter that has asked twice at once gets the lock", s.cfg.Limit/2,
+					func() bool { return a.ask(name, mine).Held }, a, b)
+				found = true
+			}
+			if found {
+				a.holds(name, mine, "after two requests at once", b)
+				b.refused(name, a)
+				a.free(name, mine)
+			}
+			a.holdsNot(name, mine, "after the release of an acquisition that has asked twice at once", b)
+		}
+	}
 	other, _ := b.take(name)
 	b.free(name, other)
 }

@@ -300,6 +300,9 @@ func (c *client) Acquire(ctx context.Context, req lease.Request) (lease.Reply, e
 	switch {
 	case c.server.flaw == FailureRefuses:
 		return reply, nil
+	case c.server.flaw == RefusalFrees && err == nil && !reply.Held:
+		time.Sleep(time.Millisecond)
+		_, _ = c.Release(ctx, req.HoldID)
 	case c.server.flaw == RepliesMix && err == nil:
 		c.reply.Store(&reply)
 		time.Sleep(time.Millisecond)

@@ -387,7 +387,19 @@ func (s *Server) take(
 		time.Sleep(time.Millisecond)
 		s.mu.Lock()
 	}
+	if free && s.flaw == HoldsTwice {
+		s.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		s.mu.Lock()
+		free = s.admits(l, c) || s.hold(l, acquisition) != nil
+	}
 	at := l.place(acquisition)
+	if at < 0 && waits && !free && s.flaw == PlacesTwice {
+		s.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		s.mu.Lock()
+		free = s.admits(l, c)
+	}
 	first := at == 0 || at < 0 && len(l.queue) == 0
 	if free && (first || waits && s.flaw == QueueBarges) {
 		if at >= 0 && s.flaw != PlaceOfHolder {
