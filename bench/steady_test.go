@@ -11,8 +11,8 @@ import (
 )
 
 // BenchmarkSteadyWriter has one writer among steady readers, all of them 300 steps inside and
-// none outside. The time is per write. The other figures are the writer's waits, and the reads per second
-// of all readers together.
+// none outside. The time is per write. The other figures are the writer's waits, and the reads
+// per second of all readers together.
 func BenchmarkSteadyWriter(b *testing.B) {
 	for _, l := range []struct {
 		name string

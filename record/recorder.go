@@ -31,9 +31,9 @@ type Options struct {
 
 	// Held, if not nil, has each hold with the stack of its first acquisition, until its last
 	// release. A re-entry adds nothing. A hold takes about 1.1 µs and two allocations more: the
-	// median of five runs of BenchmarkUncontended with Go 1.26.8 on a busy AMD EPYC. All holds of
-	// the process acquire the one mutex of the profile. See package debug/locks for a profile that is
-	// called "locks.held".
+	// median of five runs of BenchmarkUncontended with Go 1.26.8 on a busy AMD EPYC. All holds
+	// of the process acquire the one mutex of the profile. See package debug/locks for a profile
+	// that is called "locks.held".
 	Held *pprof.Profile
 
 	// Logger, if not nil, logs errors, cancellations, and refused unlocks, and with a Slow of more

@@ -250,8 +250,8 @@ func tokenText(ctx context.Context) string {
 // environment returns the variables of the command.
 func (j *job) environment(ctx context.Context) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
-		// The token of a lock around this one must not be taken for that of this lock. The URL of the
-		// store may have a password.
+		// The token of a lock around this one must not be taken for that of this lock. The URL
+		// of the store may have a password.
 		return strings.HasPrefix(v, "LOCK_TOKEN=") || !j.keep && strings.HasPrefix(v, "WITHLOCK_STORE=")
 	})
 	env = append(env, "LOCK_NAME="+j.name)

@@ -149,8 +149,8 @@ func (d database) inSQL() []impl {
 	return kinds
 }
 
-// BenchmarkSQLUncontended is a lock and an unlock that nobody else wants, compared with SELECT 1. raw is
-// pg_advisory_lock or GET_LOCK, with no library.
+// BenchmarkSQLUncontended is a lock and an unlock that nobody else wants, compared with a
+// plain SELECT. raw is pg_advisory_lock or GET_LOCK, with no library.
 func BenchmarkSQLUncontended(b *testing.B) {
 	for _, d := range databases {
 		b.Run(d.name, func(b *testing.B) {

@@ -76,7 +76,8 @@ func startZooKeeper(b *testing.B) (addr string) {
 	return addr
 }
 
-// BenchmarkZooKeeperUncontended is a lock and an unlock that nobody else wants, compared with Exists.
+// BenchmarkZooKeeperUncontended is a lock and an unlock that nobody else wants, compared with
+// Exists.
 func BenchmarkZooKeeperUncontended(b *testing.B) {
 	addr := startZooKeeper(b)
 	p := exists(connectZooKeeper(b, addr))

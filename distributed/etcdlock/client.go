@@ -13,8 +13,9 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// ErrSessionExpired reports that the etcd lease of the Client has ended, or that the key of a lock
-// was deleted. A holder gets it together with [locks.ErrLost]. A waiter never gets it: it begins anew.
+// ErrSessionExpired reports that the etcd lease of the Client has ended, or that the key of a
+// lock was deleted. A holder gets it together with [locks.ErrLost]. A waiter never gets it: it
+// begins anew.
 var ErrSessionExpired = errors.New("session expired")
 
 // Client gives locks that live in an etcd cluster, by name. It is a [locks.Provider]. It is safe

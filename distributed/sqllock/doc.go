@@ -123,9 +123,9 @@
 // # Inspection
 //
 // [Mutex.Inspect] returns the holder of a lock and its waiters. For that, each process keeps its
-// label, host and id in a table of its own. It writes a row once a minute
-// at most. CreateSchema adds this table to those of an earlier layout. Without it the locks are the
-// same, and Inspect knows less.
+// label, host and id in a table of its own. It writes a row once a minute at most. CreateSchema
+// adds this table to those of an earlier layout. Without it the locks are the same, and Inspect
+// knows less.
 //
 // # Limits
 //

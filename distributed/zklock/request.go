@@ -19,7 +19,7 @@ func call[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, err
 	return v, err
 }
 
-// lead sends a request as call does, and its answer is always the leader's. So the answer shows that
+// lead sends a request that the leader has to answer, such as a write. So its answer shows that
 // the session was alive when the request was sent.
 func lead[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, error)) (T, error) {
 	v, sent, err := send(ctx, s, request)

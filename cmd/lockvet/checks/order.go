@@ -212,7 +212,8 @@ func (o *orders) report() {
 			if other.first.key != s.second.key || other.second.key != s.first.key || other.f == s.f {
 				continue
 			}
-			if reported[[2]string{s.first.key, s.second.key}] || s.ignores(other) || other.ignores(s) || serialized(s, other) {
+			if reported[[2]string{s.first.key, s.second.key}] ||
+				s.ignores(other) || other.ignores(s) || serialized(s, other) {
 				continue
 			}
 			reported[[2]string{s.first.key, s.second.key}] = true
