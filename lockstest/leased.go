@@ -72,7 +72,7 @@ func holdLasts(s *suite) {
 		require.NoError(s, h.Err(), when)
 		require.False(s, isClosed(h.Lost()), "Lost is closed %s", when)
 		if deadline, ok := h.Deadline(); ok {
-			require.True(s, time.Now().Before(deadline), "the deadline has passed %s", when)
+			require.True(s, time.Now().Before(deadline), "the deadline is over %s", when)
 		}
 	}
 	alive("while held")

@@ -82,7 +82,7 @@ func (m *machine) after(d float64, f func()) {
 	heap.Push(&m.events, event{m.now + d, m.count, f})
 }
 
-// run lets time pass while on returns true and something happens.
+// run lets time go on while on returns true and something happens.
 func (m *machine) run(on func() bool) {
 	for len(m.events) > 0 && on() {
 		e := heap.Pop(&m.events).(event)

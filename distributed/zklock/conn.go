@@ -163,7 +163,7 @@ func (l *link) hangUp() {
 	}
 }
 
-// hosts gives the ZooKeeper client the servers in turn. It passes their names on to the dialer,
+// hosts gives the ZooKeeper client the servers in turn. It gives their names to the dialer,
 // which needs them to verify certificates. After each round it waits, for less time than the
 // ZooKeeper client would.
 type hosts struct {

@@ -50,7 +50,7 @@ type credentials struct {
 	secret []byte
 }
 
-// debugLog passes the messages of the ZooKeeper client on. None of them contains credentials.
+// debugLog logs the messages of the ZooKeeper client. None of them contains credentials.
 type debugLog struct{ log *slog.Logger }
 
 func (d debugLog) Printf(format string, args ...any) {

@@ -190,7 +190,7 @@ func TestAWriterDowngradesAheadOfOtherWriters(t *testing.T) {
 	require.NoError(t, write(rw).UnlockContext(a))
 	select {
 	case err := <-got:
-		t.Fatalf("the writer has passed the reader: %v", err)
+		t.Fatalf("the writer has overtaken the reader: %v", err)
 	case <-time.After(200 * time.Millisecond):
 	}
 	require.ErrorIs(t, write(rw).LockContext(a), locks.ErrUpgrade)

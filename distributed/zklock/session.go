@@ -150,7 +150,7 @@ func (s *session) authenticate() {
 	}
 	// Once on each connection, at a moment that it does not report, the ZooKeeper client reads
 	// without a lock what the first answer writes, if it has a watch to renew. On the first
-	// connection that moment has passed by the end of this pause. On later ones rewatched
+	// connection that moment is over by the end of this pause. On later ones rewatched
 	// reports it.
 	adapter.Sleep(s.c.life, 20*time.Millisecond)
 	if _, _, _, err := s.conn.ExistsW("/zookeeper"); err != nil {

@@ -422,7 +422,7 @@ func (a *acquisition) proceed(ctx context.Context, step step) (bool, error) {
 			return true, nil
 		case err == nil || errors.Is(err, errNoOwn):
 			a.reset()
-		case ctx.Err() != nil || !passing(err):
+		case ctx.Err() != nil || !temporary(err):
 			return false, err
 		default:
 			adapter.Sleep(ctx, 5*time.Millisecond)
@@ -430,8 +430,8 @@ func (a *acquisition) proceed(ctx context.Context, step step) (bool, error) {
 	}
 }
 
-// passing reports whether a request that has failed with err may succeed later.
-func passing(err error) bool {
+// temporary reports whether a request that has failed with err may succeed later.
+func temporary(err error) bool {
 	for _, final := range []error{locks.ErrForeign, locks.ErrClosed, lease.ErrRefused, errBroken} {
 		if errors.Is(err, final) {
 			return false

@@ -17,7 +17,7 @@ import (
 )
 
 // There is no list of exceptions. A type has an Example of its own, or the Examples of its package
-// use it. An option, a field and a parameter are shown in the code that passes or reads them.
+// use it. An option, a field and a parameter are shown in the code that gives or reads them.
 func TestEveryExportedTypeIsShownInAnExample(t *testing.T) {
 	w, err := workspace.Open(".")
 	must(t, err)

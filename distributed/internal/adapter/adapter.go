@@ -1,4 +1,4 @@
-// Package adapter has what the adapters of several stores need beside package lease.
+// Package adapter has what the adapters of several stores need in addition to package lease.
 //
 // Adapters are modules of their own, and users combine their versions with other versions of this
 // module. So a function here never changes: it gets a successor beside it.
@@ -21,7 +21,7 @@ func Ended(ctx context.Context) error {
 	return err
 }
 
-// Sleep waits for d, or until ctx ends. It reports whether d has passed.
+// Sleep waits for d, or until ctx ends. It reports whether d is over.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

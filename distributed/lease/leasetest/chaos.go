@@ -268,7 +268,7 @@ func (st *stage) enters() *player {
 	g := &grave{TB: st.TB}
 	opens := &suite{TB: g, cfg: st.cfg, ctx: st.suite.ctx, log: st.log, count: st.count}
 	opts := []lease.Option{lease.WithReleaseTimeout(st.cfg.TTL)}
-	if st.cfg.EndsWithConnection { // a hand-off passes on a hold that may have ended
+	if st.cfg.EndsWithConnection { // a handed-off hold may have ended
 		opts = append(opts, lease.WithMaxLocalHandoffs(0))
 	}
 	p := &player{client: opens.mortal(opts...), grave: g}

@@ -1056,7 +1056,7 @@ func noFalseLoss(s *suite) {
 		b.refused(name, a)
 	}
 	for i, n := range names {
-		a.holds(n, holds[i], "beside other holds", b)
+		a.holds(n, holds[i], "among other holds", b)
 		if lost := a.requests.losses(n, holds[i]); lost > 0 {
 			s.broken("NotifyLoss is told of no hold that lives", a, b)
 		}
@@ -1073,7 +1073,7 @@ func noFalseLoss(s *suite) {
 		}, a, b)
 		pause(100 * time.Millisecond) // other losses would come with it
 		for i, n := range names[1:] {
-			a.holds(n, holds[i+1], "beside a hold that was broken", b)
+			a.holds(n, holds[i+1], "after another hold was broken", b)
 			if lost := a.requests.losses(n, holds[i+1]); lost > 0 {
 				s.broken("NotifyLoss is told of no hold that lives", a, b)
 			}

@@ -17,7 +17,7 @@ type Config struct {
 	Store func(tb testing.TB, link *Link) lease.Store
 
 	// Open is for adapters that have constructors of their own. It returns a new client, which
-	// passes opts to lease.New after its own options. It registers the client's end with tb.
+	// gives opts to lease.New after its own options. It registers the client's end with tb.
 	Open func(tb testing.TB, link *Link, opts ...lease.Option) locks.Provider
 
 	// Read, if not nil, returns the read half of the lock called name. What Locker returns is its

@@ -165,7 +165,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// copy passes on what comes from src, which is the client if up is set.
+// copy forwards what comes from src, which is the client if up is set.
 func (p *Proxy) copy(dst, src net.Conn, up bool, deaf *bool) {
 	defer func() {
 		dst.Close()

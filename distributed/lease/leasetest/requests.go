@@ -56,7 +56,7 @@ const (
 // ErrFault is matched by the errors of requests that suffered a [Fault].
 var ErrFault = errors.New("a fault of the test")
 
-// Requests is a lease.Store that passes requests on to another one, and causes faults. It has
+// Requests is a lease.Store that forwards requests to another one, and causes faults. It has
 // those optional interfaces that the other one has, as lease.New sees them. Give [Requests.Wrap]
 // to lease.WithWrapper, or call [NewRequests]. It is safe for concurrent use.
 type Requests struct {

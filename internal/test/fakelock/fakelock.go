@@ -67,7 +67,7 @@ const (
 	GhostSometimes        Flaw = "every 20th cancelled waiter is given the lock"
 	TimeoutSucceeds       Flaw = "every 20th wait that times out returns nil"
 	SpuriousError         Flaw = "every 100th wait fails without a cause"
-	FarDeadline           Flaw = "a deadline after 300 years has passed"
+	FarDeadline           Flaw = "a deadline after 300 years is over"
 	ThirdHoldLost         Flaw = "the third hold of an owner is not counted"
 	ByteOfHolds           Flaw = "256 holds are none"
 	WordOfHolds           Flaw = "65,536 holds are none"
@@ -86,7 +86,7 @@ const (
 	LostByRelease     Flaw = "a release closes Lost"
 	TokenRepeats      Flaw = "the token is always 7"
 	NoTokens          Flaw = "the token is always 0" // not broken: there are stores without
-	DeadlineInPast    Flaw = "the deadline has passed"
+	DeadlineInPast    Flaw = "the deadline is over"
 	ExtendRevives     Flaw = "Extend succeeds after the release"
 	LossUnnoticed     Flaw = "Lost is not closed by a loss"
 	LostUnlockIsFine  Flaw = "UnlockContext after a loss is no error"

@@ -18,7 +18,7 @@ import (
 
 // lineUp holds l, queues n waiters one after the other, and returns what cancels each of
 // them and the order in which they got in, which may be read after synctest.Wait. Even
-// waiters are cancelled by their context, odd ones by their time, which then passes.
+// waiters are cancelled by their context, odd ones by their time, which ends then.
 func lineUp(t *testing.T, l Lock, n int) (cancel []func(), got *[]int) {
 	l.Lock()
 	got = new([]int)
@@ -231,7 +231,7 @@ var Cancelling = []Situation{
 			require.ErrorIs(t, err, cause)
 		}
 	})},
-	{"a deadline that has passed beats a free lock", bubble(func(t *testing.T, l Lock, k Kind) {
+	{"a deadline that is over beats a free lock", bubble(func(t *testing.T, l Lock, k Kind) {
 		ctx, cancel := context.WithDeadline(t.Context(), time.Now())
 		defer cancel()
 		require.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)

@@ -16,7 +16,7 @@ import (
 // Ways are ways to run f under a hold of a lock, by name.
 type Ways[L any] map[string]func(l *L, f func())
 
-// unseen passes a signal that orders two goroutines in time, but not for the race detector.
+// unseen sends a signal that orders two goroutines in time, but not for the race detector.
 type unseen chan struct{}
 
 func (c unseen) send() {

@@ -238,7 +238,7 @@ func carryOut(tb testing.TB, cmd *exec.Cmd) {
 	}
 }
 
-// complaints passes on what MariaDB says when it comes to grief.
+// complaints logs what MariaDB says when it fails.
 type complaints struct{}
 
 func (complaints) Write(p []byte) (int, error) {

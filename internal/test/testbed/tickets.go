@@ -24,7 +24,7 @@ import (
 type Tickets struct {
 	// Role is that of the processes, which calls [Buy].
 	Role string
-	// Args are passed to the role, for it to find the store.
+	// Args are given to the role, for it to find the store.
 	Args []string
 	// Buyers is how many there are in all, 200 if 0.
 	Buyers int

@@ -29,7 +29,7 @@ done. In the second the holder is cut off from the network in the middle of its 
 is cancelled, and only then the other process gets the lock.`,
 	Found: `The lease was {{n .lease}}, and the holder kept the lock for {{n .worked}}. When it was cut off,
 its context ended {{n .told}} later with the cause "{{.cause}}"; the other had the lock {{n .apart}} after that.`,
-	Take: "Do not guess the length of the work: leave the lease to the watchdog, which is the default. Pass " +
+	Take: "Do not guess the length of the work: leave the lease to the watchdog, which is the default. Give " +
 		"the context of `locks.Do`'s function to everything that the function calls, so that the work " +
 		"stops when the lock is lost.",
 	Java: `RLock lock = redisson.getLock("order");
