@@ -202,10 +202,10 @@ type Stats struct {
 	// unlock that returned [locks.ErrLost] for a hold that Lost has.
 	Acquired, Released, Cancelled, Failed, Refused uint64
 
-	// TimedOut is the part of Cancelled whose deadline was over. Busy is the part of Failed in which
-	// TryLockContext found the lock held. Lost is the number of holds that were lost. A hold
-	// counts when its unlock returns [locks.ErrLost]. With a [locks.Leased] lock it counts when it
-	// is lost, so that a holder that hangs is seen.
+	// TimedOut is the part of Cancelled whose deadline was over. Busy is the part of Failed in
+	// which TryLockContext found the lock held. Lost is the number of holds that were lost. A
+	// hold counts when its unlock returns [locks.ErrLost]. With a [locks.Leased] lock it counts
+	// when it is lost, so that a holder that hangs is seen.
 	TimedOut, Busy, Lost uint64
 
 	// The number of waiting calls, and the number of owners that hold the lock.
