@@ -1,12 +1,11 @@
 package locksdebug
 
 import (
+	"cmp"
 	"fmt"
-	"html/template"
-	"strings"
 )
 
-// Sizes of the graphs, in pixels.
+// Sizes of the graphs, in pixels. The template has the size of a node too.
 const (
 	nodeWidth  = 190
 	nodeHeight = 42
@@ -15,52 +14,49 @@ const (
 	margin     = 12
 )
 
-// drawing is the text of a picture.
-type drawing struct{ strings.Builder }
-
-func (d *drawing) begin(width, height int, title string) {
-	fmt.Fprintf(d, `<svg width="%d" height="%d" viewBox="0 0 %d %d" role="img"><title>%s</title>`,
-		width, height, width, height, escape(title))
+// drawing is a graph at its places. The template of the page draws it.
+type drawing struct {
+	Title         string
+	Width, Height int
+	Nodes         []node
+	Edges         []edge
 }
 
-func (d *drawing) end() template.HTML {
-	d.WriteString("</svg>")
-	return template.HTML(d.String())
+// node is a box around a point, with two lines of text.
+type node struct {
+	Class, Title, Subtitle string
+	X, Y                   int // of its middle
 }
 
-// node draws a box with two lines.
-func (d *drawing) node(x, y int, class, title, subtitle string) {
-	fmt.Fprintf(d, `<g><title>%s %s</title><rect class="node %s" x="%d" y="%d" width="%d" height="%d" rx="6"/>`,
-		escape(title), escape(subtitle), class, x, y, nodeWidth, nodeHeight)
-	middle := x + nodeWidth/2
-	fmt.Fprintf(d, `<text x="%d" y="%d" text-anchor="middle">%s</text>`, middle, y+17, escape(short(title, 26)))
-	d.label(middle, y+33, "middle", short(subtitle, 30))
-	d.WriteString("</g>")
+// Left and Top return the corner of the box.
+func (n node) Left() int { return n.X - nodeWidth/2 }
+func (n node) Top() int  { return n.Y - nodeHeight/2 }
+
+// edge is an arrow with a label.
+type edge struct {
+	X1, Y1, X2, Y2 int
+	Label          string
+	LabelX, LabelY int
+	Anchor         string // of the label
 }
 
-// label writes a small text, of which the anchor is at x.
-func (d *drawing) label(x, y int, anchor, text string) {
-	fmt.Fprintf(d, `<text class="small" x="%d" y="%d" text-anchor="%s">%s</text>`, x, y, anchor, escape(text))
-}
-
-// arrow draws an edge from one point to another one, with a label beside its middle.
-func (d *drawing) arrow(x1, y1, x2, y2 int, label string) {
-	fmt.Fprintf(d, `<path class="edge" d="M%d %dL%d %d"/>`, x1, y1, x2, y2)
-	switch { // the tip
-	case x2 > x1:
-		fmt.Fprintf(d, `<path class="tip" d="M%d %dl-8 -4v8z"/>`, x2, y2)
-	case x2 < x1:
-		fmt.Fprintf(d, `<path class="tip" d="M%d %dl8 -4v8z"/>`, x2, y2)
-	case y2 > y1:
-		fmt.Fprintf(d, `<path class="tip" d="M%d %dl-4 -8h8z"/>`, x2, y2)
-	default:
-		fmt.Fprintf(d, `<path class="tip" d="M%d %dl-4 8h8z"/>`, x2, y2)
+// connect adds an edge between the sides of two nodes in one row or one column.
+func (d *drawing) connect(from, to node, label string) {
+	right, down := cmp.Compare(to.X, from.X), cmp.Compare(to.Y, from.Y)
+	e := edge{
+		X1: from.X + right*nodeWidth/2, Y1: from.Y + down*nodeHeight/2,
+		X2: to.X - right*nodeWidth/2, Y2: to.Y - down*nodeHeight/2, Label: label,
 	}
-	if x1 == x2 {
-		d.label(x1+8, (y1+y2)/2+4, "start", label)
+	if right < 0 { // there may be an edge to the right too
+		e.Y1 += 4
+		e.Y2 += 4
+	}
+	if right == 0 {
+		e.LabelX, e.LabelY, e.Anchor = e.X1+8, (e.Y1+e.Y2)/2+4, "start"
 	} else {
-		d.label((x1+x2)/2, (y1+y2)/2-6, "middle", label)
+		e.LabelX, e.LabelY, e.Anchor = (e.X1+e.X2)/2, e.Y1-6, "middle"
 	}
+	d.Edges = append(d.Edges, e)
 }
 
 // short cuts a text to n characters. It keeps the end, by which names of one kind differ.
@@ -74,100 +70,70 @@ func short(text string, n int) string {
 
 // cycleGraph draws a cycle as a ring of two rows. An edge leads from each party to the lock that it
 // waits for, and from the lock to the party that holds it.
-func cycleGraph(c cycle) template.HTML {
-	type node struct{ class, title, subtitle, edge string }
-	var nodes []node
+func cycleGraph(c cycle) (d drawing) {
+	columns := max(len(c.Steps), 2) // one party waits for itself
+	d.Title = "A cycle of " + count(len(c.Steps), "wait")
+	d.Width = 2*margin + columns*nodeWidth + (columns-1)*gapX
+	d.Height = 2*margin + 2*nodeHeight + gapY
+	var labels []string
+	add := func(class, title, subtitle, label string) {
+		column, row := len(d.Nodes), 0
+		if column >= columns {
+			column, row = 2*columns-1-column, 1
+		}
+		x, y := margin+column*(nodeWidth+gapX)+nodeWidth/2, margin+row*(nodeHeight+gapY)+nodeHeight/2
+		d.Nodes = append(d.Nodes, node{class, title, subtitle, x, y})
+		labels = append(labels, label)
+	}
 	for _, s := range c.Steps {
-		wait := "waits"
+		wait, held := "waits", "held by"
 		if s.Wait.Seconds != nil {
 			wait += " " + duration(*s.Wait.Seconds)
 		}
-		held := "held by"
 		if s.Behind {
 			held = "queue behind"
 		}
-		nodes = append(nodes, node{"of-party", s.Wait.Owner, s.Wait.At, wait}, node{"of-lock", s.Lock, "lock", held})
+		add("of-party", s.Wait.Owner, s.Wait.At, wait)
+		add("of-lock", s.Lock, "lock", held)
 	}
-	columns := len(nodes) / 2
-	if columns == 1 { // of one party, which waits for itself
-		columns = 2
+	for i, n := range d.Nodes {
+		d.connect(n, d.Nodes[(i+1)%len(d.Nodes)], labels[i])
 	}
-	at := func(i int) (x, y int) {
-		column, row := i, 0
-		if i >= columns {
-			column, row = 2*columns-1-i, 1
-		}
-		return margin + column*(nodeWidth+gapX), margin + row*(nodeHeight+gapY)
-	}
-	var d drawing
-	d.begin(2*margin+columns*nodeWidth+(columns-1)*gapX, 2*margin+2*nodeHeight+gapY,
-		fmt.Sprintf("A cycle of %s", count(len(c.Steps), "wait")))
-	for i, n := range nodes {
-		x, y := at(i)
-		toX, toY := at((i + 1) % len(nodes))
-		switch {
-		case toX > x:
-			d.arrow(x+nodeWidth, y+nodeHeight/2, toX, toY+nodeHeight/2, n.edge)
-		case toX < x:
-			d.arrow(x, y+nodeHeight/2+4, toX+nodeWidth, toY+nodeHeight/2+4, n.edge)
-		case toY > y:
-			d.arrow(x+nodeWidth/2, y+nodeHeight, toX+nodeWidth/2, toY, n.edge)
-		default:
-			d.arrow(x+nodeWidth/2, y, toX+nodeWidth/2, toY+nodeHeight, n.edge)
-		}
-		d.node(x, y, n.class, n.title, n.subtitle)
-	}
-	return d.end()
+	return d
 }
 
 // drawnWaiters is how many waiters of an orphan are drawn.
 const drawnWaiters = 5
 
 // orphanGraph draws the waiters of a lock, the lock, and its holder that has exited.
-func orphanGraph(o orphan) template.HTML {
-	shown := o.Waiters[:min(len(o.Waiters), drawnWaiters)]
-	rows := len(shown)
-	if rows < len(o.Waiters) {
-		rows++
-	}
+func orphanGraph(o orphan) (d drawing) {
 	const step = nodeHeight + 10
-	height := 2*margin + rows*step - 10
-	middle := height / 2
-	column := func(n int) int { return margin + n*(nodeWidth+gapX) }
-	var d drawing
-	d.begin(2*margin+3*nodeWidth+2*gapX, height, "An orphan with "+count(len(o.Waiters), "waiter"))
+	drawn := min(len(o.Waiters), drawnWaiters)
+	rows := min(len(o.Waiters), drawnWaiters+1)
+	d.Title = "An orphan with " + count(len(o.Waiters), "waiter")
+	d.Width = 2*margin + 3*nodeWidth + 2*gapX
+	d.Height = 2*margin + rows*step - 10
+	column := func(n int) int { return margin + n*(nodeWidth+gapX) + nodeWidth/2 }
+	held := node{"of-lock", o.Lock, "lock", column(1), d.Height / 2}
+	gone := node{"gone", o.Owner, "exited", column(2), d.Height / 2}
+	d.Nodes = []node{held, gone}
+	d.connect(held, gone, "held by")
 	for i := range rows {
-		y := margin + i*step
-		title, subtitle, edge := fmt.Sprintf("%d more", len(o.Waiters)-len(shown)), "waiters", ""
-		if i < len(shown) {
-			title, subtitle = shown[i].Owner, shown[i].At
-			if shown[i].Seconds != nil {
-				edge = duration(*shown[i].Seconds)
+		n := node{"of-party", fmt.Sprintf("%d more", len(o.Waiters)-drawn), "waiters", column(0), margin + i*step + nodeHeight/2}
+		time := ""
+		if i < drawn {
+			w := o.Waiters[i]
+			n.Title, n.Subtitle = w.Owner, w.At
+			if w.Seconds != nil {
+				time = duration(*w.Seconds)
 			}
 		}
-		fmt.Fprintf(&d, `<path class="edge" d="M%d %dL%d %d"/>`, column(0)+nodeWidth, y+nodeHeight/2, column(1), middle)
-		d.label(column(0)+nodeWidth+8, y+nodeHeight/2-6, "start", edge)
-		d.node(column(0), y, "of-party", title, subtitle)
+		right := n.X + nodeWidth/2
+		d.Nodes = append(d.Nodes, n)
+		d.Edges = append(d.Edges, edge{right, n.Y, held.Left(), held.Y, time, right + 8, n.Y - 6, "start"})
 	}
-	fmt.Fprintf(&d, `<path class="tip" d="M%d %dl-8 -4v8z"/>`, column(1), middle)
-	d.arrow(column(1)+nodeWidth, middle, column(2), middle, "held by")
-	d.node(column(1), middle-nodeHeight/2, "of-lock", o.Lock, "lock")
-	d.node(column(2), middle-nodeHeight/2, "gone", o.Owner, "exited")
-	return d.end()
+	return d
 }
 
-// bar draws how much of a lease is left.
-func bar(l lease) template.HTML {
-	const width = 60
-	part := 0
-	if l.TTL > 0 {
-		part = min(int(width*l.Left/l.TTL), width)
-	}
-	class := "left"
-	if 3*l.Left < l.TTL {
-		class = "low"
-	}
-	return template.HTML(fmt.Sprintf(`<svg class="bar" width="%d" height="8" aria-hidden="true">`+
-		`<rect class="rest" width="%d" height="8" rx="2"/>`+
-		`<rect class="%s" width="%d" height="8" rx="2"/></svg>`, width, width, class, part))
-}
+// Low reports whether less than a third of a lease is left.
+func (l lease) Low() bool { return 3*l.Left < l.TTL }

@@ -119,7 +119,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case "json":
 		err = s.json(&body)
 	default:
-		s.text(&body)
+		err = s.text(&body)
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -8,11 +8,7 @@ import (
 	"html/template"
 	"io"
 	"math"
-	"strconv"
-	"strings"
 	"time"
-
-	"github.com/jucgo/locks/internal/terminal"
 )
 
 var (
@@ -47,66 +43,24 @@ const refreshShare = 100
 type page struct {
 	S       *snapshot
 	Title   string
-	Time    string
 	Refresh int // in seconds
-	Lost    int
-	Waiters int
-	Longest string
-	Filter  string
+	Lost    int // leases
+	Longest float64
 	Style   template.CSS
 	Script  template.JS
 }
 
-// pageTemplate has functions of one snapshot, which html sets in a clone.
-var pageTemplate = template.Must(template.New("page").Funcs(functions(new(snapshot))).Parse(pageText))
-
-func functions(s *snapshot) template.FuncMap {
-	return template.FuncMap{
-		"graph":       cycleGraph,
-		"orphanGraph": orphanGraph,
-		"bar":         bar,
-		"state":       description.state,
-		"lasts":       lasts,
-		"duration":    duration,
-		"time": func(seconds *float64) string {
-			if seconds == nil {
-				return ""
-			}
-			return duration(*seconds)
-		},
-		"notes": func(p party) string {
-			notes := p.notes()
-			if p.State != "" {
-				notes = append(notes, p.State)
-			}
-			return strings.Join(notes, ", ")
-		},
-		"place": func(n int) int { return n + 1 },
-		"head":  func(all []party) []party { return all[:min(len(all), shownWaiters)] },
-		"more":  func(all []party) int { return max(len(all)-shownWaiters, 0) },
-		"groups": func(all []party) []group {
-			g := groups(all)
-			return g[:min(len(g), shownWaiters)]
-		},
-		"locks":      rows[*lock],
-		"leases":     rows[lease],
-		"goroutines": func() []*actor { return rows(s.actors()) },
-		"history":    rows[history],
-		"rest":       rest,
-		"waitAt":     func(g group) string { return count(g.Count, "waiter") + " at" },
-		"stack": func(n int, heading string) template.HTML {
-			if n == 0 {
-				return ""
-			}
-			text := s.Stacks[n-1]
-			const folded = `<details data-key="%s"><summary>%s <code>%s</code></summary><pre>%s</pre></details>` + "\n"
-			return template.HTML(fmt.Sprintf(folded,
-				escape(heading), escape(heading), escape(at(text)), escape(text)))
-		},
-	}
-}
-
-var escape = template.HTMLEscapeString
+var pageTemplate = template.Must(template.New("page").Funcs(functions).Funcs(template.FuncMap{
+	"graph":       cycleGraph,
+	"orphanGraph": orphanGraph,
+	"short":       short,
+	"locks":       rows[*lock],
+	"leases":      rows[lease],
+	"history":     rows[history],
+	"head":        head[party],
+	"heads":       head[group],
+	"more":        func(all []party) int { return max(len(all)-shownWaiters, 0) },
+}).Parse(pageText))
 
 // refreshSeconds returns after how many seconds the page refreshes itself, or 0 for never.
 func refreshSeconds(asked time.Duration, stopped float64) int {
@@ -119,14 +73,16 @@ func refreshSeconds(asked time.Duration, stopped float64) int {
 // rows returns what the page lists of all.
 func rows[T any](all []T) []T { return all[:min(len(all), shownRows)] }
 
+// head returns what the page lists of the waiters of a lock, or of their stacks.
+func head[T any](all []T) []T { return all[:min(len(all), shownWaiters)] }
+
 // rest returns how many of n the page does not list.
 func rest(n int) int { return max(n-shownRows, 0) }
 
 // html writes s as a page that refreshes itself.
 func (s *snapshot) html(w io.Writer, refresh time.Duration) error {
 	p := page{
-		S: s, Time: s.At.Format("15:04:05 MST"), Refresh: refreshSeconds(refresh, s.Stopped),
-		Waiters: s.waiters(), Filter: s.filter,
+		S: s, Title: "locks of " + s.Program, Refresh: refreshSeconds(refresh, s.Stopped),
 		Style: template.CSS(style), Script: template.JS(script),
 	}
 	for _, l := range s.Leases {
@@ -134,24 +90,11 @@ func (s *snapshot) html(w io.Writer, refresh time.Duration) error {
 			p.Lost++
 		}
 	}
-	var wait float64
 	for _, l := range s.Locks {
-		wait = max(wait, longest(l.Waiters))
+		p.Longest = max(p.Longest, longest(l.Waiters))
 	}
-	p.Longest = duration(wait)
-	alarm := ""
 	if n := len(s.Cycles) + len(s.Orphans) + p.Lost; n > 0 {
-		alarm = "(" + strconv.Itoa(n) + "!) "
+		p.Title = fmt.Sprintf("(%d!) %s", n, p.Title)
 	}
-	p.Title = alarm + "locks of " + s.Program
-	t, err := pageTemplate.Clone()
-	if err != nil {
-		return err
-	}
-	var b strings.Builder
-	if err := t.Funcs(functions(s)).Execute(&b, p); err != nil {
-		return err
-	}
-	_, err = io.WriteString(w, terminal.Lines(b.String())) // names have any characters
-	return err
+	return execute(w, pageTemplate, p)
 }

@@ -45,12 +45,12 @@ type snapshot struct {
 
 	stacks map[string]int // index in Stacks plus one
 	all    map[int64]stacks.Goroutine
-	filter string // a part of the names of what is shown, but for cycles and orphans
+	Filter string `json:"-"` // a part of the names of what is shown, but for cycles and orphans
 }
 
 // keep drops what has no name with the text of the filter.
 func (s *snapshot) keep() {
-	without := func(name string) bool { return !strings.Contains(name, s.filter) }
+	without := func(name string) bool { return !strings.Contains(name, s.Filter) }
 	s.Locks = slices.DeleteFunc(s.Locks, func(l *lock) bool { return without(l.Name) })
 	s.Leases = slices.DeleteFunc(s.Leases, func(l lease) bool { return without(l.Name) })
 	s.Watched = slices.DeleteFunc(s.Watched, func(d description) bool { return without(d.Name) })
@@ -72,8 +72,6 @@ type step struct {
 	For    string `json:"for"`              // the party of the next step
 	Behind bool   `json:"behind,omitempty"` // the next party is ahead in the queue
 	Taken  int    `json:"takenStack,omitempty"`
-
-	address uintptr
 }
 
 // orphan is a lock with waiters whose holder has exited.
@@ -82,8 +80,6 @@ type orphan struct {
 	Owner   string  `json:"owner"`
 	Taken   int     `json:"takenStack,omitempty"`
 	Waiters []party `json:"waiters"`
-
-	address uintptr
 }
 
 // lock is a lock of this process with a waiter or a known holder.
@@ -197,7 +193,7 @@ func (h *handler) take(ctx context.Context, name string) *snapshot {
 		Program: program, Host: host, PID: os.Getpid(), Go: runtime.Version(),
 		Goroutines: runtime.NumGoroutine(), stacks: make(map[string]int),
 		Cycles: []cycle{}, Orphans: []orphan{}, Locks: []*lock{}, Leases: []lease{},
-		Watched: []description{}, Stacks: []string{}, History: []history{}, filter: name,
+		Watched: []description{}, Stacks: []string{}, History: []history{}, Filter: name,
 	}
 	s.Watched = append(s.Watched, h.inspect(ctx)...)
 	cycles := waits.Cycles()
@@ -304,7 +300,7 @@ func (t *table) name(waiting []waits.Wait, recorded []record.Wait, held []leases
 	}
 	queues := make(map[locks.Owner]uintptr)
 	for _, w := range waiting {
-		address := reflect.ValueOf(w.Lock).Pointer()
+		address := addressOf(w.Lock)
 		if other, ok := queues[locks.Owner(w.Who)]; ok && other != address {
 			address = 0 // an explicit owner that waits in several goroutines
 		}
@@ -332,6 +328,9 @@ type leaseKey struct {
 }
 
 func keyOfLease(l leases.Lease) leaseKey { return leaseKey{l.Client, l.Store, l.Name} }
+
+// addressOf returns the address of a queue, by which its lock is known.
+func addressOf(queue *syncq.Sync) uintptr { return reflect.ValueOf(queue).Pointer() }
 
 // keyOf returns what identifies a recorded lock: its address, its value, or else its name.
 func keyOf(l locks.TryLocker, name string) any {
@@ -373,7 +372,7 @@ func (l *lock) called(name string) {
 // addQueues adds the locks that know their queues.
 func (t *table) addQueues(waiting []waits.Wait) {
 	for _, w := range waiting {
-		address := reflect.ValueOf(w.Lock).Pointer()
+		address := addressOf(w.Lock)
 		l := t.lock(address)
 		if !l.queue {
 			l.queue, l.knows, l.Address = true, true, fmt.Sprintf("%#x", address)
@@ -494,12 +493,11 @@ func (t *table) cycle(links []waits.Link) cycle {
 	var shown cycle
 	var waiting deadlock.Cycle // what its Certain needs
 	for i, link := range links {
-		l, address := t.row(link.Lock)
+		l := t.lock(addressOf(link.Lock))
 		l.Alert = "cycle"
 		next := links[(i+1)%len(links)].Who
 		one := step{
 			Wait: t.wait(link.Wait), Lock: l.title(link.Lock), For: locks.Owner(next).String(), Behind: link.Behind,
-			address: address,
 		}
 		if !link.Behind {
 			one.Taken = t.s.stack(stacks.Format(waits.TakenAt(link.Lock, next)))
@@ -513,10 +511,10 @@ func (t *table) cycle(links []waits.Link) cycle {
 
 // orphan returns what is shown of o.
 func (t *table) orphan(o waits.Orphan) orphan {
-	l, address := t.row(o.Lock)
+	l := t.lock(addressOf(o.Lock))
 	l.Alert = cmp.Or(l.Alert, "orphan")
 	shown := orphan{
-		Lock: l.title(o.Lock), Owner: locks.Owner(o.Holder).String(), address: address,
+		Lock: l.title(o.Lock), Owner: locks.Owner(o.Holder).String(),
 		Taken: t.s.stack(stacks.Format(waits.TakenAt(o.Lock, o.Holder))),
 	}
 	for _, w := range o.Waits {
@@ -525,12 +523,6 @@ func (t *table) orphan(o waits.Orphan) orphan {
 		shown.Waiters = append(shown.Waiters, waiter)
 	}
 	return shown
-}
-
-// row returns the lock with a queue.
-func (t *table) row(s *syncq.Sync) (l *lock, address uintptr) {
-	address = reflect.ValueOf(s).Pointer()
-	return t.lock(address), address
 }
 
 // wait returns what is shown of w.
@@ -545,7 +537,7 @@ func (l *lock) title(s *syncq.Sync) string {
 	if len(l.names) > 0 {
 		return strings.Join(l.names, ", ")
 	}
-	d := deadlock.Lock{Type: "lock", Address: reflect.ValueOf(s).Pointer()}
+	d := deadlock.Lock{Type: "lock", Address: addressOf(s)}
 	if k := waits.Kind(s); k != nil {
 		d.Type, d.Key = k.Name, k.Key
 	}

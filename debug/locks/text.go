@@ -1,14 +1,49 @@
 package locksdebug
 
 import (
+	_ "embed"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"text/template"
 	"time"
 
 	"github.com/jucgo/locks/internal/terminal"
 )
+
+//go:embed text.txt
+var textText string
+
+var textTemplate = template.Must(template.New("text").Funcs(functions).Parse(textText))
+
+// functions are those that both templates call.
+var functions = map[string]any{
+	"duration": duration,
+	"lasts":    lasts,
+	"count":    count,
+	"longest":  longest,
+	"groups":   groups,
+	"actors":   rows[*actor],
+	"rest":     rest,
+	"line":     terminal.Line,
+	"upper":    strings.ToUpper,
+	"join":     strings.Join,
+	"place":    func(index int) int { return index + 1 },
+}
+
+// text writes s for a terminal.
+func (s *snapshot) text(w io.Writer) error { return execute(w, textTemplate, s) }
+
+// execute writes what a template of either kind shows of data, whose names have any characters.
+func execute(w io.Writer, t interface{ Execute(io.Writer, any) error }, data any) error {
+	var b strings.Builder
+	if err := t.Execute(&b, data); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, terminal.Lines(b.String()))
+	return err
+}
 
 // duration writes seconds for people: "12 ms", "3.2 s", "5 min 12 s", "3 h 5 min".
 func duration(seconds float64) string {
@@ -46,139 +81,37 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// waiters returns the number of all waiters.
-func (s *snapshot) waiters() (n int) {
+// Waiters returns the number of all waiters.
+func (s *snapshot) Waiters() (n int) {
 	for _, l := range s.Locks {
 		n += len(l.Waiters)
 	}
 	return n
 }
 
-// summary says in one line what there is.
-func (s *snapshot) summary() string {
-	return fmt.Sprintf("%s, %s, %s, %s, %s", count(len(s.Cycles), "cycle"), count(len(s.Orphans), "orphan"),
-		count(len(s.Locks), "lock"), count(s.waiters(), "waiter"), count(len(s.Leases), "lease"))
+// folded is a stack with a heading.
+type folded struct {
+	Heading, At string
+	Lines       []string
 }
 
-// printer writes lines.
-type printer struct {
-	w io.Writer
-	s *snapshot
-}
-
-func (p printer) line(format string, args ...any) {
-	_, _ = io.WriteString(p.w, terminal.Lines(fmt.Sprintf(format+"\n", args...)))
-}
-
-// stack writes a stack under a heading.
-func (p printer) stack(n int, heading string) {
+// Stack returns the stack of a number, or nil if there is none.
+func (s *snapshot) Stack(n int, heading string) *folded {
 	if n == 0 {
-		return
+		return nil
 	}
-	p.line("      %s", heading)
-	for line := range strings.Lines(p.s.Stacks[n-1]) {
-		p.line("        %s", strings.TrimSuffix(line, "\n"))
-	}
-}
-
-// text writes s for a terminal.
-func (s *snapshot) text(w io.Writer) {
-	p := printer{w, s}
-	p.line("%s (pid %d on %s, %s) at %s", s.Program, s.PID, s.Host, s.Go, s.At.Format(time.RFC3339))
-	stopped := fmt.Sprintf("this answer stopped the program for %s at most", duration(s.Stopped))
-	if s.NoStacks {
-		stopped = "too many to take their stacks, orphans are not looked for"
-	}
-	p.line("%s; %s; %s", s.summary(), count(s.Goroutines, "goroutine"), stopped)
-	for _, c := range s.Cycles {
-		p.cycle(c)
-	}
-	for _, o := range s.Orphans {
-		waiters := count(len(o.Waiters), "waiter")
-		p.line("\nORPHAN %s is held by %s, which has exited; %s", terminal.Line(o.Lock), o.Owner, waiters)
-		p.stack(o.Taken, "acquired at")
-	}
-	for _, l := range s.Locks {
-		p.lock(l)
-	}
-	actors := s.actors()
-	for _, a := range rows(actors) {
-		p.actor(a)
-	}
-	if n := rest(len(actors)); n > 0 {
-		p.line("\nand %s more", count(n, "owner"))
-	}
-	for _, l := range s.Leases {
-		p.lease(l)
-	}
-	for _, h := range s.History {
-		p.line("\nHISTORY %s  %d acquired, %d failed, %d lost", terminal.Line(h.Name), h.Acquired, h.Failed, h.Lost)
-		p.line("  waits: %s in all, median %s, 99 %% within %s; 99 %% of holds within %s",
-			duration(h.Waited), duration(h.WaitMedian), duration(h.Wait99), duration(h.Hold99))
-	}
-	for _, d := range s.Watched {
-		p.watched(d)
-	}
-}
-
-func (p printer) cycle(c cycle) {
-	certain := "nothing inside can end it"
-	if !c.Certain {
-		certain = "a limit or a shared owner may end it"
-	}
-	p.line("\nCYCLE of %d, %s", len(c.Steps), certain)
-	for _, s := range c.Steps {
-		why := "held by"
-		if s.Behind {
-			why = "behind"
-		}
-		p.line("  %s waits %s for %s, %s %s", s.Wait.Owner, lasts(s.Wait.Seconds), terminal.Line(s.Lock), why, s.For)
-		if s.Wait.At != "" {
-			p.line("      at %s", s.Wait.At)
-		}
-		p.stack(s.Taken, s.For+" acquired it at")
-	}
-}
-
-func (p printer) lock(l *lock) {
-	alert := ""
-	if l.Alert != "" {
-		alert = strings.ToUpper(l.Alert) + " "
-	}
-	wait := ""
-	if d := longest(l.Waiters); d > 0 {
-		wait = ", longest " + duration(d)
-	}
-	name, waiters := terminal.Line(l.Name), count(len(l.Waiters), "waiter")
-	p.line("\nLOCK %s%s  %s %s  %s%s", alert, name, l.Kind, l.Address, waiters, wait)
-	for _, h := range l.Holders {
-		p.line("  held by %s", h.describe())
-		p.stack(h.Taken, "acquired at")
-		p.stack(h.Stack, "is at")
-	}
-	if len(l.Holders) == 0 {
-		p.line("  holder unknown")
-	}
-	for i, w := range l.Waiters {
-		p.line("  %3d. %s", i+1, w.describe())
-	}
-	for _, g := range groups(l.Waiters) {
-		p.stack(g.Stack, count(g.Count, "waiter")+" at")
-	}
+	text := s.Stacks[n-1]
+	return &folded{heading, at(text), strings.Split(strings.TrimSuffix(text, "\n"), "\n")}
 }
 
 // actor is a goroutine or an explicit owner, with all that it holds and waits for.
 type actor struct {
 	Owner        string
-	holds, waits []string
+	Holds, Waits []string
 }
 
-// Held and For list the locks that the actor holds, and those that it waits for.
-func (a *actor) Held() string { return strings.Join(a.holds, ", ") }
-func (a *actor) For() string  { return strings.Join(a.waits, ", ") }
-
-// actors returns the actors of all shown locks. Those come first that hold a lock while they wait.
-func (s *snapshot) actors() (all []*actor) {
+// Actors returns the actors of all shown locks. Those come first that hold a lock while they wait.
+func (s *snapshot) Actors() (all []*actor) {
 	byOwner := make(map[string]*actor)
 	of := func(p party) *actor {
 		a := byOwner[p.Owner]
@@ -191,10 +124,10 @@ func (s *snapshot) actors() (all []*actor) {
 	}
 	for _, l := range s.Locks {
 		for _, h := range l.Holders {
-			of(h).holds = append(of(h).holds, l.Name)
+			of(h).Holds = append(of(h).Holds, l.Name)
 		}
 		for _, w := range l.Waiters {
-			of(w).waits = append(of(w).waits, l.Name)
+			of(w).Waits = append(of(w).Waits, l.Name)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *actor) int { return b.urgency() - a.urgency() })
@@ -202,37 +135,16 @@ func (s *snapshot) actors() (all []*actor) {
 }
 
 // urgency is larger for an actor that may be in the way of others.
-func (a *actor) urgency() int { return 2*min(len(a.holds), 1) + min(len(a.waits), 1) }
+func (a *actor) urgency() int { return 2*min(len(a.Holds), 1) + min(len(a.Waits), 1) }
 
-func (p printer) actor(a *actor) {
-	p.line("\nOWNER %s", a.Owner)
-	for _, l := range a.holds {
-		p.line("  holds %s", terminal.Line(l))
-	}
-	for _, l := range a.waits {
-		p.line("  waits for %s", terminal.Line(l))
-	}
+// Elsewhere reports whether an owner acts in a goroutine that is not the owner.
+func (p party) Elsewhere() bool {
+	return p.Goroutine != 0 && p.owner != 0 && p.Goroutine != int64(p.owner)
 }
 
-// describe says in one line who it is, for how long, and where.
-func (p party) describe() string {
-	var b strings.Builder
-	b.WriteString(p.Owner)
-	if p.Goroutine != 0 && p.owner != 0 && p.Goroutine != int64(p.owner) {
-		fmt.Fprintf(&b, " in goroutine %d", p.Goroutine)
-	}
-	fmt.Fprintf(&b, " for %s", lasts(p.Seconds))
-	for _, note := range p.notes() {
-		b.WriteString(", " + note)
-	}
-	if p.At != "" {
-		b.WriteString(", at " + p.At)
-	}
-	return b.String()
-}
-
-// notes returns what is special about a party.
-func (p party) notes() (all []string) {
+// Notes says what is special about a party.
+func (p party) Notes() string {
+	var all []string
 	if p.Exited {
 		all = append(all, "exited")
 	}
@@ -248,14 +160,11 @@ func (p party) notes() (all []string) {
 	if p.Store {
 		all = append(all, "waits in the store")
 	}
-	return all
+	return strings.Join(all, ", ")
 }
 
 // group is a stack that several waiters have.
-type group struct {
-	Stack, Count int
-	At           string
-}
+type group struct{ Stack, Count int }
 
 // groups returns the stacks of parties, the most frequent first.
 func groups(parties []party) (all []group) {
@@ -266,7 +175,7 @@ func groups(parties []party) (all []group) {
 		i := slices.IndexFunc(all, func(g group) bool { return g.Stack == p.Stack })
 		if i < 0 {
 			i = len(all)
-			all = append(all, group{Stack: p.Stack, At: p.At})
+			all = append(all, group{Stack: p.Stack})
 		}
 		all[i].Count++
 	}
@@ -274,56 +183,8 @@ func groups(parties []party) (all []group) {
 	return all
 }
 
-func (p printer) lease(l lease) {
-	owner := "between two local owners"
-	if l.Owner != nil {
-		owner = l.Owner.Owner
-	}
-	p.line("\nLEASE %s %s %s by %s for %s", l.Store, terminal.Line(l.Name), l.State, owner, lasts(l.Seconds))
-	if l.State != "waiting" {
-		p.line("  %s", l.times())
-	}
-	if l.Cause != "" {
-		p.line("  %s", terminal.Line(l.Cause))
-	}
-}
-
-// times says how long the lease lasts, and when it was renewed.
-func (l lease) times() string {
-	text := fmt.Sprintf("%s left of %s", duration(l.Left), duration(l.TTL))
-	switch {
-	case l.Fixed:
-		text += ", not renewed"
-	case l.Renewed != nil:
-		text += fmt.Sprintf(", renewed %s ago", duration(*l.Renewed))
-	default:
-		text += ", no renewal yet"
-	}
-	if l.Unanswered > 0 {
-		text += ", " + count(l.Unanswered, "renewal") + " unanswered"
-	}
-	if l.Token != 0 {
-		text += fmt.Sprintf(", token %d", l.Token)
-	}
-	return text
-}
-
-func (p printer) watched(d description) {
-	if d.Error != "" {
-		p.line("\nWATCHED %s: %s", terminal.Line(d.Name), terminal.Line(d.Error))
-		return
-	}
-	p.line("\nWATCHED %s %s", terminal.Line(d.Name), d.state())
-	for _, h := range d.Holders {
-		p.line("  held by %s", h)
-	}
-	for i, w := range d.Waiters {
-		p.line("  %3d. %s", i+1, w)
-	}
-}
-
-// state says whether the lock is held, and how many wait.
-func (d description) state() string {
+// State says whether the lock is held, and how many wait.
+func (d description) State() string {
 	state := "free"
 	if d.Held {
 		state = "held"
