@@ -401,7 +401,7 @@ func (t *table) addRecorded(holds []record.Hold, waits []record.Wait) {
 		l := t.lock(keyOf(h.Of, h.Lock))
 		l.called(h.Lock)
 		l.typed(h.Of)
-		i := slices.IndexFunc(l.Holders, func(p party) bool { return p.owner == h.Owner })
+		i := indexOf(l.Holders, h.Owner)
 		if i < 0 {
 			if l.knows {
 				continue // it has released the lock since, or goes on from a downgrade
@@ -416,8 +416,7 @@ func (t *table) addRecorded(holds []record.Hold, waits []record.Wait) {
 		l := t.lock(keyOf(w.Of, w.Lock))
 		l.called(w.Lock)
 		l.typed(w.Of)
-		i := slices.IndexFunc(l.Waiters, func(p party) bool { return p.owner == w.Owner })
-		if i >= 0 {
+		if i := indexOf(l.Waiters, w.Owner); i >= 0 {
 			if l.Waiters[i].Seconds == nil {
 				l.Waiters[i].Seconds = since(t.s.At, w.Since)
 			}
@@ -430,6 +429,11 @@ func (t *table) addRecorded(holds []record.Hold, waits []record.Wait) {
 		p.Seconds, p.Shared = since(t.s.At, w.Since), w.Shared
 		l.Waiters = append(l.Waiters, p)
 	}
+}
+
+// indexOf returns the index of the first of parties with an owner, or -1.
+func indexOf(parties []party, owner locks.Owner) int {
+	return slices.IndexFunc(parties, func(p party) bool { return p.owner == owner })
 }
 
 // typed sets the kind of a recorded lock.
@@ -460,8 +464,7 @@ func (t *table) addLeases(held []leases.Lease) {
 		case !l.Held:
 			one.State, one.Seconds = "waiting", since(t.s.At, l.Asked)
 			lock := t.lock(keyOfLease(l))
-			i := slices.IndexFunc(lock.Holders, func(p party) bool { return p.owner == locks.Owner(l.Owner) })
-			if i >= 0 { // of the local queue, but not of the store's lock
+			if i := indexOf(lock.Holders, locks.Owner(l.Owner)); i >= 0 { // of the local queue, but not of the store's lock
 				lock.Holders = slices.Delete(lock.Holders, i, i+1)
 			}
 			if one.Owner != nil {
@@ -472,10 +475,8 @@ func (t *table) addLeases(held []leases.Lease) {
 		}
 		t.s.Leases = append(t.s.Leases, one)
 		if lock := t.byKey[keyOfLease(l)]; lock != nil && l.Held {
-			for i := range lock.Holders {
-				if lock.Holders[i].owner == locks.Owner(l.Owner) {
-					lock.Holders[i].Seconds = one.Seconds
-				}
+			if i := indexOf(lock.Holders, locks.Owner(l.Owner)); i >= 0 {
+				lock.Holders[i].Seconds = one.Seconds
 			}
 		}
 	}
