@@ -11,9 +11,7 @@ import (
 )
 
 // WaitLoop reports a wait for a condition that no loop repeats.
-var WaitLoop = check(&analysis.Analyzer{
-	Name: "waitloop",
-	Doc: `report a wait for a condition outside of a loop
+var WaitLoop = check("waitloop", flow, runWaitLoop, `report a wait for a condition outside of a loop
 
 When the wait returns, another goroutine may have changed what the signal announced:
 
@@ -24,11 +22,7 @@ When the wait returns, another goroutine may have changed what the signal announ
 A function that neither tests something before the wait nor acquires the lock is not reported,
 since its caller may have the loop. The same is true of functions with "wait" in their name, and of
 functions that do nothing after the wait and have a caller with a loop. Tests are not reported: they
-know what they signal.`,
-	URL:      url,
-	Requires: []*analysis.Analyzer{flow},
-	Run:      runWaitLoop,
-})
+know what they signal.`)
 
 // condMethod reports whether fn is a method of a condition, of sync or of this module.
 func condMethod(fn *types.Func) (sync, our bool) {
@@ -39,15 +33,14 @@ func condMethod(fn *types.Func) (sync, our bool) {
 	return typeName(recv) == "sync.Cond", isCond(recv)
 }
 
-func runWaitLoop(pass *analysis.Pass) (any, error) {
-	fs := pass.ResultOf[flow].(*flows)
+func runWaitLoop(pass *analysis.Pass, fs *flows) {
 	looped := fs.looped()
 	for _, f := range fs.functions {
 		if isTest(pass, f.node) || f.decl != nil && strings.Contains(strings.ToLower(f.decl.Name.Name), "wait") {
 			continue
 		}
 		for _, b := range f.graph.Blocks {
-			for call := range callsIn(b.Nodes...) {
+			for _, call := range callsIn(b.Nodes...) {
 				fn := calleeOf(pass.TypesInfo, call)
 				sync, our := condMethod(fn)
 				if !sync && !our {
@@ -64,7 +57,6 @@ func runWaitLoop(pass *analysis.Pass) (any, error) {
 			}
 		}
 	}
-	return nil, nil
 }
 
 // looped returns the functions that some function of the package calls in a loop.
@@ -75,7 +67,7 @@ func (fs *flows) looped() map[*function]bool {
 			if !b.Live || !repeats(b) {
 				continue
 			}
-			for call := range callsIn(b.Nodes...) {
+			for _, call := range callsIn(b.Nodes...) {
 				if callee := fs.callee(call); callee != nil {
 					looped[callee] = true
 				}
@@ -146,9 +138,7 @@ func repeats(b *cfg.Block) bool {
 }
 
 // UnlockedSignal reports a signal of a condition of this module after the release of its lock.
-var UnlockedSignal = check(&analysis.Analyzer{
-	Name: "unlockedsignal",
-	Doc: `report a signal of a condition.Cond without its lock
+var UnlockedSignal = check("unlockedsignal", flow, runUnlockedSignal, `report a signal of a condition.Cond without its lock
 
 A condition.Cond refuses a signal of a goroutine that does not hold the lock, as in Java:
 
@@ -157,17 +147,12 @@ A condition.Cond refuses a signal of a goroutine that does not hold the lock, as
 	mu.Unlock()
 	notEmpty.Signal() // reported: signal before the Unlock
 
-A sync.Cond permits this, and is not reported.`,
-	URL:      url,
-	Requires: []*analysis.Analyzer{flow},
-	Run:      runUnlockedSignal,
-})
+A sync.Cond permits this, and is not reported.`)
 
-func runUnlockedSignal(pass *analysis.Pass) (any, error) {
-	fs := pass.ResultOf[flow].(*flows)
+func runUnlockedSignal(pass *analysis.Pass, fs *flows) {
 	lockOf := condLocks(pass)
 	for _, f := range fs.functions {
-		for call := range callsIn(f.body) {
+		for _, call := range callsIn(f.body) {
 			fn := calleeOf(pass.TypesInfo, call)
 			if _, our := condMethod(fn); !our {
 				continue
@@ -201,7 +186,6 @@ func runUnlockedSignal(pass *analysis.Pass) (any, error) {
 			}
 		}
 	}
-	return nil, nil
 }
 
 // condLocks returns a function that knows the locks of conditions: those of variables, and those

@@ -11,9 +11,7 @@ import (
 )
 
 // LockError reports a dropped result that tells whether a lock was acquired or released.
-var LockError = check(&analysis.Analyzer{
-	Name: "lockerror",
-	Doc: `report a dropped result of an acquisition or a release
+var LockError = check("lockerror", inspect.Analyzer, runLockError, `report a dropped result of an acquisition or a release
 
 The code after it runs without the lock, if the acquisition failed:
 
@@ -23,14 +21,9 @@ The code after it runs without the lock, if the acquisition failed:
 A dropped error of a release hides that the lock was lost, or is still held. An explicit
 "_ = mu.UnlockContext(ctx)" is accepted, and so is a dropped release of a lock without owners.
 "_, err := mu.TryLockContext(ctx)" is reported: no error does not mean that the lock was acquired.
-Tests are not reported.`,
-	URL:      url,
-	Requires: []*analysis.Analyzer{inspect.Analyzer},
-	Run:      runLockError,
-})
+Tests are not reported.`)
 
-func runLockError(pass *analysis.Pass) (any, error) {
-	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
+func runLockError(pass *analysis.Pass, in *inspector.Inspector) {
 	dropped := func(e ast.Expr) {
 		call, ok := ast.Unparen(e).(*ast.CallExpr)
 		if !ok {
@@ -72,7 +65,6 @@ func runLockError(pass *analysis.Pass) (any, error) {
 			}
 		}
 	}
-	return nil, nil
 }
 
 func isBlank(e ast.Expr) bool {
@@ -81,9 +73,7 @@ func isBlank(e ast.Expr) bool {
 }
 
 // LostOwner reports a release with a context that has not the owner of the acquisition.
-var LostOwner = check(&analysis.Analyzer{
-	Name: "lostowner",
-	Doc: `report an UnlockContext whose context has lost the owner
+var LostOwner = check("lostowner", inspect.Analyzer, runLostOwner, `report an UnlockContext whose context has lost the owner
 
 The owner of a hold is in the context of its acquisition. Another context releases a hold of the
 calling goroutine, which has none:
@@ -94,20 +84,14 @@ calling goroutine, which has none:
 	}
 	defer mu.UnlockContext(context.Background()) // reported: use work
 
-A context that has ended releases the lock too, so there is no need for another one.`,
-	URL:      url,
-	Requires: []*analysis.Analyzer{inspect.Analyzer},
-	Run:      runLostOwner,
-})
+A context that has ended releases the lock too, so there is no need for another one.`)
 
-func runLostOwner(pass *analysis.Pass) (any, error) {
-	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
+func runLostOwner(pass *analysis.Pass, in *inspector.Inspector) {
 	for cursor := range in.Root().Preorder((*ast.FuncDecl)(nil)) {
 		if decl := cursor.Node().(*ast.FuncDecl); decl.Body != nil {
 			checkOwners(pass, decl)
 		}
 	}
-	return nil, nil
 }
 
 // checkOwners compares the contexts of the acquisitions and the releases in decl.
@@ -285,9 +269,7 @@ func (o *origins) lost(ctx ast.Expr, parents map[types.Object]bool) bool {
 }
 
 // DoContext reports a function for Do that uses the outer context instead of its own.
-var DoContext = check(&analysis.Analyzer{
-	Name: "docontext",
-	Doc: `report a function for locks.Do that uses the outer context instead of its own
+var DoContext = check("docontext", inspect.Analyzer, runDoContext, `report a function for locks.Do that uses the outer context instead of its own
 
 The context of the function ends when the lock is lost. The outer one does not:
 
@@ -295,14 +277,9 @@ The context of the function ends when the lock is lost. The outer one does not:
 		return save(ctx) // reported, with a fix: func(ctx context.Context)
 	})
 
-Functions under a lock of one process, which cannot be lost, are not reported.`,
-	URL:      url,
-	Requires: []*analysis.Analyzer{inspect.Analyzer},
-	Run:      runDoContext,
-})
+Functions under a lock of one process, which cannot be lost, are not reported.`)
 
-func runDoContext(pass *analysis.Pass) (any, error) {
-	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
+func runDoContext(pass *analysis.Pass, in *inspector.Inspector) {
 	for cursor := range in.Root().Preorder((*ast.CallExpr)(nil)) {
 		call := cursor.Node().(*ast.CallExpr)
 		fn := calleeOf(pass.TypesInfo, call)
@@ -318,7 +295,6 @@ func runDoContext(pass *analysis.Pass) (any, error) {
 			checkDo(pass, call, pass.TypesInfo.ObjectOf(outer), lit)
 		}
 	}
-	return nil, nil
 }
 
 // isLocal reports whether a lock is one of this process, by its type.

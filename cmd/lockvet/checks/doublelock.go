@@ -10,9 +10,7 @@ import (
 )
 
 // DoubleLock reports the acquisition of a lock that the function holds already.
-var DoubleLock = check(&analysis.Analyzer{
-	Name: "doublelock",
-	Doc: `report the acquisition of a lock that the function holds already
+var DoubleLock = check("doublelock", flow, runDoubleLock, `report the acquisition of a lock that the function holds already
 
 The lock is held on every path to the acquisition, or to the call of a function of the package that
 acquires the lock on every path. The acquisition waits for its own caller:
@@ -30,14 +28,9 @@ acquires the lock on every path. The acquisition waits for its own caller:
 
 Two RLock of one RWMutex have a message of their own, if the package also locks it for writing: a
 writer that waits between them stops both. Locks that their owner can enter again are not reported,
-nor are locks that another function releases for its caller.`,
-	URL:      url,
-	Requires: []*analysis.Analyzer{flow},
-	Run:      runDoubleLock,
-})
+nor are locks that another function releases for its caller.`)
 
-func runDoubleLock(pass *analysis.Pass) (any, error) {
-	fs := pass.ResultOf[flow].(*flows)
+func runDoubleLock(pass *analysis.Pass, fs *flows) {
 	fs.again(pass, func(t *tracked, at *ast.CallExpr, a acquisition) {
 		before := t.before[at]
 		switch {
@@ -49,7 +42,6 @@ func runDoubleLock(pass *analysis.Pass) (any, error) {
 				", which this function already reads: a writer that waits between them stops both")
 		}
 	})
-	return nil, nil
 }
 
 // again visits the acquisitions of locks that a function may hold already, by itself and by
@@ -61,7 +53,7 @@ func (fs *flows) again(pass *analysis.Pass, visit func(*tracked, *ast.CallExpr, 
 			if a.path == nil || own && (f.byCall[call] != a.call || f.defers[call] || isMisuse(pass, a.call)) {
 				return
 			}
-			if t := f.byKey[a.path.key()]; t != nil && fs.local(pass, t) && fs.stable(t.path) {
+			if t := f.byKey[a.path.key()]; t != nil && fs.local(t) && fs.stable(t.path) {
 				visit(t, call, a)
 			}
 		})

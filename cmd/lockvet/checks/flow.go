@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/ctrlflow"
+	"golang.org/x/tools/go/analysis/passes/inspect"
+	"golang.org/x/tools/go/ast/edge"
 	"golang.org/x/tools/go/ast/inspector"
 	"golang.org/x/tools/go/cfg"
 )
@@ -24,7 +26,7 @@ var flow = &analysis.Analyzer{
 	Doc:        "follow locks along the control flow of each function",
 	URL:        url,
 	Run:        runFlow,
-	Requires:   []*analysis.Analyzer{ctrlflow.Analyzer},
+	Requires:   []*analysis.Analyzer{ctrlflow.Analyzer, inspect.Analyzer},
 	ResultType: reflect.TypeFor[*flows](),
 }
 
@@ -145,7 +147,9 @@ type function struct {
 
 // flows is the result of flow for one package.
 type flows struct {
+	pass      *analysis.Pass
 	info      *types.Info
+	graphs    *ctrlflow.CFGs
 	functions []*function
 	declared  map[*types.Func]*function
 	// released has the fields and variables of locks that a function releases for another one.
@@ -164,14 +168,14 @@ type flows struct {
 }
 
 // known reports whether the package shows all functions that use the lock.
-func (fs *flows) known(pass *analysis.Pass, t *tracked) bool {
+func (fs *flows) known(t *tracked) bool {
 	id := t.path.id()
-	return !t.escaped && (id == nil || !fs.shared[id] && id.Pkg() == pass.Pkg)
+	return !t.escaped && (id == nil || !fs.shared[id] && id.Pkg() == fs.pass.Pkg)
 }
 
 // local reports whether no other function releases the lock for this one.
-func (fs *flows) local(pass *analysis.Pass, t *tracked) bool {
-	return fs.known(pass, t) && !fs.released[t.path.id()]
+func (fs *flows) local(t *tracked) bool {
+	return fs.known(t) && !fs.released[t.path.id()]
 }
 
 // acquiredElsewhere reports whether a function other than f may leave the lock held.
@@ -182,26 +186,25 @@ func (fs *flows) acquiredElsewhere(f *function, t *tracked) bool {
 
 func runFlow(pass *analysis.Pass) (any, error) {
 	fs := &flows{
-		info:     pass.TypesInfo,
+		pass: pass, info: pass.TypesInfo, graphs: pass.ResultOf[ctrlflow.Analyzer].(*ctrlflow.CFGs),
 		declared: map[*types.Func]*function{}, certainly: map[*function][]acquisition{},
 		released: map[types.Object]bool{}, shared: map[types.Object]bool{}, leavers: map[types.Object][]*function{},
 		written: map[types.Object]bool{}, assigned: map[types.Object]bool{}, parts: map[*types.TypeName]int{},
 	}
 	fs.findParts()
-	graphs := pass.ResultOf[ctrlflow.Analyzer].(*ctrlflow.CFGs)
-	for _, file := range pass.Files {
-		for cursor := range inspector.New([]*ast.File{file}).Root().Preorder((*ast.FuncDecl)(nil)) {
-			decl := cursor.Node().(*ast.FuncDecl)
-			if decl.Body == nil {
-				continue
+	root := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root()
+	for c := range functionsIn(root) {
+		fs.analyze(c, nil)
+	}
+	for _, p := range escapes(fs.info, root) {
+		fs.shared[p.id()] = true
+	}
+	for c := range root.Preorder((*ast.AssignStmt)(nil)) {
+		for _, l := range c.Node().(*ast.AssignStmt).Lhs {
+			if p := pathOf(fs.info, l); p != nil {
+				fs.assigned[p.id()] = true
 			}
-			f := &function{node: decl, body: decl.Body, decl: decl, graph: graphs.FuncDecl(decl)}
-			f.obj, _ = pass.TypesInfo.Defs[decl.Name].(*types.Func)
-			fs.analyze(pass, graphs, f)
 		}
-		fs.literalsOfVariables(pass, graphs, file)
-		fs.findShared(pass, file)
-		fs.findAssigned(file)
 	}
 	for _, f := range fs.functions {
 		if f.obj != nil {
@@ -225,7 +228,7 @@ func runFlow(pass *analysis.Pass) (any, error) {
 	// A function that forgets an Unlock does not acquire the lock for its callers.
 	for _, f := range fs.functions {
 		for _, t := range f.locks {
-			if id := t.path.id(); id != nil && t.left() && !f.deferred && len(fs.leaks(pass, f, t)) == 0 {
+			if id := t.path.id(); id != nil && t.left() && !f.deferred && len(fs.leaks(f, t)) == 0 {
 				fs.leavers[id] = append(fs.leavers[id], f)
 			}
 		}
@@ -236,20 +239,6 @@ func runFlow(pass *analysis.Pass) (any, error) {
 		}
 	}
 	return fs, nil
-}
-
-// findAssigned finds the fields and the variables of the package to which a file assigns.
-func (fs *flows) findAssigned(file *ast.File) {
-	ast.Inspect(file, func(n ast.Node) bool {
-		if a, ok := n.(*ast.AssignStmt); ok {
-			for _, l := range a.Lhs {
-				if p := pathOf(fs.info, l); p != nil {
-					fs.assigned[p.id()] = true
-				}
-			}
-		}
-		return true
-	})
 }
 
 // findParts counts for each named struct the fields of which it is a part.
@@ -275,62 +264,54 @@ func partOf(f *types.Var) *types.TypeName {
 	return nil
 }
 
-// literalsOfVariables analyzes the functions that initialize variables of the package.
-func (fs *flows) literalsOfVariables(pass *analysis.Pass, graphs *ctrlflow.CFGs, file *ast.File) {
-	for _, d := range file.Decls {
-		if g, ok := d.(*ast.GenDecl); ok {
-			for _, lit := range literals(g) {
-				fs.analyze(pass, graphs, &function{node: lit, body: lit.Body, graph: graphs.FuncLit(lit)})
+// functionsIn visits the outermost functions and literals below a node.
+func functionsIn(root inspector.Cursor) iter.Seq[inspector.Cursor] {
+	return func(yield func(inspector.Cursor) bool) {
+		stopped := false
+		root.Inspect([]ast.Node{(*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)}, func(c inspector.Cursor) bool {
+			if c != root {
+				stopped = stopped || !yield(c)
 			}
-		}
+			return c == root
+		})
 	}
 }
 
-// literals returns the outermost function literals in n.
-func literals(n ast.Node) (found []*ast.FuncLit) {
-	ast.Inspect(n, func(m ast.Node) bool {
-		lit, ok := m.(*ast.FuncLit)
-		if ok && m != n {
-			found = append(found, lit)
-			return false
+// analyze analyzes the function at a node after the literals in it.
+func (fs *flows) analyze(at inspector.Cursor, outer *function) {
+	f := &function{info: fs.info, node: at.Node(), outer: outer}
+	switch n := at.Node().(type) {
+	case *ast.FuncDecl:
+		if n.Body == nil {
+			return
 		}
-		return true
-	})
-	return found
-}
-
-// analyze analyzes f after the literals in it.
-func (fs *flows) analyze(pass *analysis.Pass, graphs *ctrlflow.CFGs, f *function) {
+		f.decl, f.body, f.graph = n, n.Body, fs.graphs.FuncDecl(n)
+		f.obj, _ = fs.info.Defs[n.Name].(*types.Func)
+	case *ast.FuncLit:
+		f.body, f.graph = n.Body, fs.graphs.FuncLit(n)
+		f.deferred = called(at) && withoutParens(at).Parent().ParentEdgeKind() == edge.DeferStmt_Call
+		if outer != nil {
+			f.decl = outer.decl
+			outer.inner = append(outer.inner, f)
+		}
+	}
 	if f.graph == nil {
 		return // a function that the compiler replaces
 	}
-	deferred := map[*ast.FuncLit]bool{}
-	ast.Inspect(f.body, func(n ast.Node) bool {
-		if d, ok := n.(*ast.DeferStmt); ok {
-			if lit, ok := ast.Unparen(d.Call.Fun).(*ast.FuncLit); ok {
-				deferred[lit] = true
-			}
-		}
-		return true
-	})
-	for _, lit := range literals(f.body) {
-		g := &function{
-			node: lit, body: lit.Body, decl: f.decl, outer: f, graph: graphs.FuncLit(lit), deferred: deferred[lit],
-		}
-		fs.analyze(pass, graphs, g)
-		f.inner = append(f.inner, g)
+	for c := range functionsIn(at) {
+		fs.analyze(c, f)
 	}
-	f.collect(pass.TypesInfo)
+	f.collect(at)
 	for _, t := range f.locks {
-		w := walker{info: pass.TypesInfo, f: f, t: t}
+		w := walker{info: fs.info, f: f, t: t}
 		w.run()
 	}
 	fs.functions = append(fs.functions, f)
 }
 
 // collect finds the locks that f uses.
-func (f *function) collect(info *types.Info) {
-	f.info = info
+func (f *function) collect(at inspector.Cursor) {
+	info := f.info
 	f.byKey, f.byCall = map[string]*tracked{}, map[*ast.CallExpr]*lockCall{}
 	f.defers, f.tagged = map[*ast.CallExpr]bool{}, map[ast.Expr]bool{}
 	ofLock := func(p *path) *tracked {
@@ -381,8 +362,13 @@ func (f *function) collect(info *types.Info) {
 			}
 		}
 	}
+	for _, p := range escapes(info, at) {
+		if t := f.byKey[p.key()]; t != nil {
+			t.escaped = true
+		}
+	}
 	for _, t := range f.locks {
-		t.escaped = t.escaped || escapes(info, f.body, t.path) || slices.ContainsFunc(f.inner, func(g *function) bool {
+		t.escaped = t.escaped || slices.ContainsFunc(f.inner, func(g *function) bool {
 			return assigns(info, g.body, t.path)
 		})
 	}
@@ -402,147 +388,84 @@ func inspectOwn(body ast.Node, visit func(ast.Node)) {
 }
 
 // callsIn returns the calls in nodes in the order of the source, except those of literals.
-func callsIn(nodes ...ast.Node) iter.Seq[*ast.CallExpr] {
-	return func(yield func(*ast.CallExpr) bool) {
-		for _, n := range nodes {
-			stopped := false
-			ast.Inspect(n, func(n ast.Node) bool {
-				if call, ok := n.(*ast.CallExpr); ok && !stopped {
-					stopped = !yield(call)
-				}
-				_, literal := n.(*ast.FuncLit)
-				return !literal && !stopped
-			})
-			if stopped {
-				return
+func callsIn(nodes ...ast.Node) (calls []*ast.CallExpr) {
+	for _, n := range nodes {
+		inspectOwn(n, func(n ast.Node) {
+			if call, ok := n.(*ast.CallExpr); ok {
+				calls = append(calls, call)
 			}
-		}
+		})
 	}
+	return calls
 }
 
-// escapes reports whether body gives the lock of p to other code, or a method of it.
-func escapes(info *types.Info, body ast.Node, p *path) (found bool) {
-	forEscapes(info, body, func(q *path) {
-		found = found || q.key() == p.key()
-	})
+// escapes returns each path that the code below root uses otherwise than to call a method, to
+// select a field, to assign, to compare, or to make a condition.
+func escapes(info *types.Info, root inspector.Cursor) (found []*path) {
+	for c := range root.Preorder((*ast.CallExpr)(nil), (*ast.SelectorExpr)(nil), (*ast.Ident)(nil)) {
+		var p *path
+		switch e := c.Node().(type) {
+		case *ast.CallExpr:
+			// A view that is kept is another name of the lock.
+			if of, _, ok := viewOf(info, e); ok && c.ParentEdgeKind() != edge.SelectorExpr_X {
+				p = pathOf(info, of.X)
+			}
+		case *ast.SelectorExpr:
+			selected := info.Selections[e]
+			if selected != nil && selected.Kind() == types.MethodVal && !called(c) {
+				// A method value of a lock lets others release it.
+				if _, ok := lockMethod(selected.Obj().(*types.Func)); ok {
+					p = toReceiver(info, e.X, selected)
+				}
+			} else if passedOn(info, c) {
+				p = pathOf(info, e)
+			}
+		case *ast.Ident:
+			if info.Uses[e] != nil && c.ParentEdgeKind() != edge.SelectorExpr_Sel && passedOn(info, c) {
+				p = pathOf(info, e)
+			}
+		}
+		if p != nil {
+			found = append(found, p)
+		}
+	}
 	return found
 }
 
-// findShared finds the fields and the variables of locks that a file gives to other code.
-func (fs *flows) findShared(pass *analysis.Pass, file *ast.File) {
-	forEscapes(pass.TypesInfo, file, func(p *path) {
-		if id := p.id(); id != nil {
-			fs.shared[id] = true
-		}
-	})
-}
-
-// forEscapes calls visit for each path that n uses otherwise than to call a method, to select a
-// field, to assign, to compare, or to make a condition.
-func forEscapes(info *types.Info, n ast.Node, visit func(*path)) {
-	var stack []ast.Node
-	ast.Inspect(n, func(n ast.Node) bool {
-		if n == nil {
-			stack = stack[:len(stack)-1]
-			return true
-		}
-		stack = append(stack, n)
-		e, ok := n.(ast.Expr)
-		if !ok {
-			return true
-		}
-		switch e := e.(type) {
-		case *ast.CallExpr:
-			// A view that is kept is another name of the lock.
-			if of, _, ok := viewOf(info, e); ok && !isSelected(stack) {
-				if p := pathOf(info, of.X); p != nil {
-					visit(p)
-				}
-			}
-			return true
-		case *ast.Ident:
-			if info.Uses[e] == nil {
-				return true
-			}
-			if s, ok := stack[len(stack)-2].(*ast.SelectorExpr); ok && s.Sel == e {
-				return true
-			}
-		case *ast.SelectorExpr:
-			// A method value of a lock lets others release it.
-			if s := info.Selections[e]; s != nil && s.Kind() == types.MethodVal && !isCalled(stack) {
-				if fn, ok := s.Obj().(*types.Func); ok {
-					if _, ok := lockMethod(fn); ok {
-						if p := toReceiver(info, e.X, s); p != nil {
-							visit(p)
-						}
-					}
-				}
-				return true
-			}
-		default:
-			return true
-		}
-		if passedOn(info, stack) {
-			if p := pathOf(info, e); p != nil {
-				visit(p)
-			}
-		}
-		return true
-	})
-}
-
-// isSelected reports whether a selector selects from the last node of the stack.
-func isSelected(stack []ast.Node) bool {
-	_, ok := stack[len(stack)-2].(*ast.SelectorExpr)
-	return ok
-}
-
-// isCalled reports whether the last node of the stack is the function of a call.
-func isCalled(stack []ast.Node) bool {
-	for i := len(stack) - 2; i >= 0; i-- {
-		switch n := stack[i].(type) {
-		case *ast.ParenExpr:
-		case *ast.CallExpr:
-			return ast.Unparen(n.Fun) == ast.Unparen(stack[len(stack)-1].(ast.Expr))
-		default:
-			return false
-		}
+// withoutParens returns the parentheses around an expression, or the expression if it has none.
+func withoutParens(c inspector.Cursor) inspector.Cursor {
+	for c.ParentEdgeKind() == edge.ParenExpr_X {
+		c = c.Parent()
 	}
-	return false
+	return c
 }
 
-// passedOn reports whether the last expression of the stack goes to other code.
-func passedOn(info *types.Info, stack []ast.Node) bool {
-	e := stack[len(stack)-1].(ast.Expr)
-	for i := len(stack) - 2; i >= 0; i-- {
-		switch n := stack[i].(type) {
+// called reports whether an expression is the function of a call.
+func called(c inspector.Cursor) bool { return withoutParens(c).ParentEdgeKind() == edge.CallExpr_Fun }
+
+// passedOn reports whether an expression goes to other code.
+func passedOn(info *types.Info, c inspector.Cursor) bool {
+	for ; ; c = c.Parent() {
+		switch parent := c.Parent().Node().(type) {
 		case *ast.ParenExpr, *ast.StarExpr:
-			e = n.(ast.Expr)
 		case *ast.UnaryExpr:
-			if n.Op != token.AND {
+			if parent.Op != token.AND {
 				return false
 			}
-			e = n
-		case *ast.SelectorExpr, *ast.BinaryExpr, *ast.IndexExpr, *ast.ExprStmt, *ast.IncDecStmt:
+		case *ast.SelectorExpr, *ast.BinaryExpr, *ast.IndexExpr, *ast.ExprStmt, *ast.IncDecStmt, *ast.RangeStmt:
 			return false
 		case *ast.AssignStmt:
-			return slices.Contains(n.Rhs, e)
-		case *ast.RangeStmt:
-			return false
+			return c.ParentEdgeKind() == edge.AssignStmt_Rhs
 		case *ast.KeyValueExpr:
 			// sync.Cond{L: &mu}
-			key, ok := n.Key.(*ast.Ident)
-			return n.Value == e && (!ok || key.Name != "L")
+			key, ok := parent.Key.(*ast.Ident)
+			return c.ParentEdgeKind() == edge.KeyValueExpr_Value && (!ok || key.Name != "L")
 		case *ast.CallExpr:
-			if ast.Unparen(n.Fun) == e {
-				return false
-			}
-			return !knownCallee(info, n)
+			return c.ParentEdgeKind() != edge.CallExpr_Fun && !knownCallee(info, parent)
 		default:
 			return true
 		}
 	}
-	return false
 }
 
 // knownCallee reports whether a call takes a lock and leaves it as it was.

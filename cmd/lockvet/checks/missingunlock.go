@@ -14,9 +14,7 @@ import (
 )
 
 // MissingUnlock reports a return with a lock that other returns of the function release.
-var MissingUnlock = check(&analysis.Analyzer{
-	Name: "missingunlock",
-	Doc: `report a return that leaves a lock held
+var MissingUnlock = check("missingunlock", flow, runMissingUnlock, `report a return that leaves a lock held
 
 The function releases the lock on other paths, but not before this return:
 
@@ -30,11 +28,7 @@ The same is true of a break or continue, and of a branch that leads to a return 
 
 A function whose name or comment says that it hands the lock over is not reported. Nor is a lock
 that another function of the package releases, or that other code gets. A return with an error is
-reported, unless the comment says so. Tests are not reported: one that fails may leave its locks.`,
-	URL:      url,
-	Requires: []*analysis.Analyzer{flow},
-	Run:      runMissingUnlock,
-})
+reported, unless the comment says so. Tests are not reported: one that fails may leave its locks.`)
 
 // handsOver matches a word in the name of a function that may return with a lock.
 var handsOver = regexp.MustCompile(`(?i)^(re|try|r|un)?(lock|acquire|begin|enter|hold)(s|d|ed|ing)?$`)
@@ -56,11 +50,10 @@ func words(name string) (words []string) {
 var documented = regexp.MustCompile(`(?is)\b(un)?(lock|mutex|mu)\w*\b.*\b(held|hold|holds|holding|caller)\b|` +
 	`\b(held|hold|holds|holding|caller)\b.*\b(un)?(lock|mutex|mu)\w*\b`)
 
-func runMissingUnlock(pass *analysis.Pass) (any, error) {
-	fs := pass.ResultOf[flow].(*flows)
+func runMissingUnlock(pass *analysis.Pass, fs *flows) {
 	for _, f := range fs.functions {
 		for _, t := range f.locks {
-			for _, l := range fs.leaks(pass, f, t) {
+			for _, l := range fs.leaks(f, t) {
 				pass.Report(analysis.Diagnostic{
 					Pos: l.at.Pos(), Message: l.how + undo(l.mode) + " of " + t.path.text,
 					Related: t.acquisitions(l.mode),
@@ -68,7 +61,6 @@ func runMissingUnlock(pass *analysis.Pass) (any, error) {
 			}
 		}
 	}
-	return nil, nil
 }
 
 // A leak is a place from which f certainly leaves a lock held that it releases elsewhere.
@@ -79,8 +71,8 @@ type leak struct {
 }
 
 // leaks returns the leaks of a lock in f.
-func (fs *flows) leaks(pass *analysis.Pass, f *function, t *tracked) (found []leak) {
-	if f.deferred || isTest(pass, f.node) || !fs.known(pass, t) || t.reenters() {
+func (fs *flows) leaks(f *function, t *tracked) (found []leak) {
+	if f.deferred || isTest(fs.pass, f.node) || !fs.known(t) || t.reenters() {
 		return nil
 	}
 	declared := f.decl != nil && f.outer == nil
@@ -96,7 +88,7 @@ func (fs *flows) leaks(pass *analysis.Pass, f *function, t *tracked) (found []le
 		}
 		left := func(st state) bool { return st.held[m] > st.deferred[m] }
 		for ret, s := range t.exits {
-			if s.all(left) && (!handed || !t.foreign && fails(pass.TypesInfo, ret)) {
+			if s.all(left) && (!handed || !t.foreign && fails(fs.info, ret)) {
 				found = append(found, leak{ret, m, "return without "})
 			}
 		}

@@ -12,9 +12,7 @@ import (
 )
 
 // LockOrder reports two functions that acquire two locks in opposite orders.
-var LockOrder = check(&analysis.Analyzer{
-	Name: "lockorder",
-	Doc: `report two functions of a package that acquire two locks in opposite orders
+var LockOrder = check("lockorder", flow, runLockOrder, `report two functions of a package that acquire two locks in opposite orders
 
 	func (s *Server) Add(c *Conn) {
 		s.mu.Lock()
@@ -30,11 +28,7 @@ var LockOrder = check(&analysis.Analyzer{
 
 A lock is known by its type and field, or as a variable of the package. The check follows calls of
 functions of the package. It does not report two orders under a common third lock, locks of objects
-that the function has just made, acquisitions that do not wait, or two that only read.`,
-	URL:      url,
-	Requires: []*analysis.Analyzer{flow},
-	Run:      runLockOrder,
-})
+that the function has just made, acquisitions that do not wait, or two that only read.`)
 
 // A step is an acquisition of one lock while another is held.
 type step struct {
@@ -47,8 +41,7 @@ type step struct {
 	heldRead      bool                  // the first lock is held for reading
 }
 
-func runLockOrder(pass *analysis.Pass) (any, error) {
-	fs := pass.ResultOf[flow].(*flows)
+func runLockOrder(pass *analysis.Pass, fs *flows) {
 	o := &orders{
 		pass: pass, fs: fs, acquires: map[*function][]acquisition{},
 		new: map[*function]map[types.Object]bool{}, makers: map[*function]bool{},
@@ -59,7 +52,6 @@ func runLockOrder(pass *analysis.Pass) (any, error) {
 		}
 	}
 	o.report()
-	return nil, nil
 }
 
 type orders struct {
@@ -187,7 +179,7 @@ func (o *orders) follow(f *function) {
 		}
 		for _, t := range holders {
 			first := o.fs.class(t.path)
-			if first.key == "" || first.key == a.class.key || made[t.path.root] || !o.fs.local(o.pass, t) {
+			if first.key == "" || first.key == a.class.key || made[t.path.root] || !o.fs.local(t) {
 				continue
 			}
 			o.steps = append(o.steps, step{

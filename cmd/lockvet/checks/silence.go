@@ -9,19 +9,22 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// check lets comments of the source silence the reports of a.
-func check(a *analysis.Analyzer) *analysis.Analyzer {
-	run := a.Run
-	a.Run = func(pass *analysis.Pass) (any, error) {
-		own := *pass
-		own.Report = func(d analysis.Diagnostic) {
-			if !silenced(pass, a.Name, d.Pos) {
-				pass.Report(d)
+// check returns an analyzer that runs on the result of another one. Comments of the source silence
+// its reports.
+func check[T any](name string, input *analysis.Analyzer, run func(*analysis.Pass, T), doc string) *analysis.Analyzer {
+	return &analysis.Analyzer{
+		Name: name, Doc: doc, URL: url, Requires: []*analysis.Analyzer{input},
+		Run: func(pass *analysis.Pass) (any, error) {
+			own := *pass
+			own.Report = func(d analysis.Diagnostic) {
+				if !silenced(pass, name, d.Pos) {
+					pass.Report(d)
+				}
 			}
-		}
-		return run(&own)
+			run(&own, pass.ResultOf[input].(T))
+			return nil, nil
+		},
 	}
-	return a
 }
 
 // ignore matches a comment that silences one check, for a reason.

@@ -22,9 +22,7 @@ func related(n ast.Node, message string) analysis.RelatedInformation {
 }
 
 // DoubleUnlock reports the release of a lock that the function has already released.
-var DoubleUnlock = check(&analysis.Analyzer{
-	Name: "doubleunlock",
-	Doc: `report an unlock of a lock that is not held
+var DoubleUnlock = check("doubleunlock", flow, runDoubleUnlock, `report an unlock of a lock that is not held
 
 The function has released the lock on every path to this unlock, and not acquired it since:
 
@@ -36,17 +34,12 @@ The function has released the lock on every path to this unlock, and not acquire
 	}
 
 The check also reports Unlock for a lock that the function has read-locked, and RUnlock for one
-that it has write-locked.`,
-	URL:      url,
-	Requires: []*analysis.Analyzer{flow},
-	Run:      runDoubleUnlock,
-})
+that it has write-locked.`)
 
-func runDoubleUnlock(pass *analysis.Pass) (any, error) {
-	fs := pass.ResultOf[flow].(*flows)
+func runDoubleUnlock(pass *analysis.Pass, fs *flows) {
 	for _, f := range fs.functions {
 		for _, t := range f.locks {
-			if !fs.known(pass, t) {
+			if !fs.known(t) {
 				continue
 			}
 			elsewhere := fs.acquiredElsewhere(f, t)
@@ -60,7 +53,6 @@ func runDoubleUnlock(pass *analysis.Pass) (any, error) {
 			}
 		}
 	}
-	return nil, nil
 }
 
 // reportUnlock reports c if the lock is not held before it. A function that this one calls may have
@@ -96,23 +88,16 @@ func reportDeferredUnlocks(pass *analysis.Pass, t *tracked) {
 }
 
 // DeferLock reports the deferred acquisition of a lock that is held.
-var DeferLock = check(&analysis.Analyzer{
-	Name: "deferlock",
-	Doc: `report a deferred Lock that should be a deferred Unlock
+var DeferLock = check("deferlock", flow, runDeferLock, `report a deferred Lock that should be a deferred Unlock
 
 The lock is held already, so its acquisition at the return waits for ever:
 
 	mu.Lock()
 	defer mu.Lock() // reported, with a fix: defer mu.Unlock()
 
-A deferred Lock after an Unlock, which acquires the lock again for the caller, is not reported.`,
-	URL:      url,
-	Requires: []*analysis.Analyzer{flow},
-	Run:      runDeferLock,
-})
+A deferred Lock after an Unlock, which acquires the lock again for the caller, is not reported.`)
 
-func runDeferLock(pass *analysis.Pass) (any, error) {
-	fs := pass.ResultOf[flow].(*flows)
+func runDeferLock(pass *analysis.Pass, fs *flows) {
 	for _, f := range fs.functions {
 		inspectOwn(f.body, func(n ast.Node) {
 			d, ok := n.(*ast.DeferStmt)
@@ -140,13 +125,10 @@ func runDeferLock(pass *analysis.Pass) (any, error) {
 			})
 		})
 	}
-	return nil, nil
 }
 
 // LockUpgrade reports the acquisition of the write lock by a function that has the read lock.
-var LockUpgrade = check(&analysis.Analyzer{
-	Name: "lockupgrade",
-	Doc: `report a write lock acquired under the read lock of the same RWMutex
+var LockUpgrade = check("lockupgrade", flow, runLockUpgrade, `report a write lock acquired under the read lock of the same RWMutex
 
 The writer waits for all readers to release their lock, and so for itself:
 
@@ -155,14 +137,9 @@ The writer waits for all readers to release their lock, and so for itself:
 	if stale {
 		mu.Lock() // reported
 
-Release the read lock first and check again, or use TryUpgrade of rwlock.RWMutex.`,
-	URL:      url,
-	Requires: []*analysis.Analyzer{flow},
-	Run:      runLockUpgrade,
-})
+Release the read lock first and check again, or use TryUpgrade of rwlock.RWMutex.`)
 
-func runLockUpgrade(pass *analysis.Pass) (any, error) {
-	fs := pass.ResultOf[flow].(*flows)
+func runLockUpgrade(pass *analysis.Pass, fs *flows) {
 	fs.again(pass, func(t *tracked, at *ast.CallExpr, a acquisition) {
 		before := t.before[at]
 		reads := before.all(func(st state) bool { return st.held[read] > 0 && st.held[write] == 0 })
@@ -170,7 +147,6 @@ func runLockUpgrade(pass *analysis.Pass) (any, error) {
 			reportAgain(pass, t, at, a, read, " under its read lock, which never gets the lock")
 		}
 	})
-	return nil, nil
 }
 
 // acquisitions names the places where the function acquires the lock.

@@ -244,7 +244,7 @@ func (w *walker) arguments(call *ast.CallExpr, s set) set {
 
 // expr returns the states after n, in which no branch depends on the success of an acquisition.
 func (w *walker) expr(n ast.Node, s set) set {
-	for _, c := range slices.Backward(slices.Collect(callsIn(n))) { // the arguments before the call
+	for _, c := range slices.Backward(callsIn(n)) { // the arguments before the call
 		w.note(c, s)
 		if l := w.callOfLock(c); l != nil {
 			s = w.each(s, func(st state) set {
