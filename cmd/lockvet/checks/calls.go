@@ -43,44 +43,28 @@ func bind(info *types.Info, call *ast.CallExpr, callee *function, p *path) *path
 	if from == nil || len(from.fields)+len(p.fields) > maxFields {
 		return nil
 	}
-	owners := append(from.owners[:len(from.owners):len(from.owners)], p.owners...)
 	return &path{
-		root: from.root, fields: append(from.fields[:len(from.fields):len(from.fields)], p.fields...), owners: owners,
+		root: from.root, fields: slices.Concat(from.fields, p.fields), owners: slices.Concat(from.owners, p.owners),
 		text: from.text + strings.TrimPrefix(p.text, p.root.Name()),
 	}
 }
 
 // argument returns the path that call gives to a parameter or the receiver of callee, or nil.
 func argument(info *types.Info, call *ast.CallExpr, callee *function, param types.Object) *path {
-	selector, _ := ast.Unparen(call.Fun).(*ast.SelectorExpr)
-	if recv := callee.decl.Recv; recv != nil && names(info, recv.List[0], param) >= 0 {
-		if selector == nil {
-			return nil
+	signature := callee.obj.Signature()
+	if param == signature.Recv() {
+		selector, _ := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+		if selected := info.Selections[selector]; selected != nil && selected.Kind() == types.MethodVal {
+			return toReceiver(info, selector.X, selected)
 		}
-		selected := info.Selections[selector]
-		if selected == nil || selected.Kind() != types.MethodVal {
-			return nil
-		}
-		return toReceiver(info, selector.X, selected)
+		return nil
 	}
-	n := 0
-	for _, field := range callee.decl.Type.Params.List {
-		if i := names(info, field, param); i >= 0 && n+i < len(call.Args) {
-			return pathOf(info, call.Args[n+i])
+	for i := range min(signature.Params().Len(), len(call.Args)) {
+		if param == signature.Params().At(i) {
+			return pathOf(info, call.Args[i])
 		}
-		n += max(len(field.Names), 1)
 	}
 	return nil
-}
-
-// names returns the index of the name in field that declares object, or -1.
-func names(info *types.Info, field *ast.Field, object types.Object) int {
-	for i, name := range field.Names {
-		if info.Defs[name] == object {
-			return i
-		}
-	}
-	return -1
 }
 
 // calls visits the calls of functions of the package that f makes before it returns.
@@ -127,13 +111,25 @@ func (fs *flows) acquisitions(
 	})
 }
 
+// memo has the results of a recursive function. One that needs its own result gets none.
+type memo[T any] map[*function]T
+
+func (m memo[T]) of(f *function, compute func(*function) T) T {
+	if _, known := m[f]; !known {
+		var none T
+		m[f] = none
+		m[f] = compute(f)
+	}
+	return m[f]
+}
+
 // certain returns the acquisitions of locks of its caller that f makes on every path. One of each
 // lock is enough, a reading one if there is any.
 func (fs *flows) certain(f *function) []acquisition {
-	if known, ok := fs.certainly[f]; ok {
-		return known
-	}
-	fs.certainly[f] = nil // ends a recursion
+	return fs.certainly.of(f, fs.findCertain)
+}
+
+func (fs *flows) findCertain(f *function) (found []acquisition) {
 	places := map[string]map[*ast.CallExpr]bool{}
 	example := map[string]acquisition{}
 	var order []string
@@ -155,13 +151,11 @@ func (fs *flows) certain(f *function) []acquisition {
 			example[key] = a
 		}
 	})
-	var found []acquisition
 	for _, key := range order {
 		if f.always(places[key], example[key].path.root) {
 			found = append(found, example[key])
 		}
 	}
-	fs.certainly[f] = found
 	return found
 }
 

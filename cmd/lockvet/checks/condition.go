@@ -122,7 +122,7 @@ func (f *function) acquires() bool {
 // repeats reports whether control can come from the end of b to b again.
 func repeats(b *cfg.Block) bool {
 	seen := map[*cfg.Block]bool{}
-	work := append([]*cfg.Block(nil), b.Succs...)
+	work := slices.Clone(b.Succs)
 	for len(work) > 0 {
 		next := work[len(work)-1]
 		work = work[:len(work)-1]
@@ -207,22 +207,11 @@ func condLocks(pass *analysis.Pass) func(*path) *path {
 	for _, file := range pass.Files {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
-			case *ast.AssignStmt:
-				if len(n.Lhs) != len(n.Rhs) {
-					return true
-				}
-				for i, l := range n.Lhs {
-					if !isCond(info.TypeOf(l)) {
-						continue
-					}
-					if p := pathOf(info, l); p != nil {
-						note(p, n.Rhs[i])
-					}
-				}
-			case *ast.ValueSpec:
-				for i, name := range n.Names {
-					if p := pathOf(info, name); p != nil && i < len(n.Values) && isCond(info.TypeOf(name)) {
-						note(p, n.Values[i])
+			case *ast.AssignStmt, *ast.ValueSpec:
+				lhs, rhs := assignment(n)
+				for i, l := range lhs {
+					if p := pathOf(info, l); p != nil && len(lhs) == len(rhs) && isCond(info.TypeOf(l)) {
+						note(p, rhs[i])
 					}
 				}
 			case *ast.KeyValueExpr:

@@ -162,15 +162,9 @@ func newOrigins(info *types.Info, decl *ast.FuncDecl) *origins {
 			for _, name := range n.Names {
 				o.opaque[info.ObjectOf(name)] = true
 			}
-		case *ast.AssignStmt:
-			assign(n.Lhs, n.Rhs)
-		case *ast.ValueSpec:
-			names := make([]ast.Expr, len(n.Names))
-			for i, name := range n.Names {
-				names[i] = name
-			}
-			if len(n.Values) > 0 {
-				assign(names, n.Values)
+		case *ast.AssignStmt, *ast.ValueSpec:
+			if lhs, rhs := assignment(n); len(rhs) > 0 {
+				assign(lhs, rhs)
 			}
 		case *ast.UnaryExpr:
 			if id, ok := n.X.(*ast.Ident); ok && n.Op == token.AND {

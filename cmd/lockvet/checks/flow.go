@@ -164,7 +164,7 @@ type flows struct {
 	assigned map[types.Object]bool
 	// parts counts the fields that have a struct of a type as a part of their own struct.
 	parts     map[*types.TypeName]int
-	certainly map[*function][]acquisition // the results of certain
+	certainly memo[[]acquisition] // the results of certain
 }
 
 // known reports whether the package shows all functions that use the lock.
@@ -187,7 +187,7 @@ func (fs *flows) acquiredElsewhere(f *function, t *tracked) bool {
 func runFlow(pass *analysis.Pass) (any, error) {
 	fs := &flows{
 		pass: pass, info: pass.TypesInfo, graphs: pass.ResultOf[ctrlflow.Analyzer].(*ctrlflow.CFGs),
-		declared: map[*types.Func]*function{}, certainly: map[*function][]acquisition{},
+		declared: map[*types.Func]*function{}, certainly: memo[[]acquisition]{},
 		released: map[types.Object]bool{}, shared: map[types.Object]bool{}, leavers: map[types.Object][]*function{},
 		written: map[types.Object]bool{}, assigned: map[types.Object]bool{}, parts: map[*types.TypeName]int{},
 	}

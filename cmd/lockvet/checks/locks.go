@@ -39,6 +39,9 @@ const (
 	byBoolErr                // TryLockContext
 )
 
+// results has the number of results of a method.
+var results = [...]int{always: 0, byBool: 1, byErr: 1, byBoolErr: 2}
+
 // A method is what the checks know of a method of a lock.
 type method struct {
 	effect  effect
@@ -125,19 +128,11 @@ func lockMethod(fn *types.Func) (method, bool) {
 		return method{}, false
 	}
 	// Methods of the same name with other signatures, as that of a StampedLock, are not meant.
-	params, results := fn.Signature().Params(), fn.Signature().Results()
-	wantParams := 0
+	params := 0
 	if strings.HasSuffix(fn.Name(), "Context") || strings.HasSuffix(fn.Name(), "For") {
-		wantParams = 1
+		params = 1
 	}
-	wantResults := 0
-	switch m.outcome {
-	case byBool, byErr:
-		wantResults = 1
-	case byBoolErr:
-		wantResults = 2
-	}
-	return m, params.Len() == wantParams && results.Len() == wantResults
+	return m, fn.Signature().Params().Len() == params && fn.Signature().Results().Len() == results[m.outcome]
 }
 
 // ownerless reports whether fn is a method of a lock without owners. Such a lock does not look at

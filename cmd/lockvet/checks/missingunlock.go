@@ -216,20 +216,11 @@ func (f *function) end(b *cfg.Block) (at ast.Node, how string) {
 			branch = br
 		}
 	})
-	if branch != nil {
-		for _, o := range f.graph.Blocks {
-			for _, n := range o.Nodes {
-				if start <= n.Pos() && n.Pos() < branch.Pos() {
-					branch = nil
-				}
-			}
-			if branch == nil {
-				break
-			}
-		}
-	}
+	before := func(n ast.Node) bool { return start <= n.Pos() && n.Pos() < branch.Pos() }
 	switch {
-	case branch != nil:
+	case branch != nil && !slices.ContainsFunc(f.graph.Blocks, func(o *cfg.Block) bool {
+		return slices.ContainsFunc(o.Nodes, before)
+	}):
 		return branch, branch.Tok.String() + " without "
 	case at != nil:
 		return at, "from here on, no "

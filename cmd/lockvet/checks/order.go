@@ -43,8 +43,7 @@ type step struct {
 
 func runLockOrder(pass *analysis.Pass, fs *flows) {
 	o := &orders{
-		pass: pass, fs: fs, acquires: map[*function][]acquisition{},
-		new: map[*function]map[types.Object]bool{}, makers: map[*function]bool{},
+		pass: pass, fs: fs, acquires: memo[[]acquisition]{}, new: memo[map[types.Object]bool]{}, makers: memo[bool]{},
 	}
 	for _, f := range fs.functions {
 		if f.obj != nil {
@@ -57,20 +56,17 @@ func runLockOrder(pass *analysis.Pass, fs *flows) {
 type orders struct {
 	pass     *analysis.Pass
 	fs       *flows
-	acquires map[*function][]acquisition
-	new      map[*function]map[types.Object]bool // the results of made
-	makers   map[*function]bool                  // the results of makes
+	acquires memo[[]acquisition]         // the results of acquired
+	new      memo[map[types.Object]bool] // the results of made
+	makers   memo[bool]                  // the results of makes
 	steps    []step
 }
 
 // acquired returns the locks that f acquires, itself or by functions that it calls. It leaves out
 // those of objects that f has just made.
-func (o *orders) acquired(f *function) []acquisition {
-	if known, ok := o.acquires[f]; ok {
-		return known
-	}
-	o.acquires[f] = nil // ends a recursion
-	var found []acquisition
+func (o *orders) acquired(f *function) []acquisition { return o.acquires.of(f, o.findAcquired) }
+
+func (o *orders) findAcquired(f *function) (found []acquisition) {
 	known := map[string]bool{}
 	made := o.made(f)
 	o.fs.acquisitions(f, o.acquired, func(_ *ast.CallExpr, a acquisition) {
@@ -85,17 +81,14 @@ func (o *orders) acquired(f *function) []acquisition {
 			found = append(found, a)
 		}
 	})
-	o.acquires[f] = found
 	return found
 }
 
 // made returns the variables of f that hold a new object. No other goroutine can have its locks.
-func (o *orders) made(f *function) map[types.Object]bool {
-	if made, ok := o.new[f]; ok {
-		return made
-	}
+func (o *orders) made(f *function) map[types.Object]bool { return o.new.of(f, o.findMade) }
+
+func (o *orders) findMade(f *function) map[types.Object]bool {
 	made := map[types.Object]bool{}
-	o.new[f] = made
 	inspectOwn(f.body, func(n ast.Node) {
 		a, ok := n.(*ast.AssignStmt)
 		if !ok || a.Tok != token.DEFINE || len(a.Rhs) != 1 && len(a.Lhs) != len(a.Rhs) {
@@ -136,14 +129,9 @@ func (o *orders) isNew(e ast.Expr, made map[types.Object]bool) bool {
 }
 
 // makes reports whether the first result of f is always a new object, or nil.
-func (o *orders) makes(f *function) bool {
-	if f == nil {
-		return false
-	}
-	if known, ok := o.makers[f]; ok {
-		return known
-	}
-	o.makers[f] = false // ends a recursion
+func (o *orders) makes(f *function) bool { return f != nil && o.makers.of(f, o.findMakes) }
+
+func (o *orders) findMakes(f *function) bool {
 	made, found, all := o.made(f), false, true
 	inspectOwn(f.body, func(n ast.Node) {
 		if r, ok := n.(*ast.ReturnStmt); ok {
@@ -158,7 +146,6 @@ func (o *orders) makes(f *function) bool {
 			}
 		}
 	})
-	o.makers[f] = found && all
 	return found && all
 }
 

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"maps"
 	"slices"
 
 	"golang.org/x/tools/go/cfg"
@@ -130,37 +131,39 @@ func isBool(info *types.Info, e ast.Expr) bool {
 	return ok && basic.Info()&types.IsBoolean != 0
 }
 
+// assignment returns the sides of an assignment, or of a declaration of variables.
+func assignment(n ast.Node) (lhs, rhs []ast.Expr) {
+	switch n := n.(type) {
+	case *ast.AssignStmt:
+		return n.Lhs, n.Rhs
+	case *ast.ValueSpec:
+		for _, name := range n.Names {
+			lhs = append(lhs, name)
+		}
+		return lhs, n.Values
+	}
+	return nil, nil
+}
+
 // node returns the states after a statement or an expression.
 func (w *walker) node(n ast.Node, s set) set {
 	switch n := n.(type) {
-	case *ast.AssignStmt:
-		for _, e := range n.Rhs {
-			if len(n.Rhs) > 1 || w.callOfLock(e) == nil {
+	case *ast.AssignStmt, *ast.ValueSpec:
+		lhs, rhs := assignment(n)
+		var call *lockCall
+		if len(rhs) == 1 {
+			call = w.callOfLock(rhs[0])
+		}
+		if call == nil {
+			for _, e := range rhs {
 				s = w.expr(e, s)
 			}
 		}
-		for _, e := range n.Lhs {
+		for _, e := range lhs {
 			s = w.assigned(w.expr(e, s), e)
 		}
-		if len(n.Rhs) == 1 {
-			if c := w.callOfLock(n.Rhs[0]); c != nil {
-				s = w.assignedCall(c, n.Lhs, s)
-			}
-		}
-		return s
-	case *ast.ValueSpec:
-		lhs := make([]ast.Expr, len(n.Names))
-		for i, name := range n.Names {
-			lhs[i] = name
-			s = w.assigned(s, name)
-		}
-		if len(n.Values) == 1 {
-			if c := w.callOfLock(n.Values[0]); c != nil {
-				return w.assignedCall(c, lhs, s)
-			}
-		}
-		for _, e := range n.Values {
-			s = w.expr(e, s)
+		if call != nil {
+			s = w.assignedCall(call, lhs, s)
 		}
 		return s
 	case *ast.ExprStmt:
@@ -187,9 +190,7 @@ func (w *walker) node(n ast.Node, s set) set {
 			s = w.expr(e, s)
 		}
 		if w.record {
-			exit := set{}
-			exit.add(s)
-			w.t.exits[n] = exit
+			w.t.exits[n] = maps.Clone(s)
 		}
 		return s
 	default:
@@ -299,19 +300,14 @@ func (w *walker) assignedCall(c *lockCall, lhs []ast.Expr, s set) set {
 	if p.ok == nil && c.outcome != byErr || p.ok == nil && p.err == nil {
 		return w.each(s, func(st state) set { return w.dropped(c, st) })
 	}
-	index := 0
-	for i, q := range w.t.pendings {
-		if p == q {
-			index = i + 1
-		}
-	}
-	if index == 0 {
-		w.t.pendings = append(w.t.pendings, p)
+	index := slices.Index(w.t.pendings, p)
+	if index < 0 {
 		index = len(w.t.pendings)
+		w.t.pendings = append(w.t.pendings, p)
 	}
 	return w.each(s, func(st state) set {
 		st = w.settle(st, true)
-		st.pending = index
+		st.pending = index + 1
 		return one(st)
 	})
 }
@@ -331,9 +327,7 @@ func (w *walker) settle(st state, succeeded bool) state {
 
 func (w *walker) acquire(m mode, st state) state {
 	st = w.settle(st, true)
-	if st.held[m] < maxHolds {
-		st.held[m]++
-	}
+	st.held[m] = min(st.held[m]+1, maxHolds)
 	st.freed = [2]freed{}
 	return st
 }
@@ -362,9 +356,7 @@ func (w *walker) deferredCall(c *lockCall, st state) state {
 		return st
 	}
 	st = w.settle(st, true)
-	if st.deferred[c.mode] < maxHolds {
-		st.deferred[c.mode]++
-	}
+	st.deferred[c.mode] = min(st.deferred[c.mode]+1, maxHolds)
 	return st
 }
 
@@ -396,9 +388,7 @@ func (w *walker) deferredLiteral(lit *ast.FuncLit, st state) state {
 			switch {
 			case releases && certain:
 				st = w.settle(st, true)
-				if st.deferred[m] < maxHolds {
-					st.deferred[m]++
-				}
+				st.deferred[m] = min(st.deferred[m]+1, maxHolds)
 			case t.foreign && !certain:
 				st.unclear = true
 			}
