@@ -58,7 +58,7 @@ func candidates(root *cli.Command, words []string) (all []string, ok bool) {
 		}
 	}
 	if len(words) == 1 {
-		for _, c := range visible(root) {
+		for _, c := range root.VisibleCommands() {
 			add(c.Name, c.Usage)
 		}
 		return all, true

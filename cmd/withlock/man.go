@@ -16,14 +16,14 @@ func manual(root *cli.Command) string {
 	line(`.TH WITHLOCK 1`)
 	line(".SH NAME\n%s \\- %s", root.Name, roff(root.Usage))
 	line(".SH SYNOPSIS")
-	for i, c := range visible(root) {
+	for i, c := range root.VisibleCommands() {
 		if i > 0 {
 			line(".br")
 		}
 		line(".B %s %s\n[\\fIFLAG\\fR...] %s", root.Name, c.Name, roff(c.ArgsUsage))
 	}
 	line(".SH DESCRIPTION\n%s", roff(root.Description))
-	for _, c := range visible(root) {
+	for _, c := range root.VisibleCommands() {
 		line(".SH %s\nThis command is to %s.", strings.ToUpper(c.Name), roff(c.Usage))
 		if c.Description != "" {
 			line("%s", roff(c.Description))
@@ -42,15 +42,6 @@ func manual(root *cli.Command) string {
 	line("The command of run and lead gets them: the name of the lock, and its fencing token.")
 	line("run and lead refuse the name that LOCK_NAME has already: they would wait for themselves.")
 	return b.String()
-}
-
-func visible(root *cli.Command) (all []*cli.Command) {
-	for _, c := range root.Commands {
-		if !c.Hidden {
-			all = append(all, c)
-		}
-	}
-	return all
 }
 
 // flagText returns the tag and the text of a flag.
