@@ -73,6 +73,8 @@
 //     anew, at the end.
 //   - The answer to a create is lost: the node is searched by its UUID. It is used if it
 //     exists, and deleted if it turns up later.
+//   - Two requests for one acquisition are under way, because one is late: they take turns and have
+//     one node. The failure of one leaves it to the other.
 //   - A delete fails: it is repeated until the node is gone or the session is over. An unlock
 //     waits for that for 3 seconds, and then returns an error.
 //   - A context ends: the call returns at once. Its node is deleted in the background.
