@@ -117,7 +117,7 @@
 //     again within moments. It also asks every five seconds by default, whatever happens.
 //   - A failover leaves the connection for messages at the former master: a client with waiters
 //     asks the server once a second whether it has their subscriptions, and otherwise connects
-//     anew.
+//     anew. In a cluster it asks about sharded channels only.
 //   - The lock or all keys are deleted: the holder learns it at its next renewal, a third of the
 //     lease later at most. It never touches the lock of a successor. Use [Mutex.ForceUnlock]
 //     instead, which tells holders at once.

@@ -176,7 +176,14 @@ func (g *goRedis) Shards(ctx context.Context) (bool, error) {
 
 func (g *goRedis) Subscribers(ctx context.Context, sharded bool, channel string) (int64, error) {
 	count := g.c.PubSubNumSub
-	if sharded {
+	switch {
+	case sharded && g.cc != nil:
+		node, err := g.cc.MasterForKey(ctx, channel)
+		if err != nil {
+			return 0, err
+		}
+		count = node.PubSubShardNumSub
+	case sharded:
 		count = g.c.PubSubShardNumSub
 	}
 	r, err := g.limited(ctx, func() (any, error) { return count(ctx, channel).Result() })

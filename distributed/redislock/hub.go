@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -143,6 +144,7 @@ type topic struct {
 	// Guarded by link.mu.
 	watches map[*watch]struct{}
 	asked   bool          // a subscription was sent over the present connection
+	sent    time.Time     // when
 	tried   bool          // a subscription may have been sent: the client repeats it when it reconnects
 	active  bool          // the subscription is confirmed
 	ready   chan struct{} // closed with the first confirmation
@@ -217,10 +219,9 @@ func (h *hub) bind(ctx context.Context, w *watch, shard bool, channel string) er
 	server := ""
 	if shard {
 		var err error
-		if server, err = h.p.Home(ctx, channel); err != nil {
+		if server, err = h.home(ctx, channel); err != nil {
 			return err
 		}
-		server = "shard " + server
 	}
 	h.mu.Lock()
 	l := h.links[server]
@@ -232,7 +233,8 @@ func (h *hub) bind(ctx context.Context, w *watch, shard bool, channel string) er
 		l = &link{
 			h:       h,
 			shard:   shard,
-			sample:  channel,
+			server:  server,
+			first:   channel,
 			topics:  make(map[string]*topic),
 			changed: make(map[string]struct{}),
 			kick:    make(chan struct{}, 1),
@@ -245,6 +247,12 @@ func (h *hub) bind(ctx context.Context, w *watch, shard bool, channel string) er
 	h.mu.Unlock()
 	w.add(l.watch(w, channel))
 	return nil
+}
+
+// home returns the key of the link of a sharded channel.
+func (h *hub) home(ctx context.Context, channel string) (string, error) {
+	server, err := h.p.Home(ctx, channel)
+	return "shard " + server, err
 }
 
 var errHubClosed = errors.New("subscriptions are closed")
@@ -272,7 +280,8 @@ func (h *hub) subscribed(channel string) (n int64, watched bool) {
 type link struct {
 	h      *hub
 	shard  bool
-	sample string        // a channel of the server
+	server string        // its key in hub.links
+	first  string        // the first channel
 	kick   chan struct{} // there is something to send
 
 	mu      sync.Mutex
@@ -349,6 +358,20 @@ func (l *link) fade() (some bool) {
 	return some
 }
 
+// doubt repeats subscriptions that have had no answer for long, and reports whether there are
+// any. The request or its refusal may be lost.
+func (l *link) doubt() (some bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range l.topics {
+		if t.asked && !t.active && time.Since(t.sent) >= pingEvery {
+			t.asked, some = false, true
+			l.change(t)
+		}
+	}
+	return some
+}
+
 // change makes the writer look at t. l.mu is held.
 func (l *link) change(t *topic) {
 	l.changed[t.channel] = struct{}{}
@@ -374,7 +397,7 @@ func (l *link) pending() (subscribe, unsubscribe []string) {
 	}
 	for channel := range l.changed {
 		if t := l.topics[channel]; t != nil && !t.asked {
-			t.asked, t.tried = true, true
+			t.asked, t.tried, t.sent = true, true, time.Now()
 			subscribe = append(subscribe, channel)
 		}
 	}
@@ -415,7 +438,7 @@ func (l *link) write() {
 			l.check(ctx)
 		case <-rest.C:
 			l.look(ctx)
-			if !l.fade() && pause == 0 {
+			if !l.fade() && !l.doubt() && pause == 0 {
 				continue
 			}
 		case <-ctx.Done():
@@ -447,7 +470,7 @@ func (l *link) connection(ctx context.Context) (subscriber, error) {
 	if conn != nil {
 		return conn, nil
 	}
-	conn, err := l.h.p.Subscriber(ctx, l.shard, l.sample)
+	conn, err := l.h.p.Subscriber(ctx, l.shard, l.sample(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -462,6 +485,25 @@ func (l *link) connection(ctx context.Context) (subscriber, error) {
 	l.h.wg.Add(1)
 	go l.read(conn)
 	return conn, nil
+}
+
+// sample returns a channel that is on the server now. The slots of others may have moved. If no
+// channel is known to be there, it returns any channel of the link.
+func (l *link) sample(ctx context.Context) string {
+	if !l.shard {
+		return l.first
+	}
+	l.mu.Lock()
+	channels := slices.Collect(maps.Keys(l.topics))
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
+	for _, channel := range channels {
+		if home, err := l.h.home(ctx, channel); err == nil && home == l.server {
+			return channel
+		}
+	}
+	return append(channels, l.first)[0]
 }
 
 // check replaces the connection if it has not answered the last check.
@@ -484,10 +526,11 @@ func (l *link) check(ctx context.Context) {
 }
 
 // look replaces the connection if the server of the requests does not have its subscriptions. After
-// a failover the connection may be one to the former master, which still answers.
+// a failover the connection may be one to the former master, which still answers. In a cluster no
+// server knows all subscribers of a classic channel.
 func (l *link) look(ctx context.Context) {
 	own := l.own()
-	if own == nil || l.h.p.Cluster() {
+	if own == nil || l.h.p.Cluster() && !l.shard {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
@@ -563,6 +606,9 @@ func (l *link) read(conn subscriber) {
 			}
 			if l.shard {
 				l.move() // the slots may have moved
+				if pause >= time.Second/10 && errors.Is(err, lease.ErrRefused) {
+					l.drop() // it may be a connection to another server
+				}
 			}
 			continue
 		}
@@ -679,8 +725,10 @@ func (l *link) move() {
 		delete(l.topics, channel)
 	}
 	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(l.h.life, confirmTimeout) // the link is deaf meanwhile
+	defer cancel()
 	for _, m := range all {
-		if l.h.bind(l.h.life, m.w, true, m.channel) != nil {
+		if l.h.bind(ctx, m.w, true, m.channel) != nil {
 			m.w.add(l.watch(m.w, m.channel))
 			m.w.notify()
 		}

@@ -219,3 +219,140 @@ func TestAWatchFollowsItsChannelToLaterServers(t *testing.T) {
 	w.Close()
 	require.Eventually(t, func() bool { return !there.has("it") }, 10*time.Second, time.Millisecond)
 }
+
+// mesh is a port of a cluster. No server has any subscriber.
+type mesh struct {
+	port
+	opened chan *wire
+
+	mu    sync.Mutex
+	homes map[string]string
+}
+
+// newMesh returns a mesh with channels on one server.
+func newMesh(channels ...string) *mesh {
+	p := &mesh{opened: make(chan *wire, 10), homes: make(map[string]string)}
+	for _, channel := range channels {
+		p.homes[channel] = "here"
+	}
+	return p
+}
+
+func (p *mesh) Cluster() bool { return true }
+
+func (p *mesh) Subscribers(context.Context, bool, string) (int64, error) { return 0, nil }
+
+func (p *mesh) Home(_ context.Context, channel string) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.homes[channel], nil
+}
+
+func (p *mesh) Subscriber(_ context.Context, _ bool, sample string) (subscriber, error) {
+	w := &wire{
+		sample: sample, asked: make(chan string, 100), events: make(chan event, 100),
+		refusals: make(chan error, 10), closed: make(chan struct{}),
+	}
+	p.opened <- w
+	return w, nil
+}
+
+// wire is a connection for subscriptions, whose server is the test.
+type wire struct {
+	sample   string
+	asked    chan string
+	events   chan event
+	refusals chan error
+	closed   chan struct{}
+}
+
+func (w *wire) Subscribe(_ context.Context, channels ...string) error {
+	for _, channel := range channels {
+		w.asked <- channel
+	}
+	return nil
+}
+
+func (w *wire) Unsubscribe(context.Context, ...string) error { return nil }
+
+func (w *wire) Ping(context.Context) error {
+	w.events <- event{}
+	return nil
+}
+
+func (w *wire) Receive(ctx context.Context) (event, error) {
+	select {
+	case e := <-w.events:
+		return e, nil
+	case err := <-w.refusals:
+		return event{}, err
+	case <-w.closed:
+		return event{}, net.ErrClosed
+	case <-ctx.Done():
+		return event{}, ctx.Err()
+	}
+}
+
+func (w *wire) Close() error {
+	close(w.closed)
+	return nil
+}
+
+// waits returns a hub with a watch of channels.
+func waits(t *testing.T, p *mesh, channels ...string) *hub {
+	h := newHub(p)
+	t.Cleanup(func() { h.close(context.Background()) })
+	w := &watch{c: make(chan struct{}, 1)}
+	for _, channel := range channels {
+		require.NoError(t, h.bind(context.Background(), w, true, channel))
+	}
+	return h
+}
+
+func TestASubscriptionWithoutAnswerIsRequestedAgain(t *testing.T) {
+	t.Parallel()
+	p := newMesh("it")
+	waits(t, p, "it")
+	w := <-p.opened
+	require.Equal(t, "it", <-w.asked)
+	require.Equal(t, "it", <-w.asked)
+}
+
+func TestAConnectionWithoutItsSubscriptionsIsReplaced(t *testing.T) {
+	t.Parallel()
+	const own = waitingList + ":{it}:client"
+	p := newMesh(own)
+	waits(t, p, own)
+	w := <-p.opened
+	require.Equal(t, own, <-w.asked)
+	w.events <- event{Kind: driver.Subscribed, Channel: own}
+	require.Equal(t, own, <-(<-p.opened).asked)
+	<-w.closed
+}
+
+func TestAConnectionThatRefusesSubscriptionsIsReplaced(t *testing.T) {
+	t.Parallel()
+	p := newMesh("it")
+	waits(t, p, "it")
+	w := <-p.opened
+	for range cap(w.refusals) {
+		w.refusals <- driver.Never(errors.New("moved"))
+	}
+	require.Equal(t, "it", <-(<-p.opened).asked)
+	<-w.closed
+}
+
+func TestANewConnectionGoesToTheServerOfItsChannels(t *testing.T) {
+	t.Parallel()
+	moving := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	p := newMesh(append(moving, "it")...)
+	h := waits(t, p, append(moving, "it")...)
+	<-p.opened
+	p.mu.Lock()
+	for _, channel := range moving {
+		p.homes[channel] = "there"
+	}
+	p.mu.Unlock()
+	h.links["shard here"].drop()
+	require.Equal(t, "it", (<-p.opened).sample)
+}

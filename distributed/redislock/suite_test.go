@@ -173,6 +173,10 @@ func TestEveryClusterServerServesAllKinds(t *testing.T) {
 	suite.LocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t, onGoRedis)
 }
 
+func TestAWaiterHearsAgainAfterAClusterForgotIt(t *testing.T) {
+	suite.AWaiterHearsAgainAfterAClusterHasForgottenItsSubscriptions(t, onGoRedis)
+}
+
 func TestAClustersReadersShareALock(t *testing.T) {
 	suite.AClustersReadersShareALock(t, onGoRedis)
 }

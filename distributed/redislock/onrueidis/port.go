@@ -239,11 +239,11 @@ func (p *port) Shards(ctx context.Context) (bool, error) {
 }
 
 func (p *port) Subscribers(ctx context.Context, sharded bool, channel string) (int64, error) {
-	what := "NUMSUB"
+	count := p.c.B().Arbitrary("PUBSUB", "NUMSUB").Args(channel).Build()
 	if sharded {
-		what = "SHARDNUMSUB"
+		count = p.c.B().Arbitrary("PUBSUB", "SHARDNUMSUB").Keys(channel).Build() // asks the channel's server
 	}
-	r, err := p.c.Do(ctx, p.c.B().Arbitrary("PUBSUB", what).Args(channel).Build()).AsIntMap()
+	r, err := p.c.Do(ctx, count).AsIntMap()
 	return r[channel], err
 }
 

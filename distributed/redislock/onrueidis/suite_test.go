@@ -191,6 +191,10 @@ func TestEveryClusterServerServesAllKinds(t *testing.T) {
 	suite.LocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t, onRueidis)
 }
 
+func TestAWaiterHearsAgainAfterAClusterForgotIt(t *testing.T) {
+	suite.AWaiterHearsAgainAfterAClusterHasForgottenItsSubscriptions(t, onRueidis)
+}
+
 func TestAClustersReadersShareALock(t *testing.T) {
 	suite.AClustersReadersShareALock(t, onRueidis)
 }

@@ -55,8 +55,8 @@ type Port interface {
 	// Shards reports whether the servers know sharded channels.
 	Shards(ctx context.Context) (bool, error)
 
-	// Subscribers returns how many subscribers of channel the server has that Eval goes to. It is
-	// not called for a cluster.
+	// Subscribers returns how many subscribers of channel the server has that Eval goes to. In a
+	// cluster it is called for sharded channels only, and asks the server of channel.
 	Subscribers(ctx context.Context, sharded bool, channel string) (int64, error)
 
 	// Home returns the server of a sharded channel.

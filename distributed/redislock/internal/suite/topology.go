@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -451,4 +453,50 @@ func WaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t *
 		require.NoError(t, <-got)
 	}
 	require.Less(t, time.Since(began), Soon, "woken")
+}
+
+// tap is a connection that notes itself when a subscription to a sharded channel is sent over it.
+type tap struct {
+	net.Conn
+	last *atomic.Pointer[tap]
+}
+
+func (c *tap) Write(b []byte) (int, error) {
+	if strings.Contains(strings.ToLower(string(b)), "ssubscribe") {
+		c.last.Store(c)
+	}
+	return c.Conn.Write(b)
+}
+
+func AWaiterHearsAgainAfterAClusterHasForgottenItsSubscriptions(t *testing.T, on Driver) {
+	t.Parallel()
+	s, _ := StartCluster(t)
+	direct := Connect(t, s.Addr)
+	p := leasetest.NewProxy(t, s.Addr)
+	var subscribes atomic.Pointer[tap]
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", p.Addr())
+		return &tap{c, &subscribes}, err
+	}
+	holder, a := on.across(t, []*Server{s}, Term(2*time.Minute)).RWMutex("it").WriteMutex(), Someone()
+	Hold(t, holder, a)
+	way := Way{Addrs: []string{s.Addr}, Cluster: true, Reply: reply, Dial: dial}
+	l, b := on.client(t, way, Rarely).RWMutex("it").WriteMutex(), Someone()
+	got := make(chan error, 1)
+	go func() { got <- l.LockContext(b) }()
+	require.Eventually(t, func() bool { return len(ShardSubscriptions(direct)) == 1 }, Soon, 5*time.Millisecond,
+		"the waiter hears the lock's channel too")
+	// The server ends all subscriptions. The client does not know, and the connection goes on.
+	p.Swallow(func(reply []byte) bool { return strings.Contains(string(reply), "sunsubscribe") })
+	_, err := subscribes.Load().Conn.Write([]byte("*1\r\n$12\r\nSUNSUBSCRIBE\r\n"))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return Commands(t, direct, "sunsubscribe") == 1 }, Soon, time.Millisecond)
+	require.NoError(t, holder.UnlockContext(a))
+	select {
+	case err := <-got:
+		require.NoError(t, err)
+	case <-time.After(Soon):
+		t.Fatal("it is not woken")
+	}
+	require.NoError(t, l.UnlockContext(b))
 }
