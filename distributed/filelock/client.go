@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
 // DefaultMaxLocalHandoffs is how often in a row a lock goes from one holder to the next in one
@@ -120,45 +119,6 @@ func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 // RWMutex returns the read-write lock called name.
 func (c *Client) RWMutex(name string) *RWMutex {
 	return &RWMutex{read: c.lock(name, c.Path(name), shared), write: c.Mutex(name)}
-}
-
-// until calls wait with a context that ends with ctx or at Close. The error says which of them
-// ended.
-func (c *Client) until(ctx context.Context, wait func(context.Context) error) error {
-	both := context.Context(valuesOf{c.open, ctx})
-	if ctx.Done() != nil {
-		cancelled, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(c.open, cancel)()
-		both = cancelled
-	}
-	err := wait(both)
-	switch {
-	case err == nil || both.Err() == nil:
-		return err
-	case ctx.Err() != nil:
-		return adapter.Ended(ctx)
-	}
-	return locks.ErrClosed
-}
-
-// valuesOf is a context that ends like the embedded one and has the values of the other.
-type valuesOf struct {
-	context.Context
-	values context.Context
-}
-
-func (v valuesOf) Value(key any) any { return v.values.Value(key) }
-
-// check returns what keeps a call under ctx from beginning.
-func check(ctx context.Context) error {
-	switch {
-	case ctx == nil:
-		return locks.ErrNilContext
-	case ctx.Err() != nil:
-		return adapter.Ended(ctx)
-	}
-	return nil
 }
 
 // Close ends all holds that c began, and makes all of its waiters return [locks.ErrClosed]. A

@@ -140,7 +140,7 @@ func (f *file) lockLocal(ctx context.Context, l *Mutex, wait bool) (ok bool, err
 		ok, err = try(ctx)
 	}
 	if !ok && err == nil && wait {
-		err = l.client.until(ctx, queue)
+		err = adapter.Until(ctx, l.client.open, queue)
 		ok = err == nil
 	}
 	switch cause := errors.Unwrap(err); {
@@ -201,7 +201,7 @@ func (f *file) lockFile(ctx context.Context, l *Mutex, o locks.Owner, wait bool)
 			return ok, err
 		}
 	}
-	err := l.client.until(ctx, func(both context.Context) error {
+	err := adapter.Until(ctx, l.client.open, func(both context.Context) error {
 		select {
 		case f.poller <- struct{}{}:
 			defer func() { <-f.poller }()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
 // hold is what one owner has of a file, from its first acquisition to its last release.
@@ -108,7 +109,7 @@ func (h *hold) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // Extend has nothing to prolong. It fails if the hold is lost.
 func (h *hold) Extend(ctx context.Context, d time.Duration) error {
-	err := check(ctx)
+	err := adapter.Check(ctx)
 	switch {
 	case err != nil:
 	case d <= 0:

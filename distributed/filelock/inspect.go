@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
 var _ locks.Inspector = (*Mutex)(nil)
@@ -24,7 +25,7 @@ var _ locks.Inspector = (*Mutex)(nil)
 //
 // A file that does not exist is free. Inspect does not create it.
 func (l *Mutex) Inspect(ctx context.Context) (info locks.Info, err error) {
-	err = check(ctx)
+	err = adapter.Check(ctx)
 	if err == nil && l.client.open.Err() != nil {
 		err = locks.ErrClosed
 	}

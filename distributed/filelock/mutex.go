@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
 // Mutex is one half of the lock of a file: the exclusive half, or the shared one. It is owned
@@ -80,7 +81,7 @@ func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 }
 
 func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
-	if err := check(ctx); err != nil {
+	if err := adapter.Check(ctx); err != nil {
 		return false, l.fail(op, err)
 	}
 	o := locks.CurrentOwner(ctx)

@@ -12,6 +12,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
 // suffix is the end of the names of a [Client]'s files.
@@ -106,7 +108,7 @@ func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 }
 
 func (c *Client) list(ctx context.Context, pattern string) (names []string, err error) {
-	if err := check(ctx); err != nil {
+	if err := adapter.Check(ctx); err != nil {
 		return nil, err
 	}
 	if _, err := path.Match(pattern, ""); err != nil {

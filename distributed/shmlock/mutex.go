@@ -125,15 +125,12 @@ func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 }
 
 func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
-	switch {
-	case ctx == nil:
-		return false, l.fail(op, locks.ErrNilContext)
-	case ctx.Err() != nil:
-		return false, l.fail(op, l.ended(ctx))
+	if err := adapter.Check(ctx); err != nil {
+		return false, l.fail(op, err)
 	}
 	ok, err := l.local.TryLockContext(ctx)
 	if !ok && err == nil && wait {
-		err = l.until(ctx, l.local.LockContext)
+		err = adapter.Until(ctx, l.open, l.local.LockContext)
 		ok = err == nil
 	}
 	if ok {
@@ -147,42 +144,9 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	case err == nil:
 		return ok, nil
 	case ctx.Err() != nil:
-		err = l.ended(ctx)
+		err = adapter.Ended(ctx)
 	}
 	return false, l.fail(op, err)
-}
-
-// until calls wait with a context that ends with ctx or at Close. The error says which of them
-// ended.
-func (l *Mutex) until(ctx context.Context, wait func(context.Context) error) error {
-	both := context.Context(valuesOf{l.open, ctx})
-	if ctx.Done() != nil {
-		cancelled, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(l.open, cancel)()
-		both = cancelled
-	}
-	err := wait(both)
-	if err != nil && both.Err() != nil {
-		return l.ended(ctx)
-	}
-	return err
-}
-
-// valuesOf is a context that ends like the embedded one and has the values of the other.
-type valuesOf struct {
-	context.Context
-	values context.Context
-}
-
-func (v valuesOf) Value(key any) any { return v.values.Value(key) }
-
-// ended returns why a wait under ctx has ended: ctx has, or l is closed.
-func (l *Mutex) ended(ctx context.Context) error {
-	if ctx.Err() == nil {
-		return locks.ErrClosed
-	}
-	return adapter.Ended(ctx)
 }
 
 // acquire gets the word for the owner of the local lock, unless that owner has it, and counts the
@@ -191,7 +155,7 @@ func (l *Mutex) acquire(ctx context.Context, wait bool) (bool, error) {
 	if ok, err := l.tryFirst(wait); ok || err != nil || !wait {
 		return ok, err
 	}
-	err := l.until(ctx, l.wait)
+	err := adapter.Until(ctx, l.open, l.wait)
 	return err == nil, err
 }
 

@@ -10,7 +10,20 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/jucgo/locks"
 )
+
+// Check returns what keeps a call under ctx from beginning: ctx is nil or has ended.
+func Check(ctx context.Context) error {
+	switch {
+	case ctx == nil:
+		return locks.ErrNilContext
+	case ctx.Err() != nil:
+		return Ended(ctx)
+	}
+	return nil
+}
 
 // Ended returns the error of ctx, which has ended, with its cause.
 func Ended(ctx context.Context) error {
@@ -32,6 +45,36 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 		return false
 	}
 }
+
+// Until calls wait with a context that has the values of ctx, and ends with ctx or with open. If wait
+// fails after that, Until returns why: the error of [Ended], or [locks.ErrClosed].
+func Until(ctx, open context.Context, wait func(context.Context) error) error {
+	both := Detach(open, ctx)
+	if ctx.Done() != nil {
+		cancelled, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(open, cancel)()
+		both = cancelled
+	}
+	err := wait(both)
+	switch {
+	case err == nil || both.Err() == nil:
+		return err
+	case ctx.Err() != nil:
+		return Ended(ctx)
+	}
+	return locks.ErrClosed
+}
+
+// Detach returns a context that ends with life, and has the values of ctx.
+func Detach(life, ctx context.Context) context.Context { return detached{life, ctx} }
+
+type detached struct {
+	context.Context
+	values context.Context
+}
+
+func (d detached) Value(key any) any { return d.values.Value(key) }
 
 // Jitter returns a random part of d, a half at least, so that waiters get out of step.
 func Jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
