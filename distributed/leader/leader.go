@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -38,10 +39,11 @@ type Election struct {
 	failed   func(err error)
 	news     func(leader Leader)
 
-	mu      sync.Mutex
-	running bool
-	resign  func()    // ends the last term of Run
-	out     time.Time // no campaign before
+	running atomic.Bool
+
+	mu     sync.Mutex
+	resign func()    // ends the last term of Run
+	out    time.Time // no campaign before
 }
 
 // Option changes how [New] makes an Election.
@@ -139,10 +141,10 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 	case lead == nil:
 		return ctxerr.Wrap("leader: run", locks.ErrNilFunc)
 	}
-	if !e.begin() {
+	if e.running.Swap(true) {
 		return errRunning
 	}
-	defer e.end()
+	defer e.running.Store(false)
 	if e.news != nil {
 		if _, ok := e.lock.(locks.Inspector); !ok {
 			return fmt.Errorf("leader: run: %T: no Inspect: %w", e.lock, errors.ErrUnsupported)
@@ -174,20 +176,6 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 			backoff = min(2*backoff, e.max)
 		}
 	}
-}
-
-func (e *Election) begin() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	was := e.running
-	e.running = true
-	return !was
-}
-
-func (e *Election) end() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.running = false
 }
 
 // term is what became of one campaign.
