@@ -170,6 +170,5 @@ func (a *Advisory) Mutex(name string, opts ...lease.MutexOption) *Mutex {
 func (a *Advisory) Close(ctx context.Context) error {
 	err := a.c.close(ctx, a.lc)
 	a.store.close()
-	a.c.jobs.Wait()
 	return err
 }

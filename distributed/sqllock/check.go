@@ -35,14 +35,13 @@ func (s *startCheck) fit(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	v := s.verdict
-	if v == nil && s.c.open.Err() != nil {
-		s.mu.Unlock()
-		return errClosing
-	}
 	if v == nil {
 		v = &verdict{done: make(chan struct{})}
+		if !s.c.jobs.Go(func() { s.judge(v) }) {
+			s.mu.Unlock()
+			return errClosing
+		}
 		s.verdict = v
-		s.c.jobs.Go(func() { s.judge(v) })
 	}
 	s.mu.Unlock()
 	select {

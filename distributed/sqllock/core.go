@@ -20,16 +20,16 @@ type core struct {
 	names names
 	// statements are those of the dialect by their titles.
 	statements map[string]*statement
-	hub        *hub // if there is a listener
 	start      startCheck
 	// noticed, if not nil, is called for each notification.
 	noticed func(payload string)
 
 	open context.Context // until the client is closed
 	end  context.CancelFunc
-	jobs sync.WaitGroup // goroutines that end with it
+	jobs adapter.Jobs // goroutines that end with it
 
-	waiters waiters
+	waiters   waiters
+	listening sync.Once
 }
 
 func newCore(db *sql.DB, opts []Option) (*core, error) {
@@ -204,37 +204,21 @@ func (c *core) query(ctx context.Context, s *statement, args []any, dest ...any)
 	})
 }
 
-// client returns the client of the engine, and prepares the listening.
+// client returns the client of the engine.
 func (c *core) client(store lease.Store, opts []lease.Option) (*lease.Client, error) {
-	lc, err := lease.New(store, append([]lease.Option{lease.WithErrorPrefix("sqllock")}, opts...)...)
-	if err == nil && c.listen != nil {
-		c.hub = newHub(c)
-	}
-	return lc, err
+	return lease.New(store, append([]lease.Option{lease.WithErrorPrefix("sqllock")}, opts...)...)
 }
 
-// close ends the client of the engine, and then the goroutines of c.
-func (c *core) close(ctx context.Context, lc *lease.Client) error {
+// close ends the client of the engine, if there is one, and what runs in the background. It waits
+// for that until ctx ends.
+func (c *core) close(ctx context.Context, lc *lease.Client) (err error) {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	c.stop()
-	err := lc.Close(ctx)
-	c.finish(ctx)
-	return err
-}
-
-// stop ends the waits. No check of the database begins from now on.
-func (c *core) stop() {
-	c.start.mu.Lock()
-	defer c.start.mu.Unlock()
 	c.end()
-}
-
-// finish ends what runs in the background.
-func (c *core) finish(ctx context.Context) {
-	if c.hub != nil {
-		c.hub.close(ctx)
+	if lc != nil {
+		err = lc.Close(ctx)
 	}
-	c.jobs.Wait()
+	c.jobs.Close(ctx)
+	return err
 }

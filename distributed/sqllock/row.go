@@ -160,9 +160,6 @@ func NewRow(db *sql.DB, opts ...Option) (*Row, error) {
 			return c.request(ctx, func(ctx context.Context) error { return c.start.checkEngine(ctx, c.names.rows) })
 		}
 	}
-	if c.listen != nil {
-		c.hub = newHub(c)
-	}
 	return r, nil
 }
 
@@ -172,12 +169,7 @@ func (r *Row) CreateSchema(ctx context.Context) error { return r.c.createSchema(
 // Close makes all waiters return [locks.ErrClosed]. The work that [Row.Do] runs at the time goes
 // on.
 func (r *Row) Close(ctx context.Context) error {
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	r.c.stop()
-	r.c.finish(ctx)
-	return nil
+	return r.c.close(ctx, nil)
 }
 
 // Do runs fn in a transaction that holds the lock called name, and commits it. If fn returns an
@@ -195,7 +187,12 @@ func (r *Row) Close(ctx context.Context) error {
 // transaction would see the data as they were before it had the lock, and might miss the work
 // of the holder before.
 func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) error {
-	fail := func(err error) error { return fmt.Errorf("sqllock: Do with lock %q: %w", name, err) }
+	fail := func(err error) error {
+		if err == nil {
+			return nil
+		}
+		return fmt.Errorf("sqllock: Do with lock %q: %w", name, err)
+	}
 	switch {
 	case ctx == nil:
 		return fail(locks.ErrNilContext)
@@ -224,19 +221,19 @@ func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) er
 		return err
 	}
 	if r.c.listen != nil {
-		if _, err := r.c.statements["notify"].exec(ctx, tx, r.c.names.channel, name); err != nil {
-			return fail(r.notCommitted(ctx, err))
-		}
+		_, err = r.c.statements["notify"].exec(ctx, tx, r.c.names.channel, name)
 	}
-	if err := r.c.dialect.commit(tx); err != nil {
-		return fail(r.notCommitted(ctx, err))
+	if err == nil {
+		err = r.c.dialect.commit(tx)
 	}
-	return nil
+	return fail(r.notCommitted(ctx, err))
 }
 
 // notCommitted returns what a failure of the transaction, or of its end, means.
 func (r *Row) notCommitted(ctx context.Context, err error) error {
 	switch {
+	case err == nil:
+		return nil
 	case ctx.Err() != nil:
 		return adapter.Ended(ctx)
 	case r.c.dialect.classify(err) == unknown && !errors.Is(err, sql.ErrTxDone):

@@ -46,7 +46,8 @@ type sessionStore struct {
 
 	mu     sync.Mutex
 	held   map[lease.HoldID]*session
-	closed bool // nothing is added to held
+	closed bool           // nothing is added to held
+	ending sync.WaitGroup // sessions that are removed from held, and not discarded yet
 }
 
 var (
@@ -109,11 +110,11 @@ func (s *sessionStore) Acquire(ctx context.Context, req lease.Request) (lease.Re
 	if !closed {
 		if ended := s.held[sess.ref]; ended != nil { // the server has ended it: this is the request repeated
 			ended.over.Stop()
-			s.c.jobs.Add(1)
+			s.ending.Add(1)
 			s.bury(ended)
 		}
 		s.held[sess.ref] = sess
-		sess.over = time.AfterFunc(req.TTL, func() { s.expire(sess) })
+		sess.over = time.AfterFunc(req.TTL, func() { s.drop(sess, nil) })
 	}
 	s.mu.Unlock()
 	if closed {
@@ -141,22 +142,12 @@ func (s *sessionStore) remove(sess *session) bool {
 	}
 	delete(s.held, sess.ref)
 	sess.over.Stop()
-	s.c.jobs.Add(1)
+	s.ending.Add(1)
 	return true
 }
 
-// expire ends a session whose lease is over: its holder knows.
-func (s *sessionStore) expire(sess *session) {
-	if !s.remove(sess) {
-		return
-	}
-	s.lost(sess.ref, nil) // it may have been prolonged less than it thinks
-	sess.end()
-	discard(sess.conn)
-	s.c.jobs.Done()
-}
-
-// drop ends a session that does not have the lock any more, or does not answer.
+// drop ends a session that does not have the lock any more, or does not answer, or whose lease is
+// over. Then its holder knows, unless the hold was prolonged less than the engine thinks.
 func (s *sessionStore) drop(sess *session, cause error) {
 	if !s.remove(sess) {
 		return
@@ -165,11 +156,11 @@ func (s *sessionStore) drop(sess *session, cause error) {
 	s.bury(sess)
 }
 
-// bury discards the connection of a session that is removed. It ends a job.
+// bury discards the connection of a session that is removed.
 func (s *sessionStore) bury(sess *session) {
 	sess.end()
 	go func() { // a driver may take its time
-		defer s.c.jobs.Done()
+		defer s.ending.Done()
 		discard(sess.conn)
 	}()
 }
@@ -237,7 +228,7 @@ func (s *sessionStore) Release(ctx context.Context, id lease.HoldID) (lease.Rele
 	if sess == nil || !s.remove(sess) {
 		return lease.Released{}, nil
 	}
-	defer s.c.jobs.Done()
+	defer s.ending.Done()
 	defer sess.end()
 	var had bool
 	err := s.c.request(ctx, func(ctx context.Context) error {
@@ -275,6 +266,7 @@ func (s *sessionStore) close() {
 	}
 	s.mu.Unlock()
 	for _, sess := range left {
-		s.expire(sess)
+		s.drop(sess, nil)
 	}
+	s.ending.Wait()
 }

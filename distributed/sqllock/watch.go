@@ -162,24 +162,28 @@ func (ws *waiters) each(name string, f func(*watch)) {
 	}
 }
 
+// all makes all waiters ask: nobody has heard the notifications before LISTEN was in force.
+func (ws *waiters) all() {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for _, of := range ws.watches {
+		for w := range of {
+			w.notified()
+		}
+	}
+}
+
 // watch returns a watch for the lock called name.
 func (c *core) watch(name string) lease.Watch {
-	atMost := c.max
-	if c.hub != nil {
+	atMost, listens := c.max, c.listen != nil
+	if listens {
 		atMost = quiet
 	}
 	var w *watch
-	w = newWatch(c.min, atMost, c.hub != nil, func() { c.waiters.remove(name, w) })
+	w = newWatch(c.min, atMost, listens, func() { c.waiters.remove(name, w) })
 	c.waiters.add(name, w)
 	c.listenOn()
 	return w
-}
-
-// listenOn begins the listening, if there is a listener.
-func (c *core) listenOn() {
-	if c.hub != nil {
-		c.hub.begin()
-	}
 }
 
 // refused is for an answer that tells which hold has the lock called name, by a number of its
@@ -192,82 +196,31 @@ func (c *core) refused(name string, holder int64) {
 // shorter.
 const quiet = lease.DefaultPoll
 
-// hub listens for all waiters of a client, and for the holders of a [Table], from the first one on
-// until it is closed.
-type hub struct {
-	listen  Listener
-	channel string
-	waiters *waiters
-	noticed func(payload string) // or nil
-
-	mu     sync.Mutex
-	cancel context.CancelFunc // nil: not begun
-	closed bool
-	done   chan struct{}
-}
-
-func newHub(c *core) *hub {
-	return &hub{
-		listen: c.listen, channel: c.names.channel, waiters: &c.waiters, noticed: c.noticed,
-		done: make(chan struct{}),
+// listenOn begins the listening, once, if there is a listener: for all waiters of the client, and
+// for the holders of a [Table]. It goes on until the client is closed.
+func (c *core) listenOn() {
+	if c.listen != nil {
+		c.listening.Do(func() { c.jobs.Go(c.hear) })
 	}
 }
 
-// begin starts the listening, once.
-func (h *hub) begin() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.cancel == nil && !h.closed {
-		var ctx context.Context
-		ctx, h.cancel = context.WithCancel(context.Background())
-		go h.run(ctx)
-	}
-}
-
-func (h *hub) run(ctx context.Context) {
-	defer close(h.done)
+// hear listens, and begins anew when the connection is lost.
+func (c *core) hear() {
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		began := time.Now()
-		h.listen(ctx, h.channel, h.ready, h.notify)
+		c.listen(c.open, c.names.channel, c.waiters.all, c.notified)
 		if time.Since(began) > time.Second {
 			pause = 10 * time.Millisecond
 		}
-		if !adapter.Sleep(ctx, adapter.Jitter(pause)) {
+		if !adapter.Sleep(c.open, adapter.Jitter(pause)) {
 			return
 		}
 	}
 }
 
-// ready makes all waiters ask: nobody has heard the notifications before LISTEN was in force.
-func (h *hub) ready() {
-	h.waiters.mu.Lock()
-	defer h.waiters.mu.Unlock()
-	for _, ws := range h.waiters.watches {
-		for w := range ws {
-			w.notified()
-		}
-	}
-}
-
-func (h *hub) notify(payload string) {
-	h.waiters.each(payload, (*watch).notified)
-	if h.noticed != nil {
-		h.noticed(payload)
-	}
-}
-
-// close ends the listening, and waits for its end, but not beyond ctx.
-func (h *hub) close(ctx context.Context) {
-	h.mu.Lock()
-	cancel := h.cancel
-	h.closed = true
-	h.mu.Unlock()
-	if cancel == nil {
-		return
-	}
-	cancel()
-	select {
-	case <-h.done:
-	case <-ctx.Done():
+func (c *core) notified(payload string) {
+	c.waiters.each(payload, (*watch).notified)
+	if c.noticed != nil {
+		c.noticed(payload)
 	}
 }
