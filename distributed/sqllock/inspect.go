@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -20,18 +19,12 @@ import (
 var (
 	_ lease.Inspector = (*tableStore)(nil)
 	_ lease.Announcer = (*tableStore)(nil)
-	_ lease.Inspector = (*queueStore)(nil)
+	_ lease.Inspector = queueStore{}
 	_ lease.Inspector = (*sessionStore)(nil)
 )
 
-// self is what a store tells of its client.
-type self struct {
-	client, identity string
-	untold           atomic.Bool // there is no table for that
-}
-
 // Identify is part of [lease.Inspector].
-func (s *self) Identify(client, identity string) { s.client, s.identity = client, identity }
+func (s *tableStore) Identify(client, identity string) { s.client, s.identity = client, identity }
 
 // Announce is part of [lease.Announcer]. It also removes the identities of clients that have ended.
 // It waits for the check of the database, which must not meet other requests of this client.
@@ -52,17 +45,14 @@ func (s *tableStore) Announce(ctx context.Context, ttl time.Duration) error {
 	return err
 }
 
-func (s *tableStore) Inspect(ctx context.Context, name string) (lease.State, error) {
-	state := lease.State{Waiting: -1}
-	err := s.c.each(ctx, s.c.statements["inspect"], []any{name}, func(rows *sql.Rows) error {
-		var h lease.Claim
-		var token, left int64
-		if err := rows.Scan(&h.Acquisition, &token, &left); err != nil {
-			return err
-		}
-		h.Token, h.Left = uint64(token), max(time.Duration(left)*time.Microsecond, 0)
-		state.Holders = append(state.Holders, h)
-		return nil
+func (s *tableStore) Inspect(ctx context.Context, name string) (state lease.State, err error) {
+	state.Waiting = -1
+	inspect := s.c.statements["inspect"]
+	state.Holders, err = collect(ctx, s.c, inspect, []any{name}, func(rows *sql.Rows) (h lease.Claim, err error) {
+		var left int64
+		err = rows.Scan(&h.Acquisition, &h.Token, &left)
+		h.Left = max(time.Duration(left)*time.Microsecond, 0)
+		return h, err
 	})
 	if err != nil {
 		return lease.State{}, s.c.outcome(err)
@@ -70,16 +60,15 @@ func (s *tableStore) Inspect(ctx context.Context, name string) (lease.State, err
 	return state, s.identify(ctx, state.Holders)
 }
 
-func (s *queueStore) Inspect(ctx context.Context, name string) (lease.State, error) {
+func (s queueStore) Inspect(ctx context.Context, name string) (lease.State, error) {
 	state, err := s.tableStore.Inspect(ctx, name)
 	if err != nil {
 		return state, err
 	}
-	err = s.c.each(ctx, s.c.statements["inspect queue"], []any{name}, func(rows *sql.Rows) error {
-		var w lease.Claim
-		err := rows.Scan(&w.Acquisition)
-		state.Waiters = append(state.Waiters, w)
-		return err
+	inspect := s.c.statements["inspect queue"]
+	state.Waiters, err = collect(ctx, s.c, inspect, []any{name}, func(rows *sql.Rows) (w lease.Claim, err error) {
+		err = rows.Scan(&w.Acquisition)
+		return w, err
 	})
 	if err != nil {
 		return lease.State{}, s.c.outcome(err)
@@ -111,21 +100,26 @@ func (s *tableStore) identify(ctx context.Context, claims []lease.Claim) error {
 	return nil
 }
 
-// each calls f for each row that a statement selects.
-func (c *core) each(ctx context.Context, s *statement, args []any, f func(rows *sql.Rows) error) error {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	rows, err := c.db.QueryContext(ctx, s.text, s.args(args)...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := f(rows); err != nil {
+// collect returns what scan reads of each row that a statement selects.
+func collect[T any](
+	ctx context.Context, c *core, s *statement, args []any, scan func(rows *sql.Rows) (T, error)) (all []T, err error) {
+	err = c.request(ctx, func(ctx context.Context) error {
+		all = nil // of an earlier attempt
+		rows, err := c.db.QueryContext(ctx, s.text, s.args(args)...)
+		if err != nil {
 			return err
 		}
-	}
-	return rows.Err()
+		defer rows.Close()
+		for rows.Next() {
+			one, err := scan(rows)
+			if err != nil {
+				return err
+			}
+			all = append(all, one)
+		}
+		return rows.Err()
+	})
+	return all, err
 }
 
 // Identify is part of [lease.Inspector]. A session has no room for an identity.
@@ -140,31 +134,25 @@ func (s *sessionStore) Inspect(ctx context.Context, name string) (lease.State, e
 		}
 	}
 	s.mu.Unlock()
-	state, err := s.sessions(ctx, name)
-	state.Waiting = -1
+	holders, err := s.sessions(ctx, name)
 	if err != nil {
 		err = s.c.outcome(err)
 	}
-	return state, err
+	return lease.State{Holders: holders, Waiting: -1}, err
 }
 
-// sessions returns the state of a lock that no session of this client has. The server tells the
+// sessions returns the holders of a lock that no session of this client has. The server tells the
 // number of the session, the name of the program, and the address of its host.
-func (s *sessionStore) sessions(ctx context.Context, name string) (state lease.State, err error) {
-	args := []any{s.key(name)}
-	err = s.c.each(ctx, s.c.statements["inspect advisory"], args, func(rows *sql.Rows) error {
+func (s *sessionStore) sessions(ctx context.Context, name string) ([]lease.Claim, error) {
+	inspect := s.c.statements["inspect advisory"]
+	return collect(ctx, s.c, inspect, []any{s.key(name)}, func(rows *sql.Rows) (h lease.Claim, err error) {
 		var number int64
-		var program, address string
-		if err := rows.Scan(&number, &program, &address); err != nil {
-			return err
+		err = rows.Scan(&number, &h.Label, &h.Host)
+		if host, _, err := net.SplitHostPort(h.Host); err == nil {
+			h.Host = host
 		}
-		if host, _, err := net.SplitHostPort(address); err == nil {
-			address = host
-		}
-		state.Holders = append(state.Holders, lease.Claim{Party: locks.Party{Label: program, Host: address}})
-		return nil
+		return h, err
 	})
-	return state, err
 }
 
 // Inspect describes the lock to people and for monitoring. See [lease.Mutex.Inspect] for what the

@@ -72,23 +72,17 @@ func (t *Table) Names(ctx context.Context, pattern string) ([]string, error) {
 		return nil, fmt.Errorf("sqllock: list names: %w", err)
 	}
 	var names []string
-	last, query := "", t.c.statements["names"]
-	for {
-		var page []string
-		err := t.c.request(ctx, func(ctx context.Context) error {
-			page = page[:0]
-			return t.c.each(ctx, query, []any{last, pageOfNames}, func(rows *sql.Rows) error {
-				var name string
-				err := rows.Scan(&name)
-				page = append(page, name)
-				return err
+	for last := ""; ; {
+		page, err := collect(ctx, t.c, t.c.statements["names"], []any{last, pageOfNames},
+			func(rows *sql.Rows) (name string, err error) {
+				err = rows.Scan(&name)
+				return name, err
 			})
-		})
 		if err != nil {
-			if ctx.Err() != nil { // a driver may say that in its own way
-				return nil, fmt.Errorf("sqllock: list names: %w", ctx.Err())
+			if err = t.c.outcome(err); ctx.Err() != nil { // a driver may say that in its own way
+				err = ctx.Err()
 			}
-			return nil, fmt.Errorf("sqllock: list names: %w", t.c.outcome(err))
+			return nil, fmt.Errorf("sqllock: list names: %w", err)
 		}
 		for _, name := range page {
 			if matched, _ := path.Match(pattern, name); matched || pattern == "" {

@@ -26,16 +26,13 @@ import (
 // each in one statement.
 
 // queueStore is the [lease.Store] of a [Table] with a queue.
-type queueStore struct {
-	*tableStore
-	wait time.Duration // see WithQueue
-}
+type queueStore struct{ *tableStore }
 
-var _ lease.Queue = (*queueStore)(nil)
+var _ lease.Queue = queueStore{}
 
 // queueTx is a transaction about a lock's queue.
 type queueTx struct {
-	*queueStore
+	queueStore
 	ctx   context.Context
 	tx    *sql.Tx
 	place time.Duration
@@ -50,16 +47,16 @@ func (t queueTx) query(title string, args []any, dest ...any) error {
 }
 
 // place returns how long a waiter for a hold of d keeps its place without asking again.
-func (s *queueStore) place(d time.Duration) time.Duration {
-	if s.wait != 0 {
-		return s.wait
+func (s queueStore) place(d time.Duration) time.Duration {
+	if s.c.wait != 0 {
+		return s.c.wait
 	}
 	return min(max(d, time.Second), DefaultQueueWait) // a request may take a second on a busy machine
 }
 
 // Enqueue lets a waiter ask again in time to keep its place, also if the lock is free or held for
 // longer.
-func (s *queueStore) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s queueStore) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	place := s.place(req.TTL)
 	reply, err := s.enter(ctx, req, place)
 	if reply.Wait <= 0 || reply.Wait > place/3 {
@@ -68,7 +65,7 @@ func (s *queueStore) Enqueue(ctx context.Context, req lease.Request) (lease.Repl
 	return reply, err
 }
 
-func (s *queueStore) enter(ctx context.Context, req lease.Request, place time.Duration) (lease.Reply, error) {
+func (s queueStore) enter(ctx context.Context, req lease.Request, place time.Duration) (lease.Reply, error) {
 	if err := s.c.start.fit(ctx); err != nil {
 		return lease.Reply{}, err
 	}
@@ -166,7 +163,7 @@ func (t queueTx) isNext(name, acquisition string) (bool, error) {
 }
 
 // Leave gives the place up.
-func (s *queueStore) Leave(ctx context.Context, id lease.HoldID) error {
+func (s queueStore) Leave(ctx context.Context, id lease.HoldID) error {
 	_, err := s.c.notifying(ctx, "leave", id.Name, id.Acquisition)
 	return err
 }

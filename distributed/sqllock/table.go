@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -18,9 +20,10 @@ import (
 
 // tableStore is the [lease.Store] of a [Table].
 type tableStore struct {
-	self
-	c    *core
-	lost func(id lease.HoldID, cause error)
+	c                *core
+	lost             func(id lease.HoldID, cause error)
+	client, identity string
+	untold           atomic.Bool // there is no table for identities
 }
 
 var _ lease.Store = (*tableStore)(nil)
@@ -80,7 +83,8 @@ func (s *tableStore) Acquire(ctx context.Context, req lease.Request) (lease.Repl
 func (s *tableStore) take(ctx context.Context, req lease.Request) (token int64, err error) {
 	acquire, args := s.c.statements["acquire"], []any{req.Name, req.Acquisition, micros(req.TTL)}
 	if s.c.dialect != MySQL {
-		return token, s.c.query(ctx, acquire, args, &token)
+		err = s.c.query(ctx, acquire, args, &token)
+		return token, err
 	}
 	err = s.c.request(ctx, func(ctx context.Context) error {
 		r, err := s.c.db.ExecContext(ctx, acquire.text, acquire.args(args)...)
@@ -141,35 +145,19 @@ func (s *tableStore) Renew(ctx context.Context, holds []lease.HoldID, d time.Dur
 		}
 		return held, nil
 	}
-	current, err := s.current(ctx, s.c.statement("renewed", "{which}", which.String()), args)
+	renewed := s.c.statement("renewed", "{which}", which.String())
+	current, err := collect(ctx, s.c, renewed, args, func(rows *sql.Rows) (h lease.HoldID, err error) {
+		err = rows.Scan(&h.Name, &h.Acquisition)
+		return h, err
+	})
 	if err != nil {
 		return nil, err
 	}
 	for i, h := range holds {
-		held[i] = current[h] // and was extended: a lease that was over cannot have begun anew
+		// It was extended then: a lease that was over cannot have begun anew.
+		held[i] = slices.Contains(current, h)
 	}
 	return held, nil
-}
-
-// current returns the holds that a statement selects.
-func (s *tableStore) current(ctx context.Context, which *statement, args []any) (map[lease.HoldID]bool, error) {
-	current := make(map[lease.HoldID]bool)
-	return current, s.c.request(ctx, func(ctx context.Context) error {
-		clear(current)
-		rows, err := s.c.db.QueryContext(ctx, which.text, which.args(args)...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var h lease.HoldID
-			if err := rows.Scan(&h.Name, &h.Acquisition); err != nil {
-				return err
-			}
-			current[h] = true
-		}
-		return rows.Err()
-	})
 }
 
 func (s *tableStore) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
@@ -210,10 +198,11 @@ func NewTable(db *sql.DB, opts ...Option) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	var store lease.Store = newTableStore(c)
+	table := newTableStore(c)
 	common := append([]lease.Option{lease.WithMaxLocalHandoffs(0)}, c.lease...) // each holder has a token of its own
+	var store lease.Store = table
 	if c.fair {
-		store = &queueStore{store.(*tableStore), c.wait}
+		store = queueStore{table}
 	}
 	lc, err := c.client(store, common)
 	if err != nil {
