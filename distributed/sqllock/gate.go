@@ -8,6 +8,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/fence"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
 // ErrStale reports a fencing token that is smaller than one that the resource has seen: another
@@ -47,8 +48,11 @@ func NewGate(db *sql.DB, columns Columns, opts ...Option) (*Gate, error) {
 	}, nil
 }
 
-// fail returns err with what was attempted on which row.
+// fail returns err with what was attempted on which row, or nil if err is nil.
 func (g *Gate) fail(op string, key any, err error) error {
+	if err == nil {
+		return nil
+	}
 	return fmt.Errorf("sqllock: Gate.%s of %v in %s: %w", op, key, g.table, err)
 }
 
@@ -57,34 +61,31 @@ func (g *Gate) fail(op string, key any, err error) error {
 // which is that of an [Advisory], it matches [fence.ErrNoToken]. The change of the row comes after
 // Check, in tx: no other token is admitted until tx ends.
 func (g *Gate) Check(ctx context.Context, tx *sql.Tx, key any, token uint64) error {
-	return g.check(ctx, "Check", tx, key, token)
+	return g.fail("Check", key, g.check(ctx, tx, key, token))
 }
 
-func (g *Gate) check(ctx context.Context, op string, tx *sql.Tx, key any, token uint64) error {
+func (g *Gate) check(ctx context.Context, tx *sql.Tx, key any, token uint64) error {
 	switch {
 	case ctx == nil:
-		return g.fail(op, key, locks.ErrNilContext)
+		return locks.ErrNilContext
 	case tx == nil:
-		return g.fail(op, key, errors.New("nil transaction"))
+		return errors.New("nil transaction")
 	case token == 0: // a new row would admit it
-		return g.fail(op, key, fence.ErrNoToken)
+		return fence.ErrNoToken
 	case int64(token) < 0:
-		return g.fail(op, key, errors.New("the token exceeds 63 bits"))
+		return errors.New("the token exceeds 63 bits")
 	}
 	n, err := g.admit.exec(ctx, tx, key, int64(token))
-	switch {
-	case err != nil:
-		return g.fail(op, key, err)
-	case n > 0:
-		return nil
+	if err != nil || n > 0 {
+		return err
 	}
 	// MySQL does not count a row that has the token already.
 	var seen int64
 	if err := g.ask.query(ctx, tx, []any{key}, &seen); err != nil {
-		return g.fail(op, key, err)
+		return err
 	}
 	if g.c.dialect != MySQL || seen != int64(token) {
-		return g.fail(op, key, fmt.Errorf("token %d after %d: %w", token, seen, ErrStale))
+		return fmt.Errorf("token %d after %d: %w", token, seen, ErrStale)
 	}
 	return nil
 }
@@ -104,27 +105,22 @@ func (g *Gate) Do(ctx context.Context, key any, token uint64, fn func(tx *sql.Tx
 		return g.fail(op, key, err)
 	}
 	defer tx.Rollback() // nothing after a commit
-	if err := g.check(ctx, op, tx, key, token); err != nil {
-		return err
+	if err := g.check(ctx, tx, key, token); err != nil {
+		return g.fail(op, key, err)
 	}
 	if err := fn(tx); err != nil {
 		return err
 	}
-	if err := g.c.dialect.commit(tx); err != nil {
-		return g.fail(op, key, err)
-	}
-	return nil
+	return g.fail(op, key, g.c.dialect.commit(tx))
 }
 
 // Highest returns the highest token that the row whose key is key has seen. Without a row the
 // error matches [sql.ErrNoRows].
 func (g *Gate) Highest(ctx context.Context, key any) (uint64, error) {
-	if err := checkContext(ctx); err != nil {
-		return 0, g.fail("Highest", key, err)
-	}
 	var seen int64
-	if err := g.c.query(ctx, g.show, []any{key}, &seen); err != nil {
-		return 0, g.fail("Highest", key, err)
+	err := adapter.Check(ctx)
+	if err == nil {
+		err = g.c.query(ctx, g.show, []any{key}, &seen)
 	}
-	return uint64(seen), nil
+	return uint64(seen), g.fail("Highest", key, err)
 }

@@ -77,56 +77,54 @@ func NewVersioned[T any](db *sql.DB, columns Columns, key any, opts ...Option) (
 	}, nil
 }
 
+// fail returns err with what was attempted on which value, or nil if err is nil.
 func (v *Versioned[T]) fail(op string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return fmt.Errorf("sqllock: Versioned.%s of %v in %v: %w", op, v.key, v.c.dialect, err)
 }
 
 // Load returns the value and its version. Without a row the error matches [sql.ErrNoRows].
 func (v *Versioned[T]) Load(ctx context.Context) (value T, version uint64, err error) {
-	if err := checkContext(ctx); err != nil {
-		return value, 0, v.fail("Load", err)
-	}
 	value, version, err = v.get(ctx)
-	if err != nil {
-		err = v.fail("Load", err)
-	}
-	return value, version, err
+	return value, version, v.fail("Load", err)
 }
 
 func (v *Versioned[T]) get(ctx context.Context) (value T, version uint64, err error) {
+	if err := adapter.Check(ctx); err != nil {
+		return value, 0, err
+	}
 	var n int64
 	err = v.c.query(ctx, v.load, []any{v.key}, &value, &n)
 	return value, uint64(n), err
+}
+
+// exec reports whether a statement has changed the row.
+func (v *Versioned[T]) exec(ctx context.Context, s *statement, args ...any) (bool, error) {
+	if err := adapter.Check(ctx); err != nil {
+		return false, err
+	}
+	n, err := v.c.exec(ctx, s, args...)
+	return n > 0, err
 }
 
 // CompareAndSwap sets the value and adds 1 to the version if that is as expected, and reports
 // whether it was. Without a row it reports false as well. After an error that is not the
 // database's answer it is unknown whether the value was set.
 func (v *Versioned[T]) CompareAndSwap(ctx context.Context, expected uint64, value T) (bool, error) {
-	if err := checkContext(ctx); err != nil {
-		return false, v.fail("CompareAndSwap", err)
-	}
-	n, err := v.c.exec(ctx, v.swap, v.key, value, int64(expected))
-	if err != nil {
-		return false, v.fail("CompareAndSwap", err)
-	}
-	return n > 0, nil
+	swapped, err := v.exec(ctx, v.swap, v.key, value, int64(expected))
+	return swapped, v.fail("CompareAndSwap", err)
 }
 
 // Store sets the value and adds 1 to the version, whatever they were. Without a row the error
 // matches [sql.ErrNoRows].
 func (v *Versioned[T]) Store(ctx context.Context, value T) error {
-	if err := checkContext(ctx); err != nil {
-		return v.fail("Store", err)
-	}
-	n, err := v.c.exec(ctx, v.set, v.key, value)
-	if err == nil && n == 0 {
+	stored, err := v.exec(ctx, v.set, v.key, value)
+	if err == nil && !stored {
 		err = sql.ErrNoRows
 	}
-	if err != nil {
-		return v.fail("Store", err)
-	}
-	return nil
+	return v.fail("Store", err)
 }
 
 // Update replaces the value by what fn makes of it, and returns the new value. It reads value
@@ -144,20 +142,19 @@ func (v *Versioned[T]) Update(ctx context.Context, fn func(T) (T, error)) (T, er
 		return none, v.fail(op, locks.ErrNilFunc)
 	}
 	for pause := v.c.min; ; pause = min(pause+pause/2+1, v.c.max) {
-		if err := checkContext(ctx); err != nil {
-			return none, v.fail(op, err)
-		}
 		value, version, err := v.get(ctx)
 		if err == nil {
 			if value, err = fn(value); err != nil {
 				return none, err
 			}
-			var n int64
-			if n, err = v.c.exec(ctx, v.swap, v.key, value, int64(version)); err == nil && n > 0 {
+			var swapped bool
+			if swapped, err = v.exec(ctx, v.swap, v.key, value, int64(version)); swapped {
 				return value, nil
 			}
 		}
 		switch {
+		case ctx == nil:
+			return none, v.fail(op, err)
 		case err != nil && ctx.Err() != nil:
 			return none, v.fail(op, adapter.Ended(ctx))
 		case err != nil && (errors.Is(err, ErrTimeout) || v.c.dialect.classify(err) != busy):
@@ -165,14 +162,4 @@ func (v *Versioned[T]) Update(ctx context.Context, fn func(T) (T, error)) (T, er
 		}
 		adapter.Sleep(ctx, adapter.Jitter(max(pause, time.Millisecond)))
 	}
-}
-
-func checkContext(ctx context.Context) error {
-	switch {
-	case ctx == nil:
-		return locks.ErrNilContext
-	case ctx.Err() != nil:
-		return adapter.Ended(ctx)
-	}
-	return nil
 }
