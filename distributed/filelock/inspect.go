@@ -32,10 +32,7 @@ func (l *Mutex) Inspect(ctx context.Context) (info locks.Info, err error) {
 	if err == nil {
 		info, err = l.inspect()
 	}
-	if err != nil {
-		return info, l.fail("inspect", err)
-	}
-	return info, nil
+	return info, l.fail("inspect", err)
 }
 
 func (l *Mutex) inspect() (info locks.Info, err error) {

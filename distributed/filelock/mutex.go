@@ -62,7 +62,11 @@ func (l *Mutex) quoted() string {
 	return fmt.Sprintf("%q", l.name)
 }
 
+// fail returns err with what was attempted on which lock, or nil if err is nil.
 func (l *Mutex) fail(op string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return fmt.Errorf("filelock: %s %s: %w", op, l.quoted(), err)
 }
 
@@ -91,11 +95,8 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 		if err == nil {
 			ok, err = f.lock(ctx, l, o, wait)
 		}
-		switch {
-		case err == nil:
-			return ok, nil
-		case err != errStale:
-			return false, l.fail(op, err)
+		if err != errStale {
+			return ok, l.fail(op, err)
 		}
 		files.part(l.path, f)
 	}
@@ -136,7 +137,6 @@ func (l *Mutex) file(o locks.Owner) (*file, error) {
 // unlocks the file, or hands the lock to the next waiter of this process. If the system reports
 // an error, UnlockContext returns it, and the hold ends.
 func (l *Mutex) UnlockContext(ctx context.Context) error {
-	const op = "unlock"
 	o := locks.CurrentOwner(ctx)
 	f, strays := l.files()
 	err := locks.ErrNotHeld
@@ -149,10 +149,7 @@ func (l *Mutex) UnlockContext(ctx context.Context) error {
 	if len(strays) > 0 {
 		files.tidy()
 	}
-	if err != nil {
-		return l.fail(op, err)
-	}
-	return nil
+	return l.fail("unlock", err)
 }
 
 // Hold returns the hold of ctx's owner. A child process can inherit it. For that, the hold has a

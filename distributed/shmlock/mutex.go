@@ -108,7 +108,11 @@ func (l *Mutex) String() string {
 	return fmt.Sprintf("shmlock.Mutex(%q)[%s, %d queued]", l.path, state, l.QueueLength())
 }
 
+// fail returns err with what was attempted on which lock, or nil if err is nil.
 func (l *Mutex) fail(op string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return fmt.Errorf("shmlock: %s %q: %w", op, l.path, err)
 }
 
@@ -140,13 +144,10 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	} else if cause := errors.Unwrap(err); cause != nil {
 		err = cause // fail says what was attempted
 	}
-	switch {
-	case err == nil:
-		return ok, nil
-	case ctx.Err() != nil:
+	if err != nil && ctx.Err() != nil {
 		err = adapter.Ended(ctx)
 	}
-	return false, l.fail(op, err)
+	return ok, l.fail(op, err)
 }
 
 // acquire gets the word for the owner of the local lock, unless that owner has it, and counts the
@@ -313,10 +314,7 @@ func (l *Mutex) UnlockContext(ctx context.Context) error {
 		err = l.release()
 	}
 	_ = l.local.UnlockContext(ctx)
-	if err != nil {
-		return l.fail(op, err)
-	}
-	return nil
+	return l.fail(op, err)
 }
 
 // release frees the word, and wakes one waiter that sleeps. l.mu is held.
@@ -366,8 +364,5 @@ func (l *Mutex) Close(context.Context) error {
 		err = l.release()
 	}
 	l.unmap()
-	if err != nil {
-		return l.fail("close", err)
-	}
-	return nil
+	return l.fail("close", err)
 }
