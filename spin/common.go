@@ -7,6 +7,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/park"
 )
 
@@ -30,6 +31,13 @@ func unlocked(ok bool) error {
 type inspectable interface {
 	IsLocked() bool
 	QueueLength() int
+	Queued() []locks.Owner
+}
+
+func inspect(ctx context.Context, l inspectable) (locks.Info, error) {
+	return info.State{
+		Held: l.IsLocked(), Waiting: l.QueueLength(), Waiters: l.Queued(),
+	}.Answer("spin: Inspect", ctx)
 }
 
 func describe(name string, p any, l inspectable) string {

@@ -10,7 +10,6 @@ import (
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
-	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/park"
 )
 
@@ -398,9 +397,7 @@ func (m *MCS) Queued() (owners []locks.Owner) {
 
 // Inspect describes the lock, whose holder is not known. See [locks.Inspector].
 func (m *MCS) Inspect(ctx context.Context) (locks.Info, error) {
-	return info.State{
-		Held: m.IsLocked(), Waiting: m.QueueLength(), Waiters: m.Queued(),
-	}.Answer("spin: Inspect", ctx)
+	return inspect(ctx, m)
 }
 
 // String describes the lock and its state.

@@ -9,7 +9,6 @@ import (
 	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
-	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/syncq"
@@ -146,9 +145,7 @@ func (m *Mutex) Queued() []locks.Owner { return outcome.Owners(m.s.Waiters()) }
 
 // Inspect describes the lock, whose holder is not known. See [locks.Inspector].
 func (m *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
-	return info.State{
-		Held: m.IsLocked(), Waiting: m.QueueLength(), Waiters: m.Queued(),
-	}.Answer("spin: Inspect", ctx)
+	return inspect(ctx, m)
 }
 
 // String describes the lock and its state.
