@@ -22,10 +22,10 @@ const url = "https://github.com/jucgo/locks/blob/main/cmd/lockvet/README.md"
 
 // Analyzers returns all analyzers, in the order of README.md.
 func Analyzers() []*analysis.Analyzer {
-	return slices.Clone([]*analysis.Analyzer{
+	return []*analysis.Analyzer{
 		MissingUnlock, DoubleLock, DoubleUnlock, DeferLock, LockUpgrade, LockOrder,
 		LockError, LostOwner, DoContext, WaitLoop, UnlockedSignal,
-	})
+	}
 }
 
 // isTest reports whether n is in a test, or in a file that helps tests.

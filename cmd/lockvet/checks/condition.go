@@ -24,14 +24,13 @@ since its caller may have the loop. The same is true of functions with "wait" in
 functions that do nothing after the wait and have a caller with a loop. Tests are not reported: they
 know what they signal.`)
 
-// condMethod reports whether fn is a method of a condition, of sync or of this module.
-func condMethod(fn *types.Func) (sync, our bool) {
-	if fn == nil || fn.Signature().Recv() == nil {
-		return false, false
-	}
-	recv := fn.Signature().Recv().Type()
-	return typeName(recv) == "sync.Cond", isCond(recv)
-}
+// The methods of a condition of this module, and the waits of all conditions.
+const ofCond = "(*" + root + "/condition.Cond)."
+
+var (
+	waits   = []string{"(*sync.Cond).Wait", ofCond + "Wait", ofCond + "WaitContext", ofCond + "WaitFor", ofCond + "WaitUntil"}
+	signals = []string{ofCond + "Signal", ofCond + "Broadcast", ofCond + "SignalContext", ofCond + "BroadcastContext"}
+)
 
 func runWaitLoop(pass *analysis.Pass, fs *flows) {
 	looped := fs.looped()
@@ -41,18 +40,13 @@ func runWaitLoop(pass *analysis.Pass, fs *flows) {
 		}
 		for _, b := range f.graph.Blocks {
 			for _, call := range callsIn(b.Nodes...) {
-				fn := calleeOf(pass.TypesInfo, call)
-				sync, our := condMethod(fn)
-				if !sync && !our {
+				wait := calleeAmong(pass.TypesInfo, call, waits...)
+				if wait == nil || !b.Live || repeats(b) || looped[f] && f.endsAfter(b, call) {
 					continue
 				}
-				switch fn.Name() {
-				case "Wait", "WaitContext", "WaitFor", "WaitUntil":
-					once := b.Live && !repeats(b) && !(looped[f] && f.endsAfter(b, call))
-					if once && (tested(f, call) || f.acquires()) {
-						pass.ReportRangef(call,
-							"%s of a condition outside of a loop that checks what it waits for", fn.Name())
-					}
+				if tested(f, call) || f.acquires() {
+					pass.ReportRangef(call,
+						"%s of a condition outside of a loop that checks what it waits for", wait.Name())
 				}
 			}
 		}
@@ -153,17 +147,9 @@ func runUnlockedSignal(pass *analysis.Pass, fs *flows) {
 	lockOf := condLocks(pass)
 	for _, f := range fs.functions {
 		for _, call := range callsIn(f.body) {
-			fn := calleeOf(pass.TypesInfo, call)
-			if _, our := condMethod(fn); !our {
-				continue
-			}
-			switch fn.Name() {
-			case "Signal", "Broadcast", "SignalContext", "BroadcastContext":
-			default:
-				continue
-			}
+			signal := calleeAmong(pass.TypesInfo, call, signals...)
 			selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
-			if !ok {
+			if signal == nil || !ok {
 				continue
 			}
 			cond := pathOf(pass.TypesInfo, selector.X)
@@ -182,7 +168,7 @@ func runUnlockedSignal(pass *analysis.Pass, fs *flows) {
 				return st.held == [2]uint8{} && (st.freed[write] != no || st.freed[read] != no)
 			}) {
 				pass.ReportRangef(call, "%s of %s after %s was unlocked, which panics or fails: signal first",
-					fn.Name(), cond.text, t.path.text)
+					signal.Name(), cond.text, t.path.text)
 			}
 		}
 	}
@@ -250,24 +236,14 @@ func madeFrom(info *types.Info, e ast.Expr) *path {
 	if !ok {
 		return nil
 	}
-	fn := calleeOf(info, call)
-	if fn == nil || !ours(fn) {
-		return nil
+	if calleeAmong(info, call, root+"/condition.New") != nil && len(call.Args) == 1 {
+		return pathOf(info, call.Args[0])
 	}
-	var lock ast.Expr
-	switch {
-	case fn.Name() == "NewCond":
-		selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
-		if !ok {
-			return nil
-		}
-		lock = selector.X
-	case fn.Pkg().Path() == root+"/condition" && fn.Name() == "New" && len(call.Args) == 1:
-		lock = call.Args[0]
-	default:
-		return nil
+	selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	if fn := calleeOf(info, call); ok && fn != nil && ours(fn) && fn.Name() == "NewCond" {
+		return pathOf(info, selector.X)
 	}
-	return pathOf(info, lock)
+	return nil
 }
 
 func isCond(t types.Type) bool { return typeName(t) == root+"/condition.Cond" }

@@ -276,11 +276,8 @@ Functions under a lock of one process, which cannot be lost, are not reported.`)
 func runDoContext(pass *analysis.Pass, in *inspector.Inspector) {
 	for cursor := range in.Root().Preorder((*ast.CallExpr)(nil)) {
 		call := cursor.Node().(*ast.CallExpr)
-		fn := calleeOf(pass.TypesInfo, call)
-		if fn == nil || fn.Pkg() == nil || fn.Pkg().Path() != root || fn.Name() != "Do" && fn.Name() != "TryDo" {
-			continue
-		}
-		if len(call.Args) != 3 || isLocal(pass.TypesInfo, call.Args[1]) {
+		do := calleeAmong(pass.TypesInfo, call, root+".Do", root+".TryDo")
+		if do == nil || len(call.Args) != 3 || isLocal(pass.TypesInfo, call.Args[1]) {
 			continue
 		}
 		outer, ok := ast.Unparen(call.Args[0]).(*ast.Ident)
@@ -317,8 +314,7 @@ func checkDo(pass *analysis.Pass, call *ast.CallExpr, outer types.Object, lit *a
 		switch n := n.(type) {
 		case *ast.CallExpr:
 			// This context is meant to survive the loss.
-			fn := calleeOf(pass.TypesInfo, n)
-			return fn == nil || fn.FullName() != "context.WithoutCancel"
+			return calleeAmong(pass.TypesInfo, n, "context.WithoutCancel") == nil
 		case *ast.Ident:
 			object := pass.TypesInfo.Uses[n]
 			used = used || object != nil && object == inner

@@ -145,6 +145,14 @@ type function struct {
 	tagged   map[ast.Expr]bool      // cases that are compared with a tag: no conditions
 }
 
+// callOf returns what a call does with a lock, or nil.
+func (f *function) callOf(t *tracked, call *ast.CallExpr) *lockCall {
+	if c := f.byCall[call]; c != nil && c.path.key() == t.path.key() {
+		return c
+	}
+	return nil
+}
+
 // flows is the result of flow for one package.
 type flows struct {
 	pass      *analysis.Pass
@@ -470,16 +478,5 @@ func passedOn(info *types.Info, c inspector.Cursor) bool {
 
 // knownCallee reports whether a call takes a lock and leaves it as it was.
 func knownCallee(info *types.Info, call *ast.CallExpr) bool {
-	fn := calleeOf(info, call)
-	switch {
-	case fn == nil || fn.Pkg() == nil:
-		return false
-	case fn.Pkg().Path() == "sync":
-		return fn.Name() == "NewCond"
-	case fn.Pkg().Path() == root:
-		return fn.Name() == "Do" || fn.Name() == "TryDo"
-	case fn.Pkg().Path() == root+"/condition":
-		return fn.Name() == "New"
-	}
-	return false
+	return calleeAmong(info, call, "sync.NewCond", root+".Do", root+".TryDo", root+"/condition.New") != nil
 }

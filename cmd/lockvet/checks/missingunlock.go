@@ -122,8 +122,7 @@ func fails(info *types.Info, ret *ast.ReturnStmt) bool {
 	}
 	switch e := last.(type) {
 	case *ast.CallExpr:
-		fn := calleeOf(info, e)
-		return fn != nil && (fn.FullName() == "errors.New" || fn.FullName() == "fmt.Errorf")
+		return calleeAmong(info, e, "errors.New", "fmt.Errorf") != nil
 	case *ast.Ident:
 		v, ok := info.Uses[e].(*types.Var)
 		return ok && v.Pkg() != nil && v.Parent() == v.Pkg().Scope()
@@ -147,27 +146,21 @@ func (f *function) doomed(t *tracked, b *cfg.Block, seen map[*cfg.Block]bool, en
 		if declares(n, t.path.root) {
 			return false
 		}
-		var uses []*lockCall
-		assigned := false
-		ast.Inspect(n, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.CallExpr:
-				if c := f.byCall[n]; c != nil && c.path.key() == t.path.key() {
-					uses = append(uses, c)
-				}
-			case *ast.FuncLit:
-				for _, g := range f.inner {
-					assigned = assigned || g.node == n && g.byKey[t.path.key()] != nil
-				}
+		var use *lockCall // the first
+		for _, call := range callsIn(n) {
+			if use == nil {
+				use = f.callOf(t, call)
 			}
-			return true
+		}
+		inLiteral := slices.ContainsFunc(f.inner, func(g *function) bool {
+			return n.Pos() <= g.node.Pos() && g.node.End() <= n.End() && g.byKey[t.path.key()] != nil
 		})
 		switch _, returns := n.(*ast.ReturnStmt); {
-		case assigned || assigns(f.info, n, t.path):
+		case inLiteral || assigns(f.info, n, t.path):
 			return false
-		case len(uses) > 0:
+		case use != nil:
 			*ends = true
-			return uses[0].waits() && plain(uses[0].fn) && !f.defers[uses[0].call]
+			return use.waits() && plain(use.fn) && !f.defers[use.call]
 		case returns:
 			*ends = true
 			return true

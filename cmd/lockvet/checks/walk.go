@@ -19,6 +19,14 @@ func calleeOf(info *types.Info, call *ast.CallExpr) *types.Func {
 	return fn
 }
 
+// calleeAmong returns the called function if it has one of the full names, or nil.
+func calleeAmong(info *types.Info, call *ast.CallExpr, names ...string) *types.Func {
+	if fn := calleeOf(info, call); fn != nil && slices.Contains(names, fn.FullName()) {
+		return fn
+	}
+	return nil
+}
+
 // A walker computes the states of one lock in one function.
 type walker struct {
 	info   *types.Info
@@ -225,15 +233,8 @@ func (w *walker) note(call *ast.CallExpr, s set) {
 
 // callOfLock returns the call of the lock that e is, or nil.
 func (w *walker) callOfLock(e ast.Expr) *lockCall {
-	call, ok := ast.Unparen(e).(*ast.CallExpr)
-	if !ok {
-		return nil
-	}
-	c := w.f.byCall[call]
-	if c == nil || c.path.key() != w.t.path.key() {
-		return nil
-	}
-	return c
+	call, _ := ast.Unparen(e).(*ast.CallExpr)
+	return w.f.callOf(w.t, call)
 }
 
 func (w *walker) arguments(call *ast.CallExpr, s set) set {
