@@ -43,10 +43,8 @@ func bind(info *types.Info, call *ast.CallExpr, callee *function, p *path) *path
 	if from == nil || len(from.fields)+len(p.fields) > maxFields {
 		return nil
 	}
-	return &path{
-		root: from.root, fields: slices.Concat(from.fields, p.fields), owners: slices.Concat(from.owners, p.owners),
-		text: from.text + strings.TrimPrefix(p.text, p.root.Name()),
-	}
+	text := from.text + strings.TrimPrefix(p.text, p.root.Name())
+	return &path{from.root, slices.Concat(from.fields, p.fields), text}
 }
 
 // argument returns the path that call gives to a parameter or the receiver of callee, or nil.

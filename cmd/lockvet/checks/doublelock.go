@@ -67,7 +67,7 @@ func (fs *flows) stable(p *path) bool {
 		return false
 	}
 	for i, f := range p.fields {
-		if i < len(p.fields)-1 && fs.assigned[f] && !isStruct(f.Type()) {
+		if i < len(p.fields)-1 && fs.assigned[f.Var] && !isStruct(f.Type()) {
 			return false
 		}
 	}

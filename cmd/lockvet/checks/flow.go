@@ -48,8 +48,7 @@ type state struct {
 	deferred [2]uint8 // releases at the return
 	// unclear: a deferred function does something else with the lock, or nothing is known.
 	unclear bool
-	// pending is one more than the index of an acquisition whose success is not known yet.
-	pending int
+	pending pending // an acquisition whose success is not known yet
 }
 
 // set holds the states on all paths of control to a point.
@@ -68,7 +67,7 @@ func (s set) add(o set) (grown bool) {
 // has no such f.
 func (s set) all(f func(state) bool) bool {
 	for st := range s {
-		if st.unclear || st.pending != 0 || !f(st) {
+		if st.unclear || st.pending.exists() || !f(st) {
 			return false
 		}
 	}
@@ -82,23 +81,25 @@ func (s set) holdsAny() bool {
 	return s.all(func(st state) bool { return st.held[write]+st.held[read] > 0 })
 }
 
-// A pending acquisition has succeeded if ok is true and err is nil. Either variable can be nil.
+// A pending acquisition has succeeded if ok is true and err is nil. Without one of these variables
+// there is no such acquisition.
 type pending struct {
 	ok, err types.Object
 	mode    mode
 }
 
+func (p pending) exists() bool { return p.ok != nil || p.err != nil }
+
 // A tracked lock is a lock that one function uses.
 type tracked struct {
-	path     *path
-	calls    []*lockCall
-	before   map[*ast.CallExpr]set
-	exits    map[*ast.ReturnStmt]set
-	in       []set   // the states at the start of each block
-	out      [][]set // the states at the end of each block, for each successor
-	pendings []pending
-	escaped  bool // other code can acquire and release the lock too, as far as is known
-	foreign  bool // the function releases a hold that it has not acquired
+	path    *path
+	calls   []*lockCall
+	before  map[*ast.CallExpr]set
+	exits   map[*ast.ReturnStmt]set
+	in      []set   // the states at the start of each block
+	out     [][]set // the states at the end of each block, for each successor
+	escaped bool    // other code can acquire and release the lock too, as far as is known
+	foreign bool    // the function releases a hold that it has not acquired
 }
 
 // releases reports whether the function itself releases the lock.
@@ -110,7 +111,7 @@ func (t *tracked) releases(m mode) bool {
 // of its returns always has a hold.
 func (t *tracked) left() bool {
 	held := func(st state) bool {
-		return st.pending != 0 || st.held[write] > st.deferred[write] || st.held[read] > st.deferred[read]
+		return st.pending.exists() || st.held[write] > st.deferred[write] || st.held[read] > st.deferred[read]
 	}
 	certain := t.releases(write) || t.releases(read)
 	for _, s := range t.exits {

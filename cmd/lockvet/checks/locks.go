@@ -167,9 +167,14 @@ func local(fn *types.Func) bool {
 // A path names a lock within a function: a variable, and the fields that lead from it to the lock.
 type path struct {
 	root   types.Object
-	fields []*types.Var
-	owners []*types.TypeName // the type that has each field; nil if it has no name
-	text   string            // as in the source
+	fields []field
+	text   string // as in the source
+}
+
+// A field is a field on a path.
+type field struct {
+	*types.Var
+	owner *types.TypeName // the type that has the field; nil if it has no name
 }
 
 // key is equal for equal paths only.
@@ -177,7 +182,7 @@ func (p *path) key() string {
 	var key strings.Builder
 	fmt.Fprintf(&key, "%p", p.root)
 	for _, f := range p.fields {
-		fmt.Fprintf(&key, ".%p", f)
+		fmt.Fprintf(&key, ".%p", f.Var)
 	}
 	return key.String()
 }
@@ -209,34 +214,33 @@ func (fs *flows) class(p *path) (c class) {
 		return class{fmt.Sprintf("%p", id), p.text}
 	}
 	first := len(p.fields) - 1
-	for p.owners[first] != nil && fs.parts[p.owners[first]] > 1 {
-		if first == 0 || partOf(p.fields[first-1]) != p.owners[first] {
+	for owner := p.fields[first].owner; owner != nil && fs.parts[owner] > 1; owner = p.fields[first].owner {
+		if first == 0 || partOf(p.fields[first-1].Var) != owner {
 			return class{}
 		}
 		first--
 	}
 	for _, f := range p.fields[first:] {
-		c.key += fmt.Sprintf(".%p", f)
+		c.key += fmt.Sprintf(".%p", f.Var)
 		c.name += "." + f.Name()
 	}
-	for first > 0 && p.owners[first] == nil { // a struct without a name
+	for first > 0 && p.fields[first].owner == nil { // a struct without a name
 		first--
 		c.name = "." + p.fields[first].Name() + c.name
 	}
-	if p.owners[first] == nil {
-		c.name = p.text
+	if owner := p.fields[first].owner; owner != nil {
+		c.name = owner.Name() + c.name
 	} else {
-		c.name = p.owners[first].Name() + c.name
+		c.name = p.text
 	}
 	return c
 }
 
 // with returns the path to another field of the struct that has the last field of p.
-func (p *path) with(field *types.Var) *path {
+func (p *path) with(f field) *path {
 	n := len(p.fields) - 1
-	fields := append(p.fields[:n:n], field)
-	text := strings.TrimSuffix(p.text, p.fields[n].Name()) + field.Name()
-	return &path{root: p.root, fields: fields, owners: p.owners, text: text}
+	text := strings.TrimSuffix(p.text, p.fields[n].Name()) + f.Name()
+	return &path{p.root, append(p.fields[:n:n], f), text}
 }
 
 // begins reports whether p is q, or leads through q.
@@ -285,7 +289,7 @@ func (p *path) through(t types.Type, index []int) *path {
 		return nil
 	}
 	n := len(p.fields)
-	extended := &path{root: p.root, fields: p.fields[:n:n], owners: p.owners[:n:n], text: p.text}
+	extended := &path{p.root, p.fields[:n:n], p.text}
 	for _, i := range index {
 		if pointer, ok := t.Underlying().(*types.Pointer); ok {
 			t = pointer.Elem()
@@ -298,10 +302,8 @@ func (p *path) through(t types.Type, index []int) *path {
 		if n, ok := types.Unalias(t).(*types.Named); ok {
 			owner = n.Obj()
 		}
-		extended.owners = append(extended.owners, owner)
-		f := s.Field(i)
-		extended.fields = append(extended.fields, f.Origin())
-		t = f.Type()
+		extended.fields = append(extended.fields, field{s.Field(i).Origin(), owner})
+		t = s.Field(i).Type()
 	}
 	return extended
 }

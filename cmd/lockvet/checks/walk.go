@@ -77,12 +77,7 @@ func (w *walker) run() {
 // acquired it.
 func (w *walker) foreign() bool {
 	none := func(s set, m mode) bool {
-		for st := range s {
-			if st.unclear || st.held[m] > 0 || st.pending != 0 || st.freed[m] == own || st.held[1-m] > 0 {
-				return false
-			}
-		}
-		return len(s) > 0
+		return s.all(func(st state) bool { return st.held == [2]uint8{} && st.freed[m] != own })
 	}
 	for _, c := range w.t.calls {
 		if c.effect == release && w.f.byCall[c.call] == c && !w.f.defers[c.call] && none(w.t.before[c.call], c.mode) {
@@ -211,7 +206,7 @@ func one(st state) set { return set{st: true} }
 func (w *walker) each(s set, f func(state) set) set {
 	out := set{}
 	for st := range s {
-		if st.unclear && st.pending == 0 && st.held == [2]uint8{} && st.deferred == [2]uint8{} {
+		if st.unclear && !st.pending.exists() && st.held == [2]uint8{} && st.deferred == [2]uint8{} {
 			out[st] = true
 			continue
 		}
@@ -298,30 +293,22 @@ func (w *walker) assignedCall(c *lockCall, lhs []ast.Expr, s set) set {
 	case byBoolErr:
 		p.ok, p.err = object(0), object(1)
 	}
-	if p.ok == nil && c.outcome != byErr || p.ok == nil && p.err == nil {
+	if p.ok == nil && c.outcome != byErr || !p.exists() {
 		return w.each(s, func(st state) set { return w.dropped(c, st) })
-	}
-	index := slices.Index(w.t.pendings, p)
-	if index < 0 {
-		index = len(w.t.pendings)
-		w.t.pendings = append(w.t.pendings, p)
 	}
 	return w.each(s, func(st state) set {
 		st = w.settle(st, true)
-		st.pending = index + 1
+		st.pending = p
 		return one(st)
 	})
 }
 
 // settle notes whether a pending acquisition has succeeded.
 func (w *walker) settle(st state, succeeded bool) state {
-	if st.pending == 0 {
-		return st
-	}
-	m := w.t.pendings[st.pending-1].mode
-	st.pending = 0
-	if succeeded {
-		return w.acquire(m, st)
+	p := st.pending
+	st.pending = pending{}
+	if p.exists() && succeeded {
+		return w.acquire(p.mode, st)
 	}
 	return st
 }
@@ -375,7 +362,7 @@ func (w *walker) deferredLiteral(lit *ast.FuncLit, st state) state {
 			releases, certain := false, len(t.exits) > 0
 			for _, exit := range t.exits {
 				for s := range exit {
-					if s.unclear || s.pending != 0 || s.held != [2]uint8{} {
+					if s.unclear || s.pending.exists() || s.held != [2]uint8{} {
 						st.unclear = true
 						return st
 					}
@@ -413,11 +400,8 @@ func (w *walker) assigned(s set, e ast.Expr) set {
 	}
 	object := w.info.ObjectOf(id)
 	return w.each(s, func(st state) set {
-		if st.pending != 0 {
-			p := w.t.pendings[st.pending-1]
-			if object != nil && (object == p.ok || object == p.err) {
-				return set{w.settle(st, true): true, w.settle(st, false): true}
-			}
+		if object != nil && (object == st.pending.ok || object == st.pending.err) {
+			return set{w.settle(st, true): true, w.settle(st, false): true}
 		}
 		return one(st)
 	})
@@ -433,7 +417,7 @@ func (w *walker) cond(e ast.Expr, s set, value bool) set {
 			return w.cond(e.X, s, !value)
 		}
 	case *ast.Ident:
-		return w.decided(s, func(p pending) types.Object { return p.ok }, w.info.ObjectOf(e), value)
+		return w.decided(s, e, value)
 	case *ast.CallExpr:
 		if c := w.callOfLock(e); c != nil && c.effect == acquire && c.outcome == byBool {
 			return w.attempted(c, s, value)
@@ -458,7 +442,7 @@ func (w *walker) cond(e ast.Expr, s set, value bool) set {
 					return w.attempted(c, s, success)
 				}
 				if id, ok := ast.Unparen(e.X).(*ast.Ident); ok {
-					return w.decided(s, func(p pending) types.Object { return p.err }, w.info.ObjectOf(id), success)
+					return w.decided(s, id, success)
 				}
 			}
 		}
@@ -480,13 +464,11 @@ func (w *walker) attempted(c *lockCall, s set, success bool) set {
 
 // decided returns the states after a test of the variable that tells whether an acquisition
 // succeeded. An error of nil leaves open whether a try was successful.
-func (w *walker) decided(s set, of func(pending) types.Object, o types.Object, success bool) set {
+func (w *walker) decided(s set, variable *ast.Ident, success bool) set {
+	o := w.info.ObjectOf(variable)
 	return w.each(s, func(st state) set {
-		if st.pending == 0 || o == nil {
-			return one(st)
-		}
-		p := w.t.pendings[st.pending-1]
-		if of(p) != o || success && o == p.err && p.ok != nil {
+		p := st.pending
+		if o == nil || o != p.ok && o != p.err || success && o == p.err && p.ok != nil {
 			return one(st)
 		}
 		return one(w.settle(st, success))
