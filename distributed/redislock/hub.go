@@ -288,6 +288,7 @@ type link struct {
 	conn    subscriber
 	topics  map[string]*topic
 	changed map[string]struct{} // channels for which there may be something to send
+	wrong   subscriber          // a connection that may be one to another server, or nil
 	seen    time.Time           // when something was received
 	pinged  time.Time           // when the last check was sent
 }
@@ -445,6 +446,9 @@ func (l *link) write() {
 			l.drop()
 			return
 		}
+		if l.isWrong() {
+			l.drop()
+		}
 		conn, err := l.connection(ctx)
 		subscribe, unsubscribe := l.pending()
 		if err == nil && len(unsubscribe) > 0 {
@@ -460,6 +464,26 @@ func (l *link) write() {
 		l.again(subscribe)
 		pause = min(max(2*pause, 20*time.Millisecond), time.Second)
 	}
+}
+
+// doubtServer makes the writer replace conn, which goes on to refuse subscriptions.
+func (l *link) doubtServer(conn subscriber) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wrong = conn
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}
+
+// isWrong reports whether the connection may be one to another server.
+func (l *link) isWrong() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wrong := l.wrong != nil && l.wrong == l.conn
+	l.wrong = nil
+	return wrong
 }
 
 // connection returns the connection, and opens it if there is none.
@@ -607,7 +631,7 @@ func (l *link) read(conn subscriber) {
 			if l.shard {
 				l.move() // the slots may have moved
 				if pause >= time.Second/10 && errors.Is(err, lease.ErrRefused) {
-					l.drop() // it may be a connection to another server
+					l.doubtServer(conn)
 				}
 			}
 			continue
