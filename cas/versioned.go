@@ -70,7 +70,7 @@ func (v *Versioned[T]) CompareAndSwap(expected uint64, value T) bool {
 }
 
 // Store sets the value, whatever it was, and returns its version.
-func (v *Versioned[T]) Store(value T) (number uint64) {
+func (v *Versioned[T]) Store(value T) uint64 {
 	changed := &version[T]{value: value}
 	for {
 		p := v.p.Load()

@@ -73,9 +73,10 @@ func (l *Link) Used() bool {
 }
 
 // Connections returns how many connections there are.
-func (l *Link) Connections() (n int) {
+func (l *Link) Connections() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	n := 0
 	for _, p := range l.proxies {
 		n += p.Connections()
 	}

@@ -157,9 +157,10 @@ func (r *Requests) Deliver() int {
 }
 
 // Count returns how many requests of these kinds there were, of all kinds if none is given.
-func (r *Requests) Count(ops ...Op) (n int) {
+func (r *Requests) Count(ops ...Op) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	n := 0
 	if len(ops) == 0 {
 		for _, count := range r.counts {
 			n += count
