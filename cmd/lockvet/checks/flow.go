@@ -63,8 +63,8 @@ func (s set) add(o set) (grown bool) {
 	return grown
 }
 
-// all reports whether f is true in all states, and there is one. A lock of which nothing is known
-// has no such f.
+// all reports whether f is true in all states. Without states, it is not: nothing is known of the
+// lock.
 func (s set) all(f func(state) bool) bool {
 	for st := range s {
 		if st.unclear || st.pending.exists() || !f(st) {
@@ -250,7 +250,7 @@ func runFlow(pass *analysis.Pass) (any, error) {
 	return fs, nil
 }
 
-// findParts counts for each named struct the fields of which it is a part.
+// findParts counts, for each named struct, the fields that contain it.
 func (fs *flows) findParts() {
 	for _, object := range fs.info.Defs {
 		if f, ok := object.(*types.Var); ok && f.IsField() {

@@ -308,8 +308,8 @@ func (p *path) through(t types.Type, index []int) *path {
 	return extended
 }
 
-// toReceiver returns the path to the value of which a selection selects a method, or nil. The value
-// is e or an embedded field of it.
+// toReceiver returns the path to the receiver of a selected method, or nil. The receiver is e or an
+// embedded field of it.
 func toReceiver(info *types.Info, e ast.Expr, selected *types.Selection) *path {
 	index := selected.Index()
 	return pathOf(info, e).through(selected.Recv(), index[:len(index)-1])

@@ -63,7 +63,7 @@ func runMissingUnlock(pass *analysis.Pass, fs *flows) {
 	}
 }
 
-// A leak is a place from which f certainly leaves a lock held that it releases elsewhere.
+// A leak is a place where f certainly leaves a lock held that it releases elsewhere.
 type leak struct {
 	at   ast.Node
 	mode mode

@@ -239,7 +239,7 @@ func (w *walker) arguments(call *ast.CallExpr, s set) set {
 	return s
 }
 
-// expr returns the states after n, in which no branch depends on the success of an acquisition.
+// expr returns the states after n. No branch in n depends on the success of an acquisition.
 func (w *walker) expr(n ast.Node, s set) set {
 	for _, c := range slices.Backward(callsIn(n)) { // the arguments before the call
 		w.note(c, s)
@@ -386,7 +386,7 @@ func (w *walker) deferredLiteral(lit *ast.FuncLit, st state) state {
 }
 
 // assigned returns the states after an assignment to e. A new value of the variable is another
-// lock, of which the function has done nothing yet.
+// lock, and the function has not used that one yet.
 func (w *walker) assigned(s set, e ast.Expr) set {
 	if e == nil {
 		return s
