@@ -23,8 +23,8 @@ import (
 	_ "github.com/jucgo/locks/distributed/open/all"
 )
 
-// commands returns the definitions of which the parser, the help, the manual and the completion
-// are made.
+// commands returns the definitions of the commands. The parser, the help, the manual and the
+// completion are made of them.
 func commands(stdout *output, stderr io.Writer) *cli.Command {
 	t := &tool{stdout, stderr}
 	store := &cli.StringFlag{
