@@ -59,7 +59,7 @@ func (d *drawing) connect(from, to node, label string) {
 	d.Edges = append(d.Edges, e)
 }
 
-// short cuts a text to n characters. It keeps the end, by which names of one kind differ.
+// short cuts a text to n characters. It keeps the end, where names of one kind differ.
 func short(text string, n int) string {
 	if r := []rune(text); len(r) > n {
 		head := (n - 1) / 3

@@ -20,8 +20,8 @@ var (
 	script string
 )
 
-// policy permits the page's own style and script, and requests to the page's own server, by which
-// the page refreshes and filters itself. It permits nothing else.
+// policy permits the page's own style and script, and requests to the page's own server. With
+// these requests the page refreshes and filters itself. Nothing else is permitted.
 var policy = fmt.Sprintf("default-src 'none'; style-src %s; script-src %s; connect-src 'self'; img-src data:; "+
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'", hash(style), hash(script))
 
