@@ -11,8 +11,8 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// holdersOf returns the processes of which /proc/locks says that they hold a lock of the file. A
-// line is like
+// holdersOf returns the processes that hold a lock of the file, as /proc/locks says. A line is
+// like
 //
 //	7: FLOCK  ADVISORY  WRITE 4711 fd:01:131080 0 EOF
 func holdersOf(id fileID) (holders []locks.Party) {

@@ -157,7 +157,7 @@ func (l *Mutex) UnlockContext(ctx context.Context) error {
 //
 //	Descriptor() (*os.File, error)
 //
-// It returns a duplicate of the descriptor with which the file is locked. A child process that
+// It returns a duplicate of the descriptor that has the lock of the file. A child process that
 // inherits it keeps the file locked if this process dies, as a command of flock(1) does. An unlock
 // here frees the file all the same. The caller closes the duplicate. On Windows, a lock belongs to
 // a process, and the error matches [errors.ErrUnsupported].
