@@ -36,7 +36,7 @@ type grant struct {
 	first hold          // of the owner that took it
 
 	requests []*pending    // on their way
-	unknown  time.Duration // the shortest time of those of which nothing is known
+	unknown  time.Duration // the shortest time of those without an answer
 	late     time.Time     // until when unknown counts, or zero
 	renewed  time.Time     // when the last request was sent that was answered, or zero
 	silent   int           // requests since then without an answer

@@ -139,7 +139,7 @@ func (k *local) add(l *Mutex) {
 	}
 }
 
-// merge returns the answer to an inspection of which the store knows s.
+// merge returns the answer to an inspection: s, which the store knows, and what k knows.
 func (k *local) merge(s State) locks.Info {
 	info := locks.Info{Held: s.Held || len(s.Holders) > 0, Waiting: s.Waiting}
 	info.Shared = s.Shared && info.Held

@@ -205,7 +205,7 @@ func (q *localQueue) whenIdle() <-chan struct{} {
 	return q.idle
 }
 
-// fewer counts one hold less, and reports whether a user of q goes with it. q.mu is held.
+// fewer counts one hold less, and reports whether q has one user less too. q.mu is held.
 func (q *localQueue) fewer() bool {
 	q.depth--
 	if q.depth > 0 {

@@ -63,7 +63,7 @@ func (s *schedule) init(b *base) {
 	go s.run()
 }
 
-// listen prepares for the losses of which the store notifies.
+// listen prepares for the losses that the store reports.
 func (s *schedule) listen() {
 	s.byName = make(map[string]*grant)
 	s.early = make(map[string]early)
@@ -323,8 +323,8 @@ func (s *schedule) retry(gs []*grant, ttl time.Duration) {
 	}
 }
 
-// complete makes g, which is not renewed, last for the whole of its time, a part of which was
-// over when it was taken. If that fails, it is shorter.
+// complete extends g, which is not renewed, to the whole of its time. A part of that time was over
+// when g was granted. If the extension fails, g is shorter.
 func (s *schedule) complete(ctx context.Context, g *grant) {
 	ctx, cancel := context.WithTimeout(ctx, g.end().Sub(s.now()))
 	defer cancel()

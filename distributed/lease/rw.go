@@ -15,11 +15,11 @@ import "github.com/jucgo/locks"
 // because it would wait for itself.
 func Halves(read, write *Mutex) { read.write, write.read = write, read }
 
-// enter returns the acquisition by which o, which is about to acquire l, holds the write half, if
-// l is a read half. The error says why o cannot have l.
+// enter prepares o to acquire l. If l is a read half and o holds the write half, enter returns the
+// acquisition of that hold. The error says why o cannot have l.
 //
-// A hold of the write half that is named so is pinned before the request is sent. So a concurrent
-// unlock has the same outcome: the store receives one before the other.
+// That hold is pinned before the request is sent. So a concurrent unlock has the same outcome: the
+// store receives one before the other.
 func (l *Mutex) enter(o locks.Owner) (writer string, err error) {
 	switch {
 	case l.read != nil && l.read.holdOf(o, nil) != nil:

@@ -164,10 +164,10 @@ type Session interface {
 	// effect.
 	Term() time.Duration
 
-	// Lost is called for each hold that was lost, after its owner was told. It is also called
-	// for an acquisition of which the store has not answered that it has ended, in the time of a
-	// lease. It may be called again for the same acquisition. The store frees what the session
-	// may keep. Lost is called from any goroutine and must not wait.
+	// Lost is called for each hold that was lost, after its owner was told. It is also called for
+	// an acquisition that was given up, if the store does not confirm its end within a lease. It
+	// may be called again for the same acquisition. The store frees what the session may keep.
+	// Lost is called from any goroutine and must not wait.
 	Lost(id HoldID)
 }
 

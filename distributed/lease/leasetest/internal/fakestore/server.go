@@ -78,7 +78,7 @@ type session struct {
 	term   time.Duration
 	ends   time.Duration
 	ended  bool
-	losses []lease.HoldID // of which the client has not been told
+	losses []lease.HoldID // not told to the client yet
 }
 
 // NewServer returns a server with this mistake, or with none.
