@@ -230,7 +230,7 @@ func (me *Lane) Mark(format string, args ...any) {
 // Set begins a state that no lock tells of, such as a wait for a condition.
 func (me *Lane) Set(s State, text string) { me.set(me.t.now(), s, text) }
 
-// Is is what Set is until done returns.
+// Is sets the state, as Set does, until done returns.
 func (me *Lane) Is(s State, text string, done func()) {
 	before := me.Spans[len(me.Spans)-1]
 	me.Set(s, text)

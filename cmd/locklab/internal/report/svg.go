@@ -30,8 +30,8 @@ const (
 	barTop     = 18
 	barHeight  = 22
 	axisHeight = 26
-	// assumed is the width, in pixels, for which it is decided which texts there is room for.
-	// Narrow screens hide them all.
+	// assumed is a width in pixels. It decides which texts have room. Narrow screens hide all
+	// texts.
 	assumed = 700
 	perRune = 7
 )

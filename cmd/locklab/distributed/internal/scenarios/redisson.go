@@ -113,7 +113,7 @@ func redisson(ctx context.Context, l *lab.Lab) error {
 	l.Observe("got", strings.Join(got, ", "))
 	l.Observe("holds", holds)
 
-	// The plain lock, of which Redisson's count is what the table shows.
+	// The table shows Redisson's count of the plain lock.
 	plain := all[0].locks.Mutex("plain")
 	l.Must(plain.LockContext(ctx))
 	l.Equal("hash", s.Type("plain"), "the plain lock is a hash")
@@ -124,8 +124,8 @@ func redisson(ctx context.Context, l *lab.Lab) error {
 
 // dump writes down what is on the server. Times to die are in UTC.
 func dump(l *lab.Lab, s *server, table *lab.Table, lock, queue, times string) {
-	// The first part of an owner is the client, a random number, of which the beginning tells
-	// enough. The second is the time of the acquisition, of which the end does.
+	// The first part of an owner is the client, a random number: its beginning is enough. The
+	// second part is the time of the acquisition: its end is enough.
 	brief := func(owner string) string {
 		client, acquisition, _ := strings.Cut(owner, ":")
 		return client[:min(len(client), 8)] + "...:..." + acquisition[max(len(acquisition)-4, 0):]
