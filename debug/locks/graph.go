@@ -119,7 +119,7 @@ func orphanGraph(o orphan) (d drawing) {
 	d.Nodes = []node{held, gone}
 	d.connect(held, gone, "held by")
 	for i := range rows {
-		n := node{"of-party", fmt.Sprintf("%d more", len(o.Waiters)-drawn), "waiters", column(0), margin + i*step + nodeHeight/2}
+		n := node{Class: "of-party", X: column(0), Y: margin + i*step + nodeHeight/2}
 		time := ""
 		if i < drawn {
 			w := o.Waiters[i]
@@ -127,6 +127,8 @@ func orphanGraph(o orphan) (d drawing) {
 			if w.Seconds != nil {
 				time = duration(*w.Seconds)
 			}
+		} else {
+			n.Title, n.Subtitle = fmt.Sprintf("%d more", len(o.Waiters)-drawn), "waiters"
 		}
 		right := n.X + nodeWidth/2
 		d.Nodes = append(d.Nodes, n)

@@ -290,6 +290,7 @@ func since(now, t time.Time) *float64 {
 type table struct {
 	s     *snapshot
 	byKey map[any]*lock
+	all   []*lock         // each once
 	alias map[uintptr]any // the key of a recorded lock or a lease by the address of its queue
 }
 
@@ -359,6 +360,7 @@ func (t *table) lock(key any) *lock {
 			l.called(k.name)
 		}
 		t.byKey[key] = l
+		t.all = append(t.all, l)
 	}
 	return l
 }
@@ -464,7 +466,8 @@ func (t *table) addLeases(held []leases.Lease) {
 		case !l.Held:
 			one.State, one.Seconds = "waiting", since(t.s.At, l.Asked)
 			lock := t.lock(keyOfLease(l))
-			if i := indexOf(lock.Holders, locks.Owner(l.Owner)); i >= 0 { // of the local queue, but not of the store's lock
+			if i := indexOf(lock.Holders, locks.Owner(l.Owner)); i >= 0 {
+				// It holds the local queue, but not the lock of the store.
 				lock.Holders = slices.Delete(lock.Holders, i, i+1)
 			}
 			if one.Owner != nil {
@@ -547,12 +550,10 @@ func (l *lock) title(s *syncq.Sync) string {
 
 // finish sorts the locks, the most urgent first.
 func (t *table) finish() {
-	seen := make(map[*lock]bool)
-	for _, l := range t.byKey {
-		if seen[l] || len(l.Holders)+len(l.Waiters) == 0 {
+	for _, l := range t.all {
+		if len(l.Holders)+len(l.Waiters) == 0 {
 			continue
 		}
-		seen[l] = true
 		slices.Sort(l.names)
 		l.Name = strings.Join(l.names, ", ")
 		if l.Name == "" {
