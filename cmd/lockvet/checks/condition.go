@@ -28,7 +28,9 @@ know what they signal.`)
 const ofCond = "(*" + root + "/condition.Cond)."
 
 var (
-	waits   = []string{"(*sync.Cond).Wait", ofCond + "Wait", ofCond + "WaitContext", ofCond + "WaitFor", ofCond + "WaitUntil"}
+	waits = []string{
+		"(*sync.Cond).Wait", ofCond + "Wait", ofCond + "WaitContext", ofCond + "WaitFor", ofCond + "WaitUntil",
+	}
 	signals = []string{ofCond + "Signal", ofCond + "Broadcast", ofCond + "SignalContext", ofCond + "BroadcastContext"}
 )
 
