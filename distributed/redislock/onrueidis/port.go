@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
@@ -73,15 +74,8 @@ func (p *port) bounded(ctx context.Context) context.Context {
 		context.AfterFunc(window, cancel) // at its time
 		p.window = window
 	}
-	return bounded{p.window, ctx}
+	return adapter.Detach(p.window, ctx)
 }
-
-type bounded struct {
-	context.Context
-	values context.Context
-}
-
-func (b bounded) Value(key any) any { return b.values.Value(key) }
 
 // begin waits until a request may have a connection.
 func (p *port) begin(ctx context.Context) error {
