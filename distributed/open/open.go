@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/open/internal/scheme"
 	"github.com/jucgo/locks/fair"
@@ -31,8 +33,8 @@ const DefaultTimeout = 10 * time.Second
 // Client is the locks of one store, as a [locks.Provider]. It owns the connections to the store. It
 // is made by [URL], and is safe for concurrent use. [Client.Close] ends it.
 type Client struct {
-	store   *scheme.Opening
-	closing chan struct{} // has one element until Close takes it
+	store  *scheme.Opening
+	closed atomic.Bool
 }
 
 var _ locks.Provider = (*Client)(nil)
@@ -77,13 +79,12 @@ func URL(ctx context.Context, url string, opts ...Option) (*Client, error) {
 		f(&given)
 	}
 	o := &scheme.Opening{TTL: given.ttl, Label: given.label, Lease: given.lease}
-	c := &Client{store: o, closing: make(chan struct{}, 1)}
-	c.closing <- struct{}{}
+	c := &Client{store: o}
 	if err := o.Parse(url); err != nil {
 		return nil, o.Fail(err)
 	}
 	if ctx.Err() != nil {
-		return nil, o.Fail(ended(ctx))
+		return nil, o.Fail(adapter.Ended(ctx))
 	}
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if _, ok := ctx.Deadline(); !ok {
@@ -93,20 +94,11 @@ func URL(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	if err := o.Scheme.Open(limited, o); err != nil {
 		c.Close(context.WithoutCancel(ctx))
 		if ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", ended(ctx), err)
+			err = fmt.Errorf("%w: %w", adapter.Ended(ctx), err)
 		}
 		return nil, o.Fail(err)
 	}
 	return c, nil
-}
-
-// ended returns the error of a context that has ended, with its cause.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }
 
 // Locker returns the lock called name, of the kind that the URL says. Its type is that of the
@@ -163,9 +155,7 @@ func (c *Client) String() string { return c.store.About }
 // to the store. See [lease.Client.Close]. Locks of mem stay as they are. Only the first call has an
 // effect.
 func (c *Client) Close(ctx context.Context) error {
-	select {
-	case <-c.closing:
-	default:
+	if c.closed.Swap(true) {
 		return nil
 	}
 	if ctx == nil {

@@ -78,14 +78,11 @@ func open(ctx context.Context, o *scheme.Opening) error {
 		return nil
 	})
 	prefix := o.Params["prefix"]
-	opts := []etcdlock.Option{etcdlock.WithPrefix(prefix)}
+	opts := []etcdlock.Option{etcdlock.WithPrefix(prefix), etcdlock.WithLeaseOptions(o.Lease...)}
 	if o.TTL > 0 {
 		opts = append(opts, etcdlock.WithTTL(o.TTL))
 	}
-	if o.Label != "" {
-		opts = append(opts, etcdlock.WithLabel(o.Label))
-	}
-	c, err := etcdlock.New(conn, append(opts, etcdlock.WithLeaseOptions(o.Lease...))...)
+	c, err := etcdlock.New(conn, opts...)
 	if err != nil {
 		stop()
 		return scheme.Reason("%w", err)

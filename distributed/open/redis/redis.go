@@ -93,23 +93,13 @@ func open(ctx context.Context, o *scheme.Opening) error {
 	u.Dialer = d.dial
 	conn := redis.NewUniversalClient(u)
 	o.CloseLast(func(context.Context) error { return conn.Close() })
-	var opts []redislock.Option
-	if o.TTL > 0 {
-		opts = append(opts, redislock.WithTTL(o.TTL))
-	}
-	if o.Label != "" {
-		opts = append(opts, redislock.WithLabel(o.Label))
-	}
-	client, err := redislock.New(conn, append(opts, redislock.WithLeaseOptions(o.Lease...))...)
+	client, err := redislock.New(conn, redislock.WithLeaseOptions(o.Lease...))
 	if err != nil {
 		return scheme.Reason("%w", err)
 	}
 	o.CloseLast(client.Close)
 	if err := conn.Ping(ctx).Err(); err != nil {
-		if isAnswer(err) {
-			return o.Hide(err)
-		}
-		return o.Unreachable(err)
+		return o.Failed(err, isAnswer(err))
 	}
 	d.open.Store(true)
 	mutex := map[string]func(name string) *redislock.Mutex{

@@ -39,9 +39,6 @@ func open(ctx context.Context, o *scheme.Opening) error {
 	if o.TTL > 0 {
 		opts = append(opts, zklock.WithSessionTimeout(o.TTL))
 	}
-	if o.Label != "" {
-		opts = append(opts, zklock.WithLabel(o.Label))
-	}
 	// The end of ctx ends the attempt. Any other error is one of options.
 	c, err := zklock.New(ctx, o.Hosts, append(opts, zklock.WithLeaseOptions(o.Lease...))...)
 	switch {

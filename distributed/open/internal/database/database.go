@@ -27,12 +27,6 @@ type provider interface {
 // is the server's answer.
 func Open(ctx context.Context, o *scheme.Opening, db *sql.DB, answered func(error) bool, opts ...sqllock.Option) error {
 	o.CloseLast(func(context.Context) error { return db.Close() })
-	if o.TTL > 0 {
-		opts = append(opts, sqllock.WithTTL(o.TTL))
-	}
-	if o.Label != "" {
-		opts = append(opts, sqllock.WithLabel(o.Label))
-	}
 	opts = append(opts, sqllock.WithLeaseOptions(o.Lease...))
 	if table, ok := o.Params["table"]; ok {
 		opts = append(opts, sqllock.WithTable(table))
@@ -54,20 +48,14 @@ func Open(ctx context.Context, o *scheme.Opening, db *sql.DB, answered func(erro
 		return scheme.Reason("%w", err)
 	}
 	o.CloseLast(p.Close)
-	failed := func(err error) error {
-		if answered(err) {
-			return o.Hide(err)
-		}
-		return o.Unreachable(err)
-	}
 	if err := db.PingContext(ctx); err != nil {
-		return failed(err)
+		return o.Failed(err, answered(err))
 	}
 	if t, ok := p.(interface {
 		CreateSchema(ctx context.Context) error
 	}); ok && create == "true" {
 		if err := t.CreateSchema(ctx); err != nil {
-			return failed(err)
+			return o.Failed(err, answered(err))
 		}
 	}
 	o.Locker = p.Locker

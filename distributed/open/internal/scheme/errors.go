@@ -33,6 +33,14 @@ func (o *Opening) Unreachable(err error) error {
 	return fmt.Errorf("%w: %w", lease.ErrUnreachable, o.Hide(err))
 }
 
+// Failed returns the error of a request, which the store has answered or not.
+func (o *Opening) Failed(err error, answered bool) error {
+	if answered {
+		return o.Hide(err)
+	}
+	return o.Unreachable(err)
+}
+
 // Hide returns an error with the text of a driver's error, less the secrets. It does not wrap err:
 // other errors in its tree have texts of their own, and a timeout of the driver is not the end of
 // the caller's context.

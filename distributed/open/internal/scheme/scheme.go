@@ -78,7 +78,7 @@ type Opening struct {
 	Params         map[string]string
 	About          string // the URL without user, password and parameters
 
-	// Options of package open.
+	// Options of package open, or the parameters. Lease has the others as well.
 	TTL   time.Duration
 	Label string
 	Lease []lease.Option

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/jucgo/locks/distributed/lease"
 )
 
 // Parse reads a URL. Its errors quote nothing but names of known parameters and schemes, because a
@@ -207,6 +209,14 @@ func (o *Opening) checkCommon() error {
 	if o.Label == "" {
 		o.Label = o.Params["label"]
 	}
+	var common []lease.Option
+	if o.TTL > 0 {
+		common = append(common, lease.WithTTL(o.TTL))
+	}
+	if o.Label != "" {
+		common = append(common, lease.WithLabel(o.Label))
+	}
+	o.Lease = append(common, o.Lease...)
 	return nil
 }
 
