@@ -87,7 +87,7 @@ func New(l sync.Locker) *Cond {
 
 func init() {
 	attach.New = func(a attach.Cond) any {
-		return &Cond{of: a.Of, q: syncq.NewCond(a.S, a.Policy), kind: a.Kind, refuse: a.Refuse}
+		return &Cond{of: a.Of, q: a.Q, kind: a.Kind, refuse: a.Refuse}
 	}
 	attach.SyncOf = func(c any) *syncq.Sync {
 		if q := c.(*Cond).q; q != nil {

@@ -106,14 +106,14 @@ func parties(cycles []deadlock.Cycle) [][]locks.Owner {
 
 // shared is a lock with shared holders that are known.
 type shared struct {
-	s     syncq.Sync
+	s     syncq.Reentrant
 	kind  syncq.Kind
 	mu    sync.Mutex
 	table []int64 // those who read
 }
 
 func newShared(policy syncq.Policy) *shared {
-	l := &shared{s: syncq.New(policy)}
+	l := &shared{s: syncq.NewReentrant(policy)}
 	l.kind = syncq.Kind{Name: "shared", Refusable: true, Holders: func(*syncq.Sync) []int64 {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -124,7 +124,7 @@ func newShared(policy syncq.Policy) *shared {
 
 func (l *shared) LockContext(ctx context.Context) error {
 	me := int64(locks.CurrentOwner(ctx))
-	if held, _ := l.s.Reenter(me); held {
+	if l.s.Reenter(me) == syncq.Acquired {
 		return nil
 	}
 	if l.s.Acquire(syncq.Owned(me).Of(&l.kind), park.Until(ctx)) != syncq.Acquired {

@@ -71,7 +71,7 @@ func (m *BargingMutex) LockContext(ctx context.Context) error {
 
 // NewCond returns a new condition of the lock. Java's newCondition().
 func (m *BargingMutex) NewCond() *condition.Cond {
-	return attach.New(attach.Cond{Of: m, S: &m.s}).(*condition.Cond)
+	return attach.New(attach.Cond{Of: m, Q: syncq.NewCond(&m.s, syncq.NonFair)}).(*condition.Cond)
 }
 
 // String describes the lock and its state.

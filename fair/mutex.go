@@ -68,7 +68,7 @@ func (m *Mutex) LockContext(ctx context.Context) error { return m.lockContext(ct
 
 // NewCond returns a new condition of the lock. Java's newCondition().
 func (m *Mutex) NewCond() *condition.Cond {
-	return attach.New(attach.Cond{Of: m, S: &m.s, Policy: syncq.FIFO}).(*condition.Cond)
+	return attach.New(attach.Cond{Of: m, Q: syncq.NewCond(&m.s, syncq.FIFO)}).(*condition.Cond)
 }
 
 // String describes the lock and its state.

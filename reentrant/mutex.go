@@ -46,7 +46,7 @@ const MaxHolds = syncq.MaxHolds
 // explicit owner each is a mutex and a map access instead. A contended Lock allocates nothing in
 // the steady state.
 type Mutex struct {
-	s syncq.Sync
+	s syncq.Reentrant
 }
 
 var _ locks.TryLocker = (*Mutex)(nil)
@@ -55,18 +55,19 @@ var _ locks.TryLocker = (*Mutex)(nil)
 var kind = syncq.Kind{Name: "reentrant.Mutex", Refusable: true}
 
 // New returns a Mutex that admits by p.
-func New(p fair.Policy) *Mutex { return &Mutex{syncq.New(p == fair.FIFO)} }
+func New(p fair.Policy) *Mutex { return &Mutex{syncq.NewReentrant(p == fair.FIFO)} }
 
 func init() {
 	attach.Describe = func(m any, k *syncq.Kind) { m.(*Mutex).s.Describe(k) }
 }
 
-// recorded records where o acquired the lock, if it did and recording is on, and returns ok.
-func (m *Mutex) recorded(o int64, ok bool) bool {
-	if ok && goid.Diverted() {
+// recorded returns acquired, which reports whether o has acquired the lock. If so, and if package
+// deadlock records acquisitions, it records this one.
+func (m *Mutex) recorded(o int64, acquired bool) bool {
+	if acquired && goid.Diverted() {
 		m.s.Acquired(party(o))
 	}
-	return ok
+	return acquired
 }
 
 // party returns o as one that may have to wait.
@@ -153,11 +154,13 @@ func (m *Mutex) leave(o int64) bool { return m.s.Release(o) }
 
 // reentered counts one more hold of the goroutine if it has the lock, and reports whether it has.
 func (m *Mutex) reentered(me int64) bool {
-	held, counted := m.s.Reenter(me)
-	if held && !counted {
+	switch m.s.Reenter(me) {
+	case syncq.Acquired:
+		return true
+	case syncq.TooMany:
 		panic(locks.ErrTooManyHolds)
 	}
-	return held
+	return false
 }
 
 // LockContext acquires the lock for ctx's owner, and waits for it until ctx ends. The owner
@@ -180,23 +183,15 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 func (m *Mutex) lockContext(op string, ctx context.Context, o int64) error {
 	var out syncq.Outcome
 	if o < 0 {
-		out = shares.Of(&m.s).Lock(ctx, party(o), false)
+		out = shares.Of(&m.s.Sync).Lock(ctx, party(o), false)
 	} else {
-		if held, counted := m.s.Reenter(o); held {
-			return tooMany(op, counted)
+		if out = m.s.Reenter(o); out != syncq.NotHeld {
+			return outcome.Error(op, ctx, out)
 		}
 		out = m.s.Acquire(party(o), park.Until(ctx))
 	}
 	m.recorded(o, out == syncq.Acquired)
 	return outcome.Error(op, ctx, out)
-}
-
-// tooMany returns the error of a re-entry that was not counted.
-func tooMany(op string, counted bool) error {
-	if counted {
-		return nil
-	}
-	return ctxerr.Wrap(op, locks.ErrTooManyHolds)
 }
 
 // TryLockContext is TryLock for ctx's owner. A ctx that has ended already is an error; otherwise
@@ -208,14 +203,12 @@ func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	}
 	o := int64(locks.CurrentOwner(ctx))
 	if o < 0 {
-		out := shares.Of(&m.s).TryLock(o, false)
-		if m.recorded(o, out == syncq.Acquired) || out == syncq.Busy {
-			return out == syncq.Acquired, nil
-		}
-		return false, outcome.Error(op, ctx, out)
+		out := shares.Of(&m.s.Sync).TryLock(o, false)
+		m.recorded(o, out == syncq.Acquired)
+		return outcome.Try(op, out)
 	}
-	if held, counted := m.s.Reenter(o); held {
-		return counted, tooMany(op, counted)
+	if out := m.s.Reenter(o); out != syncq.NotHeld {
+		return outcome.Try(op, out)
 	}
 	return m.recorded(o, m.s.TryLock(syncq.Owned(o))), nil
 }
@@ -224,7 +217,7 @@ func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 // where Unlock panics. It ignores the end of ctx.
 func (m *Mutex) UnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
-	if o < 0 && shares.Of(&m.s).Unlock(int64(o)) == syncq.Acquired || o > 0 && m.leave(int64(o)) {
+	if o < 0 && shares.Of(&m.s.Sync).Unlock(int64(o)) == syncq.Acquired || o > 0 && m.leave(int64(o)) {
 		return nil
 	}
 	return ctxerr.Wrap("reentrant: UnlockContext by "+o.String(), locks.ErrNotHeld)
@@ -232,7 +225,7 @@ func (m *Mutex) UnlockContext(ctx context.Context) error {
 
 // NewCond returns a new condition of the lock. Java's newCondition().
 func (m *Mutex) NewCond() *condition.Cond {
-	return attach.New(attach.Cond{Of: m, S: &m.s, Kind: &kind}).(*condition.Cond)
+	return attach.New(attach.Cond{Of: m, Q: m.s.NewCond(), Kind: &kind}).(*condition.Cond)
 }
 
 // IsLocked reports whether the lock is held.
@@ -247,7 +240,7 @@ func (m *Mutex) IsHeld() bool { return m.s.HeldBy(goid.Get()) }
 
 // HoldCount returns the number of holds of the calling goroutine. Java's getHoldCount().
 func (m *Mutex) HoldCount() int {
-	return m.s.WriteHolds(goid.Get())
+	return m.s.HoldCount(goid.Get())
 }
 
 // AssertHeld panics with [locks.ErrNotHeld] if the calling goroutine does not hold the lock.
@@ -298,7 +291,7 @@ func (m *Mutex) HasWaiters(c *condition.Cond) bool { return m.WaitQueueLength(c)
 
 // WaitQueueLength returns the number of goroutines that wait for a signal of c.
 func (m *Mutex) WaitQueueLength(c *condition.Cond) int {
-	if c == nil || attach.SyncOf(c) != &m.s {
+	if c == nil || attach.SyncOf(c) != &m.s.Sync {
 		panic(locks.ErrForeign)
 	}
 	return c.WaitQueueLength()

@@ -28,8 +28,7 @@ func SetReadHolds(rw *RWMutex, n int) {
 // hash.
 func HasPlace(rw *RWMutex) bool {
 	me := goid.Get()
-	o := rw.s.Slot(me).Owner()
-	return rw.s.First(me) != nil || o == me || o == -me
+	return rw.s.First(me) != nil || rw.s.Slot(me).Has(me)
 }
 
 // set sets a syncq count, which is one uint32 whether or not the race detector is on.

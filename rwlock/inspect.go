@@ -40,7 +40,7 @@ func (rw *RWMutex) ReadHoldCount() int { return rw.s.ReadHolds(goid.Get()) }
 
 // WriteHoldCount returns how many write holds the calling goroutine has. Java's
 // getWriteHoldCount().
-func (rw *RWMutex) WriteHoldCount() int { return rw.s.WriteHolds(goid.Get()) }
+func (rw *RWMutex) WriteHoldCount() int { return rw.s.HoldCount(goid.Get()) }
 
 // Owner returns the owner that writes, or 0.
 func (rw *RWMutex) Owner() locks.Owner { return locks.Owner(rw.s.Owner()) }
@@ -70,7 +70,7 @@ func (rw *RWMutex) HasWaiters(c *condition.Cond) bool { return rw.WaitQueueLengt
 
 // WaitQueueLength returns the number of goroutines that wait for a signal of c.
 func (rw *RWMutex) WaitQueueLength(c *condition.Cond) int {
-	if c == nil || attach.SyncOf(c) != &rw.s {
+	if c == nil || attach.SyncOf(c) != &rw.s.Sync {
 		panic(locks.ErrForeign)
 	}
 	return c.WaitQueueLength()
@@ -103,7 +103,7 @@ func (rw *RWMutex) IsReadHeldContext(ctx context.Context) bool {
 // WriteHoldCountContext returns how many write holds ctx's owner has. Those of all goroutines that
 // share an explicit owner count. It ignores the end of ctx.
 func (rw *RWMutex) WriteHoldCountContext(ctx context.Context) int {
-	return shares.WriteHolds(&rw.s, int64(locks.CurrentOwner(ctx)))
+	return shares.WriteHolds(&rw.s.Reentrant, int64(locks.CurrentOwner(ctx)))
 }
 
 // ReadHoldCountContext is the same for read holds.

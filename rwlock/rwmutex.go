@@ -63,35 +63,36 @@ const MaxHolds = syncq.MaxHolds
 // unlock are two; the first after a bias takes some 100 ns longer. Only the table allocates, and
 // more readers at once than it has room for.
 type RWMutex struct {
-	s syncq.Sync
+	s syncq.ReadWrite
 }
 
 var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 
 // kind is what deadlock detection knows of an RWMutex.
-var kind = syncq.Kind{Name: "rwlock.RWMutex", Holders: shares.Readers, Refusable: true}
+var kind = syncq.Kind{Name: "rwlock.RWMutex", Holders: shares.Holders, Refusable: true}
 
 // party returns o as one that may have to wait.
 func party(o int64) syncq.Party { return syncq.Owned(o).Of(&kind) }
 
-// recorded records where o acquired the lock, if it did and recording is on, and returns ok.
-func (rw *RWMutex) recorded(o int64, ok bool) bool {
-	if ok && goid.Diverted() {
+// recorded returns acquired, which reports whether o has acquired the lock. If so, and if package
+// deadlock records acquisitions, it records this one.
+func (rw *RWMutex) recorded(o int64, acquired bool) bool {
+	if acquired && goid.Diverted() {
 		rw.s.Acquired(party(o))
 	}
-	return ok
+	return acquired
 }
 
 // wrote is recorded for a goroutine's write lock. It counts the write, for the bias to readers.
-func (rw *RWMutex) wrote(o int64, ok bool) bool {
-	if ok {
+func (rw *RWMutex) wrote(o int64, acquired bool) bool {
+	if acquired {
 		rw.s.Wrote()
 	}
-	return rw.recorded(o, ok)
+	return rw.recorded(o, acquired)
 }
 
 // New returns an RWMutex that admits by p.
-func New(p fair.Policy) *RWMutex { return &RWMutex{syncq.New(p == fair.FIFO)} }
+func New(p fair.Policy) *RWMutex { return &RWMutex{syncq.NewReadWrite(p == fair.FIFO)} }
 
 // Lock acquires the write lock, and waits for it if need be. A goroutine that writes already
 // re-enters it. Lock panics with [locks.ErrUpgrade] if the goroutine reads. Java's
@@ -119,25 +120,19 @@ func (rw *RWMutex) Lock() {
 
 func (rw *RWMutex) lock() {
 	me := goid.Get()
-	if ok, err := rw.rewrite(me); err != nil {
-		panic(err)
-	} else if !ok && !rw.wrote(me, rw.s.Acquire(party(me), nil) == syncq.Acquired) {
-		panic(locks.ErrDeadlock)
+	out := rw.s.Reenter(me)
+	if out == syncq.NotHeld {
+		out = rw.s.Acquire(party(me), nil)
+		rw.wrote(me, out == syncq.Acquired)
 	}
+	must(out)
 }
 
-// rewrite counts one more write hold of o if o has one. The error is the reason why o must not
-// wait for the write lock.
-func (rw *RWMutex) rewrite(o int64) (held bool, err error) {
-	switch held, counted := rw.s.Reenter(o); {
-	case counted:
-		return true, nil
-	case held:
-		return false, locks.ErrTooManyHolds
-	case rw.s.ReadHolds(o) > 0:
-		return false, locks.ErrUpgrade
+// must panics with the error of an acquisition that failed with no limit of its own.
+func must(out syncq.Outcome) {
+	if out != syncq.Acquired {
+		panic(outcome.Cause(out))
 	}
-	return false, nil
 }
 
 // TryLock acquires the write lock, ahead of the waiters, if no other owner reads or writes, and
@@ -147,19 +142,26 @@ func (rw *RWMutex) TryLock() bool {
 	if me := goid.Fast(); me != 0 && rw.s.LockOrReenter(me) {
 		return true
 	}
-	ok, err := rw.tryLock(goid.Get())
-	if err == locks.ErrTooManyHolds {
-		panic(err)
-	}
-	return ok
+	return tried(rw.tryLock(goid.Get()))
 }
 
-func (rw *RWMutex) tryLock(o int64) (bool, error) {
-	held, err := rw.rewrite(o)
-	if held || err != nil {
-		return held, err
+// tried reports whether a plain try has acquired the lock. It panics if that was misuse.
+func tried(out syncq.Outcome) bool {
+	if out == syncq.TooMany {
+		panic(locks.ErrTooManyHolds)
 	}
-	return rw.wrote(o, rw.s.TryLock(party(o)) || rw.s.TryLockUnread(party(o))), nil
+	return out == syncq.Acquired
+}
+
+func (rw *RWMutex) tryLock(o int64) syncq.Outcome {
+	out := rw.s.Reenter(o)
+	if out == syncq.NotHeld {
+		out = syncq.Busy
+		if rw.wrote(o, rw.s.TryLock(party(o)) || rw.s.TryLockUnread(party(o))) {
+			out = syncq.Acquired
+		}
+	}
+	return out
 }
 
 // TryLockFor is Lock with a wait of at most d, and reports whether it acquired the lock. It
@@ -168,14 +170,12 @@ func (rw *RWMutex) tryLock(o int64) (bool, error) {
 // writeLock().tryLock(time, unit).
 func (rw *RWMutex) TryLockFor(d time.Duration) bool {
 	me := goid.Get()
-	held, err := rw.rewrite(me)
-	if err == locks.ErrTooManyHolds {
-		panic(err)
+	out := rw.s.Reenter(me)
+	if out == syncq.NotHeld {
+		out = rw.s.Acquire(party(me), park.After(d))
+		rw.wrote(me, out == syncq.Acquired)
 	}
-	if held || err != nil {
-		return held
-	}
-	return rw.wrote(me, rw.s.Acquire(party(me), park.After(d)) == syncq.Acquired)
+	return tried(out)
 }
 
 // Unlock releases one write hold. The last one frees the write lock; a goroutine that also reads
@@ -216,49 +216,26 @@ func (rw *RWMutex) RLock() {
 				return
 			}
 		} else if b := rw.s.Slot(me); b != nil {
-			if o := b.Owner(); o == me || o == -me {
+			if b.Has(me) {
 				if b.Reenter() {
 					return
 				}
-			} else if !rw.s.Biased() {
-				if rw.s.ReadCounted(b, me) {
-					return
-				}
-			} else if b.Take(me) {
-				if rw.s.Biased() {
-					return
-				}
-				rw.freeSlot(b)
+			} else if rw.s.ReadSlot(b, me) || rw.s.ReadCounted(b, me) {
+				return
 			}
 		}
 	}
 	rw.rlock()
 }
 
-// freeSlot gives back the slot of a reader on a lock that is not biased any more.
-func (rw *RWMutex) freeSlot(b *syncq.Slot) {
-	b.Free()
-	rw.s.ReadersLeft()
-}
-
 func (rw *RWMutex) rlock() {
 	me := goid.Get()
-	if rw.reread(me) {
-		return
+	out := rw.s.ReenterRead(me)
+	if out == syncq.NotHeld {
+		out = rw.s.AcquireRead(party(me), nil)
+		rw.recorded(me, out == syncq.Acquired)
 	}
-	if !rw.recorded(me, rw.s.AcquireRead(party(me), nil) == syncq.Acquired) {
-		panic(locks.ErrDeadlock)
-	}
-}
-
-// reread counts one more read hold of the goroutine if it has any hold, and reports whether it
-// has.
-func (rw *RWMutex) reread(me int64) bool {
-	held, counted := rw.s.ReenterRead(me)
-	if held && !counted {
-		panic(locks.ErrTooManyHolds)
-	}
-	return held
+	must(out)
 }
 
 // TryRLock acquires the lock for reading, ahead of the waiters, unless another owner writes, and
@@ -268,15 +245,23 @@ func (rw *RWMutex) TryRLock() bool {
 		if rw.s.ReadFirst(me) {
 			return true
 		}
-		if b := rw.s.Slot(me); b != nil && rw.s.Biased() && rw.s.First(me) == nil && b.Take(me) {
-			if rw.s.Biased() {
-				return true
-			}
-			rw.freeSlot(b)
+		if b := rw.s.Slot(me); b != nil && !b.Has(me) && rw.s.First(me) == nil &&
+			(rw.s.ReadSlot(b, me) || rw.s.ReadCounted(b, me)) {
+			return true
 		}
 	}
-	me := goid.Get()
-	return rw.reread(me) || rw.recorded(me, rw.s.TryRead(me))
+	return tried(rw.tryRLock(goid.Get()))
+}
+
+func (rw *RWMutex) tryRLock(o int64) syncq.Outcome {
+	out := rw.s.ReenterRead(o)
+	if out == syncq.NotHeld {
+		out = syncq.Busy
+		if rw.recorded(o, rw.s.TryRead(o)) {
+			out = syncq.Acquired
+		}
+	}
+	return out
 }
 
 // TryRLockFor is RLock with a wait of at most d, and reports whether it acquired the lock. It
@@ -284,10 +269,12 @@ func (rw *RWMutex) TryRLock() bool {
 // unit).
 func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 	me := goid.Get()
-	if rw.reread(me) {
-		return true
+	out := rw.s.ReenterRead(me)
+	if out == syncq.NotHeld {
+		out = rw.s.AcquireRead(party(me), park.After(d))
+		rw.recorded(me, out == syncq.Acquired)
 	}
-	return rw.recorded(me, rw.s.AcquireRead(party(me), park.After(d)) == syncq.Acquired)
+	return tried(out)
 }
 
 // RUnlock releases one read hold. It panics with [locks.ErrNotHeld] if the goroutine has none,
@@ -295,38 +282,28 @@ func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 func (rw *RWMutex) RUnlock() {
 	if me := goid.Fast(); me != 0 {
 		if f := rw.s.First(me); f != nil {
-			if !f.Release() {
-				f.Free()
-				if !rw.s.TryFree(rw.s.Word.Load(), syncq.OneShared) {
-					rw.s.UnlockShared()
-				}
+			if !f.Release() && !rw.s.LeaveFirst(f) {
+				rw.s.UnlockShared()
 			}
 			return
 		}
-		if b := rw.s.Slot(me); b != nil {
-			switch b.Owner() {
-			case me:
-				if b.Release() {
-					return
-				}
-				if b.Free(); !rw.s.Biased() {
-					rw.s.ReadersLeft()
-				}
-				return
-			case -me:
-				if !b.Release() {
-					b.Free()
-					rw.s.UnlockShared()
-				}
+		if b := rw.s.Slot(me); b != nil && b.Has(me) {
+			if b.Release() {
 				return
 			}
+			if b.Leave() {
+				rw.s.UnlockShared()
+			} else if !rw.s.Biased() {
+				rw.s.ReadersLeft()
+			}
+			return
 		}
 	}
 	rw.runlock()
 }
 
 func (rw *RWMutex) runlock() {
-	if !rw.s.Unread(goid.Get()) {
+	if !rw.s.ReleaseRead(goid.Get()) {
 		panic(locks.ErrNotHeld)
 	}
 }
@@ -336,19 +313,7 @@ func (rw *RWMutex) runlock() {
 // Downgrade panics with [locks.ErrNotHeld] if the goroutine does not write. Java takes two
 // steps, readLock().lock() and writeLock().unlock().
 func (rw *RWMutex) Downgrade() {
-	if err := rw.downgrade(goid.Get()); err != nil {
-		panic(err)
-	}
-}
-
-func (rw *RWMutex) downgrade(o int64) error {
-	switch held, counted := rw.s.DowngradeWrite(o); {
-	case !held:
-		return locks.ErrNotHeld
-	case !counted:
-		return locks.ErrTooManyHolds
-	}
-	return nil
+	must(rw.s.Downgrade(goid.Get()))
 }
 
 // TryUpgrade turns one read hold of the goroutine into a write hold, ahead of the waiters, if no
@@ -356,11 +321,11 @@ func (rw *RWMutex) downgrade(o int64) error {
 // [locks.ErrNotHeld] if the goroutine does not read. Java's ReentrantReadWriteLock has no such
 // method; StampedLock has tryConvertToWriteLock.
 func (rw *RWMutex) TryUpgrade() bool {
-	upgraded, reads := rw.s.Upgrade(goid.Get())
-	if !reads {
+	out := rw.s.Upgrade(goid.Get())
+	if out == syncq.NotHeld {
 		panic(locks.ErrNotHeld)
 	}
-	return upgraded
+	return out == syncq.Acquired
 }
 
 // LockContext acquires the write lock for ctx's owner, and waits for it until ctx ends. An owner
@@ -383,19 +348,12 @@ func (rw *RWMutex) LockContext(ctx context.Context) error {
 func (rw *RWMutex) lockContext(op string, ctx context.Context, o int64) error {
 	var out syncq.Outcome
 	if o < 0 {
-		out = shares.Of(&rw.s).Lock(ctx, party(o), false)
+		out = shares.Of(&rw.s.Sync).Lock(ctx, party(o), false)
 		rw.recorded(o, out == syncq.Acquired)
-		return outcome.Error(op, ctx, out)
+	} else if out = rw.s.Reenter(o); out == syncq.NotHeld {
+		out = rw.s.Acquire(party(o), park.Until(ctx))
+		rw.wrote(o, out == syncq.Acquired)
 	}
-	held, err := rw.rewrite(o)
-	switch {
-	case err != nil:
-		return ctxerr.Wrap(op, err)
-	case held:
-		return nil
-	}
-	out = rw.s.Acquire(party(o), park.Until(ctx))
-	rw.wrote(o, out == syncq.Acquired)
 	return outcome.Error(op, ctx, out)
 }
 
@@ -408,21 +366,16 @@ func (rw *RWMutex) TryLockContext(ctx context.Context) (bool, error) {
 	}
 	o := int64(locks.CurrentOwner(ctx))
 	if o < 0 {
-		return rw.tried(op, ctx, o, shares.Of(&rw.s).TryLock(o, false))
+		return outcome.Try(op, rw.tryShared(o, false))
 	}
-	ok, err := rw.tryLock(o)
-	if err != nil {
-		err = ctxerr.Wrap(op, err)
-	}
-	return ok, err
+	return outcome.Try(op, rw.tryLock(o))
 }
 
-// tried returns the results of an explicit owner's try with this outcome.
-func (rw *RWMutex) tried(op string, ctx context.Context, o int64, out syncq.Outcome) (bool, error) {
-	if rw.recorded(o, out == syncq.Acquired) || out == syncq.Busy {
-		return out == syncq.Acquired, nil
-	}
-	return false, outcome.Error(op, ctx, out)
+// tryShared tries to acquire the write lock or a read lock for explicit owner o.
+func (rw *RWMutex) tryShared(o int64, reads bool) syncq.Outcome {
+	out := shares.Of(&rw.s.Sync).TryLock(o, reads)
+	rw.recorded(o, out == syncq.Acquired)
+	return out
 }
 
 // UnlockContext is Unlock for ctx's owner, but returns an error that matches [locks.ErrNotHeld]
@@ -430,7 +383,7 @@ func (rw *RWMutex) tried(op string, ctx context.Context, o int64, out syncq.Outc
 func (rw *RWMutex) UnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
 	if o < 0 {
-		return result("rwlock: UnlockContext by ", o, shares.Of(&rw.s).Unlock(int64(o)))
+		return result("rwlock: UnlockContext by ", o, shares.Of(&rw.s.Sync).Unlock(int64(o)))
 	}
 	return released("rwlock: UnlockContext by ", o, rw.s.Release(int64(o)))
 }
@@ -462,17 +415,12 @@ func (rw *RWMutex) RLockContext(ctx context.Context) error {
 	o := int64(locks.CurrentOwner(ctx))
 	var out syncq.Outcome
 	if o < 0 {
-		out = shares.Of(&rw.s).Lock(ctx, party(o), true)
-	} else {
-		switch held, counted := rw.s.ReenterRead(o); {
-		case counted:
-			return nil
-		case held:
-			return ctxerr.Wrap(op, locks.ErrTooManyHolds)
-		}
+		out = shares.Of(&rw.s.Sync).Lock(ctx, party(o), true)
+		rw.recorded(o, out == syncq.Acquired)
+	} else if out = rw.s.ReenterRead(o); out == syncq.NotHeld {
 		out = rw.s.AcquireRead(party(o), park.Until(ctx))
+		rw.recorded(o, out == syncq.Acquired)
 	}
-	rw.recorded(o, out == syncq.Acquired)
 	return outcome.Error(op, ctx, out)
 }
 
@@ -485,15 +433,9 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
 	}
 	o := int64(locks.CurrentOwner(ctx))
 	if o < 0 {
-		return rw.tried(op, ctx, o, shares.Of(&rw.s).TryLock(o, true))
+		return outcome.Try(op, rw.tryShared(o, true))
 	}
-	switch held, counted := rw.s.ReenterRead(o); {
-	case counted:
-		return true, nil
-	case held:
-		return false, ctxerr.Wrap(op, locks.ErrTooManyHolds)
-	}
-	return rw.recorded(o, rw.s.TryRead(o)), nil
+	return outcome.Try(op, rw.tryRLock(o))
 }
 
 // RUnlockContext is RUnlock for ctx's owner, but returns an error that matches
@@ -501,9 +443,9 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
 func (rw *RWMutex) RUnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
 	if o < 0 {
-		return result("rwlock: RUnlockContext by ", o, shares.Of(&rw.s).UnlockShared(int64(o)))
+		return result("rwlock: RUnlockContext by ", o, shares.Of(&rw.s.Sync).UnlockShared(int64(o)))
 	}
-	return released("rwlock: RUnlockContext by ", o, rw.s.Unread(int64(o)))
+	return released("rwlock: RUnlockContext by ", o, rw.s.ReleaseRead(int64(o)))
 }
 
 // DowngradeContext is Downgrade for ctx's owner, but returns an error that matches
@@ -512,12 +454,9 @@ func (rw *RWMutex) DowngradeContext(ctx context.Context) error {
 	const op = "rwlock: DowngradeContext by "
 	o := locks.CurrentOwner(ctx)
 	if o < 0 {
-		return result(op, o, shares.Of(&rw.s).Downgrade(int64(o)))
+		return result(op, o, shares.Of(&rw.s.Sync).Downgrade(int64(o)))
 	}
-	if err := rw.downgrade(int64(o)); err != nil {
-		return ctxerr.Wrap(op+o.String(), err)
-	}
-	return nil
+	return result(op, o, rw.s.Downgrade(int64(o)))
 }
 
 // TryUpgradeContext is TryUpgrade for ctx's owner, but returns an error that matches
@@ -529,17 +468,16 @@ func (rw *RWMutex) TryUpgradeContext(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	o := locks.CurrentOwner(ctx)
-	var upgraded, reads bool
+	var out syncq.Outcome
 	if o < 0 {
-		out := shares.Of(&rw.s).Upgrade(int64(o))
-		upgraded, reads = out == syncq.Acquired, out != syncq.NotHeld
+		out = shares.Of(&rw.s.Sync).Upgrade(&rw.s, int64(o))
 	} else {
-		upgraded, reads = rw.s.Upgrade(int64(o))
+		out = rw.s.Upgrade(int64(o))
 	}
-	if !reads {
+	if out == syncq.NotHeld {
 		return false, ctxerr.Wrap(op+" by "+o.String(), locks.ErrNotHeld)
 	}
-	return upgraded, nil
+	return out == syncq.Acquired, nil
 }
 
 // NewCond returns a new condition of the write lock. A waiting owner must write and must not
@@ -550,7 +488,7 @@ func (rw *RWMutex) NewCond() *condition.Cond { return rw.newCond(rw) }
 
 // newCond returns a condition of the lock for a user that knows the lock as of.
 func (rw *RWMutex) newCond(of any) *condition.Cond {
-	return attach.New(attach.Cond{Of: of, S: &rw.s, Kind: &kind, Refuse: func(o int64) error {
+	return attach.New(attach.Cond{Of: of, Q: rw.s.NewCond(), Kind: &kind, Refuse: func(o int64) error {
 		if shares.ReadHolds(&rw.s, o) > 0 {
 			return locks.ErrUpgrade
 		}

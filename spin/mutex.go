@@ -123,7 +123,7 @@ func (m *Mutex) UnlockContext(context.Context) error { return unlocked(m.s.Unloc
 
 // NewCond returns a new condition of the lock. Java's newCondition().
 func (m *Mutex) NewCond() *condition.Cond {
-	return attach.New(attach.Cond{Of: m, S: &m.s}).(*condition.Cond)
+	return attach.New(attach.Cond{Of: m, Q: syncq.NewCond(&m.s, syncq.NonFair)}).(*condition.Cond)
 }
 
 // IsLocked reports whether the lock is held.

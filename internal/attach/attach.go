@@ -7,14 +7,13 @@ import "github.com/jucgo/locks/internal/syncq"
 // Cond is a condition of a lock of this module, as the lock describes it.
 type Cond struct {
 	Of     any // the lock, a pointer
-	S      *syncq.Sync
-	Policy syncq.Policy        // FIFO if the zero lock is so
+	Q      *syncq.Cond
 	Kind   *syncq.Kind         // of a lock that knows its owner, else nil
 	Refuse func(o int64) error // if not nil, says why o, which holds the lock, may not wait
 }
 
 // New makes a *condition.Cond. SyncOf returns the synchronizer of a condition's lock. SetOf
-// says that a condition is of, which stands for another lock. Package condition sets them
+// has a condition belong to of, which stands for another lock. Package condition sets them
 // before any lock can use them, since each lock imports it.
 var (
 	New    func(Cond) any
@@ -22,6 +21,6 @@ var (
 	SetOf  func(cond, of any)
 )
 
-// Describe says of which kind m is, a *reentrant.Mutex that no goroutine has waited for. Package
+// Describe sets the kind of m, a *reentrant.Mutex that no goroutine has waited for. Package
 // reentrant sets it.
 var Describe func(m any, k *syncq.Kind)

@@ -20,6 +20,14 @@ func Error(op string, ctx context.Context, out syncq.Outcome) error {
 	return ctxerr.Wrap(op, Cause(out))
 }
 
+// Try returns the results of a try of op, which ended as out says.
+func Try(op string, out syncq.Outcome) (acquired bool, err error) {
+	if out == syncq.Acquired || out == syncq.Busy {
+		return out == syncq.Acquired, nil
+	}
+	return false, ctxerr.Wrap(op, Cause(out))
+}
+
 // Cause returns the error that stands for out, which is neither a success nor the end of a context.
 func Cause(out syncq.Outcome) error {
 	switch out {

@@ -306,15 +306,16 @@ func (x *Shares) Downgrade(owner int64) syncq.Outcome {
 	})
 }
 
-// Upgrade turns one shared hold of owner into an exclusive one if no other owner has any.
-func (x *Shares) Upgrade(owner int64) syncq.Outcome {
+// Upgrade turns one shared hold of owner into an exclusive one if no other owner has any. rw is the
+// lock.
+func (x *Shares) Upgrade(rw *syncq.ReadWrite, owner int64) syncq.Outcome {
 	return x.with(owner, func(sh *share) syncq.Outcome {
 		switch {
 		case sh.read == 0:
 			return syncq.NotHeld
 		case sh.write >= syncq.MaxHolds:
 			return syncq.TooMany
-		case sh.write == 0 && !x.s.UpgradeOnly(owner, true):
+		case sh.write == 0 && !rw.UpgradeOnly(owner, true):
 			return syncq.Busy
 		}
 		sh.inside = false
@@ -384,26 +385,26 @@ func (x *Shares) Holds(owner int64) (write, read int) {
 	return 0, 0
 }
 
-// WriteHolds returns how many exclusive holds owner has of the lock of s, to owner itself. It may
+// WriteHolds returns how many exclusive holds owner has of the lock of r, to owner itself. It may
 // be a goroutine.
-func WriteHolds(s *syncq.Sync, owner int64) int {
+func WriteHolds(r *syncq.Reentrant, owner int64) int {
 	if owner > 0 {
-		return s.WriteHolds(owner)
+		return r.HoldCount(owner)
 	}
-	if x := peek(s); x != nil {
+	if x := peek(&r.Sync); x != nil {
 		write, _ := x.Holds(owner)
 		return write
 	}
 	return 0
 }
 
-// ReadHolds returns how many shared holds owner has of the lock of s, to owner itself. It may
+// ReadHolds returns how many shared holds owner has of the lock of rw, to owner itself. It may
 // be a goroutine.
-func ReadHolds(s *syncq.Sync, owner int64) int {
+func ReadHolds(rw *syncq.ReadWrite, owner int64) int {
 	if owner > 0 {
-		return s.ReadHolds(owner)
+		return rw.ReadHolds(owner)
 	}
-	if x := peek(s); x != nil {
+	if x := peek(&rw.Sync); x != nil {
 		_, read := x.Holds(owner)
 		return read
 	}
@@ -412,14 +413,24 @@ func ReadHolds(s *syncq.Sync, owner int64) int {
 
 // ReadCount returns how many shared holds of the lock there are, of all owners, or the greatest int
 // if they are more.
-func ReadCount(s *syncq.Sync) int {
+func ReadCount(rw *syncq.ReadWrite) int {
 	n := int64(0)
-	eachReader(s, func(_ int64, holds int) { n += int64(holds) })
-	return int(min(n, math.MaxInt))
+	eachReader(&rw.Sync, func(_ int64, holds int) { n += int64(holds) })
+	_, holds := rw.WriterReads()
+	return int(min(n+int64(holds), math.MaxInt))
 }
 
 // Readers returns the owners that have shared holds of the lock, in no order.
-func Readers(s *syncq.Sync) (who []int64) {
+func Readers(rw *syncq.ReadWrite) []int64 {
+	who := Holders(&rw.Sync)
+	if o, holds := rw.WriterReads(); holds > 0 {
+		who = append(who, o)
+	}
+	return who
+}
+
+// Holders is [Readers] while no goroutine holds the lock exclusively: see [syncq.Kind].
+func Holders(s *syncq.Sync) (who []int64) {
 	eachReader(s, func(o int64, _ int) { who = append(who, o) })
 	return who
 }

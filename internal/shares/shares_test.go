@@ -53,15 +53,19 @@ func (c call) result(t *testing.T) bool {
 
 // bothPolicies runs f with a lock of each policy, which f leaves free.
 func bothPolicies(t *testing.T, f func(t *testing.T, x *Shares)) {
+	readWrite(t, func(t *testing.T, x *Shares, _ *syncq.ReadWrite) { f(t, x) })
+}
+
+// readWrite is bothPolicies with the lock.
+func readWrite(t *testing.T, f func(t *testing.T, x *Shares, rw *syncq.ReadWrite)) {
 	for name, policy := range map[string]syncq.Policy{"NonFair": syncq.NonFair, "FIFO": syncq.FIFO} {
 		t.Run(name, func(t *testing.T) {
-			s := syncq.New(policy)
-			x := Of(&s)
-			f(t, x)
+			s := syncq.NewReadWrite(policy)
+			x := Of(&s.Sync)
+			f(t, x, &s)
 			require.NoError(t, x.verify())
 			require.Empty(t, x.of)
 			require.Zero(t, s.Word.Load())
-			require.Zero(t, s.Holds)
 			require.Zero(t, s.Len())
 		})
 	}
@@ -191,7 +195,7 @@ func TestWaitersOfOneExplicitOwnerGetTheLockTogether(t *testing.T) {
 		for i, o := range []int64{-5, -2, -5, -3, -5} {
 			waiters = append(waiters, locks(t, x, o, false, i+1))
 		}
-		require.True(t, x.s.Release(1))
+		require.True(t, x.s.Unlock())
 		for _, i := range []int{0, 2, 4} {
 			require.True(t, waiters[i].result(t))
 		}
@@ -217,7 +221,7 @@ func TestASignalledWaiterAndItsOwnersOthersComeInTogether(t *testing.T) {
 		for i, o := range []int64{-2, -5, -5} {
 			waiters = append(waiters, locks(t, x, o, false, i+2))
 		}
-		require.True(t, x.s.Release(1))
+		require.True(t, x.s.Unlock())
 		require.True(t, back.result(t))
 		require.True(t, waiters[1].result(t))
 		require.True(t, waiters[2].result(t))
@@ -465,7 +469,7 @@ func TestAHoldCountedEarlyLetsInTheOwnersOthers(t *testing.T) {
 }
 
 func TestTwoReadersOfOneOwnerLeaveOneHold(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, x *Shares) {
+	readWrite(t, func(t *testing.T, x *Shares, rw *syncq.ReadWrite) {
 		const o = -5
 		require.True(t, x.s.TryLock(syncq.Owned(1)))
 		a := plays(t, x, o, true, nil).queue(t)
@@ -473,13 +477,13 @@ func TestTwoReadersOfOneOwnerLeaveOneHold(t *testing.T) {
 		require.True(t, x.s.Unlock())
 		require.Equal(t, 2, x.s.Shared())
 		require.Equal(t, syncq.Acquired, x.TryLock(o, true))
-		require.Equal(t, syncq.Busy, x.Upgrade(o), "the others are on their way to read")
+		require.Equal(t, syncq.Busy, x.Upgrade(rw, o), "the others are on their way to read")
 		a.returns(t)
 		b.returns(t)
 		require.Equal(t, 1, x.s.Shared())
 		require.Equal(t, 3, x.holdsOf(o, true))
 		require.NoError(t, x.verify())
-		require.Equal(t, syncq.Acquired, x.Upgrade(o))
+		require.Equal(t, syncq.Acquired, x.Upgrade(rw, o))
 		require.Equal(t, 2, x.holdsOf(o, true))
 		require.Equal(t, syncq.Acquired, x.Downgrade(o))
 		require.NoError(t, x.verify())
@@ -551,7 +555,7 @@ func TestAReaderLetsInItsOwnersReadersOnly(t *testing.T) {
 }
 
 func TestAnOwnerHasNoMoreHoldsThanCanBeCounted(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, x *Shares) {
+	readWrite(t, func(t *testing.T, x *Shares, rw *syncq.ReadWrite) {
 		const o = -5
 		ctx := t.Context()
 		require.Equal(t, syncq.Acquired, x.Lock(ctx, syncq.Owned(o), false))
@@ -562,7 +566,7 @@ func TestAnOwnerHasNoMoreHoldsThanCanBeCounted(t *testing.T) {
 		require.Equal(t, syncq.TooMany, x.TryLock(o, false))
 		require.Equal(t, syncq.TooMany, x.TryLock(o, true))
 		require.Equal(t, syncq.TooMany, x.Downgrade(o))
-		require.Equal(t, syncq.TooMany, x.Upgrade(o))
+		require.Equal(t, syncq.TooMany, x.Upgrade(rw, o))
 		require.Equal(t, syncq.MaxHolds, sh.write)
 		require.Equal(t, syncq.MaxHolds, sh.read)
 		sh.write, sh.by[goid.Get()], sh.read = 1, 1, 0

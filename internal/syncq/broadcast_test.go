@@ -21,8 +21,8 @@ func (unlocker) Queued(s *Sync, _ int64) bool {
 
 func TestABroadcastWakesAWaiterWhoseHoldIsOverAtOnce(t *testing.T) {
 	for _, policy := range []Policy{NonFair, FIFO} {
-		s := New(policy)
-		c := NewCond(&s, policy)
+		s := NewReadWrite(policy)
+		c := NewCond(&s.Sync, policy)
 		var waiters [3]Waiter
 		for i := range waiters {
 			waiters[i] = c.NewWaiter(Anonymous(int64(i+1)).Of(&Kind{}), nil)

@@ -16,14 +16,15 @@ import (
 // ended, by a signal or by its limit; the other finds it gone.
 type Cond struct {
 	s     *Sync
-	queue list // guarded by s.guard
+	r     *Reentrant // the same, if the lock can be re-entered
+	queue list       // guarded by s.guard
 }
 
-// NewCond returns a condition of the lock whose synchronizer is s. The policy is s.Policy, or that
-// of a lock whose zero value is FIFO.
+// NewCond returns a condition of a lock without owners whose synchronizer is s. The policy is
+// s.Policy, or that of a lock whose zero value is FIFO.
 func NewCond(s *Sync, policy Policy) *Cond {
 	s.guard.Lock()
-	s.admitBy(policy)
+	s.queue.admitBy(policy)
 	s.guard.Unlock()
 	return &Cond{s: s}
 }
@@ -35,8 +36,10 @@ func (c *Cond) Sync() *Sync { return c.s }
 // waits for a signal until l ends, takes as many holds again, and reports whether a signal ended
 // the wait.
 func (c *Cond) Wait(p Party, l *park.Limit) (signalled bool) {
-	holds := c.s.Holds
-	c.s.Holds = 0
+	holds := int32(0)
+	if c.r != nil {
+		holds, c.r.Holds = c.r.Holds, 0
+	}
 	n := c.s.newNode(p, false)
 	l.Open(&n.place)
 	guard := c.enqueue(n, drop)
@@ -52,7 +55,9 @@ func (c *Cond) Wait(p Party, l *park.Limit) (signalled bool) {
 		n.awaitLock()
 	}
 	n.recycle()
-	c.s.Holds = holds
+	if c.r != nil {
+		c.r.Holds = holds
+	}
 	if goid.Diverted() {
 		c.s.Acquired(p)
 	}
@@ -150,4 +155,4 @@ func (c *Cond) Len() int {
 }
 
 // Waiters returns the waiting owners, longest wait first. Any goroutine may call it.
-func (c *Cond) Waiters() []int64 { return c.s.owners(&c.queue) }
+func (c *Cond) Waiters() []int64 { return c.queue.owners(&c.s.guard) }

@@ -4,11 +4,22 @@
 // how a condition moves its waiters is decided here, once, for exclusive and shared holds and for
 // both policies.
 //
+// # Types
+//
+//	Word       the state word: its flags, and the changes of it that need no look at the queue
+//	Sync       a Word, the queue of its waiters, and the hand-off between holders
+//	Reentrant  a Sync, and how often the goroutine that holds it has entered it again
+//	ReadWrite  a Reentrant, and the goroutines that read
+//	Cond       the queue of a condition of a Sync
+//
+// Each one contains the one above it, and owns the rest of its state. A lock without owners has a
+// Sync. Four files tell a hand-off: that of the lock, sync.go, wait.go, and word.go.
+//
 // # State
 //
 // A lock is one word, a queue, and a guard. The word names the holder, or counts the holders, and
 // its flags mirror the queue. The table of its legal values, and the rule of each flag, are in
-// word.go. The table of a waiter's states, and of the steps between them, is in queue.go. The
+// word.go. The table of a waiter's states, and of the steps between them, is in wait.go. The
 // uncontended lock and unlock are a compare-and-swap of the word each, and touch nothing else.
 //
 // A lock has one policy, which [New] sets. Package fair has locks whose zero value is FIFO: each
@@ -61,7 +72,8 @@
 //
 // The shared holds of goroutines in a read-write lock are kept in a table beside the word. The
 // first reader of a free lock has a place of its own there. While the lock is biased to readers,
-// they leave the word alone: see table.go.
+// they leave the word alone: see table.go. The table has a shared hold of its own then, which Sync
+// gives back when its readers are gone. Everything else about readers is in [ReadWrite].
 //
 // # Explicit owners
 //

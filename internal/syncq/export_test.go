@@ -10,7 +10,7 @@ import (
 
 // Verify returns what is wrong with s. Nobody uses s at the moment: all parties are parked or gone.
 // The word must be a legal one, and must agree with the queue and the read table.
-func (s *Sync) Verify() error {
+func (s *ReadWrite) Verify() error {
 	s.guard.Lock()
 	defer s.guard.Unlock()
 	if err := s.verifyWord(); err != nil {
@@ -23,7 +23,7 @@ func (s *Sync) Verify() error {
 }
 
 // verifyWord checks Q, F, N, W, S, and O of advance. The guard is held.
-func (s *Sync) verifyWord() error {
+func (s *ReadWrite) verifyWord() error {
 	w, first := s.Word.Load(), s.queue.head
 	switch {
 	case (w&flagQueued != 0) != (first != nil) || (first != nil) != (s.queue.len > 0):
@@ -43,7 +43,7 @@ func (s *Sync) verifyWord() error {
 }
 
 // verifyTable checks T of advance. The guard is held.
-func (s *Sync) verifyTable(w uint64) error {
+func (s *ReadWrite) verifyTable(w uint64) error {
 	t := s.table.Load()
 	under, counted := t.readers()
 	switch {
@@ -88,7 +88,7 @@ func (t *readTable) readers() (under, counted int) {
 }
 
 // Under returns how many readers have their hold under the table's.
-func (s *Sync) Under() int {
+func (s *ReadWrite) Under() int {
 	under, _ := s.table.Load().readers()
 	return under
 }
@@ -110,19 +110,20 @@ func (l *list) verify() error {
 }
 
 // ReadCount returns how many shared holds goroutines have.
-func (s *Sync) ReadCount() (n int) {
+func (s *ReadWrite) ReadCount() (n int) {
 	s.EachReader(func(_ int64, holds int) { n += holds })
-	return n
+	_, own := s.WriterReads()
+	return n + own
 }
 
 // Idle reports whether no party holds the lock. The bias to readers may be left.
-func (s *Sync) Idle() bool {
+func (s *ReadWrite) Idle() bool {
 	w := s.Word.Load()
 	return free(w) || w&^allFlags == oneHold && w&flagVisible != 0 && s.table.Load().empty()
 }
 
 // ReadBiased biases the lock to readers, if that is possible, and has o read.
-func (s *Sync) ReadBiased(o int64) bool {
+func (s *ReadWrite) ReadBiased(o int64) bool {
 	if s.TryLockShared() {
 		s.bias()
 		s.UnlockShared()
@@ -131,7 +132,7 @@ func (s *Sync) ReadBiased(o int64) bool {
 }
 
 // Revoke ends the bias to readers.
-func (s *Sync) Revoke() {
+func (s *ReadWrite) Revoke() {
 	s.guard.Lock()
 	wake, _ := s.advance(revoke)
 	s.guard.Unlock()
@@ -139,51 +140,51 @@ func (s *Sync) Revoke() {
 }
 
 // TakenByTable is 1 if one of the shared holds in the word is the read table's, and else 0.
-func (s *Sync) TakenByTable() int {
+func (s *ReadWrite) TakenByTable() int {
 	if s.Word.Load()&flagVisible != 0 {
 		return 1
 	}
 	return 0
 }
 
-// exit is what a lock does to give back the slot of b.
-func exit(s *Sync, b *Slot) {
-	if b.Free(); !s.Biased() {
+// leave is what a lock does to give back slot b of a reader under the table's hold.
+func (s *ReadWrite) leave(b *Slot) {
+	if !b.Leave() && !s.Biased() {
 		s.ReadersLeft()
 	}
 }
 
 // The forms of an acquisition, as tests call them.
 
-func (s *Sync) Lock(p Party) bool { return s.Acquire(p, nil) == Acquired }
+func (s *ReadWrite) Lock(p Party) bool { return s.Acquire(p, nil) == Acquired }
 
-func (s *Sync) LockFor(p Party, d time.Duration) bool {
+func (s *ReadWrite) LockFor(p Party, d time.Duration) bool {
 	return s.Acquire(p, park.After(d)) == Acquired
 }
 
-func (s *Sync) LockContext(ctx context.Context, p Party) Outcome {
+func (s *ReadWrite) LockContext(ctx context.Context, p Party) Outcome {
 	return s.Acquire(p, park.Until(ctx))
 }
 
-func (s *Sync) LockShared(p Party) bool {
+func (s *ReadWrite) LockShared(p Party) bool {
 	return s.AcquireShared(p, nil) == Acquired
 }
 
-func (s *Sync) LockSharedFor(p Party, d time.Duration) bool {
+func (s *ReadWrite) LockSharedFor(p Party, d time.Duration) bool {
 	return s.AcquireShared(p, park.After(d)) == Acquired
 }
 
-func (s *Sync) LockSharedContext(ctx context.Context, p Party) Outcome {
+func (s *ReadWrite) LockSharedContext(ctx context.Context, p Party) Outcome {
 	return s.AcquireShared(p, park.Until(ctx))
 }
 
-func (s *Sync) Read(p Party) bool { return s.AcquireRead(p, nil) == Acquired }
+func (s *ReadWrite) Read(p Party) bool { return s.AcquireRead(p, nil) == Acquired }
 
-func (s *Sync) ReadFor(p Party, d time.Duration) bool {
+func (s *ReadWrite) ReadFor(p Party, d time.Duration) bool {
 	return s.AcquireRead(p, park.After(d)) == Acquired
 }
 
-func (s *Sync) ReadContext(ctx context.Context, p Party) Outcome {
+func (s *ReadWrite) ReadContext(ctx context.Context, p Party) Outcome {
 	return s.AcquireRead(p, park.Until(ctx))
 }
 
@@ -192,7 +193,7 @@ func (c *Cond) WaitFor(p Party, d time.Duration) bool { return c.Wait(p, park.Af
 func (c *Cond) WaitContext(ctx context.Context, p Party) bool { return c.Wait(p, park.Until(ctx)) }
 
 // join is enqueue for a test that plays the waiter. The guard is free on return.
-func (s *Sync) join(n *node) bool {
+func (s *ReadWrite) join(n *node) bool {
 	queued, guard := n.enqueue()
 	if guard != nil {
 		guard.Unlock()

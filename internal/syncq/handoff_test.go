@@ -11,7 +11,7 @@ import (
 )
 
 // endsGranted ends the wait of n, which has the lock, and its hold, the last one.
-func endsGranted(t *testing.T, s *Sync, n *node) {
+func endsGranted(t *testing.T, s *ReadWrite, n *node) {
 	t.Helper()
 	n.place.Park()
 	n.recycle()
@@ -20,7 +20,7 @@ func endsGranted(t *testing.T, s *Sync, n *node) {
 }
 
 func TestAReaderThatBargesInDuringTheLastReleaseIsCounted(t *testing.T) {
-	s := New(FIFO)
+	s := NewReadWrite(FIFO)
 	require.True(t, s.TryLockShared())
 	n := s.newNode(Owned(2), false)
 	require.True(t, s.join(n))
@@ -40,7 +40,7 @@ func TestAReaderThatBargesInDuringTheLastReleaseIsCounted(t *testing.T) {
 }
 
 func TestAReleaseThatIsRefusedHandsNothingOver(t *testing.T) {
-	s := New(FIFO)
+	s := NewReadWrite(FIFO)
 	require.True(t, s.TryLock(Owned(1)))
 	n := s.newNode(Owned(2), false)
 	require.True(t, s.join(n))
@@ -57,7 +57,7 @@ func TestTheZeroOutcomeIsNoAcquisition(t *testing.T) {
 }
 
 func TestAZeroLockIsFIFOFromItsFirstWaiterOn(t *testing.T) {
-	var s Sync
+	var s ReadWrite
 	require.True(t, s.TryLock(Owned(1)))
 	n := s.newNode(Owned(2).FIFO(), false)
 	require.True(t, s.join(n))
@@ -70,15 +70,15 @@ func TestAZeroLockIsFIFOFromItsFirstWaiterOn(t *testing.T) {
 }
 
 func TestAZeroLockIsFIFOFromItsFirstConditionOn(t *testing.T) {
-	var s Sync
-	NewCond(&s, FIFO)
+	var s ReadWrite
+	NewCond(&s.Sync, FIFO)
 	require.Equal(t, FIFO, s.Policy())
-	NewCond(&s, NonFair)
+	NewCond(&s.Sync, NonFair)
 	require.Equal(t, FIFO, s.Policy())
 }
 
 func TestAUsedNodeRemembersNothingOfItsWait(t *testing.T) {
-	n := new(Sync).newNode(Owned(1), false)
+	n := new(ReadWrite).newNode(Owned(1), false)
 	n.oneWait = oneWait{
 		s: n.s, policy: FIFO, state: granted, reserved: true, lost: 1, began: 1, prev: n,
 		limited: true, refused: true, goroutine: 1, kind: new(Kind), since: 1,
@@ -88,8 +88,8 @@ func TestAUsedNodeRemembersNothingOfItsWait(t *testing.T) {
 }
 
 func TestAWaitWithoutALimitEndsBySignal(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
-		c := NewCond(s, s.Policy())
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
+		c := NewCond(&s.Sync, s.Policy())
 		require.True(t, s.TryLock(Owned(1)))
 		waiter := run(func() bool { return c.Wait(Owned(1), nil) })
 		eventually(t, func() bool { return c.Len() == 1 })
@@ -104,8 +104,8 @@ func TestAWaitWithoutALimitEndsBySignal(t *testing.T) {
 
 func TestWaitersOfABroadcastAreDue(t *testing.T) {
 	for _, waiters := range []int{1, 2} {
-		s := New(NonFair)
-		c := NewCond(&s, NonFair)
+		s := NewReadWrite(NonFair)
+		c := NewCond(&s.Sync, NonFair)
 		require.True(t, s.TryLock(Owned(1)))
 		var all []Waiter
 		for i := range waiters {
@@ -125,8 +125,8 @@ func TestWaitersOfABroadcastAreDue(t *testing.T) {
 }
 
 func TestASignalReadsTheClockOnlyBehindOtherWaiters(t *testing.T) {
-	s := New(NonFair)
-	c := NewCond(&s, NonFair)
+	s := NewReadWrite(NonFair)
+	c := NewCond(&s.Sync, NonFair)
 	require.True(t, s.TryLock(Owned(1)))
 	var all []Waiter
 	for i := range 2 {
@@ -145,7 +145,7 @@ func TestASignalReadsTheClockOnlyBehindOtherWaiters(t *testing.T) {
 }
 
 func TestTheFirstWriterBehindReadersIsOwedWithoutTheClock(t *testing.T) {
-	s := New(NonFair)
+	s := NewReadWrite(NonFair)
 	require.True(t, s.TryLockShared())
 	var all []*node
 	for i := range 2 {
@@ -166,14 +166,14 @@ func TestTheFirstWriterBehindReadersIsOwedWithoutTheClock(t *testing.T) {
 }
 
 // guardIsFree checks that nobody has the guard.
-func guardIsFree(t *testing.T, s *Sync) {
+func guardIsFree(t *testing.T, s *ReadWrite) {
 	t.Helper()
 	require.True(t, s.guard.TryLock())
 	s.guard.Unlock()
 }
 
 // parks plays the rest of a wait that enqueue has begun.
-func parks(t *testing.T, s *Sync, n *node) {
+func parks(t *testing.T, s *ReadWrite, n *node) {
 	t.Helper()
 	guardIsFree(t, s)
 	n.place.Park()
@@ -194,7 +194,7 @@ func TestOnlyAWaitWithoutAnEndKeepsTheGuard(t *testing.T) {
 		"a time limit":           {park.After(time.Hour), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothPolicies(t, func(t *testing.T, s *Sync) {
+			bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 				require.True(t, s.TryLock(Owned(1)))
 				n := s.newNode(Owned(2), false)
 				c.l.Open(&n.place)
@@ -216,9 +216,9 @@ func TestOnlyAWaitWithoutAnEndKeepsTheGuard(t *testing.T) {
 // The readers have left since the writer looked. Its own wait clears the bias, and finds the table
 // empty. So it is unparked before it parks.
 func TestAWriterThatIsUnparkedAsItJoinsKeepsNoGuard(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		s.ReadBiased(2)
-		require.True(t, s.Unread(2))
+		require.True(t, s.ReleaseRead(2))
 		require.True(t, s.Biased())
 		n := s.newNode(Owned(1), false)
 		queued, guard := n.enqueue()
@@ -231,7 +231,7 @@ func TestAWriterThatIsUnparkedAsItJoinsKeepsNoGuard(t *testing.T) {
 
 // The last of the readers takes the guard.
 func TestAWriterAwaitsReadersWithoutTheGuard(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		s.ReadBiased(2)
 		n := s.newNode(Owned(1), false)
 		queued, guard := n.enqueue()
@@ -240,7 +240,7 @@ func TestAWriterAwaitsReadersWithoutTheGuard(t *testing.T) {
 		}
 		require.True(t, queued)
 		require.Nil(t, guard)
-		require.True(t, s.Unread(2))
+		require.True(t, s.ReleaseRead(2))
 		parks(t, s, n)
 		require.True(t, s.Release(1))
 	})
@@ -248,8 +248,8 @@ func TestAWriterAwaitsReadersWithoutTheGuard(t *testing.T) {
 
 func TestAConditionWaitUnparksAGroupWithoutTheGuard(t *testing.T) {
 	for readers := range 3 {
-		s := New(FIFO)
-		c := NewCond(&s, FIFO)
+		s := NewReadWrite(FIFO)
+		c := NewCond(&s.Sync, FIFO)
 		require.True(t, s.TryLock(Owned(1)))
 		var group []*node
 		for range readers {
@@ -276,7 +276,7 @@ func TestAConditionWaitUnparksAGroupWithoutTheGuard(t *testing.T) {
 
 // The waiter has no limit, so it keeps the guard until it parks. Its owner gets the lock.
 func TestADismissedWaiterWithoutALimitReturns(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		require.True(t, s.TryLock(Owned(1)))
 		w := s.NewWaiter(Owned(-5), false, park.Until(context.Background()))
 		c := run(func() bool { return w.Acquire() == Acquired })

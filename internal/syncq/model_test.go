@@ -143,7 +143,7 @@ var (
 		"Unlock", "Unlock", "Unlock", "Downgrade", "Wait", "WaitFor", "WaitContext", "Signal", "Broadcast",
 	}
 	sharedOps = []string{"Unlock"}
-	readOps   = []string{"Unread", "Unread", "Upgrade"}
+	readOps   = []string{"ReleaseRead", "ReleaseRead", "Upgrade"}
 )
 
 func steps() *rapid.Generator[[]step] {
@@ -176,8 +176,8 @@ func TestEveryRunAgreesWithTheModelWhenAllRest(t *testing.T) {
 func run(script []step, policy syncq.Policy) (problem string) {
 	const tick = time.Second
 	var (
-		s       = syncq.New(policy)
-		c       = syncq.NewCond(&s, policy)
+		s       = syncq.NewReadWrite(policy)
+		c       = s.NewCond()
 		m       = model{shared: map[int]bool{}}
 		parties [7]*party
 		now     int
@@ -297,19 +297,18 @@ func run(script []step, policy syncq.Policy) (problem string) {
 			if m.holder == 0 {
 				m.shared[st.ID] = true
 			}
-		case "Unread":
-			call("", func() bool { p.holds.Store(""); s.Unread(int64(st.ID)); return false })
+		case "ReleaseRead":
+			call("", func() bool { p.holds.Store(""); s.ReleaseRead(int64(st.ID)); return false })
 			m.release(st.ID)
 		case "Upgrade":
-			call("exclusive", func() bool { upgraded, _ := s.Upgrade(int64(st.ID)); return upgraded })
+			call("exclusive", func() bool { return s.Upgrade(int64(st.ID)) == syncq.Acquired })
 			if len(m.shared) == 1 {
 				delete(m.shared, st.ID)
 				m.holder = st.ID
 			}
 		case "Downgrade":
 			call("read", func() bool {
-				held, counted := s.DowngradeWrite(int64(st.ID))
-				return held && counted
+				return s.Downgrade(int64(st.ID)) == syncq.Acquired
 			})
 			m.holder, m.shared[st.ID] = 0, true
 			m.extend()
@@ -428,7 +427,7 @@ func run(script []step, policy syncq.Policy) (problem string) {
 			case "shared":
 				s.Unlock()
 			case "read":
-				s.Unread(int64(p.id))
+				s.ReleaseRead(int64(p.id))
 			}
 			synctest.Wait()
 		}

@@ -16,7 +16,7 @@ var parties = []Party{Anonymous(7), Owned(7), Owned(-7)}
 func TestAWinnerLeavesTheQueueInTheSameStep(t *testing.T) {
 	for _, p := range parties {
 		t.Run(fmt.Sprint(int64(p.value)), func(t *testing.T) {
-			var s Sync
+			var s ReadWrite
 			require.True(t, s.TryLock(Owned(1)))
 			winner := queueAs(t, &s, p, 1, nil)
 			next := queueAs(t, &s, Owned(3), 2, nil)
@@ -50,7 +50,7 @@ func TestAHoldThatEndsBeforeItsWaiterRunsIsOver(t *testing.T) {
 	for _, p := range parties {
 		for _, others := range []int{0, 1} {
 			t.Run(fmt.Sprint(int64(p.value), others), func(t *testing.T) {
-				var s Sync
+				var s ReadWrite
 				require.True(t, s.TryLock(Owned(1)))
 				first := queueAs(t, &s, p, 1, nil)
 				var next asyncCall
@@ -86,7 +86,7 @@ func TestAHoldThatEndsBeforeItsWaiterRunsIsOver(t *testing.T) {
 func TestAnAwakeWaiterHandedTheLockTakesItOnce(t *testing.T) {
 	for _, p := range parties {
 		t.Run(fmt.Sprint(int64(p.value)), func(t *testing.T) {
-			var s Sync
+			var s ReadWrite
 			require.True(t, s.TryLock(Owned(1)))
 			n, permit := enqueued(t, &s, p)
 			require.True(t, s.Unlock())
@@ -106,7 +106,7 @@ func TestAnAwakeWaiterHandedTheLockTakesItOnce(t *testing.T) {
 }
 
 func TestALockIsOwedToAnOverdueNextWaiter(t *testing.T) {
-	var s Sync
+	var s ReadWrite
 	require.True(t, s.TryLock(Owned(1)))
 	first := queueAs(t, &s, Owned(2), 1, nil)
 	stop := make(chan struct{})
@@ -132,7 +132,7 @@ func TestALockIsOwedToAnOverdueNextWaiter(t *testing.T) {
 
 // The word of a lock without owners is the same before and after a hand-over, except for its flags.
 func TestAHandOverOwesNothingToTheNextWaiter(t *testing.T) {
-	var s Sync
+	var s ReadWrite
 	require.True(t, s.TryLock(Anonymous(1)))
 	var waiters []asyncCall
 	for i := range 2 {

@@ -61,9 +61,9 @@ func TestGoroutinesThatShareOwnersReadAndWriteAndLoseNothing(t *testing.T) {
 }
 
 func readAndWrite(t *testing.T, policy syncq.Policy) {
-	s := syncq.New(policy)
+	s := syncq.NewReadWrite(policy)
 	in := &inside{writes: make(map[int64]int), reads: make(map[int64]int)}
-	u := user{t, &s, syncq.NewCond(&s, policy), in}
+	u := user{t, &s, s.NewCond(), in}
 	require.True(t, s.TryLock(syncq.Owned(99))) // most have to wait at first
 	var wg sync.WaitGroup
 	for g := range 14 {
@@ -123,7 +123,7 @@ func readAndWrite(t *testing.T, policy syncq.Policy) {
 // user is what goroutines do with a lock.
 type user struct {
 	t  *testing.T
-	s  *syncq.Sync
+	s  *syncq.ReadWrite
 	c  *syncq.Cond
 	in *inside
 }
@@ -149,15 +149,14 @@ func (u user) read(ctx context.Context, o int64) {
 	u.in.add(u.t, o, 0, 1)
 	runtime.Gosched()
 	if rand.IntN(6) == 0 {
-		upgraded, reads := false, true
+		var out syncq.Outcome
 		if o < 0 {
-			out := shares.Of(u.s).Upgrade(o)
-			upgraded, reads = out == syncq.Acquired, out == syncq.Acquired || out == syncq.Busy
+			out = shares.Of(&u.s.Sync).Upgrade(u.s, o)
 		} else {
-			upgraded, reads = u.s.Upgrade(o)
+			out = u.s.Upgrade(o)
 		}
-		u.must(reads, "a shared hold was lost before its upgrade")
-		if upgraded {
+		u.must(out == syncq.Acquired || out == syncq.Busy, "a shared hold was lost before its upgrade")
+		if out == syncq.Acquired {
 			u.in.add(u.t, o, 1, -1)
 			u.endWrite(o)
 			return
@@ -169,10 +168,10 @@ func (u user) read(ctx context.Context, o int64) {
 func (u user) beginRead(ctx context.Context, o int64) bool {
 	try := rand.IntN(3) == 0
 	switch {
-	case o < 0 && try && u.acquired(shares.Of(u.s).TryLock(o, true)):
+	case o < 0 && try && u.acquired(shares.Of(&u.s.Sync).TryLock(o, true)):
 		return true
 	case o < 0:
-		return u.acquired(shares.Of(u.s).Lock(ctx, syncq.Owned(o), true))
+		return u.acquired(shares.Of(&u.s.Sync).Lock(ctx, syncq.Owned(o), true))
 	}
 	return try && u.s.TryRead(o) || u.acquired(u.s.ReadContext(ctx, syncq.Owned(o)))
 }
@@ -180,10 +179,10 @@ func (u user) beginRead(ctx context.Context, o int64) bool {
 func (u user) endRead(o int64) {
 	u.in.add(u.t, o, 0, -1)
 	if o < 0 {
-		u.must(shares.Of(u.s).UnlockShared(o) == syncq.Acquired, "a shared hold was lost")
+		u.must(shares.Of(&u.s.Sync).UnlockShared(o) == syncq.Acquired, "a shared hold was lost")
 		return
 	}
-	u.must(u.s.Unread(o), "a shared hold was lost")
+	u.must(u.s.ReleaseRead(o), "a shared hold was lost")
 }
 
 func (u user) write(ctx context.Context, o int64) {
@@ -210,10 +209,10 @@ func (u user) write(ctx context.Context, o int64) {
 func (u user) beginWrite(ctx context.Context, o int64) bool {
 	try := rand.IntN(3) == 0
 	switch {
-	case o < 0 && try && u.acquired(shares.Of(u.s).TryLock(o, false)):
+	case o < 0 && try && u.acquired(shares.Of(&u.s.Sync).TryLock(o, false)):
 		return true
 	case o < 0:
-		return u.acquired(shares.Of(u.s).Lock(ctx, syncq.Owned(o), false))
+		return u.acquired(shares.Of(&u.s.Sync).Lock(ctx, syncq.Owned(o), false))
 	case u.s.TryLockUnread(syncq.Owned(o)) || try && u.s.TryLock(syncq.Owned(o)):
 		return true
 	}
@@ -223,19 +222,19 @@ func (u user) beginWrite(ctx context.Context, o int64) bool {
 func (u user) endWrite(o int64) {
 	if rand.IntN(3) == 0 {
 		u.in.add(u.t, o, -1, 1)
-		held, counted := true, true
+		var out syncq.Outcome
 		if o < 0 {
-			held = shares.Of(u.s).Downgrade(o) == syncq.Acquired
+			out = shares.Of(&u.s.Sync).Downgrade(o)
 		} else {
-			held, counted = u.s.DowngradeWrite(o)
+			out = u.s.Downgrade(o)
 		}
-		u.must(held && counted, "an exclusive hold was lost before its downgrade")
+		u.must(out == syncq.Acquired, "an exclusive hold was lost before its downgrade")
 		u.endRead(o)
 		return
 	}
 	u.in.add(u.t, o, -1, 0)
 	if o < 0 {
-		u.must(shares.Of(u.s).Unlock(o) == syncq.Acquired, "an exclusive hold was lost")
+		u.must(shares.Of(&u.s.Sync).Unlock(o) == syncq.Acquired, "an exclusive hold was lost")
 		return
 	}
 	u.must(u.s.Release(o), "an exclusive hold was lost")

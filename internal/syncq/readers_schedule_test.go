@@ -16,10 +16,10 @@ import (
 // hand, to bring about the rare orders of events.
 
 // bothPolicies runs f with a lock of each.
-func bothPolicies(t *testing.T, f func(t *testing.T, s *Sync)) {
+func bothPolicies(t *testing.T, f func(t *testing.T, s *ReadWrite)) {
 	for name, policy := range map[string]Policy{"NonFair": NonFair, "FIFO": FIFO} {
 		t.Run(name, func(t *testing.T) {
-			s := New(policy)
+			s := NewReadWrite(policy)
 			f(t, &s)
 			require.NoError(t, s.Verify())
 			require.True(t, s.Idle())
@@ -29,12 +29,12 @@ func bothPolicies(t *testing.T, f func(t *testing.T, s *Sync)) {
 	}
 }
 
-func writes(s *Sync, o int64) asyncCall {
+func writes(s *ReadWrite, o int64) asyncCall {
 	return run(func() bool { s.Lock(Owned(o)); return true })
 }
 
 // neighbour returns a goroutine that hashes to the same slot as o.
-func neighbour(s *Sync, o int64) int64 {
+func neighbour(s *ReadWrite, o int64) int64 {
 	t := s.readers()
 	for n := o + 1; ; n++ {
 		if t.slot(n) == t.slot(o) {
@@ -43,12 +43,12 @@ func neighbour(s *Sync, o int64) int64 {
 	}
 }
 
-func readAs(s *Sync, o int64) asyncCall {
+func readAs(s *ReadWrite, o int64) asyncCall {
 	return run(func() bool { s.ReadBiased(o); return true })
 }
 
 func TestTheReaderThatBlocksAWriterHandsOverToIt(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		s.ReadBiased(2)
 		require.True(t, s.Biased())
 		require.False(t, s.TryLockUnread(Owned(1)))
@@ -57,46 +57,46 @@ func TestTheReaderThatBlocksAWriterHandsOverToIt(t *testing.T) {
 		require.False(t, s.Biased(), "or readers would come in for ever")
 		require.NoError(t, s.Verify())
 		require.False(t, s.LockSharedFor(Owned(3), 0))
-		require.True(t, s.Unread(2))
+		require.True(t, s.ReleaseRead(2))
 		require.True(t, w.result(t))
 		require.True(t, s.Release(1))
 	})
 }
 
 func TestAReaderThatFindsTheBiasGoneHandsOver(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		s.ReadBiased(2)
-		require.True(t, s.Unread(2)) // biased, and read by nobody
+		require.True(t, s.ReleaseRead(2)) // biased, and read by nobody
 		b := s.Slot(3)
-		require.True(t, s.Biased() && b.Take(3)) // as RLock does, which has yet to confirm it
+		require.True(t, s.Biased() && b.take(3)) // as RLock does, which has yet to confirm it
 		w := writes(s, 1)
 		eventually(t, func() bool { return s.Len() == 1 })
 		require.False(t, s.Biased())
 		require.Zero(t, s.Owner())
-		exit(s, b)
+		s.leave(b)
 		require.True(t, w.result(t))
 		require.True(t, s.Release(1))
 	})
 }
 
 func TestAnEntryWithoutBiasKeepsNoWriterOut(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		s.ReadBiased(2)
-		require.True(t, s.Unread(2))
+		require.True(t, s.ReleaseRead(2))
 		require.True(t, s.TryLockUnread(Owned(1)))
 		b := s.Slot(3)
-		require.True(t, b.Take(3)) // it looked for the bias before
+		require.True(t, b.take(3)) // it looked for the bias before
 		require.False(t, s.Biased())
 		require.True(t, s.Release(1))
 		require.True(t, s.TryLock(Owned(1)), "the entry is no hold")
-		exit(s, b)
+		s.leave(b)
 		require.EqualValues(t, 1, s.Owner())
 		require.True(t, s.Release(1))
 	})
 }
 
 func TestOnlyTheLastReaderOutHandsOver(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		o := neighbour(s, 2) // one of the collided
 		for _, r := range []int64{2, 3, o} {
 			s.ReadBiased(r)
@@ -104,30 +104,29 @@ func TestOnlyTheLastReaderOutHandsOver(t *testing.T) {
 		w := writes(s, 1)
 		eventually(t, func() bool { return s.Len() == 1 })
 		for _, r := range []int64{3, o} {
-			require.True(t, s.Unread(r))
+			require.True(t, s.ReleaseRead(r))
 			require.Zero(t, s.Owner())
 			require.NoError(t, s.Verify())
 		}
-		held, counted := s.ReenterRead(2)
-		require.True(t, held && counted)
-		require.True(t, s.Unread(2))
+		require.Equal(t, Acquired, s.ReenterRead(2))
+		require.True(t, s.ReleaseRead(2))
 		require.Zero(t, s.Owner())
-		require.True(t, s.Unread(2))
+		require.True(t, s.ReleaseRead(2))
 		require.True(t, w.result(t))
 		require.True(t, s.Release(1))
 	})
 }
 
 func TestTwoReadersThatLeaveTogetherEndTheTablesHoldOnce(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		for range 100 {
 			s.ReadBiased(2)
 			s.ReadBiased(3)
 			w := writes(s, 1)
 			eventually(t, func() bool { return s.Len() == 1 })
 			s.guard.Lock()
-			a := run(func() bool { return s.Unread(2) })
-			b := run(func() bool { return s.Unread(3) })
+			a := run(func() bool { return s.ReleaseRead(2) })
+			b := run(func() bool { return s.ReleaseRead(3) })
 			eventually(t, s.readers().empty) // both are out, and one at least has to have the guard
 			s.guard.Unlock()
 			require.True(t, a.result(t))
@@ -141,34 +140,34 @@ func TestTwoReadersThatLeaveTogetherEndTheTablesHoldOnce(t *testing.T) {
 }
 
 func TestAnOldLookAtTheTableSparesANewReader(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		s.ReadBiased(2)
 		s.Revoke()
 		s.guard.Lock()
-		out := run(func() bool { return s.Unread(2) })
+		out := run(func() bool { return s.ReleaseRead(2) })
 		eventually(t, s.readers().empty)
-		atGuard(t, 1, "syncq.(*Sync).ReadersLeft") // it has looked
+		atGuard(t, 1, "syncq.(*ReadWrite).ReadersLeft") // it has looked
 		require.True(t, s.TryRead(3))
 		s.guard.Unlock()
 		require.True(t, out.result(t))
 		require.Equal(t, 1, s.ReadHolds(3))
 		require.False(t, s.TryLock(Owned(1)))
 		require.False(t, s.TryLockUnread(Owned(1)))
-		require.True(t, s.Unread(3))
+		require.True(t, s.ReleaseRead(3))
 	})
 }
 
 func TestAnOldLookAtTheTableSparesANewBias(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		s.ReadBiased(2)
 		s.Revoke()
 		s.guard.Lock()
-		out := run(func() bool { return s.Unread(2) })
+		out := run(func() bool { return s.ReleaseRead(2) })
 		eventually(t, s.readers().empty)
-		atGuard(t, 1, "syncq.(*Sync).ReadersLeft") // it has looked
-		s.advance(keep)                            // for another reader that left
+		atGuard(t, 1, "syncq.(*ReadWrite).ReadersLeft") // it has looked
+		s.advance(keep)                                 // for another reader that left
 		require.True(t, s.ReadBiased(3))
-		require.True(t, s.Unread(3))
+		require.True(t, s.ReleaseRead(3))
 		require.True(t, s.Biased())
 		s.guard.Unlock()
 		require.True(t, out.result(t))
@@ -178,26 +177,26 @@ func TestAnOldLookAtTheTableSparesANewBias(t *testing.T) {
 }
 
 func TestAnOldLookAtTheTableSparesABargingReader(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		s.ReadBiased(2)
 		w := writes(s, 1) // keeps the bias away
 		eventually(t, func() bool { return s.Len() == 1 })
 		s.guard.Lock()
-		out := run(func() bool { return s.Unread(2) })
+		out := run(func() bool { return s.ReleaseRead(2) })
 		eventually(t, s.readers().empty)
-		atGuard(t, 1, "syncq.(*Sync).ReadersLeft") // it has looked
+		atGuard(t, 1, "syncq.(*ReadWrite).ReadersLeft") // it has looked
 		require.True(t, s.TryRead(3))
 		s.guard.Unlock()
 		require.True(t, out.result(t))
 		require.Zero(t, s.Owner(), "3 reads")
-		require.True(t, s.Unread(3))
+		require.True(t, s.ReleaseRead(3))
 		require.True(t, w.result(t))
 		require.True(t, s.Release(1))
 	})
 }
 
 func TestReadersAtTheHeadHoldTheLockBeforeTheyRun(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		require.True(t, s.TryLock(Owned(1)))
 		first, second := readAs(s, 2), readAs(s, 3)
 		eventually(t, func() bool { return s.Len() == 2 })
@@ -210,13 +209,13 @@ func TestReadersAtTheHeadHoldTheLockBeforeTheyRun(t *testing.T) {
 		unpark(wake)
 		require.True(t, first.result(t))
 		require.True(t, second.result(t))
-		require.True(t, s.Unread(2))
-		require.True(t, s.Unread(3))
+		require.True(t, s.ReleaseRead(2))
+		require.True(t, s.ReleaseRead(3))
 	})
 }
 
 func TestReadersAreCountedWhileAWriterWaits(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		require.True(t, s.TryLock(Owned(1)))
 		r := readAs(s, 2)
 		eventually(t, func() bool { return s.Len() == 1 })
@@ -228,55 +227,51 @@ func TestReadersAreCountedWhileAWriterWaits(t *testing.T) {
 		require.NoError(t, s.Verify())
 		require.True(t, s.TryRead(4), "past the writer")
 		require.Equal(t, 2*oneHold|flagShared|flagQueued, s.Word.Load()&^flagReserved)
-		require.True(t, s.Unread(2))
+		require.True(t, s.ReleaseRead(2))
 		require.Zero(t, s.Owner())
-		require.True(t, s.Unread(4))
+		require.True(t, s.ReleaseRead(4))
 		require.True(t, w.result(t))
 		require.True(t, s.Release(3))
 	})
 }
 
 func TestAnEnteringReaderSendsAWriterToTheQueue(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		s.ReadBiased(2)
-		require.True(t, s.Unread(2))
+		require.True(t, s.ReleaseRead(2))
 		s.guard.Lock()
 		var seized bool
 		seize := run(func() bool { seized = s.TryLockUnread(Owned(1)); return true })
 		atGuard(t, 1, "syncq.(*Sync).TryLockUnread") // it has seen an empty table
-		require.True(t, s.Slot(3).Take(3))
+		require.True(t, s.Slot(3).take(3))
 		require.True(t, s.Biased(), "and so reads")
 		s.guard.Unlock()
 		require.True(t, seize.result(t))
 		require.False(t, seized)
 		w := writes(s, 1)
 		eventually(t, func() bool { return s.Len() == 1 })
-		exit(s, s.Slot(3))
+		s.leave(s.Slot(3))
 		require.True(t, w.result(t))
 		require.True(t, s.Release(1))
 	})
 }
 
 func TestAReaderAfterAFailedUpgradeIsCounted(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		s.ReadBiased(2)
 		s.ReadBiased(3)
-		upgraded, has := s.Upgrade(2)
-		require.True(t, has)
-		require.False(t, upgraded)
+		require.Equal(t, Busy, s.Upgrade(2))
 		s.ReadBiased(4)
 		require.False(t, s.Biased(), "not while the readers of before leave")
 		require.Equal(t, 2, s.Shared())
 		require.NoError(t, s.Verify())
-		require.True(t, s.Unread(4))
+		require.True(t, s.ReleaseRead(4))
 		w := writes(s, 1)
 		eventually(t, func() bool { return s.Len() == 1 })
-		upgraded, _ = s.Upgrade(2)
-		require.False(t, upgraded)
+		require.Equal(t, Busy, s.Upgrade(2))
 		require.False(t, s.Biased())
-		require.True(t, s.Unread(3))
-		upgraded, _ = s.Upgrade(2)
-		require.True(t, upgraded)
+		require.True(t, s.ReleaseRead(3))
+		require.Equal(t, Acquired, s.Upgrade(2))
 		require.NoError(t, s.Verify())
 		require.True(t, s.Release(2))
 		require.True(t, w.result(t))
@@ -285,12 +280,12 @@ func TestAReaderAfterAFailedUpgradeIsCounted(t *testing.T) {
 }
 
 func TestTheBiasComesAfterManyReadsBesideAReader(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		readCounted := func(times int) {
 			for k := range times {
 				require.True(t, s.Read(Owned(2)))
 				require.Equal(t, 2*oneHold|flagShared, s.Word.Load(), "read %d is counted", k)
-				require.True(t, s.Unread(2))
+				require.True(t, s.ReleaseRead(2))
 				require.Equal(t, oneHold|flagShared, s.Word.Load())
 			}
 		}
@@ -309,26 +304,26 @@ func TestTheBiasComesAfterManyReadsBesideAReader(t *testing.T) {
 			require.True(t, s.Read(Owned(2)))
 			const held = 3*oneHold | flagShared | flagVisible | flagBiased
 			require.Equal(t, held, s.Word.Load(), "another's, its own, the table's")
-			require.True(t, s.Unread(2))
+			require.True(t, s.ReleaseRead(2))
 			require.True(t, s.UnlockShared())
 			require.True(t, s.Read(Owned(2)))
 			require.Equal(t, oneHold|flagShared|flagVisible|flagBiased, s.Word.Load(), "reads by the table's hold")
-			require.True(t, s.Unread(2))
+			require.True(t, s.ReleaseRead(2))
 			write()
 		}
 	})
 }
 
 func TestNoReaderSetsTheBiasBesideAWaiter(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		require.True(t, s.Read(Owned(3)))
 		w := writes(s, 1)
 		eventually(t, func() bool { return s.Len() == 1 })
 		s.readers().slot(2).reads = unbiasedReads
 		require.True(t, s.TryRead(2), "past a waiter")
 		require.False(t, s.Biased())
-		require.True(t, s.Unread(2))
-		require.True(t, s.Unread(3))
+		require.True(t, s.ReleaseRead(2))
+		require.True(t, s.ReleaseRead(3))
 		require.True(t, w.result(t))
 		require.True(t, s.Release(1))
 	})
@@ -336,7 +331,7 @@ func TestNoReaderSetsTheBiasBesideAWaiter(t *testing.T) {
 
 // wokenWriter returns the wait of party 2, which a release of the lock has woken, and which has not
 // run since.
-func wokenWriter(t *testing.T, s *Sync) *node {
+func wokenWriter(t *testing.T, s *ReadWrite) *node {
 	require.True(t, s.TryLock(Owned(1)))
 	n := s.newNode(Owned(2), false)
 	require.True(t, s.join(n))
@@ -346,7 +341,7 @@ func wokenWriter(t *testing.T, s *Sync) *node {
 }
 
 func TestAReaderPassesAWriterThatWasJustWokenOnce(t *testing.T) {
-	s := new(Sync)
+	s := new(ReadWrite)
 	n := wokenWriter(t, s)
 	require.True(t, s.TryLockSharedInTurn())
 	require.Equal(t, Acquired, s.AcquireShared(Owned(3), park.After(0)))
@@ -371,7 +366,7 @@ func TestAReaderPassesAWriterThatWasJustWokenOnce(t *testing.T) {
 }
 
 func TestAReaderThatPassedAWokenWriterTellsNobody(t *testing.T) {
-	s := new(Sync)
+	s := new(ReadWrite)
 	n := wokenWriter(t, s)
 	require.True(t, s.TryLockSharedInTurn())
 	require.True(t, s.TryUnlockShared())
@@ -385,7 +380,7 @@ func TestAReaderThatPassedAWokenWriterTellsNobody(t *testing.T) {
 }
 
 func TestAReaderMayCutInBeforeAReleaseHasWokenTheWriter(t *testing.T) {
-	s := new(Sync)
+	s := new(ReadWrite)
 	require.True(t, s.TryLock(Owned(1)))
 	n := s.newNode(Owned(2), false)
 	require.True(t, s.join(n))
@@ -402,21 +397,19 @@ func TestAReaderMayCutInBeforeAReleaseHasWokenTheWriter(t *testing.T) {
 }
 
 func TestAnUnusedBiasDoesNotKeepACountedReaderFromAnUpgrade(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		require.True(t, s.Read(Owned(2)))
 		require.True(t, s.ReadBiased(3))
-		upgraded, _ := s.Upgrade(2)
-		require.False(t, upgraded, "3 reads")
-		require.True(t, s.Unread(3))
-		upgraded, _ = s.Upgrade(2)
-		require.True(t, upgraded)
+		require.Equal(t, Busy, s.Upgrade(2), "3 reads")
+		require.True(t, s.ReleaseRead(3))
+		require.Equal(t, Acquired, s.Upgrade(2))
 		require.Equal(t, Value(2), s.Word.Load())
 		require.True(t, s.Release(2))
 	})
 }
 
 func TestCountedReadersOfOneSlotLeaveInAnyOrder(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		a := int64(2)
 		b := neighbour(s, a)
 		c := neighbour(s, b)
@@ -429,18 +422,17 @@ func TestCountedReadersOfOneSlotLeaveInAnyOrder(t *testing.T) {
 		require.NoError(t, s.Verify())
 		require.Equal(t, 3, s.ReadCount())
 		for _, o := range []int64{a, b} {
-			held, counted := s.ReenterRead(o)
-			require.True(t, held && counted)
+			require.Equal(t, Acquired, s.ReenterRead(o))
 			require.Equal(t, 2, s.ReadHolds(o))
-			require.True(t, s.Unread(o))
+			require.True(t, s.ReleaseRead(o))
 		}
 		w := writes(s, 1)
 		eventually(t, func() bool { return s.Len() == 1 })
 		for _, o := range []int64{a, c, b} {
 			require.Zero(t, s.Owner())
 			require.NoError(t, s.Verify())
-			require.True(t, s.Unread(o))
-			require.False(t, s.Unread(o))
+			require.True(t, s.ReleaseRead(o))
+			require.False(t, s.ReleaseRead(o))
 		}
 		require.True(t, w.result(t))
 		require.True(t, s.Release(1))
@@ -448,13 +440,13 @@ func TestCountedReadersOfOneSlotLeaveInAnyOrder(t *testing.T) {
 }
 
 func TestASignalOnAnIdleBiasedLockWakesTheWaiter(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
-		c := NewCond(s, s.Policy())
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
+		c := NewCond(&s.Sync, s.Policy())
 		require.True(t, s.TryLock(Owned(1)))
 		w := run(func() bool { c.Wait(Owned(1), nil); return true })
 		eventually(t, func() bool { return c.Len() == 1 })
 		s.ReadBiased(2)
-		require.True(t, s.Unread(2)) // biased, and idle, when it should be the signaller's
+		require.True(t, s.ReleaseRead(2)) // biased, and idle, when it should be the signaller's
 		require.True(t, c.Signal())
 		require.True(t, w.result(t))
 		require.True(t, s.Release(1))
@@ -462,60 +454,55 @@ func TestASignalOnAnIdleBiasedLockWakesTheWaiter(t *testing.T) {
 }
 
 func TestSharedHoldsStopAtTheirLimitInSlotAndCrowd(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		o := neighbour(s, 2)
 		require.True(t, s.ReadBiased(2))
 		require.True(t, s.ReadBiased(o))
 		b := s.Slot(2)
 		require.Same(t, b, s.Slot(o))
 		b.others[o] = MaxHolds - 1
-		held, counted := s.ReenterRead(o)
-		require.True(t, held && counted)
-		held, counted = s.ReenterRead(o)
-		require.True(t, held)
-		require.False(t, counted)
+		require.Equal(t, Acquired, s.ReenterRead(o))
+		require.Equal(t, TooMany, s.ReenterRead(o))
 		require.Equal(t, MaxHolds, s.ReadHolds(o))
 		b.others[o] = 1
 
 		b.reentries.set(MaxHolds - 2)
 		require.True(t, b.Reenter())
 		require.False(t, b.Reenter())
-		held, counted = s.ReenterRead(2)
-		require.True(t, held)
-		require.False(t, counted)
+		require.Equal(t, TooMany, s.ReenterRead(2))
 		require.Equal(t, MaxHolds, s.ReadHolds(2))
 		b.reentries.set(0)
-		require.True(t, s.Unread(2))
-		require.True(t, s.Unread(o), "from the collided, while the slot is free")
+		require.True(t, s.ReleaseRead(2))
+		require.True(t, s.ReleaseRead(o), "from the collided, while the slot is free")
 	})
 }
 
 func TestAnIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for name, lock := range map[string]func(s *Sync) bool{
-		"Lock":        func(s *Sync) bool { s.Lock(Owned(1)); return true },
-		"LockFor":     func(s *Sync) bool { return s.LockFor(Owned(1), time.Hour) },
-		"LockContext": func(s *Sync) bool { return s.LockContext(ctx, Owned(1)) == Acquired },
-		"wait": func(s *Sync) bool {
+	for name, lock := range map[string]func(s *ReadWrite) bool{
+		"Lock":        func(s *ReadWrite) bool { s.Lock(Owned(1)); return true },
+		"LockFor":     func(s *ReadWrite) bool { return s.LockFor(Owned(1), time.Hour) },
+		"LockContext": func(s *ReadWrite) bool { return s.LockContext(ctx, Owned(1)) == Acquired },
+		"wait": func(s *ReadWrite) bool {
 			require.True(t, s.TryLock(Owned(1)))
 			// Readers come while it waits, so that it finds the bias when its time is up.
 			stop := make(chan struct{})
-			c := NewCond(s, s.Policy())
+			c := NewCond(&s.Sync, s.Policy())
 			w := run(func() bool {
 				return !c.Wait(Owned(1), until(stop))
 			})
 			eventually(t, func() bool { return c.Len() == 1 })
 			s.ReadBiased(2)
-			require.True(t, s.Unread(2))
+			require.True(t, s.ReleaseRead(2))
 			close(stop)
 			return w.result(t)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothPolicies(t, func(t *testing.T, s *Sync) {
+			bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 				s.ReadBiased(2)
-				require.True(t, s.Unread(2))
+				require.True(t, s.ReleaseRead(2))
 				if name == "wait" {
 					s.Revoke()
 				} else {
@@ -532,20 +519,20 @@ func TestAnIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 // The reader is in the slot that a writer looks at first, of so many that a lot can happen
 // until it has looked at the last.
 func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
-	for name, take := range map[string]func(s *Sync) bool{
-		"TryLockUnread": func(s *Sync) bool { return s.TryLockUnread(Owned(1)) },
-		"Upgrade": func(s *Sync) bool {
+	for name, take := range map[string]func(s *ReadWrite) bool{
+		"TryLockUnread": func(s *ReadWrite) bool { return s.TryLockUnread(Owned(1)) },
+		"Upgrade": func(s *ReadWrite) bool {
 			s.ReadBiased(1)
-			upgraded, _ := s.Upgrade(1)
+			upgraded := s.Upgrade(1) == Acquired
 			if !upgraded {
-				s.Unread(1)
+				s.ReleaseRead(1)
 			}
 			return upgraded
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const bits = 14
-			var s Sync
+			var s ReadWrite
 			s.table.Store(&readTable{slots: make([]Slot, 1<<bits)})
 			me := int64(2)
 			for s.Slot(me) != &s.readers().slots[0] {
@@ -557,16 +544,16 @@ func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 				b := s.Slot(me)
 				for !stop.Load() {
 					switch {
-					case !b.Take(me):
+					case !b.take(me):
 					case s.Biased():
 						inside.Add(1)
 						runtime.Gosched()
 						inside.Add(-1)
-						exit(&s, b)
+						s.leave(b)
 					default:
-						exit(&s, b)
+						s.leave(b)
 						s.ReadBiased(me)
-						s.Unread(me)
+						s.ReleaseRead(me)
 					}
 				}
 				return true
@@ -591,16 +578,16 @@ func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 // A reader without time to wait does not go to the queue when it finds the bias gone. It may still
 // be the last reader that a writer has seen in the table. Then it has to look into the table.
 func TestReadersWithNoTimeToWaitLeaveNoWriterAsleep(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		require.True(t, s.ReadBiased(9))
-		require.True(t, s.Unread(9))
+		require.True(t, s.ReleaseRead(9))
 		var stop atomic.Bool
 		var readers []asyncCall
 		for me := range int64(2) {
 			readers = append(readers, run(func() bool {
 				for !stop.Load() {
 					if s.ReadFor(Owned(20+me), 0) {
-						s.Unread(20 + me)
+						s.ReleaseRead(20 + me)
 					}
 				}
 				return true
@@ -611,7 +598,7 @@ func TestReadersWithNoTimeToWaitLeaveNoWriterAsleep(t *testing.T) {
 				s.Lock(Owned(1))
 				s.Release(1)
 				s.ReadBiased(9)
-				s.Unread(9)
+				s.ReleaseRead(9)
 			}
 			return true
 		})

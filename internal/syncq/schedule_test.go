@@ -85,7 +85,7 @@ type stopped struct {
 func (s stopped) Done() <-chan struct{} { return s.done }
 
 // waits has p wait for s until stop is closed, and returns when p is number at in the queue.
-func queueAs(t *testing.T, s *Sync, p Party, at int, stop <-chan struct{}) asyncCall {
+func queueAs(t *testing.T, s *ReadWrite, p Party, at int, stop <-chan struct{}) asyncCall {
 	t.Helper()
 	var l *park.Limit
 	if stop != nil {
@@ -97,7 +97,7 @@ func queueAs(t *testing.T, s *Sync, p Party, at int, stop <-chan struct{}) async
 }
 
 // idle checks that s is free and in order.
-func idle(t *testing.T, s *Sync) {
+func idle(t *testing.T, s *ReadWrite) {
 	t.Helper()
 	require.NoError(t, s.Verify())
 	require.Zero(t, s.Word.Load())
@@ -106,14 +106,14 @@ func idle(t *testing.T, s *Sync) {
 
 // patient has the first waiter be one that has not waited for long, however slow the machine
 // is. The guard is held.
-func patient(s *Sync) {
+func patient(s *ReadWrite) {
 	s.queue.head.since, s.queue.head.reserved = clock()+time.Hour, false
 	s.advance(keep)
 }
 
 // enqueued returns a patient waiter of s that the test plays itself. Its permits are in the
 // channel.
-func enqueued(t *testing.T, s *Sync, p Party) (*node, <-chan struct{}) {
+func enqueued(t *testing.T, s *ReadWrite, p Party) (*node, <-chan struct{}) {
 	t.Helper()
 	n := s.newNode(p, false)
 	permit := n.place.Open()
@@ -127,7 +127,7 @@ func enqueued(t *testing.T, s *Sync, p Party) (*node, <-chan struct{}) {
 
 // stepwise frees s, which is held exclusively and has waiters, as a NonFair release does before
 // it has the guard. The guard is held. The release goes on when it gets the guard.
-func stepwise(t *testing.T, s *Sync) asyncCall {
+func stepwise(t *testing.T, s *ReadWrite) asyncCall {
 	t.Helper()
 	patient(s)
 	release := run(func() bool { return s.Unlock() })
@@ -138,7 +138,7 @@ func stepwise(t *testing.T, s *Sync) asyncCall {
 func TestAWakeUpOfALeaverGoesToTheNext(t *testing.T) {
 	for _, leaver := range []string{"asleep", "awake"} {
 		t.Run(leaver, func(t *testing.T) {
-			var s Sync
+			var s ReadWrite
 			require.True(t, s.TryLock(Owned(1)))
 			n, permit := enqueued(t, &s, Owned(2))
 			second := queueAs(t, &s, Owned(3), 2, nil)
@@ -168,7 +168,7 @@ func TestAWakeUpOfALeaverGoesToTheNext(t *testing.T) {
 }
 
 func TestABargerDuringAReleaseTakesOverTheDuty(t *testing.T) {
-	var s Sync
+	var s ReadWrite
 	require.True(t, s.TryLock(Owned(1)))
 	waiter := queueAs(t, &s, Owned(2), 1, nil)
 
@@ -191,7 +191,7 @@ func TestABargerDuringAReleaseTakesOverTheDuty(t *testing.T) {
 // waiter may not sleep again on a word that says it is awake: the next release would leave it
 // asleep.
 func TestAReleaseBesideAnAwakeWaiterLosesNoWakeUp(t *testing.T) {
-	var s Sync
+	var s ReadWrite
 	require.True(t, s.TryLock(Owned(1)))
 	n, permit := enqueued(t, &s, Owned(2))
 	for range maxLost / 2 {
@@ -218,7 +218,7 @@ func TestAReleaseBesideAnAwakeWaiterLosesNoWakeUp(t *testing.T) {
 
 // The barger frees and takes the lock between the waiter's look at the word and its swap.
 func TestAWaiterWhoseSwapFailsGoesOnToRace(t *testing.T) {
-	s := New(NonFair)
+	s := NewReadWrite(NonFair)
 	var stop atomic.Bool
 	inside := 0 // guarded by s
 	barger := run(func() bool {
@@ -250,7 +250,7 @@ func TestAWaiterWhoseSwapFailsGoesOnToRace(t *testing.T) {
 
 // A reader overtook the writer while that was awake. So the next step that looks reserves the lock.
 func TestNoReaderPassesAnAwakeWriterThatIsOwedTheLock(t *testing.T) {
-	s := New(NonFair)
+	s := NewReadWrite(NonFair)
 	require.True(t, s.TryLock(Owned(1)))
 	writer, permit := enqueued(t, &s, Owned(2))
 	require.True(t, s.Unlock())
@@ -276,7 +276,7 @@ func TestNoReaderPassesAnAwakeWriterThatIsOwedTheLock(t *testing.T) {
 }
 
 func TestAWaiterThatLostTooOftenIsHandedTheLock(t *testing.T) {
-	var s Sync
+	var s ReadWrite
 	barger := Owned(1)
 	require.True(t, s.TryLock(barger))
 	n, permit := enqueued(t, &s, Owned(2))
@@ -300,7 +300,7 @@ func TestAWaiterThatLostTooOftenIsHandedTheLock(t *testing.T) {
 func TestATimeOutBesideAGrantIsDecidedOnce(t *testing.T) {
 	for _, policy := range []Policy{NonFair, FIFO} {
 		for range 200 {
-			s := New(policy)
+			s := NewReadWrite(policy)
 			stop := make(chan struct{})
 			require.True(t, s.TryLock(Owned(1)))
 			waiter := queueAs(t, &s, Owned(2), 1, stop)
@@ -319,7 +319,7 @@ func TestATimeOutBesideAGrantIsDecidedOnce(t *testing.T) {
 }
 
 func TestAFIFOLockWithWaitersIsNeverFree(t *testing.T) {
-	s := New(FIFO)
+	s := NewReadWrite(FIFO)
 	require.True(t, s.TryLock(Owned(1)))
 	waiter := queueAs(t, &s, Owned(2), 1, nil)
 	require.True(t, s.Unlock())
@@ -332,7 +332,7 @@ func TestAFIFOLockWithWaitersIsNeverFree(t *testing.T) {
 
 func TestOwnersOfEitherSignFitTheWord(t *testing.T) {
 	for _, o := range []int64{1, -1, 1 << 56, -(1 << 56), 1<<57 - 1, -(1 << 57)} {
-		s := New(FIFO)
+		s := NewReadWrite(FIFO)
 		require.True(t, s.TryLock(Owned(o)))
 		require.Equal(t, o, s.Owner())
 		require.True(t, s.HeldBy(o))
@@ -346,7 +346,7 @@ func TestOwnersOfEitherSignFitTheWord(t *testing.T) {
 
 func TestAContendedLockAllocatesNothingInTheSteadyState(t *testing.T) {
 	for _, policy := range []Policy{NonFair, FIFO} {
-		s := New(policy)
+		s := NewReadWrite(policy)
 		stop := false // guarded by s
 		other := run(func() bool {
 			for {
@@ -377,7 +377,7 @@ func TestAContendedLockAllocatesNothingInTheSteadyState(t *testing.T) {
 func TestAWaiterThatWaitedTooLongLosesOnlyOneRace(t *testing.T) {
 	for _, waited := range []time.Duration{maxBarging / 2, maxBarging} {
 		synctest.Test(t, func(t *testing.T) {
-			var s Sync
+			var s ReadWrite
 			require.True(t, s.TryLock(Owned(1)))
 			n := s.newNode(Owned(2), false)
 			permit := n.place.Open()
@@ -403,7 +403,7 @@ func TestAWaiterThatWaitedTooLongLosesOnlyOneRace(t *testing.T) {
 func TestAWaiterThatBecomesTheFirstTooLateIsOwedTheLock(t *testing.T) {
 	for _, waited := range []time.Duration{maxBarging / 2, maxBarging} {
 		synctest.Test(t, func(t *testing.T) {
-			s := New(NonFair)
+			s := NewReadWrite(NonFair)
 			require.True(t, s.TryLock(Owned(1)))
 			first, second := s.newNode(Owned(2), false), s.newNode(Owned(3), false)
 			require.True(t, s.join(first))
@@ -426,8 +426,8 @@ func TestAWaiterThatBecomesTheFirstTooLateIsOwedTheLock(t *testing.T) {
 }
 
 func TestABroadcastHandsTheLockFromOneToTheNext(t *testing.T) {
-	var s Sync
-	c := NewCond(&s, NonFair)
+	var s ReadWrite
+	c := NewCond(&s.Sync, NonFair)
 	var waiters []asyncCall
 	for i := range 3 {
 		waiters = append(waiters, run(func() bool {
@@ -453,8 +453,8 @@ func TestABroadcastHandsTheLockFromOneToTheNext(t *testing.T) {
 }
 
 func TestASignalledFirstWaiterIsOverdueOneMillisecondAfterItsFirstLoss(t *testing.T) {
-	var s Sync
-	c := NewCond(&s, NonFair)
+	var s ReadWrite
+	c := NewCond(&s.Sync, NonFair)
 	waiter, barger := Owned(2), Owned(1)
 	require.True(t, s.TryLock(waiter))
 	n := s.newNode(waiter, false)
@@ -482,8 +482,8 @@ func TestASignalledFirstWaiterIsOverdueOneMillisecondAfterItsFirstLoss(t *testin
 }
 
 func TestASignalledWaiterRacesForTheLock(t *testing.T) {
-	var s Sync
-	c := NewCond(&s, NonFair)
+	var s ReadWrite
+	c := NewCond(&s.Sync, NonFair)
 	waiter := run(func() bool {
 		s.Lock(Owned(2))
 		c.Wait(Owned(2), nil)
@@ -504,7 +504,7 @@ func TestASignalledWaiterRacesForTheLock(t *testing.T) {
 func TestTheSecondOfTwoUnlocksFindsTheLockFree(t *testing.T) {
 	for name, policy := range map[string]Policy{"NonFair": NonFair, "FIFO": FIFO} {
 		t.Run(name, func(t *testing.T) {
-			s := New(policy)
+			s := NewReadWrite(policy)
 			require.True(t, s.TryLock(Anonymous(1)))
 			s.guard.Lock()
 			s.Word.Or(flagQueued | flagReserved) // as with a waiter, so that both go to the guard
@@ -524,7 +524,7 @@ func TestTheSecondOfTwoUnlocksFindsTheLockFree(t *testing.T) {
 func TestAFastUnlockDuringASlowOneLeavesItNothing(t *testing.T) {
 	for name, policy := range map[string]Policy{"NonFair": NonFair, "FIFO": FIFO} {
 		t.Run(name, func(t *testing.T) {
-			s := New(policy)
+			s := NewReadWrite(policy)
 			require.True(t, s.TryLock(Anonymous(1)))
 			n := s.newNode(Anonymous(2), false)
 			n.reserved = policy == NonFair
@@ -546,7 +546,7 @@ func TestAFastUnlockDuringASlowOneLeavesItNothing(t *testing.T) {
 // A slow unlock that finds another hold than the one that it saw ends that hold, as for a lock
 // without owners they are the same.
 func TestAnUnlockEndsTheHoldFoundWithTheGuard(t *testing.T) {
-	s := New(FIFO)
+	s := NewReadWrite(FIFO)
 	require.True(t, s.TryLock(Anonymous(1)))
 	n := s.newNode(Anonymous(2), false)
 	require.True(t, s.join(n))
@@ -564,7 +564,7 @@ func TestAnUnlockEndsTheHoldFoundWithTheGuard(t *testing.T) {
 }
 
 func TestALeaverAwaitsTheUnparkOnItsWay(t *testing.T) {
-	var s Sync
+	var s ReadWrite
 	require.True(t, s.TryLock(Anonymous(1)))
 	stop := make(chan struct{})
 	waiter := queueAs(t, &s, Anonymous(2), 1, stop)
@@ -588,7 +588,7 @@ func TestALeaverAwaitsTheUnparkOnItsWay(t *testing.T) {
 // The waiter has been woken, but not run, when another goroutine of its owner barges in.
 func TestADismissedAwakeWaiterIsUnparkedOnce(t *testing.T) {
 	const o = -5
-	var s Sync
+	var s ReadWrite
 	require.True(t, s.TryLock(Owned(1)))
 	n, permit := enqueued(t, &s, Owned(o))
 	require.True(t, s.Unlock())
@@ -613,8 +613,8 @@ func enters(c *Cond, l *park.Limit, who int64) Waiter {
 }
 
 func TestAnAbandonedWaitAwaitsTheUnparkOnItsWay(t *testing.T) {
-	s := New(FIFO)
-	c := NewCond(&s, FIFO)
+	s := NewReadWrite(FIFO)
+	c := NewCond(&s.Sync, FIFO)
 	w := enters(c, nil, 1)
 	s.guard.Lock() // a signal that has yet to unpark
 	c.queue.remove(w.n)
@@ -632,8 +632,8 @@ func TestAnAbandonedWaitAwaitsTheUnparkOnItsWay(t *testing.T) {
 }
 
 func TestAnAbandonedWaitPassesItsSignalOn(t *testing.T) {
-	s := New(FIFO)
-	c := NewCond(&s, FIFO)
+	s := NewReadWrite(FIFO)
+	c := NewCond(&s.Sync, FIFO)
 	leaver := enters(c, nil, 1)
 	stays := run(func() bool { return enters(c, nil, 2).Await() })
 	eventually(t, func() bool { return c.Len() == 2 })
@@ -646,7 +646,7 @@ func TestAnAbandonedWaitPassesItsSignalOn(t *testing.T) {
 
 // A waiter that kept the link would keep the nodes of its whole group alive.
 func TestAnUnparkedWaiterLinksToNoOther(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		require.True(t, s.TryLock(Owned(1)))
 		var group []*node
 		for range 5 {
@@ -674,7 +674,7 @@ func TestAnUnparkedWaiterLinksToNoOther(t *testing.T) {
 }
 
 func TestACanceledWriterAtTheHeadLetsReadersJoinReaders(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		require.True(t, s.LockShared(Owned(9)))
 		stop := make(chan struct{})
 		writer := queueAs(t, s, Owned(1), 1, stop)
@@ -701,7 +701,7 @@ func TestACanceledWriterAtTheHeadLetsReadersJoinReaders(t *testing.T) {
 }
 
 func TestACanceledWaiterInTheMiddleLetsNobodyPast(t *testing.T) {
-	bothPolicies(t, func(t *testing.T, s *Sync) {
+	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		require.True(t, s.LockShared(Owned(9)))
 		first := queueAs(t, s, Owned(1), 1, nil)
 		stop := make(chan struct{})
@@ -722,7 +722,7 @@ func TestACanceledWaiterInTheMiddleLetsNobodyPast(t *testing.T) {
 }
 
 func TestTheFlagsMirrorTheHeadOfTheQueue(t *testing.T) {
-	var s Sync
+	var s ReadWrite
 	require.True(t, s.TryLock(Owned(1)))
 	fresh, old, third := s.newNode(Owned(2), false), s.newNode(Owned(3), false), s.newNode(Party{who: 4}, true)
 	for _, n := range []*node{fresh, old, third} {
@@ -754,7 +754,7 @@ func TestTheFlagsMirrorTheHeadOfTheQueue(t *testing.T) {
 }
 
 func TestManyInspectorsSeeEveryWaiterThatStays(t *testing.T) {
-	s := New(FIFO)
+	s := NewReadWrite(FIFO)
 	require.True(t, s.TryLock(Owned(1)))
 	const n = 20 * part
 	var stay, leave []*node
@@ -812,7 +812,7 @@ func TestManyInspectorsSeeEveryWaiterThatStays(t *testing.T) {
 
 // The inspectors stop at one node, which leaves; then its follower leaves, to which they went on.
 func TestInspectorsAtOneWaiterGoOnWhenItLeaves(t *testing.T) {
-	var s Sync
+	var s ReadWrite
 	var l list
 	var ns []*node
 	for i := range 4 {
@@ -836,12 +836,12 @@ func TestInspectorsAtOneWaiterGoOnWhenItLeaves(t *testing.T) {
 	walks[0].stand(ns[3])
 	l.remove(ns[3])
 	require.Nil(t, walks[0].resume(), "there is nobody behind it")
-	require.Equal(t, []int64{0}, s.owners(&l))
+	require.Equal(t, []int64{0}, l.owners(&s.guard))
 }
 
 func TestAnInspectionOfAHundredThousandGivesTheGuardBack(t *testing.T) {
 	const n = 100_000
-	var s Sync
+	var s ReadWrite
 	s.Word.Store(Value(1) | flagQueued)
 	ns := make([]node, n)
 	for i := range ns {
@@ -850,7 +850,7 @@ func TestAnInspectionOfAHundredThousandGivesTheGuardBack(t *testing.T) {
 	}
 	seen, between := 0, 0
 	var other asyncCall
-	s.each(&s.queue, func(*node) {
+	s.queue.each(&s.guard, func(*node) {
 		if seen == 0 {
 			other = run(func() bool {
 				s.guard.Lock()

@@ -17,10 +17,10 @@ import (
 )
 
 // policies runs f with a lock of each policy.
-func policies(t *testing.T, f func(t *testing.T, s *syncq.Sync)) {
+func policies(t *testing.T, f func(t *testing.T, s *syncq.ReadWrite)) {
 	for _, p := range []syncq.Policy{syncq.NonFair, syncq.FIFO} {
 		t.Run(fmt.Sprint("FIFO=", p), func(t *testing.T) {
-			s := syncq.New(p)
+			s := syncq.NewReadWrite(p)
 			f(t, &s)
 		})
 	}
@@ -71,10 +71,10 @@ func (g *guarded) read(t *testing.T) {
 
 func TestAllWaysToWaitTogetherKeepExclusionAndLoseNobody(t *testing.T) {
 	procs(t, func(t *testing.T) {
-		policies(t, func(t *testing.T, s *syncq.Sync) {
+		policies(t, func(t *testing.T, s *syncq.ReadWrite) {
 			const goroutines, rounds = 12, 400
 			var (
-				c    = syncq.NewCond(s, s.Policy())
+				c    = syncq.NewCond(&s.Sync, s.Policy())
 				g    guarded
 				done = make(chan struct{})
 				wg   sync.WaitGroup
@@ -121,27 +121,27 @@ func TestAllWaysToWaitTogetherKeepExclusionAndLoseNobody(t *testing.T) {
 						case 8:
 							s.Lock(who)
 							g.write(t)
-							s.DowngradeWrite(int64(i + 1))
+							s.Downgrade(int64(i + 1))
 							g.read(t)
-							if !s.Unread(int64(i + 1)) {
+							if !s.ReleaseRead(int64(i + 1)) {
 								t.Error("a shared hold was lost")
 							}
 							continue
 						case 9:
 							if s.ReadFor(syncq.Owned(int64(i+1)), short) {
 								g.read(t)
-								if upgraded, _ := s.Upgrade(int64(i + 1)); upgraded {
+								if s.Upgrade(int64(i+1)) == syncq.Acquired {
 									g.write(t)
 									s.Release(int64(i + 1))
 								} else {
-									s.Unread(int64(i + 1))
+									s.ReleaseRead(int64(i + 1))
 								}
 							}
 							continue
 						case 10:
 							s.Read(syncq.Owned(int64(i + 1)))
 							g.read(t)
-							s.Unread(int64(i + 1))
+							s.ReleaseRead(int64(i + 1))
 							continue
 						}
 						if !held {
@@ -188,10 +188,10 @@ func TestAllWaysToWaitTogetherKeepExclusionAndLoseNobody(t *testing.T) {
 }
 
 func TestSignalsSentAreNormalReturnsWhileOthersGiveUp(t *testing.T) {
-	policies(t, func(t *testing.T, s *syncq.Sync) {
+	policies(t, func(t *testing.T, s *syncq.ReadWrite) {
 		const waiters, rounds = 8, 300
 		var (
-			c              = syncq.NewCond(s, s.Policy())
+			c              = syncq.NewCond(&s.Sync, s.Policy())
 			signals, woken int
 			left           atomic.Int32
 			wg             sync.WaitGroup
@@ -230,8 +230,8 @@ func TestAConditionOverAForeignLockLosesNoSignalEither(t *testing.T) {
 	const waiters, rounds = 8, 300
 	var (
 		mu             sync.Mutex
-		gate           syncq.Sync
-		c              = syncq.NewCond(&gate, syncq.FIFO)
+		gate           syncq.ReadWrite
+		c              = syncq.NewCond(&gate.Sync, syncq.FIFO)
 		signals, woken int
 		left           atomic.Int32
 		wg             sync.WaitGroup
@@ -281,7 +281,7 @@ func TestAConditionOverAForeignLockLosesNoSignalEither(t *testing.T) {
 func TestAWaiterGetsInAmongBargersThatNeverRest(t *testing.T) {
 	procs(t, func(t *testing.T) {
 		var (
-			s    syncq.Sync
+			s    syncq.ReadWrite
 			stop atomic.Bool
 			wg   sync.WaitGroup
 		)

@@ -7,27 +7,17 @@ import (
 	"github.com/jucgo/locks/internal/park"
 )
 
-// Sync is the synchronizer of one lock: its state and its queue. The zero Sync is free. It must
-// not be copied.
+// Sync is the synchronizer of one lock: its state word, its queue, and the hand-off between its
+// holders. The zero Sync is free. It must not be copied.
 //
-// Its methods trust their callers: only a holder releases.
+// Its methods trust their callers: only a holder releases. A Sync has one holder at a time, or
+// several that share. It knows of no re-entry: see [Reentrant] and [ReadWrite].
 type Sync struct {
-	// Word is the state. Locks touch it in their fast paths only, by compare-and-swap between a
-	// free word and the holder's, with the same flags. It is exported because those fast paths must
-	// be inlined.
-	Word atomic.Uint64
+	Word
 
-	// Holds counts the re-entries of the goroutine that holds the lock exclusively, beyond its
-	// first hold. Only that goroutine may touch it. A condition wait saves and restores it.
-	Holds int32
-
-	// covered counts the shared holds of the goroutine that holds the lock exclusively. See
-	// table.go.
-	covered count
-
-	guard sync.Mutex // held for a bounded number of instructions
-	queue list       // guarded
-	table atomic.Pointer[readTable]
+	guard sync.Mutex                // held for a bounded number of instructions
+	queue list                      // guarded
+	table atomic.Pointer[readTable] // who reads, in a ReadWrite; the table has a hold of its own
 
 	// Above is for one layer above the engine, package shares: its first value stays.
 	Above atomic.Pointer[any]
@@ -49,45 +39,6 @@ func New(policy Policy) Sync { return Sync{queue: list{policy: policy}} }
 
 // Policy returns the policy of the lock. A zero Sync has that of its first waiter or condition.
 func (s *Sync) Policy() Policy { return s.queue.policy }
-
-// admitBy notes that a lock without New is FIFO. The guard is held.
-func (s *Sync) admitBy(policy Policy) {
-	if policy == FIFO && s.queue.policy == NonFair {
-		s.queue.policy = policy
-	}
-}
-
-// Party is the one that acquires: its value in the state word, and the identity that inspection
-// shows.
-type Party struct {
-	value  uint64
-	who    int64
-	kind   *Kind
-	policy Policy // FIFO if the lock is so without New
-}
-
-// Owned returns the party of a lock that knows its owner, which must not be 0 and must fit, with
-// its sign, in 58 bits.
-func Owned(owner int64) Party { return Party{value: Value(owner), who: owner} }
-
-// Taken is the word of a lock without owners while it is held exclusively and nobody waits.
-const Taken = oneHold
-
-// Anonymous returns the party of a lock without owners. who is for inspection only; 0 stands for
-// the calling goroutine.
-func Anonymous(who int64) Party { return Party{value: Taken, who: who} }
-
-// Of returns p as a party of a lock of kind k.
-func (p Party) Of(k *Kind) Party {
-	p.kind = k
-	return p
-}
-
-// FIFO returns p as a party of a lock whose zero value is FIFO. Each of its parties must say that.
-func (p Party) FIFO() Party {
-	p.policy = FIFO
-	return p
-}
 
 // Acquire takes the lock exclusively, and waits for it until l ends. If l leaves no time to wait,
 // it still takes a lock that is free and, under FIFO, for which nobody waits. The outcome is
@@ -169,6 +120,16 @@ func (s *Sync) AcquireShared(p Party, l *park.Limit) Outcome {
 		n.place.ParkAndUnlock(guard)
 	}
 	return n.end(out)
+}
+
+// TryLockUnread takes a lock exclusively that the read table holds, but that nobody reads. It
+// barges.
+func (s *Sync) TryLockUnread(p Party) bool {
+	if s.Word.Load()&flagVisible == 0 || !s.table.Load().empty() {
+		return false
+	}
+	s.guarded(revoke)
+	return s.TryLock(p)
 }
 
 // UnlockShared gives one shared hold back. It reports false, and does nothing, if there is none.

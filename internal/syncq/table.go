@@ -4,8 +4,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-
-	"github.com/jucgo/locks/internal/park"
 )
 
 // readTable has the shared holds of goroutines, with a hold count for each. While a lock is biased
@@ -52,7 +50,7 @@ import (
 //     admits are counted.
 //
 // The exclusive holder's own shared holds are not in the table: nobody else can have any. They
-// are in Sync.covered, and are counted when the exclusive hold ends.
+// are in Reentrant.covered, and are counted when the exclusive hold ends.
 //
 // The first reader is a goroutine that found the lock free, and the table there, and made the lock
 // shared (ReadFirst). It sets firstReader by a plain store, because no other goroutine writes that
@@ -160,15 +158,6 @@ func (t *readTable) moreThan(most int) bool {
 	return false
 }
 
-// readers returns the table, which it makes if there is none yet.
-func (s *Sync) readers() *readTable {
-	if t := s.table.Load(); t != nil {
-		return t
-	}
-	s.table.CompareAndSwap(nil, newReadTable())
-	return s.table.Load()
-}
-
 // add puts a goroutine in the table with n holds: o, or -o if it is counted. It reports whether
 // the goroutine has the slot.
 func (b *Slot) add(o int64, n int) (has bool) {
@@ -202,7 +191,7 @@ func (t *readTable) change(o int64, by int) (had int, counted bool) {
 	}
 	had, left := t.reentries.change(by)
 	if !left {
-		(*First)(t).Free()
+		t.firstReader.set(0)
 	}
 	return had, true
 }
@@ -212,7 +201,7 @@ func (b *Slot) change(o int64, by int) (had int, counted bool) {
 	if owner := b.owner.Load(); owner == o || owner == -o {
 		had, left := b.reentries.change(by)
 		if !left {
-			b.Free()
+			b.free()
 		}
 		return had, owner != o
 	}
@@ -237,296 +226,32 @@ func (b *Slot) change(o int64, by int) (had int, counted bool) {
 	return had, id != o
 }
 
-// Slot returns where goroutine o is if it reads, or nil if nobody has read so far.
-func (s *Sync) Slot(o int64) *Slot {
-	if t := s.table.Load(); t != nil {
-		return t.slot(o)
-	}
-	return nil
+// Has reports whether goroutine me reads in the slot.
+func (b *Slot) Has(me int64) bool {
+	o := b.owner.Load()
+	return o == me || o == -me
 }
 
-// Biased reports whether a reader that is in the table reads.
-func (s *Sync) Biased() bool { return s.Word.Load()&flagBiased != 0 }
-
-// Owner returns the goroutine that has the slot, negated if it is counted, or 0.
-func (b *Slot) Owner() int64 { return b.owner.Load() }
-
-// Take takes the slot for goroutine me. It reads then if the lock is biased afterwards, and
-// else has to Free it. Take fails if others use the slot.
-func (b *Slot) Take(me int64) bool {
+// take takes the slot for goroutine me. It reads then if the lock is biased afterwards, and
+// else has to free the slot. take fails if others use the slot.
+func (b *Slot) take(me int64) bool {
 	return b.collided.Load() == 0 && b.owner.CompareAndSwap(0, me)
 }
 
-// Free gives back the slot, and with it the last hold of its goroutine. The lock has to be told
-// ([Sync.ReadersLeft]) if it is not biased after that.
-func (b *Slot) Free() { b.owner.Store(0) }
+// free gives back the slot, and with it the last hold of its goroutine. The lock has to be told
+// ([ReadWrite.ReadersLeft]) if it is not biased after that.
+func (b *Slot) free() { b.owner.Store(0) }
 
-// ReadFirst takes a shared hold of a free lock for goroutine me. It fails if a party holds the
-// lock, or if nobody has read so far.
-func (s *Sync) ReadFirst(me int64) bool {
-	t, w := s.table.Load(), s.Word.Load()
-	if t == nil || !free(w) || !s.Word.CompareAndSwap(w, w|flagShared|oneHold) {
-		return false
-	}
-	t.firstReader.set(me)
-	return true
+// Leave gives back the last hold of the goroutine that has the slot. It reports whether that was
+// counted: then UnlockShared has to follow, and else ReadersLeft, unless the lock is biased.
+func (b *Slot) Leave() (counted bool) {
+	counted = b.owner.Load() < 0
+	b.free()
+	return counted
 }
 
-// First returns the table to goroutine me if it is the first reader, or else nil.
-func (s *Sync) First(me int64) *First {
-	if t := s.table.Load(); t != nil && t.firstReader.load() == me {
-		return (*First)(t)
-	}
-	return nil
-}
-
-// Free takes the first reader out of the table, before it gives back its last hold.
-func (t *First) Free() { t.firstReader.set(0) }
-
-// ReadCounted takes a shared hold in the word for goroutine me, whose slot is b. It fails if a
-// party writes or waits, or if b is in use.
-func (s *Sync) ReadCounted(b *Slot, me int64) bool {
-	w := s.Word.Load()
-	if !admitsReader(w) || b.owner.Load() != 0 || b.collided.Load() != 0 {
-		return false
-	}
-	if !s.Word.CompareAndSwap(w, (w|flagShared)+oneHold) {
-		return false
-	}
-	s.count(b, me)
-	return true
-}
-
-// ReenterRead counts one more shared hold of goroutine o if it has one, or holds the lock
-// exclusively. It reports whether it does, and whether the hold could be counted.
-func (s *Sync) ReenterRead(o int64) (held, counted bool) {
-	if s.HeldBy(o) {
-		h := s.covered.own()
-		if h == MaxHolds {
-			return true, false
-		}
-		s.covered.set(h + 1)
-		return true, true
-	}
-	if t := s.table.Load(); t != nil {
-		had, _ := t.change(o, 1)
-		return had > 0, had > 0 && had < MaxHolds
-	}
-	return false, false
-}
-
-// Unread gives one shared hold of goroutine o back. It reports false, and does nothing, if o
-// has none.
-func (s *Sync) Unread(o int64) bool {
-	if s.HeldBy(o) {
-		h := s.covered.own()
-		if h > 0 {
-			s.covered.set(h - 1)
-		}
-		return h > 0
-	}
-	t := s.table.Load()
-	if t == nil {
-		return false
-	}
-	had, counted := t.change(o, -1)
-	switch {
-	case had != 1:
-	case counted:
-		s.UnlockShared()
-	default:
-		s.ReadersLeft()
-	}
-	return had > 0
-}
-
-// TryRead takes a shared hold for goroutine o, which has none, unless the lock is held exclusively.
-// It barges.
-func (s *Sync) TryRead(o int64) bool {
-	if s.ReadFirst(o) || s.readBiased(o) {
-		return true
-	}
-	ok := s.TryLockShared()
-	if ok {
-		s.count(s.readers().slot(o), o)
-	}
-	return ok
-}
-
-// AcquireRead takes a shared hold for p, a goroutine that has none, as AcquireShared does.
-func (s *Sync) AcquireRead(p Party, l *park.Limit) Outcome {
-	if s.ReadFirst(p.who) || s.readBiased(p.who) {
-		return Acquired
-	}
-	out := s.AcquireShared(p, l)
-	if out == Acquired {
-		s.count(s.readers().slot(p.who), p.who)
-	}
-	return out
-}
-
-// count puts o, which has a shared hold in the word, in the table. It sets the bias if it is time
-// for that.
-func (s *Sync) count(b *Slot, o int64) {
-	if !b.add(-o, 1) {
-		return
-	}
-	if b.written != s.queue.written {
-		b.written, b.reads = s.queue.written, 0
-	}
-	if b.reads++; b.reads >= unbiasedReads && s.bias() {
-		b.reads = 0
-	}
-}
-
-// unbiasedReads is how many counted reads of a slot, with no write between them, come before the
-// bias. To set it and to revoke it takes some 200 ns, and a read under it is some 5 ns shorter.
-const unbiasedReads = 32
-
-// bias gives the table a hold, and opens it to readers, for a party that has a shared hold of its
-// own. It fails if others wait, or if the table has a hold already.
-func (s *Sync) bias() bool {
-	w := s.Word.Load()
-	return w&(flagQueued|flagVisible) == 0 && s.Word.CompareAndSwap(w, (w|flagVisible|flagBiased)+oneHold)
-}
-
-// readBiased takes a shared hold for o under the table's if the lock is biased to readers.
-func (s *Sync) readBiased(o int64) bool {
-	if !s.Biased() {
-		return false
-	}
-	b := s.readers().slot(o)
-	b.add(o, 1)
-	if s.Biased() {
-		return true
-	}
-	b.change(o, -1)
-	s.ReadersLeft()
-	return false
-}
-
-// Wrote counts a write of the goroutine that has the lock exclusively. Readers that find many reads
-// since the last write set the bias. The writes of explicit owners are not counted, because several
-// goroutines may have one hold. Nor are those after a condition wait, which began with a write.
-func (s *Sync) Wrote() { s.queue.written++ }
-
-// ReadersLeft gives the table's hold back if that is due, for a reader that has left the table.
-func (s *Sync) ReadersLeft() {
-	if s.Word.Load()&(flagVisible|flagBiased) == flagVisible && s.table.Load().empty() {
-		s.guarded(keep) // or a later reader will look as it leaves
-	}
-}
-
-// TryLockUnread takes a lock exclusively that the read table holds, but that nobody reads. It
-// barges.
-func (s *Sync) TryLockUnread(p Party) bool {
-	if s.Word.Load()&flagVisible == 0 || !s.table.Load().empty() {
-		return false
-	}
-	s.guarded(revoke)
-	return s.TryLock(p)
-}
-
-// DowngradeWrite turns one exclusive hold of goroutine o into a shared one, as Release does
-// with the last. It reports whether o has one, and whether the shared hold could be counted; if
-// not, nothing happens.
-func (s *Sync) DowngradeWrite(o int64) (held, counted bool) {
-	if !s.HeldBy(o) {
-		return false, false
-	}
-	h := s.covered.own()
-	if h == MaxHolds {
-		return true, false
-	}
-	s.covered.set(h + 1)
-	return s.Release(o), true
-}
-
-// uncover moves o's shared holds to the table, gives up its exclusive one, and returns true.
-func (s *Sync) uncover(o int64) bool {
-	s.readers().slot(o).add(-o, int(s.covered.own()))
-	s.covered.set(0)
-	s.ShareExclusive()
-	return true
-}
-
-// Upgrade turns one shared hold of goroutine o into an exclusive one if nobody else has any,
-// past the waiters. The others of o stay what they are. It reports whether it did, and whether
-// o has any.
-func (s *Sync) Upgrade(o int64) (upgraded, reads bool) {
-	if s.HeldBy(o) {
-		h := s.covered.own()
-		if h == 0 || s.Holds >= MaxHolds-1 {
-			return false, h != 0
-		}
-		s.covered.set(h - 1)
-		s.Holds++
-		return true, true
-	}
-	t := s.table.Load()
-	if t == nil {
-		return false, false
-	}
-	holds, counted := t.change(o, 0)
-	if holds == 0 || !s.UpgradeOnly(o, counted) {
-		return false, holds != 0
-	}
-	t.change(o, -holds)
-	s.covered.set(uint32(holds - 1))
-	s.Wrote()
-	return true, true
-}
-
-// UpgradeOnly turns the shared holds of owner into an exclusive one if there are no others. Those
-// of owner are counted in the word, or under the table's hold. The bias ends in any case.
-func (s *Sync) UpgradeOnly(owner int64, counted bool) (ok bool) {
-	s.guard.Lock()
-	wake, _ := s.advance(revoke)
-	for w := s.Word.Load(); !ok && w>>flagBits == 1; w = s.Word.Load() {
-		if w&flagVisible == 0 != counted || w&flagVisible != 0 && s.table.Load().moreThan(1) {
-			break
-		}
-		ok = s.Word.CompareAndSwap(w, Value(owner)|w&queueFlags)
-	}
-	s.guard.Unlock()
-	unpark(wake)
-	return ok
-}
-
-// Covered reports whether the goroutine that holds the lock exclusively, which calls it, has shared
-// holds as well.
-func (s *Sync) Covered() bool { return s.covered.own() > 0 }
-
-// ReadHolds returns how many shared holds goroutine o has, to o itself.
-func (s *Sync) ReadHolds(o int64) int {
-	t := s.table.Load()
-	switch {
-	case s.HeldBy(o):
-		return int(s.covered.load())
-	case t != nil:
-		had, _ := t.change(o, 0)
-		return had
-	}
-	return 0
-}
-
-// WriteHolds returns how many exclusive holds goroutine o has, to o itself.
-func (s *Sync) WriteHolds(o int64) int {
-	if !s.HeldBy(o) {
-		return 0
-	}
-	return int(s.Holds) + 1
-}
-
-// EachReader calls visit for the goroutines that have shared holds.
-func (s *Sync) EachReader(visit func(o int64, holds int)) {
-	if o, covered := s.Owner(), s.covered.load(); o != 0 && covered > 0 {
-		visit(o, int(covered))
-	}
-	t := s.table.Load()
-	if t == nil {
-		return
-	}
+// each calls visit for the goroutines in the table.
+func (t *readTable) each(visit func(o int64, holds int)) {
 	if o := t.firstReader.load(); o != 0 {
 		visit(o, int(t.reentries.load())+1)
 	}
@@ -544,46 +269,4 @@ func (s *Sync) EachReader(visit func(o int64, holds int)) {
 		}
 		b.mu.Unlock()
 	}
-}
-
-// LockOrReenter takes a lock that is free, or counts one more hold if owner, a goroutine, has it
-// already. It may fail in other cases.
-func (s *Sync) LockOrReenter(owner int64) bool {
-	w := s.Word.Load()
-	if free(w) && s.Word.CompareAndSwap(w, w|Value(owner)) {
-		s.Wrote()
-		return true
-	}
-	if Names(w, owner) && s.Holds < MaxHolds-1 {
-		s.Holds++
-		return true
-	}
-	return false
-}
-
-// Reenter counts one more hold of owner, a goroutine, if it has the lock exclusively. It reports
-// whether it does, and whether the hold could be counted.
-func (s *Sync) Reenter(owner int64) (held, counted bool) {
-	held = s.HeldBy(owner)
-	if counted = held && s.Holds < MaxHolds-1; counted {
-		s.Holds++
-	}
-	return held, counted
-}
-
-// Release gives back one exclusive hold of owner, a goroutine. With the last, the lock goes to
-// the waiters as the policy says. If owner has shared holds as well, the lock is shared from
-// then on instead, with no exclusive holder in between. Release reports false, and does
-// nothing, if owner has no exclusive hold.
-func (s *Sync) Release(owner int64) bool {
-	switch {
-	case !s.HeldBy(owner):
-		return false
-	case s.Holds > 0:
-		s.Holds--
-		return true
-	case s.covered.own() > 0:
-		return s.uncover(owner)
-	}
-	return s.Unlock()
 }

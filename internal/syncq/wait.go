@@ -1,13 +1,158 @@
 package syncq
 
 import (
-	"runtime"
+	"math"
 	"sync"
+	"time"
 
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
-	"github.com/jucgo/locks/internal/pause"
 )
+
+// state is how far the wait of a node is. It is guarded by the lock's guard; the waiter may read it
+// after an unpark that nothing can follow.
+//
+//	from     to         by whom, and with what
+//	waiting  awake      advance (NonFair): the first waiter shall race for the lock; one unpark
+//	waiting  granted    advance: the waiter holds the lock; one unpark
+//	waiting  dismissed  dismiss: the waiter's owner holds the lock; one unpark
+//	awake    waiting    compete: the waiter lost the race, and parks again
+//	awake    granted    compete: it won; or advance, without an unpark: it will see that
+//	awake    dismissed  dismiss, without an unpark
+//
+// Each step out of waiting comes with exactly one unpark, and each park ends with exactly one. So
+// nothing is left in a node's place when its waiter is done with it.
+type state uint8
+
+const (
+	waiting   state = iota // parked, or about to park
+	awake                  // told to race for the lock
+	granted                // holds the lock, and is in no queue
+	dismissed              // its owner holds the lock, and it is in no queue
+)
+
+// node is one wait of one party: in the lock's queue, in a condition's, or in none.
+type node struct {
+	place park.Place
+	oneWait
+
+	// Guarded by the lock's guard.
+	in     *list // the list that has the node
+	next   *node
+	visit  *walk  // the inspection that goes on here
+	number uint64 // the number of this wait among those of the node
+
+	// Set by the waiter before it joins.
+	shared bool
+	value  uint64 // the word of this party as the exclusive holder
+	who    int64  // the owner that inspection shows
+
+	wake *node // the next node to unpark; the unparker's
+}
+
+// oneWait is the part of a node that is zero before each wait.
+type oneWait struct {
+	// Guarded by the lock's guard.
+	state    state
+	reserved bool          // the next release hands the lock to this waiter (NonFair)
+	reported bool          // the watcher wants to know when the wait is over
+	lost     int32         // races lost (NonFair)
+	began    time.Duration // when the node joined the lock's queue, if waits are timed
+	prev     *node         // only valid if the node is not the first
+
+	// Set by the waiter before it joins.
+	s         *Sync
+	limited   bool // a context or a time limit can end the wait for the lock
+	refused   bool // by the watcher
+	policy    Policy
+	goroutine int64 // that waits, if who is an explicit owner
+	kind      *Kind
+
+	since time.Duration // when the node joined the lock's queue, see overdue (NonFair)
+}
+
+// Nodes are used again: a contended acquisition allocates nothing in the steady state.
+var nodes = sync.Pool{New: func() any {
+	n := new(node)
+	n.place.Init()
+	return n
+}}
+
+// newNode returns a wait of p. A zero lock may be FIFO already: then p says that too.
+func (s *Sync) newNode(p Party, shared bool) *node {
+	n := nodes.Get().(*node)
+	n.s, n.value, n.who, n.shared, n.kind = s, p.value, p.who, shared, p.kind
+	n.policy = p.policy || s.queue.policy
+	if explicit(n.who) {
+		n.goroutine = goid.Get()
+	}
+	return n
+}
+
+// end recycles n, whose wait has ended with out unless it was refused, and returns the outcome.
+func (n *node) end(out Outcome) Outcome {
+	if n.refused {
+		out = Refused
+	}
+	n.recycle()
+	return out
+}
+
+func (n *node) recycle() {
+	n.place.Reset()
+	if n.reported {
+		(*watcher.Load()).Ended(n.who)
+	}
+	n.oneWait = oneWait{}
+	nodes.Put(n)
+}
+
+// mirror returns the flags about a queue whose first waiter is n. The guard is held.
+func (n *node) mirror() uint64 {
+	switch {
+	case n.reserved:
+		return flagQueued | flagReserved
+	case n.state == awake:
+		return flagQueued | flagWoken
+	}
+	return flagQueued
+}
+
+// A waiter that is first and loses the race to bargers maxLost times, or has waited for maxBarging
+// (see overdue), has the lock reserved: the next release hands it over. That bounds barging. A
+// waiter for readers has it reserved at once.
+const (
+	maxBarging = time.Millisecond
+	maxLost    = 16
+)
+
+// due is the since of a waiter that a broadcast moved here with others. All of them have the lock
+// reserved: handing it from one to the next is the shortest way through them, and they have waited.
+const due = time.Duration(math.MinInt64 / 2)
+
+// overdue reports whether the lock is to be reserved for n by now.
+//
+// The clock is read when a waiter joins, becomes the first, or loses a race, and at no other time:
+// a reading takes as long as several atomic writes. The first waiter behind readers has the
+// lock reserved without a look at the clock. A signalled waiter that joins as the first
+// usually wins its first race. Its wait counts from the first that it loses, and its signal reads
+// no clock.
+func (n *node) overdue() bool {
+	if n.reserved {
+		return true
+	}
+	t := clock()
+	if n.since == 0 {
+		n.since = t
+	}
+	return t-n.since >= maxBarging
+}
+
+var start = time.Now()
+
+// now returns the monotonic time. Inside a testing/synctest bubble it stands still while a
+// goroutine runs, which is why lost races are counted as well.
+func clock() time.Duration { return time.Since(start) }
 
 // wait takes the lock for n unless the limit ends first, or the wait is refused. The caller
 // recycles n. A wait goes like this:
@@ -93,7 +238,7 @@ func (n *node) tryEnqueue() (wake *node, queued bool) {
 func (n *node) push() (wake *node) {
 	s := n.s
 	n.reserved = n.reserved || n.policy == NonFair && (n.shared || n.since == due)
-	s.admitBy(n.policy)
+	s.queue.admitBy(n.policy)
 	s.queue.push(n)
 	s.report(n)
 	if s.queue.head != n {
@@ -217,44 +362,3 @@ func (n *node) dismiss() bool {
 	unpark(wake)
 	return ok
 }
-
-// Before a goroutine joins a NonFair queue for an exclusive hold, it looks at the lock spinRounds
-// times, spinPause pauses apart. That takes some 800 ns, and a goroutine that is woken takes some
-// 10 µs to run on another processor. Take 64 goroutines with 300 ns of work inside of the lock and
-// 300 ns outside. With 16 rounds two of them go on in turns, while the others sleep, and an
-// acquisition takes 0.8 times what it takes with 4. More rounds cost two goroutines without work
-// more than they save.
-const (
-	spinRounds = 16
-	spinPause  = 2
-)
-
-// spins says that a holder can run while another goroutine spins.
-var spins = runtime.NumCPU() > 1
-
-// spin takes a lock that becomes free within a short spin (NonFair). It stops when the lock is
-// reserved for the first waiter, or shared: readers often have still to run, on the spinner's own
-// processor. Under FIFO it would be in vain for the same reason.
-func (s *Sync) spin(p Party) bool {
-	for k := 0; k < spinRounds && spins && s.Word.Load()&(flagReserved|flagShared) == 0; k++ {
-		pause.Pause(spinPause)
-		if w := s.Word.Load(); free(w) && s.Word.CompareAndSwap(w, w|p.value) {
-			return true
-		}
-	}
-	return false
-}
-
-// awaitReaders spins while n, a writer, waits for readers that drain from the table: a read that is
-// short is over before the writer could have parked and been woken.
-func (n *node) awaitReaders() {
-	for k := 0; k < readerRounds && spins && !n.shared; k++ {
-		if w := n.s.Word.Load(); w&flagVisible == 0 || w>>flagBits == n.value>>flagBits {
-			return
-		}
-		pause.Pause(spinPause)
-	}
-}
-
-// readerRounds is how often a writer looks whether the readers are gone, spinPause pauses apart.
-const readerRounds = 20

@@ -14,9 +14,6 @@ type Waiter struct {
 	l *park.Limit
 }
 
-// Owner returns the owner whose party p is.
-func (p Party) Owner() int64 { return p.who }
-
 // NewWaiter returns a wait of p for an exclusive or a shared hold. It ends with l.
 func (s *Sync) NewWaiter(p Party, isShared bool, l *park.Limit) Waiter {
 	return Waiter{n: s.newNode(p, isShared), l: l}

@@ -16,6 +16,7 @@ type Kind struct {
 	Key any
 
 	// Holders returns the shared holders of the lock, in any order. If it is nil, they are unknown.
+	// It is asked while no party holds the lock exclusively.
 	//
 	// The answer must be right about owners that wait: an owner that waits for any lock is returned
 	// if and only if it has a shared hold of this one. About others it may be wrong. It is called
@@ -94,7 +95,7 @@ var timed atomic.Bool
 func TimeWaits() { timed.Store(true) }
 
 // Report tells the watcher of the waits in the queue again.
-func (s *Sync) Report() { s.each(&s.queue, s.report) }
+func (s *Sync) Report() { s.queue.each(&s.guard, s.report) }
 
 // Acquired tells the watcher that p has acquired the lock.
 func (s *Sync) Acquired(p Party) {
@@ -160,5 +161,5 @@ func (n *node) waiting() Waiting {
 // EachWaiting calls visit for the waits in the queue, in its order. Waits that begin or end
 // meanwhile may be missed.
 func (s *Sync) EachWaiting(visit func(Waiting)) {
-	s.each(&s.queue, func(n *node) { visit(n.waiting()) })
+	s.queue.each(&s.guard, func(n *node) { visit(n.waiting()) })
 }

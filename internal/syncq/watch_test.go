@@ -9,7 +9,7 @@ import (
 func TestARefusedFirstWaiterPassesItsWakeUpOn(t *testing.T) {
 	// The wait is refused by hand between its beginning and its end: nothing else makes it the
 	// first in the queue at that moment.
-	var s Sync
+	var s ReadWrite
 	require.True(t, s.TryLock(Owned(1)))
 	first, permit := enqueued(t, &s, Owned(2))
 	second := run(func() bool { return s.Lock(Owned(3)) })
@@ -25,7 +25,7 @@ func TestARefusedFirstWaiterPassesItsWakeUpOn(t *testing.T) {
 }
 
 func TestALateRefusalLeavesTheLockWithItsNewHolder(t *testing.T) {
-	s := New(FIFO)
+	s := NewReadWrite(FIFO)
 	require.True(t, s.TryLock(Owned(1)))
 	n := s.newNode(Owned(2), false)
 	require.True(t, s.join(n))
@@ -39,7 +39,7 @@ func TestALateRefusalLeavesTheLockWithItsNewHolder(t *testing.T) {
 }
 
 func TestAWaiterThatWinsTheLockNoLongerWaits(t *testing.T) {
-	var s Sync
+	var s ReadWrite
 	queue := func() (who []int64) {
 		s.EachWaiting(func(w Waiting) { who = append(who, w.Who) })
 		return who
@@ -55,7 +55,7 @@ func TestAWaiterThatWinsTheLockNoLongerWaits(t *testing.T) {
 }
 
 func TestEachWaitHasAnIDOfItsOwn(t *testing.T) {
-	s := New(FIFO)
+	s := NewReadWrite(FIFO)
 	require.True(t, s.TryLock(Owned(1)))
 	n := s.newNode(Owned(-2), true)
 	n.limited = true

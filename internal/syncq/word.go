@@ -1,6 +1,13 @@
 package syncq
 
-// The state word. Its upper 58 bits are the value: the exclusive holder, the number of shared
+import "sync/atomic"
+
+// Word is the state word of a lock. Locks touch it directly in their fast paths only, by
+// compare-and-swap between a free word and the holder's, with the same flags. The field is exported
+// because those fast paths must be inlined. The methods here are the changes of the word that need
+// no look at the queue, and what can be seen in the word alone.
+//
+// Its upper 58 bits are the value: the exclusive holder, the number of shared
 // holds, or 0 if the lock is free. Its lower bits are flags. These are all legal words:
 //
 //	value   shared  visible biased  reserved woken queued
@@ -22,6 +29,9 @@ package syncq
 // or drop a shared hold, and open the read table while nobody waits. They also free a lock that
 // nobody waits for, or that is not reserved. Everything else happens with the guard held, in
 // advance, tryEnqueue or compete.
+type Word struct{ atomic.Uint64 }
+
+// The flags of the state word, and some words.
 const (
 	// flagQueued mirrors "the queue is not empty". It makes a release look at the queue. Changed
 	// with the guard held only. If a waiter joins without setting it, no release wakes that waiter.
@@ -78,12 +88,12 @@ func free(w uint64) bool { return w <= allFlags }
 
 // TryFree gives back the only hold, whose word without flags is value, if no waiter has to be told.
 // w was the word. It reports whether it did.
-func (s *Sync) TryFree(w, value uint64) bool {
+func (word *Word) TryFree(w, value uint64) bool {
 	switch w {
 	case value:
-		return s.Word.CompareAndSwap(value, 0)
+		return word.CompareAndSwap(value, 0)
 	case value | Awake:
-		return s.Word.CompareAndSwap(value|Awake, Awake)
+		return word.CompareAndSwap(value|Awake, Awake)
 	}
 	return false
 }
@@ -130,21 +140,21 @@ func dropTable(w uint64) (uint64, bool) {
 func revoke(w uint64) (uint64, bool) { return w &^ flagBiased, true }
 
 // TryLock takes the lock exclusively if it is free. It barges.
-func (s *Sync) TryLock(p Party) bool {
+func (word *Word) TryLock(p Party) bool {
 	for {
 		// The try is over if the word is not free, or if the swap takes it.
-		if w := s.Word.Load(); !free(w) || s.Word.CompareAndSwap(w, w|p.value) {
+		if w := word.Load(); !free(w) || word.CompareAndSwap(w, w|p.value) {
 			return free(w)
 		}
 	}
 }
 
 // change changes the word by next. It reports false, with nothing done, if next refused the word.
-func (s *Sync) change(next step) bool {
+func (word *Word) change(next step) bool {
 	for {
-		w := s.Word.Load()
+		w := word.Load()
 		to, ok := next(w)
-		if !ok || s.Word.CompareAndSwap(w, to) {
+		if !ok || word.CompareAndSwap(w, to) {
 			return ok
 		}
 	}
@@ -152,20 +162,20 @@ func (s *Sync) change(next step) bool {
 
 // TryLockShared takes a shared hold unless the lock is held exclusively. It barges, past exclusive
 // waiters too.
-func (s *Sync) TryLockShared() bool {
-	return s.change(func(w uint64) (uint64, bool) { return (w | flagShared) + oneHold, !exclusive(w) })
+func (word *Word) TryLockShared() bool {
+	return word.change(func(w uint64) (uint64, bool) { return (w | flagShared) + oneHold, !exclusive(w) })
 }
 
 // TryLockSharedInTurn takes a shared hold unless the lock is held exclusively, or others wait that
 // a newcomer must not overtake.
-func (s *Sync) TryLockSharedInTurn() bool {
-	return s.change(func(w uint64) (uint64, bool) { return (w | flagShared) + oneHold, admitsReader(w) })
+func (word *Word) TryLockSharedInTurn() bool {
+	return word.change(func(w uint64) (uint64, bool) { return (w | flagShared) + oneHold, admitsReader(w) })
 }
 
 // TryUnlockShared gives one shared hold back if no waiter has to be told, and reports whether
 // it did.
-func (s *Sync) TryUnlockShared() bool {
-	return s.change(func(w uint64) (uint64, bool) {
+func (word *Word) TryUnlockShared() bool {
+	return word.change(func(w uint64) (uint64, bool) {
 		switch {
 		case w&flagShared == 0:
 			return w, false
@@ -177,3 +187,40 @@ func (s *Sync) TryUnlockShared() bool {
 		return 0, w&(flagQueued|flagVisible) == 0
 	})
 }
+
+// bias gives the read table a hold, and opens it to readers, for a party that has a shared hold of
+// its own. It fails if others wait, or if the table has a hold already.
+func (word *Word) bias() bool {
+	w := word.Load()
+	return w&(flagQueued|flagVisible) == 0 && word.CompareAndSwap(w, (w|flagVisible|flagBiased)+oneHold)
+}
+
+// Held reports whether anybody holds the lock, exclusively or shared.
+func (word *Word) Held() bool { return !free(word.Load()) }
+
+// HeldBy reports whether owner holds the lock exclusively. To owner itself the answer is exact.
+func (word *Word) HeldBy(owner int64) bool { return Names(word.Load(), owner) }
+
+// Owner returns the exclusive holder, or 0.
+func (word *Word) Owner() int64 {
+	w := word.Load()
+	if w&flagShared != 0 {
+		return 0
+	}
+	return int64(w) >> flagBits
+}
+
+// Shared returns the number of shared holds.
+func (word *Word) Shared() int {
+	w := word.Load()
+	if w&flagShared == 0 {
+		return 0
+	}
+	return int(w >> flagBits)
+}
+
+// HasQueued reports whether anybody waits for the lock.
+func (word *Word) HasQueued() bool { return word.Load()&flagQueued != 0 }
+
+// Biased reports whether a reader that is in the read table reads.
+func (word *Word) Biased() bool { return word.Load()&flagBiased != 0 }

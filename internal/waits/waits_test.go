@@ -33,7 +33,7 @@ func eventually(t *testing.T, ok func() bool) {
 
 var (
 	testKind = syncq.Kind{Name: "test", Refusable: true}
-	readKind = syncq.Kind{Name: "read", Holders: shares.Readers, Refusable: true}
+	readKind = syncq.Kind{Name: "read", Holders: shares.Holders, Refusable: true}
 )
 
 func test(o int64) syncq.Party { return syncq.Owned(o).Of(&testKind) }
@@ -68,9 +68,9 @@ func waits(t *testing.T, s *syncq.Sync, p syncq.Party) wait {
 }
 
 // waitsShared has p wait for a shared hold of s.
-func waitsShared(t *testing.T, s *syncq.Sync, p syncq.Party) wait {
+func waitsShared(t *testing.T, s *syncq.ReadWrite, p syncq.Party) wait {
 	t.Helper()
-	return wait{s: s}.begin(t, func(ctx context.Context) syncq.Outcome {
+	return wait{s: &s.Sync}.begin(t, func(ctx context.Context) syncq.Outcome {
 		return s.AcquireRead(p.FIFO(), park.Until(ctx))
 	})
 }
@@ -194,24 +194,24 @@ func TestRecordsAreOfHoldersOnly(t *testing.T) {
 func TestThePlaceOfAnUpgradedReaderStays(t *testing.T) {
 	for _, who := range []int64{-7, -8} {
 		SetRecording(true)
-		s := new(syncq.Sync)
-		kind := &syncq.Kind{Name: "read", Holders: func(s *syncq.Sync) []int64 {
-			require.Equal(t, syncq.Acquired, shares.Of(s).Upgrade(-7))
-			return shares.Readers(s)
+		s := new(syncq.ReadWrite)
+		kind := &syncq.Kind{Name: "read", Holders: func(*syncq.Sync) []int64 {
+			require.Equal(t, syncq.Acquired, shares.Of(&s.Sync).Upgrade(s, -7))
+			return shares.Holders(&s.Sync)
 		}}
 		for o := range int64(minPlaces) {
 			require.True(t, s.TryLock(syncq.Owned(o+1)))
-			record(s, kind, o+1)
+			record(&s.Sync, kind, o+1)
 			require.True(t, s.Unlock())
 		}
-		require.Equal(t, syncq.Acquired, shares.Of(s).TryLock(-7, true))
+		require.Equal(t, syncq.Acquired, shares.Of(&s.Sync).TryLock(-7, true))
 		if who != -7 {
-			note(weak.Make(s), -7, []uintptr{1})
+			note(weak.Make(&s.Sync), -7, []uintptr{1})
 		}
-		record(s, kind, who)
-		require.NotEmpty(t, TakenAt(s, -7))
-		require.NotEmpty(t, TakenAt(s, who))
-		require.Empty(t, TakenAt(s, 1))
+		record(&s.Sync, kind, who)
+		require.NotEmpty(t, TakenAt(&s.Sync, -7))
+		require.NotEmpty(t, TakenAt(&s.Sync, who))
+		require.Empty(t, TakenAt(&s.Sync, 1))
 		SetRecording(false)
 	}
 }
@@ -220,7 +220,7 @@ func TestThePlaceOfAnUpgradedReaderStays(t *testing.T) {
 func TestThousandsOfReadersAreRecordedInNoTime(t *testing.T) {
 	SetRecording(true)
 	defer SetRecording(false)
-	s := new(syncq.Sync)
+	s := new(syncq.ReadWrite)
 	began := time.Now()
 	const n = 8000
 	for o := range int64(n) {
@@ -228,8 +228,8 @@ func TestThousandsOfReadersAreRecordedInNoTime(t *testing.T) {
 		s.Acquired(read(o + 1))
 		require.Less(t, time.Since(began), hang)
 	}
-	require.NotEmpty(t, TakenAt(s, 1))
-	require.NotEmpty(t, TakenAt(s, n))
+	require.NotEmpty(t, TakenAt(&s.Sync, 1))
+	require.NotEmpty(t, TakenAt(&s.Sync, n))
 }
 
 func TestNoWaitIsFindableWhenNoneIsLeft(t *testing.T) {
@@ -314,14 +314,14 @@ func stood(path []Wait) bool {
 // 7 reads a, and waits for b; 8 holds b, and asks to read a. Writers 5 and 6 wait in between.
 // 6, the nearest to 8, gives up when it has been seen.
 func TestACycleIsSeenThoughItsWriterGivesUp(t *testing.T) {
-	var a, b syncq.Sync
+	var a, b syncq.ReadWrite
 	require.Equal(t, syncq.Acquired, a.AcquireRead(read(7).FIFO(), nil))
 	require.True(t, b.TryLock(test(8)))
-	five, six, seven := waits(t, &a, read(5)), waits(t, &a, read(6)), waits(t, &b, test(7))
+	five, six, seven := waits(t, &a.Sync, read(5)), waits(t, &a.Sync, read(6)), waits(t, &b.Sync, test(7))
 	eight := waitsShared(t, &a, read(8))
 	Refuse(true)
 	defer Refuse(false)
-	watched := []*syncq.Sync{&a, &b}
+	watched := []*syncq.Sync{&a.Sync, &b.Sync}
 	first, second := lookAll(watched), lookAll(watched)
 	begun := waitsOf([]int64{8})[0]
 	path := cycleThrough(begun)
@@ -412,7 +412,7 @@ func asks(function string) bool {
 func TestASearchForACycleInACrowdIsFast(t *testing.T) {
 	Refuse(true)
 	defer Refuse(false)
-	var a, b syncq.Sync
+	var a, b syncq.ReadWrite
 	const n = 200
 	for o := int64(1); o <= n; o++ {
 		require.Equal(t, syncq.Acquired, a.AcquireRead(read(o).FIFO(), nil))
@@ -421,10 +421,10 @@ func TestASearchForACycleInACrowdIsFast(t *testing.T) {
 	began := time.Now()
 	var all []wait
 	for o := int64(1); o <= n; o++ {
-		all = append(all, waits(t, &b, read(o)))
+		all = append(all, waits(t, &b.Sync, read(o)))
 	}
 	for o := int64(2*n + 1); o <= 3*n; o++ {
-		all = append(all, waits(t, &a, read(o)))
+		all = append(all, waits(t, &a.Sync, read(o)))
 		require.Less(t, time.Since(began), hang)
 	}
 	t.Log(time.Since(began))
@@ -434,13 +434,13 @@ func TestASearchForACycleInACrowdIsFast(t *testing.T) {
 }
 
 // bias has a reader read s beside another one until it is biased to readers.
-func bias(t *testing.T, s *syncq.Sync) {
+func bias(t *testing.T, s *syncq.ReadWrite) {
 	require.True(t, s.TryLockShared())
 	defer s.UnlockShared()
 	for k := 0; !s.Biased(); k++ {
 		require.Less(t, k, 1000)
 		require.Equal(t, syncq.Acquired, s.AcquireRead(read(2), nil))
-		require.True(t, s.Unread(2))
+		require.True(t, s.ReleaseRead(2))
 	}
 }
 
@@ -448,7 +448,7 @@ func TestAnIdleBiasedLockIsAcquiredWhileRefusalIsOn(t *testing.T) {
 	Refuse(true)
 	defer Refuse(false)
 	for _, policy := range []syncq.Policy{syncq.NonFair, syncq.FIFO} {
-		s := syncq.New(policy)
+		s := syncq.NewReadWrite(policy)
 		bias(t, &s)
 		require.Equal(t, syncq.Acquired, s.Acquire(read(1), nil))
 		require.True(t, s.Release(1))
@@ -459,7 +459,7 @@ func TestARefusedWriterIsInNoReadersWay(t *testing.T) {
 	Refuse(true)
 	defer Refuse(false)
 	for _, policy := range []syncq.Policy{syncq.NonFair, syncq.FIFO} {
-		s, other := syncq.New(policy), syncq.New(policy)
+		s, other := syncq.NewReadWrite(policy), syncq.NewReadWrite(policy)
 		require.True(t, other.TryLock(test(1)))
 		bias(t, &s)
 		require.Equal(t, syncq.Acquired, s.AcquireRead(read(2), nil))
@@ -475,8 +475,8 @@ func TestARefusedWriterIsInNoReadersWay(t *testing.T) {
 		require.True(t, other.Unlock())
 		require.True(t, <-blocked)
 		require.True(t, other.Unlock())
-		require.True(t, s.Unread(2))
-		require.True(t, s.Unread(3))
+		require.True(t, s.ReleaseRead(2))
+		require.True(t, s.ReleaseRead(3))
 		require.True(t, s.TryLock(test(1)), "nobody holds the lock")
 		require.True(t, s.Release(1))
 	}

@@ -1,4 +1,4 @@
-/* The read table: table.go, and the fast paths of package rwlock that use it. */
+/* The read table: table.go and readwrite.go, and the fast paths of package rwlock that use it. */
 #define TABLE
 #include "sync.pml"
 
@@ -85,7 +85,7 @@ inline freeSlot() {
 	}
 }
 
-/* Sync.ReadFirst; ok */
+/* ReadWrite.ReadFirst; ok */
 inline ReadFirst() {
 	d_step { ok = free(Word); if :: ok -> Word = (Word | flagShared) + one :: else fi }
 	if
@@ -102,7 +102,7 @@ inline leaveTable() {
 	fi
 }
 
-/* RUnlock and Sync.Unread of a counted reader */
+/* RUnlock and ReadWrite.ReleaseRead of a counted reader */
 inline unreadCounted() {
 #ifdef MUTANT_FIRST_LEAVES_LATE
 	if :: first == me + 1 :: else -> freeSlot() fi;
@@ -174,7 +174,7 @@ inline Unlock() {
 	fi
 }
 
-/* Sync.ReadersLeft */
+/* ReadWrite.ReadersLeft */
 inline ReadersLeft() {
 	if
 	:: (Word & (flagVisible | flagBiased)) == flagVisible ->
@@ -213,7 +213,7 @@ inline readQuickly() {
 	fi
 }
 
-/* Sync.readBiased; ok and gone */
+/* ReadWrite.readBiased; ok and gone */
 inline readBiased() {
 	ok = 0;
 	if
@@ -237,7 +237,7 @@ inline readBiased() {
 	fi
 }
 
-/* Sync.count, and bias, which may be due or not */
+/* ReadWrite.count, and bias, which may be due or not */
 inline count() {
 	addToSlot();
 	if
@@ -278,7 +278,7 @@ inline TryLockUnread() {
 	fi
 }
 
-/* Sync.UpgradeOnly; ok. For an explicit owner, whose hold is in the word, or a reader in the table. */
+/* ReadWrite.UpgradeOnly; ok. For an explicit owner, whose hold is in the word, or a reader in the table. */
 inline UpgradeOnly() {
 	LOCK();
 #ifndef MUTANT_UPGRADE_KEEPS_BIAS
@@ -304,7 +304,7 @@ inline UpgradeOnly() {
 	unpark()
 }
 
-/* Sync.UnlockShared, of a counted reader that has left the table: RUnlock, Unread */
+/* Sync.UnlockShared, of a counted reader that has left the table: RUnlock, ReleaseRead */
 inline UnlockShared() {
 	d_step {
 		s = 0;
@@ -318,7 +318,7 @@ inline UnlockShared() {
 	if :: s -> guarded(DROP); s = 0; CHECK(unlock_succeeds, ok) :: else fi
 }
 
-/* rwlock: RUnlock and Sync.Unread of a reader under the table's hold */
+/* rwlock: RUnlock and ReadWrite.ReleaseRead of a reader under the table's hold */
 inline RUnlock() {
 #ifdef MUTANT_RUNLOCK_LOOKS_FIRST
 	gone = !(Word & flagBiased);
@@ -412,7 +412,7 @@ writes:		skip;
 		:: true ->
 unlock:			isShared[me] = 0;
 			Unlock(); CHECK(unlock_succeeds, ok)
-		:: role & DOWNGRADES ->                         /* uncover */
+		:: role & DOWNGRADES ->                         /* Release */
 			isShared[me] = 1; counted = 1;
 			addToSlot();
 			guarded(DOWNGRADE);

@@ -1,4 +1,4 @@
-/* The engine: word.go, sync.go, wait.go, queue.go. The other models of this
+/* The engine: word.go, sync.go, wait.go, list.go. The other models of this
    folder that concern package syncq include this file. README.md maps it to the code. */
 
 #ifndef N
