@@ -9,7 +9,7 @@ import (
 )
 
 // A waiter that is awake and has still to run relies on the flags of the word.
-func TestANewcomerKeepsTheFlagsOfAnAwakeWaiter(t *testing.T) {
+func TestNewcomerKeepsTheFlagsOfAnAwakeWaiter(t *testing.T) {
 	for name, lock := range map[string]func(m *BargingMutex) bool{
 		"Lock":       func(m *BargingMutex) bool { m.Lock(); return true },
 		"TryLock":    (*BargingMutex).TryLock,

@@ -59,7 +59,7 @@ func TestTheHolderDoesNotGetInAgain(t *testing.T) {
 	})
 }
 
-func TestASecondLockBySameGoroutineWaitsForAnUnlock(t *testing.T) {
+func TestASecondLockWaitsForAnUnlock(t *testing.T) {
 	each(t, func(t *testing.T, l locktest.Lock) {
 		l.Lock()
 		time.AfterFunc(time.Hour, l.Unlock)
@@ -70,7 +70,7 @@ func TestASecondLockBySameGoroutineWaitsForAnUnlock(t *testing.T) {
 	})
 }
 
-func TestAFairReleaseMakesTheFirstWaiterTheHolder(t *testing.T) {
+func TestFairReleaseMakesTheFirstWaiterTheHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m fair.Mutex
 		m.Lock()

@@ -10,7 +10,7 @@ import (
 )
 
 // A waiter that is awake and has still to run relies on the flags of the word.
-func TestANewcomerKeepsTheFlagsOfAnAwakeWaiter(t *testing.T) {
+func TestNewcomerKeepsTheFlagsOfAnAwakeWaiter(t *testing.T) {
 	for name, lock := range map[string]func(m *Mutex) bool{
 		"Lock":       func(m *Mutex) bool { m.Lock(); return true },
 		"TryLock":    (*Mutex).TryLock,

@@ -36,7 +36,7 @@ func (m *model) grant() {
 	}
 }
 
-func TestEveryRunOfSeveralOwnersAgreesWithTheModel(t *testing.T) {
+func TestEveryRunOfSeveralOwnersAgreesWithModel(t *testing.T) {
 	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
 		t.Run(p.String(), func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {

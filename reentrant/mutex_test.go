@@ -131,7 +131,7 @@ func TestOnlyTheOwnerIsHeldAndCounts(t *testing.T) {
 	})
 }
 
-func TestUnlockByAnotherGoroutineIsRefusedAndChangesNothing(t *testing.T) {
+func TestUnlockByAnotherGoroutineChangesNothing(t *testing.T) {
 	both(t, func(t *testing.T, m *reentrant.Mutex) {
 		m.Lock()
 		m.Lock()
@@ -200,7 +200,7 @@ func TestAPanicDeepInsideGivesAllHoldsBack(t *testing.T) {
 	})
 }
 
-func TestOneHoldTooManyIsRefusedAndChangesNothing(t *testing.T) {
+func TestOneHoldTooManyChangesNothing(t *testing.T) {
 	both(t, func(t *testing.T, m *reentrant.Mutex) {
 		m.Lock()
 		reentrant.SetHolds(m, reentrant.MaxHolds-1)
@@ -225,7 +225,7 @@ func TestOneHoldTooManyIsRefusedAndChangesNothing(t *testing.T) {
 	})
 }
 
-func TestAConditionWaitRestoresTheGreatestNumberOfHolds(t *testing.T) {
+func TestConditionWaitRestoresTheGreatestNumberOfHolds(t *testing.T) {
 	both(t, func(t *testing.T, m *reentrant.Mutex) {
 		c := m.NewCond()
 		m.Lock()
@@ -304,7 +304,7 @@ func TestGoroutinesThatShareAnOwnerShareItsHolds(t *testing.T) {
 	})
 }
 
-func TestAWaitingExplicitOwnerIsSeenAndGivesUp(t *testing.T) {
+func TestWaitingExplicitOwnerIsSeenAndGivesUp(t *testing.T) {
 	both(t, func(t *testing.T, m *reentrant.Mutex) {
 		m.Lock()
 		o := locks.NewOwner()

@@ -35,7 +35,7 @@ func TestAHelperCanAssertUnderAnExplicitOwner(t *testing.T) {
 	require.Zero(t, m.HoldCountContext(mine))
 }
 
-func TestTheContextFormsCountTheHoldsOfAGoroutineToo(t *testing.T) {
+func TestContextFormsCountTheHoldsOfGoroutineToo(t *testing.T) {
 	var m reentrant.Mutex
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -12,7 +12,7 @@ import (
 )
 
 // A waiter that is awake and has still to run relies on the flags of the word.
-func TestANewcomerKeepsTheFlagsOfAnAwakeWaiter(t *testing.T) {
+func TestNewcomerKeepsTheFlagsOfAnAwakeWaiter(t *testing.T) {
 	for name, hold := range map[string]struct {
 		lock   func(rw *RWMutex) bool
 		unlock func(rw *RWMutex)
@@ -45,7 +45,7 @@ func TestANewcomerKeepsTheFlagsOfAnAwakeWaiter(t *testing.T) {
 }
 
 // The writer ends the bias between a reader's entry into its slot and the reader's second look.
-func TestAReaderThatLosesTheBiasHasNoHoldLeft(t *testing.T) {
+func TestReaderThatLosesBiasHasNoHoldLeft(t *testing.T) {
 	for name, lock := range map[string]func(rw *RWMutex) bool{
 		"RLock":    func(rw *RWMutex) bool { rw.RLock(); return true },
 		"TryRLock": (*RWMutex).TryRLock,

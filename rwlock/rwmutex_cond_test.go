@@ -19,7 +19,7 @@ import (
 
 // What package condition tests of every lock is not repeated here.
 
-func TestAWaitGivesUpAllWriteHoldsAndRestoresThem(t *testing.T) {
+func TestAWaitRestoresAllWriteHolds(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		c := rw.NewCond()
 		for name, wait := range map[string]func(){
@@ -128,7 +128,7 @@ func TestAWaiterReacquiresAReaderBiasedLock(t *testing.T) {
 	}
 }
 
-func TestWaitsAmongReadersThatComeAndGoLoseNoSignal(t *testing.T) {
+func TestWaitsAmongManyReadersLoseNoSignal(t *testing.T) {
 	procs(t, func(t *testing.T) {
 		raw(t, func(t *testing.T, rw *rwlock.RWMutex) {
 			const rounds = 200

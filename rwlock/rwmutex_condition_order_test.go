@@ -13,7 +13,7 @@ import (
 	"github.com/jucgo/locks/rwlock"
 )
 
-func TestAForeignConditionIsReportedBeforeAMissingHold(t *testing.T) {
+func TestForeignConditionIsReportedBeforeAMissingHold(t *testing.T) {
 	var rw, other rwlock.RWMutex
 	own, foreign := rw.NewCond(), other.NewCond()
 	queries := func(c *condition.Cond) []func() {

@@ -20,7 +20,7 @@ import (
 // A crowd of this size collides in every table, which has 64 buckets at most.
 const crowd = 300
 
-func TestReadersOfACrowdReenterAndLeaveInAnyOrder(t *testing.T) {
+func TestCollidedReadersReenterAndLeaveInAnyOrder(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		steps := make([]chan func(), crowd)
 		count := make([]int, crowd)
@@ -83,7 +83,7 @@ func TestReadersOfACrowdReenterAndLeaveInAnyOrder(t *testing.T) {
 	})
 }
 
-func TestTheLastOfACrowdUpgradesWithoutASlot(t *testing.T) {
+func TestTheLastCollidedReaderUpgradesWithoutASlot(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		var slots []holder
 		for range crowd {
@@ -106,7 +106,7 @@ func TestTheLastOfACrowdUpgradesWithoutASlot(t *testing.T) {
 	})
 }
 
-func TestACrowdOfReadersAndSomeWritersExcludeEachOther(t *testing.T) {
+func TestCollidedReadersAndWritersExcludeEachOther(t *testing.T) {
 	procs(t, func(t *testing.T) {
 		raw(t, func(t *testing.T, rw *rwlock.RWMutex) {
 			x, y := 0, 0

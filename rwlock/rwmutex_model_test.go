@@ -442,7 +442,7 @@ func (p *rwPlay) end(problem string) string {
 	return problem
 }
 
-func TestEveryRunOfReadersAndWritersAgreesWithTheModel(t *testing.T) {
+func TestEveryRunAgreesWithTheModel(t *testing.T) {
 	for _, policy := range []fair.Policy{fair.NonFair, fair.FIFO} {
 		t.Run(policy.String(), func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {

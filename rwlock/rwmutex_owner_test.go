@@ -59,7 +59,7 @@ func TestAnOwnersHoldsAreReleasedByAnotherGoroutine(t *testing.T) {
 	})
 }
 
-func TestAnOwnerIsNotTheGoroutineThatCarriesIt(t *testing.T) {
+func TestOwnerIsNotTheGoroutineThatCarriesIt(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		_, ctx := newOwner(t)
 		require.NoError(t, rw.LockContext(ctx))
@@ -78,7 +78,7 @@ func TestAnOwnerIsNotTheGoroutineThatCarriesIt(t *testing.T) {
 	})
 }
 
-func TestAnOwnerThatReadsMayNotWriteInAnotherGoroutine(t *testing.T) {
+func TestAReadingOwnerMayNotWriteElsewhere(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		_, ctx := newOwner(t)
 		require.NoError(t, rw.RLockContext(ctx))
@@ -140,7 +140,7 @@ func TestWaitingWritersOfOneOwnerGetInTogether(t *testing.T) {
 	}
 }
 
-func TestConversionsByGoroutinesOfOneOwnerLoseNoHold(t *testing.T) {
+func TestConversionsOfASharedOwnerLoseNoHold(t *testing.T) {
 	procs(t, func(t *testing.T) {
 		raw(t, func(t *testing.T, rw *rwlock.RWMutex) {
 			const parties = 4
@@ -236,7 +236,7 @@ func TestConversionsByGoroutinesOfOneOwnerLoseNoHold(t *testing.T) {
 	})
 }
 
-func TestTwoGoroutinesOfAnOwnerDowngradeOneHoldOnce(t *testing.T) {
+func TestTwoGoroutinesOfOwnerDowngradeOneHoldOnce(t *testing.T) {
 	procs(t, func(t *testing.T) {
 		raw(t, func(t *testing.T, rw *rwlock.RWMutex) {
 			_, ctx := newOwner(t)
@@ -263,7 +263,7 @@ func TestTwoGoroutinesOfAnOwnerDowngradeOneHoldOnce(t *testing.T) {
 	})
 }
 
-func TestAnOwnersRacingReadAndWaitExcludeEachOther(t *testing.T) {
+func TestOwnersRacingReadAndWaitExcludeEachOther(t *testing.T) {
 	procs(t, func(t *testing.T) {
 		raw(t, func(t *testing.T, rw *rwlock.RWMutex) {
 			_, ctx := newOwner(t)
@@ -400,7 +400,7 @@ func TestWaitingReadersOfOneOwnerGetInTogether(t *testing.T) {
 	}
 }
 
-func TestAHelperCanAssertEachSideUnderAnExplicitOwner(t *testing.T) {
+func TestHelperCanAssertEachSideUnderExplicitOwner(t *testing.T) {
 	var rw rwlock.RWMutex
 	mine := locks.WithOwner(context.Background(), locks.NewOwner())
 	require.PanicsWithValue(t, locks.ErrNotHeld, func() { rw.AssertReadHeldContext(mine) })

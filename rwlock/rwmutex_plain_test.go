@@ -45,7 +45,7 @@ func (m *plainModel) endRead(g int) {
 }
 
 // The first reader is in no slot, so a free slot does not say that its goroutine does not read.
-func TestTheFirstReaderReentersWhileTheLockIsBiased(t *testing.T) {
+func TestFirstReaderReentersWhileTheLockIsBiased(t *testing.T) {
 	for name, again := range map[string]func(rw *rwlock.RWMutex) bool{
 		"RLock":        func(rw *rwlock.RWMutex) bool { rw.RLock(); return true },
 		"TryRLock":     (*rwlock.RWMutex).TryRLock,
@@ -82,7 +82,7 @@ func TestTheFirstReaderReentersWhileTheLockIsBiased(t *testing.T) {
 
 // The fast paths of the plain methods keep a reader in one of several places: as the first reader,
 // in a slot, or in a crowd. The holds that a goroutine sees do not depend on them.
-func TestPlainMethodsOfSeveralGoroutinesAgreeWithTheModel(t *testing.T) {
+func TestPlainMethodsOfSeveralGoroutinesAgreeWithModel(t *testing.T) {
 	const parties = 3
 	rapid.Check(t, func(t *rapid.T) {
 		rw := rwlock.New(fair.Policy(rapid.IntRange(0, 1).Draw(t, "policy")))

@@ -37,7 +37,7 @@ func (p *pair) read(t *testing.T) {
 	}
 }
 
-func TestAllUsesAtOnceKeepExclusionAndLoseNoWaiter(t *testing.T) {
+func TestAllUsesKeepExclusionAndLoseNoWaiter(t *testing.T) {
 	procs(t, func(t *testing.T) {
 		raw(t, func(t *testing.T, rw *rwlock.RWMutex) {
 			const rounds = 250
@@ -222,7 +222,7 @@ var rwSequential = porcupine.Model{
 	Step: func(st, in, out any) (bool, any) { return st.(rwHolds).step(in.(rwCall), out.(bool)) },
 }
 
-func TestAllWaysToTakeAndChangeHoldsAreLinearizable(t *testing.T) {
+func TestAllChangesOfHoldsAreLinearizable(t *testing.T) {
 	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
 		t.Run(p.String(), func(t *testing.T) {
 			for range 25 {

@@ -55,7 +55,7 @@ func TestTryRLockBesideReadersBargesPastAWriter(t *testing.T) {
 	})
 }
 
-func TestTryLockBargesOnlyWhereTheLockIsFree(t *testing.T) {
+func TestTryLockBargesOnlyWhereLockIsFree(t *testing.T) {
 	// Under NonFair a lock is free, with its first waiter on the way, for a moment after a
 	// writer's release. Under FIFO it never is: it is the waiter's.
 	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
@@ -182,7 +182,7 @@ func TestWritersReenterAndReadPastEverybody(t *testing.T) {
 	})
 }
 
-func TestReadCountIsTotalAndHoldCountIsTheCallers(t *testing.T) {
+func TestTheReadCountIsOfAllOwners(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		twice := hold(func() (bool, error) {
 			rw.RLock()
@@ -206,7 +206,7 @@ func TestReadCountIsTotalAndHoldCountIsTheCallers(t *testing.T) {
 
 // Ghosts.
 
-func TestAWriterThatGivesUpDoesNotKeepReadersOut(t *testing.T) {
+func TestAWriterThatGaveUpKeepsNobodyOut(t *testing.T) {
 	for name, wait := range map[string]func(rw *rwlock.RWMutex, ctx context.Context) func() (bool, error){
 		"by time": func(rw *rwlock.RWMutex, _ context.Context) func() (bool, error) {
 			return lockingFor(rw.TryLockFor, time.Minute)
@@ -284,7 +284,7 @@ func TestAReaderThatGivesUpLeavesNoGhost(t *testing.T) {
 	})
 }
 
-func TestTinyTimeLimitsOnBothSidesLeaveAWorkingLock(t *testing.T) {
+func TestTinyTimeLimitsLeaveAWorkingLock(t *testing.T) {
 	procs(t, func(t *testing.T) {
 		raw(t, func(t *testing.T, rw *rwlock.RWMutex) {
 			var wg sync.WaitGroup
@@ -331,7 +331,7 @@ func TestTinyTimeLimitsOnBothSidesLeaveAWorkingLock(t *testing.T) {
 
 // Downgrade and upgrade.
 
-func TestADowngradeLetsReadersInAndKeepsWritersOut(t *testing.T) {
+func TestDowngradeLetsReadersInAndKeepsWritersOut(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		rw.Lock()
 		rw.Lock()
@@ -432,7 +432,7 @@ func TestTheSoleReaderUpgrades(t *testing.T) {
 	})
 }
 
-func TestAnUpgradeOfANestedReadKeepsTheOtherReads(t *testing.T) {
+func TestUpgradeOfANestedReadKeepsOtherReads(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		for range 3 {
 			rw.RLock()
@@ -456,7 +456,7 @@ func TestAnUpgradeOfANestedReadKeepsTheOtherReads(t *testing.T) {
 	})
 }
 
-func TestAnUpgradeBesideReadersFailsAndKeepsTheReadHold(t *testing.T) {
+func TestAnUpgradeDuringReadsKeepsTheReadHold(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		r := reads(rw)
 		rw.RLock()
@@ -508,7 +508,7 @@ func TestAnUpgradeWithoutAReadHoldIsMisuse(t *testing.T) {
 	})
 }
 
-func TestOneOfTwoReadersThatUpgradeTogetherMustGiveWay(t *testing.T) {
+func TestOneOfTwoUpgradingReadersMustGiveWay(t *testing.T) {
 	procs(t, func(t *testing.T) {
 		raw(t, func(t *testing.T, rw *rwlock.RWMutex) {
 			x := 0
@@ -571,7 +571,7 @@ func TestReadersQueuedBehindAWriterAreInsideTogether(t *testing.T) {
 	})
 }
 
-func TestANewReaderWaitsBehindAWriterUnderBothPolicies(t *testing.T) {
+func TestNewReaderWaitsBehindWriterUnderBothPolicies(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		r := reads(rw)
 		w := writes(rw)
@@ -628,7 +628,7 @@ func TestNeitherSideStarvesTheOther(t *testing.T) {
 
 // A writer that locks again right after each unlock overtakes a waiter a bounded number of times.
 // It never overtakes a reader of a lock that has a table.
-func TestABusyWriterOvertakesWaitersABoundedNumberOfTimes(t *testing.T) {
+func TestBusyWriterOvertakesWaitersBoundedNumberOfTimes(t *testing.T) {
 	const most = 16 // after so many lost races the lock is handed off
 	for name, waits := range map[string]func(*rwlock.RWMutex) holder{"reader": reads, "writer": writes} {
 		t.Run(name, func(t *testing.T) {
@@ -662,7 +662,7 @@ func TestABusyWriterOvertakesWaitersABoundedNumberOfTimes(t *testing.T) {
 
 // Counted, not timed: each reader that overlaps with others, so that the lock is never free of
 // readers, may enter once at most while a writer waits.
-func TestAQueuedWriterIsOvertakenByNoNewReader(t *testing.T) {
+func TestQueuedWriterIsOvertakenByNoNewReader(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		inside := []holder{reads(rw)}
 		w := writes(rw)
@@ -710,7 +710,7 @@ func TestSixtyFiveThousandReadHoldsCountExactly(t *testing.T) {
 	})
 }
 
-func TestSixtyFiveThousandReadersWaitAndGetInTogether(t *testing.T) {
+func TestSixtyFiveThousandReadersGetInTogether(t *testing.T) {
 	n := 65_536
 	if locktest.Race {
 		n = 6000 // it knows no more than 8128 goroutines
@@ -832,7 +832,7 @@ func TestUnlocksByOthersAreRefusedAndChangeNothing(t *testing.T) {
 	})
 }
 
-func TestNilAndEndedContextsAreErrorsOfAcquisitionsOnly(t *testing.T) {
+func TestOnlyAcquisitionsRefuseNilAndEndedContexts(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		ended, cancel := context.WithCancelCause(t.Context())
 		cancel(assert.AnError)
@@ -866,7 +866,7 @@ func TestNilAndEndedContextsAreErrorsOfAcquisitionsOnly(t *testing.T) {
 	})
 }
 
-func TestADeferredUnlockFreesTheLockAfterAPanic(t *testing.T) {
+func TestDeferredUnlockFreesTheLockAfterAPanic(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		require.PanicsWithValue(t, "section", func() {
 			rw.Lock()
@@ -926,7 +926,7 @@ func TestStringTellsTheState(t *testing.T) {
 	})
 }
 
-func TestMoreReadHoldsThanFitAreTheGreatestInt(t *testing.T) {
+func TestMoreReadHoldsThanFitAreGreatestInt(t *testing.T) {
 	var rw rwlock.RWMutex
 	read := func(report chan<- bool, end <-chan struct{}) {
 		rw.RLock()
@@ -954,7 +954,7 @@ func TestMoreReadHoldsThanFitAreTheGreatestInt(t *testing.T) {
 	require.Zero(t, rw.ReadLockCount())
 }
 
-func TestAWriteOfEachFormPutsTheBiasOff(t *testing.T) {
+func TestWriteOfEachFormPutsTheBiasOff(t *testing.T) {
 	for name, lock := range map[string]func(*rwlock.RWMutex) bool{
 		"Lock":        func(rw *rwlock.RWMutex) bool { rw.Lock(); return true },
 		"TryLock":     (*rwlock.RWMutex).TryLock,

@@ -139,7 +139,7 @@ func TestAStoreDoesNotSplitAnUpdate(t *testing.T) {
 	})
 }
 
-func TestASnapshotIsUnchangedAfterAnUpdateThatPanics(t *testing.T) {
+func TestSnapshotIsUnchangedAfterAnUpdateThatPanics(t *testing.T) {
 	var s rwlock.Snapshot[int]
 	s.Store(1)
 	require.PanicsWithValue(t, "f", func() { s.Update(func(int) int { panic("f") }) })

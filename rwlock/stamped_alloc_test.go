@@ -14,7 +14,7 @@ import (
 
 // Not under the race detector, which has a sync.Pool drop what it is given at random.
 
-func TestAContendedStampedAllocatesNothingInTheSteadyState(t *testing.T) {
+func TestContendedStampedAllocatesNothingInTheSteadyState(t *testing.T) {
 	var l rwlock.StampedLock
 	stop := false
 	var wg sync.WaitGroup

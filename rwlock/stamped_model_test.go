@@ -322,7 +322,7 @@ func (p *stampedPlay) compare() string {
 	return ""
 }
 
-func TestEveryRunOfAStampedLockAgreesWithTheModel(t *testing.T) {
+func TestEveryRunOfStampedLockAgreesWithModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		script := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) stampedStep {
 			return stampedStep{

@@ -64,7 +64,7 @@ func TestHoldsThatExcludeEachOtherOrderTheirAccesses(t *testing.T) {
 	racetest.ExclusiveHoldsAreOrdered(t, reading, writing)
 }
 
-func TestAnOptimisticReadSeesPlainWritesOfEarlierHolds(t *testing.T) {
+func TestOptimisticReadSeesPlainWritesOfEarlierHolds(t *testing.T) {
 	var l rwlock.StampedLock
 	var config []string
 	racetest.InTurn(func() {

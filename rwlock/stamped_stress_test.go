@@ -199,7 +199,7 @@ func stampedAwaitValid(t *testing.T, valid *atomic.Int64) {
 	}
 }
 
-func TestUpgradesThatRaceAreGrantedToOneReaderAtMost(t *testing.T) {
+func TestOneRacingUpgradeSucceedsAtMost(t *testing.T) {
 	var l rwlock.StampedLock
 	upgraded := 0
 	var total atomic.Int64

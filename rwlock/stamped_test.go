@@ -175,7 +175,7 @@ func TestStampZeroIsNeverGood(t *testing.T) {
 	stampedFree(t, &l)
 }
 
-func TestAnOptimisticStampIsValidUntilAWriterEnters(t *testing.T) {
+func TestOptimisticStampIsValidUntilAWriterEnters(t *testing.T) {
 	var l rwlock.StampedLock
 	o := l.TryOptimisticRead()
 	require.True(t, l.Validate(o))
@@ -190,7 +190,7 @@ func TestAnOptimisticStampIsValidUntilAWriterEnters(t *testing.T) {
 	require.NotEqual(t, o, l.TryOptimisticRead())
 }
 
-func TestAnOptimisticStampDiesWhenAWaitingWriterEnters(t *testing.T) {
+func TestOptimisticStampDiesWhenAWaitingWriterEnters(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		r := l.ReadLock()
 		o := l.TryOptimisticRead()
@@ -206,7 +206,7 @@ func TestAnOptimisticStampDiesWhenAWaitingWriterEnters(t *testing.T) {
 	})
 }
 
-func TestAReleasedReadStampIsValidUntilAWriterEnters(t *testing.T) {
+func TestReleasedReadStampIsValidUntilWriterEnters(t *testing.T) {
 	var l rwlock.StampedLock
 	r := l.ReadLock()
 	require.True(t, l.Validate(r))
@@ -239,7 +239,7 @@ func TestReadStampsOfOneVersionAreInterchangeable(t *testing.T) {
 	stampedFree(t, &l)
 }
 
-func TestUnlockWithAWrongStampPanicsAndChangesNothing(t *testing.T) {
+func TestUnlockWithWrongStampPanicsAndChangesNothing(t *testing.T) {
 	var l rwlock.StampedLock
 	oldWrite := l.WriteLock()
 	l.UnlockWrite(oldWrite)
@@ -307,7 +307,7 @@ func TestUnlocksWithoutAStampReleaseWhatIsHeld(t *testing.T) {
 	stampedFree(t, &l)
 }
 
-func TestStampsAreGoodBeforeAndAfterVersionsComeAround(t *testing.T) {
+func TestStampsAreGoodWhenVersionsComeAround(t *testing.T) {
 	for _, v := range []uint64{1<<50 - 1, 1<<50 - 2, 1<<49 - 1, 1 << 49, 0} {
 		var l rwlock.StampedLock
 		rwlock.SetStampedVersion(&l, v)
@@ -361,7 +361,7 @@ func TestThreeHundredNestedReadHoldsCountExactly(t *testing.T) {
 	stampedFree(t, &l)
 }
 
-func TestReadHoldsBeyondTheBitsOfTheWordCountExactly(t *testing.T) {
+func TestReadHoldsBeyondBitsOfWordCountExactly(t *testing.T) {
 	var l rwlock.StampedLock
 	const n = 65_536
 	st := l.ReadLock()
@@ -456,7 +456,7 @@ func TestReadersAroundTheWordsLimitCountExactly(t *testing.T) {
 	stampedFree(t, &l)
 }
 
-func TestAReadHoldBeyondTheWordKeepsItsVersion(t *testing.T) {
+func TestReadHoldBeyondTheWordKeepsItsVersion(t *testing.T) {
 	var l rwlock.StampedLock
 	fill := func() (st rwlock.Stamp) {
 		for range rwlock.StampedWordReaders {
@@ -484,7 +484,7 @@ func TestAReadHoldBeyondTheWordKeepsItsVersion(t *testing.T) {
 	stampedFree(t, &l)
 }
 
-func TestOneReadHoldTooManyPanicsAndChangesNothing(t *testing.T) {
+func TestOneReadHoldTooManyChangesNothing(t *testing.T) {
 	var l rwlock.StampedLock
 	var st rwlock.Stamp
 	for range rwlock.StampedWordReaders {
@@ -526,7 +526,7 @@ func TestOneReadHoldTooManyPanicsAndChangesNothing(t *testing.T) {
 
 // Conversions.
 
-func TestAConversionToTheSameModeReturnsTheSameStamp(t *testing.T) {
+func TestConversionToTheSameModeReturnsSameStamp(t *testing.T) {
 	var l rwlock.StampedLock
 	o := l.TryOptimisticRead()
 	require.Equal(t, o, l.TryConvertToOptimisticRead(o))
@@ -584,7 +584,7 @@ func TestAReadHoldConvertsToAnOptimisticStamp(t *testing.T) {
 	stampedFree(t, &l)
 }
 
-func TestAnOptimisticStampConvertsToAReadHoldBesideOthers(t *testing.T) {
+func TestAnOptimisticStampConvertsDuringOtherReads(t *testing.T) {
 	var l rwlock.StampedLock
 	o := l.TryOptimisticRead()
 	a := l.TryConvertToReadLock(o)
@@ -599,7 +599,7 @@ func TestAnOptimisticStampConvertsToAReadHoldBesideOthers(t *testing.T) {
 	require.False(t, l.IsReadLocked())
 }
 
-func TestAReadHoldConvertsToTheWriteHoldOnlyAlone(t *testing.T) {
+func TestReadHoldConvertsToWriteHoldOnlyAlone(t *testing.T) {
 	var l rwlock.StampedLock
 	r := l.ReadLock()
 	other := l.ReadLock()
@@ -620,7 +620,7 @@ func TestAReadHoldConvertsToTheWriteHoldOnlyAlone(t *testing.T) {
 	stampedFree(t, &l)
 }
 
-func TestAnOptimisticStampConvertsToAFreeLocksWriteHold(t *testing.T) {
+func TestOptimisticStampConvertsToFreeLocksWriteHold(t *testing.T) {
 	var l rwlock.StampedLock
 	o := l.TryOptimisticRead()
 	r := l.ReadLock()
@@ -637,7 +637,7 @@ func TestAnOptimisticStampConvertsToAFreeLocksWriteHold(t *testing.T) {
 	stampedFree(t, &l)
 }
 
-func TestConversionsOfStaleStampsReturnZeroAndChangeNothing(t *testing.T) {
+func TestConversionsOfStaleStampsChangeNothing(t *testing.T) {
 	var l rwlock.StampedLock
 	o := l.TryOptimisticRead()
 	r := l.ReadLock()
@@ -671,7 +671,7 @@ func TestConversionsOfStaleStampsReturnZeroAndChangeNothing(t *testing.T) {
 	stampedFree(t, &l)
 }
 
-func TestADowngradeAdmitsTheReadersInFrontAndNoWriter(t *testing.T) {
+func TestDowngradeAdmitsReadersInFrontAndNoWriter(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		w := l.WriteLock()
 		a, b := stampedStart(stampedReading(l)), stampedStart(stampedReading(l))
@@ -740,7 +740,7 @@ func TestAConversionToOptimisticLetsTheWaitersIn(t *testing.T) {
 
 // Waiting.
 
-func TestASecondWriteLockByTheSamePartyBlocks(t *testing.T) {
+func TestSecondWriteLockByTheSamePartyBlocks(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		var first rwlock.Stamp
 		w := stampedStart(func() (rwlock.Stamp, error) {
@@ -755,7 +755,7 @@ func TestASecondWriteLockByTheSamePartyBlocks(t *testing.T) {
 	})
 }
 
-func TestEveryWaitIsDurablyBlockedAndGetsTheLock(t *testing.T) {
+func TestEveryWaitIsDurablyBlockedAndGetsLock(t *testing.T) {
 	for _, mode := range []string{"write", "read"} {
 		for i := range 4 {
 			stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
@@ -807,7 +807,7 @@ func TestReadersThatWaitBehindAWriterEnterTogether(t *testing.T) {
 	})
 }
 
-func TestAReaderDoesNotOvertakeAWriterThatWaits(t *testing.T) {
+func TestReaderDoesNotOvertakeAWriterThatWaits(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		r := l.ReadLock()
 		w := stampedStart(stampedWriting(l))
@@ -830,7 +830,7 @@ func TestAReaderDoesNotOvertakeAWriterThatWaits(t *testing.T) {
 	})
 }
 
-func TestAReaderEntersAfterTheWriterThatTheQueueShows(t *testing.T) {
+func TestReaderEntersAfterTheWriterThatQueueShows(t *testing.T) {
 	for range 300 {
 		var l rwlock.StampedLock
 		held := l.ReadLock()
@@ -898,7 +898,7 @@ func TestWritersAreAdmittedInOrderOfArrival(t *testing.T) {
 	})
 }
 
-func TestAnOvertakenWriterInFrontGetsTheLockReserved(t *testing.T) {
+func TestOvertakenWriterInFrontGetsTheLockReserved(t *testing.T) {
 	reserved := false
 	for range 20 {
 		stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
@@ -959,7 +959,7 @@ func TestAReservationEndsWhenItsWaiterGivesUp(t *testing.T) {
 	})
 }
 
-func TestAWriterMayPassReadersThatHaveYetToWake(t *testing.T) {
+func TestAWriterMayOvertakeReadersNotYetAwake(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		held := l.WriteLock()
 		a, b := stampedStart(stampedReading(l)), stampedStart(stampedReading(l))
@@ -978,7 +978,7 @@ func TestAWriterMayPassReadersThatHaveYetToWake(t *testing.T) {
 	})
 }
 
-func TestAWokenReaderThatABargerAdmitsIsUnparkedOnce(t *testing.T) {
+func TestWokenReaderThatBargerAdmitsIsUnparkedOnce(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		held := l.WriteLock()
 		a, b := stampedStart(stampedReading(l)), stampedStart(stampedReading(l))
@@ -995,7 +995,7 @@ func TestAWokenReaderThatABargerAdmitsIsUnparkedOnce(t *testing.T) {
 	})
 }
 
-func TestMoreReadersThanTheWordHasRoomForEnterTogether(t *testing.T) {
+func TestMoreReadersThanTheWordCountsEnter(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		const n = 2*rwlock.StampedWordReaders + 10
 		held := l.WriteLock()
@@ -1122,7 +1122,7 @@ func TestTheGreatestDurationDoesNotExpireForStamped(t *testing.T) {
 	})
 }
 
-func TestAContextThatHasEndedBeatsAFreeLock(t *testing.T) {
+func TestContextThatHasEndedBeatsAFreeLock(t *testing.T) {
 	var l rwlock.StampedLock
 	cause := errors.New("cause")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -1199,7 +1199,7 @@ func TestACancelledWriterAdmitsTheReadersBehindIt(t *testing.T) {
 	})
 }
 
-func TestTwoWaitersThatGiveUpTogetherLeaveNoPhantom(t *testing.T) {
+func TestTwoWaitersThatGiveUpLeaveNothing(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		for range 50 {
 			held := l.WriteLock()
@@ -1231,7 +1231,7 @@ func TestACancelledWaiterWaitsForItsWaker(t *testing.T) {
 	})
 }
 
-func TestAReleaseThatRacesWithACancellationLosesNothing(t *testing.T) {
+func TestReleaseThatRacesWithACancellationLosesNothing(t *testing.T) {
 	var l rwlock.StampedLock
 	for i := range 500 {
 		held := l.WriteLock()
@@ -1350,7 +1350,7 @@ func TestManyWaitAndHalfOfThemGiveUp(t *testing.T) {
 	stampedFree(t, &l)
 }
 
-func TestOneStampedServesInsideAndOutsideOfBubblesInTurn(t *testing.T) {
+func TestOneStampedServesInAndOutsideOfBubbles(t *testing.T) {
 	var l rwlock.StampedLock
 	contend := func() {
 		var wg sync.WaitGroup
@@ -1407,7 +1407,7 @@ func TestTheViewsConformToTryLocker(t *testing.T) {
 	})
 }
 
-func TestAViewReleasesWhatIsHeldHoweverItWasTaken(t *testing.T) {
+func TestAViewReleasesAnyHold(t *testing.T) {
 	var l rwlock.StampedLock
 	type view interface {
 		sync.Locker

@@ -59,7 +59,7 @@ func TestTwoUnparksMakeOnePermit(t *testing.T) {
 	})
 }
 
-func TestAParkedGoroutineIsDurablyBlockedInABubble(t *testing.T) {
+func TestParkedGoroutineIsDurablyBlockedInABubble(t *testing.T) {
 	kinds(t, func(t *testing.T, newPlace func() *Place) {
 		synctest.Test(t, func(t *testing.T) {
 			p := newPlace()
@@ -91,7 +91,7 @@ func TestAPlaceServesOneBubbleAfterAnother(t *testing.T) {
 	synctest.Test(t, func(*testing.T) { p.Park() })
 }
 
-func TestAGoroutineParkedOutsideCanBeUnparkedFromABubble(t *testing.T) {
+func TestGoroutineParkedOutsideCanBeUnparkedFromBubble(t *testing.T) {
 	p := ready()
 	done := make(chan struct{})
 	go func() { p.Park(); close(done) }()
@@ -102,7 +102,7 @@ func TestAGoroutineParkedOutsideCanBeUnparkedFromABubble(t *testing.T) {
 	<-done
 }
 
-func TestResetTakesALeftPermitAndClosesThePlace(t *testing.T) {
+func TestResetTakesALeftPermitAndClosesPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := ready()
 		p.Unpark()
@@ -147,7 +147,7 @@ func handToAndFro(t *testing.T, awaitPing, ping, awaitPong, pong func()) {
 	require.Equal(t, 2*rounds, n)
 }
 
-func TestNoUnparkIsLostHoweverItFallsTogetherWithPark(t *testing.T) {
+func TestNoUnparkThatRacesWithParkIsLost(t *testing.T) {
 	kinds(t, func(t *testing.T, newPlace func() *Place) {
 		for range 2000 {
 			p := newPlace()
@@ -183,7 +183,7 @@ func (m *monitor) end() {
 	m.p.Unpark()
 }
 
-func TestAWaiterThatParksWithTheMutexIsUnparked(t *testing.T) {
+func TestWaiterThatParksWithTheMutexIsUnparked(t *testing.T) {
 	ping, pong := monitor{p: ready()}, monitor{p: ready()}
 	handToAndFro(t, ping.await, ping.end, pong.await, pong.end)
 }
@@ -249,7 +249,7 @@ func TestAPlaceKeepsNoMutex(t *testing.T) {
 	require.Nil(t, m.p.guard)
 }
 
-func TestAPlaceServesBothKindsOfWaitsInTurns(t *testing.T) {
+func TestPlaceServesBothKindsOfWaitsInTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := monitor{p: ready()}
 		for range 100 {

@@ -188,7 +188,7 @@ func unlocks(t *testing.T, x *Shares, owner int64, n int) {
 	require.Zero(t, x.holdsOf(owner, false))
 }
 
-func TestWaitersOfOneExplicitOwnerGetTheLockTogether(t *testing.T) {
+func TestWaitersOfOneExplicitOwnerGetLockTogether(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, x *Shares) {
 		require.True(t, x.s.TryLock(syncq.Owned(1)))
 		var waiters []call
@@ -211,7 +211,7 @@ func TestWaitersOfOneExplicitOwnerGetTheLockTogether(t *testing.T) {
 	})
 }
 
-func TestASignalledWaiterAndItsOwnersOthersComeInTogether(t *testing.T) {
+func TestASignalledWaiterBringsInItsOwnersOthers(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, x *Shares) {
 		c := syncq.NewCond(x.s, x.s.Policy())
 		back := condWait(t, x, context.Background(), c, -5, 2, 1)
@@ -235,7 +235,7 @@ func TestASignalledWaiterAndItsOwnersOthersComeInTogether(t *testing.T) {
 // Two waiters of an owner wait for a signal, one after the other, while a third goroutine of it
 // holds the lock whenever it signals. A partial release lets nobody in: the waiter has to come
 // back with the signal.
-func TestASignalledWaiterOfAHolderComesBackAtOnce(t *testing.T) {
+func TestSignalledWaiterOfHolderComesBackAtOnce(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		bothPolicies(t, func(t *testing.T, x *Shares) {
 			const o = -5
@@ -258,7 +258,7 @@ func TestASignalledWaiterOfAHolderComesBackAtOnce(t *testing.T) {
 	}
 }
 
-func TestACancelledWaiterOfAHolderComesBackAtOnce(t *testing.T) {
+func TestCancelledWaiterOfHolderComesBackAtOnce(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, x *Shares) {
 		const o = -5
 		c := syncq.NewCond(x.s, x.s.Policy())
@@ -277,7 +277,7 @@ func TestACancelledWaiterOfAHolderComesBackAtOnce(t *testing.T) {
 	})
 }
 
-func TestAWaiterIsLetInWithItsOwnersHold(t *testing.T) {
+func TestWaiterIsLetInWithItsOwnersHold(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, x *Shares) {
 		const o = -5
 		require.True(t, x.s.TryLock(syncq.Owned(1)))
@@ -301,7 +301,7 @@ func TestAWaiterIsLetInWithItsOwnersHold(t *testing.T) {
 	})
 }
 
-func TestAWaitThatWouldGiveUpOthersHoldsIsRefused(t *testing.T) {
+func TestAWaitNeverGivesUpOthersHolds(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, x *Shares) {
 		const o = -5
 		c := syncq.NewCond(x.s, x.s.Policy())
@@ -356,7 +356,7 @@ func TestAWaitThatWouldGiveUpOthersHoldsIsRefused(t *testing.T) {
 }
 
 // While the winner is on its way, the word names the owner, and no hold is counted.
-func TestATryNeverFailsWhileItsOwnerComesIn(t *testing.T) {
+func TestTryNeverFailsWhileItsOwnerComesIn(t *testing.T) {
 	for _, isShared := range []bool{false, true} {
 		bothPolicies(t, func(t *testing.T, x *Shares) {
 			const o = -5
@@ -384,7 +384,7 @@ func TestATryNeverFailsWhileItsOwnerComesIn(t *testing.T) {
 
 // The other goroutine ends one of the holds that the waiter has just got back, before the
 // waiter runs.
-func TestAHoldThatEndsBeforeItsWaiterArrivesIsGone(t *testing.T) {
+func TestAHoldMayEndBeforeItsWaiterArrives(t *testing.T) {
 	for holds := 1; holds <= 3; holds++ {
 		t.Run(fmt.Sprint(holds), func(t *testing.T) {
 			bothPolicies(t, func(t *testing.T, x *Shares) {
@@ -414,7 +414,7 @@ func TestAHoldThatEndsBeforeItsWaiterArrivesIsGone(t *testing.T) {
 }
 
 // Two grants to one owner are on their way at the same time.
-func TestTwoGrantsOnTheirWayAreCountedOnceEach(t *testing.T) {
+func TestTwoGrantsUnderWayAreCountedOnceEach(t *testing.T) {
 	for _, firstArrives := range []bool{false, true} {
 		bothPolicies(t, func(t *testing.T, x *Shares) {
 			const o = -5
@@ -441,7 +441,7 @@ func TestTwoGrantsOnTheirWayAreCountedOnceEach(t *testing.T) {
 
 // Another goroutine of the owner counts the winner's hold before the winner comes. The winner
 // would have let in the others of its owner behind the stranger.
-func TestAHoldCountedEarlyLetsInTheOwnersOthers(t *testing.T) {
+func TestHoldCountedEarlyLetsInTheOwnersOthers(t *testing.T) {
 	for _, isShared := range []bool{false, true} {
 		bothPolicies(t, func(t *testing.T, x *Shares) {
 			const o = -5
@@ -494,7 +494,7 @@ func TestTwoReadersOfOneOwnerLeaveOneHold(t *testing.T) {
 	})
 }
 
-func TestACancelledWaiterThatWasLetInHasItsHold(t *testing.T) {
+func TestACancelledAdmittedWaiterHasItsHold(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, x *Shares) {
 		const o = -5
 		ctx, cancel := context.WithCancel(t.Context())
@@ -554,7 +554,7 @@ func TestAReaderLetsInItsOwnersReadersOnly(t *testing.T) {
 	}
 }
 
-func TestAnOwnerHasNoMoreHoldsThanCanBeCounted(t *testing.T) {
+func TestAnOwnerHasNoMoreThanMaxHolds(t *testing.T) {
 	readWrite(t, func(t *testing.T, x *Shares, rw *syncq.ReadWrite) {
 		const o = -5
 		ctx := t.Context()
@@ -574,7 +574,7 @@ func TestAnOwnerHasNoMoreHoldsThanCanBeCounted(t *testing.T) {
 	})
 }
 
-func TestAWaiterWithTooManyHoldsStaysInTheQueue(t *testing.T) {
+func TestWaiterWithTooManyHoldsStaysInQueue(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, x *Shares) {
 		const o = -5
 		require.True(t, x.s.TryLock(syncq.Owned(1)))
@@ -641,7 +641,7 @@ func TestGoroutinesThatShareAnOwnerLoseNoHold(t *testing.T) {
 }
 
 // All goroutines share one owner, and no other owner holds: a try may not fail.
-func TestATryAmongGoroutinesOfOneOwnerNeverFails(t *testing.T) {
+func TestTryAmongGoroutinesOfOneOwnerNeverFails(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, x *Shares) {
 		const o = -5
 		var wg sync.WaitGroup

@@ -19,7 +19,7 @@ func (unlocker) Queued(s *Sync, _ int64) bool {
 	return false
 }
 
-func TestABroadcastWakesAWaiterWhoseHoldIsOverAtOnce(t *testing.T) {
+func TestBroadcastWakesWaiterWhoseHoldEndsAtOnce(t *testing.T) {
 	for _, policy := range []Policy{NonFair, FIFO} {
 		s := NewReadWrite(policy)
 		c := NewCond(&s.Sync, policy)

@@ -13,7 +13,7 @@ func eachReader(s *ReadWrite) map[int64]int {
 	return all
 }
 
-func TestReadsThatFindTheLockFreeNeverBiasIt(t *testing.T) {
+func TestReadsThatFindLockFreeNeverBiasIt(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		for k := range int64(10 * unbiasedReads) {
 			o := 2 + k%2
@@ -25,7 +25,7 @@ func TestReadsThatFindTheLockFreeNeverBiasIt(t *testing.T) {
 	})
 }
 
-func TestTheReaderThatFindsTheLockFreeIsInNoSlot(t *testing.T) {
+func TestTheFirstReaderIsInNoSlot(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		s.readers()
 		for range 2 {
@@ -48,7 +48,7 @@ func TestTheReaderThatFindsTheLockFreeIsInNoSlot(t *testing.T) {
 	})
 }
 
-func TestTheFirstReadersHoldsAreCountedUpToTheLimit(t *testing.T) {
+func TestFirstReadersHoldsAreCountedUpToLimit(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		s.readers()
 		require.True(t, s.Read(Owned(2)))
@@ -89,7 +89,7 @@ func TestTheFirstReaderUpgradesAndLeavesItsPlace(t *testing.T) {
 }
 
 // A fast path may end a hold by itself in the words of TryFree only.
-func TestTryFreeFreesOnlyWhereNobodyIsToBeTold(t *testing.T) {
+func TestTryFreeLeavesALockWithWaiters(t *testing.T) {
 	for _, value := range []uint64{Value(7), OneShared} {
 		for flags, wants := range map[uint64]bool{
 			0:                         true,

@@ -19,7 +19,7 @@ func endsGranted(t *testing.T, s *ReadWrite, n *node) {
 	idle(t, s)
 }
 
-func TestAReaderThatBargesInDuringTheLastReleaseIsCounted(t *testing.T) {
+func TestAReaderMayBargeDuringTheLastRelease(t *testing.T) {
 	s := NewReadWrite(FIFO)
 	require.True(t, s.TryLockShared())
 	n := s.newNode(Owned(2), false)
@@ -56,7 +56,7 @@ func TestTheZeroOutcomeIsNoAcquisition(t *testing.T) {
 	require.NotEqual(t, Acquired, forgotten)
 }
 
-func TestAZeroLockIsFIFOFromItsFirstWaiterOn(t *testing.T) {
+func TestTheFirstWaiterMakesAZeroLockFIFO(t *testing.T) {
 	var s ReadWrite
 	require.True(t, s.TryLock(Owned(1)))
 	n := s.newNode(Owned(2).FIFO(), false)
@@ -69,7 +69,7 @@ func TestAZeroLockIsFIFOFromItsFirstWaiterOn(t *testing.T) {
 	idle(t, &s)
 }
 
-func TestAZeroLockIsFIFOFromItsFirstConditionOn(t *testing.T) {
+func TestTheFirstConditionMakesAZeroLockFIFO(t *testing.T) {
 	var s ReadWrite
 	NewCond(&s.Sync, FIFO)
 	require.Equal(t, FIFO, s.Policy())
@@ -124,7 +124,7 @@ func TestWaitersOfABroadcastAreDue(t *testing.T) {
 	}
 }
 
-func TestASignalReadsTheClockOnlyBehindOtherWaiters(t *testing.T) {
+func TestOnlySignalsBehindOtherWaitersReadTheClock(t *testing.T) {
 	s := NewReadWrite(NonFair)
 	c := NewCond(&s.Sync, NonFair)
 	require.True(t, s.TryLock(Owned(1)))
@@ -144,7 +144,7 @@ func TestASignalReadsTheClockOnlyBehindOtherWaiters(t *testing.T) {
 	idle(t, &s)
 }
 
-func TestTheFirstWriterBehindReadersIsOwedWithoutTheClock(t *testing.T) {
+func TestTheFirstWriterBehindReadersReadsNoClock(t *testing.T) {
 	s := NewReadWrite(NonFair)
 	require.True(t, s.TryLockShared())
 	var all []*node
@@ -181,7 +181,7 @@ func parks(t *testing.T, s *ReadWrite, n *node) {
 	n.recycle()
 }
 
-func TestOnlyAWaitWithoutAnEndKeepsTheGuard(t *testing.T) {
+func TestOnlyAnUnlimitedWaitKeepsTheGuard(t *testing.T) {
 	never, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	for name, c := range map[string]struct {
@@ -215,7 +215,7 @@ func TestOnlyAWaitWithoutAnEndKeepsTheGuard(t *testing.T) {
 
 // The readers have left since the writer looked. Its own wait clears the bias, and finds the table
 // empty. So it is unparked before it parks.
-func TestAWriterThatIsUnparkedAsItJoinsKeepsNoGuard(t *testing.T) {
+func TestWriterUnparkedAsItJoinsKeepsNoGuard(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		s.ReadBiased(2)
 		require.True(t, s.ReleaseRead(2))
@@ -246,7 +246,7 @@ func TestAWriterAwaitsReadersWithoutTheGuard(t *testing.T) {
 	})
 }
 
-func TestAConditionWaitUnparksAGroupWithoutTheGuard(t *testing.T) {
+func TestConditionWaitUnparksAGroupWithoutTheGuard(t *testing.T) {
 	for readers := range 3 {
 		s := NewReadWrite(FIFO)
 		c := NewCond(&s.Sync, FIFO)

@@ -154,7 +154,7 @@ func steps() *rapid.Generator[[]step] {
 	}), 10, 150)
 }
 
-func TestEveryRunAgreesWithTheModelWhenAllRest(t *testing.T) {
+func TestEveryRunAgreesWithModelWhenAllRest(t *testing.T) {
 	check := func(name string, policy syncq.Policy) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {

@@ -13,7 +13,7 @@ import (
 
 var parties = []Party{Anonymous(7), Owned(7), Owned(-7)}
 
-func TestAWinnerLeavesTheQueueInTheSameStep(t *testing.T) {
+func TestWinnerLeavesTheQueueInTheSameStep(t *testing.T) {
 	for _, p := range parties {
 		t.Run(fmt.Sprint(int64(p.value)), func(t *testing.T) {
 			var s ReadWrite
@@ -46,7 +46,7 @@ func TestAWinnerLeavesTheQueueInTheSameStep(t *testing.T) {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-func TestAHoldThatEndsBeforeItsWaiterRunsIsOver(t *testing.T) {
+func TestAHoldMayEndBeforeItsWaiterRuns(t *testing.T) {
 	for _, p := range parties {
 		for _, others := range []int{0, 1} {
 			t.Run(fmt.Sprint(int64(p.value), others), func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestAHoldThatEndsBeforeItsWaiterRunsIsOver(t *testing.T) {
 
 // The waiter has been woken to race. Before it runs another goroutine takes the lock, and its
 // release finds the lock reserved for the waiter.
-func TestAnAwakeWaiterHandedTheLockTakesItOnce(t *testing.T) {
+func TestAwakeWaiterHandedTheLockTakesItOnce(t *testing.T) {
 	for _, p := range parties {
 		t.Run(fmt.Sprint(int64(p.value)), func(t *testing.T) {
 			var s ReadWrite
@@ -105,7 +105,7 @@ func TestAnAwakeWaiterHandedTheLockTakesItOnce(t *testing.T) {
 	}
 }
 
-func TestALockIsOwedToAnOverdueNextWaiter(t *testing.T) {
+func TestAnOverdueNextWaiterHasTheLockReserved(t *testing.T) {
 	var s ReadWrite
 	require.True(t, s.TryLock(Owned(1)))
 	first := queueAs(t, &s, Owned(2), 1, nil)
@@ -131,7 +131,7 @@ func TestALockIsOwedToAnOverdueNextWaiter(t *testing.T) {
 }
 
 // The word of a lock without owners is the same before and after a hand-over, except for its flags.
-func TestAHandOverOwesNothingToTheNextWaiter(t *testing.T) {
+func TestAHandOffReservesNothingForTheNext(t *testing.T) {
 	var s ReadWrite
 	require.True(t, s.TryLock(Anonymous(1)))
 	var waiters []asyncCall

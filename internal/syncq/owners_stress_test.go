@@ -47,7 +47,7 @@ func (in *inside) add(t *testing.T, o int64, writes, reads int) {
 }
 
 // The locks are new again and again, since readers find no table at first.
-func TestGoroutinesThatShareOwnersReadAndWriteAndLoseNothing(t *testing.T) {
+func TestGoroutinesThatShareOwnersLoseNothing(t *testing.T) {
 	for _, procs := range []int{1, 2, 8} {
 		for name, policy := range map[string]syncq.Policy{"NonFair": syncq.NonFair, "FIFO": syncq.FIFO} {
 			t.Run(fmt.Sprint(procs, name), func(t *testing.T) {

@@ -47,7 +47,7 @@ func readAs(s *ReadWrite, o int64) asyncCall {
 	return run(func() bool { s.ReadBiased(o); return true })
 }
 
-func TestTheReaderThatBlocksAWriterHandsOverToIt(t *testing.T) {
+func TestReaderThatBlocksWriterHandsOverToIt(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		s.ReadBiased(2)
 		require.True(t, s.Biased())
@@ -63,7 +63,7 @@ func TestTheReaderThatBlocksAWriterHandsOverToIt(t *testing.T) {
 	})
 }
 
-func TestAReaderThatFindsTheBiasGoneHandsOver(t *testing.T) {
+func TestReaderThatFindsTheBiasGoneHandsOver(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		s.ReadBiased(2)
 		require.True(t, s.ReleaseRead(2)) // biased, and read by nobody
@@ -117,7 +117,7 @@ func TestOnlyTheLastReaderOutHandsOver(t *testing.T) {
 	})
 }
 
-func TestTwoReadersThatLeaveTogetherEndTheTablesHoldOnce(t *testing.T) {
+func TestTwoLeavingReadersEndTheTablesHoldOnce(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		for range 100 {
 			s.ReadBiased(2)
@@ -139,7 +139,7 @@ func TestTwoReadersThatLeaveTogetherEndTheTablesHoldOnce(t *testing.T) {
 	})
 }
 
-func TestAnOldLookAtTheTableSparesANewReader(t *testing.T) {
+func TestOldLookAtTheTableSparesNewReader(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		s.ReadBiased(2)
 		s.Revoke()
@@ -157,7 +157,7 @@ func TestAnOldLookAtTheTableSparesANewReader(t *testing.T) {
 	})
 }
 
-func TestAnOldLookAtTheTableSparesANewBias(t *testing.T) {
+func TestOldLookAtTheTableSparesNewBias(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		s.ReadBiased(2)
 		s.Revoke()
@@ -176,7 +176,7 @@ func TestAnOldLookAtTheTableSparesANewBias(t *testing.T) {
 	})
 }
 
-func TestAnOldLookAtTheTableSparesABargingReader(t *testing.T) {
+func TestOldLookAtTheTableSparesBargingReader(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		s.ReadBiased(2)
 		w := writes(s, 1) // keeps the bias away
@@ -195,7 +195,7 @@ func TestAnOldLookAtTheTableSparesABargingReader(t *testing.T) {
 	})
 }
 
-func TestReadersAtTheHeadHoldTheLockBeforeTheyRun(t *testing.T) {
+func TestReadersAtHeadHoldLockBeforeTheyRun(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		require.True(t, s.TryLock(Owned(1)))
 		first, second := readAs(s, 2), readAs(s, 3)
@@ -235,7 +235,7 @@ func TestReadersAreCountedWhileAWriterWaits(t *testing.T) {
 	})
 }
 
-func TestAnEnteringReaderSendsAWriterToTheQueue(t *testing.T) {
+func TestEnteringReaderSendsAWriterToTheQueue(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		s.ReadBiased(2)
 		require.True(t, s.ReleaseRead(2))
@@ -279,7 +279,7 @@ func TestAReaderAfterAFailedUpgradeIsCounted(t *testing.T) {
 	})
 }
 
-func TestTheBiasComesAfterManyReadsBesideAReader(t *testing.T) {
+func TestManyReadsDuringAReadBringTheBias(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		readCounted := func(times int) {
 			for k := range times {
@@ -340,7 +340,7 @@ func wokenWriter(t *testing.T, s *ReadWrite) *node {
 	return n
 }
 
-func TestAReaderPassesAWriterThatWasJustWokenOnce(t *testing.T) {
+func TestAReaderOvertakesAJustWokenWriterOnce(t *testing.T) {
 	s := new(ReadWrite)
 	n := wokenWriter(t, s)
 	require.True(t, s.TryLockSharedInTurn())
@@ -365,7 +365,7 @@ func TestAReaderPassesAWriterThatWasJustWokenOnce(t *testing.T) {
 	require.True(t, s.Release(2))
 }
 
-func TestAReaderThatPassedAWokenWriterTellsNobody(t *testing.T) {
+func TestReaderThatOvertookWokenWriterTellsNobody(t *testing.T) {
 	s := new(ReadWrite)
 	n := wokenWriter(t, s)
 	require.True(t, s.TryLockSharedInTurn())
@@ -379,7 +379,7 @@ func TestAReaderThatPassedAWokenWriterTellsNobody(t *testing.T) {
 	require.True(t, s.Release(2))
 }
 
-func TestAReaderMayCutInBeforeAReleaseHasWokenTheWriter(t *testing.T) {
+func TestAReaderMayBargeBeforeTheWakeUp(t *testing.T) {
 	s := new(ReadWrite)
 	require.True(t, s.TryLock(Owned(1)))
 	n := s.newNode(Owned(2), false)
@@ -396,7 +396,7 @@ func TestAReaderMayCutInBeforeAReleaseHasWokenTheWriter(t *testing.T) {
 	require.True(t, s.Release(2))
 }
 
-func TestAnUnusedBiasDoesNotKeepACountedReaderFromAnUpgrade(t *testing.T) {
+func TestAnUnusedBiasKeepsNoReaderFromUpgrading(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		require.True(t, s.Read(Owned(2)))
 		require.True(t, s.ReadBiased(3))
@@ -408,7 +408,7 @@ func TestAnUnusedBiasDoesNotKeepACountedReaderFromAnUpgrade(t *testing.T) {
 	})
 }
 
-func TestCountedReadersOfOneSlotLeaveInAnyOrder(t *testing.T) {
+func TestCountedReadersOfSlotLeaveInAnyOrder(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		a := int64(2)
 		b := neighbour(s, a)
@@ -439,7 +439,7 @@ func TestCountedReadersOfOneSlotLeaveInAnyOrder(t *testing.T) {
 	})
 }
 
-func TestASignalOnAnIdleBiasedLockWakesTheWaiter(t *testing.T) {
+func TestSignalOnAnIdleBiasedLockWakesWaiter(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		c := NewCond(&s.Sync, s.Policy())
 		require.True(t, s.TryLock(Owned(1)))
@@ -453,7 +453,7 @@ func TestASignalOnAnIdleBiasedLockWakesTheWaiter(t *testing.T) {
 	})
 }
 
-func TestSharedHoldsStopAtTheirLimitInSlotAndCrowd(t *testing.T) {
+func TestSharedHoldsHaveTheirLimitEverywhere(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		o := neighbour(s, 2)
 		require.True(t, s.ReadBiased(2))
@@ -477,7 +477,7 @@ func TestSharedHoldsStopAtTheirLimitInSlotAndCrowd(t *testing.T) {
 	})
 }
 
-func TestAnIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
+func TestIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for name, lock := range map[string]func(s *ReadWrite) bool{
@@ -518,7 +518,7 @@ func TestAnIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 
 // The reader is in the slot that a writer looks at first, of so many that a lot can happen
 // until it has looked at the last.
-func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
+func TestReaderEnteringDuringALookKeepsWriterOut(t *testing.T) {
 	for name, take := range map[string]func(s *ReadWrite) bool{
 		"TryLockUnread": func(s *ReadWrite) bool { return s.TryLockUnread(Owned(1)) },
 		"Upgrade": func(s *ReadWrite) bool {
@@ -577,7 +577,7 @@ func TestAReaderEnteringDuringALookKeepsTheWriterOut(t *testing.T) {
 
 // A reader without time to wait does not go to the queue when it finds the bias gone. It may still
 // be the last reader that a writer has seen in the table. Then it has to look into the table.
-func TestReadersWithNoTimeToWaitLeaveNoWriterAsleep(t *testing.T) {
+func TestReadersThatCannotWaitLeaveNoWriterAsleep(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		require.True(t, s.ReadBiased(9))
 		require.True(t, s.ReleaseRead(9))

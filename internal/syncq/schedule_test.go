@@ -135,7 +135,7 @@ func stepwise(t *testing.T, s *ReadWrite) asyncCall {
 	return release
 }
 
-func TestAWakeUpOfALeaverGoesToTheNext(t *testing.T) {
+func TestWakeUpOfALeaverGoesToNext(t *testing.T) {
 	for _, leaver := range []string{"asleep", "awake"} {
 		t.Run(leaver, func(t *testing.T) {
 			var s ReadWrite
@@ -167,7 +167,7 @@ func TestAWakeUpOfALeaverGoesToTheNext(t *testing.T) {
 	}
 }
 
-func TestABargerDuringAReleaseTakesOverTheDuty(t *testing.T) {
+func TestBargerDuringAReleaseTakesOverTheDuty(t *testing.T) {
 	var s ReadWrite
 	require.True(t, s.TryLock(Owned(1)))
 	waiter := queueAs(t, &s, Owned(2), 1, nil)
@@ -190,7 +190,7 @@ func TestABargerDuringAReleaseTakesOverTheDuty(t *testing.T) {
 // A holder that releases while the first waiter is awake leaves the wake-up to it. So the
 // waiter may not sleep again on a word that says it is awake: the next release would leave it
 // asleep.
-func TestAReleaseBesideAnAwakeWaiterLosesNoWakeUp(t *testing.T) {
+func TestReleaseDuringARaceLosesNoWakeUp(t *testing.T) {
 	var s ReadWrite
 	require.True(t, s.TryLock(Owned(1)))
 	n, permit := enqueued(t, &s, Owned(2))
@@ -217,7 +217,7 @@ func TestAReleaseBesideAnAwakeWaiterLosesNoWakeUp(t *testing.T) {
 }
 
 // The barger frees and takes the lock between the waiter's look at the word and its swap.
-func TestAWaiterWhoseSwapFailsGoesOnToRace(t *testing.T) {
+func TestWaiterWhoseSwapFailsGoesOnToRace(t *testing.T) {
 	s := NewReadWrite(NonFair)
 	var stop atomic.Bool
 	inside := 0 // guarded by s
@@ -249,7 +249,7 @@ func TestAWaiterWhoseSwapFailsGoesOnToRace(t *testing.T) {
 }
 
 // A reader overtook the writer while that was awake. So the next step that looks reserves the lock.
-func TestNoReaderPassesAnAwakeWriterThatIsOwedTheLock(t *testing.T) {
+func TestNoReaderOvertakesAnAwakeReservedWriter(t *testing.T) {
 	s := NewReadWrite(NonFair)
 	require.True(t, s.TryLock(Owned(1)))
 	writer, permit := enqueued(t, &s, Owned(2))
@@ -275,7 +275,7 @@ func TestNoReaderPassesAnAwakeWriterThatIsOwedTheLock(t *testing.T) {
 	idle(t, &s)
 }
 
-func TestAWaiterThatLostTooOftenIsHandedTheLock(t *testing.T) {
+func TestWaiterThatLostTooOftenIsHandedLock(t *testing.T) {
 	var s ReadWrite
 	barger := Owned(1)
 	require.True(t, s.TryLock(barger))
@@ -297,7 +297,7 @@ func TestAWaiterThatLostTooOftenIsHandedTheLock(t *testing.T) {
 	idle(t, &s)
 }
 
-func TestATimeOutBesideAGrantIsDecidedOnce(t *testing.T) {
+func TestTimeOutDuringAGrantIsDecidedOnce(t *testing.T) {
 	for _, policy := range []Policy{NonFair, FIFO} {
 		for range 200 {
 			s := NewReadWrite(policy)
@@ -344,7 +344,7 @@ func TestOwnersOfEitherSignFitTheWord(t *testing.T) {
 	}
 }
 
-func TestAContendedLockAllocatesNothingInTheSteadyState(t *testing.T) {
+func TestContendedLockAllocatesNothingInTheSteadyState(t *testing.T) {
 	for _, policy := range []Policy{NonFair, FIFO} {
 		s := NewReadWrite(policy)
 		stop := false // guarded by s
@@ -374,7 +374,7 @@ func TestAContendedLockAllocatesNothingInTheSteadyState(t *testing.T) {
 	}
 }
 
-func TestAWaiterThatWaitedTooLongLosesOnlyOneRace(t *testing.T) {
+func TestAnOverdueWaiterLosesOnlyOneRace(t *testing.T) {
 	for _, waited := range []time.Duration{maxBarging / 2, maxBarging} {
 		synctest.Test(t, func(t *testing.T) {
 			var s ReadWrite
@@ -400,7 +400,7 @@ func TestAWaiterThatWaitedTooLongLosesOnlyOneRace(t *testing.T) {
 	}
 }
 
-func TestAWaiterThatBecomesTheFirstTooLateIsOwedTheLock(t *testing.T) {
+func TestOverdueNewFirstWaiterHasTheLockReserved(t *testing.T) {
 	for _, waited := range []time.Duration{maxBarging / 2, maxBarging} {
 		synctest.Test(t, func(t *testing.T) {
 			s := NewReadWrite(NonFair)
@@ -425,7 +425,7 @@ func TestAWaiterThatBecomesTheFirstTooLateIsOwedTheLock(t *testing.T) {
 	}
 }
 
-func TestABroadcastHandsTheLockFromOneToTheNext(t *testing.T) {
+func TestBroadcastHandsTheLockFromOneToNext(t *testing.T) {
 	var s ReadWrite
 	c := NewCond(&s.Sync, NonFair)
 	var waiters []asyncCall
@@ -452,7 +452,7 @@ func TestABroadcastHandsTheLockFromOneToTheNext(t *testing.T) {
 	idle(t, &s)
 }
 
-func TestASignalledFirstWaiterIsOverdueOneMillisecondAfterItsFirstLoss(t *testing.T) {
+func TestTheFirstLossStartsASignalledWaitersTime(t *testing.T) {
 	var s ReadWrite
 	c := NewCond(&s.Sync, NonFair)
 	waiter, barger := Owned(2), Owned(1)
@@ -501,7 +501,7 @@ func TestASignalledWaiterRacesForTheLock(t *testing.T) {
 	idle(t, &s)
 }
 
-func TestTheSecondOfTwoUnlocksFindsTheLockFree(t *testing.T) {
+func TestSecondOfTwoUnlocksFindsTheLockFree(t *testing.T) {
 	for name, policy := range map[string]Policy{"NonFair": NonFair, "FIFO": FIFO} {
 		t.Run(name, func(t *testing.T) {
 			s := NewReadWrite(policy)
@@ -521,7 +521,7 @@ func TestTheSecondOfTwoUnlocksFindsTheLockFree(t *testing.T) {
 
 // The waiter gives up after the slow unlock has seen it, and a fast unlock comes before the
 // slow one has the guard.
-func TestAFastUnlockDuringASlowOneLeavesItNothing(t *testing.T) {
+func TestFastUnlockDuringSlowOneLeavesItNothing(t *testing.T) {
 	for name, policy := range map[string]Policy{"NonFair": NonFair, "FIFO": FIFO} {
 		t.Run(name, func(t *testing.T) {
 			s := NewReadWrite(policy)
@@ -545,7 +545,7 @@ func TestAFastUnlockDuringASlowOneLeavesItNothing(t *testing.T) {
 
 // A slow unlock that finds another hold than the one that it saw ends that hold, as for a lock
 // without owners they are the same.
-func TestAnUnlockEndsTheHoldFoundWithTheGuard(t *testing.T) {
+func TestUnlockEndsTheHoldFoundWithTheGuard(t *testing.T) {
 	s := NewReadWrite(FIFO)
 	require.True(t, s.TryLock(Anonymous(1)))
 	n := s.newNode(Anonymous(2), false)
@@ -612,7 +612,7 @@ func enters(c *Cond, l *park.Limit, who int64) Waiter {
 	return w
 }
 
-func TestAnAbandonedWaitAwaitsTheUnparkOnItsWay(t *testing.T) {
+func TestAbandonedWaitAwaitsTheUnparkOnItsWay(t *testing.T) {
 	s := NewReadWrite(FIFO)
 	c := NewCond(&s.Sync, FIFO)
 	w := enters(c, nil, 1)
@@ -673,7 +673,7 @@ func TestAnUnparkedWaiterLinksToNoOther(t *testing.T) {
 	})
 }
 
-func TestACanceledWriterAtTheHeadLetsReadersJoinReaders(t *testing.T) {
+func TestCanceledWriterAtHeadLetsReadersJoinReaders(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		require.True(t, s.LockShared(Owned(9)))
 		stop := make(chan struct{})
@@ -700,7 +700,7 @@ func TestACanceledWriterAtTheHeadLetsReadersJoinReaders(t *testing.T) {
 	})
 }
 
-func TestACanceledWaiterInTheMiddleLetsNobodyPast(t *testing.T) {
+func TestCanceledWaiterInTheMiddleLetsNobodyPast(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		require.True(t, s.LockShared(Owned(9)))
 		first := queueAs(t, s, Owned(1), 1, nil)
@@ -811,7 +811,7 @@ func TestManyInspectorsSeeEveryWaiterThatStays(t *testing.T) {
 }
 
 // The inspectors stop at one node, which leaves; then its follower leaves, to which they went on.
-func TestInspectorsAtOneWaiterGoOnWhenItLeaves(t *testing.T) {
+func TestInspectorsGoOnWhenTheirWaiterLeaves(t *testing.T) {
 	var s ReadWrite
 	var l list
 	var ns []*node
@@ -839,7 +839,7 @@ func TestInspectorsAtOneWaiterGoOnWhenItLeaves(t *testing.T) {
 	require.Equal(t, []int64{0}, l.owners(&s.guard))
 }
 
-func TestAnInspectionOfAHundredThousandGivesTheGuardBack(t *testing.T) {
+func TestInspectionOfAHundredThousandGivesGuardBack(t *testing.T) {
 	const n = 100_000
 	var s ReadWrite
 	s.Word.Store(Value(1) | flagQueued)

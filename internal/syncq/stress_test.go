@@ -69,7 +69,7 @@ func (g *guarded) read(t *testing.T) {
 	g.readers.Add(-1)
 }
 
-func TestAllWaysToWaitTogetherKeepExclusionAndLoseNobody(t *testing.T) {
+func TestAllWaitsKeepExclusionAndLoseNobody(t *testing.T) {
 	procs(t, func(t *testing.T) {
 		policies(t, func(t *testing.T, s *syncq.ReadWrite) {
 			const goroutines, rounds = 12, 400
@@ -187,7 +187,7 @@ func TestAllWaysToWaitTogetherKeepExclusionAndLoseNobody(t *testing.T) {
 	})
 }
 
-func TestSignalsSentAreNormalReturnsWhileOthersGiveUp(t *testing.T) {
+func TestEachSignalSentEndsOneWait(t *testing.T) {
 	policies(t, func(t *testing.T, s *syncq.ReadWrite) {
 		const waiters, rounds = 8, 300
 		var (
@@ -226,7 +226,7 @@ func TestSignalsSentAreNormalReturnsWhileOthersGiveUp(t *testing.T) {
 	})
 }
 
-func TestAConditionOverAForeignLockLosesNoSignalEither(t *testing.T) {
+func TestConditionOverForeignLockLosesNoSignalEither(t *testing.T) {
 	const waiters, rounds = 8, 300
 	var (
 		mu             sync.Mutex
@@ -278,7 +278,7 @@ func TestAConditionOverAForeignLockLosesNoSignalEither(t *testing.T) {
 	require.False(t, gate.Held())
 }
 
-func TestAWaiterGetsInAmongBargersThatNeverRest(t *testing.T) {
+func TestWaiterGetsInAmongBargersThatNeverRest(t *testing.T) {
 	procs(t, func(t *testing.T) {
 		var (
 			s    syncq.ReadWrite

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestARefusedFirstWaiterPassesItsWakeUpOn(t *testing.T) {
+func TestARefusedFirstWaitersWakeUpGoesOn(t *testing.T) {
 	// The wait is refused by hand between its beginning and its end: nothing else makes it the
 	// first in the queue at that moment.
 	var s ReadWrite
@@ -24,7 +24,7 @@ func TestARefusedFirstWaiterPassesItsWakeUpOn(t *testing.T) {
 	require.NoError(t, s.Verify())
 }
 
-func TestALateRefusalLeavesTheLockWithItsNewHolder(t *testing.T) {
+func TestLateRefusalLeavesLockWithItsNewHolder(t *testing.T) {
 	s := NewReadWrite(FIFO)
 	require.True(t, s.TryLock(Owned(1)))
 	n := s.newNode(Owned(2), false)
@@ -38,7 +38,7 @@ func TestALateRefusalLeavesTheLockWithItsNewHolder(t *testing.T) {
 	require.NoError(t, s.Verify())
 }
 
-func TestAWaiterThatWinsTheLockNoLongerWaits(t *testing.T) {
+func TestWaiterThatWinsTheLockNoLongerWaits(t *testing.T) {
 	var s ReadWrite
 	queue := func() (who []int64) {
 		s.EachWaiting(func(w Waiting) { who = append(who, w.Who) })

@@ -101,7 +101,7 @@ func size(m *sync.Map) (n int) {
 	return n
 }
 
-func TestALockIsWatchedFromItsFirstWaiterOn(t *testing.T) {
+func TestLockIsWatchedFromItsFirstWaiterOn(t *testing.T) {
 	s := new(syncq.Sync)
 	require.True(t, s.TryLock(test(1)))
 	require.False(t, slices.Contains(locks(), s))
@@ -157,7 +157,7 @@ func TestLocksThatAreGoneAreForgotten(t *testing.T) {
 	eventually(t, func() bool { runtime.GC(); return size(&watched) < 1000 })
 }
 
-func TestRecordsDoNotGrowWithLocksThatAreGone(t *testing.T) {
+func TestLocksThatAreGoneLeaveNoRecords(t *testing.T) {
 	SetRecording(true)
 	defer SetRecording(false)
 	most := 0
@@ -279,7 +279,7 @@ func TestWaitsOlderThanRefusalAreFindable(t *testing.T) {
 	require.Nil(t, awaitedBy(2))
 }
 
-func TestWaitsThatWereNotThereTogetherMakeNoCycle(t *testing.T) {
+func TestWaitsAtDifferentTimesMakeNoCycle(t *testing.T) {
 	// A look at one lock after the other can see what never was: 2 waits for 1, ends its wait,
 	// and only then 1 waits for 2.
 	var a, b syncq.Sync
@@ -313,7 +313,7 @@ func stood(path []Wait) bool {
 
 // 7 reads a, and waits for b; 8 holds b, and asks to read a. Writers 5 and 6 wait in between.
 // 6, the nearest to 8, gives up when it has been seen.
-func TestACycleIsSeenThoughItsWriterGivesUp(t *testing.T) {
+func TestCycleIsSeenThoughItsWriterGivesUp(t *testing.T) {
 	var a, b syncq.ReadWrite
 	require.Equal(t, syncq.Acquired, a.AcquireRead(read(7).FIFO(), nil))
 	require.True(t, b.TryLock(test(8)))
@@ -344,7 +344,7 @@ func TestACycleIsSeenThoughItsWriterGivesUp(t *testing.T) {
 	}
 }
 
-func TestAWaitThatHasBecomeAHoldClosesNoCycle(t *testing.T) {
+func TestWaitThatHasBecomeHoldClosesNoCycle(t *testing.T) {
 	var a, b syncq.Sync
 	require.True(t, a.TryLock(test(1)))
 	require.True(t, b.TryLock(test(2)))
@@ -359,7 +359,7 @@ func TestAWaitThatHasBecomeAHoldClosesNoCycle(t *testing.T) {
 	one.over(t)
 }
 
-func TestOnlyEdgesThatAreStillThereCloseACycle(t *testing.T) {
+func TestOnlyEdgesThatAreStillThereCloseCycle(t *testing.T) {
 	var a, b syncq.Sync
 	require.True(t, a.TryLock(test(1)))
 	require.True(t, b.TryLock(test(2)))
@@ -378,7 +378,7 @@ func TestOnlyEdgesThatAreStillThereCloseACycle(t *testing.T) {
 	two.over(t)
 }
 
-func TestWaitsBeginOneAtATimeWhileRefusalIsOn(t *testing.T) {
+func TestRefusableWaitsBeginOneAtATime(t *testing.T) {
 	Refuse(true)
 	defer Refuse(false)
 	var s syncq.Sync
@@ -409,7 +409,7 @@ func asks(function string) bool {
 }
 
 // Each wait is kept out by all the readers, which are queued up at another lock.
-func TestASearchForACycleInACrowdIsFast(t *testing.T) {
+func TestSearchForACycleInCrowdIsFast(t *testing.T) {
 	Refuse(true)
 	defer Refuse(false)
 	var a, b syncq.ReadWrite
@@ -444,7 +444,7 @@ func bias(t *testing.T, s *syncq.ReadWrite) {
 	}
 }
 
-func TestAnIdleBiasedLockIsAcquiredWhileRefusalIsOn(t *testing.T) {
+func TestRefusalLeavesAnIdleBiasedLockAlone(t *testing.T) {
 	Refuse(true)
 	defer Refuse(false)
 	for _, policy := range []syncq.Policy{syncq.NonFair, syncq.FIFO} {
@@ -482,7 +482,7 @@ func TestARefusedWriterIsInNoReadersWay(t *testing.T) {
 	}
 }
 
-func TestComponentsOfALongChainNeedNoDeepStack(t *testing.T) {
+func TestComponentsOfLongChainNeedNoDeepStack(t *testing.T) {
 	const n = 1_000_000
 	from := make([][]edge, n)
 	for i := range from {
