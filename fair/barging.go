@@ -14,7 +14,7 @@ import (
 
 // BargingMutex is the non-fair twin of [Mutex], with the same methods: a free lock goes to the
 // first goroutine that asks, ahead of the waiters. [NonFair] says how long a waiter can be
-// passed over.
+// overtaken.
 //
 // The zero BargingMutex is free. It must not be copied after first use. Like a [sync.Mutex] it
 // belongs to no goroutine. Use it in place of a sync.Mutex for a context, a time limit, a

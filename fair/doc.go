@@ -4,7 +4,7 @@
 //   - [Mutex] admits in strict order of arrival, by direct hand-off. Use it if the longest wait
 //     counts, or if some goroutine would starve.
 //   - [BargingMutex] gives a free lock to the first goroutine that asks, and limits how long a
-//     waiter can be passed over. Use it if throughput counts.
+//     waiter can be overtaken. Use it if throughput counts.
 //   - [RWMutex] is a read-write lock in order of arrival, with the methods of [sync.RWMutex].
 //   - [Policy] selects one of the two for locks that have both, such as reentrant.New.
 //

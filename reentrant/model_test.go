@@ -50,14 +50,14 @@ func TestEveryRunOfSeveralOwnersAgreesWithModel(t *testing.T) {
 				}), 5, 60).Draw(rt, "script")
 				var problem string
 				synctest.Test(t, func(t *testing.T) {
-					play := newPlay(t, reentrant.New(p))
+					run := newPlay(t, reentrant.New(p))
 					for i, s := range script {
-						if problem = play.step(s.Op, s.ID, s.Time); problem != "" {
+						if problem = run.step(s.Op, s.ID, s.Time); problem != "" {
 							problem = fmt.Sprintf("step %d: %s", i, problem)
 							break
 						}
 					}
-					play.end()
+					run.end()
 				})
 				if problem != "" {
 					rt.Fatal(problem)
@@ -99,7 +99,7 @@ func (p *play) step(op, id, d int) string {
 	l, m, ctx := p.l, &p.m, p.ctx[id]
 	waits := p.waits(id)
 	switch {
-	case op == 0: // the time passes; deadlines lie between the points at which we look
+	case op == 0: // the time goes on; deadlines lie between the points at which we look
 		p.now += d
 		p.drop(func(w modelWaiter) bool { return w.deadline > 0 && w.deadline <= p.now })
 		time.Sleep(time.Duration(d) * time.Second)

@@ -36,10 +36,9 @@ const MaxHolds = syncq.MaxHolds
 // The last reader before that writer hands it the lock. Therefore readers cannot starve writers.
 // All readers behind one writer are admitted together. Under [fair.FIFO] all waiters are admitted
 // in order of arrival. Under [fair.NonFair] a free lock goes to the first goroutine that asks,
-// a writer or a reader. It may pass a waiter that was just woken and has still to run; how long a
-// waiter can be passed over is limited. The Try forms without a duration barge under both
-// policies. While package deadlock refuses waits, a wait that would close a cycle ends with
-// [locks.ErrDeadlock].
+// a writer or a reader. It may overtake a waiter that was just woken and has still to run, for a
+// limited time. The Try forms without a duration barge under both policies. While package
+// deadlock refuses waits, a wait that would close a cycle ends with [locks.ErrDeadlock].
 //
 // The zero RWMutex is free and non-fair; [New] makes a fair one. It must not be
 // copied after first use.
@@ -481,8 +480,8 @@ func (rw *RWMutex) TryUpgradeContext(ctx context.Context) (bool, error) {
 }
 
 // NewCond returns a new condition of the write lock. A waiting owner must write and must not
-// read: the wait releases the write holds only, and could not acquire them again beside the
-// owner's own read hold. Such a wait is refused with [locks.ErrUpgrade]. Java's
+// read: the wait releases the write holds only, and could not acquire them again while the owner
+// reads. Such a wait is refused with [locks.ErrUpgrade]. Java's
 // writeLock().newCondition(). The read lock has no conditions.
 func (rw *RWMutex) NewCond() *condition.Cond { return rw.newCond(rw) }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/jucgo/locks/rwlock"
 )
 
-// More readers than the table has buckets share them: one has the slot, the others are a crowd.
+// More readers than the table has buckets share them: one has the slot, the others have collided.
 
 // A crowd of this size collides in every table, which has 64 buckets at most.
 const crowd = 300
@@ -55,7 +55,7 @@ func TestCollidedReadersReenterAndLeaveInAnyOrder(t *testing.T) {
 		each(all, 1, rw.RLock)
 		require.Len(t, rw.Readers(), crowd)
 		each(odd, 1, rw.RLock)
-		each(even, -1, rw.RUnlock) // frees slots of buckets whose crowd stays
+		each(even, -1, rw.RUnlock) // frees slots of buckets whose collided stay
 		w := writes(rw)
 		each(odd, 1, rw.RLock)
 		each(odd, -1, func() {

@@ -35,17 +35,17 @@ func raw(t *testing.T, f func(t *testing.T, rw *rwlock.RWMutex)) {
 	}
 }
 
-// readBeside has another owner read rw until the returned function is called.
-func readBeside(t testing.TB, rw *rwlock.RWMutex) (end func()) {
+// readMeanwhile has another owner read rw until the returned function is called.
+func readMeanwhile(t testing.TB, rw *rwlock.RWMutex) (end func()) {
 	other := locks.WithOwner(context.Background(), locks.NewOwner())
 	require.NoError(t, rw.RLockContext(other))
 	return func() { require.NoError(t, rw.RUnlockContext(other)) }
 }
 
-// readsUntilTheBias reads beside another reader until rw is biased to readers, and returns how many
-// reads that took.
+// readsUntilTheBias reads while another owner does, until rw is biased to readers. It returns how
+// many reads that took.
 func readsUntilTheBias(t testing.TB, rw *rwlock.RWMutex) (n int) {
-	defer readBeside(t, rw)()
+	defer readMeanwhile(t, rw)()
 	for !rwlock.IsBiased(rw) {
 		require.Less(t, n, 1000)
 		rw.RLock()

@@ -85,8 +85,8 @@ func (m *rwModel) giveUp(id int, err error) {
 	}
 }
 
-// pass lets the time come to now.
-func (m *rwModel) pass(now int) {
+// elapse lets the time come to now.
+func (m *rwModel) elapse(now int) {
 	for {
 		due := slices.DeleteFunc(slices.Concat(m.queue, m.cond), func(w rwWaiter) bool {
 			return w.deadline == 0 || w.deadline > now
@@ -173,7 +173,7 @@ func (p *rwPlay) step(s rwStep) string {
 	if s.Op == 0 {
 		time.Sleep(time.Duration(s.Time) * 100 * tick)
 		p.now += s.Time * 100
-		m.pass(p.now)
+		m.elapse(p.now)
 		return p.compare()
 	}
 	if m.waits(s.ID) {
@@ -186,7 +186,7 @@ func (p *rwPlay) step(s rwStep) string {
 	}
 
 	id := s.ID
-	reads, writes := m.reads[id] > 0, m.writer == id
+	reader, writer := m.reads[id] > 0, m.writer == id
 	// Deadlines are distinct, and between the times at which we look.
 	deadline := p.now + s.Time*100 + 1
 	for p.deadlines[deadline] {
@@ -210,16 +210,16 @@ func (p *rwPlay) step(s rwStep) string {
 	case 1, 2, 3: // Lock
 		call = func() error { return rw.LockContext(ctx) }
 		switch {
-		case writes:
+		case writer:
 			m.holds++
-		case reads:
+		case reader:
 			want = locks.ErrUpgrade
 		default:
 			m.ask(rwWaiter{id, true, 1, deadline})
 		}
 	case 4, 5, 6: // RLock
 		call = func() error { return rw.RLockContext(ctx) }
-		if writes || reads {
+		if writer || reader {
 			m.reads[id]++
 		} else {
 			m.ask(rwWaiter{id, false, 0, deadline})
@@ -227,9 +227,9 @@ func (p *rwPlay) step(s rwStep) string {
 	case 7:
 		call = func() error { return tried(rw.TryLockContext(q.ctx)) }
 		switch {
-		case writes:
+		case writer:
 			m.holds++
-		case reads:
+		case reader:
 			want = locks.ErrUpgrade
 		case m.free():
 			m.give(rwWaiter{id: id, write: true, holds: 1})
@@ -238,14 +238,14 @@ func (p *rwPlay) step(s rwStep) string {
 		}
 	case 8:
 		call = func() error { return tried(rw.TryRLockContext(q.ctx)) }
-		if m.writer < 0 || writes {
+		if m.writer < 0 || writer {
 			m.reads[id]++ // past the waiters
 		} else {
 			want = errRefused
 		}
 	case 9, 10: // Unlock
 		call = func() error { return rw.UnlockContext(q.ctx) }
-		if !writes {
+		if !writer {
 			want = locks.ErrNotHeld
 		} else if m.holds--; m.holds == 0 {
 			m.writer = -1
@@ -253,7 +253,7 @@ func (p *rwPlay) step(s rwStep) string {
 		}
 	case 11, 12: // RUnlock
 		call = func() error { return rw.RUnlockContext(q.ctx) }
-		if !reads {
+		if !reader {
 			want = locks.ErrNotHeld
 		} else if m.reads[id]--; m.reads[id] == 0 {
 			delete(m.reads, id)
@@ -261,7 +261,7 @@ func (p *rwPlay) step(s rwStep) string {
 		}
 	case 13:
 		call = func() error { return rw.DowngradeContext(q.ctx) }
-		if !writes {
+		if !writer {
 			want = locks.ErrNotHeld
 			break
 		}
@@ -273,12 +273,12 @@ func (p *rwPlay) step(s rwStep) string {
 	case 14, 15: // TryUpgrade
 		call = func() error { return tried(rw.TryUpgradeContext(q.ctx)) }
 		switch {
-		case !reads:
+		case !reader:
 			want = locks.ErrNotHeld
-		case !writes && len(m.reads) > 1:
+		case !writer && len(m.reads) > 1:
 			want = errRefused
 		default:
-			if !writes {
+			if !writer {
 				m.writer, m.holds = id, 0
 			}
 			m.holds++
@@ -289,9 +289,9 @@ func (p *rwPlay) step(s rwStep) string {
 	case 16, 17: // Wait
 		call = func() error { return p.c.WaitContext(ctx) }
 		switch {
-		case !writes:
+		case !writer:
 			want = locks.ErrNotHeld
-		case reads:
+		case reader:
 			want = locks.ErrUpgrade
 		case q.calls == nil && m.holds > 1: // each call of an explicit owner has a goroutine of its own
 			want = condition.ErrSharedHolds
@@ -302,7 +302,7 @@ func (p *rwPlay) step(s rwStep) string {
 		}
 	case 18:
 		call = func() error { return p.c.SignalContext(q.ctx) }
-		if !writes {
+		if !writer {
 			want = locks.ErrNotHeld
 		} else if len(m.cond) > 0 {
 			w := m.cond[0]
@@ -321,9 +321,9 @@ func (p *rwPlay) step(s rwStep) string {
 			}
 			call = func() error { return tried(rw.TryLockFor(d), nil) }
 			switch {
-			case writes:
+			case writer:
 				m.holds++
-			case reads:
+			case reader:
 				want = errRefused
 			case d == 0 && !m.free():
 				want = errRefused
@@ -335,7 +335,7 @@ func (p *rwPlay) step(s rwStep) string {
 		} else {
 			call = func() error { return tried(rw.TryRLockFor(0), nil) }
 			switch {
-			case writes || reads || m.writer < 0 && len(m.queue) == 0:
+			case writer || reader || m.writer < 0 && len(m.queue) == 0:
 				m.reads[id]++
 			default:
 				want = errRefused
@@ -408,11 +408,11 @@ func (p *rwPlay) end(problem string) string {
 			if !q.back.Load() {
 				continue
 			}
-			writes, reads := 0, 0
+			writeHolds, readHolds := 0, 0
 			q.start(func() error {
-				for rw := p.rw; rw.UnlockContext(q.ctx) == nil; writes++ {
+				for rw := p.rw; rw.UnlockContext(q.ctx) == nil; writeHolds++ {
 				}
-				for rw := p.rw; rw.RUnlockContext(q.ctx) == nil; reads++ {
+				for rw := p.rw; rw.RUnlockContext(q.ctx) == nil; readHolds++ {
 				}
 				return nil
 			})
@@ -420,11 +420,11 @@ func (p *rwPlay) end(problem string) string {
 			if !first {
 				continue
 			}
-			if want := p.m.reads[id]; reads != want {
-				complain("%v had %d read holds, want %d", q.owner, reads, want)
+			if want := p.m.reads[id]; readHolds != want {
+				complain("%v had %d read holds, want %d", q.owner, readHolds, want)
 			}
-			if want := map[bool]int{true: p.m.holds}[p.m.writer == id]; writes != want {
-				complain("%v had %d write holds, want %d", q.owner, writes, want)
+			if want := map[bool]int{true: p.m.holds}[p.m.writer == id]; writeHolds != want {
+				complain("%v had %d write holds, want %d", q.owner, writeHolds, want)
 			}
 		}
 		first = false

@@ -146,17 +146,17 @@ func TestConversionsOfASharedOwnerLoseNoHold(t *testing.T) {
 			const parties = 4
 			o, ctx := newOwner(t)
 			var (
-				writing, others atomic.Int32 // of the owner; of the others
-				x               int
-				stop            atomic.Bool
-				wg, bg          sync.WaitGroup
+				inside, others atomic.Int32 // of the owner; of the others
+				x              int
+				stop           atomic.Bool
+				wg, bg         sync.WaitGroup
 			)
 			// Somebody else, who makes the owner wait and revokes the bias.
 			bg.Go(func() {
 				for !stop.Load() {
 					rw.Lock()
 					others.Add(1)
-					assert.Zero(t, writing.Load())
+					assert.Zero(t, inside.Load())
 					x++
 					others.Add(-1)
 					rw.Unlock()
@@ -166,10 +166,10 @@ func TestConversionsOfASharedOwnerLoseNoHold(t *testing.T) {
 			bg.Go(func() {
 				for !stop.Load() {
 					if rw.TryRLockFor(time.Millisecond) {
-						assert.Zero(t, writing.Load(), "the owner writes while another one reads")
+						assert.Zero(t, inside.Load(), "the owner writes while another one reads")
 						_ = x
 						runtime.Gosched()
-						assert.Zero(t, writing.Load(), "the owner writes while another one reads")
+						assert.Zero(t, inside.Load(), "the owner writes while another one reads")
 						rw.RUnlock()
 					}
 				}
@@ -185,9 +185,9 @@ func TestConversionsOfASharedOwnerLoseNoHold(t *testing.T) {
 								continue
 							}
 							assert.NoError(t, err)
-							writing.Add(1)
+							inside.Add(1)
 							assert.Zero(t, others.Load())
-							writing.Add(-1)
+							inside.Add(-1)
 							assert.NoError(t, rw.UnlockContext(ctx))
 						case 1:
 							assert.NoError(t, rw.RLockContext(ctx))
@@ -198,9 +198,9 @@ func TestConversionsOfASharedOwnerLoseNoHold(t *testing.T) {
 								assert.NoError(t, rw.RUnlockContext(ctx))
 								continue
 							}
-							writing.Add(1)
+							inside.Add(1)
 							assert.Zero(t, others.Load())
-							writing.Add(-1)
+							inside.Add(-1)
 							assert.NoError(t, rw.DowngradeContext(ctx))
 							assert.NoError(t, rw.RUnlockContext(ctx))
 						case 2:
@@ -209,8 +209,8 @@ func TestConversionsOfASharedOwnerLoseNoHold(t *testing.T) {
 								assert.True(t, err == nil || errors.Is(err, locks.ErrUpgrade), err)
 								continue
 							}
-							writing.Add(1)
-							writing.Add(-1)
+							inside.Add(1)
+							inside.Add(-1)
 							assert.NoError(t, rw.DowngradeContext(ctx))
 							assert.NoError(t, rw.RUnlockContext(ctx))
 						default:

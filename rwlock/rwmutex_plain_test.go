@@ -22,9 +22,9 @@ type plainModel struct {
 
 // alone reports whether no goroutine other than g reads or writes.
 func (m *plainModel) alone(g int) bool {
-	_, reads := m.reads[g]
+	_, itself := m.reads[g]
 	others := len(m.reads)
-	if reads {
+	if itself {
 		others--
 	}
 	return others == 0 && (m.writer < 0 || m.writer == g)
@@ -81,7 +81,7 @@ func TestFirstReaderReentersWhileTheLockIsBiased(t *testing.T) {
 }
 
 // The fast paths of the plain methods keep a reader in one of several places: as the first reader,
-// in a slot, or in a crowd. The holds that a goroutine sees do not depend on them.
+// in a slot, or among the collided. The holds that a goroutine sees do not depend on them.
 func TestPlainMethodsOfSeveralGoroutinesAgreeWithModel(t *testing.T) {
 	const parties = 3
 	rapid.Check(t, func(t *rapid.T) {

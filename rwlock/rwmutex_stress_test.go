@@ -42,11 +42,11 @@ func TestAllUsesKeepExclusionAndLoseNoWaiter(t *testing.T) {
 		raw(t, func(t *testing.T, rw *rwlock.RWMutex) {
 			const rounds = 250
 			var (
-				wg     sync.WaitGroup
-				p      pair
-				writes atomic.Int64
+				wg      sync.WaitGroup
+				p       pair
+				written atomic.Int64
 			)
-			write := func() { p.write(t); writes.Add(1) }
+			write := func() { p.write(t); written.Add(1) }
 			c := rw.NewCond()
 			for g := range 24 {
 				wg.Go(func() {
@@ -145,7 +145,7 @@ func TestAllUsesKeepExclusionAndLoseNoWaiter(t *testing.T) {
 				})
 			}
 			within(t, &wg, rw)
-			require.EqualValues(t, writes.Load(), p.a)
+			require.EqualValues(t, written.Load(), p.a)
 			isFree(t, rw)
 		})
 	})
@@ -280,8 +280,8 @@ func TestAllChangesOfHoldsAreLinearizable(t *testing.T) {
 				for _, w := range written {
 					history = append(history, w...)
 				}
-				result := porcupine.CheckOperationsTimeout(rwSequential, history, 10*time.Second)
-				require.NotEqual(t, porcupine.Illegal, result, "%+v", history)
+				verdict := porcupine.CheckOperationsTimeout(rwSequential, history, 10*time.Second)
+				require.NotEqual(t, porcupine.Illegal, verdict, "%+v", history)
 			}
 		})
 	}

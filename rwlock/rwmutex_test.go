@@ -26,7 +26,7 @@ func lockingFor(f func(time.Duration) bool, d time.Duration) func() (bool, error
 
 // Barging.
 
-func TestTryRLockBesideReadersBargesPastAWriter(t *testing.T) {
+func TestTryRLockDuringReadsBargesPastAWriter(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 		r := reads(rw)
 		w := writes(rw)
@@ -971,7 +971,7 @@ func TestWriteOfEachFormPutsTheBiasOff(t *testing.T) {
 			n := readsUntilTheBias(t, rw)
 			rw.Lock()
 			rw.Unlock()
-			end := readBeside(t, rw)
+			end := readMeanwhile(t, rw)
 			for range n - 1 {
 				rw.RLock()
 				rw.RUnlock()

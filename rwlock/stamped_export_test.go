@@ -27,7 +27,7 @@ func SetStampedOverflow(l *StampedLock, n int) {
 	l.overflow = n
 }
 
-// StampedReserved reports whether the next release is owed to a waiter.
+// StampedReserved reports whether the next release is reserved for a waiter.
 func StampedReserved(l *StampedLock) bool { return l.state.Load()&reserved != 0 }
 
 // AddStampedReader is the second half of taking a read hold beyond the bits of the word. The

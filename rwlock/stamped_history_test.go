@@ -167,8 +167,8 @@ func TestConcurrentHistoriesOfAStampedAreLinearizable(t *testing.T) {
 		for _, ops := range written {
 			history = append(history, ops...)
 		}
-		result := porcupine.CheckOperationsTimeout(stampedLinear, history, 5*time.Second)
-		require.NotEqual(t, porcupine.Illegal, result, "history %d", h)
+		verdict := porcupine.CheckOperationsTimeout(stampedLinear, history, 5*time.Second)
+		require.NotEqual(t, porcupine.Illegal, verdict, "history %d", h)
 		stampedFree(t, &l)
 	}
 }

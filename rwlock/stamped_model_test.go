@@ -120,7 +120,7 @@ func (m *stampedModel) convert(st modelStamp, to string) modelStamp {
 
 const stampedParties = 5
 
-// stampedPlay runs one StampedLock beside its model.
+// stampedPlay runs one StampedLock together with its model.
 type stampedPlay struct {
 	l      *rwlock.StampedLock
 	m      stampedModel

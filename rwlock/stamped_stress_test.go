@@ -70,7 +70,7 @@ func TestEveryWayToAcquireExcludesAndOrdersMemory(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var wg sync.WaitGroup
-		var writes atomic.Int64
+		var written atomic.Int64
 		party := func(acquire func() rwlock.Stamp) {
 			wg.Go(func() {
 				for i := range rounds {
@@ -88,7 +88,7 @@ func TestEveryWayToAcquireExcludesAndOrdersMemory(t *testing.T) {
 					}
 					if st.IsWriteLock() {
 						p.write(t, i%8 == 0)
-						writes.Add(1)
+						written.Add(1)
 						switch i % 3 {
 						case 1:
 							st = l.TryConvertToReadLock(st)
@@ -140,8 +140,8 @@ func TestEveryWayToAcquireExcludesAndOrdersMemory(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		require.Equal(t, writes.Load(), p.x.Load())
-		require.EqualValues(t, writes.Load(), p.plain[0])
+		require.Equal(t, written.Load(), p.x.Load())
+		require.EqualValues(t, written.Load(), p.plain[0])
 		stampedFree(t, l)
 	})
 }

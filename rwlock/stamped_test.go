@@ -552,7 +552,7 @@ func TestAWriteHoldConvertsToAReadHold(t *testing.T) {
 	require.False(t, l.IsWriteLocked())
 	locktest.PanicsWith(t, locks.ErrNotHeld, func() { l.UnlockWrite(w) })
 	other := l.TryReadLock()
-	require.NotZero(t, other, "beside other readers")
+	require.NotZero(t, other, "while others read")
 	l.UnlockRead(r)
 	l.UnlockRead(other)
 	stampedFree(t, &l)
@@ -920,7 +920,7 @@ func TestOvertakenWriterInFrontGetsTheLockReserved(t *testing.T) {
 			l.UnlockWrite(held)
 			late := l.TryWriteLockFor(time.Nanosecond)
 			synctest.Wait()
-			require.Zero(t, late, "it is owed to the one in front")
+			require.Zero(t, late, "it is reserved for the one in front")
 			require.True(t, w.back)
 			require.False(t, barger.back)
 			require.False(t, rwlock.StampedReserved(l))
@@ -984,7 +984,7 @@ func TestWokenReaderThatBargerAdmitsIsUnparkedOnce(t *testing.T) {
 		a, b := stampedStart(stampedReading(l)), stampedStart(stampedReading(l))
 		l.UnlockWrite(held) // tells a
 		r := l.TryReadLock()
-		c := stampedStart(stampedWriting(l)) // settles, and so admits a and b beside r
+		c := stampedStart(stampedWriting(l)) // settles, and so admits a and b together with r
 		require.True(t, a.back && b.back)
 		require.False(t, c.back)
 		l.UnlockRead(r)

@@ -28,9 +28,9 @@ import (
 //  5. If the lock becomes free, the first waiter is only woken: it is unparked, and stays in the
 //     list. It acquires the lock when it runs. If a writer has barged, the waiter settles again,
 //     and parks.
-//  6. If there are read holds, the group of readers in front is admitted beside them: the same
-//     step counts their holds, and removes them from the list. A woken reader that finds the
-//     lock free, and a downgrade, admit the readers behind it in the same way.
+//  6. If there are read holds, the group of readers in front joins them: the same step counts
+//     their holds, and removes them from the list. A woken reader that finds the lock free, and a
+//     downgrade, admit the readers behind it in the same way.
 //  7. A waiter whose limit ends removes itself from the list, and settles, because the next
 //     waiter may be the front now.
 //

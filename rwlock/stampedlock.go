@@ -65,7 +65,7 @@ import (
 // [locks.ErrNotHeld], and the conversions return 0. Either way the lock is unchanged. More than
 // two billion read holds fit; one more than that is refused with [locks.ErrTooManyHolds].
 // Versions repeat after 2^50 write holds: a stamp that is kept for months of constant writing
-// could pass for a new one.
+// could be taken for a new one.
 //
 // # Cost
 //
@@ -228,7 +228,7 @@ func (l *StampedLock) TryOptimisticRead() Stamp {
 // written only under the write lock.
 //
 // The fields must be atomic: atomic.Int64, atomic.Pointer[T] and the like, for stores and for
-// loads. A plain load beside the store of a writer is a data race even if its result is
+// loads. A plain load during the store of a writer is a data race even if its result is
 // discarded. Of a string, a slice or an interface it can return halves of two values.
 //
 // Copy the fields into local variables, validate, and use only the copies, and only if they are

@@ -42,7 +42,7 @@ const (
 )
 
 // Place is where one goroutine at a time parks. Init makes it ready to use. It must not be copied
-// after that. It may pass from one goroutine to another when nobody is parked, with the permit that
+// after that. It may go from one goroutine to another when nobody is parked, with the permit that
 // may be in it.
 type Place struct {
 	state atomic.Int32

@@ -70,7 +70,7 @@
 //
 // # Readers
 //
-// The shared holds of goroutines in a read-write lock are kept in a table beside the word. The
+// The shared holds of goroutines in a read-write lock are kept in a table next to the word. The
 // first reader of a free lock has a place of its own there. While the lock is biased to readers,
 // they leave the word alone: see table.go. The table has a shared hold of its own then, which Sync
 // gives back when its readers are gone. Everything else about readers is in [ReadWrite].

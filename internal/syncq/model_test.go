@@ -70,8 +70,8 @@ func (m *model) release(id int) {
 	m.grant()
 }
 
-// pass is the time now.
-func (m *model) pass(now int) {
+// elapse lets the time come to now.
+func (m *model) elapse(now int) {
 	for {
 		expired := func(w waiter) bool { return w.deadline > 0 && w.deadline <= now }
 		earliest := func(ws []waiter) int {
@@ -128,8 +128,8 @@ func (p *party) has() string { return p.holds.Load().(string) }
 type step struct {
 	Op     string // chosen by choice from what is possible
 	choice int
-	ID     int // 0: time passes
-	Time   int // how long a limited wait takes, or time to pass
+	ID     int // 0: only the time goes on
+	Time   int // how long a limited wait takes, or until when the time goes on
 }
 
 // What a party may do next.
@@ -213,10 +213,10 @@ func run(script []step, policy syncq.Policy) (problem string) {
 			}()
 		}
 		if st.ID == 0 {
-			st.Op = "pass"
+			st.Op = "elapse"
 			time.Sleep(time.Duration(st.Time) * 100 * tick)
 			now += st.Time * 100
-			m.pass(now)
+			m.elapse(now)
 			return true
 		}
 		if p.busy.Load() {

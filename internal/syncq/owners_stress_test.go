@@ -48,10 +48,10 @@ func (in *inside) add(t *testing.T, o int64, writes, reads int) {
 
 // The locks are new again and again, since readers find no table at first.
 func TestGoroutinesThatShareOwnersLoseNothing(t *testing.T) {
-	for _, procs := range []int{1, 2, 8} {
+	for _, n := range []int{1, 2, 8} {
 		for name, policy := range map[string]syncq.Policy{"NonFair": syncq.NonFair, "FIFO": syncq.FIFO} {
-			t.Run(fmt.Sprint(procs, name), func(t *testing.T) {
-				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+			t.Run(fmt.Sprint(n, name), func(t *testing.T) {
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n))
 				for range 200 {
 					readAndWrite(t, policy)
 				}

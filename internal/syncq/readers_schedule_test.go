@@ -314,7 +314,7 @@ func TestManyReadsDuringAReadBringTheBias(t *testing.T) {
 	})
 }
 
-func TestNoReaderSetsTheBiasBesideAWaiter(t *testing.T) {
+func TestNoReaderSetsTheBiasDespiteAWaiter(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		require.True(t, s.Read(Owned(3)))
 		w := writes(s, 1)

@@ -6,8 +6,8 @@ import "github.com/jucgo/locks/internal/park"
 // table of the goroutines that read: see readTable. The zero ReadWrite is free. It must not be
 // copied.
 //
-// A goroutine that reads is in the table, unless it writes: then its shared holds are covered by its
-// exclusive one, and are counted here. For an explicit owner the lock is a Sync only.
+// A goroutine that reads is in the table, unless it writes too: then its shared holds are covered,
+// and their number is in the Reentrant. Explicit owners are not known here: see package shares.
 type ReadWrite struct{ Reentrant }
 
 // NewReadWrite is [New] for a ReadWrite.
@@ -60,14 +60,14 @@ func (rw *ReadWrite) Slot(o int64) *Slot {
 	return nil
 }
 
-// ReadSlot takes a shared hold for goroutine me, which has none, by its slot b alone, if the lock is
-// biased to readers. If it fails, ReadCounted has to follow.
+// ReadSlot takes a shared hold for goroutine me, which has none, if the lock is biased to readers.
+// b is its slot. If ReadSlot fails, ReadCounted has to follow.
 func (rw *ReadWrite) ReadSlot(b *Slot, me int64) bool {
 	return rw.Biased() && b.take(me) && rw.Biased()
 }
 
-// ReadCounted takes a shared hold in the word for goroutine me, which has none, and whose slot is b.
-// It fails if a party writes or waits, if b is in use, or if the bias ended during ReadSlot.
+// ReadCounted takes a shared hold in the word for goroutine me, which has none. b is its slot. It
+// fails if a party writes or waits, if b is in use, or if the bias ended during ReadSlot.
 func (rw *ReadWrite) ReadCounted(b *Slot, me int64) bool {
 	if b.owner.Load() == me {
 		b.free() // me has taken it too late

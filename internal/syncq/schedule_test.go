@@ -861,7 +861,7 @@ func TestInspectionOfAHundredThousandGivesGuardBack(t *testing.T) {
 		}
 		if seen++; seen%part == 0 && between == 0 {
 			atGuard(t, 1, "sync.(*Mutex).Lock")
-			time.Sleep(2 * time.Millisecond) // after 1 ms a sync.Mutex passes to a waiter that was woken in vain
+			time.Sleep(2 * time.Millisecond) // after 1 ms a sync.Mutex is handed to a waiter that was woken in vain
 		}
 	})
 	require.True(t, other.result(t))

@@ -55,7 +55,7 @@ func SetWatcher(w Watcher) { watcher.Store(&w) }
 // Watched reports whether there is a watcher.
 func Watched() bool { return watcher.Load() != nil }
 
-// Describe says of which kind the lock is, unless that is known. It is for a lock that differs from
+// Describe sets the kind of the lock, unless the lock has one. It is for a lock that differs from
 // others of its type, before its first wait.
 func (s *Sync) Describe(k *Kind) {
 	if w := watcher.Load(); w != nil {

@@ -85,10 +85,10 @@ func find(s *syncq.Sync, id syncq.WaitID) []Wait {
 	return look(s, func(n syncq.Waiting) bool { return n.ID == id })
 }
 
-// lookAll returns the waits for all locks.
-func lookAll(locks []*syncq.Sync) []Wait {
+// lookAll returns the waits for all these locks.
+func lookAll(all []*syncq.Sync) []Wait {
 	var waits []Wait
-	for _, s := range locks {
+	for _, s := range all {
 		waits = append(waits, look(s, nil)...)
 	}
 	return waits
@@ -100,13 +100,13 @@ func Waiting() []Wait { return lookAll(locks()) }
 // Cycles returns cycles of waits, each of which stood at one moment during the call. Every edge
 // that is on a cycle is on one of them.
 func Cycles() [][]Link {
-	watched := locks()
-	first := lookAll(watched)
+	all := locks()
+	first := lookAll(all)
 	if len(cycles(first)) == 0 {
 		return nil
 	}
-	second := lookAll(watched)
-	third := lookAll(watched)
+	second := lookAll(all)
+	third := lookAll(all)
 	return cycles(common(second, first, third))
 }
 

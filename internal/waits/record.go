@@ -101,13 +101,13 @@ func forgetDead() {
 	records.limit = max(minRecords, 2*len(records.m))
 }
 
-// thin throws out the places of owners that are not among the holders, which were looked at after
-// place n was noted. An owner that has acquired the lock since that look has a later place, which
+// thin throws out the places of owners that are not among the holders that were seen, after place
+// n was noted. An owner that has acquired the lock since that look has a later place, which
 // stays. So does place n: its owner can be missed if another goroutine of it goes from one mode to
 // the other meanwhile, and back.
-func thin(p weak.Pointer[syncq.Sync], n uint64, holders []int64) {
-	keep := make(map[int64]bool, len(holders))
-	for _, h := range holders {
+func thin(p weak.Pointer[syncq.Sync], n uint64, seen []int64) {
+	keep := make(map[int64]bool, len(seen))
+	for _, h := range seen {
 		keep[h] = true
 	}
 	records.Lock()

@@ -59,8 +59,8 @@ func (w wait) begin(t *testing.T, acquire func(ctx context.Context) syncq.Outcom
 	return w
 }
 
-// waits has p wait for s.
-func waits(t *testing.T, s *syncq.Sync, p syncq.Party) wait {
+// waitsFor has p wait for s.
+func waitsFor(t *testing.T, s *syncq.Sync, p syncq.Party) wait {
 	t.Helper()
 	return wait{s: s}.begin(t, func(ctx context.Context) syncq.Outcome {
 		return s.Acquire(p.FIFO(), park.Until(ctx))
@@ -115,7 +115,7 @@ func TestLockIsWatchedFromItsFirstWaiterOn(t *testing.T) {
 func TestALockWithoutAKindIsNotWatched(t *testing.T) {
 	s := new(syncq.Sync)
 	require.True(t, s.TryLock(syncq.Anonymous(1)))
-	w := waits(t, s, syncq.Anonymous(2))
+	w := waitsFor(t, s, syncq.Anonymous(2))
 	require.False(t, slices.Contains(locks(), s))
 	require.Equal(t, syncq.Ended, w.over(t))
 }
@@ -270,7 +270,7 @@ func TestNoWaitIsFindableWhenNoneIsLeft(t *testing.T) {
 func TestWaitsOlderThanRefusalAreFindable(t *testing.T) {
 	var s syncq.Sync
 	require.True(t, s.TryLock(test(1)))
-	w := waits(t, &s, test(2))
+	w := waitsFor(t, &s, test(2))
 	require.Nil(t, awaitedBy(2))
 	Refuse(true)
 	defer Refuse(false)
@@ -285,30 +285,30 @@ func TestWaitsAtDifferentTimesMakeNoCycle(t *testing.T) {
 	var a, b syncq.Sync
 	require.True(t, a.TryLock(test(1)))
 	require.True(t, b.TryLock(test(2)))
-	two := waits(t, &a, test(2))
+	two := waitsFor(t, &a, test(2))
 	first := lookAll([]*syncq.Sync{&a})
 	require.Equal(t, syncq.Ended, two.over(t))
-	one := waits(t, &b, test(1))
+	one := waitsFor(t, &b, test(1))
 	first = append(first, lookAll([]*syncq.Sync{&b})...)
 	require.Len(t, cycles(first), 1, "it looks like a cycle")
-	require.False(t, stood(first))
+	require.False(t, standing(first))
 
 	// Not even if the party waits for the same lock again, perhaps in the same node.
 	require.Equal(t, syncq.Ended, one.over(t))
-	two, one = waits(t, &a, test(2)), waits(t, &b, test(1))
-	require.False(t, stood(first))
+	two, one = waitsFor(t, &a, test(2)), waitsFor(t, &b, test(1))
+	require.False(t, standing(first))
 	third := lookAll([]*syncq.Sync{&a, &b})
 	require.Empty(t, common(slices.Clone(third), first))
-	require.True(t, stood(third))
+	require.True(t, standing(third))
 	require.Len(t, cycles(common(slices.Clone(third), third)), 1)
 	two.over(t)
 	one.over(t)
 }
 
-// stood reports whether the cycle of which path is the first look stood at one moment.
-func stood(path []Wait) bool {
-	stood, _ := stands(path)
-	return stood
+// standing reports whether the cycle of which path is the first look stood at one moment.
+func standing(path []Wait) bool {
+	all, _ := stands(path)
+	return all
 }
 
 // 7 reads a, and waits for b; 8 holds b, and asks to read a. Writers 5 and 6 wait in between.
@@ -317,14 +317,14 @@ func TestCycleIsSeenThoughItsWriterGivesUp(t *testing.T) {
 	var a, b syncq.ReadWrite
 	require.Equal(t, syncq.Acquired, a.AcquireRead(read(7).FIFO(), nil))
 	require.True(t, b.TryLock(test(8)))
-	five, six, seven := waits(t, &a.Sync, read(5)), waits(t, &a.Sync, read(6)), waits(t, &b.Sync, test(7))
+	five, six, seven := waitsFor(t, &a.Sync, read(5)), waitsFor(t, &a.Sync, read(6)), waitsFor(t, &b.Sync, test(7))
 	eight := waitsShared(t, &a, read(8))
 	Refuse(true)
 	defer Refuse(false)
-	watched := []*syncq.Sync{&a.Sync, &b.Sync}
-	first, second := lookAll(watched), lookAll(watched)
-	begun := waitsOf([]int64{8})[0]
-	path := cycleThrough(begun)
+	both := []*syncq.Sync{&a.Sync, &b.Sync}
+	first, second := lookAll(both), lookAll(both)
+	last := waitsOf([]int64{8})[0]
+	path := cycleThrough(last)
 	require.Len(t, path, 3)
 	require.EqualValues(t, 6, path[1].Who)
 
@@ -332,9 +332,9 @@ func TestCycleIsSeenThoughItsWriterGivesUp(t *testing.T) {
 	ok, ended := stands(path)
 	require.False(t, ok)
 	require.True(t, ended)
-	require.True(t, closesCycle(begun))
-	require.EqualValues(t, 5, cycleThrough(begun)[1].Who)
-	found := cycles(common(second, first, lookAll(watched)))
+	require.True(t, closesCycle(last))
+	require.EqualValues(t, 5, cycleThrough(last)[1].Who)
+	found := cycles(common(second, first, lookAll(both)))
 	require.Len(t, found, 1)
 	require.Len(t, found[0], 3)
 	require.EqualValues(t, 5, found[0][0].Who)
@@ -348,14 +348,14 @@ func TestWaitThatHasBecomeHoldClosesNoCycle(t *testing.T) {
 	var a, b syncq.Sync
 	require.True(t, a.TryLock(test(1)))
 	require.True(t, b.TryLock(test(2)))
-	one, two := waits(t, &b, test(1)), waits(t, &a, test(2))
+	one, two := waitsFor(t, &b, test(1)), waitsFor(t, &a, test(2))
 	Refuse(true)
 	defer Refuse(false)
-	begun := waitsOf([]int64{2})[0]
-	require.NotEmpty(t, cycleThrough(begun))
+	last := waitsOf([]int64{2})[0]
+	require.NotEmpty(t, cycleThrough(last))
 	require.True(t, a.Unlock()) // as if 1 had another goroutine
 	require.Equal(t, syncq.Acquired, <-two.out)
-	require.False(t, closesCycle(begun))
+	require.False(t, closesCycle(last))
 	one.over(t)
 }
 
@@ -363,16 +363,16 @@ func TestOnlyEdgesThatAreStillThereCloseCycle(t *testing.T) {
 	var a, b syncq.Sync
 	require.True(t, a.TryLock(test(1)))
 	require.True(t, b.TryLock(test(2)))
-	one, two := waits(t, &b, test(1)), waits(t, &a, test(2))
+	one, two := waitsFor(t, &b, test(1)), waitsFor(t, &a, test(2))
 	path := lookAll([]*syncq.Sync{&a, &b})
 	require.True(t, closed(path))
-	require.True(t, stood(path))
+	require.True(t, standing(path))
 	held := a.Word.Load()
 	queued := held & (syncq.Taken - 1)
 	a.Word.Store(3*syncq.Taken | queued) // as if 1 had another goroutine
 	require.Len(t, again(path), 2)
 	require.False(t, closed(again(path)))
-	require.False(t, stood(path))
+	require.False(t, standing(path))
 	a.Word.Store(held)
 	one.over(t)
 	two.over(t)
@@ -421,10 +421,10 @@ func TestSearchForACycleInCrowdIsFast(t *testing.T) {
 	began := time.Now()
 	var all []wait
 	for o := int64(1); o <= n; o++ {
-		all = append(all, waits(t, &b.Sync, read(o)))
+		all = append(all, waitsFor(t, &b.Sync, read(o)))
 	}
 	for o := int64(2*n + 1); o <= 3*n; o++ {
-		all = append(all, waits(t, &a.Sync, read(o)))
+		all = append(all, waitsFor(t, &a.Sync, read(o)))
 		require.Less(t, time.Since(began), hang)
 	}
 	t.Log(time.Since(began))
@@ -433,7 +433,7 @@ func TestSearchForACycleInCrowdIsFast(t *testing.T) {
 	}
 }
 
-// bias has a reader read s beside another one until it is biased to readers.
+// bias has a reader read s while another one does, until it is biased to readers.
 func bias(t *testing.T, s *syncq.ReadWrite) {
 	require.True(t, s.TryLockShared())
 	defer s.UnlockShared()
