@@ -228,7 +228,7 @@ func (rw *ReadWrite) Reenter(o int64) Outcome {
 // Release is that of a [Reentrant]. If o has shared holds as well, the last release makes the lock
 // shared, with no exclusive holder in between: those holds move to the table.
 func (rw *ReadWrite) Release(o int64) bool {
-	if !rw.Covered() || rw.HoldCount(o) != 1 {
+	if rw.HoldCount(o) != 1 || !rw.Covered() {
 		return rw.Reentrant.Release(o)
 	}
 	rw.readers().slot(o).add(-o, int(rw.covered.own()))

@@ -150,7 +150,7 @@ func (n *node) overdue() bool {
 
 var start = time.Now()
 
-// now returns the monotonic time. Inside a testing/synctest bubble it stands still while a
+// clock returns the monotonic time. Inside a testing/synctest bubble it stands still while a
 // goroutine runs, which is why lost races are counted as well.
 func clock() time.Duration { return time.Since(start) }
 

@@ -2,13 +2,12 @@ package syncq
 
 import "sync/atomic"
 
-// Word is the state word of a lock. Locks touch it directly in their fast paths only, by
-// compare-and-swap between a free word and the holder's, with the same flags. The field is exported
-// because those fast paths must be inlined. The methods here are the changes of the word that need
-// no look at the queue, and what can be seen in the word alone.
+// Word is the state word of a lock. Its methods are the changes of it that need no look at the
+// queue, and what the word alone shows. A lock calls Load and CompareAndSwap in its fast paths
+// only, which must be inlined. They swap a free word and the holder's, with the same flags.
 //
-// Its upper 58 bits are the value: the exclusive holder, the number of shared
-// holds, or 0 if the lock is free. Its lower bits are flags. These are all legal words:
+// The upper 58 bits are the value: the exclusive holder, the number of shared holds, or 0 if the
+// lock is free. The lower bits are flags. These are all legal words:
 //
 //	value   shared  visible biased  reserved woken queued
 //	0       0       0       0       0       0     0       free, no waiters
@@ -51,8 +50,8 @@ const (
 	// flagShared: the value counts shared holds.
 	flagShared
 
-	// flagVisible: one of the shared holds belongs to the read table, on behalf of all who read
-	// through it. See table.go.
+	// flagVisible: one of the shared holds belongs to the read table, on behalf of all readers that
+	// have none of their own. See table.go.
 	flagVisible
 
 	// flagBiased: a reader that is in the table reads. Illegal without flagVisible, and with
@@ -64,7 +63,7 @@ const (
 	oneHold  = uint64(1) << flagBits
 	allFlags = oneHold - 1
 
-	// about are the flags that mirror the queue.
+	// queueFlags are the flags that mirror the queue.
 	queueFlags = flagQueued | flagWoken | flagReserved
 
 	// Awake is the word of a free lock whose first waiter is awake (NonFair). A newcomer may take
