@@ -28,7 +28,8 @@ func SetReadHolds(rw *RWMutex, n int) {
 // hash.
 func HasPlace(rw *RWMutex) bool {
 	me := goid.Get()
-	return rw.s.First(me) != nil || rw.s.Slot(me).Has(me)
+	o := rw.s.Slot(me).Owner()
+	return rw.s.First(me) != nil || o == me || o == -me
 }
 
 // set sets a syncq count, which is one uint32 whether or not the race detector is on.

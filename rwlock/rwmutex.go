@@ -215,7 +215,7 @@ func (rw *RWMutex) RLock() {
 				return
 			}
 		} else if b := rw.s.Slot(me); b != nil {
-			if b.Has(me) {
+			if o := b.Owner(); o == me || o == -me {
 				if b.Reenter() {
 					return
 				}
@@ -244,7 +244,7 @@ func (rw *RWMutex) TryRLock() bool {
 		if rw.s.ReadFirst(me) {
 			return true
 		}
-		if b := rw.s.Slot(me); b != nil && !b.Has(me) && rw.s.First(me) == nil &&
+		if b := rw.s.Slot(me); b != nil && b.Owner() == 0 && rw.s.First(me) == nil &&
 			(rw.s.ReadSlot(b, me) || rw.s.ReadCounted(b, me)) {
 			return true
 		}
@@ -286,16 +286,18 @@ func (rw *RWMutex) RUnlock() {
 			}
 			return
 		}
-		if b := rw.s.Slot(me); b != nil && b.Has(me) {
-			if b.Release() {
+		if b := rw.s.Slot(me); b != nil {
+			if o := b.Owner(); o == me || o == -me {
+				if b.Release() {
+					return
+				}
+				if b.Free(); o < 0 {
+					rw.s.UnlockShared()
+				} else if !rw.s.Biased() {
+					rw.s.ReadersLeft()
+				}
 				return
 			}
-			if b.Leave() {
-				rw.s.UnlockShared()
-			} else if !rw.s.Biased() {
-				rw.s.ReadersLeft()
-			}
-			return
 		}
 	}
 	rw.runlock()

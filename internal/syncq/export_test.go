@@ -149,7 +149,7 @@ func (s *ReadWrite) TakenByTable() int {
 
 // leave is what a lock does to give back slot b of a reader under the table's hold.
 func (s *ReadWrite) leave(b *Slot) {
-	if !b.Leave() && !s.Biased() {
+	if b.Free(); !s.Biased() {
 		s.ReadersLeft()
 	}
 }

@@ -70,7 +70,7 @@ func (rw *ReadWrite) ReadSlot(b *Slot, me int64) bool {
 // fails if a party writes or waits, if b is in use, or if the bias ended during ReadSlot.
 func (rw *ReadWrite) ReadCounted(b *Slot, me int64) bool {
 	if b.owner.Load() == me {
-		b.free() // me has taken it too late
+		b.Free() // me has taken it too late
 		rw.ReadersLeft()
 		return false
 	}
@@ -209,11 +209,12 @@ func (rw *ReadWrite) ReleaseRead(o int64) bool {
 
 // LockOrReenter is that of a [Reentrant], and counts a write.
 func (rw *ReadWrite) LockOrReenter(o int64) bool {
-	ok := rw.Reentrant.LockOrReenter(o)
-	if ok && rw.Holds == 0 {
+	w := rw.Word.Load()
+	if free(w) && rw.Word.CompareAndSwap(w, w|Value(o)) {
 		rw.Wrote()
+		return true
 	}
-	return ok
+	return rw.reenter(w, o)
 }
 
 // Reenter is that of a [Reentrant]. The outcome is Upgrade if o reads and does not write.
@@ -228,8 +229,9 @@ func (rw *ReadWrite) Reenter(o int64) Outcome {
 // Release is that of a [Reentrant]. If o has shared holds as well, the last release makes the lock
 // shared, with no exclusive holder in between: those holds move to the table.
 func (rw *ReadWrite) Release(o int64) bool {
-	if rw.HoldCount(o) != 1 || !rw.Covered() {
-		return rw.Reentrant.Release(o)
+	held, last := rw.releaseOne(o)
+	if !last || !rw.Covered() {
+		return held && (!last || rw.Unlock())
 	}
 	rw.readers().slot(o).add(-o, int(rw.covered.own()))
 	rw.covered.set(0)

@@ -29,6 +29,11 @@ func (r *Reentrant) LockOrReenter(owner int64) bool {
 	if free(w) && r.Word.CompareAndSwap(w, w|Value(owner)) {
 		return true
 	}
+	return r.reenter(w, owner)
+}
+
+// reenter counts one more hold if w, the word, names owner, unless there are too many.
+func (r *Reentrant) reenter(w uint64, owner int64) bool {
 	if Names(w, owner) && r.Holds < MaxHolds-1 {
 		r.Holds++
 		return true
@@ -53,14 +58,20 @@ func (r *Reentrant) Reenter(owner int64) Outcome {
 // the waiters as the policy says. Release reports false, and does nothing, if owner has no
 // exclusive hold.
 func (r *Reentrant) Release(owner int64) bool {
-	switch {
-	case !r.HeldBy(owner):
-		return false
-	case r.Holds > 0:
-		r.Holds--
-		return true
+	held, last := r.releaseOne(owner)
+	return held && (!last || r.Unlock())
+}
+
+// releaseOne counts one hold of owner less, unless it has none, or one only.
+func (r *Reentrant) releaseOne(owner int64) (held, last bool) {
+	if !r.HeldBy(owner) {
+		return false, false
 	}
-	return r.Unlock()
+	if r.Holds > 0 {
+		r.Holds--
+		return true, false
+	}
+	return true, true
 }
 
 // HoldCount returns how many exclusive holds goroutine o has, to o itself.

@@ -201,7 +201,7 @@ func (b *Slot) change(o int64, by int) (had int, counted bool) {
 	if owner := b.owner.Load(); owner == o || owner == -o {
 		had, left := b.reentries.change(by)
 		if !left {
-			b.free()
+			b.Free()
 		}
 		return had, owner != o
 	}
@@ -226,29 +226,18 @@ func (b *Slot) change(o int64, by int) (had int, counted bool) {
 	return had, id != o
 }
 
-// Has reports whether goroutine me reads in the slot.
-func (b *Slot) Has(me int64) bool {
-	o := b.owner.Load()
-	return o == me || o == -me
-}
+// Owner returns the goroutine that has the slot, negated if it is counted, or 0.
+func (b *Slot) Owner() int64 { return b.owner.Load() }
 
 // take takes the slot for goroutine me. It reads then if the lock is biased afterwards, and
-// else has to free the slot. take fails if others use the slot.
+// else has to Free the slot. take fails if others use the slot.
 func (b *Slot) take(me int64) bool {
 	return b.collided.Load() == 0 && b.owner.CompareAndSwap(0, me)
 }
 
-// free gives back the slot, and with it the last hold of its goroutine. The lock has to be told
-// ([ReadWrite.ReadersLeft]) if it is not biased after that.
-func (b *Slot) free() { b.owner.Store(0) }
-
-// Leave gives back the last hold of the goroutine that has the slot. It reports whether that was
-// counted: then UnlockShared has to follow, and else ReadersLeft, unless the lock is biased.
-func (b *Slot) Leave() (counted bool) {
-	counted = b.owner.Load() < 0
-	b.free()
-	return counted
-}
+// Free gives back the slot, and with it the last hold of its goroutine. If that was counted,
+// UnlockShared has to follow, and else [ReadWrite.ReadersLeft], unless the lock is biased.
+func (b *Slot) Free() { b.owner.Store(0) }
 
 // each calls visit for the goroutines in the table.
 func (t *readTable) each(visit func(o int64, holds int)) {
