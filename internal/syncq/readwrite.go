@@ -229,10 +229,20 @@ func (rw *ReadWrite) Reenter(o int64) Outcome {
 // Release is that of a [Reentrant]. If o has shared holds as well, the last release makes the lock
 // shared, with no exclusive holder in between: those holds move to the table.
 func (rw *ReadWrite) Release(o int64) bool {
-	held, last := rw.releaseOne(o)
-	if !last || !rw.Covered() {
-		return held && (!last || rw.Unlock())
+	switch {
+	case !rw.HeldBy(o):
+		return false
+	case rw.Holds > 0:
+		rw.Holds--
+		return true
+	case rw.Covered():
+		return rw.uncover(o)
 	}
+	return rw.Unlock()
+}
+
+// uncover moves o's shared holds to the table, gives up its exclusive one, and returns true.
+func (rw *ReadWrite) uncover(o int64) bool {
 	rw.readers().slot(o).add(-o, int(rw.covered.own()))
 	rw.covered.set(0)
 	rw.ShareExclusive()

@@ -58,20 +58,14 @@ func (r *Reentrant) Reenter(owner int64) Outcome {
 // the waiters as the policy says. Release reports false, and does nothing, if owner has no
 // exclusive hold.
 func (r *Reentrant) Release(owner int64) bool {
-	held, last := r.releaseOne(owner)
-	return held && (!last || r.Unlock())
-}
-
-// releaseOne counts one hold of owner less, unless it has none, or one only.
-func (r *Reentrant) releaseOne(owner int64) (held, last bool) {
-	if !r.HeldBy(owner) {
-		return false, false
-	}
-	if r.Holds > 0 {
+	switch {
+	case !r.HeldBy(owner):
+		return false
+	case r.Holds > 0:
 		r.Holds--
-		return true, false
+		return true
 	}
-	return true, true
+	return r.Unlock()
 }
 
 // HoldCount returns how many exclusive holds goroutine o has, to o itself.

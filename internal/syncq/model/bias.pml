@@ -412,7 +412,7 @@ writes:		skip;
 		:: true ->
 unlock:			isShared[me] = 0;
 			Unlock(); CHECK(unlock_succeeds, ok)
-		:: role & DOWNGRADES ->                         /* Release */
+		:: role & DOWNGRADES ->                         /* uncover */
 			isShared[me] = 1; counted = 1;
 			addToSlot();
 			guarded(DOWNGRADE);
