@@ -214,7 +214,11 @@ func (rw *ReadWrite) LockOrReenter(o int64) bool {
 		rw.Wrote()
 		return true
 	}
-	return rw.reenter(w, o)
+	if Names(w, o) && rw.Holds < MaxHolds-1 {
+		rw.Holds++
+		return true
+	}
+	return false
 }
 
 // Reenter is that of a [Reentrant]. The outcome is Upgrade if o reads and does not write.

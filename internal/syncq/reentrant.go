@@ -29,11 +29,6 @@ func (r *Reentrant) LockOrReenter(owner int64) bool {
 	if free(w) && r.Word.CompareAndSwap(w, w|Value(owner)) {
 		return true
 	}
-	return r.reenter(w, owner)
-}
-
-// reenter counts one more hold if w, the word, names owner, unless there are too many.
-func (r *Reentrant) reenter(w uint64, owner int64) bool {
 	if Names(w, owner) && r.Holds < MaxHolds-1 {
 		r.Holds++
 		return true
