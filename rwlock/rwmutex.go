@@ -139,6 +139,7 @@ func must(out syncq.Outcome) {
 // just acquiring a read hold. Java's writeLock().tryLock().
 func (rw *RWMutex) TryLock() bool {
 	if me := goid.Fast(); me != 0 && rw.s.LockOrReenter(me) {
+		rw.s.WroteOnce()
 		return true
 	}
 	return tried(rw.tryLock(goid.Get()))
@@ -341,6 +342,7 @@ func (rw *RWMutex) LockContext(ctx context.Context) error {
 	}
 	o := int64(locks.CurrentOwner(ctx))
 	if o > 0 && !goid.Diverted() && rw.s.LockOrReenter(o) {
+		rw.s.WroteOnce()
 		return nil
 	}
 	return rw.lockContext(op, ctx, o)

@@ -115,6 +115,13 @@ const unbiasedReads = 32
 // goroutines may have one hold. Nor are those after a condition wait, which began with a write.
 func (rw *ReadWrite) Wrote() { rw.queue.written++ }
 
+// WroteOnce is Wrote after LockOrReenter, unless that was a re-entry.
+func (rw *ReadWrite) WroteOnce() {
+	if rw.Holds == 0 {
+		rw.Wrote()
+	}
+}
+
 // Covered reports whether the goroutine that holds the lock exclusively, which calls it, has shared
 // holds as well.
 func (rw *ReadWrite) Covered() bool { return rw.covered.own() > 0 }
@@ -205,20 +212,6 @@ func (rw *ReadWrite) ReleaseRead(o int64) bool {
 		rw.ReadersLeft()
 	}
 	return had > 0
-}
-
-// LockOrReenter is that of a [Reentrant], and counts a write.
-func (rw *ReadWrite) LockOrReenter(o int64) bool {
-	w := rw.Word.Load()
-	if free(w) && rw.Word.CompareAndSwap(w, w|Value(o)) {
-		rw.Wrote()
-		return true
-	}
-	if Names(w, o) && rw.Holds < MaxHolds-1 {
-		rw.Holds++
-		return true
-	}
-	return false
 }
 
 // Reenter is that of a [Reentrant]. The outcome is Upgrade if o reads and does not write.
