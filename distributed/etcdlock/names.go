@@ -25,7 +25,7 @@ func (s *store) Break(ctx context.Context, name string) (bool, error) {
 		return false, fmt.Errorf("read-write lock: %w", errors.ErrUnsupported)
 	}
 	for {
-		resp, err := s.c.client.Get(ctx, s.rivals(name), clientv3.WithFirstCreate()...)
+		resp, err := s.c.client.Get(ctx, s.kind.older(name), clientv3.WithFirstCreate()...)
 		if err != nil {
 			return false, failed(err)
 		}

@@ -40,6 +40,9 @@ type kind struct {
 
 var plain = &kind{}
 
+// older returns what the keys begin with that go before a key of this kind if they are older.
+func (k *kind) older(name string) string { return name + "/" + k.rivals }
+
 // store is the [lease.Store] of a kind of lock. The name of a lock is what its keys begin with,
 // up to a slash.
 type store struct {
@@ -61,8 +64,6 @@ var (
 // NotifyLoss keeps the function to call when a holder's key has vanished.
 func (s *store) NotifyLoss(lost func(lease.HoldID, error)) { s.lost = lost }
 
-func (s *store) rivals(name string) string { return name + "/" + s.kind.rivals }
-
 // before returns the request for the newest rival key that is not newer than rev. It reads two
 // keys, because the first may be the asking one.
 func (s *store) before(name string, rev int64) clientv3.Op {
@@ -74,7 +75,7 @@ func (s *store) before(name string, rev int64) clientv3.Op {
 	if rev > 0 {
 		opts = append(opts, clientv3.WithMaxCreateRev(rev))
 	}
-	return clientv3.OpGet(s.rivals(name), opts...)
+	return clientv3.OpGet(s.kind.older(name), opts...)
 }
 
 // Term is part of [lease.Session].
@@ -103,7 +104,7 @@ func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, er
 	if s.c.find(req.Name, req.Acquisition) != nil { // asked again
 		return s.lookup(ctx, req)
 	}
-	rivals := s.rivals(req.Name)
+	rivals := s.kind.older(req.Name)
 	p, resp, err := s.create(ctx, req.HoldID, clientv3.OpGet(rivals, clientv3.WithFirstCreate()...),
 		clientv3.Compare(clientv3.CreateRevision(rivals), "=", 0).WithPrefix())
 	if err != nil {
@@ -214,7 +215,7 @@ func (s *store) rise(ctx context.Context, p *place, resp *clientv3.TxnResponse, 
 	before := ""
 	if resp.Succeeded { // else what was read may be newer
 		var err error
-		if before, err = s.rank(p, kvs(resp, 1)); err != nil {
+		if before, err = s.kind.rank(p, kvs(resp, 1)); err != nil {
 			return lease.Reply{}, err
 		}
 		if before == "" {
@@ -230,13 +231,13 @@ func (s *store) rise(ctx context.Context, p *place, resp *clientv3.TxnResponse, 
 
 // rank returns the key that p has to wait for, or "" if p is the first. The newest keys that are
 // not newer than p's own are older.
-func (s *store) rank(p *place, older []*mvccpb.KeyValue) (before string, err error) {
+func (k *kind) rank(p *place, older []*mvccpb.KeyValue) (before string, err error) {
 	for _, kv := range older {
 		switch {
 		case string(kv.Key) == p.key:
 		case kv.Lease == 0:
 			return "", foreign(kv.Key)
-		case s.kind == reading && isDowngraded(kv.Value):
+		case k == reading && isDowngraded(kv.Value):
 			return "", nil // only the first writer can have let readers in: no writer is before it
 		default:
 			return string(kv.Key), nil
@@ -277,7 +278,7 @@ func (s *store) again(ctx context.Context, p *place, d time.Duration, before str
 			p.die()
 			break
 		}
-		before, err = s.rank(p, kvs(resp, 1))
+		before, err = s.kind.rank(p, kvs(resp, 1))
 		if err != nil {
 			return lease.Reply{}, err
 		}

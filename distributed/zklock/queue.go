@@ -86,7 +86,7 @@ func (a *acquisition) position(ctx context.Context, n *node, m mode) (before str
 	} else {
 		read <- nil
 	}
-	children, err := a.children(ctx, n)
+	children, err := a.ahead.Swap(nil).children(ctx, n)
 	if failed := <-read; err == nil {
 		err = failed
 	}
@@ -105,8 +105,8 @@ func (a *acquisition) position(ctx context.Context, n *node, m mode) (before str
 
 // children returns the children of n's directory. A request that was sent ahead, after n was made,
 // is as good as a new one: a node that is the first in the queue stays the first.
-func (a *acquisition) children(ctx context.Context, n *node) ([]string, error) {
-	if p := a.ahead.Swap(nil); p != nil && p.n == n {
+func (p *ahead) children(ctx context.Context, n *node) ([]string, error) {
+	if p != nil && p.n == n {
 		if names, err := p.await(ctx); !inDoubt(err) {
 			return names, err
 		}
