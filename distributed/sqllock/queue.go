@@ -71,7 +71,8 @@ func (s queueStore) enter(ctx context.Context, req lease.Request, place time.Dur
 	}
 	// A read, which locks nothing, is enough for most waiters that ask again.
 	var left, before int64
-	err := s.c.query(ctx, s.c.statements["standing"], []any{req.Name, req.Acquisition, micros(place / 2)}, &left, &before)
+	args := []any{req.Name, req.Acquisition, micros(place / 2)}
+	err := s.c.query(ctx, s.c.statements["standing"], args, &left, &before)
 	if err == nil && (left > 0 || before > 0) {
 		return lease.Reply{Wait: time.Duration(left) * time.Microsecond}, nil
 	}

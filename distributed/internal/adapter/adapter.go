@@ -46,8 +46,8 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Until calls wait with a context that has the values of ctx, and ends with ctx or with open. If wait
-// fails after that, Until returns why: the error of [Ended], or [locks.ErrClosed].
+// Until calls wait with a context that has the values of ctx, and ends with ctx or with open. If
+// wait fails after that, Until returns why: the error of [Ended], or [locks.ErrClosed].
 func Until(ctx, open context.Context, wait func(context.Context) error) error {
 	both := Detach(open, ctx)
 	if ctx.Done() != nil {
