@@ -10,53 +10,21 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/goredis"
 )
 
 // Client gives locks by name that live on a Redis server or a cluster. It is a [locks.Provider].
 // It is safe for concurrent use. [Client.Close] ends it.
 type Client struct {
 	core  *core
-	opts  options
+	opts  driver.Options
 	kinds lease.Group[kind]
 }
 
 var _ locks.Provider = (*Client)(nil)
 
-// Option changes how [New] and [NewRedlock] make their locks.
-type Option func(*options)
-
-type options struct {
-	lease    []lease.Option
-	pubsub   PubSub
-	fairWait time.Duration
-	node     time.Duration // of Redlock: how long one server may take to answer
-	restore  bool          // of Redlock
-	replicas int           // how many have to acknowledge an acquisition
-	sync     time.Duration // in which time
-}
-
-// check returns what is wrong with o.
-func (o *options) check() error {
-	switch {
-	case o.pubsub < Auto || o.pubsub > Both:
-		return fmt.Errorf("redislock: PubSub of %d, it must be Auto, Classic, Sharded or Both", o.pubsub)
-	case o.fairWait < 10*time.Millisecond:
-		return fmt.Errorf("redislock: fair wait of %v, at least 10ms is needed", o.fairWait)
-	case o.node < 0:
-		return fmt.Errorf("redislock: node timeout of %v, at least 0 is needed", o.node)
-	case o.replicas < 0:
-		return fmt.Errorf("redislock: acknowledgement by %d replicas, at least 0 is needed", o.replicas)
-	case o.replicas > 0 && o.sync < time.Millisecond:
-		return fmt.Errorf("redislock: acknowledgement by replicas within %v, at least 1ms is needed", o.sync)
-	}
-	return nil
-}
-
-// leaseOptions returns the options of the package's kinds of locks. Those of the user follow the
-// defaults, and so win.
-func (o *options) leaseOptions(defaults ...lease.Option) []lease.Option {
-	return append(append(defaults, lease.WithErrorPrefix("redislock")), o.lease...)
-}
+// Option changes how [New] makes its locks. Package redlock has further Options.
+type Option func(*driver.Options)
 
 // WithTTL sets how long a hold of any lock of the client lasts without a renewal,
 // [lease.DefaultLease] if not given. See [lease.WithTTL]. [WithFixedTTL] is for a single lock.
@@ -69,7 +37,7 @@ func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(la
 // WithLeaseOptions sets the rarer options of package lease, such as [lease.WithLogger] and
 // [lease.WithRetry].
 func WithLeaseOptions(opts ...lease.Option) Option {
-	return func(o *options) { o.lease = append(o.lease, opts...) }
+	return func(o *driver.Options) { o.Lease = append(o.Lease, opts...) }
 }
 
 // PubSub is the kind of channel that releases are published on. All clients of a lock have to use
@@ -92,12 +60,12 @@ const (
 )
 
 // WithPubSub sets the kind of channel that releases are published on, [Auto] if not given.
-func WithPubSub(p PubSub) Option { return func(o *options) { o.pubsub = p } }
+func WithPubSub(p PubSub) Option { return func(o *driver.Options) { o.PubSub = int(p) } }
 
 // WithFairWait sets how long a fair lock keeps the place of a waiter that no longer asks, such as
 // one whose process has died. The time begins with the end of the holder's lease. The default is
 // 30 seconds. It must be longer than the poll interval, [lease.WithPoll].
-func WithFairWait(d time.Duration) Option { return func(o *options) { o.fairWait = d } }
+func WithFairWait(d time.Duration) Option { return func(o *driver.Options) { o.FairWait = d } }
 
 // New returns a Client of the server, the cluster, or the master behind sentinels that client is
 // connected to. It uses client's connections, and opens one or more for subscriptions with its
@@ -115,36 +83,25 @@ func WithFairWait(d time.Duration) Option { return func(o *options) { o.fairWait
 //
 // For rueidis instead of go-redis, see package onrueidis.
 func New(client redis.UniversalClient, opts ...Option) (*Client, error) {
-	p, err := newGoRedis(client)
+	p, err := goredis.New(client)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("redislock: %w", err)
 	}
-	c, err := newClient(p, opts)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkSync(client, &c.opts); err != nil {
-		c.Close(context.Background())
-		return nil, err
-	}
-	return c, nil
-}
-
-func init() {
-	driver.NewClient = func(p driver.Port, opts any) (any, error) { return newClient(p, opts.([]Option)) }
-	driver.NewRedlock = func(ports []driver.Port, opts any) (any, error) { return newRedlock(ports, opts.([]Option)) }
-	driver.NewGate = func(p driver.Port) any { return &Gate{p} }
+	return newClient(p, opts)
 }
 
 func newClient(p port, opts []Option) (*Client, error) {
-	c := &Client{opts: options{fairWait: fairWait}}
+	c := &Client{opts: driver.Options{FairWait: fairWait}}
 	for _, o := range opts {
 		o(&c.opts)
 	}
-	if err := c.opts.check(); err != nil {
-		return nil, err
+	var err error
+	if c.core, err = newCore(p, &c.opts); err != nil {
+		return nil, fmt.Errorf("redislock: %w", err)
 	}
-	c.core = &core{p: p, hub: newHub(p), pubsub: c.opts.pubsub}
+	if c.opts.FairWait < 10*time.Millisecond {
+		return nil, fmt.Errorf("redislock: fair wait of %v, at least 10ms is needed", c.opts.FairWait)
+	}
 	if _, err := c.kind(plain); err != nil { // reports wrong options at once
 		return nil, err
 	}
@@ -166,13 +123,22 @@ const (
 // kind returns the locks of a kind.
 func (c *Client) kind(k kind) (*lease.Client, error) {
 	return c.kinds.Client(k, func() (*lease.Client, error) {
-		s, defaults := c.store(k)
-		return lease.New(withReplicas(s, &c.opts), c.opts.leaseOptions(defaults...)...)
+		s, opts := c.store(k)
+		// Those of the user follow, and so win.
+		opts = append(append(opts, lease.WithErrorPrefix("redislock")), c.opts.Lease...)
+		if c.opts.Wrap == nil {
+			return lease.New(s, opts...)
+		}
+		wrapped, err := c.opts.Wrap(s, c.core.p.ReplyTimeout())
+		if err != nil {
+			return nil, fmt.Errorf("redislock: %w", err)
+		}
+		return lease.New(wrapped, opts...)
 	})
 }
 
 // store returns the store of a kind, with the options that are its defaults.
-func (c *Client) store(k kind) (store, []lease.Option) {
+func (c *Client) store(k kind) (driver.Store, []lease.Option) {
 	switch k {
 	case fenced:
 		// Local hand-offs are off: the holders would share a token, and a late request of one
@@ -183,7 +149,7 @@ func (c *Client) store(k kind) (store, []lease.Option) {
 	case fairly:
 		// A waiter asks often enough to keep its place. Local hand-offs are off, because they
 		// overtake waiters of other processes.
-		wait := c.opts.fairWait
+		wait := c.opts.FairWait
 		poll := lease.WithPoll(min(lease.DefaultPoll, wait/3))
 		return &fair{c: c.core, wait: wait}, []lease.Option{poll, lease.WithMaxLocalHandoffs(0)}
 	case reading:

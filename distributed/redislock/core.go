@@ -2,10 +2,12 @@ package redislock
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
 // core is what the stores of one client share.
@@ -14,6 +16,22 @@ type core struct {
 	hub    *hub
 	pubsub PubSub
 	auto   atomic.Int32 // the mode that Auto stands for, or 0 if that is not known yet
+}
+
+// newCore returns the core of a client of p.
+func newCore(p port, o *driver.Options) (*core, error) {
+	if pubsub := PubSub(o.PubSub); pubsub < Auto || pubsub > Both {
+		return nil, fmt.Errorf("PubSub of %d, it must be Auto, Classic, Sharded or Both", pubsub)
+	}
+	return &core{p: p, hub: newHub(p), pubsub: PubSub(o.PubSub)}, nil
+}
+
+// eval runs a script for req, in the way that req demands.
+func (c *core) eval(ctx context.Context, req lease.Request, s *script, keys int, args []any) (any, error) {
+	if e, ok := req.Data.(driver.Evaluator); ok {
+		return e.Eval(ctx, c.p, s, keys, args)
+	}
+	return c.p.Eval(ctx, s, keys, args)
 }
 
 // mode is the kinds of channel that a release is published on.

@@ -43,8 +43,8 @@
 // # Permissions
 //
 // A user that may use only locks whose names begin with orders needs these rules. The last two
-// lines are for [WithReplicas] and for sharded channels. A name with braces has no others around
-// it, such as in redisson_lock_token:orders{1}, and needs the rules with a brace without it.
+// lines are for redlock.WithReplicas and for sharded channels. A name with braces has no others
+// around it, such as in redisson_lock_token:orders{1}, and needs the rules with a brace without it.
 //
 //	~orders* ~{orders* ~redisson_lock_token:{orders*
 //	~redisson_lock_queue:{orders* ~redisson_lock_timeout:{orders*
@@ -86,8 +86,8 @@
 //   - The clock of the server was set back, or that of the new master is behind.
 //   - The next holder is Redisson's. It takes the next number of the counter, whatever the time is.
 //
-// [NewRedlock] makes one lock of the locks on several servers. It survives the failure of a
-// minority of them.
+// Package redlock makes one lock of the locks on several servers. It survives the failure of a
+// minority of them. It also has an option by which replicas acknowledge acquisitions.
 //
 // # What happens when
 //

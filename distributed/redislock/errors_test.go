@@ -39,19 +39,6 @@ func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	require.EqualError(t, c.SimpleMutex("it").LockContext(a), `redislock: lock "it": client closed`)
 }
 
-func TestRedlockErrorsHaveOnePrefix(t *testing.T) {
-	t.Parallel()
-	down := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1, MaxRetries: -1})
-	t.Cleanup(func() { down.Close() })
-	m, err := redislock.NewRedlock([]redis.UniversalClient{down}, redislock.WithNodeTimeout(20*time.Second))
-	require.NoError(t, err)
-	t.Cleanup(func() { m.Close(background) })
-	_, err = m.Mutex("it").TryLockContext(someone())
-	require.EqualError(t, err, `redislock: try lock "it": 0 of 1 servers answered: `+
-		`server 0: dial tcp 127.0.0.1:1: connect: connection refused`)
-	require.ErrorIs(t, err, lease.ErrRefused)
-}
-
 func TestAnUpgradeNamesTheLockOnce(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, _ *redis.Client, addr string) {
@@ -69,14 +56,9 @@ func TestARefusedOptionSaysWhatIsAllowed(t *testing.T) {
 	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", ReadTimeout: 3 * time.Second})
 	t.Cleanup(func() { c.Close() })
 	for text, o := range map[string]redislock.Option{
-		"PubSub of 9, it must be Auto, Classic, Sharded or Both":        redislock.WithPubSub(9),
-		"fair wait of 1ms, at least 10ms is needed":                     redislock.WithFairWait(time.Millisecond),
-		"node timeout of -1s, at least 0 is needed":                     redislock.WithNodeTimeout(-time.Second),
-		"acknowledgement by -1 replicas, at least 0 is needed":          redislock.WithReplicas(-1, time.Second),
-		"acknowledgement by replicas within 0s, at least 1ms is needed": redislock.WithReplicas(1, 0),
-		"acknowledgement by replicas within 4s, " +
-			"less than the ReadTimeout 3s is allowed": redislock.WithReplicas(1, 4*time.Second),
-		"TTL of 0s, at least 1ms is needed": redislock.WithTTL(0),
+		"PubSub of 9, it must be Auto, Classic, Sharded or Both": redislock.WithPubSub(9),
+		"fair wait of 1ms, at least 10ms is needed":              redislock.WithFairWait(time.Millisecond),
+		"TTL of 0s, at least 1ms is needed":                      redislock.WithTTL(0),
 	} {
 		_, err := redislock.New(c, o)
 		require.EqualError(t, err, "redislock: "+text)
@@ -88,13 +70,10 @@ func TestARefusedLockNeverAsksTheServer(t *testing.T) {
 	down := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1, MaxRetries: -1})
 	t.Cleanup(func() { down.Close() })
 	c := open(t, down)
-	m, err := redislock.NewRedlock([]redis.UniversalClient{down})
-	require.NoError(t, err)
-	t.Cleanup(func() { m.Close(background) })
 	rw := c.RWMutex("")
 	for name, l := range map[string]locks.TryLocker{
 		"plain": c.Mutex(""), "fenced": c.FencedMutex(""), "simple": c.SimpleMutex(""), "fair": c.FairMutex(""),
-		"read": rw.ReadLocker(), "write": rw.WriteLocker(), "redlock": m.Mutex(""),
+		"read": rw.ReadLocker(), "write": rw.WriteLocker(),
 	} {
 		t.Run(name, func(t *testing.T) { testbed.Refused(t, l, "the name is empty") })
 	}

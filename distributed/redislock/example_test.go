@@ -159,36 +159,6 @@ func Example_provider() {
 	// billed grace
 }
 
-// The lock is on three servers that know nothing of each other. It can be acquired, and is kept,
-// while two of them run.
-func ExampleRedlock() {
-	var servers []*miniredis.Miniredis
-	var clients []redis.UniversalClient
-	for range 3 {
-		server := miniredis.NewMiniRedis()
-		server.Start()
-		defer server.Close()
-		client := redis.NewClient(&redis.Options{Addr: server.Addr(), DialerRetries: 1, ContextTimeoutEnabled: true})
-		defer client.Close()
-		servers, clients = append(servers, server), append(clients, client)
-	}
-	provider, err := redislock.NewRedlock(clients)
-	if err != nil {
-		panic(err)
-	}
-	defer provider.Close(context.Background())
-
-	servers[1].Close()
-	err = locks.Do(context.Background(), provider.Locker("orders"), func(context.Context) error {
-		fmt.Println("worked")
-		return nil
-	})
-	if err != nil {
-		panic(err)
-	}
-	// Output: worked
-}
-
 // Readers of all processes share the lock, and a writer has it alone.
 func ExampleRWMutex() {
 	server := miniredis.NewMiniRedis()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
 // The state of a fair lock, Redisson's RFairLock, is the hash of a plain lock, a list and a sorted
@@ -38,11 +39,7 @@ type fair struct {
 	wait time.Duration
 }
 
-var (
-	_ store         = (*fair)(nil)
-	_ lease.Queue   = (*fair)(nil)
-	_ lease.Breaker = (*fair)(nil)
-)
+var _ driver.Store = (*fair)(nil)
 
 const fairChannel = "redisson_lock__channel"
 
@@ -61,7 +58,7 @@ func (s *fair) ask(ctx context.Context, req lease.Request, sc *script, args ...a
 		head - 1: nil, req.Name, prefixed("redisson_lock_queue", req.Name), prefixed("redisson_lock_timeout", req.Name),
 	}
 	all = append(append(all, args...), prefixed(fairChannel, req.Name), s.c.counts())
-	return s.c.ask(ctx, req, sc, 3, m.publish(all))
+	return s.c.eval(ctx, req, sc, 3, m.publish(all))
 }
 
 func (s *fair) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/fence"
+	"github.com/jucgo/locks/distributed/redislock/internal/goredis"
 )
 
 // Gate guards values on a Redis server against holders that have lost their lock and do not know
@@ -26,9 +27,9 @@ type Gate struct{ p port }
 // NewGate returns a Gate for values on the server or cluster that client is connected to. A
 // [redis.Ring] is refused.
 func NewGate(client redis.UniversalClient) (*Gate, error) {
-	p, err := newGoRedis(client)
+	p, err := goredis.New(client)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("redislock: %w", err)
 	}
 	return &Gate{p}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
 // The state of a plain lock, Redisson's RLock, is a hash under its name. Its one field is the
@@ -30,11 +31,6 @@ type single struct {
 	hold                            func(name, acquisition string) string // the key of a reader's hold, or nil
 	cache                           nameCache
 }
-
-var (
-	_ store         = (*single)(nil)
-	_ lease.Breaker = (*single)(nil)
-)
 
 func newPlain(c *core) *single {
 	return &single{
@@ -88,7 +84,7 @@ func (s *single) Acquire(ctx context.Context, req lease.Request) (lease.Reply, e
 	if s.hold != nil {
 		r.args = append(r.args, writerOf(req))
 	}
-	reply, err := s.c.ask(ctx, req, s.acquire, keys, r.args)
+	reply, err := s.c.eval(ctx, req, s.acquire, keys, r.args)
 	r.done(err)
 	return granted(reply, err)
 }
@@ -123,15 +119,14 @@ func (s *single) Lookup(ctx context.Context, req lease.Request) (lease.Reply, er
 	return s.c.lookup(ctx, req, s.lookup, keys, req.Acquisition+s.suffix)
 }
 
-// lookup asks whether acquisition has the lock of keys. If replicas have to acknowledge that, the
-// script writes something.
+// lookup asks whether acquisition has the lock of keys.
 func (c *core) lookup(
 	ctx context.Context, req lease.Request, sc *script, keys []any, acquisition string) (lease.Reply, error) {
 	args := append(append(make([]any, head), keys...), acquisition)
-	if isProvisional(req) {
+	if _, ok := req.Data.(driver.Evaluator); ok {
 		args = append(args, 1)
 	}
-	r, err := c.ask(ctx, req, sc, len(keys), args)
+	r, err := c.eval(ctx, req, sc, len(keys), args)
 	if err == nil && r == nil {
 		return lease.Reply{}, nil
 	}

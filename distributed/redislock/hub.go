@@ -109,12 +109,6 @@ func (w *watch) hear(channel, payload string) bool {
 	return payload == wakeOne || payload == wakeAll || payload == woken
 }
 
-func (w *watch) isClosed() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.closed
-}
-
 func (w *watch) Close() {
 	w.mu.Lock()
 	w.closed = true

@@ -3,18 +3,15 @@ package redislock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
 // What [Mutex.Inspect] adds to Redis, beside what Redisson has:
@@ -25,18 +22,10 @@ import (
 // The holder's name in Redis begins with the client. So locks need no further request, and Redisson
 // finds nothing new in its own keys.
 
-// store is a [lease.Store] of this package.
-type store interface {
-	lease.Store
-	lease.Inspector
-	lease.Announcer
-	lease.LossNotifier
-}
-
 // self is what a store knows of its client.
 type self struct {
 	client, identity string
-	lost             func(lease.HoldID, error) // notifies package lease; nil in a member of Redlock
+	lost             func(lease.HoldID, error) // notifies package lease; nil for package redlock
 	listens          atomic.Bool               // for forced unlocks
 }
 
@@ -177,87 +166,9 @@ func (s *fair) Announce(ctx context.Context, ttl time.Duration) error {
 	return s.announce(ctx, s.c, s, ttl)
 }
 
-// Identify is part of [lease.Inspector].
-func (m *majority) Identify(client, identity string) {
-	for _, node := range m.nodes {
-		node.Identify(client, identity)
-	}
-}
-
-// everywhere calls f for each server at once, and returns the errors of those that failed, or did
-// not answer in time, if a majority did.
-func (m *majority) everywhere(ctx context.Context, f func(ctx context.Context, node *single) error) error {
-	ctx, cancel := context.WithTimeout(ctx, m.patience(lease.DefaultLease))
-	defer cancel()
-	errs := make([]error, len(m.nodes))
-	var wg sync.WaitGroup
-	for i, node := range m.nodes {
-		wg.Go(func() {
-			if err := f(ctx, node); err != nil {
-				errs[i] = fmt.Errorf("server %d: %w", i, err)
-			}
-		})
-	}
-	wg.Wait()
-	failed := slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	if len(failed) > len(m.nodes)-m.quorum {
-		return errors.Join(failed...)
-	}
-	return nil
-}
-
-// Announce is part of [lease.Announcer].
-func (m *majority) Announce(ctx context.Context, ttl time.Duration) error {
-	return m.everywhere(ctx, func(ctx context.Context, node *single) error { return node.Announce(ctx, ttl) })
-}
-
-// Inspect finds the client that has the lock on a majority of the servers.
-func (m *majority) Inspect(ctx context.Context, name string) (lease.State, error) {
-	var mu sync.Mutex
-	claims := make(map[string][]lease.Claim) // by the holder's name on the servers
-	err := m.everywhere(ctx, func(ctx context.Context, node *single) error {
-		s, err := node.Inspect(ctx, name)
-		mu.Lock()
-		defer mu.Unlock()
-		for _, h := range s.Holders {
-			claims[h.Acquisition] = append(claims[h.Acquisition], h)
-		}
-		return err
-	})
-	s := lease.State{Waiting: -1}
-	for id, votes := range claims {
-		if err != nil || len(votes) < m.quorum {
-			continue
-		}
-		// The lock is free when a majority may be free.
-		slices.SortFunc(votes, func(a, b lease.Claim) int { return int(a.Left - b.Left) })
-		h := votes[len(votes)-m.quorum]
-		for _, v := range votes {
-			h.Identity = max(h.Identity, v.Identity) // a server that was down may not have it
-		}
-		h.Acquisition = m.acquisitionOf(id)
-		s.Holders = append(s.Holders, h)
-	}
-	return s, err
-}
-
-// acquisitionOf returns the acquisition of the vote with this name on the servers, or the name if
-// it is another client's.
-func (m *majority) acquisitionOf(id string) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for acquisition, v := range m.votes {
-		if v.id == id {
-			return acquisition
-		}
-	}
-	return id
-}
-
 // Inspect describes the lock to people and for monitoring. See [lease.Mutex.Inspect] for what the
 // answer says, and when it is old. It costs one request, and one more for the identities of holders
-// and waiters. In a cluster that is one for each slot of these. [NewRedlock]'s locks ask all
-// servers, and a majority has to answer.
+// and waiters. In a cluster that is one for each slot of these.
 //
 // Holders of Redisson are part of the answer, with their name in Redis as their label. The token is
 // that of a [Client.FencedMutex]. The waiters are those of this module. A few may have gone, and
@@ -265,16 +176,4 @@ func (m *majority) acquisitionOf(id string) string {
 // read-write lock describes both.
 func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
 	return l.m.Inspect(ctx)
-}
-
-// Set keeps value under key for ttl.
-func (g *goRedis) Set(ctx context.Context, key, value string, ttl time.Duration) error {
-	_, err := g.limited(ctx, func() (any, error) {
-		r, err := g.do(ctx, 1, []any{"set", key, value, "px", driver.Millis(ttl)})
-		if err != nil {
-			err = g.failed(ctx, err)
-		}
-		return r, err
-	})
-	return err
 }

@@ -15,9 +15,3 @@ func TestLocksPassTheKitBehindASentinel(t *testing.T) {
 func TestLocksPassTheKitOnACluster(t *testing.T) {
 	suite.LocksPassTheKitOnACluster(t, onGoRedis, "fenced", "fair", "write")
 }
-
-func TestLocksThatReplicasAcknowledgePassTheKit(t *testing.T) {
-	suite.LocksThatReplicasAcknowledgePassTheKit(t, onGoRedis, "fenced", "fair")
-}
-
-func TestRedlockPassesTheKit(t *testing.T) { suite.RedlockPassesTheKit(t, onGoRedis) }

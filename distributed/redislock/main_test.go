@@ -25,8 +25,6 @@ func TestMain(m *testing.M) {
 		"buy":    buy,
 		"hold":   holder,
 		"starve": starve,
-
-		"buy by majority": buyByMajority,
 	})
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {

@@ -1,8 +1,10 @@
 package redislock
 
 import (
+	"context"
 	"time"
 
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
@@ -17,3 +19,37 @@ type (
 const head = driver.Head
 
 func millis(d time.Duration) int64 { return driver.Millis(d) }
+
+// What packages redlock and onrueidis need of this package.
+func init() {
+	driver.NewClient = func(p port, opts any) (any, error) { return newClient(p, opts.([]Option)) }
+	driver.NewGate = func(p port) any { return &Gate{p} }
+	driver.NewPlain = func(p port, o *driver.Options) (driver.Plain, error) {
+		c, err := newCore(p, o)
+		if err != nil {
+			return nil, err
+		}
+		return member{newPlain(c)}, nil
+	}
+}
+
+// member is a [driver.Plain].
+type member struct{ *single }
+
+func (s member) Check(name string) error { return checkName(name, s.c.p.Cluster()) }
+
+func (s member) Notify(ctx context.Context, name string, c chan struct{}) (lease.Watch, bool, error) {
+	m, err := s.c.mode(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	w := &watch{c: c}
+	active, err := s.c.hub.attach(ctx, w, m, s.names(name).channel)
+	if err != nil {
+		w.Close()
+		return nil, false, err
+	}
+	return w, active, nil
+}
+
+func (s member) Close(ctx context.Context) { s.c.hub.close(ctx) }

@@ -13,17 +13,6 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-func TestAWaitForReplicasThatCannotWorkIsRefused(t *testing.T) {
-	c := connectFor(t, "127.0.0.1:1", 200*time.Millisecond)
-	for _, opt := range []redislock.Option{
-		redislock.WithReplicas(-1, time.Second), redislock.WithReplicas(1, 0), redislock.WithReplicas(1,
-			200*time.Millisecond),
-	} {
-		_, err := redislock.New(c, opt)
-		require.Error(t, err)
-	}
-}
-
 func TestARenewalTellsALockThatDiedWithItsMaster(t *testing.T) {
 	t.Parallel()
 	master := startMaster(t)
@@ -47,28 +36,6 @@ func TestARenewalTellsALockThatDiedWithItsMaster(t *testing.T) {
 	}
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 	require.NoError(t, rival.UnlockContext(b))
-}
-
-// A lease of which most is over when the reply comes is of no use.
-func TestALookupWaitsForReplicasForHalfTheLease(t *testing.T) {
-	t.Parallel()
-	p := leasetest.NewProxy(t, startMaster(t).Addr)
-	l := open(t, connectFor(t, p.Addr(), 2*time.Minute), term(time.Second), redislock.WithReplicas(1, time.Minute)).
-		Mutex("it")
-	ctx := someone()
-	_, err := l.TryLockContext(ctx)
-	require.ErrorIs(t, err, redislock.ErrNotReplicated)
-	p.DropReply("evalsha", 1)
-	began := time.Now()
-	got := make(chan error, 1)
-	go func() {
-		_, err := l.TryLockContext(ctx)
-		got <- err
-	}()
-	require.Eventually(t, func() bool { return p.Drops() == 1 }, soon, time.Millisecond)
-	p.Reset()
-	require.Error(t, <-got)
-	require.Less(t, time.Since(began), 30*time.Second)
 }
 
 func TestALookupWritesNothingUnlessReplicasAreAwaited(t *testing.T) {

@@ -2,9 +2,8 @@ package redislock
 
 import (
 	"embed"
-	"strings"
 
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/lua"
 )
 
 // The scripts are in the folder lua, each with its keys, its arguments and its reply on top. A
@@ -14,30 +13,14 @@ import (
 var sources embed.FS
 
 // load returns the script in the file of the last name, with the libraries of the other names
-// before it.
-func load(names ...string) *script {
-	var src strings.Builder
-	for _, name := range names {
-		text, err := sources.ReadFile("lua/" + name + ".lua")
-		if err != nil {
-			panic(err) // a name of this package is wrong
-		}
-		for line := range strings.Lines(string(text)) {
-			if !strings.HasPrefix(line, "--") {
-				src.WriteString(line)
-			}
-		}
-	}
-	return driver.NewScript(src.String())
-}
+// before it. Those that package redlock needs too are in package lua.
+func load(names ...string) *script { return lua.Load(sources, names...) }
 
 var (
 	hashAcquire = load("lib_look", "lib_take", "hash_acquire")
 	hashLookup  = load("lib_touch", "hash_lookup")
 	hashRenew   = load("lib_typed", "hash_renew")
-	hashRelease = load("lib_typed", "lib_publish", "hash_release")
 	hashForce   = load("lib_typed", "lib_publish", "lib_locklike", "hash_force")
-	voteAcquire = load("lib_look", "lib_take", "vote_acquire")
 	hashInspect = load("lib_look", "lib_typed", "lib_waiters", "hash_inspect")
 	awaited     = load("lib_typed", "awaited")
 	tell        = load("lib_publish", "tell")

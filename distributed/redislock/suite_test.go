@@ -3,10 +3,6 @@ package redislock_test
 import (
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/require"
-
-	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
 
@@ -41,53 +37,14 @@ var (
 	startMaster    = suite.StartMaster
 	failOver       = suite.FailOver
 	patient        = suite.Patient
+	open           = suite.Open
+	onGoRedis      = suite.OnGoRedis
 
 	kinds      = suite.Kinds
 	anyKind    = suite.AnyKind
 	rarely     = suite.Rarely
 	background = suite.Background
 )
-
-// onGoRedis has the tests of package suite run on go-redis.
-var onGoRedis = suite.Driver{
-	Client: func(tb testing.TB, to suite.Way, opts ...redislock.Option) *redislock.Client {
-		c, err := redislock.New(dial(tb, to), opts...)
-		require.NoError(tb, err)
-		return c
-	},
-	Redlock: func(tb testing.TB, to []suite.Way, opts ...redislock.Option) *redislock.Redlock {
-		var cs []redis.UniversalClient
-		for _, one := range to {
-			cs = append(cs, dial(tb, one))
-		}
-		m, err := redislock.NewRedlock(cs, opts...)
-		require.NoError(tb, err)
-		return m
-	},
-	Eval: "eval",
-}
-
-// dial returns a client that is closed with the test.
-func dial(tb testing.TB, to suite.Way) (c redis.UniversalClient) {
-	tb.Helper()
-	switch {
-	case to.Cluster:
-		o := suite.ClusterOptions(to.Addrs)
-		o.Dialer = to.Dial
-		c = redis.NewClusterClient(o)
-	case to.Sentinel:
-		c = redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName: "it", SentinelAddrs: to.Addrs, Dialer: to.Dial, DisableIdentity: true,
-			DialTimeout: to.Reply, ReadTimeout: to.Reply, ContextTimeoutEnabled: true,
-		})
-	default:
-		o := options(to.Addrs[0], to.Reply)
-		o.Dialer = to.Dial
-		c = redis.NewClient(o)
-	}
-	tb.Cleanup(func() { c.Close() })
-	return c
-}
 
 func TestLocksConformOnMiniredis(t *testing.T) { suite.LocksConformOnMiniredis(t, onGoRedis) }
 
@@ -133,26 +90,6 @@ func TestNothingElseIsOverwritten(t *testing.T) { suite.NothingElseIsOverwritten
 
 func TestLocksLeaveInRedisWhatRedissonDoes(t *testing.T) {
 	suite.LocksLeaveInRedisWhatRedissonDoes(t, onGoRedis)
-}
-
-func TestLocksThatReplicasAcknowledgeConform(t *testing.T) {
-	suite.LocksThatReplicasAcknowledgeConform(t, onGoRedis)
-}
-
-func TestAnUnacknowledgedLockIsRefusedAndRemoved(t *testing.T) {
-	suite.ALockThatNoReplicaAcknowledgesIsRefusedAndLeavesNothing(t, onGoRedis)
-}
-
-func TestAnAcknowledgedLockSurvivesItsMaster(t *testing.T) {
-	suite.AnAcknowledgedLockSurvivesItsMaster(t, onGoRedis)
-}
-
-func TestAWaiterReplicasRefusedHearsTheNextRelease(t *testing.T) {
-	suite.WhoGaveALockBackThatNoReplicaAcknowledgedHearsOfTheNextRelease(t, onGoRedis)
-}
-
-func TestAfterALostReplyReplicasAcknowledgeAnew(t *testing.T) {
-	suite.ALostReplyOfAnAcquisitionIsAskedForWithItsAcknowledgement(t, onGoRedis)
 }
 
 func TestReadWriteLocksConformOnMiniredis(t *testing.T) {

@@ -2,13 +2,12 @@ package redislock
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
 
-	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
 // The wake-up protocol of all locks but fair ones. Its keys and channels are, for plain and fenced
@@ -117,14 +116,16 @@ const (
 	asWoken = "woken" // it was woken, and so is not in the list
 )
 
-// waiter is one acquisition of this process that waits.
+// waiter is one acquisition of this process that waits. It is the [lease.Watch] of that.
 type waiter struct {
+	all         *waiting
 	acquisition string
 	entry       string // its name in the list
 	own         string // the channel of its client
 	watch       *watch
 
 	mu         sync.Mutex
+	watched    bool        // package lease has it as a Watch, and closes it
 	placed     bool        // it may be in the list
 	woken      bool        // it was woken, and has not requested since
 	listen     bool        // it is to subscribe to Redisson's channel before its next request
@@ -212,12 +213,31 @@ func (w *waiter) hear(channel, payload string) bool {
 	return false
 }
 
-// end ends the waiter's alarm and subscriptions.
-func (w *waiter) end() {
+// C is part of [lease.Watch].
+func (w *waiter) C() <-chan struct{} { return w.watch.c }
+
+// Close ends the waiter with its alarm and subscriptions.
+func (w *waiter) Close() {
+	w.all.mu.Lock()
+	if w.all.waiters[w.acquisition] == w {
+		delete(w.all.waiters, w.acquisition)
+	}
+	w.all.mu.Unlock()
 	w.mu.Lock()
 	w.quiet()
 	w.mu.Unlock()
 	w.watch.Close()
+}
+
+// acquired ends a waiter that has the lock, unless package lease has it as a Watch. Then package
+// lease ends it with the acquisition, which waits on if it has to release the lock again.
+func (w *waiter) acquired() {
+	w.mu.Lock()
+	watched := w.watched
+	w.mu.Unlock()
+	if !watched {
+		w.Close()
+	}
 }
 
 // waiting is the [lease.Store] of locks whose waiters are woken one at a time: all but fair ones.
@@ -228,22 +248,17 @@ type waiting struct {
 }
 
 var (
-	_ lease.Queue            = (*waiting)(nil)
+	_ driver.Store           = (*waiting)(nil)
 	_ lease.ContentionProber = (*waiting)(nil)
 )
 
 func withWaiters(s *single) *waiting { return &waiting{single: s, waiters: make(map[string]*waiter)} }
 
-// find returns the waiter of an acquisition, or nil. One whose watch was closed hears nothing more.
+// find returns the waiter of an acquisition, or nil.
 func (s *waiting) find(acquisition string) *waiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := s.waiters[acquisition]
-	if w != nil && w.watch.isClosed() {
-		delete(s.waiters, acquisition)
-		w = nil
-	}
-	return w
+	return s.waiters[acquisition]
 }
 
 func (s *waiting) add(w *waiter) {
@@ -252,20 +267,9 @@ func (s *waiting) add(w *waiter) {
 	s.waiters[w.acquisition] = w
 }
 
-// end ends the waiter of an acquisition, if there is one.
-func (s *waiting) end(acquisition string) {
-	s.mu.Lock()
-	w := s.waiters[acquisition]
-	delete(s.waiters, acquisition)
-	s.mu.Unlock()
-	if w != nil {
-		w.end()
-	}
-}
-
 // newWaiter returns a waiter without subscriptions.
 func (s *waiting) newWaiter(name, acquisition string) *waiter {
-	w := &waiter{acquisition: acquisition, entry: acquisition + s.suffix, own: s.names(name).own}
+	w := &waiter{all: s, acquisition: acquisition, entry: acquisition + s.suffix, own: s.names(name).own}
 	// A message for a waiter that has ended: a late request had put its name on the list.
 	stray := func(entry string) {
 		s.c.hub.wg.Go(func() {
@@ -298,7 +302,7 @@ func (s *waiting) resume(ctx context.Context, name, acquisition string) *waiter 
 	}
 	w := s.newWaiter(name, acquisition)
 	if !s.c.hub.listen(w.watch, m, w.own) {
-		w.end()
+		w.Close()
 		return nil
 	}
 	s.add(w)
@@ -350,7 +354,7 @@ func (s *waiting) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, 
 		q.args = append(q.args, writerOf(req))
 	}
 	q.args = append(q.args, how)
-	r, err := s.c.ask(ctx, req, s.enqueue, keys, q.args)
+	r, err := s.c.eval(ctx, req, s.enqueue, keys, q.args)
 	q.done(err)
 	var limit time.Duration
 	if list, ok := r.([]any); ok && len(list) == 3 {
@@ -361,12 +365,10 @@ func (s *waiting) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, 
 	reply, err := granted(r, err)
 	switch {
 	case err == nil && reply.Held:
-		if first || !isProvisional(req) { // else it may wait on
-			s.end(req.Acquisition)
-		}
+		w.acquired()
 		return reply, nil
-	case first && nothingDone(err):
-		s.end(req.Acquisition)
+	case first && driver.NothingDone(err):
+		w.Close()
 		return reply, err
 	}
 	if limit > 0 && (reply.Wait == 0 || limit < reply.Wait) {
@@ -376,13 +378,10 @@ func (s *waiting) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, 
 	return reply, err
 }
 
-// nothingDone reports whether err says that a request has surely not been carried out.
-func nothingDone(err error) bool {
-	return errors.Is(err, lease.ErrRefused) || errors.Is(err, locks.ErrForeign)
-}
-
 func (s *waiting) Leave(ctx context.Context, id lease.HoldID) error {
-	s.end(id.Acquisition)
+	if w := s.find(id.Acquisition); w != nil {
+		w.Close()
+	}
 	return s.unlist(ctx, id.Name, id.Acquisition+s.suffix)
 }
 
@@ -400,31 +399,35 @@ func (s *waiting) unlist(ctx context.Context, name, entry string) error {
 
 func (s *waiting) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	r, err := s.single.Lookup(ctx, req)
-	if r.Held && !isProvisional(req) { // else it may wait on
-		s.end(req.Acquisition)
+	if w := s.find(req.Acquisition); r.Held && w != nil {
+		w.acquired()
 	}
 	return r, err
 }
 
 func (s *waiting) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
 	if w := s.find(id.Acquisition); w != nil {
-		return w.watch, nil
+		w.mu.Lock()
+		w.watched = true
+		w.mu.Unlock()
+		return w, nil
 	}
 	m, err := s.c.mode(ctx)
 	if err != nil {
 		return nil, err
 	}
 	w := s.newWaiter(id.Name, id.Acquisition)
+	w.watched = true
 	active, err := s.c.hub.attach(ctx, w.watch, m, w.own)
 	if err != nil {
-		w.end()
+		w.Close()
 		return nil, err
 	}
 	if active {
 		w.watch.drain() // of the confirmations: the caller requests anyway
 	}
 	s.add(w)
-	return w.watch, nil
+	return w, nil
 }
 
 // awaited reports whether another process may have a waiter for the lock. A waiter of this process

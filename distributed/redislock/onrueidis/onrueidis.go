@@ -9,6 +9,7 @@ import (
 
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/redislock/redlock"
 )
 
 // New returns the locks on the server, the cluster, or the master behind sentinels that client is
@@ -26,17 +27,17 @@ func New(client rueidis.Client, opts ...redislock.Option) (*redislock.Client, er
 }
 
 // NewRedlock returns the locks on the servers of clients. Each server is an independent master. See
-// [redislock.NewRedlock].
-func NewRedlock(clients []rueidis.Client, opts ...redislock.Option) (*redislock.Redlock, error) {
+// [redlock.New].
+func NewRedlock(clients []rueidis.Client, opts ...redislock.Option) (*redlock.Client, error) {
 	ports := make([]driver.Port, len(clients))
 	known := make(map[rueidis.Client]bool)
 	for i, c := range clients {
 		p, err := newPort(c)
 		if err != nil {
-			return nil, fmt.Errorf("onrueidis: server %d of Redlock: %w", i, err)
+			return nil, fmt.Errorf("onrueidis: server %d: %w", i, err)
 		}
 		if known[c] {
-			return nil, fmt.Errorf("onrueidis: server %d of Redlock is given twice", i)
+			return nil, fmt.Errorf("onrueidis: server %d is given twice", i)
 		}
 		known[c] = true
 		ports[i] = p
@@ -45,7 +46,7 @@ func NewRedlock(clients []rueidis.Client, opts ...redislock.Option) (*redislock.
 	if err != nil {
 		return nil, err
 	}
-	return r.(*redislock.Redlock), nil
+	return r.(*redlock.Client), nil
 }
 
 // NewGate returns a Gate for values on the server or cluster that client is connected to. See

@@ -222,6 +222,9 @@ func (p *port) Set(ctx context.Context, key, value string, ttl time.Duration) er
 	return nil
 }
 
+// ReplyTimeout is none, because EvalSync extends its own.
+func (p *port) ReplyTimeout() time.Duration { return 0 }
+
 func (p *port) Cluster() bool { return p.cluster }
 
 func (p *port) Shards(ctx context.Context) (bool, error) {

@@ -40,7 +40,7 @@ func TestNoClientAndOneClientTwiceAreRefused(t *testing.T) {
 	_, err = onrueidis.NewRedlock([]rueidis.Client{c, c})
 	require.ErrorContains(t, err, "twice")
 	_, err = onrueidis.NewRedlock(nil)
-	require.ErrorContains(t, err, "without servers")
+	require.ErrorContains(t, err, "no servers")
 	_, err = onrueidis.New(c, redislock.WithFairWait(0))
 	require.Error(t, err)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 	"github.com/jucgo/locks/distributed/redislock/onrueidis"
+	"github.com/jucgo/locks/distributed/redislock/redlock"
 )
 
 func TestMain(m *testing.M) {
@@ -75,7 +76,7 @@ var onRueidis = suite.Driver{
 		require.NoError(tb, err)
 		return c
 	},
-	Redlock: func(tb testing.TB, to []suite.Way, opts ...redislock.Option) *redislock.Redlock {
+	Redlock: func(tb testing.TB, to []suite.Way, opts ...redislock.Option) *redlock.Client {
 		var cs []rueidis.Client
 		for _, one := range to {
 			cs = append(cs, dial(tb, one))

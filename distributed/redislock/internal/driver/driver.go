@@ -1,5 +1,6 @@
-// Package driver is the interface of package redislock to client libraries of Redis. Package
-// redislock implements it over go-redis, and package onrueidis over rueidis.
+// Package driver is what the packages redislock, redlock and onrueidis know of each other. [Port]
+// is their interface to client libraries of Redis. Package goredis implements it over go-redis,
+// and package onrueidis over rueidis.
 package driver
 
 import (
@@ -15,16 +16,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
-)
-
-// Constructors of package redislock, for packages with a [Port] of another client library. Package
-// redislock sets them when it is initialized. It does not export them, because no other package
-// can make a Port. opts is a []redislock.Option. The results are a *redislock.Client, a
-// *redislock.Redlock and a *redislock.Gate.
-var (
-	NewClient  func(p Port, opts any) (any, error)
-	NewRedlock func(ports []Port, opts any) (any, error)
-	NewGate    func(p Port) any
 )
 
 // Head is the number of values in front of the keys of a request.
@@ -45,6 +36,9 @@ type Port interface {
 	// most. acks is how many replicas acknowledged, or 0 if WAIT failed.
 	EvalSync(ctx context.Context, s *Script, keys int, args []any, n int, timeout time.Duration,
 	) (r any, acks int, err error)
+
+	// ReplyTimeout returns by when EvalSync needs its reply, or 0 if it may take its time.
+	ReplyTimeout() time.Duration
 
 	// Set keeps value under key for ttl. It may be carried out more than once.
 	Set(ctx context.Context, key, value string, ttl time.Duration) error
@@ -166,6 +160,11 @@ var ErrCluster = errors.New("the server is part of a cluster, which needs a clie
 var passing = []string{
 	"LOADING ", "BUSY ", "READONLY ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "MOVED ", "NOREPLICAS ",
 	"MISCONF ", "max number of clients reached",
+}
+
+// NothingDone reports whether err says that a request has surely not been carried out.
+func NothingDone(err error) bool {
+	return errors.Is(err, lease.ErrRefused) || errors.Is(err, locks.ErrForeign)
 }
 
 // Never returns err as that of a request that was not carried out.

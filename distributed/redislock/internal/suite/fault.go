@@ -46,7 +46,7 @@ func As(o locks.Owner) context.Context { return locks.WithOwner(Background, o) }
 func Someone() context.Context { return As(locks.NewOwner()) }
 
 // Hold takes l as the owner of ctx.
-func Hold(tb testing.TB, l *redislock.Mutex, ctx context.Context) locks.Hold {
+func Hold(tb testing.TB, l locks.Leased, ctx context.Context) locks.Hold {
 	tb.Helper()
 	require.NoError(tb, l.LockContext(ctx))
 	h, err := l.Hold(ctx)
@@ -55,7 +55,7 @@ func Hold(tb testing.TB, l *redislock.Mutex, ctx context.Context) locks.Hold {
 }
 
 // Patiently takes l, and tries again if the server could not be reached.
-func Patiently(tb testing.TB, l *redislock.Mutex, ctx context.Context) locks.Hold {
+func Patiently(tb testing.TB, l locks.Leased, ctx context.Context) locks.Hold {
 	tb.Helper()
 	require.Eventually(tb, func() bool { return l.LockContext(ctx) == nil }, 20*time.Second, 10*time.Millisecond)
 	h, err := l.Hold(ctx)

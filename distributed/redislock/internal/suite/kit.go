@@ -15,6 +15,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/redlock"
 )
 
 // LocksPassTheKitOnRedis proves locks of these kinds of [AnyKind] on one server, of all if none is
@@ -66,7 +67,7 @@ func RedlockPassesTheKit(t *testing.T, on Driver) {
 			for _, addr := range masters {
 				to = append(to, Way{Addrs: []string{addr}, Reply: reply, Dial: link.DialContext})
 			}
-			m := on.Redlock(tb, to, redislock.WithLeaseOptions(opts...), redislock.WithNodeTimeout(3*time.Second))
+			m := on.Redlock(tb, to, redislock.WithLeaseOptions(opts...), redlock.WithNodeTimeout(3*time.Second))
 			closed(tb, m)
 			return m
 		},

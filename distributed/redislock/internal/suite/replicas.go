@@ -14,6 +14,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/redlock"
 )
 
 // StartReplica starts a replica of the server at master, which is in step with it when this
@@ -51,7 +52,7 @@ func Patient(tb testing.TB, addr string) *redis.Client {
 }
 
 // replicated has the clients of a test wait for one replica.
-func replicated(d time.Duration) redislock.Option { return redislock.WithReplicas(1, d) }
+func replicated(d time.Duration) redislock.Option { return redlock.WithReplicas(1, d) }
 
 // FailOver makes a replica the master.
 func FailOver(tb testing.TB, replica *Server) {
@@ -86,7 +87,7 @@ func ALockThatNoReplicaAcknowledgesIsRefusedAndLeavesNothing(t *testing.T, on Dr
 				began := time.Now()
 				ok, err := l.TryLockContext(a)
 				took := time.Since(began)
-				require.ErrorIs(t, err, redislock.ErrNotReplicated)
+				require.ErrorIs(t, err, redlock.ErrNotReplicated)
 				require.False(t, ok)
 				require.GreaterOrEqual(t, took, limit)
 				require.Less(t, took, 10*limit)
@@ -98,7 +99,7 @@ func ALockThatNoReplicaAcknowledgesIsRefusedAndLeavesNothing(t *testing.T, on Dr
 				defer cancel()
 				err = l.LockContext(ctx)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
-				require.ErrorIs(t, err, redislock.ErrNotReplicated)
+				require.ErrorIs(t, err, redlock.ErrNotReplicated)
 				require.Eventually(t, func() bool { return direct.Exists(Background, kindName).Val() == 0 },
 					5*time.Second, 10*time.Millisecond)
 

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/redlock"
 )
 
 // Driver makes Clients over a client library, each with connections of its own. The connections
@@ -19,7 +20,7 @@ import (
 type Driver struct {
 	Client func(tb testing.TB, to Way, opts ...redislock.Option) *redislock.Client
 	// Redlock has a Way to each of its servers.
-	Redlock func(tb testing.TB, to []Way, opts ...redislock.Option) *redislock.Redlock
+	Redlock func(tb testing.TB, to []Way, opts ...redislock.Option) *redlock.Client
 	// Eval is in each request that runs a script.
 	Eval string
 	// Leaks are the goroutines that the library leaves for a while when it is closed.

@@ -23,6 +23,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/redlock"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
@@ -74,7 +75,7 @@ func AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testi
 	replica := StartReplica(t, master.Addr)
 	sentinel := startSentinel(t, master, 1)
 	const d = 20 * time.Second // longer than the replacement takes
-	c := on.sentinel(t, sentinel, Term(d), redislock.WithReplicas(1, time.Second))
+	c := on.sentinel(t, sentinel, Term(d), redlock.WithReplicas(1, time.Second))
 	a := Someone()
 	safe := c.FencedMutex("safe")
 	h := Hold(t, safe, a)
@@ -385,7 +386,7 @@ func LocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T, on Dri
 	Linked(t, replica)
 
 	const d = 40 * time.Second
-	acked := redislock.WithReplicas(1, time.Second)
+	acked := redlock.WithReplicas(1, time.Second)
 	l := on.across(t, nodes, Term(d), acked).FencedMutex(name)
 	a := Someone()
 	h := Hold(t, l, a)

@@ -13,6 +13,7 @@ import (
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/redlock"
 )
 
 var _ = register(lab.Scenario{
@@ -50,15 +51,15 @@ before it answers: etcd, ZooKeeper, a database.`,
 	Java: `RLock lock = new RedissonRedLock(
     a.getLock("order"), b.getLock("order"), c.getLock("order"));
 lock.lock();`,
-	Run: redlock,
+	Run: majority,
 })
 
 //lab:show
 
 // onMajority returns locks that belong to the process that has them on more than half of the
 // masters. Each of those is a server of its own: no replica, and no part of a cluster.
-func onMajority(masters []redis.UniversalClient, opts ...lease.Option) (*redislock.Redlock, error) {
-	return redislock.NewRedlock(masters, redislock.WithLeaseOptions(opts...))
+func onMajority(masters []redis.UniversalClient, opts ...lease.Option) (*redlock.Client, error) {
+	return redlock.New(masters, redislock.WithLeaseOptions(opts...))
 }
 
 // quorum is the number of servers of n that make a majority. Two majorities have at least one in
@@ -92,7 +93,7 @@ func (m masters) forget(l *lab.Lab) {
 // voter is a process with locks on all of them.
 type voter struct {
 	clients []redis.UniversalClient
-	locks   *redislock.Redlock
+	locks   *redlock.Client
 }
 
 func (m masters) voter(l *lab.Lab, opts ...lease.Option) *voter {
@@ -122,7 +123,7 @@ func (m masters) end(all ...*voter) {
 	}
 }
 
-func redlock(_ context.Context, l *lab.Lab) error {
+func majority(_ context.Context, l *lab.Lab) error {
 	const servers = 5
 	var m masters
 	for range servers {

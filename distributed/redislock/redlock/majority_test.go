@@ -1,4 +1,4 @@
-package redislock
+package redlock
 
 import (
 	"context"
@@ -11,43 +11,33 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
 // The goroutine that begins a vote asks all other votes whether they are over, with the mutex of
 // the majority held. A vote that keeps its own mutex, while it waits for that of the majority,
 // stops both.
-func TestAVoteIsFreedWithoutWaitingUnderItsMutex(t *testing.T) {
-	m := newMajority(nil, options{})
+func TestAVotesMutexIsFreeDuringItsDeletion(t *testing.T) {
+	m := newMajority(nil, new(driver.Options))
 	defer m.end()
 	v := &vote{seats: make([]seat, 1), changed: make(chan struct{})}
-	freed := make(chan struct{})
-
 	m.mu.Lock()
+	freed := make(chan struct{})
 	go func() {
 		defer close(freed)
 		m.free(v, false)
 	}()
-	free := func() bool {
-		if !v.mu.TryLock() {
-			return false
-		}
-		defer v.mu.Unlock()
-		return v.seats[0].clearing
+	select {
+	case <-freed:
+	case <-time.After(30 * time.Second):
+		t.Fatal("free waits for the mutex of the majority, with that of the vote")
 	}
-	require.Eventually(t, free, 30*time.Second, time.Millisecond, "free waits with the mutex of the vote")
 	m.mu.Unlock()
-
-	<-freed
-	idle := func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return m.jobs == 0
-	}
-	require.Eventually(t, idle, 30*time.Second, time.Millisecond)
+	m.jobs.Close(context.Background())
 }
 
 func TestVotesBeginWhileOthersAreReleased(t *testing.T) {
-	m := newMajority(nil, options{})
+	m := newMajority(nil, new(driver.Options))
 	defer m.end()
 	m.quorum = 0 // of no servers
 	const votes = 2000
@@ -79,53 +69,59 @@ func TestVotesBeginWhileOthersAreReleased(t *testing.T) {
 	}
 }
 
-// member is a server of a majority that keeps one vote, without time limits.
-type member struct {
-	port
+// server keeps one vote, without time limits.
+type server struct {
+	driver.Plain
+	driver.Port
 	mu     sync.Mutex
 	vote   any           // the holder's name, or nil
 	silent chan struct{} // if not nil, requests to vote get no answer until it is closed
 	failed error         // of requests to vote, if not nil
 }
 
-func (s *member) Eval(_ context.Context, sc *script, keys int, args []any) (any, error) {
+func (s *server) Eval(_ context.Context, sc *driver.Script, _ int, args []any) (any, error) {
+	if sc == voteRelease {
+		return s.release(args[driver.Head+1]), nil
+	}
 	s.mu.Lock()
 	silent := s.silent
 	s.mu.Unlock()
-	if sc == voteAcquire && silent != nil {
+	if silent != nil {
 		<-silent
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	arg := args[head+keys]
-	switch sc {
-	case voteAcquire:
-		arg = args[head+keys+1]
-		if s.failed != nil {
-			return nil, s.failed
-		}
-		if s.vote != nil && s.vote != arg {
-			return []any{int64(-1), s.vote}, nil
-		}
-		s.vote = arg
-		return int64(0), nil
-	case hashLookup:
-		if s.vote == arg {
-			return int64(0), nil
-		}
-	case hashRelease:
-		if s.vote == arg {
-			s.vote = nil
-			return int64(0), nil
-		}
+	id := args[driver.Head+2]
+	switch {
+	case s.failed != nil:
+		return nil, s.failed
+	case s.vote != nil && s.vote != id:
+		return []any{int64(-1), s.vote}, nil
 	}
-	return nil, nil
+	s.vote = id
+	return int64(0), nil
 }
 
-func (*member) Cluster() bool { return false }
+func (s *server) release(id any) any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.vote != id {
+		return int64(0)
+	}
+	s.vote = nil
+	return int64(1)
+}
+
+func (s *server) Lookup(_ context.Context, req lease.Request) (lease.Reply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return lease.Reply{Held: s.vote == req.Acquisition}, nil
+}
+
+func (*server) Close(context.Context) {}
 
 // change changes s under its mutex.
-func (s *member) change(f func(s *member)) {
+func (s *server) change(f func(s *server)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(s)
@@ -133,18 +129,18 @@ func (s *member) change(f func(s *member)) {
 
 // three returns a majority of three servers. A server whose number is in silent does not answer
 // requests to vote until hear is called.
-func three(t *testing.T, silent ...int) (m *majority, servers []*member, hear func()) {
+func three(t *testing.T, silent ...int) (m *majority, servers []*server, hear func()) {
 	gate := make(chan struct{})
 	hear = sync.OnceFunc(func() { close(gate) })
-	var ports []port
+	var nodes []node
 	for range 3 {
-		s := &member{}
-		servers, ports = append(servers, s), append(ports, s)
+		s := &server{}
+		servers, nodes = append(servers, s), append(nodes, node{s, s})
 	}
 	for _, i := range silent {
 		servers[i].silent = gate
 	}
-	m = newMajority(ports, options{node: time.Minute})
+	m = newMajority(nodes, &driver.Options{NodeTimeout: time.Minute})
 	t.Cleanup(func() {
 		hear()
 		m.close(context.Background())
@@ -178,9 +174,9 @@ func underWay(t *testing.T, m *majority, n int) {
 }
 
 // votes returns how many of servers have a vote.
-func votes(servers []*member) (n int) {
+func votes(servers []*server) (n int) {
 	for _, s := range servers {
-		s.change(func(s *member) {
+		s.change(func(s *server) {
 			if s.vote != nil {
 				n++
 			}
@@ -197,7 +193,7 @@ func TestARepeatedRequestThatFailsKeepsTheHold(t *testing.T) {
 	require.Eventually(t, func() bool { return votes(servers) == 3 }, 30*time.Second, time.Millisecond)
 
 	for _, s := range servers[:2] {
-		s.change(func(s *member) { s.failed = errors.New("no answer") })
+		s.change(func(s *server) { s.failed = errors.New("no answer") })
 	}
 	_, err = m.Acquire(context.Background(), request1)
 
@@ -240,14 +236,14 @@ func TestTheLastRequestThatFailsDeletesAllVotes(t *testing.T) {
 	require.Eventually(t, func() bool { return votes(servers) == 0 }, 30*time.Second, time.Millisecond)
 }
 
-func TestALookupKeepsTheVotesOfAFailingRequest(t *testing.T) {
+func TestALookupKeepsAFailingRequestsVotes(t *testing.T) {
 	m, servers, _ := three(t, 2)
 	servers[1].failed = errors.New("the reply is lost")
 	ctx, cancel := context.WithCancel(context.Background())
 	last := acquire(ctx, m)
 	underWay(t, m, 1)
 	v := m.find(request1.Name, request1.Acquisition)
-	servers[1].change(func(s *member) { s.vote = v.id })
+	servers[1].change(func(s *server) { s.vote = v.id })
 	require.Eventually(t, func() bool { return votes(servers) == 2 }, 30*time.Second, time.Millisecond)
 
 	r, err := m.Lookup(context.Background(), request1)

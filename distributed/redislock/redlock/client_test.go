@@ -1,4 +1,4 @@
-package redislock_test
+package redlock_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/redlock"
 	"github.com/jucgo/locks/internal/test/testbed"
 	"github.com/jucgo/locks/lockstest"
 )
@@ -59,11 +60,11 @@ func clients(tb testing.TB, addrs []string) []redis.UniversalClient {
 }
 
 // openMajority returns the locks on the servers of addrs. They are closed with the test.
-func openMajority(tb testing.TB, addrs []string, opts ...redislock.Option) *redislock.Redlock {
+func openMajority(tb testing.TB, addrs []string, opts ...redislock.Option) *redlock.Client {
 	tb.Helper()
 	// Enough for a machine that has other work, too.
-	opts = append([]redislock.Option{redislock.WithNodeTimeout(5 * time.Second)}, opts...)
-	m, err := redislock.NewRedlock(clients(tb, addrs), opts...)
+	opts = append([]redislock.Option{redlock.WithNodeTimeout(5 * time.Second)}, opts...)
+	m, err := redlock.New(clients(tb, addrs), opts...)
 	require.NoError(tb, err)
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -110,7 +111,7 @@ func conformMajority(t *testing.T, addrs func(tb testing.TB) []string) {
 				c.Close()
 			}
 		},
-		Waiting: func(l locks.TryLocker) int { return l.(*redislock.Mutex).QueueLength() },
+		Waiting: func(l locks.TryLocker) int { return l.(*redlock.Mutex).QueueLength() },
 		Rounds:  30,
 		Settle:  10 * time.Millisecond,
 	})
@@ -137,14 +138,14 @@ func TestRedlockRefusesWhatCannotWork(t *testing.T) {
 	for name, cs := range map[string][]redis.UniversalClient{
 		"no servers": nil, "nil": {nil}, "one twice": {c, c}, "a ring": {ring},
 	} {
-		_, err := redislock.NewRedlock(cs)
+		_, err := redlock.New(cs)
 		require.Error(t, err, name)
 	}
 	for _, opt := range []redislock.Option{
-		redislock.WithNodeTimeout(-1), redislock.WithTTL(0), redislock.WithPubSub(9),
-		redislock.WithReplicas(1, time.Second),
+		redlock.WithNodeTimeout(-1), redislock.WithTTL(0), redislock.WithPubSub(9),
+		redlock.WithReplicas(1, time.Second),
 	} {
-		_, err := redislock.NewRedlock([]redis.UniversalClient{c}, opt)
+		_, err := redlock.New([]redis.UniversalClient{c}, opt)
 		require.Error(t, err)
 	}
 }
@@ -181,7 +182,7 @@ func TestRedlockIsAPlainLockOnAMajority(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestServersHeldByOthersMatterOnlyAsAMajority(t *testing.T) {
+func TestOnlyAMajorityHeldByOthersMatters(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	l := openMajority(t, m.addrs()).Mutex("it")
@@ -214,11 +215,11 @@ func TestServersHeldByOthersMatterOnlyAsAMajority(t *testing.T) {
 	}
 }
 
-func TestAHoldSurvivesTheLossOfAMinorityOfServers(t *testing.T) {
+func TestAHoldSurvivesTheLossOfAMinority(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	const term2 = 6 * time.Second
-	c := openMajority(t, m.addrs(), term(term2), redislock.WithNodeTimeout(time.Second))
+	c := openMajority(t, m.addrs(), term(term2), redlock.WithNodeTimeout(time.Second))
 	l := c.Mutex("it")
 	a := someone()
 	h := hold(t, l, a)
@@ -237,7 +238,7 @@ func TestAHoldSurvivesTheLossOfAMinorityOfServers(t *testing.T) {
 	require.NoError(t, c.Mutex("other").UnlockContext(a))
 }
 
-func TestAHoldIsLostWithTheMajorityOfServers(t *testing.T) {
+func TestAHoldIsLostWithTheMajority(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	c := openMajority(t, m.addrs(), term(3*short))
@@ -271,7 +272,7 @@ func TestAHoldIsLostWithTheMajorityOfServers(t *testing.T) {
 		"what it got is given back")
 }
 
-func TestAHoldThatTheMajorityDeniesIsLostAtOnce(t *testing.T) {
+func TestAHoldTheMajorityDeniesIsLost(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	const term2 = 15 * time.Second
@@ -294,7 +295,7 @@ func TestAHoldThatTheMajorityDeniesIsLostAtOnce(t *testing.T) {
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 }
 
-func TestADenialIsToldBesideAnotherHoldInDoubt(t *testing.T) {
+func TestADenialIsToldBesideADoubtfulHold(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	c := openMajority(t, m.addrs(), term(15*time.Second))
@@ -324,7 +325,7 @@ func TestADenialIsToldBesideAnotherHoldInDoubt(t *testing.T) {
 	require.ErrorIs(t, doubtful.UnlockContext(a), locks.ErrLost)
 }
 
-func TestAServerThatForgotIsRefilledOnlyOnDemand(t *testing.T) {
+func TestAForgetfulServerIsRefilledOnlyOnDemand(t *testing.T) {
 	t.Parallel()
 	for name, restored := range map[string]bool{"by default": false, "with the option": true} {
 		t.Run(name, func(t *testing.T) {
@@ -333,7 +334,7 @@ func TestAServerThatForgotIsRefilledOnlyOnDemand(t *testing.T) {
 			const term2 = 6 * time.Second
 			opts := []redislock.Option{term(term2)}
 			if restored {
-				opts = append(opts, redislock.WithRestore())
+				opts = append(opts, redlock.WithRestore())
 			}
 			l := openMajority(t, m.addrs(), opts...).Mutex("it")
 			a := someone()
@@ -365,7 +366,7 @@ func TestASlowServerDoesNotMakeRedlockSlow(t *testing.T) {
 	p := leasetest.NewProxy(t, addrs[4])
 	addrs[4] = p.Addr()
 	const limit = 2 * time.Second
-	c := openMajority(t, addrs, redislock.WithNodeTimeout(limit))
+	c := openMajority(t, addrs, redlock.WithNodeTimeout(limit))
 	l := c.Mutex("it")
 	a := someone()
 	hold(t, l, a)
@@ -398,7 +399,7 @@ func TestAServerThatAnswersTooLateKeepsNothing(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	const limit = time.Second
-	c := openMajority(t, m.addrs(), redislock.WithNodeTimeout(limit))
+	c := openMajority(t, m.addrs(), redlock.WithNodeTimeout(limit))
 	a := someone()
 	m[3].Pause()
 	l := c.Mutex("it")
@@ -449,7 +450,7 @@ func TestSplitVotesAreResolved(t *testing.T) {
 	require.Equal(t, 1, most)
 }
 
-func TestAClientThatLacksAMajorityThatNobodyHasAsksAgainSoon(t *testing.T) {
+func TestWithoutAnyMajorityAClientAsksAgainSoon(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	l := openMajority(t, m.addrs(), redislock.WithLeaseOptions(lease.WithPoll(time.Minute))).Mutex("it")
@@ -474,7 +475,7 @@ func TestAClientThatLacksAMajorityThatNobodyHasAsksAgainSoon(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestAMajoritysWaiterHearsTheReleaseFromAnyServer(t *testing.T) {
+func TestAWaiterHearsReleasesFromAnyServer(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	poll := redislock.WithLeaseOptions(lease.WithPoll(time.Minute), lease.WithTTL(time.Minute))
@@ -523,7 +524,7 @@ func quiesce(t *testing.T, c *redis.Client) func() bool {
 	return func() bool { return scripts() != asked }
 }
 
-func TestACancelledMajorityAcquisitionReturnsAtOnceAndIsUndone(t *testing.T) {
+func TestACancelledMajorityAcquisitionIsUndone(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	var addrs []string
@@ -534,7 +535,7 @@ func TestACancelledMajorityAcquisitionReturnsAtOnceAndIsUndone(t *testing.T) {
 		addrs = append(addrs, p.Addr())
 	}
 	const limit = 8 * time.Second
-	l := openMajority(t, addrs, redislock.WithNodeTimeout(limit)).Mutex("it")
+	l := openMajority(t, addrs, redlock.WithNodeTimeout(limit)).Mutex("it")
 	a := someone()
 	hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
@@ -560,7 +561,7 @@ func TestACancelledMajorityAcquisitionReturnsAtOnceAndIsUndone(t *testing.T) {
 	require.NoError(t, l.UnlockContext(a))
 }
 
-func TestSomethingElseOnAMajorityOfServersIsForeign(t *testing.T) {
+func TestSomethingElseOnAMajorityIsForeign(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	l := openMajority(t, m.addrs()).Mutex("it")
@@ -580,7 +581,7 @@ func TestSomethingElseOnAMajorityOfServersIsForeign(t *testing.T) {
 	}
 }
 
-func TestAHolderLearnsItsLossBeforeARivalsMajority(t *testing.T) {
+func TestALossPrecedesTheNextHoldersMajority(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	for phase := range 3 {
@@ -629,7 +630,7 @@ func buyByMajority(args []string) error {
 				ContextTimeoutEnabled: true, DisableIdentity: true,
 			}))
 		}
-		m, err := redislock.NewRedlock(cs, term(20*time.Second), redislock.WithNodeTimeout(300*time.Millisecond),
+		m, err := redlock.New(cs, term(20*time.Second), redlock.WithNodeTimeout(300*time.Millisecond),
 			redislock.WithLeaseOptions(lease.WithMaxLocalHandoffs(3)))
 		if err != nil {
 			return nil, nil, err

@@ -1,0 +1,67 @@
+package driver
+
+import (
+	"context"
+	"time"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// Constructors of the packages redislock and redlock, for each other and for packages with a [Port]
+// of another client library. The packages set them when they are initialized. They do not export
+// them, because no other package can make a Port. opts is a []redislock.Option. The results are a
+// *redislock.Client, a *redislock.Gate and a *redlock.Client.
+var (
+	NewClient  func(p Port, opts any) (any, error)
+	NewGate    func(p Port) any
+	NewPlain   func(p Port, o *Options) (Plain, error)
+	NewRedlock func(ports []Port, opts any) (any, error)
+)
+
+// Options is what a redislock.Option changes.
+type Options struct {
+	Lease    []lease.Option
+	PubSub   int // a redislock.PubSub
+	FairWait time.Duration
+
+	// Wrap, if not nil, returns what a client uses in place of its store s. timeout is that of the
+	// client's [Port].
+	Wrap func(s Store, timeout time.Duration) (lease.Store, error)
+
+	// Of package redlock: how long one server may take to answer, and whether a renewal restores.
+	NodeTimeout time.Duration
+	Restore     bool
+}
+
+// Store is the store of any lock of package redislock.
+type Store interface {
+	lease.Store
+	lease.Queue
+	lease.Breaker
+	lease.Inspector
+	lease.Announcer
+	lease.LossNotifier
+}
+
+// Evaluator is the Data of a request to a [Store] whose script runs in another way than by
+// [Port.Eval]. Scripts that look a hold up write something then.
+type Evaluator interface {
+	Eval(ctx context.Context, p Port, s *Script, keys int, args []any) (any, error)
+}
+
+// Plain is the plain lock of package redislock on one server.
+type Plain interface {
+	lease.Store
+	lease.Inspector
+	lease.Announcer
+
+	// Check returns why name cannot be that of a lock.
+	Check(name string) error
+
+	// Notify is Watch with the channel c. It reports whether the subscription is active, for which
+	// it waits a second at most.
+	Notify(ctx context.Context, name string, c chan struct{}) (w lease.Watch, active bool, err error)
+
+	// Close ends all subscriptions.
+	Close(ctx context.Context)
+}

@@ -1,0 +1,355 @@
+// Package goredis is the [driver.Port] over go-redis.
+package goredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+)
+
+// port is the [driver.Port] over go-redis.
+type port struct {
+	c     redis.UniversalClient
+	cc    *redis.ClusterClient // c, if it is one
+	known sync.Map             // the scripts that the server has seen, with their hashes; in a cluster, one server
+	heeds bool                 // c ends a request with its context
+	alone atomic.Bool          // the server is not one of a cluster
+}
+
+// New returns a Port of c, unless c is of a kind that cannot be one.
+func New(c redis.UniversalClient) (driver.Port, error) {
+	none := errors.New("nil client")
+	switch c := c.(type) {
+	case nil:
+		return nil, none
+	case *redis.Client:
+		if c == nil {
+			return nil, none
+		}
+	case *redis.Ring:
+		return nil, errors.New("a Ring is refused, it moves keys to other servers when one is down")
+	case *redis.AutoPipeliner:
+		return nil, errors.New("an AutoPipeliner is refused, it defers requests: pass its client")
+	case *redis.ClusterClient:
+		if c == nil {
+			return nil, none
+		}
+		return &port{c: c, cc: c, heeds: c.Options().ContextTimeoutEnabled}, nil
+	}
+	one, ok := c.(*redis.Client)
+	p := &port{c: c, heeds: ok && one.Options().ContextTimeoutEnabled}
+	p.alone.Store(ok) // otherwise its redirections tell
+	return p, nil
+}
+
+// ask returns an error if c is no client of go-redis itself, and its server is one of a cluster. A
+// wrapper of a ClusterClient hides what locks need of it.
+func (p *port) ask(ctx context.Context) error {
+	if p.cc != nil || p.alone.Load() {
+		return nil
+	}
+	hello := redis.NewMapStringInterfaceCmd(ctx, "hello")
+	err := p.c.Process(ctx, hello)
+	if hello.Val()["mode"] == "cluster" {
+		return driver.Never(fmt.Errorf("a %T is refused: %w", p.c, driver.ErrCluster))
+	}
+	var reply redis.Error // of a server that does not know the command, or refuses it
+	p.alone.Store(err == nil || errors.As(err, &reply))
+	return nil
+}
+
+// once is a command that go-redis does not repeat when it may have reached the server, whatever
+// MaxRetries is.
+type once struct{ *redis.Cmd }
+
+func (once) NoRetry() bool { return true }
+
+func (p *port) do(ctx context.Context, firstKey int8, args []any) (any, error) {
+	cmd := redis.NewCmd(ctx, args...)
+	cmd.SetFirstKeyPos(firstKey)
+	p.c.Process(ctx, once{cmd})
+	r, err := cmd.Result()
+	if err == redis.Nil {
+		return nil, nil
+	}
+	return r, err
+}
+
+func (p *port) Eval(ctx context.Context, s *driver.Script, keys int, all []any) (any, error) {
+	if p.patient(ctx) {
+		return p.eval(ctx, s, keys, all) // without the memory of a closure
+	}
+	return p.limited(ctx, func() (any, error) { return p.eval(ctx, s, keys, all) })
+}
+
+// patient reports whether a request may take as long as the client lets it.
+func (p *port) patient(ctx context.Context) bool {
+	_, limited := ctx.Deadline()
+	return p.heeds || !limited
+}
+
+// limited returns what f does, which sends a request, or the cause of ctx when that ends.
+func (p *port) limited(ctx context.Context, f func() (any, error)) (any, error) {
+	if p.patient(ctx) {
+		return f()
+	}
+	// The client waits for its ReadTimeout, however long that is. The caller does not.
+	type outcome struct {
+		r   any
+		err error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		r, err := f()
+		done <- outcome{r, err}
+	}()
+	select {
+	case o := <-done:
+		return o.r, o.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (p *port) eval(ctx context.Context, s *driver.Script, keys int, all []any) (any, error) {
+	if err := p.ask(ctx); err != nil {
+		return nil, err
+	}
+	all[2] = keys
+	if sha, known := p.known.Load(s); known {
+		all[0], all[1] = "evalsha", sha
+	} else {
+		all[0], all[1] = "eval", s.Src // one round trip, where the hash alone might take two
+	}
+	r, err := p.do(ctx, driver.Head, all)
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		all[0], all[1] = "eval", s.Src
+		r, err = p.do(ctx, driver.Head, all)
+	}
+	if err == nil && all[0] == "eval" {
+		p.known.Store(s, s.SHA)
+	}
+	if err != nil {
+		err = p.failed(ctx, err)
+	}
+	return r, err
+}
+
+// failed returns what the error of a request means. If a server of a cluster does not answer, it
+// makes the client look for a new master. The client itself does that only when it repeats a
+// request, or once a minute.
+func (p *port) failed(ctx context.Context, err error) error {
+	var reply redis.Error
+	if p.cc != nil && !errors.As(err, &reply) {
+		p.cc.ReloadState(ctx) // in the background
+	}
+	var dial *net.OpError
+	switch {
+	case errors.Is(err, redis.ErrClosed): // by its user, for good
+		return driver.Never(err)
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return driver.Unreachable(err)
+	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
+		return driver.Unavailable(err)
+	case !errors.As(err, &reply):
+		return err
+	}
+	return driver.Refused(reply.Error(), p.Cluster(), err)
+}
+
+// EvalSync is Eval, followed by WAIT on the same connection.
+func (p *port) EvalSync(
+	ctx context.Context, s *driver.Script, keys int, all []any, n int, timeout time.Duration,
+) (any, int, error) {
+	if err := p.ask(ctx); err != nil {
+		return nil, 0, err
+	}
+	all[2] = keys
+	for try := 0; ; try++ {
+		if sha, known := p.known.Load(s); known {
+			all[0], all[1] = "evalsha", sha
+		} else {
+			all[0], all[1] = "eval", s.Src
+		}
+		node := p.c
+		if p.cc != nil {
+			// The cluster's own pipeline would send the WAIT, which has no key, to any server.
+			master, err := p.cc.MasterForKey(ctx, driver.Text(all[driver.Head]))
+			if err != nil {
+				return nil, 0, err
+			}
+			node = master
+		}
+		pipe := node.Pipeline()
+		cmd := redis.NewCmd(ctx, all...)
+		cmd.SetFirstKeyPos(driver.Head)
+		pipe.Process(ctx, once{cmd})
+		wait := redis.NewIntCmd(ctx, "wait", n, driver.Millis(timeout))
+		pipe.Process(ctx, wait)
+		pipe.Exec(ctx) // its error is that of cmd or wait
+		r, err := cmd.Result()
+		switch {
+		case err == redis.Nil:
+			err = nil
+		case err == nil:
+		case redis.HasErrorPrefix(err, "NOSCRIPT") && try < 3:
+			p.known.Delete(s)
+			continue
+		case redis.HasErrorPrefix(err, "MOVED") && p.cc != nil && try < 3:
+			p.cc.ReloadState(ctx) // in the background
+			select {
+			case <-time.After(20 * time.Millisecond << try):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		if err != nil {
+			return nil, 0, p.failed(ctx, err)
+		}
+		p.known.Store(s, s.SHA)
+		return r, int(wait.Val()), nil // 0 if it has failed
+	}
+}
+
+// ReplyTimeout returns how long the client waits for a reply, or 0 if that is unknown.
+func (p *port) ReplyTimeout() time.Duration {
+	switch c := p.c.(type) {
+	case *redis.Client:
+		return c.Options().ReadTimeout
+	case *redis.ClusterClient:
+		return c.Options().ReadTimeout
+	}
+	return 0
+}
+
+// Set keeps value under key for ttl.
+func (p *port) Set(ctx context.Context, key, value string, ttl time.Duration) error {
+	_, err := p.limited(ctx, func() (any, error) {
+		r, err := p.do(ctx, 1, []any{"set", key, value, "px", driver.Millis(ttl)})
+		if err != nil {
+			err = p.failed(ctx, err)
+		}
+		return r, err
+	})
+	return err
+}
+
+func (p *port) Cluster() bool { return p.cc != nil }
+
+func (p *port) Shards(ctx context.Context) (bool, error) {
+	_, err := p.c.PubSubShardNumSub(ctx).Result()
+	var reply redis.Error
+	if errors.As(err, &reply) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (p *port) Subscribers(ctx context.Context, sharded bool, channel string) (int64, error) {
+	count := p.c.PubSubNumSub
+	switch {
+	case sharded && p.cc != nil:
+		node, err := p.cc.MasterForKey(ctx, channel)
+		if err != nil {
+			return 0, err
+		}
+		count = node.PubSubShardNumSub
+	case sharded:
+		count = p.c.PubSubShardNumSub
+	}
+	r, err := p.limited(ctx, func() (any, error) { return count(ctx, channel).Result() })
+	n, _ := r.(map[string]int64)
+	return n[channel], err
+}
+
+func (p *port) Home(ctx context.Context, channel string) (string, error) {
+	if p.cc == nil {
+		return "", nil
+	}
+	node, err := p.cc.MasterForKey(ctx, channel)
+	if err != nil {
+		return "", err
+	}
+	return node.Options().Addr, nil
+}
+
+func (p *port) Subscriber(ctx context.Context, sharded bool, channel string) (driver.Subscriber, error) {
+	if !sharded {
+		return &subscriber{ps: p.c.Subscribe(ctx)}, nil
+	}
+	if p.cc == nil {
+		return &subscriber{ps: p.c.SSubscribe(ctx), sharded: true}, nil
+	}
+	node, err := p.cc.MasterForKey(ctx, channel)
+	if err != nil {
+		return nil, err
+	}
+	return &subscriber{ps: node.SSubscribe(ctx), sharded: true}, nil
+}
+
+type subscriber struct {
+	ps      *redis.PubSub
+	sharded bool
+}
+
+func (s *subscriber) Subscribe(ctx context.Context, channels ...string) error {
+	if s.sharded {
+		for _, channel := range channels { // those of one request have to be in one slot
+			if err := s.ps.SSubscribe(ctx, channel); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return s.ps.Subscribe(ctx, channels...)
+}
+
+func (s *subscriber) Unsubscribe(ctx context.Context, channels ...string) error {
+	if s.sharded {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var failed error
+		for _, channel := range channels {
+			if err := s.ps.SUnsubscribe(ctx, channel); err != nil {
+				failed = err
+				cancel() // so that the client forgets the other channels too, without requests
+			}
+		}
+		return failed
+	}
+	return s.ps.Unsubscribe(ctx, channels...)
+}
+
+func (s *subscriber) Ping(ctx context.Context) error { return s.ps.Ping(ctx) }
+
+func (s *subscriber) Receive(ctx context.Context) (driver.Event, error) {
+	m, err := s.ps.Receive(ctx)
+	if err != nil {
+		var reply redis.Error
+		if errors.As(err, &reply) {
+			err = driver.Never(err)
+		}
+		return driver.Event{}, err
+	}
+	switch m := m.(type) {
+	case *redis.Message:
+		return driver.Event{Kind: driver.Message, Channel: m.Channel, Payload: m.Payload}, nil
+	case *redis.Subscription:
+		if strings.HasSuffix(m.Kind, "unsubscribe") {
+			return driver.Event{Kind: driver.Unsubscribed, Channel: m.Channel}, nil
+		}
+		return driver.Event{Kind: driver.Subscribed, Channel: m.Channel}, nil
+	}
+	return driver.Event{}, nil
+}
+
+func (s *subscriber) Close() error { return s.ps.Close() }

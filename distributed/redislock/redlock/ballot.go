@@ -1,0 +1,182 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+)
+
+// answer is a server's answer to a request for its vote.
+type answer struct {
+	node  int
+	held  bool
+	ttl   time.Duration // of a rival's hold
+	rival string        // the holder
+	err   error
+	doubt bool // the server may have granted it in spite of err
+}
+
+var errEnded = errors.New("the attempt has ended")
+
+// ask asks a server for its vote, for the time d.
+func (m *majority) ask(ctx context.Context, i int, v *vote, d time.Duration) answer {
+	s := &v.seats[i]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := answer{node: i}
+	if v.ended.Load() {
+		a.err = errEnded
+		return a
+	}
+	before := s.dirty
+	s.dirty = true
+	args := []any{driver.Head - 1: nil, v.name, driver.Millis(d + driftOf(d)), v.id}
+	r, err := m.nodes[i].port.Eval(ctx, voteAcquire, 1, args)
+	if err != nil {
+		a.err = err
+		var op *net.OpError
+		if driver.NothingDone(err) || errors.As(err, &op) && op.Op == "dial" {
+			s.dirty = before
+		}
+		a.doubt = s.dirty
+		return a
+	}
+	switch r := r.(type) {
+	case int64:
+		a.held = true
+		return a
+	case []any:
+		if len(r) == 2 {
+			ttl, ok1 := r[0].(int64)
+			rival, ok2 := r[1].(string)
+			if ok1 && ok2 {
+				s.dirty = false
+				a.ttl, a.rival = time.Duration(max(ttl, 0))*time.Millisecond, rival
+				return a
+			}
+		}
+	}
+	a.err, a.doubt = fmt.Errorf("unexpected reply of type %T", r), true
+	return a
+}
+
+// ballot is one request to all servers for their votes.
+type ballot struct {
+	m        *majority
+	began    time.Time
+	limit    time.Duration // how long the client waits for a server
+	answers  chan answer
+	votes    []answer
+	refusals []answer
+	errs     []error
+	out      int  // servers that have not answered
+	doubt    bool // a server that failed may have granted its vote
+	hopeless bool // servers have refused so many votes that a majority is impossible
+}
+
+// ask asks all servers to vote for v, for the time d.
+func (b *ballot) ask(ctx context.Context, v *vote, d time.Duration) {
+	for i := range b.out {
+		asked := b.m.jobs.Go(func() {
+			// The request goes on when a majority is there without it.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.limit)
+			defer cancel()
+			b.answers <- b.m.ask(ctx, i, v, d)
+		})
+		if !asked {
+			b.answers <- answer{node: i, err: locks.ErrClosed}
+		}
+	}
+}
+
+// collect waits for answers until a majority has voted, or cannot vote any more.
+func (b *ballot) collect(ctx context.Context) {
+	timer := time.NewTimer(b.limit)
+	defer timer.Stop()
+	for b.out > 0 && len(b.votes) < b.m.quorum {
+		select {
+		case a := <-b.answers:
+			b.count(a)
+			if !b.hopeless && len(b.votes)+b.out < b.m.quorum {
+				// Wait a little for the others, because the pause depends on their answers.
+				b.hopeless = true
+				timer.Reset(min(2*time.Since(b.began)+time.Millisecond, b.limit))
+			}
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (b *ballot) count(a answer) {
+	b.out--
+	switch {
+	case a.held:
+		b.votes = append(b.votes, a)
+	case a.err != nil:
+		b.errs = append(b.errs, fmt.Errorf("server %d: %w", a.node, a.err))
+		b.doubt = b.doubt || a.doubt
+	default:
+		b.refusals = append(b.refusals, a)
+	}
+}
+
+// deleted reports whether all votes of b for v are deleted.
+func (b *ballot) deleted(v *vote) bool {
+	for _, a := range b.votes {
+		if !v.seats[a.node].gone {
+			return false
+		}
+	}
+	return true
+}
+
+// failure returns why b has no outcome after took, or nil if a majority was refused. Servers
+// without an answer count as failed, unless others have refused before. If the votes are left to
+// others, only refusals of so many servers count that nobody can have a majority. The error
+// matches [lease.ErrRefused] if no server has v.
+func (b *ballot) failure(ctx context.Context, v *vote, took time.Duration, left bool) error {
+	n, failed := len(b.m.nodes), len(b.errs)
+	if !b.hopeless {
+		failed += b.out
+	}
+	decided := !left || len(b.refusals) > n-b.m.quorum
+	if decided && failed <= n-b.m.quorum && ctx.Err() == nil {
+		return nil
+	}
+	errs := b.errs
+	if ctx.Err() != nil {
+		errs = append(errs, context.Cause(ctx))
+	}
+	if b.out > 0 {
+		errs = append(errs, fmt.Errorf("%d servers have not answered within %v", b.out, took.Round(time.Millisecond)))
+	}
+	err := fmt.Errorf("%d of %d servers answered: %w",
+		len(b.votes)+len(b.refusals), n, errors.Join(errs...))
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if (b.out > 0 || b.doubt || !b.deleted(v)) && !errors.Is(err, locks.ErrForeign) {
+		return doubtful{err}
+	}
+	return driver.Never(err)
+}
+
+// doubtful matches what err matches, except for [lease.ErrRefused]: one of several servers has said
+// that it did nothing.
+type doubtful struct{ err error }
+
+func (d doubtful) Error() string { return d.err.Error() }
+
+func (d doubtful) Is(target error) bool {
+	return target != lease.ErrRefused && errors.Is(d.err, target)
+}
+
+func (d doubtful) As(target any) bool { return errors.As(d.err, target) }

@@ -1,0 +1,167 @@
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/goredis"
+)
+
+// Client gives locks by name that live on several independent Redis servers. It is a
+// [locks.Provider]. It is safe for concurrent use. [Client.Close] ends it.
+type Client struct {
+	store *majority
+	locks *lease.Client
+}
+
+var _ locks.Provider = (*Client)(nil)
+
+// WithNodeTimeout sets how long [New]'s locks wait for one server. It should be much less than the
+// lease. The default is a tenth of the lease, at least 100 milliseconds and at most a second.
+func WithNodeTimeout(d time.Duration) redislock.Option {
+	return func(o *driver.Options) { o.NodeTimeout = d }
+}
+
+// WithRestore makes a renewal that a majority has confirmed create the lock on servers that lack
+// it. A server lacks it after it came back empty, could not be reached, or served a rival that
+// got no majority. Without WithRestore such a server lacks the lock until the next acquisition,
+// and each further failure weakens the hold. With it, a lock that was deleted on a minority of
+// the servers comes back.
+func WithRestore() redislock.Option { return func(o *driver.Options) { o.Restore = true } }
+
+// New returns the locks on the servers of clients. Each server is an independent master, without
+// a replica, sentinel or cluster by which two of them could fail together, or one could lose a
+// lock. Five servers are usual, and three are enough. A lock survives the failure of any minority.
+// The clients are set up as [redislock.New] says. New closes none of them.
+//
+// The options of package redislock have the effect that they have there, except for
+// [redislock.WithFairWait], which has none. [WithNodeTimeout] and [WithRestore] are further ones.
+// [WithReplicas] is refused, because replicas do not count here.
+func New(clients []redis.UniversalClient, opts ...redislock.Option) (*Client, error) {
+	ports := make([]driver.Port, len(clients))
+	known := make(map[redis.UniversalClient]bool)
+	for i, c := range clients {
+		p, err := goredis.New(c)
+		if err != nil {
+			return nil, fmt.Errorf("redlock: server %d: %w", i, err)
+		}
+		if known[c] {
+			return nil, fmt.Errorf("redlock: server %d is given twice", i)
+		}
+		known[c] = true
+		ports[i] = p
+	}
+	return newClient(ports, opts)
+}
+
+func init() {
+	driver.NewRedlock = func(ports []driver.Port, opts any) (any, error) {
+		return newClient(ports, opts.([]redislock.Option))
+	}
+}
+
+func newClient(ports []driver.Port, opts []redislock.Option) (*Client, error) {
+	var o driver.Options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	switch {
+	case len(ports) == 0:
+		return nil, errors.New("redlock: no servers")
+	case o.NodeTimeout < 0:
+		return nil, fmt.Errorf("redlock: node timeout of %v, at least 0 is needed", o.NodeTimeout)
+	case o.Wrap != nil:
+		return nil, errors.New("redlock: WithReplicas is refused, a majority of servers is asked instead")
+	}
+	nodes := make([]node, len(ports))
+	for i, p := range ports {
+		plain, err := driver.NewPlain(p, &o)
+		if err != nil {
+			return nil, fmt.Errorf("redlock: %w", err)
+		}
+		nodes[i] = node{plain, p}
+	}
+	store := newMajority(nodes, &o)
+	c, err := lease.New(store, append([]lease.Option{lease.WithErrorPrefix("redlock")}, o.Lease...)...)
+	if err != nil {
+		store.close(context.Background())
+		return nil, err
+	}
+	return &Client{store, c}, nil
+}
+
+// Locker returns the lock called name. It is a [*Mutex].
+func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
+
+// Mutex returns the lock called name. It has no fencing token. See [redislock.WithFixedTTL] for an
+// option.
+func (c *Client) Mutex(name string, opts ...lease.MutexOption) *Mutex {
+	var bad error
+	for _, node := range c.store.nodes { // a cluster refuses more names
+		bad = cmp.Or(bad, node.Check(name))
+	}
+	opts = append([]lease.MutexOption{lease.WithRefusal(bad)}, opts...)
+	return &Mutex{c.locks.Mutex(name, opts...)}
+}
+
+// Close releases all holds, and makes all waiters return [locks.ErrClosed]. See
+// [lease.Client.Close]. It waits for servers that do not answer until ctx ends, and for
+// [lease.DefaultReleaseTimeout] at most. It closes none of the clients that New was given. Only the
+// first call does anything.
+func (c *Client) Close(ctx context.Context) error {
+	err := c.locks.Close(ctx)
+	c.store.close(ctx)
+	return err
+}
+
+// Mutex is a lock of one name, with the rules of a [lease.Mutex]. An acquisition by a name that no
+// lock can have returns an error that says why.
+type Mutex struct{ m *lease.Mutex }
+
+var (
+	_ locks.Leased    = (*Mutex)(nil)
+	_ locks.Inspector = (*Mutex)(nil)
+)
+
+// LockContext acquires the lock on a majority of the servers, and waits for it until ctx ends. See
+// [lease.Mutex.LockContext]. If something other than a lock is under its name on so many servers
+// that no majority is left, the error matches [locks.ErrForeign].
+func (l *Mutex) LockContext(ctx context.Context) error { return l.m.LockContext(ctx) }
+
+// TryLockContext acquires the lock if a majority of the servers grants it. It waits for their
+// answers until ctx ends. It may return false although nobody holds the lock, while others try to
+// acquire it.
+func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) { return l.m.TryLockContext(ctx) }
+
+// UnlockContext releases one hold of the caller. See [lease.Mutex.UnlockContext] for what an error
+// says.
+func (l *Mutex) UnlockContext(ctx context.Context) error { return l.m.UnlockContext(ctx) }
+
+// Hold returns the caller's hold, or an error matching [locks.ErrNotHeld].
+func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) { return l.m.Hold(ctx) }
+
+// Inspect describes the lock to people and for monitoring. See [lease.Mutex.Inspect] for what the
+// answer says, and when it is old. It asks all servers, and a majority has to answer. The holder is
+// the one that has the lock on a majority. Waiters of other clients are not known.
+func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) { return l.m.Inspect(ctx) }
+
+// Name returns the name of the lock.
+func (l *Mutex) Name() string { return l.m.Name() }
+
+// LockKey gives [locks.Multi] its order, the same one in every process.
+func (l *Mutex) LockKey() string { return l.m.LockKey() }
+
+// QueueLength returns how many goroutines of this process wait for their turn at the lock.
+func (l *Mutex) QueueLength() int { return l.m.QueueLength() }
+
+// String describes the lock and its state in this process.
+func (l *Mutex) String() string { return l.m.String() }

@@ -1,0 +1,50 @@
+// Package redlock has what a lock on Redis needs beyond one server: locks on a majority of
+// independent servers, known as Redlock, and acquisitions that replicas acknowledge. [New] makes a
+// [Client] of several servers. [WithReplicas] is an option of [redislock.New].
+//
+//	client, err := redlock.New([]redis.UniversalClient{a, b, c})
+//	...
+//	err = locks.Do(ctx, client.Locker("orders"), func(ctx context.Context) error { ... })
+//
+//	client, err := redislock.New(master, redlock.WithReplicas(1, time.Second))
+//
+// # Protocol
+//
+// An acquisition asks all servers at once. It waits until a majority has granted the lock, or
+// cannot any more, and for each server at most for the node timeout ([WithNodeTimeout]). Without a
+// majority, it frees the lock on all servers, also on those that did not answer. Then it asks
+// again, when a server publishes a release or after the poll interval. If no rival has a majority
+// either, it asks after a random time that doubles. An acquisition that took half of the lease is
+// undone too.
+//
+// A renewal counts if a majority has confirmed it. A hold that a majority denies is lost at once.
+// If no majority can be reached, the hold is lost at the end of its lease. A renewal creates
+// nothing, except with [WithRestore].
+//
+// The servers keep a lock longer than the lease, by a hundredth of it and 2 ms. So their clocks
+// may run faster than the holder's. A hold is valid for the lease, less the time that the
+// acquisition took, less [lease.WithMargin].
+//
+// # What it does not do
+//
+// There are no fencing tokens: counters on several servers have no common order. If two holders
+// at a time are worse than inefficient, use a fenced lock of a store that agrees before it
+// answers.
+//
+// A server that restarts without its data can give a rival the majority while the lock is held.
+// To keep its data, a server has to write each change to disk before it answers (appendonly yes,
+// appendfsync always). Otherwise keep it down for longer than the longest lease. The first holder
+// learns at its next renewal if the majority denies its lock.
+//
+// A server whose clock is set forward frees its locks too early. If that happens to several
+// servers at once, the lock has two holders. Let clocks be slewed, not set. The clocks of clients
+// do not matter.
+//
+// # Format
+//
+// On each server the lock is that of [redislock.Client.Mutex], Redisson's RLock, with the same
+// channel. So it excludes the members of Redisson's RedissonRedLock and RedissonMultiLock of that
+// name, which acquire their members one after the other. An acquisition without a majority frees
+// the lock without a message. A waiter of the plain lock on one of the servers may therefore wait
+// for a whole lease.
+package redlock

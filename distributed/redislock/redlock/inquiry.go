@@ -1,0 +1,122 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// inquiry is one request to all servers about some votes.
+type inquiry struct {
+	m     *majority
+	votes []*vote
+	sent  time.Time
+	limit time.Duration // how long the client waits for a server
+
+	answers chan told
+	came    []told
+	yes, no []int // of each vote
+	errs    []error
+}
+
+// told is one server's answer to an inquiry.
+type told struct {
+	node int
+	held []bool
+	err  error
+}
+
+// inquire asks all servers for the time limit at most, until all votes are decided.
+func (m *majority) inquire(ctx context.Context, votes []*vote, limit time.Duration,
+	ask func(context.Context, node, []lease.HoldID) ([]bool, error)) *inquiry {
+	r := &inquiry{m: m, votes: votes, sent: time.Now(), limit: limit, answers: make(chan told, len(m.nodes)),
+		yes: make([]int, len(votes)), no: make([]int, len(votes))}
+	ids := make([]lease.HoldID, len(votes))
+	for k, v := range votes {
+		ids[k] = lease.HoldID{Name: v.name, Acquisition: v.id}
+	}
+	for i, node := range m.nodes {
+		asked := m.jobs.Go(func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+			defer cancel()
+			held, err := ask(ctx, node, ids)
+			r.answers <- told{i, held, err}
+		})
+		if !asked {
+			r.answers <- told{i, nil, locks.ErrClosed}
+		}
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for len(r.came) < len(m.nodes) && !r.decided() {
+		select {
+		case a := <-r.answers:
+			r.count(a)
+		case <-timer.C:
+			return r
+		case <-ctx.Done():
+			return r
+		}
+	}
+	return r
+}
+
+// failure returns why r is not decided.
+func (r *inquiry) failure(what string) error {
+	return fmt.Errorf("%d of %d servers answered to the %s: %w",
+		len(r.came)-len(r.errs), len(r.m.nodes), what, errors.Join(r.errs...))
+}
+
+func (r *inquiry) count(a told) {
+	r.came = append(r.came, a)
+	if a.err != nil {
+		r.errs = append(r.errs, fmt.Errorf("server %d: %w", a.node, a.err))
+	}
+	for k := range a.held {
+		switch {
+		case a.held[k]:
+			r.yes[k]++
+		case a.err == nil:
+			r.no[k]++
+		}
+	}
+}
+
+// confirmed reports whether a majority has renewed vote k, and denied whether none can any more.
+func (r *inquiry) confirmed(k int) bool { return r.yes[k] >= r.m.quorum }
+func (r *inquiry) denied(k int) bool    { return r.no[k] > len(r.m.nodes)-r.m.quorum }
+
+func (r *inquiry) decided() bool {
+	for k := range r.votes {
+		if !r.confirmed(k) && !r.denied(k) {
+			return false
+		}
+	}
+	return true
+}
+
+// restore creates confirmed votes on the servers that lack them, when all servers have answered.
+func (r *inquiry) restore(d time.Duration) {
+	for len(r.came) < len(r.m.nodes) {
+		r.came = append(r.came, <-r.answers) // by the node timeout, if the client obeys it
+	}
+	if time.Since(r.sent) > d {
+		return // the hold may be lost
+	}
+	for _, a := range r.came {
+		for k := range a.held {
+			if a.err != nil || a.held[k] || !r.confirmed(k) {
+				continue
+			}
+			r.m.jobs.Go(func() {
+				ctx, cancel := context.WithTimeout(r.m.life, r.limit)
+				defer cancel()
+				r.m.ask(ctx, a.node, r.votes[k], d)
+			})
+		}
+	}
+}

@@ -1,0 +1,24 @@
+package redlock_test
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/redis/go-redis/v9/logging"
+	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks/internal/test/testbed"
+)
+
+func TestMain(m *testing.M) {
+	logging.Disable() // of servers that are stopped on purpose
+	testbed.Play(map[string]testbed.Role{"buy by majority": buyByMajority})
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		f.Value.Set("12") // they sleep most of the time
+	}
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.start.func1.1"),
+		// A closed client finds that out within a second, when it was looking for its server.
+		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}

@@ -1,0 +1,289 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+)
+
+// The state of a lock of Redlock is a plain lock on more than half of the servers, under the same
+// name and with the same holder.
+
+// driftOf returns how much longer than d the servers keep a lock. Their clocks may be faster than
+// the client's.
+func driftOf(d time.Duration) time.Duration { return d/100 + 2*time.Millisecond }
+
+// majority is the [lease.Store] over stores of plain locks on independent servers.
+//
+// An acquisition of package lease is several tries here. Each try is a [vote], with a name of its
+// own on the servers. So a late request of one try has no effect on the next.
+type majority struct {
+	nodes   []node
+	quorum  int
+	timeout time.Duration // 0: by the lease
+	restore bool
+	lost    func(lease.HoldID, error) // notifies package lease
+
+	jobs adapter.Jobs
+	life context.Context
+	end  context.CancelFunc
+
+	mu     sync.Mutex
+	serial int64            // of the last vote: the time in microseconds since 1970, or the next number
+	votes  map[string]*vote // by acquisition
+	sweep  int              // with so many votes, those that are over are deleted
+}
+
+var (
+	_ lease.Store        = (*majority)(nil)
+	_ lease.Inspector    = (*majority)(nil)
+	_ lease.Announcer    = (*majority)(nil)
+	_ lease.LossNotifier = (*majority)(nil)
+)
+
+// node is one of the servers: its plain lock, and what votes are requested by.
+type node struct {
+	driver.Plain
+	port driver.Port
+}
+
+func newMajority(nodes []node, o *driver.Options) *majority {
+	m := &majority{
+		nodes:   nodes,
+		quorum:  len(nodes)/2 + 1,
+		timeout: o.NodeTimeout,
+		restore: o.Restore,
+		votes:   make(map[string]*vote),
+		sweep:   1024,
+	}
+	m.life, m.end = context.WithCancel(context.Background())
+	return m
+}
+
+func (m *majority) NotifyLoss(lost func(lease.HoldID, error)) { m.lost = lost }
+
+// patience returns how long the client waits for one server.
+func (m *majority) patience(d time.Duration) time.Duration {
+	if m.timeout > 0 {
+		return m.timeout
+	}
+	return min(max(d/10, 100*time.Millisecond), time.Second)
+}
+
+// Acquire deletes the vote wherever it may be if there is no majority, unless another request of
+// the acquisition counts it, or a hold has it.
+func (m *majority) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	n := len(m.nodes)
+	v := m.begin(req.Name, req.Acquisition, req.TTL)
+	b := &ballot{m: m, began: time.Now(), limit: m.patience(req.TTL), answers: make(chan answer, n), out: n}
+	b.ask(ctx, v, req.TTL)
+	b.collect(ctx)
+	took := time.Since(b.began)
+	if len(b.votes) >= m.quorum && took < req.TTL/2 && v.win() {
+		v.leave()
+		return lease.Reply{Held: true}, nil
+	}
+	last := v.leave()
+	if last {
+		// Granted votes are deleted before the caller returns. The rest takes its time.
+		m.free(v, false)
+		v.await(ctx, b.limit, func() bool { return b.deleted(v) })
+	}
+	if err := b.failure(ctx, v, took, !last); err != nil {
+		if last && driver.NothingDone(err) {
+			m.forget(req.Acquisition, v)
+		}
+		return lease.Reply{}, err
+	}
+	return lease.Reply{Wait: m.wait(v, len(b.votes), b.refusals, took)}, nil
+}
+
+// wait returns how long to wait after a refusal if no release is heard. If a rival has the
+// majority, that is until a majority of the servers can be free. Otherwise no release will come,
+// and it is a random time, so that the contenders get out of step.
+func (m *majority) wait(v *vote, free int, refusals []answer, took time.Duration) time.Duration {
+	count := make(map[string]int)
+	most := 0
+	ttls := make([]time.Duration, free, free+len(refusals))
+	for _, a := range refusals {
+		ttls = append(ttls, a.ttl)
+		count[a.rival]++
+		most = max(most, count[a.rival])
+	}
+	slices.Sort(ttls)
+	var until time.Duration // 0: unknown
+	if len(ttls) >= m.quorum {
+		until = ttls[m.quorum-1]
+	}
+	v.mu.Lock()
+	v.tries++
+	if most >= m.quorum {
+		v.tries = 0
+	}
+	tries := v.tries
+	v.mu.Unlock()
+	if tries == 0 {
+		return until
+	}
+	window := min(min(max(2*took, 2*time.Millisecond), 50*time.Millisecond)<<min(tries-1, 5), 500*time.Millisecond)
+	pause := window/8 + rand.N(window)
+	if until > 0 && until < pause {
+		return until
+	}
+	return pause
+}
+
+// Lookup asks all servers, unless the vote has ended.
+func (m *majority) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	v := m.find(req.Name, req.Acquisition)
+	if v == nil || v.ended.Load() {
+		return lease.Reply{}, nil
+	}
+	q := m.inquire(ctx, []*vote{v}, m.patience(v.lease),
+		func(ctx context.Context, node node, ids []lease.HoldID) ([]bool, error) {
+			r, err := node.Lookup(ctx, lease.Request{HoldID: ids[0]})
+			return []bool{r.Held}, err
+		})
+	if !q.decided() {
+		return lease.Reply{}, q.failure("lookup")
+	}
+	return lease.Reply{Held: q.confirmed(0) && v.win()}, nil
+}
+
+// Release returns when a majority of the servers has freed the lock, or is known not to have had
+// it. It frees the other servers in the background.
+func (m *majority) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+	v := m.find(id.Name, id.Acquisition)
+	if v == nil {
+		return lease.Released{}, nil
+	}
+	n := len(m.nodes)
+	m.free(v, true)
+	v.await(ctx, m.patience(v.lease), func() bool {
+		return v.noted == n || v.held >= m.quorum || v.noted-v.held > n-m.quorum
+	})
+	v.mu.Lock()
+	noted, held, awaited := v.noted, v.held, v.awaited
+	v.mu.Unlock() // begin acquires the mutexes of votes under that of m, which forget needs
+	if noted < m.quorum {
+		return lease.Released{}, fmt.Errorf("%d of %d servers answered to the release", noted, n)
+	}
+	m.forget(id.Acquisition, v)
+	return lease.Released{Held: held+n-noted >= m.quorum, Awaited: awaited}, nil
+}
+
+// Renew reports the holds that a majority has renewed. A hold that a majority denies is lost at
+// once, and its vote is deleted.
+func (m *majority) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+	held := make([]bool, len(holds))
+	long, limit := d+driftOf(d), m.patience(d)
+	var votes []*vote
+	var index []int // of each vote, in holds
+	for i, h := range holds {
+		if v := m.find(h.Name, h.Acquisition); v != nil {
+			v.last(time.Now().Add(long + limit))
+			votes, index = append(votes, v), append(index, i)
+		}
+	}
+	if len(votes) == 0 {
+		return held, nil
+	}
+	r := m.inquire(ctx, votes, limit, func(ctx context.Context, node node, ids []lease.HoldID) ([]bool, error) {
+		return node.Renew(ctx, ids, long)
+	})
+	open := !r.decided()
+	for k, v := range votes {
+		held[index[k]] = r.confirmed(k)
+		if !r.denied(k) {
+			continue
+		}
+		m.free(v, true)
+		if open { // otherwise the result of Renew says it
+			m.lost(holds[index[k]], nil)
+		}
+	}
+	var err error
+	if open {
+		err = r.failure("renewal")
+	}
+	if m.restore {
+		m.jobs.Go(func() { r.restore(d) })
+	}
+	return held, err
+}
+
+// Watch hears releases on all servers. It returns when every majority has a server on which the
+// subscription is confirmed, or after a second.
+func (m *majority) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
+	n := len(m.nodes)
+	w := &watches{c: make(chan struct{}, 1)}
+	results := make(chan bool, n)
+	for _, node := range m.nodes {
+		asked := m.jobs.Go(func() {
+			sub, active, err := node.Notify(ctx, id.Name, w.c)
+			if err == nil {
+				w.add(sub)
+			}
+			results <- active
+		})
+		if !asked {
+			results <- false
+		}
+	}
+	for need := n - m.quorum + 1; need > 0 && n > 0; n-- {
+		if <-results { // each within a second
+			need--
+		}
+	}
+	return w, nil
+}
+
+// watches is a [lease.Watch] on several servers, with one channel.
+type watches struct {
+	c      chan struct{}
+	mu     sync.Mutex
+	closed bool
+	subs   []lease.Watch
+}
+
+func (w *watches) C() <-chan struct{} { return w.c }
+
+func (w *watches) add(sub lease.Watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		sub.Close()
+		return
+	}
+	w.subs = append(w.subs, sub)
+}
+
+func (w *watches) Close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	for _, sub := range w.subs {
+		sub.Close()
+	}
+	w.subs = nil
+}
+
+// close ends what runs in the background.
+func (m *majority) close(ctx context.Context) {
+	patience, cancel := context.WithTimeout(ctx, lease.DefaultReleaseTimeout)
+	m.jobs.Close(patience)
+	cancel()
+	m.end()
+	var subscriptions sync.WaitGroup
+	for _, node := range m.nodes {
+		subscriptions.Go(func() { node.Close(ctx) })
+	}
+	subscriptions.Wait()
+}

@@ -1,0 +1,122 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+)
+
+// ErrNotReplicated is matched by the errors of acquisitions that were undone because fewer
+// replicas acknowledged them than [WithReplicas] demands.
+var ErrNotReplicated = errors.New("too few replicas have acknowledged the lock")
+
+// WithReplicas is an option of [redislock.New]. It makes an acquisition of any lock count only if n
+// or more replicas of the master have acknowledged it within timeout. That is a WAIT on the
+// connection of the acquisition. Such a lock survives the failure of the master if one of these
+// replicas takes its place.
+//
+// If too few replicas acknowledge it, the lock is released. TryLockContext returns an error
+// matching [ErrNotReplicated]. LockContext tries again until its context ends. Its error matches
+// ErrNotReplicated then. A waiter of a fair lock has lost its place in the queue.
+//
+// The choice of the new master matters: it may be another replica, which has not heard of the
+// lock. Renewals and releases do not wait for replicas. After a failure, the lock may so last
+// shorter or longer by a lease. The holder learns that at its next renewal.
+//
+// timeout has to be less than client's ReadTimeout. More than half of the lease counts as half of
+// the lease. Each acquisition costs one more round trip to a replica. If replicas are missing, it
+// costs the timeout.
+func WithReplicas(n int, timeout time.Duration) redislock.Option {
+	return func(o *driver.Options) {
+		o.Wrap = nil
+		if n == 0 {
+			return
+		}
+		o.Wrap = func(s driver.Store, read time.Duration) (lease.Store, error) {
+			const what = "acknowledgement by replicas within %v, "
+			switch {
+			case n < 0:
+				return nil, fmt.Errorf("acknowledgement by %d replicas, at least 0 is needed", n)
+			case timeout < time.Millisecond:
+				return nil, fmt.Errorf(what+"at least 1ms is needed", timeout)
+			case read > 0 && timeout >= read:
+				return nil, fmt.Errorf(what+"less than the ReadTimeout %v is allowed", timeout, read)
+			}
+			return acked{s, n, timeout}, nil
+		}
+	}
+}
+
+// acked is a store of locks whose acquisitions replicas have to acknowledge.
+type acked struct {
+	driver.Store
+	n       int
+	timeout time.Duration
+}
+
+// acks is the [driver.Evaluator] of a request that replicas have to acknowledge: a WAIT follows the
+// script. Its reply goes to n.
+type acks struct {
+	want    int
+	timeout time.Duration
+	n       int
+}
+
+func (a *acks) Eval(ctx context.Context, p driver.Port, s *driver.Script, keys int, args []any) (r any, err error) {
+	r, a.n, err = p.EvalSync(ctx, s, keys, args, a.want, a.timeout)
+	return r, err
+}
+
+// asking returns req with the acks that its outcome depends on.
+func (s acked) asking(req lease.Request) (lease.Request, *acks) {
+	got := &acks{want: s.n, timeout: min(s.timeout, req.TTL/2)} // half of the lease is left for the holder
+	req.Data = got
+	return req, got
+}
+
+func (s acked) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	return s.settle(ctx, req, s.Store.Acquire)
+}
+
+// Enqueue lets a waiter that releases a lock because replicas are missing wait on, with the watch
+// that it has.
+func (s acked) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	return s.settle(ctx, req, s.Store.Enqueue)
+}
+
+// settle requests the lock, and releases it if too few replicas acknowledge that.
+func (s acked) settle(ctx context.Context, req lease.Request,
+	ask func(context.Context, lease.Request) (lease.Reply, error),
+) (lease.Reply, error) {
+	req, got := s.asking(req)
+	r, err := ask(ctx, req)
+	if err != nil || !r.Held || got.n >= s.n {
+		return r, err
+	}
+	if _, err := s.Release(ctx, req.HoldID); err != nil {
+		return lease.Reply{}, err // of the release: the outcome is unknown, and Lookup follows
+	}
+	return lease.Reply{
+		Wait:   20*time.Millisecond + rand.N(80*time.Millisecond),
+		Reason: fmt.Errorf("%w: %d of %d", ErrNotReplicated, got.n, s.n),
+	}, nil
+}
+
+// Lookup releases the lock if too few replicas have it. WAIT counts only the writes of its own
+// connection. So the scripts that look a hold up write something, which comes after the
+// acquisition on all replicas.
+func (s acked) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	req, got := s.asking(req)
+	r, err := s.Store.Lookup(ctx, req)
+	if err != nil || !r.Held || got.n >= s.n {
+		return r, err
+	}
+	_, err = s.Release(ctx, req.HoldID)
+	return lease.Reply{}, err
+}

@@ -1,0 +1,263 @@
+package redlock
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+)
+
+// vote is one try to acquire the lock, and the hold that it leads to.
+//
+//	open    requests may create it on servers     Acquire, and Renew with WithRestore
+//	won     the same, and the lock is held        Acquire or Lookup, by a majority
+//	ended   no request may create it any more     leave, or free; for good
+//
+// Several requests of one acquisition may be under way at once, because a request may be repeated.
+// All of them count the same votes: a server that has the vote grants it again. So a request
+// without a majority leaves the votes to the other requests. Only the last request under way
+// deletes them. If the vote is won, no request to acquire does: a release, or a renewal that the
+// majority denies, deletes the votes of a hold. A vote is won and ended under one mutex, so a
+// majority that was counted while another request deleted votes is no win.
+//
+// A request that creates the vote on a server runs under the mutex of the server's seat, and
+// checks ended first. Requests that delete the vote are sent after ended was set, under the same
+// mutex. So the last request to each server is one that deletes. No creation is under way then,
+// as long as the client below waits for answers.
+type vote struct {
+	name  string
+	id    string // the holder's name on the servers
+	lease time.Duration
+	ended atomic.Bool // set under mu
+	seats []seat
+
+	mu      sync.Mutex
+	asking  int           // requests to acquire that are under way
+	won     bool          // a request has reported a majority
+	tries   int           // so far, without a majority for any client
+	until   time.Time     // when it has expired on all servers, whatever happens
+	noted   int           // servers that surely do not have it any more
+	held    int           // of these, servers that had it
+	awaited bool          // the deletion was heard by a waiter
+	changed chan struct{} // closed and replaced when a server is noted
+}
+
+// seat is what is known of a vote on one server.
+type seat struct {
+	mu    sync.Mutex // held while a request that creates or deletes the vote is under way
+	dirty bool       // the vote may be there
+	asked bool       // the vote may have been deleted
+
+	// Guarded by vote.mu.
+	clearing bool // a goroutine deletes the vote
+	gone     bool // the server was noted
+}
+
+// join counts another request, next, of the same acquisition. If v has ended, it lets next go on
+// with its tries instead, and returns false.
+func (v *vote) join(next *vote) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.ended.Load() {
+		next.tries = v.tries
+		return false
+	}
+	v.asking++
+	if next.until.After(v.until) {
+		v.until = next.until
+	}
+	return true
+}
+
+// win makes the votes those of a hold. It returns false if v has ended.
+func (v *vote) win() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.ended.Load() {
+		return false
+	}
+	v.won = true
+	return true
+}
+
+// leave ends a request. It ends v, and returns true, if no other request counts its votes and no
+// hold has them.
+func (v *vote) leave() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.asking--
+	if v.asking > 0 || v.won {
+		return false
+	}
+	v.ended.Store(true)
+	return true
+}
+
+func (v *vote) over(now time.Time) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return now.After(v.until)
+}
+
+// last notes that v has not expired until then.
+func (v *vote) last(until time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if until.After(v.until) {
+		v.until = until
+	}
+}
+
+// begin returns a new vote of an acquisition, or the one that it has, if that has not ended. It
+// counts the request of the caller, which calls win or leave later.
+func (m *majority) begin(name, acquisition string, d time.Duration) *vote {
+	v := &vote{
+		name:    name,
+		lease:   d,
+		seats:   make([]seat, len(m.nodes)),
+		changed: make(chan struct{}),
+		asking:  1,
+		until:   time.Now().Add(d + driftOf(d) + m.patience(d)),
+	}
+	// A name in Redisson's form. The names of acquisitions themselves are not used on servers.
+	client := acquisition
+	if end := strings.LastIndexByte(acquisition, ':'); end >= 0 {
+		client = acquisition[:end]
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.serial = max(time.Now().UnixMicro(), m.serial+1)
+	v.id = client + ":" + strconv.FormatInt(m.serial, 10)
+	if before := m.votes[acquisition]; before != nil {
+		if before.join(v) { // the request is repeated
+			return before
+		}
+	}
+	if len(m.votes) >= m.sweep { // there are votes of lost holds and abandoned acquisitions
+		now := time.Now()
+		for o, old := range m.votes {
+			if old.over(now) {
+				delete(m.votes, o)
+			}
+		}
+		m.sweep = max(1024, 2*len(m.votes))
+	}
+	m.votes[acquisition] = v
+	return v
+}
+
+func (m *majority) find(name, acquisition string) *vote {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if v := m.votes[acquisition]; v != nil && v.name == name {
+		return v
+	}
+	return nil
+}
+
+func (m *majority) forget(acquisition string, v *vote) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.votes[acquisition] == v {
+		delete(m.votes, acquisition)
+	}
+}
+
+// free ends v, and deletes it on all servers that may have it. Each server is asked until it has
+// answered, for the release timeout at most. tell makes it publish the release. free may be
+// called again.
+func (m *majority) free(v *vote, tell bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.ended.Store(true)
+	for i := range v.seats {
+		if s := &v.seats[i]; !s.clearing && !s.gone {
+			s.clearing = m.jobs.Go(func() { m.clear(i, v, tell) })
+		}
+	}
+}
+
+func (m *majority) clear(i int, v *vote, tell bool) {
+	s := &v.seats[i]
+	defer func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		s.clearing = false
+	}()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.dirty {
+		v.note(s, lease.Released{})
+		return
+	}
+	node := m.nodes[i]
+	stop := time.Now().Add(lease.DefaultReleaseTimeout)
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
+		ctx, cancel := context.WithTimeout(m.life, m.patience(v.lease))
+		var r lease.Released
+		var err error
+		if tell {
+			r, err = node.Release(ctx, lease.HoldID{Name: v.name, Acquisition: v.id})
+		} else {
+			var reply any
+			reply, err = node.port.Eval(ctx, voteRelease, 1, []any{driver.Head - 1: nil, v.name, v.id})
+			r.Held = reply == int64(1)
+		}
+		cancel()
+		if err == nil {
+			s.dirty = false
+			r.Held = r.Held || s.asked // an earlier request may have deleted it
+			v.note(s, r)
+			return
+		}
+		s.asked = true
+		if time.Now().Add(pause).After(stop) {
+			return
+		}
+		if !adapter.Sleep(m.life, pause) {
+			return
+		}
+	}
+}
+
+// note notes that a server no longer has v.
+func (v *vote) note(s *seat, r lease.Released) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s.gone = true
+	v.noted++
+	if r.Held {
+		v.held++
+	}
+	v.awaited = v.awaited || r.Held && r.Awaited
+	close(v.changed)
+	v.changed = make(chan struct{})
+}
+
+// await waits until ready returns true, until limit is over, or until ctx ends. It calls ready with
+// v.mu held.
+func (v *vote) await(ctx context.Context, limit time.Duration, ready func() bool) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for {
+		v.mu.Lock()
+		done, changed := ready(), v.changed
+		v.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
