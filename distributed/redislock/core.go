@@ -80,16 +80,18 @@ func (c *core) mode(ctx context.Context) (mode, error) {
 	return m, nil
 }
 
-// watch returns a watch of channel, and of the client's own channel for [link.look].
-func (c *core) watch(ctx context.Context, client, channel string) (lease.Watch, error) {
+// attach makes w watch channels too. The caller requests afterwards, whether or not they are
+// active.
+func (c *core) attach(ctx context.Context, w *watch, channels ...string) error {
 	m, err := c.mode(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if c.p.Cluster() {
-		return c.hub.watch(ctx, m, channel)
+	active, err := c.hub.attach(ctx, w, m, channels...)
+	if active {
+		w.drain() // of the confirmations
 	}
-	return c.hub.watch(ctx, m, channel, clientKey(client))
+	return err
 }
 
 // publish appends the commands of m to args.
@@ -118,6 +120,19 @@ func (c *core) released(r any, err error, channel string) (lease.Released, error
 	return lease.Released{Held: true, Awaited: awaited}, nil
 }
 
+// bySlot returns items in groups that one request may have, by the slots of their keys.
+func bySlot[T any](c *core, items []T, key func(T) string) map[uint16][]T {
+	groups := make(map[uint16][]T, 1)
+	for _, item := range items {
+		var n uint16
+		if c.p.Cluster() {
+			n = slot(key(item))
+		}
+		groups[n] = append(groups[n], item)
+	}
+	return groups
+}
+
 // renew runs a script of renewal. Its keys are the locks, followed by what beside returns if that
 // is not nil. Its arguments are the lease and the acquisitions with suffix. In a cluster the
 // script runs once for each slot, because all keys of a request have to be in one.
@@ -125,15 +140,11 @@ func (c *core) renew(
 	ctx context.Context, s *script, holds []lease.HoldID, d time.Duration,
 	suffix string, beside func(name, acquisition string) string,
 ) ([]bool, error) {
-	held := make([]bool, len(holds))
-	slots := make(map[uint16][]int, 1)
-	for i, h := range holds {
-		var n uint16
-		if c.p.Cluster() {
-			n = slot(h.Name)
-		}
-		slots[n] = append(slots[n], i)
+	held, all := make([]bool, len(holds)), make([]int, len(holds))
+	for i := range all {
+		all[i] = i
 	}
+	slots := bySlot(c, all, func(i int) string { return holds[i].Name })
 	one := func(which []int) error {
 		args := make([]any, head, head+3*len(which)+1)
 		for _, i := range which {

@@ -100,5 +100,14 @@ func (s *fair) Break(ctx context.Context, name string) (bool, error) {
 }
 
 func (s *fair) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
-	return s.c.watch(ctx, s.client, prefixed(fairChannel, id.Name)+":"+id.Acquisition)
+	channels := []string{prefixed(fairChannel, id.Name) + ":" + id.Acquisition}
+	if !s.c.p.Cluster() {
+		channels = append(channels, clientKey(s.client)) // for [link.look]
+	}
+	w := &watch{c: make(chan struct{}, 1)}
+	if err := s.c.attach(ctx, w, channels...); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
 }

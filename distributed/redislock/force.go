@@ -48,22 +48,17 @@ func (c *core) forced(ctx context.Context, m mode, name string, r any, err error
 func (s *self) NotifyLoss(lost func(lease.HoldID, error)) { s.lost = lost }
 
 // listen makes the client hear of forced unlocks.
-func (s *self) listen(ctx context.Context, c *core, st lease.Store) error {
-	m, err := c.mode(ctx)
-	if err != nil {
-		return err
-	}
+func (s *self) listen(ctx context.Context, c *core, ask lookup) error {
 	w := &watch{c: make(chan struct{}, 1), forced: func(message string) {
 		var id lease.HoldID
 		id.Acquisition, id.Name, _ = strings.Cut(message, " ")
 		c.hub.wg.Go(func() {
 			ctx, cancel := context.WithTimeout(c.hub.life, lease.DefaultReleaseTimeout)
 			defer cancel()
-			if r, err := st.Lookup(ctx, lease.Request{HoldID: id}); err == nil && !r.Held {
+			if r, err := ask(ctx, lease.Request{HoldID: id}); err == nil && !r.Held {
 				s.lost(id, errForced)
 			}
 		})
 	}}
-	_, err = c.hub.attach(ctx, w, m, clientKey(s.client))
-	return err
+	return c.attach(ctx, w, clientKey(s.client))
 }

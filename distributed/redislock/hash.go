@@ -15,7 +15,7 @@ import (
 // A fenced lock, Redisson's RFencedLock, also has a counter, which never expires. Every
 // acquisition makes it larger.
 
-// single is a [lease.Store] of locks with one key, or a few, whose waiters are in a list.
+// single has the requests of locks with one key, or a few. Package redlock uses it without waiters.
 type single struct {
 	self
 	c                               *core
@@ -71,10 +71,19 @@ func (s *single) names(name string) *names {
 }
 
 func (s *single) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	return granted(s.ask(ctx, req, s.acquire, ""))
+}
+
+// ask runs a script that acquires. how, if not empty, is how a waiter requests. The script gets
+// that and the list of waiters then.
+func (s *single) ask(ctx context.Context, req lease.Request, sc *script, how string) (any, error) {
 	n, r := s.names(req.Name), newRequest(req.Acquisition+s.suffix, req.TTL)
 	r.args = append(r.args, &n.name)
 	if s.hold != nil {
 		r.args = append(r.args, s.hold(req.Name, req.Acquisition))
+	}
+	if how != "" {
+		r.args = append(r.args, &n.list)
 	}
 	if s.token != "" {
 		r.args = append(r.args, &n.token)
@@ -84,9 +93,12 @@ func (s *single) Acquire(ctx context.Context, req lease.Request) (lease.Reply, e
 	if s.hold != nil {
 		r.args = append(r.args, writerOf(req))
 	}
-	reply, err := s.c.eval(ctx, req, s.acquire, keys, r.args)
+	if how != "" {
+		r.args = append(r.args, how)
+	}
+	reply, err := s.c.eval(ctx, req, sc, keys, r.args)
 	r.done(err)
-	return granted(reply, err)
+	return reply, err
 }
 
 // granted reads the reply to a request for a lock: a token, or a list with the time to live.
@@ -166,8 +178,4 @@ func (s *single) Break(ctx context.Context, name string) (bool, error) {
 		beside = s.beside(name)
 	}
 	return s.c.force(ctx, s.force, name, prefixed(s.channel, name), beside, s.payload)
-}
-
-func (s *single) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
-	return s.c.watch(ctx, s.client, prefixed(s.channel, id.Name))
 }

@@ -147,23 +147,8 @@ type topic struct {
 	stray   func(string)  // that of the last watch, if this is the channel of a client
 }
 
-// watch returns a watch of channels, in the forms that m has. It waits for the confirmation until
-// ctx ends, and for confirmTimeout at most.
-func (h *hub) watch(ctx context.Context, m mode, channels ...string) (lease.Watch, error) {
-	w := &watch{c: make(chan struct{}, 1)}
-	active, err := h.attach(ctx, w, m, channels...)
-	if err != nil {
-		w.Close()
-		return nil, err
-	}
-	if active {
-		w.drain() // of the confirmation: the caller requests anyway
-	}
-	return w, nil
-}
-
-// attach makes w watch channels too. It waits like watch, and reports whether all channels of w
-// are active.
+// attach makes w watch channels too, in the forms that m has. It waits for the confirmations until
+// ctx ends, and for confirmTimeout at most, and reports whether all channels of w are active.
 func (h *hub) attach(ctx context.Context, w *watch, m mode, channels ...string) (active bool, err error) {
 	for _, shard := range m.forms() {
 		for _, channel := range channels {

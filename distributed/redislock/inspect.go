@@ -3,7 +3,6 @@ package redislock
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,10 +31,13 @@ type self struct {
 // Identify is part of [lease.Inspector].
 func (s *self) Identify(client, identity string) { s.client, s.identity = client, identity }
 
-// announce keeps the identity of the client of st, and makes it hear of forced unlocks.
-func (s *self) announce(ctx context.Context, c *core, st lease.Store, ttl time.Duration) error {
+// lookup is the method Lookup of a store.
+type lookup func(context.Context, lease.Request) (lease.Reply, error)
+
+// announce keeps the identity of the client, and makes it hear of forced unlocks.
+func (s *self) announce(ctx context.Context, c *core, ask lookup, ttl time.Duration) error {
 	if s.lost != nil && s.listens.CompareAndSwap(false, true) {
-		if err := s.listen(ctx, c, st); err != nil {
+		if err := s.listen(ctx, c, ask); err != nil {
 			s.listens.Store(false)
 			return err
 		}
@@ -110,8 +112,12 @@ func (c *core) identify(ctx context.Context, all ...[]lease.Claim) error {
 			}
 		}
 	}
+	var keys []any
 	each(func(_ *lease.Claim, key string) { texts[key] = "" })
-	for _, keys := range c.bySlot(slices.Collect(maps.Keys(texts))) {
+	for key := range texts {
+		keys = append(keys, key)
+	}
+	for _, keys := range bySlot(c, keys, func(key any) string { return key.(string) }) {
 		r, err := c.p.Eval(ctx, identities, len(keys), append(make([]any, head), keys...))
 		if errors.Is(err, lease.ErrRefused) {
 			continue
@@ -130,19 +136,6 @@ func (c *core) identify(ctx context.Context, all ...[]lease.Claim) error {
 	return nil
 }
 
-// bySlot returns keys in groups that one request may have.
-func (c *core) bySlot(keys []string) map[uint16][]any {
-	groups := make(map[uint16][]any)
-	for _, key := range keys {
-		var n uint16
-		if c.p.Cluster() {
-			n = slot(key)
-		}
-		groups[n] = append(groups[n], key)
-	}
-	return groups
-}
-
 func (s *single) Inspect(ctx context.Context, name string) (lease.State, error) {
 	args := []any{name, prefixed(s.list, name)}
 	switch {
@@ -155,7 +148,7 @@ func (s *single) Inspect(ctx context.Context, name string) (lease.State, error) 
 }
 
 func (s *single) Announce(ctx context.Context, ttl time.Duration) error {
-	return s.announce(ctx, s.c, s, ttl)
+	return s.announce(ctx, s.c, s.Lookup, ttl)
 }
 
 func (s *fair) Inspect(ctx context.Context, name string) (lease.State, error) {
@@ -163,7 +156,7 @@ func (s *fair) Inspect(ctx context.Context, name string) (lease.State, error) {
 }
 
 func (s *fair) Announce(ctx context.Context, ttl time.Duration) error {
-	return s.announce(ctx, s.c, s, ttl)
+	return s.announce(ctx, s.c, s.Lookup, ttl)
 }
 
 // Inspect describes the lock to people and for monitoring. See [lease.Mutex.Inspect] for what the

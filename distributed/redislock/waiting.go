@@ -311,14 +311,7 @@ func (s *waiting) resume(ctx context.Context, name, acquisition string) *waiter 
 
 // subscribe subscribes a waiter to Redisson's channel. If it fails, the next request tries again.
 func (s *waiting) subscribe(ctx context.Context, name string, w *waiter) {
-	m, err := s.c.mode(ctx)
-	if err != nil {
-		return
-	}
-	active, err := s.c.hub.attach(ctx, w.watch, m, s.names(name).channel)
-	if active {
-		w.watch.drain() // of all notifications so far: the caller requests anyway
-	}
+	err := s.c.attach(ctx, w.watch, s.names(name).channel)
 	w.mu.Lock()
 	w.subscribed = err == nil
 	w.mu.Unlock()
@@ -338,24 +331,7 @@ func (s *waiting) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, 
 	if w.subscribes() {
 		s.subscribe(ctx, req.Name, w)
 	}
-	how := w.next()
-	n, q := s.names(req.Name), newRequest(w.entry, req.TTL)
-	q.args = append(q.args, &n.name)
-	if s.hold != nil {
-		q.args = append(q.args, s.hold(req.Name, req.Acquisition))
-	}
-	q.args = append(q.args, &n.list)
-	if s.token != "" {
-		q.args = append(q.args, &n.token)
-	}
-	keys := len(q.args) - head
-	q.args = append(q.args, &q.millis, &q.acquisition)
-	if s.hold != nil {
-		q.args = append(q.args, writerOf(req))
-	}
-	q.args = append(q.args, how)
-	r, err := s.c.eval(ctx, req, s.enqueue, keys, q.args)
-	q.done(err)
+	r, err := s.ask(ctx, req, s.enqueue, w.next())
 	var limit time.Duration
 	if list, ok := r.([]any); ok && len(list) == 3 {
 		place, _ := list[1].(int64)
@@ -412,19 +388,11 @@ func (s *waiting) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, erro
 		w.mu.Unlock()
 		return w, nil
 	}
-	m, err := s.c.mode(ctx)
-	if err != nil {
-		return nil, err
-	}
 	w := s.newWaiter(id.Name, id.Acquisition)
 	w.watched = true
-	active, err := s.c.hub.attach(ctx, w.watch, m, w.own)
-	if err != nil {
+	if err := s.c.attach(ctx, w.watch, w.own); err != nil {
 		w.Close()
 		return nil, err
-	}
-	if active {
-		w.watch.drain() // of the confirmations: the caller requests anyway
 	}
 	s.add(w)
 	return w, nil
@@ -441,12 +409,7 @@ func (c *core) awaited(ctx context.Context, n *names) (bool, error) {
 	if watched { // by a lock of another kind
 		return true, nil
 	}
-	args := []any{head - 1: nil, n.name}
-	if n.list != "" {
-		args = append(args, n.list)
-	}
-	keys := len(args) - head
-	r, err := c.p.Eval(ctx, awaited, keys, append(args, n.channel))
+	r, err := c.p.Eval(ctx, awaited, 2, []any{head - 1: nil, n.name, n.list, n.channel})
 	if err != nil {
 		return false, err
 	}

@@ -30,8 +30,9 @@ func ExampleClient() {
 	}
 	defer locker.Close(context.Background())
 
+	var orders *redlock.Mutex = locker.Mutex("orders")
 	servers[1].Close()
-	err = locks.Do(context.Background(), locker.Mutex("orders"), func(context.Context) error {
+	err = locks.Do(context.Background(), orders, func(context.Context) error {
 		fmt.Println("worked")
 		return nil
 	})

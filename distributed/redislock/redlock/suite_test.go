@@ -26,10 +26,8 @@ var (
 	subscriptions = suite.Subscriptions
 	startReplica  = suite.StartReplica
 	startMaster   = suite.StartMaster
-	failOver      = suite.FailOver
 	patient       = suite.Patient
 
-	anyKind    = suite.AnyKind
 	background = suite.Background
 	open       = suite.Open
 	onGoRedis  = suite.OnGoRedis

@@ -51,15 +51,17 @@ type Evaluator interface {
 
 // Plain is the plain lock of package redislock on one server.
 type Plain interface {
-	lease.Store
 	lease.Inspector
 	lease.Announcer
+	Lookup(ctx context.Context, req lease.Request) (lease.Reply, error)
+	Renew(ctx context.Context, holds []lease.HoldID, ttl time.Duration) ([]bool, error)
+	Release(ctx context.Context, id lease.HoldID) (lease.Released, error)
 
 	// Check returns why name cannot be that of a lock.
 	Check(name string) error
 
-	// Notify is Watch with the channel c. It reports whether the subscription is active, for which
-	// it waits a second at most.
+	// Notify is Watch of a [lease.Store] with the channel c. It reports whether the subscription is
+	// active, for which it waits a second at most.
 	Notify(ctx context.Context, name string, c chan struct{}) (w lease.Watch, active bool, err error)
 
 	// Close ends all subscriptions.
