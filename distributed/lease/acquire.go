@@ -404,6 +404,9 @@ func (a question) request() (r answer) {
 		}
 		var unknown error // 6
 		if reply, unknown = c.store.Lookup(ctx, req); unknown != nil || !reply.Held {
+			if unknown == nil && reply.Settled {
+				return r
+			}
 			r.doubt = sent.Add(req.TTL)
 			if a.queue == nil {
 				a.sweep(r.doubt, nil)

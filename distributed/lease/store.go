@@ -116,6 +116,10 @@ type Reply struct {
 	// Listening says that the acquisition's notifications were on before this request was sent.
 	// So Watch misses nothing, and the Client need not ask again because of it.
 	Listening bool
+	// Settled is for answers of Lookup that the acquisition does not hold the lock. It says that
+	// this is final: no request of the acquisition that was sent before can be carried out any
+	// more. The Client then has nothing to undo.
+	Settled bool
 	// Reason, if not nil, says why the store refuses a lock that may be free. It is the error of
 	// an acquisition that does not wait. The error of a waiter that ends after such a reply
 	// matches it as well.

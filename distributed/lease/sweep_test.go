@@ -149,3 +149,29 @@ func TestOneOwnersUnlocksFreeNoOtherHold(t *testing.T) {
 		require.NoError(t, l.UnlockContext(b), "it has its hold still")
 	}
 }
+
+// settling is a client whose next request for a lock fails, and which knows that it never comes.
+type settling struct {
+	*client
+	settled bool
+}
+
+func (c *settling) Acquire(context.Context, lease.Request) (lease.Reply, error) {
+	return lease.Reply{}, errNetwork
+}
+
+func (c *settling) Lookup(context.Context, lease.Request) (lease.Reply, error) {
+	return lease.Reply{Settled: c.settled}, nil
+}
+
+func TestASettledAcquisitionIsNotUndone(t *testing.T) {
+	for _, settled := range []bool{true, false} {
+		bubble(t, func(t *testing.T, s *server) {
+			l := open(t, &settling{s.connect(), settled}).Mutex("it")
+			require.ErrorIs(t, l.LockContext(as(locks.NewOwner())), errNetwork)
+			time.Sleep(term)
+			synctest.Wait()
+			require.Equal(t, settled, s.count("release") == 0)
+		})
+	}
+}
