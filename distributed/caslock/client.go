@@ -1,0 +1,250 @@
+package caslock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// Defaults of [WithPolling].
+const (
+	DefaultFirstPause = 250 * time.Millisecond
+	DefaultMostPause  = 5 * time.Second
+)
+
+// Client gives locks that are documents, by name. It is a [locks.Provider]. It is safe for
+// concurrent use. [Client.Close] ends it.
+type Client struct {
+	store  *store
+	lease  *lease.Client
+	prefix string
+}
+
+var _ locks.Provider = (*Client)(nil)
+
+// Option changes how [New] makes a Client.
+type Option func(*options)
+
+type options struct {
+	prefix      string
+	format      Format
+	first, most time.Duration
+	lease       []lease.Option
+}
+
+// WithTTL sets how long a hold lasts without a renewal, [lease.DefaultLease] if not given. It is
+// renewed each third of that time. When a process dies, others wait for so long. Clients may have
+// different times: each document says its own.
+func WithTTL(d time.Duration) Option { return WithLeaseOptions(lease.WithTTL(d)) }
+
+// WithLabel sets the name of this process that [Mutex.Inspect] returns, here and in other
+// processes. The default is the name of the host and the process id. See [lease.WithLabel].
+func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(label)) }
+
+// WithPolling sets how long a waiter pauses before it reads the document again, if the store is no
+// [Watcher]. A pause is a quarter of the time for which the lock has had its present holder, as far
+// as this client knows. It is at least first and at most most, shortened at random by a half at
+// most. The defaults are [DefaultFirstPause] and [DefaultMostPause]. No pause is longer than the
+// lease of the holder, which may have died.
+func WithPolling(first, most time.Duration) Option {
+	return func(o *options) { o.first, o.most = first, most }
+}
+
+// WithFormat sets what documents look like, [JSON] if not given. All clients need the same.
+func WithFormat(f Format) Option { return func(o *options) { o.format = f } }
+
+// WithErrorPrefix sets what errors begin with, "caslock" if not given. It is for adapters.
+func WithErrorPrefix(prefix string) Option { return func(o *options) { o.prefix = prefix } }
+
+// WithLeaseOptions sets the rarer options of package lease, such as [lease.WithLogger].
+func WithLeaseOptions(opts ...lease.Option) Option {
+	return func(o *options) { o.lease = append(o.lease, opts...) }
+}
+
+// New returns a Client of locks in d. It sends no request, and runs one goroutine until it is
+// closed, and one more for each waiter.
+func New(d Documents, opts ...Option) (*Client, error) {
+	o := options{prefix: "caslock", format: JSON, first: DefaultFirstPause, most: DefaultMostPause}
+	for _, f := range opts {
+		f(&o)
+	}
+	switch {
+	case d == nil:
+		return nil, fmt.Errorf("%s: nil Documents", o.prefix)
+	case o.format == nil:
+		return nil, fmt.Errorf("%s: nil Format", o.prefix)
+	case o.first < time.Millisecond || o.most < o.first:
+		return nil, fmt.Errorf("%s: pauses from %v to %v: at least 1ms, and in this order, is allowed",
+			o.prefix, o.first, o.most)
+	}
+	s := &store{documents: d, format: o.format, first: o.first, most: o.most, doubts: make(map[string]string)}
+	s.watcher, _ = d.(Watcher)
+	// Each holder has a token of its own, and waiters here have no precedence over others.
+	common := []lease.Option{lease.WithMaxLocalHandoffs(0), lease.WithPoll(max(o.most, lease.DefaultPoll))}
+	common = append(append(common, o.lease...), lease.WithErrorPrefix(o.prefix))
+	lc, err := lease.New(s, common...)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{s, lc, o.prefix}, nil
+}
+
+// Locker returns the lock called name. It is a [*Mutex].
+func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
+
+// Mutex returns the lock called name.
+func (c *Client) Mutex(name string, opts ...lease.MutexOption) *Mutex {
+	return &Mutex{c.lease.Mutex(name, append([]lease.MutexOption{lease.WithRefusal(c.checkName(name))}, opts...)...)}
+}
+
+func (c *Client) checkName(name string) error {
+	if name == "" {
+		return errors.New("the name is empty")
+	}
+	if n, ok := c.store.documents.(NameChecker); ok {
+		return n.CheckName(name)
+	}
+	return nil
+}
+
+// Names returns the names of the documents that match pattern, in the order of the store. Free
+// locks are among them. The pattern is one of [path.Match], and an empty one matches all names. If
+// the store is no [Lister], the error matches [errors.ErrUnsupported].
+func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
+	names, err := c.names(ctx, pattern)
+	return names, c.fail("list names", err)
+}
+
+func (c *Client) names(ctx context.Context, pattern string) (matching []string, err error) {
+	lister, ok := c.store.documents.(Lister)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	if ctx == nil {
+		return nil, locks.ErrNilContext
+	}
+	if _, err := path.Match(pattern, ""); err != nil {
+		return nil, err
+	}
+	names, err := lister.Names(ctx)
+	for _, name := range names {
+		if ok, _ := path.Match(pattern, name); ok || pattern == "" {
+			matching = append(matching, name)
+		}
+	}
+	return matching, err
+}
+
+// Sweep deletes the documents of locks that match pattern, are free, and were released longer than
+// unused ago. It returns their names, also beside an error. The time is measured between two wall
+// clocks: that of the process which released the lock, and the one here.
+//
+// Sweep gives up what the documents were kept for:
+//
+//   - The tokens of such a lock begin anew with 1. A resource that remembers the last token, such
+//     as one behind package fence, refuses the next holders until it forgets as well.
+//   - A request to create the document that was sent before, and had no answer, can come late. The
+//     lock is then held for a lease, although nobody knows of it.
+//
+// Two holders at once are not possible: a document is only deleted in the version that was read. A
+// lock whose holder has died is not free: use [Mutex.ForceUnlock] before. A document that is no
+// lock's stays. If the store is no [Lister] and [Deleter], the error matches
+// [errors.ErrUnsupported].
+func (c *Client) Sweep(ctx context.Context, pattern string, unused time.Duration) ([]string, error) {
+	swept, err := c.sweep(ctx, pattern, unused)
+	return swept, c.fail("sweep", err)
+}
+
+func (c *Client) sweep(ctx context.Context, pattern string, unused time.Duration) (swept []string, err error) {
+	deleter, ok := c.store.documents.(Deleter)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	names, err := c.names(ctx, pattern)
+	for _, name := range names {
+		if c.checkName(name) != nil {
+			continue
+		}
+		d, failed := c.store.load(ctx, name)
+		if failed == nil && d.version != "" && d.Holder == "" && time.Since(d.Written) >= unused {
+			if failed = deleter.Delete(ctx, name, d.version); failed == nil {
+				swept = append(swept, name)
+			}
+		}
+		if failed != nil && !errors.Is(failed, ErrConflict) && !errors.Is(failed, locks.ErrForeign) {
+			return swept, fmt.Errorf("%q: %w", name, failed)
+		}
+	}
+	return swept, err
+}
+
+func (c *Client) fail(op string, err error) error {
+	if err != nil {
+		err = fmt.Errorf("%s: %s: %w", c.prefix, op, err)
+	}
+	return err
+}
+
+// Close releases all holds, and makes all waiters return [locks.ErrClosed]. See
+// [lease.Client.Close]. Only the first call does anything.
+func (c *Client) Close(ctx context.Context) error {
+	err := c.lease.Close(ctx)
+	c.store.jobs.Close(ctx)
+	return err
+}
+
+// Mutex is a lock of one name, with the rules of a [lease.Mutex]. Between processes it has no
+// order: a free lock goes to the process that asks first. Each hold has a fencing token. If no
+// document can have the name, all methods that return an error say why.
+type Mutex struct{ m *lease.Mutex }
+
+var (
+	_ locks.Leased    = (*Mutex)(nil)
+	_ locks.Inspector = (*Mutex)(nil)
+)
+
+// WithFixedTTL makes holds end after d, without renewal. See [lease.WithFixedTTL].
+func WithFixedTTL(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }
+
+// LockContext acquires the lock, and waits for it until ctx ends. If the holder has died, it waits
+// for a lease from the time when this client saw its document first.
+func (l *Mutex) LockContext(ctx context.Context) error { return l.m.LockContext(ctx) }
+
+// TryLockContext acquires the lock if nobody holds it. It waits for the store's answer until ctx
+// ends. A holder that has died counts as one until this client has seen its document for a lease,
+// also by earlier calls.
+func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) { return l.m.TryLockContext(ctx) }
+
+// UnlockContext releases one hold of the caller. See [lease.Mutex.UnlockContext] for what an error
+// says.
+func (l *Mutex) UnlockContext(ctx context.Context) error { return l.m.UnlockContext(ctx) }
+
+// Hold returns the caller's hold, or an error matching [locks.ErrNotHeld].
+func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) { return l.m.Hold(ctx) }
+
+// ForceUnlock frees the lock without its holder's consent, and reports whether it was held. See
+// [lease.Mutex.ForceUnlock].
+func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) { return l.m.ForceUnlock(ctx) }
+
+// Inspect describes the lock to people and for monitoring, by one read. See [lease.Mutex.Inspect]
+// for what the answer says, and when it is old. Waiters are those of this client. The time left
+// counts from when this client saw the document first. So it is too long by the time between the
+// last renewal and that.
+func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) { return l.m.Inspect(ctx) }
+
+// Name returns the name of the lock.
+func (l *Mutex) Name() string { return l.m.Name() }
+
+// LockKey gives [locks.Multi] its order, the same one in every process.
+func (l *Mutex) LockKey() string { return l.m.LockKey() }
+
+// QueueLength returns how many goroutines of this process wait for their turn at the lock.
+func (l *Mutex) QueueLength() int { return l.m.QueueLength() }
+
+// String describes the lock and its state in this process.
+func (l *Mutex) String() string { return l.m.String() }

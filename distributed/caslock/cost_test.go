@@ -1,0 +1,228 @@
+package caslock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/caslock"
+)
+
+// costs fails unless the server has had these requests since the last call.
+func costs(t *testing.T, s *server, loads, swaps int, what string) {
+	t.Helper()
+	l, w := s.requests()
+	require.Equal(t, [2]int{loads, swaps}, [2]int{l, w}, "reads and writes of %s", what)
+}
+
+func TestAPairTakesTwoWritesAtMostOneRead(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		l := open(t, s).Mutex("it")
+		pair(t, l)
+		costs(t, s, 1, 2, "the first pair")
+		pair(t, l)
+		costs(t, s, 0, 2, "a pair whose version is known")
+	})
+}
+
+func TestAnOldVersionCostsOneWriteInVain(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		a, b := open(t, s).Mutex("it"), open(t, s).Mutex("it")
+		pair(t, a)
+		pair(t, b)
+		s.requests()
+		pair(t, a)
+		costs(t, s, 1, 3, "a pair after another client's")
+		pair(t, b)
+		s.requests()
+		pair(t, a)
+		costs(t, s, 1, 2, "a pair after it was surprised")
+		pair(t, a)
+		costs(t, s, 1, 2, "a pair that finds that nobody came between")
+		pair(t, a)
+		costs(t, s, 0, 2, "the pair after that")
+	})
+}
+
+func TestARenewalIsOneWrite(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		require.NoError(t, open(t, s).Mutex("it").LockContext(someone()))
+		s.requests()
+		time.Sleep(time.Hour + time.Second)
+		costs(t, s, 0, 360, "an hour")
+	})
+}
+
+func TestATryOfAHeldLockIsOneRead(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		require.NoError(t, open(t, s).Mutex("it").LockContext(someone()))
+		s.requests()
+		held, err := open(t, s).Mutex("it").TryLockContext(someone())
+		require.NoError(t, err)
+		require.False(t, held)
+		costs(t, s, 1, 0, "a try")
+	})
+}
+
+func TestATakeoverIsAReadAndAWrite(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		die(t, s, "it")
+		l := open(t, s).Mutex("it")
+		l.TryLockContext(someone())
+		time.Sleep(2 * term)
+		s.requests()
+		held, err := l.TryLockContext(someone())
+		require.NoError(t, err)
+		require.True(t, held)
+		costs(t, s, 1, 1, "a takeover")
+	})
+}
+
+// waits returns how often a waiter reads in an hour, after it has waited for the time before.
+func waits(t *testing.T, s *server, before time.Duration, opts ...caslock.Option) (loads int) {
+	t.Helper()
+	require.NoError(t, open(t, s).Mutex("it").LockContext(someone()))
+	l := open(t, s, opts...).Mutex("it")
+	ctx, cancel := context.WithCancel(someone())
+	defer synctest.Wait()
+	defer cancel()
+	go l.LockContext(ctx)
+	time.Sleep(before)
+	s.requests()
+	time.Sleep(time.Hour)
+	loads, _ = s.requests()
+	return loads
+}
+
+func TestAWaiterReadsWithGrowingPauses(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		loads := waits(t, s, 20*time.Second)
+		require.GreaterOrEqual(t, loads, 720)
+		require.LessOrEqual(t, loads, 1440)
+	})
+}
+
+func TestTheUserSetsThePauses(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		loads := waits(t, s, 4*time.Minute, caslock.WithPolling(time.Second, 20*time.Second))
+		require.GreaterOrEqual(t, loads, 180)
+		require.LessOrEqual(t, loads, 360)
+	})
+}
+
+func TestANewHolderMakesPausesShort(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		a, b := open(t, s).Mutex("it"), open(t, s, caslock.WithPolling(time.Millisecond, time.Hour)).Mutex("it")
+		owner := someone()
+		require.NoError(t, a.LockContext(owner))
+		granted := make(chan time.Time, 1)
+		go func() {
+			if b.LockContext(someone()) == nil {
+				granted <- time.Now()
+			}
+		}()
+		time.Sleep(100 * time.Hour)
+		for range 3 { // the waiter misses the release
+			require.NoError(t, a.UnlockContext(owner))
+			require.NoError(t, a.LockContext(owner))
+			time.Sleep(100 * time.Minute)
+		}
+		began := time.Now()
+		require.NoError(t, a.UnlockContext(owner))
+		require.Less(t, (<-granted).Sub(began), 26*time.Minute)
+	})
+}
+
+func TestAWaiterIsToldByAWatch(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		owner := someone()
+		l := open(t, s).Mutex("it")
+		require.NoError(t, l.LockContext(owner))
+		s.requests()
+		w := &watching{server: s}
+		got := make(chan error, 1)
+		go func() { got <- open(t, w).Mutex("it").LockContext(someone()) }()
+		time.Sleep(time.Second)
+		costs(t, s, 3, 0, "a wait that begins") // once more because of the watch, and of its first notice
+		began := time.Now()
+		require.NoError(t, l.UnlockContext(owner))
+		require.NoError(t, <-got)
+		require.Zero(t, time.Since(began))
+		costs(t, s, 1, 2, "a hand-over")
+	})
+}
+
+func TestAWatchThatEndsIsBegunAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		owner := someone()
+		l := open(t, s).Mutex("it")
+		require.NoError(t, l.LockContext(owner))
+		w := &watching{server: s, ends: time.Second}
+		got := make(chan error, 1)
+		go func() {
+			got <- open(t, w, caslock.WithPolling(time.Millisecond, time.Hour)).Mutex("it").LockContext(someone())
+		}()
+		time.Sleep(10*time.Second + 500*time.Millisecond)
+		began := time.Now()
+		require.NoError(t, l.UnlockContext(owner))
+		require.NoError(t, <-got)
+		require.LessOrEqual(t, time.Since(began), time.Millisecond)
+	})
+}
+
+func TestWaitersPollIfAWatchFails(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		owner := someone()
+		l := open(t, s).Mutex("it")
+		require.NoError(t, l.LockContext(owner))
+		got := make(chan error, 1)
+		go func() { got <- open(t, &watching{server: s, fails: true}).Mutex("it").LockContext(someone()) }()
+		time.Sleep(time.Second)
+		require.NoError(t, l.UnlockContext(owner))
+		require.NoError(t, <-got)
+	})
+}
+
+func TestACloseEndsTheWatches(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		require.NoError(t, open(t, s).Mutex("it").LockContext(someone()))
+		c := open(t, &watching{server: s})
+		got := make(chan error, 1)
+		go func() { got <- c.Mutex("it").LockContext(someone()) }()
+		time.Sleep(time.Second)
+		require.NoError(t, c.Close(context.Background()))
+		require.ErrorIs(t, <-got, locks.ErrClosed)
+	})
+}
+
+// watching is a server that tells of changes.
+type watching struct {
+	*server
+	ends  time.Duration // when a watch ends
+	fails bool
+}
+
+func (w *watching) Watch(ctx context.Context, name string, changed func()) error {
+	if w.fails {
+		return errNetwork
+	}
+	if w.ends > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, w.ends)
+		defer cancel()
+	}
+	for {
+		w.mu.Lock()
+		version := w.version(name)
+		w.mu.Unlock()
+		changed()
+		w.wait(ctx, name, version)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}

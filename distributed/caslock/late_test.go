@@ -1,0 +1,196 @@
+package caslock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+func TestALateWriteOfAnAcquisitionChangesNothing(t *testing.T) {
+	for what, prepare := range map[string]func(t *testing.T, s *server, l *caslock.Mutex){
+		"no document": func(*testing.T, *server, *caslock.Mutex) {},
+		"a free lock": func(t *testing.T, s *server, _ *caslock.Mutex) { pair(t, open(t, s).Mutex("it")) },
+		"a dead holder": func(t *testing.T, s *server, l *caslock.Mutex) {
+			die(t, s, "it")
+			l.TryLockContext(someone())
+			time.Sleep(2 * term)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				c := s.connect(late)
+				l := open(t, c).Mutex("it")
+				prepare(t, s, l)
+				s.requests()
+				_, err := l.TryLockContext(someone())
+				require.ErrorIs(t, err, errNetwork)
+				time.Sleep(10 * term)
+				costs(t, s, 2, 1, "an acquisition without an answer")
+				require.Equal(t, []error{caslock.ErrConflict}, c.deliver())
+				held, err := open(t, s).Mutex("it").TryLockContext(someone())
+				require.NoError(t, err)
+				require.True(t, held)
+			})
+		})
+	}
+}
+
+func TestALostReplyStillGivesTheLock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		l := open(t, s.connect(lostReply)).Mutex("it")
+		owner := someone()
+		require.NoError(t, l.LockContext(owner))
+		costs(t, s, 2, 1, "an acquisition whose reply is lost")
+		require.NoError(t, l.UnlockContext(owner))
+	})
+}
+
+func TestALostReplyOfAReleaseIsASuccess(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := s.connect("", lostReply)
+		pair(t, open(t, c).Mutex("it"))
+		pair(t, open(t, s).Mutex("it"))
+	})
+}
+
+func TestALostRenewalIsRepeated(t *testing.T) {
+	for _, f := range []fault{lostRequest, lostReply, late} {
+		bubble(t, func(t *testing.T, s *server) {
+			c := s.connect("", f)
+			l := open(t, c).Mutex("it")
+			owner := someone()
+			require.NoError(t, l.LockContext(owner))
+			time.Sleep(2 * term)
+			c.deliver()
+			time.Sleep(2 * term)
+			require.NoError(t, l.UnlockContext(owner))
+		})
+	}
+}
+
+func TestALateReleaseFreesNoLaterHolder(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := s.connect("", late)
+		pair(t, open(t, c).Mutex("it"))
+		l := open(t, s).Mutex("it")
+		owner := someone()
+		require.NoError(t, l.LockContext(owner))
+		require.Equal(t, []error{caslock.ErrConflict}, c.deliver())
+		require.NoError(t, l.UnlockContext(owner))
+	})
+}
+
+func TestAWriteThatIsSentTwiceSucceeds(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		l := open(t, s.connect(twice, twice, twice)).Mutex("it")
+		owner := someone()
+		require.NoError(t, l.LockContext(owner))
+		require.EqualValues(t, 1, token(t, l, owner))
+		time.Sleep(term / 2)
+		require.NoError(t, l.UnlockContext(owner))
+	})
+}
+
+func TestAFailedReadIsNotUndone(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := s.connect()
+		l := open(t, c).Mutex("it")
+		c.loadErr = errNetwork
+		err := l.LockContext(someone())
+		require.ErrorIs(t, err, errNetwork)
+		require.ErrorIs(t, err, lease.ErrRefused)
+		c.set(func() { c.loadErr = nil })
+		time.Sleep(term)
+		costs(t, s, 0, 0, "an acquisition that could not read")
+	})
+}
+
+func TestAWaiterGoesOnAfterAFailedRead(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		owner := someone()
+		holder := open(t, s).Mutex("it")
+		require.NoError(t, holder.LockContext(owner))
+		c := s.connect()
+		l := open(t, c).Mutex("it")
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(someone()) }()
+		time.Sleep(time.Minute)
+		c.set(func() { c.loadErr = errNetwork })
+		time.Sleep(time.Minute)
+		c.set(func() { c.loadErr = nil })
+		require.NoError(t, holder.UnlockContext(owner))
+		require.NoError(t, <-got)
+	})
+}
+
+func TestAnUnavailableStoreIsAskedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := s.connect()
+		c.loadErr = lease.Mark(errors.New("slow down"), lease.ErrUnavailable)
+		time.AfterFunc(time.Minute, func() { c.set(func() { c.loadErr = nil }) })
+		require.NoError(t, open(t, c).Mutex("it").LockContext(someone()))
+	})
+}
+
+func TestARefusedWriteIsReturned(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := s.connect()
+		c.swapErr = lease.Mark(errors.New("access denied"), lease.ErrRefused)
+		require.ErrorContains(t, open(t, c).Mutex("it").LockContext(someone()), `caslock: lock "it": access denied`)
+		time.Sleep(term)
+		costs(t, s, 1, 0, "a refused acquisition")
+	})
+}
+
+func TestAStoreThatAlwaysConflictsIsNotAskedForEver(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := s.connect()
+		c.swapErr = caslock.ErrConflict
+		_, err := open(t, c).Mutex("it").TryLockContext(someone())
+		require.ErrorContains(t, err, "the document had another version 10 times")
+		require.NotErrorIs(t, err, caslock.ErrConflict)
+		costs(t, s, 10, 0, "a try")
+	})
+}
+
+func TestAnEndedContextUndoesTheRequest(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		l := open(t, slow{s}).Mutex("it")
+		ctx, cancel := context.WithTimeout(someone(), 1500*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
+		time.Sleep(10 * time.Second)
+		other := open(t, s).Mutex("it")
+		held, err := other.TryLockContext(someone())
+		require.NoError(t, err)
+		require.True(t, held)
+	})
+}
+
+// slow answers after a second.
+type slow struct{ *server }
+
+func (s slow) Load(ctx context.Context, name string) ([]byte, string, error) {
+	time.Sleep(time.Second)
+	return s.server.Load(ctx, name)
+}
+
+func (s slow) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
+	time.Sleep(time.Second)
+	return s.server.Swap(ctx, name, data, version)
+}
+
+func TestARequestToAClosedClientIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := open(t, s)
+		require.NoError(t, c.Close(context.Background()))
+		require.ErrorIs(t, c.Mutex("it").LockContext(someone()), locks.ErrClosed)
+	})
+}

@@ -1,0 +1,291 @@
+package caslock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/internal/test/testbed"
+	"github.com/jucgo/locks/lockstest"
+)
+
+const term = 30 * time.Second // the lease of the tests
+
+// bubble runs f with virtual time and a server.
+func bubble(t *testing.T, f func(t *testing.T, s *server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, newServer()) })
+}
+
+// open returns a client of d that is closed with the test.
+func open(tb testing.TB, d caslock.Documents, opts ...caslock.Option) *caslock.Client {
+	tb.Helper()
+	c, err := caslock.New(d, append([]caslock.Option{caslock.WithTTL(term)}, opts...)...)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { c.Close(context.Background()) })
+	return c
+}
+
+// someone returns a context with an owner of its own.
+func someone() context.Context { return locks.WithOwner(context.Background(), locks.NewOwner()) }
+
+// pair locks and unlocks.
+func pair(t *testing.T, l *caslock.Mutex) {
+	t.Helper()
+	owner := someone()
+	require.NoError(t, l.LockContext(owner))
+	require.NoError(t, l.UnlockContext(owner))
+}
+
+func token(t *testing.T, l *caslock.Mutex, owner context.Context) uint64 {
+	t.Helper()
+	h, err := l.Hold(owner)
+	require.NoError(t, err)
+	return h.Token()
+}
+
+// die has a client hold the lock called name, and stop at once.
+func die(t *testing.T, s *server, name string) {
+	t.Helper()
+	c := s.connect()
+	require.NoError(t, open(t, c).Mutex(name).LockContext(someone()))
+	c.set(func() { c.loadErr, c.swapErr = errNetwork, errNetwork })
+}
+
+func TestAMutexConformsToTryLocker(t *testing.T) {
+	servers := make(map[locks.TryLocker]*server)
+	lockstest.TestTryLocker(t, lockstest.Config{
+		New: func(t testing.TB) locks.TryLocker {
+			s := newServer()
+			c := open(t, s, caslock.WithTTL(testbed.ConformanceLease(t)),
+				caslock.WithPolling(time.Millisecond, 5*time.Millisecond))
+			l := c.Mutex("it")
+			servers[l] = s
+			return l
+		},
+		Owned:       true,
+		Reentrant:   true,
+		Leased:      true,
+		SpuriousTry: true, // another local attempt may be failing
+		FIFO:        true,
+		Lose:        func(l locks.TryLocker) { servers[l].remove("it") },
+		Waiting:     func(l locks.TryLocker) int { return l.(*caslock.Mutex).QueueLength() },
+	})
+}
+
+func TestADeadHolderIsReplacedAfterItsLease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		die(t, s, "it")
+		began := time.Now()
+		require.NoError(t, open(t, s, caslock.WithTTL(time.Hour)).Mutex("it").LockContext(someone()))
+		require.GreaterOrEqual(t, time.Since(began), term)
+		require.LessOrEqual(t, time.Since(began), term+term/50)
+	})
+}
+
+func TestAWaiterCountsFromItsFirstSight(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		die(t, s, "it")
+		time.Sleep(time.Hour)
+		l := open(t, s).Mutex("it")
+		began := time.Now()
+		require.NoError(t, l.LockContext(someone()))
+		require.GreaterOrEqual(t, time.Since(began), term)
+	})
+}
+
+func TestATryRemembersWhatItSaw(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		die(t, s, "it")
+		l := open(t, s).Mutex("it")
+		for _, want := range []bool{false, true} {
+			held, err := l.TryLockContext(someone())
+			require.NoError(t, err)
+			require.Equal(t, want, held)
+			time.Sleep(time.Hour)
+		}
+	})
+}
+
+func TestALivingHolderKeepsTheLock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		owner := someone()
+		l := open(t, s).Mutex("it")
+		require.NoError(t, l.LockContext(owner))
+		ctx, cancel := context.WithTimeout(someone(), 10*term)
+		defer cancel()
+		require.ErrorIs(t, open(t, s).Mutex("it").LockContext(ctx), context.DeadlineExceeded)
+		require.NoError(t, l.UnlockContext(owner))
+	})
+}
+
+func TestAHolderWithoutAnswersLosesTheLock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := s.connect()
+		l := open(t, c).Mutex("it")
+		owner := someone()
+		require.NoError(t, l.LockContext(owner))
+		h, err := l.Hold(owner)
+		require.NoError(t, err)
+		c.set(func() { c.loadErr, c.swapErr = errNetwork, errNetwork })
+		rival := someone()
+		require.NoError(t, open(t, s).Mutex("it").LockContext(rival))
+		require.ErrorIs(t, h.Err(), locks.ErrLost)
+		c.set(func() { c.loadErr, c.swapErr = nil, nil })
+		require.ErrorIs(t, l.UnlockContext(owner), locks.ErrLost)
+	})
+}
+
+func TestTheTokenGrowsFromHolderToHolder(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		a, b := open(t, s).Mutex("it"), open(t, s).Mutex("it")
+		pair(t, a)
+		owner := someone()
+		require.NoError(t, b.LockContext(owner))
+		require.EqualValues(t, 2, token(t, b, owner))
+		broken, err := a.ForceUnlock(context.Background())
+		require.NoError(t, err)
+		require.True(t, broken)
+		require.ErrorIs(t, b.UnlockContext(owner), locks.ErrLost)
+		die(t, s, "it")
+		require.NoError(t, b.LockContext(owner))
+		require.EqualValues(t, 4, token(t, b, owner))
+	})
+}
+
+func TestADeletedDocumentEndsTheHold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		l := open(t, s).Mutex("it")
+		owner := someone()
+		require.NoError(t, l.LockContext(owner))
+		h, err := l.Hold(owner)
+		require.NoError(t, err)
+		s.remove("it")
+		time.Sleep(term / 2)
+		require.ErrorIs(t, h.Err(), locks.ErrLost)
+		require.ErrorIs(t, l.UnlockContext(owner), locks.ErrLost)
+	})
+}
+
+func TestAForeignDocumentStaysAsItIs(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		l := open(t, s).Mutex("it")
+		for _, data := range []string{
+			"", "a photograph", "{}", "null", `{"caslock":2,"token":1,"write":"x"}`, string(make([]byte, caslock.MaxData+1)),
+			`{"caslock":1,"holder":"x","write":"x"}`, `{"caslock":1,"holder":"x","lease_ms":-1}`,
+			`{"caslock":1,"holder":"x","lease_ms":9223372036854775807}`, `{"caslock":1,"token":-1}`,
+		} {
+			s.put("it", data)
+			_, err := l.TryLockContext(someone())
+			require.ErrorIs(t, err, locks.ErrForeign, data)
+			require.ErrorContains(t, err, `caslock: try lock "it": `)
+			require.ErrorIs(t, l.LockContext(someone()), locks.ErrForeign)
+			_, err = l.ForceUnlock(context.Background())
+			require.ErrorIs(t, err, locks.ErrForeign)
+			_, err = l.Inspect(context.Background())
+			require.ErrorIs(t, err, locks.ErrForeign)
+			require.Equal(t, data, s.data("it"))
+		}
+	})
+}
+
+func TestInspectTellsTheHolder(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		l := open(t, s, caslock.WithLabel("web-1")).Mutex("it")
+		other := open(t, s).Mutex("it")
+		info, err := other.Inspect(context.Background())
+		require.NoError(t, err)
+		require.False(t, info.Held)
+		began := time.Now()
+		require.NoError(t, l.LockContext(someone()))
+		time.Sleep(time.Second)
+		_, err = other.Inspect(context.Background())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		info, err = other.Inspect(context.Background())
+		require.NoError(t, err)
+		require.Len(t, info.Holders, 1)
+		h := info.Holders[0]
+		require.Equal(t, "web-1", h.Label)
+		require.NotEmpty(t, h.Host)
+		require.NotZero(t, h.PID)
+		require.True(t, began.Equal(h.Since), "%v, not %v", h.Since, began)
+		require.EqualValues(t, 1, h.Token)
+		require.Equal(t, term+term/100-time.Second, h.Left, "since the first look")
+		require.Equal(t, -1, info.Waiting)
+	})
+}
+
+func TestARefusedNameIsRefusedByEachMethod(t *testing.T) {
+	c := open(t, picky{newServer()})
+	for name, why := range map[string]string{"": "empty", "a b": "a space"} {
+		l := c.Mutex(name)
+		_, tried := l.TryLockContext(someone())
+		_, forced := l.ForceUnlock(context.Background())
+		_, inspected := l.Inspect(context.Background())
+		_, held := l.Hold(someone())
+		for _, err := range []error{l.LockContext(someone()), tried, forced, inspected, held, l.UnlockContext(someone())} {
+			require.ErrorContains(t, err, why)
+		}
+	}
+}
+
+// picky can have no document with a space in its name.
+type picky struct{ *server }
+
+func (picky) CheckName(name string) error {
+	if name == "a b" {
+		return errors.New("the name has a space")
+	}
+	return nil
+}
+
+func TestWrongOptionsAreRefused(t *testing.T) {
+	s := newServer()
+	for why, err := range map[string]error{
+		"caslock: nil Documents":       second(caslock.New(nil)),
+		"s3lock: nil Format":           second(caslock.New(s, caslock.WithFormat(nil), caslock.WithErrorPrefix("s3lock"))),
+		"caslock: pauses from 0s":      second(caslock.New(s, caslock.WithPolling(0, time.Second))),
+		"caslock: pauses from 2s to 1": second(caslock.New(s, caslock.WithPolling(2*time.Second, time.Second))),
+		"caslock: TTL of 0s":           second(caslock.New(s, caslock.WithTTL(0))),
+	} {
+		require.ErrorContains(t, err, why)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestTheLongestLeaseIsNoOverflow(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		const forever = 1<<63 - 1
+		require.NoError(t, open(t, s, caslock.WithTTL(forever)).Mutex("it").LockContext(someone()))
+		held, err := open(t, s, caslock.WithTTL(forever)).Mutex("it").TryLockContext(someone())
+		require.NoError(t, err)
+		require.False(t, held)
+	})
+}
+
+func TestAClientForgetsLocksThatAreFree(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		die(t, s, "dead")
+		c := open(t, s)
+		held, err := c.Mutex("dead").TryLockContext(someone())
+		require.NoError(t, err)
+		require.False(t, held)
+		for n := range 10_000 {
+			pair(t, c.Mutex(fmt.Sprint(n)))
+		}
+		require.Less(t, c.Remembered(), 5000)
+		time.Sleep(term + term/50)
+		held, err = c.Mutex("dead").TryLockContext(someone())
+		require.NoError(t, err)
+		require.True(t, held)
+	})
+}

@@ -1,0 +1,97 @@
+package caslock
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Record is what a document says of a lock.
+type Record struct {
+	// Holder is the acquisition that has the lock. It is empty if the lock is free. No two
+	// acquisitions have the same name.
+	Holder string
+	// Identity describes the process of the holder to people, see [lease.Inspector].
+	Identity string
+	// Lease is for how long the holder has the lock without a renewal.
+	Lease time.Duration
+	// Token is the fencing token of the holder. A free lock has that of its last holder.
+	Token uint64
+	// Since is when the holder acquired the lock, by its clock. It is for people.
+	Since time.Time
+	// Written is when the document was written, by the clock of the writer. It is for people, and
+	// for [Client.Sweep].
+	Written time.Time
+	// Nonce is a text that no other write has.
+	Nonce string
+}
+
+// Format is how documents write a [Record]. A store that has fields of its own for what a Record
+// says has a Format of its own, see [WithFormat]. Then other programs that use these fields
+// exclude the locks here, if they follow the rules that the documentation of the package has.
+//
+// What Decode makes of the data that Encode returned has the same Holder, Token and Nonce. Its
+// Lease is the same or longer, such as in whole seconds. The other fields may get lost. Two Records
+// with different Nonces have different data.
+type Format interface {
+	// Encode returns the document. An error says that the store can have no such document.
+	Encode(r Record) ([]byte, error)
+	// Decode returns what a document says. An error says that it is no lock's: the lock's methods
+	// return it with [locks.ErrForeign].
+	Decode(data []byte) (Record, error)
+}
+
+// JSON is the default [Format]:
+//
+//	{"caslock": 1, "token": 7, "holder": "0193...:17", "lease_ms": 30000, "by": {"label": "web-1"},
+//	 "since": "2027-01-31T12:00:00Z", "written": "2027-01-31T12:00:10Z", "write": "GX5T..."}
+//
+// A free lock has no holder, lease_ms, by and since.
+var JSON Format = jsonFormat{}
+
+type jsonFormat struct{}
+
+// version is that of the format.
+const version = 1
+
+type jsonRecord struct {
+	Format  int             `json:"caslock"`
+	Token   uint64          `json:"token"`
+	Holder  string          `json:"holder,omitempty"`
+	Lease   int64           `json:"lease_ms,omitempty"`
+	By      json.RawMessage `json:"by,omitempty"`
+	Since   time.Time       `json:"since,omitzero"`
+	Written time.Time       `json:"written,omitzero"`
+	Write   string          `json:"write"`
+}
+
+func (jsonFormat) Encode(r Record) ([]byte, error) {
+	j := jsonRecord{
+		Format: version, Token: r.Token, Holder: r.Holder, Since: r.Since, Written: r.Written, Write: r.Nonce,
+		Lease: int64((r.Lease + time.Millisecond - 1) / time.Millisecond),
+	}
+	if json.Valid([]byte(r.Identity)) {
+		j.By = json.RawMessage(r.Identity)
+	}
+	return json.Marshal(j)
+}
+
+func (jsonFormat) Decode(data []byte) (Record, error) {
+	var j jsonRecord
+	err := json.Unmarshal(data, &j)
+	switch {
+	case err != nil:
+		return Record{}, err
+	case j.Format != version:
+		return Record{}, fmt.Errorf("caslock is %d, not %d", j.Format, version)
+	case j.Lease < 0 || j.Lease > longest.Milliseconds():
+		return Record{}, fmt.Errorf("lease_ms is %d", j.Lease)
+	case j.Holder != "" && j.Lease == 0:
+		return Record{}, errors.New("a holder has no lease_ms")
+	}
+	return Record{
+		Holder: j.Holder, Identity: string(j.By), Lease: time.Duration(j.Lease) * time.Millisecond,
+		Token: j.Token, Since: j.Since, Written: j.Written, Nonce: j.Write,
+	}, nil
+}

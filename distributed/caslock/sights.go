@@ -1,0 +1,109 @@
+package caslock
+
+import (
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// sights are the last documents that a client has seen. A holder needs its version to renew and to
+// release, and a waiter when it was seen first. All of it is a hint: a write that relies on an old
+// one finds another version, and the document is read.
+type sights struct {
+	mu     sync.Mutex
+	byName map[string]*sight
+	full   int // how many there are when the useless ones are dropped
+}
+
+type sight struct {
+	document
+	handed time.Time // when the token was seen first
+	looked time.Time // when the document was seen last
+	// calm says that no other client came between the last release here and the next look. Then the
+	// next acquisition writes at once.
+	calm bool
+}
+
+// manySights is how many documents a client remembers at least.
+const manySights = 4096
+
+// saw notes a document that the store has just returned or written, and returns it.
+func (s *sights) saw(name string, r Record, version string) document {
+	now := lease.Now() // after the store's answer
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.byName[name]
+	if k == nil {
+		s.drop(now)
+		k = &sight{document: document{version: "\x00"}, calm: true}
+		s.byName[name] = k
+	}
+	k.looked = now
+	if k.version == version {
+		k.calm = k.calm || r.Holder == ""
+		return k.document
+	}
+	if k.handed.IsZero() || k.Token != r.Token {
+		k.handed = now
+	}
+	k.document = document{r, version, now}
+	return k.document
+}
+
+// drop makes room for one more document: free locks are read again, and nobody waits for a lock
+// that was not looked at for its lease. s.mu is held.
+func (s *sights) drop(now time.Time) {
+	if s.byName == nil {
+		s.byName, s.full = make(map[string]*sight), manySights
+	}
+	if len(s.byName) < s.full {
+		return
+	}
+	for name, k := range s.byName {
+		if k.Holder == "" || now.Sub(k.looked) > 2*min(k.Lease, longest) {
+			delete(s.byName, name)
+		}
+	}
+	s.full = max(manySights, 2*len(s.byName))
+}
+
+// surprised notes that the document has another version than was known.
+func (s *sights) surprised(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.byName[name]; k != nil {
+		k.calm = false
+	}
+}
+
+// free returns the document of a free lock to which an acquisition can write at once, or nil.
+func (s *sights) free(name string) *document {
+	return s.find(name, func(k *sight) bool { return k.calm && k.Holder == "" && k.version != "" })
+}
+
+// of returns the document in which id holds the lock, or nil.
+func (s *sights) of(id lease.HoldID) *document {
+	return s.find(id.Name, func(k *sight) bool { return k.Holder == id.Acquisition })
+}
+
+func (s *sights) find(name string, fits func(k *sight) bool) *document {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.byName[name]
+	if k == nil || !fits(k) {
+		return nil
+	}
+	d := k.document
+	return &d
+}
+
+// lasts returns for how long the lock has had the same holder, as far as this client knows.
+func (s *sights) lasts(name string) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.byName[name]; k != nil {
+		return lease.Now().Sub(k.handed)
+	}
+	return 0
+}

@@ -1,0 +1,91 @@
+package caslock_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/caslock"
+)
+
+// listed is a server that can list and delete.
+type listed struct{ *server }
+
+func (s listed) Names(context.Context) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.docs)), nil
+}
+
+func (s listed) Delete(_ context.Context, name, version string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if version == "" || s.version(name) != version {
+		return caslock.ErrConflict
+	}
+	delete(s.docs, name)
+	return nil
+}
+
+func TestNamesAreThoseOfDocuments(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := open(t, listed{s})
+		pair(t, c.Mutex("orders"))
+		require.NoError(t, c.Mutex("bills").LockContext(someone()))
+		for pattern, want := range map[string][]string{"": {"bills", "orders"}, "o*": {"orders"}, "x": nil} {
+			names, err := c.Names(context.Background(), pattern)
+			require.NoError(t, err)
+			require.Equal(t, want, names)
+		}
+		_, err := c.Names(context.Background(), "[")
+		require.ErrorContains(t, err, "caslock: list names: syntax error")
+		_, err = c.Names(nil, "") //nolint:staticcheck // refused
+		require.ErrorIs(t, err, locks.ErrNilContext)
+	})
+}
+
+func TestSweepDeletesLocksThatAreLongUnused(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := open(t, listed{s})
+		pair(t, c.Mutex("old"))
+		require.NoError(t, c.Mutex("held").LockContext(someone()))
+		die(t, s, "dead")
+		s.put("photograph", "of a lock")
+		time.Sleep(time.Hour)
+		pair(t, c.Mutex("new"))
+		swept, err := c.Sweep(context.Background(), "", time.Hour)
+		require.NoError(t, err)
+		require.Equal(t, []string{"old"}, swept)
+		names, err := c.Names(context.Background(), "")
+		require.NoError(t, err)
+		require.Equal(t, []string{"dead", "held", "new", "photograph"}, names)
+	})
+}
+
+func TestASweptLockBeginsAnew(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := open(t, listed{s})
+		l := c.Mutex("it")
+		pair(t, l)
+		pair(t, l)
+		_, err := c.Sweep(context.Background(), "it", 0)
+		require.NoError(t, err)
+		owner := someone()
+		require.NoError(t, l.LockContext(owner))
+		require.EqualValues(t, 1, token(t, l, owner))
+	})
+}
+
+func TestSweepNeedsAStoreThatDeletes(t *testing.T) {
+	c := open(t, newServer())
+	_, err := c.Sweep(context.Background(), "", 0)
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	_, err = c.Names(context.Background(), "")
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+}
