@@ -114,26 +114,35 @@ func TestTheUserSetsThePauses(t *testing.T) {
 	})
 }
 
+func TestAWaitBeginsWithOneRead(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		require.NoError(t, open(t, s).Mutex("it").LockContext(someone()))
+		l := open(t, s, caslock.WithPolling(time.Minute, time.Minute)).Mutex("it")
+		s.requests()
+		ctx, cancel := context.WithTimeout(someone(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
+		costs(t, s, 1, 0, "a second's wait")
+	})
+}
+
 func TestANewHolderMakesPausesShort(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		a, b := open(t, s).Mutex("it"), open(t, s, caslock.WithPolling(time.Millisecond, time.Hour)).Mutex("it")
+		a := open(t, s, caslock.WithTTL(10_000*time.Hour)).Mutex("it")
 		owner := someone()
 		require.NoError(t, a.LockContext(owner))
-		granted := make(chan time.Time, 1)
-		go func() {
-			if b.LockContext(someone()) == nil {
-				granted <- time.Now()
-			}
-		}()
-		time.Sleep(100 * time.Hour)
-		for range 3 { // the waiter misses the release
-			require.NoError(t, a.UnlockContext(owner))
-			require.NoError(t, a.LockContext(owner))
-			time.Sleep(100 * time.Minute)
-		}
-		began := time.Now()
+		ctx, cancel := context.WithCancel(someone())
+		defer synctest.Wait()
+		defer cancel()
+		b := open(t, s, caslock.WithPolling(time.Millisecond, time.Hour)).Mutex("it")
+		go b.LockContext(ctx)
+		time.Sleep(100*time.Hour + time.Millisecond)
 		require.NoError(t, a.UnlockContext(owner))
-		require.Less(t, (<-granted).Sub(began), 26*time.Minute)
+		require.NoError(t, a.LockContext(owner)) // the waiter was not told
+		s.requests()
+		time.Sleep(5 * time.Hour)
+		loads, _ := s.requests()
+		require.Greater(t, loads, 20)
 	})
 }
 
@@ -190,20 +199,24 @@ func TestWaitersPollIfAWatchFails(t *testing.T) {
 func TestACloseEndsTheWatches(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		require.NoError(t, open(t, s).Mutex("it").LockContext(someone()))
-		c := open(t, &watching{server: s})
+		w := &watching{server: s, lasts: time.Second}
+		c := open(t, w)
 		got := make(chan error, 1)
 		go func() { got <- c.Mutex("it").LockContext(someone()) }()
 		time.Sleep(time.Second)
 		require.NoError(t, c.Close(context.Background()))
 		require.ErrorIs(t, <-got, locks.ErrClosed)
+		require.True(t, w.ended)
 	})
 }
 
 // watching is a server that tells of changes.
 type watching struct {
 	*server
-	ends  time.Duration // when a watch ends
+	ends  time.Duration // when a watch ends by itself
+	lasts time.Duration // how long it takes to end
 	fails bool
+	ended bool
 }
 
 func (w *watching) Watch(ctx context.Context, name string, changed func()) error {
@@ -222,6 +235,10 @@ func (w *watching) Watch(ctx context.Context, name string, changed func()) error
 		changed()
 		w.wait(ctx, name, version)
 		if ctx.Err() != nil {
+			time.Sleep(w.lasts)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.ended = true
 			return ctx.Err()
 		}
 	}

@@ -106,7 +106,10 @@ func TestTheFormatSurvivesTheStore(t *testing.T) {
 	at := time.Date(2027, 1, 31, 12, 0, 0, 0, time.UTC)
 	for _, r := range []caslock.Record{
 		{Token: 7, Nonce: "x", Written: at},
-		{Holder: "a:1", Identity: `{"label":"web-1"}`, Lease: time.Hour, Token: 1 << 63, Since: at, Written: at, Nonce: "y"},
+		{
+			Holder: "a:1", Identity: `{"label":"web-1"}`, Lease: time.Hour, Token: 1 << 63,
+			Since: at, Written: at, Nonce: "y",
+		},
 	} {
 		data, err := caslock.JSON.Encode(r)
 		require.NoError(t, err)

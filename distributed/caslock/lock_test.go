@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -178,7 +179,8 @@ func TestAForeignDocumentStaysAsItIs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := open(t, s).Mutex("it")
 		for _, data := range []string{
-			"", "a photograph", "{}", "null", `{"caslock":2,"token":1,"write":"x"}`, string(make([]byte, caslock.MaxData+1)),
+			"", "a photograph", "{}", "null", `{"caslock":2,"token":1,"write":"x"}`,
+			`{"caslock":1}` + strings.Repeat(" ", caslock.MaxData),
 			`{"caslock":1,"holder":"x","write":"x"}`, `{"caslock":1,"holder":"x","lease_ms":-1}`,
 			`{"caslock":1,"holder":"x","lease_ms":9223372036854775807}`, `{"caslock":1,"token":-1}`,
 		} {
@@ -231,7 +233,8 @@ func TestARefusedNameIsRefusedByEachMethod(t *testing.T) {
 		_, forced := l.ForceUnlock(context.Background())
 		_, inspected := l.Inspect(context.Background())
 		_, held := l.Hold(someone())
-		for _, err := range []error{l.LockContext(someone()), tried, forced, inspected, held, l.UnlockContext(someone())} {
+		locked, unlocked := l.LockContext(someone()), l.UnlockContext(someone())
+		for _, err := range []error{locked, tried, forced, inspected, held, unlocked} {
 			require.ErrorContains(t, err, why)
 		}
 	}
@@ -251,7 +254,8 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 	s := newServer()
 	for why, err := range map[string]error{
 		"caslock: nil Documents":       second(caslock.New(nil)),
-		"s3lock: nil Format":           second(caslock.New(s, caslock.WithFormat(nil), caslock.WithErrorPrefix("s3lock"))),
+		"caslock: nil Format":          second(caslock.New(s, caslock.WithFormat(nil))),
+		"s3lock: nil Documents":        second(caslock.New(nil, caslock.WithErrorPrefix("s3lock"))),
 		"caslock: pauses from 0s":      second(caslock.New(s, caslock.WithPolling(0, time.Second))),
 		"caslock: pauses from 2s to 1": second(caslock.New(s, caslock.WithPolling(2*time.Second, time.Second))),
 		"caslock: TTL of 0s":           second(caslock.New(s, caslock.WithTTL(0))),

@@ -68,7 +68,12 @@ func (s *store) poll(name string) *watch {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watch{c: make(chan struct{}, 1), cancel: cancel}
 	s.jobs.Go(func() {
-		for adapter.Sleep(ctx, adapter.Jitter(min(max(s.sights.lasts(name)/4, s.first), s.most))) {
+		first := adapter.Jitter(s.first)
+		for adapter.Sleep(ctx, first) { // the waiter has asked by then, and may have seen another holder
+			rest := adapter.Jitter(min(s.sights.lasts(name)/4, s.most)) - first
+			if rest > 0 && !adapter.Sleep(ctx, rest) {
+				return
+			}
 			w.tell()
 		}
 	})
