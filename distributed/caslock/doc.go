@@ -50,7 +50,8 @@
 //	release                a write
 //	renewal                a write for each third of a lease and each hold
 //	try of a held lock     a read
-//	wait                   a read for each pause, see WithPolling; or for each change, see Watcher
+//	wait without Watcher   a read for each pause, see WithPolling
+//	wait with Watcher      a read for each change, and each 5 s, see lease.WithPoll
 //	takeover               a read and a write
 //
 // A pair of an acquisition and a release takes three requests, and two if the version is known. A

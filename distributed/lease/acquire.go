@@ -26,9 +26,10 @@ import (
 //  5. Request. The store is asked for the lock under a name that no other acquisition has. A
 //     request is not cut off when ctx ends: it goes on, and its effect is undone.
 //     (acquisition.ask, acquisition.undo)
-//  6. Unknown outcome. Without an answer, the store is asked which acquisition holds. If that is
-//     unknown too, the request's effect is undone in the background. A later request has a new
-//     name, unless there is a place in a queue to keep. (question.request, releaser.sweep)
+//  6. Unknown outcome. Without an answer, the store is asked which acquisition holds. Unless it
+//     says that the acquisition holds, or never will, the request's effect is undone in the
+//     background. A later request has a new name, unless there is a place in a queue to keep.
+//     (question.request, releaser.sweep)
 //  7. Refusal. The first refusal begins a watch, and the store is asked once more, so that no
 //     release in between is missed. Then the acquisition waits for a notification or the poll
 //     interval, and asks again. (acquisition.refused)

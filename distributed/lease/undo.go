@@ -5,7 +5,7 @@ import "time"
 // What may be left in the store, and how it is undone:
 //
 //	a request is under way, its caller has gone     undo: waits for the answer, sweeps from grace on
-//	a request without an answer                     sweep, late
+//	a request without an answer                     sweep, late; nothing if Lookup settles it
 //	a release without an answer                     sweep
 //	a place in a queue                              leave
 //
