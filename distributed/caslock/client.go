@@ -83,12 +83,14 @@ func New(d Documents, opts ...Option) (*Client, error) {
 			o.prefix, o.first, o.most)
 	}
 	s := &store{documents: d, format: o.format, first: o.first, most: o.most, doubts: make(map[string]string)}
+	s.life, s.end = context.WithCancel(context.Background())
 	s.watcher, _ = d.(Watcher)
 	// Each holder has a token of its own, and waiters here have no precedence over others.
 	common := []lease.Option{lease.WithMaxLocalHandoffs(0), lease.WithPoll(max(o.most, lease.DefaultPoll))}
 	common = append(append(common, o.lease...), lease.WithErrorPrefix(o.prefix))
 	lc, err := lease.New(s, common...)
 	if err != nil {
+		s.end()
 		return nil, err
 	}
 	return &Client{s, lc, o.prefix}, nil
@@ -194,6 +196,7 @@ func (c *Client) fail(op string, err error) error {
 // [lease.Client.Close]. Only the first call does anything.
 func (c *Client) Close(ctx context.Context) error {
 	err := c.lease.Close(ctx)
+	c.store.end()
 	c.store.jobs.Close(ctx)
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/lease"
 )
 
 // costs fails unless the server has had these requests since the last call.
@@ -180,6 +181,21 @@ func TestAWatchThatEndsIsBegunAgain(t *testing.T) {
 		require.NoError(t, l.UnlockContext(owner))
 		require.NoError(t, <-got)
 		require.LessOrEqual(t, time.Since(began), time.Millisecond)
+	})
+}
+
+func TestACloseEndsWatchesThatNobodyClosed(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		for _, d := range []caslock.Documents{s, &watching{server: s}} {
+			var inner lease.Store
+			c := open(t, d, caslock.WithLeaseOptions(lease.WithWrapper(func(of lease.Store) lease.Store {
+				inner = of
+				return of
+			})))
+			_, err := inner.Watch(t.Context(), lease.HoldID{Name: "it", Acquisition: "a:1"})
+			require.NoError(t, err)
+			require.NoError(t, c.Close(context.Background()))
+		}
 	})
 }
 

@@ -44,7 +44,9 @@ type store struct {
 	first     time.Duration // of the pauses between polls
 	most      time.Duration
 	identity  string
-	jobs      adapter.Jobs // the watches
+	jobs      adapter.Jobs // the watches, which end with life
+	life      context.Context
+	end       context.CancelFunc
 
 	sights sights
 	mu     sync.Mutex

@@ -13,7 +13,7 @@ func (s *store) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error)
 	if s.watcher == nil {
 		return s.poll(id.Name), nil
 	}
-	life, cancel := context.WithCancel(context.Background())
+	life, cancel := context.WithCancel(s.life)
 	w := &watch{c: make(chan struct{}, 1), cancel: cancel}
 	begun, ended := make(chan struct{}), make(chan error, 1)
 	begin := sync.OnceFunc(func() { close(begun) })
@@ -65,7 +65,7 @@ func (w *watch) Close()             { w.cancel() }
 // time for which the lock has had the same holder. So all waiters pause about as long, whenever
 // they came, and none asks less often because it has waited for longer.
 func (s *store) poll(name string) *watch {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(s.life)
 	w := &watch{c: make(chan struct{}, 1), cancel: cancel}
 	s.jobs.Go(func() {
 		first := adapter.Jitter(s.first)
