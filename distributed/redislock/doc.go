@@ -56,7 +56,8 @@
 //	&locks_client:*
 //	-@all
 //	+eval +evalsha +ping +hello +subscribe +unsubscribe +publish +pubsub|numsub
-//	+hdel +hexists +hget +hkeys +hmget +hscan +hgetall +hset +hsetnx +pttl +pexpire +persist +exists
+//	+hdel +hexists +hget +hkeys +hmget +hscan +hgetall +hset +hsetnx
+//	+pttl +pexpire +pexpireat +persist +exists
 //	+del +get +set +incr +time +lindex +llen +lpop +lpos +lpush +lrange +lrem +rpush
 //	+zadd +zincrby +zrange +zrem +zscore
 //	+wait

@@ -79,7 +79,7 @@ type watch struct {
 
 	mu     sync.Mutex
 	closed bool
-	topics []*topic // those that it has left for another server, too
+	topics []*topic
 }
 
 var _ lease.Watch = (*watch)(nil)
@@ -128,6 +128,13 @@ func (w *watch) add(t *topic) {
 	if closed {
 		t.link.unwatch(t, w)
 	}
+}
+
+// remove forgets a topic that no longer notifies w.
+func (w *watch) remove(t *topic) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.topics = slices.DeleteFunc(slices.Clone(w.topics), func(other *topic) bool { return other == t })
 }
 
 // topic is a channel that has watches, or had one a moment ago.
@@ -609,7 +616,8 @@ func (l *link) read(conn subscriber) {
 			}
 			if l.shard {
 				l.move() // the slots may have moved
-				if pause >= time.Second/10 && errors.Is(err, lease.ErrRefused) {
+				// A server that lacks a permission refuses on every connection.
+				if pause >= time.Second/10 && strings.Contains(err.Error(), "MOVED") {
 					l.doubtServer(conn)
 				}
 			}
@@ -640,8 +648,8 @@ func (l *link) heard(conn subscriber, err error) bool {
 	if err == nil || errors.Is(err, lease.ErrRefused) {
 		l.seen = time.Now()
 	} else {
-		for _, t := range l.topics {
-			t.active = false
+		for _, t := range l.topics { // the client of the server subscribes again by itself
+			t.active, t.sent = false, time.Now()
 		}
 	}
 	return true
@@ -711,8 +719,8 @@ func (l *link) left(channel string) {
 // if its server is unknown. The next error of this server, or of the connection, repeats the move.
 func (l *link) move() {
 	type moved struct {
-		w       *watch
-		channel string
+		w *watch
+		t *topic
 	}
 	l.mu.Lock()
 	var all []moved
@@ -723,7 +731,7 @@ func (l *link) move() {
 			continue
 		}
 		for w := range t.watches { // they may close meanwhile
-			all = append(all, moved{w, channel})
+			all = append(all, moved{w, t})
 		}
 		delete(l.topics, channel)
 	}
@@ -731,9 +739,10 @@ func (l *link) move() {
 	ctx, cancel := context.WithTimeout(l.h.life, confirmTimeout) // the link is deaf meanwhile
 	defer cancel()
 	for _, m := range all {
-		if l.h.bind(ctx, m.w, true, m.channel) != nil {
-			m.w.add(l.watch(m.w, m.channel))
-			m.w.notify()
+		m.w.remove(m.t)
+		if l.h.bind(ctx, m.w, true, m.t.channel) != nil {
+			m.w.add(l.watch(m.w, m.t.channel))
 		}
+		m.w.notify() // a message may have been lost meanwhile, and the new subscription be active before
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -158,7 +159,7 @@ func (r *refugee) Subscribe(ctx context.Context, channels ...string) error {
 func (r *refugee) Receive(ctx context.Context) (event, error) {
 	select {
 	case <-r.left:
-		return event{}, driver.Never(errors.New("moved"))
+		return event{}, driver.Never(errors.New("MOVED 1 there:1"))
 	case <-ctx.Done():
 		return event{}, ctx.Err()
 	}
@@ -297,10 +298,34 @@ func TestAConnectionThatRefusesSubscriptionsIsReplaced(t *testing.T) {
 	waits(t, p, "it")
 	w := <-p.opened
 	for range cap(w.refusals) {
-		w.refusals <- driver.Never(errors.New("moved"))
+		w.refusals <- driver.Never(errors.New("MOVED 1 there:1"))
 	}
 	require.Equal(t, "it", <-(<-p.opened).asked)
 	<-w.closed
+}
+
+func TestAConnectionWithoutPermissionsIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newMesh("it")
+		h := waits(t, p, "it")
+		w := <-p.opened
+		for range cap(w.refusals) {
+			w.refusals <- driver.Never(errors.New("NOPERM this user has no permissions"))
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		require.Empty(t, w.refusals)
+		require.Empty(t, p.opened)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, l := range h.links {
+			for _, topic := range l.topics {
+				for watch := range topic.watches {
+					require.Len(t, watch.topics, 1, "it forgets the topics that it has left")
+				}
+			}
+		}
+	})
 }
 
 func TestANewConnectionGoesToTheServerOfItsChannels(t *testing.T) {

@@ -146,7 +146,7 @@ const confined = `~orders* ~{orders* ~redisson_lock_token:{orders* ` +
 	`&redisson_lock__channel:{orders* &redisson_rwlock:{orders* &locks_simple_channel:{orders* ` +
 	`&locks_client:* &locks_waiting:{orders* &locks_waiting_rw:{orders* &locks_waiting_simple:{orders* ` +
 	`-@all +eval +evalsha +ping +hello +subscribe +unsubscribe +publish +pubsub|numsub ` +
-	`+hdel +hexists +hget +hkeys +hmget +hscan +hgetall +hset +hsetnx +pttl +pexpire +persist +exists ` +
+	`+hdel +hexists +hget +hkeys +hmget +hscan +hgetall +hset +hsetnx +pttl +pexpire +pexpireat +persist +exists ` +
 	`+del +get +set +incr +time ` +
 	`+lindex +llen +lpop +lpos +lpush +lrange +lrem +rpush +zadd +zincrby +zrange +zrem +zscore +wait ` +
 	`+ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub`
@@ -204,6 +204,15 @@ func TestAConfinedUserCanUseAllLocks(t *testing.T) {
 		require.NoError(t, err, kind)
 		require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, soon, 10*time.Millisecond)
 	}
+	rw := c.RWMutex("orders:readers")
+	read, write := rw.ReadMutex(), rw.WriteMutex()
+	a, b := someone(), someone()
+	hold(t, write, a)
+	hold(t, read, a)
+	require.NoError(t, write.UnlockContext(a), "which leaves the lock to its readers")
+	hold(t, read, b)
+	require.NoError(t, read.UnlockContext(b))
+	require.NoError(t, read.UnlockContext(a))
 	gate, err := redislock.NewGate(as())
 	require.NoError(t, err)
 	require.NoError(t, gate.Set(background, "orders:1", 7, "paid"))

@@ -332,7 +332,8 @@ func TestNoReadWriteLockOutlastsItsReaders(t *testing.T) {
 	l := open(t, direct).RWMutex("it")
 	read, write := l.ReadMutex(), l.WriteMutex()
 	check := func() {
-		lasts := direct.PExpireTime(background, "it").Val()
+		lasts, err := direct.PExpireTime(background, "it").Result()
+		require.NoError(t, err)
 		holds := direct.Keys(background, "{it}:*:rwlock_timeout:*").Val()
 		require.NotEmpty(t, holds)
 		for _, hold := range holds {

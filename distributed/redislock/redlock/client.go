@@ -27,6 +27,7 @@ var _ locks.Provider = (*Client)(nil)
 
 // WithNodeTimeout sets how long [New]'s locks wait for one server. It should be much less than the
 // lease. The default is a tenth of the lease, at least 100 milliseconds and at most a second.
+// [redislock.New] ignores it.
 func WithNodeTimeout(d time.Duration) redislock.Option {
 	return func(o *driver.Options) { o.NodeTimeout = d }
 }
@@ -35,7 +36,7 @@ func WithNodeTimeout(d time.Duration) redislock.Option {
 // it. A server lacks it after it came back empty, could not be reached, or served a rival that
 // got no majority. Without WithRestore such a server lacks the lock until the next acquisition,
 // and each further failure weakens the hold. With it, a lock that was deleted on a minority of
-// the servers comes back.
+// the servers comes back. [redislock.New] ignores it.
 func WithRestore() redislock.Option { return func(o *driver.Options) { o.Restore = true } }
 
 // New returns the locks on the servers of clients. Each server is an independent master, without

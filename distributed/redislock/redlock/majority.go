@@ -31,9 +31,10 @@ type majority struct {
 	restore bool
 	lost    func(lease.HoldID, error) // notifies package lease
 
-	jobs adapter.Jobs
-	life context.Context
-	end  context.CancelFunc
+	jobs    adapter.Jobs
+	life    context.Context
+	end     context.CancelFunc
+	closing sync.Once
 
 	mu     sync.Mutex
 	serial int64            // of the last vote: the time in microseconds since 1970, or the next number
@@ -275,15 +276,17 @@ func (w *watches) Close() {
 	w.subs = nil
 }
 
-// close ends what runs in the background.
+// close ends what runs in the background. Only the first call does anything.
 func (m *majority) close(ctx context.Context) {
-	patience, cancel := context.WithTimeout(ctx, lease.DefaultReleaseTimeout)
-	m.jobs.Close(patience)
-	cancel()
-	m.end()
-	var subscriptions sync.WaitGroup
-	for _, node := range m.nodes {
-		subscriptions.Go(func() { node.Close(ctx) })
-	}
-	subscriptions.Wait()
+	m.closing.Do(func() {
+		patience, cancel := context.WithTimeout(ctx, lease.DefaultReleaseTimeout)
+		m.jobs.Close(patience)
+		cancel()
+		m.end()
+		var subscriptions sync.WaitGroup
+		for _, node := range m.nodes {
+			subscriptions.Go(func() { node.Close(ctx) })
+		}
+		subscriptions.Wait()
+	})
 }
