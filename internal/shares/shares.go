@@ -414,16 +414,17 @@ func ReadHolds(rw *syncq.ReadWrite, owner int64) int {
 // ReadCount returns how many shared holds of the lock there are, of all owners, or the greatest int
 // if they are more.
 func ReadCount(rw *syncq.ReadWrite) int {
-	n := int64(0)
-	eachReader(&rw.Sync, func(_ int64, holds int) { n += int64(holds) })
 	_, holds := rw.WriterReads()
-	return int(min(n+int64(holds), math.MaxInt))
+	n := int64(holds)
+	eachReader(&rw.Sync, func(_ int64, holds int) { n += int64(holds) })
+	return int(min(n, math.MaxInt))
 }
 
 // Readers returns the owners that have shared holds of the lock, in no order.
 func Readers(rw *syncq.ReadWrite) []int64 {
+	o, holds := rw.WriterReads()
 	who := Holders(&rw.Sync)
-	if o, holds := rw.WriterReads(); holds > 0 {
+	if holds > 0 {
 		who = append(who, o)
 	}
 	return who

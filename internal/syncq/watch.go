@@ -16,7 +16,7 @@ type Kind struct {
 	Key any
 
 	// Holders returns the shared holders of the lock, in any order. If it is nil, they are unknown.
-	// It is asked while no party holds the lock exclusively.
+	// It is asked after a look that found no exclusive holder.
 	//
 	// The answer must be right about owners that wait: an owner that waits for any lock is returned
 	// if and only if it has a shared hold of this one. About others it may be wrong. It is called
