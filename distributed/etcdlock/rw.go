@@ -103,10 +103,11 @@ func (s *store) part(ctx context.Context, y *place) (lease.Released, error) {
 	m.op.Lock()
 	defer m.op.Unlock()
 	s.c.mu.Lock()
-	gone, held := m.gone, m.reader == y && m.state != dead
+	present := m.reader == y // not so after a late release, if the writer reads again
+	gone, held := m.gone && present, present && m.state != dead
 	if gone {
 		m.leave()
-	} else if m.reader == y {
+	} else if present {
 		m.reader = nil
 	}
 	s.c.mu.Unlock()
