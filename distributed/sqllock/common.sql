@@ -43,9 +43,9 @@ WHERE l.name = $1 AND q.owner = $2 AND q.ends > {after $3}
 -- name: make lock
 INSERT INTO {locks} (name, token, ends) VALUES ($1, 0, {now}) ON CONFLICT (name) DO NOTHING
 
--- Locks the row, and is how long the lock is not free. $1 name.
+-- Locks the row, and is how long the lock is not free, and its last holder. $1 name.
 -- name: lock
-SELECT CASE WHEN owner IS NULL THEN 0 ELSE {left} END FROM {locks} WHERE name = $1 {for update}
+SELECT CASE WHEN owner IS NULL THEN 0 ELSE {left} END, COALESCE(owner, '') FROM {locks} WHERE name = $1 {for update}
 
 -- The head of the queue, and whether it is dead. $1 name.
 -- name: first
@@ -67,10 +67,9 @@ SELECT token FROM {locks} WHERE name = $1
 -- name: stay
 UPDATE {queue} SET ends = {after $3} WHERE name = $1 AND owner = $2
 
--- Enqueues the owner, but not the holder: a late request would leave a place behind. $1 name, $2 owner, $3 wait.
+-- Enqueues the owner. $1 name, $2 owner, $3 wait.
 -- name: enqueue
-INSERT INTO {queue} (name, owner, ends) SELECT name, $2, {after $3} FROM {locks}
-WHERE name = $1 AND (owner IS NULL OR owner <> $2 OR ends <= {now})
+INSERT INTO {queue} (name, owner, ends) VALUES ($1, $2, {after $3})
 
 -- Gives the owner's place up. $1 name, $2 owner.
 -- name: leave

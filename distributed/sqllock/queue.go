@@ -101,11 +101,13 @@ func (s queueStore) enter(ctx context.Context, req lease.Request, place time.Dur
 // ask does what the table above says. It locks the row of the lock. If the lock is free and the
 // asker is next, it grants the lock. If not, it enqueues the asker or extends its place.
 func (t queueTx) ask(req lease.Request) (lease.Reply, error) {
-	left, err := t.lockRow(req.Name)
-	if err != nil {
+	left, owner, err := t.lockRow(req.Name)
+	switch {
+	case err != nil:
 		return lease.Reply{}, err
-	}
-	if left <= 0 {
+	case left > 0 && owner == req.Acquisition: // a place of this late request would outlast the hold
+		return lease.Reply{Wait: time.Duration(left) * time.Microsecond}, nil
+	case left <= 0:
 		switch next, err := t.isNext(req.Name, req.Acquisition); {
 		case err != nil:
 			return lease.Reply{}, err
@@ -126,20 +128,20 @@ func (t queueTx) ask(req lease.Request) (lease.Reply, error) {
 }
 
 // lockRow locks the row of the lock, and returns for how many microseconds the lock is not
-// free.
-func (t queueTx) lockRow(name string) (left int64, err error) {
+// free, and its last holder.
+func (t queueTx) lockRow(name string) (left int64, owner string, err error) {
 	err = sql.ErrNoRows
 	if t.c.dialect != SQLite {
-		err = t.query("lock", []any{name}, &left)
+		err = t.query("lock", []any{name}, &left, &owner)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
 		// In SQLite this comes first in any case: a transaction that begins with reading cannot
 		// always go on to write.
 		if _, err = t.exec("make lock", name); err == nil {
-			err = t.query("lock", []any{name}, &left)
+			err = t.query("lock", []any{name}, &left, &owner)
 		}
 	}
-	return left, err
+	return left, owner, err
 }
 
 // isNext reports whether the queue is empty but for dead waiters, or the asker is the first
