@@ -236,6 +236,22 @@ func TestARequestGoesOnAfterACancelledOne(t *testing.T) {
 	p.holds(t, "a")
 }
 
+func TestATryAfterACancelledOneTakesAFreeLock(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	ctx, cancel := context.WithCancel(background)
+	p.next(txn, func(func() error) error {
+		cancel()
+		return status.Error(codes.Unavailable, "lost")
+	})
+	_, err := p.Acquire(ctx, asks("it", "a"))
+	require.Error(t, err)
+	r, err := p.Acquire(background, asks("it", "a"))
+	require.NoError(t, err)
+	require.True(t, r.Held)
+	p.holds(t, "a")
+}
+
 func TestARefusedRequestKeepsThePlaceOfAnother(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

@@ -101,8 +101,11 @@ func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, er
 	if req.Writer != "" {
 		return s.readUnder(ctx, req)
 	}
-	if s.c.find(req.Name, req.Acquisition) != nil { // asked again
-		return s.lookup(ctx, req)
+	if p := s.c.find(req.Name, req.Acquisition); p != nil { // asked again
+		keeps := p.is(waiting, holding) || p.isGone() // a hold that was lost is not begun anew
+		if r, err := s.lookup(ctx, req); r.Held || keeps || err != nil {
+			return r, err
+		}
 	}
 	rivals := s.kind.older(req.Name)
 	p, resp, err := s.create(ctx, req.HoldID, clientv3.OpGet(rivals, clientv3.WithFirstCreate()...),

@@ -11,11 +11,12 @@ import (
 //
 //	the request before        the next one
 //	holds, or has a place     finds its key, and puts no other
-//	was refused               finds nothing, and asks anew
-//	ended without an answer   gives that key up, and puts another one
+//	was refused               finds nothing, or a key that is given up, and asks anew
+//	ended without an answer   gives that key up, and asks anew
 //
 // A request that is refused gives up the place that it has taken itself, and no other. A release
-// waits for no turn: it ends the place, and the requests that come after it take none.
+// waits for no turn: it ends the place. The requests that are under way then take none, nor do
+// those that begin before all of them have ended.
 type turn struct {
 	taken chan struct{} // full while a request has its turn
 
