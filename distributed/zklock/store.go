@@ -542,11 +542,14 @@ func (a *acquisition) listen(s *session, at place, f func()) {
 	s.watches.listen(at, a, func(zk.Event) { f() })
 }
 
-// ignore ends listen.
+// ignore ends listen. Two calls of end may do so at once.
 func (a *acquisition) ignore() {
-	if a.on != nil {
-		a.on.watches.ignore(a.at, a)
-		a.on = nil
+	a.mu.Lock()
+	on, at := a.on, a.at
+	a.on = nil
+	a.mu.Unlock()
+	if on != nil {
+		on.watches.ignore(at, a)
 	}
 }
 

@@ -32,6 +32,16 @@ func TestAnAcquisitionThatWasLeftAsksNothing(t *testing.T) {
 	require.False(t, reply.Held)
 }
 
+func TestTwoEndsOfAnAcquisitionDoNotRace(t *testing.T) {
+	a := &acquisition{on: &session{}, at: place{"/it", false}}
+	var wg sync.WaitGroup
+	for range 2 { // a Leave and a Release
+		wg.Go(func() { a.end() })
+	}
+	wg.Wait()
+	require.Nil(t, a.on)
+}
+
 // newClient returns a client of a new server, which is closed with the test.
 func newClient(t *testing.T) *Client {
 	t.Helper()
