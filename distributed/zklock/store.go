@@ -156,6 +156,7 @@ func (st *store) request(ctx context.Context, req lease.Request,
 		if reply, err := st.Lookup(ctx, req); reply.Held || err != nil {
 			return reply, err
 		}
+		a.placed = false // with the hold, its place has gone
 	}
 	reply, err := a.ask(func(ctx context.Context) (bool, error) { return step(ctx, a) }, req.TTL)
 	switch {

@@ -169,6 +169,26 @@ func TestARefusedTryKeepsThePlaceOfAWaiter(t *testing.T) {
 	}
 }
 
+func TestARefusedTryAfterALostHoldKeepsNoPlace(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	st, name := c.stores[mutexes], "/it"
+	id, holder := idOf(name, "lost"), idOf(name, "holder")
+	_, err := st.Enqueue(t.Context(), requestOf(id))
+	require.NoError(t, err)
+	s, err := c.core.session(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, s.delete(t.Context(), c.nodes(t, name)[0]))
+	reply, err := st.Enqueue(t.Context(), requestOf(holder))
+	require.NoError(t, err)
+	require.True(t, reply.Held)
+	reply, err = st.Acquire(t.Context(), requestOf(id))
+	require.NoError(t, err)
+	require.False(t, reply.Held)
+	require.Nil(t, st.find(id))
+	c.releases(t, st, holder)
+}
+
 func TestAFailedRequestKeepsThePlaceOfAWaiter(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
