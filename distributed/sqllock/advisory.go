@@ -166,9 +166,13 @@ func (a *Advisory) Mutex(name string, opts ...lease.MutexOption) *Mutex {
 }
 
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]; see
-// [lease.Client.Close]. A connection that was pinned goes back to the pool, or is closed.
+// [lease.Client.Close]. A connection that was pinned goes back to the pool, or is closed. Close
+// waits for that until ctx ends.
 func (a *Advisory) Close(ctx context.Context) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	err := a.c.close(ctx, a.lc)
-	a.store.close()
+	a.store.close(ctx)
 	return err
 }

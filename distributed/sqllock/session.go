@@ -256,8 +256,8 @@ func (s *sessionStore) Watch(ctx context.Context, id lease.HoldID) (lease.Watch,
 	return s.c.watch(id.Name), nil
 }
 
-// close ends what is left after the engine has closed.
-func (s *sessionStore) close() {
+// close ends what is left after the engine has closed. It waits for that until ctx ends.
+func (s *sessionStore) close(ctx context.Context) {
 	s.mu.Lock()
 	s.closed = true
 	left := make([]*session, 0, len(s.held))
@@ -268,5 +268,13 @@ func (s *sessionStore) close() {
 	for _, sess := range left {
 		s.drop(sess, nil)
 	}
-	s.ending.Wait()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.ending.Wait()
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
 }

@@ -1,0 +1,56 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// stuck is a database whose connections close only when gate is closed.
+type stuck struct{ gate chan struct{} }
+
+func (s stuck) Connect(context.Context) (driver.Conn, error) { return stuckConn{gate: s.gate}, nil }
+func (stuck) Driver() driver.Driver                          { return nil }
+
+type stuckConn struct {
+	driver.Conn
+	gate chan struct{}
+}
+
+func (c stuckConn) Close() error {
+	<-c.gate
+	return nil
+}
+
+func TestCloseWaitsForNoConnectionAfterItsContext(t *testing.T) {
+	t.Parallel()
+	gate := make(chan struct{})
+	db := sql.OpenDB(stuck{gate})
+	conn, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	s := newSessionStore(nil)
+	s.NotifyLoss(func(lease.HoldID, error) {})
+	sess := &session{conn: conn, over: time.NewTimer(time.Minute), end: func() {}}
+	s.held[sess.ref] = sess
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.close(ctx)
+	}()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Error("it waits for a connection when its context has ended")
+	}
+	close(gate)
+	s.close(t.Context()) // the connection has closed
+	require.NoError(t, db.Close())
+}
