@@ -143,7 +143,7 @@ func (c *Client) names(ctx context.Context, pattern string) (matching []string, 
 }
 
 // Sweep deletes the documents of locks that match pattern, are free, and were released longer than
-// unused ago. It returns their names, also beside an error. The time is measured between two wall
+// unused ago. It returns their names, also with an error. The time is measured between two wall
 // clocks: that of the process which released the lock, and the one here.
 //
 // Sweep gives up what the documents were kept for:
@@ -153,8 +153,11 @@ func (c *Client) names(ctx context.Context, pattern string) (matching []string, 
 //   - A request to create the document that was sent before, and had no answer, can come late. The
 //     lock is then held for a lease, although nobody knows of it.
 //
-// Two holders at once are not possible: a document is only deleted in the version that was read. A
-// lock whose holder has died is not free: use [Mutex.ForceUnlock] before. A document that is no
+// A document is only deleted in the version that was read. If versions never come again, as
+// [Documents] demands, there are no two holders at once. In a store whose versions begin anew with
+// a new document, there may be.
+//
+// A lock whose holder has died is not free: use [Mutex.ForceUnlock] before. A document that is no
 // lock's stays. If the store is no [Lister] and [Deleter], the error matches
 // [errors.ErrUnsupported].
 func (c *Client) Sweep(ctx context.Context, pattern string, unused time.Duration) ([]string, error) {

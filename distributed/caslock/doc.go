@@ -82,8 +82,8 @@
 //   - A read after a write returns that write or a later one, whatever server answers.
 //   - Of two writes that replace one version, one succeeds. Not every store that offers
 //     conditional writes keeps this promise.
-//   - A version never comes again while the document exists. Since all writes differ, a hash of
-//     the data is such a version.
+//   - A version never comes again for a name, also not after a deletion, see [Documents]. Since all
+//     writes differ, a hash of the data is such a version.
 //
 // # Faults
 //

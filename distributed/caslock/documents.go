@@ -21,6 +21,11 @@ const MaxData = 16 << 10
 // permission. One with [lease.ErrUnavailable] passes by itself. After any other error of Swap the
 // client assumes that the document was replaced, or will be.
 //
+// A version never comes again for a name, also not after the document was deleted. Otherwise a
+// write that relies on an old document replaces a new one, and a lock has two holders. A counter
+// that begins with 1 in each document breaks this rule. Since all writes differ, the data or a hash
+// of it is such a version. So is a counter of the whole store.
+//
 // A Documents may implement [Watcher], [Lister], [Deleter] and [NameChecker].
 type Documents interface {
 	// Load returns the document called name and its version. Without a document the version is
@@ -56,7 +61,8 @@ type Lister interface {
 // Deleter is an optional interface of a [Documents], which [Client.Sweep] needs.
 type Deleter interface {
 	// Delete deletes the document if it has this version. If it has another one, or is not there,
-	// it returns an error matching [ErrConflict].
+	// it returns an error matching [ErrConflict]. A document that is created later under the name
+	// has a version that none had before, see [Documents].
 	Delete(ctx context.Context, name, version string) error
 }
 

@@ -173,3 +173,33 @@ func (s slow) Swap(ctx context.Context, name string, data []byte, version string
 	time.Sleep(time.Second)
 	return s.server.Swap(ctx, name, data, version)
 }
+
+// sole has one version only, so that each one comes again.
+type sole struct{ *server }
+
+func (s sole) Load(ctx context.Context, name string) ([]byte, string, error) {
+	data, version, err := s.server.Load(ctx, name)
+	return data, version[:min(1, len(version))], err
+}
+
+func (s sole) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
+	if version != "" {
+		version = versionOf(s.data(name))
+	}
+	return s.server.Swap(ctx, name, data, version)
+}
+
+func TestAVersionThatComesAgainIsSeenAnew(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		die(t, s, "it")
+		l := open(t, sole{s}).Mutex("it")
+		_, err := l.TryLockContext(someone())
+		require.NoError(t, err)
+		s.remove("it")
+		require.NoError(t, open(t, s).Mutex("it").LockContext(someone()))
+		time.Sleep(2 * term)
+		held, err := l.TryLockContext(someone())
+		require.NoError(t, err)
+		require.False(t, held)
+	})
+}

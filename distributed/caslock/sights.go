@@ -28,7 +28,8 @@ type sight struct {
 // manySights is how many documents a client remembers at least.
 const manySights = 4096
 
-// saw notes a document that the store has just returned or written, and returns it.
+// saw notes a document that the store has just returned or written, and returns it. A store may
+// break its promise and give a new document an old version. The nonce tells them apart.
 func (s *sights) saw(name string, r Record, version string) document {
 	now := lease.Now() // after the store's answer
 	s.mu.Lock()
@@ -40,7 +41,7 @@ func (s *sights) saw(name string, r Record, version string) document {
 		s.byName[name] = k
 	}
 	k.looked = now
-	if k.version == version {
+	if k.version == version && k.Nonce == r.Nonce {
 		k.calm = k.calm || r.Holder == ""
 		return k.document
 	}
