@@ -16,8 +16,8 @@ import (
 
 // rows are documents behind an HTTP server. The version is the ETag.
 type rows struct {
-	http *http.Client
-	base string // of the URLs, with a slash at the end
+	http http.RoundTripper // no Client: it follows redirects, and makes a GET of a PUT
+	base string            // of the URLs, with a slash at the end
 }
 
 // Load reads the row. Without one, the server answers 404.
@@ -34,7 +34,7 @@ func (r *rows) Load(ctx context.Context, name string) (data []byte, version stri
 	case http.StatusNotFound:
 		return nil, "", nil
 	}
-	return nil, "", refused(resp)
+	return nil, "", failed(resp)
 }
 
 // Swap writes the row if the condition holds that the server compares.
@@ -49,12 +49,12 @@ func (r *rows) Swap(ctx context.Context, name string, data []byte, version strin
 	}
 	defer resp.Body.Close()
 	switch resp.StatusCode {
-	case http.StatusOK, http.StatusCreated:
+	case http.StatusOK, http.StatusCreated, http.StatusNoContent:
 		return resp.Header.Get("ETag"), nil
 	case http.StatusPreconditionFailed:
 		return "", caslock.ErrConflict
 	}
-	return "", refused(resp)
+	return "", failed(resp)
 }
 
 func (r *rows) send(ctx context.Context, method, name string, h http.Header, data []byte) (*http.Response, error) {
@@ -65,17 +65,17 @@ func (r *rows) send(ctx context.Context, method, name string, h http.Header, dat
 	if h != nil {
 		req.Header = h
 	}
-	return r.http.Do(req)
+	return r.http.RoundTrip(req)
 }
 
-// refused is the error of an answer that says that nothing was done. An answer of a server in
-// trouble, or of a proxy, does not say that.
-func refused(resp *http.Response) error {
+// failed is the error of an answer. Only an answer that blames the request says that nothing was
+// done. The answer of a server in trouble, a redirect, or another success does not say that.
+func failed(resp *http.Response) error {
 	err := fmt.Errorf("the server answers %s", resp.Status)
 	switch {
 	case resp.StatusCode == http.StatusServiceUnavailable || resp.StatusCode == http.StatusTooManyRequests:
 		return lease.Mark(err, lease.ErrUnavailable)
-	case resp.StatusCode < http.StatusInternalServerError:
+	case resp.StatusCode >= http.StatusBadRequest && resp.StatusCode < http.StatusInternalServerError:
 		return lease.Mark(err, lease.ErrRefused)
 	}
 	return err
@@ -85,7 +85,7 @@ func ExampleDocuments() {
 	server := httptest.NewServer(newServer()) // stands for yours
 	defer server.Close()
 
-	client, err := caslock.New(&rows{http.DefaultClient, server.URL + "/"}, caslock.WithErrorPrefix("rows"))
+	client, err := caslock.New(&rows{http.DefaultTransport, server.URL + "/"}, caslock.WithErrorPrefix("rows"))
 	if err != nil {
 		fmt.Println(err)
 		return

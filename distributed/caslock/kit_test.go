@@ -35,7 +35,7 @@ func prove(t *testing.T, documents func(r *rows) caslock.Documents) {
 		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
 			transport := &http.Transport{DialContext: link.DialContext}
 			tb.Cleanup(transport.CloseIdleConnections)
-			r := &rows{&http.Client{Transport: transport}, "http://" + addr + "/"}
+			r := &rows{transport, "http://" + addr + "/"}
 			c, err := caslock.New(documents(r), caslock.WithPolling(2*time.Millisecond, 50*time.Millisecond),
 				caslock.WithLeaseOptions(opts...))
 			require.NoError(tb, err)
