@@ -28,18 +28,19 @@ const MaxData = 16 << 10
 //
 // A Documents may implement [Watcher], [Lister], [Deleter] and [NameChecker].
 type Documents interface {
-	// Load returns the document called name and its version. Without a document the version is
-	// empty, and the error nil. Load is linearizable: it returns what the last Swap of any client
+	// Load returns the document called name and its version. Without a document the data and the
+	// version are empty, and the error is nil. Load is linearizable: it returns what the last Swap of any client
 	// has written that ended before, or something later.
 	Load(ctx context.Context, name string) (data []byte, version string, err error)
 
 	// Swap replaces the document by data if it has this version, in one step, and returns the new
 	// version. If version is empty, it creates a document that is not there. If the document has
 	// another version, or has one and should not be there, or the other way round, Swap changes
-	// nothing and returns an error matching [ErrConflict].
+	// nothing and returns an error matching [ErrConflict]. If the answer has no new version, the
+	// outcome is unknown.
 	//
 	// Swap sends its request once. A second one would conflict with the first one. So turn off
-	// the repetitions of the store's library.
+	// the repetitions of the store's library, and redirects.
 	Swap(ctx context.Context, name string, data []byte, version string) (newVersion string, err error)
 }
 

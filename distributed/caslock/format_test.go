@@ -37,7 +37,7 @@ func (native) Encode(r caslock.Record) ([]byte, error) {
 	return json.Marshal(nativeObject{
 		Annotations: map[string]string{"write": r.Nonce, "by": r.Identity},
 		Spec: nativeSpec{r.Holder, int64((r.Lease + time.Second - 1) / time.Second),
-			r.Since, r.Written, r.Token - 1},
+			r.Since, r.Written, max(r.Token, 1) - 1}, // a lock that nobody held yet has token 0
 	})
 }
 

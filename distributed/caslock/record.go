@@ -2,7 +2,6 @@ package caslock
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -33,12 +32,13 @@ type Record struct {
 //
 // What Decode makes of the data that Encode returned has the same Holder, Token and Nonce. Its
 // Lease is the same or longer, such as in whole seconds. The other fields may get lost. Two Records
-// with different Nonces have different data.
+// with different Nonces have different data. A free lock has Lease 0, and one that nobody held yet
+// may have Token 0.
 type Format interface {
 	// Encode returns the document. An error says that the store can have no such document.
 	Encode(r Record) ([]byte, error)
 	// Decode returns what a document says. An error says that it is no lock's: the lock's methods
-	// return it with [locks.ErrForeign].
+	// return it with [locks.ErrForeign]. They do the same for a holder without a lease.
 	Decode(data []byte) (Record, error)
 }
 
@@ -87,8 +87,6 @@ func (jsonFormat) Decode(data []byte) (Record, error) {
 		return Record{}, fmt.Errorf("caslock is %d, not %d", j.Format, version)
 	case j.Lease < 0 || j.Lease > longest.Milliseconds():
 		return Record{}, fmt.Errorf("lease_ms is %d", j.Lease)
-	case j.Holder != "" && j.Lease == 0:
-		return Record{}, errors.New("a holder has no lease_ms")
 	}
 	return Record{
 		Holder: j.Holder, Identity: string(j.By), Lease: time.Duration(j.Lease) * time.Millisecond,

@@ -81,12 +81,17 @@ func (s *store) load(ctx context.Context, name string) (d document, err error) {
 	if err != nil {
 		return document{}, err
 	}
-	if version != "" {
-		if len(data) > MaxData {
-			return document{}, fmt.Errorf("%w: a document of more than %d bytes", locks.ErrForeign, MaxData)
-		}
+	switch {
+	case version == "" && len(data) > 0:
+		return document{}, errNoVersion
+	case len(data) > MaxData:
+		return document{}, fmt.Errorf("%w: a document of more than %d bytes", locks.ErrForeign, MaxData)
+	case version != "":
 		if d.Record, err = s.format.Decode(data); err != nil {
 			return document{}, fmt.Errorf("%w: %w", locks.ErrForeign, err)
+		}
+		if d.Holder != "" && d.Lease <= 0 {
+			return document{}, fmt.Errorf("%w: a holder without a lease", locks.ErrForeign)
 		}
 	}
 	return s.sights.saw(name, d.Record, version), nil
@@ -96,6 +101,12 @@ func (s *store) load(ctx context.Context, name string) (d document, err error) {
 type unsent struct{ error }
 
 func (e unsent) Unwrap() error { return e.error }
+
+// These are errors of a store that breaks a promise of [Documents].
+var (
+	errNoVersion    = lease.Mark(errors.New("the store returned a document without a version"), lease.ErrRefused)
+	errNoNewVersion = errors.New("the store returned no new version of a document that it has written")
+)
 
 var errBusy = lease.Mark(fmt.Errorf("the document had another version %d times", attempts),
 	lease.ErrRefused, lease.ErrUnavailable)
@@ -129,6 +140,8 @@ func (s *store) change(ctx context.Context, name string, known *document, f func
 		}
 		version, err := s.documents.Swap(ctx, name, data, d.version)
 		switch {
+		case err == nil && (version == "" || version == d.version): // perhaps it answers another request
+			return d, false, errNoNewVersion
 		case err == nil:
 			return s.sights.saw(name, next, version), true, nil
 		case !errors.Is(err, ErrConflict):
