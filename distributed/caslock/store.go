@@ -34,6 +34,9 @@ const (
 	attempts = 10
 	// renewers is how many renewals of one batch are under way at a time.
 	renewers = 16
+	// patience is for which part of a lease a renewal of one batch waits for the store. A renewal is
+	// sent when two thirds of the lease are left. That is enough for three that wait one by one.
+	patience = 5
 )
 
 // store is the [lease.Store] over Documents.
@@ -218,15 +221,21 @@ func (s *store) Lookup(ctx context.Context, req lease.Request) (lease.Reply, err
 	return lease.Reply{Settled: known}, nil
 }
 
-// Renew replaces the document of each hold.
+// Renew replaces the document of each hold. It reports on all of them when the last request has
+// ended. So each request of several ends early: one that hangs costs no other hold.
 func (s *store) Renew(ctx context.Context, holds []lease.HoldID, ttl time.Duration) ([]bool, error) {
 	renewed, errs := make([]bool, len(holds)), make([]error, len(holds))
 	var wg sync.WaitGroup
 	room := make(chan struct{}, renewers)
 	for i, id := range holds {
-		room <- struct{}{}
 		wg.Go(func() {
+			room <- struct{}{} // there is room when ctx ends at the latest, since all requests end with it
 			defer func() { <-room }()
+			ctx, cancel := ctx, func() {}
+			if len(holds) > 1 {
+				ctx, cancel = context.WithTimeout(ctx, ttl/patience)
+			}
+			defer cancel()
 			renewed[i], errs[i] = s.changeHold(ctx, id, func(r *Record) { r.Lease = min(ttl, longest) })
 		})
 	}
