@@ -157,7 +157,7 @@ func TestAWaiterIsToldByAWatch(t *testing.T) {
 		got := make(chan error, 1)
 		go func() { got <- open(t, w).Mutex("it").LockContext(someone()) }()
 		time.Sleep(time.Second)
-		costs(t, s, 3, 0, "a wait that begins") // once more because of the watch, and of its first notice
+		costs(t, s, 2, 0, "a wait that begins") // once more because of the watch's first notice
 		began := time.Now()
 		require.NoError(t, l.UnlockContext(owner))
 		require.NoError(t, <-got)
@@ -184,14 +184,19 @@ func TestAWatchThatEndsIsBegunAgain(t *testing.T) {
 	})
 }
 
+// openInner returns a client of d, and the lease.Store that it is for package lease.
+func openInner(t *testing.T, d caslock.Documents) (c *caslock.Client, inner lease.Store) {
+	c = open(t, d, caslock.WithLeaseOptions(lease.WithWrapper(func(of lease.Store) lease.Store {
+		inner = of
+		return of
+	})))
+	return c, inner
+}
+
 func TestACloseEndsWatchesThatNobodyClosed(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		for _, d := range []caslock.Documents{s, &watching{server: s}} {
-			var inner lease.Store
-			c := open(t, d, caslock.WithLeaseOptions(lease.WithWrapper(func(of lease.Store) lease.Store {
-				inner = of
-				return of
-			})))
+			c, inner := openInner(t, d)
 			_, err := inner.Watch(t.Context(), lease.HoldID{Name: "it", Acquisition: "a:1"})
 			require.NoError(t, err)
 			require.NoError(t, c.Close(context.Background()))
@@ -212,6 +217,60 @@ func TestWaitersPollIfAWatchFails(t *testing.T) {
 	})
 }
 
+func TestAStoreThatCannotWatchIsPolledSeldom(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		w := &watching{server: s, fails: true}
+		require.NoError(t, open(t, s).Mutex("it").LockContext(someone()))
+		l := open(t, w).Mutex("it")
+		ctx, cancel := context.WithTimeout(someone(), time.Hour)
+		defer cancel()
+		s.requests()
+		require.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
+		loads, _ := s.requests()
+		require.LessOrEqual(t, loads, 1450)
+		require.LessOrEqual(t, w.watches, 1450)
+		require.GreaterOrEqual(t, loads, 720)
+	})
+}
+
+func TestAWatchThatAlwaysEndsIsBegunSeldom(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		w := &watching{server: s, ends: time.Nanosecond}
+		require.NoError(t, open(t, s).Mutex("it").LockContext(someone()))
+		l := open(t, w).Mutex("it")
+		ctx, cancel := context.WithTimeout(someone(), time.Hour)
+		defer cancel()
+		require.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
+		require.LessOrEqual(t, w.watches, 1450)
+	})
+}
+
+func TestASilentWatchOnlyDelaysAWaiter(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		owner := someone()
+		l := open(t, s).Mutex("it")
+		require.NoError(t, l.LockContext(owner))
+		got := make(chan error, 1)
+		go func() { got <- open(t, &watching{server: s, silent: true}).Mutex("it").LockContext(someone()) }()
+		time.Sleep(time.Minute)
+		require.NoError(t, l.UnlockContext(owner))
+		began := time.Now()
+		require.NoError(t, <-got)
+		require.LessOrEqual(t, time.Since(began), lease.DefaultPoll)
+	})
+}
+
+func TestNoWatchBeginsAfterAClose(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		for _, d := range []caslock.Documents{s, &watching{server: s}} {
+			c, inner := openInner(t, d)
+			require.NoError(t, c.Close(context.Background()))
+			_, err := inner.Watch(context.Background(), lease.HoldID{Name: "it", Acquisition: "a:1"})
+			require.ErrorIs(t, err, locks.ErrClosed)
+		}
+	})
+}
+
 func TestACloseEndsTheWatches(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		require.NoError(t, open(t, s).Mutex("it").LockContext(someone()))
@@ -229,15 +288,24 @@ func TestACloseEndsTheWatches(t *testing.T) {
 // watching is a server that tells of changes.
 type watching struct {
 	*server
-	ends  time.Duration // when a watch ends by itself
-	lasts time.Duration // how long it takes to end
-	fails bool
-	ended bool
+	ends    time.Duration // when a watch ends by itself
+	lasts   time.Duration // how long it takes to end
+	fails   bool
+	silent  bool // it does not say when it is on
+	ended   bool
+	watches int
 }
 
 func (w *watching) Watch(ctx context.Context, name string, changed func()) error {
-	if w.fails {
+	w.mu.Lock()
+	w.watches++
+	w.mu.Unlock()
+	switch {
+	case w.fails:
 		return errNetwork
+	case w.silent:
+		<-ctx.Done()
+		return ctx.Err()
 	}
 	if w.ends > 0 {
 		var cancel context.CancelFunc

@@ -49,7 +49,8 @@ type Documents interface {
 type Watcher interface {
 	// Watch calls changed once when it is on, and after each change of the document from then on.
 	// It may call it without a reason. It returns when ctx ends, or when it cannot go on: then it
-	// is called again, after a pause.
+	// is called again, after a pause that doubles up to the longest one of [WithPolling]. While no
+	// Watch calls changed, the waiter polls.
 	Watch(ctx context.Context, name string, changed func()) error
 }
 

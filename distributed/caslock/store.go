@@ -174,8 +174,8 @@ func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, er
 	switch {
 	case err != nil:
 		return lease.Reply{}, s.acquireError(req.Acquisition, d, err)
-	case !held: // polls miss nothing, whenever they begin
-		return lease.Reply{Wait: wait, Listening: s.watcher == nil}, nil
+	case !held: // polls miss nothing, whenever they begin, and a watch tells once when it is on
+		return lease.Reply{Wait: wait, Listening: true}, nil
 	}
 	return lease.Reply{Held: true, Token: d.Token}, nil
 }

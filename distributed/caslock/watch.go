@@ -2,47 +2,27 @@ package caslock
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// Watch notifies of changes of the document, or has the waiter poll.
-func (s *store) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
-	if s.watcher == nil {
-		return s.poll(id.Name), nil
-	}
-	life, cancel := context.WithCancel(s.life)
+// Watch notifies of changes of the document, or has the waiter poll. It returns at once: the waiter
+// reads the document again when the store's watch is on.
+func (s *store) Watch(_ context.Context, id lease.HoldID) (lease.Watch, error) {
+	ctx, cancel := context.WithCancel(s.life)
 	w := &watch{c: make(chan struct{}, 1), cancel: cancel}
-	begun, ended := make(chan struct{}), make(chan error, 1)
-	begin := sync.OnceFunc(func() { close(begun) })
-	changed := func() {
-		begin()
-		w.tell()
+	notify := s.poll
+	if s.watcher != nil {
+		notify = s.follow
 	}
-	s.jobs.Go(func() {
-		for {
-			err := s.watcher.Watch(life, id.Name, changed)
-			select {
-			case ended <- err:
-			default: // not the first one
-			}
-			if !adapter.Sleep(life, s.first) {
-				return
-			}
-		}
-	})
-	select {
-	case <-begun:
-		return w, nil
-	case err := <-ended:
+	if !s.jobs.Go(func() { notify(ctx, id.Name, w.tell) }) {
 		cancel()
-		return nil, err // nil is as good as an error: the waiter polls
-	case <-ctx.Done():
-		cancel()
-		return nil, adapter.Ended(ctx)
+		return nil, locks.ErrClosed
 	}
+	return w, nil
 }
 
 // watch notifies one waiter.
@@ -61,21 +41,39 @@ func (w *watch) tell() {
 func (w *watch) C() <-chan struct{} { return w.c }
 func (w *watch) Close()             { w.cancel() }
 
-// poll returns a watch that tells the waiter to ask after each pause. A pause is a quarter of the
-// time for which the lock has had the same holder. So all waiters pause about as long, whenever
-// they came, and none asks less often because it has waited for longer.
-func (s *store) poll(name string) *watch {
-	ctx, cancel := context.WithCancel(s.life)
-	w := &watch{c: make(chan struct{}, 1), cancel: cancel}
-	s.jobs.Go(func() {
-		first := adapter.Jitter(s.first)
-		for adapter.Sleep(ctx, first) { // the waiter has asked by then, and may have seen another holder
-			rest := adapter.Jitter(min(s.sights.lasts(name)/4, s.most)) - first
-			if rest > 0 && !adapter.Sleep(ctx, rest) {
-				return
-			}
-			w.tell()
+// follow tells the waiter of what the store tells. When the store's watch ends, it is begun again
+// after a pause. The pause doubles until a watch lasts for longer than it. If a watch does not begin
+// at all, the waiter polls in these pauses.
+func (s *store) follow(ctx context.Context, name string, tell func()) {
+	for pause := s.first; ; pause = min(2*pause, s.most) {
+		var on atomic.Bool
+		began := lease.Now()
+		_ = s.watcher.Watch(ctx, name, func() { // whatever the error is, the next watch may do better
+			on.Store(true)
+			tell()
+		})
+		if lease.Now().Sub(began) > pause {
+			pause = s.first
 		}
-	})
-	return w
+		if !adapter.Sleep(ctx, adapter.Jitter(pause)) {
+			return
+		}
+		if !on.Load() {
+			tell()
+		}
+	}
+}
+
+// poll tells the waiter to ask after each pause. A pause is a quarter of the time for which the lock
+// has had the same holder. So all waiters pause about as long, whenever they came, and none asks
+// less often because it has waited for longer.
+func (s *store) poll(ctx context.Context, name string, tell func()) {
+	first := adapter.Jitter(s.first)
+	for adapter.Sleep(ctx, first) { // the waiter has asked by then, and may have seen another holder
+		rest := adapter.Jitter(min(s.sights.lasts(name)/4, s.most)) - first
+		if rest > 0 && !adapter.Sleep(ctx, rest) {
+			return
+		}
+		tell()
+	}
 }
