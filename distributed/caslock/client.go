@@ -144,7 +144,8 @@ func (c *Client) names(ctx context.Context, pattern string) (matching []string, 
 
 // Sweep deletes the documents of locks that match pattern, are free, and were released longer than
 // unused ago. It returns their names, also with an error. The time is measured between two wall
-// clocks: that of the process which released the lock, and the one here.
+// clocks: that of the process which released the lock, and the one here. A document that does not
+// say when it was written stays.
 //
 // Sweep gives up what the documents were kept for:
 //
@@ -176,7 +177,8 @@ func (c *Client) sweep(ctx context.Context, pattern string, unused time.Duration
 			continue
 		}
 		d, failed := c.store.load(ctx, name)
-		if failed == nil && d.version != "" && d.Holder == "" && time.Since(d.Written) >= unused {
+		unheld := failed == nil && d.version != "" && d.Holder == "" && !d.Written.IsZero()
+		if unheld && time.Since(d.Written) >= unused {
 			if failed = deleter.Delete(ctx, name, d.version); failed == nil {
 				swept = append(swept, name)
 			}

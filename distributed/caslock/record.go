@@ -20,7 +20,7 @@ type Record struct {
 	// Since is when the holder acquired the lock, by its clock. It is for people.
 	Since time.Time
 	// Written is when the document was written, by the clock of the writer. It is for people, and
-	// for [Client.Sweep].
+	// for [Client.Sweep], which deletes no document without it.
 	Written time.Time
 	// Nonce is a text that no other write has.
 	Nonce string

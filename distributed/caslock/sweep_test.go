@@ -68,6 +68,26 @@ func TestSweepDeletesLocksThatAreLongUnused(t *testing.T) {
 	})
 }
 
+// timeless is a Format without the time of a write.
+type timeless struct{ caslock.Format }
+
+func (f timeless) Decode(data []byte) (caslock.Record, error) {
+	r, err := f.Format.Decode(data)
+	r.Written = time.Time{}
+	return r, err
+}
+
+func TestSweepKeepsDocumentsWithoutATime(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := open(t, listed{s}, caslock.WithFormat(timeless{caslock.JSON}))
+		pair(t, open(t, s).Mutex("it"))
+		swept, err := c.Sweep(context.Background(), "", 0)
+		require.NoError(t, err)
+		require.Empty(t, swept)
+		require.NotEmpty(t, s.data("it"))
+	})
+}
+
 func TestASweptLockBeginsAnew(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := open(t, listed{s})
