@@ -2,6 +2,7 @@ package caslock_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"testing"
 	"time"
@@ -141,8 +142,26 @@ func TestAStoreThatAlwaysConflictsIsNotAskedForEver(t *testing.T) {
 		c := s.connect()
 		c.swapErr = caslock.ErrConflict
 		_, err := open(t, c).Mutex("it").TryLockContext(someone())
-		require.ErrorContains(t, err, "the document had another version 10 times")
+		require.ErrorContains(t, err, "conflicts on a document that does not change")
 		require.NotErrorIs(t, err, caslock.ErrConflict)
+		costs(t, s, 10, 0, "a try")
+	})
+}
+
+// hot is a server whose documents another client replaces before each write.
+type hot struct{ *server }
+
+func (s hot) Swap(_ context.Context, name string, _ []byte, _ string) (string, error) {
+	data, err := caslock.JSON.Encode(caslock.Record{Token: 7, Nonce: rand.Text()})
+	s.put(name, string(data))
+	return "", errors.Join(err, caslock.ErrConflict)
+}
+
+func TestATryOfAHotLockIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		held, err := open(t, hot{s}).Mutex("it").TryLockContext(someone())
+		require.NoError(t, err)
+		require.False(t, held)
 		costs(t, s, 10, 0, "a try")
 	})
 }

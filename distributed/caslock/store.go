@@ -109,19 +109,23 @@ func (e unsent) Unwrap() error { return e.error }
 var (
 	errNoVersion    = lease.Mark(errors.New("the store returned a document without a version"), lease.ErrRefused)
 	errNoNewVersion = errors.New("the store returned no new version of a document that it has written")
+	errStuck        = lease.Mark(errors.New("the store reports conflicts on a document that does not change"),
+		lease.ErrRefused, lease.ErrUnavailable)
 )
 
-var errBusy = lease.Mark(fmt.Errorf("the document had another version %d times", attempts),
-	lease.ErrRefused, lease.ErrUnavailable)
+// errBusy is the error of a change if each time another client was faster.
+var errBusy = fmt.Errorf("the document had another version %d times", attempts)
 
 // change replaces the document of the lock called name by what f makes of it, and returns the new
 // one. If f returns false, it returns the document as it is. It begins with a known document, if
-// that is not nil, and reads it otherwise. After an error, the document is the one that the write
-// should have replaced.
+// that is not nil, and reads it otherwise. If a write fails and may yet be carried out, it returns
+// the document that the write should have replaced. After another error it returns no document.
 func (s *store) change(ctx context.Context, name string, known *document, f func(r *Record, d document) bool,
 ) (d document, changed bool, err error) {
-	written := "" // by a write that found another version
+	written := ""  // by a write that found another version
+	stuck := false // the last conflict was with a version that the document still has
 	for range attempts {
+		before := d.version
 		if known != nil {
 			d, known = *known, nil
 		} else if d, err = s.load(ctx, name); err != nil {
@@ -132,6 +136,7 @@ func (s *store) change(ctx context.Context, name string, known *document, f func
 		} else if written != "" && d.Nonce == written {
 			return d, true, nil // the store's library has sent it twice
 		}
+		stuck = written != "" && d.version == before
 		next := d.Record
 		if !f(&next, d) {
 			return d, false, nil
@@ -153,7 +158,10 @@ func (s *store) change(ctx context.Context, name string, known *document, f func
 		s.sights.surprised(name)
 		written = next.Nonce
 	}
-	return document{}, false, errBusy
+	if stuck {
+		return document{}, false, errStuck
+	}
+	return document{}, false, lease.Mark(errBusy, lease.ErrRefused, lease.ErrUnavailable)
 }
 
 // Acquire takes the lock if it is free, or if its holder has not renewed it for its lease.
@@ -172,6 +180,8 @@ func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, er
 		return true
 	})
 	switch {
+	case errors.Is(err, errBusy): // others have had the lock meanwhile
+		return lease.Reply{Listening: true}, nil
 	case err != nil:
 		return lease.Reply{}, s.acquireError(req.Acquisition, d, err)
 	case !held: // polls miss nothing, whenever they begin, and a watch tells once when it is on
