@@ -22,7 +22,8 @@
 //
 // Each lock is one document. It says which acquisition has the lock, for how long its lease is, and
 // the fencing token. Every write replaces the version that its writer has read, and no two writes
-// are the same. So a write that comes late finds another version and changes nothing.
+// are the same. So a write that comes late changes nothing if another one came before it. If none
+// did, it is carried out: a late renewal of a dead holder makes others wait for up to a lease more.
 //
 //   - An acquisition replaces the document of a free lock, and adds 1 to the token.
 //   - A renewal replaces it by one that differs in nothing else. A holder that finds another
@@ -51,7 +52,7 @@
 //	renewal                a write for each third of a lease and each hold
 //	try of a held lock     a read
 //	wait without Watcher   a read for each pause, see WithPolling
-//	wait with Watcher      a read for each change, and each 5 s, see lease.WithPoll
+//	wait with Watcher      a read for each change, and each 5 s, see WithPolling
 //	takeover               a read and a write
 //
 // A pair of an acquisition and a release takes three requests, and two if the version is known. A
@@ -89,12 +90,14 @@
 //
 //   - The holder dies: the lock is free for a waiter that has seen its last version for a lease.
 //   - The holder is stopped or cut off: its hold ends by its own clock before others can have the
-//     lock. Its late requests change nothing. See [locks.Hold.Lost].
+//     lock. Its late requests change nothing once another client has the lock. Until then a late
+//     renewal makes others wait for up to a lease more. See [locks.Hold.Lost].
 //   - A waiter or the holder has a clock that jumps: no effect. Only monotonic clocks count.
 //   - A machine is suspended: on Linux the time counts, see [lease.Now].
 //   - A document is deleted: its holder loses the lock with the next renewal. Others may have it
 //     before that, and tokens begin anew.
-//   - A document is overwritten by something else: [locks.ErrForeign]. Nothing is changed.
+//   - A document is overwritten by something else: [locks.ErrForeign]. Nothing is changed. A
+//     document with a holder and no lease counts as something else.
 //   - A store is restored from a backup: tokens may repeat, and an old holder may be back. Wait
 //     for a lease before clients start again.
 package caslock

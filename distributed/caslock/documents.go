@@ -29,8 +29,8 @@ const MaxData = 16 << 10
 // A Documents may implement [Watcher], [Lister], [Deleter] and [NameChecker].
 type Documents interface {
 	// Load returns the document called name and its version. Without a document the data and the
-	// version are empty, and the error is nil. Load is linearizable: it returns what the last Swap of any client
-	// has written that ended before, or something later.
+	// version are empty, and the error is nil. Load is linearizable: it returns what the last Swap
+	// of any client has written that ended before, or something later.
 	Load(ctx context.Context, name string) (data []byte, version string, err error)
 
 	// Swap replaces the document by data if it has this version, in one step, and returns the new

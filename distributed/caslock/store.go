@@ -34,8 +34,8 @@ const (
 	attempts = 10
 	// renewers is how many renewals of one batch are under way at a time.
 	renewers = 16
-	// patience is for which part of a lease a renewal of one batch waits for the store. A renewal is
-	// sent when two thirds of the lease are left. That is enough for three that wait one by one.
+	// patience is the part of a lease after which a renewal in a batch gives up. The batch is sent
+	// when two thirds of the lease are left. That is enough for three renewals one by one.
 	patience = 5
 )
 

@@ -42,8 +42,8 @@ func (w *watch) C() <-chan struct{} { return w.c }
 func (w *watch) Close()             { w.cancel() }
 
 // follow tells the waiter of what the store tells. When the store's watch ends, it is begun again
-// after a pause. The pause doubles until a watch lasts for longer than it. If a watch does not begin
-// at all, the waiter polls in these pauses.
+// after a pause. The pause doubles until a watch lasts for longer than it. If a watch does not
+// begin at all, the waiter polls in these pauses.
 func (s *store) follow(ctx context.Context, name string, tell func()) {
 	for pause := s.first; ; pause = min(2*pause, s.most) {
 		var on atomic.Bool
@@ -64,9 +64,9 @@ func (s *store) follow(ctx context.Context, name string, tell func()) {
 	}
 }
 
-// poll tells the waiter to ask after each pause. A pause is a quarter of the time for which the lock
-// has had the same holder. So all waiters pause about as long, whenever they came, and none asks
-// less often because it has waited for longer.
+// poll tells the waiter to ask after each pause. A pause is a quarter of the time for which the
+// lock has had the same holder. So all waiters pause about as long, whenever they came, and none
+// asks less often because it has waited for longer.
 func (s *store) poll(ctx context.Context, name string, tell func()) {
 	first := adapter.Jitter(s.first)
 	for adapter.Sleep(ctx, first) { // the waiter has asked by then, and may have seen another holder
