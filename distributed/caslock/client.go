@@ -46,9 +46,9 @@ func WithTTL(d time.Duration) Option { return WithLeaseOptions(lease.WithTTL(d))
 // processes. The default is the name of the host and the process id. See [lease.WithLabel].
 func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(label)) }
 
-// WithPolling sets how long a waiter pauses before it reads the document again. A pause is a quarter
-// of the time for which the lock has had its present holder, as far as this client knows. It is at
-// least first and at most most, shortened at random by a half at most. The defaults are
+// WithPolling sets how long a waiter pauses before it reads the document again. A pause is a
+// quarter of the time for which the lock has had its present holder, as far as this client knows.
+// It is at least first and at most most, shortened at random by a half at most. The defaults are
 // [DefaultFirstPause] and [DefaultMostPause]. No pause is longer than the lease of the holder,
 // which may have died.
 //
