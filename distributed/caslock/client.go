@@ -229,7 +229,7 @@ func (l *Mutex) LockContext(ctx context.Context) error { return l.m.LockContext(
 
 // TryLockContext acquires the lock if nobody holds it. It waits for the store's answer until ctx
 // ends. A holder that has died counts as one until this client has seen its document for a lease,
-// also by earlier calls.
+// also by earlier calls. It returns false also if other clients were faster ten times.
 func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) { return l.m.TryLockContext(ctx) }
 
 // UnlockContext releases one hold of the caller. See [lease.Mutex.UnlockContext] for what an error
