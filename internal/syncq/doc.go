@@ -13,8 +13,8 @@
 //	Cond       the queue of a condition of a Sync
 //
 // Each one contains the one above it, and owns the rest of its state. Two fields of a ReadWrite lie
-// elsewhere: the pointer to its table in Sync, because a release looks at it, and the count of the
-// writer's reads in Reentrant, where there is room. A lock without owners has a Sync. Four files
+// elsewhere. The pointer to its table is in Sync, because a release looks at it. The count of the
+// writer's reads is in Reentrant, where there is room. A lock without owners has a Sync. Four files
 // tell a hand-off: that of the lock, sync.go, wait.go, and word.go.
 //
 // # State

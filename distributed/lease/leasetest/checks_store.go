@@ -61,8 +61,8 @@ func (c *client) mine(name, acquisition string) {
 	c.ids = append(c.ids, lease.HoldID{Name: name, Acquisition: acquisition})
 }
 
-// refusal forgets an acquisition that was refused and has no place. A store keeps nothing of it, and
-// some checks ask hundreds of times.
+// refusal forgets an acquisition that was refused and has no place. A store keeps nothing of it.
+// Some checks ask hundreds of times.
 func (c *client) refusal(name, acquisition string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
