@@ -78,7 +78,9 @@ func redisson(ctx context.Context, l *lab.Lab) error {
 		lock := fairly(all[0].locks, name)
 		return nested(ctx, t.Wrap(name, lock), holds, func() error {
 			// The client subscribes with its first hold, in the background.
-			l.Until("the holder hears of forced unlocks", func() bool { return len(s.PubSubChannels("locks_client:*")) > 0 })
+			l.Until("the holder hears of forced unlocks", func() bool {
+				return len(s.PubSubChannels("locks_client:*")) > 0
+			})
 			before := s.commands.Load()
 			l.Must(nested(ctx, lock, 1, func() error { return nil }))
 			l.Equal(before, s.commands.Load(), "re-entry costs no command")
