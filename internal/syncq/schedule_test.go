@@ -194,7 +194,7 @@ func TestReleaseDuringARaceLosesNoWakeUp(t *testing.T) {
 	var s ReadWrite
 	require.True(t, s.TryLock(Owned(1)))
 	n, permit := enqueued(t, &s, Owned(2))
-	for range maxLost / 2 {
+	for range MaxLost / 2 {
 		require.True(t, s.Unlock())
 		<-permit
 		require.Equal(t, flagQueued|flagWoken, s.Word.Load())
@@ -285,7 +285,7 @@ func TestWaiterThatLostTooOftenIsHandedLock(t *testing.T) {
 		<-permit
 		require.True(t, s.TryLock(barger))
 		require.False(t, n.compete())
-		require.Equal(t, lost >= maxLost, s.Word.Load()&flagReserved != 0)
+		require.Equal(t, lost >= MaxLost, s.Word.Load()&flagReserved != 0)
 		require.NoError(t, s.Verify())
 	}
 	require.True(t, s.Unlock())
@@ -375,7 +375,7 @@ func TestContendedLockAllocatesNothingInTheSteadyState(t *testing.T) {
 }
 
 func TestAnOverdueWaiterLosesOnlyOneRace(t *testing.T) {
-	for _, waited := range []time.Duration{maxBarging / 2, maxBarging} {
+	for _, waited := range []time.Duration{MaxBarging / 2, MaxBarging} {
 		synctest.Test(t, func(t *testing.T) {
 			var s ReadWrite
 			require.True(t, s.TryLock(Owned(1)))
@@ -387,7 +387,7 @@ func TestAnOverdueWaiterLosesOnlyOneRace(t *testing.T) {
 			<-permit
 			require.True(t, s.TryLock(Owned(3)))
 			require.False(t, n.compete())
-			require.Equal(t, waited >= maxBarging, s.Word.Load()&flagReserved != 0, "after %v", waited)
+			require.Equal(t, waited >= MaxBarging, s.Word.Load()&flagReserved != 0, "after %v", waited)
 			require.NoError(t, s.Verify())
 			require.True(t, s.Unlock())
 			<-permit
@@ -401,7 +401,7 @@ func TestAnOverdueWaiterLosesOnlyOneRace(t *testing.T) {
 }
 
 func TestOverdueNewFirstWaiterHasTheLockReserved(t *testing.T) {
-	for _, waited := range []time.Duration{maxBarging / 2, maxBarging} {
+	for _, waited := range []time.Duration{MaxBarging / 2, MaxBarging} {
 		synctest.Test(t, func(t *testing.T) {
 			s := NewReadWrite(NonFair)
 			require.True(t, s.TryLock(Owned(1)))
@@ -412,7 +412,7 @@ func TestOverdueNewFirstWaiterHasTheLockReserved(t *testing.T) {
 			s.guard.Lock()
 			require.Nil(t, first.cancel())
 			s.guard.Unlock()
-			require.Equal(t, waited >= maxBarging, s.Word.Load()&flagReserved != 0, "after %v", waited)
+			require.Equal(t, waited >= MaxBarging, s.Word.Load()&flagReserved != 0, "after %v", waited)
 			require.NoError(t, s.Verify())
 			require.True(t, s.Unlock())
 			second.place.Park()
@@ -469,7 +469,7 @@ func TestTheFirstLossStartsASignalledWaitersTime(t *testing.T) {
 	require.True(t, c.Signal())
 	loses()
 	require.False(t, n.reserved)
-	n.since -= maxBarging
+	n.since -= MaxBarging
 	loses()
 	require.True(t, n.reserved)
 	require.True(t, s.Unlock())

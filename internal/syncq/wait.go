@@ -118,12 +118,12 @@ func (n *node) mirror() uint64 {
 	return flagQueued
 }
 
-// A waiter that is first and loses the race to bargers maxLost times, or has waited for maxBarging
+// A waiter that is first and loses the race to bargers MaxLost times, or has waited for MaxBarging
 // (see overdue), has the lock reserved: the next release hands it over. That bounds barging. A
-// waiter for readers has it reserved at once.
+// waiter for readers has it reserved at once. The queue of rwlock.StampedLock has the same bounds.
 const (
-	maxBarging = time.Millisecond
-	maxLost    = 16
+	MaxBarging = time.Millisecond
+	MaxLost    = 16
 )
 
 // due is the since of a waiter that a broadcast moved here with others. All of them have the lock
@@ -145,7 +145,7 @@ func (n *node) overdue() bool {
 	if n.since == 0 {
 		n.since = t
 	}
-	return t-n.since >= maxBarging
+	return t-n.since >= MaxBarging
 }
 
 var start = time.Now()
@@ -314,7 +314,7 @@ func (n *node) compete() bool {
 			continue
 		}
 		n.lost++
-		n.reserved = w&flagShared != 0 || n.lost >= maxLost || n.overdue()
+		n.reserved = w&flagShared != 0 || n.lost >= MaxLost || n.overdue()
 		n.state = waiting
 		if s.Word.CompareAndSwap(w, w&^queueFlags|n.mirror()) {
 			s.guard.Unlock()

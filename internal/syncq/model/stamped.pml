@@ -212,7 +212,7 @@ inline look(hasEnded) {
 inline lose() {
 	if
 	:: !lost[me] -> lost[me] = 1
-	:: lost[me] -> isReserved[me] = 1                       /* maxLost or maxBarging */
+	:: lost[me] -> isReserved[me] = 1                       /* MaxLost or MaxBarging */
 	:: lost[me]
 	fi
 }
