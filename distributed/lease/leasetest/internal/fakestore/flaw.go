@@ -13,7 +13,7 @@ const (
 	NamesPlain      Flaw = "only letters and digits of a name count"
 	NeverFree       Flaw = "a lapsed lock is never taken over"
 	FirstSight      Flaw = "the first refused request ends the hold"
-	GivesOften      Flaw = "once a second a request gets a held lock"
+	GivesOften      Flaw = "every tenth request for a held lock gets it"
 	ClientHolds     Flaw = "a hold belongs to its client, whatever the acquisition"
 	SerialHolds     Flaw = "a hold belongs to the number of its acquisition, whatever the client"
 	RefusedLater    Flaw = "a release gives the lock to a request that was refused before"
