@@ -116,6 +116,15 @@ func (d *duel) locks(c *client, limit time.Duration) (*duelHold, error) {
 	return h, nil
 }
 
+// takes has c lock, while nothing fails. It returns nil if that breaks the promise.
+func (d *duel) takes(c *client) *duelHold {
+	h, _, err := persist(c, func() (*duelHold, error) { return d.locks(c, d.cfg.Timeout) })
+	if err != nil {
+		d.breaks(fmt.Sprintf("LockContext succeeds on a healthy store (%v)", err), c)
+	}
+	return h
+}
+
 // relies is a moment at which the holder relies on its hold. It says whether the hold is valid.
 func (d *duel) relies(h *duelHold) bool {
 	broken, other, err := d.register.write(h.visit, false)
@@ -145,7 +154,9 @@ func (d *duel) unlocks(h *duelHold) error {
 
 // rivals has the rival get the lock, which it does within a lease. The hold before may be nil.
 func (d *duel) rivals(before *duelHold) *duelHold {
-	h, err := d.locks(d.rival, d.client.term(d.cfg.TTL)+d.cfg.Timeout)
+	h, _, err := persist(d.rival, func() (*duelHold, error) {
+		return d.locks(d.rival, d.client.term(d.cfg.TTL)+d.cfg.Timeout)
+	})
 	if err != nil {
 		d.breaks(fmt.Sprintf("a fault leaves no lock stuck for longer than a lease (%v)", err), d.client, d.rival)
 		return nil
@@ -324,9 +335,8 @@ func renewFaults(s *suite) {
 		}
 	}
 	duels(s, all, func(d *duel, t trouble) {
-		h, err := d.locks(d.client, d.cfg.Timeout)
-		if err != nil {
-			d.breaks(fmt.Sprintf("LockContext succeeds on a healthy store (%v)", err), d.client)
+		h := d.takes(d.client)
+		if h == nil {
 			return
 		}
 		r := d.client.requests
@@ -363,9 +373,8 @@ func releaseFaults(s *suite) {
 	}
 	all = append(all, trouble{LostRequest, true}, trouble{LostReply, true}, trouble{SilentReply, true})
 	duels(s, all, func(d *duel, t trouble) {
-		h, err := d.locks(d.client, d.cfg.Timeout)
-		if err != nil {
-			d.breaks(fmt.Sprintf("LockContext succeeds on a healthy store (%v)", err), d.client)
+		h := d.takes(d.client)
+		if h == nil {
 			return
 		}
 		r := d.client.requests
@@ -498,9 +507,8 @@ func network(d *duel, t networkFault) {
 		d.calm(d.rivals(nil))
 		return
 	}
-	h, err := d.locks(d.client, d.cfg.Timeout)
-	if err != nil {
-		d.breaks(fmt.Sprintf("LockContext succeeds on a healthy store (%v)", err), d.client)
+	h := d.takes(d.client)
+	if h == nil {
 		return
 	}
 	if t.when == "late in the hold" {
@@ -529,9 +537,9 @@ func deadHolder(s *suite) {
 		return
 	}
 	since := lease.Now()
-	h, err := d.locks(d.client, s.cfg.Timeout)
-	if err != nil {
-		s.broken(fmt.Sprintf("LockContext succeeds on a healthy store (%v)", err), d.client)
+	h := d.takes(d.client)
+	if h == nil {
+		d.wait()
 	}
 	term := d.client.term(s.cfg.TTL)
 	d.client.die()
@@ -554,9 +562,9 @@ func deadHolder(s *suite) {
 // livingHolder has a client keep its lock for three leases, though another one waits all the time.
 func livingHolder(s *suite) {
 	d := &duel{crew: s.crew(), rival: s.client(), client: s.mortal(), name: s.name()}
-	h, err := d.locks(d.client, s.cfg.Timeout)
-	if err != nil {
-		s.broken(fmt.Sprintf("LockContext succeeds on a healthy store (%v)", err), d.client)
+	h := d.takes(d.client)
+	if h == nil {
+		d.wait()
 	}
 	term := d.client.term(s.cfg.TTL)
 	if next := d.tries(time.Now().Add(3*term), func() { d.relies(h) }); next != nil {
@@ -612,9 +620,9 @@ func forceUnlock(s *suite) {
 		s.Log("the lock has no ForceUnlock")
 		return
 	}
-	h, err := d.locks(d.client, s.cfg.Timeout)
-	if err != nil {
-		s.broken(fmt.Sprintf("LockContext succeeds on a healthy store (%v)", err), d.client)
+	h := d.takes(d.client)
+	if h == nil {
+		d.wait()
 	}
 	d.register.leave(h.visit) // it may rely on the lock no more
 	held, err := breaker.ForceUnlock(s.ctx)

@@ -48,8 +48,9 @@ type Config struct {
 	// Poll is how long a waiter relies on the store's notices, see lease.WithPoll. Default 1 s.
 	Poll time.Duration
 
-	// Limit is how long a wait may take while several clients take turns and nothing fails, beside
-	// the turns of the others. Only a stall takes longer. Default 5 s.
+	// Limit is how long a wait may take while several clients take turns and nothing fails. Only a
+	// stall takes longer. It counts less while other requests take long as well, as on a busy
+	// machine. Default 5 s.
 	Limit time.Duration
 
 	// Clients is how many take turns. Default 6.
