@@ -7,12 +7,17 @@
 //	go run ./bench/compare -list
 //	go run ./bench/compare -run 'uncontended|re-entry' -page compare.html
 //	go run ./bench/compare -growth -page growth.html
+//	go run ./bench/compare -many
 //	go run ./bench/compare -other
 //
 // Each workload goes round its subjects several times, and the median of the rounds counts. The
 // first table has the subjects with a target, worst first. The second has all figures with their
 // spread. It states when other processes took so much processor time that the figures are not to
 // be trusted.
+//
+// With -many, it measures what docs/processors.md predicts, from one processor up to all, beside the
+// prediction. It writes the page many.html unless -page names another one. On a machine with 16
+// processors and more that page is worth sending to the project.
 //
 // With -other, programs of their own measure the JDK by JMH, and parking_lot, after those rounds.
 // The JDK needs java and mvn, and parking_lot needs cargo. What is not installed is left out. Both
@@ -34,6 +39,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -61,6 +67,7 @@ type settings struct {
 	slot       time.Duration
 	list, json bool
 	growth     bool
+	many       bool
 	other      bool
 	page       string
 }
@@ -76,8 +83,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	all := workloads()
-	if s.growth {
+	switch {
+	case s.growth:
 		all = bench.Growth()
+	case s.many:
+		all = bench.Many(runtime.NumCPU())
 	}
 	var others []program
 	if s.other {
@@ -134,6 +144,8 @@ func parse(args []string, stdout io.Writer) (s settings, err error) {
 	fs.BoolVar(&s.list, "list", false, "list what there is to measure, and measure nothing")
 	fs.BoolVar(&s.json, "json", false, "print all figures as JSON instead of the tables")
 	fs.BoolVar(&s.growth, "growth", false, "measure how costs grow with goroutines and waiters")
+	fs.BoolVar(&s.many, "many", false, "measure from one processor up to all beside what docs/processors.md predicts,\n"+
+		"and write the page many.html, or that of -page")
 	fs.BoolVar(&s.other, "other", false, "also measure the JDK, if java and mvn are installed, and parking_lot,\n"+
 		"if cargo is; both fetch packages, and take a minute or two longer")
 	fs.StringVar(&s.page, "page", "", "write a page with charts to this file as well")
@@ -158,6 +170,9 @@ func parse(args []string, stdout io.Writer) (s settings, err error) {
 		defaultTo(3, 2*time.Millisecond)
 	}
 	defaultTo(9, 50*time.Millisecond)
+	if s.many && s.page == "" && !s.list {
+		s.page = "many.html"
+	}
 	s.run, err = regexp.Compile(*pattern)
 	switch {
 	case err != nil:
@@ -166,8 +181,10 @@ func parse(args []string, stdout io.Writer) (s settings, err error) {
 		return s, fmt.Errorf("unexpected argument %q: all settings are flags", fs.Arg(0))
 	case s.rounds < 1 || s.rounds > 1000:
 		return s, fmt.Errorf("-rounds %d: want 1 to 1000", s.rounds)
-	case s.growth && s.other:
-		return s, errors.New("-other: with -growth, only locks of Go are measured")
+	case s.growth && s.many:
+		return s, errors.New("-growth and -many: want one of them")
+	case (s.growth || s.many) && s.other:
+		return s, errors.New("-other: with -growth and -many, only locks of Go are measured")
 	case s.slot < 0 || s.slot > time.Minute:
 		return s, fmt.Errorf("-slot %v: want 0s to 1m", s.slot)
 	}

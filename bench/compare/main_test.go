@@ -111,6 +111,21 @@ func TestGrowthIsMeasuredAndDrawn(t *testing.T) {
 	assert.Equal(t, 2*lines, strings.Count(string(text), "<polyline"), "two series have several sizes")
 }
 
+func TestManyProcessorsAreMeasuredBesideThePrediction(t *testing.T) {
+	t.Chdir(t.TempDir())
+	code, stdout, stderr := invoke(t, "-many", "-rounds", "1", "-slot", "50us")
+	require.Equal(t, exitOK, code, stderr)
+	text, err := os.ReadFile("many.html")
+	require.NoError(t, err)
+	for _, want := range []string{
+		"acquisition, 1 processors", "p99 wait, 1 processors", "short section, 1 processors", "read, 1 processors",
+		"fair.Mutex, predicted", "reads, rwlock.RWMutex, predicted",
+	} {
+		assert.Contains(t, stdout, want)
+		assert.Contains(t, string(text), want)
+	}
+}
+
 func TestChartPutsCostsOnLogarithmicAxes(t *testing.T) {
 	at := func(size int, costs ...float64) Measured {
 		m := Measured{Series: "s", Size: size, Unit: bench.Nanoseconds}
@@ -150,7 +165,7 @@ func TestPeersOfChosenSubjectsAreMeasured(t *testing.T) {
 
 func TestBadFlagsAreNamed(t *testing.T) {
 	for _, args := range []string{
-		"-nonsense", "-run (", "-rounds -1", "-slot x", "-slot -1s", "-growth -other",
+		"-nonsense", "-run (", "-rounds -1", "-slot x", "-slot -1s", "-growth -other", "-many -other", "-growth -many",
 		"-run nothing-of-this-name", "all",
 	} {
 		code, stdout, stderr := invoke(t, strings.Fields(args)...)

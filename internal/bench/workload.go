@@ -42,6 +42,9 @@ type Subject struct {
 
 // Ours reports whether the subject is of this module.
 func (s Subject) Ours() bool {
+	if strings.HasSuffix(s.Name, Predicted) {
+		return false
+	}
 	for _, p := range []string{
 		"fair.", "reentrant.", "rwlock.", "spin.", "keyed.", "cas.", "locks.", "singleton.",
 	} {

@@ -1,4 +1,4 @@
-package main
+package model
 
 import "slices"
 
@@ -39,7 +39,7 @@ func (q *queue) ask(t *task, then, join func()) {
 		default:
 			w := &waiter{t: t, then: then, spins: true}
 			q.spinners = append(q.spinners, w)
-			q.m.after(q.m.spin, func() {
+			q.m.after(q.m.Spin, func() {
 				if w.spins {
 					q.stop(w)
 					q.arrive(t, then, join)
@@ -102,7 +102,7 @@ func (l *fifo) release(t *task, then func()) {
 			return
 		}
 		l.m.ready(t, l.pop().t)
-		l.m.compute(t, l.m.wake, then)
+		l.m.compute(t, l.m.Wake, then)
 	})
 }
 
@@ -152,7 +152,7 @@ func (l *barging) release(t *task, then func()) {
 			l.free(func(w *waiter) { l.join(w.t, w.then) })
 		}
 		l.m.ready(t, w.t)
-		l.m.compute(t, l.m.wake, then)
+		l.m.compute(t, l.m.Wake, then)
 	})
 }
 
@@ -173,7 +173,7 @@ func (l *mcs) acquire(t *task, then func()) {
 			l.m.park(t, then)
 			return
 		}
-		l.m.after(l.m.spin, func() {
+		l.m.after(l.m.Spin, func() {
 			if w.spins {
 				w.spins = false
 				l.m.park(t, then)
@@ -202,12 +202,12 @@ func (l *mcs) handOff(t *task, then func()) {
 	w := l.pop()
 	if w.spins {
 		w.spins = false
-		l.m.after(l.m.transfer, w.then) // until it sees the change of its line
-		l.m.compute(t, l.m.transfer, then)
+		l.m.after(l.m.Transfer, w.then) // until it sees the change of its line
+		l.m.compute(t, l.m.Transfer, then)
 		return
 	}
 	l.m.ready(t, w.t)
-	l.m.compute(t, l.m.wake, then)
+	l.m.compute(t, l.m.Wake, then)
 }
 
 // counter is the read side of sync.RWMutex and fair.RWMutex while nobody writes: each reader

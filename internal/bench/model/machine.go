@@ -1,4 +1,4 @@
-package main
+package model
 
 import (
 	"container/heap"
@@ -6,16 +6,16 @@ import (
 	"math/rand/v2"
 )
 
-// costs are what operations take, in nanoseconds.
-type costs struct {
-	atomic   float64 // an atomic operation on a cache line that the processor has
-	transfer float64 // the same operation takes this longer on a line that another processor has
-	wake     float64 // to make a parked goroutine runnable, for the goroutine that does it
-	turn     float64 // from the park of a goroutine until the next one runs on that processor
-	rise     float64 // until an idle processor takes what another one was to run next
-	spin     float64 // for how long a goroutine spins before it parks, if its lock does so
-	slice    float64 // for how long a goroutine runs while others want its processor
-	jitter   float64 // by what share each of these times, and each piece of work, varies at random
+// Costs are what operations take, in nanoseconds.
+type Costs struct {
+	Atomic   float64 // an atomic operation on a cache line that the processor has
+	Transfer float64 // the same operation takes this longer on a line that another processor has
+	Wake     float64 // to make a parked goroutine runnable, for the goroutine that does it
+	Turn     float64 // from the park of a goroutine until the next one runs on that processor
+	Rise     float64 // until an idle processor takes what another one was to run next
+	Spin     float64 // for how long a goroutine spins before it parks, if its lock does so
+	Slice    float64 // for how long a goroutine runs while others want its processor
+	Jitter   float64 // by what share each of these times, and each piece of work, varies at random
 }
 
 // machine has processors that run goroutines as Go's scheduler does, in simple terms. A goroutine
@@ -23,7 +23,7 @@ type costs struct {
 // there, but late: Go's scheduler sleeps for 3 µs first, and on Linux that takes more than 50 µs.
 // All others are in one queue.
 type machine struct {
-	costs
+	Costs
 	now    float64
 	events events
 	count  int
@@ -44,8 +44,8 @@ type task struct {
 	resume func()
 }
 
-func newMachine(procs int, c costs) *machine {
-	m := &machine{costs: c, random: rand.New(rand.NewPCG(1, 2))}
+func newMachine(procs int, c Costs) *machine {
+	m := &machine{Costs: c, random: rand.New(rand.NewPCG(1, 2))}
 	for range procs {
 		p := new(proc)
 		m.procs, m.idle = append(m.procs, p), append(m.idle, p)
@@ -78,7 +78,7 @@ func (e *events) Pop() any {
 // in which one of them comes too late each time.
 func (m *machine) after(d float64, f func()) {
 	m.count++
-	d *= 1 + m.jitter*(2*m.random.Float64()-1)
+	d *= 1 + m.Jitter*(2*m.random.Float64()-1)
 	heap.Push(&m.events, event{m.now + d, m.count, f})
 }
 
@@ -104,7 +104,7 @@ func (m *machine) call() {
 	if len(m.idle) > 0 {
 		p := m.idle[0]
 		m.idle = m.idle[1:]
-		m.after(m.rise, func() {
+		m.after(m.Rise, func() {
 			if !m.look(p) {
 				m.steal(p)
 			}
@@ -155,7 +155,7 @@ func (m *machine) steal(p *proc) {
 }
 
 func (m *machine) turnTo(p *proc, t *task) {
-	m.after(m.turn, func() {
+	m.after(m.Turn, func() {
 		t.p, p.since = p, m.now
 		t.resume()
 	})
@@ -165,7 +165,7 @@ func (m *machine) turnTo(p *proc, t *task) {
 // the processor for long.
 func (m *machine) compute(t *task, d float64, then func()) {
 	m.after(d, func() {
-		if m.now-t.p.since < m.slice || len(m.queue) == 0 && t.p.next == nil {
+		if m.now-t.p.since < m.Slice || len(m.queue) == 0 && t.p.next == nil {
 			then()
 			return
 		}
@@ -206,9 +206,9 @@ type line struct {
 
 // touch is one atomic operation of t on l.
 func (m *machine) touch(t *task, l *line, then func()) {
-	d := m.atomic
+	d := m.Atomic
 	if l.at != t.p && l.at != nil {
-		d += m.transfer
+		d += m.Transfer
 	}
 	l.at, l.free = t.p, math.Max(m.now, l.free)+d
 	m.compute(t, l.free-m.now, then)
