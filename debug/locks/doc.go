@@ -38,8 +38,8 @@
 //     names: of any lock, also of [sync.Mutex] and of packages fair and spin. Waits need
 //     [record.Options.Waits]. The history of each name is shown as well: acquisitions, and
 //     quantiles of waits and holds, the most contended name first.
-//   - [Watch] adds what Inspect of a lock returns. A lock on a store asks the store: its holder may
-//     be another process.
+//   - [WithInspector] adds what Inspect of a lock returns. A lock on a store asks the store: its
+//     holder may be another process.
 //
 // # Cost
 //

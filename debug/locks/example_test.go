@@ -54,5 +54,5 @@ func ExampleWithRecorder() {
 // A lock on a store describes its holder in any process, if it is watched.
 func ExampleWatch() {
 	var lock locks.Inspector = new(fair.Mutex) // or a lock of redislock
-	http.Handle("/debug/locks", locksdebug.Handler(locksdebug.Watch("report", lock)))
+	http.Handle("/debug/locks", locksdebug.Handler(locksdebug.WithInspector("report", lock)))
 }

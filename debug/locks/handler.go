@@ -30,12 +30,12 @@ func WithRecorder(r *record.Recorder) Option {
 	}
 }
 
-// Watch adds the answer of l.Inspect under a name. It may be given several times. A lock on a store
-// asks the store at each request, for two seconds at most, all watched locks at a time.
-func Watch(name string, l locks.Inspector) Option {
+// WithInspector adds the answer of l.Inspect under a name. It may be given several times. A lock on
+// a store asks the store at each request, for two seconds at most, all such locks at a time.
+func WithInspector(name string, l locks.Inspector) Option {
 	return func(h *handler) {
 		if l == nil {
-			panic("locksdebug: Watch: nil lock")
+			panic("locksdebug: WithInspector: nil lock")
 		}
 		h.watched = append(h.watched, watched{name, l})
 	}

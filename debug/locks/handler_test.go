@@ -507,8 +507,8 @@ func TestWatchedLocksAreInspected(t *testing.T) {
 	info := locks.Info{Held: true, Waiting: 2, Holders: []locks.Party{{
 		Label: "worker", Host: "db1", PID: 12, Since: time.Now().Add(-time.Minute), Left: 20 * time.Second, Token: 9,
 	}}}
-	h := locksdebug.Handler(locksdebug.Watch("report", inspector{info: info}),
-		locksdebug.Watch("broken", inspector{err: errors.New("store out of reach")}))
+	h := locksdebug.Handler(locksdebug.WithInspector("report", inspector{info: info}),
+		locksdebug.WithInspector("broken", inspector{err: errors.New("store out of reach")}))
 	a := ask(t, h)
 	require.Equal(t, "report", a.Watched[0].Name)
 	require.Equal(t, 2, a.Watched[0].Waiting)
@@ -534,8 +534,8 @@ func TestNamesAndLabelsAreEscaped(t *testing.T) {
 	l := r.Wrap(hostile, new(fair.Mutex))
 	require.NoError(t, l.LockContext(bg))
 	info := locks.Info{Held: true, Holders: []locks.Party{{Label: hostile, Host: hostile}}}
-	h := locksdebug.Handler(locksdebug.WithRecorder(r), locksdebug.Watch(hostile, inspector{info: info}),
-		locksdebug.Watch("error", inspector{err: errors.New(hostile)}))
+	h := locksdebug.Handler(locksdebug.WithRecorder(r), locksdebug.WithInspector(hostile, inspector{info: info}),
+		locksdebug.WithInspector("error", inspector{err: errors.New(hostile)}))
 	await(t, func() bool { return len(ask(t, h).Orphans) == 1 })
 
 	html := page(t, h)
@@ -682,7 +682,7 @@ func TestTheProfileOfHoldsIsKnownToPprof(t *testing.T) {
 func TestANilRecorderOrLockIsRefused(t *testing.T) {
 	for text, o := range map[string]locksdebug.Option{
 		"locksdebug: WithRecorder: nil Recorder": locksdebug.WithRecorder(nil),
-		"locksdebug: Watch: nil lock":            locksdebug.Watch("l", nil),
+		"locksdebug: WithInspector: nil lock":    locksdebug.WithInspector("l", nil),
 	} {
 		require.PanicsWithValue(t, text, func() { locksdebug.Handler(o) })
 	}
@@ -691,7 +691,7 @@ func TestANilRecorderOrLockIsRefused(t *testing.T) {
 func TestARequestThatHasGoneTakesNoTurn(t *testing.T) {
 	slow := make(chan struct{})
 	asked := make(chan struct{})
-	h := locksdebug.Handler(locksdebug.Watch("slow", blocking{asked, slow}))
+	h := locksdebug.Handler(locksdebug.WithInspector("slow", blocking{asked, slow}))
 	first := make(chan struct{})
 	go func() { get(h, "/", ""); close(first) }()
 	<-asked

@@ -39,7 +39,7 @@ type snapshot struct {
 	Orphans    []orphan      `json:"orphans"`
 	Locks      []*lock       `json:"locks"`   // most urgent first
 	Leases     []lease       `json:"leases"`  // most urgent first
-	Watched    []description `json:"watched"` // what Watch has registered, in that order
+	Watched    []description `json:"watched"` // what WithInspector has registered, in that order
 	History    []history     `json:"history"` // of each name of a recorder, most contended first
 	Stacks     []string      `json:"stacks"`
 
