@@ -47,16 +47,16 @@ func count(children []string, own string) (n int, mine bool) {
 }
 
 func (semaphore) step(ctx context.Context, a *acquisition, wait bool) (held bool, err error) {
-	if a.gate == nil {
+	if a.queued == nil {
 		if a.own != nil { // the place in locks was lost after the lease was made
 			return false, errNoOwn
 		}
-		if a.gate, err = a.st.create(ctx, a.id.Name+locksDir, lockPrefix, "", a); err != nil {
+		if a.queued, err = a.st.create(ctx, a.id.Name+locksDir, lockPrefix, "", a); err != nil {
 			return false, err
 		}
 	}
 	if a.own == nil {
-		before, err := a.await(ctx, a.gate, mutexMode, wait)
+		before, err := a.await(ctx, a.queued, mutexMode, wait)
 		if err != nil || before != "" {
 			return false, err
 		}
@@ -64,7 +64,7 @@ func (semaphore) step(ctx context.Context, a *acquisition, wait bool) (held bool
 			return false, err
 		}
 	}
-	if a.own.s != a.gate.s {
+	if a.own.s != a.queued.s {
 		return false, errNoOwn
 	}
 	if a.own.zxid() == 0 {
@@ -100,7 +100,7 @@ func (a *acquisition) onlyLease(ctx context.Context, wait bool) (bool, error) {
 		}
 		// If another client has deleted the own node in locks, the next one there has made a
 		// lease too. Each would wait for the other's to go.
-		if _, err := a.gate.s.get(ctx, a.gate.path()); err != nil {
+		if _, err := a.queued.s.get(ctx, a.queued.path()); err != nil {
 			return false, ownGone(err)
 		}
 		if !again {
@@ -113,12 +113,12 @@ func (a *acquisition) onlyLease(ctx context.Context, wait bool) (bool, error) {
 // the only one, is the lock: no other client could make another lease. So the node must be the
 // head until it is deleted.
 func (a *acquisition) deleteGate(ctx context.Context) error {
-	gate := a.gate
-	if err := await(ctx, []<-chan struct{}{gate.discard()}, patience); err != nil {
-		return fmt.Errorf("delete %q: %w", gate.path(), err)
+	queued := a.queued
+	if err := await(ctx, []<-chan struct{}{queued.discard()}, patience); err != nil {
+		return fmt.Errorf("delete %q: %w", queued.path(), err)
 	}
-	a.gate = nil
-	if !gate.removed() {
+	a.queued = nil
+	if !queued.removed() {
 		return errNoOwn
 	}
 	return nil

@@ -122,7 +122,7 @@ func (st *store) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, e
 // if not.
 func (st *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	return st.request(ctx, req, func(ctx context.Context, a *acquisition) (bool, error) {
-		if a.own == nil && a.gate == nil && a.under == nil {
+		if a.own == nil && a.queued == nil && a.under == nil {
 			if busy, err := st.busy(ctx, req.Name); busy || err != nil {
 				return false, err
 			}
@@ -338,16 +338,16 @@ type acquisition struct {
 	dropped bool // given up by a request without a place: the next one begins anew
 
 	// Used by the goroutine that asks, or by end if none asks.
-	under *node         // of the write lock that the owner of a read lock holds, or nil
-	own   *node         // the place in the queue, or the lock
-	gate  *node         // the place in the queue before the semaphore
-	term  time.Duration // how long the hold shall last
-	since time.Time     // from when on the hold counts, if that is not the request for it
-	at    place         // what it waits for
-	on    *session      // where; nil if nothing
+	under  *node         // of the write lock that the owner of a read lock holds, or nil
+	own    *node         // the place in the queue, or the lock
+	queued *node         // the place in the queue before the semaphore
+	term   time.Duration // how long the hold shall last
+	since  time.Time     // from when on the hold counts, if that is not the request for it
+	at     place         // what it waits for
+	on     *session      // where; nil if nothing
 
 	mu     sync.Mutex
-	asking bool        // own and gate belong to the goroutine that asks
+	asking bool        // own and queued belong to the goroutine that asks
 	ended  bool        // not wanted any more: the goroutine that asks deletes the nodes
 	held   *node       // own, from the grant to the end of the hold
 	had    bool        // own was held
@@ -411,7 +411,7 @@ const young = 100 * time.Millisecond
 // proceed is ask while asking is set.
 func (a *acquisition) proceed(ctx context.Context, step step) (bool, error) {
 	for {
-		if a.own != nil && a.own.s.isOver() || a.gate != nil && a.gate.s.isOver() {
+		if a.own != nil && a.own.s.isOver() || a.queued != nil && a.queued.s.isOver() {
 			a.reset()
 		}
 		held, err := step(ctx)
@@ -461,7 +461,7 @@ func (a *acquisition) grant() bool {
 func (a *acquisition) reset() {
 	a.ignore()
 	a.discard()
-	a.own, a.gate, a.since = nil, nil, time.Time{}
+	a.own, a.queued, a.since = nil, nil, time.Time{}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.held, a.had = nil, false
@@ -469,7 +469,7 @@ func (a *acquisition) reset() {
 
 // discard deletes the nodes, and returns what tells of the end of that.
 func (a *acquisition) discard() (done []<-chan struct{}) {
-	for _, n := range []*node{a.own, a.gate} {
+	for _, n := range []*node{a.own, a.queued} {
 		if n != nil {
 			done = append(done, n.discard())
 		}
