@@ -2,9 +2,12 @@ package locks_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/named"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
@@ -139,4 +142,31 @@ func ExampleHold() {
 		return nil
 	}
 	_ = work
+}
+
+func ExampleFromSync() {
+	var mu sync.Mutex // of a package that knows nothing of locks
+	l := locks.FromSync(&mu)
+	err := locks.Do(context.Background(), l, func(context.Context) error {
+		if mu.TryLock() {
+			return errors.New("the lock is free")
+		}
+		return nil
+	})
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleRWGuarded() {
+	ctx := context.Background()
+	rates := locks.NewRWGuarded(new(fair.RWMutex), map[string]float64{"EUR": 1})
+	_ = rates.With(ctx, func(m *map[string]float64) error {
+		(*m)["USD"] = 1.08
+		return nil
+	})
+	_ = rates.Read(ctx, func(m *map[string]float64) error { // beside other readers
+		fmt.Println((*m)["USD"])
+		return nil
+	})
+	// Output: 1.08
 }

@@ -32,10 +32,48 @@ func (g *Guarded[T]) TryWith(ctx context.Context, fn func(value *T) error) (ran 
 	return tryDo("locks: Guarded.TryWith", ctx, g.lock, g.withValue(fn))
 }
 
-// withValue returns fn in the form for Do.
 func (g *Guarded[T]) withValue(fn func(value *T) error) func(context.Context) error {
+	return withValue(&g.value, fn)
+}
+
+// withValue returns fn in the form for Do.
+func withValue[T any](value *T, fn func(value *T) error) func(context.Context) error {
 	if fn == nil {
 		return nil
 	}
-	return func(context.Context) error { return fn(&g.value) }
+	return func(context.Context) error { return fn(value) }
+}
+
+// RWGuarded is a [Guarded] for readers who share: a value and the read-write lock that guards it.
+// The zero RWGuarded has no lock, and its methods return an error. [NewRWGuarded] makes a usable
+// one.
+type RWGuarded[T any] struct {
+	read, write TryLocker
+	value       T
+}
+
+// NewRWGuarded returns an RWGuarded with a value to start with.
+func NewRWGuarded[T any](l ReadWriteLocker, value T) *RWGuarded[T] {
+	return &RWGuarded[T]{read: l.ReadLocker(), write: l.WriteLocker(), value: value}
+}
+
+// With runs fn with a pointer to the value while it holds the write lock, as [Guarded.With] does.
+func (g *RWGuarded[T]) With(ctx context.Context, fn func(value *T) error) error {
+	return do("locks: RWGuarded.With", ctx, g.write, withValue(&g.value, fn))
+}
+
+// TryWith is With if the write lock can be acquired without waiting. It reports whether fn ran.
+func (g *RWGuarded[T]) TryWith(ctx context.Context, fn func(value *T) error) (ran bool, err error) {
+	return tryDo("locks: RWGuarded.TryWith", ctx, g.write, withValue(&g.value, fn))
+}
+
+// Read runs fn with a pointer to the value while it holds the read lock, beside other readers. fn
+// must not change the value, nor keep the pointer. The errors are those of [Do].
+func (g *RWGuarded[T]) Read(ctx context.Context, fn func(value *T) error) error {
+	return do("locks: RWGuarded.Read", ctx, g.read, withValue(&g.value, fn))
+}
+
+// TryRead is Read if the read lock can be acquired without waiting. It reports whether fn ran.
+func (g *RWGuarded[T]) TryRead(ctx context.Context, fn func(value *T) error) (ran bool, err error) {
+	return tryDo("locks: RWGuarded.TryRead", ctx, g.read, withValue(&g.value, fn))
 }

@@ -1,0 +1,97 @@
+package locks
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jucgo/locks/internal/ctxerr"
+)
+
+// SyncLocker is what [sync.Mutex] and [sync.RWMutex] are.
+type SyncLocker interface {
+	sync.Locker
+	TryLock() bool
+}
+
+// FromSync returns l as a [TryLocker], for call sites that are written against that interface. l
+// may also be locked and unlocked directly: all of that excludes each other. It has no owner, and
+// it must not be a lock with one, such as reentrant.Mutex. Such locks are TryLockers already.
+//
+// A wait under a ctx that can end tries again and again, with pauses of up to a millisecond: the
+// queue of l cannot be left. So other waiters may be served first. Locks of this module have a
+// queue that a waiter can leave, and need no pauses. UnlockContext is [ErrNotHeld] unless l was
+// acquired by LockContext or TryLockContext.
+func FromSync(l SyncLocker) TryLocker {
+	if l == nil {
+		panic("locks: FromSync of a nil lock")
+	}
+	return &fromSync{l: l}
+}
+
+type fromSync struct {
+	l    SyncLocker
+	held atomic.Bool // acquired by LockContext or TryLockContext, and not released
+}
+
+// LockContext implements [Locker].
+func (f *fromSync) LockContext(ctx context.Context) error {
+	if err := ctxerr.Check("locks: LockContext", ctx); err != nil {
+		return err
+	}
+	switch {
+	case f.l.TryLock():
+	case ctx.Done() == nil:
+		f.l.Lock()
+	default:
+		if err := f.wait(ctx); err != nil {
+			return err
+		}
+	}
+	f.held.Store(true)
+	return nil
+}
+
+// wait tries to acquire the lock until it succeeds or ctx ends.
+func (f *fromSync) wait(ctx context.Context) error {
+	const shortest, longest = 20 * time.Microsecond, time.Millisecond
+	pause := time.NewTimer(shortest)
+	defer pause.Stop()
+	for d := shortest; ; pause.Reset(d) {
+		select {
+		case <-ctx.Done():
+			return ctxerr.Ended("locks: LockContext", ctx)
+		case <-pause.C:
+		}
+		if f.l.TryLock() {
+			return nil
+		}
+		d = min(2*d, longest)
+	}
+}
+
+// TryLockContext implements [TryLocker].
+func (f *fromSync) TryLockContext(ctx context.Context) (bool, error) {
+	if err := ctxerr.Check("locks: TryLockContext", ctx); err != nil {
+		return false, err
+	}
+	if !f.l.TryLock() {
+		return false, nil
+	}
+	f.held.Store(true)
+	return true, nil
+}
+
+// UnlockContext implements [Locker].
+func (f *fromSync) UnlockContext(context.Context) error {
+	if !f.held.CompareAndSwap(true, false) {
+		return ctxerr.Wrap("locks: UnlockContext", ErrNotHeld)
+	}
+	f.l.Unlock()
+	return nil
+}
+
+// String describes the lock.
+func (f *fromSync) String() string { return fmt.Sprintf("locks.FromSync(%T(%p))", f.l, f.l) }

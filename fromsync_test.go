@@ -1,0 +1,87 @@
+package locks_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/lockstest"
+)
+
+func TestLocksOfPackageSyncConform(t *testing.T) {
+	for name, newLock := range map[string]func() locks.SyncLocker{
+		"Mutex":   func() locks.SyncLocker { return new(sync.Mutex) },
+		"RWMutex": func() locks.SyncLocker { return new(sync.RWMutex) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			lockstest.TestTryLocker(t, lockstest.Config{
+				New: func(testing.TB) locks.TryLocker { return locks.FromSync(newLock()) },
+			})
+		})
+	}
+}
+
+func TestAWaiterForALockOfPackageSyncGetsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		l := locks.FromSync(&mu)
+		mu.Lock()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		time.AfterFunc(time.Minute, mu.Unlock)
+		began := time.Now()
+		require.NoError(t, l.LockContext(ctx))
+		require.InDelta(t, time.Minute, time.Since(began), float64(time.Millisecond))
+		require.NoError(t, l.UnlockContext(ctx))
+		require.ErrorIs(t, l.UnlockContext(ctx), locks.ErrNotHeld)
+	})
+}
+
+func TestADirectLockIsNotUnlockedByContext(t *testing.T) {
+	var mu sync.Mutex
+	l := locks.FromSync(&mu)
+	mu.Lock()
+	require.ErrorIs(t, l.UnlockContext(t.Context()), locks.ErrNotHeld)
+	ok, err := l.TryLockContext(t.Context())
+	require.False(t, ok)
+	require.NoError(t, err)
+	mu.Unlock()
+}
+
+func TestReadersShareAGuardedValue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := locks.NewRWGuarded(new(fair.RWMutex), map[string]int{"a": 1})
+		inside, end := 0, make(chan struct{})
+		for range 2 {
+			go g.Read(t.Context(), func(m *map[string]int) error {
+				inside += (*m)["a"]
+				<-end
+				return nil
+			})
+			synctest.Wait()
+		}
+		require.Equal(t, 2, inside)
+		ran, err := g.TryWith(t.Context(), func(*map[string]int) error { return nil })
+		require.False(t, ran, "readers keep writers out")
+		require.NoError(t, err)
+		close(end)
+		require.NoError(t, g.With(t.Context(), func(m *map[string]int) error {
+			(*m)["a"]++
+			ran, err := g.TryRead(t.Context(), func(*map[string]int) error { return nil })
+			require.False(t, ran, "a writer keeps readers out")
+			return err
+		}))
+		require.NoError(t, g.Read(t.Context(), func(m *map[string]int) error {
+			require.Equal(t, 2, (*m)["a"])
+			return nil
+		}))
+		require.ErrorIs(t, g.Read(t.Context(), nil), locks.ErrNilFunc)
+		require.Error(t, new(locks.RWGuarded[int]).Read(t.Context(), func(*int) error { return nil }))
+	})
+}
