@@ -106,7 +106,7 @@ func (c *Cond) isHeld(o int64) bool {
 	case c.kind != nil:
 		return c.q.Sync().HeldBy(o)
 	}
-	return c.q.Sync().Held()
+	return c.q.Sync().Owner() != 0 // a read hold is none
 }
 
 // party returns o as a party that may wait.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/info"
@@ -223,6 +225,15 @@ func (rw *RWMutex) RUnlockContext(context.Context) error {
 // IsWriteLocked reports whether a goroutine holds the write lock. Java's isWriteLocked().
 func (rw *RWMutex) IsWriteLocked() bool { return rw.s.Owner() != 0 }
 
+// NewCond returns a condition of the write lock, as Java's writeLock().newCondition() does. A wait
+// by a goroutine while nobody writes is [locks.ErrNotHeld].
+func (rw *RWMutex) NewCond() *condition.Cond {
+	return attach.New(attach.Cond{Of: rw, Q: syncq.NewCond(&rw.s, syncq.FIFO)}).(*condition.Cond)
+}
+
+// IsReadLocked reports whether a goroutine reads.
+func (rw *RWMutex) IsReadLocked() bool { return rw.ReadLockCount() > 0 }
+
 // ReadLockCount returns the number of read holds. Java's getReadLockCount().
 func (rw *RWMutex) ReadLockCount() int { return rw.s.Shared() }
 
@@ -240,9 +251,17 @@ func (rw *RWMutex) IsQueued(o locks.Owner) bool { return rw.s.Waits(int64(o)) }
 // getQueuedThreads().
 func (rw *RWMutex) Queued() []locks.Owner { return outcome.Owners(rw.s.Waiters()) }
 
+// QueuedReaders returns the owners that wait to read, longest wait first. Java's
+// getQueuedReaderThreads().
+func (rw *RWMutex) QueuedReaders() []locks.Owner { return outcome.Owners(rw.s.WaitersFor(true)) }
+
+// QueuedWriters returns the owners that wait to write, longest wait first. Java's
+// getQueuedWriterThreads().
+func (rw *RWMutex) QueuedWriters() []locks.Owner { return outcome.Owners(rw.s.WaitersFor(false)) }
+
 // Inspect describes the lock, whose holders are not known. See [locks.Inspector].
 func (rw *RWMutex) Inspect(ctx context.Context) (locks.Info, error) {
-	readers := rw.ReadLockCount() > 0
+	readers := rw.IsReadLocked()
 	return info.State{
 		Held: readers || rw.IsWriteLocked(), Shared: readers, Waiters: rw.Queued(),
 	}.Answer("fair: Inspect", ctx)

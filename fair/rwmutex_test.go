@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/test/locktest"
 	"github.com/jucgo/locks/lockstest"
 )
 
@@ -81,6 +82,68 @@ func TestAReaderQueuesBehindAWaitingWriter(t *testing.T) {
 	rw.RUnlock()
 	wg.Wait()
 	require.False(t, rw.HasQueued())
+}
+
+func TestReadersAndWritersAreListedByThemselves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rw fair.RWMutex
+		rw.Lock()
+		a := locktest.Start(locktest.Calling(rw.RLock), nil)
+		b := locktest.Start(locktest.Calling(rw.Lock), nil)
+		c := locktest.Start(locktest.Calling(rw.RLock), nil)
+		require.Equal(t, []locks.Owner{a.ID, c.ID}, rw.QueuedReaders())
+		require.Equal(t, []locks.Owner{b.ID}, rw.QueuedWriters())
+		require.False(t, rw.IsReadLocked())
+		rw.Unlock()
+		synctest.Wait()
+		require.True(t, rw.IsReadLocked())
+		require.Equal(t, []locks.Owner{c.ID}, rw.QueuedReaders())
+		rw.RUnlock() // of a
+		rw.Unlock()  // of b
+		rw.RUnlock() // of c
+		synctest.Wait()
+		require.False(t, rw.IsReadLocked())
+	})
+}
+
+func TestAWriterWaitsForASignal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var (
+			rw    fair.RWMutex
+			ready bool
+			seen  bool
+			c     = rw.NewCond()
+		)
+		go func() {
+			rw.Lock()
+			defer rw.Unlock()
+			for !ready {
+				c.Wait()
+			}
+			seen = true
+		}()
+		synctest.Wait()
+		rw.RLock() // the wait has released the lock
+		rw.RUnlock()
+		rw.Lock()
+		ready = true
+		c.Signal()
+		rw.Unlock()
+		synctest.Wait()
+		rw.RLock()
+		defer rw.RUnlock()
+		require.True(t, seen)
+	})
+}
+
+func TestAReaderCannotWaitForASignal(t *testing.T) {
+	var rw fair.RWMutex
+	c := rw.NewCond()
+	rw.RLock()
+	require.ErrorIs(t, c.WaitContext(t.Context()), locks.ErrNotHeld)
+	require.Equal(t, 1, rw.ReadLockCount(), "it keeps its hold")
+	rw.RUnlock()
+	require.ErrorIs(t, c.WaitContext(t.Context()), locks.ErrNotHeld)
 }
 
 func TestACancelledWriterAdmitsTheReadersBehindIt(t *testing.T) {

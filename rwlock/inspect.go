@@ -63,6 +63,14 @@ func (rw *RWMutex) IsQueued(o locks.Owner) bool { return rw.s.Waits(int64(o)) }
 // getQueuedThreads().
 func (rw *RWMutex) Queued() []locks.Owner { return outcome.Owners(rw.s.Waiters()) }
 
+// QueuedReaders returns the owners that wait to read, longest wait first. Java's
+// getQueuedReaderThreads().
+func (rw *RWMutex) QueuedReaders() []locks.Owner { return outcome.Owners(rw.s.WaitersFor(true)) }
+
+// QueuedWriters returns the owners that wait to write, longest wait first. Java's
+// getQueuedWriterThreads().
+func (rw *RWMutex) QueuedWriters() []locks.Owner { return outcome.Owners(rw.s.WaitersFor(false)) }
+
 // HasWaiters reports whether a goroutine waits for a signal of c. Like [RWMutex.WaitQueueLength]
 // it panics with [locks.ErrForeign] if c is nil or of another lock, and with [locks.ErrNotHeld]
 // if the calling goroutine does not write.

@@ -123,6 +123,22 @@ func TestTheGreatestDurationDoesNotExpire(t *testing.T) {
 	})
 }
 
+func TestReadersAndWritersAreListedByThemselves(t *testing.T) {
+	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
+		rw.Lock()
+		a := hold(locktest.Calling(rw.RLock), rw.RUnlock)
+		b := hold(locktest.Calling(rw.Lock), rw.Unlock)
+		c := hold(locktest.Calling(rw.RLock), rw.RUnlock)
+		require.Equal(t, []locks.Owner{a.ID, c.ID}, rw.QueuedReaders())
+		require.Equal(t, []locks.Owner{b.ID}, rw.QueuedWriters())
+		rw.Unlock()
+		synctest.Wait()
+		for _, w := range []holder{a, b, c} {
+			w.end()
+		}
+	})
+}
+
 // Re-entry.
 
 func TestReadersReenterPastQueuedWriters(t *testing.T) {

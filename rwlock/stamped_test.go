@@ -755,6 +755,28 @@ func TestSecondWriteLockByTheSamePartyBlocks(t *testing.T) {
 	})
 }
 
+func TestWaitersAreListedInOrder(t *testing.T) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
+		held := l.WriteLock()
+		var ids [3]locks.Owner
+		waiting := func(i int, lock func() rwlock.Stamp) *stampedWait {
+			return stampedStart(func() (rwlock.Stamp, error) {
+				ids[i] = locktest.Me()
+				return lock(), nil
+			})
+		}
+		a, b := waiting(0, l.ReadLock), waiting(1, l.WriteLock)
+		c := waiting(2, l.ReadLock)
+		require.Equal(t, ids[:], l.Queued())
+		l.UnlockWrite(held)
+		for _, w := range []*stampedWait{a, b, c} {
+			synctest.Wait()
+			l.Unlock(w.st)
+		}
+		require.Empty(t, l.Queued())
+	})
+}
+
 func TestEveryWaitIsDurablyBlockedAndGetsLock(t *testing.T) {
 	for _, mode := range []string{"write", "read"} {
 		for i := range 4 {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/pause"
 	"github.com/jucgo/locks/internal/syncq"
@@ -61,6 +62,7 @@ import (
 type stampedWaiter struct {
 	place park.Place
 	write bool
+	who   int64 // the goroutine
 
 	// Guarded. A waiter with granted set is out of the list. Then granted and next belong to the
 	// admitting goroutine until it has unparked the waiter. A woken waiter is unparked exactly
@@ -83,7 +85,7 @@ var stampedWaiters = sync.Pool{New: func() any {
 // wait acquires the lock in turn, and returns its stamp, tooMany, or 0 if the limit ended first.
 func (l *StampedLock) wait(write bool, lim *park.Limit) Stamp {
 	n := stampedWaiters.Get().(*stampedWaiter)
-	n.write = write
+	n.write, n.who = write, goid.Get()
 	lim.Open(&n.place)
 	l.guard.Lock()
 	l.push(n)

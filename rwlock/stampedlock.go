@@ -330,11 +330,22 @@ func (l *StampedLock) QueueLength() int {
 	return l.waiting
 }
 
+// Queued returns the goroutines that wait for the lock, in either mode, longest wait first.
+func (l *StampedLock) Queued() []locks.Owner {
+	l.guard.Lock()
+	defer l.guard.Unlock()
+	owners := make([]locks.Owner, 0, l.waiting)
+	for n := l.head; n != nil; n = n.next {
+		owners = append(owners, locks.Owner(n.who))
+	}
+	return owners
+}
+
 // Inspect describes the lock, whose holders are not known. See [locks.Inspector].
 func (l *StampedLock) Inspect(ctx context.Context) (locks.Info, error) {
 	isRead := l.IsReadLocked()
 	return info.State{
-		Held: isRead || l.IsWriteLocked(), Shared: isRead, Waiting: l.QueueLength(),
+		Held: isRead || l.IsWriteLocked(), Shared: isRead, Waiters: l.Queued(),
 	}.Answer("rwlock: Inspect", ctx)
 }
 

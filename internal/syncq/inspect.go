@@ -12,6 +12,17 @@ func (s *Sync) Len() int {
 // Waiters returns the parties that wait for the lock, longest wait first.
 func (s *Sync) Waiters() []int64 { return s.queue.owners(&s.guard) }
 
+// WaitersFor returns the parties that wait for a shared hold, or for an exclusive one, longest wait
+// first.
+func (s *Sync) WaitersFor(shared bool) (who []int64) {
+	s.queue.each(&s.guard, func(n *node) {
+		if n.shared == shared {
+			who = append(who, n.who)
+		}
+	})
+	return who
+}
+
 // Waits reports whether who waits for the lock.
 func (s *Sync) Waits(who int64) (waits bool) {
 	s.queue.each(&s.guard, func(n *node) { waits = waits || n.who == who })
