@@ -1,5 +1,7 @@
 package cas
 
+import "github.com/jucgo/locks/internal/sched"
+
 // Marked is a reference to a T and a mark, read and changed as one: Java's
 // AtomicMarkableReference. References are compared as pointers, never by what they point to. Its
 // classic use is the link to the next node of a lock-free list: the mark keeps other goroutines
@@ -24,17 +26,35 @@ func NewMarked[T any](ref *T, mark bool) *Marked[T] {
 }
 
 // Load returns the reference and its mark, read at one moment. Java's get.
-func (m *Marked[T]) Load() (ref *T, mark bool) { return m.r.load() }
+func (m *Marked[T]) Load() (ref *T, mark bool) {
+	if sched.On {
+		sched.Begin("Load", m)
+	}
+	return m.r.load()
+}
 
 // Store sets both unconditionally. Java's set.
-func (m *Marked[T]) Store(ref *T, mark bool) { m.r.store(ref, mark) }
+func (m *Marked[T]) Store(ref *T, mark bool) {
+	if sched.On {
+		sched.Begin("Store", m)
+	}
+	m.r.store(ref, mark)
+}
 
 // CompareAndSwap sets both if both are as expected, and reports whether they were. It does not
 // fail for any other reason. Java's compareAndSet, with the arguments in the same order.
 func (m *Marked[T]) CompareAndSwap(oldRef, newRef *T, oldMark, newMark bool) bool {
+	if sched.On {
+		sched.Begin("CompareAndSwap", m)
+	}
 	return m.r.compareAndSwap(oldRef, newRef, oldMark, newMark)
 }
 
 // AttemptMark sets the mark if the reference is ref, and reports whether it was. Unlike Java's
 // attemptMark it does not fail for any other reason.
-func (m *Marked[T]) AttemptMark(ref *T, mark bool) bool { return m.r.attempt(ref, mark) }
+func (m *Marked[T]) AttemptMark(ref *T, mark bool) bool {
+	if sched.On {
+		sched.Begin("AttemptMark", m)
+	}
+	return m.r.attempt(ref, mark)
+}

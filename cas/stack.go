@@ -3,6 +3,7 @@ package cas
 import (
 	"sync/atomic"
 
+	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/spin"
 )
 
@@ -45,6 +46,9 @@ func (n *node[T]) size() int {
 
 // Push puts value on top.
 func (s *Stack[T]) Push(value T) {
+	if sched.On {
+		sched.Begin("Push", s)
+	}
 	var backoff spin.Backoff
 	n := &node[T]{value: value}
 	for {
@@ -59,6 +63,9 @@ func (s *Stack[T]) Push(value T) {
 
 // Pop removes and returns the top value. It returns false if the stack is empty.
 func (s *Stack[T]) Pop() (value T, ok bool) {
+	if sched.On {
+		sched.Begin("Pop", s)
+	}
 	var backoff spin.Backoff
 	for {
 		top := s.top.Load()
@@ -74,6 +81,9 @@ func (s *Stack[T]) Pop() (value T, ok bool) {
 
 // Peek returns the top value and leaves it there. It returns false if the stack is empty.
 func (s *Stack[T]) Peek() (value T, ok bool) {
+	if sched.On {
+		sched.Begin("Peek", s)
+	}
 	if top := s.top.Load(); top != nil {
 		return top.value, true
 	}

@@ -1,5 +1,7 @@
 package cas
 
+import "github.com/jucgo/locks/internal/sched"
+
 // Stamped is a reference to a T and a stamp, read and changed as one: Java's
 // AtomicStampedReference. References are compared as pointers, never by what they point to. What
 // they point to must not be changed while it is shared, except atomically.
@@ -23,17 +25,35 @@ func NewStamped[T any](ref *T, stamp uint64) *Stamped[T] {
 }
 
 // Load returns the reference and its stamp, read at one moment. Java's get.
-func (s *Stamped[T]) Load() (ref *T, stamp uint64) { return s.r.load() }
+func (s *Stamped[T]) Load() (ref *T, stamp uint64) {
+	if sched.On {
+		sched.Begin("Load", s)
+	}
+	return s.r.load()
+}
 
 // Store sets both unconditionally. Java's set.
-func (s *Stamped[T]) Store(ref *T, stamp uint64) { s.r.store(ref, stamp) }
+func (s *Stamped[T]) Store(ref *T, stamp uint64) {
+	if sched.On {
+		sched.Begin("Store", s)
+	}
+	s.r.store(ref, stamp)
+}
 
 // CompareAndSwap sets both if both are as expected, and reports whether they were. It does not
 // fail for any other reason. Java's compareAndSet, with the arguments in the same order.
 func (s *Stamped[T]) CompareAndSwap(oldRef, newRef *T, oldStamp, newStamp uint64) bool {
+	if sched.On {
+		sched.Begin("CompareAndSwap", s)
+	}
 	return s.r.compareAndSwap(oldRef, newRef, oldStamp, newStamp)
 }
 
 // AttemptStamp sets the stamp if the reference is ref, and reports whether it was. Unlike Java's
 // attemptStamp it does not fail for any other reason.
-func (s *Stamped[T]) AttemptStamp(ref *T, stamp uint64) bool { return s.r.attempt(ref, stamp) }
+func (s *Stamped[T]) AttemptStamp(ref *T, stamp uint64) bool {
+	if sched.On {
+		sched.Begin("AttemptStamp", s)
+	}
+	return s.r.attempt(ref, stamp)
+}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/spin"
 )
 
@@ -42,7 +43,12 @@ func NewVersioned[T any](value T) *Versioned[T] {
 }
 
 // Load returns the value and its version.
-func (v *Versioned[T]) Load() (value T, version uint64) { return v.p.Load().get() }
+func (v *Versioned[T]) Load() (value T, version uint64) {
+	if sched.On {
+		sched.Begin("Load", v)
+	}
+	return v.p.Load().get()
+}
 
 func (p *version[T]) get() (value T, number uint64) {
 	if p == nil {
@@ -62,6 +68,9 @@ func (p *version[T]) next() uint64 {
 // reports whether it was. It does not fail for any other reason. It does not compare values,
 // which need not be comparable.
 func (v *Versioned[T]) CompareAndSwap(expected uint64, value T) bool {
+	if sched.On {
+		sched.Begin("CompareAndSwap", v)
+	}
 	p := v.p.Load()
 	if p.next() != expected+1 {
 		return false
@@ -71,6 +80,9 @@ func (v *Versioned[T]) CompareAndSwap(expected uint64, value T) bool {
 
 // Store sets the value, whatever it was, and returns its version.
 func (v *Versioned[T]) Store(value T) uint64 {
+	if sched.On {
+		sched.Begin("Store", v)
+	}
 	changed := &version[T]{value: value}
 	for {
 		p := v.p.Load()
@@ -107,6 +119,9 @@ func (v *Versioned[T]) Update(ctx context.Context, fn func(T) (T, error)) (T, er
 		if fn == nil {
 			return none, ctxerr.Wrap(op, ctxerr.ErrNilFunc)
 		}
+		if sched.On {
+			sched.Begin("Load", v)
+		}
 		p := v.p.Load()
 		value, _ := p.get()
 		value, err := fn(value)
@@ -117,6 +132,9 @@ func (v *Versioned[T]) Update(ctx context.Context, fn func(T) (T, error)) (T, er
 			changed = new(version[T])
 		}
 		changed.value, changed.number = value, p.next()
+		if sched.On {
+			sched.Begin("CompareAndSwap", v)
+		}
 		if v.p.CompareAndSwap(p, changed) {
 			return value, nil
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/shares"
 	"github.com/jucgo/locks/internal/syncq"
 )
@@ -98,6 +99,14 @@ func init() {
 	attach.SetOf = func(c, of any) { c.(*Cond).of = of }
 }
 
+// lock returns the lock, for a scheduler of tests.
+func (c *Cond) lock() any {
+	if c.outer != nil {
+		return c.outer.l
+	}
+	return c.of
+}
+
 // isHeld reports whether o holds the lock, as far as c can know.
 func (c *Cond) isHeld(o int64) bool {
 	switch {
@@ -152,6 +161,9 @@ func (c *Cond) mayWait(o int64) error {
 
 // Wait waits for a signal. Java's awaitUninterruptibly().
 func (c *Cond) Wait() {
+	if sched.On {
+		defer sched.Enter("Wait", c.lock())()
+	}
 	me := c.mustWait()
 	if c.outer != nil {
 		c.outer.wait(c.q, nil, me)
@@ -174,6 +186,9 @@ func (c *Cond) mustWait() int64 {
 // ended already, WaitContext returns its error without releasing the lock. An explicit owner
 // gets [ErrSharedHolds] if its other goroutines hold the lock too. Java's await().
 func (c *Cond) WaitContext(ctx context.Context) error {
+	if sched.On {
+		defer sched.Enter("WaitContext", c.lock())()
+	}
 	const op = "condition: WaitContext"
 	signalled, err := c.wait(op, ctx)
 	if err == nil && !signalled {
@@ -216,6 +231,9 @@ func (c *Cond) shared(o int64) bool { return c.kind != nil && o < 0 }
 // lock was not free for long; use [Cond.WaitUntil] to tell the two apart. With d <= 0 it
 // releases the lock and acquires it again. Java's awaitNanos(long).
 func (c *Cond) WaitFor(d time.Duration) (remaining time.Duration) {
+	if sched.On {
+		defer sched.Enter("WaitFor", c.lock())()
+	}
 	me := c.mustWait()
 	d = max(d, 0) // the least Duration must not wrap around below
 	start := time.Now()
@@ -226,6 +244,9 @@ func (c *Cond) WaitFor(d time.Duration) (remaining time.Duration) {
 // WaitUntil waits for a signal until the time is t, and reports whether a signal ended the wait.
 // Java's awaitUntil(Date).
 func (c *Cond) WaitUntil(t time.Time) (signalled bool) {
+	if sched.On {
+		defer sched.Enter("WaitUntil", c.lock())()
+	}
 	return c.waitFor(c.mustWait(), time.Until(t))
 }
 
@@ -241,6 +262,9 @@ func (c *Cond) waitFor(me int64, d time.Duration) (signalled bool) {
 // nevertheless. A ctx that has ended already is an error, and then blocked is not called.
 // WaitWhile always returns with the lock held. A nil blocked is [locks.ErrNilFunc].
 func (c *Cond) WaitWhile(ctx context.Context, blocked func() bool) error {
+	if sched.On {
+		defer sched.Enter("WaitWhile", c.lock())()
+	}
 	const op = "condition: WaitWhile"
 	if blocked == nil {
 		return ctxerr.Wrap(op, locks.ErrNilFunc)
@@ -268,24 +292,36 @@ func (c *Cond) WaitWhile(ctx context.Context, blocked func() bool) error {
 // Signal moves the longest waiter, if there is one, to the end of the lock's queue. The waiter is
 // there when Signal returns, and runs when it holds the lock. Java's signal().
 func (c *Cond) Signal() {
+	if sched.On {
+		sched.Begin("Signal", c.lock())
+	}
 	c.must()
 	c.q.Signal()
 }
 
 // SignalContext is Signal for ctx's owner. It ignores the end of ctx.
 func (c *Cond) SignalContext(ctx context.Context) error {
+	if sched.On {
+		sched.Begin("SignalContext", c.lock())
+	}
 	return c.signal("condition: SignalContext", ctx, false)
 }
 
 // Broadcast moves all waiters, in their order, to the end of the lock's queue. Each one runs
 // when it holds the lock; they do not wake together. Java's signalAll().
 func (c *Cond) Broadcast() {
+	if sched.On {
+		sched.Begin("Broadcast", c.lock())
+	}
 	c.must()
 	c.q.Broadcast()
 }
 
 // BroadcastContext is Broadcast for ctx's owner. It ignores the end of ctx.
 func (c *Cond) BroadcastContext(ctx context.Context) error {
+	if sched.On {
+		sched.Begin("BroadcastContext", c.lock())
+	}
 	return c.signal("condition: BroadcastContext", ctx, true)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -30,6 +31,9 @@ var _ locks.TryLocker = (*BargingMutex)(nil)
 
 // Lock acquires the lock, and waits for it if it is not free.
 func (m *BargingMutex) Lock() {
+	if sched.On {
+		sched.Begin("Lock", m)
+	}
 	if !m.s.Word.CompareAndSwap(0, syncq.Taken) {
 		m.lock()
 	}
@@ -44,6 +48,9 @@ func (m *BargingMutex) lock() {
 
 // Unlock releases the lock. It panics with [locks.ErrNotHeld] if the lock is free.
 func (m *BargingMutex) Unlock() {
+	if sched.On {
+		sched.Begin("Unlock", m)
+	}
 	if !m.s.Word.CompareAndSwap(syncq.Taken, 0) {
 		m.unlock()
 	}
@@ -58,14 +65,20 @@ func (m *BargingMutex) unlock() {
 
 // TryLockFor acquires the lock, waits for it for at most d, and reports whether it did. With d
 // <= 0 it does not wait. Java's tryLock(time, unit).
-func (m *BargingMutex) TryLockFor(d time.Duration) bool {
+func (m *BargingMutex) TryLockFor(d time.Duration) (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLockFor", m)(&ok)
+	}
 	return m.s.Acquire(syncq.Anonymous(goid.Get()), park.After(d)) == syncq.Acquired
 }
 
 // LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
 // is free. If ctx ends, the waiter is out of the queue when the call returns. Java's
 // lockInterruptibly().
-func (m *BargingMutex) LockContext(ctx context.Context) error {
+func (m *BargingMutex) LockContext(ctx context.Context) (err error) {
+	if sched.On {
+		defer sched.Asked("LockContext", m)(&err)
+	}
 	return m.lockContext(ctx, syncq.Anonymous)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -31,6 +32,9 @@ var _ locks.TryLocker = (*Mutex)(nil)
 
 // Lock acquires the lock, and waits for it behind all earlier waiters.
 func (m *Mutex) Lock() {
+	if sched.On {
+		sched.Begin("Lock", m)
+	}
 	if !m.s.Word.CompareAndSwap(0, syncq.Taken) {
 		m.lock()
 	}
@@ -42,6 +46,9 @@ func (m *Mutex) lock() { m.s.Acquire(inTurn(0), nil) }
 // Unlock releases the lock, to the longest waiter if there is one. It panics with
 // [locks.ErrNotHeld] if the lock is free.
 func (m *Mutex) Unlock() {
+	if sched.On {
+		sched.Begin("Unlock", m)
+	}
 	if !m.s.Word.CompareAndSwap(syncq.Taken, 0) {
 		m.unlock()
 	}
@@ -57,14 +64,22 @@ func (m *Mutex) unlock() {
 // TryLockFor acquires the lock, waits for it in the queue for at most d, and reports whether it
 // did. With d <= 0 it does not wait, and succeeds only if the lock is free and no goroutine
 // waits. Java's tryLock(time, unit).
-func (m *Mutex) TryLockFor(d time.Duration) bool {
+func (m *Mutex) TryLockFor(d time.Duration) (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLockFor", m)(&ok)
+	}
 	return m.s.Acquire(inTurn(goid.Get()), park.After(d)) == syncq.Acquired
 }
 
 // LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
 // is free. If ctx ends, the waiter is out of the queue when the call returns. Java's
 // lockInterruptibly().
-func (m *Mutex) LockContext(ctx context.Context) error { return m.lockContext(ctx, inTurn) }
+func (m *Mutex) LockContext(ctx context.Context) (err error) {
+	if sched.On {
+		defer sched.Asked("LockContext", m)(&err)
+	}
+	return m.lockContext(ctx, inTurn)
+}
 
 // NewCond returns a new condition of the lock. Java's newCondition().
 func (m *Mutex) NewCond() *condition.Cond {

@@ -8,6 +8,7 @@ import (
 	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -19,11 +20,19 @@ type queued struct {
 
 // TryLock acquires the lock if it is free, ahead of the waiters, and reports whether it did.
 // Java's tryLock().
-func (q *queued) TryLock() bool { return q.s.TryLock(syncq.Anonymous(0)) }
+func (q *queued) TryLock() (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLock", q)(&ok)
+	}
+	return q.s.TryLock(syncq.Anonymous(0))
+}
 
 // TryLockContext is TryLock for call sites that also work with distributed locks. A ctx that has
 // ended already is an error even if the lock is free; otherwise it has no effect.
-func (q *queued) TryLockContext(ctx context.Context) (bool, error) {
+func (q *queued) TryLockContext(ctx context.Context) (ok bool, err error) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLockContext", q)(&ok)
+	}
 	if err := ctxerr.Check("fair: TryLockContext", ctx); err != nil {
 		return false, err
 	}
@@ -65,6 +74,9 @@ func (q *queued) lockContext(ctx context.Context, party func(who int64) syncq.Pa
 // UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
 // panics. It ignores ctx.
 func (q *queued) UnlockContext(context.Context) error {
+	if sched.On {
+		sched.Begin("UnlockContext", q)
+	}
 	if !q.s.Word.CompareAndSwap(syncq.Taken, 0) && !q.s.Unlock() {
 		return ctxerr.Wrap("fair: UnlockContext of a free lock", locks.ErrNotHeld)
 	}

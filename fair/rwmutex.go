@@ -15,6 +15,7 @@ import (
 	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/raceorder"
+	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -44,6 +45,9 @@ var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 
 // Lock acquires the write lock, and waits for it behind all earlier waiters.
 func (rw *RWMutex) Lock() {
+	if sched.On {
+		sched.Begin("Lock", rw)
+	}
 	if !rw.tryLock() {
 		rw.s.Acquire(inTurn(0), nil)
 	}
@@ -60,8 +64,11 @@ func (rw *RWMutex) tryLock() bool {
 
 // TryLock acquires the write lock if the lock is free, and reports whether it did. Java's
 // writeLock().tryLock().
-func (rw *RWMutex) TryLock() bool {
-	ok := rw.tryLock()
+func (rw *RWMutex) TryLock() (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLock", rw)(&ok)
+	}
+	ok = rw.tryLock()
 	if ok {
 		rw.order.AfterAll()
 	}
@@ -70,8 +77,11 @@ func (rw *RWMutex) TryLock() bool {
 
 // TryLockFor acquires the write lock, waits for it in the queue for at most d, and reports
 // whether it did. With d <= 0 it does not wait. Java's writeLock().tryLock(time, unit).
-func (rw *RWMutex) TryLockFor(d time.Duration) bool {
-	ok := rw.tryLock() || rw.s.Acquire(inTurn(goid.Get()), park.After(d)) == syncq.Acquired
+func (rw *RWMutex) TryLockFor(d time.Duration) (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLockFor", rw)(&ok)
+	}
+	ok = rw.tryLock() || rw.s.Acquire(inTurn(goid.Get()), park.After(d)) == syncq.Acquired
 	if ok {
 		rw.order.AfterAll()
 	}
@@ -81,7 +91,10 @@ func (rw *RWMutex) TryLockFor(d time.Duration) bool {
 // LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
 // is free. If ctx ends, the waiter is out of the queue when the call returns. Java's
 // writeLock().lockInterruptibly().
-func (rw *RWMutex) LockContext(ctx context.Context) error {
+func (rw *RWMutex) LockContext(ctx context.Context) (err error) {
+	if sched.On {
+		defer sched.Asked("LockContext", rw)(&err)
+	}
 	const op = "fair: LockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return err
@@ -98,7 +111,10 @@ func (rw *RWMutex) LockContext(ctx context.Context) error {
 
 // TryLockContext is TryLock for call sites that also work with distributed locks. A ctx that has
 // ended already is an error even if the lock is free; otherwise it has no effect.
-func (rw *RWMutex) TryLockContext(ctx context.Context) (bool, error) {
+func (rw *RWMutex) TryLockContext(ctx context.Context) (ok bool, err error) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLockContext", rw)(&ok)
+	}
 	if err := ctxerr.Check("fair: TryLockContext", ctx); err != nil {
 		return false, err
 	}
@@ -108,6 +124,9 @@ func (rw *RWMutex) TryLockContext(ctx context.Context) (bool, error) {
 // Unlock releases the write lock, to the longest waiter if there is one. It panics with
 // [locks.ErrNotHeld] if no goroutine holds the write lock.
 func (rw *RWMutex) Unlock() {
+	if sched.On {
+		sched.Begin("Unlock", rw)
+	}
 	if !rw.unlock() {
 		panic(locks.ErrNotHeld)
 	}
@@ -124,6 +143,9 @@ func (rw *RWMutex) unlock() bool {
 // UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
 // panics. It ignores ctx.
 func (rw *RWMutex) UnlockContext(context.Context) error {
+	if sched.On {
+		sched.Begin("UnlockContext", rw)
+	}
 	if !rw.unlock() {
 		return ctxerr.Wrap("fair: UnlockContext of a lock that nobody writes under", locks.ErrNotHeld)
 	}
@@ -132,6 +154,9 @@ func (rw *RWMutex) UnlockContext(context.Context) error {
 
 // RLock acquires the lock for reading, and waits for it behind all earlier waiters.
 func (rw *RWMutex) RLock() {
+	if sched.On {
+		sched.Begin("RLock", rw)
+	}
 	if !rw.tryRLock() {
 		rw.s.AcquireShared(inTurn(0), nil)
 	}
@@ -148,9 +173,12 @@ func (rw *RWMutex) tryRLock() bool {
 
 // TryRLock acquires the lock for reading, ahead of the waiters, unless a goroutine writes, and
 // reports whether it did. Java's readLock().tryLock().
-func (rw *RWMutex) TryRLock() bool {
+func (rw *RWMutex) TryRLock() (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryRLock", rw)(&ok)
+	}
 	rw.order.Ignore()
-	ok := rw.s.TryLockShared()
+	ok = rw.s.TryLockShared()
 	rw.order.Heed()
 	if ok {
 		rw.order.AfterWrites()
@@ -161,8 +189,11 @@ func (rw *RWMutex) TryRLock() bool {
 // TryRLockFor acquires the lock for reading, waits for it in the queue for at most d, and
 // reports whether it did. With d <= 0 it does not wait, and succeeds only if no goroutine writes
 // or waits. Java's readLock().tryLock(time, unit).
-func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
-	ok := rw.tryRLock() ||
+func (rw *RWMutex) TryRLockFor(d time.Duration) (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryRLockFor", rw)(&ok)
+	}
+	ok = rw.tryRLock() ||
 		rw.s.AcquireShared(inTurn(goid.Get()), park.After(d)) == syncq.Acquired
 	if ok {
 		rw.order.AfterWrites()
@@ -173,7 +204,10 @@ func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 // RLockContext is RLock until ctx ends. A ctx that has ended already is an error even if the
 // lock is free. If ctx ends, the waiter is out of the queue when the call returns. Java's
 // readLock().lockInterruptibly().
-func (rw *RWMutex) RLockContext(ctx context.Context) error {
+func (rw *RWMutex) RLockContext(ctx context.Context) (err error) {
+	if sched.On {
+		defer sched.Asked("RLockContext", rw)(&err)
+	}
 	const op = "fair: RLockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return err
@@ -190,7 +224,10 @@ func (rw *RWMutex) RLockContext(ctx context.Context) error {
 
 // TryRLockContext is TryRLock for call sites that also work with distributed locks. A ctx that
 // has ended already is an error even if the lock is free; otherwise it has no effect.
-func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
+func (rw *RWMutex) TryRLockContext(ctx context.Context) (ok bool, err error) {
+	if sched.On {
+		defer sched.Tried[bool]("TryRLockContext", rw)(&ok)
+	}
 	if err := ctxerr.Check("fair: TryRLockContext", ctx); err != nil {
 		return false, err
 	}
@@ -200,6 +237,9 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
 // RUnlock releases one read hold. Any goroutine may call it. It panics with [locks.ErrNotHeld]
 // if there is no read hold.
 func (rw *RWMutex) RUnlock() {
+	if sched.On {
+		sched.Begin("RUnlock", rw)
+	}
 	if !rw.runlock() {
 		panic(locks.ErrNotHeld)
 	}
@@ -216,6 +256,9 @@ func (rw *RWMutex) runlock() bool {
 // RUnlockContext is RUnlock, but returns an error that matches [locks.ErrNotHeld] where RUnlock
 // panics. It ignores ctx.
 func (rw *RWMutex) RUnlockContext(context.Context) error {
+	if sched.On {
+		sched.Begin("RUnlockContext", rw)
+	}
 	if !rw.runlock() {
 		return ctxerr.Wrap("fair: RUnlockContext of a lock that nobody reads under", locks.ErrNotHeld)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/reentrant"
 )
 
@@ -51,6 +52,9 @@ func current() locks.Owner { return locks.Owner(goid.Get()) }
 
 // Lock is [reentrant.Mutex.Lock].
 func (l Mutex[K]) Lock() {
+	if sched.On {
+		defer sched.Enter("Lock", l)()
+	}
 	s := l.shard()
 	if e, held := s.addUser(&l, true); !held {
 		s.attempt(e, func(m *reentrant.Mutex) bool {
@@ -64,7 +68,10 @@ func (l Mutex[K]) Lock() {
 }
 
 // TryLock is [reentrant.Mutex.TryLock].
-func (l Mutex[K]) TryLock() bool {
+func (l Mutex[K]) TryLock() (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLock", l)(&ok)
+	}
 	s := l.shard()
 	e, held := s.addUser(&l, true)
 	if !held {
@@ -77,7 +84,10 @@ func (l Mutex[K]) TryLock() bool {
 }
 
 // TryLockFor is [reentrant.Mutex.TryLockFor].
-func (l Mutex[K]) TryLockFor(d time.Duration) bool {
+func (l Mutex[K]) TryLockFor(d time.Duration) (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLockFor", l)(&ok)
+	}
 	s := l.shard()
 	e, held := s.addUser(&l, true)
 	if !held {
@@ -94,6 +104,9 @@ func (l Mutex[K]) TryLockFor(d time.Duration) bool {
 
 // Unlock is [reentrant.Mutex.Unlock].
 func (l Mutex[K]) Unlock() {
+	if sched.On {
+		defer sched.Enter("Unlock", l)()
+	}
 	if !l.unlock() {
 		panic(locks.ErrNotHeld)
 	}
@@ -143,7 +156,10 @@ func (l Mutex[K]) unlockOwner(ctx context.Context) (err error) {
 }
 
 // LockContext is [reentrant.Mutex.LockContext].
-func (l Mutex[K]) LockContext(ctx context.Context) error {
+func (l Mutex[K]) LockContext(ctx context.Context) (err error) {
+	if sched.On {
+		defer sched.Asked("LockContext", l)(&err)
+	}
 	const op = "LockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return l.failed(op, err)
@@ -154,7 +170,6 @@ func (l Mutex[K]) LockContext(ctx context.Context) error {
 	if held {
 		return nil
 	}
-	var err error
 	s.attempt(e, func(m *reentrant.Mutex) bool {
 		// An explicit owner tries first: to describe the lock of a key that no other owner wants
 		// would allocate. A fair lock is never free while goroutines wait.
@@ -175,6 +190,9 @@ func (l Mutex[K]) LockContext(ctx context.Context) error {
 
 // TryLockContext is [reentrant.Mutex.TryLockContext].
 func (l Mutex[K]) TryLockContext(ctx context.Context) (ok bool, err error) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLockContext", l)(&ok)
+	}
 	const op = "TryLockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return false, l.failed(op, err)
@@ -193,6 +211,9 @@ func (l Mutex[K]) TryLockContext(ctx context.Context) (ok bool, err error) {
 
 // UnlockContext is [reentrant.Mutex.UnlockContext].
 func (l Mutex[K]) UnlockContext(ctx context.Context) error {
+	if sched.On {
+		defer sched.Enter("UnlockContext", l)()
+	}
 	if locks.CurrentOwner(ctx) != current() {
 		return l.failed("UnlockContext", l.unlockOwner(ctx))
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/shares"
 	"github.com/jucgo/locks/internal/syncq"
 )
@@ -77,6 +78,9 @@ func party(o int64) syncq.Party { return syncq.Owned(o).Of(&kind) }
 // the wait. While package deadlock refuses waits, Lock panics with [locks.ErrDeadlock] instead
 // of a wait that would close a cycle. Java's lock().
 func (m *Mutex) Lock() {
+	if sched.On {
+		sched.Begin("Lock", m)
+	}
 	if me := goid.Fast(); me != 0 {
 		// The swaps are from constants, so a processor can begin them before it has loaded w.
 		if w := m.s.Word.Load(); w == 0 {
@@ -104,7 +108,10 @@ func (m *Mutex) lock() {
 
 // TryLock acquires the lock if it is free, ahead of the waiters, or re-enters it, and reports
 // whether it did. Java's tryLock().
-func (m *Mutex) TryLock() bool {
+func (m *Mutex) TryLock() (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLock", m)(&ok)
+	}
 	if me := goid.Fast(); me != 0 && m.s.LockOrReenter(me) {
 		return true
 	}
@@ -119,7 +126,10 @@ func (m *Mutex) TryLock() bool {
 // queues: with d <= 0 it is the try that respects the queue, and under [fair.FIFO] succeeds only
 // if no goroutine waits. It returns false at once if the wait is refused because it would close
 // a cycle. Java's tryLock(time, unit).
-func (m *Mutex) TryLockFor(d time.Duration) bool {
+func (m *Mutex) TryLockFor(d time.Duration) (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLockFor", m)(&ok)
+	}
 	me := goid.Get()
 	if m.reentered(me) {
 		return true
@@ -130,6 +140,9 @@ func (m *Mutex) TryLockFor(d time.Duration) bool {
 // Unlock releases one hold. The last one frees the lock. Unlock panics with [locks.ErrNotHeld]
 // if the goroutine does not hold the lock. Java's unlock().
 func (m *Mutex) Unlock() {
+	if sched.On {
+		sched.Begin("Unlock", m)
+	}
 	if me := goid.Fast(); me != 0 {
 		if w := m.s.Word.Load(); syncq.Names(w, me) {
 			if m.s.Holds > 0 {
@@ -168,7 +181,10 @@ func (m *Mutex) reentered(me int64) bool {
 // re-entry. If ctx ends, the waiter is out of the queue when the call returns. While package
 // deadlock refuses waits, a wait that would close a cycle is an error that matches
 // [locks.ErrDeadlock]. Java's lockInterruptibly().
-func (m *Mutex) LockContext(ctx context.Context) error {
+func (m *Mutex) LockContext(ctx context.Context) (err error) {
+	if sched.On {
+		defer sched.Asked("LockContext", m)(&err)
+	}
 	const op = "reentrant: LockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return err
@@ -196,7 +212,10 @@ func (m *Mutex) lockContext(op string, ctx context.Context, o int64) error {
 
 // TryLockContext is TryLock for ctx's owner. A ctx that has ended already is an error; otherwise
 // ctx limits nothing here.
-func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) {
+func (m *Mutex) TryLockContext(ctx context.Context) (ok bool, err error) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLockContext", m)(&ok)
+	}
 	const op = "reentrant: TryLockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return false, err
@@ -216,6 +235,9 @@ func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 // UnlockContext is Unlock for ctx's owner, but returns an error that matches [locks.ErrNotHeld]
 // where Unlock panics. It ignores the end of ctx.
 func (m *Mutex) UnlockContext(ctx context.Context) error {
+	if sched.On {
+		sched.Begin("UnlockContext", m)
+	}
 	o := locks.CurrentOwner(ctx)
 	if o < 0 && shares.Of(&m.s.Sync).Unlock(int64(o)) == syncq.Acquired || o > 0 && m.leave(int64(o)) {
 		return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/shares"
 	"github.com/jucgo/locks/internal/syncq"
 )
@@ -97,6 +98,9 @@ func New(p fair.Policy) *RWMutex { return &RWMutex{syncq.NewReadWrite(p == fair.
 // re-enters it. Lock panics with [locks.ErrUpgrade] if the goroutine reads. Java's
 // writeLock().lock().
 func (rw *RWMutex) Lock() {
+	if sched.On {
+		sched.Begin("Lock", rw)
+	}
 	if me := goid.Fast(); me != 0 {
 		// The swaps are from constants, so a processor can begin them before it has loaded w.
 		if w := rw.s.Word.Load(); w == 0 {
@@ -137,7 +141,10 @@ func must(out syncq.Outcome) {
 // TryLock acquires the write lock, ahead of the waiters, if no other owner reads or writes, and
 // reports whether it did. It fails if the goroutine reads. It may fail if another goroutine is
 // just acquiring a read hold. Java's writeLock().tryLock().
-func (rw *RWMutex) TryLock() bool {
+func (rw *RWMutex) TryLock() (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLock", rw)(&ok)
+	}
 	if me := goid.Fast(); me != 0 && rw.s.LockOrReenter(me) {
 		rw.s.WroteOnce()
 		return true
@@ -168,7 +175,10 @@ func (rw *RWMutex) tryLock(o int64) syncq.Outcome {
 // fails at once if the goroutine reads. It queues: with d <= 0 it is the try that respects the
 // queue, and under [fair.FIFO] succeeds only if no goroutine waits. Java's
 // writeLock().tryLock(time, unit).
-func (rw *RWMutex) TryLockFor(d time.Duration) bool {
+func (rw *RWMutex) TryLockFor(d time.Duration) (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLockFor", rw)(&ok)
+	}
 	me := goid.Get()
 	out := rw.s.Reenter(me)
 	if out == syncq.NotHeld {
@@ -182,6 +192,9 @@ func (rw *RWMutex) TryLockFor(d time.Duration) bool {
 // keeps its read holds. Unlock panics with [locks.ErrNotHeld] if the goroutine does not write.
 // Java's writeLock().unlock().
 func (rw *RWMutex) Unlock() {
+	if sched.On {
+		sched.Begin("Unlock", rw)
+	}
 	if me := goid.Fast(); me != 0 {
 		if w := rw.s.Word.Load(); syncq.Names(w, me) {
 			if rw.s.Holds > 0 {
@@ -205,6 +218,9 @@ func (rw *RWMutex) unlock() {
 // RLock acquires the lock for reading, and waits for it if need be. A goroutine that reads or
 // writes already re-enters it. Java's readLock().lock().
 func (rw *RWMutex) RLock() {
+	if sched.On {
+		sched.Begin("RLock", rw)
+	}
 	// The lock may be free. Or the goroutine may read already, as the first reader or in the slot
 	// of its hash. Or that slot may be free.
 	if me := goid.Fast(); me != 0 {
@@ -240,7 +256,10 @@ func (rw *RWMutex) rlock() {
 
 // TryRLock acquires the lock for reading, ahead of the waiters, unless another owner writes, and
 // reports whether it did. Java's readLock().tryLock().
-func (rw *RWMutex) TryRLock() bool {
+func (rw *RWMutex) TryRLock() (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryRLock", rw)(&ok)
+	}
 	if me := goid.Fast(); me != 0 {
 		if rw.s.ReadFirst(me) {
 			return true
@@ -267,7 +286,10 @@ func (rw *RWMutex) tryRLock(o int64) syncq.Outcome {
 // TryRLockFor is RLock with a wait of at most d, and reports whether it acquired the lock. It
 // queues: with d <= 0 it is the try that respects the queue. Java's readLock().tryLock(time,
 // unit).
-func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
+func (rw *RWMutex) TryRLockFor(d time.Duration) (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryRLockFor", rw)(&ok)
+	}
 	me := goid.Get()
 	out := rw.s.ReenterRead(me)
 	if out == syncq.NotHeld {
@@ -280,6 +302,9 @@ func (rw *RWMutex) TryRLockFor(d time.Duration) bool {
 // RUnlock releases one read hold. It panics with [locks.ErrNotHeld] if the goroutine has none,
 // even if other goroutines read. Java's readLock().unlock().
 func (rw *RWMutex) RUnlock() {
+	if sched.On {
+		sched.Begin("RUnlock", rw)
+	}
 	if me := goid.Fast(); me != 0 {
 		if f := rw.s.First(me); f != nil {
 			if !f.Release() && !rw.s.LeaveFirst(f) {
@@ -315,6 +340,9 @@ func (rw *RWMutex) runlock() {
 // Downgrade panics with [locks.ErrNotHeld] if the goroutine does not write. Java takes two
 // steps, readLock().lock() and writeLock().unlock().
 func (rw *RWMutex) Downgrade() {
+	if sched.On {
+		sched.Begin("Downgrade", rw)
+	}
 	must(rw.s.Downgrade(goid.Get()))
 }
 
@@ -322,7 +350,10 @@ func (rw *RWMutex) Downgrade() {
 // other owner reads, and reports whether it did. If not, the read hold stays. It panics with
 // [locks.ErrNotHeld] if the goroutine does not read. Java's ReentrantReadWriteLock has no such
 // method; StampedLock has tryConvertToWriteLock.
-func (rw *RWMutex) TryUpgrade() bool {
+func (rw *RWMutex) TryUpgrade() (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryUpgrade", rw)(&ok)
+	}
 	out := rw.s.Upgrade(goid.Get())
 	if out == syncq.NotHeld {
 		panic(locks.ErrNotHeld)
@@ -335,7 +366,10 @@ func (rw *RWMutex) TryUpgrade() bool {
 // keeps its read hold. A ctx that has ended already is an error even if the lock is free, and
 // even on re-entry. If ctx ends, the waiter is out of the queue when the call returns. Java's
 // writeLock().lockInterruptibly().
-func (rw *RWMutex) LockContext(ctx context.Context) error {
+func (rw *RWMutex) LockContext(ctx context.Context) (err error) {
+	if sched.On {
+		defer sched.Asked("LockContext", rw)(&err)
+	}
 	const op = "rwlock: LockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return err
@@ -362,7 +396,10 @@ func (rw *RWMutex) lockContext(op string, ctx context.Context, o int64) error {
 
 // TryLockContext is TryLock for ctx's owner. An owner that reads gets [locks.ErrUpgrade]. A ctx
 // that has ended already is an error; otherwise ctx limits nothing here.
-func (rw *RWMutex) TryLockContext(ctx context.Context) (bool, error) {
+func (rw *RWMutex) TryLockContext(ctx context.Context) (ok bool, err error) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLockContext", rw)(&ok)
+	}
 	const op = "rwlock: TryLockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return false, err
@@ -384,6 +421,9 @@ func (rw *RWMutex) tryShared(o int64, reads bool) syncq.Outcome {
 // UnlockContext is Unlock for ctx's owner, but returns an error that matches [locks.ErrNotHeld]
 // where Unlock panics. It ignores the end of ctx.
 func (rw *RWMutex) UnlockContext(ctx context.Context) error {
+	if sched.On {
+		sched.Begin("UnlockContext", rw)
+	}
 	o := locks.CurrentOwner(ctx)
 	if o < 0 {
 		return result("rwlock: UnlockContext by ", o, shares.Of(&rw.s.Sync).Unlock(int64(o)))
@@ -410,7 +450,10 @@ func result(op string, o locks.Owner, out syncq.Outcome) error {
 // RLockContext acquires the lock for reading for ctx's owner, and waits for it until ctx ends.
 // An owner that reads or writes already re-enters it. A ctx that has ended already is an error
 // even if the lock is free, and even on re-entry. Java's readLock().lockInterruptibly().
-func (rw *RWMutex) RLockContext(ctx context.Context) error {
+func (rw *RWMutex) RLockContext(ctx context.Context) (err error) {
+	if sched.On {
+		defer sched.Asked("RLockContext", rw)(&err)
+	}
 	const op = "rwlock: RLockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return err
@@ -429,7 +472,10 @@ func (rw *RWMutex) RLockContext(ctx context.Context) error {
 
 // TryRLockContext is TryRLock for ctx's owner. A ctx that has ended already is an error;
 // otherwise ctx limits nothing here.
-func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
+func (rw *RWMutex) TryRLockContext(ctx context.Context) (ok bool, err error) {
+	if sched.On {
+		defer sched.Tried[bool]("TryRLockContext", rw)(&ok)
+	}
 	const op = "rwlock: TryRLockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return false, err
@@ -444,6 +490,9 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (bool, error) {
 // RUnlockContext is RUnlock for ctx's owner, but returns an error that matches
 // [locks.ErrNotHeld] where RUnlock panics. It ignores the end of ctx.
 func (rw *RWMutex) RUnlockContext(ctx context.Context) error {
+	if sched.On {
+		sched.Begin("RUnlockContext", rw)
+	}
 	o := locks.CurrentOwner(ctx)
 	if o < 0 {
 		return result("rwlock: RUnlockContext by ", o, shares.Of(&rw.s.Sync).UnlockShared(int64(o)))
@@ -454,6 +503,9 @@ func (rw *RWMutex) RUnlockContext(ctx context.Context) error {
 // DowngradeContext is Downgrade for ctx's owner, but returns an error that matches
 // [locks.ErrNotHeld] where Downgrade panics. It ignores the end of ctx.
 func (rw *RWMutex) DowngradeContext(ctx context.Context) error {
+	if sched.On {
+		sched.Begin("DowngradeContext", rw)
+	}
 	const op = "rwlock: DowngradeContext by "
 	o := locks.CurrentOwner(ctx)
 	if o < 0 {
@@ -465,7 +517,10 @@ func (rw *RWMutex) DowngradeContext(ctx context.Context) error {
 // TryUpgradeContext is TryUpgrade for ctx's owner, but returns an error that matches
 // [locks.ErrNotHeld] where TryUpgrade panics. A ctx that has ended already is an error;
 // otherwise ctx limits nothing here.
-func (rw *RWMutex) TryUpgradeContext(ctx context.Context) (bool, error) {
+func (rw *RWMutex) TryUpgradeContext(ctx context.Context) (ok bool, err error) {
+	if sched.On {
+		defer sched.Tried[bool]("TryUpgradeContext", rw)(&ok)
+	}
 	const op = "rwlock: TryUpgradeContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return false, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/sched"
 )
 
 // Snapshot is a value that is read far more often than it is written. Readers take no lock: they
@@ -32,6 +33,9 @@ type Snapshot[T any] struct {
 
 // Load returns the value. It never waits.
 func (s *Snapshot[T]) Load() (value T) {
+	if sched.On {
+		sched.Begin("Load", s)
+	}
 	if p := s.value.Load(); p != nil {
 		value = *p
 	}

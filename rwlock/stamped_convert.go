@@ -1,10 +1,15 @@
 package rwlock
 
+import "github.com/jucgo/locks/internal/sched"
+
 // TryConvertToWriteLock converts the hold of st to a write hold, in one step, and returns the
 // new stamp, or 0. A write stamp is returned unchanged. A read hold is converted if it is the
 // only one, and kept otherwise. An optimistic stamp is converted if it is valid and the lock is
 // free. Java's tryConvertToWriteLock(stamp).
 func (l *StampedLock) TryConvertToWriteLock(st Stamp) Stamp {
+	if sched.On {
+		sched.Begin("TryConvertToWriteLock", l)
+	}
 	for {
 		s := l.state.Load()
 		to := s | writing
@@ -39,6 +44,9 @@ func (l *StampedLock) TryConvertToWriteLock(st Stamp) Stamp {
 // hold is returned unchanged. An optimistic stamp is converted if it is valid. Java's
 // tryConvertToReadLock(stamp).
 func (l *StampedLock) TryConvertToReadLock(st Stamp) Stamp {
+	if sched.On {
+		sched.Begin("TryConvertToReadLock", l)
+	}
 	if st.IsWriteLock() {
 		return l.endWrite(st, reader, read)
 	}
@@ -67,6 +75,9 @@ func (l *StampedLock) TryConvertToReadLock(st Stamp) Stamp {
 // valid until the next writer acquires the lock, or 0 if there is no such hold. A valid
 // optimistic stamp is returned unchanged. Java's tryConvertToOptimisticRead(stamp).
 func (l *StampedLock) TryConvertToOptimisticRead(st Stamp) Stamp {
+	if sched.On {
+		sched.Begin("TryConvertToOptimisticRead", l)
+	}
 	switch {
 	case st.IsWriteLock():
 		return l.endWrite(st, 0, optimistic)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/sched"
 )
 
 // ReadLocker returns the read mode of l as a lock without stamps. Each call returns the same
@@ -45,12 +46,18 @@ func (v *stampedReader) Unlock() {
 	}
 }
 
-func (v *stampedReader) LockContext(ctx context.Context) error {
-	_, err := v.lock().readContext("rwlock: LockContext of a read view", ctx)
+func (v *stampedReader) LockContext(ctx context.Context) (err error) {
+	if sched.On {
+		defer sched.Asked("LockContext", v)(&err)
+	}
+	_, err = v.lock().readContext("rwlock: LockContext of a read view", ctx)
 	return err
 }
 
-func (v *stampedReader) TryLockContext(ctx context.Context) (bool, error) {
+func (v *stampedReader) TryLockContext(ctx context.Context) (ok bool, err error) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLockContext", v)(&ok)
+	}
 	const op = "rwlock: TryLockContext of a read view"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return false, err
@@ -96,8 +103,11 @@ func (v *stampedWriter) Unlock() {
 	}
 }
 
-func (v *stampedWriter) LockContext(ctx context.Context) error {
-	_, err := v.lock().writeContext("rwlock: LockContext of a write view", ctx)
+func (v *stampedWriter) LockContext(ctx context.Context) (err error) {
+	if sched.On {
+		defer sched.Asked("LockContext", v)(&err)
+	}
+	_, err = v.lock().writeContext("rwlock: LockContext of a write view", ctx)
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/pause"
+	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -319,6 +320,9 @@ var spins = runtime.NumCPU() > 1
 // spinWrite tries for a short while to acquire the lock for writing, until goroutines read.
 func (l *StampedLock) spinWrite() Stamp {
 	st := l.acquireWrite(reserved)
+	if sched.On && sched.Explored() {
+		return st
+	}
 	for range writeRounds {
 		if st != 0 || !spins || l.state.Load()&readers != 0 {
 			break
@@ -332,6 +336,9 @@ func (l *StampedLock) spinWrite() Stamp {
 // spinRead does the same for a read hold, until a writer waits.
 func (l *StampedLock) spinRead() Stamp {
 	st := l.acquireRead(pending)
+	if sched.On && sched.Explored() {
+		return st
+	}
 	for range readRounds {
 		if st != 0 || !spins || l.state.Load()&pending != 0 {
 			break

@@ -11,6 +11,7 @@ import (
 	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/raceorder"
+	"github.com/jucgo/locks/internal/sched"
 )
 
 // StampedLock is a lock with three modes. Writing excludes all other holds. Reading excludes
@@ -88,6 +89,9 @@ var _ locks.ReadWriteLocker = (*StampedLock)(nil)
 
 // WriteLock acquires the lock for writing, and waits for it if need be. Java's writeLock().
 func (l *StampedLock) WriteLock() Stamp {
+	if sched.On {
+		sched.Begin("WriteLock", l)
+	}
 	s := l.state.Load() & versions
 	if l.state.CompareAndSwap(s, s|writing) {
 		l.state.AfterAll()
@@ -106,12 +110,20 @@ func (l *StampedLock) write() Stamp {
 // TryWriteLock acquires the lock for writing if it is free, ahead of all waiters. If not, it
 // returns
 //  0. Java's tryWriteLock().
-func (l *StampedLock) TryWriteLock() Stamp { return l.acquireWrite(0) }
+func (l *StampedLock) TryWriteLock() (st Stamp) {
+	if sched.On {
+		defer sched.Tried[Stamp]("TryWriteLock", l)(&st)
+	}
+	return l.acquireWrite(0)
+}
 
 // TryWriteLockFor acquires the lock for writing, and waits for it for at most d. If d ends
 // first, it returns 0. With d <= 0 it does not wait: it succeeds only if the lock is free and no
 // goroutine waits. Java's tryWriteLock(time, unit).
-func (l *StampedLock) TryWriteLockFor(d time.Duration) Stamp {
+func (l *StampedLock) TryWriteLockFor(d time.Duration) (st Stamp) {
+	if sched.On {
+		defer sched.Tried[Stamp]("TryWriteLockFor", l)(&st)
+	}
 	if st := l.acquireWrite(queued); st != 0 || d <= 0 {
 		return st
 	}
@@ -124,7 +136,10 @@ func (l *StampedLock) TryWriteLockFor(d time.Duration) Stamp {
 // WriteLockContext is WriteLock until ctx ends. Then the error matches ctx.Err() and the cause,
 // and the stamp is 0. A ctx that has ended already is an error even if the lock is free. If ctx
 // ends, the waiter is out of the queue when the call returns. Java's writeLockInterruptibly().
-func (l *StampedLock) WriteLockContext(ctx context.Context) (Stamp, error) {
+func (l *StampedLock) WriteLockContext(ctx context.Context) (st Stamp, err error) {
+	if sched.On {
+		defer sched.Tried[Stamp]("WriteLockContext", l)(&st)
+	}
 	return l.writeContext("rwlock: WriteLockContext", ctx)
 }
 
@@ -147,6 +162,9 @@ func (l *StampedLock) writeContext(op string, ctx context.Context) (Stamp, error
 // ReadLock acquires a read hold. It waits if the lock is held for writing or a writer waits.
 // Java's readLock().
 func (l *StampedLock) ReadLock() Stamp {
+	if sched.On {
+		sched.Begin("ReadLock", l)
+	}
 	s := l.state.Load()
 	if s&(writing|pending) == 0 && s&readers != readers && l.state.CompareAndSwap(s, s+reader) {
 		l.state.AfterWrites()
@@ -165,13 +183,21 @@ func (l *StampedLock) read(lim *park.Limit) Stamp {
 
 // TryReadLock acquires a read hold, ahead of all waiters, unless the lock is held for writing.
 // If it is, TryReadLock returns 0. Java's tryReadLock().
-func (l *StampedLock) TryReadLock() Stamp { return mustCount(l.acquireRead(0)) }
+func (l *StampedLock) TryReadLock() (st Stamp) {
+	if sched.On {
+		defer sched.Tried[Stamp]("TryReadLock", l)(&st)
+	}
+	return mustCount(l.acquireRead(0))
+}
 
 // TryReadLockFor acquires a read hold, and waits for it for at most d. If d ends first, it
 // returns 0. With d <= 0 it does not wait: it succeeds only if the lock is not held for writing
 // and no writer waits. Java's tryReadLock(time, unit).
-func (l *StampedLock) TryReadLockFor(d time.Duration) Stamp {
-	st := l.acquireRead(pending)
+func (l *StampedLock) TryReadLockFor(d time.Duration) (st Stamp) {
+	if sched.On {
+		defer sched.Tried[Stamp]("TryReadLockFor", l)(&st)
+	}
+	st = l.acquireRead(pending)
 	if st == 0 && d > 0 {
 		if st = l.spinRead(); st == 0 {
 			st = l.wait(false, park.After(d))
@@ -184,7 +210,10 @@ func (l *StampedLock) TryReadLockFor(d time.Duration) Stamp {
 // and the stamp is 0. A ctx that has ended already is an error even if the lock is free. If ctx
 // ends, the waiter is out of the queue when the call returns. One read hold too many is
 // [locks.ErrTooManyHolds]. Java's readLockInterruptibly().
-func (l *StampedLock) ReadLockContext(ctx context.Context) (Stamp, error) {
+func (l *StampedLock) ReadLockContext(ctx context.Context) (st Stamp, err error) {
+	if sched.On {
+		defer sched.Tried[Stamp]("ReadLockContext", l)(&st)
+	}
 	return l.readContext("rwlock: ReadLockContext", ctx)
 }
 
@@ -209,6 +238,9 @@ func (l *StampedLock) readContext(op string, ctx context.Context) (Stamp, error)
 // writing. It acquires nothing, so there is nothing to release. It costs one load. Java's
 // tryOptimisticRead().
 func (l *StampedLock) TryOptimisticRead() Stamp {
+	if sched.On {
+		sched.Begin("TryOptimisticRead", l)
+	}
 	s := l.state.Load()
 	if s&writing != 0 {
 		return 0
@@ -235,6 +267,9 @@ func (l *StampedLock) TryOptimisticRead() Stamp {
 // valid. Before that they may contradict each other: an index may be out of bounds, and a loop
 // endless. What a field points to must never change, or its fields have to be atomic too.
 func (l *StampedLock) Validate(st Stamp) bool {
+	if sched.On {
+		sched.Begin("Validate", l)
+	}
 	low := uint64(st) & (version - 1) // one bit, a mode, in each stamp that was issued
 	return (l.state.Load()^uint64(st))&(versions|writing)|low&(low-1) == 0 && low&modes != 0
 }
@@ -242,6 +277,9 @@ func (l *StampedLock) Validate(st Stamp) bool {
 // UnlockWrite releases the write hold of st. It panics with [locks.ErrNotHeld] if there is no
 // such hold. Java's unlockWrite(stamp).
 func (l *StampedLock) UnlockWrite(st Stamp) {
+	if sched.On {
+		sched.Begin("UnlockWrite", l)
+	}
 	if raceorder.Enabled || st&(version-1) != writing ||
 		!l.state.CompareAndSwap(uint64(st), uint64(st)+(version-writing)) {
 		l.unlockWrite(st)
@@ -258,6 +296,9 @@ func (l *StampedLock) unlockWrite(st Stamp) {
 // UnlockRead releases one read hold of the version that st is a read stamp of. It panics with
 // [locks.ErrNotHeld] if there is none. Java's unlockRead(stamp).
 func (l *StampedLock) UnlockRead(st Stamp) {
+	if sched.On {
+		sched.Begin("UnlockRead", l)
+	}
 	if l.releaseReadHold(st) == 0 {
 		panic(locks.ErrNotHeld)
 	}
@@ -275,7 +316,10 @@ func (l *StampedLock) Unlock(st Stamp) {
 
 // TryUnlockWrite releases the write hold, if there is one, without a stamp, and reports whether
 // it did. It is for recovery from errors. Java's tryUnlockWrite().
-func (l *StampedLock) TryUnlockWrite() bool {
+func (l *StampedLock) TryUnlockWrite() (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryUnlockWrite", l)(&ok)
+	}
 	for {
 		s := l.state.Load()
 		if s&writing == 0 {
@@ -289,7 +333,10 @@ func (l *StampedLock) TryUnlockWrite() bool {
 
 // TryUnlockRead releases a read hold, if there is one, without a stamp, and reports whether it
 // did. It is for recovery from errors. Java's tryUnlockRead().
-func (l *StampedLock) TryUnlockRead() bool {
+func (l *StampedLock) TryUnlockRead() (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryUnlockRead", l)(&ok)
+	}
 	for {
 		s := l.state.Load()
 		if s&readers == 0 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/internal/pause"
+	"github.com/jucgo/locks/internal/sched"
 )
 
 // Backoff is a pause between two tries of a loop. It grows from try to try. The first pauses are
@@ -68,6 +69,9 @@ func pauseTime() time.Duration {
 // Pause pauses for longer than the time before. At first it spends pause instructions. Once
 // [Backoff.Spun] reports true, it yields to the scheduler.
 func (b *Backoff) Pause() {
+	if sched.On {
+		sched.Begin("Pause", b)
+	}
 	left := budget - b.spun
 	if left == 0 {
 		runtime.Gosched()

@@ -11,6 +11,7 @@ import (
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/sched"
 )
 
 // MCS is a lock that admits in strict order of arrival. Each waiter in its queue looks at a flag
@@ -129,6 +130,9 @@ func (m *MCS) link(n *mcsNode) *atomic.Pointer[mcsNode] {
 
 // Lock acquires the lock, and waits for it behind all earlier waiters.
 func (m *MCS) Lock() {
+	if sched.On {
+		sched.Begin("Lock", m)
+	}
 	if !m.take() {
 		m.wait(0)
 	}
@@ -161,7 +165,7 @@ func (m *MCS) enqueue(n *mcsNode) bool {
 	for {
 		prev := m.tail.Load()
 		if prev == nil {
-			if m.TryLock() {
+			if m.take() {
 				return false
 			}
 			continue
@@ -182,6 +186,9 @@ func (m *MCS) enqueue(n *mcsNode) bool {
 // spin waits for a grant until its budget is used up. Only the first waiter spins: for the
 // others each turn ahead takes about as long as parking.
 func (n *mcsNode) spin() {
+	if sched.On && sched.Explored() {
+		return
+	}
 	for b := (Backoff{}); n.state.Load() < granted && !b.Spun(); {
 		b.Pause()
 	}
@@ -259,6 +266,9 @@ func (m *MCS) head() *mcsNode {
 // Unlock releases the lock, to the longest waiter if there is one. It panics with
 // [locks.ErrNotHeld] if the lock is free.
 func (m *MCS) Unlock() {
+	if sched.On {
+		sched.Begin("Unlock", m)
+	}
 	if !m.free() {
 		m.unlock()
 	}
@@ -313,18 +323,29 @@ func (n *mcsNode) retire() {
 
 // TryLock acquires the lock if it is free, and reports whether it did. While a goroutine waits,
 // the lock is never free: it is handed off. Java's tryLock().
-func (m *MCS) TryLock() bool { return m.tail.Load() == nil && m.take() }
+func (m *MCS) TryLock() (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLock", m)(&ok)
+	}
+	return m.tail.Load() == nil && m.take()
+}
 
 // TryLockFor acquires the lock, waits for it in the queue for at most d, and reports whether it
 // did. With d <= 0 it does not wait. Java's tryLock(time, unit).
-func (m *MCS) TryLockFor(d time.Duration) bool {
+func (m *MCS) TryLockFor(d time.Duration) (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLockFor", m)(&ok)
+	}
 	return m.TryLock() || d > 0 && m.waitLimited(goid.Get(), park.After(d))
 }
 
 // LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
 // is free. If ctx ends, the waiter is out of the queue when the call returns. Java's
 // lockInterruptibly().
-func (m *MCS) LockContext(ctx context.Context) error {
+func (m *MCS) LockContext(ctx context.Context) (err error) {
+	if sched.On {
+		defer sched.Asked("LockContext", m)(&err)
+	}
 	const op = "spin: LockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return err
@@ -346,11 +367,21 @@ func (m *MCS) LockContext(ctx context.Context) error {
 
 // TryLockContext is TryLock for call sites that also work with distributed locks. It ignores a
 // ctx that ends later, but a ctx that has ended already is an error even if the lock is free.
-func (m *MCS) TryLockContext(ctx context.Context) (bool, error) { return tryLockContext(ctx, m) }
+func (m *MCS) TryLockContext(ctx context.Context) (ok bool, err error) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLockContext", m)(&ok)
+	}
+	return tryLockContext(ctx, m)
+}
 
 // UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
 // panics. It ignores ctx.
-func (m *MCS) UnlockContext(context.Context) error { return unlocked(m.free() || m.release()) }
+func (m *MCS) UnlockContext(context.Context) error {
+	if sched.On {
+		sched.Begin("UnlockContext", m)
+	}
+	return unlocked(m.free() || m.release())
+}
 
 // NewCond returns a new condition of the lock. Signalled waiters join the lock's queue one after
 // the other, in the order of the signals. Java's newCondition().

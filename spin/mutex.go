@@ -11,6 +11,7 @@ import (
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -44,6 +45,9 @@ var _ locks.TryLocker = (*Mutex)(nil)
 
 // Lock acquires the lock, and waits for it if it is not free.
 func (m *Mutex) Lock() {
+	if sched.On {
+		sched.Begin("Lock", m)
+	}
 	if !m.s.Word.CompareAndSwap(0, syncq.Taken) {
 		m.lock()
 	}
@@ -59,6 +63,9 @@ func (m *Mutex) lock() {
 // it. With that many, one more spinning goroutine only takes the cache line away from the
 // holder. For the same reason a try reads the word first, and swaps only if that can succeed.
 func (m *Mutex) spin() bool {
+	if sched.On && sched.Explored() {
+		return false
+	}
 	for b := (Backoff{}); !b.Spun() && !m.s.HasQueued(); {
 		b.Pause()
 		if m.TryLock() {
@@ -70,6 +77,9 @@ func (m *Mutex) spin() bool {
 
 // Unlock releases the lock. It panics with [locks.ErrNotHeld] if the lock is free.
 func (m *Mutex) Unlock() {
+	if sched.On {
+		sched.Begin("Unlock", m)
+	}
 	if !m.s.Word.CompareAndSwap(syncq.Taken, 0) {
 		m.unlock()
 	}
@@ -84,11 +94,19 @@ func (m *Mutex) unlock() {
 
 // TryLock acquires the lock if it is free, ahead of all waiters, and reports whether it did. It
 // does not spin. Java's tryLock().
-func (m *Mutex) TryLock() bool { return m.s.TryLock(syncq.Anonymous(0)) }
+func (m *Mutex) TryLock() (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLock", m)(&ok)
+	}
+	return m.s.TryLock(syncq.Anonymous(0))
+}
 
 // TryLockFor acquires the lock, waits for it for at most d, and reports whether it did. With d
 // <= 0 it neither waits nor spins. Java's tryLock(time, unit).
-func (m *Mutex) TryLockFor(d time.Duration) bool {
+func (m *Mutex) TryLockFor(d time.Duration) (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLockFor", m)(&ok)
+	}
 	if m.TryLock() {
 		return true
 	}
@@ -101,7 +119,10 @@ func (m *Mutex) TryLockFor(d time.Duration) bool {
 // LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
 // is free. If ctx ends, the waiter is out of the queue when the call returns. Java's
 // lockInterruptibly().
-func (m *Mutex) LockContext(ctx context.Context) error {
+func (m *Mutex) LockContext(ctx context.Context) (err error) {
+	if sched.On {
+		defer sched.Asked("LockContext", m)(&err)
+	}
 	const op = "spin: LockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return err
@@ -115,11 +136,21 @@ func (m *Mutex) LockContext(ctx context.Context) error {
 
 // TryLockContext is TryLock for call sites that also work with distributed locks. It ignores a
 // ctx that ends later, but a ctx that has ended already is an error even if the lock is free.
-func (m *Mutex) TryLockContext(ctx context.Context) (bool, error) { return tryLockContext(ctx, m) }
+func (m *Mutex) TryLockContext(ctx context.Context) (ok bool, err error) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLockContext", m)(&ok)
+	}
+	return tryLockContext(ctx, m)
+}
 
 // UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
 // panics. It ignores ctx.
-func (m *Mutex) UnlockContext(context.Context) error { return unlocked(m.s.Unlock()) }
+func (m *Mutex) UnlockContext(context.Context) error {
+	if sched.On {
+		sched.Begin("UnlockContext", m)
+	}
+	return unlocked(m.s.Unlock())
+}
 
 // NewCond returns a new condition of the lock. Java's newCondition().
 func (m *Mutex) NewCond() *condition.Cond {

@@ -11,6 +11,7 @@ import (
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/sched"
 )
 
 // Ticket is a lock that admits in strict order of arrival, like a shop that serves by numbers.
@@ -85,6 +86,9 @@ const sleepers = 1
 
 // Lock acquires the lock, and waits for it behind all earlier waiters.
 func (m *Ticket) Lock() {
+	if sched.On {
+		sched.Begin("Lock", m)
+	}
 	if t := m.next.Add(1) - 1; m.serving.Load() != t<<1 {
 		m.wait(t, 0)
 	}
@@ -119,7 +123,7 @@ func (m *Ticket) spin(t uint64) bool {
 		switch now := m.serving.Load() >> 1; {
 		case now >= t:
 			return true
-		case now+1 < t || b.Spun():
+		case now+1 < t || b.Spun() || sched.On && sched.Explored():
 			return false
 		}
 		b.Pause()
@@ -198,6 +202,9 @@ func (m *Ticket) void(n *ticketNode) {
 // Unlock releases the lock, to the longest waiter if there is one. It panics with
 // [locks.ErrNotHeld] if the lock is free.
 func (m *Ticket) Unlock() {
+	if sched.On {
+		sched.Begin("Unlock", m)
+	}
 	w := m.serving.Load()
 	if w&sleepers != 0 || w>>1 == m.next.Load() || !m.serving.CompareAndSwap(w, w+2) {
 		if !m.release() {
@@ -250,21 +257,30 @@ func (m *Ticket) release() bool {
 
 // TryLock acquires the lock if it is free, and reports whether it did. While a goroutine waits,
 // the lock is never free: it is handed off. Java's tryLock().
-func (m *Ticket) TryLock() bool {
+func (m *Ticket) TryLock() (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLock", m)(&ok)
+	}
 	w := m.serving.Load()
 	return w&sleepers == 0 && m.next.CompareAndSwap(w>>1, w>>1+1)
 }
 
 // TryLockFor acquires the lock, waits for it in the queue for at most d, and reports whether it
 // did. With d <= 0 it does not wait. Java's tryLock(time, unit).
-func (m *Ticket) TryLockFor(d time.Duration) bool {
+func (m *Ticket) TryLockFor(d time.Duration) (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLockFor", m)(&ok)
+	}
 	return m.TryLock() || d > 0 && m.waitLimited(goid.Get(), park.After(d))
 }
 
 // LockContext is Lock until ctx ends. A ctx that has ended already is an error even if the lock
 // is free. If ctx ends, the waiter is out of the queue when the call returns. Java's
 // lockInterruptibly().
-func (m *Ticket) LockContext(ctx context.Context) error {
+func (m *Ticket) LockContext(ctx context.Context) (err error) {
+	if sched.On {
+		defer sched.Asked("LockContext", m)(&err)
+	}
 	const op = "spin: LockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return err
@@ -286,11 +302,21 @@ func (m *Ticket) LockContext(ctx context.Context) error {
 
 // TryLockContext is TryLock for call sites that also work with distributed locks. It ignores a
 // ctx that ends later, but a ctx that has ended already is an error even if the lock is free.
-func (m *Ticket) TryLockContext(ctx context.Context) (bool, error) { return tryLockContext(ctx, m) }
+func (m *Ticket) TryLockContext(ctx context.Context) (ok bool, err error) {
+	if sched.On {
+		defer sched.Tried[bool]("TryLockContext", m)(&ok)
+	}
+	return tryLockContext(ctx, m)
+}
 
 // UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
 // panics. It ignores ctx.
-func (m *Ticket) UnlockContext(context.Context) error { return unlocked(m.release()) }
+func (m *Ticket) UnlockContext(context.Context) error {
+	if sched.On {
+		sched.Begin("UnlockContext", m)
+	}
+	return unlocked(m.release())
+}
 
 // NewCond returns a new condition of the lock. Signalled waiters take their tickets one after
 // the other, in the order of the signals. Java's newCondition().

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/jucgo/locks/internal/sched"
 )
 
 // Limit is what cuts a wait short: a context or a duration. A nil Limit never ends.
@@ -48,6 +50,11 @@ func (l *Limit) Park(p *Place, g *sync.Mutex) bool {
 	if l == nil || p.c == nil {
 		p.ParkAndUnlock(g)
 		return true
+	}
+	if sched.On {
+		sched.Parks(p)
+		sched.Limited(l.d)
+		defer sched.Woken()
 	}
 	select {
 	case <-p.c:

@@ -18,6 +18,8 @@ package park
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/jucgo/locks/internal/sched"
 )
 
 // The states of a Place, and the calls that leave each of them:
@@ -83,13 +85,22 @@ func (p *Place) IsOpen() bool { return p.c != nil }
 // Park returns as soon as there is a permit, and takes it. Only one goroutine may be in Park at a
 // time. A permit says that it is worth looking again, not why.
 func (p *Place) Park() {
+	if sched.On {
+		sched.Parks(p)
+	}
 	if p.c != nil {
 		<-p.c
+		if sched.On {
+			sched.Woken()
+		}
 		return
 	}
 	p.cond.Wait()
 	if race {
 		p.state.Load() // sees Unpark's write: the detector does not know cond's order
+	}
+	if sched.On {
+		sched.Woken()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"runtime"
 
 	"github.com/jucgo/locks/internal/pause"
+	"github.com/jucgo/locks/internal/sched"
 )
 
 // Before a goroutine joins a NonFair queue for an exclusive hold, it looks at the lock spinRounds
@@ -24,6 +25,9 @@ var spins = runtime.NumCPU() > 1
 // reserved for the first waiter, or shared: readers often have still to run, on the spinner's own
 // processor. Under FIFO it would be in vain for the same reason.
 func (word *Word) spin(p Party) bool {
+	if sched.On && sched.Explored() {
+		return false
+	}
 	for k := 0; k < spinRounds && spins && word.Load()&(flagReserved|flagShared) == 0; k++ {
 		pause.Pause(spinPause)
 		if w := word.Load(); free(w) && word.CompareAndSwap(w, w|p.value) {
@@ -36,6 +40,9 @@ func (word *Word) spin(p Party) bool {
 // awaitReaders spins while n, a writer, waits for readers that drain from the table: a read that is
 // short is over before the writer could have parked and been woken.
 func (n *node) awaitReaders() {
+	if sched.On && sched.Explored() {
+		return
+	}
 	for k := 0; k < readerRounds && spins && !n.shared; k++ {
 		if w := n.s.Word.Load(); w&flagVisible == 0 || w>>flagBits == n.value>>flagBits {
 			return
