@@ -27,4 +27,10 @@
 // A goroutine that acts for two owners, itself and an explicit one, counts as two parties. Locks
 // without owners take no part: those of packages fair and spin and of the standard library.
 // Cycles that lead through a channel are not found.
+//
+// # What else there is
+//
+// Package lockstest/explore runs a test under all schedules of its locks, and so finds a deadlock
+// that no run has led to. Command lockvet finds two orders of locks in the source. The page
+// docs/finding-mistakes.md says when to take which.
 package deadlock

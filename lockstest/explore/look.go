@@ -1,0 +1,330 @@
+package explore
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+
+	"github.com/jucgo/locks/internal/stacks"
+)
+
+// event is one line of a report: what a goroutine was let do.
+type event struct {
+	who    int // index of the goroutine
+	op     string
+	lock   *lockState
+	pcs    []uintptr
+	waits  bool // it had to wait
+	failed bool // the operation has not done what its name says
+	woken  bool // the event is the end of a wait
+	time   bool // no goroutine ran: time passed
+}
+
+// lockState is what the root knows of a lock.
+type lockState struct {
+	lock  any
+	name  string
+	holds []hold
+}
+
+// hold is a hold of a lock.
+type hold struct {
+	who    int
+	shared bool
+	pcs    []uintptr
+}
+
+// lockOf returns what the root knows of a lock. A lock that is embedded as the first field of another
+// one has the same address, and is the same.
+func (x *X) lockOf(lock any) *lockState {
+	if lock == nil {
+		return nil
+	}
+	v := reflect.ValueOf(lock)
+	for _, l := range x.locks {
+		if v.Kind() == reflect.Pointer {
+			if w := reflect.ValueOf(l.lock); w.Kind() == reflect.Pointer && w.Pointer() == v.Pointer() {
+				return l
+			}
+		} else if v.Comparable() && l.lock == lock {
+			return l
+		}
+	}
+	l := &lockState{lock: lock, name: fmt.Sprintf("%s#%d", typeName(v), len(x.locks)+1)}
+	if k, ok := lock.(interface{ LockKey() string }); ok {
+		_, key, _ := strings.Cut(k.LockKey(), ":")
+		l.name = fmt.Sprintf("%s(%q)", typeName(v), key)
+	}
+	x.locks = append(x.locks, l)
+	return l
+}
+
+// typeName returns the name of a lock's type. Some methods know only a part of their lock.
+func typeName(v reflect.Value) string {
+	name := strings.TrimPrefix(v.Type().String(), "*")
+	name, _, _ = strings.Cut(name, "[")
+	switch name {
+	case "fair.queued":
+		return "fair.Mutex"
+	case "fair.readView":
+		return "fair.RWMutex"
+	case "rwlock.readView", "rwlock.writeView":
+		return "rwlock.RWMutex"
+	case "rwlock.stampedReader", "rwlock.stampedWriter":
+		return "rwlock.StampedLock"
+	}
+	return name
+}
+
+// The kinds of operations, as far as holds are concerned.
+type effect int
+
+const (
+	none effect = iota
+	acquires
+	shares
+	releases
+	suspends // a wait for a condition: it releases, and acquires again
+)
+
+// effectOf returns what an operation does to the holds of its lock.
+func effectOf(op string) effect {
+	switch {
+	case strings.Contains(op, "Convert"), strings.Contains(op, "grade"):
+		return none
+	case strings.Contains(op, "nlock"), strings.HasPrefix(op, "Release"):
+		return releases
+	case strings.Contains(op, "RLock"), strings.Contains(op, "ReadLock"):
+		return shares
+	case strings.Contains(op, "Lock"), strings.Contains(op, "Acquire"):
+		return acquires
+	case strings.HasPrefix(op, "Wait") && op != joinOp, strings.HasPrefix(op, "Await"):
+		return suspends
+	}
+	return none
+}
+
+const joinOp = "Wait for all"
+
+// begins notes that g is let go.
+func (x *X) begins(g *goroutine) {
+	s := g.seen()
+	e := event{who: g.index, op: s.op.name, lock: x.lockOf(s.op.lock), pcs: s.op.pcs, woken: s.woken}
+	if name, ok := strings.CutPrefix(e.op, "name "); ok {
+		e.lock.name = name
+	}
+	g.last = len(x.events)
+	x.events = append(x.events, e)
+	if !s.woken && effectOf(e.op) == suspends {
+		x.released(g, e.lock)
+	}
+}
+
+// look takes in what the goroutines have done since the last look.
+func (x *X) look(all []*goroutine) {
+	for _, g := range all {
+		s := g.seen()
+		for _, op := range s.ended[g.handled:] {
+			g.handled++
+			x.ended(all, g, op)
+		}
+		if g.state.Load() == running && s.inLock() && g.last < len(x.events) {
+			x.events[g.last].waits = true
+		}
+		if s.failure != nil && x.finding == nil {
+			f := *s.failure
+			f.who = x.title(g)
+			x.finding = &f
+		}
+	}
+}
+
+// ended notes the end of an operation.
+func (x *X) ended(all []*goroutine, g *goroutine, op operation) {
+	if !op.ok && g.last < len(x.events) && x.events[g.last].who == g.index {
+		x.events[g.last].failed = true
+	}
+	e := effectOf(op.name)
+	if op.lock == nil || e == none || !op.ok && e != suspends {
+		return
+	}
+	l := x.lockOf(op.lock)
+	switch e {
+	case releases:
+		x.released(g, l)
+		return
+	case acquires, shares, suspends:
+		l.holds = append(l.holds, hold{g.index, e == shares, op.pcs})
+	}
+	g.overtaken = 0
+	for _, o := range all {
+		s := o.seen()
+		if o == g || o.state.Load() != running && !s.woken || s.op.lock == nil || e == suspends || x.lockOf(s.op.lock) != l {
+			continue
+		}
+		if w := effectOf(s.op.name); w != acquires && w != shares {
+			continue
+		}
+		if o.overtaken++; x.bound.starvation > 0 && o.overtaken > x.bound.starvation && x.finding == nil {
+			x.finding = &finding{Kind: Starvation, who: x.title(o), pcs: s.op.pcs,
+				Text: fmt.Sprintf("%d acquisitions of %s went ahead of it", o.overtaken, l.name)}
+		}
+	}
+}
+
+// released removes a hold of g, or any hold if g has none: some locks have no owners.
+func (x *X) released(g *goroutine, l *lockState) {
+	if l == nil || len(l.holds) == 0 {
+		return
+	}
+	at := len(l.holds) - 1
+	for i := at; i >= 0; i-- {
+		if l.holds[i].who == g.index {
+			at = i
+			break
+		}
+	}
+	l.holds = append(l.holds[:at:at], l.holds[at+1:]...)
+}
+
+// stuck returns the finding of a run in which no goroutine can go on.
+func (x *X) stuck(all []*goroutine) *finding {
+	f := &finding{Kind: Leak}
+	signal, cycle := false, false
+	var lines []string
+	for _, g := range all {
+		if s := g.seen(); g.state.Load() == running && s.op.name != "" && !s.inLock() {
+			s.op.ok = true
+			x.ended(all, g, s.op)
+		}
+	}
+	for _, g := range all {
+		s := g.seen()
+		switch g.state.Load() {
+		case done:
+			continue
+		case joining:
+			lines = append(lines, x.title(g)+" waits until all goroutines have ended")
+			continue
+		}
+		line := x.title(g) + " is blocked outside of locks"
+		l := x.lockOf(s.op.lock)
+		switch e := effectOf(s.op.name); {
+		case l == nil || !s.inLock():
+			if x.record {
+				line += blockedAt(g.id.Load())
+			}
+		case e == suspends && s.place != nil && !x.holdsOther(l, g):
+			signal = true
+			line = fmt.Sprintf("%s waits for a signal, in %s of %s%s", x.title(g), s.op.name, l.name, at(s.op.pcs))
+		default:
+			cycle = true
+			line = fmt.Sprintf("%s waits in %s of %s%s", x.title(g), s.op.name, l.name, at(s.op.pcs))
+			for _, h := range l.holds {
+				mode := "held by "
+				if h.shared {
+					mode = "read by "
+				}
+				line += ",\n    " + mode + x.title(all[h.who]) + at(h.pcs)
+			}
+		}
+		lines = append(lines, line)
+	}
+	switch {
+	case cycle:
+		f.Kind = Deadlock
+	case signal:
+		f.Kind = LostWakeup
+	}
+	f.Text = strings.Join(lines, "\n  ")
+	return f
+}
+
+// title returns the name of g in reports: with a number if it is not the first of its name.
+func (x *X) title(g *goroutine) string {
+	n := 1
+	for _, o := range x.all()[:g.index] {
+		if o.name == g.name {
+			n++
+		}
+	}
+	if n == 1 {
+		return g.name
+	}
+	return fmt.Sprintf("%s (%d)", g.name, n)
+}
+
+// holdsOther reports whether another goroutine than g holds l.
+func (x *X) holdsOther(l *lockState, g *goroutine) bool {
+	for _, h := range l.holds {
+		if h.who != g.index {
+			return true
+		}
+	}
+	return false
+}
+
+// blockedAt returns where a goroutine is.
+func blockedAt(id int64) string {
+	all, _ := stacks.All()
+	for line := range strings.Lines(all[id].Frames) {
+		line = strings.TrimSpace(line)
+		if strings.HasSuffix(strings.Split(line, ":")[0], ".go") && !strings.Contains(line, "/src/runtime/") &&
+			!strings.Contains(line, "/src/sync/") {
+			file, _, _ := strings.Cut(line, " +")
+			return " at " + file[strings.LastIndex(file, "/")+1:]
+		}
+	}
+	return ""
+}
+
+// callers returns the stack of the caller.
+func callers(bool) []uintptr {
+	pcs := make([]uintptr, 32)
+	return pcs[:runtime.Callers(3, pcs)]
+}
+
+// at returns the line of the program in a stack, as " at file:line", or "".
+func at(pcs []uintptr) string {
+	if line := lineOf(pcs); line != "" {
+		return " at " + line
+	}
+	return ""
+}
+
+const module = "github.com/jucgo/locks"
+
+// lineOf returns the first line of a stack that is neither of the locks nor of the runtime. The files
+// of tests are never those of the locks.
+func lineOf(pcs []uintptr) string {
+	if len(pcs) == 0 {
+		return ""
+	}
+	frames := runtime.CallersFrames(pcs)
+	for {
+		f, more := frames.Next()
+		if f.Function != "" && !inside(f) {
+			return fmt.Sprintf("%s:%d", f.File[strings.LastIndex(f.File, "/")+1:], f.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+// inside reports whether a frame is of the runtime, of an assertion library, or of this module
+// outside of tests, examples and commands.
+func inside(f runtime.Frame) bool {
+	if strings.HasSuffix(f.File, "_test.go") {
+		return false
+	}
+	fn := f.Function
+	for _, p := range []string{"runtime.", "testing.", "sync.", "context.", "github.com/stretchr/testify/"} {
+		if strings.HasPrefix(fn, p) {
+			return true
+		}
+	}
+	rest, ok := strings.CutPrefix(fn, module)
+	return ok && !strings.HasPrefix(rest, "/examples/") && !strings.HasPrefix(rest, "/cmd/")
+}

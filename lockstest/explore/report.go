@@ -1,0 +1,77 @@
+package explore
+
+import (
+	"fmt"
+	"strings"
+)
+
+// report returns the finding for a person: what it is, the schedule as a table, and how to replay it.
+func (r result) report() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "explore: %v\n\n", r.finding)
+	if r.run.finding == nil {
+		b.WriteString("The same schedule has not shown it again: the program depends on something else as well.\n")
+	}
+	r.run.table(&b)
+	fmt.Fprintf(&b, "\nfound in schedule %d. To replay it, add this option to Run:\n\texplore.Replay(%q)\n",
+		r.schedules, schedule(r.list))
+	return b.String()
+}
+
+// table writes the events, with a column for each goroutine.
+func (x *X) table(b *strings.Builder) {
+	all := x.all()
+	width := make([]int, len(all))
+	cells := make([]string, len(x.events))
+	for i, e := range x.events {
+		if e.time {
+			cells[i] = "(time passes)"
+			continue
+		}
+		cells[i] = e.String()
+		width[e.who] = max(width[e.who], len([]rune(cells[i])))
+	}
+	line := func(n string, who int, text string) {
+		s := fmt.Sprintf("%4s  ", n)
+		for i, g := range all {
+			cell := ""
+			switch {
+			case who < 0:
+				cell = x.title(g)
+			case who == i:
+				cell = text
+			}
+			s += fmt.Sprintf("%-*s  ", max(width[i], len(x.title(g))), cell)
+		}
+		b.WriteString(strings.TrimRight(s, " ") + "\n")
+	}
+	line("step", -1, "")
+	for i, e := range x.events {
+		if e.time {
+			fmt.Fprintf(b, "%4d  %s\n", i+1, cells[i])
+			continue
+		}
+		line(fmt.Sprint(i+1), e.who, cells[i])
+	}
+}
+
+// String returns the text of an event in the table.
+func (e event) String() string {
+	s := e.op
+	if e.woken {
+		s = "woken in " + s
+	}
+	if e.lock != nil && !strings.HasPrefix(e.op, "name ") {
+		s += " " + e.lock.name
+	}
+	if line := lineOf(e.pcs); line != "" && e.op != "start" {
+		s += " " + line
+	}
+	switch {
+	case e.failed:
+		s += " fails"
+	case e.waits:
+		s += " waits"
+	}
+	return s
+}

@@ -1,0 +1,112 @@
+package explore_test
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/raceorder"
+	"github.com/jucgo/locks/lockstest/explore"
+)
+
+func opposite(x *explore.X) {
+	var a, b fair.Mutex
+	x.Go("a, b", func() {
+		a.Lock()
+		b.Lock()
+		b.Unlock()
+		a.Unlock()
+	})
+	x.Go("b, a", func() {
+		b.Lock()
+		a.Lock()
+		a.Unlock()
+		b.Unlock()
+	})
+}
+
+func counts(x *explore.X) {
+	var m fair.Mutex
+	n := 0
+	for range 2 {
+		x.Go("adds", func() {
+			m.Lock()
+			n++
+			m.Unlock()
+		})
+	}
+	x.Wait()
+	require.Equal(x, 2, n)
+}
+
+func TestRunPassesACorrectProgram(t *testing.T) { explore.Run(t, counts) }
+
+func TestRunFindsAnExpectedDeadlock(t *testing.T) {
+	explore.Run(t, opposite, explore.Expect(explore.Deadlock))
+}
+
+func TestRunReplaysAPrintedSchedule(t *testing.T) {
+	explore.Run(t, opposite, explore.Replay("2:2"), explore.Expect(explore.Deadlock))
+}
+
+// purpose is the environment variable that has TestRunOnPurpose fail in one of several ways.
+const purpose = "LOCKS_EXPLORE_PURPOSE"
+
+func TestRunOnPurpose(t *testing.T) {
+	switch os.Getenv(purpose) {
+	case "deadlock":
+		explore.Run(t, opposite)
+	case "nothing":
+		explore.Run(t, counts, explore.Expect(explore.Deadlock))
+	case "unfit":
+		explore.Run(t, counts, explore.Replay("3:200"))
+	case "race":
+		explore.Run(t, func(x *explore.X) {
+			n := 0
+			for range 2 {
+				x.Go("adds", func() {
+					x.Step()
+					n++
+				})
+			}
+		})
+	}
+}
+
+// fails returns the output of TestRunOnPurpose, which must fail.
+func fails(t *testing.T, how string) string {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestRunOnPurpose$", "-test.count=1")
+	cmd.Env = append(os.Environ(), purpose+"="+how)
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err, "%s", out)
+	return string(out)
+}
+
+func TestRunReportsADeadlockWithItsReplay(t *testing.T) {
+	out := fails(t, "deadlock")
+	require.Contains(t, out, "explore: deadlock:")
+	require.Contains(t, out, `explore.Replay("2:2")`)
+	require.Contains(t, out, "held by")
+	require.Contains(t, out, "run_test.go:")
+}
+
+func TestRunFailsIfAnExpectedFindingIsMissing(t *testing.T) {
+	require.Contains(t, fails(t, "nothing"), "but a deadlock was expected")
+}
+
+func TestRunFailsIfAScheduleDoesNotFit(t *testing.T) {
+	require.Contains(t, fails(t, "unfit"), "does not fit the program")
+}
+
+func TestRunHidesNoDataRaceFromTheDetector(t *testing.T) {
+	if !raceorder.Enabled {
+		return // this is a test of the race detector
+	}
+	out := fails(t, "race")
+	require.Contains(t, out, "WARNING: DATA RACE")
+	require.Contains(t, out, "explore: data race")
+}

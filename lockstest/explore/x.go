@@ -1,0 +1,570 @@
+package explore
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing/synctest"
+	"time"
+
+	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/raceorder"
+)
+
+// X is one run of a program under one schedule. Its methods may be called by every goroutine of the
+// program. It implements the interfaces of assertion libraries, such as require.TestingT.
+//
+// # How a run goes
+//
+// One goroutine of the program runs at a time. Before each operation it stops at its gate, a channel
+// of the bubble. The root of the bubble waits until all goroutines are durably blocked, at their
+// gates or anywhere else. Then it picks one of those at a gate, and lets it go.
+//
+// # The race detector
+//
+// The race detector must not take a change of goroutines for synchronization of the program: it would
+// report no race. So every step of X on a goroutine of the program is hidden from it. What such a
+// goroutine writes for the root is ordered by synctest.Wait, which orders the blocked goroutines
+// before its return. What the root tells a goroutine is atomic.
+type X struct {
+	tb      failer
+	bubble  string // what the stack trace of each goroutine in the bubble contains
+	program func(*X)
+	choose  strategy
+	bound   limits
+	record  bool // the lines of all operations
+
+	goroutines [maxGoroutines]atomic.Pointer[goroutine]
+	count      atomic.Int32
+	aborted    atomic.Bool
+	joined     atomic.Int64 // orders the ends of goroutines before the return of Wait
+	advancing  atomic.Bool
+	tick       chan struct{}
+	ctx        context.Context
+	cancel     context.CancelFunc
+
+	// Of the root.
+	current   *goroutine
+	alone     int // steps that current has made in a row
+	steps     int
+	decisions []decision
+	locks     []*lockState
+	events    []event
+	finding   *finding
+}
+
+// failer is what X needs of a testing.T.
+type failer interface{ Failed() bool }
+
+// limits are the bounds of one run.
+type limits struct {
+	steps      int // of one run
+	starvation int // acquisitions of others ahead of a waiter; 0: no bound
+}
+
+const (
+	maxGoroutines = 256
+	maxAlone      = 64 // steps after which a goroutine that others wait behind yields
+	idle          = 24 * time.Hour
+)
+
+// The states of a goroutine.
+const (
+	running int32 = iota // or blocked outside of a gate
+	ready                // at its gate
+	joining              // at its gate, until all other goroutines have ended
+	done
+)
+
+// goroutine is one goroutine of a program.
+type goroutine struct {
+	x     *X
+	id    atomic.Int64
+	index int
+	name  string
+	gate  chan struct{}
+	state atomic.Int32
+	event bool        // it stands for an event from outside, which may never come
+	void  atomic.Bool // the event cannot come any more
+
+	// Written by the goroutine before it blocks, and read by the root after that.
+	op      operation   // that it is about to do, or does
+	ended   []operation // operations that are over, which the root has not seen
+	woken   bool        // it is at its gate because a wait has ended
+	nested  int         // the depth of announced operations
+	timed   bool        // it waits, and a time limit can end that
+	failure *finding
+	place   interface{ Unpark() } // where it waits
+
+	// Of the root.
+	handled   int // of ended
+	last      int // its last event
+	overtaken int // how often, in its wait
+}
+
+// seen is what the root may know of a goroutine that is blocked.
+type seen struct {
+	op      operation
+	ended   []operation
+	woken   bool
+	timed   bool
+	failure *finding
+	place   interface{ Unpark() }
+	nested  int
+}
+
+// inLock reports whether the goroutine, which is at no gate, is blocked in an operation of a lock. If
+// not, its last operation is over.
+func (s seen) inLock() bool { return s.op.name != "" && (s.place != nil || s.nested > 0) }
+
+// seen returns what the root may know. The race detector does not see these reads: the goroutine
+// writes again when the root lets it go, and that order is hidden from the detector.
+//
+//go:norace
+func (g *goroutine) seen() seen {
+	return seen{g.op, g.ended, g.woken, g.timed, g.failure, g.place, g.nested}
+}
+
+// operation is one announced operation.
+type operation struct {
+	name string
+	lock any
+	ok   bool
+	pcs  []uintptr
+}
+
+var order raceorder.Order
+
+// Go starts a goroutine of the program. It runs when the schedule says so. The name is shown in
+// reports; it need not be unique.
+func (x *X) Go(name string, f func()) {
+	if f == nil {
+		panic("explore: Go with a nil function")
+	}
+	go x.add(name, false).run(f)
+}
+
+// add returns a new goroutine.
+func (x *X) add(name string, event bool) *goroutine {
+	order.Ignore()
+	defer order.Heed()
+	n := int(x.count.Add(1))
+	if n > maxGoroutines {
+		panic(fmt.Sprintf("explore: more than %d goroutines", maxGoroutines))
+	}
+	g := &goroutine{x: x, index: n - 1, name: name, gate: make(chan struct{}, 1), event: event}
+	x.goroutines[n-1].Store(g)
+	return g
+}
+
+// run is the whole life of g.
+func (g *goroutine) run(f func()) {
+	order.Ignore()
+	g.id.Store(goid.Get())
+	order.Heed()
+	normal := false
+	defer func() {
+		if v := recover(); v != nil && !g.x.isAborted() {
+			g.failure = &finding{Kind: Panic, Text: fmt.Sprint(v), pcs: callers(true)}
+		} else if !normal && g.failure == nil && g.x.tb.Failed() {
+			g.failure = &finding{Kind: Failure, Text: "the test has failed: see above"}
+		}
+		g.x.joined.Add(1)
+		order.Ignore()
+		g.end()
+		g.state.Store(done)
+		g.x.notice()
+		order.Heed()
+	}()
+	g.stop(operation{name: "start"}, ready)
+	f()
+	normal = true
+}
+
+func (x *X) isAborted() bool {
+	order.Ignore()
+	defer order.Heed()
+	return x.aborted.Load()
+}
+
+// stop waits at the gate until the root lets g go.
+func (g *goroutine) stop(op operation, state int32) {
+	if g.x.record {
+		op.pcs = callers(false)
+	}
+	g.end()
+	g.op = op
+	g.wait(state)
+}
+
+// wait is stop within an operation. The receive is not hidden from the race detector, so that it
+// orders what the goroutine did before what the root does. The send of the root is.
+func (g *goroutine) wait(state int32) {
+	if !g.x.isAborted() {
+		order.Ignore()
+		g.state.Store(state)
+		g.x.notice()
+		order.Heed()
+		<-g.gate
+	}
+	if g.x.isAborted() {
+		runtime.Goexit()
+	}
+}
+
+// notice tells a root that lets time pass that there is something to decide.
+func (x *X) notice() {
+	if x.advancing.Load() {
+		select {
+		case x.tick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// end is the end of an operation that cannot fail.
+func (g *goroutine) end() {
+	if g.op.name != "" {
+		g.op.ok = true
+		g.ended = append(g.ended, g.op)
+		g.op = operation{}
+	}
+}
+
+// find returns the calling goroutine of the program. A goroutine of the bubble that was not started
+// by Go is added. It returns nil for all others.
+func (x *X) find(add bool) *goroutine {
+	id := goid.Get()
+	order.Ignore()
+	for i := range x.count.Load() {
+		if g := x.goroutines[i].Load(); g != nil && g.id.Load() == id {
+			order.Heed()
+			return g
+		}
+	}
+	order.Heed()
+	if !add || x.bubble == "" {
+		return nil
+	}
+	var header [128]byte
+	n := runtime.Stack(header[:], false)
+	if !bytes.Contains(header[:n], []byte(x.bubble)) {
+		return nil
+	}
+	order.Ignore()
+	n = int(x.count.Load())
+	order.Heed()
+	g := x.add(fmt.Sprintf("go%d", n), false)
+	order.Ignore()
+	g.id.Store(id)
+	order.Heed()
+	return g
+}
+
+// hooks are what the locks call.
+type hooks struct{ x *X }
+
+// Begin stops the goroutine before an operation.
+func (h hooks) Begin(op string, lock any, nests bool) {
+	g := h.x.find(true)
+	if g == nil {
+		return
+	}
+	if nests {
+		g.nested++
+	}
+	if g.nested > 1 || g.nested == 1 && !nests {
+		return
+	}
+	g.stop(operation{name: op, lock: lock}, ready)
+}
+
+// End ends an operation that nests.
+func (h hooks) End(ok bool) {
+	g := h.x.find(false)
+	if g == nil {
+		return
+	}
+	if g.nested--; g.nested == 0 && g.op.name != "" {
+		g.op.ok = ok
+		g.ended = append(g.ended, g.op)
+		g.op = operation{}
+	}
+}
+
+// Limited notes that a limit can end the wait that follows.
+func (h hooks) Limited(d time.Duration) {
+	if g := h.x.find(true); g != nil {
+		g.timed = d > 0
+	}
+}
+
+// Parks notes where the goroutine is about to wait.
+func (h hooks) Parks(p interface{ Unpark() }) {
+	if g := h.x.find(true); g != nil {
+		g.place = p
+	}
+}
+
+// Woken stops the goroutine after a wait.
+func (h hooks) Woken() {
+	g := h.x.find(true)
+	if g == nil {
+		return
+	}
+	g.place, g.timed, g.woken = nil, false, true
+	g.wait(ready)
+	g.woken = false
+}
+
+// Explored reports whether the calling goroutine is one of the program.
+func (h hooks) Explored() bool { return h.x.find(true) != nil }
+
+// me returns the calling goroutine, which must be one of the program.
+func (x *X) me(method string) *goroutine {
+	g := x.find(true)
+	if g == nil {
+		panic("explore: " + method + " of a goroutine outside of the program")
+	}
+	return g
+}
+
+// Step is a decision: other goroutines may run here. Use it between operations of which the locks
+// know nothing, such as those of sync/atomic.
+func (x *X) Step() { x.me("Step").stop(operation{name: "Step"}, ready) }
+
+// Wait returns when all other goroutines of the program have ended that were started by Go. Only one
+// goroutine may call it: usually the program's first, before its checks.
+func (x *X) Wait() {
+	x.me("Wait").stop(operation{name: joinOp}, joining)
+	x.joined.Load()
+}
+
+// Context returns a context that ends when the run is over.
+func (x *X) Context() context.Context { return x.ctx }
+
+// Name gives a lock a name for reports. The lock is a pointer, or a lock of package keyed.
+func (x *X) Name(lock any, name string) {
+	x.me("Name").stop(operation{name: "name " + name, lock: lock}, ready)
+}
+
+// Helper is there for assertion libraries.
+func (x *X) Helper() {}
+
+// Errorf fails the run. The goroutine goes on until its next operation.
+func (x *X) Errorf(format string, args ...any) {
+	g := x.me("Errorf")
+	if g.failure == nil {
+		g.failure = &finding{Kind: Failure, Text: fmt.Sprintf(format, args...), pcs: callers(true)}
+	}
+}
+
+// FailNow fails the run, and ends the goroutine.
+func (x *X) FailNow() {
+	g := x.me("FailNow")
+	if g.failure == nil {
+		g.failure = &finding{Kind: Failure, Text: "FailNow", pcs: callers(true)}
+	}
+	runtime.Goexit()
+}
+
+// Fatalf is Errorf and FailNow.
+func (x *X) Fatalf(format string, args ...any) {
+	x.Errorf(format, args...)
+	x.FailNow()
+}
+
+// Check fails the run if ok is false. It is Errorf for programs without an assertion library.
+func (x *X) Check(ok bool, format string, args ...any) {
+	if !ok {
+		x.Errorf(format, args...)
+	}
+}
+
+// root runs the program to its end, or to a finding. It is the first goroutine of the bubble.
+func (x *X) root() {
+	var header [128]byte
+	first, _, _ := bytes.Cut(header[:runtime.Stack(header[:], false)], []byte("\n"))
+	if _, in, ok := bytes.Cut(first, []byte(", synctest bubble ")); ok {
+		number, _, _ := bytes.Cut(in, []byte("]"))
+		x.bubble = ", synctest bubble " + string(number) + "]"
+	}
+	x.tick = make(chan struct{}, 1)
+	x.ctx, x.cancel = context.WithCancel(context.Background())
+	install(x)
+	defer install(nil)
+	x.Go("main", func() { x.program(x) })
+	for x.next() {
+	}
+	x.cancel()
+	x.abort()
+	synctest.Wait()
+}
+
+// all returns the goroutines.
+func (x *X) all() []*goroutine {
+	list := make([]*goroutine, 0, 8)
+	for i := range x.count.Load() {
+		if g := x.goroutines[i].Load(); g != nil {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// next lets one goroutine go, and reports false at the end of the run.
+func (x *X) next() bool {
+	synctest.Wait()
+	all := x.all()
+	x.look(all)
+	if x.finding != nil {
+		return false
+	}
+	var can, events []*goroutine
+	left, timed := 0, false
+	var join *goroutine
+	for _, g := range all {
+		switch g.state.Load() {
+		case ready:
+			if g.event {
+				if !g.void.Load() {
+					events = append(events, g)
+				}
+				continue
+			}
+			can = append(can, g)
+		case joining:
+			join = g
+		case running:
+			timed = timed || g.seen().timed
+		}
+		if g.state.Load() != done {
+			left++
+		}
+	}
+	if left == 0 {
+		return false
+	}
+	if join != nil && left == 1 {
+		can = append(can, join)
+	}
+	if x.steps >= x.bound.steps {
+		x.finding = &finding{Kind: Endless, Text: fmt.Sprintf("the run has not ended after %d steps", x.steps)}
+		return false
+	}
+	if len(can) == 0 {
+		if x.advance() {
+			return true
+		}
+		x.finding = x.stuck(all)
+		return false
+	}
+	g := x.pick(can, events, timed)
+	if g == nil {
+		x.events = append(x.events, event{time: true})
+		x.advance()
+		return true
+	}
+	x.release(g)
+	return true
+}
+
+// pick decides which of the goroutines runs. It returns nil if the decision is that time passes.
+func (x *X) pick(can, events []*goroutine, timed bool) *goroutine {
+	options := make([]int, 0, len(can)+len(events)+1)
+	at, stays := 0, false
+	if x.current != nil {
+		for i, g := range can {
+			if g == x.current {
+				at, stays = i, x.alone < maxAlone
+				if !stays {
+					at = (i + 1) % len(can)
+				}
+				break
+			}
+			if g.index > x.current.index && can[at].index < x.current.index {
+				at = i
+			}
+		}
+	}
+	for i := range can {
+		options = append(options, can[(at+i)%len(can)].index)
+	}
+	for _, g := range events {
+		options = append(options, g.index)
+	}
+	if timed {
+		options = append(options, passes)
+	}
+	chosen := 0
+	if len(options) > 1 {
+		d := decision{options: options, stays: stays, own: len(can), tired: -1}
+		if !stays && x.current != nil && x.alone >= maxAlone {
+			d.tired = x.current.index
+		}
+		d.chosen = x.choose.choose(len(x.decisions), x.steps, d)
+		x.decisions = append(x.decisions, d)
+		chosen = d.chosen
+	}
+	x.steps++
+	if options[chosen] == passes {
+		return nil
+	}
+	g := x.goroutines[options[chosen]].Load()
+	switch {
+	case g.event:
+	case g == x.current:
+		x.alone++
+	default:
+		x.current, x.alone = g, 0
+	}
+	return g
+}
+
+// release lets g go.
+func (x *X) release(g *goroutine) {
+	x.begins(g)
+	order.Ignore()
+	g.state.Store(running)
+	g.gate <- struct{}{}
+	order.Heed()
+}
+
+// advance lets time pass until a goroutine has reached its gate, or nothing is left that could
+// happen. The clock of a bubble goes on when all goroutines of the bubble are blocked, the root too.
+func (x *X) advance() bool {
+	select {
+	case <-x.tick:
+	default:
+	}
+	x.advancing.Store(true)
+	defer x.advancing.Store(false)
+	t := time.NewTimer(idle)
+	defer t.Stop()
+	select {
+	case <-x.tick:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// abort ends the goroutines that are left, as far as they are at their gates or wait for locks: all of
+// them if there is a finding, else those that stand for events.
+func (x *X) abort() {
+	order.Ignore()
+	x.aborted.Store(true)
+	order.Heed()
+	order.Ignore()
+	defer order.Heed()
+	for _, g := range x.all() {
+		if s := g.state.Load(); s == ready || s == joining {
+			g.state.Store(running)
+			g.gate <- struct{}{}
+		} else if p := g.seen().place; p != nil && s != done {
+			p.Unpark()
+		}
+	}
+}
