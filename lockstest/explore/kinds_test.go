@@ -1,0 +1,210 @@
+//go:build lockexplore
+
+package explore
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/keyed"
+	"github.com/jucgo/locks/named"
+	"github.com/jucgo/locks/reentrant"
+	"github.com/jucgo/locks/rwlock"
+	"github.com/jucgo/locks/spin"
+)
+
+// kinds are all local kinds of exclusive locks.
+var kinds = map[string]func() locks.TryLocker{
+	"fair.Mutex":            func() locks.TryLocker { return new(fair.Mutex) },
+	"fair.BargingMutex":     func() locks.TryLocker { return new(fair.BargingMutex) },
+	"fair.RWMutex":          func() locks.TryLocker { return new(fair.RWMutex).WriteLocker() },
+	"reentrant.Mutex":       func() locks.TryLocker { return new(reentrant.Mutex) },
+	"reentrant.Mutex, fair": func() locks.TryLocker { return reentrant.New(fair.FIFO) },
+	"rwlock.RWMutex":        func() locks.TryLocker { return new(rwlock.RWMutex).WriteLocker() },
+	"rwlock.RWMutex, fair":  func() locks.TryLocker { return rwlock.New(fair.FIFO).WriteLocker() },
+	"rwlock.StampedLock":    func() locks.TryLocker { return new(rwlock.StampedLock).WriteLocker() },
+	"spin.Mutex":            func() locks.TryLocker { return new(spin.Mutex) },
+	"spin.MCS":              func() locks.TryLocker { return new(spin.MCS) },
+	"spin.Ticket":           func() locks.TryLocker { return new(spin.Ticket) },
+	"keyed.Mutex":           func() locks.TryLocker { return keyed.New[int](fair.NonFair).Of(1) },
+	"named":                 func() locks.TryLocker { return named.New(fair.FIFO).Locker("a") },
+	"Multi":                 func() locks.TryLocker { return locks.Multi(new(fair.Mutex), new(reentrant.Mutex)) },
+}
+
+// plain is what all kinds but Multi have as well.
+type plain interface {
+	Lock()
+	Unlock()
+	TryLockFor(d time.Duration) bool
+}
+
+func forEachKind(t *testing.T, test func(t *testing.T, newLock func() locks.TryLocker)) {
+	for name, newLock := range kinds {
+		t.Run(name, func(t *testing.T) { test(t, newLock) })
+	}
+}
+
+// section is what a lock guards: it fails the run if two goroutines are in it.
+type section struct {
+	x      *X
+	inside atomic.Int32
+}
+
+func (s *section) run() {
+	s.x.Check(s.inside.Add(1) == 1, "two goroutines have the lock")
+	s.x.Step()
+	s.inside.Add(-1)
+}
+
+// correct fails the test if a search has a finding.
+func correct(t *testing.T, f func(x *X), opts ...Option) result {
+	t.Helper()
+	r := search(t, configure(opts), f)
+	if r.finding != nil {
+		require.Nil(t, r.finding, "%s", r.report())
+	}
+	require.NoError(t, r.err)
+	return r
+}
+
+func TestEveryKindOfLockExcludesUnderAllSchedules(t *testing.T) {
+	forEachKind(t, func(t *testing.T, newLock func() locks.TryLocker) {
+		r := correct(t, func(x *X) {
+			l, s := newLock(), section{x: x}
+			for range 2 {
+				x.Go("enters", func() {
+					x.Check(l.LockContext(x.Context()) == nil, "not acquired")
+					s.run()
+					x.Check(l.UnlockContext(x.Context()) == nil, "not released")
+				})
+			}
+			x.Wait()
+			ok, err := l.TryLockContext(x.Context())
+			x.Check(ok && err == nil, "the lock is not free")
+		})
+		require.Greater(t, r.schedules, 10)
+		require.NotEmpty(t, r.complete)
+	})
+}
+
+func TestACancelledWaiterLeavesNoLockBehind(t *testing.T) {
+	forEachKind(t, func(t *testing.T, newLock func() locks.TryLocker) {
+		var acquired, ended bool
+		correct(t, func(x *X) {
+			l, s := newLock(), section{x: x}
+			ctx, cancel := context.WithCancel(x.Context())
+			x.Go("holds", func() {
+				x.Check(l.LockContext(x.Context()) == nil, "not acquired")
+				s.run()
+				x.Check(l.UnlockContext(x.Context()) == nil, "not released")
+			})
+			x.Go("waits", func() {
+				if l.LockContext(ctx) != nil {
+					ended = true
+					return
+				}
+				acquired = true
+				s.run()
+				x.Check(l.UnlockContext(x.Context()) == nil, "not released")
+			})
+			x.Go("cancels", cancel)
+			x.Wait()
+			ok, err := l.TryLockContext(x.Context())
+			x.Check(ok && err == nil, "the lock is not free")
+		}, Schedules(2000))
+		require.True(t, acquired && ended, "both ends of the wait are explored")
+	})
+}
+
+func TestATimeLimitEndsBeforeAndAfterAGrant(t *testing.T) {
+	forEachKind(t, func(t *testing.T, newLock func() locks.TryLocker) {
+		if _, ok := newLock().(plain); !ok {
+			return
+		}
+		var acquired, ended bool
+		correct(t, func(x *X) {
+			l, s := newLock().(plain), section{x: x}
+			x.Go("holds", func() {
+				l.Lock()
+				s.run()
+				l.Unlock()
+			})
+			x.Go("waits", func() {
+				if !l.TryLockFor(time.Second) {
+					ended = true
+					return
+				}
+				acquired = true
+				s.run()
+				l.Unlock()
+			})
+			x.Wait()
+			l.Lock()
+		}, Schedules(2000))
+		require.True(t, acquired && ended, "both ends of the wait are explored")
+	})
+}
+
+// latch is a primitive that announces nothing, and parks by internal/park.
+type latch struct {
+	guard   sync.Mutex
+	open    bool
+	waiters []*park.Place
+}
+
+func (l *latch) await() {
+	l.guard.Lock()
+	if l.open {
+		l.guard.Unlock()
+		return
+	}
+	p := new(park.Place)
+	p.Init()
+	l.waiters = append(l.waiters, p)
+	l.guard.Unlock()
+	p.Park()
+}
+
+func (l *latch) release() {
+	l.guard.Lock()
+	l.open = true
+	waiters := l.waiters
+	l.guard.Unlock()
+	for _, p := range waiters {
+		p.Unpark()
+	}
+}
+
+func TestAPrimitiveThatOnlyParksIsExplored(t *testing.T) {
+	order := map[int32]bool{}
+	correct(t, func(x *X) {
+		var l latch
+		var n, first atomic.Int32
+		for i := range int32(2) {
+			x.Go("awaits", func() {
+				l.await()
+				if n.Add(1) == 1 {
+					first.Store(i)
+				}
+			})
+		}
+		x.Go("opens", l.release)
+		x.Wait()
+		order[first.Load()] = true
+	})
+	require.Len(t, order, 2, "the woken go on in either order")
+
+	r := search(t, configure(nil), func(x *X) {
+		var l latch
+		x.Go("awaits", l.await)
+	})
+	require.NotNil(t, r.finding)
+}
