@@ -1,8 +1,11 @@
-// Package attach connects the packages of this module where the exported API cannot: what they need
-// of each other takes types of package syncq.
+// Package attach connects the packages of this module where the exported API cannot: what they
+// need of each other takes types of package syncq.
 package attach
 
-import "github.com/jucgo/locks/internal/syncq"
+import (
+	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/syncq"
+)
 
 // Cond is a condition of a lock of this module, as the lock describes it.
 type Cond struct {
@@ -12,9 +15,9 @@ type Cond struct {
 	Refuse func(o int64) error // if not nil, says why o, which holds the lock, may not wait
 }
 
-// New makes a *condition.Cond. SyncOf returns the synchronizer of a condition's lock. SetOf
-// has a condition belong to of, which stands for another lock. Package condition sets them
-// before any lock can use them, since each lock imports it.
+// New makes a *condition.Cond. SyncOf returns the synchronizer of a condition's lock. SetOf has a
+// condition belong to of, which stands for another lock. Package condition sets them before any
+// lock can use them, since each lock imports it.
 var (
 	New    func(Cond) any
 	SyncOf func(cond any) *syncq.Sync
@@ -24,3 +27,11 @@ var (
 // Describe sets the kind of m, a *reentrant.Mutex that no goroutine has waited for. Package
 // reentrant sets it.
 var Describe func(m any, k *syncq.Kind)
+
+// AwaitRules waits in the queue of a *synchronizer.Sync, after a try that failed. who is the
+// owner that inspection shows. RefuseWaits ends the waits for the arguments that match names, and
+// refuses later ones. Both are for package semaphore. Package synchronizer sets them.
+var (
+	AwaitRules  func(s any, arg uint64, who int64, l *park.Limit) syncq.Outcome
+	RefuseWaits func(s any, match func(arg uint64) bool)
+)

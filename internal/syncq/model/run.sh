@@ -51,6 +51,14 @@ cycles.pml  LIMIT
 cycles.pml  LIMIT N=2 L=2 ROUNDS=2
 readers.pml FIRST=1
 readers.pml LIMIT N=2
+rules.pml   FIFO
+rules.pml   FIFO LIMIT
+rules.pml   FIFO REFUSE
+rules.pml
+rules.pml   LIMIT ONCE
+rules.pml   REFUSE ONCE
+rules.pml   FIFO LATCH LIMIT ONCE
+rules.pml   LATCH ONCE
 park.pml
 '
 
@@ -90,6 +98,8 @@ ticket.pml  ANYBODY LIMIT TICKETS=7
 cycles.pml  LIMIT L=2
 readers.pml
 readers.pml FIRST=1 LIMIT
+rules.pml   FIFO LIMIT N=4 ONCE
+rules.pml   LIMIT
 '
 
 # Each line is a file, the mutant, and the switches with which it must be caught.
@@ -170,6 +180,20 @@ cycles.pml  MUTEX_GIVEN_BACK_EARLY
 cycles.pml  SEARCH_WITHOUT_JOINING
 readers.pml FOLLOWS_ONE_HOLDER         FIRST=1
 readers.pml QUEUE_IS_NO_EDGE
+rules.pml   GATE_SET_AFTER_THE_LOOK    FIFO
+rules.pml   GATE_STAYS_CLOSED          FIFO
+rules.pml   NEWCOMER_MISSES_CLOSED     FIFO
+rules.pml   RELEASE_LOOKS_EARLY        FIFO
+rules.pml   RELEASE_MISSES_QUEUED      FIFO
+rules.pml   ADVANCE_ADMITS_ONE         FIFO
+rules.pml   ADVANCE_LETS_SMALL_ONES_PASS FIFO N=4 ONCE
+rules.pml   LEAVER_FORGETS_THE_NEXT    FIFO LIMIT
+rules.pml   LEAVER_LEAVES_UNPARK       FIFO LIMIT
+rules.pml   LOSER_STAYS_AWAKE
+rules.pml   LOSER_LOOKS_ONCE
+rules.pml   WINNER_FORGETS_THE_NEXT    LATCH
+rules.pml   REFUSED_IS_UNPARKED_TWICE  REFUSE
+rules.pml   REFUSAL_FORGETS_THE_NEXT   FIFO REFUSE
 park.pml    GUARD_CLEARED_LATE
 park.pml    GUARD_SET_LATE
 park.pml    PARK_STORES_PARKED

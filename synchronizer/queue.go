@@ -1,0 +1,148 @@
+package synchronizer
+
+import (
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks/internal/attach"
+	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/syncq"
+)
+
+// state is how far a wait is. It is guarded; the waiter may read it after an unpark that nothing
+// can follow.
+//
+//	from     to       by whom, and with what
+//	waiting  racing    advance (NonFair): the waiter shall race for the word; one unpark
+//	waiting  granted  advance: the waiter has acquired, and is in no queue; one unpark
+//	waiting  refused  refuse: the wait is over without success; one unpark
+//	racing    waiting  compete: the waiter lost the race, and parks again
+//	racing    granted  compete: it won
+//	racing    refused  refuse, without an unpark
+//
+// A waiter that is woken first becomes racing. Each step out of waiting comes with exactly one
+// unpark, and each park ends with exactly one. So nothing is left in a node's place when its
+// waiter is done.
+type state uint8
+
+const (
+	waiting state = iota // parked, or about to park
+	racing               // woken, to race for the word
+	granted              // has acquired, and is in no queue
+	refused              // will not acquire, and is in no queue
+)
+
+// node is one wait.
+type node struct {
+	place park.Place
+	arg   uint64
+	who   int64 // the owner that inspection shows
+	wake  *node // the next node to unpark; the unparker's
+
+	// Guarded.
+	prev, next *node
+	state      state
+	reserved   bool // the word is kept for this waiter, which is first
+	lost       int  // races lost (NonFair)
+	since      time.Duration
+}
+
+// Nodes are used again: a wait without a limit allocates nothing in the steady state.
+var nodes = sync.Pool{New: func() any {
+	n := new(node)
+	n.place.Init()
+	return n
+}}
+
+func newNode(arg uint64, who int64) *node {
+	n := nodes.Get().(*node)
+	n.arg, n.who = arg, who
+	return n
+}
+
+// end recycles n, which is in no queue and has no unpark to come, and returns how its wait ended.
+func (n *node) end() syncq.Outcome {
+	out := syncq.Ended
+	switch n.state {
+	case granted:
+		out = syncq.Acquired
+	case refused:
+		out = syncq.Refused
+	}
+	n.place.Reset()
+	n.state, n.reserved, n.lost, n.since = waiting, false, 0, 0
+	nodes.Put(n)
+	return out
+}
+
+// overdue reports whether the word is to be kept for n by now (NonFair). The wait counts from the
+// first time that n is looked at as the first waiter.
+func (n *node) overdue() bool {
+	if n.lost >= syncq.MaxLost {
+		return true
+	}
+	t := time.Since(start)
+	if n.since == 0 {
+		n.since = t
+	}
+	return t-n.since >= syncq.MaxBarging
+}
+
+var start = time.Now()
+
+// unpark unparks n and those behind it.
+func unpark(n *node) {
+	for n != nil {
+		next := n.wake
+		n.wake = nil
+		n.place.Unpark() // the last access: the node belongs to its user again
+		n = next
+	}
+}
+
+// list is the queue: nodes in order of arrival. A waiter that gives up leaves at once.
+type list struct {
+	head, tail *node
+	len        int
+}
+
+// push appends n.
+func (l *list) push(n *node) {
+	n.prev = l.tail
+	if l.tail == nil {
+		l.head = n
+	} else {
+		l.tail.next = n
+	}
+	l.tail = n
+	l.len++
+}
+
+// remove takes n out.
+func (l *list) remove(n *node) {
+	if n.prev == nil {
+		l.head = n.next
+	} else {
+		n.prev.next = n.next
+	}
+	if n.next == nil {
+		l.tail = n.prev
+	} else {
+		n.next.prev = n.prev
+	}
+	n.prev, n.next = nil, nil
+	l.len--
+}
+
+// anySync is a Sync of any rules.
+type anySync interface {
+	wait(arg uint64, who int64, l *park.Limit) syncq.Outcome
+	refuse(match func(arg uint64) bool)
+}
+
+func init() {
+	attach.AwaitRules = func(s any, arg uint64, who int64, l *park.Limit) syncq.Outcome {
+		return s.(anySync).wait(arg, who, l)
+	}
+	attach.RefuseWaits = func(s any, match func(arg uint64) bool) { s.(anySync).refuse(match) }
+}

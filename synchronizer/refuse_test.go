@@ -1,0 +1,36 @@
+package synchronizer
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/syncq"
+)
+
+type permits struct{}
+
+func (permits) Acquire(free, n uint64) (uint64, bool) { return free - n, free >= n }
+func (permits) Release(free, n uint64) (uint64, bool) { return free + n, true }
+
+func TestRefusedWaitersLeaveAndAdmitTheNext(t *testing.T) {
+	for _, p := range []fair.Policy{fair.FIFO, fair.NonFair} {
+		synctest.Test(t, func(t *testing.T) {
+			s := New(permits{}, 0, p)
+			outcomes := make([]syncq.Outcome, 4)
+			for i, n := range []uint64{9, 3, 8, 2} {
+				go func() { outcomes[i] = s.wait(n, 0, nil) }()
+				synctest.Wait()
+			}
+			s.Release(5)
+			s.refuse(func(n uint64) bool { return n > 5 })
+			synctest.Wait()
+			require.Equal(t, []syncq.Outcome{syncq.Refused, syncq.Acquired, syncq.Refused, syncq.Acquired}, outcomes)
+			require.Zero(t, s.Word())
+			require.False(t, s.HasQueued())
+			require.Equal(t, syncq.Refused, s.wait(6, 0, nil), "later waits too")
+		})
+	}
+}
