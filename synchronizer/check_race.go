@@ -22,7 +22,7 @@ func (s *Sync[R]) release(w, arg uint64) (next uint64, ok bool) {
 
 func (s *Sync[R]) compare(method string, w, arg, next, again uint64, same bool) {
 	if next != again || !same {
-		panic(fmt.Sprintf("synchronizer: %T.%s(%d, %d) returned %d first and %d then: rules must be functions of their arguments",
-			s.rules, method, w, arg, next, again))
+		panic(fmt.Sprintf("synchronizer: %T.%s(%d, %d) returned %d first and %d then: "+
+			"rules must be functions of their arguments", s.rules, method, w, arg, next, again))
 	}
 }

@@ -34,3 +34,31 @@ func TestRefusedWaitersLeaveAndAdmitTheNext(t *testing.T) {
 		})
 	}
 }
+
+func TestLeaverAwaitsTheUnparkOfItsGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(permits{}, 0, fair.FIFO)
+		n := newNode(1, 7)
+		n.place.Open()
+		s.guard.Lock()
+		s.queue.push(n)
+		s.advance()
+		s.guard.Unlock()
+
+		s.word.Store(1)
+		s.guard.Lock()
+		wake := s.advance() // a release that has still to unpark
+		s.guard.Unlock()
+		left := false
+		go func() {
+			s.leave(n)
+			left = true
+		}()
+		synctest.Wait()
+		require.False(t, left)
+		unpark(wake)
+		synctest.Wait()
+		require.True(t, left)
+		require.Equal(t, syncq.Acquired, n.end())
+	})
+}

@@ -1,0 +1,23 @@
+// Package semaphore has a weighted semaphore in order of arrival. It has the methods of
+// golang.org/x/sync/semaphore: a program changes its import and nothing else. Beyond those, the
+// size can change, permits can be counted and drained, and waiters can be seen.
+//
+// # Differences from x/sync
+//
+//   - An acquisition of more than the size fails at once with [ErrTooLarge]. In x/sync it waits
+//     until its context ends, and then returns the context's error.
+//   - A nil context is locks.ErrNilContext, where x/sync dereferences nil.
+//   - A release of more than is held panics in both. Here it changes nothing before that, and the
+//     semaphore remains usable.
+//   - Without waiters, no mutex is locked.
+//
+// All else is the same. Under contention, waiters are admitted in order of arrival, and small
+// ones do not pass a large one. TryAcquire does not overtake waiters. An acquisition whose
+// context ended first has failed, also if its permits became free meanwhile, and its error is
+// ctx.Err() itself. In the other packages of this module a grant that meets the end of a context
+// wins.
+//
+// # Local, and between processes
+//
+// A Weighted bounds the goroutines of one process. To bound processes, take a lock on a store.
+package semaphore

@@ -1,0 +1,250 @@
+package semaphore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/attach"
+	"github.com/jucgo/locks/internal/info"
+	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/syncq"
+	"github.com/jucgo/locks/synchronizer"
+)
+
+// ErrTooLarge reports an acquisition of more than the size of the semaphore. It would wait until
+// a Resize, and keep all later waiters from what is free.
+var ErrTooLarge = errors.New("semaphore: weight above the size")
+
+// Weighted is a semaphore: it has a number of permits, its size, and an acquisition takes several
+// of them at once, its weight. It has the methods of semaphore.Weighted of golang.org/x/sync, and
+// more. Java's Semaphore(permits, true).
+//
+// [NewWeighted] makes a Weighted. The zero Weighted has no permits; [Weighted.Resize] gives it
+// some. It must not be copied after first use. Permits belong to no goroutine: one may acquire
+// them and another release them.
+//
+// Waiters are admitted in order of arrival. An acquisition that waits for more than is free does
+// not let small ones pass it. So a large weight does not starve, and some permits can be free
+// while goroutines wait.
+//
+// In the terms of the Go memory model, a release synchronizes before each acquisition that comes
+// after it. Without waiters, an acquisition and a release cost a compare-and-swap each, and
+// allocate nothing. Only waits with a context or a time limit allocate.
+type Weighted struct {
+	// The word is the number of free permits. It is negative while the holders have more than a
+	// new size.
+	sync synchronizer.Sync[permits]
+
+	// size is never smaller than the free permits and the held ones together. So it refuses no
+	// release of a holder. It differs from their sum only during a Resize, which holds resizing.
+	size     atomic.Int64
+	resizing sync.Mutex
+}
+
+// permits are the rules of a word that is the number of free permits.
+type permits struct{}
+
+func (permits) Acquire(free, n uint64) (uint64, bool) { return free - n, int64(free) >= int64(n) }
+
+func (permits) Release(free, n uint64) (uint64, bool) { return free + n, true }
+
+// NewWeighted returns a semaphore of n permits. It panics if n is negative.
+func NewWeighted(n int64) *Weighted {
+	s := new(Weighted)
+	s.Resize(n)
+	return s
+}
+
+// Acquire acquires n permits, and waits for them behind all earlier waiters until ctx ends. It
+// returns nil if and only if it acquired them. If ctx ends, the error is ctx.Err(), not wrapped.
+// A ctx that has ended before the permits were granted is such an error even if they are free.
+// Acquire of more than the size is [ErrTooLarge]: at once, or when a Resize makes the size
+// smaller. It panics if n is negative. Java's acquire(permits).
+func (s *Weighted) Acquire(ctx context.Context, n int64) error {
+	weigh(n)
+	if ctx == nil {
+		return locks.ErrNilContext
+	}
+	if hasEnded(ctx) {
+		return ended(ctx)
+	}
+	if s.sync.TryAcquire(uint64(n)) {
+		return nil
+	}
+	return s.wait(ctx, n)
+}
+
+func (s *Weighted) wait(ctx context.Context, n int64) error {
+	if n > s.size.Load() { // also without a Resize
+		return ErrTooLarge
+	}
+	switch attach.AwaitRules(&s.sync, uint64(n), int64(locks.CurrentOwner(ctx)), park.Until(ctx)) {
+	case syncq.Acquired:
+		if hasEnded(ctx) {
+			// Perhaps ctx ended first: then the caller must not have the permits.
+			s.Release(n)
+			return ended(ctx)
+		}
+		return nil
+	case syncq.Refused:
+		return ErrTooLarge
+	}
+	return ended(ctx)
+}
+
+// TryAcquire acquires n permits if they are free and no goroutine waits, and reports whether it
+// did. It panics if n is negative. Unlike Java's tryAcquire(permits) it does not overtake
+// waiters.
+func (s *Weighted) TryAcquire(n int64) bool {
+	weigh(n)
+	return s.sync.TryAcquire(uint64(n))
+}
+
+// TryAcquireFor is Acquire for at most d, and reports whether it acquired. With d <= 0 it is
+// TryAcquire. Java's tryAcquire(permits, timeout, unit).
+func (s *Weighted) TryAcquireFor(n int64, d time.Duration) bool {
+	weigh(n)
+	return s.sync.TryAcquire(uint64(n)) || n <= s.size.Load() && s.sync.AcquireFor(uint64(n), d)
+}
+
+// Release gives n permits back, and admits the waiters that they suffice for, in order of
+// arrival. It panics, with nothing changed, if n is negative or more than what is held. Java's
+// release(permits), which makes new permits instead.
+func (s *Weighted) Release(n int64) {
+	weigh(n)
+	for {
+		free := int64(s.sync.Word())
+		if n > s.size.Load()-free {
+			s.releaseSlowly(n)
+			return
+		}
+		// If the size has changed since, so has the word. Only if other releases have made the
+		// word the same again, a release of too much can succeed here.
+		if s.sync.CompareAndSwap(uint64(free), uint64(free+n)) {
+			return
+		}
+	}
+}
+
+// releaseSlowly is Release without a Resize meanwhile. It is called for misuse, and if free and
+// size are of different moments.
+func (s *Weighted) releaseSlowly(n int64) {
+	s.resizing.Lock()
+	defer s.resizing.Unlock()
+	for {
+		free := int64(s.sync.Word())
+		if n > s.size.Load()-free {
+			panic("semaphore: released more than held")
+		}
+		if s.sync.CompareAndSwap(uint64(free), uint64(free+n)) {
+			return
+		}
+	}
+}
+
+// Resize makes n the size. It panics if n is negative. If n is more than before, waiters are
+// admitted to the new permits. If n is less, holders keep what they have, and their next releases
+// pay the difference: see [Weighted.Available]. Waiters for more than n get [ErrTooLarge]. Java's
+// reducePermits(reduction), which only protected methods have.
+func (s *Weighted) Resize(n int64) {
+	if n < 0 {
+		panic("semaphore: size < 0")
+	}
+	s.resizing.Lock()
+	defer s.resizing.Unlock()
+	by := n - s.size.Load()
+	if by > 0 {
+		s.size.Store(n)
+	}
+	for free := s.sync.Word(); !s.sync.CompareAndSwap(free, free+uint64(by)); free = s.sync.Word() {
+	}
+	if by < 0 {
+		s.size.Store(n)
+	}
+	attach.RefuseWaits(&s.sync, func(weight uint64) bool { return int64(weight) > n })
+}
+
+// Size returns the number of permits, free and held.
+func (s *Weighted) Size() int64 { return s.size.Load() }
+
+// Available returns the number of free permits. After a Resize to less than what is held it is
+// negative: the holders have so many more than the size. Java's availablePermits().
+func (s *Weighted) Available() int64 { return int64(s.sync.Word()) }
+
+// Drain acquires all free permits in one step, and returns their number. If a goroutine waits, it
+// acquires none. The caller releases them like any others. Java's drainPermits().
+func (s *Weighted) Drain() int64 {
+	for !s.sync.HasQueued() {
+		free := int64(s.sync.Word())
+		if free <= 0 {
+			return 0
+		}
+		if s.sync.CompareAndSwap(uint64(free), 0) {
+			return free
+		}
+	}
+	return 0
+}
+
+// HasQueued reports whether a goroutine waits for permits. Java's hasQueuedThreads().
+func (s *Weighted) HasQueued() bool { return s.sync.HasQueued() }
+
+// QueueLength returns the number of goroutines that wait for permits. Java's getQueueLength().
+func (s *Weighted) QueueLength() int { return s.sync.QueueLength() }
+
+// Queued returns the owners that wait for permits, longest wait first. Java's getQueuedThreads().
+func (s *Weighted) Queued() []locks.Owner { return s.sync.Queued() }
+
+// Inspect describes the semaphore, whose holders are not known. Held is true if a permit is held,
+// and Shared says the same if there is more than one. See [locks.Inspector].
+func (s *Weighted) Inspect(ctx context.Context) (locks.Info, error) {
+	held := s.held() > 0
+	return info.State{Held: held, Shared: held && s.Size() > 1, Waiters: s.Queued()}.Answer("semaphore: Inspect", ctx)
+}
+
+// String describes the semaphore and its state.
+func (s *Weighted) String() string {
+	return fmt.Sprintf("semaphore.Weighted(%p)[%d of %d held, %d queued]", s, s.held(), s.Size(), s.QueueLength())
+}
+
+// held returns the number of permits that are held.
+func (s *Weighted) held() int64 {
+	s.resizing.Lock()
+	defer s.resizing.Unlock()
+	return s.size.Load() - s.Available()
+}
+
+// weigh panics if n is no weight.
+func weigh(n int64) {
+	if n < 0 {
+		panic("semaphore: n < 0")
+	}
+}
+
+// hasEnded reports whether ctx has ended. Unlike ctx.Err it takes the same time however deep ctx
+// is.
+func hasEnded(ctx context.Context) bool {
+	done := ctx.Done()
+	if done == nil {
+		return false
+	}
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// ended returns the error of ctx, which has ended.
+func ended(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return context.Canceled
+}
