@@ -94,6 +94,29 @@ func TestAProgramWithNativeFieldsExcludes(t *testing.T) {
 	})
 }
 
+func TestEachRenewalIsWrittenASecondLater(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		l := open(t, s, caslock.WithFormat(native{})).Mutex("it")
+		owner := someone()
+		require.NoError(t, l.LockContext(owner))
+		h, err := l.Hold(owner)
+		require.NoError(t, err)
+		renewed := func() time.Time {
+			var o nativeObject
+			require.NoError(t, json.Unmarshal([]byte(s.data("it")), &o))
+			return o.Spec.RenewTime
+		}
+		last := renewed()
+		for range 5 { // at the same time
+			require.NoError(t, h.Extend(owner, time.Minute))
+			require.GreaterOrEqual(t, renewed().Sub(last), time.Second)
+			last = renewed()
+		}
+		require.NoError(t, l.UnlockContext(owner))
+		require.Equal(t, time.Now().UnixNano(), renewed().UnixNano(), "a release has the time of the clock")
+	})
+}
+
 func TestAFormatThatCannotWriteRefuses(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := open(t, s, caslock.WithFormat(native{})).Mutex("it")

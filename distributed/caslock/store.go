@@ -141,7 +141,7 @@ func (s *store) change(ctx context.Context, name string, known *document, f func
 		if !f(&next, d) {
 			return d, false, nil
 		}
-		next.Nonce, next.Written = rand.Text(), time.Now()
+		next.Nonce, next.Written = rand.Text(), writtenAt(next, d)
 		data, err := s.format.Encode(next)
 		if err != nil {
 			return document{}, false, lease.Mark(err, lease.ErrRefused)
@@ -162,6 +162,16 @@ func (s *store) change(ctx context.Context, name string, known *document, f func
 		return document{}, false, errStuck
 	}
 	return document{}, false, lease.Mark(errBusy, lease.ErrRefused, lease.ErrUnavailable)
+}
+
+// writtenAt returns the time for the document next, which replaces d. It is the time of the wall
+// clock, but for a renewal a second after the last write at least, see [Record].
+func writtenAt(next Record, d document) time.Time {
+	now := time.Now().Round(0) // without the monotonic clock, which goes on when the other one is set back
+	if least := d.Written.Add(time.Second); next.Holder != "" && next.Holder == d.Holder && now.Before(least) {
+		return least
+	}
+	return now
 }
 
 // Acquire takes the lock if it is free, or if its holder has not renewed it for its lease.
