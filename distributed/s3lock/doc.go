@@ -1,0 +1,65 @@
+// Package s3lock has locks in a bucket on S3, or on another store with its interface. Each lock is
+// an object. Nothing else is needed: no server, no table, no clock that is the same everywhere.
+//
+//	client := s3.NewFromConfig(config) // of github.com/aws/aws-sdk-go-v2
+//	provider, err := s3lock.New(client, "my-bucket")
+//	...
+//	defer provider.Close(ctx)
+//	err = locks.Do(ctx, provider.Mutex("nightly"), func(ctx context.Context) error { ... })
+//
+// The lock "nightly" is the object locks/nightly.json, see [WithPrefix]. It says who holds the
+// lock, for how long, and the fencing token. [New] returns the client of package caslock, which
+// has the rules: each change of the object replaces the version that its writer has read, by
+// If-Match with its ETag, and a new object is written with If-None-Match. A waiter takes over the
+// lock of a holder that has died once it has seen one version for a lease.
+//
+// # Which stores are safe
+//
+// Of several writes that replace one version, one may succeed. Amazon S3 keeps that promise.
+// Stores that ignore the conditions do not, and neither do stores that compare and write in two
+// steps. So a client asks the store before its first write, see [Probe]: it finds each store that
+// ignores conditions. A race between two steps it finds by chance. Call Probe a thousand times
+// before you rely on a store that you do not know. [WithoutProbe] is for one that you know.
+//
+// The tests run on versitygw 1.8, which keeps the promise. moto 5.2 compares and writes in two
+// steps. A bucket that is replicated is safe if all clients use the same copy of it.
+//
+// # What it costs
+//
+// Requests, as of caslock:
+//
+//	acquisition           a read and a write; a write if the version is known
+//	release               a write
+//	renewal               a write for each third of a lease
+//	try of a held lock    a read
+//	wait                  a read for each pause, see [WithPolling]
+//	first write           up to 20 requests of the probe, 16 of them writes
+//
+// With the defaults a holder sends 360 writes an hour, and each waiting process up to 1,440 reads.
+// README.md has what Amazon asks for that, and how to choose the lease.
+//
+// # Names
+//
+// A name may have slashes. What is between them must not be empty, "." or "..". It has no control
+// characters, and its key 1,024 bytes at most. A store that keeps objects as files has further
+// limits, such as 255 bytes between two slashes. Its errors say so.
+//
+// # When something fails
+//
+//   - A request has no answer: the client finds out what became of it. The SDK repeats nothing,
+//     because a repeated write would conflict with the first one.
+//   - The bucket is out of reach: the hold ends by the clock of its holder, before others can have
+//     the lock. Waiters keep waiting.
+//   - A right is missing, or the bucket: the error says which. Without s3:ListBucket, S3 answers a
+//     read of a lock that nobody has had yet like one without s3:GetObject.
+//   - The clock of a machine is wrong by 15 minutes: S3 refuses its requests. The holder loses its
+//     lock at the end of its lease. No clock is compared otherwise.
+//   - The object is deleted, such as by a lifecycle rule: its holder learns of its loss with the
+//     next renewal, and another process may have the lock before that. Tokens begin anew.
+//   - The object is something else: [locks.ErrForeign]. Nothing is overwritten.
+//
+// # When not to use it
+//
+// A release is noticed with the next poll, after up to 5 s by default. There is no order among
+// processes, and no read-write lock. Redis, etcd and ZooKeeper do better where they are at hand.
+package s3lock

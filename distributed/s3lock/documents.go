@@ -1,0 +1,247 @@
+package s3lock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// documents are objects of a bucket. The version is the ETag: a hash of the data on most stores,
+// and no two writes have the same data.
+type documents struct {
+	client *s3.Client
+	bucket string
+	prefix string
+
+	trusted atomic.Bool   // the store has passed the probe, or the user knows it
+	turn    chan struct{} // has room for the one that probes
+	verdict error         // of a probe that the store has failed. The turn is held
+	blind   atomic.Bool   // the store deletes an object without comparing its ETag
+}
+
+var (
+	_ caslock.Documents   = (*documents)(nil)
+	_ caslock.Lister      = (*documents)(nil)
+	_ caslock.Deleter     = (*documents)(nil)
+	_ caslock.NameChecker = (*documents)(nil)
+)
+
+// suffix is what the keys of all locks end with. On a store that keeps objects as files, "a" and
+// "a/b" can then both be locks.
+const suffix = ".json"
+
+// maxKey is how many bytes a key may have.
+const maxKey = 1024
+
+func (d *documents) key(name string) string { return d.prefix + name + suffix }
+
+// CheckName is part of [caslock.NameChecker].
+func (d *documents) CheckName(name string) error {
+	key := d.key(name)
+	switch {
+	case len(key) > maxKey:
+		return fmt.Errorf("its key has %d bytes, at most %d are allowed", len(key), maxKey)
+	case !utf8.ValidString(key):
+		return errors.New("a key must be valid UTF-8")
+	case strings.ContainsFunc(key, isControl):
+		return errors.New("a key must have no control characters")
+	}
+	for part := range strings.SplitSeq(d.prefix+name, "/") {
+		if part == "" || part == "." || part == ".." {
+			return errors.New(`what is between the slashes of a key must not be empty, "." or ".."`)
+		}
+	}
+	return nil
+}
+
+// isControl reports whether XML, in which S3 lists keys, has no such character.
+func isControl(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffe || r == 0xffff }
+
+// Load reads the object.
+func (d *documents) Load(ctx context.Context, name string) ([]byte, string, error) {
+	return d.load(ctx, d.key(name))
+}
+
+func (d *documents) load(ctx context.Context, key string) ([]byte, string, error) {
+	var a attempt
+	out, err := d.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &d.bucket, Key: &key}, a.options)
+	switch {
+	case codeOf(err) == "NoSuchKey":
+		return nil, "", nil
+	case err != nil:
+		return nil, "", d.failed(err, &a, "s3:GetObject or s3:ListBucket")
+	}
+	defer out.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(out.Body, caslock.MaxData+1))
+	return data, aws.ToString(out.ETag), err
+}
+
+// Swap writes the object if the store finds the condition true.
+func (d *documents) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
+	if err := d.probed(ctx); err != nil {
+		return "", lease.Mark(err, lease.ErrRefused)
+	}
+	return d.swap(ctx, d.key(name), data, version)
+}
+
+func (d *documents) swap(ctx context.Context, key string, data []byte, version string) (string, error) {
+	in := &s3.PutObjectInput{
+		Bucket: &d.bucket, Key: &key, Body: bytes.NewReader(data), ContentType: aws.String("application/json"),
+	}
+	if version == "" {
+		in.IfNoneMatch = aws.String("*")
+	} else {
+		in.IfMatch = &version
+	}
+	var a attempt
+	out, err := d.client.PutObject(ctx, in, a.options)
+	switch {
+	case conflicts(err):
+		return "", caslock.ErrConflict
+	case err != nil:
+		return "", d.failed(err, &a, "s3:PutObject")
+	}
+	return aws.ToString(out.ETag), nil
+}
+
+// Delete is part of [caslock.Deleter].
+func (d *documents) Delete(ctx context.Context, name, version string) error {
+	if err := d.probed(ctx); err != nil {
+		return err
+	}
+	if d.blind.Load() {
+		return errBlind
+	}
+	return d.delete(ctx, d.key(name), &version)
+}
+
+var errBlind = fmt.Errorf("%w: the store deletes objects without comparing their ETag", errors.ErrUnsupported)
+
+// delete deletes the object if it has this version, or any if version is nil.
+func (d *documents) delete(ctx context.Context, key string, version *string) error {
+	var a attempt
+	_, err := d.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &d.bucket, Key: &key, IfMatch: version}, a.options)
+	switch {
+	case conflicts(err):
+		return caslock.ErrConflict
+	case statusOf(err) == http.StatusNotImplemented:
+		return errBlind
+	case err != nil:
+		return d.failed(err, &a, "s3:DeleteObject")
+	}
+	return nil
+}
+
+// Names is part of [caslock.Lister].
+func (d *documents) Names(ctx context.Context) (names []string, err error) {
+	pages := s3.NewListObjectsV2Paginator(d.client, &s3.ListObjectsV2Input{Bucket: &d.bucket, Prefix: &d.prefix})
+	for pages.HasMorePages() {
+		var a attempt
+		page, err := pages.NextPage(ctx, a.options)
+		if err != nil {
+			return names, d.failed(err, &a, "s3:ListBucket")
+		}
+		for _, o := range page.Contents {
+			if name, ok := strings.CutSuffix(strings.TrimPrefix(aws.ToString(o.Key), d.prefix), suffix); ok {
+				names = append(names, name)
+			}
+		}
+	}
+	return names, nil
+}
+
+// attempt is one request.
+type attempt struct {
+	sent bool // perhaps: it has come to the transport
+}
+
+// options makes the client send the request once. A second one would conflict with the first one.
+// It needs no checksum, which some stores refuse: the signature covers the data.
+func (a *attempt) options(o *s3.Options) {
+	o.Retryer = aws.NopRetryer{}
+	o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
+	o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
+	mark := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
+		middleware.DeserializeOutput, middleware.Metadata, error) {
+		a.sent = true
+		return next.HandleDeserialize(ctx, in)
+	}
+	o.APIOptions = append(slices.Clip(o.APIOptions), func(s *middleware.Stack) error {
+		return s.Deserialize.Add(middleware.DeserializeMiddlewareFunc("s3lock", mark), middleware.After)
+	})
+}
+
+// codeOf returns the code of the store's answer, or an empty text.
+func codeOf(err error) string {
+	var answer smithy.APIError
+	if errors.As(err, &answer) {
+		return answer.ErrorCode()
+	}
+	return ""
+}
+
+// statusOf returns the status of the store's answer, or 0.
+func statusOf(err error) int {
+	var answer *smithyhttp.ResponseError
+	if errors.As(err, &answer) {
+		return answer.HTTPStatusCode()
+	}
+	return 0
+}
+
+// conflicts reports whether err says that the object is another one than the request wants.
+func conflicts(err error) bool {
+	switch codeOf(err) {
+	case "NoSuchKey": // there is nothing to replace
+		return true
+	case "ConditionalRequestConflict", "OperationAborted": // another write is under way
+		return true
+	}
+	return statusOf(err) == http.StatusPreconditionFailed
+}
+
+// failed returns the error of a request with what it says about the outcome. Only an answer that
+// blames the request says that nothing was done.
+func (d *documents) failed(err error, a *attempt, right string) error {
+	code, status := codeOf(err), statusOf(err)
+	switch {
+	case code == "NoSuchBucket":
+		err = fmt.Errorf("the bucket does not exist: %w", err)
+	case code == "AccessDenied":
+		err = fmt.Errorf("the right %s is missing: %w", right, err)
+	case status == http.StatusMovedPermanently || code == "AuthorizationHeaderMalformed":
+		err = fmt.Errorf("the bucket may be in another region: %w", err)
+	case status == http.StatusNotImplemented:
+		err = fmt.Errorf("%w: it has no conditional writes: %w", ErrUnsafe, err)
+	}
+	err = fmt.Errorf("bucket %q: %w", d.bucket, err)
+	var dial *net.OpError
+	switch {
+	case !a.sent, status == http.StatusMovedPermanently, status == http.StatusNotImplemented:
+		return lease.Mark(err, lease.ErrRefused)
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+	case status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests:
+		return lease.Mark(err, lease.ErrUnavailable)
+	case status >= http.StatusBadRequest && status < http.StatusInternalServerError:
+		return lease.Mark(err, lease.ErrRefused)
+	}
+	return err
+}

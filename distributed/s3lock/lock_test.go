@@ -1,0 +1,240 @@
+package s3lock_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/s3lock"
+	"github.com/jucgo/locks/internal/test/testbed"
+)
+
+func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
+	c := open(t, newFake().client())
+	l := c.Mutex("it")
+	err := l.UnlockContext(someone())
+	require.EqualError(t, err, `s3lock: unlock "it": lock not held by the caller`)
+	require.ErrorIs(t, err, locks.ErrNotHeld)
+	require.NoError(t, c.Close(context.Background()))
+	require.EqualError(t, l.LockContext(someone()), `s3lock: lock "it": client closed`)
+}
+
+func TestTokensGrowFromHolderToHolder(t *testing.T) {
+	onEach(t, func(t *testing.T, s *testbed.S3) {
+		a, b := open(t, connect(t, s)).Mutex("it"), open(t, connect(t, s)).Mutex("it")
+		for i := range uint64(3) {
+			owner := someone()
+			require.NoError(t, a.LockContext(owner))
+			require.Equal(t, 2*i+1, token(t, a, owner))
+			held, err := b.TryLockContext(someone())
+			require.NoError(t, err)
+			require.False(t, held)
+			require.NoError(t, a.UnlockContext(owner))
+			pair(t, b)
+		}
+	})
+}
+
+func TestInspectTellsTheHolder(t *testing.T) {
+	onEach(t, func(t *testing.T, s *testbed.S3) {
+		owner := someone()
+		require.NoError(t, open(t, connect(t, s), s3lock.WithLabel("first")).Mutex("it").LockContext(owner))
+		info, err := open(t, connect(t, s)).Mutex("it").Inspect(t.Context())
+		require.NoError(t, err)
+		require.True(t, info.Held)
+		require.Equal(t, "first", info.Holders[0].Label)
+		require.EqualValues(t, 1, info.Holders[0].Token)
+	})
+}
+
+func TestAnOldVersionNeverComesAgain(t *testing.T) {
+	onEach(t, func(t *testing.T, s *testbed.S3) {
+		client := connect(t, s)
+		head := func() string {
+			out, err := client.HeadObject(t.Context(), &s3.HeadObjectInput{
+				Bucket: aws.String(bucketName), Key: aws.String("locks/it.json"),
+			})
+			require.NoError(t, err)
+			return *out.ETag
+		}
+		seen := make(map[string]bool)
+		for range 5 {
+			c := open(t, client)
+			l, owner := c.Mutex("it"), someone()
+			require.NoError(t, l.LockContext(owner))
+			require.EqualValues(t, 1, token(t, l, owner), "the document is new")
+			held := head()
+			require.NoError(t, l.UnlockContext(owner))
+			free := head()
+			require.False(t, seen[held] || seen[free])
+			seen[held], seen[free] = true, true
+			swept, err := c.Sweep(t.Context(), "", 0)
+			require.NoError(t, err)
+			require.Equal(t, []string{"it"}, swept)
+		}
+	})
+}
+
+func TestAStoreThatDeletesBlindlySweepsNothing(t *testing.T) {
+	f := newFake()
+	f.before = func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodDelete {
+			r.Header.Del("If-Match")
+		}
+		return nil, nil
+	}
+	err := s3lock.Probe(t.Context(), f.client(), bucketName)
+	require.NoError(t, err, "locks need no deletion")
+	f.after = func(r *http.Request, answer *http.Response) (*http.Response, error) {
+		if r.Method == http.MethodGet && r.URL.Query().Get("list-type") == "2" {
+			return answered(http.StatusOK, "<ListBucketResult><IsTruncated>false</IsTruncated>"+
+				"<Contents><Key>locks/it.json</Key></Contents></ListBucketResult>", ""), nil
+		}
+		return answer, nil
+	}
+	c := open(t, f.client())
+	pair(t, c.Mutex("it"))
+	swept, err := c.Sweep(t.Context(), "", 0)
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.Empty(t, swept)
+	require.Equal(t, 1, f.has())
+}
+
+// loseReply has the nth write from now carried out without an answer.
+func loseReply(f *fake, nth int64) {
+	var n atomic.Int64
+	f.after = func(r *http.Request, answer *http.Response) (*http.Response, error) {
+		if r.Method == http.MethodPut && n.Add(1) == nth {
+			return nil, errNetwork
+		}
+		return answer, nil
+	}
+}
+
+func TestALostReplyToAnAcquisitionIsNoConflict(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		l := open(t, f.client(), s3lock.WithoutProbe()).Mutex("it")
+		loseReply(f, 1)
+		owner := someone()
+		require.NoError(t, l.LockContext(owner))
+		require.EqualValues(t, 1, token(t, l, owner))
+		require.NoError(t, l.UnlockContext(owner))
+	})
+}
+
+func TestALostReplyToAReleaseIsNoLoss(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		l := open(t, f.client(), s3lock.WithoutProbe()).Mutex("it")
+		loseReply(f, 2)
+		owner := someone()
+		require.NoError(t, l.LockContext(owner))
+		require.NoError(t, l.UnlockContext(owner))
+		held, err := open(t, f.client(), s3lock.WithoutProbe()).Mutex("it").TryLockContext(someone())
+		require.NoError(t, err)
+		require.True(t, held)
+	})
+}
+
+func TestALostReplyToARenewalIsNoLoss(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		l := open(t, f.client(), s3lock.WithoutProbe()).Mutex("it")
+		loseReply(f, 2)
+		owner := someone()
+		require.NoError(t, l.LockContext(owner))
+		time.Sleep(10 * lease.DefaultLease)
+		require.NoError(t, l.UnlockContext(owner))
+	})
+}
+
+func TestTheLibraryRepeatsNoRequest(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		f.before = func(*http.Request) (*http.Response, error) {
+			return refusal(http.StatusInternalServerError, "InternalError"), nil
+		}
+		c := open(t, f.client(), s3lock.WithoutProbe())
+		_, err := c.Mutex("it").Inspect(t.Context())
+		require.ErrorContains(t, err, "InternalError")
+		reads, _, _ := f.counts()
+		require.Equal(t, 1, reads)
+	})
+}
+
+func TestAServerThatIsAwayIsUnreachable(t *testing.T) {
+	s := testbed.StartVersitygw(t, bucketName)
+	client := connect(t, s)
+	l := open(t, client, s3lock.WithLeaseOptions(lease.WithRetry(lease.RetryNever))).Mutex("it")
+	pair(t, l)
+	s.Kill()
+	_, err := l.TryLockContext(someone())
+	require.ErrorIs(t, err, lease.ErrUnreachable)
+}
+
+func TestAHoldSurvivesARestartOfTheServer(t *testing.T) {
+	s := testbed.StartVersitygw(t, bucketName)
+	l := open(t, connect(t, s), s3lock.WithTTL(time.Minute)).Mutex("it")
+	owner := someone()
+	require.NoError(t, l.LockContext(owner))
+	s.Kill()
+	s.Restart()
+	held, err := open(t, connect(t, s)).Mutex("it").TryLockContext(someone())
+	require.NoError(t, err)
+	require.False(t, held)
+	require.NoError(t, l.UnlockContext(owner))
+}
+
+// costs fails unless the fake has had these requests since the last call.
+func costs(t *testing.T, f *fake, reads, writes int, what string) {
+	t.Helper()
+	r, w, d := f.counts()
+	require.Equal(t, []int{reads, writes, 0}, []int{r, w, d}, "reads, writes and deletions of %s", what)
+}
+
+func TestAPairTakesThreeRequestsOrTwo(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		c := open(t, f.client())
+		pair(t, c.Mutex("another")) // the probe
+		f.counts()
+		pair(t, c.Mutex("it"))
+		costs(t, f, 1, 2, "the first pair")
+		pair(t, c.Mutex("it"))
+		costs(t, f, 0, 2, "a pair whose version is known")
+	})
+}
+
+func TestAnHourOfHoldingTakes360Writes(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		c := open(t, f.client())
+		require.NoError(t, c.Mutex("it").LockContext(someone()))
+		f.counts()
+		time.Sleep(time.Hour + time.Second)
+		costs(t, f, 0, 360, "an hour")
+	})
+}
+
+func TestAnHourOfWaitingTakes1440ReadsAtMost(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		require.NoError(t, open(t, f.client()).Mutex("it").LockContext(someone()))
+		l := open(t, f.client()).Mutex("it")
+		ctx, cancel := context.WithCancel(someone())
+		defer synctest.Wait()
+		defer cancel()
+		go l.LockContext(ctx)
+		time.Sleep(20 * time.Second)
+		f.counts()
+		time.Sleep(time.Hour)
+		reads, writes, _ := f.counts()
+		require.GreaterOrEqual(t, reads, 720)
+		require.LessOrEqual(t, reads, 1440)
+		require.LessOrEqual(t, writes, 361, "of the holder")
+	})
+}

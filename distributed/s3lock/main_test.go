@@ -1,0 +1,152 @@
+package s3lock_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/s3lock"
+	"github.com/jucgo/locks/internal/test/testbed"
+)
+
+func TestMain(m *testing.M) {
+	testbed.Play(map[string]testbed.Role{"hold": holdLock, "buy": buy})
+	flag.Parse()
+	flag.Set("test.parallel", "8") // they wait more than they work
+	const process = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(process))
+}
+
+// bucketName is that of all tests.
+const bucketName = "locks-bucket"
+
+// servers start a server with the bucket.
+var servers = map[string]func(tb testing.TB, bucket string) *testbed.S3{
+	"versitygw": testbed.StartVersitygw,
+	"moto":      startMoto,
+}
+
+// startMoto starts a moto whose conditional writes are atomic.
+func startMoto(tb testing.TB, bucket string) *testbed.S3 {
+	tb.Helper()
+	return testbed.StartMotoS3(tb, bucket, 10*time.Second)
+}
+
+// onEach runs a test on each server.
+func onEach(t *testing.T, test func(t *testing.T, s *testbed.S3)) {
+	for name, start := range servers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, start(t, bucketName))
+		})
+	}
+}
+
+// doer sends requests.
+type doer interface {
+	Do(*http.Request) (*http.Response, error)
+}
+
+// clientOf returns a client of S3 that sends its requests by http, to a server at addr.
+func clientOf(http doer, addr string, opts ...func(*s3.Options)) *s3.Client {
+	return s3.New(s3.Options{
+		BaseEndpoint: aws.String("http://" + addr), UsePathStyle: true, Region: "us-east-1", HTTPClient: http,
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: testbed.S3Access, SecretAccessKey: testbed.S3Secret}, nil
+		}),
+	}, opts...)
+}
+
+// connect returns a client of a server, whose connections end with the test.
+func connect(tb testing.TB, s *testbed.S3, opts ...func(*s3.Options)) *s3.Client {
+	tb.Helper()
+	return connectBy(tb, s.Addr(), (&net.Dialer{}).DialContext, opts...)
+}
+
+func connectBy(tb testing.TB, addr string, dial func(ctx context.Context, network, addr string) (net.Conn, error),
+	opts ...func(*s3.Options)) *s3.Client {
+	tb.Helper()
+	transport := &http.Transport{DialContext: dial}
+	tb.Cleanup(transport.CloseIdleConnections)
+	return clientOf(&http.Client{Transport: transport}, addr, opts...)
+}
+
+// open returns a client of the locks that is closed with the test.
+func open(tb testing.TB, client *s3.Client, opts ...s3lock.Option) *caslock.Client {
+	tb.Helper()
+	c, err := s3lock.New(client, bucketName, opts...)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, c.Close(context.Background())) })
+	return c
+}
+
+func someone() context.Context { return locks.WithOwner(context.Background(), locks.NewOwner()) }
+
+// pair acquires and releases the lock.
+func pair(tb testing.TB, l locks.TryLocker) {
+	tb.Helper()
+	require.NoError(tb, locks.Do(context.Background(), l, func(context.Context) error { return nil }))
+}
+
+// token returns the token of the owner's hold.
+func token(tb testing.TB, l locks.Leased, owner context.Context) uint64 {
+	tb.Helper()
+	h, err := l.Hold(owner)
+	require.NoError(tb, err)
+	return h.Token()
+}
+
+// polling are pauses for tests.
+var polling = s3lock.WithPolling(2*time.Millisecond, 100*time.Millisecond)
+
+// holdLock holds the lock it until it is killed, and says each time when it reads a line whether
+// it has lost it.
+func holdLock(args []string) error {
+	ttl, err := time.ParseDuration(args[1])
+	if err != nil {
+		return err
+	}
+	c, err := s3lock.New(clientOf(http.DefaultClient, args[0]), bucketName, s3lock.WithTTL(ttl), s3lock.WithLabel("holder"))
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	l := c.Mutex("it")
+	if err := l.LockContext(ctx); err != nil {
+		return err
+	}
+	h, err := l.Hold(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println(h.Token())
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		fmt.Println(errors.Is(h.Err(), locks.ErrLost))
+	}
+	return nil
+}
+
+// buy takes part in the ticket test.
+func buy(args []string) error {
+	return testbed.Buy(args, func(args []string) (locks.TryLocker, func(), error) {
+		c, err := s3lock.New(clientOf(http.DefaultClient, args[0]), bucketName, polling, s3lock.WithTTL(20*time.Second))
+		if err != nil {
+			return nil, nil, err
+		}
+		return c.Mutex("tickets"), func() { c.Close(context.Background()) }, nil
+	})
+}

@@ -1,0 +1,96 @@
+package testbed
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Keys of the only user of an [S3].
+const (
+	S3Access = "locks-user"
+	S3Secret = "ge?heim/@"
+)
+
+// S3 is a server of the test's own that talks as S3 does.
+type S3 struct {
+	*Process
+	tb   testing.TB
+	addr string
+	cmd  *exec.Cmd
+}
+
+// StartVersitygw runs a versitygw with a bucket until the test ends, and returns when it answers.
+// The server is that of .ci/servers. Without it, the test is treated as by [Missing].
+func StartVersitygw(tb testing.TB, bucket string) *S3 {
+	tb.Helper()
+	path := Lookup(tb, "versitygw", Newer())
+	dir := tb.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, bucket), 0o755); err != nil {
+		tb.Fatal(err)
+	}
+	addr := fmt.Sprintf("127.0.0.1:%d", Port(tb))
+	s := &S3{tb: tb, addr: addr, cmd: exec.Command(path, "--access", S3Access, "--secret", S3Secret,
+		"--port", addr, "--quiet", "posix", dir)}
+	s.Restart()
+	return s
+}
+
+// StartMotoS3 runs a moto with a bucket until the test ends, and returns when it answers. It accepts
+// every key. It compares and writes in two steps, and another thread may come between: a thread
+// goes on for the time turn if others want to. With a turn of seconds, threads change only when one
+// waits, which is not between these steps. With a turn of microseconds, the server breaks the
+// promise of conditional writes. The server is that of .ci/servers. Without it, the test is treated
+// as by [Missing].
+func StartMotoS3(tb testing.TB, bucket string, turn time.Duration) *S3 {
+	tb.Helper()
+	path, dir := Lookup(tb, "moto-server", Newer()), tb.TempDir()
+	start := fmt.Sprintf("import sys\nsys.setswitchinterval(%f)\n", turn.Seconds())
+	if err := os.WriteFile(filepath.Join(dir, "sitecustomize.py"), []byte(start), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	port := strconv.Itoa(Port(tb))
+	s := &S3{tb: tb, addr: "127.0.0.1:" + port, cmd: exec.Command(path, "--host", "127.0.0.1", "--port", port)}
+	s.cmd.Env = append(os.Environ(), "PYTHONPATH="+dir)
+	s.Restart()
+	if status := s.ask(http.MethodPut, "/"+bucket); status != http.StatusOK {
+		tb.Fatalf("moto answers %d to the creation of a bucket", status)
+	}
+	return s
+}
+
+// Addr returns the address where the server listens.
+func (s *S3) Addr() string { return s.addr }
+
+// Restart starts the server with what it has on its disk, and returns when it answers.
+func (s *S3) Restart() {
+	s.tb.Helper()
+	cmd := exec.Command(s.cmd.Path, s.cmd.Args[1:]...)
+	cmd.Env = s.cmd.Env
+	s.Process = Start(s.tb, cmd)
+	for end := time.Now().Add(time.Minute); s.ask(http.MethodGet, "/") == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.tb.Fatalf("%s at %s does not answer", s.cmd.Path, s.addr)
+		}
+	}
+}
+
+// ask sends a request of nobody, and returns the status of the answer, or 0.
+func (s *S3) ask(method, path string) int {
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	req, err := http.NewRequest(method, "http://"+s.addr+path, nil)
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	answer, err := client.Do(req)
+	if err != nil {
+		return 0
+	}
+	answer.Body.Close()
+	return answer.StatusCode
+}
