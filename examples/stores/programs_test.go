@@ -46,6 +46,9 @@ func TestTheProgramOfEachStoreMakesItsReport(t *testing.T) {
 		{"sql", func(tb testing.TB) string { return "SQLITE_FILE=" + filepath.Join(tb.TempDir(), "report.db") }},
 		{"redis", func(tb testing.TB) string { return "REDIS_ADDR=" + startRedisServer(tb) }},
 		{"etcd", func(tb testing.TB) string { return "ETCD=" + startEtcd(tb) }},
+		{"nats", func(tb testing.TB) string {
+			return "NATS=" + testbed.StartNATS(tb, testbed.NATSCluster{Version: "2.15"})[0].Addr()
+		}},
 		{"zookeeper", func(tb testing.TB) string { return "ZOOKEEPER=" + testbed.StartZooKeeper(tb).Addr() }},
 	} {
 		t.Run(program.folder, func(t *testing.T) {

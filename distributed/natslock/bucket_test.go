@@ -1,0 +1,164 @@
+package natslock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/natslock"
+	"github.com/jucgo/locks/internal/test/testbed"
+)
+
+// stream is the configuration of a bucket, as the library makes it.
+func stream(bucket string) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: "KV_" + bucket, Subjects: []string{"$KV." + bucket + ".>"}, MaxMsgsPerSubject: 1,
+		Discard: jetstream.DiscardNew, AllowRollup: true, DenyDelete: true, AllowDirect: true,
+	}
+}
+
+func TestABucketThatBreaksLocksIsRefused(t *testing.T) {
+	t.Parallel()
+	js := connect(t, startServer(t).Addr())
+	create(t, js, 1)
+	for why, change := range map[string]func(c *jetstream.StreamConfig){
+		"(TTL)":              func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+		"(LimitMarkerTTL)":   func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true },
+		"(MaxBytes or":       func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 },
+		"or MaxMsgs)":        func(c *jetstream.StreamConfig) { c.MaxMsgs = 100 },
+		"discards keys":      func(c *jetstream.StreamConfig) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 100 },
+		"(memory storage)":   func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
+		"asynchronous":       func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode },
+		"(Retention)":        func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy },
+		"(NoAck)":            func(c *jetstream.StreamConfig) { c.NoAck = true },
+		"is sealed":          func(c *jetstream.StreamConfig) { c.Sealed = true },
+		"is a mirror":        func(c *jetstream.StreamConfig) { mirror(c) },
+		"has sources":        func(c *jetstream.StreamConfig) { c.Sources = []*jetstream.StreamSource{{Name: "KV_it1"}} },
+		"(SubjectTransform)": func(c *jetstream.StreamConfig) { transform(c) },
+		"DiscardNewPerSubject": func(c *jetstream.StreamConfig) {
+			c.DiscardNewPerSubject = true
+		},
+	} {
+		t.Run(why, func(t *testing.T) {
+			bucket := unused()
+			config := stream(bucket)
+			change(&config)
+			sealed := config.Sealed
+			config.Sealed = false // a stream is sealed later
+			s, err := js.CreateStream(background, config)
+			require.NoError(t, err)
+			if sealed {
+				config = s.CachedInfo().Config
+				config.Sealed = true
+				_, err = js.UpdateStream(background, config)
+				require.NoError(t, err)
+			}
+			_, err = natslock.New(background, js, bucket)
+			require.ErrorContains(t, err, why)
+			require.ErrorContains(t, err, `natslock: bucket "`+bucket+`": locks are not safe in it: `)
+		})
+	}
+}
+
+// mirror makes c a mirror of another bucket.
+func mirror(c *jetstream.StreamConfig) {
+	c.Subjects, c.Mirror = nil, &jetstream.StreamSource{Name: "KV_it1"}
+	c.Discard = jetstream.DiscardNew
+}
+
+func transform(c *jetstream.StreamConfig) {
+	c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: c.Subjects[0], Destination: "other.>"}
+}
+
+func TestABucketThatIsMissingIsAnError(t *testing.T) {
+	t.Parallel()
+	js := connect(t, startServer(t).Addr())
+	_, err := natslock.New(background, js, "none")
+	require.ErrorIs(t, err, jetstream.ErrBucketNotFound)
+	require.ErrorContains(t, err, `natslock: bucket "none": `)
+	_, err = natslock.New(background, js, "a b")
+	require.ErrorIs(t, err, jetstream.ErrInvalidBucketName)
+	_, err = natslock.New(background, nil, "none")
+	require.ErrorContains(t, err, "nil JetStream")
+}
+
+func TestADomainHasLocks(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartNATS(t, testbed.NATSCluster{Version: version, Domain: "hub"})[0]
+	direct := connect(t, s.Addr())
+	bucket := create(t, direct, 1)
+	js, err := jetstream.NewWithDomain(direct.Conn(), "hub")
+	require.NoError(t, err)
+	l, m, ctx := open(t, js, bucket).Mutex("it"), open(t, direct, bucket).Mutex("it"), someone()
+	hold(t, l, ctx)
+	ok, err := m.TryLockContext(someone())
+	require.NoError(t, err)
+	require.False(t, ok)
+	require.NoError(t, l.UnlockContext(ctx))
+}
+
+// rights is the block of the README.
+func rights(tb testing.TB) string {
+	tb.Helper()
+	_, block, found := strings.Cut(readme(tb), "```text\nauthorization")
+	require.True(tb, found)
+	block = "authorization" + block
+	block, _, _ = strings.Cut(block, "```")
+	return block
+}
+
+func TestTheRightsOfTheReadmeSuffice(t *testing.T) {
+	t.Parallel()
+	s := startWith(t, rights(t))
+	admin := connect(t, s.Addr(), nats.UserInfo("admin", "change-me-too"))
+	createAs(t, admin, jetstream.KeyValueConfig{Bucket: "locks"})
+	complaints := make(chan error, 100)
+	js := connect(t, s.Addr(), nats.UserInfo("worker", "change-me"), nats.CustomInboxPrefix("_INBOX_worker"),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { complaints <- err }))
+	c, ctx := open(t, js, "locks"), someone()
+	l, other := c.Mutex("it"), open(t, js, "locks").Mutex("it")
+	hold(t, l, ctx)
+	rival := someone()
+	waiting := start(other, rival)
+	consumers(t, admin, "locks", 1)
+	require.NoError(t, l.UnlockContext(ctx))
+	require.NoError(t, result(t, waiting))
+	require.NoError(t, other.UnlockContext(rival))
+	all, err := c.Names(ctx, "")
+	require.NoError(t, err)
+	require.Equal(t, []string{"it"}, all)
+	_, err = c.Sweep(ctx, "", 0)
+	require.NoError(t, err)
+	select {
+	case err := <-complaints:
+		t.Error(err)
+	default:
+	}
+}
+
+func TestAMissingRightIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, subject := range []string{"$KV.locks.>", "$JS.API.STREAM.MSG.GET.KV_locks"} {
+		t.Run(subject, func(t *testing.T) {
+			t.Parallel()
+			less := strings.Replace(rights(t), `"`+subject+`"`, "", 1)
+			s := startWith(t, less)
+			admin := connect(t, s.Addr(), nats.UserInfo("admin", "change-me-too"))
+			createAs(t, admin, jetstream.KeyValueConfig{Bucket: "locks"})
+			js := connect(t, s.Addr(), nats.UserInfo("worker", "change-me"), nats.CustomInboxPrefix("_INBOX_worker"),
+				nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+			err := open(t, js, "locks").Mutex("it").LockContext(someone())
+			require.ErrorIs(t, err, nats.ErrPermissionViolation)
+			require.ErrorIs(t, err, lease.ErrRefused)
+			require.False(t, errors.Is(err, context.DeadlineExceeded))
+			require.ErrorContains(t, err, strings.TrimSuffix(subject, ">"))
+		})
+	}
+}

@@ -1,0 +1,80 @@
+// Package natslock has locks in a key-value bucket of NATS JetStream. Each lock is a key. Its
+// revision is compared and replaced, as package caslock says.
+//
+//	conn, err := nats.Connect("nats://localhost:4222", nats.MaxReconnects(-1))
+//	js, err := jetstream.New(conn)
+//	_, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "locks", Replicas: 3})
+//	client, err := natslock.New(ctx, js, "locks")
+//	...
+//	defer client.Close(ctx)
+//	err = locks.Do(ctx, client.Mutex("orders"), func(ctx context.Context) error {
+//		hold, _ := locks.HoldFrom(ctx)
+//		return save(ctx, order, hold.Token()) // ctx ends if the lock is lost
+//	})
+//
+// The client is a [caslock.Client], a [locks.Provider]. See package caslock for the protocol and
+// its limits, and package lease for the local queue, re-entry, renewal and losses.
+//
+// # Guarantees
+//
+// At most one holder has a hold that is not lost, whichever minority of the servers fails. Every
+// holder is told of its loss before others can get the lock: by [locks.Hold.Lost],
+// [locks.Hold.Err] and the context of [locks.Do]. The fencing token grows by 1 from holder to
+// holder. What takes these guarantees away is below, under "What breaks it".
+//
+//   - Writes are messages with an expected last sequence of their subject. A message is sent once.
+//     If it was sent twice, the second one would find another sequence.
+//   - Reads go to the leader of the stream by STREAM.MSG.GET. A Get of the library's KeyValue may be
+//     answered by a replica that lags behind, since buckets allow direct gets.
+//   - A leader that was stopped or cut off may answer reads with an old state until it learns of the
+//     next leader. It can replace nothing, since that needs a majority. The worst that an old state
+//     does is a loss that is none: the lock then stays taken for a lease.
+//
+// # What it costs
+//
+// A pair of an acquisition and a release is a read and two writes. It is two writes if no other
+// process had the lock since. A renewal is a write for each third of a lease and each hold. Each
+// request is one round trip. With replicas, a write adds a round trip between the servers.
+//
+// A waiter creates a consumer for the time of its wait, and deletes it: two more requests. In a
+// cluster a consumer is known to all servers. It tells of a release at once. A waiter also reads
+// after each renewal of the holder, and each 5 seconds.
+//
+// # What breaks it
+//
+//   - A loss of power. Servers write to their disk at once, but flush it only every two minutes by
+//     default (sync_interval). A single server then forgets holds, releases and tokens of up to two
+//     minutes. Of three servers, two can forget a write together: both lost power, or one did and
+//     the other lagged behind. Then another process may get a held lock, with a token that was
+//     there before. Set "sync_interval: always" if that matters. A server process that is killed
+//     forgets nothing.
+//   - A bucket with one replica, whose server does not come back: nobody can acquire or release.
+//   - A bucket that is deleted and created anew, or restored from a backup: revisions and tokens
+//     begin anew, and an old holder may be back. Wait for a lease before clients start again.
+//   - A key that is deleted: its holder loses the lock with the next renewal. Others may have it
+//     before that, and tokens begin anew.
+//
+// [New] refuses buckets whose settings break locks: keys that expire, limits of size, memory
+// storage, mirrors, sources, and others. A file system or account without room has the effect of a
+// limit of size: renewals and releases are refused.
+//
+// # What happens when
+//
+//   - A process dies: a waiter gets the lock when it has seen the same revision for the lease, and a
+//     hundredth more. A client that comes later waits for so long from then on.
+//   - The leader dies: reads and writes fail until there is another one, which takes 4 to 10
+//     seconds. Holds with a lease that is longer go on. Waiters go on in any case.
+//   - The connection ends: the library connects again, by default after 2 seconds, and at most 60
+//     times. Set MaxReconnects(-1), a short ReconnectWait, and a PingInterval of some seconds. The
+//     default of two minutes is longer than a lease.
+//   - A reply is lost: the client looks at the key. See package caslock.
+//   - A right is missing: a server does not answer. The error names the subject, after the time of
+//     [jetstream.WithDefaultTimeout] for writes.
+//   - A value is no lock's: [locks.ErrForeign]. It is left alone.
+//
+// # Names
+//
+// The key is the name, in which bytes other than letters, digits, - _ / and single inner dots are
+// written as =XX. So rights can be given for names that begin with team. as $KV.locks.team.>. A key
+// has 1024 bytes at most.
+package natslock

@@ -1,0 +1,285 @@
+package natslock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// A document is the last value of a key:
+//
+//	method   request
+//	Load     STREAM.MSG.GET, which only the leader of the stream answers
+//	Swap     a message to the key's subject, with the expected last sequence of this subject
+//	Delete   the same, with the operation DEL
+//	Watch    a consumer of the subject
+//	Names    a consumer of all subjects
+//
+// The version is the revision: the sequence of the message in the stream. It grows from message to
+// message of all keys, and never comes again. A deleted key keeps a message that says so, and its
+// revision is the version of a document of a free lock.
+
+const (
+	// resends is how often a read is sent before its time is over.
+	resends = 5
+	// reconnect is the pause between looks at the state of the connection.
+	reconnect = 10 * time.Millisecond
+)
+
+// operation is the header of a message that deletes a key.
+const operation = "KV-Operation"
+
+// deleted is the document of a deleted key.
+var deleted, _ = caslock.JSON.Encode(caslock.Record{})
+
+// documents are the keys of a bucket.
+type documents struct {
+	js      jetstream.JetStream
+	nc      *nats.Conn
+	kv      jetstream.KeyValue
+	stream  string
+	keys    string // what the subjects of keys begin with in the stream
+	prefix  string // of the requests to JetStream
+	write   string // what stands in front of keys in writes, if not the default prefix is used
+	timeout time.Duration
+}
+
+var (
+	_ caslock.Documents   = (*documents)(nil)
+	_ caslock.Watcher     = (*documents)(nil)
+	_ caslock.Lister      = (*documents)(nil)
+	_ caslock.Deleter     = (*documents)(nil)
+	_ caslock.NameChecker = (*documents)(nil)
+)
+
+// message is the answer to STREAM.MSG.GET.
+type message struct {
+	Error   *jetstream.APIError `json:"error"`
+	Message *struct {
+		Sequence uint64 `json:"seq"`
+		Header   []byte `json:"hdrs"`
+		Data     []byte `json:"data"`
+	} `json:"message"`
+}
+
+// Load asks the leader of the stream. A Get of the library asks any replica, which may lag behind.
+func (d *documents) Load(ctx context.Context, name string) ([]byte, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	request, err := json.Marshal(map[string]string{"last_by_subj": d.keys + keyOf(name)})
+	if err != nil {
+		return nil, "", err
+	}
+	answer, err := d.ask(ctx, d.prefix+"STREAM.MSG.GET."+d.stream, request)
+	if err != nil {
+		return nil, "", err
+	}
+	var m message
+	if err := json.Unmarshal(answer.Data, &m); err != nil {
+		return nil, "", err
+	}
+	switch {
+	case m.Error != nil && m.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
+		return nil, "", nil
+	case m.Error != nil:
+		return nil, "", failed(m.Error)
+	case m.Message == nil:
+		return nil, "", jetstream.ErrInvalidJetStreamResponse
+	}
+	data, version := m.Message.Data, strconv.FormatUint(m.Message.Sequence, 10)
+	if len(m.Message.Header) > 0 {
+		h, err := nats.DecodeHeadersMsg(m.Message.Header)
+		if err != nil {
+			return nil, "", err
+		}
+		if h.Get(operation) != "" || h.Get(jetstream.MarkerReasonHeader) != "" {
+			data = deleted
+		}
+	}
+	return data, version, nil
+}
+
+// ask sends a request that changes nothing, again and again until there is an answer. While a stream
+// has no leader, nobody answers.
+func (d *documents) ask(ctx context.Context, subject string, request []byte) (*nats.Msg, error) {
+	before := d.nc.LastError()
+	for {
+		attempt, cancel := context.WithTimeout(ctx, d.timeout/resends)
+		answer, err := d.nc.RequestWithContext(attempt, subject, request)
+		cancel()
+		if err == nil {
+			return answer, nil
+		}
+		if refused := d.refusal(before, subject); refused != nil {
+			return nil, lease.Mark(refused, lease.ErrRefused)
+		}
+		passing := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) ||
+			errors.Is(err, nats.ErrDisconnected)
+		if !passing {
+			return nil, err
+		}
+		if ctx.Err() != nil || !adapter.Sleep(ctx, reconnect) {
+			return nil, d.silence(ctx, err)
+		}
+	}
+}
+
+// silence is the error of a read without an answer.
+func (d *documents) silence(ctx context.Context, err error) error {
+	if !d.nc.IsConnected() {
+		return lease.Mark(fmt.Errorf("%w: %w", nats.ErrDisconnected, ctx.Err()), lease.ErrUnavailable, lease.ErrUnreachable)
+	}
+	return lease.Mark(fmt.Errorf("no leader of the stream %s answers: %w", d.stream, err), lease.ErrUnavailable)
+}
+
+// refusal returns the server's refusal of a message to the subject, if there is one that came after
+// before. A server does not answer such a message. It tells the connection.
+func (d *documents) refusal(before error, subject string) error {
+	err := d.nc.LastError()
+	if err == before || !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), `"`+subject+`"`) {
+		return nil
+	}
+	return err
+}
+
+// Swap writes the document if the key has this revision.
+func (d *documents) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
+	return d.publish(ctx, &nats.Msg{Subject: d.write + d.keys + keyOf(name), Data: data}, version)
+}
+
+// Delete marks the key as deleted, if it has this revision.
+func (d *documents) Delete(ctx context.Context, name, version string) error {
+	_, err := d.publish(ctx, &nats.Msg{
+		Subject: d.write + d.keys + keyOf(name), Header: nats.Header{operation: {"DEL"}},
+	}, version)
+	return err
+}
+
+// publish sends m once. It has no Nats-Msg-Id, by which a server finds duplicates: a second message
+// would find another revision.
+func (d *documents) publish(ctx context.Context, m *nats.Msg, version string) (string, error) {
+	var revision uint64 // 0: there is no message
+	if version != "" {
+		var err error
+		if revision, err = strconv.ParseUint(version, 10, 64); err != nil {
+			return "", lease.Mark(err, lease.ErrRefused)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	// The library would keep the message until it has a connection again, and send it then.
+	for !d.nc.IsConnected() {
+		switch {
+		case d.nc.IsClosed():
+			return "", lease.Mark(nats.ErrConnectionClosed, lease.ErrRefused)
+		case !adapter.Sleep(ctx, reconnect):
+			return "", lease.Mark(nats.ErrDisconnected, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+		}
+	}
+	before := d.nc.LastError()
+	ack, err := d.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0), jetstream.WithExpectStream(d.stream),
+		jetstream.WithExpectLastSequencePerSubject(revision))
+	if err == nil {
+		return strconv.FormatUint(ack.Sequence, 10), nil
+	}
+	var answer *jetstream.APIError
+	refused := d.refusal(before, m.Subject)
+	switch {
+	case errors.As(err, &answer):
+		return "", failed(answer)
+	case errors.Is(err, jetstream.ErrNoStreamResponse):
+		// No server has a use for the message: the stream has no leader, or is gone.
+		return "", lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
+	case refused != nil:
+		return "", lease.Mark(refused, lease.ErrRefused)
+	}
+	return "", fmt.Errorf("no answer to a write: %w", err)
+}
+
+// failed returns the error of a server's answer.
+func failed(answer *jetstream.APIError) error {
+	switch {
+	case answer.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence,
+		answer.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant:
+		return fmt.Errorf("%w: %w", caslock.ErrConflict, answer)
+	case answer.Code == http.StatusTooManyRequests:
+		return lease.Mark(answer, lease.ErrRefused, lease.ErrUnavailable)
+	case answer.Code < http.StatusInternalServerError:
+		return lease.Mark(answer, lease.ErrRefused)
+	}
+	return answer // of a server in trouble
+}
+
+var (
+	errEnded  = errors.New("the server's notices have ended")
+	errSilent = lease.Mark(errors.New("the server does not answer"), lease.ErrUnavailable)
+)
+
+// Watch has the server tell of each message of the key.
+func (d *documents) Watch(ctx context.Context, name string, changed func()) error {
+	return d.follow(ctx, keyOf(name), changed, func(jetstream.KeyValueEntry) bool {
+		changed()
+		return true
+	}, jetstream.UpdatesOnly())
+}
+
+// Names returns the names of the keys that are not deleted.
+func (d *documents) Names(ctx context.Context) ([]string, error) {
+	var names []string
+	err := d.follow(ctx, jetstream.AllKeys, func() {}, func(e jetstream.KeyValueEntry) bool {
+		if e == nil { // there are no more
+			return false
+		}
+		if name, ok := nameOf(e.Key()); ok {
+			names = append(names, name)
+		}
+		return true
+	}, jetstream.IgnoreDeletes())
+	slices.Sort(names)
+	return slices.Compact(names), err
+}
+
+// follow calls on when the server tells of keys, and each for what it tells, until ctx ends or each
+// returns false.
+func (d *documents) follow(ctx context.Context, keys string, on func(), each func(e jetstream.KeyValueEntry) bool,
+	opts ...jetstream.WatchOpt) error {
+	caller := ctx
+	ctx, cancel := context.WithCancel(ctx) // the library watches until ctx ends
+	defer cancel()
+	limit := time.AfterFunc(d.timeout, cancel) // of the first request
+	w, err := d.kv.Watch(ctx, keys, append(opts, jetstream.MetaOnly())...)
+	switch {
+	case !limit.Stop() && caller.Err() == nil:
+		return errSilent
+	case err != nil:
+		return err
+	}
+	defer w.Stop()
+	on()
+	for {
+		select {
+		case e, ok := <-w.Updates():
+			if !ok {
+				return errors.Join(errEnded, ctx.Err())
+			}
+			if !each(e) {
+				return nil
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

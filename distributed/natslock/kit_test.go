@@ -1,0 +1,72 @@
+package natslock_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
+	"github.com/jucgo/locks/distributed/natslock"
+	"github.com/jucgo/locks/internal/test/testbed"
+)
+
+func TestOneServerPassesTheKit(t *testing.T) { prove(t, []*testbed.NATS{startServer(t)}) }
+
+func TestAClusterPassesTheKit(t *testing.T) { prove(t, startCluster(t)) }
+
+// linked has all connections go through a link, also those to servers that others tell of.
+type linked struct{ *leasetest.Link }
+
+func (l linked) Dial(network, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(background, answer)
+	defer cancel()
+	return l.DialContext(ctx, network, addr)
+}
+
+// prove runs the kit on a bucket with a replica on each server.
+func prove(t *testing.T, servers []*testbed.NATS) {
+	urls := strings.Join(addrs(servers), ",")
+	direct := connect(t, urls)
+	bucket := create(t, direct, len(servers))
+	kv, err := direct.KeyValue(background, bucket)
+	require.NoError(t, err)
+	leasetest.TestStore(t, leasetest.Config{
+		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
+			js := connect(tb, urls, nats.SetCustomDialer(linked{link}))
+			c, err := natslock.New(background, js, bucket, caslock.WithLeaseOptions(opts...))
+			require.NoError(tb, err)
+			tb.Cleanup(func() {
+				ctx, cancel := context.WithTimeout(background, 5*time.Second)
+				defer cancel()
+				_ = c.Close(ctx) // it fails for a client that has died
+			})
+			return c
+		},
+		Foreign: func(tb testing.TB, name string) {
+			_, err := kv.PutString(background, name, "a photograph")
+			require.NoError(tb, err)
+		},
+		Rest: func(tb testing.TB, name string) {
+			e, err := kv.Get(background, name)
+			if err != nil {
+				assert.ErrorIs(tb, err, jetstream.ErrKeyNotFound)
+				return
+			}
+			if strings.HasPrefix(string(e.Value()), `{"caslock"`) {
+				r, err := caslock.JSON.Decode(e.Value())
+				require.NoError(tb, err)
+				assert.NotZero(tb, r.Token)
+			}
+		},
+	})
+}

@@ -1,0 +1,99 @@
+package natslock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/jucgo/locks/distributed/caslock"
+)
+
+// New returns a client of the locks in a key-value bucket, which is there already. It asks the
+// server for the settings of the bucket, and returns an error if locks would not be safe in it. It
+// does not notice later changes of them. Close the client before the connection of js.
+//
+// A request fails if it has no answer in the time of [jetstream.WithDefaultTimeout], 5 seconds if
+// not given. Set a fifth of the lease for leases below 25 seconds.
+//
+// The options are those of package caslock, such as [caslock.WithTTL] and [caslock.WithLabel].
+func New(ctx context.Context, js jetstream.JetStream, bucket string, opts ...caslock.Option) (*caslock.Client, error) {
+	if js == nil {
+		return nil, errors.New("natslock: nil JetStream")
+	}
+	d, err := newDocuments(ctx, js, bucket)
+	if err != nil {
+		return nil, fmt.Errorf("natslock: bucket %q: %w", bucket, err)
+	}
+	return caslock.New(d, append([]caslock.Option{caslock.WithErrorPrefix("natslock")}, opts...)...)
+}
+
+func newDocuments(ctx context.Context, js jetstream.JetStream, bucket string) (*documents, error) {
+	o := js.Options()
+	d := &documents{
+		js: js, nc: js.Conn(), timeout: o.DefaultTimeout,
+		stream: "KV_" + bucket, keys: "$KV." + bucket + ".", prefix: jetstream.DefaultAPIPrefix,
+	}
+	switch {
+	case o.Domain != "":
+		d.prefix = "$JS." + o.Domain + ".API."
+	case o.APIPrefix != "":
+		d.prefix = strings.TrimSuffix(o.APIPrefix, ".") + "."
+	}
+	if d.prefix != jetstream.DefaultAPIPrefix {
+		d.write = d.prefix // as the KeyValue of the library does
+	}
+	var config jetstream.StreamConfig
+	look := func() error {
+		ctx, cancel := context.WithTimeout(ctx, d.timeout)
+		defer cancel()
+		kv, err := js.KeyValue(ctx, bucket)
+		if err != nil {
+			return err
+		}
+		stream, err := js.Stream(ctx, d.stream)
+		if err != nil {
+			return err
+		}
+		d.kv, config = kv, stream.CachedInfo().Config
+		return nil
+	}
+	err := look()
+	for n := 1; n < resends && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil; n++ {
+		err = look() // a stream without a leader does not answer
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d, unfit(config)
+}
+
+// unfit returns why locks would not be safe in a bucket, or nil.
+func unfit(c jetstream.StreamConfig) error {
+	var why []string
+	refuse := func(unfit bool, reason string) {
+		if unfit {
+			why = append(why, reason)
+		}
+	}
+	refuse(c.MaxAge > 0, "its keys expire (TTL), and with them holds and tokens")
+	refuse(c.AllowMsgTTL, "single keys may expire (LimitMarkerTTL), and with them holds and tokens")
+	refuse(c.MaxBytes > 0 || c.MaxMsgs > 0,
+		"when it is full, it refuses renewals and releases, or discards keys (MaxBytes or MaxMsgs)")
+	refuse(c.DiscardNewPerSubject, "it refuses to replace a key (DiscardNewPerSubject)")
+	refuse(c.Retention != jetstream.LimitsPolicy, "it deletes what was read (Retention)")
+	refuse(c.Storage != jetstream.FileStorage, "a restart of its servers empties it (memory storage)")
+	refuse(c.PersistMode == jetstream.AsyncPersistMode,
+		"it acknowledges what is not written yet (asynchronous persistence)")
+	refuse(c.Mirror != nil, "it is a mirror of another bucket, which lags behind")
+	refuse(len(c.Sources) > 0, "it has sources, which write keys without a comparison")
+	refuse(c.SubjectTransform != nil, "it stores keys under other names (SubjectTransform)")
+	refuse(c.NoAck, "it does not acknowledge writes (NoAck)")
+	refuse(c.Sealed, "it is sealed, and refuses writes")
+	if len(why) == 0 {
+		return nil
+	}
+	return errors.New("locks are not safe in it: " + strings.Join(why, "; "))
+}
