@@ -4,8 +4,11 @@ go 1.26.0
 
 require (
 	github.com/alicebob/miniredis/v2 v2.40.0
+	github.com/aws/aws-sdk-go-v2/config v1.33.18
+	github.com/aws/aws-sdk-go-v2/service/dynamodb v1.74.0
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/jucgo/locks v0.1.0
+	github.com/jucgo/locks/distributed/dynamolock v0.1.0
 	github.com/jucgo/locks/distributed/etcdlock v0.1.0
 	github.com/jucgo/locks/distributed/filelock v0.1.0
 	github.com/jucgo/locks/distributed/natslock v0.1.0
@@ -28,6 +31,20 @@ require (
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
+	github.com/aws/aws-sdk-go-v2 v1.48.0 // indirect
+	github.com/aws/aws-sdk-go-v2/credentials v1.21.0 // indirect
+	github.com/aws/aws-sdk-go-v2/feature/ec2/imds v1.20.9 // indirect
+	github.com/aws/aws-sdk-go-v2/internal/configsources v1.5.12 // indirect
+	github.com/aws/aws-sdk-go-v2/internal/endpoints/v2 v2.8.12 // indirect
+	github.com/aws/aws-sdk-go-v2/internal/v4a v1.5.12 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/accept-encoding v1.13.25 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/endpoint-discovery v1.13.12 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/presigned-url v1.14.12 // indirect
+	github.com/aws/aws-sdk-go-v2/service/signin v1.13.1 // indirect
+	github.com/aws/aws-sdk-go-v2/service/sso v1.39.5 // indirect
+	github.com/aws/aws-sdk-go-v2/service/ssooidc v1.44.5 // indirect
+	github.com/aws/aws-sdk-go-v2/service/sts v1.52.0 // indirect
+	github.com/aws/smithy-go v1.28.9 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/coreos/go-semver v0.3.1 // indirect
@@ -83,6 +100,7 @@ require (
 
 replace (
 	github.com/jucgo/locks => ..
+	github.com/jucgo/locks/distributed/dynamolock => ../distributed/dynamolock
 	github.com/jucgo/locks/distributed/etcdlock => ../distributed/etcdlock
 	github.com/jucgo/locks/distributed/filelock => ../distributed/filelock
 	github.com/jucgo/locks/distributed/natslock => ../distributed/natslock

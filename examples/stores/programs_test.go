@@ -49,6 +49,10 @@ func TestTheProgramOfEachStoreMakesItsReport(t *testing.T) {
 		{"nats", func(tb testing.TB) string {
 			return "NATS=" + testbed.StartNATS(tb, testbed.NATSCluster{Version: "2.15"})[0].Addr()
 		}},
+		{"dynamodb", func(tb testing.TB) string {
+			_, addr := testbed.StartKumo(tb)
+			return "AWS_ENDPOINT_URL_DYNAMODB=http://" + addr
+		}},
 		{"zookeeper", func(tb testing.TB) string { return "ZOOKEEPER=" + testbed.StartZooKeeper(tb).Addr() }},
 	} {
 		t.Run(program.folder, func(t *testing.T) {
@@ -58,7 +62,8 @@ func TestTheProgramOfEachStoreMakesItsReport(t *testing.T) {
 			}
 			out, err := exec.Command("go", "build", "-o", path, "../"+program.folder).CombinedOutput()
 			require.NoError(t, err, string(out))
-			environment := append(os.Environ(), program.variable(t))
+			environment := append(os.Environ(), program.variable(t),
+				"AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=geheim")
 			for range 2 { // the second time it finds what the first has left
 				cmd := exec.Command(path)
 				cmd.Env = environment

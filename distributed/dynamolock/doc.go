@@ -1,0 +1,61 @@
+// Package dynamolock has locks on DynamoDB, one row for each lock. Its client is a
+// [caslock.Client], which has the guarantees and what happens in a fault.
+//
+//	cfg, err := config.LoadDefaultConfig(ctx)
+//	client, err := dynamolock.New(dynamodb.NewFromConfig(cfg), "locks")
+//	...
+//	defer client.Close(ctx)
+//	err = locks.Do(ctx, client.Mutex("orders"), func(ctx context.Context) error {
+//		hold, _ := locks.HoldFrom(ctx)
+//		return save(ctx, order, hold.Token()) // ctx ends if the lock is lost
+//	})
+//
+// # The table
+//
+// The partition key is a string, called "name" if [WithKey] does not say otherwise, and there is no
+// sort key. [CreateTable] makes such a table, and [CheckTable] says what is wrong with one. A row
+// has two more attributes, both of them texts:
+//
+//	name      the prefix and the name of the lock
+//	lock      the document, see caslock.JSON
+//	version   a random text, another one with each write
+//
+// Rows may share a table with rows of others. A row without these attributes is not touched:
+// methods return [locks.ErrForeign]. A row stays when its lock is released, and has the token. See
+// [caslock.Client.Sweep] for what a deletion gives up.
+//
+// # What it costs
+//
+// Each read is strongly consistent and each write conditional. With a row of less than 1 KB, a read
+// is one read unit, and a write is one write unit, also if its condition fails. The row of a short
+// name and label has less than 500 bytes.
+//
+//	acquisition            a read and a write; a write if no other process has had the lock since
+//	release                a write
+//	renewal                a write for each third of a lease and each hold
+//	try of a held lock     a read
+//	wait                   a read for each pause, see WithPolling
+//
+// Names and Sweep read the whole table.
+//
+// # Faults
+//
+// Beside those of package caslock:
+//
+//   - The table has no capacity to spare: the request is repeated, with pauses. Waiters keep
+//     waiting. A hold is lost only if no renewal is accepted until its end.
+//   - DynamoDB answers that it has failed, or not at all: the client finds out what became of the
+//     write. It repeats no request on its own, and neither does the library.
+//   - The table has a time to live: no effect, since no attribute of the rows is a number. If
+//     somebody adds one to a row, the next write removes it. Until then the row may be deleted. Its
+//     holder loses the lock with the next renewal, and tokens begin anew.
+//   - The table is missing or has another key, or a right is missing: the error says which.
+//   - The clock of this machine is wrong: the library corrects its signatures by the time in the
+//     first answer.
+//
+// A global table has no locks, unless its consistency between regions is strong: each region
+// accepts writes, and the last writer wins. All clients have to use one region of it then, and an
+// outage of that region has to end before they go on. A table of strong consistency is expected to
+// work, by Amazon's documentation, and was not tested. DAX is a cache and has a client of its own,
+// which [New] does not accept.
+package dynamolock

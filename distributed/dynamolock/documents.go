@@ -1,0 +1,174 @@
+package dynamolock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/caslock"
+)
+
+// A lock is a row. Each request names it by its key:
+//
+//	Load     GetItem      consistent
+//	Swap     PutItem      if the version is the one that was read, or if there is no row
+//	Delete   DeleteItem   if the version is the one that was read
+//	Names    Scan         consistent, all pages
+//
+// A version is a random text. A number that grows would begin anew with a row that was deleted.
+
+// The attributes of a row besides its key.
+const (
+	lockAttribute    = "lock"    // the document, as text
+	versionAttribute = "version" // another one with each write
+)
+
+// longestKey is how many bytes a partition key has at most.
+const longestKey = 2048
+
+// documents is the [caslock.Documents] in a table.
+type documents struct {
+	client *dynamodb.Client
+	table  string
+	key    string // the attribute
+	prefix string // of the keys
+}
+
+var (
+	_ caslock.Documents   = (*documents)(nil)
+	_ caslock.Lister      = (*documents)(nil)
+	_ caslock.Deleter     = (*documents)(nil)
+	_ caslock.NameChecker = (*documents)(nil)
+)
+
+// CheckName refuses what cannot be a key. The library would change a name that is not UTF-8.
+func (d *documents) CheckName(name string) error {
+	switch n := len(d.prefix + name); {
+	case n > longestKey:
+		return fmt.Errorf("the key has %d bytes, at most %d are allowed", n, longestKey)
+	case !utf8.ValidString(d.prefix + name):
+		return errors.New("the name is not UTF-8")
+	}
+	return nil
+}
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+// textOf returns the text of an attribute.
+func textOf(row map[string]types.AttributeValue, attribute string) (string, bool) {
+	s, ok := row[attribute].(*types.AttributeValueMemberS)
+	if !ok {
+		return "", false
+	}
+	return s.Value, s.Value != ""
+}
+
+func (d *documents) keyOf(name string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{d.key: text(d.prefix + name)}
+}
+
+// Load reads the row.
+func (d *documents) Load(ctx context.Context, name string) ([]byte, string, error) {
+	var a attempt
+	out, err := d.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &d.table, Key: d.keyOf(name), ConsistentRead: aws.Bool(true),
+	}, a.options)
+	switch {
+	case err != nil:
+		return nil, "", d.failed(err, &a, "dynamodb:GetItem")
+	case len(out.Item) == 0:
+		return nil, "", nil
+	}
+	data, ok := textOf(out.Item, lockAttribute)
+	version, versioned := textOf(out.Item, versionAttribute)
+	if !ok || !versioned {
+		return nil, "", fmt.Errorf("%w: a row of table %q without the attributes %s and %s",
+			locks.ErrForeign, d.table, lockAttribute, versionAttribute)
+	}
+	return []byte(data), version, nil
+}
+
+// condition is what has to be true of the row that a write replaces.
+type condition struct {
+	expression string
+	names      map[string]string
+	values     map[string]types.AttributeValue
+}
+
+// unchanged is the condition that the row has a version, or is not there.
+func (d *documents) unchanged(version string) condition {
+	if version == "" {
+		return condition{"attribute_not_exists(#key)", map[string]string{"#key": d.key}, nil}
+	}
+	return condition{
+		"#version = :version", map[string]string{"#version": versionAttribute},
+		map[string]types.AttributeValue{":version": text(version)},
+	}
+}
+
+// Swap writes the whole row. Attributes that somebody has added are gone with it.
+func (d *documents) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
+	var a attempt
+	next := rand.Text()
+	row := d.keyOf(name)
+	row[lockAttribute], row[versionAttribute] = text(string(data)), text(next)
+	c := d.unchanged(version)
+	_, err := d.client.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: &d.table, Item: row, ConditionExpression: &c.expression,
+		ExpressionAttributeNames: c.names, ExpressionAttributeValues: c.values,
+	}, a.options)
+	if err != nil {
+		return "", d.failed(err, &a, "dynamodb:PutItem")
+	}
+	return next, nil
+}
+
+// Delete removes the row.
+func (d *documents) Delete(ctx context.Context, name, version string) error {
+	var a attempt
+	c := d.unchanged(version)
+	_, err := d.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName: &d.table, Key: d.keyOf(name), ConditionExpression: &c.expression,
+		ExpressionAttributeNames: c.names, ExpressionAttributeValues: c.values,
+	}, a.options)
+	if err != nil {
+		return d.failed(err, &a, "dynamodb:DeleteItem")
+	}
+	return nil
+}
+
+// Names reads the whole table, and returns the names of the rows that are locks.
+func (d *documents) Names(ctx context.Context) (names []string, err error) {
+	in := &dynamodb.ScanInput{
+		TableName: &d.table, ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("#key"),
+		FilterExpression: aws.String("attribute_exists(#lock) AND attribute_exists(#version)"),
+		ExpressionAttributeNames: map[string]string{
+			"#key": d.key, "#lock": lockAttribute, "#version": versionAttribute,
+		},
+	}
+	for {
+		var a attempt
+		page, err := d.client.Scan(ctx, in, a.options)
+		if err != nil {
+			return names, d.failed(err, &a, "dynamodb:Scan")
+		}
+		for _, row := range page.Items {
+			key, _ := textOf(row, d.key)
+			if name, ok := strings.CutPrefix(key, d.prefix); ok && name != "" {
+				names = append(names, name)
+			}
+		}
+		if len(page.LastEvaluatedKey) == 0 {
+			return names, nil
+		}
+		in.ExclusiveStartKey = page.LastEvaluatedKey
+	}
+}

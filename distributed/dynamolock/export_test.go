@@ -1,0 +1,13 @@
+package dynamolock
+
+import (
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/jucgo/locks/distributed/caslock"
+)
+
+// NewDocuments returns the documents of a table.
+func NewDocuments(client *dynamodb.Client, table string, opts ...Option) (caslock.Documents, error) {
+	d, _, err := newDocuments(client, table, opts)
+	return d, err
+}

@@ -1,0 +1,100 @@
+package dynamolock_test
+
+import (
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/dynamolock"
+	"github.com/jucgo/locks/distributed/lease/leasetest"
+	"github.com/jucgo/locks/internal/test/testbed"
+	"github.com/jucgo/locks/lockstest"
+)
+
+func TestLocksConform(t *testing.T) {
+	addr := startKumo(t)
+	direct := dynamodb.New(options(addr, &http.Transport{DisableKeepAlives: true})) // the suite counts goroutines
+	lockstest.TestTryLocker(t, lockstest.Config{
+		New: func(tb testing.TB) locks.TryLocker {
+			return open(tb, dial(tb, addr), dynamolock.WithTTL(testbed.ConformanceLease(tb))).Mutex(unused())
+		},
+		Owned: true, Reentrant: true, Leased: true,
+		SpuriousTry: true, // while another attempt fails
+		FIFO:        true,
+		Waiting:     func(l locks.TryLocker) int { return l.(*caslock.Mutex).QueueLength() },
+		Lose:        func(l locks.TryLocker) { remove(t, direct, l.(*caslock.Mutex).Name()) },
+		Rounds:      40, Goroutines: 4, Settle: 20 * time.Millisecond, Timeout: long,
+	})
+}
+
+// holding starts a process that holds the lock it, and returns it with its token.
+func holding(t *testing.T, addr string) (*testbed.Process, uint64) {
+	t.Helper()
+	p := testbed.Child(t, "hold", addr)
+	token, err := strconv.ParseUint(p.Line(), 10, 64)
+	require.NoError(t, err)
+	return p, token
+}
+
+func TestAKilledProcessFreesItsLockByLease(t *testing.T) {
+	t.Parallel()
+	addr := startKumo(t)
+	p, first := holding(t, addr)
+	l := open(t, dial(t, addr)).Mutex("it")
+	held, err := l.TryLockContext(someone())
+	require.NoError(t, err)
+	require.False(t, held)
+	p.Kill()
+	require.Greater(t, token(t, l), first)
+}
+
+func TestAPausedHolderFirstLearnsOfItsLoss(t *testing.T) {
+	t.Parallel()
+	addr := startKumo(t)
+	p, first := holding(t, addr)
+	p.Say("")
+	require.Equal(t, "false", p.Line())
+	p.Pause()
+	require.Greater(t, token(t, open(t, dial(t, addr)).Mutex("it")), first)
+	p.Say("") // it is there when the process goes on
+	p.Resume()
+	require.Equal(t, "true", p.Line(), "the first thing that the holder finds out")
+}
+
+func TestBrokenConnectionsSellNoTicketTwice(t *testing.T) {
+	t.Parallel()
+	for server, start := range servers {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			p := leasetest.NewProxy(t, start(t))
+			testbed.Tickets{
+				Role: "buy", Args: []string{p.Addr()}, Buyers: 60, Processes: 3,
+				Trouble: func() {
+					p.Reset()
+					time.Sleep(300 * time.Millisecond)
+				},
+			}.Run(t)
+		})
+	}
+}
+
+func TestAServerThatWasPausedGoesOn(t *testing.T) {
+	t.Parallel()
+	p, addr := testbed.StartKumo(t)
+	require.NoError(t, dynamolock.CreateTable(background, dial(t, addr), table))
+	l, owner := open(t, dial(t, addr), dynamolock.WithTTL(3*time.Second)).Mutex("it"), someone()
+	require.NoError(t, l.LockContext(owner))
+	h, err := l.Hold(owner)
+	require.NoError(t, err)
+	p.Pause()
+	soon(t, h.Lost(), "the loss")
+	p.Resume()
+	require.ErrorIs(t, l.UnlockContext(owner), locks.ErrLost)
+	require.Greater(t, token(t, l), h.Token())
+}

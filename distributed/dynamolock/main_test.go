@@ -1,0 +1,68 @@
+package dynamolock_test
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/dynamolock"
+	"github.com/jucgo/locks/internal/test/testbed"
+)
+
+func TestMain(m *testing.M) {
+	testbed.Play(map[string]testbed.Role{"hold": holdLock, "buy": buy})
+	flag.Parse()
+	flag.Set("test.parallel", "8") // they wait more than they work
+	const process = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(process))
+}
+
+// in returns a client of the locks of a process that a test has started.
+func in(addr string, ttl time.Duration) (*caslock.Client, error) {
+	client := dynamodb.New(options(addr, http.DefaultTransport))
+	return dynamolock.New(client, table, dynamolock.WithTTL(ttl),
+		dynamolock.WithPolling(2*time.Millisecond, 50*time.Millisecond))
+}
+
+// holdLock holds the lock it until it is killed, and says each time when it reads a line whether
+// it does.
+func holdLock(args []string) error {
+	c, err := in(args[0], 3*time.Second)
+	if err != nil {
+		return err
+	}
+	l := c.Mutex("it")
+	if err := l.LockContext(background); err != nil {
+		return err
+	}
+	h, err := l.Hold(background)
+	if err != nil {
+		return err
+	}
+	fmt.Println(h.Token())
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		fmt.Println(errors.Is(h.Err(), locks.ErrLost))
+	}
+	return nil
+}
+
+// buy takes part in the ticket test.
+func buy(args []string) error {
+	return testbed.Buy(args, func(args []string) (locks.TryLocker, func(), error) {
+		c, err := in(args[0], 10*time.Second)
+		if err != nil {
+			return nil, nil, err
+		}
+		return c.Mutex("tickets"), func() { c.Close(background) }, nil
+	})
+}

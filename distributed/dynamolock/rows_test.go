@@ -1,0 +1,313 @@
+package dynamolock_test
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/dynamolock"
+)
+
+// servers are those that the tests run on.
+var servers = map[string]func(testing.TB) string{"kumo": startKumo, "moto": startMoto}
+
+func pair(t *testing.T, l *caslock.Mutex) {
+	t.Helper()
+	owner := someone()
+	require.NoError(t, l.LockContext(owner))
+	require.NoError(t, l.UnlockContext(owner))
+}
+
+func token(t *testing.T, l *caslock.Mutex) uint64 {
+	t.Helper()
+	owner := someone()
+	require.NoError(t, l.LockContext(owner))
+	h, err := l.Hold(owner)
+	require.NoError(t, err)
+	require.NoError(t, l.UnlockContext(owner))
+	return h.Token()
+}
+
+func TestARowHasNothingThatEndsItsLife(t *testing.T) {
+	t.Parallel()
+	client := dial(t, startKumo(t))
+	l := open(t, client).Mutex("it")
+	require.NoError(t, l.LockContext(someone()))
+	row := read(t, client, "it")
+	require.Equal(t, []string{"lock", "name", "version"}, slices.Sorted(maps.Keys(row)))
+	for name := range row { // the time to live is a number
+		_, ok := attribute(row, name)
+		require.True(t, ok, name)
+	}
+}
+
+func TestADeletedRowEndsTheHold(t *testing.T) {
+	t.Parallel()
+	client := dial(t, startKumo(t))
+	l, owner := open(t, client, dynamolock.WithTTL(3*time.Second)).Mutex("it"), someone()
+	require.NoError(t, l.LockContext(owner))
+	h, err := l.Hold(owner)
+	require.NoError(t, err)
+	remove(t, client, "it")
+	soon(t, h.Lost(), "the loss")
+	require.ErrorIs(t, l.UnlockContext(owner), locks.ErrLost)
+	require.EqualValues(t, 1, token(t, l), "tokens begin anew")
+}
+
+func TestNoVersionComesAgainAfterADeletion(t *testing.T) {
+	t.Parallel()
+	for server, start := range servers {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			client := dial(t, start(t))
+			d, err := dynamolock.NewDocuments(client, table)
+			require.NoError(t, err)
+			ctx := t.Context()
+			_, err = d.Swap(ctx, "it", []byte("data"), "unknown")
+			require.ErrorIs(t, err, caslock.ErrConflict, "there is no row")
+			first, err := d.Swap(ctx, "it", []byte("data"), "")
+			require.NoError(t, err)
+			_, err = d.Swap(ctx, "it", []byte("data"), "")
+			require.ErrorIs(t, err, caslock.ErrConflict, "there is a row")
+			require.ErrorIs(t, d.(caslock.Deleter).Delete(ctx, "it", "unknown"), caslock.ErrConflict)
+			require.NoError(t, d.(caslock.Deleter).Delete(ctx, "it", first))
+			require.ErrorIs(t, d.(caslock.Deleter).Delete(ctx, "it", first), caslock.ErrConflict)
+			data, version, err := d.Load(ctx, "it")
+			require.NoError(t, err)
+			require.Empty(t, data)
+			require.Empty(t, version)
+			second, err := d.Swap(ctx, "it", []byte("data"), "")
+			require.NoError(t, err)
+			require.NotEqual(t, first, second)
+			_, err = d.Swap(ctx, "it", []byte("late"), first)
+			require.ErrorIs(t, err, caslock.ErrConflict)
+			data, version, err = d.Load(ctx, "it")
+			require.NoError(t, err)
+			require.Equal(t, "data", string(data))
+			require.Equal(t, second, version)
+		})
+	}
+}
+
+// theirs are rows of other lock clients, cirello.io/dynamolock and Amazon's of Java. Both have the
+// same attributes. The last one is no lock's.
+var theirs = map[string]map[string]string{
+	"cirello.io/dynamolock, held": {
+		"ownerName": "host-1", "leaseDuration": "20s", "recordVersionNumber": "1790000000000000000:MFRGG",
+	},
+	"cirello.io/dynamolock, released": {
+		"ownerName": "host-1", "leaseDuration": "20s", "recordVersionNumber": "1790000000000000000:MFRGG", "isReleased": "1",
+	},
+	"amazon-dynamodb-lock-client, held": {
+		"ownerName": "host-1", "leaseDuration": "20000", "recordVersionNumber": "0b1f7c1e-54a6-4f0e-8a0e-2b6f5f9d7c11",
+	},
+	"amazon-dynamodb-lock-client, released": {
+		"ownerName": "host-1", "leaseDuration": "20000", "recordVersionNumber": "0b1f7c1e-54a6-4f0e-8a0e-2b6f5f9d7c11", "isReleased": "1",
+	},
+	"a row with one of our attributes": {"version": "3"},
+}
+
+func TestRowsOfOtherLockClientsAreForeign(t *testing.T) {
+	t.Parallel()
+	client := dial(t, startKumo(t))
+	c := open(t, client)
+	for name, attributes := range theirs {
+		put(t, client, name, attributes)
+		before := read(t, client, name)
+		l := c.Mutex(name)
+		_, tried := l.TryLockContext(someone())
+		_, forced := l.ForceUnlock(background)
+		_, inspected := l.Inspect(background)
+		for _, err := range []error{l.LockContext(someone()), tried, forced, inspected} {
+			require.ErrorIs(t, err, locks.ErrForeign)
+			require.ErrorContains(t, err, `a row of table "locks" without the attributes lock and version`)
+		}
+		require.Equal(t, before, read(t, client, name))
+	}
+	names, err := c.Names(background, "")
+	require.NoError(t, err)
+	require.Empty(t, names)
+	swept, err := c.Sweep(background, "", 0)
+	require.NoError(t, err)
+	require.Empty(t, swept)
+}
+
+func TestOtherLockClientsCannotTakeOurRows(t *testing.T) {
+	t.Parallel()
+	for server, start := range servers {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			client := dial(t, start(t))
+			require.NoError(t, open(t, client).Mutex("it").LockContext(someone()))
+			for what, condition := range map[string]string{ // of both clients
+				"a new or released lock": "attribute_not_exists(#key) OR (attribute_exists(#key) AND #released = :one)",
+				"an expired lock":        "attribute_exists(#key) AND #rvn = :seen",
+			} {
+				in := &dynamodb.PutItemInput{
+					TableName: aws.String(table), Item: key("it"), ConditionExpression: &condition,
+					ExpressionAttributeNames: map[string]string{"#key": dynamolock.DefaultKey, "#released": "isReleased"},
+					ExpressionAttributeValues: map[string]types.AttributeValue{
+						":one": &types.AttributeValueMemberS{Value: "1"},
+					},
+				}
+				if strings.Contains(condition, ":seen") {
+					in.ExpressionAttributeNames = map[string]string{"#key": dynamolock.DefaultKey, "#rvn": "recordVersionNumber"}
+					in.ExpressionAttributeValues = map[string]types.AttributeValue{
+						":seen": &types.AttributeValueMemberS{}, // since our rows have none
+					}
+				}
+				_, err := client.PutItem(background, in)
+				var no *types.ConditionalCheckFailedException
+				require.ErrorAs(t, err, &no, what)
+			}
+		})
+	}
+}
+
+func TestPrefixesSeparateLocks(t *testing.T) {
+	t.Parallel()
+	client := dial(t, startKumo(t))
+	a, b := open(t, client, dynamolock.WithPrefix("shop/")), open(t, client, dynamolock.WithPrefix("shop/b/"))
+	require.NoError(t, a.Mutex("it").LockContext(someone()))
+	require.NoError(t, b.Mutex("it").LockContext(someone()))
+	require.NotEmpty(t, read(t, client, "shop/b/it"))
+	names, err := a.Names(background, "*")
+	require.NoError(t, err)
+	require.Equal(t, []string{"it"}, names)
+	names, err = a.Names(background, "")
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"b/it", "it"}, names)
+}
+
+func TestNamesReadsAllPages(t *testing.T) {
+	t.Parallel()
+	f := &front{counts: make(map[string]int)}
+	n := 0
+	f.answers(func(string, func() *http.Response) *http.Response {
+		n++
+		switch n {
+		case 1:
+			return reply(200, `{"Items":[{"name":{"S":"a"}}],"LastEvaluatedKey":{"name":{"S":"a"}}}`)
+		case 2:
+			return reply(200, `{"Items":[],"LastEvaluatedKey":{"name":{"S":"b"}}}`)
+		}
+		return reply(200, `{"Items":[{"name":{"S":"c"}}]}`)
+	})
+	names, err := open(t, dynamodb.New(options("127.0.0.1:1", f))).Names(background, "")
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "c"}, names)
+	require.Equal(t, []int{3}, f.requests("Scan"))
+}
+
+func TestSweepDeletesReleasedRows(t *testing.T) {
+	t.Parallel()
+	for server, start := range servers {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			client := dial(t, start(t))
+			c := open(t, client)
+			pair(t, c.Mutex("free"))
+			require.NoError(t, c.Mutex("held").LockContext(someone()))
+			swept, err := c.Sweep(background, "", 0)
+			require.NoError(t, err)
+			require.Equal(t, []string{"free"}, swept)
+			require.Empty(t, read(t, client, "free"))
+			require.NotEmpty(t, read(t, client, "held"))
+		})
+	}
+}
+
+// costs fails unless the front has had these requests since the last call.
+func costs(t *testing.T, f *front, reads, writes int, what string) {
+	t.Helper()
+	require.Equal(t, []int{reads, writes}, f.requests("GetItem", "PutItem"), "reads and writes of %s", what)
+}
+
+func TestAPairTakesThreeRequestsOrTwo(t *testing.T) {
+	t.Parallel()
+	addr := startKumo(t)
+	client, f := dialFront(t, addr)
+	l := open(t, client).Mutex("it")
+	pair(t, l)
+	costs(t, f, 1, 2, "the first pair")
+	pair(t, l)
+	costs(t, f, 0, 2, "a pair whose version is known")
+	owner := someone()
+	require.NoError(t, open(t, dial(t, addr)).Mutex("it").LockContext(owner))
+	held, err := open(t, client).Mutex("it").TryLockContext(someone())
+	require.NoError(t, err)
+	require.False(t, held)
+	costs(t, f, 1, 0, "a try of a held lock")
+}
+
+func TestARenewalIsOneWrite(t *testing.T) {
+	t.Parallel()
+	client, f := dialFront(t, startKumo(t))
+	require.NoError(t, open(t, client, dynamolock.WithTTL(3*time.Second)).Mutex("it").LockContext(someone()))
+	f.requests()
+	soon(t, f.refuses("PutItem", 0, 0, ""), "a renewal")
+	costs(t, f, 0, 1, "a renewal")
+}
+
+func TestATableIsCreatedOnce(t *testing.T) {
+	t.Parallel()
+	for server, start := range servers {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			client := dial(t, start(t))
+			require.NoError(t, dynamolock.CreateTable(background, client, table), "it is there")
+			require.NoError(t, dynamolock.CheckTable(background, client, table))
+			require.NoError(t, dynamolock.CreateTable(background, client, "other", dynamolock.WithKey("id")))
+			err := dynamolock.CreateTable(background, client, "other")
+			require.ErrorIs(t, err, dynamolock.ErrTable)
+			require.EqualError(t, err, `dynamolock: create table: table "other": the table cannot have locks: `+
+				`its partition key is called "id", not "name"`)
+		})
+	}
+}
+
+func TestAnUnfitTableIsNamed(t *testing.T) {
+	t.Parallel()
+	f := &front{counts: make(map[string]int)}
+	client := dynamodb.New(options("127.0.0.1:1", f))
+	const (
+		hash   = `"KeySchema":[{"AttributeName":"name","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"name","AttributeType":"S"}]`
+		active = `"TableStatus":"ACTIVE",`
+	)
+	for description, why := range map[string]string{
+		active + hash:                      "",
+		`"TableStatus":"CREATING",` + hash: "its status is CREATING",
+		active + `"KeySchema":[{"AttributeName":"name","KeyType":"HASH"},{"AttributeName":"at","KeyType":"RANGE"}]`: "it has a sort key",
+		active + `"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}]`:                                            `its partition key is called "id", not "name"`,
+		active + strings.Replace(hash, `"S"`, `"N"`, 1):                                                             "its partition key is of type N, not S",
+		active + hash + `,"Replicas":[{"RegionName":"us-east-1"}]`:                                                  "it is a global table whose regions accept writes independently",
+		active + hash + `,"Replicas":[{"RegionName":"us-east-1"}],"MultiRegionConsistency":"EVENTUAL"`:              "the last writer wins",
+		active + hash + `,"Replicas":[{"RegionName":"us-east-1"}],"MultiRegionConsistency":"STRONG"`:                "",
+	} {
+		f.answers(func(string, func() *http.Response) *http.Response { return reply(200, `{"Table":{`+description+`}}`) })
+		err := dynamolock.CheckTable(background, client, table)
+		if why == "" {
+			require.NoError(t, err, description)
+			continue
+		}
+		require.ErrorIs(t, err, dynamolock.ErrTable, description)
+		require.ErrorContains(t, err, why)
+	}
+	f.answers(func(string, func() *http.Response) *http.Response {
+		return refusal(http.StatusBadRequest, "AccessDeniedException")
+	})
+	err := dynamolock.CheckTable(background, client, table)
+	require.ErrorContains(t, err, "the right dynamodb:DescribeTable is missing")
+	require.False(t, errors.Is(err, dynamolock.ErrTable))
+}
