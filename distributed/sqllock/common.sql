@@ -43,9 +43,9 @@ WHERE l.name = $1 AND q.owner = $2 AND q.ends > {after $3}
 -- name: make lock
 INSERT INTO {locks} (name, token, ends) VALUES ($1, 0, {now}) ON CONFLICT (name) DO NOTHING
 
--- Locks the row, and is how long the lock is not free, and its last holder. $1 name.
+-- Locks the row, and is how long the lock is not free, its token, and its last holder. $1 name.
 -- name: lock
-SELECT CASE WHEN owner IS NULL THEN 0 ELSE {left} END, COALESCE(owner, '') FROM {locks} WHERE name = $1 {for update}
+SELECT CASE WHEN owner IS NULL THEN 0 ELSE {left} END, token, COALESCE(owner, '') FROM {locks} WHERE name = $1 {for update}
 
 -- The head of the queue, and whether it is dead. $1 name.
 -- name: first

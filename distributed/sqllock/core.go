@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -30,6 +31,7 @@ type core struct {
 
 	waiters   waiters
 	listening sync.Once
+	hears     atomic.Bool // the listening is in force
 }
 
 func newCore(db *sql.DB, opts []Option) (*core, error) {

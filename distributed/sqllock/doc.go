@@ -70,8 +70,8 @@
 //   - A context ends: the call returns at once. A request under way is undone when its outcome
 //     is known. No connection stays pinned.
 //   - A lock is released: waiters ask again after a pause of up to 100 milliseconds, see
-//     [WithBackoff], or on PostgreSQL with [WithListener] at once. Waiters use a connection
-//     only while they ask.
+//     [WithBackoff], or on PostgreSQL with [WithListener] at once. Of the waiters of a queue only
+//     the first one then asks. Waiters use a connection only while they ask.
 //   - Another program changes the row: the holder finds out at its next renewal, a third of the
 //     lease later at most, and never touches the lock of a successor.
 //   - ForceUnlock frees a lock of a Table: a holder elsewhere hears of it at once on PostgreSQL

@@ -103,7 +103,9 @@ func WithQueue(wait time.Duration) Option {
 
 // WithListener wakes waiters on PostgreSQL by a notification as soon as a lock is released. All
 // clients of a lock should have it, since a client without it sends no notification. Waiters
-// also ask from time to time, each five seconds by default, see [lease.WithPoll]. A holder of a
+// also ask from time to time, after the longest pause of [WithBackoff] and then more rarely, each five
+// seconds by default, see [lease.WithPoll]. With [WithQueue] a release wakes only the first waiter, and
+// without it one of each process. A holder of a
 // [Table] hears of a [lease.Mutex.ForceUnlock] elsewhere at once, and not with its next renewal.
 // The listening takes a connection from the first waiter or holder on. Behind a pooler that shares
 // sessions the first acquisition is refused with [ErrUnsupportedTopology].
@@ -114,8 +116,8 @@ func WithListener(l Listener) Option { return func(o *options) { o.listen = l } 
 // far as the database tells, the pauses grow to a fiftieth of that time, up to atMost. A waiter
 // that sees other owners get the lock asks more often, with pauses down to four times atLeast.
 // No waiter therefore asks less often than those that have just come. Each pause is shortened
-// at random, by a half at most. With [WithListener], pauses grow by half up to that of
-// [lease.WithPoll].
+// at random, by a half at most. With [WithListener], pauses begin with atMost once it
+// listens, and grow by half up to that of [lease.WithPoll].
 //
 // With the defaults, [DefaultMinBackoff] and [DefaultMaxBackoff], a waiting process asks 62 to
 // 125 times a second, with two statements each time. It asks 250 times a second at most, after

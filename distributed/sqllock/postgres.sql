@@ -28,10 +28,69 @@ SELECT (SELECT count(*) FROM freed), CAST(pg_notify($3, $1) AS text)
 WITH freed AS (UPDATE {locks} SET owner = NULL WHERE name = $1 AND owner = $2 RETURNING 1)
 SELECT (SELECT count(*) FROM freed), CAST(pg_notify($3, $1) AS text) || CAST(pg_notify($3, $2 || ' ' || $1) AS text)
 
--- Gives the owner's place up, and wakes the waiters: it may have been the owner's turn. $1 name, $2 owner, $3 channel.
--- name: leave and notify
-WITH gone AS (DELETE FROM {queue} WHERE name = $1 AND owner = $2 RETURNING 1)
-SELECT (SELECT count(*) FROM gone), CAST(pg_notify($3, $1) AS text)
+-- Takes the lock as acquire does, for a waiter that asks again: whether it has taken the lock, and what rest tells.
+-- It only reads while the lock is held. No row if another client was quicker. $1 name, $2 owner, $3 lease.
+-- name: acquire again
+WITH held AS (
+	SELECT token, {left} AS rest, owner FROM {locks} WHERE name = $1 AND owner IS NOT NULL AND ends > {now}
+), taken AS (
+	INSERT INTO {locks} AS l (name, owner, token, ends) SELECT $1, $2, 1, {after $3} WHERE NOT EXISTS (SELECT 1 FROM held)
+	ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, token = l.token + 1, ends = {after $3}
+	WHERE l.owner IS NULL OR l.ends <= {now}
+	RETURNING token
+)
+SELECT true, 0, token, '' FROM taken UNION ALL SELECT false, rest, token, owner FROM held
+
+-- Table with a queue. What queue.go says of a request, in one statement, so that no client can stop while it keeps
+-- the row locked. It only reads if the asker waits in vain and its place is in no danger: seen. Whether it has taken
+-- the lock, how long the lock is not free, its token, its last holder, and how long the first other waiter keeps
+-- its place. No row if the lock has none. $1 name, $2 owner, $3 lease, $4 wait.
+-- name: ask
+WITH head AS (
+	SELECT owner, {left} AS place FROM {queue} WHERE name = $1 AND ends > {now} ORDER BY id LIMIT 1
+), mine AS (
+	SELECT {left} AS place FROM {queue} WHERE name = $1 AND owner = $2
+), seen AS (
+	SELECT CASE WHEN owner IS NULL THEN 0 ELSE {left} END AS rest, token, owner FROM {locks}
+	WHERE name = $1 AND EXISTS (SELECT 1 FROM mine WHERE place > CAST($4 AS bigint) / 2)
+		AND (owner IS NOT NULL AND ends > {now} OR EXISTS (SELECT 1 FROM head WHERE owner <> $2))
+), lock AS (
+	SELECT CASE WHEN owner IS NULL THEN 0 ELSE {left} END AS rest, token, owner FROM {locks}
+	WHERE name = $1 AND NOT EXISTS (SELECT 1 FROM seen) FOR UPDATE
+), taken AS (
+	UPDATE {locks} AS l SET owner = $2, token = l.token + 1, ends = {after $3} FROM lock
+	WHERE l.name = $1 AND lock.rest <= 0 AND NOT EXISTS (SELECT 1 FROM head WHERE owner <> $2)
+	RETURNING l.token
+), gone AS (
+	DELETE FROM {queue} WHERE name = $1 AND (owner = $2 OR ends <= {now}) AND EXISTS (SELECT 1 FROM taken)
+), stays AS (
+	UPDATE {queue} SET ends = {after $4} WHERE name = $1 AND owner = $2
+		AND EXISTS (SELECT 1 FROM lock) AND NOT EXISTS (SELECT 1 FROM taken)
+), comes AS (
+	INSERT INTO {queue} (name, owner, ends) SELECT $1, $2, {after $4} FROM lock
+	WHERE NOT EXISTS (SELECT 1 FROM taken) AND NOT EXISTS (SELECT 1 FROM mine)
+		AND NOT (rest > 0 AND owner IS NOT DISTINCT FROM $2)
+)
+SELECT EXISTS (SELECT 1 FROM taken), rest, COALESCE((SELECT token FROM taken), token), COALESCE(owner, ''),
+	COALESCE((SELECT place FROM head WHERE owner <> $2), 0)
+FROM (SELECT * FROM seen UNION ALL SELECT * FROM lock) AS s
+
+-- Frees the lock, removes what a late request has left in the queue, and wakes the first waiter, or all of them if
+-- there is none in the queue. $1 name, $2 owner, $3 channel, or empty.
+-- name: release in order
+WITH freed AS (UPDATE {locks} SET owner = NULL WHERE name = $1 AND owner = $2 RETURNING 1),
+gone AS (DELETE FROM {queue} WHERE name = $1 AND owner = $2),
+head AS (SELECT owner FROM {queue} WHERE name = $1 AND owner <> $2 AND ends > {now} ORDER BY id LIMIT 1)
+SELECT (SELECT count(*) FROM freed), CASE WHEN CAST($3 AS text) <> '' THEN
+	CAST(pg_notify($3, COALESCE('next ' || (SELECT owner FROM head) || ' ' || $1, $1)) AS text) END
+
+-- Gives the owner's place up, and wakes as a release does: it may have been the owner's turn. $1 name, $2 owner,
+-- $3 channel, or empty.
+-- name: leave in order
+WITH gone AS (DELETE FROM {queue} WHERE name = $1 AND owner = $2 RETURNING 1),
+head AS (SELECT owner FROM {queue} WHERE name = $1 AND owner <> $2 AND ends > {now} ORDER BY id LIMIT 1)
+SELECT (SELECT count(*) FROM gone), CASE WHEN CAST($3 AS text) <> '' THEN
+	CAST(pg_notify($3, COALESCE('next ' || (SELECT owner FROM head) || ' ' || $1, $1)) AS text) END
 
 -- Row. Locks the row without waiting: how many rows it has locked, and how many there are. The server would
 -- write a line into its log for each NOWAIT that fails. $1 name.

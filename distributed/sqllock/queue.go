@@ -10,27 +10,36 @@ import (
 )
 
 // The queue of a lock is the rows of its name in a table: the waiting owners by ascending id,
-// each with the time when it counts as dead. A transaction that changes the queue locks the row
-// of the lock first. Ids are therefore given in the order of the commits, and no two waiters
-// both find themselves the first:
+// each with the time when it counts as dead. A request that changes the queue locks the row
+// of the lock first. Ids are therefore given in the order in which requests lock the row:
 //
 //	row of the lock   queue            asker          becomes
-//	held              any              not in it      last in it, unless it is the holder
+//	held              any              not in it      last in it
 //	held              any              in it          what it was, alive for longer
-//	free, over        dead ones first  any            they are removed, and it is looked at again
+//	held by asker     any              any            holder: the answer to its grant was lost
+//	free, over        dead ones first  any            they are passed over
 //	free, over        empty            any            holder
 //	free, over        asker first      in it          holder, and leaves it
 //	free, over        another first    any            as if it were held
 //
-// A release, an acquisition without queueing and a renewal change the row of the lock only,
-// each in one statement.
+// On PostgreSQL a request is one statement. It reads the row of the lock as it is once it is
+// locked, so no two requests both find it free. It reads the queue as it was when the statement
+// began. Requests that run at the same time may therefore overtake each other, and a request that
+// arrives twice at the same time may leave a place behind. The release removes that place. In
+// other databases a request is a transaction, which reads the queue after it has locked the row.
+//
+// With a listener a release notifies all clients that it is the turn of the first waiter. The
+// others ask after a pause, unless they hear of another release by then. So they also go on if the
+// first waiter has just left.
+//
+// A release, an acquisition without queueing and a renewal are one statement each.
 
 // queueStore is the [lease.Store] of a [Table] with a queue.
 type queueStore struct{ *tableStore }
 
 var _ lease.Queue = queueStore{}
 
-// queueTx is a transaction about a lock's queue.
+// queueTx is a transaction about a lock's queue, in MySQL and SQLite.
 type queueTx struct {
 	queueStore
 	ctx   context.Context
@@ -69,14 +78,58 @@ func (s queueStore) enter(ctx context.Context, req lease.Request, place time.Dur
 	if err := s.c.start.fit(ctx); err != nil {
 		return lease.Reply{}, err
 	}
+	var reply lease.Reply
+	var err error
+	if s.c.dialect == Postgres {
+		reply, err = s.ask(ctx, req, place)
+	} else {
+		reply, err = s.transact(ctx, req, place)
+	}
+	switch {
+	case err == nil:
+		s.c.listenOn()
+		return reply, nil
+	case s.c.inTheWay(err):
+		return s.inTheWay(ctx, req, err) // not in the queue yet, if this was the first time
+	}
+	return lease.Reply{}, s.c.outcome(err)
+}
+
+// ask does what the table above says in one statement. If only a waiter is in the way that may be
+// dead, the asker asks again when that waiter's place ends.
+func (s queueStore) ask(ctx context.Context, req lease.Request, place time.Duration) (lease.Reply, error) {
+	args := []any{req.Name, req.Acquisition, micros(req.TTL), micros(place)}
+	for {
+		var taken bool
+		var next int64
+		row := rowOfLock{seen: lease.Now()}
+		err := s.c.query(ctx, s.c.statements["ask"], args, &taken, &row.left, &row.token, &row.owner, &next)
+		switch {
+		case errors.Is(err, sql.ErrNoRows): // the lock has no row yet
+			if _, err = s.c.exec(ctx, s.c.statements["make lock"], req.Name); err != nil {
+				return lease.Reply{}, err
+			}
+			continue
+		case err != nil:
+			return lease.Reply{}, err
+		case taken:
+			return lease.Reply{Held: true, Token: uint64(row.token)}, nil
+		case row.left <= 0:
+			return lease.Reply{Wait: time.Duration(next) * time.Microsecond}, nil
+		}
+		return s.found(req, row), nil
+	}
+}
+
+// transact does what the table above says in a transaction.
+func (s queueStore) transact(ctx context.Context, req lease.Request, place time.Duration) (reply lease.Reply, err error) {
 	// A read, which locks nothing, is enough for most waiters that ask again.
 	var left, before int64
 	args := []any{req.Name, req.Acquisition, micros(place / 2)}
-	err := s.c.query(ctx, s.c.statements["standing"], args, &left, &before)
+	err = s.c.query(ctx, s.c.statements["standing"], args, &left, &before)
 	if err == nil && (left > 0 || before > 0) {
 		return lease.Reply{Wait: time.Duration(left) * time.Microsecond}, nil
 	}
-	var reply lease.Reply
 	err = s.c.request(ctx, func(ctx context.Context) (err error) {
 		tx, err := s.c.db.BeginTx(ctx, s.c.dialect.current())
 		if err != nil {
@@ -88,26 +141,19 @@ func (s queueStore) enter(ctx context.Context, req lease.Request, place time.Dur
 		}
 		return s.c.dialect.commit(tx)
 	})
-	switch {
-	case err == nil:
-		s.c.listenOn()
-		return reply, nil
-	case s.c.inTheWay(err):
-		return s.inTheWay(ctx, req, err) // not in the queue yet, if this was the first time
-	}
-	return lease.Reply{}, s.c.outcome(err)
+	return reply, err
 }
 
 // ask does what the table above says. It locks the row of the lock. If the lock is free and the
 // asker is next, it grants the lock. If not, it enqueues the asker or extends its place.
 func (t queueTx) ask(req lease.Request) (lease.Reply, error) {
-	left, owner, err := t.lockRow(req.Name)
+	row, err := t.lockRow(req.Name)
 	switch {
 	case err != nil:
 		return lease.Reply{}, err
-	case left > 0 && owner == req.Acquisition: // a place of this late request would outlast the hold
-		return lease.Reply{Wait: time.Duration(left) * time.Microsecond}, nil
-	case left <= 0:
+	case row.left > 0 && row.owner == req.Acquisition: // a place of this request would outlast the hold
+		return t.found(req, row), nil
+	case row.left <= 0:
 		switch next, err := t.isNext(req.Name, req.Acquisition); {
 		case err != nil:
 			return lease.Reply{}, err
@@ -124,24 +170,25 @@ func (t queueTx) ask(req lease.Request) (lease.Reply, error) {
 	if err == nil && n == 0 {
 		_, err = t.exec("enqueue", req.Name, req.Acquisition, micros(t.place))
 	}
-	return lease.Reply{Wait: time.Duration(left) * time.Microsecond}, err
+	return lease.Reply{Wait: row.wait()}, err
 }
 
-// lockRow locks the row of the lock, and returns for how many microseconds the lock is not
-// free, and its last holder.
-func (t queueTx) lockRow(name string) (left int64, owner string, err error) {
+// lockRow locks the row of the lock.
+func (t queueTx) lockRow(name string) (row rowOfLock, err error) {
+	row.seen = lease.Now()
+	dest := []any{&row.left, &row.token, &row.owner}
 	err = sql.ErrNoRows
 	if t.c.dialect != SQLite {
-		err = t.query("lock", []any{name}, &left, &owner)
+		err = t.query("lock", []any{name}, dest...)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
 		// In SQLite this comes first in any case: a transaction that begins with reading cannot
 		// always go on to write.
 		if _, err = t.exec("make lock", name); err == nil {
-			err = t.query("lock", []any{name}, &left, &owner)
+			err = t.query("lock", []any{name}, dest...)
 		}
 	}
-	return left, owner, err
+	return row, err
 }
 
 // isNext reports whether the queue is empty but for dead waiters, or the asker is the first
@@ -165,8 +212,21 @@ func (t queueTx) isNext(name, acquisition string) (bool, error) {
 	}
 }
 
+// Release is that of a Table, but on PostgreSQL it tells the first waiter.
+func (s queueStore) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+	if s.c.dialect != Postgres {
+		return s.tableStore.Release(ctx, id)
+	}
+	n, err := s.c.count(ctx, "release in order", id)
+	return lease.Released{Held: n > 0, Awaited: true}, err
+}
+
 // Leave gives the place up.
 func (s queueStore) Leave(ctx context.Context, id lease.HoldID) error {
-	_, err := s.c.notifying(ctx, "leave", id.Name, id.Acquisition)
+	title := "leave"
+	if s.c.dialect == Postgres {
+		title = "leave in order"
+	}
+	_, err := s.c.count(ctx, title, id)
 	return err
 }

@@ -280,7 +280,7 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 		}
 		down = err
 		if watch == nil {
-			watch = r.c.watch(name)
+			watch = r.c.watch(lease.HoldID{Name: name})
 			continue
 		}
 		timer := time.NewTimer(quiet)

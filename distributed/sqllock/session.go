@@ -253,7 +253,7 @@ func (s *sessionStore) Release(ctx context.Context, id lease.HoldID) (lease.Rele
 }
 
 func (s *sessionStore) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
-	return s.c.watch(id.Name), nil
+	return s.c.watch(id), nil
 }
 
 // close ends what is left after the engine has closed. It waits for that until ctx ends.

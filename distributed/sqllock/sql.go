@@ -58,6 +58,7 @@ var words = map[Dialect][]string{
 		"{now}", "clock_timestamp()",
 		"{after $1}", "clock_timestamp() + CAST($1 AS bigint) * interval '1 microsecond'",
 		"{after $3}", "clock_timestamp() + CAST($3 AS bigint) * interval '1 microsecond'",
+		"{after $4}", "clock_timestamp() + CAST($4 AS bigint) * interval '1 microsecond'",
 		"{left}", "CAST(extract(epoch FROM ends - clock_timestamp()) * 1000000 AS bigint)",
 		"{l.left}", "CAST(extract(epoch FROM l.ends - clock_timestamp()) * 1000000 AS bigint)",
 		"{for update}", "FOR UPDATE",

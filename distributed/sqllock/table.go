@@ -53,6 +53,9 @@ func (s *tableStore) Acquire(ctx context.Context, req lease.Request) (lease.Repl
 	if err := s.c.start.fit(ctx); err != nil {
 		return lease.Reply{}, err
 	}
+	if s.c.dialect == Postgres && s.c.waiters.has(req.HoldID) {
+		return s.acquireAgain(ctx, req)
+	}
 	token, err := s.take(ctx, req)
 	switch {
 	case err == nil && token > 0:
@@ -63,19 +66,62 @@ func (s *tableStore) Acquire(ctx context.Context, req lease.Request) (lease.Repl
 	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return lease.Reply{}, s.c.outcome(err)
 	}
-	var left int64 // microseconds
-	var owner string
-	sent := lease.Now()
-	if err := s.c.query(ctx, s.c.statements["rest"], []any{req.Name}, &left, &token, &owner); err != nil {
+	row := rowOfLock{seen: lease.Now()}
+	if err := s.c.query(ctx, s.c.statements["rest"], []any{req.Name}, &row.left, &row.token, &row.owner); err != nil {
 		return lease.Reply{}, nil // not held is all that is sure
 	}
-	wait := max(time.Duration(left)*time.Microsecond, 0)
-	if owner == req.Acquisition && wait > 0 { // an earlier request has it, whose answer was lost
-		s.c.listenOn()
-		return lease.Reply{Held: true, Token: uint64(token), Since: sent.Add(wait - req.TTL)}, nil
+	return s.overtaken(req, row), nil
+}
+
+// acquireAgain is Acquire for a waiter on PostgreSQL that has been refused before. It mostly is refused
+// again, so that one statement also tells why.
+func (s *tableStore) acquireAgain(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	var taken bool
+	row := rowOfLock{seen: lease.Now()}
+	args := []any{req.Name, req.Acquisition, micros(req.TTL)}
+	err := s.c.query(ctx, s.c.statements["acquire again"], args, &taken, &row.left, &row.token, &row.owner)
+	switch {
+	case s.c.inTheWay(err):
+		return s.inTheWay(ctx, req, err)
+	case errors.Is(err, sql.ErrNoRows):
+		return lease.Reply{}, nil
+	case err != nil:
+		return lease.Reply{}, s.c.outcome(err)
+	case taken:
+		return lease.Reply{Held: true, Token: uint64(row.token)}, nil
 	}
-	s.c.refused(req.Name, token)
-	return lease.Reply{Wait: wait}, nil
+	return s.overtaken(req, row), nil
+}
+
+// rowOfLock is the row of a lock.
+type rowOfLock struct {
+	seen  time.Time // by [lease.Now], when a statement was sent that reads it
+	left  int64     // for how many microseconds the lock is not free
+	token int64
+	owner string // the last holder
+}
+
+// wait returns for how long the lock is not free.
+func (r rowOfLock) wait() time.Duration { return max(time.Duration(r.left)*time.Microsecond, 0) }
+
+// overtaken is found, and tells the waiters here which hold has the lock.
+func (s *tableStore) overtaken(req lease.Request, row rowOfLock) lease.Reply {
+	reply := s.found(req, row)
+	if !reply.Held {
+		s.c.refused(req.Name, row.token)
+	}
+	return reply
+}
+
+// found is the reply to an acquisition that has found the lock held. An earlier request of it may
+// have the lock, if the answer was lost.
+func (s *tableStore) found(req lease.Request, row rowOfLock) lease.Reply {
+	wait := row.wait()
+	if row.owner == req.Acquisition && wait > 0 {
+		s.c.listenOn()
+		return lease.Reply{Held: true, Token: uint64(row.token), Since: row.seen.Add(wait - req.TTL)}
+	}
+	return lease.Reply{Wait: wait}
 }
 
 // take acquires the lock if it is free, and returns the token. The token is 0, or the error
@@ -161,24 +207,32 @@ func (s *tableStore) Renew(ctx context.Context, holds []lease.HoldID, d time.Dur
 }
 
 func (s *tableStore) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
-	n, err := s.c.notifying(ctx, "release", id.Name, id.Acquisition)
+	title := "release"
+	if s.c.listen != nil {
+		title = "release and notify"
+	}
+	n, err := s.c.count(ctx, title, id)
 	return lease.Released{Held: n > 0, Awaited: true}, err
 }
 
-// notifying carries out a statement about a lock's owner, which also notifies if there is a
-// listener. It returns how many rows the statement has affected.
-func (c *core) notifying(ctx context.Context, title, name, acquisition string) (n int64, err error) {
-	if c.listen == nil {
-		return c.exec(ctx, c.statements[title], name, acquisition)
+// count carries out a statement about an acquisition, and returns how many rows it has changed. A
+// statement that can notify has the channel as an argument, which is empty without a listener.
+func (c *core) count(ctx context.Context, title string, id lease.HoldID) (n int64, err error) {
+	s := c.statements[title]
+	if len(s.order) < 3 || c.dialect != Postgres {
+		return c.exec(ctx, s, id.Name, id.Acquisition)
+	}
+	channel := ""
+	if c.listen != nil {
+		channel = c.names.channel
 	}
 	var nothing sql.NullString
-	notify := c.statements[title+" and notify"]
-	err = c.query(ctx, notify, []any{name, acquisition, c.names.channel}, &n, &nothing)
+	err = c.query(ctx, s, []any{id.Name, id.Acquisition, channel}, &n, &nothing)
 	return n, err
 }
 
 func (s *tableStore) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
-	return s.c.watch(id.Name), nil
+	return s.c.watch(id), nil
 }
 
 // Table has locks that are rows of a table, with a lease and a fencing token. It is a

@@ -2,6 +2,7 @@ package sqllock
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,8 +19,10 @@ import (
 type Listener func(ctx context.Context, channel string, ready func(), notify func(payload string)) error
 
 // watch tells a waiter to ask again: when a notification comes, and in any case after pauses
-// that grow, and are short again after a notification. That also covers a notification that
-// comes just before the lock is free for others.
+// that grow. PostgreSQL delivers a notification once others can see what was committed with it. So
+// a waiter that is notified asks once, and again only after the longest pause of those that are
+// not notified: another waiter was quicker, and its release will notify too. Where a notification
+// is for the first waiter of a queue, the others ask after such a pause as well.
 //
 // Without notifications, a waiter that asks more often has the lock more often. While a lock
 // changes hands, the pauses of all its waiters therefore become equal soon, and become shorter
@@ -40,8 +43,10 @@ type Listener func(ctx context.Context, channel string, ready func(), notify fun
 // not.
 type watch struct {
 	c        chan struct{}
+	owner    string // the acquisition that waits
 	min, max time.Duration
 	listens  bool
+	notice   time.Duration // the first pause after a notification
 	gone     func()
 
 	mu      sync.Mutex
@@ -52,10 +57,16 @@ type watch struct {
 	timer   *time.Timer // nil: closed
 }
 
-func newWatch(atLeast, atMost time.Duration, listens bool, gone func()) *watch {
+func newWatch(o options, owner string, hears bool, gone func()) *watch {
 	w := &watch{
-		c: make(chan struct{}, 1), min: atLeast, max: atMost, listens: listens, gone: gone,
-		pause: atLeast, crowded: 8 * atLeast, since: time.Now(),
+		c: make(chan struct{}, 1), owner: owner, min: o.min, max: o.max, listens: o.listen != nil, notice: o.max,
+		gone: gone, pause: o.min, crowded: 8 * o.min, since: time.Now(),
+	}
+	if w.listens {
+		w.max = max(quiet, o.max)
+	}
+	if hears {
+		w.pause = w.notice
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -102,16 +113,34 @@ func (w *watch) tell() {
 	}
 }
 
-// notified is for a notification.
+// notified is for a notification that the lock is free, or may be.
 func (w *watch) notified() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.timer == nil {
 		return
 	}
-	w.pause = w.min
-	w.timer.Reset(adapter.Jitter(w.pause))
+	w.restart()
 	w.tell()
+}
+
+// restart begins the pauses anew. w.mu is held.
+func (w *watch) restart() {
+	w.pause = w.notice
+	w.timer.Reset(adapter.Jitter(w.pause))
+}
+
+// turn is for a notification that it is the turn of the waiter called owner.
+func (w *watch) turn(owner string) {
+	if w.owner == owner {
+		w.notified()
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer != nil {
+		w.restart()
+	}
 }
 
 func (w *watch) C() <-chan struct{} { return w.c }
@@ -153,6 +182,18 @@ func (ws *waiters) remove(name string, w *watch) {
 	}
 }
 
+// has reports whether an acquisition has a watch.
+func (ws *waiters) has(id lease.HoldID) bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for w := range ws.watches[id.Name] {
+		if w.owner == id.Acquisition {
+			return true
+		}
+	}
+	return false
+}
+
 // each calls f with the watches of the lock called name.
 func (ws *waiters) each(name string, f func(*watch)) {
 	ws.mu.Lock()
@@ -173,15 +214,11 @@ func (ws *waiters) all() {
 	}
 }
 
-// watch returns a watch for the lock called name.
-func (c *core) watch(name string) lease.Watch {
-	atMost, listens := c.max, c.listen != nil
-	if listens {
-		atMost = quiet
-	}
+// watch returns a watch for an acquisition.
+func (c *core) watch(id lease.HoldID) lease.Watch {
 	var w *watch
-	w = newWatch(c.min, atMost, listens, func() { c.waiters.remove(name, w) })
-	c.waiters.add(name, w)
+	w = newWatch(c.options, id.Acquisition, c.hears.Load(), func() { c.waiters.remove(id.Name, w) })
+	c.waiters.add(id.Name, w)
 	c.listenOn()
 	return w
 }
@@ -206,9 +243,14 @@ func (c *core) listenOn() {
 
 // hear listens, and begins anew when the connection is lost.
 func (c *core) hear() {
+	ready := func() {
+		c.hears.Store(true)
+		c.waiters.all()
+	}
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		began := time.Now()
-		c.listen(c.open, c.names.channel, c.waiters.all, c.notified)
+		c.listen(c.open, c.names.channel, ready, c.notified)
+		c.hears.Store(false)
 		if time.Since(began) > time.Second {
 			pause = 10 * time.Millisecond
 		}
@@ -218,8 +260,14 @@ func (c *core) hear() {
 	}
 }
 
+// notified is for a notification. It is the name of a lock that is free. In front of the name may be
+// the word next, and the waiter whose turn it is.
 func (c *core) notified(payload string) {
 	c.waiters.each(payload, (*watch).notified)
+	if rest, ok := strings.CutPrefix(payload, "next "); ok {
+		owner, name, _ := strings.Cut(rest, " ")
+		c.waiters.each(name, func(w *watch) { w.turn(owner) })
+	}
 	if c.noticed != nil {
 		c.noticed(payload)
 	}

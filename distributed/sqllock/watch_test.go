@@ -1,12 +1,17 @@
 package sqllock
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/lease"
 )
+
+func deaf(context.Context, string, func(), func(string)) error { return nil }
 
 // asked returns how often w has somebody ask within d, where answer is called each time.
 func asked(w *watch, d time.Duration, answer func()) (n int) {
@@ -24,7 +29,7 @@ func asked(w *watch, d time.Duration, answer func()) (n int) {
 
 func TestAWaiterForAKeptLockAsksRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWatch(DefaultMinBackoff, DefaultMaxBackoff, false, func() {})
+		w := newWatch(newOptions(nil), "", false, func() {})
 		defer w.Close()
 		same := func() { w.refused(7) }
 		require.Positive(t, asked(w, DefaultMinBackoff, same), "at once")
@@ -40,7 +45,7 @@ func TestAWaiterForAKeptLockAsksRarely(t *testing.T) {
 
 func TestAnOvertakenWaiterAsksMoreOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWatch(DefaultMinBackoff, DefaultMaxBackoff, false, func() {})
+		w := newWatch(newOptions(nil), "", false, func() {})
 		defer w.Close()
 		holder := int64(0)
 		same := func() { w.refused(holder) }
@@ -63,7 +68,7 @@ func TestAnOvertakenWaiterAsksMoreOften(t *testing.T) {
 
 func TestAnOvertakenPatientWaiterAsksAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWatch(DefaultMinBackoff, 10*time.Second, false, func() {})
+		w := newWatch(newOptions([]Option{WithBackoff(DefaultMinBackoff, 10*time.Second)}), "", false, func() {})
 		defer w.Close()
 		w.refused(1)
 		asked(w, time.Hour, func() { w.refused(1) })
@@ -75,7 +80,7 @@ func TestAnOvertakenPatientWaiterAsksAtOnce(t *testing.T) {
 
 func TestAWaiterAloneAsksNoMoreOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWatch(DefaultMinBackoff, DefaultMaxBackoff, false, func() {})
+		w := newWatch(newOptions(nil), "", false, func() {})
 		defer w.Close()
 		asked(w, 20*time.Second, func() {}) // an answer does not tell
 		require.LessOrEqual(t, asked(w, time.Second, func() {}), 21)
@@ -86,7 +91,7 @@ func TestAWaiterAloneAsksNoMoreOften(t *testing.T) {
 
 func TestANotifiedWaiterAsksNoMoreOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWatch(DefaultMinBackoff, quiet, true, func() {})
+		w := newWatch(newOptions([]Option{WithListener(deaf)}), "", false, func() {})
 		defer w.Close()
 		holder := int64(0)
 		another := func() { holder++; w.refused(holder) }
@@ -97,9 +102,34 @@ func TestANotifiedWaiterAsksNoMoreOften(t *testing.T) {
 	})
 }
 
+func TestANotifiedWaiterAsksOnceAndThenRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatch(newOptions([]Option{WithListener(deaf)}), "me", true, func() {})
+		defer w.Close()
+		w.notified()
+		require.Equal(t, 1, asked(w, DefaultMaxBackoff/2, func() {}))
+		require.Equal(t, 1, asked(w, DefaultMaxBackoff/2, func() {}))
+	})
+}
+
+func TestAWaiterAsksLaterOnAnothersTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatch(newOptions([]Option{WithListener(deaf)}), "me", true, func() {})
+		defer w.Close()
+		for range 1000 { // the lock changes hands
+			time.Sleep(DefaultMaxBackoff / 10)
+			w.turn("another")
+		}
+		require.Empty(t, w.C())
+		require.Positive(t, asked(w, DefaultMaxBackoff, func() {}), "another one does not take its turn")
+		w.turn("me")
+		require.Positive(t, asked(w, time.Millisecond, func() {}))
+	})
+}
+
 func TestAClosedWatchIsToldNothing(t *testing.T) {
 	c := &core{options: options{min: time.Hour, max: time.Hour}}
-	w := c.watch("it").(*watch)
+	w := c.watch(lease.HoldID{Name: "it"}).(*watch)
 	c.refused("it", 1)
 	c.refused("other", 2)
 	require.Equal(t, []int64{1}, c.told("it"))
