@@ -40,14 +40,14 @@
 //
 // # Names
 //
-// A name may have slashes. What is between them must not be empty, "." or "..". It has no control
-// characters, and its key 1,024 bytes at most. A store that keeps objects as files has further
-// limits, such as 255 bytes between two slashes. Its errors say so.
+// A name may have slashes. What is between them must not be empty, "." or "..", and has 200 bytes at
+// most. The key has 1,024 bytes at most, and no control characters. A store may have further limits.
+// Its errors say so.
 //
 // # When something fails
 //
-//   - A request has no answer: the client finds out what became of it. The SDK repeats nothing,
-//     because a repeated write would conflict with the first one.
+//   - A write has no answer within ten seconds: the client finds out what became of it. The SDK
+//     repeats nothing, because a repeated write would conflict with the first one.
 //   - The bucket is out of reach: the hold ends by the clock of its holder, before others can have
 //     the lock. Waiters keep waiting.
 //   - A right is missing, or the bucket: the error says which. Without s3:ListBucket, S3 answers a

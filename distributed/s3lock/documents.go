@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -47,8 +48,15 @@ var (
 // "a/b" can then both be locks.
 const suffix = ".json"
 
-// maxKey is how many bytes a key may have.
-const maxKey = 1024
+const (
+	// maxKey is how many bytes a key may have.
+	maxKey = 1024
+	// maxPart is how many bytes of a name may be between two slashes. A file system permits 255.
+	// versitygw adds 28 to that for a moment when it replaces an object, and only then.
+	maxPart = 200
+	// patience is for how long a request waits for its answer. The SDK would wait for ever.
+	patience = 10 * time.Second
+)
 
 func (d *documents) key(name string) string { return d.prefix + name + suffix }
 
@@ -67,6 +75,9 @@ func (d *documents) CheckName(name string) error {
 		if part == "" || part == "." || part == ".." {
 			return errors.New(`what is between the slashes of a key must not be empty, "." or ".."`)
 		}
+		if len(part) > maxPart {
+			return fmt.Errorf("a part of its key has %d bytes, at most %d are allowed between slashes", len(part), maxPart)
+		}
 	}
 	return nil
 }
@@ -80,17 +91,22 @@ func (d *documents) Load(ctx context.Context, name string) ([]byte, string, erro
 }
 
 func (d *documents) load(ctx context.Context, key string) ([]byte, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var a attempt
 	out, err := d.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &d.bucket, Key: &key}, a.options)
 	switch {
 	case codeOf(err) == "NoSuchKey":
 		return nil, "", nil
 	case err != nil:
-		return nil, "", d.failed(err, &a, "s3:GetObject or s3:ListBucket")
+		return nil, "", d.unread(err, &a, "s3:GetObject or s3:ListBucket")
 	}
 	defer out.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(out.Body, caslock.MaxData+1))
-	return data, aws.ToString(out.ETag), err
+	if err != nil {
+		return nil, "", d.unread(err, &a, "")
+	}
+	return data, aws.ToString(out.ETag), nil
 }
 
 // Swap writes the object if the store finds the condition true.
@@ -110,6 +126,8 @@ func (d *documents) swap(ctx context.Context, key string, data []byte, version s
 	} else {
 		in.IfMatch = &version
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var a attempt
 	out, err := d.client.PutObject(ctx, in, a.options)
 	switch {
@@ -136,8 +154,11 @@ var errBlind = fmt.Errorf("%w: the store deletes objects without comparing their
 
 // delete deletes the object if it has this version, or any if version is nil.
 func (d *documents) delete(ctx context.Context, key string, version *string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	in := &s3.DeleteObjectInput{Bucket: &d.bucket, Key: &key, IfMatch: version}
 	var a attempt
-	_, err := d.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &d.bucket, Key: &key, IfMatch: version}, a.options)
+	_, err := d.client.DeleteObject(ctx, in, a.options)
 	switch {
 	case conflicts(err):
 		return caslock.ErrConflict
@@ -152,11 +173,20 @@ func (d *documents) delete(ctx context.Context, key string, version *string) err
 // Names is part of [caslock.Lister].
 func (d *documents) Names(ctx context.Context) (names []string, err error) {
 	pages := s3.NewListObjectsV2Paginator(d.client, &s3.ListObjectsV2Input{Bucket: &d.bucket, Prefix: &d.prefix})
-	for pages.HasMorePages() {
+	next := func() (*s3.ListObjectsV2Output, error) {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
 		var a attempt
 		page, err := pages.NextPage(ctx, a.options)
 		if err != nil {
-			return names, d.failed(err, &a, "s3:ListBucket")
+			err = d.unread(err, &a, "s3:ListBucket")
+		}
+		return page, err
+	}
+	for pages.HasMorePages() {
+		page, err := next()
+		if err != nil {
+			return names, err
 		}
 		for _, o := range page.Contents {
 			if name, ok := strings.CutSuffix(strings.TrimPrefix(aws.ToString(o.Key), d.prefix), suffix); ok {
@@ -215,6 +245,15 @@ func conflicts(err error) bool {
 		return true
 	}
 	return statusOf(err) == http.StatusPreconditionFailed
+}
+
+// unread returns the error of a read.
+func (d *documents) unread(err error, a *attempt, right string) error {
+	unanswered := a.sent && statusOf(err) == 0
+	if err = d.failed(err, a, right); unanswered {
+		err = lease.Mark(err, lease.ErrUnavailable, lease.ErrUnreachable)
+	}
+	return err
 }
 
 // failed returns the error of a request with what it says about the outcome. Only an answer that

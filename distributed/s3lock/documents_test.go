@@ -71,7 +71,8 @@ func TestNamesThatNoKeyCanHaveAreRefused(t *testing.T) {
 		"": "the name is empty", "/": parts, "/a": parts, "a/": parts, "a//b": parts, "./a": parts, "a/../b": parts,
 		"a\nb": "a key must have no control characters", "\ufffe": "a key must have no control characters",
 		"\xff":                    "a key must be valid UTF-8",
-		strings.Repeat("n", 1014): "its key has 1025 bytes, at most 1024 are allowed",
+		strings.Repeat("n", 201):  "a part of its key has 201 bytes, at most 200 are allowed between slashes",
+		strings.Repeat("n/", 507): "its key has 1025 bytes, at most 1024 are allowed",
 	} {
 		testbed.Refused(t, c.Mutex(name), why)
 	}

@@ -238,3 +238,22 @@ func TestAnHourOfWaitingTakes1440ReadsAtMost(t *testing.T) {
 		require.LessOrEqual(t, writes, 361, "of the holder")
 	})
 }
+
+func TestARequestThatHangsEndsByItself(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		l := open(t, f.client()).Mutex("it")
+		pair(t, l)
+		f.before = func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}
+		began := time.Now()
+		_, err := l.Inspect(context.Background())
+		require.ErrorIs(t, err, lease.ErrUnreachable)
+		require.NotErrorIs(t, err, context.DeadlineExceeded, "no context of the caller")
+		require.Equal(t, 10*time.Second, time.Since(began))
+		_, err = l.TryLockContext(someone())
+		require.Error(t, err)
+		f.set(func() { f.before = nil })
+	})
+}

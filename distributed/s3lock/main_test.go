@@ -36,7 +36,7 @@ const bucketName = "locks-bucket"
 
 // servers start a server with the bucket.
 var servers = map[string]func(tb testing.TB, bucket string) *testbed.S3{
-	"versitygw": testbed.StartVersitygw,
+	"versitygw": func(tb testing.TB, bucket string) *testbed.S3 { return testbed.StartVersitygw(tb, bucket) },
 	"moto":      startMoto,
 }
 

@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -25,9 +26,9 @@ type S3 struct {
 	cmd  *exec.Cmd
 }
 
-// StartVersitygw runs a versitygw with a bucket until the test ends, and returns when it answers.
+// StartVersitygw runs a versitygw with a bucket until the test ends, and returns when it listens.
 // The server is that of .ci/servers. Without it, the test is treated as by [Missing].
-func StartVersitygw(tb testing.TB, bucket string) *S3 {
+func StartVersitygw(tb testing.TB, bucket string, args ...string) *S3 {
 	tb.Helper()
 	path := Lookup(tb, "versitygw", Newer())
 	dir := tb.TempDir()
@@ -35,13 +36,13 @@ func StartVersitygw(tb testing.TB, bucket string) *S3 {
 		tb.Fatal(err)
 	}
 	addr := fmt.Sprintf("127.0.0.1:%d", Port(tb))
-	s := &S3{tb: tb, addr: addr, cmd: exec.Command(path, "--access", S3Access, "--secret", S3Secret,
-		"--port", addr, "--quiet", "posix", dir)}
+	args = append([]string{"--access", S3Access, "--secret", S3Secret, "--port", addr, "--quiet"}, args...)
+	s := &S3{tb: tb, addr: addr, cmd: exec.Command(path, append(args, "posix", dir)...)}
 	s.Restart()
 	return s
 }
 
-// StartMotoS3 runs a moto with a bucket until the test ends, and returns when it answers. It accepts
+// StartMotoS3 runs a moto with a bucket until the test ends, and returns when it listens. It accepts
 // every key. It compares and writes in two steps, and another thread may come between: a thread
 // goes on for the time turn if others want to. With a turn of seconds, threads change only when one
 // waits, which is not between these steps. With a turn of microseconds, the server breaks the
@@ -58,8 +59,18 @@ func StartMotoS3(tb testing.TB, bucket string, turn time.Duration) *S3 {
 	s := &S3{tb: tb, addr: "127.0.0.1:" + port, cmd: exec.Command(path, "--host", "127.0.0.1", "--port", port)}
 	s.cmd.Env = append(os.Environ(), "PYTHONPATH="+dir)
 	s.Restart()
-	if status := s.ask(http.MethodPut, "/"+bucket); status != http.StatusOK {
-		tb.Fatalf("moto answers %d to the creation of a bucket", status)
+	req, err := http.NewRequest(http.MethodPut, "http://"+s.addr+"/"+bucket, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		tb.Fatalf("moto answers %s to the creation of a bucket", answer.Status)
 	}
 	return s
 }
@@ -67,30 +78,20 @@ func StartMotoS3(tb testing.TB, bucket string, turn time.Duration) *S3 {
 // Addr returns the address where the server listens.
 func (s *S3) Addr() string { return s.addr }
 
-// Restart starts the server with what it has on its disk, and returns when it answers.
+// Restart starts the server with what it has on its disk, and returns when it listens.
 func (s *S3) Restart() {
 	s.tb.Helper()
 	cmd := exec.Command(s.cmd.Path, s.cmd.Args[1:]...)
 	cmd.Env = s.cmd.Env
 	s.Process = Start(s.tb, cmd)
-	for end := time.Now().Add(time.Minute); s.ask(http.MethodGet, "/") == 0; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		conn, err := net.Dial("tcp", s.addr)
+		if err == nil {
+			conn.Close()
+			return
+		}
 		if time.Now().After(end) {
-			s.tb.Fatalf("%s at %s does not answer", s.cmd.Path, s.addr)
+			s.tb.Fatalf("%s: %v", s.cmd.Path, err)
 		}
 	}
-}
-
-// ask sends a request of nobody, and returns the status of the answer, or 0.
-func (s *S3) ask(method, path string) int {
-	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	req, err := http.NewRequest(method, "http://"+s.addr+path, nil)
-	if err != nil {
-		s.tb.Fatal(err)
-	}
-	answer, err := client.Do(req)
-	if err != nil {
-		return 0
-	}
-	answer.Body.Close()
-	return answer.StatusCode
 }
