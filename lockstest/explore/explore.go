@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -283,39 +284,48 @@ func execute(t *testing.T, c *config, f func(*X), s strategy, record bool) *X {
 // mostShrinks is how many runs a shorter schedule may take to find.
 const mostShrinks = 400
 
-// shrink returns a schedule with the same kind of finding as x, from which no decision can be left
-// out. Fewer decisions that differ from the default come first, and then fewer steps.
+// shrink returns a schedule with the same kind of finding as x that is as short as can be found: with
+// fewer decisions that differ from the default, and then with fewer steps. It first leaves decisions
+// out, half of them at a time and then fewer. If x was not found depth first, it then looks for a
+// schedule with fewer preemptions.
 func shrink(t *testing.T, c *config, f func(*X), x *X) []deviation {
 	t.Helper()
-	best, steps := deviations(x.decisions), x.steps
+	best, steps, cost := deviations(x.decisions), x.steps, preemptions(x.decisions)
 	runs := 0
-	try := func(list []deviation) bool {
+	try := func(s strategy) bool {
 		runs++
-		y := execute(t, c, f, &guided{list: list}, false)
-		got := deviations(y.decisions)
+		y := execute(t, c, f, s, false)
+		s.end(y.decisions)
+		list := deviations(y.decisions)
 		if y.finding == nil || y.finding.Kind != x.finding.Kind ||
-			len(got) > len(best) || len(got) == len(best) && y.steps >= steps {
+			len(list) > len(best) || len(list) == len(best) && y.steps >= steps {
 			return false
 		}
-		best, steps = got, y.steps
+		best, steps, cost = list, y.steps, preemptions(y.decisions)
 		return true
 	}
-	for size := max(len(best)/2, 1); size >= 1 && runs < mostShrinks; {
-		shorter := false
+	for size := len(best); size >= 1; size /= 2 {
 		for at := 0; at < len(best) && runs < mostShrinks; {
 			end := min(at+size, len(best))
-			if try(append(append([]deviation(nil), best[:at]...), best[end:]...)) {
-				shorter = true
-			} else {
+			if !try(&guided{list: slices.Concat(best[:at], best[end:])}) {
 				at = end
 			}
 		}
-		if !shorter || size > 1 {
-			if size == 1 {
-				break
-			}
-			size = max(size/2, 1)
-		}
+	}
+	if _, ok := x.choose.(*depthFirst); ok || cost == 0 {
+		return best
+	}
+	runs = 0
+	for s := (&depthFirst{bound: cost}); s.begin() && s.now <= cost && runs < mostShrinks; {
+		try(s)
 	}
 	return best
+}
+
+// preemptions returns what the decisions of a run count against a bound.
+func preemptions(run []decision) (n int) {
+	for _, d := range run {
+		n += d.cost(d.chosen)
+	}
+	return n
 }

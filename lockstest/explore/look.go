@@ -208,6 +208,9 @@ func (x *X) stuck(all []*goroutine) *finding {
 			lines = append(lines, x.title(g)+" waits until all goroutines have ended")
 			continue
 		}
+		if g.alien && !s.inLock() {
+			continue
+		}
 		line := x.title(g) + " is blocked outside of locks"
 		l := x.lockOf(s.op.lock)
 		switch e := effectOf(s.op.name); {

@@ -88,6 +88,7 @@ type goroutine struct {
 	state atomic.Int32
 	event bool        // it stands for an event from outside, which may never come
 	void  atomic.Bool // the event cannot come any more
+	alien bool        // it was not started by Go, so its end is not seen
 
 	// Written by the goroutine before it blocks, and read by the root after that.
 	op      operation   // that it is about to do, or does
@@ -257,6 +258,7 @@ func (x *X) find(add bool) *goroutine {
 	n = int(x.count.Load())
 	order.Heed()
 	g := x.add(fmt.Sprintf("go%d", n), false)
+	g.alien = true
 	order.Ignore()
 	g.id.Store(id)
 	order.Heed()
@@ -438,7 +440,10 @@ func (x *X) next() bool {
 		case joining:
 			join = g
 		case running:
-			timed = timed || g.seen().timed
+			s := g.seen()
+			if timed = timed || s.timed; g.alien && !s.inLock() {
+				continue // it has ended, or is blocked outside of locks
+			}
 		}
 		if g.state.Load() != done {
 			left++
