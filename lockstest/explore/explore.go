@@ -249,6 +249,9 @@ func (s *depthFirst) completeness() string {
 	return ""
 }
 
+// hang is how long a run may take of real time.
+const hang = 30 * time.Second
+
 // execute runs the program once in a bubble of its own.
 func execute(t *testing.T, c *config, f func(*X), s strategy, record bool) *X {
 	t.Helper()
@@ -269,7 +272,7 @@ func execute(t *testing.T, c *config, f func(*X), s strategy, record bool) *X {
 		synctest.Test(t, func(*testing.T) { x.root() })
 		returned = true
 	}()
-	stuck := time.AfterFunc(time.Minute, func() {
+	stuck := time.AfterFunc(hang, func() {
 		panic("explore: a run does not go on. Does a goroutine spin, or wait for a lock of package sync " +
 			"while its holder is stopped at a decision? The stacks below show it")
 	})

@@ -2,9 +2,11 @@ package explore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing/synctest"
 	"time"
@@ -46,6 +48,7 @@ type X struct {
 	cancel     context.CancelFunc
 
 	// Of the root.
+	list      []*goroutine // by index
 	current   *goroutine
 	alone     int // steps that current has made in a row
 	steps     int
@@ -82,7 +85,6 @@ const (
 type goroutine struct {
 	x     *X
 	id    atomic.Int64
-	index int
 	name  string
 	gate  chan struct{}
 	state atomic.Int32
@@ -100,6 +102,7 @@ type goroutine struct {
 	place   interface{ Unpark() } // where it waits
 
 	// Of the root.
+	index     int // in its list
 	handled   int // of ended
 	last      int // its last event
 	overtaken int // how often, in its wait
@@ -155,7 +158,7 @@ func (x *X) add(name string, event bool) *goroutine {
 	if n > maxGoroutines {
 		panic(fmt.Sprintf("explore: more than %d goroutines", maxGoroutines))
 	}
-	g := &goroutine{x: x, index: n - 1, name: name, gate: make(chan struct{}, 1), event: event}
+	g := &goroutine{x: x, name: name, gate: make(chan struct{}, 1), event: event}
 	x.goroutines[n-1].Store(g)
 	return g
 }
@@ -254,10 +257,7 @@ func (x *X) find(add bool) *goroutine {
 	if !bytes.Contains(header[:n], []byte(x.bubble)) {
 		return nil
 	}
-	order.Ignore()
-	n = int(x.count.Load())
-	order.Heed()
-	g := x.add(fmt.Sprintf("go%d", n), false)
+	g := x.add("", false)
 	g.alien = true
 	order.Ignore()
 	g.id.Store(id)
@@ -405,15 +405,32 @@ func (x *X) root() {
 	synctest.Wait()
 }
 
-// all returns the goroutines.
+// all returns the goroutines. New ones get their indexes: those of Go in the order of the calls, and then
+// the others in that of their ids. They may all have arrived at the same time, but the ids of goroutines
+// that one goroutine starts increase.
 func (x *X) all() []*goroutine {
-	list := make([]*goroutine, 0, 8)
-	for i := range x.count.Load() {
-		if g := x.goroutines[i].Load(); g != nil {
-			list = append(list, g)
+	known := len(x.list)
+	for i := known; i < int(x.count.Load()); i++ {
+		x.list = append(x.list, x.goroutines[i].Load())
+	}
+	fresh := x.list[known:]
+	slices.SortStableFunc(fresh, func(a, b *goroutine) int {
+		switch {
+		case a.alien && b.alien:
+			return cmp.Compare(a.id.Load(), b.id.Load())
+		case a.alien:
+			return 1
+		case b.alien:
+			return -1
+		}
+		return 0
+	})
+	for i, g := range fresh {
+		if g.index = known + i; g.alien {
+			g.name = fmt.Sprintf("go %d", g.index)
 		}
 	}
-	return list
+	return x.list
 }
 
 // next lets one goroutine go, and reports false at the end of the run.
@@ -517,7 +534,7 @@ func (x *X) pick(can, events []*goroutine, timed bool) *goroutine {
 	if options[chosen] == passes {
 		return nil
 	}
-	g := x.goroutines[options[chosen]].Load()
+	g := x.list[options[chosen]]
 	switch {
 	case g.event:
 	case g == x.current:
