@@ -14,7 +14,14 @@ require (
 	golang.org/x/term v0.47.0
 )
 
-require github.com/anishathalye/porcupine v1.3.1 // indirect
+require (
+	github.com/anishathalye/porcupine v1.3.1 // indirect
+	github.com/klauspost/compress v1.20.0 // indirect
+	github.com/nats-io/nats.go v1.55.0 // indirect
+	github.com/nats-io/nkeys v0.4.16 // indirect
+	github.com/nats-io/nuid v1.0.1 // indirect
+	golang.org/x/crypto v0.58.0 // indirect
+)
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
@@ -32,6 +39,7 @@ require (
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/jucgo/locks/distributed/etcdlock v0.1.0 // indirect
 	github.com/jucgo/locks/distributed/filelock v0.1.0 // indirect
+	github.com/jucgo/locks/distributed/natslock v0.1.0 // indirect
 	github.com/jucgo/locks/distributed/redislock v0.1.0 // indirect
 	github.com/jucgo/locks/distributed/sqllock v0.1.0 // indirect
 	github.com/jucgo/locks/distributed/zklock v0.1.0 // indirect

@@ -86,6 +86,10 @@ var stores = []struct {
 			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "n="+peer))
 		return serving(t, "etcd://"+client), nil
 	}},
+	{"nats", true, func(t *testing.T) (string, func()) {
+		at := testbed.StartNATS(t, testbed.NATSCluster{Version: "2.15"})[0].Addr()
+		return serving(t, "nats://"+at+"/locks?replicas=1"), nil
+	}},
 	{"zk", true, func(t *testing.T) (string, func()) {
 		return serving(t, "zk://"+testbed.StartZooKeeper(t).Addr()+"/app"), nil
 	}},

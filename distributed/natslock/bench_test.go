@@ -51,8 +51,8 @@ func BenchmarkUncontended(b *testing.B) {
 	})
 }
 
-// BenchmarkHandover has a lock change between two clients, of which the second has waited for 20 ms.
-// It reports the time from the call of the release to the return of the acquisition.
+// BenchmarkHandover has a lock change between two clients, of which the second has waited for 20
+// ms. It reports the time from the call of the release to the return of the acquisition.
 func BenchmarkHandover(b *testing.B) {
 	onEach(b, func(b *testing.B, js func() jetstream.JetStream, bucket string) {
 		holder, next := open(b, js(), bucket).Mutex("it"), open(b, js(), bucket).Mutex("it")

@@ -40,7 +40,7 @@ func TestABucketThatBreaksLocksIsRefused(t *testing.T) {
 		"(NoAck)":            func(c *jetstream.StreamConfig) { c.NoAck = true },
 		"is sealed":          func(c *jetstream.StreamConfig) { c.Sealed = true },
 		"is a mirror":        func(c *jetstream.StreamConfig) { mirror(c) },
-		"has sources":        func(c *jetstream.StreamConfig) { c.Sources = []*jetstream.StreamSource{{Name: "KV_it1"}} },
+		"has sources":        func(c *jetstream.StreamConfig) { c.Sources = []*jetstream.StreamSource{other} },
 		"(SubjectTransform)": func(c *jetstream.StreamConfig) { transform(c) },
 		"DiscardNewPerSubject": func(c *jetstream.StreamConfig) {
 			c.DiscardNewPerSubject = true
@@ -67,9 +67,11 @@ func TestABucketThatBreaksLocksIsRefused(t *testing.T) {
 	}
 }
 
+var other = &jetstream.StreamSource{Name: "KV_it1"}
+
 // mirror makes c a mirror of another bucket.
 func mirror(c *jetstream.StreamConfig) {
-	c.Subjects, c.Mirror = nil, &jetstream.StreamSource{Name: "KV_it1"}
+	c.Subjects, c.Mirror = nil, other
 	c.Discard = jetstream.DiscardNew
 }
 

@@ -24,11 +24,11 @@
 //
 //   - Writes are messages with an expected last sequence of their subject. A message is sent once.
 //     If it was sent twice, the second one would find another sequence.
-//   - Reads go to the leader of the stream by STREAM.MSG.GET. A Get of the library's KeyValue may be
-//     answered by a replica that lags behind, since buckets allow direct gets.
-//   - A leader that was stopped or cut off may answer reads with an old state until it learns of the
-//     next leader. It can replace nothing, since that needs a majority. The worst that an old state
-//     does is a loss that is none: the lock then stays taken for a lease.
+//   - Reads go to the leader of the stream by STREAM.MSG.GET. A Get of the library's KeyValue may
+//     be answered by a replica that lags behind, since buckets allow direct gets.
+//   - A leader that was stopped or cut off may answer reads with an old state until it learns of
+//     the next leader. It can replace nothing, since that needs a majority. The worst that an old
+//     state does is a loss that is none: the lock then stays taken for a lease.
 //
 // # What it costs
 //
@@ -60,8 +60,8 @@
 //
 // # What happens when
 //
-//   - A process dies: a waiter gets the lock when it has seen the same revision for the lease, and a
-//     hundredth more. A client that comes later waits for so long from then on.
+//   - A process dies: a waiter gets the lock when it has seen the same revision for the lease, and
+//     a hundredth more. A client that comes later waits for so long from then on.
 //   - The leader dies: reads and writes fail until there is another one, which takes 4 to 10
 //     seconds. Holds with a lease that is longer go on. Waiters go on in any case.
 //   - The connection ends: the library connects again, by default after 2 seconds, and at most 60

@@ -112,8 +112,8 @@ func (d *documents) Load(ctx context.Context, name string) ([]byte, string, erro
 	return data, version, nil
 }
 
-// ask sends a request that changes nothing, again and again until there is an answer. While a stream
-// has no leader, nobody answers.
+// ask sends a request that changes nothing, again and again until there is an answer. No server
+// answers while the stream has no leader.
 func (d *documents) ask(ctx context.Context, subject string, request []byte) (*nats.Msg, error) {
 	before := d.nc.LastError()
 	for {
@@ -140,7 +140,8 @@ func (d *documents) ask(ctx context.Context, subject string, request []byte) (*n
 // silence is the error of a read without an answer.
 func (d *documents) silence(ctx context.Context, err error) error {
 	if !d.nc.IsConnected() {
-		return lease.Mark(fmt.Errorf("%w: %w", nats.ErrDisconnected, ctx.Err()), lease.ErrUnavailable, lease.ErrUnreachable)
+		err = fmt.Errorf("%w: %w", nats.ErrDisconnected, ctx.Err())
+		return lease.Mark(err, lease.ErrUnavailable, lease.ErrUnreachable)
 	}
 	return lease.Mark(fmt.Errorf("no leader of the stream %s answers: %w", d.stream, err), lease.ErrUnavailable)
 }
@@ -149,10 +150,11 @@ func (d *documents) silence(ctx context.Context, err error) error {
 // before. A server does not answer such a message. It tells the connection.
 func (d *documents) refusal(before error, subject string) error {
 	err := d.nc.LastError()
-	if err == before || !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), `"`+subject+`"`) {
-		return nil
+	if err != before && errors.Is(err, nats.ErrPermissionViolation) &&
+		strings.Contains(err.Error(), `"`+subject+`"`) {
+		return err
 	}
-	return err
+	return nil
 }
 
 // Swap writes the document if the key has this revision.

@@ -13,8 +13,8 @@ const maxKey = 1024
 const escape = '='
 
 // keyOf returns the key of the lock called name. Other names have other keys. Letters, digits and
-// the characters - _ / . stay. Each other byte is an equals sign and two hexadecimal digits. So are a
-// dot that would make an empty token of a subject, and the beginning of what the store reserves.
+// the characters - _ / . stay. Each other byte is an equals sign and two hexadecimal digits. So is
+// a dot that would make an empty token of a subject, and the beginning of keys that are reserved.
 func keyOf(name string) string {
 	var key strings.Builder
 	for i := range len(name) {

@@ -8,9 +8,11 @@ require (
 	github.com/jucgo/locks v0.1.0
 	github.com/jucgo/locks/distributed/etcdlock v0.1.0
 	github.com/jucgo/locks/distributed/filelock v0.1.0
+	github.com/jucgo/locks/distributed/natslock v0.1.0
 	github.com/jucgo/locks/distributed/redislock v0.1.0
 	github.com/jucgo/locks/distributed/sqllock v0.1.0
 	github.com/jucgo/locks/distributed/zklock v0.1.0
+	github.com/nats-io/nats.go v1.55.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/stretchr/testify v1.12.1
 	go.etcd.io/etcd/api/v3 v3.7.3
@@ -35,7 +37,10 @@ require (
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/klauspost/compress v1.20.0 // indirect
 	github.com/mattn/go-isatty v0.0.20 // indirect
+	github.com/nats-io/nkeys v0.4.16 // indirect
+	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/petermattis/goid v0.0.0-20260820044319-269ab09b5261 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
@@ -43,6 +48,7 @@ require (
 	go.uber.org/atomic v1.12.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/exp v0.0.0-20251023183803-a4bb9ffd2546 // indirect
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
@@ -60,6 +66,7 @@ replace (
 	github.com/jucgo/locks => ../..
 	github.com/jucgo/locks/distributed/etcdlock => ../etcdlock
 	github.com/jucgo/locks/distributed/filelock => ../filelock
+	github.com/jucgo/locks/distributed/natslock => ../natslock
 	github.com/jucgo/locks/distributed/redislock => ../redislock
 	github.com/jucgo/locks/distributed/sqllock => ../sqllock
 	github.com/jucgo/locks/distributed/zklock => ../zklock

@@ -8,9 +8,11 @@ import (
 	"go.uber.org/goleak"
 
 	_ "github.com/jucgo/locks/distributed/open/all"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 func TestMain(m *testing.M) {
+	testbed.Play(map[string]testbed.Role{"buy": buy})
 	logging.Disable() // of servers that cannot be reached on purpose
 	for _, name := range []string{"PGPASSWORD", "PGUSER", "PGHOST", "PGPORT", "PGSERVICE", "PGSSLMODE"} {
 		os.Unsetenv(name)

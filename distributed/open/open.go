@@ -117,6 +117,7 @@ func (c *Client) Locker(name string) locks.TryLocker { return c.store.Locker(nam
 //	redis...  those that are held: keys below the prefix that look like a lock of the kind.
 //	zk        those that are held or waited for
 //	etcd      those that are held or waited for, also those of concurrency.Mutex
+//	nats      every lock that was ever used
 //	mem       errors.ErrUnsupported
 func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 	if ctx == nil {
@@ -134,9 +135,9 @@ func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 }
 
 // ForceUnlock frees the lock called name without its holder's consent, and reports whether it was
-// held. See [lease.Mutex.ForceUnlock]. The locks of Redis, etcd, ZooKeeper, and those of kind table
-// and queue have it. Others return [errors.ErrUnsupported]: a file lock and an advisory lock belong
-// to a process or its connection, and end with that.
+// held. See [lease.Mutex.ForceUnlock]. The locks of Redis, etcd, NATS, ZooKeeper, and those of kind
+// table and queue have it. Others return [errors.ErrUnsupported]: a file lock and an advisory lock
+// belong to a process or its connection, and end with that.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	l, ok := c.store.Locker(name).(interface {
 		ForceUnlock(ctx context.Context) (bool, error)

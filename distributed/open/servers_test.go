@@ -67,6 +67,9 @@ var places = []place{
 		listed: "mutex semaphore", start: startZooKeeper},
 	{name: "etcd", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startEtcd,
 		wrong: otherUser},
+	{name: "nats", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startNATS,
+		wrong: otherUser},
+	{name: "nats with TLS", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startSecureNATS},
 	{name: "mysql with TLS", kinds: "table", tokens: "table", forced: "table", listed: "table",
 		start: startSecureMySQL, wrong: otherUser},
 	{name: "zk with TLS", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex",
@@ -246,6 +249,21 @@ func startSecureEtcd(tb testing.TB) string {
 	at := runEtcd(tb, "https", "localhost", "--client-cert-auth", "--trusted-ca-file", ca, "--cert-file", cert,
 		"--key-file", key)
 	return serving(tb, "etcd://"+at+"?prefix=/locks/&tls=true&"+certificates(ca, cert, key))
+}
+
+func startNATS(tb testing.TB) string {
+	at := testbed.StartNATS(tb, testbed.NATSCluster{Version: "2.15", More: fmt.Sprintf(
+		"authorization { user: locks-user, password: %q }", password)})[0].Addr()
+	return serving(tb, "nats://"+userinfo+"@"+at+"/locks?replicas=1&inbox=_INBOX_app")
+}
+
+func startSecureNATS(tb testing.TB) string {
+	ca, cert, key := testbed.Certificate(tb, "localhost")
+	at := testbed.StartNATS(tb, testbed.NATSCluster{Version: "2.15", More: fmt.Sprintf(
+		"tls { ca_file: %q, cert_file: %q, key_file: %q, verify: true }", ca, cert, key)})[0].Addr()
+	_, port, err := net.SplitHostPort(at)
+	require.NoError(tb, err)
+	return serving(tb, "nats://localhost:"+port+"/locks?replicas=1&tls=true&"+certificates(ca, cert, key))
 }
 
 // runEtcd runs a server, and returns its address with the name of the host.

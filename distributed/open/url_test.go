@@ -40,6 +40,7 @@ var schemes = map[string]string{
 	"redis+cluster":  "redis+cluster://localhost",
 	"zk":             "zk://localhost/app",
 	"etcd":           "etcd://localhost",
+	"nats":           "nats://localhost/locks",
 }
 
 func TestAnUnknownParameterIsRefusedWithKnownOnes(t *testing.T) {
@@ -85,6 +86,8 @@ func TestABadValuesErrorNamesParameterAndChoices(t *testing.T) {
 		{"rediss://h?cacert=" + text, "cacert", "certificates in PEM format"},
 		{"rediss://h?cert=" + text + "&key=" + text, "cert and key", "files in PEM format"},
 		{"redis+sentinel://h", "master", "missing"},
+		{"nats://h/b?replicas=2", "replicas", "one of none, 1, 3, 5"},
+		{"nats://h/b?cacert=x", "cacert", "need TLS"},
 		{"zk://h?ttl=1us", "session timeout", "1ms to 1h"},
 		{"postgres://h/d?sslmode=bogus", "sslmode", "invalid"},
 	} {
@@ -119,6 +122,9 @@ func TestAnAddressThatCannotBeIsRefused(t *testing.T) {
 		"redis+cluster://h/1":     "no numbered databases",
 		"etcd://h/path":           "prefix",
 		"etcd://user@h":           "a user and a password",
+		"nats://h":                "the name of a bucket",
+		"nats://h/a/b":            "the name of a bucket",
+		"nats://user@h/b":         "a user and a password",
 		"zk://h/a//b":             "namespace",
 		"mysql://a,b/db":          "several hosts",
 		"redis://h/0?label=me@ab": "%40",

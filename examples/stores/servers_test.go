@@ -40,6 +40,9 @@ var stores = []struct {
 	{"MariaDB", func(tb testing.TB) string { return "mysql://root@" + startMariaDB(tb) + "/test" }},
 	{"ZooKeeper", func(tb testing.TB) string { return "zk://" + testbed.StartZooKeeper(tb).Addr() + "/app" }},
 	{"etcd", func(tb testing.TB) string { return "etcd://" + startEtcd(tb) }},
+	{"NATS", func(tb testing.TB) string {
+		return "nats://" + testbed.StartNATS(tb, testbed.NATSCluster{Version: "2.15"})[0].Addr() + "/locks?replicas=1"
+	}},
 }
 
 // secret is a password, which nobody may be told.

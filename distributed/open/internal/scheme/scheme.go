@@ -39,7 +39,7 @@ func (s store) path() string { return strings.TrimSuffix("/"+s.pkg, "/") }
 var stores = []store{
 	{"mem", ""}, {"file", "file"}, {"sqlite", "sqlite"}, {"postgres", "postgres"}, {"mysql", "mysql"},
 	{"redis", "redis"}, {"rediss", "redis"}, {"redis+sentinel", "redis"}, {"redis+cluster", "redis"},
-	{"zk", "zookeeper"}, {"etcd", "etcd"},
+	{"zk", "zookeeper"}, {"etcd", "etcd"}, {"nats", "nats"},
 }
 
 // registered has the schemes of the imported packages. Only their init functions change it.
