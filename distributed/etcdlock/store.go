@@ -59,6 +59,7 @@ var (
 	_ lease.LossNotifier = (*store)(nil)
 	_ lease.Session      = (*store)(nil)
 	_ lease.Inspector    = (*store)(nil)
+	_ lease.Punctual     = (*store)(nil)
 )
 
 // NotifyLoss keeps the function to call when a holder's key has vanished.
@@ -362,6 +363,9 @@ func (s *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duration
 	}
 	return ok, err
 }
+
+// Punctual is false for read-write locks, whose releases wait for each other.
+func (s *store) Punctual() bool { return s.kind == plain }
 
 // Release deletes the key. The next waiter watches it, so nobody has to be woken.
 func (s *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {

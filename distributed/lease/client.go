@@ -145,6 +145,9 @@ func New(s Store, opts ...Option) (*Client, error) {
 	c.inspector = optional[Inspector](c.store)
 	c.announcer = optional[Announcer](c.store)
 	c.breaker = optional[Breaker](c.store)
+	if p := optional[Punctual](c.store); p != nil {
+		c.punctual = p.Punctual()
+	}
 	c.jobs.init()
 	c.schedule.init(&c.base)
 	c.releaser.base, c.releaser.schedule = &c.base, &c.schedule

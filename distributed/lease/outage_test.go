@@ -136,6 +136,29 @@ func TestAnUnlockEndsDespiteAStoreIgnoringContexts(t *testing.T) {
 	})
 }
 
+// punctual notes which goroutine releases.
+type punctual struct {
+	*client
+	by locks.Owner
+}
+
+func (p *punctual) Punctual() bool { return true }
+
+func (p *punctual) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+	p.by = locks.CurrentOwner(context.Background())
+	return p.client.Release(ctx, id)
+}
+
+func TestAnUnlockCallsAPunctualStoreItself(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		store, o := &punctual{client: s.connect()}, as(locks.NewOwner())
+		l := open(t, store).Mutex("it")
+		hold(t, l, o)
+		require.NoError(t, l.UnlockContext(o))
+		require.Equal(t, locks.CurrentOwner(context.Background()), store.by)
+	})
+}
+
 func TestAnErrorOfAReleaseIsALoss(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.flaky()

@@ -84,9 +84,13 @@ func (r *releaser) persist(g *grant) (yield time.Duration, err error) {
 // for longer than limit: then there is no answer.
 //
 // The first request needs no timer of its own. Its context ends after half of the release timeout
-// at most.
+// at most. A [Punctual] store does not outlast that.
 func (r *releaser) once(
 	id HoldID, sent time.Time, limit time.Duration, again bool) (a released, answered bool) {
+	if r.punctual && !again {
+		a, err := r.store.Release(r.briefly(sent), id)
+		return released{a, err}, true
+	}
 	p := r.request()
 	p.ctx, p.id = r.briefly(sent), id
 	ctx := p.ctx

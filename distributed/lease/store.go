@@ -42,6 +42,7 @@ var ErrUnreachable = errors.New("the store cannot be reached")
 //	Breaker           Mutex.ForceUnlock works
 //	Inspector         Mutex.Inspect works
 //	Announcer         Mutex.Inspect describes holders whose holds have no room for that
+//	Punctual          an unlock needs no goroutine of its own
 type Store interface {
 	// Acquire asks once for a lock, without waiting. It does not repeat a request that may have
 	// been carried out. A reply is the server's decision, and an error says that the decision is
@@ -204,4 +205,14 @@ type ContentionProber interface {
 	// local queue of this client. It may say so without a reason, and may overlook waiters
 	// without a Watch.
 	Contended(ctx context.Context, name string) (bool, error)
+}
+
+// Punctual is an optional interface of a [Store] whose Release does not outlast the deadline of its
+// context. The goroutine of an unlock then sends the first request itself. Otherwise it waits for
+// another goroutine, so that an unlock ends in time. The switch to that one and back can take as
+// long as the request.
+type Punctual interface {
+	// Punctual reports whether Release always returns by the deadline of its context. It may
+	// ignore that the context is cancelled before.
+	Punctual() bool
 }

@@ -43,6 +43,7 @@ var (
 	_ lease.LossNotifier = (*store)(nil)
 	_ lease.Session      = (*store)(nil)
 	_ lease.Inspector    = (*store)(nil)
+	_ lease.Punctual     = (*store)(nil)
 )
 
 func newStore(c *core, r recipe) *store {
@@ -189,6 +190,9 @@ func (st *store) busy(ctx context.Context, name string) (bool, error) {
 
 // patience is how long a call waits for the deletion of a node, which goes on without it.
 const patience = time.Second
+
+// Punctual is part of [lease.Punctual].
+func (st *store) Punctual() bool { return true }
 
 // Release deletes the nodes of a hold. It does not report a hold that was found lost.
 func (st *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
