@@ -149,6 +149,9 @@ func (s *single) Renew(ctx context.Context, holds []lease.HoldID, d time.Duratio
 	return s.c.renew(ctx, s.renew, holds, d, s.suffix, s.hold)
 }
 
+// Punctual is false for a cluster, whose mode may have to be asked for.
+func (s *single) Punctual() bool { return !s.c.p.Cluster() }
+
 func (s *single) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
 	m, err := s.c.mode(ctx)
 	if err != nil {
@@ -164,7 +167,7 @@ func (s *single) Release(ctx context.Context, id lease.HoldID) (lease.Released, 
 	}
 	keys := len(r.args) - head
 	r.args = m.publish(append(r.args, &r.acquisition, s.c.counts()))
-	reply, err := s.c.p.Eval(ctx, s.release, keys, r.args)
+	reply, err := s.c.p.EvalInTime(ctx, s.release, keys, r.args)
 	r.done(err)
 	if reply == int64(-1) {
 		return lease.Released{Held: true, Awaited: true}, err

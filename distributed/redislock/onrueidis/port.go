@@ -111,6 +111,11 @@ func (p *port) Eval(ctx context.Context, s *driver.Script, keys int, all []any) 
 	return v, nil
 }
 
+// EvalInTime is Eval, because the client obeys deadlines by itself.
+func (p *port) EvalInTime(ctx context.Context, s *driver.Script, keys int, all []any) (any, error) {
+	return p.Eval(ctx, s, keys, all)
+}
+
 // value returns the reply in r.
 func value(r rueidis.RedisResult) (any, error) {
 	v, err := r.ToAny()

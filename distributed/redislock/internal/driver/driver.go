@@ -32,6 +32,10 @@ type Port interface {
 	// any other error the outcome is unknown.
 	Eval(ctx context.Context, s *Script, keys int, args []any) (any, error)
 
+	// EvalInTime is Eval with a ctx that has a deadline. It returns by then, and may ignore that
+	// ctx is cancelled before. So most clients need no other goroutine, which Eval may need.
+	EvalInTime(ctx context.Context, s *Script, keys int, args []any) (any, error)
+
 	// EvalSync is Eval, followed by a WAIT for n replicas on the same connection, for timeout at
 	// most. acks is how many replicas acknowledged, or 0 if WAIT failed.
 	EvalSync(ctx context.Context, s *Script, keys int, args []any, n int, timeout time.Duration,

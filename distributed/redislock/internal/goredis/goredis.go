@@ -20,9 +20,12 @@ import (
 type port struct {
 	c     redis.UniversalClient
 	cc    *redis.ClusterClient // c, if it is one
+	one   *redis.Client        // c, if it is one
 	known sync.Map             // the scripts that the server has seen, with their hashes; in a cluster, one server
 	heeds bool                 // c ends a request with its context
 	alone atomic.Bool          // the server is not one of a cluster
+
+	copied atomic.Pointer[copied] // see punctual
 }
 
 // New returns a Port of c, unless c is of a kind that cannot be one.
@@ -45,9 +48,9 @@ func New(c redis.UniversalClient) (driver.Port, error) {
 		}
 		return &port{c: c, cc: c, heeds: c.Options().ContextTimeoutEnabled}, nil
 	}
-	one, ok := c.(*redis.Client)
-	p := &port{c: c, heeds: ok && one.Options().ContextTimeoutEnabled}
-	p.alone.Store(ok) // otherwise its redirections tell
+	one, _ := c.(*redis.Client)
+	p := &port{c: c, one: one, heeds: one != nil && one.Options().ContextTimeoutEnabled}
+	p.alone.Store(one != nil) // otherwise its redirections tell
 	return p, nil
 }
 
@@ -73,10 +76,15 @@ type once struct{ *redis.Cmd }
 
 func (once) NoRetry() bool { return true }
 
-func (p *port) do(ctx context.Context, firstKey int8, args []any) (any, error) {
+// sender is a client of go-redis, or a copy of it.
+type sender interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
+
+func do(ctx context.Context, c sender, firstKey int8, args []any) (any, error) {
 	cmd := redis.NewCmd(ctx, args...)
 	cmd.SetFirstKeyPos(firstKey)
-	p.c.Process(ctx, once{cmd})
+	c.Process(ctx, once{cmd})
 	r, err := cmd.Result()
 	if err == redis.Nil {
 		return nil, nil
@@ -86,9 +94,45 @@ func (p *port) do(ctx context.Context, firstKey int8, args []any) (any, error) {
 
 func (p *port) Eval(ctx context.Context, s *driver.Script, keys int, all []any) (any, error) {
 	if p.patient(ctx) {
-		return p.eval(ctx, s, keys, all) // without the memory of a closure
+		return p.eval(ctx, p.c, s, keys, all) // without the memory of a closure
 	}
-	return p.limited(ctx, func() (any, error) { return p.eval(ctx, s, keys, all) })
+	return p.limited(ctx, func() (any, error) { return p.eval(ctx, p.c, s, keys, all) })
+}
+
+func (p *port) EvalInTime(ctx context.Context, s *driver.Script, keys int, all []any) (any, error) {
+	if c := p.punctual(); c != nil && !p.heeds {
+		return p.eval(ctx, c, s, keys, all)
+	}
+	return p.Eval(ctx, s, keys, all)
+}
+
+// copied is a copy of a client that ends requests at the deadlines of their contexts. It has the
+// client's connections.
+type copied struct {
+	*redis.Client
+	made time.Time
+}
+
+// punctual returns such a copy of c, or nil if c has none. It makes another one each second,
+// because hooks that c gets are not those of a copy.
+func (p *port) punctual() *copied {
+	if p.one == nil {
+		return nil
+	}
+	now := time.Now()
+	c := p.copied.Load()
+	if c != nil && now.Sub(c.made) < time.Second {
+		return c
+	}
+	own := p.one.Options()
+	c = &copied{p.one.WithTimeout(own.ReadTimeout), now}
+	opts := c.Options()
+	if opts == own {
+		return nil // they are not to be changed
+	}
+	opts.WriteTimeout, opts.ContextTimeoutEnabled = own.WriteTimeout, true
+	p.copied.Store(c)
+	return c
 }
 
 // patient reports whether a request may take as long as the client lets it.
@@ -120,7 +164,7 @@ func (p *port) limited(ctx context.Context, f func() (any, error)) (any, error) 
 	}
 }
 
-func (p *port) eval(ctx context.Context, s *driver.Script, keys int, all []any) (any, error) {
+func (p *port) eval(ctx context.Context, c sender, s *driver.Script, keys int, all []any) (any, error) {
 	if err := p.ask(ctx); err != nil {
 		return nil, err
 	}
@@ -130,10 +174,10 @@ func (p *port) eval(ctx context.Context, s *driver.Script, keys int, all []any) 
 	} else {
 		all[0], all[1] = "eval", s.Src // one round trip, where the hash alone might take two
 	}
-	r, err := p.do(ctx, driver.Head, all)
+	r, err := do(ctx, c, driver.Head, all)
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		all[0], all[1] = "eval", s.Src
-		r, err = p.do(ctx, driver.Head, all)
+		r, err = do(ctx, c, driver.Head, all)
 	}
 	if err == nil && all[0] == "eval" {
 		p.known.Store(s, s.SHA)
@@ -234,7 +278,7 @@ func (p *port) ReplyTimeout() time.Duration {
 // Set keeps value under key for ttl.
 func (p *port) Set(ctx context.Context, key, value string, ttl time.Duration) error {
 	_, err := p.limited(ctx, func() (any, error) {
-		r, err := p.do(ctx, 1, []any{"set", key, value, "px", driver.Millis(ttl)})
+		r, err := do(ctx, p.c, 1, []any{"set", key, value, "px", driver.Millis(ttl)})
 		if err != nil {
 			err = p.failed(ctx, err)
 		}
