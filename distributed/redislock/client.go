@@ -151,7 +151,7 @@ func (c *Client) store(k kind) (driver.Store, []lease.Option) {
 		// overtake waiters of other processes.
 		wait := c.opts.FairWait
 		poll := lease.WithPoll(min(lease.DefaultPoll, wait/3))
-		return &fair{c: c.core, wait: wait}, []lease.Option{poll, lease.WithMaxLocalHandoffs(0)}
+		return newFair(c.core, wait), []lease.Option{poll, lease.WithMaxLocalHandoffs(0)}
 	case reading:
 		return withWaiters(newRead(c.core)), nil
 	case writing:

@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease"
@@ -33,57 +34,184 @@ import (
 const fairWait = 30 * time.Second
 
 // fair is the [lease.Store] of fair locks.
+//
+// A waiter subscribes to its channel before it asks for a place, if the last acquisition of the
+// lock here had to wait. Then it need not ask a second time for a release that it may have missed.
+// The first acquisition that waits has its place sooner, and asks twice.
 type fair struct {
 	self
-	c    *core
-	wait time.Duration
+	c     *core
+	wait  time.Duration
+	cache nameCache
+
+	mu      sync.Mutex
+	waiters map[string]*fairWaiter // by acquisition
 }
 
 var _ driver.Store = (*fair)(nil)
 
 const fairChannel = "redisson_lock__channel"
 
-// eval runs sc for the lock called name.
-func (s *fair) eval(ctx context.Context, sc *script, name string, args ...any) (any, error) {
-	return s.ask(ctx, lease.Request{HoldID: lease.HoldID{Name: name}}, sc, args...)
+func newFair(c *core, wait time.Duration) *fair {
+	return &fair{c: c, wait: wait, waiters: make(map[string]*fairWaiter)}
 }
 
-// ask runs sc for req. The last arguments are the commands to publish with.
-func (s *fair) ask(ctx context.Context, req lease.Request, sc *script, args ...any) (any, error) {
+// fairWaiter is the [lease.Watch] of an acquisition.
+type fairWaiter struct {
+	*watch
+	s           *fair
+	acquisition string
+	watched     bool // package lease has it, and closes it. Guarded by fair.mu
+}
+
+func (w *fairWaiter) Close() {
+	w.s.mu.Lock()
+	if w.s.waiters[w.acquisition] == w {
+		delete(w.s.waiters, w.acquisition)
+	}
+	w.s.mu.Unlock()
+	w.watch.Close()
+}
+
+// find returns the waiter of an acquisition, or nil. watched says that package lease has it from
+// now on.
+func (s *fair) find(acquisition string, watched bool) *fairWaiter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.waiters[acquisition]
+	if w != nil && watched {
+		w.watched = true
+	}
+	return w
+}
+
+// acquired ends the waiter of an acquisition that has the lock, unless package lease has it.
+func (s *fair) acquired(acquisition string) {
+	s.mu.Lock()
+	w := s.waiters[acquisition]
+	over := w != nil && !w.watched
+	s.mu.Unlock()
+	if over {
+		w.Close()
+	}
+}
+
+// subscribe returns a waiter that is subscribed to its channel.
+func (s *fair) subscribe(ctx context.Context, id lease.HoldID, watched bool) (*fairWaiter, error) {
+	channels := []string{s.names(id.Name).channel + ":" + id.Acquisition}
+	if !s.c.p.Cluster() {
+		channels = append(channels, clientKey(s.client)) // for [link.look]
+	}
+	w := &fairWaiter{
+		watch: &watch{c: make(chan struct{}, 1)}, s: s, acquisition: id.Acquisition, watched: watched,
+	}
+	if err := s.c.attach(ctx, w.watch, channels...); err != nil {
+		w.Close()
+		return nil, err
+	}
+	s.mu.Lock()
+	s.waiters[id.Acquisition] = w
+	s.mu.Unlock()
+	return w, nil
+}
+
+// names returns the keys and the prefix of the channels of the lock called name.
+func (s *fair) names(name string) *names {
+	return s.cache.of(name, func(name string) *names {
+		return &names{
+			name:    name,
+			channel: prefixed(fairChannel, name),
+			list:    prefixed("redisson_lock_queue", name),
+			times:   prefixed("redisson_lock_timeout", name),
+		}
+	})
+}
+
+// args returns the arguments of a script for the lock called name. The last ones are the commands
+// to publish with.
+func (s *fair) args(ctx context.Context, name string, args ...any) ([]any, error) {
 	m, err := s.c.mode(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := []any{
-		head - 1: nil, req.Name, prefixed("redisson_lock_queue", req.Name), prefixed("redisson_lock_timeout", req.Name),
+	n := s.names(name)
+	all := append([]any{head - 1: nil, n.name, n.list, n.times}, args...)
+	return m.publish(append(all, n.channel, s.c.counts())), nil
+}
+
+// eval runs sc for the lock called name.
+func (s *fair) eval(ctx context.Context, sc *script, name string, args ...any) (any, error) {
+	all, err := s.args(ctx, name, args...)
+	if err != nil {
+		return nil, err
 	}
-	all = append(append(all, args...), prefixed(fairChannel, req.Name), s.c.counts())
-	return s.c.eval(ctx, req, sc, 3, m.publish(all))
+	return s.c.p.Eval(ctx, sc, 3, all)
+}
+
+// ask asks for the lock, and for a place in the queue if wait is not negative.
+func (s *fair) ask(ctx context.Context, req lease.Request, wait int64) (lease.Reply, error) {
+	all, err := s.args(ctx, req.Name, millis(req.TTL), req.Acquisition, wait)
+	if err != nil {
+		return lease.Reply{}, err
+	}
+	return granted(s.c.eval(ctx, req, fairAcquire, 3, all))
 }
 
 func (s *fair) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
-	return granted(s.ask(ctx, req, fairAcquire, millis(req.TTL), req.Acquisition, -1))
+	return s.ask(ctx, req, -1)
 }
 
 func (s *fair) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
-	return granted(s.ask(ctx, req, fairAcquire, millis(req.TTL), req.Acquisition, millis(s.wait)))
+	n, w := s.names(req.Name), s.find(req.Acquisition, false)
+	first := w == nil && n.waited.Load()
+	if first {
+		w, _ = s.subscribe(ctx, req.HoldID, false) // after an error Watch tries again
+	}
+	reply, err := s.ask(ctx, req, millis(s.wait))
+	switch {
+	case err == nil && reply.Held:
+		s.acquired(req.Acquisition)
+		if first {
+			n.waited.Store(false)
+		}
+	case err == nil:
+		n.waited.Store(true)
+		reply.Listening = w != nil
+	case driver.NothingDone(err):
+		s.acquired(req.Acquisition) // the acquisition may end here
+	}
+	return reply, err
 }
 
 func (s *fair) Leave(ctx context.Context, id lease.HoldID) error {
+	if w := s.find(id.Acquisition, false); w != nil {
+		w.Close()
+	}
 	_, err := s.eval(ctx, fairLeave, id.Name, id.Acquisition, s.wait.Milliseconds())
 	return err
 }
 
 func (s *fair) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
-	return s.c.lookup(ctx, req, hashLookup, []any{req.Name}, req.Acquisition)
+	r, err := s.c.lookup(ctx, req, hashLookup, []any{req.Name}, req.Acquisition)
+	if r.Held {
+		s.acquired(req.Acquisition)
+	}
+	return r, err
 }
 
 func (s *fair) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	return s.c.renew(ctx, hashRenew, holds, d, "", nil)
 }
 
+// Punctual is false for a cluster, whose mode may have to be asked for.
+func (s *fair) Punctual() bool { return !s.c.p.Cluster() }
+
 func (s *fair) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
-	r, err := s.eval(ctx, fairRelease, id.Name, id.Acquisition)
+	all, err := s.args(ctx, id.Name, id.Acquisition)
+	if err != nil {
+		return lease.Released{}, err
+	}
+	r, err := s.c.p.EvalInTime(ctx, fairRelease, 3, all)
 	if err != nil || r == nil {
 		return lease.Released{}, err
 	}
@@ -100,13 +228,11 @@ func (s *fair) Break(ctx context.Context, name string) (bool, error) {
 }
 
 func (s *fair) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
-	channels := []string{prefixed(fairChannel, id.Name) + ":" + id.Acquisition}
-	if !s.c.p.Cluster() {
-		channels = append(channels, clientKey(s.client)) // for [link.look]
+	if w := s.find(id.Acquisition, true); w != nil {
+		return w, nil
 	}
-	w := &watch{c: make(chan struct{}, 1)}
-	if err := s.c.attach(ctx, w, channels...); err != nil {
-		w.Close()
+	w, err := s.subscribe(ctx, id, true)
+	if err != nil {
 		return nil, err
 	}
 	return w, nil

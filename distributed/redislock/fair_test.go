@@ -241,3 +241,52 @@ func TestAFairLockRefusesWhatIsSomethingElse(t *testing.T) {
 	require.Equal(t, "data", direct.Get(background, "it").Val())
 	require.Equal(t, []string{"it"}, suite.Keys(direct))
 }
+
+// A subscription, three requests for the lock, and the end of the subscription.
+func TestAContendedFairAcquisitionTakesFiveRequests(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.Addr)
+	locks := []*redislock.Mutex{
+		open(t, patient(t, s.Addr)).FairMutex("it"),
+		open(t, patient(t, s.Addr)).FairMutex("it"),
+	}
+	requests := func() (n int) {
+		for _, name := range []string{"eval", "evalsha", "subscribe", "unsubscribe"} {
+			n += commands(t, direct, name)
+		}
+		return n
+	}
+	all := func() int {
+		other := 0
+		for _, name := range []string{"info", "llen", "ping", "client|setinfo", "hello", "pubsub|numsub"} {
+			other += commands(t, direct, name)
+		}
+		return allCommands(t, direct) - other
+	}
+	holder := someone()
+	hold(t, locks[0], holder)
+	// pass has the other client wait, and then hold the lock.
+	pass := func() {
+		next, got := someone(), make(chan error, 1)
+		go func() { got <- locks[1].LockContext(next) }()
+		waits := func() bool { return direct.LLen(background, fairQueue).Val() == 1 && len(subscriptions(direct)) == 1 }
+		require.Eventually(t, waits, soon, time.Millisecond)
+		require.NoError(t, locks[0].UnlockContext(holder))
+		require.NoError(t, within(t, got))
+		require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, soon, time.Millisecond)
+		locks[0], locks[1], holder = locks[1], locks[0], next
+	}
+	for range 2 { // of each client the first one that waits, which asks twice
+		pass()
+	}
+	const turns = 10
+	asked, ran := requests(), all()
+	for range turns {
+		pass()
+	}
+	// A slow machine adds requests of a waiter whose time is over.
+	require.Less(t, requests()-asked, 6*turns, "requests")
+	require.Less(t, all()-ran, 30*turns, "commands")
+	require.NoError(t, locks[0].UnlockContext(holder))
+}

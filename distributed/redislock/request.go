@@ -33,7 +33,12 @@ func (r *request) done(err error) {
 }
 
 // names are the keys and channels of one lock.
-type names struct{ name, channel, list, own, token, beside string }
+type names struct {
+	name, channel, list, own, token, beside string
+
+	times  string      // of a fair lock
+	waited atomic.Bool // the last acquisition of a fair lock had to wait
+}
 
 // nameCache caches names of locks: for each hash of a name, those of the lock used last.
 type nameCache [64]atomic.Pointer[names]

@@ -15,17 +15,20 @@ if state == 'mine' or state == 'free' and (not head or head == owner) then
 	if head == owner then
 		redis.call('lpop', queue)
 		redis.call('zrem', times, owner)
-		close(0, wait)
-		keep()
+		if close(0, wait) then
+			keep()
+		end
 	end
 	return take(lock, owner, ARGV[1])
 end
 local ttl = rest or 0
 if wait >= 0 then
-	local mine = math.max(ttl, 0) + wait + now
-	local known = tonumber(redis.call('zscore', times, owner) or nil)
-	if not redis.call('lpos', queue, owner) then
-		local last = redis.call('lindex', queue, -1)
+	local mine = math.max(ttl, 0) + wait + now()
+	local known
+	if head == owner or head and redis.call('lpos', queue, owner) then
+		known = tonumber(redis.call('zscore', times, owner) or nil)
+	else
+		local last = head and redis.call('lindex', queue, -1)
 		local before = tonumber(last and redis.call('zscore', times, last) or nil)
 		if before and ours(last) then
 			mine = math.max(mine, before)
@@ -33,18 +36,17 @@ if wait >= 0 then
 			mine = math.max(mine, before + wait)
 		end
 		redis.call('rpush', queue, owner)
-		known = nil
 	end
 	if not known or known < mine - wait / 4 then
 		redis.call('zadd', times, mine, owner)
 		keep()
 	end
 	if state == 'free' then
-		tell(6, channel, owner)
+		tell(6, channel, head, owner)
 		head, dies = sweep(owner)
 	end
 end
 if state == 'free' then
-	return {math.max(math.ceil((dies or now) - now), 1)}
+	return {math.max(math.ceil((dies or now()) - now()), 1)}
 end
 return {ttl}

@@ -9,6 +9,6 @@ if not holder then
 	return redis.error_reply('FOREIGN it is no lock')
 end
 redis.call('del', lock)
-sweep()
-tell(3, ARGV[1])
+local head = sweep()
+tell(3, ARGV[1], head)
 return {holder}

@@ -9,10 +9,11 @@ if at then
 	close(at, tonumber(ARGV[2]))
 end
 redis.call('zrem', times, ARGV[1])
-if sweep() then
+local head = sweep()
+if head then
 	keep()
 	if redis.call('exists', lock) == 0 then
-		tell(5, ARGV[3])
+		tell(5, ARGV[3], head)
 	end
 end
 return 0

@@ -5,7 +5,8 @@
 -- publish commands
 local held = typed('hdel', lock, ARGV[1])
 local head = sweep()
-local awaited = head and redis.call('exists', lock) == 0 and tell(4, ARGV[2])
+local free = head and (held == 1 or redis.call('exists', lock) == 0)
+local awaited = free and tell(4, ARGV[2], head)
 if held ~= 1 then
 	return false
 end

@@ -1,20 +1,28 @@
 local lock, queue, times = KEYS[1], KEYS[2], KEYS[3]
 local grace = 750 -- milliseconds in which a waiter that does not hear can come back
 local doubt = 10000 -- the same if a server of a cluster does not know whether the waiter hears
-local now = redis.call('time')
-now = now[1] * 1000 + math.floor(now[2] / 1000)
+
+-- now returns the time in milliseconds since 1970. It is the same for the whole script.
+local time
+local function now()
+	if not time then
+		local t = redis.call('time')
+		time = t[1] * 1000 + math.floor(t[2] / 1000)
+	end
+	return time
+end
 
 -- sweep removes dead waiters from the head of the queue. It returns the head, and the time when the
--- head counts as dead. It does not remove me.
+-- head counts as dead. It does not remove me, and does not read the time of me.
 local function sweep(me)
 	while true do
 		local head = redis.call('lindex', queue, 0)
-		if not head then
-			return nil
+		if not head or head == me then
+			return head
 		end
 		local dies = tonumber(redis.call('zscore', times, head) or nil)
-		if head == me or dies and dies > now then
-			return head, dies or now
+		if dies and dies > now() then
+			return head, dies
 		end
 		redis.call('lpop', queue)
 		redis.call('zrem', times, head)
@@ -24,12 +32,11 @@ end
 -- tell wakes the first waiter whose channel has a subscriber. The waiters before that one count as
 -- dead after the grace, all at the same time. A server of a cluster does not count all subscribers:
 -- ARGV[first - 1] is empty then, and the head counts as woken. One of ours has the time doubt to ask,
--- even if the lease of the former holder was longer. me is awake and needs no message.
--- tell returns whether there is a waiter.
-local function tell(first, channel, me)
-	local i = 0
+-- even if the lease of the former holder was longer. head is the first waiter. me is awake and needs
+-- no message. tell returns whether there is a waiter.
+local function tell(first, channel, head, me)
+	local waiter, i = head, 0
 	while true do
-		local waiter = redis.call('lindex', queue, i)
 		if not waiter then
 			return i > 0
 		end
@@ -42,13 +49,14 @@ local function tell(first, channel, me)
 		end
 		local rest = counts and grace or doubt
 		local dies = tonumber(redis.call('zscore', times, waiter) or nil)
-		if not dies or dies > now + rest then
-			redis.call('zadd', times, now + rest, waiter)
+		if not dies or dies > now() + rest then
+			redis.call('zadd', times, now() + rest, waiter)
 		end
 		if not counts then
 			return true
 		end
 		i = i + 1
+		waiter = redis.call('lindex', queue, i)
 	end
 end
 
@@ -56,12 +64,16 @@ end
 -- wait to the time of the one before it, and so do all waiters behind it. close subtracts that wait
 -- when the last of our waiters in a row has left, as Redisson does for each of its own. That must not
 -- leave less time to a waiter than will be subtracted before its turn: its time is too short if it
--- came when tell had shortened the time of the one before it, and that one has come back since.
+-- came when tell had shortened the time of the one before it, and that one has come back since. close
+-- returns whether there is a waiter behind.
 local function close(i, wait)
+	local after = redis.call('lindex', queue, i)
+	if not after or ours(after) then
+		return after
+	end
 	local before = i > 0 and redis.call('lindex', queue, i - 1)
-	local behind = redis.call('lrange', queue, i, -1)
-	if #behind > 0 and not ours(behind[1]) and not (before and ours(before)) then
-		local least = now
+	if not before or not ours(before) then
+		local behind, least = redis.call('lrange', queue, i, -1), now()
 		for j, waiter in ipairs(behind) do
 			if not ours(waiter) or not ours(behind[j - 1]) then
 				least = least + wait
@@ -72,6 +84,7 @@ local function close(i, wait)
 			end
 		end
 	end
+	return true
 end
 
 -- keep makes the queue expire with the time of its last waiter. If that is a waiter of Redisson, the
@@ -81,7 +94,7 @@ local function keep()
 	local dies = tonumber(last[2] or nil)
 	for _, key in ipairs({queue, times}) do
 		if dies and ours(last[1]) then
-			redis.call('pexpire', key, math.max(math.ceil(dies - now), 0) + 1000)
+			redis.call('pexpire', key, math.max(math.ceil(dies - now()), 0) + 1000)
 		elseif dies then
 			redis.call('persist', key)
 		end
