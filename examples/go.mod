@@ -6,6 +6,7 @@ require (
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/aws/aws-sdk-go-v2/config v1.33.18
 	github.com/aws/aws-sdk-go-v2/service/dynamodb v1.74.0
+	github.com/aws/aws-sdk-go-v2/service/s3 v1.114.10
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/jucgo/locks v0.1.0
 	github.com/jucgo/locks/distributed/dynamolock v0.1.0
@@ -14,6 +15,7 @@ require (
 	github.com/jucgo/locks/distributed/natslock v0.1.0
 	github.com/jucgo/locks/distributed/open v0.1.0
 	github.com/jucgo/locks/distributed/redislock v0.1.0
+	github.com/jucgo/locks/distributed/s3lock v0.1.0
 	github.com/jucgo/locks/distributed/sqllock v0.1.0
 	github.com/jucgo/locks/distributed/zklock v0.1.0
 	github.com/jucgo/locks/record/otel v0.1.0
@@ -32,6 +34,7 @@ require (
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/aws/aws-sdk-go-v2 v1.48.0 // indirect
+	github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream v1.7.27 // indirect
 	github.com/aws/aws-sdk-go-v2/credentials v1.21.0 // indirect
 	github.com/aws/aws-sdk-go-v2/feature/ec2/imds v1.20.9 // indirect
 	github.com/aws/aws-sdk-go-v2/internal/configsources v1.5.12 // indirect
@@ -40,6 +43,9 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/internal/accept-encoding v1.13.25 // indirect
 	github.com/aws/aws-sdk-go-v2/service/internal/endpoint-discovery v1.13.12 // indirect
 	github.com/aws/aws-sdk-go-v2/service/internal/presigned-url v1.14.12 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/checksum v1.11.13 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/presigned-url v1.14.12 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/s3shared v1.20.12 // indirect
 	github.com/aws/aws-sdk-go-v2/service/signin v1.13.1 // indirect
 	github.com/aws/aws-sdk-go-v2/service/sso v1.39.5 // indirect
 	github.com/aws/aws-sdk-go-v2/service/ssooidc v1.44.5 // indirect
@@ -106,6 +112,7 @@ replace (
 	github.com/jucgo/locks/distributed/natslock => ../distributed/natslock
 	github.com/jucgo/locks/distributed/open => ../distributed/open
 	github.com/jucgo/locks/distributed/redislock => ../distributed/redislock
+	github.com/jucgo/locks/distributed/s3lock => ../distributed/s3lock
 	github.com/jucgo/locks/distributed/sqllock => ../distributed/sqllock
 	github.com/jucgo/locks/distributed/zklock => ../distributed/zklock
 	github.com/jucgo/locks/record/otel => ../record/otel

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -92,6 +93,11 @@ var stores = []struct {
 	}},
 	{"zk", true, func(t *testing.T) (string, func()) {
 		return serving(t, "zk://"+testbed.StartZooKeeper(t).Addr()+"/app"), nil
+	}},
+	{"s3", true, func(t *testing.T) (string, func()) {
+		server := testbed.StartVersitygw(t, "locks-bucket")
+		return serving(t, "s3://"+testbed.S3Access+":"+url.QueryEscape(testbed.S3Secret)+"@locks-bucket?endpoint=http://"+
+			server.Addr()), func() { server.Kill(); server.Restart() }
 	}},
 }
 

@@ -11,8 +11,8 @@
 // of it than a [locks.Provider], should use the package of that store instead.
 //
 // A program knows mem and the stores whose packages it imports, as with drivers of database/sql:
-// open/file, open/sqlite, open/postgres, open/mysql, open/redis, open/zookeeper, open/etcd and
-// open/nats, or open/all. Each of them carries the client of its store.
+// open/file, open/sqlite, open/postgres, open/mysql, open/redis, open/zookeeper, open/etcd,
+// open/nats and open/s3, or open/all. Each of them carries the client of its store.
 //
 // # URLs
 //
@@ -28,6 +28,7 @@
 //	zk://HOST1:2181,HOST2:2181/NAMESPACE              ZooKeeper
 //	etcd://HOST1:2379,HOST2:2379                      etcd
 //	nats://HOST1:4222,HOST2:4222/BUCKET               a key-value bucket of NATS JetStream
+//	s3://ACCESSKEY:SECRET@BUCKET/PREFIX               S3, and stores with its interface
 //
 // An empty host is localhost, and every port has the default above. The characters @ / ? # % in a
 // user or a password are written as %40 %2F %3F %23 %25, and so are @ # % everywhere else. A path
@@ -49,12 +50,19 @@
 //	master    the name of the master, required                       redis+sentinel
 //	sentinel_user, sentinel_password                                 redis+sentinel
 //	tls       true: use TLS, which is off if not given               redis+... zk etcd mysql nats
+//	region    the region, AWS_REGION if not given                    s3
+//	endpoint  the URL of a store other than Amazon's                 s3
+//	probe     false: do not ask whether the store is safe            s3
 //	cacert    a file with the certificates of the authorities        with TLS
 //	cert, key files with the certificate and key of this client      with TLS
 //	socket    a Unix socket in place of the host                     mysql, redis
 //	replicas  1, 3 or 5: create the bucket if it is missing          nats
 //	creds     a file with the credentials of a user                  nats
 //	inbox     what the subjects of answers begin with                nats
+//
+// The credentials of S3 are those of the AWS CLI if the URL has none: from its environment and
+// files, or those of the machine. The prefix is locks if not given. See package s3lock for the
+// probe.
 //
 // PostgreSQL has the parameters of its own clients instead of those for TLS: sslmode, sslrootcert,
 // sslcert, sslkey, sslpassword, sslsni, host, port, user, password, dbname, passfile,
@@ -70,8 +78,7 @@
 //	postgres, mysql   table, queue, advisory
 //	redis...          plain, fenced, fair, simple   fenced and fair are Redisson's
 //	zk                mutex, semaphore              both are Curator's
-//	etcd              mutex
-//	nats              mutex
+//	etcd, nats, s3    mutex
 //
 // # Secrets
 //

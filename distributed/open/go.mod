@@ -3,6 +3,10 @@ module github.com/jucgo/locks/distributed/open
 go 1.26.0
 
 require (
+	github.com/aws/aws-sdk-go-v2 v1.48.0
+	github.com/aws/aws-sdk-go-v2/config v1.33.18
+	github.com/aws/aws-sdk-go-v2/service/s3 v1.114.10
+	github.com/aws/smithy-go v1.28.9
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/jucgo/locks v0.1.0
@@ -10,6 +14,7 @@ require (
 	github.com/jucgo/locks/distributed/filelock v0.1.0
 	github.com/jucgo/locks/distributed/natslock v0.1.0
 	github.com/jucgo/locks/distributed/redislock v0.1.0
+	github.com/jucgo/locks/distributed/s3lock v0.1.0
 	github.com/jucgo/locks/distributed/sqllock v0.1.0
 	github.com/jucgo/locks/distributed/zklock v0.1.0
 	github.com/nats-io/nats.go v1.55.0
@@ -26,6 +31,20 @@ require (
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/anishathalye/porcupine v1.3.1 // indirect
+	github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream v1.7.27 // indirect
+	github.com/aws/aws-sdk-go-v2/credentials v1.21.0 // indirect
+	github.com/aws/aws-sdk-go-v2/feature/ec2/imds v1.20.9 // indirect
+	github.com/aws/aws-sdk-go-v2/internal/configsources v1.5.12 // indirect
+	github.com/aws/aws-sdk-go-v2/internal/endpoints/v2 v2.8.12 // indirect
+	github.com/aws/aws-sdk-go-v2/internal/v4a v1.5.12 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/accept-encoding v1.13.25 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/checksum v1.11.13 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/presigned-url v1.14.12 // indirect
+	github.com/aws/aws-sdk-go-v2/service/internal/s3shared v1.20.12 // indirect
+	github.com/aws/aws-sdk-go-v2/service/signin v1.13.1 // indirect
+	github.com/aws/aws-sdk-go-v2/service/sso v1.39.5 // indirect
+	github.com/aws/aws-sdk-go-v2/service/ssooidc v1.44.5 // indirect
+	github.com/aws/aws-sdk-go-v2/service/sts v1.52.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
@@ -68,6 +87,7 @@ replace (
 	github.com/jucgo/locks/distributed/filelock => ../filelock
 	github.com/jucgo/locks/distributed/natslock => ../natslock
 	github.com/jucgo/locks/distributed/redislock => ../redislock
+	github.com/jucgo/locks/distributed/s3lock => ../s3lock
 	github.com/jucgo/locks/distributed/sqllock => ../sqllock
 	github.com/jucgo/locks/distributed/zklock => ../zklock
 )

@@ -65,6 +65,7 @@ func TestAStoreBringsOnlyItsOwnClient(t *testing.T) {
 		"mysql": "github.com/go-sql-driver/mysql", "sqlite": "modernc.org/sqlite",
 		"etcd": "go.etcd.io/etcd/client/v3", "zookeeper": "github.com/go-zookeeper/zk",
 		"nats": "github.com/nats-io/nats.go",
+		"s3":   "github.com/aws/aws-sdk-go-v2/service/s3",
 		"file": "github.com/jucgo/locks/distributed/filelock",
 	}
 	for store, client := range clients {

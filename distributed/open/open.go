@@ -118,6 +118,7 @@ func (c *Client) Locker(name string) locks.TryLocker { return c.store.Locker(nam
 //	zk        those that are held or waited for
 //	etcd      those that are held or waited for, also those of concurrency.Mutex
 //	nats      every lock that was ever used
+//	s3        every lock that was ever used
 //	mem       errors.ErrUnsupported
 func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 	if ctx == nil {
@@ -135,9 +136,8 @@ func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 }
 
 // ForceUnlock frees the lock called name without its holder's consent, and reports whether it was
-// held. See [lease.Mutex.ForceUnlock]. The locks of Redis, etcd, NATS, ZooKeeper, and those of kind
-// table and queue have it. Others return [errors.ErrUnsupported]: a file lock and an advisory lock
-// belong to a process or its connection, and end with that.
+// held. See [lease.Mutex.ForceUnlock]. The locks of mem and of files, and those of kind advisory,
+// return [errors.ErrUnsupported]: they belong to a process or its connection, and end with that.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	l, ok := c.store.Locker(name).(interface {
 		ForceUnlock(ctx context.Context) (bool, error)

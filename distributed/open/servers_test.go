@@ -70,6 +70,9 @@ var places = []place{
 	{name: "nats", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startNATS,
 		wrong: otherUser},
 	{name: "nats with TLS", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startSecureNATS},
+	{name: "s3", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startS3, wrong: otherUser},
+	{name: "s3 with TLS", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startSecureS3,
+		wrong: otherUser},
 	{name: "mysql with TLS", kinds: "table", tokens: "table", forced: "table", listed: "table",
 		start: startSecureMySQL, wrong: otherUser},
 	{name: "zk with TLS", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex",
@@ -264,6 +267,19 @@ func startSecureNATS(tb testing.TB) string {
 	_, port, err := net.SplitHostPort(at)
 	require.NoError(tb, err)
 	return serving(tb, "nats://localhost:"+port+"/locks?replicas=1&tls=true&"+certificates(ca, cert, key))
+}
+
+func startS3(tb testing.TB) string {
+	endpoint := "http://" + testbed.StartVersitygw(tb, "locks-bucket").Addr()
+	return serving(tb, "s3://"+userinfo+"@locks-bucket/app?endpoint="+endpoint)
+}
+
+func startSecureS3(tb testing.TB) string {
+	ca, cert, key := testbed.Certificate(tb, "localhost")
+	_, port, err := net.SplitHostPort(testbed.StartVersitygw(tb, "locks-bucket", "--cert", cert, "--key", key).Addr())
+	require.NoError(tb, err)
+	return serving(tb, "s3://"+userinfo+"@locks-bucket?probe=false&endpoint=https://localhost:"+port+
+		"&"+url.Values{"cacert": {ca}}.Encode())
 }
 
 // runEtcd runs a server, and returns its address with the name of the host.

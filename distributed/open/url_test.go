@@ -41,6 +41,7 @@ var schemes = map[string]string{
 	"zk":             "zk://localhost/app",
 	"etcd":           "etcd://localhost",
 	"nats":           "nats://localhost/locks",
+	"s3":             "s3://bucket",
 }
 
 func TestAnUnknownParameterIsRefusedWithKnownOnes(t *testing.T) {
@@ -88,6 +89,9 @@ func TestABadValuesErrorNamesParameterAndChoices(t *testing.T) {
 		{"redis+sentinel://h", "master", "missing"},
 		{"nats://h/b?replicas=2", "replicas", "one of none, 1, 3, 5"},
 		{"nats://h/b?cacert=x", "cacert", "need TLS"},
+		{"s3://b?endpoint=h:9000", "endpoint", "a URL, such as https://HOST:PORT"},
+		{"s3://b?endpoint=http://h:9000&cacert=x", "cacert", "need TLS"},
+		{"s3://b?probe=maybe", "probe", "one of true, false"},
 		{"zk://h?ttl=1us", "session timeout", "1ms to 1h"},
 		{"postgres://h/d?sslmode=bogus", "sslmode", "invalid"},
 	} {
@@ -128,6 +132,11 @@ func TestAnAddressThatCannotBeIsRefused(t *testing.T) {
 		"zk://h/a//b":             "namespace",
 		"mysql://a,b/db":          "several hosts",
 		"redis://h/0?label=me@ab": "%40",
+		"s3://":                   "the form is s3://",
+		"s3://bucket:9000":        "the form is s3://",
+		"s3://key@bucket":         "an access key and its secret need each other",
+		"s3://b/a//b?region=r":    "between the slashes",
+		"s3://bucket":             "region",
 	} {
 		require.Contains(t, refused(t, url), why, url)
 	}

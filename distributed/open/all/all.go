@@ -9,6 +9,7 @@ import (
 	_ "github.com/jucgo/locks/distributed/open/nats"
 	_ "github.com/jucgo/locks/distributed/open/postgres"
 	_ "github.com/jucgo/locks/distributed/open/redis"
+	_ "github.com/jucgo/locks/distributed/open/s3"
 	_ "github.com/jucgo/locks/distributed/open/sqlite"
 	_ "github.com/jucgo/locks/distributed/open/zookeeper"
 )

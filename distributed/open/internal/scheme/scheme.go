@@ -17,12 +17,15 @@ const DialTimeout = 5 * time.Second
 type Scheme struct {
 	Name  string
 	Form  string   // of the URL, for errors
-	Port  string   // of hosts without one; "" if the URL has no hosts
+	Port  string   // of hosts without one; "" if the URL has no hosts, and NoPort
 	Many  bool     // there may be several hosts
 	Kinds []string // the first one is the default
 	More  []string // parameters besides kind
 	Open  func(ctx context.Context, o *Opening) error
 }
+
+// NoPort is the Port of a scheme whose host is a name with another meaning, such as a bucket.
+const NoPort = "none"
 
 // Parameters that several schemes have.
 var (
@@ -39,7 +42,7 @@ func (s store) path() string { return strings.TrimSuffix("/"+s.pkg, "/") }
 var stores = []store{
 	{"mem", ""}, {"file", "file"}, {"sqlite", "sqlite"}, {"postgres", "postgres"}, {"mysql", "mysql"},
 	{"redis", "redis"}, {"rediss", "redis"}, {"redis+sentinel", "redis"}, {"redis+cluster", "redis"},
-	{"zk", "zookeeper"}, {"etcd", "etcd"}, {"nats", "nats"},
+	{"zk", "zookeeper"}, {"etcd", "etcd"}, {"nats", "nats"}, {"s3", "s3"},
 }
 
 // registered has the schemes of the imported packages. Only their init functions change it.
@@ -73,7 +76,7 @@ func find(name string) (Scheme, error) {
 type Opening struct {
 	Scheme         Scheme
 	User, Password string
-	Hosts          []string // each "host:port"
+	Hosts          []string // each "host:port", or the name if there is NoPort
 	Path           string   // of a server: without the slash in front
 	Params         map[string]string
 	About          string // the URL without user, password and parameters

@@ -113,6 +113,13 @@ func (o *Opening) parseAuthority(authority string) error {
 		return Reason("it names several hosts. The form is %s", o.Scheme.Form)
 	}
 	for _, h := range list {
+		if o.Scheme.Port == NoPort {
+			if !hostName.MatchString(h) {
+				return o.malformed()
+			}
+			o.Hosts = append(o.Hosts, h)
+			continue
+		}
 		host, port := h, o.Scheme.Port
 		if i := strings.LastIndexByte(h, ':'); i >= 0 && !strings.HasSuffix(h, "]") {
 			host, port = h[:i], h[i+1:]
