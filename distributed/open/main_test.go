@@ -19,7 +19,8 @@ func TestMain(m *testing.M) {
 	}
 	for name, value := range map[string]string{
 		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
-		"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_PROFILE": "", "AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_S3": "",
+		"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_PROFILE": "",
+		"AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_S3": "",
 	} {
 		os.Setenv(name, value)
 	}

@@ -29,7 +29,8 @@ func TestLocksConform(t *testing.T) {
 		FIFO:        true,
 		SpuriousTry: true, // while another attempt fails
 		Lose: func(l locks.TryLocker) {
-			if freed, err := direct.Mutex(l.(*caslock.Mutex).Name()).ForceUnlock(context.Background()); err != nil || !freed {
+			held := direct.Mutex(l.(*caslock.Mutex).Name())
+			if freed, err := held.ForceUnlock(context.Background()); err != nil || !freed {
 				panic(fmt.Sprint(freed, err))
 			}
 		},

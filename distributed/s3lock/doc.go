@@ -7,11 +7,11 @@
 //	defer provider.Close(ctx)
 //	err = locks.Do(ctx, provider.Mutex("nightly"), func(ctx context.Context) error { ... })
 //
-// The lock "nightly" is the object locks/nightly.json, see [WithPrefix]. It says who holds the
-// lock, for how long, and the fencing token. [New] returns the client of package caslock, which
-// has the rules: each change of the object replaces the version that its writer has read, by
-// If-Match with its ETag, and a new object is written with If-None-Match. A waiter takes over the
-// lock of a holder that has died once it has seen one version for a lease.
+// The lock "nightly" is the object locks/nightly.json, see [WithPrefix]. It has the holder, its
+// lease, and the fencing token. [New] returns the client of package caslock, which has the rules.
+// Each change of the object replaces the version that its writer has read, by If-Match with its
+// ETag. A new object is written with If-None-Match. A waiter takes over the lock of a holder that
+// has died once it has seen one version for a lease.
 //
 // # Which stores are safe
 //
@@ -40,9 +40,9 @@
 //
 // # Names
 //
-// A name may have slashes. What is between them must not be empty, "." or "..", and has 200 bytes at
-// most. The key has 1,024 bytes at most, and no control characters. A store may have further limits.
-// Its errors say so.
+// A name may have slashes. What is between them must not be empty, "." or "..", and has 200 bytes
+// at most. The key has 1,024 bytes at most, and no control characters. A store may have further
+// limits. Its errors say so.
 //
 // # When something fails
 //

@@ -76,7 +76,8 @@ func (d *documents) CheckName(name string) error {
 			return errors.New(`what is between the slashes of a key must not be empty, "." or ".."`)
 		}
 		if len(part) > maxPart {
-			return fmt.Errorf("a part of its key has %d bytes, at most %d are allowed between slashes", len(part), maxPart)
+			return fmt.Errorf("a part of its key has %d bytes, at most %d are allowed between slashes",
+				len(part), maxPart)
 		}
 	}
 	return nil

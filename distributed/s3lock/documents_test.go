@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -20,21 +21,26 @@ import (
 
 func TestNewRefusesWhatCannotWork(t *testing.T) {
 	client := newFake().client()
-	for why, newClient := range map[string]func() error{
-		"s3lock: nil client":                       func() error { _, err := s3lock.New(nil, bucketName); return err },
-		"s3lock: the name of the bucket is empty":  func() error { _, err := s3lock.New(client, ""); return err },
-		"an access point of several regions":       func() error { _, err := s3lock.New(client, "arn:aws:s3::1:accesspoint/m.mrap"); return err },
-		`s3lock: the prefix "/": what is between`:  func() error { _, err := s3lock.New(client, "b", s3lock.WithPrefix("/")); return err },
-		"s3lock: pauses from 0s to 1s":             func() error { _, err := s3lock.New(client, "b", s3lock.WithPolling(0, 1e9)); return err },
-		"s3lock: probe: the name of the bucket is": func() error { return s3lock.Probe(t.Context(), client, "") },
+	try := func(client *s3.Client, bucket string, opts ...s3lock.Option) error {
+		_, err := s3lock.New(client, bucket, opts...)
+		return err
+	}
+	for why, err := range map[string]error{
+		"s3lock: nil client":                       try(nil, bucketName),
+		"s3lock: the name of the bucket is empty":  try(client, ""),
+		"an access point of several regions":       try(client, "arn:aws:s3::1:accesspoint/m.mrap"),
+		`s3lock: the prefix "/": what is between`:  try(client, "b", s3lock.WithPrefix("/")),
+		"s3lock: pauses from 0s to 1s":             try(client, "b", s3lock.WithPolling(0, time.Second)),
+		"s3lock: probe: the name of the bucket is": s3lock.Probe(t.Context(), client, ""),
 	} {
-		require.ErrorContains(t, newClient(), why)
+		require.ErrorContains(t, err, why)
 	}
 }
 
 // names are some that a bucket can have.
 var names = []string{
-	"it", "a", "a/b", "a/b/c", "50%", "%2F", "a b", "a+b", "x*y", "[x]", "{x}", "a&b=c;d", "a:b@c,d", "…", "日本", "don't!",
+	"it", "a", "a/b", "a/b/c", "50%", "%2F", "a b", "a+b", "x*y", "[x]", "{x}", "a&b=c;d", "a:b@c,d", "…", "日本",
+	"don't!",
 	"~x", "a.b", "..a", strings.Repeat("n", 200),
 }
 
@@ -164,7 +170,8 @@ func TestAnswersSayWhatIsKnown(t *testing.T) {
 					}
 					return nil, nil
 				}
-				l := open(t, f.client(), s3lock.WithoutProbe(), s3lock.WithLeaseOptions(lease.WithRetry(lease.RetryNever))).Mutex("it")
+				once := s3lock.WithLeaseOptions(lease.WithRetry(lease.RetryNever))
+				l := open(t, f.client(), s3lock.WithoutProbe(), once).Mutex("it")
 				_, err := l.TryLockContext(someone())
 				require.ErrorContains(t, err, x.words)
 				require.ErrorContains(t, err, `s3lock: try lock "it": bucket "locks-bucket": `)

@@ -46,7 +46,8 @@ func prove(t *testing.T, s *testbed.S3, ttl time.Duration) {
 		Foreign: func(tb testing.TB, name string) { put(tb, direct, "locks/"+name+".json", "a photograph") },
 		Rest: func(tb testing.TB, name string) {
 			key := "locks/" + name + ".json"
-			out, err := direct.GetObject(context.Background(), &s3.GetObjectInput{Bucket: aws.String(bucketName), Key: &key})
+			in := &s3.GetObjectInput{Bucket: aws.String(bucketName), Key: &key}
+			out, err := direct.GetObject(context.Background(), in)
 			if err != nil {
 				return // nobody has had the lock
 			}

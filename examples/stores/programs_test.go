@@ -54,6 +54,9 @@ func TestTheProgramOfEachStoreMakesItsReport(t *testing.T) {
 			return "AWS_ENDPOINT_URL_DYNAMODB=http://" + addr
 		}},
 		{"zookeeper", func(tb testing.TB) string { return "ZOOKEEPER=" + testbed.StartZooKeeper(tb).Addr() }},
+		{"s3", func(tb testing.TB) string {
+			return "AWS_ENDPOINT_URL=http://" + testbed.StartVersitygw(tb, "reports").Addr()
+		}},
 	} {
 		t.Run(program.folder, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "report")
@@ -62,8 +65,8 @@ func TestTheProgramOfEachStoreMakesItsReport(t *testing.T) {
 			}
 			out, err := exec.Command("go", "build", "-o", path, "../"+program.folder).CombinedOutput()
 			require.NoError(t, err, string(out))
-			environment := append(os.Environ(), program.variable(t),
-				"AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=geheim")
+			environment := append(os.Environ(), program.variable(t), "AWS_REGION=us-east-1",
+				"AWS_ACCESS_KEY_ID="+testbed.S3Access, "AWS_SECRET_ACCESS_KEY="+testbed.S3Secret)
 			for range 2 { // the second time it finds what the first has left
 				cmd := exec.Command(path)
 				cmd.Env = environment

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -42,6 +43,10 @@ var stores = []struct {
 	{"etcd", func(tb testing.TB) string { return "etcd://" + startEtcd(tb) }},
 	{"NATS", func(tb testing.TB) string {
 		return "nats://" + testbed.StartNATS(tb, testbed.NATSCluster{Version: "2.15"})[0].Addr() + "/locks?replicas=1"
+	}},
+	{"S3", func(tb testing.TB) string {
+		return "s3://" + testbed.S3Access + ":" + url.QueryEscape(testbed.S3Secret) + "@tickets?endpoint=http://" +
+			testbed.StartVersitygw(tb, "tickets").Addr()
 	}},
 }
 

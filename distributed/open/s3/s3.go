@@ -100,8 +100,8 @@ func connect(ctx context.Context, o *scheme.Opening, endpoint string, certificat
 	if err != nil {
 		return nil, o.Hide(err)
 	}
-	// Loading may have added the certificates of AWS_CA_BUNDLE. This client follows no redirect that
-	// would make a GET of a PUT.
+	// Loading may have added the certificates of AWS_CA_BUNDLE. This client follows no redirect
+	// that would make a GET of a PUT.
 	client := settings.HTTPClient.(*awshttp.BuildableClient).Freeze()
 	o.CloseLast(func(context.Context) error {
 		client.(*http.Client).CloseIdleConnections()

@@ -42,12 +42,12 @@ func StartVersitygw(tb testing.TB, bucket string, args ...string) *S3 {
 	return s
 }
 
-// StartMotoS3 runs a moto with a bucket until the test ends, and returns when it listens. It accepts
-// every key. It compares and writes in two steps, and another thread may come between: a thread
-// goes on for the time turn if others want to. With a turn of seconds, threads change only when one
-// waits, which is not between these steps. With a turn of microseconds, the server breaks the
-// promise of conditional writes. The server is that of .ci/servers. Without it, the test is treated
-// as by [Missing].
+// StartMotoS3 runs a moto with a bucket until the test ends, and returns when it listens. It
+// accepts every key. It compares and writes in two steps, and another thread may come between: a
+// thread goes on for the time turn if others want to. With a turn of seconds, threads change only
+// when one waits, which is not between these steps. With a turn of microseconds, the server breaks
+// the promise of conditional writes. The server is that of .ci/servers. Without it, the test is
+// treated as by [Missing].
 func StartMotoS3(tb testing.TB, bucket string, turn time.Duration) *S3 {
 	tb.Helper()
 	path, dir := Lookup(tb, "moto-server", Newer()), tb.TempDir()
