@@ -52,7 +52,8 @@ func WithoutProbe() Option { return func(o *options) { o.trusted = true } }
 // asks the store as [Probe] does. If the store fails, all acquisitions return an error matching
 // [ErrUnsafe].
 //
-// The options of client apply, except its retries: each request is sent once.
+// The options of client apply, except its retries and checksums: each request is sent once, and its
+// signature covers the data.
 func New(client *s3.Client, bucket string, opts ...Option) (*caslock.Client, error) {
 	d, o, err := newDocuments(client, bucket, opts)
 	if err != nil {

@@ -32,7 +32,7 @@ const (
 //
 // Probe has eight writers create one object, and then eight replace it. One of each eight may
 // succeed. What is read after that has to be what was written, and nothing after a deletion. That
-// is up to 16 writes, two reads and two deletions, in six round trips. The object is deleted. Its
+// is 16 writes, two reads and two deletions, in six round trips. The object is deleted. Its
 // key is the prefix, "probe-" and a random text.
 //
 // The error matches [ErrUnsafe] if the store has failed. Any other error says that the probe could
@@ -129,11 +129,13 @@ type written struct {
 // race has several writers replace one version of an object, and returns the one that did.
 func (d *documents) race(ctx context.Context, key, version, what string) (winner written, err error) {
 	writes := make([]written, racers)
+	write := func(w *written) {
+		w.data = []byte(rand.Text())
+		w.version, w.err = d.swap(ctx, key, w.data, version)
+	}
 	var wg sync.WaitGroup
 	for i := range writes {
-		w := &writes[i]
-		w.data = []byte(rand.Text())
-		wg.Go(func() { w.version, w.err = d.swap(ctx, key, w.data, version) })
+		wg.Go(func() { write(&writes[i]) })
 	}
 	wg.Wait()
 	won := 0
@@ -151,9 +153,14 @@ func (d *documents) race(ctx context.Context, key, version, what string) (winner
 		return written{}, unsafe("%d of %d %s succeeded at the same time, and one may", won, racers, what)
 	case err != nil:
 		return written{}, err
-	case won == 0:
-		return written{}, unsafe("none of %d %s succeeded", racers, what)
-	case winner.version == "" || winner.version == version:
+	case won == 0: // a store may refuse all writes that it gets at the same time
+		if write(&winner); errors.Is(winner.err, caslock.ErrConflict) {
+			return written{}, unsafe("none of %d %s succeeded, and neither did one alone", racers, what)
+		} else if winner.err != nil {
+			return written{}, winner.err
+		}
+	}
+	if winner.version == "" || winner.version == version {
 		return written{}, unsafe("the answer to a write has no new ETag")
 	}
 	return winner, nil

@@ -50,7 +50,7 @@ var flaws = map[string]func(f *fake){
 	"2 of 8 replacements of one version succeeded at the same time": func(f *fake) {
 		f.before = meeting("If-Match")
 	},
-	"none of 8 creations of one object succeeded": func(f *fake) {
+	"none of 8 creations of one object succeeded, and neither did one alone": func(f *fake) {
 		f.before = func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodPut {
 				return refusal(http.StatusPreconditionFailed, "PreconditionFailed"), nil
@@ -271,4 +271,16 @@ func TestARacyServerIsRefused(t *testing.T) {
 		}
 	}
 	t.Fatal("no probe has refused it")
+}
+
+func TestAStoreThatRefusesARaceIsSafe(t *testing.T) {
+	f := newFake()
+	var n atomic.Int64
+	f.before = func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodPut && n.Add(1)%9 != 0 { // all eight, and not the one after them
+			return refusal(http.StatusConflict, "ConditionalRequestConflict"), nil
+		}
+		return nil, nil
+	}
+	require.NoError(t, s3lock.Probe(t.Context(), f.client(), bucketName))
 }
