@@ -91,6 +91,10 @@ var stores = []struct {
 		at := testbed.StartNATS(t, testbed.NATSCluster{Version: "2.15"})[0].Addr()
 		return serving(t, "nats://"+at+"/locks?replicas=1"), nil
 	}},
+	{"dynamodb", true, func(t *testing.T) (string, func()) {
+		_, addr := testbed.StartKumo(t)
+		return serving(t, "dynamodb://key:secret@"+addr+"/locks?create=true"), nil
+	}},
 	{"zk", true, func(t *testing.T) (string, func()) {
 		return serving(t, "zk://"+testbed.StartZooKeeper(t).Addr()+"/app"), nil
 	}},

@@ -44,8 +44,8 @@
 //
 //   - The table has no capacity to spare: the request is repeated, with pauses. Waiters keep
 //     waiting. A hold is lost only if no renewal is accepted until its end.
-//   - DynamoDB answers that it has failed, or not at all: the client finds out what became of the
-//     write. It repeats no request on its own, and neither does the library.
+//   - DynamoDB answers a write that it has failed, or not at all within five seconds: the client
+//     finds out what became of it. The library repeats nothing.
 //   - The table has a time to live: no effect, since no attribute of the rows is a number. If
 //     somebody adds one to a row, the next write removes it. Until then the row may be deleted. Its
 //     holder loses the lock with the next renewal, and tokens begin anew.

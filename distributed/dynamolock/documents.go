@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -31,8 +32,12 @@ const (
 	versionAttribute = "version" // another one with each write
 )
 
-// longestKey is how many bytes a partition key has at most.
-const longestKey = 2048
+const (
+	// longestKey is how many bytes a partition key has at most.
+	longestKey = 2048
+	// patience is for how long a request waits for its answer. The library would wait for ever.
+	patience = 5 * time.Second
+)
 
 // documents is the [caslock.Documents] in a table.
 type documents struct {
@@ -77,13 +82,15 @@ func (d *documents) keyOf(name string) map[string]types.AttributeValue {
 
 // Load reads the row.
 func (d *documents) Load(ctx context.Context, name string) ([]byte, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var a attempt
 	out, err := d.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &d.table, Key: d.keyOf(name), ConsistentRead: aws.Bool(true),
 	}, a.options)
 	switch {
 	case err != nil:
-		return nil, "", d.failed(err, &a, "dynamodb:GetItem")
+		return nil, "", d.unread(err, &a, "dynamodb:GetItem")
 	case len(out.Item) == 0:
 		return nil, "", nil
 	}
@@ -116,6 +123,8 @@ func (d *documents) unchanged(version string) condition {
 
 // Swap writes the whole row. Attributes that somebody has added are gone with it.
 func (d *documents) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var a attempt
 	next := rand.Text()
 	row := d.keyOf(name)
@@ -133,6 +142,8 @@ func (d *documents) Swap(ctx context.Context, name string, data []byte, version 
 
 // Delete removes the row.
 func (d *documents) Delete(ctx context.Context, name, version string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var a attempt
 	c := d.unchanged(version)
 	_, err := d.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
@@ -155,10 +166,9 @@ func (d *documents) Names(ctx context.Context) (names []string, err error) {
 		},
 	}
 	for {
-		var a attempt
-		page, err := d.client.Scan(ctx, in, a.options)
+		page, err := d.scan(ctx, in)
 		if err != nil {
-			return names, d.failed(err, &a, "dynamodb:Scan")
+			return names, err
 		}
 		for _, row := range page.Items {
 			key, _ := textOf(row, d.key)
@@ -171,4 +181,15 @@ func (d *documents) Names(ctx context.Context) (names []string, err error) {
 		}
 		in.ExclusiveStartKey = page.LastEvaluatedKey
 	}
+}
+
+func (d *documents) scan(ctx context.Context, in *dynamodb.ScanInput) (*dynamodb.ScanOutput, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var a attempt
+	page, err := d.client.Scan(ctx, in, a.options)
+	if err != nil {
+		return nil, d.unread(err, &a, "dynamodb:Scan")
+	}
+	return page, nil
 }

@@ -96,3 +96,13 @@ func (d *documents) failed(err error, a *attempt, right string) error {
 	}
 	return err
 }
+
+// unread is failed for a request that changes nothing. Without an answer nothing is in doubt.
+func (d *documents) unread(err error, a *attempt, right string) error {
+	unanswered := statusOf(err) == 0
+	err = d.failed(err, a, right)
+	if unanswered {
+		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+	}
+	return err
+}

@@ -25,7 +25,7 @@ func TestAThrottledWaiterGoesOn(t *testing.T) {
 	t.Parallel()
 	addr := startKumo(t)
 	for _, op := range []string{"GetItem", "PutItem"} {
-		for _, code := range []string{throttled, "ThrottlingException", "RequestLimitExceeded", "TransactionConflictException"} {
+		for _, code := range []string{throttled, "ThrottlingException", "TransactionConflictException"} {
 			client, f := dialFront(t, addr)
 			l := open(t, client).Mutex(unused())
 			f.refuses(op, 3, http.StatusBadRequest, code)
@@ -81,7 +81,7 @@ func TestAWriteWhoseAnswerFailsGivesTheLock(t *testing.T) {
 
 func TestEachRequestIsSentOnce(t *testing.T) {
 	t.Parallel()
-	f := &front{counts: make(map[string]int)}
+	f := newFront()
 	f.answers(func(string, func() *http.Response) *http.Response {
 		return refusal(http.StatusInternalServerError, "InternalServerError")
 	})
@@ -102,7 +102,7 @@ func TestEachRequestIsSentOnce(t *testing.T) {
 
 func TestOnlyABlamedRequestIsRefused(t *testing.T) {
 	t.Parallel()
-	f := &front{counts: make(map[string]int)}
+	f := newFront()
 	d, err := dynamolock.NewDocuments(dynamodb.New(options("127.0.0.1:1", f)), table)
 	require.NoError(t, err)
 	for _, c := range []struct {
@@ -192,19 +192,19 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 	for why, given := range map[string]struct {
 		client *dynamodb.Client
 		table  string
-		opts   []dynamolock.Option
+		opt    dynamolock.Option
 	}{
-		"dynamolock: nil client":                                  {nil, table, nil},
-		"dynamolock: the name of the table is empty":              {client, "", nil},
-		`dynamolock: the partition key cannot be called "lock"`:   {client, table, []dynamolock.Option{dynamolock.WithKey("lock")}},
-		`dynamolock: the partition key cannot be called ""`:       {client, table, []dynamolock.Option{dynamolock.WithKey("")}},
-		"dynamolock: the prefix: the name is not UTF-8":           {client, table, []dynamolock.Option{dynamolock.WithPrefix("\xff")}},
-		"dynamolock: the prefix: the key has 2049 bytes, at most": {client, table, []dynamolock.Option{dynamolock.WithPrefix(strings.Repeat("p", 2048))}},
-		"dynamolock: TTL of 0s":                                   {client, table, []dynamolock.Option{dynamolock.WithTTL(0)}},
-		"dynamolock: pauses from 0s":                              {client, table, []dynamolock.Option{dynamolock.WithPolling(0, 0)}},
+		"nil client":                                {nil, table, dynamolock.WithTTL(1)},
+		"the name of the table is empty":            {client, "", dynamolock.WithTTL(1)},
+		`the partition key cannot be called "lock"`: {client, table, dynamolock.WithKey("lock")},
+		`the partition key cannot be called ""`:     {client, table, dynamolock.WithKey("")},
+		"the prefix: the name is not UTF-8":         {client, table, dynamolock.WithPrefix("\xff")},
+		"the prefix: the key has 2049 bytes":        {client, table, dynamolock.WithPrefix(strings.Repeat("p", 2048))},
+		"TTL of 0s":                                 {client, table, dynamolock.WithTTL(0)},
+		"pauses from 0s":                            {client, table, dynamolock.WithPolling(0, 0)},
 	} {
-		_, err := dynamolock.New(given.client, given.table, given.opts...)
-		require.ErrorContains(t, err, why)
+		_, err := dynamolock.New(given.client, given.table, given.opt)
+		require.ErrorContains(t, err, "dynamolock: "+why)
 	}
 	require.ErrorContains(t, dynamolock.CheckTable(background, nil, table), "dynamolock: check table: nil client")
 	require.ErrorContains(t, dynamolock.CreateTable(background, nil, table), "dynamolock: create table: nil client")

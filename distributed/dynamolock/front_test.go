@@ -1,6 +1,7 @@
 package dynamolock_test
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"strings"
@@ -17,20 +18,31 @@ type front struct {
 	transport *http.Transport
 
 	mu     sync.Mutex
-	counts map[string]int // by operation
+	counts map[string]int    // by operation
+	bodies map[string]string // the last one
 	answer func(op string, pass func() *http.Response) *http.Response
 }
 
 // dialFront returns a client of the server at addr with a front.
 func dialFront(tb testing.TB, addr string) (*dynamodb.Client, *front) {
-	f := &front{transport: &http.Transport{}, counts: make(map[string]int)}
+	f := newFront()
+	f.transport = &http.Transport{}
 	tb.Cleanup(f.transport.CloseIdleConnections)
 	return dynamodb.New(options(addr, f)), f
 }
 
+func newFront() *front { return &front{counts: make(map[string]int), bodies: make(map[string]string)} }
+
 func (f *front) RoundTrip(r *http.Request) (*http.Response, error) {
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	f.mu.Lock()
+	f.bodies[op] = string(body)
 	f.counts[op]++
 	answer := f.answer
 	f.mu.Unlock()
@@ -98,8 +110,10 @@ func refusal(status int, code string) *http.Response {
 func reply(status int, body string) *http.Response {
 	return &http.Response{
 		StatusCode: status, Status: http.StatusText(status), ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}, "Date": {time.Now().UTC().Format(http.TimeFormat)}},
-		Body:   io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
+		Header: http.Header{
+			"Content-Type": {"application/x-amz-json-1.0"}, "Date": {time.Now().UTC().Format(http.TimeFormat)},
+		},
+		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
 	}
 }
 

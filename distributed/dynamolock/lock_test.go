@@ -1,6 +1,7 @@
 package dynamolock_test
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/dynamolock"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/internal/test/testbed"
 	"github.com/jucgo/locks/lockstest"
@@ -97,4 +99,18 @@ func TestAServerThatWasPausedGoesOn(t *testing.T) {
 	p.Resume()
 	require.ErrorIs(t, l.UnlockContext(owner), locks.ErrLost)
 	require.Greater(t, token(t, l), h.Token())
+}
+
+func TestATryOfASilentServerReturns(t *testing.T) {
+	t.Parallel()
+	p, addr := testbed.StartKumo(t)
+	require.NoError(t, dynamolock.CreateTable(background, dial(t, addr), table))
+	c := open(t, dial(t, addr))
+	p.Pause()
+	_, err := c.Mutex("it").TryLockContext(someone())
+	require.ErrorIs(t, err, lease.ErrUnreachable)
+	require.NotErrorIs(t, err, context.DeadlineExceeded, "of the caller's context")
+	_, err = c.Names(background, "")
+	require.ErrorIs(t, err, lease.ErrUnreachable)
+	require.ErrorIs(t, dynamolock.CheckTable(background, dial(t, addr), table), lease.ErrUnreachable)
 }

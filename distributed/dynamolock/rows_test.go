@@ -107,13 +107,15 @@ var theirs = map[string]map[string]string{
 		"ownerName": "host-1", "leaseDuration": "20s", "recordVersionNumber": "1790000000000000000:MFRGG",
 	},
 	"cirello.io/dynamolock, released": {
-		"ownerName": "host-1", "leaseDuration": "20s", "recordVersionNumber": "1790000000000000000:MFRGG", "isReleased": "1",
+		"ownerName": "host-1", "leaseDuration": "20s", "recordVersionNumber": "1790000000000000000:MFRGG",
+		"isReleased": "1",
 	},
 	"amazon-dynamodb-lock-client, held": {
 		"ownerName": "host-1", "leaseDuration": "20000", "recordVersionNumber": "0b1f7c1e-54a6-4f0e-8a0e-2b6f5f9d7c11",
 	},
 	"amazon-dynamodb-lock-client, released": {
-		"ownerName": "host-1", "leaseDuration": "20000", "recordVersionNumber": "0b1f7c1e-54a6-4f0e-8a0e-2b6f5f9d7c11", "isReleased": "1",
+		"ownerName": "host-1", "leaseDuration": "20000", "recordVersionNumber": "0b1f7c1e-54a6-4f0e-8a0e-2b6f5f9d7c11",
+		"isReleased": "1",
 	},
 	"a row with one of our attributes": {"version": "3"},
 }
@@ -190,9 +192,23 @@ func TestPrefixesSeparateLocks(t *testing.T) {
 	require.ElementsMatch(t, []string{"b/it", "it"}, names)
 }
 
+func TestEveryReadIsConsistent(t *testing.T) {
+	t.Parallel()
+	f := newFront()
+	f.answers(func(string, func() *http.Response) *http.Response { return reply(200, `{}`) })
+	c := open(t, dynamodb.New(options("127.0.0.1:1", f)))
+	_, err := c.Mutex("it").Inspect(background)
+	require.NoError(t, err)
+	_, err = c.Names(background, "")
+	require.NoError(t, err)
+	for _, op := range []string{"GetItem", "Scan"} {
+		require.Contains(t, f.bodies[op], `"ConsistentRead":true`)
+	}
+}
+
 func TestNamesReadsAllPages(t *testing.T) {
 	t.Parallel()
-	f := &front{counts: make(map[string]int)}
+	f := newFront()
 	n := 0
 	f.answers(func(string, func() *http.Response) *http.Response {
 		n++
@@ -279,10 +295,11 @@ func TestATableIsCreatedOnce(t *testing.T) {
 
 func TestAnUnfitTableIsNamed(t *testing.T) {
 	t.Parallel()
-	f := &front{counts: make(map[string]int)}
+	f := newFront()
 	client := dynamodb.New(options("127.0.0.1:1", f))
 	const (
-		hash   = `"KeySchema":[{"AttributeName":"name","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"name","AttributeType":"S"}]`
+		hash = `"KeySchema":[{"AttributeName":"name","KeyType":"HASH"}],` +
+			`"AttributeDefinitions":[{"AttributeName":"name","AttributeType":"S"}]`
 		active = `"TableStatus":"ACTIVE",`
 	)
 	for description, why := range map[string]string{

@@ -76,10 +76,12 @@ func (d *documents) check(ctx context.Context) error {
 	if ctx == nil {
 		return locks.ErrNilContext
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var a attempt
 	out, err := d.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &d.table}, a.options)
 	if err != nil {
-		return d.failed(err, &a, "dynamodb:DescribeTable")
+		return d.unread(err, &a, "dynamodb:DescribeTable")
 	}
 	if why := d.unfit(out.Table); why != "" {
 		return fmt.Errorf("table %q: %w: %s", d.table, ErrTable, why)

@@ -12,7 +12,7 @@
 //
 // A program knows mem and the stores whose packages it imports, as with drivers of database/sql:
 // open/file, open/sqlite, open/postgres, open/mysql, open/redis, open/zookeeper, open/etcd,
-// open/nats and open/s3, or open/all. Each of them carries the client of its store.
+// open/nats, open/s3 and open/dynamodb, or open/all. Each of them carries the client of its store.
 //
 // # URLs
 //
@@ -29,6 +29,8 @@
 //	etcd://HOST1:2379,HOST2:2379                      etcd
 //	nats://HOST1:4222,HOST2:4222/BUCKET               a key-value bucket of NATS JetStream
 //	s3://ACCESSKEY:SECRET@BUCKET/PREFIX               S3, and stores with its interface
+//	dynamodb://REGION/TABLE                           DynamoDB, with the keys of the environment
+//	dynamodb://KEY:SECRET@HOST:8000/TABLE             another server that talks as DynamoDB does
 //
 // An empty host is localhost, and every port has the default above. The characters @ / ? # % in a
 // user or a password are written as %40 %2F %3F %23 %25, and so are @ # % everywhere else. A path
@@ -42,9 +44,12 @@
 //	kind      the kind of lock, see below                            all
 //	ttl       how long a hold lasts without renewal                  all but mem and file
 //	label     the name of this process in Inspect                    all but mem and file
-//	prefix    what the names of all locks begin with in the store    redis..., etcd
+//	prefix    what the names of all locks begin with in the store    redis..., etcd, dynamodb
 //	table     the name of the table, sql_locks if not given          sqlite, postgres, mysql
 //	create    false: do not create missing tables                    sqlite, postgres, mysql
+//	create    true: create the table if it is missing                dynamodb
+//	region    that of the keys, us-east-1 if not given               dynamodb at a host
+//	partition_key   the attribute, "name" if not given               dynamodb
 //	listen    false: do not wake waiters by notifications            postgres
 //	perm      permissions of new files, 0644 if not given            file
 //	master    the name of the master, required                       redis+sentinel
@@ -53,6 +58,7 @@
 //	region    the region, AWS_REGION if not given                    s3
 //	endpoint  the URL of a store other than Amazon's                 s3
 //	probe     false: do not ask whether the store is safe            s3
+//	                                                                 dynamodb at a host
 //	cacert    a file with the certificates of the authorities        with TLS
 //	cert, key files with the certificate and key of this client      with TLS
 //	socket    a Unix socket in place of the host                     mysql, redis
@@ -78,7 +84,10 @@
 //	postgres, mysql   table, queue, advisory
 //	redis...          plain, fenced, fair, simple   fenced and fair are Redisson's
 //	zk                mutex, semaphore              both are Curator's
-//	etcd, nats, s3    mutex
+//	etcd              mutex
+//	nats              mutex
+//	s3                mutex
+//	dynamodb          mutex
 //
 // # Secrets
 //

@@ -119,6 +119,7 @@ func (c *Client) Locker(name string) locks.TryLocker { return c.store.Locker(nam
 //	etcd      those that are held or waited for, also those of concurrency.Mutex
 //	nats      every lock that was ever used
 //	s3        every lock that was ever used
+//	dynamodb  every lock that was ever used and not swept. It reads the whole table.
 //	mem       errors.ErrUnsupported
 func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 	if ctx == nil {

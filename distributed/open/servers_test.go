@@ -73,6 +73,7 @@ var places = []place{
 	{name: "s3", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startS3, wrong: otherUser},
 	{name: "s3 with TLS", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startSecureS3,
 		wrong: otherUser},
+	{name: "dynamodb", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startKumo},
 	{name: "mysql with TLS", kinds: "table", tokens: "table", forced: "table", listed: "table",
 		start: startSecureMySQL, wrong: otherUser},
 	{name: "zk with TLS", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex",
@@ -163,6 +164,11 @@ func startSentinel(tb testing.TB) string {
 	testbed.Start(tb, exec.Command(testbed.Lookup(tb, "redis-server"), conf, "--sentinel"))
 	return serving(tb, "redis+sentinel://"+userinfo+"@"+addr(port)+","+addr(port)+"/1?master=it&sentinel_password="+
 		url.QueryEscape(password))
+}
+
+func startKumo(tb testing.TB) string {
+	_, addr := testbed.StartKumo(tb)
+	return "dynamodb://" + userinfo + "@" + addr + "/shop?create=true&prefix=app/"
 }
 
 func startCluster(tb testing.TB) string {

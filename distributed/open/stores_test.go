@@ -230,6 +230,7 @@ func atServers(addr string) []string {
 		"rediss://user:geheim@ADDR", "redis+sentinel://user:geheim@ADDR?master=it", "redis+cluster://user:geheim@ADDR",
 		"zk://user:geheim@ADDR", "etcd://user:geheim@ADDR", "etcd://ADDR", "nats://user:geheim@ADDR/b",
 		"s3://user:geheim@bucket?endpoint=http://ADDR",
+		"dynamodb://user:geheim@ADDR",
 	} {
 		urls = append(urls, strings.ReplaceAll(form, "ADDR", addr))
 	}

@@ -42,6 +42,7 @@ var schemes = map[string]string{
 	"etcd":           "etcd://localhost",
 	"nats":           "nats://localhost/locks",
 	"s3":             "s3://bucket",
+	"dynamodb":       "dynamodb://localhost",
 }
 
 func TestAnUnknownParameterIsRefusedWithKnownOnes(t *testing.T) {
@@ -92,6 +93,9 @@ func TestABadValuesErrorNamesParameterAndChoices(t *testing.T) {
 		{"s3://b?endpoint=h:9000", "endpoint", "a URL, such as https://HOST:PORT"},
 		{"s3://b?endpoint=http://h:9000&cacert=x", "cacert", "need TLS"},
 		{"s3://b?probe=maybe", "probe", "one of true, false"},
+		{"dynamodb://eu-west-1/t?tls=true", "region and tls", "a host that is no region"},
+		{"dynamodb://h?create=yes", "create", "one of false, true"},
+		{"dynamodb://h?partition_key=lock", "partition key", "cannot be called"},
 		{"zk://h?ttl=1us", "session timeout", "1ms to 1h"},
 		{"postgres://h/d?sslmode=bogus", "sslmode", "invalid"},
 	} {
@@ -129,6 +133,7 @@ func TestAnAddressThatCannotBeIsRefused(t *testing.T) {
 		"nats://h":                "the name of a bucket",
 		"nats://h/a/b":            "the name of a bucket",
 		"nats://user@h/b":         "a user and a password",
+		"dynamodb://user@h/t":     "the id of a key and its secret",
 		"zk://h/a//b":             "namespace",
 		"mysql://a,b/db":          "several hosts",
 		"redis://h/0?label=me@ab": "%40",

@@ -40,6 +40,10 @@ var stores = []struct {
 	}},
 	{"MariaDB", func(tb testing.TB) string { return "mysql://root@" + startMariaDB(tb) + "/test" }},
 	{"ZooKeeper", func(tb testing.TB) string { return "zk://" + testbed.StartZooKeeper(tb).Addr() + "/app" }},
+	{"DynamoDB", func(tb testing.TB) string {
+		_, addr := testbed.StartKumo(tb)
+		return "dynamodb://key:" + secret + "@" + addr + "/shop?create=true"
+	}},
 	{"etcd", func(tb testing.TB) string { return "etcd://" + startEtcd(tb) }},
 	{"NATS", func(tb testing.TB) string {
 		return "nats://" + testbed.StartNATS(tb, testbed.NATSCluster{Version: "2.15"})[0].Addr() + "/locks?replicas=1"
