@@ -37,7 +37,8 @@ func ExampleOption() {
 		dynamolock.WithKey("pk"), dynamolock.WithPrefix("lock#"),
 		dynamolock.WithTTL(time.Minute), dynamolock.WithPolling(time.Second, 20*time.Second),
 	}
-	if err := dynamolock.CheckTable(context.Background(), client, "shop", opts...); errors.Is(err, dynamolock.ErrTable) {
+	err := dynamolock.CheckTable(context.Background(), client, "shop", opts...)
+	if errors.Is(err, dynamolock.ErrTable) {
 		panic(err) // such as that of a global table
 	}
 	provider, err := dynamolock.New(client, "shop", opts...)

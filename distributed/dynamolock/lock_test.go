@@ -86,7 +86,7 @@ func TestBrokenConnectionsSellNoTicketTwice(t *testing.T) {
 	}
 }
 
-func TestAServerThatWasPausedGoesOn(t *testing.T) {
+func TestAHoldLostInAPauseStaysLost(t *testing.T) {
 	t.Parallel()
 	p, addr := testbed.StartKumo(t)
 	require.NoError(t, dynamolock.CreateTable(background, dial(t, addr), table))
@@ -97,6 +97,7 @@ func TestAServerThatWasPausedGoesOn(t *testing.T) {
 	p.Pause()
 	soon(t, h.Lost(), "the loss")
 	p.Resume()
+	require.ErrorIs(t, h.Err(), locks.ErrLost)
 	require.ErrorIs(t, l.UnlockContext(owner), locks.ErrLost)
 	require.Greater(t, token(t, l), h.Token())
 }

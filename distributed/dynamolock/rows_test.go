@@ -152,23 +152,19 @@ func TestOtherLockClientsCannotTakeOurRows(t *testing.T) {
 			t.Parallel()
 			client := dial(t, start(t))
 			require.NoError(t, open(t, client).Mutex("it").LockContext(someone()))
-			for what, condition := range map[string]string{ // of both clients
-				"a new or released lock": "attribute_not_exists(#key) OR (attribute_exists(#key) AND #released = :one)",
-				"an expired lock":        "attribute_exists(#key) AND #rvn = :seen",
+			for what, in := range map[string]*dynamodb.PutItemInput{ // of both clients
+				"a new or released lock": {
+					ConditionExpression:       aws.String("attribute_not_exists(#key) OR (attribute_exists(#key) AND #x = :x)"),
+					ExpressionAttributeNames:  map[string]string{"#key": dynamolock.DefaultKey, "#x": "isReleased"},
+					ExpressionAttributeValues: map[string]types.AttributeValue{":x": &types.AttributeValueMemberS{Value: "1"}},
+				},
+				"an expired lock": { // in which they have seen no version
+					ConditionExpression:       aws.String("attribute_exists(#key) AND #x = :x"),
+					ExpressionAttributeNames:  map[string]string{"#key": dynamolock.DefaultKey, "#x": "recordVersionNumber"},
+					ExpressionAttributeValues: map[string]types.AttributeValue{":x": &types.AttributeValueMemberS{}},
+				},
 			} {
-				in := &dynamodb.PutItemInput{
-					TableName: aws.String(table), Item: key("it"), ConditionExpression: &condition,
-					ExpressionAttributeNames: map[string]string{"#key": dynamolock.DefaultKey, "#released": "isReleased"},
-					ExpressionAttributeValues: map[string]types.AttributeValue{
-						":one": &types.AttributeValueMemberS{Value: "1"},
-					},
-				}
-				if strings.Contains(condition, ":seen") {
-					in.ExpressionAttributeNames = map[string]string{"#key": dynamolock.DefaultKey, "#rvn": "recordVersionNumber"}
-					in.ExpressionAttributeValues = map[string]types.AttributeValue{
-						":seen": &types.AttributeValueMemberS{}, // since our rows have none
-					}
-				}
+				in.TableName, in.Item = aws.String(table), key("it")
 				_, err := client.PutItem(background, in)
 				var no *types.ConditionalCheckFailedException
 				require.ErrorAs(t, err, &no, what)
@@ -300,18 +296,20 @@ func TestAnUnfitTableIsNamed(t *testing.T) {
 	const (
 		hash = `"KeySchema":[{"AttributeName":"name","KeyType":"HASH"}],` +
 			`"AttributeDefinitions":[{"AttributeName":"name","AttributeType":"S"}]`
-		active = `"TableStatus":"ACTIVE",`
+		active   = `"TableStatus":"ACTIVE",`
+		replicas = `,"Replicas":[{"RegionName":"us-east-1"}]`
 	)
-	for description, why := range map[string]string{
-		active + hash:                      "",
-		`"TableStatus":"CREATING",` + hash: "its status is CREATING",
-		active + `"KeySchema":[{"AttributeName":"name","KeyType":"HASH"},{"AttributeName":"at","KeyType":"RANGE"}]`: "it has a sort key",
-		active + `"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}]`:                                            `its partition key is called "id", not "name"`,
-		active + strings.Replace(hash, `"S"`, `"N"`, 1):                                                             "its partition key is of type N, not S",
-		active + hash + `,"Replicas":[{"RegionName":"us-east-1"}]`:                                                  "it is a global table whose regions accept writes independently",
-		active + hash + `,"Replicas":[{"RegionName":"us-east-1"}],"MultiRegionConsistency":"EVENTUAL"`:              "the last writer wins",
-		active + hash + `,"Replicas":[{"RegionName":"us-east-1"}],"MultiRegionConsistency":"STRONG"`:                "",
+	for _, c := range []struct{ description, why string }{
+		{active + hash, ""},
+		{`"TableStatus":"CREATING",` + hash, "its status is CREATING"},
+		{active + strings.Replace(hash, "}]", `},{"AttributeName":"at","KeyType":"RANGE"}]`, 1), "it has a sort key"},
+		{active + strings.ReplaceAll(hash, `"name"`, `"id"`), `its partition key is called "id", not "name"`},
+		{active + strings.Replace(hash, `"S"`, `"N"`, 1), "its partition key is of type N, not S"},
+		{active + hash + replicas, "it is a global table whose regions accept writes independently"},
+		{active + hash + replicas + `,"MultiRegionConsistency":"EVENTUAL"`, "the last writer wins"},
+		{active + hash + replicas + `,"MultiRegionConsistency":"STRONG"`, ""},
 	} {
+		description, why := c.description, c.why
 		f.answers(func(string, func() *http.Response) *http.Response { return reply(200, `{"Table":{`+description+`}}`) })
 		err := dynamolock.CheckTable(background, client, table)
 		if why == "" {

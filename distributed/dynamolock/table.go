@@ -21,8 +21,8 @@ const creation = 5 * time.Minute
 
 // CreateTable creates a table for locks, whose requests are paid one by one, and returns when it
 // can be used, or when ctx ends. A table that is there already is left as it is, and checked as by
-// [CheckTable]. It needs the rights dynamodb:CreateTable and dynamodb:DescribeTable. Of the options,
-// only [WithKey] counts.
+// [CheckTable]. It needs the rights dynamodb:CreateTable and dynamodb:DescribeTable. Only [WithKey]
+// counts of the options.
 func CreateTable(ctx context.Context, client *dynamodb.Client, table string, opts ...Option) error {
 	d, _, err := newDocuments(client, table, opts)
 	if err == nil {
@@ -41,8 +41,10 @@ func (d *documents) create(ctx context.Context) error {
 	var a attempt
 	_, err := d.client.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName: &d.table, BillingMode: types.BillingModePayPerRequest,
-		KeySchema:            []types.KeySchemaElement{{AttributeName: &d.key, KeyType: types.KeyTypeHash}},
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: &d.key, AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema: []types.KeySchemaElement{{AttributeName: &d.key, KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{
+			{AttributeName: &d.key, AttributeType: types.ScalarAttributeTypeS},
+		},
 	}, a.options)
 	var there *types.ResourceInUseException
 	if err != nil && !errors.As(err, &there) {
@@ -57,10 +59,10 @@ func (d *documents) create(ctx context.Context) error {
 	return d.check(ctx)
 }
 
-// CheckTable returns an error matching [ErrTable] if the table cannot have locks: its key is another
-// one, it is not ready, or it is a global table whose regions accept writes without asking each
-// other. Other errors are those of the request, which needs the right dynamodb:DescribeTable. Global
-// tables of the version of 2017 are not recognized.
+// CheckTable returns an error matching [ErrTable] if the table cannot have locks. Its key is
+// another one, or the table is not ready, or it is a global one whose regions accept writes
+// independently. Other errors are those of the request, which needs the right
+// dynamodb:DescribeTable. Global tables of the version of 2017 are not recognized.
 func CheckTable(ctx context.Context, client *dynamodb.Client, table string, opts ...Option) error {
 	d, _, err := newDocuments(client, table, opts)
 	if err == nil {

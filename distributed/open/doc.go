@@ -54,11 +54,11 @@
 //	perm      permissions of new files, 0644 if not given            file
 //	master    the name of the master, required                       redis+sentinel
 //	sentinel_user, sentinel_password                                 redis+sentinel
-//	tls       true: use TLS, which is off if not given               redis+... zk etcd mysql nats
+//	tls       true: use TLS, which is off if not given               redis+... zk etcd mysql nats,
+//	                                                                 dynamodb at a host
 //	region    the region, AWS_REGION if not given                    s3
 //	endpoint  the URL of a store other than Amazon's                 s3
 //	probe     false: do not ask whether the store is safe            s3
-//	                                                                 dynamodb at a host
 //	cacert    a file with the certificates of the authorities        with TLS
 //	cert, key files with the certificate and key of this client      with TLS
 //	socket    a Unix socket in place of the host                     mysql, redis

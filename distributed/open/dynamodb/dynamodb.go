@@ -32,8 +32,8 @@ const (
 
 func init() {
 	scheme.Register(scheme.Scheme{
-		Name: "dynamodb", Form: "dynamodb://KEY:SECRET@REGION/TABLE or dynamodb://KEY:SECRET@HOST:PORT/TABLE", Port: localPort,
-		Kinds: []string{"mutex"},
+		Name: "dynamodb", Port: localPort, Kinds: []string{"mutex"},
+		Form: "dynamodb://REGION/TABLE or dynamodb://KEY:SECRET@HOST:PORT/TABLE",
 		More: slices.Concat(scheme.Leased, scheme.Certificate,
 			[]string{"prefix", "tls", "region", "partition_key", "create"}),
 		Open: open,
@@ -78,7 +78,8 @@ func open(ctx context.Context, o *scheme.Opening) error {
 		_, err = c.Mutex("open").Inspect(ctx) // the least rights are enough to read a row
 	}
 	if err != nil {
-		return o.Failed(err, codeOf(err) != "" || errors.Is(err, dynamolock.ErrTable) || errors.Is(err, locks.ErrForeign))
+		ours := errors.Is(err, dynamolock.ErrTable) || errors.Is(err, locks.ErrForeign)
+		return o.Failed(err, ours || codeOf(err) != "")
 	}
 	o.Locker, o.Names = c.Locker, c.Names
 	return nil
