@@ -4,6 +4,7 @@ package explore
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -181,6 +182,25 @@ func (l *latch) release() {
 	for _, p := range waiters {
 		p.Unpark()
 	}
+}
+
+func TestAWokenGoroutineWaitsForItsTurn(t *testing.T) {
+	correct(t, func(x *X) {
+		var l latch
+		var step atomic.Int32
+		x.Go("awaits", func() {
+			l.await()
+			x.Check(step.Load() != 1, "it runs beside the goroutine that woke it")
+		})
+		x.Go("opens", func() {
+			step.Store(1)
+			l.release()
+			for range 100 {
+				runtime.Gosched() // the woken one could run
+			}
+			step.Store(2)
+		})
+	})
 }
 
 func TestAPrimitiveThatOnlyParksIsExplored(t *testing.T) {
