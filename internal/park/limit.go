@@ -10,8 +10,8 @@ import (
 
 // Limit is what cuts a wait short: a context or a duration. A nil Limit never ends.
 type Limit struct {
-	done  <-chan struct{} // of a context, or nil
-	d     time.Duration
+	done  <-chan struct{}  // of a context, or nil
+	d     time.Duration    // without done
 	timer <-chan time.Time // of a duration, from Open on
 }
 
@@ -21,10 +21,17 @@ func After(d time.Duration) *Limit { return &Limit{d: d} }
 // Until returns a Limit that ends with ctx, or nil if ctx never ends. It calls ctx.Done, which is a
 // user's code and may panic. A caller therefore calls Until before it changes anything.
 func Until(ctx context.Context) *Limit {
-	if done := ctx.Done(); done != nil {
-		return &Limit{done: done}
+	done := ctx.Done()
+	if done == nil {
+		return nil
 	}
-	return nil
+	l := &Limit{done: done}
+	if sched.On {
+		if _, ok := ctx.Deadline(); ok {
+			l.d = 1 // Park announces that time can end the wait
+		}
+	}
+	return l
 }
 
 // None reports whether the limit leaves no time to wait.

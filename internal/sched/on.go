@@ -24,7 +24,7 @@ type Scheduler interface {
 	Parks(p interface{ Unpark() })
 
 	// Limited announces that the goroutine is about to wait, and that the wait can end by a time
-	// limit of d, or by a context if d is 0.
+	// limit, or by a context without a deadline if d is 0.
 	Limited(d time.Duration)
 
 	// Woken announces the end of a wait, and returns when the goroutine may go on.

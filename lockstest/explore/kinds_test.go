@@ -154,6 +154,32 @@ func TestATimeLimitEndsBeforeAndAfterAGrant(t *testing.T) {
 	})
 }
 
+func TestADeadlineEndsBeforeAndAfterAGrant(t *testing.T) {
+	forEachKind(t, func(t *testing.T, newLock func() locks.TryLocker) {
+		var acquired, ended bool
+		correct(t, func(x *X) {
+			l, s := newLock(), section{x: x}
+			x.Go("holds", func() {
+				x.Check(l.LockContext(x.Context()) == nil, "not acquired")
+				s.run()
+				x.Check(l.UnlockContext(x.Context()) == nil, "not released")
+			})
+			x.Go("waits", func() {
+				ctx, cancel := context.WithTimeout(x.Context(), time.Second)
+				defer cancel()
+				if l.LockContext(ctx) != nil {
+					ended = true
+					return
+				}
+				acquired = true
+				s.run()
+				x.Check(l.UnlockContext(x.Context()) == nil, "not released")
+			})
+		}, Schedules(2000))
+		require.True(t, acquired && ended, "both ends of the wait are explored")
+	})
+}
+
 // latch is a primitive that announces nothing, and parks by internal/park.
 type latch struct {
 	guard   sync.Mutex
