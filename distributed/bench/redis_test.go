@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -200,10 +201,11 @@ func bsmContender(c *redis.Client, name string, retry time.Duration) contender {
 
 const often, seldom = time.Millisecond, 100 * time.Millisecond
 
-// BenchmarkRedisUncontended is a lock and an unlock that nobody else wants, compared with PING.
+// BenchmarkRedisUncontended is a lock and an unlock that nobody else wants, compared with PING. It
+// also reports the commands and the processor time that the server needs for both.
 func BenchmarkRedisUncontended(b *testing.B) {
 	addr := startRedis(b)
-	p := ping(b, addr)
+	p, admin := ping(b, addr), connectRedis(b, addr)
 	b.Run("PING", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -215,9 +217,85 @@ func BenchmarkRedisUncontended(b *testing.B) {
 		redsyncLock("redsync", 0), bsmLock("bsm-redislock", seldom), rueidisLock,
 	} {
 		b.Run(strings.TrimSuffix(k.name, "-1ms"), func(b *testing.B) {
-			uncontended(b, k.open(b, addr, fresh()), "PING", p)
+			c := k.open(b, addr, fresh())
+			uncontended(b, c, "PING", p)
+			burden(b, admin, c)
 		})
 	}
+}
+
+// burden reports what pairs of lock and unlock of c cost the server, each.
+func burden(b *testing.B, admin *redis.Client, c contender) {
+	n := max(min(b.N, 4096), 1)
+	ran, used := commands(b, admin, all), serverTime(b, admin)
+	for range n {
+		must(b, c.lock(background))
+		must(b, c.unlock(background))
+	}
+	b.ReportMetric(float64(serverTime(b, admin)-used)/float64(n), "server-ns/op")
+	b.ReportMetric(float64(commands(b, admin, all)-ran)/float64(n), "commands/op")
+}
+
+// BenchmarkRedisKeys has 64 goroutines of one process, with one client, take 1,000 locks in turns.
+// Two of them hardly ever want the same one.
+func BenchmarkRedisKeys(b *testing.B) {
+	addr := startRedis(b)
+	admin := connectRedis(b, addr)
+	for _, k := range keyKinds {
+		b.Run(k.name, func(b *testing.B) { k.keys(b, addr, admin, 64, 1000) })
+	}
+}
+
+// keyKind is a kind of client that has locks by name.
+type keyKind struct {
+	name string
+	open func(tb testing.TB, addr string) func(name string) contender
+}
+
+var keyKinds = []keyKind{
+	{"redislock", func(tb testing.TB, addr string) func(name string) contender {
+		c := openRedis(tb, addr)
+		return func(name string) contender { return plainly(c.Mutex(name)) }
+	}},
+	{"redislock-rueidis", func(tb testing.TB, addr string) func(name string) contender {
+		c := openRueidis(tb, addr)
+		return func(name string) contender { return plainly(c.Mutex(name)) }
+	}},
+	{"bsm-redislock", func(tb testing.TB, addr string) func(name string) contender {
+		c := connectRedis(tb, addr)
+		return func(name string) contender { return bsmContender(c, name, often) }
+	}},
+	{"rueidislock", func(tb testing.TB, addr string) func(name string) contender {
+		l := rueidisLocker(tb, addr)
+		return func(name string) contender { return rueidisContender(l, name) }
+	}},
+}
+
+// keys has goroutines take and release b.N locks in all, of so many names.
+func (k keyKind) keys(b *testing.B, addr string, admin *redis.Client, goroutines, names int) {
+	lock := k.open(b, addr)
+	prefix := fresh() + "-"
+	errs := make([]error, goroutines)
+	var begun atomic.Int64
+	var wg sync.WaitGroup
+	used := serverTime(b, admin)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for g := range goroutines {
+		wg.Go(func() {
+			for n := begun.Add(1); errs[g] == nil && n <= int64(b.N); n = begun.Add(1) {
+				c := lock(prefix + strconv.Itoa(int(n)%names))
+				if errs[g] = c.lock(background); errs[g] == nil {
+					errs[g] = c.unlock(background)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	must(b, errors.Join(errs...))
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "acquisitions/s")
+	b.ReportMetric(float64(serverTime(b, admin)-used)/float64(b.N), "server-ns/op")
 }
 
 // BenchmarkRedisPing is what a round trip costs: over and over, and after a pause as long as a
@@ -339,7 +417,7 @@ func BenchmarkRedisHandover(b *testing.B) {
 func BenchmarkRedisCrowd(b *testing.B) {
 	addr := startRedis(b)
 	admin := connectRedis(b, addr)
-	for _, k := range []impl{oursPlain, oursFenced, oursFair} {
+	for _, k := range []impl{oursPlain, oursFenced, oursSimple, oursWrite, oursFair} {
 		for _, clients := range []int{8, 64} {
 			b.Run(fmt.Sprintf("%s/clients=%d", k.name, clients), func(b *testing.B) {
 				cs := k.several(b, addr, clients)
