@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -132,13 +133,19 @@ func TestAWrongSecretIsAClearError(t *testing.T) {
 
 func TestMissingCredentialsAreRefusedAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
+		var missing error
 		client := clientOf(f, "fake", func(o *s3.Options) {
 			o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-				return aws.Credentials{}, errNetwork
+				return aws.Credentials{AccessKeyID: "key", SecretAccessKey: "secret"}, missing
 			})
 		})
-		err := open(t, client, s3lock.WithoutProbe()).Mutex("it").LockContext(someone())
+		l := open(t, client, s3lock.WithoutProbe()).Mutex("it")
+		pair(t, l)
+		f.counts()
+		missing = errNetwork
+		err := l.LockContext(someone()) // it begins with a write
 		require.ErrorIs(t, err, lease.ErrRefused)
+		synctest.Wait()
 		reads, writes, _ := f.counts()
 		require.Zero(t, reads+writes)
 	})

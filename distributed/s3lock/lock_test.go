@@ -257,3 +257,30 @@ func TestARequestThatHangsEndsByItself(t *testing.T) {
 		f.set(func() { f.before = nil })
 	})
 }
+
+func TestALockWithoutItsObjectBeginsAnew(t *testing.T) {
+	onEach(t, func(t *testing.T, s *testbed.S3) {
+		l, other := open(t, connect(t, s)).Mutex("it"), open(t, connect(t, s))
+		pair(t, l)
+		_, err := other.Sweep(t.Context(), "", 0)
+		require.NoError(t, err)
+		owner := someone()
+		require.NoError(t, l.LockContext(owner)) // it writes to the version that it knows
+		require.EqualValues(t, 1, token(t, l, owner))
+		require.NoError(t, l.UnlockContext(owner))
+	})
+}
+
+func TestAHolderWithoutItsObjectLearnsOfItsLoss(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		l, owner := open(t, f.client()).Mutex("it"), someone()
+		require.NoError(t, l.LockContext(owner))
+		h, err := l.Hold(owner)
+		require.NoError(t, err)
+		f.set(func() { clear(f.objects) })
+		time.Sleep(lease.DefaultLease / 2)
+		require.ErrorIs(t, h.Err(), locks.ErrLost)
+		require.ErrorIs(t, l.UnlockContext(owner), locks.ErrLost)
+		require.Zero(t, f.has(), "it writes nothing")
+	})
+}
