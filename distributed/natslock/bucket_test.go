@@ -3,6 +3,7 @@ package natslock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -91,13 +92,24 @@ func TestABucketThatIsMissingIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "nil JetStream")
 }
 
-func TestADomainHasLocks(t *testing.T) {
+// A client of a leaf reaches the bucket of the hub by the name of its domain.
+func TestAnotherDomainHasLocks(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartNATS(t, testbed.NATSCluster{Version: version, Domain: "hub"})[0]
-	direct := connect(t, s.Addr())
+	port := testbed.Port(t)
+	hub := testbed.StartNATS(t, testbed.NATSCluster{
+		Version: version, Domain: "hub", More: fmt.Sprintf(`leafnodes { listen: "127.0.0.1:%d" }`, port),
+	})[0]
+	leaf := testbed.StartNATS(t, testbed.NATSCluster{
+		Version: version, Domain: "leaf", More: fmt.Sprintf(`leafnodes { remotes: [{ url: "nats://127.0.0.1:%d" }] }`, port),
+	})[0]
+	direct := connect(t, hub.Addr())
 	bucket := create(t, direct, 1)
-	js, err := jetstream.NewWithDomain(direct.Conn(), "hub")
+	js, err := jetstream.NewWithDomain(connect(t, leaf.Addr()).Conn(), "hub")
 	require.NoError(t, err)
+	require.Eventually(t, func() bool { // the leaf joins the hub
+		_, err := js.KeyValue(background, bucket)
+		return err == nil
+	}, long, 10*time.Millisecond)
 	l, m, ctx := open(t, js, bucket).Mutex("it"), open(t, direct, bucket).Mutex("it"), someone()
 	hold(t, l, ctx)
 	ok, err := m.TryLockContext(someone())

@@ -269,7 +269,7 @@ func (d *documents) follow(ctx context.Context, keys string, on func(), each fun
 	case err != nil:
 		return err
 	}
-	defer w.Stop()
+	defer w.Stop() // at once: the end of ctx does it later
 	on()
 	for {
 		select {

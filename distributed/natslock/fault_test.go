@@ -280,12 +280,21 @@ func TestAWaiterIsToldOfARelease(t *testing.T) {
 			servers := testbed.StartNATS(t, testbed.NATSCluster{Version: version, Servers: n})
 			js := connect(t, strings.Join(addrs(servers), ","))
 			bucket := create(t, js, n)
-			deaf := caslock.WithPolling(time.Hour, time.Hour)
-			l, m := open(t, js, bucket, deaf).Mutex("it"), open(t, js, bucket, deaf).Mutex("it")
+			// Otherwise it asks after 5 seconds, and at the end of the holder's lease.
+			deaf := func(js jetstream.JetStream) *caslock.Mutex {
+				return open(t, js, bucket, caslock.WithPolling(time.Hour, time.Hour), caslock.WithTTL(time.Hour)).Mutex("it")
+			}
+			var c counts
+			counted := connect(t, "nats://"+servers[0].Addr(), c.option())
+			l, m := deaf(js), deaf(counted)
 			a, b := someone(), someone()
 			hold(t, l, a)
 			waiting := start(m, b)
-			consumers(t, js, bucket, 1)
+			for asked := 0; asked < 2; { // it asks again when the watch is on
+				reads, _, _ := c.requests()
+				asked += reads
+				time.Sleep(time.Millisecond)
+			}
 			require.NoError(t, l.UnlockContext(a))
 			require.NoError(t, result(t, waiting))
 			require.NoError(t, m.UnlockContext(b))
