@@ -132,6 +132,28 @@ func TestOnlyABlamedRequestIsRefused(t *testing.T) {
 	}
 }
 
+// signedOut are the options of a client without keys.
+func signedOut(addr string) dynamodb.Options {
+	o := options(addr, http.DefaultTransport)
+	o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{}, errors.New("nobody is signed in")
+	})
+	return o
+}
+
+func TestAWriteThatWasNotSentIsRefused(t *testing.T) {
+	t.Parallel()
+	for what, client := range map[string]*dynamodb.Client{
+		"no keys": dynamodb.New(signedOut("127.0.0.1:1")), "no server": dial(t, "127.0.0.1:1"),
+	} {
+		d, err := dynamolock.NewDocuments(client, table)
+		require.NoError(t, err)
+		_, err = d.Swap(t.Context(), "it", []byte("data"), "")
+		require.ErrorIs(t, err, lease.ErrRefused, what)
+		require.ErrorIs(t, err, lease.ErrUnreachable, what)
+	}
+}
+
 func TestAClockThatJumpedFailsNoAcquisition(t *testing.T) {
 	t.Parallel()
 	client, f := dialFront(t, startKumo(t))
@@ -171,11 +193,7 @@ func TestErrorsNameWhatIsWrong(t *testing.T) {
 	require.ErrorContains(t, lock(client, table),
 		`dynamolock: lock "it": table "locks": the right dynamodb:PutItem is missing: operation error`)
 
-	o := options(addr, http.DefaultTransport)
-	o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{}, errors.New("nobody is signed in")
-	})
-	err := lock(dynamodb.New(o), table)
+	err := lock(dynamodb.New(signedOut(addr)), table)
 	require.ErrorContains(t, err, "nobody is signed in")
 	require.ErrorIs(t, err, lease.ErrUnreachable)
 }
