@@ -98,7 +98,7 @@ ticket.pml  ANYBODY LIMIT TICKETS=7
 cycles.pml  LIMIT L=2
 readers.pml
 readers.pml FIRST=1 LIMIT
-rules.pml   FIFO LIMIT N=4 ONCE
+rules.pml   FIFO N=4 ONCE
 rules.pml   LIMIT
 '
 
