@@ -3,12 +3,14 @@ package explore
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/jucgo/locks/internal/sched"
+	"github.com/jucgo/locks/internal/stacks"
 )
 
 // Kind is a kind of finding.
@@ -250,7 +252,20 @@ func (s *depthFirst) completeness() string {
 }
 
 // hang is how long a run may take of real time.
-const hang = 30 * time.Second
+var hang = 30 * time.Second
+
+// hanging says why a run does not go on. It cannot be ended: the root of the bubble waits.
+func hanging() string {
+	s := "explore: a run does not go on. A goroutine spins without a lock, or waits for a lock of package " +
+		"sync whose holder is stopped at a decision"
+	all, _ := stacks.All()
+	for id, g := range all {
+		if strings.HasPrefix(g.State, "sync.Mutex") || strings.HasPrefix(g.State, "sync.RWMutex") {
+			s += fmt.Sprintf("\n\ngoroutine %d waits in %s:\n%s", id, g.State, g.Frames)
+		}
+	}
+	return s
+}
 
 // execute runs the program once in a bubble of its own.
 func execute(t *testing.T, c *config, f func(*X), s strategy, record bool) *X {
@@ -272,10 +287,7 @@ func execute(t *testing.T, c *config, f func(*X), s strategy, record bool) *X {
 		synctest.Test(t, func(*testing.T) { x.root() })
 		returned = true
 	}()
-	stuck := time.AfterFunc(hang, func() {
-		panic("explore: a run does not go on. Does a goroutine spin, or wait for a lock of package sync " +
-			"while its holder is stopped at a decision? The stacks below show it")
-	})
+	stuck := time.AfterFunc(hang, func() { panic(hanging()) })
 	v := <-over
 	stuck.Stop()
 	if v != nil && x.finding == nil {

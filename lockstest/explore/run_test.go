@@ -3,7 +3,9 @@ package explore_test
 import (
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -63,6 +65,18 @@ func TestRunOnPurpose(t *testing.T) {
 		explore.Run(t, counts, explore.Expect(explore.Deadlock))
 	case "unfit":
 		explore.Run(t, counts, explore.Replay("3:200"))
+	case "mutex":
+		explore.SetHang(time.Second)
+		explore.Run(t, func(x *explore.X) {
+			var m sync.Mutex
+			for range 2 {
+				x.Go("locks", func() {
+					m.Lock()
+					x.Step()
+					m.Unlock()
+				})
+			}
+		})
 	case "race":
 		explore.Run(t, func(x *explore.X) {
 			n := 0
@@ -100,6 +114,13 @@ func TestRunFailsIfAnExpectedFindingIsMissing(t *testing.T) {
 
 func TestRunFailsIfAScheduleDoesNotFit(t *testing.T) {
 	require.Contains(t, fails(t, "unfit"), "does not fit the program")
+}
+
+func TestRunNamesTheMutexOfSyncThatStopsIt(t *testing.T) {
+	out := fails(t, "mutex")
+	require.Contains(t, out, "explore: a run does not go on")
+	require.Contains(t, out, "sync.(*Mutex).Lock")
+	require.Contains(t, out, "run_test.go:")
 }
 
 func TestRunHidesNoDataRaceFromTheDetector(t *testing.T) {
