@@ -192,7 +192,7 @@ var beds = []struct {
 	bed        bed
 	short, all []kind
 }{
-	{"PostgreSQL with a listener", bed{database: inPgx, listens: true}, []kind{tableKind, advisory}, kinds},
+	{"PostgreSQL with a listener", bed{database: inPgx, listens: true}, kinds, kinds},
 	{"PostgreSQL", bed{database: inPgx}, nil, kinds},
 	{"PostgreSQL with pq", bed{database: inPq}, nil, kinds},
 	{"pgbouncer", bed{database: bouncer, setting: "&default_query_exec_mode=exec", pooled: true},

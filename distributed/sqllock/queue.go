@@ -64,10 +64,22 @@ func (s queueStore) place(d time.Duration) time.Duration {
 }
 
 // Enqueue lets a waiter ask again in time to keep its place, also if the lock is free or held for
-// longer.
+// longer. If this client listens, it begins the waiter's watch before it asks, so that the waiter
+// need not ask again because of the watch.
 func (s queueStore) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	place := s.place(req.TTL)
+	listening := s.c.hears.Load()
+	if listening {
+		s.c.watch(req.HoldID)
+	}
 	reply, err := s.enter(ctx, req, place)
+	switch {
+	case !listening:
+	case err != nil || reply.Held:
+		s.endWatch(req.HoldID)
+	default:
+		reply.Listening = true
+	}
 	if reply.Wait <= 0 || reply.Wait > place/3 {
 		reply.Wait = place / 3
 	}
@@ -122,7 +134,8 @@ func (s queueStore) ask(ctx context.Context, req lease.Request, place time.Durat
 }
 
 // transact does what the table above says in a transaction.
-func (s queueStore) transact(ctx context.Context, req lease.Request, place time.Duration) (reply lease.Reply, err error) {
+func (s queueStore) transact(ctx context.Context, req lease.Request, place time.Duration) (
+	reply lease.Reply, err error) {
 	// A read, which locks nothing, is enough for most waiters that ask again.
 	var left, before int64
 	args := []any{req.Name, req.Acquisition, micros(place / 2)}
@@ -221,8 +234,16 @@ func (s queueStore) Release(ctx context.Context, id lease.HoldID) (lease.Release
 	return lease.Released{Held: n > 0, Awaited: true}, err
 }
 
+// endWatch ends the watch of an acquisition, if there is one.
+func (s queueStore) endWatch(id lease.HoldID) {
+	if w := s.c.waiters.of(id); w != nil {
+		w.Close()
+	}
+}
+
 // Leave gives the place up.
 func (s queueStore) Leave(ctx context.Context, id lease.HoldID) error {
+	s.endWatch(id) // which the engine may not have asked for
 	title := "leave"
 	if s.c.dialect == Postgres {
 		title = "leave in order"

@@ -53,7 +53,7 @@ func (s *tableStore) Acquire(ctx context.Context, req lease.Request) (lease.Repl
 	if err := s.c.start.fit(ctx); err != nil {
 		return lease.Reply{}, err
 	}
-	if s.c.dialect == Postgres && s.c.waiters.has(req.HoldID) {
+	if s.c.dialect == Postgres && s.c.waiters.of(req.HoldID) != nil {
 		return s.acquireAgain(ctx, req)
 	}
 	token, err := s.take(ctx, req)
@@ -73,8 +73,8 @@ func (s *tableStore) Acquire(ctx context.Context, req lease.Request) (lease.Repl
 	return s.overtaken(req, row), nil
 }
 
-// acquireAgain is Acquire for a waiter on PostgreSQL that has been refused before. It mostly is refused
-// again, so that one statement also tells why.
+// acquireAgain is Acquire for a waiter on PostgreSQL that has been refused before. It mostly is
+// refused again, so that one statement also tells why.
 func (s *tableStore) acquireAgain(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	var taken bool
 	row := rowOfLock{seen: lease.Now()}

@@ -182,16 +182,16 @@ func (ws *waiters) remove(name string, w *watch) {
 	}
 }
 
-// has reports whether an acquisition has a watch.
-func (ws *waiters) has(id lease.HoldID) bool {
+// of returns the watch of an acquisition, or nil.
+func (ws *waiters) of(id lease.HoldID) *watch {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for w := range ws.watches[id.Name] {
 		if w.owner == id.Acquisition {
-			return true
+			return w
 		}
 	}
-	return false
+	return nil
 }
 
 // each calls f with the watches of the lock called name.
@@ -214,9 +214,12 @@ func (ws *waiters) all() {
 	}
 }
 
-// watch returns a watch for an acquisition.
+// watch returns the watch of an acquisition, which it begins if there is none.
 func (c *core) watch(id lease.HoldID) lease.Watch {
-	var w *watch
+	w := c.waiters.of(id)
+	if w != nil && id.Acquisition != "" {
+		return w
+	}
 	w = newWatch(c.options, id.Acquisition, c.hears.Load(), func() { c.waiters.remove(id.Name, w) })
 	c.waiters.add(id.Name, w)
 	c.listenOn()
@@ -260,8 +263,8 @@ func (c *core) hear() {
 	}
 }
 
-// notified is for a notification. It is the name of a lock that is free. In front of the name may be
-// the word next, and the waiter whose turn it is.
+// notified is for a notification. It is the name of a lock that is free. In front of the name may
+// be the word next, and the waiter whose turn it is.
 func (c *core) notified(payload string) {
 	c.waiters.each(payload, (*watch).notified)
 	if rest, ok := strings.CutPrefix(payload, "next "); ok {
