@@ -50,36 +50,41 @@ func (s *sessionStore) key(name string) any {
 	return s.c.key(name)
 }
 
-// take takes the lock if it is free. If it is not, or if clean is set with an error, the
-// connection has no trace of it. The id is the server's name of the session, or of the session
-// that has the lock if the server tells, or 0.
-func (s *sessionStore) take(ctx context.Context, conn *sql.Conn, name string) (
-	held bool, id int64, clean bool, err error) {
+// taking is what came of an attempt to take a lock.
+type taking struct {
+	held   bool
+	own    int64 // the server's name of the session
+	holder int64 // that of the session that has the lock, or 0 if the server does not tell
+	clean  bool  // the lock is not held, and the connection has no trace of it
+}
+
+// take takes the lock if it is free.
+func (s *sessionStore) take(ctx context.Context, conn *sql.Conn, name string) (t taking, err error) {
 	key := s.key(name)
 	var holder sql.NullInt64 // if the server tells
-	if err := s.c.statements["session"].query(ctx, conn, []any{key}, &id, &holder); err != nil {
-		return false, 0, false, err
+	if err := s.c.statements["session"].query(ctx, conn, []any{key}, &t.own, &holder); err != nil {
+		return t, err
 	}
 	switch {
-	case holder.Valid && holder.Int64 == id:
+	case holder.Valid && holder.Int64 == t.own:
 		// The program left the lock held on a connection of the pool. It would seem to be ours.
-		return false, 0, false, fmt.Errorf("a connection of the pool has the lock already: %w", locks.ErrForeign)
+		return t, fmt.Errorf("a connection of the pool has the lock already: %w", locks.ErrForeign)
 	case holder.Valid:
-		return false, holder.Int64, true, nil
+		t.holder, t.clean = holder.Int64, true
+		return t, nil
 	}
 	// The lock is not asked for if another session answers now: it would stay locked there.
 	var now int64
 	var got sql.NullInt64
-	err = s.c.statements["take"].query(ctx, conn, []any{key, id}, &now, &got)
-	switch {
-	case err != nil:
-		return false, 0, false, err
-	case got.Int64 < 0:
-		return false, 0, true, moved(id, now)
-	case got.Int64 == 0: // another client was quicker
-		return false, 0, true, nil
+	if err := s.c.statements["take"].query(ctx, conn, []any{key, t.own}, &now, &got); err != nil {
+		return t, err
 	}
-	return true, id, true, nil
+	t.held = got.Int64 > 0
+	t.clean = !t.held // another client was quicker
+	if got.Int64 < 0 {
+		return t, moved(t.own, now)
+	}
+	return t, nil
 }
 
 // alive returns an error unless the session still has the lock.
@@ -118,7 +123,7 @@ func (s *sessionStore) free(ctx context.Context, conn *sql.Conn, name string) (b
 //
 // A holder pins a connection of the pool until it unlocks. A waiter pins none: it asks again
 // after a pause or on a notification, see [WithBackoff] and [WithListener]. A pool therefore
-// needs more connections than locks are held.
+// needs more connections than locks are held. With [WithBlockingWait] a waiter pins one too.
 //
 // In PostgreSQL the locks are those of the database that db is connected to, in MySQL those of
 // the whole server. The key in PostgreSQL is the first 8 bytes of the SHA-256 of "sqllock:" and
@@ -150,7 +155,11 @@ func NewAdvisory(db *sql.DB, opts ...Option) (*Advisory, error) {
 		c.start.check = c.start.checkSessions
 	}
 	a := &Advisory{c: c, store: newSessionStore(c)}
-	a.lc, err = c.client(a.store, c.lease)
+	var store lease.Store = a.store
+	if c.blocks {
+		store = blockingStore{a.store}
+	}
+	a.lc, err = c.client(store, c.lease)
 	if err != nil {
 		return nil, err
 	}

@@ -59,11 +59,10 @@ func BenchmarkReentry(b *testing.B) {
 // BenchmarkHandOver is the time from a release to the next holder, by another client, which has
 // waited for 30 ms.
 func BenchmarkHandOver(b *testing.B) {
-	for _, k := range kinds {
-		for _, d := range everywhere {
+	for _, k := range allKinds {
+		for _, d := range k.on {
 			for _, listening := range []bool{false, true} {
-				if listening && d.dialect != sqllock.Postgres ||
-					k.name == advisory.name && d.dialect == sqllock.SQLite {
+				if d.name == inPq.name || listening && d.dialect != sqllock.Postgres {
 					continue
 				}
 				name := k.name + " on " + d.name

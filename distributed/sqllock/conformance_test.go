@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -41,8 +42,15 @@ var (
 	queueKind = kind{"Table with a queue", newQueue, everywhere, loseRow}
 	advisory  = kind{"Advisory", newAdvisory, []database{inPgx, inPq, inMaria, inMySQL}, loseSession}
 
-	kinds = []kind{tableKind, queueKind, advisory}
+	// blocking has its waiters wait in the server.
+	blocking = kind{"Advisory with a blocking wait", newBlocking, []database{inPgx, inPq}, loseSession}
+
+	kinds    = []kind{tableKind, queueKind, advisory}
+	allKinds = append(slices.Clip(kinds), blocking)
 )
+
+// ofSessions says whether a lock of this kind ends with a connection.
+func (k kind) ofSessions() bool { return k.name == advisory.name || k.name == blocking.name }
 
 func newTable(db *sql.DB, opts ...sqllock.Option) (provider, error) {
 	t, err := sqllock.NewTable(db, opts...)
@@ -58,6 +66,10 @@ func newQueue(db *sql.DB, opts ...sqllock.Option) (provider, error) {
 
 func newAdvisory(db *sql.DB, opts ...sqllock.Option) (provider, error) {
 	return sqllock.NewAdvisory(db, opts...)
+}
+
+func newBlocking(db *sql.DB, opts ...sqllock.Option) (provider, error) {
+	return newAdvisory(db, append([]sqllock.Option{sqllock.WithBlockingWait()}, opts...)...)
 }
 
 // open returns a provider in db that is closed with the test. It waits for a busy machine,
@@ -176,7 +188,7 @@ func loseSessionOf(tb testing.TB, d database, db *sql.DB, name string) {
 }
 
 func TestLocksConform(t *testing.T) {
-	for _, k := range kinds {
+	for _, k := range allKinds {
 		for _, d := range k.on {
 			t.Run(k.name+" on "+d.name, func(t *testing.T) {
 				pools := make(map[locks.TryLocker]*sql.DB)

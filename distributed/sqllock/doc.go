@@ -71,7 +71,8 @@
 //     is known. No connection stays pinned.
 //   - A lock is released: waiters ask again after a pause of up to 100 milliseconds, see
 //     [WithBackoff], or on PostgreSQL with [WithListener] at once. Of the waiters of a queue only
-//     the first one then asks. Waiters use a connection only while they ask.
+//     the first one then asks. Waiters use a connection only while they ask. With
+//     [WithBlockingWait] those of an Advisory and a Row wait in the server, and keep a connection.
 //   - Another program changes the row: the holder finds out at its next renewal, a third of the
 //     lease later at most, and never touches the lock of a successor.
 //   - ForceUnlock frees a lock of a Table: a holder elsewhere hears of it at once on PostgreSQL
@@ -90,11 +91,11 @@
 //   - The database fails over to a replica that lacks a commit, or its clock is set forward:
 //     two owners may hold a lock of a Table until the first one asks for its renewal.
 //   - A pooler gives each transaction the session that is free: the first acquisition of an
-//     Advisory on PostgreSQL is refused with [ErrUnsupportedTopology], and so is that of any
-//     kind with [WithListener]. Two connections show the pooler, also under other traffic. A
-//     pooler that gives each connection its last session again is not found as long as that
-//     session is free. A Table and a Row without a listener work there. An Advisory also asks
-//     for its session at each acquisition and renewal.
+//     Advisory on PostgreSQL is refused with [ErrUnsupportedTopology], and so is that of any kind
+//     with [WithListener], and of a Row with [WithBlockingWait]. Two connections show the pooler,
+//     also under other traffic. A pooler that gives each connection its last session again is not
+//     found as long as that session is free. A Table and a Row without these options work there.
+//     An Advisory also asks for its session at each acquisition and renewal.
 //
 // # Drivers
 //

@@ -46,7 +46,7 @@ func seize(tb testing.TB, l *sqllock.Mutex, ctx context.Context) locks.Hold {
 // each runs f for all kinds on all databases that are servers, or on all.
 func each(t *testing.T, remote bool, f func(t *testing.T, k kind, d database)) {
 	t.Helper()
-	for _, k := range kinds {
+	for _, k := range allKinds {
 		for _, d := range k.on {
 			if d.driver == inPq.driver || remote && d.dialect == sqllock.SQLite {
 				continue
@@ -90,7 +90,7 @@ func TestAHolderLearnsOfItsLossFirst(t *testing.T) {
 				<-h.Lost()
 				told := time.Now()
 				require.ErrorIs(t, h.Err(), locks.ErrLost)
-				if k.name == advisory.name {
+				if k.ofSessions() {
 					// The server keeps the lock until it hears that the connection is closed.
 					p.Heal()
 					p.Reset()
@@ -170,7 +170,7 @@ func proxied(t *testing.T, k kind, d database, opts ...sqllock.Option) (p *lease
 // word returns what the requests are told by that concern l.
 func word(k kind, d database, l *sqllock.Mutex) string {
 	switch {
-	case k.name != advisory.name || d.dialect == sqllock.MySQL:
+	case !k.ofSessions() || d.dialect == sqllock.MySQL:
 		return l.Name()
 	}
 	return "" // any request
@@ -231,7 +231,7 @@ func TestALostReleaseReplyLosesSessionsOnly(t *testing.T) {
 		hold(t, l, a)
 		p.DropReply(word(k, d, l), 1)
 		err := l.UnlockContext(a)
-		if k.name == advisory.name {
+		if k.ofSessions() {
 			require.ErrorIs(t, err, locks.ErrLost)
 		} else {
 			require.NoError(t, err)

@@ -73,7 +73,7 @@ func TestAWaiterSeesThatTheLockChangesHands(t *testing.T) {
 	t.Parallel()
 	for _, d := range everywhere {
 		for _, k := range []kind{tableKind, advisory} {
-			if k.name == advisory.name && d.dialect != sqllock.MySQL {
+			if k.ofSessions() && d.dialect != sqllock.MySQL {
 				continue // there is nothing to see
 			}
 			t.Run(k.name+" on "+d.name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestAWaiterSeesThatTheLockChangesHands(t *testing.T) {
 				var told func(name string) []int64
 				var waiter *sqllock.Mutex
 				db := d.open(t, where)
-				if k.name == advisory.name {
+				if k.ofSessions() {
 					a, err := sqllock.NewAdvisory(db)
 					require.NoError(t, err)
 					t.Cleanup(func() { a.Close(background) })

@@ -138,7 +138,7 @@ func (k kind) prove(t *testing.T, b bed) {
 		Limit:              20 * time.Second, // on a busy machine, and less than a lease
 		Parallel:           4,
 		FIFO:               k.name == queueKind.name,
-		EndsWithConnection: k.name == advisory.name,
+		EndsWithConnection: k.ofSessions(),
 		Rest: func(tb testing.TB, name string) {
 			db := b.dial(tb, leasetest.NewLink(tb), where(tb), "kit")
 			k.rest(tb, b, db, table, name)
@@ -193,8 +193,8 @@ var beds = []struct {
 	short, all []kind
 }{
 	{"PostgreSQL with a listener", bed{database: inPgx, listens: true}, kinds, kinds},
-	{"PostgreSQL", bed{database: inPgx}, nil, kinds},
-	{"PostgreSQL with pq", bed{database: inPq}, nil, kinds},
+	{"PostgreSQL", bed{database: inPgx}, []kind{blocking}, allKinds},
+	{"PostgreSQL with pq", bed{database: inPq}, nil, allKinds},
 	{"pgbouncer", bed{database: bouncer, setting: "&default_query_exec_mode=exec", pooled: true},
 		[]kind{queueKind}, inTables},
 	{"MariaDB", bed{database: inMaria}, nil, kinds},

@@ -94,7 +94,7 @@ func TestHostileNamesAreNothingButDifferentNames(t *testing.T) {
 		c, rival := k.open(t, d.open(t, where), table), k.open(t, d.open(t, where), table)
 		a := someone()
 		prefix := ""
-		if k.name == advisory.name {
+		if k.ofSessions() {
 			prefix = fresh()[1:] // the names are the whole server's
 		}
 		taken := make(map[string]bool)

@@ -56,9 +56,9 @@ ON DUPLICATE KEY UPDATE
 -- name: make lock
 INSERT IGNORE INTO {locks} (name, token, ends) VALUES ($1, 0, {now})
 
--- Row. Locks the row without waiting: how many rows it has locked, and how many there are. $1 name.
+-- Row. Locks the row without waiting: how many rows it has locked, how many there are, and no session. $1 name.
 -- name: lock row
-SELECT 1, 1 FROM {rows} WHERE name = $1 FOR UPDATE NOWAIT
+SELECT 1, 1, 0 FROM {rows} WHERE name = $1 FOR UPDATE NOWAIT
 
 -- $1 name.
 -- name: make row

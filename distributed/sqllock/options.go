@@ -65,6 +65,7 @@ type options struct {
 	min, max time.Duration
 	timeout  time.Duration
 	key      func(name string) int64
+	blocks   bool
 }
 
 // WithDialect says which kind of database it is, where its driver does not tell.
@@ -102,14 +103,37 @@ func WithQueue(wait time.Duration) Option {
 }
 
 // WithListener wakes waiters on PostgreSQL by a notification as soon as a lock is released. All
-// clients of a lock should have it, since a client without it sends no notification. Waiters
-// also ask from time to time, after the longest pause of [WithBackoff] and then more rarely, each five
-// seconds by default, see [lease.WithPoll]. With [WithQueue] a release wakes only the first waiter, and
-// without it one of each process. A holder of a
-// [Table] hears of a [lease.Mutex.ForceUnlock] elsewhere at once, and not with its next renewal.
-// The listening takes a connection from the first waiter or holder on. Behind a pooler that shares
-// sessions the first acquisition is refused with [ErrUnsupportedTopology].
+// clients of a lock should have it, since a client without it sends no notification. Waiters also
+// ask from time to time, after the longest pause of [WithBackoff] and then more rarely, each five
+// seconds by default, see [lease.WithPoll]. With [WithQueue] a release wakes only the first
+// waiter, and without it one of each process. A holder of a [Table] hears of a
+// [lease.Mutex.ForceUnlock] elsewhere at once, and not with its next renewal. The listening takes
+// a connection from the first waiter or holder on. Behind a pooler that shares sessions the first
+// acquisition is refused with [ErrUnsupportedTopology].
 func WithListener(l Listener) Option { return func(o *options) { o.listen = l } }
+
+// WithBlockingWait has the waiters of an [Advisory] and a [Row] on PostgreSQL wait in the server,
+// as pg_advisory_lock and SELECT ... FOR UPDATE do. The server gives the lock to the first waiter
+// when it becomes free. That takes no pause, no further statement and no listener, and wakes
+// nobody else. Its price:
+//
+//   - One waiter of a process pins a connection, for each lock that is waited for. The process's
+//     other waiters for this lock wait behind it, in order of arrival. Half of the connections of
+//     a limited pool stay free of such waiters. If the others are in use, a waiter asks after
+//     pauses.
+//   - A pooler that shares sessions cannot be used: the first acquisition is refused with
+//     [ErrUnsupportedTopology].
+//   - A waiter that gives up ends its connection. The server writes a line into its log about the
+//     cancelled statement. lock_timeout and statement_timeout end the statement too, and the waiter
+//     begins again, at the end of the queue.
+//   - A waiter whose machine or network fails can be given the lock, and keeps it until the server
+//     notices, as a holder does.
+//   - A statement that waits for long keeps VACUUM from removing rows that were deleted since it
+//     began.
+//
+// Clients with and without the option exclude each other. Those without it rarely get the lock
+// while others wait in the server. Other databases return an error matching [ErrUnsupported].
+func WithBlockingWait() Option { return func(o *options) { o.blocks = true } }
 
 // WithBackoff sets how long a waiter pauses before it asks again: atLeast at first, then half
 // as much again each time, up to eight times atLeast. While the lock does not change hands, as
@@ -165,6 +189,8 @@ func (o *options) check() error {
 		return fmt.Errorf("sqllock: option WithKey: %w", locks.ErrNilFunc)
 	case o.listen != nil && o.dialect != Postgres:
 		return fmt.Errorf("sqllock: listener on %v: %w", o.dialect, ErrUnsupported)
+	case o.blocks && o.dialect != Postgres:
+		return fmt.Errorf("sqllock: blocking wait on %v: %w", o.dialect, ErrUnsupported)
 	}
 	return nil
 }

@@ -139,7 +139,7 @@ func TestWaitersOutlastAServerWithoutSpareConnections(t *testing.T) {
 			spare, none = limit+"0", limit+"1"
 		}
 		holder := k.open(t, admin, sqllock.WithTable(table), calm).Mutex(name)
-		if d.dialect == sqllock.Postgres && k.name != advisory.name {
+		if d.dialect == sqllock.Postgres && !k.ofSessions() {
 			exec("GRANT ALL ON "+table+", "+table+"_queue, "+table+"_rows TO "+user,
 				"GRANT ALL ON SEQUENCE "+table+"_queue_id_seq TO "+user)
 		}

@@ -92,11 +92,19 @@ head AS (SELECT owner FROM {queue} WHERE name = $1 AND owner <> $2 AND ends > {n
 SELECT (SELECT count(*) FROM gone), CASE WHEN CAST($3 AS text) <> '' THEN
 	CAST(pg_notify($3, COALESCE('next ' || (SELECT owner FROM head) || ' ' || $1, $1)) AS text) END
 
--- Row. Locks the row without waiting: how many rows it has locked, and how many there are. The server would
--- write a line into its log for each NOWAIT that fails. $1 name.
+-- Row. Locks the row without waiting: how many rows it has locked, how many there are, and the session. The server
+-- would write a line into its log for each NOWAIT that fails. $1 name.
 -- name: lock row
 WITH taken AS (SELECT 1 FROM {rows} WHERE name = $1 FOR UPDATE SKIP LOCKED)
-SELECT (SELECT count(*) FROM taken), (SELECT count(*) FROM {rows} WHERE name = $1)
+SELECT (SELECT count(*) FROM taken), (SELECT count(*) FROM {rows} WHERE name = $1), pg_backend_pid()
+
+-- Locks the row when its holder's transaction has ended. $1 name.
+-- name: wait for row
+SELECT 1 FROM {rows} WHERE name = $1 FOR UPDATE
+
+-- How many locks a session waits for. $1 session.
+-- name: waiting
+SELECT count(*) FROM pg_locks WHERE pid = $1 AND NOT granted
 
 -- $1 name.
 -- name: make row
@@ -113,6 +121,11 @@ SELECT pg_backend_pid(), CAST(NULL AS bigint)
 -- Takes the lock, which is 1 or 0, unless another session answers, which is -1. $1 key, $2 session.
 -- name: take
 SELECT pg_backend_pid(), CASE WHEN pg_backend_pid() = $2 THEN CAST(pg_try_advisory_lock($1) AS integer) ELSE -1 END
+
+-- Takes the lock when its holder has given it back, which is 1, unless another session answers, which is -1. $1 key,
+-- $2 session.
+-- name: wait
+SELECT pg_backend_pid(), CASE WHEN pg_backend_pid() = $2 THEN length(CAST(pg_advisory_lock($1) AS text)) + 1 ELSE -1 END
 
 -- The session, and the session again if it has the lock. $1 key.
 -- name: taken

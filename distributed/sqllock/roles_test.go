@@ -78,7 +78,7 @@ func openLock(args []string) (locks.TryLocker, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, k := range kinds {
+	for _, k := range allKinds {
 		if k.name == args[0] {
 			lease, err := time.ParseDuration(args[4])
 			if err != nil {
@@ -105,7 +105,7 @@ func child(tb testing.TB, role string, k kind, d database, where, table string) 
 
 func TestTicketsAreSoldOnce(t *testing.T) {
 	t.Parallel()
-	for _, k := range kinds {
+	for _, k := range allKinds {
 		for _, d := range k.on {
 			if d.driver == inPq.driver {
 				continue

@@ -11,14 +11,17 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/keyed"
 )
 
 // errTaken reports that another transaction has the row. It is of class busy.
 var errTaken = errors.New("another transaction has the row")
 
 // ask takes the row of a lock in the connection's transaction. The error is sql.ErrNoRows if
-// there is no row.
-func (r *Row) ask(ctx context.Context, conn *sql.Conn, name string) error {
+// there is no row, and errTaken if another transaction has it. wait, if not nil, waits for the
+// row then.
+func (r *Row) ask(ctx context.Context, conn *sql.Conn, name string, wait waitForRow) error {
 	lock := r.c.statements["lock row"]
 	if r.c.dialect == SQLite {
 		return withoutWaiting(ctx, conn, func() error {
@@ -26,26 +29,32 @@ func (r *Row) ask(ctx context.Context, conn *sql.Conn, name string) error {
 			return err
 		})
 	}
-	var taken, there int
-	err := lock.query(ctx, conn, []any{name}, &taken, &there)
+	var taken, there, session int64
+	err := lock.query(ctx, conn, []any{name}, &taken, &there, &session)
 	switch {
 	case err != nil || taken > 0:
 		return err
-	case there > 0:
-		return errTaken
+	case there == 0:
+		return sql.ErrNoRows
+	case wait != nil:
+		return wait(session)
 	}
-	return sql.ErrNoRows
+	return errTaken
 }
 
-// acquire begins a transaction on conn and takes the row in it, without waiting for another one.
-// The transaction is nil if another one has the row. With an error, the connection is as it was
-// before if clean is set, and of no use if not.
-func (r *Row) acquire(ctx context.Context, conn *sql.Conn, name string) (tx *sql.Tx, clean bool, err error) {
+// waitForRow waits until the transaction of a session has the row.
+type waitForRow func(session int64) error
+
+// acquire begins a transaction on conn and takes the row in it. It waits for another transaction
+// only by wait. The transaction is nil if another one has the row. With an error, the connection
+// is as it was before if clean is set, and of no use if not.
+func (r *Row) acquire(ctx context.Context, conn *sql.Conn, name string, wait waitForRow) (
+	tx *sql.Tx, clean bool, err error) {
 	for try := 1; ; try++ {
 		if tx, err = conn.BeginTx(ctx, r.c.dialect.current()); err != nil {
 			return nil, false, err
 		}
-		if err = r.ask(ctx, conn, name); err == nil {
+		if err = r.ask(ctx, conn, name, wait); err == nil {
 			return tx, true, nil
 		}
 		failed := tx.Rollback()
@@ -92,7 +101,7 @@ func (r *Row) makeRow(ctx context.Context, conn *sql.Conn, name string) error {
 			return err
 		}
 	}
-	err := r.ask(ctx, conn, name)
+	err := r.ask(ctx, conn, name, nil)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = make()
 	}
@@ -131,14 +140,16 @@ func withoutWaiting(ctx context.Context, conn *sql.Conn, f func() error) error {
 // does the work. It is safe for concurrent use; [Row.Close] ends it.
 //
 // The work pins a connection of the pool. A waiter pins none: it asks again after a pause or on a
-// notification. A pool needs more connections than locks are held. A pooler that gives its sessions
-// out by transaction does no harm, but for [WithListener].
+// notification. A pool needs more connections than locks are held. With [WithBlockingWait] a
+// waiter pins one too. A pooler that gives its sessions out by transaction does no harm, but for
+// that option and [WithListener].
 //
 // SQLite has no locks on rows. There a Row takes the database for writing, as BEGIN IMMEDIATE
 // does: all its locks are one lock, and nobody else writes while it is held.
 type Row struct {
 	c       *core
-	working sync.Map // of a doer, its *sql.Tx
+	working sync.Map               // of a doer, its *sql.Tx
+	gate    *keyed.Mutexes[string] // the turns to wait in the server, or nil
 }
 
 // doer is an owner that is inside of [Row.Do].
@@ -155,6 +166,10 @@ func NewRow(db *sql.DB, opts ...Option) (*Row, error) {
 		return nil, err
 	}
 	r := &Row{c: c}
+	if c.blocks {
+		r.gate = keyed.New[string](fair.FIFO)
+		c.start.check = c.start.checkSessions
+	}
 	if c.dialect == MySQL {
 		c.start.check = func(ctx context.Context) error {
 			return c.request(ctx, func(ctx context.Context) error { return c.start.checkEngine(ctx, c.names.rows) })
@@ -262,6 +277,12 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 	if err := r.c.start.fit(ctx); err != nil && ctx.Err() == nil {
 		return nil, nil, err
 	}
+	leave, err := r.turn(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer leave()
+	waited := false // in the server
 	for {
 		switch {
 		case ctx.Err() != nil:
@@ -269,11 +290,13 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 		case r.c.open.Err() != nil:
 			return nil, nil, locks.ErrClosed
 		}
-		tx, done, err := r.try(ctx, name)
+		tx, done, err := r.try(ctx, name, &waited)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return nil, nil, over()
-		case err != nil && (watch == nil || !r.c.temporary(err)):
+		case err != nil && waited && r.c.open.Err() != nil:
+			return nil, nil, locks.ErrClosed
+		case err != nil && (watch == nil && !waited || !r.c.temporary(err)):
 			return nil, nil, r.c.outcome(err)
 		case tx != nil:
 			return tx, done, nil
@@ -294,16 +317,52 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 	}
 }
 
+// turn waits until no other goroutine of this client waits for the lock, if its waiters wait in the
+// server. It returns what ends the turn.
+func (r *Row) turn(ctx context.Context, name string) (end func(), err error) {
+	if r.gate == nil {
+		return func() {}, nil
+	}
+	open, cancel := context.WithCancel(locks.WithOwner(ctx, locks.NewOwner()))
+	defer cancel()
+	defer context.AfterFunc(r.c.open, cancel)()
+	gate := r.gate.Of(name)
+	switch err := gate.LockContext(open); {
+	case err == nil:
+		return func() { gate.UnlockContext(open) }, nil
+	case ctx.Err() != nil:
+		return nil, adapter.Ended(ctx)
+	case r.c.open.Err() != nil:
+		return nil, locks.ErrClosed
+	default:
+		return nil, err
+	}
+}
+
 // try returns a transaction that has the row and lasts until done is called or ctx ends, or nil
-// if another one has the row.
-func (r *Row) try(ctx context.Context, name string) (*sql.Tx, func(), error) {
+// if another one has the row. It sets waited when it begins to wait in the server.
+func (r *Row) try(ctx context.Context, name string, waited *bool) (*sql.Tx, func(), error) {
 	conn, err := r.c.db.Conn(ctx) // as long as the other work of the pool takes
 	if err != nil {
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	late := time.AfterFunc(r.c.timeout, cancel)
-	tx, clean, err := r.acquire(ctx, conn, name)
+	var wait waitForRow
+	if r.gate != nil && r.c.roomy() {
+		wait = func(session int64) error {
+			if !late.Stop() {
+				return ctx.Err()
+			}
+			defer late.Reset(r.c.timeout)
+			defer context.AfterFunc(r.c.open, cancel)()
+			defer r.c.lookAfter(session, cancel)()
+			*waited = true
+			var one int
+			return r.c.statements["wait for row"].query(ctx, conn, []any{name}, &one)
+		}
+	}
+	tx, clean, err := r.acquire(ctx, conn, name, wait)
 	inTime := late.Stop()
 	if tx != nil && inTime {
 		return tx, func() { cancel(); conn.Close() }, nil

@@ -44,10 +44,11 @@ type sessionStore struct {
 	c    *core
 	lost func(r lease.HoldID, cause error)
 
-	mu     sync.Mutex
-	held   map[lease.HoldID]*session
-	closed bool           // nothing is added to held
-	ending sync.WaitGroup // sessions that are removed from held, and not discarded yet
+	mu      sync.Mutex
+	held    map[lease.HoldID]*session
+	blocked map[lease.HoldID]*blocked
+	closed  bool           // nothing is added to held
+	ending  sync.WaitGroup // sessions that are removed from held, and not discarded yet
 }
 
 var (
@@ -56,7 +57,11 @@ var (
 )
 
 func newSessionStore(c *core) *sessionStore {
-	return &sessionStore{c: c, held: make(map[lease.HoldID]*session)}
+	return &sessionStore{c: c, held: make(map[lease.HoldID]*session), blocked: make(map[lease.HoldID]*blocked)}
+}
+
+func newSession(id lease.HoldID, conn *sql.Conn, number int64) *session {
+	return &session{ref: id, conn: conn, id: number, turn: make(chan struct{}, 1)}
 }
 
 // NotifyLoss keeps the engine's function for lost holds.
@@ -69,6 +74,11 @@ func discard(conn *sql.Conn) {
 }
 
 func (s *sessionStore) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	return s.acquire(ctx, req, nil)
+}
+
+// acquire is Acquire. If the lock is taken and b is not nil, its statement goes on to wait for it.
+func (s *sessionStore) acquire(ctx context.Context, req lease.Request, b *blocked) (lease.Reply, error) {
 	if err := s.c.start.fit(ctx); err != nil {
 		return lease.Reply{}, err
 	}
@@ -78,32 +88,41 @@ func (s *sessionStore) Acquire(ctx context.Context, req lease.Request) (lease.Re
 		if err != nil {
 			return err
 		}
-		held, id, clean, err := s.take(ctx, conn, req.Name)
+		t, err := s.take(ctx, conn, req.Name)
 		switch {
-		case err != nil && !clean:
+		case err != nil && !t.clean:
 			discard(conn)
-		case !held:
-			conn.Close()
-			if id != 0 {
-				s.c.refused(req.Name, id)
-			}
+		case t.held:
+			sess = newSession(req.HoldID, conn, t.own)
+		case err == nil && b != nil && s.block(b, req.HoldID, conn, t.own):
 		default:
-			ref := req.HoldID
-			sess = &session{ref: ref, conn: conn, id: id, turn: make(chan struct{}, 1)}
+			conn.Close()
+			if t.holder != 0 {
+				s.c.refused(req.Name, t.holder)
+			}
 		}
 		return err
 	})
-	if err != nil {
-		if s.c.dialect.classify(err) == busy {
-			return lease.Reply{}, nil
-		}
-		// Whatever there was has ended with the connection, or will as soon as the server
-		// notices.
-		return lease.Reply{}, s.c.notAcquired(err)
-	}
-	if sess == nil {
+	switch {
+	case err != nil:
+		return s.failed(err)
+	case sess == nil:
 		return lease.Reply{}, nil
 	}
+	return s.keep(sess, req.TTL)
+}
+
+// failed is the reply to an acquisition that has failed. Whatever there was has ended with the
+// connection, or will as soon as the server notices.
+func (s *sessionStore) failed(err error) (lease.Reply, error) {
+	if s.c.dialect.classify(err) == busy {
+		return lease.Reply{}, nil
+	}
+	return lease.Reply{}, s.c.notAcquired(err)
+}
+
+// keep begins the hold of a session that has the lock.
+func (s *sessionStore) keep(sess *session, ttl time.Duration) (lease.Reply, error) {
 	sess.ctx, sess.end = context.WithCancel(context.Background())
 	s.mu.Lock()
 	closed := s.closed
@@ -114,7 +133,7 @@ func (s *sessionStore) Acquire(ctx context.Context, req lease.Request) (lease.Re
 			s.bury(ended)
 		}
 		s.held[sess.ref] = sess
-		sess.over = time.AfterFunc(req.TTL, func() { s.drop(sess, nil) })
+		sess.over = time.AfterFunc(ttl, func() { s.drop(sess, nil) })
 	}
 	s.mu.Unlock()
 	if closed {
@@ -264,9 +283,14 @@ func (s *sessionStore) close(ctx context.Context) {
 	for _, sess := range s.held {
 		left = append(left, sess)
 	}
+	waits := s.blocked
+	s.blocked = nil
 	s.mu.Unlock()
 	for _, sess := range left {
 		s.drop(sess, nil)
+	}
+	for _, b := range waits {
+		b.leave()
 	}
 	ended := make(chan struct{})
 	go func() {

@@ -15,7 +15,7 @@ import (
 func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
-		if k.name == advisory.name {
+		if k.ofSessions() {
 			return // with the connection goes the lock
 		}
 		where, table := d.serve(t), sqllock.WithTable(fresh())
@@ -108,7 +108,7 @@ func TestAServersRestartEndsOnlySessions(t *testing.T) {
 			}
 			s.Restart()
 			for _, p := range parties {
-				if p.name == advisory.name {
+				if p.ofSessions() {
 					require.NoError(t, <-p.got, p.name)
 					select {
 					case <-p.h.Lost():

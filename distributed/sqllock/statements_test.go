@@ -3,6 +3,7 @@ package sqllock_test
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/distributed/sqllock/pgxnotify"
 )
@@ -68,10 +68,7 @@ func (k kind) openCounted(t *testing.T, where string, opts ...sqllock.Option) co
 	listener := func(ctx context.Context, channel string, begins func(), notify func(payload string)) error {
 		return listen(ctx, channel, func() { begins(); close(ready) }, notify)
 	}
-	all := append([]sqllock.Option{
-		sqllock.WithListener(listener), term(time.Hour),
-		sqllock.WithBackoff(time.Hour, time.Hour), sqllock.WithLeaseOptions(lease.WithPoll(time.Hour)),
-	}, opts...)
+	all := slices.Concat(rarely, []sqllock.Option{sqllock.WithListener(listener), term(time.Hour)}, opts)
 	c.Mutex = k.open(t, db, all...).Mutex("it")
 	a := someone()
 	hold(t, c.Mutex, a)

@@ -1,0 +1,180 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// A waiter of an [Advisory] or a [Row] can wait in PostgreSQL, see [WithBlockingWait]. Its statement
+// then ends when the server gives it the lock, so that a hand-over takes no request but that of the
+// release. The server wakes one waiter, in order of arrival. One waiter of a process waits there, and
+// the others wait for it in the local queue.
+
+// roomy reports whether the pool has room for a statement that waits. Half of its connections are left
+// to requests.
+func (c *core) roomy() bool {
+	s := c.db.Stats()
+	return s.MaxOpenConnections == 0 || 2*s.InUse <= s.MaxOpenConnections
+}
+
+// lookAfter calls lose when the statement of a session no longer waits, and its answer does not come:
+// the connection is dead, and the driver does not notice. It asks until stop is called.
+func (c *core) lookAfter(session int64, lose func()) (stop func()) {
+	ctx, cancel := context.WithCancel(c.open)
+	c.jobs.Go(func() {
+		for late := false; adapter.Sleep(ctx, quiet); {
+			var waiting int
+			switch err := c.query(ctx, c.statements["waiting"], []any{session}, &waiting); {
+			case err != nil: // no answer says nothing
+			case waiting > 0:
+				late = false
+			case late:
+				lose()
+				return
+			default: // the answer may be on its way
+				late = true
+			}
+		}
+	})
+	return cancel
+}
+
+// blockingStore is the [lease.Store] of an [Advisory] whose waiters wait in the server:
+//
+//	Enqueue of an acquisition that   does
+//	is new                           tries the lock; if it is taken, begins the statement that waits
+//	asks or waits                    nothing
+//	has waited                       returns the hold, or the error, after which it is new
+//
+// The watch of an acquisition is told when its statement has ended. The hold counts from when that
+// statement was sent. If a third of the lease is over by then, the session is asked whether it
+// still has the lock, and the hold counts from that question.
+type blockingStore struct{ *sessionStore }
+
+var _ lease.Queue = blockingStore{}
+
+// blocked is the place of an acquisition. Guarded by sessionStore.mu.
+type blocked struct {
+	ctx   context.Context // of the statement that waits
+	end   context.CancelFunc
+	waits bool      // the statement was begun
+	sent  time.Time // by [lease.Now]
+	over  bool      // it has ended
+	sess  *session  // which has the lock, or nil
+	err   error
+}
+
+// Enqueue is part of [lease.Queue].
+func (s blockingStore) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	s.mu.Lock()
+	b := s.blocked[req.HoldID]
+	switch {
+	case s.closed:
+		s.mu.Unlock()
+		return lease.Reply{}, errClosing
+	case b != nil && !b.over:
+		s.mu.Unlock()
+		return lease.Reply{}, nil
+	case b == nil:
+		b = new(blocked)
+		b.ctx, b.end = context.WithCancel(s.c.open)
+		s.blocked[req.HoldID] = b
+		s.mu.Unlock()
+		return s.begin(ctx, req, b)
+	}
+	delete(s.blocked, req.HoldID)
+	s.mu.Unlock()
+	switch {
+	case b.err != nil:
+		return s.failed(b.err)
+	case lease.Now().Sub(b.sent) > req.TTL/3:
+		err := s.c.request(ctx, func(ctx context.Context) error {
+			return s.alive(ctx, b.sess.conn, req.Name, b.sess.id)
+		})
+		if err != nil {
+			discard(b.sess.conn)
+			return s.failed(err)
+		}
+		return s.keep(b.sess, req.TTL)
+	}
+	reply, err := s.keep(b.sess, req.TTL)
+	reply.Since = b.sent
+	return reply, err
+}
+
+// begin tries the lock. If no statement waits then, the acquisition is new again.
+func (s blockingStore) begin(ctx context.Context, req lease.Request, b *blocked) (lease.Reply, error) {
+	reply, err := s.acquire(ctx, req, b)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !b.waits {
+		b.end()
+		if s.blocked[req.HoldID] == b {
+			delete(s.blocked, req.HoldID)
+		}
+	}
+	return reply, err
+}
+
+// Leave ends the statement of an acquisition, and the session that it may have got.
+func (s blockingStore) Leave(ctx context.Context, id lease.HoldID) error {
+	s.mu.Lock()
+	b := s.blocked[id]
+	delete(s.blocked, id)
+	s.mu.Unlock()
+	if b != nil {
+		b.leave()
+	}
+	return nil
+}
+
+// leave ends a statement that is removed from the store.
+func (b *blocked) leave() {
+	b.end()
+	if b.sess != nil {
+		discard(b.sess.conn)
+	}
+}
+
+// block begins the statement that waits, on the connection of a session whose number is own. It
+// reports whether it has, and then has the connection.
+func (s *sessionStore) block(b *blocked, id lease.HoldID, conn *sql.Conn, own int64) bool {
+	if !s.c.roomy() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.blocked[id] != b || s.held[id] != nil { // it has left, or another request has the lock
+		return false
+	}
+	b.sent = lease.Now()
+	b.waits = s.c.jobs.Go(func() { s.wait(b, id, conn, own) })
+	return b.waits
+}
+
+func (s *sessionStore) wait(b *blocked, id lease.HoldID, conn *sql.Conn, own int64) {
+	defer b.end()
+	defer s.c.lookAfter(own, b.end)()
+	var now, got int64
+	err := s.c.statements["wait"].query(b.ctx, conn, []any{s.key(id.Name), own}, &now, &got)
+	if err == nil && got < 0 {
+		err = moved(own, now)
+	}
+	s.mu.Lock()
+	awaited := s.blocked[id] == b
+	b.over, b.err = true, err
+	if awaited && err == nil {
+		b.sess = newSession(id, conn, own)
+	}
+	s.mu.Unlock()
+	if w := s.c.waiters.of(id); w != nil {
+		w.notified()
+	}
+	if !awaited || err != nil {
+		discard(conn)
+	}
+}
