@@ -145,8 +145,8 @@ func ExampleHold() {
 }
 
 func ExampleFromSync() {
-	var mu sync.Mutex // of a package that knows nothing of locks
-	l := locks.FromSync(&mu)
+	var mu locks.SyncLocker = new(sync.Mutex) // of a package that knows nothing of this module
+	l := locks.FromSync(mu)
 	err := locks.Do(context.Background(), l, func(context.Context) error {
 		if mu.TryLock() {
 			return errors.New("the lock is free")

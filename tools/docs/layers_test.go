@@ -78,7 +78,7 @@ func layers(t *testing.T, w *workspace.Workspace) map[string]int {
 		if strings.Contains(line, "| the root package |") {
 			rows["."] = i
 		}
-		for _, entry := range regexp.MustCompile("`([a-z/]+)`").FindAllStringSubmatch(line, -1) {
+		for _, entry := range regexp.MustCompile("`([a-z0-9/]+)`").FindAllStringSubmatch(line, -1) {
 			rows[entry[1]] = i
 		}
 	}
