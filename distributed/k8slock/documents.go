@@ -1,0 +1,225 @@
+package k8slock
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// A document is a Lease object, and its version is the object's resourceVersion:
+//
+//	method                  request                             verb of RBAC
+//	Load                    GET                                 get
+//	Swap without a version  POST                                create
+//	Swap with a version     PATCH that names the version        patch
+//	Watch                   GET of the changes of one object    watch
+//	Names                   GET of the objects with our label   list
+//	Delete                  DELETE that names the version       delete
+//
+// A patch leaves alone what it does not name: labels, annotations and owners of others. The API
+// server compares the version and writes in one step of etcd.
+
+// documents are the Lease objects of a namespace.
+type documents struct {
+	client    rest.Interface
+	namespace string
+}
+
+var (
+	_ caslock.Documents   = (*documents)(nil)
+	_ caslock.Watcher     = (*documents)(nil)
+	_ caslock.Lister      = (*documents)(nil)
+	_ caslock.Deleter     = (*documents)(nil)
+	_ caslock.NameChecker = (*documents)(nil)
+)
+
+// object is the part of a Lease object that is a document.
+type object struct {
+	Metadata metadata                 `json:"metadata"`
+	Spec     coordinationv1.LeaseSpec `json:"spec"`
+}
+
+type metadata struct {
+	ResourceVersion string            `json:"resourceVersion,omitempty"`
+	Labels          map[string]string `json:"labels,omitempty"`
+	Annotations     map[string]string `json:"annotations,omitempty"`
+}
+
+// unlimited lets every request pass. The limit of a client is five requests a second by default,
+// and its user's other requests would delay a renewal.
+var unlimited = flowcontrol.NewFakeAlwaysRateLimiter()
+
+// to makes r a request for Lease objects that is sent once. By default, client-go sends a write
+// again if the answer has the header Retry-After. Such a write may have been carried out.
+func (d *documents) to(r *rest.Request) *rest.Request {
+	return r.Namespace(d.namespace).Resource("leases").MaxRetries(0).Throttle(unlimited)
+}
+
+// Load reads the object. A read without a version is linearizable.
+func (d *documents) Load(ctx context.Context, name string) ([]byte, string, error) {
+	var found coordinationv1.Lease
+	err := d.to(d.client.Get()).Name(name).Do(ctx).Into(&found)
+	switch {
+	case missing(err):
+		return nil, "", nil
+	case err != nil:
+		return nil, "", failed(err)
+	}
+	var o object
+	o.Spec = found.Spec
+	if mark, ok := found.Annotations[annotation]; ok {
+		o.Metadata.Annotations = map[string]string{annotation: mark}
+	}
+	data, err := json.Marshal(o)
+	return data, found.ResourceVersion, err
+}
+
+// Swap creates the object, or changes it if it has the version.
+func (d *documents) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
+	var o object
+	if err := json.Unmarshal(data, &o); err != nil {
+		return "", lease.Mark(err, lease.ErrRefused)
+	}
+	var r *rest.Request
+	if version == "" {
+		r = d.to(d.client.Post()).Body(&coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: o.Metadata.Labels, Annotations: o.Metadata.Annotations},
+			Spec:       o.Spec,
+		})
+	} else {
+		o.Metadata.ResourceVersion = version
+		patch, err := json.Marshal(o)
+		if err != nil {
+			return "", lease.Mark(err, lease.ErrRefused)
+		}
+		r = d.to(d.client.Patch(types.MergePatchType)).Name(name).Body(patch)
+	}
+	var written coordinationv1.Lease
+	err := r.Do(ctx).Into(&written)
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), version != "" && missing(err):
+		return "", caslock.ErrConflict
+	case err != nil:
+		return "", failed(err)
+	case written.Annotations[annotation] != o.Metadata.Annotations[annotation]:
+		return "", fmt.Errorf("the API server has written another annotation %s: an admission webhook may change it",
+			annotation)
+	}
+	return written.ResourceVersion, nil
+}
+
+// Watch follows the one object. It begins with any state of it, since the waiter reads it again.
+func (d *documents) Watch(ctx context.Context, name string, changed func()) error {
+	w, err := d.to(d.client.Get()).Param("watch", "true").Param("resourceVersion", "0").
+		Param("fieldSelector", "metadata.name="+name).Watch(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	changed()
+	for event := range w.ResultChan() {
+		if event.Type == watch.Error {
+			return apierrors.FromObject(event.Object)
+		}
+		changed()
+	}
+	return ctx.Err()
+}
+
+// page is how many objects an answer has at most.
+const page = "500"
+
+// Names lists the objects that a client has locked once.
+func (d *documents) Names(ctx context.Context) (names []string, err error) {
+	for next := ""; ; {
+		r := d.to(d.client.Get()).Param("labelSelector", label).Param("limit", page)
+		if next != "" {
+			r = r.Param("continue", next)
+		}
+		var found coordinationv1.LeaseList
+		if err := r.Do(ctx).Into(&found); err != nil {
+			return names, failed(err)
+		}
+		for i := range found.Items {
+			names = append(names, found.Items[i].Name)
+		}
+		if next = found.Continue; next == "" {
+			return names, nil
+		}
+	}
+}
+
+// Delete deletes the object if it has the version.
+func (d *documents) Delete(ctx context.Context, name, version string) error {
+	err := d.to(d.client.Delete()).Name(name).
+		Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}}).Do(ctx).Error()
+	switch {
+	case apierrors.IsConflict(err), missing(err):
+		return caslock.ErrConflict
+	case err != nil:
+		return failed(err)
+	}
+	return nil
+}
+
+// CheckName refuses what is no name of an object.
+func (d *documents) CheckName(name string) error {
+	if why := validation.IsDNS1123Subdomain(name); len(why) > 0 {
+		return fmt.Errorf("Lease objects have other names: %s", strings.Join(why, ", "))
+	}
+	return nil
+}
+
+// missing reports whether the API server says that an object is not there.
+func missing(err error) bool { return apierrors.IsNotFound(err) && !unserved(err) }
+
+// unserved reports whether the answer is that of a server which serves no Lease objects, perhaps
+// because it is starting.
+func unserved(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// failed marks the error of a request.
+func failed(err error) error {
+	if unserved(err) {
+		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+	}
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) {
+		switch code := answer.Status().Code; {
+		case code == http.StatusTooManyRequests: // it was not begun
+			return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
+		case code == http.StatusServiceUnavailable:
+			return lease.Mark(err, lease.ErrUnavailable)
+		case code >= http.StatusBadRequest && code < http.StatusInternalServerError:
+			return lease.Mark(err, lease.ErrRefused)
+		}
+		return err
+	}
+	var connection *net.OpError
+	if errors.As(err, &connection) && connection.Op == "dial" {
+		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+	}
+	var stranger *tls.CertificateVerificationError
+	if errors.As(err, &stranger) {
+		return lease.Mark(err, lease.ErrRefused)
+	}
+	return err
+}

@@ -1,0 +1,211 @@
+package k8slock_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/internal/test/testbed"
+)
+
+var changes = flag.Int("changes", 300, "how often leaders of client-go and locks take turns")
+
+// election are the settings of client-go's candidates.
+type election struct {
+	id      string
+	lease   time.Duration
+	release bool // when its ctx ends
+}
+
+// run has a candidate of client-go take part until ctx ends, or it has led and lost. It calls lead
+// when it is the leader.
+func (e election) run(tb testing.TB, ctx context.Context, c coordinationv1client.LeasesGetter, name string,
+	lead func(ctx context.Context)) {
+	candidate, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Client:     c,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: e.id},
+		},
+		LeaseDuration: e.lease, RenewDeadline: e.lease * 2 / 3, RetryPeriod: e.lease / 50,
+		ReleaseOnCancel: e.release,
+		Callbacks:       leaderelection.LeaderCallbacks{OnStartedLeading: lead, OnStoppedLeading: func() {}},
+	})
+	if assert.NoError(tb, err) {
+		candidate.Run(ctx)
+	}
+}
+
+// The flag -changes sets how many changes there are.
+func TestElectionsAndLocksExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	k := testbed.StartKubernetes(t)
+	direct := connect(t, k)
+	const name = "it"
+	var left atomic.Int64
+	left.Store(int64(*changes))
+	var mu sync.Mutex // of what follows: the lock itself excludes, but the race detector does not know
+	var token uint64
+	var holders []string
+	enter := func(who string, n uint64) {
+		if !assert.True(t, mu.TryLock(), "%s is not alone", who) {
+			return
+		}
+		defer mu.Unlock()
+		if len(holders) > 0 {
+			assert.Greater(t, n, token, "the token of %s", who)
+		}
+		token = n
+		holders = append(holders, who)
+		left.Add(-1)
+	}
+	var wg sync.WaitGroup
+	for i := range 3 {
+		// Its requests are not delayed by client-go's own limit.
+		cfg := config(t, k)
+		cfg.QPS = -1
+		candidate := dial(t, cfg)
+		wg.Go(func() {
+			for left.Load() > 0 {
+				ctx, cancel := context.WithTimeout(background, 2*long)
+				e := election{id: fmt.Sprint("candidate-", i), lease: 5 * time.Second, release: true}
+				e.run(t, ctx, candidate, name, func(context.Context) {
+					defer cancel()
+					o, err := direct.Leases(namespace).Get(background, name, metav1.GetOptions{})
+					if assert.NoError(t, err) {
+						enter(e.id, uint64(*o.Spec.LeaseTransitions))
+					}
+				})
+				cancel()
+			}
+		})
+		l := open(t, connect(t, k)).Mutex(name)
+		wg.Go(func() {
+			owner := someone()
+			for left.Load() > 0 {
+				if !assert.NoError(t, l.LockContext(owner)) {
+					return
+				}
+				h, err := l.Hold(owner)
+				if assert.NoError(t, err) {
+					enter(fmt.Sprint("lock-", i), h.Token())
+				}
+				if !assert.NoError(t, l.UnlockContext(owner)) {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	turns := 0
+	for i := range holders[1:] {
+		if holders[i] != holders[i+1] {
+			turns++
+		}
+	}
+	t.Logf("%d holders, %d others than the one before", len(holders), turns)
+	for _, kind := range []string{"candidate-", "lock-"} {
+		n := len(slices.DeleteFunc(slices.Clone(holders), func(who string) bool { return !strings.HasPrefix(who, kind) }))
+		require.Greater(t, n, *changes/20, kind)
+	}
+}
+
+// A candidate compares renewTime in whole seconds. A lease of a second is renewed more often.
+func TestARenewedHoldIsNeverTakenOver(t *testing.T) {
+	t.Parallel()
+	k := testbed.StartKubernetes(t)
+	owner := someone()
+	l := open(t, connect(t, k), caslock.WithTTL(time.Second)).Mutex("it")
+	h := hold(t, l, owner)
+	ctx, cancel := context.WithTimeout(background, 6*time.Second)
+	defer cancel()
+	cfg := config(t, k)
+	cfg.QPS = -1
+	election{id: "candidate", lease: time.Second}.run(t, ctx, dial(t, cfg), "it", func(context.Context) {
+		t.Error("the candidate leads while the lock is held")
+	})
+	require.NoError(t, h.Err())
+	require.NoError(t, l.UnlockContext(owner))
+}
+
+func TestARenewingLeaderIsNeverTakenOver(t *testing.T) {
+	t.Parallel()
+	k := testbed.StartKubernetes(t)
+	leads, ended := make(chan struct{}), make(chan struct{})
+	ctx, cancel := context.WithCancel(background)
+	api := connect(t, k)
+	go func() {
+		defer close(ended)
+		election{id: "candidate", lease: 2 * time.Second, release: true}.run(t, ctx, api, "it",
+			func(context.Context) { close(leads) })
+	}()
+	<-leads
+	l, owner := open(t, connect(t, k)).Mutex("it"), someone()
+	waiting, stop := context.WithTimeout(owner, 7*time.Second)
+	defer stop()
+	require.ErrorIs(t, l.LockContext(waiting), context.DeadlineExceeded)
+	info, err := l.Inspect(background)
+	require.NoError(t, err)
+	require.Equal(t, "candidate", info.Holders[0].Label)
+	cancel()
+	<-ended
+	require.EqualValues(t, 1, hold(t, l, owner).Token(), "the leader had 0")
+	require.NoError(t, l.UnlockContext(owner))
+}
+
+func TestALockReplacesADeadLeader(t *testing.T) {
+	t.Parallel()
+	k := testbed.StartKubernetes(t)
+	ctx, cancel := context.WithCancel(background)
+	var died time.Time
+	election{id: "candidate", lease: 3 * time.Second}.run(t, ctx, connect(t, k), "it", func(context.Context) {
+		died = time.Now()
+		cancel()
+	})
+	l, owner := open(t, connect(t, k)).Mutex("it"), someone()
+	h := hold(t, l, owner)
+	require.GreaterOrEqual(t, time.Since(died), 3*time.Second)
+	require.EqualValues(t, 1, h.Token())
+	require.NoError(t, l.UnlockContext(owner))
+}
+
+func TestALeaderReplacesADeadHolder(t *testing.T) {
+	t.Parallel()
+	k := testbed.StartKubernetes(t)
+	child := testbed.Child(t, "hold", k.Path())
+	require.Equal(t, "held", child.Line())
+	child.Kill()
+	api := connect(t, k)
+	token := *read(t, api, "it").Spec.LeaseTransitions
+	ctx, cancel := context.WithTimeout(background, long)
+	defer cancel()
+	led := false
+	election{id: "candidate", lease: 2 * time.Second, release: true}.run(t, ctx, api, "it", func(context.Context) {
+		led = true
+		cancel()
+	})
+	require.True(t, led)
+	o := read(t, api, "it")
+	require.Equal(t, token+1, *o.Spec.LeaseTransitions)
+	require.Empty(t, *o.Spec.HolderIdentity)
+	l, owner := open(t, api).Mutex("it"), someone()
+	info, err := l.Inspect(background)
+	require.NoError(t, err)
+	require.False(t, info.Held, "the annotation of the dead holder does not count")
+	require.EqualValues(t, token+2, hold(t, l, owner).Token())
+	require.NoError(t, l.UnlockContext(owner))
+}
