@@ -70,7 +70,7 @@ func (l *Lease) acquire(o locks.Owner) (free <-chan struct{}, err error) {
 	l.next++
 	l.mine = append(l.mine, h)
 	l.now = h
-	h.loss = l.x.add("lease of "+l.name, true)
+	h.loss = l.x.add("loss of "+l.name, true)
 	go h.loss.run(func() {
 		close(h.lost)
 		l.release(h)

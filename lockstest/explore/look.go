@@ -52,8 +52,11 @@ func (x *X) lockOf(lock any) *lockState {
 		}
 	}
 	l := &lockState{lock: lock, name: fmt.Sprintf("%s#%d", typeName(v), len(x.locks)+1)}
-	if k, ok := lock.(interface{ LockKey() string }); ok {
-		_, key, _ := strings.Cut(k.LockKey(), ":")
+	switch lock := lock.(type) {
+	case *Lease:
+		l.name = lock.name
+	case interface{ LockKey() string }:
+		_, key, _ := strings.Cut(lock.LockKey(), ":")
 		l.name = fmt.Sprintf("%s(%q)", typeName(v), key)
 	}
 	x.locks = append(x.locks, l)

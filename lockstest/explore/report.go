@@ -18,7 +18,7 @@ func (r result) report() string {
 	return b.String()
 }
 
-// table writes the events, with a column for each goroutine.
+// table writes the events, with a column for each goroutine that has run.
 func (x *X) table(b *strings.Builder) {
 	all := x.all()
 	width := make([]int, len(all))
@@ -34,6 +34,9 @@ func (x *X) table(b *strings.Builder) {
 	line := func(n string, who int, text string) {
 		s := fmt.Sprintf("%4s  ", n)
 		for i, g := range all {
+			if width[i] == 0 {
+				continue
+			}
 			cell := ""
 			switch {
 			case who < 0:
@@ -59,12 +62,12 @@ func (x *X) table(b *strings.Builder) {
 func (e event) String() string {
 	s := e.op
 	if e.woken {
-		s = "woken in " + s
+		s = "goes on in " + s
 	}
 	if e.lock != nil && !strings.HasPrefix(e.op, "name ") {
 		s += " " + e.lock.name
 	}
-	if line := lineOf(e.pcs); line != "" && e.op != "start" {
+	if line := lineOf(e.pcs); line != "" && e.op != "start" && e.op != "happens" {
 		s += " " + line
 	}
 	switch {

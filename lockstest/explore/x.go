@@ -182,7 +182,11 @@ func (g *goroutine) run(f func()) {
 		g.x.notice()
 		order.Heed()
 	}()
-	g.stop(operation{name: "start"}, ready)
+	begins := "start"
+	if g.event {
+		begins = "happens"
+	}
+	g.stop(operation{name: begins}, ready)
 	f()
 	normal = true
 }
