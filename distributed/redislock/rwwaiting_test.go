@@ -157,6 +157,7 @@ func TestAnAcquisitionsCostIsIndependentOfClients(t *testing.T) {
 		},
 		"simple": func(c *redislock.Client) *redislock.Mutex { return c.SimpleMutex("it") },
 		"plain":  func(c *redislock.Client) *redislock.Mutex { return c.Mutex("it") },
+		"fair":   func(c *redislock.Client) *redislock.Mutex { return c.FairMutex("it") },
 	}
 	for kind, lock := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -184,8 +185,8 @@ func TestAnAcquisitionsCostIsIndependentOfClients(t *testing.T) {
 			close(begin)
 			wg.Wait()
 			each := (allCommands(t, direct) - before) / (clients * turns)
-			// It is 15 to 20. A slow machine adds requests of waiters whose time is over. If each
-			// release woke all, it would be 200 and more.
+			// It is 14 to 20, and 34 for fair locks. A slow machine adds requests of waiters whose
+			// time is over. If each release woke all, it would be 200 and more.
 			require.Less(t, each, 50, "commands of an acquisition")
 		})
 	}

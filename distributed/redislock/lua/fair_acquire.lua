@@ -15,8 +15,8 @@ if state == 'mine' or state == 'free' and (not head or head == owner) then
 	if head == owner then
 		redis.call('lpop', queue)
 		redis.call('zrem', times, owner)
-		if close(0, wait) then
-			keep()
+		if close(0, wait) and not ours(redis.call('lindex', queue, -1)) then
+			keep() -- a waiter of Redisson does not make the queue last
 		end
 	end
 	return take(lock, owner, ARGV[1])
