@@ -100,7 +100,8 @@ func TestAnotherDomainHasLocks(t *testing.T) {
 		Version: version, Domain: "hub", More: fmt.Sprintf(`leafnodes { listen: "127.0.0.1:%d" }`, port),
 	})[0]
 	leaf := testbed.StartNATS(t, testbed.NATSCluster{
-		Version: version, Domain: "leaf", More: fmt.Sprintf(`leafnodes { remotes: [{ url: "nats://127.0.0.1:%d" }] }`, port),
+		Version: version, Domain: "leaf",
+		More: fmt.Sprintf(`leafnodes { remotes: [{ url: "nats://127.0.0.1:%d" }] }`, port),
 	})[0]
 	direct := connect(t, hub.Addr())
 	bucket := create(t, direct, 1)

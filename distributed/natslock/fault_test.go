@@ -282,7 +282,8 @@ func TestAWaiterIsToldOfARelease(t *testing.T) {
 			bucket := create(t, js, n)
 			// Otherwise it asks after 5 seconds, and at the end of the holder's lease.
 			deaf := func(js jetstream.JetStream) *caslock.Mutex {
-				return open(t, js, bucket, caslock.WithPolling(time.Hour, time.Hour), caslock.WithTTL(time.Hour)).Mutex("it")
+				rarely := caslock.WithPolling(time.Hour, time.Hour)
+				return open(t, js, bucket, rarely, caslock.WithTTL(time.Hour)).Mutex("it")
 			}
 			var c counts
 			counted := connect(t, "nats://"+servers[0].Addr(), c.option())

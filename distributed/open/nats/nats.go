@@ -38,7 +38,7 @@ func open(ctx context.Context, o *scheme.Opening) error {
 	if err != nil {
 		return err
 	}
-	// nats.Connect has no context. So ctx ends its connections as long as the store is being opened.
+	// nats.Connect has no context. So ctx ends its connections until the store is open.
 	life, end := context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, end)
 	o.CloseLast(func(context.Context) error {
