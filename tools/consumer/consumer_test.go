@@ -177,6 +177,18 @@ func programs(t *testing.T, w *workspace.Workspace, page string) []string {
 	return found
 }
 
+// gets returns the arguments of the first go get on a page.
+func gets(t *testing.T, w *workspace.Workspace, page string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(w.Folder, page))
+	must(t, err)
+	line := regexp.MustCompile(`(?m)^go (get .+)$`).FindStringSubmatch(string(text))
+	if line == nil {
+		t.Fatalf("%s has no line of go get", page)
+	}
+	return strings.Fields(line[1])
+}
+
 func TestTheREADMEsProgramsWorkForAUser(t *testing.T) {
 	w, err := workspace.Open(".")
 	must(t, err)
@@ -242,7 +254,7 @@ func TestEachStoresProgramWorksForAUser(t *testing.T) {
 				t.Fatalf("the README has %d programs, want 1", len(shown))
 			}
 			dir := u.fresh(t, shown[0])
-			u.run(t, dir, "go", "get", workspace.Root+"/distributed/"+store+"@latest")
+			u.run(t, dir, "go", gets(t, w, "distributed/"+store+"/README.md")...)
 			if store == "sqllock" || store == "open" {
 				u.run(t, dir, "go", "mod", "tidy")
 				u.run(t, dir, "go", "list", "-deps", ".")
