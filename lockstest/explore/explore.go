@@ -141,8 +141,12 @@ type result struct {
 	finding   *finding
 	list      []deviation // the schedule of the finding
 	run       *X          // its run, with the lines
+	once      bool        // the test itself has failed, so no other run can tell whether it fails again
 	err       error
 }
+
+// failedBefore is the text of a failure that the test has reported itself.
+const failedBefore = "the test has failed: see above"
 
 // one explores at a time: the locks know one scheduler.
 var one sync.Mutex
@@ -221,7 +225,7 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 		if x.finding != nil {
 			r.list = deviations(x.decisions)
 			r.finding = x.finding
-			if x.finding.Kind != Race {
+			if r.once = t.Failed(); !r.once {
 				r.list = shrink(t, c, f, x)
 			}
 			r.run = execute(t, c, f, &guided{list: r.list}, true)
@@ -271,13 +275,14 @@ func hanging() string {
 func execute(t *testing.T, c *config, f func(*X), s strategy, record bool) *X {
 	t.Helper()
 	x := &X{tb: t, program: f, choose: s, bound: c.bound, record: record}
+	failed := t.Failed()
 	over := make(chan any, 1)
 	go func() {
 		returned := false
 		defer func() {
 			v := recover()
 			if !returned && v == nil && x.finding == nil {
-				x.finding = &finding{Kind: Failure, Text: "the test has failed: see above"}
+				x.finding = &finding{Kind: Failure, Text: failedBefore}
 				if raceEnabled {
 					x.finding = &finding{Kind: Race, Text: "the report of the race detector is above"}
 				}
@@ -292,6 +297,9 @@ func execute(t *testing.T, c *config, f func(*X), s strategy, record bool) *X {
 	stuck.Stop()
 	if v != nil && x.finding == nil {
 		x.finding = &finding{Kind: Leak, Text: fmt.Sprint(v)}
+	}
+	if x.finding == nil && !failed && t.Failed() {
+		x.finding = &finding{Kind: Failure, Text: failedBefore}
 	}
 	return x
 }

@@ -286,7 +286,7 @@ func blockedAt(id int64) string {
 }
 
 // callers returns the stack of the caller.
-func callers(bool) []uintptr {
+func callers() []uintptr {
 	pcs := make([]uintptr, 32)
 	return pcs[:runtime.Callers(3, pcs)]
 }

@@ -9,7 +9,7 @@ import (
 func (r result) report() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "explore: %v\n\n", r.finding)
-	if r.run.finding == nil {
+	if r.run.finding == nil && !r.once {
 		b.WriteString("The same schedule has not shown it again: the program depends on something else as well.\n")
 	}
 	r.run.table(&b)

@@ -65,6 +65,18 @@ func TestRunOnPurpose(t *testing.T) {
 		explore.Run(t, counts, explore.Expect(explore.Deadlock))
 	case "unfit":
 		explore.Run(t, counts, explore.Replay("3:200"))
+	case "test":
+		explore.Run(t, func(x *explore.X) {
+			n := 0
+			x.Go("sets", func() {
+				x.Step()
+				n = 1
+			})
+			x.Wait()
+			if n == 1 {
+				t.Error("the test says so itself")
+			}
+		})
 	case "mutex":
 		explore.SetHang(time.Second)
 		explore.Run(t, func(x *explore.X) {
@@ -114,6 +126,13 @@ func TestRunFailsIfAnExpectedFindingIsMissing(t *testing.T) {
 
 func TestRunFailsIfAScheduleDoesNotFit(t *testing.T) {
 	require.Contains(t, fails(t, "unfit"), "does not fit the program")
+}
+
+func TestRunReportsAFailureOfTheTestItself(t *testing.T) {
+	out := fails(t, "test")
+	require.Contains(t, out, "the test says so itself")
+	require.Contains(t, out, "explore: failed check:")
+	require.NotContains(t, out, "has not shown it again")
 }
 
 func TestRunNamesTheMutexOfSyncThatStopsIt(t *testing.T) {

@@ -156,6 +156,7 @@ func (x *X) add(name string, event bool) *goroutine {
 	defer order.Heed()
 	n := int(x.count.Add(1))
 	if n > maxGoroutines {
+		x.count.Add(-1)
 		panic(fmt.Sprintf("explore: more than %d goroutines", maxGoroutines))
 	}
 	g := &goroutine{x: x, name: name, gate: make(chan struct{}, 1), event: event}
@@ -171,9 +172,9 @@ func (g *goroutine) run(f func()) {
 	normal := false
 	defer func() {
 		if v := recover(); v != nil && !g.x.isAborted() {
-			g.failure = &finding{Kind: Panic, Text: fmt.Sprint(v), pcs: callers(true)}
+			g.failure = &finding{Kind: Panic, Text: fmt.Sprint(v), pcs: callers()}
 		} else if !normal && g.failure == nil && g.x.tb.Failed() {
-			g.failure = &finding{Kind: Failure, Text: "the test has failed: see above"}
+			g.failure = &finding{Kind: Failure, Text: failedBefore}
 		}
 		g.x.joined.Add(1)
 		order.Ignore()
@@ -200,7 +201,7 @@ func (x *X) isAborted() bool {
 // stop waits at the gate until the root lets g go.
 func (g *goroutine) stop(op operation, state int32) {
 	if g.x.record {
-		op.pcs = callers(false)
+		op.pcs = callers()
 	}
 	g.end()
 	g.op = op
@@ -363,7 +364,7 @@ func (x *X) Helper() {}
 func (x *X) Errorf(format string, args ...any) {
 	g := x.me("Errorf")
 	if g.failure == nil {
-		g.failure = &finding{Kind: Failure, Text: fmt.Sprintf(format, args...), pcs: callers(true)}
+		g.failure = &finding{Kind: Failure, Text: fmt.Sprintf(format, args...), pcs: callers()}
 	}
 }
 
@@ -371,7 +372,7 @@ func (x *X) Errorf(format string, args ...any) {
 func (x *X) FailNow() {
 	g := x.me("FailNow")
 	if g.failure == nil {
-		g.failure = &finding{Kind: Failure, Text: "FailNow", pcs: callers(true)}
+		g.failure = &finding{Kind: Failure, Text: "FailNow", pcs: callers()}
 	}
 	runtime.Goexit()
 }
