@@ -250,7 +250,7 @@ func (s *depthFirst) completeness() string {
 	case s.all:
 		return "which are all that there are"
 	case s.complete:
-		return fmt.Sprintf("which are all with at most %d preemptions", s.bound)
+		return fmt.Sprintf("which are all with up to %d preemptions", s.bound)
 	}
 	return ""
 }

@@ -1,0 +1,134 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/lockstest/explore"
+	"github.com/jucgo/locks/reentrant"
+)
+
+// The functions that the pages of the lab show, right and wrong, under all schedules.
+
+// theftOf has two goroutines take from a place for one item, in which another one puts two.
+func theftOf(take func(*int, *condition.Cond)) func(x *explore.X) {
+	return func(x *explore.X) {
+		mu := reentrant.New(fair.NonFair)
+		notEmpty := mu.NewCond()
+		items := 0
+		for range 2 {
+			x.Go("takes", func() {
+				mu.Lock()
+				defer mu.Unlock()
+				take(&items, notEmpty)
+				x.Check(items >= 0, "%d items", items)
+			})
+		}
+		x.Go("puts", func() {
+			for range 2 {
+				mu.Lock()
+				items++
+				notEmpty.Signal()
+				mu.Unlock()
+			}
+		})
+	}
+}
+
+func TestTakeIfTakesWhatIsNotThere(t *testing.T) {
+	explore.Run(t, theftOf(takeIf), explore.Expect(explore.Failure))
+}
+
+func TestTakeLoopIsRightUnderAllSchedules(t *testing.T) {
+	explore.Run(t, theftOf(takeLoop), explore.Preemptions(1))
+}
+
+// crossed has two goroutines acquire two locks in opposite orders.
+func crossed(acquire func(ctx context.Context, first, second locks.TryLocker) error) func(x *explore.X) {
+	return func(x *explore.X) {
+		var a, b reentrant.Mutex
+		x.Go("a, b", func() { _ = acquire(x.Context(), &a, &b) })
+		x.Go("b, a", func() { _ = acquire(x.Context(), &b, &a) })
+		x.Wait()
+		x.Check(!a.IsLocked() && !b.IsLocked(), "a lock is left held")
+	}
+}
+
+func TestTwoOrdersOfTheLabDeadlock(t *testing.T) {
+	explore.Run(t, crossed(func(ctx context.Context, first, second locks.TryLocker) error {
+		return inOrder(ctx, first, second, func() {})
+	}), explore.Expect(explore.Deadlock))
+}
+
+func TestPatienceEndsEveryDeadlockOfTheLab(t *testing.T) {
+	explore.Run(t, crossed(func(ctx context.Context, first, second locks.TryLocker) error {
+		return timed(ctx, first, second, time.Second, func() {})
+	}))
+}
+
+func TestOneOrderOfTheLabDeadlocksNever(t *testing.T) {
+	explore.Run(t, crossed(func(ctx context.Context, first, second locks.TryLocker) error {
+		return both(ctx, first, second, func() {})
+	}))
+}
+
+// panicking has two goroutines enter a section. The work of one panics, and that one survives it.
+func panicking(enter func(ctx context.Context, l locks.Locker, work func() error) error) func(x *explore.X) {
+	return func(x *explore.X) {
+		var m fair.Mutex
+		x.Go("panics", func() {
+			defer func() { _ = recover() }()
+			_ = enter(x.Context(), &m, func() error { panic(errors.New("no luck")) })
+		})
+		x.Go("follows", func() { _ = enter(x.Context(), &m, func() error { return nil }) })
+	}
+}
+
+func TestAForgetfulReleaseLeavesTheLockHeld(t *testing.T) {
+	explore.Run(t, panicking(forgetful), explore.Expect(explore.Deadlock))
+}
+
+func TestASectionIsReleasedHoweverItEnds(t *testing.T) {
+	explore.Run(t, panicking(section))
+}
+
+func TestTheBufferOfTheLabPassesAllItemsOn(t *testing.T) {
+	explore.Run(t, func(x *explore.X) {
+		b := newBuffer(1)
+		x.Go("puts", func() {
+			for i := range 2 {
+				_ = locks.Do(x.Context(), b.mu, func(ctx context.Context) error { return b.put(ctx, i) })
+			}
+		})
+		for range 2 {
+			x.Go("takes", func() {
+				_ = locks.Do(x.Context(), b.mu, func(ctx context.Context) error { _, err := b.take(ctx); return err })
+			})
+		}
+		x.Wait()
+		x.Check(len(b.items) == 0, "%d items are left", len(b.items))
+	}, explore.Preemptions(1))
+}
+
+func TestCheckThenActLoadsTwice(t *testing.T) {
+	explore.Run(t, func(x *explore.X) {
+		var instance atomic.Pointer[config]
+		var loads atomic.Int64
+		for range 2 {
+			x.Go("gets", func() {
+				checkThenAct(&instance, func() *config {
+					x.Step()
+					return &config{loads.Add(1)}
+				})
+			})
+		}
+		x.Wait()
+		x.Check(loads.Load() == 1, "%d loads", loads.Load())
+	}, explore.Expect(explore.Failure))
+}
