@@ -222,22 +222,23 @@ func TestAProbeThatWaitsEndsWithItsContext(t *testing.T) {
 			}
 			return nil, nil
 		}
-		c := open(t, f.client())
-		first, endFirst := context.WithCancel(someone())
-		second, endSecond := context.WithCancel(someone())
+		d := s3lock.Documents(f.client(), bucketName)
+		swap := func(ctx context.Context, err *error) { _, *err = d.Swap(ctx, "it", []byte("data"), "") }
+		first, endFirst := context.WithCancel(t.Context())
+		second, endSecond := context.WithCancel(t.Context())
 		var firstErr, secondErr error
-		go func() { firstErr = c.Mutex("a").LockContext(first) }()
+		go swap(first, &firstErr)
 		synctest.Wait()
-		go func() { secondErr = c.Mutex("b").LockContext(second) }()
+		go swap(second, &secondErr)
 		synctest.Wait()
 		endSecond()
 		synctest.Wait()
 		require.ErrorIs(t, secondErr, context.Canceled)
+		require.ErrorIs(t, secondErr, lease.ErrRefused, "no write was sent")
 		require.NoError(t, firstErr, "it has not returned")
 		endFirst()
 		synctest.Wait()
 		require.ErrorIs(t, firstErr, context.Canceled)
-		f.set(func() { f.before = nil })
 	})
 }
 
