@@ -43,7 +43,7 @@ func BenchmarkPair(b *testing.B) {
 	})
 }
 
-// BenchmarkHandOver has the time from a release to the next process, which has waited for some time.
+// BenchmarkHandOver has the time from a release to the next process, which has waited for 0.4 s.
 func BenchmarkHandOver(b *testing.B) {
 	s := testbed.StartVersitygw(b, bucketName)
 	first, second := open(b, connect(b, s)).Mutex("it"), open(b, connect(b, s)).Mutex("it")
