@@ -12,7 +12,8 @@
 //
 // A program knows mem and the stores whose packages it imports, as with drivers of database/sql:
 // open/file, open/sqlite, open/postgres, open/mysql, open/redis, open/zookeeper, open/etcd,
-// open/nats, open/s3 and open/dynamodb, or open/all. Each of them carries the client of its store.
+// open/nats, open/s3, open/dynamodb and open/kubernetes, or open/all. Each of them carries the
+// client of its store.
 //
 // # URLs
 //
@@ -31,6 +32,7 @@
 //	s3://ACCESSKEY:SECRET@BUCKET/PREFIX               S3, and stores with its interface
 //	dynamodb://REGION/TABLE                           DynamoDB, with the keys of the environment
 //	dynamodb://KEY:SECRET@HOST:8000/TABLE             another server that talks as DynamoDB does
+//	kubernetes:NAMESPACE                              Lease objects of Kubernetes
 //
 // An empty host is localhost, and every port has the default above. The characters @ / ? # % in a
 // user or a password are written as %40 %2F %3F %23 %25, and so are @ # % everywhere else. A path
@@ -65,6 +67,7 @@
 //	replicas  1, 3 or 5: create the bucket if it is missing          nats
 //	creds     a file with the credentials of a user                  nats
 //	inbox     what the subjects of answers begin with                nats
+//	kubeconfig, context                                              kubernetes
 //
 // The credentials of S3 are those of the AWS CLI if the URL has none: from its environment and
 // files, or those of the machine. The prefix is locks if not given. See package s3lock for the
@@ -73,6 +76,10 @@
 // PostgreSQL has the parameters of its own clients instead of those for TLS: sslmode, sslrootcert,
 // sslcert, sslkey, sslpassword, sslsni, host, port, user, password, dbname, passfile,
 // connect_timeout, application_name, target_session_attrs, search_path and options.
+//
+// kubernetes takes the address and the user from the kubeconfig file of the parameter or of the
+// environment (KUBECONFIG, ~/.kube/config). Without one, it takes those of the pod in which the
+// program runs. The parameter context names a context of the file.
 //
 // # Kinds
 //
@@ -88,6 +95,7 @@
 //	nats              mutex
 //	s3                mutex
 //	dynamodb          mutex
+//	kubernetes        mutex
 //
 // # Secrets
 //

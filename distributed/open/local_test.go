@@ -64,9 +64,10 @@ func TestAStoreBringsOnlyItsOwnClient(t *testing.T) {
 		"redis": "github.com/redis/go-redis/v9", "postgres": "github.com/jackc/pgx/v5",
 		"mysql": "github.com/go-sql-driver/mysql", "sqlite": "modernc.org/sqlite",
 		"etcd": "go.etcd.io/etcd/client/v3", "zookeeper": "github.com/go-zookeeper/zk",
-		"nats": "github.com/nats-io/nats.go",
-		"s3":   "github.com/aws/aws-sdk-go-v2/service/s3",
-		"file": "github.com/jucgo/locks/distributed/filelock",
+		"nats":       "github.com/nats-io/nats.go",
+		"s3":         "github.com/aws/aws-sdk-go-v2/service/s3",
+		"kubernetes": "k8s.io/client-go/rest",
+		"file":       "github.com/jucgo/locks/distributed/filelock",
 	}
 	for store, client := range clients {
 		out, err := exec.Command("go", "list", "-deps", "./"+store).Output()

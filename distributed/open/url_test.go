@@ -43,6 +43,7 @@ var schemes = map[string]string{
 	"nats":           "nats://localhost/locks",
 	"s3":             "s3://bucket",
 	"dynamodb":       "dynamodb://localhost",
+	"kubernetes":     "kubernetes:shop",
 }
 
 func TestAnUnknownParameterIsRefusedWithKnownOnes(t *testing.T) {
