@@ -47,6 +47,7 @@ func (s Subject) Ours() bool {
 	}
 	for _, p := range []string{
 		"fair.", "reentrant.", "rwlock.", "spin.", "keyed.", "cas.", "locks.", "singleton.",
+		"locks/", "synchronizer.",
 	} {
 		if strings.HasPrefix(s.Name, p) {
 			return true
