@@ -70,7 +70,7 @@ func (s *Weighted) Acquire(ctx context.Context, n int64) error {
 	if ctx == nil {
 		return locks.ErrNilContext
 	}
-	if hasEnded(ctx) {
+	if done := ctx.Done(); done != nil && isClosed(done) {
 		return ended(ctx)
 	}
 	if s.sync.TryAcquire(uint64(n)) {
@@ -85,7 +85,7 @@ func (s *Weighted) wait(ctx context.Context, n int64) error {
 	}
 	switch attach.AwaitRules(&s.sync, uint64(n), int64(locks.CurrentOwner(ctx)), park.Until(ctx)) {
 	case syncq.Acquired:
-		if hasEnded(ctx) {
+		if isClosed(ctx.Done()) {
 			// Perhaps ctx ended first: then the caller must not have the permits.
 			s.Release(n)
 			return ended(ctx)
@@ -226,13 +226,9 @@ func weigh(n int64) {
 	}
 }
 
-// hasEnded reports whether ctx has ended. Unlike ctx.Err it takes the same time however deep ctx
-// is.
-func hasEnded(ctx context.Context) bool {
-	done := ctx.Done()
-	if done == nil {
-		return false
-	}
+// isClosed reports whether the context of done has ended. Unlike ctx.Err it takes the same time
+// however deep the context is. A nil done never ends.
+func isClosed(done <-chan struct{}) bool {
 	select {
 	case <-done:
 		return true
