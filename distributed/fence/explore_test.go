@@ -10,8 +10,8 @@ import (
 	"github.com/jucgo/locks/lockstest/explore"
 )
 
-// sell has two processes sell the last piece under a lease that any schedule may end. Each reads the
-// stock, pauses, and writes it. The gate is nil for a stock that looks at no token.
+// sell has two processes sell the last piece under a lease that any schedule may end. Each reads
+// the stock, pauses, and writes it. The gate is nil for a stock that looks at no token.
 func sell(x *explore.X, gate *fence.Gate) {
 	var mu sync.Mutex // of the stock, for a step that is not under the gate
 	stock, sold := 1, 0

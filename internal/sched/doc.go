@@ -1,7 +1,7 @@
-// Package sched is where the locks of this module announce their operations to a scheduler of tests,
-// package lockstest/explore. The announcements are in the program only if it is built with the tag
-// lockexplore. Without the tag, [On] is a constant false, and the compiler leaves out every call
-// that stands behind it:
+// Package sched is where the locks of this module announce their operations to a scheduler of
+// tests, package lockstest/explore. The announcements are in the program only if it is built with
+// the tag lockexplore. Without the tag, [On] is a constant false, and the compiler leaves out
+// every call that stands behind it:
 //
 //	if sched.On {
 //		sched.Begin("Lock", m)

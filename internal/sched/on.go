@@ -63,8 +63,8 @@ func Enter(op string, lock any) func() {
 	return func() { (*s).End(true) }
 }
 
-// Tried announces an operation whose result is zero if it fails. The caller passes the result to the
-// function that Tried returns.
+// Tried announces an operation whose result is zero if it fails. The caller passes the result to
+// the function that Tried returns.
 func Tried[T comparable](op string, lock any) func(*T) {
 	s := scheduler.Load()
 	if s == nil {
@@ -77,8 +77,8 @@ func Tried[T comparable](op string, lock any) func(*T) {
 	}
 }
 
-// Asked announces an operation that fails with an error. The caller passes the error to the function
-// that Asked returns.
+// Asked announces an operation that fails with an error. The caller passes the error to the
+// function that Asked returns.
 func Asked(op string, lock any) func(*error) {
 	s := scheduler.Load()
 	if s == nil {
@@ -109,8 +109,8 @@ func Woken() {
 	}
 }
 
-// Explored reports whether a scheduler has the calling goroutine. Spinning is in vain then: no other
-// goroutine runs.
+// Explored reports whether a scheduler has the calling goroutine. Spinning is in vain then: no
+// other goroutine runs.
 func Explored() bool {
 	s := scheduler.Load()
 	return s != nil && (*s).Explored()

@@ -34,7 +34,10 @@ func again(t *testing.T) {
 	for i, p := range parts {
 		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
 	}
-	args := []string{"-test.run=" + strings.Join(parts, "/"), "-test.count=1", "-test.v=" + fmt.Sprint(testing.Verbose())}
+	args := []string{"-test.run=" + strings.Join(parts, "/"), "-test.count=1"}
+	if testing.Verbose() {
+		args = append(args, "-test.v")
+	}
 	if deadline, ok := t.Deadline(); ok {
 		args = append(args, "-test.timeout="+time.Until(deadline).String())
 	}
@@ -81,8 +84,8 @@ var tagged = sync.OnceValues(func() (string, error) {
 	return binary, nil
 })
 
-// place returns where the binary of the package in the working directory goes. There is one for each
-// package and process of tests that runs at a time; the next one writes over it.
+// place returns where the binary of the package in the working directory goes. There is one for
+// each package and process of tests that runs at a time; the next one writes over it.
 func place(tags string) (string, error) {
 	folder, err := os.Getwd()
 	if err != nil {

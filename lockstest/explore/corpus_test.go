@@ -118,7 +118,8 @@ func init() {
 		var a, b reentrant.Mutex
 		transfer := func(from, to *reentrant.Mutex) {
 			if right {
-				x.Check(locks.Do(x.Context(), locks.Multi(from, to), func(context.Context) error { return nil }) == nil, "failed")
+				err := locks.Do(x.Context(), locks.Multi(from, to), func(context.Context) error { return nil })
+				x.Check(err == nil, "%v", err)
 				return
 			}
 			x.Check(from.LockContext(x.Context()) == nil, "from")

@@ -1,5 +1,5 @@
-// Package explore runs a program under many schedules of its locks in a test, and prints and replays
-// the one that fails. What loom and shuttle are to Rust, and Coyote is to .NET.
+// Package explore runs a program under many schedules of its locks in a test, and prints and
+// replays the one that fails. What loom and shuttle are to Rust, and Coyote is to .NET.
 //
 //	func TestTransfers(t *testing.T) {
 //		explore.Run(t, func(x *explore.X) {
@@ -11,9 +11,9 @@
 //		})
 //	}
 //
-// The program uses the locks of this module as it always does. One of its goroutines runs at a time.
-// Each operation of a lock, of a condition, and of package cas is a decision: any goroutine that can
-// run may be next. So are [X.Step], and the end of a wait with a time limit.
+// The program uses the locks of this module as it always does. One of its goroutines runs at a
+// time. Each operation of a lock, of a condition, and of package cas is a decision: any goroutine
+// that can run may be next. So are [X.Step], and the end of a wait with a time limit.
 //
 // # Findings
 //
@@ -24,35 +24,37 @@
 //
 // # How the decisions get in
 //
-// An uncontended Lock is one inlined instruction, and no program pays for a hook in it. So the locks
-// announce their operations only in a build with the tag lockexplore. [Run] sees to that: in tests
-// without the tag it builds the package's tests again with it, and runs the test in that process. The
-// command is go test. A debugger, and a profile of coverage, need go test -tags lockexplore.
+// An uncontended Lock is one inlined instruction, and no program pays for a hook in it. So the
+// locks announce their operations only in a build with the tag lockexplore. [Run] sees to that:
+// in tests without the tag it builds the package's tests again with it, and runs the test in that
+// process. The command is go test. A debugger, and a profile of coverage, need go test -tags
+// lockexplore.
 //
 // # What it searches
 //
-// By default Run tries the schedules with no preemption, then those with one, then those with two. A
-// preemption is a change away from a goroutine that could go on; most mistakes need at most two. If
-// half of the allowed schedules are used up before that, the other half have random priorities. The
-// log says whether the search was complete. See [Preemptions], [PCT], [Random].
+// By default Run tries the schedules with no preemption, then those with one, then those with
+// two. A preemption is a change away from a goroutine that could go on; most mistakes need at
+// most two. If half of the allowed schedules are used up before that, the other half have random
+// priorities. The log says whether the search was complete. See [Preemptions], [PCT], [Random].
 //
 // # Time
 //
 // Each run is in a testing/synctest bubble. Its clock moves when no goroutine can run. While a
-// goroutine waits for a lock or a condition with a time limit, that time passes is a decision as
-// well: the limit may end before the lock is free or after it. For a context the decision is when
-// the goroutine runs that cancels it.
+// goroutine waits for a lock or a condition with a time limit, the passing of time is a decision
+// too. The limit may end before the lock is free or after it. For a context without a deadline,
+// the decision is when the goroutine runs that cancels it.
 //
 // # What it does not see
 //
 //   - Operations of sync/atomic, and reads and writes of plain variables, are no decisions. Put
 //     X.Step between them, or run with -race: the scheduler hides no data race from the detector.
 //   - A goroutine must not wait for a sync.Mutex or sync.RWMutex while its holder is stopped at a
-//     decision. Such a run does not go on, and ends with a panic after 30 seconds. Locks of this module
-//     in their place have no such limit.
-//   - Goroutines that a channel, a timer or a sync.WaitGroup wakes go on at once, beside the one that
-//     runs, until their next operation of a lock.
-//   - Goroutines that were not started with [X.Go] are seen from their first operation of a lock on.
+//     decision. Such a run does not go on, and ends with a panic after 30 seconds. Locks of this
+//     module in their place have no such limit.
+//   - Goroutines that a channel, a timer or a sync.WaitGroup wakes go on at once, beside the one
+//     that runs, until their next operation of a lock.
+//   - Goroutines that were not started with [X.Go] are seen from their first operation of a lock
+//     on.
 //   - Locks on a store announce nothing. See [Lease] for a lock that is lost by decision.
 //
 // # What else there is

@@ -77,7 +77,8 @@ func configure(opts []Option) *config {
 	if c.strategy == nil {
 		c.name = fmt.Sprintf("depth first, %d preemptions, then PCT", DefaultPreemptions)
 		c.strategy = func() strategy {
-			return &mixed{first: depthFirst{bound: DefaultPreemptions}, then: pct{depth: 3, seed: 1}, left: max(c.schedules/2, 1)}
+			first, then := depthFirst{bound: DefaultPreemptions}, pct{depth: 3, seed: 1}
+			return &mixed{first: first, then: then, left: max(c.schedules/2, 1)}
 		}
 	}
 	return c
@@ -93,8 +94,8 @@ func Preemptions(n int) Option {
 }
 
 // PCT gives the goroutines random priorities that change depth-1 times a run. It finds a bug that
-// needs depth steps in a certain order with a known probability: Burckhardt and others, "A randomized
-// scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010.
+// needs depth steps in a certain order with a known probability: Burckhardt and others, "A
+// randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010.
 func PCT(depth int, seed uint64) Option {
 	return func(c *config) {
 		c.name = fmt.Sprintf("PCT, depth %d, seed %d", depth, seed)
@@ -151,9 +152,9 @@ const failedBefore = "the test has failed: see above"
 // one explores at a time: the locks know one scheduler.
 var one sync.Mutex
 
-// Run runs program under one schedule after the other, and fails the test with a report of the first
-// finding. The program is everything that f does and starts. It must make its locks itself, and do
-// the same in each run but for the schedule.
+// Run runs program under one schedule after the other, and fails the test with a report of the
+// first finding. The program is everything that f does and starts. It must make its locks itself,
+// and do the same in each run but for the schedule.
 //
 // Run needs locks that announce their operations: the build tag lockexplore. Without the tag, Run
 // builds the package's tests again with it, once for each process, and runs the test of t there. So
@@ -205,7 +206,8 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 			}
 		}
 		if len(g.unfit) > 0 {
-			r.err = fmt.Errorf("explore: the schedule does not fit the program: nothing to choose at %s", schedule(g.unfit))
+			r.err = fmt.Errorf("explore: the schedule does not fit the program: nothing to choose at %s",
+				schedule(g.unfit))
 		}
 		return r
 	}
@@ -307,10 +309,10 @@ func execute(t *testing.T, c *config, f func(*X), s strategy, record bool) *X {
 // mostShrinks is how many runs a shorter schedule may take to find.
 const mostShrinks = 400
 
-// shrink returns a schedule with the same kind of finding as x that is as short as can be found: with
-// fewer decisions that differ from the default, and then with fewer steps. It first leaves decisions
-// out, half of them at a time and then fewer. If x was not found depth first, it then looks for a
-// schedule with fewer preemptions.
+// shrink returns a short schedule with the same kind of finding as x. One is shorter if fewer of
+// its decisions differ from the default, or else if it has fewer steps. It first leaves
+// decisions out, half of them at a time and then fewer. If x was not found depth first, it then
+// looks for a schedule with fewer preemptions.
 func shrink(t *testing.T, c *config, f func(*X), x *X) []deviation {
 	t.Helper()
 	best, steps, cost := deviations(x.decisions), x.steps, preemptions(x.decisions)

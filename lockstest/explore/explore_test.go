@@ -35,7 +35,8 @@ func TestTwoLocksInTwoOrdersDeadlock(t *testing.T) {
 	for range 20 {
 		again := search(t, configure([]Option{Replay(schedule(r.list))}), abba)
 		require.NoError(t, again.err)
-		require.Equal(t, r.report(), result{schedules: r.schedules, finding: again.finding, list: again.list, run: again.run}.report())
+		again.schedules = r.schedules
+		require.Equal(t, r.report(), again.report())
 	}
 }
 

@@ -10,16 +10,16 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// Lease is a lock as a store has it, for tests of programs that can lose one. The store is a variable,
-// and what a network and a clock do to a lock is decided by the schedule:
+// Lease is a lock as a store has it, for tests of programs that can lose one. The store is a
+// variable, and what a network and a clock do to a lock is decided by the schedule:
 //
-//   - A hold may be lost at any decision, as if its lease had expired. [locks.Hold.Lost] closes, and
-//     the store gives the lock to the next owner, with a greater token.
-//   - The answer to a request may be late: other goroutines may run between the moment at which the
-//     store grants or frees the lock, and the return of the call.
+//   - A hold may be lost at any decision, as if its lease had expired. [locks.Hold.Lost] closes,
+//     and the store gives the lock to the next owner, with a greater token.
+//   - The answer to a request may be late: other goroutines may run between the moment at which
+//     the store grants or frees the lock, and the return of the call.
 //
-// A Lease is reentrant for its owner, like the locks of package distributed/lease. Its waiters have no
-// order. Make one for each run by [X.NewLease].
+// A Lease is reentrant for its owner, like the locks of package distributed/lease. Its waiters
+// have no order. Make one for each run by [X.NewLease].
 type Lease struct {
 	x    *X
 	name string
@@ -48,8 +48,8 @@ type leaseHold struct {
 	loss  *goroutine // stands for the loss
 }
 
-// acquire makes o the holder if the lock is free, or adds to its hold. If another owner has it, acquire
-// returns a channel that closes when the lock is free.
+// acquire makes o the holder if the lock is free, or adds to its hold. If another owner has it,
+// acquire returns a channel that closes when the lock is free.
 func (l *Lease) acquire(o locks.Owner) (free <-chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

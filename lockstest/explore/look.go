@@ -35,8 +35,8 @@ type hold struct {
 	pcs    []uintptr
 }
 
-// lockOf returns what the root knows of a lock. A lock that is embedded as the first field of another
-// one has the same address, and is the same.
+// lockOf returns what the root knows of a lock. A lock that is embedded as the first field of
+// another one has the same address, and is the same.
 func (x *X) lockOf(lock any) *lockState {
 	if lock == nil {
 		return nil
@@ -163,7 +163,8 @@ func (x *X) ended(all []*goroutine, g *goroutine, op operation) {
 	g.overtaken = 0
 	for _, o := range all {
 		s := o.seen()
-		if o == g || o.state.Load() != running && !s.woken || s.op.lock == nil || e == suspends || x.lockOf(s.op.lock) != l {
+		waits := o != g && s.op.lock != nil && (s.woken || o.state.Load() == running)
+		if e == suspends || !waits || x.lockOf(s.op.lock) != l {
 			continue
 		}
 		if w := effectOf(s.op.name); w != acquires && w != shares {
@@ -301,8 +302,8 @@ func at(pcs []uintptr) string {
 
 const module = "github.com/jucgo/locks"
 
-// lineOf returns the first line of a stack that is neither of the locks nor of the runtime. The files
-// of tests are never those of the locks.
+// lineOf returns the first line of a stack that is neither of the locks nor of the runtime. The
+// files of tests are never those of the locks.
 func lineOf(pcs []uintptr) string {
 	if len(pcs) == 0 {
 		return ""

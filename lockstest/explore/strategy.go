@@ -37,9 +37,9 @@ type strategy interface {
 	end(run []decision)
 }
 
-// depthFirst tries all schedules with at most bound preemptions: those without any first, then those
-// with one, and so on. Musuvathi and Qadeer, "Iterative context bounding for systematic testing of
-// multithreaded programs", PLDI 2007.
+// depthFirst tries all schedules with at most bound preemptions: those without any first, then
+// those with one, and so on. Musuvathi and Qadeer, "Iterative context bounding for systematic
+// testing of multithreaded programs", PLDI 2007.
 type depthFirst struct {
 	bound    int // the greatest
 	now      int // the bound of this pass
@@ -101,10 +101,10 @@ func (s *depthFirst) choose(n, _ int, d decision) int {
 
 func (s *depthFirst) end(run []decision) { s.last = run }
 
-// pct runs the goroutine with the highest of random priorities, and lowers that of the running one at
-// depth-1 random steps. A bug that needs depth steps in a certain order is found with a probability
-// of at least 1/(n*k^(depth-1)) a run, for n goroutines and k steps. Burckhardt and others, "A
-// randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010.
+// pct runs the goroutine with the highest of random priorities, and lowers that of the running
+// one at depth-1 random steps. A bug that needs depth steps in a certain order is found with a
+// probability of at least 1/(n*k^(depth-1)) a run, for n goroutines and k steps. Burckhardt and
+// others, "A randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010.
 type pct struct {
 	depth    int
 	seed     uint64

@@ -20,16 +20,16 @@ import (
 //
 // # How a run goes
 //
-// One goroutine of the program runs at a time. Before each operation it stops at its gate, a channel
-// of the bubble. The root of the bubble waits until all goroutines are durably blocked, at their
-// gates or anywhere else. Then it picks one of those at a gate, and lets it go.
+// One goroutine of the program runs at a time. Before each operation it stops at its gate, a
+// channel of the bubble. The root of the bubble waits until all goroutines are durably blocked,
+// at their gates or anywhere else. Then it picks one of those at a gate, and lets it go.
 //
 // # The race detector
 //
-// The race detector must not take a change of goroutines for synchronization of the program: it would
-// report no race. So every step of X on a goroutine of the program is hidden from it. What such a
-// goroutine writes for the root is ordered by synctest.Wait, which orders the blocked goroutines
-// before its return. What the root tells a goroutine is atomic.
+// The race detector must not take a change of goroutines for synchronization of the program: it
+// would report no race. So every step of X on a goroutine of the program is hidden from it. What
+// such a goroutine writes for the root is ordered by synctest.Wait, which orders the blocked
+// goroutines before its return. What the root tells a goroutine is atomic.
 type X struct {
 	tb      failer
 	bubble  string // what the stack trace of each goroutine in the bubble contains
@@ -119,8 +119,8 @@ type seen struct {
 	nested  int
 }
 
-// inLock reports whether the goroutine, which is at no gate, is blocked in an operation of a lock. If
-// not, its last operation is over.
+// inLock reports whether the goroutine, which is at no gate, is blocked in an operation of a
+// lock. If not, its last operation is over.
 func (s seen) inLock() bool { return s.op.name != "" && (s.place != nil || s.nested > 0) }
 
 // seen returns what the root may know. The race detector does not see these reads: the goroutine
@@ -342,8 +342,8 @@ func (x *X) me(method string) *goroutine {
 // know nothing, such as those of sync/atomic.
 func (x *X) Step() { x.me("Step").stop(operation{name: "Step"}, ready) }
 
-// Wait returns when all other goroutines of the program have ended that were started by Go. Only one
-// goroutine may call it: usually the program's first, before its checks.
+// Wait returns when all other goroutines of the program have ended that were started by Go. Only
+// one goroutine may call it: usually the program's first, before its checks.
 func (x *X) Wait() {
 	x.me("Wait").stop(operation{name: joinOp}, joining)
 	x.joined.Load()
@@ -410,9 +410,9 @@ func (x *X) root() {
 	synctest.Wait()
 }
 
-// all returns the goroutines. New ones get their indexes: those of Go in the order of the calls, and then
-// the others in that of their ids. They may all have arrived at the same time, but the ids of goroutines
-// that one goroutine starts increase.
+// all returns the goroutines. New ones get their indexes: those of Go in the order of the calls,
+// and then the others in that of their ids. They may all have arrived at the same time, but the
+// ids of goroutines that one goroutine starts increase.
 func (x *X) all() []*goroutine {
 	known := len(x.list)
 	for i := known; i < int(x.count.Load()); i++ {
@@ -560,7 +560,8 @@ func (x *X) release(g *goroutine) {
 }
 
 // advance lets time pass until a goroutine has reached its gate, or nothing is left that could
-// happen. The clock of a bubble goes on when all goroutines of the bubble are blocked, the root too.
+// happen. The clock of a bubble goes on when all goroutines of the bubble are blocked, the root
+// too.
 func (x *X) advance() bool {
 	select {
 	case <-x.tick:
@@ -578,8 +579,8 @@ func (x *X) advance() bool {
 	}
 }
 
-// abort ends the goroutines that are left, as far as they are at their gates or wait for locks: all of
-// them if there is a finding, else those that stand for events.
+// abort ends the goroutines that are at their gates or wait for locks. After a run without a
+// finding, only those are left that stand for events.
 func (x *X) abort() {
 	order.Ignore()
 	x.aborted.Store(true)
