@@ -200,6 +200,33 @@ func ExampleContentionProber() {
 	// Output: requests for two holds: 1
 }
 
+// prompt never waits for an answer for longer than its context has time.
+type prompt struct {
+	*memory
+	released locks.Owner // the goroutine that called Release last
+}
+
+func (p *prompt) Punctual() bool { return true }
+
+func (p *prompt) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+	p.released = locks.CurrentOwner(context.Background())
+	return p.memory.Release(ctx, id)
+}
+
+func ExamplePunctual() {
+	store := &prompt{memory: newMemory()}
+	var _ lease.Punctual = store
+	ctx := context.Background()
+	client := opened(store)
+	defer client.Close(ctx)
+
+	orders := client.Mutex("orders")
+	must(orders.LockContext(ctx))
+	must(orders.UnlockContext(ctx))
+	fmt.Println("in this goroutine:", store.released == locks.CurrentOwner(ctx))
+	// Output: in this goroutine: true
+}
+
 // ordered keeps the order in which its clients asked.
 type ordered struct {
 	*memory
