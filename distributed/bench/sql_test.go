@@ -121,36 +121,127 @@ func (nowhere) Print(...any) {}
 
 // inSQL returns the kinds of locks that a database has: ours, and its own.
 func (d database) inSQL() []impl {
-	kinds := []impl{{name: "table", open: func(tb testing.TB, dsn, name string) contender {
-		t, err := sqllock.NewTable(openSQL(tb, d.driver, dsn))
-		must(tb, err)
-		must(tb, t.CreateSchema(background))
-		tb.Cleanup(func() { t.Close(background) })
-		return of(t.Mutex(name))
-	}}}
+	kinds := []impl{d.tables("table")}
 	if d.driver == "pgx" {
-		kinds = append(kinds, impl{name: "table-listen", open: func(tb testing.TB, dsn, name string) contender {
-			db := openSQL(tb, d.driver, dsn)
-			t, err := sqllock.NewTable(db, sqllock.WithListener(pgxnotify.Listener(db)))
-			must(tb, err)
-			must(tb, t.CreateSchema(background))
-			tb.Cleanup(func() { t.Close(background) })
-			return of(t.Mutex(name))
-		}})
+		listen := func(db *sql.DB) sqllock.Option { return sqllock.WithListener(pgxnotify.Listener(db)) }
+		queue := func(*sql.DB) sqllock.Option { return sqllock.WithQueue(0) }
+		block := func(*sql.DB) sqllock.Option { return sqllock.WithBlockingWait() }
+		kinds = append(kinds, d.tables("table-listen", listen), d.tables("queue-listen", queue, listen),
+			d.rows("row"), d.rows("row-block", block), impl{name: "raw-row", open: forUpdate},
+			d.advisories("advisory-block", block))
 	}
 	if d.peer != nil {
-		kinds = append(kinds, impl{name: "advisory", open: func(tb testing.TB, dsn, name string) contender {
-			a, err := sqllock.NewAdvisory(openSQL(tb, d.driver, dsn))
-			must(tb, err)
-			tb.Cleanup(func() { a.Close(background) })
-			return of(a.Mutex(name))
-		}}, impl{name: "raw", open: d.peer})
+		kinds = append(kinds, d.advisories("advisory"), impl{name: "raw", open: d.peer})
 	}
 	return kinds
 }
 
-// BenchmarkSQLUncontended is a lock and an unlock that nobody else wants, compared with a
-// plain SELECT. raw is pg_advisory_lock or GET_LOCK, with no library.
+// option is one for a client on a pool.
+type option func(db *sql.DB) sqllock.Option
+
+func (d database) tables(name string, opts ...option) impl {
+	return impl{name: name, open: func(tb testing.TB, dsn, name string) contender {
+		db := openSQL(tb, d.driver, dsn)
+		t, err := sqllock.NewTable(db, apply(db, opts)...)
+		must(tb, err)
+		must(tb, t.CreateSchema(background))
+		tb.Cleanup(func() { t.Close(background) })
+		return of(t.Mutex(name))
+	}}
+}
+
+func (d database) advisories(name string, opts ...option) impl {
+	return impl{name: name, open: func(tb testing.TB, dsn, name string) contender {
+		db := openSQL(tb, d.driver, dsn)
+		a, err := sqllock.NewAdvisory(db, apply(db, opts)...)
+		must(tb, err)
+		tb.Cleanup(func() { a.Close(background) })
+		return of(a.Mutex(name))
+	}}
+}
+
+func (d database) rows(name string, opts ...option) impl {
+	return impl{name: name, open: func(tb testing.TB, dsn, name string) contender {
+		db := openSQL(tb, d.driver, dsn)
+		r, err := sqllock.NewRow(db, apply(db, opts)...)
+		must(tb, err)
+		must(tb, r.CreateSchema(background))
+		tb.Cleanup(func() { r.Close(background) })
+		return whileDoing(func(ctx context.Context, work func()) error {
+			return r.Do(ctx, name, func(*sql.Tx) error {
+				work()
+				return nil
+			})
+		})
+	}}
+}
+
+func apply(db *sql.DB, opts []option) (all []sqllock.Option) {
+	for _, o := range opts {
+		all = append(all, o(db))
+	}
+	return all
+}
+
+// whileDoing returns a contender that has the lock while do works.
+func whileDoing(do func(ctx context.Context, work func()) error) contender {
+	var ends chan struct{}
+	var done chan error
+	return contender{
+		lock: func(ctx context.Context) error {
+			begun, over, result := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+			go func() {
+				result <- do(ctx, func() {
+					close(begun)
+					<-over
+				})
+			}()
+			select {
+			case <-begun:
+				ends, done = over, result
+				return nil
+			case err := <-result:
+				return err
+			}
+		},
+		unlock: func(context.Context) error {
+			close(ends)
+			return <-done
+		},
+	}
+}
+
+// forUpdate returns a contender that locks a row, with no library. It does so in a goroutine of
+// its own, as a Row does.
+func forUpdate(tb testing.TB, dsn, name string) contender {
+	db := openSQL(tb, "pgx", dsn)
+	_, err := db.Exec(`CREATE TABLE IF NOT EXISTS raw_rows (name text PRIMARY KEY)`)
+	for range 5 { // PostgreSQL answers the second of two clients with an error
+		if err == nil {
+			break
+		}
+		_, err = db.Exec(`CREATE TABLE IF NOT EXISTS raw_rows (name text PRIMARY KEY)`)
+	}
+	must(tb, err)
+	_, err = db.Exec(`INSERT INTO raw_rows VALUES ($1) ON CONFLICT DO NOTHING`, name)
+	must(tb, err)
+	return whileDoing(func(ctx context.Context, work func()) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		if _, err := tx.ExecContext(ctx, `SELECT 1 FROM raw_rows WHERE name = $1 FOR UPDATE`, name); err != nil {
+			return err
+		}
+		work()
+		return tx.Commit()
+	})
+}
+
+// BenchmarkSQLUncontended is a lock and an unlock that nobody else wants, compared with a plain
+// SELECT. raw is pg_advisory_lock or GET_LOCK, and raw-row SELECT ... FOR UPDATE, with no
+// library.
 func BenchmarkSQLUncontended(b *testing.B) {
 	for _, d := range databases {
 		b.Run(d.name, func(b *testing.B) {
@@ -226,6 +317,7 @@ func BenchmarkSQLShare(b *testing.B) {
 						out.counts[i] = len(w)
 					}
 					all := slices.Sorted(slices.Values(slices.Concat(waits...)))
+					b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "acquisitions/s")
 					b.ReportMetric(out.share(), "max/min-share")
 					b.ReportMetric(float64(all[len(all)/2]), "p50-ns")
 					b.ReportMetric(float64(all[len(all)*99/100]), "p99-ns")
