@@ -9,20 +9,20 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// A waiter of an [Advisory] or a [Row] can wait in PostgreSQL, see [WithBlockingWait]. Its statement
-// then ends when the server gives it the lock, so that a hand-over takes no request but that of the
-// release. The server wakes one waiter, in order of arrival. One waiter of a process waits there, and
-// the others wait for it in the local queue.
+// A waiter of an [Advisory] or a [Row] can wait in PostgreSQL, see [WithBlockingWait]. Its
+// statement then ends when the server gives it the lock, so that a hand-over takes no request but
+// that of the release. The server wakes one waiter, in order of arrival. One waiter of a process
+// waits there, and the others wait for it in the local queue.
 
-// roomy reports whether the pool has room for a statement that waits. Half of its connections are left
-// to requests.
+// roomy reports whether the pool has room for a statement that waits. Half of its connections are
+// left to requests.
 func (c *core) roomy() bool {
 	s := c.db.Stats()
 	return s.MaxOpenConnections == 0 || 2*s.InUse <= s.MaxOpenConnections
 }
 
-// lookAfter calls lose when the statement of a session no longer waits, and its answer does not come:
-// the connection is dead, and the driver does not notice. It asks until stop is called.
+// lookAfter calls lose when the statement of a session no longer waits, and its answer does not
+// come: the connection is dead, and the driver does not notice. It asks until stop is called.
 func (c *core) lookAfter(session int64, lose func()) (stop func()) {
 	ctx, cancel := context.WithCancel(c.open)
 	c.jobs.Go(func() {

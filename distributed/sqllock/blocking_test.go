@@ -76,7 +76,8 @@ func eachBlockade(t *testing.T, opts []sqllock.Option, f func(t *testing.T, b *b
 			b := &blockade{counts: new(counted), admin: inPgx.open(t, where), mark: fresh()}
 			holder, _ := k.open(t, b.admin, b.mark)
 			b.db = b.counts.open(t, where, b.mark)
-			b.take, b.end = k.open(t, b.db, b.mark, append(slices.Clip(opts), sqllock.WithBlockingWait(), term(time.Hour))...)
+			all := append(slices.Clip(opts), sqllock.WithBlockingWait(), term(time.Hour))
+			b.take, b.end = k.open(t, b.db, b.mark, all...)
 			free, err := b.take(someone()) // the database is checked
 			require.NoError(t, err)
 			require.NoError(t, free())
