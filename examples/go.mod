@@ -13,8 +13,8 @@ require (
 	github.com/jucgo/locks/distributed/dynamolock v0.1.0
 	github.com/jucgo/locks/distributed/etcdlock v0.1.0
 	github.com/jucgo/locks/distributed/filelock v0.1.0
-	github.com/jucgo/locks/distributed/natslock v0.1.0
 	github.com/jucgo/locks/distributed/k8slock v0.1.0
+	github.com/jucgo/locks/distributed/natslock v0.1.0
 	github.com/jucgo/locks/distributed/open v0.1.0
 	github.com/jucgo/locks/distributed/redislock v0.1.0
 	github.com/jucgo/locks/distributed/s3lock v0.1.0
@@ -85,8 +85,8 @@ require (
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/pgx/v5 v5.12.0 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
-	github.com/klauspost/compress v1.20.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
+	github.com/klauspost/compress v1.20.0 // indirect
 	github.com/mattn/go-isatty v0.0.20 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
@@ -147,8 +147,8 @@ replace (
 	github.com/jucgo/locks/distributed/dynamolock => ../distributed/dynamolock
 	github.com/jucgo/locks/distributed/etcdlock => ../distributed/etcdlock
 	github.com/jucgo/locks/distributed/filelock => ../distributed/filelock
-	github.com/jucgo/locks/distributed/natslock => ../distributed/natslock
 	github.com/jucgo/locks/distributed/k8slock => ../distributed/k8slock
+	github.com/jucgo/locks/distributed/natslock => ../distributed/natslock
 	github.com/jucgo/locks/distributed/open => ../distributed/open
 	github.com/jucgo/locks/distributed/redislock => ../distributed/redislock
 	github.com/jucgo/locks/distributed/s3lock => ../distributed/s3lock

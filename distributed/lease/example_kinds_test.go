@@ -162,24 +162,6 @@ func (p *polite) Contended(context.Context, string) (bool, error) {
 	return false, nil
 }
 
-// prompt is a store whose Release never waits.
-type prompt struct{ *memory }
-
-func (prompt) Punctual() bool { return true }
-
-func ExamplePunctual() {
-	store := prompt{newMemory()}
-	var _ lease.Punctual = store
-	ctx := context.Background()
-	client := opened(store)
-	defer client.Close(ctx)
-
-	orders := client.Mutex("orders")
-	must(orders.LockContext(ctx))
-	fmt.Println(orders.UnlockContext(ctx)) // without another goroutine
-	// Output: <nil>
-}
-
 func ExampleContentionProber() {
 	store := &polite{memory: newMemory()}
 	var _ lease.ContentionProber = store

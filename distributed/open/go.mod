@@ -14,8 +14,8 @@ require (
 	github.com/jucgo/locks/distributed/dynamolock v0.1.0
 	github.com/jucgo/locks/distributed/etcdlock v0.1.0
 	github.com/jucgo/locks/distributed/filelock v0.1.0
-	github.com/jucgo/locks/distributed/natslock v0.1.0
 	github.com/jucgo/locks/distributed/k8slock v0.1.0
+	github.com/jucgo/locks/distributed/natslock v0.1.0
 	github.com/jucgo/locks/distributed/redislock v0.1.0
 	github.com/jucgo/locks/distributed/s3lock v0.1.0
 	github.com/jucgo/locks/distributed/sqllock v0.1.0
@@ -81,14 +81,14 @@ require (
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/klauspost/compress v1.20.0 // indirect
 	github.com/mattn/go-isatty v0.0.20 // indirect
-	github.com/nats-io/nkeys v0.4.16 // indirect
-	github.com/nats-io/nuid v1.0.1 // indirect
-	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
+	github.com/nats-io/nkeys v0.4.16 // indirect
+	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/petermattis/goid v0.0.0-20260820044319-269ab09b5261 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
@@ -131,8 +131,8 @@ replace (
 	github.com/jucgo/locks/distributed/dynamolock => ../dynamolock
 	github.com/jucgo/locks/distributed/etcdlock => ../etcdlock
 	github.com/jucgo/locks/distributed/filelock => ../filelock
-	github.com/jucgo/locks/distributed/natslock => ../natslock
 	github.com/jucgo/locks/distributed/k8slock => ../k8slock
+	github.com/jucgo/locks/distributed/natslock => ../natslock
 	github.com/jucgo/locks/distributed/redislock => ../redislock
 	github.com/jucgo/locks/distributed/s3lock => ../s3lock
 	github.com/jucgo/locks/distributed/sqllock => ../sqllock

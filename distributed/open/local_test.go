@@ -66,6 +66,7 @@ func TestAStoreBringsOnlyItsOwnClient(t *testing.T) {
 		"etcd": "go.etcd.io/etcd/client/v3", "zookeeper": "github.com/go-zookeeper/zk",
 		"nats":       "github.com/nats-io/nats.go",
 		"s3":         "github.com/aws/aws-sdk-go-v2/service/s3",
+		"dynamodb":   "github.com/aws/aws-sdk-go-v2/service/dynamodb",
 		"kubernetes": "k8s.io/client-go/rest",
 		"file":       "github.com/jucgo/locks/distributed/filelock",
 	}
