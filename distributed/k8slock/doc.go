@@ -15,73 +15,79 @@
 //	})
 //
 // Package caslock has how the locks work, what they cost, and what happens when something fails.
-// Package lease has what all locks on stores have in common. The README has the rules of RBAC that
-// a program needs.
+// Package lease has what all locks on stores have in common. The README has the rules of RBAC
+// that a program needs.
 //
 // # The object
 //
 // A lock is the Lease object of its name in the namespace of the client:
 //
-//	spec.holderIdentity        the label, "_", and the name of the acquisition. Empty: the lock is free
+//	spec.holderIdentity        the label, "_", and the acquisition. Empty: a free lock
 //	spec.leaseDurationSeconds  the lease, rounded up to seconds. 1 if the lock is free
 //	spec.acquireTime           when the holder acquired the lock, by its clock
 //	spec.renewTime             when the object was written last, by the clock of the writer
 //	spec.leaseTransitions      the fencing token
 //	metadata.resourceVersion   what a write compares
 //	metadata.labels            jucgo.github.io/lock: "true", by which Names finds the object
-//	metadata.annotations       jucgo.github.io/lock: host, process id, and a text that each write has
+//	metadata.annotations       jucgo.github.io/lock: host, process id, and more
 //
-// A write is a POST of a new object, or a PATCH with the resourceVersion. Other labels, annotations
-// and owners of the object stay. An object that a release has left keeps the token: do not delete it.
+// A write is a POST of a new object, or a PATCH with the resourceVersion. Other labels,
+// annotations and owners of the object stay. An object that a release has left keeps the token:
+// do not delete it.
 //
 // Names are those of objects: letters in lower case, digits, "-" and ".", at most 253 of them.
 // Another name is refused by each method. Locks in different namespaces are different locks.
 //
-// A lease is in whole seconds. A lease of 500 ms ends for its holder after 500 ms. After the death
-// of the holder, others wait for a second. renewTime moves by a second with each renewal at least,
-// because client-go compares whole seconds. With a lease of less than 3 s, it runs ahead of the clock.
+// A lease is in whole seconds. A lease of 500 ms ends for its holder after 500 ms. After the
+// death of the holder, others wait for a second. renewTime moves by a second with each renewal at
+// least, because client-go compares whole seconds. With a lease of less than 3 s, it runs ahead
+// of the clock.
 //
 // # Beside the leader election of client-go
 //
-// A candidate of k8s.io/client-go/tools/leaderelection with a LeaseLock of the same name and a lock
-// here exclude each other. These are its rules, as in version 0.37:
+// A candidate of k8s.io/client-go/tools/leaderelection with a LeaseLock of the same name and a
+// lock here exclude each other. These are its rules, as in version 0.37:
 //
-//   - A candidate takes an object without a holderIdentity at once. It takes one with a holder when
-//     it has seen no change for the leaseDurationSeconds of the object, by its own monotonic clock.
-//     The LeaseDuration of its configuration is what it writes, cut to whole seconds.
+//   - A candidate takes an object without a holderIdentity at once. It takes one with a holder
+//     when it has seen no change for the leaseDurationSeconds of the object, by its own monotonic
+//     clock. The LeaseDuration of its configuration is what it writes, cut to whole seconds.
 //   - It compares the fields of spec, with times in whole seconds. So a lock moves renewTime by a
 //     second at least.
-//   - When it releases (ReleaseOnCancel), it writes an empty holderIdentity and a lease of a second.
-//     A lock here takes such an object at once.
-//   - A leader that cannot renew stops RetryPeriod + RenewDeadline after its last renewal. Let that
-//     be less than LeaseDuration. With 15 s, 10 s and 2 s, the defaults of Kubernetes, it is.
+//   - When it releases (ReleaseOnCancel), it writes an empty holderIdentity and a lease of a
+//     second. A lock here takes such an object at once.
+//   - A leader that cannot renew stops RetryPeriod + RenewDeadline after its last renewal. Let
+//     that be less than LeaseDuration. With 15 s, 10 s and 2 s, the defaults of Kubernetes, it
+//     is.
 //   - With ReleaseOnCancel, a leader that is out of time releases before the context of
 //     OnStartedLeading ends. Finish the work before you cancel the context of Run.
-//   - It retries after RetryPeriod, and has no watch. A lock here is told of a release at once. So
-//     it gets a lock that both want more often.
+//   - It retries after RetryPeriod, and has no watch. A lock here is told of a release at once.
+//     So it gets a lock that both want more often.
 //
-// The token grows with each holder, whichever program it is of: a candidate that becomes the leader
-// adds 1 to leaseTransitions too. It adds nothing if the object names its own identity already, as
-// after a restart with a fixed identity: then nobody else was the holder in between. An object that
-// a candidate has created has 0, and the first lock after it gets 1. A deleted object begins anew.
+// The token grows with each holder, whichever program it is of: a candidate that becomes the
+// leader adds 1 to leaseTransitions too. It adds nothing if the object names its own identity
+// already, as after a restart with a fixed identity: then nobody else was the holder in between.
+// An object that a candidate has created has 0, and the first lock after it gets 1. A deleted
+// object begins anew.
 //
-// [caslock.Mutex.ForceUnlock] does not stop a leader of client-go. The leader acquires the lock again
-// if it is free by the next retry. If a lock here was faster, the leader goes on until RenewDeadline
-// is over: two holders. Delete its pod instead.
+// [caslock.Mutex.ForceUnlock] does not stop a leader of client-go. The leader acquires the lock
+// again if it is free by the next retry. If a lock here was faster, the leader goes on until
+// RenewDeadline is over: two holders. Delete its pod instead.
 //
 // An object with a spec.strategy is foreign, see [locks.ErrForeign]: the API server chooses its
 // holder. So is one that has a holder and no leaseDurationSeconds.
 //
 // # Requests
 //
-// The requests of a client are those of package caslock. A renewal is a PATCH, each third of a lease.
-// Waiters watch their one object. Each renewal of the holder is a change that they are told of, and
-// read. So one waiting process reads every five seconds or sooner, and when its watch begins twice.
+// The requests of a client are those of package caslock. A renewal is a PATCH, each third of a
+// lease. Waiters watch their one object. Each renewal of the holder is a change that they are
+// told of, and read. So one waiting process reads every five seconds or sooner, and when its
+// watch begins twice.
 //
-// The client-side limit of client-go, 5 requests a second by default, does not apply: other requests
-// of the same client would delay renewals until a hold is lost. Its repetitions of writes are off.
+// The client-side limit of client-go, 5 requests a second by default, does not apply: other
+// requests of the same client would delay renewals until a hold is lost. Its repetitions of
+// writes are off.
 //
-// The API server has to be of Kubernetes 1.14 or later. Objects and their versions are in etcd, so
-// a lock survives the death of an API server. If etcd is restored from a backup, versions come
+// The API server has to be of Kubernetes 1.14 or later. Objects and their versions are in etcd,
+// so a lock survives the death of an API server. If etcd is restored from a backup, versions come
 // again: stop the programs before, and start them a lease later.
 package k8slock

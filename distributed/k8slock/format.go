@@ -20,8 +20,9 @@ const (
 	annotation = "jucgo.github.io/lock"
 )
 
-// format writes a Record to the fields that other programs of Kubernetes use as well. A free lock has
-// the lease of a second that client-go writes when it releases: kube-apiserver permits no shorter one.
+// format writes a Record to the fields that other programs of Kubernetes use as well. A free lock
+// has the lease of a second that client-go writes when it releases. kube-apiserver permits no
+// shorter one.
 type format struct{}
 
 // mark is the value of the annotation. Other programs that write the spec leave it as it is. So it
@@ -33,7 +34,8 @@ type mark struct {
 	RenewTime   metav1.MicroTime `json:"renewTime"`
 }
 
-// holder returns the holderIdentity: a label for people, and the acquisition, which makes it unique.
+// holder returns the holderIdentity: a label for people, and the acquisition, which makes it
+// unique.
 func (m mark) holder() string {
 	if m.Acquisition == "" {
 		return ""

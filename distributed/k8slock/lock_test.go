@@ -41,7 +41,8 @@ func TestTheObjectShowsTheHolder(t *testing.T) {
 		require.NoError(t, err, string(out))
 		return string(out)
 	}
-	l, owner := open(t, connect(t, k), caslock.WithLabel("web-1"), caslock.WithTTL(2500*time.Millisecond)).Mutex("it"), someone()
+	c := open(t, connect(t, k), caslock.WithLabel("web-1"), caslock.WithTTL(2500*time.Millisecond))
+	l, owner := c.Mutex("it"), someone()
 	h := hold(t, l, owner)
 	require.Regexp(t, `NAME +HOLDER +AGE\nit +web-1_\S+:\d+ +\d+s\n`, shown())
 	spec := read(t, connect(t, k), "it").Spec

@@ -1,5 +1,5 @@
-// Command kubernetes makes a report in one process at a time, under a lock that is a Lease object of
-// Kubernetes. It runs in a pod, and outside of the cluster with a kubeconfig file.
+// Command kubernetes makes a report in one process at a time, under a lock that is a Lease object
+// of Kubernetes. It runs in a pod, and outside of the cluster with a kubeconfig file.
 package main
 
 import (

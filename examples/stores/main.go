@@ -12,6 +12,7 @@
 //	go run ./examples/stores -store etcd://localhost
 //	go run ./examples/stores -store nats://localhost/locks?replicas=1
 //	go run ./examples/stores -store dynamodb://eu-west-1/locks
+//	go run ./examples/stores -store kubernetes:default
 //	go run ./examples/stores -store redis: -processes 3
 //
 // The store is a URL of package open, which has many more parameters.

@@ -53,6 +53,7 @@ func TestTheProgramOfEachStoreMakesItsReport(t *testing.T) {
 			_, addr := testbed.StartKumo(tb)
 			return "AWS_ENDPOINT_URL_DYNAMODB=http://" + addr
 		}},
+		{"kubernetes", func(tb testing.TB) string { return "KUBECONFIG=" + testbed.StartKubernetes(tb).Path() }},
 		{"zookeeper", func(tb testing.TB) string { return "ZOOKEEPER=" + testbed.StartZooKeeper(tb).Addr() }},
 		{"s3", func(tb testing.TB) string {
 			return "AWS_ENDPOINT_URL=http://" + testbed.StartVersitygw(tb, "reports").Addr()

@@ -26,7 +26,7 @@ type store struct {
 }
 
 // Locker returns a lock with a name that no other program is likely to use.
-func (s *store) Locker(name string) locks.TryLocker { return s.Client.Locker("locks-example/" + name) }
+func (s *store) Locker(name string) locks.TryLocker { return s.Client.Locker("locks-example-" + name) }
 
 // Close ends all holds, and what is under them. Only the first call does anything.
 func (s *store) Close(ctx context.Context) error {

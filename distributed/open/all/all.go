@@ -1,5 +1,5 @@
 // Package all registers all stores with package open. Import it for its effect. A program with all
-// clients is some 47 MB larger than one with those of Redis.
+// clients is at least 70 MB larger than one with those of Redis.
 package all
 
 import (

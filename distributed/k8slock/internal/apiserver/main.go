@@ -4,7 +4,8 @@
 //
 //	apiserver -etcd http://127.0.0.1:2379 -port 6443 -cert own.pem -key key.pem -kubeconfig config
 //
-// The kubeconfig leads to the program itself. It writes the line ready when Lease objects are served.
+// The kubeconfig leads to the program itself. When Lease objects are served, it writes the line
+// ready.
 package main
 
 import (
@@ -107,7 +108,8 @@ func define(kubeconfig string) error {
 	for {
 		_, err = client.ApiextensionsV1().CustomResourceDefinitions().Create(ctx, &definition, meta.CreateOptions{})
 		if err == nil || errors.IsAlreadyExists(err) {
-			err = client.RESTClient().Get().AbsPath("/apis/coordination.k8s.io/v1/namespaces/default/leases").Do(ctx).Error()
+			path := "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+			err = client.RESTClient().Get().AbsPath(path).Do(ctx).Error()
 			if err == nil {
 				return nil
 			}
