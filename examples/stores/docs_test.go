@@ -12,7 +12,8 @@ import (
 
 var (
 	tests   = regexp.MustCompile("`(Test[A-Za-z]+)`")
-	modules = regexp.MustCompile(`\b(filelock|sqllock|redislock|zklock|etcdlock|natslock|dynamolock|s3lock|k8slock|lease)\b`)
+	modules = regexp.MustCompile(
+		`\b(filelock|sqllock|redislock|zklock|etcdlock|natslock|dynamolock|s3lock|k8slock|lease)\b`)
 )
 
 // choosing returns the page about which lock to take.

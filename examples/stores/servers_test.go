@@ -52,7 +52,9 @@ var stores = []struct {
 		return "s3://" + testbed.S3Access + ":" + url.QueryEscape(testbed.S3Secret) + "@tickets?endpoint=http://" +
 			testbed.StartVersitygw(tb, "tickets").Addr()
 	}},
-	{"Kubernetes", func(tb testing.TB) string { return "kubernetes:shop?kubeconfig=" + testbed.StartKubernetes(tb).Path() }},
+	{"Kubernetes", func(tb testing.TB) string {
+		return "kubernetes:shop?kubeconfig=" + testbed.StartKubernetes(tb).Path()
+	}},
 }
 
 // secret is a password, which nobody may be told.

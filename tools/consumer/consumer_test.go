@@ -247,7 +247,9 @@ func TestEachStoresProgramWorksForAUser(t *testing.T) {
 	w, err := workspace.Open(".")
 	must(t, err)
 	u := newUser(t, w)
-	for _, store := range []string{"filelock", "redislock", "etcdlock", "natslock", "dynamolock", "s3lock", "k8slock", "zklock", "sqllock", "open"} {
+	for _, store := range []string{
+		"filelock", "redislock", "etcdlock", "natslock", "dynamolock", "s3lock", "k8slock", "zklock", "sqllock", "open",
+	} {
 		t.Run(store, func(t *testing.T) {
 			shown := programs(t, w, "distributed/"+store+"/README.md")
 			if len(shown) != 1 {
