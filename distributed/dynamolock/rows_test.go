@@ -154,13 +154,18 @@ func TestOtherLockClientsCannotTakeOurRows(t *testing.T) {
 			require.NoError(t, open(t, client).Mutex("it").LockContext(someone()))
 			for what, in := range map[string]*dynamodb.PutItemInput{ // of both clients
 				"a new or released lock": {
-					ConditionExpression:       aws.String("attribute_not_exists(#key) OR (attribute_exists(#key) AND #x = :x)"),
-					ExpressionAttributeNames:  map[string]string{"#key": dynamolock.DefaultKey, "#x": "isReleased"},
-					ExpressionAttributeValues: map[string]types.AttributeValue{":x": &types.AttributeValueMemberS{Value: "1"}},
+					ConditionExpression: aws.String(
+						"attribute_not_exists(#key) OR (attribute_exists(#key) AND #x = :x)"),
+					ExpressionAttributeNames: map[string]string{"#key": dynamolock.DefaultKey, "#x": "isReleased"},
+					ExpressionAttributeValues: map[string]types.AttributeValue{
+						":x": &types.AttributeValueMemberS{Value: "1"},
+					},
 				},
 				"an expired lock": { // in which they have seen no version
-					ConditionExpression:       aws.String("attribute_exists(#key) AND #x = :x"),
-					ExpressionAttributeNames:  map[string]string{"#key": dynamolock.DefaultKey, "#x": "recordVersionNumber"},
+					ConditionExpression: aws.String("attribute_exists(#key) AND #x = :x"),
+					ExpressionAttributeNames: map[string]string{
+						"#key": dynamolock.DefaultKey, "#x": "recordVersionNumber",
+					},
 					ExpressionAttributeValues: map[string]types.AttributeValue{":x": &types.AttributeValueMemberS{}},
 				},
 			} {

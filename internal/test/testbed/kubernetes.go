@@ -61,8 +61,8 @@ func (k *Kubernetes) Addr() string { return k.addr }
 // Path returns the path of a kubeconfig file that leads to the API server.
 func (k *Kubernetes) Path() string { return k.kubeconfig }
 
-// Kubeconfig returns a kubeconfig file that leads to the API server by another address, such as that
-// of a proxy.
+// Kubeconfig returns a kubeconfig file that leads to the API server by another address, such as
+// that of a proxy.
 func (k *Kubernetes) Kubeconfig(addr string) []byte {
 	return fmt.Appendf(nil, `apiVersion: v1
 kind: Config
