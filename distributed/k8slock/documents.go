@@ -182,7 +182,7 @@ func (d *documents) Delete(ctx context.Context, name, version string) error {
 // CheckName refuses what is no name of an object.
 func (d *documents) CheckName(name string) error {
 	if why := validation.IsDNS1123Subdomain(name); len(why) > 0 {
-		return fmt.Errorf("Lease objects have other names: %s", strings.Join(why, ", "))
+		return fmt.Errorf("no Lease object has such a name: %s", strings.Join(why, ", "))
 	}
 	return nil
 }

@@ -113,7 +113,7 @@ func TestNamesAreThoseOfObjects(t *testing.T) {
 	defer s.Close()
 	c := open(t, dial(t, &rest.Config{Host: s.URL}))
 	for _, name := range []string{"Orders", "or/ders", "orders_1", "-x", strings.Repeat("x", 254)} {
-		testbed.Refused(t, c.Mutex(name), "Lease objects have other names")
+		testbed.Refused(t, c.Mutex(name), "no Lease object has such a name")
 	}
 	testbed.Refused(t, c.Mutex(""), "the name is empty")
 }

@@ -39,7 +39,7 @@ func TestLeaseObjectsAreOpenedByNamespace(t *testing.T) {
 	require.NoError(t, second.LockContext(other))
 	require.ErrorIs(t, first.UnlockContext(ctx), locks.ErrLost)
 	require.NoError(t, second.UnlockContext(other))
-	require.ErrorContains(t, a.Locker("or/ders").LockContext(ctx), "Lease objects have other names")
+	require.ErrorContains(t, a.Locker("or/ders").LockContext(ctx), "no Lease object has such a name")
 
 	k.Kill()
 	_, err = open.URL(t.Context(), at)

@@ -47,8 +47,6 @@ func StartKubernetes(tb testing.TB) *Kubernetes {
 func (k *Kubernetes) Restart() {
 	k.tb.Helper()
 	cmd := exec.Command(k.args[0], k.args[1:]...)
-	cmd.Stderr = os.Stderr
-	cmd.Env = append(os.Environ(), "ETCD_CLIENT_DEBUG=fatal") // requests that end with their client
 	k.Process = Start(k.tb, cmd)
 	if line := k.Line(); line != "ready" {
 		k.tb.Fatalf("the API server says %q instead of ready", line)

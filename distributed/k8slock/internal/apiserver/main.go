@@ -17,6 +17,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -47,6 +48,7 @@ func main() {
 	flag.StringVar(&r.CoreAPI.CoreAPIKubeconfigPath, "kubeconfig", "", "a file that leads to this server")
 	version := flag.Bool("version", false, "say which version it is, and end")
 	flag.Parse()
+	log.SetOutput(os.Stdout) // the standard error has a line for each request that its client gives up
 	if *version {
 		fmt.Println("apiextensions-apiserver of Kubernetes 0.37.2")
 		return
