@@ -128,12 +128,13 @@ func TestElectionsAndLocksExcludeEachOther(t *testing.T) {
 	}
 }
 
-// A candidate compares renewTime in whole seconds. A lease of a second is renewed more often.
+// A candidate compares renewTime in whole seconds. Of renewals each 300 ms, it would see one each
+// 0.9 or 1.2 s.
 func TestARenewedHoldIsNeverTakenOver(t *testing.T) {
 	t.Parallel()
 	k := testbed.StartKubernetes(t)
 	owner := someone()
-	l := open(t, connect(t, k), caslock.WithTTL(time.Second)).Mutex("it")
+	l := open(t, connect(t, k), caslock.WithTTL(900*time.Millisecond)).Mutex("it")
 	h := hold(t, l, owner)
 	ctx, cancel := context.WithTimeout(background, 6*time.Second)
 	defer cancel()
