@@ -29,6 +29,9 @@ func (c *core) lookAfter(session int64, lose func()) (stop func()) {
 		for late := false; adapter.Sleep(ctx, quiet); {
 			var waiting int
 			switch err := c.query(ctx, c.statements["waiting"], []any{session}, &waiting); {
+			case c.dialect.classify(err) == refused: // the pool is closed
+				lose()
+				return
 			case err != nil: // no answer says nothing
 			case waiting > 0:
 				late = false
