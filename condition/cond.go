@@ -13,6 +13,7 @@ import (
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/raceorder"
 	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/shares"
 	"github.com/jucgo/locks/internal/syncq"
@@ -62,6 +63,7 @@ type Cond struct {
 	q      *syncq.Cond
 	kind   *syncq.Kind         // of a lock that knows its owner, else nil
 	refuse func(o int64) error // if not nil, says why o, which holds the lock, may not wait
+	order  *raceorder.Order    // of a lock that hides its word from the race detector, else nil
 	outer  *foreign            // the lock, if it is not one of this module
 }
 
@@ -88,7 +90,7 @@ func New(l sync.Locker) *Cond {
 
 func init() {
 	attach.New = func(a attach.Cond) any {
-		return &Cond{of: a.Of, q: a.Q, kind: a.Kind, refuse: a.Refuse}
+		return &Cond{of: a.Of, q: a.Q, kind: a.Kind, refuse: a.Refuse, order: a.Order}
 	}
 	attach.SyncOf = func(c any) *syncq.Sync {
 		if q := c.(*Cond).q; q != nil {
@@ -169,7 +171,22 @@ func (c *Cond) Wait() {
 		c.outer.wait(c.q, nil, me)
 		return
 	}
+	c.ends()
 	c.q.Wait(c.party(me), nil)
+	c.begins()
+}
+
+// ends and begins tell the race detector that a wait gives up the lock, and has it again.
+func (c *Cond) ends() {
+	if raceorder.Enabled && c.order != nil {
+		c.order.WriteEnds()
+	}
+}
+
+func (c *Cond) begins() {
+	if raceorder.Enabled && c.order != nil {
+		c.order.AfterAll()
+	}
 }
 
 // mustWait returns the calling goroutine. It panics if that must not wait.
@@ -220,7 +237,10 @@ func (c *Cond) wait(op string, ctx context.Context) (signalled bool, err error) 
 		}
 		return false, ctxerr.Wrap(op, outcome.Cause(out))
 	}
-	return c.q.Wait(c.party(o), park.Until(ctx)), nil
+	c.ends()
+	signalled = c.q.Wait(c.party(o), park.Until(ctx))
+	c.begins()
+	return signalled, nil
 }
 
 // shared reports whether several goroutines may share the holds of o.
@@ -254,7 +274,10 @@ func (c *Cond) waitFor(me int64, d time.Duration) (signalled bool) {
 	if c.outer != nil {
 		return c.outer.wait(c.q, park.After(d), me)
 	}
-	return c.q.Wait(c.party(me), park.After(d))
+	c.ends()
+	signalled = c.q.Wait(c.party(me), park.After(d))
+	c.begins()
+	return signalled
 }
 
 // WaitWhile waits until blocked returns false, and then returns nil. It calls blocked with the

@@ -271,7 +271,7 @@ func (rw *RWMutex) IsWriteLocked() bool { return rw.s.Owner() != 0 }
 // NewCond returns a condition of the write lock, as Java's writeLock().newCondition() does. A wait
 // by a goroutine while nobody writes is [locks.ErrNotHeld].
 func (rw *RWMutex) NewCond() *condition.Cond {
-	return attach.New(attach.Cond{Of: rw, Q: syncq.NewCond(&rw.s, syncq.FIFO)}).(*condition.Cond)
+	return attach.New(attach.Cond{Of: rw, Q: syncq.NewCond(&rw.s, syncq.FIFO), Order: &rw.order}).(*condition.Cond)
 }
 
 // IsReadLocked reports whether a goroutine reads.

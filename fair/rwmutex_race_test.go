@@ -4,7 +4,11 @@ package fair_test
 
 import (
 	"context"
+	"runtime"
+	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/fair"
@@ -30,6 +34,39 @@ var writing = racetest.Ways[fair.RWMutex]{
 	"WriteLocker": func(l *fair.RWMutex, f func()) {
 		_ = locks.Do(context.Background(), l.WriteLocker(), func(context.Context) error { f(); return nil })
 	},
+}
+
+func TestAWaitForASignalOrdersWhatTheLockGuards(t *testing.T) {
+	var (
+		rw fair.RWMutex
+		wg sync.WaitGroup
+		c  = rw.NewCond()
+		n  int
+	)
+	for range 2 {
+		wg.Go(func() {
+			rw.Lock()
+			defer rw.Unlock()
+			n++
+			for n < 3 {
+				c.Wait()
+			}
+			n++
+			c.WaitFor(0)
+			n++
+		})
+	}
+	for wait := true; wait; runtime.Gosched() {
+		rw.RLock()
+		wait = n < 2
+		rw.RUnlock()
+	}
+	rw.Lock()
+	n++
+	c.Broadcast()
+	rw.Unlock()
+	wg.Wait()
+	require.Equal(t, 7, n)
 }
 
 func TestWritesUnderTheReadLockAreReported(t *testing.T) {

@@ -4,6 +4,7 @@ package attach
 
 import (
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/raceorder"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -13,6 +14,7 @@ type Cond struct {
 	Q      *syncq.Cond
 	Kind   *syncq.Kind         // of a lock that knows its owner, else nil
 	Refuse func(o int64) error // if not nil, says why o, which holds the lock, may not wait
+	Order  *raceorder.Order    // of a lock that hides its word from the race detector, else nil
 }
 
 // New makes a *condition.Cond. SyncOf returns the synchronizer of a condition's lock. SetOf has a
