@@ -108,6 +108,7 @@
 //     comes, or a twentieth of a second later. The answer ends the undoing.
 //   - An unlock does not reach the server: it returns an error after the release timeout, whatever
 //     the client's ReadTimeout is. The client goes on to release the lock for the time of a lease.
+//     Hooks of the client run in the goroutine of the unlock, and have to return in time.
 //   - A process dies that waits for a lock that is not fair: no effect, if the server has noticed.
 //     After a failure of the network, or in a cluster, the waiters behind it ask by themselves.
 //     Each does so after 100 ms for each place up to its own, and up to 50 ms more.

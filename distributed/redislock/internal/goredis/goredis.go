@@ -100,10 +100,19 @@ func (p *port) Eval(ctx context.Context, s *driver.Script, keys int, all []any) 
 }
 
 func (p *port) EvalInTime(ctx context.Context, s *driver.Script, keys int, all []any) (any, error) {
+	if p.endless() {
+		return apart(ctx, func() (any, error) { return p.eval(ctx, p.c, s, keys, all) })
+	}
 	if c := p.punctual(); c != nil && !p.heeds {
 		return p.eval(ctx, c, s, keys, all)
 	}
 	return p.Eval(ctx, s, keys, all)
+}
+
+// endless reports whether requests of c wait for ever, whatever their contexts say: a timeout of -2
+// tells go-redis to set none.
+func (p *port) endless() bool {
+	return p.one != nil && (p.one.Options().ReadTimeout < 0 || p.one.Options().WriteTimeout < 0)
 }
 
 // copied is a copy of a client that ends requests at the deadlines of their contexts. It has the
@@ -146,7 +155,11 @@ func (p *port) limited(ctx context.Context, f func() (any, error)) (any, error) 
 	if p.patient(ctx) {
 		return f()
 	}
-	// The client waits for its ReadTimeout, however long that is. The caller does not.
+	return apart(ctx, f)
+}
+
+// apart runs f in another goroutine. The client waits for its ReadTimeout, and the caller does not.
+func apart(ctx context.Context, f func() (any, error)) (any, error) {
 	type outcome struct {
 		r   any
 		err error
