@@ -18,11 +18,13 @@ import (
 //	no lane is free    the request waits. The next lane that gets free sends all that wait then
 //
 // So a request that is alone costs what it costs without lanes. Many requests share their round
-// trips and system calls. A lane sends nothing before it has all replies, so that a request waits
-// behind others for one round trip at most.
+// trips and system calls. A lane sends nothing before it has all replies. If all lanes wait for
+// replies for long, as on connections that are dead, a request is sent without a lane.
 type lanes struct {
 	c       sender
 	bounded func(ctx context.Context) context.Context // ends after the reply timeout, if ctx has no deadline
+	alone   func(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error)
+	patient time.Duration // how long a request waits for a lane
 
 	mu    sync.Mutex
 	free  int
@@ -51,41 +53,58 @@ const lanesPerProcessor = 2
 // connection.
 const most = 64
 
-func newLanes(c sender, bounded func(context.Context) context.Context, n int) *lanes {
-	return &lanes{c: c, bounded: bounded, free: n}
-}
+func newLanes(c sender, n int) *lanes { return &lanes{c: c, free: n, patient: replyTimeout / 10} }
 
 // do sends a request once, and returns the reply. An error matching lease.ErrUnavailable says that
 // the request was surely not sent.
 func (l *lanes) do(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error) {
+	limit := l.bounded(ctx)
 	l.mu.Lock()
 	if l.free > 0 {
 		l.free--
 		l.mu.Unlock()
 		defer l.next()
-		return l.c.Do(l.bounded(ctx), cmd), nil
+		return l.c.Do(limit, cmd), nil
 	}
-	until, _ := ctx.Deadline()
+	until, _ := limit.Deadline()
 	q := &call{cmd: cmd, until: until, turn: make(chan []*call, 1)}
 	l.queue = append(l.queue, q)
 	l.mu.Unlock()
-	var all []*call
-	select {
-	case all = <-q.turn:
-	case <-ctx.Done():
+	long := time.NewTimer(l.patient)
+	defer long.Stop()
+	for {
+		var ended context.Context
+		select {
+		case all := <-q.turn:
+			return l.replied(q, all), nil
+		case <-long.C:
+			if l.leave(q) {
+				return l.alone(ctx, cmd)
+			}
+			continue // it is being sent
+		case <-ctx.Done():
+			ended = ctx
+		case <-limit.Done():
+			ended = limit
+		}
 		if l.leave(q) {
-			return rueidis.RedisResult{}, driver.Unavailable(context.Cause(ctx))
+			return rueidis.RedisResult{}, driver.Unavailable(context.Cause(ended))
 		}
 		select {
-		case all = <-q.turn:
+		case all := <-q.turn:
+			return l.replied(q, all), nil
 		default: // another call sends it
-			return rueidis.RedisResult{}, context.Cause(ctx)
+			return rueidis.RedisResult{}, context.Cause(ended)
 		}
 	}
+}
+
+// replied returns the reply to q, after it has sent all calls if there are any.
+func (l *lanes) replied(q *call, all []*call) rueidis.RedisResult {
 	if all != nil {
 		l.send(q, all)
 	}
-	return q.reply, nil
+	return q.reply
 }
 
 // leave removes q from the queue. It reports false if q is not there any more.
@@ -100,8 +119,7 @@ func (l *lanes) leave(q *call) bool {
 	return true
 }
 
-// send sends all calls together. They have replies by the latest of their deadlines, which is that
-// of own. This is the goroutine of own.
+// send sends all calls together. They have replies by own's time. This is the goroutine of own.
 func (l *lanes) send(own *call, all []*call) {
 	ctx, cancel := context.WithDeadline(context.Background(), own.until)
 	defer cancel()
@@ -130,12 +148,11 @@ func (l *lanes) next() {
 	n := min(len(l.queue), most)
 	all := slices.Clone(l.queue[:n])
 	l.queue = slices.Delete(l.queue, 0, n)
-	now := time.Now()
-	for _, q := range all {
-		if q.until.IsZero() {
-			q.until = now.Add(2 * replyTimeout)
-		}
-	}
+	// The one with the latest deadline sends them. None waits for a dead connection for as long as
+	// a renewal may take.
 	last := slices.MaxFunc(all, func(a, b *call) int { return a.until.Compare(b.until) })
+	if limit := time.Now().Add(2 * replyTimeout); last.until.IsZero() || last.until.After(limit) {
+		last.until = limit
+	}
 	last.turn <- all
 }

@@ -16,15 +16,21 @@ import (
 type server struct {
 	sent   chan int
 	answer chan error
+	until  chan time.Time // the deadlines of requests that are sent together
 }
 
-func newServer() *server { return &server{make(chan int, 10), make(chan error, 10)} }
+func newServer() *server {
+	return &server{make(chan int, 10), make(chan error, 10), make(chan time.Time, 10)}
+}
 
 func (s *server) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
 	return s.DoMulti(ctx, cmd)[0]
 }
 
-func (s *server) DoMulti(_ context.Context, cmds ...rueidis.Completed) []rueidis.RedisResult {
+func (s *server) DoMulti(ctx context.Context, cmds ...rueidis.Completed) []rueidis.RedisResult {
+	if until, ok := ctx.Deadline(); ok {
+		s.until <- until
+	}
 	s.sent <- len(cmds)
 	err := <-s.answer
 	replies := make([]rueidis.RedisResult, len(cmds))
@@ -35,6 +41,16 @@ func (s *server) DoMulti(_ context.Context, cmds ...rueidis.Completed) []rueidis
 }
 
 func unbounded(ctx context.Context) context.Context { return ctx }
+
+// lanesTo returns n lanes to s, which also gets requests without a lane.
+func lanesTo(s *server, n int) *lanes {
+	l := newLanes(s, n)
+	l.bounded, l.patient = unbounded, time.Hour
+	l.alone = func(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error) {
+		return s.Do(ctx, cmd), nil
+	}
+	return l
+}
 
 // begin has a request sent in a goroutine, and returns a channel with its result.
 func begin(l *lanes, ctx context.Context) <-chan error {
@@ -65,7 +81,7 @@ var errAnswer = errors.New("answer")
 func TestRequestsThatWaitAreSentTogether(t *testing.T) {
 	t.Parallel()
 	s, ctx := newServer(), context.Background()
-	l := newLanes(s, unbounded, 1)
+	l := lanesTo(s, 1)
 	first := begin(l, ctx)
 	require.Equal(t, 1, <-s.sent)
 	var others []<-chan error
@@ -89,7 +105,7 @@ func TestRequestsThatWaitAreSentTogether(t *testing.T) {
 func TestARequestGivenUpEarlyIsNeverSent(t *testing.T) {
 	t.Parallel()
 	s := newServer()
-	l := newLanes(s, unbounded, 1)
+	l := lanesTo(s, 1)
 	first := begin(l, context.Background())
 	require.Equal(t, 1, <-s.sent)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -109,7 +125,7 @@ func TestARequestGivenUpEarlyIsNeverSent(t *testing.T) {
 func TestARequestsEndLeavesOthersSentWithIt(t *testing.T) {
 	t.Parallel()
 	s := newServer()
-	l := newLanes(s, unbounded, 1)
+	l := lanesTo(s, 1)
 	first := begin(l, context.Background())
 	require.Equal(t, 1, <-s.sent)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -129,4 +145,43 @@ func TestARequestsEndLeavesOthersSentWithIt(t *testing.T) {
 	require.NotErrorIs(t, err, lease.ErrRefused, "its outcome is unknown")
 	s.answer <- errAnswer
 	require.ErrorIs(t, <-other, errAnswer)
+}
+
+func TestARequestLeavesLanesThatDoNotAnswer(t *testing.T) {
+	t.Parallel()
+	s, ctx := newServer(), context.Background()
+	l := lanesTo(s, 1)
+	l.patient = time.Millisecond
+	first := begin(l, ctx)
+	require.Equal(t, 1, <-s.sent)
+	second := begin(l, ctx)
+	require.Equal(t, 1, <-s.sent, "it is sent without a lane")
+	s.answer <- nil
+	s.answer <- nil
+	require.NoError(t, <-first)
+	require.NoError(t, <-second)
+	require.Zero(t, l.waiting())
+	require.Equal(t, 1, l.free)
+}
+
+// A renewal has as long as its lease. The requests that are sent with it do not wait for that.
+func TestRequestsSentTogetherEndSoon(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	l := lanesTo(s, 1)
+	first := begin(l, context.Background())
+	require.Equal(t, 1, <-s.sent)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	renewal := begin(l, ctx)
+	waits(t, l, 1)
+	other := begin(l, context.Background())
+	waits(t, l, 2)
+	s.answer <- nil
+	require.NoError(t, <-first)
+	require.Equal(t, 2, <-s.sent)
+	require.WithinDuration(t, time.Now().Add(2*replyTimeout), <-s.until, time.Minute)
+	s.answer <- nil
+	require.NoError(t, <-renewal)
+	require.NoError(t, <-other)
 }

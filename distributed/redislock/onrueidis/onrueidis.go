@@ -70,7 +70,8 @@ func newPort(client rueidis.Client) (*port, error) {
 	procs := runtime.GOMAXPROCS(0)
 	turns := connectionsPerProcessor * procs
 	if !p.cluster {
-		p.lanes = newLanes(client, p.bounded, lanesPerProcessor*procs)
+		p.lanes = newLanes(client, lanesPerProcessor*procs)
+		p.lanes.bounded, p.lanes.alone = p.bounded, p.alone
 		turns -= lanesPerProcessor * procs
 	}
 	p.turns = make(chan struct{}, turns)

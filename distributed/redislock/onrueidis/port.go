@@ -116,6 +116,11 @@ func (p *port) do(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResu
 	if p.lanes != nil {
 		return p.lanes.do(ctx, cmd)
 	}
+	return p.alone(ctx, cmd)
+}
+
+// alone sends a request when it may have a connection of its own.
+func (p *port) alone(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error) {
 	if err := p.begin(ctx); err != nil {
 		return rueidis.RedisResult{}, err
 	}
