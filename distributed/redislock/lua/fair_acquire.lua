@@ -15,7 +15,8 @@ if state == 'mine' or state == 'free' and (not head or head == owner) then
 	if head == owner then
 		redis.call('lpop', queue)
 		redis.call('zrem', times, owner)
-		if close(0, wait) and not ours(redis.call('lindex', queue, -1)) then
+		local behind = close(0, wait) -- true if times have changed
+		if behind == true or behind and not ours(redis.call('lindex', queue, -1)) then
 			keep() -- a waiter of Redisson does not make the queue last
 		end
 	end
