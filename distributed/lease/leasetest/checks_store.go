@@ -72,17 +72,24 @@ func (c *client) refusal(name, acquisition string) {
 // slow is how late an error comes that a store's own limit for a request may have caused.
 const slow = 250 * time.Millisecond
 
-// persist repeats a request whose error came late, as package lease does: on a busy machine a
-// request may exceed the store's own limit, though nothing fails. An error that comes early is
-// returned at once. Repeated reports whether there was an earlier request.
+// persist repeats a request whose error came late: on a busy machine a request may exceed the
+// store's own limit, though nothing fails. An error that comes early or is final is returned at
+// once. Repeated reports whether there was an earlier request.
 func persist[T any](c *client, ask func() (T, error)) (reply T, repeated bool, err error) {
 	for end := time.Now().Add(c.cfg.Timeout); ; repeated = true {
 		asked := time.Now()
 		reply, err = ask()
-		if now := time.Now(); err == nil || now.Sub(asked) < slow || now.After(end) || c.ctx.Err() != nil {
+		now := time.Now()
+		early := now.Sub(asked) < slow
+		if err == nil || early || isFinal(err) || now.After(end) || c.ctx.Err() != nil {
 			return reply, repeated, err
 		}
 	}
+}
+
+// isFinal reports whether package lease does not ask again after err.
+func isFinal(err error) bool {
+	return errors.Is(err, locks.ErrForeign) || errors.Is(err, lease.ErrRefused) && !errors.Is(err, lease.ErrUnavailable)
 }
 
 // healthy ends the check if there is an error, since nothing fails.

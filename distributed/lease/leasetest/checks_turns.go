@@ -168,7 +168,7 @@ const pulse = 50 * time.Millisecond
 
 // pulses begins a clock that goes as fast as the store: a client of its own asks about another
 // lock, with a pause after each answer. While the machine is busy the clock goes slower, by the
-// factor of five at most: a store that does not answer at all is a stall.
+// factor of two at most: a store that does not answer at all is a stall.
 func (s *suite) pulses() (answers func() int, end func()) {
 	var (
 		c, name     = s.client(), s.name()
@@ -188,7 +188,7 @@ func (s *suite) pulses() (answers func() int, end func()) {
 			select {
 			case <-answered:
 				wg.Go(ask)
-			case <-time.After(4 * pulse):
+			case <-time.After(pulse):
 			case <-ctx.Done():
 			}
 			pause(pulse)
