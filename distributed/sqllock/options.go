@@ -114,8 +114,8 @@ func WithListener(l Listener) Option { return func(o *options) { o.listen = l } 
 
 // WithBlockingWait has the waiters of an [Advisory] and a [Row] on PostgreSQL wait in the server,
 // as pg_advisory_lock and SELECT ... FOR UPDATE do. The server gives the lock to the first waiter
-// when it becomes free. That takes no pause, no further statement and no listener, and wakes
-// nobody else. Its price:
+// when it becomes free. The hand-over takes no pause, no statement of the waiter and no listener,
+// and wakes nobody else. Its price:
 //
 //   - One waiter of a process pins a connection, for each lock that is waited for. The process's
 //     other waiters for this lock wait behind it, in order of arrival. Half of the connections of
@@ -128,8 +128,11 @@ func WithListener(l Listener) Option { return func(o *options) { o.listen = l } 
 //     begins again, at the end of the queue.
 //   - A waiter whose machine or network fails can be given the lock, and keeps it until the server
 //     notices, as a holder does.
-//   - A statement that waits for long keeps VACUUM from removing rows that were deleted since it
-//     began.
+//   - A statement that waits has a snapshot. It keeps VACUUM from removing rows that were deleted
+//     since it began. CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY wait for it. So they, and
+//     all else that waits for old snapshots, must not be run under such a lock: the holder would
+//     wait for its own waiters, and PostgreSQL does not see that.
+//   - Each waiter reads pg_locks every five seconds over another connection, to notice a dead one.
 //
 // Clients with and without the option exclude each other. Those without it rarely get the lock
 // while others wait in the server. Other databases return an error matching [ErrUnsupported].
