@@ -23,7 +23,8 @@ type SyncLocker interface {
 // A wait under a ctx that can end tries again and again, with pauses of up to a millisecond: the
 // queue of l cannot be left. So other waiters may be served first. Locks of this module have a
 // queue that a waiter can leave, and need no pauses. UnlockContext is [ErrNotHeld] unless l was
-// acquired by LockContext or TryLockContext.
+// acquired by LockContext or TryLockContext of the same TryLocker: keep one for each lock. For
+// [Multi], all of l are one lock.
 func FromSync(l SyncLocker) TryLocker {
 	if l == nil {
 		panic("locks: FromSync of a nil lock")

@@ -54,6 +54,28 @@ func TestADirectLockIsNotUnlockedByContext(t *testing.T) {
 	mu.Unlock()
 }
 
+func TestAMultiOrdersLocksOfPackageSync(t *testing.T) {
+	var a, b sync.Mutex
+	ctx := t.Context()
+	twice := locks.Multi(locks.FromSync(&a), locks.FromSync(&a))
+	require.NoError(t, twice.LockContext(ctx), "it is acquired once")
+	require.NoError(t, twice.UnlockContext(ctx))
+
+	var wg sync.WaitGroup
+	for _, l := range []locks.TryLocker{
+		locks.Multi(locks.FromSync(&a), locks.FromSync(&b)), locks.Multi(locks.FromSync(&b), locks.FromSync(&a)),
+	} {
+		wg.Go(func() {
+			for range 1000 {
+				if l.LockContext(context.Background()) == nil {
+					_ = l.UnlockContext(context.Background())
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
 func TestReadersShareAGuardedValue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := locks.NewRWGuarded(new(fair.RWMutex), map[string]int{"a": 1})

@@ -8,7 +8,7 @@ import "reflect"
 // The address serves as a number only, and is never turned back into a pointer. It stays what it
 // is because the collector does not move objects. The caller keeps l in an object of its own, so
 // l's target is not on a stack, which does move.
-func identity(l TryLocker) (address uintptr, typeName string, ok bool) {
+func identity(l any) (address uintptr, typeName string, ok bool) {
 	v := reflect.ValueOf(l)
 	t := v.Type()
 	typeName = t.String()

@@ -113,7 +113,11 @@ func newMember(i int, l TryLocker) member {
 		panic(fmt.Sprintf("locks: Multi: member %d is a nil %T", i, l))
 	}
 	inner := innermost(l)
-	address, typeName, reference := identity(inner)
+	var which any = inner
+	if adapter, ok := inner.(*fromSync); ok {
+		which = adapter.l // all adapters of a lock have its place
+	}
+	address, typeName, reference := identity(which)
 	each := member{lock: l, inner: inner, typeName: typeName, name: fmt.Sprintf("member %d (%T)", i, l)}
 	if k, ok := inner.(keyed); ok && k.LockKey() != "" {
 		each.rank, each.key = byKey, k.LockKey()
