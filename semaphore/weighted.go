@@ -12,6 +12,7 @@ import (
 	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/syncq"
 	"github.com/jucgo/locks/synchronizer"
 )
@@ -65,7 +66,10 @@ func NewWeighted(n int64) *Weighted {
 // A ctx that has ended before the permits were granted is such an error even if they are free.
 // Acquire of more than the size is [ErrTooLarge]: at once, or when a Resize makes the size
 // smaller. It panics if n is negative. Java's acquire(permits).
-func (s *Weighted) Acquire(ctx context.Context, n int64) error {
+func (s *Weighted) Acquire(ctx context.Context, n int64) (err error) {
+	if sched.On {
+		defer sched.Asked("Acquire", s)(&err)
+	}
 	weigh(n)
 	if ctx == nil {
 		return locks.ErrNilContext
@@ -100,14 +104,20 @@ func (s *Weighted) wait(ctx context.Context, n int64) error {
 // TryAcquire acquires n permits if they are free and no goroutine waits, and reports whether it
 // did. It panics if n is negative. Unlike Java's tryAcquire(permits) it does not overtake
 // waiters.
-func (s *Weighted) TryAcquire(n int64) bool {
+func (s *Weighted) TryAcquire(n int64) (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryAcquire", s)(&ok)
+	}
 	weigh(n)
 	return s.sync.TryAcquire(uint64(n))
 }
 
 // TryAcquireFor is Acquire for at most d, and reports whether it acquired. With d <= 0 it is
 // TryAcquire. Java's tryAcquire(permits, timeout, unit).
-func (s *Weighted) TryAcquireFor(n int64, d time.Duration) bool {
+func (s *Weighted) TryAcquireFor(n int64, d time.Duration) (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryAcquireFor", s)(&ok)
+	}
 	weigh(n)
 	return s.sync.TryAcquire(uint64(n)) || n <= s.size.Load() && s.sync.AcquireFor(uint64(n), d)
 }
@@ -116,6 +126,9 @@ func (s *Weighted) TryAcquireFor(n int64, d time.Duration) bool {
 // arrival. It panics, with nothing changed, if n is negative or more than what is held. Java's
 // release(permits), which makes new permits instead.
 func (s *Weighted) Release(n int64) {
+	if sched.On {
+		defer sched.Enter("Release", s)()
+	}
 	weigh(n)
 	for {
 		free := int64(s.sync.Word())
@@ -152,6 +165,9 @@ func (s *Weighted) releaseSlowly(n int64) {
 // pay the difference: see [Weighted.Available]. Waiters for more than n get [ErrTooLarge]. Java's
 // reducePermits(reduction), which only protected methods have.
 func (s *Weighted) Resize(n int64) {
+	if sched.On {
+		defer sched.Enter("Resize", s)() // no decision while resizing is held
+	}
 	if n < 0 {
 		panic("semaphore: size < 0")
 	}
@@ -170,15 +186,28 @@ func (s *Weighted) Resize(n int64) {
 }
 
 // Size returns the number of permits, free and held.
-func (s *Weighted) Size() int64 { return s.size.Load() }
+func (s *Weighted) Size() int64 {
+	if sched.On {
+		sched.Begin("Size", s)
+	}
+	return s.size.Load()
+}
 
 // Available returns the number of free permits. After a Resize to less than what is held it is
 // negative: the holders have so many more than the size. Java's availablePermits().
-func (s *Weighted) Available() int64 { return int64(s.sync.Word()) }
+func (s *Weighted) Available() int64 {
+	if sched.On {
+		defer sched.Enter("Available", s)()
+	}
+	return int64(s.sync.Word())
+}
 
 // Drain acquires all free permits in one step, and returns their number. If a goroutine waits, it
 // acquires none. The caller releases them like any others. Java's drainPermits().
-func (s *Weighted) Drain() int64 {
+func (s *Weighted) Drain() (n int64) {
+	if sched.On {
+		defer sched.Tried[int64]("Drain", s)(&n)
+	}
 	for !s.sync.HasQueued() {
 		free := int64(s.sync.Word())
 		if free <= 0 {
@@ -192,23 +221,44 @@ func (s *Weighted) Drain() int64 {
 }
 
 // HasQueued reports whether a goroutine waits for permits. Java's hasQueuedThreads().
-func (s *Weighted) HasQueued() bool { return s.sync.HasQueued() }
+func (s *Weighted) HasQueued() bool {
+	if sched.On {
+		defer sched.Enter("HasQueued", s)()
+	}
+	return s.sync.HasQueued()
+}
 
 // QueueLength returns the number of goroutines that wait for permits. Java's getQueueLength().
-func (s *Weighted) QueueLength() int { return s.sync.QueueLength() }
+func (s *Weighted) QueueLength() int {
+	if sched.On {
+		defer sched.Enter("QueueLength", s)()
+	}
+	return s.sync.QueueLength()
+}
 
 // Queued returns the owners that wait for permits, longest wait first. Java's getQueuedThreads().
-func (s *Weighted) Queued() []locks.Owner { return s.sync.Queued() }
+func (s *Weighted) Queued() []locks.Owner {
+	if sched.On {
+		defer sched.Enter("Queued", s)()
+	}
+	return s.sync.Queued()
+}
 
 // Inspect describes the semaphore, whose holders are not known. Held is true if a permit is held,
 // and Shared says the same if there is more than one. See [locks.Inspector].
 func (s *Weighted) Inspect(ctx context.Context) (locks.Info, error) {
+	if sched.On {
+		defer sched.Enter("Inspect", s)()
+	}
 	held := s.held() > 0
 	return info.State{Held: held, Shared: held && s.Size() > 1, Waiters: s.Queued()}.Answer("semaphore: Inspect", ctx)
 }
 
 // String describes the semaphore and its state.
 func (s *Weighted) String() string {
+	if sched.On {
+		defer sched.Enter("String", s)()
+	}
 	return fmt.Sprintf("semaphore.Weighted(%p)[%d of %d held, %d queued]", s, s.held(), s.Size(), s.QueueLength())
 }
 

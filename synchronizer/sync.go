@@ -13,6 +13,7 @@ import (
 	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -99,7 +100,10 @@ func New[R Rules](rules R, word uint64, policy fair.Policy) *Sync[R] {
 
 // TryAcquire acquires arg if the rules allow it now, and reports whether it did. Under fair.FIFO,
 // and while the word is kept for the first waiter, it reports false if a goroutine waits.
-func (s *Sync[R]) TryAcquire(arg uint64) bool {
+func (s *Sync[R]) TryAcquire(arg uint64) (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("TryAcquire", s)(&ok)
+	}
 	for s.gate.Load()&closed == 0 {
 		w := s.word.Load()
 		switch next, ok := s.acquire(w, arg); {
@@ -114,6 +118,9 @@ func (s *Sync[R]) TryAcquire(arg uint64) bool {
 
 // Acquire acquires arg, and waits until the rules allow it.
 func (s *Sync[R]) Acquire(arg uint64) {
+	if sched.On {
+		defer sched.Enter("Acquire", s)()
+	}
 	if !s.TryAcquire(arg) {
 		s.wait(arg, 0, nil)
 	}
@@ -122,7 +129,10 @@ func (s *Sync[R]) Acquire(arg uint64) {
 // AcquireContext is Acquire until ctx ends. A ctx that has ended already is an error even if the
 // rules allow the acquisition. If ctx ends, the waiter is out of the queue when the call returns.
 // A waiter that was admitted when it sees the end of ctx has acquired, and gets nil.
-func (s *Sync[R]) AcquireContext(ctx context.Context, arg uint64) error {
+func (s *Sync[R]) AcquireContext(ctx context.Context, arg uint64) (err error) {
+	if sched.On {
+		defer sched.Asked("AcquireContext", s)(&err)
+	}
 	const op = "synchronizer: AcquireContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return err
@@ -135,13 +145,19 @@ func (s *Sync[R]) AcquireContext(ctx context.Context, arg uint64) error {
 
 // AcquireFor is Acquire for at most d, and reports whether it acquired. With d <= 0 it is
 // TryAcquire.
-func (s *Sync[R]) AcquireFor(arg uint64, d time.Duration) bool {
+func (s *Sync[R]) AcquireFor(arg uint64, d time.Duration) (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("AcquireFor", s)(&ok)
+	}
 	return s.TryAcquire(arg) || d > 0 && s.wait(arg, 0, park.After(d)) == syncq.Acquired
 }
 
 // Release releases arg, and admits the waiters that the rules let in then. It reports false, with
 // nothing changed, if the rules refuse.
-func (s *Sync[R]) Release(arg uint64) bool {
+func (s *Sync[R]) Release(arg uint64) (ok bool) {
+	if sched.On {
+		defer sched.Tried[bool]("Release", s)(&ok)
+	}
 	for {
 		w := s.word.Load()
 		switch next, ok := s.release(w, arg); {
@@ -155,12 +171,20 @@ func (s *Sync[R]) Release(arg uint64) bool {
 }
 
 // Word returns the word. When the caller reads it, it may be another one. Java's getState().
-func (s *Sync[R]) Word() uint64 { return s.word.Load() }
+func (s *Sync[R]) Word() uint64 {
+	if sched.On {
+		sched.Begin("Word", s)
+	}
+	return s.word.Load()
+}
 
 // CompareAndSwap changes the word from old to next, past the rules and the waiters, and admits
 // the waiters that the rules let in then. It reports whether the word was old. It is for changes
 // that are neither an acquisition nor a release. Java's compareAndSetState(expect, update).
 func (s *Sync[R]) CompareAndSwap(old, next uint64) bool {
+	if sched.On {
+		sched.Begin("CompareAndSwap", s)
+	}
 	if !s.word.CompareAndSwap(old, next) {
 		return false
 	}
@@ -169,10 +193,18 @@ func (s *Sync[R]) CompareAndSwap(old, next uint64) bool {
 }
 
 // HasQueued reports whether a goroutine waits. Java's hasQueuedThreads().
-func (s *Sync[R]) HasQueued() bool { return s.gate.Load() != 0 }
+func (s *Sync[R]) HasQueued() bool {
+	if sched.On {
+		sched.Begin("HasQueued", s)
+	}
+	return s.gate.Load() != 0
+}
 
 // QueueLength returns the number of goroutines that wait. Java's getQueueLength().
 func (s *Sync[R]) QueueLength() int {
+	if sched.On {
+		sched.Begin("QueueLength", s)
+	}
 	s.guard.Lock()
 	defer s.guard.Unlock()
 	return s.queue.len
@@ -181,6 +213,9 @@ func (s *Sync[R]) QueueLength() int {
 // Queued returns the owners that wait, longest wait first. It takes a time in proportion to their
 // number, during which no waiter is admitted. Java's getQueuedThreads().
 func (s *Sync[R]) Queued() []locks.Owner {
+	if sched.On {
+		sched.Begin("Queued", s)
+	}
 	s.guard.Lock()
 	var who []int64
 	for n := s.queue.head; n != nil; n = n.next {
@@ -193,6 +228,9 @@ func (s *Sync[R]) Queued() []locks.Owner {
 // Inspect returns the waiters. Held is true if the word is not 0. The holders are not known.
 // See [locks.Inspector].
 func (s *Sync[R]) Inspect(ctx context.Context) (locks.Info, error) {
+	if sched.On {
+		defer sched.Enter("Inspect", s)()
+	}
 	return info.State{Held: s.Word() != 0, Waiters: s.Queued()}.Answer("synchronizer: Inspect", ctx)
 }
 

@@ -20,7 +20,9 @@ import (
 	"github.com/jucgo/locks/keyed"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
+	"github.com/jucgo/locks/semaphore"
 	"github.com/jucgo/locks/spin"
+	"github.com/jucgo/locks/synchronizer"
 )
 
 // A pair is a program with a known mistake, and the same program without it.
@@ -113,6 +115,30 @@ func init() {
 		set := keyed.New[string](fair.FIFO)
 		a, b := set.Of("a"), set.Of("b")
 		twoOrders(x, right, a, b)
+	})
+	add("two semaphores in two orders", Deadlock, func(x *X, right bool) {
+		a, b := &permit{semaphore.NewWeighted(1)}, &permit{semaphore.NewWeighted(1)}
+		twoOrders(x, right, a, b)
+	})
+	add("two synchronizers in two orders", Deadlock, func(x *X, right bool) {
+		a, b := new(synchronizer.Sync[bit]), new(synchronizer.Sync[bit])
+		twoOrders(x, right, &byRules{a}, &byRules{b})
+	})
+	add("permits are counted before they are taken", Failure, func(x *X, right bool) {
+		s := semaphore.NewWeighted(1)
+		for range 2 {
+			x.Go("takes", func() {
+				if right {
+					if s.TryAcquire(1) {
+						s.Release(1)
+					}
+					return
+				}
+				if s.Available() > 0 {
+					x.Check(s.TryAcquire(1), "the permit is gone")
+				}
+			})
+		}
 	})
 	add("transfers lock the accounts as they come", Deadlock, func(x *X, right bool) {
 		var a, b reentrant.Mutex

@@ -19,7 +19,9 @@ import (
 	"github.com/jucgo/locks/named"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
+	"github.com/jucgo/locks/semaphore"
 	"github.com/jucgo/locks/spin"
+	"github.com/jucgo/locks/synchronizer"
 )
 
 // kinds are all local kinds of exclusive locks.
@@ -38,6 +40,49 @@ var kinds = map[string]func() locks.TryLocker{
 	"keyed.Mutex":           func() locks.TryLocker { return keyed.New[int](fair.NonFair).Of(1) },
 	"named":                 func() locks.TryLocker { return named.New(fair.FIFO).Locker("a") },
 	"Multi":                 func() locks.TryLocker { return locks.Multi(new(fair.Mutex), new(reentrant.Mutex)) },
+	"semaphore.Weighted":    func() locks.TryLocker { return &permit{semaphore.NewWeighted(1)} },
+	"synchronizer.Sync": func() locks.TryLocker {
+		return &byRules{synchronizer.New(bit{}, 0, fair.NonFair)}
+	},
+	"synchronizer.Sync, fair": func() locks.TryLocker { return &byRules{new(synchronizer.Sync[bit])} },
+}
+
+// permit is a semaphore of one permit as a lock.
+type permit struct{ *semaphore.Weighted }
+
+func (l *permit) Lock()                           { _ = l.Acquire(context.Background(), 1) }
+func (l *permit) Unlock()                         { l.Release(1) }
+func (l *permit) TryLockFor(d time.Duration) bool { return l.TryAcquireFor(1, d) }
+
+func (l *permit) LockContext(ctx context.Context) error { return l.Acquire(ctx, 1) }
+
+func (l *permit) TryLockContext(context.Context) (bool, error) { return l.TryAcquire(1), nil }
+
+func (l *permit) UnlockContext(context.Context) error {
+	l.Release(1)
+	return nil
+}
+
+// bit are the rules of a lock: the word is 1 while it is held.
+type bit struct{}
+
+func (bit) Acquire(w, _ uint64) (uint64, bool) { return 1, w == 0 }
+func (bit) Release(w, _ uint64) (uint64, bool) { return 0, w == 1 }
+
+// byRules is a synchronizer as a lock.
+type byRules struct{ *synchronizer.Sync[bit] }
+
+func (l *byRules) Lock()                           { l.Acquire(0) }
+func (l *byRules) Unlock()                         { l.Release(0) }
+func (l *byRules) TryLockFor(d time.Duration) bool { return l.AcquireFor(0, d) }
+
+func (l *byRules) LockContext(ctx context.Context) error { return l.AcquireContext(ctx, 0) }
+
+func (l *byRules) TryLockContext(context.Context) (bool, error) { return l.TryAcquire(0), nil }
+
+func (l *byRules) UnlockContext(context.Context) error {
+	l.Release(0)
+	return nil
 }
 
 // plain is what all kinds but Multi have as well.
@@ -253,4 +298,38 @@ func TestAPrimitiveThatOnlyParksIsExplored(t *testing.T) {
 		x.Go("awaits", l.await)
 	})
 	require.NotNil(t, r.finding)
+}
+
+func TestAPrimitiveThatOnlyParksIsNotTakenForTheLastLock(t *testing.T) {
+	r := search(t, configure(nil), func(x *X) {
+		var l latch
+		var m fair.Mutex
+		m.Lock()
+		m.Unlock()
+		l.await()
+	})
+	require.NotNil(t, r.finding)
+	require.Equal(t, Leak, r.finding.Kind)
+	require.Contains(t, r.finding.Text, "blocked outside of locks")
+}
+
+func TestAResizeStopsAtNoDecisionInside(t *testing.T) {
+	correct(t, func(x *X) {
+		s := semaphore.NewWeighted(2)
+		for n := range int64(2) {
+			x.Go("resizes", func() {
+				s.Resize(n + 1)
+				x.Check(s.String() != "", "no text")
+				_, err := s.Inspect(x.Context())
+				x.Check(err == nil, "%v", err)
+			})
+		}
+		x.Go("passes", func() {
+			if s.Acquire(x.Context(), 2) == nil {
+				s.Release(2)
+			}
+		})
+		x.Wait()
+		x.Check(s.Drain() == s.Size(), "%v", s)
+	}, Schedules(2000))
 }

@@ -100,7 +100,7 @@ func effectOf(op string) effect {
 		return releases
 	case strings.Contains(op, "RLock"), strings.Contains(op, "ReadLock"):
 		return shares
-	case strings.Contains(op, "Lock"), strings.Contains(op, "Acquire"):
+	case strings.Contains(op, "Lock"), strings.Contains(op, "Acquire"), op == "Drain":
 		return acquires
 	case strings.HasPrefix(op, "Wait") && op != joinOp, strings.HasPrefix(op, "Await"):
 		return suspends
@@ -212,7 +212,7 @@ func (x *X) stuck(all []*goroutine) *finding {
 			lines = append(lines, x.title(g)+" waits until all goroutines have ended")
 			continue
 		}
-		if g.alien && !s.inLock() {
+		if g.alien && !s.blocked() {
 			continue
 		}
 		line := x.title(g) + " is blocked outside of locks"

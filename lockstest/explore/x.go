@@ -119,9 +119,20 @@ type seen struct {
 	nested  int
 }
 
-// inLock reports whether the goroutine, which is at no gate, is blocked in an operation of a
-// lock. If not, its last operation is over.
-func (s seen) inLock() bool { return s.op.name != "" && (s.place != nil || s.nested > 0) }
+// blocked reports whether the goroutine, which is at no gate, has announced operations and is
+// blocked in one of them, or at a place.
+func (s seen) blocked() bool { return s.op.name != "" && (s.place != nil || s.nested > 0) }
+
+// inLock reports whether the goroutine, which is at no gate, is blocked in its last operation. If
+// not, that operation is over. Only acquisitions and waits for conditions park. So a place after
+// any other operation is that of a primitive that announces nothing.
+func (s seen) inLock() bool {
+	switch effectOf(s.op.name) {
+	case acquires, shares, suspends:
+		return s.blocked()
+	}
+	return s.op.name != "" && s.nested > 0
+}
 
 // seen returns what the root may know. The race detector does not see these reads: the goroutine
 // writes again when the root lets it go, and that order is hidden from the detector.
@@ -463,7 +474,7 @@ func (x *X) next() bool {
 			join = g
 		case running:
 			s := g.seen()
-			if timed = timed || s.timed; g.alien && !s.inLock() {
+			if timed = timed || s.timed; g.alien && !s.blocked() {
 				continue // it has ended, or is blocked outside of locks
 			}
 		}
