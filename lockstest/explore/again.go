@@ -3,7 +3,6 @@ package explore
 import (
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +25,7 @@ func again(t *testing.T) {
 	if _, ran := ranAgain.LoadOrStore(t.Name(), true); ran {
 		return
 	}
-	binary, err := tagged()
+	binary, err := tagged(t)
 	if err != nil {
 		t.Fatalf("explore: %v", err)
 	}
@@ -55,8 +54,67 @@ func again(t *testing.T) {
 
 var ranAgain sync.Map // names of tests
 
-// tagged builds the tests of the package in the working directory with the tag, once.
-var tagged = sync.OnceValues(func() (string, error) {
+// built is the binary with the tag, if users is not 0.
+var built struct {
+	sync.Mutex
+	users  int // tests that use it, and the process itself if go test removes the folder
+	folder string
+	binary string
+}
+
+// tagged returns the tests of the package in the working directory, built with the tag. They are
+// built once a process. A process that go test has not started cannot tell its last test, so it
+// removes them when no test uses them, and may build them again.
+func tagged(t *testing.T) (binary string, err error) {
+	t.Helper()
+	built.Lock()
+	defer built.Unlock()
+	if built.users == 0 {
+		under, removed := parent()
+		folder, err := os.MkdirTemp(under, "lockexplore-*")
+		if err != nil {
+			return "", err
+		}
+		built.folder, built.binary = folder, filepath.Join(folder, "tagged.test")
+		if runtime.GOOS == "windows" {
+			built.binary += ".exe"
+		}
+		if err := build(built.binary); err != nil {
+			return "", errors.Join(err, os.RemoveAll(folder))
+		}
+		if removed {
+			built.users = 1
+		}
+	}
+	built.users++
+	t.Cleanup(func() {
+		built.Lock()
+		defer built.Unlock()
+		if built.users--; built.users > 0 {
+			return
+		}
+		if err := os.RemoveAll(built.folder); err != nil {
+			t.Errorf("explore: %v", err)
+		}
+	})
+	return built.binary, nil
+}
+
+// parent returns the folder below which the binary goes. Programs can be executed there. Go test
+// has made a folder for the binary that runs, and removes it at the end. The folder of temporary
+// files may be one for all users, so each process makes a folder of its own below it.
+func parent() (folder string, removed bool) {
+	if running, err := os.Executable(); err == nil {
+		folder = filepath.Dir(running)
+		if strings.HasPrefix(filepath.Base(filepath.Dir(folder)), "go-build") {
+			return folder, true
+		}
+	}
+	return os.Getenv("GOTMPDIR"), false
+}
+
+// build builds the tests of the package in the working directory with the tag.
+func build(binary string) error {
 	tags := Tag
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
@@ -65,41 +123,17 @@ var tagged = sync.OnceValues(func() (string, error) {
 			}
 		}
 	}
-	binary, err := place(tags)
-	if err != nil {
-		return "", err
-	}
 	args := []string{"test", "-c", "-vet=off", "-tags=" + tags, "-o", binary}
 	if raceEnabled {
 		args = append(args, "-race")
 	}
 	out, err := exec.Command("go", append(args, ".")...).CombinedOutput()
 	if errors.Is(err, exec.ErrNotFound) {
-		return "", fmt.Errorf("the go command is not there to build the tests with the tag %s: "+
+		return fmt.Errorf("the go command is not there to build the tests with the tag %s: "+
 			"run them with go test -tags %s", Tag, Tag)
 	}
 	if err != nil {
-		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
-	return binary, nil
-})
-
-// place returns where the binary of the package in the working directory goes. There is one for
-// each package and process of tests that runs at a time; the next one writes over it.
-func place(tags string) (string, error) {
-	folder, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	h := fnv.New64a()
-	fmt.Fprint(h, folder, tags, raceEnabled)
-	dir := filepath.Join(os.TempDir(), fmt.Sprintf("lockexplore-%d", os.Getuid()))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	name := fmt.Sprintf("%x.test", h.Sum64())
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
-	return filepath.Join(dir, name), nil
+	return nil
 }

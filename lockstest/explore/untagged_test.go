@@ -3,15 +3,59 @@
 package explore
 
 import (
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
 func TestTheTestsOfThisPackagePassWithTheTag(t *testing.T) {
-	binary, err := tagged()
+	binary, err := tagged(t)
 	require.NoError(t, err)
 	out, err := exec.Command(binary, "-test.count=1", "-test.skip=^TestRun|^Example").CombinedOutput()
 	require.NoError(t, err, "%s", out)
+}
+
+// copied is set in a process that runs a copy of the test binary, which go test has not started.
+const copied = "LOCKS_EXPLORE_COPIED"
+
+func TestTheBinaryIsInAFolderOfItsOwn(t *testing.T) {
+	var binary string
+	var err error
+	t.Run("user", func(t *testing.T) {
+		binary, err = tagged(t)
+		require.NoError(t, err)
+		info, err := os.Stat(filepath.Dir(binary))
+		require.NoError(t, err)
+		if runtime.GOOS != "windows" {
+			require.Equal(t, fs.FileMode(0o700), info.Mode().Perm())
+		}
+		if os.Getenv(copied) != "" {
+			require.Equal(t, os.Getenv("GOTMPDIR"), filepath.Dir(filepath.Dir(binary)))
+		}
+	})
+	_, err = os.Stat(binary)
+	if os.Getenv(copied) == "" {
+		require.NoError(t, err, "it is there for the next test")
+	} else {
+		require.ErrorIs(t, err, fs.ErrNotExist, "nothing else removes it")
+	}
+}
+
+func TestABinaryOutsideOfGoTestIsRemoved(t *testing.T) {
+	self, err := os.ReadFile(os.Args[0])
+	require.NoError(t, err)
+	binary, temporary := filepath.Join(t.TempDir(), "explore.test"), t.TempDir()
+	require.NoError(t, os.WriteFile(binary, self, 0o700))
+	cmd := exec.Command(binary, "-test.run=^TestTheBinaryIsInAFolderOfItsOwn$", "-test.count=1")
+	cmd.Env = append(os.Environ(), copied+"=1", "GOTMPDIR="+temporary)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	left, err := os.ReadDir(temporary)
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
