@@ -25,6 +25,7 @@ func again(t *testing.T) {
 	if _, ran := ranAgain.LoadOrStore(t.Name(), true); ran {
 		return
 	}
+	t.Cleanup(func() { ranAgain.Delete(t.Name()) }) // -count runs it again
 	binary, err := tagged(t)
 	if err != nil {
 		t.Fatalf("explore: %v", err)
@@ -52,7 +53,7 @@ func again(t *testing.T) {
 	}
 }
 
-var ranAgain sync.Map // names of tests
+var ranAgain sync.Map // names of running tests
 
 // built is the binary with the tag, if users is not 0.
 var built struct {

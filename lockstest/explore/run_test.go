@@ -3,6 +3,7 @@ package explore_test
 import (
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -61,6 +62,9 @@ func TestRunOnPurpose(t *testing.T) {
 	switch os.Getenv(purpose) {
 	case "deadlock":
 		explore.Run(t, opposite)
+	case "correct":
+		explore.Run(t, counts)
+		explore.Run(t, counts)
 	case "nothing":
 		explore.Run(t, counts, explore.Expect(explore.Deadlock))
 	case "unfit":
@@ -110,6 +114,14 @@ func fails(t *testing.T, how string) string {
 	out, err := cmd.CombinedOutput()
 	require.Error(t, err, "%s", out)
 	return string(out)
+}
+
+func TestRunExploresOnceForEachCount(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "-test.run=^TestRunOnPurpose$", "-test.count=2", "-test.v")
+	cmd.Env = append(os.Environ(), purpose+"=correct")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, 4, strings.Count(string(out), "explore: no finding in"), "%s", out)
 }
 
 func TestRunReportsADeadlockWithItsReplay(t *testing.T) {
