@@ -276,7 +276,8 @@ func hanging() string {
 // execute runs the program once in a bubble of its own.
 func execute(t *testing.T, c *config, f func(*X), s strategy, record bool) *X {
 	t.Helper()
-	x := &X{tb: t, program: f, choose: s, bound: c.bound, record: record}
+	x := &X{tb: t, program: f, choose: s, bound: c.bound, record: record,
+		asks: make(chan struct{}), clock: make(chan time.Time)}
 	failed := t.Failed()
 	over := make(chan any, 1)
 	go func() {
@@ -295,7 +296,7 @@ func execute(t *testing.T, c *config, f func(*X), s strategy, record bool) *X {
 		returned = true
 	}()
 	stuck := time.AfterFunc(hang, func() { panic(hanging()) })
-	v := <-over
+	v := x.await(over)
 	stuck.Stop()
 	if v != nil && x.finding == nil {
 		x.finding = &finding{Kind: Leak, Text: fmt.Sprint(v)}
@@ -304,6 +305,18 @@ func execute(t *testing.T, c *config, f func(*X), s strategy, record bool) *X {
 		x.finding = &finding{Kind: Failure, Text: failedBefore}
 	}
 	return x
+}
+
+// await returns what over delivers, and meanwhile tells the run the time.
+func (x *X) await(over <-chan any) any {
+	for {
+		select {
+		case v := <-over:
+			return v
+		case <-x.asks:
+			x.clock <- time.Now()
+		}
+	}
 }
 
 // mostShrinks is how many runs a shorter schedule may take to find.

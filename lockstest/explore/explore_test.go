@@ -4,6 +4,7 @@ package explore
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -38,6 +39,39 @@ func TestTwoLocksInTwoOrdersDeadlock(t *testing.T) {
 		again.schedules = r.schedules
 		require.Equal(t, r.report(), again.report())
 	}
+}
+
+func TestASleepOfYearsEnds(t *testing.T) {
+	correct(t, func(x *X) {
+		var m fair.Mutex
+		m.Lock()
+		x.Go("unlocks", func() {
+			time.Sleep(100 * 365 * 24 * time.Hour)
+			m.Unlock()
+		})
+		m.Lock()
+	})
+}
+
+func TestADeadlockBesideATickerIsFound(t *testing.T) {
+	r := search(t, configure(nil), func(x *X) {
+		go func() {
+			ticker := time.NewTicker(time.Second)
+			defer ticker.Stop()
+			for {
+				select {
+				case <-ticker.C:
+				case <-x.Context().Done():
+					return
+				}
+			}
+		}()
+		var m fair.Mutex
+		m.Lock()
+		m.Lock()
+	})
+	require.NotNil(t, r.finding)
+	require.Equal(t, Deadlock, r.finding.Kind)
 }
 
 func TestACounterUnderALockIsCorrect(t *testing.T) {

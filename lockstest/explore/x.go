@@ -44,6 +44,8 @@ type X struct {
 	joined     atomic.Int64 // orders the ends of goroutines before the return of Wait
 	advancing  atomic.Bool
 	tick       chan struct{}
+	asks       chan struct{} // outside of the bubble, as clock is: see realTime
+	clock      chan time.Time
 	ctx        context.Context
 	cancel     context.CancelFunc
 
@@ -70,7 +72,12 @@ type limits struct {
 const (
 	maxGoroutines = 256
 	maxAlone      = 64 // steps after which a goroutine that others wait behind yields
-	idle          = 24 * time.Hour
+
+	// If no goroutine can go on, a day passes, then another one, then two, and so on up to idle. A
+	// ticker of the program would take minutes to get there. So the time ends to pass as soon as
+	// that has taken patience of real time.
+	idle     = 150 * 365 * 24 * time.Hour
+	patience = 100 * time.Millisecond
 )
 
 // The states of a goroutine.
@@ -580,14 +587,26 @@ func (x *X) advance() bool {
 	}
 	x.advancing.Store(true)
 	defer x.advancing.Store(false)
-	t := time.NewTimer(idle)
-	defer t.Stop()
-	select {
-	case <-x.tick:
-		return true
-	case <-t.C:
-		return false
+	began := x.realTime()
+	for passed, d := time.Duration(0), 24*time.Hour; passed < idle; passed, d = passed+d, passed+d {
+		t := time.NewTimer(min(d, idle-passed))
+		select {
+		case <-x.tick:
+			t.Stop()
+			return true
+		case <-t.C:
+		}
+		if x.realTime().Sub(began) > patience {
+			break
+		}
 	}
+	return false
+}
+
+// realTime returns the time outside of the bubble.
+func (x *X) realTime() time.Time {
+	x.asks <- struct{}{}
+	return <-x.clock
 }
 
 // abort ends the goroutines that are at their gates or wait for locks. After a run without a
