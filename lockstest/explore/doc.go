@@ -49,8 +49,8 @@
 //   - Operations of sync/atomic, and reads and writes of plain variables, are no decisions. Put
 //     X.Step between them, or run with -race: the scheduler hides no data race from the detector.
 //   - A goroutine must not wait for a sync.Mutex or sync.RWMutex while its holder is stopped at a
-//     decision. Such a run does not go on, and ends with a panic after 30 seconds. Locks of this
-//     module in their place have no such limit.
+//     decision. Such a run does not go on, and ends with a panic after 30 seconds, unless it is a
+//     replay. Locks of this module in their place have no such limit.
 //   - Goroutines that a channel, a timer or a sync.WaitGroup wakes go on at once, beside the one
 //     that runs, until their next operation of a lock.
 //   - Goroutines that were not started with [X.Go] are seen from their first operation of a lock

@@ -295,9 +295,11 @@ func execute(t *testing.T, c *config, f func(*X), s strategy, record bool) *X {
 		synctest.Test(t, func(*testing.T) { x.root() })
 		returned = true
 	}()
-	stuck := time.AfterFunc(hang, func() { panic(hanging()) })
+	if !c.replays { // a person may be looking at a replay in a debugger
+		stuck := time.AfterFunc(hang, func() { panic(hanging()) })
+		defer stuck.Stop()
+	}
 	v := x.await(over)
-	stuck.Stop()
 	if v != nil && x.finding == nil {
 		x.finding = &finding{Kind: Leak, Text: fmt.Sprint(v)}
 	}

@@ -3,6 +3,7 @@
 package explore
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -71,6 +72,20 @@ func TestADeadlockBesideATickerIsFound(t *testing.T) {
 		m.Lock()
 	})
 	require.NotNil(t, r.finding)
+	require.Equal(t, Deadlock, r.finding.Kind)
+}
+
+func TestAReplayMayTakeAnyTime(t *testing.T) {
+	was := hang
+	defer func() { hang = was }()
+	hang = 1
+	r := search(t, configure([]Option{Replay("2:2")}), func(x *X) {
+		for range 1000 {
+			runtime.Gosched()
+		}
+		abba(x)
+	})
+	require.NoError(t, r.err)
 	require.Equal(t, Deadlock, r.finding.Kind)
 }
 
