@@ -4,6 +4,7 @@ package explore
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -332,4 +333,26 @@ func TestAResizeStopsAtNoDecisionInside(t *testing.T) {
 		x.Wait()
 		x.Check(s.Drain() == s.Size(), "%v", s)
 	}, Schedules(2000))
+}
+
+func TestALeaseRefusesANilContext(t *testing.T) {
+	correct(t, func(x *X) {
+		l := x.NewLease("job")
+		x.Check(errors.Is(l.LockContext(nil), locks.ErrNilContext), "LockContext") //nolint:staticcheck // on purpose
+		_, err := l.TryLockContext(nil)                                            //nolint:staticcheck // on purpose
+		x.Check(errors.Is(err, locks.ErrNilContext), "TryLockContext")
+	})
+}
+
+func TestALeaseReportsTheEndAndItsCause(t *testing.T) {
+	cause := errors.New("the user has left")
+	correct(t, func(x *X) {
+		l := x.NewLease("job")
+		ctx, cancel := context.WithCancelCause(x.Context())
+		cancel(cause)
+		_, err := l.TryLockContext(ctx)
+		for _, err := range []error{l.LockContext(ctx), err} {
+			x.Check(errors.Is(err, context.Canceled) && errors.Is(err, cause), "%v", err)
+		}
+	})
 }

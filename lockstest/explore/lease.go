@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/ctxerr"
 )
 
 // Lease is a lock as a store has it, for tests of programs that can lose one. The store is a
@@ -99,8 +100,8 @@ func (l *Lease) LockContext(ctx context.Context) (err error) {
 	hooks{l.x}.Begin("LockContext", l, true)
 	defer func() { hooks{l.x}.End(err == nil) }()
 	for {
-		if ctx.Err() != nil {
-			return l.fail("LockContext", context.Cause(ctx))
+		if err := ctxerr.Check("", ctx); err != nil {
+			return l.fail("LockContext", ctxerr.Bare(err))
 		}
 		free, err := l.acquire(locks.CurrentOwner(ctx))
 		if err != nil {
@@ -123,8 +124,8 @@ func (l *Lease) LockContext(ctx context.Context) (err error) {
 func (l *Lease) TryLockContext(ctx context.Context) (ok bool, err error) {
 	hooks{l.x}.Begin("TryLockContext", l, true)
 	defer func() { hooks{l.x}.End(ok) }()
-	if ctx.Err() != nil {
-		return false, l.fail("TryLockContext", context.Cause(ctx))
+	if err := ctxerr.Check("", ctx); err != nil {
+		return false, l.fail("TryLockContext", ctxerr.Bare(err))
 	}
 	free, err := l.acquire(locks.CurrentOwner(ctx))
 	if err != nil {
