@@ -52,7 +52,7 @@ func (s *Snapshot[T]) Store(value T) {
 // StoreContext is Store until ctx ends. If ctx ends during the wait, the value is unchanged. A
 // ctx that has ended already is an error even if there is nothing to wait for.
 func (s *Snapshot[T]) StoreContext(ctx context.Context, value T) error {
-	st, err := s.writers.writeContext("rwlock: StoreContext", ctx)
+	st, err := s.writeContext("rwlock: StoreContext", ctx)
 	if err != nil {
 		return err
 	}
@@ -83,11 +83,18 @@ func (s *Snapshot[T]) UpdateContext(ctx context.Context, f func(old T) T) (T, er
 	if f == nil {
 		return none, ctxerr.Wrap(op, locks.ErrNilFunc)
 	}
-	st, err := s.writers.writeContext(op, ctx)
+	st, err := s.writeContext(op, ctx)
 	if err != nil {
 		return none, err
 	}
 	return s.update(st, f), nil
+}
+
+func (s *Snapshot[T]) writeContext(op string, ctx context.Context) (st Stamp, err error) {
+	if sched.On {
+		defer sched.Tried[Stamp]("WriteLockContext", &s.writers)(&st)
+	}
+	return s.writers.writeContext(op, ctx)
 }
 
 // TryUpdate is Update if no other goroutine is writing, and reports whether it was.

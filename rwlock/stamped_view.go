@@ -48,7 +48,7 @@ func (v *stampedReader) Unlock() {
 
 func (v *stampedReader) LockContext(ctx context.Context) (err error) {
 	if sched.On {
-		defer sched.Asked("LockContext", v)(&err)
+		defer sched.Asked("RLockContext", v)(&err)
 	}
 	_, err = v.lock().readContext("rwlock: LockContext of a read view", ctx)
 	return err
@@ -56,7 +56,7 @@ func (v *stampedReader) LockContext(ctx context.Context) (err error) {
 
 func (v *stampedReader) TryLockContext(ctx context.Context) (ok bool, err error) {
 	if sched.On {
-		defer sched.Tried[bool]("TryLockContext", v)(&ok)
+		defer sched.Tried[bool]("TryRLockContext", v)(&ok)
 	}
 	const op = "rwlock: TryLockContext of a read view"
 	if err := ctxerr.Check(op, ctx); err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -355,4 +356,29 @@ func TestALeaseReportsTheEndAndItsCause(t *testing.T) {
 			x.Check(errors.Is(err, context.Canceled) && errors.Is(err, cause), "%v", err)
 		}
 	})
+}
+
+func TestAHoldOfAReadViewIsShownAsOne(t *testing.T) {
+	r := search(t, configure(nil), func(x *X) {
+		var l rwlock.StampedLock
+		x.Check(l.ReadLocker().LockContext(x.Context()) == nil, "not acquired")
+		_, err := l.ReadLocker().TryLockContext(x.Context())
+		x.Check(err == nil, "%v", err)
+		l.WriteLock()
+	})
+	require.NotNil(t, r.finding)
+	require.Equal(t, 2, strings.Count(r.finding.Text, "read by main"), "%s", r.finding.Text)
+}
+
+func TestAStoreInAnUpdateOfASnapshotDeadlocks(t *testing.T) {
+	r := search(t, configure(nil), func(x *X) {
+		var s rwlock.Snapshot[int]
+		_, _ = s.UpdateContext(x.Context(), func(old int) int {
+			_ = s.StoreContext(x.Context(), 1)
+			return old
+		})
+	})
+	require.NotNil(t, r.finding)
+	require.Equal(t, Deadlock, r.finding.Kind)
+	require.Contains(t, r.finding.Text, "held by main")
 }
