@@ -1,6 +1,7 @@
 // Package k8slock has locks that are Lease objects of Kubernetes, of the API group
-// coordination.k8s.io/v1. It writes their native fields: kubectl shows the holder, and the leader
-// elections of client-go and these locks exclude each other. No cluster needs anything installed.
+// coordination.k8s.io/v1. It writes their native fields: kubectl shows the holder, and leader
+// elections of client-go without ReleaseOnCancel and these locks exclude each other. No cluster
+// needs anything installed.
 //
 //	config, err := rest.InClusterConfig()
 //	...
@@ -46,20 +47,28 @@
 // # Beside the leader election of client-go
 //
 // A candidate of k8s.io/client-go/tools/leaderelection with a LeaseLock of the same name and a
-// lock here exclude each other. These are its rules, as in version 0.37:
+// lock here exclude each other under two conditions:
+//
+//   - Do not set ReleaseOnCancel beside these locks. A leader that was paused or cut off for longer
+//     than its lease then writes an empty holderIdentity without a look at the holder. It can free
+//     a hold here. The next process gets the lock before the holder knows: two holders, until the
+//     holder's next renewal fails.
+//   - Use client-go 0.27 or later. An older candidate takes over after its own LeaseDuration, not
+//     after that of the object. Electors of other languages do the same, such as that of fabric8.
+//     Beside those, let [caslock.WithTTL] be no longer than the shortest LeaseDuration.
+//
+// These are the rules of a candidate, as in version 0.37:
 //
 //   - A candidate takes an object without a holderIdentity at once. It takes one with a holder
 //     when it has seen no change for the leaseDurationSeconds of the object, by its own monotonic
 //     clock. The LeaseDuration of its configuration is what it writes, cut to whole seconds.
 //   - It compares the fields of spec, with times in whole seconds. So a lock moves renewTime by a
 //     second at least.
-//   - When it releases (ReleaseOnCancel), it writes an empty holderIdentity and a lease of a
-//     second. A lock here takes such an object at once.
+//   - With ReleaseOnCancel, it writes an empty holderIdentity and a lease of a second when its
+//     context ends, or when it could not renew. A lock here takes such an object at once.
 //   - A leader that cannot renew stops RetryPeriod + RenewDeadline after its last renewal. Let
 //     that be less than LeaseDuration. With 15 s, 10 s and 2 s, the defaults of Kubernetes, it
 //     is.
-//   - With ReleaseOnCancel, a leader that is out of time releases before the context of
-//     OnStartedLeading ends. Finish the work before you cancel the context of Run.
 //   - It retries after RetryPeriod, and has no watch. A lock here is told of a release at once.
 //     So it gets a lock that both want more often.
 //
