@@ -94,7 +94,12 @@
 //
 // The client-side limit of client-go, 5 requests a second by default, does not apply: other
 // requests of the same client would delay renewals until a hold is lost. Its repetitions of
-// writes are off.
+// writes are off. A request ends after five seconds without an answer.
+//
+// Requests and watches of a client share one connection. client-go finds out that it is broken 45 s
+// after the last answer: later than a lease of 30 s ends. The environment variables
+// HTTP2_READ_IDLE_TIMEOUT_SECONDS (30 if not set) and HTTP2_PING_TIMEOUT_SECONDS (15) change that.
+// With 5 and 5, a hold of 30 s survives a broken connection.
 //
 // The API server has to be of Kubernetes 1.14 or later. Objects and their versions are in etcd,
 // so a lock survives the death of an API server. If etcd is restored from a backup, versions come

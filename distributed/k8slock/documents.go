@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,6 +37,9 @@ import (
 //
 // A patch leaves alone what it does not name: labels, annotations and owners of others. The API
 // server compares the version and writes in one step of etcd.
+
+// patience is for how long a request waits for its answer. client-go would wait for ever.
+const patience = 5 * time.Second
 
 // documents are the Lease objects of a namespace.
 type documents struct {
@@ -74,13 +79,15 @@ func (d *documents) to(r *rest.Request) *rest.Request {
 
 // Load reads the object. A read without a version is linearizable.
 func (d *documents) Load(ctx context.Context, name string) ([]byte, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var found coordinationv1.Lease
 	err := d.to(d.client.Get()).Name(name).Do(ctx).Into(&found)
 	switch {
 	case missing(err):
 		return nil, "", nil
 	case err != nil:
-		return nil, "", failed(err)
+		return nil, "", unread(err)
 	}
 	var o object
 	o.Spec = found.Spec
@@ -111,6 +118,8 @@ func (d *documents) Swap(ctx context.Context, name string, data []byte, version 
 		}
 		r = d.to(d.client.Patch(types.MergePatchType)).Name(name).Body(patch)
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var written coordinationv1.Lease
 	err := r.Do(ctx).Into(&written)
 	switch {
@@ -153,9 +162,9 @@ func (d *documents) Names(ctx context.Context) (names []string, err error) {
 		if next != "" {
 			r = r.Param("continue", next)
 		}
-		var found coordinationv1.LeaseList
-		if err := r.Do(ctx).Into(&found); err != nil {
-			return names, failed(err)
+		found, err := list(ctx, r)
+		if err != nil {
+			return names, err
 		}
 		for i := range found.Items {
 			names = append(names, found.Items[i].Name)
@@ -166,8 +175,20 @@ func (d *documents) Names(ctx context.Context) (names []string, err error) {
 	}
 }
 
+// list returns one answer.
+func list(ctx context.Context, r *rest.Request) (found coordinationv1.LeaseList, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err = r.Do(ctx).Into(&found); err != nil {
+		err = unread(err)
+	}
+	return found, err
+}
+
 // Delete deletes the object if it has the version.
 func (d *documents) Delete(ctx context.Context, name, version string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	err := d.to(d.client.Delete()).Name(name).
 		Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}}).Do(ctx).Error()
 	switch {
@@ -194,6 +215,16 @@ func missing(err error) bool { return apierrors.IsNotFound(err) && !unserved(err
 // because it is starting.
 func unserved(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// unread marks the error of a read. Without an answer nothing is in doubt.
+func unread(err error) error {
+	var unanswered *url.Error
+	marked := failed(err)
+	if errors.As(err, &unanswered) && !errors.Is(marked, lease.ErrRefused) {
+		return lease.Mark(err, lease.ErrUnavailable, lease.ErrUnreachable)
+	}
+	return marked
 }
 
 // failed marks the error of a request.

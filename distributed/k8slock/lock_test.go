@@ -2,6 +2,7 @@ package k8slock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -352,6 +354,37 @@ func TestAWriteIsSentOnce(t *testing.T) {
 	require.NotEmpty(t, sent)
 	slices.Sort(sent)
 	require.Len(t, slices.Compact(sent), len(sent), "each write has a text of its own")
+}
+
+func TestARequestThatHangsEndsByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := coordinationv1client.NewForConfigAndClient(&rest.Config{Host: "http://silent"}, &http.Client{
+			Transport: roundTripper{do: func(r *http.Request) (*http.Response, error) {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}},
+		})
+		require.NoError(t, err)
+		d := k8slock.Documents(c, namespace)
+		for what, request := range map[string]func() error{
+			"Load":   func() error { _, _, err := d.Load(background, "it"); return err },
+			"create": func() error { _, err := d.Swap(background, "it", []byte("{}"), ""); return err },
+			"change": func() error { _, err := d.Swap(background, "it", []byte("{}"), "1"); return err },
+			"Delete": func() error { return d.(caslock.Deleter).Delete(background, "it", "1") },
+			"Names":  func() error { _, err := d.(caslock.Lister).Names(background); return err },
+		} {
+			began := time.Now()
+			err := request()
+			require.Error(t, err, what)
+			require.Equal(t, 5*time.Second, time.Since(began), what)
+			read := what == "Load" || what == "Names"
+			require.Equal(t, read, errors.Is(err, lease.ErrUnreachable), what)
+			require.NotErrorIs(t, err, lease.ErrRefused, what)
+		}
+		_, err = open(t, c).Mutex("it").Inspect(background)
+		require.ErrorIs(t, err, lease.ErrUnreachable)
+		require.NotErrorIs(t, err, context.DeadlineExceeded, "no context of the caller")
+	})
 }
 
 func TestAnUnreachableServerIsReported(t *testing.T) {

@@ -1,0 +1,12 @@
+package k8slock
+
+import (
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/jucgo/locks/distributed/caslock"
+)
+
+// Documents is what locks use of a namespace.
+func Documents(client coordinationv1client.CoordinationV1Interface, namespace string) caslock.Documents {
+	return &documents{client.RESTClient(), namespace}
+}
