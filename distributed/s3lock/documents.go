@@ -112,8 +112,11 @@ func (d *documents) load(ctx context.Context, key string) ([]byte, string, error
 
 // Swap writes the object if the store finds the condition true.
 func (d *documents) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
-	if err := d.probed(ctx); err != nil {
+	switch err := d.probed(ctx); {
+	case errors.Is(err, ErrUnsafe), errors.Is(err, lease.ErrRefused):
 		return "", lease.Mark(err, lease.ErrRefused)
+	case err != nil: // the probe had an answer of a server in trouble, or none
+		return "", lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
 	}
 	return d.swap(ctx, d.key(name), data, version)
 }
@@ -274,9 +277,9 @@ func (d *documents) failed(err error, a *attempt, right string) error {
 	err = fmt.Errorf("bucket %q: %w", d.bucket, err)
 	var dial *net.OpError
 	switch {
-	case !a.sent, status == http.StatusMovedPermanently, status == http.StatusNotImplemented:
+	case status == http.StatusMovedPermanently, status == http.StatusNotImplemented:
 		return lease.Mark(err, lease.ErrRefused)
-	case errors.As(err, &dial) && dial.Op == "dial":
+	case !a.sent, errors.As(err, &dial) && dial.Op == "dial":
 		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
 	case status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests:
 		return lease.Mark(err, lease.ErrUnavailable)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,6 +148,28 @@ func TestMissingCredentialsAreRefusedAtOnce(t *testing.T) {
 		synctest.Wait()
 		reads, writes, _ := f.counts()
 		require.Zero(t, reads+writes)
+	})
+}
+
+func TestAnUnlockWaitsForCredentials(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		var missing atomic.Bool
+		client := clientOf(f, "fake", func(o *s3.Options) {
+			o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+				if missing.Load() {
+					return aws.Credentials{}, errNetwork
+				}
+				return aws.Credentials{AccessKeyID: "key", SecretAccessKey: "secret"}, nil
+			})
+		})
+		l, owner := open(t, client).Mutex("it"), someone()
+		require.NoError(t, l.LockContext(owner))
+		missing.Store(true)
+		time.AfterFunc(time.Second, func() { missing.Store(false) })
+		require.NoError(t, l.UnlockContext(owner))
+		held, err := l.TryLockContext(someone())
+		require.NoError(t, err)
+		require.True(t, held)
 	})
 }
 

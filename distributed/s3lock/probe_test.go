@@ -213,6 +213,26 @@ func TestAnInterruptedProbeIsRepeated(t *testing.T) {
 	})
 }
 
+func TestAStoreInTroubleIsProbedAgain(t *testing.T) {
+	for what, trouble := range map[string]func() (*http.Response, error){
+		"an error":  func() (*http.Response, error) { return refusal(http.StatusInternalServerError, "InternalError"), nil },
+		"no answer": func() (*http.Response, error) { return nil, errNetwork },
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fake) {
+				var n atomic.Int64
+				f.before = func(r *http.Request) (*http.Response, error) {
+					if r.Method == http.MethodPut && n.Add(1) <= 8 { // of the first race
+						return trouble()
+					}
+					return nil, nil
+				}
+				pair(t, open(t, f.client()).Mutex("it"))
+			})
+		})
+	}
+}
+
 func TestAProbeThatWaitsEndsWithItsContext(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.before = func(r *http.Request) (*http.Response, error) { // the first probe hangs
