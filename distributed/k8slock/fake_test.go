@@ -1,0 +1,98 @@
+package k8slock_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+)
+
+// fake is an API server in memory. Clients reach it without connections, so that tests can have a
+// clock of their own. It has no watches.
+type fake struct {
+	tb      testing.TB
+	mu      sync.Mutex
+	objects map[string]coordinationv1.Lease
+	version int // of the last write
+}
+
+// bubble runs a test on a fake, with a clock that goes on when all wait.
+func bubble(t *testing.T, test func(t *testing.T, f *fake)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		test(t, &fake{tb: t, objects: make(map[string]coordinationv1.Lease)})
+	})
+}
+
+func (f *fake) client() *coordinationv1client.CoordinationV1Client {
+	c, err := coordinationv1client.NewForConfigAndClient(&rest.Config{
+		Host: "http://fake", QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"},
+	}, &http.Client{Transport: f})
+	require.NoError(f.tb, err)
+	return c
+}
+
+func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte
+	if r.Body != nil {
+		body, _ = io.ReadAll(r.Body)
+	}
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name := strings.Trim(strings.TrimPrefix(r.URL.Path, "/apis/coordination.k8s.io/v1/namespaces/shop/leases"), "/")
+	found, there := f.objects[name]
+	switch {
+	case r.URL.Query().Has("watch"):
+		return refused(http.StatusForbidden, metav1.StatusReasonForbidden), nil
+	case !there && r.Method != http.MethodPost:
+		return refused(http.StatusNotFound, metav1.StatusReasonNotFound), nil
+	case r.Method == http.MethodGet:
+		return answered(http.StatusOK, found), nil
+	}
+	next := coordinationv1.Lease{}
+	if r.Method == http.MethodPatch {
+		found.DeepCopyInto(&next) // what the patch does not name stays
+	}
+	if !assert.NoError(f.tb, json.Unmarshal(body, &next)) {
+		return refused(http.StatusBadRequest, metav1.StatusReasonBadRequest), nil
+	}
+	if _, exists := f.objects[next.Name]; exists && (r.Method == http.MethodPost || next.ResourceVersion != found.ResourceVersion) {
+		return refused(http.StatusConflict, metav1.StatusReasonConflict), nil
+	}
+	f.version++
+	next.ResourceVersion = strconv.Itoa(f.version)
+	f.objects[next.Name] = next
+	return answered(http.StatusOK, next), nil
+}
+
+func answered(status int, body any) *http.Response {
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	return &http.Response{
+		StatusCode: status, Status: http.StatusText(status), Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(string(text))), ProtoMajor: 1, ProtoMinor: 1,
+	}
+}
+
+func refused(status int, reason metav1.StatusReason) *http.Response {
+	return answered(status, metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reason,
+		Code: int32(status),
+	})
+}
