@@ -97,6 +97,8 @@ func TestABadValuesErrorNamesParameterAndChoices(t *testing.T) {
 		{"dynamodb://eu-west-1/t?tls=true", "region and tls", "a host that is no region"},
 		{"dynamodb://h?create=yes", "create", "one of false, true"},
 		{"dynamodb://h?partition_key=lock", "partition key", "cannot be called"},
+		{"dynamodb://host-a-1:8000?tls=true&partition_key=lock", "partition key", "cannot be called"},
+		{"dynamodb://k:s@host-a-1?tls=true&partition_key=lock", "partition key", "cannot be called"},
 		{"zk://h?ttl=1us", "session timeout", "1ms to 1h"},
 		{"postgres://h/d?sslmode=bogus", "sslmode", "invalid"},
 	} {

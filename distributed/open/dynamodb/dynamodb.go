@@ -92,14 +92,15 @@ type place struct {
 	secure   *tls.Config
 }
 
-// locate reads the host, which is a region of Amazon's or a server.
+// locate reads the host, which is a region of Amazon's or a server. A server may be called as a
+// region is, such as shop-dynamodb-1. It has a port or keys in the URL.
 func locate(o *scheme.Opening, table string) (at place, err error) {
-	host, port, err := net.SplitHostPort(o.Hosts[0])
+	host, _, err := net.SplitHostPort(o.Hosts[0])
 	if err != nil {
 		return at, scheme.Reason("%w", err)
 	}
 	encrypt := "true"
-	if regions.MatchString(host) && port == localPort {
+	if regions.MatchString(host) && !o.HasPort && o.User == "" {
 		if o.Params["region"] != "" || o.Params["tls"] != "" {
 			return at, scheme.Reason("the parameters region and tls are for a host that is no region")
 		}

@@ -78,6 +78,7 @@ type Opening struct {
 	Scheme         Scheme
 	User, Password string
 	Hosts          []string // each "host:port", or the name if there is NoPort
+	HasPort        bool     // the URL has the port of the last host
 	Path           string   // of a server: without the slash in front
 	Params         map[string]string
 	About          string // the URL without user, password and parameters

@@ -122,7 +122,7 @@ func (o *Opening) parseAuthority(authority string) error {
 		}
 		host, port := h, o.Scheme.Port
 		if i := strings.LastIndexByte(h, ':'); i >= 0 && !strings.HasSuffix(h, "]") {
-			host, port = h[:i], h[i+1:]
+			host, port, o.HasPort = h[:i], h[i+1:], true
 		}
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 			return Reason("a port must be a number from 1 to 65535")
