@@ -46,6 +46,8 @@ func WithPrefix(prefix string) Option { return func(o *options) { o.prefix = pre
 
 // WithoutProbe trusts the store: the client writes without a [Probe] before. Use it for a store
 // that is known to keep its promise, and not to save requests on one that is not.
+// [caslock.Client.Sweep] then trusts conditional deletions as well. A store that deletes without
+// comparing the ETag may delete the object of a hold.
 func WithoutProbe() Option { return func(o *options) { o.trusted = true } }
 
 // New returns a client of the locks in a bucket. It sends no request. Before its first write, it
