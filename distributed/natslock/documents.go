@@ -238,18 +238,29 @@ func (d *documents) Watch(ctx context.Context, name string, changed func()) erro
 	}, jetstream.UpdatesOnly())
 }
 
-// Names returns the names of the keys that are not deleted.
+// Names returns the names of the keys that are not deleted. A server may be silent for the timeout
+// between two keys at most.
 func (d *documents) Names(ctx context.Context) ([]string, error) {
 	var names []string
-	err := d.follow(ctx, jetstream.AllKeys, func() {}, func(e jetstream.KeyValueEntry) bool {
+	caller := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	limit := time.AfterFunc(d.timeout, cancel)
+	defer limit.Stop()
+	heard := func() { limit.Reset(d.timeout) }
+	err := d.follow(ctx, jetstream.AllKeys, heard, func(e jetstream.KeyValueEntry) bool {
 		if e == nil { // there are no more
 			return false
 		}
+		heard()
 		if name, ok := nameOf(e.Key()); ok {
 			names = append(names, name)
 		}
 		return true
 	}, jetstream.IgnoreDeletes())
+	if err != nil && ctx.Err() != nil && caller.Err() == nil {
+		err = errSilent
+	}
 	slices.Sort(names)
 	return slices.Compact(names), err
 }
@@ -269,7 +280,13 @@ func (d *documents) follow(ctx context.Context, keys string, on func(), each fun
 	case err != nil:
 		return err
 	}
-	defer w.Stop() // at once: the end of ctx does it later
+	defer func() {
+		w.Stop() // at once: the end of ctx does it later
+		go func() {
+			for range w.Updates() { // the library waits until it can tell of the next key
+			}
+		}()
+	}()
 	on()
 	for {
 		select {
