@@ -4,6 +4,7 @@ package kubernetes
 import (
 	"context"
 	"net"
+	"regexp"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,8 +23,19 @@ func init() {
 		Name: "kubernetes", Form: "kubernetes:NAMESPACE",
 		Kinds: []string{"mutex"},
 		More:  slices.Concat(scheme.Leased, []string{"kubeconfig", "context"}),
+		Check: check,
 		Open:  open,
 	})
+}
+
+var namespace = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// check refuses what is no namespace, such as a user with a password.
+func check(path string) error {
+	if !namespace.MatchString(path) {
+		return scheme.Reason("the path is no namespace, which has lower-case letters, digits and hyphens")
+	}
+	return nil
 }
 
 func open(ctx context.Context, o *scheme.Opening) error {

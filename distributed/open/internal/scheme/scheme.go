@@ -16,11 +16,12 @@ const DialTimeout = 5 * time.Second
 // Scheme is a kind of store.
 type Scheme struct {
 	Name  string
-	Form  string   // of the URL, for errors
-	Port  string   // of hosts without one; "" if the URL has no hosts, and NoPort
-	Many  bool     // there may be several hosts
-	Kinds []string // the first one is the default
-	More  []string // parameters besides kind
+	Form  string                  // of the URL, for errors
+	Port  string                  // of hosts without one; "" if the URL has no hosts, and NoPort
+	Many  bool                    // there may be several hosts
+	Kinds []string                // the first one is the default
+	More  []string                // parameters besides kind
+	Check func(path string) error // refuses a path without showing it; nil if each is right
 	Open  func(ctx context.Context, o *Opening) error
 }
 

@@ -69,6 +69,11 @@ func (o *Opening) Parse(text string) error {
 	if strings.ContainsRune(o.Path, 0) {
 		return Reason("the path contains a NUL byte")
 	}
+	if o.Scheme.Check != nil {
+		if err := o.Scheme.Check(o.Path); err != nil {
+			return err
+		}
+	}
 	o.describe()
 	err = o.parseQuery(query)
 	o.describe() // the query may have a password as well
