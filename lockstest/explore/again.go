@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -35,21 +36,62 @@ func again(t *testing.T) {
 		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
 	}
 	args := []string{"-test.run=" + strings.Join(parts, "/"), "-test.count=1"}
-	if testing.Verbose() {
-		args = append(args, "-test.v")
+	if testing.Short() {
+		args = append(args, "-test.short")
 	}
 	if deadline, ok := t.Deadline(); ok {
-		args = append(args, "-test.timeout="+time.Until(deadline).String())
+		args = append(args, "-test.timeout="+childTimeout(time.Until(deadline)).String())
 	}
-	out, err := exec.Command(binary, args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("explore: the test with the tag %s: %v\n%s", Tag, err, out)
-	}
-	if strings.Contains(string(out), "no tests to run") {
-		t.Fatalf("explore: the test with the tag %s has not run:\n%s", Tag, out)
-	}
+	out := output{log: func(line []byte) {}}
 	if testing.Verbose() {
-		t.Logf("%s", out)
+		args = append(args, "-test.v")
+		out.log = func(line []byte) { t.Logf("%s", line) }
+	}
+	cmd := exec.Command(binary, args...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err = cmd.Run()
+	out.flush()
+	all := out.all.String()
+	if testing.Verbose() {
+		all = "see above"
+	}
+	if err != nil {
+		t.Fatalf("explore: the test with the tag %s: %v\n%s", Tag, err, all)
+	}
+	if strings.Contains(out.all.String(), "no tests to run") {
+		t.Fatalf("explore: the test with the tag %s has not run:\n%s", Tag, all)
+	}
+}
+
+// childTimeout returns the time limit of a process whose output is to be reported by one that has
+// left to live.
+func childTimeout(left time.Duration) time.Duration {
+	return max(left-time.Second, left/2, 1) // 0 would be no limit
+}
+
+// output keeps what is written to it, and logs each line as soon as it is complete.
+type output struct {
+	all    bytes.Buffer
+	logged int
+	log    func(line []byte)
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, _ := o.all.Write(p)
+	for {
+		line, _, whole := bytes.Cut(o.all.Bytes()[o.logged:], []byte("\n"))
+		if !whole {
+			return n, nil
+		}
+		o.log(line)
+		o.logged += len(line) + 1
+	}
+}
+
+// flush logs a last line without an end.
+func (o *output) flush() {
+	if rest := o.all.Bytes()[o.logged:]; len(rest) > 0 {
+		o.log(rest)
 	}
 }
 

@@ -65,6 +65,8 @@ func TestRunOnPurpose(t *testing.T) {
 	case "correct":
 		explore.Run(t, counts)
 		explore.Run(t, counts)
+	case "short":
+		explore.Run(t, func(x *explore.X) { x.Check(!testing.Short(), "tests are short") })
 	case "nothing":
 		explore.Run(t, counts, explore.Expect(explore.Deadlock))
 	case "unfit":
@@ -107,9 +109,9 @@ func TestRunOnPurpose(t *testing.T) {
 }
 
 // fails returns the output of TestRunOnPurpose, which must fail.
-func fails(t *testing.T, how string) string {
+func fails(t *testing.T, how string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestRunOnPurpose$", "-test.count=1")
+	cmd := exec.Command(os.Args[0], append(args, "-test.run=^TestRunOnPurpose$", "-test.count=1")...)
 	cmd.Env = append(os.Environ(), purpose+"="+how)
 	out, err := cmd.CombinedOutput()
 	require.Error(t, err, "%s", out)
@@ -122,6 +124,10 @@ func TestRunExploresOnceForEachCount(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Equal(t, 4, strings.Count(string(out), "explore: no finding in"), "%s", out)
+}
+
+func TestRunExploresShortTestsAsShort(t *testing.T) {
+	require.Contains(t, fails(t, "short", "-test.short"), "tests are short")
 }
 
 func TestRunReportsADeadlockWithItsReplay(t *testing.T) {

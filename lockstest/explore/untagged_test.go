@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -18,6 +19,25 @@ func TestTheTestsOfThisPackagePassWithTheTag(t *testing.T) {
 	require.NoError(t, err)
 	out, err := exec.Command(binary, "-test.count=1", "-test.skip=^TestRun|^Example").CombinedOutput()
 	require.NoError(t, err, "%s", out)
+}
+
+func TestTheOutputIsLoggedLineByLine(t *testing.T) {
+	var lines []string
+	o := output{log: func(line []byte) { lines = append(lines, string(line)) }}
+	for _, s := range []string{"one\ntw", "o", "\n\nthree"} {
+		_, err := o.Write([]byte(s))
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"one", "two", ""}, lines)
+	o.flush()
+	require.Equal(t, []string{"one", "two", "", "three"}, lines)
+	require.Equal(t, "one\ntwo\n\nthree", o.all.String())
+}
+
+func TestTheTaggedProcessEndsBeforeTheTest(t *testing.T) {
+	require.Equal(t, 9*time.Second, childTimeout(10*time.Second))
+	require.Equal(t, 500*time.Millisecond, childTimeout(time.Second))
+	require.Positive(t, childTimeout(-time.Second))
 }
 
 // copied is set in a process that runs a copy of the test binary, which go test has not started.
