@@ -123,7 +123,8 @@ func (s *Weighted) TryAcquireFor(n int64, d time.Duration) (ok bool) {
 }
 
 // Release gives n permits back, and admits the waiters that they suffice for, in order of
-// arrival. It panics, with nothing changed, if n is negative or more than what is held. Java's
+// arrival. It panics, with nothing changed, if n is negative or more than what is held. A release
+// of too much during a Resize may succeed instead, and gives more permits than the size. Java's
 // release(permits), which makes new permits instead.
 func (s *Weighted) Release(n int64) {
 	if sched.On {
