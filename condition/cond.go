@@ -171,22 +171,20 @@ func (c *Cond) Wait() {
 		c.outer.wait(c.q, nil, me)
 		return
 	}
-	c.ends()
-	c.q.Wait(c.party(me), nil)
-	c.begins()
+	c.await(c.party(me), nil)
 }
 
-// ends and begins tell the race detector that a wait gives up the lock, and has it again.
-func (c *Cond) ends() {
-	if raceorder.Enabled && c.order != nil {
+// await waits at q, and tells the race detector that p gives up the lock, and has it again.
+func (c *Cond) await(p syncq.Party, l *park.Limit) (signalled bool) {
+	hidden := raceorder.Enabled && c.order != nil
+	if hidden {
 		c.order.WriteEnds()
 	}
-}
-
-func (c *Cond) begins() {
-	if raceorder.Enabled && c.order != nil {
+	signalled = c.q.Wait(p, l)
+	if hidden {
 		c.order.AfterAll()
 	}
+	return signalled
 }
 
 // mustWait returns the calling goroutine. It panics if that must not wait.
@@ -237,10 +235,7 @@ func (c *Cond) wait(op string, ctx context.Context) (signalled bool, err error) 
 		}
 		return false, ctxerr.Wrap(op, outcome.Cause(out))
 	}
-	c.ends()
-	signalled = c.q.Wait(c.party(o), park.Until(ctx))
-	c.begins()
-	return signalled, nil
+	return c.await(c.party(o), park.Until(ctx)), nil
 }
 
 // shared reports whether several goroutines may share the holds of o.
@@ -274,10 +269,7 @@ func (c *Cond) waitFor(me int64, d time.Duration) (signalled bool) {
 	if c.outer != nil {
 		return c.outer.wait(c.q, park.After(d), me)
 	}
-	c.ends()
-	signalled = c.q.Wait(c.party(me), park.After(d))
-	c.begins()
-	return signalled
+	return c.await(c.party(me), park.After(d))
 }
 
 // WaitWhile waits until blocked returns false, and then returns nil. It calls blocked with the

@@ -65,9 +65,9 @@ var (
 // NotifyLoss keeps the function to call when a holder's key has vanished.
 func (s *store) NotifyLoss(lost func(lease.HoldID, error)) { s.lost = lost }
 
-// before returns the request for the newest rival key that is not newer than rev. It reads two
+// newest returns the request for the newest rival key that is not newer than rev. It reads two
 // keys, because the first may be the asking one.
-func (s *store) before(name string, rev int64) clientv3.Op {
+func (k *kind) newest(name string, rev int64) clientv3.Op {
 	opts := []clientv3.OpOption{
 		clientv3.WithPrefix(),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend),
@@ -76,7 +76,7 @@ func (s *store) before(name string, rev int64) clientv3.Op {
 	if rev > 0 {
 		opts = append(opts, clientv3.WithMaxCreateRev(rev))
 	}
-	return clientv3.OpGet(s.kind.older(name), opts...)
+	return clientv3.OpGet(k.older(name), opts...)
 }
 
 // Term is part of [lease.Session].
@@ -203,7 +203,7 @@ func (s *store) enqueue(ctx context.Context, req lease.Request) (lease.Reply, er
 		}
 		s.c.abandon(p)
 	}
-	p, resp, err := s.create(ctx, req.HoldID, s.before(req.Name, 0))
+	p, resp, err := s.create(ctx, req.HoldID, s.kind.newest(req.Name, 0))
 	if err != nil {
 		return lease.Reply{}, err
 	}
@@ -268,7 +268,7 @@ func (s *store) again(ctx context.Context, p *place, d time.Duration, before str
 				return lease.Reply{}, nil
 			}
 		}
-		resp, err := s.c.client.Txn(try).Then(clientv3.OpGet(p.key), s.before(p.id.Name, p.rev)).Commit()
+		resp, err := s.c.client.Txn(try).Then(clientv3.OpGet(p.key), s.kind.newest(p.id.Name, p.rev)).Commit()
 		switch {
 		case err != nil && refused(err):
 			return lease.Reply{}, failed(err)
