@@ -1072,9 +1072,11 @@ func inspection(s *suite) {
 		}
 	}
 	a.free(name, mine)
-	if state := inspect(); state.Held || len(state.Holders) > 0 {
-		s.broken("Inspect says that a lock is free after its release", a, c)
-	}
+	// A lock that is handed over by the server may go to the waiter that has just left, and come back.
+	s.soon("Inspect says that a lock is free after its release", time.Second, func() bool {
+		state := inspect()
+		return !state.Held && len(state.Holders) == 0
+	}, a, c)
 }
 
 // noFalseLoss has the store say nothing of holds that live.
