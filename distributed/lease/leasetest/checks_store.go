@@ -1072,7 +1072,7 @@ func inspection(s *suite) {
 		}
 	}
 	a.free(name, mine)
-	// A server that hands the lock over may give it to the waiter that has just left, and take it back.
+	// A server that hands the lock over may give it to the waiter that has left, for a moment.
 	s.soon("Inspect says that a lock is free after its release", time.Second, func() bool {
 		state := inspect()
 		return !state.Held && len(state.Holders) == 0
