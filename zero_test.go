@@ -20,12 +20,15 @@ import (
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/keyed"
 	"github.com/jucgo/locks/lockstest"
+	"github.com/jucgo/locks/lockstest/explore"
 	"github.com/jucgo/locks/named"
 	"github.com/jucgo/locks/record"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
+	"github.com/jucgo/locks/semaphore"
 	"github.com/jucgo/locks/singleton"
 	"github.com/jucgo/locks/spin"
+	"github.com/jucgo/locks/synchronizer"
 )
 
 // zeros makes the zero value of each exported struct of the local packages.
@@ -39,6 +42,8 @@ var zeros = map[string]func() any{
 	"deadlock.Lock":      zero[deadlock.Lock],
 	"deadlock.Orphan":    zero[deadlock.Orphan],
 	"deadlock.Wait":      zero[deadlock.Wait],
+	"explore.Lease":      zero[explore.Lease],
+	"explore.X":          zero[explore.X],
 	"fair.BargingMutex":  zero[fair.BargingMutex],
 	"fair.Mutex":         zero[fair.Mutex],
 	"fair.RWMutex":       zero[fair.RWMutex],
@@ -47,6 +52,7 @@ var zeros = map[string]func() any{
 	"locks.Guarded":      zero[locks.Guarded[int]],
 	"locks.Info":         zero[locks.Info],
 	"locks.Party":        zero[locks.Party],
+	"locks.RWGuarded":    zero[locks.RWGuarded[int]],
 	"lockstest.Config":   zero[lockstest.Config],
 	"named.Provider":     zero[named.Provider],
 	"record.Event":       zero[record.Event],
@@ -60,12 +66,20 @@ var zeros = map[string]func() any{
 	"rwlock.RWMutex":     zero[rwlock.RWMutex],
 	"rwlock.Snapshot":    zero[rwlock.Snapshot[int]],
 	"rwlock.StampedLock": zero[rwlock.StampedLock],
+	"semaphore.Weighted": zero[semaphore.Weighted],
 	"singleton.Lazy":     zero[singleton.Lazy[int]],
 	"spin.Backoff":       zero[spin.Backoff],
 	"spin.MCS":           zero[spin.MCS],
 	"spin.Mutex":         zero[spin.Mutex],
 	"spin.Ticket":        zero[spin.Ticket],
+	"synchronizer.Sync":  zero[synchronizer.Sync[anything]],
 }
+
+// anything are rules under which each call succeeds.
+type anything struct{}
+
+func (anything) Acquire(w, _ uint64) (uint64, bool) { return w, true }
+func (anything) Release(w, _ uint64) (uint64, bool) { return w, true }
 
 func zero[T any]() any { return new(T) }
 

@@ -90,6 +90,14 @@ func (l *Lease) release(h *leaseHold) {
 	}
 }
 
+// hooks returns the scheduler of the test that l belongs to.
+func (l *Lease) hooks() hooks {
+	if l.x == nil {
+		panic("explore: a zero Lease belongs to no test: use X.NewLease")
+	}
+	return hooks{l.x}
+}
+
 // fail returns an error of op.
 func (l *Lease) fail(op string, err error) error {
 	return fmt.Errorf("explore: %s of lease %q: %w", op, l.name, err)
@@ -97,8 +105,8 @@ func (l *Lease) fail(op string, err error) error {
 
 // LockContext implements [locks.Locker].
 func (l *Lease) LockContext(ctx context.Context) (err error) {
-	hooks{l.x}.Begin("LockContext", l, true)
-	defer func() { hooks{l.x}.End(err == nil) }()
+	l.hooks().Begin("LockContext", l, true)
+	defer func() { l.hooks().End(err == nil) }()
 	for {
 		if err := ctxerr.Check("", ctx); err != nil {
 			return l.fail("LockContext", ctxerr.Bare(err))
@@ -114,16 +122,16 @@ func (l *Lease) LockContext(ctx context.Context) (err error) {
 		case <-free:
 		case <-ctx.Done():
 		}
-		hooks{l.x}.Woken()
+		l.hooks().Woken()
 	}
-	hooks{l.x}.Woken() // the answer may be late
+	l.hooks().Woken() // the answer may be late
 	return nil
 }
 
 // TryLockContext implements [locks.TryLocker].
 func (l *Lease) TryLockContext(ctx context.Context) (ok bool, err error) {
-	hooks{l.x}.Begin("TryLockContext", l, true)
-	defer func() { hooks{l.x}.End(ok) }()
+	l.hooks().Begin("TryLockContext", l, true)
+	defer func() { l.hooks().End(ok) }()
 	if err := ctxerr.Check("", ctx); err != nil {
 		return false, l.fail("TryLockContext", ctxerr.Bare(err))
 	}
@@ -131,14 +139,14 @@ func (l *Lease) TryLockContext(ctx context.Context) (ok bool, err error) {
 	if err != nil {
 		return false, l.fail("TryLockContext", err)
 	}
-	hooks{l.x}.Woken()
+	l.hooks().Woken()
 	return free == nil, nil
 }
 
 // UnlockContext implements [locks.Locker].
 func (l *Lease) UnlockContext(ctx context.Context) error {
-	hooks{l.x}.Begin("UnlockContext", l, true)
-	defer hooks{l.x}.End(true)
+	l.hooks().Begin("UnlockContext", l, true)
+	defer l.hooks().End(true)
 	h, last := l.holdOf(ctx, true)
 	if h == nil {
 		return l.fail("UnlockContext", locks.ErrNotHeld)
@@ -150,7 +158,7 @@ func (l *Lease) UnlockContext(ctx context.Context) error {
 		h.loss.void.Store(true)
 		l.release(h)
 	}
-	hooks{l.x}.Woken()
+	l.hooks().Woken()
 	return nil
 }
 

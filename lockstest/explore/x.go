@@ -162,7 +162,10 @@ var order raceorder.Order
 // Go starts a goroutine of the program. It runs when the schedule says so. The name is shown in
 // reports; it need not be unique.
 func (x *X) Go(name string, f func()) {
-	if f == nil {
+	switch {
+	case x.program == nil:
+		panic("explore: a zero X runs nothing: use Run")
+	case f == nil:
 		panic("explore: Go with a nil function")
 	}
 	go x.add(name, false).run(f)
