@@ -52,7 +52,8 @@ func TestNoAPIServerIsNoStore(t *testing.T) {
 	for url, why := range map[string]string{
 		"kubernetes:":                                         "the form is kubernetes:NAMESPACE",
 		"kubernetes://host/shop":                              "names a host",
-		"kubernetes:Shop?kubeconfig=" + config:                "no API server is configured",
+		"kubernetes:Shop?kubeconfig=" + config:                "is no namespace",
+		"kubernetes:shop?kubeconfig=" + config:                "no API server is configured",
 		"kubernetes:shop?kubeconfig=/no/such/file":            "no API server is configured",
 		"kubernetes:shop?context=none&kubeconfig=" + config:   "no API server is configured",
 		"kubernetes:shop?ttl=fast&kubeconfig=" + config:       "ttl",
