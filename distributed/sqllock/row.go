@@ -329,7 +329,7 @@ func (r *Row) turn(ctx context.Context, name string) (end func(), err error) {
 	gate := r.gate.Of(name)
 	switch err := gate.LockContext(open); {
 	case err == nil:
-		return func() { gate.UnlockContext(open) }, nil
+		return func() { _ = gate.UnlockContext(open) }, nil // this owner holds it
 	case ctx.Err() != nil:
 		return nil, adapter.Ended(ctx)
 	case r.c.open.Err() != nil:
