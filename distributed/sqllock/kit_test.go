@@ -193,7 +193,8 @@ var beds = []struct {
 	short, all []kind
 }{
 	{"PostgreSQL with a listener", bed{database: inPgx, listens: true}, kinds, kinds},
-	{"PostgreSQL", bed{database: inPgx}, []kind{blocking}, allKinds},
+	// The server ends the statements of clients that were cut off, as WithBlockingWait advises.
+	{"PostgreSQL", bed{database: inPgx, setting: "&client_connection_check_interval=1000"}, []kind{blocking}, allKinds},
 	{"PostgreSQL with pq", bed{database: inPq}, nil, allKinds},
 	{"pgbouncer", bed{database: bouncer, setting: "&default_query_exec_mode=exec", pooled: true},
 		[]kind{queueKind}, inTables},

@@ -127,7 +127,8 @@ func WithListener(l Listener) Option { return func(o *options) { o.listen = l } 
 //     cancelled statement. lock_timeout and statement_timeout end the statement too, and the waiter
 //     begins again, at the end of the queue.
 //   - A waiter whose machine or network fails can be given the lock, and keeps it until the server
-//     notices, as a holder does.
+//     notices, as a holder does. Until then its connection counts too. Set the server's
+//     client_connection_check_interval: PostgreSQL does not look for dead clients by itself.
 //   - A statement that waits has a snapshot. It keeps VACUUM from removing rows that were deleted
 //     since it began. CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY wait for it. So they, and
 //     all else that waits for old snapshots, must not be run under such a lock: the holder would

@@ -49,7 +49,7 @@ func StartPostgres(tb testing.TB, ready func(addr string) error, env ...string) 
 	port := strconv.Itoa(Port(tb))
 	s := newServer(tb, port, ready, syscall.SIGINT, syscall.SIGQUIT)
 	s.cmd = as(tb, "postgres", dir, postgres, "-D", data, "-p", port, "-h", "127.0.0.1", "-k", dir, "-c", "fsync=off",
-		"-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "max_connections=400",
+		"-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "max_connections=800",
 		"-c", "log_min_messages=panic",
 		"-c", "log_destination=stderr")
 	s.cmd.Env = append(os.Environ(), env...)
