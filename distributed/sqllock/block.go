@@ -52,6 +52,7 @@ func (c *core) lookAfter(session int64, lose func()) (stop func()) {
 //	is new                           tries the lock; if it is taken, begins the statement that waits
 //	asks or waits                    nothing
 //	has waited                       returns the hold, or the error, after which it is new
+//	has a session with the lock      asks that session: the answer that told of it came too late
 //
 // The watch of an acquisition is told when its statement has ended. The hold counts from when that
 // statement was sent. If a third of the lease is over by then, the session is asked whether it
@@ -79,6 +80,10 @@ func (s blockingStore) Enqueue(ctx context.Context, req lease.Request) (lease.Re
 	case s.closed:
 		s.mu.Unlock()
 		return lease.Reply{}, errClosing
+	case s.held[req.HoldID] != nil:
+		s.mu.Unlock()
+		held, err := s.Renew(ctx, []lease.HoldID{req.HoldID}, req.TTL)
+		return lease.Reply{Held: held[0]}, err
 	case b != nil && !b.over:
 		s.mu.Unlock()
 		return lease.Reply{}, nil

@@ -75,6 +75,33 @@ func TestAStatementThatWaitsUnansweredIsGivenUp(t *testing.T) {
 	})
 }
 
+func TestAHoldWhoseAnswerCameLateIsFound(t *testing.T) {
+	for _, has := range []bool{true, false} {
+		session := answering{columns: []string{"session", "holder"}, numbers: make(chan int64, 1)}
+		db := sql.OpenDB(session)
+		c, err := newCore(db, []Option{WithDialect(Postgres)})
+		require.NoError(t, err)
+		s := blockingStore{newSessionStore(c)}
+		s.NotifyLoss(func(lease.HoldID, error) {})
+		conn, err := db.Conn(t.Context())
+		require.NoError(t, err)
+		req := lease.Request{HoldID: lease.HoldID{Name: "it", Acquisition: "me"}, TTL: time.Minute}
+		s.blocked[req.HoldID] = &blocked{
+			end: func() {}, sent: lease.Now(), over: true, sess: newSession(req.HoldID, conn, 7),
+		}
+		reply, err := s.Enqueue(t.Context(), req)
+		require.NoError(t, err)
+		require.True(t, reply.Held)
+		session.numbers <- map[bool]int64{true: 7, false: 8}[has] // the session that has the lock
+		reply, err = s.Enqueue(t.Context(), req)
+		require.NoError(t, err)
+		require.Equal(t, has, reply.Held)
+		s.close(t.Context())
+		require.Zero(t, db.Stats().InUse)
+		require.NoError(t, db.Close())
+	}
+}
+
 func TestALongBlockedWaitsSessionIsAskedAgain(t *testing.T) {
 	for _, x := range []struct {
 		name    string
