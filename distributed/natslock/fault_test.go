@@ -187,7 +187,8 @@ func TestTicketsAreSoldOnceWhileLeadersFail(t *testing.T) {
 				return
 			}
 			leads.Pause()
-			time.Sleep(2 * time.Second)
+			for leader(t, js, bucket, servers) == leads { // until another one leads
+			}
 			leads.Resume() // it may believe to lead, and answers what came meanwhile
 		},
 	}.Run(t)
