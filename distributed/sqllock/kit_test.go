@@ -138,6 +138,7 @@ func (k kind) prove(t *testing.T, b bed) {
 		Limit:              20 * time.Second, // on a busy machine, and less than a lease
 		Parallel:           4,
 		FIFO:               k.name == queueKind.name,
+		LateLeave:          k.name == blocking.name,
 		EndsWithConnection: k.ofSessions(),
 		Rest: func(tb testing.TB, name string) {
 			db := b.dial(tb, leasetest.NewLink(tb), where(tb), "kit")

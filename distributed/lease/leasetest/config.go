@@ -37,6 +37,10 @@ type Config struct {
 	// several clients ask at once, and none gets a majority.
 	SpuriousTry bool
 
+	// LateLeave declares that the lock may go to a waiter that has left, for a moment: its request
+	// waits in the server, which has yet to end it. Others are refused meanwhile.
+	LateLeave bool
+
 	// EndsWithConnection declares that the server frees a lock as soon as the connection of its
 	// holder ends, and that the holder finds out at its next renewal.
 	EndsWithConnection bool

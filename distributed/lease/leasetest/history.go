@@ -135,7 +135,7 @@ func history(s *suite) {
 			strict = strict && !w.failed
 			clients = append(clients, w.c)
 		}
-		model := leaseLock(strict && !s.cfg.SpuriousTry)
+		model := leaseLock(strict && !s.cfg.SpuriousTry && !s.cfg.LateLeave)
 		if porcupine.CheckOperationsTimeout(model, all, s.cfg.Timeout) == porcupine.Illegal {
 			s.broken(fmt.Sprintf("an order of what the clients did explains what they were told (seed %d):\n%s",
 				seed, told(all)), append(clients, dies)...)
