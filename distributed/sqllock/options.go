@@ -124,8 +124,9 @@ func WithListener(l Listener) Option { return func(o *options) { o.listen = l } 
 //   - A pooler that shares sessions cannot be used: the first acquisition is refused with
 //     [ErrUnsupportedTopology].
 //   - A waiter that gives up ends its connection. The server writes a line into its log about the
-//     cancelled statement. lock_timeout and statement_timeout end the statement too, and the waiter
-//     begins again, at the end of the queue.
+//     cancelled statement. It can be given the lock for a moment, and tries are refused then.
+//     lock_timeout and statement_timeout end the statement too, and the waiter begins again, at the
+//     end of the queue.
 //   - A waiter whose machine or network fails can be given the lock, and keeps it until the server
 //     notices, as a holder does. Until then its connection counts too. Set the server's
 //     client_connection_check_interval: PostgreSQL does not look for dead clients by itself.
