@@ -220,6 +220,7 @@ func (s *suite) mustWait(c *call, l locks.TryLocker, n int) {
 	var (
 		start = time.Now()
 		quiet = start // since when the goroutine has been seen blocked, and nothing else
+		looks int     // how often, since then
 	)
 	for {
 		select {
@@ -227,23 +228,25 @@ func (s *suite) mustWait(c *call, l locks.TryLocker, n int) {
 			s.Fatalf("LockContext returned (error %v) although another one holds the lock", c.err)
 		default:
 		}
-		now := time.Now()
 		if s.cfg.Waiting != nil {
 			if s.cfg.Waiting(l) == n {
 				return
 			}
-			if now.Sub(start) > s.cfg.Timeout {
+			if time.Since(start) > s.cfg.Timeout {
 				s.Fatalf("%d waiters are counted, want %d", s.cfg.Waiting(l), n)
 			}
 			runtime.Gosched()
 			continue
 		}
-		// A waiter that spins is never seen blocked.
-		if now.Sub(quiet) >= s.cfg.Settle || now.Sub(start) >= 100*s.cfg.Settle {
-			return
-		}
+		looks++
+		now := time.Now()
 		if !blocked(c.p.id) {
-			quiet = now
+			looks, quiet = 0, now
+		}
+		// The looks are counted because a pause can last longer than Settle on a busy machine. A waiter
+		// that spins is never seen blocked.
+		if looks >= 4 && now.Sub(quiet) >= s.cfg.Settle || now.Sub(start) >= 100*s.cfg.Settle {
+			return
 		}
 		time.Sleep(s.cfg.Settle / 8)
 	}

@@ -40,15 +40,19 @@ func TestWatchedLocksConform(t *testing.T) {
 	})
 	t.Run("rwlock.RWMutex.R", func(t *testing.T) {
 		of := map[locks.TryLocker]locks.ReadWriteLocker{}
+		in := map[locks.TryLocker]*rwlock.RWMutex{}
 		lockstest.TestTryLocker(t, lockstest.Config{
 			New: func(testing.TB) locks.TryLocker {
-				rw := record.New(record.Options{}).WrapReadWrite("rw", rwlock.New(fair.FIFO))
+				inside := rwlock.New(fair.FIFO)
+				rw := record.New(record.Options{}).WrapReadWrite("rw", inside)
 				of[rw.ReadLocker()] = rw
+				in[rw.ReadLocker()], in[rw.WriteLocker()] = inside, inside
 				return rw.ReadLocker()
 			},
 			Reentrant: true,
 			FIFO:      true,
 			Exclusive: func(view locks.TryLocker) locks.TryLocker { return of[view].WriteLocker() },
+			Waiting:   func(view locks.TryLocker) int { return in[view].QueueLength() },
 		})
 	})
 	t.Run("leased", func(t *testing.T) {
