@@ -30,6 +30,9 @@ var (
 	// ErrTooManyHolds reports that one more hold would exceed what the lock can count.
 	ErrTooManyHolds = errors.New("too many holds")
 
+	// ErrTooLarge reports an acquisition of more permits than a semaphore has.
+	ErrTooLarge = errors.New("more permits than the semaphore has")
+
 	// ErrClosed reports that the client or provider behind the lock was closed.
 	ErrClosed = errors.New("client closed")
 

@@ -40,4 +40,6 @@ type Party struct {
 	Left time.Duration
 	// Token is the fencing token of the hold.
 	Token uint64
+	// Permits is how many permits of a semaphore the party has, or waits for.
+	Permits int64
 }

@@ -2,7 +2,6 @@ package semaphore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -19,7 +18,7 @@ import (
 
 // ErrTooLarge reports an acquisition of more than the size of the semaphore. It would wait until
 // a Resize, and keep all later waiters from what is free.
-var ErrTooLarge = errors.New("semaphore: weight above the size")
+var ErrTooLarge = locks.ErrTooLarge
 
 // Weighted is a semaphore: it has a number of permits, its size, and an acquisition takes several
 // of them at once, its weight. It has the methods of semaphore.Weighted of golang.org/x/sync, and

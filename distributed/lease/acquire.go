@@ -389,7 +389,8 @@ func (a question) request() (r answer) {
 	ctx := detach(c.life, a.ctx)
 	c.schedule.expect(a.id.Acquisition)
 	defer c.schedule.expected(a.id.Acquisition)
-	req := Request{HoldID: a.id, TTL: a.l.term(), Writer: a.writer, Data: a.l.data}
+	l := a.l
+	req := Request{HoldID: a.id, TTL: l.term(), Permits: l.permits, Size: l.size, Writer: a.writer, Data: l.data}
 	c.announce(req.TTL)
 	sent := c.now()
 	var reply Reply

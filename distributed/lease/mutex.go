@@ -23,16 +23,17 @@ import (
 // Re-entry, unlock and inspection of a lost hold return [locks.ErrLost]. The owner unlocks a lost
 // lock as often as it has locked it, and may then acquire it anew.
 type Mutex struct {
-	c     *Client
-	name  string
-	ttl   time.Duration // with fixed
-	fixed bool          // holds are not renewed
-	share bool          // each owner has a hold of its own
-	bad   error         // why the lock cannot be acquired
-	data  any           // the adapter's, for requests
-	read  *Mutex        // the other half of a write half
-	write *Mutex        // the other half of a read half
-	last  atomic.Pointer[localQueue]
+	c             *Client
+	name          string
+	ttl           time.Duration // with fixed
+	fixed         bool          // holds are not renewed
+	share         bool          // each owner has a hold of its own
+	permits, size int64         // of a semaphore, see Request
+	bad           error         // why the lock cannot be acquired
+	data          any           // the adapter's, for requests
+	read          *Mutex        // the other half of a write half
+	write         *Mutex        // the other half of a read half
+	last          atomic.Pointer[localQueue]
 }
 
 var (

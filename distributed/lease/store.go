@@ -94,12 +94,23 @@ type Request struct {
 	HoldID
 	// TTL is for how long the store gives the lock, from when the server decides.
 	TTL time.Duration
+	// Permits is how many permits of a semaphore are asked for, and Size is how many it has. Both
+	// are 0 for a lock. A store of semaphores takes that for one permit of one, see [Request.Weigh].
+	Permits, Size int64
 	// Writer is set for the read half of a read-write lock if the owner holds the write half. It
 	// is the acquisition of that hold, which stays until a request to release it. See [Halves].
 	Writer string
 	// Data is the adapter's own. The lock got it by [WithData], or it is nil. If one Store of an
 	// adapter gives a request to another one, it may set it: a context is no place for that.
 	Data any
+}
+
+// Weigh returns how many permits the request asks for, of how many. A lock is one of one.
+func (r Request) Weigh() (permits, size int64) {
+	if r.Size == 0 {
+		return 1, 1
+	}
+	return r.Permits, r.Size
 }
 
 // Reply is a store's answer to a request for a lock.

@@ -24,6 +24,11 @@ type Config struct {
 	// write half.
 	Read func(p locks.Provider, name string) locks.TryLocker
 
+	// Semaphore, if not nil, returns the semaphore called name of a client that Open returned. Then
+	// the locks of the client are its semaphores of one permit. [lease.Client.Semaphore] has the
+	// same Store for both, see [Semaphores].
+	Semaphore func(p locks.Provider, name string, size int64) locks.Semaphore
+
 	// Name turns a name of letters, digits and hyphens into one that the store permits. Default:
 	// it is left as it is, and names with other characters are tried as well. The store may refuse
 	// those by an error.
@@ -74,6 +79,12 @@ type Config struct {
 	Rest func(tb testing.TB, name string)
 
 	anyName bool // there was no Name
+}
+
+// Semaphores is the Config.Semaphore of a Config with a Store, and of an Open that returns a
+// *lease.Client.
+func Semaphores(p locks.Provider, name string, size int64) locks.Semaphore {
+	return p.(*lease.Client).Semaphore(name, size)
 }
 
 func (cfg Config) withDefaults() Config {

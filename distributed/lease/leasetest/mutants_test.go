@@ -94,6 +94,20 @@ func TestStoresInMemoryPass(t *testing.T) {
 	})
 }
 
+func TestAStoreOfSemaphoresPasses(t *testing.T) {
+	cfg := semaphore(t, "", fakestore.Permits)
+	cfg.Limit = 20 * time.Second
+	TestStore(t, cfg)
+}
+
+// semaphore is a configuration for a store of semaphores.
+func semaphore(tb testing.TB, flaw fakestore.Flaw, kind fakestore.Kind) Config {
+	tb.Helper()
+	cfg := fake(tb, flaw, kind)
+	cfg.Semaphore = Semaphores
+	return cfg
+}
+
 // recorder is a testing.TB to which a check can fail without failing the test.
 type recorder struct {
 	testing.TB
@@ -146,6 +160,21 @@ var mutants = []struct {
 	kind  fakestore.Kind
 	flaw  fakestore.Flaw
 }{
+	{"PermitsAreCounted", semaphore, fakestore.Permits, fakestore.PermitTooMany},
+	{"PermitsAreCounted", semaphore, fakestore.Permits, fakestore.PermitTooFew},
+	{"PermitsAreCounted", semaphore, fakestore.Permits, fakestore.PermitsWeighOne},
+	{"PermitsAreCounted", semaphore, fakestore.Permits, fakestore.PermitsOneByOne},
+	{"PermitsReturn", semaphore, fakestore.Permits, fakestore.ReaderFreesAll},
+	{"PermitsReturn", semaphore, fakestore.Permits, fakestore.AnyoneFrees},
+	{"PermitsReturn", semaphore, fakestore.Permits, fakestore.RenewAny},
+	{"PermitsOfTheDead", semaphore, fakestore.Permits, fakestore.ReadersLapse},
+	{"PermitsOfTheDead", semaphore, fakestore.Permits, fakestore.NeverFree},
+	{"PermitsOfTheDead", semaphore, fakestore.Permits, fakestore.FastClock},
+	{"PermitsShared", semaphore, fakestore.Permits, fakestore.PermitTooMany},
+	{"PermitsShared", semaphore, fakestore.Permits, fakestore.TokenSeven},
+	{"PermitsUnderFaults", semaphore, fakestore.Permits, fakestore.PermitTooMany},
+	{"PermitsUnderFaults", semaphore, fakestore.Permits, fakestore.NeverFree},
+
 	{"OneHolder", fake, fakestore.Watched, fakestore.NoExclusion},
 	{"OneWinner", fake, fakestore.Watched, fakestore.AcquireNoLock},
 	{"OtherNames", fake, fakestore.Watched, fakestore.NamesCut},

@@ -45,7 +45,7 @@ func TestStore(t *testing.T, cfg Config) {
 // checks returns all checks.
 func checks() []check {
 	var all []check
-	for _, part := range [][]check{storeChecks, faultChecks, turnChecks} {
+	for _, part := range [][]check{storeChecks, faultChecks, turnChecks, permitChecks} {
 		all = append(all, part...)
 	}
 	return all

@@ -32,6 +32,8 @@ const (
 	Full Kind = "full"
 	// Reading is Watched, and its holds are shared with each other.
 	Reading Kind = "reading"
+	// Permits is Watched, and a lock is a semaphore of as many permits as a request says.
+	Permits Kind = "permits"
 )
 
 // Dial connects to the server.
@@ -46,6 +48,7 @@ type client struct {
 	term   time.Duration
 	shared bool
 	queue  bool
+	weighs bool // the requests
 	mute   bool // has no watches
 	tokens uint64
 	told   atomic.Pointer[func(lease.HoldID, error)]
@@ -72,6 +75,7 @@ func (s *Server) Client(kind Kind, dial Dial, term time.Duration) (store lease.S
 	c.number = s.clients
 	s.mu.Unlock()
 	c.closed, c.end = context.WithCancel(context.Background())
+	c.weighs = kind == Permits
 	c.shared, c.mute, c.queue = kind == Reading, kind == Polled, kind == Queued || kind == Full
 	if kind == Tied || kind == Full {
 		c.renewSession(nil)
@@ -284,19 +288,18 @@ func (c *client) within(
 	}
 }
 
-func (c *client) take(
-	ctx context.Context, name, acquisition string, d time.Duration, waits bool) (lease.Reply, error) {
+func (c *client) take(ctx context.Context, req lease.Request, waits bool) (lease.Reply, error) {
 	s := c.server
-	return c.within(ctx, name, acquisition, func(x *session) (lease.Reply, error) {
+	return c.within(ctx, req.Name, req.Acquisition, func(x *session) (lease.Reply, error) {
 		if s.flaw == AcquireTwice {
-			time.AfterFunc(10*time.Millisecond, func() { _, _ = s.take(c, x, name, acquisition, d, waits) })
+			time.AfterFunc(10*time.Millisecond, func() { _, _ = s.take(c, x, req, waits) })
 		}
-		return s.take(c, x, name, acquisition, d, waits)
+		return s.take(c, x, req, waits)
 	})
 }
 
 func (c *client) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
-	reply, err := c.take(ctx, req.Name, req.Acquisition, req.TTL, false)
+	reply, err := c.take(ctx, req, false)
 	switch {
 	case c.server.flaw == FailureRefuses:
 		return reply, nil
@@ -312,7 +315,7 @@ func (c *client) Acquire(ctx context.Context, req lease.Request) (lease.Reply, e
 }
 
 func (c *client) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
-	reply, err := c.take(ctx, req.Name, req.Acquisition, req.TTL, true)
+	reply, err := c.take(ctx, req, true)
 	if err != nil && c.server.flaw == RefusedEnqueue {
 		err = lease.Mark(err, lease.ErrRefused)
 	}

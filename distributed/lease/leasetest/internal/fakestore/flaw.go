@@ -41,6 +41,14 @@ const (
 	OverwritesValue Flaw = "a value that is no lock is overwritten"
 )
 
+// The flaws of semaphores.
+const (
+	PermitTooMany   Flaw = "a semaphore gives one permit more than it has"
+	PermitTooFew    Flaw = "a semaphore never gives its last permit"
+	PermitsWeighOne Flaw = "each acquisition takes one permit, however many it asks for"
+	PermitsOneByOne Flaw = "a semaphore has one holder at a time"
+)
+
 // The flaws of the time.
 const (
 	FastClock     Flaw = "the server's clock runs 10 % fast"

@@ -57,6 +57,7 @@ type hold struct {
 	acquisition string
 	client      *client
 	shared      bool
+	permits     int64
 	token       uint64
 	lease       time.Duration
 	ends        time.Duration // by the server's clock
@@ -343,8 +344,8 @@ func (s *Server) notify(l *lock) {
 
 // take decides one request for the lock. A request that waits has a place in the queue from then
 // on.
-func (s *Server) take(
-	c *client, x *session, name, acquisition string, d time.Duration, waits bool) (lease.Reply, error) {
+func (s *Server) take(c *client, x *session, req lease.Request, waits bool) (lease.Reply, error) {
+	name, acquisition, d := req.Name, req.Acquisition, req.TTL
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, err := s.find(c, name)
@@ -375,7 +376,7 @@ func (s *Server) take(
 	if s.asked++; s.flaw == SometimesFails && s.asked%5 == 0 {
 		return lease.Reply{}, lease.Mark(errors.New("fakestore: not now"), lease.ErrRefused, lease.ErrUnavailable)
 	}
-	free := s.admits(l, c)
+	free := s.admits(l, c, req)
 	if s.flaw == Spurious && s.asked%5 == 0 {
 		free = false
 	}
@@ -391,21 +392,21 @@ func (s *Server) take(
 		s.mu.Unlock()
 		time.Sleep(time.Millisecond)
 		s.mu.Lock()
-		free = s.admits(l, c) || s.hold(l, acquisition) != nil
+		free = s.admits(l, c, req) || s.hold(l, acquisition) != nil
 	}
 	at := l.place(acquisition)
 	if at < 0 && waits && !free && s.flaw == PlacesTwice {
 		s.mu.Unlock()
 		time.Sleep(time.Millisecond)
 		s.mu.Lock()
-		free = s.admits(l, c)
+		free = s.admits(l, c, req)
 	}
 	first := at == 0 || at < 0 && len(l.queue) == 0
 	if free && (first || waits && s.flaw == QueueBarges) {
 		if at >= 0 && s.flaw != PlaceOfHolder {
 			l.queue = slices.Delete(l.queue, at, at+1)
 		}
-		return s.give(l, c, x, acquisition, now+d), nil
+		return s.give(l, c, x, req, now+d), nil
 	}
 	if waits || s.flaw == PlaceOfTry && c.queue {
 		term := placeTerm
@@ -420,11 +421,14 @@ func (s *Server) take(
 			h.ends = max(h.ends, now+d)
 		}
 	}
-	return s.refuse(l, name, now), nil
+	return s.refuse(l, c, name, now), nil
 }
 
-// admits reports whether the holders leave room for c.
-func (s *Server) admits(l *lock, c *client) bool {
+// admits reports whether the holders leave room for a request of c.
+func (s *Server) admits(l *lock, c *client, req lease.Request) bool {
+	if c.weighs {
+		return s.sufficient(l, req)
+	}
 	for _, h := range l.holds {
 		switch {
 		case s.flaw == NoExclusion:
@@ -439,6 +443,26 @@ func (s *Server) admits(l *lock, c *client) bool {
 	return true
 }
 
+// sufficient reports whether the holders leave as many permits as a request asks for.
+func (s *Server) sufficient(l *lock, req lease.Request) bool {
+	n, size := req.Weigh()
+	switch s.flaw {
+	case PermitTooMany:
+		size++
+	case PermitTooFew:
+		size = max(1, size-1)
+	case PermitsWeighOne:
+		n = 1
+	case PermitsOneByOne:
+		return n == 1 && size == 1 && len(l.holds) == 0 || size > 1 && len(l.holds) == 0
+	}
+	taken := n
+	for _, h := range l.holds {
+		taken += h.permits
+	}
+	return taken <= size
+}
+
 // intrudes counts a request for a held lock, and reports whether it is a tenth.
 func (s *Server) intrudes() bool {
 	s.held++
@@ -446,7 +470,12 @@ func (s *Server) intrudes() bool {
 }
 
 // give makes acquisition a holder.
-func (s *Server) give(l *lock, c *client, x *session, acquisition string, ends time.Duration) lease.Reply {
+func (s *Server) give(l *lock, c *client, x *session, req lease.Request, ends time.Duration) lease.Reply {
+	acquisition := req.Acquisition
+	permits, _ := req.Weigh()
+	if s.flaw == PermitsWeighOne {
+		permits = 1
+	}
 	s.tokens++
 	c.tokens++
 	token := s.tokens
@@ -471,9 +500,13 @@ func (s *Server) give(l *lock, c *client, x *session, acquisition string, ends t
 	l.past[acquisition] = true
 	l.holds = append(l.holds, &hold{
 		acquisition: acquisition, client: c, shared: c.shared, token: token,
-		lease: ends - s.now(c), ends: ends, session: x, count: 1,
+		permits: permits, lease: ends - s.now(c), ends: ends, session: x, count: 1,
 	})
 	return lease.Reply{Held: true, Token: token}
+}
+
+func requestOf(acquisition string) lease.Request {
+	return lease.Request{HoldID: lease.HoldID{Acquisition: acquisition}}
 }
 
 // place keeps the place of a waiter, which has it at an index, or takes a new one.
@@ -493,10 +526,12 @@ func (s *Server) place(l *lock, at int, p *place) {
 }
 
 // refuse answers a request that does not get the lock.
-func (s *Server) refuse(l *lock, name string, now time.Duration) (r lease.Reply) {
+func (s *Server) refuse(l *lock, c *client, name string, now time.Duration) (r lease.Reply) {
 	for _, h := range l.holds {
 		if h.session == nil {
-			r.Wait = max(r.Wait, h.ends-now)
+			if r.Wait = max(r.Wait, h.ends-now); c.weighs { // some permits return with the first end
+				r.Wait = min(r.Wait, h.ends-now)
+			}
 		}
 		if s.flaw == LossFalse && h.session != nil {
 			h.session.losses = append(h.session.losses, lease.HoldID{Name: name, Acquisition: h.acquisition})
@@ -528,7 +563,7 @@ func (s *Server) lookup(c *client, name, acquisition string) (r lease.Reply, err
 	}
 	h := s.hold(l, acquisition)
 	if h == nil && len(l.holds) == 0 && s.flaw == LookupAcquires {
-		return s.give(l, c, nil, acquisition, s.now(c)+time.Minute), nil
+		return s.give(l, c, nil, requestOf(acquisition), s.now(c)+time.Minute), nil
 	}
 	switch {
 	case s.flaw == LookupFrees && h == nil:
@@ -580,7 +615,7 @@ func (s *Server) prolong(l *lock, c *client, x *session, i int, acquisition stri
 	h := s.hold(l, acquisition)
 	switch {
 	case h == nil && len(l.holds) == 0 && (s.flaw == RenewAcquires || s.flaw == RenewRevives && l.past[acquisition]):
-		s.give(l, c, x, acquisition, now+d)
+		s.give(l, c, x, requestOf(acquisition), now+d)
 		return true
 	case h == nil && len(l.holds) == 0 && s.flaw == RenewLate && l.lapsed != nil && l.lapsed.acquisition == acquisition:
 		h, l.lapsed = l.lapsed, nil
@@ -659,7 +694,7 @@ func (s *Server) release(c *client, name, acquisition string) (r lease.Released,
 	}
 	l.holds = slices.DeleteFunc(l.holds, func(other *hold) bool { return other == h || s.flaw == ReaderFreesAll })
 	if s.flaw == RefusedLater && len(l.holds) == 0 && l.refused != "" {
-		s.give(l, c, nil, l.refused, s.now(c)+h.lease)
+		s.give(l, c, nil, requestOf(l.refused), s.now(c)+h.lease)
 		l.refused = ""
 	}
 	s.notify(l)

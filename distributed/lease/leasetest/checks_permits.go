@@ -1,0 +1,361 @@
+package leasetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// permitChecks are for stores of semaphores. All other checks see a semaphore of one permit.
+var permitChecks = []check{
+	{"PermitsAreCounted", hasPermits, permitsAreCounted},
+	{"PermitsReturn", hasPermits, permitsReturn},
+	{"PermitsOfTheDead", hasPermits, permitsOfTheDead},
+	{"PermitsInspected", func(s *suite) bool { return hasPermits(s) && has[lease.Inspector](s) }, permitsInspected},
+	{"PermitsShared", func(s *suite) bool { return s.cfg.Semaphore != nil }, permitsShared},
+	{"PermitsUnderFaults", func(s *suite) bool { return s.cfg.Semaphore != nil }, permitsUnderFaults},
+}
+
+func hasPermits(s *suite) bool { return s.cfg.Semaphore != nil && hasStore(s) }
+
+// permits asks once for n permits of size, by a new acquisition.
+func (c *client) permits(name string, n, size int64, ttl time.Duration) (acquisition string, reply lease.Reply) {
+	c.Helper()
+	acquisition = c.acquisition()
+	c.mine(name, acquisition)
+	req := requestOf(name, acquisition, ttl)
+	req.Permits, req.Size = n, size
+	reply, _, err := persist(c, func() (lease.Reply, error) { return c.requests.Acquire(c.ctx, req) })
+	c.healthy(Acquire, err)
+	if !reply.Held {
+		c.refusal(name, acquisition)
+	}
+	return acquisition, reply
+}
+
+// gets returns an acquisition that has n of size permits.
+func (c *client) gets(name string, n, size int64, others ...*client) string {
+	c.Helper()
+	acquisition, reply := c.permits(name, n, size, minute)
+	if !reply.Held {
+		c.broken(fmt.Sprintf("%d of %d permits are given if they are free", n, size), append(others, c)...)
+	}
+	return acquisition
+}
+
+// getsNot ends the check if n of size permits are given.
+func (c *client) getsNot(name string, n, size int64, others ...*client) {
+	c.Helper()
+	if _, reply := c.permits(name, n, size, minute); reply.Held {
+		c.broken(fmt.Sprintf("%d of %d permits are not given if fewer are free", n, size), append(others, c)...)
+	}
+}
+
+// permitsAreCounted takes permits in several ways until none is left.
+func permitsAreCounted(s *suite) {
+	a, b := s.client(), s.client()
+	var name string
+	for _, takes := range [][]int64{{1, 1, 1}, {2, 1}, {1, 2}, {3}} {
+		name = s.name()
+		clients := []*client{a, b, a}
+		left := int64(3)
+		for i, n := range takes {
+			for more := left + 1; more <= 3; more++ {
+				clients[i].getsNot(name, more, 3, a, b)
+			}
+			clients[i].gets(name, n, 3, a, b)
+			left -= n
+		}
+		a.getsNot(name, 1, 3, b)
+		b.getsNot(name, 1, 3, a)
+	}
+	// The size is that of who asks.
+	b.getsNot(name, 1, 2, a)
+	b.gets(name, 1, 4, a)
+}
+
+// permitsReturn releases permits one acquisition after the other. Nobody else's return with them.
+func permitsReturn(s *suite) {
+	a, b, name := s.client(), s.client(), s.name()
+	one, two := a.gets(name, 1, 3), b.gets(name, 2, 3, a)
+	a.release(name, one)
+	b.holds(name, two, "while others release theirs", a)
+	a.getsNot(name, 2, 3, b)
+	one = a.gets(name, 1, 3, b)
+	b.release(name, two)
+	b.release(name, two) // late
+	a.holds(name, one, "while others release theirs", b)
+	b.getsNot(name, 3, 3, a)
+	two = b.gets(name, 2, 3, a)
+	if r := b.renew(name, one+"0", minute); r {
+		b.broken("Renew prolongs no hold of an acquisition that has none", a, b)
+	}
+	a.release(name, one)
+	b.release(name, two)
+	a.gets(name, 3, 3, b)
+}
+
+// permitsOfTheDead has a client die with two of three permits. Those of the living one stay.
+func permitsOfTheDead(s *suite) {
+	a, b, name := s.mortal(), s.client(), s.name()
+	if !a.canDie() {
+		return
+	}
+	ttl := s.cfg.TTL + s.cfg.TTL/4
+	since := lease.Now()
+	mine, reply := a.permits(name, 2, 3, ttl)
+	if !reply.Held {
+		s.broken("permits are given if they are free", a)
+	}
+	if !reply.Since.IsZero() {
+		since = reply.Since
+	}
+	theirs := b.gets(name, 1, 3, a)
+	term := a.term(ttl)
+	a.die()
+	var got lease.Reply
+	s.soon("the permits of a dead client return with its lease", term+s.cfg.Timeout, func() bool {
+		_, got = b.permits(name, 2, 3, minute)
+		if early := term - lease.Now().Sub(since); got.Held && early > 0 {
+			s.broken(fmt.Sprintf("a dead client keeps its permits for its lease, not for %v less", early), a, b)
+		}
+		return got.Held
+	}, a, b)
+	b.holds(name, theirs, "when permits of a dead client have returned", a)
+	b.getsNot(name, 1, 3, a)
+	if b.release(name, mine).Held {
+		s.broken("a late Release finds no permits", a, b)
+	}
+	b.getsNot(name, 1, 3, a)
+}
+
+// permitsInspected tells who has how many.
+func permitsInspected(s *suite) {
+	a, b, name := s.client(), s.client(), s.name()
+	mine, theirs := a.gets(name, 2, 4), b.gets(name, 1, 4, a)
+	state, _, err := persist(b, func() (lease.State, error) { return inspector(b).Inspect(s.ctx, name) })
+	b.healthy(Inspect, err)
+	found := make(map[string]int64)
+	for _, h := range state.Holders {
+		found[h.Acquisition] = h.Permits
+	}
+	if len(state.Holders) != 2 || found[mine] != 2 || found[theirs] != 1 {
+		s.broken(fmt.Sprintf("Inspect tells who has how many permits, not %v", found), a, b)
+	}
+}
+
+func inspector(c *client) lease.Inspector { return c.requests }
+
+// tray is a semaphore seen from outside of the store.
+type tray struct {
+	size    int64
+	mu      sync.Mutex
+	visits  map[*tenure]bool
+	tokens  map[uint64]*client
+	grants  int
+	most    int64 // permits at once
+	expired int
+}
+
+// tenure is what one acquisition took.
+type tenure struct {
+	c       *client
+	permits locks.Permits
+}
+
+// enter adds a tenure, and says which promise is broken.
+func (t *tray) enter(v *tenure) (broken string, clients []*client) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	taken := v.permits.Count()
+	clients = []*client{v.c}
+	// All of them were granted before now, and each is valid at a later time. So all are valid now,
+	// if v is valid after that.
+	for other := range t.visits {
+		if other.permits.Err() == nil {
+			taken += other.permits.Count()
+			clients = append(clients, other.c)
+		}
+	}
+	if v.permits.Err() != nil {
+		t.expired++
+		return "", nil
+	}
+	t.visits[v] = true
+	t.grants++
+	t.most = max(t.most, taken)
+	if taken > t.size {
+		return fmt.Sprintf("no more than %d permits are held at once, not %d", t.size, taken), clients
+	}
+	if token := v.permits.Token(); token != 0 {
+		if t.tokens[token] != nil {
+			return fmt.Sprintf("no two acquisitions have the token %d", token), []*client{v.c, t.tokens[token]}
+		}
+		t.tokens[token] = v.c
+	}
+	return "", nil
+}
+
+func (t *tray) leave(v *tenure) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.visits, v)
+}
+
+func newTray(size int64) *tray {
+	return &tray{size: size, visits: make(map[*tenure]bool), tokens: make(map[uint64]*client)}
+}
+
+// use acquires n permits, works and releases them. It returns false if that broke a promise, or if
+// the crew is to end.
+func (w *crew) use(c *client, sem locks.Semaphore, t *tray, n int64, limit time.Duration, healthy bool, work func()) bool {
+	ctx, cancel := context.WithTimeout(w.ctx, limit)
+	p, err := sem.AcquireContext(ctx, n)
+	cancel()
+	if err != nil {
+		if healthy {
+			w.breaks(fmt.Sprintf("no wait for permits is longer than %v while nothing fails (%v)", limit, err), c)
+		}
+		return false
+	}
+	v := &tenure{c, p}
+	if broken, clients := t.enter(v); broken != "" {
+		w.breaks(broken, clients...)
+	}
+	work()
+	t.leave(v)
+	err = p.ReleaseContext(w.ctx)
+	if err != nil && (healthy || !errors.Is(err, locks.ErrLost)) && w.ctx.Err() == nil {
+		w.breaks(fmt.Sprintf("a release of permits succeeds, or is a loss after a fault (%v)", err), c)
+		return false
+	}
+	return true
+}
+
+// permitsShared has several clients take permits of different numbers.
+func permitsShared(s *suite) {
+	const size = 3
+	name, w, t := s.name(), s.crew(), newTray(size)
+	until := time.Now().Add(2 * time.Second)
+	for range min(4, s.cfg.Clients) {
+		c := s.client()
+		sem := s.cfg.Semaphore(c.provider, name, size)
+		for i := range 3 {
+			w.wg.Go(func() {
+				for time.Now().Before(until) {
+					if !w.use(c, sem, t, int64(i%2+1), s.cfg.Timeout, true, func() { pause(time.Millisecond) }) {
+						return
+					}
+				}
+			})
+		}
+	}
+	w.wait()
+	if t.most < 2 && t.grants > 20 {
+		s.broken("several permits are held at once")
+	}
+	s.Logf("%d clients took permits %d times", s.count, t.grants)
+}
+
+// permitsUnderFaults does the same while requests and networks fail and clients die. Afterwards all
+// permits are there.
+func permitsUnderFaults(s *suite) {
+	const size = 4
+	chance := newSeed()
+	name, w, t := s.name(), s.crew(), newTray(size)
+	defer func() {
+		if s.Failed() {
+			s.Logf("seed %d", chance)
+		}
+	}()
+	random := rand.New(rand.NewPCG(chance, 1))
+	var clients []*client
+	for range 3 {
+		clients = append(clients, s.mortal(lease.WithReleaseTimeout(s.cfg.TTL)))
+	}
+	dies := s.mortal()
+	ctx, end := context.WithCancel(s.ctx)
+	defer end()
+	for _, c := range append(clients, dies) {
+		sem := s.cfg.Semaphore(c.provider, name, size)
+		for i := range 2 {
+			w.wg.Go(func() {
+				for ctx.Err() == nil && w.ctx.Err() == nil {
+					if !w.use(c, sem, t, int64(i+1), s.cfg.TTL, false, func() { pause(2 * time.Millisecond) }) {
+						pause(10 * time.Millisecond)
+					}
+				}
+			})
+		}
+	}
+	ops := []Op{Acquire, Lookup, Renew, Release, Watch, Enqueue, Leave}
+	for until := time.Now().Add(*long); time.Now().Before(until) && w.ctx.Err() == nil; {
+		pause(time.Duration(random.IntN(50)) * time.Millisecond)
+		c := clients[random.IntN(len(clients))]
+		switch random.IntN(8) {
+		case 0:
+			c.link.Cut()
+			pause(time.Duration(random.IntN(200)) * time.Millisecond)
+			c.link.Heal()
+			c.link.Reset()
+		case 1:
+			c.deliver()
+		default:
+			for _, r := range c.opened {
+				r.Next(ops[random.IntN(len(ops))], allFaults[random.IntN(len(allFaults))])
+			}
+		}
+	}
+	mortal := dies.canDie()
+	if mortal {
+		dies.die()
+	}
+	for _, c := range clients {
+		c.link.Heal()
+		for _, r := range c.opened {
+			r.Heal()
+		}
+		c.link.Reset()
+		c.deliver()
+	}
+	end()
+	w.wg.Wait()
+	w.wait()
+	fresh := s.client()
+	limit := dies.endOf(s.cfg.TTL) + calm + s.cfg.Timeout
+	all, cancel := context.WithTimeout(s.ctx, limit)
+	defer cancel()
+	if !mortal {
+		return
+	}
+	p, err := s.cfg.Semaphore(fresh.provider, name, size).AcquireContext(all, size)
+	if err != nil {
+		s.broken(fmt.Sprintf("all permits return within %v after everything is healed (%v)", limit, err),
+			append(clients, dies, fresh)...)
+	}
+	if err := p.ReleaseContext(s.ctx); err != nil {
+		s.broken(fmt.Sprintf("a release of permits succeeds (%v)", err), fresh)
+	}
+	s.Logf("seed %d: permits were taken %d times, and had lapsed %d times", chance, t.grants, t.expired)
+}
+
+// deliver brings late requests of the client to the store.
+func (c *client) deliver() {
+	for _, r := range c.opened {
+		r.Deliver()
+	}
+}
+
+// endOf is how long the holds of a client that dies last.
+func (c *client) endOf(ttl time.Duration) time.Duration {
+	if c.requests == nil {
+		return ttl
+	}
+	return c.term(ttl)
+}

@@ -1,0 +1,150 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/identity"
+	"github.com/jucgo/locks/fair"
+)
+
+// Semaphore is the semaphore of one name, whose permits have a lease. They are renewed like holds
+// of a [Mutex]. If a process dies, they return with the end of the lease. Redisson's
+// RPermitExpirableSemaphore, and Curator's InterProcessSemaphoreV2.
+//
+// The size is an agreement of all processes. Each acquisition is judged by the size that its own
+// process has. So a process with a smaller size waits longer, and the size of a semaphore in use
+// can change by and by.
+//
+// Goroutines that share one Semaphore ask the store one by one, in order of arrival. A try is
+// refused while another goroutine asks. Between processes the order is that of the store. If the
+// store keeps none, small acquisitions can pass one of many permits for as long as they come.
+type Semaphore struct {
+	c    *Client
+	name string
+	size int64
+	opts []MutexOption
+	turn fair.Mutex // of the goroutine that asks the store
+}
+
+var (
+	_ locks.Semaphore = (*Semaphore)(nil)
+	_ locks.Inspector = (*Semaphore)(nil)
+)
+
+// Semaphore returns the semaphore called name, of size permits. The [Store] must be one of
+// semaphores, which heeds [Request.Weigh].
+func (c *Client) Semaphore(name string, size int64, opts ...MutexOption) *Semaphore {
+	if size < 1 {
+		opts = append(opts, WithRefusal(fmt.Errorf("size of %d, at least 1 is needed", size)))
+	}
+	return &Semaphore{c: c, name: name, size: size, opts: append(opts, WithShared())}
+}
+
+// Name returns the name of the semaphore.
+func (s *Semaphore) Name() string { return s.name }
+
+// Size returns the number of permits, free and held.
+func (s *Semaphore) Size() int64 { return s.size }
+
+// AcquireContext acquires n permits, and waits for them until ctx ends. Its errors are those of
+// [Mutex.LockContext], and [locks.ErrTooLarge].
+func (s *Semaphore) AcquireContext(ctx context.Context, n int64) (locks.Permits, error) {
+	const op = "acquire"
+	a, err := s.ask(ctx, op, n)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.turn.LockContext(ctx); err != nil {
+		return nil, a.l.fail(ctx, op, err)
+	}
+	defer s.turn.Unlock()
+	return a.acquire(ctx, op, true)
+}
+
+// TryAcquireContext acquires n permits if they are free. It waits for the store's answer until ctx
+// ends.
+func (s *Semaphore) TryAcquireContext(ctx context.Context, n int64) (locks.Permits, error) {
+	const op = "try acquire"
+	a, err := s.ask(ctx, op, n)
+	if err != nil || !s.turn.TryLock() {
+		return nil, err
+	}
+	defer s.turn.Unlock()
+	return a.acquire(ctx, op, false)
+}
+
+// ask returns n permits that are to be acquired.
+func (s *Semaphore) ask(ctx context.Context, op string, n int64) (*permits, error) {
+	l := s.c.Mutex(s.name, s.opts...)
+	l.permits, l.size = n, s.size
+	err := l.check(ctx)
+	switch {
+	case err != nil:
+	case n < 1:
+		err = Mark(fmt.Errorf("%d permits, at least 1 is needed", n), fs.ErrInvalid)
+	case n > s.size:
+		err = fmt.Errorf("%w: %d of %d", locks.ErrTooLarge, n, s.size)
+	default:
+		return &permits{l: l, owner: locks.NewOwner()}, nil
+	}
+	return nil, l.fail(ctx, op, err)
+}
+
+// Inspect describes the semaphore like [Mutex.Inspect]. Each holder is an acquisition.
+func (s *Semaphore) Inspect(ctx context.Context) (locks.Info, error) {
+	info, err := s.c.Mutex(s.name, s.opts...).Inspect(ctx)
+	if err != nil {
+		return info, err
+	}
+	self, _ := identity.Parse(s.c.identity)
+	for _, self.Owner = range s.turn.Queued() {
+		info.Waiters = append(info.Waiters, self)
+		if info.Waiting >= 0 {
+			info.Waiting++
+		}
+	}
+	return info, nil
+}
+
+// QueueLength returns how many goroutines wait for their turn to ask the store.
+func (s *Semaphore) QueueLength() int { return s.turn.QueueLength() }
+
+// String describes the semaphore.
+func (s *Semaphore) String() string {
+	return fmt.Sprintf("lease.Semaphore(%q)[%d permits, %d queued]", shown(s.name), s.size, s.QueueLength())
+}
+
+// permits is what one acquisition took. It has an owner of its own, so that it is no re-entry.
+type permits struct {
+	locks.Hold
+	l     *Mutex
+	owner locks.Owner
+}
+
+// acquire returns p with its hold, or nil if the store refuses.
+func (p *permits) acquire(ctx context.Context, op string, wait bool) (locks.Permits, error) {
+	ok, err := p.l.lock(locks.WithOwner(ctx, p.owner), op, wait)
+	if !ok {
+		return nil, err
+	}
+	p.Hold = p.l.holdOf(p.owner, nil)
+	return p, nil
+}
+
+// Count returns how many permits these are.
+func (p *permits) Count() int64 { return p.l.permits }
+
+// ReleaseContext gives the permits back. See [Mutex.UnlockContext].
+func (p *permits) ReleaseContext(ctx context.Context) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	q := p.l.held(p.owner)
+	if q == nil {
+		return p.l.fail(ctx, "release", locks.ErrNotHeld)
+	}
+	return p.l.fail(ctx, "release", q.unlock(locks.WithOwner(ctx, p.owner), p.owner))
+}

@@ -1,0 +1,39 @@
+package locks
+
+import "context"
+
+// Semaphore has a number of permits, its size. An acquisition takes several of them at once. A
+// semaphore.Weighted bounds the goroutines of one process. A lease.Semaphore bounds those of all
+// processes that use one store. Java's Semaphore; Redisson's RPermitExpirableSemaphore.
+//
+// A semaphore knows no owner. What an acquisition took are its [Permits], and any goroutine that
+// has them may release them.
+type Semaphore interface {
+	// AcquireContext acquires n permits, and waits for them until ctx ends. More than the size is
+	// an error matching [ErrTooLarge]. Less than one is an error as well.
+	AcquireContext(ctx context.Context, n int64) (Permits, error)
+
+	// TryAcquireContext acquires n permits if they are free, and returns nil Permits if they are
+	// not. It does not wait for them, but for the answer of the store, if there is one. It may
+	// return nil although they are free, while others ask for permits.
+	TryAcquireContext(ctx context.Context, n int64) (Permits, error)
+}
+
+// Permits is what one acquisition of a [Semaphore] took, until it is released. Like a [Hold] of a
+// lock it can be lost, if it is leased. Lost permits go to others. Those of a semaphore in this
+// process are never lost: Lost returns nil, Token 0, and Extend changes nothing.
+//
+// Tokens increase from acquisition to acquisition. Several holders are inside at a time, so a
+// resource that refuses smaller tokens than it has seen refuses some of them. A token only tells
+// two acquisitions apart.
+type Permits interface {
+	Hold
+
+	// Count returns how many permits these are.
+	Count() int64
+
+	// ReleaseContext gives the permits back. A second release is [ErrNotHeld]. An error matching
+	// [ErrLost] says that they were lost before, or that the store did not confirm the release: it
+	// goes on in the background. ReleaseContext works also if ctx has ended.
+	ReleaseContext(ctx context.Context) error
+}

@@ -1,0 +1,91 @@
+package semaphore
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"sync/atomic"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/ctxerr"
+)
+
+var _ locks.Semaphore = (*Weighted)(nil)
+
+// AcquireContext is [Weighted.Acquire] for code that is written against [locks.Semaphore]. Its
+// errors are wrapped, and less than one permit is one of them. It allocates the Permits.
+func (s *Weighted) AcquireContext(ctx context.Context, n int64) (locks.Permits, error) {
+	const op = "semaphore: AcquireContext"
+	if err := check(op, ctx, n); err != nil {
+		return nil, err
+	}
+	switch err := s.Acquire(ctx, n); err {
+	case nil:
+		return &held{s: s, n: n}, nil
+	case ErrTooLarge:
+		return nil, ctxerr.Wrap(op, err)
+	default:
+		return nil, ctxerr.Ended(op, ctx)
+	}
+}
+
+// TryAcquireContext is [Weighted.TryAcquire] for code that is written against [locks.Semaphore].
+func (s *Weighted) TryAcquireContext(ctx context.Context, n int64) (locks.Permits, error) {
+	const op = "semaphore: TryAcquireContext"
+	err := check(op, ctx, n)
+	switch {
+	case err != nil:
+		return nil, err
+	case n > s.Size():
+		return nil, ctxerr.Wrap(op, ErrTooLarge)
+	case !s.TryAcquire(n):
+		return nil, nil
+	}
+	return &held{s: s, n: n}, nil
+}
+
+func check(op string, ctx context.Context, n int64) error {
+	if n < 1 {
+		return ctxerr.Wrap(op, fmt.Errorf("%w: %d permits, at least 1 is needed", fs.ErrInvalid, n))
+	}
+	return ctxerr.Check(op, ctx)
+}
+
+// held is permits that have no lease.
+type held struct {
+	s        *Weighted
+	n        int64
+	released atomic.Bool
+}
+
+func (h *held) Count() int64 { return h.n }
+
+func (h *held) ReleaseContext(context.Context) error {
+	if h.released.Swap(true) {
+		return ctxerr.Wrap("semaphore: ReleaseContext", locks.ErrNotHeld)
+	}
+	h.s.Release(h.n)
+	return nil
+}
+
+func (h *held) Lost() <-chan struct{} { return nil }
+
+func (h *held) Err() error {
+	if h.released.Load() {
+		return locks.ErrNotHeld
+	}
+	return nil
+}
+
+func (h *held) Token() uint64 { return 0 }
+
+func (h *held) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+func (h *held) Extend(ctx context.Context, _ time.Duration) error {
+	const op = "semaphore: Extend"
+	if err := h.Err(); err != nil {
+		return ctxerr.Wrap(op, err)
+	}
+	return ctxerr.Check(op, ctx)
+}
