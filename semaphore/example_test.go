@@ -42,7 +42,7 @@ func ExampleWeighted_Resize() {
 	// true
 	// -300
 	// 500
-	// true semaphore: weight above the size
+	// true more permits than the semaphore has
 }
 
 // A shutdown takes what is left, so that no new work begins.
