@@ -76,21 +76,36 @@ func (s *Semaphore) TryAcquireContext(ctx context.Context, n int64) (locks.Permi
 	return a.acquire(ctx, op, false)
 }
 
-// ask returns n permits that are to be acquired.
-func (s *Semaphore) ask(ctx context.Context, op string, n int64) (*permits, error) {
+// Locker returns n permits as a lock, for code that is written against [locks.TryLocker]. Its owner
+// acquires and releases them like a lock, also several times, but up to the size there are other
+// owners at the same time. An owner does not wait for its turn in this process.
+func (s *Semaphore) Locker(n int64) *Mutex {
 	l := s.c.Mutex(s.name, s.opts...)
 	l.permits, l.size = n, s.size
-	err := l.check(ctx)
-	switch {
-	case err != nil:
-	case n < 1:
-		err = Mark(fmt.Errorf("%d permits, at least 1 is needed", n), fs.ErrInvalid)
-	case n > s.size:
-		err = fmt.Errorf("%w: %d of %d", locks.ErrTooLarge, n, s.size)
-	default:
-		return &permits{l: l, owner: locks.NewOwner()}, nil
+	if err := s.weighs(n); err != nil && l.bad == nil {
+		WithRefusal(err)(l)
 	}
-	return nil, l.fail(ctx, op, err)
+	return l
+}
+
+// weighs returns why n permits cannot be acquired.
+func (s *Semaphore) weighs(n int64) error {
+	switch {
+	case n < 1:
+		return Mark(fmt.Errorf("%d permits, at least 1 is needed", n), fs.ErrInvalid)
+	case n > s.size:
+		return fmt.Errorf("%w: %d of %d", locks.ErrTooLarge, n, s.size)
+	}
+	return nil
+}
+
+// ask returns n permits that are to be acquired.
+func (s *Semaphore) ask(ctx context.Context, op string, n int64) (*permits, error) {
+	l := s.Locker(n)
+	if err := l.check(ctx); err != nil {
+		return nil, l.fail(ctx, op, err)
+	}
+	return &permits{l: l, owner: locks.NewOwner()}, nil
 }
 
 // Inspect describes the semaphore like [Mutex.Inspect]. Each holder is an acquisition.
