@@ -32,8 +32,12 @@ func commands(stdout *output, stderr io.Writer) *cli.Command {
 		DefaultText: "none",
 	}
 	name := &cli.StringFlag{Name: "name", Usage: "`NAME` of the lock"}
+	permits := &cli.Int64Flag{
+		Name: "permits", Usage: "a semaphore of `N` permits in place of the lock; the command takes one",
+		DefaultText: "a lock",
+	}
 	held := []cli.Flag{
-		store, name,
+		store, name, permits,
 		&cli.BoolFlag{Name: "keep-store", Usage: "leave the variable WITHLOCK_STORE to the command"},
 		&cli.DurationFlag{
 			Name: "ttl", Usage: "`TIME` that the lock outlasts a crash or an outage",
@@ -82,7 +86,7 @@ func commands(stdout *output, stderr io.Writer) *cli.Command {
 			},
 			{
 				Name: "who", Usage: "show the holders and the waiters of a lock", ArgsUsage: "NAME",
-				Action: t.who, Flags: []cli.Flag{store, jsonFlag},
+				Action: t.who, Flags: []cli.Flag{store, jsonFlag, permits},
 			},
 			{
 				Name: "ls", Usage: "list the locks of the store", ArgsUsage: "[PATTERN]",

@@ -33,6 +33,8 @@ type job struct {
 	sigs   *signals
 	store  *open.Client
 	lock   locks.TryLocker
+	taken  string // what keeps the lock from this job
+	many   bool   // the lock is a permit, which others have as well
 }
 
 // job reads the flags that run and lead share.
@@ -73,10 +75,19 @@ func (j *job) open(ctx context.Context, c *cli.Command) (err error) {
 	if label := c.String("label"); label != "" {
 		opts = append(opts, open.WithLabel(label))
 	}
-	if j.store, err = j.tool.open(ctx, c, opts...); err == nil {
-		j.lock = j.store.Locker(j.name)
+	if j.store, err = j.tool.open(ctx, c, opts...); err != nil {
+		return err
 	}
-	return err
+	j.lock, j.taken = j.store.Locker(j.name), fmt.Sprintf("another owner holds the lock %q", j.name)
+	if j.many = c.IsSet("permits"); j.many {
+		n := c.Int64("permits")
+		s, err := j.store.Semaphore(j.name, n)
+		if err != nil {
+			return j.close(fail(exitUsage, "%w", err))
+		}
+		j.lock, j.taken = s.Locker(1), fmt.Sprintf("others hold the %d permits of %q", n, j.name)
+	}
+	return nil
 }
 
 // openPatiently is open that waits for a store that does not answer, until ctx ends.
@@ -176,9 +187,9 @@ func (j *job) try(ctx context.Context, cancel context.CancelCauseFunc,
 	case ran || err != nil && (left <= 0 || !errors.Is(err, lease.ErrUnavailable)):
 		return err
 	case left <= 0 && wait > 0:
-		return fail(exitNotAcquired, "another owner holds the lock %q: waited %v", j.name, wait)
+		return fail(exitNotAcquired, "%s: waited %v", j.taken, wait)
 	case left <= 0:
-		return fail(exitNotAcquired, "another owner holds the lock %q", j.name)
+		return fail(exitNotAcquired, "%s", j.taken)
 	}
 	limit = time.AfterFunc(left, func() { cancel(j.waited(ctx, wait)) })
 	defer limit.Stop()
@@ -193,7 +204,7 @@ func (j *job) waited(ctx context.Context, wait time.Duration) error {
 	if _, err := j.lock.(locks.Inspector).Inspect(ctx); unanswered(err) {
 		return fail(exitUnreachable, "waited %v for the lock %q: %w", wait, j.name, err)
 	}
-	return fail(exitNotAcquired, "another owner holds the lock %q: waited %v", j.name, wait)
+	return fail(exitNotAcquired, "%s: waited %v", j.taken, wait)
 }
 
 // lead runs the command in each term of leadership.
@@ -255,7 +266,8 @@ func (j *job) environment(ctx context.Context) []string {
 		return strings.HasPrefix(v, "LOCK_TOKEN=") || !j.keep && strings.HasPrefix(v, "WITHLOCK_STORE=")
 	})
 	env = append(env, "LOCK_NAME="+j.name)
-	if hold, ok := locks.HoldFrom(ctx); ok && hold.Token() != 0 {
+	// A resource that compares tokens would refuse one of two that may work at the same time.
+	if hold, ok := locks.HoldFrom(ctx); ok && hold.Token() != 0 && !j.many {
 		env = append(env, "LOCK_TOKEN="+strconv.FormatUint(hold.Token(), 10))
 	}
 	return env

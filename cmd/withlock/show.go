@@ -44,6 +44,7 @@ type partyView struct {
 	Since       *time.Time `json:"since,omitempty"`
 	LeftSeconds float64    `json:"left_seconds,omitempty"`
 	Token       uint64     `json:"token,omitempty"`
+	Permits     int64      `json:"permits,omitempty"`
 }
 
 func viewOf(name string, info locks.Info) lockView {
@@ -60,7 +61,9 @@ func viewOf(name string, info locks.Info) lockView {
 func viewsOf(parties []locks.Party) []partyView {
 	views := make([]partyView, 0, len(parties))
 	for _, p := range parties {
-		v := partyView{Label: p.Label, Host: p.Host, PID: p.PID, LeftSeconds: p.Left.Seconds(), Token: p.Token}
+		v := partyView{
+			Label: p.Label, Host: p.Host, PID: p.PID, LeftSeconds: p.Left.Seconds(), Token: p.Token, Permits: p.Permits,
+		}
 		if !p.Since.IsZero() {
 			v.Since = &p.Since
 		}
@@ -140,9 +143,13 @@ func (t *tool) look(ctx context.Context, c *cli.Command, f func(ctx context.Cont
 
 // inspect asks the store for one lock.
 func inspect(ctx context.Context, store *open.Client, name string) (lockView, error) {
+	return view(ctx, name, store.Locker(name).(locks.Inspector))
+}
+
+func view(ctx context.Context, name string, l locks.Inspector) (lockView, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	info, err := store.Locker(name).(locks.Inspector).Inspect(ctx)
+	info, err := l.Inspect(ctx)
 	if err != nil {
 		return lockView{}, storeFailure(ctx, err)
 	}
@@ -156,7 +163,15 @@ func (t *tool) who(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	return t.look(ctx, c, func(ctx context.Context, store *open.Client) error {
-		v, err := inspect(ctx, store, name)
+		l := store.Locker(name).(locks.Inspector)
+		if c.IsSet("permits") {
+			s, err := store.Semaphore(name, c.Int64("permits"))
+			if err != nil {
+				return fail(exitUsage, "%w", err)
+			}
+			l = s
+		}
+		v, err := view(ctx, name, l)
 		if err != nil {
 			return err
 		}

@@ -105,6 +105,16 @@ func URL(ctx context.Context, url string, opts ...Option) (*Client, error) {
 // store's package: a [locks.Inspector] in all of them, and a [locks.Leased] in all but mem.
 func (c *Client) Locker(name string) locks.TryLocker { return c.store.Locker(name) }
 
+// Semaphore returns the semaphore called name, which has nothing to do with the lock of that name.
+// All programs should give it the same size. The stores mem, file and kubernetes have none, and
+// return [errors.ErrUnsupported]. See [lease.Semaphore].
+func (c *Client) Semaphore(name string, size int64) (*lease.Semaphore, error) {
+	if c.store.Semaphore == nil {
+		return nil, fmt.Errorf("open: semaphore %q: %w: %s has none", name, errors.ErrUnsupported, c.store.About)
+	}
+	return c.store.Semaphore(name, size), nil
+}
+
 // Names returns the names of the locks in the store that match pattern, sorted. The pattern is that
 // of [path.Match]: * stands for any text without a slash. An empty pattern stands for all names. A
 // malformed one returns [path.ErrBadPattern].

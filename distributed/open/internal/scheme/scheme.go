@@ -73,8 +73,8 @@ func find(name string) (Scheme, error) {
 	return Scheme{}, Reason("it must begin with one of %s", strings.Join(known, ", "))
 }
 
-// Opening is a store that is being opened. The function of its scheme sets Locker, and Names if the
-// store lists its locks.
+// Opening is a store that is being opened. The function of its scheme sets Locker, Names if the store
+// lists its locks, and Semaphore if it has any.
 type Opening struct {
 	Scheme         Scheme
 	User, Password string
@@ -89,9 +89,10 @@ type Opening struct {
 	Label string
 	Lease []lease.Option
 
-	Locker func(name string) locks.TryLocker
-	Names  func(ctx context.Context, pattern string) ([]string, error)
-	Ends   []func(context.Context) error // for Close, the last one first
+	Locker    func(name string) locks.TryLocker
+	Names     func(ctx context.Context, pattern string) ([]string, error)
+	Semaphore func(name string, size int64) *lease.Semaphore
+	Ends      []func(context.Context) error // for Close, the last one first
 
 	users, passwords []string
 }
