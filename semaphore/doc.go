@@ -30,5 +30,6 @@
 //
 // # Local, and between processes
 //
-// A Weighted bounds the goroutines of one process. To bound processes, take a lock on a store.
+// A Weighted bounds the goroutines of one process. The semaphores of a store bound those of all
+// processes: see lease.Semaphore. Code that is written against [locks.Semaphore] works with both.
 package semaphore

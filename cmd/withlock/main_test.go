@@ -225,7 +225,7 @@ func TestTheCompletionKnowsCommandsAndFlags(t *testing.T) {
 		{"run -name ", ""},
 		{"run -name -try --na", "--name"},
 		{"run -name=q -name", "-name"},
-		{"run -try --", "-- --grace --help --keep-store --label --name --on-lost --store --try --ttl --wait"},
+		{"run -try --", "-- --grace --help --keep-store --label --name --on-lost --permits --store --try --ttl --wait"},
 		{"run -name q -- ", command},
 		{"run -name q -- -na", command},
 		{"run -name q -- sh -- -na", command},
