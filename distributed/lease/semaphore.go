@@ -3,7 +3,6 @@ package lease
 import (
 	"context"
 	"fmt"
-	"io/fs"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/identity"
@@ -37,10 +36,7 @@ var (
 // Semaphore returns the semaphore called name, of size permits. The [Store] must be one of
 // semaphores, which heeds [Request.Weigh].
 func (c *Client) Semaphore(name string, size int64, opts ...MutexOption) *Semaphore {
-	if size < 1 {
-		opts = append(opts, WithRefusal(fmt.Errorf("size of %d, at least 1 is needed", size)))
-	}
-	return &Semaphore{c: c, name: name, size: size, opts: append(opts, WithShared())}
+	return &Semaphore{c: c, name: name, size: size, opts: append(opts[:len(opts):len(opts)], WithShared())}
 }
 
 // Name returns the name of the semaphore.
@@ -92,7 +88,7 @@ func (s *Semaphore) Locker(n int64) *Mutex {
 func (s *Semaphore) weighs(n int64) error {
 	switch {
 	case n < 1:
-		return Mark(fmt.Errorf("%d permits, at least 1 is needed", n), fs.ErrInvalid)
+		return fmt.Errorf("%d permits, at least 1 is needed", n)
 	case n > s.size:
 		return fmt.Errorf("%w: %d of %d", locks.ErrTooLarge, n, s.size)
 	}
