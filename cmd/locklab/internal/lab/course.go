@@ -52,11 +52,28 @@ const (
 )
 
 // Code returns the lines of a scenario that the reader is shown: those between "//lab:show" and
-// "//lab:end".
+// "//lab:end". Three dots stand between those of two files.
 func (c *Course) Code(s *Scenario) (string, error) {
-	source, err := fs.ReadFile(c.Sources, s.File())
+	files := s.Shown
+	if len(files) == 0 {
+		files = []string{s.File()}
+	}
+	var parts []string
+	for _, file := range files {
+		shown, err := c.shown(file)
+		if err != nil {
+			return "", fmt.Errorf("the source of %s: %w", s.Name, err)
+		}
+		parts = append(parts, shown)
+	}
+	return strings.Join(parts, "\n\n...\n\n"), nil
+}
+
+// shown returns the lines of a file that the reader is shown.
+func (c *Course) shown(file string) (string, error) {
+	source, err := fs.ReadFile(c.Sources, file)
 	if err != nil {
-		return "", fmt.Errorf("the source of %s: %w", s.Name, err)
+		return "", err
 	}
 	var parts []string
 	var part strings.Builder
@@ -74,7 +91,7 @@ func (c *Course) Code(s *Scenario) (string, error) {
 		}
 	}
 	if inside || len(parts) == 0 {
-		return "", fmt.Errorf("%s has no complete %s ... %s", s.File(), showFrom, showTo)
+		return "", fmt.Errorf("%s has no complete %s ... %s", file, showFrom, showTo)
 	}
 	return strings.Join(parts, "\n\n"), nil
 }

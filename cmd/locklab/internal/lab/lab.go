@@ -32,6 +32,9 @@ type Scenario struct {
 	Take     string // what follows for a choice
 	Java     string // the same in Java
 
+	// Shown are the files with the lines that the reader is shown, if not the scenario's own.
+	Shown []string
+
 	// Run does it. It fails by a Check that does not hold, by an error or by a panic.
 	Run func(ctx context.Context, l *Lab) error
 }

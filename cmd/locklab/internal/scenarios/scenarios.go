@@ -11,7 +11,7 @@ import (
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
 )
 
-//go:embed *.go
+//go:embed *.go fourlines/*.go
 var sources embed.FS
 
 // Course is all of them.
