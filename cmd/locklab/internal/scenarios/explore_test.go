@@ -132,3 +132,55 @@ func TestCheckThenActLoadsTwice(t *testing.T) {
 		x.Check(loads.Load() == 1, "%d loads", loads.Load())
 	}, explore.Expect(explore.Failure))
 }
+
+// lending has three goroutines use a pool of two items.
+func lending(put func(p *pool, item string)) func(x *explore.X) {
+	return func(x *explore.X) {
+		p := newPool("one", "two")
+		users := map[string]*atomic.Int32{"one": {}, "two": {}}
+		for range 3 {
+			x.Go("uses", func() {
+				item, err := p.get(x.Context())
+				if err != nil {
+					x.Errorf("%v", err)
+					return
+				}
+				x.Check(users[item].Add(1) == 1, "item %s is lent twice", item)
+				x.Step()
+				users[item].Add(-1)
+				put(p, item)
+			})
+		}
+		x.Wait()
+		x.Check(p.available.Available() == 2 && len(p.items) == 2, "%d permits and %d items are left",
+			p.available.Available(), len(p.items))
+	}
+}
+
+func TestThePoolLendsEachItemToOne(t *testing.T) {
+	explore.Run(t, lending((*pool).put), explore.Preemptions(1))
+}
+
+func TestAPermitBeforeItsItemFindsNone(t *testing.T) {
+	explore.Run(t, lending((*pool).putLate), explore.Expect(explore.Panic))
+}
+
+func TestNoScheduleMixesTheGroupsInTheRoom(t *testing.T) {
+	explore.Run(t, func(x *explore.X) {
+		var r room
+		var inside [3]atomic.Int32
+		for _, group := range []uint64{red, red, blue} {
+			x.Go("visits", func() {
+				err := visit(x.Context(), &r, group, func() {
+					inside[group].Add(1)
+					x.Step()
+					x.Check(inside[red].Load() == 0 || inside[blue].Load() == 0, "the groups mix")
+					inside[group].Add(-1)
+				})
+				x.Check(err == nil, "%v", err)
+			})
+		}
+		x.Wait()
+		x.Check(r.Word() == 0, "the room is not empty")
+	}, explore.Preemptions(1))
+}
