@@ -49,10 +49,11 @@
 // A candidate of k8s.io/client-go/tools/leaderelection with a LeaseLock of the same name and a
 // lock here exclude each other under two conditions:
 //
-//   - Do not set ReleaseOnCancel beside these locks. A leader that was paused or cut off for longer
-//     than its lease then writes an empty holderIdentity without a look at the holder. It can free
-//     a hold here. The next process gets the lock before the holder knows: two holders, until the
-//     holder's next renewal fails.
+//   - Do not set ReleaseOnCancel beside these locks. A leader that was stopped or cut off in a
+//     request for longer than its lease then writes an empty holderIdentity without a look at the
+//     holder. It can free a hold here. The next process gets the lock at once, with a greater
+//     token. The holder learns of its loss by its next renewal, a third of its lease later at
+//     most, or by its release. Until then there are two holders.
 //   - Use client-go 0.27 or later. An older candidate takes over after its own LeaseDuration, not
 //     after that of the object. Electors of other languages do the same, such as that of fabric8.
 //     Beside those, let [caslock.WithTTL] be no longer than the shortest LeaseDuration.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -211,4 +213,97 @@ func TestALeaderReplacesADeadHolder(t *testing.T) {
 	require.False(t, info.Held, "the annotation of the dead holder does not count")
 	require.EqualValues(t, token+2, hold(t, l, owner).Token())
 	require.NoError(t, l.UnlockContext(owner))
+}
+
+// stopped is a client whose process can be stopped: its requests wait then, and do not end before
+// the process goes on.
+type stopped struct {
+	http.RoundTripper
+	on atomic.Pointer[chan struct{}] // closed while the process is running
+}
+
+func (s *stopped) WrappedRoundTripper() http.RoundTripper { return s.RoundTripper }
+
+func (s *stopped) wrap(rt http.RoundTripper) http.RoundTripper {
+	s.RoundTripper = rt
+	return s
+}
+
+func (s *stopped) RoundTrip(r *http.Request) (*http.Response, error) {
+	if on := s.on.Load(); on != nil {
+		<-*on
+	}
+	return s.RoundTripper.RoundTrip(r)
+}
+
+// stop stops the process until the function that it returns is called.
+func (s *stopped) stop() (goOn func()) {
+	on := make(chan struct{})
+	s.on.Store(&on)
+	return func() { close(on) }
+}
+
+// overtake returns the hold of a lock that has replaced a stopped leader of client-go. The leader
+// has gone on since then, and has ended.
+func overtake(t *testing.T, e election, leader *stopped, c coordinationv1client.LeasesGetter,
+	l *caslock.Mutex, owner context.Context) locks.Hold {
+	t.Helper()
+	leads, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		e.run(t, background, c, "it", func(context.Context) { close(leads) })
+	}()
+	<-leads
+	goOn := leader.stop()
+	h := hold(t, l, owner)
+	goOn()
+	<-ended
+	return h
+}
+
+func TestAStoppedLeadersReleaseFreesAnothersHold(t *testing.T) {
+	t.Parallel()
+	k := testbed.StartKubernetes(t)
+	var leader stopped
+	cfg := config(t, k)
+	cfg.Wrap(leader.wrap)
+	api := connect(t, k)
+	l, owner := open(t, api, caslock.WithTTL(2*long)).Mutex("it"), someone()
+	e := election{id: "candidate", lease: 3 * time.Second, release: true}
+	h := overtake(t, e, &leader, dial(t, cfg), l, owner)
+	spec := read(t, api, "it").Spec
+	require.Empty(t, *spec.HolderIdentity)
+	require.EqualValues(t, h.Token(), *spec.LeaseTransitions)
+	next, another := open(t, connect(t, k)).Mutex("it"), someone()
+	second := hold(t, next, another)
+	require.NoError(t, h.Err(), "the holder knows by its next renewal")
+	require.Equal(t, h.Token()+1, second.Token(), "a resource that compares tokens refuses the first holder")
+	require.ErrorIs(t, l.UnlockContext(owner), locks.ErrLost)
+	require.NoError(t, second.Err())
+	require.NoError(t, next.UnlockContext(another))
+}
+
+func TestAHolderLearnsOfAnElectionsRelease(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		leader := &stopped{RoundTripper: f}
+		l, owner := open(t, f.client()).Mutex("it"), someone()
+		e := election{id: "candidate", lease: 15 * time.Second, release: true}
+		h := overtake(t, e, leader, f.clientBy(leader), l, owner)
+		freed := time.Now()
+		<-h.Lost()
+		require.LessOrEqual(t, time.Since(freed), 10*time.Second, "a third of the lease")
+		require.ErrorIs(t, h.Err(), locks.ErrLost)
+		require.ErrorIs(t, l.UnlockContext(owner), locks.ErrLost)
+	})
+}
+
+func TestAStoppedLeaderWithoutReleaseTakesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		leader := &stopped{RoundTripper: f}
+		l, owner := open(t, f.client()).Mutex("it"), someone()
+		h := overtake(t, election{id: "candidate", lease: 15 * time.Second}, leader, f.clientBy(leader), l, owner)
+		time.Sleep(time.Hour) // of the bubble: the hold is renewed
+		require.NoError(t, h.Err())
+		require.NoError(t, l.UnlockContext(owner))
+	})
 }

@@ -35,10 +35,13 @@ func bubble(t *testing.T, test func(t *testing.T, f *fake)) {
 	})
 }
 
-func (f *fake) client() *coordinationv1client.CoordinationV1Client {
+func (f *fake) client() *coordinationv1client.CoordinationV1Client { return f.clientBy(f) }
+
+// clientBy returns a client whose requests go by rt.
+func (f *fake) clientBy(rt http.RoundTripper) *coordinationv1client.CoordinationV1Client {
 	c, err := coordinationv1client.NewForConfigAndClient(&rest.Config{
 		Host: "http://fake", QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"},
-	}, &http.Client{Transport: f})
+	}, &http.Client{Transport: rt})
 	require.NoError(f.tb, err)
 	return c
 }
