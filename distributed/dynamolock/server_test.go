@@ -62,7 +62,7 @@ run_simple("127.0.0.1", int(sys.argv[1]), serve, threaded=True, request_handler=
 // startMoto returns the address of a moto with the table of locks.
 func startMoto(tb testing.TB) string {
 	tb.Helper()
-	python := filepath.Join(filepath.Dir(testbed.Lookup(tb, "moto-server", testbed.Newer())), "moto", "bin", "python3")
+	python := filepath.Join(filepath.Dir(testbed.Built(tb, "moto-server")), "bin", "python3")
 	port := strconv.Itoa(testbed.Port(tb))
 	testbed.Start(tb, exec.Command(python, "-c", one, port))
 	addr := net.JoinHostPort("127.0.0.1", port)

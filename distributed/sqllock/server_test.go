@@ -128,7 +128,7 @@ func sharedMariaDB(tb testing.TB) string {
 }
 
 func sharedMySQL(tb testing.TB) string {
-	testbed.Lookup(tb, "mysql-server", testbed.Newer())
+	testbed.Built(tb, "mysql-server")
 	return mySQLServer()
 }
 

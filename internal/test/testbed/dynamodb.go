@@ -11,6 +11,6 @@ import (
 // test is treated as by [Missing].
 func StartKumo(tb testing.TB) (p *Process, addr string) {
 	tb.Helper()
-	p = Start(tb, exec.Command(Lookup(tb, "kumo-server", Newer())))
+	p = Start(tb, exec.Command(Built(tb, "kumo-server")))
 	return p, strings.TrimPrefix(p.Line(), "http://")
 }

@@ -23,11 +23,12 @@ type Etcd struct {
 // or empty: that of the PATH. Without the program, the test is treated as by [Missing].
 func StartEtcd(tb testing.TB, version string, n int) []*Etcd {
 	tb.Helper()
-	program := "etcd"
+	var path string
 	if version != "" {
-		program += "-" + version
+		path = Built(tb, "etcd-"+version)
+	} else {
+		path = Lookup(tb, "etcd")
 	}
-	path := Lookup(tb, program, Newer())
 	members := make([]*Etcd, n)
 	var cluster []string
 	for i := range members {

@@ -24,7 +24,7 @@ type Kubernetes struct {
 // treated as by [Missing].
 func StartKubernetes(tb testing.TB) *Kubernetes {
 	tb.Helper()
-	program := Lookup(tb, "k8s-apiserver-0.37", Newer())
+	program := Built(tb, "k8s-apiserver-0.37")
 	etcd := StartEtcd(tb, "", 1)[0]
 	port := strconv.Itoa(Port(tb))
 	authority, certificate, key := Certificate(tb, "localhost")

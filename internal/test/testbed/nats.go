@@ -40,7 +40,7 @@ type NATSCluster struct {
 // program, the test is treated as by [Missing].
 func StartNATS(tb testing.TB, c NATSCluster) []*NATS {
 	tb.Helper()
-	path := Lookup(tb, "nats-"+c.Version, Newer())
+	path := Built(tb, "nats-"+c.Version)
 	servers := make([]*NATS, max(c.Servers, 1))
 	local := func() string { return fmt.Sprintf("127.0.0.1:%d", Port(tb)) }
 	var listens []string

@@ -34,13 +34,32 @@ func Lookup(tb testing.TB, program string, dirs ...string) string {
 	return ""
 }
 
-// Newer returns the folder of the servers of .ci/servers, for [Lookup].
-func Newer() string {
+// builds are the files of the servers of .ci/servers, which end with their versions. A server that
+// was built for another version is missing.
+var builds = map[string]string{
+	"etcd-3.5":           "etcd-3.5.35",
+	"etcd-3.6":           "etcd-3.6.16",
+	"k8s-apiserver-0.37": "k8s-apiserver-0.37.2",
+	"kumo-server":        "kumo-0.33.1",
+	"moto-server":        "moto-5.2.5/moto-server",
+	"mysql-server":       "mysql-server",
+	"nats-2.15":          "nats-2.15.2",
+	"versitygw":          "versitygw-1.8.0",
+}
+
+// Built returns where a server of .ci/servers is, which has the name there. Without it, the test is
+// treated as by [Missing].
+func Built(tb testing.TB, name string) string {
+	tb.Helper()
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return ""
+		tb.Fatal(err)
 	}
-	return filepath.Join(cache, "locks-servers")
+	path, err := exec.LookPath(filepath.Join(cache, "locks-servers", builds[name]))
+	if err != nil {
+		Missing(tb, name)
+	}
+	return path
 }
 
 // Missing ends the test because something is not installed: it is skipped, but for continuous

@@ -30,7 +30,7 @@ type S3 struct {
 // The server is that of .ci/servers. Without it, the test is treated as by [Missing].
 func StartVersitygw(tb testing.TB, bucket string, args ...string) *S3 {
 	tb.Helper()
-	path := Lookup(tb, "versitygw", Newer())
+	path := Built(tb, "versitygw")
 	dir := tb.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, bucket), 0o755); err != nil {
 		tb.Fatal(err)
@@ -50,7 +50,7 @@ func StartVersitygw(tb testing.TB, bucket string, args ...string) *S3 {
 // treated as by [Missing].
 func StartMotoS3(tb testing.TB, bucket string, turn time.Duration) *S3 {
 	tb.Helper()
-	path, dir := Lookup(tb, "moto-server", Newer()), tb.TempDir()
+	path, dir := Built(tb, "moto-server"), tb.TempDir()
 	start := fmt.Sprintf("import sys\nsys.setswitchinterval(%f)\n", turn.Seconds())
 	if err := os.WriteFile(filepath.Join(dir, "sitecustomize.py"), []byte(start), 0o600); err != nil {
 		tb.Fatal(err)

@@ -98,7 +98,7 @@ func startMariaDB(tb testing.TB, ready func(addr string) error, env []string, ar
 // The server is the mysql-server of .ci/servers. Without it, the test is treated as by [Missing].
 func StartMySQL(tb testing.TB, ready func(addr string) error, env ...string) *SQLServer {
 	tb.Helper()
-	mysqld := Lookup(tb, "mysql-server", Newer())
+	mysqld := Built(tb, "mysql-server")
 	dir := home(tb)
 	first := filepath.Join(dir, "first.sql")
 	const users = "CREATE DATABASE test; CREATE USER root@'127.0.0.1'; " +
