@@ -307,3 +307,48 @@ func TestAStoppedLeaderWithoutReleaseTakesNothing(t *testing.T) {
 		require.NoError(t, l.UnlockContext(owner))
 	})
 }
+
+// lead has a candidate of client-go lead. The channel that it returns is closed when the leader
+// stops.
+func lead(t *testing.T, ctx context.Context, f *fake) (stops <-chan struct{}) {
+	t.Helper()
+	leads, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		e := election{id: "candidate", lease: 15 * time.Second}
+		e.run(t, ctx, f.client(), "it", func(context.Context) { close(leads) })
+	}()
+	<-leads
+	return ended
+}
+
+func TestAForcedLeaderLeadsUntilItsRenewDeadline(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		stops := lead(t, background, f)
+		l, owner := open(t, f.client()).Mutex("it"), someone()
+		_, err := l.ForceUnlock(background)
+		require.NoError(t, err)
+		h := hold(t, l, owner)
+		began := time.Now()
+		<-stops
+		require.InDelta(t, 10, time.Since(began).Seconds(), 0.2, "seconds with two holders")
+		require.NoError(t, h.Err())
+		require.NoError(t, l.UnlockContext(owner))
+	})
+}
+
+func TestAForcedLeaderAcquiresAFreeLockAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		ctx, cancel := context.WithCancel(background)
+		stops := lead(t, ctx, f)
+		l := open(t, f.client()).Mutex("it")
+		_, err := l.ForceUnlock(background)
+		require.NoError(t, err)
+		time.Sleep(time.Minute) // of the bubble
+		info, err := l.Inspect(background)
+		require.NoError(t, err)
+		require.Equal(t, "candidate", info.Holders[0].Label)
+		cancel()
+		<-stops
+	})
+}
