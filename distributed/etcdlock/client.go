@@ -122,6 +122,13 @@ var errNoName = lease.Mark(errors.New("the name is empty"), lease.ErrRefused)
 
 // mutex returns the lock of kind k called name, whose keys begin with prefix and a slash.
 func (c *Client) mutex(k *kind, name, prefix string, opts []lease.MutexOption) *Mutex {
+	lc, prefix, bad := c.locksOf(k, name, prefix)
+	return &Mutex{lc.Mutex(prefix, append([]lease.MutexOption{bad}, opts...)...)}
+}
+
+// locksOf returns the locks of kind k, the prefix that the lock called name has among them, and
+// whether that lock is refused.
+func (c *Client) locksOf(k *kind, name, prefix string) (*lease.Client, string, lease.MutexOption) {
 	var bad error
 	switch {
 	case name == "":
@@ -134,7 +141,7 @@ func (c *Client) mutex(k *kind, name, prefix string, opts []lease.MutexOption) *
 		bad = err
 		lc, _ = c.kind(plain)
 	}
-	return &Mutex{lc.Mutex(prefix, append([]lease.MutexOption{lease.WithRefusal(bad)}, opts...)...)}
+	return lc, prefix, lease.WithRefusal(bad)
 }
 
 // Locker returns the lock called name. It is a [*Mutex].

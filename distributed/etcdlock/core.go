@@ -279,7 +279,8 @@ func (c *core) keepAlive(ctx context.Context, sessions map[*session]bool) (answe
 // The watch begins at the server's present, not behind what was read last. On a server with other
 // writers that would be in the past, where etcd delivers events ten times a second only. So the
 // caller reads the key again.
-func (c *core) watch(ctx, life context.Context, key string, on func(*clientv3.Event) (last bool)) error {
+func (c *core) watch(
+	ctx, life context.Context, key string, on func(*clientv3.Event) (last bool), opts ...clientv3.OpOption) error {
 	// A member without a leader delivers no events.
 	life, end := context.WithCancel(clientv3.WithRequireLeader(life))
 	began := make(chan error, 1)
@@ -287,7 +288,7 @@ func (c *core) watch(ctx, life context.Context, key string, on func(*clientv3.Ev
 		defer end()
 		first := true
 		err := errors.New("the watch has ended")
-		for resp := range c.client.Watch(life, key, clientv3.WithCreatedNotify()) {
+		for resp := range c.client.Watch(life, key, append(opts, clientv3.WithCreatedNotify())...) {
 			if err = resp.Err(); err != nil {
 				break
 			}

@@ -12,8 +12,9 @@
 //	Client.MutexLocker    concurrency.Mutex, any prefix      the same
 //	Client.RWMutex        none                               <prefix>%rw/read/<lease>
 //	                                                         <prefix>%rw/write/<lease>
+//	Client.Semaphore      none                               <prefix>%sem/<lease>
 //
-// Each is a [lease.Mutex]: owned by a goroutine or an explicit owner, reentrant, and renewed
+// Each lock is a [lease.Mutex]: owned by a goroutine or an explicit owner, reentrant, and renewed
 // while held. See package lease for the local queue, and for the cost of re-entry.
 //
 // # Guarantees

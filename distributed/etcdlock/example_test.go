@@ -94,6 +94,20 @@ func ExampleClient_RWMutex() {
 	}
 }
 
+// At most three of these jobs run in all processes together.
+func ExampleClient_Semaphore() {
+	var provider *etcdlock.Client // as in the example of Client.Mutex
+	ctx := context.Background()
+	permits, err := provider.Semaphore("jobs", 3).AcquireContext(ctx, 1)
+	if err != nil {
+		panic(err)
+	}
+	_ = work(ctx)
+	if err := permits.ReleaseContext(ctx); errors.Is(err, locks.ErrLost) {
+		fmt.Println("more than three may have run")
+	}
+}
+
 func work(context.Context) error { return nil }
 
 // The token of a hold is the revision of its key. A resource that compares tokens refuses the write

@@ -19,6 +19,15 @@ func (s *store) Identify(_, identity string) { s.identity = identity }
 // value is what an inspector reads in the key of an acquisition.
 func (s *store) value(acquisition string) string { return acquisition + "\n" + s.identity }
 
+// value is what is put into p's key. Other clients of a semaphore read it too.
+func (p *place) value() string {
+	usual := p.st.value(p.id.Acquisition)
+	if p.st.kind == counting {
+		return weight{p.permits, p.size}.line() + usual
+	}
+	return usual
+}
+
 // Inspect reads all keys of the lock, and then the time left of each holder's lease.
 func (s *store) Inspect(ctx context.Context, name string) (lease.State, error) {
 	resp, err := s.c.client.Get(ctx, name+"/", clientv3.WithPrefix(),
@@ -28,20 +37,25 @@ func (s *store) Inspect(ctx context.Context, name string) (lease.State, error) {
 	}
 	var state lease.State
 	n := 0
-	if n, state.Shared, err = holders(name, resp.Kvs); err != nil {
+	if s.kind == counting {
+		resp.Kvs, n, state.Shared, err = holdersFirst(resp.Kvs)
+	} else {
+		n, state.Shared, err = holders(name, resp.Kvs)
+	}
+	if err != nil {
 		return state, err
 	}
 	var wg sync.WaitGroup
 	state.Holders = make([]lease.Claim, n)
 	for i, kv := range resp.Kvs[:n] {
-		state.Holders[i] = claim(name, kv)
+		state.Holders[i] = s.claim(name, kv)
 		if i < maxAsked {
 			wg.Go(func() { state.Holders[i].Left = s.c.left(ctx, kv) })
 		}
 	}
 	wg.Wait()
 	for _, kv := range resp.Kvs[n:] {
-		w := claim(name, kv)
+		w := s.claim(name, kv)
 		w.Token = 0
 		state.Waiters = append(state.Waiters, w)
 	}
@@ -79,8 +93,14 @@ func holders(name string, kvs []*mvccpb.KeyValue) (n int, shared bool, err error
 }
 
 // claim returns what a key tells. The key of another client tells no more than its lease.
-func claim(name string, kv *mvccpb.KeyValue) (c lease.Claim) {
-	acquisition, identity, ours := strings.Cut(strings.TrimPrefix(string(kv.Value), downgraded), "\n")
+func (s *store) claim(name string, kv *mvccpb.KeyValue) (c lease.Claim) {
+	value := strings.TrimPrefix(string(kv.Value), downgraded)
+	if s.kind == counting {
+		_, value, _ = strings.Cut(value, "\n")
+		w, _ := weightOf(kv)
+		c.Permits = w.permits
+	}
+	acquisition, identity, ours := strings.Cut(value, "\n")
 	if ours {
 		c.Acquisition, c.Identity = acquisition, identity
 	} else {

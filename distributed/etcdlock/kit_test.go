@@ -2,6 +2,7 @@ package etcdlock_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net"
 	"testing"
@@ -27,8 +28,9 @@ func (p provider) Locker(name string) locks.TryLocker { return provable[p.kind](
 
 // provable are the kinds of locks. A read-write lock is called by its write lock.
 var provable = map[string]func(c *etcdlock.Client, name string) locks.TryLocker{
-	"mutex": func(c *etcdlock.Client, name string) locks.TryLocker { return c.Mutex(name) },
-	"write": func(c *etcdlock.Client, name string) locks.TryLocker { return c.RWMutex(name).WriteLocker() },
+	"mutex":     func(c *etcdlock.Client, name string) locks.TryLocker { return c.Mutex(name) },
+	"write":     func(c *etcdlock.Client, name string) locks.TryLocker { return c.RWMutex(name).WriteLocker() },
+	"semaphore": func(c *etcdlock.Client, name string) locks.TryLocker { return c.SemaphoreLock(name) },
 }
 
 func TestLocksPassTheKit(t *testing.T) {
@@ -54,6 +56,18 @@ func TestLocksPassTheKit(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestSemaphoresPassTheKit(t *testing.T) {
+	members := 1
+	if f := flag.Lookup("leasetest.long"); f.Value.String() != f.DefValue {
+		members = 3
+	}
+	var addrs []string
+	for _, m := range startCluster(t, "", members) {
+		addrs = append(addrs, m.addr)
+	}
+	prove(t, addrs, "semaphore")
 }
 
 // prove runs the kit on the locks of a kind.
@@ -83,6 +97,11 @@ func prove(t *testing.T, addrs []string, kind string) {
 	if kind == "write" {
 		cfg.Read = func(p locks.Provider, name string) locks.TryLocker {
 			return p.(provider).RWMutex(name).ReadLocker()
+		}
+	}
+	if kind == "semaphore" {
+		cfg.Semaphore = func(p locks.Provider, name string, size int64) locks.Semaphore {
+			return p.(provider).Semaphore(name, size)
 		}
 	}
 	leasetest.TestStore(t, cfg)

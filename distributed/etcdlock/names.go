@@ -16,13 +16,14 @@ import (
 var _ lease.Breaker = (*store)(nil)
 
 // Break deletes the key of the present holder. If the lock changes hands meanwhile, it looks again.
-// A read-write lock has several holders, which one request cannot tell from later ones.
+// A read-write lock and a semaphore have several holders, which one request cannot tell from later
+// ones.
 func (s *store) Break(ctx context.Context, name string) (bool, error) {
 	switch {
 	case name == "": // every key that begins with a slash is below it
 		return false, errNoName
 	case s.kind != plain:
-		return false, fmt.Errorf("read-write lock: %w", errors.ErrUnsupported)
+		return false, fmt.Errorf("a lock of several holders: %w", errors.ErrUnsupported)
 	}
 	for {
 		resp, err := s.c.client.Get(ctx, s.kind.older(name), clientv3.WithFirstCreate()...)
@@ -57,9 +58,9 @@ var unescaper = strings.NewReplacer("%25", "%", "%2F", "/")
 
 // Names returns the names of the locks that match pattern and are held or waited for, sorted by
 // their keys. The pattern is one of [path.Match], and an empty one matches all names. Locks of
-// etcd's own mutex below the Client's prefix are among them, and those of [Client.RWMutex]. Every
-// key with a lease that has the form of a lock's counts as one, so a prefix without other keys is
-// best. Names reads the keys by pages until ctx ends.
+// etcd's own mutex below the Client's prefix are among them, and those of [Client.RWMutex], but no
+// semaphores. Every key with a lease that has the form of a lock's counts as one, so a prefix
+// without other keys is best. Names reads the keys by pages until ctx ends.
 func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("etcdlock: list names: %w", locks.ErrNilContext)

@@ -38,6 +38,8 @@ type place struct {
 	master *place        // the writer whose key this reader shares, or nil
 	term   time.Duration // how long the hold was to last
 
+	permits, size int64 // see lease.Request.Weigh
+
 	op sync.Mutex // held while the key is put, deleted, or changed
 
 	// The rest is guarded by core.mu.
@@ -56,6 +58,12 @@ type place struct {
 	reader *place
 	gone   bool // the writer's hold was released, or its release is under way
 	told   bool // that was answered
+}
+
+func newPlace(s *store, req lease.Request) *place {
+	p := &place{st: s, id: req.HoldID}
+	p.permits, p.size = req.Weigh()
+	return p
 }
 
 // watched is a key that is watched.
@@ -283,6 +291,7 @@ func (p *place) watch() {
 }
 
 // watchBefore makes sure that the key before p's is watched, and reports whether it was not yet.
+// Of a semaphore it watches all keys, and key is what they begin with.
 func (p *place) watchBefore(ctx context.Context, key string) (begun bool, err error) {
 	c := p.st.c
 	c.mu.Lock()
@@ -302,15 +311,19 @@ func (p *place) watchBefore(ctx context.Context, key string) (begun bool, err er
 			p.unwatch()
 		}
 	}
+	var all []clientv3.OpOption
+	if p.st.kind == counting {
+		all = []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithFilterPut()}
+	}
 	err = c.watch(ctx, life, key, func(e *clientv3.Event) (last bool) {
-		if last = e == nil || e.Type == mvccpb.Event_DELETE; last {
+		if last = e == nil || e.Type == mvccpb.Event_DELETE && all == nil; last {
 			over()
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		p.notify()
 		return last
-	})
+	}, all...)
 	if err != nil {
 		over()
 	}

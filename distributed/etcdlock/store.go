@@ -1,6 +1,7 @@
 package etcdlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,18 +66,30 @@ var (
 // NotifyLoss keeps the function to call when a holder's key has vanished.
 func (s *store) NotifyLoss(lost func(lease.HoldID, error)) { s.lost = lost }
 
-// newest returns the request for the newest rival key that is not newer than rev. It reads two
-// keys, because the first may be the asking one.
-func (k *kind) newest(name string, rev int64) clientv3.Op {
+// oldest returns the request for the oldest rivals of p, as many as there are permits: one for a
+// lock. There is no room for p if there are so many before it.
+func (p *place) oldest() clientv3.Op { return p.rivals(clientv3.SortAscend, p.size) }
+
+// before returns the request for the rivals for which p may have to wait. None of them is newer
+// than p's key, if that is there. Of a lock, p waits for the newest. The request reads two keys,
+// because the first may be p's own.
+func (p *place) before() clientv3.Op {
+	if p.st.kind == counting {
+		return p.oldest()
+	}
+	return p.rivals(clientv3.SortDescend, 2)
+}
+
+func (p *place) rivals(order clientv3.SortOrder, limit int64) clientv3.Op {
 	opts := []clientv3.OpOption{
 		clientv3.WithPrefix(),
-		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend),
-		clientv3.WithLimit(2),
+		clientv3.WithSort(clientv3.SortByCreateRevision, order),
+		clientv3.WithLimit(limit),
 	}
-	if rev > 0 {
-		opts = append(opts, clientv3.WithMaxCreateRev(rev))
+	if p.rev > 0 {
+		opts = append(opts, clientv3.WithMaxCreateRev(p.rev))
 	}
-	return clientv3.OpGet(k.older(name), opts...)
+	return clientv3.OpGet(p.st.kind.older(p.id.Name), opts...)
 }
 
 // Term is part of [lease.Session].
@@ -92,7 +105,7 @@ func (s *store) Lost(id lease.HoldID) {
 	})
 }
 
-// Acquire puts a key if there is none.
+// Acquire puts a key if there is none, or if those that are there leave enough permits.
 func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	leave, err := s.c.enter(ctx, req.Acquisition)
 	if err != nil {
@@ -108,34 +121,36 @@ func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, er
 			return r, err
 		}
 	}
-	rivals := s.kind.older(req.Name)
-	p, resp, err := s.create(ctx, req.HoldID, clientv3.OpGet(rivals, clientv3.WithFirstCreate()...),
-		clientv3.Compare(clientv3.CreateRevision(rivals), "=", 0).WithPrefix())
+	p, resp, err := s.create(ctx, req, (*place).oldest, s.kind.noneSince(req.Name, 0))
+	for err == nil && p.is(asked, asked) {
+		room, bad := p.hasRoom(kvs(resp, 1))
+		if !room {
+			_, err := s.c.give(ctx, p)
+			return lease.Reply{}, cmp.Or(err, bad)
+		}
+		resp, err = s.put(ctx, p, p.oldest(), s.kind.noneSince(req.Name, resp.Header.Revision))
+	}
 	if err != nil {
 		return lease.Reply{}, err
 	}
-	if !p.is(asked, asked) {
-		return p.held(req.TTL)
-	}
-	if _, err := s.c.give(ctx, p); err != nil {
-		return lease.Reply{}, err
-	}
-	if oldest := kvs(resp, 1); len(oldest) == 1 && oldest[0].Lease == 0 {
-		return lease.Reply{}, foreign(oldest[0].Key)
-	}
-	return lease.Reply{}, nil
+	return p.held(req.TTL)
 }
 
-// create puts a new key for id if the conditions hold, and reads. If not, it reads the
+// noneSince is the condition that no rival's key was created after a revision.
+func (k *kind) noneSince(name string, rev int64) clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(k.older(name)), "<", rev+1).WithPrefix()
+}
+
+// create puts a new key for req if the conditions hold, and reads. If not, it reads the
 // key instead. A session may be found over by that: then it begins another one.
-func (s *store) create(ctx context.Context, id lease.HoldID, read clientv3.Op, conditions ...clientv3.Cmp) (
-	p *place, resp *clientv3.TxnResponse, err error) {
+func (s *store) create(ctx context.Context, req lease.Request, read func(*place) clientv3.Op,
+	conditions ...clientv3.Cmp) (p *place, resp *clientv3.TxnResponse, err error) {
 	for range 2 {
-		p = &place{st: s, id: id}
+		p = newPlace(s, req)
 		if err := s.c.join(ctx, p); err != nil {
 			return nil, nil, err
 		}
-		if resp, err = s.put(ctx, p, read, conditions); !errors.Is(err, ErrSessionExpired) {
+		if resp, err = s.put(ctx, p, read(p), conditions...); !errors.Is(err, ErrSessionExpired) {
 			break
 		}
 		p.session.die()
@@ -145,12 +160,12 @@ func (s *store) create(ctx context.Context, id lease.HoldID, read clientv3.Op, c
 
 // put puts p's key if the conditions hold, and reads. It is sent again if its reply is lost: the
 // key is created once at most.
-func (s *store) put(ctx context.Context, p *place, read clientv3.Op, conditions []clientv3.Cmp) (
+func (s *store) put(ctx context.Context, p *place, read clientv3.Op, conditions ...clientv3.Cmp) (
 	resp *clientv3.TxnResponse, err error) {
 	p.op.Lock()
 	defer p.op.Unlock()
 	conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(p.key), "=", 0))
-	put := clientv3.OpPut(p.key, s.value(p.id.Acquisition), clientv3.WithLease(p.session.id))
+	put := clientv3.OpPut(p.key, p.value(), clientv3.WithLease(p.session.id))
 	err = s.c.persist(ctx, s.c.lease/2, func(ctx context.Context) error {
 		if err := p.sending(); err != nil {
 			return err
@@ -203,7 +218,7 @@ func (s *store) enqueue(ctx context.Context, req lease.Request) (lease.Reply, er
 		}
 		s.c.abandon(p)
 	}
-	p, resp, err := s.create(ctx, req.HoldID, s.kind.newest(req.Name, 0))
+	p, resp, err := s.create(ctx, req, (*place).before)
 	if err != nil {
 		return lease.Reply{}, err
 	}
@@ -219,7 +234,7 @@ func (s *store) rise(ctx context.Context, p *place, resp *clientv3.TxnResponse, 
 	before := ""
 	if resp.Succeeded { // else what was read may be newer
 		var err error
-		if before, err = s.kind.rank(p, kvs(resp, 1)); err != nil {
+		if before, err = p.rank(kvs(resp, 1)); err != nil {
 			return lease.Reply{}, err
 		}
 		if before == "" {
@@ -235,7 +250,11 @@ func (s *store) rise(ctx context.Context, p *place, resp *clientv3.TxnResponse, 
 
 // rank returns the key that p has to wait for, or "" if p is the first. The newest keys that are
 // not newer than p's own are older.
-func (k *kind) rank(p *place, older []*mvccpb.KeyValue) (before string, err error) {
+func (p *place) rank(older []*mvccpb.KeyValue) (before string, err error) {
+	k := p.st.kind
+	if k == counting {
+		return p.rankByPermits(older)
+	}
 	for _, kv := range older {
 		switch {
 		case string(kv.Key) == p.key:
@@ -268,7 +287,7 @@ func (s *store) again(ctx context.Context, p *place, d time.Duration, before str
 				return lease.Reply{}, nil
 			}
 		}
-		resp, err := s.c.client.Txn(try).Then(clientv3.OpGet(p.key), s.kind.newest(p.id.Name, p.rev)).Commit()
+		resp, err := s.c.client.Txn(try).Then(clientv3.OpGet(p.key), p.before()).Commit()
 		switch {
 		case err != nil && refused(err):
 			return lease.Reply{}, failed(err)
@@ -282,7 +301,7 @@ func (s *store) again(ctx context.Context, p *place, d time.Duration, before str
 			p.die()
 			break
 		}
-		before, err = s.kind.rank(p, kvs(resp, 1))
+		before, err = p.rank(kvs(resp, 1))
 		if err != nil {
 			return lease.Reply{}, err
 		}
@@ -365,7 +384,7 @@ func (s *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duration
 }
 
 // Punctual is false for read-write locks, whose releases wait for each other.
-func (s *store) Punctual() bool { return s.kind == plain }
+func (s *store) Punctual() bool { return s.kind == plain || s.kind == counting }
 
 // Release deletes the key. The next waiter watches it, so nobody has to be woken.
 func (s *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
