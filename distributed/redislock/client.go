@@ -118,6 +118,7 @@ const (
 	fairly
 	reading
 	writing
+	counting // permits, see permits.go
 )
 
 // kind returns the locks of a kind.
@@ -156,6 +157,8 @@ func (c *Client) store(k kind) (driver.Store, []lease.Option) {
 		return withWaiters(newRead(c.core)), nil
 	case writing:
 		return withWaiters(newWrite(c.core)), nil
+	case counting:
+		return withWaiters(newPermits(c.core)), nil
 	}
 	return withWaiters(newPlain(c.core)), nil
 }
@@ -173,14 +176,19 @@ var (
 func WithFixedTTL(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }
 
 func (c *Client) lock(k kind, name string, opts []lease.MutexOption) *Mutex {
+	lc, opts := c.named(k, name, opts)
+	return &Mutex{lc.Mutex(name, opts...)}
+}
+
+// named returns the locks of a kind, and opts with the reason why there is none called name.
+func (c *Client) named(k kind, name string, opts []lease.MutexOption) (*lease.Client, []lease.MutexOption) {
 	bad := checkName(name, c.core.p.Cluster())
 	lc, err := c.kind(k)
 	if err != nil {
 		bad = err
 		lc, _ = c.kind(plain)
 	}
-	opts = append([]lease.MutexOption{lease.WithRefusal(bad)}, opts...)
-	return &Mutex{lc.Mutex(name, opts...)}
+	return lc, append([]lease.MutexOption{lease.WithRefusal(bad)}, opts...)
 }
 
 // LockContext acquires the lock, and waits for it until ctx ends. See [lease.Mutex.LockContext].

@@ -133,12 +133,12 @@ func bySlot[T any](c *core, items []T, key func(T) string) map[uint16][]T {
 	return groups
 }
 
-// renew runs a script of renewal. Its keys are the locks, followed by what beside returns if that
+// renew runs a script of renewal. Its keys are those of the locks, followed by what beside returns if that
 // is not nil. Its arguments are the lease and the acquisitions with suffix. In a cluster the
 // script runs once for each slot, because all keys of a request have to be in one.
 func (c *core) renew(
 	ctx context.Context, s *script, holds []lease.HoldID, d time.Duration,
-	suffix string, beside func(name, acquisition string) string,
+	suffix string, key func(name string) string, beside func(name, acquisition string) string,
 ) ([]bool, error) {
 	held, all := make([]bool, len(holds)), make([]int, len(holds))
 	for i := range all {
@@ -148,7 +148,7 @@ func (c *core) renew(
 	one := func(which []int) error {
 		args := make([]any, head, head+3*len(which)+1)
 		for _, i := range which {
-			args = append(args, holds[i].Name)
+			args = append(args, key(holds[i].Name))
 		}
 		if beside != nil {
 			for _, i := range which {

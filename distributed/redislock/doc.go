@@ -12,6 +12,7 @@
 //	Client.FairMutex         RFairLock        the same, and a queue
 //	Client.RWMutex           RReadWriteLock   a hash: mode, holders
 //	Client.SimpleMutex       none             a string, as SET with NX and PX makes it
+//	Client.Semaphore         none             nothing: see there
 //
 // The client is one of go-redis. Package onrueidis, a module of its own, has the same locks over
 // rueidis. Fair locks need Redis 6.0.6, for LPOS.
@@ -33,6 +34,7 @@
 //	locks_waiting:{name}:<client>   a channel; the client subscribes while it waits, and for two or
 //	                                three seconds more
 //	locks_waiting_rw, _simple       the same for read-write and simple locks
+//	locks_waiting_permits           the same for semaphores
 //	locks_client:<client>           label, host and process id of the client's process, for
 //	                                [Mutex.Inspect]; written once a minute at most. Also a channel;
 //	                                the client subscribes with its first hold, for forced unlocks
@@ -49,17 +51,19 @@
 //	~orders* ~{orders* ~redisson_lock_token:{orders*
 //	~redisson_lock_queue:{orders* ~redisson_lock_timeout:{orders*
 //	~locks_waiting:{orders* ~locks_waiting_rw:{orders* ~locks_waiting_simple:{orders*
+//	~locks_permits:{orders* ~locks_waiting_permits:{orders* ~locks_permits_channel:{orders*
 //	~locks_fence:{orders* ~locks_client:*
 //	~redisson_lock__channel:{orders* ~redisson_rwlock:{orders* ~locks_simple_channel:{orders*
 //	&redisson_lock__channel:{orders* &redisson_rwlock:{orders* &locks_simple_channel:{orders*
 //	&locks_waiting:{orders* &locks_waiting_rw:{orders* &locks_waiting_simple:{orders*
+//	&locks_permits_channel:{orders* &locks_waiting_permits:{orders*
 //	&locks_client:*
 //	-@all
 //	+eval +evalsha +ping +hello +subscribe +unsubscribe +publish +pubsub|numsub
 //	+hdel +hexists +hget +hkeys +hmget +hscan +hgetall +hset +hsetnx
 //	+pttl +pexpire +pexpireat +persist +exists
 //	+del +get +set +incr +time +lindex +llen +lpop +lpos +lpush +lrange +lrem +rpush
-//	+zadd +zincrby +zrange +zrem +zscore
+//	+zadd +zcard +zincrby +zrange +zrangebyscore +zrem +zscore
 //	+wait
 //	+ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub
 //

@@ -197,3 +197,30 @@ func ExamplePubSub() {
 	}
 	defer provider.Close(context.Background())
 }
+
+// At most three processes work at a time. If one dies, its permit returns with the end of its lease.
+func ExampleClient_Semaphore() {
+	server := miniredis.NewMiniRedis()
+	server.Start()
+	defer server.Close()
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	provider, err := redislock.New(client)
+	if err != nil {
+		panic(err)
+	}
+	ctx := context.Background()
+	defer provider.Close(ctx)
+
+	workers := provider.Semaphore("workers", 3)
+	two, err := workers.AcquireContext(ctx, 2)
+	if err != nil {
+		panic(err)
+	}
+	more, err := workers.TryAcquireContext(ctx, 2)
+	fmt.Println("two more:", more != nil, err)
+	fmt.Println(two.ReleaseContext(ctx))
+	// Output:
+	// two more: false <nil>
+	// <nil>
+}

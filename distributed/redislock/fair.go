@@ -200,7 +200,7 @@ func (s *fair) Lookup(ctx context.Context, req lease.Request) (lease.Reply, erro
 }
 
 func (s *fair) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
-	return s.c.renew(ctx, hashRenew, holds, d, "", nil)
+	return s.c.renew(ctx, hashRenew, holds, d, "", func(name string) string { return name }, nil)
 }
 
 // Punctual is false for a cluster, whose mode may have to be asked for.

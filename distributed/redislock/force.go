@@ -17,12 +17,12 @@ import (
 var errForced = errors.New("freed by ForceUnlock")
 
 // force runs a script that frees the lock.
-func (c *core) force(ctx context.Context, s *script, name, channel, beside string, payload any) (bool, error) {
+func (c *core) force(ctx context.Context, s *script, name, key, channel, beside string, payload any) (bool, error) {
 	m, err := c.mode(ctx)
 	if err != nil {
 		return false, err
 	}
-	args := []any{head - 1: nil, name, channel, beside, "", payload}
+	args := []any{head - 1: nil, key, channel, beside, "", payload}
 	r, err := c.p.Eval(ctx, s, 3, m.publish(args))
 	return c.forced(ctx, m, name, r, err)
 }

@@ -22,6 +22,7 @@ type single struct {
 	acquire, lookup, renew, release *script
 	enqueue, leave                  *script // of waiters, see waiting
 	inspect, force                  *script
+	prefix                          string                                // of the key, if that is not the name
 	channel                         string                                // the prefix of the channel
 	token                           string                                // the prefix of the counter, if there is one
 	list                            string                                // the prefix of the list of waiters
@@ -29,6 +30,7 @@ type single struct {
 	suffix                          string                                // of acquisitions
 	beside                          func(name string) string              // the prefix of all holds of readers, or nil
 	hold                            func(name, acquisition string) string // the key of a reader's hold, or nil
+	weighs                          bool                                  // it is a semaphore: its scripts get permits and size
 	cache                           nameCache
 }
 
@@ -58,7 +60,7 @@ func newFenced(c *core) *single {
 // names returns the keys and channels of the lock called name.
 func (s *single) names(name string) *names {
 	return s.cache.of(name, func(name string) *names {
-		n := &names{name: name, channel: prefixed(s.channel, name), list: prefixed(s.list, name)}
+		n := &names{name: name, key: s.key(name), channel: prefixed(s.channel, name), list: prefixed(s.list, name)}
 		n.own = n.list + ":" + s.client
 		if s.token != "" {
 			n.token = prefixed(s.token, name)
@@ -70,6 +72,14 @@ func (s *single) names(name string) *names {
 	})
 }
 
+// key returns the key of the lock called name.
+func (s *single) key(name string) string {
+	if s.prefix == "" {
+		return name
+	}
+	return prefixed(s.prefix, name)
+}
+
 func (s *single) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	return granted(s.ask(ctx, req, s.acquire, ""))
 }
@@ -78,7 +88,7 @@ func (s *single) Acquire(ctx context.Context, req lease.Request) (lease.Reply, e
 // that and the list of waiters then.
 func (s *single) ask(ctx context.Context, req lease.Request, sc *script, how string) (any, error) {
 	n, r := s.names(req.Name), newRequest(req.Acquisition+s.suffix, req.TTL)
-	r.args = append(r.args, &n.name)
+	r.args = append(r.args, &n.key)
 	if s.hold != nil {
 		r.args = append(r.args, s.hold(req.Name, req.Acquisition))
 	}
@@ -92,6 +102,10 @@ func (s *single) ask(ctx context.Context, req lease.Request, sc *script, how str
 	r.args = append(r.args, &r.millis, &r.acquisition)
 	if s.hold != nil {
 		r.args = append(r.args, writerOf(req))
+	}
+	if s.weighs {
+		permits, size := req.Weigh()
+		r.args = append(r.args, permits, size)
 	}
 	if how != "" {
 		r.args = append(r.args, how)
@@ -124,7 +138,7 @@ func granted(r any, err error) (lease.Reply, error) {
 func unexpected(r any) error { return fmt.Errorf("unexpected reply of type %T", r) }
 
 func (s *single) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
-	keys := []any{req.Name}
+	keys := []any{s.key(req.Name)}
 	if s.token != "" {
 		keys = append(keys, prefixed(s.token, req.Name))
 	}
@@ -146,7 +160,7 @@ func (c *core) lookup(
 }
 
 func (s *single) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
-	return s.c.renew(ctx, s.renew, holds, d, s.suffix, s.hold)
+	return s.c.renew(ctx, s.renew, holds, d, s.suffix, s.key, s.hold)
 }
 
 // Punctual is false for a cluster, whose mode may have to be asked for.
@@ -158,7 +172,7 @@ func (s *single) Release(ctx context.Context, id lease.HoldID) (lease.Released, 
 		return lease.Released{}, err
 	}
 	n, r := s.names(id.Name), newRequest(id.Acquisition+s.suffix, 0)
-	r.args = append(r.args, &n.name, &n.channel, &n.list)
+	r.args = append(r.args, &n.key, &n.channel, &n.list)
 	if s.beside != nil {
 		r.args = append(r.args, &n.beside)
 	}
@@ -180,5 +194,5 @@ func (s *single) Break(ctx context.Context, name string) (bool, error) {
 	if s.beside != nil {
 		beside = s.beside(name)
 	}
-	return s.c.force(ctx, s.force, name, prefixed(s.channel, name), beside, s.payload)
+	return s.c.force(ctx, s.force, name, s.key(name), prefixed(s.channel, name), beside, s.payload)
 }

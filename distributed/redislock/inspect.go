@@ -137,14 +137,19 @@ func (c *core) identify(ctx context.Context, all ...[]lease.Claim) error {
 }
 
 func (s *single) Inspect(ctx context.Context, name string) (lease.State, error) {
-	args := []any{name, prefixed(s.list, name)}
+	args := []any{s.key(name), prefixed(s.list, name)}
 	switch {
 	case s.token != "":
 		return s.c.inspect(ctx, s.inspect, 3, append(args, prefixed(s.token, name))...)
 	case s.beside != nil:
 		args = append(args, s.beside(name))
 	}
-	return s.c.inspect(ctx, s.inspect, 2, args...)
+	state, err := s.c.inspect(ctx, s.inspect, 2, args...)
+	if s.weighs {
+		weigh(state.Holders)
+		weigh(state.Waiters)
+	}
+	return state, err
 }
 
 func (s *single) Announce(ctx context.Context, ttl time.Duration) error {

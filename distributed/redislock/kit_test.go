@@ -15,3 +15,9 @@ func TestLocksPassTheKitBehindASentinel(t *testing.T) {
 func TestLocksPassTheKitOnACluster(t *testing.T) {
 	suite.LocksPassTheKitOnACluster(t, onGoRedis, "fenced", "fair", "write")
 }
+
+func TestSemaphoresPassTheKitOnRedis(t *testing.T) { suite.SemaphoresPassTheKitOnRedis(t, onGoRedis) }
+
+func TestSemaphoresPassTheKitOnACluster(t *testing.T) {
+	suite.SemaphoresPassTheKitOnACluster(t, onGoRedis)
+}

@@ -23,6 +23,7 @@ func millis(d time.Duration) int64 { return driver.Millis(d) }
 // What packages redlock and onrueidis need of this package.
 func init() {
 	driver.NewClient = func(p port, opts any) (any, error) { return newClient(p, opts.([]Option)) }
+	driver.Semaphores = func(c any) (*lease.Client, error) { return c.(*Client).kind(counting) }
 	driver.NewGate = func(p port) any { return &Gate{p} }
 	driver.NewPlain = func(p port, o *driver.Options) (driver.Plain, error) {
 		c, err := newCore(p, o)

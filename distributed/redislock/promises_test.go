@@ -141,14 +141,16 @@ func TestAnUnlockEndsInTimeUnderAllOptions(t *testing.T) {
 const confined = `~orders* ~{orders* ~redisson_lock_token:{orders* ` +
 	`~redisson_lock_queue:{orders* ~redisson_lock_timeout:{orders* ` +
 	`~locks_waiting:{orders* ~locks_waiting_rw:{orders* ~locks_waiting_simple:{orders* ` +
+	`~locks_permits:{orders* ~locks_waiting_permits:{orders* ~locks_permits_channel:{orders* ` +
 	`~locks_fence:{orders* ~locks_client:* ` +
 	`~redisson_lock__channel:{orders* ~redisson_rwlock:{orders* ~locks_simple_channel:{orders* ` +
 	`&redisson_lock__channel:{orders* &redisson_rwlock:{orders* &locks_simple_channel:{orders* ` +
+	`&locks_permits_channel:{orders* &locks_waiting_permits:{orders* ` +
 	`&locks_client:* &locks_waiting:{orders* &locks_waiting_rw:{orders* &locks_waiting_simple:{orders* ` +
 	`-@all +eval +evalsha +ping +hello +subscribe +unsubscribe +publish +pubsub|numsub ` +
 	`+hdel +hexists +hget +hkeys +hmget +hscan +hgetall +hset +hsetnx +pttl +pexpire +pexpireat +persist +exists ` +
 	`+del +get +set +incr +time ` +
-	`+lindex +llen +lpop +lpos +lpush +lrange +lrem +rpush +zadd +zincrby +zrange +zrem +zscore +wait ` +
+	`+lindex +llen +lpop +lpos +lpush +lrange +lrem +rpush +zadd +zcard +zincrby +zrange +zrangebyscore +zrem +zscore +wait ` +
 	`+ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub`
 
 // confine starts a server with a confined user, and returns how to connect as it.
@@ -173,7 +175,8 @@ func TestAConfinedUserReachesNoNeighboursKey(t *testing.T) {
 	for _, key := range []string{
 		"payments", "{payments}:x", "redisson_lock_token:{payments}", "redisson_lock_queue:{payments}",
 		"redisson_lock_timeout:{payments}", "locks_waiting:{payments}", "locks_waiting_rw:{payments}",
-		"locks_waiting_simple:{payments}", "locks_fence:{payments}",
+		"locks_waiting_simple:{payments}", "locks_waiting_permits:{payments}", "locks_permits:{payments}",
+		"locks_fence:{payments}",
 	} {
 		require.ErrorContains(t, c.Set(background, key, "9", 0).Err(), "NOPERM", key)
 		require.ErrorContains(t, c.Get(background, key).Err(), "NOPERM", key)
@@ -204,6 +207,15 @@ func TestAConfinedUserCanUseAllLocks(t *testing.T) {
 		require.NoError(t, err, kind)
 		require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, soon, 10*time.Millisecond)
 	}
+	mine, theirs := c.Semaphore("orders:permits", 1), d.Semaphore("orders:permits", 1)
+	p := get(t, mine, 1)
+	require.NoError(t, p.Extend(background, time.Minute))
+	waiting := waits(background, theirs, 1)
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) > 0 }, soon, time.Millisecond)
+	_, err := theirs.Inspect(background)
+	require.NoError(t, err)
+	require.NoError(t, p.ReleaseContext(background))
+	require.NoError(t, (<-waiting).ReleaseContext(background))
 	rw := c.RWMutex("orders:readers")
 	read, write := rw.ReadMutex(), rw.WriteMutex()
 	a, b := someone(), someone()

@@ -34,7 +34,7 @@ func (r *request) done(err error) {
 
 // names are the keys and channels of one lock.
 type names struct {
-	name, channel, list, own, token, beside string
+	name, key, channel, list, own, token, beside string
 
 	times  string      // of a fair lock
 	waited atomic.Bool // the last acquisition of a fair lock had to wait

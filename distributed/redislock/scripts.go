@@ -53,6 +53,14 @@ var (
 	readRelease  = load("lib_typed", "lib_publish", "lib_readers", "lib_rwwake", "read_release")
 	readForce    = load("lib_publish", "lib_readers", "lib_rwforce", "read_force")
 
+	permitsAcquire = load("lib_permits", "lib_place", "permits_acquire")
+	permitsLookup  = load("lib_permits", "lib_touch", "permits_lookup")
+	permitsRenew   = load("lib_typed", "lib_permits", "permits_renew")
+	permitsRelease = load("lib_typed", "lib_permits", "lib_publish", "lib_permitswake", "permits_release")
+	permitsLeave   = load("lib_typed", "lib_permits", "lib_publish", "lib_permitswake", "permits_leave")
+	permitsForce   = load("lib_permits", "lib_publish", "permits_force")
+	permitsInspect = load("lib_typed", "lib_permits", "lib_waiters", "permits_inspect")
+
 	gateAdmit   = load("gate_admit")
 	gateHighest = load("gate_highest")
 )

@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -187,13 +188,20 @@ func (w *waiter) quiet() {
 	}
 }
 
+// isOf reports whether a name in the list is that of the waiter entry. Names in the list of a semaphore
+// have numbers behind that.
+func isOf(name, entry string) bool {
+	rest, ok := strings.CutPrefix(name, entry)
+	return ok && (rest == "" || rest[0] == ':')
+}
+
 // hear takes note of a message, and reports whether the waiter requests because of it.
 func (w *waiter) hear(channel, payload string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case channel == w.own:
-		if payload != w.entry {
+		if !isOf(payload, w.entry) {
 			return false
 		}
 		w.woken = true
@@ -368,7 +376,7 @@ func (s *waiting) unlist(ctx context.Context, name, entry string) error {
 		return err
 	}
 	n := s.names(name)
-	args := []any{head - 1: nil, n.name, n.channel, n.list, entry, s.c.counts()}
+	args := []any{head - 1: nil, n.key, n.channel, n.list, entry, s.c.counts()}
 	_, err = s.c.p.Eval(ctx, s.leave, 3, m.publish(args))
 	return err
 }
@@ -409,7 +417,7 @@ func (c *core) awaited(ctx context.Context, n *names) (bool, error) {
 	if watched { // by a lock of another kind
 		return true, nil
 	}
-	r, err := c.p.Eval(ctx, awaited, 2, []any{head - 1: nil, n.name, n.list, n.channel})
+	r, err := c.p.Eval(ctx, awaited, 2, []any{head - 1: nil, n.key, n.list, n.channel})
 	if err != nil {
 		return false, err
 	}

@@ -21,3 +21,9 @@ func TestLocksThatReplicasAcknowledgePassTheKit(t *testing.T) {
 }
 
 func TestRedlockPassesTheKit(t *testing.T) { suite.RedlockPassesTheKit(t, onRueidis) }
+
+func TestSemaphoresPassTheKitOnRedis(t *testing.T) { suite.SemaphoresPassTheKitOnRedis(t, onRueidis) }
+
+func TestSemaphoresThatReplicasAcknowledgePassTheKit(t *testing.T) {
+	suite.SemaphoresThatReplicasAcknowledgePassTheKit(t, onRueidis)
+}

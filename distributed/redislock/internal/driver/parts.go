@@ -16,6 +16,10 @@ var (
 	NewGate    func(p Port) any
 	NewPlain   func(p Port, o *Options) (Plain, error)
 	NewRedlock func(ports []Port, opts any) (any, error)
+
+	// Semaphores returns what is behind the semaphores of a *redislock.Client, for the proof of its
+	// store.
+	Semaphores func(client any) (*lease.Client, error)
 )
 
 // Options is what a redislock.Option changes.

@@ -1,0 +1,20 @@
+-- wake removes from the list those waiters for whom there are permits if the others in front of them take
+-- theirs, and wakes them. A waiter for more permits than are free stays, and others pass it. wake looks at
+-- the first hundred. ARGV[first - 1] and the reply are those of wake in lib_wake.
+local function wake(list, channel, first, taken)
+	local woken = false
+	local waiters = redis.pcall('lrange', list, 0, 99)
+	for _, waiter in ipairs(waiters) do
+		local name, permits, size = string.match(waiter, '^(.*):(%d+):(%d+)$')
+		if not name or taken + permits <= tonumber(size) then
+			redis.call('lrem', list, 1, waiter)
+			local client = name and string.match(name, '^(.*):') or name
+			if client and (publish(first, list .. ':' .. client, waiter) > 0 or ARGV[first - 1] == '') then
+				woken = true
+				taken = taken + permits
+			end
+		end
+	end
+	local heard = publish(first, channel, woken and '00' or '0')
+	return woken and -1 or heard
+end

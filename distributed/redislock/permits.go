@@ -1,0 +1,82 @@
+package redislock
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// The state of a semaphore is a sorted set, see lua/lib_permits.lua. Its waiters wait as those of a
+// plain lock do, see waiting.go, but that a release wakes all waiters for whom there are permits: in
+// the list, their permits and the size of their semaphore are behind their name.
+
+func newPermits(c *core) *single {
+	return &single{
+		c:       c,
+		acquire: permitsAcquire,
+		enqueue: permitsAcquire,
+		lookup:  permitsLookup,
+		renew:   permitsRenew,
+		release: permitsRelease,
+		leave:   permitsLeave,
+		inspect: permitsInspect,
+		force:   permitsForce,
+		prefix:  "locks_permits",
+		channel: "locks_permits_channel",
+		list:    "locks_waiting_permits",
+		payload: wakeAll,
+		weighs:  true,
+	}
+}
+
+// weigh moves the numbers of permits from the names of claims to where they belong.
+func weigh(claims []lease.Claim) {
+	for i := range claims {
+		c := &claims[i]
+		rest, _, _ := cutLast(c.Acquisition)
+		name, permits, ok := cutLast(rest)
+		n, err := strconv.ParseInt(permits, 10, 64)
+		if ok && err == nil {
+			c.Acquisition, c.Permits = name, n
+		}
+	}
+}
+
+// cutLast cuts s at its last colon.
+func cutLast(s string) (before, after string, ok bool) {
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+1:], true
+}
+
+// maxSize is how many permits a semaphore may have: a script's numbers are exact up to here.
+const maxSize = 1 << 53
+
+// Semaphore returns the semaphore called name, of size permits, at most 2^53. It is one of this
+// module, in no format of Redisson. See [lease.Semaphore].
+//
+// Permits have a lease by the server's clock, and are renewed. If a process dies, its permits
+// return within [WithTTL]. A loss is told before the permits go to others. They have no tokens.
+//
+// A release wakes those waiters, in order of arrival, for whom there are permits, in whatever
+// process. A waiter for many permits is passed by others while fewer are free. The woken waiters
+// request their permits, and others may be faster. Each acquisition and each release is one
+// request. They cost the server a time that grows with the logarithm of the number of holders, and
+// that of a look at a hundred waiters at most.
+//
+//	locks_permits:{name}           a sorted set: the holders, their permits, and the ends of their leases
+//	locks_waiting_permits:{name}   a list of the waiters, which may be lost
+//	locks_permits_channel:{name}   a channel for releases
+//
+// A lock of the same name is another one. So is a semaphore of Redisson.
+func (c *Client) Semaphore(name string, size int64) *lease.Semaphore {
+	lc, opts := c.named(counting, name, nil)
+	if size > maxSize {
+		opts = append(opts, lease.WithRefusal(fmt.Errorf("size of %d, at most 2^53 is allowed", size)))
+	}
+	return lc.Semaphore(name, size, opts...)
+}
