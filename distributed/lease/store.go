@@ -95,7 +95,7 @@ type Request struct {
 	// TTL is for how long the store gives the lock, from when the server decides.
 	TTL time.Duration
 	// Permits is how many permits of a semaphore are asked for, and Size is how many it has. Both
-	// are 0 for a lock. A store of semaphores takes that for one permit of one, see [Request.Weigh].
+	// are 0 for a lock, which is one permit of one: see [Request.Weigh].
 	Permits, Size int64
 	// Writer is set for the read half of a read-write lock if the owner holds the write half. It
 	// is the acquisition of that hold, which stays until a request to release it. See [Halves].

@@ -75,7 +75,7 @@ func permitsAreCounted(s *suite) {
 		a.getsNot(name, 1, 3, b)
 		b.getsNot(name, 1, 3, a)
 	}
-	// The size is that of who asks.
+	// The size of the request counts.
 	b.getsNot(name, 1, 2, a)
 	b.gets(name, 1, 4, a)
 }
@@ -135,7 +135,7 @@ func permitsOfTheDead(s *suite) {
 	b.getsNot(name, 1, 3, a)
 }
 
-// permitsInspected tells who has how many.
+// permitsInspected compares what each acquisition has with what Inspect tells.
 func permitsInspected(s *suite) {
 	a, b, name := s.client(), s.client(), s.name()
 	mine, theirs := a.gets(name, 2, 4), b.gets(name, 1, 4, a)
@@ -214,7 +214,8 @@ func newTray(size int64) *tray {
 
 // use acquires n permits, works and releases them. It returns false if that broke a promise, or if
 // the crew is to end.
-func (w *crew) use(c *client, sem locks.Semaphore, t *tray, n int64, limit time.Duration, healthy bool, work func()) bool {
+func (w *crew) use(
+	c *client, sem locks.Semaphore, t *tray, n int64, limit time.Duration, healthy bool, work func()) bool {
 	ctx, cancel := context.WithTimeout(w.ctx, limit)
 	p, err := sem.AcquireContext(ctx, n)
 	cancel()

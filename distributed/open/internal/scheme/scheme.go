@@ -73,8 +73,8 @@ func find(name string) (Scheme, error) {
 	return Scheme{}, Reason("it must begin with one of %s", strings.Join(known, ", "))
 }
 
-// Opening is a store that is being opened. The function of its scheme sets Locker, Names if the store
-// lists its locks, and Semaphore if it has any.
+// Opening is a store that is being opened. The function of its scheme sets Locker. It sets Names if
+// the store lists its locks, and Semaphore if the store has any.
 type Opening struct {
 	Scheme         Scheme
 	User, Password string
