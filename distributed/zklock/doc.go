@@ -28,13 +28,14 @@
 //	Client.Mutex, Locker    InterProcessMutex            a node for each holder and waiter
 //	Client.RWMutex          InterProcessReadWriteLock    the same, readers and writers in one queue
 //	Client.SemaphoreMutex   InterProcessSemaphoreMutex   locks: the queue; leases: the holder
+//	Client.Semaphore        InterProcessSemaphoreV2      the same, with a node for each permit
 //	locks.Multi             InterProcessMultiLock        nothing of its own
 //
 // In addition, each client has one node in /locks_clients, below the namespace. It has the number
 // of the session as its name, and describes the process for [Mutex.Inspect].
 //
-// Each is a [lease.Mutex]: a goroutine or an explicit owner holds it, and re-entry costs no
-// request. The first three are fair: clients get the lock in the order in which they asked for
+// Each lock is a [lease.Mutex]: a goroutine or an explicit owner holds it, and re-entry costs no
+// request. The first four are fair: clients get the lock in the order in which they asked for
 // it, in any process and language. One goroutine of a process has a place in the queue of a
 // lock at a time. The others wait in the process, in order.
 //

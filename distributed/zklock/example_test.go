@@ -70,6 +70,20 @@ func ExampleRWMutex() {
 	}
 }
 
+// At most three of these jobs run in all processes together, those in Java included.
+func ExampleClient_Semaphore() {
+	var client *zklock.Client // as in the example of Client
+	ctx := context.Background()
+	permits, err := client.Semaphore("jobs", 3).AcquireContext(ctx, 1)
+	if err != nil {
+		panic(err)
+	}
+	// work
+	if err := permits.ReleaseContext(ctx); errors.Is(err, locks.ErrLost) {
+		fmt.Println("more than three may have run")
+	}
+}
+
 // A program that shows whether it can still count on its locks.
 func ExampleState() {
 	ctx := context.Background()

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,13 +71,21 @@ func (st *store) Inspect(ctx context.Context, name string) (state lease.State, e
 		return state, err
 	}
 	state.Shared, state.Waiting = seen.shared, seen.waiting
-	state.Holders, err = st.claims(ctx, s, seen.holders)
+	holders, err := st.claims(ctx, s, seen.holders)
 	if err != nil {
 		return state, err
 	}
-	state.Waiters, err = st.claims(ctx, s, seen.waiters[:min(len(seen.waiters), maxAsked)])
-	for i := range state.Waiters {
-		state.Waiters[i].Token = 0
+	waiters, err := st.claims(ctx, s, seen.waiters[:min(len(seen.waiters), maxAsked)])
+	if st.recipe == (semaphore{}) {
+		holders = leased(holders, waiters)
+		state.Shared = len(holders) > 1
+	}
+	for _, h := range holders {
+		state.Holders = append(state.Holders, h.Claim)
+	}
+	for _, w := range waiters {
+		w.Token = 0
+		state.Waiters = append(state.Waiters, w.Claim)
 	}
 	// The holder of a semaphore leaves its queue a moment later.
 	all := len(state.Waiters)
@@ -87,9 +96,16 @@ func (st *store) Inspect(ctx context.Context, name string) (state lease.State, e
 	return state, err
 }
 
+// claim is what a node tells.
+type claim struct {
+	lease.Claim
+	session int64 // of its client
+	named   bool  // it tells the acquisition: else that is the name of the node
+}
+
 // claims returns what the nodes at paths tell. A node that has gone meanwhile is left out.
-func (c *core) claims(ctx context.Context, s *session, paths []string) ([]lease.Claim, error) {
-	claims, errs := make([]lease.Claim, len(paths)), make([]error, len(paths))
+func (c *core) claims(ctx context.Context, s *session, paths []string) ([]claim, error) {
+	claims, errs := make([]claim, len(paths)), make([]error, len(paths))
 	var wg sync.WaitGroup
 	for i, path := range paths {
 		wg.Go(func() { claims[i], errs[i] = c.claim(ctx, s, path) })
@@ -107,25 +123,50 @@ func (c *core) claims(ctx context.Context, s *session, paths []string) ([]lease.
 	return left, nil
 }
 
-func (c *core) claim(ctx context.Context, s *session, path string) (claim lease.Claim, err error) {
+func (c *core) claim(ctx context.Context, s *session, path string) (is claim, err error) {
 	st, err := s.get(ctx, path)
 	if err != nil {
-		return claim, err
+		return is, err
 	}
-	claim.Acquisition = path[strings.LastIndexByte(path, '/')+1:]
+	host, acquisition, _ := strings.Cut(string(st.data), "\n")
 	if own, ok := c.mine.Load(path); ok && st.EphemeralOwner == s.conn.SessionID() {
-		claim.Acquisition = own.(*node).id
+		acquisition = own.(*node).id
 	}
-	claim.Since, claim.Token = time.UnixMilli(st.Ctime), uint64(st.Czxid)
-	if ip := net.ParseIP(string(st.data)); ip != nil {
-		claim.Host = ip.String()
+	is.named = acquisition != ""
+	is.Acquisition = cmp.Or(acquisition, path[strings.LastIndexByte(path, '/')+1:])
+	is.session, is.Since, is.Token = st.EphemeralOwner, time.UnixMilli(st.Ctime), uint64(st.Czxid)
+	if ip := net.ParseIP(host); ip != nil {
+		is.Host = ip.String()
 	}
 	client, err := s.get(ctx, c.clientPath(st.EphemeralOwner))
 	if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNoAuth) {
-		return claim, err
+		return is, err
 	}
-	claim.Identity = string(client.data)
-	return claim, nil
+	is.Identity = string(client.data)
+	return is, nil
+}
+
+// leased returns the holders of a semaphore by its leases, the oldest first. The first of the
+// waiters has made its leases too. Its lease is the newest if the waiter is Curator's. Then it is
+// of the waiter's session, and newer than the waiter's place.
+func leased(leases, waiters []claim) (holders []claim) {
+	for i, l := range leases {
+		waits := slices.ContainsFunc(waiters, func(w claim) bool { return w.Acquisition == l.Acquisition })
+		if i == len(leases)-1 && len(waiters) > 0 && !l.named {
+			w := waiters[0]
+			waits = !w.named && w.session == l.session && w.Token < l.Token
+		}
+		if waits && l.Acquisition != leases[0].Acquisition {
+			continue
+		}
+		same := func(h claim) bool { return h.Acquisition == l.Acquisition }
+		at := slices.IndexFunc(holders, same)
+		if at < 0 {
+			at, holders = len(holders), append(holders, l)
+		}
+		holders[at].Permits++
+	}
+	return holders
 }
 
 // paths returns the paths of nodes in dir.
@@ -191,7 +232,7 @@ func (semaphore) inspect(ctx context.Context, s *session, name string) (seen sig
 		return seen, err
 	}
 	leases, waiters = arrived(leases), arrived(waiters)
-	seen.holders = paths(name+leasesDir, leases[:min(len(leases), 1)])
+	seen.holders = paths(name+leasesDir, leases)
 	seen.waiters, seen.waiting = paths(name+locksDir, waiters), len(waiters)
 	return seen, nil
 }

@@ -48,6 +48,11 @@ func prove(t *testing.T, servers []*testbed.ZooKeeper, kind string) {
 	if kind == "write" {
 		cfg.Read = func(p locks.Provider, name string) locks.TryLocker { return read(p.(provider).RWMutex(name)) }
 	}
+	if kind == "semaphore" {
+		cfg.Semaphore = func(p locks.Provider, name string, size int64) locks.Semaphore {
+			return p.(provider).Semaphore(name, size)
+		}
+	}
 	leasetest.TestStore(t, cfg)
 }
 
@@ -71,6 +76,10 @@ func (a admin) rest(tb testing.TB, name string) {
 		}
 	}
 	tb.Errorf("nodes are left of %s: %v", name, left)
+}
+
+func TestSemaphoresPassTheKit(t *testing.T) {
+	prove(t, []*testbed.ZooKeeper{testbed.StartZooKeeper(t)}, "semaphore")
 }
 
 func TestLocksPassTheKit(t *testing.T) {

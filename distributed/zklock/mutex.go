@@ -36,7 +36,19 @@ type MutexOption func(*Mutex)
 func WithRevocation(f func(token uint64)) MutexOption { return func(l *Mutex) { l.revoke = f } }
 
 func (c *Client) mutex(k kind, name string, opts []MutexOption, of ...lease.MutexOption) *Mutex {
-	path, bad := cleanName(c.namespace, name)
+	lc, path, bad := c.locksOf(k, name)
+	l := &Mutex{c: c, kind: k, bad: bad}
+	for _, o := range opts {
+		o(l)
+	}
+	l.m = lc.Mutex(path, append(of, lease.WithRefusal(bad), lease.WithData(l.revoke))...)
+	return l
+}
+
+// locksOf returns the locks of kind k, and the path of the lock called name. bad says why there can
+// be no such lock.
+func (c *Client) locksOf(k kind, name string) (lc *lease.Client, path string, bad error) {
+	path, bad = cleanName(c.namespace, name)
 	if bad != nil {
 		path = name[:min(len(name), maxName)] // which the errors tell
 	}
@@ -45,12 +57,7 @@ func (c *Client) mutex(k kind, name string, opts []MutexOption, of ...lease.Mute
 		bad = err
 		lc, _ = c.kind(mutexes)
 	}
-	l := &Mutex{c: c, kind: k, bad: bad}
-	for _, o := range opts {
-		o(l)
-	}
-	l.m = lc.Mutex(path, append(of, lease.WithRefusal(bad), lease.WithData(l.revoke))...)
-	return l
+	return lc, path, bad
 }
 
 // Locker returns the lock called name, as [Client.Mutex] does. It is a [*Mutex].
@@ -62,7 +69,8 @@ func (c *Client) Mutex(name string, opts ...MutexOption) *Mutex { return c.mutex
 
 // SemaphoreMutex returns the lock called name that its owner cannot acquire again, Curator's
 // InterProcessSemaphoreMutex. LockContext by the holder returns [locks.ErrDeadlock], because it
-// would wait for itself. TryLockContext by the holder reports false.
+// would wait for itself. TryLockContext by the holder reports false. The lock is the
+// [Client.Semaphore] of this name with one permit.
 func (c *Client) SemaphoreMutex(name string) *Mutex { return c.mutex(semaphores, name, nil) }
 
 func init() {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/jucgo/locks/distributed/lease"
 )
 
 // queue is the [recipe] of Curator's InterProcessMutex, and of the two halves of
@@ -22,12 +24,12 @@ import (
 // If /name is missing, it is created as a container.
 type queue struct{ mode mode }
 
-func (q queue) busy(ctx context.Context, c *core, name string) (bool, error) {
+func (q queue) busy(ctx context.Context, c *core, req lease.Request) (bool, error) {
 	s, err := c.session(ctx)
 	if err != nil {
 		return false, err
 	}
-	children, err := s.children(ctx, name)
+	children, err := s.children(ctx, req.Name)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err
 	}

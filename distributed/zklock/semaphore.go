@@ -1,46 +1,88 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/jucgo/locks/distributed/lease"
 )
 
-// semaphore is the [recipe] of Curator's InterProcessSemaphoreMutex: a semaphore with one
-// lease. The requests of one acquisition, in their order:
+// semaphore is the [recipe] of Curator's InterProcessSemaphoreV2, and of
+// InterProcessSemaphoreMutex, which has one lease. Each permit is a lease. The requests of one
+// acquisition, in their order:
 //
 //	create    /name/locks/_c_<uuid>-lock-    a place in a queue, as of a mutex
 //	children  /name/locks                    until the own node is the first
-//	create    /name/leases/_c_<uuid>-lease-  the lease
-//	get       the lease's node               its czxid is the token
-//	children  /name/leases, watched          until the own node is the only one: the lock is held
+//	create    /name/leases/_c_<uuid>-lease-  as many leases as permits are asked for
+//	get       the first lease's node         its czxid is the token
+//	children  /name/leases, watched          until there are at most as many as the semaphore has:
+//	                                         the leases are held
 //	delete    the node in locks              before the acquisition returns
-//	delete    the node in leases             the release
+//	delete    the nodes in leases            the release
+//
+// Never more than the size is held. Only the first of locks makes leases, and it stays the
+// first until it holds. It lists the leases after it has made its own, so the list has all
+// leases of others. These can only become fewer while it is the first. A list of a server that
+// lags behind has too many leases, never too few: it is not older than the own leases.
+//
+// Curator makes one lease at a time, and gives up its place in locks in between. So two
+// acquisitions of several permits can wait for each other if one of them is Curator's. Two of
+// these cannot.
 type semaphore struct{}
 
-func (semaphore) busy(ctx context.Context, c *core, name string) (bool, error) {
+// Semaphore returns the semaphore called name, of size permits, Curator's
+// InterProcessSemaphoreV2 of this path with so many leases. It has other nodes than
+// [Client.Mutex] and [Client.RWMutex] of the same name, and those of [Client.SemaphoreMutex].
+//
+// Each permit is a node in <name>/leases, whose czxid is the token. Acquisitions get their
+// permits in order of arrival, in any process and language. An acquisition of many permits
+// keeps back all later ones until it has them. It costs the requests of a mutex, and for each
+// permit one that makes its node and one that deletes it. Only the first waiter is woken by a
+// release.
+//
+// All clients should give the same size. Each acquisition is judged by its own. The permits of
+// a process that died return at the end of its session. If another client deletes one of the
+// nodes, all permits of the acquisition are lost.
+//
+// Curator takes several leases one by one. A client that has some of them, and an acquisition
+// of several permits here or there, can wait for each other. So give such calls of Curator a
+// time limit.
+func (c *Client) Semaphore(name string, size int64) *lease.Semaphore {
+	lc, path, bad := c.locksOf(semaphores, name)
+	return lc.Semaphore(path, size, lease.WithRefusal(bad))
+}
+
+func (semaphore) busy(ctx context.Context, c *core, req lease.Request) (bool, error) {
 	s, err := c.session(ctx)
 	if err != nil {
 		return false, err
 	}
-	leases, err := s.children(ctx, name+leasesDir)
+	leases, err := s.children(ctx, req.Name+leasesDir)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return false, err
 	}
-	if n, _ := count(leases, ""); n > 0 {
+	permits, size := req.Weigh()
+	if n, _ := count(leases, nil); n > size-permits {
 		return true, nil
 	}
-	return queue{mutexMode}.busy(ctx, c, name+locksDir)
+	req.Name += locksDir
+	return queue{mutexMode}.busy(ctx, c, req)
 }
 
-// count returns how many of children are leases, and whether own is one of them.
-func count(children []string, own string) (n int, mine bool) {
+// count returns how many of children are leases, and how many of own are among them.
+func count(children []string, own []*node) (n, mine int64) {
 	for _, c := range children {
 		if _, ok := sequence(c, leasePrefix); ok {
 			n++
-			mine = mine || c == own
+			if slices.ContainsFunc(own, func(o *node) bool { return o.name == c }) {
+				mine++
+			}
 		}
 	}
 	return n, mine
@@ -64,15 +106,20 @@ func (semaphore) step(ctx context.Context, a *acquisition, wait bool) (held bool
 			return false, err
 		}
 	}
-	if a.own.s != a.queued.s {
-		return false, errNoOwn
+	if err := a.makeMore(ctx); err != nil {
+		return false, err
+	}
+	for _, n := range a.leases() {
+		if n.s != a.queued.s {
+			return false, errNoOwn
+		}
 	}
 	if a.own.zxid() == 0 {
 		if err := a.own.read(ctx); err != nil {
 			return false, ownGone(err)
 		}
 	}
-	if alone, err := a.onlyLease(ctx, wait); !alone || err != nil {
+	if room, err := a.hasRoom(ctx, wait); !room || err != nil {
 		return false, err
 	}
 	if err := a.deleteGate(ctx); err != nil {
@@ -82,21 +129,48 @@ func (semaphore) step(ctx context.Context, a *acquisition, wait bool) (held bool
 	return err == nil, err
 }
 
-// onlyLease reports whether the own lease is the only one. If wait is set, the waiter will be
+// leases returns the nodes of the own leases.
+func (a *acquisition) leases() []*node { return append([]*node{a.own}, a.more...) }
+
+// atOnce is how many leases are made at a time.
+const atOnce = 64
+
+// makeMore makes the leases but the first one.
+func (a *acquisition) makeMore(ctx context.Context) error {
+	for {
+		missing := a.permits - 1 - int64(len(a.more))
+		if missing <= 0 {
+			return nil
+		}
+		made := make([]*node, min(missing, atOnce))
+		errs := make([]error, len(made))
+		var wg sync.WaitGroup
+		for i := range made {
+			wg.Go(func() { made[i], errs[i] = a.st.create(ctx, a.own.dir, leasePrefix, "", a) })
+		}
+		wg.Wait()
+		a.more = append(a.more, slices.DeleteFunc(made, func(n *node) bool { return n == nil })...)
+		if err := cmp.Or(errs...); err != nil {
+			return err
+		}
+	}
+}
+
+// hasRoom reports whether there are not too many leases. If wait is set, the waiter will be
 // notified when the leases have changed.
-func (a *acquisition) onlyLease(ctx context.Context, wait bool) (bool, error) {
+func (a *acquisition) hasRoom(ctx context.Context, wait bool) (bool, error) {
 	for {
 		a.listen(a.own.s, place{a.own.dir, true}, a.notify)
 		children, again, err := a.own.s.childrenWatched(ctx, a.own.dir)
 		if err != nil {
 			return false, ownGone(err)
 		}
-		n, mine := count(children, a.own.name)
+		n, mine := count(children, a.leases())
 		switch {
-		case !mine:
+		case mine < a.permits:
 			return false, errNoOwn
-		case n == 1 || !wait:
-			return n == 1, nil
+		case n <= a.size || !wait:
+			return n <= a.size, nil
 		}
 		// If another client has deleted the own node in locks, the next one there has made a
 		// lease too. Each would wait for the other's to go.
@@ -109,8 +183,8 @@ func (a *acquisition) onlyLease(ctx context.Context, wait bool) (bool, error) {
 	}
 }
 
-// deleteGate deletes the own node in locks. A lease that was made by the head of locks, and is
-// the only one, is the lock: no other client could make another lease. So the node must be the
+// deleteGate deletes the own node in locks. Leases that were made by the head of locks, and are
+// not too many, are held: no other client could make another lease. So the node must be the
 // head until it is deleted.
 func (a *acquisition) deleteGate(ctx context.Context) error {
 	queued := a.queued

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,8 +21,9 @@ import (
 type recipe interface {
 	// step goes on until a has the lock or, if wait is set, watches what it has to wait for.
 	step(ctx context.Context, a *acquisition, wait bool) (held bool, err error)
-	// busy reports whether another client holds the lock called name or waits for it.
-	busy(ctx context.Context, c *core, name string) (bool, error)
+	// busy reports whether other clients hold the lock of req, so that there is no room, or wait
+	// for it.
+	busy(ctx context.Context, c *core, req lease.Request) (bool, error)
 	// inspect returns the nodes of the lock called name.
 	inspect(ctx context.Context, s *session, name string) (sight, error)
 }
@@ -124,7 +126,7 @@ func (st *store) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, e
 func (st *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	return st.request(ctx, req, func(ctx context.Context, a *acquisition) (bool, error) {
 		if a.own == nil && a.queued == nil && a.under == nil {
-			if busy, err := st.busy(ctx, req.Name); busy || err != nil {
+			if busy, err := st.busy(ctx, req); busy || err != nil {
 				return false, err
 			}
 		}
@@ -153,6 +155,8 @@ func (st *store) request(ctx context.Context, req lease.Request,
 		a = st.begin(req)
 	}
 	defer a.turn.Unlock()
+	a.permits, a.size = req.Weigh()
+	a.named = req.Size > 0
 	if a.holding() != nil {
 		if reply, err := st.Lookup(ctx, req); reply.Held || err != nil {
 			return reply, err
@@ -171,10 +175,10 @@ func (st *store) request(ctx context.Context, req lease.Request,
 	return reply, err
 }
 
-// busy reports whether another client holds the lock called name or waits for it. A server that
-// lags behind the leader may go on to say so for a while, so it catches up first.
-func (st *store) busy(ctx context.Context, name string) (bool, error) {
-	busy, err := st.recipe.busy(ctx, st.core, name)
+// busy reports whether others hold the lock of req, or wait for it. A server that lags behind the
+// leader may go on to say so for a while, so it catches up first.
+func (st *store) busy(ctx context.Context, req lease.Request) (bool, error) {
+	busy, err := st.recipe.busy(ctx, st.core, req)
 	if !busy || err != nil {
 		return false, err
 	}
@@ -182,10 +186,10 @@ func (st *store) busy(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := s.sync(ctx, name); err != nil {
+	if err := s.sync(ctx, req.Name); err != nil {
 		return false, err
 	}
-	return st.recipe.busy(ctx, st.core, name)
+	return st.recipe.busy(ctx, st.core, req)
 }
 
 // patience is how long a call waits for the deletion of a node, which goes on without it.
@@ -271,8 +275,10 @@ func (st *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duratio
 			err = repeat(ctx, n.s, func() error { return n.s.sync(ctx, "/") })
 			confirmed[n.s] = !inDoubt(err)
 		}
-		if !inDoubt(err) && !n.watched() {
-			err = repeat(ctx, n.s, func() error { return a.check(ctx, n) })
+		for _, part := range a.parts() {
+			if err == nil && !part.watched() {
+				err = repeat(ctx, part.s, func() error { return a.check(ctx, part) })
+			}
 		}
 		if inDoubt(err) && !n.s.isOver() {
 			return make([]bool, len(holds)), err // nothing counts that the leader has not confirmed
@@ -341,9 +347,13 @@ type acquisition struct {
 	placed  bool // an earlier request has the lock, or a place to keep
 	dropped bool // given up by a request without a place: the next one begins anew
 
+	permits, size int64 // see lease.Request.Weigh
+	named         bool  // its nodes tell its name: one acquisition may have several leases
+
 	// Used by the goroutine that asks, or by end if none asks.
 	under  *node         // of the write lock that the owner of a read lock holds, or nil
 	own    *node         // the place in the queue, or the lock
+	more   []*node       // the further leases of a semaphore
 	queued *node         // the place in the queue before the semaphore
 	term   time.Duration // how long the hold shall last
 	since  time.Time     // from when on the hold counts, if that is not the request for it
@@ -353,7 +363,7 @@ type acquisition struct {
 	mu     sync.Mutex
 	asking bool        // own and queued belong to the goroutine that asks
 	ended  bool        // not wanted any more: the goroutine that asks deletes the nodes
-	held   *node       // own, from the grant to the end of the hold
+	held   []*node     // own and more, from the grant to the end of the hold
 	had    bool        // own was held
 	reply  lease.Reply // of the grant
 	asked  bool        // to give the lock back
@@ -455,9 +465,13 @@ func (a *acquisition) grant() bool {
 	if a.own.s.isOver() {
 		return false
 	}
-	n := a.own
-	a.held, a.had, a.reply = n, true, lease.Reply{Held: true, Token: n.zxid(), Since: a.since}
-	a.guard = time.AfterFunc(young, func() { a.look(n) })
+	held := append([]*node{a.own}, a.more...)
+	a.held, a.had, a.reply = held, true, lease.Reply{Held: true, Token: a.own.zxid(), Since: a.since}
+	a.guard = time.AfterFunc(young, func() {
+		for _, n := range held {
+			a.look(n)
+		}
+	})
 	return true
 }
 
@@ -465,7 +479,7 @@ func (a *acquisition) grant() bool {
 func (a *acquisition) reset() {
 	a.ignore()
 	a.discard()
-	a.own, a.queued, a.since = nil, nil, time.Time{}
+	a.own, a.more, a.queued, a.since = nil, nil, nil, time.Time{}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.held, a.had = nil, false
@@ -473,7 +487,7 @@ func (a *acquisition) reset() {
 
 // discard deletes the nodes, and returns what tells of the end of that.
 func (a *acquisition) discard() (done []<-chan struct{}) {
-	for _, n := range []*node{a.own, a.queued} {
+	for _, n := range append([]*node{a.own, a.queued}, a.more...) {
 		if n != nil {
 			done = append(done, n.discard())
 		}
@@ -514,7 +528,8 @@ func (a *acquisition) leave() bool {
 func (a *acquisition) removed() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return !a.asking && a.had && a.own.removed()
+	return !a.asking && a.had && a.own.removed() &&
+		!slices.ContainsFunc(a.more, func(n *node) bool { return !n.removed() })
 }
 
 func (a *acquisition) isLeft() bool {
@@ -523,8 +538,16 @@ func (a *acquisition) isLeft() bool {
 	return a.ended
 }
 
-// holding returns the node of the hold, or nil.
+// holding returns the node of the hold, or the first of several, or nil.
 func (a *acquisition) holding() *node {
+	if held := a.parts(); held != nil {
+		return held[0]
+	}
+	return nil
+}
+
+// parts returns the nodes of the hold.
+func (a *acquisition) parts() []*node {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.held
@@ -593,7 +616,7 @@ func (a *acquisition) check(ctx context.Context, n *node) error {
 // vanished is called when another client has deleted the own node n.
 func (a *acquisition) vanished(n *node) {
 	a.mu.Lock()
-	lost := a.held == n
+	lost := slices.Contains(a.held, n)
 	a.mu.Unlock()
 	if lost {
 		a.st.lost(a.id, fmt.Errorf("its node was deleted: %w", zk.ErrNoNode))
@@ -611,15 +634,18 @@ func (a *acquisition) tell() {
 	a.told = a.told || now
 	a.mu.Unlock()
 	if now && a.revoke != nil {
-		go a.revoke(held.zxid()) // the user's function, for which nobody waits
+		go a.revoke(held[0].zxid()) // the user's function, for which nobody waits
 	}
 }
 
 // data returns what is in a node: like Curator, the address of the client, or nothing if the
-// lock can be revoked.
+// lock can be revoked. The name of the acquisition follows in another line if it is for inspectors.
 func (a *acquisition) data(s *session) []byte {
-	if a.revoke != nil {
+	switch {
+	case a.revoke != nil:
 		return []byte{}
+	case a.named:
+		return []byte(s.host() + "\n" + a.id.Acquisition)
 	}
 	return []byte(s.host())
 }

@@ -169,6 +169,29 @@ func TestARefusedTryKeepsThePlaceOfAWaiter(t *testing.T) {
 	}
 }
 
+func TestATryCountsLeasesMadeMeanwhile(t *testing.T) {
+	t.Parallel()
+	c := newClient(t)
+	st := c.stores[semaphores]
+	two := requestOf(idOf("/it", "two"))
+	two.Permits, two.Size = 2, 3
+	reply, err := st.Acquire(t.Context(), two)
+	require.NoError(t, err)
+	require.True(t, reply.Held)
+	before := c.nodes(t, "/it")
+	late := requestOf(idOf("/it", "late"))
+	late.Permits, late.Size = 2, 3
+	reply, err = st.request(t.Context(), late, func(ctx context.Context, a *acquisition) (bool, error) {
+		return st.recipe.step(ctx, a, false) // it has found the semaphore free before
+	}, func(error) bool { return false })
+	require.NoError(t, err)
+	require.False(t, reply.Held)
+	require.Equal(t, before, c.nodes(t, "/it"))
+	released, err := st.Release(t.Context(), two.HoldID)
+	require.NoError(t, err)
+	require.True(t, released.Held)
+}
+
 func TestARefusedTryAfterALostHoldKeepsNoPlace(t *testing.T) {
 	t.Parallel()
 	c := newClient(t)
