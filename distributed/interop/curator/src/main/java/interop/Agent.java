@@ -2,10 +2,12 @@ package interop;
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.net.URI;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -19,6 +21,8 @@ import org.apache.curator.framework.recipes.locks.InterProcessMultiLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
+import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.retry.RetryNTimes;
 
@@ -34,12 +38,19 @@ import org.apache.curator.retry.RetryNTimes;
  * 4 t1 revocable mutex /it    4 ok, and "revoked /it" when it is asked to give the lock back
  * 5 t1 revoke mutex /it/node  5 ok
  * 6 t1 stress mutex /it 5000 file    6 120 acquisitions
+ * 7 t1 take permits /it 3 2          7 true when it has 2 of 3 leases
+ * 8 t1 take permits /it 3 2 100      8 false if it had to wait for longer than that
+ * 9 t1 count permits /it 3           9 2
+ * 10 t1 give permits /it 3           10 ok
+ * 11 t1 stress permits /it 3 5000 http://127.0.0.1:8000    11 120 acquisitions
  * </pre>
  */
 public final class Agent {
     private static final Map<String, ExecutorService> threads = new ConcurrentHashMap<>();
     private static final Map<String, InterProcessLock> locks = new ConcurrentHashMap<>();
     private static final Map<String, InterProcessReadWriteLock> pairs = new ConcurrentHashMap<>();
+    private static final Map<String, InterProcessSemaphoreV2> semaphores = new ConcurrentHashMap<>();
+    private static final Map<String, Collection<Lease>> leases = new ConcurrentHashMap<>();
     private static CuratorFramework client;
 
     public static void main(String[] args) throws Exception {
@@ -95,6 +106,9 @@ public final class Agent {
 
     private static String serve(String[] words) throws Exception {
         String path = words[4];
+        if (words[3].equals("permits")) {
+            return servePermits(words);
+        }
         InterProcessLock lock = words[2].equals("revoke") ? null : lock(words[1], words[3], path);
         switch (words[2]) {
             case "lock":
@@ -117,6 +131,58 @@ public final class Agent {
             default:
                 throw new IllegalArgumentException(words[2]);
         }
+    }
+
+    private static String servePermits(String[] words) throws Exception {
+        String path = words[4];
+        int size = Integer.parseInt(words[5]);
+        InterProcessSemaphoreV2 semaphore = semaphores.computeIfAbsent(path + size, p -> new InterProcessSemaphoreV2(client, path, size));
+        switch (words[2]) {
+            case "take":
+                int n = Integer.parseInt(words[6]);
+                Collection<Lease> taken = words.length == 7
+                        ? semaphore.acquire(n)
+                        : semaphore.acquire(n, Long.parseLong(words[7]), TimeUnit.MILLISECONDS);
+                if (taken != null) {
+                    leases.put(words[1] + path, taken);
+                }
+                return "" + (taken != null);
+            case "give":
+                semaphore.returnAll(leases.remove(words[1] + path));
+                return "ok";
+            case "count":
+                return "" + semaphore.getParticipantNodes().size();
+            case "stress":
+                return "" + stress(semaphore, Long.parseLong(words[6]), words[7]);
+            default:
+                throw new IllegalArgumentException(words[2]);
+        }
+    }
+
+    /** Takes one or two leases, and tells a server of the test how many it has. */
+    private static int stress(InterProcessSemaphoreV2 semaphore, long millis, String server) throws Exception {
+        int n = 0;
+        for (long end = System.currentTimeMillis() + millis; System.currentTimeMillis() < end; ) {
+            int permits = 1 + n % 2;
+            // Several acquisitions of two leases, each of which has one, would wait for each other.
+            Collection<Lease> taken = semaphore.acquire(permits, 300, TimeUnit.MILLISECONDS);
+            if (taken == null) {
+                continue;
+            }
+            n++;
+            try {
+                tell(server + "/enter?n=" + permits);
+                Thread.sleep(1);
+                tell(server + "/leave?n=" + permits);
+            } finally {
+                semaphore.returnAll(taken);
+            }
+        }
+        return n;
+    }
+
+    private static void tell(String url) throws Exception {
+        URI.create(url).toURL().openStream().close();
     }
 
     private static int stress(InterProcessLock lock, long millis, Path inside) throws Exception {
