@@ -97,7 +97,7 @@ func open(ctx context.Context, o *scheme.Opening) error {
 		stop()
 		return failed(o, err)
 	}
-	o.Locker, o.Names = c.Locker, c.Names
+	o.Locker, o.Names, o.Semaphore = c.Locker, c.Names, c.Semaphore
 	return nil
 }
 

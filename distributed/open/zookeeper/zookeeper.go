@@ -48,7 +48,7 @@ func open(ctx context.Context, o *scheme.Opening) error {
 		return scheme.Reason("%w", o.Hide(err))
 	}
 	o.CloseLast(c.Close)
-	o.Locker, o.Names = c.Locker, c.Names
+	o.Locker, o.Names, o.Semaphore = c.Locker, c.Names, c.Semaphore
 	if o.Kind() == "semaphore" {
 		o.Locker = func(name string) locks.TryLocker { return c.SemaphoreMutex(name) }
 	}
