@@ -143,8 +143,13 @@ type result struct {
 	list      []deviation // the schedule of the finding
 	run       *X          // its run, with the lines
 	once      bool        // the test itself has failed, so no other run can tell whether it fails again
+	idle      bool        // no run had an operation that can be decided on
 	err       error
 }
+
+// idleSearch is the text of a search without operations.
+const idleSearch = "explore: the program has used no lock of this module, so there was nothing to decide. " +
+	"Replace its locks of package sync: see docs/finding-mistakes.md. If that is meant, call X.Step"
 
 // failedBefore is the text of a failure that the test has reported itself.
 const failedBefore = "the test has failed: see above"
@@ -173,6 +178,8 @@ func Run(t *testing.T, f func(x *X), opts ...Option) {
 	switch {
 	case r.err != nil:
 		t.Fatal(r.err)
+	case r.finding == nil && r.idle:
+		t.Fatal(idleSearch)
 	case c.expect != "" && r.finding == nil:
 		t.Fatalf("explore: no finding in %d schedules, but a %s was expected", r.schedules, c.expect)
 	case c.expect != "" && r.finding.Kind != c.expect:
@@ -211,6 +218,7 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 		}
 		return r
 	}
+	r.idle = true
 	s := c.strategy()
 	began, told := time.Now(), time.Now()
 	for s.begin() {
@@ -224,6 +232,7 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 		r.schedules++
 		x := execute(t, c, f, s, false)
 		s.end(x.decisions)
+		r.idle = r.idle && x.idle()
 		if x.finding != nil {
 			r.list = deviations(x.decisions)
 			r.finding = x.finding

@@ -106,3 +106,45 @@ func TestACounterUnderALockIsCorrect(t *testing.T) {
 	require.Nil(t, r.finding)
 	t.Log(r.schedules, r.complete)
 }
+
+// working starts a worker, has a goroutine give it work, and closes after that or not.
+func working(closes bool) func(x *X) {
+	return func(x *X) {
+		var m fair.Mutex
+		c := m.NewCond()
+		work, done, closed := 0, 0, false
+		go func() {
+			m.Lock()
+			defer m.Unlock()
+			for !closed || work > 0 {
+				if work == 0 {
+					c.Wait()
+					continue
+				}
+				work--
+				done++
+			}
+		}()
+		x.Go("gives", func() {
+			m.Lock()
+			work++
+			c.Signal()
+			m.Unlock()
+		})
+		x.Wait()
+		m.Lock()
+		x.Check(done == 1, "%d done", done)
+		closed = closes
+		c.Broadcast()
+		m.Unlock()
+	}
+}
+
+func TestAWorkerIsEndedAfterWait(t *testing.T) { correct(t, working(true)) }
+
+func TestAWorkerThatIsNotEndedIsReported(t *testing.T) {
+	r := search(t, configure(nil), working(false))
+	require.NotNil(t, r.finding)
+	require.Equal(t, LostWakeup, r.finding.Kind)
+	require.NotContains(t, r.report(), "until all goroutines have ended")
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/jucgo/locks/internal/stacks"
@@ -108,7 +109,12 @@ func effectOf(op string) effect {
 	return none
 }
 
-const joinOp = "Wait for all"
+// The operations that are none of the program.
+const (
+	startOp   = "start"
+	happensOp = "happens"
+	joinOp    = "Wait for all"
+)
 
 // begins notes that g is let go.
 func (x *X) begins(g *goroutine) {
@@ -122,6 +128,13 @@ func (x *X) begins(g *goroutine) {
 	if !s.woken && effectOf(e.op) == suspends {
 		x.released(g, e.lock)
 	}
+}
+
+// idle reports whether the goroutines have done nothing but to start, and to wait for each other.
+func (x *X) idle() bool {
+	return !slices.ContainsFunc(x.events, func(e event) bool {
+		return e.op != startOp && e.op != happensOp && e.op != joinOp && !strings.HasPrefix(e.op, "name ")
+	})
 }
 
 // look takes in what the goroutines have done since the last look.

@@ -68,7 +68,7 @@ func (e event) String() string {
 	if e.lock != nil && !strings.HasPrefix(e.op, "name ") {
 		s += " " + e.lock.name
 	}
-	if line := lineOf(e.pcs); line != "" && e.op != "start" && e.op != "happens" {
+	if line := lineOf(e.pcs); line != "" && e.op != startOp && e.op != happensOp {
 		s += " " + line
 	}
 	switch {

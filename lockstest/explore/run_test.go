@@ -69,6 +69,17 @@ func TestRunOnPurpose(t *testing.T) {
 		explore.Run(t, func(x *explore.X) { x.Check(!testing.Short(), "tests are short") })
 	case "nothing":
 		explore.Run(t, counts, explore.Expect(explore.Deadlock))
+	case "idle":
+		explore.Run(t, func(x *explore.X) {
+			var m sync.Mutex
+			for range 2 {
+				x.Go("locks", func() {
+					m.Lock()
+					m.Unlock()
+				})
+			}
+			x.Wait()
+		})
 	case "unfit":
 		explore.Run(t, counts, explore.Replay("3:200"))
 	case "test":
@@ -140,6 +151,10 @@ func TestRunReportsADeadlockWithItsReplay(t *testing.T) {
 
 func TestRunFailsIfAnExpectedFindingIsMissing(t *testing.T) {
 	require.Contains(t, fails(t, "nothing"), "but a deadlock was expected")
+}
+
+func TestRunFailsIfThereIsNothingToDecide(t *testing.T) {
+	require.Contains(t, fails(t, "idle"), "used no lock of this module")
 }
 
 func TestRunFailsIfAScheduleDoesNotFit(t *testing.T) {

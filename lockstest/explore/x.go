@@ -204,9 +204,9 @@ func (g *goroutine) run(f func()) {
 		g.x.notice()
 		order.Heed()
 	}()
-	begins := "start"
+	begins := startOp
 	if g.event {
-		begins = "happens"
+		begins = happensOp
 	}
 	g.stop(operation{name: begins}, ready)
 	f()
@@ -363,8 +363,9 @@ func (x *X) me(method string) *goroutine {
 // know nothing, such as those of sync/atomic.
 func (x *X) Step() { x.me("Step").stop(operation{name: "Step"}, ready) }
 
-// Wait returns when all other goroutines of the program have ended that were started by Go. Only
-// one goroutine may call it: usually the program's first, before its checks.
+// Wait returns when all other goroutines of the program have ended that were started by Go, and
+// those that were not can go no further. Only one goroutine may call it: usually the program's
+// first, before its checks, or before it ends the goroutines that the program has started itself.
 func (x *X) Wait() {
 	x.me("Wait").stop(operation{name: joinOp}, joining)
 	x.joined.Load()
@@ -468,7 +469,7 @@ func (x *X) next() bool {
 		return false
 	}
 	var can, events []*goroutine
-	left, timed := 0, false
+	left, started, timed := 0, 0, false // started: of those left, by Go
 	var join *goroutine
 	for _, g := range all {
 		switch g.state.Load() {
@@ -490,6 +491,9 @@ func (x *X) next() bool {
 		}
 		if g.state.Load() != done {
 			left++
+			if !g.alien {
+				started++
+			}
 		}
 	}
 	if left == 0 {
@@ -506,8 +510,11 @@ func (x *X) next() bool {
 		if x.advance() {
 			return true
 		}
-		x.finding = x.stuck(all)
-		return false
+		if join == nil || started > 1 {
+			x.finding = x.stuck(all)
+			return false
+		}
+		can, timed = append(can, join), false
 	}
 	g := x.pick(can, events, timed)
 	if g == nil {
