@@ -26,15 +26,15 @@ var _ = register(lab.Scenario{
 		"have a permit and find no item.\n\n" +
 		"Permits have no owner, so another goroutine may release them. A large acquisition waits for all its " +
 		"permits at once. If small ones could pass it, it might wait for ever.",
-	Look: "In the first picture more goroutines than items come to the pool. They get items in order of arrival, and one " +
-		"wait ends by its limit. In the second the large acquisition wants all permits, and one is free. The small " +
+	Look: "In the first picture more goroutines than items come to the pool. They get items in order of arrival, " +
+		"and one wait ends by its limit. In the second the large acquisition wants all permits, and one is free. The small " +
 		"one could have it, but it came later, and waits.",
 	Found: `{{.visitors}} goroutines shared {{.items}} items, and at most {{.most}} were out. The wait with a limit ended
 after {{n .gaveUp}}, and took no item with it. Behind the large acquisition the small one waited {{n .smallWaited}},
 although {{.free}} permit was free. In {{n .loans}} loans of a crowd no item was lent to two goroutines. In a pool that
 shrank while its items were out, {{.missing}} permits were missing until the next releases.`,
-	Take: "Use `semaphore.Weighted` if a resource has several places, or if acquisitions are of different sizes. Bring " +
-		"the item back before its permit. For a fixed number of items a buffered channel of them does the same, " +
+	Take: "Use `semaphore.Weighted` if a resource has several places, or if acquisitions are of different sizes. " +
+		"Bring the item back before its permit. For a fixed number of items a buffered channel of them does the same, " +
 		"without weights and without a change of the size.",
 	Java: `class Pool {
     private final Semaphore available = new Semaphore(SIZE, true);   // true: in order of arrival
@@ -144,7 +144,8 @@ func lends(ctx context.Context, l *lab.Lab) error {
 
 // lendTwo has five goroutines come to a pool of two items, one of them with a limit.
 func lendTwo(l *lab.Lab) error {
-	t := l.Timeline("Two items for five", "The goroutines get the items in order of arrival. The wait of Cid has a limit.")
+	t := l.Timeline("Two items for five", "The goroutines get the items in order of arrival. The wait of "+
+		"Cid has a limit.")
 	p := newPool("the first item", "the second item")
 	var mu sync.Mutex
 	var order []string
@@ -216,8 +217,8 @@ func lendTwo(l *lab.Lab) error {
 
 // waitBehindLarge has a small acquisition come after a large one that waits.
 func waitBehindLarge(l *lab.Lab) {
-	t := l.Timeline("A small one behind a large one", "One of two permits is free. The large acquisition wants both, and "+
-		"the small one waits behind it.")
+	t := l.Timeline("A small one behind a large one", "One of two permits is free. The large acquisition wants "+
+		"both, and the small one waits behind it.")
 	s := semaphore.NewWeighted(2)
 	var mu sync.Mutex
 	var order []string

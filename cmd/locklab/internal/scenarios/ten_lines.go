@@ -25,15 +25,15 @@ var _ = register(lab.Scenario{
 		"The user writes two functions of a word: what it is after an acquisition, and whether that is possible, and " +
 		"the same for a release. Everything else comes with the Sync. Exclusive and shared need no distinction: the " +
 		"rules say which goroutine may follow which.",
-	Look: "The lock of this chapter is a room. Goroutines of one group may be in it together, and two groups may not. It " +
-		"is neither a mutex nor a read-write lock. Ann and Bob are red, Cid and Dot are blue. Then comes Eve, who is " +
+	Look: "The lock of this chapter is a room. Goroutines of one group may be in it together, and two groups may not. " +
+		"It is neither a mutex nor a read-write lock. Ann and Bob are red, Cid and Dot are blue. Then comes Eve, who is " +
 		"red. She could follow Ann and Bob at once, but the blue ones came before her. When the last red one " +
 		"leaves, both blue ones enter.",
 	Found: `The order of entry was {{.order}}. At most {{.together}} goroutines of one group were in the room at once, and
 never two groups. In {{n .visits}} visits of {{.groups}} groups the groups did not mix either, and up to {{.most}}
 goroutines were in the room. A release by a group that was not inside was refused.`,
-	Take: "Take a lock of this module where one fits: it is faster, and it may know its owner. For a latch, a gate, or a " +
-		"lock of your own, write the rules, and leave the queue to `synchronizer.Sync`. The rules look at their " +
+	Take: "Take a lock of this module where one fits: it is faster, and it may know its owner. For a latch, a gate, or " +
+		"a lock of your own, write the rules, and leave the queue to `synchronizer.Sync`. The rules look at their " +
 		"arguments only. Try all schedules of a small test with `explore.Run`.",
 	Java: `class Room extends AbstractQueuedSynchronizer {
     protected int tryAcquireShared(int group) {
