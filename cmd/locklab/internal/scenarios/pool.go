@@ -19,23 +19,24 @@ var _ = register(lab.Scenario{
 	Topic:    "Sharing",
 	Title:    "A semaphore as a pool",
 	Question: "How do many goroutines share a few connections, and wait while all of them are out?",
-	Claim: "A semaphore has permits. An acquisition takes some of them, or waits until they are back. A pool has one " +
-		"permit for each of its items: the semaphore makes goroutines wait, and a mutex guards the list of items, " +
-		"for a moment only. A wait under that mutex would keep others from bringing items back.\n\n" +
-		"The order matters: first the item comes back, and then its permit. The other way round, a goroutine may " +
-		"have a permit and find no item.\n\n" +
-		"Permits have no owner, so another goroutine may release them. A large acquisition waits for all its " +
-		"permits at once. If small ones could pass it, it might wait for ever.",
-	Look: "In the first picture more goroutines than items come to the pool. They get items in order of arrival, " +
-		"and one wait ends by its limit. In the second the large acquisition wants all permits, and one is free. The small " +
-		"one could have it, but it came later, and waits.",
+	Claim: "A semaphore has permits. An acquisition takes some of them, or waits until they are back. A " +
+		"pool has one permit for each of its items: the semaphore makes goroutines wait, and a mutex " +
+		"guards the list of items, for a moment only. A wait under that mutex would keep others from " +
+		"bringing items back.\n\n" +
+		"The order matters: first the item comes back, and then its permit. The other way round, a " +
+		"goroutine may have a permit and find no item.\n\n" +
+		"Permits have no owner, so another goroutine may release them. A large acquisition waits for " +
+		"all its permits at once. If small ones could pass it, it might wait for ever.",
+	Look: "In the first picture more goroutines than items come to the pool. They get items in order of " +
+		"arrival, and one wait ends by its limit. In the second the large acquisition wants all " +
+		"permits, and one is free. The small one could have it, but it came later, and waits.",
 	Found: `{{.visitors}} goroutines shared {{.items}} items, and at most {{.most}} were out. The wait with a limit ended
 after {{n .gaveUp}}, and took no item with it. Behind the large acquisition the small one waited {{n .smallWaited}},
 although {{.free}} permit was free. In {{n .loans}} loans of a crowd no item was lent to two goroutines. In a pool that
 shrank while its items were out, {{.missing}} permits were missing until the next releases.`,
-	Take: "Use `semaphore.Weighted` if a resource has several places, or if acquisitions are of different sizes. " +
-		"Bring the item back before its permit. For a fixed number of items a buffered channel of them does the same, " +
-		"without weights and without a change of the size.",
+	Take: "Use `semaphore.Weighted` if a resource has several places, or if acquisitions are of " +
+		"different sizes. Bring the item back before its permit. For a fixed number of items a " +
+		"buffered channel of them does the same, without weights and without a change of the size.",
 	Java: `class Pool {
     private final Semaphore available = new Semaphore(SIZE, true);   // true: in order of arrival
     Item get() throws InterruptedException {

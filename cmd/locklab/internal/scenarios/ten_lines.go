@@ -19,22 +19,24 @@ var _ = register(lab.Scenario{
 	Topic:    "Inside",
 	Title:    "A synchronizer made in ten lines",
 	Question: "What does a program write to get a lock that no library has?",
-	Claim: "Every lock is a word, a rule that says when it can be acquired, and a queue of waiters. The queue is the " +
-		"hard part: no wake-up may get lost, a wait may end by its context, and no waiter may starve. Java has " +
-		"AbstractQueuedSynchronizer for that, and this module has `synchronizer.Sync`.\n\n" +
-		"The user writes two functions of a word: what it is after an acquisition, and whether that is possible, and " +
-		"the same for a release. Everything else comes with the Sync. Exclusive and shared need no distinction: the " +
-		"rules say which goroutine may follow which.",
-	Look: "The lock of this chapter is a room. Goroutines of one group may be in it together, and two groups may not. " +
-		"It is neither a mutex nor a read-write lock. Ann and Bob are red, Cid and Dot are blue. Then comes Eve, who is " +
-		"red. She could follow Ann and Bob at once, but the blue ones came before her. When the last red one " +
-		"leaves, both blue ones enter.",
+	Claim: "Every lock is a word, a rule that says when it can be acquired, and a queue of waiters. The " +
+		"queue is the hard part: no wake-up may get lost, a wait may end by its context, and no " +
+		"waiter may starve. Java has AbstractQueuedSynchronizer for that, and this module has " +
+		"`synchronizer.Sync`.\n\n" +
+		"The user writes two functions of a word: what it is after an acquisition, and whether that " +
+		"is possible, and the same for a release. Everything else comes with the Sync. Exclusive and " +
+		"shared need no distinction: the rules say which goroutine may follow which.",
+	Look: "The lock of this chapter is a room. Goroutines of one group may be in it together, and two " +
+		"groups may not. It is neither a mutex nor a read-write lock. Ann and Bob are red, Cid and " +
+		"Dot are blue. Then comes Eve, who is red. She could follow Ann and Bob at once, but the blue " +
+		"ones came before her. When the last red one leaves, both blue ones enter.",
 	Found: `The order of entry was {{.order}}. At most {{.together}} goroutines of one group were in the room at once, and
 never two groups. In {{n .visits}} visits of {{.groups}} groups the groups did not mix either, and up to {{.most}}
 goroutines were in the room. A release by a group that was not inside was refused.`,
-	Take: "Take a lock of this module where one fits: it is faster, and it may know its owner. For a latch, a gate, or " +
-		"a lock of your own, write the rules, and leave the queue to `synchronizer.Sync`. The rules look at their " +
-		"arguments only. Try all schedules of a small test with `explore.Run`.",
+	Take: "Take a lock of this module where one fits: it is faster, and it may know its owner. For a " +
+		"latch, a gate, or a lock of your own, write the rules, and leave the queue to " +
+		"`synchronizer.Sync`. The rules look at their arguments only. Try all schedules of a small " +
+		"test with `explore.Run`.",
 	Java: `class Room extends AbstractQueuedSynchronizer {
     protected int tryAcquireShared(int group) {
         for (;;) {
