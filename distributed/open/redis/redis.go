@@ -21,6 +21,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/open/internal/scheme"
 	"github.com/jucgo/locks/distributed/redislock"
 )
@@ -110,6 +111,7 @@ func open(ctx context.Context, o *scheme.Opening) error {
 	}[o.Kind()]
 	prefix := o.Params["prefix"]
 	o.Locker = func(name string) locks.TryLocker { return mutex(prefix + name) }
+	o.Semaphore = func(name string, size int64) *lease.Semaphore { return client.Semaphore(prefix+name, size) }
 	o.Names = redisNames{conn, prefix, o.Kind()}.list
 	return nil
 }
