@@ -119,14 +119,19 @@ const (
 	reading
 	writing
 	counting // permits, see permits.go
+	expiring // permits of Redisson, see expirable.go
 )
 
 // kind returns the locks of a kind.
 func (c *Client) kind(k kind) (*lease.Client, error) {
 	return c.kinds.Client(k, func() (*lease.Client, error) {
+		prefix := []lease.Option{lease.WithErrorPrefix("redislock")}
+		if k == expiring { // which has no queue, and no acknowledgements
+			return lease.New(expirable{c.core}, append(prefix, c.opts.Lease...)...)
+		}
 		s, opts := c.store(k)
 		// Those of the user follow, and so win.
-		opts = append(append(opts, lease.WithErrorPrefix("redislock")), c.opts.Lease...)
+		opts = append(append(opts, prefix...), c.opts.Lease...)
 		if c.opts.Wrap == nil {
 			return lease.New(s, opts...)
 		}

@@ -13,6 +13,8 @@
 //	Client.RWMutex           RReadWriteLock   a hash: mode, holders
 //	Client.SimpleMutex       none             a string, as SET with NX and PX makes it
 //	Client.Semaphore         none             nothing: see there
+//	Client.RedissonExpirableSemaphore   RPermitExpirableSemaphore   a number, and a sorted set
+//	Client.RedissonSemaphore            RSemaphore                  a number
 //
 // The client is one of go-redis. Package onrueidis, a module of its own, has the same locks over
 // rueidis. Fair locks need Redis 6.0.6, for LPOS.
@@ -52,18 +54,19 @@
 //	~redisson_lock_queue:{orders* ~redisson_lock_timeout:{orders*
 //	~locks_waiting:{orders* ~locks_waiting_rw:{orders* ~locks_waiting_simple:{orders*
 //	~locks_permits:{orders* ~locks_waiting_permits:{orders* ~locks_permits_channel:{orders*
+//	~redisson_sc:{orders*
 //	~locks_fence:{orders* ~locks_client:*
 //	~redisson_lock__channel:{orders* ~redisson_rwlock:{orders* ~locks_simple_channel:{orders*
 //	&redisson_lock__channel:{orders* &redisson_rwlock:{orders* &locks_simple_channel:{orders*
 //	&locks_waiting:{orders* &locks_waiting_rw:{orders* &locks_waiting_simple:{orders*
-//	&locks_permits_channel:{orders* &locks_waiting_permits:{orders*
+//	&locks_permits_channel:{orders* &locks_waiting_permits:{orders* &redisson_sc:{orders*
 //	&locks_client:*
 //	-@all
 //	+eval +evalsha +ping +hello +subscribe +unsubscribe +publish +pubsub|numsub
 //	+hdel +hexists +hget +hkeys +hmget +hscan +hgetall +hset +hsetnx
 //	+pttl +pexpire +pexpireat +persist +exists
-//	+del +get +set +incr +time +lindex +llen +lpop +lpos +lpush +lrange +lrem +rpush
-//	+zadd +zcard +zincrby +zrange +zrangebyscore +zrem +zscore
+//	+del +get +set +incr +incrby +decrby +time +lindex +llen +lpop +lpos +lpush +lrange +lrem +rpush
+//	+zadd +zcard +zcount +zincrby +zrange +zrangebyscore +zrem +zscore
 //	+wait
 //	+ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub
 //

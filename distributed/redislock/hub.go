@@ -75,6 +75,7 @@ type watch struct {
 	c      chan struct{}
 	waiter *waiter                  // whose it is, or nil
 	stray  func(acquisition string) // called with the name of a woken waiter that is not here; does not block
+	all    bool                     // any message is a reason to ask
 	forced func(message string)     // called with each message instead of a notification; does not block
 
 	mu     sync.Mutex
@@ -106,7 +107,7 @@ func (w *watch) hear(channel, payload string) bool {
 	if w.waiter != nil {
 		return w.waiter.hear(channel, payload)
 	}
-	return payload == wakeOne || payload == wakeAll || payload == woken
+	return w.all || payload == wakeOne || payload == wakeAll || payload == woken
 }
 
 func (w *watch) Close() {

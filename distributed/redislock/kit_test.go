@@ -21,3 +21,7 @@ func TestSemaphoresPassTheKitOnRedis(t *testing.T) { suite.SemaphoresPassTheKitO
 func TestSemaphoresPassTheKitOnACluster(t *testing.T) {
 	suite.SemaphoresPassTheKitOnACluster(t, onGoRedis)
 }
+
+func TestRedissonsSemaphoresPassTheKit(t *testing.T) {
+	suite.RedissonsSemaphoresPassTheKit(t, onGoRedis)
+}

@@ -8,9 +8,9 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// The state of a semaphore is a sorted set, see lua/lib_permits.lua. Its waiters wait as those of a
-// plain lock do, see waiting.go, but that a release wakes all waiters for whom there are permits: in
-// the list, their permits and the size of their semaphore are behind their name.
+// The state of a semaphore is a sorted set, see lua/lib_permits.lua. Its waiters wait like those
+// of a plain lock, see waiting.go. But a release wakes all waiters that fit: in the list, the
+// permits of a waiter and the size of its semaphore are behind its name.
 
 func newPermits(c *core) *single {
 	return &single{
@@ -62,13 +62,13 @@ const maxSize = 1 << 53
 // Permits have a lease by the server's clock, and are renewed. If a process dies, its permits
 // return within [WithTTL]. A loss is told before the permits go to others. They have no tokens.
 //
-// A release wakes those waiters, in order of arrival, for whom there are permits, in whatever
-// process. A waiter for many permits is passed by others while fewer are free. The woken waiters
-// request their permits, and others may be faster. Each acquisition and each release is one
-// request. They cost the server a time that grows with the logarithm of the number of holders, and
-// that of a look at a hundred waiters at most.
+// A release wakes the waiters that fit, in order of arrival, in whatever process. A waiter for
+// many permits is passed by others while fewer are free. The woken waiters request their permits,
+// and others may be faster: the order is no promise. Each acquisition and each release is one
+// request. Its time on the server grows with the logarithm of the number of holders. A release
+// also looks at the first hundred waiters.
 //
-//	locks_permits:{name}           a sorted set: the holders, their permits, and the ends of their leases
+//	locks_permits:{name}           a sorted set: holders, their permits, ends of leases
 //	locks_waiting_permits:{name}   a list of the waiters, which may be lost
 //	locks_permits_channel:{name}   a channel for releases
 //

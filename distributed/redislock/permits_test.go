@@ -44,7 +44,9 @@ func waits(ctx context.Context, s locks.Semaphore, n int64) <-chan locks.Permits
 // inPermitsList waits until n waiters are in the list.
 func inPermitsList(tb testing.TB, direct *redis.Client, n int) {
 	tb.Helper()
-	require.Eventually(tb, func() bool { return direct.LLen(background, permitsList).Val() == int64(n) }, soon, time.Millisecond)
+	require.Eventually(tb, func() bool {
+		return direct.LLen(background, permitsList).Val() == int64(n)
+	}, soon, time.Millisecond)
 }
 
 func TestAReleaseWakesAllWaitersThatFit(t *testing.T) {

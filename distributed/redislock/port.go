@@ -24,6 +24,7 @@ func millis(d time.Duration) int64 { return driver.Millis(d) }
 func init() {
 	driver.NewClient = func(p port, opts any) (any, error) { return newClient(p, opts.([]Option)) }
 	driver.Semaphores = func(c any) (*lease.Client, error) { return c.(*Client).kind(counting) }
+	driver.Expirable = func(c any) lease.Store { return expirable{c.(*Client).core} }
 	driver.NewGate = func(p port) any { return &Gate{p} }
 	driver.NewPlain = func(p port, o *driver.Options) (driver.Plain, error) {
 		c, err := newCore(p, o)

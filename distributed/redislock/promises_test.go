@@ -141,16 +141,16 @@ func TestAnUnlockEndsInTimeUnderAllOptions(t *testing.T) {
 const confined = `~orders* ~{orders* ~redisson_lock_token:{orders* ` +
 	`~redisson_lock_queue:{orders* ~redisson_lock_timeout:{orders* ` +
 	`~locks_waiting:{orders* ~locks_waiting_rw:{orders* ~locks_waiting_simple:{orders* ` +
-	`~locks_permits:{orders* ~locks_waiting_permits:{orders* ~locks_permits_channel:{orders* ` +
+	`~locks_permits:{orders* ~locks_waiting_permits:{orders* ~locks_permits_channel:{orders* ~redisson_sc:{orders* ` +
 	`~locks_fence:{orders* ~locks_client:* ` +
 	`~redisson_lock__channel:{orders* ~redisson_rwlock:{orders* ~locks_simple_channel:{orders* ` +
 	`&redisson_lock__channel:{orders* &redisson_rwlock:{orders* &locks_simple_channel:{orders* ` +
-	`&locks_permits_channel:{orders* &locks_waiting_permits:{orders* ` +
+	`&locks_permits_channel:{orders* &locks_waiting_permits:{orders* &redisson_sc:{orders* ` +
 	`&locks_client:* &locks_waiting:{orders* &locks_waiting_rw:{orders* &locks_waiting_simple:{orders* ` +
 	`-@all +eval +evalsha +ping +hello +subscribe +unsubscribe +publish +pubsub|numsub ` +
 	`+hdel +hexists +hget +hkeys +hmget +hscan +hgetall +hset +hsetnx +pttl +pexpire +pexpireat +persist +exists ` +
-	`+del +get +set +incr +time ` +
-	`+lindex +llen +lpop +lpos +lpush +lrange +lrem +rpush +zadd +zcard +zincrby +zrange +zrangebyscore +zrem +zscore +wait ` +
+	`+del +get +set +incr +incrby +decrby +time ` +
+	`+lindex +llen +lpop +lpos +lpush +lrange +lrem +rpush +zadd +zcard +zcount +zincrby +zrange +zrangebyscore +zrem +zscore +wait ` +
 	`+ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub`
 
 // confine starts a server with a confined user, and returns how to connect as it.
@@ -216,6 +216,19 @@ func TestAConfinedUserCanUseAllLocks(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, p.ReleaseContext(background))
 	require.NoError(t, (<-waiting).ReleaseContext(background))
+	theirKind := c.RedissonExpirableSemaphore("orders:expirable")
+	require.NoError(t, theirKind.SetPermits(background, 1))
+	got := get(t, theirKind, 1)
+	waiting = waits(background, d.RedissonExpirableSemaphore("orders:expirable"), 1)
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) > 0 }, soon, time.Millisecond)
+	require.NoError(t, got.Extend(background, time.Minute))
+	require.NoError(t, got.ReleaseContext(background))
+	require.NoError(t, (<-waiting).ReleaseContext(background))
+	number := c.RedissonSemaphore("orders:number")
+	require.NoError(t, number.AddPermits(background, 1))
+	require.NoError(t, get(t, number, 1).ReleaseContext(background))
+	_, err = number.DrainPermits(background)
+	require.NoError(t, err)
 	rw := c.RWMutex("orders:readers")
 	read, write := rw.ReadMutex(), rw.WriteMutex()
 	a, b := someone(), someone()

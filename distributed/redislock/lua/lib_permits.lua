@@ -3,11 +3,6 @@
 -- its permits. The member "taken" has the sum of these numbers. Numbers of permits are negative in the
 -- set, so that ends and numbers do not mix.
 
-local function now()
-	local time = redis.call('time')
-	return time[1] * 1000 + math.floor(time[2] / 1000)
-end
-
 -- drop ends the hold of the acquisition owner.
 local function drop(key, owner)
 	local n = redis.call('zscore', key, 'n ' .. owner) or 0

@@ -20,6 +20,8 @@ var (
 	// Semaphores returns what is behind the semaphores of a *redislock.Client, for the proof of its
 	// store.
 	Semaphores func(client any) (*lease.Client, error)
+	// Expirable returns the store of its semaphores of Redisson's.
+	Expirable func(client any) lease.Store
 )
 
 // Options is what a redislock.Option changes.

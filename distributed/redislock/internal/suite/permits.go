@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -52,4 +53,33 @@ func (on Driver) proveSemaphores(t *testing.T, to Way, masters []string, more ..
 		Parallel:  4,
 		Rest:      rest(t, masters),
 	})
+}
+
+// RedissonsSemaphoresPassTheKit proves those whose permits have leases. Their size is in the store.
+func RedissonsSemaphoresPassTheKit(t *testing.T, on Driver) {
+	t.Parallel()
+	s := StartServer(t)
+	leasetest.TestStore(t, leasetest.Config{
+		Store: func(tb testing.TB, link *leasetest.Link) lease.Store {
+			c := on.Client(tb, Way{Addrs: []string{s.Addr}, Reply: reply, Dial: link.DialContext})
+			closed(tb, c)
+			return sized{driver.Expirable(c), c}
+		},
+		Semaphore: leasetest.Semaphores,
+		Parallel:  4,
+	})
+}
+
+// sized is a store that sets the size of a semaphore to what a request says.
+type sized struct {
+	lease.Store
+	c *redislock.Client
+}
+
+func (s sized) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	_, size := req.Weigh()
+	if err := s.c.RedissonExpirableSemaphore(req.Name).SetPermits(ctx, size); err != nil {
+		return lease.Reply{}, err
+	}
+	return s.Store.Acquire(ctx, req)
 }

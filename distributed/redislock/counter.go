@@ -1,0 +1,175 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync/atomic"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// The state of Redisson's RSemaphore is the number of free permits under its name. The holders of
+// the others are not in Redis. The channel is that of RPermitExpirableSemaphore.
+
+// RedissonSemaphore is Redisson's RSemaphore: processes in Go and in Java share its permits. It is
+// a number in Redis, with no permits before the first call of TrySetPermits or AddPermits. An
+// acquisition of more than there are waits until there are more.
+//
+// Permits have no owner and no lease. They are never lost and never renewed: if a process dies,
+// its permits are gone until a call of AddPermits. Each request is sent once, because Redis cannot
+// tell afterwards whether it was carried out. After an error without an answer, an acquisition may
+// have taken its permits, and a release may have returned them. Use
+// [Client.RedissonExpirableSemaphore] or [Client.Semaphore] unless Java's processes need this one.
+//
+// There is no order. After a release, all waiters in Go ask. redlock.WithReplicas has no effect on
+// it.
+type RedissonSemaphore struct {
+	c    *Client
+	name string
+}
+
+var _ locks.Semaphore = (*RedissonSemaphore)(nil)
+
+// RedissonSemaphore returns Redisson's RSemaphore called name.
+func (c *Client) RedissonSemaphore(name string) *RedissonSemaphore {
+	return &RedissonSemaphore{c, name}
+}
+
+// Name returns the name of the semaphore.
+func (s *RedissonSemaphore) Name() string { return s.name }
+
+// AcquireContext acquires n permits, and waits for them until ctx ends. An error may leave the
+// permits taken, see [RedissonSemaphore].
+func (s *RedissonSemaphore) AcquireContext(ctx context.Context, n int64) (locks.Permits, error) {
+	const op = "acquire"
+	p, err := s.TryAcquireContext(ctx, n)
+	if p != nil || err != nil {
+		return p, err
+	}
+	w, err := s.c.core.watchFree(ctx, s.name)
+	if errors.Is(err, errHubClosed) {
+		err = locks.ErrClosed
+	}
+	if err != nil {
+		return nil, s.fail(op, err)
+	}
+	defer w.Close()
+	for {
+		p, err := s.TryAcquireContext(ctx, n)
+		untouched := errors.Is(err, lease.ErrRefused) && errors.Is(err, lease.ErrUnavailable)
+		if p != nil || err != nil && !untouched {
+			return p, err
+		}
+		err = nil
+		poll := time.NewTimer(lease.DefaultPoll)
+		select {
+		case <-w.C():
+		case <-poll.C:
+		case <-ctx.Done():
+			err = adapter.Ended(ctx)
+		case <-s.c.core.hub.life.Done():
+			err = locks.ErrClosed
+		}
+		poll.Stop()
+		if err != nil {
+			return nil, s.fail(op, err)
+		}
+	}
+}
+
+// TryAcquireContext acquires n permits if they are free. It waits for the server's answer until
+// ctx ends.
+func (s *RedissonSemaphore) TryAcquireContext(ctx context.Context, n int64) (locks.Permits, error) {
+	const op = "try acquire"
+	switch {
+	case n < 1:
+		return nil, s.fail(op, lease.Mark(fmt.Errorf("%d permits, at least 1 is needed", n), fs.ErrInvalid))
+	case s.c.core.hub.life.Err() != nil:
+		return nil, s.fail(op, locks.ErrClosed)
+	}
+	got, err := s.c.core.number(ctx, op, semaphoreAcquire, false, s.name, n)
+	if got != 1 || err != nil {
+		return nil, err
+	}
+	return &counted{s: s, n: n}, nil
+}
+
+// TrySetPermits is [RedissonExpirableSemaphore.TrySetPermits].
+func (s *RedissonSemaphore) TrySetPermits(ctx context.Context, n int64) (bool, error) {
+	did, err := s.c.core.number(ctx, "TrySetPermits", semaphoreInit, false, s.name, n)
+	return did == 1, err
+}
+
+// AddPermits is [RedissonExpirableSemaphore.AddPermits].
+func (s *RedissonSemaphore) AddPermits(ctx context.Context, n int64) error {
+	_, err := s.c.core.number(ctx, "AddPermits", semaphoreAdd, false, s.name, n)
+	return err
+}
+
+// AvailablePermits returns how many permits are free.
+func (s *RedissonSemaphore) AvailablePermits(ctx context.Context) (int64, error) {
+	return s.c.core.number(ctx, "AvailablePermits", semaphoreFree, false, s.name)
+}
+
+// DrainPermits takes all free permits, for ever, and returns how many these were.
+func (s *RedissonSemaphore) DrainPermits(ctx context.Context) (int64, error) {
+	return s.c.core.number(ctx, "DrainPermits", semaphoreDrain, false, s.name)
+}
+
+func (s *RedissonSemaphore) fail(op string, err error) error {
+	return semaphoreError(op, s.name, err)
+}
+
+// counted is permits without a lease.
+type counted struct {
+	s        *RedissonSemaphore
+	n        int64
+	released atomic.Bool
+}
+
+func (p *counted) Count() int64 { return p.n }
+
+// ReleaseContext sends one request. It works also if ctx has ended.
+func (p *counted) ReleaseContext(ctx context.Context) error {
+	const op = "release"
+	if p.released.Swap(true) {
+		return p.s.fail(op, locks.ErrNotHeld)
+	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease.DefaultReleaseTimeout)
+	defer cancel()
+	_, err := p.s.c.core.number(ctx, op, semaphoreAdd, false, p.s.name, p.n)
+	return err
+}
+
+func (p *counted) Lost() <-chan struct{} { return nil }
+
+func (p *counted) Err() error {
+	if p.released.Load() {
+		return locks.ErrNotHeld
+	}
+	return nil
+}
+
+func (p *counted) Token() uint64 { return 0 }
+
+func (p *counted) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// Extend changes nothing.
+func (p *counted) Extend(ctx context.Context, _ time.Duration) error {
+	err := p.Err()
+	if err == nil {
+		err = adapter.Check(ctx)
+	}
+	if err != nil {
+		return p.s.fail("extend", err)
+	}
+	return nil
+}

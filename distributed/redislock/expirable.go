@@ -1,0 +1,201 @@
+package redislock
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+)
+
+// The state of Redisson's RPermitExpirableSemaphore is, for the name n,
+//
+//	n               a string: how many permits are free
+//	{n}:timeout     a sorted set: for each permit that is held an id of 16 bytes, with the end of
+//	                its lease in ms since 1970
+//	redisson_sc:{n} the channel; a message is how many permits are free
+//
+// Scripts that count permits first give back the permits whose time is over.
+//
+// Redisson takes random ids. The ids of an acquisition of ours are the first 12 bytes of the
+// SHA-256 of its name, and the number of the permit, from 0. So a script finds all permits of an
+// acquisition. They have one end. Redisson may collect only some that have lapsed, in the order of
+// their bytes. So an acquisition has all its permits as long as it has the first one.
+
+const (
+	freeChannel = "redisson_sc"
+	endsSuffix  = "timeout"
+)
+
+// maxIDs is how many permits an acquisition may have: Redisson collects that many in a script.
+const maxIDs = 4000
+
+// expirable is the [lease.Store] of these semaphores.
+type expirable struct{ c *core }
+
+var _ lease.Store = expirable{}
+
+// baseOf returns what the ids of an acquisition begin with.
+func baseOf(acquisition string) string {
+	sum := sha256.Sum256([]byte(acquisition))
+	return string(sum[:12])
+}
+
+func (s expirable) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	permits, _ := req.Weigh()
+	if permits > maxIDs {
+		err := fmt.Errorf("%d permits at once, at most %d are allowed", permits, maxIDs)
+		return lease.Reply{}, driver.Never(err)
+	}
+	return granted(s.c.count(ctx, expirableAcquire, true, req.Name, millis(req.TTL), baseOf(req.Acquisition), permits))
+}
+
+func (s expirable) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	return s.c.lookup(ctx, req, expirableLookup, []any{suffixed(req.Name, endsSuffix)}, baseOf(req.Acquisition))
+}
+
+func (s expirable) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+	holds = slices.Clone(holds)
+	for i, h := range holds {
+		holds[i].Acquisition = baseOf(h.Acquisition)
+	}
+	ends := func(name string) string { return suffixed(name, endsSuffix) }
+	return s.c.renew(ctx, expirableRenew, holds, d, "", ends, nil)
+}
+
+func (s expirable) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+	r, err := s.c.count(ctx, expirableRelease, true, id.Name, baseOf(id.Acquisition))
+	return lease.Released{Held: r == int64(1), Awaited: true}, err
+}
+
+func (s expirable) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
+	return s.c.watchFree(ctx, id.Name)
+}
+
+// watchFree returns a watch that each message on the channel of a semaphore of Redisson notifies.
+func (c *core) watchFree(ctx context.Context, name string) (*watch, error) {
+	w := &watch{c: make(chan struct{}, 1), all: true}
+	if err := c.attach(ctx, w, prefixed(freeChannel, name)); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// count runs a script of a semaphore of Redisson, with the keys of its free permits, of its ends
+// if leased, and of its channel.
+func (c *core) count(ctx context.Context, s *script, leased bool, name string, args ...any) (any, error) {
+	m, err := c.mode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := append(make([]any, head, head+8), name)
+	if leased {
+		all = append(all, suffixed(name, endsSuffix))
+	}
+	all = append(all, prefixed(freeChannel, name))
+	keys := len(all) - head
+	return c.p.Eval(ctx, s, keys, m.publish(append(all, args...)))
+}
+
+// number runs a script like count, for op. The reply is a number.
+func (c *core) number(
+	ctx context.Context, op string, s *script, leased bool, name string, args ...any) (n int64, err error) {
+	if err = adapter.Check(ctx); err == nil {
+		err = checkName(name, c.p.Cluster())
+	}
+	var r any
+	if err == nil {
+		r, err = c.count(ctx, s, leased, name, args...)
+	}
+	n, ok := r.(int64)
+	switch {
+	case err == nil && !ok:
+		err = unexpected(r)
+	case err != nil && ctx != nil && ctx.Err() != nil:
+		err = fmt.Errorf("%w: %w", adapter.Ended(ctx), err)
+	}
+	if err != nil {
+		return 0, semaphoreError(op, name, err)
+	}
+	return n, nil
+}
+
+// semaphoreError returns the error of op on a semaphore of Redisson.
+func semaphoreError(op, name string, err error) error {
+	return fmt.Errorf("redislock: %s %.255q: %w", op, name, err)
+}
+
+// RedissonExpirableSemaphore is Redisson's RPermitExpirableSemaphore: processes in Go and in Java
+// share its permits. It has them in Redis, and no permits before the first call of TrySetPermits
+// or AddPermits. An acquisition of more than there are waits until there are more.
+//
+// Permits here are renewed as long as they are held. Redisson itself never renews. Our permits
+// lapse by the clock of the server, and are told of their loss before that. Redisson frees lapsed
+// permits by the clock of its own process. If that clock is ahead, others can have a permit before
+// its holder knows of the loss. If it is ahead by two thirds of [WithTTL], Redisson frees permits
+// that are renewed. Keep the clocks of all processes and of the server together.
+//
+// There is no order, and no token. After a release, each process with a waiter asks. An
+// acquisition of n permits costs the server time in proportion to n, which is 4000 at most. It has
+// no Inspect, and redlock.WithReplicas has no effect on it.
+type RedissonExpirableSemaphore struct {
+	s *lease.Semaphore
+	c *core
+}
+
+var _ locks.Semaphore = (*RedissonExpirableSemaphore)(nil)
+
+// RedissonExpirableSemaphore returns Redisson's RPermitExpirableSemaphore called name. Use
+// [Client.Semaphore] instead if all processes are in Go.
+func (c *Client) RedissonExpirableSemaphore(name string) *RedissonExpirableSemaphore {
+	lc, opts := c.named(expiring, name, nil)
+	return &RedissonExpirableSemaphore{lc.Semaphore(name, math.MaxInt64, opts...), c.core}
+}
+
+// Name returns the name of the semaphore.
+func (s *RedissonExpirableSemaphore) Name() string { return s.s.Name() }
+
+// AcquireContext acquires n permits, and waits for them until ctx ends. See
+// [lease.Semaphore.AcquireContext].
+func (s *RedissonExpirableSemaphore) AcquireContext(ctx context.Context, n int64) (locks.Permits, error) {
+	return s.s.AcquireContext(ctx, n)
+}
+
+// TryAcquireContext acquires n permits if they are free. It waits for the server's answer until
+// ctx ends.
+func (s *RedissonExpirableSemaphore) TryAcquireContext(ctx context.Context, n int64) (locks.Permits, error) {
+	return s.s.TryAcquireContext(ctx, n)
+}
+
+// TrySetPermits makes the semaphore with n permits if it does not exist, and reports whether it
+// has. It is one request, which is not repeated: after an error without an answer the outcome is
+// unknown.
+func (s *RedissonExpirableSemaphore) TrySetPermits(ctx context.Context, n int64) (bool, error) {
+	did, err := s.c.number(ctx, "TrySetPermits", semaphoreInit, false, s.Name(), n)
+	return did == 1, err
+}
+
+// AddPermits adds n permits, or takes them away if n is negative. Then fewer than none may be
+// free, until some are released. It is one request like TrySetPermits.
+func (s *RedissonExpirableSemaphore) AddPermits(ctx context.Context, n int64) error {
+	_, err := s.c.number(ctx, "AddPermits", semaphoreAdd, false, s.Name(), n)
+	return err
+}
+
+// SetPermits sets how many permits there are, free and held.
+func (s *RedissonExpirableSemaphore) SetPermits(ctx context.Context, n int64) error {
+	_, err := s.c.number(ctx, "SetPermits", semaphoreResize, true, s.Name(), n)
+	return err
+}
+
+// AvailablePermits returns how many permits are free.
+func (s *RedissonExpirableSemaphore) AvailablePermits(ctx context.Context) (int64, error) {
+	return s.c.number(ctx, "AvailablePermits", expirableFree, true, s.Name())
+}

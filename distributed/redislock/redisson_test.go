@@ -1,0 +1,160 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/redislock"
+)
+
+const endsKey = "{it}:timeout"
+
+func TestRedissonsPermitsHaveIdsAndEnds(t *testing.T) {
+	t.Parallel()
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		s := open(t, connect(t, addr)).RedissonExpirableSemaphore("it")
+		did, err := s.TrySetPermits(background, 300)
+		require.NoError(t, err)
+		require.True(t, did)
+		p := get(t, s, 299)
+		require.Equal(t, "1", direct.Get(background, "it").Val())
+		ends := direct.ZRangeWithScores(background, endsKey, 0, -1).Val()
+		require.Len(t, ends, 299)
+		for _, z := range ends {
+			require.Len(t, z.Member, 16)
+			require.InDelta(t, time.Now().Add(30*time.Second).UnixMilli(), z.Score, 20_000)
+		}
+		require.NoError(t, s.SetPermits(background, 301))
+		free, err := s.AvailablePermits(background)
+		require.NoError(t, err)
+		require.EqualValues(t, 2, free)
+		require.NoError(t, p.ReleaseContext(background))
+		require.Equal(t, "301", direct.Get(background, "it").Val())
+		require.Zero(t, direct.Exists(background, endsKey).Val())
+		_, err = s.TryAcquireContext(background, 4001)
+		require.ErrorContains(t, err, "at most 4000")
+	})
+}
+
+func TestRedissonsSemaphoresRefuseOtherValues(t *testing.T) {
+	t.Parallel()
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		c := open(t, connect(t, addr))
+		direct.Set(background, "it", "other", 0)
+		_, err := c.RedissonExpirableSemaphore("it").TryAcquireContext(background, 1)
+		require.ErrorIs(t, err, locks.ErrForeign)
+		_, err = c.RedissonSemaphore("it").TryAcquireContext(background, 1)
+		require.ErrorIs(t, err, locks.ErrForeign)
+		require.Error(t, c.RedissonSemaphore("it").AddPermits(background, 1))
+		require.Equal(t, "other", direct.Get(background, "it").Val())
+	})
+}
+
+func TestANumberOfPermitsIsSharedAndWaitedFor(t *testing.T) {
+	t.Parallel()
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		s, rival := open(t, connect(t, addr)).RedissonSemaphore("it"), open(t, connect(t, addr)).RedissonSemaphore("it")
+		did, err := s.TrySetPermits(background, 3)
+		require.NoError(t, err)
+		require.True(t, did)
+		did, err = rival.TrySetPermits(background, 9)
+		require.NoError(t, err)
+		require.False(t, did)
+		p := get(t, s, 2)
+		require.EqualValues(t, 2, p.Count())
+		none, err := rival.TryAcquireContext(background, 2)
+		require.NoError(t, err)
+		require.Nil(t, none)
+		const channel = "redisson_sc:{it}"
+		heard := direct.Subscribe(background, channel)
+		defer heard.Close()
+		_, err = heard.Receive(background)
+		require.NoError(t, err)
+		got := waits(background, rival, 3)
+		require.Eventually(t, func() bool { return direct.PubSubNumSub(background, channel).Val()[channel] == 2 },
+			soon, time.Millisecond)
+		require.NoError(t, p.Extend(background, time.Minute))
+		require.NoError(t, p.ReleaseContext(background))
+		m, err := heard.ReceiveMessage(background)
+		require.NoError(t, err)
+		require.Equal(t, "3", m.Payload)
+		require.ErrorIs(t, p.ReleaseContext(background), locks.ErrNotHeld)
+		require.ErrorIs(t, p.Err(), locks.ErrNotHeld)
+		require.NoError(t, (<-got).ReleaseContext(background))
+		n, err := s.DrainPermits(background)
+		require.NoError(t, err)
+		require.EqualValues(t, 3, n)
+		require.NoError(t, s.AddPermits(background, -1))
+		n, err = rival.AvailablePermits(background)
+		require.NoError(t, err)
+		require.EqualValues(t, -1, n)
+	})
+}
+
+func TestAWaitForANumberOfPermitsEnds(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.Addr)
+	c, err := redislock.New(connect(t, s.Addr))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancelCause(background)
+	reason := errors.New("reason")
+	errs := make(chan error, 2)
+	wait := func(ctx context.Context) {
+		_, err := c.RedissonSemaphore("it").AcquireContext(ctx, 1)
+		errs <- err
+	}
+	go wait(ctx)
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) > 0 }, soon, time.Millisecond)
+	cancel(reason)
+	err = within(t, errs)
+	require.ErrorIs(t, err, reason)
+	require.ErrorIs(t, err, context.Canceled)
+	go wait(background)
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) > 0 }, soon, time.Millisecond)
+	require.NoError(t, c.Close(background))
+	require.ErrorIs(t, within(t, errs), locks.ErrClosed)
+	_, err = c.RedissonSemaphore("it").TryAcquireContext(background, 1)
+	require.ErrorIs(t, err, locks.ErrClosed)
+}
+
+// deaf drops the replies to scripts.
+type deaf struct{ scripts int }
+
+func (d *deaf) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (d *deaf) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (d *deaf) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if name := cmd.Name(); err == nil && (name == "eval" || name == "evalsha") {
+			d.scripts++
+			err = &net.OpError{Op: "read", Err: errors.New("the reply is lost")}
+			cmd.SetErr(err)
+		}
+		return err
+	}
+}
+
+func TestALostReplyOfANumberIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.Addr)
+	direct.Set(background, "it", 5, 0)
+	conn, d := connect(t, s.Addr), new(deaf)
+	conn.AddHook(d)
+	_, err := open(t, conn).RedissonSemaphore("it").AcquireContext(background, 2)
+	require.ErrorContains(t, err, "the reply is lost")
+	require.Equal(t, 1, d.scripts)
+	require.Equal(t, "3", direct.Get(background, "it").Val(), "nobody knows whose the others are")
+}
