@@ -32,6 +32,12 @@ var situations = []situation{
 		redissonSkipsAKilledGoProcessAtTheHead},
 	{"a waiter of a read-write lock is woken by either side",
 		aWaiterOfAReadWriteLockIsWokenByEitherSide},
+	{"both sides count the same permits", bothSidesCountTheSamePermits},
+	{"a release of permits wakes the other side", aReleaseOfPermitsWakesTheOtherSide},
+	{"an acquisition waits for permits to be added", anAcquisitionWaitsForPermitsToBeAdded},
+	{"our permits are renewed beyond their lease", ourPermitsAreRenewedBeyondTheirLease},
+	{"either side collects lapsed permits", eitherSideCollectsLapsedPermits},
+	{"permits are drained by either side", permitsAreDrainedByEitherSide},
 }
 
 func TestWithTheCurrentRedisson(t *testing.T) { perform(t, current, with(20*time.Second)) }

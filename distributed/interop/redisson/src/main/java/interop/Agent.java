@@ -5,9 +5,12 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedDeque;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
@@ -15,6 +18,8 @@ import org.redisson.Redisson;
 import org.redisson.api.RBucket;
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
+import org.redisson.api.RPermitExpirableSemaphore;
+import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.LongCodec;
 import org.redisson.client.codec.StringCodec;
@@ -35,6 +40,7 @@ public final class Agent {
     private static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
 
     private final RedissonClient redisson;
+    private final Map<String, Deque<String>> permits = new ConcurrentHashMap<>();
 
     private Agent(RedissonClient redisson) {
         this.redisson = redisson;
@@ -120,6 +126,11 @@ public final class Agent {
         for (int i = 0; i < numbers.length; i++) {
             numbers[i] = Long.parseLong(words[5 + i]);
         }
+        if (kind.equals("expirable")) {
+            return expirable(words[2], name, numbers);
+        } else if (kind.equals("counter")) {
+            return counter(words[2], name, numbers);
+        }
         RLock lock = lock(kind, name);
         switch (words[2]) {
             case "lock": // lease, or -1 for one that is renewed
@@ -151,6 +162,71 @@ public final class Agent {
                 return stress(kind, lock, name, numbers[0], numbers[1]);
             default:
                 throw new IllegalArgumentException(words[2]);
+        }
+    }
+
+    /** Does something with a semaphore whose permits have leases. It keeps the ids of those that it has acquired. */
+    private String expirable(String command, String name, long[] numbers) throws Exception {
+        RPermitExpirableSemaphore semaphore = redisson.getPermitExpirableSemaphore(name);
+        Deque<String> ids = permits.computeIfAbsent(name, n -> new ConcurrentLinkedDeque<>());
+        switch (command) {
+            case "lock": { // lease, or -1 for ever
+                ids.add(numbers[0] < 0 ? semaphore.acquire() : semaphore.acquire(numbers[0], TimeUnit.MILLISECONDS));
+                return "true";
+            }
+            case "try": { // time to wait, lease
+                String id = numbers[0] == 0 && numbers[1] < 0 ? semaphore.tryAcquire()
+                        : semaphore.tryAcquire(numbers[0], numbers[1], TimeUnit.MILLISECONDS);
+                return "" + (id != null && ids.add(id));
+            }
+            case "unlock":
+                return "" + semaphore.tryRelease(ids.remove());
+            case "extend": // lease
+                return "" + semaphore.updateLeaseTime(ids.peek(), numbers[0], TimeUnit.MILLISECONDS);
+            case "size":
+                return "" + semaphore.getPermits();
+            case "free":
+                return "" + semaphore.availablePermits();
+            case "init":
+                return "" + semaphore.trySetPermits((int) numbers[0]);
+            case "resize":
+                semaphore.setPermits((int) numbers[0]);
+                return "true";
+            case "add":
+                semaphore.addPermits((int) numbers[0]);
+                return "true";
+            case "delete":
+                return "" + semaphore.delete();
+            default:
+                throw new IllegalArgumentException(command);
+        }
+    }
+
+    /** Does something with a semaphore that is a number. */
+    private String counter(String command, String name, long[] numbers) throws Exception {
+        RSemaphore semaphore = redisson.getSemaphore(name);
+        switch (command) {
+            case "lock": // permits
+                semaphore.acquire((int) numbers[0]);
+                return "true";
+            case "try": // permits
+                return "" + semaphore.tryAcquire((int) numbers[0]);
+            case "unlock": // permits
+                semaphore.release((int) numbers[0]);
+                return "true";
+            case "free":
+                return "" + semaphore.availablePermits();
+            case "drain":
+                return "" + semaphore.drainPermits();
+            case "init":
+                return "" + semaphore.trySetPermits((int) numbers[0]);
+            case "add":
+                semaphore.addPermits((int) numbers[0]);
+                return "true";
+            case "delete":
+                return "" + semaphore.delete();
+            default:
+                throw new IllegalArgumentException(command);
         }
     }
 
