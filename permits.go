@@ -13,17 +13,18 @@ type Semaphore interface {
 	// an error matching [ErrTooLarge]. Less than one is an error as well.
 	AcquireContext(ctx context.Context, n int64) (Permits, error)
 
-	// TryAcquireContext acquires n permits if they are free, and returns nil Permits if they are
-	// not. It does not wait for them, but for the answer of the store, if there is one. It may
+	// TryAcquireContext acquires n permits if they are free. If they are not, it returns nil and no
+	// error. It does not wait for them, but for the answer of the store, if there is one. It may
 	// return nil although they are free, while others ask for permits.
 	TryAcquireContext(ctx context.Context, n int64) (Permits, error)
 }
 
 // Permits is what one acquisition of a [Semaphore] took, until it is released. Like a [Hold] of a
 // lock it can be lost, if it is leased. Lost permits go to others. Those of a semaphore in this
-// process are never lost: Lost returns nil, Token 0, and Extend changes nothing.
+// process are never lost: Lost returns nil, and Extend changes nothing. After a release, Err returns
+// [ErrNotHeld].
 //
-// Tokens increase from acquisition to acquisition. Several holders are inside at a time, so a
+// Tokens increase from acquisition to acquisition, or are 0 if the store has none. Several holders are inside at a time, so a
 // resource that refuses smaller tokens than it has seen refuses some of them. A token only tells
 // two acquisitions apart.
 type Permits interface {
@@ -33,7 +34,7 @@ type Permits interface {
 	Count() int64
 
 	// ReleaseContext gives the permits back. A second release is [ErrNotHeld]. An error matching
-	// [ErrLost] says that they were lost before, or that the store did not confirm the release: it
-	// goes on in the background. ReleaseContext works also if ctx has ended.
+	// [ErrLost] says that they were lost before, or that the store did not confirm the release. The
+	// release then goes on in the background. ReleaseContext works also if ctx has ended.
 	ReleaseContext(ctx context.Context) error
 }

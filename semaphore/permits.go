@@ -9,6 +9,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/sched"
 )
 
 var _ locks.Semaphore = (*Weighted)(nil)
@@ -61,11 +62,14 @@ type held struct {
 
 func (h *held) Count() int64 { return h.n }
 
+// ReleaseContext fails also if Release has given back what h has.
 func (h *held) ReleaseContext(context.Context) error {
-	if h.released.Swap(true) {
+	if sched.On {
+		defer sched.Enter("ReleaseContext", h.s)()
+	}
+	if h.released.Swap(true) || !h.s.releaseSlowly(h.n) {
 		return ctxerr.Wrap("semaphore: ReleaseContext", locks.ErrNotHeld)
 	}
-	h.s.Release(h.n)
 	return nil
 }
 
@@ -82,10 +86,16 @@ func (h *held) Token() uint64 { return 0 }
 
 func (h *held) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-func (h *held) Extend(ctx context.Context, _ time.Duration) error {
+func (h *held) Extend(ctx context.Context, d time.Duration) error {
 	const op = "semaphore: Extend"
-	if err := h.Err(); err != nil {
-		return ctxerr.Wrap(op, err)
+	err := ctxerr.Check(op, ctx)
+	switch {
+	case err != nil:
+		return err
+	case d < time.Millisecond:
+		return ctxerr.Wrap(op, fmt.Errorf("extension by %v, at least 1ms is needed", d))
+	case h.released.Load():
+		return ctxerr.Wrap(op, locks.ErrLost)
 	}
-	return ctxerr.Check(op, ctx)
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,15 +20,25 @@ func TestPermitsOfAWeightedAreReleasedOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 2, two.Count())
 	require.NoError(t, two.Err())
-	require.NoError(t, two.Extend(ctx, 0))
+	require.NoError(t, two.Extend(ctx, time.Second))
+	require.Error(t, two.Extend(ctx, 0))
 	none, err := s.TryAcquireContext(ctx, 2)
 	require.NoError(t, err)
 	require.Nil(t, none)
 	require.NoError(t, two.ReleaseContext(ctx))
 	require.ErrorIs(t, two.ReleaseContext(ctx), locks.ErrNotHeld)
 	require.ErrorIs(t, two.Err(), locks.ErrNotHeld)
-	require.ErrorIs(t, two.Extend(ctx, 0), locks.ErrNotHeld)
+	require.ErrorIs(t, two.Extend(ctx, time.Second), locks.ErrLost)
 	require.EqualValues(t, 3, w.Available())
+}
+
+func TestPermitsThatReleaseGaveBackAreNotHeld(t *testing.T) {
+	w := semaphore.NewWeighted(2)
+	two, err := w.AcquireContext(t.Context(), 2)
+	require.NoError(t, err)
+	w.Release(2)
+	require.ErrorIs(t, two.ReleaseContext(t.Context()), locks.ErrNotHeld)
+	require.EqualValues(t, 2, w.Available())
 }
 
 func TestPermitsOfAWeightedAreNeverLost(t *testing.T) {

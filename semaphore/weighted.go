@@ -133,7 +133,9 @@ func (s *Weighted) Release(n int64) {
 	for {
 		free := int64(s.sync.Word())
 		if n > s.size.Load()-free {
-			s.releaseSlowly(n)
+			if !s.releaseSlowly(n) {
+				panic("semaphore: released more than held")
+			}
 			return
 		}
 		// If the size has changed since, so has the word. Only if other releases have made the
@@ -146,16 +148,16 @@ func (s *Weighted) Release(n int64) {
 
 // releaseSlowly is Release without a Resize meanwhile. It is called for misuse, and if free and
 // size are of different moments.
-func (s *Weighted) releaseSlowly(n int64) {
+func (s *Weighted) releaseSlowly(n int64) bool {
 	s.resizing.Lock()
 	defer s.resizing.Unlock()
 	for {
 		free := int64(s.sync.Word())
 		if n > s.size.Load()-free {
-			panic("semaphore: released more than held")
+			return false
 		}
 		if s.sync.CompareAndSwap(uint64(free), uint64(free+n)) {
-			return
+			return true
 		}
 	}
 }

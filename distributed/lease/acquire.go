@@ -82,7 +82,7 @@ func (l *Mutex) acquire(ctx context.Context, o locks.Owner, wait bool) (bool, er
 		return false, err
 	}
 	a := &acquisition{question: question{l: l, c: l.c, ctx: ctx, writer: writer}, local: q, wait: wait}
-	a.patient = waited && l.c.reached.Load() // it waits for an unreachable store too
+	a.patient = (waited || l.waited) && l.c.reached.Load() // it waits for an unreachable store too
 	if ok, err = a.ensure(); !ok {
 		q.leave(ctx)
 	}
@@ -283,6 +283,7 @@ func (a *acquisition) sleep(d time.Duration) error {
 	defer timer.Stop()
 	select {
 	case <-notified:
+	case <-a.l.nudge:
 	case <-timer.C:
 	case <-a.ctx.Done():
 		return adapter.Ended(a.ctx)

@@ -25,14 +25,16 @@ import (
 type Mutex struct {
 	c             *Client
 	name          string
-	ttl           time.Duration // with fixed
-	fixed         bool          // holds are not renewed
-	share         bool          // each owner has a hold of its own
-	permits, size int64         // of a semaphore, see Request
-	bad           error         // why the lock cannot be acquired
-	data          any           // the adapter's, for requests
-	read          *Mutex        // the other half of a write half
-	write         *Mutex        // the other half of a read half
+	ttl           time.Duration   // with fixed
+	fixed         bool            // holds are not renewed
+	share         bool            // each owner has a hold of its own
+	permits, size int64           // of a semaphore, see Request
+	waited        bool            // for the turn to ask: see Semaphore
+	nudge         <-chan struct{} // a release in this process, or nil
+	bad           error           // why the lock cannot be acquired
+	data          any             // the adapter's, for requests
+	read          *Mutex          // the other half of a write half
+	write         *Mutex          // the other half of a read half
 	last          atomic.Pointer[localQueue]
 }
 
@@ -87,7 +89,15 @@ func (l *Mutex) Name() string { return l.name }
 
 // LockKey identifies the lock among those of all clients. It gives [locks.Multi] its order: by
 // name first, and so the same order in every process.
-func (l *Mutex) LockKey() string { return l.name + "\x00" + l.c.id }
+func (l *Mutex) LockKey() string { return l.name + "\x00" + l.c.id + l.number() }
+
+// number tells locks of different numbers of permits apart.
+func (l *Mutex) number() string {
+	if l.permits == 0 {
+		return ""
+	}
+	return "\x00" + strconv.FormatInt(l.permits, 10)
+}
 
 // LockContext acquires the lock, and waits for it until ctx ends.
 //
@@ -218,7 +228,9 @@ func (l *Mutex) QueueLength() int {
 // String describes the lock and its state in this process.
 func (l *Mutex) String() string {
 	state := "not held here"
-	if q := l.find(l.name); q != nil {
+	if l.share {
+		state = fmt.Sprintf("%d owners here", len(l.queues()))
+	} else if q := l.find(l.name); q != nil {
 		if o := q.turn.Owner(); o != 0 {
 			state = "first in the local queue: " + o.String()
 		}
@@ -231,7 +243,7 @@ func (l *Mutex) key(o locks.Owner) string {
 	if !l.share {
 		return l.name
 	}
-	return l.name + "\x00" + strconv.FormatInt(int64(o), 10)
+	return l.name + "\x00" + strconv.FormatInt(int64(o), 10) + l.number()
 }
 
 // held returns the local queue if it is o's turn there, or nil. It looks at the last one used here

@@ -14,18 +14,19 @@ import (
 // RPermitExpirableSemaphore, and Curator's InterProcessSemaphoreV2.
 //
 // The size is an agreement of all processes. Each acquisition is judged by the size that its own
-// process has. So a process with a smaller size waits longer, and the size of a semaphore in use
-// can change by and by.
+// process has. So a process with a smaller size waits longer.
 //
 // Goroutines that share one Semaphore ask the store one by one, in order of arrival. A try is
 // refused while another goroutine asks. Between processes the order is that of the store. If the
-// store keeps none, small acquisitions can pass one of many permits for as long as they come.
+// store keeps none, an acquisition can be passed for as long as others come: one of many permits by
+// small ones, and any by a process that releases and asks again before the others have asked.
 type Semaphore struct {
-	c    *Client
-	name string
-	size int64
-	opts []MutexOption
-	turn fair.Mutex // of the goroutine that asks the store
+	c        *Client
+	name     string
+	size     int64
+	opts     []MutexOption
+	turn     fair.Mutex    // of the goroutine that asks the store
+	released chan struct{} // has an element if permits were released here since the last request
 }
 
 var (
@@ -36,7 +37,10 @@ var (
 // Semaphore returns the semaphore called name, of size permits. The [Store] must be one of
 // semaphores, which heeds [Request.Weigh].
 func (c *Client) Semaphore(name string, size int64, opts ...MutexOption) *Semaphore {
-	return &Semaphore{c: c, name: name, size: size, opts: append(opts[:len(opts):len(opts)], WithShared())}
+	return &Semaphore{
+		c: c, name: name, size: size, opts: append(opts[:len(opts):len(opts)], WithShared()),
+		released: make(chan struct{}, 1),
+	}
 }
 
 // Name returns the name of the semaphore.
@@ -53,15 +57,18 @@ func (s *Semaphore) AcquireContext(ctx context.Context, n int64) (locks.Permits,
 	if err != nil {
 		return nil, err
 	}
-	if err := s.turn.LockContext(ctx); err != nil {
-		return nil, a.l.fail(ctx, op, err)
+	if !s.turn.TryLock() {
+		a.l.waited = true
+		if err := s.turn.LockContext(ctx); err != nil {
+			return nil, a.l.fail(ctx, op, err)
+		}
 	}
 	defer s.turn.Unlock()
 	return a.acquire(ctx, op, true)
 }
 
-// TryAcquireContext acquires n permits if they are free. It waits for the store's answer until ctx
-// ends.
+// TryAcquireContext acquires n permits if they are free, and returns nil if they are not. It waits
+// for the store's answer until ctx ends.
 func (s *Semaphore) TryAcquireContext(ctx context.Context, n int64) (locks.Permits, error) {
 	const op = "try acquire"
 	a, err := s.ask(ctx, op, n)
@@ -74,25 +81,19 @@ func (s *Semaphore) TryAcquireContext(ctx context.Context, n int64) (locks.Permi
 
 // Locker returns n permits as a lock, for code that is written against [locks.TryLocker]. Its owner
 // acquires and releases them like a lock, also several times, but up to the size there are other
-// owners at the same time. An owner does not wait for its turn in this process.
+// owners at the same time. Lockers of different n are different locks: an owner of both has the
+// permits of both. An owner does not wait for its turn in this process.
 func (s *Semaphore) Locker(n int64) *Mutex {
 	l := s.c.Mutex(s.name, s.opts...)
 	l.permits, l.size = n, s.size
-	if err := s.weighs(n); err != nil && l.bad == nil {
-		WithRefusal(err)(l)
+	switch {
+	case l.bad != nil:
+	case n < 1:
+		WithRefusal(fmt.Errorf("%d permits, at least 1 is needed", n))(l)
+	case n > s.size:
+		l.bad = fmt.Errorf("%w: %d of %d", locks.ErrTooLarge, n, s.size)
 	}
 	return l
-}
-
-// weighs returns why n permits cannot be acquired.
-func (s *Semaphore) weighs(n int64) error {
-	switch {
-	case n < 1:
-		return fmt.Errorf("%d permits, at least 1 is needed", n)
-	case n > s.size:
-		return fmt.Errorf("%w: %d of %d", locks.ErrTooLarge, n, s.size)
-	}
-	return nil
 }
 
 // ask returns n permits that are to be acquired.
@@ -101,7 +102,8 @@ func (s *Semaphore) ask(ctx context.Context, op string, n int64) (*permits, erro
 	if err := l.check(ctx); err != nil {
 		return nil, l.fail(ctx, op, err)
 	}
-	return &permits{l: l, owner: locks.NewOwner()}, nil
+	l.nudge = s.released
+	return &permits{s: s, l: l, owner: locks.NewOwner()}, nil
 }
 
 // Inspect describes the semaphore like [Mutex.Inspect]. Each holder is an acquisition.
@@ -131,6 +133,7 @@ func (s *Semaphore) String() string {
 // permits is what one acquisition took. It has an owner of its own, so that it is no re-entry.
 type permits struct {
 	locks.Hold
+	s     *Semaphore
 	l     *Mutex
 	owner locks.Owner
 }
@@ -157,5 +160,10 @@ func (p *permits) ReleaseContext(ctx context.Context) error {
 	if q == nil {
 		return p.l.fail(ctx, "release", locks.ErrNotHeld)
 	}
-	return p.l.fail(ctx, "release", q.unlock(locks.WithOwner(ctx, p.owner), p.owner))
+	err := q.unlock(locks.WithOwner(ctx, p.owner), p.owner)
+	select { // a store that is polled tells nobody
+	case p.s.released <- struct{}{}:
+	default:
+	}
+	return p.l.fail(ctx, "release", err)
 }

@@ -122,7 +122,7 @@ func TestWrongNumbersOfPermitsAreErrors(t *testing.T) {
 			require.ErrorIs(t, s.Locker(n).LockContext(ctx), want)
 		}
 		_, err := c.Semaphore("pool", 0).AcquireContext(ctx, 1)
-		require.ErrorIs(t, err, fs.ErrInvalid)
+		require.ErrorIs(t, err, locks.ErrTooLarge)
 		_, err = s.AcquireContext(nil, 1) //nolint:staticcheck // an error
 		require.ErrorIs(t, err, locks.ErrNilContext)
 	})
@@ -144,5 +144,75 @@ func TestALockerOfPermitsBelongsToItsOwner(t *testing.T) {
 		require.NoError(t, one.UnlockContext(ctx))
 		require.NoError(t, one.UnlockContext(ctx))
 		require.NoError(t, two.ReleaseContext(ctx))
+	})
+}
+
+func TestAReleaseHereWakesTheWaiterOfAPolledStore(t *testing.T) {
+	virtual(t, func(t *testing.T, ctx context.Context, c *lease.Client, s *lease.Semaphore) {
+		held, err := s.AcquireContext(ctx, 3)
+		require.NoError(t, err)
+		waited := make(chan time.Time, 1)
+		go func() {
+			p, err := s.AcquireContext(ctx, 1)
+			if err == nil {
+				waited <- time.Now()
+				_ = p.ReleaseContext(ctx)
+			}
+		}()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		released := time.Now()
+		require.NoError(t, held.ReleaseContext(ctx))
+		require.Zero(t, (<-waited).Sub(released))
+	})
+}
+
+func TestLockersOfOtherNumbersAreOtherLocks(t *testing.T) {
+	virtual(t, func(t *testing.T, ctx context.Context, c *lease.Client, s *lease.Semaphore) {
+		one, two := s.Locker(1), s.Locker(2)
+		require.NoError(t, one.LockContext(ctx))
+		require.ErrorIs(t, two.UnlockContext(ctx), locks.ErrNotHeld)
+		both := locks.Multi(two, s.Locker(3))
+		ok, err := both.TryLockContext(ctx)
+		require.NoError(t, err)
+		require.False(t, ok, "five of three")
+		require.NoError(t, two.LockContext(ctx))
+		none, err := s.TryAcquireContext(ctx, 1)
+		require.NoError(t, err)
+		require.Nil(t, none)
+		require.NoError(t, one.UnlockContext(ctx))
+		require.NoError(t, two.UnlockContext(ctx))
+	})
+}
+
+func TestAWaiterForItsTurnOutlastsAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		store := leasetest.NewRequests(newPool())
+		c := opened(store, lease.WithTTL(time.Minute))
+		defer c.Close(context.Background())
+		s := c.Semaphore("pool", 1)
+		held, err := s.AcquireContext(ctx, 1)
+		require.NoError(t, err)
+		short, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		done := make(chan error, 2)
+		for _, ctx := range []context.Context{short, ctx} {
+			go func() {
+				p, err := s.AcquireContext(ctx, 1)
+				if err == nil {
+					_ = p.ReleaseContext(ctx)
+				}
+				done <- err
+			}()
+			synctest.Wait()
+		}
+		store.Always(leasetest.Acquire, leasetest.LostRequest)
+		require.ErrorIs(t, <-done, context.DeadlineExceeded)
+		time.Sleep(10 * time.Second)
+		require.Empty(t, done, "the second one waits for the store")
+		store.Heal()
+		require.NoError(t, held.ReleaseContext(ctx))
+		require.NoError(t, <-done)
 	})
 }
