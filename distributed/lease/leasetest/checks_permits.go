@@ -18,6 +18,7 @@ var permitChecks = []check{
 	{"PermitsReturn", hasPermits, permitsReturn},
 	{"PermitsOfTheDead", hasPermits, permitsOfTheDead},
 	{"PermitsInspected", func(s *suite) bool { return hasPermits(s) && has[lease.Inspector](s) }, permitsInspected},
+	{"PermitsWakeAll", hasPermits, permitsWakeAll},
 	{"PermitsShared", func(s *suite) bool { return s.cfg.Semaphore != nil }, permitsShared},
 	{"PermitsUnderFaults", func(s *suite) bool { return s.cfg.Semaphore != nil }, permitsUnderFaults},
 }
@@ -35,6 +36,9 @@ func (c *client) permits(name string, n, size int64, ttl time.Duration) (acquisi
 	c.healthy(Acquire, err)
 	if !reply.Held {
 		c.refusal(name, acquisition)
+		if reply.Wait > minute+minute/50 {
+			c.broken(fmt.Sprintf("Reply.Wait is no longer than a lease, not %v", reply.Wait), c)
+		}
 	}
 	return acquisition, reply
 }
@@ -152,6 +156,49 @@ func permitsInspected(s *suite) {
 
 func inspector(c *client) lease.Inspector { return c.requests }
 
+// permitsWakeAll releases two permits, for which two waiters wait. Neither relies on its poll.
+func permitsWakeAll(s *suite) {
+	name, w := s.name(), s.crew()
+	a := s.client()
+	held := s.cfg.Semaphore(a.provider, name, 2)
+	p, err := held.AcquireContext(s.ctx, 2)
+	if err != nil {
+		s.broken(fmt.Sprintf("permits are given if they are free (%v)", err), a)
+	}
+	both := make(chan struct{}) // closed when two have a permit at once
+	var inside sync.WaitGroup
+	inside.Add(2)
+	go func() { inside.Wait(); close(both) }()
+	for range 2 {
+		c := s.client(lease.WithPoll(10 * s.cfg.Timeout))
+		asked := func() int { return c.requests.Count(Acquire, Enqueue) }
+		before := asked()
+		w.wg.Go(func() {
+			ctx, cancel := context.WithTimeout(w.ctx, 2*s.cfg.Timeout)
+			defer cancel()
+			p, err := s.cfg.Semaphore(c.provider, name, 2).AcquireContext(ctx, 1)
+			inside.Done()
+			if err == nil {
+				select {
+				case <-both:
+				case <-ctx.Done():
+					err = errors.New("one waits still")
+				}
+				_ = p.ReleaseContext(w.ctx)
+			}
+			if err != nil {
+				w.breaks(fmt.Sprintf("a release wakes all waiters for which there are permits (%v)", err), c)
+			}
+		})
+		s.soon("a waiter asks the store", s.cfg.Timeout, func() bool { return asked() > before }, c)
+	}
+	pause(s.cfg.TTL / 4) // until their watches have begun. If they have not, they ask once more
+	if err := p.ReleaseContext(s.ctx); err != nil {
+		s.broken(fmt.Sprintf("a release of permits succeeds (%v)", err), a)
+	}
+	w.wait()
+}
+
 // tray is a semaphore seen from outside of the store.
 type tray struct {
 	size    int64
@@ -160,6 +207,7 @@ type tray struct {
 	tokens  map[uint64]*client
 	grants  int
 	most    int64 // permits at once
+	holders int   // at once, the most
 	expired int
 }
 
@@ -189,7 +237,7 @@ func (t *tray) enter(v *tenure) (broken string, clients []*client) {
 	}
 	t.visits[v] = true
 	t.grants++
-	t.most = max(t.most, taken)
+	t.most, t.holders = max(t.most, taken), max(t.holders, len(clients))
 	if taken > t.size {
 		return fmt.Sprintf("no more than %d permits are held at once, not %d", t.size, taken), clients
 	}
@@ -260,8 +308,8 @@ func permitsShared(s *suite) {
 		}
 	}
 	w.wait()
-	if t.most < 2 && t.grants > 20 {
-		s.broken("several permits are held at once")
+	if t.holders < 2 {
+		s.broken(fmt.Sprintf("a semaphore has several holders at once, in %d acquisitions", t.grants))
 	}
 	s.Logf("%d clients took permits %d times", s.count, t.grants)
 }
@@ -315,8 +363,7 @@ func permitsUnderFaults(s *suite) {
 			}
 		}
 	}
-	mortal := dies.canDie()
-	if mortal {
+	if dies.canDie() {
 		dies.die()
 	}
 	for _, c := range clients {
@@ -334,9 +381,6 @@ func permitsUnderFaults(s *suite) {
 	limit := dies.endOf(s.cfg.TTL) + calm + s.cfg.Timeout
 	all, cancel := context.WithTimeout(s.ctx, limit)
 	defer cancel()
-	if !mortal {
-		return
-	}
 	p, err := s.cfg.Semaphore(fresh.provider, name, size).AcquireContext(all, size)
 	if err != nil {
 		s.broken(fmt.Sprintf("all permits return within %v after everything is healed (%v)", limit, err),
@@ -344,6 +388,9 @@ func permitsUnderFaults(s *suite) {
 	}
 	if err := p.ReleaseContext(s.ctx); err != nil {
 		s.broken(fmt.Sprintf("a release of permits succeeds (%v)", err), fresh)
+	}
+	if t.grants < 3 {
+		s.broken(fmt.Sprintf("some acquisitions succeed under faults, not %d only", t.grants), clients...)
 	}
 	s.Logf("seed %d: permits were taken %d times, and had lapsed %d times", chance, t.grants, t.expired)
 }

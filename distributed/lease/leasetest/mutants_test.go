@@ -172,6 +172,12 @@ var mutants = []struct {
 	{"PermitsOfTheDead", semaphore, fakestore.Permits, fakestore.FastClock},
 	{"PermitsShared", semaphore, fakestore.Permits, fakestore.PermitTooMany},
 	{"PermitsShared", semaphore, fakestore.Permits, fakestore.TokenSeven},
+	{"PermitsShared", semaphore, fakestore.Permits, fakestore.PermitsOneByOne},
+	{"PermitsWakeAll", semaphore, fakestore.Permits, fakestore.WatchOnce},
+	{"PermitsWakeAll", semaphore, fakestore.Permits, fakestore.WatchMute},
+	{"PermitsInspected", semaphore, fakestore.Permits, fakestore.InspectForgets},
+	{"PermitsInspected", semaphore, fakestore.Permits, fakestore.InspectOther},
+	{"PermitsAreCounted", semaphore, fakestore.Permits, fakestore.WaitTooLong},
 	{"PermitsUnderFaults", semaphore, fakestore.Permits, fakestore.PermitTooMany},
 	{"PermitsUnderFaults", semaphore, fakestore.Permits, fakestore.NeverFree},
 

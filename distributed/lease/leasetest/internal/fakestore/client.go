@@ -32,7 +32,8 @@ const (
 	Full Kind = "full"
 	// Reading is Watched, and its holds are shared with each other.
 	Reading Kind = "reading"
-	// Permits is Watched, and a lock is a semaphore of as many permits as a request says.
+	// Permits is Watched and an Inspector, and a lock is a semaphore of as many permits as a request
+	// says.
 	Permits Kind = "permits"
 )
 
@@ -95,6 +96,11 @@ func (s *Server) Client(kind Kind, dial Dial, term time.Duration) (store lease.S
 			lease.LossNotifier
 			lease.Breaker
 		}{c, c, c, c}
+	case Permits:
+		store = struct {
+			lease.Store
+			lease.Inspector
+		}{c, c}
 	case Full:
 		store = c
 	default:

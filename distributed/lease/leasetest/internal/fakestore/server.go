@@ -529,8 +529,11 @@ func (s *Server) place(l *lock, at int, p *place) {
 func (s *Server) refuse(l *lock, c *client, name string, now time.Duration) (r lease.Reply) {
 	for _, h := range l.holds {
 		if h.session == nil {
-			if r.Wait = max(r.Wait, h.ends-now); c.weighs { // some permits return with the first end
-				r.Wait = min(r.Wait, h.ends-now)
+			left := h.ends - now
+			if c.weighs && r.Wait > 0 { // some permits return with the first end
+				r.Wait = min(r.Wait, left)
+			} else {
+				r.Wait = max(r.Wait, left)
 			}
 		}
 		if s.flaw == LossFalse && h.session != nil {
@@ -777,6 +780,9 @@ func (s *Server) inspect(c *client, name string) (state lease.State, err error) 
 		holder := claim(h.acquisition, h.client)
 		if s.flaw == InspectOther {
 			holder = lease.Claim{Acquisition: "another:1"}
+		}
+		if c.weighs && s.flaw != InspectForgets {
+			holder.Permits = h.permits
 		}
 		if holder.Token = h.token; s.flaw == InspectToken {
 			holder.Token++
