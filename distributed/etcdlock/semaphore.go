@@ -42,8 +42,7 @@ import (
 // the greatest size is held. An acquisition counts no newer keys.
 //
 // No wake-up is lost. The sum up to a key changes only if an older key is deleted. Which deletion
-// makes room depends on how many permits each one has, and the holder that is to be waited for may
-// be any. So a waiter watches the deletions of all keys of the semaphore, and reads again after
+// makes room depends on how many permits each one has. So a waiter watches the deletions of all keys of the semaphore, and reads again after
 // each. What was deleted before the watch began is read once it has begun, see again. A release
 // wakes one goroutine of each waiting process for that.
 
@@ -54,12 +53,13 @@ var counting = &kind{}
 // the same name.
 //
 // Each acquisition has one key of the client's session, <[Client.Prefix] of the name>%sem/<lease>,
-// and all permits in it. Acquisitions get their permits in order of arrival, in any process: one of
-// many permits keeps back all later ones until it has them. The create revision of the key is the
-// token. If processes give different sizes, at most the greatest is held.
+// for all its permits. Processes get their permits in order of arrival, and one that waits for many
+// keeps back all later ones until it has them. In a process, the goroutines that share a Semaphore
+// ask one after the other. The create revision of the key is the token. If processes give different
+// sizes, at most the greatest is held.
 //
-// An acquisition of a free semaphore is one request, and one more if others hold permits. A release
-// is one. It wakes one goroutine of each waiting process, which sends a request. The permits of a
+// An acquisition that need not wait is one request. A try is one more if others hold permits. A
+// release is one. It wakes one goroutine of each waiting process, which sends a request. The permits of a
 // process that died return at the end of its session, see [WithTTL].
 func (c *Client) Semaphore(name string, size int64) *lease.Semaphore {
 	lc, prefix, bad := c.locksOf(counting, name, c.semaphore(name))

@@ -158,7 +158,7 @@ type Watch interface {
 
 // Queue is an optional interface of a [Store] that keeps a place for each waiter. A store may
 // serve its waiters in order of arrival. It may also use the places only to wake one waiter at a
-// time, and give the lock to the first request.
+// time, and give the lock to the first request. A semaphore wakes as many as there are permits for.
 type Queue interface {
 	// Enqueue is Acquire for an acquisition that will wait. If the lock is refused, the
 	// acquisition has a place in the queue, and keeps it as long as it asks again, until it has
