@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -20,9 +21,12 @@ const (
 // Client gives locks that are documents, by name. It is a [locks.Provider]. It is safe for
 // concurrent use. [Client.Close] ends it.
 type Client struct {
-	store  *store
-	lease  *lease.Client
-	prefix string
+	locks, semaphores *store
+	clients           lease.Group[*store]
+	lease             *lease.Client // of locks
+	options           []lease.Option
+	prefix            string
+	format            Format
 }
 
 var _ locks.Provider = (*Client)(nil)
@@ -71,7 +75,7 @@ func WithLeaseOptions(opts ...lease.Option) Option {
 }
 
 // New returns a Client of locks in d. It sends no request, and runs one goroutine until it is
-// closed, and one more for each waiter.
+// closed, another one if it has semaphores, and one more for each waiter.
 func New(d Documents, opts ...Option) (*Client, error) {
 	o := options{prefix: "caslock", format: JSON, first: DefaultFirstPause, most: DefaultMostPause}
 	for _, f := range opts {
@@ -86,18 +90,24 @@ func New(d Documents, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("%s: pauses from %v to %v: at least 1ms, and in this order, is allowed",
 			o.prefix, o.first, o.most)
 	}
-	s := &store{documents: d, format: o.format, first: o.first, most: o.most, doubts: make(map[string]string)}
-	s.life, s.end = context.WithCancel(context.Background())
-	s.watcher, _ = d.(Watcher)
 	// Each holder has a token of its own, and waiters here have no precedence over others.
 	common := []lease.Option{lease.WithMaxLocalHandoffs(0), lease.WithPoll(max(o.most, lease.DefaultPoll))}
-	common = append(append(common, o.lease...), lease.WithErrorPrefix(o.prefix))
-	lc, err := lease.New(s, common...)
-	if err != nil {
-		s.end()
+	c := &Client{
+		locks: newStore(d, o), semaphores: newSemaphores(d, o), prefix: o.prefix, format: o.format,
+		options: append(append(common, o.lease...), lease.WithErrorPrefix(o.prefix)),
+	}
+	var err error
+	if c.lease, err = c.client(c.locks); err != nil {
+		c.locks.end()
+		c.semaphores.end()
 		return nil, err
 	}
-	return &Client{s, lc, o.prefix}, nil
+	return c, nil
+}
+
+// client returns the client of the engine for locks or semaphores.
+func (c *Client) client(s *store) (*lease.Client, error) {
+	return c.clients.Client(s, func() (*lease.Client, error) { return lease.New(s, c.options...) })
 }
 
 // Locker returns the lock called name. It is a [*Mutex].
@@ -105,29 +115,53 @@ func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 
 // Mutex returns the lock called name.
 func (c *Client) Mutex(name string, opts ...lease.MutexOption) *Mutex {
-	return &Mutex{c.lease.Mutex(name, append([]lease.MutexOption{lease.WithRefusal(c.checkName(name))}, opts...)...)}
+	opts = append([]lease.MutexOption{lease.WithRefusal(c.locks.checkName(name))}, opts...)
+	return &Mutex{c.lease.Mutex(name, opts...)}
 }
 
-func (c *Client) checkName(name string) error {
-	if name == "" {
-		return errors.New("the name is empty")
+// Semaphore returns the semaphore called name, of size permits. It is one document, which lists all
+// holders. Its name is that of the semaphore and ".semaphore". A lock called name is another
+// document. A lock that has the name of the semaphore's document finds it foreign.
+//
+// There is no order between processes. Small acquisitions can pass one of many permits for as long
+// as they come. Tokens increase from acquisition to acquisition.
+//
+// An acquisition, a release and a renewal are a read and a write each. They are a write alone while
+// no other client changes the document. One write renews all permits that this client has of one
+// semaphore. Of several clients that change the document at once, one succeeds, and the others try
+// again. So a semaphore has one change at most for each two round trips to the store. A waiter
+// reads the document after each change, or polls, see [WithPolling].
+//
+// If a process dies, its permits return. A waiter may remove a holder when it has seen the holder's
+// entry unchanged for the lease, and a hundredth more. Renewals of other holders do not matter. A
+// waiter that comes later counts from its first read. Faults and the store's promises are those of
+// locks, see the documentation of the package.
+//
+// A document has at most [MaxData] bytes. That is room for about 50 acquisitions at a time, of any
+// number of permits. The next one gets an error. With another Format than [JSON] all methods
+// return an error matching [errors.ErrUnsupported].
+func (c *Client) Semaphore(name string, size int64) *lease.Semaphore {
+	refusal := c.semaphores.checkName(name)
+	if c.format != JSON {
+		refusal = fmt.Errorf("%w: the format of the documents has no room for several holders", errors.ErrUnsupported)
 	}
-	if n, ok := c.store.documents.(NameChecker); ok {
-		return n.CheckName(name)
+	lc, err := c.client(c.semaphores)
+	if err != nil {
+		lc, refusal = c.lease, err
 	}
-	return nil
+	return lc.Semaphore(name, size, lease.WithRefusal(refusal))
 }
 
 // Names returns the names of the documents that match pattern, in the order of the store. Free
-// locks are among them. The pattern is one of [path.Match], and an empty one matches all names. If
-// the store is no [Lister], the error matches [errors.ErrUnsupported].
+// locks are among them, and so are semaphores. The pattern is one of [path.Match], and an empty one
+// matches all names. If the store is no [Lister], the error matches [errors.ErrUnsupported].
 func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 	names, err := c.names(ctx, pattern)
 	return names, c.fail("list names", err)
 }
 
 func (c *Client) names(ctx context.Context, pattern string) (matching []string, err error) {
-	lister, ok := c.store.documents.(Lister)
+	lister, ok := c.locks.documents.(Lister)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
@@ -146,10 +180,10 @@ func (c *Client) names(ctx context.Context, pattern string) (matching []string, 
 	return matching, err
 }
 
-// Sweep deletes the documents of locks that match pattern, are free, and were released longer than
-// unused ago. It returns their names, also with an error. The time is measured between two wall
-// clocks: that of the process which released the lock, and the one here. A document that does not
-// say when it was written stays.
+// Sweep deletes the documents of locks and semaphores that match pattern, are free, and were
+// released longer than unused ago. It returns their names, also with an error. The time is measured
+// between two wall clocks: that of the process which released the lock, and the one here. A
+// document that does not say when it was written stays.
 //
 // Sweep gives up what the documents were kept for:
 //
@@ -171,18 +205,21 @@ func (c *Client) Sweep(ctx context.Context, pattern string, unused time.Duration
 }
 
 func (c *Client) sweep(ctx context.Context, pattern string, unused time.Duration) (swept []string, err error) {
-	deleter, ok := c.store.documents.(Deleter)
+	deleter, ok := c.locks.documents.(Deleter)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
 	names, err := c.names(ctx, pattern)
 	for _, name := range names {
-		if c.checkName(name) != nil {
+		if c.locks.checkName(name) != nil {
 			continue
 		}
-		d, failed := c.store.load(ctx, name)
-		unheld := failed == nil && d.version != "" && d.Holder == "" && !d.Written.IsZero()
-		if unheld && time.Since(d.Written) >= unused {
+		d, failed := c.locks.load(ctx, name)
+		if of, ok := strings.CutSuffix(name, semaphoreSuffix); ok && errors.Is(failed, locks.ErrForeign) {
+			d, failed = c.semaphores.load(ctx, of)
+		}
+		unheld := failed == nil && d.version != "" && len(d.holders) == 0 && !d.written.IsZero()
+		if unheld && time.Since(d.written) >= unused {
 			if failed = deleter.Delete(ctx, name, d.version); failed == nil {
 				swept = append(swept, name)
 			}
@@ -204,9 +241,11 @@ func (c *Client) fail(op string, err error) error {
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]. See
 // [lease.Client.Close]. Only the first call does anything.
 func (c *Client) Close(ctx context.Context) error {
-	err := c.lease.Close(ctx)
-	c.store.end()
-	c.store.jobs.Close(ctx)
+	_, err := c.clients.Close(ctx)
+	for _, s := range []*store{c.locks, c.semaphores} {
+		s.end()
+		s.jobs.Close(ctx)
+	}
 	return err
 }
 

@@ -38,6 +38,9 @@
 // hundredth covers clocks of different speed. Package lease adds a margin on the side of the
 // holder, see [lease.WithMargin].
 //
+// A semaphore is one document as well. It lists its holders, and each entry has a number that a
+// renewal changes. A waiter measures for how long it has seen an entry. See [Client.Semaphore].
+//
 // After a write without an answer the client looks at the document. If the version is still that
 // before the write, the client replaces it itself. From then on the write can do nothing, however
 // late it comes.

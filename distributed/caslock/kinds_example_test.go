@@ -42,6 +42,30 @@ func ExampleMutex() {
 	// <nil>
 }
 
+// At most three jobs run at once in all processes. Each job that dies gives its place back with its
+// lease.
+func ExampleClient_Semaphore() {
+	ctx := context.Background()
+	client, err := caslock.New(newServer())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close(ctx)
+	permits, err := client.Semaphore("jobs", 3).AcquireContext(ctx, 2) // two of three, in all processes
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	more, err := client.Semaphore("jobs", 3).TryAcquireContext(ctx, 2)
+	fmt.Println(permits.Count(), more, err)
+	err = permits.ReleaseContext(ctx)
+	fmt.Println(err)
+	// Output:
+	// 2 <nil> <nil>
+	// <nil>
+}
+
 // shelf is a store that has all that a Documents may have.
 type shelf struct{ listed }
 

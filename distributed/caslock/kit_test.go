@@ -18,40 +18,99 @@ import (
 )
 
 func TestAPolledStorePassesTheKit(t *testing.T) {
-	prove(t, func(r *rows) caslock.Documents { return r })
+	newBed(t, polled).prove(t)
 }
 
 func TestAWatchedStorePassesTheKit(t *testing.T) {
-	prove(t, func(r *rows) caslock.Documents { return watchedRows{r} })
+	newBed(t, watched).prove(t)
 }
 
-// prove runs the kit on documents over HTTP.
-func prove(t *testing.T, documents func(r *rows) caslock.Documents) {
+func TestSemaphoresPassTheKit(t *testing.T) {
+	newBed(t, polled).proveSemaphores(t)
+}
+
+func TestSemaphoresOfAWatchedStorePassTheKit(t *testing.T) {
+	newBed(t, watched).proveSemaphores(t)
+}
+
+func polled(r *rows) caslock.Documents  { return r }
+func watched(r *rows) caslock.Documents { return watchedRows{r} }
+
+// bed is a server of documents over HTTP.
+type bed struct {
+	*server
+	addr      string
+	documents func(r *rows) caslock.Documents
+}
+
+func newBed(t *testing.T, documents func(r *rows) caslock.Documents) bed {
 	s := newServer()
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
-	addr := strings.TrimPrefix(web.URL, "http://")
+	return bed{s, strings.TrimPrefix(web.URL, "http://"), documents}
+}
+
+// open returns a client whose requests go through link.
+func (b bed) open(tb testing.TB, link *leasetest.Link, opts ...lease.Option) *caslock.Client {
+	transport := &http.Transport{DialContext: link.DialContext}
+	tb.Cleanup(transport.CloseIdleConnections)
+	r := &rows{transport, "http://" + b.addr + "/"}
+	c, err := caslock.New(b.documents(r), caslock.WithPolling(2*time.Millisecond, 50*time.Millisecond),
+		caslock.WithLeaseOptions(opts...))
+	require.NoError(tb, err)
+	closeWith(tb, c)
+	return c
+}
+
+// closeWith closes c with the test.
+func closeWith(tb testing.TB, c interface {
+	Close(ctx context.Context) error
+}) {
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = c.Close(ctx) // it fails for a client that has died
+	})
+}
+
+// prove runs the kit on locks.
+func (b bed) prove(t *testing.T) {
 	leasetest.TestStore(t, leasetest.Config{
 		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
-			transport := &http.Transport{DialContext: link.DialContext}
-			tb.Cleanup(transport.CloseIdleConnections)
-			r := &rows{transport, "http://" + addr + "/"}
-			c, err := caslock.New(documents(r), caslock.WithPolling(2*time.Millisecond, 50*time.Millisecond),
-				caslock.WithLeaseOptions(opts...))
-			require.NoError(tb, err)
-			tb.Cleanup(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-				defer cancel()
-				_ = c.Close(ctx) // it fails for a client that has died
-			})
-			return c
+			return b.open(tb, link, opts...)
 		},
-		Foreign: func(_ testing.TB, name string) { s.put(name, "a photograph") },
+		Foreign: func(_ testing.TB, name string) { b.put(name, "a photograph") },
 		Rest: func(tb testing.TB, name string) {
-			if data := s.data(name); strings.HasPrefix(data, `{"caslock"`) {
+			if data := b.data(name); strings.HasPrefix(data, `{"caslock"`) {
 				r, err := caslock.JSON.Decode([]byte(data))
 				require.NoError(tb, err)
 				assert.NotZero(tb, r.Token)
+			}
+		},
+	})
+}
+
+// proveSemaphores runs the kit on semaphores.
+func (b bed) proveSemaphores(t *testing.T) {
+	leasetest.TestStore(t, leasetest.Config{
+		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
+			var inner lease.Store
+			c := b.open(tb, link, lease.WithWrapper(func(of lease.Store) lease.Store {
+				inner = of
+				return of
+			}))
+			c.Semaphore("it", 1) // opens the Store of semaphores
+			lc, err := lease.New(inner, opts...)
+			require.NoError(tb, err)
+			closeWith(tb, lc)
+			return lc
+		},
+		Semaphore: leasetest.Semaphores,
+		Foreign:   func(_ testing.TB, name string) { b.put(name+".semaphore", "a photograph") },
+		Rest: func(tb testing.TB, name string) {
+			data := b.data(name + ".semaphore")
+			if strings.HasPrefix(data, `{"cassemaphore"`) {
+				assert.NotContains(tb, data, "holders")
 			}
 		},
 	})

@@ -69,7 +69,7 @@ type jsonRecord struct {
 func (jsonFormat) Encode(r Record) ([]byte, error) {
 	j := jsonRecord{
 		Format: version, Token: r.Token, Holder: r.Holder, Since: r.Since, Written: r.Written, Write: r.Nonce,
-		Lease: int64((r.Lease + time.Millisecond - 1) / time.Millisecond),
+		Lease: millis(r.Lease),
 	}
 	if json.Valid([]byte(r.Identity)) {
 		j.By = json.RawMessage(r.Identity)

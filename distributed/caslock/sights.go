@@ -11,6 +11,7 @@ import (
 // release, and a waiter when it was seen first. All of it is a hint: a write that relies on an old
 // one finds another version, and the document is read.
 type sights struct {
+	shared bool // several holders replace a document
 	mu     sync.Mutex
 	byName map[string]*sight
 	full   int // how many there are when the useless ones are dropped
@@ -30,7 +31,7 @@ const manySights = 4096
 
 // saw notes a document that the store has just returned or written, and returns it. A store may
 // break its promise and give a new document an old version. The nonce tells them apart.
-func (s *sights) saw(name string, r Record, version string) document {
+func (s *sights) saw(name string, r roster, version string) document {
 	now := lease.Now() // after the store's answer
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,14 +42,22 @@ func (s *sights) saw(name string, r Record, version string) document {
 		s.byName[name] = k
 	}
 	k.looked = now
-	if k.version == version && k.Nonce == r.Nonce {
-		k.calm = k.calm || r.Holder == ""
+	if k.version == version && k.nonce == r.nonce {
+		k.calm = k.calm || len(r.holders) == 0
 		return k.document
 	}
-	if k.handed.IsZero() || k.Token != r.Token {
+	if k.handed.IsZero() || k.token != r.token {
 		k.handed = now
 	}
-	k.document = document{r, version, now}
+	for i := range r.holders {
+		h := &r.holders[i]
+		h.seen = now
+		// Each version of a lock counts as a renewal, since other programs may write it as well.
+		if j := k.index(h.acquisition); s.shared && j >= 0 && h.same(k.holders[j]) {
+			h.seen = k.holders[j].seen
+		}
+	}
+	k.document = document{r, version}
 	return k.document
 }
 
@@ -62,7 +71,7 @@ func (s *sights) drop(now time.Time) {
 		return
 	}
 	for name, k := range s.byName {
-		if k.Holder == "" || now.Sub(k.looked) > 2*min(k.Lease, longest) {
+		if len(k.holders) == 0 || now.Sub(k.looked) > 2*k.longestLease() {
 			delete(s.byName, name)
 		}
 	}
@@ -80,12 +89,12 @@ func (s *sights) surprised(name string) {
 
 // free returns the document of a free lock to which an acquisition can write at once, or nil.
 func (s *sights) free(name string) *document {
-	return s.find(name, func(k *sight) bool { return k.calm && k.Holder == "" && k.version != "" })
+	return s.find(name, func(k *sight) bool { return k.calm && len(k.holders) == 0 && k.version != "" })
 }
 
-// of returns the document in which id holds the lock, or nil.
+// of returns the document in which id is a holder, if a change can be written at once, or nil.
 func (s *sights) of(id lease.HoldID) *document {
-	return s.find(id.Name, func(k *sight) bool { return k.Holder == id.Acquisition })
+	return s.find(id.Name, func(k *sight) bool { return (k.calm || !s.shared) && k.index(id.Acquisition) >= 0 })
 }
 
 func (s *sights) find(name string, fits func(k *sight) bool) *document {

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,13 +18,25 @@ import (
 // A request to the lock is a change of its document:
 //
 //	request   replaces a document           by one with
-//	Acquire   without a holder, or whose    the acquisition as holder, and the next token
-//	          holder's time is over
+//	Acquire   with room for the permits,    the acquisition as holder, and the next token
+//	          without the holders whose
+//	          time is over
 //	Renew     of the acquisition            another lease
-//	Release   of the acquisition            no holder
-//	Break     of any holder                 no holder
-//	Lookup    that a write without an       no holder. Only if that write may still come: it had the
-//	          answer should have replaced   right to replace the document
+//	Release   of the acquisition            one holder less
+//	Break     of any holders                no holder
+//	Lookup    that a write without an       no holder whose time is over. Only if that
+//	          answer should have replaced   write may still come: now it finds another version
+//
+// A write gives the whole document, and may come late. It brings no hold back that has ended. It
+// replaces only the version that its client has read, and versions never come again. So while it
+// may still come, the holders are those that its client has read, and it changes nothing of them
+// but this:
+//
+//   - It removes holders whose time is over. That does not pass.
+//   - It prolongs a hold that is in the document. Its client may have lost the hold. Then others
+//     wait for a lease more. It may have released the hold. Then the write finds another version.
+//   - It adds a hold that was asked for. If its client gave that up, Lookup has replaced the
+//     version.
 
 const (
 	// longest is the longest lease in a document. With what is added it is no overflow.
@@ -32,6 +46,11 @@ const (
 	// attempts is how often a document is read and replaced while others replace it. One of them
 	// has the lock after each. So a store which needs more attempts refuses every write.
 	attempts = 10
+	// sharedAttempts is the same for the document of a semaphore, which all holders replace.
+	sharedAttempts = 40
+	// reserve is how many bytes acquisitions leave free in a document, since renewals make it
+	// longer.
+	reserve = MaxData / 8
 	// renewers is how many renewals of one batch are under way at a time.
 	renewers = 16
 	// patience is the part of a lease after which a renewal in a batch gives up. The batch is sent
@@ -43,7 +62,10 @@ const (
 type store struct {
 	documents Documents
 	watcher   Watcher // the documents, or nil
-	format    Format
+	codec     codec
+	shared    bool   // the documents are those of semaphores
+	suffix    string // of the names of documents
+	attempts  int
 	first     time.Duration // of the pauses between polls
 	most      time.Duration
 	identity  string
@@ -62,25 +84,48 @@ var (
 	_ lease.Inspector = (*store)(nil)
 )
 
+// semaphoreSuffix ends the names of the documents of semaphores.
+const semaphoreSuffix = ".semaphore"
+
+// newStore returns the store of locks.
+func newStore(d Documents, o options) *store {
+	s := &store{
+		documents: d, codec: lockCodec{o.format}, attempts: attempts, first: o.first, most: o.most,
+		doubts: make(map[string]string),
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.watcher, _ = d.(Watcher)
+	return s
+}
+
+// newSemaphores returns the store of semaphores.
+func newSemaphores(d Documents, o options) *store {
+	s := newStore(d, o)
+	s.codec, s.suffix, s.attempts = semaphoreCodec{}, semaphoreSuffix, sharedAttempts
+	s.shared, s.sights.shared = true, true
+	return s
+}
+
+// checkName returns why no lock can be called name, or nil.
+func (s *store) checkName(name string) error {
+	if name == "" {
+		return errors.New("the name is empty")
+	}
+	if n, ok := s.documents.(NameChecker); ok {
+		return n.CheckName(name + s.suffix)
+	}
+	return nil
+}
+
 // document is one version of the document of a lock. Without a version there is no document.
 type document struct {
-	Record
+	roster
 	version string
-	since   time.Time // when this client saw the version first
 }
-
-// left returns for how long the holder may still rely on its lease.
-func (d document) left() time.Duration {
-	term := min(d.Lease, longest)
-	return term + term/drift - lease.Now().Sub(d.since)
-}
-
-// free makes r that of a free lock.
-func free(r *Record) { *r = Record{Token: r.Token} }
 
 // load reads the document of the lock called name.
 func (s *store) load(ctx context.Context, name string) (d document, err error) {
-	data, version, err := s.documents.Load(ctx, name)
+	data, version, err := s.documents.Load(ctx, name+s.suffix)
 	if err != nil {
 		return document{}, err
 	}
@@ -90,14 +135,16 @@ func (s *store) load(ctx context.Context, name string) (d document, err error) {
 	case len(data) > MaxData:
 		return document{}, fmt.Errorf("%w: a document of more than %d bytes", locks.ErrForeign, MaxData)
 	case version != "":
-		if d.Record, err = s.format.Decode(data); err != nil {
+		if d.roster, err = s.codec.decode(data); err != nil {
 			return document{}, fmt.Errorf("%w: %w", locks.ErrForeign, err)
 		}
-		if d.Holder != "" && d.Lease <= 0 {
-			return document{}, fmt.Errorf("%w: a holder without a lease", locks.ErrForeign)
+		for _, h := range d.holders {
+			if h.lease <= 0 {
+				return document{}, fmt.Errorf("%w: a holder without a lease", locks.ErrForeign)
+			}
 		}
 	}
-	return s.sights.saw(name, d.Record, version), nil
+	return s.sights.saw(name, d.roster, version), nil
 }
 
 // unsent marks an error of a change: no write was sent.
@@ -114,18 +161,18 @@ var (
 )
 
 // errBusy is the error of a change if each time another client was faster.
-var errBusy = fmt.Errorf("the document had another version %d times", attempts)
+var errBusy = errors.New("the document had another version at each attempt")
 
 // change replaces the document of the lock called name by what f makes of it, and returns the new
 // one. If f returns false, it returns the document as it is. It begins with a known document, if
 // that is not nil, and reads it otherwise. If a write fails and may yet be carried out, it returns
 // the document that the write should have replaced. After another error it returns no document.
-func (s *store) change(ctx context.Context, name string, known *document, f func(r *Record, d document) bool,
+func (s *store) change(ctx context.Context, name string, known *document, f func(r *roster, d document) bool,
 ) (d document, changed bool, err error) {
 	written := ""  // by a write that found another version
 	stuck := false // the last conflict was with a version that the document still has
-	for range attempts {
-		before := d.version
+	for attempt := range s.attempts {
+		before, began := d.version, lease.Now()
 		if known != nil {
 			d, known = *known, nil
 		} else if d, err = s.load(ctx, name); err != nil {
@@ -133,20 +180,25 @@ func (s *store) change(ctx context.Context, name string, known *document, f func
 				err = unsent{err}
 			}
 			return document{}, false, err
-		} else if written != "" && d.Nonce == written {
+		} else if written != "" && d.nonce == written {
 			return d, true, nil // the store's library has sent it twice
 		}
 		stuck = written != "" && d.version == before
-		next := d.Record
+		next := d.roster
+		next.holders = slices.Clone(d.holders)
 		if !f(&next, d) {
 			return d, false, nil
 		}
-		next.Nonce, next.Written = rand.Text(), writtenAt(next, d)
-		data, err := s.format.Encode(next)
+		next.nonce, next.written = rand.Text(), s.writtenAt(next, d)
+		data, err := s.codec.encode(next)
+		if err == nil && next.token != d.token && len(data) > MaxData-reserve {
+			err = fmt.Errorf("no room: the document of %d holders would have %d bytes, at most %d are allowed",
+				len(next.holders), len(data), MaxData-reserve)
+		}
 		if err != nil {
 			return document{}, false, lease.Mark(err, lease.ErrRefused)
 		}
-		version, err := s.documents.Swap(ctx, name, data, d.version)
+		version, err := s.documents.Swap(ctx, name+s.suffix, data, d.version)
 		switch {
 		case err == nil && (version == "" || version == d.version): // perhaps it answers another request
 			return d, false, errNoNewVersion
@@ -156,7 +208,10 @@ func (s *store) change(ctx context.Context, name string, known *document, f func
 			return d, false, err
 		}
 		s.sights.surprised(name)
-		written = next.Nonce
+		written = next.nonce
+		if s.shared { // holders that collide go apart
+			adapter.Sleep(ctx, mathrand.N(time.Duration(min(attempt+1, 8))*lease.Now().Sub(began)+1))
+		}
 	}
 	if stuck {
 		return document{}, false, errStuck
@@ -165,28 +220,40 @@ func (s *store) change(ctx context.Context, name string, known *document, f func
 }
 
 // writtenAt returns the time for the document next, which replaces d. It is the time of the wall
-// clock, but for a renewal a second after the last write at least, see [Record].
-func writtenAt(next Record, d document) time.Time {
+// clock, but for a lock's renewal a second after the last write at least, see [Record].
+func (s *store) writtenAt(next roster, d document) time.Time {
 	now := time.Now().Round(0) // without the monotonic clock, which goes on when the other one is set back
-	if least := d.Written.Add(time.Second); next.Holder != "" && next.Holder == d.Holder && now.Before(least) {
+	renewed := !s.shared && len(next.holders) > 0 && d.index(next.holders[0].acquisition) >= 0
+	if least := d.written.Add(time.Second); renewed && now.Before(least) {
 		return least
 	}
 	return now
 }
 
-// Acquire takes the lock if it is free, or if its holder has not renewed it for its lease.
+// Acquire takes the permits if they are free, or if their holders have not renewed them for their
+// leases.
 func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	permits, size := req.Weigh()
 	var wait time.Duration
-	d, held, err := s.change(ctx, req.Name, s.sights.free(req.Name), func(r *Record, d document) bool {
-		if r.Holder != req.Acquisition { // else a request that came before has it
-			if wait = d.left(); r.Holder != "" && wait > 0 {
+	var token uint64
+	d, held, err := s.change(ctx, req.Name, s.sights.free(req.Name), func(r *roster, _ document) bool {
+		i := r.index(req.Acquisition)
+		if i >= 0 { // a request that came before has them
+			r.holders[i].renewals++
+		} else {
+			var taken int64
+			if taken, wait = r.expire(); taken > size-permits {
 				return false
 			}
-			free(r)
-			r.Token++
-			r.Since = time.Now()
+			r.token++
+			i = len(r.holders)
+			r.holders = append(r.holders, holder{
+				acquisition: req.Acquisition, permits: permits, token: r.token, since: time.Now(),
+			})
 		}
-		r.Holder, r.Identity, r.Lease = req.Acquisition, s.identity, min(req.TTL, longest)
+		h := &r.holders[i]
+		h.identity, h.lease = s.identity, min(req.TTL, longest)
+		token = h.token
 		return true
 	})
 	switch {
@@ -197,7 +264,7 @@ func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, er
 	case !held: // polls miss nothing, whenever they begin, and a watch tells once when it is on
 		return lease.Reply{Wait: wait, Listening: true}, nil
 	}
-	return lease.Reply{Held: true, Token: d.Token}, nil
+	return lease.Reply{Held: true, Token: token}, nil
 }
 
 // acquireError returns the error of an Acquire. It remembers what its write should have replaced.
@@ -225,67 +292,93 @@ func (s *store) Lookup(ctx context.Context, req lease.Request) (lease.Reply, err
 	doubted, known := s.doubts[req.Acquisition]
 	delete(s.doubts, req.Acquisition)
 	s.mu.Unlock()
-	d, _, err := s.change(ctx, req.Name, nil, func(r *Record, d document) bool {
-		if !known || d.Holder == req.Acquisition || d.version != doubted {
+	d, _, err := s.change(ctx, req.Name, nil, func(r *roster, d document) bool {
+		if !known || r.index(req.Acquisition) >= 0 || d.version != doubted {
 			return false
 		}
-		free(r)
+		r.expire()
 		return true
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return lease.Reply{}, err
-	case d.Holder == req.Acquisition:
-		return lease.Reply{Held: true, Token: d.Token}, nil
+	}
+	if i := d.index(req.Acquisition); i >= 0 {
+		return lease.Reply{Held: true, Token: d.holders[i].token}, nil
 	}
 	return lease.Reply{Settled: known}, nil
 }
 
-// Renew replaces the document of each hold. It reports on all of them when the last request has
-// ended. So each request of several ends early: one that hangs costs no other hold.
+// Renew replaces the document of each name. It reports on all holds when the last request has
+// ended. So each request of several ends early: one that hangs costs no other name's holds.
 func (s *store) Renew(ctx context.Context, holds []lease.HoldID, ttl time.Duration) ([]bool, error) {
-	renewed, errs := make([]bool, len(holds)), make([]error, len(holds))
-	var wg sync.WaitGroup
-	room := make(chan struct{}, renewers)
+	byName := make(map[string][]int) // indexes of holds
 	for i, id := range holds {
-		wg.Go(func() {
+		byName[id.Name] = append(byName[id.Name], i)
+	}
+	renewed := make([]bool, len(holds))
+	errs := make(chan error, len(byName))
+	room := make(chan struct{}, renewers)
+	for _, indexes := range byName {
+		go func() {
 			room <- struct{}{} // there is room when ctx ends at the latest, since all requests end with it
 			defer func() { <-room }()
 			ctx, cancel := ctx, func() {}
-			if len(holds) > 1 {
+			if len(byName) > 1 {
 				ctx, cancel = context.WithTimeout(ctx, ttl/patience)
 			}
 			defer cancel()
-			renewed[i], errs[i] = s.changeHold(ctx, id, func(r *Record) { r.Lease = min(ttl, longest) })
-		})
+			of := make([]lease.HoldID, len(indexes))
+			for n, i := range indexes {
+				of[n] = holds[i]
+			}
+			held, err := s.changeHolds(ctx, of, func(r *roster, i int) {
+				r.holders[i].lease = min(ttl, longest)
+				r.holders[i].renewals++
+			})
+			for n, i := range indexes {
+				renewed[i] = held[n]
+			}
+			errs <- err
+		}()
 	}
-	wg.Wait()
-	return renewed, errors.Join(errs...)
+	var err error
+	for range byName {
+		err = errors.Join(err, <-errs)
+	}
+	return renewed, err
 }
 
-// changeHold changes the document if id holds the lock, and reports whether it does.
-func (s *store) changeHold(ctx context.Context, id lease.HoldID, f func(r *Record)) (bool, error) {
-	_, held, err := s.change(ctx, id.Name, s.sights.of(id), func(r *Record, _ document) bool {
-		if r.Holder != id.Acquisition {
-			return false
+// changeHolds changes the entries of holds, which have one name. It reports which of them are in
+// the document.
+func (s *store) changeHolds(ctx context.Context, holds []lease.HoldID, f func(r *roster, i int)) ([]bool, error) {
+	held := make([]bool, len(holds))
+	_, _, err := s.change(ctx, holds[0].Name, s.sights.of(holds[0]), func(r *roster, _ document) (found bool) {
+		for n, id := range holds {
+			i := r.index(id.Acquisition)
+			if held[n] = i >= 0; held[n] {
+				f(r, i)
+				found = true
+			}
 		}
-		f(r)
-		return true
+		return found
 	})
+	if err != nil {
+		clear(held)
+	}
 	return held, err
 }
 
-// Release frees the lock. Its document stays, and with it the token.
+// Release gives the permits back. The document stays, and with it the token.
 func (s *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
-	held, err := s.changeHold(ctx, id, free)
-	return lease.Released{Held: held, Awaited: true}, err
+	held, err := s.changeHolds(ctx, []lease.HoldID{id}, (*roster).remove)
+	return lease.Released{Held: held[0], Awaited: true}, err
 }
 
-// Break frees the lock for any holder.
+// Break gives back the permits of all holders.
 func (s *store) Break(ctx context.Context, name string) (bool, error) {
-	_, broken, err := s.change(ctx, name, nil, func(r *Record, _ document) bool {
-		held := r.Holder != ""
-		free(r)
+	_, broken, err := s.change(ctx, name, nil, func(r *roster, _ document) bool {
+		held := len(r.holders) > 0
+		r.holders = nil
 		return held
 	})
 	return broken, err
@@ -298,11 +391,16 @@ func (s *store) Identify(_, identity string) { s.identity = identity }
 func (s *store) Inspect(ctx context.Context, name string) (lease.State, error) {
 	d, err := s.load(ctx, name)
 	state := lease.State{Waiting: -1}
-	if err != nil || d.Holder == "" {
+	if err != nil {
 		return state, err
 	}
-	holder := lease.Claim{Acquisition: d.Holder, Identity: d.Identity}
-	holder.Since, holder.Token, holder.Left = d.Since, d.Token, max(d.left(), 0)
-	state.Holders = []lease.Claim{holder}
+	for _, h := range d.holders {
+		claim := lease.Claim{Acquisition: h.acquisition, Identity: h.identity}
+		claim.Since, claim.Token, claim.Left = h.since, h.token, max(h.left(), 0)
+		if s.shared {
+			claim.Permits = h.permits
+		}
+		state.Holders = append(state.Holders, claim)
+	}
 	return state, nil
 }

@@ -48,7 +48,7 @@ func (s *store) follow(ctx context.Context, name string, tell func()) {
 	for pause := s.first; ; pause = min(2*pause, s.most) {
 		var on atomic.Bool
 		began := lease.Now()
-		_ = s.watcher.Watch(ctx, name, func() { // whatever the error is, the next watch may do better
+		_ = s.watcher.Watch(ctx, name+s.suffix, func() { // whatever the error is, the next watch may do better
 			on.Store(true)
 			tell()
 		})

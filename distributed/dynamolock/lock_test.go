@@ -35,6 +35,24 @@ func TestLocksConform(t *testing.T) {
 	})
 }
 
+func TestASemaphoreIsOneRow(t *testing.T) {
+	t.Parallel()
+	direct, name := dial(t, startKumo(t)), unused()
+	a, b := open(t, direct).Semaphore(name, 3), open(t, direct).Semaphore(name, 3)
+	p, err := a.AcquireContext(background, 2)
+	require.NoError(t, err)
+	q, err := b.TryAcquireContext(background, 2)
+	require.NoError(t, err)
+	require.Nil(t, q)
+	q, err = b.TryAcquireContext(background, 1)
+	require.NoError(t, err)
+	require.NotNil(t, q)
+	data, _ := attribute(read(t, direct, name+".semaphore"), "lock")
+	require.Contains(t, data, `{"cassemaphore":1,"token":2,"holders":[{`)
+	require.NoError(t, p.ReleaseContext(background))
+	require.NoError(t, q.ReleaseContext(background))
+}
+
 // holding starts a process that holds the lock it, and returns it with its token.
 func holding(t *testing.T, addr string) (*testbed.Process, uint64) {
 	t.Helper()

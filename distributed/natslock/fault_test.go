@@ -356,6 +356,22 @@ func TestSweepDeletesUnusedLocks(t *testing.T) {
 	require.EqualValues(t, 1, hold(t, c.Mutex("ä"), ctx).Token())
 }
 
+func TestASweptSemaphoreBeginsAnew(t *testing.T) {
+	t.Parallel()
+	js := connect(t, startServer(t).Addr())
+	c := open(t, js, create(t, js, 1))
+	sem := c.Semaphore("jobs", 3)
+	for range 2 {
+		p, err := sem.AcquireContext(background, 3)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, p.Token())
+		require.NoError(t, p.ReleaseContext(background))
+		swept, err := c.Sweep(background, "", 0)
+		require.NoError(t, err)
+		require.Equal(t, []string{"jobs.semaphore"}, swept)
+	}
+}
+
 func TestANameThatIsTooLongIsRefused(t *testing.T) {
 	t.Parallel()
 	js := connect(t, startServer(t).Addr())

@@ -24,6 +24,59 @@ func TestOneServerPassesTheKit(t *testing.T) { prove(t, []*testbed.NATS{startSer
 
 func TestAClusterPassesTheKit(t *testing.T) { prove(t, startCluster(t)) }
 
+func TestSemaphoresPassTheKit(t *testing.T) {
+	servers := []*testbed.NATS{startServer(t)}
+	urls := strings.Join(addrs(servers), ",")
+	direct := connect(t, urls)
+	bucket := create(t, direct, 1)
+	kv, err := direct.KeyValue(background, bucket)
+	require.NoError(t, err)
+	leasetest.TestStore(t, leasetest.Config{
+		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
+			js := connect(tb, urls, nats.SetCustomDialer(linked{link}))
+			var inner lease.Store
+			c, err := natslock.New(background, js, bucket, caslock.WithLeaseOptions(
+				lease.WithWrapper(func(of lease.Store) lease.Store {
+					inner = of
+					return of
+				})))
+			require.NoError(tb, err)
+			closeWith(tb, c)
+			c.Semaphore("it", 1) // opens the Store of semaphores
+			lc, err := lease.New(inner, opts...)
+			require.NoError(tb, err)
+			closeWith(tb, lc)
+			return lc
+		},
+		Semaphore: leasetest.Semaphores,
+		Foreign: func(tb testing.TB, name string) {
+			_, err := kv.PutString(background, name+".semaphore", "a photograph")
+			require.NoError(tb, err)
+		},
+		Rest: func(tb testing.TB, name string) {
+			e, err := kv.Get(background, name+".semaphore")
+			if err != nil {
+				assert.ErrorIs(tb, err, jetstream.ErrKeyNotFound)
+				return
+			}
+			if strings.HasPrefix(string(e.Value()), `{"cassemaphore"`) {
+				assert.NotContains(tb, string(e.Value()), "holders")
+			}
+		},
+	})
+}
+
+// closeWith closes c with the test.
+func closeWith(tb testing.TB, c interface {
+	Close(ctx context.Context) error
+}) {
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(background, 5*time.Second)
+		defer cancel()
+		_ = c.Close(ctx) // it fails for a client that has died
+	})
+}
+
 // linked has all connections go through a link, also those to servers that others tell of.
 type linked struct{ *leasetest.Link }
 
@@ -45,11 +98,7 @@ func prove(t *testing.T, servers []*testbed.NATS) {
 			js := connect(tb, urls, nats.SetCustomDialer(linked{link}))
 			c, err := natslock.New(background, js, bucket, caslock.WithLeaseOptions(opts...))
 			require.NoError(tb, err)
-			tb.Cleanup(func() {
-				ctx, cancel := context.WithTimeout(background, 5*time.Second)
-				defer cancel()
-				_ = c.Close(ctx) // it fails for a client that has died
-			})
+			closeWith(tb, c)
 			return c
 		},
 		Foreign: func(tb testing.TB, name string) {

@@ -45,6 +45,25 @@ func TestTokensGrowFromHolderToHolder(t *testing.T) {
 	})
 }
 
+func TestASemaphoreIsOneObject(t *testing.T) {
+	onEach(t, func(t *testing.T, s *testbed.S3) {
+		a, b := open(t, connect(t, s)), open(t, connect(t, s))
+		p, err := a.Semaphore("it", 3).AcquireContext(t.Context(), 2)
+		require.NoError(t, err)
+		q, err := b.Semaphore("it", 3).TryAcquireContext(t.Context(), 2)
+		require.NoError(t, err)
+		require.Nil(t, q)
+		q, err = b.Semaphore("it", 3).TryAcquireContext(t.Context(), 1)
+		require.NoError(t, err)
+		require.NotNil(t, q)
+		names, err := a.Names(t.Context(), "")
+		require.NoError(t, err)
+		require.Equal(t, []string{"it.semaphore"}, names)
+		require.NoError(t, p.ReleaseContext(t.Context()))
+		require.NoError(t, q.ReleaseContext(t.Context()))
+	})
+}
+
 func TestInspectTellsTheHolder(t *testing.T) {
 	onEach(t, func(t *testing.T, s *testbed.S3) {
 		owner := someone()

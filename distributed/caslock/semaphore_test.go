@@ -1,0 +1,258 @@
+package caslock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// acquire returns n permits of s, which are free.
+func acquire(t *testing.T, s *lease.Semaphore, n int64) locks.Permits {
+	t.Helper()
+	p, err := s.TryAcquireContext(context.Background(), n)
+	require.NoError(t, err)
+	require.NotNil(t, p, "%d permits are free", n)
+	return p
+}
+
+// refuse fails unless fewer than n permits are free.
+func refuse(t *testing.T, s *lease.Semaphore, n int64) {
+	t.Helper()
+	p, err := s.TryAcquireContext(context.Background(), n)
+	require.NoError(t, err)
+	require.Nil(t, p, "fewer than %d permits are free", n)
+}
+
+func release(t *testing.T, p locks.Permits) {
+	t.Helper()
+	require.NoError(t, p.ReleaseContext(context.Background()))
+}
+
+func TestPermitsOfADeadHolderReturnDespiteRenewals(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		living := acquire(t, open(t, s, caslock.WithTTL(term/10)).Semaphore("it", 3), 1)
+		c := s.connect()
+		acquire(t, open(t, c).Semaphore("it", 3), 2)
+		c.set(func() { c.loadErr, c.swapErr = errNetwork, errNetwork })
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*term)
+		defer cancel()
+		p, err := open(t, s).Semaphore("it", 3).AcquireContext(ctx, 2)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, time.Since(began), term)
+		require.LessOrEqual(t, time.Since(began), term+term/50)
+		require.NoError(t, living.Err())
+		release(t, p)
+		release(t, living)
+	})
+}
+
+func TestLivingHoldersKeepTheirPermits(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		var held []locks.Permits
+		for range 3 {
+			held = append(held, acquire(t, open(t, s).Semaphore("it", 3), 1))
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*term)
+		defer cancel()
+		_, err := open(t, s).Semaphore("it", 3).AcquireContext(ctx, 1)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		for _, p := range held {
+			release(t, p)
+		}
+	})
+}
+
+func TestALateWriteForPermitsChangesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		other := acquire(t, open(t, s).Semaphore("it", 3), 1)
+		c := s.connect(late)
+		_, err := open(t, c).Semaphore("it", 3).TryAcquireContext(context.Background(), 2)
+		require.ErrorIs(t, err, errNetwork)
+		require.Equal(t, []error{caslock.ErrConflict}, c.deliver())
+		release(t, acquire(t, open(t, s).Semaphore("it", 3), 2))
+		release(t, other)
+	})
+}
+
+func TestALateRenewalBringsNoPermitsBack(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := s.connect("", late)
+		p := acquire(t, open(t, c).Semaphore("it", 3), 2)
+		other := acquire(t, open(t, s).Semaphore("it", 3), 1)
+		time.Sleep(term / 2) // its renewal is under way
+		release(t, p)
+		require.Equal(t, []error{caslock.ErrConflict}, c.deliver())
+		release(t, acquire(t, open(t, s).Semaphore("it", 3), 2))
+		release(t, other)
+	})
+}
+
+func TestALostReplyStillGivesPermits(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		sem := open(t, s.connect(lostReply)).Semaphore("it", 2)
+		p := acquire(t, sem, 2)
+		refuse(t, sem, 1)
+		release(t, p)
+	})
+}
+
+func TestALockAndASemaphoreAreApart(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := open(t, s)
+		l, owner := c.Mutex("it"), someone()
+		require.NoError(t, l.LockContext(owner))
+		p := acquire(t, c.Semaphore("it", 1), 1)
+		refuse(t, c.Semaphore("it", 1), 1)
+		require.NoError(t, l.UnlockContext(owner))
+		require.NoError(t, p.Err())
+		release(t, p)
+	})
+}
+
+func TestADocumentOfAnotherKindIsForeign(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := open(t, s)
+		pair(t, c.Mutex("it.semaphore"))
+		release(t, acquire(t, c.Semaphore("other", 1), 1))
+		_, err := c.Mutex("other.semaphore").TryLockContext(someone())
+		require.ErrorIs(t, err, locks.ErrForeign)
+		free := s.data("it.semaphore")
+		for _, data := range []string{
+			free, "", "a photograph", "{}", `{"cassemaphore":2}`, `{"cassemaphore":1,"holders":[{}]}`,
+			`{"cassemaphore":1,"holders":[{"holder":"a","permits":1}]}`,
+			`{"cassemaphore":1,"holders":[{"holder":"a","permits":0,"lease_ms":1}]}`,
+			`{"cassemaphore":1,"holders":[{"holder":"a","permits":1,"lease_ms":9223372036854775807}]}`,
+			`{"cassemaphore":1,"holders":[{"holder":"a","permits":1,"lease_ms":1},{"holder":"a","permits":1,"lease_ms":1}]}`,
+		} {
+			s.put("it.semaphore", data)
+			_, err := c.Semaphore("it", 9).TryAcquireContext(context.Background(), 1)
+			require.ErrorIs(t, err, locks.ErrForeign, data)
+			require.Equal(t, data, s.data("it.semaphore"))
+		}
+	})
+}
+
+func TestAFullDocumentRefusesAcquisitions(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		sem := open(t, s).Semaphore("it", 1_000_000)
+		var held []locks.Permits
+		var err error
+		for err == nil {
+			var p locks.Permits
+			if p, err = sem.TryAcquireContext(context.Background(), 1); err == nil {
+				held = append(held, p)
+			}
+		}
+		require.ErrorContains(t, err, `caslock: try acquire "it": no room: the document of `)
+		require.ErrorIs(t, err, lease.ErrRefused)
+		require.Greater(t, len(held), 45)
+		time.Sleep(100 * term) // the document grows
+		require.Less(t, len(s.data("it.semaphore")), caslock.MaxData)
+		for _, p := range held {
+			release(t, p)
+		}
+	})
+}
+
+func TestOneWriteRenewsAllPermitsOfAClient(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		sem := open(t, s).Semaphore("it", 10)
+		for range 10 {
+			acquire(t, sem, 1)
+		}
+		costs(t, s, 10, 10, "ten acquisitions")
+		time.Sleep(time.Hour + time.Second)
+		costs(t, s, 0, 360, "an hour")
+	})
+}
+
+func TestAHolderAmongOthersReadsBeforeItWrites(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		p, other := acquire(t, open(t, s).Semaphore("it", 2), 1), acquire(t, open(t, s).Semaphore("it", 2), 1)
+		time.Sleep(term / 2) // it has renewed once
+		s.requests()
+		release(t, p)
+		costs(t, s, 1, 1, "a release")
+		release(t, other)
+	})
+}
+
+func TestATokenIsThatOfItsAcquisition(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := s.connect("", lostReply)
+		sem := open(t, c).Semaphore("it", 3)
+		one, two := acquire(t, sem, 1), acquire(t, sem, 1)
+		three := acquire(t, open(t, s).Semaphore("it", 3), 1)
+		require.Equal(t, []uint64{1, 2, 3}, []uint64{one.Token(), two.Token(), three.Token()})
+	})
+}
+
+func TestInspectTellsTheHoldersOfPermits(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		acquire(t, open(t, s, caslock.WithLabel("web-1")).Semaphore("it", 5), 2)
+		acquire(t, open(t, s, caslock.WithLabel("web-2")).Semaphore("it", 5), 3)
+		info, err := open(t, s).Semaphore("it", 5).Inspect(context.Background())
+		require.NoError(t, err)
+		require.Len(t, info.Holders, 2)
+		for i, label := range []string{"web-1", "web-2"} {
+			require.Equal(t, label, info.Holders[i].Label)
+			require.EqualValues(t, i+2, info.Holders[i].Permits)
+		}
+	})
+}
+
+func TestSemaphoresNeedTheFormatJSON(t *testing.T) {
+	sem := open(t, newServer(), caslock.WithFormat(native{})).Semaphore("it", 1)
+	_, err := sem.TryAcquireContext(context.Background(), 1)
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.ErrorContains(t, err, "no room for several holders")
+}
+
+func TestANameThatIsRefusedHasNoSemaphore(t *testing.T) {
+	c := open(t, picky{newServer()})
+	for name, why := range map[string]string{"": "empty", "a b": "a space"} {
+		_, err := c.Semaphore(name, 1).AcquireContext(context.Background(), 1)
+		require.ErrorContains(t, err, why)
+	}
+}
+
+func TestAClosedClientHasNoSemaphores(t *testing.T) {
+	c := open(t, newServer())
+	require.NoError(t, c.Close(context.Background()))
+	_, err := c.Semaphore("it", 1).AcquireContext(context.Background(), 1)
+	require.ErrorIs(t, err, locks.ErrClosed)
+}
+
+func TestSweepDeletesSemaphoresToo(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := open(t, listed{s})
+		release(t, acquire(t, c.Semaphore("old", 1), 1))
+		acquire(t, c.Semaphore("held", 1), 1)
+		time.Sleep(time.Hour)
+		release(t, acquire(t, c.Semaphore("new", 1), 1))
+		swept, err := c.Sweep(context.Background(), "", time.Hour)
+		require.NoError(t, err)
+		require.Equal(t, []string{"old.semaphore"}, swept)
+		require.Equal(t, uint64(1), acquire(t, c.Semaphore("old", 1), 1).Token())
+	})
+}
+
+// A key of NATS keeps a mark of its deletion, see package natslock.
+func TestADeletedDocumentMayLookLikeALocks(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		mark, err := caslock.JSON.Encode(caslock.Record{})
+		require.NoError(t, err)
+		s.put("it.semaphore", string(mark))
+		release(t, acquire(t, open(t, s).Semaphore("it", 1), 1))
+		require.True(t, strings.HasPrefix(s.data("it.semaphore"), `{"cassemaphore":1,"token":1,`))
+	})
+}
