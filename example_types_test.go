@@ -11,6 +11,7 @@ import (
 	"github.com/jucgo/locks/named"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
+	"github.com/jucgo/locks/semaphore"
 )
 
 // A function that only waits and releases accepts a Locker.
@@ -169,4 +170,45 @@ func ExampleRWGuarded() {
 		return nil
 	})
 	// Output: 1.08
+}
+
+// The function is written once. It gets a semaphore of this process, or of a store, such as
+// client.Semaphore("uploads", 3) of package redislock.
+func ExampleSemaphore() {
+	upload := func(ctx context.Context, uploads locks.Semaphore, file string) error {
+		permits, err := uploads.AcquireContext(ctx, 1)
+		if err != nil {
+			return err
+		}
+		defer permits.ReleaseContext(ctx)
+		fmt.Println("upload", file)
+		return nil
+	}
+	fmt.Println(upload(context.Background(), semaphore.NewWeighted(3), "a.txt"))
+	// Output:
+	// upload a.txt
+	// <nil>
+}
+
+// Work under permits with a lease ends when they are lost.
+func ExamplePermits() {
+	work := func(ctx context.Context, permits locks.Permits) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go func() {
+			select {
+			case <-permits.Lost(): // never, if it is nil
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		return ctx.Err() // the work itself
+	}
+	ctx := context.Background()
+	permits, err := semaphore.NewWeighted(3).TryAcquireContext(ctx, 2)
+	if err != nil || permits == nil { // an error, or too few are free
+		return
+	}
+	fmt.Println(permits.Count(), work(ctx, permits), permits.ReleaseContext(ctx))
+	// Output: 2 <nil> <nil>
 }

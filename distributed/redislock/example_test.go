@@ -224,3 +224,32 @@ func ExampleClient_Semaphore() {
 	// two more: false <nil>
 	// <nil>
 }
+
+// Processes in Go and in Java share the permits of both. One of them says how many there are.
+func ExampleRedissonExpirableSemaphore() {
+	var provider *redislock.Client // as in the example of Client.Semaphore
+	ctx := context.Background()
+	use := func() error {
+		var leased *redislock.RedissonExpirableSemaphore = provider.RedissonExpirableSemaphore("workers")
+		if _, err := leased.TrySetPermits(ctx, 3); err != nil { // false if it was set already
+			return err
+		}
+		permits, err := leased.AcquireContext(ctx, 1)
+		if err != nil {
+			return err
+		}
+		return permits.ReleaseContext(ctx)
+	}
+	_ = use
+}
+
+// After a crash somebody has to count again.
+func ExampleRedissonSemaphore() {
+	var provider *redislock.Client // as in the example of Client.Semaphore
+	ctx := context.Background()
+	repair := func(lost int64) error {
+		var counter *redislock.RedissonSemaphore = provider.RedissonSemaphore("workers")
+		return counter.AddPermits(ctx, lost)
+	}
+	_ = repair
+}
