@@ -47,7 +47,9 @@ func (t *tool) job(c *cli.Command, sigs *signals) (j *job, err error) {
 	switch {
 	case j.name == "":
 		return nil, fail(exitUsage, "no lock: give -name NAME")
-	case j.name == os.Getenv("LOCK_NAME"):
+	case c.IsSet("permits") && c.Int64("permits") < 1:
+		return nil, fail(exitUsage, "-permits %d: need at least 1", c.Int64("permits"))
+	case j.name == os.Getenv("LOCK_NAME") && !c.IsSet("permits"):
 		return nil, fail(exitUsage, "this runs under the lock %q already, and would wait for itself: "+
 			"unset LOCK_NAME if that is the lock of another store", j.name)
 	case len(j.argv) == 0:
@@ -85,7 +87,7 @@ func (j *job) open(ctx context.Context, c *cli.Command) (err error) {
 		if err != nil {
 			return j.close(fail(exitUsage, "%w", err))
 		}
-		j.lock, j.taken = s.Locker(1), fmt.Sprintf("others hold the %d permits of %q", n, j.name)
+		j.lock, j.taken = s.Locker(1), fmt.Sprintf("others hold all permits of %q, which are %d", j.name, n)
 	}
 	return nil
 }
@@ -265,9 +267,11 @@ func (j *job) environment(ctx context.Context) []string {
 		// of the store may have a password.
 		return strings.HasPrefix(v, "LOCK_TOKEN=") || !j.keep && strings.HasPrefix(v, "WITHLOCK_STORE=")
 	})
+	if j.many {
+		return append(env, "PERMIT_NAME="+j.name)
+	}
 	env = append(env, "LOCK_NAME="+j.name)
-	// A resource that compares tokens would refuse one of two that may work at the same time.
-	if hold, ok := locks.HoldFrom(ctx); ok && hold.Token() != 0 && !j.many {
+	if hold, ok := locks.HoldFrom(ctx); ok && hold.Token() != 0 {
 		env = append(env, "LOCK_TOKEN="+strconv.FormatUint(hold.Token(), 10))
 	}
 	return env

@@ -90,10 +90,23 @@ func (p partyView) row(left bool) string {
 		text(p.PID != 0, "%d", p.PID), since,
 		text(left && p.LeftSeconds > 0, "%.1fs", p.LeftSeconds), text(p.Token != 0, "%d", p.Token),
 	}
+	if p.Permits > 0 {
+		columns = append(columns, fmt.Sprint(p.Permits))
+	}
 	return strings.Join(columns, "\t")
 }
 
 const partyColumns = "LABEL\tHOST\tPID\tSINCE\tLEFT\tTOKEN"
+
+// columns are those of the parties of v.
+func (v lockView) columns() string {
+	for _, p := range v.Holders {
+		if p.Permits > 0 {
+			return partyColumns + "\tPERMITS"
+		}
+	}
+	return partyColumns
+}
 
 func (v lockView) state() string {
 	switch {
@@ -164,8 +177,11 @@ func (t *tool) who(ctx context.Context, c *cli.Command) error {
 	}
 	return t.look(ctx, c, func(ctx context.Context, store *open.Client) error {
 		l := store.Locker(name).(locks.Inspector)
-		if c.IsSet("permits") {
-			s, err := store.Semaphore(name, c.Int64("permits"))
+		if n := c.Int64("permits"); c.IsSet("permits") {
+			if n < 1 {
+				return fail(exitUsage, "-permits %d: need at least 1", n)
+			}
+			s, err := store.Semaphore(name, n)
 			if err != nil {
 				return fail(exitUsage, "%w", err)
 			}
@@ -182,7 +198,7 @@ func (t *tool) who(ctx context.Context, c *cli.Command) error {
 			fmt.Fprintf(t.stdout, "%s: %s, %s waiting\n", printable(name), v.state(), waiting)
 			w := tabwriter.NewWriter(t.stdout, 0, 0, 2, ' ', 0)
 			if len(v.Holders)+len(v.Waiters) > 0 {
-				fmt.Fprintln(w, "\t"+partyColumns)
+				fmt.Fprintln(w, "\t"+v.columns())
 			}
 			for _, p := range v.Holders {
 				fmt.Fprintln(w, "holder\t"+p.row(true))

@@ -136,6 +136,11 @@ func TestOnEveryStore(t *testing.T) {
 			if store.name != "file" { // a file has a name for each name
 				t.Run("bad name", func(t *testing.T) { badName(t, url) })
 			}
+			if permits[store.name] {
+				t.Run("permits", func(t *testing.T) { permitted(t, url) })
+			} else {
+				t.Run("no permits", func(t *testing.T) { notPermitted(t, url) })
+			}
 			t.Run("no wait for a free lock", func(t *testing.T) { free(t, url) })
 			if p := inFrontOf(t, url); p != nil {
 				t.Run("silence", func(t *testing.T) { silent(t, p, url) })
@@ -179,6 +184,41 @@ func aCommandRunsUnderTheLock(t *testing.T, url string) {
 	require.Equal(t, "got TERM", holder.line())
 	require.Equal(t, 5, holder.code())
 	require.Zero(t, start(t, url, "run", "-name", "nightly", "-try", "--", "true").code())
+}
+
+// permits has the stores with semaphores.
+var permits = map[string]bool{
+	"redis": true, "etcd": true, "nats": true, "dynamodb": true, "zk": true, "s3": true,
+}
+
+func permitted(t *testing.T, url string) {
+	command := []string{"--", "sh", "-c", `echo up $PERMIT_NAME $LOCK_NAME$LOCK_TOKEN; exec sleep 60`}
+	holds := func() *process {
+		p := start(t, url, append([]string{"run", "-name", "many", "-permits", "2", "-ttl", ttl}, command...)...)
+		require.Equal(t, "up many", p.line())
+		return p
+	}
+	one, two := holds(), holds()
+	require.Equal(t, exitNotAcquired, start(t, url, "run", "-name", "many", "-permits", "2", "-try", "--", "true").code())
+	require.Zero(t, start(t, url, "run", "-name", "many", "-try", "--", "true").code(), "the lock is another thing")
+	who := start(t, url, "who", "-json", "-permits", "2", "many")
+	require.Zero(t, who.code())
+	var v lockView
+	require.NoError(t, json.Unmarshal([]byte(who.line()), &v))
+	require.True(t, v.Shared)
+	require.Len(t, v.Holders, 2)
+	require.EqualValues(t, 1, v.Holders[0].Permits)
+	require.NoError(t, one.cmd.Process.Kill())
+	three := holds() // once the lease has ended
+	for _, p := range []*process{two, three} {
+		p.signal(syscall.SIGTERM)
+		require.Equal(t, 128+int(syscall.SIGTERM), p.code())
+	}
+}
+
+func notPermitted(t *testing.T, url string) {
+	require.Equal(t, exitUsage, start(t, url, "run", "-name", "many", "-permits", "2", "--", "true").code())
+	require.Equal(t, exitUsage, start(t, url, "who", "-permits", "2", "many").code())
 }
 
 // renewed is for a hold that is renewed in time. Its command gets no SIGTERM.

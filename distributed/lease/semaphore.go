@@ -112,6 +112,7 @@ func (s *Semaphore) Inspect(ctx context.Context) (locks.Info, error) {
 	if err != nil {
 		return info, err
 	}
+	info.Shared = info.Held && s.size > 1
 	self, _ := identity.Parse(s.c.identity)
 	for _, self.Owner = range s.turn.Queued() {
 		info.Waiters = append(info.Waiters, self)

@@ -81,7 +81,7 @@ func open(ctx context.Context, o *scheme.Opening) error {
 		ours := errors.Is(err, dynamolock.ErrTable) || errors.Is(err, locks.ErrForeign)
 		return o.Failed(err, ours || codeOf(err) != "")
 	}
-	o.Locker, o.Names = c.Locker, c.Names
+	o.Locker, o.Names, o.Semaphore = c.Locker, c.Names, c.Semaphore
 	return nil
 }
 

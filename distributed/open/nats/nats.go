@@ -75,7 +75,7 @@ func open(ctx context.Context, o *scheme.Opening) error {
 		return o.Failed(err, !silent)
 	}
 	o.CloseLast(c.Close)
-	o.Locker, o.Names = c.Locker, c.Names
+	o.Locker, o.Names, o.Semaphore = c.Locker, c.Names, c.Semaphore
 	return nil
 }
 

@@ -73,7 +73,7 @@ func open(ctx context.Context, o *scheme.Opening) error {
 	if err != nil {
 		return failed(ctx, o, err)
 	}
-	o.Locker, o.Names = c.Locker, c.Names
+	o.Locker, o.Names, o.Semaphore = c.Locker, c.Names, c.Semaphore
 	return nil
 }
 
