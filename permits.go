@@ -21,12 +21,12 @@ type Semaphore interface {
 
 // Permits is what one acquisition of a [Semaphore] took, until it is released. Like a [Hold] of a
 // lock it can be lost, if it is leased. Lost permits go to others. Those of a semaphore in this
-// process are never lost: Lost returns nil, and Extend changes nothing. After a release, Err returns
-// [ErrNotHeld].
+// process are never lost: Lost returns nil, and Extend changes nothing. After a release, Err
+// returns [ErrNotHeld].
 //
-// Tokens increase from acquisition to acquisition, or are 0 if the store has none. Several holders are inside at a time, so a
-// resource that refuses smaller tokens than it has seen refuses some of them. A token only tells
-// two acquisitions apart.
+// Tokens increase from acquisition to acquisition, or are 0 if the store has none. Several
+// holders are inside at a time, so a resource that refuses smaller tokens than it has seen
+// refuses some of them. A token only tells two acquisitions apart.
 type Permits interface {
 	Hold
 

@@ -243,8 +243,8 @@ func (s *suite) mustWait(c *call, l locks.TryLocker, n int) {
 		if !blocked(c.p.id) {
 			looks, quiet = 0, now
 		}
-		// On a busy machine one pause can last longer than Settle. A waiter that spins is never seen
-		// blocked.
+		// On a busy machine one pause can last longer than Settle. A waiter that spins is never
+		// seen blocked.
 		if looks >= 4 && now.Sub(quiet) >= s.cfg.Settle || now.Sub(start) >= 100*s.cfg.Settle {
 			return
 		}

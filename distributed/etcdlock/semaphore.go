@@ -42,9 +42,10 @@ import (
 // the greatest size is held. An acquisition counts no newer keys.
 //
 // No wake-up is lost. The sum up to a key changes only if an older key is deleted. Which deletion
-// makes room depends on how many permits each one has. So a waiter watches the deletions of all keys of the semaphore, and reads again after
-// each. What was deleted before the watch began is read once it has begun, see again. A release
-// wakes one goroutine of each waiting process for that.
+// makes room depends on how many permits each one has. So a waiter watches the deletions of all
+// keys of the semaphore, and reads again after each. What was deleted before the watch began is
+// read once it has begun, see again. A release wakes one goroutine of each waiting process for
+// that.
 
 // counting is the kind of semaphores.
 var counting = &kind{}
@@ -59,8 +60,8 @@ var counting = &kind{}
 // sizes, at most the greatest is held.
 //
 // An acquisition that need not wait is one request. A try is one more if others hold permits. A
-// release is one. It wakes one goroutine of each waiting process, which sends a request. The permits of a
-// process that died return at the end of its session, see [WithTTL].
+// release is one. It wakes one goroutine of each waiting process, which sends a request. The
+// permits of a process that died return at the end of its session, see [WithTTL].
 func (c *Client) Semaphore(name string, size int64) *lease.Semaphore {
 	lc, prefix, bad := c.locksOf(counting, name, c.semaphore(name))
 	return lc.Semaphore(prefix, size, bad)

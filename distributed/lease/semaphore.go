@@ -18,8 +18,8 @@ import (
 //
 // Goroutines that share one Semaphore ask the store one by one, in order of arrival. A try is
 // refused while another goroutine asks. Between processes the order is that of the store. If the
-// store keeps none, an acquisition can be passed for as long as others come: one of many permits by
-// small ones, and any by a process that releases and asks again before the others have asked.
+// store keeps none, small acquisitions can pass one of many permits for as long as they come. A
+// process that releases permits and asks again at once can pass those that wait elsewhere.
 type Semaphore struct {
 	c        *Client
 	name     string

@@ -133,9 +133,9 @@ func bySlot[T any](c *core, items []T, key func(T) string) map[uint16][]T {
 	return groups
 }
 
-// renew runs a script of renewal. Its keys are those of the locks, followed by what beside returns if that
-// is not nil. Its arguments are the lease and the acquisitions with suffix. In a cluster the
-// script runs once for each slot, because all keys of a request have to be in one.
+// renew runs a script of renewal. Its keys are those of the locks, followed by what beside
+// returns if that is not nil. Its arguments are the lease and the acquisitions with suffix. In a
+// cluster the script runs once for each slot, because all keys of a request have to be in one.
 func (c *core) renew(
 	ctx context.Context, s *script, holds []lease.HoldID, d time.Duration,
 	suffix string, key func(name string) string, beside func(name, acquisition string) string,

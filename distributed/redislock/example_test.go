@@ -198,7 +198,8 @@ func ExamplePubSub() {
 	defer provider.Close(context.Background())
 }
 
-// At most three processes work at a time. If one dies, its permit returns with the end of its lease.
+// At most three processes work at a time. If one dies, its permit returns with the end of its
+// lease.
 func ExampleClient_Semaphore() {
 	server := miniredis.NewMiniRedis()
 	server.Start()

@@ -188,8 +188,8 @@ func (w *waiter) quiet() {
 	}
 }
 
-// isOf reports whether a name in the list is that of the waiter entry. Names in the list of a semaphore
-// have numbers behind that.
+// isOf reports whether a name in the list is that of the waiter entry. Names in the list of a
+// semaphore have numbers behind that.
 func isOf(name, entry string) bool {
 	rest, ok := strings.CutPrefix(name, entry)
 	return ok && (rest == "" || rest[0] == ':')

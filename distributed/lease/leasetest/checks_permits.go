@@ -298,7 +298,8 @@ func permitsShared(s *suite) {
 		for i := range 3 {
 			w.wg.Go(func() {
 				for time.Now().Before(until) {
-					// A slow store gives all permits out only if they are held for longer than it takes.
+					// A slow store gives all permits out only if they are held for longer than it
+					// takes.
 					work := func() { pause(time.Duration(1+10*i) * time.Millisecond) }
 					if !w.use(c, sem, t, int64(i%2+1), s.cfg.Timeout, true, work) {
 						return

@@ -26,14 +26,18 @@ var _ = register(lab.Scenario{
 		"none can.\n\n" +
 		"A permit with a lease comes back. The semaphore has an entry for each acquisition, with an end that its process " +
 		"puts off while it lives. What it has is the size, less the entries that have not ended.",
-	Look: "Both semaphores have two permits, and one of two jobs crashes. The third job comes then. In the first picture " +
-		"it works when the other job has ended, and the fourth waits for that one, although two permits are meant to be there. In the " +
+	Look: "Both semaphores have two permits, and one of two jobs crashes. The third job comes then. In the " +
+		"first picture " +
+		"it works when the other job has ended, and the fourth waits for that one, although two permits " +
+		"are meant to be there. In the " +
 		"second the permit of the crashed job comes back with its lease, and two jobs work again.",
 	Found: `With the counter one permit was free for good: after the crash at most {{.counterAfter}} job worked at a
 time, and the counter stood at {{.counter}} when all had ended. With leases two worked again {{n .back}} after the crash,
 under a lease of {{n .term}}. At no time more than {{.most}} worked.`,
-	Take: "Take a semaphore whose permits have a lease, unless somebody counts again after a crash: `Semaphore` of a client " +
-		"of this module, or `withlock run -permits 2`. The size is an agreement of all processes. Redisson's RSemaphore is a " +
+	Take: "Take a semaphore whose permits have a lease, unless somebody counts again after a crash: " +
+		"`Semaphore` of a client " +
+		"of this module, or `withlock run -permits 2`. The size is an agreement of all processes. " +
+		"Redisson's RSemaphore is a " +
 		"counter. Its RPermitExpirableSemaphore has leases, which this module renews.",
 	Java: `RSemaphore jobs = redisson.getSemaphore("jobs");
 jobs.acquire();                        // a crash, and the permit is lost
@@ -46,7 +50,8 @@ leased.updateLeaseTime(id, 30, TimeUnit.SECONDS);   // again and again, by hand`
 
 //lab:show
 
-// takePermit subtracts one permit from a counter, if one is left. It is wrong: nothing says who has it.
+// takePermit subtracts one permit from a counter, if one is left. It is wrong: the store does not
+// know the holders.
 var takePermit = redis.NewScript(`
 if tonumber(redis.call('GET', KEYS[1])) < 1 then
 	return 0

@@ -32,8 +32,8 @@ const (
 	Full Kind = "full"
 	// Reading is Watched, and its holds are shared with each other.
 	Reading Kind = "reading"
-	// Permits is Watched and an Inspector, and a lock is a semaphore of as many permits as a request
-	// says.
+	// Permits is Watched and an Inspector, and a lock is a semaphore of as many permits as a
+	// request says.
 	Permits Kind = "permits"
 )
 
