@@ -213,44 +213,72 @@ func ExampleClient_Semaphore() {
 	ctx := context.Background()
 	defer provider.Close(ctx)
 
-	workers := provider.Semaphore("workers", 3)
-	two, err := workers.AcquireContext(ctx, 2)
+	workers := provider.Semaphore("workers", 3) // at most three at a time, in all processes
+	permit, err := workers.AcquireContext(ctx, 1)
 	if err != nil {
 		panic(err)
 	}
-	more, err := workers.TryAcquireContext(ctx, 2)
-	fmt.Println("two more:", more != nil, err)
-	fmt.Println(two.ReleaseContext(ctx))
+	defer permit.ReleaseContext(ctx)
+
+	three, err := workers.TryAcquireContext(ctx, 3)
+	fmt.Println("three more:", three != nil, err)
 	// Output:
-	// two more: false <nil>
-	// <nil>
+	// three more: false <nil>
 }
 
-// Processes in Go and in Java share the permits of both. One of them says how many there are.
+// Processes in Java have the same permits by getPermitExpirableSemaphore("workers").
 func ExampleRedissonExpirableSemaphore() {
-	var provider *redislock.Client // as in the example of Client.Semaphore
-	ctx := context.Background()
-	use := func() error {
-		var leased *redislock.RedissonExpirableSemaphore = provider.RedissonExpirableSemaphore("workers")
-		if _, err := leased.TrySetPermits(ctx, 3); err != nil { // false if it was set already
-			return err
-		}
-		permits, err := leased.AcquireContext(ctx, 1)
-		if err != nil {
-			return err
-		}
-		return permits.ReleaseContext(ctx)
+	server := miniredis.NewMiniRedis()
+	server.Start()
+	defer server.Close()
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	provider, err := redislock.New(client)
+	if err != nil {
+		panic(err)
 	}
-	_ = use
+	ctx := context.Background()
+	defer provider.Close(ctx)
+
+	var workers *redislock.RedissonExpirableSemaphore = provider.RedissonExpirableSemaphore("workers")
+	if _, err := workers.TrySetPermits(ctx, 3); err != nil { // only the first process sets them
+		panic(err)
+	}
+	permit, err := workers.AcquireContext(ctx, 1)
+	if err != nil {
+		panic(err)
+	}
+	defer permit.ReleaseContext(ctx)
+	fmt.Println(workers.AvailablePermits(ctx))
+	// Output:
+	// 2 <nil>
 }
 
-// After a crash somebody has to count again.
+// Processes in Java have the same permits by getSemaphore("seats").
 func ExampleRedissonSemaphore() {
-	var provider *redislock.Client // as in the example of Client.Semaphore
-	ctx := context.Background()
-	repair := func(lost int64) error {
-		var counter *redislock.RedissonSemaphore = provider.RedissonSemaphore("workers")
-		return counter.AddPermits(ctx, lost)
+	server := miniredis.NewMiniRedis()
+	server.Start()
+	defer server.Close()
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	provider, err := redislock.New(client)
+	if err != nil {
+		panic(err)
 	}
-	_ = repair
+	ctx := context.Background()
+	defer provider.Close(ctx)
+
+	var seats *redislock.RedissonSemaphore = provider.RedissonSemaphore("seats")
+	if err := seats.AddPermits(ctx, 10); err != nil {
+		panic(err)
+	}
+	four, err := seats.AcquireContext(ctx, 4)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(seats.DrainPermits(ctx))
+	fmt.Println(four.ReleaseContext(ctx))
+	// Output:
+	// 6 <nil>
+	// <nil>
 }

@@ -19,7 +19,8 @@ import (
 //	redisson_lock__channel:{lock}   Redisson's channel, for all waiters
 //
 // and locks_waiting_simple and locks_simple_channel for simple locks, which Redisson does not have,
-// and locks_waiting_rw and redisson_rwlock for both halves of a read-write lock.
+// and locks_waiting_rw and redisson_rwlock for both halves of a read-write lock. Semaphores have
+// locks_waiting_permits and locks_permits_channel.
 //
 // A waiter is one acquisition of a process. Its name is in the list. A release of ours removes the
 // first waiter from the list and publishes its name on its client's channel: it wakes that
@@ -42,6 +43,9 @@ import (
 // writer, or the readers up to the next writer. A writer's name in the list ends with :write. A
 // writer that goes on as a reader wakes all readers in the list. A writer publishes 1, and 01 if
 // waiters of ours were woken: all waiters of Redisson request.
+//
+// A release of permits of a semaphore wakes all waiters that fit, and passes those that do not. In the
+// list, the permits of a waiter and the size of its semaphore are behind its name.
 //
 // # States of a waiter
 //

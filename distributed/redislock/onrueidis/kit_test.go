@@ -27,3 +27,7 @@ func TestSemaphoresPassTheKitOnRedis(t *testing.T) { suite.SemaphoresPassTheKitO
 func TestSemaphoresThatReplicasAcknowledgePassTheKit(t *testing.T) {
 	suite.SemaphoresThatReplicasAcknowledgePassTheKit(t, onRueidis)
 }
+
+func TestRedissonsSemaphoresPassTheKit(t *testing.T) {
+	suite.RedissonsSemaphoresPassTheKit(t, onRueidis)
+}
