@@ -181,7 +181,7 @@ func (a *Advisory) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	err := a.c.close(ctx, a.lc)
+	err := a.c.close(ctx, a.lc.Close)
 	a.store.close(ctx)
 	return err
 }

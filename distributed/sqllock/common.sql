@@ -75,6 +75,38 @@ INSERT INTO {queue} (name, owner, ends) VALUES ($1, $2, {after $3})
 -- name: leave
 DELETE FROM {queue} WHERE name = $1 AND owner = $2
 
+-- Semaphore. What an acquisition in MySQL and SQLite needs: the permits of all, those of the living, how long the
+-- first lease of these lasts, the last token or -1, and the token and the lease of the owner. $1 name, $2 owner.
+-- name: permits
+SELECT COALESCE(SUM(permits), 0), COALESCE(SUM(CASE WHEN ends > {now} THEN permits ELSE 0 END), 0),
+	COALESCE(MIN(CASE WHEN ends > {now} THEN {left} END), 0), COALESCE((SELECT token FROM {semaphores} WHERE name = $1), -1),
+	COALESCE(MAX(CASE WHEN owner = $2 AND ends > {now} THEN token END), 0), COALESCE(MAX(CASE WHEN owner = $2 THEN {left} END), 0)
+FROM {permits} WHERE name = $1
+
+-- Makes the row of a semaphore that has none. In SQLite it begins each transaction. $1 name.
+-- name: make semaphore
+INSERT INTO {semaphores} (name, token) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING
+
+-- Deletes permits whose lease is over. $1 name.
+-- name: lapse
+DELETE FROM {permits} WHERE name = $1 AND ends <= {now}
+
+-- $1 name, $2 owner, $3 lease, $4 permits, $5 token.
+-- name: take permits
+INSERT INTO {permits} (name, owner, permits, token, ends) VALUES ($1, $2, $4, $5, {after $3})
+
+-- $1 name.
+-- name: raise token
+UPDATE {semaphores} SET token = token + 1 WHERE name = $1
+
+-- $1 name, $2 owner.
+-- name: release permits
+DELETE FROM {permits} WHERE name = $1 AND owner = $2
+
+-- The living holders. $1 name.
+-- name: inspect permits
+SELECT owner, permits, token, {left} FROM {permits} WHERE name = $1 AND ends > {now} ORDER BY token
+
 -- Inspection. The holder, the token, and how long the lock is not free. $1 name.
 -- name: inspect
 SELECT owner, token, {left} FROM {locks} WHERE name = $1 AND owner IS NOT NULL AND ends > {now}

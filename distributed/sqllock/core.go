@@ -211,15 +211,15 @@ func (c *core) client(store lease.Store, opts []lease.Option) (*lease.Client, er
 	return lease.New(store, append([]lease.Option{lease.WithErrorPrefix("sqllock")}, opts...)...)
 }
 
-// close ends the client of the engine, if there is one, and what runs in the background. It waits
-// for that until ctx ends.
-func (c *core) close(ctx context.Context, lc *lease.Client) (err error) {
+// close ends the clients of the engine by end, if there are any, and what runs in the background.
+// It waits for that until ctx ends.
+func (c *core) close(ctx context.Context, end func(ctx context.Context) error) (err error) {
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	c.end()
-	if lc != nil {
-		err = lc.Close(ctx)
+	if end != nil {
+		err = end(ctx)
 	}
 	c.jobs.Close(ctx)
 	return err

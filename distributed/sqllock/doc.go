@@ -121,6 +121,11 @@
 // In one process, take package reentrant or named. If locks change hands thousands of times a
 // second, take a store in memory.
 //
+// # Semaphores
+//
+// [Table.Semaphore] has permits with a lease, in tables of their own. What is said above of a lock
+// of a Table goes for them, but for ForceUnlock.
+//
 // # Inspection
 //
 // [Mutex.Inspect] returns the holder of a lock and its waiters. For that, each process keeps its

@@ -62,6 +62,28 @@ func ExampleTable() {
 }
 
 // The work is done in the transaction that has the lock: all of it or nothing.
+// At most three jobs run at once in all processes. Permits of a process that died return with
+// their lease.
+func ExampleTable_Semaphore() {
+	db, done := openExample()
+	defer done()
+	ctx := context.Background()
+	table, err := sqllock.NewTable(db)
+	must(err)
+	defer table.Close(ctx)
+	must(table.CreateSchema(ctx))
+
+	permits, err := table.Semaphore("jobs", 3).AcquireContext(ctx, 2) // two of three, in all processes
+	must(err)
+	more, err := table.Semaphore("jobs", 3).TryAcquireContext(ctx, 2)
+	fmt.Println(permits.Count(), more, err)
+	err = permits.ReleaseContext(ctx)
+	fmt.Println(err)
+	// Output:
+	// 2 <nil> <nil>
+	// <nil>
+}
+
 func ExampleRow_Do() {
 	db, done := openExample()
 	defer done()

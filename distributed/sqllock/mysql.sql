@@ -20,7 +20,16 @@ CREATE TABLE IF NOT EXISTS {clients} (
 	id       VARBINARY(64) NOT NULL PRIMARY KEY,
 	identity VARBINARY(4096) NOT NULL,
 	ends     DATETIME(6) NOT NULL
-) ENGINE=InnoDB
+) ENGINE=InnoDB;
+CREATE TABLE IF NOT EXISTS {permits} (
+	name    VARBINARY(255) NOT NULL,
+	owner   VARBINARY(64) NOT NULL,
+	permits BIGINT NOT NULL,
+	token   BIGINT NOT NULL,
+	ends    DATETIME(6) NOT NULL,
+	PRIMARY KEY (name, owner)
+) ENGINE=InnoDB;
+CREATE TABLE IF NOT EXISTS {semaphores} (name VARBINARY(255) NOT NULL PRIMARY KEY, token BIGINT NOT NULL) ENGINE=InnoDB
 
 -- Table. Whether the engine of a table has transactions, and its name. The conditions of this statement and the next
 -- one open that table alone.
@@ -55,6 +64,28 @@ ON DUPLICATE KEY UPDATE
 -- Makes the row of a lock that has none. $1 name.
 -- name: make lock
 INSERT IGNORE INTO {locks} (name, token, ends) VALUES ($1, 0, {now})
+
+-- Makes the row of a semaphore that has none. $1 name.
+-- name: make semaphore
+INSERT IGNORE INTO {semaphores} (name, token) VALUES ($1, 0)
+
+-- A row without permits, whose lease is over. $1 name, $2 owner.
+-- name: prepare permits
+INSERT IGNORE INTO {permits} (name, owner, permits, token, ends) VALUES ($1, $2, 0, 0, {now})
+
+-- Deletes it. $1 name, $2 owner.
+-- name: unprepare permits
+DELETE FROM {permits} WHERE name = $1 AND owner = $2 AND permits = 0
+
+-- $1 name, $2 owner.
+-- name: release permits
+DELETE FROM {permits} WHERE name = $1 AND owner = $2 AND permits > 0
+
+-- Gives the row permits and the next token if the last one is still $5 - 1. $1 name, $2 owner, $3 lease, $4 permits.
+-- name: take permits
+UPDATE {semaphores} AS s JOIN {permits} AS p ON p.name = s.name AND p.owner = $2
+SET s.token = $5, p.token = $5, p.permits = $4, p.ends = {after $3}
+WHERE s.name = $1 AND s.token = $5 - 1
 
 -- Row. Locks the row without waiting: how many rows it has locked, how many there are, and no session. $1 name.
 -- name: lock row

@@ -16,7 +16,16 @@ CREATE TABLE IF NOT EXISTS {queue} (
 );
 CREATE INDEX IF NOT EXISTS {index} ON {indexed} (name, id);
 CREATE TABLE IF NOT EXISTS {rows} (name text COLLATE "C" PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS {clients} (id text COLLATE "C" PRIMARY KEY, identity text NOT NULL, ends timestamptz NOT NULL)
+CREATE TABLE IF NOT EXISTS {clients} (id text COLLATE "C" PRIMARY KEY, identity text NOT NULL, ends timestamptz NOT NULL);
+CREATE TABLE IF NOT EXISTS {permits} (
+	name    text COLLATE "C" NOT NULL,
+	owner   text COLLATE "C" NOT NULL,
+	permits bigint NOT NULL,
+	token   bigint NOT NULL,
+	ends    timestamptz NOT NULL,
+	PRIMARY KEY (name, owner)
+);
+CREATE TABLE IF NOT EXISTS {semaphores} (name text COLLATE "C" PRIMARY KEY, token bigint NOT NULL)
 
 -- Table. Frees the lock, and wakes the waiters. $1 name, $2 owner, $3 channel.
 -- name: release and notify
@@ -91,6 +100,38 @@ WITH gone AS (DELETE FROM {queue} WHERE name = $1 AND owner = $2 RETURNING 1),
 head AS (SELECT owner FROM {queue} WHERE name = $1 AND owner <> $2 AND ends > {now} ORDER BY id LIMIT 1)
 SELECT (SELECT count(*) FROM gone), CASE WHEN CAST($3 AS text) <> '' THEN
 	CAST(pg_notify($3, COALESCE('next ' || (SELECT owner FROM head) || ' ' || $1, $1)) AS text) END
+
+-- Semaphore. What semaphore.go says of an acquisition, in one statement. The token is compared when the row of the
+-- semaphore is locked, and was read together with the permits. The token of the acquisition, or 0; the permits that
+-- living holders have; how long the first lease lasts; the last token; the token and the lease of the owner. No row
+-- if the semaphore has none. $1 name, $2 owner, $3 lease, $4 permits, $5 size.
+-- name: ask permits
+WITH seen AS (
+	SELECT token FROM {semaphores} WHERE name = $1
+), gone AS (
+	DELETE FROM {permits} WHERE name = $1 AND ends <= {now} RETURNING permits
+), held AS (
+	SELECT COALESCE(sum(permits), 0) - COALESCE((SELECT sum(permits) FROM gone), 0) AS taken,
+		COALESCE(sum(permits) FILTER (WHERE ends > {now}), 0) AS living,
+		COALESCE(min({left}) FILTER (WHERE ends > {now}), 0) AS next,
+		COALESCE(max(token) FILTER (WHERE owner = $2 AND ends > {now}), 0) AS own,
+		COALESCE(max({left}) FILTER (WHERE owner = $2), 0) AS lasts
+	FROM {permits} WHERE name = $1
+), taken AS (
+	UPDATE {semaphores} AS s SET token = s.token + 1 FROM seen, held
+	WHERE s.name = $1 AND s.token = seen.token AND held.own = 0
+		AND held.taken <= CAST($5 AS bigint) - CAST($4 AS bigint)
+	RETURNING s.token
+), given AS (
+	INSERT INTO {permits} (name, owner, permits, token, ends)
+	SELECT $1, $2, CAST($4 AS bigint), token, {after $3} FROM taken
+)
+SELECT COALESCE((SELECT token FROM taken), 0), CAST(living AS bigint), next, seen.token, own, lasts FROM seen, held
+
+-- Gives permits back, and wakes the waiters. $1 name, $2 owner, $3 channel.
+-- name: release permits and notify
+WITH freed AS (DELETE FROM {permits} WHERE name = $1 AND owner = $2 RETURNING 1)
+SELECT (SELECT count(*) FROM freed), CAST(pg_notify($3, 'permits ' || $1) AS text)
 
 -- Row. Locks the row without waiting: how many rows it has locked, how many there are, and the session. The server
 -- would write a line into its log for each NOWAIT that fails. $1 name.

@@ -14,7 +14,8 @@ import (
 
 // The statements of all dialects stand in one file, and those that a dialect has for itself in a
 // file of its own. A title begins each of them: "-- name: release". $1 and so on are its arguments,
-// in any order and number. {locks}, {queue}, {rows} and {clients} are the tables.
+// in any order and number. {locks}, {queue}, {rows}, {clients}, {permits} and {semaphores} are the
+// tables.
 //
 //go:embed *.sql
 var files embed.FS
@@ -163,10 +164,11 @@ func (s *statement) query(ctx context.Context, on database, args []any, dest ...
 
 // names are those of the tables, as they are written in statements.
 type names struct {
-	locks, queue, rows string
-	clients            string // their identities
-	index, indexed     string // the queue's index and the queue
-	channel            string // of notifications
+	locks, queue, rows  string
+	clients             string // their identities
+	permits, semaphores string
+	index, indexed      string // the queue's index and the queue
+	channel             string // of notifications
 }
 
 func tableNames(d Dialect, table string) (n names, err error) {
@@ -179,6 +181,7 @@ func tableNames(d Dialect, table string) (n names, err error) {
 	quote := n.locks[len(n.locks)-1:]
 	behind := func(suffix string) string { return strings.TrimSuffix(n.locks, quote) + suffix + quote }
 	n.queue, n.rows, n.clients = behind("_queue"), behind("_rows"), behind("_clients")
+	n.permits, n.semaphores = behind("_permits"), behind("_semaphores")
 	n.channel = table[strings.LastIndexByte(table, '.')+1:]
 	n.index, n.indexed = quote+n.channel+"_place"+quote, n.queue
 	if d == SQLite { // which has the schema in front of the index, and not of the table
@@ -190,7 +193,7 @@ func tableNames(d Dialect, table string) (n names, err error) {
 func (n names) replacements() []string {
 	return []string{
 		"{locks}", n.locks, "{queue}", n.queue, "{rows}", n.rows, "{clients}", n.clients,
-		"{index}", n.index, "{indexed}", n.indexed,
+		"{permits}", n.permits, "{semaphores}", n.semaphores, "{index}", n.index, "{indexed}", n.indexed,
 	}
 }
 
@@ -199,9 +202,10 @@ func (n names) schema(d Dialect) string {
 	return strings.NewReplacer(n.replacements()...).Replace(templates[d]["schema"])
 }
 
-// Schema returns the statements, each ended by a semicolon, that make the tables of a [Table],
-// its queue and a [Row], for programs that make tables by other means than CreateSchema. The
-// argument table is that of [WithTable], or "" for [DefaultTable].
+// Schema returns the statements, each ended by a semicolon, that make all tables: those of a
+// [Table], of its queue and semaphores, and of a [Row]. It is for programs that make tables by
+// other means than CreateSchema. The argument table is that of [WithTable], or "" for
+// [DefaultTable].
 func Schema(d Dialect, table string) (string, error) {
 	if table == "" {
 		table = DefaultTable

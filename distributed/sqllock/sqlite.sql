@@ -20,7 +20,16 @@ CREATE TABLE IF NOT EXISTS {clients} (
 	id       TEXT NOT NULL PRIMARY KEY,
 	identity TEXT NOT NULL,
 	ends     INTEGER NOT NULL
-) WITHOUT ROWID
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS {permits} (
+	name    TEXT NOT NULL,
+	owner   TEXT NOT NULL,
+	permits INTEGER NOT NULL,
+	token   INTEGER NOT NULL,
+	ends    INTEGER NOT NULL,
+	PRIMARY KEY (name, owner)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS {semaphores} (name TEXT NOT NULL PRIMARY KEY, token INTEGER NOT NULL) WITHOUT ROWID
 
 -- Row. Takes the database for writing, as every write does, and changes nothing. $1 name.
 -- name: lock row

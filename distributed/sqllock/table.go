@@ -21,6 +21,7 @@ import (
 // tableStore is the [lease.Store] of a [Table].
 type tableStore struct {
 	c                *core
+	holds            string // the table of the holds
 	lost             func(id lease.HoldID, cause error)
 	client, identity string
 	untold           atomic.Bool // there is no table for identities
@@ -29,7 +30,7 @@ type tableStore struct {
 var _ lease.Store = (*tableStore)(nil)
 
 func newTableStore(c *core) *tableStore {
-	s := &tableStore{c: c}
+	s := &tableStore{c: c, holds: c.names.locks}
 	if c.listen != nil {
 		c.noticed = s.noticed
 	}
@@ -159,7 +160,8 @@ func (s *tableStore) inTheWay(ctx context.Context, req lease.Request, err error)
 
 func (s *tableStore) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	var token int64
-	switch err := s.c.query(ctx, s.c.statements["lookup"], []any{req.Name, req.Acquisition}, &token); {
+	lookup := s.c.statement("lookup", "{locks}", s.holds)
+	switch err := s.c.query(ctx, lookup, []any{req.Name, req.Acquisition}, &token); {
 	case errors.Is(err, sql.ErrNoRows):
 		return lease.Reply{}, nil
 	case err != nil:
@@ -181,7 +183,7 @@ func (s *tableStore) Renew(ctx context.Context, holds []lease.HoldID, d time.Dur
 		args = append(args, h.Name, h.Acquisition)
 	}
 	held := make([]bool, len(holds))
-	n, err := s.c.execSlowly(ctx, s.c.statement("renew", "{which}", which.String()), args...)
+	n, err := s.c.execSlowly(ctx, s.c.statement("renew", "{which}", which.String(), "{locks}", s.holds), args...)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +193,7 @@ func (s *tableStore) Renew(ctx context.Context, holds []lease.HoldID, d time.Dur
 		}
 		return held, nil
 	}
-	renewed := s.c.statement("renewed", "{which}", which.String())
+	renewed := s.c.statement("renewed", "{which}", which.String(), "{locks}", s.holds)
 	current, err := collect(ctx, s.c, renewed, args, func(rows *sql.Rows) (h lease.HoldID, err error) {
 		err = rows.Scan(&h.Name, &h.Acquisition)
 		return h, err
@@ -238,8 +240,10 @@ func (s *tableStore) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, e
 // Table has locks that are rows of a table, with a lease and a fencing token. It is a
 // [locks.Provider]. It is safe for concurrent use; [Table.Close] ends it.
 type Table struct {
-	c  *core
-	lc *lease.Client
+	c       *core
+	lc      *lease.Client // of locks
+	permits *permitStore
+	clients lease.Group[*tableStore]
 }
 
 var _ locks.Provider = (*Table)(nil)
@@ -258,11 +262,12 @@ func NewTable(db *sql.DB, opts ...Option) (*Table, error) {
 	if c.fair {
 		store = queueStore{table}
 	}
-	lc, err := c.client(store, common)
+	t := &Table{c: c, permits: newPermitStore(c)}
+	t.lc, err = t.clients.Client(table, func() (*lease.Client, error) { return c.client(store, common) })
 	if err != nil {
 		return nil, err
 	}
-	return &Table{c, lc}, nil
+	return t, nil
 }
 
 // CreateSchema makes the tables that are not there: those of [Schema].
@@ -278,4 +283,9 @@ func (t *Table) Mutex(name string, opts ...lease.MutexOption) *Mutex {
 
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]; see
 // [lease.Client.Close].
-func (t *Table) Close(ctx context.Context) error { return t.c.close(ctx, t.lc) }
+func (t *Table) Close(ctx context.Context) error {
+	return t.c.close(ctx, func(ctx context.Context) error {
+		_, err := t.clients.Close(ctx)
+		return err
+	})
+}
