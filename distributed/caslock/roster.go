@@ -108,8 +108,8 @@ func (c lockCodec) decode(data []byte) (roster, error) {
 // semaphoreCodec writes
 //
 //	{"cassemaphore": 1, "token": 8, "holders": [
-//	 {"holder": "0193...:17", "permits": 2, "token": 7, "renewals": 4, "lease_ms": 30000, "by": {"label": "web-1"},
-//	  "since": "2027-01-31T12:00:00Z"}, ...],
+//	 {"holder": "0193...:17", "permits": 2, "token": 7, "renewals": 4, "lease_ms": 30000,
+//	  "by": {"label": "web-1"}, "since": "2027-01-31T12:00:00Z"}, ...],
 //	 "written": "2027-01-31T12:00:10Z", "write": "GX5T..."}
 type semaphoreCodec struct{}
 
