@@ -188,7 +188,7 @@ func aCommandRunsUnderTheLock(t *testing.T, url string) {
 
 // permits has the stores with semaphores.
 var permits = map[string]bool{
-	"redis": true, "etcd": true, "nats": true, "dynamodb": true, "zk": true, "s3": true,
+	"sqlite": true, "postgres": true, "mysql": true, "redis": true, "etcd": true, "nats": true, "dynamodb": true, "zk": true, "s3": true,
 }
 
 func permitted(t *testing.T, url string) {
@@ -199,7 +199,8 @@ func permitted(t *testing.T, url string) {
 		return p
 	}
 	one, two := holds(), holds()
-	require.Equal(t, exitNotAcquired, start(t, url, "run", "-name", "many", "-permits", "2", "-try", "--", "true").code())
+	try := start(t, url, "run", "-name", "many", "-permits", "2", "-try", "--", "true")
+	require.Equal(t, exitNotAcquired, try.code())
 	require.Zero(t, start(t, url, "run", "-name", "many", "-try", "--", "true").code(), "the lock is another thing")
 	who := start(t, url, "who", "-json", "-permits", "2", "many")
 	require.Zero(t, who.code())

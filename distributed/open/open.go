@@ -107,8 +107,7 @@ func (c *Client) Locker(name string) locks.TryLocker { return c.store.Locker(nam
 
 // Semaphore returns the semaphore called name, which has nothing to do with the lock of that name.
 // All programs should give it the same size. The stores mem, file and kubernetes have none, nor
-// those of a database in other kinds than table: they return [errors.ErrUnsupported]. See
-// [lease.Semaphore].
+// has kind advisory of a database: they return [errors.ErrUnsupported]. See [lease.Semaphore].
 func (c *Client) Semaphore(name string, size int64) (*lease.Semaphore, error) {
 	if c.store.Semaphore == nil {
 		return nil, fmt.Errorf("open: semaphore %q: %w: %s has none", name, errors.ErrUnsupported, c.store.About)

@@ -60,7 +60,7 @@ func Open(ctx context.Context, o *scheme.Opening, db *sql.DB, answered func(erro
 	}
 	o.Locker = p.Locker
 	if t, ok := p.(*sqllock.Table); ok {
-		o.Names = t.Names
+		o.Names, o.Semaphore = t.Names, t.Semaphore
 	}
 	return nil
 }
