@@ -26,9 +26,10 @@ import (
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
-// long is a session timeout that no test is meant to reach, short one that some wait for.
+// long is a session timeout that no test is meant to reach, and the longest that the servers grant.
+// A request has half of it. Some tests wait for short.
 const (
-	long  = 20 * time.Second
+	long  = time.Minute
 	short = 3 * time.Second
 )
 
@@ -138,7 +139,7 @@ func TestAHoldSurvivesTheDeathOfTheLeader(t *testing.T) {
 		p := leasetest.NewProxy(t, s.Addr())
 		proxies, addrs, direct = append(proxies, p), append(addrs, p.Addr()), append(direct, s.Addr())
 	}
-	c, rival := openAll(t, addrs, timeout(12*time.Second)), openAll(t, direct, timeout(12*time.Second))
+	c, rival := openAll(t, addrs, timeout(long)), openAll(t, direct, timeout(long))
 	l, waiter := c.Mutex("it"), rival.Mutex("it")
 	a, b := someone(), someone()
 	h := hold(t, l, a)
@@ -183,7 +184,8 @@ func TestALostAcquisitionReplyLeavesOneNode(t *testing.T) {
 			t.Parallel()
 			direct := connect(t, s.Addr())
 			p := leasetest.NewProxy(t, s.Addr())
-			l := kind.lock(open(t, p.Addr(), timeout(6*time.Second)), "/node-"+name)
+			// The connection is given up after three quarters of what a request has.
+			l := kind.lock(open(t, p.Addr(), timeout(long)), "/node-"+name)
 			a := someone()
 			hold(t, l, a) // makes the directory
 			require.NoError(t, l.UnlockContext(a))
@@ -235,7 +237,8 @@ func TestAFailedDeletionOfANodeIsRepeated(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
 	p := leasetest.NewProxy(t, s.Addr())
-	l := open(t, p.Addr(), timeout(long)).Mutex("it")
+	brief := zklock.WithLeaseOptions(lease.WithReleaseTimeout(short))
+	l := open(t, p.Addr(), timeout(long), brief).Mutex("it")
 	a := someone()
 	hold(t, l, a)
 	p.Refuse()
@@ -667,7 +670,7 @@ func TestAWaiterOnAnotherServerMissesNothing(t *testing.T) {
 func TestHoldsAndWaitsSurviveAServersRestart(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
-	mutex := func() *zklock.Mutex { return open(t, s.Addr(), timeout(30*time.Second)).Mutex("it") }
+	mutex := func() *zklock.Mutex { return open(t, s.Addr(), timeout(long)).Mutex("it") }
 	l, waiter := mutex(), mutex()
 	a, b := someone(), someone()
 	h := hold(t, l, a)

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/zklock"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -41,6 +42,9 @@ func as(o locks.Owner) context.Context { return locks.WithOwner(background, o) }
 
 func someone() context.Context { return as(locks.NewOwner()) }
 
+// unhurried gives an unlock the time that it may need on a busy machine.
+var unhurried = zklock.WithLeaseOptions(lease.WithReleaseTimeout(30 * time.Second))
+
 // open returns a client of addr that is closed with the test.
 func open(tb testing.TB, addr string, opts ...zklock.Option) *zklock.Client {
 	tb.Helper()
@@ -51,7 +55,7 @@ func openAll(tb testing.TB, addrs []string, opts ...zklock.Option) *zklock.Clien
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(background, 30*time.Second)
 	defer cancel()
-	c, err := zklock.New(ctx, addrs, opts...)
+	c, err := zklock.New(ctx, addrs, append([]zklock.Option{unhurried}, opts...)...)
 	require.NoError(tb, err)
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(background, 5*time.Second)
