@@ -27,9 +27,15 @@ import (
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
-// startSentinel starts a sentinel that replaces master by a replica when it does not answer for
-// half a second. Its replicas, so many, have to be there.
-func startSentinel(tb testing.TB, master *Server, replicas int) (addr string) {
+// When a master that does not answer is taken for dead.
+const (
+	prompt = 500 * time.Millisecond // in a test that kills its master
+	calm   = time.Hour              // in others, however long a busy machine delays it
+)
+
+// startSentinel starts a sentinel that replaces master by a replica when it does not answer for the
+// time down. Its replicas, so many, have to be there.
+func startSentinel(tb testing.TB, master *Server, replicas int, down time.Duration) (addr string) {
 	tb.Helper()
 	path := testbed.Lookup(tb, "redis-server")
 	port := testbed.Port(tb)
@@ -42,7 +48,7 @@ func startSentinel(tb testing.TB, master *Server, replicas int) (addr string) {
 		"dir " + dir,
 		"logfile " + filepath.Join(dir, "log"),
 		"sentinel monitor it " + host + " " + masterPort + " 1",
-		"sentinel down-after-milliseconds it 500",
+		"sentinel down-after-milliseconds it " + fmt.Sprint(down.Milliseconds()),
 		"sentinel failover-timeout it 5000",
 		"sentinel parallel-syncs it 3",
 		"",
@@ -61,7 +67,7 @@ func startSentinel(tb testing.TB, master *Server, replicas int) (addr string) {
 func LocksConformBehindASentinel(t *testing.T, on Driver) {
 	master := StartMaster(t)
 	StartReplica(t, master.Addr)
-	sentinel := startSentinel(t, master, 1)
+	sentinel := startSentinel(t, master, 1, calm)
 	open := func(tb testing.TB, opts ...redislock.Option) *redislock.Client {
 		return on.sentinel(tb, sentinel, opts...)
 	}
@@ -73,7 +79,7 @@ func AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testi
 	t.Parallel()
 	master := StartMaster(t)
 	replica := StartReplica(t, master.Addr)
-	sentinel := startSentinel(t, master, 1)
+	sentinel := startSentinel(t, master, 1, prompt)
 	const d = 20 * time.Second // longer than the replacement takes
 	c := on.sentinel(t, sentinel, Term(d), redlock.WithReplicas(1, time.Second))
 	a := Someone()
@@ -130,7 +136,7 @@ func WaitersAreWokenAfterPlannedFailovers(t *testing.T, on Driver) {
 	for range failovers {
 		StartReplica(t, master.Addr)
 	}
-	addr := startSentinel(t, master, failovers)
+	addr := startSentinel(t, master, failovers, calm)
 	sentinel := redis.NewSentinelClient(&redis.Options{Addr: addr, DisableIdentity: true})
 	defer sentinel.Close()
 	const d = time.Minute
@@ -197,8 +203,20 @@ func startMember(tb testing.TB, args ...string) *Server {
 	return s
 }
 
-// StartNodes runs a cluster of three masters.
+// StartNodes runs a cluster of three masters. None of them is taken for dead because a busy machine
+// delays it.
 func StartNodes(tb testing.TB) []*Server {
+	tb.Helper()
+	nodes := startMortals(tb)
+	for _, n := range nodes {
+		timeout := fmt.Sprint(calm.Milliseconds())
+		require.NoError(tb, Patient(tb, n.Addr).ConfigSet(Background, "cluster-node-timeout", timeout).Err())
+	}
+	return nodes
+}
+
+// startMortals runs a cluster of three masters. A master without an answer is soon taken for dead.
+func startMortals(tb testing.TB) []*Server {
 	tb.Helper()
 	nodes := make([]*Server, 3)
 	const slots = 16384
@@ -363,7 +381,7 @@ func AClustersReadersShareALock(t *testing.T, on Driver) {
 
 func LocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T, on Driver) {
 	t.Parallel()
-	nodes := StartNodes(t)
+	nodes := startMortals(t)
 	replica := startMember(t)
 	meet(t, replica, nodes[0])
 	all := append([]*Server{replica}, nodes...)
