@@ -188,7 +188,8 @@ func aCommandRunsUnderTheLock(t *testing.T, url string) {
 
 // permits has the stores with semaphores.
 var permits = map[string]bool{
-	"sqlite": true, "postgres": true, "mysql": true, "redis": true, "etcd": true, "nats": true, "dynamodb": true, "zk": true, "s3": true,
+	"sqlite": true, "postgres": true, "mysql": true, "redis": true, "etcd": true, "zk": true,
+	"nats": true, "dynamodb": true, "s3": true,
 }
 
 func permitted(t *testing.T, url string) {

@@ -44,8 +44,8 @@ import (
 // writer that goes on as a reader wakes all readers in the list. A writer publishes 1, and 01 if
 // waiters of ours were woken: all waiters of Redisson request.
 //
-// A release of permits of a semaphore wakes all waiters that fit, and passes those that do not. In the
-// list, the permits of a waiter and the size of its semaphore are behind its name.
+// A release of permits of a semaphore wakes all waiters that fit, and passes those that do not.
+// In the list, the permits of a waiter and the size of its semaphore are behind its name.
 //
 // # States of a waiter
 //

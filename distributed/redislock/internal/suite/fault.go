@@ -146,7 +146,7 @@ func ALostAcquisitionReplyLeavesOneHold(t *testing.T, on Driver) {
 			s := StartServer(t)
 			p := leasetest.NewProxy(t, s.Addr)
 			direct := Connect(t, s.Addr)
-			// A renewal would be counted as a request. None is due before the lost reply is given up.
+			// A renewal would count as a request: none is due before the lost reply is given up.
 			l := kind(on.Server(t, p.Addr(), Soon/2, Rarely, Term(6*Soon)), name).(*redislock.Mutex)
 			a := Someone()
 			require.NoError(t, l.LockContext(a)) // so that the scripts are known to the server
