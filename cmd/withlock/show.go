@@ -233,11 +233,14 @@ func (t *tool) all(ctx context.Context, c *cli.Command, store *open.Client) ([]l
 	requests.SetLimit(inspections)
 	for i, name := range names {
 		requests.Go(func() (err error) {
-			views[i], err = inspect(ctx, store, name)
+			if views[i], err = inspect(ctx, store, name); errors.Is(err, locks.ErrForeign) && name != pattern {
+				err = nil // such as a semaphore, which some stores list too
+			}
 			return err
 		})
 	}
-	return views, requests.Wait()
+	err = requests.Wait()
+	return slices.DeleteFunc(views, func(v lockView) bool { return v.Name == "" }), err
 }
 
 // inspections is how many locks are asked for at a time.

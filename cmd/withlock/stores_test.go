@@ -210,6 +210,9 @@ func permitted(t *testing.T, url string) {
 	require.True(t, v.Shared)
 	require.Len(t, v.Holders, 2)
 	require.EqualValues(t, 1, v.Holders[0].Permits)
+	ls := start(t, url, "ls", "-json") // with the document of the semaphore, if it is one
+	require.Zero(t, ls.code())
+	require.Contains(t, ls.line(), `[`)
 	require.NoError(t, one.cmd.Process.Kill())
 	three := holds() // once the lease has ended
 	for _, p := range []*process{two, three} {

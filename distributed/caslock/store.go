@@ -191,9 +191,13 @@ func (s *store) change(ctx context.Context, name string, known *document, f func
 		}
 		next.nonce, next.written = rand.Text(), s.writtenAt(next, d)
 		data, err := s.codec.encode(next)
-		if err == nil && next.token != d.token && len(data) > MaxData-reserve {
+		room := MaxData
+		if s.shared && next.token != d.token {
+			room -= reserve
+		}
+		if err == nil && len(data) > room {
 			err = fmt.Errorf("no room: the document of %d holders would have %d bytes, at most %d are allowed",
-				len(next.holders), len(data), MaxData-reserve)
+				len(next.holders), len(data), room)
 		}
 		if err != nil {
 			return document{}, false, lease.Mark(err, lease.ErrRefused)
@@ -210,7 +214,8 @@ func (s *store) change(ctx context.Context, name string, known *document, f func
 		s.sights.surprised(name)
 		written = next.nonce
 		if s.shared { // holders that collide go apart
-			adapter.Sleep(ctx, mathrand.N(time.Duration(min(attempt+1, 8))*lease.Now().Sub(began)+1))
+			took := min(lease.Now().Sub(began), time.Second) // without a pause of the machine
+			adapter.Sleep(ctx, mathrand.N(time.Duration(min(attempt+1, 8))*took+1))
 		}
 	}
 	if stuck {
@@ -236,11 +241,15 @@ func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, er
 	permits, size := req.Weigh()
 	var wait time.Duration
 	var token uint64
+	began := lease.Now()
 	d, held, err := s.change(ctx, req.Name, s.sights.free(req.Name), func(r *roster, _ document) bool {
 		i := r.index(req.Acquisition)
-		if i >= 0 { // a request that came before has them
+		switch {
+		case i >= 0: // a request that came before has them
 			r.holders[i].renewals++
-		} else {
+		case lease.Now().Sub(began) > req.TTL/3: // the lease, which counts from began, would be short
+			return false
+		default:
 			var taken int64
 			if taken, wait = r.expire(); taken > size-permits {
 				return false

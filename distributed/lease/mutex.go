@@ -188,7 +188,7 @@ func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := l.check(ctx); err != nil {
 		return false, l.fail(ctx, op, err)
 	}
-	if l.c.breaker == nil {
+	if l.c.breaker == nil || l.permits > 0 { // not all stores could free those of all holders
 		return false, l.fail(ctx, op, errors.ErrUnsupported)
 	}
 	if !l.c.begin() {

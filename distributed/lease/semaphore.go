@@ -83,6 +83,7 @@ func (s *Semaphore) TryAcquireContext(ctx context.Context, n int64) (locks.Permi
 // acquires and releases them like a lock, also several times, but up to the size there are other
 // owners at the same time. Lockers of different n are different locks: an owner of both has the
 // permits of both. An owner does not wait for its turn in this process.
+// ForceUnlock returns [errors.ErrUnsupported].
 func (s *Semaphore) Locker(n int64) *Mutex {
 	l := s.c.Mutex(s.name, s.opts...)
 	l.permits, l.size = n, s.size

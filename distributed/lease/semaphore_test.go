@@ -2,6 +2,7 @@ package lease_test
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"testing"
 	"testing/synctest"
@@ -215,4 +216,16 @@ func TestAWaiterForItsTurnOutlastsAnOutage(t *testing.T) {
 		require.NoError(t, held.ReleaseContext(ctx))
 		require.NoError(t, <-done)
 	})
+}
+
+// breakable is a pool that frees what it is told.
+type breakable struct{ *pool }
+
+func (breakable) Break(context.Context, string) (bool, error) { return true, nil }
+
+func TestPermitsAreNotFreedByForce(t *testing.T) {
+	c := opened(breakable{newPool()})
+	defer c.Close(t.Context())
+	_, err := c.Semaphore("pool", 3).Locker(1).ForceUnlock(t.Context())
+	require.ErrorIs(t, err, errors.ErrUnsupported)
 }

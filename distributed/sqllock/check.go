@@ -89,6 +89,9 @@ var (
 	errNoCommit  = errors.New("autocommit is off")
 	errEngine    = errors.New("its engine has no transactions")
 	errUnlisted  = errors.New("the server does not list the table")
+
+	// Only semaphores are refused for it.
+	errUncommitted = errors.New("statements read what is not committed")
 )
 
 // checkEngine returns an error unless the engine of a table has transactions. Without them MySQL

@@ -69,9 +69,13 @@ INSERT IGNORE INTO {locks} (name, token, ends) VALUES ($1, 0, {now})
 -- name: make semaphore
 INSERT IGNORE INTO {semaphores} (name, token) VALUES ($1, 0)
 
--- A row without permits, whose lease is over. $1 name, $2 owner.
+-- A row without permits, whose lease was over long ago, also by a clock that is set back. $1 name, $2 owner.
 -- name: prepare permits
-INSERT IGNORE INTO {permits} (name, owner, permits, token, ends) VALUES ($1, $2, 0, 0, {now})
+INSERT IGNORE INTO {permits} (name, owner, permits, token, ends) VALUES ($1, $2, 0, 0, '2000-01-01')
+
+-- The isolation, if it is too weak for semaphores.
+-- name: reads uncommitted
+SHOW VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation') AND Value = 'READ-UNCOMMITTED'
 
 -- Deletes it. $1 name, $2 owner.
 -- name: unprepare permits

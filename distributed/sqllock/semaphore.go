@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease"
@@ -47,8 +48,16 @@ func newPermitStore(c *core) *permitStore {
 	return s
 }
 
-// checkEngines returns an error unless the tables have transactions.
+// checkEngines returns an error unless the tables have transactions, and a statement reads what is
+// committed. One that reads more may find a new token and not the permits that were taken with it.
 func (s *permitStore) checkEngines(ctx context.Context) error {
+	var name, level string
+	switch err := s.c.statements["reads uncommitted"].query(ctx, s.c.db, nil, &name, &level); {
+	case err == nil:
+		return fmt.Errorf("%w: %s is %s", errUncommitted, name, level)
+	case !errors.Is(err, sql.ErrNoRows):
+		return err
+	}
 	for _, table := range []string{s.c.names.permits, s.c.names.semaphores} {
 		if err := s.start.checkEngine(ctx, table); err != nil {
 			return err
@@ -85,9 +94,9 @@ func (s *permitStore) Acquire(ctx context.Context, req lease.Request) (lease.Rep
 	}
 	reply, err := ask(ctx, req)
 	switch {
-	case s.c.inTheWay(err):
+	case s.c.inTheWay(err) && (s.c.dialect == SQLite || !errors.Is(err, ErrTimeout)):
 		return s.inTheWay(ctx, req, err)
-	case err != nil:
+	case err != nil: // after ErrTimeout, the last statement may yet be carried out
 		return lease.Reply{}, s.c.outcome(err)
 	}
 	return reply, nil
@@ -133,7 +142,7 @@ func (s *permitStore) askTwice(ctx context.Context, req lease.Request) (reply le
 		overtaken = overtaken || err != nil
 		return err
 	})
-	if err == nil && !reply.Held && overtaken {
+	if !reply.Held && overtaken && (err == nil || s.c.inTheWay(err) && !errors.Is(err, ErrTimeout)) {
 		_, err = s.c.exec(ctx, s.c.statements["unprepare permits"], req.Name, req.Acquisition)
 	}
 	return reply, err
@@ -238,6 +247,9 @@ func (s *permitStore) Release(ctx context.Context, id lease.HoldID) (lease.Relea
 	n, err := s.c.count(ctx, title, id)
 	if err == nil && n == 0 && s.c.dialect == MySQL {
 		_, err = s.c.exec(ctx, s.c.statements["unprepare permits"], id.Name, id.Acquisition)
+	}
+	if err != nil {
+		err = s.c.outcome(err)
 	}
 	return lease.Released{Held: n > 0, Awaited: true}, err
 }

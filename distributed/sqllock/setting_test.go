@@ -167,6 +167,22 @@ func TestATableWithoutAutocommitIsRefused(t *testing.T) {
 	}
 }
 
+func TestSemaphoresThatReadUncommittedAreRefused(t *testing.T) {
+	t.Parallel()
+	where, table := inMaria.serve(t), sqllock.WithTable(fresh())
+	tableKind.open(t, inMaria.open(t, where), table)
+	db := inMaria.set(t, where, "tx_isolation=%27READ-UNCOMMITTED%27")
+	locks, err := sqllock.NewTable(db, table)
+	require.NoError(t, err)
+	defer locks.Close(background)
+	require.NoError(t, locks.CreateSchema(background))
+	_, err = locks.Semaphore("it", 2).AcquireContext(background, 1)
+	require.ErrorContains(t, err, "not committed")
+	l := locks.Mutex("it")
+	require.NoError(t, l.LockContext(background))
+	require.NoError(t, l.UnlockContext(background))
+}
+
 func TestWorkSeesTheWorkOfTheHolderBefore(t *testing.T) {
 	t.Parallel()
 	for _, d := range everywhere {
