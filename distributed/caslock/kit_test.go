@@ -109,9 +109,19 @@ func (b bed) proveSemaphores(t *testing.T) {
 		Foreign:   func(_ testing.TB, name string) { b.put(name+".semaphore", "a photograph") },
 		Rest: func(tb testing.TB, name string) {
 			data := b.data(name + ".semaphore")
-			if strings.HasPrefix(data, `{"cassemaphore"`) {
-				assert.NotContains(tb, data, "holders")
+			if !strings.HasPrefix(data, `{"cassemaphore"`) {
+				return
 			}
+			if strings.Contains(data, "holders") { // a client that died may have written last
+				const all = 1 << 30
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				p, err := b.open(tb, leasetest.NewLink(tb)).Semaphore(name, all).AcquireContext(ctx, all)
+				require.NoError(tb, err)
+				require.NoError(tb, p.ReleaseContext(ctx))
+				data = b.data(name + ".semaphore")
+			}
+			assert.NotContains(tb, data, "holders")
 		},
 	})
 }

@@ -390,9 +390,13 @@ func permitsUnderFaults(s *suite) {
 	if err := p.ReleaseContext(s.ctx); err != nil {
 		s.broken(fmt.Sprintf("a release of permits succeeds (%v)", err), fresh)
 	}
-	if t.grants < 3 {
-		s.broken(fmt.Sprintf("some acquisitions succeed under faults, not %d only", t.grants), clients...)
+	again := s.crew()
+	for _, c := range clients {
+		if !again.use(c, s.cfg.Semaphore(c.provider, name, size), t, 1, limit, true, func() {}) {
+			break
+		}
 	}
+	again.wait()
 	s.Logf("seed %d: permits were taken %d times, and had lapsed %d times", chance, t.grants, t.expired)
 }
 
