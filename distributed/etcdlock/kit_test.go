@@ -84,7 +84,7 @@ func prove(t *testing.T, addrs []string, kind string) {
 			c, err := etcdlock.New(conn, term(link.TTL()), etcdlock.WithLeaseOptions(opts...))
 			require.NoError(tb, err)
 			tb.Cleanup(func() {
-				ctx, cancel := context.WithTimeout(background, 5*time.Second)
+				ctx, cancel := context.WithTimeout(background, long)
 				defer cancel()
 				_ = c.Close(ctx) // it fails for a client that has died
 			})
@@ -108,11 +108,11 @@ func prove(t *testing.T, addrs []string, kind string) {
 }
 
 // rest returns a function that reports the keys which are left of a lock. Those of a dead client
-// end with its session.
+// end with its session, which lasts for up to a minute.
 func rest(direct *clientv3.Client) func(tb testing.TB, name string) {
 	return func(tb testing.TB, name string) {
 		var left []string
-		for end := time.Now().Add(long); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(2 * long); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 			resp, err := direct.Get(background, name, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 			require.NoError(tb, err)
 			left = nil
