@@ -1,6 +1,7 @@
 package redisson
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // TestOnAClusterEachSideWakesTheOther is about sharded channels, which Redisson takes since 3.22.0
@@ -20,7 +22,9 @@ func TestOnAClusterEachSideWakesTheOther(t *testing.T) {
 		before:  {"classic": redislock.Classic, "both": redislock.Both},
 	} {
 		t.Run(version, func(t *testing.T) {
-			addr, direct := startRedis(t, "--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1")
+			// By default the port of the bus is the other one plus 10000, where a connection may have it.
+			addr, direct := startRedis(t, "--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1",
+				"--cluster-port", strconv.Itoa(testbed.Port(t)))
 			require.NoError(t, direct.ClusterAddSlotsRange(background, 0, 16383).Err())
 			require.Eventually(t, func() bool {
 				return strings.Contains(direct.ClusterInfo(background).Val(), "cluster_state:ok")
