@@ -11,6 +11,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
 // The state of Redisson's RSemaphore is the number of free permits under its name. The holders of
@@ -21,9 +22,9 @@ import (
 // acquisition of more than there are waits until there are more.
 //
 // Permits have no owner and no lease. They are never lost and never renewed: if a process dies,
-// its permits are gone until a call of AddPermits. Each request is sent once, because Redis cannot
-// tell afterwards whether it was carried out. After an error without an answer, an acquisition may
-// have taken its permits, and a release may have returned them. Use
+// its permits are gone until a call of AddPermits. A request without an answer is not repeated,
+// because Redis cannot tell afterwards whether it was carried out. After such an error, an
+// acquisition may have taken its permits, and a release may have returned them. Use
 // [Client.RedissonExpirableSemaphore] or [Client.Semaphore] unless Java's processes need this one.
 //
 // There is no order. After a release, all waiters in Go ask. redlock.WithReplicas has no effect on
@@ -134,7 +135,14 @@ type counted struct {
 
 func (p *counted) Count() int64 { return p.n }
 
-// ReleaseContext sends one request. It works also if ctx has ended.
+// releasePause is about the time between two requests of a release.
+const releasePause = 100 * time.Millisecond
+
+// ReleaseContext gives the permits back. A request that the server refuses for a passing reason is
+// repeated until [lease.DefaultReleaseTimeout]. If all were refused, the permits are held as before,
+// and a further call may release them. An error matching [locks.ErrLost] says that an answer is
+// missing: the permits may have been returned or not, and a further call is [locks.ErrNotHeld].
+// ReleaseContext works also if ctx has ended.
 func (p *counted) ReleaseContext(ctx context.Context) error {
 	const op = "release"
 	if p.released.Swap(true) {
@@ -145,8 +153,18 @@ func (p *counted) ReleaseContext(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease.DefaultReleaseTimeout)
 	defer cancel()
-	_, err := p.s.c.core.number(ctx, op, semaphoreAdd, false, p.s.name, p.n)
-	return err
+	for {
+		_, err := p.s.c.core.count(ctx, semaphoreAdd, false, p.s.name, p.n)
+		switch {
+		case err == nil:
+			return nil
+		case !driver.NothingDone(err):
+			return p.s.fail(op, fmt.Errorf("%w: %w", locks.ErrLost, err))
+		case !errors.Is(err, lease.ErrUnavailable) || !adapter.Sleep(ctx, adapter.Jitter(releasePause)):
+			p.released.Store(false)
+			return p.s.fail(op, err)
+		}
+	}
 }
 
 func (p *counted) Lost() <-chan struct{} { return nil }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
@@ -157,4 +158,65 @@ func TestALostReplyOfANumberIsNotRepeated(t *testing.T) {
 	require.ErrorContains(t, err, "the reply is lost")
 	require.Equal(t, 1, d.scripts)
 	require.Equal(t, "3", direct.Get(background, "it").Val(), "nobody knows whose the others are")
+}
+
+// replied is an error reply of a server.
+type replied string
+
+func (r replied) Error() string { return string(r) }
+
+func (replied) RedisError() {}
+
+// refusing answers so many scripts with an error reply.
+type refusing struct {
+	deaf
+	text string
+	left int
+}
+
+func (f *refusing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if name := cmd.Name(); f.left > 0 && (name == "eval" || name == "evalsha") {
+			f.left--
+			cmd.SetErr(replied(f.text))
+			return cmd.Err()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// counted returns two of five permits, and the client they were acquired by.
+func counted(t *testing.T) (p locks.Permits, conn, direct *redis.Client) {
+	s := startServer(t)
+	direct, conn = connect(t, s.Addr), connect(t, s.Addr)
+	direct.Set(background, "it", 5, 0)
+	return get(t, open(t, conn).RedissonSemaphore("it"), 2), conn, direct
+}
+
+func TestAReleaseOfANumberOutlastsRefusals(t *testing.T) {
+	t.Parallel()
+	p, conn, direct := counted(t)
+	conn.AddHook(&refusing{text: "READONLY You can't write against a read only replica.", left: 2})
+	require.NoError(t, p.ReleaseContext(background))
+	require.Equal(t, "5", direct.Get(background, "it").Val())
+}
+
+func TestARefusedReleaseOfANumberKeepsPermits(t *testing.T) {
+	t.Parallel()
+	p, conn, direct := counted(t)
+	conn.AddHook(&refusing{text: "NOPERM this user has no permissions", left: 1})
+	require.ErrorIs(t, p.ReleaseContext(background), lease.ErrRefused)
+	require.NoError(t, p.Err())
+	require.NoError(t, p.ReleaseContext(background))
+	require.Equal(t, "5", direct.Get(background, "it").Val())
+}
+
+func TestAnUnansweredReleaseOfPermitsIsALoss(t *testing.T) {
+	t.Parallel()
+	p, conn, _ := counted(t)
+	d := new(deaf)
+	conn.AddHook(d)
+	require.ErrorIs(t, p.ReleaseContext(background), locks.ErrLost)
+	require.Equal(t, 1, d.scripts)
+	require.ErrorIs(t, p.ReleaseContext(background), locks.ErrNotHeld)
 }
