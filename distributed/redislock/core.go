@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
@@ -16,6 +17,7 @@ type core struct {
 	hub    *hub
 	pubsub PubSub
 	auto   atomic.Int32 // the mode that Auto stands for, or 0 if that is not known yet
+	jobs   adapter.Jobs // requests that outlast their callers
 }
 
 // newCore returns the core of a client of p.

@@ -44,12 +44,12 @@ func (c *Client) RedissonSemaphore(name string) *RedissonSemaphore {
 // Name returns the name of the semaphore.
 func (s *RedissonSemaphore) Name() string { return s.name }
 
-// AcquireContext acquires n permits, and waits for them until ctx ends. An error may leave the
-// permits taken, see [RedissonSemaphore].
+// AcquireContext acquires n permits, and waits for them until ctx ends. An error without an answer
+// may leave the permits taken, see [RedissonSemaphore].
 func (s *RedissonSemaphore) AcquireContext(ctx context.Context, n int64) (locks.Permits, error) {
 	const op = "acquire"
 	p, err := s.TryAcquireContext(ctx, n)
-	if p != nil || err != nil {
+	if p != nil || err != nil && (!untouched(err) || errors.Is(err, lease.ErrUnreachable)) {
 		return p, err
 	}
 	w, err := s.c.core.watchFree(ctx, s.name)
@@ -62,8 +62,7 @@ func (s *RedissonSemaphore) AcquireContext(ctx context.Context, n int64) (locks.
 	defer w.Close()
 	for {
 		p, err := s.TryAcquireContext(ctx, n)
-		untouched := errors.Is(err, lease.ErrRefused) && errors.Is(err, lease.ErrUnavailable)
-		if p != nil || err != nil && !untouched {
+		if p != nil || err != nil && !untouched(err) {
 			return p, err
 		}
 		err = nil
@@ -83,21 +82,50 @@ func (s *RedissonSemaphore) AcquireContext(ctx context.Context, n int64) (locks.
 	}
 }
 
+// untouched reports whether a request that failed with err was not carried out, for a reason that
+// passes.
+func untouched(err error) bool {
+	return errors.Is(err, lease.ErrRefused) && errors.Is(err, lease.ErrUnavailable)
+}
+
 // TryAcquireContext acquires n permits if they are free. It waits for the server's answer until
-// ctx ends.
+// ctx ends. If the answer comes later, the permits are given back in the background.
 func (s *RedissonSemaphore) TryAcquireContext(ctx context.Context, n int64) (locks.Permits, error) {
 	const op = "try acquire"
-	switch {
-	case n < 1:
+	if n < 1 {
 		return nil, s.fail(op, lease.Mark(fmt.Errorf("%d permits, at least 1 is needed", n), fs.ErrInvalid))
-	case s.c.core.hub.life.Err() != nil:
+	}
+	if err := adapter.Check(ctx); err != nil {
+		return nil, s.fail(op, err)
+	}
+	type answer struct {
+		got int64
+		err error
+	}
+	answers := make(chan answer)
+	open := s.c.core.jobs.Go(func() {
+		// A client that sees the end of ctx, or a deadline, may drop the answer.
+		got, err := s.c.core.number(context.WithoutCancel(ctx), op, semaphoreAcquire, false, s.name, n)
+		select {
+		case answers <- answer{got, err}:
+		case <-ctx.Done():
+			if got == 1 {
+				(&counted{s: s, n: n}).ReleaseContext(ctx)
+			}
+		}
+	})
+	if !open {
 		return nil, s.fail(op, locks.ErrClosed)
 	}
-	got, err := s.c.core.number(ctx, op, semaphoreAcquire, false, s.name, n)
-	if got != 1 || err != nil {
-		return nil, err
+	select {
+	case a := <-answers:
+		if a.got != 1 || a.err != nil {
+			return nil, a.err
+		}
+		return &counted{s: s, n: n}, nil
+	case <-ctx.Done():
+		return nil, s.fail(op, adapter.Ended(ctx))
 	}
-	return &counted{s: s, n: n}, nil
 }
 
 // TrySetPermits is [RedissonExpirableSemaphore.TrySetPermits].

@@ -220,3 +220,53 @@ func TestAnUnansweredReleaseOfPermitsIsALoss(t *testing.T) {
 	require.Equal(t, 1, d.scripts)
 	require.ErrorIs(t, p.ReleaseContext(background), locks.ErrNotHeld)
 }
+
+func TestAnAcquisitionOfANumberOutlastsRefusals(t *testing.T) {
+	t.Parallel()
+	p, conn, direct := counted(t)
+	conn.AddHook(&refusing{text: "LOADING Redis is loading the dataset in memory", left: 1})
+	require.NoError(t, get(t, open(t, conn).RedissonSemaphore("it"), 1).ReleaseContext(background))
+	require.NoError(t, p.ReleaseContext(background))
+	require.Equal(t, "5", direct.Get(background, "it").Val())
+}
+
+// late keeps replies to scripts back until answer is closed.
+type late struct {
+	deaf
+	done, answer chan struct{}
+}
+
+func (l *late) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if name := cmd.Name(); name == "eval" || name == "evalsha" {
+			l.done <- struct{}{}
+			<-l.answer
+		}
+		return err
+	}
+}
+
+func TestANumberTakenAfterTheEndIsReturned(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct, conn := connect(t, s.Addr), connect(t, s.Addr)
+	direct.Set(background, "it", 5, 0)
+	l := &late{done: make(chan struct{}, 2), answer: make(chan struct{})}
+	conn.AddHook(l)
+	c, err := redislock.New(conn)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(background)
+	got := make(chan error, 1)
+	go func() {
+		_, err := c.RedissonSemaphore("it").TryAcquireContext(ctx, 2)
+		got <- err
+	}()
+	<-l.done
+	require.Equal(t, "3", direct.Get(background, "it").Val())
+	cancel()
+	require.ErrorIs(t, within(t, got), context.Canceled)
+	close(l.answer)
+	require.NoError(t, c.Close(background))
+	require.Equal(t, "5", direct.Get(background, "it").Val())
+}
