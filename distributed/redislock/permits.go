@@ -53,11 +53,12 @@ func cutLast(s string) (before, after string, ok bool) {
 	return s[:i], s[i+1:], true
 }
 
-// maxSize is how many permits a semaphore may have: a script's numbers are exact up to here.
-const maxSize = 1 << 53
+// maxSize is how many permits a semaphore may have. A script's numbers are exact up to one more,
+// so that no sum above the size is rounded down to it.
+const maxSize = 1<<53 - 1
 
-// Semaphore returns the semaphore called name, of size permits, at most 2^53. It is one of this
-// module, in no format of Redisson. See [lease.Semaphore].
+// Semaphore returns the semaphore called name, of size permits, at most 2^53-1. It is one of
+// this module, in no format of Redisson. See [lease.Semaphore].
 //
 // Permits have a lease by the server's clock, and are renewed. If a process dies, its permits
 // return within [WithTTL]. A loss is told before the permits go to others. They have no tokens.
@@ -76,7 +77,7 @@ const maxSize = 1 << 53
 func (c *Client) Semaphore(name string, size int64) *lease.Semaphore {
 	lc, opts := c.named(counting, name, nil)
 	if size > maxSize {
-		opts = append(opts, lease.WithRefusal(fmt.Errorf("size of %d, at most 2^53 is allowed", size)))
+		opts = append(opts, lease.WithRefusal(fmt.Errorf("size of %d, at most 2^53-1 is allowed", size)))
 	}
 	return lc.Semaphore(name, size, opts...)
 }

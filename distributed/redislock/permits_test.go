@@ -131,7 +131,7 @@ func TestWrongSemaphoresAreRefused(t *testing.T) {
 	s := startServer(t)
 	direct := connect(t, s.Addr)
 	c := open(t, connect(t, s.Addr))
-	for _, sem := range []*lease.Semaphore{c.Semaphore("", 1), c.Semaphore("it", 1<<53+1)} {
+	for _, sem := range []*lease.Semaphore{c.Semaphore("", 1), c.Semaphore("it", 1<<53)} {
 		_, err := sem.TryAcquireContext(background, 1)
 		require.Error(t, err)
 	}
