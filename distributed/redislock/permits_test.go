@@ -2,6 +2,7 @@ package redislock_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -139,4 +140,26 @@ func TestWrongSemaphoresAreRefused(t *testing.T) {
 	_, err := c.Semaphore("it", 1).TryAcquireContext(background, 1)
 	require.ErrorIs(t, err, locks.ErrForeign)
 	require.Equal(t, "other", direct.Get(background, permitsKey).Val())
+}
+
+func TestDeadLargeWaitersHideNoLiveWaiter(t *testing.T) {
+	t.Parallel()
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		s := open(t, connect(t, addr)).Semaphore("it", 3)
+		one, two, three := get(t, s, 1), get(t, s, 1), get(t, s, 1)
+		heard := direct.Subscribe(background, permitsList+":x")
+		defer heard.Close()
+		_, err := heard.Receive(background)
+		require.NoError(t, err)
+		for i := range 100 {
+			direct.RPush(background, permitsList, fmt.Sprintf("dead:%d:3:3", i))
+		}
+		direct.RPush(background, permitsList, "x:1:1:3")
+		require.NoError(t, one.ReleaseContext(background))
+		require.NoError(t, two.ReleaseContext(background))
+		m, err := heard.ReceiveTimeout(background, soon)
+		require.NoError(t, err)
+		require.Equal(t, "x:1:1:3", m.(*redis.Message).Payload)
+		require.NoError(t, three.ReleaseContext(background))
+	})
 }
