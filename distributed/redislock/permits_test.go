@@ -163,3 +163,28 @@ func TestDeadLargeWaitersHideNoLiveWaiter(t *testing.T) {
 		require.NoError(t, three.ReleaseContext(background))
 	})
 }
+
+func TestALeaveThatWakesNobodyPublishesNothing(t *testing.T) {
+	t.Parallel()
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		c := open(t, connect(t, addr), rarely)
+		get(t, open(t, connect(t, addr)).Semaphore("it", 2), 2)
+		ctx, cancel := context.WithCancel(background)
+		defer cancel()
+		got := waits(ctx, c.Semaphore("it", 2), 1)
+		inPermitsList(t, direct, 1)
+		direct.Del(background, permitsList)
+		direct.RPush(background, permitsList, "x:1:2:2")
+		heard := direct.Subscribe(background, "locks_permits_channel:{it}")
+		defer heard.Close()
+		_, err := heard.Receive(background)
+		require.NoError(t, err)
+		cancel()
+		require.Nil(t, <-got)
+		require.NoError(t, c.Close(background), "which waits for the request that leaves")
+		direct.Publish(background, "locks_permits_channel:{it}", "the next message")
+		m, err := heard.ReceiveMessage(background)
+		require.NoError(t, err)
+		require.Equal(t, "the next message", m.Payload)
+	})
+}

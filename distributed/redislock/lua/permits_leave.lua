@@ -13,5 +13,5 @@ end
 if found or typed('zcard', KEYS[1]) == false then
 	return 0
 end
-wake(KEYS[3], KEYS[2], 3, collect(KEYS[1], now()))
+wake(KEYS[3], KEYS[2], 3, collect(KEYS[1], now()), true)
 return 1
