@@ -92,8 +92,9 @@ func untouched(err error) bool {
 // ctx ends. If the answer comes later, the permits are given back in the background.
 func (s *RedissonSemaphore) TryAcquireContext(ctx context.Context, n int64) (locks.Permits, error) {
 	const op = "try acquire"
-	if n < 1 {
-		return nil, s.fail(op, lease.Mark(fmt.Errorf("%d permits, at least 1 is needed", n), fs.ErrInvalid))
+	if n < 1 || n > maxNumber {
+		err := fmt.Errorf("%d permits, it must be from 1 to %d", n, maxNumber)
+		return nil, s.fail(op, lease.Mark(err, fs.ErrInvalid))
 	}
 	if err := adapter.Check(ctx); err != nil {
 		return nil, s.fail(op, err)
@@ -130,13 +131,13 @@ func (s *RedissonSemaphore) TryAcquireContext(ctx context.Context, n int64) (loc
 
 // TrySetPermits is [RedissonExpirableSemaphore.TrySetPermits].
 func (s *RedissonSemaphore) TrySetPermits(ctx context.Context, n int64) (bool, error) {
-	did, err := s.c.core.number(ctx, "TrySetPermits", semaphoreInit, false, s.name, n)
+	did, err := s.c.core.sized(ctx, "TrySetPermits", semaphoreInit, false, s.name, 0, n)
 	return did == 1, err
 }
 
 // AddPermits is [RedissonExpirableSemaphore.AddPermits].
 func (s *RedissonSemaphore) AddPermits(ctx context.Context, n int64) error {
-	_, err := s.c.core.number(ctx, "AddPermits", semaphoreAdd, false, s.name, n)
+	_, err := s.c.core.sized(ctx, "AddPermits", semaphoreAdd, false, s.name, -maxNumber, n)
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"io/fs"
 	"math"
 	"slices"
 	"time"
@@ -127,6 +128,19 @@ func (c *core) number(
 	return n, nil
 }
 
+// maxNumber is the largest number of permits in Redisson, whose numbers have 32 bits.
+const maxNumber = math.MaxInt32
+
+// sized runs a script like number, with a number of permits from low to maxNumber.
+func (c *core) sized(
+	ctx context.Context, op string, s *script, leased bool, name string, low, n int64) (int64, error) {
+	if n < low || n > maxNumber {
+		err := fmt.Errorf("%d permits, it must be from %d to %d", n, low, maxNumber)
+		return 0, semaphoreError(op, name, lease.Mark(err, fs.ErrInvalid))
+	}
+	return c.number(ctx, op, s, leased, name, n)
+}
+
 // semaphoreError returns the error of op on a semaphore of Redisson.
 func semaphoreError(op, name string, err error) error {
 	return fmt.Errorf("redislock: %s %.255q: %w", op, name, err)
@@ -176,22 +190,25 @@ func (s *RedissonExpirableSemaphore) TryAcquireContext(ctx context.Context, n in
 
 // TrySetPermits makes the semaphore with n permits if it does not exist, and reports whether it
 // has. It is one request, which is not repeated: after an error without an answer the outcome is
-// unknown.
+// unknown. Redisson's numbers have 32 bits: less than 0 or more than 2^31-1 is an error matching
+// [fs.ErrInvalid].
 func (s *RedissonExpirableSemaphore) TrySetPermits(ctx context.Context, n int64) (bool, error) {
-	did, err := s.c.number(ctx, "TrySetPermits", semaphoreInit, false, s.Name(), n)
+	did, err := s.c.sized(ctx, "TrySetPermits", semaphoreInit, false, s.Name(), 0, n)
 	return did == 1, err
 }
 
 // AddPermits adds n permits, or takes them away if n is negative. Then fewer than none may be
-// free, until some are released. It is one request like TrySetPermits.
+// free, until some are released. It is one request like TrySetPermits. A number of more than 31
+// bits is an error matching [fs.ErrInvalid].
 func (s *RedissonExpirableSemaphore) AddPermits(ctx context.Context, n int64) error {
-	_, err := s.c.number(ctx, "AddPermits", semaphoreAdd, false, s.Name(), n)
+	_, err := s.c.sized(ctx, "AddPermits", semaphoreAdd, false, s.Name(), -maxNumber, n)
 	return err
 }
 
-// SetPermits sets how many permits there are, free and held.
+// SetPermits sets how many permits there are, free and held. It refuses the numbers that
+// TrySetPermits refuses.
 func (s *RedissonExpirableSemaphore) SetPermits(ctx context.Context, n int64) error {
-	_, err := s.c.number(ctx, "SetPermits", semaphoreResize, true, s.Name(), n)
+	_, err := s.c.sized(ctx, "SetPermits", semaphoreResize, true, s.Name(), 0, n)
 	return err
 }
 

@@ -3,6 +3,8 @@ package redislock_test
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"math"
 	"net"
 	"testing"
 	"time"
@@ -269,4 +271,42 @@ func TestANumberTakenAfterTheEndIsReturned(t *testing.T) {
 	close(l.answer)
 	require.NoError(t, c.Close(background))
 	require.Equal(t, "5", direct.Get(background, "it").Val())
+}
+
+func TestNumbersThatRedissonCannotHaveAreRefused(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.Addr)
+	c := open(t, connect(t, s.Addr))
+	number, expirable := c.RedissonSemaphore("it"), c.RedissonExpirableSemaphore("it")
+	for _, n := range []int64{math.MaxInt32 + 1, -math.MaxInt32 - 1} {
+		require.ErrorIs(t, number.AddPermits(background, n), fs.ErrInvalid)
+		require.ErrorIs(t, expirable.AddPermits(background, n), fs.ErrInvalid)
+		_, err := number.TryAcquireContext(background, n)
+		require.ErrorIs(t, err, fs.ErrInvalid)
+	}
+	for _, n := range []int64{math.MaxInt32 + 1, -1} {
+		_, err := number.TrySetPermits(background, n)
+		require.ErrorIs(t, err, fs.ErrInvalid)
+		_, err = expirable.TrySetPermits(background, n)
+		require.ErrorIs(t, err, fs.ErrInvalid)
+		require.ErrorIs(t, expirable.SetPermits(background, n), fs.ErrInvalid)
+	}
+	require.Zero(t, direct.Exists(background, "it").Val())
+}
+
+func TestNoMessageTellsOfNegativePermits(t *testing.T) {
+	t.Parallel()
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		heard := direct.Subscribe(background, "redisson_sc:{it}")
+		defer heard.Close()
+		_, err := heard.Receive(background)
+		require.NoError(t, err)
+		s := open(t, connect(t, addr)).RedissonSemaphore("it")
+		require.NoError(t, s.AddPermits(background, -2))
+		require.NoError(t, s.AddPermits(background, 3))
+		m, err := heard.ReceiveMessage(background)
+		require.NoError(t, err)
+		require.Equal(t, "1", m.Payload)
+	})
 }

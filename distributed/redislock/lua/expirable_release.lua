@@ -10,5 +10,5 @@ end
 if n == 0 then
 	return false
 end
-publish(2, KEYS[3], redis.call('incrby', free, n))
+tellFree(2, KEYS[3], redis.call('incrby', free, n))
 return tonumber(till) > now() and 1

@@ -15,6 +15,13 @@ local function number(free)
 	return tonumber(value or 0)
 end
 
+-- tellFree publishes how many permits are free. Redisson throws for a number below 0, and 0 frees nobody.
+local function tellFree(first, channel, value)
+	if value > 0 then
+		publish(first, channel, string.format('%.0f', value))
+	end
+end
+
 -- collect gives the permits back whose time is over by the time at, as scripts of Redisson do.
 local function collect(free, ends, channel, at, first)
 	local lapsed = redis.call('zrangebyscore', ends, 0, at)
@@ -24,8 +31,5 @@ local function collect(free, ends, channel, at, first)
 	for _, permit in ipairs(lapsed) do
 		redis.call('zrem', ends, permit)
 	end
-	local value = redis.call('incrby', free, #lapsed)
-	if value > 0 then
-		publish(first, channel, value)
-	end
+	tellFree(first, channel, redis.call('incrby', free, #lapsed))
 end

@@ -6,5 +6,5 @@ if redis.call('exists', KEYS[1]) == 1 then
 	return foreign or 0
 end
 redis.call('set', KEYS[1], ARGV[1])
-publish(2, KEYS[2], ARGV[1])
+tellFree(2, KEYS[2], tonumber(ARGV[1]))
 return 1

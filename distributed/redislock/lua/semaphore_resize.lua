@@ -8,6 +8,6 @@ end
 local more = ARGV[1] - value - redis.call('zcount', KEYS[2], 0, '+inf')
 if more ~= 0 or redis.call('exists', KEYS[1]) == 0 then
 	redis.call('incrby', KEYS[1], more)
-	publish(2, KEYS[3], ARGV[1])
+	tellFree(2, KEYS[3], tonumber(ARGV[1]))
 end
 return 1
