@@ -15,6 +15,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
 const endsKey = "{it}:timeout"
@@ -308,5 +309,25 @@ func TestNoMessageTellsOfNegativePermits(t *testing.T) {
 		m, err := heard.ReceiveMessage(background)
 		require.NoError(t, err)
 		require.Equal(t, "1", m.Payload)
+	})
+}
+
+func TestARequestAfterAPartialCollectionLosesNothing(t *testing.T) {
+	t.Parallel()
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		c := open(t, connect(t, addr))
+		require.NoError(t, c.RedissonExpirableSemaphore("it").SetPermits(background, 5))
+		store := driver.Expirable(c)
+		id := lease.HoldID{Name: "it", Acquisition: "mine"}
+		request := lease.Request{HoldID: id, TTL: time.Minute, Permits: 3, Size: math.MaxInt64}
+		for range 2 {
+			r, err := store.Acquire(background, request)
+			require.NoError(t, err)
+			require.True(t, r.Held)
+			require.Equal(t, "2", direct.Get(background, "it").Val())
+			// Redisson collects the first permit.
+			direct.ZRemRangeByRank(background, endsKey, 0, 0)
+			direct.Incr(background, "it")
+		}
 	})
 }
