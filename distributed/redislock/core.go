@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ type core struct {
 	pubsub PubSub
 	auto   atomic.Int32 // the mode that Auto stands for, or 0 if that is not known yet
 	jobs   adapter.Jobs // requests that outlast their callers
+	own    string       // a channel that no other client subscribes to, for [link.look]
 }
 
 // newCore returns the core of a client of p.
@@ -25,7 +27,7 @@ func newCore(p port, o *driver.Options) (*core, error) {
 	if pubsub := PubSub(o.PubSub); pubsub < Auto || pubsub > Both {
 		return nil, fmt.Errorf("PubSub of %d, it must be Auto, Classic, Sharded or Both", pubsub)
 	}
-	return &core{p: p, hub: newHub(p), pubsub: PubSub(o.PubSub)}, nil
+	return &core{p: p, hub: newHub(p), pubsub: PubSub(o.PubSub), own: clientKey(rand.Text())}, nil
 }
 
 // eval runs a script for req, in the way that req demands.

@@ -39,7 +39,8 @@
 //	locks_waiting_permits           the same for semaphores
 //	locks_client:<client>           label, host and process id of the client's process, for
 //	                                [Mutex.Inspect]; written once a minute at most. Also a channel;
-//	                                the client subscribes with its first hold, for forced unlocks
+//	                                the client subscribes with its first hold, for forced unlocks,
+//	                                and to another such channel while it waits for permits of Redisson
 //
 // If name has braces, no others are put around it. Waiters of a name that Redisson's spin lock
 // uses have to poll, because a spin lock publishes nothing: see [lease.WithPoll].

@@ -82,7 +82,11 @@ func (s expirable) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, err
 // watchFree returns a watch that each message on the channel of a semaphore of Redisson notifies.
 func (c *core) watchFree(ctx context.Context, name string) (*watch, error) {
 	w := &watch{c: make(chan struct{}, 1), all: true}
-	if err := c.attach(ctx, w, prefixed(freeChannel, name)); err != nil {
+	channels := []string{prefixed(freeChannel, name)}
+	if !c.p.Cluster() {
+		channels = append(channels, c.own)
+	}
+	if err := c.attach(ctx, w, channels...); err != nil {
 		w.Close()
 		return nil, err
 	}

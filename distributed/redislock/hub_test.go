@@ -342,3 +342,36 @@ func TestANewConnectionGoesToTheServerOfItsChannels(t *testing.T) {
 	h.links["shard here"].drop()
 	require.Equal(t, "it", (<-p.opened).sample)
 }
+
+// lone is a port of one server that has no subscriber.
+type lone struct{ *mesh }
+
+func (lone) Cluster() bool { return false }
+
+func TestAWaiterForRedissonsPermitsNoticesAFailover(t *testing.T) {
+	t.Parallel()
+	p := newMesh()
+	c, err := newCore(lone{p}, &driver.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { c.hub.close(context.Background()) })
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // nobody waits for the confirmations
+	_, err = c.watchFree(ctx, "it")
+	require.NoError(t, err)
+	former := <-p.opened
+	go func() {
+		for {
+			select {
+			case channel := <-former.asked:
+				former.events <- event{Kind: driver.Subscribed, Channel: channel}
+			case <-former.closed:
+				return
+			}
+		}
+	}()
+	select {
+	case <-p.opened:
+	case <-time.After(20 * time.Second):
+		t.Fatal("it stays with the former master")
+	}
+}
