@@ -267,7 +267,8 @@ func (c *Client) FairMutex(name string, opts ...lease.MutexOption) *Mutex {
 }
 
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]. See
-// [lease.Client.Close]. It does not close the client that New was given. Only the first call does
+// [lease.Client.Close]. Permits of a [RedissonSemaphore] are no holds, and stay taken until they
+// are released. Close does not close the client that New was given. Only the first call does
 // anything.
 func (c *Client) Close(ctx context.Context) error {
 	first, err := c.kinds.Close(ctx)

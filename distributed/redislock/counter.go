@@ -168,10 +168,10 @@ func (p *counted) Count() int64 { return p.n }
 const releasePause = 100 * time.Millisecond
 
 // ReleaseContext gives the permits back. A request that the server refuses for a passing reason is
-// repeated until [lease.DefaultReleaseTimeout]. If all were refused, the permits are held as before,
-// and a further call may release them. An error matching [locks.ErrLost] says that an answer is
-// missing: the permits may have been returned or not, and a further call is [locks.ErrNotHeld].
-// ReleaseContext works also if ctx has ended.
+// repeated until [lease.DefaultReleaseTimeout]. If all were refused, the permits are held as
+// before, and a further call may release them. An error matching [locks.ErrLost] says that an
+// answer is missing: the permits may have been returned or not, and a further call is
+// [locks.ErrNotHeld]. ReleaseContext works also if ctx has ended.
 func (p *counted) ReleaseContext(ctx context.Context) error {
 	const op = "release"
 	if p.released.Swap(true) {

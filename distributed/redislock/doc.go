@@ -40,7 +40,7 @@
 //	locks_client:<client>           label, host and process id of the client's process, for
 //	                                [Mutex.Inspect]; written once a minute at most. Also a channel;
 //	                                the client subscribes with its first hold, for forced unlocks,
-//	                                and to another such channel while it waits for permits of Redisson
+//	                                and to another one while it waits for Redisson's permits
 //
 // If name has braces, no others are put around it. Waiters of a name that Redisson's spin lock
 // uses have to poll, because a spin lock publishes nothing: see [lease.WithPoll].
@@ -153,8 +153,11 @@
 // A [redis.Ring] is refused. On a cluster a name with braces must have a hash tag. Names have
 // 4096 bytes at most.
 //
-// By Redisson's rule for names, q and {q} are two locks with one queue of waiters, one channel,
-// and one counter of tokens. Two fair locks with these names delay each other: use one name only.
+// By Redisson's rule for names, q and {q} are two locks with one queue of waiters, one channel, and
+// one counter of tokens. Two fair locks with these names delay each other: use one name only. Two
+// semaphores of [Client.Semaphore] with these names are one, with one set of permits. Two of
+// [Client.RedissonExpirableSemaphore] have a number of permits each, but one set of the permits
+// held, as in Redisson, so that they count wrong. Never use both names for semaphores.
 //
 // Redisson's locks count holds. A holder of ours has the count one, however often it re-enters.
 // The holder in Redis is the name of one acquisition, in Redisson's form. So a hold of a Java

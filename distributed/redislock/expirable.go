@@ -34,7 +34,9 @@ const (
 	endsSuffix  = "timeout"
 )
 
-// maxIDs is how many permits an acquisition may have: Redisson collects that many in a script.
+// maxIDs is how many permits an acquisition may have. An acquisition of Redisson collects that many
+// lapsed ones at a time. Other scripts of Redisson, such as availablePermits, collect all at once
+// and fail if these are more than about 8000. The next acquisition helps them.
 const maxIDs = 4000
 
 // expirable is the [lease.Store] of these semaphores.
@@ -159,6 +161,10 @@ func semaphoreError(op, name string, err error) error {
 // permits by the clock of its own process. If that clock is ahead, others can have a permit before
 // its holder knows of the loss. If it is ahead by two thirds of [WithTTL], Redisson frees permits
 // that are renewed. Keep the clocks of all processes and of the server together.
+//
+// Use no two of them with the names q and {q}: they would share the set of the permits held. If
+// more than about 8000 permits lapse together, calls such as availablePermits fail in Java until
+// somebody acquires.
 //
 // There is no order, and no token. After a release, each process with a waiter asks. An
 // acquisition of n permits costs the server time in proportion to n, which is 4000 at most. It has

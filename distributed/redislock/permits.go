@@ -73,7 +73,8 @@ const maxSize = 1<<53 - 1
 //	locks_waiting_permits:{name}   a list of the waiters, which may be lost
 //	locks_permits_channel:{name}   a channel for releases
 //
-// A lock of the same name is another one. So is a semaphore of Redisson.
+// A lock of the same name is another one. So is a semaphore of Redisson. But the names q and {q}
+// are those of one semaphore.
 func (c *Client) Semaphore(name string, size int64) *lease.Semaphore {
 	lc, opts := c.named(counting, name, nil)
 	if size > maxSize {

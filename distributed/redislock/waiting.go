@@ -45,7 +45,8 @@ import (
 // waiters of ours were woken: all waiters of Redisson request.
 //
 // A release of permits of a semaphore wakes all waiters that fit, and passes those that do not.
-// In the list, the permits of a waiter and the size of its semaphore are behind its name.
+// In the list, the permits of a waiter and the size of its semaphore are behind its name. If none
+// of the first hundred fits and more follow, the hundred leave the list, because they may be dead.
 //
 // # States of a waiter
 //
