@@ -181,13 +181,11 @@ func ExampleSemaphore() {
 			return err
 		}
 		defer permits.ReleaseContext(ctx)
-		fmt.Println("upload", file)
+		fmt.Print("upload ", file, ": ")
 		return nil
 	}
 	fmt.Println(upload(context.Background(), semaphore.NewWeighted(3), "a.txt"))
-	// Output:
-	// upload a.txt
-	// <nil>
+	// Output: upload a.txt: <nil>
 }
 
 // Work under permits with a lease ends when they are lost.

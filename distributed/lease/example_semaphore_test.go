@@ -111,12 +111,9 @@ func ExampleSemaphore() {
 	wg.Wait()
 	all, err := backups.TryAcquireContext(ctx, 3)
 	if all != nil { // else they are not free
-		fmt.Println("all are free:", all.Count())
+		fmt.Println("all are free:", all.Count(), err)
 	}
-	fmt.Println(err)
-	// Output:
-	// all are free: 3
-	// <nil>
+	// Output: all are free: 3 <nil>
 }
 
 // Code that is written for a lock runs with a permit as well.
@@ -128,11 +125,9 @@ func ExampleSemaphore_Locker() {
 	permit := client.Semaphore("backups", 3).Locker(1)
 	err := locks.Do(ctx, permit, func(ctx context.Context) error {
 		hold, _ := locks.HoldFrom(ctx)
-		fmt.Println("token", hold.Token())
+		fmt.Print("token ", hold.Token(), ", ")
 		return nil
 	})
 	fmt.Println(err)
-	// Output:
-	// token 1
-	// <nil>
+	// Output: token 1, <nil>
 }

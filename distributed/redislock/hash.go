@@ -30,7 +30,7 @@ type single struct {
 	suffix                          string                                // of acquisitions
 	beside                          func(name string) string              // the prefix of all holds of readers, or nil
 	hold                            func(name, acquisition string) string // the key of a reader's hold, or nil
-	weighs                          bool                                  // it is a semaphore: its scripts get permits and size
+	weighs                          bool                                  // it is a semaphore
 	cache                           nameCache
 }
 

@@ -150,7 +150,8 @@ const confined = `~orders* ~{orders* ~redisson_lock_token:{orders* ` +
 	`-@all +eval +evalsha +ping +hello +subscribe +unsubscribe +publish +pubsub|numsub ` +
 	`+hdel +hexists +hget +hkeys +hmget +hscan +hgetall +hset +hsetnx +pttl +pexpire +pexpireat +persist +exists ` +
 	`+del +get +set +incr +incrby +decrby +time ` +
-	`+lindex +llen +lpop +lpos +lpush +lrange +lrem +rpush +zadd +zcard +zcount +zincrby +zrange +zrangebyscore +zrem +zscore +wait ` +
+	`+lindex +llen +lpop +lpos +lpush +lrange +lrem +rpush +zadd +zcard +zcount +zincrby ` +
+	`+zrange +zrangebyscore +zrem +zscore +wait ` +
 	`+ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub`
 
 // confine starts a server with a confined user, and returns how to connect as it.

@@ -20,25 +20,24 @@ var _ = register(lab.Scenario{
 	Topic:    "Leases",
 	Title:    "Permits in a fleet, and a crash",
 	Question: "How do all machines together run at most two jobs at a time, also after one of them has crashed?",
-	Claim: "A semaphore in a store has a number of permits, and each process that works has one. The simplest one is " +
-		"a counter: a script subtracts from it, or says that too few are left. But the counter does not say who has " +
-		"the others. If a process dies, its permit is gone for ever, and with each crash fewer jobs can run. In the end " +
-		"none can.\n\n" +
-		"A permit with a lease comes back. The semaphore has an entry for each acquisition, with an end that its process " +
-		"puts off while it lives. What it has is the size, less the entries that have not ended.",
+	Claim: "A semaphore in a store has a number of permits, and each process that works has one. The " +
+		"simplest one is a counter: a script subtracts from it, or says that too few are left. But the " +
+		"counter does not say who has the others. If a process dies, its permit is gone for ever, and " +
+		"with each crash fewer jobs can run. In the end none can.\n\n" +
+		"A permit with a lease comes back. The semaphore has an entry for each acquisition, with an end " +
+		"that its process puts off while it lives. What it has is the size, less the entries that have " +
+		"not ended.",
 	Look: "Both semaphores have two permits, and one of two jobs crashes. The third job comes then. In the " +
-		"first picture " +
-		"it works when the other job has ended, and the fourth waits for that one, although two permits " +
-		"are meant to be there. In the " +
-		"second the permit of the crashed job comes back with its lease, and two jobs work again.",
+		"first picture it works when the other job has ended, and the fourth waits for that one, although " +
+		"two permits are meant to be there. In the second the permit of the crashed job comes back with " +
+		"its lease, and two jobs work again.",
 	Found: `With the counter one permit was free for good: after the crash at most {{.counterAfter}} job worked at a
 time, and the counter stood at {{.counter}} when all had ended. With leases two worked again {{n .back}} after the crash,
 under a lease of {{n .term}}. At no time more than {{.most}} worked.`,
 	Take: "Take a semaphore whose permits have a lease, unless somebody counts again after a crash: " +
-		"`Semaphore` of a client " +
-		"of this module, or `withlock run -permits 2`. The size is an agreement of all processes. " +
-		"Redisson's RSemaphore is a " +
-		"counter. Its RPermitExpirableSemaphore has leases, which this module renews.",
+		"`Semaphore` of a client of this module, or `withlock run -permits 2`. The size is an agreement " +
+		"of all processes. Redisson's RSemaphore is a counter. Its RPermitExpirableSemaphore has leases, " +
+		"which this module renews.",
 	Java: `RSemaphore jobs = redisson.getSemaphore("jobs");
 jobs.acquire();                        // a crash, and the permit is lost
 
