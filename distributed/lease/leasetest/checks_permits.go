@@ -392,8 +392,15 @@ func permitsUnderFaults(s *suite) {
 	}
 	again := s.crew()
 	for _, c := range clients {
-		if !again.use(c, s.cfg.Semaphore(c.provider, name, size), t, 1, limit, true, func() {}) {
-			break
+		sem, ok := s.cfg.Semaphore(c.provider, name, size), false
+		// A network needs some tries until it is back.
+		for end := time.Now().Add(limit); !ok && time.Now().Before(end) && again.ctx.Err() == nil; {
+			if ok = again.use(c, sem, t, 1, limit, false, func() {}); !ok {
+				pause(20 * time.Millisecond)
+			}
+		}
+		if !ok && again.ctx.Err() == nil {
+			s.broken(fmt.Sprintf("each client gets permits within %v after everything is healed", limit), c)
 		}
 	}
 	again.wait()
