@@ -131,7 +131,8 @@ func TestADocumentOfAnotherKindIsForeign(t *testing.T) {
 			`{"cassemaphore":1,"holders":[{"holder":"a","permits":1}]}`,
 			`{"cassemaphore":1,"holders":[{"holder":"a","permits":0,"lease_ms":1}]}`,
 			`{"cassemaphore":1,"holders":[{"holder":"a","permits":1,"lease_ms":9223372036854775807}]}`,
-			`{"cassemaphore":1,"holders":[{"holder":"a","permits":1,"lease_ms":1},{"holder":"a","permits":1,"lease_ms":1}]}`,
+			`{"cassemaphore":1,"holders":[{"holder":"a","permits":1,"lease_ms":1},` +
+				`{"holder":"a","permits":1,"lease_ms":1}]}`,
 		} {
 			s.put("it.semaphore", data)
 			_, err := c.Semaphore("it", 9).TryAcquireContext(context.Background(), 1)

@@ -48,14 +48,14 @@ func (s *store) Inspect(ctx context.Context, name string) (lease.State, error) {
 	var wg sync.WaitGroup
 	state.Holders = make([]lease.Claim, n)
 	for i, kv := range resp.Kvs[:n] {
-		state.Holders[i] = s.claim(name, kv)
+		state.Holders[i] = claim(s.kind, name, kv)
 		if i < maxAsked {
 			wg.Go(func() { state.Holders[i].Left = s.c.left(ctx, kv) })
 		}
 	}
 	wg.Wait()
 	for _, kv := range resp.Kvs[n:] {
-		w := s.claim(name, kv)
+		w := claim(s.kind, name, kv)
 		w.Token = 0
 		state.Waiters = append(state.Waiters, w)
 	}
@@ -93,9 +93,9 @@ func holders(name string, kvs []*mvccpb.KeyValue) (n int, shared bool, err error
 }
 
 // claim returns what a key tells. The key of another client tells no more than its lease.
-func (s *store) claim(name string, kv *mvccpb.KeyValue) (c lease.Claim) {
+func claim(k *kind, name string, kv *mvccpb.KeyValue) (c lease.Claim) {
 	value := strings.TrimPrefix(string(kv.Value), downgraded)
-	if s.kind == counting {
+	if k == counting {
 		_, value, _ = strings.Cut(value, "\n")
 		w, _ := weightOf(kv)
 		c.Permits = w.permits

@@ -107,15 +107,6 @@ func (p *place) hasRoom(oldest []*mvccpb.KeyValue) (bool, error) {
 	return true, nil
 }
 
-// rankByPermits returns "" if p holds, or what the keys begin with that p has to watch.
-func (p *place) rankByPermits(oldest []*mvccpb.KeyValue) (before string, err error) {
-	room, err := p.hasRoom(oldest)
-	if room {
-		return "", nil
-	}
-	return p.st.kind.older(p.id.Name), err
-}
-
 // holdersFirst sorts the keys of a semaphore, the oldest first, so that the n holders come first.
 // shared says that there is more than one permit.
 func holdersFirst(kvs []*mvccpb.KeyValue) (sorted []*mvccpb.KeyValue, n int, shared bool, err error) {

@@ -253,7 +253,11 @@ func (s *store) rise(ctx context.Context, p *place, resp *clientv3.TxnResponse, 
 func (p *place) rank(older []*mvccpb.KeyValue) (before string, err error) {
 	k := p.st.kind
 	if k == counting {
-		return p.rankByPermits(older)
+		room, err := p.hasRoom(older)
+		if room {
+			return "", nil
+		}
+		return k.older(p.id.Name), err // all keys are watched
 	}
 	for _, kv := range older {
 		switch {

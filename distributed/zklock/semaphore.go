@@ -106,10 +106,10 @@ func (semaphore) step(ctx context.Context, a *acquisition, wait bool) (held bool
 			return false, err
 		}
 	}
-	if err := a.makeMore(ctx); err != nil {
+	if err := makeMore(ctx, a); err != nil {
 		return false, err
 	}
-	for _, n := range a.leases() {
+	for _, n := range leasesOf(a) {
 		if n.s != a.queued.s {
 			return false, errNoOwn
 		}
@@ -122,21 +122,21 @@ func (semaphore) step(ctx context.Context, a *acquisition, wait bool) (held bool
 	if room, err := a.hasRoom(ctx, wait); !room || err != nil {
 		return false, err
 	}
-	if err := a.deleteGate(ctx); err != nil {
+	if err := deleteGate(ctx, a); err != nil {
 		return false, err
 	}
 	a.since, err = a.own.s.confirm(ctx, a.term)
 	return err == nil, err
 }
 
-// leases returns the nodes of the own leases.
-func (a *acquisition) leases() []*node { return append([]*node{a.own}, a.more...) }
+// leasesOf returns the nodes of the own leases.
+func leasesOf(a *acquisition) []*node { return append([]*node{a.own}, a.more...) }
 
 // atOnce is how many leases are made at a time.
 const atOnce = 64
 
 // makeMore makes the leases but the first one.
-func (a *acquisition) makeMore(ctx context.Context) error {
+func makeMore(ctx context.Context, a *acquisition) error {
 	for {
 		missing := a.permits - 1 - int64(len(a.more))
 		if missing <= 0 {
@@ -165,7 +165,7 @@ func (a *acquisition) hasRoom(ctx context.Context, wait bool) (bool, error) {
 		if err != nil {
 			return false, ownGone(err)
 		}
-		n, mine := count(children, a.leases())
+		n, mine := count(children, leasesOf(a))
 		switch {
 		case mine < a.permits:
 			return false, errNoOwn
@@ -186,7 +186,7 @@ func (a *acquisition) hasRoom(ctx context.Context, wait bool) (bool, error) {
 // deleteGate deletes the own node in locks. Leases that were made by the head of locks, and are
 // not too many, are held: no other client could make another lease. So the node must be the
 // head until it is deleted.
-func (a *acquisition) deleteGate(ctx context.Context) error {
+func deleteGate(ctx context.Context, a *acquisition) error {
 	queued := a.queued
 	if err := await(ctx, []<-chan struct{}{queued.discard()}, patience); err != nil {
 		return fmt.Errorf("delete %q: %w", queued.path(), err)
