@@ -17,9 +17,10 @@ import (
 // process has. So a process with a smaller size waits longer.
 //
 // Goroutines that share one Semaphore ask the store one by one, in order of arrival. A try is
-// refused while another goroutine asks. Between processes the order is that of the store. If the
-// store keeps none, small acquisitions can pass one of many permits for as long as they come. A
-// process that releases permits and asks again at once can pass those that wait elsewhere.
+// refused while another goroutine asks, or while a request that was given up is undone. Between
+// processes the order is that of the store. If the store keeps none, small acquisitions can pass
+// one of many permits for as long as they come. A process that releases permits and asks again at
+// once can pass those that wait elsewhere.
 type Semaphore struct {
 	c        *Client
 	name     string
