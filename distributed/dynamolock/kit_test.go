@@ -46,6 +46,36 @@ func prove(t *testing.T, addr string, limit time.Duration) {
 	})
 }
 
+func TestSemaphoresPassTheKit(t *testing.T) {
+	addr := startKumo(t)
+	direct := dial(t, addr)
+	leasetest.TestStore(t, leasetest.Config{
+		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
+			var inner lease.Store
+			c := open(tb, dialBy(tb, addr, link.DialContext), dynamolock.WithLeaseOptions(
+				lease.WithWrapper(func(of lease.Store) lease.Store {
+					inner = of
+					return of
+				})))
+			c.Semaphore("it", 1) // opens the Store of semaphores
+			lc, err := lease.New(inner, opts...)
+			require.NoError(tb, err)
+			closeWith(tb, lc)
+			return lc
+		},
+		Semaphore: leasetest.Semaphores,
+		Foreign: func(tb testing.TB, name string) {
+			put(tb, direct, name+".semaphore", map[string]string{"camera": "a photograph"})
+		},
+		Rest: func(tb testing.TB, name string) {
+			data, ok := attribute(read(tb, direct, name+".semaphore"), "lock")
+			if ok && strings.HasPrefix(data, `{"cassemaphore"`) {
+				assert.NotContains(tb, data, "holders")
+			}
+		},
+	})
+}
+
 // races has eight writers replace one version at once, many times.
 func races(t *testing.T, addr string, rounds int) {
 	var writers [8]caslock.Documents

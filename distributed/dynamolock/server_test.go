@@ -110,12 +110,19 @@ func open(tb testing.TB, client *dynamodb.Client, opts ...dynamolock.Option) *ca
 	}, opts...)
 	c, err := dynamolock.New(client, table, opts...)
 	require.NoError(tb, err)
+	closeWith(tb, c)
+	return c
+}
+
+// closeWith closes c with the test.
+func closeWith(tb testing.TB, c interface {
+	Close(ctx context.Context) error
+}) {
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(background, 5*time.Second)
 		defer cancel()
 		_ = c.Close(ctx) // it fails for a client that has died
 	})
-	return c
 }
 
 var numbers atomic.Int64

@@ -41,8 +41,8 @@
 // # Names
 //
 // A name may have slashes. What is between them must not be empty, "." or "..", and has 200 bytes
-// at most. The key has 1,024 bytes at most, and no control characters. A store may have further
-// limits. Its errors say so.
+// at most. The key has 1,024 bytes at most, and no control characters. A semaphore's name has ten
+// bytes less, for ".semaphore". A store may have further limits. Its errors say so.
 //
 // # When something fails
 //

@@ -2,6 +2,8 @@ package s3lock_test
 
 import (
 	"context"
+	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +28,72 @@ func TestLocksPassTheKitOnMoto(t *testing.T) {
 	prove(t, startMoto(t, bucketName), 0)
 }
 
+func TestSemaphoresPassTheKit(t *testing.T) {
+	s := testbed.StartVersitygw(t, bucketName)
+	direct := connect(t, s)
+	key := func(name string) string { return "locks/" + name + ".semaphore.json" }
+	leasetest.TestStore(t, leasetest.Config{
+		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
+			var inner lease.Store
+			c, err := s3lock.New(connectBy(tb, s.Addr(), link.DialContext), bucketName, polling,
+				s3lock.WithoutProbe(),
+				s3lock.WithLeaseOptions(lease.WithWrapper(func(of lease.Store) lease.Store {
+					inner = of
+					return of
+				})))
+			require.NoError(tb, err)
+			closeWith(tb, c)
+			c.Semaphore("it", 1) // opens the Store of semaphores
+			lc, err := lease.New(inner, opts...)
+			require.NoError(tb, err)
+			closeWith(tb, lc)
+			return checked{lc, s3lock.Documents(direct, bucketName).(caslock.NameChecker)}
+		},
+		Semaphore: func(p locks.Provider, name string, size int64) locks.Semaphore {
+			return p.(checked).Semaphore(name, size)
+		},
+		Foreign: func(tb testing.TB, name string) { put(tb, direct, key(name), "a photograph") },
+		Rest: func(tb testing.TB, name string) {
+			if data := get(direct, key(name)); strings.HasPrefix(data, `{"cassemaphore"`) {
+				assert.NotContains(tb, data, "holders")
+			}
+		},
+	})
+}
+
+// checked has the locks of a Store of semaphores, and refuses the names that s3lock refuses.
+type checked struct {
+	*lease.Client
+	names caslock.NameChecker
+}
+
+func (c checked) Locker(name string) locks.TryLocker {
+	return c.Mutex(name, lease.WithRefusal(c.names.CheckName(name+".semaphore")))
+}
+
+// closeWith closes c with the test.
+func closeWith(tb testing.TB, c interface {
+	Close(ctx context.Context) error
+}) {
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = c.Close(ctx) // it fails for a client that has died
+	})
+}
+
+// get returns what is at a key, or nothing.
+func get(direct *s3.Client, key string) string {
+	in := &s3.GetObjectInput{Bucket: aws.String(bucketName), Key: &key}
+	out, err := direct.GetObject(context.Background(), in)
+	if err != nil {
+		return ""
+	}
+	defer out.Body.Close()
+	data, _ := io.ReadAll(out.Body)
+	return string(data)
+}
+
 // prove runs the kit on locks in the bucket of a server.
 func prove(t *testing.T, s *testbed.S3, ttl time.Duration) {
 	direct := connect(t, s)
@@ -35,26 +103,14 @@ func prove(t *testing.T, s *testbed.S3, ttl time.Duration) {
 				s3lock.WithoutProbe(), // 18 requests of each client. Other tests have it
 				s3lock.WithLeaseOptions(opts...))
 			require.NoError(tb, err)
-			tb.Cleanup(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-				defer cancel()
-				_ = c.Close(ctx) // it fails for a client that has died
-			})
+			closeWith(tb, c)
 			return c
 		},
 		TTL:     ttl,
 		Foreign: func(tb testing.TB, name string) { put(tb, direct, "locks/"+name+".json", "a photograph") },
 		Rest: func(tb testing.TB, name string) {
-			key := "locks/" + name + ".json"
-			in := &s3.GetObjectInput{Bucket: aws.String(bucketName), Key: &key}
-			out, err := direct.GetObject(context.Background(), in)
-			if err != nil {
-				return // nobody has had the lock
-			}
-			defer out.Body.Close()
-			data := make([]byte, caslock.MaxData)
-			n, _ := out.Body.Read(data)
-			if r, err := caslock.JSON.Decode(data[:n]); err == nil {
+			data := get(direct, "locks/"+name+".json") // nothing if nobody has had the lock
+			if r, err := caslock.JSON.Decode([]byte(data)); err == nil {
 				assert.NotZero(tb, r.Token)
 			}
 		},
