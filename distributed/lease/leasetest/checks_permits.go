@@ -291,6 +291,7 @@ func (w *crew) use(
 func permitsShared(s *suite) {
 	const size = 3
 	name, w, t := s.name(), s.crew(), newTray(size)
+	alone := s.alone(name, size)
 	until := time.Now().Add(2 * time.Second)
 	for range min(4, s.cfg.Clients) {
 		c := s.client()
@@ -299,8 +300,8 @@ func permitsShared(s *suite) {
 			w.wg.Go(func() {
 				for time.Now().Before(until) {
 					// A slow store gives all permits out only if they are held for longer than it
-					// takes.
-					work := func() { pause(time.Duration(1+10*i) * time.Millisecond) }
+					// takes. It takes longer while several clients ask.
+					work := func() { pause(time.Duration(1+10*i)*time.Millisecond + time.Duration(4*i)*alone) }
 					if !w.use(c, sem, t, int64(i%2+1), s.cfg.Timeout, true, work) {
 						return
 					}
@@ -313,6 +314,19 @@ func permitsShared(s *suite) {
 		s.broken(fmt.Sprintf("a semaphore has several holders at once, in %d acquisitions", t.grants))
 	}
 	s.Logf("%d clients took permits %d times", s.count, t.grants)
+}
+
+// alone returns how long one client takes to acquire and release a permit, at most 50 ms.
+func (s *suite) alone(name string, size int64) time.Duration {
+	c, began := s.client(), lease.Now()
+	p, err := s.cfg.Semaphore(c.provider, name, size).AcquireContext(s.ctx, 1)
+	if err == nil {
+		err = p.ReleaseContext(s.ctx)
+	}
+	if err != nil {
+		s.broken(fmt.Sprintf("permits are given if they are free, and released (%v)", err), c)
+	}
+	return min(lease.Now().Sub(began), 50*time.Millisecond)
 }
 
 // permitsUnderFaults does the same while requests and networks fail and clients die. Afterwards all
