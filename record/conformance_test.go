@@ -17,9 +17,10 @@ func watched(l locks.TryLocker) locks.TryLocker {
 	return record.New(record.Options{Events: 16, Hook: func(record.Event) {}}).Wrap("lock", l)
 }
 
-// inner returns what is inside a wrapper.
-func inner[T any](l locks.TryLocker) T {
-	return l.(interface{ Unwrap() locks.TryLocker }).Unwrap().(T)
+// queue returns how many goroutines wait for the lock of type L inside a wrapper.
+func queue[L interface{ QueueLength() int }](l locks.TryLocker) int {
+	in, _ := record.Inner[L](l)
+	return in.QueueLength()
 }
 
 func TestWatchedLocksConform(t *testing.T) {
@@ -27,7 +28,7 @@ func TestWatchedLocksConform(t *testing.T) {
 		lockstest.TestTryLocker(t, lockstest.Config{
 			New:     func(testing.TB) locks.TryLocker { return watched(new(fair.Mutex)) },
 			FIFO:    true,
-			Waiting: func(l locks.TryLocker) int { return inner[*fair.Mutex](l).QueueLength() },
+			Waiting: queue[*fair.Mutex],
 		})
 	})
 	t.Run("reentrant.Mutex", func(t *testing.T) {
@@ -35,7 +36,7 @@ func TestWatchedLocksConform(t *testing.T) {
 			New:       func(testing.TB) locks.TryLocker { return watched(reentrant.New(fair.FIFO)) },
 			Reentrant: true,
 			FIFO:      true,
-			Waiting:   func(l locks.TryLocker) int { return inner[*reentrant.Mutex](l).QueueLength() },
+			Waiting:   queue[*reentrant.Mutex],
 		})
 	})
 	t.Run("rwlock.RWMutex.R", func(t *testing.T) {

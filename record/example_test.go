@@ -27,6 +27,19 @@ func Example() {
 	// Output: accounts 3 3 0 3 true
 }
 
+// The methods that the wrapper lacks are those of the lock inside.
+func ExampleInner() {
+	r := record.New(record.Options{})
+	var lock locks.TryLocker = r.Wrap("accounts", new(reentrant.Mutex))
+
+	_ = lock.LockContext(context.Background()) // recorded
+	if mu, ok := record.Inner[*reentrant.Mutex](lock); ok {
+		fmt.Println(mu.HoldCount(), mu.QueueLength())
+	}
+	_ = lock.UnlockContext(context.Background())
+	// Output: 1 0
+}
+
 // A timeline of waits and holds can be drawn from the events.
 func ExampleRecorder_Events() {
 	r := record.New(record.Options{Events: 1000})

@@ -77,7 +77,7 @@ func TestWrapperHasTheInterfacesOfItsLock(t *testing.T) {
 				require.NoError(t, err)
 				require.False(t, info.Held)
 			}
-			require.Equal(t, c.lock, inner[locks.TryLocker](w))
+			require.Equal(t, c.lock, w.(interface{ Unwrap() locks.TryLocker }).Unwrap())
 		})
 	}
 }

@@ -87,7 +87,7 @@ func (r *Recorder) Listen(f func(ctx context.Context, e Event)) {
 // Wrap returns a wrapper that observes l under a name. Locks wrapped under one name share its
 // counters. The wrapper implements [locks.Leased], [locks.Inspector] and [sync.Locker] if and only
 // if l does. Its Lock, Unlock and Inspect call those of l. Lock and Unlock panic as those do. Wrap
-// panics if l is nil.
+// panics if l is nil. For the other methods of l keep l, or call [Inner].
 //
 // The wrapper adds three readings of the clock, a few atomic additions and four short critical
 // sections to a lock and its unlock. That is several times the cost of an uncontended lock, but
@@ -95,6 +95,24 @@ func (r *Recorder) Listen(f func(ctx context.Context, e Event)) {
 // [locks.Leased] lock.
 func (r *Recorder) Wrap(name string, l locks.TryLocker) locks.TryLocker {
 	return r.wrap(name, l, false)
+}
+
+// Inner returns the lock of type L that l is or wraps, however many wrappers are around it, and
+// whether there is one. L is the type of a lock, or an interface with the methods that are wanted.
+// A wrapper is a lock with a method Unwrap() locks.TryLocker, such as what [Recorder.Wrap] returns.
+// What is acquired or released by the inner lock directly, no Recorder sees. [errors.AsType] is the
+// same for errors.
+func Inner[L any](l locks.TryLocker) (inner L, ok bool) {
+	for {
+		if inner, ok = l.(L); ok {
+			return inner, true
+		}
+		w, wraps := l.(interface{ Unwrap() locks.TryLocker })
+		if !wraps {
+			return inner, false
+		}
+		l = w.Unwrap()
+	}
 }
 
 // WrapReadWrite returns a wrapper that observes both sides of rw, under "name (read)" and "name
