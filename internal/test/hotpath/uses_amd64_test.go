@@ -8,6 +8,7 @@ import (
 	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
+	"github.com/jucgo/locks/semaphore"
 	"github.com/jucgo/locks/singleton"
 	"github.com/jucgo/locks/spin"
 )
@@ -69,5 +70,6 @@ var all = []any{
 	(*rwlock.RWMutex).RLock, (*rwlock.RWMutex).RUnlock,
 	(*rwlock.StampedLock).ReadLock, (*rwlock.StampedLock).UnlockRead,
 	(*rwlock.StampedLock).WriteLock, (*rwlock.StampedLock).UnlockWrite,
+	(*semaphore.Weighted).Acquire, (*semaphore.Weighted).TryAcquire, (*semaphore.Weighted).Release,
 	(*spin.Ticket).Lock, (*spin.Ticket).Unlock,
 }
