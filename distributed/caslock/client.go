@@ -129,10 +129,10 @@ func (c *Client) Mutex(name string, opts ...lease.MutexOption) *Mutex {
 // An acquisition, a release and a renewal are a read and a write each. They are a write alone while
 // no other client changes the document. One write renews all permits that this client has of one
 // semaphore. Of several clients that change the document at once, one succeeds, and the others try
-// again. So a semaphore has one change at most for each two round trips to the store. Goroutines of
-// one client that release at once collide like that too. If there are too many for the release
-// timeout, some releases return [locks.ErrLost], and go on in the background. A waiter reads the
-// document after each change, or polls, see [WithPolling].
+// again. So a semaphore has one change at most for each two round trips to the store. Releases by
+// one client at one time share a write. If a release takes longer than the release timeout, it
+// returns [locks.ErrLost], and goes on in the background. A waiter reads the document after each
+// change, or polls, see [WithPolling].
 //
 // If a process dies, its permits return. A waiter may remove a holder when it has seen the holder's
 // entry unchanged for the lease, and a hundredth more. Renewals of other holders do not matter. A

@@ -181,16 +181,16 @@ func TestAnEndedContextUndoesTheRequest(t *testing.T) {
 }
 
 // slow answers after a second.
-type slow struct{ *server }
+type slow struct{ caslock.Documents }
 
 func (s slow) Load(ctx context.Context, name string) ([]byte, string, error) {
 	time.Sleep(time.Second)
-	return s.server.Load(ctx, name)
+	return s.Documents.Load(ctx, name)
 }
 
 func (s slow) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
 	time.Sleep(time.Second)
-	return s.server.Swap(ctx, name, data, version)
+	return s.Documents.Swap(ctx, name, data, version)
 }
 
 // sole has one version only, so that each one comes again.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -184,6 +187,86 @@ func TestAHolderAmongOthersReadsBeforeItWrites(t *testing.T) {
 		release(t, p)
 		costs(t, s, 1, 1, "a release")
 		release(t, other)
+	})
+}
+
+// several returns n permits of one client, each acquired alone.
+func several(t *testing.T, d caslock.Documents, n int64) (held []locks.Permits) {
+	t.Helper()
+	sem := open(t, d, caslock.WithTTL(time.Hour), caslock.WithLeaseOptions(lease.WithReleaseTimeout(time.Hour))).
+		Semaphore("it", n)
+	for range n {
+		held = append(held, acquire(t, sem, 1))
+	}
+	return held
+}
+
+// releaseAtOnce releases the permits in a goroutine each, the first one before the others.
+func releaseAtOnce(held []locks.Permits) []error {
+	errs := make([]error, len(held))
+	var wg sync.WaitGroup
+	for i, p := range held {
+		wg.Go(func() { errs[i] = p.ReleaseContext(context.Background()) })
+		if i == 0 {
+			synctest.Wait()
+		}
+	}
+	wg.Wait()
+	return errs
+}
+
+func TestReleasesAtOnceShareAWrite(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		held := several(t, slow{s}, 40)
+		s.requests()
+		require.NoError(t, errors.Join(releaseAtOnce(held)...))
+		costs(t, s, 0, 2, "forty releases at once")
+	})
+}
+
+func TestALostReplyOfReleasesAtOnceIsASuccess(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		held := several(t, slow{s.connect("", "", "", "", lostReply)}, 3)
+		require.NoError(t, errors.Join(releaseAtOnce(held)...))
+		require.NotContains(t, s.data("it.semaphore"), "holders")
+	})
+}
+
+func TestEachReleaseAtOnceSaysWhetherItHeld(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		held := several(t, slow{s}, 3)
+		data := s.data("it.semaphore")
+		last := strings.LastIndex(data, `,{"holder"`)
+		s.put("it.semaphore", data[:last]+data[strings.LastIndex(data, "}],"):][1:])
+		errs := releaseAtOnce(held)
+		require.NoError(t, errors.Join(errs[:2]...))
+		require.ErrorIs(t, errs[2], locks.ErrLost)
+	})
+}
+
+// deaf is a server that never answers one of the writes, not even when their context ends.
+type deaf struct {
+	slow
+	swaps *atomic.Int64 // until then
+	end   chan struct{}
+}
+
+func (d deaf) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
+	if d.swaps.Add(-1) == 0 {
+		<-d.end
+	}
+	return d.slow.Swap(ctx, name, data, version)
+}
+
+func TestAHangingReleaseHoldsUpNoOther(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		d := deaf{slow{s}, new(atomic.Int64), make(chan struct{})}
+		held := several(t, d, 3)
+		d.swaps.Store(1)
+		errs := releaseAtOnce(held)
+		close(d.end)
+		require.ErrorIs(t, errs[0], locks.ErrLost)
+		require.NoError(t, errors.Join(errs[1:]...))
 	})
 }
 

@@ -73,9 +73,10 @@ type store struct {
 	life      context.Context
 	end       context.CancelFunc
 
-	sights sights
-	mu     sync.Mutex
-	doubts map[string]string // by acquisition: what a write without an answer may replace
+	sights  sights
+	mu      sync.Mutex
+	doubts  map[string]string // by acquisition: what a write without an answer may replace
+	batches map[string]*batch // by name, of releases
 }
 
 var (
@@ -91,7 +92,7 @@ const semaphoreSuffix = ".semaphore"
 func newStore(d Documents, o options) *store {
 	s := &store{
 		documents: d, codec: lockCodec{o.format}, attempts: attempts, first: o.first, most: o.most,
-		doubts: make(map[string]string),
+		doubts: make(map[string]string), batches: make(map[string]*batch),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.watcher, _ = d.(Watcher)
@@ -379,6 +380,10 @@ func (s *store) changeHolds(ctx context.Context, holds []lease.HoldID, f func(r 
 
 // Release gives the permits back. The document stays, and with it the token.
 func (s *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+	if s.shared {
+		held, err := s.releaseTogether(ctx, id)
+		return lease.Released{Held: held, Awaited: true}, err
+	}
 	held, err := s.changeHolds(ctx, []lease.HoldID{id}, (*roster).remove)
 	return lease.Released{Held: held[0], Awaited: true}, err
 }

@@ -1,0 +1,61 @@
+package caslock
+
+import (
+	"context"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// batch is several releases of one semaphore by this client, in one write. While a batch is under
+// way, the next releases gather in another one. Otherwise they would collide with each other.
+type batch struct {
+	holds  []lease.HoldID
+	closed bool // no further release joins it
+	done   chan struct{}
+	held   []bool // of each hold, when it is done
+	err    error
+}
+
+// releaseTogether removes the entry of id, and with it those that are released at the same time.
+func (s *store) releaseTogether(ctx context.Context, id lease.HoldID) (held bool, err error) {
+	s.mu.Lock()
+	b, before := s.batches[id.Name], (*batch)(nil)
+	first := b == nil || b.closed
+	if first {
+		b, before = &batch{done: make(chan struct{})}, b
+		s.batches[id.Name] = b
+	}
+	place := len(b.holds)
+	b.holds = append(b.holds, id)
+	s.mu.Unlock()
+	if first {
+		s.write(ctx, b, before)
+	}
+	select {
+	case <-b.done:
+		return b.held[place], b.err
+	case <-ctx.Done(): // the first release may still write it
+		return false, ctx.Err()
+	}
+}
+
+// write writes b after the batch before it, or when ctx has ended. Then the releases of b may fail
+// although their own contexts go on. Package lease repeats them.
+func (s *store) write(ctx context.Context, b, before *batch) {
+	if before != nil {
+		select {
+		case <-before.done:
+		case <-ctx.Done():
+		}
+	}
+	s.mu.Lock()
+	b.closed = true
+	s.mu.Unlock()
+	b.held, b.err = s.changeHolds(ctx, b.holds, (*roster).remove)
+	s.mu.Lock()
+	if name := b.holds[0].Name; s.batches[name] == b {
+		delete(s.batches, name)
+	}
+	s.mu.Unlock()
+	close(b.done)
+}
