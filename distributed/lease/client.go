@@ -149,8 +149,9 @@ func New(s Store, opts ...Option) (*Client, error) {
 		c.punctual = p.Punctual()
 	}
 	c.jobs.init()
-	c.schedule.init(&c.base)
 	c.releaser.base, c.releaser.schedule = &c.base, &c.schedule
+	c.schedule.sweep = c.releaser.sweep
+	c.schedule.init(&c.base)
 	c.queues.base, c.queues.releaser = &c.base, &c.releaser
 	c.queues.names = make(map[string]*localQueue)
 	c.unlist = leases.Register(c.live)

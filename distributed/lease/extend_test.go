@@ -169,3 +169,22 @@ func TestAnAnswerAfterTheLeaseGrantsNothing(t *testing.T) {
 		require.NoError(t, l.UnlockContext(o))
 	})
 }
+
+func TestAnExtensionThatComesTooLateBlocksNobody(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		conn, o := s.connect(), as(locks.NewOwner())
+		h := hold(t, open(t, conn).Mutex("it", lease.WithFixedTTL(30*time.Second)), o)
+		conn.set(func(c *client) { c.delay["renew"] = 50 * time.Second }) // it is carried out after half of that
+		require.ErrorIs(t, h.Extend(o, time.Hour), locks.ErrLost)
+		require.LessOrEqual(t, -rivalry(t, s, h), 10*time.Second)
+	})
+}
+
+func TestARenewalAnsweredAfterTheLossBlocksNobody(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		conn := s.connect()
+		h := hold(t, open(t, conn).Mutex("it"), as(locks.NewOwner()))
+		conn.set(func(c *client) { c.delay["renew"] = 25 * time.Second })
+		require.LessOrEqual(t, -rivalry(t, s, h), 10*time.Second)
+	})
+}

@@ -79,6 +79,7 @@ func (h *hold) extend(ctx context.Context, d time.Duration) (whole bool, err err
 	case err != nil:
 		h.g.unanswered(p)
 		if h.Err() != nil {
+			s.late(h.g, p, true)
 			err = fmt.Errorf("%w: %w", locks.ErrLost, err)
 		}
 		return false, err
@@ -86,6 +87,7 @@ func (h *hold) extend(ctx context.Context, d time.Duration) (whole bool, err err
 		s.lose(h.g, nil)
 		return false, locks.ErrLost
 	case !h.g.answered(p) || h.released.Load():
+		s.late(h.g, p, false)
 		return false, locks.ErrLost
 	}
 	return p.least == d, nil

@@ -13,8 +13,8 @@ package lease
 //	acquisition  acquire.go,  what one owner asks the store until it has  localQueue, releaser,
 //	             undo.go      the lock, or leaves nothing behind          schedule
 //	grant        grant.go     until when a hold is valid, and why not     none
-//	schedule     renewal.go   when each grant is renewed, and who hears   grant
-//	                          of its loss
+//	schedule     renewal.go   when each grant is renewed, and who hears   grant; releaser for
+//	                          of its loss                                 what is too late
 //	hold         hold.go      nothing: a grant in the hands of one owner  grant, schedule
 //	releaser     release.go   the requests that give grants back, and     schedule
 //	                          those that undo what has no answer

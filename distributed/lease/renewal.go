@@ -14,6 +14,7 @@ type schedule struct {
 	*base
 	wakeUp chan struct{}
 	done   chan struct{}
+	sweep  func(sweeping) // releaser.sweep
 
 	mu     sync.Mutex
 	grants grantHeap
@@ -303,6 +304,8 @@ func (s *schedule) send(gs []*grant, ttl time.Duration) {
 			s.lose(g, nil)
 		case g.answered(sent[i]):
 			s.update(g)
+		default:
+			s.late(g, sent[i], false)
 		}
 	}
 }
@@ -337,6 +340,18 @@ func (s *schedule) complete(ctx context.Context, g *grant) {
 		g.answered(p)
 	default:
 		g.lose(nil)
+	}
+}
+
+// late has the store release g if it is lost. The request p to prolong g was carried out too late,
+// or may have been if its outcome is unknown. Without a release, the store would keep the lock for
+// p's time, for nobody.
+func (s *schedule) late(g *grant, p *pending, unknown bool) {
+	g.mu.Lock()
+	lost := g.cause != nil
+	g.mu.Unlock()
+	if lost {
+		s.sweep(sweeping{id: g.id, until: p.sent.Add(p.d), late: unknown})
 	}
 }
 

@@ -7,6 +7,7 @@ import "time"
 //	a request is under way, its caller has gone     undo: waits for the answer, sweeps from grace on
 //	a request without an answer                     sweep, late; nothing if Lookup settles it
 //	a release without an answer                     sweep
+//	a hold prolonged after its loss                 sweep; late if that is not known
 //	a place in a queue                              leave
 //
 // Everything here ends with an answer, and is bounded in time and in requests.
