@@ -25,8 +25,9 @@ if not mine then
 	end
 	redis.call('decrby', free, permits)
 end
+-- The time is cut to whole milliseconds, so it can be one earlier than now.
 for i = 0, permits - 1 do
-	redis.call('zadd', ends, at + ARGV[1], id(base, i))
+	redis.call('zadd', ends, at + ARGV[1] + 1, id(base, i))
 end
 local ttl = redis.call('pttl', free)
 if ttl > 0 then

@@ -8,7 +8,7 @@ for k, ends in ipairs(KEYS) do
 	local till = typed('zscore', ends, id(base, 0))
 	held[k] = till and tonumber(till) > at and 1 or 0
 	while held[k] == 1 and redis.call('zscore', ends, id(base, i)) do
-		redis.call('zadd', ends, at + ARGV[1], id(base, i))
+		redis.call('zadd', ends, at + ARGV[1] + 1, id(base, i))
 		i = i + 1
 	end
 end

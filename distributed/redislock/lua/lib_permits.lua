@@ -18,9 +18,10 @@ local function collect(key, at)
 	return -(redis.call('zscore', key, 'taken') or 0)
 end
 
--- hold makes the hold of the acquisition owner last for lease from the time at.
+-- hold makes the hold of the acquisition owner last for lease from the time at. That is cut to whole
+-- milliseconds, so it can be one earlier than now.
 local function hold(key, owner, at, lease)
-	redis.call('zadd', key, at + lease, owner)
+	redis.call('zadd', key, at + lease + 1, owner)
 	if redis.call('pttl', key) < lease then
 		redis.call('pexpire', key, lease)
 	end
