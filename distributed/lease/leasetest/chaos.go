@@ -186,6 +186,7 @@ type worker struct {
 	*player
 	random *rand.Rand
 	turns  atomic.Int64 // how often it had the lock
+	round  int64        // the stage's when it had the lock last
 }
 
 // stage is the chaos.
@@ -199,6 +200,7 @@ type stage struct {
 	sessions bool          // the store has them
 	mortals  bool          // the death of a client ends its holds
 	troubled atomic.Bool
+	round    atomic.Int64 // odd during a recovery
 	heals    []heal
 	faults   map[string]int
 	buried   sync.WaitGroup
@@ -285,7 +287,7 @@ func (st *stage) enters() *player {
 // work locks, sells and unlocks until the client is killed.
 func (st *stage) work(w *worker) {
 	l := w.client.lock(st.lock)
-	for ; w.ctx.Err() == nil; w.proceed() {
+	for ; w.ctx.Err() == nil; st.proceed(w) {
 		owner := locks.WithOwner(w.ctx, locks.NewOwner())
 		ctx, cancel := owner, context.CancelFunc(func() {})
 		asked, ends := time.Now(), w.ends.Load()
@@ -303,7 +305,17 @@ func (st *stage) work(w *worker) {
 		st.mu.Unlock()
 		st.visit(w, l, owner, ends)
 		w.turns.Add(1)
+		w.round = st.round.Load()
 		pause(time.Duration(w.random.IntN(3)) * time.Millisecond)
+	}
+}
+
+// proceed waits while the client is stopped, and while others recover after w has. A store without
+// an order gives the lock to whom it likes, and on a busy machine it would be w too often.
+func (st *stage) proceed(w *worker) {
+	w.player.proceed()
+	for w.round%2 == 1 && w.round == st.round.Load() && w.ctx.Err() == nil {
+		pause(5 * time.Millisecond)
 	}
 }
 
@@ -522,17 +534,19 @@ func (st *stage) recover() {
 			all = append(all, start{w, w.turns.Load()})
 		}
 	}
+	st.round.Add(1)
+	defer st.round.Add(1)
 	const look = 5 * time.Millisecond
-	rounds := 0
+	looks := 0
 	for began := time.Now(); st.ctx.Err() == nil; pause(look) {
-		rounds++
+		looks++
 		all = slices.DeleteFunc(all, func(w start) bool { return w.worker.turns.Load() > w.turns })
 		st.recovery = max(st.recovery, time.Since(began))
 		if len(all) == 0 {
 			return
 		}
 		// On a machine that is too busy the pauses take longer, and so may all else.
-		if limit := st.term + calm; time.Since(began) > limit && rounds > int(limit/look/2) {
+		if limit := st.term + calm; time.Since(began) > limit && looks > int(limit/look/2) {
 			st.breaks(fmt.Sprintf("each waiter gets on within %v after everything is healed", st.term+calm),
 				all[0].client)
 			return
