@@ -351,7 +351,7 @@ func permitsUnderFaults(s *suite) {
 	for range 3 {
 		clients = append(clients, s.mortal(lease.WithReleaseTimeout(s.cfg.TTL)))
 	}
-	dies := s.mortal()
+	dies := s.mortal(lease.WithReleaseTimeout(s.cfg.TTL))
 	ctx, end := context.WithCancel(s.ctx)
 	defer end()
 	for _, c := range append(clients, dies) {
