@@ -14,7 +14,6 @@ permits W0=1 W1=2 P1=2
 large='
 takeover W0=2 W1=2
 takeover W0=3
-permits W0=2 W1=2
 permits W0=3
 '
 
