@@ -170,8 +170,8 @@ func (d *documents) Delete(ctx context.Context, name, version string) error {
 	return err
 }
 
-// publish sends m once. It has no Nats-Msg-Id, by which a server finds duplicates: a second message
-// would find another revision.
+// publish sends m until a leader of the stream has received it. It has no Nats-Msg-Id, by which a
+// server finds duplicates: a second message would find another revision.
 func (d *documents) publish(ctx context.Context, m *nats.Msg, version string) (string, error) {
 	var revision uint64 // 0: there is no message
 	if version != "" {
@@ -192,8 +192,11 @@ func (d *documents) publish(ctx context.Context, m *nats.Msg, version string) (s
 		}
 	}
 	before := d.nc.LastError()
-	ack, err := d.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0), jetstream.WithExpectStream(d.stream),
-		jetstream.WithExpectLastSequencePerSubject(revision))
+	ack, err := d.send(ctx, m, revision)
+	// No server has a use for the message: the stream has no leader, or is gone.
+	for errors.Is(err, jetstream.ErrNoStreamResponse) && adapter.Sleep(ctx, reconnect) {
+		ack, err = d.send(ctx, m, revision)
+	}
 	if err == nil {
 		return strconv.FormatUint(ack.Sequence, 10), nil
 	}
@@ -203,12 +206,17 @@ func (d *documents) publish(ctx context.Context, m *nats.Msg, version string) (s
 	case errors.As(err, &answer):
 		return "", failed(answer)
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
-		// No server has a use for the message: the stream has no leader, or is gone.
 		return "", lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
 	case refused != nil:
 		return "", lease.Mark(refused, lease.ErrRefused)
 	}
 	return "", fmt.Errorf("no answer to a write: %w", err)
+}
+
+// send sends m once.
+func (d *documents) send(ctx context.Context, m *nats.Msg, revision uint64) (*jetstream.PubAck, error) {
+	return d.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0), jetstream.WithExpectStream(d.stream),
+		jetstream.WithExpectLastSequencePerSubject(revision))
 }
 
 // failed returns the error of a server's answer.
