@@ -133,7 +133,8 @@ func TestModulesKeepTheirImportRules(t *testing.T) {
 	w, err := workspace.Open(".")
 	must(t, err)
 	adapter := regexp.MustCompile(
-		`^(distributed/(?:redislock|zklock|sqllock|etcdlock|k8slock|s3lock|natslock|dynamolock|filelock|shmlock)|` +
+		`^(distributed/(?:redislock|zklock|sqllock|etcdlock|consullock|` +
+			`k8slock|s3lock|natslock|dynamolock|filelock|shmlock)|` +
 			`record/(?:prom|otel))(/|$)`)
 	kits := regexp.MustCompile(`^(lockstest|distributed/lease/leasetest|internal/test|internal/bench|bench|` +
 		`distributed/internal|` +

@@ -37,6 +37,7 @@ func Lookup(tb testing.TB, program string, dirs ...string) string {
 // builds are the files of the servers of .ci/servers, which end with their versions. A server that
 // was built for another version is missing.
 var builds = map[string]string{
+	"consul-1.14":        "consul-1.14.11",
 	"etcd-3.5":           "etcd-3.5.35",
 	"etcd-3.6":           "etcd-3.6.16",
 	"k8s-apiserver-0.37": "k8s-apiserver-0.37.2",

@@ -1,0 +1,202 @@
+package consullock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// Defaults of a [Client].
+const (
+	// DefaultTTL is how long a hold lasts without a renewal.
+	DefaultTTL = 15 * time.Second
+	// DefaultPrefix is what keys begin with.
+	DefaultPrefix = "locks/"
+)
+
+// longestDelay is the longest lock delay that Consul knows.
+const longestDelay = time.Minute
+
+// ErrSessionExpired reports that the session of the Client has ended in Consul. A holder gets it
+// together with [locks.ErrLost]. A waiter never gets it.
+var ErrSessionExpired = errors.New("session expired")
+
+// Client gives locks that are keys of Consul, by name. It is a [locks.Provider]. It is safe for
+// concurrent use. [Client.Close] ends it.
+type Client struct {
+	store *store
+	lease *lease.Client
+}
+
+var _ locks.Provider = (*Client)(nil)
+
+// Option changes how [New] makes a Client.
+type Option func(*options)
+
+type options struct {
+	prefix     string
+	ttl, delay time.Duration
+	lease      []lease.Option
+}
+
+// WithTTL sets how long a hold lasts without a renewal, [DefaultTTL] if not given. It is that of
+// the client's session too: no hold and no extension is longer. A hold is renewed each third of it.
+// Consul frees the locks of a process that has died after twice that time. Its servers refuse a
+// session shorter than their session_ttl_min, which is 10 seconds by default.
+func WithTTL(d time.Duration) Option { return func(o *options) { o.ttl = d } }
+
+// WithLockDelay sets for how long Consul refuses a lock whose session has ended while the lock was
+// held, in whole milliseconds. The default is 0, and Consul's limit is a minute. A delay as long as
+// the TTL covers what ends a session before its time, see the documentation of the package. It adds
+// to the time after which the lock of a dead process is free. A release has no delay.
+func WithLockDelay(d time.Duration) Option { return func(o *options) { o.delay = d } }
+
+// WithPrefix sets what all keys begin with, [DefaultPrefix] if not given.
+func WithPrefix(prefix string) Option { return func(o *options) { o.prefix = prefix } }
+
+// WithLabel sets the name of this process that [Mutex.Inspect] returns, here and in other
+// processes. The default is the name of the host and the process id. See [lease.WithLabel].
+func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(label)) }
+
+// WithLeaseOptions sets the rarer options of package lease, such as [lease.WithLogger]. Of these,
+// [lease.WithTTL] has no effect: see [WithTTL].
+func WithLeaseOptions(opts ...lease.Option) Option {
+	return func(o *options) { o.lease = append(o.lease, opts...) }
+}
+
+// New returns a Client of the agent that client connects to. It sends no request, and runs one
+// goroutine until it is closed, another one for its session, and one more for each waiter. The
+// last two keep a connection to the agent each.
+func New(client *api.Client, opts ...Option) (*Client, error) {
+	o := options{prefix: DefaultPrefix, ttl: DefaultTTL}
+	for _, f := range opts {
+		f(&o)
+	}
+	switch {
+	case client == nil:
+		return nil, errors.New("consullock: nil client")
+	case o.delay < 0 || o.delay > longestDelay:
+		return nil, fmt.Errorf("consullock: lock delay of %v, from 0 to %v is allowed", o.delay, longestDelay)
+	case !isPrefix(o.prefix):
+		return nil, fmt.Errorf("consullock: prefix %q: only letters, digits and - _ . ~ / are allowed, "+
+			"and no empty part, . or .. between slashes", o.prefix)
+	}
+	s := newStore(client, o)
+	// Each holder has a token of its own, and waiters here have no precedence over others.
+	all := append([]lease.Option{lease.WithMaxLocalHandoffs(0)}, o.lease...)
+	lc, err := lease.New(s, append(all, lease.WithErrorPrefix("consullock"), lease.WithTTL(o.ttl))...)
+	if err != nil {
+		s.stop()
+		return nil, err
+	}
+	return &Client{s, lc}, nil
+}
+
+// Key returns the key of the lock called name. Consul's own lock on this key, such as that of
+// [api.Client.LockKey], is the same lock.
+func (c *Client) Key(name string) string { return c.store.key(name) }
+
+// Locker returns the lock called name. It is a [*Mutex].
+func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
+
+// Mutex returns the lock called name.
+func (c *Client) Mutex(name string, opts ...lease.MutexOption) *Mutex {
+	opts = append([]lease.MutexOption{lease.WithRefusal(c.store.checkName(name))}, opts...)
+	return &Mutex{c.lease.Mutex(name, opts...)}
+}
+
+// Names returns the names of the locks that match pattern, sorted. Free locks are
+// among them, and those of Consul's own lock below the prefix. The pattern is one of [path.Match],
+// and an empty one matches all names. Names reads all keys below the prefix in one request.
+func (c *Client) Names(ctx context.Context, pattern string) (names []string, err error) {
+	defer func() {
+		if err != nil {
+			names, err = nil, fmt.Errorf("consullock: list names: %w", err)
+		}
+	}()
+	if ctx == nil {
+		return nil, locks.ErrNilContext
+	}
+	if _, err := path.Match(pattern, ""); err != nil {
+		return nil, err
+	}
+	pairs, err := c.store.list(ctx)
+	for _, pair := range pairs {
+		name, ok := nameOf(strings.TrimPrefix(pair.Key, c.store.prefix))
+		if !ok || pair.Flags != api.LockFlagValue {
+			continue
+		}
+		if ok, _ := path.Match(pattern, name); ok || pattern == "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// Close releases all holds, and makes all waiters return [locks.ErrClosed]. See
+// [lease.Client.Close]. It ends the session. Only the first call does anything.
+func (c *Client) Close(ctx context.Context) error {
+	err := c.lease.Close(ctx)
+	c.store.close(ctx)
+	return err
+}
+
+// Mutex is a lock of one name, with the rules of a [lease.Mutex]. Between processes it has no
+// order: a free lock goes to the process that asks first. Each hold has a fencing token. If no key
+// can have the name, all methods that return an error say why.
+type Mutex struct{ m *lease.Mutex }
+
+var (
+	_ locks.Leased    = (*Mutex)(nil)
+	_ locks.Inspector = (*Mutex)(nil)
+)
+
+// WithFixedTTL makes holds end after d, without renewal. See [lease.WithFixedTTL]. They are not
+// longer than [WithTTL]. If the process dies, the lock is free when its session has ended.
+func WithFixedTTL(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }
+
+// LockContext acquires the lock, and waits for it until ctx ends.
+func (l *Mutex) LockContext(ctx context.Context) error { return l.m.LockContext(ctx) }
+
+// TryLockContext acquires the lock if nobody holds it, and no lock delay is left. It waits for the
+// answer until ctx ends. It returns false also if other clients were faster ten times.
+func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) { return l.m.TryLockContext(ctx) }
+
+// UnlockContext releases one hold of the caller. See [lease.Mutex.UnlockContext] for what an error
+// says.
+func (l *Mutex) UnlockContext(ctx context.Context) error { return l.m.UnlockContext(ctx) }
+
+// Hold returns the caller's hold, or an error matching [locks.ErrNotHeld].
+func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) { return l.m.Hold(ctx) }
+
+// ForceUnlock frees the lock without its holder's consent, and reports whether it was held. See
+// [lease.Mutex.ForceUnlock]. No lock delay follows. A holder of another process learns of it with
+// its next renewal.
+func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) { return l.m.ForceUnlock(ctx) }
+
+// Inspect describes the lock to people and for monitoring, by one read. See [lease.Mutex.Inspect]
+// for what the answer says, and when it is old. Waiters are those of this client. The time left is
+// known of holds of this client only. The label of Consul's own lock is the id of its session.
+func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) { return l.m.Inspect(ctx) }
+
+// Name returns the name of the lock.
+func (l *Mutex) Name() string { return l.m.Name() }
+
+// LockKey gives [locks.Multi] its order, the same one in every process.
+func (l *Mutex) LockKey() string { return l.m.LockKey() }
+
+// QueueLength returns how many goroutines of this process wait for their turn at the lock.
+func (l *Mutex) QueueLength() int { return l.m.QueueLength() }
+
+// String describes the lock and its state in this process.
+func (l *Mutex) String() string { return l.m.String() }

@@ -1,0 +1,85 @@
+// Package consullock has locks in the key-value store of Consul. Each lock is a key that belongs to
+// the session of its holder, as Consul's own lock does it. Both exclude each other.
+//
+//	consul, err := api.NewClient(api.DefaultConfig())
+//	client, err := consullock.New(consul)
+//	...
+//	defer client.Close(ctx)
+//	err = locks.Do(ctx, client.Mutex("orders"), func(ctx context.Context) error {
+//		hold, _ := locks.HoldFrom(ctx)
+//		return save(ctx, order, hold.Token()) // ctx ends if the lock is lost
+//	})
+//
+// [Client] is a [locks.Provider]. See package lease for the local queue, re-entry, renewal and
+// losses.
+//
+// # Guarantees
+//
+// At most one holder has a hold that is not lost, whichever minority of the servers fails. Every
+// holder is told of its loss before others can get the lock: by [locks.Hold.Lost],
+// [locks.Hold.Err] and the context of [locks.Do]. What takes these guarantees away is below,
+// under "What breaks it".
+//
+//   - The holder does not wait for Consul to tell it of a loss. Its hold ends by its own clock, one
+//     TTL after the last answered renewal was sent, less a margin. Consul frees the lock after twice
+//     the TTL at the earliest. If Consul ends the session before, a blocking query tells the holder
+//     at once.
+//   - The fencing token is the index of Consul's log at which the key was acquired. It grows from
+//     holder to holder, also if the key was deleted in between, and if Consul's own lock had it.
+//   - A request that comes late changes nothing: each names the index that it expects, and an index
+//     never comes again.
+//   - A renewal counts after a leader that has asked the others has found the key unchanged. A
+//     leader that was stopped or cut off prolongs nothing.
+//
+// # What it costs
+//
+// A pair of an acquisition and a release is a read and two writes. The first one of all has two
+// writes more: the key and the session. A renewal of all holds of a client is two reads, and a
+// third for each 64 more holds. Each request is one round trip to the agent.
+//
+// A waiter keeps a connection on which it waits for the next change of the key, and also reads each
+// 5 seconds. Each release wakes all waiting processes, and one of them gets the lock. There is no
+// order between processes. A client with a session keeps one more connection. An agent permits 200
+// connections of one address by default (limits.http_max_conns_per_client).
+//
+// # What breaks it
+//
+//   - A session that ends before its time. Then others can get the lock at once, and the holder
+//     learns of it when the answer of its query has arrived. That is so if an operator destroys the
+//     session, and if its agent leaves the cluster: a client agent does so by default when it is
+//     stopped in good order (leave_on_terminate). The session belongs to the agent that the client
+//     talks to. [WithLockDelay] covers this: with a delay of the TTL, a holder that hears nothing has
+//     ended before. Without it, the resource has to compare tokens.
+//   - A key that is deleted or overwritten: its holder loses the lock with the next renewal. Others
+//     may have it before that.
+//   - Servers that lose their data, or are restored from a backup: sessions and locks are as they were
+//     then. With another cluster, tokens begin anew.
+//   - A minority of the servers alone: nobody can acquire, renew or release.
+//
+// There is no lock delay by default. Consul's own lock needs one, because its holder may believe in
+// its lock for longer than the server does. The hold of this package ends earlier. The delay would
+// be added to twice the TTL when a process has died.
+//
+// # What happens when
+//
+//   - A process dies: the next one gets the lock after twice the TTL, 30 seconds by default, plus the
+//     lock delay.
+//   - The leader dies: requests fail until there is another one, which takes some seconds. The new
+//     leader begins the time of all sessions anew. Holds and waiters go on.
+//   - The agent dies: requests fail. Holds end in time. Another agent can be used by a new client
+//     only, unless the address leads there.
+//   - A reply is lost: the client reads the key.
+//   - A key has not the flags of a lock, such as a configuration value or Consul's semaphore:
+//     [locks.ErrForeign]. It is left alone.
+//
+// # Names
+//
+// The key is the prefix and the name, in which bytes other than letters, digits and - _ . ~ / are
+// written as =XX, and so are slashes and dots that a path would not keep. A key has 1024 bytes at
+// most. The key of a free lock stays. It may be deleted at any time.
+//
+// Consul's command line locks the key PREFIX/.lock: "consul lock locks/orders" is the lock called
+// orders/.lock with the default prefix.
+//
+// There are no read-write locks and no semaphores.
+package consullock

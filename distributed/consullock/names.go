@@ -1,0 +1,76 @@
+package consullock
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// maxKey is how many bytes a key has at most. It is a part of URLs.
+const maxKey = 1024
+
+// keyOf returns the key of the lock called name, without the prefix. Other names have other keys.
+// Letters, digits and the characters - _ . ~ / stay. Each other byte is an equals sign and two
+// hexadecimal digits. So is what a server would take out of a path: a slash at the beginning, at
+// the end or behind another one, and the dots of the parts . and .. between slashes. Percent signs
+// would not do: some servers decode a path twice.
+func keyOf(name string) string {
+	var key strings.Builder
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case c == '/' && (i == 0 || i == len(name)-1 || name[i-1] == '/'),
+			c == '.' && isDots(partAt(name, i)),
+			!plain(c):
+			fmt.Fprintf(&key, "=%02X", c)
+		default:
+			key.WriteByte(c)
+		}
+	}
+	return key.String()
+}
+
+// partAt returns the part of name between slashes that has byte i.
+func partAt(name string, i int) string {
+	from := strings.LastIndexByte(name[:i], '/') + 1
+	part, _, _ := strings.Cut(name[from:], "/")
+	return part
+}
+
+func isDots(part string) bool { return part == "." || part == ".." }
+
+func plain(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-_.~/", c) >= 0
+}
+
+// isPrefix reports whether keys that begin with prefix need no escape for it.
+func isPrefix(prefix string) bool { return keyOf(prefix+"x") == prefix+"x" && len(prefix) < maxKey/2 }
+
+// nameOf returns the name of the lock whose key it is, and whether it is one.
+func nameOf(key string) (string, bool) {
+	before, escaped, found := strings.Cut(key, "=")
+	name := before
+	for found {
+		c, err := hex.DecodeString(escaped[:min(2, len(escaped))])
+		if err != nil || len(c) != 1 {
+			return "", false
+		}
+		before, escaped, found = strings.Cut(escaped[2:], "=")
+		name += string(c) + before
+	}
+	return name, name != "" && keyOf(name) == key
+}
+
+// checkName returns why no lock can have the name, or nil.
+func (s *store) checkName(name string) error {
+	switch n := len(s.key(name)); {
+	case name == "":
+		return lease.Mark(errors.New("the name is empty"), lease.ErrRefused)
+	case n > maxKey:
+		return fmt.Errorf("the name has %d bytes as a key, at most %d are allowed", n, maxKey)
+	}
+	return nil
+}

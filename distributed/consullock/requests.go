@@ -1,0 +1,147 @@
+package consullock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// try is how long a request may take that does not wait for anything.
+func (s *store) try() time.Duration { return min(s.ttl/3, 5*time.Second) }
+
+// write sends a request that changes something.
+func (s *store) write(ctx context.Context, endpoint string, in, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, s.try())
+	defer cancel()
+	_, err := s.client.Raw().Write(endpoint, in, out, (&api.WriteOptions{}).WithContext(ctx))
+	return failed(err)
+}
+
+// change carries out all of ops, or none of them. Then refusal says why. It returns what the last
+// one has left.
+//
+// It does not use the Txn of the library, whose errors tell no status.
+func (s *store) change(ctx context.Context, ops ...*api.KVTxnOp) (pair *api.KVPair, refusal, err error) {
+	var in api.TxnOps
+	for _, op := range ops {
+		in = append(in, &api.TxnOp{KV: op})
+	}
+	var out api.TxnResponse
+	err = s.write(ctx, "/v1/txn", in, &out)
+	var answer api.StatusError
+	if errors.As(err, &answer) && answer.Code == http.StatusConflict {
+		if err = json.Unmarshal([]byte(answer.Body), &out); err != nil {
+			return nil, nil, err
+		}
+		refusal, err = refusalOf(out.Errors)
+		return nil, refusal, err
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(out.Results) != len(ops) {
+		return nil, nil, fmt.Errorf("%d results of %d operations", len(out.Results), len(ops))
+	}
+	return out.Results[len(ops)-1].KV, nil, nil
+}
+
+// Why a change is refused.
+var (
+	errConflict = errors.New("the key has changed")
+	errSession  = errors.New("the session is over")
+	errDelay    = errors.New("the lock delay of the key is not over")
+)
+
+// refusalOf tells what the operations of a change say. Anything but these three is an error.
+func refusalOf(ops api.TxnErrors) (refusal, err error) {
+	for _, op := range ops {
+		switch what := op.What; {
+		case strings.Contains(what, "invalid session"):
+			return errSession, nil
+		case strings.Contains(what, "lock delay"):
+			return errDelay, nil
+		case strings.Contains(what, "index"), strings.Contains(what, "exist"), strings.Contains(what, "held"):
+			refusal = errConflict
+		default:
+			return nil, lease.Mark(errors.New(what), lease.ErrRefused)
+		}
+	}
+	return refusal, nil
+}
+
+// read returns the pair of the lock called name, or nil, and what a query needs to wait for the
+// next one. With consistent, the leader makes sure that it is still the leader.
+func (s *store) read(ctx context.Context, name string, consistent bool) (*api.KVPair, *api.QueryMeta, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.try())
+	defer cancel()
+	q := (&api.QueryOptions{RequireConsistent: consistent}).WithContext(ctx)
+	pair, meta, err := s.client.KV().Get(s.key(name), q)
+	return pair, meta, failed(err)
+}
+
+// list returns all pairs below the prefix.
+func (s *store) list(ctx context.Context) (api.KVPairs, error) {
+	pairs, _, err := s.client.KV().List(s.prefix, (&api.QueryOptions{}).WithContext(ctx))
+	return pairs, failed(err)
+}
+
+// await waits until what a query reads has another index, and sets index to that. It returns without
+// a change after about a TTL, so that an answer that the network has lost costs no more. After an
+// error it pauses.
+func (s *store) await(
+	life context.Context, index *uint64, query func(*api.QueryOptions) (*api.QueryMeta, error)) error {
+	ctx, cancel := context.WithTimeout(life, s.ttl+s.ttl/16+s.try()) // the server adds up to a sixteenth
+	defer cancel()
+	q := &api.QueryOptions{WaitIndex: *index, WaitTime: s.ttl, RequireConsistent: true}
+	meta, err := query(q.WithContext(ctx))
+	switch {
+	case err != nil:
+		adapter.Sleep(life, adapter.Jitter(min(s.try(), time.Second)))
+	case meta.LastIndex < *index: // such as after a restore: begin anew
+		*index = 0
+	default:
+		*index = meta.LastIndex
+	}
+	return err
+}
+
+// failed returns err as an error of a [lease.Store].
+//
+// An error of a server is no refusal: a leader that loses its office answers so to what it may have
+// carried out.
+func failed(err error) error {
+	var answer api.StatusError
+	var dial *net.OpError
+	switch {
+	case errors.As(err, &answer):
+		switch {
+		case answer.Code == http.StatusTooManyRequests:
+			return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
+		case answer.Code >= http.StatusInternalServerError:
+			return lease.Mark(err, lease.ErrUnavailable)
+		case answer.Code >= http.StatusBadRequest:
+			return lease.Mark(err, lease.ErrRefused)
+		}
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+	}
+	return err
+}
+
+// undone returns err as that of a request which has changed nothing, because it failed before that.
+func undone(err error) error {
+	if err == nil || errors.Is(err, lease.ErrRefused) {
+		return err
+	}
+	return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
+}

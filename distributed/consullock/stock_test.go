@@ -1,0 +1,133 @@
+package consullock_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/consullock"
+)
+
+// stock returns Consul's own lock of a key.
+func stock(tb testing.TB, addr, key string) *api.Lock {
+	tb.Helper()
+	l, err := connect(tb, addr).LockOpts(&api.LockOptions{
+		Key: key, LockTryOnce: true, LockWaitTime: 100 * time.Millisecond, LockDelay: time.Millisecond,
+	})
+	require.NoError(tb, err)
+	return l
+}
+
+func TestConsulsLockAndOursExcludeMutually(t *testing.T) {
+	t.Parallel()
+	addr := startServer(t)
+	c := open(t, connect(t, addr))
+	for _, name := range []string{"it", "a b/../%", "orders/.lock"} {
+		l, ctx := c.Mutex(name), someone()
+		theirs := stock(t, addr, c.Key(name))
+
+		h := hold(t, l, ctx)
+		lost, err := theirs.Lock(nil)
+		require.NoError(t, err)
+		require.Nil(t, lost, "the lock is ours")
+		require.NoError(t, l.UnlockContext(ctx))
+
+		lost, err = theirs.Lock(nil)
+		require.NoError(t, err)
+		require.NotNil(t, lost)
+		require.False(t, try(t, l, ctx))
+		info, err := l.Inspect(background)
+		require.NoError(t, err)
+		require.True(t, info.Held)
+		require.Equal(t, pairOf(t, connect(t, addr), c.Key(name)).Session, info.Holders[0].Label)
+		waiting := start(l, ctx)
+		require.NoError(t, theirs.Unlock())
+		require.NoError(t, result(t, waiting))
+		next, err := l.Hold(ctx)
+		require.NoError(t, err)
+		require.Greater(t, next.Token(), h.Token())
+		require.ErrorIs(t, theirs.Destroy(), api.ErrLockInUse)
+		require.NoError(t, l.UnlockContext(ctx))
+
+		require.NoError(t, theirs.Destroy(), "the key of a free lock may be deleted")
+		last := hold(t, l, ctx)
+		require.Greater(t, last.Token(), next.Token())
+		require.NoError(t, l.UnlockContext(ctx))
+	}
+}
+
+func TestConsulsLockAndOursTakeTurns(t *testing.T) {
+	t.Parallel()
+	addr := startServer(t)
+	key := consullock.DefaultPrefix + "it"
+	var mu sync.Mutex
+	inside, turns := 0, 0
+	enter := func() {
+		mu.Lock()
+		inside++
+		turns++
+		assert.Equal(t, 1, inside)
+		mu.Unlock()
+		time.Sleep(time.Millisecond)
+		mu.Lock()
+		inside--
+		mu.Unlock()
+	}
+	var wg sync.WaitGroup
+	for range 3 {
+		client := connect(t, addr)
+		wg.Go(func() {
+			for range 10 {
+				l, err := client.LockOpts(&api.LockOptions{Key: key, LockDelay: time.Millisecond})
+				if !assert.NoError(t, err) {
+					return
+				}
+				_, err = l.Lock(nil)
+				assert.NoError(t, err)
+				enter()
+				assert.NoError(t, l.Unlock())
+			}
+		})
+		l := open(t, connect(t, addr)).Mutex("it")
+		wg.Go(func() {
+			ctx := someone()
+			for range 10 {
+				assert.NoError(t, l.LockContext(ctx))
+				enter()
+				assert.NoError(t, l.UnlockContext(ctx))
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, 60, turns)
+}
+
+func TestALockDelayOfConsulsLockIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	addr := startServer(t)
+	direct := connect(t, addr)
+	c := open(t, direct)
+	l, ctx := c.Mutex("it"), someone()
+	session, _, err := direct.Session().CreateNoChecks(&api.SessionEntry{TTL: "60s", LockDelay: 2 * time.Second}, nil)
+	require.NoError(t, err)
+	ok, _, err := direct.KV().Acquire(&api.KVPair{Key: c.Key("it"), Flags: api.LockFlagValue, Session: session}, nil)
+	require.NoError(t, err)
+	require.True(t, ok)
+	began := time.Now()
+	_, err = direct.Session().Destroy(session, nil)
+	require.NoError(t, err)
+	ok, err = l.TryLockContext(ctx)
+	require.False(t, ok)
+	require.ErrorContains(t, err, "lock delay")
+	brief, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	require.ErrorContains(t, l.LockContext(brief), "lock delay")
+	hold(t, l, ctx)
+	require.GreaterOrEqual(t, time.Since(began), 1900*time.Millisecond)
+	require.NoError(t, l.UnlockContext(ctx))
+}

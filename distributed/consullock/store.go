@@ -1,0 +1,428 @@
+package consullock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// The state of a lock is its key, which Consul's own lock has too: its flags say that it is a
+// lock's, and its session is that of the holder, or empty. The value is for inspectors: the
+// acquisition, a line feed, and the identity of its process.
+//
+//	Acquire   read the key; create it if it is not there; acquire it if it is free at this index
+//	Release   release it if it has the index of my acquisition
+//	Renew     renew the session; compare the indexes of the holds
+//
+// Each change of a key gives it the index of Consul's log. An index never comes again, also not
+// after a key was deleted. So the index of an acquisition is its token, and a request that comes
+// late finds another index, and is refused. A key is created before it is acquired for this reason
+// alone: "if it is not there" can come true again.
+
+// store is the [lease.Store] of locks.
+type store struct {
+	client     *api.Client
+	prefix     string
+	ttl, delay time.Duration
+	identity   string // of this process
+	lost       func(lease.HoldID, error)
+	life       context.Context
+	stop       context.CancelFunc
+	jobs       adapter.Jobs  // each ends when life does
+	entering   chan struct{} // full while an acquisition looks for the session
+
+	mu      sync.Mutex
+	session *session                // or nil
+	holds   map[lease.HoldID]hold   // of which the answer has come
+	asked   map[lease.HoldID]uint64 // the index at which it was asked for last, while the outcome is unknown
+}
+
+// hold is what is known of a hold.
+type hold struct {
+	session *session
+	index   uint64
+}
+
+var (
+	_ lease.Store        = (*store)(nil)
+	_ lease.LossNotifier = (*store)(nil)
+	_ lease.Session      = (*store)(nil)
+	_ lease.Breaker      = (*store)(nil)
+	_ lease.Inspector    = (*store)(nil)
+	_ lease.Punctual     = (*store)(nil)
+)
+
+func newStore(client *api.Client, o options) *store {
+	s := &store{
+		client: client, prefix: o.prefix, ttl: o.ttl, delay: o.delay,
+		entering: make(chan struct{}, 1),
+		holds:    make(map[lease.HoldID]hold),
+		asked:    make(map[lease.HoldID]uint64),
+	}
+	s.life, s.stop = context.WithCancel(context.Background())
+	return s
+}
+
+// close ends everything.
+func (s *store) close(ctx context.Context) {
+	s.finish(ctx)
+	s.stop()
+	s.jobs.Close(context.Background())
+}
+
+func (s *store) key(name string) string { return s.prefix + keyOf(name) }
+
+// Identify is part of [lease.Inspector].
+func (s *store) Identify(_, identity string) { s.identity = identity }
+
+// NotifyLoss keeps the function to call when the session is over.
+func (s *store) NotifyLoss(lost func(lease.HoldID, error)) { s.lost = lost }
+
+// Punctual is true: a request ends with its context.
+func (s *store) Punctual() bool { return true }
+
+// Term is part of [lease.Session].
+func (s *store) Term() time.Duration { return s.ttl }
+
+// attempts is how often an acquisition begins anew because the key has changed meanwhile.
+const attempts = 10
+
+// Acquire acquires the key if it is free. What fails before the request to acquire it has changed
+// nothing.
+func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	for range attempts {
+		pair, _, err := s.read(ctx, req.Name, false)
+		if err == nil && pair == nil {
+			pair, err = s.create(ctx, req.Name)
+		}
+		switch {
+		case err != nil:
+			return lease.Reply{}, undone(err)
+		case pair == nil:
+			continue
+		case pair.Flags != api.LockFlagValue:
+			return lease.Reply{}, foreign(pair)
+		case isOf(pair, req.Acquisition):
+			return s.Lookup(ctx, req)
+		case pair.Session != "":
+			return lease.Reply{}, nil
+		}
+		se, err := s.enter(ctx)
+		if err != nil {
+			return lease.Reply{}, undone(err)
+		}
+		pair, refusal, err := s.acquire(ctx, req.HoldID, pair.ModifyIndex, se)
+		switch {
+		case err != nil:
+			return lease.Reply{}, err
+		case refusal == nil:
+			return s.granted(req.HoldID, pair, se)
+		case errors.Is(refusal, errDelay):
+			return lease.Reply{Wait: soon, Reason: refusal}, nil
+		case errors.Is(refusal, errSession):
+			s.die(se)
+		}
+	}
+	return lease.Reply{Wait: soon}, nil
+}
+
+// soon is how long a waiter waits to whom no change of the key tells when to ask again.
+const soon = 200 * time.Millisecond
+
+// create creates the key of a free lock. It returns nil if it is there by now.
+func (s *store) create(ctx context.Context, name string) (*api.KVPair, error) {
+	pair, _, err := s.change(ctx, &api.KVTxnOp{Verb: api.KVCAS, Key: s.key(name), Flags: api.LockFlagValue})
+	return pair, err
+}
+
+// acquire acquires the key if it has the index at which it was free.
+func (s *store) acquire(ctx context.Context, id lease.HoldID, index uint64, se *session) (
+	pair *api.KVPair, refusal, err error) {
+	s.mu.Lock()
+	s.asked[id] = max(s.asked[id], index)
+	s.mu.Unlock()
+	pair, refusal, err = s.change(ctx, s.compare(id.Name, index), &api.KVTxnOp{
+		Verb: api.KVLock, Key: s.key(id.Name), Flags: api.LockFlagValue, Session: se.id,
+		Value: []byte(id.Acquisition + "\n" + s.identity),
+	})
+	if err == nil || errors.Is(err, lease.ErrRefused) {
+		s.settled(id, index)
+	}
+	return pair, refusal, err
+}
+
+// compare is the condition that the key has an index.
+func (s *store) compare(name string, index uint64) *api.KVTxnOp {
+	return &api.KVTxnOp{Verb: api.KVCheckIndex, Key: s.key(name), Index: index}
+}
+
+// settled says that no request at index, or at one before, can acquire the key any more.
+func (s *store) settled(id lease.HoldID, index uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asked[id] <= index {
+		delete(s.asked, id)
+	}
+}
+
+// granted says that id holds the key with what pair says, unless the session has ended meanwhile.
+func (s *store) granted(id lease.HoldID, pair *api.KVPair, se *session) (lease.Reply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.session != se {
+		return lease.Reply{}, lease.Mark(ErrSessionExpired, lease.ErrRefused, lease.ErrUnavailable)
+	}
+	s.holds[id] = hold{se, pair.ModifyIndex}
+	return lease.Reply{Held: true, Token: pair.ModifyIndex, Since: se.since}, nil
+}
+
+// Lookup reads the key, and makes sure that no request can acquire it any more.
+func (s *store) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	pair, err := s.settle(ctx, req.HoldID)
+	if err != nil || pair == nil {
+		return lease.Reply{Settled: err == nil}, err
+	}
+	s.mu.Lock()
+	se := s.session
+	s.mu.Unlock()
+	if se == nil || se.id != pair.Session {
+		return lease.Reply{}, nil // it ends with its session
+	}
+	return s.granted(req.HoldID, pair, se)
+}
+
+// settle returns the pair of the key if id holds it. If not, no request of id that was sent before
+// can acquire it any more: it would find another index.
+func (s *store) settle(ctx context.Context, id lease.HoldID) (*api.KVPair, error) {
+	for {
+		pair, _, err := s.read(ctx, id.Name, true)
+		if err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		index, unknown := s.asked[id]
+		s.mu.Unlock()
+		if unknown && pair != nil && pair.ModifyIndex == index { // it is free: raise the index
+			_, _, err := s.change(ctx, &api.KVTxnOp{
+				Verb: api.KVCAS, Key: s.key(id.Name), Flags: api.LockFlagValue, Index: index,
+				Value: fmt.Append(nil, "raised from ", index), // what changes nothing would not raise it
+			})
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		s.settled(id, index)
+		if isOf(pair, id.Acquisition) {
+			return pair, nil
+		}
+		return nil, nil
+	}
+}
+
+// isOf reports whether the acquisition holds the key.
+func isOf(pair *api.KVPair, acquisition string) bool {
+	return pair != nil && pair.Session != "" && strings.HasPrefix(string(pair.Value), acquisition+"\n")
+}
+
+func foreign(pair *api.KVPair) error {
+	return fmt.Errorf("the key %q has not the flags of a lock: %w", pair.Key, locks.ErrForeign)
+}
+
+// maxOps is how many operations a transaction of Consul may have.
+const maxOps = 64
+
+// Renew renews the session, and compares the index of each hold.
+//
+// A leader that was cut off from the others goes on for a while to renew sessions, although
+// another leader counts their time already. So the indexes are compared afterwards, by a leader
+// that has asked the others.
+func (s *store) Renew(ctx context.Context, ids []lease.HoldID, _ time.Duration) ([]bool, error) {
+	ok := make([]bool, len(ids))
+	var which []int
+	var ops api.KVTxnOps
+	s.mu.Lock()
+	se := s.session
+	for i, id := range ids {
+		if h, known := s.holds[id]; known && h.session == se {
+			which, ops = append(which, i), append(ops, s.compare(id.Name, h.index))
+		}
+	}
+	s.mu.Unlock()
+	if len(ops) == 0 {
+		return ok, nil
+	}
+	sent := lease.Now()
+	if alive, err := s.keep(ctx, se); err != nil || !alive {
+		return ok, err
+	}
+	for some := range slices.Chunk(ops, maxOps) {
+		gone, err := s.check(ctx, some)
+		if err != nil {
+			return ok, err
+		}
+		for k, i := range which[:len(some)] {
+			ok[i] = !gone[k]
+		}
+		which = which[len(some):]
+	}
+	s.prolong(se, sent)
+	return ok, nil
+}
+
+// check reports which of the conditions do not hold.
+func (s *store) check(ctx context.Context, conditions api.KVTxnOps) (gone map[int]bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.try())
+	defer cancel()
+	q := (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx)
+	_, resp, _, err := s.client.KV().Txn(conditions, q)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := refusalOf(resp.Errors); err != nil {
+		return nil, err
+	}
+	gone = make(map[int]bool)
+	for _, e := range resp.Errors {
+		gone[e.OpIndex] = true
+	}
+	return gone, nil
+}
+
+// Release releases the key if it has the index of id's acquisition. All waiters learn of it.
+func (s *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+	s.mu.Lock()
+	h, known := s.holds[id]
+	s.mu.Unlock()
+	var pair *api.KVPair
+	if known {
+		pair = &api.KVPair{ModifyIndex: h.index, Session: h.session.id}
+	} else {
+		var err error
+		if pair, err = s.settle(ctx, id); err != nil || pair == nil {
+			return lease.Released{}, err
+		}
+	}
+	held, err := s.free(ctx, id.Name, pair)
+	if err != nil {
+		return lease.Released{}, err
+	}
+	s.mu.Lock()
+	delete(s.holds, id)
+	s.mu.Unlock()
+	return lease.Released{Held: held, Awaited: true}, nil
+}
+
+// free releases the key called name if it is as pair says, and reports whether it was.
+func (s *store) free(ctx context.Context, name string, pair *api.KVPair) (bool, error) {
+	_, refusal, err := s.change(ctx, s.compare(name, pair.ModifyIndex), &api.KVTxnOp{
+		Verb: api.KVUnlock, Key: s.key(name), Flags: api.LockFlagValue, Session: pair.Session,
+	})
+	return err == nil && refusal == nil, err
+}
+
+// Lost releases a hold whose time is over although the session may live on.
+func (s *store) Lost(id lease.HoldID) {
+	s.jobs.Go(func() {
+		for rest := 10 * time.Millisecond; s.life.Err() == nil; rest = min(2*rest, s.ttl/3) {
+			if _, err := s.Release(s.life, id); err == nil {
+				return
+			}
+			adapter.Sleep(s.life, adapter.Jitter(rest))
+		}
+	})
+}
+
+// Break frees the key of the present holder. If the lock changes hands meanwhile, it looks again.
+func (s *store) Break(ctx context.Context, name string) (bool, error) {
+	for {
+		pair, _, err := s.read(ctx, name, true)
+		switch {
+		case err != nil:
+			return false, err
+		case pair == nil:
+			return false, nil
+		case pair.Flags != api.LockFlagValue:
+			return false, foreign(pair)
+		case pair.Session == "":
+			return false, nil
+		}
+		if held, err := s.free(ctx, name, pair); held || err != nil {
+			return held, err
+		}
+	}
+}
+
+// Inspect reads the key.
+func (s *store) Inspect(ctx context.Context, name string) (lease.State, error) {
+	state := lease.State{Waiting: -1}
+	pair, _, err := s.read(ctx, name, true)
+	switch {
+	case err != nil || pair == nil:
+		return state, err
+	case pair.Flags != api.LockFlagValue:
+		return state, foreign(pair)
+	case pair.Session == "":
+		return state, nil
+	}
+	acquisition, identity, ours := strings.Cut(string(pair.Value), "\n")
+	if !ours {
+		acquisition, identity = pair.Session, ""
+	}
+	state.Holders = []lease.Claim{{
+		Acquisition: acquisition, Identity: identity, Party: locks.Party{Token: pair.ModifyIndex},
+	}}
+	return state, nil
+}
+
+// watch notifies one waiter.
+type watch struct {
+	wake chan struct{}
+	end  context.CancelFunc
+}
+
+func (w *watch) C() <-chan struct{} { return w.wake }
+func (w *watch) Close()             { w.end() }
+
+// Watch reads the key, and begins to wait for its next change.
+func (s *store) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
+	_, meta, err := s.read(ctx, id.Name, false)
+	if err != nil {
+		return nil, err
+	}
+	w := &watch{wake: make(chan struct{}, 1)}
+	life, end := context.WithCancel(s.life)
+	w.end = end
+	if !s.jobs.Go(func() { s.follow(life, id.Name, meta.LastIndex, w.wake) }) {
+		end()
+		return nil, locks.ErrClosed
+	}
+	return w, nil
+}
+
+// follow notifies a waiter each time that the key becomes free, until life ends.
+func (s *store) follow(life context.Context, name string, index uint64, wake chan<- struct{}) {
+	for life.Err() == nil {
+		var pair *api.KVPair
+		err := s.await(life, &index, func(q *api.QueryOptions) (meta *api.QueryMeta, err error) {
+			pair, meta, err = s.client.KV().Get(s.key(name), q)
+			return meta, err
+		})
+		if err == nil && (pair == nil || pair.Session == "") {
+			select {
+			case wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
