@@ -87,6 +87,9 @@ var stores = []struct {
 			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "n="+peer))
 		return serving(t, "etcd://"+client), nil
 	}},
+	{"consul", true, func(t *testing.T) (string, func()) {
+		return serving(t, "consul://"+testbed.StartConsul(t, testbed.ConsulCluster{Version: "1.14"})[0].Addr()), nil
+	}},
 	{"nats", true, func(t *testing.T) (string, func()) {
 		at := testbed.StartNATS(t, testbed.NATSCluster{Version: "2.15"})[0].Addr()
 		return serving(t, "nats://"+at+"/locks?replicas=1"), nil

@@ -12,8 +12,8 @@
 //
 // A program knows mem and the stores whose packages it imports, as with drivers of database/sql:
 // open/file, open/sqlite, open/postgres, open/mysql, open/redis, open/zookeeper, open/etcd,
-// open/nats, open/s3, open/dynamodb and open/kubernetes, or open/all. Each of them carries the
-// client of its store.
+// open/consul, open/nats, open/s3, open/dynamodb and open/kubernetes, or open/all. Each of them
+// carries the client of its store.
 //
 // # URLs
 //
@@ -28,6 +28,7 @@
 //	redis+cluster://HOST1:6379,HOST2:6379             a cluster
 //	zk://HOST1:2181,HOST2:2181/NAMESPACE              ZooKeeper
 //	etcd://HOST1:2379,HOST2:2379                      etcd
+//	consul://:TOKEN@HOST:8500/PREFIX                  an agent of Consul
 //	nats://HOST1:4222,HOST2:4222/BUCKET               a key-value bucket of NATS JetStream
 //	s3://ACCESSKEY:SECRET@BUCKET/PREFIX               S3, and stores with its interface
 //	dynamodb://REGION/TABLE                           DynamoDB, with the keys of the environment
@@ -56,14 +57,15 @@
 //	perm      permissions of new files, 0644 if not given            file
 //	master    the name of the master, required                       redis+sentinel
 //	sentinel_user, sentinel_password                                 redis+sentinel
-//	tls       true: use TLS, which is off if not given               redis+... zk etcd mysql nats,
-//	                                                                 dynamodb at a host
+//	tls       true: use TLS, which is off if not given               redis+... zk etcd mysql nats
+//	                                                                 consul, dynamodb at a host
 //	region    the region, AWS_REGION if not given                    s3
 //	endpoint  the URL of a store other than Amazon's                 s3
 //	probe     false: do not ask whether the store is safe            s3
 //	cacert    a file with the certificates of the authorities        with TLS
 //	cert, key files with the certificate and key of this client      with TLS
 //	socket    a Unix socket in place of the host                     mysql, redis
+//	lockdelay how long Consul keeps a lock whose session has ended   consul
 //	replicas  1, 3 or 5: create the bucket if it is missing          nats
 //	creds     a file with the credentials of a user                  nats
 //	inbox     what the subjects of answers begin with                nats
@@ -72,6 +74,9 @@
 // The credentials of S3 are those of the AWS CLI if the URL has none: from its environment and
 // files, or those of the machine. The prefix is locks if not given. See package s3lock for the
 // probe.
+//
+// What a URL of Consul does not say is in the environment, such as CONSUL_HTTP_TOKEN. The prefix is
+// locks if not given. A ttl is at least session_ttl_min of the servers, 10s by default.
 //
 // PostgreSQL has the parameters of its own clients instead of those for TLS: sslmode, sslrootcert,
 // sslcert, sslkey, sslpassword, sslsni, host, port, user, password, dbname, passfile,
@@ -92,6 +97,7 @@
 //	redis...          plain, fenced, fair, simple   fenced and fair are Redisson's
 //	zk                mutex, semaphore              both are Curator's
 //	etcd              mutex
+//	consul            mutex
 //	nats              mutex
 //	s3                mutex
 //	dynamodb          mutex

@@ -64,6 +64,7 @@ func TestAStoreBringsOnlyItsOwnClient(t *testing.T) {
 		"redis": "github.com/redis/go-redis/v9", "postgres": "github.com/jackc/pgx/v5",
 		"mysql": "github.com/go-sql-driver/mysql", "sqlite": "modernc.org/sqlite",
 		"etcd": "go.etcd.io/etcd/client/v3", "zookeeper": "github.com/go-zookeeper/zk",
+		"consul":     "github.com/hashicorp/consul/api",
 		"nats":       "github.com/nats-io/nats.go",
 		"s3":         "github.com/aws/aws-sdk-go-v2/service/s3",
 		"dynamodb":   "github.com/aws/aws-sdk-go-v2/service/dynamodb",

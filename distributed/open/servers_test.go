@@ -67,6 +67,10 @@ var places = []place{
 		listed: "mutex semaphore", start: startZooKeeper},
 	{name: "etcd", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startEtcd,
 		wrong: otherUser},
+	{name: "consul", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startConsul,
+		wrong: otherToken},
+	{name: "consul with TLS", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex",
+		start: startSecureConsul},
 	{name: "nats", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startNATS,
 		wrong: otherUser},
 	{name: "nats with TLS", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startSecureNATS},
@@ -86,6 +90,12 @@ func otherUser(text string) string {
 	before, _, _ := strings.Cut(text, ":")
 	_, after, _ := strings.Cut(text, "@")
 	return before + "://other-user:not+the+password@" + after
+}
+
+// otherToken returns the URL with another password.
+func otherToken(text string) string {
+	_, after, _ := strings.Cut(text, "@")
+	return "consul://:not+the+password@" + after
 }
 
 // opened opens a store that is closed with the test.
@@ -299,4 +309,24 @@ func runEtcd(tb testing.TB, scheme, host string, args ...string) string {
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "n=" + peer,
 	}, args...)...))
 	return at
+}
+
+func startConsul(tb testing.TB) string {
+	const token = "8b9a3a3c-0000-4000-8000-000000000001"
+	at := testbed.StartConsul(tb, testbed.ConsulCluster{Version: "1.14", Token: token, More: map[string]any{
+		"acl": map[string]any{
+			"enabled": true, "default_policy": "deny", "tokens": map[string]any{"initial_management": token},
+		},
+	}})[0].Addr()
+	return serving(tb, "consul://:"+token+"@"+at+"/app/locks?lockdelay=1s")
+}
+
+func startSecureConsul(tb testing.TB) string {
+	ca, cert, key := testbed.Certificate(tb, "localhost")
+	port := testbed.Port(tb)
+	testbed.StartConsul(tb, testbed.ConsulCluster{Version: "1.14", Ports: map[string]int{"https": port},
+		More: map[string]any{"tls": map[string]any{"https": map[string]any{
+			"ca_file": ca, "cert_file": cert, "key_file": key, "verify_incoming": true,
+		}}}})
+	return serving(tb, fmt.Sprintf("consul://localhost:%d?tls=true&%s", port, certificates(ca, cert, key)))
 }

@@ -24,6 +24,11 @@ func buy(args []string) error {
 
 func TestProcessesThatKnowAURLSellEachTicketOnce(t *testing.T) {
 	for name, start := range map[string]func(tb testing.TB) string{
+		"consul": startConsul,
+		"consul, a cluster": func(tb testing.TB) string {
+			s := testbed.StartConsul(tb, testbed.ConsulCluster{Version: "1.14", Servers: 3})
+			return serving(tb, "consul://"+s[1].Addr()+"?ttl=20s")
+		},
 		"nats": startNATS,
 		"nats, a cluster": func(tb testing.TB) string {
 			var hosts []string

@@ -40,6 +40,7 @@ var schemes = map[string]string{
 	"redis+cluster":  "redis+cluster://localhost",
 	"zk":             "zk://localhost/app",
 	"etcd":           "etcd://localhost",
+	"consul":         "consul://localhost",
 	"nats":           "nats://localhost/locks",
 	"s3":             "s3://bucket",
 	"dynamodb":       "dynamodb://localhost",
@@ -57,7 +58,7 @@ func TestAnUnknownParameterIsRefusedWithKnownOnes(t *testing.T) {
 }
 
 func TestAnUnknownSchemeIsRefusedWithKnownOnes(t *testing.T) {
-	for _, url := range []string{"", "consul://localhost", "/run/lock", "://"} {
+	for _, url := range []string{"", "vault://localhost", "/run/lock", "://"} {
 		text := refused(t, url)
 		for scheme := range schemes {
 			require.Contains(t, text, scheme+":")
@@ -89,6 +90,9 @@ func TestABadValuesErrorNamesParameterAndChoices(t *testing.T) {
 		{"rediss://h?cacert=" + text, "cacert", "certificates in PEM format"},
 		{"rediss://h?cert=" + text + "&key=" + text, "cert and key", "files in PEM format"},
 		{"redis+sentinel://h", "master", "missing"},
+		{"consul://h?lockdelay=long", "lockdelay", "a duration, such as 15s"},
+		{"consul://h?lockdelay=2m", "lock delay", "from 0 to 1m0s"},
+		{"consul://h?cacert=x", "cacert", "need TLS"},
 		{"nats://h/b?replicas=2", "replicas", "one of none, 1, 3, 5"},
 		{"nats://h/b?cacert=x", "cacert", "need TLS"},
 		{"s3://b?endpoint=h:9000", "endpoint", "a URL, such as https://HOST:PORT"},
@@ -133,6 +137,9 @@ func TestAnAddressThatCannotBeIsRefused(t *testing.T) {
 		"redis+cluster://h/1":     "no numbered databases",
 		"etcd://h/path":           "prefix",
 		"etcd://user@h":           "a user and a password",
+		"consul://a,b":            "several hosts",
+		"consul://user:token@h":   "tokens and no users",
+		"consul://h/a//b":         "prefix",
 		"nats://h":                "the name of a bucket",
 		"nats://h/a/b":            "the name of a bucket",
 		"nats://user@h/b":         "a user and a password",

@@ -10,6 +10,7 @@
 //	go run ./examples/stores -store mysql://me:secret@localhost/shop
 //	go run ./examples/stores -store zk://localhost
 //	go run ./examples/stores -store etcd://localhost
+//	go run ./examples/stores -store consul://localhost
 //	go run ./examples/stores -store nats://localhost/locks?replicas=1
 //	go run ./examples/stores -store dynamodb://eu-west-1/locks
 //	go run ./examples/stores -store kubernetes:default

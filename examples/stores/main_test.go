@@ -159,6 +159,7 @@ func TestAnUnreachableStoresErrorHidesThePassword(t *testing.T) {
 		"mysql://me:" + secret + "@" + addr + "/x",
 		"zk://" + addr,
 		"etcd://" + addr + "," + addr,
+		"consul://" + addr,
 		"nats://" + addr + "/locks",
 	} {
 		out, err := call(t, "-store", spec)

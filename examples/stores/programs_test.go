@@ -46,6 +46,9 @@ func TestTheProgramOfEachStoreMakesItsReport(t *testing.T) {
 		{"sql", func(tb testing.TB) string { return "SQLITE_FILE=" + filepath.Join(tb.TempDir(), "report.db") }},
 		{"redis", func(tb testing.TB) string { return "REDIS_ADDR=" + startRedisServer(tb) }},
 		{"etcd", func(tb testing.TB) string { return "ETCD=" + startEtcd(tb) }},
+		{"consul", func(tb testing.TB) string {
+			return "CONSUL_HTTP_ADDR=" + testbed.StartConsul(tb, testbed.ConsulCluster{Version: "1.14"})[0].Addr()
+		}},
 		{"nats", func(tb testing.TB) string {
 			return "NATS=" + testbed.StartNATS(tb, testbed.NATSCluster{Version: "2.15"})[0].Addr()
 		}},

@@ -45,6 +45,9 @@ var stores = []struct {
 		return "dynamodb://key:" + secret + "@" + addr + "/shop?create=true"
 	}},
 	{"etcd", func(tb testing.TB) string { return "etcd://" + startEtcd(tb) }},
+	{"Consul", func(tb testing.TB) string {
+		return "consul://" + testbed.StartConsul(tb, testbed.ConsulCluster{Version: "1.14"})[0].Addr()
+	}},
 	{"NATS", func(tb testing.TB) string {
 		return "nats://" + testbed.StartNATS(tb, testbed.NATSCluster{Version: "2.15"})[0].Addr() + "/locks?replicas=1"
 	}},

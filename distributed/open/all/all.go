@@ -3,6 +3,7 @@
 package all
 
 import (
+	_ "github.com/jucgo/locks/distributed/open/consul"
 	_ "github.com/jucgo/locks/distributed/open/dynamodb"
 	_ "github.com/jucgo/locks/distributed/open/etcd"
 	_ "github.com/jucgo/locks/distributed/open/file"

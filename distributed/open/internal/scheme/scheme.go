@@ -43,8 +43,8 @@ func (s store) path() string { return strings.TrimSuffix("/"+s.pkg, "/") }
 var stores = []store{
 	{"mem", ""}, {"file", "file"}, {"sqlite", "sqlite"}, {"postgres", "postgres"}, {"mysql", "mysql"},
 	{"redis", "redis"}, {"rediss", "redis"}, {"redis+sentinel", "redis"}, {"redis+cluster", "redis"},
-	{"zk", "zookeeper"}, {"etcd", "etcd"}, {"nats", "nats"}, {"s3", "s3"}, {"dynamodb", "dynamodb"},
-	{"kubernetes", "kubernetes"},
+	{"zk", "zookeeper"}, {"etcd", "etcd"}, {"consul", "consul"}, {"nats", "nats"}, {"s3", "s3"},
+	{"dynamodb", "dynamodb"}, {"kubernetes", "kubernetes"},
 }
 
 // registered has the schemes of the imported packages. Only their init functions change it.

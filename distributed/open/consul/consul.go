@@ -1,0 +1,88 @@
+// Package consul registers consul: with package open. Import it for its effect.
+package consul
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/jucgo/locks/distributed/consullock"
+	"github.com/jucgo/locks/distributed/open/internal/scheme"
+)
+
+func init() {
+	scheme.Register(scheme.Scheme{
+		Name: "consul", Form: "consul://:TOKEN@HOST:PORT/PREFIX", Port: "8500",
+		Kinds: []string{"mutex"},
+		More:  slices.Concat(scheme.Leased, scheme.Certificate, []string{"lockdelay", "tls"}),
+		Open:  open,
+	})
+}
+
+func open(ctx context.Context, o *scheme.Opening) error {
+	if o.User != "" {
+		return scheme.Reason("Consul has tokens and no users. The form is %s", o.Scheme.Form)
+	}
+	encrypt, err := o.OneOf("tls", "false", "true")
+	if err != nil {
+		return err
+	}
+	config, err := o.TLS(encrypt == "true")
+	if err != nil {
+		return err
+	}
+	opts := []consullock.Option{consullock.WithLeaseOptions(o.Lease...)}
+	if o.TTL > 0 {
+		opts = append(opts, consullock.WithTTL(o.TTL))
+	}
+	if text, ok := o.Params["lockdelay"]; ok {
+		delay, err := time.ParseDuration(text)
+		if err != nil {
+			return scheme.Reason("the parameter lockdelay must be a duration, such as 15s")
+		}
+		opts = append(opts, consullock.WithLockDelay(delay))
+	}
+	if o.Path != "" {
+		opts = append(opts, consullock.WithPrefix(strings.TrimSuffix(o.Path, "/")+"/"))
+	}
+	protocol := "http"
+	if config != nil {
+		protocol = "https"
+	}
+	transport := &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: scheme.DialTimeout}).DialContext,
+		TLSClientConfig:     config,
+		TLSHandshakeTimeout: scheme.DialTimeout,
+		MaxIdleConnsPerHost: 16, // of many goroutines that ask at once
+	}
+	o.CloseLast(func(context.Context) error {
+		transport.CloseIdleConnections()
+		return nil
+	})
+	// What the URL does not say is in the environment: CONSUL_HTTP_TOKEN, CONSUL_NAMESPACE.
+	client, err := api.NewClient(&api.Config{
+		Address: o.Hosts[0], Scheme: protocol, Token: o.Password, HttpClient: &http.Client{Transport: transport},
+	})
+	if err != nil {
+		return scheme.Reason("%w", o.Hide(err))
+	}
+	c, err := consullock.New(client, opts...)
+	if err != nil {
+		return scheme.Reason("%w", err)
+	}
+	o.CloseLast(c.Close)
+	// New sends no request. This one shows that the agent answers, and what the token may do.
+	_, _, err = client.KV().Get(c.Key("open"), (&api.QueryOptions{}).WithContext(ctx))
+	if err != nil {
+		var answer api.StatusError
+		return o.Failed(err, errors.As(err, &answer) && answer.Code < http.StatusInternalServerError)
+	}
+	o.Locker, o.Names = c.Locker, c.Names
+	return nil
+}
