@@ -21,9 +21,8 @@
 // under "What breaks it".
 //
 //   - The holder does not wait for Consul to tell it of a loss. Its hold ends by its own clock, one
-//     TTL after the last answered renewal was sent, less a margin. Consul frees the lock after twice
-//     the TTL at the earliest. If Consul ends the session before, a blocking query tells the holder
-//     at once.
+//     TTL after the last answered renewal was sent, less a margin. Consul frees the lock after
+//     twice the TTL. If Consul ends the session before, a blocking query tells the holder at once.
 //   - The fencing token is the index of Consul's log at which the key was acquired. It grows from
 //     holder to holder, also if the key was deleted in between, and if Consul's own lock had it.
 //   - A request that comes late changes nothing: each names the index that it expects, and an index
@@ -48,12 +47,12 @@
 //     learns of it when the answer of its query has arrived. That is so if an operator destroys the
 //     session, and if its agent leaves the cluster: a client agent does so by default when it is
 //     stopped in good order (leave_on_terminate). The session belongs to the agent that the client
-//     talks to. [WithLockDelay] covers this: with a delay of the TTL, a holder that hears nothing has
-//     ended before. Without it, the resource has to compare tokens.
+//     talks to. [WithLockDelay] covers this: with a delay of the TTL, the hold of a holder that
+//     hears nothing has ended before. Without it, the resource has to compare tokens.
 //   - A key that is deleted or overwritten: its holder loses the lock with the next renewal. Others
 //     may have it before that.
-//   - Servers that lose their data, or are restored from a backup: sessions and locks are as they were
-//     then. With another cluster, tokens begin anew.
+//   - Servers that lose their data, or are restored from a backup: sessions and locks are as they
+//     were then. With another cluster, tokens begin anew.
 //   - A minority of the servers alone: nobody can acquire, renew or release.
 //
 // There is no lock delay by default. Consul's own lock needs one, because its holder may believe in
@@ -62,8 +61,8 @@
 //
 // # What happens when
 //
-//   - A process dies: the next one gets the lock after twice the TTL, 30 seconds by default, plus the
-//     lock delay.
+//   - A process dies: the next one gets the lock after twice the TTL, 30 seconds by default, plus
+//     the lock delay.
 //   - The leader dies: requests fail until there is another one, which takes some seconds. The new
 //     leader begins the time of all sessions anew. Holds and waiters go on.
 //   - The agent dies: requests fail. Holds end in time. Another agent can be used by a new client
@@ -74,9 +73,9 @@
 //
 // # Names
 //
-// The key is the prefix and the name, in which bytes other than letters, digits and - _ . ~ / are
-// written as =XX, and so are slashes and dots that a path would not keep. A key has 1024 bytes at
-// most. The key of a free lock stays. It may be deleted at any time.
+// The key is the prefix and the name. Letters, digits and - _ . ~ / stay. Other bytes are written
+// as =XX, and so are slashes and dots that a path would not keep. A key has 1024 bytes at most. The
+// key of a free lock stays. It may be deleted at any time.
 //
 // Consul's command line locks the key PREFIX/.lock: "consul lock locks/orders" is the lock called
 // orders/.lock with the default prefix.

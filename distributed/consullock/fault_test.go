@@ -213,7 +213,8 @@ func leader(tb testing.TB, servers []*testbed.Consul, not *testbed.Consul) *test
 				continue
 			}
 			ctx, cancel := context.WithTimeout(background, time.Second)
-			raft, err := connect(tb, asked.Addr()).Operator().RaftGetConfiguration((&api.QueryOptions{}).WithContext(ctx))
+			q := (&api.QueryOptions{}).WithContext(ctx)
+			raft, err := connect(tb, asked.Addr()).Operator().RaftGetConfiguration(q)
 			cancel()
 			if err != nil {
 				continue

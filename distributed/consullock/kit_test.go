@@ -41,7 +41,8 @@ func prove(t *testing.T, servers ...string) {
 		SpuriousTry: true, // while the key changes
 		TTL:         ttl,
 		Foreign: func(tb testing.TB, name string) {
-			_, err := direct.KV().Put(&api.KVPair{Key: consullock.DefaultPrefix + name, Value: []byte("a photograph")}, nil)
+			other := &api.KVPair{Key: consullock.DefaultPrefix + name, Value: []byte("a photograph")}
+			_, err := direct.KV().Put(other, nil)
 			require.NoError(tb, err)
 		},
 		Rest: func(tb testing.TB, name string) {

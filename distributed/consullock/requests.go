@@ -95,9 +95,9 @@ func (s *store) list(ctx context.Context) (api.KVPairs, error) {
 	return pairs, failed(err)
 }
 
-// await waits until what a query reads has another index, and sets index to that. It returns without
-// a change after about a TTL, so that an answer that the network has lost costs no more. After an
-// error it pauses.
+// await waits until what a query reads has another index, and sets index to that. It returns
+// without a change after about a TTL, so that an answer that the network has lost costs no more.
+// After an error it pauses.
 func (s *store) await(
 	life context.Context, index *uint64, query func(*api.QueryOptions) (*api.QueryMeta, error)) error {
 	ctx, cancel := context.WithTimeout(life, s.ttl+s.ttl/16+s.try()) // the server adds up to a sixteenth

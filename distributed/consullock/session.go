@@ -13,9 +13,10 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// session is a session with Consul, which all holds of a client belong to. It is begun for the first
-// of them. Each renewal of holds renews it. A session without holds is not renewed: it ends by
-// itself, or the next acquisition renews it. When it is over, the next acquisition begins another.
+// session is a session with Consul, which all holds of a client belong to. It is begun for the
+// first of them. Each renewal of holds renews it. A session without holds is not renewed: it ends
+// by itself, or the next acquisition renews it. When it is over, the next acquisition begins
+// another.
 type session struct {
 	id    string
 	life  context.Context // until it is over
@@ -26,8 +27,8 @@ type session struct {
 // enter returns the session for an acquisition. If there is none, it begins one. If half of its
 // time is over, it renews it.
 //
-// If all of its time is over, it begins another one. A leader that was stopped for so long may answer
-// a renewal before it knows of the next leader, for which the time of the session goes on.
+// If all of its time is over, it begins another one. A leader that was stopped for so long may
+// answer a renewal before it knows of the next leader, for which the time of the session goes on.
 func (s *store) enter(ctx context.Context) (*session, error) {
 	select {
 	case s.entering <- struct{}{}:

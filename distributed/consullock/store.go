@@ -136,7 +136,7 @@ func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, er
 	return lease.Reply{Wait: soon}, nil
 }
 
-// soon is how long a waiter waits to whom no change of the key tells when to ask again.
+// soon is how long a waiter waits if no change of the key will tell it when to ask again.
 const soon = 200 * time.Millisecond
 
 // create creates the key of a free lock. It returns nil if it is there by now.
