@@ -40,6 +40,7 @@ var builds = map[string]string{
 	"consul-1.14":        "consul-1.14.11",
 	"etcd-3.5":           "etcd-3.5.35",
 	"etcd-3.6":           "etcd-3.6.16",
+	"fake-gcs":           "fake-gcs-1.56.1",
 	"k8s-apiserver-0.37": "k8s-apiserver-0.37.2",
 	"kumo-server":        "kumo-0.33.1",
 	"moto-server":        "moto-5.2.5/moto-server",

@@ -84,14 +84,20 @@ func (s *S3) Restart() {
 	cmd := exec.Command(s.cmd.Path, s.cmd.Args[1:]...)
 	cmd.Env = s.cmd.Env
 	s.Process = Start(s.tb, cmd)
+	awaitListener(s.tb, s.cmd.Path, s.addr)
+}
+
+// awaitListener returns when a server listens.
+func awaitListener(tb testing.TB, server, addr string) {
+	tb.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		conn, err := net.Dial("tcp", s.addr)
+		conn, err := net.Dial("tcp", addr)
 		if err == nil {
 			conn.Close()
 			return
 		}
 		if time.Now().After(end) {
-			s.tb.Fatalf("%s: %v", s.cmd.Path, err)
+			tb.Fatalf("%s: %v", server, err)
 		}
 	}
 }
