@@ -15,6 +15,7 @@ require (
 	github.com/jucgo/locks/distributed/dynamolock v0.1.0
 	github.com/jucgo/locks/distributed/etcdlock v0.1.0
 	github.com/jucgo/locks/distributed/filelock v0.1.0
+	github.com/jucgo/locks/distributed/gcslock v0.1.0
 	github.com/jucgo/locks/distributed/k8slock v0.1.0
 	github.com/jucgo/locks/distributed/natslock v0.1.0
 	github.com/jucgo/locks/distributed/open v0.1.0
@@ -32,11 +33,13 @@ require (
 	go.opentelemetry.io/otel/sdk v1.44.0
 	go.opentelemetry.io/otel/sdk/metric v1.44.0
 	go.uber.org/goleak v1.3.0
+	golang.org/x/oauth2 v0.36.0
 	k8s.io/client-go v0.37.2
 	modernc.org/sqlite v1.45.0
 )
 
 require (
+	cloud.google.com/go/compute/metadata v0.9.0 // indirect
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/armon/go-metrics v0.4.1 // indirect
 	github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream v1.7.27 // indirect
@@ -131,7 +134,6 @@ require (
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/exp v0.0.0-20260218203240-3dfff04db8fa // indirect
 	golang.org/x/net v0.61.0 // indirect
-	golang.org/x/oauth2 v0.36.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/term v0.47.0 // indirect
@@ -163,6 +165,7 @@ replace (
 	github.com/jucgo/locks/distributed/dynamolock => ../distributed/dynamolock
 	github.com/jucgo/locks/distributed/etcdlock => ../distributed/etcdlock
 	github.com/jucgo/locks/distributed/filelock => ../distributed/filelock
+	github.com/jucgo/locks/distributed/gcslock => ../distributed/gcslock
 	github.com/jucgo/locks/distributed/k8slock => ../distributed/k8slock
 	github.com/jucgo/locks/distributed/natslock => ../distributed/natslock
 	github.com/jucgo/locks/distributed/open => ../distributed/open

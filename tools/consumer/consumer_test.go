@@ -248,7 +248,7 @@ func TestEachStoresProgramWorksForAUser(t *testing.T) {
 	must(t, err)
 	u := newUser(t, w)
 	for _, store := range []string{
-		"filelock", "redislock", "etcdlock", "consullock", "natslock", "dynamolock", "s3lock", "k8slock", "zklock",
+		"filelock", "redislock", "etcdlock", "consullock", "natslock", "dynamolock", "s3lock", "gcslock", "k8slock", "zklock",
 		"sqllock", "open",
 	} {
 		t.Run(store, func(t *testing.T) {

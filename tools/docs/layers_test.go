@@ -134,7 +134,7 @@ func TestModulesKeepTheirImportRules(t *testing.T) {
 	must(t, err)
 	adapter := regexp.MustCompile(
 		`^(distributed/(?:redislock|zklock|sqllock|etcdlock|consullock|` +
-			`k8slock|s3lock|natslock|dynamolock|filelock|shmlock)|` +
+			`k8slock|s3lock|gcslock|natslock|dynamolock|filelock|shmlock)|` +
 			`record/(?:prom|otel))(/|$)`)
 	kits := regexp.MustCompile(`^(lockstest|distributed/lease/leasetest|internal/test|internal/bench|bench|` +
 		`distributed/internal|` +

@@ -1,0 +1,146 @@
+package gcslock
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+const (
+	// maxPage is more than a page of a thousand names has.
+	maxPage = 16 << 20
+	// patience is for how long a request waits for its answer.
+	patience = 10 * time.Second
+)
+
+// request is one to the JSON API of Google.
+type request struct {
+	method, path string
+	query        url.Values
+	data         []byte
+	limit        int64  // of the answer, in bytes; maxPage if 0
+	right        string // that it needs
+}
+
+// answer is that of a request that has succeeded.
+type answer struct {
+	header http.Header
+	body   []byte
+}
+
+// send sends a request once. Its errors have marks that say what is known of the outcome.
+func (d *documents) send(ctx context.Context, r request) (*answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	address := d.endpoint + r.path + "?" + r.query.Encode()
+	req, err := http.NewRequestWithContext(ctx, r.method, address, bytes.NewReader(r.data))
+	if err != nil {
+		return nil, lease.Mark(err, lease.ErrRefused)
+	}
+	if r.data != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := d.client.Do(req)
+	if err != nil {
+		return nil, d.unanswered(r, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, cmp.Or(r.limit, maxPage)))
+	switch {
+	case resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNoContent:
+		return nil, d.failed(r, refusalOf(resp.StatusCode, body))
+	case err != nil:
+		return nil, d.unanswered(r, err)
+	}
+	return &answer{resp.Header, body}, nil
+}
+
+// unanswered returns the error of a request that has no answer. A write was perhaps carried out,
+// or will be, if its connection was made.
+func (d *documents) unanswered(r request, err error) error {
+	err = fmt.Errorf("bucket %q: %w", d.bucket, err)
+	var dial *net.OpError
+	switch {
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+	case r.method == http.MethodGet:
+		return lease.Mark(err, lease.ErrUnavailable, lease.ErrUnreachable)
+	}
+	return err
+}
+
+// refusal is an answer that is no success.
+type refusal struct {
+	status          int
+	reason, message string
+}
+
+func (e *refusal) Error() string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s: %s", e.status, cmp.Or(e.reason, http.StatusText(e.status)), e.message))
+}
+
+// refusalOf reads an answer. The body is JSON, but for reads of objects: then it is the message.
+func refusalOf(status int, body []byte) *refusal {
+	var answer struct {
+		Error struct {
+			Message string
+			Errors  []struct{ Reason string }
+		}
+	}
+	e := &refusal{status: status}
+	if err := json.Unmarshal(body, &answer); err == nil {
+		e.message = answer.Error.Message
+		for _, reason := range answer.Error.Errors {
+			e.reason = reason.Reason
+		}
+	} else if utf8.Valid(body) && len(body) < maxKey && !bytes.ContainsRune(body, '<') { // no page for people
+		e.message = string(body)
+	}
+	return e
+}
+
+// statusOf returns the status of an answer that is no success, or 0.
+func statusOf(err error) int {
+	var e *refusal
+	if errors.As(err, &e) {
+		return e.status
+	}
+	return 0
+}
+
+var errNoBucket = errors.New("the bucket does not exist")
+
+// failed returns the error of a request that has an answer. Only an answer that blames the request
+// says that nothing was done.
+func (d *documents) failed(r request, e *refusal) error {
+	var err error = e
+	switch {
+	case e.status == http.StatusNotFound && // of a request that names no object, or by Google's words
+		(strings.HasSuffix(r.path, "/o") || strings.Contains(e.message, "bucket does not exist")):
+		err = fmt.Errorf("%w: %w", errNoBucket, err)
+	case e.status == http.StatusForbidden && (e.reason == "" || e.reason == "forbidden"):
+		err = fmt.Errorf("the right %s is missing: %w", r.right, err)
+	}
+	err = fmt.Errorf("bucket %q: %w", d.bucket, err)
+	switch {
+	case e.status == http.StatusTooManyRequests: // before anything else is looked at
+		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
+	case e.status >= http.StatusInternalServerError, e.status == http.StatusRequestTimeout:
+		return lease.Mark(err, lease.ErrUnavailable)
+	case e.status >= http.StatusBadRequest:
+		return lease.Mark(err, lease.ErrRefused)
+	}
+	return err
+}

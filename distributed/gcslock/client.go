@@ -1,0 +1,94 @@
+package gcslock
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+const (
+	// DefaultPrefix is what the names of all objects begin with if [WithPrefix] is not given.
+	DefaultPrefix = "locks/"
+	// DefaultEndpoint is Google's, which is used if [WithEndpoint] is not given.
+	DefaultEndpoint = "https://storage.googleapis.com"
+)
+
+// Option changes how [New] makes a client.
+type Option func(*options)
+
+type options struct {
+	prefix   string
+	endpoint string
+	cas      []caslock.Option
+}
+
+// WithTTL sets how long a hold lasts without a renewal, [lease.DefaultLease] if not given. Below 15
+// seconds, renewals and hand-overs come close to the one write a second that Google permits. See
+// [caslock.WithTTL].
+func WithTTL(d time.Duration) Option { return with(caslock.WithTTL(d)) }
+
+// WithLabel sets the name of this process that Inspect returns, here and in other processes. See
+// [caslock.WithLabel].
+func WithLabel(label string) Option { return with(caslock.WithLabel(label)) }
+
+// WithPolling sets the pauses between the reads of a waiter. See [caslock.WithPolling].
+func WithPolling(first, most time.Duration) Option { return with(caslock.WithPolling(first, most)) }
+
+// WithLeaseOptions sets the rarer options of package lease, such as [lease.WithLogger].
+func WithLeaseOptions(opts ...lease.Option) Option { return with(caslock.WithLeaseOptions(opts...)) }
+
+func with(opt caslock.Option) Option { return func(o *options) { o.cas = append(o.cas, opt) } }
+
+// WithPrefix sets what the names of all objects begin with, [DefaultPrefix] if not given. It may be
+// empty. Clients with different prefixes have different locks.
+func WithPrefix(prefix string) Option { return func(o *options) { o.prefix = prefix } }
+
+// WithEndpoint sets the URL of the server, [DefaultEndpoint] if not given: http or https, a host,
+// and perhaps a port. It is for a server that stands for Google's in tests.
+func WithEndpoint(endpoint string) Option { return func(o *options) { o.endpoint = endpoint } }
+
+// New returns a client of the locks in a bucket. It sends no request.
+//
+// The HTTP client adds the credentials, such as that of DefaultClient of the package
+// golang.org/x/oauth2/google. It stays the caller's. Each request is sent once, and no redirect is
+// followed. A request ends after ten seconds, or earlier by the Timeout of the HTTP client.
+func New(client *http.Client, bucket string, opts ...Option) (*caslock.Client, error) {
+	o := options{prefix: DefaultPrefix, endpoint: DefaultEndpoint}
+	for _, f := range opts {
+		f(&o)
+	}
+	d, err := newDocuments(client, bucket, o)
+	if err != nil {
+		return nil, fmt.Errorf("gcslock: %w", err)
+	}
+	return caslock.New(d, append(o.cas, caslock.WithErrorPrefix("gcslock"))...)
+}
+
+func newDocuments(client *http.Client, bucket string, o options) (*documents, error) {
+	switch u, err := url.Parse(o.endpoint); {
+	case client == nil:
+		return nil, errors.New("nil client")
+	case bucket == "":
+		return nil, errors.New("the name of the bucket is empty")
+	case strings.Contains(bucket, "/"):
+		return nil, fmt.Errorf("the bucket %q: a name, without gs:// and folders, is wanted", bucket)
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("the endpoint must be a URL, such as " + DefaultEndpoint)
+	}
+	once := *client
+	once.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	d := &documents{
+		client: &once, endpoint: strings.TrimSuffix(o.endpoint, "/"),
+		bucket: bucket, prefix: o.prefix,
+	}
+	if err := d.CheckName("x"); err != nil {
+		return nil, fmt.Errorf("the prefix %q: %w", o.prefix, err)
+	}
+	return d, nil
+}

@@ -1,0 +1,83 @@
+// Package gcslock has locks in a bucket of Google Cloud Storage. Each lock is an object. Nothing
+// else is needed: no server, no table, no clock that is the same everywhere.
+//
+//	client, err := google.DefaultClient(ctx, "https://www.googleapis.com/auth/devstorage.read_write")
+//	...
+//	provider, err := gcslock.New(client, "my-bucket")
+//	...
+//	defer provider.Close(ctx)
+//	err = locks.Do(ctx, provider.Mutex("nightly"), func(ctx context.Context) error { ... })
+//
+// DefaultClient is that of golang.org/x/oauth2/google. Its context has to last as long as the
+// provider. This package speaks the JSON API, and needs no library of Google's.
+//
+// The lock "nightly" is the object locks/nightly.json, see [WithPrefix]. It has the holder, its
+// lease, and the fencing token. [New] returns the client of package caslock, which has the rules.
+// Each change of the object replaces the generation that its writer has read, by ifGenerationMatch.
+// Generation 0 is an object that is not there. A waiter takes over the lock of a holder that has
+// died once it has seen one generation for a lease.
+//
+// # What Google promises
+//
+// Reads are consistent: after a write has succeeded, each read returns it or a later one. The name
+// and the generation belong to one state of an object, so that no generation comes again, also not
+// after a deletion. Of several writes that replace one generation, one succeeds. All locations and
+// classes of buckets keep these promises, also those of two regions. So the client does not test
+// the store, as package s3lock does.
+//
+// The tests run on fake-gcs-server 1.56, which is no server of Google's. There, of eight writers
+// that race, one has succeeded each time.
+//
+// # One write a second
+//
+// Google permits about one write of an object a second, by all clients together, and refuses others
+// with the status 429. A client repeats such a write after pauses that double from 20 ms to 2 s, or
+// returns the error from TryLockContext. This limits what one lock can do. Locks do not limit each
+// other.
+//
+//   - A lock goes from holder to holder at most once in two seconds: a release and an acquisition
+//     are a write each.
+//   - Renewals take three writes for each lease. So a lease has 15 seconds or more, see [WithTTL].
+//   - A semaphore is one object, which all holders renew. With the default lease of 30 seconds, ten
+//     processes that hold permits use up all writes. None is left for acquisitions and releases.
+//     With a lease of five minutes, fifty processes use half of them.
+//
+// # What it costs
+//
+// Requests, as of caslock:
+//
+//	acquisition           a read and a write; a write if the version is known
+//	release               a write
+//	renewal               a write for each third of a lease
+//	try of a held lock    a read
+//	wait                  a read for each pause, see [WithPolling]
+//
+// With the defaults a holder sends 360 writes an hour, and each waiting process up to 1,440 reads.
+// README.md has what Google asks for that, and how to choose the lease.
+//
+// # Names
+//
+// A name may have slashes. What is between them must not be empty, "." or "..". The object's name
+// has 1,024 bytes at most, of which 11 are "locks/" and ".json". A semaphore's name has ten bytes
+// less, for ".semaphore". There are no control characters.
+//
+// # When something fails
+//
+//   - A write has no answer within ten seconds, or one with the status 5xx: the client finds out
+//     what became of it.
+//   - The bucket is out of reach: the hold ends by the clock of its holder, before others can have
+//     the lock. Waiters keep waiting.
+//   - A right is missing, or the bucket: the error says which. A bucket with a retention policy
+//     refuses to replace objects, and has no locks.
+//   - The object is deleted, such as by a lifecycle rule: its holder learns of its loss with the
+//     next renewal, and another process may have the lock before that. Tokens begin anew.
+//   - The object is something else: [locks.ErrForeign]. Nothing is overwritten.
+//   - Everybody may read the bucket: Google answers from a cache, with a document that is up to an
+//     hour old. Two holders at once are still impossible, since writes compare. But waiters do not
+//     see a release. Let nobody else read the bucket.
+//
+// # When not to use it
+//
+// A release is noticed with the next poll, after up to 5 s by default. There is no order among
+// processes, and no read-write lock. Redis, etcd and ZooKeeper do better where they are at hand.
+package gcslock

@@ -1,0 +1,261 @@
+package gcslock_test
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/gcslock"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/internal/test/testbed"
+)
+
+func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
+	c := open(t, newFake().client())
+	l := c.Mutex("it")
+	err := l.UnlockContext(someone())
+	require.EqualError(t, err, `gcslock: unlock "it": lock not held by the caller`)
+	require.ErrorIs(t, err, locks.ErrNotHeld)
+	require.NoError(t, c.Close(context.Background()))
+	require.EqualError(t, l.LockContext(someone()), `gcslock: lock "it": client closed`)
+}
+
+func TestTokensGrowFromHolderToHolder(t *testing.T) {
+	s := start(t)
+	a, b := openAt(t, s).Mutex("it"), openAt(t, s).Mutex("it")
+	for i := range uint64(3) {
+		owner := someone()
+		require.NoError(t, a.LockContext(owner))
+		require.Equal(t, 2*i+1, token(t, a, owner))
+		held, err := b.TryLockContext(someone())
+		require.NoError(t, err)
+		require.False(t, held)
+		require.NoError(t, a.UnlockContext(owner))
+		pair(t, b)
+	}
+}
+
+func TestASemaphoreIsOneObject(t *testing.T) {
+	s := start(t)
+	a, b := openAt(t, s), openAt(t, s)
+	p, err := a.Semaphore("it", 3).AcquireContext(t.Context(), 2)
+	require.NoError(t, err)
+	q, err := b.Semaphore("it", 3).TryAcquireContext(t.Context(), 2)
+	require.NoError(t, err)
+	require.Nil(t, q)
+	q, err = b.Semaphore("it", 3).TryAcquireContext(t.Context(), 1)
+	require.NoError(t, err)
+	require.NotNil(t, q)
+	names, err := a.Names(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, []string{"it.semaphore"}, names)
+	require.NoError(t, p.ReleaseContext(t.Context()))
+	require.NoError(t, q.ReleaseContext(t.Context()))
+}
+
+func TestInspectTellsTheHolder(t *testing.T) {
+	s := start(t)
+	owner := someone()
+	require.NoError(t, openAt(t, s, gcslock.WithLabel("first")).Mutex("it").LockContext(owner))
+	info, err := openAt(t, s).Mutex("it").Inspect(t.Context())
+	require.NoError(t, err)
+	require.True(t, info.Held)
+	require.Equal(t, "first", info.Holders[0].Label)
+	require.EqualValues(t, 1, info.Holders[0].Token)
+}
+
+func TestAnOldVersionNeverComesAgain(t *testing.T) {
+	s := start(t)
+	seen := make(map[string]bool)
+	for range 5 {
+		c := openAt(t, s)
+		l, owner := c.Mutex("it"), someone()
+		require.NoError(t, l.LockContext(owner))
+		require.EqualValues(t, 1, token(t, l, owner), "the document is new")
+		_, held := get(t, s, "locks/it.json")
+		require.NoError(t, l.UnlockContext(owner))
+		_, free := get(t, s, "locks/it.json")
+		require.False(t, seen[held] || seen[free])
+		seen[held], seen[free] = true, true
+		swept, err := c.Sweep(t.Context(), "", 0)
+		require.NoError(t, err)
+		require.Equal(t, []string{"it"}, swept)
+	}
+}
+
+// loseReply has the nth write from now carried out without an answer.
+func loseReply(f *fake, nth int64) {
+	var n atomic.Int64
+	f.after = func(r *http.Request, answer *http.Response) (*http.Response, error) {
+		if r.Method == http.MethodPost && n.Add(1) == nth {
+			return nil, errNetwork
+		}
+		return answer, nil
+	}
+}
+
+func TestALostReplyToAnAcquisitionIsNoConflict(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		l := open(t, f.client()).Mutex("it")
+		loseReply(f, 1)
+		owner := someone()
+		require.NoError(t, l.LockContext(owner))
+		require.EqualValues(t, 1, token(t, l, owner))
+		require.NoError(t, l.UnlockContext(owner))
+	})
+}
+
+func TestALostReplyToAReleaseIsNoLoss(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		l := open(t, f.client()).Mutex("it")
+		loseReply(f, 2)
+		owner := someone()
+		require.NoError(t, l.LockContext(owner))
+		require.NoError(t, l.UnlockContext(owner))
+		held, err := open(t, f.client()).Mutex("it").TryLockContext(someone())
+		require.NoError(t, err)
+		require.True(t, held)
+	})
+}
+
+func TestALostReplyToARenewalIsNoLoss(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		l := open(t, f.client()).Mutex("it")
+		loseReply(f, 2)
+		owner := someone()
+		require.NoError(t, l.LockContext(owner))
+		time.Sleep(10 * lease.DefaultLease)
+		require.NoError(t, l.UnlockContext(owner))
+	})
+}
+
+func TestNoRequestIsRepeated(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		f.before = func(*http.Request) (*http.Response, error) {
+			return refusal(http.StatusInternalServerError, "internalError"), nil
+		}
+		c := open(t, f.client())
+		_, err := c.Mutex("it").Inspect(t.Context())
+		require.ErrorContains(t, err, "internalError")
+		reads, _, _ := f.counts()
+		require.Equal(t, 1, reads)
+	})
+}
+
+func TestAServerThatIsAwayIsUnreachable(t *testing.T) {
+	s := start(t)
+	l := openAt(t, s, gcslock.WithLeaseOptions(lease.WithRetry(lease.RetryNever))).Mutex("it")
+	pair(t, l)
+	s.Kill()
+	_, err := l.TryLockContext(someone())
+	require.ErrorIs(t, err, lease.ErrUnreachable)
+}
+
+func TestAHoldSurvivesARestartOfTheServer(t *testing.T) {
+	s := testbed.StartFakeGCS(t, bucketName, t.TempDir())
+	l := openAt(t, s, gcslock.WithTTL(time.Minute)).Mutex("it")
+	owner := someone()
+	require.NoError(t, l.LockContext(owner))
+	s.Kill()
+	s.Restart()
+	held, err := openAt(t, s).Mutex("it").TryLockContext(someone())
+	require.NoError(t, err)
+	require.False(t, held)
+	require.NoError(t, l.UnlockContext(owner))
+}
+
+// costs fails unless the fake has had these requests since the last call.
+func costs(t *testing.T, f *fake, reads, writes int, what string) {
+	t.Helper()
+	r, w, d := f.counts()
+	require.Equal(t, []int{reads, writes, 0}, []int{r, w, d}, "reads, writes and deletions of %s", what)
+}
+
+func TestAPairTakesThreeRequestsOrTwo(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		c := open(t, f.client())
+		pair(t, c.Mutex("it"))
+		costs(t, f, 1, 2, "the first pair")
+		pair(t, c.Mutex("it"))
+		costs(t, f, 0, 2, "a pair whose version is known")
+	})
+}
+
+func TestAnHourOfHoldingTakes360Writes(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		c := open(t, f.client())
+		require.NoError(t, c.Mutex("it").LockContext(someone()))
+		f.counts()
+		time.Sleep(time.Hour + time.Second)
+		costs(t, f, 0, 360, "an hour")
+	})
+}
+
+func TestAnHourOfWaitingTakes1440ReadsAtMost(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		require.NoError(t, open(t, f.client()).Mutex("it").LockContext(someone()))
+		l := open(t, f.client()).Mutex("it")
+		ctx, cancel := context.WithCancel(someone())
+		defer synctest.Wait()
+		defer cancel()
+		go l.LockContext(ctx)
+		time.Sleep(20 * time.Second)
+		f.counts()
+		time.Sleep(time.Hour)
+		reads, writes, _ := f.counts()
+		require.GreaterOrEqual(t, reads, 720)
+		require.LessOrEqual(t, reads, 1440)
+		require.LessOrEqual(t, writes, 361, "of the holder")
+	})
+}
+
+func TestARequestThatHangsEndsByItself(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		l := open(t, f.client()).Mutex("it")
+		pair(t, l)
+		f.before = func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}
+		began := time.Now()
+		_, err := l.Inspect(context.Background())
+		require.ErrorIs(t, err, lease.ErrUnreachable)
+		require.NotErrorIs(t, err, context.DeadlineExceeded, "no context of the caller")
+		require.Equal(t, 10*time.Second, time.Since(began))
+		_, err = l.TryLockContext(someone())
+		require.Error(t, err)
+		f.set(func() { f.before = nil })
+	})
+}
+
+func TestALockWithoutItsObjectBeginsAnew(t *testing.T) {
+	s := start(t)
+	l, other := openAt(t, s).Mutex("it"), openAt(t, s)
+	pair(t, l)
+	_, err := other.Sweep(t.Context(), "", 0)
+	require.NoError(t, err)
+	owner := someone()
+	require.NoError(t, l.LockContext(owner)) // it writes to the version that it knows
+	require.EqualValues(t, 1, token(t, l, owner))
+	require.NoError(t, l.UnlockContext(owner))
+}
+
+func TestAHolderWithoutItsObjectLearnsOfItsLoss(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		l, owner := open(t, f.client()).Mutex("it"), someone()
+		require.NoError(t, l.LockContext(owner))
+		h, err := l.Hold(owner)
+		require.NoError(t, err)
+		f.set(func() { clear(f.objects) })
+		time.Sleep(lease.DefaultLease / 2)
+		require.ErrorIs(t, h.Err(), locks.ErrLost)
+		require.ErrorIs(t, l.UnlockContext(owner), locks.ErrLost)
+		require.Zero(t, f.has(), "it writes nothing")
+	})
+}

@@ -1,0 +1,43 @@
+package gcslock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/gcslock"
+	"github.com/jucgo/locks/internal/test/testbed"
+)
+
+func TestProcessesSellEachTicketOnce(t *testing.T) {
+	testbed.Tickets{Role: "buy", Args: []string{start(t).URL()}, Buyers: 60, Processes: 3}.Run(t)
+}
+
+func TestAKilledProcessFreesItsLockAfterALease(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	holder := testbed.Child(t, "hold", s.URL(), "2s")
+	require.Equal(t, "1", holder.Line())
+	holder.Kill()
+	l, owner := openAt(t, s, polling).Mutex("it"), someone()
+	began := time.Now()
+	require.NoError(t, l.LockContext(owner))
+	require.GreaterOrEqual(t, time.Since(began), 2*time.Second, "since this client saw it first")
+	require.EqualValues(t, 2, token(t, l, owner))
+	require.NoError(t, l.UnlockContext(owner))
+}
+
+func TestAPausedHolderLearnsOfItsLoss(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	holder := testbed.Child(t, "hold", s.URL(), "2s")
+	require.Equal(t, "1", holder.Line())
+	holder.Pause()
+	l, owner := openAt(t, s, polling, gcslock.WithTTL(time.Minute)).Mutex("it"), someone()
+	require.NoError(t, l.LockContext(owner))
+	holder.Resume()
+	holder.Say("lost?")
+	require.Equal(t, "true", holder.Line())
+	require.NoError(t, l.UnlockContext(owner))
+}
