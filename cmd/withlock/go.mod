@@ -15,6 +15,7 @@ require (
 )
 
 require (
+	cloud.google.com/go/compute/metadata v0.9.0 // indirect
 	github.com/anishathalye/porcupine v1.3.1 // indirect
 	github.com/armon/go-metrics v0.4.1 // indirect
 	github.com/aws/aws-sdk-go-v2 v1.48.0 // indirect
@@ -115,6 +116,7 @@ require (
 	github.com/jucgo/locks/distributed/dynamolock v0.1.0 // indirect
 	github.com/jucgo/locks/distributed/etcdlock v0.1.0 // indirect
 	github.com/jucgo/locks/distributed/filelock v0.1.0 // indirect
+	github.com/jucgo/locks/distributed/gcslock v0.1.0 // indirect
 	github.com/jucgo/locks/distributed/k8slock v0.1.0 // indirect
 	github.com/jucgo/locks/distributed/natslock v0.1.0 // indirect
 	github.com/jucgo/locks/distributed/redislock v0.1.0 // indirect

@@ -12,7 +12,8 @@
 //
 // A program knows mem and the stores whose packages it imports, as with drivers of database/sql:
 // open/file, open/sqlite, open/postgres, open/mysql, open/redis, open/zookeeper, open/etcd,
-// open/consul, open/nats, open/s3, open/dynamodb and open/kubernetes, or open/all. Each of them
+// open/consul, open/nats, open/s3, open/gcs, open/dynamodb and open/kubernetes, or open/all. Each
+// of them
 // carries the client of its store.
 //
 // # URLs
@@ -31,6 +32,7 @@
 //	consul://:TOKEN@HOST:8500/PREFIX                  an agent of Consul
 //	nats://HOST1:4222,HOST2:4222/BUCKET               a key-value bucket of NATS JetStream
 //	s3://ACCESSKEY:SECRET@BUCKET/PREFIX               S3, and stores with its interface
+//	gs://BUCKET/PREFIX                                Google Cloud Storage
 //	dynamodb://REGION/TABLE                           DynamoDB, with the keys of the environment
 //	dynamodb://KEY:SECRET@HOST:8000/TABLE             another server that talks as DynamoDB does
 //	kubernetes:NAMESPACE                              Lease objects of Kubernetes
@@ -61,6 +63,7 @@
 //	                                                                 consul, dynamodb at a host
 //	region    the region, AWS_REGION if not given                    s3
 //	endpoint  the URL of a store other than Amazon's                 s3
+//	endpoint  the URL of a server for tests, without credentials     gs
 //	probe     false: do not ask whether the store is safe            s3
 //	cacert    a file with the certificates of the authorities        with TLS
 //	cert, key files with the certificate and key of this client      with TLS
@@ -77,6 +80,9 @@
 //
 // What a URL of Consul does not say is in the environment, such as CONSUL_HTTP_TOKEN. The prefix is
 // locks if not given. A ttl is at least session_ttl_min of the servers, 10s by default.
+//
+// The credentials of gs are Google's Application Default Credentials. With the parameter endpoint
+// or the variable STORAGE_EMULATOR_HOST there are none. The prefix is locks if not given.
 //
 // PostgreSQL has the parameters of its own clients instead of those for TLS: sslmode, sslrootcert,
 // sslcert, sslkey, sslpassword, sslsni, host, port, user, password, dbname, passfile,
@@ -100,6 +106,7 @@
 //	consul            mutex
 //	nats              mutex
 //	s3                mutex
+//	gs                mutex
 //	dynamodb          mutex
 //	kubernetes        mutex
 //

@@ -16,6 +16,7 @@ require (
 	github.com/jucgo/locks/distributed/dynamolock v0.1.0
 	github.com/jucgo/locks/distributed/etcdlock v0.1.0
 	github.com/jucgo/locks/distributed/filelock v0.1.0
+	github.com/jucgo/locks/distributed/gcslock v0.1.0
 	github.com/jucgo/locks/distributed/k8slock v0.1.0
 	github.com/jucgo/locks/distributed/natslock v0.1.0
 	github.com/jucgo/locks/distributed/redislock v0.1.0
@@ -29,6 +30,7 @@ require (
 	go.etcd.io/etcd/client/v3 v3.7.3
 	go.uber.org/goleak v1.3.0
 	go.uber.org/zap v1.27.1
+	golang.org/x/oauth2 v0.36.0
 	google.golang.org/grpc v1.83.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
@@ -36,6 +38,7 @@ require (
 )
 
 require (
+	cloud.google.com/go/compute/metadata v0.9.0 // indirect
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/anishathalye/porcupine v1.3.1 // indirect
 	github.com/armon/go-metrics v0.4.1 // indirect
@@ -117,7 +120,6 @@ require (
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/exp v0.0.0-20260218203240-3dfff04db8fa // indirect
 	golang.org/x/net v0.61.0 // indirect
-	golang.org/x/oauth2 v0.36.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/term v0.47.0 // indirect
@@ -147,6 +149,7 @@ replace (
 	github.com/jucgo/locks/distributed/dynamolock => ../dynamolock
 	github.com/jucgo/locks/distributed/etcdlock => ../etcdlock
 	github.com/jucgo/locks/distributed/filelock => ../filelock
+	github.com/jucgo/locks/distributed/gcslock => ../gcslock
 	github.com/jucgo/locks/distributed/k8slock => ../k8slock
 	github.com/jucgo/locks/distributed/natslock => ../natslock
 	github.com/jucgo/locks/distributed/redislock => ../redislock

@@ -21,6 +21,7 @@ func TestMain(m *testing.M) {
 		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
 		"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_PROFILE": "",
 		"AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_S3": "",
+		"STORAGE_EMULATOR_HOST": "",
 	} {
 		os.Setenv(name, value)
 	}

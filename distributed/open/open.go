@@ -129,7 +129,7 @@ func (c *Client) Semaphore(name string, size int64) (*lease.Semaphore, error) {
 //	etcd      those that are held or waited for, also those of concurrency.Mutex
 //	consul    every lock that was ever used, also those of Consul's own lock
 //	nats      every lock that was ever used
-//	s3        every lock that was ever used
+//	s3, gs    every lock that was ever used
 //	dynamodb  every lock that was ever used and not swept. It reads the whole table.
 //	mem       errors.ErrUnsupported
 func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {

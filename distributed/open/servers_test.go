@@ -2,8 +2,13 @@ package open_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"io"
+	"log"
 	"net"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
@@ -77,6 +82,8 @@ var places = []place{
 	{name: "s3", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startS3, wrong: otherUser},
 	{name: "s3 with TLS", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startSecureS3,
 		wrong: otherUser},
+	{name: "gs", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startGCS},
+	{name: "gs with TLS", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startSecureGCS},
 	{name: "dynamodb", kinds: "mutex", tokens: "mutex", forced: "mutex", listed: "mutex", start: startKumo},
 	{name: "mysql with TLS", kinds: "table", tokens: "table", forced: "table", listed: "table",
 		start: startSecureMySQL, wrong: otherUser},
@@ -296,6 +303,27 @@ func startSecureS3(tb testing.TB) string {
 	require.NoError(tb, err)
 	return serving(tb, "s3://"+userinfo+"@locks-bucket?probe=false&endpoint=https://localhost:"+port+
 		"&"+url.Values{"cacert": {ca}}.Encode())
+}
+
+func startGCS(tb testing.TB) string {
+	return "gs://locks-bucket/app?endpoint=" + testbed.StartFakeGCS(tb, "locks-bucket", "").URL()
+}
+
+// startSecureGCS puts a proxy with a certificate in front of the server.
+func startSecureGCS(tb testing.TB) string {
+	ca, cert, key := testbed.Certificate(tb, "localhost")
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	require.NoError(tb, err)
+	to, err := url.Parse(testbed.StartFakeGCS(tb, "locks-bucket", "").URL())
+	require.NoError(tb, err)
+	proxy := httptest.NewUnstartedServer(httputil.NewSingleHostReverseProxy(to))
+	proxy.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	proxy.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that fail on purpose
+	proxy.StartTLS()
+	tb.Cleanup(proxy.Close)
+	_, port, err := net.SplitHostPort(proxy.Listener.Addr().String())
+	require.NoError(tb, err)
+	return "gs://locks-bucket?endpoint=https://localhost:" + port + "&" + url.Values{"cacert": {ca}}.Encode()
 }
 
 // runEtcd runs a server, and returns its address with the name of the host.

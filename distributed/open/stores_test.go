@@ -133,7 +133,7 @@ func (p place) lists(t *testing.T, a, b *open.Client, can bool) {
 	for _, name := range all {
 		require.NoError(t, a.Locker(name).LockContext(ctx))
 	}
-	kept := []string{"file", "consul", "nats", "s3", "dynamodb", "kubernetes"} // of all locks that were ever used
+	kept := []string{"file", "consul", "nats", "s3", "gs", "dynamodb", "kubernetes"} // of all locks that were ever used
 	stay := slices.Contains(kept, strings.Fields(p.name)[0])
 	if stay {
 		all = append(all[:3:3], append([]string{"or/ders"}, all[3:]...)...)
@@ -231,7 +231,7 @@ func atServers(addr string) []string {
 		"zk://user:geheim@ADDR", "etcd://user:geheim@ADDR", "etcd://ADDR", "nats://user:geheim@ADDR/b",
 		"consul://:geheim@ADDR",
 		"s3://user:geheim@bucket?endpoint=http://ADDR",
-		"dynamodb://user:geheim@ADDR",
+		"dynamodb://user:geheim@ADDR", "gs://bucket?endpoint=http://ADDR",
 	} {
 		urls = append(urls, strings.ReplaceAll(form, "ADDR", addr))
 	}

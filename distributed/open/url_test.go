@@ -43,6 +43,7 @@ var schemes = map[string]string{
 	"consul":         "consul://localhost",
 	"nats":           "nats://localhost/locks",
 	"s3":             "s3://bucket",
+	"gs":             "gs://bucket",
 	"dynamodb":       "dynamodb://localhost",
 	"kubernetes":     "kubernetes:shop",
 }
@@ -98,6 +99,8 @@ func TestABadValuesErrorNamesParameterAndChoices(t *testing.T) {
 		{"s3://b?endpoint=h:9000", "endpoint", "a URL, such as https://HOST:PORT"},
 		{"s3://b?endpoint=http://h:9000&cacert=x", "cacert", "need TLS"},
 		{"s3://b?probe=maybe", "probe", "one of true, false"},
+		{"gs://b?endpoint=h:9000", "endpoint", "a URL, such as https://HOST:PORT"},
+		{"gs://b?endpoint=http://h:9000&cacert=x", "cacert", "need TLS"},
 		{"dynamodb://eu-west-1/t?tls=true", "region and tls", "a host that is no region"},
 		{"dynamodb://h?create=yes", "create", "one of false, true"},
 		{"dynamodb://h?partition_key=lock", "partition key", "cannot be called"},
@@ -152,6 +155,9 @@ func TestAnAddressThatCannotBeIsRefused(t *testing.T) {
 		"s3://key@bucket":         "an access key and its secret need each other",
 		"s3://b/a//b?region=r":    "between the slashes",
 		"s3://bucket":             "region",
+		"gs://":                   "the form is gs://",
+		"gs://bucket:9000":        "the form is gs://",
+		"gs://user@bucket":        "it has no user",
 	} {
 		require.Contains(t, refused(t, url), why, url)
 	}

@@ -7,6 +7,7 @@ import (
 	_ "github.com/jucgo/locks/distributed/open/dynamodb"
 	_ "github.com/jucgo/locks/distributed/open/etcd"
 	_ "github.com/jucgo/locks/distributed/open/file"
+	_ "github.com/jucgo/locks/distributed/open/gcs"
 	_ "github.com/jucgo/locks/distributed/open/kubernetes"
 	_ "github.com/jucgo/locks/distributed/open/mysql"
 	_ "github.com/jucgo/locks/distributed/open/nats"

@@ -44,7 +44,7 @@ var stores = []store{
 	{"mem", ""}, {"file", "file"}, {"sqlite", "sqlite"}, {"postgres", "postgres"}, {"mysql", "mysql"},
 	{"redis", "redis"}, {"rediss", "redis"}, {"redis+sentinel", "redis"}, {"redis+cluster", "redis"},
 	{"zk", "zookeeper"}, {"etcd", "etcd"}, {"consul", "consul"}, {"nats", "nats"}, {"s3", "s3"},
-	{"dynamodb", "dynamodb"}, {"kubernetes", "kubernetes"},
+	{"dynamodb", "dynamodb"}, {"gs", "gcs"}, {"kubernetes", "kubernetes"},
 }
 
 // registered has the schemes of the imported packages. Only their init functions change it.

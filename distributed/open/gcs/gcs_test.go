@@ -1,0 +1,101 @@
+package gcs
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/jucgo/locks/distributed/open/internal/scheme"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve answers all requests until the test ends.
+func serve(t *testing.T, answer func(w http.ResponseWriter, r *http.Request)) (url string) {
+	s := httptest.NewServer(http.HandlerFunc(answer))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// account writes the file of a service account whose tokens come from a server.
+func account(t *testing.T, tokens string) string {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	file, err := json.Marshal(map[string]string{
+		"type": "service_account", "client_email": "ada@example.com", "token_uri": tokens,
+		"private_key": string(pem.EncodeToMemory(&pem.Block{
+			Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key),
+		})),
+	})
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "account.json")
+	require.NoError(t, os.WriteFile(path, file, 0o600))
+	return path
+}
+
+// closing closes what o has opened when the test ends.
+func closing(t *testing.T, o *scheme.Opening) {
+	t.Cleanup(func() {
+		for _, end := range o.Ends {
+			require.NoError(t, end(context.Background()))
+		}
+	})
+}
+
+// got returns what a server answers.
+func got(t *testing.T, client *http.Client, url string) string {
+	resp, err := client.Get(url)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return string(body)
+}
+
+func authorization(w http.ResponseWriter, r *http.Request) {
+	io.WriteString(w, r.Header.Get("Authorization"))
+}
+
+func TestRequestsToGoogleHaveTheCredentialsOfTheEnvironment(t *testing.T) {
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", account(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"access_token": "of-ada", "token_type": "Bearer", "expires_in": 3600}`)
+	})))
+	o := &scheme.Opening{}
+	closing(t, o)
+	ctx, cancel := context.WithCancel(t.Context())
+	client, err := connect(ctx, o, "")
+	require.NoError(t, err)
+	cancel() // the store is open, and gets its tokens later
+	require.Equal(t, "Bearer of-ada", got(t, client, serve(t, authorization)))
+}
+
+func TestAnotherServerGetsNoCredentials(t *testing.T) {
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", account(t, "http://unused.example"))
+	o := &scheme.Opening{}
+	closing(t, o)
+	url := serve(t, authorization)
+	client, err := connect(t.Context(), o, url)
+	require.NoError(t, err)
+	require.Empty(t, got(t, client, url))
+}
+
+func TestMissingCredentialsAreAnError(t *testing.T) {
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "missing.json"))
+	o := &scheme.Opening{}
+	closing(t, o)
+	_, err := connect(t.Context(), o, "")
+	require.ErrorContains(t, err, "missing.json")
+}
