@@ -106,6 +106,9 @@ var stores = []struct {
 		return serving(t, "s3://"+testbed.S3Access+":"+url.QueryEscape(testbed.S3Secret)+"@locks-bucket?endpoint=http://"+
 			server.Addr()), func() { server.Kill(); server.Restart() }
 	}},
+	{"gs", true, func(t *testing.T) (string, func()) {
+		return serving(t, "gs://locks-bucket?endpoint="+testbed.StartFakeGCS(t, "locks-bucket", "").URL()), nil
+	}},
 }
 
 func redisStore(t *testing.T) string {
@@ -192,7 +195,7 @@ func aCommandRunsUnderTheLock(t *testing.T, url string) {
 // permits has the stores with semaphores.
 var permits = map[string]bool{
 	"sqlite": true, "postgres": true, "mysql": true, "redis": true, "etcd": true, "zk": true,
-	"nats": true, "dynamodb": true, "s3": true,
+	"nats": true, "dynamodb": true, "s3": true, "gs": true,
 }
 
 func permitted(t *testing.T, url string) {

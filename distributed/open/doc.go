@@ -13,8 +13,7 @@
 // A program knows mem and the stores whose packages it imports, as with drivers of database/sql:
 // open/file, open/sqlite, open/postgres, open/mysql, open/redis, open/zookeeper, open/etcd,
 // open/consul, open/nats, open/s3, open/gcs, open/dynamodb and open/kubernetes, or open/all. Each
-// of them
-// carries the client of its store.
+// of them carries the client of its store.
 //
 // # URLs
 //

@@ -61,6 +61,9 @@ func TestTheProgramOfEachStoreMakesItsReport(t *testing.T) {
 		{"s3", func(tb testing.TB) string {
 			return "AWS_ENDPOINT_URL=http://" + testbed.StartVersitygw(tb, "reports").Addr()
 		}},
+		{"gcs", func(tb testing.TB) string {
+			return "STORAGE_EMULATOR_HOST=" + testbed.StartFakeGCS(tb, "reports", "").URL()
+		}},
 	} {
 		t.Run(program.folder, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "report")

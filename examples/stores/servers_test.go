@@ -55,6 +55,9 @@ var stores = []struct {
 		return "s3://" + testbed.S3Access + ":" + url.QueryEscape(testbed.S3Secret) + "@tickets?endpoint=http://" +
 			testbed.StartVersitygw(tb, "tickets").Addr()
 	}},
+	{"Google Cloud Storage", func(tb testing.TB) string {
+		return "gs://tickets?endpoint=" + testbed.StartFakeGCS(tb, "tickets", "").URL()
+	}},
 	{"Kubernetes", func(tb testing.TB) string {
 		return "kubernetes:shop?kubeconfig=" + testbed.StartKubernetes(tb).Path()
 	}},
