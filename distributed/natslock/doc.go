@@ -62,9 +62,9 @@
 //
 //   - A process dies: a waiter gets the lock when it has seen the same revision for the lease, and
 //     a hundredth more. A client that comes later waits for so long from then on.
-//   - The leader dies: there is another one after 4 to 10 seconds. Reads and writes wait for it, and
-//     fail after the time-out of jetstream.WithDefaultTimeout, which is 5 seconds. Holds with a lease
-//     that is longer go on. Waiters go on in any case.
+//   - The leader dies: there is another one after 4 to 10 seconds. Reads and writes wait for it,
+//     and fail after the time of jetstream.WithDefaultTimeout, which is 5 seconds. Holds with a
+//     lease that is longer go on. Waiters go on in any case.
 //   - The connection ends: the library connects again, by default after 2 seconds, and at most 60
 //     times. Set MaxReconnects(-1), a short ReconnectWait, and a PingInterval of some seconds. The
 //     default of two minutes is longer than a lease.

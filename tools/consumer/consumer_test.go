@@ -248,8 +248,8 @@ func TestEachStoresProgramWorksForAUser(t *testing.T) {
 	must(t, err)
 	u := newUser(t, w)
 	for _, store := range []string{
-		"filelock", "redislock", "etcdlock", "consullock", "natslock", "dynamolock", "s3lock", "gcslock", "k8slock", "zklock",
-		"sqllock", "open",
+		"filelock", "redislock", "etcdlock", "consullock", "natslock", "dynamolock", "s3lock", "gcslock", "k8slock",
+		"zklock", "sqllock", "open",
 	} {
 		t.Run(store, func(t *testing.T) {
 			shown := programs(t, w, "distributed/"+store+"/README.md")

@@ -297,7 +297,8 @@ func readersOfBothSidesReadTogetherAndKeepWritersOut(t *testing.T, s *stage) {
 	hold(t, lockOf(d, "read", name), b)
 	s.java.must(t, "a", "lock", "read", name, -1)
 	s.java.must(t, "b", "try", "read", name, 0, -1)
-	// Redisson misses a writer's release between its own request and its sleep. It sleeps no longer than the lease.
+	// Redisson misses a writer's release between its own request and its sleep. It sleeps no
+	// longer than the lease.
 	goWriter, o := lockOf(s.open(t, patience/3), "write", name), someone()
 	goWrites := start(goWriter, o)
 	javaWrites := s.java.start(name, "lock", "write", name, -1)

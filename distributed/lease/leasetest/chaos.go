@@ -310,8 +310,8 @@ func (st *stage) work(w *worker) {
 	}
 }
 
-// proceed waits while the client is stopped, and while others recover after w has. A store without
-// an order gives the lock to whom it likes, and on a busy machine it would be w too often.
+// proceed waits while the client is stopped, and while others recover after w has. A store that
+// keeps no order may pass one waiter for long on a busy machine.
 func (st *stage) proceed(w *worker) {
 	w.player.proceed()
 	for w.round%2 == 1 && w.round == st.round.Load() && w.ctx.Err() == nil {

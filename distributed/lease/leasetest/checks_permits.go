@@ -310,8 +310,8 @@ func permitsShared(s *suite) {
 	s.Logf("%d clients took permits %d times", s.count, t.grants)
 }
 
-// together has two clients hold a permit at the same time, three times. It returns the shortest time
-// that an acquisition took, at most 50 ms: the first ones open connections.
+// together has two clients hold a permit at the same time, three times. It returns the shortest
+// time that an acquisition took, at most 50 ms: the first ones open connections.
 func (s *suite) together(name string, size int64) time.Duration {
 	a, b, alone := s.client(), s.client(), 50*time.Millisecond
 	for range 3 {
