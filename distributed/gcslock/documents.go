@@ -51,7 +51,7 @@ func (d *documents) CheckName(name string) error {
 	case strings.ContainsFunc(key, unicode.IsControl):
 		return errors.New("an object's name must have no control characters")
 	case strings.HasPrefix(key, ".well-known/acme-challenge/"):
-		return errors.New("Google reserves names that begin with .well-known/acme-challenge/")
+		return errors.New("names that begin with .well-known/acme-challenge/ are reserved")
 	}
 	for part := range strings.SplitSeq(d.prefix+name, "/") {
 		if part == "" || part == "." || part == ".." { // tools take them for folders

@@ -3,11 +3,13 @@ package gcslock_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -75,7 +77,7 @@ func TestNamesThatNoObjectCanHaveAreRefused(t *testing.T) {
 	}
 	bare := open(t, newFake().client(), gcslock.WithPrefix(""))
 	testbed.Refused(t, bare.Mutex(".well-known/acme-challenge/x"),
-		"Google reserves names that begin with .well-known/acme-challenge/")
+		"names that begin with .well-known/acme-challenge/ are reserved")
 }
 
 func TestListedNamesHaveAllPages(t *testing.T) {
@@ -240,6 +242,29 @@ func TestAnotherWriteUnderWayIsAConflict(t *testing.T) {
 	})
 }
 
+func TestAWriteWithoutAnswerIsInDoubt(t *testing.T) {
+	f := newFake()
+	f.after = func(*http.Request, *http.Response) (*http.Response, error) { return nil, errNetwork }
+	d := gcslock.Documents(f.client(), bucketName, gcslock.DefaultEndpoint)
+	_, err := d.Swap(t.Context(), "it", []byte("data"), "")
+	require.ErrorIs(t, err, errNetwork)
+	require.NotErrorIs(t, err, lease.ErrRefused)
+	require.NotErrorIs(t, err, lease.ErrUnavailable)
+}
+
+func TestAnAnswerCutOffIsNoForeignObject(t *testing.T) {
+	f := newFake()
+	pair(t, open(t, f.client()).Mutex("it"))
+	f.after = func(_ *http.Request, answer *http.Response) (*http.Response, error) {
+		half := io.LimitReader(answer.Body, answer.ContentLength/2)
+		answer.Body = io.NopCloser(io.MultiReader(half, iotest.ErrReader(errNetwork)))
+		return answer, nil
+	}
+	_, err := open(t, f.client()).Mutex("it").Inspect(t.Context())
+	require.ErrorIs(t, err, lease.ErrUnreachable)
+	require.ErrorIs(t, err, errNetwork)
+}
+
 func TestAnUnlockWaitsForCredentials(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		var missing atomic.Bool
@@ -275,10 +300,11 @@ func TestTheRequestsAreThoseOfGoogle(t *testing.T) {
 	var seen []string
 	f.before = func(r *http.Request) (*http.Response, error) {
 		query, _ := url.QueryUnescape(r.URL.RawQuery)
-		seen = append(seen, r.Method+" "+r.URL.Host+r.URL.EscapedPath()+"?"+query)
+		seen = append(seen, strings.TrimSpace(r.Method+" "+r.URL.Host+r.URL.EscapedPath()+"?"+query+" "+
+			r.Header.Get("Content-Type")))
 		return nil, nil
 	}
-	d := gcslock.Documents(f.client(), "my-bucket", gcslock.DefaultEndpoint)
+	d := gcslock.Documents(f.client(), "my-bucket", gcslock.DefaultEndpoint+"/")
 	version, err := d.Swap(t.Context(), "a/b", []byte("x"), "")
 	require.NoError(t, err)
 	_, _, err = d.Load(t.Context(), "a/b")
@@ -287,10 +313,11 @@ func TestTheRequestsAreThoseOfGoogle(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, d.(caslock.Deleter).Delete(t.Context(), "a/b", "2"))
 	const of = "storage.googleapis.com"
+	const upload = "POST " + of + "/upload/storage/v1/b/my-bucket/o?"
 	require.Equal(t, []string{
-		"POST " + of + "/upload/storage/v1/b/my-bucket/o?ifGenerationMatch=0&name=locks/a/b.json&uploadType=media",
+		upload + "ifGenerationMatch=0&name=locks/a/b.json&uploadType=media application/json",
 		"GET " + of + "/storage/v1/b/my-bucket/o/locks%2Fa%2Fb.json?alt=media",
-		"POST " + of + "/upload/storage/v1/b/my-bucket/o?ifGenerationMatch=1&name=locks/a/b.json&uploadType=media",
+		upload + "ifGenerationMatch=1&name=locks/a/b.json&uploadType=media application/json",
 		"DELETE " + of + "/storage/v1/b/my-bucket/o/locks%2Fa%2Fb.json?generation=2&ifGenerationMatch=2",
 	}, seen)
 }

@@ -150,9 +150,12 @@ func TestNoRequestIsRepeated(t *testing.T) {
 
 func TestAServerThatIsAwayIsUnreachable(t *testing.T) {
 	s := start(t)
-	l := openAt(t, s, gcslock.WithLeaseOptions(lease.WithRetry(lease.RetryNever))).Mutex("it")
+	client := connect(t)
+	l := open(t, client, gcslock.WithEndpoint(s.URL()),
+		gcslock.WithLeaseOptions(lease.WithRetry(lease.RetryNever))).Mutex("it")
 	pair(t, l)
 	s.Kill()
+	client.CloseIdleConnections() // a write to one of them would be in doubt
 	_, err := l.TryLockContext(someone())
 	require.ErrorIs(t, err, lease.ErrUnreachable)
 }

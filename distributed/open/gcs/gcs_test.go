@@ -2,11 +2,6 @@ package gcs
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
-	"encoding/json"
-	"encoding/pem"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -29,19 +24,12 @@ func serve(t *testing.T, answer func(w http.ResponseWriter, r *http.Request)) (u
 	return s.URL
 }
 
-// account writes the file of a service account whose tokens come from a server.
+// account writes the file of a user whose tokens come from a server.
 func account(t *testing.T, tokens string) string {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
-	file, err := json.Marshal(map[string]string{
-		"type": "service_account", "client_email": "ada@example.com", "token_uri": tokens,
-		"private_key": string(pem.EncodeToMemory(&pem.Block{
-			Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key),
-		})),
-	})
-	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "account.json")
-	require.NoError(t, os.WriteFile(path, file, 0o600))
+	file := `{"type": "authorized_user", "client_id": "id", "client_secret": "secret", "refresh_token": "refresh",
+		"token_uri": "` + tokens + `"}`
+	require.NoError(t, os.WriteFile(path, []byte(file), 0o600))
 	return path
 }
 
