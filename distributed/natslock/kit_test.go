@@ -59,9 +59,15 @@ func TestSemaphoresPassTheKit(t *testing.T) {
 				assert.ErrorIs(tb, err, jetstream.ErrKeyNotFound)
 				return
 			}
-			if strings.HasPrefix(string(e.Value()), `{"cassemaphore"`) {
-				assert.NotContains(tb, string(e.Value()), "holders")
+			if !strings.HasPrefix(string(e.Value()), `{"cassemaphore"`) {
+				return
 			}
+			if strings.Contains(string(e.Value()), "holders") { // a client that died may have written last
+				testbed.TakeAll(tb, open(tb, direct, bucket).Semaphore(name, 1<<30))
+				e, err = kv.Get(background, name+".semaphore")
+				require.NoError(tb, err)
+			}
+			assert.NotContains(tb, string(e.Value()), "holders")
 		},
 	})
 }

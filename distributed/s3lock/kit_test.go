@@ -54,9 +54,15 @@ func TestSemaphoresPassTheKit(t *testing.T) {
 		},
 		Foreign: func(tb testing.TB, name string) { put(tb, direct, key(name), "a photograph") },
 		Rest: func(tb testing.TB, name string) {
-			if data := get(direct, key(name)); strings.HasPrefix(data, `{"cassemaphore"`) {
-				assert.NotContains(tb, data, "holders")
+			data := get(direct, key(name))
+			if !strings.HasPrefix(data, `{"cassemaphore"`) {
+				return
 			}
+			if strings.Contains(data, "holders") { // a client that died may have written last
+				testbed.TakeAll(tb, open(tb, direct, polling, s3lock.WithoutProbe()).Semaphore(name, 1<<30))
+				data = get(direct, key(name))
+			}
+			assert.NotContains(tb, data, "holders")
 		},
 	})
 }

@@ -1,0 +1,25 @@
+package testbed
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+)
+
+// TakeAll acquires all permits of s and releases them. So those of clients that died are collected,
+// which nobody else does before somebody wants them.
+func TakeAll(tb testing.TB, s interface {
+	locks.Semaphore
+	Size() int64
+}) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	p, err := s.AcquireContext(ctx, s.Size())
+	require.NoError(tb, err)
+	require.NoError(tb, p.ReleaseContext(ctx))
+}
