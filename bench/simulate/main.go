@@ -72,6 +72,8 @@ func parse(args []string, output io.Writer) (s settings, err error) {
 	f.Float64Var(&s.Rise, "rise", s.Rise, "ns until an idle processor takes what another one was to run next")
 	f.Float64Var(&s.Spin, "spin", s.Spin, "ns for which a goroutine spins before it parks, if its lock does so")
 	f.Float64Var(&s.Slice, "slice", s.Slice, "ns of a goroutine's turn while others want the processor")
+	f.Float64Var(&s.Stop, "stop", s.Stop, "ns for which the system takes a processor for itself, on average")
+	f.Float64Var(&s.Every, "every", s.Every, "ns of computing between two such stops, on average; 0 for none")
 	f.Float64Var(&s.Jitter, "jitter", s.Jitter, "by what share times vary at random, from 0 to 1")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

@@ -15,6 +15,8 @@ type Costs struct {
 	Rise     float64 // until an idle processor takes what another one was to run next
 	Spin     float64 // for how long a goroutine spins before it parks, if its lock does so
 	Slice    float64 // for how long a goroutine runs while others want its processor
+	Stop     float64 // for how long the system takes a processor for itself now and then, on average
+	Every    float64 // how long a goroutine computes between two such stops, on average; 0: for ever
 	Jitter   float64 // by what share each of these times, and each piece of work, varies at random
 }
 
@@ -162,8 +164,11 @@ func (m *machine) turnTo(p *proc, t *task) {
 }
 
 // compute keeps t's processor busy for d, and then goes on with then, unless others have waited for
-// the processor for long.
+// the processor for long. The system may stop the processor meanwhile, as for an interrupt.
 func (m *machine) compute(t *task, d float64, then func()) {
+	if m.Every > 0 && m.random.Float64()*m.Every < d {
+		d += m.Stop * m.random.ExpFloat64()
+	}
 	m.after(d, func() {
 		if m.now-t.p.since < m.Slice || len(m.queue) == 0 && t.p.next == nil {
 			then()

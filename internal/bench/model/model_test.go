@@ -64,7 +64,7 @@ func (n *noted) acquire(t *task, then func()) {
 func TestALoneGoroutinePaysTwoAtomicOperations(t *testing.T) {
 	for _, k := range Kinds {
 		s := Defaults()
-		s.PerProcessor, s.Turn, s.Rise, s.Span, s.Jitter = 1, 0, 0, 1e6, 0
+		s.PerProcessor, s.Turn, s.Rise, s.Span, s.Jitter, s.Every = 1, 0, 0, 1e6, 0, 0
 		r := simulate(s, 1, k.make)
 		require.InDelta(t, s.Inside+s.Outside+2*s.Atomic, r.PerAcquisition, 1, k.Name)
 	}
@@ -72,7 +72,7 @@ func TestALoneGoroutinePaysTwoAtomicOperations(t *testing.T) {
 
 func TestOnlyReadersOfOneCounterTakeTurns(t *testing.T) {
 	s := Defaults()
-	s.PerProcessor, s.Inside, s.Outside, s.Span, s.Rise, s.Jitter = 1, 0, 0, 1e5, 0, 0
+	s.PerProcessor, s.Inside, s.Outside, s.Span, s.Rise, s.Jitter, s.Every = 1, 0, 0, 1e5, 0, 0, 0
 	shared, own := simulate(s, 16, Kinds[3].make), simulate(s, 16, Kinds[4].make)
 	require.InDelta(t, 2*(s.Atomic+s.Transfer), shared.PerAcquisition, 5)
 	require.InDelta(t, 2*s.Atomic/16, own.PerAcquisition, 0.1)
@@ -95,6 +95,16 @@ func TestHandOffKeepsGoroutinesOnOneProcessor(t *testing.T) {
 	s.Rise = 0
 	fair = simulate(s, 4, Kinds[0].make)
 	require.Less(t, fair.PerAcquisition, s.Outside/2, "idle processors take the next holder at once")
+}
+
+func TestAStoppedHolderMakesAllOthersWait(t *testing.T) {
+	s := Defaults()
+	s.PerProcessor, s.Span = 32, 50e6
+	stopped := simulate(s, 2, Kinds[0].make)
+	s.Every = 0
+	never := simulate(s, 2, Kinds[0].make)
+	require.Greater(t, stopped.P99, 1.4*never.P99)
+	require.Less(t, stopped.PerAcquisition, 1.05*never.PerAcquisition, "stops are rare")
 }
 
 func TestARunCanBeRepeated(t *testing.T) {

@@ -41,9 +41,10 @@ type Settings struct {
 func Defaults() Settings {
 	return Settings{
 		Costs: Costs{
-			Atomic: 3, Transfer: 40, Wake: 110, Turn: 130, Rise: 57_000, Spin: 800, Slice: 10e6, Jitter: 0.2,
+			Atomic: 3, Transfer: 40, Wake: 110, Turn: 130, Rise: 57_000, Spin: 800, Slice: 10e6,
+			Stop: 30_000, Every: 2.4e6, Jitter: 0.2,
 		},
-		PerProcessor: 4, Inside: 300, Outside: 300, Span: 20e6,
+		PerProcessor: 4, Inside: 300, Outside: 300, Span: 50e6,
 	}
 }
 
