@@ -13,7 +13,8 @@ import (
 var (
 	tests   = regexp.MustCompile("`(Test[A-Za-z]+)`")
 	modules = regexp.MustCompile(
-		`\b(filelock|sqllock|redislock|zklock|etcdlock|consullock|natslock|dynamolock|s3lock|gcslock|k8slock|caslock|lease)\b`)
+		`\b(filelock|sqllock|redislock|zklock|etcdlock|consullock|natslock|dynamolock|s3lock|gcslock|` +
+			`k8slock|caslock|lease)\b`)
 )
 
 // choosing returns the page about which lock to take.
