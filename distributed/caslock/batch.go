@@ -2,6 +2,7 @@ package caslock
 
 import (
 	"context"
+	"time"
 
 	"github.com/jucgo/locks/distributed/lease"
 )
@@ -33,18 +34,29 @@ func (s *store) releaseTogether(ctx context.Context, id lease.HoldID) (held bool
 	}
 	select {
 	case <-b.done:
-		return b.held[place], b.err
-	case <-ctx.Done(): // the first release may still write it
-		return false, ctx.Err()
+	case <-ctx.Done():
+		select {
+		case <-b.done: // an answer that is there counts
+		default: // the first release may still write it
+			return false, ctx.Err()
+		}
 	}
+	return b.held[place], b.err
 }
 
-// write writes b after the batch before it, or when ctx has ended. Then the releases of b may fail
-// although their own contexts go on. Package lease repeats them.
+// longWrite is for how long a batch waits for the one before it. That may hang until its context
+// ends, which is that of all releases when the client is closed.
+const longWrite = 2 * time.Second
+
+// write writes b after the batch before it, or after longWrite. If ctx ends, the releases of b fail
+// although their own contexts may go on. Package lease repeats them.
 func (s *store) write(ctx context.Context, b, before *batch) {
 	if before != nil {
+		timer := time.NewTimer(longWrite)
+		defer timer.Stop()
 		select {
 		case <-before.done:
+		case <-timer.C:
 		case <-ctx.Done():
 		}
 	}

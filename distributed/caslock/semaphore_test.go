@@ -270,6 +270,68 @@ func TestAHangingReleaseHoldsUpNoOther(t *testing.T) {
 	})
 }
 
+// hanging is a server that answers one of the writes never. Requests end with their contexts.
+type hanging struct {
+	*server
+	swaps *atomic.Int64 // until then
+}
+
+func (d hanging) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
+	if d.swaps.Add(-1) == 0 {
+		<-ctx.Done()
+	}
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	return d.server.Swap(ctx, name, data, version)
+}
+
+func TestCloseReleasesDespiteAHangingRelease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		d := hanging{s, new(atomic.Int64)}
+		c := open(t, d, caslock.WithTTL(time.Hour), caslock.WithLeaseOptions(lease.WithReleaseTimeout(time.Hour)))
+		var held []locks.Permits
+		for range 3 {
+			held = append(held, acquire(t, c.Semaphore("it", 3), 1))
+		}
+		d.swaps.Store(1)
+		go held[0].ReleaseContext(context.Background())
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = c.Close(ctx)
+		require.Equal(t, 1, strings.Count(s.data("it.semaphore"), `"holder":`), "that of the release that hangs")
+	})
+}
+
+// lastMinute is a server that carries writes out when their contexts end.
+type lastMinute struct {
+	*server
+	on *atomic.Bool
+}
+
+func (d lastMinute) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
+	if d.on.Load() {
+		<-ctx.Done()
+	}
+	return d.server.Swap(ctx, name, data, version)
+}
+
+func TestAReleaseAnsweredAsItsContextEndsCounts(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		d := lastMinute{s, new(atomic.Bool)}
+		sem := open(t, d).Semaphore("it", 1)
+		for range 20 {
+			p := acquire(t, sem, 1)
+			s.requests()
+			d.on.Store(true)
+			release(t, p)
+			d.on.Store(false)
+			costs(t, s, 0, 1, "a release")
+		}
+	})
+}
+
 func TestATokenIsThatOfItsAcquisition(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := s.connect("", lostReply)
