@@ -128,7 +128,7 @@ func (d *documents) failed(r request, e *refusal) error {
 	var err error = e
 	switch {
 	case e.status == http.StatusNotFound && // of a request that names no object, or by Google's words
-		(strings.HasSuffix(r.path, "/o") || strings.Contains(e.message, "bucket does not exist")):
+		(strings.HasSuffix(r.path, "/o") || strings.HasPrefix(e.message, "The specified bucket does not exist")):
 		err = fmt.Errorf("%w: %w", errNoBucket, err)
 	case e.status == http.StatusForbidden && (e.reason == "" || e.reason == "forbidden"):
 		err = fmt.Errorf("the right %s is missing: %w", r.right, err)

@@ -123,6 +123,10 @@ func TestAMissingBucketIsAClearError(t *testing.T) {
 	require.ErrorContains(t, err, why)
 }
 
+func TestANameThatReadsLikeAnErrorIsNone(t *testing.T) {
+	pair(t, open(t, newFake().client()).Mutex("the bucket does not exist"))
+}
+
 func TestAReadSaysThatTheBucketIsMissing(t *testing.T) {
 	f := newFake()
 	f.before = func(*http.Request) (*http.Response, error) { // for a read Google has a text, not JSON
