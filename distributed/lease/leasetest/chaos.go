@@ -304,8 +304,8 @@ func (st *stage) work(w *worker) {
 		st.longest = max(st.longest, time.Since(asked))
 		st.mu.Unlock()
 		st.visit(w, l, owner, ends)
+		w.round = st.round.Load() // before the turn counts: the next recovery needs another turn
 		w.turns.Add(1)
-		w.round = st.round.Load()
 		pause(time.Duration(w.random.IntN(3)) * time.Millisecond)
 	}
 }
