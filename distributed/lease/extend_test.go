@@ -188,3 +188,23 @@ func TestARenewalAnsweredAfterTheLossBlocksNobody(t *testing.T) {
 		require.LessOrEqual(t, -rivalry(t, s, h), 10*time.Second)
 	})
 }
+
+// dawdler is a store whose renewals are carried out at once, and answered after their contexts.
+type dawdler struct{ *client }
+
+func (s dawdler) Renew(_ context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+	defer time.Sleep(40 * time.Second)
+	return s.client.Renew(context.Background(), holds, d)
+}
+
+func TestAnExtensionAnsweredAfterTheLossBlocksNobody(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c, err := lease.New(dawdler{s.connect()})
+		require.NoError(t, err)
+		defer c.Close(context.Background())
+		o := as(locks.NewOwner())
+		h := hold(t, c.Mutex("it", lease.WithFixedTTL(30*time.Second)), o)
+		go h.Extend(o, time.Hour)
+		require.LessOrEqual(t, -rivalry(t, s, h), 20*time.Second)
+	})
+}

@@ -7,7 +7,8 @@ import "time"
 //	a request is under way, its caller has gone     undo: waits for the answer, sweeps from grace on
 //	a request without an answer                     sweep, late; nothing if Lookup settles it
 //	a release without an answer                     sweep
-//	a hold prolonged after its loss                 sweep; late if that is not known
+//	a hold extended after its loss                  sweep; late if that is not known
+//	a hold renewed after its loss                   sweep; nothing if that is not known
 //	a place in a queue                              leave
 //
 // Everything here ends with an answer, and is bounded in time and in requests.
@@ -97,7 +98,7 @@ type sweeping struct {
 	id    HoldID
 	queue Queue           // in which id may have a place, or nil
 	until time.Time       // when the store's lease is over, or a late request's would be
-	late  bool            // a request that acquires may be carried out later
+	late  bool            // a request that acquires or extends may be carried out later
 	known <-chan struct{} // closed when the outcome of that request is known, or nil
 }
 
