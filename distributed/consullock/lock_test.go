@@ -197,7 +197,7 @@ func TestTheRulesOfTheReadmeSuffice(t *testing.T) {
 		`key_prefix "other/" { policy = "write" } session_prefix "" { policy = "write" }`: "403",
 	} {
 		secret := token(less)
-		err := open(t, connectBy(t, addr, secret, nil)).Mutex("it").LockContext(someone())
+		err := open(t, connectBy(t, addr, secret, nil)).Mutex("index-held").LockContext(someone())
 		require.ErrorContains(t, err, why, less)
 		require.ErrorIs(t, err, lease.ErrRefused)
 		require.NotErrorIs(t, err, lease.ErrUnavailable)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,15 +63,25 @@ var (
 	errDelay    = errors.New("the lock delay of the key is not over")
 )
 
+// conflicts are how messages begin that say that the key is not as a change expects it.
+var conflicts = []string{
+	"failed index check for key ", "failed to check index, key ", "failed to set key ", "failed to lock key ",
+	"failed to unlock key ",
+}
+
 // refusalOf tells what the operations of a change say. Anything but these three is an error.
+//
+// Messages quote the key, and so does one that a right is missing. So only their begin and end count.
 func refusalOf(ops api.TxnErrors) (refusal, err error) {
 	for _, op := range ops {
-		switch what := op.What; {
-		case strings.Contains(what, "invalid session"):
+		what := op.What
+		begins := func(text string) bool { return strings.HasPrefix(what, text) }
+		switch {
+		case begins("invalid session "):
 			return errSession, nil
-		case strings.Contains(what, "lock delay"):
+		case begins("failed to lock key ") && strings.HasSuffix(what, " due to lock delay"):
 			return errDelay, nil
-		case strings.Contains(what, "index"), strings.Contains(what, "exist"), strings.Contains(what, "held"):
+		case slices.ContainsFunc(conflicts, begins):
 			refusal = errConflict
 		default:
 			return nil, lease.Mark(errors.New(what), lease.ErrRefused)
@@ -107,10 +118,8 @@ func (s *store) await(
 	switch {
 	case err != nil:
 		adapter.Sleep(life, adapter.Jitter(min(s.try(), time.Second)))
-	case meta.LastIndex < *index: // such as after a restore: begin anew
-		*index = 0
-	default:
-		*index = meta.LastIndex
+	default: // it may be lower than before, such as after a restore
+		*index = max(meta.LastIndex, 1) // a query with 0 does not wait
 	}
 	return err
 }
