@@ -23,14 +23,15 @@ import (
 func TestAKilledProcessFreesItsLockByLease(t *testing.T) {
 	t.Parallel()
 	addr := startServer(t)
-	child := testbed.Child(t, "hold", addr, "2s")
+	child := testbed.Child(t, "hold", addr, "3s")
 	token, err := strconv.ParseUint(child.Line(), 10, 64)
 	require.NoError(t, err)
 	child.Kill()
 	began := time.Now()
 	h := hold(t, open(t, connect(t, addr)).Mutex("it"), someone())
 	t.Logf("free after %v", time.Since(began))
-	require.GreaterOrEqual(t, time.Since(began), 2*2*time.Second*9/10, "Consul keeps a session for twice its TTL")
+	// Consul keeps it for twice the TTL after the last renewal, which may be a while ago.
+	require.Greater(t, time.Since(began), 3*time.Second)
 	require.Greater(t, h.Token(), token)
 }
 
@@ -54,7 +55,7 @@ func TestAnIdleSessionEndsAndIsBegunAnew(t *testing.T) {
 	t.Parallel()
 	addr := startServer(t)
 	direct := connect(t, addr)
-	l, ctx := open(t, connect(t, addr), term(time.Second)).Mutex("it"), someone()
+	l, ctx := open(t, connect(t, addr), term(3*time.Second)).Mutex("it"), someone()
 	last := hold(t, l, ctx).Token()
 	require.NoError(t, l.UnlockContext(ctx))
 	require.Eventually(t, func() bool {
@@ -164,9 +165,9 @@ func TestALateAcquisitionIsRefused(t *testing.T) {
 	require.NoError(t, l.UnlockContext(ctx))
 }
 
-func TestAPairIsThreeRequestsAndARenewalTwo(t *testing.T) {
-	t.Parallel()
-	addr := startServer(t)
+// requestsOf returns a client, and what returns the requests that it has sent since the last call.
+// Those that wait for a change are not among them.
+func requestsOf(t *testing.T, addr string) (*api.Client, func() []string) {
 	var mu sync.Mutex
 	var sent []string
 	client := connectThrough(t, addr, func(r *http.Request, next trips) (*http.Response, error) {
@@ -178,20 +179,31 @@ func TestAPairIsThreeRequestsAndARenewalTwo(t *testing.T) {
 		mu.Unlock()
 		return next(r)
 	})
-	requests := func() []string {
+	return client, func() []string {
 		mu.Lock()
 		defer mu.Unlock()
 		all := sent
 		sent = nil
 		return all
 	}
-	l, ctx := open(t, client, term(6*time.Second)).Mutex("it"), someone()
+}
+
+func TestAPairIsThreeRequestsAfterTheFirst(t *testing.T) {
+	t.Parallel()
+	client, requests := requestsOf(t, startServer(t))
+	l, ctx := open(t, client, term(10*time.Minute)).Mutex("it"), someone()
 	hold(t, l, ctx)
 	require.NoError(t, l.UnlockContext(ctx))
 	require.Equal(t, []string{"GET kv", "PUT txn", "PUT session", "PUT txn", "PUT txn"}, requests(), "the first time")
 	hold(t, l, ctx)
 	require.NoError(t, l.UnlockContext(ctx))
 	require.Equal(t, []string{"GET kv", "PUT txn", "PUT txn"}, requests())
+}
+
+func TestARenewalIsTwoRequests(t *testing.T) {
+	t.Parallel()
+	client, requests := requestsOf(t, startServer(t))
+	l, ctx := open(t, client, term(6*time.Second)).Mutex("it"), someone()
 	hold(t, l, ctx)
 	requests()
 	var renewal []string
@@ -242,14 +254,14 @@ func TestHoldsAndWaitsSurviveTheLeadersDeath(t *testing.T) {
 			others = append(others, s.Addr())
 		}
 	}
-	first, a := open(t, connect(t, others[0])).Mutex("it"), someone()
+	first, a := open(t, connect(t, others[0]), term(time.Minute)).Mutex("it"), someone()
 	h := hold(t, first, a)
 	var inside atomic.Int32
 	var mu sync.Mutex
 	seen := make(map[uint64]bool)
 	var wg sync.WaitGroup
 	for i := range 4 {
-		l := open(t, connect(t, others[i%2])).Mutex("it")
+		l := open(t, connect(t, others[i%2]), term(time.Minute)).Mutex("it")
 		wg.Go(func() {
 			for range 3 {
 				ctx := someone()

@@ -119,7 +119,7 @@ func TestInspectTellsTheHolder(t *testing.T) {
 func TestAForcedUnlockIsALoss(t *testing.T) {
 	t.Parallel()
 	addr := startServer(t)
-	c := open(t, connect(t, addr), term(3*time.Second), consullock.WithLockDelay(time.Minute))
+	c := open(t, connect(t, addr), term(9*time.Second), consullock.WithLockDelay(time.Minute))
 	l, ctx := c.Mutex("it"), someone()
 	other, rival := open(t, connect(t, addr)).Mutex("it"), someone()
 	h := hold(t, l, ctx)
@@ -178,12 +178,15 @@ func TestTheRulesOfTheReadmeSuffice(t *testing.T) {
 		return token.SecretID
 	}
 	client := connectBy(t, addr, token(rules(t)), nil)
-	c, ctx := open(t, client, term(3*time.Second)), someone()
+	c, ctx := open(t, client, term(6*time.Second)), someone()
 	l, other, rival := c.Mutex("it"), open(t, client).Mutex("it"), someone()
 	h := hold(t, l, ctx)
 	waiting := start(other, rival)
-	time.Sleep(1500 * time.Millisecond) // a renewal
-	require.NoError(t, h.Err())
+	first, _ := h.Deadline()
+	require.Eventually(t, func() bool { // it is renewed
+		until, _ := h.Deadline()
+		return until.After(first)
+	}, long, 10*time.Millisecond)
 	require.NoError(t, l.UnlockContext(ctx))
 	require.NoError(t, result(t, waiting))
 	require.NoError(t, other.UnlockContext(rival))

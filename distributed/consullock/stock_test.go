@@ -2,7 +2,9 @@ package consullock_test
 
 import (
 	"context"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -107,27 +109,49 @@ func TestConsulsLockAndOursTakeTurns(t *testing.T) {
 	require.Equal(t, 60, turns)
 }
 
+// delayed has a holder of Consul's own lock lose the key, which has a lock delay since then.
+func delayed(t *testing.T, addr, key string, delay time.Duration) (began time.Time) {
+	direct := connect(t, addr)
+	session, _, err := direct.Session().CreateNoChecks(&api.SessionEntry{TTL: "60s", LockDelay: delay}, nil)
+	require.NoError(t, err)
+	ok, _, err := direct.KV().Acquire(&api.KVPair{Key: key, Flags: api.LockFlagValue, Session: session}, nil)
+	require.NoError(t, err)
+	require.True(t, ok)
+	began = time.Now()
+	_, err = direct.Session().Destroy(session, nil)
+	require.NoError(t, err)
+	return began
+}
+
 func TestALockDelayOfConsulsLockIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	addr := startServer(t)
-	direct := connect(t, addr)
-	c := open(t, direct)
-	l, ctx := c.Mutex("it"), someone()
-	session, _, err := direct.Session().CreateNoChecks(&api.SessionEntry{TTL: "60s", LockDelay: 2 * time.Second}, nil)
-	require.NoError(t, err)
-	ok, _, err := direct.KV().Acquire(&api.KVPair{Key: c.Key("it"), Flags: api.LockFlagValue, Session: session}, nil)
-	require.NoError(t, err)
-	require.True(t, ok)
-	began := time.Now()
-	_, err = direct.Session().Destroy(session, nil)
-	require.NoError(t, err)
-	ok, err = l.TryLockContext(ctx)
-	require.False(t, ok)
-	require.ErrorContains(t, err, "lock delay")
-	brief, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-	defer cancel()
-	require.ErrorContains(t, l.LockContext(brief), "lock delay")
+	c, ctx := open(t, connect(t, addr)), someone()
+	began := delayed(t, addr, c.Key("it"), 2*time.Second)
+	l := c.Mutex("it")
 	hold(t, l, ctx)
 	require.GreaterOrEqual(t, time.Since(began), 1900*time.Millisecond)
 	require.NoError(t, l.UnlockContext(ctx))
+}
+
+func TestALockDelayIsTheReasonOfARefusal(t *testing.T) {
+	t.Parallel()
+	addr := startServer(t)
+	ctx, cancel := context.WithCancel(someone())
+	defer cancel()
+	var asked atomic.Int64
+	c := open(t, connectThrough(t, addr, func(r *http.Request, next trips) (*http.Response, error) {
+		if asks(t, r, api.KVLock) && asked.Add(1) == 3 {
+			cancel() // the waiter knows the answer to the one before
+		}
+		return next(r)
+	}))
+	delayed(t, addr, c.Key("it"), time.Minute)
+	l := c.Mutex("it")
+	ok, err := l.TryLockContext(ctx)
+	require.False(t, ok)
+	require.ErrorContains(t, err, "lock delay")
+	err = l.LockContext(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "lock delay")
 }
