@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -33,8 +34,9 @@ var ErrSessionExpired = errors.New("session expired")
 // Client gives locks that are keys of Consul, by name. It is a [locks.Provider]. It is safe for
 // concurrent use. [Client.Close] ends it.
 type Client struct {
-	store *store
-	lease *lease.Client
+	store  *store
+	lease  *lease.Client
+	closed atomic.Bool
 }
 
 var _ locks.Provider = (*Client)(nil)
@@ -98,7 +100,7 @@ func New(client *api.Client, opts ...Option) (*Client, error) {
 		s.stop()
 		return nil, err
 	}
-	return &Client{s, lc}, nil
+	return &Client{store: s, lease: lc}, nil
 }
 
 // Key returns the key of the lock called name. Consul's own lock on this key, such as that of
@@ -146,6 +148,9 @@ func (c *Client) Names(ctx context.Context, pattern string) (names []string, err
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]. See
 // [lease.Client.Close]. It ends the session. Only the first call does anything.
 func (c *Client) Close(ctx context.Context) error {
+	if c.closed.Swap(true) {
+		return nil
+	}
 	err := c.lease.Close(ctx)
 	c.store.close(ctx)
 	return err

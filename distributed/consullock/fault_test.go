@@ -380,3 +380,27 @@ func TestTicketsAreSoldOnceWhileLeadersFail(t *testing.T) {
 	}.Run(t)
 	require.Positive(t, turn)
 }
+
+func TestASecondCloseLeavesReleasesToTheFirst(t *testing.T) {
+	t.Parallel()
+	addr := startServer(t)
+	releasing, goOn := make(chan struct{}), make(chan struct{})
+	client := connectThrough(t, addr, func(r *http.Request, next trips) (*http.Response, error) {
+		if asks(t, r, api.KVUnlock) {
+			close(releasing)
+			<-goOn
+		}
+		return next(r)
+	})
+	c := open(t, client, term(time.Minute), consullock.WithLockDelay(time.Minute))
+	hold(t, c.Mutex("it"), someone())
+	closed := make(chan error, 1)
+	go func() { closed <- c.Close(background) }()
+	<-releasing
+	require.NoError(t, c.Close(background))
+	close(goOn)
+	require.NoError(t, result(t, closed))
+	other, rival := open(t, connect(t, addr)).Mutex("it"), someone()
+	require.True(t, try(t, other, rival), "a release has no delay")
+	require.NoError(t, other.UnlockContext(rival))
+}
