@@ -44,14 +44,16 @@ func (s *store) change(ctx context.Context, ops ...*api.KVTxnOp) (pair *api.KVPa
 		if err = json.Unmarshal([]byte(answer.Body), &out); err != nil {
 			return nil, nil, err
 		}
-		refusal, err = refusalOf(out.Errors)
+		if refusal, err = refusalOf(out.Errors); refusal == nil && err == nil {
+			err = errors.New("a conflict without a reason")
+		}
 		return nil, refusal, err
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(out.Results) != len(ops) {
-		return nil, nil, fmt.Errorf("%d results of %d operations", len(out.Results), len(ops))
+	if n := len(out.Results); n != len(ops) || out.Results[n-1].KV == nil {
+		return nil, nil, fmt.Errorf("%d results of %d operations, or without a pair", n, len(ops))
 	}
 	return out.Results[len(ops)-1].KV, nil, nil
 }

@@ -2,6 +2,9 @@ package consullock
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/hashicorp/consul/api"
@@ -30,4 +33,32 @@ func TestAQueryWithoutAnIndexWaits(t *testing.T) {
 		}))
 		require.Equal(t, max(last, 1), index)
 	}
+}
+
+func TestAnAnswerThatSaysNothingIsAnError(t *testing.T) {
+	status, text := 0, ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		io.WriteString(w, text)
+	}))
+	defer server.Close()
+	client, err := api.NewClient(&api.Config{Address: server.URL, HttpClient: server.Client()})
+	require.NoError(t, err)
+	s := newStore(client, options{ttl: DefaultTTL})
+	defer s.stop()
+	for status, text = range map[int]string{http.StatusConflict: "{}", http.StatusOK: `{"Results": [{}]}`} {
+		_, _, err := s.change(context.Background(), s.compare("it", 1))
+		require.Error(t, err, text)
+		require.NotErrorIs(t, err, lease.ErrRefused, text)
+	}
+}
+
+// So the lease releases what the other session may have.
+func TestAGrantOfAnotherSessionIsInDoubt(t *testing.T) {
+	s := newStore(nil, options{ttl: DefaultTTL})
+	defer s.stop()
+	_, err := s.granted(lease.HoldID{Name: "it", Acquisition: "1"}, &api.KVPair{ModifyIndex: 5}, &session{id: "1"})
+	require.ErrorIs(t, err, lease.ErrUnavailable)
+	require.NotErrorIs(t, err, lease.ErrRefused)
+	require.NotErrorIs(t, err, ErrSessionExpired, "which only holders get")
 }

@@ -180,7 +180,7 @@ func (s *store) granted(id lease.HoldID, pair *api.KVPair, se *session) (lease.R
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.session != se {
-		return lease.Reply{}, lease.Mark(ErrSessionExpired, lease.ErrRefused, lease.ErrUnavailable)
+		return lease.Reply{}, lease.Mark(errSession, lease.ErrUnavailable) // the key may be left to it
 	}
 	s.holds[id] = hold{se, pair.ModifyIndex}
 	return lease.Reply{Held: true, Token: pair.ModifyIndex, Since: se.since}, nil
