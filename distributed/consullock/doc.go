@@ -38,8 +38,11 @@
 //
 // A waiter keeps a connection on which it waits for the next change of the key, and also reads each
 // 5 seconds. Each release wakes all waiting processes, and one of them gets the lock. There is no
-// order between processes. A client with a session keeps one more connection. An agent permits 200
-// connections of one address by default (limits.http_max_conns_per_client).
+// order between processes. A client with a session keeps one more connection. Both repeat their
+// request once a TTL.
+//
+// An agent permits 200 connections of one address by default (limits.http_max_conns_per_client). It
+// refuses further ones, also that of a renewal. So more waiters than that cost holders their locks.
 //
 // # What breaks it
 //
@@ -49,6 +52,9 @@
 //     stopped in good order (leave_on_terminate). The session belongs to the agent that the client
 //     talks to. [WithLockDelay] covers this: with a delay of the TTL, the hold of a holder that
 //     hears nothing has ended before. Without it, the resource has to compare tokens.
+//   - A leader that was stopped for longer than twice the TTL, and leads again within six minutes.
+//     It ends the sessions whose time it had counted, also if another leader has renewed them. To
+//     the holder that is a session which ends before its time, as above.
 //   - A key that is deleted or overwritten: its holder loses the lock with the next renewal. Others
 //     may have it before that.
 //   - Servers that lose their data, or are restored from a backup: sessions and locks are as they

@@ -73,7 +73,7 @@ var conflicts = []string{
 
 // refusalOf tells what the operations of a change say. Anything but these three is an error.
 //
-// Messages quote the key, and so does one that a right is missing. So only their begin and end count.
+// Messages quote the key, also that of a missing right. So only their begin and end count.
 func refusalOf(ops api.TxnErrors) (refusal, err error) {
 	for _, op := range ops {
 		what := op.What
