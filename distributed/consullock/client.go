@@ -47,20 +47,24 @@ type Option func(*options)
 type options struct {
 	prefix     string
 	ttl, delay time.Duration
+	delayed    bool // delay is given
 	lease      []lease.Option
 }
 
 // WithTTL sets how long a hold lasts without a renewal, [DefaultTTL] if not given. It is that of
 // the client's session too: no hold and no extension is longer. A hold is renewed each third of it.
-// Consul frees the locks of a process that has died after twice that time. Its servers refuse a
-// session shorter than their session_ttl_min, which is 10 seconds by default.
+// Consul frees the locks of a process that has died after twice that time, and the lock delay. Its
+// servers refuse a session shorter than their session_ttl_min, which is 10 seconds by default.
 func WithTTL(d time.Duration) Option { return func(o *options) { o.ttl = d } }
 
 // WithLockDelay sets for how long Consul refuses a lock whose session has ended while the lock was
-// held, in whole milliseconds. The default is 0, and Consul's limit is a minute. A delay as long as
-// the TTL covers what ends a session before its time, see the documentation of the package. It adds
-// to the time after which the lock of a dead process is free. A release has no delay.
-func WithLockDelay(d time.Duration) Option { return func(o *options) { o.delay = d } }
+// held, in whole milliseconds. The default is the TTL, or a minute if the TTL is longer: that is
+// Consul's limit. As long as the TTL, it covers what ends a session before its time, see the
+// documentation of the package. A shorter one is for resources that compare tokens. It adds to the
+// time after which the lock of a dead process is free. A release has no delay.
+func WithLockDelay(d time.Duration) Option {
+	return func(o *options) { o.delay, o.delayed = d, true }
+}
 
 // WithPrefix sets what all keys begin with, [DefaultPrefix] if not given.
 func WithPrefix(prefix string) Option { return func(o *options) { o.prefix = prefix } }
@@ -82,6 +86,9 @@ func New(client *api.Client, opts ...Option) (*Client, error) {
 	o := options{prefix: DefaultPrefix, ttl: DefaultTTL}
 	for _, f := range opts {
 		f(&o)
+	}
+	if !o.delayed {
+		o.delay = min(max(o.ttl, 0), longestDelay)
 	}
 	switch {
 	case client == nil:

@@ -22,7 +22,10 @@
 //
 //   - The holder does not wait for Consul to tell it of a loss. Its hold ends by its own clock, one
 //     TTL after the last answered renewal was sent, less a margin. Consul frees the lock after
-//     twice the TTL. If Consul ends the session before, a blocking query tells the holder at once.
+//     twice the TTL and the lock delay.
+//   - A session can end before its time. Then a blocking query tells the holder at once. Consul
+//     keeps the lock for the lock delay, which is a TTL, so that a holder that hears nothing has
+//     lost it too. See [WithLockDelay].
 //   - The fencing token is the index of Consul's log at which the key was acquired. It grows from
 //     holder to holder, also if the key was deleted in between, and if Consul's own lock had it.
 //   - A request that comes late changes nothing: each names the index that it expects, and an index
@@ -46,31 +49,34 @@
 //
 // # What breaks it
 //
-//   - A session that ends before its time. Then others can get the lock at once, and the holder
-//     learns of it when the answer of its query has arrived. That is so if an operator destroys the
-//     session, and if its agent leaves the cluster: a client agent does so by default when it is
-//     stopped in good order (leave_on_terminate). The session belongs to the agent that the client
-//     talks to. [WithLockDelay] covers this: with a delay of the TTL, the hold of a holder that
-//     hears nothing has ended before. Without it, the resource has to compare tokens.
-//   - A leader that was stopped for longer than twice the TTL, and leads again within six minutes.
-//     It ends the sessions whose time it had counted, also if another leader has renewed them. To
-//     the holder that is a session which ends before its time, as above.
+//   - A lock delay that is shorter than the TTL, and a session that ends before its time. Then
+//     others can have the lock before the holder knows, and the resource has to compare tokens.
+//     That is so too with a TTL above a minute, which is the longest delay of Consul.
 //   - A key that is deleted or overwritten: its holder loses the lock with the next renewal. Others
 //     may have it before that.
 //   - Servers that lose their data, or are restored from a backup: sessions and locks are as they
 //     were then. With another cluster, tokens begin anew.
 //   - A minority of the servers alone: nobody can acquire, renew or release.
 //
-// There is no lock delay by default. Consul's own lock needs one, because its holder may believe in
-// its lock for longer than the server does. The hold of this package ends earlier. The delay would
-// be added to twice the TTL when a process has died.
+// # What ends a session before its time
+//
+// The session belongs to the agent that the client talks to.
+//
+//   - An operator destroys it.
+//   - The agent leaves the cluster. A client agent does so by default when it is stopped in good
+//     order (leave_on_terminate).
+//   - The agent is a server that is dead, paused or cut off. The others remove it by default, some
+//     seconds after that (autopilot, cleanup_dead_servers). A client agent stays for days.
+//   - A leader was stopped for longer than twice the TTL, and leads again within six minutes. It
+//     ends the sessions whose time it had counted, also if another leader has renewed them.
 //
 // # What happens when
 //
-//   - A process dies: the next one gets the lock after twice the TTL, 30 seconds by default, plus
-//     the lock delay.
+//   - A process dies: the next one gets the lock after twice the TTL and the lock delay, 45 seconds
+//     by default.
 //   - The leader dies: requests fail until there is another one, which takes some seconds. The new
-//     leader begins the time of all sessions anew. Holds and waiters go on.
+//     leader begins the time of all sessions anew. Holds and waiters go on, unless their agent was
+//     the old one.
 //   - The agent dies: requests fail. Holds end in time. Another agent can be used by a new client
 //     only, unless the address leads there.
 //   - A reply is lost: the client reads the key.

@@ -39,7 +39,7 @@ func TestADestroyedSessionIsALossAtOnce(t *testing.T) {
 	t.Parallel()
 	addr := startServer(t)
 	direct := connect(t, addr)
-	l, ctx := open(t, connect(t, addr), term(10*time.Minute)).Mutex("it"), someone()
+	l, ctx := open(t, connect(t, addr), term(10*time.Minute), consullock.WithLockDelay(0)).Mutex("it"), someone()
 	h := hold(t, l, ctx)
 	_, err := direct.Session().Destroy(pairOf(t, direct, consullock.DefaultPrefix+"it").Session, nil)
 	require.NoError(t, err)
@@ -346,6 +346,27 @@ func TestAHolderBehindADeadServerLearnsInTime(t *testing.T) {
 	leads.Resume() // it may believe to lead
 	require.NoError(t, other.UnlockContext(rival))
 	require.Eventually(t, func() bool { return lost.Load() != 0 }, long, time.Millisecond)
+}
+
+// The servers remove a dead one from the cluster, and end the sessions of its clients long before
+// their time.
+func TestASessionOfADeadServerEndsAfterTheHold(t *testing.T) {
+	t.Parallel()
+	servers := startCluster(t)
+	leads := leader(t, servers, nil)
+	dies := servers[0]
+	if dies == leads {
+		dies = servers[1]
+	}
+	l, ctx := open(t, connect(t, dies.Addr())).Mutex("it"), someone()
+	h := hold(t, l, ctx)
+	dies.Pause()
+	other, rival := open(t, connect(t, leads.Addr())).Mutex("it"), someone()
+	g := hold(t, other, rival)
+	require.ErrorIs(t, h.Err(), locks.ErrLost)
+	require.Greater(t, g.Token(), h.Token())
+	require.NoError(t, other.UnlockContext(rival))
+	dies.Resume()
 }
 
 func TestTicketsAreSoldOnceWhileLeadersFail(t *testing.T) {

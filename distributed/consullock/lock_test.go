@@ -220,7 +220,7 @@ func TestTheSessionHasNoHealthChecks(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, entry.NodeChecks, "%s", text)
 	require.Empty(t, entry.Checks, "%s", text)
-	require.Zero(t, entry.LockDelay, "%s", text)
+	require.Equal(t, consullock.DefaultTTL, entry.LockDelay, "%s", text)
 	require.Equal(t, "15s", entry.TTL)
 	require.Equal(t, "release", entry.Behavior)
 	require.Contains(t, entry.Name, "nightly")
