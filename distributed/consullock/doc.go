@@ -52,8 +52,10 @@
 //   - A lock delay that is shorter than the TTL, and a session that ends before its time. Then
 //     others can have the lock before the holder knows, and the resource has to compare tokens.
 //     That is so too with a TTL above a minute, which is the longest delay of Consul.
-//   - A key that is deleted or overwritten: its holder loses the lock with the next renewal. Others
-//     may have it before that.
+//   - A key that is deleted: its holder loses the lock with the next renewal. Others may have it
+//     before that.
+//   - A key that is overwritten: its holder loses the lock with the next renewal. The key stays
+//     with the session. So others get it by [Mutex.ForceUnlock] only, or after its end.
 //   - Servers that lose their data, or are restored from a backup: sessions and locks are as they
 //     were then. With another cluster, tokens begin anew.
 //   - A minority of the servers alone: nobody can acquire, renew or release.

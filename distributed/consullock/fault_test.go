@@ -83,6 +83,29 @@ func TestADeletedKeyIsALossAndAFreeLock(t *testing.T) {
 	require.NoError(t, other.UnlockContext(rival))
 }
 
+func TestAnOverwrittenKeyIsALossAndStaysTaken(t *testing.T) {
+	t.Parallel()
+	addr := startServer(t)
+	direct := connect(t, addr)
+	c, ctx := open(t, connect(t, addr), term(9*time.Second)), someone()
+	l, kept := c.Mutex("it"), c.Mutex("kept")
+	h := hold(t, l, ctx)
+	hold(t, kept, ctx) // so the session goes on
+	over := &api.KVPair{Key: c.Key("it"), Flags: api.LockFlagValue, Value: []byte("something else")}
+	_, err := direct.KV().Put(over, nil)
+	require.NoError(t, err)
+	isLost(t, h)
+	require.ErrorIs(t, l.UnlockContext(ctx), locks.ErrLost)
+	other, rival := open(t, connect(t, addr)).Mutex("it"), someone()
+	require.False(t, try(t, other, rival), "a write leaves the key to its session")
+	ok, err := other.ForceUnlock(background)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.True(t, try(t, other, rival))
+	require.NoError(t, other.UnlockContext(rival))
+	require.NoError(t, kept.UnlockContext(ctx))
+}
+
 func TestALockDelayKeepsALostLock(t *testing.T) {
 	t.Parallel()
 	addr := startServer(t)
