@@ -57,7 +57,9 @@ func WithEndpoint(endpoint string) Option { return func(o *options) { o.endpoint
 //
 // The HTTP client adds the credentials, such as that of DefaultClient of the package
 // golang.org/x/oauth2/google. It stays the caller's. Each request is sent once, and no redirect is
-// followed. A request ends after ten seconds, or earlier by the Timeout of the HTTP client.
+// followed. A request ends after ten seconds, or earlier by the Timeout of the HTTP client. But
+// package oauth2 fetches a token for as long as it takes. Give it an HTTP client with a Timeout,
+// in the context of DefaultClient, by the key oauth2.HTTPClient.
 func New(client *http.Client, bucket string, opts ...Option) (*caslock.Client, error) {
 	o := options{prefix: DefaultPrefix, endpoint: DefaultEndpoint}
 	for _, f := range opts {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
@@ -18,6 +19,9 @@ import (
 	"github.com/jucgo/locks/distributed/gcslock"
 	"github.com/jucgo/locks/distributed/open/internal/scheme"
 )
+
+// patience is for how long a request for a token waits for its answer.
+var patience = 10 * time.Second
 
 func init() {
 	scheme.Register(scheme.Scheme{
@@ -80,13 +84,17 @@ func connect(ctx context.Context, o *scheme.Opening, endpoint string) (*http.Cli
 	})
 	client := &http.Client{Transport: transport}
 	if endpoint == "" {
-		lasting := context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, client)
+		// A request for a token ignores the contexts of the requests that wait for it.
+		tokens := &http.Client{Transport: transport, Timeout: patience}
+		lasting := context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, tokens)
 		credentials, err := google.FindDefaultCredentials(lasting, "https://www.googleapis.com/auth/devstorage.read_write")
 		if err != nil {
 			return nil, o.Hide(err)
 		}
 		client = &http.Client{Transport: &oauth2.Transport{Source: credentials.TokenSource, Base: transport}}
 	}
+	// The server that a redirect names would get the credentials, too.
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return client, nil
 }
 

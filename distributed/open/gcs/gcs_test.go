@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -56,11 +57,14 @@ func authorization(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, r.Header.Get("Authorization"))
 }
 
+// token answers a request for one.
+func token(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	io.WriteString(w, `{"access_token": "of-ada", "token_type": "Bearer", "expires_in": 3600}`)
+}
+
 func TestRequestsToGoogleHaveTheCredentialsOfTheEnvironment(t *testing.T) {
-	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", account(t, serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, `{"access_token": "of-ada", "token_type": "Bearer", "expires_in": 3600}`)
-	})))
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", account(t, serve(t, token)))
 	o := &scheme.Opening{}
 	closing(t, o)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -68,6 +72,34 @@ func TestRequestsToGoogleHaveTheCredentialsOfTheEnvironment(t *testing.T) {
 	require.NoError(t, err)
 	cancel() // the store is open, and gets its tokens later
 	require.Equal(t, "Bearer of-ada", got(t, client, serve(t, authorization)))
+}
+
+func TestARequestForATokenThatHangsEnds(t *testing.T) {
+	end := make(chan struct{})
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", account(t, serve(t, func(http.ResponseWriter, *http.Request) { <-end })))
+	defer close(end)
+	before := patience
+	defer func() { patience = before }()
+	patience = 10 * time.Millisecond
+	o := &scheme.Opening{}
+	closing(t, o)
+	client, err := connect(t.Context(), o, "")
+	require.NoError(t, err)
+	_, err = client.Get("https://unused.example")
+	require.ErrorContains(t, err, "Client.Timeout exceeded")
+}
+
+func TestARedirectGetsNoCredentials(t *testing.T) {
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", account(t, serve(t, token)))
+	o := &scheme.Opening{}
+	closing(t, o)
+	client, err := connect(t.Context(), o, "")
+	require.NoError(t, err)
+	elsewhere := serve(t, authorization)
+	redirects := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere, http.StatusTemporaryRedirect)
+	})
+	require.NotContains(t, got(t, client, redirects), "of-ada")
 }
 
 func TestAnotherServerGetsNoCredentials(t *testing.T) {
