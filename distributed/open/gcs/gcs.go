@@ -20,8 +20,12 @@ import (
 	"github.com/jucgo/locks/distributed/open/internal/scheme"
 )
 
-// patience is for how long a request for a token waits for its answer.
-var patience = 10 * time.Second
+var (
+	// patience is for how long a request for a token waits for its answer.
+	patience = 10 * time.Second
+	// ping is after which silence a connection is tested. An answer may take half of that.
+	ping = 10 * time.Second
+)
 
 func init() {
 	scheme.Register(scheme.Scheme{
@@ -78,6 +82,8 @@ func connect(ctx context.Context, o *scheme.Opening, endpoint string) (*http.Cli
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext = (&net.Dialer{Timeout: scheme.DialTimeout}).DialContext
 	transport.TLSClientConfig = certificates
+	// All requests share a connection. If it is dead, a renewal must find out before its hold ends.
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: ping, PingTimeout: ping / 2}
 	o.CloseLast(func(context.Context) error {
 		transport.CloseIdleConnections()
 		return nil

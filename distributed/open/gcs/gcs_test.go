@@ -2,11 +2,14 @@ package gcs
 
 import (
 	"context"
+	"encoding/pem"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,4 +121,51 @@ func TestMissingCredentialsAreAnError(t *testing.T) {
 	closing(t, o)
 	_, err := connect(t.Context(), o, "")
 	require.ErrorContains(t, err, "missing.json")
+}
+
+// muted is a listener whose connections say nothing any more once they are muted.
+type muted struct {
+	net.Listener
+	now atomic.Bool
+}
+
+type mutedConn struct {
+	net.Conn
+	of *muted
+}
+
+func (l *muted) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return mutedConn{c, l}, err
+}
+
+func (c mutedConn) Write(p []byte) (int, error) {
+	if c.of.now.Load() {
+		return len(p), nil
+	}
+	return c.Conn.Write(p)
+}
+
+func TestADeadConnectionIsGivenUp(t *testing.T) {
+	before := ping
+	defer func() { ping = before }()
+	ping = 500 * time.Millisecond
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, r.Proto)
+	}))
+	l := &muted{Listener: s.Listener}
+	s.Listener, s.EnableHTTP2 = l, true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	authority := filepath.Join(t.TempDir(), "ca.pem")
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	require.NoError(t, os.WriteFile(authority, certificate, 0o600))
+	o := &scheme.Opening{Params: map[string]string{"cacert": authority}}
+	closing(t, o)
+	client, err := connect(t.Context(), o, s.URL)
+	require.NoError(t, err)
+	require.Equal(t, "HTTP/2.0", got(t, client, s.URL))
+	l.now.Store(true)
+	_, err = client.Get(s.URL)
+	require.ErrorContains(t, err, "connection lost")
 }
