@@ -31,9 +31,11 @@
 // # One write a second
 //
 // Google permits about one write of an object a second, by all clients together, and refuses others
-// with the status 429. A client repeats such a write after pauses that double from 20 ms to 2 s, or
-// returns the error from TryLockContext. This limits what one lock can do. Locks do not limit each
-// other.
+// with the status 429. An acquisition repeats such a write after pauses that double from 20 ms to
+// 2 s. TryLockContext returns the error. A renewal is repeated after a thirtieth of the lease. A
+// release is repeated for three seconds, see [lease.WithReleaseTimeout]. Then it returns
+// [locks.ErrLost], and goes on in the background. This limits what one lock can do. Locks do not
+// limit each other.
 //
 //   - A lock goes from holder to holder at most once in two seconds: a release and an acquisition
 //     are a write each.
