@@ -182,20 +182,18 @@ func (d *documents) publish(ctx context.Context, m *nats.Msg, version string) (s
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	// The library would keep the message until it has a connection again, and send it then.
-	for !d.nc.IsConnected() {
-		switch {
-		case d.nc.IsClosed():
-			return "", lease.Mark(nats.ErrConnectionClosed, lease.ErrRefused)
-		case !adapter.Sleep(ctx, reconnect):
-			return "", lease.Mark(nats.ErrDisconnected, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
-		}
-	}
 	before := d.nc.LastError()
-	ack, err := d.send(ctx, m, revision)
-	// No server has a use for the message: the stream has no leader, or is gone.
-	for errors.Is(err, jetstream.ErrNoStreamResponse) && adapter.Sleep(ctx, reconnect) {
+	var ack *jetstream.PubAck
+	var err error
+	for {
+		if err := d.connected(ctx); err != nil {
+			return "", err
+		}
 		ack, err = d.send(ctx, m, revision)
+		// If no server has a use for the message, the stream has no leader, or is gone.
+		if !errors.Is(err, jetstream.ErrNoStreamResponse) || !adapter.Sleep(ctx, reconnect) {
+			break
+		}
 	}
 	if err == nil {
 		return strconv.FormatUint(ack.Sequence, 10), nil
@@ -211,6 +209,19 @@ func (d *documents) publish(ctx context.Context, m *nats.Msg, version string) (s
 		return "", lease.Mark(refused, lease.ErrRefused)
 	}
 	return "", fmt.Errorf("no answer to a write: %w", err)
+}
+
+// connected waits for a connection. Without one, the library would keep a message for later.
+func (d *documents) connected(ctx context.Context) error {
+	for !d.nc.IsConnected() {
+		switch {
+		case d.nc.IsClosed():
+			return lease.Mark(nats.ErrConnectionClosed, lease.ErrRefused)
+		case !adapter.Sleep(ctx, reconnect):
+			return lease.Mark(nats.ErrDisconnected, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+		}
+	}
+	return nil
 }
 
 // send sends m once.

@@ -281,6 +281,35 @@ func TestAWriteIsSentUntilThereIsALeader(t *testing.T) {
 	require.NoError(t, <-tried)
 }
 
+func TestAWriteWithoutAConnectionIsNotSentLater(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	admin := connect(t, s.Addr())
+	bucket := create(t, admin, 1)
+	p := leasetest.NewProxy(t, s.Addr())
+	var c counts
+	js := connect(t, p.Addr(), c.option())
+	l, a := open(t, js, bucket).Mutex("it"), someone()
+	hold(t, l, a)
+	require.NoError(t, l.UnlockContext(a))
+	require.NoError(t, admin.DeleteKeyValue(background, bucket)) // it writes again and again
+	c.requests()
+	tried := make(chan error, 1)
+	go func() {
+		_, err := l.TryLockContext(a)
+		tried <- err
+	}()
+	require.Eventually(t, func() bool { _, writes, _ := c.requests(); return writes > 0 }, long, time.Millisecond)
+	p.Refuse()
+	require.Error(t, <-tried)
+	c.requests()
+	p.Heal()
+	require.Eventually(t, js.Conn().IsConnected, long, time.Millisecond)
+	require.NoError(t, js.Conn().Flush())
+	_, writes, _ := c.requests()
+	require.Zero(t, writes)
+}
+
 func TestAWaiterIsToldOfARelease(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 3} {
