@@ -201,7 +201,7 @@ var permits = map[string]bool{
 func permitted(t *testing.T, url string) {
 	command := []string{"--", "sh", "-c", `echo up $PERMIT_NAME $LOCK_NAME$LOCK_TOKEN; exec sleep 60`}
 	holds := func() *process {
-		p := start(t, url, append([]string{"run", "-name", "many", "-permits", "2", "-ttl", ttl}, command...)...)
+		p := start(t, url, append([]string{"run", "-name", "many", "-permits", "2", "-ttl", "6s"}, command...)...)
 		require.Equal(t, "up many", p.line())
 		return p
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/consullock"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
@@ -447,4 +448,15 @@ func TestASecondCloseLeavesReleasesToTheFirst(t *testing.T) {
 	other, rival := open(t, connect(t, addr)).Mutex("it"), someone()
 	require.True(t, try(t, other, rival), "a release has no delay")
 	require.NoError(t, other.UnlockContext(rival))
+}
+
+func TestAReadWithoutAnAnswerIsTemporary(t *testing.T) {
+	client := connectThrough(t, "127.0.0.1:1", func(*http.Request, trips) (*http.Response, error) {
+		return nil, errors.New("the connection ended")
+	})
+	c := open(t, client)
+	_, err := c.Names(background, "")
+	require.ErrorIs(t, err, lease.ErrUnavailable)
+	_, err = c.Mutex("it").Inspect(background)
+	require.ErrorIs(t, err, lease.ErrUnavailable)
 }

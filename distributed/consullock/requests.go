@@ -99,13 +99,13 @@ func (s *store) read(ctx context.Context, name string, consistent bool) (*api.KV
 	defer cancel()
 	q := (&api.QueryOptions{RequireConsistent: consistent}).WithContext(ctx)
 	pair, meta, err := s.client.KV().Get(s.key(name), q)
-	return pair, meta, failed(err)
+	return pair, meta, undone(failed(err))
 }
 
 // list returns all pairs below the prefix.
 func (s *store) list(ctx context.Context) (api.KVPairs, error) {
 	pairs, _, err := s.client.KV().List(s.prefix, (&api.QueryOptions{}).WithContext(ctx))
-	return pairs, failed(err)
+	return pairs, undone(failed(err))
 }
 
 // await waits until what a query reads has another index, and sets index to that. It returns
