@@ -75,7 +75,8 @@
 // # What happens when
 //
 //   - A process dies: the next one gets the lock after twice the TTL and the lock delay, 45 seconds
-//     by default.
+//     by default. Nothing tells of the end of the delay, so a waiter finds it with its next poll,
+//     up to 5 seconds later. See [lease.WithPoll].
 //   - The leader dies: requests fail until there is another one, which takes some seconds. The new
 //     leader begins the time of all sessions anew. Holds and waiters go on, unless their agent was
 //     the old one.

@@ -128,7 +128,8 @@ func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, er
 		case refusal == nil:
 			return s.granted(req.HoldID, pair, se)
 		case errors.Is(refusal, errDelay):
-			return lease.Reply{Wait: soon, Reason: refusal}, nil
+			// No answer tells when the delay ends. The leader logs each refusal: the waiter polls.
+			return lease.Reply{Reason: refusal}, nil
 		case errors.Is(refusal, errSession):
 			s.die(se)
 		}
