@@ -293,15 +293,31 @@ func waitFaults(s *suite) {
 		}
 		r := d.client.requests
 		// LockContext returns the error of a first request. The second one is a waiter's.
-		if t.op == Watch {
-			r.Next(t.op, t.f)
-		} else {
-			r.Next(t.op, "", t.f)
+		plan := func() {
+			if t.op == Watch {
+				r.Next(t.op, t.f)
+			} else {
+				r.Next(t.op, "", t.f)
+			}
 		}
+		plan()
 		var waited sync.WaitGroup
 		var h *duelHold
 		var err error
-		waited.Go(func() { h, err = d.locks(d.client, 2*d.cfg.Timeout) })
+		waited.Go(func() {
+			for end := time.Now().Add(d.cfg.Timeout); ; plan() {
+				asked := time.Now()
+				h, err = d.locks(d.client, 2*d.cfg.Timeout)
+				now := time.Now()
+				// An error before the fault is that of a busy machine if it came late: see persist.
+				early := now.Sub(asked) < slow || isFinal(err)
+				if err == nil || early || !r.planned(t.op) || now.After(end) || d.ctx.Err() != nil {
+					return
+				}
+				d.client.event("LockContext: %v", err)
+				r.Heal()
+			}
+		})
 		for end := time.Now().Add(d.cfg.Poll); r.planned(t.op) && time.Now().Before(end) && d.ctx.Err() == nil; {
 			pause(time.Millisecond) // a store may have no request of this kind
 		}

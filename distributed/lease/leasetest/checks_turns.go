@@ -166,20 +166,22 @@ func turns(s *suite) {
 // pulse is the pause between two requests of [suite.pulses].
 const pulse = 50 * time.Millisecond
 
-// pulses begins a clock that goes as fast as the store: a client of its own asks about another
-// lock, with a pause after each answer. While the machine is busy the clock goes slower, by the
-// factor of two at most: a store that does not answer at all is a stall.
+// pulses begins a clock that goes as fast as the store: a client of its own locks and unlocks
+// another lock, with a pause after each turn. Requests that only read would be quicker than the
+// writes of those who wait. While the machine is busy the clock goes slower, by the factor of two
+// at most: a store that does not answer at all is a stall.
 func (s *suite) pulses() (answers func() int, end func()) {
 	var (
-		c, name     = s.client(), s.name()
+		l           = s.client().lock(s.name())
 		ctx, cancel = context.WithCancel(s.ctx)
 		n           atomic.Int64
 		wg          sync.WaitGroup
 		answered    = make(chan struct{}, 1)
 	)
 	ask := func() {
-		if c.requests != nil {
-			_, _ = c.requests.Lookup(ctx, requestOf(name, c.acquisition(), minute))
+		owner := locks.NewOwner()
+		if ok, err := l.TryLockContext(locks.WithOwner(ctx, owner)); ok && err == nil {
+			_ = l.UnlockContext(locks.WithOwner(s.ctx, owner))
 		}
 		answered <- struct{}{}
 	}
