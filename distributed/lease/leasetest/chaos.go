@@ -506,8 +506,7 @@ func (p *player) healed() {
 	for _, r := range p.opened {
 		r.Heal()
 	}
-	p.link.Heal()
-	p.end(p.link.Reset) // connections that lost something do not go on
+	p.end(p.link.Heal)
 	p.stopped.Store(false)
 	p.event("chaos: healed")
 }

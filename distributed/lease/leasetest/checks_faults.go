@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -123,6 +124,22 @@ func (d *duel) takes(c *client) *duelHold {
 		d.breaks(fmt.Sprintf("LockContext succeeds on a healthy store (%v)", err), c)
 	}
 	return h
+}
+
+// waits has the client wait for the lock. LockContext returns the error of a first request. On a busy
+// machine one may exceed the store's own limit, though nothing fails: then the client asks again, as
+// in persist, if again says that its trouble has not begun.
+func (d *duel) waits(again func() bool) (h *duelHold, err error) {
+	for end := time.Now().Add(d.cfg.Timeout); ; {
+		asked := time.Now()
+		h, err = d.locks(d.client, 2*d.cfg.Timeout)
+		now := time.Now()
+		early := now.Sub(asked) < slow
+		if err == nil || early || isFinal(err) || now.After(end) || d.ctx.Err() != nil || !again() {
+			return h, err
+		}
+		d.client.event("LockContext: %v", err)
+	}
 }
 
 // relies is a moment at which the holder relies on its hold. It says whether the hold is valid.
@@ -305,18 +322,14 @@ func waitFaults(s *suite) {
 		var h *duelHold
 		var err error
 		waited.Go(func() {
-			for end := time.Now().Add(d.cfg.Timeout); ; plan() {
-				asked := time.Now()
-				h, err = d.locks(d.client, 2*d.cfg.Timeout)
-				now := time.Now()
-				// An error before the fault is that of a busy machine if it came late: see persist.
-				early := now.Sub(asked) < slow || isFinal(err)
-				if err == nil || early || !r.planned(t.op) || now.After(end) || d.ctx.Err() != nil {
-					return
+			h, err = d.waits(func() bool {
+				if !r.planned(t.op) {
+					return false
 				}
-				d.client.event("LockContext: %v", err)
 				r.Heal()
-			}
+				plan()
+				return true
+			})
 		})
 		for end := time.Now().Add(d.cfg.Poll); r.planned(t.op) && time.Now().Before(end) && d.ctx.Err() == nil; {
 			pause(time.Millisecond) // a store may have no request of this kind
@@ -481,11 +494,7 @@ func network(d *duel, t networkFault) {
 	begin := map[string]func(){"cut": link.Cut, "replies": link.CutReplies, "requests": link.CutRequests,
 		"delay":  func() { link.Delay(term / 10) },
 		"refuse": func() { d.client.end(link.Refuse) }, "reset": func() { d.client.end(link.Reset) }}[t.what]
-	heal := func() {
-		link.Heal()
-		// What was swallowed does not come back, which a real connection would notice.
-		d.client.end(link.Reset)
-	}
+	heal := func() { d.client.end(link.Heal) }
 	d.client.connects()
 	switch t.when {
 	case "acquire":
@@ -504,12 +513,17 @@ func network(d *duel, t networkFault) {
 		}
 		var waited sync.WaitGroup
 		var h *duelHold
-		asked := func() int { return d.client.requests.Count(Acquire, Enqueue, Watch) } // a waiter asks, and watches
-		n := asked()
-		waited.Go(func() { h, _ = d.locks(d.client, 2*d.cfg.Timeout) })
-		for end := time.Now().Add(d.cfg.Timeout); asked() < n+2 && time.Now().Before(end); {
+		asked := func() int64 { return int64(d.client.requests.Count(Acquire, Enqueue, Watch)) } // a waiter asks, and watches
+		var n atomic.Int64
+		var begun atomic.Bool
+		n.Store(asked())
+		waited.Go(func() {
+			h, _ = d.waits(func() bool { n.Store(asked()); return !begun.Load() })
+		})
+		for end := time.Now().Add(d.cfg.Timeout); asked() < n.Load()+2 && time.Now().Before(end); {
 			pause(time.Millisecond)
 		}
+		begun.Store(true)
 		begin()
 		pause(100 * time.Millisecond)
 		heal()

@@ -375,7 +375,6 @@ func permitsUnderFaults(s *suite) {
 			c.link.Cut()
 			pause(time.Duration(random.IntN(200)) * time.Millisecond)
 			c.link.Heal()
-			c.link.Reset()
 		case 1:
 			c.deliver()
 		default:
@@ -392,7 +391,6 @@ func permitsUnderFaults(s *suite) {
 		for _, r := range c.opened {
 			r.Heal()
 		}
-		c.link.Reset()
 		c.deliver()
 	}
 	end()

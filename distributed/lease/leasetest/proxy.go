@@ -15,7 +15,7 @@ type Proxy struct {
 	mu      sync.Mutex
 	network string
 	server  string
-	conns   map[net.Conn]struct{}
+	pairs   map[*pair]struct{}
 	refuse  bool
 	up      bool // what the client sends is swallowed
 	down    bool // what the server sends is swallowed
@@ -26,6 +26,20 @@ type Proxy struct {
 	asked   int // how often a client has connected or sent something
 	match   func(reply []byte) bool
 	wg      sync.WaitGroup
+}
+
+// pair is a connection of a client, and the one to the server that belongs to it.
+type pair struct {
+	client, server net.Conn
+
+	// Guarded by Proxy.mu.
+	deaf bool // what the server sends is swallowed
+	lost bool // something was swallowed by a cut
+}
+
+func (c *pair) close() {
+	c.client.Close()
+	c.server.Close()
 }
 
 // NewProxy starts a Proxy in front of the server at a TCP address until the test ends.
@@ -42,7 +56,7 @@ func newProxy(tb testing.TB, network, server string) *Proxy {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &Proxy{l: l, network: network, server: server, conns: make(map[net.Conn]struct{})}
+	p := &Proxy{l: l, network: network, server: server, pairs: make(map[*pair]struct{})}
 	p.wg.Go(p.accept)
 	return p
 }
@@ -65,8 +79,8 @@ func (p *Proxy) set(f func()) {
 // Lead has new connections go to another server.
 func (p *Proxy) Lead(server string) { p.set(func() { p.server = server }) }
 
-// Cut swallows everything, in both directions, until [Proxy.Heal]: no end of a connection is
-// told either. New connections are accepted, and deaf and dumb.
+// Cut swallows everything, in both directions, until [Proxy.Heal], except for the ends of
+// connections. New connections are accepted, and deaf and dumb.
 func (p *Proxy) Cut() { p.set(func() { p.up, p.down = true, true }) }
 
 // CutReplies swallows what the server sends, until [Proxy.Heal].
@@ -84,10 +98,18 @@ func (p *Proxy) Refuse() {
 	p.Reset()
 }
 
-// Heal ends what was done by Cut, CutReplies, CutRequests, Delay, Refuse and Swallow. What was
-// swallowed does not come back.
+// Heal ends what was done by Cut, CutReplies, CutRequests, Delay, Refuse and Swallow. What a cut
+// has swallowed does not come back, so the connections concerned end: no network delivers what
+// follows without what came before.
 func (p *Proxy) Heal() {
-	p.set(func() { p.up, p.down, p.refuse, p.delay, p.match = false, false, false, 0, nil })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.up, p.down, p.refuse, p.delay, p.match = false, false, false, 0, nil
+	for c := range p.pairs {
+		if c.lost {
+			c.close()
+		}
+	}
 }
 
 // DropReply swallows the reply to the nth request from now that contains text, counted from 1,
@@ -107,7 +129,7 @@ func (p *Proxy) Drops() int {
 func (p *Proxy) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.conns) / 2
+	return len(p.pairs)
 }
 
 // Requests returns how often clients have connected or sent something.
@@ -124,8 +146,8 @@ func (p *Proxy) Swallow(match func(reply []byte) bool) { p.set(func() { p.match 
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for c := range p.conns {
-		c.Close()
+	for c := range p.pairs {
+		c.close()
 	}
 }
 
@@ -148,30 +170,32 @@ func (p *Proxy) accept() {
 			client.Close()
 			continue
 		}
+		c := &pair{client: client, server: server}
 		p.mu.Lock()
 		refuse = p.refuse // meanwhile
 		if !refuse {
-			p.conns[client], p.conns[server] = struct{}{}, struct{}{}
+			p.pairs[c] = struct{}{}
 		}
 		p.mu.Unlock()
 		if refuse {
-			client.Close()
-			server.Close()
+			c.close()
 			continue
 		}
-		deaf := new(bool) // guarded by p.mu
-		p.wg.Go(func() { p.copy(server, client, true, deaf) })
-		p.wg.Go(func() { p.copy(client, server, false, deaf) })
+		p.wg.Go(func() { p.copy(c, true) })
+		p.wg.Go(func() { p.copy(c, false) })
 	}
 }
 
-// copy forwards what comes from src, which is the client if up is set.
-func (p *Proxy) copy(dst, src net.Conn, up bool, deaf *bool) {
+// copy forwards what the client sends if up is set, or else what the server sends.
+func (p *Proxy) copy(c *pair, up bool) {
 	defer func() {
-		dst.Close()
-		src.Close()
-		p.set(func() { delete(p.conns, dst); delete(p.conns, src) })
+		c.close()
+		p.set(func() { delete(p.pairs, c) })
 	}()
+	src, dst := c.server, c.client
+	if up {
+		src, dst = dst, src
+	}
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := src.Read(buf)
@@ -180,17 +204,19 @@ func (p *Proxy) copy(dst, src net.Conn, up bool, deaf *bool) {
 		}
 		p.mu.Lock()
 		delay := p.delay
-		swallow := p.up
+		cut := up && p.up || !up && p.down
+		c.lost = c.lost || cut
+		swallow := cut
 		if up {
 			p.asked++
 			if p.nth > 0 && bytes.Contains(buf[:n], p.drop) {
 				if p.nth--; p.nth == 0 {
 					p.dropped++
-					*deaf = true
+					c.deaf = true
 				}
 			}
 		} else {
-			swallow = p.down || *deaf || p.match != nil && p.match(buf[:n])
+			swallow = cut || c.deaf || p.match != nil && p.match(buf[:n])
 		}
 		p.mu.Unlock()
 		if delay > 0 && !up {

@@ -54,12 +54,17 @@ func TestAProxyCutsHealsAndDropsAReply(t *testing.T) {
 	}
 	say := dial()
 	require.Equal(t, "a\n", say("a"))
+	quiet := dial()
+	require.Equal(t, "a\n", quiet("a"))
 	for _, cut := range []func(){p.Cut, p.CutReplies, p.CutRequests} {
 		cut()
 		require.Empty(t, say("b"))
 		p.Heal()
-		require.Equal(t, "c\n", say("c"))
+		require.Empty(t, say("c"), "without b")
+		say = dial()
+		require.Equal(t, "d\n", say("d"))
 	}
+	require.Equal(t, "e\n", quiet("e"), "it has lost nothing")
 	p.DropReply("x", 2)
 	require.Equal(t, "x\n", say("x"))
 	require.Equal(t, "y\n", say("y"))

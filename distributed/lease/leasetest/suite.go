@@ -138,9 +138,6 @@ func (s *suite) clientFor(ttl time.Duration, opts ...lease.Option) *client {
 	s.Cleanup(func() { // before the client is closed
 		c.link.Heal()
 		for _, r := range c.opened {
-			if r.isDead() {
-				c.link.Reset() // what was swallowed does not come back
-			}
 			r.Heal()
 		}
 		c.giveUp()
