@@ -267,7 +267,7 @@ func forced(t *testing.T, url string) {
 
 func stoppedBeyondTheLease(t *testing.T, url string) {
 	// A third of the lease is between SIGTERM and SIGKILL. A busy machine needs some of it.
-	holder := start(t, url, "run", "-name", "stopped", "-ttl", "6s", "--", "sh", "-c", traps)
+	holder := start(t, url, "run", "-name", "stopped", "-ttl", "12s", "--", "sh", "-c", traps)
 	require.Contains(t, holder.line(), "up stopped")
 	holder.signal(syscall.SIGSTOP)
 	// A process that is stopped inside of a transaction has the whole file of SQLite.

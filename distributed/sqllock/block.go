@@ -56,13 +56,15 @@ func (c *core) lookAfter(session int64, lose func()) (stop func()) {
 //
 // The watch of an acquisition is told when its statement has ended. The hold counts from when that
 // statement was sent. If a third of the lease is over by then, the session is asked whether it
-// still has the lock, and the hold counts from that question.
+// still has the lock, and the hold counts from that question. If nobody asks for the outcome for the
+// time of a lease, it is discarded: the request was late, and its caller has gone.
 type blockingStore struct{ *sessionStore }
 
 var _ lease.Queue = blockingStore{}
 
 // blocked is the place of an acquisition. Guarded by sessionStore.mu.
 type blocked struct {
+	ttl   time.Duration   // of the request
 	ctx   context.Context // of the statement that waits
 	end   context.CancelFunc
 	waits bool      // the statement was begun
@@ -70,6 +72,8 @@ type blocked struct {
 	over  bool      // it has ended
 	sess  *session  // which has the lock, or nil
 	err   error
+
+	unclaimed *time.Timer // when it is discarded
 }
 
 // Enqueue is part of [lease.Queue].
@@ -88,7 +92,7 @@ func (s blockingStore) Enqueue(ctx context.Context, req lease.Request) (lease.Re
 		s.mu.Unlock()
 		return lease.Reply{}, nil
 	case b == nil:
-		b = new(blocked)
+		b = &blocked{ttl: req.TTL}
 		b.ctx, b.end = context.WithCancel(s.c.open)
 		s.blocked[req.HoldID] = b
 		s.mu.Unlock()
@@ -96,6 +100,7 @@ func (s blockingStore) Enqueue(ctx context.Context, req lease.Request) (lease.Re
 	}
 	delete(s.blocked, req.HoldID)
 	s.mu.Unlock()
+	b.unclaimed.Stop()
 	switch {
 	case b.err != nil:
 		return s.failed(b.err)
@@ -132,17 +137,30 @@ func (s blockingStore) begin(ctx context.Context, req lease.Request, b *blocked)
 func (s blockingStore) Leave(ctx context.Context, id lease.HoldID) error {
 	s.mu.Lock()
 	b := s.blocked[id]
-	delete(s.blocked, id)
 	s.mu.Unlock()
-	if b != nil {
+	s.abandon(b, id)
+	return nil
+}
+
+// abandon ends b if it still is the place of an acquisition.
+func (s *sessionStore) abandon(b *blocked, id lease.HoldID) {
+	s.mu.Lock()
+	there := b != nil && s.blocked[id] == b
+	if there {
+		delete(s.blocked, id)
+	}
+	s.mu.Unlock()
+	if there {
 		b.leave()
 	}
-	return nil
 }
 
 // leave ends a statement that is removed from the store.
 func (b *blocked) leave() {
 	b.end()
+	if b.unclaimed != nil {
+		b.unclaimed.Stop()
+	}
 	if b.sess != nil {
 		discard(b.sess.conn)
 	}
@@ -175,8 +193,11 @@ func (s *sessionStore) wait(b *blocked, id lease.HoldID, conn *sql.Conn, own int
 	s.mu.Lock()
 	awaited := s.blocked[id] == b
 	b.over, b.err = true, err
-	if awaited && err == nil {
-		b.sess = newSession(id, conn, own)
+	if awaited {
+		b.unclaimed = time.AfterFunc(b.ttl, func() { s.abandon(b, id) })
+		if err == nil {
+			b.sess = newSession(id, conn, own)
+		}
 	}
 	s.mu.Unlock()
 	if w := s.c.waiters.of(id); w != nil {

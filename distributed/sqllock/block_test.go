@@ -88,6 +88,7 @@ func TestAHoldWhoseAnswerCameLateIsFound(t *testing.T) {
 		req := lease.Request{HoldID: lease.HoldID{Name: "it", Acquisition: "me"}, TTL: time.Minute}
 		s.blocked[req.HoldID] = &blocked{
 			end: func() {}, sent: lease.Now(), over: true, sess: newSession(req.HoldID, conn, 7),
+			unclaimed: time.NewTimer(time.Hour),
 		}
 		reply, err := s.Enqueue(t.Context(), req)
 		require.NoError(t, err)
@@ -128,6 +129,7 @@ func TestALongBlockedWaitsSessionIsAskedAgain(t *testing.T) {
 			sent := lease.Now().Add(-x.waited)
 			s.blocked[req.HoldID] = &blocked{
 				end: func() {}, sent: sent, over: true, sess: newSession(req.HoldID, conn, 7),
+				unclaimed: time.NewTimer(time.Hour),
 			}
 			reply, err := s.Enqueue(t.Context(), req)
 			require.Equal(t, x.held, reply.Held)

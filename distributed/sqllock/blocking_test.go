@@ -108,6 +108,32 @@ func (b *blockade) blocked() (n int) {
 	return n
 }
 
+// A late request begins to wait again for a caller that has gone.
+func TestAPlaceThatNobodyAsksForEndsAfterItsLease(t *testing.T) {
+	t.Parallel()
+	where, mark := inPgx.serve(t), fresh()
+	var store lease.Store
+	waiting := advisory.open(t, inPgx.open(t, where), sqllock.WithBlockingWait(),
+		sqllock.WithLeaseOptions(lease.WithWrapper(func(s lease.Store) lease.Store {
+			store = s
+			return s
+		})))
+	l, a := advisory.open(t, inPgx.open(t, where)).Mutex(mark), someone()
+	require.NoError(t, l.LockContext(a))
+	free := waiting.Mutex(fresh())
+	require.NoError(t, free.LockContext(a)) // the database is checked
+	require.NoError(t, free.UnlockContext(a))
+	id := lease.HoldID{Name: mark, Acquisition: "client:1"}
+	reply, err := store.(lease.Queue).Enqueue(background, lease.Request{HoldID: id, TTL: time.Second})
+	require.NoError(t, err)
+	require.False(t, reply.Held)
+	require.NoError(t, l.UnlockContext(a))
+	ctx, cancel := context.WithTimeout(a, time.Minute)
+	defer cancel()
+	require.NoError(t, l.LockContext(ctx))
+	require.NoError(t, l.UnlockContext(a))
+}
+
 func TestABlockedWaiterNeedsNoStatementOnceReleased(t *testing.T) {
 	t.Parallel()
 	eachBlockade(t, rarely, func(t *testing.T, b *blockade) {

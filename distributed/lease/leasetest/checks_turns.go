@@ -266,7 +266,7 @@ func (s *suite) gets(c *client, name string, owner context.Context) {
 	ctx, cancel := context.WithTimeout(owner, s.cfg.Timeout)
 	defer cancel()
 	if err := c.lock(name).LockContext(ctx); err != nil {
-		s.broken(fmt.Sprintf("a free lock is given to the client that asks (%v)", err), c)
+		s.broken(fmt.Sprintf("%s (%v)", freeIsGiven, err), c)
 	}
 }
 
