@@ -56,8 +56,8 @@ func (c *core) lookAfter(session int64, lose func()) (stop func()) {
 //
 // The watch of an acquisition is told when its statement has ended. The hold counts from when that
 // statement was sent. If a third of the lease is over by then, the session is asked whether it
-// still has the lock, and the hold counts from that question. If nobody asks for the outcome for the
-// time of a lease, it is discarded: the request was late, and its caller has gone.
+// still has the lock, and the hold counts from that question. If nobody asks for the outcome for
+// the time of a lease, it is discarded: the request was late, and its caller has gone.
 type blockingStore struct{ *sessionStore }
 
 var _ lease.Queue = blockingStore{}

@@ -126,9 +126,9 @@ func (d *duel) takes(c *client) *duelHold {
 	return h
 }
 
-// waits has the client wait for the lock. LockContext returns the error of a first request. On a busy
-// machine one may exceed the store's own limit, though nothing fails: then the client asks again, as
-// in persist, if again says that its trouble has not begun.
+// waits has the client wait for the lock. LockContext returns the error of a first request. On a
+// busy machine one may exceed the store's own limit, though nothing fails: then the client asks
+// again, as in persist, if again says that its trouble has not begun.
 func (d *duel) waits(again func() bool) (h *duelHold, err error) {
 	for end := time.Now().Add(d.cfg.Timeout); ; {
 		asked := time.Now()
@@ -513,7 +513,8 @@ func network(d *duel, t networkFault) {
 		}
 		var waited sync.WaitGroup
 		var h *duelHold
-		asked := func() int64 { return int64(d.client.requests.Count(Acquire, Enqueue, Watch)) } // a waiter asks, and watches
+		// A waiter asks, and watches.
+		asked := func() int64 { return int64(d.client.requests.Count(Acquire, Enqueue, Watch)) }
 		var n atomic.Int64
 		var begun atomic.Bool
 		n.Store(asked())

@@ -139,8 +139,8 @@ func (c *client) take(name string) (acquisition string, reply lease.Reply) {
 	return acquisition, reply
 }
 
-// takeFor is take with a short lease. Since is when the request was sent. A store may refuse a lease
-// of which a request on a busy machine has used up much: then it asks again.
+// takeFor is take with a short lease. Since is when the request was sent. A store may refuse a
+// lease of which a request on a busy machine has used up much: then it asks again.
 func (c *client) takeFor(name string, ttl time.Duration) (acquisition string, since time.Time) {
 	c.Helper()
 	acquisition = c.acquisition()

@@ -335,8 +335,8 @@ func TestEachFlawIsFoundByItsCheck(t *testing.T) {
 				// A check that waits in vain ends soon.
 				cfg.TTL, cfg.Poll, cfg.Timeout = 500*time.Millisecond, 200*time.Millisecond, 2*time.Second
 				switch {
-				case m.check == "RenewedLease", m.check == "SessionFrees", m.flaw == fakestore.FastClock, m.flaw == fakestore.SlowClock,
-					m.flaw == fakestore.LeaseSeconds:
+				case m.check == "RenewedLease", m.check == "SessionFrees",
+					m.flaw == fakestore.FastClock, m.flaw == fakestore.SlowClock, m.flaw == fakestore.LeaseSeconds:
 					cfg.TTL = 2 * time.Second // a tenth of it, or a session, is longer than a pause of a busy machine
 				}
 				for range 3 { // a machine that is too busy may miss the moment of a flaw
