@@ -310,10 +310,13 @@ func waitFaults(s *suite) {
 		}
 		r := d.client.requests
 		// LockContext returns the error of a first request. The second one is a waiter's.
+		var strikes int // with which request of this kind
 		plan := func() {
 			if t.op == Watch {
+				strikes = r.Count(t.op) + 1
 				r.Next(t.op, t.f)
 			} else {
+				strikes = r.Count(t.op) + 2
 				r.Next(t.op, "", t.f)
 			}
 		}
@@ -323,11 +326,13 @@ func waitFaults(s *suite) {
 		var err error
 		waited.Go(func() {
 			h, err = d.waits(func() bool {
-				if !r.planned(t.op) {
+				if r.Count(t.op) >= strikes {
 					return false
 				}
-				r.Heal()
-				plan()
+				if r.planned(t.op) { // else it was healed before it came
+					r.Heal()
+					plan()
+				}
 				return true
 			})
 		})
