@@ -518,13 +518,14 @@ func network(d *duel, t networkFault) {
 		}
 		var waited sync.WaitGroup
 		var h *duelHold
+		var err error
 		// A waiter asks, and watches.
 		asked := func() int64 { return int64(d.client.requests.Count(Acquire, Enqueue, Watch)) }
 		var n atomic.Int64
 		var begun atomic.Bool
 		n.Store(asked())
 		waited.Go(func() {
-			h, _ = d.waits(func() bool { n.Store(asked()); return !begun.Load() })
+			h, err = d.waits(func() bool { n.Store(asked()); return !begun.Load() })
 		})
 		for end := time.Now().Add(d.cfg.Timeout); asked() < n.Load()+2 && time.Now().Before(end); {
 			pause(time.Millisecond)
@@ -536,7 +537,7 @@ func network(d *duel, t networkFault) {
 		d.unlocks(before)
 		waited.Wait()
 		if h == nil {
-			d.breaks("a waiter gets the lock when the network is back", d.client, d.rival)
+			d.breaks(fmt.Sprintf("a waiter gets the lock when the network is back (%v)", err), d.client, d.rival)
 			return
 		}
 		d.unlocks(h)

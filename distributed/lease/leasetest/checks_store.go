@@ -139,17 +139,21 @@ func (c *client) take(name string) (acquisition string, reply lease.Reply) {
 	return acquisition, reply
 }
 
-// takeFor is take with a short lease. Since is when the request was sent. A store may refuse a
-// lease of which a request on a busy machine has used up much: then it asks again.
-func (c *client) takeFor(name string, ttl time.Duration) (acquisition string, since time.Time) {
+// takeFor is take with a short lease. If the store does not say since when the hold counts, it is
+// since the request. A store may refuse a lease of which a request on a busy machine has used up
+// much: then the client asks again.
+func (c *client) takeFor(name string, ttl time.Duration) (acquisition string, reply lease.Reply) {
 	c.Helper()
 	acquisition = c.acquisition()
 	for end := lease.Now().Add(c.cfg.Timeout); ; {
-		since = lease.Now()
-		if c.acquire(name, acquisition, ttl).Held {
-			return acquisition, since
+		asked := lease.Now()
+		if reply = c.acquire(name, acquisition, ttl); reply.Held {
+			if reply.Since.IsZero() {
+				reply.Since = asked
+			}
+			return acquisition, reply
 		}
-		if now := lease.Now(); now.Sub(since) < ttl/4 || now.After(end) {
+		if now := lease.Now(); now.Sub(asked) < ttl/4 || now.After(end) {
 			c.broken(freeIsGiven, c)
 		}
 	}
@@ -645,16 +649,9 @@ func takeover(s *suite) {
 		return
 	}
 	ttl := s.cfg.TTL + s.cfg.TTL/4 // no whole number of seconds
-	mine, since := a.acquisition(), lease.Now()
-	reply := a.acquire(name, mine, ttl)
-	if !reply.Held {
-		s.broken(freeIsGiven, a)
-	}
-	if !reply.Since.IsZero() {
-		since = reply.Since
-	}
+	_, reply := a.takeFor(name, ttl)
 	a.die()
-	other := b.takenOver(name, a, since, a.term(ttl))
+	other := b.takenOver(name, a, reply.Since, a.term(ttl))
 	b.holds(name, other, "after it took over", a)
 	b.free(name, other)
 }
@@ -755,13 +752,13 @@ func renewTellsTheTruth(s *suite) {
 func lateRequests(s *suite) {
 	a, b, c, name := s.mortal(), s.client(), s.client(), s.name()
 	late := a.acquisition()
-	mine, since := a.takeFor(name, s.cfg.TTL)
+	mine, reply := a.takeFor(name, s.cfg.TTL)
 	var other string
 	if optional[lease.Session](a.requests) != nil {
 		a.free(name, mine) // its session goes on
 		other, _ = b.take(name)
 	} else {
-		other = b.takenOver(name, a, since, s.cfg.TTL)
+		other = b.takenOver(name, a, reply.Since, s.cfg.TTL)
 	}
 	for range 2 {
 		a.holdsNot(name, mine, "after another client took over", b)
@@ -821,14 +818,10 @@ func tokens(s *suite) {
 	}
 	d := s.mortal()
 	if d.canDie() {
-		mine, since := d.acquisition(), lease.Now()
-		reply := d.acquire(name, mine, s.cfg.TTL)
+		mine, reply := d.takeFor(name, s.cfg.TTL)
 		next(d, "for a new client", reply, mine)
-		if !reply.Since.IsZero() {
-			since = reply.Since
-		}
 		d.die()
-		mine = a.takenOver(name, d, since, d.term(s.cfg.TTL))
+		mine = a.takenOver(name, d, reply.Since, d.term(s.cfg.TTL))
 		next(a, "over a takeover", a.lookup(name, mine), mine)
 		a.free(name, mine)
 	}

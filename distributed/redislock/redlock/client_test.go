@@ -359,12 +359,18 @@ func TestAForgetfulServerIsRefilledOnlyOnDemand(t *testing.T) {
 	}
 }
 
+// startBehindProxy starts servers. Addrs is where clients connect: the last server is behind p.
+func startBehindProxy(t *testing.T) (m masters, addrs []string, p *leasetest.Proxy) {
+	m = startMasters(t)
+	addrs = m.addrs()
+	p = leasetest.NewProxy(t, addrs[4])
+	addrs[4] = p.Addr()
+	return m, addrs, p
+}
+
 func TestASlowServerDoesNotMakeRedlockSlow(t *testing.T) {
 	t.Parallel()
-	m := startMasters(t)
-	addrs := m.addrs()
-	p := leasetest.NewProxy(t, addrs[4])
-	addrs[4] = p.Addr()
+	_, addrs, p := startBehindProxy(t)
 	const limit = 2 * time.Second
 	c := openMajority(t, addrs, redlock.WithNodeTimeout(limit))
 	l := c.Mutex("it")
@@ -384,10 +390,7 @@ func TestASlowServerDoesNotMakeRedlockSlow(t *testing.T) {
 // its votes back, for the release timeout. All servers answer again by then.
 func TestServersThatAnswerAgainHaveNoVoteLeft(t *testing.T) {
 	t.Parallel()
-	m := startMasters(t)
-	addrs := m.addrs()
-	p := leasetest.NewProxy(t, addrs[4])
-	addrs[4] = p.Addr()
+	m, addrs, p := startBehindProxy(t)
 	const limit = 2 * time.Second
 	l := openMajority(t, addrs, redlock.WithNodeTimeout(limit)).Mutex("it")
 	a := someone()
