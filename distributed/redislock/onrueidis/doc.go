@@ -9,9 +9,10 @@
 // The documentation of package redislock, and its options, apply here. These points of the client
 // differ:
 //
-//   - A request has a connection of the client's pool to itself, outside of any pipeline. So no
+//   - Requests have connections of the client's pool to themselves, outside of its pipeline. So no
 //     lock waits behind other requests of the program. rueidis does not repeat such requests,
-//     whatever its options are.
+//     whatever its options are. On one server, two connections per processor are for requests of
+//     locks. While all are busy, further requests wait, and are sent together.
 //   - At most ten connections per processor are in use at a time. Set BlockingPoolSize to at least
 //     that, and BlockingPoolCleanup to close idle connections. Each connection has two buffers of
 //     half a mebibyte, unless ReadBufferEachConn and WriteBufferEachConn are set.

@@ -59,13 +59,21 @@ func NewGate(client rueidis.Client) (*redislock.Gate, error) {
 	return driver.NewGate(p).(*redislock.Gate), nil
 }
 
+// connectionsPerProcessor is how many connections the requests of a port use at a time.
+const connectionsPerProcessor = 10
+
 func newPort(client rueidis.Client) (*port, error) {
 	if client == nil {
 		return nil, errors.New("onrueidis: nil client")
 	}
-	return &port{
-		c:       client,
-		cluster: client.Mode() == rueidis.ClientModeCluster,
-		turns:   make(chan struct{}, 10*runtime.GOMAXPROCS(0)),
-	}, nil
+	p := &port{c: client, cluster: client.Mode() == rueidis.ClientModeCluster}
+	procs := runtime.GOMAXPROCS(0)
+	turns := connectionsPerProcessor * procs
+	if !p.cluster {
+		p.lanes = newLanes(client, lanesPerProcessor*procs)
+		p.lanes.bounded, p.lanes.alone = p.bounded, p.alone
+		turns -= lanesPerProcessor * procs
+	}
+	p.turns = make(chan struct{}, turns)
+	return p, nil
 }

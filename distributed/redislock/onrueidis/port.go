@@ -17,7 +17,8 @@ import (
 // port is the [driver.Port] over rueidis.
 //
 // Its requests are marked as blocking. Each has a connection of the client's pool to itself, and
-// not a place in a pipeline. So no request waits behind another one without a reply. The
+// not a place in the client's pipeline. On one server, requests that would have to wait for a
+// connection share one, see [lanes]. So no request waits behind others of the program. The
 // connection of a request that times out is closed.
 //
 // rueidis does not repeat such a request by itself. It repeats read-only requests, requests marked
@@ -28,7 +29,8 @@ type port struct {
 	c       rueidis.Client
 	cluster bool
 	known   sync.Map      // the scripts that the server has seen; in a cluster, one server
-	turns   chan struct{} // has an element for each request under way
+	turns   chan struct{} // has an element for each request under way that has no lane
+	lanes   *lanes        // nil for a cluster, whose requests go to several servers
 
 	mu     sync.Mutex
 	window context.Context // see bounded
@@ -90,16 +92,14 @@ func (p *port) begin(ctx context.Context) error {
 func (p *port) end() { <-p.turns }
 
 func (p *port) Eval(ctx context.Context, s *driver.Script, keys int, all []any) (any, error) {
-	if err := p.begin(ctx); err != nil {
-		return nil, err
-	}
-	defer p.end()
-	ctx = p.bounded(ctx)
 	whole := p.new(s)
-	r := p.c.Do(ctx, p.command(s, whole, keys, all))
-	if reply, refused := rueidis.IsRedisErr(r.Error()); refused && reply.IsNoScript() {
+	r, err := p.do(ctx, p.command(s, whole, keys, all))
+	if reply, refused := rueidis.IsRedisErr(r.Error()); err == nil && refused && reply.IsNoScript() {
 		whole = true
-		r = p.c.Do(ctx, p.command(s, whole, keys, all))
+		r, err = p.do(ctx, p.command(s, whole, keys, all))
+	}
+	if err != nil {
+		return nil, err
 	}
 	v, err := value(r)
 	if err != nil {
@@ -109,6 +109,23 @@ func (p *port) Eval(ctx context.Context, s *driver.Script, keys int, all []any) 
 		p.known.Store(s, nil)
 	}
 	return v, nil
+}
+
+// do sends a request when it has its turn, and returns the reply.
+func (p *port) do(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error) {
+	if p.lanes != nil {
+		return p.lanes.do(ctx, cmd)
+	}
+	return p.alone(ctx, cmd)
+}
+
+// alone sends a request when it may have a connection of its own.
+func (p *port) alone(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error) {
+	if err := p.begin(ctx); err != nil {
+		return rueidis.RedisResult{}, err
+	}
+	defer p.end()
+	return p.c.Do(p.bounded(ctx), cmd), nil
 }
 
 // EvalInTime is Eval, because the client obeys deadlines by itself.
@@ -149,7 +166,7 @@ func (p *port) failed(ctx context.Context, err error) error {
 // closed reports whether the client is closed. It returns the same error when it replaces a
 // connection.
 func (p *port) closed(ctx context.Context) bool {
-	return errors.Is(p.c.Do(ctx, p.c.B().Ping().Build()).Error(), rueidis.ErrClosing)
+	return errors.Is(p.c.Do(p.bounded(ctx), p.c.B().Ping().Build()).Error(), rueidis.ErrClosing)
 }
 
 const (
