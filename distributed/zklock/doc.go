@@ -99,10 +99,10 @@
 //
 // # When not to use it
 //
-// An acquisition and its release are two writes, which a majority of servers puts on disk, and
-// one round trip for questions. If two holders at a time are merely inefficient, a lock on
-// Redis costs a tenth of that. If the lock guards data in a database, use the locks of that
-// database. In one process, use package reentrant or named.
+// An acquisition and its release are two writes, which a majority of servers puts on disk. If two
+// holders at a time are merely inefficient, a lock on Redis costs a tenth of that. If the lock
+// guards data in a database, use the locks of that database. In one process, use package reentrant
+// or named.
 //
 // # Limits
 //

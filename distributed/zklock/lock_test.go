@@ -108,8 +108,8 @@ func TestAFreeLockTakesTwoWritesAndReads(t *testing.T) {
 	}
 	require.Equal(t, 2*n, count(t, s, "zk_cnt_updatelatency")-writes, "create, delete")
 	questions = count(t, s, "zk_cnt_readlatency") - questions
-	require.GreaterOrEqual(t, questions, 2*n, "children, get")
-	require.Less(t, questions, 2*n+n/4, "a few more that confirm the session")
+	require.GreaterOrEqual(t, questions, 2*n, "exists, children")
+	require.Less(t, questions, 2*n+n/4, "a few more for tokens, and to confirm the session")
 }
 
 // watchesOf returns how many watches a server has.

@@ -35,6 +35,10 @@ type node struct {
 	// out.
 	unsure bool
 
+	// Used by the goroutine that asks.
+	survey *survey        // of its directory, until it is read
+	own    *pending[stat] // a request for its state, until that is read
+
 	mu      sync.Mutex
 	name    string        // in dir; "" if not known
 	token   uint64        // czxid; 0 before read
@@ -47,7 +51,9 @@ type node struct {
 //
 // If the answer is lost, the node is searched by its UUID. If it is not found, another one is
 // made, and the first is searched in the background: the request may still be on its way.
-func (c *core) create(ctx context.Context, dir, kind, number string, a *acquisition) (*node, error) {
+//
+// If surveyed is set, the node has a survey of dir.
+func (c *core) create(ctx context.Context, dir, kind, number string, a *acquisition, surveyed bool) (*node, error) {
 	flags := int32(zk.FlagEphemeral | zk.FlagSequence)
 	if number != "" {
 		flags = zk.FlagEphemeral
@@ -59,7 +65,11 @@ func (c *core) create(ctx context.Context, dir, kind, number string, a *acquisit
 		}
 		c.introduce(s)
 		n := &node{c: c, s: s, dir: dir, uuid: newUUID(), kind: kind, id: a.id.Acquisition, hear: a.heard}
-		path, err := s.create(ctx, dir+"/"+n.prefix()+number, a.data(s), flags)
+		make := s.create
+		if surveyed {
+			make = n.enter
+		}
+		path, err := make(ctx, dir+"/"+n.prefix()+number, a.data(s), flags)
 		switch {
 		case err == nil:
 			n.name = path[len(dir)+1:]
@@ -170,11 +180,15 @@ func (n *node) zxid() uint64 {
 func (n *node) read(ctx context.Context) error {
 	st, err := n.s.get(ctx, n.path())
 	if err == nil {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.token = uint64(st.Czxid)
+		n.know(uint64(st.Czxid))
 	}
 	return err
+}
+
+func (n *node) know(token uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.token = token
 }
 
 // look reads n's state and leaves a watch, so that hear is called at the next change. It

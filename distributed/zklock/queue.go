@@ -13,9 +13,11 @@ import (
 // queue is the [recipe] of Curator's InterProcessMutex, and of the two halves of
 // InterProcessReadWriteLock. The requests of one acquisition, in their order:
 //
+//	exists    /name
 //	create    /name/_c_<uuid>-lock-     ephemeral, sequential: the own place in the queue
-//	children  /name                     no node before the own one excludes it: the lock is held
-//	get       the own node              its czxid is the token; sent together with children
+//	children  /name                     no node before the own one excludes it: the lock is held.
+//	                                    All three are sent at once: see survey
+//	get       the own node              its czxid is the token; only if the three do not tell it
 //	get       the node before, watched  the nearest one that excludes the own one
 //	                                    children again when it has gone, before the waiter wakes
 //	get       the own node, watched     after 100 ms of holding the lock: reports its deletion
@@ -44,7 +46,7 @@ func (q queue) step(ctx context.Context, a *acquisition, wait bool) (held bool, 
 		}
 	}
 	if a.own == nil {
-		if a.own, err = a.st.create(ctx, a.id.Name, q.mode.prefix(), "", a); err != nil {
+		if a.own, err = a.st.create(ctx, a.id.Name, q.mode.prefix(), "", a, true); err != nil {
 			return false, err
 		}
 	}
@@ -79,30 +81,42 @@ func (a *acquisition) await(ctx context.Context, n *node, m mode, watch bool) (b
 	}
 }
 
-// position returns the node that n has to wait for, or "". It also looks at the own node, if
-// that was not done yet: both requests are sent at once.
+// position returns the node that n has to wait for, or "". If n is the own node and it is its turn,
+// its token is known then.
 func (a *acquisition) position(ctx context.Context, n *node, m mode) (before string, err error) {
-	read := make(chan error, 1)
-	if n == a.own && n.zxid() == 0 {
-		go func() { read <- n.read(ctx) }()
-	} else {
-		read <- nil
+	children, known := []string(nil), false
+	if v := n.survey; v != nil {
+		var token uint64
+		n.survey = nil
+		children, token, known = v.read(ctx, n)
+		n.know(token)
 	}
-	children, err := a.ahead.Swap(nil).children(ctx, n)
-	if failed := <-read; err == nil {
-		err = failed
+	if n == a.own && n.zxid() == 0 && n.own == nil {
+		if err := n.s.await(ctx); err != nil {
+			return "", err
+		}
+		own := begin(n.s, stateOf(n.path())) // sent together with what follows
+		n.own = &own
 	}
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return "", errNoOwn
-	case err != nil:
-		return "", err
+	if !known {
+		children, err = a.ahead.Swap(nil).children(ctx, n)
 	}
-	before, err = standing(children, n.name, m)
-	if err != nil && !errors.Is(err, errNoOwn) {
-		err = fmt.Errorf("%w: %w", errBroken, err)
+	if err == nil {
+		before, err = standing(children, n.name, m)
+		if err != nil && !errors.Is(err, errNoOwn) {
+			err = fmt.Errorf("%w: %w", errBroken, err)
+		}
 	}
-	return before, err
+	if own := n.own; own != nil && before == "" {
+		n.own = nil
+		st, failed := own.await(ctx)
+		if failed == nil {
+			n.know(uint64(st.Czxid))
+		} else if err == nil {
+			err = failed
+		}
+	}
+	return before, ownGone(err)
 }
 
 // children returns the children of n's directory. A request that was sent ahead, after n was made,
@@ -126,7 +140,7 @@ func (q queue) downgrade(ctx context.Context, a *acquisition) (held bool, err er
 		a.under = nil
 		return false, nil
 	}
-	if a.own, err = a.st.create(ctx, a.id.Name, readPrefix, seq, a); err != nil {
+	if a.own, err = a.st.create(ctx, a.id.Name, readPrefix, seq, a, false); err != nil {
 		return false, err
 	}
 	err = a.own.read(ctx)

@@ -191,6 +191,40 @@ func TestOneHolderAtATimeWhateverWaitersDo(t *testing.T) {
 	connect(t, s.Addr()).queued("/it", 0)
 }
 
+// Nodes come and go in the directory while locks are taken that nobody else wants.
+func TestATokenIsTheCzxidBesideOtherNodes(t *testing.T) {
+	t.Parallel()
+	s := testbed.StartZooKeeper(t)
+	l, direct, other := open(t, s.Addr()).Mutex("it"), connect(t, s.Addr()), connect(t, s.Addr())
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer close(stop)
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Millisecond):
+			}
+			if path, err := other.Create("/it/other-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll)); err == nil {
+				other.Delete(path, -1)
+			}
+		}
+	})
+	for range 500 {
+		hold(t, l, background)
+		h, err := l.Hold(background)
+		require.NoError(t, err)
+		names := slices.DeleteFunc(direct.list("/it"), func(n string) bool { return strings.HasPrefix(n, "other-") })
+		require.Len(t, names, 1)
+		_, st, err := direct.Get("/it/" + names[0])
+		require.NoError(t, err)
+		require.EqualValues(t, st.Czxid, h.Token())
+		require.NoError(t, l.UnlockContext(background))
+	}
+}
+
 // disturb checks that the first node belongs to the hold with this token, and does something to
 // a waiter's node.
 func disturb(t *testing.T, direct admin, r *rand.Rand, token uint64) {

@@ -95,7 +95,11 @@ type stat struct {
 
 // create creates a node and returns its path.
 func (s *session) create(ctx context.Context, path string, data []byte, flags int32) (string, error) {
-	return lead(ctx, s, func(c *zk.Conn) (string, error) { return c.Create(path, data, flags, s.c.acl) })
+	return lead(ctx, s, s.creation(path, data, flags))
+}
+
+func (s *session) creation(path string, data []byte, flags int32) func(*zk.Conn) (string, error) {
+	return func(c *zk.Conn) (string, error) { return c.Create(path, data, flags, s.c.acl) }
 }
 
 func (s *session) children(ctx context.Context, dir string) ([]string, error) {
@@ -110,13 +114,17 @@ func childrenOf(dir string) func(*zk.Conn) ([]string, error) {
 }
 
 func (s *session) get(ctx context.Context, path string) (stat, error) {
-	return call(ctx, s, func(c *zk.Conn) (stat, error) {
+	return call(ctx, s, stateOf(path))
+}
+
+func stateOf(path string) func(*zk.Conn) (stat, error) {
+	return func(c *zk.Conn) (stat, error) {
 		data, st, err := c.Get(path)
 		if err != nil {
 			return stat{}, err
 		}
 		return stat{data, *st}, nil
-	})
+	}
 }
 
 // delete deletes a node. Once the request is sent, it ends with its connection at the latest, and

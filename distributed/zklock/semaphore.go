@@ -93,7 +93,7 @@ func (semaphore) step(ctx context.Context, a *acquisition, wait bool) (held bool
 		if a.own != nil { // the place in locks was lost after the lease was made
 			return false, errNoOwn
 		}
-		if a.queued, err = a.st.create(ctx, a.id.Name+locksDir, lockPrefix, "", a); err != nil {
+		if a.queued, err = a.st.create(ctx, a.id.Name+locksDir, lockPrefix, "", a, false); err != nil {
 			return false, err
 		}
 	}
@@ -102,7 +102,7 @@ func (semaphore) step(ctx context.Context, a *acquisition, wait bool) (held bool
 		if err != nil || before != "" {
 			return false, err
 		}
-		if a.own, err = a.st.create(ctx, a.id.Name+leasesDir, leasePrefix, "", a); err != nil {
+		if a.own, err = a.st.create(ctx, a.id.Name+leasesDir, leasePrefix, "", a, false); err != nil {
 			return false, err
 		}
 	}
@@ -146,7 +146,7 @@ func makeMore(ctx context.Context, a *acquisition) error {
 		errs := make([]error, len(made))
 		var wg sync.WaitGroup
 		for i := range made {
-			wg.Go(func() { made[i], errs[i] = a.st.create(ctx, a.own.dir, leasePrefix, "", a) })
+			wg.Go(func() { made[i], errs[i] = a.st.create(ctx, a.own.dir, leasePrefix, "", a, false) })
 		}
 		wg.Wait()
 		a.more = append(a.more, slices.DeleteFunc(made, func(n *node) bool { return n == nil })...)
