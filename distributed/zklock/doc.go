@@ -10,12 +10,16 @@
 //
 // The requests of a [Client.Mutex], in their order:
 //
+//	exists    /orders                    its state, for the token
 //	create    /orders/_c_<uuid>-lock-    ephemeral, sequential: a place in the queue
 //	children  /orders                    no node has a smaller number: the lock is held
-//	get       the own node               its czxid is the token; sent together with children
+//	get       the own node               its czxid is the token; mostly known by now
 //	get       the node before, watched   when it has gone, children again
 //	get       the own node, watched      after 100 ms of holding the lock
 //	delete    the own node               the release, which wakes the next waiter and no other
+//
+// The first three are sent at once. If they come in another order, or if something else happens in
+// the directory between them, an acquisition takes a round trip more.
 //
 // A TryLockContext that finds other nodes has its server catch up with the leader, and asks for the
 // children once more. So it takes three round trips for a lock that is busy. It adds a node to the

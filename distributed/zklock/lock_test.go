@@ -95,21 +95,27 @@ func wakeUps(t testing.TB, s *testbed.ZooKeeper) int {
 func TestAFreeLockTakesTwoWritesAndReads(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	// A directory that is no container is not removed when it is empty.
-	_, err := connect(t, s.Addr()).Create("/it", nil, 0, zk.WorldACL(zk.PermAll))
+	direct := connect(t, s.Addr())
+	_, err := direct.Create("/it", nil, 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	l := open(t, s.Addr(), timeout(long)).Mutex("it")
 	hold(t, l, background)
 	require.NoError(t, l.UnlockContext(background))
-	const n = 40
+	const n = 100
 	writes, questions := count(t, s, "zk_cnt_updatelatency"), count(t, s, "zk_cnt_readlatency")
 	for range n {
 		require.NoError(t, l.LockContext(background))
+		h, err := l.Hold(background)
+		require.NoError(t, err)
+		_, st, err := direct.Get("/it/" + direct.list("/it")[0]) // two questions
+		require.NoError(t, err)
+		require.EqualValues(t, st.Czxid, h.Token())
 		require.NoError(t, l.UnlockContext(background))
 	}
 	require.Equal(t, 2*n, count(t, s, "zk_cnt_updatelatency")-writes, "create, delete")
-	questions = count(t, s, "zk_cnt_readlatency") - questions
+	questions = count(t, s, "zk_cnt_readlatency") - questions - 2*n
 	require.GreaterOrEqual(t, questions, 2*n, "exists, children")
-	require.Less(t, questions, 2*n+n/4, "a few more for tokens, and to confirm the session")
+	require.Less(t, questions, 2*n+n/2, "a few more for tokens, and to confirm the session")
 }
 
 // watchesOf returns how many watches a server has.

@@ -37,7 +37,7 @@ type node struct {
 
 	// Used by the goroutine that asks.
 	survey *survey        // of its directory, until it is read
-	own    *pending[stat] // a request for its state, until that is read
+	asked  *pending[stat] // a request for its own state, until that is read
 
 	mu      sync.Mutex
 	name    string        // in dir; "" if not known
@@ -65,11 +65,11 @@ func (c *core) create(ctx context.Context, dir, kind, number string, a *acquisit
 		}
 		c.introduce(s)
 		n := &node{c: c, s: s, dir: dir, uuid: newUUID(), kind: kind, id: a.id.Acquisition, hear: a.heard}
-		make := s.create
+		create := s.create
 		if surveyed {
-			make = n.enter
+			create = n.enter
 		}
-		path, err := make(ctx, dir+"/"+n.prefix()+number, a.data(s), flags)
+		path, err := create(ctx, dir+"/"+n.prefix()+number, a.data(s), flags)
 		switch {
 		case err == nil:
 			n.name = path[len(dir)+1:]
@@ -177,8 +177,10 @@ func (n *node) zxid() uint64 {
 }
 
 // read reads n's state, and with it the token. It returns zk.ErrNoNode if n is gone.
-func (n *node) read(ctx context.Context) error {
-	st, err := n.s.get(ctx, n.path())
+func (n *node) read(ctx context.Context) error { return n.note(n.s.get(ctx, n.path())) }
+
+// note notes the token in a state that was read of n, and returns err.
+func (n *node) note(st stat, err error) error {
 	if err == nil {
 		n.know(uint64(st.Czxid))
 	}

@@ -13,7 +13,7 @@ import (
 // queue is the [recipe] of Curator's InterProcessMutex, and of the two halves of
 // InterProcessReadWriteLock. The requests of one acquisition, in their order:
 //
-//	exists    /name
+//	exists    /name                     its state, for the token
 //	create    /name/_c_<uuid>-lock-     ephemeral, sequential: the own place in the queue
 //	children  /name                     no node before the own one excludes it: the lock is held.
 //	                                    All three are sent at once: see survey
@@ -81,8 +81,8 @@ func (a *acquisition) await(ctx context.Context, n *node, m mode, watch bool) (b
 	}
 }
 
-// position returns the node that n has to wait for, or "". If n is the own node and it is its turn,
-// its token is known then.
+// position returns the node that n has to wait for, or "". If there is none, and n is the own node,
+// the token of n is known then.
 func (a *acquisition) position(ctx context.Context, n *node, m mode) (before string, err error) {
 	children, known := []string(nil), false
 	if v := n.survey; v != nil {
@@ -91,12 +91,12 @@ func (a *acquisition) position(ctx context.Context, n *node, m mode) (before str
 		children, token, known = v.read(ctx, n)
 		n.know(token)
 	}
-	if n == a.own && n.zxid() == 0 && n.own == nil {
+	if n == a.own && n.zxid() == 0 && n.asked == nil {
 		if err := n.s.await(ctx); err != nil {
 			return "", err
 		}
-		own := begin(n.s, stateOf(n.path())) // sent together with what follows
-		n.own = &own
+		p := begin(n.s, stateOf(n.path())) // sent together with what follows
+		n.asked = &p
 	}
 	if !known {
 		children, err = a.ahead.Swap(nil).children(ctx, n)
@@ -107,12 +107,13 @@ func (a *acquisition) position(ctx context.Context, n *node, m mode) (before str
 			err = fmt.Errorf("%w: %w", errBroken, err)
 		}
 	}
-	if own := n.own; own != nil && before == "" {
-		n.own = nil
-		st, failed := own.await(ctx)
-		if failed == nil {
-			n.know(uint64(st.Czxid))
-		} else if err == nil {
+	if p := n.asked; p != nil && before == "" {
+		n.asked = nil
+		failed := n.note(p.await(ctx))
+		if inDoubt(failed) { // its connection may have ended while n waited
+			failed = n.read(ctx)
+		}
+		if err == nil {
 			err = failed
 		}
 	}

@@ -2,7 +2,6 @@ package zklock
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"strconv"
 
@@ -11,14 +10,14 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// survey is what is read of a node's directory around the request that makes the node. All three
-// requests are sent at once, so that a place in a queue, and where it stands, cost one round trip.
-// They usually reach the server in their order, but nothing depends on that:
+// survey is two reads of a directory: its state before a node is made in it, and its children after
+// that. The three requests are sent at once. So a place in a queue costs one round trip, with the
+// nodes before it. Nothing depends on the order in which the requests reach the server:
 //
-//	the list has the node     it was made before the list: the list is as good as a later one
-//	the list has it not       it says nothing. The caller asks again
+//	the list has the node             it is from after the node was made, and as good as a later one
+//	the list does not have the node   it says nothing. The caller asks again
 //
-// A free lock needs no request for its token either, see [survey.czxid].
+// The two reads also tell the token, unless something else happened in the directory: see [czxid].
 type survey struct {
 	before pending[zk.Stat]
 	after  pending[listing]
@@ -36,27 +35,38 @@ func (n *node) enter(ctx context.Context, path string, data []byte, flags int32)
 		return "", err
 	}
 	sent := lease.Now()
-	v := &survey{before: begin(n.s, func(c *zk.Conn) (zk.Stat, error) {
+	before := beginFirst(n.s, func(c *zk.Conn) (zk.Stat, error) {
 		_, st, err := c.Exists(n.dir)
 		if err != nil {
 			return zk.Stat{}, err
 		}
 		return *st, nil
-	})}
-	runtime.Gosched() // the request before comes first, as a rule
-	create := begin(n.s, n.s.creation(path, data, flags))
-	runtime.Gosched()
-	v.after = begin(n.s, func(c *zk.Conn) (listing, error) {
+	})
+	create := beginFirst(n.s, n.s.creation(path, data, flags))
+	after := begin(n.s, func(c *zk.Conn) (listing, error) {
 		names, st, err := c.Children(n.dir)
 		if err != nil {
 			return listing{}, err
 		}
 		return listing{names, *st}, nil
 	})
+	n.survey = &survey{before, after}
 	made, err := create.await(ctx)
 	n.s.confirmedAt(sent, err)
-	n.survey = v
 	return made, err
+}
+
+// beginFirst is begin for a request that should come before what its caller sends next. It waits
+// until the goroutine of the request runs. That goroutine runs on until it has sent the request, and
+// only rarely another processor goes on with the caller before that.
+func beginFirst[T any](s *session, request func(*zk.Conn) (T, error)) pending[T] {
+	runs := make(chan struct{})
+	p := begin(s, func(c *zk.Conn) (T, error) {
+		close(runs)
+		return request(c)
+	})
+	<-runs
+	return p
 }
 
 // read returns the children of n's directory, and n's token if it is known. It reports false if it
@@ -73,19 +83,20 @@ func (v *survey) read(ctx context.Context, n *node) (children []string, token ui
 }
 
 // czxid returns the czxid of the node called name from two states of its directory, or 0. The
-// second state is from after the node was made. The pzxid of a directory is that of the last
-// change of its children. If making the node was the only change between both states, that is the
-// czxid of the node. It was the only one if
+// second state has to be from after the node was made. The pzxid of a directory is that of the last
+// change of its children. If only this node was made between both states, that is its czxid. Three
+// things show it:
 //
-//   - the directory is the same one,
-//   - the first state is from before the node was made: as many nodes had been made in the directory
-//     as the number in the name says, for ZooKeeper counts them to give that number, and
-//   - the number of changes has grown by one. The cversion counts nodes that were made and deleted.
-//     So it is twice the number of the nodes made, less those that are there.
+//   - The directory is the same one.
+//   - The first state is from before the node was made. The number in a name counts the nodes that
+//     had been made in the directory by then. The cversion and the number of children of a state
+//     add up to twice that number.
+//   - The cversion has grown by one, and so has the number of children. It counts each node that is
+//     made or deleted.
 func czxid(name string, before, after zk.Stat) uint64 {
 	number, err := strconv.ParseInt(name[max(0, len(name)-10):], 10, 32)
 	if err != nil || before.Czxid != after.Czxid || before.Cversion+before.NumChildren != 2*int32(number) ||
-		after.Cversion != before.Cversion+1 {
+		after.Cversion != before.Cversion+1 || after.NumChildren != before.NumChildren+1 {
 		return 0
 	}
 	return uint64(after.Pzxid)

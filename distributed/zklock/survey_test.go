@@ -15,8 +15,13 @@ func TestAStateTellsACzxidOnlyIfNothingElseChanged(t *testing.T) {
 	require.EqualValues(t, 100, czxid(name, before, after))
 	require.Zero(t, czxid("lock", before, after), "no number")
 	for what, change := range map[string]func(name *string, before, after *zk.Stat){
-		"another node was made first":     func(name *string, _, after *zk.Stat) { *name = "-lock-0000000008"; after.Cversion++ },
-		"a node was made or deleted then": func(_ *string, _, after *zk.Stat) { after.Cversion++; after.Pzxid++ },
+		"another node was made first": func(name *string, _, after *zk.Stat) {
+			*name = "-lock-0000000008"
+			after.Cversion++
+			after.NumChildren++
+		},
+		"a node was made or deleted then":     func(_ *string, _, after *zk.Stat) { after.Cversion++; after.Pzxid++ },
+		"a node was made that is not counted": func(_ *string, _, after *zk.Stat) { after.NumChildren-- },
 		"the first state is late": func(_ *string, before, after *zk.Stat) {
 			*before, *after = *after, zk.Stat{Czxid: 3, Cversion: 14, NumChildren: 2, Pzxid: 101}
 		},
