@@ -10,9 +10,11 @@
 // differ:
 //
 //   - Requests have connections of the client's pool to themselves, outside of its pipeline. So no
-//     lock waits behind other requests of the program. rueidis does not repeat such requests,
-//     whatever its options are. On one server, two connections per processor are for requests of
-//     locks. While all are busy, further requests wait, and are sent together.
+//     lock waits behind other requests of the program. rueidis does not repeat such requests, whatever
+//     DisableRetry is.
+//   - On one server, two connections per processor are for requests of locks. While all are busy,
+//     further requests wait, at most 64 for one connection. They are sent together when it is free,
+//     which takes a round trip, or for themselves after 200 ms.
 //   - At most ten connections per processor are in use at a time. Set BlockingPoolSize to at least
 //     that, and BlockingPoolCleanup to close idle connections. Each connection has two buffers of
 //     half a mebibyte, unless ReadBufferEachConn and WriteBufferEachConn are set.
@@ -26,7 +28,8 @@
 //     noticed. Until then, waiters ask after the poll interval.
 //   - Set Sentinel.Dialer.KeepAlive too, for which rueidis has no default. Without it, a client
 //     whose sentinel falls silent does not find a new master, and its Close may not return.
-//   - SendToReplicas must be false for EVAL and EVALSHA. ReplicaOnly must not be set.
+//   - SendToReplicas must be false for EVAL and EVALSHA. ReplicaOnly and Standalone.EnableRedirect
+//     must not be set: a redirection repeats all requests that were sent together.
 //   - A test double such as miniredis may lack RESP3 and CLIENT TRACKING. rueidis connects to it
 //     only with DisableCache, which locks do not need.
 //

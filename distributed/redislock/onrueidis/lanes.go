@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
@@ -15,16 +16,17 @@ import (
 // that are sent together.
 //
 //	a lane is free     the request is sent at once, by itself
-//	no lane is free    the request waits. The next lane that gets free sends all that wait then
+//	no lane is free    the request waits. The next lane that becomes free sends those that wait
+//	                   then, at most maxTogether
 //
 // So a request that is alone costs what it costs without lanes. Many requests share their round
 // trips and system calls. A lane sends nothing before it has all replies. If all lanes wait for
 // replies for long, as on connections that are dead, a request is sent without a lane.
 type lanes struct {
-	c       sender
-	bounded func(ctx context.Context) context.Context // ends after the reply timeout, if ctx has no deadline
-	alone   func(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error)
-	patient time.Duration // how long a request waits for a lane
+	c        sender
+	bounded  func(ctx context.Context) context.Context // ends after the reply timeout, if ctx has no deadline
+	laneless func(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error)
+	patience time.Duration // how long a request waits for a lane
 
 	mu    sync.Mutex
 	free  int
@@ -39,6 +41,7 @@ type sender interface {
 
 // call is a request that waits for a lane.
 type call struct {
+	ctx   context.Context // for its values
 	cmd   rueidis.Completed
 	until time.Time // its deadline, or zero
 	reply rueidis.RedisResult
@@ -49,11 +52,11 @@ type call struct {
 // that a slow reply does not keep all others waiting.
 const lanesPerProcessor = 2
 
-// most is how many requests are sent together. Their replies have room in the buffers of a
+// maxTogether is how many requests are sent together. Their replies have room in the buffers of a
 // connection.
-const most = 64
+const maxTogether = 64
 
-func newLanes(c sender, n int) *lanes { return &lanes{c: c, free: n, patient: replyTimeout / 10} }
+func newLanes(c sender, n int) *lanes { return &lanes{c: c, free: n, patience: replyTimeout / 10} }
 
 // do sends a request once, and returns the reply. An error matching lease.ErrUnavailable says that
 // the request was surely not sent.
@@ -67,19 +70,19 @@ func (l *lanes) do(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisRes
 		return l.c.Do(limit, cmd), nil
 	}
 	until, _ := limit.Deadline()
-	q := &call{cmd: cmd, until: until, turn: make(chan []*call, 1)}
+	q := &call{ctx: ctx, cmd: cmd, until: until, turn: make(chan []*call, 1)}
 	l.queue = append(l.queue, q)
 	l.mu.Unlock()
-	long := time.NewTimer(l.patient)
-	defer long.Stop()
+	late := time.NewTimer(l.patience)
+	defer late.Stop()
 	for {
 		var ended context.Context
 		select {
 		case all := <-q.turn:
 			return l.replied(q, all), nil
-		case <-long.C:
+		case <-late.C:
 			if l.leave(q) {
-				return l.alone(ctx, cmd)
+				return l.laneless(ctx, cmd)
 			}
 			continue // it is being sent
 		case <-ctx.Done():
@@ -119,9 +122,10 @@ func (l *lanes) leave(q *call) bool {
 	return true
 }
 
-// send sends all calls together. They have replies by own's time. This is the goroutine of own.
+// send sends all calls together. They have replies by own's time. This is the goroutine of own. The
+// client's hooks see own's context.
 func (l *lanes) send(own *call, all []*call) {
-	ctx, cancel := context.WithDeadline(context.Background(), own.until)
+	ctx, cancel := context.WithDeadline(adapter.Detach(context.Background(), own.ctx), own.until)
 	defer cancel()
 	cmds := make([]rueidis.Completed, len(all))
 	for i, q := range all {
@@ -145,11 +149,11 @@ func (l *lanes) next() {
 		l.free++
 		return
 	}
-	n := min(len(l.queue), most)
+	n := min(len(l.queue), maxTogether)
 	all := slices.Clone(l.queue[:n])
 	l.queue = slices.Delete(l.queue, 0, n)
-	// The one with the latest deadline sends them. None waits for a dead connection for as long as
-	// a renewal may take.
+	// The one with the latest deadline sends them. A renewal may take as long as its lease, but no
+	// other request waits for a dead connection for so long.
 	last := slices.MaxFunc(all, func(a, b *call) int { return a.until.Compare(b.until) })
 	if limit := time.Now().Add(2 * replyTimeout); last.until.IsZero() || last.until.After(limit) {
 		last.until = limit

@@ -3,6 +3,8 @@ package onrueidis
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,8 +36,10 @@ func (s *server) DoMulti(ctx context.Context, cmds ...rueidis.Completed) []rueid
 	s.sent <- len(cmds)
 	err := <-s.answer
 	replies := make([]rueidis.RedisResult, len(cmds))
-	for i := range replies {
-		replies[i] = rueidis.NewErrorResult(err)
+	for i, cmd := range cmds {
+		if err != nil {
+			replies[i] = rueidis.NewErrorResult(answer{err, cmd.Commands()[0]})
+		}
 	}
 	return replies
 }
@@ -45,20 +49,33 @@ func unbounded(ctx context.Context) context.Context { return ctx }
 // lanesTo returns n lanes to s, which also gets requests without a lane.
 func lanesTo(s *server, n int) *lanes {
 	l := newLanes(s, n)
-	l.bounded, l.patient = unbounded, time.Hour
-	l.alone = func(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error) {
+	l.bounded, l.patience = unbounded, time.Hour
+	l.laneless = func(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error) {
 		return s.Do(ctx, cmd), nil
 	}
 	return l
 }
 
+// answer is an error for one command.
+type answer struct {
+	error
+	command string
+}
+
+func (a answer) Unwrap() error { return a.error }
+
+var commands atomic.Int64
+
 // begin has a request sent in a goroutine, and returns a channel with its result.
 func begin(l *lanes, ctx context.Context) <-chan error {
-	got := make(chan error, 1)
+	got, name := make(chan error, 1), fmt.Sprint("command ", commands.Add(1))
 	go func() {
-		r, err := l.do(ctx, rueidis.Completed{})
+		r, err := l.do(ctx, rueidis.Builder{}.Arbitrary(name).Build())
 		if err == nil {
 			err = r.NonRedisError()
+		}
+		if a := (answer{}); errors.As(err, &a) && a.command != name {
+			err = fmt.Errorf("%s got the reply to %s", name, a.command)
 		}
 		got <- err
 	}()
@@ -100,6 +117,28 @@ func TestRequestsThatWaitAreSentTogether(t *testing.T) {
 	require.Equal(t, 1, <-s.sent, "the lane is free again")
 	s.answer <- nil
 	require.NoError(t, <-next)
+}
+
+func TestAtMostSixtyFourRequestsAreSentTogether(t *testing.T) {
+	t.Parallel()
+	s, ctx := newServer(), context.Background()
+	l := lanesTo(s, 1)
+	first := begin(l, ctx)
+	require.Equal(t, 1, <-s.sent)
+	var others []<-chan error
+	for i := range 65 {
+		others = append(others, begin(l, ctx))
+		waits(t, l, i+1)
+	}
+	s.answer <- nil
+	require.NoError(t, <-first)
+	require.Equal(t, 64, <-s.sent)
+	s.answer <- errAnswer
+	require.Equal(t, 1, <-s.sent)
+	s.answer <- errAnswer
+	for _, got := range others {
+		require.ErrorIs(t, <-got, errAnswer)
+	}
 }
 
 func TestARequestGivenUpEarlyIsNeverSent(t *testing.T) {
@@ -151,7 +190,7 @@ func TestARequestLeavesLanesThatDoNotAnswer(t *testing.T) {
 	t.Parallel()
 	s, ctx := newServer(), context.Background()
 	l := lanesTo(s, 1)
-	l.patient = time.Millisecond
+	l.patience = time.Millisecond
 	first := begin(l, ctx)
 	require.Equal(t, 1, <-s.sent)
 	second := begin(l, ctx)
