@@ -57,8 +57,8 @@ func (n *node) enter(ctx context.Context, path string, data []byte, flags int32)
 }
 
 // beginFirst is begin for a request that should come before what its caller sends next. It returns
-// when the goroutine of the request runs, which then sends the request before it waits for anything.
-// Only rarely the caller goes on before that, on another processor.
+// when the goroutine of the request runs. That goroutine sends the request before it waits for
+// anything. Only rarely the caller goes on before that, on another processor.
 func beginFirst[T any](s *session, request func(*zk.Conn) (T, error)) pending[T] {
 	runs := make(chan struct{})
 	p := begin(s, func(c *zk.Conn) (T, error) {

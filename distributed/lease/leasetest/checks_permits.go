@@ -32,8 +32,7 @@ func (c *client) permits(name string, n, size int64, ttl time.Duration) (acquisi
 	c.mine(name, acquisition)
 	req := requestOf(name, acquisition, ttl)
 	req.Permits, req.Size = n, size
-	reply, _, err := persist(c, func() (lease.Reply, error) { return c.requests.Acquire(c.ctx, req) })
-	c.healthy(Acquire, err)
+	reply = answerOf(c, Acquire, func() (lease.Reply, error) { return c.requests.Acquire(c.ctx, req) })
 	if !reply.Held {
 		c.refusal(name, acquisition)
 		if reply.Wait > minute+minute/50 {
@@ -143,8 +142,7 @@ func permitsOfTheDead(s *suite) {
 func permitsInspected(s *suite) {
 	a, b, name := s.client(), s.client(), s.name()
 	mine, theirs := a.gets(name, 2, 4), b.gets(name, 1, 4, a)
-	state, _, err := persist(b, func() (lease.State, error) { return inspector(b).Inspect(s.ctx, name) })
-	b.healthy(Inspect, err)
+	state := answerOf(b, Inspect, func() (lease.State, error) { return inspector(b).Inspect(s.ctx, name) })
 	found := make(map[string]int64)
 	for _, h := range state.Holders {
 		found[h.Acquisition] = h.Permits

@@ -100,6 +100,14 @@ func (c *client) healthy(op Op, err error) {
 	}
 }
 
+// answerOf returns the answer of a healthy store to a request that may be repeated.
+func answerOf[T any](c *client, op Op, ask func() (T, error)) T {
+	c.Helper()
+	reply, _, err := persist(c, ask)
+	c.healthy(op, err)
+	return reply
+}
+
 func holdID(name, acquisition string) lease.HoldID {
 	return lease.HoldID{Name: name, Acquisition: acquisition}
 }
@@ -169,11 +177,9 @@ func (c *client) refused(name string, holders ...*client) {
 
 func (c *client) lookup(name, acquisition string) lease.Reply {
 	c.Helper()
-	reply, _, err := persist(c, func() (lease.Reply, error) {
+	return answerOf(c, Lookup, func() (lease.Reply, error) {
 		return c.requests.Lookup(c.ctx, requestOf(name, acquisition, minute))
 	})
-	c.healthy(Lookup, err)
-	return reply
 }
 
 // holds ends the check unless Lookup and Renew say that acquisition has the lock.
@@ -200,10 +206,9 @@ func (c *client) holdsNot(name, acquisition, when string, others ...*client) {
 
 func (c *client) renew(name, acquisition string, d time.Duration) bool {
 	c.Helper()
-	renewed, _, err := persist(c, func() ([]bool, error) {
+	renewed := answerOf(c, Renew, func() ([]bool, error) {
 		return c.requests.Renew(c.ctx, []lease.HoldID{{Name: name, Acquisition: acquisition}}, d)
 	})
-	c.healthy(Renew, err)
 	if len(renewed) != 1 {
 		c.broken("Renew answers for each hold", c)
 	}
@@ -224,6 +229,21 @@ func (c *client) release(name, acquisition string) lease.Released {
 }
 
 const heldUntilNow = "Release says that the lock was held until now"
+
+func (c *client) leave(name, acquisition string) {
+	c.Helper()
+	queue := optional[lease.Queue](c.requests)
+	answerOf(c, Leave, func() (none struct{}, err error) { return none, queue.Leave(c.ctx, holdID(name, acquisition)) })
+}
+
+// broke breaks the lock called name with breaker, and returns what the last request says. Repeated
+// reports whether there was an earlier one.
+func (c *client) broke(breaker lease.Breaker, name string) (held, repeated bool) {
+	c.Helper()
+	held, repeated, err := persist(c, func() (bool, error) { return breaker.Break(c.ctx, name) })
+	c.healthy(Break, err)
+	return held, repeated
+}
 
 // free releases what acquisition holds.
 func (c *client) free(name, acquisition string) {
@@ -385,8 +405,7 @@ func otherNames(s *suite) {
 				lease.HoldID{Name: n, Acquisition: a.acquisition()})
 		}
 	}
-	renewed, _, err := persist(a, func() ([]bool, error) { return a.requests.Renew(s.ctx, ids, minute) })
-	a.healthy(Renew, err)
+	renewed := answerOf(a, Renew, func() ([]bool, error) { return a.requests.Renew(s.ctx, ids, minute) })
 	if !slices.Equal(renewed, []bool{true, false, true, false}) {
 		s.broken(fmt.Sprintf("Renew says of each hold whether it is one, in order, not %v", renewed), a)
 	}
@@ -769,7 +788,7 @@ func lateRequests(s *suite) {
 			s.broken("a late Acquire does not take the lock of a living holder", a, b)
 		}
 		if q := optional[lease.Queue](a.requests); q != nil {
-			a.healthy(Leave, q.Leave(s.ctx, holdID(name, mine)))
+			a.leave(name, mine)
 		}
 		b.holds(name, other, "after late requests of the former holder", a)
 		c.refused(name, a, b)
@@ -810,8 +829,7 @@ func tokens(s *suite) {
 	if breaker := b.breaker(name); breaker != nil {
 		mine, reply := a.take(name)
 		next(a, "from holder to holder", reply, mine)
-		_, err := breaker.Break(s.ctx, name)
-		b.healthy(Break, err)
+		b.broke(breaker, name)
 		mine, reply = b.take(name)
 		next(b, "after a break", reply, mine)
 		b.free(name, mine)
@@ -868,8 +886,7 @@ func notices(s *suite) {
 		if when == before {
 			a.free(name, mine)
 		}
-		w, err := b.requests.Watch(s.ctx, holdID(name, other))
-		b.healthy(Watch, err)
+		w := b.watch(name, other)
 		if w == nil {
 			s.Log("the store has no notices: waiters ask from time to time")
 			return
@@ -880,8 +897,7 @@ func notices(s *suite) {
 		if when == anew {
 			w.Close()
 			reply = b.ask(name, other)
-			w, err = b.requests.Watch(s.ctx, holdID(name, other))
-			b.healthy(Watch, err)
+			w = b.watch(name, other)
 		}
 		if !reply.Listening {
 			reply = b.ask(name, other) // as a lease.Client does
@@ -911,16 +927,13 @@ func contention(s *suite) {
 	if b.ask(name, other).Held {
 		s.broken("a held lock is given to no other client", a, b)
 	}
-	w, err := b.requests.Watch(s.ctx, holdID(name, other))
-	b.healthy(Watch, err)
+	w := b.watch(name, other)
 	if w != nil {
 		defer w.Close()
 	}
 	b.ask(name, other)
 	s.await("Contended tells of a waiter that has a Watch", func() bool {
-		contended, err := a.requests.Contended(s.ctx, name)
-		a.healthy(Contended, err)
-		return contended
+		return answerOf(a, Contended, func() (bool, error) { return a.requests.Contended(s.ctx, name) })
 	}, a, b)
 	a.free(name, mine)
 }
@@ -961,15 +974,14 @@ func queueOrder(s *suite) {
 
 func queueLeave(s *suite) {
 	a, b, c, name := s.client(), s.client(), s.client(), s.name()
-	queue := func(c *client) lease.Queue { return optional[lease.Queue](c.requests) }
 	mine, _ := a.take(name)
 	second, third := b.acquisition(), c.acquisition()
 	if b.ask(name, second).Held || c.ask(name, third).Held {
 		s.broken("a held lock is given to no other client", a, b, c)
 	}
 	b.holdsNot(name, second, "of a waiter", a)
-	b.healthy(Leave, queue(b).Leave(s.ctx, holdID(name, second)))
-	b.healthy(Leave, queue(b).Leave(s.ctx, holdID(name, second))) // may be repeated
+	b.leave(name, second)
+	b.leave(name, second) // may be repeated
 	a.free(name, mine)
 	s.soon("a client that has left the queue blocks nobody", s.cfg.Limit/2,
 		func() bool { return c.ask(name, third).Held }, b, c)
@@ -978,18 +990,18 @@ func queueLeave(s *suite) {
 	if b.ask(name, second).Held || a.ask(name, mine).Held {
 		s.broken("a held lock is given to no other client", a, b, c)
 	}
-	a.healthy(Leave, queue(a).Leave(s.ctx, holdID(name, mine)))
+	a.leave(name, mine)
 	mine = a.acquisition()
 	if a.ask(name, mine).Held { // a place behind b
 		s.broken("a held lock is given to no other client", a, c)
 	}
-	c.healthy(Leave, queue(c).Leave(s.ctx, holdID(name, third))) // it has no place
+	c.leave(name, third) // it has no place
 	c.holds(name, third, "after a Leave without a place")
 	c.free(name, third)
 	if s.cfg.FIFO && a.ask(name, mine).Held {
 		s.broken("a Leave takes the place of no other client", a, b, c)
 	}
-	a.healthy(Leave, queue(a).Leave(s.ctx, holdID(name, mine)))
+	a.leave(name, mine)
 	s.soon("a waiter keeps its place when others leave", s.cfg.Limit/2,
 		func() bool { return b.ask(name, second).Held }, a, b, c)
 	b.free(name, second)
@@ -1015,16 +1027,11 @@ func breaks(s *suite) {
 	if breaker == nil {
 		return
 	}
-	broke := func() bool {
-		held, err := breaker.Break(s.ctx, name)
-		b.healthy(Break, err)
-		return held
-	}
-	if broke() {
+	if held, _ := b.broke(breaker, name); held {
 		s.broken("Break says that a free lock was not held", b)
 	}
 	mine, _ := a.take(name)
-	if !broke() {
+	if held, repeated := b.broke(breaker, name); !held && !repeated {
 		s.broken("Break says that the lock was held", a, b)
 	}
 	a.holdsNot(name, mine, "after a break", b)
@@ -1035,7 +1042,7 @@ func breaks(s *suite) {
 	}
 	c.holds(name, other, "after requests of the holder before the break", a, b)
 	c.free(name, other)
-	if broke() {
+	if held, _ := b.broke(breaker, name); held {
 		s.broken("Break says that a free lock was not held", b)
 	}
 }
@@ -1044,9 +1051,7 @@ func inspection(s *suite) {
 	a, b, c, name := s.client(), s.client(), s.client(), s.name()
 	inspect := func() lease.State {
 		s.Helper()
-		state, err := c.requests.Inspect(s.ctx, name)
-		c.healthy(Inspect, err)
-		return state
+		return answerOf(c, Inspect, func() (lease.State, error) { return c.requests.Inspect(s.ctx, name) })
 	}
 	is := func(claim lease.Claim, acquisition string) bool { // the store may have other things in its place
 		client := acquisition[:strings.LastIndexByte(acquisition, ':')]
@@ -1091,7 +1096,7 @@ func inspection(s *suite) {
 		if len(state.Waiters) > 0 && !is(state.Waiters[0], other) {
 			s.broken(fmt.Sprintf("Inspect names the waiter %s, not %+v", other, state.Waiters[0]), b, c)
 		}
-		b.healthy(Leave, queue.Leave(s.ctx, holdID(name, other)))
+		b.leave(name, other)
 		if state := inspect(); state.Waiting > 0 {
 			s.broken(fmt.Sprintf("Inspect finds no waiter that has left the queue, not %+v", state), b, c)
 		}
@@ -1129,8 +1134,7 @@ func noFalseLoss(s *suite) {
 		for i, n := range names {
 			holds[i], _ = a.take(n)
 		}
-		_, err := breaker.Break(s.ctx, name)
-		b.healthy(Break, err)
+		b.broke(breaker, name)
 		s.await("NotifyLoss is told of a hold that was broken, or Renew says so", func() bool {
 			return a.requests.losses(name, holds[0]) > 0 || !a.renew(name, holds[0], minute)
 		}, a, b)
@@ -1314,8 +1318,8 @@ func renewsAll(s *suite) {
 	lost := lease.HoldID{Name: ids[0].Name, Acquisition: a.acquisition()}
 	// Their leases become long, so that a busy machine does not matter from here on.
 	asked := time.Now()
-	renewed, err := a.requests.Renew(s.ctx, slices.Insert(slices.Clone(ids), 1, lost), minute)
-	a.healthy(Renew, err)
+	all := slices.Insert(slices.Clone(ids), 1, lost)
+	renewed := answerOf(a, Renew, func() ([]bool, error) { return a.requests.Renew(s.ctx, all, minute) })
 	if !slices.Equal(renewed, []bool{true, false, true, true}) {
 		s.broken(fmt.Sprintf("Renew prolongs each of the holds, not %v", renewed), a)
 	}
@@ -1331,9 +1335,7 @@ func renewsAll(s *suite) {
 // watch returns a Watch of acquisition, or nil if the store has no notices.
 func (c *client) watch(name, acquisition string) lease.Watch {
 	c.Helper()
-	w, err := c.requests.Watch(c.ctx, holdID(name, acquisition))
-	c.healthy(Watch, err)
-	return w
+	return answerOf(c, Watch, func() (lease.Watch, error) { return c.requests.Watch(c.ctx, holdID(name, acquisition)) })
 }
 
 // told waits until the lock is given to a waiter that asks only when it is told, or when the time
@@ -1385,7 +1387,7 @@ func otherWatches(s *suite) {
 		place, last, w := begin(other)
 		ends.Close()
 		if q := optional[lease.Queue](b.requests); q != nil {
-			b.healthy(Leave, q.Leave(s.ctx, holdID(name, gone)))
+			b.leave(name, gone)
 		}
 		a.free(other, also)
 		b.told("a waiter is told of a release after the end of another Watch of its client", other, place, last, w, a)
@@ -1503,7 +1505,7 @@ func queueNotices(s *suite) {
 		}
 		if leaves || !s.cfg.FIFO {
 			watches[0].Close()
-			b.healthy(Leave, optional[lease.Queue](b.requests).Leave(s.ctx, holdID(name, places[0])))
+			b.leave(name, places[0])
 		}
 		a.free(name, mine)
 		if !leaves && s.cfg.FIFO {
@@ -1565,8 +1567,7 @@ func breakNotice(s *suite) {
 	if last.Held {
 		s.broken("a held lock is given to no other client", a, b)
 	}
-	_, err := breaker.Break(s.ctx, name)
-	c.healthy(Break, err)
+	c.broke(breaker, name)
 	b.told("a waiter is told of a break", name, place, last, w, a, c)
 	b.free(name, place)
 }
