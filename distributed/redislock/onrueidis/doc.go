@@ -10,8 +10,8 @@
 // differ:
 //
 //   - Requests have connections of the client's pool to themselves, outside of its pipeline. So no
-//     lock waits behind other requests of the program. rueidis does not repeat such requests, whatever
-//     DisableRetry is.
+//     lock waits behind other requests of the program. rueidis does not repeat such requests,
+//     whatever DisableRetry is.
 //   - On one server, two connections per processor are for requests of locks. While all are busy,
 //     further requests wait, at most 64 for one connection. They are sent together when it is free,
 //     which takes a round trip, or for themselves after 200 ms.

@@ -16,10 +16,10 @@ import (
 
 // port is the [driver.Port] over rueidis.
 //
-// Its requests are marked as blocking. They have connections of the client's pool to themselves, not
-// places in the client's pipeline. So no request waits behind others of the program. On one server,
-// requests of locks share a few connections: see [lanes]. The connection of a request that times
-// out is closed.
+// Its requests are marked as blocking. They have connections of the client's pool to themselves,
+// not places in the client's pipeline. So no request waits behind others of the program. On one
+// server, requests of locks share a few connections: see [lanes]. The connection of a request
+// that times out is closed.
 //
 // rueidis does not repeat such a request by itself. It repeats read-only requests, requests marked
 // as repeatable, and those on a pipelined connection whose ConnLifetime is over. EVAL and EVALSHA
