@@ -95,7 +95,7 @@ func (w *crew) turn(c *client, l locks.TryLocker, r *room, limit time.Duration, 
 	ctx, cancel := context.WithTimeout(owner, limit)
 	defer cancel()
 	asked := time.Now()
-	err := l.LockContext(ctx)
+	err := c.lockPersistently(ctx, l)
 	wait := time.Since(asked)
 	if err != nil {
 		w.breaks(fmt.Sprintf("no wait is longer than %v while nothing fails (%v: %v)",

@@ -174,8 +174,11 @@ func (w *writer) take(l locks.TryLocker, owner context.Context) (asked int64, ok
 	defer cancel()
 	// An acquisition that fails may have had the lock for a while. That explains refusals, and
 	// nothing else.
-	err := l.LockContext(ctx)
-	if err != nil && !brief {
+	if brief {
+		return asked, l.LockContext(ctx) == nil
+	}
+	err := w.c.lockPersistently(ctx, l)
+	if err != nil {
 		w.breaks(fmt.Sprintf("each waiter gets the lock (%v)", err), w.c)
 	}
 	return asked, err == nil
@@ -231,7 +234,7 @@ func (w *writer) dies(name string, next *client) {
 	ctx, cancel := context.WithTimeout(owner, w.cfg.Timeout)
 	defer cancel()
 	asked := w.now()
-	if err := l.LockContext(ctx); err != nil {
+	if err := w.c.lockPersistently(ctx, l); err != nil {
 		w.breaks(fmt.Sprintf("each waiter gets the lock (%v)", err), w.c)
 	} else {
 		w.wrote(acquired, asked, w.now(), w.token(l, owner))
