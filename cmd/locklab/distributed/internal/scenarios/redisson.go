@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -77,9 +78,10 @@ func redisson(ctx context.Context, l *lab.Lab) error {
 	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
 		lock := fairly(all[0].locks, name)
 		return nested(ctx, t.Wrap(name, lock), holds, func() error {
-			// The client subscribes with its first hold, in the background.
-			l.Until("the holder hears of forced unlocks", func() bool {
-				return len(s.PubSubChannels("locks_client:*")) > 0
+			// With its first hold the client subscribes and describes itself, in the background.
+			l.Until("the holder hears of forced unlocks, and can be found", func() bool {
+				described := func(key string) bool { return strings.HasPrefix(key, "locks_client:") }
+				return len(s.PubSubChannels("locks_client:*")) > 0 && slices.ContainsFunc(s.Keys(), described)
 			})
 			before := s.commands.Load()
 			l.Must(nested(ctx, lock, 1, func() error { return nil }))
