@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/info"
+	"github.com/jucgo/locks/internal/outcome"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/ruled"
 	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/syncq"
-	"github.com/jucgo/locks/synchronizer"
 )
 
 // ErrTooLarge reports an acquisition of more than the size of the semaphore. It would wait until
@@ -38,7 +38,7 @@ var ErrTooLarge = locks.ErrTooLarge
 type Weighted struct {
 	// The word is the number of free permits. It is negative while the holders have more than a
 	// new size.
-	sync synchronizer.Sync[permits]
+	sync ruled.Sync[permits]
 
 	// size is never smaller than the free permits and the held ones together. So it refuses no
 	// release of a holder. It differs from their sum only during a Resize, which holds resizing.
@@ -86,7 +86,7 @@ func (s *Weighted) wait(ctx context.Context, n int64) error {
 	if n > s.size.Load() { // also without a Resize
 		return ErrTooLarge
 	}
-	switch attach.AwaitRules(&s.sync, uint64(n), int64(locks.CurrentOwner(ctx)), park.Until(ctx)) {
+	switch s.sync.Wait(uint64(n), int64(locks.CurrentOwner(ctx)), park.Until(ctx)) {
 	case syncq.Acquired:
 		if isClosed(ctx.Done()) {
 			// Perhaps ctx ended first: then the caller must not have the permits.
@@ -118,7 +118,8 @@ func (s *Weighted) TryAcquireFor(n int64, d time.Duration) (ok bool) {
 		defer sched.Tried[bool]("TryAcquireFor", s)(&ok)
 	}
 	weigh(n)
-	return s.sync.TryAcquire(uint64(n)) || n <= s.size.Load() && s.sync.AcquireFor(uint64(n), d)
+	return s.sync.TryAcquire(uint64(n)) || n <= s.size.Load() && d > 0 &&
+		s.sync.Wait(uint64(n), 0, park.After(d)) == syncq.Acquired
 }
 
 // Release gives n permits back, and admits the waiters that they suffice for, in order of
@@ -184,7 +185,7 @@ func (s *Weighted) Resize(n int64) {
 	if by < 0 {
 		s.size.Store(n)
 	}
-	attach.RefuseWaits(&s.sync, func(weight uint64) bool { return int64(weight) > n })
+	s.sync.Refuse(func(weight uint64) bool { return int64(weight) > n })
 }
 
 // Size returns the number of permits, free and held.
@@ -243,7 +244,7 @@ func (s *Weighted) Queued() []locks.Owner {
 	if sched.On {
 		defer sched.Enter("Queued", s)()
 	}
-	return s.sync.Queued()
+	return outcome.Owners(s.sync.Waiters())
 }
 
 // Inspect describes the semaphore, whose holders are not known. Held is true if a permit is held,

@@ -3,7 +3,6 @@
 package attach
 
 import (
-	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/raceorder"
 	"github.com/jucgo/locks/internal/syncq"
 )
@@ -29,11 +28,3 @@ var (
 // Describe sets the kind of m, a *reentrant.Mutex that no goroutine has waited for. Package
 // reentrant sets it.
 var Describe func(m any, k *syncq.Kind)
-
-// AwaitRules waits in the queue of a *synchronizer.Sync, after a try that failed. who is the
-// owner that inspection shows. RefuseWaits ends the waits for the arguments that match names, and
-// refuses later ones. Both are for package semaphore. Package synchronizer sets them.
-var (
-	AwaitRules  func(s any, arg uint64, who int64, l *park.Limit) syncq.Outcome
-	RefuseWaits func(s any, match func(arg uint64) bool)
-)

@@ -32,15 +32,15 @@ type mutexRules struct{}
 func (mutexRules) Acquire(w, _ uint64) (uint64, bool) { return 1, w == 0 }
 func (mutexRules) Release(w, _ uint64) (uint64, bool) { return 0, w == 1 }
 
-// ruled is a lock of rules.
-type ruled struct {
+// byRules is a lock of rules.
+type byRules struct {
 	s *synchronizer.Sync[mutexRules]
 }
 
-func (r ruled) Lock()                                 { r.s.Acquire(1) }
-func (r ruled) Unlock()                               { r.s.Release(1) }
-func (r ruled) LockContext(ctx context.Context) error { return r.s.AcquireContext(ctx, 1) }
-func (r ruled) UnlockContext(context.Context) error   { r.s.Release(1); return nil }
+func (r byRules) Lock()                                 { r.s.Acquire(1) }
+func (r byRules) Unlock()                               { r.s.Release(1) }
+func (r byRules) LockContext(ctx context.Context) error { return r.s.AcquireContext(ctx, 1) }
+func (r byRules) UnlockContext(context.Context) error   { r.s.Release(1); return nil }
 
 // The subjects of the workloads of semaphores.
 const (
@@ -58,8 +58,8 @@ func semaphores() []Workload {
 	}{
 		{ofXSync, func() permitted { return permit{xsync.NewWeighted(1)} }},
 		{ofLocks, func() permitted { return permit{semaphore.NewWeighted(1)} }},
-		{ruledBy, func() permitted { return ruled{synchronizer.New(mutexRules{}, 0, fair.FIFO)} }},
-		{ruledNon, func() permitted { return ruled{synchronizer.New(mutexRules{}, 0, fair.NonFair)} }},
+		{ruledBy, func() permitted { return byRules{synchronizer.New(mutexRules{}, 0, fair.FIFO)} }},
+		{ruledNon, func() permitted { return byRules{synchronizer.New(mutexRules{}, 0, fair.NonFair)} }},
 	}
 	target := func(ratio float64) []Target { return []Target{{ofLocks, ofXSync, ratio}} }
 	free := Workload{

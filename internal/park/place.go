@@ -79,6 +79,9 @@ func (p *Place) Open() <-chan struct{} {
 	return p.c
 }
 
+// Permits returns the channel of an open place, or nil.
+func (p *Place) Permits() <-chan struct{} { return p.c }
+
 // IsOpen reports whether the place is open.
 func (p *Place) IsOpen() bool { return p.c != nil }
 

@@ -1,4 +1,4 @@
-/* package synchronizer: sync.go, queue.go. The rules are those of a semaphore of SIZE permits. With LATCH
+/* package ruled: sync.go, queue.go. The rules are those of a semaphore of SIZE permits. With LATCH
    they are those of a latch, which is closed at first: an acquisition changes nothing. */
 #ifndef N
 #define N 3
@@ -234,7 +234,7 @@ inline leave() {
 	if :: unparked -> atomic { permit[me] -> permit[me] = 0; unparked = 0 } :: else fi
 }
 
-/* Sync.wait; ok */
+/* Sync.Wait; ok */
 inline wait() {
 	lim = 0;
 #ifdef LIMIT
@@ -314,7 +314,7 @@ active proctype opener() {
 #endif
 
 #ifdef REFUSE
-/* Sync.refuse, by Resize of a semaphore: at any time, once */
+/* Sync.Refuse, by Resize of a semaphore: at any time, once */
 active proctype refuser() {
 	byte wk, first, n;
 	bit go;

@@ -26,7 +26,7 @@ type code struct {
 
 const (
 	indirect   = "a method by a table" // of an interface or of a type parameter
-	rules      = "synchronizer.(*Sync[go.shape.struct {}])"
+	rules      = "internal/ruled.(*Sync[go.shape.struct {}])"
 	tryAcquire = rules + ".TryAcquire"
 )
 
@@ -36,6 +36,7 @@ var limits = map[string]code{
 	"useBarging":                {32, 2, []string{"fair.(*BargingMutex).lock", "fair.(*BargingMutex).unlock"}},
 	"useSpin":                   {32, 2, []string{"spin.(*Mutex).lock", "spin.(*Mutex).unlock"}},
 	"useMCS":                    {32, 2, []string{"spin.(*MCS).wait", "spin.(*MCS).unlock"}},
+	"useSync":                   {23, 0, []string{tryAcquire, rules + ".Release"}},
 	"useOptimistic":             {24, 0, nil},
 	"useSnapshot":               {8, 0, nil},
 	"useLazy":                   {21, 0, []string{"singleton.(*Lazy[go.shape.int]).getSlow"}},
@@ -104,7 +105,7 @@ func compile(t *testing.T) map[string]code {
 	binary := filepath.Join(t.TempDir(), "hotpath.test")
 	run(t, "go", "test", "-c", "-vet=off", "-o", binary, ".")
 	const functions = `^github.com/jucgo/locks/(internal/test/hotpath\.use|` +
-		`reentrant\.|rwlock\.|semaphore\.|spin\.|synchronizer\.)`
+		`internal/ruled\.|reentrant\.|rwlock\.|semaphore\.|spin\.)`
 	listing := run(t, "go", "tool", "objdump", "-s", functions, binary)
 
 	found := map[string]code{}

@@ -11,6 +11,7 @@ import (
 	"github.com/jucgo/locks/semaphore"
 	"github.com/jucgo/locks/singleton"
 	"github.com/jucgo/locks/spin"
+	"github.com/jucgo/locks/synchronizer"
 )
 
 // What a caller compiles to. The fast paths in these functions have to be inlined.
@@ -39,6 +40,19 @@ func useMCS(m *spin.MCS) {
 	m.Unlock()
 }
 
+// mutex are the rules of a mutex.
+type mutex struct{}
+
+func (mutex) Acquire(w, _ uint64) (uint64, bool) { return 1, w == 0 }
+func (mutex) Release(w, _ uint64) (uint64, bool) { return 0, w == 1 }
+
+//go:noinline
+func useSync(s *synchronizer.Sync[mutex]) {
+	if s.TryAcquire(1) {
+		s.Release(1)
+	}
+}
+
 //go:noinline
 func useOptimistic(l *rwlock.StampedLock) bool { return l.Validate(l.TryOptimisticRead()) }
 
@@ -64,7 +78,8 @@ func usePark(p *park.Place, g *sync.Mutex) { p.ParkAndUnlock(g) }
 
 // all keeps the functions in the binary.
 var all = []any{
-	useFair, useBarging, useSpin, useMCS, useOptimistic, useSnapshot, useLazy, usePacked, usePark,
+	useFair, useBarging, useSpin, useMCS, useSync, useOptimistic, useSnapshot, useLazy, usePacked,
+	usePark,
 	(*reentrant.Mutex).Lock, (*reentrant.Mutex).Unlock,
 	(*rwlock.RWMutex).Lock, (*rwlock.RWMutex).Unlock,
 	(*rwlock.RWMutex).RLock, (*rwlock.RWMutex).RUnlock,

@@ -1,4 +1,4 @@
-package synchronizer
+package ruled
 
 import (
 	"testing"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -16,28 +15,29 @@ func (permits) Acquire(free, n uint64) (uint64, bool) { return free - n, free >=
 func (permits) Release(free, n uint64) (uint64, bool) { return free + n, true }
 
 func TestRefusedWaitersLeaveAndAdmitTheNext(t *testing.T) {
-	for _, p := range []fair.Policy{fair.FIFO, fair.NonFair} {
+	for _, barges := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			s := New(permits{}, 0, p)
+			var s Sync[permits]
+			s.Init(permits{}, 0, barges)
 			outcomes := make([]syncq.Outcome, 4)
 			for i, n := range []uint64{9, 3, 8, 2} {
-				go func() { outcomes[i] = s.wait(n, 0, nil) }()
+				go func() { outcomes[i] = s.Wait(n, 0, nil) }()
 				synctest.Wait()
 			}
 			s.Release(5)
-			s.refuse(func(n uint64) bool { return n > 5 })
+			s.Refuse(func(n uint64) bool { return n > 5 })
 			synctest.Wait()
 			require.Equal(t, []syncq.Outcome{syncq.Refused, syncq.Acquired, syncq.Refused, syncq.Acquired}, outcomes)
 			require.Zero(t, s.Word())
 			require.False(t, s.HasQueued())
-			require.Equal(t, syncq.Refused, s.wait(6, 0, nil), "later waits too")
+			require.Equal(t, syncq.Refused, s.Wait(6, 0, nil), "later waits too")
 		})
 	}
 }
 
 func TestLeaverAwaitsTheUnparkOfItsGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(permits{}, 0, fair.FIFO)
+		var s Sync[permits]
 		n := newNode(1, 7)
 		n.place.Open()
 		s.guard.Lock()

@@ -1,10 +1,9 @@
-package synchronizer
+package ruled
 
 import (
 	"sync"
 	"time"
 
-	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/syncq"
 )
@@ -15,10 +14,10 @@ import (
 //	from     to       by whom, and with what
 //	waiting  racing    advance (NonFair): the waiter shall race for the word; one unpark
 //	waiting  granted  advance: the waiter has acquired, and is in no queue; one unpark
-//	waiting  refused  refuse: the wait is over without success; one unpark
+//	waiting  refused  Refuse: the wait is over without success; one unpark
 //	racing    waiting  compete: the waiter lost the race, and parks again
 //	racing    granted  compete: it won
-//	racing    refused  refuse, without an unpark
+//	racing    refused  Refuse, without an unpark
 //
 // A waiter that is woken first becomes racing. Each step out of waiting comes with exactly one
 // unpark, and each park ends with exactly one. So nothing is left in a node's place when its
@@ -132,17 +131,4 @@ func (l *list) remove(n *node) {
 	}
 	n.prev, n.next = nil, nil
 	l.len--
-}
-
-// anySync is a Sync of any rules.
-type anySync interface {
-	wait(arg uint64, who int64, l *park.Limit) syncq.Outcome
-	refuse(match func(arg uint64) bool)
-}
-
-func init() {
-	attach.AwaitRules = func(s any, arg uint64, who int64, l *park.Limit) syncq.Outcome {
-		return s.(anySync).wait(arg, who, l)
-	}
-	attach.RefuseWaits = func(s any, match func(arg uint64) bool) { s.(anySync).refuse(match) }
 }

@@ -1,6 +1,6 @@
 //go:build race
 
-package synchronizer
+package ruled
 
 import "fmt"
 

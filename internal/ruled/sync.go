@@ -1,0 +1,312 @@
+package ruled
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/sched"
+	"github.com/jucgo/locks/internal/syncq"
+)
+
+// Rules are those of package synchronizer.
+type Rules interface {
+	Acquire(w, arg uint64) (next uint64, ok bool)
+	Release(w, arg uint64) (next uint64, ok bool)
+}
+
+// Sync is the state of a synchronizer.Sync. The zero Sync has the word 0, and is FIFO. Its methods
+// announce no operation to package sched: the exported methods of its users do.
+type Sync[R Rules] struct {
+	rules R
+	word  atomic.Uint64
+
+	// gate mirrors the queue for those that have no guard. It changes with the guard held. These
+	// are all legal values, between two changes:
+	//
+	//	closed awake queued
+	//	0      0     0      no waiters
+	//	0      0     1      waiters, the first sleeps (NonFair)
+	//	0      1     1      waiters, the first was woken to race for the word (NonFair)
+	//	1      0     1      waiters, the word is kept for the first
+	gate atomic.Uint32
+
+	barges  bool                  // NonFair
+	guard   sync.Mutex            // held while rules are called and nodes are moved, never while a goroutine waits
+	queue   list                  // guarded
+	refuses func(arg uint64) bool // guarded; if not nil, whether a wait for arg is refused
+}
+
+// The flags of a gate.
+const (
+	// queued mirrors "the queue is not empty". Each release is followed by a look at it. Illegal
+	// to forget: set it before the first waiter looks at the word for the last time before it
+	// sleeps. Otherwise a release in between wakes nobody.
+	queued uint32 = 1 << iota
+
+	// awake mirrors "the first waiter is awake" (NonFair): it will look at the word, so releases
+	// need not wake it. Illegal to forget: clear it before that waiter's last look.
+	awake
+
+	// closed keeps newcomers from the word. It is set while there are waiters under FIFO. Under
+	// NonFair it is set while the first waiter has a reservation. Illegal to forget: clear it
+	// with the last waiter, or newcomers would queue up for nothing.
+	closed
+)
+
+// Init sets the rules, the first word and the policy of a Sync that is not in use yet.
+func (s *Sync[R]) Init(rules R, word uint64, barges bool) {
+	s.rules, s.barges = rules, barges
+	s.word.Store(word)
+}
+
+// TryAcquire acquires arg if gate is not closed and the rules allow it now.
+func (s *Sync[R]) TryAcquire(arg uint64) bool {
+	for s.gate.Load()&closed == 0 {
+		w := s.word.Load()
+		switch next, ok := s.acquire(w, arg); {
+		case !ok:
+			return false
+		case next == w || s.word.CompareAndSwap(w, next):
+			return true
+		}
+	}
+	return false
+}
+
+// Release releases arg. It reports false if the rules refuse.
+func (s *Sync[R]) Release(arg uint64) bool {
+	for {
+		w := s.word.Load()
+		switch next, ok := s.release(w, arg); {
+		case !ok || next == w:
+			return ok
+		case s.word.CompareAndSwap(w, next):
+			s.changed()
+			return true
+		}
+	}
+}
+
+// Word returns the word.
+func (s *Sync[R]) Word() uint64 { return s.word.Load() }
+
+// CompareAndSwap changes the word past the rules.
+func (s *Sync[R]) CompareAndSwap(old, next uint64) bool {
+	if !s.word.CompareAndSwap(old, next) {
+		return false
+	}
+	s.changed()
+	return true
+}
+
+// HasQueued reports whether a goroutine waits.
+func (s *Sync[R]) HasQueued() bool { return s.gate.Load() != 0 }
+
+// QueueLength returns the number of goroutines that wait.
+func (s *Sync[R]) QueueLength() int {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	return s.queue.len
+}
+
+// Waiters returns the owners of the waiters, in order.
+func (s *Sync[R]) Waiters() (who []int64) {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	for n := s.queue.head; n != nil; n = n.next {
+		who = append(who, n.who)
+	}
+	return who
+}
+
+// changed has to follow each change of the word, made without the guard, that may help a waiter.
+func (s *Sync[R]) changed() {
+	if s.gate.Load()&(queued|awake) == queued {
+		s.guard.Lock()
+		wake := s.advance()
+		s.guard.Unlock()
+		unpark(wake)
+	}
+}
+
+// Wait waits in the queue until the rules admit arg, or l ends, or the wait is refused. who is
+// the owner that inspection shows, or 0 for the calling goroutine. The outcome is Acquired, Ended
+// or Refused. The package comment has the steps of a wait. A goroutine that wakes pays for each
+// frame that it returns through, so the select of [park.Limit.Park] is written out here.
+func (s *Sync[R]) Wait(arg uint64, who int64, l *park.Limit) syncq.Outcome {
+	if who == 0 {
+		who = goid.Get()
+	}
+	n := newNode(arg, who)
+	l.Open(&n.place)
+	guard := &s.guard
+	guard.Lock()
+	if s.refuses != nil && s.refuses(arg) {
+		guard.Unlock()
+		n.state = refused
+		return n.end()
+	}
+	var wake *node
+	if s.queue.push(n); s.queue.head == n {
+		wake = s.advance()
+	}
+	if n.state != waiting || n.place.IsOpen() {
+		guard.Unlock()
+		guard = nil // n's park gives nothing back
+		unpark(wake)
+	}
+	for ; ; guard = nil {
+		ended := false
+		switch {
+		case !n.place.IsOpen():
+			n.place.ParkAndUnlock(guard)
+		case sched.On:
+			ended = !l.Park(&n.place, nil)
+		default:
+			done, timer := l.Ends()
+			select {
+			case <-n.place.Permits():
+			case <-done:
+				ended = true
+			case <-timer:
+				ended = true
+			}
+		}
+		if ended {
+			s.leave(n)
+			return n.end()
+		}
+		if !s.barges || s.compete(n) {
+			return n.end()
+		}
+	}
+}
+
+// advance admits or wakes the first waiters, as far as the word allows. The guard is held. It
+// returns the nodes to unpark when the guard is free. It is called after each change that may
+// concern the first waiter: a change of the word, or another waiter that is the first.
+//
+// On return these hold, and go on to hold until the guard is taken again:
+//
+//	Q  queued is set if and only if the queue is not empty.
+//	A  awake is set if and only if the first waiter is in the state racing.
+//	C  closed is set if and only if the first waiter is reserved. Under FIFO each first one is.
+//	L  If the first waiter sleeps, then the rules have refused it after gate had its present value.
+//	   Each later release finds queued without awake, and comes here.
+func (s *Sync[R]) advance() (wake *node) {
+	last := &wake
+	for n := s.queue.head; n != nil && n.state != racing; n = s.queue.head {
+		n.reserved = n.reserved || !s.barges || n.overdue()
+		if n.reserved {
+			s.setGate(queued | closed)
+		} else {
+			s.setGate(queued)
+		}
+		w := s.word.Load()
+		next, ok := s.acquire(w, n.arg)
+		switch {
+		case !ok:
+			return wake
+		case !n.reserved:
+			n.state = racing
+			s.setGate(queued | awake)
+		case next != w && !s.word.CompareAndSwap(w, next):
+			continue // the word has changed, so the rules have to look again
+		default:
+			s.queue.remove(n)
+			n.state = granted
+		}
+		*last, last = n, &n.wake
+	}
+	if s.queue.head == nil {
+		s.setGate(0)
+	}
+	return wake
+}
+
+// setGate saves the atomic write if it changes nothing. The guard is held.
+func (s *Sync[R]) setGate(gate uint32) {
+	if s.gate.Load() != gate {
+		s.gate.Store(gate)
+	}
+}
+
+// compete has n, which was unparked, race for the word if it was woken for that (NonFair). It
+// reports whether the wait is over. If not, n goes on to sleep, still first.
+func (s *Sync[R]) compete(n *node) (over bool) {
+	s.guard.Lock()
+	var wake *node
+	if n.state == racing {
+		n.state = waiting
+		if !s.take(n) {
+			n.lost++
+		}
+		wake = s.advance()
+	}
+	over = n.state >= granted
+	s.guard.Unlock()
+	unpark(wake)
+	return over
+}
+
+// take admits n, which is first, if the rules do. The guard is held.
+func (s *Sync[R]) take(n *node) bool {
+	for {
+		w := s.word.Load()
+		next, ok := s.acquire(w, n.arg)
+		if !ok {
+			return false
+		}
+		if next == w || s.word.CompareAndSwap(w, next) {
+			s.queue.remove(n)
+			n.state = granted
+			return true
+		}
+	}
+}
+
+// leave takes n, whose limit has ended, out of the queue, unless its wait is over already.
+func (s *Sync[R]) leave(n *node) {
+	s.guard.Lock()
+	var wake *node
+	unparked := n.state != waiting
+	if n.state < granted {
+		n.state = waiting
+		first := s.queue.head == n
+		if s.queue.remove(n); first {
+			wake = s.advance()
+		}
+	}
+	s.guard.Unlock()
+	unpark(wake)
+	if unparked {
+		n.place.Park() // takes the permit, which is there or about to be
+	}
+}
+
+// Refuse ends the waits for the arguments that match names, and from now on refuses new ones.
+func (s *Sync[R]) Refuse(match func(arg uint64) bool) {
+	s.guard.Lock()
+	s.refuses = match
+	var wake *node
+	last := &wake
+	first := s.queue.head
+	for n := first; n != nil; {
+		next := n.next
+		if match(n.arg) {
+			s.queue.remove(n)
+			if n.state == waiting {
+				*last, last = n, &n.wake
+			}
+			n.state = refused
+		}
+		n = next
+	}
+	if s.queue.head != first {
+		*last = s.advance()
+	}
+	s.guard.Unlock()
+	unpark(wake)
+}
