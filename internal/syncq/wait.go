@@ -7,6 +7,7 @@ import (
 
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/sched"
 )
 
 // state is how far the wait of a node is. It is guarded by the lock's guard; the waiter may read it
@@ -169,12 +170,29 @@ func clock() time.Duration { return time.Since(start) }
 //     queue leaves it (cancel), and the wait has failed. A node that is not was granted the lock
 //     before: the wait has succeeded, and the unpark that comes with a grant is awaited.
 //
-// The loop is also written out in Acquire, AcquireShared and Cond.Wait, because a goroutine that
-// wakes pays for each frame that it returns through.
+// The loop is also written out in Acquire, AcquireShared and Cond.Wait, and the select of
+// [park.Limit.Park] here, because a goroutine that wakes pays for each frame that it returns
+// through.
 func (n *node) wait(l *park.Limit) Outcome {
 	n.limited = l.Open(&n.place)
 	for queued, guard := n.enqueue(); queued; guard = nil {
-		if !l.Park(&n.place, guard) {
+		ended := false
+		switch {
+		case !n.place.IsOpen():
+			n.place.ParkAndUnlock(guard)
+		case sched.On:
+			ended = !l.Park(&n.place, nil)
+		default:
+			done, timer := l.Ends()
+			select {
+			case <-n.place.Permits():
+			case <-done:
+				ended = true
+			case <-timer:
+				ended = true
+			}
+		}
+		if ended {
 			return n.leave()
 		}
 		queued = n.policy == NonFair && !n.compete()
