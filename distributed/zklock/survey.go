@@ -91,8 +91,8 @@ func (v *survey) read(ctx context.Context, n *node) (children []string, token ui
 //   - The first state is from before the node was made. The number in a name counts the nodes that
 //     had been made in the directory by then. The cversion and the number of children of a state
 //     add up to twice that number.
-//   - The cversion has grown by one, and so has the number of children. It counts each node that is
-//     made or deleted.
+//   - The cversion counts each node that is made or deleted. It has grown by one, and so has the
+//     number of children.
 func czxid(name string, before, after zk.Stat) uint64 {
 	number, err := strconv.ParseInt(name[max(0, len(name)-10):], 10, 32)
 	if err != nil || before.Czxid != after.Czxid || before.Cversion+before.NumChildren != 2*int32(number) ||

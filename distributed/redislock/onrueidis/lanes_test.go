@@ -82,6 +82,16 @@ func begin(l *lanes, ctx context.Context) <-chan error {
 	return got
 }
 
+// busyLane returns one lane to a server, and the result of the request under way there.
+func busyLane(t *testing.T) (*server, *lanes, <-chan error) {
+	t.Helper()
+	s := newServer()
+	l := lanesTo(s, 1)
+	first := begin(l, context.Background())
+	require.Equal(t, 1, <-s.sent)
+	return s, l, first
+}
+
 func (l *lanes) waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,10 +107,8 @@ var errAnswer = errors.New("answer")
 
 func TestRequestsThatWaitAreSentTogether(t *testing.T) {
 	t.Parallel()
-	s, ctx := newServer(), context.Background()
-	l := lanesTo(s, 1)
-	first := begin(l, ctx)
-	require.Equal(t, 1, <-s.sent)
+	ctx := context.Background()
+	s, l, first := busyLane(t)
 	var others []<-chan error
 	for i := range 3 {
 		others = append(others, begin(l, ctx))
@@ -121,10 +129,8 @@ func TestRequestsThatWaitAreSentTogether(t *testing.T) {
 
 func TestAtMostSixtyFourRequestsAreSentTogether(t *testing.T) {
 	t.Parallel()
-	s, ctx := newServer(), context.Background()
-	l := lanesTo(s, 1)
-	first := begin(l, ctx)
-	require.Equal(t, 1, <-s.sent)
+	ctx := context.Background()
+	s, l, first := busyLane(t)
 	var others []<-chan error
 	for i := range 65 {
 		others = append(others, begin(l, ctx))
@@ -143,10 +149,7 @@ func TestAtMostSixtyFourRequestsAreSentTogether(t *testing.T) {
 
 func TestARequestGivenUpEarlyIsNeverSent(t *testing.T) {
 	t.Parallel()
-	s := newServer()
-	l := lanesTo(s, 1)
-	first := begin(l, context.Background())
-	require.Equal(t, 1, <-s.sent)
+	s, l, first := busyLane(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	second := begin(l, ctx)
 	waits(t, l, 1)
@@ -163,10 +166,7 @@ func TestARequestGivenUpEarlyIsNeverSent(t *testing.T) {
 // The request with the earlier deadline does not end the other one, nor wait for it.
 func TestARequestsEndLeavesOthersSentWithIt(t *testing.T) {
 	t.Parallel()
-	s := newServer()
-	l := lanesTo(s, 1)
-	first := begin(l, context.Background())
-	require.Equal(t, 1, <-s.sent)
+	s, l, first := busyLane(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	early := begin(l, ctx)
@@ -206,10 +206,7 @@ func TestARequestLeavesLanesThatDoNotAnswer(t *testing.T) {
 // A renewal has as long as its lease. The requests that are sent with it do not wait for that.
 func TestRequestsSentTogetherEndSoon(t *testing.T) {
 	t.Parallel()
-	s := newServer()
-	l := lanesTo(s, 1)
-	first := begin(l, context.Background())
-	require.Equal(t, 1, <-s.sent)
+	s, l, first := busyLane(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 	renewal := begin(l, ctx)
