@@ -912,16 +912,7 @@ func notices(s *suite) {
 		if when == after || when == anew {
 			a.free(name, mine)
 		}
-		// A notice may come without a reason, and the lock may have a queue of one.
-		for end := time.After(s.cfg.Timeout); !reply.Held; {
-			select {
-			case _, open := <-w.C():
-				b.noticed(open)
-				reply = b.ask(name, other)
-			case <-end:
-				s.broken("a waiter is told of a release "+when, a, b)
-			}
-		}
+		b.told("a waiter is told of a release "+when, name, other, reply, w, a)
 		w.Close()
 		b.free(name, other)
 	}
@@ -1414,8 +1405,10 @@ func otherWatches(s *suite) {
 	}
 }
 
-// noticesForAll has the lock go through all waiters, which ask only when they are told. Those who
-// are told and do not get the lock wait for the next notice.
+// noticesForAll has the lock go through all waiters, which ask only when they are told, or when the
+// time is over that their last refusal named. Waiters that are told and do not get the lock wait
+// again: for a notice, if another waiter has the lock, and for that time, if they were in each
+// other's way and no waiter has it.
 func noticesForAll(s *suite) {
 	a, name := s.client(), s.name()
 	mine, _ := a.take(name)
@@ -1433,15 +1426,20 @@ func noticesForAll(s *suite) {
 			return
 		}
 		defer w.Close()
-		if c.ask(name, place).Held {
+		last := c.ask(name, place)
+		if last.Held {
 			s.broken("a held lock is given to no other client", a, c)
 		}
 		wg.Go(func() {
-			end := time.After(s.cfg.Timeout)
-			for {
+			for end := time.After(s.cfg.Timeout); ; {
+				var again <-chan time.Time
+				if last.Wait > 0 {
+					again = time.After(last.Wait)
+				}
 				select {
 				case <-w.C():
 					c.event("a notice")
+				case <-again:
 				case <-end:
 					failed[i] = "each waiter is told until it has the lock"
 					return
@@ -1460,6 +1458,7 @@ func noticesForAll(s *suite) {
 				if err != nil || reply.Held {
 					return
 				}
+				last = reply
 			}
 		})
 	}

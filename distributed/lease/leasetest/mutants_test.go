@@ -108,6 +108,36 @@ func semaphore(tb testing.TB, flaw fakestore.Flaw, kind fakestore.Kind) Config {
 	return cfg
 }
 
+// inTheWay is a store of contenders that may be in each other's way, as where each needs a majority:
+// the third request of an acquisition is refused for a moment, even if the lock is free.
+type inTheWay struct {
+	lease.Store
+	mu    sync.Mutex
+	asked map[string]int // by acquisition
+}
+
+func (s *inTheWay) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	s.mu.Lock()
+	s.asked[req.Acquisition]++
+	third := s.asked[req.Acquisition] == 3
+	s.mu.Unlock()
+	if third {
+		return lease.Reply{Wait: 5 * time.Millisecond}, nil
+	}
+	return s.Store.Acquire(ctx, req)
+}
+
+func TestAWaiterThatIsToldMayBeRefusedForAMoment(t *testing.T) {
+	cfg := fake(t, "", fakestore.Watched)
+	open := cfg.Store
+	cfg.Store = func(tb testing.TB, link *Link) lease.Store {
+		return &inTheWay{Store: open(tb, link), asked: make(map[string]int)}
+	}
+	if failures := record(t, byName(t, "NoticesForAll"), cfg); len(failures) > 0 {
+		t.Error(failures)
+	}
+}
+
 // recorder is a testing.TB to which a check can fail without failing the test.
 type recorder struct {
 	testing.TB
