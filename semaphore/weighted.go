@@ -76,19 +76,29 @@ func (s *Weighted) Acquire(ctx context.Context, n int64) (err error) {
 	if done := ctx.Done(); done != nil && isClosed(done) {
 		return ended(ctx)
 	}
-	if s.sync.TryAcquire(uint64(n)) {
+	if s.tryAcquire(n) {
 		return nil
 	}
-	return s.wait(ctx, n)
-}
-
-func (s *Weighted) wait(ctx context.Context, n int64) error {
 	if n > s.size.Load() { // also without a Resize
 		return ErrTooLarge
 	}
-	switch s.sync.Wait(uint64(n), int64(locks.CurrentOwner(ctx)), park.Until(ctx)) {
+	done := ctx.Done()
+	var out syncq.Outcome
+	if who := int64(locks.CurrentOwner(ctx)); done == nil || sched.On {
+		out = s.sync.Wait(uint64(n), who, park.Until(ctx))
+	} else {
+		// Wait, without its frame, through which a goroutine that wakes would return.
+		w := s.sync.Begin(uint64(n), who)
+		select {
+		case <-w.Permits():
+			out = w.Outcome()
+		case <-done:
+			out = s.sync.Leave(w)
+		}
+	}
+	switch out {
 	case syncq.Acquired:
-		if isClosed(ctx.Done()) {
+		if isClosed(done) {
 			// Perhaps ctx ended first: then the caller must not have the permits.
 			s.Release(n)
 			return ended(ctx)
@@ -108,7 +118,22 @@ func (s *Weighted) TryAcquire(n int64) (ok bool) {
 		defer sched.Tried[bool]("TryAcquire", s)(&ok)
 	}
 	weigh(n)
-	return s.sync.TryAcquire(uint64(n))
+	return s.tryAcquire(n)
+}
+
+// tryAcquire is the engine's TryAcquire, but the compiler knows the rules here, and inlines them.
+func (s *Weighted) tryAcquire(n int64) bool {
+	for !s.sync.HasQueued() {
+		free := s.sync.Word()
+		next, ok := permits{}.Acquire(free, uint64(n))
+		if !ok {
+			return false
+		}
+		if s.sync.Take(free, next) {
+			return true
+		}
+	}
+	return false
 }
 
 // TryAcquireFor is Acquire for at most d, and reports whether it acquired. With d <= 0 it is
@@ -118,7 +143,7 @@ func (s *Weighted) TryAcquireFor(n int64, d time.Duration) (ok bool) {
 		defer sched.Tried[bool]("TryAcquireFor", s)(&ok)
 	}
 	weigh(n)
-	return s.sync.TryAcquire(uint64(n)) || n <= s.size.Load() && d > 0 &&
+	return s.tryAcquire(n) || n <= s.size.Load() && d > 0 &&
 		s.sync.Wait(uint64(n), 0, park.After(d)) == syncq.Acquired
 }
 

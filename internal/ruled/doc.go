@@ -17,7 +17,7 @@
 //     the word when it runs (compete). If it loses, it parks again, still first. After too many
 //     lost races, or too long a wait, the word is reserved for it: gate is closed, and 4 goes for
 //     it.
-//  6. If the limit ends first, the waiter takes the guard (leave). A waiter that is still in the
+//  6. If the limit ends first, the waiter takes the guard (Leave). A waiter that is still in the
 //     queue leaves it. One that is not was granted what it asked for: it takes the unpark that
 //     comes with it.
 //
@@ -50,8 +50,8 @@
 // Acquisitions look at no waiter, because the rules promise that no acquisition helps one.
 //
 // Each unpark belongs to one step out of the state waiting, which is made with the guard held,
-// and each park takes one. A waiter whose limit ends after such a step takes the unpark before
-// its node is used again.
+// and each park takes one. A waiter whose limit ends after such a step takes the unpark all
+// the same.
 //
 // # Model
 //

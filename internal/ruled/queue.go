@@ -14,7 +14,7 @@ import (
 //	from     to       by whom, and with what
 //	waiting  racing    advance (NonFair): the waiter shall race for the word; one unpark
 //	waiting  granted  advance: the waiter has acquired, and is in no queue; one unpark
-//	waiting  refused  Refuse: the wait is over without success; one unpark
+//	waiting  refused  Refuse, or enqueue after it: the wait is over without success; one unpark
 //	racing    waiting  compete: the waiter lost the race, and parks again
 //	racing    granted  compete: it won
 //	racing    refused  Refuse, without an unpark
@@ -31,52 +31,56 @@ const (
 	refused              // will not acquire, and is in no queue
 )
 
-// node is one wait.
-type node struct {
+// Node is one wait.
+type Node struct {
 	place park.Place
 	arg   uint64
 	who   int64 // the owner that inspection shows
-	wake  *node // the next node to unpark; the unparker's
+	wake  *Node // the next node to unpark; the unparker's
 
 	// Guarded.
-	prev, next *node
+	prev, next *Node
 	state      state
 	reserved   bool // the word is kept for this waiter, which is first
 	lost       int  // races lost (NonFair)
 	since      time.Duration
 }
 
-// Nodes are used again: a wait without a limit allocates nothing in the steady state.
+// Nodes of waits without a limit are used again: such a wait allocates nothing in the steady state.
+// A wait with a limit allocates a channel anyway, and its node is garbage with the channel: a
+// goroutine that wakes would pay more for the way back to the pool than for a new node.
 var nodes = sync.Pool{New: func() any {
-	n := new(node)
+	n := new(Node)
 	n.place.Init()
 	return n
 }}
 
-func newNode(arg uint64, who int64) *node {
-	n := nodes.Get().(*node)
+func newNode(arg uint64, who int64) *Node {
+	n := nodes.Get().(*Node)
 	n.arg, n.who = arg, who
 	return n
 }
 
-// end recycles n, which is in no queue and has no unpark to come, and returns how its wait ended.
-func (n *node) end() syncq.Outcome {
-	out := syncq.Ended
-	switch n.state {
-	case granted:
-		out = syncq.Acquired
-	case refused:
-		out = syncq.Refused
-	}
+// recycle is Outcome, and gives n back.
+func (n *Node) recycle() syncq.Outcome {
+	out := n.Outcome()
 	n.place.Reset()
 	n.state, n.reserved, n.lost, n.since = waiting, false, 0, 0
 	nodes.Put(n)
 	return out
 }
 
+// Permits delivers a permit when the wait may be over. The wait has a limit.
+func (n *Node) Permits() <-chan struct{} { return n.place.Permits() }
+
+// Outcome returns how the wait ended. n is in no queue, and has no unpark to come.
+func (n *Node) Outcome() syncq.Outcome { return outcomes[n.state] }
+
+var outcomes = [...]syncq.Outcome{waiting: syncq.Ended, granted: syncq.Acquired, refused: syncq.Refused}
+
 // overdue reports whether the word is to be kept for n by now (NonFair). The wait counts from the
 // first time that n is looked at as the first waiter.
-func (n *node) overdue() bool {
+func (n *Node) overdue() bool {
 	if n.lost >= syncq.MaxLost {
 		return true
 	}
@@ -90,7 +94,7 @@ func (n *node) overdue() bool {
 var start = time.Now()
 
 // unpark unparks n and those behind it.
-func unpark(n *node) {
+func unpark(n *Node) {
 	for n != nil {
 		next := n.wake
 		n.wake = nil
@@ -101,12 +105,12 @@ func unpark(n *node) {
 
 // list is the queue: nodes in order of arrival. A waiter that gives up leaves at once.
 type list struct {
-	head, tail *node
+	head, tail *Node
 	len        int
 }
 
 // push appends n.
-func (l *list) push(n *node) {
+func (l *list) push(n *Node) {
 	n.prev = l.tail
 	if l.tail == nil {
 		l.head = n
@@ -118,7 +122,7 @@ func (l *list) push(n *node) {
 }
 
 // remove takes n out.
-func (l *list) remove(n *node) {
+func (l *list) remove(n *Node) {
 	if n.prev == nil {
 		l.head = n.next
 	} else {

@@ -38,7 +38,7 @@ func TestRefusedWaitersLeaveAndAdmitTheNext(t *testing.T) {
 func TestLeaverAwaitsTheUnparkOfItsGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Sync[permits]
-		n := newNode(1, 7)
+		n := &Node{arg: 1, who: 7}
 		n.place.Open()
 		s.guard.Lock()
 		s.queue.push(n)
@@ -51,7 +51,7 @@ func TestLeaverAwaitsTheUnparkOfItsGrant(t *testing.T) {
 		s.guard.Unlock()
 		left := false
 		go func() {
-			s.leave(n)
+			require.Equal(t, syncq.Acquired, s.Leave(n))
 			left = true
 		}()
 		synctest.Wait()
@@ -59,6 +59,5 @@ func TestLeaverAwaitsTheUnparkOfItsGrant(t *testing.T) {
 		unpark(wake)
 		synctest.Wait()
 		require.True(t, left)
-		require.Equal(t, syncq.Acquired, n.end())
 	})
 }

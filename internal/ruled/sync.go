@@ -101,6 +101,9 @@ func (s *Sync[R]) CompareAndSwap(old, next uint64) bool {
 	return true
 }
 
+// Take is CompareAndSwap for an acquisition, which can help no waiter.
+func (s *Sync[R]) Take(old, next uint64) bool { return s.word.CompareAndSwap(old, next) }
+
 // HasQueued reports whether a goroutine waits.
 func (s *Sync[R]) HasQueued() bool { return s.gate.Load() != 0 }
 
@@ -139,32 +142,23 @@ func (s *Sync[R]) Wait(arg uint64, who int64, l *park.Limit) syncq.Outcome {
 	if who == 0 {
 		who = goid.Get()
 	}
-	n := newNode(arg, who)
-	l.Open(&n.place)
-	guard := &s.guard
-	guard.Lock()
-	if s.refuses != nil && s.refuses(arg) {
-		guard.Unlock()
-		n.state = refused
-		return n.end()
-	}
-	var wake *node
-	if s.queue.push(n); s.queue.head == n {
-		wake = s.advance()
-	}
-	if n.state != waiting || n.place.IsOpen() {
-		guard.Unlock()
-		guard = nil // n's park gives nothing back
-		unpark(wake)
-	}
-	for ; ; guard = nil {
-		ended := false
-		switch {
-		case !n.place.IsOpen():
+	if l == nil {
+		n := newNode(arg, who)
+		for guard := s.enqueue(n); ; guard = nil {
 			n.place.ParkAndUnlock(guard)
-		case sched.On:
+			if !s.barges || s.compete(n) {
+				return n.recycle()
+			}
+		}
+	}
+	n := &Node{arg: arg, who: who}
+	l.Open(&n.place)
+	s.enqueue(n)
+	for {
+		ended := false
+		if sched.On {
 			ended = !l.Park(&n.place, nil)
-		default:
+		} else {
 			done, timer := l.Ends()
 			select {
 			case <-n.place.Permits():
@@ -175,13 +169,40 @@ func (s *Sync[R]) Wait(arg uint64, who int64, l *park.Limit) syncq.Outcome {
 			}
 		}
 		if ended {
-			s.leave(n)
-			return n.end()
+			return s.Leave(n)
 		}
 		if !s.barges || s.compete(n) {
-			return n.end()
+			return n.Outcome()
 		}
 	}
+}
+
+// Begin is the first half of a limited Wait under FIFO, for a caller that selects by itself: on
+// the node's Permits, after which Outcome says how the wait ended, and on what limits the wait,
+// after which Leave says it.
+func (s *Sync[R]) Begin(arg uint64, who int64) *Node {
+	n := &Node{arg: arg, who: who}
+	n.place.Open()
+	s.enqueue(n)
+	return n
+}
+
+// enqueue appends n, which then parks. If n's wait has no limit, it may return the guard, locked:
+// n gives it back when it parks.
+func (s *Sync[R]) enqueue(n *Node) (guard *sync.Mutex) {
+	s.guard.Lock()
+	var wake *Node
+	if s.refuses != nil && s.refuses(n.arg) {
+		n.state, wake = refused, n
+	} else if s.queue.push(n); s.queue.head == n {
+		wake = s.advance()
+	}
+	if n.state == waiting && !n.place.IsOpen() {
+		return &s.guard
+	}
+	s.guard.Unlock()
+	unpark(wake)
+	return nil
 }
 
 // advance admits or wakes the first waiters, as far as the word allows. The guard is held. It
@@ -195,7 +216,7 @@ func (s *Sync[R]) Wait(arg uint64, who int64, l *park.Limit) syncq.Outcome {
 //	C  closed is set if and only if the first waiter is reserved. Under FIFO each first one is.
 //	L  If the first waiter sleeps, then the rules have refused it after gate had its present value.
 //	   Each later release finds queued without awake, and comes here.
-func (s *Sync[R]) advance() (wake *node) {
+func (s *Sync[R]) advance() (wake *Node) {
 	last := &wake
 	for n := s.queue.head; n != nil && n.state != racing; n = s.queue.head {
 		n.reserved = n.reserved || !s.barges || n.overdue()
@@ -235,9 +256,9 @@ func (s *Sync[R]) setGate(gate uint32) {
 
 // compete has n, which was unparked, race for the word if it was woken for that (NonFair). It
 // reports whether the wait is over. If not, n goes on to sleep, still first.
-func (s *Sync[R]) compete(n *node) (over bool) {
+func (s *Sync[R]) compete(n *Node) (over bool) {
 	s.guard.Lock()
-	var wake *node
+	var wake *Node
 	if n.state == racing {
 		n.state = waiting
 		if !s.take(n) {
@@ -252,7 +273,7 @@ func (s *Sync[R]) compete(n *node) (over bool) {
 }
 
 // take admits n, which is first, if the rules do. The guard is held.
-func (s *Sync[R]) take(n *node) bool {
+func (s *Sync[R]) take(n *Node) bool {
 	for {
 		w := s.word.Load()
 		next, ok := s.acquire(w, n.arg)
@@ -267,10 +288,11 @@ func (s *Sync[R]) take(n *node) bool {
 	}
 }
 
-// leave takes n, whose limit has ended, out of the queue, unless its wait is over already.
-func (s *Sync[R]) leave(n *node) {
+// Leave takes n, whose limit has ended, out of the queue, unless its wait is over already. It
+// returns how the wait ended.
+func (s *Sync[R]) Leave(n *Node) syncq.Outcome {
 	s.guard.Lock()
-	var wake *node
+	var wake *Node
 	unparked := n.state != waiting
 	if n.state < granted {
 		n.state = waiting
@@ -284,13 +306,14 @@ func (s *Sync[R]) leave(n *node) {
 	if unparked {
 		n.place.Park() // takes the permit, which is there or about to be
 	}
+	return n.Outcome()
 }
 
 // Refuse ends the waits for the arguments that match names, and from now on refuses new ones.
 func (s *Sync[R]) Refuse(match func(arg uint64) bool) {
 	s.guard.Lock()
 	s.refuses = match
-	var wake *node
+	var wake *Node
 	last := &wake
 	first := s.queue.head
 	for n := first; n != nil; {

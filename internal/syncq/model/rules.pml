@@ -213,7 +213,7 @@ inline compete() {
 	unpark()
 }
 
-/* Sync.leave */
+/* Sync.Leave */
 inline leave() {
 	atomic { guard == 0 -> guard = 1; unparked = (state[me] != waiting) }
 	if
@@ -241,26 +241,24 @@ inline wait() {
 	if :: lim = 0 :: lim = 1 fi;                            /* the limit never ends, or may end at any time */
 #endif
 	atomic { guard == 0 -> guard = 1; over = refuses && arg[me] == SIZE }
-	if
-	:: over -> guard = 0; state[me] = refused
-	:: else ->
-		push(me);
-		if :: q[0] == me -> advance() :: else fi;
-		guard = 0;
-		unpark();
-		do
-		:: atomic { permit[me] -> permit[me] = 0 }
-#ifdef FIFO
-			over = 1;
-#else
-			compete();
-#endif
-			if :: over -> break :: else fi
-		:: atomic { lim -> lim = 0 }
-			leave();
-			break
-		od
+	if                                                      /* enqueue */
+	:: over -> d_step { state[me] = refused; wake(me); over = 0 }
+	:: else -> push(me); if :: q[0] == me -> advance() :: else fi
 	fi;
+	guard = 0;
+	unpark();
+	do
+	:: atomic { permit[me] -> permit[me] = 0 }
+#ifdef FIFO
+		over = 1;
+#else
+		compete();
+#endif
+		if :: over -> break :: else fi
+	:: atomic { lim -> lim = 0 }
+		leave();
+		break
+	od;
 	skip;
 	d_step {
 		ok = (state[me] == granted);
