@@ -47,7 +47,7 @@ type Node struct {
 }
 
 // Nodes of waits without a limit are used again: such a wait allocates nothing in the steady state.
-// A wait with a limit allocates a channel anyway, and its node is garbage with the channel: a
+// A wait with a limit allocates a channel anyway, and its node is garbage with the channel. A
 // goroutine that wakes would pay more for the way back to the pool than for a new node.
 var nodes = sync.Pool{New: func() any {
 	n := new(Node)

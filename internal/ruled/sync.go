@@ -177,9 +177,9 @@ func (s *Sync[R]) Wait(arg uint64, who int64, l *park.Limit) syncq.Outcome {
 	}
 }
 
-// Begin is the first half of a limited Wait under FIFO, for a caller that selects by itself: on
-// the node's Permits, after which Outcome says how the wait ended, and on what limits the wait,
-// after which Leave says it.
+// Begin is the first half of a limited Wait under FIFO, for a caller that selects by itself. After
+// a permit from the node's Permits, Outcome says how the wait ended. If the limit comes first, the
+// caller calls Leave.
 func (s *Sync[R]) Begin(arg uint64, who int64) *Node {
 	n := &Node{arg: arg, who: who}
 	n.place.Open()

@@ -1407,8 +1407,8 @@ func otherWatches(s *suite) {
 
 // noticesForAll has the lock go through all waiters, which ask only when they are told, or when the
 // time is over that their last refusal named. Waiters that are told and do not get the lock wait
-// again: for a notice, if another waiter has the lock, and for that time, if they were in each
-// other's way and no waiter has it.
+// again. If another waiter has the lock, they wait for a notice. If they were in each other's way,
+// no waiter has it, and they wait for that time.
 func noticesForAll(s *suite) {
 	a, name := s.client(), s.name()
 	mine, _ := a.take(name)

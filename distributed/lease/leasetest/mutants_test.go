@@ -108,8 +108,8 @@ func semaphore(tb testing.TB, flaw fakestore.Flaw, kind fakestore.Kind) Config {
 	return cfg
 }
 
-// inTheWay is a store of contenders that may be in each other's way, as where each needs a majority:
-// the third request of an acquisition is refused for a moment, even if the lock is free.
+// inTheWay is a store whose contenders may be in each other's way, such as one that needs a
+// majority. It refuses the third request of an acquisition for a moment, even if the lock is free.
 type inTheWay struct {
 	lease.Store
 	mu    sync.Mutex
