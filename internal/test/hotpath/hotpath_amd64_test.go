@@ -56,9 +56,11 @@ var limits = map[string]code{
 	"rwlock.(*StampedLock).UnlockWrite": {27, 1, []string{"rwlock.(*StampedLock).unlockWrite"}},
 	"spin.(*Ticket).Lock":               {20, 1, []string{"spin.(*Ticket).wait"}},
 	"spin.(*Ticket).Unlock":             {43, 1, []string{"spin.(*Ticket).release"}},
-	"semaphore.(*Weighted).Acquire": {76, 0, []string{indirect, "runtime.selectnbrecv", tryAcquire,
-		"semaphore.(*Weighted).wait"}},
-	"semaphore.(*Weighted).TryAcquire": {23, 0, []string{tryAcquire}},
+	// With the wait, so that a goroutine that wakes returns through no other function.
+	"semaphore.(*Weighted).Acquire": {202, 1, []string{indirect, "runtime.selectnbrecv",
+		"github.com/jucgo/locks.CurrentOwner", rules + ".Wait", rules + ".Begin", rules + ".Leave", "runtime.selectgo",
+		"semaphore.(*Weighted).Release"}},
+	"semaphore.(*Weighted).TryAcquire": {40, 1, nil},
 	"semaphore.(*Weighted).Release":    {45, 1, []string{rules + ".changed", "semaphore.(*Weighted).releaseSlowly"}},
 	tryAcquire:                         {53, 1, []string{indirect}},
 }
