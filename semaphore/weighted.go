@@ -121,7 +121,8 @@ func (s *Weighted) TryAcquire(n int64) (ok bool) {
 	return s.tryAcquire(n)
 }
 
-// tryAcquire is the engine's TryAcquire, but the compiler knows the rules here, and inlines them.
+// tryAcquire does what the engine's TryAcquire does under FIFO. The compiler knows the rules here,
+// and inlines them.
 func (s *Weighted) tryAcquire(n int64) bool {
 	for !s.sync.HasQueued() {
 		free := s.sync.Word()

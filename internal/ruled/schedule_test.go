@@ -35,6 +35,21 @@ func TestRefusedWaitersLeaveAndAdmitTheNext(t *testing.T) {
 	}
 }
 
+func TestARefusedWaitThatItsCallerSelectsGetsOnePermit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Sync[permits]
+		s.Init(permits{}, 0, false)
+		s.Refuse(func(n uint64) bool { return n > 5 })
+		told := s.Begin(6, 7)
+		<-told.Permits()
+		require.Equal(t, syncq.Refused, told.Outcome())
+		ended := s.Begin(6, 7)
+		require.Equal(t, syncq.Refused, s.Leave(ended), "also if its limit has ended")
+		require.Empty(t, ended.Permits())
+		require.False(t, s.HasQueued())
+	})
+}
+
 func TestLeaverAwaitsTheUnparkOfItsGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Sync[permits]

@@ -1349,18 +1349,23 @@ func (c *client) watch(name, acquisition string) lease.Watch {
 func (c *client) told(promise, name, acquisition string, last lease.Reply, w lease.Watch, others ...*client) {
 	c.Helper()
 	for end := time.After(c.cfg.Timeout); !last.Held; last = c.ask(name, acquisition) {
-		var again <-chan time.Time
-		if last.Wait > 0 {
-			again = time.After(last.Wait)
-		}
 		select {
 		case _, open := <-w.C():
 			c.noticed(open)
-		case <-again:
+		case <-again(last):
 		case <-end:
 			c.broken(promise, append(others, c)...)
 		}
 	}
+}
+
+// again returns when to ask again after a refusal without a notice, or nil. The time until the end
+// of a lease of a minute is no reason: its holder releases, and the waiter has to be told of that.
+func again(refusal lease.Reply) <-chan time.Time {
+	if refusal.Wait <= 0 || refusal.Wait >= minute/2 {
+		return nil
+	}
+	return time.After(refusal.Wait)
 }
 
 // otherWatches has one of two watches of a client end. The other one goes on.
@@ -1432,14 +1437,10 @@ func noticesForAll(s *suite) {
 		}
 		wg.Go(func() {
 			for end := time.After(s.cfg.Timeout); ; {
-				var again <-chan time.Time
-				if last.Wait > 0 {
-					again = time.After(last.Wait)
-				}
 				select {
 				case <-w.C():
 					c.event("a notice")
-				case <-again:
+				case <-again(last):
 				case <-end:
 					failed[i] = "each waiter is told until it has the lock"
 					return

@@ -266,7 +266,7 @@ inline wait() {
 		do :: i < ql -> CHECK(cancelled_is_out, q[i] != me); i++ :: else -> break od;
 		i = 0;
 		CHECK(one_unpark_per_park, pend[me] == 0);
-		permit[me] = 0;                                     /* Place.Reset */
+		permit[me] = 0;                                     /* recycle */
 		state[me] = waiting; isReserved[me] = 0; over = 0; lim = 0
 	}
 }

@@ -57,6 +57,7 @@ rules.pml   FIFO REFUSE
 rules.pml
 rules.pml   LIMIT ONCE
 rules.pml   REFUSE ONCE
+rules.pml   FIFO REFUSE LIMIT ONCE
 rules.pml   FIFO LATCH LIMIT ONCE
 rules.pml   LATCH ONCE
 park.pml
