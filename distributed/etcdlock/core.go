@@ -162,8 +162,8 @@ func (c *core) leave(p *place) {
 	p.leave()
 }
 
-// remove deletes the key of p, which was left. If that has no answer, the session repeats it. p.op
-// is held.
+// remove deletes the key of p, which was left. If that has no answer, the session repeats it. The
+// session may also be ahead, and have deleted it since p was left: then that counts. p.op is held.
 func (c *core) remove(ctx context.Context, p *place) (held bool, err error) {
 	if p.sent && !p.is(dead, dead) {
 		ctx, cancel := context.WithTimeout(ctx, c.try())
@@ -175,7 +175,7 @@ func (c *core) remove(ctx context.Context, p *place) (held bool, err error) {
 			}
 			return false, failed(err)
 		}
-		held = resp.Deleted > 0
+		p.deleted = p.deleted || resp.Deleted > 0
 	}
 	c.mu.Lock()
 	p.settle()
@@ -185,7 +185,7 @@ func (c *core) remove(ctx context.Context, p *place) (held bool, err error) {
 	if over {
 		p.session.die()
 	}
-	return held, nil
+	return p.deleted, nil
 }
 
 // abandon gives p up in the background.

@@ -155,6 +155,22 @@ func TestAReleaseBesideRequestsLeavesNothing(t *testing.T) {
 	}
 }
 
+// A renewal of the session deletes again what is given up, perhaps ahead of the release.
+func TestAReleaseBesideARenewalSaysThatItWasHeld(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	r, err := p.Acquire(background, asks("it", "1"))
+	require.NoError(t, err)
+	require.True(t, r.Held)
+	held, err := etcdlock.ReleaseBehindARenewal(background, p.client, asks("it", "1").HoldID)
+	require.NoError(t, err)
+	require.True(t, held)
+	require.Empty(t, keys(t, p.direct, "it/"))
+	released, err := p.Release(background, asks("it", "1").HoldID)
+	require.NoError(t, err)
+	require.False(t, released.Held)
+}
+
 func TestTwoRequestsOfAnAcquisitionHaveOneKey(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

@@ -40,7 +40,8 @@ type place struct {
 
 	permits, size int64 // see lease.Request.Weigh
 
-	op sync.Mutex // held while the key is put, deleted, or changed
+	op      sync.Mutex // held while the key is put, deleted, or changed
+	deleted bool       // a deletion has found the key; guarded by op
 
 	// The rest is guarded by core.mu.
 	session *session
