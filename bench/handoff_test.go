@@ -70,12 +70,37 @@ func (l *condLock) Unlock() {
 	l.mu.Unlock()
 }
 
-// queueLock is the least FIFO lock with a queue of its own, in which a waiter is a node with a
-// sync.Cond. The nodes are used again.
+// queueLock is the least lock with a queue of its own, in which a waiter is a node with a
+// sync.Cond. The nodes are used again. It is FIFO, unless it barges: then a release frees the lock,
+// and wakes the first waiter, which races for it.
 type queueLock struct {
-	mu         sync.Mutex
-	held       bool
-	head, tail *queueNode
+	barges bool
+	mu     sync.Mutex
+	held   bool
+	nodeQueue
+}
+
+type nodeQueue struct{ head, tail *queueNode }
+
+func (q *nodeQueue) push(n *queueNode) {
+	if q.tail == nil {
+		q.head = n
+	} else {
+		q.tail.next = n
+	}
+	q.tail = n
+}
+
+func (q *nodeQueue) pop() *queueNode {
+	n := q.head
+	if n == nil {
+		return nil
+	}
+	if q.head = n.next; q.head == nil {
+		q.tail = nil
+	}
+	n.next = nil
+	return n
 }
 
 type queueNode struct {
@@ -91,6 +116,23 @@ var queueNodes = sync.Pool{New: func() any {
 	return n
 }}
 
+// park waits for wake.
+func (n *queueNode) park() {
+	n.mu.Lock()
+	for !n.woken {
+		n.cond.Wait()
+	}
+	n.woken = false
+	n.mu.Unlock()
+}
+
+func (n *queueNode) wake() {
+	n.mu.Lock()
+	n.woken = true
+	n.mu.Unlock()
+	n.cond.Signal()
+}
+
 func (l *queueLock) Lock() {
 	l.mu.Lock()
 	if !l.held {
@@ -99,37 +141,34 @@ func (l *queueLock) Lock() {
 		return
 	}
 	n := queueNodes.Get().(*queueNode)
-	if l.tail == nil {
-		l.head = n
-	} else {
-		l.tail.next = n
-	}
-	l.tail = n
+	l.push(n)
 	l.mu.Unlock()
+	l.await(n)
+}
 
-	n.mu.Lock()
-	for !n.woken {
-		n.cond.Wait()
+// await returns when n, which is in the queue, has the lock, and gives n back.
+func (l *queueLock) await(n *queueNode) {
+	for n.park(); l.barges; n.park() {
+		l.mu.Lock()
+		if !l.held && l.head == n { // a node may come with a wake-up of its last wait
+			l.held = true
+			l.pop()
+			l.mu.Unlock()
+			break
+		}
+		l.mu.Unlock()
 	}
-	n.mu.Unlock()
-	n.next, n.woken = nil, false
 	queueNodes.Put(n)
 }
 
 func (l *queueLock) Unlock() {
 	l.mu.Lock()
 	n := l.head
-	if n == nil {
-		l.held = false
-		l.mu.Unlock()
-		return
-	}
-	if l.head = n.next; l.head == nil {
-		l.tail = nil
+	if l.held = n != nil && !l.barges; l.held {
+		l.pop()
 	}
 	l.mu.Unlock()
-	n.mu.Lock()
-	n.woken = true
-	n.mu.Unlock()
-	n.cond.Signal()
+	if n != nil {
+		n.wake()
+	}
 }

@@ -92,6 +92,10 @@ func peers() map[string][]bench.Subject {
 		bench.OneKey:     {byKey[0]},
 		bench.ManyKeys:   {byKey[1]},
 		bench.SharedKeys: {byKey[2]},
+		bench.FewKeys:    {byKey[3]},
+		bench.LiveContext8: {bench.Contended("fifomu.Mutex", func() sync.Locker {
+			return bench.LiveLocker{L: fifoContext{new(fifomu.Mutex)}}
+		}, bench.Contest{Goroutines: 8})},
 		bench.HeapBytes: {bench.BytesOf("fifomu.Mutex", func() any {
 			m := new(fifomu.Mutex)
 			m.Lock()
@@ -101,17 +105,24 @@ func peers() map[string][]bench.Subject {
 	}
 }
 
-func mobyLocker() [3]bench.Subject {
+// fifoContext is a fifomu.Mutex as a bench.ContextLocker.
+type fifoContext struct{ *fifomu.Mutex }
+
+func (m fifoContext) UnlockContext(context.Context) error { m.Unlock(); return nil }
+
+func mobyLocker() [4]bench.Subject {
 	l := locker.New()
-	many := func() func(int) {
-		return func(n int) {
-			at := rand.IntN(len(bench.Keys))
-			for range n {
-				if at++; at == len(bench.Keys) {
-					at = 0
+	over := func(keys []string) func() func(int) {
+		return func() func(int) {
+			return func(n int) {
+				at := rand.IntN(len(keys))
+				for range n {
+					if at++; at == len(keys) {
+						at = 0
+					}
+					l.Lock(keys[at])
+					_ = l.Unlock(keys[at])
 				}
-				l.Lock(bench.Keys[at])
-				_ = l.Unlock(bench.Keys[at])
 			}
 		}
 	}
@@ -123,6 +134,6 @@ func mobyLocker() [3]bench.Subject {
 					_ = l.Unlock(bench.Keys[0])
 				}
 			}
-		}, many, many,
+		}, over(bench.Keys[:]), over(bench.Keys[:8]),
 	})
 }

@@ -28,6 +28,8 @@ type Contest struct {
 	// clock twice takes longer than a lock does in the best case: sample where the section is
 	// short. The longest wait is the longest of those that were timed.
 	Sample int
+	// Longest has [Contended] tell the longest wait instead of the p99 wait.
+	Longest bool
 	// Streaks has streaks counted, which takes an atomic store an acquisition.
 	Streaks bool
 	// Begin and End, if not nil, are called right before and after the contest: when all

@@ -33,6 +33,46 @@ func CancelledWait(name string, make func() ContextLocker) Subject {
 	})
 }
 
+// CancelledWaits is CancelledWait with a context for each wait.
+func CancelledWaits(name string, make func() ContextLocker) Subject {
+	return endedWait(name, func() waits {
+		l := make()
+		var next atomic.Int64
+		var contexts [Waiters]context.Context
+		var cancels [Waiters]context.CancelFunc
+		for i := range contexts {
+			contexts[i], cancels[i] = context.WithCancel(context.Background())
+		}
+		return waits{
+			lock: func() error { return l.LockContext(context.Background()) },
+			wait: func() bool { return errors.Is(l.LockContext(contexts[next.Add(1)-1]), context.Canceled) },
+			end: func() {
+				for _, cancel := range cancels {
+					cancel()
+				}
+			},
+			unlock: func() error { return l.UnlockContext(context.Background()) },
+		}
+	})
+}
+
+// LiveLocker is a lock whose waits a context could end, but never does.
+type LiveLocker struct{ L ContextLocker }
+
+// Lock acquires the lock.
+func (l LiveLocker) Lock() {
+	if err := l.L.LockContext(live); err != nil {
+		panic(err)
+	}
+}
+
+// Unlock releases it.
+func (l LiveLocker) Unlock() {
+	if err := l.L.UnlockContext(live); err != nil {
+		panic(err)
+	}
+}
+
 // TimedLocker is a lock whose waits a time limit ends.
 type TimedLocker interface {
 	sync.Locker
@@ -139,6 +179,7 @@ func (l semaphoreLock) UnlockContext(context.Context) error   { l.s.Release(1); 
 type Signaller interface {
 	Wait()
 	Signal()
+	Broadcast()
 }
 
 // Conditions is a lock and a way to make its conditions.
@@ -204,5 +245,45 @@ func ConditionPingPong(name string, make func() Conditions) Subject {
 				l.Unlock()
 			})
 		}
+	})
+}
+
+// BroadcastTo makes a subject of the processor time that a wait for a condition takes, of so many
+// waits that one broadcast ends. Each waiter goes to the lock again before the next broadcast.
+func BroadcastTo(waiters int, name string, make func() Conditions) Subject {
+	return Cost(name, func(n int) (float64, error) {
+		l := make()
+		turn, all := l.NewCond(), l.NewCond()
+		round, waiting := 0, 0
+		rounds := max(1, n/waiters)
+		var done sync.WaitGroup
+		for range waiters {
+			done.Go(func() {
+				l.Lock()
+				for mine := range rounds {
+					if waiting++; waiting == waiters {
+						all.Signal()
+					}
+					for round == mine {
+						turn.Wait()
+					}
+				}
+				l.Unlock()
+			})
+		}
+		return InProcessorTime(rounds*waiters, func() error {
+			for range rounds {
+				l.Lock()
+				for waiting < waiters {
+					all.Wait()
+				}
+				waiting = 0
+				round++
+				turn.Broadcast()
+				l.Unlock()
+			}
+			done.Wait()
+			return nil
+		})
 	})
 }

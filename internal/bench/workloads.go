@@ -35,15 +35,18 @@ const (
 	Turns          = "read and write in turns"
 	Tries          = "TryLock"
 	LiveContext    = "LockContext with a live ctx"
+	LiveContext8   = "LockContext with a live ctx, 8 goroutines"
 	OneKey         = "lock by key, 1 key"
 	ManyKeys       = "lock by key, 1,000 keys"
 	SharedKeys     = "lock by key, 8 goroutines"
+	FewKeys        = "lock by key, 8 keys, 8 goroutines"
 	HeapBytes      = "heap per used lock"
 	Contended2     = "contended, 2 goroutines"
 	FIFO8          = "contended FIFO, 8 goroutines"
 	FIFO8Work      = "contended FIFO, 8 goroutines with work"
 	Goroutines     = "64 goroutines with work"
 	PingPong       = "condition ping-pong"
+	Buffer         = "bounded buffer 4:4"
 	CompareAndSwap = "compare-and-swap"
 )
 
@@ -321,7 +324,17 @@ func contests() []Workload {
 		{
 			Name: "64 goroutines, p99 wait", Unit: Nanoseconds,
 			About:   "The wait that 99 % of all time waiting is at most spent in, with 64 goroutines and work.",
-			Targets: []Target{{"fair.Mutex", Reference, 0.25}},
+			Targets: []Target{{"fair.Mutex", Reference, 0.25}, {"reentrant.Mutex", Reference, 1.3}},
+		},
+		{
+			Name: "64 goroutines, longest wait", Unit: Nanoseconds,
+			About:   "The longest of all waits, with 64 goroutines and work.",
+			Targets: []Target{{"fair.BargingMutex", Reference, 1.3}},
+		},
+		{
+			Name: "contended, 1,024 goroutines", Unit: Nanoseconds,
+			About:   "1,024 goroutines, empty sections, nothing outside.",
+			Targets: []Target{{"reentrant.Mutex", Reference, 1.3}},
 		},
 	}
 	for i, c := range []Contest{
@@ -330,6 +343,8 @@ func contests() []Workload {
 		{Goroutines: 8, Inside: work, Outside: work},
 		{Goroutines: 64, Inside: work, Outside: work},
 		{Goroutines: 64, Inside: work, Outside: work, Sample: 1},
+		{Goroutines: 64, Inside: work, Outside: work, Sample: 1, Longest: true},
+		{Goroutines: 1024},
 	} {
 		for _, l := range Locks() {
 			if l.FIFO || !strings.Contains(ws[i].Name, "FIFO") {
@@ -337,7 +352,30 @@ func contests() []Workload {
 			}
 		}
 	}
-	return ws
+	return append(ws, liveContests())
+}
+
+// liveContests are goroutines whose waits a context could end.
+func liveContests() Workload {
+	w := Workload{
+		Name: LiveContext8, Unit: Nanoseconds,
+		About:   "Eight goroutines, empty sections, waits that a context can end.",
+		Targets: []Target{{"fair.Mutex", "fifomu.Mutex", 1.1}},
+	}
+	for _, k := range []struct {
+		name string
+		make func() ContextLocker
+	}{
+		{"chan", func() ContextLocker { return make(chanLock, 1) }},
+		{"semaphore.Weighted", func() ContextLocker { return semaphoreLock{semaphore.NewWeighted(1)} }},
+		{"fair.Mutex", func() ContextLocker { return new(fair.Mutex) }},
+		{"reentrant.Mutex", func() ContextLocker { return new(reentrant.Mutex) }},
+		{"reentrant.Mutex-FIFO", func() ContextLocker { return reentrant.New(fair.FIFO) }},
+	} {
+		w.Subjects = append(w.Subjects,
+			Contended(k.name, func() sync.Locker { return LiveLocker{k.make()} }, Contest{Goroutines: 8}))
+	}
+	return w
 }
 
 // endedWaits are waits that end without the lock.
@@ -368,13 +406,25 @@ func endedWaits() []Workload {
 			TimedOutWait("fair.Mutex", func() TimedLocker { return new(fair.Mutex) }),
 			TimedOutWait("reentrant.Mutex", func() TimedLocker { return new(reentrant.Mutex) }),
 		},
+	}, {
+		Name: "cancelled wait, 1,024 contexts", Unit: ProcessorTime,
+		About: "The end of a wait, when 1,024 contexts are cancelled one after the other.",
+		Targets: []Target{
+			{"fair.Mutex", "semaphore.Weighted", 1.3}, {"reentrant.Mutex", "semaphore.Weighted", 1.3},
+			{"spin.MCS", "semaphore.Weighted", 1.3},
+		},
+		Subjects: []Subject{
+			CancelledWaits("chan", newChan), CancelledWaits("semaphore.Weighted", newSemaphore),
+			CancelledWaits("fair.Mutex", newFair), CancelledWaits("reentrant.Mutex", newReentrant),
+			CancelledWaits("spin.MCS", func() ContextLocker { return new(spin.MCS) }),
+		},
 	}}
 }
 
 // conditionWaits are two protocols with two conditions each.
 func conditionWaits() []Workload {
 	buffer := Workload{
-		Name: "bounded buffer 4:4", Unit: ProcessorTime,
+		Name: Buffer, Unit: ProcessorTime,
 		About: "An item through a buffer of 16, with four producers and four consumers.",
 		Targets: []Target{
 			{"fair.Mutex", "sync.Cond", 2.5}, {"fair.BargingMutex", "sync.Cond", 1.2},
@@ -401,6 +451,17 @@ func conditionWaits() []Workload {
 			}
 		})},
 	}
+	broadcasts := []Workload{
+		{Name: "broadcast to 10", About: "A wait that a broadcast to 10 ends."},
+		{Name: "broadcast to 1,000", About: "A wait that a broadcast to 1,000 ends."},
+	}
+	for i := range broadcasts {
+		broadcasts[i].Unit = ProcessorTime
+		broadcasts[i].Targets = []Target{
+			{"fair.Mutex", "sync.Cond", 1.15}, {"fair.BargingMutex", "sync.Cond", 1.15},
+			{"reentrant.Mutex", "sync.Cond", 1.15},
+		}
+	}
 	for _, c := range []struct {
 		name string
 		make func() Conditions
@@ -415,8 +476,10 @@ func conditionWaits() []Workload {
 	} {
 		buffer.Subjects = append(buffer.Subjects, BoundedBuffer(c.name, c.make))
 		pingPong.Subjects = append(pingPong.Subjects, ConditionPingPong(c.name, c.make))
+		broadcasts[0].Subjects = append(broadcasts[0].Subjects, BroadcastTo(10, c.name, c.make))
+		broadcasts[1].Subjects = append(broadcasts[1].Subjects, BroadcastTo(1000, c.name, c.make))
 	}
-	return []Workload{buffer, pingPong}
+	return append([]Workload{buffer, pingPong}, broadcasts...)
 }
 
 // byKey are locks that are looked up by a key for each acquisition.
@@ -426,10 +489,12 @@ func byKey() []Workload {
 		{Name: OneKey, About: "Lock and Unlock of one key, looked up each time."},
 		{Name: ManyKeys, About: "Lock and Unlock of 1,000 keys, one after the other."},
 		{Name: SharedKeys, About: "Eight goroutines lock and unlock 1,000 keys."},
+		{Name: FewKeys, About: "Eight goroutines lock and unlock 8 keys."},
 	}
 	for i := range ws {
 		ws[i].Unit, ws[i].Targets = Nanoseconds, targets
 	}
+	ws[3].Targets = append(targets, Target{"keyed.Mutexes", "sync.Map", 1.3})
 	set, counts, forever := new(keyed.Mutexes[string]), new(CountedMap[string]), new(sync.Map)
 	for _, s := range []struct {
 		name         string
@@ -455,8 +520,22 @@ func byKey() []Workload {
 	return ws
 }
 
-// keyLoops returns a loop over one key, and two over all.
+// keyLoops returns a loop over one key, over all, and over eight.
 func keyLoops(lock, unlock func(key string)) [3]func() func(int) {
+	over := func(keys []string) func() func(int) {
+		return func() func(int) {
+			return func(n int) {
+				at := rand.IntN(len(keys))
+				for range n {
+					if at++; at == len(keys) {
+						at = 0
+					}
+					lock(keys[at])
+					unlock(keys[at])
+				}
+			}
+		}
+	}
 	one := func() func(int) {
 		return func(n int) {
 			for range n {
@@ -465,19 +544,7 @@ func keyLoops(lock, unlock func(key string)) [3]func() func(int) {
 			}
 		}
 	}
-	many := func() func(int) {
-		return func(n int) {
-			at := rand.IntN(len(Keys))
-			for range n {
-				if at++; at == len(Keys) {
-					at = 0
-				}
-				lock(Keys[at])
-				unlock(Keys[at])
-			}
-		}
-	}
-	return [...]func() func(int){one, many, many}
+	return [...]func() func(int){one, over(Keys[:]), over(Keys[:8])}
 }
 
 // several are all members of a Multi, or the same locks one by one.
@@ -643,18 +710,24 @@ func conditions(l interface {
 	return Conditions{l, func() Signaller { return l.NewCond() }}
 }
 
-// KeySubjects makes the subjects of [OneKey], [ManyKeys] and [SharedKeys] of three loops.
-func KeySubjects(name string, loops [3]func() func(int)) [3]Subject {
-	return [...]Subject{Loop(name, loops[0]), Loop(name, loops[1]), Parallel(name, 8, loops[2])}
+// KeySubjects makes the subjects of [OneKey], [ManyKeys], [SharedKeys] and [FewKeys] of three
+// loops: over one key, over all, and over eight.
+func KeySubjects(name string, loops [3]func() func(int)) [4]Subject {
+	return [...]Subject{
+		Loop(name, loops[0]), Loop(name, loops[1]), Parallel(name, 8, loops[1]), Parallel(name, 8, loops[2]),
+	}
 }
 
-// Contended makes a subject of a contest for one lock. The cost is the time of an acquisition,
-// or, if waits are timed, the p99 wait, weighed by time.
+// Contended makes a subject of a contest for one lock. The cost is the time of an acquisition. If
+// waits are timed, it is the p99 wait, weighed by time, or the longest one.
 func Contended(name string, make func() sync.Locker, c Contest) Subject {
 	return Cost(name, func(n int) (float64, error) {
 		c := c
 		c.Ops = max(n, 10*c.Goroutines)
 		r, err := Contend(context.Background(), make(), c)
+		if c.Longest {
+			return float64(r.Waits.Max()), err
+		}
 		if c.Sample > 0 {
 			return float64(r.Waits.QuantileByTime(0.99)), err
 		}
