@@ -162,8 +162,9 @@ func (c *core) leave(p *place) {
 	p.leave()
 }
 
-// remove deletes the key of p, which was left. If that has no answer, the session repeats it. The
-// session may also be ahead, and have deleted it since p was left: then that counts. p.op is held.
+// remove deletes the key of p, which was left. If that has no answer, the session repeats it, and
+// whatever finds no key then counts as having found it. The session may also be ahead, and have
+// deleted the key since p was left: that counts too. p.op is held.
 func (c *core) remove(ctx context.Context, p *place) (held bool, err error) {
 	if p.sent && !p.is(dead, dead) {
 		ctx, cancel := context.WithTimeout(ctx, c.try())
@@ -172,10 +173,11 @@ func (c *core) remove(ctx context.Context, p *place) (held bool, err error) {
 		if err != nil {
 			if !refused(err) {
 				p.doubted()
+				p.unanswered = true
 			}
 			return false, failed(err)
 		}
-		p.deleted = p.deleted || resp.Deleted > 0
+		p.deleted = p.deleted || resp.Deleted > 0 || p.unanswered
 	}
 	c.mu.Lock()
 	p.settle()

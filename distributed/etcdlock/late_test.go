@@ -171,6 +171,23 @@ func TestAReleaseBesideARenewalSaysThatItWasHeld(t *testing.T) {
 	require.False(t, released.Held)
 }
 
+func TestAReleaseAfterALostReplySaysThatItWasHeld(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	r, err := p.Acquire(background, asks("it", "1"))
+	require.NoError(t, err)
+	require.True(t, r.Held)
+	p.next("KV/DeleteRange", func(send func() error) error {
+		require.NoError(t, send())
+		return status.Error(codes.Unavailable, "the reply is lost")
+	})
+	_, err = p.Release(background, asks("it", "1").HoldID)
+	require.Error(t, err)
+	released, err := p.Release(background, asks("it", "1").HoldID)
+	require.NoError(t, err)
+	require.True(t, released.Held)
+}
+
 func TestTwoRequestsOfAnAcquisitionHaveOneKey(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

@@ -40,8 +40,9 @@ type place struct {
 
 	permits, size int64 // see lease.Request.Weigh
 
-	op      sync.Mutex // held while the key is put, deleted, or changed
-	deleted bool       // a deletion has found the key; guarded by op
+	op         sync.Mutex // held while the key is put, deleted, or changed
+	unanswered bool       // a deletion has no answer; guarded by op
+	deleted    bool       // a deletion has found the key, or one without an answer may have; guarded by op
 
 	// The rest is guarded by core.mu.
 	session *session
