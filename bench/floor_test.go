@@ -20,7 +20,9 @@ func BenchmarkFloor(b *testing.B) {
 		}
 	}
 	floors := map[string][]bench.Subject{
-		bench.PingPong: {bench.ConditionPingPong("least", least(false)), bench.ConditionPingPong("least-barging", least(true))},
+		bench.PingPong: {
+			bench.ConditionPingPong("least", least(false)), bench.ConditionPingPong("least-barging", least(true)),
+		},
 		bench.Buffer:   {bench.BoundedBuffer("least", least(false)), bench.BoundedBuffer("least-barging", least(true))},
 		bench.ReadPair: {bench.Loop("least", func() func(int) {
 			l := new(namedReaders)
@@ -50,8 +52,8 @@ func BenchmarkFloor(b *testing.B) {
 	}
 }
 
-// queueCond is the least condition of a queueLock whose waiters can be looked at. A signalled waiter
-// moves to the lock's queue, and returns when it has the lock.
+// queueCond is the least condition of a queueLock. A signalled waiter moves to the lock's queue, and
+// returns when it has the lock.
 type queueCond struct {
 	l *queueLock
 	nodeQueue
