@@ -23,7 +23,7 @@ func BenchmarkFloor(b *testing.B) {
 		bench.PingPong: {
 			bench.ConditionPingPong("least", least(false)), bench.ConditionPingPong("least-barging", least(true)),
 		},
-		bench.Buffer:   {bench.BoundedBuffer("least", least(false)), bench.BoundedBuffer("least-barging", least(true))},
+		bench.Buffer: {bench.BoundedBuffer("least", least(false)), bench.BoundedBuffer("least-barging", least(true))},
 		bench.ReadPair: {bench.Loop("least", func() func(int) {
 			l := new(namedReaders)
 			return func(n int) {
@@ -52,8 +52,8 @@ func BenchmarkFloor(b *testing.B) {
 	}
 }
 
-// queueCond is the least condition of a queueLock. A signalled waiter moves to the lock's queue, and
-// returns when it has the lock.
+// queueCond is the least condition of a queueLock. A signalled waiter moves to the lock's queue.
+// It returns when it has the lock.
 type queueCond struct {
 	l *queueLock
 	nodeQueue
