@@ -11,7 +11,7 @@ import (
 
 // BenchmarkFloor measures the least locks with a promise of this module, by public means, beside
 // the locks of the module and others: what the promise itself costs. The floor of a re-entry is the
-// textbook's lock of BenchmarkReentry.
+// lock called textbook in bench/compare.
 func BenchmarkFloor(b *testing.B) {
 	least := func(barges bool) func() bench.Conditions {
 		return func() bench.Conditions {

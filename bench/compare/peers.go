@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -112,28 +111,5 @@ func (m fifoContext) UnlockContext(context.Context) error { m.Unlock(); return n
 
 func mobyLocker() [4]bench.Subject {
 	l := locker.New()
-	over := func(keys []string) func() func(int) {
-		return func() func(int) {
-			return func(n int) {
-				at := rand.IntN(len(keys))
-				for range n {
-					if at++; at == len(keys) {
-						at = 0
-					}
-					l.Lock(keys[at])
-					_ = l.Unlock(keys[at])
-				}
-			}
-		}
-	}
-	return bench.KeySubjects("moby/locker", [...]func() func(int){
-		func() func(int) {
-			return func(n int) {
-				for range n {
-					l.Lock(bench.Keys[0])
-					_ = l.Unlock(bench.Keys[0])
-				}
-			}
-		}, over(bench.Keys[:]), over(bench.Keys[:8]),
-	})
+	return bench.KeySubjects("moby/locker", l.Lock, func(key string) { _ = l.Unlock(key) })
 }

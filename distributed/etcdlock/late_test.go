@@ -123,6 +123,14 @@ func briefly(t *testing.T) context.Context {
 	return ctx
 }
 
+// take has an acquisition take the free lock.
+func (p *pair) take(t *testing.T, acquisition string) {
+	t.Helper()
+	r, err := p.Acquire(background, asks("it", acquisition))
+	require.NoError(t, err)
+	require.True(t, r.Held)
+}
+
 // holds checks that an acquisition has the lock, by one key, and releases it.
 func (p *pair) holds(t *testing.T, acquisition string) {
 	t.Helper()
@@ -159,9 +167,7 @@ func TestAReleaseBesideRequestsLeavesNothing(t *testing.T) {
 func TestAReleaseBesideARenewalSaysThatItWasHeld(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	r, err := p.Acquire(background, asks("it", "1"))
-	require.NoError(t, err)
-	require.True(t, r.Held)
+	p.take(t, "1")
 	held, err := etcdlock.ReleaseBehindARenewal(background, p.client, asks("it", "1").HoldID)
 	require.NoError(t, err)
 	require.True(t, held)
@@ -174,14 +180,12 @@ func TestAReleaseBesideARenewalSaysThatItWasHeld(t *testing.T) {
 func TestAReleaseAfterALostReplySaysThatItWasHeld(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	r, err := p.Acquire(background, asks("it", "1"))
-	require.NoError(t, err)
-	require.True(t, r.Held)
+	p.take(t, "1")
 	p.next("KV/DeleteRange", func(send func() error) error {
 		require.NoError(t, send())
 		return status.Error(codes.Unavailable, "the reply is lost")
 	})
-	_, err = p.Release(background, asks("it", "1").HoldID)
+	_, err := p.Release(background, asks("it", "1").HoldID)
 	require.Error(t, err)
 	released, err := p.Release(background, asks("it", "1").HoldID)
 	require.NoError(t, err)

@@ -513,7 +513,7 @@ func byKey() []Workload {
 			l.(*sync.Mutex).Unlock()
 		}},
 	} {
-		for i, subject := range KeySubjects(s.name, keyLoops(s.lock, s.unlock)) {
+		for i, subject := range KeySubjects(s.name, s.lock, s.unlock) {
 			ws[i].Subjects = append(ws[i].Subjects, subject)
 		}
 	}
@@ -710,9 +710,9 @@ func conditions(l interface {
 	return Conditions{l, func() Signaller { return l.NewCond() }}
 }
 
-// KeySubjects makes the subjects of [OneKey], [ManyKeys], [SharedKeys] and [FewKeys] of three
-// loops: over one key, over all, and over eight.
-func KeySubjects(name string, loops [3]func() func(int)) [4]Subject {
+// KeySubjects makes the subjects of [OneKey], [ManyKeys], [SharedKeys] and [FewKeys].
+func KeySubjects(name string, lock, unlock func(key string)) [4]Subject {
+	loops := keyLoops(lock, unlock)
 	return [...]Subject{
 		Loop(name, loops[0]), Loop(name, loops[1]), Parallel(name, 8, loops[1]), Parallel(name, 8, loops[2]),
 	}
