@@ -11,7 +11,7 @@ func (l *StampedLock) TryConvertToWriteLock(st Stamp) Stamp {
 		sched.Begin("TryConvertToWriteLock", l)
 	}
 	for {
-		s := l.state.Load()
+		s := l.counted()
 		to := s | writing
 		switch {
 		case st == stampOf(s, writing):
@@ -54,7 +54,7 @@ func (l *StampedLock) TryConvertToReadLock(st Stamp) Stamp {
 		s := l.state.Load()
 		switch {
 		case st == stampOf(s, read):
-			if s&readers == 0 {
+			if s = l.counted(); s&readers == 0 || st != stampOf(s, read) {
 				return 0
 			}
 			return st

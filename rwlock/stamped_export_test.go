@@ -43,6 +43,48 @@ func RemoveStampedReader(l *StampedLock) (finish func() bool) {
 	return func() bool { return l.removeReader(s) }
 }
 
+// OpenStampedTable opens the table of l for readers, unless a goroutine writes or waits.
+func OpenStampedTable(l *StampedLock) { l.bias() }
+
+// StampedTableIsOpen reports whether readers enter the table.
+func StampedTableIsOpen(l *StampedLock) bool { return l.state.Load()&(visible|pending) == visible }
+
+// StampedHolds returns the read holds in the word, and those in the table, while nobody enters. It
+// leaves the table open.
+func StampedHolds(l *StampedLock) (inWord, inTable int) {
+	l.guard.Lock()
+	defer l.guard.Unlock()
+	if t := l.table.Load(); t != nil {
+		for i := range *t {
+			inTable += int((*t)[i].units.Load())
+		}
+	}
+	return int(l.state.Load()&readers/reader) + l.overflow, inTable
+}
+
+// BeginStampedFold is the first step of folding the open table of l, and returns the others.
+func BeginStampedFold(l *StampedLock) (finish func()) {
+	l.guard.Lock()
+	l.state.Store(l.state.Load() | pending)
+	return func() {
+		l.fold()
+		l.guard.Unlock()
+	}
+}
+
+// EnterStampedTable is the first half of a ReadLock by the table, and returns the second half.
+// Its result is 0 if the table is closed.
+func EnterStampedTable(l *StampedLock) (finish func() Stamp) {
+	b := l.slot()
+	n := b.units.Add(1)
+	return func() Stamp { return l.decide(b, n) }
+}
+
+// FillStampedSlot puts as many holds into the slot of the calling goroutine as it has room for.
+func FillStampedSlot(l *StampedLock) { l.slot().units.Store(maxInSlot) }
+
+const StampedSlotRoom = maxInSlot
+
 // BeginStampedWake tells the writer in front, as a release does, and returns the second half of
 // that: the writer is not unparked yet.
 func BeginStampedWake(l *StampedLock) (finish func()) {
@@ -60,7 +102,7 @@ func StampedPlaces(l *StampedLock) (counted, placed int) {
 	for n := l.head; n != nil; n = n.next {
 		placed++
 	}
-	return l.waiting, placed
+	return int(l.waiting), placed
 }
 
 // VerifyStamped returns what is wrong with l while all goroutines rest: its word must be a legal
@@ -83,8 +125,10 @@ func VerifyStamped(l *StampedLock) error {
 	switch {
 	case l.tail != last:
 		return fmt.Errorf("the list ends with %p, not %p", l.tail, last)
-	case waiting != l.waiting || writers != l.writers:
+	case waiting != int(l.waiting) || writers != int(l.writers):
 		return fmt.Errorf("%d wait, %d of them writers, counted as %d and %d", waiting, writers, l.waiting, l.writers)
+	case s&visible != 0 && s&(reader-1) != visible:
+		return fmt.Errorf("word %#x: visible with other flags", s)
 	case s&writing != 0 && s&readers != 0:
 		return fmt.Errorf("word %#x: held for writing and reading", s)
 	case (s&queued != 0) != (waiting > 0), (s&parked != 0) != (waiting > 0), (s&pending != 0) != (writers > 0):

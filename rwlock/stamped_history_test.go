@@ -109,6 +109,9 @@ func TestConcurrentHistoriesOfAStampedAreLinearizable(t *testing.T) {
 				var st rwlock.Stamp // what this client has, a hold or an optimistic stamp
 				unlock := func(c *stampedCall) { l.Unlock(c.st); c.ok = true }
 				for range length {
+					if h%2 == 1 && random.IntN(3) == 0 {
+						rwlock.OpenStampedTable(&l)
+					}
 					limit := time.Duration(random.IntN(50)) * time.Microsecond
 					take := func(op string, f func() rwlock.Stamp) rwlock.Stamp {
 						return record(stampedCall{op: op}, func(c *stampedCall) {

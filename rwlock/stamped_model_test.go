@@ -162,13 +162,19 @@ func (p *stampedPlay) issued(op string, got rwlock.Stamp, want modelStamp) strin
 	return ""
 }
 
-type stampedStep struct{ Op, ID, Time, Stamp int }
+type stampedStep struct {
+	Op, ID, Time, Stamp int
+	Table               bool // readers enter the table from then on
+}
 
 func (p *stampedPlay) step(s stampedStep) string {
 	l, m, id := p.l, &p.m, s.ID
 	k := len(p.stamps) - 1 - s.Stamp%len(p.stamps) // the newest first
 	st, ms := p.stamps[k], p.models[k]
 	before, in := slices.Clone(m.queue), map[int]modelStamp{}
+	if s.Table {
+		rwlock.OpenStampedTable(l)
+	}
 	bad := ""
 	mustPanic := func(f func()) (msg string) {
 		defer func() {
@@ -302,12 +308,18 @@ func (p *stampedPlay) step(s stampedStep) string {
 		}
 		p.cancel[w.id] = nil
 	}
-	return p.compare()
+	return p.compare(s.Table)
 }
 
-func (p *stampedPlay) compare() string {
+// compare compares the lock with its model. If the table is to stay open, it does not ask the lock
+// for its readers.
+func (p *stampedPlay) compare(open bool) string {
 	l, m := p.l, &p.m
-	if l.IsWriteLocked() != m.writing || l.IsReadLocked() != (m.readers > 0) || l.ReadLockCount() != m.readers ||
+	if inWord, inTable := rwlock.StampedHolds(l); inWord+inTable != m.readers {
+		return fmt.Sprintf("has %d + %d read holds, should be %+v", inWord, inTable, *m)
+	}
+	if l.IsWriteLocked() != m.writing ||
+		!open && (l.IsReadLocked() != (m.readers > 0) || l.ReadLockCount() != m.readers) ||
 		l.QueueLength() != len(m.queue) || l.HasQueued() != (len(m.queue) > 0) {
 		return fmt.Sprintf("is %v, should be %+v", l, *m)
 	}
@@ -328,6 +340,7 @@ func TestEveryRunOfStampedLockAgreesWithModel(t *testing.T) {
 			return stampedStep{
 				rapid.IntRange(0, 19).Draw(t, "op"), rapid.IntRange(0, stampedParties-1).Draw(t, "id"),
 				rapid.IntRange(1, 5).Draw(t, "time"), rapid.IntRange(0, 6).Draw(t, "stamp"),
+				rapid.Bool().Draw(t, "table"),
 			}
 		}), 5, 80).Draw(rt, "script")
 		version := rapid.SampledFrom([]uint64{0, 1<<50 - 3, 7}).Draw(rt, "version")

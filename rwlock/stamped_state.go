@@ -19,17 +19,18 @@ func (st Stamp) IsLock() bool { return st.IsWriteLock() || st.IsReadLock() }
 func (st Stamp) IsOptimisticRead() bool { return st&(version-1) == optimistic }
 
 // The state word of a StampedLock. Its upper 50 bits are the version: the number of write holds
-// that have ended, modulo 2^50. Below are 9 bits that count readers, and 5 flags.
+// that have ended, modulo 2^50. Below are 8 bits that count readers, and 6 flags.
 //
-//	version readers reserved parked pending queued writing
-//	v       0       0        0      0       0      0       free, no waiters
-//	v       0       0        0      0       0      1       held for writing, no waiters
-//	v       n       0        0      0       0      0       n read holds, no waiters
-//	v       0       r        0      w       1      0       free; the first waiter was woken
-//	v       0       r        0      w       1      1       held by a barger; likewise
-//	v       n       r        0      w       1      0       n read holds of bargers; likewise
-//	v       0       r        1      w       1      1       held for writing, goroutines wait
-//	v       n       r        1      1       1      0       n read holds, a writer waits in front
+//	version readers visible reserved parked pending queued writing
+//	v       0       0       0        0      0       0      0       free, no waiters
+//	v       0       0       0        0      0       0      1       held for writing, no waiters
+//	v       n       0       0        0      0       0      0       n read holds, no waiters
+//	v       n       1       0        0      0       0      0       likewise, and those of the table
+//	v       0       0       r        0      w       1      0       free; the first waiter was woken
+//	v       0       0       r        0      w       1      1       held by a barger; likewise
+//	v       n       0       r        0      w       1      0       n read holds of bargers; likewise
+//	v       0       0       r        1      w       1      1       held for writing, goroutines wait
+//	v       n       0       r        1      1       1      0       n read holds, a writer in front
 //
 // All other combinations are illegal while the guard is free. If n is all ones, there are n read
 // holds and overflow more.
@@ -68,8 +69,12 @@ const (
 	// WriteLock must not barge any more.
 	reserved
 
+	// visible: there may be read holds that the word does not count. See stamped_table.go. While
+	// the guard is free, it excludes all other flags. So nobody waits for a lock that has it.
+	visible
+
 	readerShift  = iota
-	versionShift = readerShift + 9
+	versionShift = readerShift + 8
 
 	reader   = 1 << readerShift
 	version  = 1 << versionShift
@@ -87,18 +92,18 @@ const (
 // tooMany replaces the stamp of a read hold beyond the greatest count. No stamp has two modes.
 const tooMany Stamp = 1<<64 - 1
 
-// maxOverflow is the greatest number of read holds beyond those in the word. All read holds
-// together fit an int of any size.
-const maxOverflow = 1<<31 - 1 - readers/reader
+// maxOverflow is the greatest number of read holds beyond those in the word and in the table. All
+// read holds together fit an int of any size.
+const maxOverflow = 1<<31 - 1 - readers/reader - maxSlots*maxInSlot
 
 // stampOf returns the stamp of the version of s in a mode.
 func stampOf(s uint64, mode Stamp) Stamp { return Stamp(s&versions) | mode }
 
 // acquireWrite acquires the lock for writing if it is free and none of the flags avoid is set.
-// If not, it returns 0.
+// If not, it returns 0. A caller that holds the guard must have found a waiter in the list.
 func (l *StampedLock) acquireWrite(avoid uint64) Stamp {
 	for {
-		s := l.state.Load()
+		s := l.counted()
 		if s&(writing|readers|avoid) != 0 {
 			return 0
 		}
@@ -114,8 +119,17 @@ func (l *StampedLock) acquireWrite(avoid uint64) Stamp {
 func (l *StampedLock) acquireRead(avoid uint64) Stamp {
 	for {
 		s := l.state.Load()
-		if s&(writing|avoid) != 0 {
+		switch {
+		case s&(writing|pending|queued)&(avoid|writing|queued) == pending:
+			l.guard.Lock() // no writer waits: see fold
+			l.guard.Unlock()
+			continue
+		case s&(writing|avoid) != 0:
 			return 0
+		case s&visible != 0:
+			if st := l.enter(); st != 0 {
+				return st
+			}
 		}
 		switch ok, full := l.addReader(s); {
 		case ok:
@@ -174,15 +188,22 @@ func (l *StampedLock) endWrite(st Stamp, behind uint64, mode Stamp) Stamp {
 func (l *StampedLock) releaseReadHold(st Stamp) Stamp {
 	for {
 		s := l.state.Load()
-		if s&readers == 0 || st != stampOf(s, read) {
+		if s&(readers|visible) == 0 || st != stampOf(s, read) {
 			return 0
 		}
 		l.state.ReadEnds()
 		if s&(version-1) == reader && l.state.CompareAndSwap(s, s-reader) {
 			return stampOf(s, optimistic) // the usual case, without a call
 		}
-		if l.removeReader(s) {
+		switch {
+		case s&visible != 0 && l.slot().take():
 			return stampOf(s, optimistic)
+		case s&readers != 0:
+			if l.removeReader(s) {
+				return stampOf(s, optimistic)
+			}
+		default:
+			l.counted() // the hold is in another slot, if there is one
 		}
 	}
 }

@@ -139,7 +139,22 @@ func TestEveryWayToAcquireExcludesAndOrdersMemory(t *testing.T) {
 				return l.TryConvertToReadLock(l.TryOptimisticRead())
 			})
 		}
+		stop := make(chan struct{})
+		var opener sync.WaitGroup
+		opener.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					rwlock.OpenStampedTable(l)
+					runtime.Gosched()
+				}
+			}
+		})
 		wg.Wait()
+		close(stop)
+		opener.Wait()
 		require.Equal(t, written.Load(), p.x.Load())
 		require.EqualValues(t, written.Load(), p.plain[0])
 		stampedFree(t, l)

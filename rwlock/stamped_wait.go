@@ -89,6 +89,7 @@ func (l *StampedLock) wait(write bool, lim *park.Limit) Stamp {
 	n.write, n.who = write, goid.Get()
 	lim.Open(&n.place)
 	l.guard.Lock()
+	l.fold()
 	l.push(n)
 	l.settleAndUnlock()
 	for {
@@ -247,7 +248,7 @@ func (l *StampedLock) grant(k, counted int, st Stamp) (first *stampedWaiter) {
 	} else {
 		n.prev = nil
 	}
-	l.waiting -= k
+	l.waiting -= int32(k)
 	return first
 }
 
@@ -298,7 +299,7 @@ func (l *StampedLock) remove(n *stampedWaiter) {
 	l.count(n, -1)
 }
 
-func (l *StampedLock) count(n *stampedWaiter, by int) {
+func (l *StampedLock) count(n *stampedWaiter, by int32) {
 	l.waiting += by
 	if n.write {
 		l.writers += by

@@ -26,6 +26,20 @@ func (w *stampedWord) Store(to uint64) {
 	w.Heed()
 }
 
+func (w *stampedWord) Swap(to uint64) uint64 {
+	w.Ignore()
+	old := w.word.Swap(to)
+	w.Heed()
+	return old
+}
+
+func (w *stampedWord) Add(by uint64) uint64 {
+	w.Ignore()
+	v := w.word.Add(by)
+	w.Heed()
+	return v
+}
+
 func (w *stampedWord) CompareAndSwap(from, to uint64) bool {
 	w.Ignore()
 	ok := w.word.CompareAndSwap(from, to)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -72,17 +73,24 @@ import (
 //
 // Uncontended acquisitions, releases and conversions are one compare-and-swap each and allocate
 // nothing. A contended lock allocates nothing in the steady state, except for waits with a time
-// limit or a context. TryOptimisticRead and Validate are one load and no store each. ReadLock
-// stores into a word that all readers share. If many goroutines read on many processors, read
-// optimistically, or use an [RWMutex].
+// limit or a context. TryOptimisticRead and Validate are one load and no store each.
+//
+// After many reads at the same time, with no write in between, readers no longer share a word:
+// each stores into a slot that its goroutine's number chooses. The next write hold ends that, and
+// takes some 100 ns longer. So do a conversion, [StampedLock.IsReadLocked], and
+// [StampedLock.ReadLockCount]. The slots are allocated once, with 64 bytes for each of up to 64
+// readers, depending on GOMAXPROCS.
 type StampedLock struct {
 	state stampedWord // see stamped_state.go
 
 	guard      sync.Mutex
 	head, tail *stampedWaiter // guarded: the waiters in order of arrival
-	waiting    int            // guarded: the number of waiters
-	writers    int            // guarded: the number of waiting writers
+	waiting    int32          // guarded: the number of waiters
+	writers    int32          // guarded: the number of waiting writers
 	overflow   int            // guarded: the number of read holds that do not fit state
+
+	table atomic.Pointer[stampedTable] // see stamped_table.go
+	crowd atomic.Uint32                // reads beside others; see stamped_table.go
 }
 
 var _ locks.ReadWriteLocker = (*StampedLock)(nil)
@@ -166,8 +174,23 @@ func (l *StampedLock) ReadLock() Stamp {
 		sched.Begin("ReadLock", l)
 	}
 	s := l.state.Load()
-	if s&(writing|pending) == 0 && s&readers != readers && l.state.CompareAndSwap(s, s+reader) {
+	if s&(writing|pending|visible|readers) == 0 && l.state.CompareAndSwap(s, s+reader) {
 		l.state.AfterWrites()
+		return stampOf(s, read)
+	}
+	return l.readBeside(s)
+}
+
+// readBeside is ReadLock when the word is s, and not that of a free lock.
+func (l *StampedLock) readBeside(s uint64) Stamp {
+	switch {
+	case s&visible != 0:
+		if st := l.enter(); st != 0 {
+			return st
+		}
+	case s&(writing|pending) == 0 && s&readers != readers && l.state.CompareAndSwap(s, s+reader):
+		l.state.AfterWrites()
+		l.crowded(s)
 		return stampOf(s, read)
 	}
 	return mustCount(l.read(nil))
@@ -339,7 +362,7 @@ func (l *StampedLock) TryUnlockRead() (ok bool) {
 	}
 	for {
 		s := l.state.Load()
-		if s&readers == 0 {
+		if s&(readers|visible) == 0 {
 			return false
 		}
 		if l.releaseReadHold(stampOf(s, read)) != 0 {
@@ -352,18 +375,14 @@ func (l *StampedLock) TryUnlockRead() (ok bool) {
 func (l *StampedLock) IsWriteLocked() bool { return l.state.Load()&writing != 0 }
 
 // IsReadLocked reports whether a goroutine holds the lock for reading.
-func (l *StampedLock) IsReadLocked() bool { return l.state.Load()&readers != 0 }
+func (l *StampedLock) IsReadLocked() bool { return l.counted()&readers != 0 }
 
 // ReadLockCount returns the number of read holds.
 func (l *StampedLock) ReadLockCount() int {
-	s := l.state.Load()
-	if s&readers == readers {
-		l.guard.Lock()
-		defer l.guard.Unlock()
-		s = l.state.Load()
-		return int(s&readers/reader) + l.overflow
-	}
-	return int(s & readers / reader)
+	l.guard.Lock()
+	defer l.guard.Unlock()
+	l.fold()
+	return int(l.state.Load()&readers/reader) + l.overflow
 }
 
 // HasQueued reports whether a goroutine waits for the lock.
@@ -374,7 +393,7 @@ func (l *StampedLock) HasQueued() bool { return l.state.Load()&queued != 0 }
 func (l *StampedLock) QueueLength() int {
 	l.guard.Lock()
 	defer l.guard.Unlock()
-	return l.waiting
+	return int(l.waiting)
 }
 
 // Queued returns the goroutines that wait for the lock, in either mode, longest wait first.

@@ -135,11 +135,12 @@ func newReadTable() *readTable {
 	return &readTable{slots: make([]Slot, n)}
 }
 
-// slot returns o's. Ids that follow each other, as those of a group of workers do, lie far apart
-// (Fibonacci hashing, Knuth, TAOCP 6.4).
-func (t *readTable) slot(o int64) *Slot {
-	return &t.slots[uint64(o)*0x9E3779B97F4A7C15>>32&uint64(len(t.slots)-1)]
-}
+// slot returns o's.
+func (t *readTable) slot(o int64) *Slot { return &t.slots[SlotOf(o, len(t.slots))] }
+
+// SlotOf returns which of n slots is o's. n is a power of 2. Ids that follow each other, as those
+// of a group of workers do, lie far apart (Fibonacci hashing, Knuth, TAOCP 6.4).
+func SlotOf(o int64, n int) uint64 { return uint64(o) * 0x9E3779B97F4A7C15 >> 32 & uint64(n-1) }
 
 // empty reports whether the table's hold has no readers. A reader that is about to leave is one.
 func (t *readTable) empty() bool { return !t.moreThan(0) }

@@ -41,6 +41,9 @@ stamped.pml
 stamped.pml CONVERT OPTIMISTIC LIMIT N=2
 stamped.pml LIMIT WRITES=1 ONCE
 stamped.pml MAXOVERFLOW=0
+stamped.pml BIASES=2 N=2
+stamped.pml BIASES=2 SLOTS=1 N=2 CONVERT
+stamped.pml BIASES=1 WRITES=1 ONCE
 mcs.pml
 mcs.pml     LIMIT ONCE
 mcs.pml     ANYBODY LIMIT ONCE
@@ -92,6 +95,7 @@ owners.pml  COND ONCE
 owners.pml  FIFO N=4 ONCE
 stamped.pml LIMIT
 stamped.pml CONVERT OPTIMISTIC
+stamped.pml BIASES=2 CONVERT ONCE
 mcs.pml     LIMIT
 mcs.pml     ANYBODY
 ticket.pml  LIMIT TICKETS=9
@@ -164,6 +168,14 @@ stamped.pml LOOK_LEAVES_PERMIT         LIMIT N=2
 stamped.pml SPIN_IGNORES_RESERVED
 stamped.pml OVERFLOW_FORGOTTEN         WRITES=1
 stamped.pml UNLOCK_KEEPS_VERSION       OPTIMISTIC N=2
+stamped.pml FOLD_DOES_NOT_CLOSE        BIASES=1 N=2
+stamped.pml FOLD_CLEARS_EARLY          BIASES=1 ONCE
+stamped.pml READER_DOES_NOT_LOOK       BIASES=1 N=2
+stamped.pml FOLDED_READER_LEAVES       BIASES=1 N=2
+stamped.pml FOLDED_READER_KEEPS_VERSION BIASES=2 ONCE
+stamped.pml WAIT_DOES_NOT_FOLD         BIASES=1 N=2
+stamped.pml RELEASE_DOES_NOT_FOLD      BIASES=1 N=2
+stamped.pml BIAS_WITHOUT_GUARD         BIASES=1 N=2
 mcs.pml     UNLOCK_DOES_NOT_WAIT_FOR_NEXT
 mcs.pml     PARK_STORES
 mcs.pml     RETIRE_RECYCLES_GRANTED    ANYBODY ONCE

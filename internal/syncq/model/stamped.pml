@@ -1,4 +1,4 @@
-/* rwlock.StampedLock: stamped_state.go, stamped_wait.go, stamped_convert.go. */
+/* rwlock.StampedLock: stamped_state.go, stamped_wait.go, stamped_convert.go, stamped_table.go. */
 #ifndef N
 #define N 3
 #endif
@@ -8,7 +8,12 @@
 #ifndef MAXOVERFLOW
 #define MAXOVERFLOW 3
 #endif
-
+#ifndef BIASES
+#define BIASES 0                /* how often the table is opened in a run */
+#endif
+#ifndef SLOTS
+#define SLOTS 2
+#endif
 
 /* The word. The field of readers has room for FULL, which the code calls readers. */
 #define writing  1
@@ -16,8 +21,9 @@
 #define pending  4
 #define parked   8
 #define reserved 16
-#define reader   32
-#define version  128
+#define visible  32
+#define reader   64
+#define version  256
 #define NEVER    16384           /* a flag that is never set */
 #define FULL     2
 #define readersOf(w) (((w) / reader) & 3)
@@ -27,6 +33,8 @@ int Word;
 bit guard;
 byte q[N], ql, writers, overflow;
 bit isWrite[N], told[N], isReserved[N], lost[N];
+byte units[SLOTS], moving;      /* of the table; and on their way to the word */
+#define slot units[me % SLOTS]
 byte granted[N];                /* 0, HOLD or TOOMANY */
 byte stamp[N];                  /* the version of the granted hold */
 #define HOLD    1
@@ -121,24 +129,92 @@ inline settleAndUnlock() {
 	unpark()
 }
 
+/* StampedLock.fold. The guard is held. */
+inline fold() {
+	if
+	:: Word & visible ->
+#ifndef MUTANT_FOLD_DOES_NOT_CLOSE
+		Word = Word | pending;
+#endif
+#ifdef MUTANT_FOLD_CLEARS_EARLY
+		Word = Word & ~visible;
+#endif
+		d_step { moving = units[0]; units[0] = 0 }
+#if SLOTS > 1
+		d_step { moving = moving + units[1]; units[1] = 0 }
+#endif
+		d_step {
+			inWord = (moving < FULL - readersOf(Word) -> moving : FULL - readersOf(Word));
+			Word = (Word & ~(visible | pending)) + inWord*reader;
+			overflow = overflow + moving - inWord;
+			moving = 0; inWord = 0
+		}
+	:: !(Word & visible)
+	fi
+}
+
+/* StampedLock.counted, for its effect */
+inline counted() {
+	do
+	:: Word & visible ->
+		atomic { guard == 0 -> guard = 1 }
+		fold();
+		guard = 0
+	:: !(Word & visible) -> break
+	od
+}
+
+/* StampedLock.enter and decide; ok */
+inline enter() {
+	slot++;
+	d_step { ok = ((Word & (visible | pending)) == visible); st = versionOf(Word) }
+#ifdef MUTANT_READER_DOES_NOT_LOOK
+	ok = 1;
+#endif
+	if
+	:: ok
+	:: !ok ->
+		d_step { if :: slot > 0 -> slot-- :: else -> ok = 1 fi }
+#ifdef MUTANT_FOLDED_READER_LEAVES
+		ok = 0;
+#endif
+#ifndef MUTANT_FOLDED_READER_KEEPS_VERSION
+		if :: ok -> st = versionOf(Word) :: !ok fi
+#endif
+	fi
+}
+
 /* StampedLock.enterWrite; ok */
 inline enterWrite(avoid) {
-	d_step {
-		ok = 0;
-		if
-		:: !(Word & (writing | (avoid))) && readersOf(Word) == 0 ->
-			CHECK(reserved_is_kept, !(avoid) || guard || ql == 0 || !isReserved[q[0]]);
-			Word = Word | writing; ok = 1; st = versionOf(Word)
-		:: else
-		fi
-	}
+	do
+	:: d_step {
+			ok = 0;
+			if
+			:: Word & visible -> s = 1
+			:: !(Word & (visible | writing | (avoid))) && readersOf(Word) == 0 ->
+				CHECK(reserved_is_kept, !(avoid) || guard || ql == 0 || !isReserved[q[0]]);
+				Word = Word | writing; ok = 1; st = versionOf(Word)
+			:: else
+			fi
+		}
+		if :: s -> s = 0; counted() :: !s -> break fi
+	od
 }
 
 /* StampedLock.enterRead with addReader; ok, or tooMany */
 inline enterRead(avoid) {
 	ok = 0; tooMany = 0;
 	do
-	:: d_step {
+	:: (avoid) && (Word & (writing | pending | queued)) == pending -> guard == 0
+	:: (Word & visible) && !(Word & (writing | (avoid))) ->
+		enter();
+		if
+		:: ok -> break
+		:: atomic { !ok && (Word & visible) && !(Word & (writing | (avoid))) && readersOf(Word) < FULL ->
+			Word = Word + reader; ok = 1; st = versionOf(Word) } break
+		:: !ok
+		fi
+	:: d_step { !(Word & visible) && !((avoid) && (Word & (writing | pending | queued)) == pending) ->
 			if
 			:: Word & (writing | (avoid)) -> s = 0
 			:: !(Word & (writing | (avoid))) && readersOf(Word) < FULL ->
@@ -223,7 +299,11 @@ inline wait() {
 #ifdef LIMIT
 	if :: lim = 0 :: lim = 1 fi;                            /* the limit never ends, or may end at any time */
 #endif
-	d_step { guard == 0; push(me); admit(Word, 0) }
+	atomic { guard == 0 -> guard = 1 }
+#ifndef MUTANT_WAIT_DOES_NOT_FOLD
+	fold();
+#endif
+	d_step { push(me); admit(Word, 0); guard = 0 }
 	unpark();
 	over = 0;
 	do
@@ -261,27 +341,49 @@ inline endWrite(behind) {
 
 /* StampedLock.leaveRead and removeReader */
 inline leaveRead() {
-	if
+#if SLOTS > 1 && BIASES > 0
+	if :: at = 0 :: at = 1 fi;                              /* any goroutine may release */
+#endif
+	do
+	:: Word & visible ->
+		d_step { if :: units[at] > 0 -> units[at]--; s = 1 :: else fi }
+		if
+		:: s -> s = 0; break
+		:: atomic { !s && (Word & visible) && readersOf(Word) > 0 && readersOf(Word) < FULL -> Word = Word - reader } break
+		:: atomic { guard == 0 && !s && (Word & visible) && readersOf(Word) == FULL ->
+			if :: overflow > 0 -> overflow-- :: else -> Word = Word - reader fi } break
+#ifndef MUTANT_RELEASE_DOES_NOT_FOLD
+		:: !s && (Word & visible) && readersOf(Word) == 0 -> counted()
+#endif
+		:: !s && !(Word & visible)
+		fi
+#define COUNTED !(Word & visible) && readersOf(Word) > 0
 #ifdef MUTANT_UNLOCKREAD_MISSES_PARKED
-	:: atomic { readersOf(Word) < FULL -> Word = Word - reader }
+	:: atomic { COUNTED && readersOf(Word) < FULL -> Word = Word - reader } break
 #else
-	:: atomic { readersOf(Word) < FULL && !(readersOf(Word) == 1 && (Word & parked)) -> Word = Word - reader }
-	:: d_step { guard == 0 && readersOf(Word) == 1 && (Word & parked); admit(Word - reader, 0) }    /* release */
-		unpark()
+	:: atomic { COUNTED && readersOf(Word) < FULL && !(readersOf(Word) == 1 && (Word & parked)) -> Word = Word - reader } break
+	:: d_step { guard == 0 && COUNTED && readersOf(Word) == 1 && (Word & parked); admit(Word - reader, 0) } /* release */
+		unpark(); break
 #endif
 #ifdef MUTANT_OVERFLOW_FORGOTTEN
-	:: atomic { readersOf(Word) == FULL -> Word = Word - reader }
+	:: atomic { COUNTED && readersOf(Word) == FULL -> Word = Word - reader } break
 #else
-	:: atomic { guard == 0 && readersOf(Word) == FULL ->
-		if :: overflow > 0 -> overflow-- :: else -> Word = Word - reader fi }
+	:: atomic { guard == 0 && COUNTED && readersOf(Word) == FULL ->
+		if :: overflow > 0 -> overflow-- :: else -> Word = Word - reader fi } break
 #endif
-	fi
+	od
 }
 
 inline write() { excl++; CHECK(mutual_exclusion, excl == 1 && shrd == 0 && (Word & writing)); CHECK(stamp_fits, versionOf(Word) == st) }
+#if SLOTS > 1
+#define INTABLE (units[0] + units[1])
+#else
+#define INTABLE units[0]
+#endif
+#define UNITS (readersOf(Word) + overflow + moving + INTABLE)
 inline read() {
 	shrd++;
-	CHECK(mutual_exclusion, excl == 0 && !(Word & writing) && readersOf(Word) + overflow >= shrd);
+	CHECK(mutual_exclusion, excl == 0 && !(Word & writing) && UNITS >= shrd);
 	CHECK(stamp_fits, versionOf(Word) == st);
 	CHECK(valid_read_is_consistent, x == y)
 }
@@ -295,7 +397,7 @@ inline read() {
 #endif
 proctype goroutine(byte me) {
 	byte st, rx, wk;
-	bit ok, tooMany, s, unparked, over, limited, lim;
+	bit ok, tooMany, s, unparked, over, limited, lim, at;
 #ifdef ONCE
 	bit done;
 #endif
@@ -343,13 +445,19 @@ reads:		if
 		:: shrd--; leaveRead()
 #ifdef CONVERT
 		:: atomic { writes < WRITES -> writes++ }                       /* TryConvertToWriteLock */
-			d_step {
-				ok = 0;
-				if
-				:: readersOf(Word) == 1 -> Word = (Word | writing) - reader; ok = 1; shrd--
-				:: else
-				fi
-			}
+			do
+			:: counted();
+				skip;
+				d_step {
+					ok = 0; s = 0;
+					if
+					:: Word & visible -> s = 1
+					:: !(Word & visible) && readersOf(Word) == 1 -> Word = (Word | writing) - reader; ok = 1; shrd--
+					:: else
+					fi
+				}
+				if :: s -> s = 0 :: !s -> break fi
+			od;
 			if :: ok -> goto wrote :: else -> writes-- fi;
 			shrd--; leaveRead()
 #endif
@@ -373,10 +481,24 @@ reads:		if
 
 /* The table of words, and "Why no wake-up is lost", in every state in which the guard is free. */
 #define AVAILABLE (!(Word & writing) && (!isWrite[q[0]] || readersOf(Word) == 0))
-#define LEGAL (!((Word & writing) && readersOf(Word) > 0) && (overflow == 0 || readersOf(Word) == FULL) && \
+#define LEGAL (!((Word & writing) && readersOf(Word) > 0) && \
+	(!(Word & visible) || (Word & (reader - 1)) == visible) && (overflow == 0 || readersOf(Word) == FULL) && \
 	((Word & queued) != 0) == (ql > 0) && ((Word & pending) != 0) == (writers > 0) && \
 	((Word & reserved) != 0) == (ql > 0 && isReserved[q[0]]))
 #define SETTLED (ql == 0 || told[q[0]] || (Word & parked) && !AVAILABLE)
+
+/* StampedLock.bias: at any time, so also after many reads. */
+active proctype opener() {
+	byte biases;
+	do
+	:: atomic { biases < BIASES &&
+#ifndef MUTANT_BIAS_WITHOUT_GUARD
+		guard == 0 &&
+#endif
+		!(Word & (reader - 1)) -> Word = Word | visible; biases++ }
+	:: true -> break
+	od
+}
 
 active proctype invariants() {
 end:	do
@@ -388,7 +510,7 @@ end:	do
 active proctype monitor() {
 	timeout ->
 	CHECK(no_lost_wakeup, ended == N);
-	CHECK(lock_is_free_at_last, Word % version == 0 && ql == 0 && guard == 0 && overflow == 0)
+	CHECK(lock_is_free_at_last, (Word & ~visible) % version == 0 && INTABLE == 0 && ql == 0 && guard == 0 && overflow == 0)
 }
 
 init {

@@ -50,7 +50,7 @@ var limits = map[string]code{
 		"internal/syncq.(*ReadWrite).ReadersLeft", "rwlock.(*RWMutex).rlock"}},
 	"rwlock.(*RWMutex).RUnlock": {122, 3, []string{"getg", "internal/syncq.(*ReadWrite).ReadersLeft",
 		"internal/syncq.(*Sync).UnlockShared", "rwlock.(*RWMutex).runlock"}},
-	"rwlock.(*StampedLock).ReadLock":    {44, 1, []string{"rwlock.(*StampedLock).read"}},
+	"rwlock.(*StampedLock).ReadLock":    {44, 1, []string{"rwlock.(*StampedLock).readBeside"}},
 	"rwlock.(*StampedLock).UnlockRead":  {24, 0, []string{"rwlock.(*StampedLock).releaseReadHold"}},
 	"rwlock.(*StampedLock).WriteLock":   {28, 1, []string{"rwlock.(*StampedLock).write"}},
 	"rwlock.(*StampedLock).UnlockWrite": {27, 1, []string{"rwlock.(*StampedLock).unlockWrite"}},

@@ -1,0 +1,188 @@
+package rwlock
+
+import (
+	"runtime"
+
+	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/syncq"
+)
+
+// This file has the table of a StampedLock: read holds that the word does not count, while many
+// goroutines read and none writes. They are visible readers after BRAVO (Dice and Kogan, USENIX ATC
+// 2019), but without owners, because a stamp does not say which hold it is of.
+//
+// A hold is a unit: in the word, where the reader bits and overflow count units, or in a slot of
+// the table. Units are all alike. A release ends a unit of its version, in whichever place.
+//
+//   - The flag visible says that the units of the table count. bias sets it. fold clears it: it
+//     moves all units of the table into the word. Both hold the guard.
+//   - A reader enters with a unit in the slot of its goroutine, and looks at the word then. If
+//     visible is set, and pending is not, it reads. Else it takes a unit out of the slot again, and
+//     has not entered. If there is none in the slot, it reads: fold has moved its unit into the
+//     word.
+//   - A release takes a unit out of the slot of its goroutine, else one out of the word, else it
+//     folds, and takes one out of the word.
+//   - Whatever needs to know that nobody reads, or how many goroutines do, folds first: a write,
+//     a conversion, an inspection. So do waiters. Therefore the queue knows nothing of the table.
+//
+// # Why a writer misses no reader
+//
+// Call a reader undecided that has put in a unit, and neither reads nor has taken one out. Every
+// step keeps the sum: there are as many units as read holds and undecided readers.
+//
+// While visible is set, no writer enters. It takes three steps to clear it:
+//
+//  1. fold sets pending.
+//  2. It empties one slot after the other.
+//  3. It adds the units to the word, and clears both flags in the same step.
+//
+// A reader that finds its slot's unit after 2 has put it in after 1. Then it looks at the word, and
+// finds pending set, or visible cleared, unless visible was set anew. So from 2 on, and until
+// visible is set again, a slot has at most as many units as it has undecided readers. By the sum,
+// the word has at least as many units as there are read holds. So if the word has none, nobody
+// reads.
+//
+// If an undecided reader finds its slot empty, that slot has fewer units than undecided readers.
+// So the word, or the table while visible is set, has a unit more than there are read holds. That
+// one is the reader's from now on. It has been there since before the reader looked, so no write
+// hold can have come in between, and the version that the reader loads next is that of its hold.
+//
+// A release that finds no unit in its slot and none in the word folds. The sum then says that the
+// word has a unit, if there is such a hold. So it reports misuse only if there was misuse.
+//
+// # When readers enter the table
+//
+// A read beside another one counts in crowd. A write starts the count anew, since crowd has the
+// lowest bits of the version too. After crowdedReads of them the table is opened. Its readers then
+// take half the time of those that share a word, or less. To open it and to fold it takes some
+// 200 ns. So reads that find the lock free never open it.
+
+// stampedTable has the slots, whose number is a power of 2.
+type stampedTable []stampedSlot
+
+// stampedSlot has the units of some goroutines.
+type stampedSlot struct {
+	units stampedWord
+	_     [56]byte // a cache line to each
+}
+
+const (
+	// maxSlots is the greatest number of slots, and maxInSlot that of the units in one. A reader
+	// that finds more puts its unit into the word.
+	maxSlots  = 64
+	maxInSlot = 1 << 16
+
+	// crowdedReads is how many reads beside others come before the table is opened. countBits is
+	// the part of crowd that counts them.
+	crowdedReads = 32
+	countBits    = 8
+)
+
+// slot returns the slot of the calling goroutine. There must be a table.
+func (l *StampedLock) slot() *stampedSlot {
+	t := *l.table.Load()
+	return &t[syncq.SlotOf(goid.Get(), len(t))]
+}
+
+// take takes out a unit, and reports whether there was one.
+func (b *stampedSlot) take() bool {
+	for {
+		n := b.units.Load()
+		if n == 0 || b.units.CompareAndSwap(n, n-1) {
+			return n > 0
+		}
+	}
+}
+
+// enter takes a read hold in the table, and returns its stamp. If the table is closed, or the slot
+// is full, it returns 0. There must be a table.
+func (l *StampedLock) enter() Stamp {
+	b := l.slot()
+	return l.decide(b, b.units.Add(1))
+}
+
+// decide is the second half of enter. A unit is in b, which had n units then.
+func (l *StampedLock) decide(b *stampedSlot, n uint64) Stamp {
+	s := l.state.Load()
+	if s&(visible|pending) != visible || n > maxInSlot {
+		if b.take() {
+			return 0
+		}
+		s = l.state.Load()
+	}
+	l.state.AfterWrites()
+	return stampOf(s, read)
+}
+
+// crowded counts a read beside another one, and opens the table if it is time for that. The word
+// was s.
+func (l *StampedLock) crowded(s uint64) {
+	l.state.Ignore()
+	of := uint32(s>>versionShift) << countBits
+	n := l.crowd.Load()
+	if n&^(1<<countBits-1) != of {
+		n = of
+	}
+	l.crowd.Store(n + 1)
+	l.state.Heed()
+	if n+1-of >= crowdedReads {
+		l.bias()
+	}
+}
+
+// bias opens the table, unless a goroutine writes or waits.
+func (l *StampedLock) bias() {
+	l.guard.Lock()
+	defer l.guard.Unlock()
+	if l.table.Load() == nil {
+		n := 4
+		for procs := runtime.GOMAXPROCS(0); n < 4*procs && n < maxSlots; n *= 2 {
+		}
+		t := make(stampedTable, n)
+		l.table.Store(&t)
+	}
+	if s := l.state.Load(); s&(reader-1) == 0 {
+		l.state.CompareAndSwap(s, s|visible)
+	}
+	l.crowd.Store(0)
+}
+
+// counted returns the word, which counts all read holds.
+func (l *StampedLock) counted() uint64 {
+	for {
+		s := l.state.Load()
+		if s&visible == 0 {
+			return s
+		}
+		l.guard.Lock()
+		l.fold()
+		l.guard.Unlock()
+	}
+}
+
+// fold moves all units of the table into the word, and closes the table. The guard is held. Until
+// it is free again, pending tells readers that the table is closed, though no writer waits.
+func (l *StampedLock) fold() {
+	for {
+		s := l.state.Load()
+		if s&visible == 0 {
+			return
+		}
+		if l.state.CompareAndSwap(s, s|pending) {
+			break
+		}
+	}
+	n := uint64(0)
+	t := *l.table.Load()
+	for i := range t {
+		n += t[i].units.Swap(0)
+	}
+	for {
+		s := l.state.Load()
+		inWord := min(n, (readers-s&readers)/reader)
+		if l.state.CompareAndSwap(s, s&^(visible|pending)+inWord*reader) {
+			l.overflow += int(n - inWord)
+			return
+		}
+	}
+}
