@@ -47,6 +47,8 @@ const (
 	Goroutines     = "64 goroutines with work"
 	PingPong       = "condition ping-pong"
 	Buffer         = "bounded buffer 4:4"
+	Broadcast10    = "broadcast to 10"
+	Broadcast1000  = "broadcast to 1,000"
 	CompareAndSwap = "compare-and-swap"
 )
 
@@ -452,8 +454,8 @@ func conditionWaits() []Workload {
 		})},
 	}
 	broadcasts := []Workload{
-		{Name: "broadcast to 10", About: "A wait that a broadcast to 10 ends."},
-		{Name: "broadcast to 1,000", About: "A wait that a broadcast to 1,000 ends."},
+		{Name: Broadcast10, About: "A wait that a broadcast to 10 ends."},
+		{Name: Broadcast1000, About: "A wait that a broadcast to 1,000 ends."},
 	}
 	for i := range broadcasts {
 		broadcasts[i].Unit = ProcessorTime
