@@ -25,15 +25,14 @@ func Check(op string, ctx context.Context) error {
 
 // Ended returns the error of op under ctx, which has ended: it matches ctx.Err() and the cause. A
 // context that has closed its Done channel and has no Err counts as cancelled.
+//
+// The cause is looked up when it is asked for, so the error keeps ctx. The lookup takes the mutex
+// of ctx. A cancellation holds that while it wakes the waiters, which would wait for it once more.
 func Ended(op string, ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if err == nil {
-		err = context.Canceled
+	if err := ctx.Err(); err != nil {
+		return &ended{op, past{ctx, err}}
 	}
-	if cause == nil || cause == err {
-		return Wrap(op, err)
-	}
-	return &ended{op, bare{err, cause}}
+	return Wrap(op, context.Canceled)
 }
 
 // Wrap says what was attempted when err came up. It costs one allocation: the text is made when
@@ -49,12 +48,33 @@ func (e *failed) Error() string { return e.op + ": " + e.err.Error() }
 func (e *failed) Unwrap() error { return e.err }
 
 type ended struct {
-	op   string
-	errs bare
+	op  string
+	ctx past
 }
 
-func (e *ended) Error() string   { return e.op + ": " + e.errs.Error() }
-func (e *ended) Unwrap() []error { return e.errs[:] }
+func (e *ended) Error() string { return e.op + ": " + e.bare().Error() }
+func (e *ended) Unwrap() error { return e.bare() }
+
+// Is answers the usual question without a look at the cause.
+func (e *ended) Is(target error) bool {
+	return (target == context.Canceled || target == context.DeadlineExceeded) && target == e.ctx.err
+}
+
+func (e *ended) bare() error {
+	if cause := context.Cause(e.ctx); cause != e.ctx.err {
+		return bare{e.ctx.err, cause}
+	}
+	return e.ctx.err
+}
+
+// past is a context that has ended, with its Err. That of the context may receive from its Done
+// channel, which kills the process outside the testing/synctest bubble of the context.
+type past struct {
+	context.Context
+	err error
+}
+
+func (p past) Err() error { return p.err }
 
 // Bare returns what err says without its operation, if err was made by this package, and else
 // err.
@@ -63,7 +83,7 @@ func Bare(err error) error {
 	case *failed:
 		return e.err
 	case *ended:
-		return e.errs
+		return e.bare()
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -47,6 +48,42 @@ func TestAContextOverridingOnlyDoneMeansCancelled(t *testing.T) {
 	err := Ended("pkg: Op", ctx)
 	require.EqualError(t, err, "pkg: Op: context canceled")
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// lookups counts the values that are asked for.
+type lookups struct {
+	context.Context
+	n int
+}
+
+func (c *lookups) Value(key any) any {
+	c.n++
+	return c.Context.Value(key)
+}
+
+func TestTheCauseIsLookedUpWhenAsked(t *testing.T) {
+	broken := errors.New("broken")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(broken)
+	counted := &lookups{Context: ctx}
+	err := Ended("pkg: Op", counted)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Zero(t, counted.n)
+	require.ErrorIs(t, err, broken)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	require.EqualError(t, Bare(err), "context canceled: broken")
+}
+
+func TestAnErrorOutlivesTheBubbleOfItsContext(t *testing.T) {
+	var err error
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ctx.Done() // makes a channel of the bubble
+		cancel(ErrNil)
+		err = Ended("pkg: Op", ctx)
+	})
+	require.EqualError(t, err, "pkg: Op: context canceled: nil context")
+	require.ErrorIs(t, err, ErrNil)
 }
 
 var sink error
