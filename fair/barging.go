@@ -79,7 +79,7 @@ func (m *BargingMutex) LockContext(ctx context.Context) (err error) {
 	if sched.On {
 		defer sched.Asked("LockContext", m)(&err)
 	}
-	return m.lockContext(ctx, syncq.Anonymous)
+	return m.lockContext(ctx, NonFair)
 }
 
 // NewCond returns a new condition of the lock. Java's newCondition().

@@ -78,7 +78,7 @@ func (m *Mutex) LockContext(ctx context.Context) (err error) {
 	if sched.On {
 		defer sched.Asked("LockContext", m)(&err)
 	}
-	return m.lockContext(ctx, inTurn)
+	return m.lockContext(ctx, FIFO)
 }
 
 // NewCond returns a new condition of the lock. Java's newCondition().

@@ -59,16 +59,38 @@ func (q *queued) Inspect(ctx context.Context) (locks.Info, error) {
 	return info.State{Held: q.IsLocked(), Waiters: q.Queued()}.Answer("fair: Inspect", ctx)
 }
 
-func (q *queued) lockContext(ctx context.Context, party func(who int64) syncq.Party) error {
+func (q *queued) lockContext(ctx context.Context, policy Policy) error {
 	const op = "fair: LockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return err
 	}
-	if q.s.Word.CompareAndSwap(0, syncq.Taken) {
+	// A swap that fails would take longer than the look at the word.
+	if q.s.Word.Load() == 0 && q.s.Word.CompareAndSwap(0, syncq.Taken) {
 		return nil
 	}
-	p := party(int64(locks.CurrentOwner(ctx)))
-	return outcome.Error(op, ctx, q.s.Acquire(p, park.Until(ctx)))
+	p := syncq.Anonymous(int64(locks.CurrentOwner(ctx)))
+	if policy == FIFO {
+		p = p.FIFO()
+	}
+	done := ctx.Done()
+	if done == nil || sched.On {
+		return outcome.Error(op, ctx, q.s.Acquire(p, park.Until(ctx)))
+	}
+	// Acquire, without its frames, through which a goroutine that wakes would return.
+	w, waits := q.s.Begin(p)
+	for waits {
+		select {
+		case <-w.Permits():
+			waits = w.Woken()
+		case <-done:
+			w.Leave()
+			waits = false
+		}
+	}
+	if out := w.Finish(); out != syncq.Acquired {
+		return outcome.Error(op, ctx, out)
+	}
+	return nil
 }
 
 // UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
@@ -77,7 +99,8 @@ func (q *queued) UnlockContext(context.Context) error {
 	if sched.On {
 		sched.Begin("UnlockContext", q)
 	}
-	if !q.s.Word.CompareAndSwap(syncq.Taken, 0) && !q.s.Unlock() {
+	freed := q.s.Word.Load() == syncq.Taken && q.s.Word.CompareAndSwap(syncq.Taken, 0)
+	if !freed && !q.s.Unlock() {
 		return ctxerr.Wrap("fair: UnlockContext of a free lock", locks.ErrNotHeld)
 	}
 	return nil

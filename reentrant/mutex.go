@@ -204,7 +204,23 @@ func (m *Mutex) lockContext(op string, ctx context.Context, o int64) error {
 		if out = m.s.Reenter(o); out != syncq.NotHeld {
 			return outcome.Error(op, ctx, out)
 		}
-		out = m.s.Acquire(party(o), park.Until(ctx))
+		done := ctx.Done()
+		if done == nil || sched.On {
+			out = m.s.Acquire(party(o), park.Until(ctx))
+		} else {
+			// Acquire, without its frames, through which a goroutine that wakes would return.
+			w, waits := m.s.Begin(party(o))
+			for waits {
+				select {
+				case <-w.Permits():
+					waits = w.Woken()
+				case <-done:
+					w.Leave()
+					waits = false
+				}
+			}
+			out = w.Finish()
+		}
 	}
 	m.recorded(o, out == syncq.Acquired)
 	return outcome.Error(op, ctx, out)

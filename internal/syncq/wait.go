@@ -90,20 +90,31 @@ func (s *Sync) newNode(p Party, shared bool) *node {
 	return n
 }
 
-// end recycles n, whose wait has ended with out unless it was refused, and returns the outcome.
+// end recycles n, whose wait has ended with out unless it was refused, and returns the outcome. If
+// the limit ended the wait, n is garbage like its channel: a cancellation may end many waits at
+// once, and the pool would have to grow for their nodes.
 func (n *node) end(out Outcome) Outcome {
-	if n.refused {
+	switch {
+	case n.refused:
 		out = Refused
+	case out == Ended:
+		n.over()
+		return out
 	}
 	n.recycle()
 	return out
 }
 
-func (n *node) recycle() {
-	n.place.Reset()
+// over tells the watcher, if it wants to know, that n's wait is over.
+func (n *node) over() {
 	if n.reported {
 		(*watcher.Load()).Ended(n.who)
 	}
+}
+
+func (n *node) recycle() {
+	n.place.Reset()
+	n.over()
 	n.oneWait = oneWait{}
 	nodes.Put(n)
 }
@@ -170,9 +181,9 @@ func clock() time.Duration { return time.Since(start) }
 //     queue leaves it (cancel), and the wait has failed. A node that is not was granted the lock
 //     before: the wait has succeeded, and the unpark that comes with a grant is awaited.
 //
-// The loop is also written out in Acquire, AcquireShared and Cond.Wait, and the select of
-// [park.Limit.Park] here, because a goroutine that wakes pays for each frame that it returns
-// through.
+// A goroutine that wakes pays for each frame that it returns through. So the loop is also written
+// out in Acquire, AcquireShared and Cond.Wait, and after [Sync.Begin] in packages fair and
+// reentrant. The select of [park.Limit.Park] is written out here.
 func (n *node) wait(l *park.Limit) Outcome {
 	n.limited = l.Open(&n.place)
 	for queued, guard := n.enqueue(); queued; guard = nil {
@@ -225,7 +236,7 @@ func (n *node) enqueue() (queued bool, guard *sync.Mutex) {
 		s.guard.Unlock()
 		unpark(wake)
 	}
-	if queued {
+	if queued && s.Word.Load()&flagVisible != 0 {
 		n.awaitReaders()
 	}
 	return queued, nil

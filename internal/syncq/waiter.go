@@ -25,6 +25,41 @@ func (c *Cond) NewWaiter(p Party, l *park.Limit) Waiter {
 	return Waiter{c: c, n: c.s.newNode(p, false), l: l}
 }
 
+// Begin is the first half of a limited Acquire, for a caller that selects by itself: a goroutine
+// that wakes pays for each frame that it returns through. While waits is true, the caller calls
+// Woken after a permit, or Leave when its limit has ended. At last it calls Finish.
+func (s *Sync) Begin(p Party) (w Waiter, waits bool) {
+	if s.TryLock(p) || s.TryLockUnread(p) || p.policy == NonFair && s.queue.policy == NonFair && s.spin(p) {
+		return w, false
+	}
+	w.n = s.newNode(p, false)
+	w.n.limited = true
+	w.n.place.Open()
+	waits, _ = w.n.enqueue()
+	return w, waits
+}
+
+// Permits delivers a permit when the wait may be over.
+func (w Waiter) Permits() <-chan struct{} { return w.n.place.Permits() }
+
+// Woken reports whether a waiter that got a permit has to go on waiting.
+func (w Waiter) Woken() (waits bool) { return w.n.policy == NonFair && !w.n.compete() }
+
+// Leave ends a wait whose limit has ended. The waiter may have got the lock before.
+func (w Waiter) Leave() { w.n.leave() }
+
+// Finish ends the use of the Waiter, and returns the outcome of its Acquire.
+func (w Waiter) Finish() Outcome {
+	switch n := w.n; {
+	case n == nil:
+		return Acquired
+	case n.state < granted:
+		return n.end(Ended)
+	default:
+		return n.end(Acquired)
+	}
+}
+
 // Acquire waits for the lock. The outcome is Acquired, also after Dismiss, or Ended.
 func (w Waiter) Acquire() Outcome { return w.n.wait(w.l) }
 
