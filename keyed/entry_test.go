@@ -2,17 +2,23 @@ package keyed
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 	"weak"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/goid"
 	_ "github.com/jucgo/locks/internal/waits" // which has locks described
+	"github.com/jucgo/locks/reentrant"
 )
 
 // of returns the entry that l's key has now.
@@ -64,6 +70,7 @@ func TestAnUnusedEntryKeepsNoKey(t *testing.T) {
 	l := ms.Of(new([64]byte))
 	key, s := weak.Make(l.key), l.shard()
 	l.Lock()
+	require.NotNil(t, of(l))
 	l.Unlock()
 	l.key = nil
 	runtime.GC()
@@ -71,15 +78,133 @@ func TestAnUnusedEntryKeepsNoKey(t *testing.T) {
 	require.Equal(t, 1, s.spares)
 }
 
-// requireSound checks the chains and the spare entries of all shards.
+func TestTheEndOfASoleHoldKeepsNoKey(t *testing.T) {
+	var ms Mutexes[*[64]byte]
+	l := ms.Of(new([64]byte))
+	key := weak.Make(l.key)
+	l.Lock()
+	require.NotZero(t, l.shard().holder)
+	l.Unlock()
+	l.key = nil
+	runtime.GC()
+	require.Nil(t, key.Value())
+	runtime.KeepAlive(&ms)
+}
+
+func TestEachFurtherUseOfAKeyMovesTheSoleHold(t *testing.T) {
+	mine, other := t.Context(), locks.WithOwner(t.Context(), locks.NewOwner())
+	for name, use := range map[string]func(l Mutex[int]){
+		"NewCond":        func(l Mutex[int]) { l.NewCond().Signal() },
+		"IsHeld":         func(l Mutex[int]) { require.True(t, l.IsHeld()) },
+		"HoldCount":      func(l Mutex[int]) { require.Equal(t, 2, l.HoldCountContext(mine)) },
+		"Owner":          func(l Mutex[int]) { require.Equal(t, current(), l.Owner()) },
+		"Unlock, other":  func(l Mutex[int]) { require.ErrorIs(t, l.UnlockContext(other), locks.ErrNotHeld) },
+		"TryLock, other": func(l Mutex[int]) { ok, err := l.TryLockContext(other); require.True(t, !ok && err == nil) },
+		"Unlock, other goroutine": func(l Mutex[int]) {
+			var wg sync.WaitGroup
+			wg.Go(func() { require.PanicsWithValue(t, locks.ErrNotHeld, l.Unlock) })
+			wg.Wait()
+		},
+		"TryLock, other goroutine": func(l Mutex[int]) {
+			var wg sync.WaitGroup
+			wg.Go(func() { require.False(t, l.TryLock()) })
+			wg.Wait()
+		},
+	} {
+		var ms Mutexes[int]
+		l := ms.Of(0)
+		l.Lock()
+		require.True(t, l.TryLock())
+		require.Equal(t, int64(current()), l.shard().holder, name)
+		use(l)
+		require.Zero(t, l.shard().holder, name)
+		require.Equal(t, 1, ms.Len(), name)
+		requireSound(t, &ms)
+		require.Equal(t, 2, l.HoldCount(), name)
+		l.Unlock()
+		require.True(t, l.IsHeld(), name)
+		l.Unlock()
+		require.False(t, l.IsLocked(), name)
+	}
+}
+
+func TestASoleHoldIsReentered(t *testing.T) {
+	var ms Mutexes[int]
+	l := ms.Of(0)
+	l.Lock()
+	require.True(t, l.TryLock())
+	require.True(t, l.TryLockFor(0))
+	require.NoError(t, l.LockContext(t.Context()))
+	require.Equal(t, 4, l.shard().holds)
+	for range 3 {
+		l.Unlock()
+		require.Equal(t, 1, ms.Len())
+	}
+	l.Unlock()
+	require.Zero(t, ms.Len())
+	requireSound(t, &ms)
+}
+
+func TestASoleHoldIsReenteredUpToTheLimit(t *testing.T) {
+	var ms Mutexes[int]
+	l := ms.Of(0)
+	l.Lock()
+	l.shard().holds = reentrant.MaxHolds - 1
+	l.Lock()
+	require.PanicsWithValue(t, locks.ErrTooManyHolds, l.Lock)
+	require.Equal(t, reentrant.MaxHolds, l.HoldCount())
+}
+
+func TestAKeyBesideASoleHoldGetsAnEntry(t *testing.T) {
+	var ms Mutexes[int]
+	a := ms.Of(0)
+	b := ms.Of(oneShard(&ms, a.key))
+	c := ms.Of(oneShard(&ms, b.key))
+	s := a.shard()
+	for range 2 {
+		a.Lock()
+		b.Lock()
+		require.Equal(t, a.key, s.key)
+		require.Equal(t, 1, s.used)
+		require.Equal(t, 2, ms.Len())
+		a.Unlock()
+		c.Lock() // b has an entry, and c finds none
+		require.Equal(t, c.key, s.key)
+		require.Equal(t, 1, s.used)
+		requireSound(t, &ms)
+		require.True(t, b.IsHeld())
+		b.Unlock()
+		c.Unlock()
+		require.Zero(t, ms.Len())
+	}
+}
+
+// Package deadlock knows of the holds that goroutines acquire while it records.
+func TestAHoldThatIsRecordedIsNoSoleHold(t *testing.T) {
+	var ms, earlier Mutexes[int]
+	earlier.Of(0).Lock()
+	defer goid.Divert(goid.Divert(true))
+	l := ms.Of(0)
+	l.Lock()
+	require.Zero(t, l.shard().holder)
+	require.True(t, l.IsHeld())
+	l.Unlock()
+	require.Zero(t, ms.Len())
+	earlier.Of(0).Unlock()
+	require.Zero(t, earlier.Len())
+}
+
+// requireSound checks the sole holds, the chains and the spare entries of all shards.
 func requireSound(t *testing.T, ms *Mutexes[int]) {
 	t.Helper()
 	for i := range ms.shards {
 		s := &ms.shards[i]
 		used, spares := 0, 0
+		require.True(t, s.holder == 0 && s.holds == 0 && s.key == 0 || s.holder > 0 && s.holds > 0)
 		for chain, e := range s.chains {
 			for ; e != nil; e = e.next {
 				used++
+				require.True(t, s.holder == 0 || s.key != e.key)
 				require.Positive(t, e.users)
 				require.Equal(t, uint64(i), e.hash%shardCount)
 				require.Equal(t, uint64(chain), e.hash/shardCount%uint64(len(s.chains)))
@@ -285,4 +410,56 @@ func TestAMillionReleasedKeysLeaveNearlyNothing(t *testing.T) {
 	require.True(t, ms.Of(keys-1).IsHeld())
 	ms.Of(keys - 1).Unlock()
 	require.Zero(t, ms.Len())
+}
+
+func TestGoroutinesOnKeysOfOneShardExcludeEachOther(t *testing.T) {
+	for _, procs := range []int{1, 2, 8} {
+		t.Run(fmt.Sprint("procs=", procs), func(t *testing.T) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+			const keys, goroutines, rounds = 4, 8, 1000
+			var ms Mutexes[int]
+			// Keys 0 and 1 have one hash, and so have 2 and 3.
+			of := func(key int) Mutex[int] { return Mutex[int]{&ms, uint64(key/2) * shardCount, key} }
+			var inside [keys]atomic.Int32
+			use := func(key int, section func()) {
+				assert.Equal(t, int32(1), inside[key].Add(1))
+				section()
+				inside[key].Add(-1)
+				of(key).Unlock()
+			}
+			var wg sync.WaitGroup
+			for g := range goroutines {
+				wg.Go(func() {
+					r := rand.New(rand.NewPCG(uint64(g), 3))
+					for range rounds {
+						l := of(r.IntN(keys))
+						if r.IntN(2) == 0 {
+							l.Lock()
+						} else if !l.TryLock() {
+							continue
+						}
+						use(l.key, func() {
+							switch next := of((l.key + 1) % keys); r.IntN(5) {
+							case 0:
+								l.Lock()
+								runtime.Gosched()
+								l.Unlock()
+							case 1:
+								l.AssertHeld()
+							case 2:
+								runtime.Gosched()
+							case 3:
+								if next.TryLock() {
+									use(next.key, runtime.Gosched)
+								}
+							}
+						})
+					}
+				})
+			}
+			wg.Wait()
+			require.Zero(t, ms.Len())
+			requireSound(t, &ms)
+		})
+	}
 }

@@ -114,11 +114,16 @@ func (l Mutex[K]) Unlock() {
 
 // unlock releases a hold of the calling goroutine.
 func (l Mutex[K]) unlock() bool {
-	s := l.shard()
+	s, me := l.shard(), goid.Get()
 	s.mu.Lock()
+	if s.holder == me && s.key == l.key {
+		s.leave()
+		s.mu.Unlock()
+		return true
+	}
 	at := s.find(&l)
 	e := *at
-	if e == nil || !e.lock.IsHeld() {
+	if e == nil || e.lock.Owner() != locks.Owner(me) {
 		s.mu.Unlock()
 		return false
 	}

@@ -60,6 +60,11 @@ func New(p fair.Policy) *Mutex { return &Mutex{syncq.NewReentrant(p == fair.FIFO
 
 func init() {
 	attach.Describe = func(m any, k *syncq.Kind) { m.(*Mutex).s.Describe(k) }
+	attach.Hold = func(m any, o int64, holds int) {
+		r := &m.(*Mutex).s
+		r.TryLock(syncq.Owned(o))
+		r.Holds = int32(holds - 1)
+	}
 }
 
 // recorded returns acquired, which reports whether o has acquired the lock. If so, and if package

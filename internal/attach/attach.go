@@ -28,3 +28,7 @@ var (
 // Describe sets the kind of m, a *reentrant.Mutex that no goroutine has waited for. Package
 // reentrant sets it.
 var Describe func(m any, k *syncq.Kind)
+
+// Hold gives m, a *reentrant.Mutex that is free and that no goroutine waits for, to goroutine o with
+// so many holds. Package reentrant sets it.
+var Hold func(m any, o int64, holds int)
