@@ -1,8 +1,12 @@
 package record_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/trace"
 	"sync"
 	"testing"
 
@@ -13,6 +17,7 @@ import (
 	"github.com/jucgo/locks/internal/test/fakelock"
 	"github.com/jucgo/locks/record"
 	"github.com/jucgo/locks/reentrant"
+	"github.com/jucgo/locks/rwlock"
 )
 
 // paused is a lock whose calls stop on their way back, after the lock itself is done with them.
@@ -200,3 +205,181 @@ func TestCountersAreExactAfterManyRefusedUnlocks(t *testing.T) {
 		})
 	}
 }
+
+func TestHoldsOfManyOwnersEndInAnyOrder(t *testing.T) {
+	r := record.New(record.Options{})
+	rw := r.WrapReadWrite("l", new(rwlock.RWMutex))
+	l := rw.ReadLocker()
+	owners := [4]context.Context{as(), as(), as(), as()}
+	for round := range 100 {
+		held := map[locks.Owner]int{}
+		for range 2 { // the second is a re-entry
+			for _, i := range rand.Perm(len(owners)) {
+				require.NoError(t, l.LockContext(owners[i]))
+				held[locks.CurrentOwner(owners[i])]++
+			}
+			i := rand.IntN(len(owners)) // its next hold is the youngest
+			require.NoError(t, l.UnlockContext(owners[i]))
+			require.NoError(t, l.LockContext(owners[i]))
+		}
+		for _, i := range rand.Perm(2 * len(owners)) {
+			shown := map[locks.Owner]int{}
+			for _, h := range r.Holds() {
+				shown[h.Owner] = h.Holds
+			}
+			require.Equal(t, held, shown, "round %d", round)
+			require.EqualValues(t, len(held), r.Stats()[0].Held)
+			owner := owners[i/2]
+			require.NoError(t, l.UnlockContext(owner))
+			if o := locks.CurrentOwner(owner); held[o] == 1 {
+				delete(held, o)
+			} else {
+				held[o]--
+			}
+		}
+		require.Empty(t, r.Holds())
+	}
+}
+
+// asked is a leased lock without owners that calls back when it is asked for its hold.
+type asked struct {
+	*fair.Mutex
+	onHold func() (locks.Hold, error)
+}
+
+func (l *asked) Hold(context.Context) (locks.Hold, error) { return l.onHold() }
+
+func TestAHoldThatEndsBeforeItIsDescribedLeavesNothing(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, trace.Start(&out), "a trace is being taken already")
+	defer trace.Stop()
+	r := record.New(record.Options{Held: heldProfile})
+	inner := &asked{Mutex: new(fair.Mutex)}
+	l := r.Wrap("l", inner)
+	other := as()
+	inner.onHold = func() (locks.Hold, error) { return nil, l.UnlockContext(other) }
+	require.NoError(t, l.LockContext(bg))
+	require.Zero(t, heldProfile.Count())
+	requireIdle(t, r, 1)
+}
+
+// watching is a hold that looks at all holds when it is asked whether it is lost.
+type watching struct {
+	locks.Hold
+	r *record.Recorder
+}
+
+func (h watching) Err() error { return fmt.Errorf("%w with %d holds", locks.ErrLost, len(h.r.Holds())) }
+
+func TestALeasedLockMayUseTheRecorder(t *testing.T) {
+	r := record.New(record.Options{})
+	inner := &asked{Mutex: new(fair.Mutex)}
+	l := r.Wrap("l", inner)
+	inner.onHold = func() (locks.Hold, error) { return watching{r: r}, nil }
+	require.NoError(t, l.LockContext(bg))
+	require.EqualValues(t, 1, r.Stats()[0].Lost)
+	require.NoError(t, l.UnlockContext(bg))
+	requireIdle(t, r, 1)
+}
+
+func TestReleaseOfAnUnseenAcquisitionHidesNoLaterHold(t *testing.T) {
+	for name, before := range map[string]func(l locks.TryLocker, fail *bool){
+		"after nothing": func(locks.TryLocker, *bool) {},
+		"after a release that panicked": func(l locks.TryLocker, fail *bool) {
+			owner := as()
+			require.NoError(t, l.LockContext(owner))
+			*fail = true
+			require.Panics(t, func() { _ = l.UnlockContext(owner) })
+			*fail = false
+			require.NoError(t, l.UnlockContext(owner))
+		},
+		"after an attempt that panicked": func(l locks.TryLocker, fail *bool) {
+			*fail = true
+			require.Panics(t, func() { _, _ = l.TryLockContext(bg) })
+			require.Panics(t, func() { _ = l.LockContext(bg) })
+			*fail = false
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fail := false
+			r := record.New(record.Options{})
+			inner := &broken{new(fair.Mutex), &fail}
+			l := r.Wrap("l", inner)
+			before(l, &fail)
+			require.NoError(t, inner.LockContext(bg), "past the recorder")
+			require.NoError(t, l.UnlockContext(bg))
+			require.NoError(t, l.LockContext(bg))
+			require.EqualValues(t, 1, r.Stats()[0].Held)
+			require.NoError(t, l.UnlockContext(bg))
+			require.Zero(t, r.Stats()[0].Waiting)
+		})
+	}
+}
+
+// broken is a lock whose methods panic while fail is true.
+type broken struct {
+	locks.TryLocker
+	fail *bool
+}
+
+func (l *broken) may() {
+	if *l.fail {
+		panic("broken")
+	}
+}
+
+func (l *broken) LockContext(ctx context.Context) error {
+	l.may()
+	return l.TryLocker.LockContext(ctx)
+}
+
+func (l *broken) TryLockContext(ctx context.Context) (bool, error) {
+	l.may()
+	return l.TryLocker.TryLockContext(ctx)
+}
+
+func (l *broken) UnlockContext(ctx context.Context) error {
+	l.may()
+	return l.TryLocker.UnlockContext(ctx)
+}
+
+func TestAnExplicitOwnerMayAcquireDuringItsRelease(t *testing.T) {
+	owner := as()
+	hook, stopped, goOn := stop(owner)
+	r := record.New(record.Options{})
+	l := r.Wrap("l", &paused{TryLocker: new(reentrant.Mutex), onUnlock: hook})
+	require.NoError(t, l.LockContext(owner))
+	released := make(chan error)
+	go func() { released <- l.UnlockContext(owner) }()
+	<-stopped
+	require.NoError(t, l.LockContext(owner))
+	require.Equal(t, 1, r.Holds()[0].Holds)
+	goOn()
+	require.NoError(t, <-released)
+	require.NoError(t, l.UnlockContext(owner))
+	requireIdle(t, r, 2)
+}
+
+func TestAReleasedHoldIsNotLost(t *testing.T) {
+	hook, stopped, goOn := stop(bg)
+	r := record.New(record.Options{})
+	inner := &pausedLease{paused{TryLocker: new(fair.Mutex), onUnlock: hook}, r}
+	l := r.Wrap("l", inner)
+	released := make(chan error)
+	go func() {
+		_ = l.LockContext(bg)
+		released <- l.UnlockContext(bg)
+	}()
+	<-stopped
+	require.Zero(t, r.Stats()[0].Lost)
+	goOn()
+	require.NoError(t, <-released)
+}
+
+// pausedLease is a paused lock that is lost at once.
+type pausedLease struct {
+	paused
+	r *record.Recorder
+}
+
+func (l *pausedLease) Hold(context.Context) (locks.Hold, error) { return watching{r: l.r}, nil }

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks/internal/buckets"
@@ -44,21 +43,7 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	return scale.Quantile(h.Counts[:], q)
 }
 
-// live is a Histogram that is being filled.
-type live struct {
-	counts [Buckets]atomic.Uint64
-	sum    atomic.Int64
-}
-
-func (l *live) add(d time.Duration) {
-	l.counts[min(scale.Index(d), Buckets-1)].Add(1)
-	l.sum.Add(int64(max(d, 0)))
-}
-
-func (l *live) snapshot() (h Histogram) {
-	for i := range l.counts {
-		h.Counts[i] = l.counts[i].Load()
-	}
-	h.Sum = time.Duration(l.sum.Load())
-	return h
+func (h *Histogram) add(d time.Duration) {
+	h.Counts[min(scale.Index(d), Buckets-1)]++
+	h.Sum += max(d, 0)
 }

@@ -21,55 +21,72 @@ type lock struct {
 	name, waitRegion, holdTask string
 	shared                     bool
 
-	mu      sync.Mutex
-	holders map[locks.Owner]hold
-	place   int // in c.holding while there are holders; c.mu guards it
+	begun atomic.Int64 // the number of acquisitions
 
-	// calls is the number of calls under way. early is the number of releases without a noted
-	// hold. The call that acquired such a hold is still on its way back, and will settle it.
-	// Either holders is empty or early is 0. Therefore both are when the lock is free. early
-	// changes under mu. It means nothing when no call is under way.
-	calls, early atomic.Int64
+	// c.mu guards what follows. A hold that begins on a free lock is in one, since a map costs more.
+	// Every other hold is in others. one has no owner if it is empty.
+	one    hold
+	others map[locks.Owner]hold
+	place  int // in c.holding while there are holds
+
+	// begun less ended is the number of calls under way that may note a hold: acquisitions, and
+	// releases that have removed a hold. early is the number of releases without a noted hold. The
+	// call that acquired such a hold is still on its way back, and will settle it. Either there are
+	// no holds or early is 0. early is 0 when no such call is under way.
+	ended, early int64
 }
 
 // hold is what is noted of an owner.
 type hold struct {
+	owner locks.Owner
 	since time.Duration
 	n     int
-	task  *trace.Task
-	value *value // in Options.Held, or nil
-	lease *lease // nil of a lock that cannot be lost
+	more  *more // or nil
 }
 
-// lease is what tells of the loss of a hold. The owner's nested holds share it.
-type lease struct {
-	locks.Hold
-	counted atomic.Bool
+// more is what else is known of a hold, if the lock is leased, in Options.Held, or in a trace. The
+// owner's nested holds share it. Its address is the value in Options.Held. c.mu guards it.
+type more struct {
+	of          *lock
+	lease       locks.Hold // or nil
+	task        *trace.Task
+	lost, ended bool // the loss is counted, the hold is over
 }
 
 // lose counts the loss of h once.
 func (c *counters) lose(h hold) {
-	if h.lease == nil || h.lease.counted.CompareAndSwap(false, true) {
-		c.lost.Add(1)
+	if h.more == nil {
+		h.more = new(more)
+	}
+	if !h.more.lost {
+		h.more.lost = true
+		c.stats.Lost++
 	}
 }
 
-// lookForLosses counts the holds of w that are lost and not unlocked.
-func (w *lock) lookForLosses() {
-	if w.leased == nil {
-		return
+// lookForLosses counts the holds that are lost and not unlocked.
+func (c *counters) lookForLosses() {
+	var unsure []hold
+	c.mu.Lock()
+	for _, w := range c.holding {
+		for h := range w.holds {
+			if h.more != nil && h.more.lease != nil && !h.more.lost {
+				unsure = append(unsure, h)
+			}
+		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, h := range w.holders {
-		if h.lease != nil && !h.lease.counted.Load() && errors.Is(h.lease.Err(), locks.ErrLost) {
-			w.c.lose(h)
+	c.mu.Unlock()
+	for _, h := range unsure {
+		if errors.Is(h.more.lease.Err(), locks.ErrLost) {
+			c.mu.Lock()
+			// Otherwise the hold is being released, and Err may be of a hold that is over.
+			if now, ok := h.more.of.holdOf(h.owner); ok && now.more == h.more {
+				c.lose(h)
+			}
+			c.mu.Unlock()
 		}
 	}
 }
-
-// value is a value of a profile. Its address is its identity, so it has a size.
-type value struct{ _ byte }
 
 // maxHolders bounds the memory for holds that never end, such as lost leases without an unlock.
 const maxHolders = 4096
@@ -81,258 +98,363 @@ func (w *lock) Unwrap() locks.TryLocker { return w.l }
 func (w *lock) String() string { return fmt.Sprintf("record(%q, %v)", w.name, w.l) }
 
 func (w *lock) LockContext(ctx context.Context) error {
-	return w.wait(ctx, func() error { return w.l.LockContext(ctx) })
+	_, err := w.wait(ctx, nil)
+	return err
 }
 
 func (w *lock) TryLockContext(ctx context.Context) (bool, error) {
-	w.calls.Add(1)
-	defer w.returned()
-	owner := locks.CurrentOwner(ctx)
+	e := Event{Owner: locks.CurrentOwner(ctx), Try: true}
+	w.begun.Add(1)
+	returned := false
+	defer func() {
+		if !returned {
+			w.c.mu.Lock()
+			w.end()
+			w.c.mu.Unlock()
+		}
+	}()
 	asked := w.r.now()
 	ok, err := w.l.TryLockContext(ctx)
-	w.ended(ctx, Event{Owner: owner, Try: true, Err: err}, asked, ok)
+	returned = true
+	e.Err = err
+	w.answered(ctx, &e, asked, ok)
 	return ok, err
 }
 
 func (w *lock) UnlockContext(ctx context.Context) error {
-	return w.release(ctx, func() error { return w.l.UnlockContext(ctx) })
+	_, err := w.release(ctx, nil)
+	return err
 }
 
-// wait calls and observes acquire, which may wait for the lock.
-func (w *lock) wait(ctx context.Context, acquire func() error) error {
-	w.calls.Add(1)
-	defer w.returned()
-	owner := locks.CurrentOwner(ctx)
-	e := Event{Kind: Waiting, Owner: owner}
+// wait calls and observes LockContext, or plain if it is not nil. It returns what plain panicked
+// with.
+func (w *lock) wait(ctx context.Context, plain func()) (panicked any, err error) {
+	e := Event{Kind: Waiting, Owner: locks.CurrentOwner(ctx)}
+	w.begun.Add(1)
+	w.c.asked.Add(1)
 	w.r.at(&e)
-	w.c.waiting.Add(1)
-	w.c.addWait(w, owner, e.At)
-	w.report(ctx, e)
+	asked := e.At
+	if w.r.opts.Waits {
+		w.addWait(e.Owner, asked)
+	}
+	w.report(ctx, &e)
 	var region *trace.Region
 	if ctx != nil && trace.IsEnabled() {
 		region = trace.StartRegion(ctx, w.waitRegion)
 	}
-	err := errAborted
+	e.Err = errAborted
 	defer func() {
 		if region != nil {
 			region.End()
 		}
-		w.c.waiting.Add(-1)
-		w.c.removeWait(w, owner)
-		if err == errAborted {
+		if e.Err == errAborted {
 			ctx = context.Background() // the caller's may be what panicked
 		}
-		w.c.waits.add(w.ended(ctx, Event{Owner: owner, Err: err}, e.At, err == nil))
+		w.answered(ctx, &e, asked, e.Err == nil)
 	}()
-	err = acquire()
-	return err
+	if plain != nil {
+		panicked, e.Err = attempt(plain)
+	} else {
+		e.Err = w.l.LockContext(ctx)
+	}
+	return panicked, e.Err
 }
 
 // errAborted is the error of an acquisition that did not return.
 var errAborted = errors.New("record: the lock or the context panicked, or ended the goroutine")
 
-// ended reports the end of an acquisition that began at asked. It returns the duration.
-func (w *lock) ended(ctx context.Context, e Event, asked time.Duration, ok bool) time.Duration {
-	w.r.at(&e)
+// answered notes and reports the end of the acquisition e, which began at asked. Contexts and other
+// foreign code may panic, so the counters of calls under way are settled before.
+func (w *lock) answered(ctx context.Context, e *Event, asked time.Duration, ok bool) {
+	w.r.at(e)
 	e.Wait = e.At - asked
-	switch {
-	case ok:
+	var m *more
+	w.c.mu.Lock()
+	if !e.Try {
+		w.c.answered++
+		w.c.stats.Waits.add(e.Wait)
+		if w.r.opts.Waits {
+			w.removeWait(e.Owner)
+		}
+	}
+	if ok {
 		e.Kind = Acquired
-		e.Holds = w.addHold(ctx, e)
-		w.c.acquired.Add(1)
-	case e.Err != nil && ctx != nil && ctx.Err() != nil && errors.Is(e.Err, ctx.Err()):
-		e.Kind = Cancelled
-		if ctx.Err() == context.DeadlineExceeded {
-			w.c.timedOut.Add(1)
-		} else {
-			w.c.cancelled.Add(1)
-		}
-	default:
-		e.Kind = Failed
-		if e.Err == nil {
-			w.c.busy.Add(1)
-		} else {
-			w.c.failed.Add(1)
-		}
+		w.c.stats.Acquired++
+		e.Holds, m = w.addHold(e)
+	}
+	w.end()
+	w.c.mu.Unlock()
+	if m != nil {
+		w.describe(ctx, m, e.Try)
+	}
+	if !ok {
+		w.failed(ctx, e)
 	}
 	w.report(ctx, e)
-	return e.Wait
 }
 
-// release calls and observes unlock.
-func (w *lock) release(ctx context.Context, unlock func() error) error {
-	w.calls.Add(1)
-	defer w.returned()
-	owner := locks.CurrentOwner(ctx)
-	e := Event{Kind: Released, Owner: owner}
-	w.r.at(&e)
-	// A noted hold of the caller is removed before the lock is released, because right after the
-	// release the owner may acquire the lock again in another goroutine. Any other hold is
-	// removed only after the release has succeeded: most locks refuse it.
-	h, noted := w.removeHold(owner)
-	returned := false
-	defer func() {
-		if noted && !returned {
-			w.restoreHold(owner, h, e)
-		}
-	}()
-	e.Err = unlock()
-	returned = true
-	if e.Err != nil {
-		if noted {
-			w.restoreHold(owner, h, e)
-		}
-		if noted && errors.Is(e.Err, locks.ErrLost) {
-			e.Held = e.At - h.since
-			w.c.lose(h)
-		} else {
-			w.c.refused.Add(1)
-		}
-		e.Kind = Refused
-		w.report(ctx, e)
-		return e.Err
+// failed counts the failed acquisition e.
+func (w *lock) failed(ctx context.Context, e *Event) {
+	var cause error
+	if e.Err != nil && ctx != nil {
+		cause = ctx.Err()
 	}
-	w.c.released.Add(1)
-	if !noted {
-		h, noted = w.removeOldest()
+	e.Kind = Failed
+	if cause != nil && errors.Is(e.Err, cause) {
+		e.Kind = Cancelled
+	}
+	w.c.mu.Lock()
+	defer w.c.mu.Unlock()
+	st := &w.c.stats
+	switch {
+	case e.Kind == Failed && e.Err == nil:
+		st.Busy++
+		st.Failed++
+	case e.Kind == Failed:
+		st.Failed++
+	case cause == context.DeadlineExceeded:
+		st.TimedOut++
+		st.Cancelled++
+	default:
+		st.Cancelled++
+	}
+}
+
+// release calls and observes UnlockContext, or plain if it is not nil. It returns what plain
+// panicked with.
+func (w *lock) release(ctx context.Context, plain func()) (panicked any, err error) {
+	e := Event{Kind: Released, Owner: locks.CurrentOwner(ctx)}
+	w.r.at(&e)
+	// A noted hold of an explicit owner is removed before the lock is released, because right after
+	// the release the owner may acquire the lock again in another goroutine. A hold that can be lost
+	// is removed before as well, for lookForLosses. All others save this critical section.
+	var h hold
+	var noted, returned bool
+	before := e.Owner < 0 || w.leased != nil
+	if before {
+		w.c.mu.Lock()
+		w.ended--
+		h, noted = w.removeHold(e.Owner)
+		w.c.mu.Unlock()
+		defer func() {
+			if !returned {
+				w.c.mu.Lock()
+				w.giveBack(h, e.At, false)
+				w.end()
+				w.c.mu.Unlock()
+			}
+		}()
+	}
+	if plain != nil {
+		panicked, e.Err = attempt(plain)
+	} else {
+		e.Err = w.l.UnlockContext(ctx)
+	}
+	returned = true
+	lost := e.Err != nil && errors.Is(e.Err, locks.ErrLost)
+	w.c.mu.Lock()
+	if !before {
+		w.ended--
+		h, noted = w.removeHold(e.Owner)
 	}
 	switch {
-	case h.n > 0:
-		e.Holds = h.n
-	case noted:
+	case e.Err == nil:
+		w.c.stats.Released++
+		if !noted { // most locks refuse to release the hold of another owner
+			h, noted = w.removeOldest()
+		}
+		if h.n > 0 {
+			e.Holds = h.n
+		} else if noted {
+			e.Held = e.At - h.since
+			w.endHold(h, e.Held)
+		}
+	case noted && lost:
+		e.Kind = Refused
 		e.Held = e.At - h.since
-		w.endHold(h, e.Held)
+		w.c.lose(h)
+		w.giveBack(h, e.At, true)
+	default:
+		e.Kind = Refused
+		w.c.stats.Refused++
+		w.giveBack(h, e.At, false)
 	}
-	w.report(ctx, e)
-	return nil
+	w.end()
+	w.c.mu.Unlock()
+	w.report(ctx, &e)
+	return panicked, e.Err
 }
 
-func (w *lock) report(ctx context.Context, e Event) {
-	e.Lock, e.Shared = w.name, w.shared
-	w.r.report(ctx, e)
-}
-
-// endHold counts a hold that has ended.
-func (w *lock) endHold(h hold, held time.Duration) {
-	w.c.holds.add(held)
-	w.drop(h)
-}
-
-// drop ends what else is known of a hold.
-func (w *lock) drop(h hold) {
-	if h.task != nil {
-		h.task.End()
-	}
-	if h.value != nil {
-		w.r.opts.Held.Remove(h.value)
+func (w *lock) report(ctx context.Context, e *Event) {
+	if w.r.reports || w.r.listeners.Load() != nil {
+		e.Lock, e.Shared = w.name, w.shared
+		w.r.report(ctx, e)
 	}
 }
 
 // Frames between the profile and the caller of the lock.
 const (
-	lockFrames = 6 // addHold, ended, wait and its deferred call, LockContext or Lock
-	tryFrames  = 4 // addHold, ended, TryLockContext
+	lockFrames = 6 // describe, answered, wait and its deferred call, LockContext or Lock
+	tryFrames  = 4 // describe, answered, TryLockContext
 )
 
+// describe fills in m of a hold that was noted just now.
+func (w *lock) describe(ctx context.Context, m *more, try bool) {
+	var made more
+	if w.leased != nil {
+		if held, err := w.leased.Hold(ctx); err == nil {
+			made.lease = held
+		}
+	}
+	if ctx != nil && trace.IsEnabled() {
+		_, made.task = trace.NewTask(ctx, w.holdTask)
+	}
+	skip := lockFrames
+	if try {
+		skip = tryFrames
+	}
+	if w.r.opts.Held != nil {
+		w.r.opts.Held.Add(m, skip)
+	}
+	w.c.mu.Lock()
+	defer w.c.mu.Unlock()
+	m.lease, m.task = made.lease, made.task
+	if m.ended { // by another owner
+		w.drop(hold{more: m})
+	}
+}
+
+// The functions from here to giveBack are called with c.mu held.
+
+// endHold counts a hold that has ended.
+func (w *lock) endHold(h hold, held time.Duration) {
+	w.c.stats.Holds.add(held)
+	w.drop(h)
+}
+
+// drop ends what else is known of a hold.
+func (w *lock) drop(h hold) {
+	if h.more == nil {
+		return
+	}
+	h.more.ended = true
+	if h.more.task != nil {
+		h.more.task.End()
+	}
+	if w.r.opts.Held != nil {
+		w.r.opts.Held.Remove(h.more)
+	}
+}
+
 // addHold notes the hold that e, which ends, has acquired. It returns the number of the owner's
-// holds.
-func (w *lock) addHold(ctx context.Context, e Event) int {
-	o := e.Owner
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// holds, and what describe has to fill in.
+func (w *lock) addHold(e *Event) (n int, m *more) {
 	if w.settled() {
 		w.endHold(hold{}, 0)
-		return 1
+		return 1, nil
 	}
-	h, ok := w.holders[o]
+	h, ok := w.holdOf(e.Owner)
 	if !ok {
-		h.since = e.At
-		if w.leased != nil {
-			if held, err := w.leased.Hold(ctx); err == nil {
-				h.lease = &lease{Hold: held}
-			}
-		}
-		if w.r.opts.Held != nil {
-			h.value = new(value)
-			skip := lockFrames
-			if e.Try {
-				skip = tryFrames
-			}
-			w.r.opts.Held.Add(h.value, skip)
-		}
-		if ctx != nil && trace.IsEnabled() {
-			_, h.task = trace.NewTask(ctx, w.holdTask)
+		h = hold{owner: e.Owner, since: e.At}
+		if w.leased != nil || w.r.opts.Held != nil || trace.IsEnabled() {
+			m = &more{of: w}
+			h.more = m
 		}
 	}
 	h.n++
-	w.note(o, h)
-	return h.n
+	w.note(h)
+	return h.n, m
 }
 
 // settled reports whether the hold that the caller is about to note is released already.
 func (w *lock) settled() bool {
-	if w.early.Load() == 0 {
+	if w.early == 0 {
 		return false
 	}
-	w.early.Add(-1)
+	w.early--
 	return true
 }
 
-// returned ends a call. After the last call no early release can be settled: it was the release
-// of a hold that was acquired without the wrapper.
-func (w *lock) returned() {
-	if w.calls.Add(-1) > 0 || w.early.Load() == 0 {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.calls.Load() == 0 {
-		w.early.Store(0)
+// end ends a call that may note a hold. After the last one no early release can be settled: it was
+// the release of a hold that was acquired without the wrapper.
+func (w *lock) end() {
+	w.ended++
+	if w.early > 0 && w.ended == w.begun.Load() {
+		w.early = 0
 	}
 }
 
-func (w *lock) note(o locks.Owner, h hold) {
-	if w.holders == nil {
-		w.holders = map[locks.Owner]hold{}
+// holdOf returns the hold of o, and whether there is one.
+func (w *lock) holdOf(o locks.Owner) (h hold, noted bool) {
+	if w.one.owner == o {
+		return w.one, true
 	}
-	if _, ok := w.holders[o]; !ok {
-		if len(w.holders) >= maxHolders {
-			for any, h := range w.holders {
-				w.forget(any)
+	if len(w.others) > 0 { // saves most locks the call
+		h, noted = w.others[o]
+	}
+	return h, noted
+}
+
+// holds yields all holds.
+func (w *lock) holds(yield func(hold) bool) {
+	for _, h := range w.others {
+		if !yield(h) {
+			return
+		}
+	}
+	if w.one.owner != 0 {
+		yield(w.one)
+	}
+}
+
+// free reports whether there are no holds.
+func (w *lock) free() bool { return w.one.owner == 0 && len(w.others) == 0 }
+
+// note notes h, which may replace a hold of its owner.
+func (w *lock) note(h hold) {
+	if _, ok := w.holdOf(h.owner); !ok {
+		if len(w.others) >= maxHolders {
+			for h := range w.holds {
+				w.forget(h.owner)
 				w.drop(h)
 				break
 			}
 		}
-		if len(w.holders) == 0 {
+		if w.free() {
 			w.c.add(w)
 		}
-		w.c.held.Add(1)
+		w.c.stats.Held++
 	}
-	w.holders[o] = h
+	switch {
+	case w.one.owner == h.owner, w.free():
+		w.one = h
+		return
+	case w.others == nil:
+		w.others = map[locks.Owner]hold{}
+	}
+	w.others[h.owner] = h
 }
 
 func (w *lock) forget(o locks.Owner) {
-	delete(w.holders, o)
-	w.c.held.Add(-1)
-	if len(w.holders) == 0 {
+	if w.one.owner == o {
+		w.one = hold{}
+	} else {
+		delete(w.others, o)
+	}
+	w.c.stats.Held--
+	if w.free() {
 		w.c.remove(w)
 	}
 }
 
 // removeHold removes one noted hold of o, and returns what is left of o's holds.
 func (w *lock) removeHold(o locks.Owner) (h hold, noted bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.removeGuarded(o)
-}
-
-func (w *lock) removeGuarded(o locks.Owner) (h hold, noted bool) {
-	h, noted = w.holders[o]
+	h, noted = w.holdOf(o)
 	if !noted {
 		return h, false
 	}
 	if h.n--; h.n > 0 {
-		w.holders[o] = h
+		w.note(h)
 	} else {
 		w.forget(o)
 	}
@@ -342,49 +464,46 @@ func (w *lock) removeGuarded(o locks.Owner) (h hold, noted bool) {
 // removeOldest removes the oldest noted hold, for a release by another owner. If there is none,
 // the hold is not noted yet.
 func (w *lock) removeOldest() (h hold, noted bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var oldest locks.Owner
-	for o, candidate := range w.holders {
+	for candidate := range w.holds {
 		if !noted || candidate.since < h.since {
-			oldest, h, noted = o, candidate, true
+			h, noted = candidate, true
 		}
 	}
 	if noted {
-		return w.removeGuarded(oldest)
+		return w.removeHold(h.owner)
 	}
 	// On the read side, a release without an acquisition is probably one after a downgrade.
 	if !w.shared {
-		w.early.Add(1)
+		w.early++
 	}
 	return h, false
 }
 
-// restoreHold puts back a hold that removeHold removed, because the lock refused the release. An
-// owner that lost the lock has no holds any more.
-func (w *lock) restoreHold(o locks.Owner, h hold, e Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now, ok := w.holders[o]
+// giveBack puts back a hold that removeHold removed, if it was noted, because the lock refused the
+// release at the given time. An owner that lost the lock has no holds any more.
+func (w *lock) giveBack(h hold, at time.Duration, lost bool) {
+	now, ok := w.holdOf(h.owner)
 	switch {
-	case errors.Is(e.Err, locks.ErrLost):
-		if ok && now.since <= e.At {
-			w.forget(o)
-			if now.value != h.value {
+	case h.owner == 0:
+		return
+	case lost:
+		if ok && now.since <= at {
+			w.forget(h.owner)
+			if now.more != h.more {
 				w.drop(now)
 			}
 		}
 		w.drop(h)
 		return
 	case !ok && w.settled():
-		w.endHold(h, e.At-h.since)
+		w.endHold(h, at-h.since)
 		return
 	}
-	if ok && now.value != h.value {
+	if ok && now.more != h.more {
 		w.drop(now)
 	}
 	h.n = now.n + 1 // others may have changed it meanwhile
-	w.note(o, h)
+	w.note(h)
 }
 
 // locker is a wrapped lock that also has the plain methods.
@@ -394,23 +513,13 @@ type locker struct {
 }
 
 func (w *locker) Lock() {
-	var panicked any
-	_ = w.wait(context.Background(), func() (err error) {
-		panicked, err = attempt(w.plain.Lock)
-		return err
-	})
-	if panicked != nil {
+	if panicked, _ := w.wait(context.Background(), w.plain.Lock); panicked != nil {
 		panic(panicked)
 	}
 }
 
 func (w *locker) Unlock() {
-	var panicked any
-	_ = w.release(context.Background(), func() (err error) {
-		panicked, err = attempt(w.plain.Unlock)
-		return err
-	})
-	if panicked != nil {
+	if panicked, _ := w.release(context.Background(), w.plain.Unlock); panicked != nil {
 		panic(panicked)
 	}
 }

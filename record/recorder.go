@@ -25,8 +25,8 @@ type Options struct {
 	// must neither panic nor use the lock.
 	Hook func(Event)
 
-	// Waits makes [Recorder.Waits] known. It adds two short critical sections to each LockContext
-	// and Lock, on a mutex of the name.
+	// Waits makes [Recorder.Waits] known. It adds a short critical section to each LockContext and
+	// Lock, on a mutex of the name.
 	Waits bool
 
 	// Held, if not nil, has each hold with the stack of its first acquisition, until its last
@@ -48,8 +48,9 @@ type Options struct {
 // Its memory is bounded: about 1 kB for each name, and what Options.Events asks for. Use a name for
 // each kind of lock, as for the labels of a metric, not one for each key.
 type Recorder struct {
-	opts  Options
-	start time.Time
+	opts    Options
+	start   time.Time
+	reports bool // opts ask for events
 
 	mu     sync.Mutex
 	byName map[string]*counters
@@ -63,7 +64,10 @@ type Recorder struct {
 // New returns a Recorder without locks.
 func New(opts Options) *Recorder {
 	opts.Events = max(opts.Events, 0)
-	return &Recorder{opts: opts, start: time.Now(), byName: map[string]*counters{}}
+	return &Recorder{
+		opts: opts, start: time.Now(), byName: map[string]*counters{},
+		reports: opts.Events > 0 || opts.Hook != nil || opts.Logger != nil,
+	}
 }
 
 // Start returns when the clock of the events began.
@@ -89,9 +93,10 @@ func (r *Recorder) Listen(f func(ctx context.Context, e Event)) {
 // if l does. Its Lock, Unlock and Inspect call those of l. Lock and Unlock panic as those do. Wrap
 // panics if l is nil. For the other methods of l keep l, or call [Inner].
 //
-// The wrapper adds three readings of the clock, a few atomic additions and four short critical
-// sections to a lock and its unlock. That is several times the cost of an uncontended lock, but
-// little compared with a wait. It allocates nothing, except once for each hold of a
+// The wrapper adds three readings of the clock, two atomic additions and two short critical
+// sections to a lock and its unlock. The sections are on a mutex of the name. Explicit owners and
+// leased locks have a third section. That is several times the cost of an uncontended lock, but
+// little compared with a wait. The wrapper allocates nothing, except once for each hold of a
 // [locks.Leased] lock.
 func (r *Recorder) Wrap(name string, l locks.TryLocker) locks.TryLocker {
 	return r.wrap(name, l, false)
@@ -142,7 +147,7 @@ func (r *Recorder) wrap(name string, l locks.TryLocker, shared bool) locks.TryLo
 	r.mu.Lock()
 	c := r.byName[name]
 	if c == nil {
-		c = new(counters)
+		c = &counters{stats: Stats{Lock: name}}
 		r.byName[name] = c
 	}
 	r.mu.Unlock()
@@ -171,48 +176,37 @@ func (r *Recorder) wrap(name string, l locks.TryLocker, shared bool) locks.TryLo
 	return w
 }
 
-// counters are the counters of one name. cancelled and failed count only what timedOut and busy do
-// not count. Therefore the rest of a whole in Stats without its part never decreases.
+// counters are the counters of one name.
 type counters struct {
-	acquired, released, cancelled, failed, refused atomic.Uint64
-	timedOut, busy, lost                           atomic.Uint64
-	waiting, held                                  atomic.Int64
-	waits, holds                                   live
+	asked atomic.Int64 // the number of calls of LockContext and Lock
 
-	mu      sync.Mutex
-	holding []*lock          // those with noted holders
-	calls   map[waiter]calls // that wait, with Options.Waits
+	// mu guards what follows, and the holds of all locks of the name. No code of a lock, a context or
+	// a hook runs with it held.
+	mu       sync.Mutex
+	answered int64            // of those asked
+	stats    Stats            // without Waiting
+	holding  []*lock          // those with holds
+	calls    map[waiter]calls // that wait, with Options.Waits
 }
 
-// add notes that w has holders from now on. The caller holds w.mu.
+// add notes that w has holds from now on.
 func (c *counters) add(w *lock) {
-	c.mu.Lock()
 	w.place = len(c.holding)
 	c.holding = append(c.holding, w)
-	c.mu.Unlock()
 }
 
-// remove notes that w has no holders any more. The caller holds w.mu.
+// remove notes that w has no holds any more.
 func (c *counters) remove(w *lock) {
-	c.mu.Lock()
 	last := len(c.holding) - 1
 	c.holding[w.place] = c.holding[last]
 	c.holding[w.place].place = w.place
 	c.holding[last] = nil
 	c.holding = c.holding[:last]
-	c.mu.Unlock()
-}
-
-// locks returns the locks that have holders.
-func (c *counters) locks() []*lock {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.holding)
 }
 
 // Stats are the counters of one name. Each counter is exact when no call is under way, even
-// after refused unlocks, as long as at most 4,096 owners hold one lock. While calls are under
-// way, the counters are not read at one moment.
+// after refused unlocks, as long as at most 4,096 owners hold one lock. A call under way may be in
+// some of them already, and its hold may seem to overlap the next one.
 type Stats struct {
 	Lock string
 
@@ -241,19 +235,12 @@ func (r *Recorder) Stats() []Stats {
 	byName := maps.Clone(r.byName)
 	r.mu.Unlock()
 	all := make([]Stats, 0, len(byName))
-	for name, c := range byName {
-		for _, w := range c.locks() {
-			w.lookForLosses()
-		}
-		st := Stats{
-			Lock:     name,
-			Acquired: c.acquired.Load(), Released: c.released.Load(), Refused: c.refused.Load(),
-			TimedOut: c.timedOut.Load(), Busy: c.busy.Load(), Lost: c.lost.Load(),
-			Waiting: c.waiting.Load(), Held: c.held.Load(),
-			Waits: c.waits.snapshot(), Holds: c.holds.snapshot(),
-		}
-		st.Cancelled = c.cancelled.Load() + st.TimedOut
-		st.Failed = c.failed.Load() + st.Busy
+	for _, c := range byName {
+		c.lookForLosses()
+		c.mu.Lock()
+		st := c.stats
+		st.Waiting = c.asked.Load() - c.answered
+		c.mu.Unlock()
 		all = append(all, st)
 	}
 	slices.SortFunc(all, func(a, b Stats) int { return cmp.Compare(a.Lock, b.Lock) })
@@ -278,13 +265,13 @@ func (r *Recorder) Holds() []Hold {
 	r.mu.Unlock()
 	var all []Hold
 	for _, c := range byName {
-		for _, w := range c.locks() {
-			w.mu.Lock()
-			for o, h := range w.holders {
-				all = append(all, Hold{w.name, w.l, o, r.start.Add(h.since), h.n, w.shared})
+		c.mu.Lock()
+		for _, w := range c.holding {
+			for h := range w.holds {
+				all = append(all, Hold{w.name, w.l, h.owner, r.start.Add(h.since), h.n, w.shared})
 			}
-			w.mu.Unlock()
 		}
+		c.mu.Unlock()
 	}
 	slices.SortFunc(all, func(a, b Hold) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Lock, b.Lock), cmp.Compare(a.Owner, b.Owner))
@@ -321,20 +308,20 @@ func (r *Recorder) at(e *Event) {
 func (r *Recorder) now() time.Duration { return time.Since(r.start) }
 
 // report gives e to the ring, the hook, the listeners and the logger.
-func (r *Recorder) report(ctx context.Context, e Event) {
+func (r *Recorder) report(ctx context.Context, e *Event) {
 	if limit := r.opts.Events; limit > 0 {
 		r.mu.Lock()
 		if len(r.ring) < limit {
-			r.ring = append(r.ring, e)
+			r.ring = append(r.ring, *e)
 		} else {
-			r.ring[r.seen%uint64(limit)] = e
+			r.ring[r.seen%uint64(limit)] = *e
 		}
 		r.seen++
 		r.mu.Unlock()
 		e.order = 0
 	}
 	if r.opts.Hook != nil {
-		r.opts.Hook(e)
+		r.opts.Hook(*e)
 	}
 	listeners := r.listeners.Load()
 	if listeners == nil && r.opts.Logger == nil {
@@ -345,11 +332,11 @@ func (r *Recorder) report(ctx context.Context, e Event) {
 	}
 	if listeners != nil {
 		for _, f := range *listeners {
-			f(ctx, e)
+			f(ctx, *e)
 		}
 	}
 	if r.opts.Logger != nil {
-		r.log(ctx, e)
+		r.log(ctx, *e)
 	}
 }
 

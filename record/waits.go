@@ -51,34 +51,26 @@ type calls struct {
 	n     int
 }
 
-// addWait notes that a call of o waits since at, with Options.Waits.
-func (c *counters) addWait(w *lock, o locks.Owner, at time.Duration) {
-	if !w.r.opts.Waits {
-		return
+// addWait notes that a call of o waits since at.
+func (w *lock) addWait(o locks.Owner, at time.Duration) {
+	w.c.mu.Lock()
+	defer w.c.mu.Unlock()
+	if w.c.calls == nil {
+		w.c.calls = make(map[waiter]calls)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.calls == nil {
-		c.calls = make(map[waiter]calls)
-	}
-	now := c.calls[waiter{w, o}]
+	now := w.c.calls[waiter{w, o}]
 	if now.n++; now.n == 1 {
 		now.since = at
 	}
-	c.calls[waiter{w, o}] = now
+	w.c.calls[waiter{w, o}] = now
 }
 
-// removeWait ends what addWait began.
-func (c *counters) removeWait(w *lock, o locks.Owner) {
-	if !w.r.opts.Waits {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := c.calls[waiter{w, o}]
+// removeWait ends what addWait began. The caller holds c.mu.
+func (w *lock) removeWait(o locks.Owner) {
+	now := w.c.calls[waiter{w, o}]
 	if now.n--; now.n > 0 {
-		c.calls[waiter{w, o}] = now
+		w.c.calls[waiter{w, o}] = now
 	} else {
-		delete(c.calls, waiter{w, o})
+		delete(w.c.calls, waiter{w, o})
 	}
 }
