@@ -40,6 +40,15 @@ func peers() map[string][]bench.Subject {
 			}
 		}
 	}
+	detecting := bench.Loop("sasha-s/go-deadlock.Mutex", func() func(int) {
+		m := new(sasha.Mutex)
+		return func(n int) {
+			for range n {
+				m.Lock()
+				m.Unlock()
+			}
+		}
+	})
 	byKey := mobyLocker()
 	return map[string][]bench.Subject{
 		bench.Uncontended: {
@@ -52,15 +61,7 @@ func peers() map[string][]bench.Subject {
 					}
 				}
 			}),
-			bench.Loop("sasha-s/go-deadlock.Mutex", func() func(int) {
-				m := new(sasha.Mutex)
-				return func(n int) {
-					for range n {
-						m.Lock()
-						m.Unlock()
-					}
-				}
-			}),
+			detecting,
 			bench.Loop("linkdata/deadlock.Mutex", func() func(int) {
 				m := new(linkdata.DeadlockMutex)
 				return func(n int) {
@@ -71,6 +72,7 @@ func peers() map[string][]bench.Subject {
 				}
 			}),
 		},
+		bench.Recorded:   {detecting},
 		bench.ReadPair:   {bench.Loop("xsync.RBMutex.R", reads)},
 		bench.TwoReaders: {bench.Parallel("xsync.RBMutex.R", 2, reads)},
 		bench.LiveContext: {bench.Loop("fifomu.Mutex", func() func(int) {

@@ -19,6 +19,7 @@ import (
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/keyed"
+	"github.com/jucgo/locks/record"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
 	"github.com/jucgo/locks/singleton"
@@ -50,6 +51,7 @@ const (
 	Broadcast10    = "broadcast to 10"
 	Broadcast1000  = "broadcast to 1,000"
 	CompareAndSwap = "compare-and-swap"
+	Recorded       = "lock with times"
 )
 
 // Keys are the keys of the workloads by key.
@@ -69,7 +71,7 @@ func Workloads() []Workload {
 			steady(2, false), steady(2, true), steady(8, false), steady(8, true), tries(), liveContexts(),
 		},
 		contests(), endedWaits(), semaphores(), conditionWaits(), byKey(),
-		[]Workload{several(2), several(4), compareAndSwap(), singletons(), heap()},
+		[]Workload{several(2), several(4), compareAndSwap(), recorded(), singletons(), heap()},
 	)
 }
 
@@ -632,6 +634,34 @@ func compareAndSwap() Workload {
 					for range n {
 						ref, stamp := s.Load()
 						s.CompareAndSwap(ref, ref, stamp, stamp+1)
+					}
+				}
+			}),
+		},
+	}
+}
+
+// recorded are locks that count and time what is done with them.
+func recorded() Workload {
+	return Workload{
+		Name: Recorded, Unit: Nanoseconds, About: "Lock and Unlock of a free lock that times its waits and holds.",
+		Targets: []Target{{"locks/record", "timed by hand", 3.5}},
+		Subjects: []Subject{
+			Loop("timed by hand", func() func(int) {
+				m := new(Timed)
+				return func(n int) {
+					for range n {
+						m.Lock()
+						m.Unlock()
+					}
+				}
+			}),
+			Loop("locks/record", func() func(int) {
+				m := record.New(record.Options{}).Wrap("l", new(reentrant.Mutex)).(sync.Locker)
+				return func(n int) {
+					for range n {
+						m.Lock()
+						m.Unlock()
 					}
 				}
 			}),
