@@ -25,7 +25,9 @@ func BenchmarkFloor(b *testing.B) {
 		},
 		bench.Broadcast10:   {bench.BroadcastTo(10, "least", least(false))},
 		bench.Broadcast1000: {bench.BroadcastTo(1000, "least", least(false))},
-		bench.Buffer:        {bench.BoundedBuffer("least", least(false)), bench.BoundedBuffer("least-barging", least(true))},
+		bench.Buffer: {
+			bench.BoundedBuffer("least", least(false)), bench.BoundedBuffer("least-barging", least(true)),
+		},
 		bench.ReadPair: {bench.Loop("least", func() func(int) {
 			l := new(namedReaders)
 			return func(n int) {

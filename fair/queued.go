@@ -77,7 +77,7 @@ func (q *queued) lockContext(ctx context.Context, policy Policy) error {
 		return outcome.Error(op, ctx, q.s.Acquire(p, park.Until(ctx)))
 	}
 	// Acquire, without its frames, through which a goroutine that wakes would return.
-	w, waits := q.s.Begin(p)
+	w, waits := syncq.Begin(&q.s, p)
 	for waits {
 		select {
 		case <-w.Permits():

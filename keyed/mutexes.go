@@ -26,7 +26,8 @@ import (
 
 // Mutexes is a set of reentrant locks, one for each key. A lock exists while a goroutine holds
 // it, waits for it, or has a condition of it. The set uses no memory for other keys, however
-// many there have been at once. It is safe for concurrent use.
+// many there have been at once. An empty set takes 8 kB if a key takes 16 bytes. It is safe for
+// concurrent use.
 //
 // The zero Mutexes is an empty set of locks that admit by [fair.NonFair]; [New] makes others. A
 // Mutexes must not be copied after first use.
@@ -78,7 +79,7 @@ const (
 //	of this key        none                held by holder alone, holds times
 //	0, or another key  one                 in use as often as users says
 //
-// While holder is 0, holds is 0, and key is zero. These are the states of an entry while mu is free:
+// While holder is 0, holds is 0, and key is zero. The states of an entry while mu is free:
 //   - in the chain of its hash: users is greater than 0
 //   - in the spare list: users is 0, and key is zero
 //   - left to the garbage collector: users is 0

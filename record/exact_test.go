@@ -9,6 +9,7 @@ import (
 	"runtime/trace"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -383,3 +384,29 @@ type pausedLease struct {
 }
 
 func (l *pausedLease) Hold(context.Context) (locks.Hold, error) { return watching{r: l.r}, nil }
+
+// The release of a has freed the lock, and has still to be noted.
+func TestAReleaseUnderWayIsNotTakenForTheNextHold(t *testing.T) {
+	a, cancel := context.WithCancel(bg) // of the goroutine that locks
+	defer cancel()
+	hook, stopped, goOn := stop(a)
+	r := record.New(record.Options{Events: 100})
+	l := r.Wrap("l", &paused{TryLocker: new(fair.Mutex), onUnlock: hook})
+	released := make(chan error)
+	go func() {
+		_ = l.LockContext(a)
+		released <- l.UnlockContext(a)
+	}()
+	<-stopped
+	require.NoError(t, l.LockContext(bg))
+	other := make(chan error)
+	go func() { other <- l.UnlockContext(bg) }()
+	require.NoError(t, <-other)
+	goOn()
+	require.NoError(t, <-released)
+	events, _ := r.Events()
+	for _, e := range events {
+		require.GreaterOrEqual(t, e.Held, time.Duration(0), "%+v", e)
+	}
+	requireIdle(t, r, 2)
+}

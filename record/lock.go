@@ -23,16 +23,16 @@ type lock struct {
 
 	begun atomic.Int64 // the number of acquisitions
 
-	// c.mu guards what follows. A hold that begins on a free lock is in one, since a map costs more.
-	// Every other hold is in others. one has no owner if it is empty.
+	// c.mu guards what follows. A hold that begins on a free lock is in one, since a map costs
+	// more. Every other hold is in others. one has no owner if it is empty.
 	one    hold
 	others map[locks.Owner]hold
 	place  int // in c.holding while there are holds
 
-	// begun less ended is the number of calls under way that may note a hold: acquisitions, and
-	// releases that have removed a hold. early is the number of releases without a noted hold. The
-	// call that acquired such a hold is still on its way back, and will settle it. Either there are
-	// no holds or early is 0. early is 0 when no such call is under way.
+	// begun less ended is the number of calls under way that may note a hold. A release may put its
+	// own back. early is the number of releases without a noted hold. The call that acquired such a
+	// hold is still on its way back, and will settle it. Either there are no holds or early is 0.
+	// early is 0 when no call is under way.
 	ended, early int64
 }
 
@@ -130,7 +130,6 @@ func (w *lock) UnlockContext(ctx context.Context) error {
 // with.
 func (w *lock) wait(ctx context.Context, plain func()) (panicked any, err error) {
 	e := Event{Kind: Waiting, Owner: locks.CurrentOwner(ctx)}
-	w.begun.Add(1)
 	w.c.asked.Add(1)
 	w.r.at(&e)
 	asked := e.At
@@ -143,6 +142,7 @@ func (w *lock) wait(ctx context.Context, plain func()) (panicked any, err error)
 		region = trace.StartRegion(ctx, w.waitRegion)
 	}
 	e.Err = errAborted
+	w.begun.Add(1)
 	defer func() {
 		if region != nil {
 			region.End()
@@ -188,13 +188,13 @@ func (w *lock) answered(ctx context.Context, e *Event, asked time.Duration, ok b
 		w.describe(ctx, m, e.Try)
 	}
 	if !ok {
-		w.failed(ctx, e)
+		w.c.failed(ctx, e)
 	}
 	w.report(ctx, e)
 }
 
 // failed counts the failed acquisition e.
-func (w *lock) failed(ctx context.Context, e *Event) {
+func (c *counters) failed(ctx context.Context, e *Event) {
 	var cause error
 	if e.Err != nil && ctx != nil {
 		cause = ctx.Err()
@@ -203,9 +203,9 @@ func (w *lock) failed(ctx context.Context, e *Event) {
 	if cause != nil && errors.Is(e.Err, cause) {
 		e.Kind = Cancelled
 	}
-	w.c.mu.Lock()
-	defer w.c.mu.Unlock()
-	st := &w.c.stats
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	st := &c.stats
 	switch {
 	case e.Kind == Failed && e.Err == nil:
 		st.Busy++
@@ -225,42 +225,35 @@ func (w *lock) failed(ctx context.Context, e *Event) {
 func (w *lock) release(ctx context.Context, plain func()) (panicked any, err error) {
 	e := Event{Kind: Released, Owner: locks.CurrentOwner(ctx)}
 	w.r.at(&e)
-	// A noted hold of an explicit owner is removed before the lock is released, because right after
-	// the release the owner may acquire the lock again in another goroutine. A hold that can be lost
-	// is removed before as well, for lookForLosses. All others save this critical section.
-	var h hold
-	var noted, returned bool
-	before := e.Owner < 0 || w.leased != nil
-	if before {
-		w.c.mu.Lock()
-		w.ended--
-		h, noted = w.removeHold(e.Owner)
-		w.c.mu.Unlock()
-		defer func() {
-			if !returned {
-				w.c.mu.Lock()
-				w.giveBack(h, e.At, false)
-				w.end()
-				w.c.mu.Unlock()
-			}
-		}()
-	}
+	// A noted hold of the caller is removed before the lock is released. Right after the release
+	// the owner may acquire the lock again in another goroutine. And a hold that is over must not
+	// be taken for that of the next holder. Any other hold is removed only after the release has
+	// succeeded: most locks refuse it.
+	returned := false
+	w.c.mu.Lock()
+	w.ended--
+	h, noted := w.removeHold(e.Owner)
+	w.c.mu.Unlock()
+	defer func() {
+		if !returned {
+			w.c.mu.Lock()
+			w.giveBack(h, e.At, false)
+			w.end()
+			w.c.mu.Unlock()
+		}
+	}()
 	if plain != nil {
 		panicked, e.Err = attempt(plain)
 	} else {
 		e.Err = w.l.UnlockContext(ctx)
 	}
+	lost := e.Err != nil && errors.Is(e.Err, locks.ErrLost) // may panic
 	returned = true
-	lost := e.Err != nil && errors.Is(e.Err, locks.ErrLost)
 	w.c.mu.Lock()
-	if !before {
-		w.ended--
-		h, noted = w.removeHold(e.Owner)
-	}
 	switch {
 	case e.Err == nil:
 		w.c.stats.Released++
-		if !noted { // most locks refuse to release the hold of another owner
+		if !noted {
 			h, noted = w.removeOldest()
 		}
 		if h.n > 0 {

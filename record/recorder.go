@@ -93,11 +93,10 @@ func (r *Recorder) Listen(f func(ctx context.Context, e Event)) {
 // if l does. Its Lock, Unlock and Inspect call those of l. Lock and Unlock panic as those do. Wrap
 // panics if l is nil. For the other methods of l keep l, or call [Inner].
 //
-// The wrapper adds three readings of the clock, two atomic additions and two short critical
-// sections to a lock and its unlock. The sections are on a mutex of the name. Explicit owners and
-// leased locks have a third section. That is several times the cost of an uncontended lock, but
-// little compared with a wait. The wrapper allocates nothing, except once for each hold of a
-// [locks.Leased] lock.
+// The wrapper adds three readings of the clock, two atomic additions and three short critical
+// sections to a lock and its unlock. The sections are on a mutex of the name. A leased lock has
+// a fourth one. That is several times the cost of an uncontended lock, but little compared with a
+// wait. The wrapper allocates nothing, except once for each hold of a [locks.Leased] lock.
 func (r *Recorder) Wrap(name string, l locks.TryLocker) locks.TryLocker {
 	return r.wrap(name, l, false)
 }
@@ -180,8 +179,8 @@ func (r *Recorder) wrap(name string, l locks.TryLocker, shared bool) locks.TryLo
 type counters struct {
 	asked atomic.Int64 // the number of calls of LockContext and Lock
 
-	// mu guards what follows, and the holds of all locks of the name. No code of a lock, a context or
-	// a hook runs with it held.
+	// mu guards what follows, and the holds of all locks of the name. No code of a lock, a context
+	// or a hook runs with it held.
 	mu       sync.Mutex
 	answered int64            // of those asked
 	stats    Stats            // without Waiting
@@ -206,7 +205,7 @@ func (c *counters) remove(w *lock) {
 
 // Stats are the counters of one name. Each counter is exact when no call is under way, even
 // after refused unlocks, as long as at most 4,096 owners hold one lock. A call under way may be in
-// some of them already, and its hold may seem to overlap the next one.
+// some of them already.
 type Stats struct {
 	Lock string
 

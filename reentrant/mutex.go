@@ -214,7 +214,7 @@ func (m *Mutex) lockContext(op string, ctx context.Context, o int64) error {
 			out = m.s.Acquire(party(o), park.Until(ctx))
 		} else {
 			// Acquire, without its frames, through which a goroutine that wakes would return.
-			w, waits := m.s.Begin(party(o))
+			w, waits := syncq.Begin(&m.s.Sync, party(o))
 			for waits {
 				select {
 				case <-w.Permits():

@@ -78,10 +78,13 @@ func TestAWriteStartsTheCountOfReadsAnew(t *testing.T) {
 
 func TestWritersEnterAFreeLockWithAnOpenTable(t *testing.T) {
 	for name, write := range map[string]func(l *rwlock.StampedLock) rwlock.Stamp{
-		"WriteLock":        (*rwlock.StampedLock).WriteLock,
-		"TryWriteLock":     (*rwlock.StampedLock).TryWriteLock,
-		"TryWriteLockFor":  func(l *rwlock.StampedLock) rwlock.Stamp { return l.TryWriteLockFor(0) },
-		"WriteLockContext": func(l *rwlock.StampedLock) rwlock.Stamp { st, _ := l.WriteLockContext(t.Context()); return st },
+		"WriteLock":       (*rwlock.StampedLock).WriteLock,
+		"TryWriteLock":    (*rwlock.StampedLock).TryWriteLock,
+		"TryWriteLockFor": func(l *rwlock.StampedLock) rwlock.Stamp { return l.TryWriteLockFor(0) },
+		"WriteLockContext": func(l *rwlock.StampedLock) rwlock.Stamp {
+			st, _ := l.WriteLockContext(t.Context())
+			return st
+		},
 		"from optimistic": func(l *rwlock.StampedLock) rwlock.Stamp {
 			return l.TryConvertToWriteLock(l.TryOptimisticRead())
 		},

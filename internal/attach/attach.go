@@ -29,6 +29,6 @@ var (
 // reentrant sets it.
 var Describe func(m any, k *syncq.Kind)
 
-// Hold gives m, a *reentrant.Mutex that is free and that no goroutine waits for, to goroutine o with
-// so many holds. Package reentrant sets it.
+// Hold gives m, a *reentrant.Mutex that is free and that no goroutine waits for, to goroutine o.
+// The goroutine has so many holds then. Package reentrant sets it.
 var Hold func(m any, o int64, holds int)

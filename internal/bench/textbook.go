@@ -77,8 +77,8 @@ func (c *CountedMap[K]) Unlock(k K) {
 	l.Unlock()
 }
 
-// Timed is the lock with metrics as people write it by hand: it reads the clock once when it is
-// acquired, once more before that if it has to wait, and once when it is released.
+// Timed is the lock with metrics as people write it by hand. It reads the clock when it is acquired
+// and when it is released. If it has to wait, it reads the clock before that too.
 type Timed struct {
 	mu                   sync.Mutex
 	acquired, wait, hold atomic.Int64

@@ -182,7 +182,7 @@ func clock() time.Duration { return time.Since(start) }
 //     before: the wait has succeeded, and the unpark that comes with a grant is awaited.
 //
 // A goroutine that wakes pays for each frame that it returns through. So the loop is also written
-// out in Acquire, AcquireShared and Cond.Wait, and after [Sync.Begin] in packages fair and
+// out in Acquire, AcquireShared and Cond.Wait, and after [Begin] in packages fair and
 // reentrant. The select of [park.Limit.Park] is written out here.
 func (n *node) wait(l *park.Limit) Outcome {
 	n.limited = l.Open(&n.place)

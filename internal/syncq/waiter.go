@@ -28,7 +28,7 @@ func (c *Cond) NewWaiter(p Party, l *park.Limit) Waiter {
 // Begin is the first half of a limited Acquire, for a caller that selects by itself: a goroutine
 // that wakes pays for each frame that it returns through. While waits is true, the caller calls
 // Woken after a permit, or Leave when its limit has ended. At last it calls Finish.
-func (s *Sync) Begin(p Party) (w Waiter, waits bool) {
+func Begin(s *Sync, p Party) (w Waiter, waits bool) {
 	if s.TryLock(p) || s.TryLockUnread(p) || p.policy == NonFair && s.queue.policy == NonFair && s.spin(p) {
 		return w, false
 	}
