@@ -56,7 +56,7 @@ func StampedHolds(l *StampedLock) (inWord, inTable int) {
 	defer l.guard.Unlock()
 	if t := l.table.Load(); t != nil {
 		for i := range *t {
-			inTable += int((*t)[i].units.Load())
+			inTable += int(uint32((*t)[i].units.Load()))
 		}
 	}
 	return int(l.state.Load()&readers/reader) + l.overflow, inTable
@@ -76,14 +76,17 @@ func BeginStampedFold(l *StampedLock) (finish func()) {
 // Its result is 0 if the table is closed.
 func EnterStampedTable(l *StampedLock) (finish func() Stamp) {
 	b := l.slot()
-	n := b.units.Add(1)
+	n := uint32(b.units.Add(1))
 	return func() Stamp { return l.decide(b, n) }
 }
 
 // FillStampedSlot puts as many holds into the slot of the calling goroutine as it has room for.
-func FillStampedSlot(l *StampedLock) { l.slot().units.Store(maxInSlot) }
+func FillStampedSlot(l *StampedLock) { l.slot().units.Add(maxInSlot) }
 
 const StampedSlotRoom = maxInSlot
+
+// TakeStampedUnit is the last half of a release by st, which has found that the table is open.
+func TakeStampedUnit(l *StampedLock, st Stamp) bool { return l.slot().take(st) }
 
 // BeginStampedWake tells the writer in front, as a release does, and returns the second half of
 // that: the writer is not unparked yet.

@@ -156,7 +156,7 @@ func (l *StampedLock) addReader(s uint64) (ok, full bool) {
 	switch {
 	case (l.state.Load()^s)&(versions|readers) != 0:
 		return false, false // also if they are all ones again, in another version
-	case l.overflow == maxOverflow:
+	case l.overflow >= maxOverflow: // fold may add more
 		return false, true
 	}
 	l.overflow++
@@ -196,7 +196,7 @@ func (l *StampedLock) releaseReadHold(st Stamp) Stamp {
 			return stampOf(s, optimistic) // the usual case, without a call
 		}
 		switch {
-		case s&visible != 0 && l.slot().take():
+		case s&visible != 0 && l.slot().take(st):
 			return stampOf(s, optimistic)
 		case s&readers != 0:
 			if l.removeReader(s) {

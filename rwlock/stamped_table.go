@@ -1,6 +1,7 @@
 package rwlock
 
 import (
+	"math"
 	"runtime"
 
 	"github.com/jucgo/locks/internal/goid"
@@ -14,14 +15,16 @@ import (
 // A hold is a unit: in the word, where the reader bits and overflow count units, or in a slot of
 // the table. Units are all alike. A release ends a unit of its version, in whichever place.
 //
-//   - The flag visible says that the units of the table count. bias sets it. fold clears it: it
-//     moves all units of the table into the word. Both hold the guard.
+//   - The flag visible says that the units of the table count. bias sets it, after it has marked
+//     each slot with the version. fold clears it: it moves all units of the table into the word.
+//     Both hold the guard.
 //   - A reader enters with a unit in the slot of its goroutine, and looks at the word then. If
 //     visible is set, and pending is not, it reads. Else it takes a unit out of the slot again, and
 //     has not entered. If there is none in the slot, it reads: fold has moved its unit into the
 //     word.
 //   - A release takes a unit out of the slot of its goroutine, else one out of the word, else it
-//     folds, and takes one out of the word.
+//     folds, and takes one out of the word. A slot with the mark of another version has no unit for
+//     it, so a stale stamp takes no unit of a later reader.
 //   - Whatever needs to know that nobody reads, or how many goroutines do, folds first: a write,
 //     a conversion, an inspection. So do waiters. Therefore the queue knows nothing of the table.
 //
@@ -48,23 +51,28 @@ import (
 // hold can have come in between, and the version that the reader loads next is that of its hold.
 //
 // A release that finds no unit in its slot and none in the word folds. The sum then says that the
-// word has a unit, if there is such a hold. So it reports misuse only if there was misuse.
+// word has a unit, if there is such a hold. So a release that is due is never refused. A second
+// release by one stamp may take the unit of another reader of its version, as it always may.
 //
 // # When readers enter the table
 //
 // A read beside another one counts in crowd. A write starts the count anew, since crowd has the
 // lowest bits of the version too. After crowdedReads of them the table is opened. Its readers then
 // take half the time of those that share a word, or less. To open it and to fold it takes some
-// 200 ns. So reads that find the lock free never open it.
+// 300 ns. So reads that find the lock free never open it.
 
 // stampedTable has the slots, whose number is a power of 2.
 type stampedTable []stampedSlot
 
-// stampedSlot has the units of some goroutines.
+// stampedSlot has the units of some goroutines in its lower half. The upper half has the mark of
+// the version in which the table was opened last.
 type stampedSlot struct {
 	units stampedWord
 	_     [56]byte // a cache line to each
 }
+
+// markOf returns the mark of a slot for the version of s, a word or a stamp.
+func markOf(s uint64) uint64 { return s >> versionShift << 32 }
 
 const (
 	// maxSlots is the greatest number of slots, and maxInSlot that of the units in one. A reader
@@ -84,12 +92,37 @@ func (l *StampedLock) slot() *stampedSlot {
 	return &t[syncq.SlotOf(goid.Get(), len(t))]
 }
 
-// take takes out a unit, and reports whether there was one.
-func (b *stampedSlot) take() bool {
+// take takes out a unit for a release by st, and reports whether there was one.
+func (b *stampedSlot) take(st Stamp) bool {
 	for {
 		n := b.units.Load()
-		if n == 0 || b.units.CompareAndSwap(n, n-1) {
-			return n > 0
+		if uint32(n) == 0 || n>>32<<32 != markOf(uint64(st)) {
+			return false
+		}
+		if b.units.CompareAndSwap(n, n-1) {
+			return true
+		}
+	}
+}
+
+// set gives b a mark, and leaves at most keep units in it. It returns how many it has taken out.
+func (b *stampedSlot) set(mark uint64, keep uint32) uint64 {
+	for {
+		n := b.units.Load()
+		left := min(uint32(n), keep)
+		if b.units.CompareAndSwap(n, mark|uint64(left)) {
+			return uint64(uint32(n) - left)
+		}
+	}
+}
+
+// leave takes out a unit of whatever version for an undecided reader, and reports whether there was
+// one.
+func (b *stampedSlot) leave() bool {
+	for {
+		n := b.units.Load()
+		if uint32(n) == 0 || b.units.CompareAndSwap(n, n-1) {
+			return uint32(n) > 0
 		}
 	}
 }
@@ -98,14 +131,14 @@ func (b *stampedSlot) take() bool {
 // is full, it returns 0. There must be a table.
 func (l *StampedLock) enter() Stamp {
 	b := l.slot()
-	return l.decide(b, b.units.Add(1))
+	return l.decide(b, uint32(b.units.Add(1)))
 }
 
 // decide is the second half of enter. A unit is in b, which had n units then.
-func (l *StampedLock) decide(b *stampedSlot, n uint64) Stamp {
+func (l *StampedLock) decide(b *stampedSlot, n uint32) Stamp {
 	s := l.state.Load()
 	if s&(visible|pending) != visible || n > maxInSlot {
-		if b.take() {
+		if b.leave() {
 			return 0
 		}
 		s = l.state.Load()
@@ -142,6 +175,10 @@ func (l *StampedLock) bias() {
 		l.table.Store(&t)
 	}
 	if s := l.state.Load(); s&(reader-1) == 0 {
+		t := *l.table.Load()
+		for i := range t {
+			t[i].set(markOf(s), math.MaxUint32)
+		}
 		l.state.CompareAndSwap(s, s|visible)
 	}
 	l.crowd.Store(0)
@@ -163,22 +200,20 @@ func (l *StampedLock) counted() uint64 {
 // fold moves all units of the table into the word, and closes the table. The guard is held. Until
 // it is free again, pending tells readers that the table is closed, though no writer waits.
 func (l *StampedLock) fold() {
-	for {
-		s := l.state.Load()
-		if s&visible == 0 {
-			return
-		}
-		if l.state.CompareAndSwap(s, s|pending) {
-			break
-		}
+	s := l.state.Load()
+	for s&visible != 0 && !l.state.CompareAndSwap(s, s|pending) {
+		s = l.state.Load()
+	}
+	if s&visible == 0 {
+		return
 	}
 	n := uint64(0)
 	t := *l.table.Load()
 	for i := range t {
-		n += t[i].units.Swap(0)
+		n += t[i].set(markOf(s+version), 0) // so that a stale release takes no unit that comes too late
 	}
 	for {
-		s := l.state.Load()
+		s = l.state.Load()
 		inWord := min(n, (readers-s&readers)/reader)
 		if l.state.CompareAndSwap(s, s&^(visible|pending)+inWord*reader) {
 			l.overflow += int(n - inWord)

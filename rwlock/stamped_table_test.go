@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -336,4 +337,43 @@ func TestAReleaseMayTakeAnUndecidedReadersHold(t *testing.T) {
 	require.Zero(t, l.TryWriteLock())
 	l.UnlockRead(st)
 	stampedFree(t, l)
+}
+
+// The release has looked at the word while its stamp was of the version, and has no hold.
+func TestAStaleReleaseTakesNoHoldOfALaterReader(t *testing.T) {
+	l := stampedOpen(t)
+	stale := l.ReadLock()
+	l.UnlockRead(stale)
+	l.UnlockWrite(l.WriteLock())
+	rwlock.OpenStampedTable(l)
+	st := l.ReadLock()
+	stampedHolds(t, l, 0, 1)
+	require.False(t, rwlock.TakeStampedUnit(l, stale))
+	require.True(t, rwlock.TakeStampedUnit(l, st))
+	stampedFree(t, l)
+}
+
+func TestAFoldBeyondTheGreatestCountForgetsNoHold(t *testing.T) {
+	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
+		var st rwlock.Stamp
+		for range rwlock.StampedWordReaders {
+			st = l.TryReadLock()
+		}
+		rwlock.SetStampedOverflow(l, rwlock.MaxStampedOverflow)
+		rwlock.OpenStampedTable(l)
+		l.ReadLock()
+		const all = rwlock.StampedWordReaders + rwlock.MaxStampedOverflow + 1
+		require.Equal(t, all, l.ReadLockCount())
+		require.Panics(t, func() { l.ReadLock() })
+		w := stampedStart(func() (rwlock.Stamp, error) { return l.TryWriteLockFor(time.Second), nil })
+		require.Equal(t, all, l.ReadLockCount())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Zero(t, w.st)
+		require.Equal(t, all, l.ReadLockCount())
+		rwlock.SetStampedOverflow(l, 1)
+		for range rwlock.StampedWordReaders + 1 {
+			l.UnlockRead(st)
+		}
+	})
 }

@@ -195,7 +195,7 @@ func (l *StampedLock) admit(s, to uint64, awake bool) (first *stampedWaiter, k i
 	}
 	// The word counts as many holds as fit, and overflow the others.
 	inWord := min(k, int((readers-to&readers)/reader))
-	beyond := min(k-inWord, maxOverflow-l.overflow)
+	beyond := min(k-inWord, max(0, maxOverflow-l.overflow))
 	to += uint64(inWord) * reader
 	if after != nil {
 		to |= queued

@@ -26,13 +26,6 @@ func (w *stampedWord) Store(to uint64) {
 	w.Heed()
 }
 
-func (w *stampedWord) Swap(to uint64) uint64 {
-	w.Ignore()
-	old := w.word.Swap(to)
-	w.Heed()
-	return old
-}
-
 func (w *stampedWord) Add(by uint64) uint64 {
 	w.Ignore()
 	v := w.word.Add(by)

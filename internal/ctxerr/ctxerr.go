@@ -4,6 +4,8 @@ package ctxerr
 import (
 	"context"
 	"errors"
+	"reflect"
+	"time"
 )
 
 // ErrNil is locks.ErrNilContext. It is here because package locks imports this one.
@@ -26,14 +28,30 @@ func Check(op string, ctx context.Context) error {
 // Ended returns the error of op under ctx, which has ended: it matches ctx.Err() and the cause. A
 // context that has closed its Done channel and has no Err counts as cancelled.
 //
-// The cause is looked up when it is asked for, so the error keeps ctx. The lookup takes the mutex
-// of ctx. A cancellation holds that while it wakes the waiters, which would wait for it once more.
+// The cause of a context of package context is looked up when it is asked for, so the error keeps
+// ctx. The lookup takes the mutex of ctx. A cancellation holds that while it wakes the waiters,
+// which would wait for it once more. Other contexts may change, or be used again, after the call.
 func Ended(op string, ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+	err := ctx.Err()
+	if err == nil {
+		err = context.Canceled
+	} else if t := reflect.TypeOf(ctx); t == cancelCtx || t == timerCtx {
 		return &ended{op, past{ctx, err}}
 	}
-	return Wrap(op, context.Canceled)
+	if cause := context.Cause(ctx); cause != nil && cause != err {
+		return Wrap(op, bare{err, cause})
+	}
+	return Wrap(op, err)
 }
+
+// cancelCtx and timerCtx are the types of contexts that know their own cause.
+var cancelCtx, timerCtx = func() (cancel, timer reflect.Type) {
+	c, stop := context.WithCancel(context.Background())
+	defer stop()
+	d, stop := context.WithTimeout(c, time.Hour)
+	defer stop()
+	return reflect.TypeOf(c), reflect.TypeOf(d)
+}()
 
 // Wrap says what was attempted when err came up. It costs one allocation: the text is made when
 // Error is called, because most callers only compare.

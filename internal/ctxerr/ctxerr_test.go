@@ -50,28 +50,31 @@ func TestAContextOverridingOnlyDoneMeansCancelled(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// lookups counts the values that are asked for.
-type lookups struct {
-	context.Context
-	n int
-}
-
-func (c *lookups) Value(key any) any {
-	c.n++
-	return c.Context.Value(key)
-}
-
-func TestTheCauseIsLookedUpWhenAsked(t *testing.T) {
+func TestErrorsOfBothKindsOfContextsHaveTheCause(t *testing.T) {
 	broken := errors.New("broken")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(broken)
-	counted := &lookups{Context: ctx}
-	err := Ended("pkg: Op", counted)
-	require.ErrorIs(t, err, context.Canceled)
-	require.Zero(t, counted.n)
-	require.ErrorIs(t, err, broken)
-	require.NotErrorIs(t, err, context.DeadlineExceeded)
-	require.EqualError(t, Bare(err), "context canceled: broken")
+	for _, ctx := range []context.Context{ctx, context.WithValue(ctx, t, 1)} {
+		err := Ended("pkg: Op", ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, broken)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		require.EqualError(t, err, "pkg: Op: context canceled: broken")
+		require.EqualError(t, Bare(err), "context canceled: broken")
+	}
+}
+
+// overdue is a context with a deadline of its own.
+type overdue struct{ context.Context }
+
+func (overdue) Err() error { return context.DeadlineExceeded }
+
+func TestAnErrorDoesNotChangeAfterTheCall(t *testing.T) {
+	parent, cancel := context.WithCancel(t.Context())
+	err := Ended("pkg: Op", overdue{parent})
+	cancel()
+	require.NotErrorIs(t, err, context.Canceled)
+	require.EqualError(t, err, "pkg: Op: context deadline exceeded")
 }
 
 func TestAnErrorOutlivesTheBubbleOfItsContext(t *testing.T) {

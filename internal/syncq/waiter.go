@@ -3,7 +3,8 @@ package syncq
 import "github.com/jucgo/locks/internal/park"
 
 // Waiter is a wait that a layer above the engine keeps: package shares for a goroutine of an
-// explicit owner, and package condition for a lock that has no Sync.
+// explicit owner, and package condition for a lock that has no Sync. Locks that select by
+// themselves keep one too: see Begin, which has rules of its own.
 //
 // The goroutine that waits makes the Waiter. It calls Acquire, or Enqueue and then the methods that
 // await, each once. Its last call is End, Await, or Abandon: no method may be called after that.
@@ -27,7 +28,8 @@ func (c *Cond) NewWaiter(p Party, l *park.Limit) Waiter {
 
 // Begin is the first half of a limited Acquire, for a caller that selects by itself: a goroutine
 // that wakes pays for each frame that it returns through. While waits is true, the caller calls
-// Woken after a permit, or Leave when its limit has ended. At last it calls Finish.
+// Woken after a permit, or Leave when its limit has ended. At last it calls Finish, and nothing
+// else. If waits is false at once, Finish is the only call.
 func Begin(s *Sync, p Party) (w Waiter, waits bool) {
 	if s.TryLock(p) || s.TryLockUnread(p) || p.policy == NonFair && s.queue.policy == NonFair && s.spin(p) {
 		return w, false
