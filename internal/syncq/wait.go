@@ -236,7 +236,7 @@ func (n *node) enqueue() (queued bool, guard *sync.Mutex) {
 		s.guard.Unlock()
 		unpark(wake)
 	}
-	if queued && s.Word.Load()&flagVisible != 0 {
+	if queued {
 		n.awaitReaders()
 	}
 	return queued, nil
