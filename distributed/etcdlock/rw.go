@@ -104,7 +104,7 @@ func (s *store) part(ctx context.Context, y *place) (lease.Released, error) {
 	defer m.op.Unlock()
 	s.c.mu.Lock()
 	present := m.reader == y // not so after a late release, if the writer reads again
-	gone, held := m.gone && present, present && m.state != dead
+	gone, held := m.gone && present, present && m.state == holding
 	if gone {
 		m.leave()
 	} else if present {
