@@ -242,6 +242,27 @@ func TestALostReleaseReplyLosesSessionsOnly(t *testing.T) {
 	})
 }
 
+// The pool repeats a statement if lib/pq says that its connection is bad, which it also says of one
+// that the server has closed after it has carried the statement out.
+func TestAReleaseWhoseConnectionIsClosedIsNoLoss(t *testing.T) {
+	t.Parallel()
+	for _, d := range []database{inPq, inPgx} {
+		for _, k := range []kind{tableKind, queueKind} {
+			t.Run(k.name+" on "+d.name, func(t *testing.T) {
+				t.Parallel()
+				p, l, direct := proxied(t, k, d)
+				a := someone()
+				hold(t, l, a)
+				p.DropReply(word(k, d, l), 1)
+				released := inBackground(func() error { return l.UnlockContext(a) })
+				soon(t, func() bool { return p.Drops() == 1 && !held(t, direct) })
+				p.Reset()
+				require.NoError(t, <-released)
+			})
+		}
+	}
+}
+
 func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	each(t, false, func(t *testing.T, k kind, d database) {

@@ -217,19 +217,31 @@ func (s *tableStore) Release(ctx context.Context, id lease.HoldID) (lease.Releas
 	return lease.Released{Held: n > 0, Awaited: true}, err
 }
 
-// count carries out a statement about an acquisition, and returns how many rows it has changed. A
-// statement that can notify has the channel as an argument, which is empty without a listener.
+// count carries out a statement that ends an acquisition, and returns how many rows it has changed.
+// A statement that can notify has the channel as an argument, which is empty without a listener.
+//
+// It is sent once, on a connection taken for it. The pool repeats a statement whose driver says that
+// the connection is bad. lib/pq also says so if the server may have carried the statement out, and
+// the second one would find no hold. If the engine repeats a release, it expects that.
 func (c *core) count(ctx context.Context, title string, id lease.HoldID) (n int64, err error) {
 	s := c.statements[title]
-	if len(s.order) < 3 || c.dialect != Postgres {
-		return c.exec(ctx, s, id.Name, id.Acquisition)
-	}
-	channel := ""
-	if c.listen != nil {
-		channel = c.names.channel
-	}
-	var nothing sql.NullString
-	err = c.query(ctx, s, []any{id.Name, id.Acquisition, channel}, &n, &nothing)
+	err = c.request(ctx, func(ctx context.Context) error {
+		conn, err := c.db.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		if len(s.order) < 3 || c.dialect != Postgres {
+			n, err = s.exec(ctx, conn, id.Name, id.Acquisition)
+			return err
+		}
+		channel := ""
+		if c.listen != nil {
+			channel = c.names.channel
+		}
+		var nothing sql.NullString
+		return s.query(ctx, conn, []any{id.Name, id.Acquisition, channel}, &n, &nothing)
+	})
 	return n, err
 }
 
