@@ -3,8 +3,10 @@ package sqllock
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +24,7 @@ type core struct {
 	// statements are those of the dialect by their titles.
 	statements map[string]*statement
 	start      startCheck
+	unsure     bool // the driver also says driver.ErrBadConn of a statement that was carried out
 	// noticed, if not nil, is called for each notification.
 	noticed func(payload string)
 
@@ -47,6 +50,7 @@ func newCore(db *sql.DB, opts []Option) (*core, error) {
 			return nil, err
 		}
 	}
+	c.unsure = c.dialect == Postgres && !strings.HasPrefix(driverOf(db), pgxDriver)
 	if c.names, err = tableNames(c.dialect, c.table); err != nil {
 		return nil, err
 	}
@@ -150,6 +154,45 @@ func (c *core) exec(ctx context.Context, s *statement, args ...any) (n int64, er
 	err = c.request(ctx, func(ctx context.Context) (err error) {
 		n, err = s.exec(ctx, c.db, args...)
 		return err
+	})
+	return n, err
+}
+
+// once is exec of a statement that must not be carried out twice. guarded says that a second time
+// would change no row.
+//
+// The pool repeats a statement whose driver says that the connection is bad. lib/pq says so of
+// every connection that has ended, also after it has sent the statement. So once takes a connection
+// for itself, on which nothing is repeated. Most bad connections were idle for long, so once repeats
+// a guarded statement. If that changes no row, nobody knows whether the one before has.
+func (c *core) once(ctx context.Context, guarded bool, f func(ctx context.Context, on database) (int64, error)) (
+	n int64, err error) {
+	var lost error
+	spare := c.db.Stats().OpenConnections
+	err = c.request(ctx, func(ctx context.Context) (err error) {
+		if !c.unsure {
+			n, err = f(ctx, c.db)
+			return err
+		}
+		for {
+			conn, err := c.db.Conn(ctx)
+			if err != nil {
+				return err
+			}
+			n, err = f(ctx, conn)
+			conn.Close()
+			switch {
+			case !errors.Is(err, driver.ErrBadConn):
+				if err == nil && n == 0 && lost != nil {
+					return fmt.Errorf("outcome unknown: %w", lost)
+				}
+				return err
+			case !guarded || spare == 0:
+				return err
+			}
+			lost = err
+			spare--
+		}
 	})
 	return n, err
 }

@@ -40,19 +40,30 @@ func (d Dialect) String() string {
 
 // detect returns the dialect of db, if its driver tells.
 func detect(db *sql.DB) (Dialect, error) {
-	t := reflect.TypeOf(db.Driver())
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	switch path := t.PkgPath(); {
+	switch path := driverOf(db); {
 	case strings.Contains(path, "sqlite"):
 		return SQLite, nil
-	case strings.HasPrefix(path, "github.com/jackc/pgx/"), path == "github.com/lib/pq":
+	case strings.HasPrefix(path, pgxDriver), path == "github.com/lib/pq":
 		return Postgres, nil
 	case path == "github.com/go-sql-driver/mysql":
 		return MySQL, nil
 	}
-	return 0, fmt.Errorf("sqllock: driver %v tells no dialect: give one by WithDialect", t)
+	return 0, fmt.Errorf("sqllock: driver %v tells no dialect: give one by WithDialect", reflect.TypeOf(db.Driver()))
+}
+
+// pgxDriver is what the path of the package begins with that has pgx's driver.
+const pgxDriver = "github.com/jackc/pgx/"
+
+// driverOf returns the path of the package that has the driver of db, or "" if db does not tell.
+func driverOf(db *sql.DB) string {
+	t := reflect.TypeOf(db.Driver())
+	if t == nil {
+		return ""
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.PkgPath()
 }
 
 // maxIdentifier is how long a table's name may be, so that a suffix fits into the 63 bytes of

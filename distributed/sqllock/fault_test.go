@@ -3,7 +3,9 @@ package sqllock_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -242,24 +244,110 @@ func TestALostReleaseReplyLosesSessionsOnly(t *testing.T) {
 	})
 }
 
-// The pool repeats a statement if lib/pq says that its connection is bad, which it also says of one
-// that the server has closed after it has carried the statement out.
+// lib/pq says that a connection is bad also if the server has carried the last statement out. The
+// pool would repeat it.
 func TestAReleaseWhoseConnectionIsClosedIsNoLoss(t *testing.T) {
 	t.Parallel()
-	for _, d := range []database{inPq, inPgx} {
-		for _, k := range []kind{tableKind, queueKind} {
-			t.Run(k.name+" on "+d.name, func(t *testing.T) {
-				t.Parallel()
-				p, l, direct := proxied(t, k, d)
-				a := someone()
-				hold(t, l, a)
-				p.DropReply(word(k, d, l), 1)
-				released := inBackground(func() error { return l.UnlockContext(a) })
-				soon(t, func() bool { return p.Drops() == 1 && !held(t, direct) })
-				p.Reset()
-				require.NoError(t, <-released)
-			})
+	for _, k := range []kind{tableKind, queueKind} {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			p, l, direct := proxied(t, k, inPq)
+			a := someone()
+			hold(t, l, a)
+			p.DropReply(l.Name(), 1)
+			released := inBackground(func() error { return l.UnlockContext(a) })
+			soon(t, func() bool { return p.Drops() == 1 && !held(t, direct) })
+			p.Reset()
+			require.NoError(t, <-released)
+		})
+	}
+}
+
+func TestAForcedUnlockWhoseConnectionIsClosedSparesTheNextHolder(t *testing.T) {
+	t.Parallel()
+	where, table := inPq.serve(t), fresh()
+	p, db := leasetest.NewProxy(t, where), inPq.open(t, where)
+	direct := tableKind.open(t, db, sqllock.WithTable(table)).Mutex("it")
+	l := tableKind.open(t, inPq.open(t, p.Addr()), sqllock.WithTable(table)).Mutex("it")
+	a, b := someone(), someone()
+	hold(t, direct, a)
+	next := tableKind.open(t, db, sqllock.WithTable(table)).Mutex("it")
+	owner := ""
+	require.NoError(t, db.QueryRow("SELECT owner FROM "+table).Scan(&owner))
+	p.DropReply(owner, 1)
+	forced := inBackground(func() error {
+		_, err := l.ForceUnlock(background)
+		return err
+	})
+	soon(t, func() bool { return p.Drops() == 1 })
+	soon(t, func() bool {
+		ok, err := next.TryLockContext(b)
+		return ok && err == nil
+	})
+	p.Reset()
+	require.ErrorIs(t, <-forced, driver.ErrBadConn, "it may have freed the lock")
+	require.NoError(t, next.UnlockContext(b))
+}
+
+func TestAnUpdateWhoseConnectionIsClosedIsCarriedOutOnce(t *testing.T) {
+	t.Parallel()
+	where, table := inPq.serve(t), fresh()
+	direct := inPq.open(t, where)
+	resource(t, direct, table, inPq)
+	p := leasetest.NewProxy(t, where)
+	columns := sqllock.Columns{Table: table, Key: "id", Value: "n", Version: "version"}
+	v, err := sqllock.NewVersioned[int](inPq.open(t, p.Addr()), columns, 1)
+	require.NoError(t, err)
+	const number = 7654321 // is sent with the update alone
+	require.NoError(t, v.Store(background, number-1))
+	for i, change := range []func() error{
+		func() error {
+			_, err := v.Update(background, func(n int) (int, error) { return number, nil })
+			return err
+		},
+		func() error { return v.Store(background, number) },
+	} {
+		p.DropReply(fmt.Sprint(number), 1)
+		changed := inBackground(change)
+		versions := func() (n int) {
+			require.NoError(t, direct.QueryRow("SELECT version FROM "+table).Scan(&n))
+			return n
 		}
+		soon(t, func() bool { return versions() == i+2 })
+		p.Reset()
+		require.ErrorIs(t, <-changed, driver.ErrBadConn)
+		require.Equal(t, i+2, versions())
+	}
+}
+
+// A pool does not notice that its idle connections have ended.
+func TestAReleaseOutlastsConnectionsThatHaveEnded(t *testing.T) {
+	t.Parallel()
+	where, table := inPq.serve(t), sqllock.WithTable(fresh())
+	p := leasetest.NewProxy(t, where)
+	db := inPq.open(t, p.Addr())
+	db.SetMaxIdleConns(30)
+	direct := tableKind.open(t, inPq.open(t, where), table).Mutex("it")
+	locks, err := sqllock.NewTable(db, table)
+	require.NoError(t, err)
+	for _, release := range []func(ctx context.Context) error{
+		locks.Mutex("it").UnlockContext, func(context.Context) error { return locks.Close(background) },
+	} {
+		a := someone()
+		hold(t, locks.Mutex("it"), a)
+		var all []*sql.Conn
+		for range 30 {
+			c, err := db.Conn(background)
+			require.NoError(t, err)
+			all = append(all, c)
+		}
+		for _, c := range all {
+			require.NoError(t, c.Close())
+		}
+		p.Reset()
+		soon(t, func() bool { return p.Connections() == 0 })
+		require.NoError(t, release(a))
+		require.False(t, held(t, direct))
 	}
 }
 

@@ -26,14 +26,11 @@ func (s *tableStore) Break(ctx context.Context, name string) (bool, error) {
 		if err != nil || len(state.Holders) == 0 {
 			return false, err
 		}
-		var n int64
-		holder := state.Holders[0].Acquisition
+		title := "release"
 		if s.c.dialect == Postgres {
-			var nothing sql.NullString
-			err = s.c.query(ctx, s.c.statements["break"], []any{name, holder, s.c.names.channel}, &n, &nothing)
-		} else {
-			n, err = s.c.exec(ctx, s.c.statements["release"], name, holder)
+			title = "break"
 		}
+		n, err := s.c.countOn(ctx, title, lease.HoldID{Name: name, Acquisition: state.Holders[0].Acquisition}, s.c.names.channel)
 		if err != nil || n > 0 {
 			return n > 0, s.c.outcome(err)
 		}

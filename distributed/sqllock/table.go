@@ -69,6 +69,9 @@ func (s *tableStore) Acquire(ctx context.Context, req lease.Request) (lease.Repl
 	}
 	row := rowOfLock{seen: lease.Now()}
 	if err := s.c.query(ctx, s.c.statements["rest"], []any{req.Name}, &row.left, &row.token, &row.owner); err != nil {
+		if s.c.unsure { // the statement before may have been carried out twice
+			return lease.Reply{}, s.c.outcome(err)
+		}
 		return lease.Reply{}, nil // not held is all that is sure
 	}
 	return s.overtaken(req, row), nil
@@ -218,31 +221,27 @@ func (s *tableStore) Release(ctx context.Context, id lease.HoldID) (lease.Releas
 }
 
 // count carries out a statement that ends an acquisition, and returns how many rows it has changed.
-// A statement that can notify has the channel as an argument, which is empty without a listener.
-//
-// It is sent once, on a connection taken for it. The pool repeats a statement whose driver says that
-// the connection is bad. lib/pq also says so if the server may have carried the statement out, and
-// the second one would find no hold. If the engine repeats a release, it expects that.
-func (c *core) count(ctx context.Context, title string, id lease.HoldID) (n int64, err error) {
+// It notifies if there is a listener.
+func (c *core) count(ctx context.Context, title string, id lease.HoldID) (int64, error) {
+	channel := ""
+	if c.listen != nil {
+		channel = c.names.channel
+	}
+	return c.countOn(ctx, title, id, channel)
+}
+
+// countOn is count with the channel to notify on, or "". Statements that can notify have it as an
+// argument.
+func (c *core) countOn(ctx context.Context, title string, id lease.HoldID, channel string) (int64, error) {
 	s := c.statements[title]
-	err = c.request(ctx, func(ctx context.Context) error {
-		conn, err := c.db.Conn(ctx)
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
+	return c.once(ctx, true, func(ctx context.Context, on database) (n int64, err error) {
 		if len(s.order) < 3 || c.dialect != Postgres {
-			n, err = s.exec(ctx, conn, id.Name, id.Acquisition)
-			return err
-		}
-		channel := ""
-		if c.listen != nil {
-			channel = c.names.channel
+			return s.exec(ctx, on, id.Name, id.Acquisition)
 		}
 		var nothing sql.NullString
-		return s.query(ctx, conn, []any{id.Name, id.Acquisition, channel}, &n, &nothing)
+		err = s.query(ctx, on, []any{id.Name, id.Acquisition, channel}, &n, &nothing)
+		return n, err
 	})
-	return n, err
 }
 
 func (s *tableStore) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {

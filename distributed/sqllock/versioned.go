@@ -100,12 +100,14 @@ func (v *Versioned[T]) get(ctx context.Context) (value T, version uint64, err er
 	return value, uint64(n), err
 }
 
-// exec reports whether a statement has changed the row.
+// exec reports whether a statement has changed the row, and carries it out once at most.
 func (v *Versioned[T]) exec(ctx context.Context, s *statement, args ...any) (bool, error) {
 	if err := adapter.Check(ctx); err != nil {
 		return false, err
 	}
-	n, err := v.c.exec(ctx, s, args...)
+	n, err := v.c.once(ctx, s == v.swap, func(ctx context.Context, on database) (int64, error) {
+		return s.exec(ctx, on, args...)
+	})
 	return n > 0, err
 }
 
