@@ -2,6 +2,7 @@ package etcdlock_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -35,6 +36,13 @@ func placed(t *testing.T, c *clientv3.Client, prefix string, got <-chan error) {
 // waiter its own and the holder's. By then the waiter has had an answer.
 func waiting(t *testing.T, s *server) {
 	t.Helper()
+	watchers(t, s, 3)
+}
+
+// watchers waits until the server has n watches.
+func watchers(t *testing.T, s *server, n int) {
+	t.Helper()
+	line := fmt.Sprintf("\netcd_debugging_mvcc_watcher_total %d\n", n)
 	require.Eventually(t, func() bool {
 		resp, err := http.Get("http://" + s.addr + "/metrics")
 		if err != nil {
@@ -42,7 +50,7 @@ func waiting(t *testing.T, s *server) {
 		}
 		defer resp.Body.Close()
 		text, err := io.ReadAll(resp.Body)
-		return err == nil && strings.Contains(string(text), "\netcd_debugging_mvcc_watcher_total 3\n")
+		return err == nil && strings.Contains(string(text), line)
 	}, long, 10*time.Millisecond)
 	http.DefaultClient.CloseIdleConnections()
 }
