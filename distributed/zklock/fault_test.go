@@ -53,7 +53,10 @@ func (s *states) seen() []zklock.State {
 	return slices.Clone(s.all)
 }
 
+// A hold that says it is valid was valid when it was asked, however busy the machine is. The margin
+// is large so that Suspect is told, and the channel is closed, in time as well.
 func TestAHolderLearnsOfItsLossFirst(t *testing.T) {
+	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	troubles := map[string]func(p *leasetest.Proxy){
 		"both directions": (*leasetest.Proxy).Cut,
@@ -66,31 +69,43 @@ func TestAHolderLearnsOfItsLossFirst(t *testing.T) {
 				t.Parallel()
 				p := leasetest.NewProxy(t, s.Addr())
 				var told states
-				c := open(t, p.Addr(), timeout(short), told.option())
+				c := open(t, p.Addr(), timeout(4*short), zklock.WithMargin(short), told.option())
 				path := "/" + strings.ReplaceAll(t.Name(), "/", "-")
 				l, rival := c.Mutex(path), open(t, s.Addr(), timeout(long)).Mutex(path)
 				a, b := someone(), someone()
 				h := hold(t, l, a)
-				time.Sleep(time.Duration(phase) * short / 9) // renewals come each third
+				time.Sleep(time.Duration(phase) * 4 * short / 9) // renewals come each third
 				granted := make(chan time.Time, 1)
 				go func() {
 					defer close(granted) // also after a failure
 					if assert.NoError(t, rival.LockContext(b)) {
-						granted <- time.Now()
+						at := time.Now()
+						select {
+						case <-h.Lost():
+						default:
+							assert.Fail(t, "Lost is not closed though a rival has the lock")
+						}
+						granted <- at
 					}
 				}()
 				trouble(p)
-				<-h.Lost()
-				lost := time.Now()
+				began := time.Now()
+				valid := began
+				for at := began; h.Err() == nil; at = time.Now() {
+					valid = at
+					require.Less(t, at.Sub(began), time.Minute, "it is not lost")
+					time.Sleep(time.Millisecond)
+				}
 				require.ErrorIs(t, h.Err(), locks.ErrLost)
+				<-h.Lost()
 				require.Contains(t, told.seen(), zklock.Suspect)
 				if name != "replies" { // while the server hears from the client, it keeps the session
-					require.LessOrEqual(t, lost.Sub(<-granted), time.Duration(0), "overlap")
+					require.LessOrEqual(t, valid.Sub(<-granted), time.Duration(0), "overlap")
 				}
 				eventually(t, "Lost", func() bool { return c.State() == zklock.Lost })
 				p.Heal()
 				if name == "replies" {
-					require.LessOrEqual(t, lost.Sub(<-granted), time.Duration(0), "overlap")
+					require.LessOrEqual(t, valid.Sub(<-granted), time.Duration(0), "overlap")
 				}
 				require.NoError(t, rival.UnlockContext(b))
 				eventually(t, "a session", func() bool { return c.State() == zklock.Held })
@@ -345,7 +360,7 @@ func TestAKilledProcessFreesItsLocksBySession(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := testbed.Child(t, "hold", s.Addr(), short.String(), name, "/"+name)
+			p := testbed.Child(t, "hold", s.Addr(), (3 * short).String(), name, "/"+name)
 			token, err := strconv.ParseUint(p.Line(), 10, 64)
 			require.NoError(t, err)
 			l := kind.lock(open(t, s.Addr()), "/"+name)
@@ -356,7 +371,7 @@ func TestAKilledProcessFreesItsLocksBySession(t *testing.T) {
 			p.Kill()
 			began := time.Now()
 			h := hold(t, l, a)
-			require.Less(t, time.Since(began), 3*short)
+			require.Less(t, time.Since(began), 6*short)
 			require.Greater(t, h.Token(), token)
 			require.NoError(t, l.UnlockContext(a))
 		})
@@ -439,13 +454,15 @@ func TestACancelledWaiterReturnsWithoutAServer(t *testing.T) {
 	began := time.Now()
 	cancel()
 	require.ErrorIs(t, <-got, context.Canceled)
-	require.Less(t, time.Since(began), time.Second)
+	require.Less(t, time.Since(began), 8*time.Second)
 	p.Reset()
 	p.Heal()
 	direct.queued("/it", 0)
 }
 
 func TestACancelledCallsLateAnswerLeavesNothing(t *testing.T) {
+	t.Parallel()
+	const late = 2 * time.Second
 	s := testbed.StartZooKeeper(t)
 	for name, kind := range kinds {
 		for how, acquire := range map[string]func(l *zklock.Mutex, ctx context.Context) error{
@@ -464,7 +481,8 @@ func TestACancelledCallsLateAnswerLeavesNothing(t *testing.T) {
 				hold(t, l, a)
 				require.NoError(t, l.UnlockContext(a))
 				ctx, cancel := context.WithCancel(someone())
-				p.Delay(300 * time.Millisecond)
+				p.Delay(late)
+				asked := p.Requests()
 				got := make(chan error, 1)
 				go func() { got <- acquire(l, ctx) }()
 				if how == "wait" {
@@ -476,7 +494,7 @@ func TestACancelledCallsLateAnswerLeavesNothing(t *testing.T) {
 						return err == nil && there && (name == "ephemeral" || st.NumChildren > 0)
 					})
 				} else {
-					time.Sleep(50 * time.Millisecond) // at some point between the requests
+					eventually(t, "a request", func() bool { return p.Requests() > asked })
 				}
 				cancel()
 				require.ErrorIs(t, <-got, context.Canceled)
@@ -487,7 +505,7 @@ func TestACancelledCallsLateAnswerLeavesNothing(t *testing.T) {
 					}
 					return err == nil && !there
 				}
-				time.Sleep(time.Second) // longer than the delay of three answers
+				time.Sleep(3*late + late/3) // longer than the delay of three answers
 				eventually(t, "an empty lock", free)
 				p.Heal()
 				require.NoError(t, l.LockContext(a))
@@ -704,7 +722,7 @@ func TestAWaiterOutlastsItsSession(t *testing.T) {
 	hold(t, holder, a)
 	first := direct.list("/it")[0]
 	often := zklock.WithLeaseOptions(lease.WithPoll(50 * time.Millisecond))
-	c, b := open(t, p.Addr(), timeout(short), often), someone()
+	c, b := open(t, p.Addr(), timeout(3*short), often), someone()
 	got := make(chan error, 1)
 	go func() { got <- c.Mutex("it").LockContext(b) }()
 	direct.watched(s, "/it/"+first, 2)
@@ -715,7 +733,7 @@ func TestAWaiterOutlastsItsSession(t *testing.T) {
 	select {
 	case err := <-got:
 		t.Fatalf("it waits no more: %v", err)
-	case <-time.After(short): // its requests fail after half of that
+	case <-time.After(2 * short): // its requests fail after half of that
 	}
 	p.Heal()
 	direct.queued("/it", 2)
