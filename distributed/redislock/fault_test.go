@@ -107,9 +107,9 @@ func TestSlowRepliesKeepTheHold(t *testing.T) {
 	s := startServer(t)
 	p := leasetest.NewProxy(t, s.Addr)
 	direct := connect(t, s.Addr)
-	client := redis.NewClient(&redis.Options{Addr: p.Addr(), DisableIdentity: true})
+	client := redis.NewClient(&redis.Options{Addr: p.Addr(), DisableIdentity: true, ReadTimeout: time.Minute})
 	t.Cleanup(func() { client.Close() })
-	const term = 10 * time.Second
+	const term = 20 * time.Second
 	l := open(t, client, redislock.WithTTL(term)).Mutex("it")
 	p.Delay(50 * time.Millisecond)
 	var wg sync.WaitGroup

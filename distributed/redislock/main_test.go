@@ -43,7 +43,7 @@ func child(args []string) (*redislock.Mutex, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	conn := redis.NewClient(options(args[1], max(d/8, 300*time.Millisecond)))
+	conn := redis.NewClient(options(args[1], 3*time.Second))
 	c, err := redislock.New(conn, term(d), redislock.WithFairWait(3*time.Second))
 	if err != nil {
 		return nil, nil, err

@@ -27,7 +27,7 @@ func startHolder(t *testing.T, kind, addr string, d time.Duration) (*testbed.Pro
 func TestAPausedHolderSeesItsLossFirst(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	p, stale := startHolder(t, "fenced", s.Addr, short)
+	p, stale := startHolder(t, "fenced", s.Addr, 4*short) // it has to hold until it is paused
 	p.Say("?")
 	require.Equal(t, "valid", p.Line())
 	rival := open(t, connect(t, s.Addr)).FencedMutex("it")
@@ -47,7 +47,7 @@ func TestALeaseFreesADeadHoldersLock(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := startServer(t)
-			p, _ := startHolder(t, kind, s.Addr, short)
+			p, _ := startHolder(t, kind, s.Addr, 4*short)
 			opts := []redislock.Option{rarely}
 			if kind == "fair" {
 				opts = nil // who waits there has to ask

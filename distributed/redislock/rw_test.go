@@ -230,7 +230,7 @@ func TestAWriterLearnsItsLossWhenItReads(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)
-	read, write := rw(t, s.Addr, term(short))
+	read, write := rw(t, s.Addr, term(long))
 	a := someone()
 	h := hold(t, write, a)
 	direct.Del(background, "it")

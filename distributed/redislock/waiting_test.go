@@ -555,12 +555,13 @@ func TestAWaiterGrantedTooLateHearsReleasesAgain(t *testing.T) {
 	direct := connect(t, s.Addr)
 	slow := redis.NewClient(&redis.Options{Addr: p.Addr(), DisableIdentity: true, ReadTimeout: time.Minute})
 	t.Cleanup(func() { slow.Close() })
-	rival, l := open(t, connect(t, s.Addr), rarely).Mutex("it"), open(t, slow, term(time.Second), rarely).Mutex("it")
+	const term2 = 4 * time.Second
+	rival, l := open(t, connect(t, s.Addr), rarely).Mutex("it"), open(t, slow, term(term2), rarely).Mutex("it")
 	a, b := someone(), someone()
 	hold(t, rival, a)
 	got := begin(l, b)
 	mine := inList(t, direct, 1)[0]
-	p.Delay(3 * time.Second)
+	p.Delay(2 * term2) // the message, and then the answer
 	require.NoError(t, rival.UnlockContext(a))
 	require.Eventually(t, func() bool { return direct.HExists(background, "it", mine).Val() }, soon, time.Millisecond)
 	hold(t, rival, a) // when the time of that hold is over, and before its answer has come

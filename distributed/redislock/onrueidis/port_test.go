@@ -21,6 +21,7 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 	"github.com/jucgo/locks/distributed/redislock/onrueidis"
+	"github.com/jucgo/locks/distributed/redislock/redlock"
 )
 
 func single(tb testing.TB, addr string) rueidis.Client {
@@ -151,7 +152,7 @@ func TestRedlockIsHeldWhileAMajorityOfItsServersAnswers(t *testing.T) {
 		servers = append(servers, s)
 		clients = append(clients, single(t, s.Addr))
 	}
-	m, err := onrueidis.NewRedlock(clients, redislock.WithTTL(suite.Long))
+	m, err := onrueidis.NewRedlock(clients, redislock.WithTTL(suite.Long), redlock.WithNodeTimeout(5*time.Second))
 	require.NoError(t, err)
 	defer m.Close(context.Background())
 	a := suite.Someone()

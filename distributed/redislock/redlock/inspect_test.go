@@ -16,8 +16,8 @@ import (
 func TestRedlockIsDescribedByAMajority(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
-	a := openMajority(t, m.addrs(), redislock.WithLabel("a"), redlock.WithNodeTimeout(time.Second))
-	b := openMajority(t, m.addrs(), redislock.WithLabel("b"), redlock.WithNodeTimeout(time.Second))
+	a := openMajority(t, m.addrs(), redislock.WithLabel("a"))
+	b := openMajority(t, m.addrs(), redislock.WithLabel("b"))
 	connect(t, m[0].Addr).HSet(background, "it", "java:1", 1)
 	require.False(t, suite.Inspected(t, b.Mutex("it")).Held, "one server is no majority")
 	o := locks.NewOwner()

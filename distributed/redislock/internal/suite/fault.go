@@ -74,6 +74,9 @@ func Renewed(tb testing.TB, h locks.Hold) {
 	require.NoError(tb, h.Err())
 }
 
+// partitioned is the lease of a holder whose connection is cut.
+const partitioned = 4 * Short
+
 // overlap has a holder meet with trouble. It returns how long its hold was valid after a rival had
 // the lock. That is never positive, however busy the machine is. A hold that says it is valid was
 // valid when it was asked.
@@ -81,8 +84,8 @@ func overlap(t *testing.T, on Driver, s *Server, p *leasetest.Proxy, phase time.
 	trouble func()) time.Duration {
 	t.Helper()
 	// The margin is large so that the channel is closed in time as well.
-	margin := redislock.WithLeaseOptions(lease.WithMargin(Short / 3))
-	l := on.Server(t, p.Addr(), Hasty, redislock.WithTTL(Short), margin).Mutex(t.Name())
+	margin := redislock.WithLeaseOptions(lease.WithMargin(partitioned / 3))
+	l := on.Server(t, p.Addr(), partitioned/6, redislock.WithTTL(partitioned), margin).Mutex(t.Name())
 	rival := on.Open(t, s.Addr).Mutex(t.Name())
 	a, b := Someone(), Someone()
 	h := Patiently(t, l, a)
@@ -131,7 +134,7 @@ func ALossIsToldBeforeARivalGetsTheLockInEveryPhaseOfAPartition(t *testing.T, on
 			t.Run(fmt.Sprint(name, " in phase ", phase), func(t *testing.T) {
 				t.Parallel()
 				p := leasetest.NewProxy(t, s.Addr)
-				by := overlap(t, on, s, p, time.Duration(phase)*Short/15, func() { trouble(p) })
+				by := overlap(t, on, s, p, time.Duration(phase)*partitioned/15, func() { trouble(p) })
 				require.LessOrEqual(t, by, time.Duration(0))
 			})
 		}
