@@ -14,12 +14,13 @@ import (
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
-// brief is a lease that is over soon.
-const brief = 3 * time.Second
+// brief is a lease that is over soon, but is renewed in time on a busy machine.
+const brief = 9 * time.Second
 
 // bothWatchdogsRenew has either side hold locks for longer than their leases, of which the other
 // tries to get one.
 func bothWatchdogsRenew(t *testing.T, s *stage) {
+	t.Parallel()
 	java := startAgent(t, s.version, "single", s.addr, brief)
 	name := fresh()
 	c, a := s.open(t, brief), someone()
@@ -48,6 +49,7 @@ func bothWatchdogsRenew(t *testing.T, s *stage) {
 // oursGetsTheLockOfAJavaProcessThatWasKilled also has a dead Java process wait at the head of a
 // fair queue.
 func oursGetsTheLockOfAJavaProcessThatWasKilled(t *testing.T, s *stage) {
+	t.Parallel()
 	java := startAgent(t, s.version, "single", s.addr, brief)
 	name := fresh()
 	c := s.open(t, brief)
@@ -57,7 +59,7 @@ func oursGetsTheLockOfAJavaProcessThatWasKilled(t *testing.T, s *stage) {
 	queue := name + "queue"
 	holder, a := c.FairMutex(queue), someone()
 	hold(t, holder, a)
-	java.start(name, "try", "fair", queue, 3000, -1)
+	java.start(name, "try", "fair", queue, brief.Milliseconds(), -1)
 	queued := func(n int64) {
 		t.Helper()
 		require.Eventually(t, func() bool {
@@ -97,6 +99,7 @@ func oursGetsTheLockOfAJavaProcessThatWasKilled(t *testing.T, s *stage) {
 }
 
 func redissonGetsTheLockOfAGoProcessThatWasKilled(t *testing.T, s *stage) {
+	t.Parallel()
 	name := fresh()
 	kinds := kinds
 	if s.version == before {
@@ -134,6 +137,7 @@ func redissonGetsTheLockOfAGoProcessThatWasKilled(t *testing.T, s *stage) {
 // redissonSkipsAKilledGoProcessAtTheHead has a Java thread wait behind it, and
 // behind that one of ours perhaps, who asks in turn.
 func redissonSkipsAKilledGoProcessAtTheHead(t *testing.T, s *stage) {
+	t.Parallel()
 	for _, behind := range []bool{true, false} {
 		if !behind && s.version == before {
 			continue // it sleeps until it is told, see redissonGetsTheLockOfAGoProcessThatWasKilled

@@ -421,10 +421,11 @@ func onlyTheOwnerCanUnlock(t *testing.T, s *stage) {
 }
 
 func aLostLockIsReportedAndNotTakenFromItsNextHolder(t *testing.T, s *stage) {
+	t.Parallel()
 	for _, kind := range []string{"plain", "fair", "fenced", "write"} {
 		// Redisson takes it from ours by force.
 		name := fresh()
-		l, a := lockOf(s.open(t, 3*time.Second), kind, name), someone()
+		l, a := lockOf(s.open(t, brief), kind, name), someone()
 		h := hold(t, l, a)
 		s.java.must(t, "a", "force", kind, name)
 		s.java.must(t, "a", "lock", kind, name, -1)

@@ -2,6 +2,7 @@ package redisson
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +19,10 @@ import (
 
 func TestMain(m *testing.M) {
 	testbed.Play(map[string]testbed.Role{"hold": holdUntilKilled, "wait": waitUntilKilled})
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		f.Value.Set("6") // the parallel ones sleep most of the time
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.start.func1.1"))
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
@@ -133,19 +134,22 @@ type situation struct {
 	f    func(t *testing.T, s *stage)
 }
 
-// perform runs situations with a version of Redisson. They share a server and a Java process.
+// perform runs situations with a version of Redisson. They share a server and a Java process. Those
+// that wait for the ends of leases run at the same time, after the others.
 func perform(t *testing.T, version string, situations []situation) {
 	addr, direct := startRedis(t)
 	s := &stage{version, addr, direct, startAgent(t, version, "single", addr, long)}
+	t.Cleanup(func() { // when the last of them has ended
+		assert.Eventually(t, func() bool {
+			for _, key := range direct.Keys(background, "*").Val() {
+				if !strings.HasPrefix(key, "redisson_lock_token:") && !strings.HasPrefix(key, "locks_client:") {
+					return false
+				}
+			}
+			return true
+		}, patience, 10*time.Millisecond, "something is left besides tokens and what clients tell of themselves")
+	})
 	for _, each := range situations {
 		t.Run(strings.ReplaceAll(each.name, " ", "_"), func(t *testing.T) { each.f(t, s) })
 	}
-	require.Eventually(t, func() bool {
-		for _, key := range direct.Keys(background, "*").Val() {
-			if !strings.HasPrefix(key, "redisson_lock_token:") && !strings.HasPrefix(key, "locks_client:") {
-				return false
-			}
-		}
-		return true
-	}, patience, 10*time.Millisecond, "something is left besides tokens and what clients tell of themselves")
 }
