@@ -67,7 +67,7 @@ func (r *resource) write(value string, token uint64) error {
 
 func fencing(ctx context.Context, l *lab.Lab) error {
 	s := newServer(l)
-	term := lab.Pick(l, 300*time.Millisecond, 500*time.Millisecond)
+	term := lab.Pick(l, 2*time.Second, 500*time.Millisecond) // a slow test has to get a lock within it
 	ann, bob := s.process(l, time.Minute), s.process(l, time.Minute)
 	defer s.end(ann, bob)
 	var r resource

@@ -79,12 +79,13 @@ const jobs = "jobs"
 
 func permits(_ context.Context, l *lab.Lab) error {
 	s := newServer(l)
-	term := lab.Pick(l, time.Second, 1500*time.Millisecond)
+	step := lab.Pick(l, time.Second, 1500*time.Millisecond)
+	term := lab.Pick(l, 5*time.Second, step) // a slow test has to crash within it
 	// Only the lease of the job that crashes matters.
 	one, two, three := s.process(l, term), s.process(l, time.Minute), s.process(l, time.Minute)
 	defer s.end(one, two, three)
 	var most atomic.Int64
-	countPermits(l, s, term, &most)
+	countPermits(l, s, step, &most)
 	leasePermits(l, []*process{one, two, three}, term, &most)
 	l.Check(most.Load() <= 2, "at no time more jobs work than there are permits")
 	l.Observe("most", most.Load())
@@ -93,7 +94,7 @@ func permits(_ context.Context, l *lab.Lab) error {
 }
 
 // countPermits has a job crash with a permit of a counter.
-func countPermits(l *lab.Lab, s *server, term time.Duration, most *atomic.Int64) {
+func countPermits(l *lab.Lab, s *server, step time.Duration, most *atomic.Int64) {
 	client := s.process(l, time.Minute)
 	defer func() {
 		_ = client.locks.Close(context.Background())
@@ -112,7 +113,7 @@ func countPermits(l *lab.Lab, s *server, term time.Duration, most *atomic.Int64)
 			if !asked {
 				me.Set(lab.Waiting, "asks for a permit")
 			}
-			me.Work(term / 20)
+			me.Work(step / 20)
 		}
 	}
 	giveBack := func(ctx context.Context, me *lab.Lane) error {
@@ -128,7 +129,7 @@ func countPermits(l *lab.Lab, s *server, term time.Duration, most *atomic.Int64)
 		}
 		in.enter()
 		close(begun)
-		me.Work(term / 4)
+		me.Work(step / 4)
 		in.leave()
 		me.Mark("crashes")
 		return nil
@@ -141,7 +142,7 @@ func countPermits(l *lab.Lab, s *server, term time.Duration, most *atomic.Int64)
 		in.enter()
 		<-crashed
 		after.enter()
-		me.Work(term / 2)
+		me.Work(step / 2)
 		after.leave()
 		in.leave()
 		return giveBack(ctx, me)
@@ -154,7 +155,7 @@ func countPermits(l *lab.Lab, s *server, term time.Duration, most *atomic.Int64)
 		in.enter()
 		after.enter()
 		close(third)
-		me.Work(2 * term)
+		me.Work(2 * step)
 		after.leave()
 		in.leave()
 		return giveBack(ctx, me)
@@ -166,7 +167,7 @@ func countPermits(l *lab.Lab, s *server, term time.Duration, most *atomic.Int64)
 		}
 		in.enter()
 		after.enter()
-		me.Work(term / 4)
+		me.Work(step / 4)
 		after.leave()
 		in.leave()
 		return giveBack(ctx, me)

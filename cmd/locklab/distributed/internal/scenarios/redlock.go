@@ -130,7 +130,7 @@ func majority(_ context.Context, l *lab.Lab) error {
 		m = append(m, newServer(l))
 	}
 	l.Observe("servers", servers)
-	term := lab.Pick(l, 1500*time.Millisecond, 2*time.Second)
+	term := lab.Pick(l, 4*time.Second, 2*time.Second) // a slow test has to vote in a tenth of it
 	short := []lease.Option{lease.WithTTL(term), lease.WithMargin(term / 4)}
 	long := lease.WithTTL(time.Minute) // is not over, nor renewed, while the scenario runs
 	holder, other, ann, bob := m.voter(l, short...), m.voter(l, short...), m.voter(l, long), m.voter(l, long)

@@ -77,11 +77,12 @@ func byTable(ctx context.Context, db *sql.DB, opts ...lease.Option) (*sqllock.Ta
 
 func sqlRow(ctx context.Context, l *lab.Lab) error {
 	d := newDatabase(ctx, l, `CREATE TABLE bare_locks (name TEXT PRIMARY KEY)`)
-	term := lab.Pick(l, 1500*time.Millisecond, 2*time.Second)
+	step := lab.Pick(l, 300*time.Millisecond, 400*time.Millisecond)
+	term := lab.Pick(l, 5*time.Second, 2*time.Second) // a slow test has to renew in time
 	holder, next, stranger := d.process(l), d.process(l), d.process(l)
 	var closers []interface{ Close(context.Context) error }
 	defer func() { d.end(closers...) }()
-	bareCrash(l, holder, next, term/5)
+	bareCrash(l, holder, next, step)
 	bareDelete(l, [3]*sql.DB{holder, next, stranger})
 
 	var tables [3]*sqllock.Table
