@@ -108,17 +108,23 @@ func TestProcessesTakeTurnsOnEveryStore(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			spec := s.spec(t)
 			temporaries(t)
-			const n = 100 // more than one process may have in a row, lease.DefaultMaxLocalHandoffs
-			out, err := call(t, "-store", spec, "-processes", "3", "-tickets", fmt.Sprint(n))
-			require.NoError(t, err, out)
-			by := tickets(t, out, n, true)
-			// Not every store has an order: the third one may come too late.
-			require.GreaterOrEqual(t, len(by), 2, "only one process had turns")
-			require.NotContains(t, out, " to another 0 times")
-			require.Contains(t, out, "100 tickets sold, none twice, none left out; "+
-				"the lock went from one process to another ")
-			require.NotContains(t, out, ready)
-			require.NotContains(t, out, secret)
+			// The first is more than one process may have in a row, lease.DefaultMaxLocalHandoffs.
+			for _, n := range []int{100, 300, 900} {
+				out, err := call(t, "-store", spec, "-processes", "3", "-tickets", fmt.Sprint(n))
+				require.NoError(t, err, out)
+				by := tickets(t, out, n, true)
+				require.Contains(t, out, fmt.Sprint(n)+" tickets sold, none twice, none left out; "+
+					"the lock went from one process to another ")
+				require.NotContains(t, out, ready)
+				require.NotContains(t, out, secret)
+				// Not every store has an order: the third one may come too late.
+				if len(by) >= 2 {
+					require.NotContains(t, out, " to another 0 times")
+					return
+				}
+			}
+			// The others may come too late for a hundred, on a busy machine.
+			require.Fail(t, "only one process had turns")
 		})
 	}
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
-// terminated runs the program until it holds its lock, sends it SIGTERM, and returns its exit code.
-func terminated(t *testing.T, path string, environment []string) int {
+// terminated runs the program until it holds its lock, sends it SIGTERM, and returns its exit code,
+// and whether it wrote its last part all the same.
+func terminated(t *testing.T, path string, environment []string) (code int, wroteAll bool) {
 	t.Helper()
 	cmd := exec.Command(path)
 	cmd.Env = environment
@@ -30,10 +31,10 @@ func terminated(t *testing.T, path string, environment []string) int {
 		require.NoError(t, err)
 	}
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-	_, err = io.Copy(io.Discard, lines)
+	rest, err := io.ReadAll(lines)
 	require.NoError(t, err)
-	require.Error(t, cmd.Wait())
-	return cmd.ProcessState.ExitCode()
+	_ = cmd.Wait()
+	return cmd.ProcessState.ExitCode(), strings.Contains(string(rest), "write part 3 ")
 }
 
 // The programs that the README of each store shows.
@@ -83,7 +84,12 @@ func TestTheProgramOfEachStoreMakesItsReport(t *testing.T) {
 				require.NotContains(t, string(out), "token 0")
 			}
 			if runtime.GOOS != "windows" { // where a process can only be killed
-				require.Equal(t, 1, terminated(t, path, environment), "it releases the lock, and ends by itself")
+				code, wroteAll := terminated(t, path, environment)
+				for try := 1; wroteAll && try < 20; try++ { // the signal came too late on a busy machine
+					code, wroteAll = terminated(t, path, environment)
+				}
+				require.False(t, wroteAll, "a signal ends its work")
+				require.Equal(t, 1, code, "it releases the lock, and ends by itself")
 			}
 		})
 	}
