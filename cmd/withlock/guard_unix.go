@@ -142,10 +142,13 @@ func (g *guard) away() bool {
 	return err == nil && group != syscall.Getpgrp()
 }
 
+// patience is how long shared waits. Tests change it.
+var patience = 50 * time.Millisecond
+
 // shared reports whether the guard has got sig, too: then it was for the whole process group, which
 // is also the command's, such as Ctrl-C at the terminal. It waits a little for the signal.
 func (g *guard) shared(sig os.Signal) bool {
-	limit := time.After(50 * time.Millisecond)
+	limit := time.After(patience)
 	for time.Since(g.heard[sig]) > time.Second {
 		select {
 		case sig := <-g.got:

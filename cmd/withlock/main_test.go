@@ -27,6 +27,9 @@ const asProgram = "WITHLOCK_TEST_MAIN"
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Unsetenv(asProgram)
+		if os.Getenv(asPatient) != "" {
+			shortest = requestTimeout
+		}
 		main()
 	}
 	os.Unsetenv("WITHLOCK_STORE")

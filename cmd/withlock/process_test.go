@@ -20,6 +20,13 @@ import (
 // hang is a limit that only a hang reaches.
 const hang = time.Minute
 
+// A guard has its own signal late on a busy machine, and would give the command the signal twice. It
+// works before main and before the init of this file, but after this.
+var _ = func() time.Duration { patience = 2 * time.Second; return patience }()
+
+// asPatient makes the program wait for the store's answers for as long as it can.
+const asPatient = "WITHLOCK_TEST_PATIENT"
+
 // A script that tells its end, and one that ends with its process.
 const (
 	traps = `trap 'echo got TERM; exit 5' TERM; echo up "$LOCK_NAME" "$LOCK_TOKEN"; sleep 1000 & wait`
@@ -56,6 +63,12 @@ func (n *notes) String() string {
 func start(t *testing.T, url string, args ...string) *process {
 	t.Helper()
 	return startWith(t, func(*exec.Cmd) {}, url, args...)
+}
+
+// startPatient is start for a short -wait, with a store that may be slow on a busy machine.
+func startPatient(t *testing.T, url string, args ...string) *process {
+	t.Helper()
+	return startWith(t, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, asPatient+"=1") }, url, args...)
 }
 
 // startWith is start with a function that prepares the program.

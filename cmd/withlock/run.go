@@ -164,8 +164,9 @@ func (t *tool) run(ctx context.Context, c *cli.Command) (err error) {
 	return j.close(storeFailure(ctx, err))
 }
 
-// shortest is how long run waits for an answer of the store at least, however short -wait is.
-const shortest = time.Second
+// shortest is how long run waits for an answer of the store at least, however short -wait is. Tests
+// change it.
+var shortest = time.Second
 
 // try runs work under the lock if it can be acquired until end, after a wait. The first request has
 // the time answer of its own: a free lock is acquired even if nothing is left of the wait.

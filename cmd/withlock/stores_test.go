@@ -132,20 +132,23 @@ func TestOnEveryStore(t *testing.T) {
 			t.Parallel()
 			url, restart := store.start(t)
 			t.Run("a command runs under the lock", func(t *testing.T) { aCommandRunsUnderTheLock(t, url) })
-			t.Run("a hold that is renewed", func(t *testing.T) { renewed(t, url) })
+			t.Run("a hold that is renewed", func(t *testing.T) {
+				renewed(t, url, func() { // which also take their time
+					t.Run("kill -9 of withlock", func(t *testing.T) { killOfTheProgram(t, url) })
+					if permits[store.name] {
+						t.Run("permits", func(t *testing.T) { permitted(t, url) })
+					} else {
+						t.Run("no permits", func(t *testing.T) { notPermitted(t, url) })
+					}
+				})
+			})
 			t.Run("kill -9 of the child", func(t *testing.T) { killOfTheChild(t, url) })
-			t.Run("kill -9 of withlock", func(t *testing.T) { killOfTheProgram(t, url) })
 			if store.leased {
 				t.Run("force", func(t *testing.T) { forced(t, url) })
 				t.Run("SIGSTOP beyond the lease", func(t *testing.T) { stoppedBeyondTheLease(t, url) })
 			}
 			if store.name != "file" { // a file has a name for each name
 				t.Run("bad name", func(t *testing.T) { badName(t, url) })
-			}
-			if permits[store.name] {
-				t.Run("permits", func(t *testing.T) { permitted(t, url) })
-			} else {
-				t.Run("no permits", func(t *testing.T) { notPermitted(t, url) })
 			}
 			t.Run("no wait for a free lock", func(t *testing.T) { free(t, url) })
 			if p := inFrontOf(t, url); p != nil {
@@ -167,19 +170,25 @@ func aCommandRunsUnderTheLock(t *testing.T, url string) {
 	require.NotZero(t, token)
 
 	try := start(t, url, "run", "-name", "nightly", "-try", "--", "echo", "never")
-	wait := start(t, url, "run", "-name", "nightly", "-wait", "50ms", "--", "echo", "never")
-	who := start(t, url, "who", "-json", "nightly")
+	wait := startPatient(t, url, "run", "-name", "nightly", "-wait", "50ms", "--", "echo", "never")
 	ls := start(t, url, "ls", "-json", "nightly")
 	for _, p := range []*process{try, wait} {
 		require.Equal(t, exitNotAcquired, p.code())
 		p.eof()
 	}
-	require.Zero(t, who.code())
-	var v lockView
-	require.NoError(t, json.Unmarshal([]byte(who.line()), &v))
-	require.True(t, v.Held)
-	require.Len(t, v.Holders, 1)
-	require.Equal(t, holder.cmd.Process.Pid, v.Holders[0].PID)
+	var pid int
+	described := func() bool { // which holders of some stores do in the background
+		who := start(t, url, "who", "-json", "nightly")
+		require.Zero(t, who.code())
+		var v lockView
+		require.NoError(t, json.Unmarshal([]byte(who.line()), &v))
+		require.True(t, v.Held)
+		require.Len(t, v.Holders, 1)
+		pid = v.Holders[0].PID
+		return pid != 0
+	}
+	require.Eventually(t, described, hang, 10*time.Millisecond)
+	require.Equal(t, holder.cmd.Process.Pid, pid)
 	require.Zero(t, ls.code())
 	var all []lockView
 	require.NoError(t, json.Unmarshal([]byte(ls.line()), &all))
@@ -201,7 +210,7 @@ var permits = map[string]bool{
 func permitted(t *testing.T, url string) {
 	command := []string{"--", "sh", "-c", `echo up $PERMIT_NAME $LOCK_NAME$LOCK_TOKEN; exec sleep 60`}
 	holds := func() *process {
-		p := start(t, url, append([]string{"run", "-name", "many", "-permits", "2", "-ttl", "6s"}, command...)...)
+		p := start(t, url, append([]string{"run", "-name", "many", "-permits", "2", "-ttl", longTTL}, command...)...)
 		require.Equal(t, "up many", p.line())
 		return p
 	}
@@ -232,9 +241,11 @@ func notPermitted(t *testing.T, url string) {
 	require.Equal(t, exitUsage, start(t, url, "who", "-permits", "2", "many").code())
 }
 
-// renewed is for a hold that is renewed in time. Its command gets no SIGTERM.
-func renewed(t *testing.T, url string) {
-	require.Zero(t, start(t, url, "run", "-name", "renewed", "-ttl", longTTL, "--", "sleep", "9").code())
+// renewed is for a hold that is renewed in time, meanwhile. Its command gets no SIGTERM.
+func renewed(t *testing.T, url string, meanwhile func()) {
+	holder := start(t, url, "run", "-name", "renewed", "-ttl", longTTL, "--", "sleep", "9")
+	meanwhile()
+	require.Zero(t, holder.code())
 }
 
 func killOfTheChild(t *testing.T, url string) {
@@ -243,7 +254,7 @@ func killOfTheChild(t *testing.T, url string) {
 }
 
 func killOfTheProgram(t *testing.T, url string) {
-	holder := start(t, url, "run", "-name", "program", "-ttl", ttl, "--", "sh", "-c", naps)
+	holder := start(t, url, "run", "-name", "program", "-ttl", "6s", "--", "sh", "-c", naps)
 	require.Equal(t, "up", holder.line())
 	require.NoError(t, holder.cmd.Process.Kill())
 	holder.eof() // the command has ended, too
@@ -340,7 +351,7 @@ func TestAVeryShortWaitGetsAFreeLock(t *testing.T) {
 	p := inFrontOf(t, url)
 	p.Delay(20 * time.Millisecond)
 	url = serverOf.ReplaceAllString(url, p.Addr())
-	require.Zero(t, start(t, url, "run", "-name", "a", "-wait", "1ms", "--", "true").code())
+	require.Zero(t, startPatient(t, url, "run", "-name", "a", "-wait", "1ms", "--", "true").code())
 }
 
 // down is for a store that gives no answer from the beginning.
@@ -379,7 +390,7 @@ func TestAStoreRestartWithLossEndsTheCommand(t *testing.T) {
 	addr, dir := local(t), t.TempDir()
 	server := testbed.Start(t, redisCommand(t, addr, dir))
 	url := serving(t, "redis://"+addr+"/0?kind=fenced")
-	holder := start(t, url, "run", "-name", "restart", "-ttl", ttl, "--", "sh", "-c", traps)
+	holder := start(t, url, "run", "-name", "restart", "-ttl", longTTL, "--", "sh", "-c", traps)
 	require.Contains(t, holder.line(), "up restart")
 	server.Kill()
 	testbed.Start(t, redisCommand(t, addr, dir))
@@ -392,7 +403,7 @@ func TestAnOutageBeyondTheLeaseEndsTheCommand(t *testing.T) {
 	addr := local(t)
 	server := testbed.Start(t, redisCommand(t, addr, t.TempDir()))
 	url := serving(t, "redis://"+addr+"/0?kind=fenced")
-	holder := start(t, url, "run", "-name", "outage", "-ttl", ttl, "-on-lost", "kill", "--", "sh", "-c", traps)
+	holder := start(t, url, "run", "-name", "outage", "-ttl", "6s", "-on-lost", "kill", "--", "sh", "-c", traps)
 	require.Contains(t, holder.line(), "up outage")
 	server.Kill()
 	require.Equal(t, exitLost, holder.code())
