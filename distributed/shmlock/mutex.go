@@ -51,8 +51,8 @@ var _ locks.TryLocker = (*Mutex)(nil)
 const fairShare = 64
 
 // slice is how long a waiter sleeps at most before it checks the word, and whether its holder
-// lives.
-const slice = 50 * time.Millisecond
+// lives. Only tests change it.
+var slice = 50 * time.Millisecond
 
 // Open returns the lock in the file at path. It creates the file with permissions 0600 if it does
 // not exist. The error matches [locks.ErrForeign] if the file has other contents or is in use in

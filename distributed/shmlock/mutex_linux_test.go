@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,20 +23,18 @@ func TestAReleaseOfAWordWakesASleeper(t *testing.T) {
 	path := somewhere(t)
 	l, other := open(t, path), open(t, path)
 	b := someone()
-	var took []time.Duration
+	defer shmlock.SetSlice(10 * time.Second)()
 	for range 20 {
 		take(t, l, background)
 		done := make(chan error, 1)
 		go func() { done <- other.LockContext(b) }()
-		time.Sleep(5 * time.Millisecond) // it sleeps for 45 ms more, if nobody wakes it
+		time.Sleep(5 * time.Millisecond) // it sleeps for ten seconds more, if nobody wakes it
 		released := time.Now()
 		require.NoError(t, l.UnlockContext(background))
 		require.NoError(t, soon(t, done))
-		took = append(took, time.Since(released))
+		require.Less(t, time.Since(released), 5*time.Second)
 		require.NoError(t, other.UnlockContext(b))
 	}
-	slices.Sort(took)
-	require.Less(t, took[len(took)/2], 25*time.Millisecond)
 }
 
 // In another time namespace each process seems to have another start time, as if it were another
