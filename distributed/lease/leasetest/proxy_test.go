@@ -38,44 +38,49 @@ func echo(t *testing.T) string {
 }
 
 func TestAProxyCutsHealsAndDropsAReply(t *testing.T) {
+	t.Parallel()
+	const (
+		come = 10 * time.Second // only a hang takes longer
+		fail = time.Second      // no answer comes
+	)
 	p := leasetest.NewProxy(t, echo(t))
-	dial := func() (say func(line string) string) {
+	dial := func() (say func(line string, limit time.Duration) string) {
 		var d net.Dialer
 		c, err := d.DialContext(context.Background(), "tcp", p.Addr())
 		require.NoError(t, err)
 		t.Cleanup(func() { c.Close() })
 		r := bufio.NewReader(c)
-		return func(line string) string {
-			c.SetDeadline(time.Now().Add(200 * time.Millisecond))
+		return func(line string, limit time.Duration) string {
+			c.SetDeadline(time.Now().Add(limit))
 			io.WriteString(c, line+"\n")
 			answer, _ := r.ReadString('\n')
 			return answer
 		}
 	}
 	say := dial()
-	require.Equal(t, "a\n", say("a"))
+	require.Equal(t, "a\n", say("a", come))
 	quiet := dial()
-	require.Equal(t, "a\n", quiet("a"))
+	require.Equal(t, "a\n", quiet("a", come))
 	for _, cut := range []func(){p.Cut, p.CutReplies, p.CutRequests} {
 		cut()
-		require.Empty(t, say("b"))
+		require.Empty(t, say("b", fail))
 		p.Heal()
-		require.Empty(t, say("c"), "without b")
+		require.Empty(t, say("c", fail), "without b")
 		say = dial()
-		require.Equal(t, "d\n", say("d"))
+		require.Equal(t, "d\n", say("d", come))
 	}
-	require.Equal(t, "e\n", quiet("e"), "it has lost nothing")
+	require.Equal(t, "e\n", quiet("e", come), "it has lost nothing")
 	p.DropReply("x", 2)
-	require.Equal(t, "x\n", say("x"))
-	require.Equal(t, "y\n", say("y"))
-	require.Empty(t, say("x"))
+	require.Equal(t, "x\n", say("x", come))
+	require.Equal(t, "y\n", say("y", come))
+	require.Empty(t, say("x", fail))
 	require.Equal(t, 1, p.Drops())
-	require.Empty(t, say("z"), "the connection stays deaf")
-	require.Equal(t, "z\n", dial()("z"), "another one is not")
+	require.Empty(t, say("z", fail), "the connection stays deaf")
+	require.Equal(t, "z\n", dial()("z", come), "another one is not")
 	p.Reset()
-	require.Equal(t, "z\n", dial()("z"))
+	require.Equal(t, "z\n", dial()("z", come))
 	p.Refuse()
-	require.Empty(t, dial()("z"))
+	require.Empty(t, dial()("z", fail))
 }
 
 func TestAProxyThatRefusesDropsSimultaneousConnections(t *testing.T) {
