@@ -84,17 +84,17 @@ func TestAGatesRefusedCommitLeavesNoTransactionOpen(t *testing.T) {
 func TestAQueuesRefusedCommitLeavesNoTransactionOpen(t *testing.T) {
 	t.Parallel()
 	o := obstruct(t)
-	opts := []sqllock.Option{sqllock.WithTable(o.table), sqllock.WithRequestTimeout(300 * time.Millisecond)}
-	l := queueKind.open(t, o.db, opts...).Mutex("it")
+	table := sqllock.WithTable(o.table)
+	c := queueKind.open(t, o.db, table, sqllock.WithRequestTimeout(3*time.Second))
 	end := o.read(t)
 	defer end()
-	ctx, cancel := context.WithTimeout(someone(), time.Second)
+	ctx, cancel := context.WithTimeout(someone(), 7*time.Second) // some requests are refused until their ends
 	defer cancel()
-	require.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
+	require.ErrorIs(t, c.Mutex("it").LockContext(ctx), context.DeadlineExceeded)
 	end()
 	soon(t, func() bool { return o.db.Stats().InUse == 0 })
 	o.kept(t)
-	a := someone()
+	l, a := queueKind.open(t, o.db, table).Mutex("it"), someone()
 	hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
 }

@@ -50,7 +50,7 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 func TestSlowAnswersKeepTheHold(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
-		const lease = 12 * time.Second
+		const lease = 18 * time.Second
 		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
 		p := leasetest.NewProxy(t, where)
 		pool := d.open(t, p.Addr())
@@ -70,13 +70,18 @@ func TestSlowAnswersKeepTheHold(t *testing.T) {
 		soon(t, func() bool { return l.LockContext(a) == nil })
 		h, err := l.Hold(a)
 		require.NoError(t, err)
-		p.Delay(1300 * time.Millisecond) // for each answer, of which a renewal has two
+		p.Delay(2500 * time.Millisecond) // for each of a renewal's two answers, together longer than a request
 		began, asked := time.Now(), p.Requests()
 		require.Never(t, func() bool { return h.Err() != nil }, lease*3/2, 100*time.Millisecond)
 		require.True(t, held(t, rival))
 		t.Logf("%d requests in %v, %d connections", p.Requests()-asked, time.Since(began), pool.Stats().OpenConnections)
 		require.LessOrEqual(t, pool.Stats().InUse, 8, "they do not pile up")
 		p.Heal()
+		before, _ := h.Deadline()
+		soon(t, func() bool {
+			after, _ := h.Deadline()
+			return after.After(before)
+		}, "it is renewed")
 		require.NoError(t, l.UnlockContext(a))
 	})
 }
