@@ -37,7 +37,7 @@ func in(addr string, ttl time.Duration) (*caslock.Client, error) {
 // holdLock holds the lock it until it is killed, and says each time when it reads a line whether
 // it does.
 func holdLock(args []string) error {
-	c, err := in(args[0], 3*time.Second)
+	c, err := in(args[0], 9*time.Second) // a renewal may be late on a busy machine
 	if err != nil {
 		return err
 	}

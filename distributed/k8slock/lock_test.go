@@ -43,12 +43,12 @@ func TestTheObjectShowsTheHolder(t *testing.T) {
 		require.NoError(t, err, string(out))
 		return string(out)
 	}
-	c := open(t, connect(t, k), caslock.WithLabel("web-1"), caslock.WithTTL(2500*time.Millisecond))
+	c := open(t, connect(t, k), caslock.WithLabel("web-1"), caslock.WithTTL(29500*time.Millisecond))
 	l, owner := c.Mutex("it"), someone()
 	h := hold(t, l, owner)
 	require.Regexp(t, `NAME +HOLDER +AGE\nit +web-1_\S+:\d+ +\d+s\n`, shown())
 	spec := read(t, connect(t, k), "it").Spec
-	require.EqualValues(t, 3, *spec.LeaseDurationSeconds, "rounded up")
+	require.EqualValues(t, 30, *spec.LeaseDurationSeconds, "rounded up")
 	require.EqualValues(t, h.Token(), *spec.LeaseTransitions)
 	require.WithinDuration(t, time.Now(), spec.AcquireTime.Time, time.Minute)
 	require.WithinDuration(t, time.Now(), spec.RenewTime.Time, time.Minute)
