@@ -95,7 +95,7 @@ func (c *counts) requests() (reads, writes, others int) {
 func consumers(tb testing.TB, js jetstream.JetStream, bucket string, n int) {
 	tb.Helper()
 	require.Eventually(tb, func() bool {
-		ctx, cancel := context.WithTimeout(background, answer)
+		ctx, cancel := context.WithTimeout(background, brief)
 		defer cancel()
 		s, err := js.Stream(ctx, "KV_"+bucket)
 		return err == nil && s.CachedInfo().State.Consumers == n

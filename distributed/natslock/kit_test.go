@@ -33,7 +33,7 @@ func TestSemaphoresPassTheKit(t *testing.T) {
 	require.NoError(t, err)
 	leasetest.TestStore(t, leasetest.Config{
 		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
-			js := connect(tb, urls, nats.SetCustomDialer(linked{link}))
+			js := connectFor(tb, urls, brief, nats.SetCustomDialer(linked{link}))
 			var inner lease.Store
 			c, err := natslock.New(background, js, bucket, caslock.WithLeaseOptions(
 				lease.WithWrapper(func(of lease.Store) lease.Store {
@@ -101,7 +101,7 @@ func prove(t *testing.T, servers []*testbed.NATS) {
 	require.NoError(t, err)
 	leasetest.TestStore(t, leasetest.Config{
 		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
-			js := connect(tb, urls, nats.SetCustomDialer(linked{link}))
+			js := connectFor(tb, urls, brief, nats.SetCustomDialer(linked{link}))
 			c, err := natslock.New(background, js, bucket, caslock.WithLeaseOptions(opts...))
 			require.NoError(tb, err)
 			closeWith(tb, c)

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 // holdLock holds the lock it until it is killed, and says its token.
 func holdLock(args []string) error {
-	js, err := dial(args[0])
+	js, err := dial(args[0], answer)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func holdLock(args []string) error {
 // buy buys tickets under the lock it.
 func buy(args []string) error {
 	return testbed.Buy(args, func(args []string) (locks.TryLocker, func(), error) {
-		js, err := dial(args[0])
+		js, err := dial(args[0], brief)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -35,7 +35,7 @@ func TestRacingWritesReplaceEachRevisionOnce(t *testing.T) {
 			var acknowledged []write
 			var wg sync.WaitGroup
 			for i := range 8 {
-				one := connect(t, "nats://"+servers[i%n].Addr())
+				one := connectFor(t, "nats://"+servers[i%n].Addr(), brief)
 				d, err := natslock.NewDocuments(background, one, bucket)
 				require.NoError(t, err)
 				wg.Go(func() {

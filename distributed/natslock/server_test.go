@@ -2,6 +2,7 @@ package natslock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -20,9 +21,10 @@ import (
 )
 
 const (
-	version = "2.15" // of the servers
-	answer  = time.Second
-	long    = time.Minute // what only a hang reaches
+	version = "2.15"           // of the servers
+	answer  = 10 * time.Second // it takes that long only on a busy machine
+	brief   = time.Second      // for an answer that may be lost, and is asked for again
+	long    = time.Minute      // what only a hang reaches
 )
 
 var background = context.Background()
@@ -53,23 +55,30 @@ func addrs(servers []*testbed.NATS) (all []string) {
 	return all
 }
 
-// dial connects to the first of the servers that answers, and goes on with the others.
-func dial(addr string, opts ...nats.Option) (jetstream.JetStream, error) {
+// dial connects to the first of the servers that answers, and goes on with the others. A request
+// gets its answer within the limit, or never.
+func dial(addr string, limit time.Duration, opts ...nats.Option) (jetstream.JetStream, error) {
 	conn, err := nats.Connect(addr, append([]nats.Option{
 		nats.MaxReconnects(-1), nats.ReconnectWait(20 * time.Millisecond), nats.ReconnectJitter(0, 0),
-		nats.PingInterval(500 * time.Millisecond), nats.Timeout(answer),
+		nats.PingInterval(limit / 2), nats.Timeout(answer),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // it prints them otherwise
 	}, opts...)...)
 	if err != nil {
 		return nil, err
 	}
-	return jetstream.New(conn, jetstream.WithDefaultTimeout(answer))
+	return jetstream.New(conn, jetstream.WithDefaultTimeout(limit))
 }
 
 // connect returns a connection that is closed with the test, after what is registered later.
 func connect(tb testing.TB, addr string, opts ...nats.Option) jetstream.JetStream {
 	tb.Helper()
-	js, err := dial(addr, opts...)
+	return connectFor(tb, addr, answer, opts...)
+}
+
+// connectFor is connect with the limit of [dial].
+func connectFor(tb testing.TB, addr string, limit time.Duration, opts ...nats.Option) jetstream.JetStream {
+	tb.Helper()
+	js, err := dial(addr, limit, opts...)
 	require.NoError(tb, err)
 	tb.Cleanup(js.Conn().Close)
 	return js
@@ -83,14 +92,16 @@ func create(tb testing.TB, js jetstream.JetStream, replicas int) string {
 	return bucket
 }
 
-// createAs makes the bucket. A cluster that has just begun may have no room yet.
+// createAs makes the bucket. A cluster that has just begun may have no room yet, or not answer.
 func createAs(tb testing.TB, js jetstream.JetStream, config jetstream.KeyValueConfig) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(background, long)
 	defer cancel()
 	for {
-		_, err := js.CreateKeyValue(ctx, config)
-		if err == nil {
+		attempt, cancel := context.WithTimeout(ctx, answer)
+		_, err := js.CreateKeyValue(attempt, config)
+		cancel()
+		if err == nil || errors.Is(err, jetstream.ErrBucketExists) { // the answer before may have been lost
 			return
 		}
 		require.NoError(tb, ctx.Err(), "%v", err)
@@ -114,7 +125,7 @@ func leader(tb testing.TB, js jetstream.JetStream, bucket string, servers []*tes
 	tb.Helper()
 	var found *testbed.NATS
 	require.Eventually(tb, func() bool {
-		ctx, cancel := context.WithTimeout(background, answer)
+		ctx, cancel := context.WithTimeout(background, brief)
 		defer cancel()
 		s, err := js.Stream(ctx, "KV_"+bucket)
 		if err != nil || s.CachedInfo().Cluster == nil {
