@@ -37,6 +37,13 @@ func (n *network) keep(most int, match func(request any) bool) {
 	n.most, n.match = most, match
 }
 
+// keeps returns how many requests are kept back.
+func (n *network) keeps() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.kept)
+}
+
 func puts(request any) bool {
 	r, ok := request.(*etcdserverpb.TxnRequest)
 	return ok && len(r.Compare) > 0
@@ -87,9 +94,12 @@ func (n *network) connect(t *testing.T, s *server) *clientv3.Client {
 func giveUp(t *testing.T, n *network, l locks.Locker) {
 	t.Helper()
 	n.keep(math.MaxInt, puts)
-	ctx, cancel := context.WithTimeout(someone(), 100*time.Millisecond)
+	ctx, cancel := context.WithCancel(someone())
 	defer cancel()
-	require.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
+	got := start(l, ctx)
+	require.Eventually(t, func() bool { return n.keeps() > 0 }, long, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, result(t, got), context.Canceled)
 }
 
 // leases returns how many leases the server has.
