@@ -241,7 +241,7 @@ func failed(answer *jetstream.APIError) error {
 	case answer.Code < http.StatusInternalServerError:
 		return lease.Mark(answer, lease.ErrRefused)
 	}
-	return answer // of a server in trouble
+	return lease.Mark(answer, lease.ErrUnavailable) // of a server in trouble
 }
 
 var (
