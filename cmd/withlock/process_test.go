@@ -20,8 +20,8 @@ import (
 // hang is a limit that only a hang reaches.
 const hang = time.Minute
 
-// A guard has its own signal late on a busy machine, and would give the command the signal twice. It
-// works before main and before the init of this file, but after this.
+// On a busy machine a guard gets its own signal late, and would give the command a second one. The
+// guard works in an init function, which runs after this.
 var _ = func() time.Duration { patience = 2 * time.Second; return patience }()
 
 // asPatient makes the program wait for the store's answers for as long as it can.

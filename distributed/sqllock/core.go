@@ -162,9 +162,9 @@ func (c *core) exec(ctx context.Context, s *statement, args ...any) (n int64, er
 // would change no row.
 //
 // The pool repeats a statement whose driver says that the connection is bad. lib/pq says so of
-// every connection that has ended, also after it has sent the statement. So once takes a connection
-// for itself, on which nothing is repeated. Most bad connections were idle for long, so once repeats
-// a guarded statement. If that changes no row, nobody knows whether the one before has.
+// every connection that has ended, also after it has sent the statement. So once takes a
+// connection for itself, on which nothing is repeated. Most bad connections had been idle, so once
+// repeats a guarded statement. If that changes no row, nobody knows whether the one before has.
 func (c *core) once(ctx context.Context, guarded bool, f func(ctx context.Context, on database) (int64, error)) (
 	n int64, err error) {
 	var lost error

@@ -30,7 +30,8 @@ func (s *tableStore) Break(ctx context.Context, name string) (bool, error) {
 		if s.c.dialect == Postgres {
 			title = "break"
 		}
-		n, err := s.c.countOn(ctx, title, lease.HoldID{Name: name, Acquisition: state.Holders[0].Acquisition}, s.c.names.channel)
+		id := lease.HoldID{Name: name, Acquisition: state.Holders[0].Acquisition}
+		n, err := s.c.countOn(ctx, title, id, s.c.names.channel)
 		if err != nil || n > 0 {
 			return n > 0, s.c.outcome(err)
 		}

@@ -463,7 +463,8 @@ func (s *stage) share(kind, inside string) {
 	path := "/load/" + kind
 	stress := func(rounds int) (answers []<-chan string) {
 		for i := range threads {
-			answers = append(answers, s.java.start("t"+strconv.Itoa(i), "stress", kind, path, strconv.Itoa(rounds), inside))
+			c := s.java.start("t"+strconv.Itoa(i), "stress", kind, path, strconv.Itoa(rounds), inside)
+			answers = append(answers, c)
 		}
 		return answers
 	}
