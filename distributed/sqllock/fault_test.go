@@ -354,6 +354,27 @@ func TestAReleaseOutlastsConnectionsThatHaveEnded(t *testing.T) {
 	}
 }
 
+func TestAnExtensionThatIsGivenUpKeepsTheSession(t *testing.T) {
+	t.Parallel()
+	for _, d := range advisory.on {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			patient := sqllock.WithLeaseOptions(lease.WithReleaseTimeout(time.Minute))
+			p, l, direct := proxied(t, advisory, d, patient, sqllock.WithRequestTimeout(time.Minute))
+			a := someone()
+			h := hold(t, l, a)
+			p.Delay(3 * time.Second)
+			ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+			defer cancel()
+			require.ErrorIs(t, h.Extend(ctx, time.Minute), context.DeadlineExceeded)
+			p.Heal()
+			require.NoError(t, h.Err())
+			require.NoError(t, l.UnlockContext(a), "it waits for the session's answer")
+			soon(t, func() bool { return !held(t, direct) })
+		})
+	}
+}
+
 func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	each(t, false, func(t *testing.T, k kind, d database) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -202,12 +203,17 @@ func (sess *session) use(ctx context.Context) (context.Context, func(), error) {
 	}, nil
 }
 
-// Renew asks all sessions at once. Each has the whole time of ctx to answer, since a connection
-// on which a request was given up is of no use any more.
+// Renew asks all sessions at once. A connection on which a request was given up is of no use any
+// more, and the lock would end with it. So each session has the whole time of its lease to answer,
+// also when ctx has ended.
 func (s *sessionStore) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	began := time.Now()
-	ok := make([]bool, len(holds))
-	var wg sync.WaitGroup
+	type answer struct {
+		hold int
+		ok   bool
+	}
+	answers := make(chan answer, len(holds))
+	asked := 0
 	for i, h := range holds {
 		s.mu.Lock()
 		sess := s.held[h]
@@ -215,9 +221,18 @@ func (s *sessionStore) Renew(ctx context.Context, holds []lease.HoldID, d time.D
 		if sess == nil {
 			continue
 		}
-		wg.Go(func() { ok[i] = s.renew(ctx, sess, began, d) })
+		asked++
+		go func() { answers <- answer{i, s.renew(context.WithoutCancel(ctx), sess, began, d)} }()
 	}
-	wg.Wait()
+	ok := make([]bool, len(holds))
+	for range asked {
+		select {
+		case a := <-answers:
+			ok[a.hold] = a.ok
+		case <-ctx.Done():
+			return ok, adapter.Ended(ctx)
+		}
+	}
 	return ok, nil
 }
 
