@@ -167,33 +167,38 @@ func (c *core) exec(ctx context.Context, s *statement, args ...any) (n int64, er
 // repeats a guarded statement. If that changes no row, nobody knows whether the one before has.
 func (c *core) once(ctx context.Context, guarded bool, f func(ctx context.Context, on database) (int64, error)) (
 	n int64, err error) {
-	var lost error
-	spare := c.db.Stats().OpenConnections
-	err = c.request(ctx, func(ctx context.Context) (err error) {
-		if !c.unsure {
+	if !c.unsure {
+		err = c.request(ctx, func(ctx context.Context) (err error) {
 			n, err = f(ctx, c.db)
 			return err
+		})
+		return n, err
+	}
+	alone := func(ctx context.Context) (int64, error) {
+		conn, err := c.db.Conn(ctx)
+		if err != nil {
+			return 0, err
 		}
-		for {
-			conn, err := c.db.Conn(ctx)
-			if err != nil {
+		defer conn.Close()
+		return f(ctx, conn)
+	}
+	var bad error
+	tries := c.db.Stats().OpenConnections + 1 // all of the pool may have ended
+	err = c.request(ctx, func(ctx context.Context) (err error) {
+		for ; tries > 0; tries-- {
+			n, err = alone(ctx)
+			if !errors.Is(err, driver.ErrBadConn) {
 				return err
 			}
-			n, err = f(ctx, conn)
-			conn.Close()
-			switch {
-			case !errors.Is(err, driver.ErrBadConn):
-				if err == nil && n == 0 && lost != nil {
-					return fmt.Errorf("outcome unknown: %w", lost)
-				}
-				return err
-			case !guarded || spare == 0:
-				return err
+			if bad = err; !guarded {
+				break
 			}
-			lost = err
-			spare--
 		}
+		return bad
 	})
+	if bad != nil && ctx.Err() == nil && (err != nil || n == 0) {
+		return 0, fmt.Errorf("outcome unknown: %w", bad) // whatever was said of a later request
+	}
 	return n, err
 }
 

@@ -375,6 +375,55 @@ func TestAnExtensionThatIsGivenUpKeepsTheSession(t *testing.T) {
 	}
 }
 
+func TestAnExtensionThatIsGivenUpKeepsTheLockForNobody(t *testing.T) {
+	t.Parallel()
+	for _, d := range advisory.on {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			p, name := leasetest.NewProxy(t, d.serve(t)), fresh()
+			fixed := lease.WithFixedTTL(8 * time.Second)
+			a, err := sqllock.NewAdvisory(d.open(t, p.Addr()), sqllock.WithRequestTimeout(time.Minute))
+			require.NoError(t, err)
+			t.Cleanup(func() { a.Close(background) })
+			l, owner := a.Mutex(name, fixed), someone()
+			h := hold(t, l, owner)
+			p.Delay(2 * time.Second)
+			ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+			defer cancel()
+			require.ErrorIs(t, h.Extend(ctx, time.Hour), context.DeadlineExceeded)
+			p.Heal()
+			rival, b := advisory.open(t, d.open(t, d.serve(t))).Mutex(name), someone()
+			hold(t, rival, b)
+			require.ErrorIs(t, h.Err(), locks.ErrLost)
+			require.NoError(t, rival.UnlockContext(b))
+		})
+	}
+}
+
+func TestADeadSessionIsTheEndOfNoOtherHold(t *testing.T) {
+	t.Parallel()
+	for _, d := range advisory.on {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			const ttl = 12 * time.Second
+			p := leasetest.NewProxy(t, d.serve(t))
+			client := advisory.open(t, d.open(t, p.Addr()), sqllock.WithTTL(ttl))
+			t.Cleanup(p.Reset) // lib/pq waits for an answer until its connection ends
+			a, b := someone(), someone()
+			cut, l := client.Mutex(fresh()), client.Mutex(fresh())
+			dead, h := hold(t, cut, a), hold(t, l, b)
+			p.DropReply(word(advisory, d, cut), 1) // and all that follows on its connection
+			ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+			defer cancel()
+			require.ErrorIs(t, dead.Extend(ctx, ttl), context.DeadlineExceeded)
+			soon(t, func() bool { return dead.Err() != nil })
+			time.Sleep(ttl / 4) // the leases of both began together
+			require.NoError(t, h.Err())
+			require.NoError(t, l.UnlockContext(b))
+		})
+	}
+}
+
 func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	each(t, false, func(t *testing.T, k kind, d database) {

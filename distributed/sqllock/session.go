@@ -20,7 +20,7 @@ import (
 //
 //	session   in held   connection
 //	taking    no        pinned; discarded on an error, and put back if refused
-//	held      yes       pinned; a request takes its turn to use it
+//	held      yes       pinned; a request takes its turn to use it, and is not given up
 //	released  no        put back if the server has said that the lock is free, and discarded if not
 //	ended     no        discarded: an error, the lock is gone, or the lease is over
 //
@@ -37,7 +37,10 @@ type session struct {
 	turn chan struct{} // has an element while a request uses conn
 	ctx  context.Context
 	end  context.CancelFunc
-	over *time.Timer // when its lease is
+
+	// Guarded by sessionStore.mu.
+	until time.Time   // when its lease is over
+	over  *time.Timer // for then
 }
 
 // sessionStore is the [lease.Store] of the locks of sessions.
@@ -134,6 +137,7 @@ func (s *sessionStore) keep(sess *session, ttl time.Duration) (lease.Reply, erro
 			s.bury(ended)
 		}
 		s.held[sess.ref] = sess
+		sess.until = time.Now().Add(ttl)
 		sess.over = time.AfterFunc(ttl, func() { s.drop(sess, nil) })
 	}
 	s.mu.Unlock()
@@ -176,22 +180,29 @@ func (s *sessionStore) drop(sess *session, cause error) {
 	s.bury(sess)
 }
 
-// bury discards the connection of a session that is removed.
+// bury discards the connection of a session that is removed. It waits for its turn, because
+// [sql.Conn] panics now and then in a request beside its Close.
 func (s *sessionStore) bury(sess *session) {
 	sess.end()
 	go func() { // a driver may take its time
 		defer s.ending.Done()
+		sess.turn <- struct{}{}
 		discard(sess.conn)
 	}()
 }
 
-// use waits for the turn to use the connection of a session.
-func (sess *session) use(ctx context.Context) (context.Context, func(), error) {
+// use waits for the turn to use the connection of a session until wait ends. Nobody gets a turn
+// after the end of the session. What it returns ends with ctx, and with the session.
+func (sess *session) use(wait, ctx context.Context) (context.Context, func(), error) {
 	select {
 	case sess.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, nil, ctx.Err()
+	case <-wait.Done():
+		return nil, nil, wait.Err()
 	case <-sess.ctx.Done():
+		return nil, nil, errGone
+	}
+	if sess.ctx.Err() != nil {
+		<-sess.turn
 		return nil, nil, errGone
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -203,56 +214,93 @@ func (sess *session) use(ctx context.Context) (context.Context, func(), error) {
 	}, nil
 }
 
+// renewal is one call of Renew.
+type renewal struct {
+	s       *sessionStore
+	ctx     context.Context
+	began   time.Time
+	d       time.Duration
+	gone    bool         // the caller has got what there was; guarded by s.mu
+	answers chan renewed // has room for all
+}
+
+// renewed is the answer of the session of a hold.
+type renewed struct {
+	hold int
+	ok   bool
+}
+
 // Renew asks all sessions at once. A connection on which a request was given up is of no use any
-// more, and the lock would end with it. So each session has the whole time of its lease to answer,
-// also when ctx has ended.
+// more, and the lock would end with it. So a request that was sent is waited for until the lease of
+// its session is over, if need be in the background. The caller waits until ctx ends. If other
+// sessions have answered, it waits for a third of the time d: one dead connection must not be the
+// end of their holds.
 func (s *sessionStore) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
-	began := time.Now()
-	type answer struct {
-		hold int
-		ok   bool
-	}
-	answers := make(chan answer, len(holds))
-	asked := 0
+	r := &renewal{s: s, ctx: ctx, began: time.Now(), d: d, answers: make(chan renewed, len(holds))}
+	missing := 0
 	for i, h := range holds {
 		s.mu.Lock()
 		sess := s.held[h]
 		s.mu.Unlock()
-		if sess == nil {
-			continue
+		if sess != nil {
+			missing++
+			go r.ask(i, sess)
 		}
-		asked++
-		go func() { answers <- answer{i, s.renew(context.WithoutCancel(ctx), sess, began, d)} }()
 	}
 	ok := make([]bool, len(holds))
-	for range asked {
+	note := func(a renewed) { ok[a.hold] = a.ok; missing-- }
+	var slow <-chan time.Time
+	for missing > 0 {
+		var err error
 		select {
-		case a := <-answers:
-			ok[a.hold] = a.ok
+		case a := <-r.answers:
+			note(a)
+			if slow == nil {
+				slow = time.After(time.Until(r.began.Add(d / 3)))
+			}
+			continue
+		case <-slow:
+			err = ErrTimeout
 		case <-ctx.Done():
-			return ok, adapter.Ended(ctx)
+			err = adapter.Ended(ctx)
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		r.gone = true
+		for len(r.answers) > 0 {
+			note(<-r.answers)
+		}
+		return ok, err
 	}
 	return ok, nil
 }
 
-func (s *sessionStore) renew(ctx context.Context, sess *session, began time.Time, d time.Duration) bool {
-	using, done, err := sess.use(ctx)
+// ask asks whether a session has its lock, and prolongs the session. If the caller has gone, the
+// engine takes the outcome for unknown. Then a longer time would keep the lock for nobody.
+func (r *renewal) ask(hold int, sess *session) {
+	s := r.s
+	using, done, err := sess.use(r.ctx, context.WithoutCancel(r.ctx))
+	if using == nil && r.ctx.Err() != nil {
+		return
+	}
 	if err == nil {
+		defer done()
 		err = s.alive(using, sess.conn, sess.ref.Name, sess.id)
-		done()
 	}
 	if err != nil {
 		s.drop(sess, err)
-		return false
+		r.answers <- renewed{hold, false}
+		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held[sess.ref] != sess {
-		return false
+	until := r.began.Add(r.d)
+	held := s.held[sess.ref] == sess
+	if held && (!r.gone || until.Before(sess.until)) {
+		sess.until = until
+		sess.over.Reset(time.Until(until))
 	}
-	sess.over.Reset(time.Until(began.Add(d)))
-	return true
+	r.answers <- renewed{hold, held}
 }
 
 func (s *sessionStore) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
@@ -262,27 +310,31 @@ func (s *sessionStore) Release(ctx context.Context, id lease.HoldID) (lease.Rele
 	if sess == nil || !s.remove(sess) {
 		return lease.Released{}, nil
 	}
-	defer s.ending.Done()
-	defer sess.end()
 	var had bool
-	err := s.c.request(ctx, func(ctx context.Context) error {
-		using, done, err := sess.use(ctx)
-		if err != nil {
-			return err
+	var using context.Context
+	var done func()
+	err := s.c.request(ctx, func(ctx context.Context) (err error) {
+		if using == nil {
+			if using, done, err = sess.use(ctx, ctx); err != nil {
+				return err
+			}
 		}
-		defer done()
 		had, err = s.free(using, sess.conn, id.Name)
 		return err
 	})
+	sess.end() // before the turn is given back
+	if using != nil {
+		done()
+	}
 	if err != nil || !had {
 		// Only the session's own answer says that it had the lock until now. Without one the
 		// lock is lost, perhaps long ago, and at the latest when the server notices that the
 		// connection is closed.
-		sess.end()
-		discard(sess.conn)
+		s.bury(sess)
 		return lease.Released{Awaited: true}, nil
 	}
 	sess.conn.Close()
+	s.ending.Done()
 	return lease.Released{Held: true, Awaited: true}, nil
 }
 

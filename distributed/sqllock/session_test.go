@@ -36,7 +36,8 @@ func TestCloseWaitsForNoConnectionAfterItsContext(t *testing.T) {
 	require.NoError(t, err)
 	s := newSessionStore(nil)
 	s.NotifyLoss(func(lease.HoldID, error) {})
-	sess := &session{conn: conn, over: time.NewTimer(time.Minute), end: func() {}}
+	sess := newSession(lease.HoldID{}, conn, 0)
+	sess.over, sess.end = time.NewTimer(time.Minute), func() {}
 	s.held[sess.ref] = sess
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -70,7 +70,7 @@ func (s *tableStore) Acquire(ctx context.Context, req lease.Request) (lease.Repl
 	row := rowOfLock{seen: lease.Now()}
 	if err := s.c.query(ctx, s.c.statements["rest"], []any{req.Name}, &row.left, &row.token, &row.owner); err != nil {
 		if s.c.unsure { // the statement before may have been carried out twice
-			return lease.Reply{}, s.c.outcome(err)
+			return lease.Reply{}, err
 		}
 		return lease.Reply{}, nil // not held is all that is sure
 	}
