@@ -3,6 +3,7 @@ package lease_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -153,6 +154,34 @@ func TestAShortExtensionKeepsARenewedHold(t *testing.T) {
 		deadline, _ := h.Deadline()
 		require.Greater(t, time.Until(deadline), 9*term)
 		require.NoError(t, l.UnlockContext(o))
+	})
+}
+
+// tally counts the renewals, and loses the first of them.
+type tally struct {
+	*client
+	renewals atomic.Int64
+}
+
+func (c *tally) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+	if c.renewals.Add(1) == 1 {
+		return nil, errNetwork
+	}
+	return c.client.Renew(ctx, holds, d)
+}
+
+func TestALostExtensionIsNoReasonToRenewWithoutAPause(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		store, o := &tally{client: s.connect()}, as(locks.NewOwner())
+		store.delay["renew"] = 10 * time.Millisecond
+		c, err := lease.New(store)
+		require.NoError(t, err)
+		defer c.Close(context.Background())
+		h := hold(t, c.Mutex("it"), o)
+		require.ErrorIs(t, h.Extend(o, 5*time.Second), errNetwork)
+		time.Sleep(time.Minute)
+		require.NoError(t, h.Err())
+		require.Less(t, store.renewals.Load(), int64(100), "it may be carried out yet, so the hold is always short")
 	})
 }
 

@@ -132,6 +132,14 @@ func (g *grant) end() time.Time {
 	return g.until
 }
 
+// span returns when g ends unless it is prolonged, and when the last answered request to prolong it
+// was sent.
+func (g *grant) span() (until, renewed time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.until, g.renewed
+}
+
 // pending is a request that gives a grant another end, from when it is sent until it is answered.
 //
 // Requests overtake each other, and one without an answer may be carried out at any time. Two
