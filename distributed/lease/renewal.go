@@ -161,8 +161,8 @@ func (s *schedule) fix(g *grant) {
 
 // plan sets when g is renewed: when two thirds of a lease are left of it. It is not before the
 // time planned before, unless g would have ended by then. A request of unknown outcome may keep g
-// short whatever is answered later. Renewals then follow each other after a thirtieth of a lease, or
-// half of what was left. s.mu is held.
+// short whatever is answered later. Then a thirtieth of a lease is between two renewals, or half of
+// what was left. s.mu is held.
 func (s *schedule) plan(g *grant) {
 	until, renewed := g.span()
 	at := until.Add(s.marginOf(g.ttl) - g.ttl*2/3)
