@@ -418,8 +418,11 @@ func TestAServerThatAnswersTooLateKeepsNothing(t *testing.T) {
 	const limit = 4 * time.Second
 	c := openMajority(t, m.addrs(), redlock.WithNodeTimeout(limit))
 	a := someone()
-	m[3].Pause()
 	l := c.Mutex("it")
+	hold(t, l, a) // so that there is a connection to each server, over which it gets the next request
+	require.NoError(t, l.UnlockContext(a))
+	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 0 }, soon, 20*time.Millisecond)
+	m[3].Pause()
 	hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
 	time.Sleep(limit + 500*time.Millisecond) // it is given up, and asked to delete what it has
