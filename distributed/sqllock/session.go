@@ -312,30 +312,33 @@ func (s *sessionStore) Release(ctx context.Context, id lease.HoldID) (lease.Rele
 	}
 	var had bool
 	var using context.Context
-	var done func()
-	err := s.c.request(ctx, func(ctx context.Context) (err error) {
-		if using == nil {
-			if using, done, err = sess.use(ctx, ctx); err != nil {
-				return err
-			}
-		}
-		had, err = s.free(using, sess.conn, id.Name)
-		return err
-	})
-	sess.end() // before the turn is given back
-	if using != nil {
+	done := func() {}
+	defer func() { // also if the driver panics
+		sess.end() // before the turn is given back
 		done()
-	}
-	if err != nil || !had {
+		if had {
+			sess.conn.Close()
+			s.ending.Done()
+			return
+		}
 		// Only the session's own answer says that it had the lock until now. Without one the
 		// lock is lost, perhaps long ago, and at the latest when the server notices that the
 		// connection is closed.
 		s.bury(sess)
-		return lease.Released{Awaited: true}, nil
-	}
-	sess.conn.Close()
-	s.ending.Done()
-	return lease.Released{Held: true, Awaited: true}, nil
+	}()
+	err := s.c.request(ctx, func(ctx context.Context) (err error) {
+		if using == nil {
+			u, d, err := sess.use(ctx, ctx)
+			if err != nil {
+				return err
+			}
+			using, done = u, d
+		}
+		had, err = s.free(using, sess.conn, id.Name)
+		return err
+	})
+	had = had && err == nil
+	return lease.Released{Held: had, Awaited: true}, nil
 }
 
 func (s *sessionStore) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {

@@ -120,8 +120,8 @@ func (v *Versioned[T]) CompareAndSwap(ctx context.Context, expected uint64, valu
 }
 
 // Store sets the value and adds 1 to the version, whatever they were. Without a row the error
-// matches [sql.ErrNoRows]. With lib/pq it fails if it gets a connection that ended while it was
-// idle, because nobody can know that nothing was set.
+// matches [sql.ErrNoRows]. With a driver of PostgreSQL other than pgx, it fails if it gets a
+// connection that ended while it was idle, because nobody can know that nothing was set.
 func (v *Versioned[T]) Store(ctx context.Context, value T) error {
 	stored, err := v.exec(ctx, v.set, v.key, value)
 	if err == nil && !stored {
