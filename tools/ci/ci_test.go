@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, c *ci, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.folder, filepath.FromSlash(name)))
+	must(t, err)
+	return string(text)
+}
+
+func open(t *testing.T) *ci {
+	t.Helper()
+	c, err := newCI(".")
+	must(t, err)
+	return c
+}
+
+// parts returns the parts of the steps of a run, each once.
+func parts(c *ci, full bool) []string {
+	var parts []string
+	for _, s := range c.steps() {
+		if (s.gate || full) && s.part != "setup" && !slices.Contains(parts, s.part) {
+			parts = append(parts, s.part)
+		}
+	}
+	slices.Sort(parts)
+	return parts
+}
+
+func TestPublicCIRunsEveryPart(t *testing.T) {
+	c := open(t)
+	for file, full := range map[string]bool{"ci.yml": false, "nightly.yml": true} {
+		matrix := regexp.MustCompile(`(?m)^ +part: \[(.*)\]$`).FindStringSubmatch(read(t, c, ".github/workflows/"+file))
+		if matrix == nil {
+			t.Fatalf("%s has no list of parts", file)
+		}
+		listed := strings.Split(matrix[1], ", ")
+		slices.Sort(listed)
+		if want := parts(c, full); !slices.Equal(listed, want) {
+			t.Errorf("%s runs %v, .ci/run has %v", file, listed, want)
+		}
+	}
+}
+
+func TestEveryPackageIsForAKnownStep(t *testing.T) {
+	c := open(t)
+	known := []string{"all", "full"}
+	for _, s := range c.steps() {
+		known = append(known, s.name, s.part)
+	}
+	for line := range strings.Lines(read(t, c, ".ci/packages")) {
+		needing, _, ok := strings.Cut(line, " : ")
+		if !ok || strings.HasPrefix(line, "#") {
+			continue
+		}
+		for _, name := range strings.Fields(needing) {
+			if !slices.Contains(known, name) {
+				t.Errorf(".ci/packages: .ci/run has no step or part %s: %s", name, line)
+			}
+		}
+	}
+}
+
+// A pattern that names no test any more would hide a new test of that name.
+func TestEveryPatternOfTheFullRunNamesATest(t *testing.T) {
+	c := open(t)
+	lines, err := readFull(c.folder)
+	must(t, err)
+	var sorted []string
+	for _, l := range lines {
+		sorted = append(sorted, l.module)
+		if l.reason == "" {
+			t.Errorf(".ci/full: %s %s has no reason", l.module, l.pattern)
+		}
+		module := filepath.Join(c.folder, filepath.FromSlash(l.module))
+		var names []string
+		must(t, filepath.WalkDir(module, func(path string, d os.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if d.IsDir() && path != module {
+				if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil {
+					return filepath.SkipDir
+				}
+			}
+			if !strings.HasSuffix(path, "_test.go") {
+				return nil
+			}
+			text, err := os.ReadFile(path)
+			for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz)\w*)\(`).FindAllSubmatch(text, -1) {
+				names = append(names, string(m[1]))
+			}
+			return err
+		}))
+		for pattern := range strings.SplitSeq(l.pattern, "|") {
+			top, _, _ := strings.Cut(pattern, "/")
+			re, err := regexp.Compile(top)
+			must(t, err)
+			if !slices.ContainsFunc(names, re.MatchString) {
+				t.Errorf(".ci/full: no test of %s has the name %s", l.module, pattern)
+			}
+		}
+	}
+	if !slices.IsSorted(sorted) {
+		t.Error(".ci/full is not sorted by module")
+	}
+}
+
+func TestANamedPartHasTheStepsOfTheRun(t *testing.T) {
+	all := []step{{name: "vet", part: "lint", gate: true}, {name: "tidy", part: "lint"}, {name: "races", part: "core", gate: true}}
+	for _, x := range []struct {
+		full bool
+		args []string
+		want string
+	}{
+		{false, nil, "vet races"},
+		{true, nil, "vet tidy races"},
+		{false, []string{"lint"}, "vet"},
+		{true, []string{"lint"}, "vet tidy"},
+		{false, []string{"tidy"}, "tidy"},
+		{false, []string{"races", "vet"}, "vet races"},
+	} {
+		chosen, err := choose(all, x.full, x.args)
+		must(t, err)
+		var names []string
+		for _, s := range chosen {
+			names = append(names, s.name)
+		}
+		if got := strings.Join(names, " "); got != x.want {
+			t.Errorf("full %v, %v: %s, want %s", x.full, x.args, got, x.want)
+		}
+	}
+	if _, err := choose(all, false, []string{"vett"}); err == nil {
+		t.Error("an unknown name is no error")
+	}
+}
+
+// events runs go test -json over a package with one file, and has a job read it.
+func events(t *testing.T, file string) (results, string) {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/x\n\ngo 1.26\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "x_test.go"), []byte("package x\n\nimport \"testing\"\n\n"+file), 0o644))
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-json", "-count=1", ".")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+dir)
+	out, _ := cmd.Output()
+	j := &job{ci: &ci{}}
+	r := j.read(bytes.NewReader(out))
+	return r, j.out.String()
+}
+
+func TestAFailingTestIsShownAndCounted(t *testing.T) {
+	r, out := events(t, `
+func TestA(t *testing.T) { t.Log("quiet") }
+func TestB(t *testing.T) { t.Run("sub", func(t *testing.T) { t.Error("broken") }) }
+`)
+	if r.passed != 1 || r.failed != 1 || !strings.Contains(out, "broken") || strings.Contains(out, "quiet") {
+		t.Errorf("%+v\n%s", r, out)
+	}
+}
+
+func TestATestThatSkipsItselfFails(t *testing.T) {
+	r, out := events(t, `
+func TestA(t *testing.T) { t.Run("sub", func(t *testing.T) { t.Skip("no server") }) }
+`)
+	if r.failed != 1 || !strings.Contains(out, "no server") {
+		t.Errorf("%+v\n%s", r, out)
+	}
+}
+
+func TestAPackageThatDoesNotCompileIsShown(t *testing.T) {
+	_, out := events(t, "func TestA(t *testing.T) { undefined() }\n")
+	if !strings.Contains(out, "undefined: undefined") {
+		t.Error(out)
+	}
+}
+
+func TestAPanicOutsideOfTestsIsShown(t *testing.T) {
+	_, out := events(t, "func TestMain(*testing.M) { panic(\"main is broken\") }\n")
+	if !strings.Contains(out, "main is broken") {
+		t.Error(out)
+	}
+}

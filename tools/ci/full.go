@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// A fullOnly is a line of .ci/full: tests of a module that the full run has and the gate has not.
+type fullOnly struct {
+	module  string
+	pattern string // for go test -skip
+	reason  string
+}
+
+// readFull reads .ci/full. A line has a module, a pattern and a reason, with colons and spaces
+// between them.
+func readFull(folder string) ([]fullOnly, error) {
+	text, err := os.ReadFile(filepath.Join(folder, ".ci", "full"))
+	if err != nil {
+		return nil, err
+	}
+	var lines []fullOnly
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields := strings.SplitN(line, " : ", 3)
+		if len(fields) < 3 {
+			return nil, fmt.Errorf(".ci/full: %q has no module, pattern and reason", line)
+		}
+		lines = append(lines, fullOnly{strings.TrimSpace(fields[0]), strings.TrimSpace(fields[1]), strings.TrimSpace(fields[2])})
+	}
+	return lines, nil
+}
+
+// skip returns the arguments of go test that leave out what the full run alone tests of a module.
+func (c *ci) skip(module string) ([]string, error) {
+	if c.full {
+		return nil, nil
+	}
+	lines, err := readFull(c.folder)
+	if err != nil {
+		return nil, err
+	}
+	var patterns []string
+	for _, l := range lines {
+		if l.module == module {
+			patterns = append(patterns, l.pattern)
+		}
+	}
+	if len(patterns) == 0 {
+		return nil, nil
+	}
+	return []string{"-skip=" + strings.Join(patterns, "|")}, nil
+}

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks/tools/internal/workspace"
+)
+
+// A lane says beside which other steps a step runs.
+type lane int
+
+const (
+	first   lane = iota // alone and in order, before all others
+	checks              // one at a time, with a lower priority than the tests beside them
+	prepare             // in order, beside the checks and before the tests
+	tests               // three at a time: these steps mostly wait
+	last                // alone and in order, after all others
+)
+
+// testsAtATime is how many steps of the lane tests run at a time.
+const testsAtATime = 3
+
+// A step is one check.
+type step struct {
+	name string
+	part string
+	what string // what it checks, for people
+	gate bool   // whether a change has to pass it; the full run has all steps
+	lane lane
+	do   func(context.Context, *job) error
+}
+
+// ci is one run.
+type ci struct {
+	folder string // of the repository
+	work   *workspace.Workspace
+	full   bool
+	began  time.Time
+	temp   string   // a folder for what steps build
+	names  []string // of the steps
+	parts  []string // of the steps, each once
+
+	mu     sync.Mutex
+	result results
+	times  []timing
+	failed []string
+	readme []byte // what the test command of the README printed
+}
+
+// A timing is how long a step, or the slowest tests of one, took.
+type timing struct {
+	name string
+	took time.Duration
+}
+
+func newCI(folder string) (*ci, error) {
+	w, err := workspace.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	return &ci{folder: w.Folder, work: w, began: time.Now()}, nil
+}
+
+// run runs the steps, and goes on after a failure, so that one run shows all of them.
+func (c *ci) run(ctx context.Context, steps []step) error {
+	temp, err := os.MkdirTemp("", "ci")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	c.temp = temp
+	for _, s := range steps {
+		c.names = append(c.names, s.name)
+		if !slices.Contains(c.parts, s.part) {
+			c.parts = append(c.parts, s.part)
+		}
+	}
+	of := func(l lane) []step {
+		return slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return s.lane != l })
+	}
+	for _, s := range of(first) {
+		if !c.one(ctx, s) {
+			return c.report() // what follows needs these
+		}
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for _, s := range of(checks) {
+			c.one(ctx, s)
+		}
+	})
+	for _, s := range of(prepare) {
+		c.one(ctx, s)
+	}
+	room := make(chan struct{}, testsAtATime)
+	for _, s := range of(tests) {
+		room <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-room }()
+			c.one(ctx, s)
+		})
+	}
+	wg.Wait()
+	for _, s := range of(last) {
+		c.one(ctx, s)
+	}
+	return c.report()
+}
+
+// one runs a step, and prints its output when it has ended.
+func (c *ci) one(ctx context.Context, s step) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	began := time.Now()
+	j := &job{ci: c, nice: s.lane == checks}
+	err := s.do(ctx, j)
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	took := time.Since(began)
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.times = append(c.times, timing{s.name, took})
+	fmt.Printf("\n== %4.0f s: %s, %.0f s: %s\n", time.Since(c.began).Seconds(), s.name, took.Seconds(), s.what)
+	os.Stdout.Write(j.out.Bytes())
+	if err != nil {
+		c.failed = append(c.failed, s.name)
+		fmt.Printf("FAILED %s: %v\n", s.name, err)
+	}
+	return err == nil
+}
+
+// report prints the times of the steps, and then what the test runner says.
+func (c *ci) report() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slowest := func(title string, times []timing, n int) {
+		if len(times) == 0 {
+			return
+		}
+		slices.SortFunc(times, func(a, b timing) int { return cmp.Compare(b.took, a.took) })
+		fmt.Printf("\n%s\n", title)
+		for _, t := range times[:min(n, len(times))] {
+			fmt.Printf("%7.1f  %s\n", t.took.Seconds(), t.name)
+		}
+	}
+	slowest("seconds  test (the slowest)", c.result.times, 15)
+	slowest("seconds  step", c.times, len(c.times))
+	fmt.Printf("%7.1f  all of it, by the clock\n\n", time.Since(c.began).Seconds())
+	os.Stdout.Write(c.readme)
+	for _, name := range c.failed {
+		fmt.Println("failed:", name)
+	}
+	if n := c.result; n.passed+n.failed > 0 {
+		fmt.Printf("%d passed, %d failed\n", n.passed, n.failed)
+	}
+	if len(c.failed) > 0 {
+		return errors.New("failed: " + strings.Join(c.failed, ", "))
+	}
+	return nil
+}
+
+// A job is a step at work.
+type job struct {
+	*ci
+	nice bool
+	out  bytes.Buffer
+}
+
+// command returns a command of the repository's folder that writes to the output of the step.
+func (j *job) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	if j.nice {
+		if nice, err := exec.LookPath("nice"); err == nil {
+			name, args = nice, append([]string{"-n", "5", name}, args...)
+		}
+	}
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 30 * time.Second
+	cmd.Dir = j.folder
+	cmd.Env = os.Environ()
+	cmd.Stdout, cmd.Stderr = &j.out, &j.out
+	return cmd
+}
+
+// sh runs a command.
+func (j *job) sh(ctx context.Context, name string, args ...string) error {
+	return run1(j.command(ctx, name, args...))
+}
+
+func run1(cmd *exec.Cmd) error {
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
+	}
+	return nil
+}
+
+// quiet runs a command whose output matters only if it fails.
+func (j *job) quiet(ctx context.Context, name string, args ...string) error {
+	before := j.out.Len()
+	err := j.sh(ctx, name, args...)
+	if err == nil {
+		j.out.Truncate(before)
+	}
+	return err
+}
+
+// retry runs a command up to three times, for downloads.
+func (j *job) retry(ctx context.Context, name string, args ...string) error {
+	var err error
+	for try := range 3 {
+		if err = j.quiet(ctx, name, args...); err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(time.Duration(10*(try+1)) * time.Second):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return err
+}
+
+// output runs a command and returns what it prints.
+func (j *job) output(ctx context.Context, name string, args ...string) (string, error) {
+	var out bytes.Buffer
+	cmd := j.command(ctx, name, args...)
+	cmd.Stdout = io.MultiWriter(&out)
+	err := run1(cmd)
+	return out.String(), err
+}
+
+// path returns a path below the repository.
+func (j *job) path(name string) string { return filepath.Join(j.folder, filepath.FromSlash(name)) }
