@@ -223,7 +223,7 @@ func (c *Client) retriesFirst(err error) bool {
 		return false
 	case errors.Is(err, errLate):
 		return true
-	case !errors.Is(err, ErrUnavailable):
+	case errors.Is(err, ErrLogin) || !errors.Is(err, ErrUnavailable):
 		return false
 	case errors.Is(err, ErrUnreachable):
 		return c.retry == RetryUnreachable

@@ -85,7 +85,8 @@ type Retry int
 const (
 	// RetryPassing repeats a request after an error matching [ErrUnavailable]: the store is
 	// starting, or its cluster or pool will recover. It also does after an answer that comes when
-	// the lease is over already. It does not after [ErrUnreachable]: the address may be wrong.
+	// the lease is over already. It does not after [ErrUnreachable] or [ErrLogin]: the address or
+	// the password may be wrong.
 	RetryPassing Retry = iota
 	// RetryNever returns every error of a first request.
 	RetryNever

@@ -7,8 +7,8 @@
 //  1. Implement [Store]: five requests to the server, without state of holds. Its documentation
 //     lists the optional interfaces and what each of them brings. The example of Store is a
 //     complete one, in memory.
-//  2. Mark errors with [ErrRefused] and [ErrUnavailable] where the server's answer permits it, see
-//     [Mark]. A store without marks is correct, but slower after errors.
+//  2. Mark errors with [ErrRefused], [ErrLogin] and [ErrUnavailable] where the server's answer
+//     permits it, see [Mark]. A store without marks is correct, but slower after errors.
 //  3. Give the Store to [New], with [WithErrorPrefix] and the adapter's defaults. An adapter with
 //     several kinds of lock keeps one [Client] for each kind in a [Group].
 //  4. Run package leasetest on the Store: several clients, and faults between them and the server.
@@ -66,9 +66,10 @@
 // the undoing begins without it.
 //
 // A release is repeated until the store answers, but its caller waits at most for the release
-// timeout. After that the caller gets an error matching [locks.ErrLost], and the release goes on
-// in the background until the lease has ended. A permanent refusal, such as a missing permission,
-// is not repeated.
+// timeout. If the store refuses the release, the caller does not wait: examples are a missing
+// permission, and a login that is not accepted. In both cases the caller gets an error matching
+// [locks.ErrLost], and the release goes on in the background, with growing pauses, until the lease
+// has ended.
 //
 // Each acquisition has a name of its own in the store. So late requests of an earlier one do
 // nothing to a later hold.

@@ -62,8 +62,16 @@ type marked struct {
 
 func (m marked) Unwrap() []error { return append([]error{m.error}, m.marks...) }
 
-// transient reports whether a request that failed with err may succeed later.
+// final reports whether err is an answer about the lock that no later request changes: the lock
+// under the name is not the hold's.
+func final(err error) bool { return errors.Is(err, locks.ErrForeign) || errors.Is(err, locks.ErrLost) }
+
+// refused reports whether the server has refused the request or the connection, and not only at
+// this moment.
+func refused(err error) bool { return errors.Is(err, ErrRefused) && !errors.Is(err, ErrUnavailable) }
+
+// transient reports whether a waiter asks again after err. It does not if the server has refused
+// the request and not only the connection.
 func transient(err error) bool {
-	return !errors.Is(err, locks.ErrForeign) && !errors.Is(err, locks.ErrLost) &&
-		(!errors.Is(err, ErrRefused) || errors.Is(err, ErrUnavailable))
+	return !final(err) && (!refused(err) || errors.Is(err, ErrLogin))
 }

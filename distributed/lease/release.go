@@ -45,7 +45,10 @@ type released struct {
 }
 
 // persist has the store release g, and repeats the request until it is answered, but not for
-// longer than the release timeout or g's time. What is left of that is tried in the background.
+// longer than the release timeout or g's time. After that, or after a refusal, the request is
+// repeated in the background until g's time is over. A caller does not wait for a refusal's end,
+// which may be far, and the next owner does not wait for the lease's end because of a refusal that
+// has ended.
 func (r *releaser) persist(g *grant) (yield time.Duration, err error) {
 	if !g.doubt.IsZero() {
 		defer r.sweep(sweeping{id: g.id, queue: r.queue, until: g.doubt, late: true})
@@ -66,8 +69,10 @@ func (r *releaser) persist(g *grant) (yield time.Duration, err error) {
 			return 0, locks.ErrLost
 		case a.err == nil: // if it was not held, an earlier request has released it
 			return yieldFor(a.Released, time.Since(sent)), nil
-		case !transient(a.err):
+		case final(a.err):
 			return 0, lostBy(a.err)
+		case refused(a.err):
+			return 0, r.later(g, a.err)
 		case time.Since(began)+pause > limit:
 			return 0, r.later(g, a.err)
 		}

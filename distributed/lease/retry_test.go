@@ -118,17 +118,21 @@ func (f forbidding) Release(ctx context.Context, id lease.HoldID) (lease.Release
 	return lease.Released{}, joined{lease.ErrRefused, errForbidden}
 }
 
-func TestAPermanentlyRefusedReleaseIsSentOnce(t *testing.T) {
+func TestARefusedReleaseIsAnsweredAtOnceAndRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		c, err := lease.New(forbidding{s.connect()})
+		c, err := lease.New(forbidding{s.connect()}, lease.WithTTL(term))
 		require.NoError(t, err)
 		l, o := c.Mutex("it"), as(locks.NewOwner())
 		hold(t, l, o)
 		began := time.Now()
 		require.ErrorIs(t, l.UnlockContext(o), errForbidden)
 		require.Zero(t, time.Since(began))
+		time.Sleep(term)
+		sent := s.count("release")
+		require.Greater(t, sent, 10)
+		require.Less(t, sent, 30, "the pauses grow")
 		time.Sleep(time.Minute)
-		require.Equal(t, 1, s.count("release"))
+		require.Equal(t, sent, s.count("release"), "the hold has ended")
 		require.NoError(t, c.Close(t.Context()))
 	})
 }

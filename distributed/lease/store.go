@@ -6,20 +6,51 @@ import (
 	"time"
 )
 
-// ErrRefused is matched by the errors of a [Store] that say that a request was surely not carried
-// out: the server answered with an error, or was never reached. After any other error the outcome
-// is unknown, except after one matching locks.ErrForeign. See [Mark].
-var ErrRefused = errors.New("refused by the store")
+// The errors of a [Store] are of three classes, by what the server refuses. [Mark] puts an error into
+// a class.
+//
+//	the server refuses        marks                                such as
+//	the request               ErrRefused                           a missing permission, a wrong argument
+//	the connection            ErrRefused, ErrLogin                 a wrong password, an expired token
+//	the moment                ErrRefused, ErrUnavailable           a start, an election, a full memory
+//	no connection was made    ErrRefused, ErrUnavailable,          a wrong address
+//	                          ErrUnreachable
+//
+// Only the first class is an answer about the lock. An error without ErrRefused leaves unknown
+// whether the request was carried out. Such an error can be of the last three classes too, without
+// that mark.
+//
+//	the server refuses        first request   wait       renewal    release
+//	the request               the error       the error  repeated   the error, repeated in the background
+//	the connection            the error       goes on    repeated   the error, repeated in the background
+//	the moment                see WithRetry   goes on    repeated   repeated for the release timeout
+//	no connection was made    see WithRetry   goes on    repeated   repeated for the release timeout
+//	none of these             the error       goes on    repeated   repeated for the release timeout
+//
+// A hold ends by time, or when the server says so. No error of a renewal ends a hold. A release is
+// repeated until the hold's time is over, whatever the error. The exceptions are locks.ErrForeign
+// and locks.ErrLost: they say that the lock is not the hold's any more.
+var (
+	// ErrRefused is matched by the errors of a [Store] that say that a request was surely not
+	// carried out: the server answered with an error, or was never reached. After any other error
+	// the outcome is unknown, except after an error matching locks.ErrForeign.
+	ErrRefused = errors.New("refused by the store")
 
-// ErrUnavailable is matched by errors of a [Store] that are temporary. Examples are those of a
-// server that is starting, of a cluster that elects a master, or of a pool without a free
-// connection. Acquisitions retry after them, see [WithRetry]. An adapter joins it with
-// [ErrRefused] if the request was surely not carried out.
-var ErrUnavailable = errors.New("the store is not available now")
+	// ErrLogin is matched by errors of a [Store] that refuse the connection and not the request:
+	// the server does not accept the password, the token or the certificate. The lock may be free
+	// or held. Waiters wait on, because credentials are replaced while programs run. A first
+	// request returns the error, because the configured password may be wrong.
+	ErrLogin = errors.New("the store refuses the login")
 
-// ErrUnreachable is matched by those errors matching [ErrUnavailable] that say that no connection
-// to the store could be made. Its address may be wrong.
-var ErrUnreachable = errors.New("the store cannot be reached")
+	// ErrUnavailable is matched by errors of a [Store] that are temporary. Examples are those of a
+	// server that is starting, of a cluster that elects a master, or of a pool without a free
+	// connection. Acquisitions retry after them, see [WithRetry].
+	ErrUnavailable = errors.New("the store is not available now")
+
+	// ErrUnreachable is matched by those errors matching [ErrUnavailable] that say that no
+	// connection to the store could be made. Its address may be wrong.
+	ErrUnreachable = errors.New("the store cannot be reached")
+)
 
 // Store is what an adapter implements: the protocol of one kind of lock, over one client of its
 // server. Each method is one request, or a few. A Store keeps no state of holds: [Client] does.
@@ -66,8 +97,8 @@ type Store interface {
 	// and for an acquisition that never had the lock.
 	//
 	// An error matching locks.ErrLost says that the lock was not held until now, such as after
-	// the end of the connection that held it. It is final, and so is one matching [ErrRefused]
-	// but not [ErrUnavailable]. After any other error the Client repeats the request.
+	// the end of the connection that held it. Such an error is final, and so is an error matching
+	// locks.ErrForeign. After any other error the Client repeats the request, see [ErrRefused].
 	Release(ctx context.Context, id HoldID) (Released, error)
 
 	// Watch begins to notify the acquisition of id when the lock may have become free for it.

@@ -6,10 +6,10 @@ import "time"
 //
 //	a request is under way, its caller has gone     undo: waits for the answer, sweeps from grace on
 //	a request without an answer                     sweep, late; nothing if Lookup settles it
-//	a release without an answer                     sweep
+//	a release without an answer, or refused         sweep
 //	a hold extended after its loss                  sweep; late if that is not known
 //	a hold renewed after its loss                   sweep; nothing if that is not known
-//	a place in a queue                              leave
+//	a place in a queue                              leave; sweep if that is refused
 //
 // Everything here ends with an answer, and is bounded in time and in requests.
 
@@ -59,11 +59,16 @@ func (a *acquisition) leave() {
 	stop := time.Now().Add(a.c.patience)
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
 		err := a.queue.Leave(a.c.releaser.briefly(time.Now()), a.id)
-		if err == nil || !transient(err) {
+		if err == nil || final(err) {
+			break
+		}
+		if refused(err) {
+			// The store drops the place of an acquisition that does not ask any more. A session
+			// keeps it.
+			a.c.releaser.sweep(sweeping{id: a.id, queue: a.queue, until: a.c.now().Add(a.l.term())})
 			break
 		}
 		if time.Now().Add(pause).After(stop) {
-			// The store drops the place of an acquisition that does not ask any more.
 			a.c.releaser.abandon(a.id)
 			break
 		}
@@ -103,8 +108,9 @@ type sweeping struct {
 }
 
 // sweep releases what s.id holds, or comes to hold because of a late request, in the background.
-// It ends when the store has released it, when the outcome is known, when the store refuses for
-// good, or at the time s.until. If nothing is late, any answer ends it.
+// It ends when the store has released it, when the outcome is known, or at the time s.until. If
+// nothing is late, any answer ends it. A refusal is no answer: the store may refuse the login, or a
+// permission, for a moment only.
 //
 // A request that a network delivers after s.until, or after the time latest, leaves the lock held
 // for one more lease.
@@ -117,11 +123,7 @@ func (r *releaser) sweep(s sweeping) {
 	r.background(func() {
 		for pause := firstSweep; ; pause = min(2*pause, max(left/10, firstSweep)) {
 			closing := r.open.Err() != nil
-			if s.queue != nil {
-				s.queue.Leave(r.briefly(time.Now()), s.id)
-			}
-			answer, err := r.store.Release(r.briefly(time.Now()), s.id)
-			settled := err == nil && (answer.Held || !s.late) || err != nil && !transient(err)
+			settled, err := r.undone(s)
 			if settled || closing {
 				return
 			}
@@ -142,6 +144,24 @@ func (r *releaser) sweep(s sweeping) {
 			}
 		}
 	})
+}
+
+// undone sends the requests of s once, and reports whether nothing is left to undo. err says why the
+// store may keep something.
+func (r *releaser) undone(s sweeping) (settled bool, err error) {
+	if s.queue != nil {
+		err = s.queue.Leave(r.briefly(time.Now()), s.id)
+	}
+	answer, failed := r.store.Release(r.briefly(time.Now()), s.id)
+	switch {
+	case failed == nil && answer.Held:
+		return true, nil // an acquisition that holds the lock has no place in a queue
+	case failed != nil:
+		return final(failed), failed
+	case err != nil && !final(err):
+		return false, err
+	}
+	return !s.late, nil
 }
 
 // abandon leaves what the store may keep of id to a [Session], which would keep it for good.
