@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
 // base is what the parts of a client share: its store, its options, its clock and its jobs. Of
@@ -69,12 +71,12 @@ func (b *base) longest(ttl time.Duration) time.Duration {
 }
 
 // fail returns err with what was attempted on which lock, or nil if err is nil. It matches an
-// error of a context only if ctx has ended.
+// error of a context, and says so, only if ctx has ended.
 func (b *base) fail(ctx context.Context, op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %s %q: %w", b.prefix, op, shown(name), storeError(ctx, err))
+	return fmt.Errorf("%s: %s %q: %w", b.prefix, op, shown(name), adapter.OfStore(ctx, err))
 }
 
 // jobs is what a client has at work in the background, and its two lives: open ends when Close

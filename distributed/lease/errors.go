@@ -31,27 +31,6 @@ func shown(name string) string {
 	return name
 }
 
-// storeError returns err, which matches no error of a context if ctx has not ended. Then the
-// context was that of a request to the store.
-func storeError(ctx context.Context, err error) error {
-	ofContext := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	if !ofContext || ctx != nil && ctx.Err() != nil {
-		return err
-	}
-	return requestError{err}
-}
-
-// requestError is an error that matches what err matches, except for the errors of contexts.
-type requestError struct{ err error }
-
-func (e requestError) Error() string { return e.err.Error() }
-
-func (e requestError) Is(target error) bool {
-	return target != context.Canceled && target != context.DeadlineExceeded && errors.Is(e.err, target)
-}
-
-func (e requestError) As(target any) bool { return errors.As(e.err, target) }
-
 // Mark returns err so that it also matches marks, such as [ErrRefused]. Its text is that of err.
 func Mark(err error, marks ...error) error { return marked{err, marks} }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
 // grant is the store's lock in this process, from the moment when the store gave it until it is
@@ -87,7 +88,7 @@ func (g *grant) loseLocked(cause error) {
 	g.gone = true
 	g.cause = locks.ErrLost
 	if cause != nil {
-		g.cause = fmt.Errorf("%w: %w", locks.ErrLost, cause)
+		g.cause = fmt.Errorf("%w: %w", locks.ErrLost, adapter.OfStore(nil, cause))
 	}
 	if g.lost == nil {
 		g.lost = closedChan

@@ -153,7 +153,7 @@ func (p *releaseRequest) done() {
 func (r *releaser) later(g *grant, err error) error {
 	if r.log != nil {
 		r.log.Warn("lock not released yet: it ends with its lease",
-			"lock", g.id.Name, "acquisition", g.id.Acquisition, "error", err)
+			"lock", g.id.Name, "acquisition", g.id.Acquisition, "error", adapter.OfStore(nil, err))
 	}
 	r.sweep(sweeping{id: g.id, until: g.end()})
 	return lostBy(err)

@@ -188,10 +188,10 @@ func (p *counted) ReleaseContext(ctx context.Context) error {
 		case err == nil:
 			return nil
 		case !driver.NothingDone(err):
-			return p.s.fail(op, fmt.Errorf("%w: %w", locks.ErrLost, err))
+			return p.s.fail(op, fmt.Errorf("%w: %w", locks.ErrLost, adapter.OfStore(nil, err)))
 		case !errors.Is(err, lease.ErrUnavailable) || !adapter.Sleep(ctx, adapter.Jitter(releasePause)):
 			p.released.Store(false)
-			return p.s.fail(op, err)
+			return p.s.fail(op, adapter.OfStore(nil, err))
 		}
 	}
 }

@@ -129,7 +129,7 @@ func (c *core) number(
 		err = fmt.Errorf("%w: %w", adapter.Ended(ctx), err)
 	}
 	if err != nil {
-		return 0, semaphoreError(op, name, err)
+		return 0, semaphoreError(op, name, adapter.OfStore(ctx, err))
 	}
 	return n, nil
 }

@@ -206,7 +206,7 @@ func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) er
 		if err == nil {
 			return nil
 		}
-		return fmt.Errorf("sqllock: Do with lock %q: %w", name, err)
+		return fmt.Errorf("sqllock: Do with lock %q: %w", name, adapter.OfStore(ctx, err))
 	}
 	switch {
 	case ctx == nil:

@@ -6,8 +6,11 @@ package adapter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,6 +36,54 @@ func Ended(ctx context.Context) error {
 	}
 	return err
 }
+
+// OfStore returns err, the error of a request to a store. The result matches context.Canceled or
+// context.DeadlineExceeded only if the caller's ctx has ended so, and its text says so only then.
+// The context of a request may end before the caller's: its time is shorter, and Close ends it. A
+// nil ctx has not ended.
+func OfStore(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	var foreign []error
+	for _, of := range ofContexts {
+		if ctx != nil && ctx.Err() != nil && (errors.Is(ctx.Err(), of.err) || errors.Is(context.Cause(ctx), of.err)) {
+			continue // it is the caller's
+		}
+		if said := of.err.Error(); errors.Is(err, of.err) || strings.Contains(text, said) {
+			text, foreign = strings.ReplaceAll(text, said, of.text), append(foreign, of.err)
+		}
+	}
+	if foreign == nil {
+		return err
+	}
+	return requestError{err, text, foreign}
+}
+
+// ofContexts are the errors of contexts, and what they say of a request.
+var ofContexts = []struct {
+	err  error
+	text string
+}{
+	{context.DeadlineExceeded, "no answer in time"},
+	{context.Canceled, "the request was given up"},
+}
+
+// requestError is an error that matches what err matches, except for foreign.
+type requestError struct {
+	err     error
+	text    string
+	foreign []error
+}
+
+func (e requestError) Error() string { return e.text }
+
+func (e requestError) Is(target error) bool {
+	return !slices.Contains(e.foreign, target) && errors.Is(e.err, target)
+}
+
+func (e requestError) As(target any) bool { return errors.As(e.err, target) }
 
 // Sleep waits for d, or until ctx ends. It reports whether d is over.
 func Sleep(ctx context.Context, d time.Duration) bool {

@@ -3,6 +3,7 @@ package adapter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -23,6 +24,45 @@ func TestAnEndedContextTellsItsCause(t *testing.T) {
 	end(cause)
 	require.ErrorIs(t, Ended(ctx), context.Canceled)
 	require.ErrorIs(t, Ended(ctx), cause)
+}
+
+func TestOnlyTheEndOfTheCallersContextIsOne(t *testing.T) {
+	deadline, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
+	defer cancel()
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	caused, end := context.WithCancelCause(context.Background())
+	end(context.DeadlineExceeded)
+	reset := errors.New("connection reset")
+	for what, c := range map[string]struct {
+		ctx                 context.Context
+		err                 error
+		text                string
+		exceeded, cancelled bool
+	}{
+		"goes on, deadline":       {context.Background(), context.DeadlineExceeded, "get: no answer in time", false, false},
+		"goes on, cancelled":      {context.Background(), context.Canceled, "get: the request was given up", false, false},
+		"goes on, text alone":     {context.Background(), errors.New("context canceled"), "get: the request was given up", false, false},
+		"goes on, neither":        {context.Background(), reset, "get: connection reset", false, false},
+		"no context":              {nil, context.DeadlineExceeded, "get: no answer in time", false, false},
+		"deadline, deadline":      {deadline, context.DeadlineExceeded, "get: context deadline exceeded", true, false},
+		"deadline, cancelled":     {deadline, context.Canceled, "get: the request was given up", false, false},
+		"cancelled, cancelled":    {cancelled, context.Canceled, "get: context canceled", false, true},
+		"cancelled, deadline":     {cancelled, context.DeadlineExceeded, "get: no answer in time", false, false},
+		"cancelled by a deadline": {caused, context.DeadlineExceeded, "get: context deadline exceeded", true, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inner := fmt.Errorf("get: %w", errors.Join(c.err))
+			err := OfStore(c.ctx, inner)
+			require.EqualError(t, err, c.text)
+			require.Equal(t, c.exceeded, errors.Is(err, context.DeadlineExceeded))
+			require.Equal(t, c.cancelled, errors.Is(err, context.Canceled))
+			require.Equal(t, c.err == reset, errors.Is(err, reset))
+		})
+	}
+	require.NoError(t, OfStore(nil, nil))
+	var limit interface{ Timeout() bool }
+	require.ErrorAs(t, OfStore(nil, context.DeadlineExceeded), &limit, "what else an error is can be seen")
 }
 
 func TestNoCallBeginsUnderAnEndedContext(t *testing.T) {
