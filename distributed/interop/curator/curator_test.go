@@ -3,6 +3,7 @@ package curator
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -29,6 +30,10 @@ import (
 
 func TestMain(m *testing.M) {
 	testbed.Play(map[string]testbed.Role{"hold": holdUntilKilled})
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		f.Value.Set("6") // the parallel ones wait for sessions to end
+	}
 	const stays = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(stays))
 }
@@ -39,6 +44,35 @@ const (
 )
 
 var background = context.Background()
+
+// situation is one test with both sides.
+type situation struct {
+	name string
+	f    func(s *stage)
+}
+
+var situations = []situation{
+	{"Go and Java exclude and wake each other", goAndJavaExcludeAndWakeEachOther},
+	{"Go and Java get the mutex in order", goAndJavaGetTheMutexInOrder},
+	{"both sides' readers and writers respect each other", bothSidesReadersAndWritersRespectEachOther},
+	{"our downgrade keeps Java writers out", ourDowngradeKeepsJavaWritersOut},
+	{"Java's downgrade is understood", javasDowngradeIsUnderstood},
+	{"one side's multi-lock excludes the other", oneSidesMultiLockExcludesTheOther},
+	{"each side can revoke the other's lock", eachSideCanRevokeTheOthersLock},
+	{"both sides' nodes have the same form", bothSidesNodesHaveTheSameForm},
+	{"both sides share a lock under load", bothSidesShareALockUnderLoad},
+	{"Go waits for permits that Java releases", goWaitsForPermitsThatJavaReleases},
+	{"Java waits for permits that Go releases", javaWaitsForPermitsThatGoReleases},
+	{"both sides share a semaphore under load", bothSidesShareASemaphoreUnderLoad},
+	{"a lease of ours looks like Java's", aLeaseOfOursLooksLikeJavas},
+	{"a killed Go process frees its locks for Java", aKilledGoProcessFreesItsLocksForJava},
+	{"a killed Java process frees its locks for Go", aKilledJavaProcessFreesItsLocksForGo},
+	{"permits of a killed Java process return", permitsOfAKilledJavaProcessReturn},
+}
+
+func TestWithTheCurrentCurator(t *testing.T) { perform(t, current) }
+
+func TestWithAnOlderCurator(t *testing.T) { perform(t, before) }
 
 func someone() context.Context { return locks.WithOwner(background, locks.NewOwner()) }
 
@@ -70,43 +104,58 @@ func lockOf(c *zklock.Client, kind, path string) *zklock.Mutex {
 	return c.Mutex(path)
 }
 
-// stage is a server with a Java process and a Go client. The client hardly ever polls, so that
-// only a watch wakes its waiters.
-type stage struct {
-	*testing.T
+// company is a server with a Java process, which the situations share.
+type company struct {
 	version string
 	addr    string
-	java    *agent
-	ours    *zklock.Client
 	direct  *zk.Conn
+	java    *process
+}
+
+// stage is the part of the company's server below one node, with its Java process and a Go client.
+// The client hardly ever polls, so that only a watch wakes its waiters.
+type stage struct {
+	*testing.T
+	company
+	root string // of the paths below
+	java *agent
+	ours *zklock.Client
 }
 
 type mute struct{}
 
 func (mute) Printf(string, ...any) {}
 
-// each runs a test with both versions of Curator.
-func each(t *testing.T, f func(s *stage)) {
-	for _, version := range []string{current, before} {
-		t.Run(version, func(t *testing.T) { f(newStage(t, version, long)) })
-	}
-}
-
-func newStage(t *testing.T, version string, session time.Duration) *stage {
+// perform runs the situations with a version of Curator. Those that wait for sessions to end run
+// at the same time, after the others.
+func perform(t *testing.T, version string) {
 	server := testbed.StartZooKeeper(t)
 	direct, _, err := zk.Connect([]string{server.Addr()}, 20*time.Second, zk.WithLogger(mute{}))
 	require.NoError(t, err)
 	t.Cleanup(direct.Close)
-	s := &stage{T: t, version: version, addr: server.Addr(), direct: direct}
-	s.java = startAgent(t, version, s.addr, session)
-	s.ours = s.open()
-	return s
+	c := company{version, server.Addr(), direct, startProcess(t, version, server.Addr(), long)}
+	for i, each := range situations {
+		t.Run(strings.ReplaceAll(each.name, " ", "_"), func(t *testing.T) {
+			s := &stage{T: t, company: c, root: "/s" + strconv.Itoa(i)}
+			_, err := direct.Create(s.root, nil, 0, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+			s.java = &agent{c.java, t, s.root}
+			s.ours = s.open()
+			each.f(s)
+		})
+	}
+}
+
+// withAMortal gives the stage a Java process of its own, whose locks are soon free if it is killed.
+func (s *stage) withAMortal() {
+	s.java = &agent{startProcess(s, s.version, s.addr, short), s, s.root}
 }
 
 func (s *stage) open(opts ...zklock.Option) *zklock.Client {
 	ctx, cancel := context.WithTimeout(background, patience)
 	defer cancel()
-	opts = append(opts, zklock.WithSessionTimeout(long), zklock.WithLeaseOptions(lease.WithPoll(time.Hour)))
+	opts = append(opts, zklock.WithNamespace(s.root), zklock.WithSessionTimeout(long),
+		zklock.WithLeaseOptions(lease.WithPoll(time.Hour)))
 	c, err := zklock.New(ctx, []string{s.addr}, opts...)
 	require.NoError(s, err)
 	s.Cleanup(func() { require.NoError(s, c.Close(background)) })
@@ -114,7 +163,7 @@ func (s *stage) open(opts ...zklock.Option) *zklock.Client {
 }
 
 func (s *stage) list(dir string) []string {
-	names, _, err := s.direct.Children(dir)
+	names, _, err := s.direct.Children(s.root + dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}
@@ -155,196 +204,182 @@ func (s *stage) refused(l *zklock.Mutex) {
 // waiting is where the waiters of a kind of lock have their nodes.
 var waiting = map[string]string{"mutex": "", "write": "", "semaphore": "/locks"}
 
-func TestGoAndJavaExcludeAndWakeEachOther(t *testing.T) {
-	each(t, func(s *stage) {
-		for kind, at := range waiting {
-			path := "/" + kind
-			l, a := lockOf(s.ours, kind, path), someone()
-			require.NoError(s, l.LockContext(a))
-			s.java.do("false", "t1", "try", kind, path, "100")
-			answer := s.java.start("t1", "lock", kind, path)
-			want := 2
-			if kind == "semaphore" {
-				want = 1
-			}
-			s.queued(path+at, want)
-			require.NoError(s, l.UnlockContext(a))
-			require.Equal(s, "ok", s.java.wait(answer))
-			s.refused(l)
-			got := s.lock(l, a)
-			s.queued(path+at, want)
-			s.java.do("ok", "t1", "unlock", kind, path)
-			s.wait(got)
-			s.java.do("false", "t1", "try", kind, path, "100")
-			require.NoError(s, l.UnlockContext(a))
-			s.queued(path+at, 0)
-		}
-	})
-}
-
-func TestGoAndJavaGetTheMutexInOrder(t *testing.T) {
-	each(t, func(s *stage) {
-		var mu sync.Mutex
-		var order []int
-		add := func(i int) {
-			mu.Lock()
-			defer mu.Unlock()
-			order = append(order, i)
-		}
-		s.java.do("ok", "holder", "lock", "mutex", "/it")
-		var wg sync.WaitGroup
-		for i := range 8 {
-			if i%2 == 0 {
-				l, a := s.open().Mutex("it"), someone()
-				wg.Go(func() {
-					assert.NoError(s, l.LockContext(a))
-					add(i)
-					assert.NoError(s, l.UnlockContext(a))
-				})
-			} else {
-				thread := "t" + strconv.Itoa(i)
-				answer := s.java.start(thread, "lock", "mutex", "/it")
-				wg.Go(func() {
-					assert.Equal(s, "ok", <-answer)
-					add(i)
-					assert.Equal(s, "ok", <-s.java.start(thread, "unlock", "mutex", "/it"))
-				})
-			}
-			s.queued("/it", i+2)
-		}
-		s.java.do("ok", "holder", "unlock", "mutex", "/it")
-		wg.Wait()
-		require.Equal(s, []int{0, 1, 2, 3, 4, 5, 6, 7}, order)
-	})
-}
-
-func TestBothSidesReadersAndWritersRespectEachOther(t *testing.T) {
-	each(t, func(s *stage) {
-		read, write := lockOf(s.ours, "read", "/it"), lockOf(s.ours, "write", "/it")
-		a, b := someone(), someone()
-		require.NoError(s, read.LockContext(a))
-		s.java.do("true", "t1", "try", "read", "/it", "5000")
-		s.java.do("false", "t2", "try", "write", "/it", "100")
-		s.refused(write)
-		s.java.do("ok", "t1", "unlock", "read", "/it")
-		answer := s.java.start("t2", "lock", "write", "/it")
-		s.queued("/it", 2)
-		s.refused(read) // a writer waits
-		late := s.lock(read, b)
-		s.queued("/it", 3)
-		require.NoError(s, read.UnlockContext(a))
-		require.Equal(s, "ok", s.java.wait(answer))
-		require.Empty(s, late)
-		s.java.do("ok", "t2", "unlock", "write", "/it")
-		s.wait(late)
-		require.NoError(s, read.UnlockContext(b))
-
-		require.NoError(s, write.LockContext(a))
-		s.java.do("false", "t1", "try", "read", "/it", "100")
-		answer = s.java.start("t1", "lock", "read", "/it")
-		s.queued("/it", 2)
-		require.NoError(s, write.UnlockContext(a))
-		require.Equal(s, "ok", s.java.wait(answer))
-		s.java.do("ok", "t1", "unlock", "read", "/it")
-	})
-}
-
-func TestOurDowngradeKeepsJavaWritersOut(t *testing.T) {
-	each(t, func(s *stage) {
-		read, write := lockOf(s.ours, "read", "/it"), lockOf(s.ours, "write", "/it")
-		a := someone()
-		require.NoError(s, write.LockContext(a))
-		writer := s.java.start("t1", "lock", "write", "/it")
-		s.queued("/it", 2)
-		require.NoError(s, read.LockContext(a))
-		require.NoError(s, write.UnlockContext(a))
-		s.java.do("false", "t2", "try", "write", "/it", "200")
-		require.Empty(s, writer)
-		require.NoError(s, read.UnlockContext(a))
-		require.Equal(s, "ok", s.java.wait(writer))
-		s.java.do("ok", "t1", "unlock", "write", "/it")
-	})
-}
-
-func TestJavasDowngradeIsUnderstood(t *testing.T) {
-	each(t, func(s *stage) {
-		read, write := lockOf(s.ours, "read", "/it"), lockOf(s.ours, "write", "/it")
-		s.java.do("ok", "t1", "lock", "write", "/it")
-		s.java.do("ok", "t1", "lock", "read", "/it")
-		var number string
-		for _, n := range s.list("/it") {
-			if _, after, ok := strings.Cut(n, "__READ__"); ok {
-				number = after
-			}
-		}
-		require.Equal(s, map[string]string{current: "0000000000", before: "0000000001"}[s.version], number)
-		s.refused(read)
-		s.refused(write)
-		a, b := someone(), someone()
-		reader := s.lock(read, b)
-		s.queued("/it", 3)
-		s.java.do("ok", "t1", "unlock", "write", "/it")
-		s.wait(reader)
-		writer := s.lock(write, a)
-		s.queued("/it", 3)
-		require.NoError(s, read.UnlockContext(b))
-		select {
-		case err := <-writer:
-			s.Fatalf("granted (%v) while Java reads", err)
-		case <-time.After(200 * time.Millisecond):
-		}
-		s.java.do("ok", "t1", "unlock", "read", "/it")
-		s.wait(writer)
-		require.NoError(s, write.UnlockContext(a))
-	})
-}
-
-func TestOneSidesMultiLockExcludesTheOther(t *testing.T) {
-	each(t, func(s *stage) {
-		m, a := locks.Multi(s.ours.Mutex("a"), s.ours.Mutex("b")), someone()
-		s.java.do("ok", "t1", "lock", "multi", "/a,/b")
-		ok, err := m.TryLockContext(a)
-		require.NoError(s, err)
-		require.False(s, ok)
-		got := s.lock(m, a)
-		s.queued("/a", 2)
-		s.java.do("ok", "t1", "unlock", "multi", "/a,/b")
-		s.wait(got)
-		s.java.do("false", "t1", "try", "mutex", "/a", "100")
-		s.java.do("false", "t1", "try", "mutex", "/b", "100")
-		s.java.do("false", "t1", "try", "multi", "/a,/b", "100")
-		require.NoError(s, m.UnlockContext(a))
-		s.java.do("true", "t1", "try", "multi", "/a,/b", "5000")
-		s.java.do("ok", "t1", "unlock", "multi", "/a,/b")
-	})
-}
-
-func TestEachSideCanRevokeTheOthersLock(t *testing.T) {
-	each(t, func(s *stage) {
-		s.java.do("ok", "t1", "revocable", "mutex", "/it")
-		require.NoError(s, s.ours.Mutex("it").Revoke(background))
-		select {
-		case path := <-s.java.revoked:
-			require.Equal(s, "/it", path)
-		case <-time.After(patience):
-			s.Fatal("Java was not asked")
-		}
-		s.java.do("ok", "t1", "unlock", "mutex", "/it")
-
-		asked := make(chan uint64, 1)
-		l, a := s.ours.Mutex("ours", zklock.WithRevocation(func(token uint64) { asked <- token })), someone()
+func goAndJavaExcludeAndWakeEachOther(s *stage) {
+	for kind, at := range waiting {
+		path := "/" + kind
+		l, a := lockOf(s.ours, kind, path), someone()
 		require.NoError(s, l.LockContext(a))
-		s.java.do("ok", "t1", "revoke", "mutex", "/ours/"+s.list("/ours")[0])
-		h, err := l.Hold(a)
-		require.NoError(s, err)
-		select {
-		case token := <-asked:
-			require.Equal(s, h.Token(), token)
-		case <-time.After(patience):
-			s.Fatal("we were not asked")
+		s.java.do("false", "t1", "try", kind, path, "100")
+		answer := s.java.start("t1", "lock", kind, path)
+		want := 2
+		if kind == "semaphore" {
+			want = 1
 		}
+		s.queued(path+at, want)
 		require.NoError(s, l.UnlockContext(a))
-	})
+		require.Equal(s, "ok", s.java.wait(answer))
+		s.refused(l)
+		got := s.lock(l, a)
+		s.queued(path+at, want)
+		s.java.do("ok", "t1", "unlock", kind, path)
+		s.wait(got)
+		s.java.do("false", "t1", "try", kind, path, "100")
+		require.NoError(s, l.UnlockContext(a))
+		s.queued(path+at, 0)
+	}
+}
+
+func goAndJavaGetTheMutexInOrder(s *stage) {
+	var mu sync.Mutex
+	var order []int
+	add := func(i int) {
+		mu.Lock()
+		defer mu.Unlock()
+		order = append(order, i)
+	}
+	s.java.do("ok", "holder", "lock", "mutex", "/it")
+	var wg sync.WaitGroup
+	for i := range 8 {
+		if i%2 == 0 {
+			l, a := s.open().Mutex("it"), someone()
+			wg.Go(func() {
+				assert.NoError(s, l.LockContext(a))
+				add(i)
+				assert.NoError(s, l.UnlockContext(a))
+			})
+		} else {
+			thread := "t" + strconv.Itoa(i)
+			answer := s.java.start(thread, "lock", "mutex", "/it")
+			wg.Go(func() {
+				assert.Equal(s, "ok", <-answer)
+				add(i)
+				assert.Equal(s, "ok", <-s.java.start(thread, "unlock", "mutex", "/it"))
+			})
+		}
+		s.queued("/it", i+2)
+	}
+	s.java.do("ok", "holder", "unlock", "mutex", "/it")
+	wg.Wait()
+	require.Equal(s, []int{0, 1, 2, 3, 4, 5, 6, 7}, order)
+}
+
+func bothSidesReadersAndWritersRespectEachOther(s *stage) {
+	read, write := lockOf(s.ours, "read", "/it"), lockOf(s.ours, "write", "/it")
+	a, b := someone(), someone()
+	require.NoError(s, read.LockContext(a))
+	s.java.do("true", "t1", "try", "read", "/it", "5000")
+	s.java.do("false", "t2", "try", "write", "/it", "100")
+	s.refused(write)
+	s.java.do("ok", "t1", "unlock", "read", "/it")
+	answer := s.java.start("t2", "lock", "write", "/it")
+	s.queued("/it", 2)
+	s.refused(read) // a writer waits
+	late := s.lock(read, b)
+	s.queued("/it", 3)
+	require.NoError(s, read.UnlockContext(a))
+	require.Equal(s, "ok", s.java.wait(answer))
+	require.Empty(s, late)
+	s.java.do("ok", "t2", "unlock", "write", "/it")
+	s.wait(late)
+	require.NoError(s, read.UnlockContext(b))
+
+	require.NoError(s, write.LockContext(a))
+	s.java.do("false", "t1", "try", "read", "/it", "100")
+	answer = s.java.start("t1", "lock", "read", "/it")
+	s.queued("/it", 2)
+	require.NoError(s, write.UnlockContext(a))
+	require.Equal(s, "ok", s.java.wait(answer))
+	s.java.do("ok", "t1", "unlock", "read", "/it")
+}
+
+func ourDowngradeKeepsJavaWritersOut(s *stage) {
+	read, write := lockOf(s.ours, "read", "/it"), lockOf(s.ours, "write", "/it")
+	a := someone()
+	require.NoError(s, write.LockContext(a))
+	writer := s.java.start("t1", "lock", "write", "/it")
+	s.queued("/it", 2)
+	require.NoError(s, read.LockContext(a))
+	require.NoError(s, write.UnlockContext(a))
+	s.java.do("false", "t2", "try", "write", "/it", "200")
+	require.Empty(s, writer)
+	require.NoError(s, read.UnlockContext(a))
+	require.Equal(s, "ok", s.java.wait(writer))
+	s.java.do("ok", "t1", "unlock", "write", "/it")
+}
+
+func javasDowngradeIsUnderstood(s *stage) {
+	read, write := lockOf(s.ours, "read", "/it"), lockOf(s.ours, "write", "/it")
+	s.java.do("ok", "t1", "lock", "write", "/it")
+	s.java.do("ok", "t1", "lock", "read", "/it")
+	var number string
+	for _, n := range s.list("/it") {
+		if _, after, ok := strings.Cut(n, "__READ__"); ok {
+			number = after
+		}
+	}
+	require.Equal(s, map[string]string{current: "0000000000", before: "0000000001"}[s.version], number)
+	s.refused(read)
+	s.refused(write)
+	a, b := someone(), someone()
+	reader := s.lock(read, b)
+	s.queued("/it", 3)
+	s.java.do("ok", "t1", "unlock", "write", "/it")
+	s.wait(reader)
+	writer := s.lock(write, a)
+	s.queued("/it", 3)
+	require.NoError(s, read.UnlockContext(b))
+	select {
+	case err := <-writer:
+		s.Fatalf("granted (%v) while Java reads", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	s.java.do("ok", "t1", "unlock", "read", "/it")
+	s.wait(writer)
+	require.NoError(s, write.UnlockContext(a))
+}
+
+func oneSidesMultiLockExcludesTheOther(s *stage) {
+	m, a := locks.Multi(s.ours.Mutex("a"), s.ours.Mutex("b")), someone()
+	s.java.do("ok", "t1", "lock", "multi", "/a,/b")
+	ok, err := m.TryLockContext(a)
+	require.NoError(s, err)
+	require.False(s, ok)
+	got := s.lock(m, a)
+	s.queued("/a", 2)
+	s.java.do("ok", "t1", "unlock", "multi", "/a,/b")
+	s.wait(got)
+	s.java.do("false", "t1", "try", "mutex", "/a", "100")
+	s.java.do("false", "t1", "try", "mutex", "/b", "100")
+	s.java.do("false", "t1", "try", "multi", "/a,/b", "100")
+	require.NoError(s, m.UnlockContext(a))
+	s.java.do("true", "t1", "try", "multi", "/a,/b", "5000")
+	s.java.do("ok", "t1", "unlock", "multi", "/a,/b")
+}
+
+func eachSideCanRevokeTheOthersLock(s *stage) {
+	s.java.do("ok", "t1", "revocable", "mutex", "/it")
+	require.NoError(s, s.ours.Mutex("it").Revoke(background))
+	select {
+	case path := <-s.java.revoked:
+		require.Equal(s, s.root+"/it", path)
+	case <-time.After(patience):
+		s.Fatal("Java was not asked")
+	}
+	s.java.do("ok", "t1", "unlock", "mutex", "/it")
+
+	asked := make(chan uint64, 1)
+	l, a := s.ours.Mutex("ours", zklock.WithRevocation(func(token uint64) { asked <- token })), someone()
+	require.NoError(s, l.LockContext(a))
+	s.java.do("ok", "t1", "revoke", "mutex", "/ours/"+s.list("/ours")[0])
+	h, err := l.Hold(a)
+	require.NoError(s, err)
+	select {
+	case token := <-asked:
+		require.Equal(s, h.Token(), token)
+	case <-time.After(patience):
+		s.Fatal("we were not asked")
+	}
+	require.NoError(s, l.UnlockContext(a))
 }
 
 // form is what a node looks like, without what is random.
@@ -358,7 +393,7 @@ var random = regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[8
 
 // forms returns the forms of a node and of all nodes below it.
 func (s *stage) forms(path, seen string) (all []form) {
-	data, st, err := s.direct.Get(path)
+	data, st, err := s.direct.Get(s.root + path)
 	require.NoError(s, err)
 	text := string(data)
 	if net.ParseIP(text) != nil {
@@ -375,86 +410,83 @@ func (s *stage) forms(path, seen string) (all []form) {
 	return all
 }
 
-func TestBothSidesNodesHaveTheSameForm(t *testing.T) {
-	each(t, func(s *stage) {
-		for _, kind := range []string{"mutex", "semaphore", "read", "write", "downgraded"} {
-			ours, theirs, a := "/ours/"+kind, "/theirs/"+kind, someone()
-			kinds := []string{kind}
-			if kind == "downgraded" {
-				kinds = []string{"write", "read"}
-			}
-			for _, k := range kinds {
-				require.NoError(s, lockOf(s.ours, k, ours).LockContext(a))
-				s.java.do("ok", "t1", "lock", k, theirs)
-			}
-			if kind == "downgraded" && s.version == before {
-				continue // the older form, which zklock does not write
-			}
-			require.ElementsMatch(s, s.forms(theirs, ""), s.forms(ours, ""), kind)
-			for i := range kinds {
-				k := kinds[len(kinds)-1-i]
-				require.NoError(s, lockOf(s.ours, k, ours).UnlockContext(a))
-				s.java.do("ok", "t1", "unlock", k, theirs)
-			}
+func bothSidesNodesHaveTheSameForm(s *stage) {
+	for _, kind := range []string{"mutex", "semaphore", "read", "write", "downgraded"} {
+		ours, theirs, a := "/ours/"+kind, "/theirs/"+kind, someone()
+		kinds := []string{kind}
+		if kind == "downgraded" {
+			kinds = []string{"write", "read"}
 		}
-		revocable, a := s.ours.Mutex("/ours/revocable", zklock.WithRevocation(func(uint64) {})), someone()
-		require.NoError(s, revocable.LockContext(a))
-		s.java.do("ok", "t1", "revocable", "mutex", "/theirs/revocable")
-		require.ElementsMatch(s, s.forms("/theirs/revocable", ""), s.forms("/ours/revocable", ""))
-		require.NoError(s, revocable.UnlockContext(a))
-		s.java.do("ok", "t1", "unlock", "mutex", "/theirs/revocable")
-		// Only containers are removed when they are empty.
-		for _, kind := range []string{"mutex", "semaphore"} {
-			for _, side := range []string{"/ours/", "/theirs/"} {
-				require.Eventually(s, func() bool {
-					there, _, err := s.direct.Exists(side + kind)
-					return err == nil && !there
-				}, patience, 50*time.Millisecond)
-			}
+		for _, k := range kinds {
+			require.NoError(s, lockOf(s.ours, k, ours).LockContext(a))
+			s.java.do("ok", "t1", "lock", k, theirs)
 		}
-	})
-}
-
-func TestAKilledProcessFreesTheOtherSide(t *testing.T) {
-	for _, version := range []string{current, before} {
-		t.Run(version, func(t *testing.T) {
-			s := newStage(t, version, short)
-			answers := make(map[string]<-chan string)
-			for kind := range waiting {
-				path := "/go/" + kind
-				child := testbed.Child(t, "hold", s.addr, kind, path)
-				require.Equal(t, "held", child.Line())
-				answers[kind] = s.java.start(kind, "lock", kind, path)
-				child.Kill()
-			}
-			for kind, answer := range answers {
-				require.Equal(t, "ok", s.java.wait(answer))
-				s.java.do("ok", kind, "unlock", kind, "/go/"+kind)
-			}
-			for kind := range waiting {
-				s.java.do("ok", "t1", "lock", kind, "/java/"+kind)
-			}
-			var got []<-chan error
-			a := someone()
-			for kind := range waiting {
-				l := lockOf(s.ours, kind, "/java/"+kind)
-				s.refused(l)
-				got = append(got, s.lock(l, a))
-			}
-			s.java.Kill()
-			for _, c := range got {
-				s.wait(c)
-			}
-		})
+		if kind == "downgraded" && s.version == before {
+			continue // the older form, which zklock does not write
+		}
+		require.ElementsMatch(s, s.forms(theirs, ""), s.forms(ours, ""), kind)
+		for i := range kinds {
+			k := kinds[len(kinds)-1-i]
+			require.NoError(s, lockOf(s.ours, k, ours).UnlockContext(a))
+			s.java.do("ok", "t1", "unlock", k, theirs)
+		}
+	}
+	revocable, a := s.ours.Mutex("/ours/revocable", zklock.WithRevocation(func(uint64) {})), someone()
+	require.NoError(s, revocable.LockContext(a))
+	s.java.do("ok", "t1", "revocable", "mutex", "/theirs/revocable")
+	require.ElementsMatch(s, s.forms("/theirs/revocable", ""), s.forms("/ours/revocable", ""))
+	require.NoError(s, revocable.UnlockContext(a))
+	s.java.do("ok", "t1", "unlock", "mutex", "/theirs/revocable")
+	// Only containers are removed when they are empty.
+	for _, kind := range []string{"mutex", "semaphore"} {
+		for _, side := range []string{"/ours/", "/theirs/"} {
+			require.Eventually(s, func() bool {
+				there, _, err := s.direct.Exists(s.root + side + kind)
+				return err == nil && !there
+			}, patience, 50*time.Millisecond)
+		}
 	}
 }
 
-func TestBothSidesShareALockUnderLoad(t *testing.T) {
-	each(t, func(s *stage) {
-		for kind := range waiting {
-			s.share(kind, filepath.Join(s.TempDir(), "inside"))
-		}
-	})
+func aKilledGoProcessFreesItsLocksForJava(s *stage) {
+	s.Parallel()
+	answers := make(map[string]<-chan string)
+	for kind := range waiting {
+		path := "/" + kind
+		child := testbed.Child(s, "hold", s.addr, kind, s.root+path)
+		require.Equal(s, "held", child.Line())
+		answers[kind] = s.java.start(kind, "lock", kind, path)
+		child.Kill()
+	}
+	for kind, answer := range answers {
+		require.Equal(s, "ok", s.java.wait(answer))
+		s.java.do("ok", kind, "unlock", kind, "/"+kind)
+	}
+}
+
+func aKilledJavaProcessFreesItsLocksForGo(s *stage) {
+	s.Parallel()
+	s.withAMortal()
+	for kind := range waiting {
+		s.java.do("ok", "t1", "lock", kind, "/"+kind)
+	}
+	var got []<-chan error
+	a := someone()
+	for kind := range waiting {
+		l := lockOf(s.ours, kind, "/"+kind)
+		s.refused(l)
+		got = append(got, s.lock(l, a))
+	}
+	s.java.Kill()
+	for _, c := range got {
+		s.wait(c)
+	}
+}
+
+func bothSidesShareALockUnderLoad(s *stage) {
+	for kind := range waiting {
+		s.share(kind, filepath.Join(s.TempDir(), "inside"))
+	}
 }
 
 // share has three Java threads take a lock a number of times, and three goroutines until they have.

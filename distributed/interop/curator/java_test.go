@@ -24,10 +24,9 @@ const (
 // patience is a limit that only a Java process that hangs reaches.
 const patience = time.Minute
 
-// agent is a Java process that executes requests on locks.
-type agent struct {
+// process is a Java process that executes requests on locks.
+type process struct {
 	*testbed.Process
-	tb      testing.TB
 	revoked chan string
 	said    sync.WaitGroup
 
@@ -36,43 +35,50 @@ type agent struct {
 	answers map[string]chan string
 }
 
-// startAgent starts a Java process.
-func startAgent(tb testing.TB, version, addr string, session time.Duration) *agent {
+// startProcess starts a Java process, whose session has a timeout.
+func startProcess(tb testing.TB, version, addr string, session time.Duration) *process {
 	tb.Helper()
 	classes := testbed.Jars(tb, "curator", version)
 	java := testbed.Lookup(tb, "java")
 	cmd := exec.Command(java, "-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classes,
 		"interop.Agent", addr, strconv.FormatInt(session.Milliseconds(), 10))
 	cmd.Stderr = os.Stderr
-	a := &agent{
-		Process: testbed.Start(tb, cmd), tb: tb,
-		revoked: make(chan string, 16), answers: make(map[string]chan string),
+	p := &process{
+		Process: testbed.Start(tb, cmd), revoked: make(chan string, 16), answers: make(map[string]chan string),
 	}
-	require.Equal(tb, "ready", a.Line())
-	a.said.Go(func() {
-		for line := range a.Lines() {
+	require.Equal(tb, "ready", p.Line())
+	p.said.Go(func() {
+		for line := range p.Lines() {
 			number, answer, _ := strings.Cut(line, " ")
 			if number == "revoked" {
-				a.revoked <- answer
+				p.revoked <- answer
 				continue
 			}
-			a.mu.Lock()
-			c := a.answers[number]
-			delete(a.answers, number)
-			a.mu.Unlock()
+			p.mu.Lock()
+			c := p.answers[number]
+			delete(p.answers, number)
+			p.mu.Unlock()
 			if c != nil {
 				c <- answer
 			}
 		}
 	})
 	tb.Cleanup(func() {
-		a.Kill()
-		a.said.Wait()
+		p.Kill()
+		p.said.Wait()
 	})
-	return a
+	return p
 }
 
-// start sends a request, and returns the channel of its answer.
+// agent has a Java process execute the requests of one test, whose paths are below root.
+type agent struct {
+	*process
+	tb   testing.TB
+	root string
+}
+
+// start sends a request, and returns the channel of its answer. A multi-lock has several paths,
+// with commas between them.
 func (a *agent) start(thread, what, kind, path string, args ...string) <-chan string {
 	a.tb.Helper()
 	a.mu.Lock()
@@ -81,6 +87,7 @@ func (a *agent) start(thread, what, kind, path string, args ...string) <-chan st
 	c := make(chan string, 1)
 	a.answers[number] = c
 	a.mu.Unlock()
+	path = a.root + strings.ReplaceAll(path, ",", ","+a.root)
 	a.Say(strings.Join(append([]string{number, thread, what, kind, path}, args...), " "))
 	return c
 }
