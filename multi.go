@@ -451,6 +451,15 @@ func (m *multi) UnlockContext(ctx context.Context) error {
 	return release(ctx, m.members)
 }
 
+// Unwrap returns the members, in the order of acquisition.
+func (m *multi) Unwrap() []TryLocker {
+	members := make([]TryLocker, len(m.members))
+	for i, each := range m.members {
+		members[i] = each.lock
+	}
+	return members
+}
+
 // String describes the members.
 func (m *multi) String() string {
 	s := "locks.Multi["

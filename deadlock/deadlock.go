@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/keytext"
 	"github.com/jucgo/locks/internal/stacks"
 	"github.com/jucgo/locks/internal/syncq"
 	"github.com/jucgo/locks/internal/waits"
@@ -53,16 +54,14 @@ type Lock struct {
 	Address uintptr // identifies the lock while it exists
 }
 
-// String returns the type with the key or, if there is no key, with the address.
+// String returns the type with the key or, if there is no key, with the address. String calls no
+// method of the key, and reads no memory that the key points to: of a pointer it has the type and
+// the address.
 func (l Lock) String() string {
-	switch key := l.Key.(type) {
-	case nil:
+	if l.Key == nil {
 		return fmt.Sprintf("%s(%#x)", l.Type, l.Address)
-	case string:
-		return fmt.Sprintf("%s(%q)", l.Type, key)
-	default:
-		return fmt.Sprintf("%s(%v)", l.Type, key)
 	}
+	return l.Type + "(" + keytext.Of(l.Key) + ")"
 }
 
 func describe(s *syncq.Sync) Lock {
@@ -140,7 +139,7 @@ func (c Cycle) String() string {
 			fmt.Fprintf(&b, "  %s took it at\n%s", w.For, indent(w.Taken))
 		}
 		if w.Stack != "" {
-			fmt.Fprintf(&b, "  %s is at\n%s", w.Goroutine, indent(w.Stack))
+			fmt.Fprintf(&b, "  %s is at\n%s", w.Goroutine, indent(stacks.Program(w.Stack)))
 		}
 	}
 	return b.String()
@@ -207,7 +206,7 @@ func (o Orphan) String() string {
 	for _, w := range o.Waits {
 		fmt.Fprintf(&b, "  %s waits for it", w.Goroutine)
 		if w.Stack != "" {
-			fmt.Fprintf(&b, " at\n%s", indent(w.Stack))
+			fmt.Fprintf(&b, " at\n%s", indent(stacks.Program(w.Stack)))
 		} else {
 			b.WriteString("\n")
 		}

@@ -494,3 +494,21 @@ func TestReportShowsWhereAllReadersTookTheLock(t *testing.T) {
 		})
 	}
 }
+
+// secret is a key whose methods and fields no report may touch.
+type secret struct{ password string }
+
+func (s *secret) String() string { panic(s.password) }
+
+func TestAPointerKeyIsShownByTypeAndAddress(t *testing.T) {
+	l := deadlock.Lock{Type: "keyed.Mutex", Key: &secret{"hunter2"}}
+	require.Regexp(t, `^keyed\.Mutex\(\*deadlock_test\.secret\(0x[0-9a-f]+\)\)$`, l.String())
+}
+
+func TestAReportsStacksBeginAtTheProgramsCall(t *testing.T) {
+	c := deadlock.Cycle{{Party: 1, Goroutine: 1, For: 1, Stack: "github.com/jucgo/locks/internal/park.(*Place).Park(...)\n" +
+		"\t/src/park.go:1\ngithub.com/jucgo/locks/fair.(*Mutex).Lock(...)\n\t/src/fair.go:2\nmain.main()\n\t/src/main.go:3\n"}}
+	require.NotContains(t, c.String(), "internal/park")
+	require.Contains(t, c.String(), "fair.(*Mutex).Lock")
+	require.Contains(t, c.String(), "main.main()")
+}

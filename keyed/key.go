@@ -1,7 +1,6 @@
 package keyed
 
 import (
-	"fmt"
 	"reflect"
 	"strconv"
 )
@@ -58,16 +57,4 @@ func appendFloat(b []byte, f float64) []byte {
 		f = 0 // for -0, which equals it
 	}
 	return strconv.AppendFloat(b, f, 'g', -1, 64)
-}
-
-// shown returns key for messages. It does not read the memory that a pointer leads to, which may
-// be changing.
-func shown(key any) string {
-	switch v := reflect.ValueOf(key); v.Kind() {
-	case reflect.Pointer:
-		return fmt.Sprintf("%T(%p)", key, key)
-	case reflect.String:
-		return strconv.Quote(v.String())
-	}
-	return fmt.Sprint(key)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/keytext"
 	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/reentrant"
 )
@@ -244,7 +245,7 @@ type failure[K comparable] struct {
 }
 
 func (f *failure[K]) Error() string {
-	return "keyed: " + f.op + " of " + shown(f.key) + ": " + f.err.Error()
+	return "keyed: " + f.op + " of " + keytext.Of(f.key) + ": " + f.err.Error()
 }
 
 func (f *failure[K]) Unwrap() error { return f.err }
@@ -375,5 +376,5 @@ func (l Mutex[K]) String() string {
 	if o := l.Owner(); o != 0 {
 		state = "locked by " + o.String()
 	}
-	return fmt.Sprintf("keyed.Mutex(%s)[%s, %d queued]", shown(l.key), state, l.QueueLength())
+	return fmt.Sprintf("keyed.Mutex(%s)[%s, %d queued]", keytext.Of(l.key), state, l.QueueLength())
 }

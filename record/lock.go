@@ -94,8 +94,15 @@ const maxHolders = 4096
 // Unwrap returns the lock itself.
 func (w *lock) Unwrap() locks.TryLocker { return w.l }
 
-// String names the lock and describes what is inside.
-func (w *lock) String() string { return fmt.Sprintf("record(%q, %v)", w.name, w.l) }
+// String names the lock and describes what is inside: by its own String method or, since the fields
+// of a lock may be changing, by its type alone.
+func (w *lock) String() string {
+	inside, ok := w.l.(fmt.Stringer)
+	if !ok {
+		return fmt.Sprintf("record(%q, %T)", w.name, w.l)
+	}
+	return fmt.Sprintf("record(%q, %s)", w.name, inside)
+}
 
 func (w *lock) LockContext(ctx context.Context) error {
 	_, err := w.wait(ctx, nil)

@@ -32,12 +32,16 @@
 //
 // Waits that began before the first call of [Handler] are shown without their time.
 //
+// A key of package keyed is shown by its value, and a pointer key by its type and its address: the
+// handler calls no method of a key, and reads no memory behind one.
+//
 // # What the program registers
 //
 //   - [WithRecorder] adds the holds and waits that a [record.Recorder] knows, with their times and
 //     names: of any lock, also of [sync.Mutex] and of packages fair and spin. Waits need
 //     [record.Options.Waits]. The history of each name is shown as well: acquisitions, and
-//     quantiles of waits and holds, the most contended name first.
+//     quantiles of waits and holds, the most contended name first. Holds and waits that have not
+//     ended count with their time so far.
 //   - [WithInspector] adds what Inspect of a lock returns. A lock on a store asks the store: its
 //     holder may be another process.
 //

@@ -68,18 +68,18 @@ func short(text string, n int) string {
 	return text
 }
 
-// cycleGraph draws a cycle as a ring of two rows. An edge leads from each party to the lock that it
-// waits for, and from the lock to the party that holds it.
+// cycleGraph draws a cycle as a ring of two columns, which a phone has room for. An edge leads from
+// each party to the lock that the party waits for, and from the lock to the party that holds it.
 func cycleGraph(c cycle) (d drawing) {
-	columns := max(len(c.Steps), 2) // one party waits for itself
-	d.Title = "A cycle of " + count(len(c.Steps), "wait")
-	d.Width = 2*margin + columns*nodeWidth + (columns-1)*gapX
-	d.Height = 2*margin + 2*nodeHeight + gapY
+	rows := len(c.Steps)
+	d.Title = "A cycle of " + count(rows, "wait")
+	d.Width = 2*margin + 2*nodeWidth + gapX
+	d.Height = 2*margin + rows*nodeHeight + (rows-1)*gapY
 	var labels []string
 	add := func(class, title, subtitle, label string) {
-		column, row := len(d.Nodes), 0
-		if column >= columns {
-			column, row = 2*columns-1-column, 1
+		column, row := 0, len(d.Nodes)
+		if row >= rows {
+			column, row = 1, 2*rows-1-row
 		}
 		x, y := margin+column*(nodeWidth+gapX)+nodeWidth/2, margin+row*(nodeHeight+gapY)+nodeHeight/2
 		d.Nodes = append(d.Nodes, node{class, title, subtitle, x, y})
@@ -105,17 +105,17 @@ func cycleGraph(c cycle) (d drawing) {
 // drawnWaiters is how many waiters of an orphan are drawn.
 const drawnWaiters = 5
 
-// orphanGraph draws the waiters of a lock, the lock, and its holder that has exited.
+// orphanGraph draws the waiters of a lock, the lock, and below it the holder that has exited.
 func orphanGraph(o orphan) (d drawing) {
 	const step = nodeHeight + 10
 	drawn := min(len(o.Waiters), drawnWaiters)
 	rows := min(len(o.Waiters), drawnWaiters+1)
 	d.Title = "An orphan with " + count(len(o.Waiters), "waiter")
-	d.Width = 2*margin + 3*nodeWidth + 2*gapX
-	d.Height = 2*margin + rows*step - 10
+	d.Width = 2*margin + 2*nodeWidth + gapX
+	d.Height = 2*margin + max(rows*step-10, 2*nodeHeight+gapY)
 	column := func(n int) int { return margin + n*(nodeWidth+gapX) + nodeWidth/2 }
-	held := node{"of-lock", o.Lock, "lock", column(1), d.Height / 2}
-	gone := node{"gone", o.Owner, "exited", column(2), d.Height / 2}
+	held := node{"of-lock", o.Lock, "lock", column(1), margin + nodeHeight/2}
+	gone := node{"gone", o.Owner, "exited", column(1), held.Y + nodeHeight + gapY}
 	d.Nodes = []node{held, gone}
 	d.connect(held, gone, "held by")
 	for i := range rows {

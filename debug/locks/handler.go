@@ -31,23 +31,30 @@ func WithRecorder(r *record.Recorder) Option {
 }
 
 // WithInspector adds the answer of l.Inspect under a name. It may be given several times. A lock on
-// a store asks the store at each request, for two seconds at most, all such locks at a time.
+// a store asks the store at each request, for two seconds at most, all such locks at a time. An
+// Inspect that panics, or that has not returned by then, is shown as a line that says so. Later
+// requests ask that lock again when its Inspect has returned.
 func WithInspector(name string, l locks.Inspector) Option {
 	return func(h *handler) {
 		if l == nil {
 			panic("locksdebug: WithInspector: nil lock")
 		}
-		h.watched = append(h.watched, watched{name, l})
+		h.watched = append(h.watched, watched{name, l, make(chan struct{}, 1)})
 	}
 }
 
 type watched struct {
-	name string
-	lock locks.Inspector
+	name   string
+	lock   locks.Inspector
+	asking chan struct{} // has a value while Inspect runs
 }
 
-// inspectTimeout bounds the request of a watched lock.
-const inspectTimeout = 2 * time.Second
+const (
+	// inspectTimeout bounds the request of a watched lock.
+	inspectTimeout = 2 * time.Second
+	// inspectGrace is the time in which an Inspect returns that heeds its context.
+	inspectGrace = 250 * time.Millisecond
+)
 
 type handler struct {
 	recorders []*record.Recorder

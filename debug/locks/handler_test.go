@@ -111,6 +111,8 @@ type answer struct {
 		Name     string
 		Acquired uint64
 		Waited   float64 `json:"waitedSeconds"`
+		Wait99   float64 `json:"wait99PercentSeconds"`
+		Hold99   float64 `json:"hold99PercentSeconds"`
 	}
 }
 
@@ -386,7 +388,7 @@ func TestARecordedKeyedLockIsOneLock(t *testing.T) {
 	await(t, func() bool { return set.Of(7).QueueLength() == 1 })
 	a := ask(t, h)
 	require.Len(t, a.Locks, 1)
-	require.Equal(t, "7, users", a.Locks[0].Name)
+	require.Equal(t, "users 7", a.Locks[0].Name)
 	require.Len(t, a.Locks[0].Holders, 1)
 	require.Len(t, a.Locks[0].Waiters, 1)
 	require.NoError(t, l.UnlockContext(bg))

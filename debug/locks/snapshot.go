@@ -17,6 +17,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/deadlock"
+	"github.com/jucgo/locks/internal/keytext"
 	"github.com/jucgo/locks/internal/leases"
 	"github.com/jucgo/locks/internal/stacks"
 	"github.com/jucgo/locks/internal/syncq"
@@ -92,6 +93,7 @@ type lock struct {
 	Waiters []party `json:"waiters"` // in the order of the queue, if it is known, or else longest first
 
 	names []string
+	key   any  // in a set of package keyed or named, or nil
 	queue bool // the order of Waiters is that of the queue
 	knows bool // the lock knows its holders
 }
@@ -165,9 +167,20 @@ type history struct {
 	Hold99     float64 `json:"hold99PercentSeconds"`
 }
 
-// historyOf returns what r has counted.
-func historyOf(r *record.Recorder) (all []history) {
+// historyOf returns what r has counted, with the holds and waits that have not ended: the longest of
+// them are why somebody looks.
+func historyOf(r *record.Recorder, at time.Time, holds []record.Hold, waits []record.Wait) (all []history) {
 	for _, s := range r.Stats() {
+		for _, h := range holds {
+			if h.Lock == s.Lock {
+				add(&s.Holds, at.Sub(h.Since))
+			}
+		}
+		for _, w := range waits {
+			if w.Lock == s.Lock {
+				add(&s.Waits, at.Sub(w.Since))
+			}
+		}
 		all = append(all, history{
 			Name: s.Lock, Acquired: s.Acquired, Failed: s.Failed + s.Cancelled, Lost: s.Lost,
 			Waited: s.Waits.Sum.Seconds(), WaitMedian: s.Waits.Quantile(0.5).Seconds(),
@@ -175,6 +188,17 @@ func historyOf(r *record.Recorder) (all []history) {
 		})
 	}
 	return all
+}
+
+// add counts a duration.
+func add(h *record.Histogram, d time.Duration) {
+	d = max(d, 0)
+	i := 0
+	for i < record.Buckets-1 && d >= record.BucketUpperBound(i) {
+		i++
+	}
+	h.Counts[i]++
+	h.Sum += d
 }
 
 // maxGoroutines bounds the buffer for stacks, and the time for which an answer stops the program.
@@ -206,9 +230,10 @@ func (h *handler) take(ctx context.Context, name string) *snapshot {
 	var recordedWaits []record.Wait
 	var recordedHolds []record.Hold
 	for _, r := range h.recorders {
-		s.History = append(s.History, historyOf(r)...)
-		recordedHolds = append(recordedHolds, r.Holds()...)
-		recordedWaits = append(recordedWaits, r.Waits()...)
+		holds, waits := r.Holds(), r.Waits()
+		s.History = append(s.History, historyOf(r, time.Now(), holds, waits)...)
+		recordedHolds = append(recordedHolds, holds...)
+		recordedWaits = append(recordedWaits, waits...)
 	}
 	held := leases.All()
 	s.At = time.Now()
@@ -246,20 +271,74 @@ func (h *handler) inspect(ctx context.Context) []description {
 	all := make([]description, len(h.watched))
 	var asked sync.WaitGroup
 	for i, w := range h.watched {
-		asked.Go(func() { all[i] = describe(ctx, w) })
+		asked.Go(func() { all[i] = w.describe(ctx) })
 	}
 	asked.Wait()
 	return all
 }
 
-func describe(ctx context.Context, w watched) description {
-	d := description{Name: w.name, Holders: []described{}, Waiters: []described{}}
-	info, err := w.lock.Inspect(ctx)
-	if err != nil {
-		d.Error, d.Waiting = err.Error(), -1
-		return d
+// describe asks w in a goroutine of its own, since Inspect may be code of the program: it may panic,
+// or ignore ctx and never return. In that case later answers do not ask it again.
+func (w watched) describe(ctx context.Context) description {
+	select {
+	case w.asking <- struct{}{}:
+	default:
+		return unanswered(w.name, "no answer yet to an earlier request")
 	}
-	d.Held, d.Shared, d.Waiting = info.Held, info.Shared, info.Waiting
+	answer := make(chan description, 1)
+	go func() {
+		d := unanswered(w.name, "Inspect ended its goroutine") // what is left after runtime.Goexit
+		defer func() {
+			if p := recover(); p != nil {
+				d = unanswered(w.name, "Inspect panicked: "+panicText(p))
+			}
+			answer <- d
+			<-w.asking
+		}()
+		d = w.ask(ctx)
+	}()
+	select {
+	case d := <-answer:
+		return d
+	case <-ctx.Done():
+	}
+	select { // an Inspect that heeds ctx returns now
+	case d := <-answer:
+		return d
+	case <-time.After(inspectGrace):
+		return unanswered(w.name, fmt.Sprintf("no answer within %v", inspectTimeout))
+	}
+}
+
+func unanswered(name, why string) description {
+	return description{Name: name, Error: why, Waiting: -1, Holders: []described{}, Waiters: []described{}}
+}
+
+// panicText returns what the program panicked with.
+func panicText(p any) (text string) {
+	defer func() {
+		if recover() != nil { // in the program's Error
+			text = fmt.Sprintf("a %T", p)
+		}
+	}()
+	switch p := p.(type) {
+	case error:
+		return p.Error()
+	case string:
+		return p
+	}
+	return fmt.Sprintf("a %T", p)
+}
+
+func (w watched) ask(ctx context.Context) description {
+	info, err := w.lock.Inspect(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return unanswered(w.name, fmt.Sprintf("no answer within %v", inspectTimeout))
+	case err != nil:
+		return unanswered(w.name, err.Error())
+	}
+	d := description{Name: w.name, Held: info.Held, Shared: info.Shared, Waiting: info.Waiting}
 	now := time.Now()
 	list := func(parties []locks.Party) []described {
 		all := []described{}
@@ -307,16 +386,50 @@ func (t *table) name(waiting []waits.Wait, recorded []record.Wait, held []leases
 		}
 		queues[locks.Owner(w.Who)] = address
 	}
+	// A recorded lock may be made of several, each with a queue of its own. Only the innermost of the
+	// owner's recorded locks can be the lock of the queue, and that lock has one queue.
+	innermost := make(map[locks.Owner]record.Wait)
 	for _, w := range recorded {
 		address := queues[w.Owner]
-		if _, leased := t.alias[address]; address != 0 && !leased && w.Calls == 1 && w.Since.Before(before) {
-			t.alias[address] = keyOf(w.Of, w.Lock)
+		if address == 0 || w.Calls != 1 || !w.Since.Before(before) || isMulti(w.Of) {
+			continue
+		}
+		if other, ok := innermost[w.Owner]; !ok || other.Since.Before(w.Since) {
+			innermost[w.Owner] = w
 		}
 	}
-	for _, w := range recorded { // a recorded lease is the lease
-		if key, ok := t.alias[queues[w.Owner]].(leaseKey); ok && w.Calls == 1 && w.Since.Before(before) {
-			t.lock(key).called(w.Lock)
-			t.byKey[keyOf(w.Of, w.Lock)] = t.lock(key)
+	queueOf := make(map[any]uintptr)
+	for _, w := range innermost {
+		key, address := keyOf(w.Of, w.Lock), queues[w.Owner]
+		if other, ok := queueOf[key]; ok && other != address {
+			address = 0
+		}
+		queueOf[key] = address
+	}
+	for _, w := range innermost {
+		key, address := keyOf(w.Of, w.Lock), queues[w.Owner]
+		if queueOf[key] != address {
+			continue
+		}
+		if lease, ok := t.alias[address].(leaseKey); ok { // a recorded lease is the lease
+			t.lock(lease).called(w.Lock)
+			t.byKey[key] = t.lock(lease)
+		} else {
+			t.alias[address] = key
+		}
+	}
+}
+
+// isMulti reports whether a lock consists of several, as those of [locks.Multi] do.
+func isMulti(l locks.TryLocker) bool {
+	for {
+		switch u := l.(type) {
+		case interface{ Unwrap() []locks.TryLocker }:
+			return true
+		case interface{ Unwrap() locks.TryLocker }:
+			l = u.Unwrap()
+		default:
+			return false
 		}
 	}
 }
@@ -383,7 +496,7 @@ func (t *table) addQueues(waiting []waits.Wait) {
 				if k := waits.Kind(w.Lock); k != nil {
 					l.Kind = k.Name
 					if k.Key != nil {
-						l.called(fmt.Sprint(k.Key))
+						l.key = k.Key
 					}
 				}
 			}
@@ -536,10 +649,23 @@ func (t *table) wait(w waits.Wait) party {
 	return p
 }
 
+// named returns the names of a lock with its key, or "" if it has neither.
+func (l *lock) named() string {
+	names := strings.Join(l.names, ", ")
+	text, ok := l.key.(string)
+	switch {
+	case l.key == nil || ok && slices.Contains(l.names, text):
+		return names
+	case ok && names == "":
+		return text
+	}
+	return strings.TrimPrefix(names+" "+keytext.Of(l.key), " ")
+}
+
 // title returns the name of a lock, or what deadlock says of it if it has none.
 func (l *lock) title(s *syncq.Sync) string {
-	if len(l.names) > 0 {
-		return strings.Join(l.names, ", ")
+	if name := l.named(); name != "" {
+		return name
 	}
 	d := deadlock.Lock{Type: "lock", Address: addressOf(s)}
 	if k := waits.Kind(s); k != nil {
@@ -555,10 +681,7 @@ func (t *table) finish() {
 			continue
 		}
 		slices.Sort(l.names)
-		l.Name = strings.Join(l.names, ", ")
-		if l.Name == "" {
-			l.Name = l.Kind
-		}
+		l.Name = cmp.Or(l.named(), l.Kind)
 		if !l.queue {
 			slices.SortStableFunc(l.Waiters, func(a, b party) int { return cmp.Compare(b.seconds(), a.seconds()) })
 		}
@@ -599,12 +722,21 @@ func (s *snapshot) party(o locks.Owner, goroutine int64) party {
 	}
 	p := party{Owner: o.String(), Goroutine: goroutine, owner: o}
 	if g, lives := s.all[goroutine]; lives {
-		p.State, p.Stack, p.At = g.State, s.stack(g.Frames), at(g.Frames)
+		p.State, p.Stack, p.At = g.State, s.stack(stacks.Program(g.Frames)), at(g.Frames)
+		if g.WaitsInLibrary() {
+			reason, time, _ := strings.Cut(g.State, ",")
+			if !slices.Contains(active, reason) {
+				p.State = strings.TrimPrefix(time, " ") // the runtime says it from a minute on
+			}
+		}
 	} else if goroutine != 0 && s.all != nil {
 		p.Exited = true
 	}
 	return p
 }
+
+// active are the states of goroutines that do not wait.
+var active = []string{"running", "runnable", "syscall"}
 
 // stack returns the number of a stack. Stacks that differ in the values of arguments only are one.
 func (s *snapshot) stack(frames string) int {
@@ -650,7 +782,7 @@ func at(frames string) string {
 		if open := strings.LastIndexByte(function, '('); open > 0 {
 			function = function[:open]
 		}
-		if isLibrary(function) {
+		if stacks.IsLibrary(function) {
 			continue
 		}
 		place, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " +0x")
@@ -658,24 +790,6 @@ func at(frames string) string {
 		return fmt.Sprintf("%s %s", function, filepath.Base(place))
 	}
 	return ""
-}
-
-// isLibrary reports whether a function is of the locks, or of what they are made of.
-func isLibrary(function string) bool {
-	const module = "github.com/jucgo/locks"
-	if rest, ok := strings.CutPrefix(function, module); ok {
-		own := rest == "" || rest[0] == '.' || rest[0] == '/'
-		for _, program := range []string{"_test.", "/cmd/", "/examples/", "/bench/"} {
-			own = own && !strings.Contains(rest, program)
-		}
-		return own
-	}
-	for _, prefix := range []string{"runtime.", "sync.", "internal/", "time.", "created by "} {
-		if strings.HasPrefix(function, prefix) {
-			return true
-		}
-	}
-	return false
 }
 
 // json writes s as JSON.

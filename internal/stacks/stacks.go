@@ -47,16 +47,6 @@ func All() (all map[int64]Goroutine, stopped time.Duration) {
 	return all, stopped
 }
 
-// internals are the packages of the locks. Their frames on top of a stack do not show where a
-// lock was acquired.
-var internals = []string{
-	"github.com/jucgo/locks/internal/",
-	"github.com/jucgo/locks/reentrant.",
-	"github.com/jucgo/locks/keyed.",
-	"github.com/jucgo/locks/condition.",
-	"github.com/jucgo/locks/rwlock.",
-}
-
 // Format returns a recorded stack as a stack trace that begins with the caller of the lock.
 func Format(stack []uintptr) string {
 	if len(stack) == 0 {
@@ -66,7 +56,7 @@ func Format(stack []uintptr) string {
 	frames := runtime.CallersFrames(stack)
 	for top := true; ; {
 		f, more := frames.Next()
-		if top = top && internal(f.Function); !top && f.Function != "" {
+		if top = top && IsLibrary(f.Function); !top && f.Function != "" {
 			fmt.Fprintf(&b, "%s()\n\t%s:%d\n", f.Function, f.File, f.Line)
 		}
 		if !more {
@@ -75,10 +65,68 @@ func Format(stack []uintptr) string {
 	}
 }
 
-func internal(function string) bool {
-	for _, prefix := range internals {
+// Program returns frames, those of a Goroutine, without the frames of the library above the function
+// that the program called. Program returns all frames if the program has none.
+func Program(frames string) string {
+	called := 0 // where the library's function begins that the program called
+	for at := 0; at < len(frames); {
+		function := functionOf(frames[at:])
+		if !IsLibrary(function) {
+			return frames[called:]
+		}
+		called = at
+		for range 2 { // the function and its line
+			end := strings.IndexByte(frames[at:], '\n')
+			if end < 0 {
+				return frames
+			}
+			at += end + 1
+		}
+	}
+	return frames
+}
+
+// functionOf returns the function that a frame begins with.
+func functionOf(frame string) string {
+	line, _, _ := strings.Cut(frame, "\n")
+	if open := strings.LastIndexByte(line, '('); open > 0 {
+		line = line[:open]
+	}
+	return line
+}
+
+// IsLibrary reports whether a function is of the locks, or of what they are made of.
+func IsLibrary(function string) bool {
+	const module = "github.com/jucgo/locks"
+	if rest, ok := strings.CutPrefix(function, module); ok {
+		own := rest == "" || rest[0] == '.' || rest[0] == '/'
+		for _, program := range []string{"_test.", "/cmd/", "/examples/", "/bench/"} {
+			own = own && !strings.Contains(rest, program)
+		}
+		return own
+	}
+	for _, prefix := range []string{"runtime.", "sync.", "internal/", "time.", "created by "} {
 		if strings.HasPrefix(function, prefix) {
 			return true
+		}
+	}
+	return false
+}
+
+// WaitsInLibrary reports whether the goroutine waits in a function of the library. The state of such
+// a goroutine names what the library is made of, such as sync.Cond.Wait, which the program may not
+// even have.
+func (g Goroutine) WaitsInLibrary() bool {
+	for line := range strings.Lines(g.Frames) {
+		if strings.HasPrefix(line, "\t") {
+			continue
+		}
+		function := functionOf(strings.TrimSuffix(line, "\n"))
+		if strings.HasPrefix(function, "github.com/jucgo/locks") {
+			return IsLibrary(function)
+		}
+		if !IsLibrary(function) {
+			return false
 		}
 	}
 	return false

@@ -38,3 +38,24 @@ func TestFormatBeginsAtTheCallerOfTheLock(t *testing.T) {
 	require.Regexp(t, `^testing\.tRunner\(\)\n\t\S+:\d+\n`, Format(stack))
 	require.Empty(t, Format(nil))
 }
+
+func TestProgramKeepsTheFunctionThatTheProgramCalled(t *testing.T) {
+	const library = `sync.runtime_notifyListWait(0x1, 0x0)
+	/usr/local/go/src/runtime/sema.go:617 +0x1b3
+github.com/jucgo/locks/internal/park.(*Place).Park(...)
+	/src/locks/internal/park/place.go:101
+`
+	const called = `github.com/jucgo/locks/fair.(*Mutex).LockContext(0x1, {0x2, 0x3})
+	/src/locks/fair/mutex.go:81 +0x25
+main.transfer(0x1)
+	/src/main.go:12 +0x34
+created by main.main in goroutine 1
+	/src/main.go:7 +0x73
+`
+	require.Equal(t, called, Program(library+called))
+	require.Equal(t, called, Program(called))
+	require.Equal(t, library, Program(library), "all of it is the library's")
+	require.Empty(t, Program(""))
+	require.True(t, Goroutine{Frames: library + called}.WaitsInLibrary())
+	require.False(t, Goroutine{Frames: "sync.(*Cond).Wait(0x1)\n\t/go/cond.go:71\nmain.wait()\n\t/src/main.go:3\n"}.WaitsInLibrary())
+}
