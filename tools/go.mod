@@ -3,6 +3,7 @@ module github.com/jucgo/locks/tools
 go 1.26.0
 
 tool (
+	github.com/jucgo/locks/tools/check
 	github.com/jucgo/locks/tools/flaky
 	golang.org/x/perf/cmd/benchstat
 	golang.org/x/vuln/cmd/govulncheck

@@ -155,10 +155,12 @@ func TestAFailureOfNoTestIsThatOfTheBinary(t *testing.T) {
 
 func TestAPackageWithoutTestsIsNamed(t *testing.T) {
 	o := plant(t)
-	if err := os.Rename(filepath.Join(o.folder, "planted_test.go"), filepath.Join(o.folder, "planted.go")); err != nil {
+	planted := filepath.Join(o.folder, "planted")
+	if err := os.Rename(planted+"_test.go", planted+".go"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.repeat(t.Context(), new(strings.Builder)); err == nil || !strings.Contains(err.Error(), "has no tests") {
+	_, err := o.repeat(t.Context(), new(strings.Builder))
+	if err == nil || !strings.Contains(err.Error(), "has no tests") {
 		t.Errorf("the error is %v", err)
 	}
 }
