@@ -28,7 +28,7 @@ func bothWatchdogsRenew(t *testing.T, s *stage) {
 		java.must(t, "a", "lock", kind, name+"java"+kind, -1)
 		hold(t, lockOf(c, kind, name+"go"+kind), a)
 	}
-	for began := time.Now(); time.Since(began) < 2*brief; time.Sleep(50 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < brief*4/3; time.Sleep(50 * time.Millisecond) {
 		for _, kind := range kinds {
 			require.False(t, try(t, lockOf(c, against(kind), name+"java"+kind), someone()), kind)
 			require.Equal(t, "false", java.ask(t, "b", "try", against(kind), name+"go"+kind, 0, -1), kind)

@@ -40,19 +40,22 @@ var situations = []situation{
 	{"permits are drained by either side", permitsAreDrainedByEitherSide},
 }
 
-func TestWithTheCurrentRedisson(t *testing.T) { perform(t, current, with(20*time.Second)) }
+func TestWithTheCurrentRedisson(t *testing.T) {
+	perform(t, current, append(slices.Clone(situations), load(5*time.Second)))
+}
+
+func TestALongLoadWithTheCurrentRedisson(t *testing.T) {
+	t.Parallel()
+	perform(t, current, []situation{load(20 * time.Second)})
+}
 
 func TestWithAnOldRedisson(t *testing.T) {
 	t.Parallel()
-	perform(t, before, with(5*time.Second))
+	perform(t, before, append(slices.Clone(situations), load(5*time.Second)))
 }
 
-// with adds the mixed load, for so long.
-func with(d time.Duration) []situation {
-	return append(slices.Clone(situations), situation{
-		"mixed load leaves both sides alone inside and each a share", func(t *testing.T,
-			s *stage) {
-			mixedLoad(t, s, d)
-		},
-	})
+// load returns a mixed load of rounds that take so long.
+func load(d time.Duration) situation {
+	return situation{"mixed load leaves both sides alone inside and each a share",
+		func(t *testing.T, s *stage) { mixedLoad(t, s, d) }}
 }

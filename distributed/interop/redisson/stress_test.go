@@ -89,7 +89,7 @@ func mixedLoad(t *testing.T, s *stage, d time.Duration) {
 		d, err = time.ParseDuration(text)
 		require.NoError(t, err)
 	}
-	l := load{stage: s, c: s.open(t, long), conn: connect(t, s.addr), base: fresh(),
+	l := mixture{stage: s, c: s.open(t, long), conn: connect(t, s.addr), base: fresh(),
 		ours: make(map[string]int), theirs: make(map[string]int)}
 	kinds := append(slices.Clone(kinds), "multi")
 	for n := 1; ; n++ {
@@ -119,8 +119,8 @@ func mixedLoad(t *testing.T, s *stage, d time.Duration) {
 	}
 }
 
-// load is what the rounds of a mixed load share.
-type load struct {
+// mixture is what the rounds of a mixed load share.
+type mixture struct {
 	*stage
 	c    *redislock.Client
 	conn *redis.Client
@@ -132,7 +132,7 @@ type load struct {
 
 // guarded returns what the names of a mark and of a counter begin with, which a kind of lock
 // guards. It is also the name of the lock, or the names of a multi-lock.
-func (l *load) guarded(kind string) string {
+func (l *mixture) guarded(kind string) string {
 	switch kind {
 	case "multi":
 		return l.base + kind + "a," + l.base + kind + "b"
@@ -143,7 +143,7 @@ func (l *load) guarded(kind string) string {
 }
 
 // lock returns the lock of a kind.
-func (l *load) lock(kind string) locks.TryLocker {
+func (l *mixture) lock(kind string) locks.TryLocker {
 	if kind == "multi" {
 		a, b, _ := strings.Cut(l.guarded(kind), ",")
 		return locks.Multi(l.c.Mutex(a), l.c.Mutex(b))
@@ -152,7 +152,7 @@ func (l *load) lock(kind string) locks.TryLocker {
 }
 
 // round is one round of the load.
-func (l *load) round(t *testing.T, kinds []string, d time.Duration) {
+func (l *mixture) round(t *testing.T, kinds []string, d time.Duration) {
 	var wg sync.WaitGroup
 	ctx, cancel := context.WithTimeout(background, d)
 	defer cancel()

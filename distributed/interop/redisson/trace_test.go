@@ -44,10 +44,9 @@ func listen(t *testing.T, c *redis.Client, name string) (heard func() []string) 
 	}
 }
 
-// play plays trace. cast says of each party that does not say so by its name whether it is
-// Redisson.
-func (s *stage) play(t *testing.T, trace redisson.Trace, cast map[string]bool) {
-	name := fresh()
+// play plays trace with the lock called name. cast says of each party that does not say so by its
+// name whether it is Redisson.
+func (s *stage) play(t *testing.T, trace redisson.Trace, cast map[string]bool, name string) {
 	trace.Play(t, redisson.Stage{
 		Name: name,
 		Do: func(args ...any) any {
@@ -110,8 +109,10 @@ func traces(t *testing.T, s *stage) {
 					ours += party
 				}
 			}
-			t.Run(fmt.Sprintf("%s, Go %s, Java %s", trace.Name, ours, theirs),
-				func(t *testing.T) { s.play(t, trace, cast) })
+			t.Run(fmt.Sprintf("%s, Go %s, Java %s", trace.Name, ours, theirs), func(t *testing.T) {
+				t.Parallel() // most of it is waiting for the end of a subscription of ours
+				s.play(t, trace, cast, fresh())
+			})
 		}
 	}
 }
@@ -125,6 +126,7 @@ var (
 // scriptsWriteTheSameKeys compares what the scripts of either side write to when they play all
 // the parts of a trace.
 func scriptsWriteTheSameKeys(t *testing.T, s *stage) {
+	t.Parallel()
 	writes := []string{"set", "incr", "hset", "hsetnx", "hincrby", "hdel", "del", "pexpire", "publish",
 		"rpush", "lpush", "lpop", "lrem", "zadd", "zincrby", "zrem", "persist"}
 	reads := []string{"exists", "hexists", "get", "hget", "hmget", "hkeys", "hlen", "hgetall", "pttl", "lindex",
@@ -146,13 +148,14 @@ func scriptsWriteTheSameKeys(t *testing.T, s *stage) {
 			require.NoError(t, err)
 			lines := bufio.NewScanner(conn)
 			require.True(t, lines.Scan())
-			s.play(t, trace, cast)
+			name := fresh()
+			s.play(t, trace, cast, name)
 			end := fresh()
 			s.direct.Echo(background, end)
 			keys := make(map[string]bool)
 			for lines.Scan() && !strings.Contains(lines.Text(), end) {
 				c := command.FindStringSubmatch(lines.Text())
-				if c == nil {
+				if c == nil || !strings.Contains(lines.Text(), name) { // others play beside it
 					continue
 				}
 				op := strings.ToLower(c[1])
