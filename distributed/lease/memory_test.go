@@ -8,8 +8,10 @@ import (
 )
 
 func TestTheStoreOfTheExamplesIsProved(t *testing.T) {
-	server := newMemory()
-	leasetest.TestStore(t, leasetest.Config{
-		Store: func(testing.TB, *leasetest.Link) lease.Store { return server },
+	leasetest.TestInVirtualTime(t, func(testing.TB) leasetest.Config {
+		server := newMemory()
+		return leasetest.Config{
+			Store: func(testing.TB, *leasetest.Link) lease.Store { return server },
+		}
 	})
 }

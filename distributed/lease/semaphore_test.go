@@ -16,10 +16,12 @@ import (
 )
 
 func TestThePoolOfTheExamplesIsProved(t *testing.T) {
-	server := newPool()
-	leasetest.TestStore(t, leasetest.Config{
-		Store:     func(testing.TB, *leasetest.Link) lease.Store { return server },
-		Semaphore: leasetest.Semaphores,
+	leasetest.TestInVirtualTime(t, func(testing.TB) leasetest.Config {
+		server := newPool()
+		return leasetest.Config{
+			Store:     func(testing.TB, *leasetest.Link) lease.Store { return server },
+			Semaphore: leasetest.Semaphores,
+		}
 	})
 }
 

@@ -177,7 +177,7 @@ func (c *client) end(f func()) {
 // proceed waits while the client is stopped.
 func (p *player) proceed() {
 	for p.stopped.Load() && p.ctx.Err() == nil {
-		pause(5 * time.Millisecond)
+		p.pause(5 * time.Millisecond)
 	}
 }
 
@@ -297,7 +297,7 @@ func (st *stage) work(w *worker) {
 		err := l.LockContext(ctx)
 		cancel()
 		if err != nil {
-			pause(10 * time.Millisecond)
+			st.pause(10 * time.Millisecond)
 			continue
 		}
 		st.mu.Lock()
@@ -306,7 +306,7 @@ func (st *stage) work(w *worker) {
 		st.visit(w, l, owner, ends)
 		w.round = st.round.Load() // before the turn counts: the next recovery needs another turn
 		w.turns.Add(1)
-		pause(time.Duration(w.random.IntN(3)) * time.Millisecond)
+		st.pause(time.Duration(w.random.IntN(3)) * time.Millisecond)
 	}
 }
 
@@ -315,7 +315,7 @@ func (st *stage) work(w *worker) {
 func (st *stage) proceed(w *worker) {
 	w.player.proceed()
 	for w.round%2 == 1 && w.round == st.round.Load() && w.ctx.Err() == nil {
-		pause(5 * time.Millisecond)
+		st.pause(5 * time.Millisecond)
 	}
 }
 
@@ -348,7 +348,7 @@ func (st *stage) visit(w *worker, l locks.TryLocker, owner context.Context, ends
 		if err != nil || broken != "" || sell && time.Now().After(until) || w.ctx.Err() != nil {
 			break
 		}
-		pause(min(time.Until(until), 5*time.Millisecond))
+		st.pause(min(time.Until(until), 5*time.Millisecond))
 	}
 	st.register.leave(v)
 	err := l.UnlockContext(owner)
@@ -368,7 +368,7 @@ func (st *stage) trouble(d time.Duration) {
 	st.troubled.Store(true)
 	pace := []time.Duration{50, 100, 250}[st.random.IntN(3)] * time.Millisecond
 	for until := time.Now().Add(d); time.Now().Before(until) && st.ctx.Err() == nil; {
-		pause(time.Duration(st.random.Int64N(int64(pace))))
+		st.pause(time.Duration(st.random.Int64N(int64(pace))))
 		now := time.Now()
 		st.heals = slices.DeleteFunc(st.heals, func(h heal) bool {
 			if now.After(h.at) {
@@ -537,7 +537,7 @@ func (st *stage) recover() {
 	defer st.round.Add(1)
 	const look = 5 * time.Millisecond
 	looks := 0
-	for began := time.Now(); st.ctx.Err() == nil; pause(look) {
+	for began := time.Now(); st.ctx.Err() == nil; st.pause(look) {
 		looks++
 		all = slices.DeleteFunc(all, func(w start) bool { return w.worker.turns.Load() > w.turns })
 		st.recovery = max(st.recovery, time.Since(began))

@@ -88,7 +88,7 @@ func (d *duel) tries(end time.Time, meanwhile func()) *duelHold {
 			return h
 		}
 		meanwhile()
-		pause(20 * time.Millisecond)
+		d.pause(20 * time.Millisecond)
 	}
 	return nil
 }
@@ -230,7 +230,7 @@ func (d *duel) calm(h *duelHold) {
 		if time.Now().After(end) {
 			d.breaks(fmt.Sprintf("a client locks again when everything is healed (%v)", err), d.client)
 		}
-		pause(20 * time.Millisecond)
+		d.pause(20 * time.Millisecond)
 	}
 	if again := d.rivals(nil); again != nil {
 		d.unlocks(again)
@@ -337,10 +337,10 @@ func waitFaults(s *suite) {
 			})
 		})
 		for end := time.Now().Add(d.cfg.Poll); r.planned(t.op) && time.Now().Before(end) && d.ctx.Err() == nil; {
-			pause(time.Millisecond) // a store may have no request of this kind
+			s.pause(time.Millisecond) // a store may have no request of this kind
 		}
 		if t.f.silent() {
-			pause(100 * time.Millisecond) // the request is on its way
+			s.pause(100 * time.Millisecond) // the request is on its way
 			r.Heal()
 		}
 		d.unlocks(before)
@@ -528,11 +528,11 @@ func network(d *duel, t networkFault) {
 			h, err = d.waits(func() bool { n.Store(asked()); return !begun.Load() })
 		})
 		for end := time.Now().Add(d.cfg.Timeout); asked() < n.Load()+2 && time.Now().Before(end); {
-			pause(time.Millisecond)
+			d.pause(time.Millisecond)
 		}
 		begun.Store(true)
 		begin()
-		pause(100 * time.Millisecond)
+		d.pause(100 * time.Millisecond)
 		heal()
 		d.unlocks(before)
 		waited.Wait()
@@ -549,7 +549,7 @@ func network(d *duel, t networkFault) {
 		return
 	}
 	if t.when == "late in the hold" {
-		pause(term / 3)
+		d.pause(term / 3)
 	}
 	begin()
 	if t.when == "release" {

@@ -190,7 +190,7 @@ func permitsWakeAll(s *suite) {
 		})
 		s.soon("a waiter asks the store", s.cfg.Timeout, func() bool { return asked() > before }, c)
 	}
-	pause(s.cfg.TTL / 4) // until their watches have begun. If they have not, they ask once more
+	s.pause(s.cfg.TTL / 4) // until their watches have begun. If they have not, they ask once more
 	if err := p.ReleaseContext(s.ctx); err != nil {
 		s.broken(fmt.Sprintf("a release of permits succeeds (%v)", err), a)
 	}
@@ -296,7 +296,7 @@ func permitsShared(s *suite) {
 				for time.Now().Before(until) {
 					// A slow store gives all permits out only if they are held for longer than it
 					// takes. It takes longer while several clients ask.
-					work := func() { pause(time.Duration(1+10*i)*time.Millisecond + time.Duration(4*i)*alone) }
+					work := func() { s.pause(time.Duration(1+10*i)*time.Millisecond + time.Duration(4*i)*alone) }
 					if !w.use(c, sem, t, int64(i%2+1), s.cfg.Timeout, true, work) {
 						return
 					}
@@ -357,8 +357,8 @@ func permitsUnderFaults(s *suite) {
 		for i := range 2 {
 			w.wg.Go(func() {
 				for ctx.Err() == nil && w.ctx.Err() == nil {
-					if !w.use(c, sem, t, int64(i+1), s.cfg.TTL, false, func() { pause(2 * time.Millisecond) }) {
-						pause(10 * time.Millisecond)
+					if !w.use(c, sem, t, int64(i+1), s.cfg.TTL, false, func() { s.pause(2 * time.Millisecond) }) {
+						s.pause(10 * time.Millisecond)
 					}
 				}
 			})
@@ -366,12 +366,12 @@ func permitsUnderFaults(s *suite) {
 	}
 	ops := []Op{Acquire, Lookup, Renew, Release, Watch, Enqueue, Leave}
 	for until := time.Now().Add(*long); time.Now().Before(until) && w.ctx.Err() == nil; {
-		pause(time.Duration(random.IntN(50)) * time.Millisecond)
+		s.pause(time.Duration(random.IntN(50)) * time.Millisecond)
 		c := clients[random.IntN(len(clients))]
 		switch random.IntN(8) {
 		case 0:
 			c.link.Cut()
-			pause(time.Duration(random.IntN(200)) * time.Millisecond)
+			s.pause(time.Duration(random.IntN(200)) * time.Millisecond)
 			c.link.Heal()
 		case 1:
 			c.deliver()
@@ -412,7 +412,7 @@ func permitsUnderFaults(s *suite) {
 		// A network needs some tries until it is back.
 		for end := time.Now().Add(limit); !ok && time.Now().Before(end) && again.ctx.Err() == nil; {
 			if ok = again.use(c, sem, t, 1, limit, false, func() {}); !ok {
-				pause(20 * time.Millisecond)
+				s.pause(20 * time.Millisecond)
 			}
 		}
 		if !ok && again.ctx.Err() == nil {

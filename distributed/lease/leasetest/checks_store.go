@@ -690,7 +690,7 @@ func lapsedHold(s *suite) {
 		return // its holds last without renewals
 	}
 	mine, _ := a.takeFor(name, s.cfg.TTL)
-	pause(3 * s.cfg.TTL / 2)
+	s.pause(3 * s.cfg.TTL / 2)
 	found := a.lookup(name, mine).Held
 	switch {
 	case !a.renew(name, mine, minute):
@@ -955,7 +955,7 @@ func queueOrder(s *suite) {
 			s.broken("a held lock is given to no other client", holder, c)
 		}
 	}
-	pause(s.cfg.Poll) // a waiter asks again by then
+	s.pause(s.cfg.Poll) // a waiter asks again by then
 	for i, c := range clients[:len(clients)-1] {
 		c.free(name, places[i])
 		for j := len(clients) - 1; j > i+1; j-- {
@@ -1136,7 +1136,7 @@ func noFalseLoss(s *suite) {
 		s.await("NotifyLoss is told of a hold that was broken, or Renew says so", func() bool {
 			return a.requests.losses(name, holds[0]) > 0 || !a.renew(name, holds[0], minute)
 		}, a, b)
-		pause(100 * time.Millisecond) // other losses would come with it
+		s.pause(100 * time.Millisecond) // other losses would come with it
 		for i, n := range names[1:] {
 			a.holds(n, holds[i+1], "after another hold was broken", b)
 			if lost := a.requests.losses(n, holds[i+1]); lost > 0 {

@@ -141,7 +141,7 @@ func turns(s *suite) {
 			for time.Since(began) < 3*time.Second {
 				// Another holder would come in during the yield.
 				before := answers()
-				wait, ok := w.turn(c, l, &r, max(s.cfg.Limit, s.cfg.Timeout), runtime.Gosched)
+				wait, ok := w.turn(c, l, &r, max(s.cfg.Limit, s.cfg.Timeout), func() { s.pause(0) })
 				if !ok {
 					return
 				}
@@ -193,7 +193,7 @@ func (s *suite) pulses() (answers func() int, end func()) {
 			case <-time.After(pulse):
 			case <-ctx.Done():
 			}
-			pause(pulse)
+			s.pause(pulse)
 		}
 	})
 	return func() int { return int(n.Load()) }, func() { cancel(); wg.Wait() }
@@ -228,7 +228,7 @@ func handOvers(s *suite) {
 			}
 			got = time.Now()
 		})
-		pause(brief())
+		s.pause(brief())
 		released := time.Now()
 		if err := holder.lock(name).UnlockContext(owner); err != nil {
 			w.breaks(fmt.Sprintf("%s (%v)", unlocks, err), holder)
@@ -291,12 +291,15 @@ func brief() time.Duration {
 }
 
 // pause waits for d, which is not for a state: it spreads moments.
-func pause(d time.Duration) {
-	if d <= 0 {
+func (s *suite) pause(d time.Duration) {
+	switch {
+	case d > 0:
+		time.Sleep(d)
+	case s.cfg.virtual: // a goroutine that only yields stops the time
+		time.Sleep(time.Microsecond)
+	default:
 		runtime.Gosched()
-		return
 	}
-	time.Sleep(d)
 }
 
 // tickets sells each ticket once.
@@ -320,7 +323,7 @@ func tickets(s *suite) {
 							return
 						}
 						n := next + 1
-						pause(time.Duration(rand.IntN(3)) * 100 * time.Microsecond)
+						s.pause(time.Duration(rand.IntN(3)) * 100 * time.Microsecond)
 						next = n
 						sold = append(sold, n)
 					})
@@ -451,12 +454,12 @@ func readers(s *suite) {
 				if n > 1 && n < writer {
 					both.Add(1)
 				}
-				pause(time.Duration(rand.IntN(2)) * time.Millisecond)
+				s.pause(time.Duration(rand.IntN(2)) * time.Millisecond)
 				inside.Add(-size)
 				if err := l.UnlockContext(owner); err != nil {
 					w.breaks(fmt.Sprintf("%s (%v)", unlocks, err), c)
 				}
-				pause(time.Duration(rand.IntN(2)) * time.Millisecond)
+				s.pause(time.Duration(rand.IntN(2)) * time.Millisecond)
 			}
 		})
 	}
@@ -535,7 +538,7 @@ func deadReader(s *suite) {
 		if free() {
 			s.broken("a reader keeps a writer out when the leases of others end", old, dead, writer)
 		}
-		pause(20 * time.Millisecond)
+		s.pause(20 * time.Millisecond)
 	}
 	left := busy.read(name).UnlockContext(owners[busy])
 	if err := old.read(name).UnlockContext(owners[old]); err != nil {

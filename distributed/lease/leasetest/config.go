@@ -65,7 +65,7 @@ type Config struct {
 	// Clients is how many take turns. Default 6.
 	Clients int
 
-	// Parallel is how many checks run at a time. Default 8.
+	// Parallel is how many checks run at a time. Default 8. In virtual time it is one.
 	Parallel int
 
 	// Timeout is how long a call may take that must return, on a busy machine. Default 30 s.
@@ -79,6 +79,7 @@ type Config struct {
 	Rest func(tb testing.TB, name string)
 
 	anyName bool // there was no Name
+	virtual bool // the checks run in virtual time
 }
 
 // Semaphores is the Config.Semaphore of a Config with a Store, and of an Open that returns a

@@ -23,6 +23,24 @@
 // -leasetest.long=10m has the check called Chaos go on for ten minutes, with clients that are
 // killed, stopped and cut off by chance.
 //
+// # Virtual time
+//
+// If the server of your store can be in the memory of the test, [TestInVirtualTime] runs the same
+// checks without the waiting. Its clients use the Store directly, or connect with [Link.Pipe]:
+//
+//	func TestMyStore(t *testing.T) {
+//		leasetest.TestInVirtualTime(t, func(tb testing.TB) leasetest.Config {
+//			server := mystore.NewServer()
+//			return leasetest.Config{
+//				Store: func(tb testing.TB, link *leasetest.Link) lease.Store {
+//					return mystore.New(func() net.Conn { return link.Pipe(server.Serve) })
+//				},
+//			}
+//		})
+//	}
+//
+// Prove your adapter on the real server as well: a server in memory has the mistakes of its author.
+//
 // # What it cannot see
 //
 // The checks take place in one process and on one machine: clocks of clients never differ.

@@ -36,6 +36,44 @@ func ExampleTestStore() {
 	_ = testMyStore
 }
 
+// The server of each check is in the memory of the test, so that no check waits for the end of a
+// lease.
+func ExampleTestInVirtualTime() {
+	testMyStore := func(t *testing.T) { // in a file of your tests: func TestMyStore
+		leasetest.TestInVirtualTime(t, func(testing.TB) leasetest.Config {
+			server := fakestore.NewServer("")
+			return leasetest.Config{
+				Store: func(tb testing.TB, link *leasetest.Link) lease.Store {
+					store, end := server.Client(fakestore.Watched, nil, link.TTL())
+					tb.Cleanup(end)
+					return store
+				},
+			}
+		})
+	}
+	_ = testMyStore
+}
+
+// The clients speak with their server over connections, which fail as those of a network do.
+func ExampleLink_Pipe() {
+	testMyStore := func(t *testing.T) {
+		leasetest.TestInVirtualTime(t, func(testing.TB) leasetest.Config {
+			server := fakestore.NewServer("")
+			return leasetest.Config{
+				Store: func(tb testing.TB, link *leasetest.Link) lease.Store {
+					store, end := server.Client(fakestore.Queued, func(context.Context) (net.Conn, error) {
+						return link.Pipe(server.Serve), nil
+					}, link.TTL())
+					tb.Cleanup(end)
+					return store
+				},
+				FIFO: true,
+			}
+		})
+	}
+	_ = testMyStore
+}
+
 // The reply to a request is lost. The client asks which acquisition holds, and has the lock.
 func ExampleRequests() {
 	ctx := context.Background()

@@ -189,12 +189,12 @@ func (w *writer) visit(name string) {
 	l, owner := w.c.lock(name), locks.WithOwner(w.ctx, locks.NewOwner())
 	asked, ok := w.take(l, owner)
 	if !ok {
-		pause(time.Duration(w.random.IntN(3)) * time.Millisecond)
+		w.pause(time.Duration(w.random.IntN(3)) * time.Millisecond)
 		return
 	}
 	token := w.token(l, owner)
 	w.wrote(acquired, asked, w.now(), token)
-	pause(time.Duration(w.random.IntN(3)) * time.Millisecond)
+	w.pause(time.Duration(w.random.IntN(3)) * time.Millisecond)
 	if leased, ok := l.(locks.Leased); ok && w.random.IntN(4) == 0 {
 		if h, err := leased.Hold(owner); err == nil {
 			call := w.now()

@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"context"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
@@ -10,13 +11,13 @@ import (
 
 // Link is the network between one client and all servers of its store. It does the same to all
 // connections. Connections go through it if the client dials with [Link.DialContext], or connects
-// to the address of a [Link.Proxy].
+// to the address of a [Link.Proxy]. A client of a server in memory connects with [Link.Pipe].
 type Link struct {
 	tb  testing.TB
 	ttl time.Duration
 
 	mu      sync.Mutex
-	proxies map[string]*Proxy // by network and address
+	proxies map[string]*Proxy // by network and address, "" in front of the server in memory
 	trouble func(*Proxy)      // what has been done to the proxies, or nil
 }
 
@@ -40,12 +41,16 @@ func (l *Link) TTL() time.Duration {
 func (l *Link) Proxy(server string) *Proxy { return l.proxy("tcp", server) }
 
 func (l *Link) proxy(network, server string) *Proxy {
+	return l.proxyOf(network+" "+server, func() *Proxy { return newProxy(l.tb, network, server) })
+}
+
+// proxyOf returns the Proxy with this key, which open opens the first time.
+func (l *Link) proxyOf(key string, open func() *Proxy) *Proxy {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	key := network + " " + server
 	p, ok := l.proxies[key]
 	if !ok {
-		p = newProxy(l.tb, network, server)
+		p = open()
 		l.proxies[key] = p
 		if l.trouble != nil {
 			l.trouble(p)
@@ -59,6 +64,25 @@ func (l *Link) DialContext(ctx context.Context, network, server string) (net.Con
 	var d net.Dialer
 	return d.DialContext(ctx, "tcp", l.proxy(network, server).Addr())
 }
+
+// Pipe connects to a server in memory through the Link, and returns the client's end. It calls serve
+// with the server's end, a net.Pipe, in a goroutine of its own. Whatever is sent arrives after less
+// than a millisecond, by chance, as on a network.
+//
+// No socket is behind it, so it also works in a bubble of testing/synctest: see [TestInVirtualTime].
+func (l *Link) Pipe(serve func(conn net.Conn)) net.Conn {
+	client, end := net.Pipe()
+	p := l.proxyOf("", func() *Proxy { return &Proxy{pairs: make(map[*pair]struct{})} })
+	p.admit(end, func(string) (net.Conn, error) {
+		server, end := net.Pipe()
+		go serve(end)
+		return server, nil
+	})
+	return client
+}
+
+// lag is how long something takes that is sent in memory.
+func lag() time.Duration { return time.Duration(50+rand.IntN(950)) * time.Microsecond }
 
 // Used says whether the client has ever connected through the Link.
 func (l *Link) Used() bool {

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -18,15 +19,18 @@ import (
 func fake(tb testing.TB, flaw fakestore.Flaw, kind fakestore.Kind) Config {
 	tb.Helper()
 	s := fakestore.NewServer(flaw)
-	address, err := s.Listen()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(s.Close)
+	return dialing(s, kind, func(_ context.Context, link *Link) (net.Conn, error) {
+		return link.Pipe(s.Serve), nil
+	})
+}
+
+// dialing is a configuration for s, to which clients of one kind connect by dial.
+func dialing(
+	s *fakestore.Server, kind fakestore.Kind, dial func(ctx context.Context, link *Link) (net.Conn, error)) Config {
 	return Config{
 		Store: func(tb testing.TB, link *Link) lease.Store {
 			store, end := s.Client(kind, func(ctx context.Context) (net.Conn, error) {
-				return link.DialContext(ctx, "tcp", address)
+				return dial(ctx, link)
 			}, link.TTL())
 			tb.Cleanup(end)
 			return store
@@ -78,26 +82,41 @@ type halves struct {
 }
 
 func TestStoresInMemoryPass(t *testing.T) {
-	for _, kind := range []fakestore.Kind{fakestore.Watched, fakestore.Queued, fakestore.Tied, fakestore.Full} {
+	for _, kind := range []fakestore.Kind{
+		fakestore.Polled, fakestore.Watched, fakestore.Queued, fakestore.Tied, fakestore.Full,
+	} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			cfg := fake(t, "", kind)
-			cfg.Limit = 20 * time.Second // on a busy machine
-			TestStore(t, cfg)
+			TestInVirtualTime(t, func(tb testing.TB) Config { return fake(tb, "", kind) })
 		})
 	}
 	t.Run("shared", func(t *testing.T) {
 		t.Parallel()
-		cfg := shared(t, "", "")
-		cfg.Limit = 20 * time.Second
-		TestStore(t, cfg)
+		TestInVirtualTime(t, func(tb testing.TB) Config { return shared(tb, "", "") })
 	})
 }
 
 func TestAStoreOfSemaphoresPasses(t *testing.T) {
-	cfg := semaphore(t, "", fakestore.Permits)
-	cfg.Limit = 20 * time.Second
-	TestStore(t, cfg)
+	TestInVirtualTime(t, func(tb testing.TB) Config { return semaphore(tb, "", fakestore.Permits) })
+}
+
+// A Link in front of a real server has real sockets. These checks see what they do, in real time.
+func TestNetworksOfRealSocketsFail(t *testing.T) {
+	for _, name := range []string{"EndedContexts", "MarkedErrors", "FailedRequests"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := fakestore.NewServer("")
+			address, err := s.Listen()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(s.Close)
+			cfg := dialing(s, fakestore.Queued, func(ctx context.Context, link *Link) (net.Conn, error) {
+				return link.DialContext(ctx, "tcp", address)
+			})
+			byName(t, name).on(t, cfg.withDefaults())
+		})
+	}
 }
 
 // semaphore is a configuration for a store of semaphores.
@@ -128,14 +147,16 @@ func (s *inTheWay) Acquire(ctx context.Context, req lease.Request) (lease.Reply,
 }
 
 func TestAWaiterThatIsToldMayBeRefusedForAMoment(t *testing.T) {
-	cfg := fake(t, "", fakestore.Watched)
-	open := cfg.Store
-	cfg.Store = func(tb testing.TB, link *Link) lease.Store {
-		return &inTheWay{Store: open(tb, link), asked: make(map[string]int)}
-	}
-	if failures := record(t, byName(t, "NoticesForAll"), cfg); len(failures) > 0 {
-		t.Error(failures)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		cfg := fake(t, "", fakestore.Watched)
+		open := cfg.Store
+		cfg.Store = func(tb testing.TB, link *Link) lease.Store {
+			return &inTheWay{Store: open(tb, link), asked: make(map[string]int)}
+		}
+		if failures := record(t, byName(t, "NoticesForAll").virtually, cfg); len(failures) > 0 {
+			t.Error(failures)
+		}
+	})
 }
 
 // recorder is a testing.TB to which a check can fail without failing the test.
@@ -146,8 +167,8 @@ type recorder struct {
 	cleanups []func()
 }
 
-// record runs c on clients of cfg and returns what it complained about.
-func record(t *testing.T, c check, cfg Config) []string {
+// record runs a check on clients of cfg and returns what it complained about.
+func record(t *testing.T, run func(testing.TB, Config), cfg Config) []string {
 	t.Helper()
 	r := &recorder{TB: t}
 	done := make(chan struct{})
@@ -161,7 +182,7 @@ func record(t *testing.T, c check, cfg Config) []string {
 				f()
 			}
 		}()
-		c.on(r, cfg.withDefaults())
+		run(r, cfg)
 	}()
 	<-done
 	return r.failures
@@ -353,32 +374,22 @@ var mutants = []struct {
 }
 
 func TestEachFlawIsFoundByItsCheck(t *testing.T) {
-	var wg sync.WaitGroup
-	room := make(chan struct{}, 8) // most of a check is waiting
 	for _, m := range mutants {
-		room <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-room }()
-			t.Run(m.check+"/"+string(m.flaw), func(t *testing.T) {
-				cfg := m.store(t, m.flaw, m.kind)
-				cfg.Rest = nil // the check itself has to notice
-				// A check that waits in vain ends soon.
-				cfg.TTL, cfg.Poll, cfg.Timeout = 500*time.Millisecond, 200*time.Millisecond, 2*time.Second
-				switch {
-				case m.check == "RenewedLease", m.check == "SessionFrees",
-					m.flaw == fakestore.FastClock, m.flaw == fakestore.SlowClock, m.flaw == fakestore.LeaseSeconds:
-					cfg.TTL = 2 * time.Second // a tenth of it, or a session, is longer than a pause of a busy machine
+		t.Run(m.check+"/"+string(m.flaw), func(t *testing.T) {
+			for range 20 { // chance may miss the moment of a flaw
+				var found []string
+				synctest.Test(t, func(t *testing.T) {
+					cfg := m.store(t, m.flaw, m.kind)
+					cfg.Rest = nil // the check itself has to notice
+					found = record(t, byName(t, m.check).virtually, cfg)
+				})
+				if len(found) > 0 {
+					return
 				}
-				for range 3 { // a machine that is too busy may miss the moment of a flaw
-					if len(record(t, byName(t, m.check), cfg)) > 0 {
-						return
-					}
-				}
-				t.Errorf("%s does not notice that %s", m.check, m.flaw)
-			})
+			}
+			t.Errorf("%s does not notice that %s", m.check, m.flaw)
 		})
 	}
-	wg.Wait()
 }
 
 func byName(t *testing.T, name string) check {

@@ -10,7 +10,7 @@ import (
 
 // Proxy stands between clients and a server, and does to their connections what networks do.
 type Proxy struct {
-	l net.Listener
+	l net.Listener // nil in front of a server in memory
 
 	mu      sync.Mutex
 	network string
@@ -62,7 +62,9 @@ func newProxy(tb testing.TB, network, server string) *Proxy {
 }
 
 func (p *Proxy) close() {
-	p.l.Close()
+	if p.l != nil {
+		p.l.Close()
+	}
 	p.Refuse()
 	p.wg.Wait()
 }
@@ -157,33 +159,35 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
-		p.mu.Lock()
-		p.asked++
-		refuse, to := p.refuse, p.server
-		p.mu.Unlock()
-		if refuse {
-			client.Close()
-			continue
-		}
-		server, err := net.Dial(p.network, to)
-		if err != nil {
-			client.Close()
-			continue
-		}
-		c := &pair{client: client, server: server}
-		p.mu.Lock()
-		refuse = p.refuse // meanwhile
-		if !refuse {
-			p.pairs[c] = struct{}{}
-		}
-		p.mu.Unlock()
-		if refuse {
-			c.close()
-			continue
-		}
-		p.wg.Go(func() { p.copy(c, true) })
-		p.wg.Go(func() { p.copy(c, false) })
+		p.admit(client, func(server string) (net.Conn, error) { return net.Dial(p.network, server) })
 	}
+}
+
+// admit joins the connection of a client with the one that dial opens to the server, or closes it.
+func (p *Proxy) admit(client net.Conn, dial func(server string) (net.Conn, error)) {
+	p.mu.Lock()
+	p.asked++
+	refuse, to := p.refuse, p.server
+	p.mu.Unlock()
+	if refuse {
+		client.Close()
+		return
+	}
+	server, err := dial(to)
+	if err != nil {
+		client.Close()
+		return
+	}
+	c := &pair{client: client, server: server}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refuse { // meanwhile
+		c.close()
+		return
+	}
+	p.pairs[c] = struct{}{}
+	p.wg.Go(func() { p.copy(c, true) })
+	p.wg.Go(func() { p.copy(c, false) })
 }
 
 // copy forwards what the client sends if up is set, or else what the server sends.
@@ -196,7 +200,11 @@ func (p *Proxy) copy(c *pair, up bool) {
 	if up {
 		src, dst = dst, src
 	}
-	buf := make([]byte, 64<<10)
+	size := 64 << 10
+	if p.l == nil { // what a net.Pipe carries is small, and its connections are many
+		size = 4 << 10
+	}
+	buf := make([]byte, size)
 	for {
 		n, err := src.Read(buf)
 		if err != nil {
@@ -219,6 +227,9 @@ func (p *Proxy) copy(c *pair, up bool) {
 			swallow = cut || c.deaf || p.match != nil && p.match(buf[:n])
 		}
 		p.mu.Unlock()
+		if p.l == nil {
+			time.Sleep(lag())
+		}
 		if delay > 0 && !up {
 			time.Sleep(delay)
 		}

@@ -62,7 +62,8 @@ var ErrFault = errors.New("a fault of the test")
 type Requests struct {
 	inner lease.Store
 	log   *journal
-	who   int // the client's number in log
+	who   int  // the client's number in log
+	lags  bool // each request takes some time, as on a network
 
 	mu     sync.Mutex
 	client string // from Identify, if that was called
@@ -217,6 +218,9 @@ func request[T any](r *Requests, ctx context.Context, op Op, what string,
 	if op == Watch && fault == Late {
 		fault = LostRequest
 	}
+	if r.lags {
+		call = lagging(call)
+	}
 	result, err := suffer(r, ctx, fault, healed, call)
 	if !dead && r.isDead() {
 		result, err = silence[T](ctx, r.buried) // the answer came to a dead client
@@ -231,6 +235,15 @@ func request[T any](r *Requests, ctx context.Context, op Op, what string,
 		r.log.add(r.who, "%s %s: %s%s", op, what, short(result), note)
 	}
 	return result, err
+}
+
+// lagging has call take some time before the store decides, and some afterwards.
+func lagging[T any](call func(context.Context) (T, error)) func(context.Context) (T, error) {
+	return func(ctx context.Context) (T, error) {
+		time.Sleep(lag())
+		defer func() { time.Sleep(lag()) }()
+		return call(ctx)
+	}
 }
 
 func suffer[T any](r *Requests, ctx context.Context, fault Fault, healed <-chan struct{},

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -22,12 +23,14 @@ type check struct {
 	run     func(*suite)
 }
 
+const noStore = "leasetest: a Config needs Store or Open"
+
 // TestStore runs every check that applies to the store of cfg as a subtest of t. Several run at a
 // time, because they mostly wait for leases to end.
 func TestStore(t *testing.T, cfg Config) {
 	t.Helper()
 	if cfg.Store == nil && cfg.Open == nil {
-		t.Fatal("leasetest: a Config needs Store or Open")
+		t.Fatal(noStore)
 	}
 	cfg = cfg.withDefaults()
 	var wg sync.WaitGroup
@@ -40,6 +43,37 @@ func TestStore(t *testing.T, cfg Config) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestInVirtualTime is [TestStore] for a store in memory, without the waiting: each check runs in a
+// bubble of testing/synctest, where the time jumps ahead as soon as all goroutines wait. A minute of
+// checks takes less than a second, and a busy machine changes nothing.
+//
+// It calls open in the bubble of each check. So each check has a store of its own: start its server
+// in open, and end its goroutines with tb. Nothing of it may be outside of the bubble: no socket, no
+// other process, and no goroutine that was there before. A client of a server that serves
+// connections connects with [Link.Pipe]. Requests take a random time of some hundred microseconds.
+//
+// A goroutine of the store that waits for a sync.Mutex stops the time. So no goroutine may hold a
+// sync.Mutex while it sleeps, or waits for anything else.
+func TestInVirtualTime(t *testing.T, open func(tb testing.TB) Config) {
+	t.Helper()
+	for _, c := range checks() {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { c.virtually(t, open(t)) })
+		})
+	}
+}
+
+// virtually is on for a bubble.
+func (c check) virtually(tb testing.TB, cfg Config) {
+	if cfg.Store == nil && cfg.Open == nil {
+		tb.Fatal(noStore)
+	}
+	cfg.virtual = true
+	// When the clients are closed, what they have under way ends in its time.
+	tb.Cleanup(func() { time.Sleep(time.Hour) })
+	c.on(tb, cfg.withDefaults())
 }
 
 // checks returns all checks.
@@ -127,6 +161,7 @@ func (s *suite) clientFor(ttl time.Duration, opts ...lease.Option) *client {
 	c.link.ttl = ttl
 	wrap := func(inner lease.Store) lease.Store {
 		r := newRequests(inner, s.log, c.n)
+		r.lags = s.cfg.virtual
 		c.opened = append(c.opened, r)
 		return r
 	}

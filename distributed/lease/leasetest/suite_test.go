@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/named"
 )
 
 // server is a store in memory without notices.
@@ -75,6 +77,15 @@ func (m *server) Release(_ context.Context, id lease.HoldID) (lease.Released, er
 func (m *server) Watch(context.Context, lease.HoldID) (lease.Watch, error) { return nil, nil }
 
 func TestAStoreInMemoryPasses(t *testing.T) {
-	s := newServer()
-	TestStore(t, Config{Store: func(testing.TB, *Link) lease.Store { return s }})
+	TestInVirtualTime(t, func(testing.TB) Config {
+		s := newServer()
+		return Config{Store: func(testing.TB, *Link) lease.Store { return s }}
+	})
+}
+
+// The checks of a real server take real time.
+func TestALockWithoutLeasesPassesInRealTime(t *testing.T) {
+	t.Parallel()
+	shared := new(named.Provider)
+	TestStore(t, Config{Open: func(testing.TB, *Link, ...lease.Option) locks.Provider { return shared }})
 }

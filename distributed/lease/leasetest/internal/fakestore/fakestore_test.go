@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -36,38 +37,39 @@ func opened(t *testing.T, s *Server, kind Kind, dial Dial) *lease.Client {
 func TestTwoClientsOfEachKindTakeTurns(t *testing.T) {
 	for _, kind := range []Kind{Polled, Watched, Queued, Tied, Full} {
 		t.Run(string(kind), func(t *testing.T) {
-			s := NewServer("")
-			address, err := s.Listen()
-			require.NoError(t, err)
-			t.Cleanup(s.Close)
-			dial := func(ctx context.Context) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, "tcp", address)
-			}
-			a, b := opened(t, s, kind, nil), opened(t, s, kind, dial)
-			var inside, turns atomic.Int32
-			done := make(chan error)
-			for _, c := range []*lease.Client{a, b} {
-				go func() {
-					for range 10 {
-						err := locks.Do(background, c.Mutex("it"), func(context.Context) error {
-							if inside.Add(1) == 1 {
-								turns.Add(1)
+			synctest.Test(t, func(t *testing.T) {
+				s := NewServer("")
+				dial := func(context.Context) (net.Conn, error) {
+					client, server := net.Pipe()
+					go s.Serve(server)
+					return client, nil
+				}
+				a, b := opened(t, s, kind, nil), opened(t, s, kind, dial)
+				var inside, turns atomic.Int32
+				done := make(chan error)
+				for _, c := range []*lease.Client{a, b} {
+					go func() {
+						for range 10 {
+							err := locks.Do(background, c.Mutex("it"), func(context.Context) error {
+								if inside.Add(1) == 1 {
+									turns.Add(1)
+								}
+								inside.Add(-1)
+								return nil
+							})
+							if err != nil {
+								done <- err
+								return
 							}
-							inside.Add(-1)
-							return nil
-						})
-						if err != nil {
-							done <- err
-							return
 						}
-					}
-					done <- nil
-				}()
-			}
-			require.NoError(t, <-done)
-			require.NoError(t, <-done)
-			require.EqualValues(t, 20, turns.Load())
-			require.Empty(t, s.Rest("it"))
+						done <- nil
+					}()
+				}
+				require.NoError(t, <-done)
+				require.NoError(t, <-done)
+				require.EqualValues(t, 20, turns.Load())
+				require.Empty(t, s.Rest("it"))
+			})
 		})
 	}
 }
@@ -77,22 +79,26 @@ func request(acquisition string, ttl time.Duration) lease.Request {
 }
 
 func TestASessionEndsWithoutItsClient(t *testing.T) {
-	s := NewServer("")
-	store, end := s.Client(Tied, nil, term)
-	began := lease.Now()
-	reply, err := store.Acquire(background, request("a", time.Hour))
-	require.NoError(t, err)
-	require.True(t, reply.Held)
-	require.False(t, reply.Since.Before(began.Add(-term)))
-	end()
-	other, stop := s.Client(Tied, nil, term)
-	defer stop()
-	require.Eventually(t, func() bool {
-		r, err := other.Acquire(background, request("b", time.Hour))
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer("")
+		store, end := s.Client(Tied, nil, term)
+		began := lease.Now()
+		reply, err := store.Acquire(background, request("a", time.Hour))
 		require.NoError(t, err)
-		return r.Held
-	}, 20*time.Second, 10*time.Millisecond)
-	require.GreaterOrEqual(t, lease.Now().Sub(reply.Since), term)
+		require.True(t, reply.Held)
+		require.False(t, reply.Since.Before(began.Add(-term)))
+		time.Sleep(10 * term)
+		alive := lease.Now()
+		end()
+		other, stop := s.Client(Tied, nil, term)
+		defer stop()
+		for held := false; !held; time.Sleep(time.Millisecond) {
+			r, err := other.Acquire(background, request("b", time.Hour))
+			require.NoError(t, err)
+			held = r.Held
+		}
+		require.InDelta(t, term, lease.Now().Sub(alive), float64(term/5), "since its last sign of life")
+	})
 }
 
 func TestAClientLearnsThatItsHoldIsBroken(t *testing.T) {

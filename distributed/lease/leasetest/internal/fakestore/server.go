@@ -104,17 +104,17 @@ func (s *Server) Listen() (address string, err error) {
 			if err != nil {
 				return
 			}
-			s.mu.Lock()
-			s.conns[conn] = true
-			s.mu.Unlock()
-			s.jobs.Go(func() { s.serve(conn) })
+			s.jobs.Go(func() { s.Serve(conn) })
 		}
 	})
 	return l.Addr().String(), nil
 }
 
-// serve carries out the requests whose numbers come over conn.
-func (s *Server) serve(conn net.Conn) {
+// Serve carries out the requests whose numbers come over conn, until that ends.
+func (s *Server) Serve(conn net.Conn) {
+	s.mu.Lock()
+	s.conns[conn] = true
+	s.mu.Unlock()
 	defer func() {
 		conn.Close()
 		s.mu.Lock()
