@@ -2,8 +2,9 @@ package caslock_test
 
 import (
 	"context"
+	"math/rand/v2"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -19,43 +20,80 @@ import (
 )
 
 func TestAPolledStorePassesTheKit(t *testing.T) {
-	newBed(t, polled).prove(t)
+	t.Parallel()
+	leasetest.TestInVirtualTime(t, func(tb testing.TB) leasetest.Config { return newBed(tb, polled).locks() })
 }
 
 func TestAWatchedStorePassesTheKit(t *testing.T) {
-	newBed(t, watched).prove(t)
+	t.Parallel()
+	leasetest.TestInVirtualTime(t, func(tb testing.TB) leasetest.Config { return newBed(tb, watched).locks() })
 }
 
 func TestSemaphoresPassTheKit(t *testing.T) {
-	newBed(t, polled).proveSemaphores(t)
+	t.Parallel()
+	leasetest.TestInVirtualTime(t, func(tb testing.TB) leasetest.Config { return newBed(tb, polled).semaphores() })
 }
 
 func TestSemaphoresOfAWatchedStorePassTheKit(t *testing.T) {
-	newBed(t, watched).proveSemaphores(t)
+	t.Parallel()
+	leasetest.TestInVirtualTime(t, func(tb testing.TB) leasetest.Config { return newBed(tb, watched).semaphores() })
 }
 
 func polled(r *rows) caslock.Documents  { return r }
 func watched(r *rows) caslock.Documents { return watchedRows{r} }
 
-// bed is a server of documents over HTTP.
+// bed is a server of documents over HTTP, in memory.
 type bed struct {
 	*server
-	addr      string
+	web       pipes
 	documents func(r *rows) caslock.Documents
 }
 
-func newBed(t *testing.T, documents func(r *rows) caslock.Documents) bed {
-	s := newServer()
-	web := httptest.NewServer(s)
-	t.Cleanup(web.Close)
-	return bed{s, strings.TrimPrefix(web.URL, "http://"), documents}
+func newBed(tb testing.TB, documents func(r *rows) caslock.Documents) bed {
+	b := bed{newServer(), pipes{make(chan net.Conn), make(chan struct{})}, documents}
+	web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(time.Duration(rand.IntN(5000)) * time.Microsecond) // so long an object store takes
+		b.ServeHTTP(w, r)
+	})}
+	go web.Serve(b.web)
+	tb.Cleanup(func() { web.Close() })
+	return b
 }
+
+// pipes is a net.Listener whose connections come from memory.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.conns:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// connect has Accept return conn.
+func (p pipes) connect(conn net.Conn) {
+	select {
+	case p.conns <- conn:
+	case <-p.closed:
+		conn.Close()
+	}
+}
+
+func (p pipes) Close() error   { close(p.closed); return nil }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // open returns a client whose requests go through link.
 func (b bed) open(tb testing.TB, link *leasetest.Link, opts ...lease.Option) *caslock.Client {
-	transport := &http.Transport{DialContext: link.DialContext}
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return link.Pipe(b.web.connect), nil
+	}}
 	tb.Cleanup(transport.CloseIdleConnections)
-	r := &rows{transport, "http://" + b.addr + "/"}
+	r := &rows{transport, "http://memory/"}
 	c, err := caslock.New(b.documents(r), caslock.WithPolling(2*time.Millisecond, 50*time.Millisecond),
 		caslock.WithLeaseOptions(opts...))
 	require.NoError(tb, err)
@@ -74,9 +112,9 @@ func closeWith(tb testing.TB, c interface {
 	})
 }
 
-// prove runs the kit on locks.
-func (b bed) prove(t *testing.T) {
-	leasetest.TestStore(t, leasetest.Config{
+// locks is a configuration for locks.
+func (b bed) locks() leasetest.Config {
+	return leasetest.Config{
 		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
 			return b.open(tb, link, opts...)
 		},
@@ -88,12 +126,12 @@ func (b bed) prove(t *testing.T) {
 				assert.NotZero(tb, r.Token)
 			}
 		},
-	})
+	}
 }
 
-// proveSemaphores runs the kit on semaphores.
-func (b bed) proveSemaphores(t *testing.T) {
-	leasetest.TestStore(t, leasetest.Config{
+// semaphores is a configuration for semaphores.
+func (b bed) semaphores() leasetest.Config {
+	return leasetest.Config{
 		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
 			var inner lease.Store
 			c := b.open(tb, link, lease.WithWrapper(func(of lease.Store) lease.Store {
@@ -119,5 +157,5 @@ func (b bed) proveSemaphores(t *testing.T) {
 			}
 			assert.NotContains(tb, data, "holders")
 		},
-	})
+	}
 }
