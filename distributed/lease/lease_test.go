@@ -574,33 +574,34 @@ func TestBadOptionsAreErrors(t *testing.T) {
 }
 
 func TestEightGoroutinesOfTwoClientsExcludeEachOther(t *testing.T) {
-	s := newServer()
-	var clients []*lease.Client
-	for range 2 {
-		c, err := lease.New(s.connect(), lease.WithMaxLocalHandoffs(2))
-		require.NoError(t, err)
-		defer c.Close(t.Context())
-		clients = append(clients, c)
-	}
-	n := 0
-	var wg sync.WaitGroup
-	const rounds = 300
-	for g := range 8 {
-		wg.Go(func() {
-			l := clients[g%2].Mutex("it")
-			for range rounds {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				if err := l.LockContext(ctx); err != nil {
-					t.Error(err)
+	bubble(t, func(t *testing.T, s *server) {
+		var clients []*lease.Client
+		for range 2 {
+			c, err := lease.New(s.connect(), lease.WithMaxLocalHandoffs(2))
+			require.NoError(t, err)
+			defer c.Close(t.Context())
+			clients = append(clients, c)
+		}
+		n := 0
+		var wg sync.WaitGroup
+		const rounds = 300
+		for g := range 8 {
+			wg.Go(func() {
+				l := clients[g%2].Mutex("it")
+				for range rounds {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					if err := l.LockContext(ctx); err != nil {
+						t.Error(err)
+					}
+					n++
+					if err := l.UnlockContext(ctx); err != nil {
+						t.Error(err)
+					}
+					cancel()
 				}
-				n++
-				if err := l.UnlockContext(ctx); err != nil {
-					t.Error(err)
-				}
-				cancel()
-			}
-		})
-	}
-	wg.Wait()
-	require.Equal(t, 8*rounds, n)
+			})
+		}
+		wg.Wait()
+		require.Equal(t, 8*rounds, n)
+	})
 }

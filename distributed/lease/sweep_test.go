@@ -114,40 +114,39 @@ func TestCloseEndsWhatIsBeingUndone(t *testing.T) {
 }
 
 func TestOneOwnersUnlocksFreeNoOtherHold(t *testing.T) {
-	c, err := lease.New(newServer().connect())
-	require.NoError(t, err)
-	defer c.Close(t.Context())
-	l := c.Mutex("it")
-	for range 2000 {
-		a, b := as(locks.NewOwner()), as(locks.NewOwner())
-		require.NoError(t, l.LockContext(a))
-		errs := make(chan error, 3)
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			require.NoError(t, l.LockContext(b))
-			h, err := l.Hold(b)
-			if assert.NoError(t, err) {
-				assert.NoError(t, h.Err())
+	bubble(t, func(t *testing.T, s *server) {
+		l := open(t, s.connect()).Mutex("it")
+		for range 2000 {
+			a, b := as(locks.NewOwner()), as(locks.NewOwner())
+			require.NoError(t, l.LockContext(a))
+			errs := make(chan error, 3)
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				require.NoError(t, l.LockContext(b))
+				h, err := l.Hold(b)
+				if assert.NoError(t, err) {
+					assert.NoError(t, h.Err())
+				}
+			})
+			for l.QueueLength() == 0 {
+				time.Sleep(time.Microsecond)
 			}
-		})
-		for l.QueueLength() == 0 {
-			time.Sleep(time.Microsecond)
-		}
-		for range cap(errs) {
-			wg.Go(func() { errs <- l.UnlockContext(a) })
-		}
-		wg.Wait()
-		done := 0
-		for range cap(errs) {
-			if err := <-errs; err == nil {
-				done++
-			} else {
-				require.ErrorIs(t, err, locks.ErrNotHeld)
+			for range cap(errs) {
+				wg.Go(func() { errs <- l.UnlockContext(a) })
 			}
+			wg.Wait()
+			done := 0
+			for range cap(errs) {
+				if err := <-errs; err == nil {
+					done++
+				} else {
+					require.ErrorIs(t, err, locks.ErrNotHeld)
+				}
+			}
+			require.Equal(t, 1, done)
+			require.NoError(t, l.UnlockContext(b), "it has its hold still")
 		}
-		require.Equal(t, 1, done)
-		require.NoError(t, l.UnlockContext(b), "it has its hold still")
-	}
+	})
 }
 
 // settling is a client whose next request for a lock fails, and which knows that it never comes.
