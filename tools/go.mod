@@ -11,8 +11,10 @@ tool (
 )
 
 require (
+	github.com/jucgo/locks/cmd/lockvet v0.1.0
 	golang.org/x/mod v0.41.0
 	golang.org/x/tools v0.51.0
+	honnef.co/go/tools v0.8.2
 )
 
 require (
@@ -24,5 +26,6 @@ require (
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/telemetry v0.0.0-20260924152758-ed294f943157 // indirect
 	golang.org/x/vuln v1.8.0 // indirect
-	honnef.co/go/tools v0.8.2 // indirect
 )
+
+replace github.com/jucgo/locks/cmd/lockvet => ../cmd/lockvet
