@@ -65,11 +65,11 @@ func (l *Link) DialContext(ctx context.Context, network, server string) (net.Con
 	return d.DialContext(ctx, "tcp", l.proxy(network, server).Addr())
 }
 
-// Pipe connects to a server in memory through the Link, and returns the client's end. It calls serve
-// with the server's end, a net.Pipe, in a goroutine of its own. Whatever is sent arrives after less
-// than a millisecond, by chance, as on a network.
+// Pipe connects to a server in memory through the Link, and returns the client's end. It calls
+// serve in a new goroutine, with the server's end: a net.Pipe. Each piece of data arrives after a
+// random time of less than a millisecond.
 //
-// No socket is behind it, so it also works in a bubble of testing/synctest: see [TestInVirtualTime].
+// Pipe has no socket, so it works in a bubble of testing/synctest: see [TestInVirtualTime].
 func (l *Link) Pipe(serve func(conn net.Conn)) net.Conn {
 	client, end := net.Pipe()
 	p := l.proxyOf("", func() *Proxy { return &Proxy{pairs: make(map[*pair]struct{})} })
@@ -81,7 +81,7 @@ func (l *Link) Pipe(serve func(conn net.Conn)) net.Conn {
 	return client
 }
 
-// lag is how long something takes that is sent in memory.
+// lag returns how long a message in memory takes.
 func lag() time.Duration { return time.Duration(50+rand.IntN(950)) * time.Microsecond }
 
 // Used says whether the client has ever connected through the Link.

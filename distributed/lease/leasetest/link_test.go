@@ -13,9 +13,9 @@ import (
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 )
 
-// piped runs f in virtual time with a connection through a Link to a server that says what it
-// hears. Say returns the answer and how long it took, or "" if the connection ends. There is no
-// answer after an hour.
+// piped runs f in virtual time with a connection through a Link to a server that repeats each line.
+// Say returns the answer and how long it took. The answer is empty if none comes within an hour, or
+// if the connection ends.
 func piped(t *testing.T, f func(t *testing.T, link *leasetest.Link, say func(line string) (string, time.Duration))) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -55,7 +55,9 @@ func TestAPipeTakesSomeTimeInBothDirections(t *testing.T) {
 
 func TestACutPipeIsSilentAndEndsWhenHealed(t *testing.T) {
 	for name, cut := range map[string]func(*leasetest.Link){
-		"both": (*leasetest.Link).Cut, "replies": (*leasetest.Link).CutReplies, "requests": (*leasetest.Link).CutRequests,
+		"both":     (*leasetest.Link).Cut,
+		"replies":  (*leasetest.Link).CutReplies,
+		"requests": (*leasetest.Link).CutRequests,
 	} {
 		t.Run(name, func(t *testing.T) {
 			piped(t, func(t *testing.T, link *leasetest.Link, say func(string) (string, time.Duration)) {

@@ -24,7 +24,7 @@ func fake(tb testing.TB, flaw fakestore.Flaw, kind fakestore.Kind) Config {
 	})
 }
 
-// dialing is a configuration for s, to which clients of one kind connect by dial.
+// dialing is a configuration for s. Its clients are of one kind, and connect by dial.
 func dialing(
 	s *fakestore.Server, kind fakestore.Kind, dial func(ctx context.Context, link *Link) (net.Conn, error)) Config {
 	return Config{
@@ -100,7 +100,7 @@ func TestAStoreOfSemaphoresPasses(t *testing.T) {
 	TestInVirtualTime(t, func(tb testing.TB) Config { return semaphore(tb, "", fakestore.Permits) })
 }
 
-// A Link in front of a real server has real sockets. These checks see what they do, in real time.
+// A Link in front of a real server has real sockets, so these checks run in real time.
 func TestNetworksOfRealSocketsFail(t *testing.T) {
 	for _, name := range []string{"EndedContexts", "MarkedErrors", "FailedRequests"} {
 		t.Run(name, func(t *testing.T) {

@@ -163,7 +163,8 @@ func (p *Proxy) accept() {
 	}
 }
 
-// admit joins the connection of a client with the one that dial opens to the server, or closes it.
+// admit joins the connection of a client with a connection to the server, which dial opens. It
+// closes the client's connection if that fails, or if connections are refused.
 func (p *Proxy) admit(client net.Conn, dial func(server string) (net.Conn, error)) {
 	p.mu.Lock()
 	p.asked++
@@ -201,7 +202,7 @@ func (p *Proxy) copy(c *pair, up bool) {
 		src, dst = dst, src
 	}
 	size := 64 << 10
-	if p.l == nil { // what a net.Pipe carries is small, and its connections are many
+	if p.l == nil { // a net.Pipe carries little, and tests have many of them
 		size = 4 << 10
 	}
 	buf := make([]byte, size)

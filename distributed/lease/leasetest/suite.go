@@ -45,17 +45,18 @@ func TestStore(t *testing.T, cfg Config) {
 	wg.Wait()
 }
 
-// TestInVirtualTime is [TestStore] for a store in memory, without the waiting: each check runs in a
-// bubble of testing/synctest, where the time jumps ahead as soon as all goroutines wait. A minute of
-// checks takes less than a second, and a busy machine changes nothing.
+// TestInVirtualTime is [TestStore] for a store in memory, without the waiting. Each check runs in a
+// bubble of testing/synctest, where time jumps ahead when all goroutines wait. A minute of checks
+// takes less than a second, and a busy machine changes nothing.
 //
-// It calls open in the bubble of each check. So each check has a store of its own: start its server
-// in open, and end its goroutines with tb. Nothing of it may be outside of the bubble: no socket, no
-// other process, and no goroutine that was there before. A client of a server that serves
-// connections connects with [Link.Pipe]. Requests take a random time of some hundred microseconds.
+// The bubble of each check calls open, so each check has a store of its own. Start the server in
+// open, and end its goroutines with tb: a goroutine that stays makes the bubble panic. The store
+// must not use anything outside of the bubble, such as a socket, another process, or a goroutine of
+// before. If the server serves connections, its clients connect with [Link.Pipe]. Each request
+// takes a random time of up to two milliseconds.
 //
-// A goroutine of the store that waits for a sync.Mutex stops the time. So no goroutine may hold a
-// sync.Mutex while it sleeps, or waits for anything else.
+// Time stands still while a goroutine waits for a sync.Mutex. So the store must not hold a
+// sync.Mutex while it sleeps or waits.
 func TestInVirtualTime(t *testing.T, open func(tb testing.TB) Config) {
 	t.Helper()
 	for _, c := range checks() {
@@ -65,13 +66,13 @@ func TestInVirtualTime(t *testing.T, open func(tb testing.TB) Config) {
 	}
 }
 
-// virtually is on for a bubble.
+// virtually is [check.on] in a bubble.
 func (c check) virtually(tb testing.TB, cfg Config) {
 	if cfg.Store == nil && cfg.Open == nil {
 		tb.Fatal(noStore)
 	}
 	cfg.virtual = true
-	// When the clients are closed, what they have under way ends in its time.
+	// Requests of clients that are closed may still be under way. Each of them ends by itself.
 	tb.Cleanup(func() { time.Sleep(time.Hour) })
 	c.on(tb, cfg.withDefaults())
 }

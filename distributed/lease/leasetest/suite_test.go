@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -83,7 +84,40 @@ func TestAStoreInMemoryPasses(t *testing.T) {
 	})
 }
 
-// The checks of a real server take real time.
+func TestVirtualTimeGivesEachCheckItsOwnStore(t *testing.T) {
+	outside, opened := time.Now(), 0
+	TestInVirtualTime(t, func(tb testing.TB) Config {
+		opened++
+		if !time.Now().Before(outside) {
+			tb.Error("open is called outside of the bubble")
+		}
+		s := newServer()
+		return Config{Store: func(testing.TB, *Link) lease.Store { return s }}
+	})
+	if n := len(checks()); opened != n {
+		t.Errorf("open is called %d times, not %d times", opened, n)
+	}
+}
+
+func TestRequestsInVirtualTimeTakeTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		requests := check{run: func(s *suite) {
+			c, began := s.client(), time.Now()
+			c.lookup(s.name(), c.acquisition())
+			if took := time.Since(began); took <= 0 || took > 2*time.Millisecond {
+				t.Errorf("a request takes %v", took)
+			}
+			began = time.Now()
+			if s.pause(0); time.Since(began) <= 0 {
+				t.Error("a pause of zero stops the time")
+			}
+		}}
+		requests.virtually(t, Config{Store: func(testing.TB, *Link) lease.Store { return s }})
+	})
+}
+
+// TestStore is for real servers, so it takes real time.
 func TestALockWithoutLeasesPassesInRealTime(t *testing.T) {
 	t.Parallel()
 	shared := new(named.Provider)
