@@ -92,7 +92,7 @@ func TestAQueuesRefusedCommitLeavesNoTransactionOpen(t *testing.T) {
 	defer cancel()
 	require.ErrorIs(t, c.Mutex("it").LockContext(ctx), context.DeadlineExceeded)
 	end()
-	soon(t, func() bool { return o.db.Stats().InUse == 0 })
+	unpinned(t, o.db)
 	o.kept(t)
 	l, a := queueKind.open(t, o.db, table).Mutex("it"), someone()
 	hold(t, l, a)

@@ -142,6 +142,13 @@ func soon(tb testing.TB, cond func() bool, message ...any) {
 	require.Eventually(tb, cond, time.Minute, 5*time.Millisecond, message...)
 }
 
+// unpinned waits until no connection of a pool is in use. A driver may take its time to close one,
+// which is after the call that used it.
+func unpinned(tb testing.TB, pool *sql.DB) {
+	tb.Helper()
+	soon(tb, func() bool { return pool.Stats().InUse == 0 }, "pinned")
+}
+
 func term(d time.Duration) sqllock.Option { return sqllock.WithTTL(d) }
 
 func loseRow(tb testing.TB, d database, db *sql.DB, table string) {

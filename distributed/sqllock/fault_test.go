@@ -449,7 +449,7 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 		}
 		wg.Wait()
 		for _, pool := range pools {
-			soon(t, func() bool { return pool.Stats().InUse == 0 }, "pinned")
+			unpinned(t, pool)
 		}
 		if k.name == queueKind.name {
 			soon(t, func() bool {
@@ -553,7 +553,7 @@ func TestAnEndedSessionFreesItsLockAtOnce(t *testing.T) {
 		}
 		require.ErrorIs(t, h.Err(), locks.ErrLost)
 		require.ErrorIs(t, lock.l.UnlockContext(a), locks.ErrLost)
-		soon(t, func() bool { return lock.pool.Stats().InUse == 0 }, "pinned")
+		unpinned(t, lock.pool)
 		require.NoError(t, lock.rival.UnlockContext(b))
 	})
 }
@@ -573,7 +573,7 @@ func TestARepeatedAcquisitionReplacesAnEndedSession(t *testing.T) {
 		r, err := lock.store.Release(ctx, id)
 		require.NoError(t, err)
 		require.True(t, r.Held)
-		soon(t, func() bool { return lock.pool.Stats().InUse == 0 }, "pinned")
+		unpinned(t, lock.pool)
 	})
 }
 
@@ -586,7 +586,7 @@ func TestUnlockOfAnEndedSessionIsALoss(t *testing.T) {
 		hold(t, lock.rival, a)
 		require.ErrorIs(t, lock.l.UnlockContext(a), locks.ErrLost)
 		require.NoError(t, lock.rival.UnlockContext(a))
-		require.Zero(t, lock.pool.Stats().InUse, "pinned")
+		unpinned(t, lock.pool)
 	})
 }
 
@@ -626,7 +626,7 @@ func TestWaitersOnASilentServerReturnInTime(t *testing.T) {
 		p.Heal()
 		p.Reset()
 		// Until now what they may have left behind was looked for, in vain.
-		soon(t, func() bool { return pool.Stats().InUse == 0 }, "pinned")
+		unpinned(t, pool)
 		l, a := k.open(t, pool, sqllock.WithTable(fresh())).Mutex(fresh()), someone()
 		soon(t, func() bool { return l.LockContext(a) == nil })
 		require.NoError(t, l.UnlockContext(a))
@@ -692,7 +692,7 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 		wg.Wait()
 		require.ErrorIs(t, h.Err(), locks.ErrLost)
 		require.ErrorIs(t, c.Mutex(one).LockContext(someone()), locks.ErrClosed)
-		require.Zero(t, pool.Stats().InUse)
+		require.Zero(t, pool.Stats().InUse, "Close waits for connections")
 		require.NoError(t, rival.Mutex(two).UnlockContext(b))
 		require.False(t, held(t, rival.Mutex(one)))
 		require.NoError(t, c.Close(background), "again")

@@ -320,7 +320,7 @@ func TestWorkIsDoneInItsTransactionOnly(t *testing.T) {
 			require.ErrorIs(t, r.Do(background, "it", fail), wrong)
 			require.Panics(t, func() { r.Do(background, "it", func(tx *sql.Tx) error { add(tx); panic("!") }) })
 			require.Equal(t, 24, count(), "rolled back")
-			require.Zero(t, db.Stats().InUse)
+			unpinned(t, db)
 
 			end := work(t, r, someone(), "it")
 			ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
@@ -524,7 +524,7 @@ func TestAGateRefusesSmallerTokens(t *testing.T) {
 			require.NoError(t, err)
 			require.ErrorIs(t, write(0, "without a token"), fence.ErrNoToken)
 			require.ErrorIs(t, g.Do(background, 1, 5, nil), locks.ErrNilFunc)
-			require.Zero(t, db.Stats().InUse)
+			unpinned(t, db)
 		})
 	}
 }

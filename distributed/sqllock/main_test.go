@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	testbed.Play(roles)
 	flag.Parse()
 	if flag.Lookup("test.parallel").DefValue == flag.Lookup("test.parallel").Value.String() {
-		flag.Set("test.parallel", "10") // they wait for leases and servers most of the time
+		flag.Set("test.parallel", "16") // they wait for leases and servers most of the time
 	}
 	code := m.Run()
 	if code == 0 {

@@ -155,7 +155,7 @@ func TestMissingAndForeignTablesAreErrors(t *testing.T) {
 				err = r.Do(background, "it", nothing)
 				require.ErrorIs(t, err, sqllock.ErrNoTable)
 				require.Regexp(t, `^sqllock: Do with lock "it": no such table: `, err)
-				require.Equal(t, 0, db.Stats().InUse)
+				unpinned(t, db)
 				require.NoError(t, r.Close(background))
 			}
 			for _, columns := range []string{
@@ -328,6 +328,6 @@ func TestAFixedLeaseEndsByItself(t *testing.T) {
 		require.ErrorIs(t, h.Err(), locks.ErrLost, "told before")
 		require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 		require.NoError(t, rival.UnlockContext(b))
-		soon(t, func() bool { return pool.Stats().InUse == 0 }, "the connection is given back too")
+		unpinned(t, pool) // the connection is given back too
 	})
 }

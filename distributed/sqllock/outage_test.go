@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/sqllock"
 )
@@ -106,7 +107,9 @@ func TestNobodyWaitsForAClosedPool(t *testing.T) {
 		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
 		holder := k.open(t, d.open(t, where), table, calm).Mutex(name)
 		db := d.open(t, where)
-		c := k.open(t, db, table, calm)
+		// What the waiter has left behind is looked for in vain for this time.
+		brief := sqllock.WithLeaseOptions(lease.WithReleaseTimeout(time.Second))
+		c := k.open(t, db, table, calm, brief)
 		a := someone()
 		hold(t, holder, a)
 		result := make(chan error, 1)

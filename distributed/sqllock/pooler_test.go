@@ -47,7 +47,7 @@ func TestSessionLocksBehindATransactionPoolerAreRefused(t *testing.T) {
 				_, err := l.TryLockContext(background)
 				require.ErrorIs(t, err, sqllock.ErrUnsupportedTopology)
 			}
-			require.Zero(t, db.Stats().InUse)
+			unpinned(t, db)
 		})
 	}
 }

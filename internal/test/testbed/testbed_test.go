@@ -57,3 +57,38 @@ func TestTicketsWithoutACommonLockAreFoundWrong(t *testing.T) {
 	testbed.Tickets{Role: "buy", Limit: 10 * time.Second}.Run(tb)
 	require.True(t, tb.failed.Load())
 }
+
+func TestAPoolLendsAServerToOneTestAtATime(t *testing.T) {
+	var started, emptied, ended int
+	pool := testbed.Pool[int]{
+		Start: func(tb testing.TB) int {
+			started++
+			require.DirExists(t, tb.TempDir())
+			tb.Cleanup(func() { ended++ })
+			return started
+		},
+		Empty: func(int) error { emptied++; return nil },
+	}
+	t.Run("two at once", func(t *testing.T) { require.NotEqual(t, pool.Lend(t), pool.Lend(t)) })
+	t.Run("later", func(t *testing.T) { require.Less(t, pool.Lend(t), 3) })
+	require.Equal(t, []int{2, 1, 0}, []int{started, emptied, ended})
+	pool.End()
+	require.Equal(t, 2, ended)
+}
+
+func TestAPoolEndsAServerThatCannotBeEmptied(t *testing.T) {
+	var started, ended int
+	pool := testbed.Pool[int]{
+		Start: func(tb testing.TB) int {
+			started++
+			tb.Cleanup(func() { ended++ })
+			return started
+		},
+		Empty: func(int) error { return io.ErrUnexpectedEOF },
+	}
+	t.Run("first", func(t *testing.T) { require.Equal(t, 1, pool.Lend(t)) })
+	t.Run("next", func(t *testing.T) { require.Equal(t, 2, pool.Lend(t)) })
+	require.Equal(t, 1, ended)
+	pool.End()
+	require.Equal(t, 2, ended)
+}

@@ -1,0 +1,112 @@
+package testbed
+
+import (
+	"os"
+	"sync"
+	"testing"
+)
+
+// Pool lends servers to tests. A test has its server to itself and finds it empty, as if it had
+// started the server. The process goes on to serve later tests, because a start takes long.
+// A test that pauses or kills a server starts one of its own instead.
+type Pool[S any] struct {
+	// Start runs a server until tb ends.
+	Start func(tb testing.TB) S
+	// Empty removes what a test has left on a server. If it fails, nobody gets the server.
+	Empty func(S) error
+
+	mu   sync.Mutex
+	free []lent[S] // the one that has been free for longest is the first
+	all  []*lasting
+}
+
+type lent[S any] struct {
+	server S
+	until  *lasting
+}
+
+// Lend returns a server that is tb's until its end.
+func (p *Pool[S]) Lend(tb testing.TB) S {
+	tb.Helper()
+	l, ok := p.take()
+	if !ok {
+		l.until = &lasting{TB: tb}
+		p.mu.Lock()
+		p.all = append(p.all, l.until)
+		p.mu.Unlock()
+		l.server = p.Start(l.until)
+	}
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			l.until.end()
+			return
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.free = append(p.free, l)
+	})
+	return l.server
+}
+
+// take returns a free server that is empty. It empties the server now and not at the end of the
+// last test: requests of that test may have come late.
+func (p *Pool[S]) take() (l lent[S], ok bool) {
+	for {
+		p.mu.Lock()
+		if len(p.free) == 0 {
+			p.mu.Unlock()
+			return l, false
+		}
+		l, p.free = p.free[0], p.free[1:]
+		p.mu.Unlock()
+		if p.Empty(l.server) == nil {
+			return l, true
+		}
+		l.until.end()
+	}
+}
+
+// End ends all servers. TestMain calls it after the tests.
+func (p *Pool[S]) End() {
+	p.mu.Lock()
+	all := p.all
+	p.all, p.free = nil, nil
+	p.mu.Unlock()
+	for _, l := range all {
+		l.end()
+	}
+}
+
+// lasting is the [testing.TB] of a server that outlasts the test which has started it.
+type lasting struct {
+	testing.TB // of that test
+
+	mu       sync.Mutex
+	cleanups []func()
+}
+
+func (l *lasting) Cleanup(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cleanups = append(l.cleanups, f)
+}
+
+func (l *lasting) TempDir() string {
+	dir, err := os.MkdirTemp("", "locks")
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// end calls what Cleanup got, the last one first. It may be called again.
+func (l *lasting) end() {
+	l.mu.Lock()
+	cleanups := l.cleanups
+	l.cleanups = nil
+	l.mu.Unlock()
+	for i := len(cleanups) - 1; i >= 0; i-- {
+		cleanups[i]()
+	}
+}
