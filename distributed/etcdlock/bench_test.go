@@ -18,7 +18,7 @@ import (
 
 // BenchmarkGet is what one round trip costs.
 func BenchmarkGet(b *testing.B) {
-	c := connect(b, startServer(b).addr)
+	c := connect(b, lendServer(b).addr)
 	for b.Loop() {
 		if _, err := c.Get(background, "it"); err != nil {
 			b.Fatal(err)
@@ -53,7 +53,7 @@ var kinds = []struct {
 func BenchmarkUncontended(b *testing.B) {
 	for _, k := range kinds {
 		b.Run(k.name, func(b *testing.B) {
-			c := k.open(b, startServer(b))
+			c := k.open(b, lendServer(b))
 			b.ReportAllocs()
 			for b.Loop() {
 				if err := c.lock(background); err != nil {
@@ -79,7 +79,7 @@ func BenchmarkHandover(b *testing.B) {
 					name = "busy/" + name
 				}
 				b.Run(name, func(b *testing.B) {
-					s := startServer(b)
+					s := lendServer(b)
 					if busy {
 						defer write(connect(b, s.addr))()
 					}
@@ -127,7 +127,7 @@ func write(c *clientv3.Client) (stop func()) {
 }
 
 func BenchmarkReentry(b *testing.B) {
-	l := open(b, connect(b, startServer(b).addr)).Mutex("it")
+	l := open(b, connect(b, lendServer(b).addr)).Mutex("it")
 	require.NoError(b, l.LockContext(background))
 	defer l.UnlockContext(background)
 	b.ReportAllocs()
@@ -139,7 +139,7 @@ func BenchmarkReentry(b *testing.B) {
 
 // BenchmarkCohort has eight goroutines of one process want one lock.
 func BenchmarkCohort(b *testing.B) {
-	l := open(b, connect(b, startServer(b).addr), etcdlock.WithLeaseOptions(lease.WithMaxLocalHandoffs(64))).Mutex("it")
+	l := open(b, connect(b, lendServer(b).addr), etcdlock.WithLeaseOptions(lease.WithMaxLocalHandoffs(64))).Mutex("it")
 	b.SetParallelism(4) // of two processors
 	b.ReportAllocs()
 	b.ResetTimer()

@@ -38,7 +38,7 @@ func unused() string { return fmt.Sprint("it", names.Add(1)) }
 // conform runs the conformance suite on the lock that get returns, and on others of its kind.
 func conform(t *testing.T, rounds int, get func(c *etcdlock.Client, name string) (l, exclusive locks.TryLocker),
 	opts ...etcdlock.Option) {
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	_, err := direct.Get(context.Background(), "connects") // before the suite counts goroutines
 	require.NoError(t, err)
@@ -46,8 +46,8 @@ func conform(t *testing.T, rounds int, get func(c *etcdlock.Client, name string)
 	prefixes := make(map[locks.TryLocker]string)
 	cfg := lockstest.Config{
 		New: func(tb testing.TB) locks.TryLocker {
-			opts = append([]etcdlock.Option{term(testbed.ConformanceLease(tb))}, opts...)
-			c, name := open(tb, connect(tb, s.addr), opts...), unused()
+			all := append([]etcdlock.Option{term(testbed.ConformanceLease(tb))}, opts...)
+			c, name := open(tb, connect(tb, s.addr), all...), unused()
 			l, x := get(c, name)
 			prefixes[l], prefixes[x] = name, name
 			if x != l {

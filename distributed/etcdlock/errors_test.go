@@ -11,7 +11,7 @@ import (
 
 func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	c, a := open(t, connect(t, s.addr)), someone()
 	l := c.Mutex("it")
 	err := l.UnlockContext(a)

@@ -148,7 +148,7 @@ func TestAPartitionedHolderLearnsOfItsLossFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := startServer(t)
+			s := lendServer(t)
 			for phase := range 5 {
 				p := leasetest.NewProxy(t, s.addr)
 				by := overlap(t, s, p, 3*short, time.Duration(phase)*short/5, nil, func() { trouble(p) })
@@ -160,7 +160,7 @@ func TestAPartitionedHolderLearnsOfItsLossFirst(t *testing.T) {
 
 func TestAnExtendedHoldLearnsOfLossInTime(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	p := leasetest.NewProxy(t, s.addr)
 	by := overlap(t, s, p, 15*short, 0, func(h locks.Hold) {
 		time.Sleep(4 * short) // it is renewed after five
@@ -174,7 +174,7 @@ func TestAnExtendedHoldLearnsOfLossInTime(t *testing.T) {
 
 func TestAnExtendedHoldIsRenewedAfterTheExtension(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	l, a := open(t, connect(t, s.addr), term(12*short)).Mutex("it"), someone()
 	h := hold(t, l, a)
 	for _, d := range []time.Duration{time.Hour, 8 * short} { // it is renewed after four
@@ -190,7 +190,7 @@ func TestAnExtendedHoldIsRenewedAfterTheExtension(t *testing.T) {
 
 func TestASessionIsReusedUnlessMostlyOver(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	l, a := open(t, connect(t, s.addr), term(9*short)).Mutex("it"), someone()
 	used := func() (key string, id clientv3.LeaseID) {
@@ -229,7 +229,7 @@ func TestAHoldLostInAPauseStaysLost(t *testing.T) {
 
 func TestAPausedHolderFirstLearnsOfItsLoss(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	child := testbed.Child(t, "hold", s.addr)
 	token, err := strconv.ParseUint(child.Line(), 10, 64)
 	require.NoError(t, err)
@@ -247,7 +247,7 @@ func TestAPausedHolderFirstLearnsOfItsLoss(t *testing.T) {
 
 func TestAKilledProcessFreesItsLockByLease(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	child := testbed.Child(t, "hold", s.addr)
 	child.Line()
 	rival, b := open(t, connect(t, s.addr)).Mutex("it"), someone()
@@ -260,7 +260,7 @@ func TestAKilledProcessFreesItsLockByLease(t *testing.T) {
 
 func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	p := leasetest.NewProxy(t, s.addr)
 	l, a := open(t, connect(t, p.Addr()), term(6*short)).Mutex("it"), someone()
 	h := hold(t, l, a)
@@ -279,7 +279,7 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 // That would be too late.
 func TestAHoldSurvivesBrieflyRefusedConnections(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	p := leasetest.NewProxy(t, s.addr)
 	a := someone()
 	var ls []*etcdlock.Mutex
@@ -321,7 +321,7 @@ func dropReply(p *leasetest.Proxy, name string) {
 
 func TestALostAcquisitionReplyLeavesOneHold(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	for name, take := range map[string]func(l *etcdlock.Mutex, ctx context.Context) error{
 		"lock": (*etcdlock.Mutex).LockContext,
@@ -354,7 +354,7 @@ func TestALostAcquisitionReplyLeavesOneHold(t *testing.T) {
 
 func TestACancelledAcquisitionWithoutReplyIsUndone(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	p := leasetest.NewProxy(t, s.addr)
 	direct := connect(t, s.addr)
 	l, a := open(t, connect(t, p.Addr())).Mutex("it"), someone()
@@ -382,7 +382,7 @@ func TestACancelledAcquisitionWithoutReplyIsUndone(t *testing.T) {
 
 func TestALostReleaseReplyIsNoError(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	p := leasetest.NewProxy(t, s.addr)
 	l, a := open(t, connect(t, p.Addr())).Mutex("it"), someone()
 	hold(t, l, a)
@@ -395,7 +395,7 @@ func TestALostReleaseReplyIsNoError(t *testing.T) {
 
 func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	holder, a := open(t, connect(t, s.addr)).Mutex("it"), someone()
 	rw := open(t, connect(t, s.addr)).RWMutex("it").WriteLocker()
@@ -432,7 +432,7 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 
 func TestAWaiterKeepsItsPlaceBeyondALease(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	holder := open(t, connect(t, s.addr), term(10*short)).Mutex("it")
 	l := open(t, connect(t, s.addr), term(10*short)).Mutex("it")
@@ -455,7 +455,7 @@ func TestAWaiterKeepsItsPlaceBeyondALease(t *testing.T) {
 
 func TestAHoldBeginsAtItsPlacesLastRenewal(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	holder, l := open(t, connect(t, s.addr)).Mutex("it"), open(t, connect(t, s.addr), term(30*short)).Mutex("it")
 	a, b := someone(), someone()
 	hold(t, holder, a)
@@ -474,7 +474,7 @@ func TestAHoldBeginsAtItsPlacesLastRenewal(t *testing.T) {
 
 func TestAHolderLearnsOfRemovedKeyOrLease(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	for name, take := range map[string]func(key string) error{
 		"key":   func(key string) error { _, err := direct.Delete(background, key); return err },
@@ -504,7 +504,7 @@ func TestAHolderLearnsOfRemovedKeyOrLease(t *testing.T) {
 
 func TestRenewalReportsARemovedKeyWithoutWatch(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	l, a := open(t, connect(t, s.addr), term(9*short)).Mutex("it"), someone()
 	h := hold(t, l, a)
 	direct := connect(t, s.addr)
@@ -518,7 +518,7 @@ func TestRenewalReportsARemovedKeyWithoutWatch(t *testing.T) {
 
 func TestAWaiterSurvivesACompactionOfItsEvents(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	p := leasetest.NewProxy(t, s.addr)
 	direct := connect(t, s.addr)
 	l := open(t, connect(t, p.Addr()), etcdlock.WithLeaseOptions(lease.WithPoll(time.Minute))).Mutex("it")
@@ -614,7 +614,7 @@ func TestHoldsAndWaitsSurviveTheLeadersDeath(t *testing.T) {
 
 func TestHoldsOfOneOwnerAreCounted(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	l, rival := open(t, connect(t, s.addr)).Mutex("it"), open(t, connect(t, s.addr)).Mutex("it")
 	a, b := someone(), someone()
 	hold(t, l, a)
@@ -632,7 +632,7 @@ func TestHoldsOfOneOwnerAreCounted(t *testing.T) {
 
 func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	conn := connect(t, s.addr)
 	c := open(t, conn)
@@ -663,7 +663,7 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 
 func TestCloseDoesNotWaitForAGoneServer(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	p := leasetest.NewProxy(t, s.addr)
 	c, err := etcdlock.New(connect(t, p.Addr()))
 	require.NoError(t, err)
@@ -678,7 +678,7 @@ func TestCloseDoesNotWaitForAGoneServer(t *testing.T) {
 
 func TestBrokenConnectionsSellNoTicketTwice(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	p := leasetest.NewProxy(t, s.addr)
 	testbed.Tickets{
 		Role: "buy",
@@ -692,7 +692,7 @@ func TestBrokenConnectionsSellNoTicketTwice(t *testing.T) {
 
 func TestHoldsWithAFixedTTLEnd(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	c := open(t, connect(t, s.addr))
 	rival := open(t, connect(t, s.addr)).Mutex("it")
 	l, a := c.Mutex("it", etcdlock.WithFixedTTL(4*short)), someone()
@@ -713,7 +713,7 @@ func TestHoldsWithAFixedTTLEnd(t *testing.T) {
 
 func TestManyHoldsAreRenewed(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	c, a := open(t, connect(t, s.addr), term(20*short)), someone()
 	var holds []locks.Hold
 	for i := range 150 { // more than are renewed at once
@@ -730,7 +730,7 @@ func TestManyHoldsAreRenewed(t *testing.T) {
 
 func TestAHoldMayBeOfMaximalLength(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	c, a := open(t, connect(t, s.addr), term(math.MaxInt64)), someone()
 	l := c.Mutex("it", etcdlock.WithFixedTTL(math.MaxInt64))
 	rival := open(t, connect(t, s.addr)).Mutex("it")
@@ -745,7 +745,7 @@ func TestAHoldMayBeOfMaximalLength(t *testing.T) {
 
 func TestALocalWaiterSurvivesALongOutage(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	p := leasetest.NewProxy(t, s.addr)
 	l := open(t, connect(t, p.Addr()), term(6*short)).Mutex("it")
 	a, b := someone(), someone()

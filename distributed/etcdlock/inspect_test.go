@@ -23,7 +23,7 @@ func inspect(t *testing.T, l locks.TryLocker) locks.Info {
 
 func TestInspectDescribesHolderAndWaitersInOrder(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	l := open(t, connect(t, s.addr), etcdlock.WithLabel("orders")).Mutex("it")
 	require.False(t, inspect(t, l).Held)
@@ -73,7 +73,7 @@ func TestInspectDescribesHolderAndWaitersInOrder(t *testing.T) {
 
 func TestEitherHalfDescribesAReadWriteLock(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	read, write := rw(t, s)
 	_, write2 := rw(t, s)
@@ -106,7 +106,7 @@ func TestEitherHalfDescribesAReadWriteLock(t *testing.T) {
 
 func TestInspectFindsForeignKeys(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	_, err := connect(t, s.addr).Put(background, "it/data", "mine")
 	require.NoError(t, err)
 	c := open(t, connect(t, s.addr))

@@ -1,6 +1,7 @@
 package etcdlock_test
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -39,10 +40,11 @@ func TestLocksPassTheKit(t *testing.T) {
 		members int
 		kinds   []string
 	}{
+		{"", 1, []string{"mutex", "write"}},
 		{"3.5", 1, []string{"mutex"}}, {"3.5", 3, []string{"write"}},
 		{"3.6", 1, []string{"write"}}, {"3.6", 3, []string{"mutex"}},
 	} {
-		t.Run(fmt.Sprintf("%s/%d", on.version, on.members), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s/%d", cmp.Or(on.version, "installed"), on.members), func(t *testing.T) {
 			t.Parallel()
 			var addrs []string
 			for _, m := range startCluster(t, on.version, on.members) {

@@ -36,7 +36,7 @@ type pair struct {
 
 func newPair(t *testing.T) *pair {
 	t.Helper()
-	s := startServer(t)
+	s := lendServer(t)
 	p := &pair{direct: connect(t, s.addr)}
 	conn, err := dialWith([]grpc.DialOption{grpc.WithChainUnaryInterceptor(p.intercept)}, s.addr)
 	require.NoError(t, err)

@@ -22,9 +22,17 @@ import (
 func TestMain(m *testing.M) {
 	testbed.Play(map[string]testbed.Role{"hold": holdLock, "wait": waitLock, "buy": buy})
 	flag.Parse()
-	flag.Set("test.parallel", "8") // they wait more than they work
+	flag.Set("test.parallel", "12") // they wait more than they work
 	const process = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(process))
+	goleak.VerifyTestMain(lending{m}, goleak.IgnoreAnyFunction(process))
+}
+
+// lending ends the lent servers after the tests.
+type lending struct{ *testing.M }
+
+func (m lending) Run() int {
+	defer servers.End()
+	return m.M.Run()
 }
 
 // holdLock holds the lock it until it is killed, and says each time when it reads a line whether

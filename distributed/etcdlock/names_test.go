@@ -17,7 +17,7 @@ import (
 
 func TestNamesListsLockKeysBelowThePrefix(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	c := open(t, direct, etcdlock.WithPrefix("/app/"))
 	none := open(t, connect(t, s.addr))
@@ -57,7 +57,7 @@ func TestNamesListsLockKeysBelowThePrefix(t *testing.T) {
 
 func TestNamesOfSeveralPagesAreAllListed(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	c := open(t, direct)
 	lease, err := direct.Grant(background, 60)
@@ -77,7 +77,7 @@ func TestNamesOfSeveralPagesAreAllListed(t *testing.T) {
 
 func TestForceUnlockDeletesTheKeyAndWakesWaiters(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	c, d := open(t, direct), open(t, connect(t, s.addr))
 	a, b := someone(), someone()
@@ -115,7 +115,7 @@ func TestForceUnlockDeletesTheKeyAndWakesWaiters(t *testing.T) {
 
 func TestForceUnlockOfARefusedNameTouchesNothing(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	lease, err := direct.Grant(background, 60)
 	require.NoError(t, err)

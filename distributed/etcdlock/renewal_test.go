@@ -34,7 +34,7 @@ func (r *refusals) intercept(ctx context.Context, desc *grpc.StreamDesc, conn *g
 // after another third only, the third one would be too late.
 func TestAPlacesFailedRenewalIsRepeatedSoon(t *testing.T) {
 	t.Parallel()
-	s, r := startServer(t), new(refusals)
+	s, r := lendServer(t), new(refusals)
 	client, err := dialWith([]grpc.DialOption{grpc.WithChainStreamInterceptor(r.intercept)}, s.addr)
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })

@@ -27,7 +27,7 @@ const (
 
 func TestReadersShareAndWritersExcludeInOtherProcesses(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	read, write := rw(t, s)
 	read2, write2 := rw(t, s)
@@ -59,7 +59,7 @@ func TestReadersShareAndWritersExcludeInOtherProcesses(t *testing.T) {
 
 func TestReadersDoNotOvertakeAWriterThatWaits(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	read, _ := rw(t, s)
 	_, write := rw(t, s)
@@ -81,7 +81,7 @@ func TestReadersDoNotOvertakeAWriterThatWaits(t *testing.T) {
 
 func TestAReaderThatAsksToWriteIsRefused(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	read, write := rw(t, s)
 	a := someone()
 	hold(t, read, a)
@@ -96,7 +96,7 @@ func TestAReaderThatAsksToWriteIsRefused(t *testing.T) {
 
 func TestAWriterMayReadAndBecomeAReader(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	read, write := rw(t, s, term(6*short))
 	read2, write2 := rw(t, s, term(6*short))
@@ -152,7 +152,7 @@ func TestAWriterMayReadAndBecomeAReader(t *testing.T) {
 
 func TestTheNextLocalWriterAwaitsADowngradedOne(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	read, write := rw(t, s)
 	a, b := someone(), someone()
 	hold(t, write, a)
@@ -169,7 +169,7 @@ func TestTheNextLocalWriterAwaitsADowngradedOne(t *testing.T) {
 
 func TestAReadingWriterLosesBothHoldsTogether(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	read, write := rw(t, s)
 	a := someone()
@@ -188,7 +188,7 @@ func TestAReadingWriterLosesBothHoldsTogether(t *testing.T) {
 
 func TestManyClientsReadersAndWritersExcludeEachOther(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	var readers, writers, most, reads, writes atomic.Int32
 	var wg sync.WaitGroup
 	for range 3 {

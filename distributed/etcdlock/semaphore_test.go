@@ -71,7 +71,7 @@ func lacks(t *testing.T, s *lease.Semaphore, n int64) {
 
 func TestAnAcquisitionOfPermitsIsOneKey(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	c := open(t, connect(t, s.addr))
 	l := c.Mutex("it")
@@ -95,7 +95,7 @@ func TestAnAcquisitionOfPermitsIsOneKey(t *testing.T) {
 
 func TestOneReleaseWakesAllWhoseTurnItIs(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	many, few := semaphore(t, s, 3), semaphore(t, s, 3)
 	p, q := take(t, many, 2), take(t, few, 1)
@@ -115,7 +115,7 @@ func TestOneReleaseWakesAllWhoseTurnItIs(t *testing.T) {
 
 func TestAWaiterForManyPermitsKeepsBackLaterOnes(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	a, b := semaphore(t, s, 3), semaphore(t, s, 3)
 	p := take(t, a, 2)
@@ -186,7 +186,7 @@ func TestATryCountsPermitsTakenMeanwhile(t *testing.T) {
 
 func TestARefusedTryForPermitsWritesNothing(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	sem := semaphore(t, s, 3)
 	take(t, sem, 2)
@@ -202,7 +202,7 @@ func TestARefusedTryForPermitsWritesNothing(t *testing.T) {
 
 func TestAtMostTheGreatestSizeIsHeld(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	small, great := semaphore(t, s, 2), semaphore(t, s, 4)
 	p := take(t, small, 2)
@@ -223,7 +223,7 @@ func TestAtMostTheGreatestSizeIsHeld(t *testing.T) {
 
 func TestKeysThatAreNoPermitsAreForeign(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	granted, err := direct.Grant(background, 60)
 	require.NoError(t, err)
@@ -247,7 +247,7 @@ func TestKeysThatAreNoPermitsAreForeign(t *testing.T) {
 
 func TestWrongSemaphoresAreRefused(t *testing.T) {
 	t.Parallel()
-	c := open(t, connect(t, startServer(t).addr))
+	c := open(t, connect(t, lendServer(t).addr))
 	for _, sem := range []*lease.Semaphore{c.Semaphore("", 1), c.Semaphore("it", 0)} {
 		p, err := sem.TryAcquireContext(background, 1)
 		require.Nil(t, p)

@@ -1,10 +1,17 @@
 package etcdlock_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -18,10 +25,61 @@ type server struct {
 	addr string // of clients
 }
 
-// startServer runs a cluster of one until the test ends. Its leases may be as short as a second.
+// servers are clusters of one. Their leases may be as short as a second.
+var servers = testbed.Pool[*server]{Start: startServer, Empty: (*server).empty}
+
+// lendServer returns a server that is empty, and the test's own until the test ends. The test must
+// not stop it.
+func lendServer(tb testing.TB) *server {
+	tb.Helper()
+	return servers.Lend(tb)
+}
+
+// startServer runs a server that ends with the test, for tests that stop it.
 func startServer(tb testing.TB) *server {
 	tb.Helper()
 	return startCluster(tb, "", 1)[0]
+}
+
+// watchedBy reports whether the server has n watches.
+func (s *server) watchedBy(n int) bool {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get("http://" + s.addr + "/metrics")
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return err == nil && strings.Contains(string(text), fmt.Sprintf("\netcd_debugging_mvcc_watcher_total %d\n", n))
+}
+
+// empty deletes all keys and leases. It waits for the end of watches, since tests count them.
+func (s *server) empty() error {
+	c, err := dial(s.addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(background, 10*time.Second) // another one starts sooner
+	defer cancel()
+	if _, err := c.Delete(ctx, "\x00", clientv3.WithFromKey()); err != nil {
+		return err
+	}
+	found, err := c.Leases(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range found.Leases {
+		if _, err := c.Revoke(ctx, l.ID); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			return err
+		}
+	}
+	for ; !s.watchedBy(0); time.Sleep(10 * time.Millisecond) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // startCluster runs a cluster of n members until the test ends. The version is that of

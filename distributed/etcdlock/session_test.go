@@ -112,7 +112,7 @@ func leases(t *testing.T, c *clientv3.Client) int {
 
 func TestAnIdleClientsLateRequestPutsNoKey(t *testing.T) {
 	t.Parallel()
-	s, n := startServer(t), new(network)
+	s, n := lendServer(t), new(network)
 	direct := connect(t, s.addr)
 	giveUp(t, n, open(t, n.connect(t, s)).Mutex("it"))
 	require.Eventually(t, func() bool { return leases(t, direct) == 0 }, long, time.Millisecond, "revoked")
@@ -125,7 +125,7 @@ func TestAnIdleClientsLateRequestPutsNoKey(t *testing.T) {
 
 func TestAHoldersLateRequestBlocksNobodyForLong(t *testing.T) {
 	t.Parallel()
-	s, n := startServer(t), new(network)
+	s, n := lendServer(t), new(network)
 	direct := connect(t, s.addr)
 	c, a, b := open(t, n.connect(t, s), term(10*short)), someone(), someone()
 	h := hold(t, c.Mutex("other"), a)
@@ -152,7 +152,7 @@ func TestAHoldersLateRequestBlocksNobodyForLong(t *testing.T) {
 
 func TestAnUnansweredReleaseLeavesOtherHoldsAlone(t *testing.T) {
 	t.Parallel()
-	s, n := startServer(t), new(network)
+	s, n := lendServer(t), new(network)
 	direct := connect(t, s.addr)
 	c, a := open(t, n.connect(t, s), term(10*short)), someone()
 	h, g := hold(t, c.Mutex("other"), a), hold(t, c.Mutex("it"), a)
@@ -188,7 +188,7 @@ func (s muteStream) RecvMsg(m any) error {
 
 func TestALateReleaseSparesTheNextHold(t *testing.T) {
 	t.Parallel()
-	s, n := startServer(t), new(network)
+	s, n := lendServer(t), new(network)
 	direct := connect(t, s.addr)
 	l, a := open(t, n.connect(t, s)).Mutex("it"), someone()
 	hold(t, l, a)
@@ -206,7 +206,7 @@ func TestALateReleaseSparesTheNextHold(t *testing.T) {
 
 func TestASessionWhoseTimeIsOverIsRevoked(t *testing.T) {
 	t.Parallel()
-	s, n := startServer(t), new(network)
+	s, n := lendServer(t), new(network)
 	client, err := dialWith([]grpc.DialOption{
 		grpc.WithChainStreamInterceptor(mute), grpc.WithChainUnaryInterceptor(n.intercept)}, s.addr)
 	require.NoError(t, err)
@@ -232,7 +232,7 @@ func TestASessionWhoseTimeIsOverIsRevoked(t *testing.T) {
 
 func TestALockAndAnUnlockAreTwoRequests(t *testing.T) {
 	t.Parallel()
-	s, n := startServer(t), new(network)
+	s, n := lendServer(t), new(network)
 	l, a := open(t, n.connect(t, s)).Mutex("it"), someone()
 	hold(t, l, a) // begins the session
 	require.NoError(t, l.UnlockContext(a))
@@ -246,7 +246,7 @@ func TestALockAndAnUnlockAreTwoRequests(t *testing.T) {
 
 func TestAClientsHoldsShareOneLease(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	c, a := open(t, connect(t, s.addr)), someone()
 	var holds []locks.Hold
@@ -273,7 +273,7 @@ func TestAClientsHoldsShareOneLease(t *testing.T) {
 // A server that exceeds its quota by a request carries it out, and refuses it.
 func TestAFullStoresRefusalLeavesNoKey(t *testing.T) {
 	t.Parallel()
-	s, full := startServer(t), new(atomic.Bool)
+	s, full := lendServer(t), new(atomic.Bool)
 	client, err := dialWith([]grpc.DialOption{grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string,
 		req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		err := invoke(ctx, method, req, reply, conn, opts...)
@@ -300,7 +300,7 @@ func TestAFullStoresRefusalLeavesNoKey(t *testing.T) {
 
 func TestARefusedDowngradeEndsWithTheReader(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	client, err := dialWith([]grpc.DialOption{grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string,
 		req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		r, ok := req.(*etcdserverpb.TxnRequest)

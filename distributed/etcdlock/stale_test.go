@@ -59,7 +59,7 @@ func (s *laggingStream) RecvMsg(m any) error {
 
 func TestAnEarlierEventDoesNotEndAKey(t *testing.T) {
 	t.Parallel()
-	s, lag := startServer(t), new(lagging)
+	s, lag := lendServer(t), new(lagging)
 	client, err := dialWith([]grpc.DialOption{grpc.WithChainStreamInterceptor(lag.intercept)}, s.addr)
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })

@@ -30,7 +30,7 @@ func stock(tb testing.TB, addr, prefix string) *concurrency.Mutex {
 
 func TestTheKeyIsThatOfEtcdsOwnMutex(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	c := open(t, direct, etcdlock.WithPrefix("/locks/"))
 	for want, l := range map[string]*etcdlock.Mutex{
@@ -58,7 +58,7 @@ func TestTheKeyIsThatOfEtcdsOwnMutex(t *testing.T) {
 
 func TestEtcdsMutexAndOursExcludeAndWakeMutually(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	c := open(t, connect(t, s.addr))
 	locks := map[string]*etcdlock.Mutex{
@@ -99,7 +99,7 @@ func TestEtcdsMutexAndOursExcludeAndWakeMutually(t *testing.T) {
 
 func TestEtcdsMutexAndOursShareAQueue(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	holder, a := open(t, connect(t, s.addr)).Mutex("it"), someone()
 	hold(t, holder, a)
@@ -133,7 +133,7 @@ func TestEtcdsMutexAndOursShareAQueue(t *testing.T) {
 
 func TestEtcdsMutexAndOursExcludeMutuallyUnderStress(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	var inside, wrong, ours, theirs atomic.Int32
 	ctx, cancel := context.WithTimeout(background, 3*time.Second)
 	defer cancel()
@@ -180,7 +180,7 @@ func TestEtcdsMutexAndOursExcludeMutuallyUnderStress(t *testing.T) {
 
 func TestNamesThatBeginAlikeAreOtherLocks(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	conn := connect(t, s.addr)
 	c := open(t, conn)
 	all := []string{
@@ -207,7 +207,7 @@ func TestNamesThatBeginAlikeAreOtherLocks(t *testing.T) {
 
 func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	conn := connect(t, s.addr)
 	c := open(t, conn)
 	for _, l := range []*etcdlock.Mutex{
@@ -233,7 +233,7 @@ func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
 
 func TestAKeyWithoutLeaseIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	conn := connect(t, s.addr)
 	c := open(t, conn)
 	for _, l := range []*etcdlock.Mutex{

@@ -56,7 +56,7 @@ func (s *deposedStream) RecvMsg(m any) error {
 
 func TestADeposedLeadersAnswerRenewsNothing(t *testing.T) {
 	t.Parallel()
-	s, d := startServer(t), new(deposed)
+	s, d := lendServer(t), new(deposed)
 	client, err := dialWith([]grpc.DialOption{grpc.WithChainStreamInterceptor(d.intercept)}, s.addr)
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })

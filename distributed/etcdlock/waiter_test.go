@@ -2,10 +2,6 @@ package etcdlock_test
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -42,17 +38,7 @@ func waiting(t *testing.T, s *server) {
 // watchers waits until the server has n watches.
 func watchers(t *testing.T, s *server, n int) {
 	t.Helper()
-	line := fmt.Sprintf("\netcd_debugging_mvcc_watcher_total %d\n", n)
-	require.Eventually(t, func() bool {
-		resp, err := http.Get("http://" + s.addr + "/metrics")
-		if err != nil {
-			return false
-		}
-		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		return err == nil && strings.Contains(string(text), line)
-	}, long, 10*time.Millisecond)
-	http.DefaultClient.CloseIdleConnections()
+	require.Eventually(t, func() bool { return s.watchedBy(n) }, long, 10*time.Millisecond)
 }
 
 // newest returns the create revision of the newest key that begins with prefix.
@@ -72,7 +58,7 @@ func TestAWaiterBeginsAnewAfterALongPartition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := startServer(t)
+			s := lendServer(t)
 			p := leasetest.NewProxy(t, s.addr)
 			direct := connect(t, s.addr)
 			holder, a, b := open(t, direct).Mutex("it"), someone(), someone()
@@ -94,7 +80,7 @@ func TestAWaiterBeginsAnewAfterALongPartition(t *testing.T) {
 
 func TestAWaiterBeginsAnewAfterALongPause(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	holder, a := open(t, direct).Mutex("it"), someone()
 	hold(t, holder, a)
@@ -110,7 +96,7 @@ func TestAWaiterBeginsAnewAfterALongPause(t *testing.T) {
 
 func TestAWaiterWithoutItsPlaceBeginsAnew(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	for name, take := range map[string]func(key string) error{
 		"key":   func(key string) error { _, err := direct.Delete(background, key); return err },
@@ -137,7 +123,7 @@ func TestAWaiterWithoutItsPlaceBeginsAnew(t *testing.T) {
 
 func TestAWaiterKeepsThePlaceItMadeAnew(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	direct := connect(t, s.addr)
 	holder, l := open(t, direct).Mutex("it"), open(t, connect(t, s.addr), term(5*short)).Mutex("it")
 	a, b := someone(), someone()
@@ -159,9 +145,10 @@ func TestAWaiterKeepsThePlaceItMadeAnew(t *testing.T) {
 
 func TestTimeLimitsOfRequestsAreNotTheCallers(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
+	s := lendServer(t)
 	p := leasetest.NewProxy(t, s.addr)
-	l, a := open(t, connect(t, p.Addr()), etcdlock.WithTTL(20*short)).Mutex("it"), someone()
+	// A lease that is over early is an error too.
+	l, a := open(t, connect(t, p.Addr()), etcdlock.WithTTL(9*short)).Mutex("it"), someone()
 	h := hold(t, l, a)
 	p.Cut()
 	_, try := open(t, connect(t, p.Addr()), etcdlock.WithTTL(short)).Mutex("other").TryLockContext(a)

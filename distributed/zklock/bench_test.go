@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/jucgo/locks/distributed/zklock"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
@@ -22,7 +23,7 @@ func warm(b *testing.B, s *testbed.ZooKeeper) {
 }
 
 func BenchmarkExists(b *testing.B) {
-	s := testbed.StartZooKeeper(b)
+	s := zklock.LendServer(b)
 	warm(b, s)
 	c := connect(b, s.Addr())
 	b.ResetTimer()
@@ -32,7 +33,7 @@ func BenchmarkExists(b *testing.B) {
 }
 
 func BenchmarkUncontended(b *testing.B) {
-	s := testbed.StartZooKeeper(b)
+	s := zklock.LendServer(b)
 	warm(b, s)
 	for name, kind := range kinds {
 		b.Run(name, func(b *testing.B) {
@@ -61,7 +62,7 @@ func BenchmarkUncontended(b *testing.B) {
 }
 
 func BenchmarkReentry(b *testing.B) {
-	l := open(b, testbed.StartZooKeeper(b).Addr()).Mutex("it")
+	l := open(b, zklock.LendServer(b).Addr()).Mutex("it")
 	if err := l.LockContext(background); err != nil {
 		b.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func BenchmarkReentry(b *testing.B) {
 // BenchmarkHandOver measures the time from the call of one client's unlock to the return of the
 // other client's lock. It also measures the recipe of the ZooKeeper client.
 func BenchmarkHandOver(b *testing.B) {
-	s := testbed.StartZooKeeper(b)
+	s := zklock.LendServer(b)
 	warm(b, s)
 	type pair struct{ lock, unlock func() error }
 	for name, make := range map[string]func(b *testing.B) pair{

@@ -40,7 +40,7 @@ func conformance(server *testbed.ZooKeeper) lockstest.Config {
 }
 
 func TestLocksConform(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestLocksConform(t *testing.T) {
 }
 
 func TestReadLocksConform(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	writers := make(map[locks.TryLocker]*zklock.Mutex)
 	cfg := conformance(s)

@@ -7,11 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/internal/test/testbed"
+	"github.com/jucgo/locks/distributed/zklock"
 )
 
 func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	c, a := open(t, s.Addr()), someone()
 	l := c.Mutex("it")
 	err := l.UnlockContext(a)

@@ -57,7 +57,7 @@ func (s *states) seen() []zklock.State {
 // is large so that Suspect is told, and the channel is closed, in time as well.
 func TestAHolderLearnsOfItsLossFirst(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	troubles := map[string]func(p *leasetest.Proxy){
 		"both directions": (*leasetest.Proxy).Cut,
 		"replies":         (*leasetest.Proxy).CutReplies,
@@ -121,7 +121,7 @@ func TestAHolderLearnsOfItsLossFirst(t *testing.T) {
 
 func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	p := leasetest.NewProxy(t, s.Addr())
 	c := open(t, p.Addr(), timeout(long))
 	l, other := c.Mutex("it"), open(t, s.Addr()).Mutex("other")
@@ -147,6 +147,7 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 }
 
 func TestAHoldSurvivesTheDeathOfTheLeader(t *testing.T) {
+	t.Parallel()
 	servers := testbed.StartZooKeepers(t, 3)
 	var proxies []*leasetest.Proxy
 	var addrs, direct []string
@@ -192,7 +193,8 @@ func TestAHoldSurvivesTheDeathOfTheLeader(t *testing.T) {
 }
 
 func TestALostAcquisitionReplyLeavesOneNode(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	t.Parallel()
+	s := zklock.LendServer(t)
 	text := map[string]string{"mutex": "-lock-", "semaphore": "-lease-", "write": "-__WRIT__", "ephemeral": "/node-"}
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -200,7 +202,7 @@ func TestALostAcquisitionReplyLeavesOneNode(t *testing.T) {
 			direct := connect(t, s.Addr())
 			p := leasetest.NewProxy(t, s.Addr())
 			// The connection is given up after three quarters of what a request has.
-			l := kind.lock(open(t, p.Addr(), timeout(long)), "/node-"+name)
+			l := kind.lock(open(t, p.Addr(), timeout(2*long/3)), "/node-"+name)
 			a := someone()
 			hold(t, l, a) // makes the directory
 			require.NoError(t, l.UnlockContext(a))
@@ -221,7 +223,7 @@ func TestALostAcquisitionReplyLeavesOneNode(t *testing.T) {
 
 func TestAnEarlierSessionsNodeIsNotUsed(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	p := leasetest.NewProxy(t, s.Addr())
 	c := open(t, p.Addr(), timeout(4*short)) // a request has half of it, on a busy machine too
@@ -249,7 +251,7 @@ func TestAnEarlierSessionsNodeIsNotUsed(t *testing.T) {
 
 func TestAFailedDeletionOfANodeIsRepeated(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	p := leasetest.NewProxy(t, s.Addr())
 	brief := zklock.WithLeaseOptions(lease.WithReleaseTimeout(short))
@@ -267,7 +269,7 @@ func TestAFailedDeletionOfANodeIsRepeated(t *testing.T) {
 
 func TestAnEarlyLossLeavesNoNode(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	p := leasetest.NewProxy(t, s.Addr())
 	// The holder is told long before the server ends the session.
@@ -284,7 +286,7 @@ func TestAnEarlyLossLeavesNoNode(t *testing.T) {
 
 func TestTokensGrowAfterAContainersRemoval(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	l := open(t, s.Addr()).Mutex("/deep/down/it")
 	a := someone()
@@ -306,7 +308,7 @@ func TestTokensGrowAfterAContainersRemoval(t *testing.T) {
 
 func TestAContainerMayVanishBetweenAnyRequests(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	dirs := []string{"/deep", "/deep/down"}
 	for name := range kinds {
@@ -356,7 +358,8 @@ func TestAContainerMayVanishBetweenAnyRequests(t *testing.T) {
 }
 
 func TestAKilledProcessFreesItsLocksBySession(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	t.Parallel()
+	s := zklock.LendServer(t)
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -380,7 +383,7 @@ func TestAKilledProcessFreesItsLocksBySession(t *testing.T) {
 
 func TestAPausedProcessLearnsOfItsLossFirst(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	p := testbed.Child(t, "hold", s.Addr(), short.String(), "mutex", "/it")
 	token, err := strconv.ParseUint(p.Line(), 10, 64)
 	require.NoError(t, err)
@@ -400,7 +403,7 @@ func TestAPausedProcessLearnsOfItsLossFirst(t *testing.T) {
 
 func TestCancelledWaitersReturnAtOnceAndLeaveNothing(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -439,7 +442,7 @@ func TestCancelledWaitersReturnAtOnceAndLeaveNothing(t *testing.T) {
 
 func TestACancelledWaiterReturnsWithoutAServer(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	p := leasetest.NewProxy(t, s.Addr())
 	direct := connect(t, s.Addr())
 	l := open(t, p.Addr(), timeout(long)).Mutex("it")
@@ -463,7 +466,7 @@ func TestACancelledWaiterReturnsWithoutAServer(t *testing.T) {
 func TestACancelledCallsLateAnswerLeavesNothing(t *testing.T) {
 	t.Parallel()
 	const late = 2 * time.Second
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	for name, kind := range kinds {
 		for how, acquire := range map[string]func(l *zklock.Mutex, ctx context.Context) error{
 			"wait": (*zklock.Mutex).LockContext,
@@ -519,7 +522,7 @@ func TestACancelledCallsLateAnswerLeavesNothing(t *testing.T) {
 // Answers come at the moment when a call is given up, or some time later, as on a busy machine.
 func TestReadersAndWritersThatGiveUpLeaveNothing(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	p := leasetest.NewProxy(t, s.Addr())
 	rw := open(t, p.Addr(), timeout(long)).RWMutex("it")
@@ -554,7 +557,7 @@ func TestReadersAndWritersThatGiveUpLeaveNothing(t *testing.T) {
 
 func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	c := open(t, s.Addr(), timeout(long))
 	other, a := open(t, s.Addr()).Mutex("other"), someone()
@@ -586,7 +589,7 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 
 func TestCloseDoesNotWaitForAGoneServer(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	p := leasetest.NewProxy(t, s.Addr())
 	c := open(t, p.Addr(), timeout(long))
 	hold(t, c.Mutex("it"), someone())
@@ -600,7 +603,8 @@ func TestCloseDoesNotWaitForAGoneServer(t *testing.T) {
 }
 
 func TestBrokenConnectionsSellNoTicketTwice(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	t.Parallel()
+	s := zklock.LendServer(t)
 	for name := range kinds {
 		t.Run(name, func(t *testing.T) {
 			p := leasetest.NewProxy(t, s.Addr())
@@ -644,6 +648,7 @@ func TestAFailedConnectLeavesASilentServerClean(t *testing.T) {
 }
 
 func TestAWaiterOnAnotherServerMissesNothing(t *testing.T) {
+	t.Parallel()
 	servers := testbed.StartZooKeepers(t, 3)
 	var proxies []*leasetest.Proxy
 	var addrs []string
@@ -715,7 +720,7 @@ func TestHoldsAndWaitsSurviveAServersRestart(t *testing.T) {
 
 func TestAWaiterOutlastsItsSession(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	p := leasetest.NewProxy(t, s.Addr())
 	holder, a := open(t, s.Addr()).Mutex("it"), someone()

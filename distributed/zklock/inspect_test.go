@@ -12,7 +12,6 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/zklock"
 	"github.com/jucgo/locks/distributed/zklock/ephemeral"
-	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 func inspect(t *testing.T, l locks.TryLocker) locks.Info {
@@ -41,7 +40,7 @@ func introduced(t *testing.T, direct admin, dir string, n int) {
 
 func TestInspectDescribesHolderAndWaiter(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	for kind, lock := range inspected {
 		t.Run(kind, func(t *testing.T) {
@@ -99,7 +98,7 @@ func TestInspectDescribesHolderAndWaiter(t *testing.T) {
 
 func TestInspectNamesHoldersOfCurator(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	l := open(t, s.Addr()).Mutex("it")
 	for _, path := range []string{"/it", "/data"} {

@@ -27,7 +27,8 @@ import (
 const uuid = `_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-`
 
 func TestNodesHaveCuratorsForm(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	t.Parallel()
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	c := open(t, s.Addr())
 	for name, at := range map[string][2]string{
@@ -52,7 +53,8 @@ func TestNodesHaveCuratorsForm(t *testing.T) {
 }
 
 func TestWaitersGetTheLockInNodeOrder(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	t.Parallel()
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	holder, a := open(t, s.Addr()).Mutex("it"), someone()
 	hold(t, holder, a)
@@ -93,6 +95,7 @@ func wakeUps(t testing.TB, s *testbed.ZooKeeper) int {
 }
 
 func TestAFreeLockTakesTwoWritesAndReads(t *testing.T) {
+	t.Parallel()
 	s := testbed.StartZooKeeper(t)
 	// A directory that is no container is not removed when it is empty.
 	direct := connect(t, s.Addr())
@@ -127,6 +130,7 @@ func watchesOf(s *testbed.ZooKeeper) (n int) {
 }
 
 func TestAReleaseWakesOneWaiterOfAHundred(t *testing.T) {
+	t.Parallel()
 	const n = 100
 	for name, want := range map[string]int{"mutex": 1, "ephemeral": n} {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +181,7 @@ var watches = map[string]func(n int) int{
 }
 
 func TestAWriterDowngradesAheadOfOtherWriters(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	rw, other := open(t, s.Addr()).RWMutex("it"), open(t, s.Addr()).RWMutex("it")
 	a, b := someone(), someone()
@@ -213,7 +217,7 @@ func TestAWriterDowngradesAheadOfOtherWriters(t *testing.T) {
 }
 
 func TestReadersEnterTogetherInQueueOrder(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	rw := func() *zklock.RWMutex { return open(t, s.Addr()).RWMutex("it") }
 	first, second, third := rw(), rw(), rw()
@@ -239,7 +243,7 @@ func TestReadersEnterTogetherInQueueOrder(t *testing.T) {
 }
 
 func TestARevocationAsksTheHolderToRelease(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	c, other := open(t, s.Addr()), open(t, s.Addr())
 	asked := make(chan uint64, 8)
@@ -281,7 +285,7 @@ func TestARevocationAsksTheHolderToRelease(t *testing.T) {
 }
 
 func TestADeletedNodeIsALossAtOnce(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	for name, kind := range kinds {
 		l, a := kind.lock(open(t, s.Addr(), timeout(60*time.Second)), "/"+name), someone()
@@ -303,7 +307,7 @@ func TestADeletedNodeIsALossAtOnce(t *testing.T) {
 }
 
 func TestAWaiterWhoseNodeIsDeletedQueuesAnew(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	holder, l := open(t, s.Addr()).Mutex("it"), open(t, s.Addr()).Mutex("it")
 	a, b := someone(), someone()
@@ -324,7 +328,7 @@ func TestAWaiterWhoseNodeIsDeletedQueuesAnew(t *testing.T) {
 }
 
 func TestUnknownNodesAreIgnoredAndLocksForeign(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	c := open(t, s.Addr())
 	make := func(path string, flags int32) {
@@ -359,7 +363,7 @@ func TestUnknownNodesAreIgnoredAndLocksForeign(t *testing.T) {
 
 // Kazoo's names have 32 digits in front. Its class for both directions is in the README.
 func TestAKazooNodeExcludesWithCuratorsNameOnly(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct, l, a := connect(t, s.Addr()), open(t, s.Addr()).Mutex("it"), someone()
 	_, err := direct.Create("/it", nil, 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
@@ -380,7 +384,7 @@ func TestAKazooNodeExcludesWithCuratorsNameOnly(t *testing.T) {
 }
 
 func TestNamesThatCannotBeAreRefused(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	c := open(t, s.Addr())
 	for _, name := range []string{
 		"", "/", "//", "a//b", "a/", "..", "a/../b", "a/.", "zookeeper", "/zookeeper/quota",
@@ -417,7 +421,7 @@ func TestNamesThatCannotBeAreRefused(t *testing.T) {
 }
 
 func TestASemaphoreLockRefusesItsHolder(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	l, a := open(t, s.Addr()).SemaphoreMutex("it"), someone()
 	require.NoError(t, l.LockContext(a))
 	require.ErrorIs(t, l.LockContext(a), locks.ErrDeadlock)
@@ -429,7 +433,7 @@ func TestASemaphoreLockRefusesItsHolder(t *testing.T) {
 }
 
 func TestMultiTakesLocksOfAllKinds(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	one, two := open(t, s.Addr()), open(t, s.Addr())
 	m := func(c *zklock.Client, flip bool) locks.TryLocker {
 		ls := []locks.TryLocker{c.Mutex("a"), c.SemaphoreMutex("b"), write(c.RWMutex("c"))}
@@ -458,7 +462,7 @@ func TestMultiTakesLocksOfAllKinds(t *testing.T) {
 }
 
 func TestClientsExcludeEachOther(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -507,7 +511,7 @@ func TestClientsExcludeEachOther(t *testing.T) {
 }
 
 func TestSemaphoreWaitersOutliveTheirDeletedNodes(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	first, a := open(t, s.Addr()).SemaphoreMutex("it"), someone()
 	hold(t, first, a)

@@ -26,11 +26,13 @@ func TestMain(m *testing.M) {
 
 var stays = goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.start.func1.1")
 
-// patient waits for the ZooKeeper client to end: without a server that takes a second.
+// patient ends the lent servers, and waits for the ZooKeeper client to end: without a server that
+// takes a second.
 type patient struct{ *testing.M }
 
 func (m patient) Run() int {
 	code := m.M.Run()
+	zklock.Servers.End()
 	for end := time.Now().Add(10 * time.Second); goleak.Find(stays) != nil && time.Now().Before(end); {
 	}
 	return code

@@ -32,7 +32,7 @@ type line struct {
 
 func newLine(t *testing.T) *line {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	l := &line{t: t, s: s, direct: connect(t, s.Addr()), holder: open(t, s.Addr()).Mutex("it"), owner: someone()}
 	hold(t, l.holder, l.owner)
 	l.nodes = []string{"/it/" + l.direct.list("/it")[0]}
@@ -140,7 +140,7 @@ func TestAWaiterLearnsOfARevokedNodesEnd(t *testing.T) {
 // Waiters come, leave, lose their nodes or their connections, and are revoked, in any order.
 func TestOneHolderAtATimeWhateverWaitersDo(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	const clients = 6
 	var (
 		holders, grants atomic.Int32
@@ -194,7 +194,7 @@ func TestOneHolderAtATimeWhateverWaitersDo(t *testing.T) {
 // Nodes come and go in the directory while locks are taken that nobody else wants.
 func TestATokenIsTheCzxidBesideOtherNodes(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	l, direct, other := open(t, s.Addr()).Mutex("it"), connect(t, s.Addr()), connect(t, s.Addr())
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -252,7 +252,7 @@ func disturb(t *testing.T, direct admin, r *rand.Rand, token uint64) {
 
 func TestAReaderThatWroteExcludesTheNextWriter(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	rw, next := open(t, s.Addr()).RWMutex("it"), write(open(t, s.Addr()).RWMutex("it"))
 	a, b := someone(), someone()
@@ -271,7 +271,7 @@ func TestAReaderThatWroteExcludesTheNextWriter(t *testing.T) {
 }
 
 func TestAReleaseNeverFreesAnotherOwnersLock(t *testing.T) {
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

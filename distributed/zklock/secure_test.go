@@ -126,7 +126,7 @@ func TestAServerThatEnforcesAuthenticationRefusesAtOnce(t *testing.T) {
 
 func TestAnOwnDialerServesEachNewConnection(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	p := leasetest.NewProxy(t, s.Addr())
 	var dialed atomic.Int32
 	var asked sync.Map
@@ -151,7 +151,7 @@ func TestAnOwnDialerServesEachNewConnection(t *testing.T) {
 
 func TestADialErrorHidesTheContextsError(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	refused := errors.New("refused by the dialer")
 	var fail atomic.Bool
 	var conn atomic.Value

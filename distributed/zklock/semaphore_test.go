@@ -61,7 +61,7 @@ func release(t *testing.T, p locks.Permits) {
 
 func TestEachPermitIsALease(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	sem := semaphore(t, s, 200)
 	p := tries(t, sem, 150)
@@ -83,7 +83,7 @@ func TestEachPermitIsALease(t *testing.T) {
 
 func TestAWaiterForManyPermitsKeepsBackLaterOnes(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	a, b, c := semaphore(t, s, 3), semaphore(t, s, 3), semaphore(t, s, 3)
 	p := tries(t, a, 1)
@@ -105,7 +105,7 @@ func TestAWaiterForManyPermitsKeepsBackLaterOnes(t *testing.T) {
 
 func TestALostLeaseLosesAllPermitsAtOnce(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	sem := open(t, s.Addr(), timeout(time.Minute)).Semaphore("it", 3)
 	for i := range 2 {
@@ -133,7 +133,7 @@ func TestALostLeaseLosesAllPermitsAtOnce(t *testing.T) {
 
 func TestASemaphoreMutexIsASemaphoreOfOne(t *testing.T) {
 	t.Parallel()
-	s := testbed.StartZooKeeper(t)
+	s := zklock.LendServer(t)
 	c := open(t, s.Addr())
 	one, l, o := c.Semaphore("it", 1), c.SemaphoreMutex("it"), someone()
 	hold(t, c.Mutex("it"), o) // which has other nodes
@@ -152,7 +152,7 @@ func TestASemaphoreMutexIsASemaphoreOfOne(t *testing.T) {
 
 func TestWrongSemaphoresAreRefused(t *testing.T) {
 	t.Parallel()
-	c := open(t, testbed.StartZooKeeper(t).Addr())
+	c := open(t, zklock.LendServer(t).Addr())
 	for _, sem := range []*lease.Semaphore{c.Semaphore("", 1), c.Semaphore("a//b", 1), c.Semaphore("it", 0)} {
 		p, err := sem.TryAcquireContext(background, 1)
 		require.Nil(t, p)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 func TestAnAcquisitionThatWasLeftAsksNothing(t *testing.T) {
@@ -47,7 +46,7 @@ func TestTwoEndsOfAnAcquisitionDoNotRace(t *testing.T) {
 // newClient returns a client of a new server, which is closed with the test.
 func newClient(t *testing.T) *Client {
 	t.Helper()
-	c, err := New(t.Context(), []string{testbed.StartZooKeeper(t).Addr()}, WithSessionTimeout(time.Minute))
+	c, err := New(t.Context(), []string{LendServer(t).Addr()}, WithSessionTimeout(time.Minute))
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close(context.Background()) })
 	for k := range kinds { // each is told where to report losses
