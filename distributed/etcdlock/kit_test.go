@@ -35,6 +35,7 @@ var provable = map[string]func(c *etcdlock.Client, name string) locks.TryLocker{
 }
 
 func TestLocksPassTheKit(t *testing.T) {
+	t.Parallel()
 	for _, on := range []struct {
 		version string
 		members int
@@ -61,6 +62,7 @@ func TestLocksPassTheKit(t *testing.T) {
 }
 
 func TestSemaphoresPassTheKit(t *testing.T) {
+	t.Parallel()
 	members := 1
 	if f := flag.Lookup("leasetest.long"); f.Value.String() != f.DefValue {
 		members = 3

@@ -24,15 +24,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	flag.Set("test.parallel", "12") // they wait more than they work
 	const process = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
-	goleak.VerifyTestMain(lending{m}, goleak.IgnoreAnyFunction(process))
-}
-
-// lending ends the lent servers after the tests.
-type lending struct{ *testing.M }
-
-func (m lending) Run() int {
-	defer servers.End()
-	return m.M.Run()
+	goleak.VerifyTestMain(testbed.Ending(m, servers.End), goleak.IgnoreAnyFunction(process))
 }
 
 // holdLock holds the lock it until it is killed, and says each time when it reads a line whether

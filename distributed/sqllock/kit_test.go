@@ -217,6 +217,7 @@ func longRun() bool {
 }
 
 func TestLocksPassTheKit(t *testing.T) {
+	t.Parallel()
 	room := make(chan struct{}, 3) // each has many clients
 	for _, b := range beds {
 		some := b.short

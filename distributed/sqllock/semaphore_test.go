@@ -19,6 +19,7 @@ import (
 )
 
 func TestSemaphoresPassTheKit(t *testing.T) {
+	t.Parallel()
 	beds := map[string]bed{
 		"PostgreSQL with a listener": {database: inPgx, listens: true},
 		"MariaDB":                    {database: inMaria},

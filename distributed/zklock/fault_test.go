@@ -374,7 +374,7 @@ func TestAKilledProcessFreesItsLocksBySession(t *testing.T) {
 			p.Kill()
 			began := time.Now()
 			h := hold(t, l, a)
-			require.Less(t, time.Since(began), 6*short)
+			require.Less(t, time.Since(began), long)
 			require.Greater(t, h.Token(), token)
 			require.NoError(t, l.UnlockContext(a))
 		})
@@ -457,7 +457,7 @@ func TestACancelledWaiterReturnsWithoutAServer(t *testing.T) {
 	began := time.Now()
 	cancel()
 	require.ErrorIs(t, <-got, context.Canceled)
-	require.Less(t, time.Since(began), 8*time.Second)
+	require.Less(t, time.Since(began), long/3)
 	p.Reset()
 	p.Heal()
 	direct.queued("/it", 0)
@@ -598,7 +598,7 @@ func TestCloseDoesNotWaitForAGoneServer(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	require.Error(t, c.Close(ctx))
-	require.Less(t, time.Since(began), 5*time.Second)
+	require.Less(t, time.Since(began), long/3)
 	p.Reset()
 }
 
@@ -628,7 +628,7 @@ func TestWithoutAServerThereIsNoClient(t *testing.T) {
 	began := time.Now()
 	_, err := zklock.New(ctx, []string{"127.0.0.1:" + strconv.Itoa(testbed.Port(t))})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.Less(t, time.Since(began), 5*time.Second)
+	require.Less(t, time.Since(began), long)
 }
 
 func TestAFailedConnectLeavesASilentServerClean(t *testing.T) {
@@ -679,7 +679,7 @@ func TestAWaiterOnAnotherServerMissesNothing(t *testing.T) {
 		select {
 		case err := <-got:
 			require.NoError(t, err)
-		case <-time.After(30 * time.Second):
+		case <-time.After(long):
 			t.Fatal("it was not woken")
 		}
 		h, err := l.Hold(b)

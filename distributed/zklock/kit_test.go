@@ -79,10 +79,12 @@ func (a admin) rest(tb testing.TB, name string) {
 }
 
 func TestSemaphoresPassTheKit(t *testing.T) {
+	t.Parallel()
 	prove(t, []*testbed.ZooKeeper{zklock.LendServer(t)}, "semaphore")
 }
 
 func TestLocksPassTheKit(t *testing.T) {
+	t.Parallel()
 	for name, start := range map[string]func(t *testing.T) []*testbed.ZooKeeper{
 		"1": func(t *testing.T) []*testbed.ZooKeeper { return []*testbed.ZooKeeper{zklock.LendServer(t)} },
 		"3": func(t *testing.T) []*testbed.ZooKeeper { return testbed.StartZooKeepers(t, 3) },

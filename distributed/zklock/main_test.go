@@ -55,7 +55,7 @@ func open(tb testing.TB, addr string, opts ...zklock.Option) *zklock.Client {
 
 func openAll(tb testing.TB, addrs []string, opts ...zklock.Option) *zklock.Client {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(background, 30*time.Second)
+	ctx, cancel := context.WithTimeout(background, time.Minute)
 	defer cancel()
 	c, err := zklock.New(ctx, addrs, append([]zklock.Option{unhurried}, opts...)...)
 	require.NoError(tb, err)
@@ -113,7 +113,7 @@ func (a admin) clear(dir string) {
 // eventually waits for something that will be.
 func eventually(tb testing.TB, what string, f func() bool) {
 	tb.Helper()
-	require.Eventually(tb, f, 30*time.Second, 5*time.Millisecond, what)
+	require.Eventually(tb, f, time.Minute, 5*time.Millisecond, what)
 }
 
 // queued waits until a directory has n nodes.

@@ -66,7 +66,7 @@ func (p *Pool[S]) take() (l lent[S], ok bool) {
 	}
 }
 
-// End ends all servers. TestMain calls it after the tests.
+// End ends all servers. TestMain has it called after the tests, see [Ending].
 func (p *Pool[S]) End() {
 	p.mu.Lock()
 	all := p.all
@@ -109,4 +109,22 @@ func (l *lasting) end() {
 	for i := len(cleanups) - 1; i >= 0; i-- {
 		cleanups[i]()
 	}
+}
+
+// Ending returns m for TestMain. Its Run calls ends after the tests, such as [Pool.End].
+func Ending(m interface{ Run() int }, ends ...func()) interface{ Run() int } {
+	return ending{m, ends}
+}
+
+type ending struct {
+	tests interface{ Run() int }
+	ends  []func()
+}
+
+func (e ending) Run() int {
+	code := e.tests.Run()
+	for _, end := range e.ends {
+		end()
+	}
+	return code
 }

@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -59,20 +60,35 @@ func StartMotoS3(tb testing.TB, bucket string, turn time.Duration) *S3 {
 	s := &S3{tb: tb, addr: "127.0.0.1:" + port, cmd: exec.Command(path, "--host", "127.0.0.1", "--port", port)}
 	s.cmd.Env = append(os.Environ(), "PYTHONPATH="+dir)
 	s.Restart()
-	req, err := http.NewRequest(http.MethodPut, "http://"+s.addr+"/"+bucket, nil)
-	if err != nil {
+	if err := motoRequest(http.MethodPut, s.addr, bucket); err != nil {
 		tb.Fatal(err)
+	}
+	return s
+}
+
+// Empty deletes everything on a moto, and makes the bucket anew.
+func (s *S3) Empty(bucket string) error {
+	return errors.Join(EmptyMoto(s.addr), motoRequest(http.MethodPut, s.addr, bucket))
+}
+
+// EmptyMoto deletes everything on the moto at addr.
+func EmptyMoto(addr string) error { return motoRequest(http.MethodPost, addr, "moto-api/reset") }
+
+func motoRequest(method, addr, path string) error {
+	req, err := http.NewRequest(method, "http://"+addr+"/"+path, nil)
+	if err != nil {
+		return err
 	}
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Do(req)
 	if err != nil {
-		tb.Fatal(err)
+		return err
 	}
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		tb.Fatalf("moto answers %s to the creation of a bucket", answer.Status)
+		return fmt.Errorf("moto answers %s to %s %s", answer.Status, method, path)
 	}
-	return s
+	return nil
 }
 
 // Addr returns the address where the server listens.
