@@ -71,7 +71,7 @@ func TestTheProgramOfEachStoreMakesItsReport(t *testing.T) {
 			if runtime.GOOS == "windows" {
 				path += ".exe"
 			}
-			out, err := exec.Command("go", "build", "-o", path, "../"+program.folder).CombinedOutput()
+			out, err := exec.Command("go", "build", "-o", path, "./"+program.folder).CombinedOutput()
 			require.NoError(t, err, string(out))
 			environment := append(os.Environ(), program.variable(t), "AWS_REGION=us-east-1",
 				"AWS_ACCESS_KEY_ID="+testbed.S3Access, "AWS_SECRET_ACCESS_KEY="+testbed.S3Secret)

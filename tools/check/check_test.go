@@ -15,7 +15,7 @@ import (
 
 // tree is a repository of three modules.
 const tree = `
--- go.work --
+-- tools/modules.work --
 go 1.26.0
 
 use (

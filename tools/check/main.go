@@ -86,8 +86,8 @@ func (c *checker) has(name string) bool {
 	return err == nil
 }
 
-// command returns a command that runs in a folder of the repository. A module that go.work does not
-// list is built alone.
+// command returns a command that runs in a folder of the repository. A module that the list of
+// modules does not have is built alone.
 func (c *checker) command(folder, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(c.ctx, name, args...)
 	cmd.Dir = c.in(folder)

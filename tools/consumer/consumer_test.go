@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -70,7 +71,7 @@ func publish(t *testing.T, folder string, m *workspace.Module, version string) {
 	must(t, os.MkdirAll(dir, 0o755))
 	file, err := os.Create(filepath.Join(dir, version+".zip"))
 	must(t, err)
-	must(t, zip.CreateFromDir(file, module.Version{Path: m.Path, Version: version}, m.Folder))
+	must(t, zip.Create(file, module.Version{Path: m.Path, Version: version}, released(t, m)))
 	must(t, file.Close())
 	mod, err := os.ReadFile(filepath.Join(m.Folder, "go.mod"))
 	must(t, err)
@@ -80,6 +81,30 @@ func publish(t *testing.T, folder string, m *workspace.Module, version string) {
 	for name, text := range files {
 		must(t, os.WriteFile(filepath.Join(dir, name), text, 0o644))
 	}
+}
+
+// A releasedFile is a file of a module's zip. Its name is its path in the module.
+type releasedFile struct{ folder, name string }
+
+func (f releasedFile) Path() string                 { return f.name }
+func (f releasedFile) full() string                 { return filepath.Join(f.folder, filepath.FromSlash(f.name)) }
+func (f releasedFile) Lstat() (os.FileInfo, error)  { return os.Lstat(f.full()) }
+func (f releasedFile) Open() (io.ReadCloser, error) { return os.Open(f.full()) }
+
+// released returns the files of a module that a release has: all but the go.work, which git ignores.
+func released(t *testing.T, m *workspace.Module) []zip.File {
+	t.Helper()
+	checked, err := zip.CheckDir(m.Folder)
+	must(t, err)
+	var files []zip.File
+	for _, file := range checked.Valid {
+		name, err := filepath.Rel(m.Folder, file)
+		must(t, err)
+		if name != "go.work" && name != ".git" {
+			files = append(files, releasedFile{m.Folder, filepath.ToSlash(name)})
+		}
+	}
+	return files
 }
 
 // run runs a command in dir and returns its output.

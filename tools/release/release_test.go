@@ -13,8 +13,10 @@ import (
 func repository(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
+	const modules = "go 1.26.0\n\nuse (\n\t.\n\t./lib\n\t./tool\n)\n"
 	for name, text := range map[string]string{
-		"go.work":      "go 1.26.0\n\nuse (\n\t.\n\t./lib\n\t./tool\n)\n",
+		workspace.List: modules,
+		"go.work":      modules,
 		"go.mod":       "module github.com/jucgo/locks\n\ngo 1.26.0\n",
 		"locks.go":     "package locks\n\nfunc Open(name string) (n int, err error) { return 0, nil }\n",
 		"lib/lib.go":   "package lib\n\nimport \"github.com/jucgo/locks\"\n\nvar N, _ = locks.Open(\"\")\n",

@@ -23,7 +23,7 @@ var private = []string{
 	"distributed/bench",
 	"distributed/interop/curator",
 	"distributed/interop/redisson",
-	"examples",
+	"examples/stores",
 	"tools",
 }
 
@@ -56,13 +56,17 @@ func (m *Module) Name() string {
 // Own reports whether path is the path of a module of this repository.
 func Own(path string) bool { return path == Root || strings.HasPrefix(path, Root+"/") }
 
-// A Workspace is the repository with all modules of its go.work, the root module first.
+// A Workspace is the repository with all modules of tools/modules.work, the root module first.
 type Workspace struct {
 	Folder  string
 	Modules []*Module
 }
 
-// Open finds the go.work at or above folder, and reads it and the go.mod files that it lists.
+// List is the file that lists all modules. `make setup` makes a go.work of it, which git ignores.
+const List = "tools/modules.work"
+
+// Open finds the list of modules at or above folder, and reads it and the go.mod files that it
+// names.
 func Open(folder string) (*Workspace, error) {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
@@ -70,17 +74,17 @@ func Open(folder string) (*Workspace, error) {
 	}
 	var text []byte
 	for {
-		text, err = os.ReadFile(filepath.Join(folder, "go.work"))
+		text, err = os.ReadFile(filepath.Join(folder, filepath.FromSlash(List)))
 		if err == nil {
 			break
 		}
 		above := filepath.Dir(folder)
 		if !errors.Is(err, fs.ErrNotExist) || above == folder {
-			return nil, fmt.Errorf("find go.work: %w", err)
+			return nil, fmt.Errorf("find %s: %w", List, err)
 		}
 		folder = above
 	}
-	work, err := modfile.ParseWork("go.work", text, nil)
+	work, err := modfile.ParseWork(List, text, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,8 @@
 // Command leader runs a job at every tick in one of several processes. Start it in two terminals.
 // One of them prints a line each second. Kill it, and the other one goes on.
 //
-//	go run ./examples/shop/leader
-//	go run ./examples/shop/leader -every 5s
+//	go run ./examples/stores/shop/leader
+//	go run ./examples/stores/shop/leader -every 5s
 //
 // The processes are on one machine. With a Provider of package redislock instead of filelock they
 // can be anywhere, and lead stays as it is.

@@ -1,7 +1,7 @@
 // Command cache serves prices from memory. Eight goroutines ask for three articles a thousand
 // times each, and every article is looked up once.
 //
-//	go run ./examples/shop/cache
+//	go run ./examples/stores/shop/cache
 package main
 
 import (

@@ -2,7 +2,7 @@
 // the lock, and with which fencing token. Then the program kills one of them while it holds the
 // lock, and the other one goes on.
 //
-//	go run ./examples/turns
+//	go run ./examples/stores/turns
 package main
 
 import (

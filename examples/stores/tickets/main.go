@@ -2,9 +2,9 @@
 // on Redis. A sale reads a counter and writes it back, in two requests. Only the lock keeps them
 // together: with -unlocked, numbers are sold more than once.
 //
-//	go run ./examples/tickets
-//	go run ./examples/tickets -unlocked
-//	go run ./examples/tickets -redis localhost:6379
+//	go run ./examples/stores/tickets
+//	go run ./examples/stores/tickets -unlocked
+//	go run ./examples/stores/tickets -redis localhost:6379
 //
 // Without an address the program starts a small Redis server of its own.
 package main

@@ -1,4 +1,4 @@
-module github.com/jucgo/locks/examples
+module github.com/jucgo/locks/examples/stores
 
 go 1.26.0
 
@@ -160,19 +160,19 @@ require (
 )
 
 replace (
-	github.com/jucgo/locks => ..
-	github.com/jucgo/locks/distributed/consullock => ../distributed/consullock
-	github.com/jucgo/locks/distributed/dynamolock => ../distributed/dynamolock
-	github.com/jucgo/locks/distributed/etcdlock => ../distributed/etcdlock
-	github.com/jucgo/locks/distributed/filelock => ../distributed/filelock
-	github.com/jucgo/locks/distributed/gcslock => ../distributed/gcslock
-	github.com/jucgo/locks/distributed/k8slock => ../distributed/k8slock
-	github.com/jucgo/locks/distributed/natslock => ../distributed/natslock
-	github.com/jucgo/locks/distributed/open => ../distributed/open
-	github.com/jucgo/locks/distributed/redislock => ../distributed/redislock
-	github.com/jucgo/locks/distributed/s3lock => ../distributed/s3lock
-	github.com/jucgo/locks/distributed/sqllock => ../distributed/sqllock
-	github.com/jucgo/locks/distributed/zklock => ../distributed/zklock
-	github.com/jucgo/locks/record/otel => ../record/otel
-	github.com/jucgo/locks/record/prom => ../record/prom
+	github.com/jucgo/locks => ../..
+	github.com/jucgo/locks/distributed/consullock => ../../distributed/consullock
+	github.com/jucgo/locks/distributed/dynamolock => ../../distributed/dynamolock
+	github.com/jucgo/locks/distributed/etcdlock => ../../distributed/etcdlock
+	github.com/jucgo/locks/distributed/filelock => ../../distributed/filelock
+	github.com/jucgo/locks/distributed/gcslock => ../../distributed/gcslock
+	github.com/jucgo/locks/distributed/k8slock => ../../distributed/k8slock
+	github.com/jucgo/locks/distributed/natslock => ../../distributed/natslock
+	github.com/jucgo/locks/distributed/open => ../../distributed/open
+	github.com/jucgo/locks/distributed/redislock => ../../distributed/redislock
+	github.com/jucgo/locks/distributed/s3lock => ../../distributed/s3lock
+	github.com/jucgo/locks/distributed/sqllock => ../../distributed/sqllock
+	github.com/jucgo/locks/distributed/zklock => ../../distributed/zklock
+	github.com/jucgo/locks/record/otel => ../../record/otel
+	github.com/jucgo/locks/record/prom => ../../record/prom
 )

@@ -1,6 +1,6 @@
 // Command replicas is a service of several replicas on Kubernetes of which one leads.
 //
-//	kubectl apply -f examples/replicas/deployment.yaml
+//	kubectl apply -f examples/stores/replicas/deployment.yaml
 //	kubectl get lease replicas -n shop
 //
 // The replicas compete for a Lease object. The leader does what must be done once: here it writes a

@@ -1,7 +1,7 @@
 // Command users charges the wallets of many users at the same time. Each user has a lock, which
 // exists only while it is in use. Charges of different users do not wait for each other.
 //
-//	go run ./examples/shop/users
+//	go run ./examples/stores/shop/users
 package main
 
 import (

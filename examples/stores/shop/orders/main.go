@@ -1,7 +1,7 @@
 // Command orders sells from a stock that several processes share. A process is paused for longer
 // than its lease, and the stock refuses its late write.
 //
-//	go run ./examples/shop/orders
+//	go run ./examples/stores/shop/orders
 //
 // A small Redis server is inside. Yours is a real one.
 package main

@@ -1,7 +1,7 @@
 // Package transfers moves money between accounts, once with a deadlock and once without. Its tests
 // find the deadlock with package deadlock:
 //
-//	go test -v ./examples/shop/transfers
+//	go test -v ./examples/stores/shop/transfers
 package transfers
 
 import (
