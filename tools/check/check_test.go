@@ -145,7 +145,7 @@ package main
 
 func main() {}
 -- .ci/run --
-#!/bin/sh
+run
 -- api/locks.txt --
 locks
 -- .gitignore --

@@ -216,21 +216,22 @@ park.pml    UNPARK_LEAVES_NO_PERMIT
 
 # check FOLDER EXPECTED OPTIONS FILE SWITCH...: one line of the table. EXPECTED is holds or caught.
 check() {
-  local here=$1 expected=$2 optimize=$3 file=$4 depth=1000000 dir result=FAILED property
+  local here=$1 expected=$2 optimize=$3 file=$4 depth=1000000 dir options result=FAILED property
   shift 4
+  options=("$optimize" -w -DSAFETY -DMEMLIM=2000)
   if [ "$optimize" = -O2 ]; then
     depth=8000000
-    optimize="-O2 -DCOLLAPSE" # states that take less memory, and a third longer
+    options+=(-DCOLLAPSE) # states that take less memory, and a third longer
   fi
   dir=$(mktemp -d "$here/XXXXXX")
   cp ./*.pml "$dir"
   cd "$dir"
-  if ! { spin -a "${@/#/-D}" "$file" && gcc $optimize -w -DSAFETY -DMEMLIM=2000 -o pan pan.c; } >log 2>&1; then
+  if ! { spin -a "${@/#/-D}" "$file" && gcc "${options[@]}" -o pan pan.c; } >log 2>&1; then
     printf 'FAILED  %s %s: %s\n' "$file" "$*" "$(tail -n 3 log)"
     return
   fi
   timeout 900 ./pan "-m$depth" -w22 -E >log 2>&1 || true
-  times >times # of this shell, and of the programs that it has run
+  times >took.txt # of this shell, and of the programs that it has run
   property=$(sed -n 's/^pan:1: \(.*\) (at depth.*/\1/p' log)
   property=${property#assertion violated }
   if grep -q 'max search depth too small\|out of memory\|Search not completed' log && [ "$expected" = holds ]; then
@@ -242,7 +243,7 @@ check() {
   fi
   printf '%-7s %-11s %-62s %9s states %6.1f s  %s\n' "$result" "$file" "${*#MUTANT_}" \
     "$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' log)" \
-    "$(awk -F'[ms ]' 'NR == 2 { print $1*60 + $2 + $4*60 + $5 }' times)" "$property"
+    "$(awk -F'[ms ]' 'NR == 2 { print $1*60 + $2 + $4*60 + $5 }' took.txt)" "$property"
   cd "$here"
   rm -rf "$dir"
 }
