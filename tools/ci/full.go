@@ -3,13 +3,17 @@ package main
 import (
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/jucgo/locks/tools/internal/workspace"
 )
 
 // A fullOnly is a line of .ci/full: tests of a module that the full run has and the gate has not.
 type fullOnly struct {
-	module  string
+	module  string // or the folder of a package
 	pattern string // for go test -skip
 	reason  string
 }
@@ -47,7 +51,7 @@ func (c *ci) skip(module string) ([]string, error) {
 	}
 	var patterns []string
 	for _, l := range lines {
-		if l.module == module {
+		if c.moduleOf(l.module) == module {
 			patterns = append(patterns, l.pattern)
 		}
 	}
@@ -55,4 +59,13 @@ func (c *ci) skip(module string) ([]string, error) {
 		return nil, nil
 	}
 	return []string{"-skip=" + strings.Join(patterns, "|")}, nil
+}
+
+// moduleOf returns the module of a folder, which may be a package of the module.
+func (c *ci) moduleOf(folder string) string {
+	for module := folder; ; module = path.Dir(module) {
+		if module == "." || slices.ContainsFunc(c.work.Modules, func(m *workspace.Module) bool { return m.Dir == module }) {
+			return module
+		}
+	}
 }
