@@ -36,7 +36,7 @@ func open(t *testing.T) *ci {
 func parts(c *ci, full bool) []string {
 	var parts []string
 	for _, s := range c.steps() {
-		if (s.gate || full) && s.part != "setup" && !slices.Contains(parts, s.part) {
+		if (s.gate || full) && s.part != preparation && !slices.Contains(parts, s.part) {
 			parts = append(parts, s.part)
 		}
 	}
@@ -126,18 +126,18 @@ func TestEveryPatternOfTheFullRunNamesATest(t *testing.T) {
 }
 
 func TestANamedPartHasTheStepsOfTheRun(t *testing.T) {
-	all := []step{{name: "vet", part: "lint", gate: true}, {name: "tidy", part: "lint"}, {name: "races", part: "core", gate: true}}
+	all := []step{{name: "setup", part: preparation, gate: true}, {name: "vet", part: "lint", gate: true}, {name: "tidy", part: "lint"}, {name: "races", part: "core", gate: true}}
 	for _, x := range []struct {
 		full bool
 		args []string
 		want string
 	}{
-		{false, nil, "vet races"},
-		{true, nil, "vet tidy races"},
-		{false, []string{"lint"}, "vet"},
-		{true, []string{"lint"}, "vet tidy"},
-		{false, []string{"tidy"}, "tidy"},
-		{false, []string{"races", "vet"}, "vet races"},
+		{false, nil, "setup vet races"},
+		{true, nil, "setup vet tidy races"},
+		{false, []string{"lint"}, "setup vet"},
+		{true, []string{"lint"}, "setup vet tidy"},
+		{false, []string{"tidy"}, "setup tidy"},
+		{false, []string{"races", "vet"}, "setup vet races"},
 	} {
 		chosen, err := choose(all, x.full, x.args)
 		must(t, err)

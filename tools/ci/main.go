@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string) error {
 
 // choose returns the steps that args name, in their order. A name is that of a step or of a part.
 // Without names these are all steps of the run. A part has those of its steps that belong to the
-// run. A step that is named belongs to each run.
+// run. A step that is named belongs to each run. What prepares a machine belongs to all.
 func choose(all []step, full bool, args []string) ([]step, error) {
 	known := map[string]bool{}
 	for _, s := range all {
@@ -64,14 +64,16 @@ func choose(all []step, full bool, args []string) ([]step, error) {
 		}
 	}
 	var chosen []step
+	var any bool
 	for _, s := range all {
 		belongs := s.gate || full
-		switch {
-		case len(args) == 0 && belongs, slices.Contains(args, s.name), slices.Contains(args, s.part) && belongs:
+		named := slices.Contains(args, s.name) || slices.Contains(args, s.part) && belongs
+		any = any || named
+		if len(args) == 0 && belongs || named || s.part == preparation {
 			chosen = append(chosen, s)
 		}
 	}
-	if len(chosen) == 0 {
+	if len(args) > 0 && !any {
 		return nil, errors.New("the full run alone has steps of this part: .ci/run full " + strings.Join(args, " "))
 	}
 	return chosen, nil

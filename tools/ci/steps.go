@@ -30,6 +30,9 @@ var narrow = []string{
 // newer is the second Go release that the library supports.
 const newer = "GOTOOLCHAIN=go1.27.0"
 
+// preparation is the part of what each run needs.
+const preparation = "setup"
+
 // proofs is the pattern of the tests that prove a store.
 const proofs = "Pass(es)?TheKit"
 
@@ -65,7 +68,7 @@ var gateServers = []string{"moto-server", "nats-2.15"}
 // steps returns all steps, in their order.
 func (c *ci) steps() []step {
 	all := []step{
-		{"setup", "setup", "packages, servers of Debian, and modules are here", true, first, c.setup},
+		{"setup", preparation, "packages, servers of Debian, and modules are here", true, first, c.setup},
 		{"format", "lint", "gofmt changes nothing", true, first, format},
 
 		{"vet", "lint", "go vet, staticcheck and lockvet over all modules, by one program", true, checks, vet},
