@@ -1,6 +1,6 @@
 // Command release keeps the modules of this repository releasable, and releases them.
 //
-//	go run ./tools/release check            what .ci/run checks: go.mod files, lists of the API
+//	go run ./tools/release check            what .ci/run checks: go.mod files, versions, lists of the API
 //	go run ./tools/release api              rewrite the lists of the exported API in api/
 //	go run ./tools/release tidy             go mod tidy -diff in every module
 //	go run ./tools/release build            build every library without the workspace
@@ -40,7 +40,11 @@ func run(args []string, dry bool) error {
 	}
 	switch {
 	case len(args) == 1 && args[0] == "check":
-		return errors.Join(checkModules(w, ""), checkAPI(w))
+		versions, err := selected(w)
+		if err != nil {
+			return err
+		}
+		return errors.Join(checkModules(w, ""), checkVersions(w, versions), checkAPI(w))
 	case len(args) == 1 && args[0] == "api":
 		return writeAPI(w)
 	case len(args) == 1 && args[0] == "tidy":

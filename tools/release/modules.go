@@ -64,6 +64,41 @@ func checkModules(w *workspace.Workspace, version string) error {
 	return errors.Join(errs...)
 }
 
+// checkVersions checks that each module requires the versions that the workspace selects, so that
+// the tests in the workspace are tests of what users of the module get. Without the workspace a
+// module then differs only in the versions of modules that its packages do not import.
+func checkVersions(w *workspace.Workspace, selected map[string]string) error {
+	var errs []error
+	for _, m := range w.Modules {
+		for _, r := range m.File.Require {
+			want, found := selected[r.Mod.Path]
+			if r.Indirect || workspace.Own(r.Mod.Path) || found && want == r.Mod.Version {
+				continue
+			}
+			errs = append(errs, fmt.Errorf("%s/go.mod: requires %s, the workspace is tested with %s; "+
+				"run in its folder: GOWORK=off go get %s@%s", m.Dir, r.Mod, want, r.Mod.Path, want))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// selected returns the versions of the modules that the workspace selects.
+func selected(w *workspace.Workspace) (map[string]string, error) {
+	cmd := exec.Command("go", "list", "-m", "-f", "{{.Path}} {{.Version}}", "all")
+	cmd.Dir = w.Folder
+	cmd.Env = append(os.Environ(), "PWD="+w.Folder)
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the modules of the workspace: %w", err)
+	}
+	versions := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		path, version, _ := strings.Cut(strings.TrimSpace(line), " ")
+		versions[path] = version
+	}
+	return versions, nil
+}
+
 // commands returns the import paths of the commands in m.
 func commands(m *workspace.Module) ([]string, error) {
 	all, err := packages.Load(&packages.Config{Mode: packages.NeedName, Dir: m.Folder}, "./...")

@@ -88,6 +88,15 @@ func TestModulesThatUsersCouldNotInstallAreRefused(t *testing.T) {
 	}
 }
 
+func TestEachModuleRequiresWhatTheWorkspaceTests(t *testing.T) {
+	folder := repository(t)
+	replace(t, folder, "lib/go.mod", "require github.com/jucgo/locks v0.1.0\n",
+		"require (\n\texample.com/a v1.2.0\n\texample.com/b v1.0.0 // indirect\n\tgithub.com/jucgo/locks v0.1.0\n)\n")
+	must(t, checkVersions(open(t, folder), map[string]string{"example.com/a": "v1.2.0", "example.com/b": "v1.1.0"}))
+	wantError(t, checkVersions(open(t, folder), map[string]string{"example.com/a": "v1.3.0"}),
+		"lib/go.mod: requires example.com/a@v1.2.0, the workspace is tested with v1.3.0")
+}
+
 func TestAChangeOfTheAPIIsNamed(t *testing.T) {
 	folder := repository(t)
 	must(t, writeAPI(open(t, folder)))
