@@ -222,8 +222,9 @@ func request[T any](r *Requests, ctx context.Context, op Op, what string,
 		call = lagging(call)
 	}
 	result, err := suffer(r, ctx, fault, healed, call)
-	if !dead && r.isDead() {
-		result, err = silence[T](ctx, r.buried) // the answer came to a dead client
+	if !dead && r.isDead() { // the answer comes to a dead client
+		discard(result, err)
+		result, err = silence[T](ctx, r.buried)
 	}
 	note := string(fault)
 	if fault != "" {

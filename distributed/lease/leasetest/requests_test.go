@@ -14,12 +14,16 @@ import (
 type oneWatch struct {
 	lease.Store
 	open bool
-	both bool // a Watch has begun while another one was open
+	both bool   // a Watch has begun while another one was open
+	then func() // is called before a Watch is answered, unless it is nil
 }
 
 func (s *oneWatch) Watch(context.Context, lease.HoldID) (lease.Watch, error) {
 	s.both = s.both || s.open
 	s.open = true
+	if s.then != nil {
+		s.then()
+	}
 	return s, nil
 }
 
@@ -49,4 +53,15 @@ func TestAFaultOfAWatchEndsNoOther(t *testing.T) {
 			w.Close()
 		})
 	}
+}
+
+func TestAWatchEndsIfItsClientHasDied(t *testing.T) {
+	s := &oneWatch{}
+	r := leasetest.NewRequests(s)
+	s.then = r.Die
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // ends the silence
+	_, err := r.Watch(ctx, lease.HoldID{})
+	require.ErrorIs(t, err, context.Canceled)
+	require.False(t, s.open, "nobody would close it")
 }
