@@ -203,8 +203,8 @@ func ExamplePermits() {
 		return ctx.Err() // the work itself
 	}
 	ctx := context.Background()
-	permits, err := semaphore.NewWeighted(3).TryAcquireContext(ctx, 2)
-	if err != nil || permits == nil { // an error, or too few are free
+	permits, ok, err := semaphore.NewWeighted(3).TryAcquireContext(ctx, 2)
+	if err != nil || !ok { // an error, or too few are free
 		return
 	}
 	fmt.Println(permits.Count(), work(ctx, permits), permits.ReleaseContext(ctx))

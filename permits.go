@@ -13,10 +13,11 @@ type Semaphore interface {
 	// an error matching [ErrTooLarge]. Less than one is an error as well.
 	AcquireContext(ctx context.Context, n int64) (Permits, error)
 
-	// TryAcquireContext acquires n permits if they are free. If they are not, it returns nil and no
-	// error. It does not wait for them, but for the answer of the store, if there is one. It may
-	// return nil although they are free, while others ask for permits.
-	TryAcquireContext(ctx context.Context, n int64) (Permits, error)
+	// TryAcquireContext acquires n permits if they are free, and reports whether it did. If they
+	// are not free, it returns nil, false and no error. It does not wait for the permits, but for
+	// the answer of the store, if there is one. It may return false although the permits are free,
+	// while others ask for permits. With an error it returns false.
+	TryAcquireContext(ctx context.Context, n int64) (p Permits, ok bool, err error)
 }
 
 // Permits is what one acquisition of a [Semaphore] took, until it is released. Like a [Hold] of a

@@ -32,18 +32,18 @@ func (s *Weighted) AcquireContext(ctx context.Context, n int64) (locks.Permits, 
 }
 
 // TryAcquireContext is [Weighted.TryAcquire] for code that is written against [locks.Semaphore].
-func (s *Weighted) TryAcquireContext(ctx context.Context, n int64) (locks.Permits, error) {
+func (s *Weighted) TryAcquireContext(ctx context.Context, n int64) (p locks.Permits, ok bool, err error) {
 	const op = "semaphore: TryAcquireContext"
-	err := check(op, ctx, n)
+	err = check(op, ctx, n)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, false, err
 	case n > s.Size():
-		return nil, ctxerr.Wrap(op, ErrTooLarge)
+		return nil, false, ctxerr.Wrap(op, ErrTooLarge)
 	case !s.TryAcquire(n):
-		return nil, nil
+		return nil, false, nil
 	}
-	return &held{s: s, n: n}, nil
+	return &held{s: s, n: n}, true, nil
 }
 
 func check(op string, ctx context.Context, n int64) error {

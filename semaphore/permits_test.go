@@ -22,8 +22,9 @@ func TestPermitsOfAWeightedAreReleasedOnce(t *testing.T) {
 	require.NoError(t, two.Err())
 	require.NoError(t, two.Extend(ctx, time.Second))
 	require.Error(t, two.Extend(ctx, 0))
-	none, err := s.TryAcquireContext(ctx, 2)
+	none, ok, err := s.TryAcquireContext(ctx, 2)
 	require.NoError(t, err)
+	require.False(t, ok)
 	require.Nil(t, none)
 	require.NoError(t, two.ReleaseContext(ctx))
 	require.ErrorIs(t, two.ReleaseContext(ctx), locks.ErrNotHeld)
@@ -42,7 +43,7 @@ func TestPermitsThatReleaseGaveBackAreNotHeld(t *testing.T) {
 }
 
 func TestPermitsOfAWeightedAreNeverLost(t *testing.T) {
-	p, err := semaphore.NewWeighted(1).TryAcquireContext(t.Context(), 1)
+	p, _, err := semaphore.NewWeighted(1).TryAcquireContext(t.Context(), 1)
 	require.NoError(t, err)
 	require.Nil(t, p.Lost())
 	require.Zero(t, p.Token())
@@ -69,7 +70,9 @@ func TestContextErrorsSayWhatWasAttempted(t *testing.T) {
 		_, err := s.AcquireContext(c.ctx, c.n)
 		require.ErrorIs(t, err, c.want)
 		require.ErrorContains(t, err, "semaphore: AcquireContext: ")
-		_, err = s.TryAcquireContext(c.ctx, c.n)
+		p, ok, err := s.TryAcquireContext(c.ctx, c.n)
+		require.Nil(t, p)
+		require.False(t, ok)
 		require.ErrorIs(t, err, c.want)
 		require.ErrorContains(t, err, "semaphore: TryAcquireContext: ")
 	}

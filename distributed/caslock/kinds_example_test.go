@@ -57,12 +57,12 @@ func ExampleClient_Semaphore() {
 		fmt.Println(err)
 		return
 	}
-	more, err := client.Semaphore("jobs", 3).TryAcquireContext(ctx, 2)
-	fmt.Println(permits.Count(), more, err)
+	_, ok, err := client.Semaphore("jobs", 3).TryAcquireContext(ctx, 2)
+	fmt.Println(permits.Count(), ok, err)
 	err = permits.ReleaseContext(ctx)
 	fmt.Println(err)
 	// Output:
-	// 2 <nil> <nil>
+	// 2 false <nil>
 	// <nil>
 }
 

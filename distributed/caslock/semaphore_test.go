@@ -20,18 +20,18 @@ import (
 // acquire returns n permits of s, which are free.
 func acquire(t *testing.T, s *lease.Semaphore, n int64) locks.Permits {
 	t.Helper()
-	p, err := s.TryAcquireContext(context.Background(), n)
+	p, ok, err := s.TryAcquireContext(context.Background(), n)
 	require.NoError(t, err)
-	require.NotNil(t, p, "%d permits are free", n)
+	require.True(t, ok, "%d permits are free", n)
 	return p
 }
 
 // refuse fails unless fewer than n permits are free.
 func refuse(t *testing.T, s *lease.Semaphore, n int64) {
 	t.Helper()
-	p, err := s.TryAcquireContext(context.Background(), n)
+	_, ok, err := s.TryAcquireContext(context.Background(), n)
 	require.NoError(t, err)
-	require.Nil(t, p, "fewer than %d permits are free", n)
+	require.False(t, ok, "fewer than %d permits are free", n)
 }
 
 func release(t *testing.T, p locks.Permits) {
@@ -78,7 +78,7 @@ func TestALateWriteForPermitsChangesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		other := acquire(t, open(t, s).Semaphore("it", 3), 1)
 		c := s.connect(late)
-		_, err := open(t, c).Semaphore("it", 3).TryAcquireContext(context.Background(), 2)
+		_, _, err := open(t, c).Semaphore("it", 3).TryAcquireContext(context.Background(), 2)
 		require.ErrorIs(t, err, errNetwork)
 		require.Equal(t, []error{caslock.ErrConflict}, c.deliver())
 		release(t, acquire(t, open(t, s).Semaphore("it", 3), 2))
@@ -138,7 +138,7 @@ func TestADocumentOfAnotherKindIsForeign(t *testing.T) {
 				`{"holder":"a","permits":1,"lease_ms":1}]}`,
 		} {
 			s.put("it.semaphore", data)
-			_, err := c.Semaphore("it", 9).TryAcquireContext(context.Background(), 1)
+			_, _, err := c.Semaphore("it", 9).TryAcquireContext(context.Background(), 1)
 			require.ErrorIs(t, err, locks.ErrForeign, data)
 			require.Equal(t, data, s.data("it.semaphore"))
 		}
@@ -152,7 +152,7 @@ func TestAFullDocumentRefusesAcquisitions(t *testing.T) {
 		var err error
 		for err == nil {
 			var p locks.Permits
-			if p, err = sem.TryAcquireContext(context.Background(), 1); err == nil {
+			if p, _, err = sem.TryAcquireContext(context.Background(), 1); err == nil {
 				held = append(held, p)
 			}
 		}
@@ -358,7 +358,7 @@ func TestInspectTellsTheHoldersOfPermits(t *testing.T) {
 
 func TestSemaphoresNeedTheFormatJSON(t *testing.T) {
 	sem := open(t, newServer(), caslock.WithFormat(native{})).Semaphore("it", 1)
-	_, err := sem.TryAcquireContext(context.Background(), 1)
+	_, _, err := sem.TryAcquireContext(context.Background(), 1)
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 	require.ErrorContains(t, err, "no room for several holders")
 }

@@ -51,9 +51,9 @@ func soon(t *testing.T, c <-chan got) locks.Permits {
 // take returns n permits, which are free.
 func take(t *testing.T, s *lease.Semaphore, n int64) locks.Permits {
 	t.Helper()
-	p, err := s.TryAcquireContext(background, n)
+	p, ok, err := s.TryAcquireContext(background, n)
 	require.NoError(t, err)
-	require.NotNil(t, p)
+	require.True(t, ok)
 	return p
 }
 
@@ -64,9 +64,9 @@ func giveBack(t *testing.T, p locks.Permits) {
 
 func lacks(t *testing.T, s *lease.Semaphore, n int64) {
 	t.Helper()
-	p, err := s.TryAcquireContext(background, n)
+	_, ok, err := s.TryAcquireContext(background, n)
 	require.NoError(t, err)
-	require.Nil(t, p)
+	require.False(t, ok)
 }
 
 func TestAnAcquisitionOfPermitsIsOneKey(t *testing.T) {
@@ -134,7 +134,7 @@ func TestAWaiterForManyPermitsKeepsBackLaterOnes(t *testing.T) {
 func TestAWaiterThatLeavesLetsLaterOnesPass(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	_, err := p.client.Semaphore("it", 3).TryAcquireContext(background, 2)
+	_, _, err := p.client.Semaphore("it", 3).TryAcquireContext(background, 2)
 	require.NoError(t, err)
 	st := p.stores[len(p.stores)-1]
 	many, few := permits("many", 3, 3), permits("few", 1, 3)
@@ -233,7 +233,7 @@ func TestKeysThatAreNoPermitsAreForeign(t *testing.T) {
 		_, err := direct.Put(background, permitKeys+"data", value, opts...)
 		require.NoError(t, err)
 		sem := semaphore(t, s, 3)
-		_, err = sem.TryAcquireContext(background, 1)
+		_, _, err = sem.TryAcquireContext(background, 1)
 		require.ErrorIs(t, err, locks.ErrForeign, "%q", value)
 		_, err = sem.AcquireContext(background, 1)
 		require.ErrorIs(t, err, locks.ErrForeign, "%q", value)
@@ -249,8 +249,8 @@ func TestWrongSemaphoresAreRefused(t *testing.T) {
 	t.Parallel()
 	c := open(t, connect(t, lendServer(t).addr))
 	for _, sem := range []*lease.Semaphore{c.Semaphore("", 1), c.Semaphore("it", 0)} {
-		p, err := sem.TryAcquireContext(background, 1)
-		require.Nil(t, p)
+		_, ok, err := sem.TryAcquireContext(background, 1)
+		require.False(t, ok)
 		require.Error(t, err)
 	}
 	_, err := c.Semaphore("it", 2).AcquireContext(background, 3)

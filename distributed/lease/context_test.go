@@ -111,7 +111,7 @@ func TestNoErrorBlamesAContextOfTheCallerThatGoesOn(t *testing.T) {
 				requireNone(t, err)
 				_, err = permits.AcquireContext(ctx, 1)
 				requireNone(t, err)
-				_, err = permits.TryAcquireContext(ctx, 1)
+				_, _, err = permits.TryAcquireContext(ctx, 1)
 				requireNone(t, err)
 				_, err = l.Inspect(ctx)
 				requireNone(t, err)

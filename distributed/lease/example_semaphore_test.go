@@ -109,8 +109,8 @@ func ExampleSemaphore() {
 		})
 	}
 	wg.Wait()
-	all, err := backups.TryAcquireContext(ctx, 3)
-	if all != nil { // else they are not free
+	all, ok, err := backups.TryAcquireContext(ctx, 3)
+	if ok { // else they are not free
 		fmt.Println("all are free:", all.Count(), err)
 	}
 	// Output: all are free: 3 <nil>

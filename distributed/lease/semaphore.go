@@ -65,16 +65,17 @@ func (s *Semaphore) AcquireContext(ctx context.Context, n int64) (locks.Permits,
 		}
 	}
 	defer s.turn.Unlock()
-	return a.acquire(ctx, op, true)
+	p, _, err := a.acquire(ctx, op, true)
+	return p, err
 }
 
-// TryAcquireContext acquires n permits if they are free, and returns nil if they are not. It waits
-// for the store's answer until ctx ends.
-func (s *Semaphore) TryAcquireContext(ctx context.Context, n int64) (locks.Permits, error) {
+// TryAcquireContext acquires n permits if they are free, and reports whether it did. If they are
+// not free, it returns nil, false and no error. It waits for the store's answer until ctx ends.
+func (s *Semaphore) TryAcquireContext(ctx context.Context, n int64) (p locks.Permits, ok bool, err error) {
 	const op = "try acquire"
 	a, err := s.ask(ctx, op, n)
 	if err != nil || !s.turn.TryLock() {
-		return nil, err
+		return nil, false, err
 	}
 	defer s.turn.Unlock()
 	return a.acquire(ctx, op, false)
@@ -141,14 +142,14 @@ type permits struct {
 	owner locks.Owner
 }
 
-// acquire returns p with its hold, or nil if the store refuses.
-func (p *permits) acquire(ctx context.Context, op string, wait bool) (locks.Permits, error) {
+// acquire returns p with its hold, or nil and false if the store refuses.
+func (p *permits) acquire(ctx context.Context, op string, wait bool) (locks.Permits, bool, error) {
 	ok, err := p.l.lock(locks.WithOwner(ctx, p.owner), op, wait)
 	if !ok {
-		return nil, err
+		return nil, false, err
 	}
 	p.Hold = p.l.holdOf(p.owner, nil)
-	return p, nil
+	return p, true, nil
 }
 
 // Count returns how many permits these are.

@@ -48,8 +48,8 @@ func (s *RedissonSemaphore) Name() string { return s.name }
 // may leave the permits taken, see [RedissonSemaphore].
 func (s *RedissonSemaphore) AcquireContext(ctx context.Context, n int64) (locks.Permits, error) {
 	const op = "acquire"
-	p, err := s.TryAcquireContext(ctx, n)
-	if p != nil || err != nil && (!untouched(err) || errors.Is(err, lease.ErrUnreachable)) {
+	p, ok, err := s.TryAcquireContext(ctx, n)
+	if ok || err != nil && (!untouched(err) || errors.Is(err, lease.ErrUnreachable)) {
 		return p, err
 	}
 	w, err := s.c.core.watchFree(ctx, s.name)
@@ -61,8 +61,8 @@ func (s *RedissonSemaphore) AcquireContext(ctx context.Context, n int64) (locks.
 	}
 	defer w.Close()
 	for {
-		p, err := s.TryAcquireContext(ctx, n)
-		if p != nil || err != nil && !untouched(err) {
+		p, ok, err := s.TryAcquireContext(ctx, n)
+		if ok || err != nil && !untouched(err) {
 			return p, err
 		}
 		err = nil
@@ -90,14 +90,16 @@ func untouched(err error) bool {
 
 // TryAcquireContext acquires n permits if they are free. It waits for the server's answer until
 // ctx ends. If the answer comes later, the permits are given back in the background.
-func (s *RedissonSemaphore) TryAcquireContext(ctx context.Context, n int64) (locks.Permits, error) {
+func (s *RedissonSemaphore) TryAcquireContext(
+	ctx context.Context, n int64,
+) (p locks.Permits, ok bool, err error) {
 	const op = "try acquire"
 	if n < 1 || n > maxNumber {
 		err := fmt.Errorf("%d permits, it must be from 1 to %d", n, maxNumber)
-		return nil, s.fail(op, lease.Mark(err, fs.ErrInvalid))
+		return nil, false, s.fail(op, lease.Mark(err, fs.ErrInvalid))
 	}
 	if err := adapter.Check(ctx); err != nil {
-		return nil, s.fail(op, err)
+		return nil, false, s.fail(op, err)
 	}
 	type answer struct {
 		got int64
@@ -116,16 +118,16 @@ func (s *RedissonSemaphore) TryAcquireContext(ctx context.Context, n int64) (loc
 		}
 	})
 	if !open {
-		return nil, s.fail(op, locks.ErrClosed)
+		return nil, false, s.fail(op, locks.ErrClosed)
 	}
 	select {
 	case a := <-answers:
 		if a.got != 1 || a.err != nil {
-			return nil, a.err
+			return nil, false, a.err
 		}
-		return &counted{s: s, n: n}, nil
+		return &counted{s: s, n: n}, true, nil
 	case <-ctx.Done():
-		return nil, s.fail(op, adapter.Ended(ctx))
+		return nil, false, s.fail(op, adapter.Ended(ctx))
 	}
 }
 

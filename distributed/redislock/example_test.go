@@ -220,8 +220,8 @@ func ExampleClient_Semaphore() {
 	}
 	defer permit.ReleaseContext(ctx)
 
-	three, err := workers.TryAcquireContext(ctx, 3)
-	fmt.Println("three more:", three != nil, err)
+	_, ok, err := workers.TryAcquireContext(ctx, 3)
+	fmt.Println("three more:", ok, err)
 	// Output:
 	// three more: false <nil>
 }

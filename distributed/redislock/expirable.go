@@ -194,7 +194,9 @@ func (s *RedissonExpirableSemaphore) AcquireContext(ctx context.Context, n int64
 
 // TryAcquireContext acquires n permits if they are free. It waits for the server's answer until
 // ctx ends.
-func (s *RedissonExpirableSemaphore) TryAcquireContext(ctx context.Context, n int64) (locks.Permits, error) {
+func (s *RedissonExpirableSemaphore) TryAcquireContext(
+	ctx context.Context, n int64,
+) (p locks.Permits, ok bool, err error) {
 	return s.s.TryAcquireContext(ctx, n)
 }
 

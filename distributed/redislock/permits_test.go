@@ -133,11 +133,11 @@ func TestWrongSemaphoresAreRefused(t *testing.T) {
 	direct := connect(t, s.Addr)
 	c := open(t, connect(t, s.Addr))
 	for _, sem := range []*lease.Semaphore{c.Semaphore("", 1), c.Semaphore("it", 1<<53)} {
-		_, err := sem.TryAcquireContext(background, 1)
+		_, _, err := sem.TryAcquireContext(background, 1)
 		require.Error(t, err)
 	}
 	direct.Set(background, permitsKey, "other", 0)
-	_, err := c.Semaphore("it", 1).TryAcquireContext(background, 1)
+	_, _, err := c.Semaphore("it", 1).TryAcquireContext(background, 1)
 	require.ErrorIs(t, err, locks.ErrForeign)
 	require.Equal(t, "other", direct.Get(background, permitsKey).Val())
 }

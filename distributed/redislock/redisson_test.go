@@ -42,7 +42,7 @@ func TestRedissonsPermitsHaveIdsAndEnds(t *testing.T) {
 		require.NoError(t, p.ReleaseContext(background))
 		require.Equal(t, "301", direct.Get(background, "it").Val())
 		require.Zero(t, direct.Exists(background, endsKey).Val())
-		_, err = s.TryAcquireContext(background, 4001)
+		_, _, err = s.TryAcquireContext(background, 4001)
 		require.ErrorContains(t, err, "at most 4000")
 	})
 }
@@ -52,9 +52,9 @@ func TestRedissonsSemaphoresRefuseOtherValues(t *testing.T) {
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		c := open(t, connect(t, addr))
 		direct.Set(background, "it", "other", 0)
-		_, err := c.RedissonExpirableSemaphore("it").TryAcquireContext(background, 1)
+		_, _, err := c.RedissonExpirableSemaphore("it").TryAcquireContext(background, 1)
 		require.ErrorIs(t, err, locks.ErrForeign)
-		_, err = c.RedissonSemaphore("it").TryAcquireContext(background, 1)
+		_, _, err = c.RedissonSemaphore("it").TryAcquireContext(background, 1)
 		require.ErrorIs(t, err, locks.ErrForeign)
 		require.Error(t, c.RedissonSemaphore("it").AddPermits(background, 1))
 		require.Equal(t, "other", direct.Get(background, "it").Val())
@@ -73,9 +73,9 @@ func TestANumberOfPermitsIsSharedAndWaitedFor(t *testing.T) {
 		require.False(t, did)
 		p := get(t, s, 2)
 		require.EqualValues(t, 2, p.Count())
-		none, err := rival.TryAcquireContext(background, 2)
+		_, ok, err := rival.TryAcquireContext(background, 2)
 		require.NoError(t, err)
-		require.Nil(t, none)
+		require.False(t, ok)
 		const channel = "redisson_sc:{it}"
 		heard := direct.Subscribe(background, channel)
 		defer heard.Close()
@@ -125,7 +125,7 @@ func TestAWaitForANumberOfPermitsEnds(t *testing.T) {
 	require.Eventually(t, func() bool { return len(subscriptions(direct)) > 0 }, soon, time.Millisecond)
 	require.NoError(t, c.Close(background))
 	require.ErrorIs(t, within(t, errs), locks.ErrClosed)
-	_, err = c.RedissonSemaphore("it").TryAcquireContext(background, 1)
+	_, _, err = c.RedissonSemaphore("it").TryAcquireContext(background, 1)
 	require.ErrorIs(t, err, locks.ErrClosed)
 }
 
@@ -262,7 +262,7 @@ func TestANumberTakenAfterTheEndIsReturned(t *testing.T) {
 	ctx, cancel := context.WithCancel(background)
 	got := make(chan error, 1)
 	go func() {
-		_, err := c.RedissonSemaphore("it").TryAcquireContext(ctx, 2)
+		_, _, err := c.RedissonSemaphore("it").TryAcquireContext(ctx, 2)
 		got <- err
 	}()
 	<-l.done
@@ -283,7 +283,7 @@ func TestNumbersThatRedissonCannotHaveAreRefused(t *testing.T) {
 	for _, n := range []int64{math.MaxInt32 + 1, -math.MaxInt32 - 1} {
 		require.ErrorIs(t, number.AddPermits(background, n), fs.ErrInvalid)
 		require.ErrorIs(t, expirable.AddPermits(background, n), fs.ErrInvalid)
-		_, err := number.TryAcquireContext(background, n)
+		_, _, err := number.TryAcquireContext(background, n)
 		require.ErrorIs(t, err, fs.ErrInvalid)
 	}
 	for _, n := range []int64{math.MaxInt32 + 1, -1} {

@@ -75,12 +75,12 @@ func ExampleTable_Semaphore() {
 
 	permits, err := table.Semaphore("jobs", 3).AcquireContext(ctx, 2) // two of three, in all processes
 	must(err)
-	more, err := table.Semaphore("jobs", 3).TryAcquireContext(ctx, 2)
-	fmt.Println(permits.Count(), more, err)
+	_, ok, err := table.Semaphore("jobs", 3).TryAcquireContext(ctx, 2)
+	fmt.Println(permits.Count(), ok, err)
 	err = permits.ReleaseContext(ctx)
 	fmt.Println(err)
 	// Output:
-	// 2 <nil> <nil>
+	// 2 false <nil>
 	// <nil>
 }
 

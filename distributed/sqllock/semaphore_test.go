@@ -109,13 +109,13 @@ func TestALockAndASemaphoreAreApart(t *testing.T) {
 			hold(t, a.Mutex("it"), owner)
 			p, err := a.Semaphore("it", 3).AcquireContext(background, 3)
 			require.NoError(t, err)
-			q, err := b.Semaphore("it", 3).TryAcquireContext(background, 1)
+			q, ok, err := b.Semaphore("it", 3).TryAcquireContext(background, 1)
 			require.NoError(t, err)
-			require.Nil(t, q)
+			require.False(t, ok)
 			require.NoError(t, a.Mutex("it").UnlockContext(owner))
 			require.NoError(t, p.Err())
 			require.NoError(t, p.ReleaseContext(background))
-			q, err = b.Semaphore("it", 3).TryAcquireContext(background, 1)
+			q, _, err = b.Semaphore("it", 3).TryAcquireContext(background, 1)
 			require.NoError(t, err)
 			require.EqualValues(t, 2, q.Token())
 			require.NoError(t, q.ReleaseContext(background))
@@ -146,8 +146,8 @@ func TestARenewalUnderWayKeepsItsPermits(t *testing.T) {
 			_, err = tx.Exec("UPDATE " + table + "_permits SET ends = " + now + " + INTERVAL '1' HOUR")
 			require.NoError(t, err)
 			got := inBackground(func() error {
-				q, err := a.Semaphore("it", 1).TryAcquireContext(background, 1)
-				if q != nil {
+				_, ok, err := a.Semaphore("it", 1).TryAcquireContext(background, 1)
+				if ok {
 					t.Error("it was given twice")
 				}
 				return err

@@ -21,7 +21,7 @@ func semaphore(t *testing.T, s *testbed.ZooKeeper, size int64) *lease.Semaphore 
 // tries asks for n permits without waiting for them.
 func tries(t *testing.T, s *lease.Semaphore, n int64) locks.Permits {
 	t.Helper()
-	p, err := s.TryAcquireContext(background, n)
+	p, _, err := s.TryAcquireContext(background, n)
 	require.NoError(t, err)
 	return p
 }
@@ -154,8 +154,8 @@ func TestWrongSemaphoresAreRefused(t *testing.T) {
 	t.Parallel()
 	c := open(t, zklock.LendServer(t).Addr())
 	for _, sem := range []*lease.Semaphore{c.Semaphore("", 1), c.Semaphore("a//b", 1), c.Semaphore("it", 0)} {
-		p, err := sem.TryAcquireContext(background, 1)
-		require.Nil(t, p)
+		_, ok, err := sem.TryAcquireContext(background, 1)
+		require.False(t, ok)
 		require.Error(t, err)
 	}
 	_, err := c.Semaphore("it", 2).AcquireContext(background, 3)

@@ -20,7 +20,7 @@ import (
 // tries asks for n permits without waiting for them.
 func (s *stage) tries(sem *lease.Semaphore, n int64) locks.Permits {
 	s.Helper()
-	p, err := sem.TryAcquireContext(background, n)
+	p, _, err := sem.TryAcquireContext(background, n)
 	require.NoError(s, err)
 	return p
 }

@@ -58,9 +58,9 @@ func acquired(t *testing.T, s locks.Semaphore, n int64) locks.Permits {
 // refused ends the test if there are n permits.
 func refused(t *testing.T, s locks.Semaphore, n int64) {
 	t.Helper()
-	p, err := s.TryAcquireContext(background, n)
+	_, ok, err := s.TryAcquireContext(background, n)
 	require.NoError(t, err)
-	require.Nil(t, p)
+	require.False(t, ok)
 }
 
 // free requires that both sides count so many free permits.
