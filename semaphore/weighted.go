@@ -49,7 +49,10 @@ type Weighted struct {
 // permits are the rules of a word that is the number of free permits.
 type permits struct{}
 
-func (permits) Acquire(free, n uint64) (uint64, bool) { return free - n, int64(free) >= int64(n) }
+// Acquire admits 0 permits even if the holders have more than the size.
+func (permits) Acquire(free, n uint64) (uint64, bool) {
+	return free - n, int64(free) >= int64(n) || n == 0
+}
 
 func (permits) Release(free, n uint64) (uint64, bool) { return free + n, true }
 
@@ -121,16 +124,14 @@ func (s *Weighted) TryAcquire(n int64) (ok bool) {
 	return s.tryAcquire(n)
 }
 
-// tryAcquire does what the engine's TryAcquire does under FIFO. The compiler knows the rules here,
-// and inlines them.
+// tryAcquire does what the engine's TryAcquire does under FIFO, by the rule of permits.Acquire.
 func (s *Weighted) tryAcquire(n int64) bool {
 	for !s.sync.HasQueued() {
 		free := s.sync.Word()
-		next, ok := permits{}.Acquire(free, uint64(n))
-		if !ok {
-			return false
+		if int64(free) < n {
+			return n == 0
 		}
-		if s.sync.Take(free, next) {
+		if s.sync.Take(free, free-uint64(n)) {
 			return true
 		}
 	}
@@ -203,15 +204,18 @@ func (s *Weighted) Resize(n int64) {
 	s.resizing.Lock()
 	defer s.resizing.Unlock()
 	by := n - s.size.Load()
+	tooLarge := func(weight uint64) bool { return int64(weight) > n }
 	if by > 0 {
+		// First, because a caller that reads the new size may acquire so many permits.
+		s.sync.Refuse(tooLarge)
 		s.size.Store(n)
 	}
 	for free := s.sync.Word(); !s.sync.CompareAndSwap(free, free+uint64(by)); free = s.sync.Word() {
 	}
 	if by < 0 {
 		s.size.Store(n)
+		s.sync.Refuse(tooLarge)
 	}
-	s.sync.Refuse(func(weight uint64) bool { return int64(weight) > n })
 }
 
 // Size returns the number of permits, free and held.

@@ -277,7 +277,7 @@ func TestWeightedAgreesWithItsModel(t *testing.T) {
 			s := semaphore.NewWeighted(size)
 			var queue, ended []*wait
 			admit := func() {
-				for len(queue) > 0 && queue[0].n <= free {
+				for len(queue) > 0 && queue[0].n <= max(free, 0) {
 					free -= queue[0].n
 					ended, queue = append(ended, queue[0]), queue[1:]
 				}
@@ -297,7 +297,7 @@ func TestWeightedAgreesWithItsModel(t *testing.T) {
 				},
 				"try": func(rt *rapid.T) {
 					n := weight.Draw(rt, "n")
-					want := len(queue) == 0 && n <= free
+					want := len(queue) == 0 && n <= max(free, 0)
 					if got := s.TryAcquire(n); got != want {
 						rt.Fatalf("TryAcquire(%d) is %v", n, got)
 					}
@@ -465,4 +465,65 @@ func TestConcurrentHistoriesAreLinearizable(t *testing.T) {
 		wg.Wait()
 		require.True(t, porcupine.CheckOperations(linear, history), "%v", history)
 	}
+}
+
+// A goroutine that has read the new size may acquire so many permits.
+func TestAShownSizeIsNotTooLarge(t *testing.T) {
+	for range 200 {
+		s := semaphore.NewWeighted(4)
+		s.Resize(1) // from now on more than one is refused
+		require.True(t, s.TryAcquire(1))
+		var waiters sync.WaitGroup
+		for range 64 {
+			waiters.Go(func() {
+				if s.Acquire(t.Context(), 1) == nil {
+					s.Release(1)
+				}
+			})
+		}
+		got := make(chan error)
+		go func() {
+			for s.Size() != 4 {
+				runtime.Gosched()
+			}
+			got <- s.Acquire(t.Context(), 4)
+		}()
+		s.Resize(4)
+		s.Release(1)
+		require.NoError(t, <-got)
+		s.Release(4)
+		waiters.Wait()
+	}
+}
+
+func TestNoPermitsAreFreeEvenIfTooManyAreHeld(t *testing.T) {
+	s := semaphore.NewWeighted(4)
+	require.True(t, s.TryAcquire(4))
+	s.Resize(2)
+	require.EqualValues(t, -2, s.Available())
+	require.NoError(t, s.Acquire(t.Context(), 0))
+	require.NoError(t, s.Acquire(context.Background(), 0))
+	require.True(t, s.TryAcquire(0))
+	require.True(t, s.TryAcquireFor(0, time.Hour))
+	require.EqualValues(t, -2, s.Available())
+	s.Release(0)
+	s.Release(4)
+	require.EqualValues(t, 2, s.Available())
+}
+
+func TestAWaitForNoPermitsEndsWhenItIsTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := semaphore.NewWeighted(4)
+		require.True(t, s.TryAcquire(4))
+		first, cancel := context.WithCancel(t.Context())
+		go func() { _ = s.Acquire(first, 1) }()
+		synctest.Wait()
+		none := make(chan error, 1)
+		go func() { none <- s.Acquire(t.Context(), 0) }()
+		synctest.Wait()
+		s.Resize(2)
+		cancel()
+		require.NoError(t, <-none)
+		s.Release(4)
+	})
 }
