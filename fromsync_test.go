@@ -107,3 +107,31 @@ func TestReadersShareAGuardedValue(t *testing.T) {
 		require.Error(t, new(locks.RWGuarded[int]).Read(t.Context(), func(*int) error { return nil }))
 	})
 }
+
+func TestAGuardedValueWithoutALockSaysSo(t *testing.T) {
+	var none *fair.RWMutex
+	for _, l := range []locks.ReadWriteLocker{nil, none} {
+		g := locks.NewRWGuarded(l, 1)
+		for op, call := range map[string]func(func(*int) error) error{
+			"With": func(f func(*int) error) error { return g.With(ctx, f) },
+			"Read": func(f func(*int) error) error { return g.Read(ctx, f) },
+			"TryWith": func(f func(*int) error) error {
+				ran, err := g.TryWith(ctx, f)
+				require.False(t, ran)
+				return err
+			},
+			"TryRead": func(f func(*int) error) error {
+				ran, err := g.TryRead(ctx, f)
+				require.False(t, ran)
+				return err
+			},
+		} {
+			require.EqualError(t, call(func(*int) error { return nil }), "locks: RWGuarded."+op+": nil lock")
+		}
+	}
+	var mutex *fair.Mutex
+	for _, l := range []locks.TryLocker{nil, mutex} {
+		err := locks.NewGuarded(l, 1).With(ctx, func(*int) error { return nil })
+		require.EqualError(t, err, "locks: Guarded.With: nil lock")
+	}
+}

@@ -1,22 +1,40 @@
 package locks
 
-import "context"
+import (
+	"context"
+	"sync"
+)
 
 // Guarded is a value and the lock that guards it. A program can reach the value only while it
 // holds the lock.
 //
 // The zero Guarded has no lock, and its methods return an error. [NewGuarded] makes a usable
-// one. A Guarded is safe for concurrent use. If its lock is reentrant, so is With: a nested call
-// gets the same pointer. A distributed lock excludes other processes, but each process has its
-// own value.
+// one. A Guarded must not be copied: a copy has the same lock, and a value of its own. A Guarded
+// is safe for concurrent use. If its lock is reentrant, so is With: a nested call gets the same
+// pointer. A distributed lock excludes other processes, but each process has its own value.
 type Guarded[T any] struct {
+	_ [0]sync.Mutex // shows vet that a Guarded must not be copied
+
 	lock  TryLocker
 	value T
 }
 
-// NewGuarded returns a Guarded with a value to start with.
+// NewGuarded returns a Guarded with a value to start with. With a nil l, its methods return an
+// error.
 func NewGuarded[T any](l TryLocker, value T) *Guarded[T] {
+	if isNil(l) {
+		return &Guarded[T]{value: value}
+	}
 	return &Guarded[T]{lock: l, value: value}
+}
+
+// isNil reports whether l is nil, or a nil pointer to a lock.
+func isNil(l any) bool {
+	if l == nil {
+		return true
+	}
+	address, _, reference := identity(l)
+	return reference && address == 0
 }
 
 // With runs fn with a pointer to the value while it holds the lock, as [Do] does. fn must not
@@ -46,14 +64,20 @@ func withValue[T any](value *T, fn func(value *T) error) func(context.Context) e
 
 // RWGuarded is a [Guarded] for readers who share: a value and the read-write lock that guards it.
 // The zero RWGuarded has no lock, and its methods return an error. [NewRWGuarded] makes a usable
-// one.
+// one. An RWGuarded must not be copied.
 type RWGuarded[T any] struct {
+	_ [0]sync.Mutex // shows vet that an RWGuarded must not be copied
+
 	read, write TryLocker
 	value       T
 }
 
-// NewRWGuarded returns an RWGuarded with a value to start with.
+// NewRWGuarded returns an RWGuarded with a value to start with. With a nil l, its methods return an
+// error.
 func NewRWGuarded[T any](l ReadWriteLocker, value T) *RWGuarded[T] {
+	if isNil(l) {
+		return &RWGuarded[T]{value: value}
+	}
 	return &RWGuarded[T]{read: l.ReadLocker(), write: l.WriteLocker(), value: value}
 }
 

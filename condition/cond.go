@@ -32,7 +32,7 @@ var ErrSharedHolds = errors.New("other goroutines of the owner hold the lock too
 // of conditions, each with its own waiters. Java's Condition.
 //
 // A Cond is made by [New] or by the lock's NewCond method. The methods of a zero Cond fail with
-// [ErrNoLock].
+// [ErrNoLock]. A Cond must not be copied: keep the pointer.
 //
 // A wait releases all holds of the lock, and has as many again when it returns, whatever ended
 // it. A waiter does not wake without a reason. But before it has the lock again, other
@@ -59,6 +59,8 @@ var ErrSharedHolds = errors.New("other goroutines of the owner hold the lock too
 //
 // A signal synchronizes before the return of the wait that it ends.
 type Cond struct {
+	_ [0]sync.Mutex // shows vet that a Cond must not be copied
+
 	of     any // the lock, if it is one of this module
 	q      *syncq.Cond
 	kind   *syncq.Kind         // of a lock that knows its owner, else nil
@@ -98,6 +100,7 @@ func init() {
 		}
 		return nil
 	}
+	attach.QueueOf = func(c any) *syncq.Cond { return c.(*Cond).q }
 	attach.SetOf = func(c, of any) { c.(*Cond).of = of }
 }
 

@@ -276,7 +276,8 @@ func (l Mutex[K]) NewCond() *condition.Cond {
 	s.describe(e) // a signalled waiter may be the first in the lock's queue
 	c := e.lock.NewCond()
 	attach.SetOf(c, l)
-	runtime.AddCleanup(c, func(e *entry[K]) { s.dropUsers(e, 1) }, e)
+	// The queue, because a copy of the Cond has the same one.
+	runtime.AddCleanup(attach.QueueOf(c), func(e *entry[K]) { s.dropUsers(e, 1) }, e)
 	return c
 }
 

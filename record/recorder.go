@@ -42,8 +42,9 @@ type Options struct {
 	Slow   time.Duration
 }
 
-// Recorder observes the locks that it has wrapped. Make one with [New]: a zero Recorder panics when
-// it shall wrap a lock. A Recorder is safe for concurrent use.
+// Recorder observes the locks that it has wrapped. Make one with [New]: a zero Recorder panics
+// when it shall wrap a lock. A Recorder is safe for concurrent use. A Recorder must not be
+// copied.
 //
 // Its memory is bounded: about 1 kB for each name, and what Options.Events asks for. Use a name for
 // each kind of lock, as for the labels of a metric, not one for each key.

@@ -19,7 +19,7 @@ const (
 )
 
 // Client gives locks that are documents, by name. It is a [locks.Provider]. It is safe for
-// concurrent use. [Client.Close] ends it.
+// concurrent use. [Client.Close] ends it. A Client must not be copied.
 type Client struct {
 	locks, semaphores *store
 	clients           lease.Group[*store]

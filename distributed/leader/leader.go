@@ -30,7 +30,7 @@ func Run(ctx context.Context, lock locks.TryLocker, lead func(ctx context.Contex
 }
 
 // Election is one candidate of the election that a lock decides. Its methods are safe for
-// concurrent use.
+// concurrent use. An Election must not be copied.
 type Election struct {
 	lock     locks.TryLocker
 	min, max time.Duration

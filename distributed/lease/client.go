@@ -29,7 +29,7 @@ const (
 
 // Client gives locks of a [Store] to one process, or to one part of it. Locks of different
 // Clients exclude each other like those of different processes. It is safe for concurrent use.
-// [Client.Close] ends it.
+// [Client.Close] ends it. A Client must not be copied.
 type Client struct {
 	base
 	schedule schedule    // of the holds: their renewals and their ends

@@ -14,7 +14,7 @@ import (
 
 // Mutex is the lock of one name. Its owner is the goroutine that acquired it, or the
 // [locks.Owner] of the context. The owner may acquire it again. All Mutexes of one name and
-// Client are the same lock.
+// Client are the same lock. A Mutex must not be copied.
 //
 // An acquisition waits in the local queue first, in order of arrival, and then for the store.
 // TryLockContext waits for the store's answer only. It may return false although the lock is

@@ -9,9 +9,10 @@ import (
 	"github.com/jucgo/locks/fair"
 )
 
-// Semaphore is the semaphore of one name, whose permits have a lease. They are renewed like holds
-// of a [Mutex]. If a process dies, they return with the end of the lease. Redisson's
-// RPermitExpirableSemaphore, and Curator's InterProcessSemaphoreV2.
+// Semaphore is the semaphore of one name, whose permits have a lease. They are renewed like
+// holds of a [Mutex]. If a process dies, they return with the end of the lease. Redisson's
+// RPermitExpirableSemaphore, and Curator's InterProcessSemaphoreV2. A Semaphore must not be
+// copied.
 //
 // The size is an agreement of all processes. Each acquisition is judged by the size that its own
 // process has. So a process with a smaller size waits longer.

@@ -16,13 +16,15 @@ type Cond struct {
 	Order  *raceorder.Order    // of a lock that hides its word from the race detector, else nil
 }
 
-// New makes a *condition.Cond. SyncOf returns the synchronizer of a condition's lock. SetOf has a
-// condition belong to of, which stands for another lock. Package condition sets them before any
-// lock can use them, since each lock imports it.
+// New makes a *condition.Cond. SyncOf returns the synchronizer of a condition's lock. QueueOf
+// returns the condition's queue, which its copies share. SetOf sets which lock the condition
+// reports as its own. Package condition sets them before any lock can use them, since each lock
+// imports it.
 var (
-	New    func(Cond) any
-	SyncOf func(cond any) *syncq.Sync
-	SetOf  func(cond, of any)
+	New     func(Cond) any
+	SyncOf  func(cond any) *syncq.Sync
+	QueueOf func(cond any) *syncq.Cond
+	SetOf   func(cond, of any)
 )
 
 // Describe sets the kind of m, a *reentrant.Mutex that no goroutine has waited for. Package

@@ -20,7 +20,7 @@ import (
 //     the store grants or frees the lock, and the return of the call.
 //
 // A Lease is reentrant for its owner, like the locks of package distributed/lease. Its waiters
-// have no order. Make one for each run by [X.NewLease].
+// have no order. Make one for each run by [X.NewLease]. A Lease must not be copied.
 type Lease struct {
 	x    *X
 	name string

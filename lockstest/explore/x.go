@@ -15,8 +15,9 @@ import (
 	"github.com/jucgo/locks/internal/raceorder"
 )
 
-// X is one run of a program under one schedule. Its methods may be called by every goroutine of the
-// program. It implements the interfaces of assertion libraries, such as require.TestingT.
+// X is one run of a program under one schedule. Its methods may be called by every goroutine of
+// the program. It implements the interfaces of assertion libraries, such as require.TestingT. An
+// X must not be copied.
 //
 // # How a run goes
 //

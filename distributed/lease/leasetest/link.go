@@ -11,7 +11,8 @@ import (
 
 // Link is the network between one client and all servers of its store. It does the same to all
 // connections. Connections go through it if the client dials with [Link.DialContext], or connects
-// to the address of a [Link.Proxy]. A client of a server in memory connects with [Link.Pipe].
+// to the address of a [Link.Proxy]. A client of a server in memory connects with [Link.Pipe]. A
+// Link must not be copied.
 type Link struct {
 	tb  testing.TB
 	ttl time.Duration

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Proxy stands between clients and a server, and does to their connections what networks do.
+// Proxy stands between clients and a server, and does to their connections what networks do. A
+// Proxy must not be copied.
 type Proxy struct {
 	l net.Listener // nil in front of a server in memory
 

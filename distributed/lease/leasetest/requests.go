@@ -58,7 +58,8 @@ var ErrFault = errors.New("a fault of the test")
 
 // Requests is a lease.Store that forwards requests to another one, and causes faults. It has
 // those optional interfaces that the other one has, as lease.New sees them. Give [Requests.Wrap]
-// to lease.WithWrapper, or call [NewRequests]. It is safe for concurrent use.
+// to lease.WithWrapper, or call [NewRequests]. It is safe for concurrent use. A Requests must
+// not be copied.
 type Requests struct {
 	inner lease.Store
 	log   *journal
