@@ -6,11 +6,14 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"runtime/trace"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -438,4 +441,28 @@ func TestAHoldAfterALossCountsByItself(t *testing.T) {
 		require.ErrorIs(t, l.UnlockContext(bg), locks.ErrLost)
 		require.EqualValues(t, n+1, r.Stats()[0].Lost)
 	}
+}
+
+// page is the key of a value of a request.
+type page struct{}
+
+func TestTheRingKeepsNoValuesOfARequest(t *testing.T) {
+	r := record.New(record.Options{Events: 100})
+	l := r.Wrap("l", new(fair.Mutex))
+	require.NoError(t, l.LockContext(bg))
+	value := func() weak.Pointer[[1 << 20]byte] {
+		value := new([1 << 20]byte)
+		ctx, cancel := context.WithTimeout(context.WithValue(bg, page{}, value), time.Millisecond)
+		defer cancel()
+		require.Error(t, locks.Multi(l).LockContext(ctx))
+		return weak.Make(value)
+	}()
+	require.NoError(t, l.UnlockContext(bg))
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return value.Value() == nil
+	}, time.Minute, time.Millisecond)
+	events, _ := r.Events()
+	i := slices.IndexFunc(events, func(e record.Event) bool { return e.Kind == record.Cancelled })
+	require.ErrorIs(t, events[i].Err, context.DeadlineExceeded)
 }

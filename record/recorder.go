@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/ctxerr"
 )
 
 // Options are what a [Recorder] does besides counting. With zero Options it only counts.
@@ -310,6 +311,7 @@ func (r *Recorder) now() time.Duration { return time.Since(r.start) }
 // report gives e to the ring, the hook, the listeners and the logger.
 func (r *Recorder) report(ctx context.Context, e *Event) {
 	if limit := r.opts.Events; limit > 0 {
+		ctxerr.Settle(e.Err) // the ring keeps the error, and must not keep the values of a context
 		r.mu.Lock()
 		if len(r.ring) < limit {
 			r.ring = append(r.ring, *e)

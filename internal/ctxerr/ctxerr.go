@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"sync"
 	"time"
 )
 
@@ -28,15 +29,16 @@ func Check(op string, ctx context.Context) error {
 // Ended returns the error of op under ctx, which has ended: it matches ctx.Err() and the cause. A
 // context that has closed its Done channel and has no Err counts as cancelled.
 //
-// The cause of a context of package context is looked up when it is asked for, so the error keeps
-// ctx. The lookup takes the mutex of ctx. A cancellation holds that while it wakes the waiters,
-// which would wait for it once more. Other contexts may change, or be used again, after the call.
+// The cause of a context of package context is looked up when it is asked for the first time. Until
+// then the error keeps ctx, with all its values: see [Settle]. The lookup takes the mutex of ctx. A
+// cancellation holds that mutex while it wakes the waiters, which would wait for it once more. Other
+// contexts may change, or be used again, after the call.
 func Ended(op string, ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {
 		err = context.Canceled
 	} else if t := reflect.TypeOf(ctx); t == cancelCtx || t == timerCtx {
-		return &ended{op, past{ctx, err}}
+		return &ended{op: op, err: err, ctx: ctx}
 	}
 	if cause := context.Cause(ctx); cause != nil && cause != err {
 		return Wrap(op, bare{err, cause})
@@ -65,9 +67,14 @@ type failed struct {
 func (e *failed) Error() string { return e.op + ": " + e.err.Error() }
 func (e *failed) Unwrap() error { return e.err }
 
+// ended is the error of an operation under a context that knows its cause.
 type ended struct {
 	op  string
-	ctx past
+	err error // of the context
+
+	mu    sync.Mutex
+	ctx   context.Context // nil once cause is known
+	cause error
 }
 
 func (e *ended) Error() string { return e.op + ": " + e.bare().Error() }
@@ -75,15 +82,28 @@ func (e *ended) Unwrap() error { return e.bare() }
 
 // Is answers the usual question without a look at the cause.
 func (e *ended) Is(target error) bool {
-	return (target == context.Canceled || target == context.DeadlineExceeded) && target == e.ctx.err
+	return (target == context.Canceled || target == context.DeadlineExceeded) && target == e.err
 }
 
 func (e *ended) bare() error {
-	if cause := context.Cause(e.ctx); cause != e.ctx.err {
-		return bare{e.ctx.err, cause}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ctx != nil { // a context of package context, which calls nothing of the program for this
+		e.cause, e.ctx = context.Cause(past{e.ctx, e.err}), nil
 	}
-	return e.ctx.err
+	if e.cause != e.err {
+		return bare{e.err, e.cause}
+	}
+	return e.err
 }
+
+// Settle has all errors that err wraps look their causes up, so that none of them keeps a context.
+func Settle(err error) {
+	errors.Is(err, settled) // unwraps each of them
+}
+
+// settled is matched by no error.
+var settled = errors.New("settled")
 
 // past is a context that has ended, with its Err. That of the context may receive from its Done
 // channel, which kills the process outside the testing/synctest bubble of the context.

@@ -3,8 +3,13 @@ package ctxerr
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -96,4 +101,58 @@ func TestAnUnreadErrorCostsOneAllocation(t *testing.T) {
 	cancel(errors.New("broken"))
 	require.EqualValues(t, 1, testing.AllocsPerRun(100, func() { sink = Check("pkg: Op", ctx) }))
 	require.EqualValues(t, 1, testing.AllocsPerRun(100, func() { sink = Wrap("pkg: Op", ErrNil) }))
+}
+
+// kept reports whether ctx's value of 64 KiB, which the caller has forgotten, is still there.
+func kept(t *testing.T, value weak.Pointer[[1 << 16]byte]) bool {
+	t.Helper()
+	for range 10 {
+		if runtime.GC(); value.Value() == nil {
+			return false
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return true
+}
+
+// big is the key of a value.
+type big struct{}
+
+// request returns the error of a cancelled request, which has a value.
+func request(ctx context.Context) (error, weak.Pointer[[1 << 16]byte]) {
+	value := new([1 << 16]byte)
+	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, big{}, value))
+	cancel(ErrNil)
+	return Ended("pkg: Op", ctx), weak.Make(value)
+}
+
+func TestAnErrorThatWasReadKeepsNoContext(t *testing.T) {
+	for name, read := range map[string]func(error){
+		"Error":  func(err error) { _ = err.Error() },
+		"Is":     func(err error) { errors.Is(err, ErrNil) },
+		"Settle": Settle,
+		"Settle of a tree": func(err error) {
+			Settle(errors.Join(ErrNilFunc, fmt.Errorf("outer: %w", Wrap("pkg: Outer", err))))
+		},
+	} {
+		err, value := request(t.Context())
+		read(err)
+		require.False(t, kept(t, value), name)
+		require.ErrorIs(t, err, context.Canceled, name)
+		require.EqualError(t, err, "pkg: Op: context canceled: nil context", name)
+	}
+	Settle(nil)
+}
+
+func TestGoroutinesReadOneErrorTogether(t *testing.T) {
+	err, _ := request(t.Context())
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if !errors.Is(err, ErrNil) || !errors.Is(err, context.Canceled) {
+				t.Error("the cause is missing")
+			}
+		})
+	}
+	wg.Wait()
 }
