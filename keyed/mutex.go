@@ -359,7 +359,8 @@ func (l Mutex[K]) WaitQueueLength(c *condition.Cond) int {
 func (l Mutex[K]) Inspect(ctx context.Context) (info locks.Info, err error) {
 	if err = ctxerr.Check("Inspect", ctx); err == nil {
 		info = inspect(l, func(m *reentrant.Mutex) (existing locks.Info) {
-			existing, err = m.Inspect(ctx)
+			// Not with ctx, which may be a type of the program: inspect holds a mutex.
+			existing, err = m.Inspect(context.Background())
 			return existing
 		})
 	}

@@ -40,6 +40,7 @@ var checks = []check{
 	{"ACancelledWaiterLeavesNoGhost", nil, cancelLeavesNoGhost},
 	{"AGrantBeatsALaterEndOfTheContext", nil, grantBeatsEnd},
 	{"ALockIsReleasedUnderADoneContext", nil, unlockUnderDone},
+	{"AContextsMethodsMayWaitForAnotherUser", nil, contextsRunFreely},
 	{"AContextThatEndsLaterDoesNotRelease", nil, contextDoesNotBoundHold},
 	{"ANilContextIsErrNilContext", nil, nilContext},
 	{"UnlockWithANilContextActsForTheGoroutine", nil, unlockWithNil},

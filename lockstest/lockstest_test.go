@@ -374,6 +374,8 @@ var broken = []brokenLock{
 	{"ACancelledWaiterLeavesNoGhost", unseen(reentrantLock), fakelock.CancelSwallowsRelease},
 	{"AGrantBeatsALaterEndOfTheContext", reentrantLock, fakelock.GrantGivenBack},
 	{"ALockIsReleasedUnderADoneContext", reentrantLock, fakelock.CancelledUnlockFails},
+	{"AContextsMethodsMayWaitForAnotherUser", reentrantLock, fakelock.AsksWithMutex},
+	{"AContextsMethodsMayWaitForAnotherUser", bareLock, fakelock.AsksWithMutex},
 	{"AContextThatEndsLaterDoesNotRelease", reentrantLock, fakelock.CtxBoundsHold},
 	{"ANilContextIsErrNilContext", reentrantLock, fakelock.NilPanics},
 	{"ANilContextIsErrNilContext", reentrantLock, fakelock.NilTakes},

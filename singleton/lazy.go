@@ -154,17 +154,22 @@ func (l *Lazy[T]) get(ctx context.Context, op string) (none T, err error) {
 	}
 }
 
-// claim is the second check, with the lock held. It returns nil if the value exists. Otherwise
-// it returns the attempt to wait for or, if mine is true, the one that the caller has to make.
+// claim is the second check. It returns nil if the value exists. Otherwise it returns the attempt
+// to wait for or, if mine is true, the one that the caller has to make.
 func (l *Lazy[T]) claim(ctx context.Context, op string, me int64) (a *attempt, mine bool, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if atomic.LoadUint32(&l.done) != 0 {
 		return nil, false, nil
 	}
-	// An existing value comes before an error of ctx, and that before an attempt.
-	if err := ctxerr.Check(op, ctx); err != nil {
-		return nil, false, err
+	// Before the lock, because ctx may be a type of the program that takes a mutex of its own.
+	ended := ctxerr.Check(op, ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// An existing value comes before an error of ctx, and that error before an attempt.
+	if atomic.LoadUint32(&l.done) != 0 {
+		return nil, false, nil
+	}
+	if ended != nil {
+		return nil, false, ended
 	}
 	if l.construct == nil {
 		return nil, false, ctxerr.Wrap(op, ctxerr.ErrNilFunc)

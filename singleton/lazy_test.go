@@ -568,3 +568,38 @@ func TestContendedUseUnderFailuresPanicsAndCancellations(t *testing.T) {
 		require.EqualValues(t, 13, calls.Load())
 	}
 }
+
+// asking is a context whose Err first runs f.
+type asking struct {
+	context.Context
+	f func()
+}
+
+func (c asking) Err() error { c.f(); return c.Context.Err() }
+
+// A context's method may take a mutex of the program, which another caller may have.
+func TestAContextMayWaitForAnotherCaller(t *testing.T) {
+	l := singleton.New(func() (int, error) { return 1, nil })
+	ctx := asking{t.Context(), func() {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			l.MustGet()
+		}()
+		<-done
+	}}
+	v, err := l.GetContext(ctx)
+	require.NoError(t, err)
+	require.Equal(t, 1, v)
+}
+
+func TestAValueComesBeforeTheEndOfAContext(t *testing.T) {
+	l := singleton.New(func() (int, error) { return 1, nil })
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := l.GetContext(ended)
+	require.ErrorIs(t, err, context.Canceled)
+	v, err := l.GetContext(asking{ended, func() { l.MustGet() }}) // it is made meanwhile
+	require.NoError(t, err)
+	require.Equal(t, 1, v)
+}

@@ -119,7 +119,7 @@ func (f *file) lock(ctx context.Context, l *Mutex, o locks.Owner, wait bool) (bo
 	ok, err := f.lockLocal(ctx, l, wait)
 	if ok {
 		if ok, err = f.lockFile(ctx, l, o, wait); !ok {
-			f.unlockLocal(ctx, l.kind)
+			f.unlockLocal(o, l.kind)
 		}
 	}
 	if !ok {
@@ -152,8 +152,9 @@ func (f *file) lockLocal(ctx context.Context, l *Mutex, wait bool) (ok bool, err
 	return ok, err
 }
 
-// unlockLocal releases the local lock once.
-func (f *file) unlockLocal(ctx context.Context, kind mode) {
+// unlockLocal releases o's local lock once.
+func (f *file) unlockLocal(o locks.Owner, kind mode) {
+	ctx := adapter.As(o)
 	if kind == exclusive {
 		_ = f.local.UnlockContext(ctx)
 	} else {
@@ -217,6 +218,10 @@ func (f *file) lockFile(ctx context.Context, l *Mutex, o locks.Owner, wait bool)
 // enter re-enters if o has a hold. Otherwise it tries to get the kernel's lock, and starts o's
 // hold.
 func (f *file) enter(ctx context.Context, l *Mutex, o locks.Owner) (bool, error) {
+	var ended error
+	if ctx.Err() != nil { // before f.mu: ctx may be a type of the program
+		ended = adapter.Ended(ctx)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	h := f.of(o, l.kind)
@@ -226,8 +231,8 @@ func (f *file) enter(ctx context.Context, l *Mutex, o locks.Owner) (bool, error)
 		return true, nil
 	case h != nil:
 		return false, h.cause
-	case ctx.Err() != nil:
-		return false, adapter.Ended(ctx)
+	case ended != nil:
+		return false, ended
 	case l.client.open.Err() != nil:
 		return false, locks.ErrClosed
 	case f.closed:
@@ -307,7 +312,7 @@ func (f *file) begin(l *Mutex, o locks.Owner) error {
 
 // unlock releases one of o's holds. The last release unlocks the file, or hands the lock off to
 // the next local waiter.
-func (f *file) unlock(ctx context.Context, l *Mutex, o locks.Owner) error {
+func (f *file) unlock(l *Mutex, o locks.Owner) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	h := f.of(o, l.kind)
@@ -323,7 +328,7 @@ func (f *file) unlock(ctx context.Context, l *Mutex, o locks.Owner) error {
 			}
 		}
 	}
-	f.unlockLocal(ctx, l.kind)
+	f.unlockLocal(o, l.kind)
 	return err
 }
 

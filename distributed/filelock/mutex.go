@@ -141,10 +141,10 @@ func (l *Mutex) UnlockContext(ctx context.Context) error {
 	f, strays := l.files()
 	err := locks.ErrNotHeld
 	if f != nil {
-		err = f.unlock(ctx, l, o)
+		err = f.unlock(l, o)
 	}
 	for i := 0; i < len(strays) && err == locks.ErrNotHeld; i++ {
-		err = strays[i].unlock(ctx, l, o)
+		err = strays[i].unlock(l, o)
 	}
 	if len(strays) > 0 {
 		files.tidy()

@@ -84,7 +84,7 @@ func (l *Mutex) acquire(ctx context.Context, o locks.Owner, wait bool) (bool, er
 	a := &acquisition{question: question{l: l, c: l.c, ctx: ctx, writer: writer}, local: q, wait: wait}
 	a.patient = (waited || l.waited) && l.c.reached.Load() // it waits for an unreachable store too
 	if ok, err = a.ensure(); !ok {
-		q.leave(ctx)
+		q.leave(o)
 	}
 	return ok, err
 }
@@ -94,6 +94,7 @@ func (l *Mutex) acquire(ctx context.Context, o locks.Owner, wait bool) (bool, er
 func (a *acquisition) ensure() (bool, error) {
 	ctx, c, q := a.ctx, a.c, a.local
 	for {
+		ended := ctx.Err() != nil // before q.mu: ctx may be a type of the program
 		q.mu.Lock()
 		switch { // 3
 		case q.hold != nil:
@@ -105,7 +106,7 @@ func (a *acquisition) ensure() (bool, error) {
 			q.handoff.next()
 			q.mu.Unlock()
 			return true, nil
-		case ctx.Err() != nil:
+		case ended:
 			q.mu.Unlock()
 			return false, adapter.Ended(ctx)
 		case c.open.Err() != nil:

@@ -121,7 +121,7 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	}
 	o := locks.CurrentOwner(ctx)
 	if q := l.held(o); q != nil {
-		if held, err := q.reenter(ctx, o); held {
+		if held, err := q.reenter(o); held {
 			return err == nil, l.fail(ctx, op, err)
 		}
 	}
@@ -141,14 +141,11 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 // background, until the lease has ended.
 func (l *Mutex) UnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	q := l.held(o)
 	if q == nil {
 		return l.fail(ctx, "unlock", l.notHeld())
 	}
-	return l.fail(ctx, "unlock", q.unlock(ctx, o))
+	return l.fail(ctx, "unlock", q.unlock(o))
 }
 
 // Hold returns the current hold of ctx's owner, or an error matching [locks.ErrNotHeld].

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/reentrant"
@@ -118,7 +119,7 @@ func (q *localQueue) holdOf(o locks.Owner) *hold {
 
 // reenter counts one more hold if o has the lock, and reports whether o has it. An error says why
 // the hold is not counted.
-func (q *localQueue) reenter(ctx context.Context, o locks.Owner) (held bool, err error) {
+func (q *localQueue) reenter(o locks.Owner) (held bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	h := q.holdOf(o)
@@ -128,7 +129,7 @@ func (q *localQueue) reenter(ctx context.Context, o locks.Owner) (held bool, err
 	if err := h.Err(); err != nil {
 		return true, err
 	}
-	if _, err := q.turn.TryLockContext(ctx); err != nil {
+	if _, err := q.turn.TryLockContext(adapter.As(o)); err != nil {
 		return true, ctxerr.Bare(err)
 	}
 	q.depth++
@@ -218,7 +219,8 @@ func (q *localQueue) fewer() bool {
 }
 
 // unlock ends one hold of o, whose turn it is.
-func (q *localQueue) unlock(ctx context.Context, o locks.Owner) error {
+func (q *localQueue) unlock(o locks.Owner) error {
+	ctx := adapter.As(o)
 	q.mu.Lock()
 	h := q.holdOf(o)
 	if h == nil { // another goroutine of the owner is about to get it, or has just released it
@@ -289,8 +291,9 @@ func (q *localQueue) probe(g *grant) {
 	q.handoff.probed(q.grant == g, err == nil && !others)
 }
 
-// leave ends the turn of an acquisition that did not get the store's lock.
-func (q *localQueue) leave(ctx context.Context) {
+// leave ends o's turn, whose acquisition did not get the store's lock.
+func (q *localQueue) leave(o locks.Owner) {
+	ctx := adapter.As(o)
 	q.mu.Lock()
 	user := q.fewer()
 	if h := q.hold; q.depth == 0 && h != nil {
@@ -316,7 +319,8 @@ func (q *localQueue) leave(ctx context.Context) {
 	}
 }
 
-// releaseUnclaimed releases a lock that was handed off to a local waiter that has gone away.
+// releaseUnclaimed releases a lock that was handed off to a local waiter that has gone away. ctx
+// has the caller's owner, and never ends.
 func (q *localQueue) releaseUnclaimed(ctx context.Context) error {
 	q.mu.Lock()
 	nothing := q.grant == nil
@@ -324,7 +328,6 @@ func (q *localQueue) releaseUnclaimed(ctx context.Context) error {
 	if nothing || q.turn.IsLocked() {
 		return nil // the owner whose turn it is looks after it
 	}
-	ctx = context.WithoutCancel(ctx)
 	if ok, err := q.turn.TryLockContext(ctx); !ok {
 		return err
 	}

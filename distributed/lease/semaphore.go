@@ -158,14 +158,11 @@ func (p *permits) Count() int64 { return p.l.permits }
 
 // ReleaseContext gives the permits back. See [Mutex.UnlockContext].
 func (p *permits) ReleaseContext(ctx context.Context) error {
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	q := p.l.held(p.owner)
 	if q == nil {
 		return p.l.fail(ctx, "release", locks.ErrNotHeld)
 	}
-	err := q.unlock(locks.WithOwner(ctx, p.owner), p.owner)
+	err := q.unlock(p.owner)
 	select { // a store that is polled tells nobody
 	case p.s.released <- struct{}{}:
 	default:

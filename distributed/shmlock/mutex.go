@@ -91,8 +91,9 @@ func open(path string) (*Mutex, error) {
 // Path returns the absolute path of the file.
 func (l *Mutex) Path() string { return l.path }
 
-// LockKey names the lock among those of the machine, which gives [locks.Multi] its order.
-func (l *Mutex) LockKey() string { return l.path }
+// LockKey names the lock among those of the machine for [locks.Multi]. It begins with a zero byte,
+// which says that the lock has no order: another process may have another path to the same file.
+func (l *Mutex) LockKey() string { return "\x00" + l.path }
 
 // QueueLength returns the number of waiters in the local queue.
 func (l *Mutex) QueueLength() int { return l.local.QueueLength() }
@@ -248,11 +249,11 @@ func (l *Mutex) wait(ctx context.Context) error {
 
 // tryLocked is try with l.mu, unless ctx has ended.
 func (l *Mutex) tryLocked(ctx context.Context, from, to uint64) (bool, error) {
+	if err := ctx.Err(); err != nil { // before l.mu: ctx may be a type of the program
+		return false, err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if ctx.Err() != nil {
-		return false, ctx.Err()
-	}
 	return l.try(from, to)
 }
 
@@ -299,9 +300,10 @@ func (l *Mutex) unmap() {
 // the lock.
 func (l *Mutex) UnlockContext(ctx context.Context) error {
 	const op = "unlock"
+	o := locks.CurrentOwner(ctx) // before l.mu: ctx may be a type of the program
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.holds == 0 || l.local.Owner() != locks.CurrentOwner(ctx) {
+	if l.holds == 0 || l.local.Owner() != o {
 		return l.fail(op, locks.ErrNotHeld)
 	}
 	l.holds--
@@ -313,7 +315,7 @@ func (l *Mutex) UnlockContext(ctx context.Context) error {
 	case l.holds == 0:
 		err = l.release()
 	}
-	_ = l.local.UnlockContext(ctx)
+	_ = l.local.UnlockContext(adapter.As(o))
 	return l.fail(op, err)
 }
 
@@ -342,9 +344,10 @@ func (l *Mutex) release() error {
 // be half changed then. Recovered returns false again after the next acquisition, so the holder
 // that gets true has to do the repair.
 func (l *Mutex) Recovered(ctx context.Context) bool {
+	o := locks.CurrentOwner(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.holds > 0 && l.recovered && l.local.Owner() == locks.CurrentOwner(ctx)
+	return l.holds > 0 && l.recovered && l.local.Owner() == o
 }
 
 // Close releases the lock if this process holds it, and makes all waiters return

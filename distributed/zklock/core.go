@@ -76,10 +76,11 @@ func (c *core) fail(err error) {
 
 // notConnected returns the error of a wait for a connection that ctx has ended.
 func (c *core) notConnected(ctx context.Context) error {
+	cause := context.Cause(ctx) // before c.mu: ctx may be a type of the program
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case errors.Is(context.Cause(ctx), locks.ErrClosed):
+	case errors.Is(cause, locks.ErrClosed):
 		return locks.ErrClosed
 	case c.failed != nil:
 		return fmt.Errorf("%w: %v", errNotConnected, c.failed) // c.failed may match the error of a context

@@ -127,6 +127,15 @@ type detached struct {
 
 func (d detached) Value(key any) any { return d.values.Value(key) }
 
+// As returns a context that has the owner o and nothing else. A caller's ctx may be a type of the
+// program, and must not be called where a mutex is held, or after a state has changed.
+func As(o locks.Owner) context.Context {
+	if o == locks.CurrentOwner(nil) { //nolint:staticcheck // of the calling goroutine
+		return context.Background()
+	}
+	return locks.WithOwner(context.Background(), o)
+}
+
 // Jitter returns a random part of d, a half at least, so that waiters get out of step.
 func Jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 

@@ -51,6 +51,7 @@ const (
 	NilTakes              Flaw = "a nil ctx is taken for one that never ends"
 	NilUnlockFails        Flaw = "UnlockContext refuses a nil ctx"
 	CtxBoundsHold         Flaw = "the hold ends with ctx"
+	AsksWithMutex         Flaw = "LockContext calls ctx with its mutex held"
 	IgnoresExplicitOwner  Flaw = "the owner in ctx is ignored"
 	LIFO                  Flaw = "the last waiter is first"
 	LeaksGoroutine        Flaw = "LockContext leaves a goroutine behind"
@@ -294,6 +295,9 @@ func (l *Lock) end(o locks.Owner) {
 func (l *Lock) enqueue(ctx context.Context, o locks.Owner) *waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.Flaw == AsksWithMutex && ctx.Err() != nil {
+		return nil
+	}
 	switch {
 	case l.count == 0 || l.Flaw == NoExclusion || l.wornOut():
 		l.acquire(o)
