@@ -18,10 +18,17 @@ import (
 
 // keyed is implemented by locks with a name that orders them in every process. See [Multi].
 type keyed interface {
-	// LockKey names the lock, including its store. Two values of one type are the same lock if
-	// and only if their keys are equal. "" means that there is no key. A text for people shows the
-	// key up to its first zero byte.
+	// LockKey is the name of the lock, a zero byte, and a text that tells the lock apart from
+	// others of this name, such as one that describes its store. The zero byte and the text may be
+	// missing. "" means that there is no key.
 	LockKey() string
+}
+
+// sameLock is implemented by locks whose key does not say whether two of them are one lock.
+type sameLock interface {
+	// SameLock reports whether other, which has the same key, is this lock. It may ask the store,
+	// but not under a ctx that has ended.
+	SameLock(ctx context.Context, other TryLocker) (bool, error)
 }
 
 // Multi returns a lock that holds all of ls or none of them. Java has no such type. Redisson's
@@ -30,13 +37,25 @@ type keyed interface {
 // LockContext acquires the locks one after the other. The order is the same for every Multi.
 // Therefore two Multis over the same locks cannot deadlock, however they list them:
 //
-//   - Locks with a method LockKey() string that does not return "" come first, by key. The key
-//     must name the lock among all locks of its type, including its store, and must be the same
-//     in every process. Distributed locks have this method.
+//   - Locks with a method LockKey() string that does not return "" come first, by the name in
+//     the key: its text up to the first zero byte. A lock must have the same name in every
+//     process. Distributed locks have this method. Their name is what the store knows them by.
 //   - Other pointers, channels and maps follow, by address.
-//   - If a lock is neither, such as a struct value, there is no order. Then LockContext waits
-//     for one lock without any other hold, and tries the others. If a try fails, it releases all
-//     locks, pauses for a random time of at most 5 ms, and waits for the lock that was missing.
+//   - Some locks have no order: two with the same name, such as the locks of one name on two
+//     servers; two [Leased] locks without a key; a lock whose key begins with a zero byte; and
+//     values without an address, such as a struct.
+//
+// If two members have no order, LockContext waits for one member without any other hold, and
+// tries the others. If a try fails, it releases all members and pauses for a random time. Then it
+// waits for the member that was missing. The pause is at most 5 ms or 16 times as long as the
+// tries took, and never more than 2 s. Such a Multi cannot deadlock either. It tries the members
+// by their whole keys, so several processes usually begin with the same member.
+//
+// Two values of one type are the same lock if their keys are equal. If the type has a method
+// SameLock(context.Context, TryLocker) (bool, error), it decides about equal keys. Locks of one name
+// that two clients of one store have are different locks of this process, and exclude each other. A
+// Multi of both can never be acquired. It returns [ErrDeadlock] if SameLock finds that out while one
+// of them is held.
 //
 // A wrapper with a method Unwrap() TryLocker has the place of the lock inside, and counts as the
 // same lock. The wrappers of package record have this method. A wrapper around a Multi hides its
@@ -74,9 +93,12 @@ func Multi(ls ...TryLocker) TryLocker {
 	}
 	// A stable sort keeps the arguments' order of members without an order.
 	slices.SortStableFunc(m.members, compareMembers)
-	for _, each := range m.members {
-		if each.rank == unordered {
+	for i, each := range m.members {
+		if each.rank == unordered && len(m.members) > 1 {
 			m.ordered = false
+		}
+		if slices.ContainsFunc(m.members[:i], each.ties) {
+			m.ordered, m.ties = false, true
 		}
 		if l, ok := each.lock.(Leased); ok {
 			m.leased = append(m.leased, l)
@@ -99,7 +121,8 @@ type member struct {
 	lock     TryLocker
 	inner    TryLocker // what lock wraps, or lock itself: which lock it is
 	rank     int       // byKey, byAddress or unordered
-	key      string
+	key      string    // or ""
+	label    string    // the name in key
 	address  uintptr
 	typeName string
 	name     string // for errors
@@ -121,8 +144,14 @@ func newMember(i int, l TryLocker) member {
 	each := member{lock: l, inner: inner, typeName: typeName, name: fmt.Sprintf("member %d (%T)", i, l)}
 	if k, ok := inner.(keyed); ok && k.LockKey() != "" {
 		each.rank, each.key = byKey, k.LockKey()
-		name, _, _ := strings.Cut(each.key, "\x00") // what follows tells stores and clients apart
-		each.name = fmt.Sprintf("member %d (%T %q)", i, l, name)
+		label, rest, _ := strings.Cut(each.key, "\x00")
+		each.label = label
+		shown := label
+		if label == "" {
+			each.rank = unordered
+			shown, _, _ = strings.Cut(rest, "\x00")
+		}
+		each.name = fmt.Sprintf("member %d (%T %q)", i, l, shown)
 	} else if reference {
 		each.rank, each.address = byAddress, address
 	} else {
@@ -159,17 +188,51 @@ func compareMembers(a, b member) int {
 
 // is reports whether a and b are the same lock.
 func (a member) is(b member) bool {
-	if a.rank == unordered && b.rank == unordered {
+	if a.rank == unordered && a.key == "" {
 		return same(a.inner, b.inner)
 	}
-	return compareMembers(a, b) == 0 && sameType(a.inner, b.inner)
+	if compareMembers(a, b) != 0 || !sameType(a.inner, b.inner) {
+		return false
+	}
+	s, ok := a.inner.(sameLock)
+	if !ok || a.key == "" {
+		return true
+	}
+	same, err := s.SameLock(ended, b.inner)
+	return same && err == nil
+}
+
+// ended is a context under which no store is asked.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// ties reports whether nothing orders a and b in every process: not the text behind their name, which
+// may spell one store in two ways, and no address if other processes share both locks.
+func (a member) ties(b member) bool {
+	switch {
+	case a.rank == byKey && b.rank == byKey:
+		return a.label == b.label
+	case a.rank == byAddress && b.rank == byAddress:
+		return isLeased(a.inner) && isLeased(b.inner)
+	}
+	return false
+}
+
+func isLeased(l TryLocker) bool {
+	_, ok := l.(Leased)
+	return ok
 }
 
 // multi is a Multi without leased members.
 type multi struct {
 	members []member // distinct, in the order of acquisition
 	leased  []Leased
-	ordered bool // no member's rank is unordered
+	ordered bool          // every member has its place in an order
+	ties    bool          // two members may be one lock, see selfish
+	refused atomic.Uint32 // how often a member was not free while another one was held, if there are ties
 
 	// word is the Owner of the only hold, so that the everyday case does not need mu. The legal
 	// states while mu is free:
@@ -249,18 +312,22 @@ func (m *multi) LockContext(ctx context.Context) (err error) {
 }
 
 // The pauses of lockByTrying are random, so that two callers that hold each other's missing
-// member do not collide for ever. The actual wait is the one for the missing member.
+// member do not collide for ever. The actual wait is the one for the missing member. If the tries
+// take long, as those of remote stores do, the pauses grow to a multiple of that time: with
+// shorter ones, the tries of both callers would overlap each time.
 const (
 	firstPause   = 20 * time.Microsecond
-	longestPause = 5 * time.Millisecond
+	longestPause = 5 * time.Millisecond // or spread times as long as the tries
+	spread       = 16
+	mostPause    = 2 * time.Second
 )
 
 // lockByTrying is LockContext if the members have no order: it waits for a member while it holds
 // none.
 func (m *multi) lockByTrying(ctx context.Context, o Owner) error {
 	missing := 0
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		next, err := m.lockFrom(ctx, o, missing)
+	for pause := firstPause; ; pause *= 2 {
+		next, took, err := m.lockFrom(ctx, o, missing)
 		if err != nil {
 			return err
 		}
@@ -269,6 +336,7 @@ func (m *multi) lockByTrying(ctx context.Context, o Owner) error {
 			return nil
 		}
 		missing = next
+		pause = min(max(pause, took), max(longestPause, spread*took), mostPause)
 		timer := time.NewTimer(rand.N(pause))
 		select {
 		case <-timer.C:
@@ -280,30 +348,56 @@ func (m *multi) lockByTrying(ctx context.Context, o Owner) error {
 }
 
 // lockFrom waits for the member with the index first, and tries all others. It returns the index
-// of the member that was not free, or -1 if all are held.
-func (m *multi) lockFrom(ctx context.Context, o Owner, first int) (missing int, err error) {
+// of the member that was not free, or -1 if all are held, and for how long it held the first one.
+func (m *multi) lockFrom(ctx context.Context, o Owner, first int) (missing int, took time.Duration, err error) {
 	var taken []member
+	var began time.Time
 	defer func() {
 		if len(taken) < len(m.members) {
 			err = errors.Join(err, m.rollBack(ctx, o, taken))
+			took = time.Since(began)
 		}
 	}()
 	if err := m.members[first].lock.LockContext(ctx); err != nil {
-		return first, m.members[first].failed("lock", err)
+		return first, 0, m.members[first].failed("lock", err)
 	}
+	began = time.Now()
 	taken = append(taken, m.members[first])
 	for i, each := range m.members {
 		if i == first {
 			continue
 		}
 		if ok, err := each.lock.TryLockContext(ctx); err != nil {
-			return i, each.failed("try", err)
+			return i, 0, each.failed("try", err)
 		} else if !ok {
-			return i, nil
+			return i, 0, m.selfish(ctx, each, taken)
 		}
 		taken = append(taken, each)
 	}
-	return -1, nil
+	return -1, 0, nil
+}
+
+// selfish returns an error if each, which was refused to a try, is one of taken: two clients of one
+// store make two members of one lock. It asks the store, so it does so after the first refusal of
+// this Multi, the second, the fourth, and so on.
+func (m *multi) selfish(ctx context.Context, each member, taken []member) error {
+	if !m.ties || !slices.ContainsFunc(taken, each.ties) {
+		return nil
+	}
+	if n := m.refused.Add(1); n&(n-1) != 0 {
+		return nil
+	}
+	for _, other := range taken {
+		s, ok := each.inner.(sameLock)
+		if !ok || !each.ties(other) {
+			continue
+		}
+		// An error is of no interest: the next round asks the member itself.
+		if same, err := s.SameLock(ctx, other.inner); same && err == nil {
+			return each.failed("try", fmt.Errorf("%w: it is the same lock as %s, which is held", ErrDeadlock, other.name))
+		}
+	}
+	return nil
 }
 
 func (m *multi) TryLockContext(ctx context.Context) (ok bool, err error) {
@@ -322,7 +416,7 @@ func (m *multi) TryLockContext(ctx context.Context) (ok bool, err error) {
 		if ok, err := each.lock.TryLockContext(ctx); err != nil {
 			return false, each.failed("try", err)
 		} else if !ok {
-			return false, nil
+			return false, m.selfish(ctx, *each, m.members[:taken])
 		}
 		taken++
 	}
@@ -509,10 +603,13 @@ type multiHold struct {
 	watch   sync.WaitGroup // the goroutines that watch the members
 }
 
+// gather asks the members for their holds, once. It holds no mutex meanwhile, because ctx and the
+// members may be types of the program. The members give every goroutine of the owner the same holds.
 func (h *multiHold) gather(ctx context.Context, leased []Leased) error {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.members != nil {
+	gathered := h.members != nil
+	h.mu.Unlock()
+	if gathered {
 		return nil
 	}
 	members := make([]Hold, 0, len(leased))
@@ -523,20 +620,27 @@ func (h *multiHold) gather(ctx context.Context, leased []Leased) error {
 		}
 		members = append(members, hold)
 	}
-	h.members = members
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.members == nil {
+		h.members = members
+	}
 	return nil
 }
 
 // Lost starts one goroutine for each member, which the last release ends.
 func (h *multiHold) Lost() <-chan struct{} {
+	channels := make([]<-chan struct{}, len(h.members))
+	for i, each := range h.members { // without the mutex: a member may be a type of the program
+		channels[i] = each.Lost()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.lost != nil {
 		return h.lost
 	}
 	h.lost = make(chan struct{})
-	for _, each := range h.members {
-		lost := each.Lost()
+	for _, lost := range channels {
 		if isClosed(lost) {
 			h.once.Do(func() { close(h.lost) })
 		}

@@ -101,7 +101,9 @@ func New(client *api.Client, opts ...Option) (*Client, error) {
 	}
 	s := newStore(client, o)
 	// Each holder has a token of its own, and waiters here have no precedence over others.
-	all := append([]lease.Option{lease.WithMaxLocalHandoffs(0)}, o.lease...)
+	all := append([]lease.Option{
+		lease.WithMaxLocalHandoffs(0), lease.WithPlace("consul", o.prefix), // client hides its address
+	}, o.lease...)
 	lc, err := lease.New(s, append(all, lease.WithErrorPrefix("consullock"), lease.WithTTL(o.ttl))...)
 	if err != nil {
 		s.stop()
@@ -204,8 +206,16 @@ func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) { return l.m.In
 // Name returns the name of the lock.
 func (l *Mutex) Name() string { return l.m.Name() }
 
-// LockKey gives [locks.Multi] its order, the same one in every process.
+// LockKey gives [locks.Multi] its order, the same one in every process. See [lease.Mutex.LockKey].
 func (l *Mutex) LockKey() string { return l.m.LockKey() }
+
+// SameLock reports whether other is this lock. See [lease.Mutex.SameLock].
+func (l *Mutex) SameLock(ctx context.Context, other locks.TryLocker) (bool, error) {
+	if o, ok := other.(*Mutex); ok {
+		other = o.m
+	}
+	return l.m.SameLock(ctx, other)
+}
 
 // QueueLength returns how many goroutines of this process wait for their turn at the lock.
 func (l *Mutex) QueueLength() int { return l.m.QueueLength() }

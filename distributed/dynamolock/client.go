@@ -3,8 +3,10 @@ package dynamolock
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/jucgo/locks/distributed/caslock"
@@ -58,7 +60,18 @@ func New(client *dynamodb.Client, table string, opts ...Option) (*caslock.Client
 	if err != nil {
 		return nil, fmt.Errorf("dynamolock: %w", err)
 	}
-	return caslock.New(d, append(cas, caslock.WithErrorPrefix("dynamolock"))...)
+	return caslock.New(d, append(append([]caslock.Option{placeOf(d)}, cas...), caslock.WithErrorPrefix("dynamolock"))...)
+}
+
+// placeOf says where the locks of d are.
+func placeOf(d *documents) caslock.Option {
+	o := d.client.Options()
+	endpoint := ""
+	if u, err := url.Parse(aws.ToString(o.BaseEndpoint)); err == nil {
+		endpoint = u.Host
+	}
+	place := fmt.Sprintf("dynamodb %s %s %s", o.Region, endpoint, d.table)
+	return caslock.WithLeaseOptions(lease.WithPlace(place, d.prefix))
 }
 
 func newDocuments(client *dynamodb.Client, table string, opts []Option) (*documents, []caslock.Option, error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,7 +86,7 @@ func (c *Client) kind(k *kind) (*lease.Client, error) {
 		// Each holder has a token of its own, and local waiters have no precedence over remote
 		// ones.
 		opts := append([]lease.Option{
-			lease.WithErrorPrefix("etcdlock"), lease.WithMaxLocalHandoffs(0),
+			lease.WithErrorPrefix("etcdlock"), lease.WithMaxLocalHandoffs(0), placeOf(c.core.client),
 		}, c.lease...)
 		opts = append(opts, lease.WithTTL(c.ttl))
 		if k.alone {
@@ -92,6 +94,17 @@ func (c *Client) kind(k *kind) (*lease.Client, error) {
 		}
 		return lease.New(&store{c: c.core, kind: k}, opts...)
 	})
+}
+
+// placeOf says where the locks of client are. The name of a lock is all that its keys begin with,
+// unless the KV of client puts more in front of them. Then nobody here knows the keys, and a key that
+// begins with a zero byte says that the lock has no order.
+func placeOf(client *clientv3.Client) lease.Option {
+	prefix := ""
+	if of := reflect.TypeOf(client.KV); of != reflect.TypeOf(clientv3.NewKV(client)) {
+		prefix = "\x00"
+	}
+	return lease.WithPlace("etcd "+strings.Join(slices.Sorted(slices.Values(client.Endpoints())), ","), prefix)
 }
 
 // maxName is how many bytes the name of a lock may have.
@@ -181,8 +194,16 @@ func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) { return l.m.Forc
 // Name returns the common prefix of the lock's keys.
 func (l *Mutex) Name() string { return l.m.Name() }
 
-// LockKey gives [locks.Multi] its order, the same one in every process.
+// LockKey gives [locks.Multi] its order, the same one in every process. See [lease.Mutex.LockKey].
 func (l *Mutex) LockKey() string { return l.m.LockKey() }
+
+// SameLock reports whether other is this lock. See [lease.Mutex.SameLock].
+func (l *Mutex) SameLock(ctx context.Context, other locks.TryLocker) (bool, error) {
+	if o, ok := other.(*Mutex); ok {
+		other = o.m
+	}
+	return l.m.SameLock(ctx, other)
+}
 
 // QueueLength returns how many goroutines of this process wait for their turn at the lock.
 func (l *Mutex) QueueLength() int { return l.m.QueueLength() }

@@ -45,13 +45,13 @@ func (l *Mutex) Name() string { return l.name }
 // Path returns the absolute path of the file.
 func (l *Mutex) Path() string { return l.path }
 
-// LockKey names the lock among those of the machine, which gives [locks.Multi] its order. Two
-// paths to the same file have different keys.
+// LockKey names the lock among those of the machine for [locks.Multi]. It begins with a zero byte,
+// which says that the lock has no order: another process may have another path to the same file.
 func (l *Mutex) LockKey() string {
 	if l.kind == shared {
-		return l.path + "\x00shared"
+		return "\x00" + l.path + "\x00shared"
 	}
-	return l.path
+	return "\x00" + l.path
 }
 
 // quoted returns the name, and which half it is of.

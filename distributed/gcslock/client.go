@@ -69,7 +69,16 @@ func New(client *http.Client, bucket string, opts ...Option) (*caslock.Client, e
 	if err != nil {
 		return nil, fmt.Errorf("gcslock: %w", err)
 	}
-	return caslock.New(d, append(o.cas, caslock.WithErrorPrefix("gcslock"))...)
+	return caslock.New(d, append(append([]caslock.Option{placeOf(d)}, o.cas...), caslock.WithErrorPrefix("gcslock"))...)
+}
+
+// placeOf says where the locks of d are.
+func placeOf(d *documents) caslock.Option {
+	endpoint := ""
+	if u, err := url.Parse(d.endpoint); err == nil {
+		endpoint = u.Host
+	}
+	return caslock.WithLeaseOptions(lease.WithPlace("gcs "+endpoint+" "+d.bucket, d.prefix))
 }
 
 func newDocuments(client *http.Client, bucket string, o options) (*documents, error) {

@@ -9,6 +9,7 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/lease"
 )
 
 // New returns a client of the locks that are Lease objects in a namespace. It sends no request.
@@ -31,6 +32,8 @@ func New(client coordinationv1client.CoordinationV1Interface, namespace string, 
 	if why := validation.IsDNS1123Label(namespace); len(why) > 0 {
 		return nil, fmt.Errorf("k8slock: namespace %q: %s", namespace, why[0])
 	}
+	place := "kubernetes " + api.Get().URL().Redacted() + " " + namespace
+	first := []caslock.Option{caslock.WithLeaseOptions(lease.WithPlace(place, ""))}
 	ours := []caslock.Option{caslock.WithFormat(format{}), caslock.WithErrorPrefix("k8slock")}
-	return caslock.New(&documents{api, namespace}, append(opts[:len(opts):len(opts)], ours...)...)
+	return caslock.New(&documents{api, namespace}, append(append(first, opts...), ours...)...)
 }

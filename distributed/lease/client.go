@@ -37,6 +37,7 @@ type Client struct {
 	queues   localQueues // of the names in use
 
 	id           string
+	place        place  // of the locks, see WithPlace
 	identity     string // what other processes read about this one
 	acquisitions atomic.Uint64
 	reached      atomic.Bool // the store has answered once
@@ -98,6 +99,20 @@ const (
 // WithRetry sets after which errors of a first request LockContext goes on, [RetryPassing] if not
 // given. TryLockContext asks once and returns every error.
 func WithRetry(r Retry) Option { return func(c *Client) { c.retry = r } }
+
+// WithPlace says where the locks are, in every process alike: [Mutex.LockKey] is made of that. The
+// text store names the servers and the database, bucket or namespace, without passwords. It is
+// empty if the adapter cannot know it. prefix is what the store has in front of a lock's name. It
+// is for adapters.
+//
+// [locks.Multi] orders locks by prefix and name. So each key of the store must have one such text,
+// whatever prefix a process uses. The text store is no part of the order: two processes may spell
+// one server in two ways.
+func WithPlace(store, prefix string) Option {
+	return func(c *Client) { c.place = place{store, prefix} }
+}
+
+type place struct{ store, prefix string }
 
 // WithErrorPrefix sets what errors begin with: the adapter's name, "lease" if not given.
 func WithErrorPrefix(prefix string) Option { return func(c *Client) { c.prefix = prefix } }

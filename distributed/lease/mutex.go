@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -87,9 +88,49 @@ func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 // Name returns the name of the lock.
 func (l *Mutex) Name() string { return l.name }
 
-// LockKey identifies the lock among those of all clients. It gives [locks.Multi] its order: by
-// name first, and so the same order in every process.
-func (l *Mutex) LockKey() string { return l.name + "\x00" + l.c.id + l.number() }
+// LockKey names the lock and its store, with the same text in every process. [locks.Multi] orders
+// locks by the name, see [WithPlace].
+func (l *Mutex) LockKey() string {
+	return l.c.place.prefix + l.name + "\x00" + l.c.place.store + l.number()
+}
+
+// SameLock reports whether other, which has the same [Mutex.LockKey], is this lock. Two clients of
+// one store have equal keys, and so may clients of two stores. If the other lock is held by another
+// client of this process, SameLock asks the store who holds this lock, until ctx ends. It asks
+// nothing under a ctx that has ended. An error is the store's, or says why the lock is refused.
+func (l *Mutex) SameLock(ctx context.Context, other locks.TryLocker) (bool, error) {
+	const op = "same lock"
+	o, ok := other.(*Mutex)
+	switch {
+	case l.bad != nil:
+		return false, l.fail(ctx, op, l.bad)
+	case !ok:
+		return false, nil
+	case l.c == o.c:
+		return l.name == o.name && l.share == o.share && l.permits == o.permits, nil
+	case l.c.inspector == nil || check(ctx) != nil || !l.c.begin():
+		return false, nil
+	}
+	defer l.c.done()
+	var held []string
+	for _, q := range o.queues() {
+		q.mu.Lock()
+		if q.grant != nil {
+			held = append(held, q.grant.id.Acquisition)
+		}
+		q.mu.Unlock()
+	}
+	if len(held) == 0 {
+		return false, nil
+	}
+	s, err := l.c.inspector.Inspect(ctx, l.name)
+	if err != nil {
+		return false, l.fail(ctx, op, err)
+	}
+	return slices.ContainsFunc(s.Holders, func(holder Claim) bool {
+		return slices.Contains(held, holder.Acquisition)
+	}), nil
+}
 
 // number tells locks of different numbers of permits apart.
 func (l *Mutex) number() string {

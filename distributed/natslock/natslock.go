@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/lease"
 )
 
 // New returns a client of the locks in a key-value bucket, which is there already. It asks the
@@ -27,7 +29,26 @@ func New(ctx context.Context, js jetstream.JetStream, bucket string, opts ...cas
 	if err != nil {
 		return nil, fmt.Errorf("natslock: bucket %q: %w", bucket, err)
 	}
-	return caslock.New(d, append([]caslock.Option{caslock.WithErrorPrefix("natslock")}, opts...)...)
+	first := []caslock.Option{caslock.WithErrorPrefix("natslock"), placeOf(d)}
+	return caslock.New(d, append(first, opts...)...)
+}
+
+// placeOf says where the locks of d are: the servers that its user has given, without their
+// passwords, the prefix of JetStream, and the bucket.
+func placeOf(d *documents) caslock.Option {
+	var hosts []string
+	for _, server := range d.nc.Opts.Servers {
+		for part := range strings.SplitSeq(server, ",") {
+			_, host, _ := strings.Cut(part, "://")
+			if host == "" {
+				host = part
+			}
+			hosts = append(hosts, host[strings.LastIndexByte(host, '@')+1:])
+		}
+	}
+	slices.Sort(hosts)
+	place := fmt.Sprintf("nats %s %s%s", strings.Join(hosts, ","), d.prefix, d.stream)
+	return caslock.WithLeaseOptions(lease.WithPlace(place, ""))
 }
 
 func newDocuments(ctx context.Context, js jetstream.JetStream, bucket string) (*documents, error) {

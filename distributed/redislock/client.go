@@ -125,7 +125,7 @@ const (
 // kind returns the locks of a kind.
 func (c *Client) kind(k kind) (*lease.Client, error) {
 	return c.kinds.Client(k, func() (*lease.Client, error) {
-		prefix := []lease.Option{lease.WithErrorPrefix("redislock")}
+		prefix := []lease.Option{lease.WithErrorPrefix("redislock"), lease.WithPlace(c.core.p.Place(), "")}
 		if k == expiring { // which has no queue, and no acknowledgements
 			return lease.New(expirable{c.core}, append(prefix, c.opts.Lease...)...)
 		}
@@ -228,8 +228,16 @@ func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) { return l.m.Forc
 // Name returns the name of the lock.
 func (l *Mutex) Name() string { return l.m.Name() }
 
-// LockKey gives [locks.Multi] its order, the same one in every process.
+// LockKey gives [locks.Multi] its order, the same one in every process. See [lease.Mutex.LockKey].
 func (l *Mutex) LockKey() string { return l.m.LockKey() }
+
+// SameLock reports whether other is this lock. See [lease.Mutex.SameLock].
+func (l *Mutex) SameLock(ctx context.Context, other locks.TryLocker) (bool, error) {
+	if o, ok := other.(*Mutex); ok {
+		other = o.m
+	}
+	return l.m.SameLock(ctx, other)
+}
 
 // QueueLength returns how many goroutines of this process wait for their turn at the lock.
 func (l *Mutex) QueueLength() int { return l.m.QueueLength() }

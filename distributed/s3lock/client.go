@@ -3,9 +3,11 @@ package s3lock
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/jucgo/locks/distributed/caslock"
@@ -61,7 +63,18 @@ func New(client *s3.Client, bucket string, opts ...Option) (*caslock.Client, err
 	if err != nil {
 		return nil, fmt.Errorf("s3lock: %w", err)
 	}
-	return caslock.New(d, append(o.cas, caslock.WithErrorPrefix("s3lock"))...)
+	return caslock.New(d, append(append([]caslock.Option{placeOf(d)}, o.cas...), caslock.WithErrorPrefix("s3lock"))...)
+}
+
+// placeOf says where the locks of d are.
+func placeOf(d *documents) caslock.Option {
+	o := d.client.Options()
+	endpoint := ""
+	if u, err := url.Parse(aws.ToString(o.BaseEndpoint)); err == nil {
+		endpoint = u.Host
+	}
+	place := fmt.Sprintf("s3 %s %s %s", o.Region, endpoint, d.bucket)
+	return caslock.WithLeaseOptions(lease.WithPlace(place, d.prefix))
 }
 
 func newDocuments(client *s3.Client, bucket string, opts []Option) (*documents, options, error) {

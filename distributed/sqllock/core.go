@@ -256,7 +256,13 @@ func (c *core) query(ctx context.Context, s *statement, args []any, dest ...any)
 
 // client returns the client of the engine.
 func (c *core) client(store lease.Store, opts []lease.Option) (*lease.Client, error) {
-	return lease.New(store, append([]lease.Option{lease.WithErrorPrefix("sqllock")}, opts...)...)
+	prefix := ""
+	if c.renamed { // the server knows the lock by a key, and two processes may have two names for it
+		prefix = "\x00"
+	}
+	place := fmt.Sprintf("%v %s %T", c.dialect, c.table, store) // db hides its server
+	first := []lease.Option{lease.WithErrorPrefix("sqllock"), lease.WithPlace(place, prefix)}
+	return lease.New(store, append(first, opts...)...)
 }
 
 // close ends the clients of the engine by end, if there are any, and what runs in the background.

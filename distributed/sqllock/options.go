@@ -65,6 +65,7 @@ type options struct {
 	min, max time.Duration
 	timeout  time.Duration
 	key      func(name string) int64
+	renamed  bool // key is the user's
 	blocks   bool
 }
 
@@ -165,7 +166,9 @@ func WithRequestTimeout(d time.Duration) Option { return func(o *options) { o.ti
 
 // WithKey sets the 64-bit key by which PostgreSQL knows the lock called name in an [Advisory],
 // to exclude other programs. Different names with the same key are the same lock to the server.
-func WithKey(key func(name string) int64) Option { return func(o *options) { o.key = key } }
+func WithKey(key func(name string) int64) Option {
+	return func(o *options) { o.key, o.renamed = key, true }
+}
 
 func newOptions(opts []Option) options {
 	o := options{

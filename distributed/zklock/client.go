@@ -211,7 +211,8 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 		term := c.core.Term()
 		opts := []lease.Option{
 			lease.WithErrorPrefix("zklock"),
-			lease.WithMaxLocalHandoffs(0), // local waiters have no precedence over remote ones
+			lease.WithPlace(fmt.Sprintf("zookeeper %s %d", c.core.order, k), ""), // a name is a whole path
+			lease.WithMaxLocalHandoffs(0),                                        // local waiters have no precedence over remote ones
 		}
 		if c.core.log != nil {
 			opts = append(opts, lease.WithLogger(c.core.log))

@@ -105,12 +105,21 @@ func (l *RWMutex) ReadMutex() *Mutex { return l.read }
 // WriteMutex is [RWMutex.WriteLocker] with its own type.
 func (l *RWMutex) WriteMutex() *Mutex { return l.write }
 
-// LockKey gives [locks.Multi] its order: by path first, and the same in every process.
+// LockKey gives [locks.Multi] its order: by path, and so the same in every process. See
+// [lease.Mutex.LockKey].
 func (l *Mutex) LockKey() string {
 	if l.bad != nil {
 		return ""
 	}
-	return fmt.Sprintf("%s\x00%d\x00%s\x00%s", l.Name(), l.kind, l.c.core.order, l.m.LockKey())
+	return l.m.LockKey()
+}
+
+// SameLock reports whether other is this lock. See [lease.Mutex.SameLock].
+func (l *Mutex) SameLock(ctx context.Context, other locks.TryLocker) (bool, error) {
+	if o, ok := other.(*Mutex); ok {
+		other = o.m
+	}
+	return l.m.SameLock(ctx, other)
 }
 
 // held reports whether the caller holds a lock that it cannot acquire again.

@@ -25,6 +25,7 @@ import (
 const asProgram = "LOCKS_EXAMPLE_TEST"
 
 func TestMain(m *testing.M) {
+	testbed.Play(map[string]testbed.Role{"both": both})
 	if os.Getenv(asProgram) != "" || os.Getenv(processVariable) != "" {
 		main()
 		return

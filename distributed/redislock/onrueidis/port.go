@@ -3,8 +3,11 @@ package onrueidis
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -246,6 +249,15 @@ func (p *port) Set(ctx context.Context, key, value string, ttl time.Duration) er
 
 // ReplyTimeout is none, because EvalSync extends its own.
 func (p *port) ReplyTimeout() time.Duration { return 0 }
+
+// Place has the address of a single server. The client does not tell its database. The servers of a
+// cluster and the master behind sentinels change.
+func (p *port) Place() string {
+	if p.c.Mode() != rueidis.ClientModeStandalone {
+		return "redis"
+	}
+	return "redis " + strings.Join(slices.Sorted(maps.Keys(p.c.Nodes())), ",")
+}
 
 func (p *port) Cluster() bool { return p.cluster }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -92,7 +94,15 @@ func newClient(ports []driver.Port, opts []redislock.Option) (*Client, error) {
 		nodes[i] = node{plain, p}
 	}
 	store := newMajority(nodes, &o)
-	c, err := lease.New(store, append([]lease.Option{lease.WithErrorPrefix("redlock")}, o.Lease...)...)
+	places := make([]string, len(ports))
+	for i, p := range ports {
+		places[i] = p.Place()
+	}
+	slices.Sort(places)
+	first := []lease.Option{
+		lease.WithErrorPrefix("redlock"), lease.WithPlace("redlock "+strings.Join(places, ", "), ""),
+	}
+	c, err := lease.New(store, append(first, o.Lease...)...)
 	if err != nil {
 		store.close(context.Background())
 		return nil, err
@@ -158,8 +168,16 @@ func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) { return l.m.In
 // Name returns the name of the lock.
 func (l *Mutex) Name() string { return l.m.Name() }
 
-// LockKey gives [locks.Multi] its order, the same one in every process.
+// LockKey gives [locks.Multi] its order, the same one in every process. See [lease.Mutex.LockKey].
 func (l *Mutex) LockKey() string { return l.m.LockKey() }
+
+// SameLock reports whether other is this lock. See [lease.Mutex.SameLock].
+func (l *Mutex) SameLock(ctx context.Context, other locks.TryLocker) (bool, error) {
+	if o, ok := other.(*Mutex); ok {
+		other = o.m
+	}
+	return l.m.SameLock(ctx, other)
+}
 
 // QueueLength returns how many goroutines of this process wait for their turn at the lock.
 func (l *Mutex) QueueLength() int { return l.m.QueueLength() }

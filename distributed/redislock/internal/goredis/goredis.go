@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -298,6 +299,18 @@ func (p *port) Set(ctx context.Context, key, value string, ttl time.Duration) er
 		return r, err
 	})
 	return err
+}
+
+// Place is that of the options. Those of a client of sentinels do not have the name of the master.
+func (p *port) Place() string {
+	switch {
+	case p.cc != nil:
+		return "redis cluster " + strings.Join(slices.Sorted(slices.Values(p.cc.Options().Addrs)), ",")
+	case p.one != nil:
+		o := p.one.Options()
+		return fmt.Sprintf("redis %s %s %d", o.Network, o.Addr, o.DB)
+	}
+	return "redis"
 }
 
 func (p *port) Cluster() bool { return p.cc != nil }

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/test/testbed"
+)
+
+// both is a process that acquires the lock called orders of two stores together, so often.
+func both(args []string) error {
+	ctx := context.Background()
+	rounds, err := strconv.Atoi(args[2])
+	if err != nil {
+		return err
+	}
+	var orders []locks.TryLocker
+	for _, url := range args[:2] {
+		s, err := openStore(ctx, url)
+		if err != nil {
+			return err
+		}
+		defer s.Close(ctx)
+		orders = append(orders, s.Locker("orders"))
+	}
+	m := locks.Multi(orders...)
+	fmt.Println("ready")
+	var word string
+	if _, err := fmt.Scanln(&word); err != nil {
+		return err
+	}
+	for range rounds {
+		err := locks.Do(ctx, m, func(context.Context) error {
+			time.Sleep(time.Millisecond)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	fmt.Println("done")
+	return nil
+}
+
+// pairs have two stores of one kind each, as one process and as another one knows them.
+var pairs = []struct {
+	name string
+	urls func(t *testing.T) (one, other [2]string)
+}{
+	{"files", func(t *testing.T) (one, other [2]string) {
+		dir := t.TempDir()
+		for _, name := range []string{"a", "b"} {
+			require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o755))
+		}
+		require.NoError(t, os.Symlink("a", filepath.Join(dir, "z")))
+		url := func(name string) string { return "file:" + filepath.Join(dir, name) }
+		return [2]string{url("a"), url("b")}, [2]string{url("z"), url("b")}
+	}},
+	{"SQLite", func(t *testing.T) (one, other [2]string) {
+		dir := t.TempDir()
+		url := func(name string) string { return "sqlite:" + filepath.Join(dir, name) + ".db" }
+		return [2]string{url("a"), url("b")}, [2]string{url("b"), url("a")}
+	}},
+	{"Redis", func(t *testing.T) (one, other [2]string) {
+		a, b := "redis://"+startRedisServer(t)+"/0", "redis://"+startRedisServer(t)+"/0"
+		return [2]string{a, b}, [2]string{byName(a), b}
+	}},
+	{"databases of one Redis", func(t *testing.T) (one, other [2]string) {
+		a := "redis://" + startRedisServer(t)
+		return [2]string{a + "/0", a + "/1"}, [2]string{byName(a) + "/0", a + "/1"}
+	}},
+	{"PostgreSQL", func(t *testing.T) (one, other [2]string) {
+		a := "postgres://postgres@" + startPostgres(t) + "/postgres?sslmode=disable&table="
+		return [2]string{a + "one", a + "two"}, [2]string{a + "two", byName(a) + "one"}
+	}},
+	{"MariaDB", func(t *testing.T) (one, other [2]string) {
+		a := "mysql://root@" + startMariaDB(t) + "/test?table="
+		return [2]string{a + "one", a + "two"}, [2]string{a + "two", byName(a) + "one"}
+	}},
+	{"ZooKeeper", func(t *testing.T) (one, other [2]string) {
+		a, b := "zk://"+testbed.StartZooKeeper(t).Addr(), "zk://"+testbed.StartZooKeeper(t).Addr()
+		return [2]string{a, b}, [2]string{byName(a), b}
+	}},
+	{"etcd", func(t *testing.T) (one, other [2]string) {
+		a, b := "etcd://"+startEtcd(t), "etcd://"+startEtcd(t)
+		return [2]string{a, b}, [2]string{byName(a), b}
+	}},
+	{"prefixes of one etcd", func(t *testing.T) (one, other [2]string) {
+		a := "etcd://" + startEtcd(t)
+		return [2]string{a + "?prefix=x", a + "?prefix=y"}, [2]string{a + "?prefix=y", byName(a) + "?prefix=x"}
+	}},
+	{"Redis and etcd", func(t *testing.T) (one, other [2]string) {
+		a, b := "redis://"+startRedisServer(t)+"/0", "etcd://"+startEtcd(t)
+		return [2]string{a, b}, [2]string{b, byName(a)}
+	}},
+}
+
+// byName returns a URL with the name of this machine in place of its address.
+func byName(url string) string { return strings.Replace(url, "127.0.0.1", "localhost", 1) }
+
+func TestTwoProcessesAcquireOneNameOfTwoStores(t *testing.T) {
+	for _, p := range pairs {
+		t.Run(p.name, func(t *testing.T) {
+			one, other := p.urls(t)
+			var processes []*testbed.Process
+			for _, urls := range [][2]string{one, other, {one[1], one[0]}} {
+				processes = append(processes, testbed.Child(t, "both", urls[0], urls[1], "10"))
+			}
+			for _, p := range processes {
+				require.Equal(t, "ready", p.Line())
+			}
+			for _, p := range processes {
+				p.Say("go")
+			}
+			for _, p := range processes {
+				require.Equal(t, "done", p.Line())
+				require.True(t, p.Wait())
+			}
+		})
+	}
+}
