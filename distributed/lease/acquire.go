@@ -49,7 +49,6 @@ type acquisition struct {
 
 	placed    bool          // the acquisition may have a place in queue
 	contended bool          // the store has refused the lock: others held it
-	doubt     time.Time     // until when a request without an answer may have an effect, or zero
 	down      error         // why the store could not be reached the last time, or nil
 	reason    error         // why the store has refused a lock that may be free the last time, or nil
 	backoff   time.Duration // the last pause of an outage
@@ -61,8 +60,9 @@ type question struct {
 	c      *Client
 	ctx    context.Context
 	id     HoldID
-	writer string // see Request
-	queue  Queue  // in which the acquisition may have a place, or nil
+	writer string    // see Request
+	queue  Queue     // in which the acquisition may have a place, or nil
+	doubt  time.Time // until when an earlier request without an answer may have an effect, or zero
 }
 
 // acquire is steps 2 to 9 for o, which does not hold the lock.
@@ -155,16 +155,20 @@ func (a *acquisition) fetch(left *grant, yield time.Duration) (bool, error) {
 		return false, err // q is busy until the last request is undone
 	}
 	q.mu.Lock()
-	if g != nil {
+	late := g != nil && c.open.Err() != nil // Close finds no hold here: it waits until q is idle
+	if g != nil && !late {
 		q.handoff.taken(a.contended, yield > 0, q.turn.QueueLength())
 		q.grant, q.hold = g, &g.first
 	}
-	q.finishLocked()
+	if !late {
+		q.finishLocked()
+	}
 	q.mu.Unlock()
-	if g != nil && c.open.Err() != nil {
-		if c.releaser.close(g) { // Close may have looked for grants before this one was to be seen
-			c.store.Release(c.life, g.id)
+	if late {
+		if c.releaser.close(g) {
+			c.releaser.sweep(sweeping{id: g.id, until: g.end()})
 		}
+		q.finish()
 		return false, locks.ErrClosed
 	}
 	return g != nil, err
@@ -189,9 +193,6 @@ func (a *acquisition) run(yield time.Duration) (g *grant, pending bool, err erro
 		case pending:
 			return a.end(r.err, true)
 		case r.g != nil:
-			if a.queue != nil {
-				r.g.doubt = a.doubt
-			}
 			return r.g, false, nil
 		case r.err == nil && !a.wait:
 			return nil, false, r.reason
@@ -444,6 +445,9 @@ func (a question) granted(ctx context.Context, r Reply, sent time.Time, ttl time
 		index: -1,
 	}
 	g.first.g = g
+	if a.queue != nil { // else the earlier request had another name, and is undone apart
+		g.doubt = a.doubt
+	}
 	g.handOver = tripsOfHandOver * c.now().Sub(sent)
 	if !r.Since.IsZero() && r.Since.Before(sent) {
 		g.until = r.Since.Add(ttl - c.marginOf(ttl))

@@ -23,6 +23,7 @@ type base struct {
 	inspector Inspector        // the store, if it is one
 	announcer Announcer        // the store, if it is one
 	breaker   Breaker          // the store, if it is one
+	batches   BatchReleaser    // the store, if it is one
 	punctual  bool             // the store is a [Punctual]
 	announced atomic.Int64     // until when the store has the identity, in nanoseconds since 1970
 

@@ -161,6 +161,7 @@ func New(s Store, opts ...Option) (*Client, error) {
 	c.inspector = optional[Inspector](c.store)
 	c.announcer = optional[Announcer](c.store)
 	c.breaker = optional[Breaker](c.store)
+	c.batches = optional[BatchReleaser](c.store)
 	if p := optional[Punctual](c.store); p != nil {
 		c.punctual = p.Punctual()
 	}
@@ -239,45 +240,18 @@ func (c *Client) newAcquisition() string {
 }
 
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]. Holders find their
-// holds lost, before the locks are released. Close waits for the store until the release timeout
-// or until ctx ends. It returns an error if some locks could not be released: these end with
-// their leases. Nothing of the client runs any more when it returns, unless the store ignores
-// contexts. Only the first call does anything.
+// holds lost, before the locks are released. Close waits for the store until ctx ends, however many
+// holds there are, but not for a store that has answered no release for the release timeout. It
+// returns one error if some locks could not be released, with their number: these end with their
+// leases. Nothing of the client runs any more when it returns, unless the store ignores contexts.
+// Only the first call does anything.
 func (c *Client) Close(ctx context.Context) error {
-	if !c.jobs.close() {
+	closing := c.beginClose()
+	if closing == nil {
 		return nil
 	}
-	queues := c.queues.close()
-	c.shut()
-	c.unlist()
-	c.schedule.wait()
-
-	stop := context.AfterFunc(ctx, c.end)
-	defer stop()
-	defer time.AfterFunc(c.patience, c.end).Stop()
-	var held []*grant
-	var busy []<-chan struct{}
-	for _, q := range queues {
-		q.mu.Lock()
-		switch {
-		case q.busy: // perhaps with an unlock that is no job, since this has begun before it was one
-			busy = append(busy, q.whenIdle())
-		case q.grant != nil:
-			held = append(held, q.grant)
-		}
-		q.mu.Unlock()
+	if left := closing.finish(ctx); left.n > 0 {
+		return left
 	}
-	failed := c.releaser.closeAll(ctx, held)
-	for _, idle := range busy {
-		select {
-		case <-idle:
-		case <-c.life.Done():
-		}
-	}
-	select {
-	case <-c.drained:
-	case <-c.life.Done():
-	}
-	c.end()
-	return failed
+	return nil
 }

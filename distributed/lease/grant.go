@@ -32,7 +32,7 @@ type grant struct {
 	until time.Time // when it ends unless it is prolonged
 	gone  bool
 	cause error         // why it is lost
-	told  bool          // the Session knows that it is lost
+	told  bool          // that it is lost is told, see schedule.tell
 	lost  chan struct{} // closed when it is lost; made when asked for
 	first hold          // of the owner that took it
 

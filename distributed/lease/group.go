@@ -2,7 +2,6 @@ package lease
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/jucgo/locks"
@@ -38,8 +37,9 @@ func (g *Group[K]) Client(kind K, open func() (*Client, error)) (*Client, error)
 	return c, nil
 }
 
-// Close closes all Clients at once, see [Client.Close]. It reports whether it was the first
-// call: only that does anything.
+// Close closes all Clients at once, see [Client.Close]. All holders have found their holds lost
+// before the first lock is released. The error counts the locks of all Clients. Close reports
+// whether it was the first call: only that does anything.
 func (g *Group[K]) Close(ctx context.Context) (first bool, err error) {
 	g.mu.Lock()
 	first = !g.closed
@@ -49,12 +49,22 @@ func (g *Group[K]) Close(ctx context.Context) (first bool, err error) {
 	if !first {
 		return false, nil
 	}
-	results := make(chan error, len(clients))
+	var ends []*closing
 	for _, c := range clients {
-		go func() { results <- c.Close(ctx) }()
+		if e := c.beginClose(); e != nil {
+			ends = append(ends, e)
+		}
 	}
-	for range clients {
-		err = errors.Join(err, <-results)
+	results := make(chan *unreleased, len(ends))
+	for _, e := range ends {
+		go func() { results <- e.finish(ctx) }()
 	}
-	return true, err
+	var all unreleased
+	for range ends {
+		all.add(<-results)
+	}
+	if all.n > 0 {
+		return true, &all
+	}
+	return true, nil
 }

@@ -376,16 +376,20 @@ func (s *schedule) notified(id HoldID, cause error) {
 	}
 }
 
-// tell tells a [Session], once, that g is lost, if it is.
+// tell tells a [Session], once, that g is lost, if it is. An earlier request of g's acquisition may
+// take the lock yet, for nobody: that is undone.
 func (s *schedule) tell(g *grant) {
-	if s.session == nil {
-		return
-	}
 	g.mu.Lock()
 	first := g.cause != nil && !g.told
 	g.told = g.told || first
 	g.mu.Unlock()
-	if first {
+	if !first {
+		return
+	}
+	if s.session != nil {
 		s.session.Lost(g.id)
+	}
+	if !g.doubt.IsZero() {
+		s.sweep(sweeping{id: g.id, queue: s.queue, until: g.doubt, late: true, held: true})
 	}
 }

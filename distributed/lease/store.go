@@ -74,6 +74,7 @@ var (
 //	Inspector         Mutex.Inspect works
 //	Announcer         Mutex.Inspect describes holders whose holds have no room for that
 //	Punctual          an unlock needs no goroutine of its own
+//	BatchReleaser     Close releases thousands of holds in a moment
 type Store interface {
 	// Acquire asks once for a lock, without waiting. It does not repeat a request that may have
 	// been carried out. A reply is the server's decision, and an error says that the decision is
@@ -257,4 +258,17 @@ type Punctual interface {
 	// Punctual reports whether Release always returns by the deadline of its context. It may
 	// ignore that the context is cancelled before.
 	Punctual() bool
+}
+
+// BatchReleaser is an optional interface of a [Store] that can release many holds by one request,
+// or by a few. [Client.Close] releases the client's holds so: a hundred in each call, with several
+// calls under way. Without it, each hold takes a request.
+type BatchReleaser interface {
+	// ReleaseAll is Release of each of ids, when all holds of the Client and its [Group] have ended
+	// here. It reports for each whether the store has answered: then the acquisition does not hold
+	// the lock any more. If it fails for some of them, it returns the error, and true for the
+	// others. It may be repeated.
+	//
+	// A store whose holds all end with a session may end the session.
+	ReleaseAll(ctx context.Context, ids []HoldID) ([]bool, error)
 }

@@ -9,6 +9,8 @@ import "time"
 //	a release without an answer, or refused         sweep
 //	a hold extended after its loss                  sweep; late if that is not known
 //	a hold renewed after its loss                   sweep; nothing if that is not known
+//	an earlier request without an answer, once the  sweep, late
+//	hold of its acquisition is released or lost
 //	a place in a queue                              leave; sweep if that is refused
 //
 // Everything here ends with an answer, and is bounded in time and in requests.
@@ -105,12 +107,16 @@ type sweeping struct {
 	until time.Time       // when the store's lease is over, or a late request's would be
 	late  bool            // a request that acquires or extends may be carried out later
 	known <-chan struct{} // closed when the outcome of that request is known, or nil
+	held  bool            // id may hold the lock without that request: to release it once settles nothing
 }
 
 // sweep releases what s.id holds, or comes to hold because of a late request, in the background.
 // It ends when the store has released it, when the outcome is known, or at the time s.until. If
 // nothing is late, any answer ends it. A refusal is no answer: the store may refuse the login, or a
 // permission, for a moment only.
+//
+// Close ends a sweep for a late request after one more attempt. What the store refuses to release is
+// repeated until Close ends.
 //
 // A request that a network delivers after s.until, or after the time latest, leaves the lock held
 // for one more lease.
@@ -122,9 +128,12 @@ func (r *releaser) sweep(s sweeping) {
 	stop := time.Now().Add(left)
 	r.background(func() {
 		for pause := firstSweep; ; pause = min(2*pause, max(left/10, firstSweep)) {
-			closing := r.open.Err() != nil
-			settled, err := r.undone(s)
-			if settled || closing {
+			closing, wake := r.open.Err() != nil, r.open.Done()
+			if closing {
+				wake = r.life.Done()
+			}
+			settled, err := r.undone(&s)
+			if settled || closing && s.late {
 				return
 			}
 			if time.Now().Add(pause).After(stop) {
@@ -136,31 +145,37 @@ func (r *releaser) sweep(s sweeping) {
 			timer := time.NewTimer(pause)
 			select {
 			case <-timer.C:
+				continue
 			case <-s.known:
 				timer.Stop()
 				return
-			case <-r.open.Done(): // once more
+			case <-wake:
 				timer.Stop()
 			}
+			if closing {
+				return
+			}
+			pause = firstSweep // of what Close waits for
 		}
 	})
 }
 
 // undone sends the requests of s once, and reports whether nothing is left to undo. err says why the
 // store may keep something.
-func (r *releaser) undone(s sweeping) (settled bool, err error) {
+func (r *releaser) undone(s *sweeping) (settled bool, err error) {
 	if s.queue != nil {
 		err = s.queue.Leave(r.briefly(time.Now()), s.id)
 	}
 	answer, failed := r.store.Release(r.briefly(time.Now()), s.id)
 	switch {
-	case failed == nil && answer.Held:
-		return true, nil // an acquisition that holds the lock has no place in a queue
 	case failed != nil:
 		return final(failed), failed
+	case answer.Held && !s.held:
+		return true, nil // an acquisition that holds the lock has no place in a queue
 	case err != nil && !final(err):
 		return false, err
 	}
+	s.held = false
 	return !s.late, nil
 }
 

@@ -30,6 +30,7 @@ var storeChecks = []check{
 	{"RenewTellsTheTruth", hasStore, renewTellsTheTruth},
 	{"LateRequests", hasStore, lateRequests},
 	{"RenewsAll", hasStore, renewsAll},
+	{"ReleasesAll", has[lease.BatchReleaser], releasesAll},
 	{"Tokens", hasStore, tokens},
 	{"Notices", hasStore, notices},
 	{"OtherWatches", hasStore, otherWatches},
@@ -1336,6 +1337,41 @@ func renewsAll(s *suite) {
 		b.refused(id.Name, a)
 		a.free(id.Name, id.Acquisition)
 	}
+}
+
+// releasesAll has one request release several holds, as the end of a client does.
+func releasesAll(s *suite) {
+	a, b := s.client(), s.client()
+	other := s.name()
+	theirs, _ := b.take(other)
+	ids := []lease.HoldID{holdID(other, a.acquisition())} // which does not hold it
+	var names []string
+	for range 3 {
+		name := s.name()
+		mine, _ := a.take(name)
+		names, ids = append(names, name), append(ids, holdID(name, mine))
+	}
+	for range 2 { // it may be repeated
+		done := answerOf(a, ReleaseAll, func() ([]bool, error) {
+			return optional[lease.BatchReleaser](a.requests).ReleaseAll(s.ctx, ids)
+		})
+		if !slices.Equal(done, []bool{true, true, true, true}) {
+			s.broken(fmt.Sprintf("ReleaseAll answers for each of the holds, not %v", done), a)
+		}
+	}
+	b.holds(other, theirs, "after ReleaseAll for another acquisition", a)
+	for i, name := range names {
+		next, _ := b.take(name)
+		late := answerOf(a, ReleaseAll, func() ([]bool, error) {
+			return optional[lease.BatchReleaser](a.requests).ReleaseAll(s.ctx, ids[i+1:i+2])
+		})
+		if !slices.Equal(late, []bool{true}) {
+			s.broken(fmt.Sprintf("ReleaseAll answers for a hold that has ended, not %v", late), a)
+		}
+		b.holds(name, next, "after a late ReleaseAll of the holder before", a)
+		b.free(name, next)
+	}
+	b.free(other, theirs)
 }
 
 // watch returns a Watch of acquisition, or nil if the store has no notices.

@@ -351,6 +351,8 @@ var mutants = []struct {
 	{"RenewedLease", fake, fakestore.Watched, fakestore.RenewOnce},
 	{"LapsedHold", fake, fakestore.Watched, fakestore.RenewLate},
 	{"RenewsAll", fake, fakestore.Watched, fakestore.RenewStops},
+	{"ReleasesAll", fake, fakestore.Full, fakestore.ReleaseAllStops},
+	{"ReleasesAll", fake, fakestore.Full, fakestore.ReleaseAllFrees},
 
 	{"Notices", fake, fakestore.Watched, fakestore.WatchCloses},
 	{"OtherWatches", fake, fakestore.Watched, fakestore.WatchesEnd},

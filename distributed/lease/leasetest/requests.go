@@ -16,17 +16,18 @@ type Op string
 
 // The requests to a store.
 const (
-	Acquire   Op = "Acquire"
-	Lookup    Op = "Lookup"
-	Renew     Op = "Renew"
-	Release   Op = "Release"
-	Watch     Op = "Watch"
-	Enqueue   Op = "Enqueue"
-	Leave     Op = "Leave"
-	Break     Op = "Break"
-	Inspect   Op = "Inspect"
-	Contended Op = "Contended"
-	Announce  Op = "Announce"
+	Acquire    Op = "Acquire"
+	Lookup     Op = "Lookup"
+	Renew      Op = "Renew"
+	Release    Op = "Release"
+	ReleaseAll Op = "ReleaseAll"
+	Watch      Op = "Watch"
+	Enqueue    Op = "Enqueue"
+	Leave      Op = "Leave"
+	Break      Op = "Break"
+	Inspect    Op = "Inspect"
+	Contended  Op = "Contended"
+	Announce   Op = "Announce"
 )
 
 // Fault is what happens to a request.
@@ -88,6 +89,7 @@ var _ interface {
 	lease.Breaker
 	lease.Inspector
 	lease.Announcer
+	lease.BatchReleaser
 } = (*Requests)(nil)
 
 // NewRequests returns a Requests around s.
@@ -364,12 +366,23 @@ func (r *Requests) Lookup(ctx context.Context, req lease.Request) (lease.Reply, 
 	})
 }
 
-func (r *Requests) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+// aboutAll names the holds of one request.
+func aboutAll(holds []lease.HoldID) string {
 	var what []string
 	for _, id := range holds {
 		what = append(what, about(id))
 	}
-	return request(r, ctx, Renew, strings.Join(what, ", "), func(ctx context.Context) ([]bool, error) {
+	return strings.Join(what, ", ")
+}
+
+func (r *Requests) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, error) {
+	return request(r, ctx, ReleaseAll, aboutAll(ids), func(ctx context.Context) ([]bool, error) {
+		return r.inner.(lease.BatchReleaser).ReleaseAll(ctx, ids)
+	})
+}
+
+func (r *Requests) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+	return request(r, ctx, Renew, aboutAll(holds), func(ctx context.Context) ([]bool, error) {
 		return r.inner.Renew(ctx, holds, d)
 	})
 }

@@ -366,6 +366,26 @@ func (c *client) Release(ctx context.Context, id lease.HoldID) (lease.Released, 
 	return r, err
 }
 
+// ReleaseAll implements [lease.BatchReleaser].
+func (c *client) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, error) {
+	done := make([]bool, len(ids))
+	for i, id := range ids {
+		switch flaw := c.server.flaw; {
+		case flaw == ReleaseAllStops && i > 1:
+		case flaw == ReleaseAllFrees:
+			if _, err := ask(ctx, c, func() (bool, error) { return c.server.breaks(c, id.Name) }); err != nil {
+				return done, err
+			}
+		default:
+			if _, err := c.Release(ctx, id); err != nil {
+				return done, err
+			}
+		}
+		done[i] = true
+	}
+	return done, nil
+}
+
 func (c *client) forget(name, acquisition string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

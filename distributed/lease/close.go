@@ -1,0 +1,222 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks/distributed/internal/adapter"
+)
+
+// closing is the end of a client, in two steps: first all holders learn of their losses, and then
+// the store gets its locks back. A [Group] does the first step of all its clients before the second
+// step of any, because a store may end the holds of several clients by one request.
+type closing struct {
+	c    *Client
+	held []*grant          // that were held until now
+	busy []<-chan struct{} // closed when a local queue has ended what it was busy with
+}
+
+// beginClose makes the client's methods fail and its holds lost. It returns nil if that was done
+// before.
+func (c *Client) beginClose() *closing {
+	if !c.jobs.close() {
+		return nil
+	}
+	queues := c.queues.close()
+	c.shut()
+	c.unlist()
+	c.schedule.wait()
+	e := &closing{c: c}
+	for _, q := range queues {
+		q.mu.Lock()
+		g := q.grant
+		if q.busy { // perhaps with an unlock that is no job, since this has begun before it was one
+			e.busy, g = append(e.busy, q.whenIdle()), nil
+		}
+		q.mu.Unlock()
+		if g != nil && c.releaser.close(g) {
+			e.held = append(e.held, g)
+		}
+	}
+	return e
+}
+
+// finish releases the holds, waits for the client's jobs, and returns what was not released.
+func (e *closing) finish(ctx context.Context) *unreleased {
+	c := e.c
+	stop := context.AfterFunc(ctx, c.end)
+	defer stop()
+	stalled := time.AfterFunc(c.patience, c.end)
+	defer stalled.Stop()
+	left := c.releaser.releaseAll(ctx, e.held, func() { stalled.Reset(c.patience) })
+	for _, idle := range e.busy {
+		select {
+		case <-idle:
+		case <-c.life.Done():
+		}
+	}
+	select {
+	case <-c.drained:
+	case <-c.life.Done():
+	}
+	c.end()
+	return left
+}
+
+// unreleased is the error of Close: n of the locks that were held are not known to be released.
+type unreleased struct {
+	prefix string
+	n, of  int
+	name   string // of one of them
+	why    error
+}
+
+func (e *unreleased) Error() string {
+	return fmt.Sprintf("%s: close: %d of %d locks not released, such as %q: %v", e.prefix, e.n, e.of, shown(e.name), e.why)
+}
+
+func (e *unreleased) Unwrap() error { return e.why }
+
+// add adds what another client of the same adapter has not released.
+func (e *unreleased) add(other *unreleased) {
+	if e.n == 0 {
+		e.name, e.why = other.name, other.why
+	}
+	e.prefix, e.n, e.of = other.prefix, e.n+other.n, e.of+other.of
+}
+
+// closers is how many requests of releaseAll are under way at a time.
+const closers = 16
+
+// releaseAll has the store release all gs, which are lost because the client is closed. It repeats
+// what fails, and ends when life does at the latest, even if the store ignores that. It calls
+// progress whenever the store has released some.
+func (r *releaser) releaseAll(ctx context.Context, gs []*grant, progress func()) *unreleased {
+	w := &releasing{r: r, progress: progress, left: make(map[HoldID]struct{}, len(gs)), done: make(chan struct{})}
+	ids := make([]HoldID, len(gs))
+	for i, g := range gs {
+		ids[i] = g.id
+		w.left[g.id] = struct{}{}
+	}
+	size := 1
+	if r.batches != nil {
+		size = batch
+	}
+	work := make(chan releaseBatch, len(ids)/size+1)
+	for some := range slices.Chunk(ids, size) {
+		work <- releaseBatch{some, firstSweep}
+	}
+	if len(ids) > 0 {
+		var workers sync.WaitGroup
+		for range min(closers, len(work)) {
+			workers.Go(func() { w.run(work) })
+		}
+		select {
+		case <-w.done:
+			workers.Wait() // none of them has anything to do
+		case <-r.life.Done():
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := &unreleased{prefix: r.prefix, n: len(w.left), of: len(ids)}
+	if e.n == 0 {
+		return e
+	}
+	for _, id := range ids {
+		if _, ok := w.left[id]; ok {
+			e.name = id.Name
+			break
+		}
+	}
+	why := w.why
+	switch {
+	case ctx.Err() != nil && why != nil:
+		why = fmt.Errorf("%w; %w", adapter.Ended(ctx), why)
+	case ctx.Err() != nil:
+		why = adapter.Ended(ctx)
+	case why == nil:
+		why = fmt.Errorf("no answer within %v", r.patience)
+	}
+	e.why = adapter.OfStore(ctx, why)
+	return e
+}
+
+// releaseBatch is holds that are released together, and the pause before the next attempt.
+type releaseBatch struct {
+	ids   []HoldID
+	pause time.Duration
+}
+
+// releasing is a call of releaseAll.
+type releasing struct {
+	r        *releaser
+	progress func()
+	done     chan struct{} // closed when nothing is left
+
+	mu   sync.Mutex
+	left map[HoldID]struct{}
+	why  error // of the last request that failed
+}
+
+// run releases batches of work until nothing is left, or life ends.
+func (w *releasing) run(work chan releaseBatch) {
+	for {
+		select {
+		case b := <-work:
+			if b.ids = w.send(b.ids); len(b.ids) == 0 {
+				continue
+			}
+			if !adapter.Sleep(w.r.life, b.pause) {
+				return
+			}
+			b.pause = min(2*b.pause, 250*time.Millisecond)
+			work <- b // which has room for all batches
+		case <-w.done:
+			return
+		case <-w.r.life.Done():
+			return
+		}
+	}
+}
+
+// send has the store release ids once, and returns those without an answer.
+func (w *releasing) send(ids []HoldID) (left []HoldID) {
+	r := w.r
+	ctx, cancel := context.WithTimeout(r.life, max(r.patience/2, time.Millisecond)) // so that another request may follow
+	defer cancel()
+	var done []bool
+	var err error
+	if r.batches != nil {
+		done, err = r.batches.ReleaseAll(ctx, ids)
+	} else {
+		_, err = r.store.Release(ctx, ids[0])
+		done = []bool{err == nil || final(err)}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, id := range ids {
+		if i < len(done) && done[i] {
+			delete(w.left, id)
+		} else {
+			left = append(left, id)
+		}
+	}
+	if len(left) < len(ids) {
+		w.progress()
+	}
+	if len(left) > 0 && err != nil && r.life.Err() == nil {
+		w.why = err
+	}
+	if len(w.left) == 0 {
+		select {
+		case <-w.done:
+		default:
+			close(w.done)
+		}
+	}
+	return left
+}

@@ -1,0 +1,353 @@
+package lease_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// straggling is a store with a queue. A request that is told to straggle has no answer. It is
+// carried out after a delay, or never if the delay is 0.
+type straggling struct {
+	queued
+	state    sync.Mutex
+	straggle []time.Duration // of the next requests
+	ids      []string        // the acquisitions of all requests
+}
+
+func (s *straggling) next(acquisition string) (by time.Duration, straggles bool) {
+	s.state.Lock()
+	defer s.state.Unlock()
+	s.ids = append(s.ids, acquisition)
+	if len(s.straggle) == 0 {
+		return 0, false
+	}
+	by, s.straggle = s.straggle[0], s.straggle[1:]
+	return by, true
+}
+
+// late has the next requests straggle.
+func (s *straggling) late(by ...time.Duration) {
+	s.state.Lock()
+	defer s.state.Unlock()
+	s.straggle = by
+}
+
+func (s *straggling) asked() []string {
+	s.state.Lock()
+	defer s.state.Unlock()
+	return s.ids
+}
+
+func (s *straggling) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	by, straggles := s.next(req.Acquisition)
+	if !straggles {
+		return s.queued.Enqueue(ctx, req)
+	}
+	if by > 0 {
+		time.AfterFunc(by, func() { s.queued.Enqueue(context.Background(), req) })
+	}
+	return lease.Reply{}, errNetwork
+}
+
+// polled is such a store without a queue.
+type polled struct {
+	lease.Store
+	s *straggling
+}
+
+func (p polled) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+	by, straggles := p.s.next(req.Acquisition)
+	if !straggles {
+		return p.Store.Acquire(ctx, req)
+	}
+	if by > 0 {
+		time.AfterFunc(by, func() { p.Store.Acquire(context.Background(), req) })
+	}
+	return lease.Reply{}, errNetwork
+}
+
+// withAStraggler runs f with a waiter for a lock of rival. The waiter's second request is carried
+// out after 10 s, when the third one has got the lock. f ends the waiter's hold.
+func withAStraggler(t *testing.T, f func(s *server, l *lease.Mutex, o context.Context)) {
+	for _, refused := range []bool{false, true} {
+		behindAStraggler(t, refused, f)
+	}
+}
+
+func behindAStraggler(t *testing.T, refused bool, f func(s *server, l *lease.Mutex, o context.Context)) {
+	bubble(t, func(t *testing.T, s *server) {
+		waiting := new([]string)
+		store := &straggling{queued: queued{s.connect(), waiting}}
+		l, rival := open(t, store).Mutex("it"), open(t, queued{s.connect(), waiting}).Mutex("it")
+		o, b := as(locks.NewOwner()), as(locks.NewOwner())
+		hold(t, rival, b)
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(o) }()
+		synctest.Wait()
+		store.late(10 * time.Second)
+		if refused { // the request after the straggler
+			time.Sleep(lease.DefaultPoll + 100*time.Millisecond)
+			require.Len(t, store.asked(), 5, "two before the wait, and two after the straggler")
+		}
+		require.NoError(t, rival.UnlockContext(b)) // which wakes the waiter
+		require.NoError(t, <-got)
+		f(s, l, o)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if s.holder("it") != "" { // the straggler has taken it
+			time.Sleep(term / 5)
+		}
+		require.Empty(t, s.holder("it"), "nobody has it")
+		require.NoError(t, l.LockContext(o))
+		require.NoError(t, l.UnlockContext(o))
+	})
+}
+
+func TestALateRequestIsUndoneAfterARelease(t *testing.T) {
+	withAStraggler(t, func(s *server, l *lease.Mutex, o context.Context) {
+		require.NoError(t, l.UnlockContext(o))
+		require.Empty(t, s.holder("it"))
+	})
+}
+
+func TestALateRequestIsUndoneAfterALoss(t *testing.T) {
+	withAStraggler(t, func(s *server, l *lease.Mutex, o context.Context) {
+		h, err := l.Hold(o)
+		require.NoError(t, err)
+		s.evict("it")
+		require.ErrorIs(t, h.Extend(o, term), locks.ErrLost)
+		require.ErrorIs(t, l.UnlockContext(o), locks.ErrLost)
+	})
+}
+
+func TestALateRequestIsUndoneAfterALossByTime(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		waiting := new([]string)
+		store := &straggling{queued: queued{s.connect(), waiting}}
+		c, rival := open(t, store), open(t, queued{s.connect(), waiting}).Mutex("it")
+		l := c.Mutex("it", lease.WithFixedTTL(5*time.Second))
+		o, b := as(locks.NewOwner()), as(locks.NewOwner())
+		hold(t, rival, b)
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(o) }()
+		synctest.Wait()
+		store.late(4900 * time.Millisecond)
+		require.NoError(t, rival.UnlockContext(b))
+		require.NoError(t, <-got)
+		time.Sleep(4850 * time.Millisecond) // its time here is over
+		s.evict("it")
+		time.Sleep(50 * time.Millisecond)
+		synctest.Wait()
+		require.NotEmpty(t, s.holder("it"), "the straggler has it")
+		time.Sleep(time.Second)
+		require.Empty(t, s.holder("it"))
+		require.ErrorIs(t, l.UnlockContext(o), locks.ErrLost)
+	})
+}
+
+func TestALateRequestIsUndoneAfterACancelledSuccess(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		waiting := new([]string)
+		store := &straggling{queued: queued{s.connect(), waiting}}
+		l, rival := open(t, store).Mutex("it"), open(t, queued{s.connect(), waiting}).Mutex("it")
+		b := as(locks.NewOwner())
+		hold(t, rival, b)
+		ctx, cancel := context.WithCancel(as(locks.NewOwner()))
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(ctx) }()
+		synctest.Wait()
+		store.late(10 * time.Second)
+		store.set(func(c *client) { c.delay["enqueue"] = 40 * time.Millisecond })
+		require.NoError(t, rival.UnlockContext(b))
+		synctest.Wait()
+		for s.holder("it") == "" { // the third request has the lock, and its answer is on its way
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+		}
+		cancel()
+		require.ErrorIs(t, <-got, context.Canceled)
+		time.Sleep(9 * time.Second)
+		require.Empty(t, s.holder("it"))
+		time.Sleep(2*time.Second + term/5)
+		require.Empty(t, s.holder("it"), "the straggler took it, and it was undone")
+	})
+}
+
+func TestARequestInDoubtGivesItsNameToNoOther(t *testing.T) {
+	for _, by := range []time.Duration{0, 100 * time.Millisecond, 5 * time.Second} {
+		bubble(t, func(t *testing.T, s *server) {
+			store := &straggling{queued: queued{s.connect(), new([]string)}}
+			l, rival := open(t, polled{s.connect(), store}).Mutex("it"), open(t, s.connect()).Mutex("it")
+			o, b := as(locks.NewOwner()), as(locks.NewOwner())
+			hold(t, rival, b)
+			got := make(chan error, 1)
+			go func() { got <- l.LockContext(o) }()
+			synctest.Wait()
+			store.late(by)
+			require.NoError(t, rival.UnlockContext(b))
+			require.NoError(t, <-got)
+			ids := store.asked()
+			require.NotEqual(t, ids[len(ids)-2], ids[len(ids)-1])
+			h, err := l.Hold(o)
+			require.NoError(t, err)
+			for range 20 {
+				time.Sleep(term / 10)
+				require.NoError(t, h.Err(), "the undoing of the former request has taken it")
+				require.Equal(t, ids[len(ids)-1], s.holder("it"))
+			}
+			require.NoError(t, l.UnlockContext(o))
+		})
+	}
+}
+
+// whileRenewing runs end while an extension of the hold of l by an hour is under way, and returns
+// the result of the extension.
+func whileRenewing(t *testing.T, conn *client, h locks.Hold, end func()) error {
+	conn.set(func(c *client) { c.delay["renew"] = 2 * time.Second })
+	got := make(chan error, 1)
+	go func() { got <- h.Extend(context.Background(), time.Hour) }()
+	time.Sleep(1500 * time.Millisecond) // the store has carried it out, and its answer is on its way
+	end()
+	return <-got
+}
+
+func TestAnExtensionOfAReleasedHoldFails(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		conn := s.connect()
+		l, o := open(t, conn).Mutex("it"), as(locks.NewOwner())
+		h := hold(t, l, o)
+		err := whileRenewing(t, conn, h, func() { require.NoError(t, l.UnlockContext(o)) })
+		require.ErrorIs(t, err, locks.ErrLost)
+	})
+}
+
+func TestAnExtensionOfAHandedHoldFails(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		conn := s.connect()
+		l, o, next := open(t, conn).Mutex("it"), as(locks.NewOwner()), as(locks.NewOwner())
+		h := hold(t, l, o)
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(next) }()
+		synctest.Wait()
+		err := whileRenewing(t, conn, h, func() {
+			require.NoError(t, l.UnlockContext(o))
+			require.NoError(t, <-got)
+		})
+		require.ErrorIs(t, err, locks.ErrLost)
+		h, holdErr := l.Hold(next)
+		require.NoError(t, holdErr)
+		require.NoError(t, h.Err(), "the next owner has it")
+		require.NoError(t, l.UnlockContext(next))
+	})
+}
+
+// halved is a store that renews the holds that it reaches, and returns an error for the others.
+type halved struct {
+	*client
+	state sync.Mutex
+	short bool            // the answer ends before the first hold that is not reached
+	away  map[string]bool // names that are not reached
+}
+
+func (h *halved) reach(short bool, away ...string) {
+	h.state.Lock()
+	defer h.state.Unlock()
+	h.short, h.away = short, make(map[string]bool)
+	for _, name := range away {
+		h.away[name] = true
+	}
+}
+
+func (h *halved) Renew(ctx context.Context, ids []lease.HoldID, d time.Duration) (ok []bool, err error) {
+	h.state.Lock()
+	defer h.state.Unlock()
+	for _, id := range ids {
+		if h.away[id.Name] {
+			if err = errNetwork; h.short {
+				return ok, err
+			}
+			ok = append(ok, false)
+			continue
+		}
+		one, _ := h.client.Renew(ctx, []lease.HoldID{id}, d)
+		ok = append(ok, one...)
+	}
+	return ok, err
+}
+
+func TestAPartlyFailedRenewalLosesNoHold(t *testing.T) {
+	for _, short := range []bool{false, true} {
+		bubble(t, func(t *testing.T, s *server) {
+			store := &halved{client: s.connect()}
+			c, a := open(t, store), as(locks.NewOwner())
+			var holds []locks.Hold
+			for _, name := range []string{"a", "b", "c"} {
+				holds = append(holds, hold(t, c.Mutex(name), a))
+			}
+			for range 5 {
+				store.reach(short, "b")
+				time.Sleep(term / 2)
+				store.reach(false)
+				time.Sleep(term / 2)
+				for _, h := range holds {
+					require.NoError(t, h.Err(), "nobody has said that it is gone")
+				}
+			}
+			store.reach(short, "b")
+			s.evict("a")
+			<-holds[0].Lost()
+			<-holds[1].Lost()
+			if !short { // else it may stand behind the hold that is not reached
+				require.NoError(t, holds[2].Err())
+			}
+			store.reach(false)
+		})
+	}
+}
+
+// belated is a store whose acquisitions take a second, and whose first releases fail.
+type belated struct {
+	*client
+	state sync.Mutex
+	fails int
+}
+
+func (b *belated) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+	b.state.Lock()
+	fails := b.fails > 0
+	b.fails--
+	b.state.Unlock()
+	if fails {
+		return lease.Released{}, errNetwork
+	}
+	return b.client.Release(ctx, id)
+}
+
+func TestAGrantThatMeetsCloseIsGivenBack(t *testing.T) {
+	for _, fails := range []int{0, 3} {
+		bubble(t, func(t *testing.T, s *server) {
+			conn := &belated{client: s.connect(), fails: fails}
+			c, err := lease.New(conn, lease.WithTTL(term))
+			require.NoError(t, err)
+			conn.set(func(c *client) { c.delay["acquire"], c.delay["release"] = time.Second, 100*time.Millisecond })
+			l, o := c.Mutex("it"), as(locks.NewOwner())
+			got := make(chan error, 1)
+			go func() { got <- l.LockContext(o) }()
+			time.Sleep(700 * time.Millisecond)
+			require.NotEmpty(t, s.holder("it"), "the answer is on its way")
+			require.NoError(t, c.Close(t.Context()))
+			require.Empty(t, s.holder("it"), "Close waits for its release")
+			require.ErrorIs(t, <-got, locks.ErrClosed)
+			_, err = l.Hold(o)
+			require.ErrorIs(t, err, locks.ErrNotHeld)
+		})
+	}
+}
