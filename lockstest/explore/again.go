@@ -158,19 +158,12 @@ func parent() (folder string, removed bool) {
 
 // build builds the tests of the package in the working directory with the tag.
 func build(binary string) error {
-	tags := Tag
+	var settings []debug.BuildSetting
 	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "-tags" && s.Value != "" {
-				tags = s.Value + "," + Tag
-			}
-		}
+		settings = info.Settings
 	}
-	args := []string{"test", "-c", "-vet=off", "-tags=" + tags, "-o", binary}
-	if raceEnabled {
-		args = append(args, "-race")
-	}
-	out, err := exec.Command("go", append(args, ".")...).CombinedOutput()
+	args := append(buildFlags(settings, os.Getenv("GOFLAGS")), "-o", binary, ".")
+	out, err := exec.Command("go", args...).CombinedOutput()
 	if errors.Is(err, exec.ErrNotFound) {
 		return fmt.Errorf("the go command is not there to build the tests with the tag %s: "+
 			"run them with go test -tags %s", Tag, Tag)
@@ -179,4 +172,30 @@ func build(binary string) error {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
 	return nil
+}
+
+// buildFlags returns the arguments of the go command that builds the tests of a binary with these
+// settings again, with the tag.
+func buildFlags(settings []debug.BuildSetting, environment string) []string {
+	tags, linker := Tag, ""
+	for _, s := range settings {
+		switch {
+		case s.Key == "-tags" && s.Value != "":
+			tags = s.Value + "," + Tag
+		case s.Key == "-ldflags":
+			linker = s.Value
+		}
+	}
+	flags := []string{"test", "-c", "-vet=off", "-tags=" + tags}
+	switch {
+	case linker != "":
+		flags = append(flags, "-ldflags="+linker)
+	case !strings.Contains(environment, "-ldflags"):
+		// No debugger sees this binary. Without symbols the linker needs three fifths of the time.
+		flags = append(flags, "-ldflags=-s -w")
+	}
+	if raceEnabled {
+		flags = append(flags, "-race")
+	}
+	return flags
 }

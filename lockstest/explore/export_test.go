@@ -1,6 +1,27 @@
 package explore
 
-import "time"
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/internal/sched"
+)
 
 // SetHang sets how long a run may take.
 func SetHang(d time.Duration) { hang = d }
+
+// Tagged returns the tests of this package, built with the tag.
+func Tagged(t *testing.T) string {
+	t.Helper()
+	if sched.On {
+		self, err := os.Executable()
+		require.NoError(t, err)
+		return self
+	}
+	binary, err := tagged(t)
+	require.NoError(t, err)
+	return binary
+}

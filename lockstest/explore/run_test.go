@@ -119,26 +119,48 @@ func TestRunOnPurpose(t *testing.T) {
 	}
 }
 
-// fails returns the output of TestRunOnPurpose, which must fail.
-func fails(t *testing.T, how string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command(os.Args[0], append(args, "-test.run=^TestRunOnPurpose$", "-test.count=1")...)
+// onPurpose runs TestRunOnPurpose in a process of its own.
+func onPurpose(binary, how string, args ...string) (out string, err error) {
+	cmd := exec.Command(binary, append(args, "-test.run=^TestRunOnPurpose$")...)
 	cmd.Env = append(os.Environ(), purpose+"="+how)
-	out, err := cmd.CombinedOutput()
+	all, err := cmd.CombinedOutput()
+	return string(all), err
+}
+
+// fails returns what Run has to say about a program. The process has the tag, so it builds no other
+// one.
+func fails(t *testing.T, how string) string {
+	t.Helper()
+	out, err := onPurpose(explore.Tagged(t), how, "-test.count=1")
 	require.Error(t, err, "%s", out)
-	return string(out)
+	return out
+}
+
+// self returns the binary of this process, which may have no tag.
+func self(t *testing.T) string {
+	t.Helper()
+	binary, err := os.Executable()
+	require.NoError(t, err)
+	return binary
 }
 
 func TestRunExploresOnceForEachCount(t *testing.T) {
-	cmd := exec.Command(os.Args[0], "-test.run=^TestRunOnPurpose$", "-test.count=2", "-test.v")
-	cmd.Env = append(os.Environ(), purpose+"=correct")
-	out, err := cmd.CombinedOutput()
+	out, err := onPurpose(self(t), "correct", "-test.count=2", "-test.v")
 	require.NoError(t, err, "%s", out)
-	require.Equal(t, 4, strings.Count(string(out), "explore: no finding in"), "%s", out)
+	require.Equal(t, 4, strings.Count(out, "explore: no finding in"), "%s", out)
 }
 
 func TestRunExploresShortTestsAsShort(t *testing.T) {
-	require.Contains(t, fails(t, "short", "-test.short"), "tests are short")
+	out, err := onPurpose(self(t), "short", "-test.short", "-test.count=1")
+	require.Error(t, err, "%s", out)
+	require.Contains(t, out, "tests are short")
+}
+
+func TestRunPassesOnTheReportOfItsProcess(t *testing.T) {
+	out, err := onPurpose(self(t), "deadlock", "-test.count=1")
+	require.Error(t, err, "%s", out)
+	require.Contains(t, out, "explore: deadlock:")
+	require.Contains(t, out, `explore.Replay("2:2")`)
 }
 
 func TestRunReportsADeadlockWithItsReplay(t *testing.T) {

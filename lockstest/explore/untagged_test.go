@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -40,10 +41,29 @@ func TestTheTaggedProcessEndsBeforeTheTest(t *testing.T) {
 	require.Positive(t, childTimeout(-time.Second))
 }
 
+func TestTheTaggedBuildKeepsTagsAndLinkerFlags(t *testing.T) {
+	settings := []debug.BuildSetting{{Key: "-ldflags", Value: "-X main.version=5"}, {Key: "-tags", Value: "a,b"}}
+	flags := buildFlags(settings, "")
+	require.Contains(t, flags, "-ldflags=-X main.version=5")
+	require.Contains(t, flags, "-tags=a,b,"+Tag)
+
+	require.Contains(t, buildFlags(nil, ""), "-ldflags=-s -w")
+	for _, f := range buildFlags(nil, "-trimpath '-ldflags=-X main.version=5'") {
+		require.NotContains(t, f, "-ldflags", "those of the environment stay")
+	}
+}
+
 // copied is set in a process that runs a copy of the test binary, which go test has not started.
 const copied = "LOCKS_EXPLORE_COPIED"
 
 func TestTheBinaryIsInAFolderOfItsOwn(t *testing.T) {
+	under, removed := parent()
+	if os.Getenv(copied) != "" {
+		require.False(t, removed, "go test does not remove the folder of a copy")
+	}
+	if under == "" {
+		under = os.TempDir()
+	}
 	var binary string
 	var err error
 	t.Run("user", func(t *testing.T) {
@@ -54,12 +74,10 @@ func TestTheBinaryIsInAFolderOfItsOwn(t *testing.T) {
 		if runtime.GOOS != "windows" {
 			require.Equal(t, fs.FileMode(0o700), info.Mode().Perm())
 		}
-		if os.Getenv(copied) != "" {
-			require.Equal(t, os.Getenv("GOTMPDIR"), filepath.Dir(filepath.Dir(binary)))
-		}
+		require.Equal(t, filepath.Clean(under), filepath.Dir(filepath.Dir(binary)))
 	})
 	_, err = os.Stat(binary)
-	if os.Getenv(copied) == "" {
+	if removed {
 		require.NoError(t, err, "it is there for the next test")
 	} else {
 		require.ErrorIs(t, err, fs.ErrNotExist, "nothing else removes it")
@@ -67,7 +85,9 @@ func TestTheBinaryIsInAFolderOfItsOwn(t *testing.T) {
 }
 
 func TestABinaryOutsideOfGoTestIsRemoved(t *testing.T) {
-	self, err := os.ReadFile(os.Args[0])
+	running, err := os.Executable()
+	require.NoError(t, err)
+	self, err := os.ReadFile(running)
 	require.NoError(t, err)
 	binary, temporary := filepath.Join(t.TempDir(), "explore.test"), t.TempDir()
 	require.NoError(t, os.WriteFile(binary, self, 0o700))
