@@ -265,10 +265,10 @@ func TestTwoGoroutinesOfOwnerDowngradeOneHoldOnce(t *testing.T) {
 
 func TestOwnersRacingReadAndWaitExcludeEachOther(t *testing.T) {
 	procs(t, func(t *testing.T) {
-		raw(t, func(t *testing.T, rw *rwlock.RWMutex) {
+		policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 			_, ctx := newOwner(t)
 			c := rw.NewCond()
-			for range 300 {
+			for range 1000 {
 				require.NoError(t, rw.LockContext(ctx))
 				var wg sync.WaitGroup
 				wg.Go(func() {
@@ -293,10 +293,10 @@ func TestOwnersRacingReadAndWaitExcludeEachOther(t *testing.T) {
 
 func TestAnOwnersRacingUnlockAndWaitReleaseOnce(t *testing.T) {
 	procs(t, func(t *testing.T) {
-		raw(t, func(t *testing.T, rw *rwlock.RWMutex) {
+		policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 			_, ctx := newOwner(t)
 			c := rw.NewCond()
-			for range 300 {
+			for range 1000 {
 				require.NoError(t, rw.LockContext(ctx))
 				var wg sync.WaitGroup
 				var left atomic.Int32

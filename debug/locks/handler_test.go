@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -429,24 +430,26 @@ func TestALeaseIsShownWithTheTimeLeft(t *testing.T) {
 }
 
 func TestALostLeaseIsShownUntilItsUnlock(t *testing.T) {
-	h := locksdebug.Handler()
-	s := newStore()
-	s.silent = true
-	c, err := lease.New(s, lease.WithTTL(3*time.Second))
-	require.NoError(t, err)
-	defer c.Close(bg)
-	l := c.Mutex("report")
-	require.NoError(t, l.LockContext(bg))
-	hold, err := l.Hold(bg)
-	require.NoError(t, err)
-	<-hold.Lost()
-	a := ask(t, h)
-	require.Equal(t, "lost", a.Leases[0].State)
-	require.Positive(t, a.Leases[0].Unanswered)
-	require.NotEmpty(t, a.Leases[0].Cause)
-	require.Contains(t, page(t, h), `<tr class="lost">`)
-	require.ErrorIs(t, l.UnlockContext(bg), locks.ErrLost)
-	require.Empty(t, ask(t, h).Leases)
+	synctest.Test(t, func(t *testing.T) {
+		h := locksdebug.Handler()
+		s := newStore()
+		s.silent = true
+		c, err := lease.New(s, lease.WithTTL(3*time.Second))
+		require.NoError(t, err)
+		defer c.Close(bg)
+		l := c.Mutex("report")
+		require.NoError(t, l.LockContext(bg))
+		hold, err := l.Hold(bg)
+		require.NoError(t, err)
+		<-hold.Lost()
+		a := ask(t, h)
+		require.Equal(t, "lost", a.Leases[0].State)
+		require.Positive(t, a.Leases[0].Unanswered)
+		require.NotEmpty(t, a.Leases[0].Cause)
+		require.Contains(t, page(t, h), `<tr class="lost">`)
+		require.ErrorIs(t, l.UnlockContext(bg), locks.ErrLost)
+		require.Empty(t, ask(t, h).Leases)
+	})
 }
 
 func TestAWaiterInTheStoreIsShown(t *testing.T) {
