@@ -155,7 +155,7 @@ func TestAUserGetsAndInstallsTheReleasedModules(t *testing.T) {
 		"cmd/locklab/distributed": {"list"},
 		"cmd/lockvet":             {"-V=full"},
 	} {
-		t.Run(path, func(t *testing.T) {
+		t.Run(strings.ReplaceAll(path, "/", "-"), func(t *testing.T) {
 			command := workspace.Root + "/" + path + "@" + u.version
 			u.run(t, t.TempDir(), "go", "install", command)
 			if out := u.run(t, t.TempDir(), "go", append([]string{"run", command}, args...)...); out == "" {
