@@ -125,6 +125,13 @@ func TestEveryPatternOfTheFullRunNamesATest(t *testing.T) {
 	}
 }
 
+func TestPatternsOfWholeTestsAreFirst(t *testing.T) {
+	got := wholeFirst([]string{"^Test/^(a|b/c)$/^x[/|]$|^TestA$/^a$", "^TestB$|^TestC$"})
+	if want := "^TestB$|^TestC$|^TestA$/^a$|^Test/^(a|b/c)$/^x[/|]$"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func TestANamedPartHasTheStepsOfTheRun(t *testing.T) {
 	all := []step{{name: "setup", part: preparation, gate: true}, {name: "vet", part: "lint", gate: true}, {name: "tidy", part: "lint"}, {name: "races", part: "core", gate: true}}
 	for _, x := range []struct {

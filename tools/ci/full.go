@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path"
@@ -58,7 +59,41 @@ func (c *ci) skip(module string) ([]string, error) {
 	if len(patterns) == 0 {
 		return nil, nil
 	}
-	return []string{"-skip=" + strings.Join(patterns, "|")}, nil
+	return []string{"-skip=" + wholeFirst(patterns)}, nil
+}
+
+// wholeFirst joins patterns for go test -skip, those with the fewest slashes first. The first
+// alternative that may match decides: behind ^Test/MySQL, which names subtests of all tests, a test
+// that ^TestMain$ names would run.
+func wholeFirst(patterns []string) string {
+	type alternative struct {
+		pattern string
+		slashes int
+	}
+	var all []alternative
+	for _, p := range patterns {
+		from, slashes, nested := 0, 0, 0
+		for i, c := range p + "|" {
+			switch {
+			case c == '(' || c == '[':
+				nested++
+			case c == ')' || c == ']':
+				nested--
+			case nested > 0:
+			case c == '/':
+				slashes++
+			case c == '|':
+				all = append(all, alternative{p[from:i], slashes})
+				from, slashes = i+1, 0
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b alternative) int { return cmp.Compare(a.slashes, b.slashes) })
+	var sorted []string
+	for _, a := range all {
+		sorted = append(sorted, a.pattern)
+	}
+	return strings.Join(sorted, "|")
 }
 
 // moduleOf returns the module of a folder, which may be a package of the module.
