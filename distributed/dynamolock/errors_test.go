@@ -23,7 +23,7 @@ const throttled = "ProvisionedThroughputExceededException"
 
 func TestAThrottledWaiterGoesOn(t *testing.T) {
 	t.Parallel()
-	addr := startKumo(t)
+	addr := startMoto(t)
 	for _, op := range []string{"GetItem", "PutItem"} {
 		for _, code := range []string{throttled, "ThrottlingException", "TransactionConflictException"} {
 			client, f := dialFront(t, addr)
@@ -38,7 +38,7 @@ func TestAThrottledWaiterGoesOn(t *testing.T) {
 
 func TestAThrottledRenewalLosesNothing(t *testing.T) {
 	t.Parallel()
-	client, f := dialFront(t, startKumo(t))
+	client, f := dialFront(t, startMoto(t))
 	l, owner := open(t, client, dynamolock.WithTTL(6*time.Second)).Mutex("it"), someone()
 	require.NoError(t, l.LockContext(owner))
 	h, err := l.Hold(owner)
@@ -50,7 +50,7 @@ func TestAThrottledRenewalLosesNothing(t *testing.T) {
 
 func TestAThrottledReleaseIsRepeated(t *testing.T) {
 	t.Parallel()
-	client, f := dialFront(t, startKumo(t))
+	client, f := dialFront(t, startMoto(t))
 	c, owner := open(t, client), someone()
 	require.NoError(t, c.Mutex("it").LockContext(owner))
 	f.refuses("PutItem", 2, http.StatusBadRequest, throttled)
@@ -62,7 +62,7 @@ func TestAThrottledReleaseIsRepeated(t *testing.T) {
 
 func TestAWriteWhoseAnswerFailsGivesTheLock(t *testing.T) {
 	t.Parallel()
-	client, f := dialFront(t, startKumo(t))
+	client, f := dialFront(t, startMoto(t))
 	l, owner := open(t, client).Mutex("it"), someone()
 	failed := false
 	f.answers(func(op string, pass func() *http.Response) *http.Response {
@@ -156,7 +156,7 @@ func TestAWriteThatWasNotSentIsRefused(t *testing.T) {
 
 func TestAClockThatJumpedFailsNoAcquisition(t *testing.T) {
 	t.Parallel()
-	client, f := dialFront(t, startKumo(t))
+	client, f := dialFront(t, startMoto(t))
 	once := false
 	f.answers(func(_ string, pass func() *http.Response) *http.Response {
 		if once {
@@ -172,7 +172,7 @@ func TestAClockThatJumpedFailsNoAcquisition(t *testing.T) {
 
 func TestErrorsNameWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	addr := startKumo(t)
+	addr := startMoto(t)
 	client, f := dialFront(t, addr)
 	lock := func(client *dynamodb.Client, table string, opts ...dynamolock.Option) error {
 		c, err := dynamolock.New(client, table, opts...)

@@ -27,6 +27,7 @@ func TestLocksPassTheKitOnMoto(t *testing.T) { prove(t, startMoto(t), 20*time.Se
 // prove runs the kit on the locks of a server. The limit is that of a wait, which takes longer on a
 // slow one.
 func prove(t *testing.T, addr string, limit time.Duration) {
+	t.Parallel()
 	direct := dial(t, addr)
 	leasetest.TestStore(t, leasetest.Config{
 		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {

@@ -20,7 +20,12 @@ import (
 )
 
 func TestLocksConform(t *testing.T) {
-	addr := startKumo(t)
+	for server, start := range servers {
+		t.Run(server, func(t *testing.T) { conform(t, start(t)) })
+	}
+}
+
+func conform(t *testing.T, addr string) {
 	direct := dynamodb.New(options(addr, &http.Transport{DisableKeepAlives: true})) // the suite counts goroutines
 	lockstest.TestTryLocker(t, lockstest.Config{
 		New: func(tb testing.TB) locks.TryLocker {
@@ -37,7 +42,7 @@ func TestLocksConform(t *testing.T) {
 
 func TestASemaphoreIsOneRow(t *testing.T) {
 	t.Parallel()
-	direct, name := dial(t, startKumo(t)), unused()
+	direct, name := dial(t, startMoto(t)), unused()
 	a, b := open(t, direct).Semaphore(name, 3), open(t, direct).Semaphore(name, 3)
 	p, err := a.AcquireContext(background, 2)
 	require.NoError(t, err)
@@ -64,7 +69,7 @@ func holding(t *testing.T, addr string) (*testbed.Process, uint64) {
 
 func TestAKilledProcessFreesItsLockByLease(t *testing.T) {
 	t.Parallel()
-	addr := startKumo(t)
+	addr := startMoto(t)
 	p, first := holding(t, addr)
 	l := open(t, dial(t, addr)).Mutex("it")
 	held, err := l.TryLockContext(someone())
@@ -76,7 +81,7 @@ func TestAKilledProcessFreesItsLockByLease(t *testing.T) {
 
 func TestAPausedHolderFirstLearnsOfItsLoss(t *testing.T) {
 	t.Parallel()
-	addr := startKumo(t)
+	addr := startMoto(t)
 	p, first := holding(t, addr)
 	p.Say("")
 	require.Equal(t, "false", p.Line())
@@ -106,8 +111,7 @@ func TestBrokenConnectionsSellNoTicketTwice(t *testing.T) {
 
 func TestAHoldLostInAPauseStaysLost(t *testing.T) {
 	t.Parallel()
-	p, addr := testbed.StartKumo(t)
-	require.NoError(t, dynamolock.CreateTable(background, dial(t, addr), table))
+	p, addr := newMoto(t)
 	l, owner := open(t, dial(t, addr), dynamolock.WithTTL(3*time.Second)).Mutex("it"), someone()
 	require.NoError(t, l.LockContext(owner))
 	h, err := l.Hold(owner)
@@ -122,8 +126,7 @@ func TestAHoldLostInAPauseStaysLost(t *testing.T) {
 
 func TestATryOfASilentServerReturns(t *testing.T) {
 	t.Parallel()
-	p, addr := testbed.StartKumo(t)
-	require.NoError(t, dynamolock.CreateTable(background, dial(t, addr), table))
+	p, addr := newMoto(t)
 	c := open(t, dial(t, addr))
 	p.Pause()
 	_, err := c.Mutex("it").TryLockContext(someone())

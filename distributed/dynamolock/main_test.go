@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	flag.Set("test.parallel", "8") // they wait more than they work
 	const process = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(process))
+	goleak.VerifyTestMain(testbed.Ending(m, motos.End), goleak.IgnoreAnyFunction(process))
 }
 
 // in returns a client of the locks of a process that a test has started.

@@ -41,7 +41,7 @@ func token(t *testing.T, l *caslock.Mutex) uint64 {
 
 func TestARowHasNothingThatEndsItsLife(t *testing.T) {
 	t.Parallel()
-	client := dial(t, startKumo(t))
+	client := dial(t, startMoto(t))
 	l := open(t, client).Mutex("it")
 	require.NoError(t, l.LockContext(someone()))
 	row := read(t, client, "it")
@@ -54,7 +54,7 @@ func TestARowHasNothingThatEndsItsLife(t *testing.T) {
 
 func TestADeletedRowEndsTheHold(t *testing.T) {
 	t.Parallel()
-	client := dial(t, startKumo(t))
+	client := dial(t, startMoto(t))
 	l, owner := open(t, client, dynamolock.WithTTL(3*time.Second)).Mutex("it"), someone()
 	require.NoError(t, l.LockContext(owner))
 	h, err := l.Hold(owner)
@@ -122,7 +122,7 @@ var theirs = map[string]map[string]string{
 
 func TestRowsOfOtherLockClientsAreForeign(t *testing.T) {
 	t.Parallel()
-	client := dial(t, startKumo(t))
+	client := dial(t, startMoto(t))
 	c := open(t, client)
 	for name, attributes := range theirs {
 		put(t, client, name, attributes)
@@ -180,7 +180,7 @@ func TestOtherLockClientsCannotTakeOurRows(t *testing.T) {
 
 func TestPrefixesSeparateLocks(t *testing.T) {
 	t.Parallel()
-	client := dial(t, startKumo(t))
+	client := dial(t, startMoto(t))
 	a, b := open(t, client, dynamolock.WithPrefix("shop/")), open(t, client, dynamolock.WithPrefix("shop/b/"))
 	require.NoError(t, a.Mutex("it").LockContext(someone()))
 	require.NoError(t, b.Mutex("it").LockContext(someone()))
@@ -253,7 +253,7 @@ func costs(t *testing.T, f *front, reads, writes int, what string) {
 
 func TestAPairTakesThreeRequestsOrTwo(t *testing.T) {
 	t.Parallel()
-	addr := startKumo(t)
+	addr := startMoto(t)
 	client, f := dialFront(t, addr)
 	l := open(t, client).Mutex("it")
 	pair(t, l)
@@ -270,7 +270,7 @@ func TestAPairTakesThreeRequestsOrTwo(t *testing.T) {
 
 func TestARenewalIsOneWrite(t *testing.T) {
 	t.Parallel()
-	client, f := dialFront(t, startKumo(t))
+	client, f := dialFront(t, startMoto(t))
 	l, owner := open(t, client).Mutex("it"), someone()
 	require.NoError(t, l.LockContext(owner))
 	h, err := l.Hold(owner)

@@ -59,13 +59,34 @@ def serve(environ, start_response):
 run_simple("127.0.0.1", int(sys.argv[1]), serve, threaded=True, request_handler=Quiet)
 `
 
-// startMoto returns the address of a moto with the table of locks.
+// motos are addresses of servers with the table of locks.
+var motos = testbed.Pool[string]{
+	Start: func(tb testing.TB) string {
+		_, addr := newMoto(tb)
+		return addr
+	},
+	Empty: func(addr string) error {
+		if err := testbed.EmptyMoto(addr); err != nil {
+			return err
+		}
+		client := dynamodb.New(options(addr, &http.Transport{DisableKeepAlives: true}))
+		return dynamolock.CreateTable(background, client, table)
+	},
+}
+
+// startMoto returns the address of a moto with the table of locks, which is empty.
 func startMoto(tb testing.TB) string {
+	tb.Helper()
+	return motos.Lend(tb)
+}
+
+// newMoto starts a moto with the table of locks, for tests that stop it.
+func newMoto(tb testing.TB) (p *testbed.Process, addr string) {
 	tb.Helper()
 	python := filepath.Join(filepath.Dir(testbed.Built(tb, "moto-server")), "bin", "python3")
 	port := strconv.Itoa(testbed.Port(tb))
-	testbed.Start(tb, exec.Command(python, "-c", one, port))
-	addr := net.JoinHostPort("127.0.0.1", port)
+	p = testbed.Start(tb, exec.Command(python, "-c", one, port))
+	addr = net.JoinHostPort("127.0.0.1", port)
 	for end := time.Now().Add(long); ; time.Sleep(10 * time.Millisecond) {
 		if c, err := net.Dial("tcp", addr); err == nil {
 			c.Close()
@@ -74,7 +95,7 @@ func startMoto(tb testing.TB) string {
 		require.True(tb, time.Now().Before(end), "moto does not answer")
 	}
 	require.NoError(tb, dynamolock.CreateTable(background, dial(tb, addr), table))
-	return addr
+	return p, addr
 }
 
 // dial returns a client of the server at addr.

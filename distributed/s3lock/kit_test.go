@@ -25,7 +25,7 @@ func TestLocksPassTheKitOnVersitygw(t *testing.T) {
 }
 
 func TestLocksPassTheKitOnMoto(t *testing.T) {
-	prove(t, startMoto(t, bucketName), 0)
+	prove(t, motos.Lend(t), 0)
 }
 
 func TestSemaphoresPassTheKit(t *testing.T) {
@@ -102,6 +102,7 @@ func get(direct *s3.Client, key string) string {
 
 // prove runs the kit on locks in the bucket of a server.
 func prove(t *testing.T, s *testbed.S3, ttl time.Duration) {
+	t.Parallel()
 	direct := connect(t, s)
 	leasetest.TestStore(t, leasetest.Config{
 		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {

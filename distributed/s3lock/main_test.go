@@ -28,22 +28,22 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	flag.Set("test.parallel", "8") // they wait more than they work
 	const process = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(process))
+	goleak.VerifyTestMain(testbed.Ending(m, motos.End), goleak.IgnoreAnyFunction(process))
 }
 
 // bucketName is that of all tests.
 const bucketName = "locks-bucket"
 
-// servers start a server with the bucket.
-var servers = map[string]func(tb testing.TB, bucket string) *testbed.S3{
-	"versitygw": func(tb testing.TB, bucket string) *testbed.S3 { return testbed.StartVersitygw(tb, bucket) },
-	"moto":      startMoto,
+// servers start or lend a server with the bucket, which is empty.
+var servers = map[string]func(tb testing.TB) *testbed.S3{
+	"versitygw": func(tb testing.TB) *testbed.S3 { return testbed.StartVersitygw(tb, bucketName) },
+	"moto":      motos.Lend,
 }
 
-// startMoto starts a moto whose conditional writes are atomic.
-func startMoto(tb testing.TB, bucket string) *testbed.S3 {
-	tb.Helper()
-	return testbed.StartMotoS3(tb, bucket, 10*time.Second)
+// motos are servers whose conditional writes are atomic.
+var motos = testbed.Pool[*testbed.S3]{
+	Start: func(tb testing.TB) *testbed.S3 { return testbed.StartMotoS3(tb, bucketName, 10*time.Second) },
+	Empty: func(s *testbed.S3) error { return s.Empty(bucketName) },
 }
 
 // onEach runs a test on each server.
@@ -51,7 +51,7 @@ func onEach(t *testing.T, test func(t *testing.T, s *testbed.S3)) {
 	for name, start := range servers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, start(t, bucketName))
+			test(t, start(t))
 		})
 	}
 }

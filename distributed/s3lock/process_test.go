@@ -17,29 +17,29 @@ func TestProcessesSellEachTicketOnce(t *testing.T) {
 }
 
 func TestAKilledProcessFreesItsLockAfterALease(t *testing.T) {
-	t.Parallel()
-	s := testbed.StartVersitygw(t, bucketName)
-	holder := testbed.Child(t, "hold", s.Addr(), "2s")
-	require.Equal(t, "1", holder.Line())
-	holder.Kill()
-	l, owner := open(t, connect(t, s), polling).Mutex("it"), someone()
-	began := time.Now()
-	require.NoError(t, l.LockContext(owner))
-	require.GreaterOrEqual(t, time.Since(began), 2*time.Second, "since this client saw it first")
-	require.EqualValues(t, 2, token(t, l, owner))
-	require.NoError(t, l.UnlockContext(owner))
+	onEach(t, func(t *testing.T, s *testbed.S3) {
+		holder := testbed.Child(t, "hold", s.Addr(), "2s")
+		require.Equal(t, "1", holder.Line())
+		holder.Kill()
+		l, owner := open(t, connect(t, s), polling).Mutex("it"), someone()
+		began := time.Now()
+		require.NoError(t, l.LockContext(owner))
+		require.GreaterOrEqual(t, time.Since(began), 2*time.Second, "since this client saw it first")
+		require.EqualValues(t, 2, token(t, l, owner))
+		require.NoError(t, l.UnlockContext(owner))
+	})
 }
 
 func TestAPausedHolderLearnsOfItsLoss(t *testing.T) {
-	t.Parallel()
-	s := testbed.StartVersitygw(t, bucketName)
-	holder := testbed.Child(t, "hold", s.Addr(), "2s")
-	require.Equal(t, "1", holder.Line())
-	holder.Pause()
-	l, owner := open(t, connect(t, s), polling, s3lock.WithTTL(time.Minute)).Mutex("it"), someone()
-	require.NoError(t, l.LockContext(owner))
-	holder.Resume()
-	holder.Say("lost?")
-	require.Equal(t, "true", holder.Line())
-	require.NoError(t, l.UnlockContext(owner))
+	onEach(t, func(t *testing.T, s *testbed.S3) {
+		holder := testbed.Child(t, "hold", s.Addr(), "2s")
+		require.Equal(t, "1", holder.Line())
+		holder.Pause()
+		l, owner := open(t, connect(t, s), polling, s3lock.WithTTL(time.Minute)).Mutex("it"), someone()
+		require.NoError(t, l.LockContext(owner))
+		holder.Resume()
+		holder.Say("lost?")
+		require.Equal(t, "true", holder.Line())
+		require.NoError(t, l.UnlockContext(owner))
+	})
 }
