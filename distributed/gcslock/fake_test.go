@@ -1,9 +1,11 @@
 package gcslock_test
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -39,7 +41,10 @@ func (f *fake) client() *http.Client { return &http.Client{Transport: f} }
 func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
-		body, _ = io.ReadAll(r.Body)
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil { // a connection ended: half of an object is none
+			return nil, err
+		}
 		r.Body.Close()
 	}
 	if err := r.Context().Err(); err != nil {
@@ -59,6 +64,21 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 		return after(r, answer)
 	}
 	return answer, nil
+}
+
+// serve answers the requests of a connection.
+func (f *fake) serve(conn net.Conn) {
+	defer conn.Close()
+	for in := bufio.NewReader(conn); ; {
+		r, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		answer, err := f.RoundTrip(r)
+		if err != nil || answer.Write(conn) != nil {
+			return
+		}
+	}
 }
 
 func (f *fake) answer(r *http.Request, body string) *http.Response {

@@ -2,6 +2,7 @@ package gcslock_test
 
 import (
 	"context"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,30 @@ func TestLocksPassTheKit(t *testing.T) {
 				assert.NotZero(tb, r.Token)
 			}
 		},
+	})
+}
+
+func TestLocksInMemoryPassTheKit(t *testing.T) {
+	leasetest.TestInVirtualTime(t, func(testing.TB) leasetest.Config {
+		f := newFake()
+		return leasetest.Config{
+			Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
+				client := connectBy(tb, func(context.Context, string, string) (net.Conn, error) {
+					return link.Pipe(f.serve), nil
+				})
+				c, err := gcslock.New(client, bucketName, polling, gcslock.WithEndpoint("http://fake"),
+					gcslock.WithLeaseOptions(opts...))
+				require.NoError(tb, err)
+				closeWith(tb, c)
+				return c
+			},
+			Foreign: func(_ testing.TB, name string) {
+				f.set(func() {
+					f.last++
+					f.objects["locks/"+name+".json"] = object{"a photograph", f.last}
+				})
+			},
+		}
 	})
 }
 

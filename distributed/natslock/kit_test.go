@@ -94,6 +94,7 @@ func (l linked) Dial(network, addr string) (net.Conn, error) {
 
 // prove runs the kit on a bucket with a replica on each server.
 func prove(t *testing.T, servers []*testbed.NATS) {
+	t.Parallel()
 	urls := strings.Join(addrs(servers), ",")
 	direct := connect(t, urls)
 	bucket := create(t, direct, len(servers))

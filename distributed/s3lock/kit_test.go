@@ -3,6 +3,7 @@ package s3lock_test
 import (
 	"context"
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,26 @@ func TestLocksPassTheKitOnVersitygw(t *testing.T) {
 
 func TestLocksPassTheKitOnMoto(t *testing.T) {
 	prove(t, motos.Lend(t), 0)
+}
+
+func TestLocksInMemoryPassTheKit(t *testing.T) {
+	leasetest.TestInVirtualTime(t, func(testing.TB) leasetest.Config {
+		f := newFake()
+		return leasetest.Config{
+			Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
+				client := connectBy(tb, "fake", func(context.Context, string, string) (net.Conn, error) {
+					return link.Pipe(f.serve), nil
+				})
+				c, err := s3lock.New(client, bucketName, polling, s3lock.WithoutProbe(), s3lock.WithLeaseOptions(opts...))
+				require.NoError(tb, err)
+				closeWith(tb, c)
+				return c
+			},
+			Foreign: func(_ testing.TB, name string) {
+				f.set(func() { f.objects["locks/"+name+".json"] = "a photograph" })
+			},
+		}
+	})
 }
 
 func TestSemaphoresPassTheKit(t *testing.T) {
