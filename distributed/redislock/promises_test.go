@@ -110,11 +110,20 @@ func TestAnUnreachableServerIsRetriedOnlyOnRequest(t *testing.T) {
 	addr := fmt.Sprintf("127.0.0.1:%d", testbed.Port(t))
 	err := open(t, connect(t, addr)).Mutex("it").LockContext(someone())
 	require.ErrorIs(t, err, lease.ErrUnreachable)
-	ctx, cancel := context.WithTimeout(someone(), 200*time.Millisecond)
+	conn, failed := connect(t, addr), make(unanswered, 1000)
+	conn.AddHook(failed)
+	retrying := redislock.WithLeaseOptions(lease.WithRetry(lease.RetryUnreachable),
+		lease.WithReleaseTimeout(time.Second))
+	ctx, cancel := context.WithCancel(someone())
 	defer cancel()
-	retrying := redislock.WithLeaseOptions(lease.WithRetry(lease.RetryUnreachable))
-	err = open(t, connect(t, addr), retrying).Mutex("it").LockContext(ctx)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	got := make(chan error, 1)
+	l := open(t, conn, retrying).Mutex("it")
+	go func() { got <- l.LockContext(ctx) }()
+	failed.await(t, 6) // of several acquisitions
+	require.Empty(t, got)
+	cancel()
+	err = <-got
+	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, lease.ErrUnreachable)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,19 +75,56 @@ func TestAWaiterOutlastsAnUnreachableServer(t *testing.T) {
 	}
 }
 
+// unanswered is a hook that tells of each script that gets no answer of the server.
+type unanswered chan struct{}
+
+func (unanswered) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (unanswered) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (c unanswered) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		var answer redis.Error
+		if err != nil && strings.HasPrefix(cmd.Name(), "eval") && !errors.As(err, &answer) {
+			c <- struct{}{}
+		}
+		return err
+	}
+}
+
+// await waits for n scripts without an answer.
+func (c unanswered) await(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		select {
+		case <-c:
+		case <-time.After(time.Minute):
+			t.Fatal("no request fails")
+		}
+	}
+}
+
 func TestAWaiterReportsWhyAServerWasUnreachable(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	p := leasetest.NewProxy(t, s.Addr)
 	direct := connect(t, s.Addr)
 	direct.HSet(background, "it", "java:1", 1)
-	l := open(t, connectFor(t, p.Addr(), 2*time.Second), often).Mutex("it")
+	conn, failed := connectFor(t, p.Addr(), 2*time.Second), make(unanswered, 1000)
+	conn.AddHook(failed)
+	brief := redislock.WithLeaseOptions(lease.WithReleaseTimeout(time.Second)) // there is nobody to release it
+	l := open(t, conn, often, brief).Mutex("it")
 	ctx, cancel := context.WithCancel(someone())
+	defer cancel()
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(ctx) }()
 	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, 20*time.Second, time.Millisecond)
 	s.Kill()
-	time.AfterFunc(10*time.Second, cancel) // it has found out by then
+	failed.await(t, 6) // of several acquisitions, whose errors the waiter knows
+	cancel()
 	err := <-got
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "could not be reached")
