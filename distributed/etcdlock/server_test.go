@@ -26,7 +26,16 @@ type server struct {
 }
 
 // servers are clusters of one. Their leases may be as short as a second.
-var servers = testbed.Pool[*server]{Start: startServer, Empty: (*server).empty}
+var servers = testbed.Pool[*server]{Start: startServer, Given: givenServer, Empty: (*server).empty}
+
+// givenServer returns the server that is there already, if there is one.
+func givenServer(tb testing.TB) (*server, bool) {
+	given, ok := testbed.Given(tb, "LOCKS_ETCD_URL")
+	if !ok {
+		return nil, false
+	}
+	return &server{testbed.EtcdAt(tb, given.Host), given.Host}, true
+}
 
 // lendServer returns a server that is empty, and the test's own until the test ends. The test must
 // not stop it.

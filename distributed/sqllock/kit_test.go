@@ -243,7 +243,7 @@ var poolerServer = sync.OnceValue(func() string {
 // sharedPooler is in front of the shared PostgreSQL.
 func sharedPooler(tb testing.TB) string {
 	testbed.Lookup(tb, "pgbouncer", "/usr/sbin")
-	sharedPostgres(tb)
+	testbed.Lookup(tb, "initdb", "/usr/lib/postgresql/*/bin") // the server behind it is of the tests alone
 	return poolerServer()
 }
 

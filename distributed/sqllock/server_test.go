@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"os"
+	"math/rand/v2"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -80,8 +80,11 @@ func (nowhere) Print(...any) {}
 
 var tables atomic.Int64
 
+// run is part of the names of this process. Others may use the same server, before or after it.
+var run = rand.Uint32()
+
 // fresh returns the name of a table that nobody has.
-func fresh() string { return fmt.Sprintf("t%d_%d", os.Getpid(), tables.Add(1)) }
+func fresh() string { return fmt.Sprintf("t%x_%d", run, tables.Add(1)) }
 
 // The servers that tests share are started by the first that needs them.
 
@@ -117,17 +120,28 @@ var (
 	mySQLServer    = sync.OnceValue(func() string { return startMySQL(common).Addr() })
 )
 
+// Tests share a server that is there already, too, if a variable has its URL.
+
 func sharedPostgres(tb testing.TB) string {
+	if given := testbed.GivenURL(tb, "LOCKS_POSTGRES_URL"); given != nil {
+		return given.Host
+	}
 	testbed.Lookup(tb, "initdb", "/usr/lib/postgresql/*/bin")
 	return postgresServer()
 }
 
 func sharedMariaDB(tb testing.TB) string {
+	if given := testbed.GivenURL(tb, "LOCKS_MARIADB_URL"); given != nil {
+		return given.Host
+	}
 	testbed.Lookup(tb, "mariadb-install-db")
 	return mariaDBServer()
 }
 
 func sharedMySQL(tb testing.TB) string {
+	if given := testbed.GivenURL(tb, "LOCKS_MYSQL_URL"); given != nil {
+		return given.Host
+	}
 	testbed.Built(tb, "mysql-server")
 	return mySQLServer()
 }

@@ -14,6 +14,13 @@ import (
 // Servers are lent to tests.
 var Servers = testbed.Pool[*testbed.ZooKeeper]{
 	Start: func(tb testing.TB) *testbed.ZooKeeper { return testbed.StartZooKeeper(tb) },
+	Given: func(tb testing.TB) (*testbed.ZooKeeper, bool) {
+		server, ok := testbed.Given(tb, "LOCKS_ZOOKEEPER_URL")
+		if !ok {
+			return nil, false
+		}
+		return testbed.ZooKeeperAt(tb, server.Host), true
+	},
 	Empty: empty,
 }
 

@@ -54,6 +54,9 @@ func StartEtcd(tb testing.TB, version string, n int) []*Etcd {
 	return members
 }
 
+// EtcdAt returns a member that is there already, which nobody may stop.
+func EtcdAt(tb testing.TB, addr string) *Etcd { return &Etcd{tb: tb, addr: addr} }
+
 func (m *Etcd) run() { m.Process = Start(m.tb, exec.Command(m.args[0], m.args[1:]...)) }
 
 // Addr returns the address for clients.

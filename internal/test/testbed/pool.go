@@ -12,6 +12,9 @@ import (
 type Pool[S any] struct {
 	// Start runs a server until tb ends.
 	Start func(tb testing.TB) S
+	// Given returns a server that is there already and is tb's until its end, if there is one, see
+	// [Given]. It may be nil.
+	Given func(tb testing.TB) (server S, ok bool)
 	// Empty removes what a test has left on a server. If it fails, nobody gets the server.
 	Empty func(S) error
 
@@ -28,6 +31,14 @@ type lent[S any] struct {
 // Lend returns a server that is tb's until its end.
 func (p *Pool[S]) Lend(tb testing.TB) S {
 	tb.Helper()
+	if p.Given != nil {
+		if server, ok := p.Given(tb); ok {
+			if err := p.Empty(server); err != nil {
+				tb.Fatalf("empty the server that is there already: %v", err)
+			}
+			return server
+		}
+	}
 	l, ok := p.take()
 	if !ok {
 		l.until = &lasting{TB: tb}

@@ -41,6 +41,9 @@ func StartZooKeeper(tb testing.TB, lines ...string) *ZooKeeper {
 	return z
 }
 
+// ZooKeeperAt returns a server that is there already, which nobody may stop.
+func ZooKeeperAt(tb testing.TB, addr string) *ZooKeeper { return &ZooKeeper{tb: tb, addr: addr} }
+
 // StartSecureZooKeeper runs a ZooKeeper server as [StartZooKeeper] does, with TLS at
 // [ZooKeeper.Secure]. The server's certificate is for the name localhost. Clients need a
 // certificate too: client has one, with the subject CN=client, and so have the files ca.pem,

@@ -9,7 +9,7 @@ import (
 // UncontendedPairsAllocateLittle fails if an uncontended lock and unlock allocate
 // more objects than most says, by kind.
 func UncontendedPairsAllocateLittle(t *testing.T, on Driver, most map[string]float64) {
-	c := on.Open(t, StartServer(t).Addr)
+	c := on.Open(t, Addr(t))
 	for name, n := range most {
 		l := AnyKind[name](c, name)
 		pair := func() {

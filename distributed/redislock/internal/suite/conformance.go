@@ -82,7 +82,7 @@ func LocksConformOnMiniredis(t *testing.T, on Driver) {
 }
 
 func LocksConformOnRedis(t *testing.T, on Driver) {
-	addr := StartServer(t).Addr
+	addr := Addr(t)
 	conformOn(t, on, Connect(t, addr), at(on, addr))
 }
 

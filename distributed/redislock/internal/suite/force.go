@@ -51,9 +51,9 @@ func AForcedUnlockTellsRemoteHoldersAtOnce(t *testing.T, on Driver) {
 
 func AFalseForcedUnlockNoticeEndsNoHold(t *testing.T, on Driver) {
 	t.Parallel()
-	s := StartServer(t)
-	direct := Connect(t, s.Addr)
-	h := Hold(t, on.Open(t, s.Addr).Mutex("it"), Someone())
+	addr := Addr(t)
+	direct := Connect(t, addr)
+	h := Hold(t, on.Open(t, addr).Mutex("it"), Someone())
 	var channels []string
 	require.Eventually(t, func() bool {
 		channels = direct.PubSubChannels(Background, "locks_client:*").Val()

@@ -173,9 +173,9 @@ func (l *log) use(over context.Context, party int, write, read locks.TryLocker) 
 // locks.
 func ReadWriteHistoriesInTroubleFitOneLock(t *testing.T, on Driver) {
 	t.Parallel()
-	s := StartServer(t)
-	p := leasetest.NewProxy(t, s.Addr)
-	direct := Connect(t, s.Addr)
+	addr := Addr(t)
+	p := leasetest.NewProxy(t, addr)
+	direct := Connect(t, addr)
 	l := &log{t: t}
 	var wg sync.WaitGroup
 	over, cancel := context.WithCancel(Background)

@@ -21,8 +21,8 @@ import (
 // given.
 func LocksPassTheKitOnRedis(t *testing.T, on Driver, kinds ...string) {
 	t.Parallel()
-	s := StartServer(t)
-	on.prove(t, Way{Addrs: []string{s.Addr}}, addrs([]*Server{s}), kinds)
+	addr := []string{Addr(t)}
+	on.prove(t, Way{Addrs: addr}, addr, kinds)
 }
 
 // LocksPassTheKitBehindASentinel proves them on a master with a replica.

@@ -17,8 +17,8 @@ import (
 // SemaphoresPassTheKitOnRedis proves semaphores on one server.
 func SemaphoresPassTheKitOnRedis(t *testing.T, on Driver) {
 	t.Parallel()
-	s := StartServer(t)
-	on.proveSemaphores(t, Way{Addrs: []string{s.Addr}}, []string{s.Addr})
+	addr := Addr(t)
+	on.proveSemaphores(t, Way{Addrs: []string{addr}}, []string{addr})
 }
 
 // SemaphoresPassTheKitOnACluster proves them on three masters.
@@ -58,10 +58,10 @@ func (on Driver) proveSemaphores(t *testing.T, to Way, masters []string, more ..
 // RedissonsSemaphoresPassTheKit proves those whose permits have leases. Their size is in the store.
 func RedissonsSemaphoresPassTheKit(t *testing.T, on Driver) {
 	t.Parallel()
-	s := StartServer(t)
+	addr := Addr(t)
 	leasetest.TestStore(t, leasetest.Config{
 		Store: func(tb testing.TB, link *leasetest.Link) lease.Store {
-			c := on.Client(tb, Way{Addrs: []string{s.Addr}, Reply: reply, Dial: link.DialContext})
+			c := on.Client(tb, Way{Addrs: []string{addr}, Reply: reply, Dial: link.DialContext})
 			closed(tb, c)
 			return sized{driver.Expirable(c), c}
 		},

@@ -54,7 +54,7 @@ func ReadWriteLocksConformOnMiniredis(t *testing.T, on Driver) {
 }
 
 func ReadWriteLocksConformOnRedis(t *testing.T, on Driver) {
-	addr := StartServer(t).Addr
+	addr := Addr(t)
 	conformRWOn(t, on, Connect(t, addr), at(on, addr))
 }
 

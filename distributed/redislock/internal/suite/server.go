@@ -44,6 +44,20 @@ func StartServerEnv(tb testing.TB, env []string, args ...string) *Server {
 	return s
 }
 
+// Addr returns the address of a server without data: the one of LOCKS_REDIS_URL, on which tests
+// take turns, or one that ends with the test. The test must not stop it, nor change its settings.
+func Addr(tb testing.TB) string {
+	tb.Helper()
+	given, ok := testbed.Given(tb, "LOCKS_REDIS_URL")
+	if !ok {
+		return StartServer(tb).Addr
+	}
+	c := redis.NewClient(&redis.Options{Addr: given.Host})
+	defer c.Close()
+	flush(tb, c)
+	return given.Host
+}
+
 // Restart starts the server, which has ended, with no memory of what was before.
 func (s *Server) Restart(tb testing.TB) {
 	tb.Helper()

@@ -23,7 +23,7 @@ func Servers(t *testing.T, f func(t *testing.T, direct *redis.Client, addr strin
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		addr := StartServer(t).Addr
+		addr := Addr(t)
 		f(t, Connect(t, addr), addr)
 	})
 }
@@ -126,9 +126,9 @@ func AClusterHasReadWriteAndFairLocks(t *testing.T, on Driver) {
 
 func OneConnectionHearsOfAllLocks(t *testing.T, on Driver) {
 	t.Parallel()
-	s := StartServer(t)
-	direct := Connect(t, s.Addr)
-	holder, c := on.Open(t, s.Addr), on.Open(t, s.Addr)
+	addr := Addr(t)
+	direct := Connect(t, addr)
+	holder, c := on.Open(t, addr), on.Open(t, addr)
 	a := Someone()
 	const n = 50
 	got := make(chan error, n)
