@@ -70,6 +70,7 @@ func (c *ci) steps() []step {
 	all := []step{
 		{"setup", preparation, "packages, servers of Debian, and modules are here", true, first, c.setup},
 		{"format", "lint", "gofmt changes nothing", true, first, format},
+		{"servers", "stores", "servers that Debian's stable releases lack are built", true, prepare, servers},
 
 		{"vet", "lint", "go vet, staticcheck and lockvet over all modules, by one program", true, checks, vet},
 		{"modules", "lint", "the modules are those of go.sum", true, checks, command("go", "mod", "verify")},
@@ -167,7 +168,9 @@ func vet(ctx context.Context, j *job) error {
 	if err := j.sh(ctx, "go", "build", "-o", tool, "./tools/vet"); err != nil {
 		return err
 	}
-	return j.sh(ctx, "go", "vet", "-vettool="+tool, "work")
+	// With the flags of the tests, each package is compiled once for both. Few files are for builds without the race
+	// detector alone; staticcheck and lockvet of the full run see those.
+	return j.sh(ctx, "go", "vet", "-race", "-vettool="+tool, "work")
 }
 
 func scripts(ctx context.Context, j *job) error {
