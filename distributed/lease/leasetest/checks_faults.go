@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ var faultChecks = []check{
 	{"DeadHolder", hasStore, deadHolder},
 	{"LivingHolder", hasStore, livingHolder},
 	{"Reentry", hasStore, reentry},
+	{"LockKeys", nil, lockKeys},
 	{"ForceUnlock", has[lease.Breaker], forceUnlock},
 }
 
@@ -645,6 +647,30 @@ func reentry(s *suite) {
 		s.broken(fmt.Sprintf("re-entry asks nothing of the store, not %d times", n), c)
 	}
 	must("UnlockContext", l.UnlockContext(owner))
+}
+
+// lockKeys compares the names by which locks.Multi orders locks. The text of the store behind a name
+// may differ: each client here may reach the store by an address of its own.
+func lockKeys(s *suite) {
+	a, b, name, other := s.client(), s.client(), s.name(), s.name()
+	order := func(c *client, name string) (string, bool) {
+		l, ok := c.lock(name).(interface{ LockKey() string })
+		if !ok {
+			return "", false
+		}
+		key, _, _ := strings.Cut(l.LockKey(), "\x00")
+		return key, key != ""
+	}
+	key, ok := order(a, name)
+	if !ok {
+		return // the lock has no order
+	}
+	if again, _ := order(b, name); again != key {
+		s.broken(fmt.Sprintf("a lock has one key for all clients, not %q and %q", key, again), a, b)
+	}
+	if another, _ := order(b, other); another == key {
+		s.broken(fmt.Sprintf("two locks have two keys, not %q each", key), a, b)
+	}
 }
 
 // forceUnlock has a client free the lock of another one.
