@@ -52,10 +52,10 @@ type sameLock interface {
 // by their whole keys, so several processes usually begin with the same member.
 //
 // Two values of one type are the same lock if their keys are equal. If the type has a method
-// SameLock(context.Context, TryLocker) (bool, error), it decides about equal keys. Locks of one name
-// that two clients of one store have are different locks of this process, and exclude each other. A
-// Multi of both can never be acquired. It returns [ErrDeadlock] if SameLock finds that out while one
-// of them is held.
+// SameLock(context.Context, TryLocker) (bool, error), the method decides about equal keys. Two
+// clients of one store have different locks of one name, which exclude each other. A Multi of both
+// can never be acquired. It returns [ErrDeadlock] if SameLock finds that out while one of them is
+// held.
 //
 // A wrapper with a method Unwrap() TryLocker has the place of the lock inside, and counts as the
 // same lock. The wrappers of package record have this method. A wrapper around a Multi hides its
@@ -209,8 +209,9 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// ties reports whether nothing orders a and b in every process: not the text behind their name, which
-// may spell one store in two ways, and no address if other processes share both locks.
+// ties reports whether nothing orders a and b alike in every process. The text behind a name does
+// not, because two processes may spell one store in two ways. An address does not if other processes
+// share both locks.
 func (a member) ties(b member) bool {
 	switch {
 	case a.rank == byKey && b.rank == byKey:
@@ -394,7 +395,8 @@ func (m *multi) selfish(ctx context.Context, each member, taken []member) error 
 		}
 		// An error is of no interest: the next round asks the member itself.
 		if same, err := s.SameLock(ctx, other.inner); same && err == nil {
-			return each.failed("try", fmt.Errorf("%w: it is the same lock as %s, which is held", ErrDeadlock, other.name))
+			err := fmt.Errorf("%w: it is the same lock as %s, which is held", ErrDeadlock, other.name)
+			return each.failed("try", err)
 		}
 	}
 	return nil
@@ -604,7 +606,7 @@ type multiHold struct {
 }
 
 // gather asks the members for their holds, once. It holds no mutex meanwhile, because ctx and the
-// members may be types of the program. The members give every goroutine of the owner the same holds.
+// members may be types of the program. A member gives all goroutines of the owner the same hold.
 func (h *multiHold) gather(ctx context.Context, leased []Leased) error {
 	h.mu.Lock()
 	gathered := h.members != nil

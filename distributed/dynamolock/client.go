@@ -60,7 +60,8 @@ func New(client *dynamodb.Client, table string, opts ...Option) (*caslock.Client
 	if err != nil {
 		return nil, fmt.Errorf("dynamolock: %w", err)
 	}
-	return caslock.New(d, append(append([]caslock.Option{placeOf(d)}, cas...), caslock.WithErrorPrefix("dynamolock"))...)
+	all := append([]caslock.Option{placeOf(d)}, cas...)
+	return caslock.New(d, append(all, caslock.WithErrorPrefix("dynamolock"))...)
 }
 
 // placeOf says where the locks of d are.

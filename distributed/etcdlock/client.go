@@ -97,8 +97,8 @@ func (c *Client) kind(k *kind) (*lease.Client, error) {
 }
 
 // placeOf says where the locks of client are. The name of a lock is all that its keys begin with,
-// unless the KV of client puts more in front of them. Then nobody here knows the keys, and a key that
-// begins with a zero byte says that the lock has no order.
+// unless the KV of client puts more in front of them. Then nobody here knows the whole keys. A zero
+// byte in front of the name says that the lock has no order.
 func placeOf(client *clientv3.Client) lease.Option {
 	prefix := ""
 	if of := reflect.TypeOf(client.KV); of != reflect.TypeOf(clientv3.NewKV(client)) {

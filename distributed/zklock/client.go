@@ -212,7 +212,8 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 		opts := []lease.Option{
 			lease.WithErrorPrefix("zklock"),
 			lease.WithPlace(fmt.Sprintf("zookeeper %s %d", c.core.order, k), ""), // a name is a whole path
-			lease.WithMaxLocalHandoffs(0),                                        // local waiters have no precedence over remote ones
+			// Local waiters have no precedence over remote ones.
+			lease.WithMaxLocalHandoffs(0),
 		}
 		if c.core.log != nil {
 			opts = append(opts, lease.WithLogger(c.core.log))

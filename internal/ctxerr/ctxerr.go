@@ -31,8 +31,8 @@ func Check(op string, ctx context.Context) error {
 //
 // The cause of a context of package context is looked up when it is asked for the first time. Until
 // then the error keeps ctx, with all its values: see [Settle]. The lookup takes the mutex of ctx. A
-// cancellation holds that mutex while it wakes the waiters, which would wait for it once more. Other
-// contexts may change, or be used again, after the call.
+// cancellation holds that mutex while it wakes the waiters, which would wait for it once more.
+// Other contexts may change, or be used again, after the call.
 func Ended(op string, ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {

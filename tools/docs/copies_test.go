@@ -20,8 +20,8 @@ func TestTypesWithALockShowVetAndReadersNotToCopyThem(t *testing.T) {
 	must(t, err)
 	all, err := packages.Load(&packages.Config{
 		Dir: w.Folder,
-		Mode: packages.NeedName | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports |
-			packages.NeedExportFile | packages.NeedFiles,
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedImports |
+			packages.NeedTypes | packages.NeedTypesInfo | packages.NeedExportFile,
 	}, "./...")
 	must(t, err)
 	if packages.PrintErrors(all) > 0 {
