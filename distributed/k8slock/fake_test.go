@@ -1,8 +1,10 @@
 package k8slock_test
 
 import (
+	"bufio"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -46,10 +48,28 @@ func (f *fake) clientBy(rt http.RoundTripper) *coordinationv1client.Coordination
 	return c
 }
 
+// serve answers the requests of a connection.
+func (f *fake) serve(conn net.Conn) {
+	defer conn.Close()
+	for in := bufio.NewReader(conn); ; {
+		r, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		answer, err := f.RoundTrip(r)
+		if err != nil || answer.Write(conn) != nil {
+			return
+		}
+	}
+}
+
 func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
-		body, _ = io.ReadAll(r.Body)
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil { // a connection ended: half of an object is none
+			return nil, err
+		}
 	}
 	if err := r.Context().Err(); err != nil {
 		return nil, err
@@ -89,7 +109,7 @@ func answered(status int, body any) *http.Response {
 	}
 	return &http.Response{
 		StatusCode: status, Status: http.StatusText(status), Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(strings.NewReader(string(text))), ProtoMajor: 1, ProtoMinor: 1,
+		Body: io.NopCloser(strings.NewReader(string(text))), ContentLength: int64(len(text)), ProtoMajor: 1, ProtoMinor: 1,
 	}
 }
 

@@ -2,6 +2,9 @@ package k8slock_test
 
 import (
 	"context"
+	"net"
+	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
@@ -43,6 +46,37 @@ func TestLocksPassTheKit(t *testing.T) {
 				assert.NotZero(tb, *o.Spec.LeaseTransitions)
 			}
 		},
+	})
+}
+
+func TestLocksInMemoryPassTheKit(t *testing.T) {
+	leasetest.TestInVirtualTime(t, func(tb testing.TB) leasetest.Config {
+		f := &fake{tb: tb, objects: make(map[string]coordinationv1.Lease)}
+		return leasetest.Config{
+			Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
+				transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+					return link.Pipe(f.serve), nil
+				}}
+				tb.Cleanup(transport.CloseIdleConnections)
+				c, err := k8slock.New(f.clientBy(transport), namespace, caslock.WithLeaseOptions(opts...))
+				require.NoError(tb, err)
+				tb.Cleanup(func() {
+					ctx, cancel := context.WithTimeout(background, 5*time.Second)
+					defer cancel()
+					_ = c.Close(ctx) // it fails for a client that has died
+				})
+				return c
+			},
+			Foreign: func(_ testing.TB, name string) {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				strategy := coordinationv1.OldestEmulationVersion
+				f.version++
+				foreign := coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{Strategy: &strategy}}
+				foreign.Name, foreign.ResourceVersion = name, strconv.Itoa(f.version)
+				f.objects[name] = foreign
+			},
+		}
 	})
 }
 
