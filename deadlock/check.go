@@ -26,6 +26,9 @@ type TB interface {
 // acquired if [Record] was on. What there was when Check was called is not reported: an earlier
 // test left it.
 //
+// A test that passes had no new cycle and no new orphan when Check looked. Another schedule of the
+// same test may have one: package lockstest/explore tries many.
+//
 // Check sees the waits of the whole process. If tests run in parallel, each test that ends while
 // there is a new cycle fails. A test that is part of a cycle itself never ends: use [Refuse]
 // there.

@@ -139,6 +139,7 @@ func Expect(k Kind) Option { return func(c *config) { c.expect = k } }
 type result struct {
 	schedules int
 	complete  string // what the search was complete up to, or ""
+	doubt     string // why there are other schedules, or ""
 	finding   *finding
 	list      []deviation // the schedule of the finding
 	run       *X          // its run, with the lines
@@ -190,8 +191,13 @@ func Run(t *testing.T, f func(x *X), opts ...Option) {
 		t.Fatal(r.report())
 	case r.complete == "" && !c.replays:
 		t.Logf("explore: no finding in %d schedules (%s), and the search was not complete", r.schedules, c.name)
-	default:
+	case r.doubt != "":
+		t.Logf("explore: no finding in %d schedules, which are not all: %s", r.schedules, r.doubt)
+	case c.replays:
 		t.Logf("explore: no finding in %d schedules, %s", r.schedules, r.complete)
+	default:
+		t.Logf("explore: no finding in %d schedules, %s, if its locks alone decide what the program does",
+			r.schedules, r.complete)
 	}
 }
 
@@ -233,6 +239,9 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 		x := execute(t, c, f, s, false)
 		s.end(x.decisions)
 		r.idle = r.idle && x.idle()
+		if r.doubt == "" {
+			r.doubt = x.doubt
+		}
 		if x.finding != nil {
 			r.list = deviations(x.decisions)
 			r.finding = x.finding
@@ -246,14 +255,30 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 			return r
 		}
 	}
+	var first *depthFirst
 	switch d := s.(type) {
 	case *depthFirst:
-		r.complete = d.completeness()
+		first = d
 	case *mixed:
-		r.complete = d.first.completeness()
+		first = &d.first
+	}
+	if first != nil {
+		r.complete = first.completeness()
+		if first.strayed {
+			r.doubt = strays
+		}
 	}
 	return r
 }
+
+// The reasons why a search has not tried all schedules. It notices them in a run, or between two.
+const (
+	strays = "one schedule led to different operations in two runs. Something other than locks decides, " +
+		"such as a select, the order of a map, or a random number"
+	outside = "a goroutine has waited outside of locks, where the search decides nothing"
+	unseen  = "X.Go has not started a goroutine, so the search does not see its waits outside of locks"
+	elapsed = "time has passed, and the search does not try all moments at which it could"
+)
 
 // completeness says what the search was complete up to.
 func (s *depthFirst) completeness() string {

@@ -3,6 +3,7 @@
 package explore
 
 import (
+	"math/rand/v2"
 	"runtime"
 	"testing"
 	"time"
@@ -147,4 +148,107 @@ func TestAWorkerThatIsNotEndedIsReported(t *testing.T) {
 	require.NotNil(t, r.finding)
 	require.Equal(t, LostWakeup, r.finding.Kind)
 	require.NotContains(t, r.report(), "until all goroutines have ended")
+}
+
+// chooses has a goroutine take one of two locks. Something other than locks decides which one.
+func chooses(second func() bool) func(x *X) {
+	return func(x *X) {
+		var a, b fair.Mutex
+		x.Go("chooses", func() {
+			if second() {
+				b.Lock()
+				b.Unlock()
+				x.Step()
+				return
+			}
+			a.Lock()
+			a.Unlock()
+		})
+		x.Go("locks", func() {
+			a.Lock()
+			a.Unlock()
+		})
+	}
+}
+
+func TestALockProgramIsSearchedWithoutDoubt(t *testing.T) {
+	r := correct(t, chooses(func() bool { return true }))
+	require.NotEmpty(t, r.complete)
+	require.Empty(t, r.doubt)
+}
+
+func TestAScheduleThatLeadsElsewhereIsNotAll(t *testing.T) {
+	ready := make(chan int, 2)
+	for name, second := range map[string]func() bool{
+		"random number": func() bool { return rand.IntN(2) == 0 },
+		"select": func() bool {
+			a, b := make(chan int, 1), make(chan int, 1)
+			a <- 1
+			b <- 1
+			select {
+			case <-a:
+				return true
+			case <-b:
+				return false
+			}
+		},
+		"map order": func() bool {
+			for k := range map[int]bool{1: true, 2: true} {
+				return k == 1
+			}
+			return false
+		},
+		"variable outside": func() bool { ready <- 1; return len(ready) == 2 && <-ready+<-ready > 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := 0; ; i++ { // by chance, all runs may choose alike
+				r := correct(t, chooses(second))
+				if r.doubt == strays {
+					return
+				}
+				require.Less(t, i, 20)
+			}
+		})
+	}
+}
+
+func TestAWaitOutsideOfLocksIsNotAll(t *testing.T) {
+	r := correct(t, func(x *X) {
+		var m fair.Mutex
+		c := make(chan int)
+		x.Go("receives", func() {
+			<-c
+			m.Lock()
+			m.Unlock()
+		})
+		x.Go("sends", func() {
+			m.Lock()
+			m.Unlock()
+			c <- 1
+		})
+	})
+	require.Equal(t, outside, r.doubt)
+}
+
+func TestPassingTimeIsNotAll(t *testing.T) {
+	r := correct(t, func(x *X) {
+		var m fair.Mutex
+		m.Lock()
+		x.Go("waits", func() { m.TryLockFor(time.Second) })
+	})
+	require.Equal(t, elapsed, r.doubt)
+}
+
+func TestAGoroutineWithoutGoIsNotAll(t *testing.T) {
+	r := correct(t, func(x *X) {
+		var m fair.Mutex
+		go func() {
+			m.Lock()
+			m.Unlock()
+		}()
+		x.Wait()
+		m.Lock()
+		m.Unlock()
+	})
+	require.Equal(t, unseen, r.doubt)
 }

@@ -3,6 +3,7 @@ package explore
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -49,6 +50,7 @@ type depthFirst struct {
 	pruned   bool // the pass has left out a schedule
 	complete bool // all schedules up to bound were tried
 	all      bool // there are no other schedules at all
+	strayed  bool // a prefix of decisions has led to other options than before
 }
 
 func (s *depthFirst) begin() bool {
@@ -93,13 +95,22 @@ func (s *depthFirst) back() bool {
 }
 
 func (s *depthFirst) choose(n, _ int, d decision) int {
-	if n < len(s.prefix) && s.prefix[n] < len(d.options) {
+	if n >= len(s.prefix) {
+		return 0
+	}
+	if !slices.Equal(d.options, s.last[n].options) {
+		s.strayed = true
+	}
+	if s.prefix[n] < len(d.options) {
 		return s.prefix[n]
 	}
 	return 0
 }
 
-func (s *depthFirst) end(run []decision) { s.last = run }
+func (s *depthFirst) end(run []decision) {
+	s.strayed = s.strayed || len(run) < len(s.prefix)
+	s.last = run
+}
 
 // pct runs the goroutine with the highest of random priorities, and lowers that of the running
 // one at depth-1 random steps. A bug that needs depth steps in a certain order is found with a

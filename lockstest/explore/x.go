@@ -59,6 +59,14 @@ type X struct {
 	locks     []*lockState
 	events    []event
 	finding   *finding
+	doubt     string // why the run depends on more than its decisions, or ""
+}
+
+// doubts notes the first reason why the run depends on more than its decisions.
+func (x *X) doubts(why string) {
+	if x.doubt == "" {
+		x.doubt = why
+	}
 }
 
 // failer is what X needs of a testing.T.
@@ -486,6 +494,13 @@ func (x *X) next() bool {
 			join = g
 		case running:
 			s := g.seen()
+			switch {
+			case g.event || s.blocked():
+			case g.alien:
+				x.doubts(unseen)
+			default:
+				x.doubts(outside)
+			}
 			if timed = timed || s.timed; g.alien && !s.blocked() {
 				continue // it has ended, or is blocked outside of locks
 			}
@@ -598,6 +613,7 @@ func (x *X) advance() bool {
 	}
 	x.advancing.Store(true)
 	defer x.advancing.Store(false)
+	x.doubts(elapsed)
 	began := x.realTime()
 	for passed, d := time.Duration(0), 24*time.Hour; passed < idle; passed, d = passed+d, passed+d {
 		t := time.NewTimer(min(d, idle-passed))
