@@ -512,13 +512,13 @@ func WaitersCancelledAtRandomLeaveNothingBehind(t *testing.T, on Driver) {
 	direct := Connect(t, s.Addr)
 	for name, kind := range AllKinds {
 		t.Run(name, func(t *testing.T) {
-			holder := AnyKind[Against(name)](on.Open(t, s.Addr), name).(*redislock.Mutex)
+			holder := AnyKind[Against(name)](on.Server(t, s.Addr, time.Minute), name).(*redislock.Mutex)
 			a := Someone()
 			Hold(t, holder, a)
 			// Many clients, since of one client one goroutine at a time waits for the server.
 			var wg sync.WaitGroup
 			for range 40 {
-				l := kind(on.Open(t, s.Addr), name)
+				l := kind(on.Server(t, s.Addr, time.Minute), name) // all ask at once
 				for range 25 {
 					wg.Go(func() {
 						ctx, cancel := context.WithTimeout(Someone(), time.Duration(rand.Int64N(int64(time.Second))))
