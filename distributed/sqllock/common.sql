@@ -30,6 +30,10 @@ SELECT name, owner FROM {locks} WHERE ends > {now} AND {after $1} > {now} AND ({
 -- name: release
 UPDATE {locks} SET owner = NULL WHERE name = $1 AND owner = $2
 
+-- Frees all locks of {which}, whose arguments are names and owners.
+-- name: release all
+UPDATE {locks} SET owner = NULL WHERE {which}
+
 -- Table with a queue. How long the lock is not free, and how many living waiters are before the owner. No row
 -- if the owner is not in the queue, or its place ends within $3. $1 name, $2 owner.
 -- name: standing
@@ -102,6 +106,10 @@ UPDATE {semaphores} SET token = token + 1 WHERE name = $1
 -- $1 name, $2 owner.
 -- name: release permits
 DELETE FROM {permits} WHERE name = $1 AND owner = $2
+
+-- Gives all permits of {which} back. The arguments are names and owners.
+-- name: release all permits
+DELETE FROM {permits} WHERE {which}
 
 -- The living holders. $1 name.
 -- name: inspect permits

@@ -32,6 +32,11 @@ CREATE TABLE IF NOT EXISTS {semaphores} (name text COLLATE "C" PRIMARY KEY, toke
 WITH freed AS (UPDATE {locks} SET owner = NULL WHERE name = $1 AND owner = $2 RETURNING 1)
 SELECT (SELECT count(*) FROM freed), CAST(pg_notify($3, $1) AS text)
 
+-- Frees all locks of {which}, and wakes their waiters. $1 channel, and then names and owners.
+-- name: release all and notify
+WITH freed AS (UPDATE {locks} SET owner = NULL WHERE {which} RETURNING name)
+SELECT count(*), max(CAST(pg_notify($1, name) AS text)) FROM freed
+
 -- Frees the lock by force, wakes the waiters, and tells the holder, see noticed. $1 name, $2 owner, $3 channel.
 -- name: break
 WITH freed AS (UPDATE {locks} SET owner = NULL WHERE name = $1 AND owner = $2 RETURNING 1)
@@ -93,6 +98,23 @@ head AS (SELECT owner FROM {queue} WHERE name = $1 AND owner <> $2 AND ends > {n
 SELECT (SELECT count(*) FROM freed), CASE WHEN CAST($3 AS text) <> '' THEN
 	CAST(pg_notify($3, COALESCE('next ' || (SELECT owner FROM head) || ' ' || $1, $1)) AS text) END
 
+-- Does the same for all locks of {which}, whose arguments are names and owners. The statement without notices
+-- wakes nobody.
+-- name: release all in order
+WITH gone AS (DELETE FROM {queue} WHERE {which})
+UPDATE {locks} SET owner = NULL WHERE {which}
+
+-- $1 channel, and then names and owners.
+-- name: release all in order and notify
+WITH freed AS (UPDATE {locks} SET owner = NULL WHERE {which} RETURNING name),
+gone AS (DELETE FROM {queue} WHERE {which} RETURNING id),
+heads AS (
+	SELECT f.name, (SELECT q.owner FROM {queue} AS q WHERE q.name = f.name AND q.ends > {now}
+		AND q.id NOT IN (SELECT id FROM gone) ORDER BY q.id LIMIT 1) AS head
+	FROM freed AS f
+)
+SELECT count(*), max(CAST(pg_notify($1, COALESCE('next ' || head || ' ' || name, name)) AS text)) FROM heads
+
 -- Gives the owner's place up, and wakes as a release does: it may have been the owner's turn. $1 name, $2 owner,
 -- $3 channel, or empty.
 -- name: leave in order
@@ -132,6 +154,11 @@ SELECT COALESCE((SELECT token FROM taken), 0), CAST(living AS bigint), next, see
 -- name: release permits and notify
 WITH freed AS (DELETE FROM {permits} WHERE name = $1 AND owner = $2 RETURNING 1)
 SELECT (SELECT count(*) FROM freed), CAST(pg_notify($3, 'permits ' || $1) AS text)
+
+-- Gives all permits of {which} back, and wakes the waiters. $1 channel, and then names and owners.
+-- name: release all permits and notify
+WITH freed AS (DELETE FROM {permits} WHERE {which} RETURNING name)
+SELECT count(*), max(CAST(pg_notify($1, 'permits ' || name) AS text)) FROM freed
 
 -- Row. Locks the row without waiting: how many rows it has locked, how many there are, and the session. The server
 -- would write a line into its log for each NOWAIT that fails. $1 name.

@@ -1,0 +1,70 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+var (
+	_ lease.BatchReleaser = (*tableStore)(nil)
+	_ lease.BatchReleaser = (*permitStore)(nil)
+	_ lease.BatchReleaser = queueStore{}
+)
+
+// ReleaseAll frees the locks by one statement.
+func (s *tableStore) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, error) {
+	return s.c.releaseAll(ctx, "release all", ids)
+}
+
+// ReleaseAll gives the permits back by one statement.
+func (s *permitStore) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, error) {
+	return s.c.releaseAll(ctx, "release all permits", ids)
+}
+
+// ReleaseAll frees the locks by one statement. In PostgreSQL it wakes the first waiter of each.
+func (s queueStore) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, error) {
+	title := "release all"
+	if s.c.dialect == Postgres {
+		title = "release all in order"
+	}
+	return s.c.releaseAll(ctx, title, ids)
+}
+
+// releaseAll carries the statement of this title out for ids. If there is a listener, it is the
+// statement that notifies too.
+func (c *core) releaseAll(ctx context.Context, title string, ids []lease.HoldID) ([]bool, error) {
+	var which strings.Builder
+	args := make([]any, 0, 1+2*len(ids))
+	if c.listen != nil { // PostgreSQL
+		title += " and notify"
+		args = append(args, c.names.channel)
+	}
+	for i, id := range ids {
+		if i > 0 {
+			which.WriteString(" OR ")
+		}
+		fmt.Fprintf(&which, "name = $%d AND owner = $%d", len(args)+1, len(args)+2)
+		args = append(args, id.Name, id.Acquisition)
+	}
+	s := c.statement(title, "{which}", which.String())
+	var err error
+	if c.listen != nil {
+		var freed int64
+		var nothing sql.NullString
+		err = c.query(ctx, s, args, &freed, &nothing)
+	} else {
+		_, err = c.exec(ctx, s, args...)
+	}
+	done := make([]bool, len(ids))
+	if err != nil {
+		return done, c.outcome(err)
+	}
+	for i := range done {
+		done[i] = true
+	}
+	return done, nil
+}
