@@ -180,6 +180,9 @@ func (c *core) remove(ctx context.Context, p *place) (held bool, err error) {
 		p.deleted = p.deleted || resp.Deleted > 0 || p.unanswered
 	}
 	c.mu.Lock()
+	if p.sent && p.session.closing != nil {
+		p.deleted = true // by the end of the session, with which Close has been ahead
+	}
 	p.settle()
 	c.forget(p)
 	over := c.present != p.session && !p.session.needed()

@@ -38,6 +38,8 @@ type session struct {
 	end    context.CancelFunc
 	since  time.Time         // when the last answered request was sent that began the lease's time, by lease.Now
 	places map[string]*place // by key
+
+	closing *revocation // that ends it with its client, or nil
 }
 
 // opening is a session that is being begun, for which several acquisitions may wait.
