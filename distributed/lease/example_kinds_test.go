@@ -110,6 +110,36 @@ func ExampleBreaker() {
 	// Output: freed: true and lost: true
 }
 
+// batched releases all holds of a client by one request.
+type batched struct{ *memory }
+
+func (b batched) ReleaseAll(_ context.Context, ids []lease.HoldID) ([]bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	answered := make([]bool, len(ids))
+	for i, id := range ids {
+		if b.holds[id.Name].acquisition == id.Acquisition {
+			delete(b.holds, id.Name)
+		}
+		answered[i] = true
+	}
+	fmt.Printf("one request for %d holds;\n", len(ids))
+	return answered, nil
+}
+
+func ExampleBatchReleaser() {
+	var store lease.BatchReleaser = batched{newMemory()}
+	ctx := context.Background()
+	client := opened(store.(lease.Store))
+	for _, name := range []string{"orders", "stock", "users"} {
+		must(client.Mutex(name).LockContext(ctx))
+	}
+	fmt.Println(client.Close(ctx))
+	// Output:
+	// one request for 3 holds;
+	// <nil>
+}
+
 // watched knows at once when a hold has ended.
 type watched struct {
 	*memory
