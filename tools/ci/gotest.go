@@ -36,6 +36,7 @@ func (j *job) goTest(ctx context.Context, folder string, env []string, args ...s
 	cmd := j.command(ctx, "go", append([]string{"test", "-json"}, args...)...)
 	cmd.Dir = j.path(folder)
 	cmd.Env = append(cmd.Env, append(env, "PWD="+cmd.Dir)...)
+	cmd.Stdout = nil
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
