@@ -1,0 +1,40 @@
+package ruled
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/internal/syncq"
+)
+
+// crossed has rules that run between, once, while they decide about a waiter.
+type crossed struct{ between *func() }
+
+func (c crossed) Acquire(free, n uint64) (uint64, bool) {
+	if f := *c.between; f != nil {
+		*c.between = nil
+		f()
+	}
+	return free - n, free >= n
+}
+
+func (crossed) Release(free, n uint64) (uint64, bool) { return free + n, true }
+
+func TestAWaiterIsAdmittedAlthoughTheWordChangesMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Sync[crossed]
+		var between func()
+		s.Init(crossed{&between}, 0, false)
+		outcome := syncq.Refused
+		go func() { outcome = s.Wait(1, 0, nil) }()
+		synctest.Wait()
+		between = func() { s.word.Add(2) } // as by another release, which finds the guard taken
+		s.Release(1)
+		synctest.Wait()
+		require.Equal(t, syncq.Acquired, outcome, "nobody else would wake the waiter")
+		require.EqualValues(t, 2, s.Word())
+		require.False(t, s.HasQueued())
+	})
+}
