@@ -65,9 +65,9 @@ func StampedHolds(l *StampedLock) (inWord, inTable int) {
 // BeginStampedFold is the first step of folding the open table of l, and returns the others.
 func BeginStampedFold(l *StampedLock) (finish func()) {
 	l.guard.Lock()
-	l.state.Store(l.state.Load() | pending)
+	s := l.closeTable()
 	return func() {
-		l.fold()
+		l.moveUnits(s)
 		l.guard.Unlock()
 	}
 }
@@ -78,6 +78,14 @@ func EnterStampedTable(l *StampedLock) (finish func() Stamp) {
 	b := l.slot()
 	n := uint32(b.units.Add(1))
 	return func() Stamp { return l.decide(b, n) }
+}
+
+// EnterClosedStampedTable is a ReadLock by the table up to its look at the word, which says that the
+// table is closed. It returns the rest.
+func EnterClosedStampedTable(l *StampedLock) (finish func() Stamp) {
+	b := l.slot()
+	b.units.Add(1)
+	return func() Stamp { return l.retract(b) }
 }
 
 // FillStampedSlot puts as many holds into the slot of the calling goroutine as it has room for.

@@ -128,11 +128,20 @@ func (l *StampedLock) enter() Stamp {
 func (l *StampedLock) decide(b *stampedSlot, n uint32) Stamp {
 	s := l.state.Load()
 	if s&(visible|pending) != visible || n > maxInSlot {
-		if b.take(0) {
-			return 0
-		}
-		s = l.state.Load()
+		return l.retract(b)
 	}
+	l.state.AfterWrites()
+	return stampOf(s, read)
+}
+
+// retract takes a unit out of b again, and returns 0. If there is none, fold has moved the unit into
+// the word, and the hold is of the word's present version: while the unit was in b, writers may
+// have come and gone.
+func (l *StampedLock) retract(b *stampedSlot) Stamp {
+	if b.take(0) {
+		return 0
+	}
+	s := l.state.Load()
 	l.state.AfterWrites()
 	return stampOf(s, read)
 }
@@ -191,13 +200,22 @@ func (l *StampedLock) counted() uint64 {
 // fold moves all units of the table into the word, and closes the table. The guard is held. Until
 // it is free again, pending tells readers that the table is closed, though no writer waits.
 func (l *StampedLock) fold() {
-	s := l.state.Load()
+	if s := l.closeTable(); s&visible != 0 {
+		l.moveUnits(s)
+	}
+}
+
+// closeTable is the first step of fold. It sets pending if the table is open, and returns the word.
+func (l *StampedLock) closeTable() (s uint64) {
+	s = l.state.Load()
 	for s&visible != 0 && !l.state.CompareAndSwap(s, s|pending) {
 		s = l.state.Load()
 	}
-	if s&visible == 0 {
-		return
-	}
+	return s
+}
+
+// moveUnits is the rest of fold, for a word that was s when the table was closed.
+func (l *StampedLock) moveUnits(s uint64) {
 	n := uint64(0)
 	t := *l.table.Load()
 	for i := range t {

@@ -353,6 +353,33 @@ func TestAStaleReleaseTakesNoHoldOfALaterReader(t *testing.T) {
 	stampedFree(t, l)
 }
 
+// The release has looked at the word while the table was open, and has no hold.
+func TestAStaleReleaseTakesNoUnitOfAClosedTable(t *testing.T) {
+	l := stampedOpen(t)
+	stale := l.ReadLock()
+	l.UnlockRead(stale)
+	require.Zero(t, l.ReadLockCount()) // closes the table
+	finish := rwlock.EnterStampedTable(l)
+	require.False(t, rwlock.TakeStampedUnit(l, stale))
+	require.Zero(t, finish())
+	stampedFree(t, l)
+}
+
+func TestAnUndecidedReaderGetsTheVersionOfItsHold(t *testing.T) {
+	l := stampedOpen(t)
+	w := l.WriteLock()
+	finish := rwlock.EnterClosedStampedTable(l) // it has seen the version of the writer
+	l.UnlockWrite(w)
+	l.UnlockWrite(l.WriteLock())
+	rwlock.OpenStampedTable(l)
+	require.Equal(t, 1, l.ReadLockCount()) // moves its unit into the word
+	st := finish()
+	require.True(t, l.Validate(st), "a stamp of an earlier version fits no hold")
+	require.Zero(t, l.TryWriteLock())
+	l.UnlockRead(st)
+	stampedFree(t, l)
+}
+
 func TestAFoldBeyondTheGreatestCountForgetsNoHold(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		var st rwlock.Stamp

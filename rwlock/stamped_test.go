@@ -462,6 +462,8 @@ func TestReadHoldBeyondTheWordKeepsItsVersion(t *testing.T) {
 		for range rwlock.StampedWordReaders {
 			st = l.ReadLock()
 		}
+		require.Equal(t, rwlock.StampedWordReaders, l.ReadLockCount()) // moves those of the table into the word
+		stampedHolds(t, &l, rwlock.StampedWordReaders, 0)
 		return st
 	}
 	old := fill()
