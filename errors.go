@@ -4,16 +4,22 @@ import (
 	"errors"
 
 	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/unheld"
 )
 
 // The errors of this module. Test for them with [errors.Is]: the Context family returns them
-// wrapped with what was attempted. The plain family has no error result, and panics with these
-// very values on misuse. Either way the lock is unchanged and remains usable.
+// wrapped with what was attempted. The plain family has no error result, and panics on misuse. The
+// value of such a panic is [ErrNotHeld], wrapped with what was attempted, or another of these very
+// errors. Either way the lock is unchanged and remains usable.
 var (
 	// ErrNotHeld reports an operation that needs a hold, called without one: an unlock by a
 	// non-owner or of a free lock, or a wait or a signal without the lock. Java's
 	// IllegalMonitorStateException.
-	ErrNotHeld = errors.New("lock not held by the caller")
+	//
+	// The text says who holds the lock, as far as that is known, or that the lock is free. A hold
+	// belongs to the goroutine that acquired it. Use [WithOwner] for a hold that another goroutine
+	// releases.
+	ErrNotHeld = unheld.Err
 
 	// ErrLost reports that the lease of a lock expired, or that the store took the lock away,
 	// while the lock was held.

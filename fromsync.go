@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/unheld"
 )
 
 // SyncLocker is what [sync.Mutex] and [sync.RWMutex] are.
@@ -88,7 +89,8 @@ func (f *fromSync) TryLockContext(ctx context.Context) (bool, error) {
 // UnlockContext implements [Locker].
 func (f *fromSync) UnlockContext(context.Context) error {
 	if !f.held.CompareAndSwap(true, false) {
-		return ctxerr.Wrap("locks: UnlockContext", ErrNotHeld)
+		return ctxerr.Wrap("locks: UnlockContext", unheld.Because(fmt.Sprintf(
+			"the %T is free, or was not acquired by LockContext or TryLockContext of this TryLocker", f.l)))
 	}
 	f.l.Unlock()
 	return nil

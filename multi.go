@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/unheld"
 )
 
 // keyed is implemented by locks with a name that orders them in every process. See [Multi].
@@ -539,10 +541,29 @@ func (m *multi) uncountHold(o Owner) bool {
 	return true
 }
 
+// notHeld returns the error of o, which has no hold of this Multi.
+func (m *multi) notHeld(o Owner) error {
+	var owners []Owner
+	m.mu.Lock()
+	if w := m.word.Load(); w != 0 && w != counted {
+		owners = append(owners, Owner(w))
+	}
+	if m.first.owner != 0 {
+		owners = append(owners, m.first.owner)
+	}
+	owners = slices.AppendSeq(owners, maps.Keys(m.others))
+	m.mu.Unlock()
+	if len(owners) == 0 {
+		return unheld.Free("this Multi")
+	}
+	slices.Sort(owners)
+	return unheld.By(o, "this Multi is held by", "", owners...)
+}
+
 func (m *multi) UnlockContext(ctx context.Context) error {
 	o := CurrentOwner(ctx)
 	if !m.dropHold(o) {
-		return ctxerr.Wrap("locks: Multi: UnlockContext by "+o.String(), ErrNotHeld)
+		return ctxerr.Wrap("locks: Multi: UnlockContext", m.notHeld(o))
 	}
 	return release(ctx, m.members)
 }
@@ -582,7 +603,7 @@ func (m *leasedMulti) Hold(ctx context.Context) (Hold, error) {
 	c := m.count(o)
 	if c == nil {
 		m.mu.Unlock()
-		return nil, ctxerr.Wrap("locks: Multi: Hold of "+o.String(), ErrNotHeld)
+		return nil, ctxerr.Wrap("locks: Multi: Hold", m.notHeld(o))
 	}
 	if c.hold == nil {
 		c.hold = &multiHold{over: make(chan struct{})}

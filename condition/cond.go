@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +20,7 @@ import (
 	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/shares"
 	"github.com/jucgo/locks/internal/syncq"
+	"github.com/jucgo/locks/internal/unheld"
 )
 
 // ErrNoLock reports the use of a zero [Cond], which belongs to no lock.
@@ -131,15 +135,23 @@ func (c *Cond) party(o int64) syncq.Party {
 	return syncq.Anonymous(o)
 }
 
-// must panics if the calling goroutine does not hold the lock, as far as c can know.
-func (c *Cond) must() {
+// must panics in op if the calling goroutine does not hold the lock, as far as c can know.
+func (c *Cond) must(op string) {
 	var me int64
 	if c.kind != nil {
 		me = goid.Get()
 	}
 	if err := c.mayUse(me); err != nil {
-		panic(err)
+		refuse(op, err)
 	}
+}
+
+// refuse panics in op because of err.
+func refuse(op string, err error) {
+	if errors.Is(err, locks.ErrNotHeld) {
+		err = ctxerr.Wrap("condition: "+op, err)
+	}
+	panic(err)
 }
 
 // mayUse returns the reason why o must not use c, or nil.
@@ -148,9 +160,37 @@ func (c *Cond) mayUse(o int64) error {
 	case c.q == nil:
 		return ErrNoLock
 	case !c.isHeld(o):
-		return locks.ErrNotHeld
+		return c.notHeld(locks.Owner(o))
 	}
 	return nil
+}
+
+// notHeld returns the error of o, which does not hold the lock.
+func (c *Cond) notHeld(o locks.Owner) error {
+	if c.outer != nil {
+		return unheld.Free("the lock")
+	}
+	what := "the " + strings.TrimPrefix(fmt.Sprintf("%T", c.of), "*")
+	if c.kind != nil && reflect.TypeOf(c.of).Kind() == reflect.Pointer { // or a view of its lock
+		what = "the " + c.kind.Name
+	}
+	s := c.q.Sync()
+	if c.kind == nil {
+		if s.Shared() > 0 {
+			return unheld.Because(what + " is held for reading")
+		}
+		return unheld.Free(what)
+	}
+	readers := outcome.Owners(shares.Holders(s))
+	switch holder := locks.Owner(s.Owner()); {
+	case holder != 0:
+		return unheld.By(o, what+" is held by", "", holder)
+	case slices.Contains(readers, o):
+		return unheld.Because(o.String() + " holds " + what + " for reading only")
+	case len(readers) > 0:
+		return unheld.By(o, what+" is held for reading by", "", readers...)
+	}
+	return unheld.Free(what)
 }
 
 // mayWait returns the reason why o must not wait, or nil.
@@ -169,7 +209,7 @@ func (c *Cond) Wait() {
 	if sched.On {
 		defer sched.Enter("Wait", c.lock())()
 	}
-	me := c.mustWait()
+	me := c.mustWait("Wait")
 	if c.outer != nil {
 		c.outer.wait(c.q, nil, me)
 		return
@@ -190,11 +230,11 @@ func (c *Cond) await(p syncq.Party, l *park.Limit) (signalled bool) {
 	return signalled
 }
 
-// mustWait returns the calling goroutine. It panics if that must not wait.
-func (c *Cond) mustWait() int64 {
+// mustWait returns the calling goroutine. It panics in op if the goroutine must not wait.
+func (c *Cond) mustWait(op string) int64 {
 	me := goid.Get()
 	if err := c.mayWait(me); err != nil {
-		panic(err)
+		refuse(op, err)
 	}
 	return me
 }
@@ -252,7 +292,7 @@ func (c *Cond) WaitFor(d time.Duration) (remaining time.Duration) {
 	if sched.On {
 		defer sched.Enter("WaitFor", c.lock())()
 	}
-	me := c.mustWait()
+	me := c.mustWait("WaitFor")
 	d = max(d, 0) // the least Duration must not wrap around below
 	start := time.Now()
 	c.waitFor(me, d)
@@ -265,7 +305,7 @@ func (c *Cond) WaitUntil(t time.Time) (signalled bool) {
 	if sched.On {
 		defer sched.Enter("WaitUntil", c.lock())()
 	}
-	return c.waitFor(c.mustWait(), time.Until(t))
+	return c.waitFor(c.mustWait("WaitUntil"), time.Until(t))
 }
 
 func (c *Cond) waitFor(me int64, d time.Duration) (signalled bool) {
@@ -313,7 +353,7 @@ func (c *Cond) Signal() {
 	if sched.On {
 		sched.Begin("Signal", c.lock())
 	}
-	c.must()
+	c.must("Signal")
 	c.q.Signal()
 }
 
@@ -331,7 +371,7 @@ func (c *Cond) Broadcast() {
 	if sched.On {
 		sched.Begin("Broadcast", c.lock())
 	}
-	c.must()
+	c.must("Broadcast")
 	c.q.Broadcast()
 }
 
@@ -364,14 +404,14 @@ func (c *Cond) HasWaiters() bool { return c.WaitQueueLength() > 0 }
 
 // WaitQueueLength returns the number of waiters for a signal. Java's getWaitQueueLength(Condition).
 func (c *Cond) WaitQueueLength() int {
-	c.must()
+	c.must("WaitQueueLength")
 	return c.q.Len()
 }
 
 // Waiters returns the owners that wait for a signal, longest wait first. Java's
 // getWaitingThreads(Condition).
 func (c *Cond) Waiters() []locks.Owner {
-	c.must()
+	c.must("Waiters")
 	return outcome.Owners(c.q.Waiters())
 }
 

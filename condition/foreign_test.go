@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/internal/test/locktest"
 )
 
 // pickyLock is a foreign lock that panics as it is told.
@@ -133,8 +134,8 @@ func (l tellingLock) IsLocked() bool { return len(l.chanLock) > 0 }
 func TestAForeignLockWithIsLockedRefusesStrangers(t *testing.T) {
 	l := tellingLock{make(chanLock, 1)}
 	c := condition.New(l)
-	require.PanicsWithValue(t, locks.ErrNotHeld, c.Wait)
-	require.PanicsWithValue(t, locks.ErrNotHeld, c.Signal)
+	locktest.PanicsWith(t, locks.ErrNotHeld, c.Wait)
+	locktest.PanicsWith(t, locks.ErrNotHeld, c.Signal)
 	require.ErrorIs(t, c.WaitContext(t.Context()), locks.ErrNotHeld)
 	l.Lock()
 	require.False(t, c.HasWaiters())

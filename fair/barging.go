@@ -59,7 +59,7 @@ func (m *BargingMutex) Unlock() {
 //go:noinline // so that Unlock is inlined
 func (m *BargingMutex) unlock() {
 	if !m.s.Word.CompareAndSwap(syncq.Awake|syncq.Taken, syncq.Awake) && !m.s.Unlock() {
-		panic(locks.ErrNotHeld)
+		panic(free("Unlock", "fair.BargingMutex"))
 	}
 }
 
@@ -80,6 +80,18 @@ func (m *BargingMutex) LockContext(ctx context.Context) (err error) {
 		defer sched.Asked("LockContext", m)(&err)
 	}
 	return m.lockContext(ctx, NonFair)
+}
+
+// UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
+// panics. It ignores ctx.
+func (m *BargingMutex) UnlockContext(context.Context) error {
+	if sched.On {
+		sched.Begin("UnlockContext", m)
+	}
+	if !m.release() {
+		return free("UnlockContext", "fair.BargingMutex")
+	}
+	return nil
 }
 
 // NewCond returns a new condition of the lock. Java's newCondition().

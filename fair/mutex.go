@@ -57,7 +57,7 @@ func (m *Mutex) Unlock() {
 //go:noinline // so that Unlock is inlined
 func (m *Mutex) unlock() {
 	if !m.s.Unlock() {
-		panic(locks.ErrNotHeld)
+		panic(free("Unlock", "fair.Mutex"))
 	}
 }
 
@@ -79,6 +79,18 @@ func (m *Mutex) LockContext(ctx context.Context) (err error) {
 		defer sched.Asked("LockContext", m)(&err)
 	}
 	return m.lockContext(ctx, FIFO)
+}
+
+// UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
+// panics. It ignores ctx.
+func (m *Mutex) UnlockContext(context.Context) error {
+	if sched.On {
+		sched.Begin("UnlockContext", m)
+	}
+	if !m.release() {
+		return free("UnlockContext", "fair.Mutex")
+	}
+	return nil
 }
 
 // NewCond returns a new condition of the lock. Java's newCondition().

@@ -10,6 +10,7 @@ import (
 	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/syncq"
+	"github.com/jucgo/locks/internal/unheld"
 )
 
 // queued is what both mutexes of this package have in common: everything that does not depend on
@@ -93,15 +94,10 @@ func (q *queued) lockContext(ctx context.Context, policy Policy) error {
 	return nil
 }
 
-// UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
-// panics. It ignores ctx.
-func (q *queued) UnlockContext(context.Context) error {
-	if sched.On {
-		sched.Begin("UnlockContext", q)
-	}
-	freed := q.s.Word.Load() == syncq.Taken && q.s.Word.CompareAndSwap(syncq.Taken, 0)
-	if !freed && !q.s.Unlock() {
-		return ctxerr.Wrap("fair: UnlockContext of a free lock", locks.ErrNotHeld)
-	}
-	return nil
+// release is Unlock, and reports whether the lock was held.
+func (q *queued) release() bool {
+	return q.s.Word.Load() == syncq.Taken && q.s.Word.CompareAndSwap(syncq.Taken, 0) || q.s.Unlock()
 }
+
+// free returns the error of op on a free lock of this type.
+func free(op, name string) error { return ctxerr.Wrap("fair: "+op, unheld.Free("the "+name)) }

@@ -17,6 +17,7 @@ import (
 	"github.com/jucgo/locks/internal/raceorder"
 	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/syncq"
+	"github.com/jucgo/locks/internal/unheld"
 )
 
 // RWMutex is a read-write lock that admits in order of arrival. Any number of readers hold it at a
@@ -128,7 +129,7 @@ func (rw *RWMutex) Unlock() {
 		sched.Begin("Unlock", rw)
 	}
 	if !rw.unlock() {
-		panic(locks.ErrNotHeld)
+		panic(rw.notHeld("Unlock"))
 	}
 }
 
@@ -147,9 +148,20 @@ func (rw *RWMutex) UnlockContext(context.Context) error {
 		sched.Begin("UnlockContext", rw)
 	}
 	if !rw.unlock() {
-		return ctxerr.Wrap("fair: UnlockContext of a lock that nobody writes under", locks.ErrNotHeld)
+		return rw.notHeld("UnlockContext")
 	}
 	return nil
+}
+
+// notHeld returns the error of op on a lock that is not held for writing or reading, as op needs.
+func (rw *RWMutex) notHeld(op string) error {
+	err := unheld.Free("the fair.RWMutex")
+	if rw.IsWriteLocked() {
+		err = unheld.Because("the fair.RWMutex is held for writing, and Unlock releases that hold")
+	} else if rw.IsReadLocked() {
+		err = unheld.Because("the fair.RWMutex is held for reading, and RUnlock releases that hold")
+	}
+	return ctxerr.Wrap("fair: "+op, err)
 }
 
 // RLock acquires the lock for reading, and waits for it behind all earlier waiters.
@@ -241,7 +253,7 @@ func (rw *RWMutex) RUnlock() {
 		sched.Begin("RUnlock", rw)
 	}
 	if !rw.runlock() {
-		panic(locks.ErrNotHeld)
+		panic(rw.notHeld("RUnlock"))
 	}
 }
 
@@ -260,7 +272,7 @@ func (rw *RWMutex) RUnlockContext(context.Context) error {
 		sched.Begin("RUnlockContext", rw)
 	}
 	if !rw.runlock() {
-		return ctxerr.Wrap("fair: RUnlockContext of a lock that nobody reads under", locks.ErrNotHeld)
+		return rw.notHeld("RUnlockContext")
 	}
 	return nil
 }

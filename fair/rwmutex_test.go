@@ -186,7 +186,7 @@ func TestAReleaseOfTheOtherKindIsRefused(t *testing.T) {
 	ctx := t.Context()
 	refused := func(unlock func(), unlockContext func(context.Context) error) {
 		t.Helper()
-		require.PanicsWithValue(t, locks.ErrNotHeld, unlock)
+		locktest.PanicsWith(t, locks.ErrNotHeld, unlock)
 		require.ErrorIs(t, unlockContext(ctx), locks.ErrNotHeld)
 	}
 	refused(rw.Unlock, rw.UnlockContext)

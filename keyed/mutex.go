@@ -2,6 +2,7 @@ package keyed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/keytext"
 	"github.com/jucgo/locks/internal/sched"
+	"github.com/jucgo/locks/internal/unheld"
 	"github.com/jucgo/locks/reentrant"
 )
 
@@ -109,7 +111,7 @@ func (l Mutex[K]) Unlock() {
 		defer sched.Enter("Unlock", l)()
 	}
 	if !l.unlock() {
-		panic(locks.ErrNotHeld)
+		panic(l.notHeld("Unlock", current()))
 	}
 }
 
@@ -220,13 +222,29 @@ func (l Mutex[K]) UnlockContext(ctx context.Context) error {
 	if sched.On {
 		defer sched.Enter("UnlockContext", l)()
 	}
-	if locks.CurrentOwner(ctx) != current() {
-		return l.failed("UnlockContext", l.unlockOwner(ctx))
+	const op = "UnlockContext"
+	if o := locks.CurrentOwner(ctx); o != current() {
+		if err := l.unlockOwner(ctx); !errors.Is(err, locks.ErrNotHeld) {
+			return l.failed(op, err)
+		}
+		return l.notHeld(op, o)
 	}
 	if !l.unlock() {
-		return l.failed("UnlockContext", locks.ErrNotHeld)
+		return l.notHeld(op, current())
 	}
 	return nil
+}
+
+// what names a lock of this package in errors.
+const what = "the keyed.Mutex"
+
+// notHeld returns the error of op by o, which does not hold the lock.
+func (l Mutex[K]) notHeld(op string, o locks.Owner) error {
+	err := unheld.Free(what)
+	if holder := l.Owner(); holder != 0 {
+		err = unheld.By(o, what+" is held by", "", holder)
+	}
+	return l.failed(op, err)
 }
 
 // failed returns err with the operation and the lock.
@@ -296,7 +314,7 @@ func (l Mutex[K]) IsHeld() bool { return l.HoldCount() > 0 }
 // AssertHeld panics with [locks.ErrNotHeld] if the calling goroutine does not hold the lock.
 func (l Mutex[K]) AssertHeld() {
 	if !l.IsHeld() {
-		panic(locks.ErrNotHeld)
+		panic(l.notHeld("AssertHeld", current()))
 	}
 }
 
@@ -309,7 +327,7 @@ func (l Mutex[K]) IsHeldContext(ctx context.Context) bool { return l.HoldCountCo
 // AssertHeldContext is [reentrant.Mutex.AssertHeldContext].
 func (l Mutex[K]) AssertHeldContext(ctx context.Context) {
 	if !l.IsHeldContext(ctx) {
-		panic(locks.ErrNotHeld)
+		panic(l.notHeld("AssertHeldContext", locks.CurrentOwner(ctx)))
 	}
 }
 

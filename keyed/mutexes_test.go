@@ -112,13 +112,13 @@ func TestNothingIsLeftByAnAttemptThatFails(t *testing.T) {
 func TestMisuseIsReportedAndLeavesNothing(t *testing.T) {
 	ls := new(keyed.Mutexes[string])
 	l := ls.Of("a")
-	require.PanicsWithValue(t, locks.ErrNotHeld, l.Unlock)
+	locktest.PanicsWith(t, locks.ErrNotHeld, l.Unlock)
 	require.ErrorIs(t, l.UnlockContext(t.Context()), locks.ErrNotHeld)
 	require.Zero(t, ls.Len())
 
 	other := locks.WithOwner(t.Context(), locks.NewOwner())
 	require.NoError(t, l.LockContext(other))
-	require.PanicsWithValue(t, locks.ErrNotHeld, l.Unlock)
+	locktest.PanicsWith(t, locks.ErrNotHeld, l.Unlock)
 	require.ErrorIs(t, l.UnlockContext(t.Context()), locks.ErrNotHeld)
 	require.True(t, l.IsLocked())
 	require.NoError(t, l.UnlockContext(other))
@@ -298,11 +298,11 @@ func TestAConditionOfAKeyRefusesStrangers(t *testing.T) {
 	l.Lock()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		require.PanicsWithValue(t, locks.ErrNotHeld, c.Wait)
-		require.PanicsWithValue(t, locks.ErrNotHeld, c.Signal)
+		locktest.PanicsWith(t, locks.ErrNotHeld, c.Wait)
+		locktest.PanicsWith(t, locks.ErrNotHeld, c.Signal)
 		require.ErrorIs(t, c.WaitContext(t.Context()), locks.ErrNotHeld)
-		require.PanicsWithValue(t, locks.ErrNotHeld, func() { l.HasWaiters(c) })
-		require.PanicsWithValue(t, locks.ErrNotHeld, l.AssertHeld)
+		locktest.PanicsWith(t, locks.ErrNotHeld, func() { l.HasWaiters(c) })
+		locktest.PanicsWith(t, locks.ErrNotHeld, l.AssertHeld)
 	})
 	wg.Wait()
 	l.AssertHeld()
@@ -337,7 +337,7 @@ func TestAMutexOfNoSetSaysSo(t *testing.T) {
 func TestAHelperAssertsAKeyUnderExplicitOwner(t *testing.T) {
 	l := new(keyed.Mutexes[string]).Of("a")
 	mine := locks.WithOwner(context.Background(), locks.NewOwner())
-	require.PanicsWithValue(t, locks.ErrNotHeld, func() { l.AssertHeldContext(mine) })
+	locktest.PanicsWith(t, locks.ErrNotHeld, func() { l.AssertHeldContext(mine) })
 	require.NoError(t, l.LockContext(mine))
 	l.AssertHeldContext(mine)
 	require.True(t, l.IsHeldContext(mine))

@@ -17,6 +17,7 @@ import (
 	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/shares"
 	"github.com/jucgo/locks/internal/syncq"
+	"github.com/jucgo/locks/internal/unheld"
 )
 
 // MaxHolds is the greatest number of holds that an owner can have of one [Mutex]. One more is
@@ -163,12 +164,21 @@ func (m *Mutex) Unlock() {
 }
 
 func (m *Mutex) unlock() {
-	if !m.leave(goid.Get()) {
-		panic(locks.ErrNotHeld)
+	if me := goid.Get(); !m.leave(me) {
+		panic(m.notHeld("Unlock", locks.Owner(me)))
 	}
 }
 
 func (m *Mutex) leave(o int64) bool { return m.s.Release(o) }
+
+// notHeld returns the error of op by o, which does not hold the lock.
+func (m *Mutex) notHeld(op string, o locks.Owner) error {
+	err := unheld.Free("the reentrant.Mutex")
+	if holder := m.Owner(); holder != 0 {
+		err = unheld.By(o, "the reentrant.Mutex is held by", "", holder)
+	}
+	return ctxerr.Wrap("reentrant: "+op, err)
+}
 
 // reentered counts one more hold of the goroutine if it has the lock, and reports whether it has.
 func (m *Mutex) reentered(me int64) bool {
@@ -263,7 +273,7 @@ func (m *Mutex) UnlockContext(ctx context.Context) error {
 	if o < 0 && shares.Of(&m.s.Sync).Unlock(int64(o)) == syncq.Acquired || o > 0 && m.leave(int64(o)) {
 		return nil
 	}
-	return ctxerr.Wrap("reentrant: UnlockContext by "+o.String(), locks.ErrNotHeld)
+	return m.notHeld("UnlockContext", o)
 }
 
 // NewCond returns a new condition of the lock. Java's newCondition().
@@ -289,7 +299,7 @@ func (m *Mutex) HoldCount() int {
 // AssertHeld panics with [locks.ErrNotHeld] if the calling goroutine does not hold the lock.
 func (m *Mutex) AssertHeld() {
 	if !m.IsHeld() {
-		panic(locks.ErrNotHeld)
+		panic(m.notHeld("AssertHeld", locks.Owner(goid.Get())))
 	}
 }
 
@@ -307,7 +317,7 @@ func (m *Mutex) HoldCountContext(ctx context.Context) int {
 // explicit owner.
 func (m *Mutex) AssertHeldContext(ctx context.Context) {
 	if !m.IsHeldContext(ctx) {
-		panic(locks.ErrNotHeld)
+		panic(m.notHeld("AssertHeldContext", locks.CurrentOwner(ctx)))
 	}
 }
 

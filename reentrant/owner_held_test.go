@@ -10,6 +10,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/test/locktest"
 	"github.com/jucgo/locks/reentrant"
 )
 
@@ -17,7 +18,7 @@ func TestAHelperCanAssertUnderAnExplicitOwner(t *testing.T) {
 	var m reentrant.Mutex
 	mine := locks.WithOwner(context.Background(), locks.NewOwner())
 	other := locks.WithOwner(context.Background(), locks.NewOwner())
-	require.PanicsWithValue(t, locks.ErrNotHeld, func() { m.AssertHeldContext(mine) })
+	locktest.PanicsWith(t, locks.ErrNotHeld, func() { m.AssertHeldContext(mine) })
 	require.NoError(t, m.LockContext(mine))
 	var wg sync.WaitGroup
 	wg.Go(func() { require.NoError(t, m.LockContext(mine)) })
@@ -28,7 +29,7 @@ func TestAHelperCanAssertUnderAnExplicitOwner(t *testing.T) {
 	for _, stranger := range []context.Context{other, context.Background(), nil} {
 		require.False(t, m.IsHeldContext(stranger))
 		require.Zero(t, m.HoldCountContext(stranger))
-		require.PanicsWithValue(t, locks.ErrNotHeld, func() { m.AssertHeldContext(stranger) })
+		locktest.PanicsWith(t, locks.ErrNotHeld, func() { m.AssertHeldContext(stranger) })
 	}
 	require.NoError(t, m.UnlockContext(mine))
 	require.NoError(t, m.UnlockContext(mine))

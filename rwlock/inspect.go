@@ -87,14 +87,14 @@ func (rw *RWMutex) WaitQueueLength(c *condition.Cond) int {
 // AssertWriteHeld panics with [locks.ErrNotHeld] if the calling goroutine does not write.
 func (rw *RWMutex) AssertWriteHeld() {
 	if !rw.IsWriteHeld() {
-		panic(locks.ErrNotHeld)
+		panic(rw.notWritten("AssertWriteHeld", locks.Owner(goid.Get())))
 	}
 }
 
 // AssertReadHeld panics with [locks.ErrNotHeld] if the calling goroutine does not read.
 func (rw *RWMutex) AssertReadHeld() {
 	if !rw.IsReadHeld() {
-		panic(locks.ErrNotHeld)
+		panic(rw.notRead("AssertReadHeld", locks.Owner(goid.Get())))
 	}
 }
 
@@ -122,14 +122,14 @@ func (rw *RWMutex) ReadHoldCountContext(ctx context.Context) int {
 // AssertWriteHeldContext panics with [locks.ErrNotHeld] if ctx's owner does not write.
 func (rw *RWMutex) AssertWriteHeldContext(ctx context.Context) {
 	if !rw.IsWriteHeldContext(ctx) {
-		panic(locks.ErrNotHeld)
+		panic(rw.notWritten("AssertWriteHeldContext", locks.CurrentOwner(ctx)))
 	}
 }
 
 // AssertReadHeldContext panics with [locks.ErrNotHeld] if ctx's owner does not read.
 func (rw *RWMutex) AssertReadHeldContext(ctx context.Context) {
 	if !rw.IsReadHeldContext(ctx) {
-		panic(locks.ErrNotHeld)
+		panic(rw.notRead("AssertReadHeldContext", locks.CurrentOwner(ctx)))
 	}
 }
 

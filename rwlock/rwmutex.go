@@ -2,6 +2,7 @@ package rwlock
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/shares"
 	"github.com/jucgo/locks/internal/syncq"
+	"github.com/jucgo/locks/internal/unheld"
 )
 
 // MaxHolds is the greatest number of write holds, and of read holds, that an owner can have of
@@ -210,8 +212,8 @@ func (rw *RWMutex) Unlock() {
 }
 
 func (rw *RWMutex) unlock() {
-	if !rw.s.Release(goid.Get()) {
-		panic(locks.ErrNotHeld)
+	if me := goid.Get(); !rw.s.Release(me) {
+		panic(rw.notWritten("Unlock", locks.Owner(me)))
 	}
 }
 
@@ -330,8 +332,8 @@ func (rw *RWMutex) RUnlock() {
 }
 
 func (rw *RWMutex) runlock() {
-	if !rw.s.ReleaseRead(goid.Get()) {
-		panic(locks.ErrNotHeld)
+	if me := goid.Get(); !rw.s.ReleaseRead(me) {
+		panic(rw.notRead("RUnlock", locks.Owner(me)))
 	}
 }
 
@@ -343,7 +345,12 @@ func (rw *RWMutex) Downgrade() {
 	if sched.On {
 		sched.Begin("Downgrade", rw)
 	}
-	must(rw.s.Downgrade(goid.Get()))
+	me := goid.Get()
+	out := rw.s.Downgrade(me)
+	if out == syncq.NotHeld {
+		panic(rw.notWritten("Downgrade", locks.Owner(me)))
+	}
+	must(out)
 }
 
 // TryUpgrade turns one read hold of the goroutine into a write hold, ahead of the waiters, if no
@@ -354,9 +361,10 @@ func (rw *RWMutex) TryUpgrade() (ok bool) {
 	if sched.On {
 		defer sched.Tried[bool]("TryUpgrade", rw)(&ok)
 	}
-	out := rw.s.Upgrade(goid.Get())
+	me := goid.Get()
+	out := rw.s.Upgrade(me)
 	if out == syncq.NotHeld {
-		panic(locks.ErrNotHeld)
+		panic(rw.notRead("TryUpgrade", locks.Owner(me)))
 	}
 	return out == syncq.Acquired
 }
@@ -425,26 +433,38 @@ func (rw *RWMutex) UnlockContext(ctx context.Context) error {
 		sched.Begin("UnlockContext", rw)
 	}
 	o := locks.CurrentOwner(ctx)
-	if o < 0 {
-		return result("rwlock: UnlockContext by ", o, shares.Of(&rw.s.Sync).Unlock(int64(o)))
-	}
-	return released("rwlock: UnlockContext by ", o, rw.s.Release(int64(o)))
-}
-
-// released returns the error of op by o, which had a hold to release if ok is true.
-func released(op string, o locks.Owner, ok bool) error {
-	if ok {
+	if o < 0 && shares.Of(&rw.s.Sync).Unlock(int64(o)) == syncq.Acquired || o > 0 && rw.s.Release(int64(o)) {
 		return nil
 	}
-	return ctxerr.Wrap(op+o.String(), locks.ErrNotHeld)
+	return rw.notWritten("UnlockContext", o)
 }
 
-// result returns the error of op by o with this outcome.
-func result(op string, o locks.Owner, out syncq.Outcome) error {
-	if out == syncq.Acquired {
-		return nil
+// notWritten returns the error of op by o, which does not write.
+func (rw *RWMutex) notWritten(op string, o locks.Owner) error {
+	err, readers := unheld.Free("the rwlock.RWMutex"), rw.Readers()
+	switch writer := rw.Owner(); {
+	case writer != 0:
+		err = unheld.By(o, "the rwlock.RWMutex is held for writing by", "", writer)
+	case slices.Contains(readers, o):
+		err = unheld.Because(o.String() + " holds the rwlock.RWMutex for reading, and RUnlock releases that hold")
+	case len(readers) > 0:
+		err = unheld.By(o, "the rwlock.RWMutex is held for reading by", "", readers...)
 	}
-	return ctxerr.Wrap(op+o.String(), outcome.Cause(out))
+	return ctxerr.Wrap("rwlock: "+op, err)
+}
+
+// notRead returns the error of op by o, which does not read.
+func (rw *RWMutex) notRead(op string, o locks.Owner) error {
+	err, readers := unheld.Free("the rwlock.RWMutex"), rw.Readers()
+	switch writer := rw.Owner(); {
+	case writer == o:
+		err = unheld.Because(o.String() + " holds the rwlock.RWMutex for writing, and Unlock releases that hold")
+	case len(readers) > 0:
+		err = unheld.By(o, "the rwlock.RWMutex is held for reading by", "", readers...)
+	case writer != 0:
+		err = unheld.By(o, "the rwlock.RWMutex is held for writing by", "", writer)
+	}
+	return ctxerr.Wrap("rwlock: "+op, err)
 }
 
 // RLockContext acquires the lock for reading for ctx's owner, and waits for it until ctx ends.
@@ -494,10 +514,10 @@ func (rw *RWMutex) RUnlockContext(ctx context.Context) error {
 		sched.Begin("RUnlockContext", rw)
 	}
 	o := locks.CurrentOwner(ctx)
-	if o < 0 {
-		return result("rwlock: RUnlockContext by ", o, shares.Of(&rw.s.Sync).UnlockShared(int64(o)))
+	if o < 0 && shares.Of(&rw.s.Sync).UnlockShared(int64(o)) == syncq.Acquired || o > 0 && rw.s.ReleaseRead(int64(o)) {
+		return nil
 	}
-	return released("rwlock: RUnlockContext by ", o, rw.s.ReleaseRead(int64(o)))
+	return rw.notRead("RUnlockContext", o)
 }
 
 // DowngradeContext is Downgrade for ctx's owner, but returns an error that matches
@@ -506,12 +526,21 @@ func (rw *RWMutex) DowngradeContext(ctx context.Context) error {
 	if sched.On {
 		sched.Begin("DowngradeContext", rw)
 	}
-	const op = "rwlock: DowngradeContext by "
+	const op = "DowngradeContext"
 	o := locks.CurrentOwner(ctx)
+	var out syncq.Outcome
 	if o < 0 {
-		return result(op, o, shares.Of(&rw.s.Sync).Downgrade(int64(o)))
+		out = shares.Of(&rw.s.Sync).Downgrade(int64(o))
+	} else {
+		out = rw.s.Downgrade(int64(o))
 	}
-	return result(op, o, rw.s.Downgrade(int64(o)))
+	switch out {
+	case syncq.Acquired:
+		return nil
+	case syncq.NotHeld:
+		return rw.notWritten(op, o)
+	}
+	return ctxerr.Wrap("rwlock: "+op, outcome.Cause(out))
 }
 
 // TryUpgradeContext is TryUpgrade for ctx's owner, but returns an error that matches
@@ -533,7 +562,7 @@ func (rw *RWMutex) TryUpgradeContext(ctx context.Context) (ok bool, err error) {
 		out = rw.s.Upgrade(int64(o))
 	}
 	if out == syncq.NotHeld {
-		return false, ctxerr.Wrap(op+" by "+o.String(), locks.ErrNotHeld)
+		return false, rw.notRead("TryUpgradeContext", o)
 	}
 	return out == syncq.Acquired, nil
 }

@@ -403,13 +403,13 @@ func TestWaitingReadersOfOneOwnerGetInTogether(t *testing.T) {
 func TestHelperCanAssertEachSideUnderExplicitOwner(t *testing.T) {
 	var rw rwlock.RWMutex
 	mine := locks.WithOwner(context.Background(), locks.NewOwner())
-	require.PanicsWithValue(t, locks.ErrNotHeld, func() { rw.AssertReadHeldContext(mine) })
+	locktest.PanicsWith(t, locks.ErrNotHeld, func() { rw.AssertReadHeldContext(mine) })
 	require.NoError(t, rw.RLockContext(mine))
 	rw.AssertReadHeldContext(mine)
 	require.True(t, rw.IsReadHeldContext(mine))
 	require.False(t, rw.IsWriteHeldContext(mine))
 	require.False(t, rw.IsReadHeldContext(context.Background()), "the goroutine has no hold of its own")
-	require.PanicsWithValue(t, locks.ErrNotHeld, func() { rw.AssertWriteHeldContext(mine) })
+	locktest.PanicsWith(t, locks.ErrNotHeld, func() { rw.AssertWriteHeldContext(mine) })
 	require.NoError(t, rw.RUnlockContext(mine))
 
 	require.NoError(t, rw.LockContext(mine))

@@ -2,6 +2,7 @@ package rwlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -178,7 +179,7 @@ func (p *stampedPlay) step(s stampedStep) string {
 	bad := ""
 	mustPanic := func(f func()) (msg string) {
 		defer func() {
-			if r := recover(); r != any(locks.ErrNotHeld) {
+			if r := recover(); !isNotHeld(r) {
 				msg = fmt.Sprintf("unlock of %+v panicked with %v", ms, r)
 			}
 		}()
@@ -332,6 +333,12 @@ func (p *stampedPlay) compare(open bool) string {
 		return err.Error()
 	}
 	return ""
+}
+
+// isNotHeld reports whether r, the value of a panic, is one for the lack of a hold.
+func isNotHeld(r any) bool {
+	err, _ := r.(error)
+	return errors.Is(err, locks.ErrNotHeld)
 }
 
 func TestEveryRunOfStampedLockAgreesWithModel(t *testing.T) {

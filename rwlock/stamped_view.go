@@ -8,6 +8,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/sched"
+	"github.com/jucgo/locks/internal/unheld"
 )
 
 // ReadLocker returns the read mode of l as a lock without stamps. Each call returns the same
@@ -32,6 +33,17 @@ var (
 	_ sync.Locker = (*stampedWriter)(nil)
 )
 
+// notHeld returns the error of op by a view whose mode has no hold.
+func (l *StampedLock) notHeld(op string) error {
+	err := unheld.Free("the rwlock.StampedLock")
+	if l.IsWriteLocked() {
+		err = unheld.Because("the rwlock.StampedLock is held for writing")
+	} else if l.IsReadLocked() {
+		err = unheld.Because("the rwlock.StampedLock is held for reading")
+	}
+	return ctxerr.Wrap("rwlock: "+op, err)
+}
+
 func (v *stampedReader) lock() *StampedLock { return (*StampedLock)(v) }
 
 func (v *stampedReader) Lock() { v.lock().ReadLock() }
@@ -42,7 +54,7 @@ func (v *stampedReader) TryLockFor(d time.Duration) bool { return v.lock().TryRe
 
 func (v *stampedReader) Unlock() {
 	if !v.lock().TryUnlockRead() {
-		panic(locks.ErrNotHeld)
+		panic(v.lock().notHeld("Unlock of a read view"))
 	}
 }
 
@@ -71,7 +83,7 @@ func (v *stampedReader) TryLockContext(ctx context.Context) (ok bool, err error)
 
 func (v *stampedReader) UnlockContext(context.Context) error {
 	if !v.lock().TryUnlockRead() {
-		return ctxerr.Wrap("rwlock: UnlockContext of a read view that is not held", locks.ErrNotHeld)
+		return v.lock().notHeld("UnlockContext of a read view")
 	}
 	return nil
 }
@@ -99,7 +111,7 @@ func (v *stampedWriter) TryLockFor(d time.Duration) bool { return v.lock().TryWr
 
 func (v *stampedWriter) Unlock() {
 	if !v.lock().TryUnlockWrite() {
-		panic(locks.ErrNotHeld)
+		panic(v.lock().notHeld("Unlock of a write view"))
 	}
 }
 
@@ -120,7 +132,7 @@ func (v *stampedWriter) TryLockContext(ctx context.Context) (bool, error) {
 
 func (v *stampedWriter) UnlockContext(context.Context) error {
 	if !v.lock().TryUnlockWrite() {
-		return ctxerr.Wrap("rwlock: UnlockContext of a write view that is not held", locks.ErrNotHeld)
+		return v.lock().notHeld("UnlockContext of a write view")
 	}
 	return nil
 }

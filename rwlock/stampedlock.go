@@ -13,6 +13,7 @@ import (
 	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/raceorder"
 	"github.com/jucgo/locks/internal/sched"
+	"github.com/jucgo/locks/internal/unheld"
 )
 
 // StampedLock is a lock with three modes. Writing excludes all other holds. Reading excludes
@@ -297,6 +298,15 @@ func (l *StampedLock) Validate(st Stamp) bool {
 	return (l.state.Load()^uint64(st))&(versions|writing)|low&(low-1) == 0 && low&modes != 0
 }
 
+// The panics of a stamp that fits no hold. They are made once, so that the unlocks need not keep the
+// lock for a look at its state.
+var (
+	errNoWrite = ctxerr.Wrap("rwlock: UnlockWrite",
+		unheld.Because("the rwlock.StampedLock is free, or has no write hold of this stamp"))
+	errNoRead = ctxerr.Wrap("rwlock: UnlockRead",
+		unheld.Because("the rwlock.StampedLock is free, or has no read hold of this stamp"))
+)
+
 // UnlockWrite releases the write hold of st. It panics with [locks.ErrNotHeld] if there is no
 // such hold. Java's unlockWrite(stamp).
 func (l *StampedLock) UnlockWrite(st Stamp) {
@@ -312,7 +322,7 @@ func (l *StampedLock) UnlockWrite(st Stamp) {
 //go:noinline // so that UnlockWrite stays short
 func (l *StampedLock) unlockWrite(st Stamp) {
 	if l.releaseWriteHold(st) == 0 {
-		panic(locks.ErrNotHeld)
+		panic(errNoWrite)
 	}
 }
 
@@ -323,7 +333,7 @@ func (l *StampedLock) UnlockRead(st Stamp) {
 		sched.Begin("UnlockRead", l)
 	}
 	if l.releaseReadHold(st) == 0 {
-		panic(locks.ErrNotHeld)
+		panic(errNoRead)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/sched"
+	"github.com/jucgo/locks/internal/unheld"
 )
 
 var _ locks.Semaphore = (*Weighted)(nil)
@@ -60,6 +61,8 @@ type held struct {
 	released atomic.Bool
 }
 
+var errReleased = unheld.Because("the permits are released already")
+
 func (h *held) Count() int64 { return h.n }
 
 // ReleaseContext fails also if Release has given back what h has.
@@ -68,7 +71,7 @@ func (h *held) ReleaseContext(context.Context) error {
 		defer sched.Enter("ReleaseContext", h.s)()
 	}
 	if h.released.Swap(true) || !h.s.releaseSlowly(h.n) {
-		return ctxerr.Wrap("semaphore: ReleaseContext", locks.ErrNotHeld)
+		return ctxerr.Wrap("semaphore: ReleaseContext", errReleased)
 	}
 	return nil
 }
@@ -77,7 +80,7 @@ func (h *held) Lost() <-chan struct{} { return nil }
 
 func (h *held) Err() error {
 	if h.released.Load() {
-		return locks.ErrNotHeld
+		return errReleased
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/unheld"
 )
 
 // This file has what the locks of this package have in common.
@@ -20,13 +21,16 @@ func tryLockContext(ctx context.Context, l interface{ TryLock() bool }) (bool, e
 	return l.TryLock(), nil
 }
 
-// unlocked returns the result of UnlockContext.
-func unlocked(ok bool) error {
+// unlocked returns the result of UnlockContext of a lock of this type.
+func unlocked(ok bool, name string) error {
 	if !ok {
-		return ctxerr.Wrap("spin: UnlockContext of a free lock", locks.ErrNotHeld)
+		return free("UnlockContext", name)
 	}
 	return nil
 }
+
+// free returns the error of op on a free lock of this type.
+func free(op, name string) error { return ctxerr.Wrap("spin: "+op, unheld.Free("the "+name)) }
 
 type inspectable interface {
 	IsLocked() bool

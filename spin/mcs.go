@@ -277,7 +277,7 @@ func (m *MCS) Unlock() {
 //go:noinline // so that Unlock is inlined
 func (m *MCS) unlock() {
 	if !m.release() {
-		panic(locks.ErrNotHeld)
+		panic(free("Unlock", "spin.MCS"))
 	}
 }
 
@@ -380,7 +380,7 @@ func (m *MCS) UnlockContext(context.Context) error {
 	if sched.On {
 		sched.Begin("UnlockContext", m)
 	}
-	return unlocked(m.free() || m.release())
+	return unlocked(m.free() || m.release(), "spin.MCS")
 }
 
 // NewCond returns a new condition of the lock. Signalled waiters join the lock's queue one after

@@ -88,7 +88,7 @@ func (m *Mutex) Unlock() {
 //go:noinline // so that Unlock is inlined
 func (m *Mutex) unlock() {
 	if !m.s.Unlock() {
-		panic(locks.ErrNotHeld)
+		panic(free("Unlock", "spin.Mutex"))
 	}
 }
 
@@ -149,7 +149,7 @@ func (m *Mutex) UnlockContext(context.Context) error {
 	if sched.On {
 		sched.Begin("UnlockContext", m)
 	}
-	return unlocked(m.s.Unlock())
+	return unlocked(m.s.Unlock(), "spin.Mutex")
 }
 
 // NewCond returns a new condition of the lock. Java's newCondition().

@@ -199,6 +199,9 @@ func (m *Ticket) void(n *ticketNode) {
 	}
 }
 
+// errFreeTicket is made once, so that Unlock stays short.
+var errFreeTicket = free("Unlock", "spin.Ticket")
+
 // Unlock releases the lock, to the longest waiter if there is one. It panics with
 // [locks.ErrNotHeld] if the lock is free.
 func (m *Ticket) Unlock() {
@@ -208,7 +211,7 @@ func (m *Ticket) Unlock() {
 	w := m.serving.Load()
 	if w&sleepers != 0 || w>>1 == m.next.Load() || !m.serving.CompareAndSwap(w, w+2) {
 		if !m.release() {
-			panic(locks.ErrNotHeld)
+			panic(errFreeTicket)
 		}
 	}
 }
@@ -315,7 +318,7 @@ func (m *Ticket) UnlockContext(context.Context) error {
 	if sched.On {
 		sched.Begin("UnlockContext", m)
 	}
-	return unlocked(m.release())
+	return unlocked(m.release(), "spin.Ticket")
 }
 
 // NewCond returns a new condition of the lock. Signalled waiters take their tickets one after

@@ -382,3 +382,18 @@ func TestAStoreInAnUpdateOfASnapshotDeadlocks(t *testing.T) {
 	require.Equal(t, Deadlock, r.finding.Kind)
 	require.Contains(t, r.finding.Text, "held by main")
 }
+
+func TestAFindingNamesOwnersLikeTheProgram(t *testing.T) {
+	r := search(t, configure(nil), func(x *X) {
+		var m reentrant.Mutex
+		x.Go("holds", m.Lock)
+		x.Go("checks", func() {
+			if err := m.UnlockContext(t.Context()); m.IsLocked() {
+				x.Errorf("%v", err)
+			}
+		})
+	})
+	require.NotNil(t, r.finding)
+	require.Contains(t, r.finding.Text, `reentrant: UnlockContext: lock not held by the caller, goroutine "checks": `+
+		`the reentrant.Mutex is held by goroutine "holds"; a hold`)
+}

@@ -158,13 +158,14 @@ func Await(t testing.TB, done func() bool, what string) {
 	}
 }
 
-// PanicsWith checks that f panics with the very value want, not with one that looks like it.
+// PanicsWith checks that f panics with an error that matches want.
 func PanicsWith(t testing.TB, want error, f func()) {
 	t.Helper()
 	defer func() {
 		t.Helper()
 		got := recover()
-		require.True(t, got == any(want), "want a panic with %v, got %v", want, got)
+		err, _ := got.(error)
+		require.ErrorIs(t, err, want, "the panic is %v", got)
 	}()
 	f()
 }
