@@ -173,7 +173,7 @@ func events(t *testing.T, file string) (results, string) {
 	out, _ := cmd.Output()
 	j := &job{ci: &ci{}}
 	r := j.read(bytes.NewReader(out))
-	return r, j.out.String()
+	return r, string(j.out.Bytes())
 }
 
 func TestAFailingTestIsShownAndCounted(t *testing.T) {
@@ -206,5 +206,14 @@ func TestAPanicOutsideOfTestsIsShown(t *testing.T) {
 	_, out := events(t, "func TestMain(*testing.M) { panic(\"main is broken\") }\n")
 	if !strings.Contains(out, "main is broken") {
 		t.Error(out)
+	}
+}
+
+func TestAStepsOutputHasEventsAndErrors(t *testing.T) {
+	c := open(t)
+	j := &job{ci: c}
+	must(t, j.goTest(t.Context(), ".", nil, "-count=1", "-run=^$", "./cas", "./named"))
+	if out := string(j.out.Bytes()); strings.Count(out, "ok  \t") != 2 {
+		t.Errorf("two packages passed, and the output is %q", out)
 	}
 }

@@ -178,7 +178,33 @@ func (c *ci) report() error {
 type job struct {
 	*ci
 	nice bool
-	out  bytes.Buffer
+	out  output
+}
+
+// output collects what a step prints. A command and the reader of its events write at a time.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+// Bytes returns a copy of what was written.
+func (o *output) Bytes() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return bytes.Clone(o.b.Bytes())
+}
+
+// Truncate forgets all but the first n bytes.
+func (o *output) Truncate(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.b.Truncate(n)
 }
 
 // command returns a command of the repository's folder that writes to the output of the step.
@@ -211,7 +237,7 @@ func run1(cmd *exec.Cmd) error {
 
 // quiet runs a command whose output matters only if it fails.
 func (j *job) quiet(ctx context.Context, name string, args ...string) error {
-	before := j.out.Len()
+	before := len(j.out.Bytes())
 	err := j.sh(ctx, name, args...)
 	if err == nil {
 		j.out.Truncate(before)

@@ -386,7 +386,7 @@ func (c *ci) readmeCommand(ctx context.Context, j *job) error {
 	}
 	err = j.goTest(ctx, ".", nil, "-count=1", string(line[1]))
 	c.mu.Lock()
-	c.readme = slices.Clone(j.out.Bytes())
+	c.readme = j.out.Bytes()
 	c.mu.Unlock()
 	return err
 }
