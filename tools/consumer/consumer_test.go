@@ -176,6 +176,41 @@ func TestAUserCanResolveWithlock(t *testing.T) {
 	u.run(t, dir, "go", "list", "-deps", command)
 }
 
+// Git for Windows, and many programs that unpack a zip, make a text file of a symbolic link. The
+// second command is compiled only: its tests have steps of their own.
+func TestTheCommandsOfTheREADMEWorkInACloneWithoutLinks(t *testing.T) {
+	w, err := workspace.Open(".")
+	must(t, err)
+	text, err := os.ReadFile(filepath.Join(w.Folder, "README.md"))
+	must(t, err)
+	block := regexp.MustCompile("(?s)```sh\ngit clone (\\S+) && cd locks\n(.*?)```").FindSubmatch(text)
+	if block == nil {
+		t.Fatal("README.md does not say how to clone the repository")
+	}
+	dir := t.TempDir()
+	u := &user{env: append(os.Environ(), "GOWORK=", "GOFLAGS=-trimpath")}
+	git := []string{"-c", "core.symlinks=false", "-c", "safe.directory=*"}
+	u.run(t, dir, "git", append(git, "clone", "-q", w.Folder, "clone")...)
+	u.run(t, dir, "git", append(git, "-C", w.Folder, "archive", "--prefix=zip/", "-o", filepath.Join(dir, "zip.tar"), "HEAD")...)
+	u.run(t, dir, "tar", "-xf", "zip.tar")
+	for _, kind := range []string{"clone", "zip"} {
+		t.Run(kind, func(t *testing.T) {
+			n := 0
+			for line := range strings.Lines(string(block[2])) {
+				command := strings.Fields(line)
+				if command[1] == "test" {
+					command[1] = "vet"
+				}
+				u.run(t, filepath.Join(dir, kind), command[0], command[1:]...)
+				n++
+			}
+			if n != 2 {
+				t.Errorf("README.md has %d commands after the clone, want 2", n)
+			}
+		})
+	}
+}
+
 // A copy of the root module has no other modules. A go.work in it would list them. What its tests
 // need is resolved, and not compiled: that would take a minute.
 func TestTheTestsOfADownloadedModuleResolve(t *testing.T) {
