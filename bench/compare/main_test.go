@@ -205,11 +205,11 @@ func TestFiguresThatCannotBeWrittenAreAFailure(t *testing.T) {
 }
 
 func TestBusyMachineIsStated(t *testing.T) {
-	r := Report{Busy: Busy{Known: true, Others: 0.4, TooBig: true}}
+	r := Report{Busy: bench.Busy{Known: true, Others: 0.4, TooBig: true}}
 	assert.Contains(t, trust(r.Busy), "TOO BUSY TO TRUST: others took 40% of all processors")
-	r.Busy = Busy{Known: true, Others: 0.01}
+	r.Busy = bench.Busy{Known: true, Others: 0.01}
 	assert.Equal(t, "Others took 1.0% of all processors during the run.", trust(r.Busy))
-	assert.Contains(t, trust(Busy{}), "does not tell")
+	assert.Contains(t, trust(bench.Busy{}), "does not tell")
 }
 
 func TestQuartilesOfRounds(t *testing.T) {

@@ -14,10 +14,6 @@ import (
 	"github.com/jucgo/locks/internal/bench"
 )
 
-// busyLimit is the share of all processors that others may take before the figures are not to be
-// trusted.
-const busyLimit = 0.05
-
 // Report is what a run measured. It is the output of -json.
 type Report struct {
 	Go         string     `json:"go"`
@@ -29,7 +25,7 @@ type Report struct {
 	Started    time.Time  `json:"started"`
 	Seconds    float64    `json:"seconds"`
 	Rounds     int        `json:"rounds"`
-	Busy       Busy       `json:"busy"`
+	Busy       bench.Busy `json:"busy"`
 	Workloads  []Measured `json:"workloads"`
 	Verdicts   []Verdict  `json:"verdicts"` // worst first
 	Others     []Other    `json:"others,omitempty"`
@@ -37,27 +33,20 @@ type Report struct {
 
 // Other says what measured locks of another language, after the rounds.
 type Other struct {
-	Versions string  `json:"versions"`
-	Seconds  float64 `json:"seconds"`
-	Busy     Busy    `json:"busy"`
-}
-
-// Busy says how much processor time others took during the run.
-type Busy struct {
-	Known  bool    `json:"known"`  // whether this system tells
-	Others float64 `json:"others"` // the share of all processors, from 0 to 1
-	TooBig bool    `json:"tooBig"` // the figures are not to be trusted
+	Versions string     `json:"versions"`
+	Seconds  float64    `json:"seconds"`
+	Busy     bench.Busy `json:"busy"`
 }
 
 // Measured is a workload with its figures.
 type Measured struct {
-	Name     string    `json:"name"`
-	About    string    `json:"about"`
-	Unit     string    `json:"unit"`
-	Series   string    `json:"series,omitempty"`
-	Size     int       `json:"size,omitempty"`
-	Busy     Busy      `json:"busy"`
-	Subjects []Figures `json:"subjects"` // cheapest first
+	Name     string     `json:"name"`
+	About    string     `json:"about"`
+	Unit     string     `json:"unit"`
+	Series   string     `json:"series,omitempty"`
+	Size     int        `json:"size,omitempty"`
+	Busy     bench.Busy `json:"busy"`
+	Subjects []Figures  `json:"subjects"` // cheapest first
 }
 
 // Figures are those of one subject.
@@ -122,7 +111,7 @@ func measure(ctx context.Context, ws []bench.Workload, rounds int, slot time.Dur
 		Processors: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0), Modules: modules(),
 		Started: time.Now().UTC().Truncate(time.Second), Rounds: rounds,
 	}
-	start, before := time.Now(), takeUsage()
+	start, before := time.Now(), bench.TakeUsage()
 	defer fmt.Fprintf(progress, "\r%-70s\r", "")
 	for i := range ws {
 		fmt.Fprintf(progress, "\r%-70s", fmt.Sprintf("%d of %d: %s", i+1, len(ws), ws[i].Name))
@@ -134,7 +123,7 @@ func measure(ctx context.Context, ws []bench.Workload, rounds int, slot time.Dur
 		r.Verdicts = append(r.Verdicts, verdicts(&ws[i], m)...)
 	}
 	slices.SortStableFunc(r.Verdicts, func(a, b Verdict) int { return -cmp.Compare(a.distance(), b.distance()) })
-	r.Busy = takeUsage().since(before)
+	r.Busy = bench.TakeUsage().Since(before)
 	r.Seconds = time.Since(start).Seconds()
 	return r, nil
 }
@@ -143,7 +132,7 @@ func measure(ctx context.Context, ws []bench.Workload, rounds int, slot time.Dur
 // slower or busier does so for all of them. Every second round goes backwards, as no subject is to
 // follow the same one always.
 func measureOne(ctx context.Context, w *bench.Workload, rounds int, slot time.Duration) (Measured, error) {
-	before := takeUsage()
+	before := bench.TakeUsage()
 	subjects := slices.DeleteFunc(slices.Clone(w.Subjects), func(s bench.Subject) bool { return s.New == nil })
 	m := Measured{
 		Name: w.Name, About: w.About, Unit: w.Unit, Series: w.Series, Size: w.Size,
@@ -180,7 +169,7 @@ func measureOne(ctx context.Context, w *bench.Workload, rounds int, slot time.Du
 		f.Low, f.Median, f.High = quartiles(f.Rounds)
 	}
 	slices.SortStableFunc(m.Subjects, func(a, b Figures) int { return cmp.Compare(a.Median, b.Median) })
-	m.Busy = takeUsage().since(before)
+	m.Busy = bench.TakeUsage().Since(before)
 	return m, nil
 }
 

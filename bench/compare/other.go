@@ -200,13 +200,13 @@ func (p *program) addTo(ctx context.Context, r *Report, dir string, s settings) 
 	for i, b := range p.benchmarks {
 		names[i] = b.name
 	}
-	start, before := time.Now(), takeUsage()
+	start, before := time.Now(), bench.TakeUsage()
 	costs, versions, err := p.measure(ctx, dir, names, s.rounds, s.slot)
 	if err != nil {
 		return err
 	}
 	r.Others = append(r.Others, Other{
-		Versions: versions, Seconds: time.Since(start).Seconds(), Busy: takeUsage().since(before),
+		Versions: versions, Seconds: time.Since(start).Seconds(), Busy: bench.TakeUsage().Since(before),
 	})
 	for _, b := range p.benchmarks {
 		rounds := costs[b.name]

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/jucgo/locks/internal/bench"
 )
 
 // writeTables writes what r says for people.
@@ -60,13 +62,13 @@ func afterwards(o Other) string {
 }
 
 // trust says whether the machine was idle enough.
-func trust(b Busy) string {
+func trust(b bench.Busy) string {
 	switch {
 	case !b.Known:
 		return "This system does not tell how much processor time others took: see to it that the machine is idle."
 	case b.TooBig:
 		return fmt.Sprintf("TOO BUSY TO TRUST: others took %s of all processors during the run, more than %s. "+
-			"Run it again on an idle machine.", percent(b.Others), percent(busyLimit))
+			"Run it again on an idle machine.", percent(b.Others), percent(bench.BusyLimit))
 	}
 	return fmt.Sprintf("Others took %s of all processors during the run.", percent(b.Others))
 }

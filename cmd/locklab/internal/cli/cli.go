@@ -204,6 +204,7 @@ func experiment(ctx context.Context, course *lab.Course, s settings, stdout, std
 		summary = stderr // Standard output is for the data alone.
 	}
 
+	s.options.Servers = course.Servers
 	r := report.New(course, s.options)
 	fmt.Fprintf(summary, "%s: %d scenarios on %s %s/%s, GOMAXPROCS %d, seed %d\n\n", course.Name,
 		len(s.scenarios), r.Go, r.OS, r.Arch, r.GOMAXPROCS, r.Seed)
@@ -236,8 +237,12 @@ func experiment(ctx context.Context, course *lab.Course, s settings, stdout, std
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(summary, "\n%d of %d scenarios observed as taught, in %s. The page: %s\n",
-		r.Held(), len(r.Scenarios), lab.Duration(r.Elapsed.Round(10*time.Millisecond)), page.name)
+	busy := ""
+	if n := r.Busy(); n > 0 {
+		busy = fmt.Sprintf(" The machine was busy during %d of them: their times are not to be trusted.", n)
+	}
+	_, err = fmt.Fprintf(summary, "\n%d of %d scenarios observed as taught, in %s.%s The page: %s\n",
+		r.Held(), len(r.Scenarios), lab.Duration(r.Elapsed.Round(10*time.Millisecond)), busy, page.name)
 	if err != nil {
 		return fmt.Errorf("the summary: %w", err)
 	}

@@ -19,6 +19,7 @@ type Course struct {
 	Intro   string // of that chapter
 	Folder  string // of the scenarios' sources, from the top of the repository
 	Sources fs.FS  // the files there
+	Servers bool   // its scenarios have servers beside them
 
 	scenarios []*Scenario
 }

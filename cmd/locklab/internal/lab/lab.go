@@ -13,6 +13,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/jucgo/locks/internal/bench"
 )
 
 // Scenario is one lesson. The texts have no figures of their own, as those differ from machine
@@ -45,6 +47,9 @@ type Options struct {
 	Seed  uint64
 	// Limit is how long a scenario may take. It is there for locks that hang.
 	Limit time.Duration
+	// Servers says that scenarios have servers beside them, which take processor time as other
+	// programs do. Then nobody can tell whether the machine was busy.
+	Servers bool
 }
 
 // Check is something that a scenario asserted.
@@ -62,6 +67,7 @@ type Result struct {
 	OutOfTime    bool           `json:"out_of_time,omitempty"` // the limit ended it, and nothing contradicted its text
 	Error        string         `json:"error,omitempty"`
 	Elapsed      time.Duration  `json:"elapsed_ns"`
+	Busy         bench.Busy     `json:"busy"` // what other programs took meanwhile
 	Found        string         `json:"found"`
 	Checks       []Check        `json:"checks"`
 	Observations map[string]any `json:"observations"`
@@ -114,7 +120,7 @@ func Run(ctx context.Context, s *Scenario, o Options) *Result {
 	l := &Lab{Quick: o.Quick, Rand: rand.New(rand.NewPCG(o.Seed, h.Sum64())), ctx: ctx,
 		res: &Result{Name: s.Name, Title: s.Title, Observations: map[string]any{},
 			Checks: []Check{}, Timelines: []*Timeline{}, Charts: []Chart{}, Tables: []Table{}, Quotes: []Quote{}}}
-	start := time.Now()
+	start, before := time.Now(), bench.TakeUsage()
 	done := make(chan error, 1)
 	go func() {
 		err := errExited
@@ -143,7 +149,23 @@ func Run(ctx context.Context, s *Scenario, o Options) *Result {
 				Error:     fmt.Errorf("%w: %w\n\n%s", ErrHangs, context.Cause(ctx), stacks()).Error()}
 		}
 	}
+	if !o.Servers {
+		l.mu.Lock()
+		l.res.Busy = busy(bench.TakeUsage().Since(before), time.Since(start))
+		l.mu.Unlock()
+	}
 	return l.finish(s, err, time.Since(start))
+}
+
+// leastElapsed is the least time for which processor time is counted exactly enough.
+const leastElapsed = 200 * time.Millisecond
+
+// busy returns what others took in a scenario of that length. Short scenarios are not judged.
+func busy(b bench.Busy, elapsed time.Duration) bench.Busy {
+	if elapsed < leastElapsed {
+		return bench.Busy{}
+	}
+	return b
 }
 
 func stacks() []byte {
@@ -181,6 +203,11 @@ func (l *Lab) finish(s *Scenario, err error, elapsed time.Duration) *Result {
 	r.Elapsed = elapsed
 	if err == nil {
 		r.Found, err = expand(s.Found, r.Observations)
+	}
+	if err == nil && r.Busy.TooBig {
+		r.Found += "\n\nThe machine was busy: other programs took " + Percent.Format(r.Busy.Others) + " of its " +
+			"processors during this scenario. So its times are not to be trusted, the longest waits least of all. " +
+			"Run it again on an idle machine."
 	}
 	r.OK = err == nil
 	if err != nil {

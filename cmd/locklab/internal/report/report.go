@@ -59,6 +59,16 @@ func (r *Report) Held() (n int) {
 	return n
 }
 
+// Busy returns during how many scenarios other programs took too much of the machine.
+func (r *Report) Busy() (n int) {
+	for _, s := range r.Scenarios {
+		if s.Busy.TooBig {
+			n++
+		}
+	}
+	return n
+}
+
 // JSON writes the report as JSON.
 func (r *Report) JSON(w io.Writer) error {
 	e := json.NewEncoder(w)

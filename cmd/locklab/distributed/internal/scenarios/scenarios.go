@@ -14,6 +14,7 @@ var sources embed.FS
 
 // Course is all of them.
 var Course = &lab.Course{
+	Servers: true,
 	Name:    "distributed",
 	Command: "go run ./cmd/locklab/distributed",
 	Title:   "The lock lab: between processes",

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"bytes"
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// usage is the processor time that was used so far.
-type usage struct {
+// Usage is the processor time that was used so far. Two of them tell how much of it others took.
+type Usage struct {
 	at        time.Time
 	all, mine time.Duration // by everything on the machine, by this process and those that it started
 	known     bool
@@ -20,10 +20,10 @@ type usage struct {
 // tick is the unit of /proc/stat for programs, on all architectures that Go runs on.
 const tick = 10 * time.Millisecond
 
-// takeUsage reads /proc/stat. What a hypervisor took for other machines counts as used. What a
+// TakeUsage reads /proc/stat. What a hypervisor took for other machines counts as used. What a
 // process took that this one started counts once it has ended.
-func takeUsage() usage {
-	u := usage{at: time.Now()}
+func TakeUsage() Usage {
+	u := Usage{at: time.Now()}
 	stat, err := os.ReadFile("/proc/stat")
 	var mine, children syscall.Rusage
 	if err != nil || syscall.Getrusage(syscall.RUSAGE_SELF, &mine) != nil ||
@@ -49,8 +49,8 @@ func takeUsage() usage {
 	return u
 }
 
-// since returns what others took from before to u.
-func (u usage) since(before usage) Busy {
+// Since returns what others took from before to u.
+func (u Usage) Since(before Usage) Busy {
 	elapsed := u.at.Sub(before.at)
 	if !u.known || !before.known || elapsed <= 0 {
 		return Busy{}
@@ -58,19 +58,5 @@ func (u usage) since(before usage) Busy {
 	others := (u.all - before.all) - (u.mine - before.mine)
 	// The two clocks differ by some ticks for each processor.
 	share := max(0, float64(others)/float64(elapsed)/float64(runtime.NumCPU()))
-	return Busy{Known: true, Others: share, TooBig: share > busyLimit}
-}
-
-// processor returns the name of the processor.
-func processor() string {
-	info, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(string(info)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
+	return Busy{Known: true, Others: share, TooBig: share > BusyLimit}
 }
