@@ -105,10 +105,13 @@
 //   - The server cannot be reached: holds are lost a margin before the end of their leases. A
 //     shorter interruption has no effect. A first attempt to acquire a lock fails at once. Waiters
 //     keep waiting, and ask again, ever more rarely, but at least every two seconds.
-//   - The server answers LOADING, READONLY, NOREPLICAS, MISCONF, CLUSTERDOWN and the like:
+//   - The server answers LOADING, READONLY, NOREPLICAS, MISCONF, OOM, CLUSTERDOWN and the like:
 //     LockContext asks again until its context ends, from the first attempt on. TryLockContext
 //     returns the error. See [lease.WithRetry]. An unlock asks again too, until the release
 //     timeout, and then in the background.
+//   - The server refuses the login, such as by WRONGPASS: a first attempt returns the error. Waiters
+//     keep waiting, and holds are renewed when the login is accepted again. An unlock returns the
+//     error, and goes on in the background.
 //   - The reply to an acquisition is lost: the client asks the server which acquisition holds.
 //   - The reply to a release is lost: the client repeats the release. Neither counts twice. Client
 //     options such as MaxRetries have no effect on that.

@@ -23,8 +23,17 @@ func TestErrorsOfScriptsAreUnderstoodOnAllVersions(t *testing.T) {
 		call + "WRONGTYPE Operation against a key holding the wrong kind of value":               locks.ErrForeign,
 		call + "ERR value is not an integer or out of range":                                     locks.ErrForeign,
 		"MOVED 866 127.0.0.1:7000": driver.ErrCluster,
-		call + "@user_script: 12: The user executing the script can't run this command":     lease.ErrRefused,
-		call + "@user_script: 12: -OOM command not allowed when used memory > 'maxmemory'.": lease.ErrRefused,
+		call + "@user_script: 12: The user executing the script can't run this command":            lease.ErrRefused,
+		call + "@user_script: 12: -OOM command not allowed when used memory > 'maxmemory'.":        lease.ErrUnavailable,
+		"OOM command not allowed when used memory > 'maxmemory'. script: 0102, on @user_script:1.": lease.ErrUnavailable,
+		call + "@user_script:1: Script killed by user with SCRIPT KILL...":                         lease.ErrUnavailable,
+		"ERR max number of clients reached":                                                        lease.ErrUnavailable,
+		"ERR max number of clients + cluster connections reached":                                  lease.ErrUnavailable,
+		"WRONGPASS invalid username-password pair or user is disabled.":                            lease.ErrLogin,
+		"ERR AUTH <password> called without any password configured for the default user.":         lease.ErrLogin,
+		"ERR DB index is out of range":                                                             lease.ErrLogin,
+		"ERR unknown command 'EVAL'":                                                               lease.ErrRefused,
+		"SOMETHING that nobody knows":                                                              lease.ErrRefused,
 	} {
 		err := driver.Refused(text, false, errors.New(text))
 		require.ErrorIs(t, err, want)

@@ -9,9 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -28,8 +26,8 @@ type Port interface {
 	// These are strings, values of type int or int64, and pointers to these. After a reply args
 	// belongs to the caller again. The reply is nil, an int64, a string, or a slice of these.
 	//
-	// An error reply of the server is an error matching lease.ErrRefused or locks.ErrForeign. After
-	// any other error the outcome is unknown.
+	// An error reply of the server is an error matching lease.ErrRefused or locks.ErrForeign, see
+	// [Refused]. After any other error the outcome is unknown.
 	Eval(ctx context.Context, s *Script, keys int, args []any) (any, error)
 
 	// EvalInTime is Eval with a ctx that has a deadline. It returns by then, and may ignore that
@@ -134,40 +132,6 @@ func Text(arg any) string {
 		return strconv.FormatInt(*a, 10)
 	}
 	return fmt.Sprint(arg)
-}
-
-// wrapping is what Redis 6 puts before the error of a command in a script.
-var wrapping = regexp.MustCompile(`^(Error running script \(call to f_\w+\): )?(@user_script: ?\d+: )*-?`)
-
-// Refused returns the meaning of err, an error reply of the server with this text. cluster says
-// whether the client expects a cluster.
-func Refused(text string, cluster bool, err error) error {
-	text = strings.TrimPrefix(text, "ERR ")
-	text = strings.TrimPrefix(text[len(wrapping.FindString(text)):], "ERR ")
-	if strings.Contains(text, "WRONGTYPE") || strings.HasPrefix(text, "FOREIGN") ||
-		strings.Contains(text, "is not an integer") {
-		return fmt.Errorf("%w: %w", locks.ErrForeign, err)
-	}
-	if !cluster && (strings.HasPrefix(text, "MOVED ") || strings.HasPrefix(text, "CROSSSLOT ")) {
-		return Never(fmt.Errorf("%w: %w", ErrCluster, err))
-	}
-	for _, prefix := range passing {
-		if strings.HasPrefix(text, prefix) {
-			return Unavailable(err)
-		}
-	}
-	return Never(err)
-}
-
-// ErrCluster is the error of a client of one server if that is part of a cluster.
-var ErrCluster = errors.New("the server is part of a cluster, which needs a client of the cluster")
-
-// passing are the beginnings of error replies that pass by themselves. They are due to the state of
-// a server, not to the request. The server loads its data or cannot save it, runs a long script, or
-// has just become a replica, or its cluster is about to heal.
-var passing = []string{
-	"LOADING ", "BUSY ", "READONLY ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "MOVED ", "NOREPLICAS ",
-	"MISCONF ", "max number of clients reached",
 }
 
 // NothingDone reports whether err says that a request has surely not been carried out.

@@ -1,0 +1,183 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+)
+
+// moody is a server that refuses scripts with an error reply, as long as there is one.
+type moody struct {
+	*miniredis.Miniredis
+	mu      sync.Mutex
+	text    string
+	refused int // scripts since the last call of refuse
+}
+
+func startMoody(tb testing.TB) *moody {
+	m := &moody{Miniredis: miniredis.RunT(tb)}
+	m.Server().SetPreHook(func(c *server.Peer, cmd string, _ ...string) bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.text == "" || cmd != "EVAL" && cmd != "EVALSHA" {
+			return false
+		}
+		m.refused++
+		c.WriteError(m.text)
+		return true
+	})
+	return m
+}
+
+// refuse has the server answer scripts with text, or carry them out if text is empty.
+func (m *moody) refuse(text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.text, m.refused = text, 0
+}
+
+// refuses waits until the server has refused n scripts since the last call of refuse.
+func (m *moody) refuses(tb testing.TB, n int) {
+	tb.Helper()
+	require.Eventually(tb, func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.refused >= n
+	}, Soon, time.Millisecond)
+}
+
+// reactions are what the client does after an error reply of a class. Without goesOn it returns the
+// error.
+var reactions = map[driver.Class]struct {
+	is                   error // what the error of a first request matches
+	firstGoesOn          bool
+	waitGoesOn           bool
+	releaseWaits         bool // for the end of the refusals
+	releasedNevertheless bool
+}{
+	driver.Request:    {lease.ErrRefused, false, false, false, true},
+	driver.Topology:   {driver.ErrCluster, false, false, false, true},
+	driver.Connection: {lease.ErrLogin, false, true, false, true},
+	driver.Moment:     {lease.ErrUnavailable, true, true, true, true},
+	driver.Foreign:    {locks.ErrForeign, false, false, false, false},
+	driver.Unclear:    {nil, false, true, true, true},
+}
+
+// inEachMood runs f for error replies: for each one that is known, or for one of each class.
+func inEachMood(t *testing.T, on Driver, all bool, f func(t *testing.T, m *moody, l *redislock.Mutex, text string, class driver.Class)) {
+	t.Parallel()
+	seen := make(map[driver.Class]bool)
+	for _, r := range driver.Refusals {
+		text := r.Prefix + "of the test"
+		class := driver.ClassOf(text, false)
+		if !all && seen[class] {
+			continue
+		}
+		seen[class] = true
+		t.Run(r.Prefix, func(t *testing.T) {
+			t.Parallel()
+			m := startMoody(t)
+			c := on.Open(t, m.Addr(), redislock.WithLeaseOptions(lease.WithPoll(50*time.Millisecond)))
+			f(t, m, c.FencedMutex("it"), text, class)
+		})
+	}
+	require.Equal(t, len(reactions), len(seen))
+}
+
+func AFirstRequestFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
+	inEachMood(t, on, true, func(t *testing.T, m *moody, l *redislock.Mutex, text string, class driver.Class) {
+		want := reactions[class]
+		ctx, cancel := context.WithTimeout(Someone(), 2*Soon)
+		defer cancel()
+		m.refuse(text)
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(ctx) }()
+		if want.firstGoesOn {
+			m.refuses(t, 2)
+			m.refuse("")
+			require.NoError(t, <-got)
+			require.NoError(t, l.UnlockContext(ctx))
+			return
+		}
+		err := <-got
+		require.ErrorContains(t, err, text)
+		if want.is != nil {
+			require.ErrorIs(t, err, want.is)
+		}
+		require.Equal(t, class == driver.Connection, errors.Is(err, lease.ErrLogin))
+		require.Equal(t, class == driver.Unclear || class == driver.Foreign, !errors.Is(err, lease.ErrRefused))
+		m.refuse("")
+	})
+}
+
+func AWaitFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
+	inEachMood(t, on, true, func(t *testing.T, m *moody, l *redislock.Mutex, text string, class driver.Class) {
+		rival := on.Open(t, m.Addr()).FencedMutex("it")
+		a, b := Someone(), Someone()
+		Hold(t, rival, a)
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(b) }()
+		require.Eventually(t, func() bool { return m.Exists("locks_waiting:{it}") }, Soon, time.Millisecond)
+		m.refuse(text)
+		if !reactions[class].waitGoesOn {
+			require.ErrorContains(t, <-got, text)
+			m.refuse("")
+			return
+		}
+		m.refuses(t, 2)
+		m.refuse("")
+		require.NoError(t, rival.UnlockContext(a))
+		require.NoError(t, <-got)
+		require.NoError(t, l.UnlockContext(b))
+	})
+}
+
+func NoErrorReplyToARenewalIsALoss(t *testing.T, on Driver) {
+	inEachMood(t, on, false, func(t *testing.T, m *moody, _ *redislock.Mutex, text string, class driver.Class) {
+		l := on.Open(t, m.Addr(), Term(Long)).FencedMutex("it")
+		a := Someone()
+		h := Hold(t, l, a)
+		before, _ := h.Deadline()
+		m.refuse(text)
+		m.refuses(t, 1)
+		m.refuse("")
+		require.Eventually(t, func() bool { now, _ := h.Deadline(); return now.After(before) }, Soon, time.Millisecond)
+		require.NoError(t, h.Err())
+		require.NoError(t, l.UnlockContext(a))
+	})
+}
+
+func AReleaseFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
+	inEachMood(t, on, true, func(t *testing.T, m *moody, l *redislock.Mutex, text string, class driver.Class) {
+		want := reactions[class]
+		a := Someone()
+		Hold(t, l, a)
+		m.refuse(text)
+		got := make(chan error, 1)
+		go func() { got <- l.UnlockContext(a) }()
+		if want.releaseWaits {
+			m.refuses(t, 2)
+			m.refuse("")
+			require.NoError(t, <-got)
+		} else {
+			err := <-got
+			require.ErrorIs(t, err, locks.ErrLost)
+			require.ErrorContains(t, err, text)
+			m.refuse("")
+		}
+		if want.releasedNevertheless { // long before the end of the lease
+			require.Eventually(t, func() bool { return !m.Exists("it") }, 10*time.Second, time.Millisecond)
+		}
+	})
+}

@@ -1,0 +1,23 @@
+package onrueidis_test
+
+import (
+	"testing"
+
+	"github.com/jucgo/locks/distributed/redislock/internal/suite"
+)
+
+func TestAFirstRequestFollowsTheClassOfAnErrorReply(t *testing.T) {
+	suite.AFirstRequestFollowsTheClassOfAnErrorReply(t, onRueidis)
+}
+
+func TestAWaitFollowsTheClassOfAnErrorReply(t *testing.T) {
+	suite.AWaitFollowsTheClassOfAnErrorReply(t, onRueidis)
+}
+
+func TestNoErrorReplyToARenewalIsALoss(t *testing.T) {
+	suite.NoErrorReplyToARenewalIsALoss(t, onRueidis)
+}
+
+func TestAReleaseFollowsTheClassOfAnErrorReply(t *testing.T) {
+	suite.AReleaseFollowsTheClassOfAnErrorReply(t, onRueidis)
+}
