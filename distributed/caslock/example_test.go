@@ -105,5 +105,5 @@ func ExampleDocuments() {
 	// Output:
 	// held, token 1
 	// <nil>
-	// rows: unlock "orders": lock not held by the caller
+	// rows: unlock "orders": lock not held by the caller: the lock is free in this client; Inspect finds holders elsewhere
 }

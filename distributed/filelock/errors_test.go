@@ -1,6 +1,7 @@
 package filelock_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,14 +10,34 @@ import (
 	"github.com/jucgo/locks"
 )
 
+func TestAnUnlockElsewhereNamesTheHolderAndTheRemedy(t *testing.T) {
+	rw := provide(t, t.TempDir()).RWMutex("it")
+	a, b := locks.NewOwner(), locks.NewOwner()
+	first, second := locks.WithOwner(t.Context(), a), locks.WithOwner(t.Context(), b)
+	want := fmt.Sprintf("lock not held by the caller, %v: the lock is held by %v of this process; "+
+		"a hold belongs to the goroutine that acquired it, or to an owner (locks.WithOwner)", b, a)
+	for _, l := range []locks.TryLocker{rw.WriteLocker(), rw.ReadLocker()} {
+		require.NoError(t, l.LockContext(first))
+		for _, half := range []locks.TryLocker{rw.WriteLocker(), rw.ReadLocker()} {
+			err := half.UnlockContext(second)
+			require.ErrorContains(t, err, want)
+			require.ErrorIs(t, err, locks.ErrNotHeld)
+			if half != l {
+				require.ErrorContains(t, half.UnlockContext(first), fmt.Sprintf("%v holds the other half", a))
+			}
+		}
+		require.NoError(t, l.UnlockContext(first))
+	}
+}
+
 func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	c, a := provide(t, t.TempDir()), locks.WithOwner(t.Context(), locks.NewOwner())
 	l := c.Mutex("it")
 	err := l.UnlockContext(a)
-	require.EqualError(t, err, `filelock: unlock "it": lock not held by the caller`)
+	require.EqualError(t, err, `filelock: unlock "it": lock not held by the caller: the lock is free in this process`)
 	require.ErrorIs(t, err, locks.ErrNotHeld)
 	_, err = l.Hold(a)
-	require.EqualError(t, err, `filelock: hold "it": lock not held by the caller`)
+	require.EqualError(t, err, `filelock: hold "it": lock not held by the caller: the lock is free in this process`)
 
 	rw := c.RWMutex("it")
 	require.NoError(t, rw.ReadLocker().LockContext(a))

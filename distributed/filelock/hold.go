@@ -46,10 +46,12 @@ func (h *hold) Descriptor() (*os.File, error) {
 	return nil, h.fail("duplicate the descriptor", err)
 }
 
+var errReleased = adapter.Released("the hold is")
+
 // ended returns why h is over, or nil. f.mu is held.
 func (h *hold) ended() error {
 	if h.count == 0 {
-		return locks.ErrNotHeld
+		return errReleased
 	}
 	return h.cause
 }
@@ -114,8 +116,10 @@ func (h *hold) Extend(ctx context.Context, d time.Duration) error {
 	case err != nil:
 	case d <= 0:
 		err = fmt.Errorf("%v is not a positive duration", d)
-	case h.Err() != nil:
-		err = locks.ErrLost
+	default:
+		if err = h.Err(); err == errReleased {
+			err = fmt.Errorf("%w: the hold is released already", locks.ErrLost)
+		}
 	}
 	if err != nil {
 		return h.fail("extend", err)

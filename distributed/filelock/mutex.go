@@ -3,6 +3,8 @@ package filelock
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	"github.com/jucgo/locks"
@@ -149,6 +151,9 @@ func (l *Mutex) UnlockContext(ctx context.Context) error {
 	if len(strays) > 0 {
 		files.tidy()
 	}
+	if err == locks.ErrNotHeld {
+		err = l.notHeld(o)
+	}
 	return l.fail("unlock", err)
 }
 
@@ -162,13 +167,43 @@ func (l *Mutex) UnlockContext(ctx context.Context) error {
 // here frees the file all the same. The caller closes the duplicate. On Windows, a lock belongs to
 // a process, and the error matches [errors.ErrUnsupported].
 func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) {
+	o := locks.CurrentOwner(ctx)
 	f, strays := l.files()
 	for _, f := range append(strays, f) {
-		if h := f.hold(locks.CurrentOwner(ctx), l.kind); h != nil {
+		if h := f.hold(o, l.kind); h != nil {
 			return h, nil
 		}
 	}
-	return nil, l.fail("hold", locks.ErrNotHeld)
+	return nil, l.fail("hold", l.notHeld(o))
+}
+
+// notHeld returns the error of o, which has no hold of l.
+func (l *Mutex) notHeld(o locks.Owner) error {
+	var writers, readers []locks.Owner
+	f, strays := l.files()
+	for _, f := range append(strays, f) {
+		if f == nil {
+			continue
+		}
+		f.mu.Lock()
+		if f.writer != nil {
+			writers = append(writers, f.writer.owner)
+		}
+		readers = slices.AppendSeq(readers, maps.Keys(f.readers))
+		f.mu.Unlock()
+	}
+	slices.Sort(readers)
+	own, other := writers, readers
+	if l.kind == shared {
+		own, other = readers, writers
+	}
+	switch {
+	case len(own) > 0:
+		return adapter.NotHeld(o, own...)
+	case slices.Contains(other, o):
+		return fmt.Errorf("%w: %v holds the other half of the lock", locks.ErrNotHeld, o)
+	}
+	return adapter.NotHeld(o, other...)
 }
 
 // QueueLength returns the number of waiters in this process, for either half.

@@ -62,7 +62,7 @@ func (g *grant) errAt(now time.Time) error {
 	case g.cause != nil:
 		return g.cause
 	}
-	return locks.ErrNotHeld
+	return errReleased
 }
 
 // expire makes g lost if its time is over. g.mu is held.

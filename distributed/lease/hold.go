@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -23,7 +24,7 @@ func (h *hold) Lost() <-chan struct{} { return h.g.lostChan() }
 // Err compares the end of the hold with the clock. On Linux, a suspension of the machine counts.
 func (h *hold) Err() error {
 	if h.released.Load() {
-		return locks.ErrNotHeld
+		return errReleased
 	}
 	return h.g.err()
 }
@@ -47,8 +48,11 @@ func (h *hold) Extend(ctx context.Context, d time.Duration) error {
 	if d < time.Millisecond { // a number without a unit must not end the hold
 		return fail(fmt.Errorf("extension by %v, at least 1ms is needed", d))
 	}
-	if h.Err() != nil {
-		return fail(locks.ErrLost)
+	if err := h.Err(); err != nil {
+		if !errors.Is(err, locks.ErrLost) {
+			err = fmt.Errorf("%w: the hold is released already", locks.ErrLost)
+		}
+		return fail(err)
 	}
 	d = s.longest(d)
 	for range extensions {

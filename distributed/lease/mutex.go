@@ -183,10 +183,14 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 func (l *Mutex) UnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
 	q := l.held(o)
-	if q == nil {
-		return l.fail(ctx, "unlock", l.notHeld())
+	err := locks.ErrNotHeld
+	if q != nil {
+		err = q.unlock(o)
 	}
-	return l.fail(ctx, "unlock", q.unlock(o))
+	if err == locks.ErrNotHeld {
+		err = l.notHeld(o)
+	}
+	return l.fail(ctx, "unlock", err)
 }
 
 // Hold returns the current hold of ctx's owner, or an error matching [locks.ErrNotHeld].
@@ -195,7 +199,7 @@ func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) {
 	if h := l.holdOf(o, nil); h != nil {
 		return h, nil
 	}
-	return nil, l.fail(ctx, "hold", l.notHeld())
+	return nil, l.fail(ctx, "hold", l.notHeld(o))
 }
 
 // holdOf returns o's hold or nil. It calls look, if that is not nil, with its queue locked.
@@ -311,14 +315,6 @@ func (l *Mutex) check(ctx context.Context) error {
 		return err
 	}
 	return l.bad
-}
-
-// notHeld returns the error of an owner without a hold.
-func (l *Mutex) notHeld() error {
-	if l.bad != nil {
-		return fmt.Errorf("%w: %w", locks.ErrNotHeld, l.bad)
-	}
-	return locks.ErrNotHeld
 }
 
 // use returns o's local queue with one more user.

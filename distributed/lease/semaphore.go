@@ -7,6 +7,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/identity"
 	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/unheld"
 )
 
 // Semaphore is the semaphore of one name, whose permits have a lease. They are renewed like
@@ -156,13 +157,19 @@ func (p *permits) acquire(ctx context.Context, op string, wait bool) (locks.Perm
 // Count returns how many permits these are.
 func (p *permits) Count() int64 { return p.l.permits }
 
+// errPermits is the error of a second release.
+var errPermits = unheld.Because("the permits are released already")
+
 // ReleaseContext gives the permits back. See [Mutex.UnlockContext].
 func (p *permits) ReleaseContext(ctx context.Context) error {
 	q := p.l.held(p.owner)
 	if q == nil {
-		return p.l.fail(ctx, "release", locks.ErrNotHeld)
+		return p.l.fail(ctx, "release", errPermits)
 	}
 	err := q.unlock(p.owner)
+	if err == locks.ErrNotHeld {
+		err = errPermits
+	}
 	select { // a store that is polled tells nobody
 	case p.s.released <- struct{}{}:
 	default:

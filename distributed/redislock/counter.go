@@ -164,6 +164,8 @@ type counted struct {
 	released atomic.Bool
 }
 
+var errReleased = adapter.Released("the permits are")
+
 func (p *counted) Count() int64 { return p.n }
 
 // releasePause is about the time between two requests of a release.
@@ -177,7 +179,7 @@ const releasePause = 100 * time.Millisecond
 func (p *counted) ReleaseContext(ctx context.Context) error {
 	const op = "release"
 	if p.released.Swap(true) {
-		return p.s.fail(op, locks.ErrNotHeld)
+		return p.s.fail(op, errReleased)
 	}
 	if ctx == nil {
 		ctx = context.Background()
@@ -202,7 +204,7 @@ func (p *counted) Lost() <-chan struct{} { return nil }
 
 func (p *counted) Err() error {
 	if p.released.Load() {
-		return locks.ErrNotHeld
+		return errReleased
 	}
 	return nil
 }

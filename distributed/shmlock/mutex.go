@@ -303,8 +303,11 @@ func (l *Mutex) UnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx) // before l.mu: ctx may be a type of the program
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.holds == 0 || l.local.Owner() != o {
-		return l.fail(op, locks.ErrNotHeld)
+	if l.holds == 0 {
+		return l.fail(op, adapter.NotHeld(o))
+	}
+	if holder := l.local.Owner(); holder != o {
+		return l.fail(op, adapter.NotHeld(o, holder))
 	}
 	l.holds--
 	var err error

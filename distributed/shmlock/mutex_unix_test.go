@@ -338,10 +338,21 @@ func TestATryAcquiresAfterManyTurns(t *testing.T) {
 	}
 }
 
+func TestAnUnlockElsewhereNamesTheHolderAndTheRemedy(t *testing.T) {
+	a, b := locks.NewOwner(), locks.NewOwner()
+	l, first := open(t, somewhere(t)), locks.WithOwner(t.Context(), a)
+	require.NoError(t, l.LockContext(first))
+	err := l.UnlockContext(locks.WithOwner(t.Context(), b))
+	require.EqualError(t, err, fmt.Sprintf("shmlock: unlock %q: lock not held by the caller, %v: the lock is held by %v of "+
+		"this process; a hold belongs to the goroutine that acquired it, or to an owner (locks.WithOwner)", l.Path(), b, a))
+	require.ErrorIs(t, err, locks.ErrNotHeld)
+	require.NoError(t, l.UnlockContext(first))
+}
+
 func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	l, a := open(t, somewhere(t)), someone()
 	err := l.UnlockContext(a)
-	require.EqualError(t, err, fmt.Sprintf("shmlock: unlock %q: lock not held by the caller", l.Path()))
+	require.EqualError(t, err, fmt.Sprintf("shmlock: unlock %q: lock not held by the caller: the lock is free in this process", l.Path()))
 	require.ErrorIs(t, err, locks.ErrNotHeld)
 	_, err = shmlock.Open("")
 	require.EqualError(t, err, `shmlock: open "": empty path`)

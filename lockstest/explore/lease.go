@@ -9,6 +9,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/unheld"
 )
 
 // Lease is a lock as a store has it, for tests of programs that can lose one. The store is a
@@ -149,7 +150,7 @@ func (l *Lease) UnlockContext(ctx context.Context) error {
 	defer l.hooks().End(true)
 	h, last := l.holdOf(ctx, true)
 	if h == nil {
-		return l.fail("UnlockContext", locks.ErrNotHeld)
+		return l.fail("UnlockContext", l.notHeld(ctx))
 	}
 	if err := h.Err(); err != nil {
 		return l.fail("UnlockContext", err)
@@ -186,7 +187,18 @@ func (l *Lease) Hold(ctx context.Context) (locks.Hold, error) {
 	if h, _ := l.holdOf(ctx, false); h != nil {
 		return h, nil
 	}
-	return nil, l.fail("Hold", locks.ErrNotHeld)
+	return nil, l.fail("Hold", l.notHeld(ctx))
+}
+
+// notHeld returns the error of ctx's owner, which has no hold.
+func (l *Lease) notHeld(ctx context.Context) error {
+	o := locks.CurrentOwner(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, h := range l.mine {
+		return unheld.By(o, "the explore.Lease is held by", "", h.owner)
+	}
+	return unheld.Free("the explore.Lease")
 }
 
 // Lost implements [locks.Hold].

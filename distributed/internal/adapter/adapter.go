@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/unheld"
 )
 
 // Check returns what keeps a call under ctx from beginning: ctx is nil or has ended.
@@ -171,3 +172,16 @@ func (j *Jobs) Close(ctx context.Context) {
 	case <-ctx.Done():
 	}
 }
+
+// NotHeld returns the error of caller, which has no hold of a lock. It matches locks.ErrNotHeld. The
+// holders are those of this process; without any, the text says that the lock is free here.
+func NotHeld(caller locks.Owner, holders ...locks.Owner) error {
+	if len(holders) == 0 {
+		return unheld.Because("the lock is free in this process")
+	}
+	return unheld.By(caller, "the lock is held by", " of this process", holders...)
+}
+
+// Released returns the error of an operation on something, such as "the permits", that the caller
+// has released already. It matches locks.ErrNotHeld.
+func Released(something string) error { return unheld.Because(something + " released already") }
