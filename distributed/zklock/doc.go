@@ -111,8 +111,8 @@
 // # Limits
 //
 // ZooKeeper 3.5 or later. A name is a path of at most 1024 bytes, with or without a slash in
-// front. Empty parts, ".", "..", control characters and names below /zookeeper are refused. A
-// lock may be below another lock.
+// front. Empty parts, ".", "..", control characters, characters beyond U+FFFF such as emoji, and
+// names below /zookeeper are refused. A lock may be below another lock.
 //
 // Servers report their clients to the leader twice a tick. In an ensemble whose session
 // timeouts are shorter than five ticks, set [WithMargin] to half a tick.

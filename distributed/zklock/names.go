@@ -14,6 +14,10 @@ import (
 // maxName is how many bytes the name of a lock may have.
 const maxName = 1024
 
+// maxRune is the last character that a name may have. Later ones are two surrogates in UTF-16, the
+// encoding of Java, and ZooKeeper refuses surrogates.
+const maxRune = 0xffff
+
 // The parts of the names of nodes. Curator protects a name by "_c_", a UUID and a dash: the
 // creator of a node finds it by them if the answer was lost. The kind of lock and ten digits
 // follow.
@@ -44,6 +48,9 @@ func cleanName(namespace, name string) (string, error) {
 	}
 	if !utf8.ValidString(path) || strings.ContainsFunc(path, forbidden) {
 		return "", errors.New("the name has characters that ZooKeeper does not allow")
+	}
+	if strings.ContainsFunc(path, func(r rune) bool { return r > maxRune }) {
+		return "", errors.New("the name has characters beyond U+FFFF, such as emoji, that ZooKeeper does not allow")
 	}
 	path = namespace + path
 	if path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/") {

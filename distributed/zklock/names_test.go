@@ -81,3 +81,14 @@ func TestHoldersAreTheFirstOrTheFirstReaders(t *testing.T) {
 	require.ElementsMatch(t, []string{"lock-0000000001"}, holders(locked))
 	require.Empty(t, holders([]string{"foo"}))
 }
+
+func TestNamesBeyondTheBasicPlaneAreRefused(t *testing.T) {
+	for _, name := range []string{"\U00010000", "orders/\U0001f512", "\U0010ffff"} {
+		_, err := cleanName("", name)
+		require.ErrorContains(t, err, "beyond U+FFFF", name)
+		_, err = cleanName("", "/ns"+name)
+		require.ErrorContains(t, err, "beyond U+FFFF", name)
+	}
+	_, err := cleanName("", "zamek-\u9501")
+	require.NoError(t, err)
+}
