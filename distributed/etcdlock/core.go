@@ -251,6 +251,9 @@ type answers map[clientv3.LeaseID]*etcdserverpb.LeaseKeepAliveResponse
 //
 // The client's own KeepAliveOnce asks without a pause while it has no connection, and needs a
 // stream for each lease. This request fails at once then.
+//
+// Our half of the stream stays open until all answers are there: a proxy of etcd (grpc-proxy) drops
+// the requests of a stream whose client has closed its half.
 func (c *core) keepAlive(ctx context.Context, sessions map[*session]bool) (answers, error) {
 	ctx, cancel := context.WithCancel(ctx) // ends the stream
 	defer cancel()
@@ -262,9 +265,6 @@ func (c *core) keepAlive(ctx context.Context, sessions map[*session]bool) (answe
 		if err := stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(s.id)}); err != nil {
 			return nil, err
 		}
-	}
-	if err := stream.CloseSend(); err != nil {
-		return nil, err
 	}
 	kept := make(answers, len(sessions))
 	for range sessions {

@@ -23,12 +23,7 @@ type Etcd struct {
 // or empty: that of the PATH. Without the program, the test is treated as by [Missing].
 func StartEtcd(tb testing.TB, version string, n int) []*Etcd {
 	tb.Helper()
-	var path string
-	if version != "" {
-		path = Built(tb, "etcd-"+version)
-	} else {
-		path = Lookup(tb, "etcd")
-	}
+	path := etcdProgram(tb, version)
 	members := make([]*Etcd, n)
 	var cluster []string
 	for i := range members {
@@ -86,4 +81,25 @@ func (m *Etcd) Ready() {
 			m.tb.Fatalf("etcd at %s does not answer", m.addr)
 		}
 	}
+}
+
+// StartEtcdProxy runs etcd's own proxy (etcd grpc-proxy) in front of the members at addrs until
+// the test ends, and returns its address for clients. The version is as for [StartEtcd].
+func StartEtcdProxy(tb testing.TB, version string, addrs ...string) string {
+	tb.Helper()
+	path := etcdProgram(tb, version)
+	addr := fmt.Sprintf("127.0.0.1:%d", Port(tb))
+	Start(tb, exec.Command(path, "grpc-proxy", "start", "--endpoints", strings.Join(addrs, ","),
+		"--listen-addr", addr, "--advertise-client-url", addr, "--data-dir", tb.TempDir()))
+	(&Etcd{tb: tb, addr: addr}).Ready()
+	return addr
+}
+
+// etcdProgram returns the path of the program of a version, see [StartEtcd].
+func etcdProgram(tb testing.TB, version string) string {
+	tb.Helper()
+	if version == "" {
+		return Lookup(tb, "etcd")
+	}
+	return Built(tb, "etcd-"+version)
 }
