@@ -19,7 +19,8 @@ var ErrNotReplicated = errors.New("too few replicas have acknowledged the lock")
 // WithReplicas is an option of [redislock.New]. It makes an acquisition of any lock count only if n
 // or more replicas of the master have acknowledged it within timeout. That is a WAIT on the
 // connection of the acquisition. Such a lock survives the failure of the master if one of these
-// replicas takes its place.
+// replicas takes its place. Use it with sentinels: without it, a planned failover lets in second
+// holders for up to 5 seconds.
 //
 // If too few replicas acknowledge it, the lock is released. TryLockContext returns an error
 // matching [ErrNotReplicated]. LockContext tries again until its context ends. Its error matches
