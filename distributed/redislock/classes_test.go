@@ -21,3 +21,7 @@ func TestNoErrorReplyToARenewalIsALoss(t *testing.T) {
 func TestAReleaseFollowsTheClassOfAnErrorReply(t *testing.T) {
 	suite.AReleaseFollowsTheClassOfAnErrorReply(t, onGoRedis)
 }
+
+func TestHoldsAndWaitersOutlastAFullMemory(t *testing.T) {
+	suite.HoldsAndWaitersOutlastAFullMemory(t, onGoRedis)
+}

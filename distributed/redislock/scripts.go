@@ -30,7 +30,7 @@ var (
 	waitRelease = load("lib_typed", "lib_publish", "lib_wake", "wait_release")
 	waitLeave   = load("lib_publish", "lib_wake", "wait_leave")
 
-	fairAcquire = load("lib_look", "lib_take", "lib_publish", "lib_ours", "lib_fair", "fair_acquire")
+	fairAcquire = load("lib_look", "lib_take", "lib_firm", "lib_publish", "lib_ours", "lib_fair", "fair_acquire")
 	fairLeave   = load("lib_publish", "lib_ours", "lib_fair", "fair_leave")
 	fairRelease = load("lib_typed", "lib_publish", "lib_ours", "lib_fair", "fair_release")
 	fairForce   = load("lib_typed", "lib_publish", "lib_locklike", "lib_ours", "lib_fair", "fair_force")
@@ -55,7 +55,7 @@ var (
 
 	permitsAcquire = load("lib_now", "lib_permits", "lib_place", "permits_acquire")
 	permitsLookup  = load("lib_now", "lib_permits", "lib_touch", "permits_lookup")
-	permitsRenew   = load("lib_typed", "lib_now", "lib_permits", "permits_renew")
+	permitsRenew   = load("lib_typed", "lib_firm", "lib_now", "lib_permits", "permits_renew")
 	permitsRelease = load("lib_typed", "lib_now", "lib_permits", "lib_publish", "lib_permitswake", "permits_release")
 	permitsLeave   = load("lib_typed", "lib_now", "lib_permits", "lib_publish", "lib_permitswake", "permits_leave")
 	permitsForce   = load("lib_now", "lib_permits", "lib_publish", "permits_force")
@@ -63,12 +63,12 @@ var (
 
 	expirableAcquire = load("lib_publish", "lib_now", "lib_lapsed", "expirable_acquire")
 	expirableLookup  = load("lib_publish", "lib_now", "lib_lapsed", "expirable_lookup")
-	expirableRenew   = load("lib_typed", "lib_publish", "lib_now", "lib_lapsed", "expirable_renew")
+	expirableRenew   = load("lib_typed", "lib_firm", "lib_publish", "lib_now", "lib_lapsed", "expirable_renew")
 	expirableRelease = load("lib_typed", "lib_publish", "lib_now", "lib_lapsed", "expirable_release")
 	expirableFree    = load("lib_publish", "lib_now", "lib_lapsed", "expirable_free")
 
 	semaphoreInit    = load("lib_publish", "lib_lapsed", "semaphore_init")
-	semaphoreAdd     = load("lib_publish", "lib_lapsed", "semaphore_add")
+	semaphoreAdd     = load("lib_firm", "lib_publish", "lib_lapsed", "semaphore_add")
 	semaphoreResize  = load("lib_publish", "lib_lapsed", "semaphore_resize")
 	semaphoreAcquire = load("lib_publish", "lib_lapsed", "semaphore_acquire")
 	semaphoreFree    = load("lib_publish", "lib_lapsed", "semaphore_free")

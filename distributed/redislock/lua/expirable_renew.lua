@@ -7,6 +7,9 @@ for k, ends in ipairs(KEYS) do
 	local i, base = 0, ARGV[k + 1]
 	local till = typed('zscore', ends, id(base, 0))
 	held[k] = till and tonumber(till) > at and 1 or 0
+	if held[k] == 1 then
+		firm(ends)
+	end
 	while held[k] == 1 and redis.call('zscore', ends, id(base, i)) do
 		redis.call('zadd', ends, at + ARGV[1] + 1, id(base, i))
 		i = i + 1

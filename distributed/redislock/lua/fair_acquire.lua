@@ -39,6 +39,9 @@ if wait >= 0 then
 		redis.call('rpush', queue, owner)
 	end
 	if not known or known < mine - wait / 4 then
+		if known then
+			firm(times) -- the place is there already
+		end
 		redis.call('zadd', times, mine, owner)
 		keep()
 	end

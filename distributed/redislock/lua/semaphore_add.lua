@@ -5,5 +5,6 @@ local _, foreign = number(KEYS[1])
 if foreign then
 	return foreign
 end
+firm(KEYS[2])
 tellFree(2, KEYS[2], redis.call('incrby', KEYS[1], ARGV[1]))
 return 1

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 )
@@ -34,6 +35,7 @@ var refusals = map[string]struct {
 			require.NoError(t, c.ConfigSet(Background, "min-replicas-to-write", "0").Err())
 		},
 	},
+	"OOM": {fill, empty},
 	"MISCONF": {
 		func(t *testing.T, c *redis.Client) {
 			dir := c.ConfigGet(Background, "dir").Val()["dir"]
@@ -80,5 +82,79 @@ func AnUnlockOutlastsAServerThatRefusesWrites(t *testing.T, on Driver) {
 				require.Zero(t, direct.Exists(Background, kind).Val(), kind)
 			}
 		})
+	}
+}
+
+// fill has the server refuse commands that need memory.
+func fill(t *testing.T, c *redis.Client) {
+	require.NoError(t, c.ConfigSet(Background, "maxmemory", "1").Err())
+}
+
+func empty(t *testing.T, c *redis.Client) {
+	require.NoError(t, c.ConfigSet(Background, "maxmemory", "0").Err())
+}
+
+func HoldsAndWaitersOutlastAFullMemory(t *testing.T, on Driver) {
+	t.Parallel()
+	s := StartServer(t)
+	direct := Patient(t, s.Addr)
+	c := on.Open(t, s.Addr, Term(Long))
+	waiting := on.Open(t, s.Addr, redislock.WithLeaseOptions(lease.WithPoll(50*time.Millisecond)))
+	semaphores := func(c *redislock.Client) map[string]locks.Semaphore {
+		return map[string]locks.Semaphore{
+			"permits":   c.Semaphore("permits", 1),
+			"expirable": c.RedissonExpirableSemaphore("expirable"),
+			"number":    c.RedissonSemaphore("number"),
+		}
+	}
+	require.NoError(t, c.RedissonExpirableSemaphore("expirable").SetPermits(Background, 1))
+	_, err := c.RedissonSemaphore("number").TrySetPermits(Background, 1)
+	require.NoError(t, err)
+
+	a, holds := Someone(), make(map[string]locks.Hold)
+	permits, got := make(map[string]locks.Permits), make(map[string]chan error)
+	for kind, lock := range AnyKind {
+		holds[kind] = Hold(t, lock(c, kind).(*redislock.Mutex), a)
+	}
+	for kind, s := range semaphores(c) {
+		p, err := s.AcquireContext(Background, 1)
+		require.NoError(t, err)
+		permits[kind] = p
+	}
+	before := make(map[string]time.Time)
+	for kind, p := range permits {
+		before[kind], _ = p.Deadline()
+	}
+	begin := func(name string, acquire func() error) {
+		done := make(chan error, 1)
+		got[name] = done
+		go func() { done <- acquire() }()
+	}
+	for kind, lock := range AnyKind {
+		begin("held "+kind, func() error { return lock(waiting, kind).LockContext(Someone()) })
+	}
+	for kind, s := range semaphores(waiting) {
+		begin(kind, func() error { _, err := s.AcquireContext(Background, 1); return err })
+	}
+	fill(t, direct)
+	for kind, lock := range AnyKind {
+		begin("free "+kind, func() error { return lock(waiting, "free "+kind).LockContext(Someone()) })
+	}
+	for kind, p := range permits {
+		require.Eventually(t, func() bool {
+			now, leased := p.Deadline()
+			return !leased || now.After(before[kind])
+		}, Soon, time.Millisecond, "%s is renewed", kind)
+		require.NoError(t, p.Err(), kind)
+		require.NoError(t, p.ReleaseContext(Background), kind)
+	}
+	for kind, lock := range AnyKind {
+		require.NoError(t, holds[kind].Err(), kind)
+		require.NoError(t, lock(c, kind).UnlockContext(a), kind)
+	}
+	time.Sleep(10 * 50 * time.Millisecond) // the waiters ask, and are refused
+	empty(t, direct)
+	for name, done := range got {
+		require.NoError(t, <-done, name)
 	}
 }
