@@ -62,7 +62,7 @@ func (c *core) releaseAll(ctx context.Context, release *script, ids []lease.Hold
 		all[i] = i
 	}
 	batched := each(release)
-	one := func(which []int) error {
+	some := func(which []int) error {
 		var keys, args []any
 		for _, i := range which {
 			k, a := request(m, ids[i])
@@ -83,6 +83,20 @@ func (c *core) releaseAll(ctx context.Context, release *script, ids []lease.Hold
 				err = errors.New(failed)
 			} else {
 				done[i] = true
+			}
+		}
+		return err
+	}
+	one := func(which []int) error {
+		err := some(which)
+		if err == nil || len(which) == 1 || !errors.Is(err, driver.ErrCluster) {
+			return err
+		}
+		// A client of one server does not know that this server is part of a cluster.
+		err = nil
+		for _, i := range which {
+			if failed := some([]int{i}); failed != nil {
+				err = failed
 			}
 		}
 		return err

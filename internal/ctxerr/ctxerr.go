@@ -99,11 +99,11 @@ func (e *ended) bare() error {
 
 // Settle has all errors that err wraps look their causes up, so that none of them keeps a context.
 func Settle(err error) {
-	errors.Is(err, settled) // unwraps each of them
+	errors.Is(err, errSettled) // unwraps each of them
 }
 
-// settled is matched by no error.
-var settled = errors.New("settled")
+// errSettled is matched by no error.
+var errSettled = errors.New("settled")
 
 // past is a context that has ended, with its Err. That of the context may receive from its Done
 // channel, which kills the process outside the testing/synctest bubble of the context.

@@ -119,11 +119,11 @@ func kept(t *testing.T, value weak.Pointer[[1 << 16]byte]) bool {
 type big struct{}
 
 // request returns the error of a cancelled request, which has a value.
-func request(ctx context.Context) (error, weak.Pointer[[1 << 16]byte]) {
+func request(ctx context.Context) (weak.Pointer[[1 << 16]byte], error) {
 	value := new([1 << 16]byte)
 	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, big{}, value))
 	cancel(ErrNil)
-	return Ended("pkg: Op", ctx), weak.Make(value)
+	return weak.Make(value), Ended("pkg: Op", ctx)
 }
 
 func TestAnErrorThatWasReadKeepsNoContext(t *testing.T) {
@@ -135,7 +135,7 @@ func TestAnErrorThatWasReadKeepsNoContext(t *testing.T) {
 			Settle(errors.Join(ErrNilFunc, fmt.Errorf("outer: %w", Wrap("pkg: Outer", err))))
 		},
 	} {
-		err, value := request(t.Context())
+		value, err := request(t.Context())
 		read(err)
 		require.False(t, kept(t, value), name)
 		require.ErrorIs(t, err, context.Canceled, name)
@@ -145,7 +145,7 @@ func TestAnErrorThatWasReadKeepsNoContext(t *testing.T) {
 }
 
 func TestGoroutinesReadOneErrorTogether(t *testing.T) {
-	err, _ := request(t.Context())
+	_, err := request(t.Context())
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
