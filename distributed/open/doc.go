@@ -85,7 +85,11 @@
 //
 // PostgreSQL has the parameters of its own clients instead of those for TLS: sslmode, sslrootcert,
 // sslcert, sslkey, sslpassword, sslsni, host, port, user, password, dbname, passfile,
-// connect_timeout, application_name, target_session_attrs, search_path and options.
+// connect_timeout, application_name, target_session_attrs, search_path and options. Three
+// parameters of pgx go to that driver: default_query_exec_mode, statement_cache_capacity and
+// description_cache_capacity. A pooler that gives each transaction another session, such as
+// pgbouncer in transaction mode, needs listen=false and the kind table or queue. Without a mode,
+// listen=false means default_query_exec_mode=exec: no statement is prepared.
 //
 // kubernetes takes the address and the user from the kubeconfig file of the parameter or of the
 // environment (KUBECONFIG, ~/.kube/config). Without one, it takes those of the pod in which the

@@ -162,7 +162,11 @@ func (s *startCheck) checkSessions(ctx context.Context) error {
 		return nil
 	}
 	for range probes {
-		if err := s.c.request(ctx, s.probeSessions); err != nil {
+		switch err := s.c.request(ctx, s.probeSessions); {
+		case errors.Is(err, ErrUnsupportedTopology):
+			return fmt.Errorf("%w: behind a pooler that changes sessions use a Table without WithListener "+
+				"(listen=false in a URL), or connect to the server itself", err)
+		case err != nil:
 			return err
 		}
 	}

@@ -75,6 +75,10 @@ func WithDialect(d Dialect) Option { return func(o *options) { o.dialect = d } }
 // WithTable sets the name of the table, [DefaultTable] if not given. It is an identifier of up
 // to 48 ASCII letters, digits and underscores, and may have a schema and a dot in front. All
 // clients of a lock need the same name.
+//
+// In PostgreSQL a name without a schema is looked up in the search_path of the connection. Two
+// roles with different search paths get two tables, and both may hold a lock of one name. Give the
+// schema, such as "public.sql_locks", where roles share locks.
 func WithTable(name string) Option { return func(o *options) { o.table = name } }
 
 // WithTTL sets how long a hold lasts without renewal, [lease.DefaultLease] if not given. The

@@ -27,19 +27,35 @@ func init() {
 	})
 }
 
+// execMode is the parameter of pgx that says how statements go to the server.
+const execMode = "default_query_exec_mode"
+
 // ofDriver are the parameters that go to the driver.
 var ofDriver = []string{
-	"application_name", "connect_timeout", "dbname", "host", "options", "passfile", "password", "port",
-	"search_path", "sslcert", "sslkey", "sslmode", "sslpassword", "sslrootcert", "sslsni",
-	"target_session_attrs", "user",
+	"application_name", "connect_timeout", "dbname", execMode, "description_cache_capacity", "host", "options",
+	"passfile", "password", "port", "search_path", "sslcert", "sslkey", "sslmode", "sslpassword",
+	"sslrootcert", "sslsni", "statement_cache_capacity", "target_session_attrs", "user",
 }
 
 func open(ctx context.Context, o *scheme.Opening) error {
+	listen, err := o.OneOf("listen", "true", "false")
+	if err != nil {
+		return err
+	}
+	modes := []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"}
+	if _, err := o.OneOf(execMode, modes...); err != nil { // the driver's error does not name it
+		return err
+	}
 	query := make(url.Values)
 	for _, name := range ofDriver {
 		if value, ok := o.Params[name]; ok {
 			query.Set(name, value)
 		}
+	}
+	// A pooler may give each transaction another session, which has no prepared statement of ours.
+	// A URL without notifications may lead to one. This mode prepares nothing.
+	if listen == "false" && !query.Has(execMode) {
+		query.Set(execMode, "exec")
 	}
 	// The holder of an advisory lock is known by this name.
 	if o.Label != "" && !query.Has("application_name") {
@@ -59,10 +75,6 @@ func open(ctx context.Context, o *scheme.Opening) error {
 	}
 	o.KeepUser(config.User)
 	o.KeepPassword(config.Password)
-	listen, err := o.OneOf("listen", "true", "false")
-	if err != nil {
-		return err
-	}
 	db := stdlib.OpenDB(*config)
 	var opts []sqllock.Option
 	if listen == "true" {
