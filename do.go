@@ -15,8 +15,8 @@ var errNilLock = errors.New("nil lock")
 // If the acquisition fails, Do returns its error unchanged, and fn does not run. Otherwise Do
 // releases l exactly once, in the calling goroutine. It does so even if ctx has ended, or if fn
 // panics or calls [runtime.Goexit]; the panic or the exit then continues. The result is fn's
-// error. If the release fails too, the result is [errors.Join] of both. If fn panics, an error
-// of the release is dropped.
+// error. If the release fails too, the result matches both errors, like that of [errors.Join], with
+// a text of one line. If fn panics, an error of the release is dropped.
 //
 // If l is [Leased], the ctx of fn is a child of ctx. It ends when fn returns. If the hold is
 // lost, it is cancelled with the cause [ErrLost]. The result of Do matches ErrLost if the hold
@@ -73,19 +73,28 @@ func checkArguments(op string, ctx context.Context, noLock bool, fn func(context
 
 // doHeld runs fn under the caller's hold of l, and releases the hold.
 func doHeld(ctx context.Context, l Locker, fn func(ctx context.Context) error) (err error) {
+	var loss error
 	defer func() {
-		if released := l.UnlockContext(ctx); released != nil {
-			err = errors.Join(err, released)
+		released := l.UnlockContext(ctx)
+		switch {
+		case errors.Is(released, ErrLost): // with the name of the lock, so nothing else has to say it
+			if err == ErrLost {
+				err = nil
+			}
+		case loss != nil && !errors.Is(err, ErrLost):
+			err = ctxerr.Both(err, ctxerr.Wrap("locks: Do", loss))
 		}
+		err = ctxerr.Both(err, released)
 	}()
 	if leased, ok := l.(Leased); ok {
-		return doLeased(ctx, leased, fn)
+		return doLeased(ctx, leased, fn, &loss)
 	}
 	return fn(ctx)
 }
 
-// doLeased runs fn under the caller's hold of l. It cancels the ctx of fn when the hold is lost.
-func doLeased(ctx context.Context, l Leased, fn func(ctx context.Context) error) (err error) {
+// doLeased runs fn under the caller's hold of l. It cancels the ctx of fn when the hold is lost. When
+// fn has ended, it sets loss to the reason of a loss.
+func doLeased(ctx context.Context, l Leased, fn func(ctx context.Context) error, loss *error) error {
 	hold, err := l.Hold(ctx)
 	if err != nil {
 		return err
@@ -106,12 +115,9 @@ func doLeased(ctx context.Context, l Leased, fn func(ctx context.Context) error)
 		cancel(nil)
 		// This comes before the release, because a released hold has no state. Err sees that the
 		// lease expired just now. Lost sees that the store took the lock away.
-		loss := hold.Err()
-		if loss == nil && isClosed(lost) {
-			loss = ErrLost
-		}
-		if loss != nil && !errors.Is(err, ErrLost) {
-			err = errors.Join(err, loss)
+		*loss = hold.Err()
+		if *loss == nil && isClosed(lost) {
+			*loss = ErrLost
 		}
 	}()
 	return fn(fnCtx)

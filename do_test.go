@@ -3,6 +3,7 @@ package locks_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -205,3 +206,29 @@ func TestDoDoesNotRunAfterAnEarlyLoss(t *testing.T) {
 type noHold struct{ *fakelock.Leased }
 
 func (noHold) Hold(context.Context) (locks.Hold, error) { return nil, locks.ErrLost }
+
+func TestALossIsOneLineWithTheNameOfTheLock(t *testing.T) {
+	named := fmt.Errorf("store: unlock %q: %w", "orders", locks.ErrLost)
+	for name, c := range map[string]struct {
+		unlock error
+		fn     func(ctx context.Context) error
+		want   string
+	}{
+		"fn succeeds":         {named, func(context.Context) error { return nil }, named.Error()},
+		"fn returns the loss": {named, func(ctx context.Context) error { return context.Cause(ctx) }, named.Error()},
+		"fn fails":            {named, func(context.Context) error { return errOne }, errOne.Error() + "; " + named.Error()},
+		"the release does not know": {
+			nil, func(context.Context) error { return nil }, "locks: Do: fakelock: lease lost",
+		},
+	} {
+		l := fakelock.NewLeased(fakelock.LostUnlockIsFine)
+		l.UnlockErr = fails(c.unlock)
+		err := locks.Do(ctx, l, func(ctx context.Context) error {
+			l.Lose()
+			<-ctx.Done()
+			return c.fn(ctx)
+		})
+		require.EqualError(t, err, c.want, name)
+		require.ErrorIs(t, err, locks.ErrLost, name)
+	}
+}

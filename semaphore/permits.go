@@ -26,7 +26,7 @@ func (s *Weighted) AcquireContext(ctx context.Context, n int64) (locks.Permits, 
 	case nil:
 		return &held{s: s, n: n}, nil
 	case ErrTooLarge:
-		return nil, ctxerr.Wrap(op, err)
+		return nil, s.tooLarge(op, n)
 	default:
 		return nil, ctxerr.Ended(op, ctx)
 	}
@@ -40,11 +40,16 @@ func (s *Weighted) TryAcquireContext(ctx context.Context, n int64) (p locks.Perm
 	case err != nil:
 		return nil, false, err
 	case n > s.Size():
-		return nil, false, ctxerr.Wrap(op, ErrTooLarge)
+		return nil, false, s.tooLarge(op, n)
 	case !s.TryAcquire(n):
 		return nil, false, nil
 	}
 	return &held{s: s, n: n}, true, nil
+}
+
+// tooLarge returns the error of an acquisition of n permits.
+func (s *Weighted) tooLarge(op string, n int64) error {
+	return ctxerr.Wrap(op, fmt.Errorf("%w: %d of %d", ErrTooLarge, n, s.Size()))
 }
 
 func check(op string, ctx context.Context, n int64) error {

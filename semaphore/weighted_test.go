@@ -527,3 +527,13 @@ func TestAWaitForNoPermitsEndsWhenItIsTheFirst(t *testing.T) {
 		s.Release(4)
 	})
 }
+
+func TestAnAcquisitionOfTooManyPermitsNamesTheNumbers(t *testing.T) {
+	s := semaphore.NewWeighted(4)
+	_, err := s.AcquireContext(t.Context(), 9)
+	require.EqualError(t, err, "semaphore: AcquireContext: more permits than the semaphore has: 9 of 4")
+	require.ErrorIs(t, err, semaphore.ErrTooLarge)
+	_, _, err = s.TryAcquireContext(t.Context(), 9)
+	require.EqualError(t, err, "semaphore: TryAcquireContext: more permits than the semaphore has: 9 of 4")
+	require.ErrorIs(t, err, semaphore.ErrTooLarge)
+}
