@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9/logging"
+	"github.com/urfave/cli/v3"
 
 	safe "github.com/jucgo/locks/internal/terminal"
 )
@@ -75,10 +76,26 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// misspelt returns an error if args begin with a word that is no command. The parser would take the
+// flags behind the word for those of root.
+func misspelt(root *cli.Command, args []string) error {
+	switch {
+	case len(args) < 2 || args[1] == "" || strings.HasPrefix(args[1], "-") || root.Command(args[1]) != nil:
+		return nil
+	case strings.Contains(args[1], "://"): // it may have a password
+		return fail(exitUsage, "a URL is no command: give -store URL")
+	}
+	return fail(exitUsage, "%q is no command: see withlock -h", args[1])
+}
+
 // execute runs the command line args, and returns the exit code. An error is one line on stderr.
 func execute(args []string, stdout, stderr io.Writer) int {
 	out := &output{Writer: stdout}
-	err := commands(out, stderr).Run(context.Background(), args)
+	root := commands(out, stderr)
+	err := misspelt(root, args)
+	if err == nil {
+		err = root.Run(context.Background(), args)
+	}
 	if out.err != nil {
 		err = fail(exitStore, "standard output: %w", out.err)
 	}
@@ -97,5 +114,11 @@ func execute(args []string, stdout, stderr io.Writer) int {
 
 // oneLine returns the text of err for a terminal.
 func oneLine(err error) string {
-	return safe.Line(strings.Join(strings.Fields(err.Error()), " "))
+	var lines []string
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimSuffix(strings.Join(strings.Fields(line), " "), ":"); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return safe.Line(strings.Join(lines, "; "))
 }

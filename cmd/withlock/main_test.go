@@ -61,6 +61,7 @@ func TestBadInputIsOneLineAndACode(t *testing.T) {
 		args []string
 	}{
 		{exitUsage, `"jump" is no command`, []string{"jump"}},
+		{exitUsage, `"runn" is no command`, []string{"runn", "-name", "it", "--", "true"}},
 		{exitUsage, "a URL is no command", []string{"redis://u:secretpw@h/0", "ls"}},
 		{exitUsage, "-colour", []string{"run", "-colour"}},
 		{exitUsage, "no lock", []string{"run", store, "--", "true"}},
@@ -278,4 +279,9 @@ func TestAFreeLockIsShown(t *testing.T) {
 	code, stdout, _ = here("ls", store, "a")
 	require.Zero(t, code)
 	require.Contains(t, stdout, "NAME")
+}
+
+func TestJoinedErrorsAreOneLineWithSemicolons(t *testing.T) {
+	err := errors.Join(errors.New("one:\t two: "), errors.New(""), errors.New("three"))
+	require.Equal(t, "one: two; three", oneLine(err))
 }
