@@ -143,7 +143,7 @@ func TestMissingAndForeignTablesAreErrors(t *testing.T) {
 				require.NoError(t, err)
 				err = c.Mutex("it").LockContext(background)
 				require.ErrorIs(t, err, sqllock.ErrNoTable)
-				require.Regexp(t, `^sqllock: lock "it": no such table: `, err)
+				require.Regexp(t, `^sqllock: lock "it": no such table: call CreateSchema, `, err)
 				require.NotContains(t, err.Error(), "lease:")
 				_, err = c.Mutex("other").TryLockContext(background)
 				require.ErrorIs(t, err, sqllock.ErrNoTable)
@@ -154,7 +154,7 @@ func TestMissingAndForeignTablesAreErrors(t *testing.T) {
 				require.NoError(t, err)
 				err = r.Do(background, "it", nothing)
 				require.ErrorIs(t, err, sqllock.ErrNoTable)
-				require.Regexp(t, `^sqllock: Do with lock "it": no such table: `, err)
+				require.Regexp(t, `^sqllock: Do with lock "it": no such table: call CreateSchema, `, err)
 				unpinned(t, db)
 				require.NoError(t, r.Close(background))
 			}

@@ -11,7 +11,7 @@ import (
 
 var (
 	// ErrNoTable reports that the tables are not there: see CreateSchema and [Schema].
-	ErrNoTable = errors.New("no such table")
+	ErrNoTable = errors.New("no such table: call CreateSchema, or run the statements of Schema")
 
 	// ErrUnsupportedTopology reports that one connection is not one session of the server, as
 	// behind a pooler that gives each statement or transaction the session that is free. A lock
