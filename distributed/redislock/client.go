@@ -281,6 +281,7 @@ func (c *Client) FairMutex(name string, opts ...lease.MutexOption) *Mutex {
 func (c *Client) Close(ctx context.Context) error {
 	first, err := c.kinds.Close(ctx)
 	if first {
+		c.core.close()
 		limited, cancel := context.WithTimeout(ctx, lease.DefaultReleaseTimeout)
 		defer cancel()
 		c.core.jobs.Close(limited)

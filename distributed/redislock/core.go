@@ -20,6 +20,9 @@ type core struct {
 	auto   atomic.Int32 // the mode that Auto stands for, or 0 if that is not known yet
 	jobs   adapter.Jobs // requests that outlast their callers
 	own    string       // a channel that no other client subscribes to, for [link.look]
+
+	closing context.Context // ends when Close begins
+	close   context.CancelFunc
 }
 
 // newCore returns the core of a client of p.
@@ -27,7 +30,9 @@ func newCore(p port, o *driver.Options) (*core, error) {
 	if pubsub := PubSub(o.PubSub); pubsub < Auto || pubsub > Both {
 		return nil, fmt.Errorf("PubSub of %d, it must be Auto, Classic, Sharded or Both", pubsub)
 	}
-	return &core{p: p, hub: newHub(p), pubsub: PubSub(o.PubSub), own: clientKey(rand.Text())}, nil
+	c := &core{p: p, hub: newHub(p), pubsub: PubSub(o.PubSub), own: clientKey(rand.Text())}
+	c.closing, c.close = context.WithCancel(context.Background())
+	return c, nil
 }
 
 // eval runs a script for req, in the way that req demands.

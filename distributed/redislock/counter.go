@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -161,7 +162,11 @@ func (s *RedissonSemaphore) fail(op string, err error) error {
 type counted struct {
 	s        *RedissonSemaphore
 	n        int64
-	released atomic.Bool
+	released atomic.Bool // also while a release is under way
+
+	mu      sync.Mutex // of a release
+	repeats bool       // a refused release is repeated in the background, guarded by mu
+	given   bool       // that succeeded, and no call has returned it yet, guarded by mu
 }
 
 var errReleased = adapter.Released("the permits are")
@@ -173,10 +178,45 @@ const releasePause = 100 * time.Millisecond
 
 // ReleaseContext gives the permits back. A request that the server refuses for a passing reason is
 // repeated until [lease.DefaultReleaseTimeout]. If all were refused, the permits are held as
-// before, and a further call may release them. An error matching [locks.ErrLost] says that an
-// answer is missing: the permits may have been returned or not, and a further call is
-// [locks.ErrNotHeld]. ReleaseContext works also if ctx has ended.
+// before. The release is then repeated in the background, with growing pauses, until the client is
+// closed. A further call may be faster, and returns nil if the permits have returned meanwhile. An
+// error matching [locks.ErrLost] says that an answer is missing: the permits may have been returned
+// or not, and a further call is [locks.ErrNotHeld]. ReleaseContext works also if ctx has ended.
 func (p *counted) ReleaseContext(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.given {
+		p.given = false
+		return nil
+	}
+	err := p.release(ctx)
+	if err != nil && !p.released.Load() && !p.repeats {
+		p.repeats = p.s.c.core.jobs.Go(p.repeat)
+	}
+	return err
+}
+
+// maxReleasePause is the longest time between two requests of a release in the background.
+const maxReleasePause = 5 * time.Second
+
+// repeat repeats a refused release.
+func (p *counted) repeat() {
+	life := p.s.c.core.closing
+	for pause := releasePause; adapter.Sleep(life, adapter.Jitter(pause)); pause = min(2*pause, maxReleasePause) {
+		p.mu.Lock()
+		if !p.released.Load() {
+			p.given = p.release(life) == nil
+		}
+		done := p.released.Load()
+		p.mu.Unlock()
+		if done {
+			return
+		}
+	}
+}
+
+// release sends the requests of a release. p.mu is held.
+func (p *counted) release(ctx context.Context) error {
 	const op = "release"
 	if p.released.Swap(true) {
 		return p.s.fail(op, errReleased)

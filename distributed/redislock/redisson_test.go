@@ -209,9 +209,19 @@ func TestARefusedReleaseOfANumberKeepsPermits(t *testing.T) {
 	p, conn, direct := counted(t)
 	conn.AddHook(&refusing{text: "NOPERM this user has no permissions", left: 1})
 	require.ErrorIs(t, p.ReleaseContext(background), lease.ErrRefused)
-	require.NoError(t, p.Err())
 	require.NoError(t, p.ReleaseContext(background))
 	require.Equal(t, "5", direct.Get(background, "it").Val())
+}
+
+func TestARefusedReleaseOfANumberIsRepeated(t *testing.T) {
+	t.Parallel()
+	p, conn, direct := counted(t)
+	conn.AddHook(&refusing{text: "WRONGPASS invalid username-password pair or user is disabled.", left: 1})
+	require.ErrorIs(t, p.ReleaseContext(background), lease.ErrLogin)
+	require.Eventually(t, func() bool { return direct.Get(background, "it").Val() == "5" }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return p.Err() != nil }, soon, time.Millisecond)
+	require.NoError(t, p.ReleaseContext(background), "the call that was refused is repeated by its caller")
+	require.ErrorIs(t, p.ReleaseContext(background), locks.ErrNotHeld)
 }
 
 func TestAnUnansweredReleaseOfPermitsIsALoss(t *testing.T) {
