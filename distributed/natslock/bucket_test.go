@@ -92,6 +92,39 @@ func TestABucketThatIsMissingIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "nil JetStream")
 }
 
+func TestABucketThatIsMadeAnewIsRefused(t *testing.T) {
+	t.Parallel()
+	js := connect(t, startServer(t).Addr())
+	bucket := create(t, js, 1)
+	l, ctx := open(t, js, bucket).Mutex("it"), someone()
+	hold(t, l, ctx)
+	require.NoError(t, l.UnlockContext(ctx))
+	require.NoError(t, js.DeleteKeyValue(background, bucket))
+	createAs(t, js, jetstream.KeyValueConfig{Bucket: bucket})
+	err := l.LockContext(ctx)
+	require.ErrorIs(t, err, lease.ErrRefused)
+	require.ErrorContains(t, err, "made anew")
+	l = open(t, js, bucket).Mutex("it")
+	hold(t, l, ctx)
+	require.NoError(t, l.UnlockContext(ctx))
+}
+
+func TestABucketThatIsChangedLaterIsRefused(t *testing.T) {
+	t.Parallel()
+	js := connect(t, startServer(t).Addr())
+	bucket := create(t, js, 1)
+	c, ctx := open(t, js, bucket), someone()
+	s, err := js.Stream(background, "KV_"+bucket)
+	require.NoError(t, err)
+	config := s.CachedInfo().Config
+	config.MaxAge = time.Hour
+	_, err = js.UpdateStream(background, config)
+	require.NoError(t, err)
+	err = c.Mutex("it").LockContext(ctx)
+	require.ErrorIs(t, err, lease.ErrRefused)
+	require.ErrorContains(t, err, "(TTL)")
+}
+
 // A client of a leaf reaches the bucket of the hub by the name of its domain.
 func TestAnotherDomainHasLocks(t *testing.T) {
 	t.Parallel()

@@ -50,7 +50,9 @@
 //     forgets nothing.
 //   - A bucket with one replica, whose server does not come back: nobody can acquire or release.
 //   - A bucket that is deleted and created anew, or restored from a backup: revisions and tokens
-//     begin anew, and an old holder may be back. Wait for a lease before clients start again.
+//     begin anew, and an old holder may be back. Wait for a lease before clients start again. Open
+//     clients make no key in a bucket that was made anew: a lock without a key returns an error.
+//     A key that another client has made there is used, with its token.
 //   - A key that is deleted: its holder loses the lock with the next renewal. Others may have it
 //     before that, and tokens begin anew.
 //

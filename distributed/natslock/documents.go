@@ -51,9 +51,10 @@ type documents struct {
 	nc      *nats.Conn
 	kv      jetstream.KeyValue
 	stream  string
-	keys    string // what the subjects of keys begin with in the stream
-	prefix  string // of the requests to JetStream
-	write   string // what stands in front of keys in writes, if not the default prefix is used
+	keys    string    // what the subjects of keys begin with in the stream
+	prefix  string    // of the requests to JetStream
+	write   string    // what stands in front of keys in writes, if not the default prefix is used
+	created time.Time // when the bucket was made
 	timeout time.Duration
 }
 
@@ -159,6 +160,13 @@ func (d *documents) refusal(before error, subject string) error {
 
 // Swap writes the document if the key has this revision.
 func (d *documents) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
+	if version == "" {
+		looked, cancel := context.WithTimeout(ctx, d.timeout)
+		defer cancel()
+		if err := d.same(looked); err != nil {
+			return "", err
+		}
+	}
 	return d.publish(ctx, &nats.Msg{Subject: d.write + d.keys + keyOf(name), Data: data}, version)
 }
 

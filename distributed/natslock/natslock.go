@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -14,8 +15,10 @@ import (
 )
 
 // New returns a client of the locks in a key-value bucket, which is there already. It asks the
-// server for the settings of the bucket, and returns an error if locks would not be safe in it. It
-// does not notice later changes of them. Close the client before the connection of js.
+// server for the settings of the bucket, and returns an error if locks would not be safe in it. The
+// client asks again before it makes the key of a lock that has none, and refuses to make it in a
+// bucket that is not the same or no longer safe. A holder learns at the end of its lease that its
+// bucket was deleted. Close the client before the connection of js.
 //
 // A request fails if it has no answer in the time of [jetstream.WithDefaultTimeout], 5 seconds if
 // not given. Set a fifth of the lease for leases below 25 seconds.
@@ -66,7 +69,6 @@ func newDocuments(ctx context.Context, js jetstream.JetStream, bucket string) (*
 	if d.prefix != jetstream.DefaultAPIPrefix {
 		d.write = d.prefix // as the KeyValue of the library does
 	}
-	var config jetstream.StreamConfig
 	look := func() error {
 		ctx, cancel := context.WithTimeout(ctx, d.timeout)
 		defer cancel()
@@ -74,12 +76,9 @@ func newDocuments(ctx context.Context, js jetstream.JetStream, bucket string) (*
 		if err != nil {
 			return err
 		}
-		stream, err := js.Stream(ctx, d.stream)
-		if err != nil {
-			return err
-		}
-		d.kv, config = kv, stream.CachedInfo().Config
-		return nil
+		d.kv = kv
+		d.created, err = d.inspect(ctx)
+		return err
 	}
 	err := look()
 	for n := 1; n < resends && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil; n++ {
@@ -88,8 +87,40 @@ func newDocuments(ctx context.Context, js jetstream.JetStream, bucket string) (*
 	if err != nil {
 		return nil, err
 	}
-	return d, unfit(config)
+	return d, nil
 }
+
+// inspect returns when the bucket was made. It returns an error if locks are not safe in it.
+func (d *documents) inspect(ctx context.Context) (created time.Time, err error) {
+	stream, err := d.js.Stream(ctx, d.stream)
+	if err != nil {
+		return time.Time{}, err
+	}
+	info := stream.CachedInfo()
+	return info.Created, unfit(info.Config)
+}
+
+// same returns why no key may be made in the bucket now: it is another one than in [New], or locks
+// are not safe in it any more. Keys that have vanished are the sign of both.
+func (d *documents) same(ctx context.Context) error {
+	created, err := d.inspect(ctx)
+	var answer *jetstream.APIError
+	switch {
+	case errors.As(err, &answer):
+		return failed(answer)
+	case err != nil && created.IsZero(): // no answer, and nothing was written
+		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
+	case err != nil:
+		return lease.Mark(fmt.Errorf("the bucket was changed: %w", err), lease.ErrRefused)
+	case !created.Equal(d.created):
+		return lease.Mark(errAnew, lease.ErrRefused)
+	}
+	return nil
+}
+
+// errAnew is the error of a write to a bucket that is not the one which the client has opened.
+var errAnew = errors.New("the bucket was deleted and made anew, and its tokens begin anew: " +
+	"stop what compares tokens of the old one, then open a new client")
 
 // unfit returns why locks would not be safe in a bucket, or nil.
 func unfit(c jetstream.StreamConfig) error {
