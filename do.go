@@ -92,8 +92,8 @@ func doHeld(ctx context.Context, l Locker, fn func(ctx context.Context) error) (
 	return fn(ctx)
 }
 
-// doLeased runs fn under the caller's hold of l. It cancels the ctx of fn when the hold is lost. When
-// fn has ended, it sets loss to the reason of a loss.
+// doLeased runs fn under the caller's hold of l. It cancels the ctx of fn when the hold is lost.
+// When fn has ended, it sets loss to the reason of a loss.
 func doLeased(ctx context.Context, l Leased, fn func(ctx context.Context) error, loss *error) error {
 	hold, err := l.Hold(ctx)
 	if err != nil {

@@ -212,8 +212,8 @@ var ended = func() context.Context {
 }()
 
 // ties reports whether nothing orders a and b alike in every process. The text behind a name does
-// not, because two processes may spell one store in two ways. An address does not if other processes
-// share both locks.
+// not, because two processes may spell one store in two ways. An address does not if other
+// processes share both locks.
 func (a member) ties(b member) bool {
 	switch {
 	case a.rank == byKey && b.rank == byKey:

@@ -80,8 +80,8 @@ func EnterStampedTable(l *StampedLock) (finish func() Stamp) {
 	return func() Stamp { return l.decide(b, n) }
 }
 
-// EnterClosedStampedTable is a ReadLock by the table up to its look at the word, which says that the
-// table is closed. It returns the rest.
+// EnterClosedStampedTable is a ReadLock by the table up to its look at the word, which says that
+// the table is closed. It returns the rest.
 func EnterClosedStampedTable(l *StampedLock) (finish func() Stamp) {
 	b := l.slot()
 	b.units.Add(1)

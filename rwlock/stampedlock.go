@@ -298,8 +298,8 @@ func (l *StampedLock) Validate(st Stamp) bool {
 	return (l.state.Load()^uint64(st))&(versions|writing)|low&(low-1) == 0 && low&modes != 0
 }
 
-// The panics of a stamp that fits no hold. They are made once, so that the unlocks need not keep the
-// lock for a look at its state.
+// The panics of a stamp that fits no hold. They are made once, so that the unlocks need not keep
+// the lock for a look at its state.
 var (
 	errNoWrite = ctxerr.Wrap("rwlock: UnlockWrite",
 		unheld.Because("the rwlock.StampedLock is free, or has no write hold of this stamp"))

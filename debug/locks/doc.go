@@ -32,8 +32,8 @@
 //
 // Waits that began before the first call of [Handler] are shown without their time.
 //
-// A key of package keyed is shown by its value, and a pointer key by its type and its address: the
-// handler calls no method of a key, and reads no memory behind one.
+// A key of package keyed is shown by its value, and a pointer key by its type and its address. The
+// handler calls no method of a key, and reads no memory that a key points to.
 //
 // # What the program registers
 //

@@ -167,8 +167,8 @@ type history struct {
 	Hold99     float64 `json:"hold99PercentSeconds"`
 }
 
-// historyOf returns what r has counted, with the holds and waits that have not ended: the longest of
-// them are why somebody looks.
+// historyOf returns what r has counted, with the holds and waits that have not ended: the longest
+// of them are why somebody looks.
 func historyOf(r *record.Recorder, at time.Time, holds []record.Hold, waits []record.Wait) (all []history) {
 	for _, s := range r.Stats() {
 		for _, h := range holds {
@@ -277,8 +277,8 @@ func (h *handler) inspect(ctx context.Context) []description {
 	return all
 }
 
-// describe asks w in a goroutine of its own, since Inspect may be code of the program: it may panic,
-// or ignore ctx and never return. In that case later answers do not ask it again.
+// describe asks w in a goroutine of its own, since Inspect may be code of the program: it may
+// panic, or ignore ctx and never return. In that case later answers do not ask it again.
 func (w watched) describe(ctx context.Context) description {
 	select {
 	case w.asking <- struct{}{}:
@@ -386,8 +386,8 @@ func (t *table) name(waiting []waits.Wait, recorded []record.Wait, held []leases
 		}
 		queues[locks.Owner(w.Who)] = address
 	}
-	// A recorded lock may be made of several, each with a queue of its own. Only the innermost of the
-	// owner's recorded locks can be the lock of the queue, and that lock has one queue.
+	// A recorded lock may be made of several, each with a queue of its own. Only the innermost of
+	// the owner's recorded locks can be the lock of the queue, and that lock has one queue.
 	innermost := make(map[locks.Owner]record.Wait)
 	for _, w := range recorded {
 		address := queues[w.Owner]

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The errors of a [Store] are of three classes, by what the server refuses. [Mark] puts an error into
-// a class.
+// The errors of a [Store] are of three classes, by what the server refuses. [Mark] puts an error
+// into a class.
 //
 //	the server refuses        marks                                such as
 //	the request               ErrRefused                           a missing permission, a wrong argument

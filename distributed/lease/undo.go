@@ -115,8 +115,8 @@ type sweeping struct {
 // nothing is late, any answer ends it. A refusal is no answer: the store may refuse the login, or a
 // permission, for a moment only.
 //
-// Close ends a sweep for a late request after one more attempt. What the store refuses to release is
-// repeated until Close ends.
+// Close ends a sweep for a late request after one more attempt. What the store refuses to release
+// is repeated until Close ends.
 //
 // A request that a network delivers after s.until, or after the time latest, leaves the lock held
 // for one more lease.
@@ -160,8 +160,8 @@ func (r *releaser) sweep(s sweeping) {
 	})
 }
 
-// undone sends the requests of s once, and reports whether nothing is left to undo. err says why the
-// store may keep something.
+// undone sends the requests of s once, and reports whether nothing is left to undo. err says why
+// the store may keep something.
 func (r *releaser) undone(s *sweeping) (settled bool, err error) {
 	if s.queue != nil {
 		err = s.queue.Leave(r.briefly(time.Now()), s.id)

@@ -167,8 +167,8 @@ func (c *Client) String() string { return c.store.About }
 // Close releases all holds, makes all waiters return [locks.ErrClosed], and closes the connections
 // to the store. See [lease.Client.Close]. Only the first call has an effect.
 //
-// Locks of mem stay as they are. A hold of file is lost, and other processes can acquire the lock at
-// once. Goroutines of this process wait until its owner calls UnlockContext, see
+// Locks of mem stay as they are. A hold of file is lost, and other processes can acquire the lock
+// at once. Goroutines of this process wait until its owner calls UnlockContext, see
 // [github.com/jucgo/locks/distributed/filelock.Client.Close].
 func (c *Client) Close(ctx context.Context) error {
 	if c.closed.Swap(true) {

@@ -78,9 +78,9 @@
 // # Guarantees
 //
 // At most one holder at a time has a hold that is not lost, if there is one master, it keeps its
-// data, and its clock is not set forward. Every holder is told of its loss before another one can acquire
-// the lock, by [locks.Hold.Lost], [locks.Hold.Err] and the context of [locks.Do]. No client's
-// clock matters.
+// data, and its clock is not set forward. Every holder is told of its loss before another one can
+// acquire the lock, by [locks.Hold.Lost], [locks.Hold.Err] and the context of [locks.Do]. No
+// client's clock matters.
 //
 // A program that was paused, or does not check, works on after its loss. A resource has to check
 // fencing tokens against that: see [Client.FencedMutex]. If the resource is on a Redis server,

@@ -48,8 +48,8 @@ func (s expirable) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, 
 }
 
 // releaseAll runs release for all ids. request returns the keys and the arguments of each, whose
-// numbers are the same for all. In a cluster there is a request for each slot, because all keys of a
-// request have to be in one.
+// numbers are the same for all. In a cluster there is a request for each slot, because all keys of
+// a request have to be in one.
 func (c *core) releaseAll(ctx context.Context, release *script, ids []lease.HoldID,
 	request func(mode, lease.HoldID) (keys, args []any)) ([]bool, error) {
 	done := make([]bool, len(ids))

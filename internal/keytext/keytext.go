@@ -14,7 +14,8 @@ const limit = 120
 // Of returns a text for a key: a string in quotes, a number, or a struct with its fields. Of
 // describes a pointer, a channel, and whatever else leads to other memory by its type and its
 // address: the program may be changing that memory, which may hold secrets. Of calls no method of
-// the key, since a String method may take the very lock that is being described. A long text is cut.
+// the key, since a String method may take the very lock that is being described. A long text is
+// cut.
 func Of(key any) string {
 	t := text{}
 	t.value(reflect.ValueOf(key))

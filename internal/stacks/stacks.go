@@ -65,8 +65,8 @@ func Format(stack []uintptr) string {
 	}
 }
 
-// Program returns frames, those of a Goroutine, without the frames of the library above the function
-// that the program called. Program returns all frames if the program has none.
+// Program returns frames, those of a Goroutine, without the frames of the library above the
+// function that the program called. Program returns all frames if the program has none.
 func Program(frames string) string {
 	called := 0 // where the library's function begins that the program called
 	for at := 0; at < len(frames); {
@@ -113,9 +113,9 @@ func IsLibrary(function string) bool {
 	return false
 }
 
-// WaitsInLibrary reports whether the goroutine waits in a function of the library. The state of such
-// a goroutine names what the library is made of, such as sync.Cond.Wait, which the program may not
-// even have.
+// WaitsInLibrary reports whether the goroutine waits in a function of the library. The state of
+// such a goroutine names what the library is made of, such as sync.Cond.Wait, which the program
+// may not even have.
 func (g Goroutine) WaitsInLibrary() bool {
 	for line := range strings.Lines(g.Frames) {
 		if strings.HasPrefix(line, "\t") {

@@ -37,10 +37,10 @@
 // most two. If half of the allowed schedules are used up before that, the other half have random
 // priorities. The log says whether the search was complete. See [Preemptions], [PCT], [Random].
 //
-// The log says "all" only for programs whose locks alone decide what they do. It gives the reason if
-// a run shows that something else decides: one schedule led to different operations, a goroutine has
-// waited outside of locks, or time has passed. A run does not always show a select with two ready
-// cases, an atomic, the order of a map, or a random number.
+// The log says "all" only for programs whose locks alone decide what they do. It gives the reason
+// if a run shows that something else decides: one schedule led to different operations, a
+// goroutine has waited outside of locks, or time has passed. A run does not always show a select
+// with two ready cases, an atomic, the order of a map, or a random number.
 //
 // # Time
 //

@@ -58,8 +58,8 @@ type goPackage struct {
 	folder                                      string // Dir below the root of the repository
 }
 
-// plan finds what changed files can break: the packages that contain, embed or read them, the packages
-// of the same module that import these, and the models.
+// plan finds what changed files can break: the packages that contain, embed or read them, the
+// packages of the same module that import these, and the models.
 func (c *checker) plan(changed []string) (*plan, error) {
 	p := newPlan()
 	readers, err := c.readers()
@@ -245,7 +245,8 @@ func (c *checker) addImporters(p *plan) error {
 	return nil
 }
 
-// plainPath returns the import path without what `go list` adds to a package that is compiled for a test.
+// plainPath returns the import path without what `go list` adds to a package that is compiled for
+// a test.
 func plainPath(importPath string) string {
 	importPath, _, _ = strings.Cut(importPath, " [")
 	return strings.TrimSuffix(importPath, ".test")
@@ -306,8 +307,8 @@ func (c *checker) readers() ([]reader, error) {
 
 var pathLike = regexp.MustCompile(`^[\w.*/-]+$`)
 
-// paths returns the string literals of a file that can be a path: alone, and as arguments of a Join,
-// where * stands for what is no literal.
+// paths returns the string literals of a file that can be a path: alone, and as arguments of a
+// Join, where * stands for what is no literal.
 func paths(file *ast.File) []string {
 	var found []string
 	joined := map[ast.Node]bool{}

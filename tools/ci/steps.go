@@ -168,8 +168,8 @@ func vet(ctx context.Context, j *job) error {
 	if err := j.sh(ctx, "go", "build", "-o", tool, "./tools/vet"); err != nil {
 		return err
 	}
-	// With the flags of the tests, each package is compiled once for both. Few files are for builds without the race
-	// detector alone; staticcheck and lockvet of the full run see those.
+	// With the flags of the tests, each package is compiled once for both. Few files are for
+	// builds without the race detector alone; staticcheck and lockvet of the full run see those.
 	return j.sh(ctx, "go", "vet", "-race", "-vettool="+tool, "work")
 }
 

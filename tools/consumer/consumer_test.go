@@ -91,7 +91,8 @@ func (f releasedFile) full() string                 { return filepath.Join(f.fol
 func (f releasedFile) Lstat() (os.FileInfo, error)  { return os.Lstat(f.full()) }
 func (f releasedFile) Open() (io.ReadCloser, error) { return os.Open(f.full()) }
 
-// released returns the files of a module that a release has: all but the go.work, which git ignores.
+// released returns the files of a module that a release has: all but the go.work, which git
+// ignores.
 func released(t *testing.T, m *workspace.Module) []zip.File {
 	t.Helper()
 	checked, err := zip.CheckDir(m.Folder)

@@ -9,7 +9,8 @@ import (
 
 const loopVariable = "LOCKS_FLAKY_LOOP"
 
-// loop computes until standard input ends, which the system closes with the parent, however that ends.
+// loop computes until standard input ends, which the system closes with the parent, however that
+// ends.
 func loop() {
 	go func() {
 		io.Copy(io.Discard, os.Stdin)

@@ -89,7 +89,8 @@ func command(args []string) error {
 	return nil
 }
 
-// find returns the folder of a package: a path from here or from the root of the repository, or an import path.
+// find returns the folder of a package: a path from here or from the root of the repository, or an
+// import path.
 func find(name string) (string, error) {
 	if folder, err := filepath.Abs(name); err == nil && isFolder(folder) {
 		return folder, nil

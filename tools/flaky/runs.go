@@ -181,8 +181,8 @@ func (r *run) read(events *bytes.Buffer) {
 	}
 }
 
-// blame finds which tests a failed process is to be counted for, if no test has failed itself: those
-// that ran when the process ended. After a hang, these are the ones that the runtime names.
+// blame finds which tests a failed process is to be counted for, if no test has failed itself:
+// those that ran when the process ended. After a hang, these are the ones that the runtime names.
 func (r *run) blame() {
 	_, hung, timedOut := strings.Cut(r.output, "panic: test timed out after")
 	for name, test := range r.tests {

@@ -27,8 +27,8 @@ func staticcheckAnalyzers() []*lint.Analyzer {
 	return slices.Concat(simple.Analyzers, staticcheck.Analyzers, stylecheck.Analyzers)
 }
 
-// useStaticcheckDefaults disables the checks that staticcheck has disabled where no staticcheck.conf
-// enables them.
+// useStaticcheckDefaults disables the checks that staticcheck has disabled where no
+// staticcheck.conf enables them.
 func useStaticcheckDefaults() {
 	checks := []string{"all"}
 	for _, a := range staticcheckAnalyzers() {

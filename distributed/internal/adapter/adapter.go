@@ -173,8 +173,8 @@ func (j *Jobs) Close(ctx context.Context) {
 	}
 }
 
-// NotHeld returns the error of caller, which has no hold of a lock. It matches locks.ErrNotHeld. The
-// holders are those of this process; without any, the text says that the lock is free here.
+// NotHeld returns the error of caller, which has no hold of a lock. It matches locks.ErrNotHeld.
+// The holders are those of this process; without any, the text says that the lock is free here.
 func NotHeld(caller locks.Owner, holders ...locks.Owner) error {
 	if len(holders) == 0 {
 		return unheld.Because("the lock is free in this process")

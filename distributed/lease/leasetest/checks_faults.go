@@ -649,8 +649,8 @@ func reentry(s *suite) {
 	must("UnlockContext", l.UnlockContext(owner))
 }
 
-// lockKeys compares the names by which locks.Multi orders locks. The text of the store behind a name
-// may differ: each client here may reach the store by an address of its own.
+// lockKeys compares the names by which locks.Multi orders locks. The text of the store behind a
+// name may differ: each client here may reach the store by an address of its own.
 func lockKeys(s *suite) {
 	a, b, name, other := s.client(), s.client(), s.name(), s.name()
 	order := func(c *client, name string) (string, bool) {
