@@ -90,21 +90,31 @@ var (
 	errEngine    = errors.New("its engine has no transactions")
 	errUnlisted  = errors.New("the server does not list the table")
 
+	// After a commit the connection would be in another transaction, or closed.
+	errCompletion = errors.New("completion_type has to be NO_CHAIN in the sessions of this pool")
+	// The owner of a free lock, and other texts, are empty.
+	errEmptyIsNull = errors.New("sql_mode must not have EMPTY_STRING_IS_NULL in the sessions of this pool")
+
 	// Only semaphores are refused for it.
 	errUncommitted = errors.New("statements read what is not committed")
 )
 
-// checkEngine returns an error unless the engine of a table has transactions. Without them MySQL
-// carries all statements out, locks nothing until a commit, and undoes nothing.
+// checkEngine returns an error unless the engine of a table has transactions, and no mode of the
+// session changes what our statements mean. Without transactions MySQL carries all statements out,
+// locks nothing until a commit, and undoes nothing.
 func (s *startCheck) checkEngine(ctx context.Context, table string) error {
-	var transactions, engine string
-	switch err := s.ask(ctx, "engine", table, &transactions, &engine); {
+	var transactions, engine, completion, mode string
+	switch err := s.ask(ctx, "engine", table, &transactions, &engine, &completion, &mode); {
 	case errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("%w: %s", errUnlisted, table)
 	case err != nil:
 		return err
 	case transactions != "YES":
 		return fmt.Errorf("%w: %s of table %s", errEngine, engine, table)
+	case completion != "NO_CHAIN":
+		return fmt.Errorf("%w: it is %s", errCompletion, completion)
+	case strings.Contains(mode, "EMPTY_STRING_IS_NULL"):
+		return errEmptyIsNull
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func (d Dialect) classify(err error) class {
 		return unknown
 	case errors.Is(err, errTaken):
 		return busy
-	case errors.Is(err, errNoCommit):
+	case errors.Is(err, errNoCommit), errors.Is(err, errCompletion), errors.Is(err, errEmptyIsNull):
 		return refused
 	case errors.Is(err, errUnlisted):
 		return missing
@@ -122,7 +122,9 @@ func classOfNumber(n uint64) class {
 	// too many connections, other lack of resources, read only
 	case 1021, 1037, 1038, 1040, 1041, 1047, 1114, 1203, 1226, 1290, 1836:
 		return unavailable
-	case 1053, 1077, 1079, 1080, 1317, 1927, 3024: // shutdown, killed, interrupted
+	// shutdown, killed, interrupted, a time limit for statements (MySQL 3024, MariaDB 1969), and a
+	// session that the server has ended because it was idle (4031)
+	case 1053, 1077, 1079, 1080, 1317, 1927, 1969, 3024, 4031:
 		return unknown
 	}
 	return refused

@@ -54,6 +54,9 @@ func TestTheDatabasesErrorDecidesWhetherACallerWaits(t *testing.T) {
 		{state: "42703"}: foreign, // undefined_column
 		{state: "23502"}: foreign, // not_null_violation
 		{Number: 1053}:   unknown, // server shutdown
+		{Number: 1969}:   unknown, // max_statement_time of MariaDB
+		{Number: 3024}:   unknown, // max_execution_time of MySQL
+		{Number: 4031}:   unknown, // the session was idle for too long
 		{Number: 1040}:   later,   // too many connections
 		{Number: 1290}:   later,   // read only
 		{Number: 1045}:   refused, // access denied

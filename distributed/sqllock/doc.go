@@ -111,7 +111,12 @@
 // simple_protocol, and pq binary_parameters=yes. Versions of pgbouncer before 1.19 crash when
 // clients cancel queries, as a context that ends does.
 //
-// In MySQL autocommit has to be on, which is the default. A Table refuses to work without it.
+// In MySQL and MariaDB three variables of the session change what the statements mean. Their
+// defaults are right, and the first acquisition of a client is refused with other values:
+//
+//   - autocommit has to be on, for a Table.
+//   - completion_type has to be NO_CHAIN, for a Table, a Row and a semaphore.
+//   - sql_mode must not have EMPTY_STRING_IS_NULL, for the same.
 //
 // In SQLite, set busy_timeout and WAL: _pragma=busy_timeout(1000)&_pragma=journal_mode(WAL) for
 // modernc.org/sqlite.

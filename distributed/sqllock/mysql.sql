@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS {semaphores} (name VARBINARY(255) NOT NULL PRIMARY KE
 -- Table. Whether the engine of a table has transactions, and its name. The conditions of this statement and the next
 -- one open that table alone.
 -- name: engine
-SELECT COALESCE(e.TRANSACTIONS, ''), COALESCE(t.ENGINE, '') FROM information_schema.TABLES AS t
+SELECT COALESCE(e.TRANSACTIONS, ''), COALESCE(t.ENGINE, ''), @@completion_type, @@sql_mode FROM information_schema.TABLES AS t
 LEFT JOIN information_schema.ENGINES AS e ON e.ENGINE = t.ENGINE
 WHERE t.TABLE_SCHEMA = {schema} AND t.TABLE_NAME = {table}
 

@@ -163,6 +163,40 @@ func TestATableWithoutAutocommitIsRefused(t *testing.T) {
 	}
 }
 
+func TestModesThatChangeStatementsAreRefusedByName(t *testing.T) {
+	t.Parallel()
+	for _, m := range []struct {
+		database
+		setting, name string
+	}{
+		{inMaria, "completion_type=%27CHAIN%27", "completion_type"},
+		{inMaria, "completion_type=%27RELEASE%27", "completion_type"},
+		{inMaria, "sql_mode=%27EMPTY_STRING_IS_NULL%27", "EMPTY_STRING_IS_NULL"},
+		{inMySQL, "completion_type=%27CHAIN%27", "completion_type"},
+		{inMySQL, "completion_type=%27RELEASE%27", "completion_type"},
+	} {
+		t.Run(m.database.name+" "+m.setting, func(t *testing.T) {
+			t.Parallel()
+			where, table := m.serve(t), sqllock.WithTable(fresh())
+			for _, k := range inTables {
+				k.open(t, m.open(t, where), table) // makes the tables
+				c, err := k.make(m.set(t, where, m.setting), table, calm)
+				require.NoError(t, err)
+				err = c.Mutex("it").LockContext(background)
+				require.ErrorContains(t, err, m.name)
+				require.ErrorIs(t, err, lease.ErrRefused)
+				require.NotErrorIs(t, err, locks.ErrForeign)
+				require.NoError(t, c.Close(background))
+			}
+			openRow(t, m.open(t, where), table)
+			r, err := sqllock.NewRow(m.set(t, where, m.setting), table)
+			require.NoError(t, err)
+			require.ErrorContains(t, r.Do(background, "it", nothing), m.name)
+			require.NoError(t, r.Close(background))
+		})
+	}
+}
+
 func TestSemaphoresThatReadUncommittedAreRefused(t *testing.T) {
 	t.Parallel()
 	where, table := inMaria.serve(t), sqllock.WithTable(fresh())
