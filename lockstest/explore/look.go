@@ -150,7 +150,7 @@ func (x *X) look(all []*goroutine) {
 		}
 		if s.failure != nil && x.finding == nil {
 			f := *s.failure
-			f.who = x.title(g)
+			f.who, f.Text = x.title(g), withNames(all, f.Text)
 			x.finding = &f
 		}
 	}

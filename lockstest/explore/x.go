@@ -204,7 +204,7 @@ func (g *goroutine) run(f func()) {
 	normal := false
 	defer func() {
 		if v := recover(); v != nil && !g.x.isAborted() {
-			g.failure = &finding{Kind: Panic, Text: g.x.named(fmt.Sprint(v)), pcs: callers()}
+			g.failure = &finding{Kind: Panic, Text: fmt.Sprint(v), pcs: callers()}
 		} else if !normal && g.failure == nil && g.x.tb.Failed() {
 			g.failure = &finding{Kind: Failure, Text: failedBefore}
 		}
@@ -227,20 +227,15 @@ func (g *goroutine) run(f func()) {
 // number is how an error names a goroutine that is an owner.
 var number = regexp.MustCompile(`\bgoroutine \d+\b`)
 
-// named returns text with the names of the program's goroutines in place of their numbers, which
-// differ from run to run.
-func (x *X) named(text string) string {
-	names := make(map[string]string)
-	order.Ignore()
-	for i := range x.count.Load() {
-		if g := x.goroutines[i].Load(); g != nil {
-			names[locks.Owner(g.id.Load()).String()] = fmt.Sprintf("goroutine %q", g.name)
-		}
-	}
-	order.Heed()
+// withNames returns text with the names of goroutines in place of their numbers, which differ from run
+// to run. Only the root calls it: nothing orders the other goroutines behind the start of one that
+// has a name.
+func withNames(all []*goroutine, text string) string {
 	return number.ReplaceAllStringFunc(text, func(owner string) string {
-		if name, known := names[owner]; known {
-			return name
+		for _, g := range all {
+			if locks.Owner(g.id.Load()).String() == owner {
+				return fmt.Sprintf("goroutine %q", g.name)
+			}
 		}
 		return owner
 	})
@@ -419,7 +414,7 @@ func (x *X) Helper() {}
 func (x *X) Errorf(format string, args ...any) {
 	g := x.me("Errorf")
 	if g.failure == nil {
-		g.failure = &finding{Kind: Failure, Text: g.x.named(fmt.Sprintf(format, args...)), pcs: callers()}
+		g.failure = &finding{Kind: Failure, Text: fmt.Sprintf(format, args...), pcs: callers()}
 	}
 }
 
