@@ -16,7 +16,7 @@ var (
 	// non-owner or of a free lock, or a wait or a signal without the lock. Java's
 	// IllegalMonitorStateException.
 	//
-	// The text says who holds the lock, as far as that is known, or that the lock is free. A hold
+	// The text names the holder, as far as the lock knows it, or says that the lock is free. A hold
 	// belongs to the goroutine that acquired it. Use [WithOwner] for a hold that another goroutine
 	// releases.
 	ErrNotHeld = unheld.Err

@@ -134,9 +134,9 @@ func (l *StampedLock) decide(b *stampedSlot, n uint32) Stamp {
 	return stampOf(s, read)
 }
 
-// retract takes a unit out of b again, and returns 0. If there is none, fold has moved the unit
-// into the word, and the hold is of the word's present version: while the unit was in b, writers
-// may have come and gone.
+// retract takes a unit out of b again, and returns 0. If b has none, fold has moved the unit into
+// the word, and the hold is of the word's present version. While the unit was in b, writers may
+// have come and gone.
 func (l *StampedLock) retract(b *stampedSlot) Stamp {
 	if b.take(0) {
 		return 0
