@@ -277,9 +277,9 @@ func TestTheDocumentationIsUpToDate(t *testing.T) {
 	docs, err := report.Docs(scenarios.Course)
 	require.NoError(t, err)
 	for name, want := range docs {
-		got, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", name))
-		require.NoError(t, err, "run: go run ./cmd/locklab docs docs")
-		require.Equal(t, want, string(got), "%s; run: go run ./cmd/locklab docs docs", name)
+		got, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "lab", name))
+		require.NoError(t, err, "run: go run ./cmd/locklab docs docs/lab")
+		require.Equal(t, want, string(got), "%s; run: go run ./cmd/locklab docs docs/lab", name)
 	}
 	require.NotContains(t, strings.Join(values(docs), ""), "{{", "there are no figures in the chapters")
 }

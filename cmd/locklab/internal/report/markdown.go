@@ -46,7 +46,7 @@ func chapter(course *lab.Course, i int) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "<!-- Made by: %s docs docs\n", course.Command)
+	fmt.Fprintf(&b, "<!-- Made by: %s docs docs/lab\n", course.Command)
 	fmt.Fprintf(&b, "     Source: %s/%s -->\n\n", course.Folder, s.File())
 	fmt.Fprintf(&b, "# %s\n\n*%s*\n\n%s\n\n", s.Title, s.Question, paragraphs(s.Claim))
 	fmt.Fprintf(&b, "## See it\n\n```sh\n%s run %s\n```\n\nThe command writes a page, "+

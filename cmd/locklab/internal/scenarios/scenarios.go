@@ -24,10 +24,10 @@ var Course = &lab.Course{
 		"the page was written: the pictures are recordings, and the figures are measurements.",
 	Lane:  "A lane is a goroutine",
 	Page:  "locklab.html",
-	Index: "lab.md",
+	Index: "README.md",
 	Intro: `Each chapter is a scenario of the lab: it runs on the real locks of this module, checks what it
 teaches, and fails if what it sees contradicts the text. Locks between processes have
-[a lab of their own](lab-distributed.md). The figures are those of your machine:`,
+[a lab of their own](distributed.md). The figures are those of your machine:`,
 	Folder:  "cmd/locklab/internal/scenarios",
 	Sources: sources,
 }

@@ -25,10 +25,10 @@ var Course = &lab.Course{
 		"connections of its own. What is on this page happened a moment before it was written.",
 	Lane:  "A lane is a process",
 	Page:  "locklab-distributed.html",
-	Index: "lab-distributed.md",
+	Index: "distributed.md",
 	Intro: `Each chapter is a scenario. It runs the locks of this module, and the wrong ones that they
 replace, on Redis servers or an SQLite database inside the program. Where there is no such store it runs on a
-model, and says so. It checks what it teaches. Locks in one process have [a lab of their own](lab.md). The
+model, and says so. It checks what it teaches. Locks in one process have [a lab of their own](README.md). The
 figures are those of your machine:`,
 	Folder:  "cmd/locklab/distributed/internal/scenarios",
 	Sources: sources,
