@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -70,15 +70,7 @@ func (d *documents) send(ctx context.Context, r request) (*answer, error) {
 // unanswered returns the error of a request that has no answer. A write was perhaps carried out,
 // or will be, if its connection was made.
 func (d *documents) unanswered(r request, err error) error {
-	err = fmt.Errorf("bucket %q: %w", d.bucket, err)
-	var dial *net.OpError
-	switch {
-	case errors.As(err, &dial) && dial.Op == "dial":
-		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
-	case r.method == http.MethodGet:
-		return lease.Mark(err, lease.ErrUnavailable, lease.ErrUnreachable)
-	}
-	return err
+	return classes.NoAnswer(fmt.Errorf("bucket %q: %w", d.bucket, err), r.method == http.MethodGet)
 }
 
 // refusal is an answer that is no success.
@@ -111,6 +103,12 @@ func refusalOf(status int, body []byte) *refusal {
 	return e
 }
 
+// isStored reports whether err says that an object has another generation, or changes now.
+func isStored(err error) bool {
+	var e *refusal
+	return errors.As(err, &e) && e.class() == classes.Stored
+}
+
 // statusOf returns the status of an answer that is no success, or 0.
 func statusOf(err error) int {
 	var e *refusal
@@ -122,25 +120,18 @@ func statusOf(err error) int {
 
 var errNoBucket = errors.New("the bucket does not exist")
 
-// failed returns the error of a request that has an answer. Only an answer that blames the request
-// says that nothing was done.
+// failed returns the error of a request that has an answer.
 func (d *documents) failed(r request, e *refusal) error {
 	var err error = e
+	class := e.class()
 	switch {
 	case e.status == http.StatusNotFound && // of a request that names no object, or by Google's words
 		(strings.HasSuffix(r.path, "/o") || strings.HasPrefix(e.message, "The specified bucket does not exist")):
 		err = fmt.Errorf("%w: %w", errNoBucket, err)
 	case e.status == http.StatusForbidden && (e.reason == "" || e.reason == "forbidden"):
 		err = fmt.Errorf("the right %s is missing: %w", r.right, err)
+	case class == classes.Connection:
+		err = fmt.Errorf("the login of the client is not accepted: %w", err)
 	}
-	err = fmt.Errorf("bucket %q: %w", d.bucket, err)
-	switch {
-	case e.status == http.StatusTooManyRequests: // before anything else is looked at
-		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
-	case e.status >= http.StatusInternalServerError, e.status == http.StatusRequestTimeout:
-		return lease.Mark(err, lease.ErrUnavailable)
-	case e.status >= http.StatusBadRequest:
-		return lease.Mark(err, lease.ErrRefused)
-	}
-	return err
+	return class.Mark(fmt.Errorf("bucket %q: %w", d.bucket, err))
 }

@@ -67,6 +67,7 @@
 //
 //   - A write has no answer within ten seconds, or one with the status 5xx: the client finds out
 //     what became of it.
+//   - The token has expired or was revoked: see "Errors".
 //   - The bucket is out of reach: the hold ends by the clock of its holder, before others can have
 //     the lock. Waiters keep waiting.
 //   - A right is missing, or the bucket: the error says which. A bucket with a retention policy
@@ -77,6 +78,16 @@
 //   - Everybody may read the bucket: Google answers from a cache, with a document that is up to an
 //     hour old. Two holders at once are still impossible, since writes compare. But waiters do not
 //     see a release. Let nobody else read the bucket.
+//
+// # Errors
+//
+// Each answer refuses something else. Package lease has what follows from that, see
+// [lease.ErrRefused]. The table in classes.go has all answers.
+//
+//	the request   400, 403, 404: a missing right, the bucket, a retention, a hold of the object
+//	the login     401: a waiter waits on, and a release is repeated until the hold's end
+//	the moment    429, and 403 with rateLimitExceeded, userRateLimitExceeded or quotaExceeded
+//	in doubt      408, 499, 5xx: as the moment, and the client finds out what became of a write
 //
 // # When not to use it
 //

@@ -84,8 +84,7 @@ func (d *documents) Swap(ctx context.Context, name string, data []byte, version 
 		},
 		right: "storage.objects.create or storage.objects.delete",
 	})
-	switch statusOf(err) {
-	case http.StatusPreconditionFailed, http.StatusConflict: // another generation, or another write under way
+	if isStored(err) { // another generation, or another write under way
 		return "", caslock.ErrConflict
 	}
 	var object struct{ Generation string }
@@ -104,8 +103,7 @@ func (d *documents) Delete(ctx context.Context, name, version string) error {
 		query: url.Values{"generation": {version}, "ifGenerationMatch": {version}},
 		right: "storage.objects.delete",
 	})
-	switch statusOf(err) {
-	case http.StatusPreconditionFailed, http.StatusConflict, http.StatusNotFound:
+	if isStored(err) || statusOf(err) == http.StatusNotFound {
 		return caslock.ErrConflict
 	}
 	return err

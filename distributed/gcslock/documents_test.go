@@ -145,10 +145,14 @@ func TestAnswersSayWhatIsKnown(t *testing.T) {
 		words                string
 	}{
 		{400, "invalid", true, false, "400 invalid: because"},
-		{401, "authError", true, false, "401 authError: because"},
+		{401, "authError", true, false, "the login of the client is not accepted: 401 authError: because"},
 		{403, "forbidden", true, false, "the right storage.objects.create or storage.objects.delete is missing"},
 		{403, "retentionPolicyNotMet", true, false, `bucket "locks-bucket": 403 retentionPolicyNotMet`},
+		{403, "rateLimitExceeded", true, true, "403 rateLimitExceeded"},
+		{403, "userRateLimitExceeded", true, true, "403 userRateLimitExceeded"},
 		{404, "notFound", true, false, "the bucket does not exist"},
+		{412, "orgPolicyConstraintFailed", true, false, "412 orgPolicyConstraintFailed"},
+		{418, "teapot", true, false, "418 teapot"},
 		{408, "requestTimeout", false, true, "408 requestTimeout"},
 		{429, "rateLimitExceeded", true, true, "429 rateLimitExceeded"},
 		{500, "internalError", false, true, "500 internalError"},
@@ -156,7 +160,7 @@ func TestAnswersSayWhatIsKnown(t *testing.T) {
 		{307, "temporaryRedirect", false, false, "307 temporaryRedirect"},
 		{206, "partial", false, false, "206 partial"},
 	} {
-		t.Run(x.reason, func(t *testing.T) {
+		t.Run(fmt.Sprint(x.status, x.reason), func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fake) {
 				f.before = func(r *http.Request) (*http.Response, error) {
 					if r.Method != http.MethodPost {
@@ -172,6 +176,7 @@ func TestAnswersSayWhatIsKnown(t *testing.T) {
 				require.ErrorContains(t, err, `bucket "locks-bucket": `)
 				require.Equal(t, x.refused, errors.Is(err, lease.ErrRefused), "refused")
 				require.Equal(t, x.unavailable, errors.Is(err, lease.ErrUnavailable), "unavailable")
+				require.Equal(t, x.status == http.StatusUnauthorized, errors.Is(err, lease.ErrLogin), "login")
 				require.NotErrorIs(t, err, caslock.ErrConflict)
 				_, writes, _ := f.counts()
 				require.Equal(t, 1, writes, "no redirect is followed")

@@ -14,3 +14,6 @@ func Documents(client *http.Client, bucket, endpoint string) caslock.Documents {
 	}
 	return d
 }
+
+// Refusals is the table of answers.
+var Refusals = refusals

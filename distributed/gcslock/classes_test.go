@@ -1,0 +1,70 @@
+package gcslock_test
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/gcslock"
+	"github.com/jucgo/locks/distributed/internal/classes"
+	"github.com/jucgo/locks/distributed/internal/classtest"
+)
+
+// refused is an answer of Google.
+type refused struct {
+	status int
+	reason string
+}
+
+// refusedAs returns the answer that a row of the table is about.
+func refusedAs(code string) refused {
+	status, reason, _ := strings.Cut(code, " ")
+	n, err := strconv.Atoi(strings.ReplaceAll(status, "xx", "77")) // a status that no row has
+	if err != nil {
+		panic(err)
+	}
+	return refused{n, reason}
+}
+
+func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
+	t.Parallel()
+	var cases []classtest.Case[refused]
+	for _, r := range gcslock.Refusals {
+		if r.Class != classes.Stored {
+			cases = append(cases, classtest.Case[refused]{Name: r.Code, Class: r.Class, Answer: refusedAs(r.Code), Text: "because"})
+		}
+	}
+	classtest.Run(t, cases, func(t *testing.T, c classtest.Case[refused]) classtest.Bed {
+		f := newFake()
+		front := &classtest.Transport{
+			Server: f, IsWrite: func(r *http.Request) bool { return r.Method != http.MethodGet },
+			Answer: func(*http.Request) (*http.Response, error) { return refusal(c.Answer.status, c.Answer.reason), nil },
+		}
+		rival := open(t, f.client()).Mutex("it")
+		return classtest.Bed{Lock: open(t, &http.Client{Transport: front}).Mutex("it"), Rival: rival, Set: front.Set}
+	})
+}
+
+func TestAnswersAboutTheObjectAreConflicts(t *testing.T) {
+	t.Parallel()
+	f := newFake()
+	d := gcslock.Documents(f.client(), bucketName, gcslock.DefaultEndpoint)
+	for _, r := range gcslock.Refusals {
+		f.before = func(*http.Request) (*http.Response, error) {
+			return refusal(refusedAs(r.Code).status, refusedAs(r.Code).reason), nil
+		}
+		_, err := d.Swap(context.Background(), "it", nil, "")
+		require.Error(t, err, r.Code)
+		require.NotEmpty(t, r.Why, r.Code)
+		if r.Class == classes.Stored {
+			require.ErrorIs(t, err, caslock.ErrConflict, r.Code)
+		} else {
+			require.NotErrorIs(t, err, caslock.ErrConflict, r.Code)
+		}
+	}
+}

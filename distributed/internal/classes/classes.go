@@ -1,0 +1,57 @@
+// Package classes names what an error answer of a server refuses, for the tables of adapters.
+//
+// Adapters are modules of their own, and users combine their versions with other versions of this
+// module. So a class never changes its meaning: it gets a successor beside it.
+package classes
+
+import "github.com/jucgo/locks/distributed/lease"
+
+// Class is what an error answer refuses, see [lease.ErrRefused].
+type Class int
+
+const (
+	// Request is this request. A repetition has the same answer.
+	Request Class = iota
+	// Connection is the login, or the connection as a whole.
+	Connection
+	// Moment is any such request, for a while. The request was not carried out.
+	Moment
+	// Doubt is any such request, for a while. The request may have been carried out.
+	Doubt
+	// Unclear is unknown. The request may have been carried out, and the answer may stay the same.
+	Unclear
+	// Stored is nothing: the answer says what the server stores, such as another version.
+	Stored
+)
+
+// Mark returns err with the marks of package lease for an answer of class c.
+func (c Class) Mark(err error) error {
+	switch c {
+	case Request:
+		return lease.Mark(err, lease.ErrRefused)
+	case Connection:
+		return lease.Mark(err, lease.ErrRefused, lease.ErrLogin)
+	case Moment:
+		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
+	case Doubt:
+		return lease.Mark(err, lease.ErrUnavailable)
+	}
+	return err
+}
+
+// Table has what a server can answer: what it calls the answer, the class, and why.
+type Table []struct {
+	Code  string
+	Class Class
+	Why   string
+}
+
+// Class returns the class of the answer called code, if t has it.
+func (t Table) Class(code string) (c Class, found bool) {
+	for _, r := range t {
+		if r.Code == code {
+			return r.Class, true
+		}
+	}
+	return 0, false
+}

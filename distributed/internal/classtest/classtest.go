@@ -1,0 +1,221 @@
+// Package classtest checks that the locks of an adapter do what the class of an error answer
+// demands: see the table in package lease. It gives each answer to a first request, to a wait, to a
+// renewal and to a release.
+package classtest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/classes"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// Case is one answer of a server.
+type Case[A any] struct {
+	Name   string
+	Class  classes.Class
+	Answer A      // as the adapter's Open needs it
+	Text   string // is part of the error
+}
+
+// Mood says which requests are answered with an error.
+type Mood int32
+
+const (
+	Good     Mood = iota // none
+	Refusing             // all, and none of them is carried out
+	NoWrites             // those that change something. None of them is carried out
+	Muddled              // those that change something, although they are carried out
+)
+
+// Bed has two locks of one name, by two clients of a server.
+type Bed struct {
+	Lock, Rival locks.Leased
+	// Set sets the mood of the server towards the client of Lock.
+	Set func(Mood)
+}
+
+const (
+	outage = 10 * time.Second
+	// soon is less than a lease, and more than a waiter needs to poll.
+	soon = 12 * time.Second
+)
+
+// Run checks each case. The clock is one of package synctest: open starts a server in memory.
+func Run[A any](t *testing.T, cases []Case[A], open func(t *testing.T, c Case[A]) Bed) {
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			moods := map[string]Mood{"every request": Refusing, "writes": NoWrites}
+			if c.Class == classes.Doubt || c.Class == classes.Unclear {
+				moods["writes that are carried out"] = Muddled
+			}
+			for name, mood := range moods {
+				s := situation{c.Class, c.Text, mood}
+				for what, check := range map[string]func(*testing.T, Bed, situation){
+					"first request": firstRequest, "wait": wait, "renewal": renewal, "release": release,
+				} {
+					t.Run(what+" of "+name, func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) { check(t, open(t, c), s) })
+					})
+				}
+			}
+		})
+	}
+}
+
+type situation struct {
+	class classes.Class
+	text  string
+	mood  Mood
+}
+
+// passes reports whether a first request waits for the end of the refusals.
+func (s situation) passes() bool { return s.class == classes.Moment || s.class == classes.Doubt }
+
+func someone() context.Context { return locks.WithOwner(context.Background(), locks.NewOwner()) }
+
+func hold(t *testing.T, l locks.Leased, ctx context.Context) locks.Hold {
+	t.Helper()
+	require.NoError(t, l.LockContext(ctx))
+	h, err := l.Hold(ctx)
+	require.NoError(t, err)
+	return h
+}
+
+// result returns what came of an acquisition, which comes soon.
+func result(t *testing.T, got <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-got:
+		return err
+	case <-time.After(soon):
+		require.Fail(t, "the acquisition goes on")
+		return nil
+	}
+}
+
+// marked checks the error of an answer that ends an acquisition.
+func (s situation) marked(t *testing.T, err error) {
+	t.Helper()
+	require.ErrorContains(t, err, s.text)
+	assert.Equal(t, s.class == classes.Connection, errors.Is(err, lease.ErrLogin), "a login: %v", err)
+	if s.class != classes.Unclear { // after a read, nothing is in doubt
+		assert.ErrorIs(t, err, lease.ErrRefused)
+		assert.NotErrorIs(t, err, lease.ErrUnavailable)
+	}
+}
+
+func firstRequest(t *testing.T, b Bed, s situation) {
+	a := someone()
+	got := make(chan error, 1)
+	b.Set(s.mood)
+	began := time.Now()
+	go func() { got <- b.Lock.LockContext(a) }()
+	if !s.passes() && s.mood != Muddled {
+		s.marked(t, result(t, got))
+		assert.Less(t, time.Since(began), outage)
+		b.Set(Good)
+		return
+	}
+	if s.mood != Muddled {
+		time.Sleep(outage)
+		require.Empty(t, got)
+	}
+	time.AfterFunc(outage, func() { b.Set(Good) })
+	require.NoError(t, result(t, got))
+	b.Set(Good)
+	require.NoError(t, b.Lock.UnlockContext(a))
+}
+
+func wait(t *testing.T, b Bed, s situation) {
+	a, r := someone(), someone()
+	hold(t, b.Rival, r)
+	got := make(chan error, 1)
+	go func() { got <- b.Lock.LockContext(a) }()
+	time.Sleep(outage)
+	b.Set(s.mood)
+	time.Sleep(outage)
+	require.NoError(t, b.Rival.UnlockContext(r))
+	time.Sleep(outage)
+	b.Set(Good)
+	err := result(t, got)
+	if s.class == classes.Request {
+		s.marked(t, err)
+		return
+	}
+	require.NoError(t, err)
+	require.NoError(t, b.Lock.UnlockContext(a))
+}
+
+func renewal(t *testing.T, b Bed, s situation) {
+	a := someone()
+	h := hold(t, b.Lock, a)
+	end, _ := h.Deadline()
+	term := time.Until(end)
+	for range 5 {
+		b.Set(s.mood)
+		time.Sleep(term / 2)
+		b.Set(Good)
+		time.Sleep(term / 4)
+		require.NoError(t, h.Err())
+	}
+	require.NoError(t, b.Lock.UnlockContext(a))
+}
+
+func release(t *testing.T, b Bed, s situation) {
+	a, r := someone(), someone()
+	hold(t, b.Lock, a)
+	got := make(chan error, 1)
+	go func() { got <- b.Rival.LockContext(r) }()
+	time.Sleep(outage)
+	b.Set(s.mood)
+	time.AfterFunc(500*time.Millisecond, func() { b.Set(Good) })
+	began := time.Now()
+	err := b.Lock.UnlockContext(a)
+	if s.class == classes.Request || s.class == classes.Connection {
+		require.ErrorIs(t, err, locks.ErrLost)
+		require.ErrorContains(t, err, s.text)
+		assert.Less(t, time.Since(began), 100*time.Millisecond, "the caller is answered at once")
+	} else {
+		require.NoError(t, err)
+	}
+	require.NoError(t, result(t, got))
+	require.NoError(t, b.Rival.UnlockContext(r))
+}
+
+// Moody is the mood of a server towards one client.
+type Moody struct {
+	mu   sync.Mutex
+	mood Mood
+}
+
+// Set sets the mood.
+func (m *Moody) Set(mood Mood) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mood = mood
+}
+
+// Now says whether a request is carried out, and whether its answer is the error.
+func (m *Moody) Now(write bool) (carriedOut, refused bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch m.mood {
+	case Refusing:
+		return false, true
+	case NoWrites:
+		return !write, write
+	case Muddled:
+		return true, write
+	}
+	return true, false
+}
