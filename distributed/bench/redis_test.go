@@ -328,11 +328,12 @@ func BenchmarkRedisReentry(b *testing.B) {
 	must(b, l.UnlockContext(background))
 }
 
-// BenchmarkRedisCohort has eight goroutines of one process, with one client, want one lock all
-// the time. Those of the peers that poll go to one goroutine over and over meanwhile: see the
-// share.
+// BenchmarkRedisCohort has 8 and 64 goroutines of one process, with one client, want one lock all
+// the time. Locks of peers that poll go to one goroutine over and over meanwhile: see the share.
+// It also reports the commands of an acquisition, by the count of the server.
 func BenchmarkRedisCohort(b *testing.B) {
 	addr := startRedis(b)
+	admin := connectRedis(b, addr)
 	for _, k := range []struct {
 		name string
 		open func(tb testing.TB, name string) func() contender
@@ -362,14 +363,18 @@ func BenchmarkRedisCohort(b *testing.B) {
 			return func() contender { return rueidisContender(l, name) }
 		}},
 	} {
-		b.Run(k.name, func(b *testing.B) {
-			next := k.open(b, fresh())
-			cs := make([]contender, 8)
-			for i := range cs {
-				cs[i] = next()
-			}
-			hot(b, cs)
-		})
+		for _, n := range []int{8, 64} {
+			b.Run(fmt.Sprintf("%s/goroutines=%d", k.name, n), func(b *testing.B) {
+				next := k.open(b, fresh())
+				cs := make([]contender, n)
+				for i := range cs {
+					cs[i] = next()
+				}
+				before := commands(b, admin, all)
+				hot(b, cs)
+				b.ReportMetric(float64(commands(b, admin, all)-before)/float64(b.N), "commands/op")
+			})
+		}
 	}
 }
 
