@@ -32,5 +32,5 @@
 //
 // Package lockstest/explore runs a test under all schedules of its locks, and so finds a deadlock
 // that no run has led to. Command lockvet finds two orders of locks in the source. The page
-// docs/finding-mistakes.md says when to take which.
+// docs/guides/finding-mistakes.md says when to take which.
 package deadlock

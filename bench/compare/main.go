@@ -15,9 +15,9 @@
 // spread. It states when other processes took so much processor time that the figures are not to
 // be trusted.
 //
-// With -many, it measures from one processor up to all, beside what docs/processors.md predicts. It
-// writes the page many.html unless -page names another one. The project would like to have that
-// page from machines with 16 processors and more.
+// With -many, it measures from one processor up to all, beside what docs/guides/processors.md
+// predicts. It writes the page many.html unless -page names another one. The project would like to
+// have that page from machines with 16 processors and more.
 //
 // With -other, programs of their own measure the JDK by JMH, and parking_lot, after those rounds.
 // The JDK needs java and mvn, and parking_lot needs cargo. What is not installed is left out. Both
@@ -145,7 +145,7 @@ func parse(args []string, stdout io.Writer) (s settings, err error) {
 	fs.BoolVar(&s.json, "json", false, "print all figures as JSON instead of the tables")
 	fs.BoolVar(&s.growth, "growth", false, "measure how costs grow with goroutines and waiters")
 	fs.BoolVar(&s.many, "many", false, "measure from one processor up to all, beside the prediction of\n"+
-		"docs/processors.md; the page is many.html unless -page names another one")
+		"docs/guides/processors.md; the page is many.html unless -page names another one")
 	fs.BoolVar(&s.other, "other", false, "also measure the JDK, if java and mvn are installed, and parking_lot,\n"+
 		"if cargo is; both fetch packages, and take a minute or two longer")
 	fs.StringVar(&s.page, "page", "", "write a page with charts to this file as well")

@@ -26,15 +26,6 @@ func TestTheReadmesAgree(t *testing.T) {
 	})
 }
 
-func TestPagesForJavaAndSyncUsersAgree(t *testing.T) {
-	agree(t, "docs/coming-from", map[string]string{
-		"levels of headings":   `(?m)^#+ `,
-		"rows of tables":       `(?m)^\|( ` + "`[^`]*`" + `)+ \|`,
-		"links":                `\]\(in-practice[^)]*\)`,
-		"separators of tables": `(?m)^\|( --- \|)+$`,
-	})
-}
-
 // agree checks that a page and its translation have the same parts, and the same names in code. A
 // link to a translated page stands for one to the page.
 func agree(t *testing.T, page string, parts map[string]string) {
@@ -48,6 +39,7 @@ func agree(t *testing.T, page string, parts map[string]string) {
 	assert.Contains(t, english, "[简体中文]("+name+".zh-CN.md)")
 	assert.Contains(t, chinese, "[English]("+name+".md)")
 	chinese = strings.ReplaceAll(chinese, ".zh-CN.md)", ".md)")
+	chinese = strings.ReplaceAll(chinese, "](docs/zh/", "](docs/")
 	for what, pattern := range parts {
 		want := regexp.MustCompile(pattern).FindAllString(english, -1)
 		require.NotEmpty(t, want, what)

@@ -14,8 +14,8 @@
 //		return save(ctx, order, hold.Token()) // ctx ends if the lock is lost
 //	})
 //
-// The example of Documents is a complete store over HTTP. docs/stores.md leads an author through
-// it. Package lease has what all locks on stores have in common: the local queue, re-entry,
+// The example of Documents is a complete store over HTTP. docs/guides/stores.md leads an author
+// through it. Package lease has what all locks on stores have in common: the local queue, re-entry,
 // renewal, losses, and requests without an answer.
 //
 // # How it works

@@ -14,8 +14,8 @@
 //  4. Run package leasetest on the Store: several clients, and faults between them and the server.
 //     Run package lockstest on one lock. Do both on each topology of a real server.
 //
-// The page docs/stores.md leads from an empty file to an adapter that is proved. It says which
-// methods are called late, how a hold may end, and what waiting costs.
+// The page docs/guides/stores.md leads from an empty file to an adapter that is proved. It says
+// which methods are called late, how a hold may end, and what waiting costs.
 //
 // # Local queue
 //

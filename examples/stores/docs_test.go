@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,18 +18,27 @@ var (
 			`k8slock|caslock|lease)\b`)
 )
 
-// choosing returns the page about which lock to take.
-func choosing(t *testing.T) string {
+// guides returns the text of the pages for users.
+func guides(t *testing.T) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "choosing.md"))
-	require.NoError(t, err)
-	return string(b)
+	var all strings.Builder
+	require.NoError(t, fs.WalkDir(os.DirFS(filepath.Join("..", "..", "docs", "guides")), ".",
+		func(name string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			b, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", filepath.FromSlash(name)))
+			all.Write(b)
+			all.WriteByte('\n')
+			return err
+		}))
+	return all.String()
 }
 
-// The page names tests behind their packages, "redislock, etcdlock `TestX`", or in front,
+// The pages name tests behind their packages, "redislock, etcdlock `TestX`", or in front,
 // "`TestX` of redislock and etcdlock"; semicolons and the bars of a table end that.
-func TestTheTestsNamedByTheChoosingPageExist(t *testing.T) {
-	page := choosing(t)
+func TestTheTestsNamedByTheGuidesExist(t *testing.T) {
+	page := guides(t)
 	n := 0
 	for _, part := range regexp.MustCompile(`[;|\n]`).Split(page, -1) {
 		for _, test := range tests.FindAllStringSubmatch(part, -1) {

@@ -10,7 +10,7 @@ import (
 	"github.com/jucgo/locks/internal/bench/model"
 )
 
-// many are the locks whose behaviour on many processors docs/processors.md predicts, with the
+// many are the locks whose behaviour on many processors docs/guides/processors.md predicts, with the
 // reference.
 var many = []string{Reference, "fair.Mutex", "fair.BargingMutex", "spin.MCS"}
 

@@ -65,5 +65,5 @@
 // # What else there is
 //
 // Package deadlock finds the cycles that a test or a program runs into. Command lockvet finds
-// mistakes that the source shows, without a run. See docs/finding-mistakes.md.
+// mistakes that the source shows, without a run. See docs/guides/finding-mistakes.md.
 package explore

@@ -150,7 +150,7 @@ type result struct {
 
 // idleSearch is the text of a search without operations.
 const idleSearch = "explore: the program has used no lock of this module, so there was nothing to decide. " +
-	"Replace its locks of package sync: see docs/finding-mistakes.md. If that is meant, call X.Step"
+	"Replace its locks of package sync: see docs/guides/finding-mistakes.md. If that is meant, call X.Step"
 
 // failedBefore is the text of a failure that the test has reported itself.
 const failedBefore = "the test has failed: see above"

@@ -10,7 +10,7 @@ import (
 	"github.com/jucgo/locks/fair"
 )
 
-// The measurement of docs/finding-mistakes.md:
+// The measurement of docs/guides/finding-mistakes.md:
 //
 //	go test -tags lockexplore -run TenOperations -v -measure ./lockstest/explore
 var measure = flag.Bool("measure", false, "measure 10,000 schedules")

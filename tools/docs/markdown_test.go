@@ -67,6 +67,29 @@ func (p page) prose() string {
 	return spans.ReplaceAllString(blocks.ReplaceAllString(p.text, ""), "")
 }
 
+// A link is where a link or a picture of a page leads: a path relative to the page, and an anchor.
+type link string
+
+// links returns the links of p within the repository.
+func (p page) links() (all []link) {
+	for _, match := range links.FindAllStringSubmatch(p.prose(), -1) {
+		l := match[1] + match[2] + match[3]
+		if to, _, _ := strings.Cut(l, "#"); !strings.Contains(to, ":") {
+			all = append(all, link(l))
+		}
+	}
+	return all
+}
+
+// target returns the name of the page or file that l leads to from the page from, and the anchor.
+func (l link) target(from string) (name, anchor string) {
+	to, anchor, _ := strings.Cut(string(l), "#")
+	if to == "" {
+		return from, anchor
+	}
+	return path.Join(path.Dir(from), to), anchor
+}
+
 // anchors returns the anchors of the headings of a page: lower case, spaces as hyphens, without
 // punctuation.
 func anchors(text string) map[string]bool {
@@ -94,21 +117,13 @@ func TestEveryRelativeLinkLeadsSomewhere(t *testing.T) {
 	}
 	n := 0
 	for _, p := range all {
-		for _, match := range links.FindAllStringSubmatch(p.prose(), -1) {
-			link := match[1] + match[2] + match[3]
-			target, anchor, _ := strings.Cut(link, "#")
-			if strings.Contains(target, ":") {
-				continue // another site
-			}
+		for _, l := range p.links() {
 			n++
-			name := p.name
-			if target != "" {
-				name = path.Join(path.Dir(p.name), target)
-			}
+			name, anchor := l.target(p.name)
 			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(name))); err != nil {
-				t.Errorf("%s: link %s: %v", p.name, link, err)
+				t.Errorf("%s: link %s: %v", p.name, l, err)
 			} else if anchor != "" && !anchors(texts[name])[anchor] {
-				t.Errorf("%s: link %s: %s has no such heading", p.name, link, name)
+				t.Errorf("%s: link %s: %s has no such heading", p.name, l, name)
 			}
 		}
 	}

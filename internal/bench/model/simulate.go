@@ -4,7 +4,7 @@
 // processors, and the queue of each lock. The costs of the single steps are parameters. The model
 // knows nothing of caches shared by some processors, of several sockets, of clock rates that
 // change, and of the scheduler's details. So it predicts orders of magnitude and where curves
-// bend, not figures. docs/processors.md compares it with measurements.
+// bend, not figures. docs/guides/processors.md compares it with measurements.
 package model
 
 import "slices"
@@ -36,7 +36,7 @@ type Settings struct {
 	Span         float64 // simulated ns
 }
 
-// Defaults returns the settings of docs/processors.md. The costs were measured on an AMD EPYC of
+// Defaults returns the settings of docs/guides/processors.md. The costs were measured on an AMD EPYC of
 // the fourth generation, with Go 1.26.
 func Defaults() Settings {
 	return Settings{

@@ -38,7 +38,7 @@ var _ = register(lab.Scenario{
 at schedule {{.found}}, and {{.replay}} plays it again. With both lines in one hold there are {{n .right}}
 schedules, and none loses a deposit.{{else}} The schedules were not tried in this run: {{.why}}{{end}}`,
 	Take: "Write a test of this kind for each protocol of your own: a queue, a cache, an order of locks. Two to four " +
-		"goroutines with few operations are enough. `docs/finding-mistakes.md` says how, and what the tools " +
+		"goroutines with few operations are enough. `docs/guides/finding-mistakes.md` says how, and what the tools " +
 		"`lockvet` and `deadlock.Check` find without such a test.",
 	Java: `// jcstress runs both methods many times, and counts the outcomes.
 @JCStressTest

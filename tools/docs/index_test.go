@@ -1,0 +1,105 @@
+package docs
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/jucgo/locks/tools/internal/workspace"
+)
+
+// A reader finds every page below docs from docs/README.md: the index links the page, or it links
+// another index that does.
+func TestEveryPageIsInTheIndex(t *testing.T) {
+	_, all := pages(t)
+	for _, name := range unlisted(all) {
+		t.Errorf("%s is in no index that docs/README.md leads to", name)
+	}
+}
+
+func TestAPageThatNoIndexListsIsFound(t *testing.T) {
+	all := []page{
+		{"docs/README.md", "[one](guides/one.md) [lab](lab/README.md)"},
+		{"docs/guides/one.md", "[two](one/two.md#part)"},
+		{"docs/guides/one/two.md", "[stray](../stray.md)"},
+		{"docs/guides/stray.md", "a page that another page links, and no index"},
+		{"docs/lab/README.md", "[chapter](chapter.md)"},
+		{"docs/lab/chapter.md", "[lost](lost.md)"},
+		{"docs/lab/lost.md", "a chapter that only another chapter links"},
+		{"docs/zh/README.md", "[one](guides/one.md)"},
+		{"docs/zh/guides/one.md", "no index leads to its language"},
+		{"examples/README.md", "not below docs"},
+	}
+	want := []string{"docs/guides/stray.md", "docs/lab/lost.md", "docs/zh/README.md", "docs/zh/guides/one.md"}
+	if got := unlisted(all); !slices.Equal(got, want) {
+		t.Errorf("the pages that no index lists are %q", got)
+	}
+}
+
+// unlisted returns the pages below docs that no index lists. An index is docs/README.md, the
+// README.md of a folder, the distributed.md of the lab, and a page that a folder of the same name
+// belongs to, if an index lists it.
+func unlisted(all []page) []string {
+	texts := map[string]page{}
+	for _, p := range all {
+		texts[p.name] = p
+	}
+	index := func(name string) bool {
+		folder := strings.TrimSuffix(name, ".md") + "/"
+		return path.Base(name) == "README.md" || path.Base(name) == "distributed.md" ||
+			slices.ContainsFunc(all, func(p page) bool { return strings.HasPrefix(p.name, folder) })
+	}
+	const first = "docs/README.md"
+	listed := map[string]bool{first: true}
+	for todo := []string{first}; len(todo) > 0; {
+		name := todo[0]
+		todo = todo[1:]
+		for _, link := range texts[name].links() {
+			if to, _ := link.target(name); !listed[to] && strings.HasPrefix(to, "docs/") {
+				listed[to] = true
+				if index(to) {
+					todo = append(todo, to)
+				}
+			}
+		}
+	}
+	var missing []string
+	for _, p := range all {
+		if strings.HasPrefix(p.name, "docs/") && !listed[p.name] {
+			missing = append(missing, p.name)
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+// Doc comments, messages and templates name pages as docs/NAME.md, without a link.
+func TestEveryPageNamedOutsideOfPagesExists(t *testing.T) {
+	w, err := workspace.Open(".")
+	must(t, err)
+	named := regexp.MustCompile(`(?:^|[\s("'` + "`" + `])(docs/[\w./-]+\.(?:md|png))`)
+	n := 0
+	for _, name := range tracked(t, w) {
+		if path.Ext(name) == ".md" || strings.HasPrefix(name, "tools/") {
+			continue // links are tested; tests of tools name pages that they make up
+		}
+		text, err := os.ReadFile(filepath.Join(w.Folder, filepath.FromSlash(name)))
+		if err != nil || !utf8.Valid(text) {
+			continue // removed and not yet committed, or a picture
+		}
+		for _, match := range named.FindAllStringSubmatch(string(text), -1) {
+			n++
+			if _, err := os.Stat(filepath.Join(w.Folder, filepath.FromSlash(match[1]))); err != nil {
+				t.Errorf("%s names %s: %v", name, match[1], err)
+			}
+		}
+	}
+	if n < 8 {
+		t.Fatalf("only %d names of pages", n)
+	}
+}
