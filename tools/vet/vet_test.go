@@ -204,10 +204,10 @@ func findings(t *testing.T, folder, program string, args ...string) []finding {
 	}
 	var found []finding
 	for line := range strings.Lines(string(out)) {
-		m := regexp.MustCompile(`^(?:\S*/)?(\w+\.go):(\d+):\d+: (\S.*?)(?: \((\w+)\))?\n$`).FindStringSubmatch(line)
+		m := regexp.MustCompile(`^(?:.*?[/\\])?(\w+\.go):(\d+):\d+: (\S.*?)(?: \((\w+)\))?\n$`).FindStringSubmatch(line)
 		if m != nil {
 			found = append(found, finding{m[1], m[2], m[3], m[4]})
-		} else if !strings.HasPrefix(line, "#") && !strings.Contains(line, ": \t") {
+		} else if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "go: ") && !strings.Contains(line, ": \t") {
 			t.Errorf("%s printed %q", program, line)
 		}
 	}
