@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -162,12 +163,12 @@ func TestANamedPartHasTheStepsOfTheRun(t *testing.T) {
 }
 
 // events runs go test -json over a package with one file, and has a job read it.
-func events(t *testing.T, file string) (results, string) {
+func events(t *testing.T, file string, flags ...string) (results, string) {
 	t.Helper()
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/x\n\ngo 1.26\n"), 0o644))
 	must(t, os.WriteFile(filepath.Join(dir, "x_test.go"), []byte("package x\n\nimport \"testing\"\n\n"+file), 0o644))
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-json", "-count=1", ".")
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"test", "-json", "-count=1"}, flags...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+dir)
 	out, _ := cmd.Output()
@@ -183,6 +184,61 @@ func TestB(t *testing.T) { t.Run("sub", func(t *testing.T) { t.Error("broken") }
 `)
 	if r.passed != 1 || r.failed != 1 || !strings.Contains(out, "broken") || strings.Contains(out, "quiet") {
 		t.Errorf("%+v\n%s", r, out)
+	}
+}
+
+// The end of a process is no event of the tests that run then.
+func TestATestThatEndsTheProcessIsShown(t *testing.T) {
+	for name, end := range map[string]string{
+		"exit":      `fmt.Println("broken"); os.Exit(3)`,
+		"goroutine": `go panic("broken"); select {}`,
+		"limit":     `fmt.Println("broken"); time.Sleep(time.Hour)`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			limit := "10m"
+			if name == "limit" {
+				limit = "1s"
+			}
+			r, out := events(t, fmt.Sprintf(`
+import ("fmt"; "os"; "time")
+var _, _, _ = fmt.Print, os.Exit, time.Now
+func TestA(t *testing.T) { t.Log("quiet") }
+func TestB(t *testing.T) { t.Run("sub", func(t *testing.T) { %s }) }
+`, end), "-timeout="+limit)
+			if len(r.failures) != 1 || !strings.Contains(out, "broken") || strings.Contains(out, "quiet") {
+				t.Errorf("%+v\n%s", r, out)
+			}
+		})
+	}
+}
+
+func TestAFailuresOutputBeginsWithTheName(t *testing.T) {
+	_, out := events(t, `
+func TestA(t *testing.T) { t.Parallel(); t.Log("first"); t.Run("sub", func(t *testing.T) { t.Error("broken") }) }
+func TestB(t *testing.T) { t.Parallel(); t.Error("also") }
+`)
+	out = regexp.MustCompile(`\d+\.\d+s`).ReplaceAllString(out, "0s")
+	for _, want := range []string{
+		"--- FAIL: TestA (0s)\n    x_test.go:6: first\n--- FAIL: TestA/sub (0s)\n    x_test.go:6: broken\n",
+		"--- FAIL: TestB (0s)\n    x_test.go:7: also\n",
+	} {
+		if !strings.Contains(strings.ReplaceAll(out, "    --- FAIL", "--- FAIL"), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "===") {
+		t.Error(out)
+	}
+}
+
+func TestALongFailureKeepsHeadAndTail(t *testing.T) {
+	short := strings.Repeat("x\n", 41)
+	if got := shorten(short); got != short {
+		t.Errorf("41 lines became %q", got)
+	}
+	got := shorten("head\n" + strings.Repeat("x\n", 98) + "tail\n")
+	if !strings.HasPrefix(got, "head\n") || !strings.HasSuffix(got, "tail\n") || !strings.Contains(got, "[60 lines]") {
+		t.Error(got)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +19,7 @@ import (
 type results struct {
 	passed, failed int
 	times          []timing
+	failures       []string // what each failing test or package printed
 }
 
 // An event is a line of go test -json.
@@ -50,6 +53,7 @@ func (j *job) goTest(ctx context.Context, folder string, env []string, args ...s
 	j.result.passed += r.passed
 	j.result.failed += r.failed
 	j.result.times = append(j.result.times, r.times...)
+	j.result.failures = append(j.result.failures, r.failures...)
 	j.mu.Unlock()
 	switch {
 	case err != nil:
@@ -63,13 +67,7 @@ func (j *job) goTest(ctx context.Context, folder string, env []string, args ...s
 // read reads the events of go test -json.
 func (j *job) read(from io.Reader) results {
 	var r results
-	printed := map[string]*strings.Builder{} // by package and test
-	of := func(key string) *strings.Builder {
-		if printed[key] == nil {
-			printed[key] = &strings.Builder{}
-		}
-		return printed[key]
-	}
+	var p printed
 	lines := bufio.NewReader(from)
 	for {
 		line, err := lines.ReadString('\n')
@@ -79,18 +77,13 @@ func (j *job) read(from io.Reader) results {
 				fmt.Fprint(&j.out, line)
 				continue
 			}
-			top, _, sub := strings.Cut(e.Test, "/")
-			key := e.Package + " " + top
 			switch e.Action {
 			case "build-output":
 				fmt.Fprint(&j.out, e.Output)
 			case "output":
-				of(key).WriteString(e.Output)
+				p.add(e)
 			case "pass", "fail", "skip":
-				j.ended(&r, e, sub, of(key).String())
-				if !sub {
-					delete(printed, key)
-				}
+				j.ended(&r, e, &p)
 			}
 		}
 		if err != nil {
@@ -100,28 +93,91 @@ func (j *job) read(from io.Reader) results {
 }
 
 // ended counts the end of a test or package, and prints what has to be seen of it.
-func (j *job) ended(r *results, e event, sub bool, printed string) {
+func (j *job) ended(r *results, e event, p *printed) {
+	sub := strings.Contains(e.Test, "/")
+	if sub && e.Action == "fail" {
+		return // its output belongs to the failure of its test
+	}
+	output := p.take(e)
 	took := timing{e.Package + " " + e.Test, time.Duration(e.Elapsed * float64(time.Second))}
 	switch {
 	case e.Test == "" && e.Action == "skip": // a package without tests
-	case e.Test == "":
-		if e.Action == "fail" {
-			fmt.Fprint(&j.out, printed)
-		} else {
-			fmt.Fprintf(&j.out, "ok  \t%s\t%.1fs\n", e.Package, e.Elapsed)
+	case e.Test == "" && e.Action == "fail":
+		// Tests that have not ended by now are those that a panic, a limit or an exit has ended.
+		fmt.Fprint(&j.out, output)
+		if regexp.MustCompile(`(?m)^([^F\n]|F[^A])`).MatchString(output) { // more than FAIL and the package
+			r.failures = append(r.failures, output)
 		}
+	case e.Test == "":
+		fmt.Fprintf(&j.out, "ok  \t%s\t%.1fs\n", e.Package, e.Elapsed)
 	case e.Action == "skip":
 		r.failed++
-		fmt.Fprintf(&j.out, "--- SKIP: %s %s\n%s", e.Package, e.Test, printed)
+		output = fmt.Sprintf("--- SKIP: %s %s\n%s", e.Package, e.Test, output)
+		fmt.Fprint(&j.out, output)
+		r.failures = append(r.failures, output)
 	case sub:
 	case e.Action == "fail":
 		r.failed++
 		r.times = append(r.times, took)
-		fmt.Fprint(&j.out, printed)
+		fmt.Fprint(&j.out, output)
+		r.failures = append(r.failures, output)
 	default:
 		r.passed++
 		r.times = append(r.times, took)
 	}
+}
+
+// printed has what tests and packages printed that have not ended, in the order of their beginnings.
+type printed []*testOutput
+
+// A testOutput is what one test printed, or what a package printed outside of tests.
+type testOutput struct {
+	packageName, test string
+	lines             []string
+}
+
+// add adds a line or a part of one. It leaves out what go test -v says about each test.
+func (p *printed) add(e event) {
+	for _, verb := range []string{"RUN ", "PAUSE ", "CONT ", "NAME ", "PASS "} {
+		if strings.HasPrefix(e.Output, "=== "+verb) {
+			return
+		}
+	}
+	at := slices.IndexFunc(*p, func(o *testOutput) bool { return o.packageName == e.Package && o.test == e.Test })
+	if at < 0 {
+		at = len(*p)
+		*p = append(*p, &testOutput{packageName: e.Package, test: e.Test})
+	}
+	o := (*p)[at]
+	if strings.HasPrefix(strings.TrimSpace(e.Output), "--- FAIL: "+e.Test+" (") {
+		o.lines = slices.Insert(o.lines, 0, e.Output) // -v prints the name behind the output
+	} else {
+		o.lines = append(o.lines, e.Output)
+	}
+}
+
+// take removes and returns the output of a test with its subtests, or of a package with its tests.
+func (p *printed) take(e event) string {
+	var text strings.Builder
+	*p = slices.DeleteFunc(*p, func(o *testOutput) bool {
+		if o.packageName != e.Package || e.Test != "" && o.test != e.Test && !strings.HasPrefix(o.test, e.Test+"/") {
+			return false
+		}
+		text.WriteString(strings.Join(o.lines, ""))
+		return true
+	})
+	return text.String()
+}
+
+// shorten returns the first and the last lines of an output.
+func shorten(output string) string {
+	const first, last = 20, 20
+	lines := slices.Collect(strings.Lines(output))
+	if len(lines) <= first+last+1 {
+		return output
+	}
+	return strings.Join(lines[:first], "") + fmt.Sprintf("[%d lines]\n", len(lines)-first-last) +
+		strings.Join(lines[len(lines)-last:], "")
 }
 
 // inMemory returns the environment of tests that start servers: their temporary files are in memory

@@ -162,6 +162,10 @@ func (c *ci) report() error {
 	slowest("seconds  step", c.times, len(c.times))
 	fmt.Printf("%7.1f  all of it, by the clock\n\n", time.Since(c.began).Seconds())
 	os.Stdout.Write(c.readme)
+	// The output of the steps may be long. So its end repeats what matters most.
+	for _, output := range c.result.failures[:min(10, len(c.result.failures))] {
+		fmt.Println(shorten(output))
+	}
 	for _, name := range c.failed {
 		fmt.Println("failed:", name)
 	}
