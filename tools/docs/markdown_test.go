@@ -383,16 +383,13 @@ func TestEveryCompleteProgramCopiesACompiledFile(t *testing.T) {
 // A part of a program is lines of a file that is compiled, but for white space. A line of three
 // dots stands for lines left out.
 func TestEveryPartIsInACompiledFile(t *testing.T) {
-	root, all := pages(t)
+	_, all := pages(t)
 	var sources []string
-	must(t, filepath.WalkDir(root, func(file string, e fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(file) != ".go" {
-			return err
-		}
-		text, err := os.ReadFile(file)
+	for _, name := range goFiles(t) {
+		text, err := os.ReadFile(name)
+		must(t, err)
 		sources = append(sources, squeezed(string(text)))
-		return err
-	}))
+	}
 	n := 0
 	for _, p := range all {
 		for _, block := range blocks.FindAllStringSubmatch(p.text, -1) {
@@ -410,6 +407,74 @@ func TestEveryPartIsInACompiledFile(t *testing.T) {
 	if n < 25 {
 		t.Fatalf("only %d parts", n)
 	}
+}
+
+// A table can have a column of code, each cell one line of a file that is compiled.
+func TestEveryLineOfATableIsInACompiledFile(t *testing.T) {
+	_, all := pages(t)
+	var files []string
+	for _, name := range goFiles(t) {
+		text, err := os.ReadFile(name)
+		must(t, err)
+		files = append(files, string(text))
+	}
+	n := 0
+	for _, p := range all {
+		for _, line := range codeCells(p.text) {
+			n++
+			if !slices.ContainsFunc(files, func(text string) bool { return strings.Contains(text, line) }) {
+				t.Errorf("%s: no file has %s", p.name, line)
+			}
+		}
+	}
+	if n < 15 {
+		t.Fatalf("only %d lines", n)
+	}
+}
+
+func TestTheLinesOfATableAreFound(t *testing.T) {
+	got := codeCells("| a | A line of code |\n| --- | --- |\n| `no` | `x.Lock()` |\n| | none |\n\n" +
+		"| 甲 | 一行代码 | b |\n| --- | --- | --- |\n| | `y` | `no` |\n\n| b | c |\n| --- | --- |\n| d | `no` |\n")
+	if !slices.Equal(got, []string{"x.Lock()", "y"}) {
+		t.Errorf("the lines are %q", got)
+	}
+}
+
+// codeCells returns the code in the columns of tables that have lines of code.
+func codeCells(text string) (all []string) {
+	column := -1
+	for line := range strings.Lines(text) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 3 {
+			column = -1
+			continue
+		}
+		for i, cell := range cells {
+			if cell = strings.TrimSpace(cell); cell == "A line of code" || cell == "一行代码" {
+				column = i
+			}
+		}
+		if column >= 0 && column < len(cells) {
+			for _, code := range spans.FindAllStringSubmatch(cells[column], -1) {
+				all = append(all, code[1])
+			}
+		}
+	}
+	return all
+}
+
+// goFiles returns the names of all Go files of the repository.
+func goFiles(t *testing.T) (names []string) {
+	t.Helper()
+	w, err := workspace.Open(".")
+	must(t, err)
+	must(t, filepath.WalkDir(w.Folder, func(file string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(file) == ".go" {
+			names = append(names, file)
+		}
+		return err
+	}))
+	return names
 }
 
 func TestAPartThatNoFileHasIsFound(t *testing.T) {

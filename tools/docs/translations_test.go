@@ -90,19 +90,20 @@ func original(name string) (string, bool) {
 // generated reports whether a command has written p.
 func generated(p page) bool { return strings.HasPrefix(p.text, "<!-- Made by: ") }
 
-// mark returns the comment of a page that says what the English page p says. Where a link leads does
-// not matter, and neither does white space.
+// mark returns the comment that ends a translation of p. It has a sum of the text, without the
+// targets of links and without white space.
 func (p page) mark() string {
 	text := links.ReplaceAllString(p.text, "]()")
 	sum := sha256.Sum256([]byte(strings.Join(strings.Fields(text), " ")))
 	return fmt.Sprintf("<!-- says %x of %s -->", sum[:6], p.name)
 }
 
-// differences returns in what a translation differs from its original, as far as that can be
-// counted, and where its text breaks the rules of Chinese typography.
+// differences returns the differences between a translation and its original that can be counted,
+// and the places where its text breaks the rules of Chinese typography.
 func differences(english, chinese page) (all []string) {
 	if !strings.Contains(chinese.text, english.mark()) {
-		all = append(all, fmt.Sprintf("if the text says the same as %s today, end it with %s", english.name, english.mark()))
+		all = append(all, fmt.Sprintf("if the text says the same as %s today, end it with %s",
+			english.name, english.mark()))
 	}
 	for _, pair := range [][2]page{{english, chinese}, {chinese, english}} {
 		if !slices.ContainsFunc(pair[0].links(), func(l link) bool {
@@ -135,7 +136,8 @@ func differences(english, chinese page) (all []string) {
 		slices.Sort(keys)
 		for _, k := range slices.Compact(keys) {
 			if want[k] != got[k] {
-				all = append(all, fmt.Sprintf("%s: %s is there %d times, and %d times in the original", what, k, got[k], want[k]))
+				all = append(all, fmt.Sprintf("%s: %s is there %d times, and %d times in the original",
+					what, k, got[k], want[k]))
 			}
 		}
 	}
@@ -167,15 +169,16 @@ func numbers(p page) map[string]int {
 	return n
 }
 
-// typography returns where a Chinese text breaks its rules: punctuation is of full width, and a space
-// is between a Chinese character and a Latin letter, a digit or code.
+// typography returns where a Chinese text breaks its rules: punctuation is of full width, and a
+// space is between a Chinese character and a Latin letter, a digit or code.
 func typography(p page) (all []string) {
 	text := comments.ReplaceAllString(blocks.ReplaceAllString(p.text, ""), "")
 	text = targets.ReplaceAllString(spans.ReplaceAllString(text, "`x`"), "]")
 	text = strings.NewReplacer("[", "", "]", "", "**", "").Replace(text)
 	for _, rule := range []struct{ what, pattern string }{
 		{"a space is missing", `\p{Han}[A-Za-z0-9` + "`" + `]|[A-Za-z0-9%` + "`" + `]\p{Han}`},
-		{"punctuation is of half width", `(?:\p{Han}|` + "`" + `)[,;:!?.](?:\s|$)|\p{Han}[,;:!?()]|[()]\p{Han}|\p{Han} \(|[,;:!?] ?(?:\p{Han}|` + "`" + `)`},
+		{"punctuation is of half width", `(?:\p{Han}|` + "`" + `)[,;:!?.](?:\s|$)|` +
+			`\p{Han}[,;:!?()]|[()]\p{Han}|\p{Han} \(|[,;:!?] ?(?:\p{Han}|` + "`" + `)`},
 		{"a space is beside punctuation", `[，。；：！？、（）] +[^|\s]|[^|\s.] +[，。；：！？、（）]`},
 	} {
 		at := regexp.MustCompile(`(?m).{0,8}(?:` + rule.pattern + `).{0,8}`)
