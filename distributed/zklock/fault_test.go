@@ -226,6 +226,7 @@ func TestAnEarlierSessionsNodeIsNotUsed(t *testing.T) {
 	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	p := leasetest.NewProxy(t, s.Addr())
+	direct.directory("/it")
 	c := open(t, p.Addr(), timeout(4*short)) // a request has half of it, on a busy machine too
 	l := c.Mutex("it")
 	got := make(chan error, 1)
@@ -445,6 +446,7 @@ func TestACancelledWaiterReturnsWithoutAServer(t *testing.T) {
 	s := zklock.LendServer(t)
 	p := leasetest.NewProxy(t, s.Addr())
 	direct := connect(t, s.Addr())
+	direct.directory("/it")
 	l := open(t, p.Addr(), timeout(long)).Mutex("it")
 	a := someone()
 	hold(t, l, a)

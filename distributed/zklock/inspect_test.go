@@ -102,8 +102,7 @@ func TestInspectNamesHoldersOfCurator(t *testing.T) {
 	direct := connect(t, s.Addr())
 	l := open(t, s.Addr()).Mutex("it")
 	for _, path := range []string{"/it", "/data"} {
-		_, err := direct.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
-		require.NoError(t, err)
+		direct.directory(path)
 	}
 	const node = "_c_6ba7b810-9dad-41d1-80b4-00c04fd430c8-lock-"
 	flags := int32(zk.FlagEphemeral | zk.FlagSequence)

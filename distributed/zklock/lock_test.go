@@ -97,10 +97,8 @@ func wakeUps(t testing.TB, s *testbed.ZooKeeper) int {
 func TestAFreeLockTakesTwoWritesAndReads(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
-	// A directory that is no container is not removed when it is empty.
 	direct := connect(t, s.Addr())
-	_, err := direct.Create("/it", nil, 0, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
+	direct.directory("/it")
 	l := open(t, s.Addr(), timeout(long)).Mutex("it")
 	hold(t, l, background)
 	require.NoError(t, l.UnlockContext(background))
@@ -365,8 +363,7 @@ func TestUnknownNodesAreIgnoredAndLocksForeign(t *testing.T) {
 func TestAKazooNodeExcludesWithCuratorsNameOnly(t *testing.T) {
 	s := zklock.LendServer(t)
 	direct, l, a := connect(t, s.Addr()), open(t, s.Addr()).Mutex("it"), someone()
-	_, err := direct.Create("/it", nil, 0, zk.WorldACL(zk.PermAll))
-	require.NoError(t, err)
+	direct.directory("/it")
 	for name, excludes := range map[string]bool{"__lock__": false, "-lock-": true} {
 		flags := int32(zk.FlagEphemeral | zk.FlagSequence)
 		node, err := direct.Create("/it/"+strings.Repeat("4a", 16)+name, nil, flags, zk.WorldACL(zk.PermAll))

@@ -110,6 +110,14 @@ func (a admin) clear(dir string) {
 	}
 }
 
+// directory makes a node that is no container. So the server does not remove it when it is empty,
+// which it may do between any two requests of a test on a busy machine.
+func (a admin) directory(path string) {
+	a.tb.Helper()
+	_, err := a.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(a.tb, err)
+}
+
 // eventually waits for something that will be.
 func eventually(tb testing.TB, what string, f func() bool) {
 	tb.Helper()
