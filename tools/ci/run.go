@@ -23,14 +23,18 @@ type lane int
 
 const (
 	first   lane = iota // alone and in order, before all others
-	checks              // one at a time, with a lower priority than the tests beside them
+	checks              // two at a time, with a lower priority than the tests beside them
 	prepare             // in order, beside the checks and before the tests
 	tests               // three at a time: these steps mostly wait
 	last                // alone and in order, after all others
 )
 
-// testsAtATime is how many steps of the lane tests run at a time.
-const testsAtATime = 3
+// How many steps of a lane run at a time. The checks mostly compute. But most of them wait for a
+// single process again and again, such as the one that links a program.
+const (
+	checksAtATime = 2
+	testsAtATime  = 3
+)
 
 // A step is one check.
 type step struct {
@@ -96,16 +100,23 @@ func (c *ci) run(ctx context.Context, steps []step) error {
 		}
 	}
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		for _, s := range of(checks) {
-			c.one(ctx, s)
-		}
-	})
+	wg.Go(func() { c.some(ctx, of(checks), checksAtATime) })
 	for _, s := range of(prepare) {
 		c.one(ctx, s)
 	}
-	room := make(chan struct{}, testsAtATime)
-	for _, s := range of(tests) {
+	c.some(ctx, of(tests), testsAtATime)
+	wg.Wait()
+	for _, s := range of(last) {
+		c.one(ctx, s)
+	}
+	return c.report()
+}
+
+// some runs steps in their order, n at a time.
+func (c *ci) some(ctx context.Context, steps []step, n int) {
+	var wg sync.WaitGroup
+	room := make(chan struct{}, n)
+	for _, s := range steps {
 		room <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-room }()
@@ -113,10 +124,6 @@ func (c *ci) run(ctx context.Context, steps []step) error {
 		})
 	}
 	wg.Wait()
-	for _, s := range of(last) {
-		c.one(ctx, s)
-	}
-	return c.report()
 }
 
 // one runs a step, and prints its output when it has ended.

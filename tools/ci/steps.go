@@ -72,17 +72,18 @@ func (c *ci) steps() []step {
 		{"format", "lint", "gofmt changes nothing", true, first, format},
 		{"servers", "stores", "servers that Debian's stable releases lack are built", true, prepare, servers},
 
+		// The first step takes longest. Those that come next compile little of what it compiles.
 		{"vet", "lint", "go vet, staticcheck and lockvet over all modules, by one program", true, checks, vet},
-		{"modules", "lint", "the modules are those of go.sum", true, checks, command("go", "mod", "verify")},
-		{"api", "lint", "the lists of the exported API, and the requirements among the modules", true, checks,
-			command("go", "run", "./tools/release", "check")},
-		{"scripts", "lint", "shellcheck over the scripts", true, checks, scripts},
-		{"pages", "lint", "links, commands and programs of the pages, import rules, and the tools", true, checks, c.tools},
-		{"hotpath", "lint", "what the fast paths compile to", true, checks, plain("./internal/test/hotpath")},
-		{"user", "user", "go get, go install, and the programs of the README in a module outside", true, checks, c.user},
 		{"models", "model", "the models of the protocols hold, and their mutants do not", true, checks, models},
 		{"platforms", "platforms", "the root module and locks on files on other systems", true, checks, platforms},
 		{"newer", "platforms", "the root module's tests with the newer Go release", true, checks, c.newer},
+		{"scripts", "lint", "shellcheck over the scripts", true, checks, scripts},
+		{"user", "user", "go get, go install, and the programs of the README in a module outside", true, checks, c.user},
+		{"pages", "lint", "links, commands and programs of the pages, import rules, and the tools", true, checks, c.tools},
+		{"hotpath", "lint", "what the fast paths compile to", true, checks, plain("./internal/test/hotpath")},
+		{"api", "lint", "the lists of the exported API, and the requirements among the modules", true, checks,
+			command("go", "run", "./tools/release", "check")},
+		{"modules", "lint", "the modules are those of go.sum", true, checks, command("go", "mod", "verify")},
 
 		{"tidy", "lint", "go mod tidy changes nothing", false, checks, tidy},
 		{"alone", "lint", "each module builds without the workspace", false, checks,
@@ -95,6 +96,9 @@ func (c *ci) steps() []step {
 		{"narrow", "platforms", "integers of 32 bits", false, checks, narrowly},
 		{"emulated", "platforms", "the engine on arm64, emulated", false, checks, emulated},
 	}
+	all = append(all,
+		step{"races", "core", "the root module's tests with the race detector", true, tests, races},
+		step{"processors", "core", "the core with one and with eight processors", true, tests, processors})
 	for _, m := range c.tested() {
 		how := modules[m]
 		s := step{m, how.part, "the tests of the module", !how.fullOnly, tests, c.module(m)}
@@ -118,8 +122,7 @@ func (c *ci) steps() []step {
 			false, last, c.proofs},
 		{"allocations", "stores", "allocations of the adapters and exporters", false, last, c.allocations},
 
-		{"races", "core", "the root module's tests with the race detector", true, last, races},
-		{"processors", "core", "the core with one and with eight processors", true, last, processors},
+		// It counts allocations and instructions, and judges times.
 		{"readme", "core", "the test command of the README", true, last, c.readmeCommand},
 	}...)
 }
