@@ -53,6 +53,20 @@
 //   - The clock of this machine is wrong: the library corrects its signatures by the time in the
 //     first answer.
 //
+// # Errors
+//
+// Each answer refuses something else. Package lease has what follows from that, see
+// [lease.ErrRefused]. The table in classes.go has all answers.
+//
+//	the request   a missing right, a missing table, another key
+//	the login     ExpiredTokenException, UnrecognizedClientException, InvalidSignatureException and
+//	              others: a waiter waits on, and a release is repeated until the hold's end
+//	the moment    ProvisionedThroughputExceededException and others that throttle, a transaction
+//	in doubt      InternalServerError, 5xx, 408: as the moment, and the client finds out what became
+//	              of a write
+//
+// # Global tables
+//
 // A global table has no locks, unless its consistency between regions is strong: each region
 // accepts writes, and the last writer wins. All clients have to use one region of it then, and an
 // outage of that region has to end before they go on. A table of strong consistency is expected to

@@ -4,18 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -56,53 +54,42 @@ func statusOf(err error) int {
 	return 0
 }
 
-// passing reports whether a request that was refused with this code may be carried out later: the
-// table has no capacity to spare, or another request has the row at the moment.
-func passing(code string) bool {
-	switch code {
-	case "TransactionConflictException", "ReplicatedWriteConflictException":
-		return true
-	}
-	_, throttled := retry.DefaultThrottleErrorCodes[code]
-	return throttled
-}
-
 // failed returns the error of a request with what it says about the outcome. The error names the
-// right that may be missing. Only an answer that blames the request says that nothing was done.
+// right that may be missing.
 func (d *documents) failed(err error, a *attempt, right string) error {
-	code, status := codeOf(err), statusOf(err)
-	switch code {
-	case "ConditionalCheckFailedException":
-		return fmt.Errorf("%w: %w", caslock.ErrConflict, err)
-	case "ResourceNotFoundException":
-		err = fmt.Errorf("no such table in this region: %w", err)
-	case "AccessDeniedException":
-		err = fmt.Errorf("the right %s is missing: %w", right, err)
-	case "ValidationException":
-		err = fmt.Errorf("the table's key has to be %q alone, a string: %w", d.key, err)
-	}
-	err = fmt.Errorf("table %q: %w", d.table, err)
-	var dial *net.OpError
-	var skewed interface{ RetryableError() bool } // the client has learned the server's time from the answer
-	switch {
-	case !a.sent, errors.As(err, &dial) && dial.Op == "dial":
-		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
-	case passing(code), errors.As(err, &skewed) && skewed.RetryableError():
-		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
-	case status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests:
-		return lease.Mark(err, lease.ErrUnavailable)
-	case code != "" && status >= http.StatusBadRequest && status < http.StatusInternalServerError:
-		return lease.Mark(err, lease.ErrRefused)
-	}
-	return err
+	return d.refused(err, a, right, false)
 }
 
 // unread is failed for a request that changes nothing. Without an answer nothing is in doubt.
 func (d *documents) unread(err error, a *attempt, right string) error {
-	unanswered := statusOf(err) == 0
-	err = d.failed(err, a, right)
-	if unanswered {
-		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+	return d.refused(err, a, right, true)
+}
+
+func (d *documents) refused(err error, a *attempt, right string, read bool) error {
+	code, status := codeOf(err), statusOf(err)
+	class := classOf(code, status)
+	switch {
+	case status == 0:
+	case class == classes.Stored:
+		return fmt.Errorf("%w: %w", caslock.ErrConflict, err)
+	case code == "ResourceNotFoundException":
+		err = fmt.Errorf("no such table in this region: %w", err)
+	case code == "AccessDeniedException":
+		err = fmt.Errorf("the right %s is missing: %w", right, err)
+	case code == "ValidationException":
+		err = fmt.Errorf("the table's key has to be %q alone, a string: %w", d.key, err)
+	case class == classes.Connection:
+		err = fmt.Errorf("the login of the client is not accepted: %w", err)
 	}
-	return err
+	err = fmt.Errorf("table %q: %w", d.table, err)
+	var skewed interface{ RetryableError() bool } // the client has learned the server's time from the answer
+	switch {
+	case !a.sent:
+		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+	case status == 0:
+		return classes.NoAnswer(err, read)
+	case errors.As(err, &skewed) && skewed.RetryableError():
+		return classes.Moment.Mark(err)
+	}
+	return class.Mark(err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,9 @@ func TestEachRequestIsSentOnce(t *testing.T) {
 	require.Equal(t, []int{1, 1, 1, 1}, f.requests("GetItem", "PutItem", "DeleteItem", "Scan"))
 }
 
+// logins are some codes that refuse the login.
+var logins = []string{"ExpiredTokenException", "UnrecognizedClientException"}
+
 func TestOnlyABlamedRequestIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFront()
@@ -119,9 +123,14 @@ func TestOnlyABlamedRequestIsRefused(t *testing.T) {
 		{400, "", false, false},
 		{403, "", false, false},
 		{429, "", false, true},
-		{500, "InternalServerError", false, false},
+		{400, "UnrecognizedClientException", true, false},
+		{400, "RequestLimitExceeded", true, true},
+		{400, "ItemCollectionSizeLimitExceededException", true, false},
+		{400, "SomethingNewException", true, false},
+		{401, "", true, false},
+		{500, "InternalServerError", false, true},
 		{503, "ServiceUnavailable", false, true},
-		{504, "", false, false},
+		{504, "", false, true},
 	} {
 		f.answers(func(string, func() *http.Response) *http.Response { return refusal(c.status, c.code) })
 		_, err := d.Swap(t.Context(), "it", []byte("data"), "")
@@ -129,6 +138,8 @@ func TestOnlyABlamedRequestIsRefused(t *testing.T) {
 		require.NotErrorIs(t, err, caslock.ErrConflict)
 		require.Equal(t, c.refused, errors.Is(err, lease.ErrRefused), "%v", c)
 		require.Equal(t, c.unavailable, errors.Is(err, lease.ErrUnavailable), "%v", c)
+		login := c.status == http.StatusUnauthorized || slices.Contains(logins, c.code)
+		require.Equal(t, login, errors.Is(err, lease.ErrLogin), "%v", c)
 	}
 }
 

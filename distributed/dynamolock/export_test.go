@@ -11,3 +11,6 @@ func NewDocuments(client *dynamodb.Client, table string, opts ...Option) (casloc
 	d, _, err := newDocuments(client, table, opts)
 	return d, err
 }
+
+// Refusals is the table of answers.
+var Refusals = refusals

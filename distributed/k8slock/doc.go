@@ -102,6 +102,21 @@
 // HTTP2_READ_IDLE_TIMEOUT_SECONDS (30 if not set) and HTTP2_PING_TIMEOUT_SECONDS (15) change that.
 // With 5 and 5, a hold of 30 s survives a broken connection.
 //
+// # Errors
+//
+// Each answer refuses something else. Package lease has what follows from that, see
+// [lease.ErrRefused]. The table in classes.go has all answers.
+//
+//	the request   Forbidden, Invalid, a missing namespace
+//	the login     Unauthorized, and Forbidden for system:anonymous: a waiter waits on, and a release
+//	              is repeated until the hold's end
+//	the moment    TooManyRequests, a server that starts, a webhook that does not answer, a full etcd
+//	in doubt      ServerTimeout, Timeout, ServiceUnavailable, errors of etcd: as the moment, and the
+//	              client finds out what became of a write
+//	unclear       InternalError: a first request returns the error, and a waiter waits on
+//
+// # Versions
+//
 // The API server has to be of Kubernetes 1.14 or later. Objects and their versions are in etcd,
 // so a lock survives the death of an API server. If etcd is restored from a backup, versions come
 // again: stop the programs before, and start them a lease later.

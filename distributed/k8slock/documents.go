@@ -2,12 +2,9 @@ package k8slock
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -22,6 +19,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -123,8 +121,10 @@ func (d *documents) Swap(ctx context.Context, name string, data []byte, version 
 	var written coordinationv1.Lease
 	err := r.Do(ctx).Into(&written)
 	switch {
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), version != "" && missing(err):
+	case stored(err), version != "" && missing(err):
 		return "", caslock.ErrConflict
+	case missing(err):
+		return "", failed(fmt.Errorf("the namespace %q does not exist: %w", d.namespace, err))
 	case err != nil:
 		return "", failed(err)
 	case written.Annotations[annotation] != o.Metadata.Annotations[annotation]:
@@ -192,7 +192,7 @@ func (d *documents) Delete(ctx context.Context, name, version string) error {
 	err := d.to(d.client.Delete()).Name(name).
 		Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}}).Do(ctx).Error()
 	switch {
-	case apierrors.IsConflict(err), missing(err):
+	case stored(err), missing(err):
 		return caslock.ErrConflict
 	case err != nil:
 		return failed(err)
@@ -208,6 +208,12 @@ func (d *documents) CheckName(name string) error {
 	return nil
 }
 
+// stored reports whether the API server says that an object has another version, or is there.
+func stored(err error) bool {
+	var answer apierrors.APIStatus
+	return errors.As(err, &answer) && classOf(answer.Status()) == classes.Stored
+}
+
 // missing reports whether the API server says that an object is not there.
 func missing(err error) bool { return apierrors.IsNotFound(err) && !unserved(err) }
 
@@ -220,37 +226,19 @@ func unserved(err error) bool {
 // unread marks the error of a read. Without an answer nothing is in doubt.
 func unread(err error) error {
 	var unanswered *url.Error
-	marked := failed(err)
-	if errors.As(err, &unanswered) && !errors.Is(marked, lease.ErrRefused) {
-		return lease.Mark(err, lease.ErrUnavailable, lease.ErrUnreachable)
-	}
-	return marked
+	return refused(err, errors.As(err, &unanswered))
 }
 
 // failed marks the error of a request.
-func failed(err error) error {
+func failed(err error) error { return refused(err, false) }
+
+func refused(err error, read bool) error {
 	if unserved(err) {
 		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
 	}
 	var answer apierrors.APIStatus
-	if errors.As(err, &answer) {
-		switch code := answer.Status().Code; {
-		case code == http.StatusTooManyRequests: // it was not begun
-			return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
-		case code == http.StatusServiceUnavailable:
-			return lease.Mark(err, lease.ErrUnavailable)
-		case code >= http.StatusBadRequest && code < http.StatusInternalServerError:
-			return lease.Mark(err, lease.ErrRefused)
-		}
-		return err
+	if !errors.As(err, &answer) {
+		return classes.NoAnswer(err, read)
 	}
-	var connection *net.OpError
-	if errors.As(err, &connection) && connection.Op == "dial" {
-		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
-	}
-	var stranger *tls.CertificateVerificationError
-	if errors.As(err, &stranger) {
-		return lease.Mark(err, lease.ErrRefused)
-	}
-	return err
+	return classOf(answer.Status()).Mark(err)
 }

@@ -10,3 +10,9 @@ import (
 func Documents(client coordinationv1client.CoordinationV1Interface, namespace string) caslock.Documents {
 	return &documents{client.RESTClient(), namespace}
 }
+
+// These are the table of answers, and how one is found there.
+var (
+	Refusals = refusals
+	ClassOf  = classOf
+)

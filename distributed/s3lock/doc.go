@@ -58,6 +58,18 @@
 //     next renewal, and another process may have the lock before that. Tokens begin anew.
 //   - The object is something else: [locks.ErrForeign]. Nothing is overwritten.
 //
+// # Errors
+//
+// Each answer refuses something else. Package lease has what follows from that, see
+// [lease.ErrRefused]. The table in classes.go has all answers, also those of other stores.
+//
+//	the request   a missing right, a missing bucket, another region, no conditional writes
+//	the login     ExpiredToken, InvalidAccessKeyId, SignatureDoesNotMatch, RequestTimeTooSkewed
+//	              and others: a waiter waits on, and a release is repeated until the hold's end
+//	the moment    a store that is full, a redirect
+//	in doubt      SlowDown, InternalError, RequestTimeout, 429, 5xx: as the moment, and the client
+//	              finds out what became of a write
+//
 // # When not to use it
 //
 // A release is noticed with the next poll, after up to 5 s by default. There is no order among

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -242,29 +242,25 @@ func statusOf(err error) int {
 
 // conflicts reports whether err says that the object is another one than the request wants.
 func conflicts(err error) bool {
-	switch codeOf(err) {
-	case "NoSuchKey": // there is nothing to replace
-		return true
-	case "ConditionalRequestConflict", "OperationAborted": // another write is under way
-		return true
-	}
-	return statusOf(err) == http.StatusPreconditionFailed
+	status := statusOf(err)
+	return status != 0 && classOf(codeOf(err), status) == classes.Stored
 }
 
 // unread returns the error of a read.
 func (d *documents) unread(err error, a *attempt, right string) error {
-	unanswered := a.sent && statusOf(err) == 0
-	if err = d.failed(err, a, right); unanswered {
-		err = lease.Mark(err, lease.ErrUnavailable, lease.ErrUnreachable)
-	}
-	return err
+	return d.refused(err, a, right, true)
 }
 
-// failed returns the error of a request with what it says about the outcome. Only an answer that
-// blames the request says that nothing was done.
+// failed returns the error of a request with what it says about the outcome.
 func (d *documents) failed(err error, a *attempt, right string) error {
+	return d.refused(err, a, right, false)
+}
+
+func (d *documents) refused(err error, a *attempt, right string, read bool) error {
 	code, status := codeOf(err), statusOf(err)
+	class := classOf(code, status)
 	switch {
+	case status == 0:
 	case code == "NoSuchBucket":
 		err = fmt.Errorf("the bucket does not exist: %w", err)
 	case code == "AccessDenied":
@@ -273,18 +269,18 @@ func (d *documents) failed(err error, a *attempt, right string) error {
 		err = fmt.Errorf("the bucket may be in another region: %w", err)
 	case status == http.StatusNotImplemented:
 		err = fmt.Errorf("%w: it has no conditional writes: %w", ErrUnsafe, err)
+	case class == classes.Connection:
+		err = fmt.Errorf("the login of the client is not accepted: %w", err)
 	}
 	err = fmt.Errorf("bucket %q: %w", d.bucket, err)
-	var dial *net.OpError
+	var skewed interface{ RetryableError() bool } // the client has learned the store's time from the answer
 	switch {
-	case status == http.StatusMovedPermanently, status == http.StatusNotImplemented:
-		return lease.Mark(err, lease.ErrRefused)
-	case !a.sent, errors.As(err, &dial) && dial.Op == "dial":
+	case !a.sent:
 		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
-	case status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests:
-		return lease.Mark(err, lease.ErrUnavailable)
-	case status >= http.StatusBadRequest && status < http.StatusInternalServerError:
-		return lease.Mark(err, lease.ErrRefused)
+	case status == 0:
+		return classes.NoAnswer(err, read)
+	case class == classes.Connection && errors.As(err, &skewed) && skewed.RetryableError():
+		return classes.Moment.Mark(err)
 	}
-	return err
+	return class.Mark(err)
 }

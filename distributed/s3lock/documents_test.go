@@ -189,7 +189,12 @@ func TestAnswersSayWhatIsKnown(t *testing.T) {
 		{501, "NotImplemented", true, false, "it has no conditional writes"},
 		{503, "SlowDown", false, true, "SlowDown"},
 		{429, "TooManyRequests", false, true, "TooManyRequests"},
-		{500, "InternalError", false, false, "InternalError"},
+		{500, "InternalError", false, true, "InternalError"},
+		{400, "RequestTimeout", false, true, "RequestTimeout"},
+		{400, "ExpiredToken", true, false, "the login of the client is not accepted"},
+		{403, "InvalidAccessKeyId", true, false, "the login of the client is not accepted"},
+		{403, "QuotaExceeded", true, true, "QuotaExceeded"},
+		{507, "XMinioStorageFull", true, true, "XMinioStorageFull"},
 	} {
 		t.Run(x.code, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fake) {
@@ -206,6 +211,8 @@ func TestAnswersSayWhatIsKnown(t *testing.T) {
 				require.ErrorContains(t, err, `s3lock: try lock "it": bucket "locks-bucket": `)
 				require.Equal(t, x.refused, errors.Is(err, lease.ErrRefused), "refused")
 				require.Equal(t, x.unavailable, errors.Is(err, lease.ErrUnavailable), "unavailable")
+				login := strings.Contains(x.words, "login") || x.code == "RequestTimeTooSkewed"
+				require.Equal(t, login, errors.Is(err, lease.ErrLogin), "login")
 			})
 		})
 	}

@@ -14,3 +14,6 @@ func Documents(client *s3.Client, bucket string) caslock.Documents {
 	}
 	return d
 }
+
+// Refusals is the table of answers.
+var Refusals = refusals

@@ -12,6 +12,14 @@ type Transport struct {
 
 // RoundTrip sends a request, or answers it with the error.
 func (tr *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := tr.roundTrip(r)
+	if resp != nil {
+		resp.Request = r
+	}
+	return resp, err
+}
+
+func (tr *Transport) roundTrip(r *http.Request) (*http.Response, error) {
 	carriedOut, refused := tr.Now(tr.IsWrite(r))
 	if !carriedOut {
 		if r.Body != nil {

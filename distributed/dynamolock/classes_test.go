@@ -1,0 +1,100 @@
+package dynamolock_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/dynamolock"
+	"github.com/jucgo/locks/distributed/internal/classes"
+	"github.com/jucgo/locks/distributed/internal/classtest"
+)
+
+// fake is a table in memory. Clients reach it without connections, so that tests can have a clock of
+// their own.
+type fake struct {
+	mu   sync.Mutex
+	rows map[string]row // by name
+}
+
+// row has attributes that are texts.
+type row map[string]struct{ S string }
+
+func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
+	var in struct {
+		Key, Item                 row
+		ExpressionAttributeValues row
+	}
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out struct{ Item row }
+	if in.Item == nil {
+		out.Item = f.rows[in.Key["name"].S]
+	} else {
+		name := in.Item["name"].S
+		if in.ExpressionAttributeValues[":version"].S != f.rows[name]["version"].S {
+			return refusal(http.StatusBadRequest, "ConditionalCheckFailedException"), nil
+		}
+		f.rows[name] = in.Item
+	}
+	body, err := json.Marshal(out)
+	return reply(http.StatusOK, string(body)), err
+}
+
+// refusalOf returns the answer that a row of the table is about.
+func refusalOf(code string) *http.Response {
+	switch status, err := strconv.Atoi(strings.ReplaceAll(code, "xx", "77")); {
+	case err == nil:
+		return refusal(status, "")
+	case code == "4xx with a code":
+		code = "SomethingNewException"
+	}
+	return refusal(http.StatusBadRequest, code)
+}
+
+func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
+	t.Parallel()
+	var cases []classtest.Case[string]
+	for _, r := range dynamolock.Refusals {
+		if r.Class != classes.Stored {
+			cases = append(cases, classtest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: `table "locks": `})
+		}
+	}
+	classtest.Run(t, cases, func(t *testing.T, c classtest.Case[string]) classtest.Bed {
+		f := &fake{rows: make(map[string]row)}
+		way := &classtest.Transport{
+			Server: f, Answer: func(*http.Request) (*http.Response, error) { return refusalOf(c.Answer), nil },
+			IsWrite: func(r *http.Request) bool { return strings.HasSuffix(r.Header.Get("X-Amz-Target"), "PutItem") },
+		}
+		rival := open(t, dynamodb.New(options("fake", f))).Mutex("it")
+		return classtest.Bed{Lock: open(t, dynamodb.New(options("fake", way))).Mutex("it"), Rival: rival, Set: way.Set}
+	})
+}
+
+func TestAnswersAboutTheRowAreConflicts(t *testing.T) {
+	t.Parallel()
+	f := newFront()
+	d, err := dynamolock.NewDocuments(dynamodb.New(options("fake", f)), table)
+	require.NoError(t, err)
+	for _, r := range dynamolock.Refusals {
+		f.answers(func(string, func() *http.Response) *http.Response { return refusalOf(r.Code) })
+		_, err := d.Swap(background, "it", nil, "")
+		require.Error(t, err, r.Code)
+		require.NotEmpty(t, r.Why, r.Code)
+		if r.Class == classes.Stored {
+			require.ErrorIs(t, err, caslock.ErrConflict, r.Code)
+		} else {
+			require.NotErrorIs(t, err, caslock.ErrConflict, r.Code)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package s3lock_test
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/classes"
+	"github.com/jucgo/locks/distributed/internal/classtest"
+	"github.com/jucgo/locks/distributed/s3lock"
+)
+
+// refusalOf returns the answer that a row of the table is about. With a code, the status says
+// something else.
+func refusalOf(code string) *http.Response {
+	if status, err := strconv.Atoi(strings.ReplaceAll(code, "xx", "77")); err == nil {
+		return refusal(status, "")
+	}
+	return refusal(http.StatusConflict, code)
+}
+
+// front is a client's way to the fake.
+type front struct{ classtest.Transport }
+
+func (f *front) Do(r *http.Request) (*http.Response, error) { return f.RoundTrip(r) }
+
+type server struct{ *fake }
+
+func (s server) RoundTrip(r *http.Request) (*http.Response, error) { return s.Do(r) }
+
+func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
+	t.Parallel()
+	var cases []classtest.Case[string]
+	for _, r := range s3lock.Refusals {
+		if r.Class != classes.Stored {
+			cases = append(cases, classtest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: "because"})
+		}
+	}
+	classtest.Run(t, cases, func(t *testing.T, c classtest.Case[string]) classtest.Bed {
+		f := newFake()
+		way := &front{classtest.Transport{
+			Server: server{f}, IsWrite: func(r *http.Request) bool { return r.Method != http.MethodGet },
+			Answer: func(*http.Request) (*http.Response, error) { return refusalOf(c.Answer), nil },
+		}}
+		rival := open(t, f.client(), s3lock.WithoutProbe()).Mutex("it")
+		l := open(t, clientOf(way, "fake"), s3lock.WithoutProbe()).Mutex("it")
+		return classtest.Bed{Lock: l, Rival: rival, Set: way.Set}
+	})
+}
+
+func TestAnswersAboutTheObjectAreConflicts(t *testing.T) {
+	t.Parallel()
+	f := newFake()
+	d := s3lock.Documents(f.client(), bucketName)
+	for _, r := range s3lock.Refusals {
+		f.before = func(q *http.Request) (*http.Response, error) {
+			if !strings.HasSuffix(q.URL.Path, "/it.json") { // it is the probe's
+				return nil, nil
+			}
+			return refusalOf(r.Code), nil
+		}
+		_, err := d.Swap(context.Background(), "it", nil, "")
+		require.Error(t, err, r.Code)
+		require.NotEmpty(t, r.Why, r.Code)
+		if r.Class == classes.Stored {
+			require.ErrorIs(t, err, caslock.ErrConflict, r.Code)
+		} else {
+			require.NotErrorIs(t, err, caslock.ErrConflict, r.Code)
+		}
+	}
+}
