@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -102,7 +103,7 @@ func New(client *api.Client, opts ...Option) (*Client, error) {
 	s := newStore(client, o)
 	// Each holder has a token of its own, and waiters here have no precedence over others.
 	all := append([]lease.Option{
-		lease.WithMaxLocalHandoffs(0), lease.WithPlace("consul", o.prefix), // client hides its address
+		lease.WithMaxLocalHandoffs(0), lease.WithPlace(placeOf(client), o.prefix),
 	}, o.lease...)
 	lc, err := lease.New(s, append(all, lease.WithErrorPrefix("consullock"), lease.WithTTL(o.ttl))...)
 	if err != nil {
@@ -110,6 +111,24 @@ func New(client *api.Client, opts ...Option) (*Client, error) {
 		return nil, err
 	}
 	return &Client{store: s, lease: lc}, nil
+}
+
+// placeOf says where the locks of client are, without a login: its address, and the datacenter, the
+// namespace and the partition if it has them. Consul's client has no method that tells. Where a
+// version of it calls a field something else, that part is missing.
+func placeOf(client *api.Client) string {
+	config := reflect.Indirect(reflect.ValueOf(client)).FieldByName("config")
+	place := "consul"
+	for _, name := range []string{"Address", "Datacenter", "Namespace", "Partition"} {
+		if config.Kind() != reflect.Struct {
+			break
+		}
+		if field := config.FieldByName(name); field.Kind() == reflect.String && field.Len() > 0 {
+			text := field.String()
+			place += " " + text[strings.LastIndexByte(text, '@')+1:]
+		}
+	}
+	return place
 }
 
 // Key returns the key of the lock called name. Consul's own lock on this key, such as that of

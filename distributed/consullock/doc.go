@@ -86,6 +86,18 @@
 //   - A key has not the flags of a lock, such as a configuration value or Consul's semaphore:
 //     [locks.ErrForeign]. It is left alone.
 //
+// # Errors
+//
+// Each answer refuses something else. Package lease has what follows from that, see
+// [lease.ErrRefused]. The table in classes.go has all answers.
+//
+//	the request   403 "Permission denied", 400, 413, a TTL that the servers do not permit
+//	the login     403 "ACL not found", 401: a waiter waits on, and a release is repeated until the
+//	              hold's end
+//	the moment    429, an agent that has not joined yet
+//	in doubt      500 "No cluster leader", other 5xx: as the moment, and the client finds out what
+//	              became of a write
+//
 // # Names
 //
 // The key is the prefix and the name. Letters, digits and - _ . ~ / stay. Other bytes are written

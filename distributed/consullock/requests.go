@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -127,26 +127,15 @@ func (s *store) await(
 }
 
 // failed returns err as an error of a [lease.Store].
-//
-// An error of a server is no refusal: a leader that loses its office answers so to what it may have
-// carried out.
 func failed(err error) error {
 	var answer api.StatusError
-	var dial *net.OpError
 	switch {
+	case err == nil:
+		return nil
 	case errors.As(err, &answer):
-		switch {
-		case answer.Code == http.StatusTooManyRequests:
-			return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
-		case answer.Code >= http.StatusInternalServerError:
-			return lease.Mark(err, lease.ErrUnavailable)
-		case answer.Code >= http.StatusBadRequest:
-			return lease.Mark(err, lease.ErrRefused)
-		}
-	case errors.As(err, &dial) && dial.Op == "dial":
-		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+		return classOf(answer).Mark(err)
 	}
-	return err
+	return classes.NoAnswer(err, false)
 }
 
 // undone returns err as that of a request which has changed nothing, because it failed before that.

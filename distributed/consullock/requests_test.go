@@ -62,3 +62,27 @@ func TestAGrantOfAnotherSessionIsInDoubt(t *testing.T) {
 	require.NotErrorIs(t, err, lease.ErrRefused)
 	require.NotErrorIs(t, err, ErrSessionExpired, "which only holders get")
 }
+
+// valued is a context of the program's own type.
+type valued struct {
+	context.Context
+	asked func()
+}
+
+func (v valued) Value(key any) any { v.asked(); return v.Context.Value(key) }
+
+func TestASessionBeginsWithoutTheCallersValues(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"ID": "1"}`)
+	}))
+	defer server.Close()
+	client, err := api.NewClient(&api.Config{Address: server.URL, HttpClient: server.Client()})
+	require.NoError(t, err)
+	s := newStore(client, options{ttl: DefaultTTL})
+	defer s.jobs.Close(context.Background())
+	defer s.stop()
+	_, err = s.enter(valued{context.Background(), func() {
+		require.Empty(t, s.entering, "other acquisitions wait for this one")
+	}})
+	require.NoError(t, err)
+}

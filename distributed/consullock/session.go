@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -29,7 +30,11 @@ type session struct {
 //
 // If all of its time is over, it begins another one. A leader that was stopped for so long may
 // answer a renewal before it knows of the next leader, for which the time of the session goes on.
+//
+// Other acquisitions wait meanwhile. So requests have no values of ctx: a context of the program may
+// run code of the program that waits for one of these acquisitions.
 func (s *store) enter(ctx context.Context) (*session, error) {
+	ctx = adapter.Detach(ctx, context.Background())
 	select {
 	case s.entering <- struct{}{}:
 		defer func() { <-s.entering }()

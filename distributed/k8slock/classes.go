@@ -1,9 +1,6 @@
 package k8slock
 
 import (
-	"fmt"
-	"strings"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/jucgo/locks/distributed/internal/classes"
@@ -62,13 +59,5 @@ var refusals = classes.Table{
 
 // classOf returns what an answer refuses.
 func classOf(answer metav1.Status) classes.Class {
-	status := fmt.Sprint(answer.Code)
-	for _, r := range refusals {
-		head, text, _ := strings.Cut(r.Code, ": ")
-		fits := head == status || head == status+" "+string(answer.Reason) || head == fmt.Sprint(answer.Code/100, "xx")
-		if fits && strings.Contains(answer.Message, text) {
-			return r.Class
-		}
-	}
-	return classes.Unclear
+	return refusals.Answer(int(answer.Code), string(answer.Reason), answer.Message)
 }

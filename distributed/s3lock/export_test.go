@@ -17,3 +17,6 @@ func Documents(client *s3.Client, bucket string) caslock.Documents {
 
 // Refusals is the table of answers.
 var Refusals = refusals
+
+// Probing reports whether a writer probes the store.
+func Probing(d caslock.Documents) bool { return len(d.(*documents).turn) > 0 }

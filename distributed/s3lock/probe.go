@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -62,7 +63,8 @@ func (d *documents) probed(ctx context.Context) error {
 	if d.trusted.Load() || d.verdict != nil {
 		return d.verdict
 	}
-	err := d.probe(ctx)
+	// Other writers wait. A context of the program may run code of the program that waits for them.
+	err := d.probe(adapter.Detach(ctx, context.Background()))
 	switch {
 	case err == nil:
 		d.trusted.Store(true)

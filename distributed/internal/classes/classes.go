@@ -4,7 +4,12 @@
 // module. So a class never changes its meaning: it gets a successor beside it.
 package classes
 
-import "github.com/jucgo/locks/distributed/lease"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
 
 // Class is what an error answer refuses, see [lease.ErrRefused].
 type Class int
@@ -54,4 +59,20 @@ func (t Table) Class(code string) (c Class, found bool) {
 		}
 	}
 	return 0, false
+}
+
+// Answer returns the class of the first row that fits an answer over HTTP, and Unclear if none does.
+// Such a row has the status as its code, or the status and the reason, or the first digit of the
+// status and xx. What follows a colon has to be a part of the message.
+func (t Table) Answer(status int, reason, message string) Class {
+	for _, r := range t {
+		head, text, _ := strings.Cut(r.Code, ": ")
+		switch head {
+		case fmt.Sprint(status), fmt.Sprint(status, " ", reason), fmt.Sprint(status/100, "xx"):
+			if strings.Contains(message, text) {
+				return r.Class
+			}
+		}
+	}
+	return Unclear
 }

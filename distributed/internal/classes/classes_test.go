@@ -37,3 +37,15 @@ func TestATableFindsACodeAsAWhole(t *testing.T) {
 	_, ok = table.Class("SlowDown")
 	require.False(t, ok)
 }
+
+func TestTheFirstRowThatFitsAnAnswerCounts(t *testing.T) {
+	table := classes.Table{
+		{"500: election", classes.Doubt, ""}, {"500 Full", classes.Moment, ""}, {"500", classes.Unclear, ""},
+		{"4xx", classes.Request, ""},
+	}
+	require.Equal(t, classes.Doubt, table.Answer(500, "Full", "an election is under way"))
+	require.Equal(t, classes.Moment, table.Answer(500, "Full", "full"))
+	require.Equal(t, classes.Unclear, table.Answer(500, "", "full"))
+	require.Equal(t, classes.Request, table.Answer(418, "", "full"))
+	require.Equal(t, classes.Unclear, table.Answer(307, "", ""))
+}

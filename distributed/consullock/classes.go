@@ -1,0 +1,56 @@
+package consullock
+
+import (
+	"github.com/hashicorp/consul/api"
+
+	"github.com/jucgo/locks/distributed/internal/classes"
+)
+
+// refusals are the error answers of an agent, by status. What stands behind a colon is a part of the
+// message. The first one that fits counts.
+//
+// An error of a server is no refusal: a leader that loses its office answers so to what it may have
+// carried out.
+var refusals = classes.Table{
+	// About the key.
+	{"409", classes.Stored, "a condition of the transaction is not true, see refusalOf"},
+
+	// The login. Tokens are replaced while programs run.
+	{"403: ACL not found", classes.Connection, "the token was deleted, or is not known to the server yet"},
+	{"401", classes.Connection, "the login is missing or not accepted"},
+	{"407", classes.Connection, "a proxy wants a login"},
+
+	// The moment.
+	{"425", classes.Moment, "the request came too early on a new connection"},
+	{"429", classes.Moment, "too many requests, or too many connections of one address"},
+	{"500: Missing node registration", classes.Moment, "the agent has not joined the cluster yet"},
+	{"500: No known Consul servers", classes.Moment, "the agent knows no server at the moment"},
+	{"500: Not ready to serve consistent reads", classes.Moment, "the leader is new"},
+	{"500: No path to datacenter", classes.Moment, "the servers know no server of the other datacenter"},
+	{"500: Remote DC has no server", classes.Moment, "no server of the other datacenter is up"},
+
+	// The request.
+	{"500: Invalid Session TTL", classes.Request, "the servers permit no session as short or as long"},
+	{"500: Session TTL", classes.Request, "the TTL is none"},
+	{"400", classes.Request, "the agent does not understand the request"},
+	{"403", classes.Request, "a right is missing"},
+	{"404", classes.Request, "the agent has nothing under this address, or no such session"},
+	{"405", classes.Request, "the agent forbids the method"},
+	{"413", classes.Request, "the request is too large"},
+	{"4xx", classes.Request, "the agent blames the request"},
+
+	// The moment, and the write may have been carried out.
+	{"500: No cluster leader", classes.Doubt, "the servers elect a leader"},
+	{"500: leadership lost", classes.Doubt, "the leader has lost its office within the request"},
+	{"500: node is not the leader", classes.Doubt, "the servers have another leader by now"},
+	{"500: raft apply failed", classes.Doubt, "the leader could not write its log"},
+	{"500: timed out enqueuing operation", classes.Doubt, "the leader is overloaded"},
+	{"500: rpc error", classes.Doubt, "the agent has lost the server"},
+	{"500: stream closed", classes.Doubt, "the agent has lost the server"},
+	{"5xx", classes.Doubt, "a server or a proxy has failed"},
+}
+
+// classOf returns what an answer refuses.
+func classOf(answer api.StatusError) classes.Class {
+	return refusals.Answer(answer.Code, "", answer.Body)
+}

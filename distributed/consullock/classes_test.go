@@ -1,0 +1,62 @@
+package consullock_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/consullock"
+	"github.com/jucgo/locks/distributed/internal/classes"
+	"github.com/jucgo/locks/distributed/internal/classtest"
+)
+
+// refusalOf returns the answer that a row of the table is about.
+func refusalOf(code string) *http.Response {
+	number, text, _ := strings.Cut(code, ": ")
+	status, err := strconv.Atoi(strings.ReplaceAll(number, "xx", "77"))
+	if err != nil {
+		panic(err)
+	}
+	return answered(status, "because "+text, 0)
+}
+
+// dialFake returns Consul's client of a fake.
+func dialFake(tb testing.TB, rt http.RoundTripper) *api.Client {
+	tb.Helper()
+	c, err := api.NewClient(&api.Config{Address: "fake", HttpClient: &http.Client{Transport: rt}})
+	require.NoError(tb, err)
+	return c
+}
+
+func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
+	t.Parallel()
+	var cases []classtest.Case[string]
+	for _, r := range consullock.Refusals {
+		require.NotEmpty(t, r.Why)
+		if r.Class != classes.Stored && r.Code != "404" { // a session that is not there is replaced
+			cases = append(cases, classtest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: "because"})
+		}
+	}
+	classtest.Run(t, cases, func(t *testing.T, c classtest.Case[string]) classtest.Bed {
+		f := newFake()
+		way := &classtest.Transport{
+			Server: f, IsWrite: f.writes,
+			Answer: func(*http.Request) (*http.Response, error) { return refusalOf(c.Answer), nil },
+		}
+		rival := openAs(t, dialFake(t, f))
+		return classtest.Bed{Lock: openAs(t, dialFake(t, way)).Mutex("it"), Rival: rival.Mutex("it"), Set: way.Set}
+	})
+}
+
+// openAs is open with the default of each option.
+func openAs(tb testing.TB, client *api.Client) *consullock.Client {
+	tb.Helper()
+	c, err := consullock.New(client)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, c.Close(background)) })
+	return c
+}

@@ -1,0 +1,4 @@
+package consullock
+
+// Refusals is the table of answers.
+var Refusals = refusals
