@@ -1,4 +1,4 @@
-// Command local is the first program of the README: five buyers, three tickets, one fair lock.
+// Command local is the program that the README runs first: five buyers, three tickets, one fair lock.
 package main
 
 import (

@@ -273,3 +273,21 @@ func TestAStepsOutputHasEventsAndErrors(t *testing.T) {
 		t.Errorf("two packages passed, and the output is %q", out)
 	}
 }
+
+func TestTheTestCommandOfTheREADMEIsFound(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		string(page):                     "./...",
+		"go test ./... # all\n":          "./...",
+		"go test ./fair\n":               "./fair",
+		"go test -race ./...\n":          "",
+		"run go test ./... in a clone\n": "",
+	} {
+		if got := testPattern([]byte(text)); got != want {
+			t.Errorf("the packages are %q, want %q, of a page that begins with %.40q", got, want, text)
+		}
+	}
+}

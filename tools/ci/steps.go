@@ -383,15 +383,24 @@ func (c *ci) readmeCommand(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	line := regexp.MustCompile(`(?m)^go test (\S+)$`).FindSubmatch(page)
-	if line == nil {
+	pattern := testPattern(page)
+	if pattern == "" {
 		return errors.New("README.md has no line that runs the tests")
 	}
-	err = j.goTest(ctx, ".", nil, "-count=1", string(line[1]))
+	err = j.goTest(ctx, ".", nil, "-count=1", pattern)
 	c.mu.Lock()
 	c.readme = j.out.Bytes()
 	c.mu.Unlock()
 	return err
+}
+
+// testPattern returns the packages that the test command of a page names, or "".
+func testPattern(page []byte) string {
+	line := regexp.MustCompile(`(?m)^go test (\S+)(?: +#.*)?$`).FindSubmatch(page)
+	if line == nil {
+		return ""
+	}
+	return string(line[1])
 }
 
 // tested returns the modules that have a step of their own, the slowest first.

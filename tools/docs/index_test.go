@@ -78,6 +78,54 @@ func unlisted(all []page) []string {
 	return missing
 }
 
+// A row of examples/README.md has each folder with programs, so that a reader finds them.
+func TestTheIndexOfExamplesHasEveryExample(t *testing.T) {
+	w, err := workspace.Open(".")
+	must(t, err)
+	text, err := os.ReadFile(filepath.Join(w.Folder, "examples", "README.md"))
+	must(t, err)
+	for _, name := range unindexed(string(text), tracked(t, w)) {
+		t.Errorf("examples/README.md has no row for %s", name)
+	}
+}
+
+func TestAnExampleThatTheIndexLacksIsFound(t *testing.T) {
+	index := "[here](local) [there](stores/main.go) [elsewhere](stores/shop/README.md)\n" +
+		"| [a](stores/a) | a |\n| [shop](stores/shop/b/main.go) | b |\n| [x](../fair) | no example |\n"
+	files := []string{"examples/local/main.go", "examples/stores/main.go", "examples/stores/a/a.go", "fair/mutex.go",
+		"examples/stores/shop/b/main.go", "examples/stores/shop/c/c_test.go", "examples/stores/go.mod"}
+	want := []string{"examples/local", "examples/stores", "examples/stores/shop/c"}
+	if got := unindexed(index, files); !slices.Equal(got, want) {
+		t.Errorf("the examples without a row are %q", got)
+	}
+}
+
+// unindexed returns the folders below examples with Go files to which no row of index leads.
+func unindexed(index string, files []string) []string {
+	linked := map[string]bool{}
+	for line := range strings.Lines(index) {
+		if !strings.HasPrefix(line, "| ") {
+			continue
+		}
+		for _, l := range (page{"examples/README.md", line}).links() {
+			to, _ := l.target("examples/README.md")
+			if path.Ext(to) != "" {
+				to = path.Dir(to)
+			}
+			linked[to] = true
+		}
+	}
+	var missing []string
+	for _, name := range files {
+		folder := path.Dir(name)
+		if strings.HasPrefix(name, "examples/") && path.Ext(name) == ".go" && !linked[folder] {
+			missing = append(missing, folder)
+		}
+	}
+	slices.Sort(missing)
+	return slices.Compact(missing)
+}
+
 // Doc comments, messages and templates name pages as docs/NAME.md, without a link.
 func TestEveryPageNamedOutsideOfPagesExists(t *testing.T) {
 	w, err := workspace.Open(".")

@@ -72,7 +72,7 @@ type course struct {
 	point, measured string // a point of a chart, and what it tells
 	lanes           string // a timeline, and who is in its second lane
 	second          string
-	picture         bool // of the README
+	picture         bool // of docs/packages.md
 }
 
 func TestThePageInABrowser(t *testing.T) {
@@ -280,7 +280,7 @@ func inspect(t *testing.T, path, address string, r *report.Report, c course) {
 		ask(t, `localStorage.clear()`, nil)
 	})
 
-	t.Run("a picture for the README", func(t *testing.T) {
+	t.Run("a picture for docs/packages.md", func(t *testing.T) {
 		if !c.picture {
 			return
 		}

@@ -93,4 +93,4 @@ func show() locks.TryLocker {
 	return cache
 }
 
-var _ = []any{show, lead, inspectAny, inspectLabelled, connect, measure}
+var _ = []any{sellHere, sellAnywhere, show, lead, inspectAny, inspectLabelled, connect, measure}

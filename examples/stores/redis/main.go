@@ -1,4 +1,4 @@
-// Command redis is the second program of the README: one process at a time makes the report.
+// Command redis makes a report in one process at a time, under a lock on Redis.
 package main
 
 import (
