@@ -27,7 +27,8 @@ type TB interface {
 // test left it.
 //
 // A test that passes had no new cycle and no new orphan when Check looked. Another schedule of the
-// same test may have one: package lockstest/explore tries many.
+// same test may have one: package lockstest/explore tries many. Check does not look at waits for
+// channels, for locks without owners (fair, spin, sync), or for what other processes hold.
 //
 // Check sees the waits of the whole process. If tests run in parallel, each test that ends while
 // there is a new cycle fails. A test that is part of a cycle itself never ends: use [Refuse]

@@ -155,6 +155,9 @@ func indent(stack string) string {
 // at least one for each wait and for each holder that is part of any. What an explicit owner
 // holds is less exact while several goroutines act for that owner.
 //
+// Nil does not mean that nothing hangs. Find does not look at waits for channels, for locks without
+// owners, or for what other processes hold.
+//
 // If there is a cycle, Find stops the world to take the stacks of all goroutines. If not, it
 // looks once at each lock that goroutines have ever waited for and that is still in memory.
 func Find() []Cycle {
@@ -216,7 +219,8 @@ func (o Orphan) String() string {
 
 // Orphans returns the locks that have waiters and whose holder, a goroutine, has exited, or nil.
 // No goroutine is left to release them: these waits end by their limits or never. An explicit
-// owner is no goroutine, and never exits.
+// owner is no goroutine, and never exits. Nil says nothing of locks without waiters or without
+// owners.
 //
 // If any goroutine waits for a lock, Orphans stops the world to list all goroutines.
 func Orphans() []Orphan {

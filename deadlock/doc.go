@@ -26,7 +26,8 @@
 //
 // A goroutine that acts for two owners, itself and an explicit one, counts as two parties. Locks
 // without owners take no part: those of packages fair and spin and of the standard library.
-// Cycles that lead through a channel are not found.
+// Cycles that lead through a channel or through another process are not found. So no cycle does not
+// mean that nothing hangs.
 //
 // # What else there is
 //

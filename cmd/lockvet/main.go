@@ -1,5 +1,6 @@
 // Command lockvet finds mistakes with locks: those of package sync and of github.com/jucgo/locks.
-// See package checks for what it finds, and README.md for how to run it.
+// See package checks for what it finds, and README.md for how to run it. No report does not mean
+// that there is no mistake: "lockvet help" says what is not looked at.
 //
 //	go vet -vettool=$(which lockvet) ./...   # within go vet, with its cache
 //	lockvet ./...                            # by itself, which takes more memory
@@ -28,6 +29,10 @@ func main() {
 	if byGoVet(os.Args[1:]) {
 		unitchecker.Main(analyzers...)
 	}
+	if code, ok := helped(os.Args[1:], analyzers, os.Stdout, os.Stderr); ok {
+		os.Exit(code)
+	}
+	flag.Usage = shortUsage
 	multichecker.Main(analyzers...)
 }
 

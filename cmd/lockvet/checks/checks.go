@@ -3,7 +3,10 @@
 //
 // The analyzers report little and mean it. A report is true for all paths of control to its place,
 // as far as one function shows, and those that it certainly calls. They do not report a function
-// that hands a held lock to its caller, nor a lock that other code of the package releases.
+// that hands a held lock to its caller, nor a lock that other code of the package releases. So no
+// report does not mean that there is no mistake. They do not look at calls through an interface or
+// a variable, at calls of other packages, at locks such as shards[i].mu, at channels, or at other
+// processes.
 //
 // A comment silences one finding:
 //
