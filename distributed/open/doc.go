@@ -43,7 +43,8 @@
 //
 // # Parameters
 //
-// Parameters follow a question mark, and are separated by &. An unknown one is an error.
+// Parameters follow a question mark, and are separated by &. An unknown one is an error. A duration
+// has a unit, such as ttl=30s. A number alone means seconds.
 //
 //	kind      the kind of lock, see below                            all
 //	ttl       how long a hold lasts without renewal                  all but mem and file

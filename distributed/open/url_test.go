@@ -67,6 +67,21 @@ func TestAnUnknownSchemeIsRefusedWithKnownOnes(t *testing.T) {
 	}
 }
 
+func TestANumberAloneIsSeconds(t *testing.T) {
+	for parameters, says := range map[string]string{
+		"zk://h?ttl=7200":           "2h0m0s",
+		"zk://h?ttl=0.0001":         "100µs",
+		"zk://h?ttl=2h":             "2h0m0s",
+		"redis://h?ttl=0":           "a duration above 0",
+		"redis://h?ttl=-30":         "a duration above 0",
+		"redis://h?ttl=1h30":        "a duration above 0",
+		"consul://h?lockdelay=120":  "2m0s",
+		"consul://h?lockdelay=1.5.": "a duration, such as 15s or 15",
+	} {
+		require.Contains(t, refused(t, parameters), says, parameters)
+	}
+}
+
 func TestABadValuesErrorNamesParameterAndChoices(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "text")
 	require.NoError(t, os.WriteFile(text, []byte("no certificate"), 0o600))

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/consul/api"
 
@@ -42,9 +41,9 @@ func open(ctx context.Context, o *scheme.Opening) error {
 		opts = append(opts, consullock.WithTTL(o.TTL))
 	}
 	if text, ok := o.Params["lockdelay"]; ok {
-		delay, err := time.ParseDuration(text)
+		delay, err := scheme.Duration(text)
 		if err != nil {
-			return scheme.Reason("the parameter lockdelay must be a duration, such as 15s")
+			return scheme.Reason("the parameter lockdelay must be a duration, such as 15s or 15")
 		}
 		opts = append(opts, consullock.WithLockDelay(delay))
 	}

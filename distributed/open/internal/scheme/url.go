@@ -210,9 +210,9 @@ func (o *Opening) checkCommon() error {
 		return Reason("WithTTL(%v): a duration above 0 is needed", o.TTL)
 	}
 	if text, ok := o.Params["ttl"]; ok {
-		d, err := time.ParseDuration(text)
+		d, err := Duration(text)
 		if err != nil || d <= 0 {
-			return Reason("the parameter ttl must be a duration above 0, such as 30s")
+			return Reason("the parameter ttl must be a duration above 0, such as 30s or 30")
 		}
 		if o.TTL == 0 {
 			o.TTL = d
@@ -246,3 +246,11 @@ func (o *Opening) OneOf(name string, allowed ...string) (string, error) {
 
 // Kind returns the kind of lock, which is one of the scheme's.
 func (o *Opening) Kind() string { return cmp.Or(o.Params["kind"], o.Scheme.Kinds[0]) }
+
+// Duration returns the duration that a parameter has. A number without a unit means seconds.
+func Duration(text string) (time.Duration, error) {
+	if strings.Trim(text, "+-.0123456789") == "" {
+		text += "s"
+	}
+	return time.ParseDuration(text)
+}
