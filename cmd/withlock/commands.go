@@ -33,13 +33,13 @@ func commands(stdout *output, stderr io.Writer) *cli.Command {
 	}
 	name := &cli.StringFlag{Name: "name", Usage: "`NAME` of the lock"}
 	permits := &cli.Int64Flag{
-		Name: "permits", Usage: "a semaphore of `N` permits in place of the lock; the command takes one",
+		Name: "permits", Usage: "let `N` commands of the name run at a time: a semaphore",
 		DefaultText: "a lock",
 	}
 	held := []cli.Flag{
 		store, name, permits,
 		&cli.BoolFlag{Name: "keep-store", Usage: "leave the variable WITHLOCK_STORE to the command"},
-		&cli.DurationFlag{
+		&timeFlag{
 			Name: "ttl", Usage: "`TIME` that the lock outlasts a crash or an outage",
 			DefaultText: "that of the store",
 		},
@@ -47,7 +47,7 @@ func commands(stdout *output, stderr io.Writer) *cli.Command {
 			Name: "label", Usage: "`TEXT` that others see for this holder", DefaultText: "host and process id",
 		},
 		&cli.StringFlag{Name: "on-lost", Value: "term", Usage: "`WHAT` a loss does to the command: term, kill or none"},
-		&cli.DurationFlag{
+		&timeFlag{
 			Name: "grace", Value: 10 * time.Second,
 			Usage: "`TIME` between SIGTERM and SIGKILL, at most a third of the ttl",
 		},
@@ -57,7 +57,7 @@ func commands(stdout *output, stderr io.Writer) *cli.Command {
 	root := &cli.Command{
 		Name:        "withlock",
 		Usage:       "run commands under a lock that several machines share",
-		Description: "The store is the URL of -store or of the variable WITHLOCK_STORE, see package open.",
+		Description: about,
 		Commands: []*cli.Command{
 			{
 				Name: "run", Usage: "run a command while the lock is held", ArgsUsage: "-- COMMAND [ARGUMENT...]",
@@ -66,8 +66,8 @@ func commands(stdout *output, stderr io.Writer) *cli.Command {
 					"has started.",
 				StopOnNthArg: &first, Action: t.run,
 				Flags: append(held,
-					&cli.DurationFlag{
-						Name: "wait", Usage: "`TIME` to wait, from the start of withlock; 0s is -try",
+					&timeFlag{
+						Name: "wait", Usage: "`TIME` to wait, from the start of withlock; 0 is -try",
 						DefaultText: "no limit",
 					},
 					&cli.BoolFlag{Name: "try", Usage: "do not wait for another holder"}),
@@ -80,7 +80,7 @@ func commands(stdout *output, stderr io.Writer) *cli.Command {
 					"If the command succeeds, lead ends. It waits for a store that does not answer.",
 				StopOnNthArg: &first, Action: t.lead,
 				Flags: append(held,
-					&cli.DurationFlag{
+					&timeFlag{
 						Name: "pause", Value: 5 * time.Second, Usage: "`TIME` to stay out after the command failed",
 					}),
 			},
@@ -104,7 +104,7 @@ func commands(stdout *output, stderr io.Writer) *cli.Command {
 				Description: "In a terminal, the table is redrawn. Elsewhere each change prints a table.",
 				Action:      t.watch,
 				Flags: []cli.Flag{store, jsonFlag,
-					&cli.DurationFlag{
+					&timeFlag{
 						Name: "every", Value: time.Second, Usage: "`TIME` between two looks at the store",
 					}},
 			},
@@ -124,27 +124,24 @@ func commands(stdout *output, stderr io.Writer) *cli.Command {
 				},
 			},
 			{
-				Name: "man", Usage: "print the manual", Hidden: true,
+				Name: "man", Usage: "print the manual page",
 				Action: func(_ context.Context, c *cli.Command) error {
 					_, err := io.WriteString(stdout, manual(c.Root()))
 					return err
 				},
 			},
 		},
-		Action: func(_ context.Context, c *cli.Command) error {
-			if strings.Contains(c.Args().First(), "://") { // it may have a password
-				return fail(exitUsage, "a URL is no command: give -store URL")
-			}
-			if c.Args().Present() {
-				return fail(exitUsage, "%q is no command: see withlock -h", c.Args().First())
-			}
-			return cli.ShowRootCommandHelp(c)
-		},
+		Action: func(_ context.Context, c *cli.Command) error { return cli.ShowRootCommandHelp(c) },
 		Writer: stdout, ErrWriter: stderr,
 		HideHelpCommand: true, // help could be the name of a lock or of a command to run
 		ExitErrHandler:  func(context.Context, *cli.Command, error) {},
 	}
+	root.CustomRootCommandHelpTemplate = helpOf(root)
 	for _, c := range append(root.Commands, root) {
+		if c != root {
+			c.CustomHelpTemplate = helpOfCommand(c)
+			c.Description = filled(c.Description, "", helpWidth-3)
+		}
 		c.OnUsageError = func(_ context.Context, c *cli.Command, err error, _ bool) error {
 			return fail(exitUsage, "%w: see %s -h", err, c.FullName())
 		}
@@ -176,7 +173,8 @@ func (t *tool) say(format string, args ...any) {
 func (t *tool) open(ctx context.Context, c *cli.Command, opts ...open.Option) (*open.Client, error) {
 	url := c.String("store")
 	if url == "" {
-		return nil, fail(exitUsage, "no store: give -store URL or set WITHLOCK_STORE")
+		return nil, fail(exitUsage, "no store: give -store URL, such as redis://localhost:6379/0, "+
+			"or set WITHLOCK_STORE")
 	}
 	if scheme, _, _ := strings.Cut(url, ":"); strings.EqualFold(scheme, "mem") {
 		return nil, fail(exitUsage, "the locks of mem: are in the memory of one process: use file: instead")

@@ -76,23 +76,33 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// misspelt returns an error if args begin with a word that is no command. The parser would take the
-// flags behind the word for those of root.
-func misspelt(root *cli.Command, args []string) error {
-	switch {
-	case len(args) < 2 || args[1] == "" || strings.HasPrefix(args[1], "-") || root.Command(args[1]) != nil:
-		return nil
-	case strings.Contains(args[1], "://"): // it may have a password
-		return fail(exitUsage, "a URL is no command: give -store URL")
+// arranged returns args in the order that the parser knows, or an error if the first word is no
+// command. The parser would take the flags behind that word for flags of root.
+func arranged(root *cli.Command, args []string) ([]string, error) {
+	if len(args) < 2 {
+		return args, nil
 	}
-	return fail(exitUsage, "%q is no command: see withlock -h", args[1])
+	switch first := args[1]; {
+	case first == "--version" || first == "-version" || first == "-V":
+		return []string{args[0], "version"}, nil
+	case first == "help":
+		return append(append(args[:1:1], args[2:]...), "-h"), nil
+	case first == "-h" || first == "-help" || first == "--help" || root.Command(first) != nil:
+		return args, nil
+	case strings.HasPrefix(first, "-"): // its value may have a password
+		return nil, fail(exitUsage, "the flags follow the command, as in withlock run -name NAME: see withlock -h")
+	case strings.Contains(first, "://"): // it may have a password
+		return nil, fail(exitUsage, "a URL is no command: give -store URL")
+	default:
+		return nil, fail(exitUsage, "%q is no command: see withlock -h", first)
+	}
 }
 
 // execute runs the command line args, and returns the exit code. An error is one line on stderr.
 func execute(args []string, stdout, stderr io.Writer) int {
 	out := &output{Writer: stdout}
 	root := commands(out, stderr)
-	err := misspelt(root, args)
+	args, err := arranged(root, args)
 	if err == nil {
 		err = root.Run(context.Background(), args)
 	}
@@ -120,5 +130,5 @@ func oneLine(err error) string {
 			lines = append(lines, line)
 		}
 	}
-	return safe.Line(strings.Join(lines, "; "))
+	return safe.Line(strings.ReplaceAll(strings.Join(lines, "; "), ": ;", ";"))
 }

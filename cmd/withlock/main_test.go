@@ -63,6 +63,10 @@ func TestBadInputIsOneLineAndACode(t *testing.T) {
 		{exitUsage, `"jump" is no command`, []string{"jump"}},
 		{exitUsage, `"runn" is no command`, []string{"runn", "-name", "it", "--", "true"}},
 		{exitUsage, "a URL is no command", []string{"redis://u:secretpw@h/0", "ls"}},
+		{exitUsage, "a URL is no command", []string{"run", "-name", "a", "redis://u:secretpw@h/0", "true"}},
+		{exitUsage, "flags follow the command", []string{"-store=redis://u:secretpw@h/0", "ls"}},
+		{exitUsage, "flags follow the command", []string{"--name", "a", "run", "--", "true"}},
+		{exitUsage, `"gun" is no command`, []string{"gun", "-h"}},
 		{exitUsage, "-colour", []string{"run", "-colour"}},
 		{exitUsage, "no lock", []string{"run", store, "--", "true"}},
 		{exitUsage, "no command", []string{"run", store, "-name", "a"}},
@@ -72,7 +76,9 @@ func TestBadInputIsOneLineAndACode(t *testing.T) {
 		{exitUsage, "on-lost", []string{"run", store, "-name", "a", "-on-lost", "cry", "--", "true"}},
 		{exitUsage, "ttl", []string{"run", store, "-name", "a", "-ttl", "0s", "--", "true"}},
 		{exitUsage, "negative", []string{"run", store, "-name", "a", "-wait", "-1s", "--", "true"}},
-		{exitUsage, "soon", []string{"run", store, "-name", "a", "-wait", "soon", "--", "true"}},
+		{exitUsage, "negative", []string{"run", store, "-name", "a", "-wait", "-1", "--", "true"}},
+		{exitUsage, `"soon" for flag -wait: need a time such as 10`,
+			[]string{"run", store, "-name", "a", "-wait", "soon", "--", "true"}},
 		{exitUsage, "invalid URL", []string{"who", "-store", "gopher://u:secretpw@h", "a"}},
 		{exitUsage, "Known are", []string{"who", "-store", "redis://u:secretpw@h/0?colour=red", "a"}},
 		{exitUsage, "memory of one process", []string{"run", "-store", "mem:", "-name", "a", "--", "true"}},
@@ -224,7 +230,7 @@ func TestTheReadmeHasTheExitCodes(t *testing.T) {
 func TestTheCompletionKnowsCommandsAndFlags(t *testing.T) {
 	const command = "the command's own"
 	for _, c := range []struct{ words, candidates string }{
-		{"", "completion force lead ls run version watch who"},
+		{"", "completion force lead ls man run version watch who"},
 		{"w", "watch who"},
 		{"run -na", "-name"},
 		{"run --na", "--name"},
@@ -282,6 +288,6 @@ func TestAFreeLockIsShown(t *testing.T) {
 }
 
 func TestJoinedErrorsAreOneLineWithSemicolons(t *testing.T) {
-	err := errors.Join(errors.New("one:\t two: "), errors.New(""), errors.New("three"))
-	require.Equal(t, "one: two; three", oneLine(err))
+	err := errors.Join(errors.New("one:\t two: "), errors.New(""), errors.New("three: ; four: "))
+	require.Equal(t, "one: two; three; four", oneLine(err))
 }

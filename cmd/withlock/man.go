@@ -22,7 +22,8 @@ func manual(root *cli.Command) string {
 		}
 		line(".B %s %s\n[\\fIFLAG\\fR...] %s", root.Name, c.Name, roff(c.ArgsUsage))
 	}
-	line(".SH DESCRIPTION\n%s", roff(root.Description))
+	line(".SH DESCRIPTION\n%s", strings.ReplaceAll(roff(about), "\n\n", "\n.PP\n"))
+	line("%s", roff(times))
 	for _, c := range root.VisibleCommands() {
 		line(".SH %s\nThis command is to %s.", strings.ToUpper(c.Name), roff(c.Usage))
 		if c.Description != "" {
@@ -32,7 +33,15 @@ func manual(root *cli.Command) string {
 			line(".TP\n%s", flagText(f))
 		}
 	}
-	line(".SH EXIT STATUS")
+	line(".SH STORES")
+	for _, s := range storeURLs {
+		line(".TP\n.B %s\n%s", roff(s.url), roff(s.store))
+	}
+	line(".PP\n%s\n.SH EXAMPLES\n.EX", roff(storesNote))
+	for _, e := range examples {
+		line("# %s\n%s", roff(e.purpose), roff(e.line))
+	}
+	line(".EE\n.SH EXIT STATUS")
 	for _, e := range exitCodes {
 		line(".TP\n.B %s\n%s", e.code, roff(e.meaning))
 	}
@@ -41,6 +50,7 @@ func manual(root *cli.Command) string {
 	line(".TP\n.B LOCK_NAME, LOCK_TOKEN")
 	line("The command of run and lead gets them: the name of the lock, and its fencing token.")
 	line("run and lead refuse the name that LOCK_NAME has already: they would wait for themselves.")
+	line(".SH SEE ALSO\n%s, flock(1), timeout(1)", roff(readmePage))
 	return b.String()
 }
 
@@ -73,19 +83,4 @@ func roff(text string) string {
 		text = `\&` + text
 	}
 	return text
-}
-
-// exitCodes is the table of the manual and of the README.
-var exitCodes = []struct{ code, meaning string }{
-	{"0", "Success. For run and lead: the command succeeded."},
-	{"1", "who, force: the lock is not held."},
-	{"64", "Wrong arguments, a wrong URL or name, or something that the store cannot do."},
-	{"69", "The store does not answer. lead waits for it."},
-	{"74", "The store answers with an error, or the output cannot be written."},
-	{"75", "run: another owner holds the lock, and -try or -wait ended the attempt."},
-	{"79", "run: the lock was lost while the command ran, or its release was not confirmed."},
-	{"126", "The command cannot be executed."},
-	{"127", "The command does not exist."},
-	{"128+N", "Signal N ended the command, or the wait for the lock."},
-	{"other", "run and lead: the exit code of the command."},
 }

@@ -59,6 +59,9 @@ func (t *tool) job(c *cli.Command, sigs *signals) (j *job, err error) {
 	case j.grace < 0 || ttl < 0 || c.IsSet("ttl") && ttl == 0 || c.Duration("wait") < 0 || c.Duration("pause") < 0:
 		return nil, fail(exitUsage, "a time must not be negative, and a ttl must be positive")
 	}
+	if strings.Contains(j.argv[0], "://") { // it may have a password
+		return nil, fail(exitUsage, "a URL is no command: give -store URL before the command")
+	}
 	if j.file, err = exec.LookPath(j.argv[0]); err != nil {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
 			return nil, fail(exitNotFound, "%s: command not found", j.argv[0])

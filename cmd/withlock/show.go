@@ -386,7 +386,7 @@ func (t *tool) picture(ctx context.Context, c *cli.Command, store *open.Client, 
 	case asUsage(err, &f):
 		return "", f
 	case c.Bool("json"):
-		err = printJSON(&b, map[string]string{"error": err.Error()})
+		err = printJSON(&b, map[string]string{"error": oneLine(err)})
 	default:
 		fmt.Fprintln(&b, "withlock: "+oneLine(err))
 		err = nil
