@@ -5,6 +5,7 @@ package docs
 import (
 	"fmt"
 	"go/parser"
+	"go/scanner"
 	"go/token"
 	"io/fs"
 	"os"
@@ -351,6 +352,16 @@ func packageIn(folder string, command bool) bool {
 	})
 }
 
+// A reader gives the README a minute, and then four more.
+func TestTheREADMEHasNineHundredWords(t *testing.T) {
+	_, all := pages(t)
+	for _, p := range all {
+		if n := len(strings.Fields(p.text)); p.name == "README.md" && n > 900 {
+			t.Errorf("README.md has %d words", n)
+		}
+	}
+}
+
 // A complete program follows a comment that names the file that it is a copy of, without the
 // comment of its package.
 func TestEveryCompleteProgramCopiesACompiledFile(t *testing.T) {
@@ -384,11 +395,12 @@ func TestEveryCompleteProgramCopiesACompiledFile(t *testing.T) {
 // dots stands for lines left out.
 func TestEveryPartIsInACompiledFile(t *testing.T) {
 	_, all := pages(t)
-	var sources []string
+	var sources, texts []string
 	for _, name := range goFiles(t) {
 		text, err := os.ReadFile(name)
 		must(t, err)
-		sources = append(sources, squeezed(string(text)))
+		sources = append(sources, squeezed(statements(text)))
+		texts = append(texts, squeezed(string(text)))
 	}
 	n := 0
 	for _, p := range all {
@@ -398,7 +410,7 @@ func TestEveryPartIsInACompiledFile(t *testing.T) {
 			}
 			n++
 			for _, part := range strings.Split(block[2], "\n...\n") {
-				if !compiled(part, sources) {
+				if !compiled(statements([]byte(part)), sources) || !compiled(part, texts) {
 					t.Errorf("%s: no file has these lines:\n%s", p.name, part)
 				}
 			}
@@ -463,18 +475,117 @@ func codeCells(text string) (all []string) {
 	return all
 }
 
-// goFiles returns the names of all Go files of the repository.
+// goFiles returns the names of all Go files of the repository that are compiled. The go command
+// leaves out a folder testdata, but the tests of lockvet type-check those of lockvet.
 func goFiles(t *testing.T) (names []string) {
 	t.Helper()
 	w, err := workspace.Open(".")
 	must(t, err)
 	must(t, filepath.WalkDir(w.Folder, func(file string, _ fs.DirEntry, err error) error {
-		if filepath.Ext(file) == ".go" {
+		data := strings.Contains(filepath.ToSlash(file), "/testdata/")
+		if filepath.Ext(file) == ".go" && (!data || strings.Contains(filepath.ToSlash(file), "/cmd/lockvet/")) {
 			names = append(names, file)
 		}
 		return err
 	}))
 	return names
+}
+
+// A block of Go that is marked as another language, or indented, would be no copy of anything.
+func TestEveryBlockOfGoIsMarkedAsGo(t *testing.T) {
+	_, all := pages(t)
+	for _, p := range all {
+		for _, block := range unmarked(p.text) {
+			t.Errorf("%s: this block is not marked as sh, text, go or the like, or it is Go and not marked so:\n%s",
+				p.name, block)
+		}
+	}
+}
+
+func TestABlockOfGoThatIsNotMarkedIsFound(t *testing.T) {
+	const code = "x := f()\n"
+	for _, text := range []string{
+		"```\nany text\n```\n", "```text\n" + code + "```\n", "```golang\n" + code + "```\n", "~~~go\n" + code + "~~~\n",
+		"- point\n\n  ```go\n  " + code + "  ```\n", "    " + code, "\t" + code, "````go\n" + code + "````\n",
+		"```go title=x\n" + code + "```\n",
+	} {
+		if len(unmarked("Text.\n\n"+text)) == 0 {
+			t.Errorf("no block is found in %q", text)
+		}
+	}
+	for _, text := range []string{
+		"```go\n" + code + "```\n", "```java\n" + code + "```\n", "```sh\ngo test ./...\n```\n", "    go test ./...\n",
+		"- point\n    goes on here\n",
+	} {
+		if got := unmarked("Text.\n\n" + text); len(got) > 0 {
+			t.Errorf("%q is found in %q", got, text)
+		}
+	}
+}
+
+// unmarked returns the blocks of a page that have no known language, or that are Go by another
+// name or by none. Some lines of Java are Go too.
+func unmarked(text string) (all []string) {
+	languages := strings.Fields("go java sh text yaml json mermaid python hcl console")
+	for _, block := range blocks.FindAllStringSubmatch(text, -1) {
+		if !slices.Contains(languages, block[1]) || block[1] != "go" && block[1] != "java" && isGo(block[2]) {
+			all = append(all, block[0])
+		}
+	}
+	rest := blocks.ReplaceAllString(text, "")
+	all = append(all, regexp.MustCompile("(?m)^\\s*(?:```|~~~).*$").FindAllString(rest, -1)...)
+	for _, block := range regexp.MustCompile(`(?m)^\n(?:(?: {4}|\t).*\n)+`).FindAllString(rest, -1) {
+		if isGo(block) {
+			all = append(all, block)
+		}
+	}
+	return all
+}
+
+// isGo reports whether text is a file, declarations or statements of Go.
+func isGo(text string) bool {
+	for _, file := range []string{text, "package p\n" + text, "package p\nfunc f() {\n" + text + "\n}"} {
+		if _, err := parser.ParseFile(token.NewFileSet(), "", file, 0); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// statements returns text without what the compiler does not check: comments of several lines, and
+// the lines of a raw string.
+func statements(text []byte) string {
+	set := token.NewFileSet()
+	file := set.AddFile("", -1, len(text))
+	var s scanner.Scanner
+	s.Init(file, text, nil, scanner.ScanComments)
+	out := slices.Clone(text)
+	for {
+		at, kind, literal := s.Scan()
+		if kind == token.EOF {
+			return string(out)
+		}
+		if (kind == token.STRING || kind == token.COMMENT) && strings.Contains(literal, "\n") {
+			begin := file.Offset(at)
+			end := min(begin+len(literal), len(out)) // carriage returns are not in literal
+			for i := begin + 1; i < end-1; i++ {
+				if out[i] != '\n' {
+					out[i] = '`'
+				}
+			}
+		}
+	}
+}
+
+func TestStringsAndCommentsAreNoCompiledLines(t *testing.T) {
+	text := "package p\n\nconst s = `\none()\n`\n\n/*\ntwo()\n*/\nfunc f() {\n\tthree() // all\n}\n"
+	sources := []string{squeezed(statements([]byte(text)))}
+	if compiled("one()\n", sources) || compiled("two()\n", sources) {
+		t.Error("a line of a string or of a comment counts as compiled")
+	}
+	if !compiled("three() // all\n", sources) {
+		t.Error("the statement is there")
+	}
 }
 
 func TestAPartThatNoFileHasIsFound(t *testing.T) {
