@@ -1,3 +1,3 @@
 package main
 
-//go:generate go run . docs ../../docs/lab
+//go:generate go run . docs ../../docs

@@ -55,7 +55,7 @@ func page(t *testing.T) (address string, r *report.Report) {
 		result := lab.Run(t.Context(), s, options)
 		r.Add(result)
 		var text strings.Builder
-		require.NoError(t, report.Text(&text, result, false))
+		require.NoError(t, report.Text(&text, result, lab.English, false))
 		require.True(t, result.OK, text.String())
 	}
 	file, err := os.Create(filepath.Join(t.TempDir(), "page.html"))

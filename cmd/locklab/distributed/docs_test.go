@@ -16,9 +16,9 @@ func TestTheDocumentationIsUpToDate(t *testing.T) {
 	docs, err := report.Docs(scenarios.Course)
 	require.NoError(t, err)
 	for name, want := range docs {
-		got, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "lab", name))
-		require.NoError(t, err, "run: go run ./cmd/locklab/distributed docs docs/lab")
-		require.Equal(t, want, string(got), "%s; run: go run ./cmd/locklab/distributed docs docs/lab", name)
+		got, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", filepath.FromSlash(name)))
+		require.NoError(t, err, "run: go run ./cmd/locklab/distributed docs docs")
+		require.Equal(t, want, string(got), "%s; run: go run ./cmd/locklab/distributed docs docs", name)
 		require.NotContains(t, want, "{{", "there are no figures in the chapters")
 	}
 	// The chapters of both courses are in one folder, so that none may have another's name.

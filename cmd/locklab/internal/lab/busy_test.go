@@ -5,21 +5,79 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/internal/bench"
 )
 
-func TestABusyMachineIsSaidBesideWhatWasFound(t *testing.T) {
-	s := &Scenario{Name: "waits", Found: "A wait took {{n .wait}}."}
-	l := &Lab{ctx: context.Background(), res: &Result{Observations: map[string]any{"wait": time.Second}}}
-	l.res.Busy = bench.Busy{Known: true, Others: 0.31, TooBig: true}
-	r := l.finish(s, nil, time.Second)
-	require.True(t, r.OK)
-	require.Contains(t, r.Found, "A wait took 1 s.\n\nThe machine was busy: other programs took 31 % of its processors")
+var (
+	calm = bench.Busy{Known: true, Others: 0.01}
+	loud = bench.Busy{Known: true, Others: 0.31, TooBig: true}
+)
 
-	l.res.Busy = bench.Busy{Known: true, Others: 0.04}
-	require.Equal(t, "A wait took 1 s.", l.finish(s, nil, time.Second).Found)
+// raced returns what is judged of a race that came out as ok says, beside other programs.
+func raced(ok bool, b bench.Busy, quick bool) (r *Result, again bool) {
+	l := &Lab{ctx: context.Background(), res: &Result{}}
+	l.Check(true, Same("certain"))
+	l.Race(ok, Same("quicker"))
+	r = l.finish(&Scenario{}, nil, time.Second)
+	r.Busy = b
+	return r, r.judge(quick)
+}
+
+func TestABusyMachineDecidesNoRace(t *testing.T) {
+	for _, ok := range []bool{false, true} {
+		r, again := raced(ok, loud, false)
+		assert.True(t, again, "another attempt may be calm")
+		assert.True(t, r.OK, "nothing is contradicted")
+		assert.True(t, r.Open())
+		assert.Contains(t, r.Checks[1].Why.EN, "31 %")
+		assert.False(t, r.Checks[0].Open, "what is certain is judged")
+	}
+}
+
+func TestACalmMachineDecidesARace(t *testing.T) {
+	r, again := raced(true, calm, false)
+	assert.False(t, again)
+	assert.True(t, r.OK)
+	assert.False(t, r.Open())
+
+	r, again = raced(false, calm, false)
+	assert.True(t, again, "one race proves nothing")
+	assert.False(t, r.OK)
+}
+
+func TestAQuickRunDoesNotContradictARace(t *testing.T) {
+	r, _ := raced(false, calm, true)
+	assert.True(t, r.OK)
+	assert.True(t, r.Open())
+	assert.Contains(t, r.Checks[1].Why.EN, "too short")
+}
+
+func TestALostRaceIsRunAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		wonAt    int
+		quick    bool
+		attempts int
+	}{
+		"won at once":  {1, false, 1},
+		"won at last":  {2, false, 2},
+		"never won":    {99, false, attempts},
+		"never, quick": {99, true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := 0
+			r := Run(t.Context(), &Scenario{Found: Same("found"), Run: func(_ context.Context, l *Lab) error {
+				n++
+				l.Race(n >= c.wonAt, Same("quicker"))
+				return nil
+			}}, Options{Quick: c.quick})
+			require.Equal(t, c.attempts, n)
+			require.Equal(t, n, r.Attempts)
+			require.Len(t, r.Checks, 1, "of the last attempt")
+		})
+	}
 }
 
 func TestAShortScenarioIsNotJudged(t *testing.T) {

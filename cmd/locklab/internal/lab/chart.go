@@ -23,11 +23,11 @@ const (
 
 // Axis is one of a chart.
 type Axis struct {
-	Label string `json:"label"`
-	Unit  Unit   `json:"unit,omitempty"`
-	Log   bool   `json:"log,omitempty"`
+	Label Text `json:"label"`
+	Unit  Unit `json:"unit,omitempty"`
+	Log   bool `json:"log,omitempty"`
 	// Ticks, if not empty, are all there are, evenly spaced: the axis has places and no scale.
-	Ticks []string `json:"ticks,omitempty"`
+	Ticks []Text `json:"ticks,omitempty"`
 }
 
 // Point is one measurement.
@@ -38,15 +38,15 @@ type Point struct {
 
 // Series is a line, or one bar of each group.
 type Series struct {
-	Name   string  `json:"name"`
+	Name   Text    `json:"name"`
 	Points []Point `json:"points"`
 }
 
 // Chart compares. With Bars, the points of a series are bars at X = 0, 1, 2, named by the ticks
 // of the x axis.
 type Chart struct {
-	Title  string   `json:"title"`
-	Desc   string   `json:"desc"`
+	Title  Text     `json:"title"`
+	Desc   Text     `json:"desc"`
 	Bars   bool     `json:"bars,omitempty"`
 	X      Axis     `json:"x"`
 	Y      Axis     `json:"y"`
@@ -132,31 +132,53 @@ var funcs = template.FuncMap{
 		}
 		return "", fmt.Errorf("no number: %T", v)
 	},
-	// times says how often.
-	"times": func(v any) string {
-		switch s := fmt.Sprint(v); s {
+	"percent": func(v float64) string { return Percent.Format(v) },
+	"index":   func(v float64) string { return Decimals.Format(v) },
+}
+
+// times says how often.
+func times(lang Lang) func(any) string {
+	return func(v any) string {
+		s := fmt.Sprint(v)
+		if lang == Chinese {
+			return s + " 次"
+		}
+		switch s {
 		case "0":
 			return "never"
 		case "1":
 			return "once"
 		case "2":
 			return "twice"
-		default:
-			return s + " times"
 		}
-	},
-	"percent": func(v float64) string { return Percent.Format(v) },
-	"index":   func(v float64) string { return Decimals.Format(v) },
+		return s + " times"
+	}
 }
 
-// expand fills the observations into a text.
-func expand(text string, observed map[string]any) (string, error) {
-	t, err := template.New("found").Funcs(funcs).Option("missingkey=error").Parse(text)
+// expand fills the observations into a text, the same into both languages.
+func expand(text Text, observed map[string]any) (Text, error) {
+	en, err := expandIn(English, text.EN, observed)
+	if err != nil {
+		return Text{}, err
+	}
+	zh, err := expandIn(Chinese, text.ZH, observed)
+	return Text{en, Spaced(zh)}, err
+}
+
+func expandIn(lang Lang, text string, observed map[string]any) (string, error) {
+	own := make(map[string]any, len(observed))
+	for key, value := range observed {
+		if t, ok := value.(Text); ok {
+			value = t.In(lang)
+		}
+		own[key] = value
+	}
+	t, err := template.New("found").Funcs(funcs).Funcs(template.FuncMap{"times": times(lang)}).Option("missingkey=error").Parse(text)
 	if err != nil {
 		return "", fmt.Errorf("the text of the scenario: %w", err)
 	}
 	var b strings.Builder
-	if err := t.Execute(&b, observed); err != nil {
+	if err := t.Execute(&b, own); err != nil {
 		return "", fmt.Errorf("the text of the scenario: %w", err)
 	}
 	return b.String(), nil

@@ -11,15 +11,16 @@ import (
 type Course struct {
 	Name    string // of the command
 	Command string // to start it, from the top of the repository
-	Title   string
-	Lead    string // what the page says of it first
-	Lane    string // what a lane of a timeline is, as the beginning of a sentence
+	Title   Text
+	Lead    Text   // what the page says of it first
+	Lane    Text   // what a lane of a timeline is, as the beginning of a sentence
 	Page    string // the file that the page goes to if no other is given
 	Index   string // the chapter of the documentation that lists the others
-	Intro   string // of that chapter
+	Intro   Text   // of that chapter
 	Folder  string // of the scenarios' sources, from the top of the repository
 	Sources fs.FS  // the files there
-	Servers bool   // its scenarios have servers beside them
+	// Translated says that all its texts are in both languages.
+	Translated bool
 
 	scenarios []*Scenario
 }
@@ -27,9 +28,20 @@ type Course struct {
 // Register adds a scenario. It returns true, so that it can be called where a package is
 // initialised.
 func (c *Course) Register(s Scenario) bool {
+	for _, text := range []*Text{&s.Claim, &s.Look, &s.Found, &s.Take} {
+		text.ZH = Joined(text.ZH)
+	}
 	c.scenarios = append(c.scenarios, &s)
 	slices.SortStableFunc(c.scenarios, func(a, b *Scenario) int { return a.Lesson - b.Lesson })
 	return true
+}
+
+// Langs returns the languages that the course has.
+func (c *Course) Langs() []Lang {
+	if c.Translated {
+		return []Lang{English, Chinese}
+	}
+	return []Lang{English}
 }
 
 // All returns the scenarios in the order of the lessons.

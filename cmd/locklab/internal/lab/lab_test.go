@@ -51,19 +51,19 @@ func TestNumbersAreWrittenAsReadersExpectThem(t *testing.T) {
 }
 
 func TestObservationsAreFilledIntoTheText(t *testing.T) {
-	got, err := expand(`{{n .d}}, {{n .i}}, {{n .u}}, {{n .f}}, {{times .none}}, `+
-		`{{times .one}}, {{times .two}}, {{times .i}}, {{percent .f}}, {{index .f}}`,
+	got, err := expand(T(`{{n .d}}, {{n .i}}, {{n .u}}, {{n .f}}, {{times .none}}, `+
+		`{{times .one}}, {{times .two}}, {{times .i}}, {{percent .f}}, {{index .f}}`, `{{times .i}}`),
 		map[string]any{"d": 1500 * time.Microsecond, "i": 100_000, "u": uint64(3), "f": 0.5, "none": 0,
 			"one": 1, "two": int64(2)})
 	require.NoError(t, err)
-	require.Equal(t, "1.5 ms, 100 k, 3, 0.5, never, once, twice, 100000 times, 50 %, 0.50", got)
+	require.Equal(t, Text{"1.5 ms, 100 k, 3, 0.5, never, once, twice, 100000 times, 50 %, 0.50", "100000 次"}, got)
 	for text, observed := range map[string]map[string]any{
 		"{{.missing}}": nil,
 		"{{n .text}}":  {"text": "x"},
 		"{{":           nil,
 		"{{nothing}}":  nil,
 	} {
-		_, err := expand(text, observed)
+		_, err := expand(Same(text), observed)
 		require.ErrorContains(t, err, "the text of the scenario", text)
 	}
 }
@@ -82,26 +82,26 @@ func FuzzDurationsAreShort(f *testing.F) {
 // ran runs f as a scenario.
 func ran(t *testing.T, f func(ctx context.Context, l *Lab) error) *Result {
 	t.Helper()
-	return Run(t.Context(), &Scenario{Name: "test", Run: f, Found: "found"}, Options{Limit: 10 * time.Second})
+	return Run(t.Context(), &Scenario{Name: "test", Run: f, Found: Same("found")}, Options{Limit: 10 * time.Second})
 }
 
 func TestWhatAScenarioChecksAndNotes(t *testing.T) {
 	r := ran(t, func(_ context.Context, l *Lab) error {
 		for range 3 {
-			l.Check(true, "said once")
+			l.Check(true, Same("said once"))
 		}
-		l.Equal(1, 1, "equal")
-		l.Is(context.Canceled, context.Canceled, "is")
+		l.Equal(1, 1, Same("equal"))
+		l.Is(context.Canceled, context.Canceled, Same("is"))
 		l.Observe("key", "value")
-		l.Chart(Chart{Title: "chart"})
-		l.Table(Table{Title: "table"})
-		l.Quote(Quote{Title: "quote"})
-		l.Until("it is so", func() bool { return true })
+		l.Chart(Chart{Title: Same("chart")})
+		l.Table(Table{Title: Same("table")})
+		l.Quote(Quote{Title: Same("quote")})
+		l.Until(Same("it is so"), func() bool { return true })
 		return nil
 	})
-	require.True(t, r.OK, r.Error)
-	require.Equal(t, "found", r.Found)
-	require.Equal(t, []Check{{"said once", true, ""}, {"equal", true, ""}, {"is", true, ""}}, r.Checks)
+	require.True(t, r.OK, r.Error.EN)
+	require.Equal(t, Same("found"), r.Found)
+	require.Equal(t, []Check{{Text: Same("said once"), OK: true}, {Text: Same("equal"), OK: true}, {Text: Same("is"), OK: true}}, r.Checks)
 	require.Equal(t, map[string]any{"key": "value"}, r.Observations)
 	require.Len(t, r.Charts, 1)
 	require.Len(t, r.Tables, 1)
@@ -110,18 +110,18 @@ func TestWhatAScenarioChecksAndNotes(t *testing.T) {
 
 func TestAContradictionStaysWhateverElseIsChecked(t *testing.T) {
 	r := ran(t, func(_ context.Context, l *Lab) error {
-		l.Check(true, "now and then")
-		l.Check(false, "now and then")
-		l.Check(true, "now and then")
-		l.Equal(1, 2, "equal")
-		l.Is(context.Canceled, nil, "is")
+		l.Check(true, Same("now and then"))
+		l.Check(false, Same("now and then"))
+		l.Check(true, Same("now and then"))
+		l.Equal(1, 2, Same("equal"))
+		l.Is(context.Canceled, nil, Same("is"))
 		return nil
 	})
 	require.False(t, r.OK)
-	require.Empty(t, r.Error)
-	require.Equal(t, []Check{{"now and then", true, ""}, {"now and then", false, ""},
-		{"equal", false, "want 1, got 2"},
-		{"is", false, "want context canceled, got <nil>"}}, r.Checks)
+	require.Empty(t, r.Error.EN)
+	require.Equal(t, []Check{{Text: Same("now and then"), OK: true}, {Text: Same("now and then")},
+		{Text: Same("equal"), Got: Text{"want 1, got 2", "应为 1，实为 2"}},
+		{Text: Same("is"), Got: Text{"want context canceled, got <nil>", "应为 context canceled，实为 <nil>"}}}, r.Checks)
 }
 
 func TestAScenarioThatBreaksIsTold(t *testing.T) {
@@ -135,28 +135,28 @@ func TestAScenarioThatBreaksIsTold(t *testing.T) {
 		"a panic":  {func(context.Context, *Lab) error { panic("ouch") }, "panic: ouch"},
 		"an exit":  {func(context.Context, *Lab) error { runtime.Goexit(); return nil }, "runtime.Goexit"},
 		"a lane": {func(_ context.Context, l *Lab) error {
-			tl := l.Timeline("t", "d")
-			tl.Go("Ann", func(context.Context, *Lane) error { return boom })
-			tl.Go("Bob", func(ctx context.Context, _ *Lane) error { <-ctx.Done(); return nil })
+			tl := l.Timeline(Same("t"), Same("d"))
+			tl.Go(Same("Ann"), func(context.Context, *Lane) error { return boom })
+			tl.Go(Same("Bob"), func(ctx context.Context, _ *Lane) error { <-ctx.Done(); return nil })
 			tl.Wait()
 			return nil
 		}, "Ann: boom"},
 		"left lanes": {func(_ context.Context, l *Lab) error {
-			l.Timeline("t", "d").Go("Ann", func(ctx context.Context, _ *Lane) error { <-ctx.Done(); return nil })
+			l.Timeline(Same("t"), Same("d")).Go(Same("Ann"), func(ctx context.Context, _ *Lane) error { <-ctx.Done(); return nil })
 			return boom // The lane is not left behind.
 		}, "boom"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := ran(t, c.run)
 			require.False(t, r.OK)
-			require.Contains(t, r.Error, c.want)
-			require.Empty(t, r.Found, "nothing is claimed of it")
+			require.Contains(t, r.Error.EN, c.want)
+			require.Empty(t, r.Found.EN, "nothing is claimed of it")
 		})
 	}
-	r := Run(t.Context(), &Scenario{Found: "{{.missing}}",
+	r := Run(t.Context(), &Scenario{Found: Same("{{.missing}}"),
 		Run: func(context.Context, *Lab) error { return nil }}, Options{})
 	require.False(t, r.OK)
-	require.Contains(t, r.Error, "missing")
+	require.Contains(t, r.Error.EN, "missing")
 }
 
 func TestRunningOutOfTimeIsNoContradiction(t *testing.T) {
@@ -164,11 +164,11 @@ func TestRunningOutOfTimeIsNoContradiction(t *testing.T) {
 		run  func(ctx context.Context, l *Lab)
 		late bool
 	}{
-		"a check after the limit": {func(ctx context.Context, l *Lab) { <-ctx.Done(); l.Check(false, "late") }, true},
+		"a check after the limit": {func(ctx context.Context, l *Lab) { <-ctx.Done(); l.Check(false, Same("late")) }, true},
 		"an endless wait": {func(_ context.Context, l *Lab) {
-			l.Until("pigs fly", func() bool { return false })
+			l.Until(Same("pigs fly"), func() bool { return false })
 		}, true},
-		"a check before": {func(ctx context.Context, l *Lab) { l.Check(false, "wrong"); <-ctx.Done() }, false},
+		"a check before": {func(ctx context.Context, l *Lab) { l.Check(false, Same("wrong")); <-ctx.Done() }, false},
 		"a success":      {func(ctx context.Context, _ *Lab) { <-ctx.Done() }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -186,12 +186,12 @@ func TestRunningOutOfTimeIsNoContradiction(t *testing.T) {
 
 func TestWaitingForNothingEndsWithTheRun(t *testing.T) {
 	r := Run(t.Context(), &Scenario{Run: func(_ context.Context, l *Lab) error {
-		l.Until("pigs fly", func() bool { return false })
+		l.Until(Same("pigs fly"), func() bool { return false })
 		return nil
 	}}, Options{Limit: 20 * time.Millisecond})
 	require.False(t, r.OK)
-	require.Contains(t, r.Error, "waiting until pigs fly")
-	require.Contains(t, r.Error, context.DeadlineExceeded.Error())
+	require.Contains(t, r.Error.EN, "waiting until pigs fly")
+	require.Contains(t, r.Error.EN, context.DeadlineExceeded.Error())
 }
 
 func TestChanceFollowsFromTheSeedAndTheName(t *testing.T) {
@@ -210,10 +210,10 @@ func TestChanceFollowsFromTheSeedAndTheName(t *testing.T) {
 // told is what a lane went through, without times.
 func told(lane *Lane) (all []string) {
 	for _, s := range lane.Spans {
-		all = append(all, string(s.State)+": "+s.Label)
+		all = append(all, string(s.State)+": "+s.Label.EN)
 	}
 	for _, m := range lane.Marks {
-		all = append(all, "mark: "+m.Label)
+		all = append(all, "mark: "+m.Label.EN)
 	}
 	return all
 }
@@ -221,36 +221,36 @@ func told(lane *Lane) (all []string) {
 func TestATimelineShowsWhatTheLocksDo(t *testing.T) {
 	const pause = 3 * time.Millisecond
 	r := ran(t, func(_ context.Context, l *Lab) error {
-		tl := l.Timeline("title", "desc")
+		tl := l.Timeline(Same("title"), Same("desc"))
 		var b rwlock.RWMutex
-		mu, rw := tl.Wrap("A", new(reentrant.Mutex)), tl.WrapReadWrite("B", &b)
+		mu, rw := tl.Wrap(Same("A"), new(reentrant.Mutex)), tl.WrapReadWrite(Same("B"), &b)
 		limited, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var held, gaveUp sync.WaitGroup
 		held.Add(1)
 		gaveUp.Add(1)
-		tl.Go("Ann", func(ctx context.Context, me *Lane) error {
+		tl.Go(Same("Ann"), func(ctx context.Context, me *Lane) error {
 			me.Work(pause)
 			l.Must(mu.LockContext(ctx))
 			me.Work(pause)
 			l.Must(rw.ReadLocker().LockContext(ctx))
 			held.Done()
-			l.Until("Bob waits", b.HasQueued)
+			l.Until(Same("Bob waits"), b.HasQueued)
 			me.Work(pause)
 			cancel()
 			gaveUp.Wait()
 			me.Work(pause)
 			l.Must(rw.ReadLocker().UnlockContext(ctx))
 			l.Must(mu.UnlockContext(ctx))
-			me.Is(Waiting, "dreams", func() { me.Work(pause) })
-			me.Mark("number %d", 1)
+			me.Is(Waiting, Same("dreams"), func() { me.Work(pause) })
+			me.Mark(Same("number %d"), 1)
 			return nil
 		})
-		tl.Go("Bob", func(ctx context.Context, me *Lane) error {
+		tl.Go(Same("Bob"), func(ctx context.Context, me *Lane) error {
 			held.Wait()
 			ok, err := mu.TryLockContext(ctx)
-			l.Check(!ok && err == nil, "it is taken")
-			l.Is(context.Canceled, rw.WriteLocker().LockContext(limited), "in vain")
+			l.Check(!ok && err == nil, Same("it is taken"))
+			l.Is(context.Canceled, rw.WriteLocker().LockContext(limited), Same("in vain"))
 			gaveUp.Done()
 			l.Must(rw.ReadLocker().LockContext(ctx))
 			me.Work(pause)
@@ -296,15 +296,15 @@ func merged(all []string) (kept []string) {
 func TestSpansTooShortToSeeAreLeftOut(t *testing.T) {
 	ms := time.Millisecond
 	tl := &Timeline{Lanes: []*Lane{{Spans: []Span{
-		{Running, 0, 10 * ms, "works"}, {Waiting, 10 * ms, 10*ms + 1, "waits"}, {Running, 10*ms + 1,
-			500 * ms, "works"},
-		{Exclusive, 500 * ms, 500 * ms, "no time"}, {Waiting, 500 * ms, 700 * ms, "waits"},
-		{Exclusive, 700 * ms, 700*ms + 1, "has it"},
-	}, Marks: []Mark{{1000 * ms, "late"}}}, {}}}
+		{Running, 0, 10 * ms, Same("works")}, {Waiting, 10 * ms, 10*ms + 1, Same("waits")}, {Running, 10*ms + 1,
+			500 * ms, Same("works")},
+		{Exclusive, 500 * ms, 500 * ms, Same("no time")}, {Waiting, 500 * ms, 700 * ms, Same("waits")},
+		{Exclusive, 700 * ms, 700*ms + 1, Same("has it")},
+	}, Marks: []Mark{{1000 * ms, Same("late")}}}, {}}}
 	tl.seal()
 	require.Equal(t, 1000*ms, tl.Length)
-	require.Equal(t, []Span{{Running, 0, 500 * ms, "works"}, {Waiting, 500 * ms, 700 * ms, "waits"},
-		{Exclusive, 700 * ms, 700*ms + 1, "has it"}}, tl.Lanes[0].Spans)
+	require.Equal(t, []Span{{Running, 0, 500 * ms, Same("works")}, {Waiting, 500 * ms, 700 * ms, Same("waits")},
+		{Exclusive, 700 * ms, 700*ms + 1, Same("has it")}}, tl.Lanes[0].Spans)
 	require.Empty(t, tl.Lanes[1].Spans)
 	require.NotNil(t, tl.Lanes[1].Spans, "JSON has an empty list")
 }

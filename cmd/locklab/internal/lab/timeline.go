@@ -2,7 +2,7 @@ package lab
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,20 +29,20 @@ type Span struct {
 	State State         `json:"state"`
 	From  time.Duration `json:"from_ns"`
 	To    time.Duration `json:"to_ns"`
-	Label string        `json:"label"`
+	Label Text          `json:"label"`
 }
 
 // Mark is something that happened at one moment.
 type Mark struct {
 	At    time.Duration `json:"at_ns"`
-	Label string        `json:"label"`
+	Label Text          `json:"label"`
 }
 
 // Timeline is a picture of goroutines side by side. What the locks do in it comes from a
 // record.Recorder around them.
 type Timeline struct {
-	Title string  `json:"title"`
-	Desc  string  `json:"desc"`
+	Title Text    `json:"title"`
+	Desc  Text    `json:"desc"`
 	Lanes []*Lane `json:"lanes"`
 	// Length is the end of the last span.
 	Length time.Duration `json:"length_ns"`
@@ -54,22 +54,29 @@ type Timeline struct {
 	mu     sync.Mutex
 	wg     sync.WaitGroup
 	byWho  sync.Map // locks.Owner to *Lane
+	names  sync.Map // the English name of a lock to its Text
 	failed atomic.Pointer[error]
 }
 
 // Lane is one goroutine. Its methods are for that goroutine.
 type Lane struct {
-	Name  string `json:"name"`
+	Name  Text   `json:"name"`
 	Spans []Span `json:"spans"`
 	Marks []Mark `json:"marks"`
 
 	t    *Timeline
 	open bool
-	held []string // locks, oldest first, each with a prefix for shared ones
+	held []hold // oldest first
+}
+
+// hold is a lock that a lane has.
+type hold struct {
+	name   Text
+	shared bool
 }
 
 // Timeline begins a picture.
-func (l *Lab) Timeline(title, desc string) *Timeline {
+func (l *Lab) Timeline(title, desc Text) *Timeline {
 	t := &Timeline{Title: title, Desc: desc, lab: l, Lanes: []*Lane{}}
 	t.ctx, t.cancel = context.WithCancelCause(l.ctx)
 	t.rec = record.New(record.Options{Hook: t.hook})
@@ -80,16 +87,20 @@ func (l *Lab) Timeline(title, desc string) *Timeline {
 }
 
 // Wrap returns l, and has what happens to it drawn.
-func (t *Timeline) Wrap(name string, l locks.TryLocker) locks.TryLocker { return t.rec.Wrap(name, l) }
+func (t *Timeline) Wrap(name Text, l locks.TryLocker) locks.TryLocker {
+	t.names.Store(name.EN, name)
+	return t.rec.Wrap(name.EN, l)
+}
 
 // WrapReadWrite is Wrap for both sides of a read-write lock.
-func (t *Timeline) WrapReadWrite(name string, rw locks.ReadWriteLocker) locks.ReadWriteLocker {
-	return t.rec.WrapReadWrite(name, rw)
+func (t *Timeline) WrapReadWrite(name Text, rw locks.ReadWriteLocker) locks.ReadWriteLocker {
+	t.names.Store(name.EN, name)
+	return t.rec.WrapReadWrite(name.EN, rw)
 }
 
 // Go starts a goroutine with a lane. An error or a panic of f ends the scenario, and the
 // context of all.
-func (t *Timeline) Go(name string, f func(ctx context.Context, me *Lane) error) {
+func (t *Timeline) Go(name Text, f func(ctx context.Context, me *Lane) error) {
 	me := &Lane{Name: name, t: t, Spans: []Span{}, Marks: []Mark{}}
 	t.mu.Lock()
 	t.Lanes = append(t.Lanes, me)
@@ -97,14 +108,14 @@ func (t *Timeline) Go(name string, f func(ctx context.Context, me *Lane) error) 
 	t.wg.Go(func() {
 		who := locks.CurrentOwner(nil)
 		t.byWho.Store(who, me)
-		me.set(t.now(), Running, "works")
+		me.set(t.now(), Running, works)
 		defer func() {
 			me.end(t.now())
 			t.byWho.Delete(who)
 		}()
 		err := t.lab.guard(func() error { return f(t.ctx, me) })
 		if err != nil {
-			err = fmt.Errorf("%s: %w", name, err)
+			err = Fail(T("%s: %v", "%s：%v"), name, err)
 			t.failed.CompareAndSwap(nil, &err)
 			t.cancel(err)
 		}
@@ -129,23 +140,25 @@ func (t *Timeline) hook(e record.Event) {
 		return
 	}
 	me := lane.(*Lane)
-	name := strings.TrimSuffix(strings.TrimSuffix(e.Lock, " (write)"), " (read)")
-	held := name
-	if e.Shared {
-		held = "reads " + name
+	plain := strings.TrimSuffix(strings.TrimSuffix(e.Lock, " (write)"), " (read)")
+	name := Same(plain)
+	if known, ok := t.names.Load(plain); ok {
+		name = known.(Text)
 	}
+	held := hold{name, e.Shared}
 	switch e.Kind {
 	case record.Waiting:
-		text := "waits for " + name
+		text := T("waits for %s", "等待 %s")
 		if e.Shared {
-			text = "waits to read " + name
-		} else if name != e.Lock {
-			text = "waits to write " + name
+			text = T("waits to read %s", "等待读 %s")
+		} else if plain != e.Lock {
+			text = T("waits to write %s", "等待写 %s")
 		}
+		label := text.With(name)
 		if len(me.held) > 0 {
-			text += ", has " + strings.Join(me.held, " and ")
+			label = T("%s, has %s", "%s，持有 %s").With(label, me.allHeld())
 		}
-		me.set(e.At, Waiting, text)
+		me.set(e.At, Waiting, label)
 	case record.Acquired:
 		if e.Holds == 1 {
 			me.held = append(me.held, held)
@@ -158,48 +171,59 @@ func (t *Timeline) hook(e record.Event) {
 		me.holds(e.At)
 	case record.Cancelled:
 		me.holds(e.At)
-		me.markAt(e.At, "stops waiting for "+name)
+		me.markAt(e.At, T("stops waiting for %s", "不再等待 %s").With(name))
 	case record.Failed:
 		me.holds(e.At)
 		if e.Err == nil {
-			me.markAt(e.At, "finds "+name+" taken")
+			me.markAt(e.At, T("finds %s taken", "发现 %s 已被占用").With(name))
 		} else {
-			me.markAt(e.At, "is refused "+name)
+			me.markAt(e.At, T("is refused %s", "申请 %s 被拒绝").With(name))
 		}
 	case record.Refused:
-		me.markAt(e.At, "is not let unlock "+name)
+		me.markAt(e.At, T("is not let unlock %s", "不得释放 %s").With(name))
 	}
+}
+
+// works is what a lane does that holds nothing and waits for nothing.
+var works = T("works", "运行")
+
+// allHeld names the locks of a lane.
+func (me *Lane) allHeld() Text {
+	var all []Text
+	for _, h := range me.held {
+		if h.shared {
+			all = append(all, T("reads %s", "%s 的读锁").With(h.name))
+		} else {
+			all = append(all, h.name)
+		}
+	}
+	return Join(all, T(" and ", "、"))
 }
 
 // holds sets the state that follows from what me has.
 func (me *Lane) holds(at time.Duration) {
-	state, text := Running, "works"
+	if len(me.held) == 0 {
+		me.set(at, Running, works)
+		return
+	}
+	state := Shared
 	for _, h := range me.held {
-		if strings.HasPrefix(h, "reads ") {
-			if state == Running {
-				state = Shared
-			}
-		} else {
+		if !h.shared {
 			state = Exclusive
 		}
 	}
-	if len(me.held) > 0 {
-		text = "has " + strings.Join(me.held, " and ")
-		text = strings.ReplaceAll(strings.Replace(text, "has reads ", "reads ", 1), "and reads", "and reads")
-	}
+	text := T("has %s", "持有 %s").With(me.allHeld())
+	text.EN = strings.Replace(text.EN, "has reads ", "reads ", 1)
 	me.set(at, state, text)
 }
 
-func (me *Lane) lose(name string) {
-	for i, h := range me.held {
-		if h == name {
-			me.held = append(me.held[:i], me.held[i+1:]...)
-			return
-		}
+func (me *Lane) lose(lost hold) {
+	if i := slices.Index(me.held, lost); i >= 0 {
+		me.held = slices.Delete(me.held, i, i+1)
 	}
 }
 
-func (me *Lane) set(at time.Duration, s State, text string) {
+func (me *Lane) set(at time.Duration, s State, text Text) {
 	if n := len(me.Spans); me.open && n > 0 {
 		last := &me.Spans[n-1]
 		if last.State == s && last.Label == text {
@@ -218,20 +242,20 @@ func (me *Lane) end(at time.Duration) {
 	}
 }
 
-func (me *Lane) markAt(at time.Duration, text string) {
+func (me *Lane) markAt(at time.Duration, text Text) {
 	me.Marks = append(me.Marks, Mark{At: at, Label: text})
 }
 
 // Mark notes that something happens now.
-func (me *Lane) Mark(format string, args ...any) {
-	me.markAt(me.t.now(), fmt.Sprintf(format, args...))
+func (me *Lane) Mark(format Text, args ...any) {
+	me.markAt(me.t.now(), format.With(args...))
 }
 
 // Set begins a state that no lock tells of, such as a wait for a condition.
-func (me *Lane) Set(s State, text string) { me.set(me.t.now(), s, text) }
+func (me *Lane) Set(s State, text Text) { me.set(me.t.now(), s, text) }
 
 // Is sets the state, as Set does, until done returns.
-func (me *Lane) Is(s State, text string, done func()) {
+func (me *Lane) Is(s State, text Text, done func()) {
 	before := me.Spans[len(me.Spans)-1]
 	me.Set(s, text)
 	done()

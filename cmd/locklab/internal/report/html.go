@@ -9,6 +9,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
 )
@@ -23,57 +24,104 @@ var pageCSS string
 var pageJS string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"prose":        prose,
-	"golang":       highlight,
-	"timeline":     TimelineSVG,
-	"chart":        ChartSVG,
-	"swatch":       Swatch,
-	"stateSwatch":  StateSwatch,
-	"dur":          lab.Duration,
-	"timelineGrid": timelineGrid,
-	"chartGrid":    chartGrid,
-	"tableGrid":    tableGrid,
-	"css":          func() template.CSS { return template.CSS(pageCSS) },
-	"js":           func() template.JS { return template.JS(pageJS) },
-	"inc":          func(i int) int { return i + 1 },
-}).Parse(pageText))
+	"css": func() template.CSS { return template.CSS(pageCSS) },
+	"js":  func() template.JS { return template.JS(pageJS) },
+	"inc": func(i int) int { return i + 1 },
+}).Funcs(wordsIn(lab.English)).Parse(pageText))
+
+// bodies are the template of what is on the page, in each language.
+var bodies = func() map[lab.Lang]*template.Template {
+	all := map[lab.Lang]*template.Template{}
+	for _, lang := range lab.Langs {
+		all[lang] = template.Must(page.Clone()).Funcs(wordsIn(lang))
+	}
+	return all
+}()
+
+// wordsIn are the functions of the template that write words. T has a text and its translation side
+// by side, and t writes a text that the report has.
+func wordsIn(lang lab.Lang) template.FuncMap {
+	return template.FuncMap{
+		"T":            func(en, zh string) string { return lab.T(en, zh).In(lang) },
+		"t":            func(text lab.Text) string { return text.In(lang) },
+		"prose":        func(text lab.Text) template.HTML { return prose(text.In(lang)) },
+		"golang":       highlight,
+		"timeline":     func(id string, t *lab.Timeline) template.HTML { return TimelineSVG(id, t, lang) },
+		"marks":        func(t *lab.Timeline) []string { return Marks(t, lang) },
+		"chart":        func(id string, c lab.Chart) template.HTML { return ChartSVG(id, c, lang) },
+		"swatch":       Swatch,
+		"stateSwatch":  StateSwatch,
+		"dur":          lab.Duration,
+		"machine":      Machine,
+		"day":          func(at time.Time) string { return at.Format("2006-01-02 15:04") },
+		"timelineGrid": func(t *lab.Timeline) grid { return timelineGrid(t, lang) },
+		"chartGrid":    func(c lab.Chart) grid { return chartGrid(c, lang) },
+		"tableGrid":    func(t lab.Table) grid { return tableGrid(t, lang) },
+	}
+}
 
 // section is a scenario on the page.
 type section struct {
 	*lab.Scenario
 	Result *lab.Result
+	ID     string // on the page, where each language has its own
 	Number int
 	Code   string
 	// NewTopic tells that the scenario is the first of its topic.
 	NewTopic bool
 }
 
-// HTML writes the report as one page that needs nothing else.
+// view is the page in one language.
+type view struct {
+	*Report
+	Course   *lab.Course
+	In       lab.Lang
+	Tag      string // the language, as HTML names it
+	Prefix   string // of the ids
+	Other    lab.Lang
+	OtherTag string
+	Sections []section
+	States   []legend
+}
+
+// tags name the languages for a browser.
+var tags = map[lab.Lang]string{lab.English: "en", lab.Chinese: "zh-Hans"}
+
+// HTML writes the report as one page that needs nothing else. It has both languages, and shows one.
 func (r *Report) HTML(w io.Writer) error {
-	sections := make([]section, 0, len(r.Scenarios))
-	for i, result := range r.Scenarios {
-		s, ok := r.course.Find(result.Name)
-		if !ok {
-			return fmt.Errorf("the page: no scenario %q", result.Name)
+	var all []template.HTML
+	first := view{}
+	for _, lang := range r.course.Langs() {
+		v := view{Report: r, Course: r.course, In: lang, Tag: tags[lang], States: states, Other: lab.Chinese}
+		if lang == lab.Chinese {
+			v.Prefix, v.Other = "zh-", lab.English
 		}
-		code, err := r.course.Code(s)
-		if err != nil {
+		v.OtherTag = tags[v.Other]
+		for i, result := range r.Scenarios {
+			s, ok := r.course.Find(result.Name)
+			if !ok {
+				return fmt.Errorf("the page: no scenario %q", result.Name)
+			}
+			code, err := r.course.Code(s)
+			if err != nil {
+				return fmt.Errorf("the page: %w", err)
+			}
+			v.Sections = append(v.Sections, section{Scenario: s, Result: result, ID: v.Prefix + s.Name, Number: i + 1,
+				Code: code, NewTopic: i == 0 || v.Sections[i-1].Topic != s.Topic})
+		}
+		var b strings.Builder
+		if err := bodies[lang].ExecuteTemplate(&b, "body", v); err != nil {
 			return fmt.Errorf("the page: %w", err)
 		}
-		sections = append(sections, section{Scenario: s, Result: result, Number: i + 1, Code: code,
-			NewTopic: i == 0 || sections[i-1].Topic != s.Topic})
+		all = append(all, template.HTML(b.String()))
+		if lang == r.Lang || lang == lab.English {
+			first = v
+		}
 	}
-	err := page.Execute(w, struct {
-		*Report
-		Course   *lab.Course
-		Sections []section
-		States   []legend
-	}{r, r.course, sections, []legend{
-		{lab.Running, "running", "works, and holds nothing"},
-		{lab.Waiting, "waiting", "for a lock, a signal or a value"},
-		{lab.Shared, "holding, shared", "others may be in there, too"},
-		{lab.Exclusive, "holding, alone", "no other holder"},
-	}})
+	err := bodies[first.In].Execute(w, struct {
+		view
+		Bodies []template.HTML
+	}{first, all})
 	if err != nil {
 		return fmt.Errorf("the page: %w", err)
 	}
@@ -82,7 +130,15 @@ func (r *Report) HTML(w io.Writer) error {
 
 type legend struct {
 	State      lab.State
-	Name, Text string
+	Name, Text lab.Text
+}
+
+// states are all states, as legends explain them.
+var states = []legend{
+	{lab.Running, lab.T("running", "运行"), lab.T("works, and holds nothing", "在工作，不持有任何锁")},
+	{lab.Waiting, lab.T("waiting", "等待"), lab.T("for a lock, a signal or a value", "等待锁、信号或值")},
+	{lab.Shared, lab.T("holding, shared", "共享持有"), lab.T("others may be in there, too", "其他持有者也可以在内")},
+	{lab.Exclusive, lab.T("holding, alone", "独占持有"), lab.T("no other holder", "没有其他持有者")},
 }
 
 // quantity is a figure and its unit, between which no line should end.
@@ -170,34 +226,52 @@ func class(columns int) string {
 	return ""
 }
 
-func tableGrid(t lab.Table) grid {
-	return grid{Name: t.Title, Head: t.Head, Rows: t.Rows, Class: class(len(t.Head))}
+func tableGrid(t lab.Table, lang lab.Lang) grid {
+	g := grid{Name: t.Title.In(lang), Head: in(lang, t.Head), Class: class(len(t.Head))}
+	for _, row := range t.Rows {
+		g.Rows = append(g.Rows, in(lang, row))
+	}
+	return g
 }
 
-func chartGrid(c lab.Chart) grid {
-	head := []string{c.X.Label}
-	for _, s := range c.Series {
-		head = append(head, s.Name)
+// in returns texts in a language.
+func in(lang lab.Lang, texts []lab.Text) []string {
+	all := make([]string, len(texts))
+	for i, t := range texts {
+		all[i] = t.In(lang)
 	}
-	return grid{Name: "Data of " + c.Title, Head: head, Rows: chartRows(c), Class: class(len(head))}
+	return all
+}
+
+// dataOf names the data of a picture.
+var dataOf = lab.T("Data of %s", "「%s」的数据")
+
+func chartGrid(c lab.Chart, lang lab.Lang) grid {
+	head := []string{c.X.Label.In(lang)}
+	for _, s := range c.Series {
+		head = append(head, s.Name.In(lang))
+	}
+	return grid{Name: dataOf.With(c.Title).In(lang), Head: head, Rows: chartRows(c, lang), Class: class(len(head))}
 }
 
 // timelineGrid is what is in the lanes of a timeline. It has many short rows, which do not become cards.
-func timelineGrid(t *lab.Timeline) grid {
-	g := grid{Name: "Data of " + t.Title, Head: []string{"who", "what", "from", "for"}}
+func timelineGrid(t *lab.Timeline, lang lab.Lang) grid {
+	g := grid{Name: dataOf.With(t.Title).In(lang), Head: in(lang, []lab.Text{lab.T("who", "谁"), lab.T("what", "做什么"),
+		lab.T("from", "始于"), lab.T("for", "持续")})}
 	for _, lane := range t.Lanes {
+		name := lane.Name.In(lang)
 		for _, s := range lane.Spans {
-			g.Rows = append(g.Rows, []string{lane.Name, s.Label, lab.Duration(s.From), lab.Duration(s.Length())})
+			g.Rows = append(g.Rows, []string{name, s.Label.In(lang), lab.Duration(s.From), lab.Duration(s.Length())})
 		}
 		for _, m := range lane.Marks {
-			g.Rows = append(g.Rows, []string{lane.Name, m.Label, lab.Duration(m.At), ""})
+			g.Rows = append(g.Rows, []string{name, m.Label.In(lang), lab.Duration(m.At), ""})
 		}
 	}
 	return g
 }
 
 // chartRows are the data of a chart as a table: a line for each x.
-func chartRows(c lab.Chart) [][]string {
+func chartRows(c lab.Chart, lang lab.Lang) [][]string {
 	c = measured(c)
 	var xs []float64
 	cells := map[float64][]string{}
@@ -214,7 +288,7 @@ func chartRows(c lab.Chart) [][]string {
 	for _, x := range xs {
 		name := c.X.Unit.Format(x)
 		if c.Bars {
-			name = place(c.X, x)
+			name = place(c.X, x).In(lang)
 		}
 		rows = append(rows, append([]string{name}, cells[x]...))
 	}

@@ -4,10 +4,49 @@
 	var kept = null;
 	try { kept = localStorage.getItem("locklab-theme"); } catch (e) { /* not allowed: do without */ }
 	if (kept === "light" || kept === "dark") { root.dataset.theme = kept; }
-	document.getElementById("theme").addEventListener("click", function () {
-		var dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-		root.dataset.theme = dark ? "light" : "dark";
-		try { localStorage.setItem("locklab-theme", root.dataset.theme); } catch (e) { /* see above */ }
+	document.querySelectorAll(".theme").forEach(function (button) {
+		button.addEventListener("click", function () {
+			var dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+			root.dataset.theme = dark ? "light" : "dark";
+			try { localStorage.setItem("locklab-theme", root.dataset.theme); } catch (e) { /* see above */ }
+		});
+	});
+
+	// Each language is a part of the page of its own, and its ids have a prefix.
+	function shown(lang) { return document.querySelector('.page[data-lang="' + lang + '"]'); }
+	function twin(id, lang) {
+		var plain = id.replace(/^zh-/, "");
+		return document.getElementById(lang === "zh" ? "zh-" + plain : plain);
+	}
+	function speak(lang) {
+		root.dataset.lang = lang;
+		root.lang = shown(lang).lang;
+		document.title = shown(lang).dataset.title;
+	}
+	var tongue = null;
+	try { tongue = localStorage.getItem("locklab-lang"); } catch (e) { /* see above */ }
+	if (tongue === "en" || tongue === "zh") { speak(tongue); }
+	function follow() {
+		// A link into the other language leads to the same place in the one that is shown.
+		var id = decodeURIComponent(location.hash.slice(1));
+		var at = id && twin(id, root.dataset.lang);
+		if (at && at.id !== id) { at.scrollIntoView({ behavior: "instant" }); }
+	}
+	follow();
+	addEventListener("hashchange", follow);
+	document.querySelectorAll(".lang").forEach(function (button) {
+		button.addEventListener("click", function () {
+			// The reader stays at the same chapter.
+			var here = Array.from(shown(root.dataset.lang).querySelectorAll("article")).find(function (el) {
+				var r = el.getBoundingClientRect();
+				return r.top <= root.clientHeight / 2 && r.bottom > root.clientHeight / 2;
+			});
+			speak(button.dataset.to);
+			try { localStorage.setItem("locklab-lang", root.dataset.lang); } catch (e) { /* see above */ }
+			if (here) { twin(here.id, root.dataset.lang).scrollIntoView({ behavior: "instant" }); }
+			var back = shown(root.dataset.lang).querySelector(".lang");
+			back.focus({ preventScroll: true });
+		});
 	});
 
 	var tip = document.getElementById("tip");

@@ -87,27 +87,28 @@ func sane(t testing.TB, svg string) {
 }
 
 func timeline(length time.Duration, lanes ...*lab.Lane) *lab.Timeline {
-	return &lab.Timeline{Title: "title", Desc: "desc", Lanes: lanes, Length: length}
+	return &lab.Timeline{Title: lab.Same("title"), Desc: lab.Same("desc"), Lanes: lanes, Length: length}
 }
 
 func TestNamesAreTextAndNeverMarkup(t *testing.T) {
 	for _, name := range hostile {
 		t.Run(strconv.Quote(name[:min(len(name), 20)]), func(t *testing.T) {
-			tl := timeline(time.Millisecond, &lab.Lane{Name: name,
-				Spans: []lab.Span{{State: lab.Waiting, To: time.Millisecond, Label: name}},
-				Marks: []lab.Mark{{At: time.Microsecond, Label: name}}})
-			tl.Title, tl.Desc = name, name
-			svg := string(TimelineSVG("id", tl))
+			text := lab.Same(name)
+			tl := timeline(time.Millisecond, &lab.Lane{Name: text,
+				Spans: []lab.Span{{State: lab.Waiting, To: time.Millisecond, Label: text}},
+				Marks: []lab.Mark{{At: time.Microsecond, Label: text}}})
+			tl.Title, tl.Desc = text, text
+			svg := string(TimelineSVG("id", tl, lab.English))
 			sane(t, svg)
 			texts, attributes, _ := parsed(t, svg)
 			assert.Contains(t, strings.Join(texts, "\x00"), name)
 			assert.Contains(t, strings.Join(attributes, "\x00"), name)
 
 			for _, bars := range []bool{false, true} {
-				c := lab.Chart{Title: name, Desc: name, Bars: bars,
-					X: lab.Axis{Label: name, Ticks: []string{name}}, Y: lab.Axis{Label: name},
-					Series: []lab.Series{{Name: name, Points: []lab.Point{{X: 0, Y: 1}}}}}
-				svg = string(ChartSVG("id", c))
+				c := lab.Chart{Title: text, Desc: text, Bars: bars,
+					X: lab.Axis{Label: text, Ticks: []lab.Text{text}}, Y: lab.Axis{Label: text},
+					Series: []lab.Series{{Name: text, Points: []lab.Point{{X: 0, Y: 1}}}}}
+				svg = string(ChartSVG("id", c, lab.English))
 				sane(t, svg)
 				texts, _, _ = parsed(t, svg)
 				assert.Contains(t, strings.Join(texts, "\x00"), name)
@@ -124,12 +125,13 @@ func TestAPageOfHostileResultsIsWellFormed(t *testing.T) {
 	r := New(scenarios.Course, lab.Options{})
 	for i, s := range scenarios.Course.All() {
 		name := hostile[i%len(hostile)]
-		r.Add(&lab.Result{Name: s.Name, Title: name, Error: name, Found: name,
-			Checks:    []lab.Check{{Text: name, Got: name}},
-			Timelines: []*lab.Timeline{timeline(0), timeline(1, &lab.Lane{Name: name})},
-			Charts:    []lab.Chart{{Title: name, X: lab.Axis{Label: name}, Y: lab.Axis{Label: name}}},
-			Tables:    []lab.Table{{Title: name, Head: []string{name}, Rows: [][]string{{name, name}, {}}}, {}},
-			Quotes:    []lab.Quote{{Title: name, Desc: name, Text: name}}})
+		text := lab.Same(name)
+		r.Add(&lab.Result{Name: s.Name, Title: text, Error: lab.Text{EN: "x" + name, ZH: name}, Found: text,
+			Checks:    []lab.Check{{Text: text, Got: text}, {Text: text, Open: true, Why: text}},
+			Timelines: []*lab.Timeline{timeline(0), timeline(1, &lab.Lane{Name: text})},
+			Charts:    []lab.Chart{{Title: text, X: lab.Axis{Label: text}, Y: lab.Axis{Label: text}}},
+			Tables:    []lab.Table{{Title: text, Head: []lab.Text{text}, Rows: [][]lab.Text{{text, text}, {}}}, {}},
+			Quotes:    []lab.Quote{{Title: text, Desc: text, Text: name}}})
 	}
 	var page, text bytes.Buffer
 	require.NoError(t, r.HTML(&page))
@@ -138,7 +140,7 @@ func TestAPageOfHostileResultsIsWellFormed(t *testing.T) {
 	assert.Zero(t, elements["script"]+elements["img"])
 	assert.NotContains(t, page.String(), "ZgotmplZ")
 	for _, s := range r.Scenarios {
-		require.NoError(t, Text(&text, s, true))
+		require.NoError(t, Text(&text, s, lab.Chinese, true))
 	}
 	require.NoError(t, r.JSON(&text))
 
@@ -150,33 +152,33 @@ func TestAPageOfHostileResultsIsWellFormed(t *testing.T) {
 
 func TestPicturesOfNothing(t *testing.T) {
 	for name, svg := range map[string]template.HTML{
-		"no lanes":      TimelineSVG("id", timeline(0)),
-		"an empty lane": TimelineSVG("id", timeline(0, &lab.Lane{Name: "Ann"})),
+		"no lanes":      TimelineSVG("id", timeline(0), lab.Chinese),
+		"an empty lane": TimelineSVG("id", timeline(0, &lab.Lane{Name: lab.Same("Ann")}), lab.Chinese),
 		"a moment": TimelineSVG("id",
-			timeline(1, &lab.Lane{Spans: []lab.Span{{State: lab.Running, To: 1}}})),
-		"no series":   ChartSVG("id", lab.Chart{}),
-		"no points":   ChartSVG("id", lab.Chart{Series: []lab.Series{{Name: "a"}, {Name: "b"}}}),
-		"logarithmic": ChartSVG("id", lab.Chart{X: lab.Axis{Log: true}, Y: lab.Axis{Log: true}}),
-		"no bars":     ChartSVG("id", lab.Chart{Bars: true}),
+			timeline(1, &lab.Lane{Spans: []lab.Span{{State: lab.Running, To: 1}}}), lab.English),
+		"no series":   ChartSVG("id", lab.Chart{}, lab.English),
+		"no points":   ChartSVG("id", lab.Chart{Series: []lab.Series{{Name: lab.Same("a")}, {Name: lab.Same("b")}}}, lab.English),
+		"logarithmic": ChartSVG("id", lab.Chart{X: lab.Axis{Log: true}, Y: lab.Axis{Log: true}}, lab.English),
+		"no bars":     ChartSVG("id", lab.Chart{Bars: true}, lab.English),
 		"bars not named": ChartSVG("id", lab.Chart{Bars: true,
-			Series: []lab.Series{{Points: []lab.Point{{X: 0, Y: 1}, {X: 7, Y: 1}, {X: -1, Y: 1}}}}}),
-		"one point": ChartSVG("id", lab.Chart{Series: []lab.Series{{Points: []lab.Point{{}}}}}),
+			Series: []lab.Series{{Points: []lab.Point{{X: 0, Y: 1}, {X: 7, Y: 1}, {X: -1, Y: 1}}}}}, lab.English),
+		"one point": ChartSVG("id", lab.Chart{Series: []lab.Series{{Points: []lab.Point{{}}}}}, lab.English),
 		"all the same": ChartSVG("id", lab.Chart{Series: []lab.Series{{Points: []lab.Point{{X: 5, Y: 5},
-			{X: 5, Y: 5}}}}}),
+			{X: 5, Y: 5}}}}}, lab.English),
 		"one, logarithmic": ChartSVG("id", lab.Chart{X: lab.Axis{Log: true}, Y: lab.Axis{Log: true},
-			Series: []lab.Series{{Points: []lab.Point{{X: 1, Y: 1}}}}}),
+			Series: []lab.Series{{Points: []lab.Point{{X: 1, Y: 1}}}}}, lab.English),
 		"zero, logarithmic": ChartSVG("id", lab.Chart{X: lab.Axis{Log: true}, Y: lab.Axis{Log: true},
-			Series: []lab.Series{{Points: []lab.Point{{}}}}}),
+			Series: []lab.Series{{Points: []lab.Point{{}}}}}, lab.English),
 	} {
 		t.Run(name, func(t *testing.T) { sane(t, string(svg)) })
 	}
-	assert.Empty(t, chartRows(lab.Chart{}))
+	assert.Empty(t, chartRows(lab.Chart{}, lab.English))
 	assert.Empty(t, prose(" \n\n \n\n"))
 	assert.Empty(t, highlight(""))
 	assert.Empty(t, Wrap(" ", 6))
 	var text bytes.Buffer
 	require.NoError(t, Text(&text, &lab.Result{Timelines: []*lab.Timeline{timeline(0),
-		timeline(5, &lab.Lane{})}}, true))
+		timeline(5, &lab.Lane{})}}, lab.English, true))
 }
 
 func TestPicturesOfExtremes(t *testing.T) {
@@ -186,11 +188,11 @@ func TestPicturesOfExtremes(t *testing.T) {
 		for _, b := range extremes {
 			for _, log := range []bool{false, true} {
 				for _, bars := range []bool{false, true} {
-					c := lab.Chart{Bars: bars, X: lab.Axis{Log: log, Ticks: []string{"one", "other"}},
+					c := lab.Chart{Bars: bars, X: lab.Axis{Log: log, Ticks: []lab.Text{lab.Same("one"), lab.Same("other")}},
 						Y:      lab.Axis{Log: log, Unit: lab.Nanos},
-						Series: []lab.Series{{Name: "s", Points: []lab.Point{{X: a, Y: b}, {X: b, Y: a}}}}}
-					sane(t, string(ChartSVG("id", c)))
-					chartRows(c)
+						Series: []lab.Series{{Name: lab.Same("s"), Points: []lab.Point{{X: a, Y: b}, {X: b, Y: a}}}}}
+					sane(t, string(ChartSVG("id", c, lab.English)))
+					chartRows(c, lab.English)
 				}
 			}
 		}
@@ -198,21 +200,21 @@ func TestPicturesOfExtremes(t *testing.T) {
 	long := time.Duration(math.MaxInt64)
 	tl := timeline(long, &lab.Lane{Spans: []lab.Span{{State: lab.Waiting, From: 0, To: long},
 		{State: lab.Running, From: long, To: 0}}, Marks: []lab.Mark{{At: long}, {At: -long}}})
-	svg := string(TimelineSVG("id", tl))
+	svg := string(TimelineSVG("id", tl, lab.English))
 	sane(t, svg)
 	var text bytes.Buffer
-	require.NoError(t, Text(&text, &lab.Result{Timelines: []*lab.Timeline{tl}}, true))
+	require.NoError(t, Text(&text, &lab.Result{Timelines: []*lab.Timeline{tl}}, lab.English, true))
 	for line := range strings.Lines(text.String()) {
-		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), width+2)
+		require.LessOrEqual(t, lab.Columns(strings.TrimRight(line, "\n")), width)
 	}
 }
 
 func TestManyLanesAndPointsStayWithinTheirSize(t *testing.T) {
 	var lanes []*lab.Lane
 	for range 200 {
-		lanes = append(lanes, &lab.Lane{Name: "goroutine", Spans: []lab.Span{{State: lab.Exclusive, To: 7}}})
+		lanes = append(lanes, &lab.Lane{Name: lab.Same("goroutine"), Spans: []lab.Span{{State: lab.Exclusive, To: 7}}})
 	}
-	svg := string(TimelineSVG("id", timeline(7, lanes...)))
+	svg := string(TimelineSVG("id", timeline(7, lanes...), lab.English))
 	sane(t, svg)
 	assert.Equal(t, 1, strings.Count(svg, `tabindex="0"`), "one stop for the tab key")
 	assert.Contains(t, svg, `height="`+strconv.Itoa(200*laneHeight+axisHeight)+`"`)
@@ -221,8 +223,8 @@ func TestManyLanesAndPointsStayWithinTheirSize(t *testing.T) {
 	for i := range 1000 {
 		points = append(points, lab.Point{X: float64(i), Y: float64(i * i)})
 	}
-	svg = string(ChartSVG("id", lab.Chart{Series: []lab.Series{{Name: "a", Points: points},
-		{Name: "b", Points: points}}}))
+	svg = string(ChartSVG("id", lab.Chart{Series: []lab.Series{{Name: lab.Same("a"), Points: points},
+		{Name: lab.Same("b"), Points: points}}}, lab.English))
 	sane(t, svg)
 	assert.Equal(t, 1, strings.Count(svg, `tabindex="0"`))
 	assert.Less(t, strings.Count(svg, `class="dot"`), 30, "the line is drawn, and not every point marked")
@@ -282,7 +284,7 @@ func TestTicksAreRoundAndFew(t *testing.T) {
 func TestTheChartTableHasALinePerX(t *testing.T) {
 	c := lab.Chart{Series: []lab.Series{{Points: []lab.Point{{X: 1, Y: 2}, {X: 2, Y: 4}}},
 		{Points: []lab.Point{{X: 2, Y: 8}}}}}
-	assert.Equal(t, [][]string{{"1", "2", ""}, {"2", "4", "8"}}, chartRows(c))
+	assert.Equal(t, [][]string{{"1", "2", ""}, {"2", "4", "8"}}, chartRows(c, lab.English))
 }
 
 func TestProseHasParagraphsAndCode(t *testing.T) {
@@ -290,14 +292,15 @@ func TestProseHasParagraphsAndCode(t *testing.T) {
 }
 
 func TestTheTextForTerminals(t *testing.T) {
-	r := &lab.Result{Name: "n", Title: "T", Error: "first\n\tsecond\n",
-		Checks: []lab.Check{{Text: "holds", OK: true}, {Text: "does not", Got: "want 1, got 2"}},
-		Found:  strings.Repeat("word ", 100), Quotes: []lab.Quote{{Title: "Said", Text: "line\n  indented\n\n"}},
+	r := &lab.Result{Name: "n", Title: lab.Same("T"), Error: lab.Same("first\n\tsecond\n"),
+		Checks: []lab.Check{{Text: lab.Same("holds"), OK: true},
+			{Text: lab.Same("does not"), Got: lab.Same("want 1, got 2")}},
+		Found: lab.Same(strings.Repeat("word ", 100)), Quotes: []lab.Quote{{Title: lab.Same("Said"), Text: "line\n  indented\n\n"}},
 		Timelines: []*lab.Timeline{timeline(100,
-			&lab.Lane{Name: "Ann", Spans: []lab.Span{{State: lab.Exclusive, To: 50},
-				{State: lab.Waiting, From: 50, To: 100}}}, &lab.Lane{Name: "名"})}}
+			&lab.Lane{Name: lab.Same("Ann"), Spans: []lab.Span{{State: lab.Exclusive, To: 50},
+				{State: lab.Waiting, From: 50, To: 100}}}, &lab.Lane{Name: lab.Same("名")})}}
 	var b bytes.Buffer
-	require.NoError(t, Text(&b, r, true))
+	require.NoError(t, Text(&b, r, lab.English, true))
 	text := b.String()
 	assert.Contains(t, text, "FAIL  n ")
 	assert.Contains(t, text, " 1/2 ")
@@ -307,10 +310,10 @@ func TestTheTextForTerminals(t *testing.T) {
 	assert.Contains(t, text, "Said\n        line\n          indented\n\n")
 	assert.Regexp(t, `Ann  █+░+\n`, text)
 	for line := range strings.Lines(text) {
-		assert.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, " \n")), width+2, "%q", line)
+		assert.LessOrEqual(t, lab.Columns(strings.TrimRight(line, " \n")), width, "%q", line)
 	}
 	b.Reset()
-	require.NoError(t, Text(&b, r, false))
+	require.NoError(t, Text(&b, r, lab.English, false))
 	assert.NotContains(t, b.String(), "█")
 }
 
@@ -334,9 +337,9 @@ func TestChaptersAreWrittenOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "docs")
 	n, err := WriteDocs(scenarios.Course, dir)
 	require.NoError(t, err)
-	require.Equal(t, len(scenarios.Course.All())+1, n)
+	require.Equal(t, len(scenarios.Course.Langs())*(len(scenarios.Course.All())+1), n, "in each language")
 	old := time.Now().Add(-time.Hour).Truncate(time.Second)
-	index := filepath.Join(dir, scenarios.Course.Index)
+	index := filepath.Join(dir, "lab", scenarios.Course.Index)
 	require.NoError(t, os.Chtimes(index, old, old))
 	_, err = WriteDocs(scenarios.Course, dir)
 	require.NoError(t, err)
@@ -359,13 +362,14 @@ func FuzzPicturesAreWellFormed(f *testing.F) {
 			func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == '\uFFFE' || r == '\uFFFF' }) {
 			return // no text
 		}
-		tl := timeline(time.Duration(to), &lab.Lane{Name: name,
-			Spans: []lab.Span{{State: lab.Shared, From: time.Duration(from), To: time.Duration(to), Label: name}},
-			Marks: []lab.Mark{{At: time.Duration(from), Label: name}}})
-		sane(t, string(TimelineSVG("id", tl)))
-		sane(t, string(ChartSVG("id", lab.Chart{Title: name, Bars: bars,
-			X: lab.Axis{Log: log, Label: name, Ticks: []string{name, name}}, Y: lab.Axis{Log: log, Unit: lab.Rate},
-			Series: []lab.Series{{Name: name, Points: []lab.Point{{X: a, Y: b}, {X: b, Y: a}, {X: 0, Y: 0}}}}})))
+		text := lab.Same(name)
+		tl := timeline(time.Duration(to), &lab.Lane{Name: text,
+			Spans: []lab.Span{{State: lab.Shared, From: time.Duration(from), To: time.Duration(to), Label: text}},
+			Marks: []lab.Mark{{At: time.Duration(from), Label: text}}})
+		sane(t, string(TimelineSVG("id", tl, lab.English)))
+		sane(t, string(ChartSVG("id", lab.Chart{Title: text, Bars: bars,
+			X: lab.Axis{Log: log, Label: text, Ticks: []lab.Text{text, text}}, Y: lab.Axis{Log: log, Unit: lab.Rate},
+			Series: []lab.Series{{Name: text, Points: []lab.Point{{X: a, Y: b}, {X: b, Y: a}, {X: 0, Y: 0}}}}}, lab.English)))
 		parsed(t, "<div>"+string(prose(name))+"</div>")
 		texts, _, _ := parsed(t, "<pre>"+string(highlight(name))+"</pre>")
 		require.Equal(t, name, strings.Join(texts, ""))

@@ -30,20 +30,22 @@ const (
 	barTop     = 18
 	barHeight  = 22
 	axisHeight = 26
-	// assumed is a width in pixels. It decides which texts have room. Narrow screens hide all
-	// texts.
-	assumed = 700
-	perRune = 7
+	// assumed is a width in pixels. It decides which texts have room. On narrow screens, which have
+	// the width narrow, marks have numbers instead, and their words are below the picture.
+	assumed   = 700
+	narrow    = 300
+	perColumn = 7
 )
 
 // TimelineSVG draws t. Its x coordinates are percentages: it takes the width that it is given,
 // and text stays as large as it is.
-func TimelineSVG(id string, t *lab.Timeline) template.HTML {
+func TimelineSVG(id string, t *lab.Timeline, lang lab.Lang) template.HTML {
 	var s svg
 	height := len(t.Lanes)*laneHeight + axisHeight
 	s.f(`<svg class="timeline" id="%s" width="100%%" height="%d" role="group" aria-labelledby="%s-t %s-d">`,
 		id, height, id, id)
-	s.f(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, esc("Timeline: "+t.Title), id, esc(t.Desc))
+	s.f(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, esc(lab.T("Timeline: %s", "时间线：%s").With(t.Title).In(lang)), id,
+		esc(t.Desc.In(lang)))
 	length := max(float64(t.Length), 1)
 	x := func(d time.Duration) float64 { return float64(d) / length * 100 }
 
@@ -64,7 +66,7 @@ func TimelineSVG(id string, t *lab.Timeline) template.HTML {
 		s.f(`<text class="tick" x="%s%%" y="%d" text-anchor="%s">%s</text>`, num(at), height-8, anchor, text)
 	}
 
-	first := true
+	first, marks := true, 0
 	stop := func() string { // one stop for the tab key; the arrow keys do the rest
 		if first {
 			first = false
@@ -75,11 +77,11 @@ func TimelineSVG(id string, t *lab.Timeline) template.HTML {
 	for i, lane := range t.Lanes {
 		top := i * laneHeight
 		s.f(`<g class="lane" role="list" aria-label="%s"><text class="who" x="0" y="%d">%s</text>`,
-			esc(lane.Name), top+12, esc(lane.Name))
+			esc(lane.Name.In(lang)), top+12, esc(lane.Name.In(lang)))
 		s.f(`<line class="rail" x1="0" x2="100%%" y1="%d" y2="%d"/>`, top+barTop+barHeight/2, top+barTop+barHeight/2)
 		for _, span := range lane.Spans {
-			tip := fmt.Sprintf("%s %s: %s, from %s", lane.Name, span.Label, lab.Duration(span.To-span.From),
-				lab.Duration(span.From))
+			tip := lab.T("%s %s: %s, from %s", "%s %s：%s，始于 %s").With(lane.Name, span.Label,
+				lab.Duration(span.To-span.From), lab.Duration(span.From)).In(lang)
 			y, h := top+barTop, barHeight
 			if span.State == lab.Running {
 				y, h = top+barTop+barHeight/2-3, 6
@@ -90,24 +92,34 @@ data-lane="%d">`, span.State, stop(), esc(tip), esc(tip), i)
 			s.f(`<svg x="%s%%" y="%d" width="%s%%" height="%d" style="width:max(2px,%s%%)">`,
 				num(x(span.From)), y, num(w), h, num(w))
 			s.f(`<rect class="fill" x="0" y="0" width="100%%" height="100%%" rx="3"/>`)
-			if text := span.Label; span.State != lab.Running && fits(text, w) {
+			if text := span.Label.In(lang); span.State != lab.Running && fits(text, w, assumed) {
+				class := ""
+				if fits(text, w, narrow) {
+					class = " fits"
+				}
 				// Stripes and dots make a text hard to read: it has a plate of its own.
-				s.f(`<rect class="plate" x="3" y="3" width="%s" height="%d" rx="2"/>`,
-					num(float64(utf8.RuneCountInString(text))*(perRune-0.3)+8), barHeight-6)
-				s.f(`<text class="inside" x="7" y="15">%s</text>`, esc(text))
+				s.f(`<rect class="plate%s" x="3" y="3" width="%s" height="%d" rx="2"/>`,
+					class, num(float64(lab.Columns(text))*(perColumn-0.3)+8), barHeight-6)
+				s.f(`<text class="inside%s" x="7" y="15">%s</text>`, class, esc(text))
 			}
 			s.f(`</svg></g>`)
 		}
 		free := -1.0 // where the next text may begin
+		numbers := numbered(lane, x, &marks)
 		for j, m := range lane.Marks {
 			at := x(m.At)
-			tip := fmt.Sprintf("%s %s, at %s", lane.Name, m.Label, lab.Duration(m.At))
+			tip := markTip.With(lane.Name, m.Label, lab.Duration(m.At)).In(lang)
+			label := m.Label.In(lang)
 			s.f(`<g class="mark" role="listitem" tabindex="%s" data-tip="%s" aria-label="%s"
 data-lane="%d">`, stop(), esc(tip), esc(tip), i)
 			s.f(`<svg x="%s%%" y="%d" width="1" height="1" overflow="visible"><path d="M0 -3 l-4.5 8 h9
 z"/><rect class="hit" x="-8" y="-8" width="16" height="16"/></svg>`,
 				num(at), top+barTop+barHeight+4)
-			w := float64(utf8.RuneCountInString(m.Label)+2) * perRune / assumed * 100
+			if numbers[j] != "" {
+				s.f(`<text class="mark-number" x="%s%%" dx="%d" y="%d" text-anchor="%s">%s</text>`, num(min(at, 100)),
+					numberAt(at), top+barTop+barHeight+12, numberAnchor(at), numbers[j])
+			}
+			w := float64(lab.Columns(label)+2) * perColumn / assumed * 100
 			begin, anchor, dx := at, "start", 7
 			if at+w > 100 {
 				begin, anchor, dx = at-w, "end", -7
@@ -121,7 +133,7 @@ z"/><rect class="hit" x="-8" y="-8" width="16" height="16"/></svg>`,
 			}
 			if clear {
 				s.f(`<text class="mark-text" x="%s%%" dx="%d" y="%d" text-anchor="%s">%s</text>`, num(at),
-					dx, top+barTop+barHeight+12, anchor, esc(m.Label))
+					dx, top+barTop+barHeight+12, anchor, esc(label))
 				free = begin + w
 			}
 			s.f(`</g>`)
@@ -132,8 +144,57 @@ z"/><rect class="hit" x="-8" y="-8" width="16" height="16"/></svg>`,
 	return template.HTML(s.String())
 }
 
-func fits(text string, percent float64) bool {
-	return float64(utf8.RuneCountInString(text)+2)*perRune <= percent/100*assumed
+func fits(text string, percent, assumed float64) bool {
+	return float64(lab.Columns(text)+2)*perColumn <= percent/100*assumed
+}
+
+// markTip says what a mark means.
+var markTip = lab.T("%s %s, at %s", "%s %s，时刻 %s")
+
+// Marks are the words of the marks of a timeline, for where its picture has no room for them. They
+// have the numbers that the picture shows there.
+func Marks(t *lab.Timeline, lang lab.Lang) (all []string) {
+	for _, lane := range t.Lanes {
+		for _, m := range lane.Marks {
+			all = append(all, markTip.With(lane.Name, m.Label, lab.Duration(m.At)).In(lang))
+		}
+	}
+	return all
+}
+
+// numbered returns the numbers of a lane's marks, which continue after n. Where two numbers have no
+// room beside each other, the first mark has those from the first to the last, and the others none.
+func numbered(lane *lab.Lane, x func(time.Duration) float64, n *int) []string {
+	const room = 26.0 / narrow * 100
+	numbers := make([]string, len(lane.Marks))
+	for from := 0; from < len(lane.Marks); {
+		to := from
+		for to+1 < len(lane.Marks) && x(lane.Marks[to+1].At)-x(lane.Marks[from].At) < room {
+			to++
+		}
+		numbers[from] = strconv.Itoa(*n + from + 1)
+		if to > from {
+			numbers[from] += "–" + strconv.Itoa(*n+to+1)
+		}
+		from = to + 1
+	}
+	*n += len(lane.Marks)
+	return numbers
+}
+
+// A number stands to the right of its mark, and at the end of a picture to its left.
+func numberAt(x float64) int {
+	if x > 90 {
+		return -7
+	}
+	return 7
+}
+
+func numberAnchor(x float64) string {
+	if x > 90 {
+		return "end"
+	}
+	return "start"
 }
 
 // ticks returns about n round numbers from a to b.
@@ -193,11 +254,11 @@ func measured(c lab.Chart) lab.Chart {
 }
 
 // place is the name of a place on an axis that has places.
-func place(axis lab.Axis, x float64) string {
+func place(axis lab.Axis, x float64) lab.Text {
 	if x >= 0 && x < float64(len(axis.Ticks)) {
 		return axis.Ticks[int(x)]
 	}
-	return axis.Unit.Format(x)
+	return lab.Same(axis.Unit.Format(x))
 }
 
 // scale maps an axis to a range of the picture.
@@ -288,16 +349,20 @@ func marker(series int, x, y, r float64) string {
 	return fmt.Sprintf(`<circle class="dot" cx="%s" cy="%s" r="%s"/>`, num(x), num(y), num(r))
 }
 
+// chartTitle is what a chart is called where it cannot be seen.
+var chartTitle = lab.T("Chart: %s", "图表：%s")
+
 // ChartSVG draws c.
-func ChartSVG(id string, c lab.Chart) template.HTML {
+func ChartSVG(id string, c lab.Chart, lang lab.Lang) template.HTML {
 	c = measured(c)
 	if c.Bars {
-		return barsSVG(id, c)
+		return barsSVG(id, c, lang)
 	}
 	var s svg
 	s.f(`<svg class="chart" id="%s" viewBox="0 0 %d %d" role="group" aria-labelledby="%s-t %s-d">`, id,
 		chartWidth, chartHeight, id, id)
-	s.f(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, esc("Chart: "+c.Title), id, esc(c.Desc))
+	s.f(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id,
+		esc(chartTitle.With(c.Title).In(lang)), id, esc(c.Desc.In(lang)))
 	var xs, ys []float64
 	for _, series := range c.Series {
 		for _, p := range series.Points {
@@ -324,13 +389,13 @@ func ChartSVG(id string, c lab.Chart) template.HTML {
 			l.anchor, esc(l.text))
 	}
 	s.f(`<text class="axis" x="%d" y="%d" text-anchor="middle">%s</text>`, (left+chartWidth-right)/2,
-		chartHeight-8, esc(c.X.Label))
+		chartHeight-8, esc(c.X.Label.In(lang)))
 	s.f(`<line class="base" x1="%d" x2="%d" y1="%d" y2="%d"/>`, left, chartWidth-right, chartHeight-bottom,
 		chartHeight-bottom)
 	first := true
 	for i, series := range c.Series {
 		s.f(`<g class="series s%d" role="list" aria-label="%s"><polyline class="line" points="`, i%looks,
-			esc(series.Name))
+			esc(series.Name.In(lang)))
 		for _, p := range series.Points {
 			s.f(`%s,%s `, num(sx.at(p.X)), num(sy.at(p.Y)))
 		}
@@ -342,8 +407,8 @@ func ChartSVG(id string, c lab.Chart) template.HTML {
 				stop, first = "0", false
 			}
 			x, y := sx.at(p.X), sy.at(p.Y)
-			tip := fmt.Sprintf("%s: %s %s, at %s %s", series.Name, c.Y.Unit.Format(p.Y), c.Y.Label,
-				c.X.Unit.Format(p.X), c.X.Label)
+			tip := lab.T("%s: %s %s, at %s %s", "%[1]s：%[3]s %[2]s，%[5]s为 %[4]s").With(series.Name,
+				c.Y.Unit.Format(p.Y), c.Y.Label, c.X.Unit.Format(p.X), c.X.Label).In(lang)
 			s.f(`<g class="point" role="listitem" tabindex="%s" data-tip="%s" aria-label="%s"
 data-lane="%d">`, stop, esc(tip), esc(tip), i)
 			if (j+i*every/3)%every == 0 {
@@ -416,13 +481,14 @@ func thinned(at []float64, unit lab.Unit, s scale, own bool) []float64 {
 }
 
 // barsSVG draws bars from left to right, each with its name above and its value behind.
-func barsSVG(id string, c lab.Chart) template.HTML {
+func barsSVG(id string, c lab.Chart, lang lab.Lang) template.HTML {
 	var s svg
 	const row = 50
 	height := len(c.X.Ticks)*row + 6
 	s.f(`<svg class="chart bars" id="%s" viewBox="0 0 %d %d" role="group" aria-labelledby="%s-t %s-d">`, id,
 		chartWidth, height, id, id)
-	s.f(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, esc("Chart: "+c.Title), id, esc(c.Desc))
+	s.f(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id,
+		esc(chartTitle.With(c.Title).In(lang)), id, esc(c.Desc.In(lang)))
 	highest := 1.0
 	for _, series := range c.Series {
 		for _, p := range series.Points {
@@ -430,7 +496,7 @@ func barsSVG(id string, c lab.Chart) template.HTML {
 		}
 	}
 	for _, series := range c.Series {
-		s.f(`<g role="list" aria-label="%s">`, esc(series.Name))
+		s.f(`<g role="list" aria-label="%s">`, esc(series.Name.In(lang)))
 		for j, p := range series.Points {
 			y := j*row + 4
 			name := place(c.X, p.X)
@@ -439,10 +505,10 @@ func barsSVG(id string, c lab.Chart) template.HTML {
 				stop = "0"
 			}
 			w := max(p.Y, 0) / highest * (chartWidth - 80)
-			tip := fmt.Sprintf("%s: %s %s", name, c.Y.Unit.Format(p.Y), c.Y.Label)
+			tip := lab.T("%s: %s %s", "%[1]s：%[3]s %[2]s").With(name, c.Y.Unit.Format(p.Y), c.Y.Label).In(lang)
 			s.f(`<g class="point series s%d" role="listitem" tabindex="%s" data-tip="%s" aria-label="%s"
 data-lane="0">`, j%looks, stop, esc(tip), esc(tip))
-			s.f(`<text class="axis" x="0" y="%d">%s</text>`, y+12, esc(name))
+			s.f(`<text class="axis" x="0" y="%d">%s</text>`, y+12, esc(name.In(lang)))
 			s.f(`<rect class="bar" x="0" y="%d" width="%s" height="20" rx="3"/>`, y+18, num(max(w, 2)))
 			s.f(`<text class="value" x="%s" y="%d">%s</text>`, num(max(w, 2)+7), y+33, esc(c.Y.Unit.Format(p.Y)))
 			s.f(`</g>`)

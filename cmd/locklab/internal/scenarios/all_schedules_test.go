@@ -17,7 +17,7 @@ func TestTheReportOfTheSchedulesIsRead(t *testing.T) {
 		require.Len(t, row, 4)
 		filled := 0
 		for _, cell := range row {
-			if cell != "" {
+			if !cell.IsZero() {
 				filled++
 			}
 		}

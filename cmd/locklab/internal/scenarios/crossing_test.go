@@ -10,7 +10,7 @@ import (
 
 func TestACrossingIsToldInWords(t *testing.T) {
 	line := func(name string, ys ...float64) lab.Series {
-		s := lab.Series{Name: name}
+		s := lab.Series{Name: lab.Same(name)}
 		for i, y := range ys {
 			s.Points = append(s.Points, lab.Point{X: float64(100 * (i + 1)), Y: y})
 		}
@@ -34,7 +34,7 @@ func TestACrossingIsToldInWords(t *testing.T) {
 			"first A and last B; they were too close to tell in between, and crossed 3 times"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, c.want, crossing(line("A", c.a...), line("B", c.b...), lab.Nanos))
+			assert.Equal(t, c.want, crossing(line("A", c.a...), line("B", c.b...), lab.Nanos).EN)
 		})
 	}
 }

@@ -12,25 +12,35 @@ import (
 )
 
 var _ = register(lab.Scenario{
-	Lesson:   70,
-	Name:     "herd",
-	Topic:    "Conditions",
-	Title:    "A herd, or a transfer to the queue",
-	Question: "How many goroutines does a broadcast wake, when only one can have the lock?",
-	Claim: `A broadcast to many waiters can wake them all at once: a herd. One of them gets the lock, and the others
+	Lesson: 70,
+	Name:   "herd",
+	Topic:  lab.T("Conditions", "条件"),
+	Title:  lab.T("A herd, or a transfer to the queue", "惊群，还是转入锁的队列"),
+	Question: lab.T("How many goroutines does a broadcast wake, when only one can have the lock?",
+		"只有一个能得到锁时，一次广播会唤醒多少个 goroutine？"),
+	Claim: lab.T(`A broadcast to many waiters can wake them all at once: a herd. One of them gets the lock, and the others
 go back to sleep. A condition that knows its lock moves its waiters from its own queue to the lock's
 queue instead. Each waiter wakes when the lock is its own.
 
 The program itself makes the other kind of herd: a broadcast where only one waiter can continue. All
-waiters wake, one after the other, and all but one find nothing.`,
-	Look: `The bars count the waiters that woke and asked for the lock while the broadcasting goroutine still held
-it. The lines count all wake-ups while as many items as waiters are handed out, one at a time.`,
-	Found: `Of {{n .waiters}} waiters, {{n .herdSync}} of sync.Cond woke up to find the lock taken,
+waiters wake, one after the other, and all but one find nothing.`, `向许多等待者广播，可能把它们同时唤醒，这就是惊群：一个得到锁，其余的又去睡眠。知道自己属于哪把锁
+的条件变量，则把等待者从自己的队列移到锁的队列中，轮到谁得到锁，才唤醒谁。
+
+另一种惊群是程序自己造成的：只有一个等待者能继续，却用了广播。等待者逐个醒来，除了一个，其余都一
+无所获。`),
+	Look: lab.T(`The bars count the waiters that woke and asked for the lock while the broadcasting goroutine still held
+it. The lines count all wake-ups while as many items as waiters are handed out, one at a time.`, `条形图统计广播者仍持有锁时就醒来申请锁的等待者。折线统计逐个发放与等待者同样多的元素时，总共发生
+的唤醒次数。`),
+	Found: lab.T(`Of {{n .waiters}} waiters, {{n .herdSync}} of sync.Cond woke up to find the lock taken,
 {{n .herdOther}} of a condition over a foreign lock, and {{n .herdOwn}} of a condition of the lock itself. To
 hand out {{n .waiters}} items one at a time took {{n .wakesBroadcast}} wake-ups with Broadcast and
-{{n .wakesSignal}} with Signal.`,
-	Take: "Use `Signal` if one waiter can continue and any of them will do. Use `Broadcast` if the change " +
+{{n .wakesSignal}} with Signal.`, `{{n .waiters}} 个等待者中，醒来时发现锁被占用的：sync.Cond 有 {{n .herdSync}} 个，使用别的锁的条
+件变量有 {{n .herdOther}} 个，锁自带的条件变量有 {{n .herdOwn}} 个。逐个发放 {{n .waiters}} 个元
+素，用 Broadcast 需要 {{n .wakesBroadcast}} 次唤醒，用 Signal 需要 {{n .wakesSignal}} 次。`),
+	Take: lab.T("Use `Signal` if one waiter can continue and any of them will do. Use `Broadcast` if the change "+
 		"concerns all waiters. With a condition of the lock's own, a broadcast makes no herd.",
+		"如果只有一个等待者能继续，而且任何一个都可以，用 `Signal`。如果变化与所有等待者有关，用 `Broadcast`。"+
+			"对锁自带的条件变量来说，广播不会造成惊群。"),
 	Java: `condition.signal();      // one
 condition.signalAll();   // all are moved to the lock's queue`,
 	Run: herd,
@@ -98,41 +108,50 @@ func herd(_ context.Context, l *lab.Lab) error {
 	herdSync := broadcastSync(l, waiters)
 	herdOther := broadcastOther(waiters)
 	herdOwn, queued := broadcastOwn(l, waiters)
-	l.Equal(waiters, herdSync, "sync.Cond wakes every waiter at once")
-	l.Check(herdOther <= 1, "a condition over another lock wakes its waiters one after the other")
-	l.Equal(0, herdOwn, "a condition of the lock's own wakes no waiter before the lock is free")
-	l.Equal(waiters, queued, "when Broadcast returns, all waiters are in the lock's queue")
+	l.Equal(waiters, herdSync, lab.T("sync.Cond wakes every waiter at once", "sync.Cond 同时唤醒所有等待者"))
+	l.Check(herdOther <= 1, lab.T("a condition over another lock wakes its waiters one after the other",
+		"使用别的锁的条件变量逐个唤醒等待者"))
+	l.Equal(0, herdOwn, lab.T("a condition of the lock's own wakes no waiter before the lock is free",
+		"锁自带的条件变量在锁空闲之前不唤醒任何等待者"))
+	l.Equal(waiters, queued, lab.T("when Broadcast returns, all waiters are in the lock's queue",
+		"Broadcast 返回时，所有等待者都已在锁的队列中"))
 	l.Observe("waiters", waiters)
 	l.Observe("herdSync", herdSync)
 	l.Observe("herdOther", herdOther)
 	l.Observe("herdOwn", herdOwn)
 	l.Chart(lab.Chart{
-		Title: "Woken to find the lock taken", Bars: true,
-		Desc: "Waiters that a broadcast woke while the lock was still held.",
-		X:    lab.Axis{Ticks: []string{"sync.Cond", "condition.Cond, foreign lock", "condition.Cond, own lock"}},
-		Y:    lab.Axis{Label: "waiters"},
-		Series: []lab.Series{{Name: "waiters", Points: []lab.Point{
+		Title: lab.T("Woken to find the lock taken", "醒来时发现锁被占用"), Bars: true,
+		Desc: lab.T("Waiters that a broadcast woke while the lock was still held.",
+			"锁仍被持有时就被广播唤醒的等待者。"),
+		X: lab.Axis{Ticks: []lab.Text{lab.T("sync.Cond", "sync.Cond"), lab.T("condition.Cond, foreign lock",
+			"condition.Cond，别的锁"), lab.T("condition.Cond, own lock",
+			"condition.Cond，自己的锁")}},
+		Y: lab.Axis{Label: lab.T("waiters", "等待者数")},
+		Series: []lab.Series{{Name: lab.T("waiters", "等待者数"), Points: []lab.Point{
 			{X: 0, Y: float64(herdSync)}, {X: 1, Y: float64(herdOther)}, {X: 2, Y: float64(herdOwn)},
 		}}},
 	})
 
-	signal, broadcast := lab.Series{Name: "Signal"}, lab.Series{Name: "Broadcast"}
+	signal, broadcast := lab.Series{Name: lab.T("Signal", "Signal")}, lab.Series{Name: lab.T("Broadcast", "Broadcast")}
 	for n := 2; n <= waiters; n *= 2 {
 		var mu reentrant.Mutex
 		c := mu.NewCond()
 		one, all := handOut(&mu, c, n, c.Signal), handOut(&mu, c, n, c.Broadcast)
-		l.Equal(n, one, "Signal wakes one waiter for each item")
-		l.Equal(n*(n+1)/2, all, "Broadcast wakes every remaining waiter for each item")
+		l.Equal(n, one, lab.T("Signal wakes one waiter for each item", "每个元素，Signal 只唤醒一个等待者"))
+		l.Equal(n*(n+1)/2, all, lab.T("Broadcast wakes every remaining waiter for each item",
+			"每个元素，Broadcast 唤醒所有剩余的等待者"))
 		signal.Points = append(signal.Points, lab.Point{X: float64(n), Y: float64(one)})
 		broadcast.Points = append(broadcast.Points, lab.Point{X: float64(n), Y: float64(all)})
 		l.Observe("wakesSignal", one)
 		l.Observe("wakesBroadcast", all)
 	}
 	l.Chart(lab.Chart{
-		Title: "Wake-ups to hand out one item each",
-		Desc: "All wake-ups until every waiter has an item, over the number of waiters, with Signal and " +
+		Title: lab.T("Wake-ups to hand out one item each", "每人发一个元素所需的唤醒次数"),
+		Desc: lab.T("All wake-ups until every waiter has an item, over the number of waiters, with Signal and "+
 			"with Broadcast.",
-		X: lab.Axis{Label: "waiters", Log: true}, Y: lab.Axis{Label: "wake-ups", Log: true},
+			"直到每个等待者都拿到元素为止的全部唤醒次数，随等待者数变化，分别用 Signal 和 Broadcast。"),
+		X: lab.Axis{Label: lab.T("waiters", "等待者数"), Log: true}, Y: lab.Axis{Label: lab.T("wake-ups",
+			"唤醒次数"), Log: true},
 		Series: []lab.Series{broadcast, signal},
 	})
 	herdPicture(l)
@@ -155,7 +174,7 @@ func broadcastSync(l *lab.Lab, waiters int) int {
 			c.Wait()
 		})
 	}
-	l.Until("all wait", func() bool {
+	l.Until(lab.T("all wait", "全部在等待"), func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return waiting == waiters
@@ -163,7 +182,7 @@ func broadcastSync(l *lab.Lab, waiters int) int {
 	mu.Lock()
 	mu.inVain.Store(0)
 	c.Broadcast()
-	l.Until("the herd is awake", func() bool { return int(mu.inVain.Load()) == waiters })
+	l.Until(lab.T("the herd is awake", "惊群已醒来"), func() bool { return int(mu.inVain.Load()) == waiters })
 	woken := int(mu.inVain.Load())
 	mu.Unlock()
 	done.Wait()
@@ -216,17 +235,17 @@ func broadcastOwn(l *lab.Lab, waiters int) (woken, queued int) {
 }
 
 func herdPicture(l *lab.Lab) {
-	t := l.Timeline("A broadcast to four waiters", "After the broadcast all four are in the lock's queue. "+
-		"Each runs when the lock is its own.")
+	t := l.Timeline(lab.T("A broadcast to four waiters", "向四个等待者广播"), lab.T("After the broadcast all four are in the lock's queue. "+
+		"Each runs when the lock is its own.", "广播之后，四个等待者都在锁的队列中，轮到谁得到锁谁才运行。"))
 	var mu reentrant.Mutex
-	watched := t.Wrap("lock", &mu)
+	watched := t.Wrap(lab.T("lock", "锁"), &mu)
 	c := mu.NewCond()
-	for _, name := range []string{"waiter 1", "waiter 2", "waiter 3", "waiter 4"} {
-		t.Go(name, func(ctx context.Context, me *lab.Lane) error {
+	for i := range 4 {
+		t.Go(lab.T("waiter %d", "等待者 %d").With(i+1), func(ctx context.Context, me *lab.Lane) error {
 			if err := watched.LockContext(ctx); err != nil {
 				return err
 			}
-			me.Is(lab.Waiting, "waits for the broadcast", c.Wait)
+			me.Is(lab.Waiting, lab.T("waits for the broadcast", "等待广播"), c.Wait)
 			me.Work(time.Millisecond)
 			if err := watched.UnlockContext(ctx); err != nil {
 				return err
@@ -236,13 +255,13 @@ func herdPicture(l *lab.Lab) {
 		})
 	}
 	settled(&mu, c, 4)
-	t.Go("announcer", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.T("announcer", "广播者"), func(ctx context.Context, me *lab.Lane) error {
 		me.Work(time.Millisecond)
 		if err := watched.LockContext(ctx); err != nil {
 			return err
 		}
 		c.Broadcast()
-		me.Mark("broadcasts")
+		me.Mark(lab.T("broadcasts", "广播"))
 		me.Work(2 * time.Millisecond)
 		if err := watched.UnlockContext(ctx); err != nil {
 			return err

@@ -18,18 +18,20 @@ var sources embed.FS
 var Course = &lab.Course{
 	Name:    "locklab",
 	Command: "go run ./cmd/locklab",
-	Title:   "The lock lab",
-	Lead: "What locks do, watched on real ones. Everything on this page happened on the machine below, a " +
-		"moment before " +
+	Title:   lab.T("The lock lab", "锁实验室"),
+	Lead: lab.T("What locks do, watched on real ones. Everything on this page happened on the machine below, a "+
+		"moment before "+
 		"the page was written: the pictures are recordings, and the figures are measurements.",
-	Lane:  "A lane is a goroutine",
+		"在真实的锁上观察锁的行为。本页的一切都刚刚发生在下面这台机器上：图是录制的，数字是测得的。"),
+	Lane:  lab.T("A lane is a goroutine", "每条泳道是一个 goroutine"),
 	Page:  "locklab.html",
 	Index: "README.md",
-	Intro: `Each chapter is a scenario of the lab: it runs on the real locks of this module, checks what it
+	Intro: lab.T(`Each chapter is a scenario of the lab: it runs on the real locks of this module, checks what it
 teaches, and fails if what it sees contradicts the text. Locks between processes have
-[a lab of their own](distributed.md). The figures are those of your machine:`,
+[a lab of their own](distributed.md). The figures are those of your machine:`, `每一章都是实验室的一个场景：它在本模块真实的锁上运行，检验所教的内容，一旦所见与文字不符就失败。
+进程之间的锁另有[一个实验室](../../lab/distributed.md)（英文）。数字都来自你自己的机器：`),
 	Folder:  "cmd/locklab/internal/scenarios",
-	Sources: sources,
+	Sources: sources, Translated: true,
 }
 
 func register(s lab.Scenario) bool { return Course.Register(s) }

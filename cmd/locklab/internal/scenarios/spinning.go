@@ -16,35 +16,52 @@ import (
 )
 
 var _ = register(lab.Scenario{
-	Lesson:   160,
-	Name:     "spinning",
-	Topic:    "Inside",
-	Title:    "Spin or sleep, and where they cross",
-	Question: `Should a waiter try again until the lock is free, or sleep until it is woken?`,
-	Claim: `To put a waiter to sleep and to wake it takes two context switches. A spinning waiter saves both if
+	Lesson: 160,
+	Name:   "spinning",
+	Topic:  lab.T("Inside", "内部机制"),
+	Title:  lab.T("Spin or sleep, and where they cross", "自旋还是睡眠，以及二者的交叉点"),
+	Question: lab.T(`Should a waiter try again until the lock is free, or sleep until it is woken?`,
+		"等待者应该不断重试直到锁空闲，还是睡眠直到被唤醒？"),
+	Claim: lab.T(`To put a waiter to sleep and to wake it takes two context switches. A spinning waiter saves both if
 the holder releases before. If not, it wastes a processor that another goroutine could have used,
 perhaps the holder.
 
 Therefore spinning pays off for short sections, with no more goroutines than processors. With one
 processor it never does: nothing can change while the waiter looks. A lock does not know how long a
 section takes. It spins for about as long as sleeping would cost, and sleeps then. That is never much
-worse than the better of the two.`,
-	Look: `In the picture the waiter spins first, and the holder marks the moment when it finds the waiter asleep
+worse than the better of the two.`, `让等待者睡眠再唤醒它，需要两次上下文切换。如果持有者很快释放，自旋的等待者就省下了这两次；否则它
+白白占用一个处理器，而别的 goroutine（也许就是持有者）本来可以使用它。
+
+所以，临界区很短、goroutine 不多于处理器时，自旋才划算。只有一个处理器时从不划算：等待者盯着看的
+时候，什么也不会改变。锁不知道临界区有多长。它自旋的时间大约等于睡眠的代价，然后才睡眠；这样永远
+不会比两者中较好的一个差很多。`),
+	Look: lab.T(`In the picture the waiter spins first, and the holder marks the moment when it finds the waiter asleep
 in the queue. The charts show the cost of a turn, as a multiple of the section itself: its time, all
 goroutines together, and its processor time. Compare the two that do one thing only: the loop always
 spins, and the channel always puts the waiter to sleep. On a calm machine the loop may look good by time
 at any length, because it is running when the lock becomes free. It pays with processor time. On a busy
 machine noise may decide, and the table says so.
 
-Then look at the locks that do both. sync.Mutex and fair.BargingMutex also spin for a moment.`,
-	Found: `The waiter of the picture was asleep {{n .asleep}} after it had asked. Which was ahead, the
+Then look at the locks that do both. sync.Mutex and fair.BargingMutex also spin for a moment.`, `图中等待者先自旋；持有者发现等待者已在队列中睡眠时，标出这一时刻。图表给出一轮的代价，以临界区本
+身的倍数表示：所有 goroutine 合计的耗时，以及处理器时间。请比较只做一件事的两种锁：循环总是自旋，
+channel 总是让等待者睡眠。机器平静时，无论临界区多长，循环在耗时上都可能好看，因为锁空闲时它正在
+运行；它付出的是处理器时间。机器很忙时，结果可能由噪声决定，表格会说明这一点。
+
+然后再看两者兼有的锁。sync.Mutex 和 fair.BargingMutex 也会自旋片刻。`),
+	Found: lab.T(`The waiter of the picture was asleep {{n .asleep}} after it had asked. Which was ahead, the
 loop or the channel? With a goroutine for each processor, by time: {{.aloneTime}}. By processor time:
 {{.aloneWork}}. With {{n .crowd}} goroutines, by time: {{.crowdedTime}}. By processor time: {{.crowdedWork}}.
-With one processor, {{n .turns}} turns of {{n .crowd}} goroutines came to their end under every lock.`,
-	Take: "`sync.Mutex` already spins if that looks promising, so a spin lock is seldom much faster. Use " +
-		"`spin.Mutex` for sections of a few instructions, with no more goroutines than processors, and " +
-		"only if it measures faster. Never write a loop that spins without an end: `spin.Backoff` yields " +
+With one processor, {{n .turns}} turns of {{n .crowd}} goroutines came to their end under every lock.`, `图中的等待者在申请之后 {{n .asleep}} 进入睡眠。循环与 channel 相比，谁领先？每个处理器一个 goroutine 
+时，按耗时：{{.aloneTime}}；按处理器时间：{{.aloneWork}}。{{n .crowd}} 个 goroutine 时，按耗时：
+{{.crowdedTime}}；按处理器时间：{{.crowdedWork}}。只有一个处理器时，在每一种锁下，{{n .crowd}} 
+个 goroutine 的 {{n .turns}} 轮都全部完成。`),
+	Take: lab.T("`sync.Mutex` already spins if that looks promising, so a spin lock is seldom much faster. Use "+
+		"`spin.Mutex` for sections of a few instructions, with no more goroutines than processors, and "+
+		"only if it measures faster. Never write a loop that spins without an end: `spin.Backoff` yields "+
 		"the processor in time.",
+		"`sync.Mutex` 在有希望时已经会自旋，所以自旋锁很少能快多少。只有临界区仅有几条指令、goroutine "+
+			"不多于处理器、而且实测更快时，才用 `spin.Mutex`。绝不要写没有尽头的自旋循环：`spin.Backoff` "+
+			"会及时让出处理器。"),
 	Java: `while (!held.compareAndSet(false, true))
     while (held.get()) Thread.onSpinWait();   // and when to sleep?`,
 	Run: spinning,
@@ -75,24 +92,24 @@ func (c channel) Unlock() { <-c }
 
 // spinners are the locks compared, in the colours of the charts.
 var spinners = []struct {
-	name string
+	name lab.Text
 	new  func() sync.Locker
 }{
-	{"spin.Mutex", func() sync.Locker { return new(spin.Mutex) }},
-	{"fair.BargingMutex", func() sync.Locker { return new(fair.BargingMutex) }},
-	{"sync.Mutex", func() sync.Locker { return new(sync.Mutex) }},
-	{"the loop", func() sync.Locker { return new(spinLoop) }},
-	{"the channel", func() sync.Locker { return make(channel, 1) }},
+	{lab.Same("spin.Mutex"), func() sync.Locker { return new(spin.Mutex) }},
+	{lab.Same("fair.BargingMutex"), func() sync.Locker { return new(fair.BargingMutex) }},
+	{lab.Same("sync.Mutex"), func() sync.Locker { return new(sync.Mutex) }},
+	{lab.T("the loop", "循环"), func() sync.Locker { return new(spinLoop) }},
+	{lab.T("the channel", "channel"), func() sync.Locker { return make(channel, 1) }},
 }
 
 // queuedSpinners are locks that admit in the order of arrival. The last one does not spin.
 var queuedSpinners = []struct {
-	name string
+	name lab.Text
 	new  func() sync.Locker
 }{
-	{"spin.Ticket", func() sync.Locker { return new(spin.Ticket) }},
-	{"spin.MCS", func() sync.Locker { return new(spin.MCS) }},
-	{"fair.Mutex", func() sync.Locker { return new(fair.Mutex) }},
+	{lab.Same("spin.Ticket"), func() sync.Locker { return new(spin.Ticket) }},
+	{lab.Same("spin.MCS"), func() sync.Locker { return new(spin.MCS) }},
+	{lab.Same("fair.Mutex"), func() sync.Locker { return new(fair.Mutex) }},
 }
 
 func spinning(ctx context.Context, l *lab.Lab) error {
@@ -107,42 +124,54 @@ func spinning(ctx context.Context, l *lab.Lab) error {
 
 	lengths := lab.Pick(l, []time.Duration{100, 1_000, 10_000, 100_000},
 		[]time.Duration{50, 100, 250, 500, 1_000, 2_500, 10_000, 40_000, 160_000})
-	table := lab.Table{Title: "Where they cross", Head: []string{"goroutines", "between", "ahead by time",
-		"ahead by processor time"}}
+	table := lab.Table{Title: lab.T("Where they cross", "交叉点"), Head: []lab.Text{lab.T("goroutines",
+		"goroutine 数"), lab.T("between",
+		"比较"), lab.T("ahead by time",
+		"按耗时领先"),
+		lab.T("ahead by processor time", "按处理器时间领先")}}
 	const mutex, barging, syncMutex, loop, channel = 0, 1, 2, 3, 4
 	for _, d := range []struct {
-		goroutines int
-		key, title string
+		goroutines   int
+		key          string
+		time, worked lab.Text
 	}{
-		{max(2, procs), "alone", "a goroutine for each processor"},
-		{crowd, "crowded", "many goroutines"},
+		{max(2, procs), "alone", lab.T("Time, a goroutine for each processor",
+			"耗时，每个处理器一个 goroutine"),
+			lab.T("Processor time, a goroutine for each processor", "处理器时间，每个处理器一个 goroutine")},
+		{crowd, "crowded", lab.T("Time, many goroutines", "耗时，许多 goroutine"), lab.T("Processor time, many goroutines",
+			"处理器时间，许多 goroutine")},
 	} {
 		all, err := turnsTake(ctx, l, d.goroutines, lengths)
 		if err != nil {
 			return err
 		}
-		section := lab.Axis{Label: "section", Unit: lab.Nanos, Log: true}
-		l.Chart(lab.Chart{Title: "Time, " + d.title, X: section, Y: lab.Axis{Label: "a turn, in sections"},
+		section := lab.Axis{Label: lab.T("section", "临界区"), Unit: lab.Nanos, Log: true}
+		l.Chart(lab.Chart{Title: d.time, X: section, Y: lab.Axis{Label: lab.T("a turn, in sections",
+			"一轮，以临界区为单位")},
 			Series: all.elapsed,
-			Desc: "The time that a turn takes, all goroutines together, as a multiple of its section, over " +
-				"the length of the section. Lower is better."})
-		l.Chart(lab.Chart{Title: "Processor time, " + d.title, X: section, Y: lab.Axis{Label: "work of all " +
-			"processors for a turn, in sections"}, Series: all.worked,
-			Desc: "How long the processors worked for a turn, all together, as a multiple of its section, " +
-				"over the length of the section. Lower is better: the rest is free for others."})
+			Desc: lab.T("The time that a turn takes, all goroutines together, as a multiple of its section, over "+
+				"the length of the section. Lower is better.",
+				"所有 goroutine 合计的一轮耗时，以临界区的倍数表示，随临界区的长度变化。越低越好。")})
+		l.Chart(lab.Chart{Title: d.worked, X: section, Y: lab.Axis{Label: lab.T("work of all "+
+			"processors for a turn, in sections", "所有处理器一轮的工作量，以临界区为单位")}, Series: all.worked,
+			Desc: lab.T("How long the processors worked for a turn, all together, as a multiple of its section, "+
+				"over the length of the section. Lower is better: the rest is free for others.",
+				"所有处理器合计为一轮工作了多久，以临界区的倍数表示，随临界区的长度变化。越低越好：其"+
+					"余的时间可供他人使用。")})
 		for _, pair := range [][2]int{{loop, channel}, {mutex, barging}, {mutex, syncMutex}} {
 			i, j := pair[0], pair[1]
 			byTime, byWork := crossing(all.elapsed[i], all.elapsed[j], lab.Nanos), crossing(all.worked[i],
 				all.worked[j], lab.Nanos)
-			table.Rows = append(table.Rows, []string{fmt.Sprint(d.goroutines), spinners[i].name + " and " +
-				"" + spinners[j].name, byTime, byWork})
+			table.Rows = append(table.Rows, []lab.Text{lab.Same(fmt.Sprint(d.goroutines)),
+				lab.T("%s and %s", "%s 与 %s").With(spinners[i].name, spinners[j].name), byTime, byWork})
 			if i == loop {
 				l.Observe(d.key+"Time", byTime)
 				l.Observe(d.key+"Work", byWork)
 			}
 		}
 	}
-	l.Check(true, "no lock let two goroutines in at a time, at any length of the section")
+	l.Check(true, lab.T("no lock let two goroutines in at a time, at any length of the section",
+		"无论临界区多长，没有一把锁同时放进两个 goroutine"))
 	l.Table(table)
 	return nil
 }
@@ -207,15 +236,15 @@ func processorTime() time.Duration {
 const level = 1.05
 
 // crossing says in words which of two lines is the lower one, and where that changes.
-func crossing(a, b lab.Series, x lab.Unit) string {
+func crossing(a, b lab.Series, x lab.Unit) lab.Text {
 	type stretch struct {
-		ahead    string
+		ahead    lab.Text
 		from, to float64
 	}
 	var stretches []stretch
 	differ := 0 // at how many places
 	for i := range a.Points {
-		who := ""
+		var who lab.Text
 		switch of, against := a.Points[i].Y, b.Points[i].Y; {
 		case of*level < against:
 			who = a.Name
@@ -233,28 +262,30 @@ func crossing(a, b lab.Series, x lab.Unit) string {
 		}
 	}
 	if len(stretches) == 0 {
-		return "neither: they were level"
+		return lab.T("neither: they were level", "不分上下")
 	}
 	first, last := stretches[0], stretches[len(stretches)-1]
-	upTo := "up to " + x.Format(first.to)
-	if first.to == a.Points[0].X {
-		upTo = "at " + x.Format(first.to)
-	}
 	switch n := len(stretches) - 1; {
 	case n == 0 && first.from == first.to:
-		return fmt.Sprintf("%s at %s; elsewhere they were level", first.ahead, x.Format(first.from))
+		return lab.T("%s at %s; elsewhere they were level", "在 %[2]s 处 %[1]s 领先，其余不分上下").With(first.ahead, x.Format(first.from))
 	case n == 0 && differ == len(a.Points):
-		return first.ahead + " everywhere"
+		return lab.T("%s everywhere", "%s 处处领先").With(first.ahead)
 	case n == 0:
-		return first.ahead + " wherever they were not level"
+		return lab.T("%s wherever they were not level", "凡能分出上下之处，都是 %s 领先").With(first.ahead)
 	case n == 1:
-		return fmt.Sprintf("%s %s, %s from %s", first.ahead, upTo, last.ahead, x.Format(last.from))
+		text := lab.T("%s up to %s, %s from %s", "到 %[2]s 为止 %[1]s 领先，从 %[4]s 起 %[3]s 领先")
+		if first.to == a.Points[0].X {
+			text = lab.T("%s at %s, %s from %s", "在 %[2]s 处 %[1]s 领先，从 %[4]s 起 %[3]s 领先")
+		}
+		return text.With(first.ahead, x.Format(first.to), last.ahead, x.Format(last.from))
 	case n%2 == 0:
-		return fmt.Sprintf("%s at both ends; they were too close to tell in between, and crossed %d times",
-			first.ahead, n)
+		return lab.T("%s at both ends; they were too close to tell in between, and crossed %d times",
+			"两端都是 %s 领先；中间相差太小，无法分辨，共交叉 %d 次").
+			With(first.ahead, n)
 	default:
-		return fmt.Sprintf("first %s and last %s; they were too close to tell in between, and crossed %d "+
-			"times", first.ahead, last.ahead, n)
+		return lab.T("first %s and last %s; they were too close to tell in between, and crossed %d times",
+			"开始 %s 领先，最后 %s 领先；中间相差太小，无法分辨，共交叉 %d 次").
+			With(first.ahead, last.ahead, n)
 	}
 }
 
@@ -268,7 +299,8 @@ func withOneProcessor(ctx context.Context, l *lab.Lab, goroutines int) error {
 		if err != nil {
 			return fmt.Errorf("%s with one processor: %w", s.name, err)
 		}
-		l.Equal(turns, r.Ops, "with one processor and many goroutines, all come to their end")
+		l.Equal(turns, r.Ops, lab.T("with one processor and many goroutines, all come to their end",
+			"一个处理器、许多 goroutine 时，全部都能完成"))
 	}
 	l.Observe("turns", turns)
 	return nil
@@ -282,20 +314,22 @@ func giveWayUntil(ctx context.Context, cond func() bool) {
 }
 
 func spinPicture(l *lab.Lab) {
-	t := l.Timeline("From spinning to sleeping", "The waiter spins for about the time of a hand-off. The "+
-		"holder marks when it finds the other in the queue, asleep.")
+	t := l.Timeline(lab.T("From spinning to sleeping", "从自旋到睡眠"), lab.T("The waiter spins for about the time of a hand-off. The "+
+		"holder marks when it finds the other in the queue, asleep.",
+		"等待者自旋的时间大约等于一次移交。持有者发现对方已在队列中睡眠时，作出标记。"))
 	mu := new(spin.Mutex)
-	watched := t.Wrap("lock", mu)
+	watched := t.Wrap(lab.T("lock", "锁"), mu)
 	var asks atomic.Int64 // when the waiter asked, on the clock of began
 	began := time.Now()
-	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.T("holder", "持有者"), func(ctx context.Context, me *lab.Lane) error {
 		if err := watched.LockContext(ctx); err != nil {
 			return err
 		}
 		giveWayUntil(ctx, mu.HasQueued)
 		l.Observe("asleep", time.Since(began)-time.Duration(asks.Load()))
-		me.Mark("the other is asleep")
-		l.Check(mu.QueueLength() == 1, "a waiter for a long section sleeps in the queue, and uses no processor")
+		me.Mark(lab.T("the other is asleep", "另一个已睡眠"))
+		l.Check(mu.QueueLength() == 1, lab.T("a waiter for a long section sleeps in the queue, and uses no processor",
+			"等待长临界区的等待者在队列中睡眠，不占用处理器"))
 		me.Compute(60 * time.Microsecond)
 		if err := watched.UnlockContext(ctx); err != nil {
 			return err
@@ -303,10 +337,10 @@ func spinPicture(l *lab.Lab) {
 		me.Compute(15 * time.Microsecond)
 		return nil
 	})
-	t.Go("waiter", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.T("waiter", "等待者"), func(ctx context.Context, me *lab.Lane) error {
 		giveWayUntil(ctx, mu.IsLocked)
 		me.Compute(20 * time.Microsecond)
-		me.Mark("asks")
+		me.Mark(lab.T("asks", "申请"))
 		asks.Store(int64(time.Since(began)))
 		if err := watched.LockContext(ctx); err != nil {
 			return err

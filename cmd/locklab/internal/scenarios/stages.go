@@ -2,7 +2,6 @@ package scenarios
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"strconv"
 	"sync"
@@ -15,27 +14,40 @@ import (
 )
 
 var _ = register(lab.Scenario{
-	Lesson:   150,
-	Name:     "stages",
-	Topic:    "Inside",
-	Title:    "Three stages: the owner again, a short spin, parking",
-	Question: "What does a lock do to avoid putting a goroutine to sleep?",
-	Claim: `Java's monitor went through stages: biased to its first thread, then light-weight, with a short spin,
+	Lesson: 150,
+	Name:   "stages",
+	Topic:  lab.T("Inside", "内部机制"),
+	Title: lab.T("Three stages: the owner again, a short spin, parking",
+		"三个阶段：所有者重入、短暂自旋、挂起"),
+	Question: lab.T("What does a lock do to avoid putting a goroutine to sleep?",
+		"锁怎样避免让 goroutine 去睡眠？"),
+	Claim: lab.T(`Java's monitor went through stages: biased to its first thread, then light-weight, with a short spin,
 then heavy-weight, with threads that sleep. Each stage costs more than the one before, and is used only
 if the one before does not suffice. Newer releases of HotSpot have no bias, and make an idle heavy
 monitor light again.
 
 The lock here has these stages too, but decides anew at every acquisition. The owner itself only counts.
 Another goroutine spins for less than a microsecond, because a holder that is nearly done will
-release by then. After that it parks in the queue.`,
-	Look: `The table counts the stages. The line shows how many waiters were parked in the queue at the release,
+release by then. After that it parks in the queue.`, `Java 的监视器经历几个阶段：先偏向第一个线程，再是短暂自旋的轻量级锁，然后是让线程睡眠的重量级锁。
+后一阶段比前一阶段昂贵，只在前一阶段不够用时才使用。较新的 HotSpot 版本取消了偏向，并会让空闲的
+重量级监视器重新变轻。
+
+这里的锁也有这些阶段，但每次加锁都重新决定。所有者自己重入时只是计数。其他 goroutine 先自旋不到
+一微秒，因为快要结束的持有者那时已经释放；之后它才在队列中挂起。`),
+	Look: lab.T(`The table counts the stages. The line shows how many waiters were parked in the queue at the release,
 over the length of the hold. Short holds end while the waiter spins; in long ones it parks. Spinning
-needs a second, idle processor: on a busy machine nearly every waiter parks.`,
-	Found: `A re-entry and its unlock took {{n .reentry}}, a free lock {{n .free}}; {{n .reentries}}
+needs a second, idle processor: on a busy machine nearly every waiter parks.`, `表格统计各个阶段。折线表示释放时有多少等待者已在队列中挂起，随持有时长变化。持有很短时，等待者还
+在自旋就得到锁；持有很长时，它会挂起。自旋需要另一个空闲的处理器：机器很忙时，几乎每个等待者都会
+挂起。`),
+	Found: lab.T(`A re-entry and its unlock took {{n .reentry}}, a free lock {{n .free}}; {{n .reentries}}
 re-entries parked no goroutine. Of the goroutines that asked for a held lock, {{.spun}}, and {{n .sleepers}}
 were parked, and ran {{n .parked}} after the unlock at best. Of the shortest holds
-{{percent .parkedShort}} had parked their waiter, of the longest {{percent .parkedLong}}.`,
-	Take: `Keep sections short, and the lock is cheap. There is nothing to tune.`,
+{{percent .parkedShort}} had parked their waiter, of the longest {{percent .parkedLong}}.`, `一次重入及其解锁用了 {{n .reentry}}，空闲锁的加锁和解锁用了 {{n .free}}；{{n .reentries}} 次重入
+没有让任何 goroutine 挂起。申请被占用的锁的 goroutine 中，{{.spun}}，另有 {{n .sleepers}} 个被挂
+起，最快的在解锁后 {{n .parked}} 开始运行。持有时间最短时，{{percent .parkedShort}} 的等待者被挂
+起；持有时间最长时为 {{percent .parkedLong}}。`),
+	Take: lab.T(`Keep sections short, and the lock is cheap. There is nothing to tune.`,
+		"临界区保持短小，锁就很便宜。没有什么需要调优。"),
 	Java: `synchronized (o) {          // the same monitor:
     synchronized (o) { }    // re-entry counts
 }                           // contention inflates it`,
@@ -77,13 +89,13 @@ func stages(_ context.Context, l *lab.Lab) error {
 	mu.Lock()
 	var holds int
 	reentry := bestOf(func() { holds = again(&mu, n) }) / n
-	l.Equal(n+1, holds, "every re-entry is counted")
-	l.Check(!mu.HasQueued(), "a re-entry parks no goroutine")
+	l.Equal(n+1, holds, lab.T("every re-entry is counted", "每次重入都有计数"))
+	l.Check(!mu.HasQueued(), lab.T("a re-entry parks no goroutine", "重入不会让 goroutine 挂起"))
 	mu.Unlock()
-	l.Check(!mu.IsLocked(), "after as many unlocks the lock is free")
+	l.Check(!mu.IsLocked(), lab.T("after as many unlocks the lock is free", "解锁同样多次之后，锁空闲"))
 
 	rounds := lab.Pick(l, 30, 150)
-	series := lab.Series{Name: "parked"}
+	series := lab.Series{Name: lab.T("parked", "挂起的比例")}
 	all := met{awake: time.Hour, woken: time.Hour}
 	for _, hold := range []time.Duration{50, 200, 800, 3_000, 12_000, 50_000, 200_000} {
 		s := meetings(l, &mu, rounds, hold)
@@ -98,21 +110,25 @@ func stages(_ context.Context, l *lab.Lab) error {
 			l.Observe("parkedShort", share)
 		case 200_000:
 			l.Observe("parkedLong", share)
-			l.Check(share > 0.5, "a long hold parks most waiters")
+			l.Check(share > 0.5, lab.T("a long hold parks most waiters", "持有很久时，多数等待者被挂起"))
 		}
 	}
-	spun, spinning := "none got the lock while it was spinning", "-"
+	spun, spinning := lab.T("none got the lock while it was spinning", "没有一个在自旋时得到锁"), "-"
 	if all.spun > 0 {
 		spinning = lab.Duration(all.awake)
-		spun = fmt.Sprintf("%d got the lock while they were spinning, the quickest %s after the unlock",
-			all.spun, spinning)
+		spun = lab.T("%d got the lock while they were spinning, the quickest %s after the unlock",
+			"有 %d 个在自旋时得到锁，最快的在解锁后 %s 得到").
+			With(all.spun, spinning)
 	}
-	l.Table(lab.Table{Title: "The stages, counted", Head: []string{"stage", "how often", "parked", "at " +
-		"best, each"}, Rows: [][]string{
-		{"a free lock", strconv.Itoa(tries * n), "0", lab.Duration(free)},
-		{"the owner again", strconv.Itoa(tries * n), "0", lab.Duration(reentry)},
-		{"another, a short spin", strconv.Itoa(all.spun), "0", spinning},
-		{"another, parked", strconv.Itoa(all.parked), strconv.Itoa(all.parked), lab.Duration(all.woken)},
+	l.Table(lab.Table{Title: lab.T("The stages, counted", "各阶段的统计"), Head: []lab.Text{lab.T("stage", "阶段"), lab.T("how often",
+		"次数"), lab.T("parked",
+		"挂起的比例"), lab.T("at "+
+		"best, each", "每次最快")}, Rows: [][]lab.Text{
+		{lab.T("a free lock", "空闲的锁"), lab.Same(strconv.Itoa(tries * n)), lab.Same("0"), lab.Same(lab.Duration(free))},
+		{lab.T("the owner again", "所有者重入"), lab.Same(strconv.Itoa(tries * n)), lab.Same("0"), lab.Same(lab.Duration(reentry))},
+		{lab.T("another, a short spin", "其他 goroutine，短暂自旋"), lab.Same(strconv.Itoa(all.spun)), lab.Same("0"), lab.Same(spinning)},
+		{lab.T("another, parked", "其他 goroutine，挂起"), lab.Same(strconv.Itoa(all.parked)), lab.Same(strconv.Itoa(all.parked)),
+			lab.Same(lab.Duration(all.woken))},
 	}})
 	l.Observe("reentry", reentry)
 	l.Observe("free", free)
@@ -121,11 +137,12 @@ func stages(_ context.Context, l *lab.Lab) error {
 	l.Observe("sleepers", all.parked)
 	l.Observe("reentries", tries*n)
 	l.Chart(lab.Chart{
-		Title: "Waiters that were parked, over the time of the hold",
-		Desc: "The share of waiters that were parked in the queue when the lock was released, over how " +
+		Title: lab.T("Waiters that were parked, over the time of the hold", "被挂起的等待者，随持有时长变化"),
+		Desc: lab.T("The share of waiters that were parked in the queue when the lock was released, over how "+
 			"long it was held after they had asked.",
-		X: lab.Axis{Label: "held for, after a goroutine asked", Unit: lab.Nanos,
-			Log: true}, Y: lab.Axis{Label: "parked", Unit: lab.Percent},
+			"释放锁时已在队列中挂起的等待者所占比例，随提出申请之后锁继续被持有的时长变化。"),
+		X: lab.Axis{Label: lab.T("held for, after a goroutine asked", "申请之后继续持有的时长"), Unit: lab.Nanos,
+			Log: true}, Y: lab.Axis{Label: lab.T("parked", "挂起的比例"), Unit: lab.Percent},
 		Series: []lab.Series{series},
 	})
 	stagesPicture(l)
@@ -222,19 +239,19 @@ func meetings(l *lab.Lab, mu *reentrant.Mutex, rounds int, hold time.Duration) m
 }
 
 func stagesPicture(l *lab.Lab) {
-	t := l.Timeline("Held for long", "The waiter spins for too short a time to be seen here, is parked, "+
-		"and wakes up with the lock.")
+	t := l.Timeline(lab.T("Held for long", "长时间持有"), lab.T("The waiter spins for too short a time to be seen here, is parked, "+
+		"and wakes up with the lock.", "等待者自旋的时间短得在图中看不见，随后被挂起，醒来时已得到锁。"))
 	mu := new(reentrant.Mutex)
-	watched := t.Wrap("lock", mu)
-	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
+	watched := t.Wrap(lab.T("lock", "锁"), mu)
+	t.Go(lab.T("holder", "持有者"), func(ctx context.Context, me *lab.Lane) error {
 		for range 2 {
 			if err := watched.LockContext(ctx); err != nil {
 				return err
 			}
-			me.Mark("hold %d", mu.HoldCount())
+			me.Mark(lab.T("hold %d", "第 %d 次持有"), mu.HoldCount())
 		}
-		l.Until("the other is parked", mu.HasQueued)
-		me.Mark("the other is parked")
+		l.Until(lab.T("the other is parked", "另一个已挂起"), mu.HasQueued)
+		me.Mark(lab.T("the other is parked", "另一个已挂起"))
 		me.Work(4 * time.Millisecond)
 		for range 2 {
 			if err := watched.UnlockContext(ctx); err != nil {
@@ -244,8 +261,8 @@ func stagesPicture(l *lab.Lab) {
 		me.Work(2 * time.Millisecond)
 		return nil
 	})
-	t.Go("waiter", func(ctx context.Context, me *lab.Lane) error {
-		l.Until("it is held twice", mu.IsLocked)
+	t.Go(lab.T("waiter", "等待者"), func(ctx context.Context, me *lab.Lane) error {
+		l.Until(lab.T("it is held twice", "锁被持有两次"), mu.IsLocked)
 		me.Work(time.Millisecond)
 		if err := watched.LockContext(ctx); err != nil {
 			return err

@@ -15,23 +15,23 @@ import (
 var _ = register(lab.Scenario{
 	Lesson:   20,
 	Name:     "owner-check",
-	Topic:    "One key",
-	Title:    `A delete that frees another holder's lock`,
-	Question: `May a holder delete the key if its work took too long?`,
-	Claim: "Only the holder may release. But a lease may expire while its holder is still at work, and then " +
+	Topic:    lab.T("One key"),
+	Title:    lab.T(`A delete that frees another holder's lock`),
+	Question: lab.T(`May a holder delete the key if its work took too long?`),
+	Claim: lab.T("Only the holder may release. But a lease may expire while its holder is still at work, and then " +
 		"the key under the same name belongs to another holder. A plain `DEL` deletes it nevertheless. " +
 		"The second holder's lock is gone, a third process gets the lock, and two holders work at once.\n\n" +
 		"Therefore the value of the key is an identifier that no other holder has, and the release " +
 		"compares it first. Comparison and deletion must be one step, or the key may change hands in " +
-		"between. On Redis that is a script.",
-	Look: `Ann is still at work when her lease expires, and Bob acquires the lock. Then Ann is done. In the first
+		"between. On Redis that is a script."),
+	Look: lab.T(`Ann is still at work when her lease expires, and Bob acquires the lock. Then Ann is done. In the first
 picture she deletes the key, and Cid gets the lock while Bob works. In the second the script finds Bob's
-identifier and deletes nothing: Cid waits until Bob is done.`,
-	Found: `With a plain DEL there were {{.most}} holders at a time. With the script there was one holder
+identifier and deletes nothing: Cid waits until Bob is done.`),
+	Found: lab.T(`With a plain DEL there were {{.most}} holders at a time. With the script there was one holder
 while Ann has it, Cid waited {{n .waited}} for Bob's release, and the script returned to Ann that it had
-deleted nothing. An equally late unlock of redislock returned: {{.answer}}`,
-	Take: "Never release by name alone. With `redislock` the script of every release makes the check. A " +
-		"late holder gets the error `locks.ErrLost`: its work may have overlapped with another holder's.",
+deleted nothing. An equally late unlock of redislock returned: {{.answer}}`),
+	Take: lab.T("Never release by name alone. With `redislock` the script of every release makes the check. A " +
+		"late holder gets the error `locks.ErrLost`: its work may have overlapped with another holder's."),
 	Java: `// wrong: jedis.del(key);
 String script = "if redis.call('get', KEYS[1]) == ARGV[1] then"
     + " return redis.call('del', KEYS[1]) else return 0 end";
@@ -65,15 +65,15 @@ func ownerCheck(ctx context.Context, l *lab.Lab) error {
 	term := lab.Pick(l, 80*time.Millisecond, 150*time.Millisecond)
 	ann, bob, cid := s.process(l, time.Minute), s.process(l, time.Minute), s.process(l, time.Minute)
 	defer s.end(ann, bob, cid)
-	most, deleted, _ := lateRelease(l, s, term, [3]*process{ann, bob, cid}, "Deleted by name", "Ann "+
-		"deletes Bob's lock, and Cid gets in.", unlockByName)
-	l.Equal(int64(1), deleted, "a plain DEL deletes another holder's lock")
-	l.Equal(int64(2), most, "after it, two are inside")
+	most, deleted, _ := lateRelease(l, s, term, [3]*process{ann, bob, cid}, lab.T("Deleted by name"), lab.T("Ann "+
+		"deletes Bob's lock, and Cid gets in."), unlockByName)
+	l.Equal(int64(1), deleted, lab.T("a plain DEL deletes another holder's lock"))
+	l.Equal(int64(2), most, lab.T("after it, two are inside"))
 	l.Observe("most", most)
-	most, deleted, waited := lateRelease(l, s, term, [3]*process{ann, bob, cid}, "Deleted by its owner only",
-		"The script leaves Bob's lock alone. Cid waits for Bob.", unlockOwn)
-	l.Equal(int64(0), deleted, "the script deletes nothing that is not the caller's")
-	l.Equal(int64(1), most, "after it, Bob is alone")
+	most, deleted, waited := lateRelease(l, s, term, [3]*process{ann, bob, cid}, lab.T("Deleted by its owner only"),
+		lab.T("The script leaves Bob's lock alone. Cid waits for Bob."), unlockOwn)
+	l.Equal(int64(0), deleted, lab.T("the script deletes nothing that is not the caller's"))
+	l.Equal(int64(1), most, lab.T("after it, Bob is alone"))
 	l.Observe("waited", waited)
 
 	short := lab.Pick(l, 2*time.Second, 300*time.Millisecond) // a slow test has to get a lock within it
@@ -83,9 +83,9 @@ func ownerCheck(ctx context.Context, l *lab.Lab) error {
 	theirs := bob.locks.Mutex("other")
 	l.Must(theirs.LockContext(ctx))
 	err := mine.UnlockContext(ctx)
-	l.Is(locks.ErrLost, err, "redislock returns an error to a holder that releases too late")
+	l.Is(locks.ErrLost, err, lab.T("redislock returns an error to a holder that releases too late"))
 	held, err2 := cid.locks.Mutex("other").TryLockContext(ctx)
-	l.Check(!held && err2 == nil, "and leaves the lock to its present holder")
+	l.Check(!held && err2 == nil, lab.T("and leaves the lock to its present holder"))
 	l.Must(theirs.UnlockContext(ctx))
 	l.Observe("answer", errors.Unwrap(err).Error()+".")
 	return nil
@@ -93,7 +93,7 @@ func ownerCheck(ctx context.Context, l *lab.Lab) error {
 
 // lateRelease has Ann release after Bob got the lock. It returns how many of Bob and Cid were
 // inside at a time, what Ann deleted, and how long Cid waited.
-func lateRelease(l *lab.Lab, s *server, term time.Duration, all [3]*process, title, desc string,
+func lateRelease(l *lab.Lab, s *server, term time.Duration, all [3]*process, title, desc lab.Text,
 	unlock func(context.Context, *redis.Client, string, string) (int64,
 		error)) (most, deleted int64, waited time.Duration) {
 	const key = "lock"
@@ -104,31 +104,31 @@ func lateRelease(l *lab.Lab, s *server, term time.Duration, all [3]*process, tit
 	annHas, bobHas := make(chan struct{}), make(chan struct{})
 	annDone, cidTried := make(chan struct{}), make(chan struct{})
 	cidIn := make(chan struct{})
-	t.Go("Ann", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.Same("Ann"), func(ctx context.Context, me *lab.Lane) error {
 		if ok, err := lockInOne(ctx, all[0].Client, key, "Ann's token", term); err != nil || !ok {
 			return errors.Join(errors.New("the lock is not free"), err)
 		}
-		me.Set(lab.Exclusive, "has lock")
+		me.Set(lab.Exclusive, lab.T("has lock"))
 		close(annHas)
 		me.Work(term)
-		me.Mark("the lease is over")
-		me.Set(lab.Exclusive, "believes to have lock")
+		me.Mark(lab.T("the lease is over"))
+		me.Set(lab.Exclusive, lab.T("believes to have lock"))
 		<-bobHas
 		me.Work(term / 2)
 		var err error
 		deleted, err = unlock(ctx, all[0].Client, key, "Ann's token")
-		me.Mark("releases: %d deleted", deleted)
-		me.Set(lab.Running, "works")
+		me.Mark(lab.T("releases: %d deleted"), deleted)
+		me.Set(lab.Running, lab.T("works"))
 		close(annDone)
 		me.Work(term / 2)
 		return err
 	})
 	take := func(ctx context.Context, me *lab.Lane, p *process, token string, each func()) error {
-		me.Set(lab.Waiting, "waits for lock")
+		me.Set(lab.Waiting, lab.T("waits for lock"))
 		for {
 			ok, err := lockInOne(ctx, p.Client, key, token, long)
 			if err != nil || ok {
-				me.Set(lab.Exclusive, "has lock")
+				me.Set(lab.Exclusive, lab.T("has lock"))
 				return err
 			}
 			if each != nil {
@@ -137,7 +137,7 @@ func lateRelease(l *lab.Lab, s *server, term time.Duration, all [3]*process, tit
 			me.Work(term / 20)
 		}
 	}
-	t.Go("Bob", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.Same("Bob"), func(ctx context.Context, me *lab.Lane) error {
 		<-annHas
 		if err := take(ctx, me, all[1], "Bob's token", nil); err != nil {
 			return err
@@ -152,11 +152,11 @@ func lateRelease(l *lab.Lab, s *server, term time.Duration, all [3]*process, tit
 		}
 		in.leave()
 		_, err := unlockOwn(ctx, all[1].Client, key, "Bob's token")
-		me.Set(lab.Running, "works")
+		me.Set(lab.Running, lab.T("works"))
 		me.Work(term / 2)
 		return err
 	})
-	t.Go("Cid", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.Same("Cid"), func(ctx context.Context, me *lab.Lane) error {
 		<-annDone
 		began, tries := time.Now(), 0
 		err := take(ctx, me, all[2], "Cid's token", func() {
@@ -173,7 +173,7 @@ func lateRelease(l *lab.Lab, s *server, term time.Duration, all [3]*process, tit
 		me.Work(term)
 		in.leave()
 		_, err = unlockOwn(ctx, all[2].Client, key, "Cid's token")
-		me.Set(lab.Running, "works")
+		me.Set(lab.Running, lab.T("works"))
 		me.Work(term / 4)
 		return err
 	})

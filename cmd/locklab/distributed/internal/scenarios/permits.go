@@ -17,27 +17,27 @@ import (
 var _ = register(lab.Scenario{
 	Lesson:   35,
 	Name:     "permits",
-	Topic:    "Leases",
-	Title:    "Permits in a fleet, and a crash",
-	Question: "How do all machines together run at most two jobs at a time, also after one of them has crashed?",
-	Claim: "A semaphore in a store has a number of permits, and each process that works has one. The " +
+	Topic:    lab.T("Leases"),
+	Title:    lab.T("Permits in a fleet, and a crash"),
+	Question: lab.T("How do all machines together run at most two jobs at a time, also after one of them has crashed?"),
+	Claim: lab.T("A semaphore in a store has a number of permits, and each process that works has one. The " +
 		"simplest one is a counter: a script subtracts from it, or says that too few are left. But the " +
 		"counter does not say who has the others. If a process dies, its permit is gone for ever, and " +
 		"with each crash fewer jobs can run. In the end none can.\n\n" +
 		"A permit with a lease comes back. The semaphore has an entry for each acquisition, with an end " +
 		"that its process puts off while it lives. What it has is the size, less the entries that have " +
-		"not ended.",
-	Look: "Both semaphores have two permits, and one of two jobs crashes. The third job comes then. In the " +
+		"not ended."),
+	Look: lab.T("Both semaphores have two permits, and one of two jobs crashes. The third job comes then. In the " +
 		"first picture it works when the other job has ended, and the fourth waits for that one, although " +
 		"two permits are meant to be there. In the second the permit of the crashed job comes back with " +
-		"its lease, and two jobs work again.",
-	Found: `With the counter one permit was free for good: after the crash at most {{.counterAfter}} job worked at a
+		"its lease, and two jobs work again."),
+	Found: lab.T(`With the counter one permit was free for good: after the crash at most {{.counterAfter}} job worked at a
 time, and the counter stood at {{.counter}} when all had ended. With leases two worked again {{n .back}} after the crash,
-under a lease of {{n .term}}. At no time more than {{.most}} worked.`,
-	Take: "Take a semaphore whose permits have a lease, unless somebody counts again after a crash: " +
+under a lease of {{n .term}}. At no time more than {{.most}} worked.`),
+	Take: lab.T("Take a semaphore whose permits have a lease, unless somebody counts again after a crash: " +
 		"`Semaphore` of a client of this module, or `withlock run -permits 2`. The size is an agreement " +
 		"of all processes. Redisson's RSemaphore is a counter. Its RPermitExpirableSemaphore has leases, " +
-		"which this module renews.",
+		"which this module renews."),
 	Java: `RSemaphore jobs = redisson.getSemaphore("jobs");
 jobs.acquire();                        // a crash, and the permit is lost
 
@@ -87,7 +87,7 @@ func permits(_ context.Context, l *lab.Lab) error {
 	var most atomic.Int64
 	countPermits(l, s, step, &most)
 	leasePermits(l, []*process{one, two, three}, term, &most)
-	l.Check(most.Load() <= 2, "at no time more jobs work than there are permits")
+	l.Check(most.Load() <= 2, lab.T("at no time more jobs work than there are permits"))
 	l.Observe("most", most.Load())
 	l.Observe("term", term)
 	return nil
@@ -101,28 +101,28 @@ func countPermits(l *lab.Lab, s *server, step time.Duration, most *atomic.Int64)
 		client.Client.Close()
 	}()
 	l.Must(client.Set(context.Background(), jobs, 2, 0).Err())
-	t := l.Timeline("A counter", "The first job crashes. Its permit is never free again.")
+	t := l.Timeline(lab.T("A counter"), lab.T("The first job crashes. Its permit is never free again."))
 	var in inside
 	wait := func(ctx context.Context, me *lab.Lane) error {
 		for asked := false; ; asked = true {
 			ok, err := take(ctx, client.Client, jobs)
 			if err != nil || ok {
-				me.Set(lab.Shared, "has a permit")
+				me.Set(lab.Shared, lab.T("has a permit"))
 				return err
 			}
 			if !asked {
-				me.Set(lab.Waiting, "asks for a permit")
+				me.Set(lab.Waiting, lab.T("asks for a permit"))
 			}
 			me.Work(step / 20)
 		}
 	}
 	giveBack := func(ctx context.Context, me *lab.Lane) error {
-		me.Set(lab.Running, "works")
+		me.Set(lab.Running, lab.T("works"))
 		return client.Incr(ctx, jobs).Err()
 	}
 	var begun, crashed, third = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var after inside // the crash
-	t.Go("job 1", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.T("job 1"), func(ctx context.Context, me *lab.Lane) error {
 		defer close(crashed)
 		if err := wait(ctx, me); err != nil {
 			return err
@@ -131,10 +131,10 @@ func countPermits(l *lab.Lab, s *server, step time.Duration, most *atomic.Int64)
 		close(begun)
 		me.Work(step / 4)
 		in.leave()
-		me.Mark("crashes")
+		me.Mark(lab.T("crashes"))
 		return nil
 	})
-	t.Go("job 2", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.T("job 2"), func(ctx context.Context, me *lab.Lane) error {
 		<-begun
 		if err := wait(ctx, me); err != nil {
 			return err
@@ -147,7 +147,7 @@ func countPermits(l *lab.Lab, s *server, step time.Duration, most *atomic.Int64)
 		in.leave()
 		return giveBack(ctx, me)
 	})
-	t.Go("job 3", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.T("job 3"), func(ctx context.Context, me *lab.Lane) error {
 		<-crashed
 		if err := wait(ctx, me); err != nil {
 			return err
@@ -160,7 +160,7 @@ func countPermits(l *lab.Lab, s *server, step time.Duration, most *atomic.Int64)
 		in.leave()
 		return giveBack(ctx, me)
 	})
-	t.Go("job 4", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.T("job 4"), func(ctx context.Context, me *lab.Lane) error {
 		<-third
 		if err := wait(ctx, me); err != nil {
 			return err
@@ -173,12 +173,12 @@ func countPermits(l *lab.Lab, s *server, step time.Duration, most *atomic.Int64)
 		return giveBack(ctx, me)
 	})
 	t.Wait()
-	l.Equal(int64(1), after.most.Load(), "after the crash, the counter lets one job work at a time")
+	l.Equal(int64(1), after.most.Load(), lab.T("after the crash, the counter lets one job work at a time"))
 	text, err := client.Get(context.Background(), jobs).Result()
 	l.Must(err)
 	left, err := strconv.Atoi(text)
 	l.Must(err)
-	l.Equal(1, left, "when all have ended, one permit of two is missing")
+	l.Equal(1, left, lab.T("when all have ended, one permit of two is missing"))
 	l.Observe("counterAfter", after.most.Load())
 	l.Observe("counter", left)
 	most.Store(max(most.Load(), in.most.Load()))
@@ -186,49 +186,49 @@ func countPermits(l *lab.Lab, s *server, step time.Duration, most *atomic.Int64)
 
 // leasePermits has a job crash with a permit that has a lease.
 func leasePermits(l *lab.Lab, processes []*process, term time.Duration, most *atomic.Int64) {
-	t := l.Timeline("Permits with a lease", "The first job crashes. Its permit comes back with the lease.")
+	t := l.Timeline(lab.T("Permits with a lease"), lab.T("The first job crashes. Its permit comes back with the lease."))
 	var in inside
 	var crash, back time.Time
 	var begun, crashed, third = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	job := func(i int, ctx context.Context, me *lab.Lane, work func()) error {
-		me.Set(lab.Waiting, "asks for a permit")
+		me.Set(lab.Waiting, lab.T("asks for a permit"))
 		err := withPermit(ctx, processes[i].locks, func(locks.Permits) error {
-			me.Set(lab.Shared, "has a permit")
+			me.Set(lab.Shared, lab.T("has a permit"))
 			in.enter()
 			work()
 			if i == 0 {
 				return errCrash
 			}
 			in.leave()
-			me.Set(lab.Running, "works")
+			me.Set(lab.Running, lab.T("works"))
 			return nil
 		})
 		if i == 0 {
-			l.Is(locks.ErrLost, err, "a release that does not come to the server is a loss")
+			l.Is(locks.ErrLost, err, lab.T("a release that does not come to the server is a loss"))
 			return nil
 		}
 		return err
 	}
-	t.Go("job 1", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.T("job 1"), func(ctx context.Context, me *lab.Lane) error {
 		return job(0, ctx, me, func() {
 			close(begun)
 			me.Work(term / 4)
 			processes[0].disconnect()
 			in.leave()
 			crash = time.Now()
-			me.Mark("crashes")
-			me.Set(lab.Running, "is dead")
+			me.Mark(lab.T("crashes"))
+			me.Set(lab.Running, lab.T("is dead"))
 			close(crashed)
 		})
 	})
-	t.Go("job 2", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.T("job 2"), func(ctx context.Context, me *lab.Lane) error {
 		<-begun
 		return job(1, ctx, me, func() {
 			<-third // it works until two work again
 			me.Work(term / 4)
 		})
 	})
-	t.Go("job 3", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.T("job 3"), func(ctx context.Context, me *lab.Lane) error {
 		<-crashed
 		return job(2, ctx, me, func() {
 			back = time.Now()
@@ -237,7 +237,7 @@ func leasePermits(l *lab.Lab, processes []*process, term time.Duration, most *at
 		})
 	})
 	t.Wait()
-	l.Check(back.Sub(crash) > term/4, "the permit of the crashed job is kept until its lease ends")
+	l.Check(back.Sub(crash) > term/4, lab.T("the permit of the crashed job is kept until its lease ends"))
 	l.Observe("back", back.Sub(crash))
 	most.Store(max(most.Load(), in.most.Load()))
 }

@@ -3,7 +3,6 @@ package scenarios
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,24 +14,24 @@ import (
 var _ = register(lab.Scenario{
 	Lesson:   60,
 	Name:     "redisson",
-	Topic:    "Waiting",
-	Title:    "Redisson's locks, and what they keep on the server",
-	Question: `How do processes in Go and in Java share a lock, even a fair one?`,
-	Claim: `Redisson's lock is a hash under the lock's name. Its one field names the client and the thread, its
+	Topic:    lab.T("Waiting"),
+	Title:    lab.T("Redisson's locks, and what they keep on the server"),
+	Question: lab.T(`How do processes in Go and in Java share a lock, even a fair one?`),
+	Claim: lab.T(`Redisson's lock is a hash under the lock's name. Its one field names the client and the thread, its
 value counts holds, and its time to live is the lease. Re-entry increments the count. The release of the
 last hold deletes the hash, and publishes a message.
 
 The fair lock keeps two more keys: a list of the waiters in order of arrival, and a sorted set with the
 time at which each of them counts as dead. Only the head of the list may acquire the lock, and only the
-head is notified. A dead waiter leaves the queue at its time.`,
-	Look: `Several processes come one after another, and wait in the fair lock's queue. They get the lock in the
-order of their arrival. The table has the keys on the server while all of them wait.`,
-	Found: `The order of arrival was {{.came}}, and the order of admission {{.got}}. While they waited, the
+head is notified. A dead waiter leaves the queue at its time.`),
+	Look: lab.T(`Several processes come one after another, and wait in the fair lock's queue. They get the lock in the
+order of their arrival. The table has the keys on the server while all of them wait.`),
+	Found: lab.T(`The order of arrival was {{.came}}, and the order of admission {{.got}}. While they waited, the
 list had {{n .listed}} entries. The holder, which held the lock {{times .holds}}, had a count of {{.count}} on
-the server: re-entry is counted in the process, and costs no command.`,
-	Take: `Use the fair lock if a long wait is worse than slower hand-offs: every hand-off goes to a process that
+the server: re-entry is counted in the process, and costs no command.`),
+	Take: lab.T(`Use the fair lock if a long wait is worse than slower hand-offs: every hand-off goes to a process that
 has to be notified first. The formats are Redisson's own, so a system can move from Java to Go process
-by process.`,
+by process.`),
 	Java: `RLock lock = redisson.getFairLock("queue");
 lock.lock();`,
 	Run: redisson,
@@ -70,24 +69,24 @@ func redisson(ctx context.Context, l *lab.Lab) error {
 		return len(list)
 	}
 
-	table := lab.Table{Title: "On the server, while all wait", Head: []string{"key", "type", "content"}}
-	t := l.Timeline("A fair lock", "The waiters come one after another, and get the lock in that order.")
+	table := lab.Table{Title: lab.T("On the server, while all wait"), Head: []lab.Text{lab.T("key"), lab.T("type"), lab.T("content")}}
+	t := l.Timeline(lab.T("A fair lock"), lab.T("The waiters come one after another, and get the lock in that order."))
 	const holds = 2
-	came, got := []string{}, []string{}
+	came, got := []lab.Text{}, []lab.Text{}
 	reentered := make(chan struct{})
-	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.T("holder"), func(ctx context.Context, me *lab.Lane) error {
 		lock := fairly(all[0].locks, name)
-		return nested(ctx, t.Wrap(name, lock), holds, func() error {
+		return nested(ctx, t.Wrap(lab.Same(name), lock), holds, func() error {
 			// With its first hold the client subscribes and describes itself, in the background.
-			l.Until("the holder hears of forced unlocks, and can be found", func() bool {
+			l.Until(lab.T("the holder hears of forced unlocks, and can be found"), func() bool {
 				described := func(key string) bool { return strings.HasPrefix(key, "locks_client:") }
 				return len(s.PubSubChannels("locks_client:*")) > 0 && slices.ContainsFunc(s.Keys(), described)
 			})
 			before := s.commands.Load()
 			l.Must(nested(ctx, lock, 1, func() error { return nil }))
-			l.Equal(before, s.commands.Load(), "re-entry costs no command")
+			l.Equal(before, s.commands.Load(), lab.T("re-entry costs no command"))
 			close(reentered) // The others come now.
-			l.Until("all wait", func() bool { return queued() == waiters })
+			l.Until(lab.T("all wait"), func() bool { return queued() == waiters })
 			me.Work(3 * time.Millisecond)
 			dump(l, s, &table, name, queue, times)
 			return nil
@@ -99,32 +98,32 @@ func redisson(ctx context.Context, l *lab.Lab) error {
 		return context.Cause(ctx)
 	}
 	for i := range waiters {
-		who := "waiter " + strconv.Itoa(i+1)
+		who := lab.T("waiter %d").With(i + 1)
 		came = append(came, who)
 		t.Go(who, func(ctx context.Context, me *lab.Lane) error {
-			lock := t.Wrap(name, fairly(all[i+1].locks, name))
+			lock := t.Wrap(lab.Same(name), fairly(all[i+1].locks, name))
 			return locks.Do(ctx, lock, func(context.Context) error {
 				got = append(got, who) // guarded by the lock
 				me.Work(4 * time.Millisecond)
 				return nil
 			})
 		})
-		l.Until("it queues", func() bool { return queued() == i+1 })
+		l.Until(lab.T("it queues"), func() bool { return queued() == i+1 })
 	}
 	t.Wait()
-	l.Equal(came, got, "the fair lock admits in the order of arrival, from process to process")
-	l.Check(!s.Exists(name) && !s.Exists(queue) && !s.Exists(times), "nothing is left on the server in the end")
+	l.Equal(came, got, lab.T("the fair lock admits in the order of arrival, from process to process"))
+	l.Check(!s.Exists(name) && !s.Exists(queue) && !s.Exists(times), lab.T("nothing is left on the server in the end"))
 	l.Table(table)
-	l.Observe("came", strings.Join(came, ", "))
-	l.Observe("got", strings.Join(got, ", "))
+	l.Observe("came", lab.Join(came, lab.T(", ")))
+	l.Observe("got", lab.Join(got, lab.T(", ")))
 	l.Observe("holds", holds)
 
 	// The table shows Redisson's count of the plain lock.
 	plain := all[0].locks.Mutex("plain")
 	l.Must(plain.LockContext(ctx))
-	l.Equal("hash", s.Type("plain"), "the plain lock is a hash")
+	l.Equal("hash", s.Type("plain"), lab.T("the plain lock is a hash"))
 	l.Must(plain.UnlockContext(ctx))
-	l.Check(!s.Exists("plain"), "and its release deletes it")
+	l.Check(!s.Exists("plain"), lab.T("and its release deletes it"))
 	return nil
 }
 
@@ -138,23 +137,26 @@ func dump(l *lab.Lab, s *server, table *lab.Table, lock, queue, times string) {
 	}
 	fields, err := s.HKeys(lock)
 	l.Must(err)
-	l.Equal(1, len(fields), "the lock has one holder")
+	l.Equal(1, len(fields), lab.T("the lock has one holder"))
 	count := s.HGet(lock, fields[0])
-	table.Rows = append(table.Rows, []string{lock, "hash", brief(fields[0]) + " = " + count})
+	row := func(key, kind, content string) {
+		table.Rows = append(table.Rows, []lab.Text{lab.Same(key), lab.Same(kind), lab.Same(content)})
+	}
+	row(lock, "hash", brief(fields[0])+" = "+count)
 	list, err := s.List(queue)
 	l.Must(err)
 	set, err := s.SortedSet(times)
 	l.Must(err)
-	l.Equal(len(list), len(set), "every waiter in the list is in the sorted set")
+	l.Equal(len(list), len(set), lab.T("every waiter in the list is in the sorted set"))
 	var waiting, dying []string
 	for _, owner := range list {
 		waiting = append(waiting, brief(owner))
 		at := time.UnixMilli(int64(set[owner]))
 		dying = append(dying, brief(owner)+" = "+at.UTC().Format("15:04:05"))
-		l.Check(at.After(time.Now()), "no waiter counts as dead yet")
+		l.Check(at.After(time.Now()), lab.T("no waiter counts as dead yet"))
 	}
-	table.Rows = append(table.Rows, []string{queue, "list", strings.Join(waiting, ", ")}, []string{times,
-		"sorted set", strings.Join(dying, ", ")})
+	row(queue, "list", strings.Join(waiting, ", "))
+	row(times, "sorted set", strings.Join(dying, ", "))
 	l.Observe("listed", len(list))
 	l.Observe("count", count)
 }

@@ -3,7 +3,6 @@ package scenarios
 import (
 	"context"
 	"errors"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,10 +18,10 @@ import (
 var _ = register(lab.Scenario{
 	Lesson:   80,
 	Name:     "redlock",
-	Topic:    "Several servers",
-	Title:    "Redlock: a majority of servers, and what it rests on",
-	Question: "Can a lock outlive the server that it is on?",
-	Claim: `One server is one point of failure. A replica does not help: it learns of a lock later than the holder,
+	Topic:    lab.T("Several servers"),
+	Title:    lab.T("Redlock: a majority of servers, and what it rests on"),
+	Question: lab.T("Can a lock outlive the server that it is on?"),
+	Claim: lab.T(`One server is one point of failure. A replica does not help: it learns of a lock later than the holder,
 and may be promoted in between. Redlock takes several independent masters. A process that sets the same
 key on more than half of them, well within the lease, has the lock. Any two majorities have a server in
 common, and that server gives the key to one process.
@@ -31,23 +30,23 @@ A minority may fail. A server may even come back without its data, as long as th
 without that server. Redlock rests on three conditions: a server that lost its locks stays away until
 all of them have expired; no clock jumps; no process is paused past its lease. The third condition is
 the weak point of every lease, but other locks have a fencing token against it. Redlock has none:
-counters on independent servers have no common order.`,
-	Look: `The lane of the servers shows how many of them run. The holder continues while a majority runs, and gets
+counters on independent servers have no common order.`),
+	Look: lab.T(`The lane of the servers shows how many of them run. The holder continues while a majority runs, and gets
 a report of its loss when it does not. The other process asks too, and gets the lock after the lease,
 when enough servers are back. In the later pictures all servers run. All five have voted for Ann, so one
 server that loses its data makes no difference. If three lose their data at once, or their clocks jump,
 Bob gets the lock while Ann has it. In the last picture Ann is paused, and there is no token by which the
-resource could refuse her write.`,
-	Found: `With {{.two}} of {{.servers}} servers the holder could not renew. It learned of the loss {{n .told}} after
+resource could refuse her write.`),
+	Found: lab.T(`With {{.two}} of {{.servers}} servers the holder could not renew. It learned of the loss {{n .told}} after
 the third had stopped, with the cause "{{.cause}}". The other asked {{times .asked}} in vain, the last time
 with the answer "{{.answer}}", and had the lock {{n .apart}} after that. When {{.forgot}}
 servers lost their locks at once, there were {{.most}} holders, and the first one's hold reported it only when
 it was released. The token of a hold was {{.token}}, and the stale write of a holder that had been paused
-stayed: {{.stale}} value.`,
-	Take: `Redlock makes a lock more available, not more certain. Let servers write each change to disk before they
+stayed: {{.stale}} value.`),
+	Take: lab.T(`Redlock makes a lock more available, not more certain. Let servers write each change to disk before they
 answer, or stay away for the longest lease after a restart. Let clocks be slewed, never set. If two
 holders at a time do harm, use a lock with a token and a resource that checks it, or a store that agrees
-before it answers: etcd, ZooKeeper, a database.`,
+before it answers: etcd, ZooKeeper, a database.`),
 	Java: `RLock lock = new RedissonRedLock(
     a.getLock("order"), b.getLock("order"), c.getLock("order"));
 lock.lock();`,
@@ -135,110 +134,109 @@ func majority(_ context.Context, l *lab.Lab) error {
 	long := lease.WithTTL(time.Minute) // is not over, nor renewed, while the scenario runs
 	holder, other, ann, bob := m.voter(l, short...), m.voter(l, short...), m.voter(l, long), m.voter(l, long)
 	defer m.end(holder, other, ann, bob)
-	table := lab.Table{Title: "What the lock stands, and what it does not",
-		Head: []string{"what happens", "servers that have the lock", "another gets it", "the holder"}}
-	row := func(what string, have int, another, told string) {
-		table.Rows = append(table.Rows, []string{what, strconv.Itoa(have) + " of " + strconv.Itoa(servers),
-			another, told})
+	table := lab.Table{Title: lab.T("What the lock stands, and what it does not"),
+		Head: []lab.Text{lab.T("what happens"), lab.T("servers that have the lock"), lab.T("another gets it"), lab.T("the holder")}}
+	row := func(what lab.Text, have int, another, told lab.Text) {
+		table.Rows = append(table.Rows, []lab.Text{what, lab.T("%d of %d").With(have, servers), another, told})
 	}
 
 	stopped(l, m, holder, other, term, row)
-	one := failure(l, m, ann, bob, "one", "One forgets",
-		"One server comes back empty. Bob gets its vote, and no more: he is refused.", false,
+	one := failure(l, m, ann, bob, "one", lab.T("One forgets"), lab.T("one forgets"),
+		lab.T("One server comes back empty. Bob gets its vote, and no more: he is refused."), false,
 		func() { m[:1].forget(l) })
-	row("one comes back empty", one, "no", "continues")
-	three := failure(l, m, ann, bob, "three", "Three forget at once",
-		"Three servers come back empty while the lock is held. They make a majority for Bob.", true,
+	row(lab.T("one comes back empty"), one, lab.T("no"), lab.T("continues"))
+	three := failure(l, m, ann, bob, "three", lab.T("Three forget at once"), lab.T("three forget at once"),
+		lab.T("Three servers come back empty while the lock is held. They make a majority for Bob."), true,
 		func() { m[:quorum(servers)].forget(l) })
-	row("three come back empty at once", three, "at once", "learns of the loss at its next renewal, or by its release")
+	row(lab.T("three come back empty at once"), three, lab.T("at once"), lab.T("learns of the loss at its next renewal, or by its release"))
 	l.Observe("forgot", quorum(servers))
-	jump := failure(l, m, ann, bob, "clocks", "Three clocks jump",
-		"The clocks of three servers are set forward, by more than the lease. To them the lock is over.", true,
+	jump := failure(l, m, ann, bob, "clocks", lab.T("Three clocks jump"), lab.T("three clocks jump"),
+		lab.T("The clocks of three servers are set forward, by more than the lease. To them the lock is over."), true,
 		func() {
 			for _, s := range m[:quorum(servers)] {
 				s.FastForward(time.Hour)
 			}
 		})
-	row("the clocks of three are set forward", jump, "at once",
-		"learns of the loss at its next renewal, or by its release")
+	row(lab.T("the clocks of three are set forward"), jump, lab.T("at once"),
+		lab.T("learns of the loss at its next renewal, or by its release"))
 	pausedVoter(l, m, ann, bob, term)
-	row("the holder is paused past its lease", 0, "after the lease",
-		"learns of the loss if it asks; it has no token for the resource to refuse")
+	row(lab.T("the holder is paused past its lease"), 0, lab.T("after the lease"),
+		lab.T("learns of the loss if it asks; it has no token for the resource to refuse"))
 	l.Table(table)
 	return nil
 }
 
 // stopped has two servers stop while a lock is held, and then a third one.
-func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, row func(string, int, string, string)) {
+func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, row func(lab.Text, int, lab.Text, lab.Text)) {
 	const name, leases = "order", 2
-	t := l.Timeline("Two stop, and then a third", "The holder continues with three servers of five, and "+
-		"loses the lock with two. Nobody gets it until there are enough again.")
-	first, second := t.Wrap("lock", holder.locks.Mutex(name)), other.locks.Mutex(name)
+	t := l.Timeline(lab.T("Two stop, and then a third"), lab.T("The holder continues with three servers of five, and "+
+		"loses the lock with two. Nobody gets it until there are enough again."))
+	first, second := t.Wrap(lab.T("lock"), holder.locks.Mutex(name)), other.locks.Mutex(name)
 	has, two, three := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	refused, worked, asked := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var at, told time.Time
-	t.Go("servers", func(ctx context.Context, me *lab.Lane) error {
-		me.Set(lab.Running, "five run")
+	t.Go(lab.T("servers"), func(ctx context.Context, me *lab.Lane) error {
+		me.Set(lab.Running, lab.T("five run"))
 		<-has
-		l.Until("the last of the servers has voted", func() bool { return m.have(name) == len(m) })
+		l.Until(lab.T("the last of the servers has voted"), func() bool { return m.have(name) == len(m) })
 		me.Work(term / 10)
 		for _, s := range m[quorum(len(m)):] {
 			s.Close()
 		}
-		me.Set(lab.Running, "three run")
-		me.Mark("two stop")
+		me.Set(lab.Running, lab.T("three run"))
+		me.Mark(lab.T("two stop"))
 		close(two)
 		<-worked
-		l.Equal(quorum(len(m)), m[:quorum(len(m))].have(name), "a majority has the lock, renewed")
-		row("two stop", quorum(len(m)), "no", "continues")
+		l.Equal(quorum(len(m)), m[:quorum(len(m))].have(name), lab.T("a majority has the lock, renewed"))
+		row(lab.T("two stop"), quorum(len(m)), lab.T("no"), lab.T("continues"))
 		m[0].Close()
 		at = time.Now()
-		row("three stop", m[1:quorum(len(m))].have(name), "no", "learns of the loss before its lease expires")
-		me.Set(lab.Running, "two run")
-		me.Mark("a third stops")
+		row(lab.T("three stop"), m[1:quorum(len(m))].have(name), lab.T("no"), lab.T("learns of the loss before its lease expires"))
+		me.Set(lab.Running, lab.T("two run"))
+		me.Mark(lab.T("a third stops"))
 		close(three)
 		<-asked
 		// They come back without data. That is safe now: all locks that they had have expired.
 		masters{m[0], m[3], m[4]}.forget(l)
-		me.Set(lab.Running, "five run")
-		me.Mark("three are back")
+		me.Set(lab.Running, lab.T("five run"))
+		me.Mark(lab.T("three are back"))
 		me.Work(term / 10)
 		return nil
 	})
-	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.T("holder"), func(ctx context.Context, me *lab.Lane) error {
 		err := locks.Do(ctx, first, func(held context.Context) error {
 			close(has)
 			<-two
 			me.Work(term + term/2)
 			<-refused
-			l.Check(held.Err() == nil, "while a majority of servers runs, the holder works for longer than its lease")
+			l.Check(held.Err() == nil, lab.T("while a majority of servers runs, the holder works for longer than its lease"))
 			close(worked)
 			select {
 			case <-held.Done():
 				told = time.Now()
 			case <-asked:
 			}
-			l.Check(held.Err() != nil, "when too few servers have run for longer than the lease, the "+
-				"holder knows of the loss")
-			l.Is(locks.ErrLost, context.Cause(held), "without a majority the context of the work ends with "+
-				"locks.ErrLost")
+			l.Check(held.Err() != nil, lab.T("when too few servers have run for longer than the lease, the "+
+				"holder knows of the loss"))
+			l.Is(locks.ErrLost, context.Cause(held), lab.T("without a majority the context of the work ends with "+
+				"locks.ErrLost"))
 			l.Observe("cause", context.Cause(held).Error())
-			me.Mark("learns of the loss")
+			me.Mark(lab.T("learns of the loss"))
 			return nil
 		})
-		l.Is(locks.ErrLost, err, "so does what Do returns")
-		me.Set(lab.Running, "works")
+		l.Is(locks.ErrLost, err, lab.T("so does what Do returns"))
+		me.Set(lab.Running, lab.T("works"))
 		me.Work(term / 10)
 		return nil
 	})
-	t.Go("other", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.T("other"), func(ctx context.Context, me *lab.Lane) error {
 		ask := func() error {
 			ok, err := second.TryLockContext(ctx)
-			l.Check(!ok, "no process gets the lock while it is held, or while too few servers run")
+			l.Check(!ok, lab.T("no process gets the lock while it is held, or while too few servers run"))
 			return err
 		}
 		<-two
-		me.Set(lab.Waiting, "asks for lock in vain")
+		me.Set(lab.Waiting, lab.T("asks for lock in vain"))
 		err := ask()
 		for range 20 { // a busy machine may not get the answers of so many servers in time
 			if err == nil {
@@ -246,7 +244,7 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, ro
 			}
 			err = ask()
 		}
-		l.Check(err == nil, "with three servers the answer is that it is held")
+		l.Check(err == nil, lab.T("with three servers the answer is that it is held"))
 		close(refused)
 		<-three
 		tries := 0
@@ -264,19 +262,19 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, ro
 		answer, _, _ = strings.Cut(answer, ":") // and then what each of the servers said
 		l.Observe("answer", answer)
 		close(asked)
-		l.Until("enough servers are back", func() bool {
+		l.Until(lab.T("enough servers are back"), func() bool {
 			ok, err := second.TryLockContext(ctx)
 			return ok && err == nil
 		})
 		got := time.Now()
-		me.Set(lab.Exclusive, "has lock")
+		me.Set(lab.Exclusive, lab.T("has lock"))
 		me.Work(term / 10)
-		l.Check(told.Before(got), "the holder learns of the loss before another process has the lock")
-		l.Check(told.Sub(at) < term, "the holder learns of the loss before its lease expires")
+		l.Check(told.Before(got), lab.T("the holder learns of the loss before another process has the lock"))
+		l.Check(told.Sub(at) < term, lab.T("the holder learns of the loss before its lease expires"))
 		l.Observe("told", told.Sub(at))
 		l.Observe("apart", got.Sub(told))
 		err = second.UnlockContext(ctx)
-		me.Set(lab.Running, "works")
+		me.Set(lab.Running, lab.T("works"))
 		me.Work(term / 20)
 		return err
 	})
@@ -286,12 +284,12 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, ro
 
 // failure has something happen to servers while Ann has the lock, and Bob ask for it, who gets it
 // or not. It returns how many servers still have Ann's.
-func failure(l *lab.Lab, m masters, ann, bob *voter, name, title, desc string, gets bool, happen func()) (have int) {
+func failure(l *lab.Lab, m masters, ann, bob *voter, name string, title, mark, desc lab.Text, gets bool, happen func()) (have int) {
 	t := l.Timeline(title, desc)
-	first, second := t.Wrap("lock", ann.locks.Mutex(name)), bob.locks.Mutex(name)
+	first, second := t.Wrap(lab.T("lock"), ann.locks.Mutex(name)), bob.locks.Mutex(name)
 	var in inside
 	happened, asked := make(chan struct{}), make(chan struct{})
-	t.Go("Ann", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.Same("Ann"), func(ctx context.Context, me *lab.Lane) error {
 		if err := first.LockContext(ctx); err != nil {
 			return err
 		}
@@ -300,78 +298,78 @@ func failure(l *lab.Lab, m masters, ann, bob *voter, name, title, desc string, g
 		if err != nil {
 			return errors.Join(err, first.UnlockContext(ctx))
 		}
-		l.Equal(uint64(0), hold.Token(), "a hold of Redlock has no number")
+		l.Equal(uint64(0), hold.Token(), lab.T("a hold of Redlock has no number"))
 		l.Observe("token", hold.Token())
-		l.Until("the last of the servers has voted", func() bool { return m.have(name) == len(m) })
+		l.Until(lab.T("the last of the servers has voted"), func() bool { return m.have(name) == len(m) })
 		me.Work(5 * time.Millisecond)
 		happen()
-		me.Mark("%s", strings.ToLower(title))
+		me.Mark(mark)
 		have = m.have(name)
 		close(happened)
 		<-asked
-		l.Check(hold.Err() == nil, "the first holder has not heard of anything")
+		l.Check(hold.Err() == nil, lab.T("the first holder has not heard of anything"))
 		in.leave()
 		err = first.UnlockContext(ctx)
-		me.Set(lab.Running, "works")
+		me.Set(lab.Running, lab.T("works"))
 		if gets {
-			l.Is(locks.ErrLost, err, "the release tells a holder that has lost the majority")
+			l.Is(locks.ErrLost, err, lab.T("the release tells a holder that has lost the majority"))
 			err = nil
 		}
 		me.Work(3 * time.Millisecond)
 		return err
 	})
-	t.Go("Bob", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.Same("Bob"), func(ctx context.Context, me *lab.Lane) error {
 		<-happened
 		defer close(asked)
-		me.Set(lab.Waiting, "asks for lock")
+		me.Set(lab.Waiting, lab.T("asks for lock"))
 		if !gets {
 			for range 5 {
 				me.Work(time.Millisecond)
 				ok, err := second.TryLockContext(ctx)
-				l.Check(!ok && err == nil, "the votes of a minority are of no use to another")
+				l.Check(!ok && err == nil, lab.T("the votes of a minority are of no use to another"))
 			}
-			me.Mark("is refused")
-			me.Set(lab.Running, "works")
+			me.Mark(lab.T("is refused"))
+			me.Set(lab.Running, lab.T("works"))
 			me.Work(3 * time.Millisecond)
 			return nil
 		}
 		// The connections of before may have to be given up first.
-		l.Until("a majority votes for Bob", func() bool {
+		l.Until(lab.T("a majority votes for Bob"), func() bool {
 			ok, err := second.TryLockContext(ctx)
 			return ok && err == nil
 		})
 		in.enter()
-		me.Set(lab.Exclusive, "has lock")
+		me.Set(lab.Exclusive, lab.T("has lock"))
 		me.Work(5 * time.Millisecond)
-		l.Equal(int64(2), in.most.Load(), "a majority that has forgotten the first holder lets a second one in")
+		l.Equal(int64(2), in.most.Load(), lab.T("a majority that has forgotten the first holder lets a second one in"))
 		l.Observe("most", in.most.Load())
 		in.leave()
 		err := second.UnlockContext(ctx)
-		me.Set(lab.Running, "works")
+		me.Set(lab.Running, lab.T("works"))
 		me.Work(3 * time.Millisecond)
 		return err
 	})
 	t.Wait()
 	if gets {
-		l.Check(have < quorum(len(m)), "the first holder's majority is gone")
+		l.Check(have < quorum(len(m)), lab.T("the first holder's majority is gone"))
 	} else {
-		l.Equal(int64(1), in.most.Load(), "there is one holder while the majority stands")
-		l.Check(have >= quorum(len(m)) && have < len(m), "a majority of servers still has the lock")
+		l.Equal(int64(1), in.most.Load(), lab.T("there is one holder while the majority stands"))
+		l.Check(have >= quorum(len(m)) && have < len(m), lab.T("a majority of servers still has the lock"))
 	}
-	l.Until("no process has the lock", func() bool { return m.have(name) == 0 })
+	l.Until(lab.T("no process has the lock"), func() bool { return m.have(name) == 0 })
 	return have
 }
 
 // pausedVoter has Ann stop while she has the lock, until it was Bob's, and then write.
 func pausedVoter(l *lab.Lab, m masters, ann, bob *voter, term time.Duration) {
 	const name = "paused"
-	t := l.Timeline("A holder is paused", "Ann continues after her lease has expired and Bob has written. She "+
-		"has no number to send along, and overwrites what he wrote.")
+	t := l.Timeline(lab.T("A holder is paused"), lab.T("Ann continues after her lease has expired and Bob has written. She "+
+		"has no number to send along, and overwrites what he wrote."))
 	annLock, bobLock := ann.locks.Mutex(name, redislock.WithFixedTTL(term)), bob.locks.Mutex(name)
-	first, second := t.Wrap("lock", annLock), t.Wrap("lock", bobLock)
+	first, second := t.Wrap(lab.T("lock"), annLock), t.Wrap(lab.T("lock"), bobLock)
 	var r resource
 	has, done := make(chan struct{}), make(chan struct{})
-	t.Go("Ann", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.Same("Ann"), func(ctx context.Context, me *lab.Lane) error {
 		if err := first.LockContext(ctx); err != nil {
 			return err
 		}
@@ -380,17 +378,17 @@ func pausedVoter(l *lab.Lab, m masters, ann, bob *voter, term time.Duration) {
 			return errors.Join(err, first.UnlockContext(ctx))
 		}
 		close(has)
-		me.Is(lab.Exclusive, "is paused", func() { <-done })
-		l.Until("Bob's lock is off all servers, as Ann's is", func() bool { return m.have(name) == 0 })
-		l.Check(r.write("Ann's", hold.Token()) == nil, "without tokens the resource accepts a stale write")
-		me.Mark("writes")
-		l.Is(locks.ErrLost, hold.Err(), "the hold would have said so, had it been asked")
-		l.Is(locks.ErrLost, first.UnlockContext(ctx), "its unlock says so, too")
-		me.Set(lab.Running, "works")
+		me.Is(lab.Exclusive, lab.T("is paused"), func() { <-done })
+		l.Until(lab.T("Bob's lock is off all servers, as Ann's is"), func() bool { return m.have(name) == 0 })
+		l.Check(r.write("Ann's", hold.Token()) == nil, lab.T("without tokens the resource accepts a stale write"))
+		me.Mark(lab.T("writes"))
+		l.Is(locks.ErrLost, hold.Err(), lab.T("the hold would have said so, had it been asked"))
+		l.Is(locks.ErrLost, first.UnlockContext(ctx), lab.T("its unlock says so, too"))
+		me.Set(lab.Running, lab.T("works"))
 		me.Work(term / 10)
 		return nil
 	})
-	t.Go("Bob", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.Same("Bob"), func(ctx context.Context, me *lab.Lane) error {
 		<-has
 		defer close(done)
 		return locks.Do(ctx, second, func(ctx context.Context) error {
@@ -400,12 +398,12 @@ func pausedVoter(l *lab.Lab, m masters, ann, bob *voter, term time.Duration) {
 			}
 			me.Work(term / 10)
 			err = r.write("Bob's", hold.Token())
-			me.Mark("writes")
+			me.Mark(lab.T("writes"))
 			me.Work(term / 10)
 			return err
 		})
 	})
 	t.Wait()
-	l.Equal("Ann's", r.value, "what the stale holder wrote stays")
+	l.Equal("Ann's", r.value, lab.T("what the stale holder wrote stays"))
 	l.Observe("stale", r.value)
 }

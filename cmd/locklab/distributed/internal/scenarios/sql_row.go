@@ -15,28 +15,28 @@ import (
 var _ = register(lab.Scenario{
 	Lesson:   90,
 	Name:     "sql-row",
-	Topic:    "Databases",
-	Title:    `A row as a lock: without lease and owner, and with both`,
-	Question: `Is a unique row in a table a sufficient lock?`,
-	Claim: `A database that exists anyway can keep the locks. The usual recipe is a table with a unique name:
+	Topic:    lab.T("Databases"),
+	Title:    lab.T(`A row as a lock: without lease and owner, and with both`),
+	Question: lab.T(`Is a unique row in a table a sufficient lock?`),
+	Claim: lab.T(`A database that exists anyway can keep the locks. The usual recipe is a table with a unique name:
 inserting the row acquires the lock, deleting it releases the lock, and of two inserts one fails.
 
 The row has no owner and no lease. If its holder dies, no process deletes it. If another process deletes
 it by mistake, the holder loses the lock without notice. And the insert does not wait: a process that
 does not get the lock has to ask again. Three columns are missing. Every release compares the owner.
 Every acquisition compares the end of the lease with the database's clock. A token that grows from
-holder to holder is for fencing.`,
-	Look: `In the first picture the holder crashes, and the next process asks in vain until it stops asking. In the
+holder to holder is for fencing.`),
+	Look: lab.T(`In the first picture the holder crashes, and the next process asks in vain until it stops asking. In the
 second Bob does not get the lock, but cleans up nevertheless: Cid gets the lock while Ann has it. In the
 third, on a table with all columns, the holder crashes, another process's release does nothing, and the
-next process has the lock when the lease has expired. The table has the contents of the row.`,
-	Found: `With the bare row the next process asked {{times .asked}} in vain, for {{n .inVain}}, and would
+next process has the lock when the lease has expired. The table has the contents of the row.`),
+	Found: lab.T(`With the bare row the next process asked {{times .asked}} in vain, for {{n .inVain}}, and would
 ask for ever. After a delete by another process there were {{.most}} holders at a time. With owner,
 lease and token the answer to the stranger was "{{.answer}}"; the holder crashed, and the next process had
-the lock {{n .waited}} after the holder had taken it, with the number {{.next}} after {{.first}}.`,
-	Take: "Use `sqllock.Table` if the locks belong into a database that you have: it needs no connection " +
+the lock {{n .waited}} after the holder had taken it, with the number {{.next}} after {{.first}}.`),
+	Take: lab.T("Use `sqllock.Table` if the locks belong into a database that you have: it needs no connection " +
 		"while a lock is held. A row for each name stays, because it keeps the token. A database is not " +
-		"the best store for many short locks under load.",
+		"the best store for many short locks under load."),
 	Java: `INSERT INTO locks (name) VALUES (?);            -- wrong: no owner, no end
 DELETE FROM locks WHERE name = ?;
 
@@ -102,34 +102,34 @@ func sqlRow(ctx context.Context, l *lab.Lab) error {
 func bareCrash(l *lab.Lab, holder, next *sql.DB, term time.Duration) {
 	const name = "order"
 	crashed := make(chan struct{})
-	t := l.Timeline("A bare row, and a crash", "The holder dies before it deletes the row. The next "+
-		"process asks again and again, until it stops.")
-	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
+	t := l.Timeline(lab.T("A bare row, and a crash"), lab.T("The holder dies before it deletes the row. The next "+
+		"process asks again and again, until it stops."))
+	t.Go(lab.T("holder"), func(ctx context.Context, me *lab.Lane) error {
 		defer close(crashed)
 		ok, err := lockByInsert(ctx, holder, name)
-		l.Check(ok && err == nil, "a free lock is taken by an insert")
-		me.Set(lab.Exclusive, "has lock")
+		l.Check(ok && err == nil, lab.T("a free lock is taken by an insert"))
+		me.Set(lab.Exclusive, lab.T("has lock"))
 		me.Work(term / 10)
-		me.Mark("crashes")
+		me.Mark(lab.T("crashes"))
 		return err
 	})
-	t.Go("next", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.T("next"), func(ctx context.Context, me *lab.Lane) error {
 		<-crashed
 		began, asked := time.Now(), 0
-		me.Set(lab.Waiting, "asks for lock in vain")
+		me.Set(lab.Waiting, lab.T("asks for lock in vain"))
 		for time.Since(began) < 3*term {
 			ok, err := lockByInsert(ctx, next, name)
 			if err != nil {
 				return err
 			}
-			l.Check(!ok, "a row without an end stays locked, however long its holder has been dead")
+			l.Check(!ok, lab.T("a row without an end stays locked, however long its holder has been dead"))
 			asked++
 			me.Work(term / 10)
 		}
 		l.Observe("asked", asked)
 		l.Observe("inVain", time.Since(began))
-		me.Mark("stops asking")
-		me.Set(lab.Running, "works")
+		me.Mark(lab.T("stops asking"))
+		me.Set(lab.Running, lab.T("works"))
 		me.Work(term / 4)
 		return nil
 	})
@@ -141,46 +141,46 @@ func bareDelete(l *lab.Lab, all [3]*sql.DB) {
 	const name, step = "account", 10 * time.Millisecond
 	var in inside
 	annHas, deleted, cidIn := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	t := l.Timeline("A bare row, deleted by another", "Bob does not get the lock, and deletes the row all "+
-		"the same. Cid gets in while Ann is inside.")
-	t.Go("Ann", func(ctx context.Context, me *lab.Lane) error {
+	t := l.Timeline(lab.T("A bare row, deleted by another"), lab.T("Bob does not get the lock, and deletes the row all "+
+		"the same. Cid gets in while Ann is inside."))
+	t.Go(lab.Same("Ann"), func(ctx context.Context, me *lab.Lane) error {
 		ok, err := lockByInsert(ctx, all[0], name)
-		l.Check(ok && err == nil, "Ann gets the free lock")
-		me.Set(lab.Exclusive, "has lock")
+		l.Check(ok && err == nil, lab.T("Ann gets the free lock"))
+		me.Set(lab.Exclusive, lab.T("has lock"))
 		in.enter()
 		me.Work(step)
 		close(annHas)
 		<-cidIn
 		me.Work(step)
 		in.leave()
-		me.Set(lab.Running, "works")
+		me.Set(lab.Running, lab.T("works"))
 		me.Work(step)
 		return err
 	})
-	t.Go("Bob", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.Same("Bob"), func(ctx context.Context, me *lab.Lane) error {
 		<-annHas
 		defer close(deleted)
 		ok, err := lockByInsert(ctx, all[1], name)
-		l.Check(!ok && err == nil, "Bob does not get the lock while Ann has it")
+		l.Check(!ok && err == nil, lab.T("Bob does not get the lock while Ann has it"))
 		me.Work(step)
-		me.Mark("deletes the row")
+		me.Mark(lab.T("deletes the row"))
 		return unlockByDelete(ctx, all[1], name)
 	})
-	t.Go("Cid", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.Same("Cid"), func(ctx context.Context, me *lab.Lane) error {
 		<-deleted
 		defer close(cidIn)
 		ok, err := lockByInsert(ctx, all[2], name)
-		l.Check(ok && err == nil, "after any process's delete the lock is free")
-		me.Set(lab.Exclusive, "has lock")
+		l.Check(ok && err == nil, lab.T("after any process's delete the lock is free"))
+		me.Set(lab.Exclusive, lab.T("has lock"))
 		in.enter()
 		me.Work(step)
 		in.leave()
-		me.Set(lab.Running, "works")
+		me.Set(lab.Running, lab.T("works"))
 		me.Work(step)
 		return err
 	})
 	t.Wait()
-	l.Equal(int64(2), in.most.Load(), "then two are inside")
+	l.Equal(int64(2), in.most.Load(), lab.T("then two are inside"))
 	l.Observe("most", in.most.Load())
 }
 
@@ -188,24 +188,25 @@ func bareDelete(l *lab.Lab, all [3]*sql.DB) {
 // release its lock.
 func tableCrash(l *lab.Lab, holder, next *sql.DB, all [3]*sqllock.Table, term time.Duration) {
 	const name = "order"
-	table := lab.Table{Title: "What is in the row", Head: []string{"while", "name", "owner", "token"}}
-	row := func(ctx context.Context, while string) {
+	table := lab.Table{Title: lab.T("What is in the row"), Head: []lab.Text{lab.T("while"), lab.T("name"), lab.T("owner"), lab.T("token")}}
+	row := func(ctx context.Context, while lab.Text) {
 		var owner string
 		var token int64
 		l.Must(next.QueryRowContext(ctx, `SELECT owner, token FROM sql_locks WHERE name = ?`,
 			name).Scan(&owner, &token))
-		table.Rows = append(table.Rows, []string{while, name, owner[:min(len(owner), 8)] + "...", fmt.Sprint(token)})
+		table.Rows = append(table.Rows, []lab.Text{while, lab.Same(name),
+			lab.Same(owner[:min(len(owner), 8)] + "..."), lab.Same(fmt.Sprint(token))})
 	}
 	has, tried, crashed := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var at time.Time
 	var token uint64
-	t := l.Timeline("A row with an owner and an end", "A stranger cannot release the lock. The holder "+
-		"dies, and the next process has the lock when the lease is over.")
-	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
+	t := l.Timeline(lab.T("A row with an owner and an end"), lab.T("A stranger cannot release the lock. The holder "+
+		"dies, and the next process has the lock when the lease is over."))
+	t.Go(lab.T("holder"), func(ctx context.Context, me *lab.Lane) error {
 		defer close(crashed)
 		at = time.Now()
 		lock := all[0].Mutex(name)
-		if err := t.Wrap("lock", lock).LockContext(ctx); err != nil {
+		if err := t.Wrap(lab.T("lock"), lock).LockContext(ctx); err != nil {
 			return err
 		}
 		hold, err := lock.Hold(ctx)
@@ -213,40 +214,40 @@ func tableCrash(l *lab.Lab, holder, next *sql.DB, all [3]*sqllock.Table, term ti
 			return err
 		}
 		token = hold.Token()
-		row(ctx, "the first has it")
+		row(ctx, lab.T("the first has it"))
 		close(has)
 		<-tried
-		l.Check(hold.Err() == nil, "the holder still has it after a stranger's release")
+		l.Check(hold.Err() == nil, lab.T("the holder still has it after a stranger's release"))
 		me.Work(term / 10)
-		me.Mark("crashes")
+		me.Mark(lab.T("crashes"))
 		return holder.Close() // No renewal gets through any more.
 	})
-	t.Go("stranger", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.T("stranger"), func(ctx context.Context, me *lab.Lane) error {
 		<-has
 		defer close(tried)
 		lock := all[2].Mutex(name)
 		err := lock.UnlockContext(ctx)
-		l.Is(locks.ErrNotHeld, err, "a stranger cannot release the lock")
+		l.Is(locks.ErrNotHeld, err, lab.T("a stranger cannot release the lock"))
 		l.Observe("answer", locks.ErrNotHeld.Error())
 		ok, err := lock.TryLockContext(ctx)
-		l.Check(!ok && err == nil, "nor take it, while its lease is not over")
-		me.Mark("is refused")
+		l.Check(!ok && err == nil, lab.T("nor take it, while its lease is not over"))
+		me.Mark(lab.T("is refused"))
 		me.Work(term / 10)
 		return nil
 	})
-	t.Go("next", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.T("next"), func(ctx context.Context, me *lab.Lane) error {
 		<-crashed
 		lock := all[1].Mutex(name)
-		return locks.Do(ctx, t.Wrap("lock", lock), func(ctx context.Context) error {
+		return locks.Do(ctx, t.Wrap(lab.T("lock"), lock), func(ctx context.Context) error {
 			waited := time.Since(at)
 			hold, err := lock.Hold(ctx)
 			if err != nil {
 				return err
 			}
-			row(ctx, "the next one has it")
+			row(ctx, lab.T("the next one has it"))
 			const coarse = 10 * time.Millisecond // clocks differ by that much
-			l.Check(waited > term-coarse, "the next one has it after the lease, and not before")
-			l.Check(hold.Token() > token, "the number of the next holder is greater")
+			l.Check(waited > term-coarse, lab.T("the next one has it after the lease, and not before"))
+			l.Check(hold.Token() > token, lab.T("the number of the next holder is greater"))
 			l.Observe("waited", waited)
 			l.Observe("first", token)
 			l.Observe("next", hold.Token())

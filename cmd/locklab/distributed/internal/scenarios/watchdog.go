@@ -13,25 +13,25 @@ import (
 var _ = register(lab.Scenario{
 	Lesson:   30,
 	Name:     "watchdog",
-	Topic:    "Leases",
-	Title:    `Renewed while held, and a report of the loss`,
-	Question: `How long should the lease be, if the length of the work is unknown?`,
-	Claim: `A short lease expires while its holder is at work. A long lease makes the others wait after a crash.
+	Topic:    lab.T("Leases"),
+	Title:    lab.T(`Renewed while held, and a report of the loss`),
+	Question: lab.T(`How long should the lease be, if the length of the work is unknown?`),
+	Claim: lab.T(`A short lease expires while its holder is at work. A long lease makes the others wait after a crash.
 Therefore a watchdog renews the lease every third of it, as long as the process lives and reaches the
 server. A dead process stops renewing, and its lock is free at most one lease later.
 
 If the holder cannot reach the server, it cannot renew the lease, and at its end the server gives the
 lock to another process. The holder cannot ask whether that has happened. But it knows the time of its
 last success, and therefore until when the lock is certainly its own. The library reports the loss a
-margin before that moment: before another process can have the lock, not after.`,
-	Look: `In the first picture the holder works for longer than its lease, and the other process waits until it is
+margin before that moment: before another process can have the lock, not after.`),
+	Look: lab.T(`In the first picture the holder works for longer than its lease, and the other process waits until it is
 done. In the second the holder is cut off from the network in the middle of its work. First its context
-is cancelled, and only then the other process gets the lock.`,
-	Found: `The lease was {{n .lease}}, and the holder kept the lock for {{n .worked}}. When it was cut off,
-its context ended {{n .told}} later with the cause "{{.cause}}"; the other had the lock {{n .apart}} after that.`,
-	Take: "Do not guess the length of the work: leave the lease to the watchdog, which is the default. Give " +
+is cancelled, and only then the other process gets the lock.`),
+	Found: lab.T(`The lease was {{n .lease}}, and the holder kept the lock for {{n .worked}}. When it was cut off,
+its context ended {{n .told}} later with the cause "{{.cause}}"; the other had the lock {{n .apart}} after that.`),
+	Take: lab.T("Do not guess the length of the work: leave the lease to the watchdog, which is the default. Give " +
 		"the context of `locks.Do`'s function to everything that the function calls, so that the work " +
-		"stops when the lock is lost.",
+		"stops when the lock is lost."),
 	Java: `RLock lock = redisson.getLock("order");
 lock.lock();                       // renewed by the watchdog
 lock.lock(10, SECONDS);            // not renewed: ends by itself`,
@@ -64,11 +64,11 @@ func watchdog(_ context.Context, l *lab.Lab) error {
 	defer s.end(holder, other, third)
 	const name = "order"
 
-	t := l.Timeline("Renewed", "The holder works for longer than its lease. The watchdog renews it meanwhile.")
-	first, second := t.Wrap("lock", holder.locks.Mutex(name)), t.Wrap("lock", other.locks.Mutex(name))
+	t := l.Timeline(lab.T("Renewed"), lab.T("The holder works for longer than its lease. The watchdog renews it meanwhile."))
+	first, second := t.Wrap(lab.T("lock"), holder.locks.Mutex(name)), t.Wrap(lab.T("lock"), other.locks.Mutex(name))
 	var worked time.Duration
 	has, done := make(chan struct{}), make(chan time.Time, 1)
-	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.T("holder"), func(ctx context.Context, me *lab.Lane) error {
 		if err := first.LockContext(ctx); err != nil { // a hold around the one of work
 			return err
 		}
@@ -79,40 +79,40 @@ func watchdog(_ context.Context, l *lab.Lab) error {
 		done <- time.Now()
 		return errors.Join(err, first.UnlockContext(ctx))
 	})
-	t.Go("other", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.T("other"), func(ctx context.Context, me *lab.Lane) error {
 		<-has
 		return locks.Do(ctx, second, func(context.Context) error {
-			l.Check(!time.Now().Before(<-done), "while the watchdog renews, no other process gets the lock")
+			l.Check(!time.Now().Before(<-done), lab.T("while the watchdog renews, no other process gets the lock"))
 			me.Work(term / 10)
 			return nil
 		})
 	})
 	t.Wait()
-	l.Check(worked > term, "the holder works for longer than its lease")
+	l.Check(worked > term, lab.T("the holder works for longer than its lease"))
 
-	t = l.Timeline("Cut off", "The holder cannot renew, and learns of its loss before the other gets the lock.")
-	first, second = t.Wrap("lock", holder.locks.Mutex(name)), t.Wrap("lock", third.locks.Mutex(name))
+	t = l.Timeline(lab.T("Cut off"), lab.T("The holder cannot renew, and learns of its loss before the other gets the lock."))
+	first, second = t.Wrap(lab.T("lock"), holder.locks.Mutex(name)), t.Wrap(lab.T("lock"), third.locks.Mutex(name))
 	var cut, told, got time.Time
 	waits := make(chan struct{})
-	t.Go("holder", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.T("holder"), func(ctx context.Context, me *lab.Lane) error {
 		err := locks.Do(ctx, first, func(lost context.Context) error {
 			close(waits)
 			me.Work(term / 2)
 			cut = time.Now()
 			holder.disconnect()
-			me.Mark("is cut off")
+			me.Mark(lab.T("is cut off"))
 			<-lost.Done()
 			told = time.Now()
-			l.Is(locks.ErrLost, context.Cause(lost), "the context of the work ends with locks.ErrLost")
+			l.Is(locks.ErrLost, context.Cause(lost), lab.T("the context of the work ends with locks.ErrLost"))
 			l.Observe("cause", context.Cause(lost).Error())
-			me.Mark("learns of the loss")
+			me.Mark(lab.T("learns of the loss"))
 			return nil
 		})
 		me.Work(term / 10)
-		l.Is(locks.ErrLost, err, "so does what Do returns")
+		l.Is(locks.ErrLost, err, lab.T("so does what Do returns"))
 		return nil
 	})
-	t.Go("other", func(ctx context.Context, me *lab.Lane) error {
+	t.Go(lab.T("other"), func(ctx context.Context, me *lab.Lane) error {
 		<-waits
 		return locks.Do(ctx, second, func(context.Context) error {
 			got = time.Now()
@@ -121,7 +121,7 @@ func watchdog(_ context.Context, l *lab.Lab) error {
 		})
 	})
 	t.Wait()
-	l.Check(told.Before(got), "the holder learns of the loss before another process has the lock")
+	l.Check(told.Before(got), lab.T("the holder learns of the loss before another process has the lock"))
 	l.Observe("lease", term)
 	l.Observe("worked", worked)
 	l.Observe("told", told.Sub(cut))

@@ -13,24 +13,24 @@ import (
 var _ = register(lab.Scenario{
 	Lesson:   70,
 	Name:     "zookeeper-herd",
-	Topic:    "Waiting",
-	Title:    "ZooKeeper: one node for all, or a queue of nodes",
-	Question: "Which waiters does a release wake, if all of them watch the same node?",
-	Claim: `On ZooKeeper a lock can be one ephemeral node: the process that creates it has the lock. When the node
+	Topic:    lab.T("Waiting"),
+	Title:    lab.T("ZooKeeper: one node for all, or a queue of nodes"),
+	Question: lab.T("Which waiters does a release wake, if all of them watch the same node?"),
+	Claim: lab.T(`On ZooKeeper a lock can be one ephemeral node: the process that creates it has the lock. When the node
 is deleted, or its session ends, ZooKeeper notifies all processes that watch it. One of them creates it
 again. The others have woken in vain, at every release: a herd.
 
 With sequential nodes every process creates a node of its own, with the next number, and the lowest
 number has the lock. Each process watches only the node right before its own. A release wakes one
-process, in order of arrival.`,
-	Look: `This scenario runs on a model of ZooKeeper's nodes and watches inside the program, not on ZooKeeper: it
+process, in order of arrival.`),
+	Look: lab.T(`This scenario runs on a model of ZooKeeper's nodes and watches inside the program, not on ZooKeeper: it
 counts messages, and its times mean nothing. In the first picture every release wakes all waiters. In
 the second it wakes the next one. The chart has the number of wake-ups until all have had the lock, over
-the number of waiters.`,
-	Found: `{{n .waiters}} waiters of one node were woken {{n .herd}} times until all had had the lock, those
-of sequential nodes {{n .queue}} times. At the first release it was {{n .herdFirst}} against {{n .queueFirst}}.`,
-	Take: `Use sequential nodes, as Curator's recipes do. A single node suits only this lesson, or two or three
-processes.`,
+the number of waiters.`),
+	Found: lab.T(`{{n .waiters}} waiters of one node were woken {{n .herd}} times until all had had the lock, those
+of sequential nodes {{n .queue}} times. At the first release it was {{n .herdFirst}} against {{n .queueFirst}}.`),
+	Take: lab.T(`Use sequential nodes, as Curator's recipes do. A single node suits only this lesson, or two or three
+processes.`),
 	Java: `InterProcessMutex lock = new InterProcessMutex(curator, "/locks/order");
 lock.acquire();                    // sequential nodes`,
 	Run: zookeeperHerd,
@@ -153,35 +153,35 @@ func (z *znodes) watching() int {
 
 func zookeeperHerd(ctx context.Context, l *lab.Lab) error {
 	counts := lab.Pick(l, []int{2, 4, 8}, []int{2, 4, 8, 16, 32})
-	herd, queue := lab.Series{Name: "one node"}, lab.Series{Name: "sequential nodes"}
+	herd, queue := lab.Series{Name: lab.T("one node")}, lab.Series{Name: lab.T("sequential nodes")}
 	for _, n := range counts {
 		all, first, err := wakeUps(ctx, l, n, byOneNode)
 		if err != nil {
 			return err
 		}
-		l.Equal(n*(n+1)/2, all, "with one node every release wakes every remaining waiter")
-		l.Equal(n, first, "the first release wakes all")
+		l.Equal(n*(n+1)/2, all, lab.T("with one node every release wakes every remaining waiter"))
+		l.Equal(n, first, lab.T("the first release wakes all"))
 		herd.Points = append(herd.Points, lab.Point{X: float64(n), Y: float64(all)})
 		l.Observe("herd", all)
 		l.Observe("herdFirst", first)
 		if all, first, err = wakeUps(ctx, l, n, byQueue); err != nil {
 			return err
 		}
-		l.Equal(n, all, "with sequential nodes every release wakes one")
-		l.Equal(1, first, "the first release too")
+		l.Equal(n, all, lab.T("with sequential nodes every release wakes one"))
+		l.Equal(1, first, lab.T("the first release too"))
 		queue.Points = append(queue.Points, lab.Point{X: float64(n), Y: float64(all)})
 		l.Observe("queue", all)
 		l.Observe("queueFirst", first)
 		l.Observe("waiters", n)
 	}
-	l.Chart(lab.Chart{Title: "Wake-ups until all have had the lock", Desc: "All wake-ups, over how many " +
-		"wait for the lock, with one node and with sequential nodes.",
-		X: lab.Axis{Label: "waiters", Log: true}, Y: lab.Axis{Label: "wake-ups",
+	l.Chart(lab.Chart{Title: lab.T("Wake-ups until all have had the lock"), Desc: lab.T("All wake-ups, over how many " +
+		"wait for the lock, with one node and with sequential nodes."),
+		X: lab.Axis{Label: lab.T("waiters"), Log: true}, Y: lab.Axis{Label: lab.T("wake-ups"),
 			Log: true}, Series: []lab.Series{herd, queue}})
-	zookeeperPicture(l, "One node (model)", "Every release wakes all waiters, and all but one wait again.",
+	zookeeperPicture(l, lab.T("One node (model)"), lab.T("Every release wakes all waiters, and all but one wait again."),
 		byOneNode)
-	order := zookeeperPicture(l, "Sequential nodes (model)", "Every release wakes the next one.", byQueue)
-	l.Check(slices.IsSorted(order), "sequential nodes admit in the order of arrival")
+	order := zookeeperPicture(l, lab.T("Sequential nodes (model)"), lab.T("Every release wakes the next one."), byQueue)
+	l.Check(slices.IsSorted(order), lab.T("sequential nodes admit in the order of arrival"))
 	return nil
 }
 
@@ -216,7 +216,7 @@ func wakeUps(ctx context.Context, l *lab.Lab, n int, lock recipe) (all, first in
 		case <-ctx.Done():
 			return all, first, context.Cause(ctx)
 		}
-		l.Until("all that are left wait", func() bool { return z.watching() == left })
+		l.Until(lab.T("all that are left wait"), func() bool { return z.watching() == left })
 		if left == n-1 {
 			mu.Lock()
 			first = all
@@ -230,37 +230,37 @@ func wakeUps(ctx context.Context, l *lab.Lab, n int, lock recipe) (all, first in
 
 // zookeeperPicture draws a few of them, and returns the order in which they had the lock, by
 // the order in which they came.
-func zookeeperPicture(l *lab.Lab, title, desc string, lock recipe) (order []int) {
+func zookeeperPicture(l *lab.Lab, title, desc lab.Text, lock recipe) (order []int) {
 	t := l.Timeline(title, desc)
 	z := newZnodes()
 	for i := range 5 {
-		name := fmt.Sprintf("waiter %d", i)
+		name := lab.T("waiter %d").With(i)
 		if i == 0 {
-			name = "holder"
+			name = lab.T("holder")
 		}
 		has := make(chan struct{})
 		t.Go(name, func(ctx context.Context, me *lab.Lane) error {
-			me.Set(lab.Waiting, "waits for lock")
-			unlock, err := lock(ctx, z, func() { me.Mark("is woken") })
+			me.Set(lab.Waiting, lab.T("waits for lock"))
+			unlock, err := lock(ctx, z, func() { me.Mark(lab.T("is woken")) })
 			if err != nil {
 				return err
 			}
-			me.Set(lab.Exclusive, "has lock")
+			me.Set(lab.Exclusive, lab.T("has lock"))
 			order = append(order, i) // The lock guards it.
 			if i == 0 {
 				close(has)
-				l.Until("all wait", func() bool { return z.watching() == 4 })
+				l.Until(lab.T("all wait"), func() bool { return z.watching() == 4 })
 			}
 			me.Work(2 * time.Millisecond)
 			unlock()
-			me.Set(lab.Running, "works")
+			me.Set(lab.Running, lab.T("works"))
 			me.Work(time.Millisecond)
 			return nil
 		})
 		if i == 0 {
 			<-has
 		} else {
-			l.Until("it waits", func() bool { return z.watching() == i })
+			l.Until(lab.T("it waits"), func() bool { return z.watching() == i })
 		}
 	}
 	t.Wait()
