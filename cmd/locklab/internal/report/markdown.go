@@ -29,6 +29,7 @@ func Docs(course *lab.Course) (map[string]string, error) {
 		var index strings.Builder
 		command := course.Command + flagOf(lang)
 		some := command + " run " + all[0].Name
+		fmt.Fprintf(&index, "<!-- Made by: %s docs docs -->\n\n", course.Command)
 		fmt.Fprintf(&index, "# %s\n\n%s%s\n\n```sh\n%-*s   # %s\n%s   # %s\n```\n", course.Title.In(lang),
 			otherLanguage(course, course.Index, lang), paragraphs(course.Intro, lang), len(some), command,
 			lab.T("all of them, and a page with pictures", "全部场景，并写出带图的网页").In(lang),
