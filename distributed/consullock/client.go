@@ -33,7 +33,7 @@ const longestDelay = time.Minute
 var ErrSessionExpired = errors.New("session expired")
 
 // Client gives locks that are keys of Consul, by name. It is a [locks.Provider]. It is safe for
-// concurrent use. [Client.Close] ends it.
+// concurrent use. [Client.Close] ends it. A Client must not be copied.
 type Client struct {
 	store  *store
 	lease  *lease.Client

@@ -21,7 +21,7 @@ import (
 var ErrSessionExpired = errors.New("session expired")
 
 // Client gives locks that live in an etcd cluster, by name. It is a [locks.Provider]. It is safe
-// for concurrent use. [Client.Close] ends it.
+// for concurrent use. [Client.Close] ends it. A Client must not be copied.
 type Client struct {
 	core   *core
 	prefix string

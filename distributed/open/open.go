@@ -31,7 +31,8 @@ var (
 const DefaultTimeout = 10 * time.Second
 
 // Client is the locks of one store, as a [locks.Provider]. It owns the connections to the store. It
-// is made by [URL], and is safe for concurrent use. [Client.Close] ends it.
+// is made by [URL], and is safe for concurrent use. [Client.Close] ends it. A Client must not be
+// copied.
 type Client struct {
 	store  *scheme.Opening
 	closed atomic.Bool

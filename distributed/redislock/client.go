@@ -14,7 +14,7 @@ import (
 )
 
 // Client gives locks by name that live on a Redis server or a cluster. It is a [locks.Provider].
-// It is safe for concurrent use. [Client.Close] ends it.
+// It is safe for concurrent use. [Client.Close] ends it. A Client must not be copied.
 type Client struct {
 	core  *core
 	opts  driver.Options

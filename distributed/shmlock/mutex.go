@@ -23,6 +23,8 @@ import (
 // Two Mutexes of one path exclude each other, also in one process, so a process should open one.
 // Without waiters, an acquisition and a release are one atomic operation each, without a system
 // call and without an allocation.
+//
+// A Mutex must not be copied.
 type Mutex struct {
 	path  string
 	local *reentrant.Mutex

@@ -146,6 +146,8 @@ func withoutWaiting(ctx context.Context, conn *sql.Conn, f func() error) error {
 //
 // SQLite has no locks on rows. There a Row takes the database for writing, as BEGIN IMMEDIATE
 // does: all its locks are one lock, and nobody else writes while it is held.
+//
+// A Row must not be copied.
 type Row struct {
 	c       *core
 	working sync.Map               // of a doer, its *sql.Tx

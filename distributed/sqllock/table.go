@@ -249,7 +249,8 @@ func (s *tableStore) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, e
 }
 
 // Table has locks that are rows of a table, with a lease and a fencing token. It is a
-// [locks.Provider]. It is safe for concurrent use; [Table.Close] ends it.
+// [locks.Provider]. It is safe for concurrent use; [Table.Close] ends it. A Table must not be
+// copied.
 type Table struct {
 	c       *core
 	lc      *lease.Client // of locks

@@ -20,7 +20,8 @@ import (
 const DefaultSessionTimeout = 30 * time.Second
 
 // Client gives locks on ZooKeeper by their names. It is a [locks.Provider]. It has one session
-// with the servers at a time. It is safe for concurrent use. [Client.Close] ends it.
+// with the servers at a time. It is safe for concurrent use. [Client.Close] ends it. A Client must
+// not be copied.
 type Client struct {
 	core      *core
 	namespace string

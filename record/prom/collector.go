@@ -73,7 +73,7 @@ func WithExemplars(f func(ctx context.Context) prometheus.Labels) Option {
 }
 
 // Collector exports the figures of one Recorder. Make one with [NewCollector]. It is safe for
-// concurrent use, and implements [prometheus.Collector].
+// concurrent use, and implements [prometheus.Collector]. A Collector must not be copied.
 type Collector struct {
 	recorder     *record.Recorder
 	figures      figures

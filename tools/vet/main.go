@@ -1,5 +1,5 @@
-// Command vet is go vet, staticcheck and lockvet in one program. The go command loads each package
-// once for all three, and keeps the result in its cache:
+// Command vet is go vet, staticcheck, lockvet and a check of this repository in one program. The go
+// command loads each package once for all of them, and keeps the result in its cache:
 //
 //	go build -o "$TMPDIR/vet" ./tools/vet && go vet -vettool="$TMPDIR/vet" work
 //
@@ -70,7 +70,7 @@ func forUnit(file string) ([]*analysis.Analyzer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the configuration of staticcheck: %w", err)
 	}
-	reporting := []*analysis.Analyzer{staticcheckOf(conf)}
+	reporting := []*analysis.Analyzer{staticcheckOf(conf), named(copies)}
 	for _, a := range goVet {
 		reporting = append(reporting, named(a))
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/jucgo/locks/reentrant"
 )
 
-// An Account is a balance and its lock.
+// An Account is a balance and its lock. It must not be copied.
 type Account struct {
 	mu      reentrant.Mutex
 	balance int

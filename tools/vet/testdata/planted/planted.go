@@ -56,3 +56,18 @@ func Lockvet(mu *sync.Mutex) {
 	mu.Lock() // want doublelock
 	mu.Unlock()
 }
+
+// Said must not be copied.
+type Said struct{ count int } // want copies
+
+type Shown struct{ counts [2]counted } // want copies
+
+// Agreed must not be copied.
+type Agreed struct{ counted }
+
+type counted struct {
+	sync.Mutex
+	n int
+}
+
+func (a *Agreed) N() int { return a.n + Said{}.count + (&Shown{}).counts[0].n }
