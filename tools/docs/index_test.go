@@ -126,6 +126,78 @@ func unindexed(index string, files []string) []string {
 	return slices.Compact(missing)
 }
 
+// A reader who compares two stores finds the same questions in the same order.
+var questions = []string{"A complete program", "Versions", "Owners", "Use it for", "Poolers and proxies",
+	"Planned failovers", "Errors"}
+
+func TestThePagesOfTheStoresHaveOneOrder(t *testing.T) {
+	_, all := pages(t)
+	w, err := workspace.Open(".")
+	must(t, err)
+	n := 0
+	for _, p := range all {
+		if !aStore(p.name) {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(w.Folder, filepath.FromSlash(path.Dir(p.name)), "go.mod")); err != nil {
+			continue // a part of another module
+		}
+		n++
+		if err := disorder(p.text); err != "" {
+			t.Errorf("%s: %s", p.name, err)
+		}
+	}
+	if n < 12 {
+		t.Fatalf("only %d stores", n)
+	}
+}
+
+func TestAPageOfAStoreInAnotherOrderIsFound(t *testing.T) {
+	right := "# a\n\n## " + strings.Join(questions, "\n\ntext\n\n## ") + "\n\ntext\n\n## Rights\n\n## In a clone\n"
+	if err := disorder(right); err != "" {
+		t.Errorf("the right order is refused: %s", err)
+	}
+	for _, wrong := range []string{
+		strings.Replace(right, "## Owners", "## Owner", 1),
+		strings.Replace(right, "## Owners\n", "", 1),
+		strings.Replace(right, "\n\ntext\n\n## Owners", "\n\n## Owners", 1), // an empty section
+		strings.Replace(right, "## Versions", "## Rights\n\n## Versions", 1),
+		strings.Replace(right, "## In a clone", "## In a clone\n\n## More", 1),
+	} {
+		if disorder(wrong) == "" {
+			t.Errorf("this order is accepted: %q", wrong)
+		}
+	}
+}
+
+// aStore reports whether a page is the README of a folder in distributed that has locks on a store.
+func aStore(name string) bool {
+	folder := path.Dir(name)
+	return path.Base(name) == "README.md" && path.Dir(folder) == "distributed" &&
+		!slices.Contains([]string{"bench", "interop", "open"}, path.Base(folder))
+}
+
+// disorder returns how the sections of the page of a store differ from the questions, or "".
+func disorder(text string) string {
+	sections := strings.Split(blocks.ReplaceAllString(text, "code"), "\n## ")[1:]
+	for i, want := range questions {
+		if i >= len(sections) {
+			return "section " + want + " is missing"
+		}
+		title, rest, _ := strings.Cut(sections[i], "\n")
+		if title != want {
+			return "section " + title + " is where " + want + " should be"
+		}
+		if strings.TrimSpace(rest) == "" {
+			return "section " + want + " is empty"
+		}
+	}
+	if last := sections[len(sections)-1]; !strings.HasPrefix(last, "In a clone") {
+		return "the last section is not In a clone"
+	}
+	return ""
+}
+
 // Doc comments, messages and templates name pages as docs/NAME.md, without a link.
 func TestEveryPageNamedOutsideOfPagesExists(t *testing.T) {
 	w, err := workspace.Open(".")

@@ -496,7 +496,7 @@ func TestEveryBlockOfGoIsMarkedAsGo(t *testing.T) {
 	_, all := pages(t)
 	for _, p := range all {
 		for _, block := range unmarked(p.text) {
-			t.Errorf("%s: this block is not marked as sh, text, go or the like, or it is Go and not marked so:\n%s",
+			t.Errorf("%s: this block has no language, or it is Go and its language is not go:\n%s",
 				p.name, block)
 		}
 	}
@@ -523,12 +523,11 @@ func TestABlockOfGoThatIsNotMarkedIsFound(t *testing.T) {
 	}
 }
 
-// unmarked returns the blocks of a page that have no known language, or that are Go by another
-// name or by none. Some lines of Java are Go too.
+// unmarked returns the blocks of a page that have no language, or that are Go under the name of
+// another language. Some lines of Java are Go too.
 func unmarked(text string) (all []string) {
-	languages := strings.Fields("go java sh text yaml json mermaid python hcl console")
 	for _, block := range blocks.FindAllStringSubmatch(text, -1) {
-		if !slices.Contains(languages, block[1]) || block[1] != "go" && block[1] != "java" && isGo(block[2]) {
+		if block[1] == "" || block[1] != "go" && block[1] != "java" && isGo(block[2]) {
 			all = append(all, block[0])
 		}
 	}
