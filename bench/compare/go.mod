@@ -11,10 +11,10 @@ require (
 	github.com/sasha-s/go-deadlock v0.3.9
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
+	golang.org/x/sync v0.24.0
 )
 
 require (
 	github.com/petermattis/goid v0.0.0-20260820044319-269ab09b5261 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/sync v0.24.0 // indirect
 )
