@@ -246,7 +246,8 @@ var prose = regexp.MustCompile(`\b[a-z]{2,} [a-z]{2,}\b`)
 // names. What programs said is in English.
 func Untranslated(r *lab.Result) (all []string) {
 	for _, text := range Texts(r) {
-		if text.EN == text.ZH && prose.MatchString(code.ReplaceAllString(text.EN, "")) {
+		said := strings.Contains(text.EN, ".go:") // a program, of its lines
+		if text.EN == text.ZH && !said && prose.MatchString(code.ReplaceAllString(text.EN, "")) {
 			all = append(all, text.EN)
 		}
 	}
