@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/joined"
 )
 
 var errNilLock = errors.New("nil lock")
@@ -82,9 +83,9 @@ func doHeld(ctx context.Context, l Locker, fn func(ctx context.Context) error) (
 				err = nil
 			}
 		case loss != nil && !errors.Is(err, ErrLost):
-			err = ctxerr.Both(err, ctxerr.Wrap("locks: Do", loss))
+			err = joined.Errors(err, ctxerr.Wrap("locks: Do", loss))
 		}
-		err = ctxerr.Both(err, released)
+		err = joined.Errors(err, released)
 	}()
 	if leased, ok := l.(Leased); ok {
 		return doLeased(ctx, leased, fn, &loss)

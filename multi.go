@@ -3,7 +3,6 @@ package locks
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/joined"
 	"github.com/jucgo/locks/internal/unheld"
 )
 
@@ -300,7 +300,7 @@ func (m *multi) LockContext(ctx context.Context) (err error) {
 	// Deferred, because a member that panics must not leave the others locked.
 	defer func() {
 		if taken < len(m.members) {
-			err = errors.Join(err, m.rollBack(ctx, o, m.members[:taken]))
+			err = joined.Errors(err, m.rollBack(ctx, o, m.members[:taken]))
 		}
 	}()
 	for i := range m.members {
@@ -357,7 +357,7 @@ func (m *multi) lockFrom(ctx context.Context, o Owner, first int) (missing int, 
 	var began time.Time
 	defer func() {
 		if len(taken) < len(m.members) {
-			err = errors.Join(err, m.rollBack(ctx, o, taken))
+			err = joined.Errors(err, m.rollBack(ctx, o, taken))
 			took = time.Since(began)
 		}
 	}()
@@ -412,7 +412,7 @@ func (m *multi) TryLockContext(ctx context.Context) (ok bool, err error) {
 	taken := 0
 	defer func() {
 		if taken < len(m.members) {
-			err = errors.Join(err, m.rollBack(ctx, o, m.members[:taken]))
+			err = joined.Errors(err, m.rollBack(ctx, o, m.members[:taken]))
 		}
 	}()
 	for i := range m.members {
@@ -447,18 +447,18 @@ func release(ctx context.Context, taken []member) (err error) {
 		switch p := recover().(type) {
 		case nil: // Goexit
 		case error:
-			err = errors.Join(err, taken[left].failed("panic in unlock of", p))
+			err = joined.Errors(err, taken[left].failed("panic in unlock of", p))
 		default:
-			err = errors.Join(err, taken[left].failed("panic in unlock of", fmt.Errorf("%v", p)))
+			err = joined.Errors(err, taken[left].failed("panic in unlock of", fmt.Errorf("%v", p)))
 		}
 		if rest := release(ctx, taken[:left]); rest != nil {
-			err = errors.Join(err, rest)
+			err = joined.Errors(err, rest)
 		}
 	}()
 	for ; left > 0; left-- {
 		each := &taken[left-1]
 		if failed := each.lock.UnlockContext(ctx); failed != nil {
-			err = errors.Join(err, each.failed("unlock", failed))
+			err = joined.Errors(err, each.failed("unlock", failed))
 		}
 	}
 	return err
@@ -716,5 +716,5 @@ func (h *multiHold) Extend(ctx context.Context, d time.Duration) error {
 	for _, each := range h.members {
 		errs = append(errs, each.Extend(ctx, d))
 	}
-	return errors.Join(errs...)
+	return joined.Errors(errs...)
 }

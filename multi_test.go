@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"strings"
 	"sync"
@@ -182,6 +183,53 @@ type breaking struct {
 }
 
 func (b *breaking) UnlockContext(context.Context) error { b.end(); return nil }
+
+func TestMultiNamesAllFailuresInOneLine(t *testing.T) {
+	errTwo := errors.New("two")
+	broken := func() []fakelock.Keyed {
+		ls, _ := keyedLocks(3)
+		ls[0].UnlockErr, ls[1].UnlockErr = fails(errOne), fails(errTwo)
+		return ls
+	}
+	all := func(m locks.TryLocker) error {
+		require.NoError(t, m.LockContext(ctx))
+		return m.UnlockContext(ctx)
+	}
+	for name, failing := range map[string]func() error{
+		"unlock": func() error { ls := broken(); return all(locks.Multi(ls[0], ls[1], ls[2])) },
+		"panic": func() error {
+			ls := broken()
+			return all(locks.Multi(ls[0], ls[1], &breaking{ls[2], func() { panic("broken") }}))
+		},
+		"roll back": func() error {
+			ls := broken()
+			ls[2].LockErr = fails(errors.New("three"))
+			return locks.Multi(ls[0], ls[1], ls[2]).LockContext(ctx)
+		},
+		"roll back of a try": func() error {
+			ls := broken()
+			ls[2].TryErr = fails(errors.New("three"))
+			_, err := locks.Multi(ls[0], ls[1], ls[2]).TryLockContext(ctx)
+			return err
+		},
+		"do": func() error {
+			ls := broken()
+			return locks.Do(ctx, locks.Multi(ls[0], ls[1]), func(context.Context) error {
+				return errors.Join(errors.New("three"), io.EOF)
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := failing()
+			require.ErrorIs(t, err, errOne)
+			require.ErrorIs(t, err, errTwo)
+			require.NotContains(t, err.Error(), "\n")
+			for _, part := range []string{"unlock member 0", "unlock member 1", "; "} {
+				require.ErrorContains(t, err, part)
+			}
+		})
+	}
+}
 
 func TestMultiReleasesTheOthersWhenAMemberPanics(t *testing.T) {
 	for _, p := range []any{"broken", errOne} {
@@ -817,4 +865,19 @@ func TestAMultiHoldEndsEarliestAndExtendsWhole(t *testing.T) {
 	require.Greater(t, time.Until(deadline), time.Hour)
 	require.NoError(t, m.UnlockContext(ctx))
 	require.ErrorIs(t, h.Extend(ctx, time.Hour), locks.ErrLost)
+}
+
+func TestAFailedExtensionOfAMultiIsOneLine(t *testing.T) {
+	ls := []*fakelock.Leased{fakelock.NewLeased("a"), fakelock.NewLeased("b")}
+	m := locks.Multi(ls[0], ls[1]).(locks.Leased)
+	require.NoError(t, m.LockContext(ctx))
+	h, err := m.Hold(ctx)
+	require.NoError(t, err)
+	for _, l := range ls {
+		l.Lose()
+	}
+	err = h.Extend(ctx, time.Hour)
+	require.ErrorIs(t, err, locks.ErrLost)
+	require.Contains(t, err.Error(), "; ")
+	require.NotContains(t, err.Error(), "\n")
 }

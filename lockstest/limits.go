@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/joined"
 )
 
 // beyondByte and beyondWord are more than 8 and 16 bits count.
@@ -142,7 +143,7 @@ func retainsNothing(s *suite) {
 		ctx, cancel := context.WithTimeout(s.ctx, 20*time.Microsecond)
 		defer cancel()
 		if err := s.l.LockContext(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			return errors.Join(errors.New("want a deadline error"), err)
+			return joined.Errors(errors.New("want a deadline error"), err)
 		}
 		return nil
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/internal/joined"
 )
 
 // A request to the lock is a change of its document:
@@ -353,7 +354,7 @@ func (s *store) Renew(ctx context.Context, holds []lease.HoldID, ttl time.Durati
 	}
 	var err error
 	for range byName {
-		err = errors.Join(err, <-errs)
+		err = joined.Errors(err, <-errs)
 	}
 	return renewed, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/joined"
 )
 
 // Defaults of [WithBackoff].
@@ -219,9 +220,9 @@ func (e *Election) term(
 			}
 			switch {
 			case ctx.Err() != nil:
-				reason = errors.Join(ended(ctx), errExit)
+				reason = joined.Errors(ended(ctx), errExit)
 			case told:
-				reason = errors.Join(context.Cause(leading), errExit)
+				reason = joined.Errors(context.Cause(leading), errExit)
 			}
 		}()
 		if e.gained(leading); leading.Err() == nil {
@@ -237,12 +238,12 @@ func (e *Election) term(
 	case !told && !lost:
 		t.final = true
 	case ctx.Err() != nil:
-		t.err, t.final = errors.Join(ended(ctx), t.err), true
+		t.err, t.final = joined.Errors(ended(ctx), t.err), true
 	case !lost:
-		t.err = errors.Join(ErrResigned, t.err)
+		t.err = joined.Errors(ErrResigned, t.err)
 	}
 	if err != nil {
-		t.err = errors.Join(t.err, err)
+		t.err = joined.Errors(t.err, err)
 	}
 	reason = t.err
 	return t

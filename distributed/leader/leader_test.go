@@ -68,6 +68,9 @@ func name(err error) string {
 	if err == nil {
 		return "nil"
 	}
+	if strings.Contains(err.Error(), "\n") {
+		names = append(names, "several lines")
+	}
 	if strings.Contains(err.Error(), "an exit of its goroutine") {
 		names = append(names, "exit")
 	}

@@ -319,7 +319,7 @@ func (d *documents) follow(ctx context.Context, keys string, on func(), each fun
 		select {
 		case e, ok := <-w.Updates():
 			if !ok {
-				return errors.Join(errEnded, ctx.Err())
+				return adapter.Join(errEnded, ctx.Err())
 			}
 			if !each(e) {
 				return nil

@@ -182,7 +182,7 @@ func (c *Client) Close(ctx context.Context) error {
 	for _, f := range slices.Backward(c.store.Ends) {
 		errs = append(errs, f(ctx))
 	}
-	return errors.Join(errs...)
+	return adapter.Join(errs...)
 }
 
 func init() {

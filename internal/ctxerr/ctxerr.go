@@ -131,19 +131,3 @@ type bare [2]error
 
 func (b bare) Error() string   { return b[0].Error() + ": " + b[1].Error() }
 func (b bare) Unwrap() []error { return b[:] }
-
-// Both returns errors.Join of a and b, with a text of one line.
-func Both(a, b error) error {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return both{a, b}
-}
-
-type both [2]error
-
-func (e both) Error() string   { return e[0].Error() + "; " + e[1].Error() }
-func (e both) Unwrap() []error { return e[:] }

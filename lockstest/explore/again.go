@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jucgo/locks/internal/joined"
 )
 
 // Tag is the build tag of programs whose locks announce their operations.
@@ -123,7 +125,7 @@ func tagged(t *testing.T) (binary string, err error) {
 			built.binary += ".exe"
 		}
 		if err := build(built.binary); err != nil {
-			return "", errors.Join(err, os.RemoveAll(folder))
+			return "", joined.Errors(err, os.RemoveAll(folder))
 		}
 		if removed {
 			built.users = 1

@@ -1,6 +1,7 @@
 package otel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -198,7 +199,7 @@ func (x *exporter) measure(m metric.Meter) error {
 		}
 		return nil
 	}, acquisitions, failures, lost, refused, waiters, holders, oldest)
-	return errors.Join(append(errs, err)...)
+	return cmp.Or(append(errs, err)...)
 }
 
 // observe is called for each event.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/joined"
 	"github.com/jucgo/locks/internal/unheld"
 )
 
@@ -85,6 +86,9 @@ func (e requestError) Is(target error) bool {
 }
 
 func (e requestError) As(target any) bool { return errors.As(e.err, target) }
+
+// Join returns an error that wraps all of errs but nil, like errors.Join, with a text of one line.
+func Join(errs ...error) error { return joined.Errors(errs...) }
 
 // Sleep waits for d, or until ctx ends. It reports whether d is over.
 func Sleep(ctx context.Context, d time.Duration) bool {

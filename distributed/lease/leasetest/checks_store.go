@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/internal/joined"
 )
 
 // storeChecks call the methods of Stores directly.
@@ -364,7 +365,7 @@ func oneWinner(s *suite) {
 		}
 		close(start)
 		wg.Wait()
-		if err := errors.Join(errs...); err != nil {
+		if err := joined.Errors(errs...); err != nil {
 			s.broken(fmt.Sprintf("Acquire succeeds on a healthy store (%v)", err))
 		}
 		winners := 0
@@ -477,7 +478,7 @@ func atOnce(s *suite) {
 				found, err3 := c.requests.Lookup(s.ctx, requestOf(name, mine, minute))
 				renewed, err4 := c.requests.Renew(s.ctx, []lease.HoldID{{Name: name, Acquisition: mine}}, minute)
 				released, err5 := c.requests.Release(s.ctx, holdID(name, mine))
-				if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+				if err := joined.Errors(err1, err2, err3, err4, err5); err != nil {
 					c.event("%v", err) // so many requests may take too long on a busy machine
 					return
 				}
@@ -585,7 +586,7 @@ func releaseIsAtomic(s *suite) {
 			}
 		}
 		wg.Wait()
-		a.healthy(Release, errors.Join(errs...))
+		a.healthy(Release, joined.Errors(errs...))
 		b.holds(name, other, "after repeated releases of the former holder", a)
 		c.refused(name, a, b)
 		b.free(name, other)

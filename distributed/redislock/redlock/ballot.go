@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
@@ -159,8 +160,13 @@ func (b *ballot) failure(ctx context.Context, v *vote, took time.Duration, left 
 	if b.out > 0 {
 		errs = append(errs, fmt.Errorf("%d servers have not answered within %v", b.out, took.Round(time.Millisecond)))
 	}
-	err := fmt.Errorf("%d of %d servers answered: %w",
-		len(b.votes)+len(b.refusals), n, errors.Join(errs...))
+	err := fmt.Errorf("%d of %d servers answered", len(b.votes)+len(b.refusals), n)
+	if len(b.refusals) > 0 {
+		err = fmt.Errorf("%w, %d of them by a refusal", err, len(b.refusals))
+	}
+	if why := adapter.Join(errs...); why != nil {
+		err = fmt.Errorf("%w: %w", err, why)
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if (b.out > 0 || b.doubt || !b.deleted(v)) && !errors.Is(err, locks.ErrForeign) {

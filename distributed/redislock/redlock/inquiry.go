@@ -2,11 +2,12 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -67,8 +68,13 @@ func (m *majority) inquire(ctx context.Context, votes []*vote, limit time.Durati
 
 // failure returns why r is not decided.
 func (r *inquiry) failure(what string) error {
+	errs := r.errs
+	if silent := len(r.m.nodes) - len(r.came); silent > 0 {
+		errs = append(slices.Clone(errs), fmt.Errorf("%d servers have not answered within %v",
+			silent, time.Since(r.sent).Round(time.Millisecond)))
+	}
 	return fmt.Errorf("%d of %d servers answered to the %s: %w",
-		len(r.came)-len(r.errs), len(r.m.nodes), what, errors.Join(r.errs...))
+		len(r.came)-len(r.errs), len(r.m.nodes), what, adapter.Join(errs...))
 }
 
 func (r *inquiry) count(a told) {

@@ -2,12 +2,12 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -35,7 +35,7 @@ func (m *majority) everywhere(ctx context.Context, f func(ctx context.Context, n
 	wg.Wait()
 	failed := slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(failed) > len(m.nodes)-m.quorum {
-		return errors.Join(failed...)
+		return adapter.Join(failed...)
 	}
 	return nil
 }

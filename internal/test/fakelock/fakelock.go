@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/joined"
 )
 
 // Flaw is one way in which a lock violates its contract. The zero Flaw is none.
@@ -465,7 +466,7 @@ func (l *Lock) refusesTry() bool {
 func (l *Lock) UnlockContext(ctx context.Context) error {
 	if l.UnlockErr != nil {
 		if err := l.UnlockErr(); err != nil {
-			return errors.Join(err, l.unlock(ctx))
+			return joined.Errors(err, l.unlock(ctx))
 		}
 	}
 	return l.unlock(ctx)
@@ -638,7 +639,7 @@ func (l *Leased) UnlockContext(ctx context.Context) error {
 	l.mu.Unlock()
 	err := l.Lock.UnlockContext(ctx)
 	if lost && l.Flaw != LostUnlockIsFine {
-		err = errors.Join(err, fmt.Errorf("fakelock: %w", locks.ErrLost))
+		err = joined.Errors(err, fmt.Errorf("fakelock: %w", locks.ErrLost))
 	}
 	return err
 }
