@@ -42,7 +42,7 @@ func ExampleWeighted_Resize() {
 	// true
 	// -300
 	// 500
-	// true more permits than the semaphore has
+	// true semaphore: Acquire: more permits than the semaphore has: 600 of 500
 }
 
 // A shutdown takes what is left, so that no new work begins.

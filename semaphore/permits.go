@@ -2,6 +2,7 @@ package semaphore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"sync/atomic"
@@ -22,10 +23,10 @@ func (s *Weighted) AcquireContext(ctx context.Context, n int64) (locks.Permits, 
 	if err := check(op, ctx, n); err != nil {
 		return nil, err
 	}
-	switch err := s.Acquire(ctx, n); err {
-	case nil:
+	switch err := s.Acquire(ctx, n); {
+	case err == nil:
 		return &held{s: s, n: n}, nil
-	case ErrTooLarge:
+	case errors.Is(err, ErrTooLarge):
 		return nil, s.tooLarge(op, n)
 	default:
 		return nil, ctxerr.Ended(op, ctx)

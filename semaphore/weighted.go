@@ -66,8 +66,8 @@ func NewWeighted(n int64) *Weighted {
 // Acquire acquires n permits, and waits for them behind all earlier waiters until ctx ends. It
 // returns nil if and only if it acquired them. If ctx ends, the error is ctx.Err(), not wrapped.
 // A ctx that has ended before the permits were granted is such an error even if they are free.
-// Acquire of more than the size is [ErrTooLarge]: at once, or when a Resize makes the size
-// smaller. It panics if n is negative. Java's acquire(permits).
+// Acquire of more than the size is an error that matches [ErrTooLarge] and has both numbers: at
+// once, or when a Resize makes the size smaller. It panics if n is negative. Java's acquire(permits).
 func (s *Weighted) Acquire(ctx context.Context, n int64) (err error) {
 	if sched.On {
 		defer sched.Asked("Acquire", s)(&err)
@@ -83,7 +83,7 @@ func (s *Weighted) Acquire(ctx context.Context, n int64) (err error) {
 		return nil
 	}
 	if n > s.size.Load() { // also without a Resize
-		return ErrTooLarge
+		return s.failure(ctx, n, syncq.Refused)
 	}
 	done := ctx.Done()
 	var out syncq.Outcome
@@ -99,16 +99,21 @@ func (s *Weighted) Acquire(ctx context.Context, n int64) (err error) {
 			out = s.sync.Leave(w)
 		}
 	}
-	switch out {
-	case syncq.Acquired:
-		if isClosed(done) {
-			// Perhaps ctx ended first: then the caller must not have the permits.
-			s.Release(n)
-			return ended(ctx)
+	if out == syncq.Acquired {
+		if !isClosed(done) {
+			return nil
 		}
-		return nil
-	case syncq.Refused:
-		return ErrTooLarge
+		s.Release(n) // perhaps ctx ended first: then the caller must not have the permits
+	}
+	return s.failure(ctx, n, out)
+}
+
+// failure returns the error of an acquisition of n permits that ended with out.
+//
+//go:noinline
+func (s *Weighted) failure(ctx context.Context, n int64, out syncq.Outcome) error {
+	if out == syncq.Refused {
+		return fmt.Errorf("semaphore: Acquire: %w: %d of %d", ErrTooLarge, n, s.size.Load())
 	}
 	return ended(ctx)
 }

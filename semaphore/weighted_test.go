@@ -2,6 +2,7 @@ package semaphore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -287,7 +288,7 @@ func TestWeightedAgreesWithItsModel(t *testing.T) {
 				"acquire": func(rt *rapid.T) {
 					w := begin(t, s, weight.Draw(rt, "n"))
 					if w.n > size {
-						if w.err != semaphore.ErrTooLarge {
+						if !errors.Is(w.err, semaphore.ErrTooLarge) {
 							rt.Fatalf("Acquire(%d) of %d: %v", w.n, size, w.err)
 						}
 						return
@@ -336,7 +337,7 @@ func TestWeightedAgreesWithItsModel(t *testing.T) {
 					synctest.Wait()
 					free, size = free+n-size, n
 					queue = slices.DeleteFunc(queue, func(w *wait) bool {
-						if w.n > size && w.err != semaphore.ErrTooLarge {
+						if w.n > size && !errors.Is(w.err, semaphore.ErrTooLarge) {
 							rt.Fatalf("a wait for %d of %d: %v", w.n, size, w.err)
 						}
 						return w.n > size
@@ -532,6 +533,9 @@ func TestAnAcquisitionOfTooManyPermitsNamesTheNumbers(t *testing.T) {
 	s := semaphore.NewWeighted(4)
 	_, err := s.AcquireContext(t.Context(), 9)
 	require.EqualError(t, err, "semaphore: AcquireContext: more permits than the semaphore has: 9 of 4")
+	require.ErrorIs(t, err, semaphore.ErrTooLarge)
+	err = s.Acquire(t.Context(), 9)
+	require.EqualError(t, err, "semaphore: Acquire: more permits than the semaphore has: 9 of 4")
 	require.ErrorIs(t, err, semaphore.ErrTooLarge)
 	_, _, err = s.TryAcquireContext(t.Context(), 9)
 	require.EqualError(t, err, "semaphore: TryAcquireContext: more permits than the semaphore has: 9 of 4")

@@ -59,7 +59,7 @@ var limits = map[string]code{
 	// With the wait, so that a goroutine that wakes returns through no other function.
 	"semaphore.(*Weighted).Acquire": {202, 1, []string{indirect, "runtime.selectnbrecv",
 		"github.com/jucgo/locks.CurrentOwner", rules + ".Wait", rules + ".Begin", rules + ".Leave", "runtime.selectgo",
-		"semaphore.(*Weighted).Release"}},
+		"semaphore.(*Weighted).Release", "semaphore.(*Weighted).failure"}},
 	"semaphore.(*Weighted).TryAcquire": {40, 1, nil},
 	"semaphore.(*Weighted).Release":    {45, 1, []string{rules + ".changed", "semaphore.(*Weighted).releaseSlowly"}},
 	tryAcquire:                         {53, 1, []string{indirect}},
