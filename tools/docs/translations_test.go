@@ -23,7 +23,7 @@ func TestChinesePagesSayWhatTheEnglishPagesSay(t *testing.T) {
 	for _, chinese := range all {
 		name, ok := original(chinese.name)
 		if !ok || chinese.name == "docs/zh/README.md" || generated(chinese) {
-			continue // others test these
+			continue // the index has pages of its own, and the lab tests its pages
 		}
 		n++
 		english, found := texts[name]
@@ -74,6 +74,54 @@ func TestATranslationThatLagsBehindIsFound(t *testing.T) {
 	if len(differences(changed, page{"docs/zh/a.md", right})) == 0 {
 		t.Error("a changed sentence is not found")
 	}
+}
+
+// A reader of Chinese stays in Chinese where there is a page. The link to the original is for those
+// who want it.
+func TestChinesePagesLinkChinesePages(t *testing.T) {
+	_, all := pages(t)
+	for _, fault := range strayed(all) {
+		t.Error(fault)
+	}
+}
+
+func TestALinkIntoTheOtherLanguageIsFound(t *testing.T) {
+	all := []page{
+		{"README.md", ""},
+		{"docs/a.md", "[b](b.md)"},
+		{"docs/b.md", ""},
+		{"docs/c.md", ""},
+		{"docs/zh/a.md", "[English](../a.md) [b](b.md) [c](../c.md)"},
+		{"docs/zh/b.md", "[English](../b.md) [a](../a.md#part)"},
+		{"README.zh-CN.md", "[English](README.md) [b](docs/b.md) [c](docs/c.md)"},
+	}
+	want := []string{"docs/zh/b.md links docs/a.md, and there is docs/zh/a.md",
+		"README.zh-CN.md links docs/b.md, and there is docs/zh/b.md"}
+	if got := strayed(all); !slices.Equal(got, want) {
+		t.Errorf("the links are %q", got)
+	}
+}
+
+// strayed returns the links of Chinese pages to English ones that have a translation.
+func strayed(all []page) (faults []string) {
+	chinese := map[string]string{}
+	for _, p := range all {
+		if of, ok := original(p.name); ok {
+			chinese[of] = p.name
+		}
+	}
+	for _, p := range all {
+		own, ok := original(p.name)
+		if !ok {
+			continue
+		}
+		for _, l := range p.links() {
+			if to, _ := l.target(p.name); to != own && chinese[to] != "" {
+				faults = append(faults, fmt.Sprintf("%s links %s, and there is %s", p.name, to, chinese[to]))
+			}
+		}
+	}
+	return faults
 }
 
 // original returns the name of the English page of a Chinese one.
