@@ -7,10 +7,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
@@ -92,33 +89,6 @@ func (c *core) forget(p *place) {
 	}
 }
 
-// refused reports whether err says that nothing was done. After any other error the outcome is
-// unknown.
-func refused(err error) bool {
-	var e rpctypes.EtcdError
-	code := status.Code(err)
-	if errors.As(err, &e) {
-		code = e.Code()
-	}
-	switch code {
-	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied, codes.ResourceExhausted,
-		codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented, codes.Unauthenticated:
-		return true
-	}
-	return errors.Is(err, lease.ErrRefused)
-}
-
-// failed returns err as an error of a [lease.Store].
-func failed(err error) error {
-	switch {
-	case errors.Is(err, rpctypes.ErrLeaseNotFound):
-		return errExpired
-	case refused(err):
-		return lease.Mark(err, lease.ErrRefused)
-	}
-	return err
-}
-
 // try is how long a request may take before it is sent again.
 func (c *core) try() time.Duration {
 	return min(max(c.lease/3, 300*time.Millisecond), time.Second)
@@ -129,7 +99,7 @@ func (c *core) try() time.Duration {
 // while the cluster can be reached again.
 func (c *core) connect() { c.client.ActiveConnection().ResetConnectBackoff() }
 
-// persist calls f until it succeeds or is refused, for the time limit. The error matches none of
+// persist calls f until it succeeds or is refused for longer, for the time limit. The error matches none of
 // a context: package lease returns that of the caller's.
 func (c *core) persist(ctx context.Context, limit time.Duration, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -138,7 +108,7 @@ func (c *core) persist(ctx context.Context, limit time.Duration, f func(ctx cont
 		once, cancel := context.WithTimeout(ctx, c.try())
 		err := f(once)
 		cancel()
-		if err == nil || refused(err) || ctx.Err() != nil {
+		if err == nil || lasting(err) || ctx.Err() != nil {
 			return err
 		}
 		c.connect()

@@ -66,7 +66,28 @@
 //   - A member lags behind the others: an event about a key from before that key is ignored.
 //   - A watch is cancelled, or its events are compacted away: the waiter reads and watches anew.
 //   - A key without a lease is among those of the lock: [locks.ErrForeign]. Nothing is overwritten.
+//   - The quota is used up (NOSPACE), the data of members differ (CORRUPT), or a member is overloaded:
+//     LockContext waits, and holds are renewed. See "Errors".
 //   - A snapshot is restored: revisions may repeat, and so may tokens, as etcd documents.
+//
+// # Errors
+//
+// Each error of etcd refuses the request, the login, or only this moment, see [lease.ErrRefused]. The
+// source has a table of all errors, in classes.go.
+//
+//	refused                     such as                             LockContext            unlock
+//	the request                 permission denied, too large        the error              the error
+//	the login                   invalid token, wrong password       the error; waiters     the error
+//	                                                                wait on
+//	this moment                 no space, corrupt, too many         waits                  repeated
+//	                            requests, no leader, a learner
+//	no connection was made      refused connections                 the error after half   repeated
+//	                                                                of the session; waiters
+//	                                                                wait on
+//	no answer, may be done      timeouts, leader changed, stopped   repeated, waits        repeated
+//
+// No error of a renewal ends a hold. After the error of an unlock, the key is deleted in the background
+// as soon as the cluster permits it.
 //
 // # When not to use it
 //

@@ -19,3 +19,24 @@ func ReleaseBehindARenewal(ctx context.Context, c *Client, id lease.HoldID) (hel
 func (c *Client) SemaphoreLock(name string) *Mutex {
 	return c.mutex(counting, name, c.semaphore(name), nil)
 }
+
+// Class is what an error refuses.
+type Class = class
+
+const (
+	Unknown   = unknown
+	Ended     = ended
+	Request   = request
+	Login     = login
+	Moment    = moment
+	Brief     = brief
+	Unreached = unreached
+	Expired   = expired
+)
+
+var (
+	Refusals     = refusals
+	TextRefusals = textRefusals
+	ByCode       = byCode
+	ClassOf      = classOf
+)

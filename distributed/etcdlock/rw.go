@@ -154,7 +154,7 @@ func (s *store) partWriter(ctx context.Context, p *place) (lease.Released, error
 		Commit()
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	p.told = err == nil || refused(err) // a refusal is final: the reader's end deletes the key
+	p.told = err == nil // else the request is repeated, or the reader's end deletes the key
 	if err != nil {
 		return lease.Released{}, failed(err)
 	}

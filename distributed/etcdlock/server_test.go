@@ -118,3 +118,10 @@ func dialWith(opts []grpc.DialOption, addrs ...string) (*clientv3.Client, error)
 		Endpoints: addrs, DialTimeout: 5 * time.Second, Logger: zap.NewNop(), DialOptions: opts,
 	})
 }
+
+// dialAs is dial for a user.
+func dialAs(addr, user, password string) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{
+		Endpoints: []string{addr}, DialTimeout: 5 * time.Second, Logger: zap.NewNop(), Username: user, Password: password,
+	})
+}

@@ -138,7 +138,7 @@ func (c *core) grant(ctx context.Context) (id clientv3.LeaseID, sent time.Time, 
 	if !refused(err) {
 		marks = append(marks, lease.ErrUnavailable)
 	}
-	return 0, sent, lease.Mark(fmt.Errorf("no etcd lease: %w", err), marks...)
+	return 0, sent, lease.Mark(fmt.Errorf("no etcd lease: %w", failed(err)), marks...)
 }
 
 // keep keeps s alive while it has places, until it is over.

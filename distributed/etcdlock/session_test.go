@@ -291,7 +291,9 @@ func TestAFullStoresRefusalLeavesNoKey(t *testing.T) {
 	_, err = l.TryLockContext(a)
 	require.ErrorIs(t, err, rpctypes.ErrNoSpace)
 	queued(t, direct, "it/", 0)
-	require.ErrorIs(t, l.LockContext(a), rpctypes.ErrNoSpace)
+	ctx, cancel := context.WithTimeout(a, 100*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, l.LockContext(ctx), rpctypes.ErrNoSpace)
 	queued(t, direct, "it/", 0)
 	full.Store(false)
 	hold(t, l, a)
@@ -305,7 +307,7 @@ func TestARefusedDowngradeEndsWithTheReader(t *testing.T) {
 		req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		r, ok := req.(*etcdserverpb.TxnRequest)
 		if ok && len(r.Success) > 0 && r.Success[0].GetRequestPut().GetIgnoreLease() {
-			return rpctypes.ErrGRPCNoSpace
+			return rpctypes.ErrGRPCPermissionDenied
 		}
 		return invoke(ctx, method, req, reply, conn, opts...)
 	})}, s.addr)
@@ -314,7 +316,7 @@ func TestARefusedDowngradeEndsWithTheReader(t *testing.T) {
 	direct, l, a := connect(t, s.addr), open(t, client).RWMutex("it"), someone()
 	require.NoError(t, l.WriteLocker().LockContext(a))
 	require.NoError(t, l.ReadLocker().LockContext(a))
-	require.ErrorIs(t, l.WriteLocker().UnlockContext(a), rpctypes.ErrNoSpace)
+	require.ErrorIs(t, l.WriteLocker().UnlockContext(a), rpctypes.ErrPermissionDenied)
 	require.Len(t, keys(t, direct, "it"), 1)
 	require.NoError(t, l.ReadLocker().UnlockContext(a))
 	require.Empty(t, keys(t, direct, "it"))

@@ -293,7 +293,7 @@ func (s *store) again(ctx context.Context, p *place, d time.Duration, before str
 		}
 		resp, err := s.c.client.Txn(try).Then(clientv3.OpGet(p.key), p.before()).Commit()
 		switch {
-		case err != nil && refused(err):
+		case err != nil && lasting(err):
 			return lease.Reply{}, failed(err)
 		case err != nil && ctx.Err() != nil:
 			return lease.Reply{}, err

@@ -1,0 +1,334 @@
+package etcdlock_test
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// mood is what a server answers to each request in the place of its answer, unless it is nil.
+type mood struct {
+	mu      sync.Mutex
+	why     error
+	asked   int // requests
+	refused int // those since the last call of refuse
+}
+
+func (m *mood) refuse(why error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.why, m.refused = why, 0
+}
+
+// refuses waits until the server has refused n requests since the last call of refuse.
+func (m *mood) refuses(tb testing.TB, n int) {
+	tb.Helper()
+	require.Eventually(tb, func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.refused >= n
+	}, long, time.Millisecond)
+}
+
+// asks waits until the server has had n more requests, as those of a waiter that asks again.
+func (m *mood) asks(tb testing.TB, n int) {
+	tb.Helper()
+	before := 0
+	require.Eventually(tb, func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if before == 0 {
+			before = m.asked
+		}
+		return m.asked >= before+n
+	}, long, time.Millisecond)
+}
+
+func (m *mood) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	m.mu.Lock()
+	m.asked++
+	why := m.why
+	if why != nil {
+		m.refused++
+	}
+	m.mu.Unlock()
+	if why != nil {
+		return why
+	}
+	return invoke(ctx, method, req, reply, conn, opts...)
+}
+
+// reaction is what a client does after an error of a class. Without goesOn it returns the error.
+type reaction struct {
+	is            error // what the error of a first request matches
+	firstGoesOn   bool
+	waitGoesOn    bool
+	releaseGoesOn bool // until the error ends, or the release timeout
+}
+
+var reactions = map[etcdlock.Class]reaction{
+	etcdlock.Unknown:   {nil, true, true, true},
+	etcdlock.Ended:     {nil, true, true, true},
+	etcdlock.Request:   {lease.ErrRefused, false, false, false},
+	etcdlock.Login:     {lease.ErrLogin, false, true, false},
+	etcdlock.Moment:    {nil, true, true, true},
+	etcdlock.Brief:     {nil, true, true, true},
+	etcdlock.Unreached: {nil, true, true, true},
+	etcdlock.Expired:   {nil, true, true, true},
+}
+
+// classed is an error with its class.
+type classed struct {
+	err   error
+	class etcdlock.Class
+}
+
+// errorsOf returns the errors of servers: all that are listed, or one of each class.
+func errorsOf(all bool) (list []classed) {
+	for _, r := range etcdlock.Refusals {
+		list = append(list, classed{r.Err, r.Class})
+	}
+	for _, r := range etcdlock.TextRefusals {
+		list = append(list, classed{status.Error(codes.Unavailable, "of the test: "+r.Text), r.Class})
+	}
+	for code, class := range etcdlock.ByCode {
+		list = append(list, classed{status.Error(code, "of a proxy: "+code.String()), class})
+	}
+	if all {
+		return list
+	}
+	var some []classed
+	seen := make(map[etcdlock.Class]bool)
+	for _, c := range list {
+		if !seen[c.class] {
+			seen[c.class] = true
+			some = append(some, c)
+		}
+	}
+	return some
+}
+
+// inEachMood runs f for errors of a server, with a client that has a session, and a rival.
+func inEachMood(t *testing.T, all bool, ttl time.Duration,
+	f func(t *testing.T, m *mood, c, rival *etcdlock.Client, direct *clientv3.Client, why classed)) {
+	t.Parallel()
+	s := lendServer(t)
+	direct := connect(t, s.addr)
+	rival := open(t, direct)
+	for _, why := range errorsOf(all) {
+		t.Run(rpctypes.ErrorDesc(why.err), func(t *testing.T) {
+			t.Parallel()
+			if errors.Is(why.err, rpctypes.ErrGRPCInvalidAuthToken) {
+				why.class = etcdlock.Unknown // etcd's client gets another token, and asks until its context ends
+			}
+			m := new(mood)
+			client, err := dialWith([]grpc.DialOption{grpc.WithChainUnaryInterceptor(m.intercept)}, s.addr)
+			require.NoError(t, err)
+			t.Cleanup(func() { client.Close() })
+			c := open(t, client, etcdlock.WithTTL(ttl), etcdlock.WithLeaseOptions(lease.WithPoll(50*time.Millisecond)))
+			t.Cleanup(func() { m.refuse(nil) })
+			l, a := c.Mutex(t.Name()+" warm"), someone()
+			require.NoError(t, l.LockContext(a))
+			require.NoError(t, l.UnlockContext(a))
+			f(t, m, c, rival, direct, why)
+		})
+	}
+}
+
+func TestAFirstRequestFollowsTheClassOfAnError(t *testing.T) {
+	inEachMood(t, true, time.Minute, func(t *testing.T, m *mood, c, _ *etcdlock.Client, _ *clientv3.Client, why classed) {
+		want, l, a := reactions[why.class], c.Mutex(t.Name()), someone()
+		m.refuse(why.err)
+		got := start(l, a)
+		if want.firstGoesOn {
+			m.refuses(t, 2)
+			m.refuse(nil)
+			require.NoError(t, result(t, got))
+			require.NoError(t, l.UnlockContext(a))
+			return
+		}
+		err := result(t, got)
+		require.ErrorContains(t, err, rpctypes.ErrorDesc(why.err))
+		require.ErrorIs(t, err, want.is)
+		require.Equal(t, why.class == etcdlock.Login, errors.Is(err, lease.ErrLogin))
+	})
+}
+
+func TestAWaitFollowsTheClassOfAnError(t *testing.T) {
+	inEachMood(t, true, time.Minute, func(t *testing.T, m *mood, c, rival *etcdlock.Client, direct *clientv3.Client, why classed) {
+		if why.class == etcdlock.Expired {
+			return // a server that says so has deleted the keys: TestAWaiterWithoutItsPlaceBeginsAnew
+		}
+		name, a, b := t.Name(), someone(), someone()
+		holder, l := rival.Mutex(name), c.Mutex(name)
+		hold(t, holder, a)
+		got := start(l, b)
+		queued(t, direct, rival.Prefix(name)+"/", 2)
+		m.asks(t, 4)
+		m.refuse(why.err)
+		if !reactions[why.class].waitGoesOn {
+			require.ErrorContains(t, result(t, got), rpctypes.ErrorDesc(why.err))
+			m.refuse(nil)
+			require.NoError(t, holder.UnlockContext(a))
+			return
+		}
+		m.refuses(t, 2)
+		m.refuse(nil)
+		require.NoError(t, holder.UnlockContext(a))
+		require.NoError(t, result(t, got))
+		require.NoError(t, l.UnlockContext(b))
+	})
+}
+
+func TestNoErrorOfARenewalIsALoss(t *testing.T) {
+	inEachMood(t, false, 6*time.Second, func(t *testing.T, m *mood, c, _ *etcdlock.Client, _ *clientv3.Client, why classed) {
+		l, a := c.Mutex(t.Name()), someone()
+		h := hold(t, l, a)
+		before, _ := h.Deadline()
+		m.refuse(why.err)
+		m.refuses(t, 1)
+		m.refuse(nil)
+		require.Eventually(t, func() bool { now, _ := h.Deadline(); return now.After(before) }, long, time.Millisecond)
+		require.NoError(t, h.Err())
+		require.NoError(t, l.UnlockContext(a))
+	})
+}
+
+func TestAReleaseFollowsTheClassOfAnError(t *testing.T) {
+	inEachMood(t, true, time.Minute, func(t *testing.T, m *mood, c, rival *etcdlock.Client, direct *clientv3.Client, why classed) {
+		l, a := c.Mutex(t.Name()), someone()
+		hold(t, l, a)
+		m.refuse(why.err)
+		got := make(chan error, 1)
+		go func() { got <- l.UnlockContext(a) }()
+		if reactions[why.class].releaseGoesOn {
+			m.refuses(t, 2)
+			m.refuse(nil)
+			require.NoError(t, result(t, got))
+		} else {
+			err := result(t, got)
+			require.ErrorIs(t, err, locks.ErrLost)
+			require.ErrorContains(t, err, rpctypes.ErrorDesc(why.err))
+			m.refuse(nil)
+		}
+		queued(t, direct, rival.Prefix(t.Name())+"/", 0) // the lease lasts a minute
+	})
+}
+
+func TestEveryRefusalHasOneReasonAndOneEntry(t *testing.T) {
+	t.Parallel()
+	reason := regexp.MustCompile(`^[^.\n]{8,90}$`)
+	seen := make(map[string]bool)
+	for _, r := range etcdlock.Refusals {
+		text := rpctypes.ErrorDesc(r.Err)
+		require.False(t, seen[text], text)
+		seen[text] = true
+		require.Regexp(t, reason, r.Why, text)
+		require.Equal(t, r.Class, etcdlock.ClassOf(r.Err), text)
+		require.Equal(t, r.Class, etcdlock.ClassOf(rpctypes.Error(r.Err)), text)
+	}
+}
+
+// alarm has a cluster sound or end an alarm.
+func alarm(t *testing.T, c *clientv3.Client, kind etcdserverpb.AlarmType, action etcdserverpb.AlarmRequest_AlarmAction) {
+	t.Helper()
+	_, err := etcdserverpb.NewMaintenanceClient(c.ActiveConnection()).Alarm(background,
+		&etcdserverpb.AlarmRequest{Action: action, Alarm: kind})
+	require.NoError(t, err)
+}
+
+func TestHoldsAndWaitersOutlastAnAlarm(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]etcdserverpb.AlarmType{
+		"no space": etcdserverpb.AlarmType_NOSPACE, "corrupt": etcdserverpb.AlarmType_CORRUPT,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t)
+			direct := connect(t, s.addr)
+			c, rival, a, b := open(t, connect(t, s.addr)), open(t, direct), someone(), someone()
+			l := rival.Mutex("it")
+			h := hold(t, c.Mutex("it"), a)
+			waiter := start(l, b)
+			queued(t, direct, "it/", 2)
+			alarm(t, direct, kind, etcdserverpb.AlarmRequest_ACTIVATE)
+			first := start(c.Mutex("other"), someone())
+			time.Sleep(300 * time.Millisecond)
+			select {
+			case err := <-first:
+				require.Fail(t, "does not wait", "%v", err)
+			case err := <-waiter:
+				require.Fail(t, "does not wait", "%v", err)
+			default:
+			}
+			require.NoError(t, h.Err())
+			alarm(t, direct, kind, etcdserverpb.AlarmRequest_DEACTIVATE)
+			require.NoError(t, result(t, first))
+			require.NoError(t, c.Mutex("it").UnlockContext(a))
+			require.NoError(t, result(t, waiter))
+			require.NoError(t, l.UnlockContext(b))
+		})
+	}
+}
+
+// With a server of version 3.4, the client of version 3.7 sends its old token when it asks for another
+// one, is refused, and asks again without an end.
+func TestAReplacedPasswordCostsAReleaseItsOwnTime(t *testing.T) {
+	t.Parallel()
+	s := startCluster(t, "3.6", 1)[0]
+	root := connect(t, s.addr)
+	for _, user := range []string{"root", "app"} {
+		_, err := root.UserAdd(background, user, "first")
+		require.NoError(t, err)
+		_, err = root.UserGrantRole(background, user, "root")
+		require.NoError(t, err)
+	}
+	_, err := root.AuthEnable(background)
+	require.NoError(t, err)
+	dial := func(user string) *clientv3.Client {
+		c, err := dialAs(s.addr, user, "first")
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	admin := dial("root")
+	c, rival, a, b := open(t, dial("app"), etcdlock.WithLeaseOptions(lease.WithPoll(50*time.Millisecond))),
+		open(t, admin), someone(), someone()
+	password := func(now string) {
+		_, err := admin.UserChangePassword(background, "app", now)
+		require.NoError(t, err)
+	}
+	hold(t, c.Mutex("mine"), a)
+	hold(t, rival.Mutex("theirs"), b)
+	waiter := start(c.Mutex("theirs"), a)
+	queued(t, admin, "theirs/", 2)
+	time.Sleep(300 * time.Millisecond) // it asks several times
+
+	password("second")
+	err = c.Mutex("mine").UnlockContext(a)
+	require.ErrorIs(t, err, locks.ErrLost)
+	require.ErrorIs(t, err, lease.ErrLogin)
+	_, err = c.Mutex("new").TryLockContext(someone())
+	require.ErrorIs(t, err, lease.ErrLogin)
+	require.NoError(t, rival.Mutex("theirs").UnlockContext(b))
+	password("first")
+	require.NoError(t, result(t, waiter))
+	queued(t, admin, "mine/", 0)
+	require.NoError(t, c.Mutex("theirs").UnlockContext(a))
+}
