@@ -55,7 +55,7 @@ type settings struct {
 
 // run is the command, and returns its exit code.
 func run(ctx context.Context, course *lab.Course, args []string, stdout, stderr io.Writer) int {
-	lang, err := language(course, args)
+	lang, err := language(args)
 	if err == nil {
 		err = command(ctx, course, lang, args, stdout, stderr)
 	}
@@ -79,11 +79,8 @@ func run(ctx context.Context, course *lab.Course, args []string, stdout, stderr 
 
 // language returns the language that the command line asks for, or else the environment. It reads
 // the flag before all others, so that their errors and the help are in the language too.
-func language(course *lab.Course, args []string) (lab.Lang, error) {
+func language(args []string) (lab.Lang, error) {
 	lang := lab.LangOf(os.Getenv)
-	if !course.Translated {
-		lang = lab.English
-	}
 	for i, arg := range args {
 		name, value, given := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
 		if strings.TrimPrefix(name, "-") != "lang" || !strings.HasPrefix(arg, "-") {
@@ -92,7 +89,7 @@ func language(course *lab.Course, args []string) (lab.Lang, error) {
 		if !given && i+1 < len(args) {
 			value = args[i+1]
 		}
-		if !slices.Contains(course.Langs(), lab.Lang(value)) {
+		if !slices.Contains(lab.Langs, lab.Lang(value)) {
 			return lang, wrong(lab.T("no language %q; there are en and zh", "没有语言 %q；可选 en 和 zh"), value)
 		}
 		lang = lab.Lang(value)
@@ -145,11 +142,9 @@ func parse(course *lab.Course, lang lab.Lang, args []string, stdout io.Writer) (
 	fs.BoolVar(&s.options.Quick, "quick", false, lab.T("take a few seconds only, for rough figures",
 		"只用几秒，数字粗略").In(lang))
 	s.lang = lang
-	if course.Translated {
-		fs.Func("lang", lab.T("speak this `LANGUAGE`, en or zh; without it LC_ALL, LC_MESSAGES or LANG decides",
-			"使用的语言 `LANGUAGE`：en 或 zh；不指定时由 LC_ALL、LC_MESSAGES 或 LANG 决定").In(lang),
-			func(string) error { return nil }) // language has read it.
-	}
+	fs.Func("lang", lab.T("speak this `LANGUAGE`, en or zh; without it LC_ALL, LC_MESSAGES or LANG decides",
+		"使用的语言 `LANGUAGE`：en 或 zh；不指定时由 LC_ALL、LC_MESSAGES 或 LANG 决定").In(lang),
+		func(string) error { return nil }) // language has read it.
 	var words []string
 	for rest := args; ; {
 		if err := fs.Parse(rest); err != nil {

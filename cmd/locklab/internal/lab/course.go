@@ -19,8 +19,6 @@ type Course struct {
 	Intro   Text   // of that chapter
 	Folder  string // of the scenarios' sources, from the top of the repository
 	Sources fs.FS  // the files there
-	// Translated says that all its texts are in both languages.
-	Translated bool
 
 	scenarios []*Scenario
 }
@@ -34,14 +32,6 @@ func (c *Course) Register(s Scenario) bool {
 	c.scenarios = append(c.scenarios, &s)
 	slices.SortStableFunc(c.scenarios, func(a, b *Scenario) int { return a.Lesson - b.Lesson })
 	return true
-}
-
-// Langs returns the languages that the course has.
-func (c *Course) Langs() []Lang {
-	if c.Translated {
-		return []Lang{English, Chinese}
-	}
-	return []Lang{English}
 }
 
 // All returns the scenarios in the order of the lessons.

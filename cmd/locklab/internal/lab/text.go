@@ -41,12 +41,7 @@ type Text struct{ EN, ZH string }
 
 // T returns a text and its translation. They stand side by side in the source, and a test reads
 // them there: both are constants, with the same figures, verbs and names in code.
-func T(en string, zh ...string) Text {
-	if len(zh) == 0 {
-		return Text{en, en}
-	}
-	return Text{en, zh[0]}
-}
+func T(en, zh string) Text { return Text{en, zh} }
 
 // Same returns a text that has no translation: a name, a figure, or what a program said.
 func Same(text string) Text { return Text{text, text} }

@@ -91,7 +91,7 @@ var tags = map[lab.Lang]string{lab.English: "en", lab.Chinese: "zh-Hans"}
 func (r *Report) HTML(w io.Writer) error {
 	var all []template.HTML
 	first := view{}
-	for _, lang := range r.course.Langs() {
+	for _, lang := range lab.Langs {
 		v := view{Report: r, Course: r.course, In: lang, Tag: tags[lang], States: states, Other: lab.Chinese}
 		if lang == lab.Chinese {
 			v.Prefix, v.Other = "zh-", lab.English

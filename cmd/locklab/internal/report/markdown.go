@@ -24,14 +24,14 @@ var translation = map[lab.Lang]string{
 // the same texts as the page, and have no figures.
 func Docs(course *lab.Course) (map[string]string, error) {
 	docs := map[string]string{}
-	for _, lang := range course.Langs() {
+	for _, lang := range lab.Langs {
 		all := course.All()
 		var index strings.Builder
 		command := course.Command + flagOf(lang)
 		some := command + " run " + all[0].Name
 		fmt.Fprintf(&index, "<!-- Made by: %s docs docs -->\n\n", course.Command)
-		fmt.Fprintf(&index, "# %s\n\n%s%s\n\n```sh\n%-*s   # %s\n%s   # %s\n```\n", course.Title.In(lang),
-			otherLanguage(course, course.Index, lang), paragraphs(course.Intro, lang), len(some), command,
+		fmt.Fprintf(&index, "# %s\n\n%s\n\n%s\n\n```sh\n%-*s   # %s\n%s   # %s\n```\n", course.Title.In(lang),
+			fmt.Sprintf(translation[lang], course.Index), paragraphs(course.Intro, lang), len(some), command,
 			lab.T("all of them, and a page with pictures", "全部场景，并写出带图的网页").In(lang),
 			some, lab.T("one of them", "其中一个").In(lang))
 		topic := lab.Text{}
@@ -52,14 +52,6 @@ func Docs(course *lab.Course) (map[string]string, error) {
 	return docs, nil
 }
 
-// otherLanguage is the link to the same page in the other language, if there is one.
-func otherLanguage(course *lab.Course, file string, lang lab.Lang) string {
-	if !course.Translated {
-		return ""
-	}
-	return fmt.Sprintf(translation[lang], file) + "\n\n"
-}
-
 // flagOf is the flag by which the command speaks a language.
 func flagOf(lang lab.Lang) string {
 	if lang == lab.English {
@@ -78,7 +70,7 @@ func chapter(course *lab.Course, i int, lang lab.Lang) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<!-- Made by: %s docs docs\n", course.Command)
 	fmt.Fprintf(&b, "     Source: %s/%s -->\n\n", course.Folder, s.File())
-	fmt.Fprintf(&b, "# %s\n\n%s*%s*\n\n%s\n\n", s.Title.In(lang), otherLanguage(course, s.Name+".md", lang),
+	fmt.Fprintf(&b, "# %s\n\n%s\n\n*%s*\n\n%s\n\n", s.Title.In(lang), fmt.Sprintf(translation[lang], s.Name+".md"),
 		s.Question.In(lang), paragraphs(s.Claim, lang))
 	fmt.Fprintf(&b, "## %s\n\n```sh\n%s run %s\n```\n\n%s\n\n%s\n\n", lab.T("See it", "亲眼看看").In(lang),
 		course.Command+flagOf(lang), s.Name,

@@ -1,6 +1,7 @@
 package scenarios_test
 
 import (
+	"path/filepath"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -12,6 +13,10 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestEveryScenarioShowsWhatItTeaches(t *testing.T) { labtest.Shows(t, scenarios.Course) }
+
+func TestEveryTextIsTranslated(t *testing.T) {
+	labtest.Translated(t, filepath.Join("testdata", "translated.txt"), ".")
+}
 
 func TestEveryScenarioIsToldInFull(t *testing.T) {
 	labtest.Told(t, scenarios.Course, "server", "database")

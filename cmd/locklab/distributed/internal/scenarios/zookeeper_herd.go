@@ -11,26 +11,35 @@ import (
 )
 
 var _ = register(lab.Scenario{
-	Lesson:   70,
-	Name:     "zookeeper-herd",
-	Topic:    lab.T("Waiting"),
-	Title:    lab.T("ZooKeeper: one node for all, or a queue of nodes"),
-	Question: lab.T("Which waiters does a release wake, if all of them watch the same node?"),
+	Lesson: 70,
+	Name:   "zookeeper-herd",
+	Topic:  lab.T("Waiting", "等待"),
+	Title: lab.T("ZooKeeper: one node for all, or a queue of nodes",
+		"ZooKeeper：共用一个节点，还是节点队列"),
+	Question: lab.T("Which waiters does a release wake, if all of them watch the same node?",
+		"如果所有等待者都监视同一个节点，一次释放会唤醒谁？"),
 	Claim: lab.T(`On ZooKeeper a lock can be one ephemeral node: the process that creates it has the lock. When the node
 is deleted, or its session ends, ZooKeeper notifies all processes that watch it. One of them creates it
 again. The others have woken in vain, at every release: a herd.
 
 With sequential nodes every process creates a node of its own, with the next number, and the lowest
 number has the lock. Each process watches only the node right before its own. A release wakes one
-process, in order of arrival.`),
+process, in order of arrival.`, `在 ZooKeeper 上，锁可以是一个临时节点：谁创建了它，谁就持有锁。节点被删除或其会话结束时，ZooKeeper 
+通知所有监视它的进程。其中一个再次创建它，其余的都白白醒来，每次释放都是如此：这就是羊群效应。
+
+使用顺序节点时，每个进程创建自己的节点，编号依次递增，编号最小的持有锁。每个进程只监视紧挨在自己
+前面的节点。一次释放只唤醒一个进程，按到达的顺序。`),
 	Look: lab.T(`This scenario runs on a model of ZooKeeper's nodes and watches inside the program, not on ZooKeeper: it
 counts messages, and its times mean nothing. In the first picture every release wakes all waiters. In
 the second it wakes the next one. The chart has the number of wake-ups until all have had the lock, over
-the number of waiters.`),
+the number of waiters.`, `本场景运行在程序内部的模型上，它模拟 ZooKeeper 的节点和监视，而不是真正的 ZooKeeper：它只统计消
+息数，时间没有意义。第一幅图中，每次释放都唤醒所有等待者。第二幅图中，每次只唤醒下一个。图表是直
+到全部得到过锁为止的唤醒次数，随等待者数变化。`),
 	Found: lab.T(`{{n .waiters}} waiters of one node were woken {{n .herd}} times until all had had the lock, those
-of sequential nodes {{n .queue}} times. At the first release it was {{n .herdFirst}} against {{n .queueFirst}}.`),
+of sequential nodes {{n .queue}} times. At the first release it was {{n .herdFirst}} against {{n .queueFirst}}.`, `{{n .waiters}} 个等待者全部得到过锁为止，共用一个节点时唤醒了 {{n .herd}} 次，使用顺序节点时唤醒
+了 {{n .queue}} 次。第一次释放时，两者分别是 {{n .herdFirst}} 次和 {{n .queueFirst}} 次。`),
 	Take: lab.T(`Use sequential nodes, as Curator's recipes do. A single node suits only this lesson, or two or three
-processes.`),
+processes.`, `请用顺序节点，Curator 的各种锁也是如此。单个节点只适合这一课，或者只有两三个进程的场合。`),
 	Java: `InterProcessMutex lock = new InterProcessMutex(curator, "/locks/order");
 lock.acquire();                    // sequential nodes`,
 	Run: zookeeperHerd,
@@ -153,35 +162,42 @@ func (z *znodes) watching() int {
 
 func zookeeperHerd(ctx context.Context, l *lab.Lab) error {
 	counts := lab.Pick(l, []int{2, 4, 8}, []int{2, 4, 8, 16, 32})
-	herd, queue := lab.Series{Name: lab.T("one node")}, lab.Series{Name: lab.T("sequential nodes")}
+	herd, queue := lab.Series{Name: lab.T("one node", "共用一个节点")}, lab.Series{Name: lab.T("sequential nodes", "顺序节点")}
 	for _, n := range counts {
 		all, first, err := wakeUps(ctx, l, n, byOneNode)
 		if err != nil {
 			return err
 		}
-		l.Equal(n*(n+1)/2, all, lab.T("with one node every release wakes every remaining waiter"))
-		l.Equal(n, first, lab.T("the first release wakes all"))
+		l.Equal(n*(n+1)/2, all, lab.T("with one node every release wakes every remaining waiter",
+			"共用一个节点时，每次释放都唤醒所有剩余的等待者"))
+		l.Equal(n, first, lab.T("the first release wakes all", "第一次释放唤醒所有等待者"))
 		herd.Points = append(herd.Points, lab.Point{X: float64(n), Y: float64(all)})
 		l.Observe("herd", all)
 		l.Observe("herdFirst", first)
 		if all, first, err = wakeUps(ctx, l, n, byQueue); err != nil {
 			return err
 		}
-		l.Equal(n, all, lab.T("with sequential nodes every release wakes one"))
-		l.Equal(1, first, lab.T("the first release too"))
+		l.Equal(n, all, lab.T("with sequential nodes every release wakes one",
+			"使用顺序节点时，每次释放只唤醒一个"))
+		l.Equal(1, first, lab.T("the first release too", "第一次释放也是如此"))
 		queue.Points = append(queue.Points, lab.Point{X: float64(n), Y: float64(all)})
 		l.Observe("queue", all)
 		l.Observe("queueFirst", first)
 		l.Observe("waiters", n)
 	}
-	l.Chart(lab.Chart{Title: lab.T("Wake-ups until all have had the lock"), Desc: lab.T("All wake-ups, over how many " +
-		"wait for the lock, with one node and with sequential nodes."),
-		X: lab.Axis{Label: lab.T("waiters"), Log: true}, Y: lab.Axis{Label: lab.T("wake-ups"),
+	l.Chart(lab.Chart{Title: lab.T("Wake-ups until all have had the lock",
+		"全部得到过锁为止的唤醒次数"), Desc: lab.T("All wake-ups, over how many "+
+		"wait for the lock, with one node and with sequential nodes.",
+		"全部的唤醒次数，随等待者数变化，分别为共用一个节点和使用顺序节点。"),
+		X: lab.Axis{Label: lab.T("waiters", "等待者数"), Log: true}, Y: lab.Axis{Label: lab.T("wake-ups", "唤醒次数"),
 			Log: true}, Series: []lab.Series{herd, queue}})
-	zookeeperPicture(l, lab.T("One node (model)"), lab.T("Every release wakes all waiters, and all but one wait again."),
+	zookeeperPicture(l, lab.T("One node (model)", "共用一个节点（模型）"), lab.T("Every release wakes all waiters, and all but one wait again.",
+		"每次释放都唤醒所有等待者，除了一个，其余都再次等待。"),
 		byOneNode)
-	order := zookeeperPicture(l, lab.T("Sequential nodes (model)"), lab.T("Every release wakes the next one."), byQueue)
-	l.Check(slices.IsSorted(order), lab.T("sequential nodes admit in the order of arrival"))
+	order := zookeeperPicture(l, lab.T("Sequential nodes (model)", "顺序节点（模型）"), lab.T("Every release wakes the next one.",
+		"每次释放都唤醒下一个。"), byQueue)
+	l.Check(slices.IsSorted(order), lab.T("sequential nodes admit in the order of arrival",
+		"顺序节点按到达顺序放行"))
 	return nil
 }
 
@@ -216,7 +232,7 @@ func wakeUps(ctx context.Context, l *lab.Lab, n int, lock recipe) (all, first in
 		case <-ctx.Done():
 			return all, first, context.Cause(ctx)
 		}
-		l.Until(lab.T("all that are left wait"), func() bool { return z.watching() == left })
+		l.Until(lab.T("all that are left wait", "剩下的都在等待"), func() bool { return z.watching() == left })
 		if left == n-1 {
 			mu.Lock()
 			first = all
@@ -234,33 +250,33 @@ func zookeeperPicture(l *lab.Lab, title, desc lab.Text, lock recipe) (order []in
 	t := l.Timeline(title, desc)
 	z := newZnodes()
 	for i := range 5 {
-		name := lab.T("waiter %d").With(i)
+		name := lab.T("waiter %d", "等待者 %d").With(i)
 		if i == 0 {
-			name = lab.T("holder")
+			name = lab.T("holder", "持有者")
 		}
 		has := make(chan struct{})
 		t.Go(name, func(ctx context.Context, me *lab.Lane) error {
-			me.Set(lab.Waiting, lab.T("waits for lock"))
-			unlock, err := lock(ctx, z, func() { me.Mark(lab.T("is woken")) })
+			me.Set(lab.Waiting, lab.T("waits for lock", "等待锁"))
+			unlock, err := lock(ctx, z, func() { me.Mark(lab.T("is woken", "被唤醒")) })
 			if err != nil {
 				return err
 			}
-			me.Set(lab.Exclusive, lab.T("has lock"))
+			me.Set(lab.Exclusive, lab.T("has lock", "持有锁"))
 			order = append(order, i) // The lock guards it.
 			if i == 0 {
 				close(has)
-				l.Until(lab.T("all wait"), func() bool { return z.watching() == 4 })
+				l.Until(lab.T("all wait", "全部在等待"), func() bool { return z.watching() == 4 })
 			}
 			me.Work(2 * time.Millisecond)
 			unlock()
-			me.Set(lab.Running, lab.T("works"))
+			me.Set(lab.Running, lab.T("works", "运行"))
 			me.Work(time.Millisecond)
 			return nil
 		})
 		if i == 0 {
 			<-has
 		} else {
-			l.Until(lab.T("it waits"), func() bool { return z.watching() == i })
+			l.Until(lab.T("it waits", "它在等待"), func() bool { return z.watching() == i })
 		}
 	}
 	t.Wait()
