@@ -120,7 +120,6 @@ func TestTicketsAreSoldOnceByProcessesInTrouble(t *testing.T) {
 					onGoRedis.Trouble(p, direct, n)
 					n++
 				},
-				Limit: 8 * time.Minute, // a waiter that misses a notice asks again after a minute
 			}.Run(t)
 			require.Zero(t, direct.Exists(background, "it").Val())
 			require.Positive(t, n, "there was trouble")

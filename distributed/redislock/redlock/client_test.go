@@ -667,7 +667,6 @@ func TestTicketsAreSoldByMajorityWhileServersFail(t *testing.T) {
 		Role:   "buy by majority",
 		Args:   m.addrs(),
 		Buyers: 120,
-		Limit:  2 * time.Minute,
 		Trouble: func() {
 			s := m[1+rand.IntN(members-1)]
 			s.Pause()

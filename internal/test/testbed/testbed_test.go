@@ -44,6 +44,12 @@ func TestTheTicketsOfOneProcessAreSoldOnce(t *testing.T) {
 	require.Equal(t, []int{0}, testbed.Tickets{Role: "buy", Processes: 1}.Run(t))
 }
 
+func TestTroubleWaitsForTheNextSale(t *testing.T) {
+	troubles := 0
+	testbed.Tickets{Role: "buy", Processes: 1, Buyers: 20, Trouble: func() { troubles++ }}.Run(t)
+	require.LessOrEqual(t, troubles, 21)
+}
+
 // failing is a test that may fail without this one failing.
 type failing struct {
 	testing.TB
