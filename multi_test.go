@@ -141,7 +141,7 @@ func TestMultiRollsBackUnderACancelledContext(t *testing.T) {
 	cancellable, cancel := context.WithCancelCause(ctx)
 	result := make(chan error)
 	go func() { result <- locks.Multi(ls[0], ls[1]).LockContext(cancellable) }()
-	require.Eventually(t, func() bool { return ls[1].Waiting() == 1 }, time.Second, 100*time.Microsecond)
+	require.Eventually(t, func() bool { return ls[1].Waiting() == 1 }, time.Minute, 100*time.Microsecond)
 	cancel(errOne)
 	err := <-result
 	require.ErrorIs(t, err, context.Canceled)
@@ -679,10 +679,10 @@ func TestMultiWithoutOrderWaitsOnlyWithoutHolds(t *testing.T) {
 		require.NoError(t, ls[held].LockContext(other))
 		result := make(chan error)
 		go func() {
-			err := m.LockContext(within(t, 10*time.Second))
+			err := m.LockContext(within(t, time.Minute))
 			result <- errors.Join(err, m.UnlockContext(ctx))
 		}()
-		require.Eventually(t, func() bool { return ls[held].Waiting() == 1 }, time.Second, 100*time.Microsecond)
+		require.Eventually(t, func() bool { return ls[held].Waiting() == 1 }, time.Minute, 100*time.Microsecond)
 		require.Zero(t, ls[1-held].Count())
 		require.NoError(t, ls[held].UnlockContext(other))
 		require.NoError(t, <-result)

@@ -40,7 +40,7 @@ func record(goroutines, ops int, op func(r *rand.Rand) (input, output any)) []po
 
 func requireLinearizable(t *testing.T, m porcupine.Model, h []porcupine.Operation) {
 	t.Helper()
-	switch porcupine.CheckOperationsTimeout(m, h, 10*time.Second) {
+	switch porcupine.CheckOperationsTimeout(m, h, time.Minute) {
 	case porcupine.Illegal:
 		t.Fatalf("not linearizable: %+v", h)
 	case porcupine.Unknown:

@@ -39,7 +39,7 @@ func TestTheLeakProfileShowsAnUnreachableLocksWaiter(t *testing.T) {
 			started := make(chan locks.Owner)
 			leak(started)
 			<-started
-			deadline := time.Now().Add(10 * time.Second)
+			deadline := time.Now().Add(time.Minute)
 			for {
 				time.Sleep(10 * time.Millisecond)
 				runtime.GC()

@@ -107,7 +107,7 @@ func within(t *testing.T, wg *sync.WaitGroup, rw *rwlock.RWMutex) {
 	go func() { wg.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("stuck: %v, queued %v, readers %v", rw, rw.Queued(), rw.Readers())
 	}
 }

@@ -280,7 +280,7 @@ func TestAllChangesOfHoldsAreLinearizable(t *testing.T) {
 				for _, w := range written {
 					history = append(history, w...)
 				}
-				verdict := porcupine.CheckOperationsTimeout(rwSequential, history, 10*time.Second)
+				verdict := porcupine.CheckOperationsTimeout(rwSequential, history, time.Minute)
 				require.NotEqual(t, porcupine.Illegal, verdict, "%+v", history)
 			}
 		})

@@ -170,7 +170,7 @@ func TestConcurrentHistoriesOfAStampedAreLinearizable(t *testing.T) {
 		for _, ops := range written {
 			history = append(history, ops...)
 		}
-		verdict := porcupine.CheckOperationsTimeout(stampedLinear, history, 5*time.Second)
+		verdict := porcupine.CheckOperationsTimeout(stampedLinear, history, time.Minute)
 		require.NotEqual(t, porcupine.Illegal, verdict, "history %d", h)
 		stampedFree(t, &l)
 	}

@@ -218,7 +218,7 @@ func TestAConstructorsContextShowsRecursionInOtherGoroutines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var l *singleton.Lazy[int]
 			l = singleton.NewContext(func(ctx context.Context) (int, error) {
-				ctx, cancel := context.WithTimeout(ctx, 10*time.Second) // instead of hanging
+				ctx, cancel := context.WithTimeout(ctx, time.Minute) // instead of hanging
 				defer cancel()
 				result := make(chan error)
 				go func() {
@@ -418,7 +418,7 @@ func TestSuccessLetsTheConstructorGo(t *testing.T) {
 		return singleton.New(func() (int, error) { return len(big), nil })
 	}()
 	l.MustGet()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		runtime.GC()
 		select {

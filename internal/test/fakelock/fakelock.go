@@ -129,6 +129,9 @@ type Lock struct {
 	// an error, there is no acquisition. UnlockErr does not prevent the release.
 	LockErr, TryErr, UnlockErr func() error
 
+	// Left ends the goroutines that LeaksGoroutine leaves behind.
+	Left <-chan struct{}
+
 	mu      sync.Mutex
 	count   int
 	owner   locks.Owner
@@ -265,7 +268,7 @@ func (l *Lock) LockContext(ctx context.Context) error {
 		}
 	}
 	if l.Flaw == LeaksGoroutine {
-		go func() { time.Sleep(time.Second) }()
+		go func() { <-l.Left }()
 	}
 	if l.Flaw == CtxBoundsHold && ctx.Done() != nil {
 		context.AfterFunc(ctx, func() { l.end(o) })
