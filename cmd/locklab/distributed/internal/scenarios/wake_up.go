@@ -37,7 +37,7 @@ While the lock was held, for {{n .held}}, it was {{n .pollingHeld}} against {{n 
 	Take: lab.T("The locks of `redislock` subscribe. Waiters inside one process are in a local queue, and only "+
 		"one of them sends requests to the server. Poll only if there is no message to wait for, with "+
 		"random pauses that grow.",
-		"`redislock` 的锁使用订阅。同一进程内的等待者在本地排队，只有一个向服务器发请求。没有消息可等"+
+		"`redislock` 的锁使用订阅。同一进程内的等待者排在本地队列中，只有一个向服务器发请求。没有消息可等"+
 			"时才轮询，停顿要随机，并逐次加长。"),
 	Java: `while (!tryLock(key, token)) Thread.sleep(pause);    // asks
 RLock lock = redisson.getLock(key);
