@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/joined"
 )
@@ -375,6 +376,9 @@ func (s *store) changeHolds(ctx context.Context, holds []lease.HoldID, f func(r 
 	})
 	if err != nil {
 		clear(held)
+	}
+	if errors.Is(err, classes.ErrGone) {
+		return held, nil
 	}
 	return held, err
 }

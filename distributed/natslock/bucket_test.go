@@ -12,6 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/natslock"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -123,6 +125,35 @@ func TestABucketThatIsChangedLaterIsRefused(t *testing.T) {
 	err = c.Mutex("it").LockContext(ctx)
 	require.ErrorIs(t, err, lease.ErrRefused)
 	require.ErrorContains(t, err, "(TTL)")
+}
+
+func TestAHolderLearnsAtOnceThatItsBucketWasDeleted(t *testing.T) {
+	t.Parallel()
+	js := connect(t, startServer(t).Addr())
+	bucket := create(t, js, 1)
+	l, ctx := open(t, js, bucket, caslock.WithTTL(30*time.Second)).Mutex("it"), someone()
+	h := hold(t, l, ctx)
+	require.NoError(t, js.DeleteKeyValue(background, bucket))
+	require.ErrorIs(t, h.Extend(ctx, time.Minute), locks.ErrLost) // as a renewal
+	require.ErrorIs(t, l.UnlockContext(ctx), locks.ErrLost)
+	require.ErrorContains(t, l.LockContext(ctx), "the bucket was deleted")
+}
+
+func TestARefusedWriteSaysThatTheBucketWasChanged(t *testing.T) {
+	t.Parallel()
+	js := connect(t, startServer(t).Addr())
+	bucket := create(t, js, 1)
+	l, ctx := open(t, js, bucket).Mutex("it"), someone()
+	hold(t, l, ctx)
+	s, err := js.Stream(background, "KV_"+bucket)
+	require.NoError(t, err)
+	config := s.CachedInfo().Config
+	config.Sealed = true
+	_, err = js.UpdateStream(background, config)
+	require.NoError(t, err)
+	err = l.UnlockContext(ctx)
+	require.ErrorIs(t, err, locks.ErrLost)
+	require.ErrorContains(t, err, "the bucket was changed: locks are not safe in it: it is sealed")
 }
 
 // A client of a leaf reaches the bucket of the hub by the name of its domain.

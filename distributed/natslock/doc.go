@@ -53,6 +53,8 @@
 //     begin anew, and an old holder may be back. Wait for a lease before clients start again. Open
 //     clients make no key in a bucket that was made anew: a lock without a key returns an error.
 //     A key that another client has made there is used, with its token.
+//   - A bucket that is deleted: its holders lose their locks with the next renewal, and waiters get
+//     an error.
 //   - A key that is deleted: its holder loses the lock with the next renewal. Others may have it
 //     before that, and tokens begin anew.
 //
@@ -74,6 +76,22 @@
 //   - A right is missing: a server does not answer. The error names the subject, after the time of
 //     [jetstream.WithDefaultTimeout] for writes.
 //   - A value is no lock's: [locks.ErrForeign]. It is left alone.
+//
+// # Errors
+//
+// Each answer refuses something else. Package lease has what follows from that, see
+// [lease.ErrRefused]. The table in classes.go has all answers.
+//
+//	the request   a missing right, a deleted or sealed bucket, a connection that was closed
+//	the login     authorization violation, authentication expired or revoked: a waiter waits on, and
+//	              a release is repeated until the hold's end
+//	the moment    a full disk or account, too many connections or requests, JetStream that starts
+//	in doubt      an election, 503 and 5xx: as the moment, and the client finds out what became of a
+//	              write
+//
+// The library closes a connection whose login was refused twice in the same way. A closed
+// connection does not come back. Where passwords or tokens are replaced while a program runs, use
+// nats.IgnoreAuthErrorAbort. Errors of a refused write say what was changed in the bucket.
 //
 // # Names
 //

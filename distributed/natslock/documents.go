@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -42,8 +42,8 @@ const (
 // operation is the header of a message that deletes a key.
 const operation = "KV-Operation"
 
-// deleted is the document of a deleted key.
-var deleted, _ = caslock.JSON.Encode(caslock.Record{})
+// unheld is the document of a deleted key.
+var unheld, _ = caslock.JSON.Encode(caslock.Record{})
 
 // documents are the keys of a bucket.
 type documents struct {
@@ -107,7 +107,7 @@ func (d *documents) Load(ctx context.Context, name string) ([]byte, string, erro
 			return nil, "", err
 		}
 		if h.Get(operation) != "" || h.Get(jetstream.MarkerReasonHeader) != "" {
-			data = deleted
+			data = unheld
 		}
 	}
 	return data, version, nil
@@ -117,6 +117,7 @@ func (d *documents) Load(ctx context.Context, name string) ([]byte, string, erro
 // answers while the stream has no leader.
 func (d *documents) ask(ctx context.Context, subject string, request []byte) (*nats.Msg, error) {
 	before := d.nc.LastError()
+	var why error // there is no connection
 	for {
 		attempt, cancel := context.WithTimeout(ctx, d.timeout/resends)
 		answer, err := d.nc.RequestWithContext(attempt, subject, request)
@@ -130,21 +131,56 @@ func (d *documents) ask(ctx context.Context, subject string, request []byte) (*n
 		passing := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) ||
 			errors.Is(err, nats.ErrDisconnected)
 		if !passing {
-			return nil, err
+			return nil, d.ended(err)
 		}
+		why = d.disconnected(why)
 		if ctx.Err() != nil || !adapter.Sleep(ctx, reconnect) {
-			return nil, d.silence(ctx, err)
+			return nil, d.silence(ctx, err, why)
 		}
 	}
 }
 
-// silence is the error of a read without an answer.
-func (d *documents) silence(ctx context.Context, err error) error {
+// silence is the error of a read without an answer. why is that of [documents.disconnected].
+func (d *documents) silence(ctx context.Context, err, why error) error {
 	if !d.nc.IsConnected() {
-		err = fmt.Errorf("%w: %w", nats.ErrDisconnected, ctx.Err())
-		return lease.Mark(err, lease.ErrUnavailable, lease.ErrUnreachable)
+		return away(fmt.Errorf("%w: %w", nats.ErrDisconnected, ctx.Err()), why)
 	}
 	return lease.Mark(fmt.Errorf("no leader of the stream %s answers: %w", d.stream, err), lease.ErrUnavailable)
+}
+
+// disconnected returns why a server accepts no connection: the latest reason, or that before.
+func (d *documents) disconnected(before error) error {
+	if d.nc.IsConnected() {
+		return nil
+	}
+	last := d.nc.LastError()
+	if c, ok := connectionClass(last); ok && (c == classes.Connection || c == classes.Moment) {
+		return last
+	}
+	return before
+}
+
+// away returns the error of a request that was not sent for want of a connection, and why.
+func away(err, why error) error {
+	if c, ok := connectionClass(why); ok {
+		return c.Mark(fmt.Errorf("%w: %w", err, why))
+	}
+	return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+}
+
+// ended returns the error of a request that the library has not sent.
+func (d *documents) ended(err error) error {
+	c, ok := connectionClass(err)
+	if !ok {
+		return err
+	}
+	if last := d.nc.LastError(); d.nc.IsClosed() && last != nil && !errors.Is(err, last) {
+		err = fmt.Errorf("%w: %w", err, last)
+		if c, ok := connectionClass(last); ok && c == classes.Connection {
+			err = fmt.Errorf("%w: see nats.IgnoreAuthErrorAbort for logins that are replaced", err)
+		}
+	}
+	return c.Mark(err)
 }
 
 // refusal returns the server's refusal of a message to the subject, if there is one that came after
@@ -193,13 +229,20 @@ func (d *documents) publish(ctx context.Context, m *nats.Msg, version string) (s
 	before := d.nc.LastError()
 	var ack *jetstream.PubAck
 	var err error
+	gone := d.gone(ctx)
 	for {
 		if err := d.connected(ctx); err != nil {
 			return "", err
 		}
 		ack, err = d.send(ctx, m, revision)
 		// If no server has a use for the message, the stream has no leader, or is gone.
-		if !errors.Is(err, jetstream.ErrNoStreamResponse) || !adapter.Sleep(ctx, reconnect) {
+		if !errors.Is(err, jetstream.ErrNoStreamResponse) {
+			break
+		}
+		if err := gone(); err != nil {
+			return "", err
+		}
+		if !adapter.Sleep(ctx, reconnect) {
 			break
 		}
 	}
@@ -210,23 +253,62 @@ func (d *documents) publish(ctx context.Context, m *nats.Msg, version string) (s
 	refused := d.refusal(before, m.Subject)
 	switch {
 	case errors.As(err, &answer):
-		return "", failed(answer)
+		return "", d.explained(ctx, failed(answer))
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
 		return "", lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
 	case refused != nil:
 		return "", lease.Mark(refused, lease.ErrRefused)
+	case !errors.Is(err, nats.ErrConnectionClosed): // it may have been closed after the message
+		err = d.ended(err)
 	}
 	return "", fmt.Errorf("no answer to a write: %w", err)
 }
 
+// explained returns err, or why the bucket refuses each write, if err refuses the request.
+func (d *documents) explained(ctx context.Context, err error) error {
+	if !errors.Is(err, lease.ErrRefused) || errors.Is(err, lease.ErrUnavailable) || errors.Is(err, classes.ErrGone) {
+		return err
+	}
+	if why := d.same(ctx); why != nil && errors.Is(why, lease.ErrRefused) && !errors.Is(why, lease.ErrUnavailable) {
+		return lease.Mark(fmt.Errorf("%w: %w", err, why), lease.ErrRefused)
+	}
+	return err
+}
+
+// gone returns a function that asks, at its first call, whether the stream was deleted. It returns
+// an error matching [classes.ErrGone] once a server has answered so. It does not wait for that: no
+// server answers while the stream has no leader.
+func (d *documents) gone(ctx context.Context) func() error {
+	var answers chan error
+	return func() error {
+		if answers == nil {
+			answers = make(chan error, 1)
+			go func() {
+				_, err := d.js.Stream(ctx, d.stream)
+				answers <- err
+			}()
+		}
+		select {
+		case err := <-answers:
+			if errors.Is(err, jetstream.ErrStreamNotFound) {
+				return deleted(err)
+			}
+		default:
+		}
+		return nil
+	}
+}
+
 // connected waits for a connection. Without one, the library would keep a message for later.
 func (d *documents) connected(ctx context.Context) error {
+	var why error
 	for !d.nc.IsConnected() {
+		why = d.disconnected(why)
 		switch {
 		case d.nc.IsClosed():
-			return lease.Mark(nats.ErrConnectionClosed, lease.ErrRefused)
+			return d.ended(nats.ErrConnectionClosed)
 		case !adapter.Sleep(ctx, reconnect):
-			return lease.Mark(nats.ErrDisconnected, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+			return away(nats.ErrDisconnected, why)
 		}
 	}
 	return nil
@@ -240,16 +322,19 @@ func (d *documents) send(ctx context.Context, m *nats.Msg, revision uint64) (*je
 
 // failed returns the error of a server's answer.
 func failed(answer *jetstream.APIError) error {
+	class := classOf(answer)
 	switch {
-	case answer.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence,
-		answer.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant:
+	case class == classes.Stored:
 		return fmt.Errorf("%w: %w", caslock.ErrConflict, answer)
-	case answer.Code == http.StatusTooManyRequests:
-		return lease.Mark(answer, lease.ErrRefused, lease.ErrUnavailable)
-	case answer.Code < http.StatusInternalServerError:
-		return lease.Mark(answer, lease.ErrRefused)
+	case answer.ErrorCode == jetstream.JSErrCodeStreamNotFound:
+		return deleted(answer)
 	}
-	return lease.Mark(answer, lease.ErrUnavailable) // of a server in trouble
+	return class.Mark(answer)
+}
+
+// deleted returns the error of a request to a bucket that is not there, as err says.
+func deleted(err error) error {
+	return lease.Mark(fmt.Errorf("the bucket was deleted: %w", err), lease.ErrRefused, classes.ErrGone)
 }
 
 var (

@@ -12,3 +12,6 @@ import (
 func NewDocuments(ctx context.Context, js jetstream.JetStream, bucket string) (caslock.Documents, error) {
 	return newDocuments(ctx, js, bucket)
 }
+
+// Refusals is the table of answers.
+var Refusals = refusals

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/classtest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -257,59 +259,45 @@ func TestALostReplyToAWriteLeavesOneHold(t *testing.T) {
 }
 
 func TestAWriteIsSentUntilThereIsALeader(t *testing.T) {
-	t.Parallel()
-	s := startServer(t)
-	admin := connect(t, s.Addr())
-	bucket := create(t, admin, 1)
-	var c counts
-	js := connect(t, s.Addr(), c.option())
-	l, a := open(t, js, bucket).Mutex("it"), someone()
-	hold(t, l, a)
-	require.NoError(t, l.UnlockContext(a))
-	require.NoError(t, admin.DeleteKeyValue(background, bucket))
-	c.requests()
-	tried := make(chan error, 1)
-	go func() {
-		_, err := l.TryLockContext(a)
-		tried <- err
-	}()
-	writes := 0
-	require.Eventually(t, func() bool {
-		_, n, _ := c.requests()
-		writes += n
-		return writes >= 3
-	}, long, time.Millisecond)
-	createAs(t, admin, jetstream.KeyValueConfig{Bucket: bucket})
-	require.ErrorContains(t, <-tried, "made anew", "the write has an answer")
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		l, a := openFake(t, &way{f: f}).Mutex("it"), someone()
+		hold(t, l, a)
+		require.NoError(t, l.UnlockContext(a))
+		before := f.sent()
+		f.set(func() { f.leaderless = true })
+		began := time.Now()
+		time.AfterFunc(time.Second, func() { f.set(func() { f.leaderless = false }) })
+		hold(t, l, a)
+		require.GreaterOrEqual(t, f.sent(), before+50)
+		require.Less(t, time.Since(began), time.Second+50*time.Millisecond, "no question delays a write")
+		require.NoError(t, l.UnlockContext(a))
+	})
 }
 
 func TestAWriteWithoutAConnectionIsNotSentLater(t *testing.T) {
 	t.Parallel()
-	s := startServer(t)
-	admin := connect(t, s.Addr())
-	bucket := create(t, admin, 1)
-	p := leasetest.NewProxy(t, s.Addr())
-	var c counts
-	js := connect(t, p.Addr(), c.option())
-	l, a := open(t, js, bucket).Mutex("it"), someone()
+	f := newFake()
+	w := &way{f: f, answer: "nats: authorization violation", timeout: brief}
+	js := w.connect(t)
+	l, a := open(t, js, "locks").Mutex("it"), someone()
 	hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
-	require.NoError(t, admin.DeleteKeyValue(background, bucket)) // it writes again and again
-	c.requests()
+	before := f.sent()
+	f.set(func() { f.leaderless = true }) // it writes again and again
 	tried := make(chan error, 1)
 	go func() {
 		_, err := l.TryLockContext(a)
 		tried <- err
 	}()
-	require.Eventually(t, func() bool { _, writes, _ := c.requests(); return writes > 0 }, long, time.Millisecond)
-	p.Refuse()
+	require.Eventually(t, func() bool { return f.sent() > before }, long, time.Millisecond)
+	w.Set(classtest.Refusing)
 	require.Error(t, <-tried)
-	c.requests()
-	p.Heal()
+	before = f.sent()
+	w.Set(classtest.Good)
 	require.Eventually(t, js.Conn().IsConnected, long, time.Millisecond)
 	require.NoError(t, js.Conn().Flush())
-	_, writes, _ := c.requests()
-	require.Zero(t, writes)
+	require.Equal(t, before, f.sent())
 }
 
 func TestAWaiterIsToldOfARelease(t *testing.T) {

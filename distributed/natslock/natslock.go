@@ -17,7 +17,7 @@ import (
 // New returns a client of the locks in a key-value bucket, which is there already. It asks the
 // server for the settings of the bucket, and returns an error if locks would not be safe in it. The
 // client asks again before it makes the key of a lock that has none, and refuses to make it in a
-// bucket that is not the same or no longer safe. A holder learns at the end of its lease that its
+// bucket that is not the same or no longer safe. A holder learns with its next renewal that its
 // bucket was deleted. Close the client before the connection of js.
 //
 // A request fails if it has no answer in the time of [jetstream.WithDefaultTimeout], 5 seconds if
@@ -106,6 +106,8 @@ func (d *documents) same(ctx context.Context) error {
 	created, err := d.inspect(ctx)
 	var answer *jetstream.APIError
 	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return deleted(err)
 	case errors.As(err, &answer):
 		return failed(answer)
 	case err != nil && created.IsZero(): // no answer, and nothing was written

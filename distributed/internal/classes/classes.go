@@ -5,11 +5,16 @@
 package classes
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/jucgo/locks/distributed/lease"
 )
+
+// ErrGone is matched by errors that say that nothing is left where the locks were, such as after the
+// deletion of a bucket. No hold is left either.
+var ErrGone = errors.New("the locks were deleted")
 
 // Class is what an error answer refuses, see [lease.ErrRefused].
 type Class int

@@ -1,0 +1,187 @@
+package natslock_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/classes"
+	"github.com/jucgo/locks/distributed/internal/classtest"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/natslock"
+)
+
+const reconnectWait = 20 * time.Millisecond
+
+// openFake returns a client of a fake that is closed with the test.
+func openFake(tb testing.TB, w *way, opts ...caslock.Option) *caslock.Client {
+	tb.Helper()
+	c, err := natslock.New(background, w.connect(tb), "locks", opts...)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, c.Close(background)) })
+	return c
+}
+
+func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
+	t.Parallel()
+	var cases []classtest.Case[string]
+	for _, r := range natslock.Refusals {
+		require.NotEmpty(t, r.Why)
+		ofConnection := strings.HasPrefix(r.Code, "nats: ")
+		if ofConnection || r.Class == classes.Stored || r.Code == "404 10059" { // the last one is a loss
+			continue
+		}
+		cases = append(cases, classtest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: "because"})
+	}
+	classtest.Run(t, cases, func(t *testing.T, c classtest.Case[string]) classtest.Bed {
+		f := newFake()
+		w := &way{f: f, answer: c.Answer}
+		rival := openFake(t, &way{f: f}).Mutex("it")
+		return classtest.Bed{Lock: openFake(t, w).Mutex("it"), Rival: rival, Set: w.Set}
+	})
+}
+
+// The library has timers that all its connections share. So tests of connections that end have no
+// clock of their own.
+func TestARefusedConnectionIsNoAnswerAboutTheLock(t *testing.T) {
+	t.Parallel()
+	for _, r := range natslock.Refusals {
+		if _, ok := protocolError[r.Code]; !ok {
+			continue
+		}
+		t.Run(r.Code, func(t *testing.T) {
+			t.Parallel()
+			f := newFake()
+			w := &way{f: f, answer: r.Code, timeout: 300 * time.Millisecond}
+			l, rival := openFake(t, w).Mutex("it"), openFake(t, &way{f: f}).Mutex("it")
+			a, b := someone(), someone()
+
+			said := strings.TrimPrefix(r.Code, "nats: ")
+
+			hold(t, l, a)
+			w.Set(classtest.Refusing)
+			ended := time.AfterFunc(time.Second, func() { w.Set(classtest.Good) })
+			err := l.UnlockContext(a)
+			if r.Class == classes.Connection { // it is repeated in the background
+				require.ErrorIs(t, err, locks.ErrLost)
+				require.Contains(t, strings.ToLower(err.Error()), said)
+			} else {
+				require.NoError(t, err, "it is repeated at once")
+			}
+			began := time.Now()
+			hold(t, rival, b)
+			require.Less(t, time.Since(began), lease.DefaultLease/2)
+			require.False(t, ended.Stop())
+			got := start(l, a)
+			time.Sleep(100 * time.Millisecond)
+			w.Set(classtest.Refusing)
+			time.Sleep(time.Second)
+			ok, err := l.TryLockContext(someone())
+			require.False(t, ok)
+			require.NoError(t, err, "a waiter of this process has the turn")
+			require.NoError(t, rival.UnlockContext(b))
+			require.Empty(t, got, "a wait goes on")
+			w.Set(classtest.Good)
+			require.NoError(t, result(t, got))
+			require.NoError(t, l.UnlockContext(a))
+
+			w.Set(classtest.Refusing)
+			_, err = l.TryLockContext(someone())
+			require.Contains(t, strings.ToLower(err.Error()), said)
+			require.ErrorIs(t, err, lease.ErrRefused)
+			require.Equal(t, r.Class == classes.Connection, errors.Is(err, lease.ErrLogin))
+			require.Equal(t, r.Class == classes.Moment, errors.Is(err, lease.ErrUnavailable))
+			w.Set(classtest.Good)
+		})
+	}
+}
+
+func TestADeletedBucketIsALossAtTheNextRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		l, owner := openFake(t, &way{f: f}).Mutex("it"), someone()
+		h := hold(t, l, owner)
+		f.set(func() { f.absent = true })
+		time.Sleep(lease.DefaultLease/3 + time.Second)
+		require.ErrorIs(t, h.Err(), locks.ErrLost)
+		require.ErrorIs(t, l.UnlockContext(owner), locks.ErrLost)
+	})
+}
+
+func TestABucketMadeAnewUnderAHolderIsALossAtTheNextRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		l, owner := openFake(t, &way{f: f}).Mutex("it"), someone()
+		h := hold(t, l, owner)
+		f.set(func() { f.keys, f.last = make(map[string]value), 0 })
+		time.Sleep(lease.DefaultLease/3 + time.Second)
+		require.ErrorIs(t, h.Err(), locks.ErrLost)
+		require.ErrorIs(t, l.UnlockContext(owner), locks.ErrLost)
+	})
+}
+
+func TestAnUnlockInADeletedBucketIsALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		l, owner := openFake(t, &way{f: f}).Mutex("it"), someone()
+		hold(t, l, owner)
+		f.set(func() { f.absent = true })
+		began := time.Now()
+		require.ErrorIs(t, l.UnlockContext(owner), locks.ErrLost)
+		require.Less(t, time.Since(began), time.Second)
+	})
+}
+
+func TestADeletedBucketIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		c := openFake(t, &way{f: f})
+		f.set(func() { f.absent = true })
+		err := c.Mutex("it").LockContext(someone())
+		require.ErrorContains(t, err, `natslock: lock "it": the bucket was deleted: `)
+		require.ErrorIs(t, err, lease.ErrRefused)
+		require.NotErrorIs(t, err, lease.ErrUnavailable)
+		require.NotErrorIs(t, err, locks.ErrLost)
+	})
+}
+
+func TestAClosedConnectionEndsAWaitAndSaysWhy(t *testing.T) {
+	t.Parallel()
+	f := newFake()
+	w := &way{f: f, answer: "nats: authorization violation"}
+	js := w.connect(t, func(o *nats.Options) error { o.IgnoreAuthErrorAbort = false; return nil })
+	c, err := natslock.New(background, js, "locks")
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close(background) })
+	rival := openFake(t, &way{f: f}).Mutex("it")
+	owner := someone()
+	hold(t, rival, owner)
+	got := start(c.Mutex("it"), someone())
+	time.Sleep(100 * time.Millisecond)
+	w.Set(classtest.Refusing)
+	err = result(t, got)
+	require.ErrorIs(t, err, nats.ErrConnectionClosed)
+	require.ErrorContains(t, err, "nats: Authorization Violation: see nats.IgnoreAuthErrorAbort")
+	require.NoError(t, rival.UnlockContext(owner))
+}
+
+func TestALockKeyIsTheSameInEveryProcess(t *testing.T) {
+	for servers, want := range map[string]string{
+		"nats://127.0.0.1:4222":                        "127.0.0.1:4222",
+		"nats://ann:geheim@127.0.0.1:1,127.0.0.2:2":    "127.0.0.1:1,127.0.0.2:2",
+		"nats://127.0.0.2:2,nats://geheim@127.0.0.1:1": "127.0.0.1:1,127.0.0.2:2",
+	} {
+		for range 2 { // each client has an id of its own
+			c := openFake(t, &way{f: newFake(), servers: servers})
+			require.Equal(t, "it\x00nats "+want+" $JS.API.KV_locks", c.Mutex("it").LockKey())
+			require.NoError(t, c.Close(background))
+		}
+	}
+}
