@@ -1,6 +1,7 @@
 package etcdlock_test
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 	"time"
@@ -12,61 +13,79 @@ import (
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
-// behindProxy returns clients of one server: n behind etcd's own proxy, and one without it.
-func behindProxy(t *testing.T, n int, opts ...etcdlock.Option) (clients []*etcdlock.Client, direct *etcdlock.Client) {
-	t.Helper()
-	s := startServer(t)
-	proxy := testbed.StartEtcdProxy(t, "", s.addr)
-	for range n {
-		clients = append(clients, open(t, connect(t, proxy), opts...))
+// behindEachProxy runs test behind the proxy of each version of etcd. The empty one is Debian's.
+func behindEachProxy(t *testing.T, test func(t *testing.T, version string)) {
+	for _, version := range []string{"", "3.5", "3.6"} {
+		t.Run(cmp.Or(version, "installed"), func(t *testing.T) {
+			t.Parallel()
+			test(t, version)
+		})
 	}
-	return clients, open(t, connect(t, s.addr), opts...)
+}
+
+// behindProxy returns clients of one server of a version: n behind etcd's own proxy, and one
+// without it.
+func behindProxy(t *testing.T, version string, n int) (clients []*etcdlock.Client, direct *etcdlock.Client) {
+	t.Helper()
+	opts := term(6 * short)
+	s := startCluster(t, version, 1)[0]
+	proxy := testbed.StartEtcdProxy(t, version, s.addr)
+	for range n {
+		clients = append(clients, open(t, connect(t, proxy), opts))
+	}
+	return clients, open(t, connect(t, s.addr), opts)
 }
 
 func TestAHoldBehindEtcdsProxyOutlivesItsLease(t *testing.T) {
 	t.Parallel()
-	clients, direct := behindProxy(t, 1, term(6*short))
-	l, a := clients[0].Mutex("it"), someone()
-	h := hold(t, l, a)
-	time.Sleep(15 * short)
-	require.NoError(t, h.Err())
-	ok, err := direct.Mutex("it").TryLockContext(someone())
-	require.NoError(t, err)
-	require.False(t, ok)
-	require.NoError(t, l.UnlockContext(a))
+	behindEachProxy(t, func(t *testing.T, version string) {
+		clients, direct := behindProxy(t, version, 1)
+		l, a := clients[0].Mutex("it"), someone()
+		h := hold(t, l, a)
+		time.Sleep(15 * short)
+		require.NoError(t, h.Err())
+		ok, err := direct.Mutex("it").TryLockContext(someone())
+		require.NoError(t, err)
+		require.False(t, ok)
+		require.NoError(t, l.UnlockContext(a))
+	})
 }
 
 func TestAWaiterBehindEtcdsProxyOutlivesItsLease(t *testing.T) {
 	t.Parallel()
-	clients, direct := behindProxy(t, 1, term(6*short))
-	holder, l := direct.Mutex("it"), clients[0].Mutex("it")
-	a, b, c := someone(), someone(), someone()
-	hold(t, holder, a)
-	first := start(l, b)
-	require.Eventually(t, func() bool {
-		info, err := direct.Mutex("it").Inspect(background)
-		return err == nil && len(info.Waiters) == 1
-	}, long, 10*time.Millisecond)
-	time.Sleep(15 * short)
-	second := start(holder, c) // behind the waiter, which has kept its place
-	time.Sleep(short)
-	require.NoError(t, holder.UnlockContext(a))
-	require.NoError(t, result(t, first))
-	require.NoError(t, l.UnlockContext(b))
-	require.NoError(t, result(t, second))
-	require.NoError(t, holder.UnlockContext(c))
+	behindEachProxy(t, func(t *testing.T, version string) {
+		clients, direct := behindProxy(t, version, 1)
+		holder, l := direct.Mutex("it"), clients[0].Mutex("it")
+		a, b, c := someone(), someone(), someone()
+		hold(t, holder, a)
+		first := start(l, b)
+		require.Eventually(t, func() bool {
+			info, err := direct.Mutex("it").Inspect(background)
+			return err == nil && len(info.Waiters) == 1
+		}, long, 10*time.Millisecond)
+		time.Sleep(15 * short)
+		second := start(holder, c) // behind the waiter, which has kept its place
+		time.Sleep(short)
+		require.NoError(t, holder.UnlockContext(a))
+		require.NoError(t, result(t, first))
+		require.NoError(t, l.UnlockContext(b))
+		require.NoError(t, result(t, second))
+		require.NoError(t, holder.UnlockContext(c))
+	})
 }
 
 func TestManyHoldsBehindEtcdsProxyOutliveTheirLease(t *testing.T) {
 	t.Parallel()
-	clients, _ := behindProxy(t, 1, term(6*short))
-	a := someone()
-	var holds []locks.Hold
-	for i := range 200 { // more than one batch of renewals
-		holds = append(holds, hold(t, clients[0].Mutex(fmt.Sprint("it", i)), a))
-	}
-	time.Sleep(15 * short)
-	for _, h := range holds {
-		require.NoError(t, h.Err())
-	}
+	behindEachProxy(t, func(t *testing.T, version string) {
+		clients, _ := behindProxy(t, version, 1)
+		a := someone()
+		var holds []locks.Hold
+		for i := range 200 { // more than one batch of renewals
+			holds = append(holds, hold(t, clients[0].Mutex(fmt.Sprint("it", i)), a))
+		}
+		time.Sleep(15 * short)
+		for _, h := range holds {
+			require.NoError(t, h.Err())
+		}
+	})
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // startPgbouncer returns the URL of a pooler that gives each transaction a free session.
-func startPgbouncer(tb testing.TB) string {
+func startPgbouncer(tb testing.TB, settings ...string) string {
 	tb.Helper()
 	ready := func(addr string) error {
 		db, err := sql.Open("pgx", "postgres://postgres@"+addr+"/postgres?sslmode=disable&default_query_exec_mode=exec")
@@ -26,7 +26,8 @@ func startPgbouncer(tb testing.TB) string {
 		return db.Ping()
 	}
 	server := testbed.StartPostgres(tb, ready)
-	pooler := testbed.StartPgbouncer(tb, server.Addr(), ready, "default_pool_size = 3", "server_round_robin = 1")
+	settings = append(settings, "default_pool_size = 3", "server_round_robin = 1")
+	pooler := testbed.StartPgbouncer(tb, server.Addr(), ready, settings...)
 	return "postgres://postgres@" + pooler.Addr() + "/postgres?sslmode=disable"
 }
 
@@ -68,6 +69,65 @@ func TestATransactionPoolerIsRefusedWithTheRemedy(t *testing.T) {
 		require.ErrorContains(t, err, "listen=false", parameters)
 		require.NotContains(t, err.Error(), "\n")
 	}
+}
+
+// The ways to write a search path in a URL.
+var searchPaths = []string{
+	"&search_path=app", "&options=-c%20search_path%3Dapp", "&options=-csearch_path%3Dapp", "&options=--search_path%3Dapp",
+}
+
+func TestAPoolerThatRefusesASearchPathLeadsToTheRemedy(t *testing.T) {
+	url := startPgbouncer(t)
+	for _, parameters := range searchPaths {
+		_, err := open.URL(t.Context(), url+"&listen=false"+parameters)
+		require.ErrorContains(t, err, "unsupported startup parameter", parameters)
+		require.ErrorContains(t, err, "table=SCHEMA.TABLE", parameters)
+		require.NotErrorIs(t, err, open.ErrUnreachable, parameters)
+	}
+}
+
+func TestAPoolerThatIgnoresASearchPathIsRefused(t *testing.T) {
+	url := startPgbouncer(t, "ignore_startup_parameters = extra_float_digits, search_path, options")
+	for _, parameters := range searchPaths {
+		_, err := open.URL(t.Context(), url+"&listen=false"+parameters)
+		require.ErrorIs(t, err, sqllock.ErrUnsupportedTopology, parameters)
+		require.ErrorContains(t, err, "table=SCHEMA.TABLE", parameters)
+	}
+	for _, parameters := range []string{"", "&table=public.named", "&search_path=app&table=public.named"} {
+		l := opened(t, url+"&listen=false"+parameters).Locker("it")
+		require.NoError(t, l.LockContext(t.Context()), parameters)
+		require.NoError(t, l.UnlockContext(t.Context()), parameters)
+	}
+}
+
+func TestASearchPathOfTheURLChoosesTheTable(t *testing.T) {
+	ready := func(addr string) error {
+		db, err := sql.Open("pgx", "postgres://postgres@"+addr+"/postgres?sslmode=disable")
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		_, err = db.Exec(`CREATE SCHEMA IF NOT EXISTS app`)
+		return err
+	}
+	url := "postgres://postgres@" + testbed.StartPostgres(t, ready).Addr() + "/postgres?sslmode=disable"
+	holder := opened(t, url+"&table=app.sql_locks").Locker("it")
+	require.NoError(t, holder.LockContext(t.Context()))
+	for _, parameters := range searchPaths {
+		ctx := locks.WithOwner(t.Context(), locks.NewOwner())
+		ok, err := opened(t, url+parameters).Locker("it").TryLockContext(ctx)
+		require.NoError(t, err, parameters)
+		require.False(t, ok, parameters)
+	}
+	store := opened(t, url+"&search_path=app,%20public&application_name=the%20shop+%2B")
+	require.NoError(t, store.Locker("other").LockContext(t.Context()))
+	db, err := sql.Open("pgx", url)
+	require.NoError(t, err)
+	defer db.Close()
+	var named int
+	row := db.QueryRow(`SELECT count(*) FROM pg_stat_activity WHERE application_name = 'the shop +'`)
+	require.NoError(t, row.Scan(&named))
+	require.NotZero(t, named, "a space of a parameter is not a space for the server")
 }
 
 func TestAnUnknownModeOfStatementsIsRefused(t *testing.T) {

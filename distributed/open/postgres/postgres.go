@@ -3,8 +3,11 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -61,7 +64,8 @@ func open(ctx context.Context, o *scheme.Opening) error {
 	if o.Label != "" && !query.Has("application_name") {
 		query.Set("application_name", o.Label)
 	}
-	place := url.URL{Scheme: "postgres", Host: strings.Join(o.Hosts, ","), Path: "/" + o.Path, RawQuery: query.Encode()}
+	raw := strings.ReplaceAll(query.Encode(), "+", "%20") // the driver takes a plus for itself, as libpq does
+	place := url.URL{Scheme: "postgres", Host: strings.Join(o.Hosts, ","), Path: "/" + o.Path, RawQuery: raw}
 	if o.User != "" || o.Password != "" {
 		place.User = url.UserPassword(o.User, o.Password)
 	}
@@ -80,8 +84,42 @@ func open(ctx context.Context, o *scheme.Opening) error {
 	if listen == "true" {
 		opts = append(opts, sqllock.WithListener(pgxnotify.Listener(db)))
 	}
-	return database.Open(ctx, o, db, func(err error) bool {
+	err = database.Open(ctx, o, db, func(err error) bool {
 		var answer *pgconn.PgError
 		return errors.As(err, &answer)
 	}, opts...)
+	if err == nil {
+		err = checkSearchPath(ctx, o, db)
+	}
+	if err != nil && strings.Contains(err.Error(), "unsupported startup parameter") {
+		err = fmt.Errorf("%w: a pooler does not pass it on. %s", err, schemaRemedy)
+	}
+	return err
+}
+
+const schemaRemedy = "Name the schema by table=SCHEMA.TABLE, such as table=app.sql_locks"
+
+// inOptions finds a search path in the parameter options, in each way to write it.
+var inOptions = regexp.MustCompile(`(?:^|\s)(?:-c\s*|--)search_path=((?:\\.|[^\s\\])+)`)
+
+// checkSearchPath refuses a search path that the server did not get. A pooler may ignore it, and
+// then the locks are in another table than those of a program without that pooler.
+func checkSearchPath(ctx context.Context, o *scheme.Opening, db *sql.DB) error {
+	want := o.Params["search_path"]
+	if found := inOptions.FindStringSubmatch(o.Params["options"]); want == "" && found != nil {
+		want = strings.ReplaceAll(found[1], `\`, "")
+	}
+	if want == "" || strings.Contains(o.Params["table"], ".") {
+		return nil
+	}
+	var is string
+	if err := db.QueryRowContext(ctx, "SELECT current_setting('search_path')").Scan(&is); err != nil {
+		var answer *pgconn.PgError
+		return o.Failed(err, errors.As(err, &answer))
+	}
+	if plain := strings.NewReplacer(" ", "", `"`, ""); plain.Replace(is) != plain.Replace(want) {
+		return fmt.Errorf("%w: the URL has the search path %q, and the server %q: a pooler ignores it. %s",
+			sqllock.ErrUnsupportedTopology, want, is, schemaRemedy)
+	}
+	return nil
 }
