@@ -81,7 +81,8 @@
 //   - Two requests for one acquisition are under way, because one is late: they take turns and have
 //     one node. The failure of one leaves it to the other.
 //   - A delete fails: it is repeated until the node is gone or the session is over. An unlock
-//     waits for that for 3 seconds, and then returns an error.
+//     waits for that for 3 seconds, and then returns an error. If the server refuses to delete the
+//     node, the unlock returns its error at once.
 //   - A context ends: the call returns at once. Its node is deleted in the background.
 //   - Another client deletes the holder's node: the holder is told at once if it has had the
 //     lock for 100 ms, by a watch. The watch is set then, and finds an earlier deletion.
@@ -93,6 +94,24 @@
 //     [locks.ErrForeign] for a mutex, and the other way round. So is an ephemeral node in place
 //     of the directory. A semaphore has directories of its own, and ignores a mutex of the same
 //     name.
+//
+// # Errors
+//
+// Each code of ZooKeeper refuses the request, the login, or only this moment, see
+// [lease.ErrRefused]. The source has a table of all codes, in classes.go.
+//
+//	refused                  such as                               LockContext         unlock
+//	the request              NoAuth, InvalidACL, local session     the error           the error
+//	the login                AuthFailed, SASL is wanted            the error; waiters  the error
+//	                                                               wait on
+//	this moment              NotReadOnly, QuotaExceeded,           waits               repeated
+//	                         ThrottledOp
+//	no answer, may be done   ConnectionLoss, SessionMoved,         repeated for half   repeated
+//	                         RequestTimeout                        of the session;
+//	                                                               waiters wait on
+//
+// No error of a renewal ends a hold, but the answer that its node is gone. After the error of an
+// unlock, the node is deleted in the background as soon as ZooKeeper permits it.
 //
 // # Secured servers
 //

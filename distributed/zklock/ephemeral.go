@@ -58,6 +58,8 @@ func (a *acquisition) createSingle(ctx context.Context, wait bool) (goOn bool, e
 		return err == nil, err
 	case !inDoubt(err):
 		return false, refusal(err, path)
+	case classOf(err) == moment || classOf(err) == login:
+		return false, err
 	}
 	n.unsure = true // delete finds out whether it exists
 	n.discard()

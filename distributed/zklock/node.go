@@ -44,6 +44,7 @@ type node struct {
 	token   uint64        // czxid; 0 before read
 	deleted chan struct{} // nil while the node is wanted; closed when the deletion is over
 	ours    bool          // the node existed until this client deleted it
+	refused func(error)   // to be called when a server refuses to delete the node, or nil
 }
 
 // create makes a node in dir, and dir itself if it is missing. The name of the node has a UUID,
@@ -81,6 +82,8 @@ func (c *core) create(ctx context.Context, dir, kind, number string, a *acquisit
 			}
 		case !inDoubt(err):
 			return nil, refusal(err, dir)
+		case classOf(err) == moment || classOf(err) == login:
+			return nil, outcome(fmt.Errorf("create a node in %q: %w", dir, err))
 		default:
 			n.unsure = true
 			switch lookup := n.locate(ctx); {
@@ -269,9 +272,31 @@ func (n *node) delete() {
 		case n.s.isOver() || n.c.life.Err() != nil:
 			return
 		}
-		tried = tried || sent && inDoubt(err)
+		switch classOf(err) {
+		case request, login:
+			n.tellRefusal(err)
+		case unknown, ofSession:
+			tried = tried || sent
+		}
 		pause(n.c.life, n.s.dead, wait)
 	}
+}
+
+// tellRefusal says why a server refuses to delete n.
+func (n *node) tellRefusal(err error) {
+	n.mu.Lock()
+	refused := n.refused
+	n.mu.Unlock()
+	if refused != nil {
+		refused(err)
+	}
+}
+
+// whenRefused has refused called each time when a server refuses to delete n. It must not block.
+func (n *node) whenRefused(refused func(error)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.refused = refused
 }
 
 // deleteOnce sends one request to delete n, if n is there as far as is known.

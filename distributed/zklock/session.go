@@ -273,20 +273,3 @@ type unanswered string
 func (e unanswered) Error() string { return string(e) }
 func (unanswered) Timeout() bool   { return true }
 func (unanswered) Temporary() bool { return true }
-
-// inDoubt reports whether err, of a request, leaves open whether the request was carried out.
-// Other errors are answers of the server.
-func inDoubt(err error) bool {
-	if err == nil {
-		return false
-	}
-	for _, answer := range []error{
-		zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNoChildrenForEphemerals,
-		zk.ErrInvalidACL, zk.ErrInvalidPath, zk.ErrInvalidFlags, zk.ErrBadArguments, zk.ErrAPIError,
-	} {
-		if errors.Is(err, answer) {
-			return false
-		}
-	}
-	return true
-}

@@ -164,6 +164,7 @@ func (st *store) request(ctx context.Context, req lease.Request,
 		a.placed = false // with the hold, its place has gone
 	}
 	reply, err := a.ask(func(ctx context.Context) (bool, error) { return step(ctx, a) }, req.TTL)
+	err = outcome(err)
 	switch {
 	case reply.Held || keeps(err):
 		a.placed = true
@@ -204,8 +205,8 @@ func (st *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, 
 	if a == nil {
 		return lease.Released{}, nil
 	}
-	if err := await(ctx, a.end(), patience); err != nil {
-		return lease.Released{}, fmt.Errorf("delete the node in %q: %w", id.Name, err)
+	if err := a.endInTime(ctx); err != nil {
+		return lease.Released{}, outcome(fmt.Errorf("delete the node in %q: %w", id.Name, err))
 	}
 	st.forget(a)
 	// Waiters with a place in a queue come first by themselves.
@@ -261,6 +262,7 @@ func (w wakeUps) Close() {} // Leave, or the hold's end, ends them
 func (st *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duration) ([]bool, error) {
 	held := make([]bool, len(holds))
 	confirmed := make(map[*session]bool)
+	var refusal error
 	for i, h := range holds {
 		a := st.find(h)
 		if a == nil {
@@ -280,12 +282,15 @@ func (st *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duratio
 				err = repeat(ctx, part.s, func() error { return a.check(ctx, part) })
 			}
 		}
-		if inDoubt(err) && !n.s.isOver() {
+		switch {
+		case inDoubt(err) && !n.s.isOver():
 			return make([]bool, len(holds)), err // nothing counts that the leader has not confirmed
+		case classOf(err) == request: // the server tells nothing of the node
+			refusal = err
 		}
 		held[i] = err == nil && a.holding() == n
 	}
-	return held, nil
+	return held, refusal
 }
 
 // repeat repeats a request until there is an answer, ctx ends, or the session is over.
@@ -452,6 +457,10 @@ func temporary(err error) bool {
 			return false
 		}
 	}
+	switch classOf(err) {
+	case moment, login: // package lease asks again, after longer pauses
+		return false
+	}
 	return inDoubt(err)
 }
 
@@ -487,10 +496,8 @@ func (a *acquisition) reset() {
 
 // discard deletes the nodes, and returns what tells of the end of that.
 func (a *acquisition) discard() (done []<-chan struct{}) {
-	for _, n := range append([]*node{a.own, a.queued}, a.more...) {
-		if n != nil {
-			done = append(done, n.discard())
-		}
+	for _, n := range a.nodes() {
+		done = append(done, n.discard())
 	}
 	return done
 }
@@ -510,6 +517,47 @@ func (a *acquisition) end() (done []<-chan struct{}) {
 	}
 	a.ignore()
 	return a.discard()
+}
+
+// endInTime is end, and waits for it. It returns the error of a server that refuses to delete a node,
+// which is tried again in the background.
+func (a *acquisition) endInTime(ctx context.Context) error {
+	done := a.end()
+	refused := make(chan error, 1)
+	if done != nil {
+		for _, n := range a.nodes() {
+			n.whenRefused(func(err error) {
+				select {
+				case refused <- err:
+				default:
+				}
+			})
+		}
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for _, ch := range done {
+		select {
+		case <-ch:
+		case err := <-refused:
+			return err
+		case <-timer.C:
+			return errNoAnswer
+		case <-ctx.Done():
+			return errNoAnswer
+		}
+	}
+	return nil
+}
+
+// nodes returns what a has made.
+func (a *acquisition) nodes() (all []*node) {
+	for _, n := range append([]*node{a.own, a.queued}, a.more...) {
+		if n != nil {
+			all = append(all, n)
+		}
+	}
+	return all
 }
 
 // leave ends the wait for good. It reports false if a holds, or was ended before. The caller calls

@@ -1,0 +1,289 @@
+package zklock_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/zklock"
+)
+
+// mood is the code of the error that servers answer to each request, unless it is 0.
+type mood struct {
+	mu      sync.Mutex
+	code    int32
+	asked   int // requests
+	refused int // those since the last call of refuse
+}
+
+func (m *mood) refuse(code int32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.code, m.refused = code, 0
+}
+
+func (m *mood) refuses(tb testing.TB, n int) {
+	tb.Helper()
+	eventually(tb, "refusals", func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.refused >= n
+	})
+}
+
+// asks waits until the servers have had n more requests, as those of a waiter that asks again.
+func (m *mood) asks(tb testing.TB, n int) {
+	tb.Helper()
+	before := 0
+	eventually(tb, "requests", func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if before == 0 {
+			before = m.asked
+		}
+		return m.asked >= before+n
+	})
+}
+
+// answer returns the code for a request, or 0 if the request is to be sent.
+func (m *mood) answer(op int32) int32 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if op <= 0 || op == 11 || op >= 100 { // the session's own: pings, credentials, watches, its end
+		return 0
+	}
+	m.asked++
+	if m.code != 0 {
+		m.refused++
+	}
+	return m.code
+}
+
+// dial connects to servers that have moods.
+func (m *mood) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	r, w := io.Pipe()
+	mc := &moodyConn{Conn: c, mood: m, answers: r, add: w}
+	go mc.read()
+	return mc, nil
+}
+
+// moodyConn is a connection to a server that has moods. Its answers are whole, and come from a pipe.
+type moodyConn struct {
+	net.Conn
+	mood    *mood
+	answers *io.PipeReader
+	add     *io.PipeWriter
+	greeted bool // the first request, which has another form, was written
+
+	mu sync.Mutex // held while an answer is added
+}
+
+// read adds the answers of the server.
+func (c *moodyConn) read() {
+	for {
+		head := make([]byte, 4)
+		_, err := io.ReadFull(c.Conn, head)
+		if err == nil {
+			frame := append(head, make([]byte, binary.BigEndian.Uint32(head))...)
+			if _, err = io.ReadFull(c.Conn, frame[4:]); err == nil {
+				err = c.answer(frame)
+			}
+		}
+		if err != nil {
+			c.add.CloseWithError(err)
+			return
+		}
+	}
+}
+
+func (c *moodyConn) answer(frame []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, err := c.add.Write(frame)
+	return err
+}
+
+func (c *moodyConn) Read(b []byte) (int, error) { return c.answers.Read(b) }
+
+func (c *moodyConn) SetReadDeadline(time.Time) error { return nil }
+
+func (c *moodyConn) Close() error {
+	c.answers.Close()
+	return c.Conn.Close()
+}
+
+// Write is called with whole requests.
+func (c *moodyConn) Write(b []byte) (int, error) {
+	for rest := b; len(rest) > 0; {
+		n := 4 + int(binary.BigEndian.Uint32(rest))
+		frame := rest[:n]
+		rest = rest[n:]
+		if c.greeted {
+			if code := c.mood.answer(int32(binary.BigEndian.Uint32(frame[8:]))); code != 0 {
+				reply := make([]byte, 20)
+				binary.BigEndian.PutUint32(reply, 16)
+				copy(reply[4:8], frame[4:8]) // the number of the request
+				binary.BigEndian.PutUint32(reply[16:], uint32(code))
+				go c.answer(reply)
+				continue
+			}
+		}
+		c.greeted = true
+		if _, err := c.Conn.Write(frame); err != nil {
+			return 0, err
+		}
+	}
+	return len(b), nil
+}
+
+// reaction is what a client does after an error of a class. Without goesOn it returns the error.
+type reaction struct {
+	is                                     error // what the error of a first request matches
+	firstGoesOn, waitGoesOn, releaseGoesOn bool
+}
+
+var reactions = map[zklock.Class]reaction{
+	zklock.Unknown:   {nil, true, true, true},
+	zklock.OfSession: {nil, true, true, true},
+	zklock.Moment:    {nil, true, true, true},
+	zklock.Request:   {lease.ErrRefused, false, false, false},
+	zklock.Login:     {lease.ErrLogin, false, true, false},
+}
+
+// inEachMood runs f for each code of ZooKeeper that refuses requests.
+func inEachMood(t *testing.T, f func(t *testing.T, m *mood, c, rival *zklock.Client, code int32, want reaction)) {
+	t.Parallel()
+	s := zklock.LendServer(t)
+	rival := open(t, s.Addr())
+	for _, r := range zklock.Refusals {
+		want, tested := reactions[r.Class]
+		if r.Code == 0 || !tested { // an error of the client, or one that the recipes are about
+			continue
+		}
+		t.Run(fmt.Sprint(r.Code), func(t *testing.T) {
+			t.Parallel()
+			m := new(mood)
+			c := open(t, s.Addr(), zklock.WithDialer(m.dial), zklock.WithLeaseOptions(lease.WithPoll(50*time.Millisecond)))
+			t.Cleanup(func() { m.refuse(0) })
+			l, a := c.Mutex("warm"+fmt.Sprint(-r.Code)), someone()
+			require.NoError(t, l.LockContext(a))
+			require.NoError(t, l.UnlockContext(a))
+			f(t, m, c, rival, r.Code, want)
+		})
+	}
+}
+
+func TestAFirstRequestFollowsTheClassOfAnError(t *testing.T) {
+	inEachMood(t, func(t *testing.T, m *mood, c, _ *zklock.Client, code int32, want reaction) {
+		l, a := c.Mutex(fmt.Sprint("first", -code)), someone()
+		m.refuse(code)
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(a) }()
+		if want.firstGoesOn {
+			m.refuses(t, 2)
+			m.refuse(0)
+			require.NoError(t, <-got)
+			require.NoError(t, l.UnlockContext(a))
+			return
+		}
+		err := <-got
+		require.ErrorIs(t, err, want.is)
+		require.Equal(t, want.is == lease.ErrLogin, errors.Is(err, lease.ErrLogin))
+	})
+}
+
+func TestAWaitFollowsTheClassOfAnError(t *testing.T) {
+	inEachMood(t, func(t *testing.T, m *mood, c, rival *zklock.Client, code int32, want reaction) {
+		name, a, b := fmt.Sprint("wait", -code), someone(), someone()
+		holder, l := rival.Mutex(name), c.Mutex(name)
+		hold(t, holder, a)
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(b) }()
+		m.asks(t, 10)
+		m.refuse(code)
+		if !want.waitGoesOn {
+			require.ErrorIs(t, <-got, want.is)
+			m.refuse(0)
+			require.NoError(t, holder.UnlockContext(a))
+			return
+		}
+		m.refuses(t, 2)
+		m.refuse(0)
+		require.NoError(t, holder.UnlockContext(a))
+		require.NoError(t, <-got)
+		require.NoError(t, l.UnlockContext(b))
+	})
+}
+
+func TestNoErrorOfARenewalIsALoss(t *testing.T) {
+	inEachMood(t, func(t *testing.T, m *mood, c, _ *zklock.Client, code int32, _ reaction) {
+		l, a := c.Mutex(fmt.Sprint("renew", -code)), someone()
+		h := hold(t, l, a)
+		before, _ := h.Deadline()
+		m.refuse(code)
+		m.refuses(t, 2)
+		m.refuse(0)
+		eventually(t, "a renewal", func() bool { now, _ := h.Deadline(); return now.After(before) })
+		require.NoError(t, h.Err())
+		require.NoError(t, l.UnlockContext(a))
+	})
+}
+
+func TestAReleaseFollowsTheClassOfAnError(t *testing.T) {
+	inEachMood(t, func(t *testing.T, m *mood, c, rival *zklock.Client, code int32, want reaction) {
+		name, a := fmt.Sprint("release", -code), someone()
+		l := c.Mutex(name)
+		hold(t, l, a)
+		m.refuse(code)
+		got := make(chan error, 1)
+		go func() { got <- l.UnlockContext(a) }()
+		if want.releaseGoesOn {
+			m.refuses(t, 2)
+			m.refuse(0)
+			require.NoError(t, <-got)
+		} else {
+			err := <-got
+			require.ErrorIs(t, err, locks.ErrLost)
+			require.ErrorIs(t, err, want.is)
+			m.refuse(0)
+		}
+		ctx, cancel := context.WithTimeout(someone(), 20*time.Second) // the session lasts 30 seconds
+		defer cancel()
+		require.NoError(t, rival.Mutex(name).LockContext(ctx))
+		require.NoError(t, rival.Mutex(name).UnlockContext(ctx))
+	})
+}
+
+func TestEveryCodeHasOneReasonAndOneEntry(t *testing.T) {
+	t.Parallel()
+	reason := regexp.MustCompile(`^[^.\n]{8,90}$`)
+	seen := make(map[int32]bool)
+	for _, r := range zklock.Refusals {
+		require.Regexp(t, reason, r.Why)
+		if r.Err != nil {
+			require.Equal(t, r.Class, zklock.ClassOf(fmt.Errorf("of the test: %w", r.Err)))
+		}
+		if r.Code != 0 {
+			require.False(t, seen[r.Code], r.Code)
+			seen[r.Code] = true
+		}
+		if r.Code != 0 && r.Err == nil {
+			require.Equal(t, r.Class, zklock.ClassOf(fmt.Errorf("of the test: unknown error: %d", r.Code)))
+		}
+	}
+}
