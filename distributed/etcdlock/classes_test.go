@@ -124,9 +124,15 @@ func errorsOf(all bool) (list []classed) {
 	return some
 }
 
-// inEachMood runs f for errors of a server, with a client that has a session, and a rival.
+// clients are those of a test: the one whose server has moods, a rival, and one of etcd.
+type clients struct {
+	c, rival *etcdlock.Client
+	direct   *clientv3.Client
+}
+
+// inEachMood runs f for errors of a server, with a client that has a session.
 func inEachMood(t *testing.T, all bool, ttl time.Duration,
-	f func(t *testing.T, m *mood, c, rival *etcdlock.Client, direct *clientv3.Client, why classed)) {
+	f func(t *testing.T, m *mood, c clients, why classed)) {
 	t.Parallel()
 	s := lendServer(t)
 	direct := connect(t, s.addr)
@@ -146,14 +152,14 @@ func inEachMood(t *testing.T, all bool, ttl time.Duration,
 			l, a := c.Mutex(t.Name()+" warm"), someone()
 			require.NoError(t, l.LockContext(a))
 			require.NoError(t, l.UnlockContext(a))
-			f(t, m, c, rival, direct, why)
+			f(t, m, clients{c, rival, direct}, why)
 		})
 	}
 }
 
 func TestAFirstRequestFollowsTheClassOfAnError(t *testing.T) {
-	inEachMood(t, true, time.Minute, func(t *testing.T, m *mood, c, _ *etcdlock.Client, _ *clientv3.Client, why classed) {
-		want, l, a := reactions[why.class], c.Mutex(t.Name()), someone()
+	inEachMood(t, true, time.Minute, func(t *testing.T, m *mood, cs clients, why classed) {
+		want, l, a := reactions[why.class], cs.c.Mutex(t.Name()), someone()
 		m.refuse(why.err)
 		got := start(l, a)
 		if want.firstGoesOn {
@@ -171,15 +177,15 @@ func TestAFirstRequestFollowsTheClassOfAnError(t *testing.T) {
 }
 
 func TestAWaitFollowsTheClassOfAnError(t *testing.T) {
-	inEachMood(t, true, time.Minute, func(t *testing.T, m *mood, c, rival *etcdlock.Client, direct *clientv3.Client, why classed) {
+	inEachMood(t, true, time.Minute, func(t *testing.T, m *mood, cs clients, why classed) {
 		if why.class == etcdlock.Expired {
 			return // a server that says so has deleted the keys: TestAWaiterWithoutItsPlaceBeginsAnew
 		}
 		name, a, b := t.Name(), someone(), someone()
-		holder, l := rival.Mutex(name), c.Mutex(name)
+		holder, l := cs.rival.Mutex(name), cs.c.Mutex(name)
 		hold(t, holder, a)
 		got := start(l, b)
-		queued(t, direct, rival.Prefix(name)+"/", 2)
+		queued(t, cs.direct, cs.c.Prefix(name)+"/", 2)
 		m.asks(t, 4)
 		m.refuse(why.err)
 		if !reactions[why.class].waitGoesOn {
@@ -197,8 +203,8 @@ func TestAWaitFollowsTheClassOfAnError(t *testing.T) {
 }
 
 func TestNoErrorOfARenewalIsALoss(t *testing.T) {
-	inEachMood(t, false, 6*time.Second, func(t *testing.T, m *mood, c, _ *etcdlock.Client, _ *clientv3.Client, why classed) {
-		l, a := c.Mutex(t.Name()), someone()
+	inEachMood(t, false, 6*time.Second, func(t *testing.T, m *mood, cs clients, why classed) {
+		l, a := cs.c.Mutex(t.Name()), someone()
 		h := hold(t, l, a)
 		before, _ := h.Deadline()
 		m.refuse(why.err)
@@ -211,8 +217,8 @@ func TestNoErrorOfARenewalIsALoss(t *testing.T) {
 }
 
 func TestAReleaseFollowsTheClassOfAnError(t *testing.T) {
-	inEachMood(t, true, time.Minute, func(t *testing.T, m *mood, c, rival *etcdlock.Client, direct *clientv3.Client, why classed) {
-		l, a := c.Mutex(t.Name()), someone()
+	inEachMood(t, true, time.Minute, func(t *testing.T, m *mood, cs clients, why classed) {
+		l, a := cs.c.Mutex(t.Name()), someone()
 		hold(t, l, a)
 		m.refuse(why.err)
 		got := make(chan error, 1)
@@ -227,7 +233,7 @@ func TestAReleaseFollowsTheClassOfAnError(t *testing.T) {
 			require.ErrorContains(t, err, rpctypes.ErrorDesc(why.err))
 			m.refuse(nil)
 		}
-		queued(t, direct, rival.Prefix(t.Name())+"/", 0) // the lease lasts a minute
+		queued(t, cs.direct, cs.c.Prefix(t.Name())+"/", 0) // the lease lasts a minute
 	})
 }
 
@@ -246,10 +252,10 @@ func TestEveryRefusalHasOneReasonAndOneEntry(t *testing.T) {
 }
 
 // alarm has a cluster sound or end an alarm.
-func alarm(t *testing.T, c *clientv3.Client, kind etcdserverpb.AlarmType, action etcdserverpb.AlarmRequest_AlarmAction) {
+func alarm(t *testing.T, c *clientv3.Client, kind etcdserverpb.AlarmType, do etcdserverpb.AlarmRequest_AlarmAction) {
 	t.Helper()
 	_, err := etcdserverpb.NewMaintenanceClient(c.ActiveConnection()).Alarm(background,
-		&etcdserverpb.AlarmRequest{Action: action, Alarm: kind})
+		&etcdserverpb.AlarmRequest{Action: do, Alarm: kind})
 	require.NoError(t, err)
 }
 
