@@ -78,6 +78,14 @@ type Config struct {
 	// the store still keeps of the lock called name, other than the token, with tb.Error.
 	Rest func(tb testing.TB, name string)
 
+	// Forget, if not nil, restarts the server of a [World] without what it had not stored by then. Its
+	// locks may be given twice until a lease later.
+	Forget func()
+
+	// SetClock, if not nil, sets the clock of a World's server forward by this time.
+	SetClock func(by time.Duration)
+
+	exact   bool // the store decides in no time, see ledger
 	anyName bool // there was no Name
 	virtual bool // the checks run in virtual time
 }

@@ -41,6 +41,14 @@
 //
 // Prove your adapter on the real server as well: a server in memory has the mistakes of its author.
 //
+// # Simulation
+//
+// [Simulate] goes further with such a server. Processes use its locks for as long as you like, while
+// requests are lost, late and repeated, processes stand still and die, and the server is away. All
+// of it is drawn from a seed, which a failure tells. An hour takes some seconds. A failure is
+// shortened, and tells what the processes concerned did. See [World] for a store that has a protocol
+// of its own.
+//
 // # What it cannot see
 //
 // The checks take place in one process and on one machine: clocks of clients never differ.

@@ -104,3 +104,39 @@ func ExampleProxy() {
 	}
 	_ = testMyStore
 }
+
+// Processes use locks of a server in memory while everything fails that can fail, for an hour of
+// simulated time.
+func ExampleSimulate() {
+	testMyStore := func(t *testing.T) { // in a file of your tests: func TestMyStore
+		leasetest.Simulate(t, leasetest.World{
+			For: time.Hour,
+			Open: func(testing.TB) leasetest.Config {
+				server := fakestore.NewServer("")
+				return leasetest.Config{Store: func(tb testing.TB, _ *leasetest.Link) lease.Store {
+					store, end := server.Client(fakestore.Watched, nil, time.Minute)
+					tb.Cleanup(end)
+					return store
+				}}
+			},
+		})
+	}
+	_ = testMyStore
+}
+
+// The clients have connections to their server, which fail as those of a network do.
+func ExampleWorld() {
+	testMyStore := func(t *testing.T) {
+		leasetest.Simulate(t, leasetest.World{Open: func(testing.TB) leasetest.Config {
+			server := fakestore.NewServer("")
+			return leasetest.Config{Store: func(tb testing.TB, link *leasetest.Link) lease.Store {
+				store, end := server.Client(fakestore.Watched, func(context.Context) (net.Conn, error) {
+					return link.Pipe(server.Serve), nil
+				}, link.TTL())
+				tb.Cleanup(end)
+				return store
+			}}
+		}})
+	}
+	_ = testMyStore
+}

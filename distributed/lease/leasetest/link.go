@@ -14,8 +14,9 @@ import (
 // to the address of a [Link.Proxy]. A client of a server in memory connects with [Link.Pipe]. A
 // Link must not be copied.
 type Link struct {
-	tb  testing.TB
-	ttl time.Duration
+	tb   testing.TB
+	ttl  time.Duration
+	port *process // in a simulation, or nil
 
 	mu      sync.Mutex
 	proxies map[string]*Proxy // by network and address, "" in front of the server in memory
@@ -73,6 +74,9 @@ func (l *Link) DialContext(ctx context.Context, network, server string) (net.Con
 // Pipe has no socket, so it works in a bubble of testing/synctest: see [TestInVirtualTime].
 func (l *Link) Pipe(serve func(conn net.Conn)) net.Conn {
 	client, end := net.Pipe()
+	if l.port != nil {
+		l.port.below.Store(true)
+	}
 	p := l.proxyOf("", func() *Proxy { return &Proxy{pairs: make(map[*pair]struct{})} })
 	p.admit(end, func(string) (net.Conn, error) {
 		server, end := net.Pipe()

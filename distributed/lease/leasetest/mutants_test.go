@@ -24,14 +24,16 @@ func fake(tb testing.TB, flaw fakestore.Flaw, kind fakestore.Kind) Config {
 	})
 }
 
-// dialing is a configuration for s. Its clients are of one kind, and connect by dial.
+// dialing is a configuration for s. Its clients are of one kind, and connect by dial, unless it is nil.
 func dialing(
 	s *fakestore.Server, kind fakestore.Kind, dial func(ctx context.Context, link *Link) (net.Conn, error)) Config {
 	return Config{
 		Store: func(tb testing.TB, link *Link) lease.Store {
-			store, end := s.Client(kind, func(ctx context.Context) (net.Conn, error) {
-				return dial(ctx, link)
-			}, link.TTL())
+			var dials fakestore.Dial
+			if dial != nil {
+				dials = func(ctx context.Context) (net.Conn, error) { return dial(ctx, link) }
+			}
+			store, end := s.Client(kind, dials, link.TTL())
 			tb.Cleanup(end)
 			return store
 		},

@@ -62,10 +62,12 @@ var ErrFault = errors.New("a fault of the test")
 // to lease.WithWrapper, or call [NewRequests]. It is safe for concurrent use. A Requests must
 // not be copied.
 type Requests struct {
-	inner lease.Store
-	log   *journal
-	who   int  // the client's number in log
-	lags  bool // each request takes some time, as on a network
+	inner  lease.Store
+	log    *journal
+	who    int      // the client's number in log
+	lags   bool     // each request takes some time, as on a network
+	port   *process // in a simulation, or nil
+	shares bool     // the locks of the Store are shared, in a simulation
 
 	mu     sync.Mutex
 	client string // from Identify, if that was called
@@ -217,6 +219,9 @@ func (r *Requests) isDead() bool {
 // request carries out call, or lets it suffer a fault.
 func request[T any](r *Requests, ctx context.Context, op Op, what string,
 	call func(context.Context) (T, error)) (T, error) {
+	if r.port != nil {
+		return simulate(r, ctx, op, what, call)
+	}
 	fault, healed, dead := r.next(op)
 	if op == Watch && fault == Late {
 		fault = LostRequest
@@ -355,15 +360,21 @@ func (r *Requests) asked(name string) string {
 
 func (r *Requests) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	r.asks(req.HoldID)
-	return request(r, ctx, Acquire, about(req.HoldID), func(ctx context.Context) (lease.Reply, error) {
-		return r.inner.Acquire(ctx, req)
+	end := r.port.asks(req.HoldID)
+	reply, err := request(r, ctx, Acquire, about(req.HoldID), func(ctx context.Context) (lease.Reply, error) {
+		return r.ledger().acquire(ctx, r, req, false, func() (lease.Reply, error) { return r.inner.Acquire(ctx, req) })
 	})
+	end(reply.Held, err)
+	return reply, err
 }
 
 func (r *Requests) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
-	return request(r, ctx, Lookup, about(req.HoldID), func(ctx context.Context) (lease.Reply, error) {
-		return r.inner.Lookup(ctx, req)
+	end := r.port.asks(req.HoldID)
+	reply, err := request(r, ctx, Lookup, about(req.HoldID), func(ctx context.Context) (lease.Reply, error) {
+		return r.ledger().lookup(r, req, func() (lease.Reply, error) { return r.inner.Lookup(ctx, req) })
 	})
+	end(reply.Held, err)
+	return reply, err
 }
 
 // aboutAll names the holds of one request.
@@ -376,58 +387,88 @@ func aboutAll(holds []lease.HoldID) string {
 }
 
 func (r *Requests) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, error) {
-	return request(r, ctx, ReleaseAll, aboutAll(ids), func(ctx context.Context) ([]bool, error) {
-		return r.inner.(lease.BatchReleaser).ReleaseAll(ctx, ids)
+	r.port.leaves(ids...)
+	end := r.port.asks(ids...)
+	done, err := request(r, ctx, ReleaseAll, aboutAll(ids), func(ctx context.Context) ([]bool, error) {
+		return r.ledger().releaseAll(r, ids, func() ([]bool, error) {
+			return r.inner.(lease.BatchReleaser).ReleaseAll(ctx, ids)
+		})
 	})
+	end(false, err)
+	return done, err
 }
 
 func (r *Requests) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
-	return request(r, ctx, Renew, aboutAll(holds), func(ctx context.Context) ([]bool, error) {
-		return r.inner.Renew(ctx, holds, d)
+	end := r.port.asks(holds...)
+	ok, err := request(r, ctx, Renew, aboutAll(holds), func(ctx context.Context) ([]bool, error) {
+		return r.renew(ctx, holds, d)
 	})
+	end(false, err)
+	for i, id := range holds[:min(len(ok), len(holds))] {
+		if err == nil && !ok[i] {
+			r.port.hears(id)
+		}
+	}
+	return ok, err
 }
 
 func (r *Requests) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
-	return request(r, ctx, Release, about(id), func(ctx context.Context) (lease.Released, error) {
-		return r.inner.Release(ctx, id)
+	r.port.leaves(id)
+	end := r.port.asks(id)
+	reply, err := request(r, ctx, Release, about(id), func(ctx context.Context) (lease.Released, error) {
+		return r.ledger().release(r, id, func() (lease.Released, error) { return r.inner.Release(ctx, id) })
 	})
+	end(false, err)
+	return reply, err
 }
 
 func (r *Requests) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
 	return request(r, ctx, Watch, about(id), func(ctx context.Context) (lease.Watch, error) {
-		return r.inner.Watch(ctx, id)
+		return r.watch(ctx, id)
 	})
 }
 
 func (r *Requests) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	r.asks(req.HoldID)
-	return request(r, ctx, Enqueue, about(req.HoldID), func(ctx context.Context) (lease.Reply, error) {
-		return r.inner.(lease.Queue).Enqueue(ctx, req)
+	end := r.port.asks(req.HoldID)
+	reply, err := request(r, ctx, Enqueue, about(req.HoldID), func(ctx context.Context) (lease.Reply, error) {
+		return r.ledger().acquire(ctx, r, req, true, func() (lease.Reply, error) {
+			return r.inner.(lease.Queue).Enqueue(ctx, req)
+		})
 	})
+	end(reply.Held, err)
+	return reply, err
 }
 
 func (r *Requests) Leave(ctx context.Context, id lease.HoldID) error {
+	r.port.leaves(id)
+	end := r.port.asks(id)
 	_, err := request(r, ctx, Leave, about(id), func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, r.inner.(lease.Queue).Leave(ctx, id)
+		return struct{}{}, r.ledger().leave(r, id, func() error { return r.inner.(lease.Queue).Leave(ctx, id) })
 	})
+	end(false, err)
 	return err
 }
 
 func (r *Requests) Break(ctx context.Context, name string) (bool, error) {
 	return request(r, ctx, Break, name, func(ctx context.Context) (bool, error) {
-		return r.inner.(lease.Breaker).Break(ctx, name)
+		return r.ledger().force(r, name, func() (bool, error) { return r.inner.(lease.Breaker).Break(ctx, name) })
 	})
 }
 
 func (r *Requests) Inspect(ctx context.Context, name string) (lease.State, error) {
 	return request(r, ctx, Inspect, name, func(ctx context.Context) (lease.State, error) {
-		return r.inner.(lease.Inspector).Inspect(ctx, name)
+		return r.ledger().inspect(r, name, func() (lease.State, error) {
+			return r.inner.(lease.Inspector).Inspect(ctx, name)
+		})
 	})
 }
 
 func (r *Requests) Contended(ctx context.Context, name string) (bool, error) {
 	return request(r, ctx, Contended, name, func(ctx context.Context) (bool, error) {
-		return r.inner.(lease.ContentionProber).Contended(ctx, name)
+		return r.ledger().contended(r, name, func() (bool, error) {
+			return r.inner.(lease.ContentionProber).Contended(ctx, name)
+		})
 	})
 }
 
@@ -440,7 +481,13 @@ func (r *Requests) Announce(ctx context.Context, ttl time.Duration) error {
 
 func (r *Requests) Term() time.Duration { return r.inner.(lease.Session).Term() }
 
-func (r *Requests) Lost(id lease.HoldID) { r.inner.(lease.Session).Lost(id) }
+func (r *Requests) Lost(id lease.HoldID) {
+	if r.port != nil {
+		r.port.lost(r, id)
+		return
+	}
+	r.inner.(lease.Session).Lost(id)
+}
 
 func (r *Requests) Identify(client, identity string) {
 	r.mu.Lock()
@@ -455,6 +502,8 @@ func (r *Requests) NotifyLoss(lost func(id lease.HoldID, cause error)) {
 		r.mu.Lock()
 		r.lost = append(r.lost, id)
 		r.mu.Unlock()
+		r.ledger().notified(id)
+		r.port.hears(id)
 		lost(id, cause)
 	})
 }

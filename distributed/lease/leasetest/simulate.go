@@ -1,0 +1,327 @@
+package leasetest
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var simulated = flag.Duration("leasetest.simulate", 0,
+	"how much time each Simulate simulates, 0 for what its World says")
+
+// World is what [Simulate] simulates: a server in memory, the processes that use it, and for how
+// long. Only Open is needed.
+type World struct {
+	// Open starts a new server and returns how its clients are opened, as for [TestInVirtualTime].
+	// Requests to a Store suffer the faults of the network in front of the Store. If the Store has
+	// a protocol of its own, send its requests by [Ask], or connect with [Link.Pipe]: then the
+	// faults are there.
+	Open func(tb testing.TB) Config
+
+	// For is how much time is simulated in all. Default 10 minutes. The flag
+	// -leasetest.simulate=100h is for long runs.
+	For time.Duration
+
+	// Processes and Users are how many processes there are at most, and how many goroutines of each
+	// use locks. Default 4 and 3.
+	Processes, Users int
+
+	// Seeds are those of lives that have found something. They are lived first, one after the other.
+	Seeds []uint64
+}
+
+// Simulate has processes use locks of a server in memory while everything fails that can fail. It
+// simulates life after life. Each life has its seed, and a server of its own in a bubble of
+// testing/synctest, where time costs nothing.
+//
+// In a life, requests and answers take a random time with a long tail. They are lost, in one
+// direction or in silence. They overtake each other. They are carried out twice, or up to two
+// leases late. The server is away, or slow. Processes stand still while time goes on. They die or
+// close their clients, and others take their place. Their goroutines wait, give up, extend, force,
+// inspect, re-enter, have another goroutine unlock, and hold for longer than a lease.
+//
+// At every step, Simulate checks that
+//
+//   - no two holds that exclude each other are valid, so that a holder is told before a rival holds
+//   - tokens grow from holder to holder
+//   - a hold that was given back is over for its owner
+//   - every error is true: a hold that ends early was lost, and a call fails for a reason
+//   - what a late request takes is given back within a tenth of the lease
+//   - the store answers as a ledger of all requests says
+//
+// Then all faults end. Each goroutine must get the lock once more, within two leases and 15
+// seconds. All clients are closed. No goroutine may be left, and nothing in the store, see
+// Config.Rest.
+//
+// A failure tells its seed, and what remains of it when faults, processes and time are taken away
+// that it does not need. Then follows what the two processes concerned did. The flag -leasetest.seed
+// lives one life again. The seed decides every fault and every action, and the time of each
+// message. The runtime decides which goroutine of a bubble runs first if several are woken at the
+// same nanosecond, and package lease draws its pauses after a failed request. So a seed is lived
+// up to 20 times until it fails again.
+func Simulate(t *testing.T, w World) {
+	t.Helper()
+	if w.Open == nil {
+		t.Fatal("leasetest: a World needs Open")
+	}
+	w = w.withDefaults()
+	if *seed != 0 {
+		for range 20 {
+			if f := w.live(t, w.plan(*seed)); f != nil {
+				t.Fatal(w.shorten(t, f).report(t.Name()))
+			}
+		}
+		return
+	}
+	var total totals
+	live := func(seed uint64) {
+		f, sum := w.liveCounting(t, w.plan(seed))
+		total.add(sum)
+		if f != nil {
+			t.Fatal(w.shorten(t, f).report(t.Name()))
+		}
+	}
+	for _, seed := range w.Seeds {
+		live(seed)
+	}
+	for total.time < w.For {
+		live(rand.Uint64())
+	}
+	t.Logf("%v simulated in %d lives: %d acquisitions, %d requests, %d losses, %d faults",
+		total.time.Round(time.Second), total.lives, total.acquisitions, total.requests, total.losses, total.faults)
+}
+
+func (w World) withDefaults() World {
+	if *simulated > 0 {
+		w.For = *simulated
+	}
+	if w.For <= 0 {
+		w.For = 10 * time.Minute
+	}
+	if w.Processes <= 0 {
+		w.Processes = 4
+	}
+	if w.Users <= 0 {
+		w.Users = 3
+	}
+	return w
+}
+
+// totals is what was simulated.
+type totals struct {
+	lives, acquisitions, requests, losses, faults int
+	time                                          time.Duration
+}
+
+func (t *totals) add(u totals) {
+	t.lives += u.lives
+	t.acquisitions += u.acquisitions
+	t.requests += u.requests
+	t.losses += u.losses
+	t.faults += u.faults
+	t.time += u.time
+}
+
+// trouble is one fault of a plan.
+type trouble struct {
+	kind      troubleKind
+	at, until time.Duration // from the beginning of the life
+	who       int           // the process, or -1 for all
+}
+
+type troubleKind string
+
+const (
+	slowNet    troubleKind = "slow network"
+	lossyNet   troubleKind = "messages are lost"
+	silentNet  troubleKind = "messages are lost in silence"
+	lateNet    troubleKind = "requests are late"
+	twiceNet   troubleKind = "requests are carried out twice"
+	cutUp      troubleKind = "requests do not arrive"
+	cutDown    troubleKind = "answers do not arrive"
+	cutBoth    troubleKind = "partition"
+	parts      troubleKind = "renewals succeed in part"
+	down       troubleKind = "the server is away"
+	stalls     troubleKind = "the server is slow"
+	pauses     troubleKind = "the process stands still"
+	dies       troubleKind = "the process dies"
+	closes     troubleKind = "the client is closed"
+	forgets    troubleKind = "the server forgets"
+	clockJumps troubleKind = "the server's clock jumps"
+)
+
+// ofServer says that the trouble concerns all processes.
+func (k troubleKind) ofServer() bool {
+	return k == down || k == stalls || k == forgets || k == clockJumps
+}
+
+// plan is a life before it is lived: what its seed has drawn.
+type plan struct {
+	seed      uint64
+	processes int
+	users     int
+	names     int
+	raw       bool          // process 0 sends requests without a client
+	ttl       time.Duration // unless the Config has one
+	pace      time.Duration // how long a user thinks
+	long      time.Duration // the trouble
+	calm      bool          // whether the calm is lived
+	troubles  []trouble
+}
+
+func (w World) plan(seed uint64) plan {
+	r := rand.New(rand.NewPCG(seed, 1))
+	p := plan{seed: seed, calm: true}
+	p.processes = 2 + r.IntN(max(1, w.Processes-1))
+	p.users = 1 + r.IntN(w.Users)
+	p.names = 1 + r.IntN(2)
+	p.raw = r.IntN(3) == 0
+	p.ttl = 1500*time.Millisecond + time.Duration(r.IntN(2000))*time.Millisecond
+	p.pace = []time.Duration{2 * time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond, time.Second}[r.IntN(4)]
+	p.long = time.Duration(5+r.IntN(25)) * time.Second
+	if p.pace >= 200*time.Millisecond {
+		p.long *= 4
+	}
+	kinds := []troubleKind{
+		slowNet, lossyNet, lossyNet, silentNet, lateNet, lateNet, twiceNet, cutUp, cutDown, cutBoth, parts, down, stalls,
+		pauses, dies, closes, forgets, clockJumps,
+	}
+	// A life has some kinds of trouble, so that each of them also occurs alone.
+	r.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
+	kinds = kinds[:1+r.IntN(len(kinds))]
+	often := time.Duration(300+r.IntN(3000)) * time.Millisecond
+	for at := time.Duration(0); at < p.long; at += time.Duration(r.Int64N(int64(2 * often))) {
+		k := kinds[r.IntN(len(kinds))]
+		t := trouble{kind: k, at: at, who: r.IntN(p.processes)}
+		t.until = min(p.long, at+time.Duration(r.Int64N(int64(p.ttl)*2)))
+		if k.ofServer() {
+			t.who = -1
+			t.until = min(t.until, at+time.Second)
+		}
+		p.troubles = append(p.troubles, t)
+	}
+	return p
+}
+
+// finding is a life that has failed.
+type finding struct {
+	plan     plan
+	rule     string
+	text     string
+	at       time.Duration
+	who      []int // the processes concerned
+	timeline string
+	tries    int // how many lives shortened it
+}
+
+// live lives p, and returns what it has found, or nil.
+func (w World) live(t *testing.T, p plan) *finding {
+	f, _ := w.liveCounting(t, p)
+	return f
+}
+
+func (w World) liveCounting(t *testing.T, p plan) (f *finding, sum totals) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, w, p)
+		l.live()
+		f, sum = l.found(), l.sum()
+	})
+	return f, sum
+}
+
+// shorten takes away from a life that has failed what it does not need for that: time, processes,
+// users and troubles. It gives up after some seconds.
+func (w World) shorten(t *testing.T, f *finding) *finding {
+	const limit = 15 * time.Second
+	began := time.Now()
+	tries := 0
+	fails := func(p plan) bool {
+		for range 3 {
+			if time.Since(began) > limit {
+				return false
+			}
+			tries++
+			if again := w.live(t, p); again != nil && again.rule == f.rule {
+				f = again
+				return true
+			}
+		}
+		return false
+	}
+	if p := f.plan; f.at < p.long {
+		p.long = min(p.long, f.at+wakes+p.ttl)
+		p.troubles = slices.DeleteFunc(slices.Clone(p.troubles), func(t trouble) bool { return t.at > f.at })
+		p.calm = false
+		fails(p)
+	}
+	for f.plan.processes > 1 {
+		p := f.plan
+		p.processes--
+		p.troubles = slices.DeleteFunc(slices.Clone(p.troubles), func(t trouble) bool { return t.who >= p.processes })
+		if !fails(p) {
+			break
+		}
+	}
+	for f.plan.users > 1 {
+		p := f.plan
+		p.users--
+		if !fails(p) {
+			break
+		}
+	}
+	for n := max(1, len(f.plan.troubles)/2); n > 0; n /= 2 {
+		for i := 0; i < len(f.plan.troubles); {
+			p := f.plan
+			p.troubles = slices.Delete(slices.Clone(p.troubles), i, min(i+n, len(p.troubles)))
+			if !fails(p) {
+				i += n
+			}
+		}
+	}
+	f.tries = tries
+	return f
+}
+
+// report says what was found, and how it is found again.
+func (f *finding) report(test string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "broken at %v: %s\n%s\n", f.at.Round(time.Microsecond), f.rule, f.text)
+	fmt.Fprintf(&b, "live it again: go test -run '^%s$' -leasetest.seed=%d\n", test, f.plan.seed)
+	fmt.Fprintf(&b, "shortened by %d lives to %v, %d processes, %d users of each, %d faults:\n",
+		f.tries, f.plan.long.Round(time.Millisecond), f.plan.processes, f.plan.users, len(f.plan.troubles))
+	for _, t := range f.plan.troubles {
+		who := "all"
+		if t.who >= 0 {
+			who = fmt.Sprintf("process %d", t.who)
+		}
+		fmt.Fprintf(&b, "  %8.3f to %8.3f s  %s: %s\n", t.at.Seconds(), t.until.Seconds(), who, t.kind)
+	}
+	fmt.Fprintf(&b, "the processes concerned:\n%s", f.timeline)
+	return b.String()
+}
+
+// stray returns the stacks of the goroutines of the caller's bubble except for the caller's.
+func stray() string {
+	buf := make([]byte, 1<<20)
+	all := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
+	_, bubble, ok := strings.Cut(all[0][:strings.IndexByte(all[0], '\n')], "synctest bubble ")
+	if !ok {
+		return ""
+	}
+	mark := "synctest bubble " + strings.TrimRight(bubble, "]:")
+	var left []string
+	for _, g := range all[1:] {
+		head, _, _ := strings.Cut(g, "\n")
+		if strings.Contains(head, mark+"]") && !strings.Contains(g, "internal/synctest.Run(") && !strings.Contains(g, "testingSynctestTest") {
+			left = append(left, g)
+		}
+	}
+	return strings.Join(left, "\n\n")
+}

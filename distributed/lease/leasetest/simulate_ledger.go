@@ -1,0 +1,885 @@
+package leasetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// ledger is what the store must have, by all requests that came to it and all answers that it
+// gave. It judges the answers.
+//
+// A hold is sure from its answer on: until its lease ends, counted from when the request was sent,
+// or until a request to end it is sent. It is possible from the request on: until its lease ends,
+// counted from the answer, or until the answer to its release.
+//
+// A store that is exact decides in no time, wakes its waiters at once, and never fails by itself.
+type ledger struct {
+	life *life
+
+	mu       sync.Mutex
+	requests int
+	locks    map[string]*account
+	murky    time.Time // until then the server may have something else than it promised
+}
+
+// account is one lock.
+type account struct {
+	entries map[string]*entry
+	token   uint64
+	places  int // taken so far
+}
+
+// entry is one acquisition.
+type entry struct {
+	p        *process
+	name     string
+	shared   bool
+	many     int64
+	held     bool
+	from     time.Time // it has surely held since then, if it surely does
+	sure     time.Time // it holds surely until then
+	most     time.Time // it does not hold any more from then on
+	token    uint64
+	doubt    bool // the outcome of a request is unknown
+	least    time.Duration
+	longest  time.Duration
+	busy     int       // requests under way
+	serial   int       // of the last request
+	place    int       // in the queue, counted from 1; 0: none
+	vague    bool      // the place may have ended meanwhile
+	asked    time.Time // the last time for the lock
+	queued   time.Time // the last time with its place
+	watches  int
+	watching time.Time
+}
+
+func newLedger(l *life) *ledger { return &ledger{life: l, locks: make(map[string]*account)} }
+
+// never is after each life.
+var never = time.Duration(math.MaxInt64 / 4)
+
+// blur is by how much times may differ that should be equal.
+const blur = 2 * time.Millisecond
+
+// placeLives is how long a place of an exact store's queue lasts at least and at most without a
+// request.
+const (
+	placeLives = 4 * time.Second
+	placeGone  = 6 * time.Second
+)
+
+func (b *ledger) account(name string) *account {
+	a := b.locks[name]
+	if a == nil {
+		a = &account{entries: make(map[string]*entry)}
+		b.locks[name] = a
+	}
+	return a
+}
+
+func (b *ledger) entry(r *Requests, id lease.HoldID) *entry {
+	a := b.account(id.Name)
+	e := a.entries[id.Acquisition]
+	if e == nil {
+		if len(a.entries) > 256 {
+			now := time.Now()
+			for acquisition, e := range a.entries {
+				if e.watches == 0 && now.Sub(e.asked) > time.Minute && now.After(e.most.Add(time.Minute)) {
+					delete(a.entries, acquisition)
+				}
+			}
+		}
+		e = &entry{p: r.port, name: id.Name, shared: r.shares, many: 1}
+		a.entries[id.Acquisition] = e
+	}
+	return e
+}
+
+func (b *ledger) exact() bool { return b.life.cfg.exact && time.Now().After(b.murky) }
+
+func (b *ledger) breaks(rule string, text string, es ...*entry) {
+	var who []*process
+	for _, e := range es {
+		if e != nil {
+			who = append(who, e.p)
+		}
+	}
+	b.life.breaks("the store: "+rule, text, who...)
+}
+
+// begins counts a request. In no ledger it returns nil.
+func (b *ledger) begins() (at time.Time) {
+	b.requests++
+	return time.Now()
+}
+
+// asks begins a request about e. over ends it, and says whether another one was under way with it,
+// so that their order is unknown.
+func (e *entry) asks() (over func() bool) {
+	e.busy++
+	e.serial++
+	serial := e.serial
+	return func() bool {
+		e.busy--
+		return e.busy > 0 || e.serial != serial
+	}
+}
+
+func (e *entry) surely(now time.Time) bool   { return e.held && now.Before(e.sure) }
+func (e *entry) possibly(now time.Time) bool { return now.Before(e.most) }
+
+// acquire judges an answer to a request for the lock.
+func (b *ledger) acquire(ctx context.Context, r *Requests, req lease.Request, waits bool,
+	call func() (lease.Reply, error)) (lease.Reply, error) {
+	if b == nil {
+		return call()
+	}
+	session := optional[lease.Session](r) != nil
+	b.mu.Lock()
+	began := b.begins()
+	e := b.entry(r, req.HoldID)
+	if gone := began.Sub(e.queued); e.place > 0 && gone > placeLives {
+		e.vague = gone < placeGone
+		if waits || !e.vague {
+			e.place = 0
+		}
+	}
+	if e.asked = began; waits {
+		e.queued = began
+	}
+	permits, size := req.Weigh()
+	e.many = permits
+	wasSure := e.surely(began)
+	over := e.asks()
+	a := b.account(req.Name)
+	before, most := a.token, e.most
+	e.most = began.Add(never) // the store may decide at any time
+	b.mu.Unlock()
+	reply, err := call()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	mixed := over() && !began.Equal(now)
+	e.doubt = e.doubt || mixed
+	if !mixed && e.most.Equal(began.Add(never)) {
+		e.most = most
+	}
+	murky := now.Before(b.murky)
+	if err != nil {
+		switch {
+		case errors.Is(err, locks.ErrForeign), errors.Is(err, lease.ErrRefused):
+			if b.exact() && began.Equal(now) && !errors.Is(err, locks.ErrForeign) {
+				b.breaks("no request fails by itself", err.Error(), e)
+			}
+		default:
+			e.doubt = true
+			e.most = now.Add(never)
+		}
+		return reply, err
+	}
+	if reply.Held {
+		var taken int64
+		for other, x := range a.entries {
+			if x == e || !x.surely(now) || x.from.After(began) || murky {
+				continue
+			}
+			if e.shared && x.shared {
+				continue
+			}
+			if taken += x.many; size > 1 && taken+permits <= size {
+				continue
+			}
+			b.breaks("it gives a lock once", fmt.Sprintf("%q: %s gets it while %s has it for %v", req.Name,
+				tail(req.Acquisition), tail(other), x.sure.Sub(now)), x, e)
+		}
+		switch {
+		case wasSure && e.surely(now) && reply.Token != e.token:
+			b.breaks("a hold keeps its token", fmt.Sprintf("%d, before %d", reply.Token, e.token), e)
+		case !e.held && reply.Token != 0 && reply.Token <= before && size == 1 && !e.shared && !murky && e.token != reply.Token:
+			b.breaks("tokens grow", fmt.Sprintf("%d comes after %d", reply.Token, before), e)
+		}
+		for _, x := range a.entries {
+			if x != e && !e.held && reply.Token != 0 && reply.Token == x.token && !murky {
+				b.breaks("each hold has a token of its own", fmt.Sprint(reply.Token), x, e)
+			}
+		}
+		if b.life.cfg.FIFO && !e.held && !e.vague && !murky && b.life.cfg.exact {
+			for other, x := range a.entries {
+				if x != e && x.place > 0 && !x.vague && (e.place == 0 || x.place < e.place) && now.Sub(x.queued) < placeLives {
+					b.breaks("locks go in order of arrival", fmt.Sprintf("%s comes before %s", tail(req.Acquisition), tail(other)), x, e)
+				}
+			}
+		}
+		if !e.surely(now) {
+			e.from = now
+		}
+		if e.place, e.vague = 0, false; e.held && e.possibly(now) {
+			e.least, e.longest = min(e.least, req.TTL), max(e.longest, req.TTL)
+		} else {
+			e.least, e.longest = req.TTL, req.TTL
+		}
+		e.held, e.token = true, reply.Token
+		a.token = max(a.token, reply.Token)
+		b.prolonged(e, began, now, req.TTL, session)
+		if mixed {
+			e.sure = time.Time{}
+		}
+		if sent, left := ctx.Value(aloneKey{}).(time.Time); left {
+			b.orphan(r, req, sent, now)
+		}
+		return reply, nil
+	}
+	if wasSure && e.surely(now) && !murky {
+		b.breaks("a holder that asks again has the lock", fmt.Sprintf("%q refused to %s", req.Name, tail(req.Acquisition)), e)
+	}
+	if waits && e.place == 0 && optional[lease.Queue](r) != nil {
+		a.places++
+		e.place = a.places
+		e.vague = e.vague || r.port.ctx.Err() != nil || r.port.closing.Load() > 0
+	}
+	if b.exact() && began.Equal(now) {
+		b.refused(a, e, req, reply, now, session)
+	}
+	return reply, nil
+}
+
+// refused judges the refusal of an exact store.
+func (b *ledger) refused(a *account, e *entry, req lease.Request, reply lease.Reply, now time.Time, session bool) {
+	permits, size := req.Weigh()
+	var taken int64
+	var soonest, latest time.Duration // of the ends
+	for _, x := range a.entries {
+		if x == e {
+			continue
+		}
+		if x.most.Add(blur).After(now) && !(e.shared && x.shared) {
+			taken += x.many
+			left := x.most.Sub(now)
+			latest = max(latest, left)
+			if soonest == 0 || left < soonest {
+				soonest = left
+			}
+			if x.doubt {
+				taken = size
+				soonest, latest = never, never
+			}
+		}
+		if x.place > 0 && now.Sub(x.queued) < placeGone && (e.place == 0 || e.vague || x.vague || x.place < e.place) {
+			return // a waiter may be first
+		}
+	}
+	if taken <= size-permits {
+		b.breaks("it gives a free lock", fmt.Sprintf("%q is refused to %s", req.Name, tail(req.Acquisition)), e)
+	}
+	if !session && latest < never && reply.Wait > 0 && !e.shared {
+		if reply.Wait > latest+blur || reply.Wait < soonest-blur {
+			b.breaks("it tells for how long a lock is held", fmt.Sprintf("%v, but the ends are in %v to %v", reply.Wait, soonest, latest), e)
+		}
+	}
+	if reply.Listening && e.watches == 0 {
+		b.breaks("it listens with a watch only", tail(req.Acquisition), e)
+	}
+}
+
+// prolonged notes that a hold lasts for d.
+func (b *ledger) prolonged(e *entry, began, now time.Time, d time.Duration, session bool) {
+	switch {
+	case session && (e.p.below.Load() || e.p.ctx.Err() != nil || e.p.closing.Load() > 0):
+		e.sure, e.most = time.Time{}, now.Add(never) // it lasts as long as the session
+	case session:
+		e.sure, e.most = now.Add(never), now.Add(never)
+	case began.Equal(now):
+		e.sure, e.most = now.Add(d), now.Add(d)
+	default:
+		e.sure, e.most = began.Add(e.least), now.Add(e.longest)
+		if e.doubt { // a request may come yet
+			e.sure, e.most = time.Time{}, now.Add(never)
+		}
+	}
+}
+
+// orphan has r's client give back what e got by a request that was given up before.
+func (b *ledger) orphan(r *Requests, req lease.Request, sent, gave time.Time) {
+	p, l := r.port, b.life
+	within := req.TTL/10 + 600*time.Millisecond // a request to release may hang for half a second
+	p.mu.Lock()
+	asks := optional[lease.Queue](r) != nil && !p.left[req.Acquisition] // it will ask for the same again
+	p.mu.Unlock()
+	if asks || gave.Add(within).After(sent.Add(req.TTL*8/10)) || p.isRaw() {
+		return
+	}
+	l.messages.Go(func() {
+		time.Sleep(within)
+		p.mu.Lock()
+		touched, pending := p.touched[req.Acquisition], p.pending[req.Acquisition]
+		p.mu.Unlock()
+		standing := slices.ContainsFunc(l.plan.troubles, func(t trouble) bool {
+			return (t.kind == pauses || t.kind == dies || t.kind == closes) && t.who == p.slot &&
+				t.at <= l.now() && t.until >= l.now()-within
+		})
+		if touched.Before(gave) && pending == 0 && !standing && !p.dead.Load() && p.closing.Load() == 0 && !l.ended() && p.ctx.Err() == nil {
+			l.breaks("what a late request takes is given back", fmt.Sprintf("%q by %s, which it got at %v and has not given back at %v",
+				req.Name, tail(req.Acquisition), gave.Sub(l.began), l.now()), p)
+		}
+	})
+}
+
+// lookup judges an answer of Lookup.
+func (b *ledger) lookup(r *Requests, req lease.Request, call func() (lease.Reply, error)) (lease.Reply, error) {
+	if b == nil {
+		return call()
+	}
+	b.mu.Lock()
+	began := b.begins()
+	e := b.entry(r, req.HoldID)
+	sure := e.surely(began)
+	b.mu.Unlock()
+	reply, err := call()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	switch {
+	case now.Before(b.murky):
+	case err != nil:
+	case reply.Held && !e.possibly(began.Add(-blur)):
+		b.breaks("Lookup finds holds only", tail(req.Acquisition), e)
+	case !reply.Held && sure && e.surely(now):
+		b.breaks("Lookup finds each hold", tail(req.Acquisition), e)
+	case reply.Held && e.held && e.surely(now) && reply.Token != e.token:
+		b.breaks("Lookup tells the token of the hold", fmt.Sprintf("%d, not %d", reply.Token, e.token), e)
+	case reply.Held && !e.held:
+		e.held, e.from, e.token = true, now, reply.Token
+	}
+	return reply, err
+}
+
+// renew judges an answer of Renew.
+func (b *ledger) renew(r *Requests, ids []lease.HoldID, d time.Duration, call func() ([]bool, error)) ([]bool, error) {
+	if b == nil {
+		return call()
+	}
+	session := optional[lease.Session](r) != nil
+	b.mu.Lock()
+	began := b.begins()
+	sure := make([]bool, len(ids))
+	over := make([]func() bool, len(ids))
+	for i, id := range ids {
+		e := b.entry(r, id)
+		over[i] = e.asks()
+		sure[i] = e.surely(began)
+		e.least, e.longest = min(e.least, d), max(e.longest, d)
+		if !session && e.surely(began.Add(d)) { // it may end sooner from now on
+			e.sure = began.Add(d)
+		}
+	}
+	b.mu.Unlock()
+	ok, err := call()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	mixed := make([]bool, len(ids))
+	for i := range ids {
+		mixed[i] = over[i]() && !began.Equal(now)
+		e := b.entry(r, ids[i])
+		e.doubt = e.doubt || mixed[i]
+	}
+	if now.Before(b.murky) {
+		return ok, err
+	}
+	if err != nil && b.exact() && began.Equal(now) && !errors.Is(err, ErrFault) {
+		b.breaks("no request fails by itself", err.Error(), b.entry(r, ids[0]))
+	}
+	for i, id := range ids {
+		e := b.entry(r, id)
+		switch {
+		case i >= len(ok) || err != nil && !ok[i]:
+			e.doubt = e.doubt || e.held
+			if e.doubt && !session {
+				e.most = now.Add(never)
+			}
+		case ok[i] && !e.possibly(began.Add(-blur)):
+			b.breaks("Renew prolongs holds only", tail(id.Acquisition), e)
+		case !ok[i] && sure[i] && e.surely(now):
+			b.breaks("Renew finds each hold", fmt.Sprintf("%q by %s, which has it for %v", id.Name, tail(id.Acquisition), e.sure.Sub(now)), e)
+		case ok[i]:
+			if !session {
+				if b.prolonged(e, began, now, d, session); mixed[i] {
+					e.sure = time.Time{}
+				}
+			}
+		case !e.doubt:
+			e.held, e.sure, e.most = false, time.Time{}, now
+		}
+	}
+	return ok, err
+}
+
+// release judges an answer of Release.
+func (b *ledger) release(r *Requests, id lease.HoldID, call func() (lease.Released, error)) (lease.Released, error) {
+	if b == nil {
+		return call()
+	}
+	b.mu.Lock()
+	began := b.begins()
+	e := b.entry(r, id)
+	sure := e.surely(began)
+	until := e.sure
+	e.sure = time.Time{}
+	awaited := b.awaited(r, id.Name)
+	over := e.asks()
+	b.mu.Unlock()
+	reply, err := call()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	if over() {
+		e.sure, sure = time.Time{}, false
+		e.doubt = e.doubt || !began.Equal(now)
+	}
+	switch {
+	case now.Before(b.murky):
+	case errors.Is(err, lease.ErrRefused) && sure && !e.doubt:
+		e.sure = until // it still holds
+		if b.exact() && began.Equal(now) {
+			b.breaks("no request fails by itself", err.Error(), e)
+		}
+	case err != nil && b.exact() && began.Equal(now):
+		b.breaks("no request fails by itself", err.Error(), e)
+	case err != nil:
+		e.doubt = true
+	case reply.Held && !e.possibly(began.Add(-blur)):
+		b.breaks("Release ends holds only", tail(id.Acquisition), e)
+	case !reply.Held && sure && now.Before(until) && e.held && b.exact():
+		b.breaks("Release says that it has ended the hold", tail(id.Acquisition), e)
+	case reply.Held && !reply.Awaited && awaited && b.exact() && !b.life.cfg.FIFO:
+		b.breaks("Release says that others wait", tail(id.Acquisition), e)
+	}
+	if err == nil {
+		e.held = false
+		if e.most = now; e.doubt && e.p.below.Load() {
+			e.most = now.Add(never)
+		}
+		if reply.Held {
+			b.freed(id.Name, now)
+		}
+	}
+	return reply, err
+}
+
+// released judges an answer of ReleaseAll.
+func (b *ledger) releaseAll(r *Requests, ids []lease.HoldID, call func() ([]bool, error)) ([]bool, error) {
+	if b == nil {
+		return call()
+	}
+	b.mu.Lock()
+	b.begins()
+	for _, id := range ids {
+		b.entry(r, id).sure = time.Time{}
+	}
+	b.mu.Unlock()
+	done, err := call()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	for i, id := range ids {
+		e := b.entry(r, id)
+		if i < len(done) && done[i] {
+			e.held = false
+			if e.most = now; e.doubt && e.p.below.Load() {
+				e.most = now.Add(never)
+			}
+		} else {
+			e.doubt = true
+		}
+	}
+	return done, err
+}
+
+// awaited says that another process surely waits for the lock.
+func (b *ledger) awaited(r *Requests, name string) bool {
+	for _, x := range b.account(name).entries {
+		if x.p != r.port && x.watches > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// leave judges what follows when a place is given up.
+func (b *ledger) leave(r *Requests, id lease.HoldID, call func() error) error {
+	if b == nil {
+		return call()
+	}
+	b.mu.Lock()
+	b.begins()
+	e := b.entry(r, id)
+	first := e.place
+	for _, x := range b.account(id.Name).entries {
+		if x.place > 0 && x.place < first {
+			first = 0
+		}
+	}
+	e.place = 0
+	b.mu.Unlock()
+	err := call()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	if err == nil && first > 0 && b.isFree(id.Name, now) {
+		b.freed(id.Name, now)
+	}
+	return err
+}
+
+func (b *ledger) isFree(name string, now time.Time) bool {
+	for _, x := range b.account(name).entries {
+		if x.possibly(now) {
+			return false
+		}
+	}
+	return true
+}
+
+// breaks judges an answer of Break.
+func (b *ledger) force(r *Requests, name string, call func() (bool, error)) (bool, error) {
+	if b == nil {
+		return call()
+	}
+	b.mu.Lock()
+	began := b.begins()
+	a := b.account(name)
+	sure, possible := false, false
+	var held []*entry
+	var over []func() bool
+	for _, x := range a.entries {
+		over = append(over, x.asks())
+		sure = sure || x.surely(began)
+		possible = possible || x.possibly(began)
+		if x.possibly(began) {
+			held = append(held, x)
+		}
+		x.sure = time.Time{}
+	}
+	b.life.mu.Lock()
+	b.life.forced[name] = began.Add(b.life.ttl) // the answer may come late
+	b.life.mu.Unlock()
+	b.mu.Unlock()
+	broken, err := call()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	for _, end := range over {
+		end()
+	}
+	b.life.mu.Lock()
+	b.life.forced[name] = now
+	b.life.mu.Unlock()
+	if err != nil || now.Before(b.murky) {
+		for _, x := range held {
+			x.doubt = true
+		}
+		return broken, err
+	}
+	if broken && !possible || !broken && sure {
+		b.breaks("Break says whether the lock was held", fmt.Sprint(broken), held...)
+	}
+	for _, x := range held {
+		if x.held && x.p != r.port && broken && b.exact() && optional[lease.LossNotifier](r) != nil {
+			b.life.messages.Go(func() { x.tells(name, now) })
+		}
+		x.held = false
+		if !x.doubt {
+			x.most = now
+		}
+	}
+	if broken {
+		b.freed(name, now)
+	}
+	return broken, err
+}
+
+// tells looks whether the holder has learned of its loss, of which the store can tell.
+func (e *entry) tells(name string, broken time.Time) {
+	time.Sleep(wakes)
+	p := e.p
+	p.mu.Lock()
+	heard := !p.causes[name].Before(broken)
+	p.mu.Unlock()
+	if !heard && p.healthy(broken) && !p.life.ended() && p.ctx.Err() == nil {
+		p.life.ledger.breaks("it tells holders of their losses", fmt.Sprintf("%q was freed by force %v ago", name, wakes), e)
+	}
+}
+
+// inspect judges an answer of Inspect.
+func (b *ledger) inspect(r *Requests, name string, call func() (lease.State, error)) (lease.State, error) {
+	if b == nil {
+		return call()
+	}
+	b.mu.Lock()
+	began := b.begins()
+	b.mu.Unlock()
+	state, err := call()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	if err != nil || !b.exact() || !began.Equal(now) {
+		return state, err
+	}
+	wrong := func(what string, e *entry) { b.breaks("Inspect tells what is there", what, e) }
+	places := 0
+	shared := false
+	found := func(acquisition string) *lease.Claim {
+		for i := range state.Holders {
+			if state.Holders[i].Acquisition == acquisition {
+				return &state.Holders[i]
+			}
+		}
+		return nil
+	}
+	for acquisition, x := range b.account(name).entries {
+		claim := found(acquisition)
+		if x.place > 0 && !x.vague && now.Sub(x.queued) < placeLives {
+			places++
+			if !slices.ContainsFunc(state.Waiters, func(w lease.Claim) bool { return w.Acquisition == acquisition }) {
+				wrong("a waiter is missing: "+tail(acquisition), x)
+			}
+		}
+		switch {
+		case x.surely(now) && claim == nil:
+			wrong("the holder is missing: "+tail(acquisition), x)
+		case claim == nil:
+		case !x.possibly(now):
+			wrong("it is no holder: "+tail(acquisition), x)
+		case x.surely(now) && claim.Token != x.token:
+			wrong(fmt.Sprintf("the token is %d, not %d", claim.Token, x.token), x)
+		case x.sure.Equal(x.most) && (claim.Left-x.most.Sub(now)).Abs() > blur && x.most.Sub(now) < time.Hour:
+			wrong(fmt.Sprintf("%v are left, not %v", claim.Left, x.most.Sub(now)), x)
+		case x.many > 1 && claim.Permits != x.many:
+			wrong(fmt.Sprintf("%d permits, not %d", claim.Permits, x.many), x)
+		case x.surely(now) && !state.Held:
+			wrong("the lock is free", x)
+		case x.surely(now) && claim.Left > b.life.ttl+blur && x.most.Sub(now) >= time.Hour:
+			wrong(fmt.Sprintf("%v of a session are left", claim.Left), x)
+		}
+		shared = shared || x.shared || x.many > 0 && b.life.cfg.Semaphore != nil
+	}
+	for _, h := range state.Holders {
+		if b.account(name).entries[h.Acquisition] == nil {
+			wrong("nobody is "+h.Acquisition, nil)
+		}
+	}
+	switch {
+	case state.Held && len(state.Holders) == 0:
+		wrong("a free lock is held", nil)
+	case state.Shared && !shared:
+		wrong("an exclusive lock is shared", nil)
+	case state.Waiting > len(state.Waiters):
+		wrong(fmt.Sprintf("%d wait, but %d are waiters", state.Waiting, len(state.Waiters)), nil)
+	}
+	return state, err
+}
+
+// contended judges an answer of Contended.
+func (b *ledger) contended(r *Requests, name string, call func() (bool, error)) (bool, error) {
+	if b == nil {
+		return call()
+	}
+	b.mu.Lock()
+	began := b.begins()
+	awaited := b.awaited(r, name)
+	b.mu.Unlock()
+	others, err := call()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err == nil && awaited && !others && b.exact() && began.Equal(time.Now()) {
+		b.breaks("Contended finds waiters", name)
+	}
+	return others, err
+}
+
+// notified judges the news of a loss.
+func (b *ledger) notified(id lease.HoldID) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	e := b.account(id.Name).entries[id.Acquisition]
+	if e != nil && e.surely(now) && !now.Before(b.murky) {
+		b.breaks("it calls no living hold lost", tail(id.Acquisition), e)
+	}
+}
+
+// ends notes that a process has ended: what it holds ends with its session, if there is one.
+func (b *ledger) ends(p *process) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(p.opened) == 0 || optional[lease.Session](p.opened[0]) == nil {
+		return
+	}
+	for _, a := range b.locks {
+		for _, e := range a.entries {
+			if e.p == p {
+				e.sure, e.vague = time.Time{}, true
+			}
+		}
+	}
+}
+
+// gaveUp notes that a Session is told of a loss. It frees soon what it may keep.
+func (b *ledger) gaveUp(r *Requests, id lease.HoldID) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e := b.entry(r, id)
+	e.held, e.sure = false, time.Time{}
+	if soon := time.Now().Add(wakes); !e.doubt && !r.port.below.Load() && e.most.After(soon) {
+		e.most = soon
+	}
+}
+
+// watch notes a watch, until the function that it returns is called.
+func (b *ledger) watch(r *Requests, id lease.HoldID) (closed func()) {
+	if b == nil {
+		return func() {}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.begins()
+	e := b.entry(r, id)
+	e.watches++
+	e.watching = time.Now()
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		e.watches--
+	}
+}
+
+// wakes is how long it may take until a waiter asks again that was told.
+const wakes = 500 * time.Millisecond
+
+// freed has those ask for the lock that must be told of its release: the first waiter in a queue,
+// or all.
+func (b *ledger) freed(name string, now time.Time) {
+	if !b.exact() {
+		return
+	}
+	var told []*entry
+	for _, x := range b.account(name).entries {
+		switch {
+		case x.watches > 0 && x.place == 0:
+			told = append(told, x)
+		case x.place > 0:
+			if now.Sub(x.queued) > placeLives {
+				return // its place may have ended
+			}
+		}
+	}
+	var first *entry
+	for _, x := range b.account(name).entries {
+		if x.place > 0 && (first == nil || x.place < first.place) {
+			first = x
+		}
+	}
+	if first != nil {
+		if told = nil; first.watches > 0 {
+			told = append(told, first)
+		}
+	}
+	for _, x := range told {
+		watching := x.watching
+		b.life.messages.Go(func() {
+			time.Sleep(wakes)
+			b.mu.Lock()
+			asleep := x.watches > 0 && x.watching.Equal(watching) && x.asked.Before(now)
+			b.mu.Unlock()
+			if asleep && x.p.healthy(now) && !b.life.ended() && x.p.ctx.Err() == nil {
+				b.breaks("a release wakes waiters", fmt.Sprintf("%q was free at %v, and a waiter still waits at %v",
+					name, now.Sub(b.life.began), b.life.now()), x)
+			}
+		})
+	}
+}
+
+// holder returns the number of an acquisition that has the lock called name, or "".
+func (b *ledger) holder(name string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	found := ""
+	for acquisition, e := range b.account(name).entries {
+		if serial := tail(acquisition); e.surely(now) && serial > found {
+			found = serial
+		}
+	}
+	return found
+}
+
+// reset notes that the server may have something else than it has promised.
+func (b *ledger) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.murky = time.Now().Add(3*b.life.ttl + placeGone)
+	for _, a := range b.locks {
+		a.token = 0
+		for _, e := range a.entries {
+			e.sure, e.doubt = time.Time{}, true
+			e.most = time.Now().Add(never)
+		}
+	}
+}
+
+// closed looks whether a client that is closed has anything.
+func (b *ledger) closed(p *process) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	if p.below.Load() || p.isRaw() || now.Before(b.murky) {
+		return
+	}
+	for name, a := range b.locks {
+		for acquisition, e := range a.entries {
+			p.mu.Lock()
+			doubt := p.doubts[acquisition] || !p.given[acquisition] || p.pending[acquisition] > 0
+			p.mu.Unlock()
+			if e.p == p && !e.shared && !e.doubt && !doubt && e.surely(now.Add(b.life.ttl/10)) {
+				b.breaks("a client that is closed has no lock", fmt.Sprintf("%q by %s", name, tail(acquisition)), e)
+			}
+		}
+	}
+}
+
+// waits says who waits, and what may be in the way.
+func (b *ledger) waits() (who []*process, text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	for name, a := range b.locks {
+		for acquisition, e := range a.entries {
+			switch {
+			case e.watches > 0:
+				text += fmt.Sprintf("process %d waits for %q by %s\n", e.p.n, name, tail(acquisition))
+			case e.place > 0 && now.Sub(e.queued) < placeGone:
+				text += fmt.Sprintf("process %d has a place for %q by %s\n", e.p.n, name, tail(acquisition))
+			case e.possibly(now):
+				text += fmt.Sprintf("process %d may hold %q by %s, surely until %v\n", e.p.n, name, tail(acquisition), e.sure.Sub(b.life.began))
+			default:
+				continue
+			}
+			who = append(who, e.p)
+		}
+	}
+	return who, text
+}

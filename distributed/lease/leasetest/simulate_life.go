@@ -1,0 +1,609 @@
+package leasetest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// life is one plan at work, in a bubble.
+type life struct {
+	testing.TB // of the bubble
+	world      World
+	plan       plan
+	cfg        Config
+	ttl        time.Duration
+	began      time.Time
+	log        *journal
+	ledger     *ledger
+	ctx        context.Context // ends with the trouble and the calm, or with the first finding
+	cancel     context.CancelFunc
+	names      []string
+	messages   sync.WaitGroup // on their way
+	jobs       sync.WaitGroup // the ends of processes
+	calming    atomic.Bool
+	broken     atomic.Bool
+	count      atomic.Int64 // acquisitions
+	lost       atomic.Int64
+	long       time.Duration // when the last client was closed
+
+	mu        sync.Mutex
+	finding   *finding
+	processes []*process // by slot
+	journals  int        // how many processes there were
+	visits    map[string][]*possession
+	tokens    map[string]uint64 // the highest
+	forced    map[string]time.Time
+	reset     time.Time // when the server forgot something or its clock jumped
+	cleanups  []func()
+	caused    int
+}
+
+func newLife(t *testing.T, w World, p plan) *life {
+	l := &life{
+		TB: t, world: w, plan: p, began: time.Now(), log: newJournal(), visits: make(map[string][]*possession),
+		tokens: make(map[string]uint64), forced: make(map[string]time.Time),
+	}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	cfg := w.Open(quiet{t, l})
+	if l.ttl = cfg.TTL; l.ttl <= 0 {
+		l.ttl = p.ttl
+	}
+	if cfg.Poll <= 0 {
+		cfg.Poll = 2 * time.Second
+	}
+	l.cfg = cfg.withDefaults()
+	l.ledger = newLedger(l)
+	plain := []string{"orders", "ORDERS"}
+	if !l.cfg.anyName {
+		plain = []string{"orders", "invoices"}
+	} else if p.seed%2 == 0 {
+		plain = []string{"the-locks-of-the-name-which-is-long-1", "the-locks-of-the-name-which-is-long/1"}
+	}
+	for _, name := range plain[:p.names] {
+		l.names = append(l.names, l.cfg.Name(name))
+	}
+	return l
+}
+
+// quiet is the testing.TB of what a life opens. A failure is a finding, and does not fail the test.
+type quiet struct {
+	testing.TB
+	life *life
+}
+
+func (q quiet) Helper()                         {}
+func (q quiet) Cleanup(f func())                { q.life.cleanups = append(q.life.cleanups, f) }
+func (q quiet) Error(args ...any)               { q.life.breaks(whole, fmt.Sprint(args...)) }
+func (q quiet) Errorf(format string, a ...any)  { q.life.breaks(whole, fmt.Sprintf(format, a...)) }
+func (q quiet) Fatal(args ...any)               { q.Error(args...); runtime.Goexit() }
+func (q quiet) Fatalf(format string, a ...any)  { q.Errorf(format, a...); runtime.Goexit() }
+func (q quiet) FailNow()                        { q.Error("failed"); runtime.Goexit() }
+func (q quiet) Fail()                           { q.Error("failed") }
+func (q quiet) Failed() bool                    { return q.life.broken.Load() }
+func (q quiet) Log(args ...any)                 {}
+func (q quiet) Logf(format string, args ...any) {}
+
+const whole = "the clients and the store do what they say"
+
+func (l *life) now() time.Duration { return time.Since(l.began) }
+func (l *life) ended() bool        { return l.broken.Load() }
+
+// breaks notes the first finding and ends the life.
+func (l *life) breaks(rule, text string, who ...*process) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.finding != nil {
+		return
+	}
+	f := &finding{plan: l.plan, rule: rule, text: text, at: l.now()}
+	for _, p := range who {
+		if p != nil && !slices.Contains(f.who, p.n) {
+			f.who = append(f.who, p.n)
+		}
+	}
+	f.timeline = l.log.last(60, "", f.who...)
+	named := make(map[string]string)
+	short := func(text string) string {
+		return serialNumbers.ReplaceAllStringFunc(text, func(serial string) string {
+			if named[serial] == "" {
+				named[serial] = fmt.Sprintf("#%d", len(named)+1)
+			}
+			return named[serial]
+		})
+	}
+	f.timeline, f.text = short(f.timeline), short(f.text)
+	l.finding = f
+	l.broken.Store(true)
+	l.cancel()
+}
+
+// serialNumbers are those of acquisitions, which count from the time.
+var serialNumbers = regexp.MustCompile(`([0-9a-f]{8}-[0-9a-f-]{27}:)?\b94668\d{10,}\b`)
+
+func (l *life) found() *finding { return l.finding }
+
+func (l *life) sum() totals {
+	return totals{lives: 1, acquisitions: int(l.count.Load()), losses: int(l.lost.Load()),
+		requests: l.ledger.requests, faults: l.caused, time: l.long}
+}
+
+// troubled says whether a trouble of this kind is under way for a process.
+func (l *life) troubled(kind troubleKind, who int) bool {
+	now := l.now()
+	return slices.ContainsFunc(l.plan.troubles, func(t trouble) bool { return t.kind == kind && t.within(now, who) })
+}
+
+// pause sleeps, until the life ends at the latest.
+func (l *life) pause(d time.Duration) {
+	timer := time.NewTimer(max(d, time.Microsecond))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.ctx.Done():
+	}
+}
+
+// process is one client of the server, with its users.
+type process struct {
+	life        *life
+	slot        int // it has the place of another one that has ended
+	incarnation int
+	n           int // in the journal
+	link        *Link
+	grave       *grave
+	provider    locks.Provider
+	opened      []*Requests
+	below       atomic.Bool // the network is under the Store, see Ask
+	ctx         context.Context
+	kill        context.CancelFunc
+	users       sync.WaitGroup
+	dead        atomic.Bool
+	buried      chan struct{}
+	once        sync.Once
+	closing     atomic.Int64 // the time since the life began, or 0
+
+	mu      sync.Mutex
+	gate    chan struct{} // closed while the process runs
+	serials map[Op]int
+	touched map[string]time.Time // when the client asked or heard of an acquisition last
+	pending map[string]int       // how many requests about an acquisition are under way
+	causes  map[string]time.Time // when the store said last that a hold is lost, by name
+	doubts  map[string]bool      // the acquisitions with a request that failed
+	left    map[string]bool      // those that were released or have left the queue
+	given   map[string]bool      // those that have had the lock, as the client knows
+}
+
+// patience is the release timeout of the clients.
+const patience = time.Second
+
+func (l *life) enters(slot, incarnation int) *process {
+	l.mu.Lock()
+	l.journals++
+	p := &process{life: l, slot: slot, incarnation: incarnation, n: l.journals}
+	l.mu.Unlock()
+	p.buried, p.gate = make(chan struct{}), make(chan struct{})
+	close(p.gate)
+	p.serials, p.touched = make(map[Op]int), make(map[string]time.Time)
+	p.causes, p.pending = make(map[string]time.Time), make(map[string]int)
+	p.doubts, p.given, p.left = make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	p.ctx, p.kill = context.WithCancel(l.ctx)
+	p.grave = &grave{TB: quiet{l.TB, l}}
+	p.link = NewLink(p.grave)
+	p.link.ttl, p.link.port = l.ttl, p
+	r := p.random(-1)
+	opts := []lease.Option{
+		lease.WithTTL(l.ttl), lease.WithPoll(l.cfg.Poll), lease.WithReleaseTimeout(patience),
+		lease.WithWrapper(func(inner lease.Store) lease.Store {
+			requests := newRequests(inner, l.log, p.n)
+			requests.port = p
+			p.opened = append(p.opened, requests)
+			return requests
+		}),
+	}
+	if r.IntN(3) == 0 {
+		opts = append(opts, lease.WithMaxLocalHandoffs(0))
+	}
+	p.provider = l.cfg.Open(p.grave, p.link, opts...)
+	if l.cfg.Read != nil && len(p.opened) > 1 {
+		for _, r := range p.opened[:len(p.opened)-1] {
+			r.shares = true
+		}
+	}
+	p.event("begins")
+	if p.isRaw() {
+		p.users.Go(p.asksRaw)
+		return p
+	}
+	for i := range l.plan.users {
+		u := &user{process: p, i: i, random: p.random(i)}
+		p.users.Go(u.work)
+	}
+	return p
+}
+
+// isRaw says that the process sends requests without a client.
+func (p *process) isRaw() bool { return p.slot == 0 && p.life.plan.raw && len(p.opened) > 0 }
+
+func (p *process) random(user int) *rand.Rand {
+	return rand.New(rand.NewPCG(p.life.plan.seed, uint64(p.slot)<<40|uint64(p.incarnation)<<20|uint64(user+2)))
+}
+
+func (p *process) event(format string, args ...any) { p.life.log.add(p.n, format, args...) }
+
+// proceed waits while the process stands still. A dead one waits until it is buried.
+func (p *process) proceed() error {
+	for {
+		if p.dead.Load() {
+			<-p.buried
+			return fmt.Errorf("%w: the process is dead", ErrFault)
+		}
+		p.mu.Lock()
+		gate := p.gate
+		p.mu.Unlock()
+		select {
+		case <-gate:
+			if !p.dead.Load() {
+				return nil
+			}
+		case <-p.buried:
+		}
+	}
+}
+
+// shut ends the silence of a dead process.
+func (p *process) shut() { p.once.Do(func() { close(p.buried) }) }
+
+func (p *process) stand() {
+	p.event("stands still")
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.gate:
+		p.gate = make(chan struct{})
+	default: // it stands still already
+	}
+}
+
+func (p *process) goOn() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.gate:
+	default:
+		close(p.gate)
+		p.life.log.add(p.n, "goes on")
+	}
+}
+
+// healthy says that nothing troubled the process between from and now, or what is left of it.
+func (p *process) healthy(from time.Time) bool {
+	l := p.life
+	at, now := from.Sub(l.began)-4*l.ttl, l.now()
+	return !p.dead.Load() && p.closing.Load() == 0 && !slices.ContainsFunc(l.plan.troubles, func(t trouble) bool {
+		return (t.who < 0 || t.who == p.slot) && t.at <= now && t.until >= at
+	})
+}
+
+// ends has another process take the place of p, whose client is closed later.
+func (l *life) ends(p *process, after time.Duration) {
+	l.ledger.ends(p)
+	p.kill()
+	p.goOn()
+	l.jobs.Go(func() {
+		time.Sleep(after)
+		p.shut()
+		p.link.Heal()
+		p.users.Wait()
+		p.grave.bury()
+	})
+	if l.broken.Load() || l.calming.Load() {
+		return
+	}
+	l.processes[p.slot] = l.enters(p.slot, p.incarnation+1)
+}
+
+// close closes the client while its users use it, and says what must have ended by then.
+func (p *process) close() {
+	c, ok := p.provider.(interface {
+		Close(ctx context.Context) error
+	})
+	if !ok {
+		return
+	}
+	p.goOn()
+	p.event("is closed")
+	p.closing.Store(int64(p.life.now()))
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	began := time.Now()
+	err := c.Close(ctx)
+	p.event("is closed: %v", err)
+	if err == nil && time.Since(began) < patience { // else it may have given up what it did not know
+
+		p.life.ledger.closed(p)
+	}
+}
+
+// live lives the plan.
+func (l *life) live() {
+	for slot := range l.plan.processes {
+		l.processes = append(l.processes, l.enters(slot, 0))
+	}
+	ends := make(map[int]time.Duration) // when the trouble of a slot ends that needs an end
+	for _, t := range l.plan.troubles {
+		l.heal(ends, t.at)
+		l.pause(t.at - l.now())
+		if l.ended() {
+			break
+		}
+		l.cause(t, ends)
+	}
+	l.heal(ends, l.plan.long)
+	l.pause(l.plan.long - l.now())
+	if !l.ended() && l.plan.calm {
+		l.calm()
+	}
+	l.cancel()
+	for _, p := range l.processes {
+		p.goOn()
+		p.link.Heal()
+		if p.dead.Load() {
+			p.shut()
+		}
+		p.users.Wait()
+		p.grave.bury()
+		p.shut()
+	}
+	l.long = l.now()
+	l.jobs.Wait()
+	l.messages.Wait()
+	if !l.ended() && l.plan.calm && l.cfg.Rest != nil {
+		for _, name := range l.names {
+			l.cfg.Rest(quiet{l.TB, l}, name)
+		}
+	}
+	for _, f := range slices.Backward(l.cleanups) {
+		f()
+	}
+	time.Sleep(time.Hour)
+	if left := stray(); left != "" {
+		l.breaks("no goroutine is left", left)
+	}
+}
+
+// heal ends the troubles that end until the time at.
+func (l *life) heal(ends map[int]time.Duration, at time.Duration) {
+	for {
+		next := -1
+		for slot, end := range ends {
+			if end <= at && (next < 0 || end < ends[next]) {
+				next = slot
+			}
+		}
+		if next < 0 || l.ended() {
+			return
+		}
+		l.pause(ends[next] - l.now())
+		delete(ends, next)
+		p := l.processes[next]
+		p.link.Heal()
+		p.goOn()
+	}
+}
+
+// cause begins a trouble. Those of the network are in the fates of its messages.
+func (l *life) cause(t trouble, ends map[int]time.Duration) {
+	l.caused++
+	if t.who < 0 {
+		for _, p := range l.processes {
+			p.event("trouble: %s", t.kind)
+		}
+		switch t.kind {
+		case forgets:
+			if l.cfg.Forget != nil {
+				l.resets()
+				l.cfg.Forget()
+			}
+		case clockJumps:
+			if l.cfg.SetClock != nil {
+				l.resets()
+				l.cfg.SetClock(t.until - t.at)
+			}
+		case down:
+			for _, p := range l.processes {
+				if p.link.Used() {
+					p.link.Refuse()
+					ends[p.slot] = t.until
+				}
+			}
+		}
+		return
+	}
+	p := l.processes[t.who]
+	p.event("trouble: %s", t.kind)
+	switch t.kind {
+	case pauses:
+		p.stand()
+		if p.link.Used() {
+			p.link.Cut()
+		}
+	case dies:
+		p.dead.Store(true)
+		p.link.Cut()
+		l.ends(p, 3*l.ttl+time.Second)
+		return
+	case closes:
+		if t.until-t.at < l.ttl/2 { // many holds are given back at once
+			l.pause(0)
+		}
+		p.close()
+		l.ends(p, 0)
+		return
+	default:
+		if !p.link.Used() {
+			return
+		}
+		switch t.kind {
+		case cutUp:
+			p.link.CutRequests()
+		case cutDown:
+			p.link.CutReplies()
+		case cutBoth, silentNet:
+			p.link.Cut()
+		case lossyNet:
+			p.link.Reset()
+		case slowNet, lateNet:
+			p.link.Delay((t.until - t.at) / 8)
+		}
+	}
+	ends[t.who] = max(ends[t.who], t.until)
+}
+
+// resets notes that the server breaks its promises of before.
+func (l *life) resets() {
+	l.mu.Lock()
+	l.reset = time.Now()
+	clear(l.tokens)
+	l.mu.Unlock()
+	l.ledger.reset()
+}
+
+// calm waits until each user has had each lock once more.
+func (l *life) calm() {
+	l.calming.Store(true)
+	for _, p := range l.processes {
+		p.event("everything is healed")
+	}
+	done := make(chan struct{})
+	go func() {
+		for _, p := range l.processes {
+			p.users.Wait()
+		}
+		close(done)
+	}()
+	timer := time.NewTimer(l.turnBound())
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		who, what := l.ledger.waits()
+		l.breaks("each waiter gets its turn after everything is healed", what, who...)
+		<-done
+	}
+}
+
+// turnBound is how long it may take until each user has had each lock, when everything is healed.
+// What the dead have, and what a late request takes, ends after two leases.
+func (l *life) turnBound() time.Duration { return 2*l.ttl + 15*time.Second }
+
+// possession is a hold in the hands of a user.
+type possession struct {
+	u        *user
+	name     string
+	hold     locks.Hold
+	shared   bool
+	many     int64 // permits
+	began    time.Time
+	over     atomic.Bool  // the user does not rely on it
+	gaveBack atomic.Int64 // when the user began to give it back, since the life began, or 0
+}
+
+func (v *possession) valid() bool {
+	return !v.over.Load() && !v.u.dead.Load() && (v.hold == nil || v.hold.Err() == nil)
+}
+
+// checks looks whether holds of name exclude each other that are valid.
+func (l *life) checks(name string, size int64) {
+	l.mu.Lock()
+	var all []*possession
+	for _, v := range l.visits[name] {
+		if v.valid() {
+			all = append(all, v)
+		}
+	}
+	reset, forced := l.reset, l.forced[name]
+	l.mu.Unlock()
+	var taken int64
+	for i, v := range all {
+		taken += v.many
+		for _, w := range all[:i] {
+			if size > 0 || v.shared && w.shared {
+				continue
+			}
+			if v.began.Before(reset) != w.began.Before(reset) && time.Since(reset) < l.ttl+time.Second {
+				continue
+			}
+			if time.Since(forced) < l.ttl { // the holder learns of it by its renewal
+				continue
+			}
+			l.breaks("no two holds are valid at once", fmt.Sprintf("%s of %q and %s", w, name, v), w.u.process, v.u.process)
+		}
+	}
+	if size > 0 && taken > size && time.Since(reset) > l.ttl+time.Second {
+		l.breaks("no more permits are held than there are", fmt.Sprintf("%d of %d of %q: %v", taken, size, name, all),
+			all[0].u.process, all[len(all)-1].u.process)
+	}
+}
+
+func (v *possession) String() string {
+	token := uint64(0)
+	if v.hold != nil {
+		token = v.hold.Token()
+	}
+	return fmt.Sprintf("the hold of process %d, user %d, since %v, token %d", v.u.n, v.u.i,
+		v.began.Sub(v.u.life.began).Round(time.Microsecond), token)
+}
+
+// enter notes a new hold.
+func (l *life) enter(v *possession, size int64) {
+	l.count.Add(1)
+	v.u.event("user %d has %q", v.u.i, v.name)
+	if at := v.u.closing.Load(); at > 0 && !v.shared && time.Duration(at) < l.now() {
+		l.breaks("a client that is closed gives no lock", v.String(), v.u.process)
+	}
+	if v.hold != nil && size == 0 && !v.shared {
+		token := v.hold.Token()
+		l.mu.Lock()
+		last := l.tokens[v.name]
+		l.tokens[v.name] = max(token, last)
+		var before *process
+		for _, w := range l.visits[v.name] {
+			before = w.u.process
+		}
+		l.mu.Unlock()
+		if token < last || token == last && token != 0 && before != v.u.process {
+			if v.valid() && !l.wasForced(v.name, v.began) {
+				l.breaks("tokens grow from holder to holder", fmt.Sprintf("%s comes after token %d", v, last), v.u.process, before)
+			}
+		}
+	}
+	l.mu.Lock()
+	all := l.visits[v.name]
+	if len(all) > 64 {
+		all = slices.DeleteFunc(all, func(w *possession) bool { return w.over.Load() })
+	}
+	l.visits[v.name] = append(all, v)
+	l.mu.Unlock()
+	l.checks(v.name, size)
+}
+
+func (v *possession) leave() { v.over.Store(true) }
+
+// wasForced says whether somebody has freed the lock by force since then.
+func (l *life) wasForced(name string, since time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, ok := l.forced[name]
+	return ok && !at.Before(since.Add(-4*l.ttl))
+}

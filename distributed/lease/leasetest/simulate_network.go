@@ -1,0 +1,382 @@
+package leasetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jucgo/locks/distributed/lease"
+)
+
+// Ask has a server in memory carry out a request of link's client, and returns the answer. In a
+// [World] the request suffers what the simulated network does. Otherwise it takes a random time of
+// up to two milliseconds. The ctx of the request may end later than the caller's.
+func Ask[T any](ctx context.Context, link *Link, request func(ctx context.Context) (T, error)) (none T, err error) {
+	if p := link.port; p != nil {
+		p.below.Store(true)
+		return across(ctx, p, "", request)
+	}
+	if err := ctx.Err(); err != nil {
+		return none, context.Cause(ctx)
+	}
+	return lagging(request)(ctx)
+}
+
+// fate is what happens to one request.
+type fate struct {
+	up, down         time.Duration // how long the request and the answer take
+	lostUp, lostDown bool
+	error            time.Duration // when the caller gets an error, if that is sooner than an answer; 0: never
+	twice            bool
+	part             bool // see parts
+}
+
+// within says that t is under way at now for process who.
+func (t trouble) within(now time.Duration, who int) bool {
+	return (t.who < 0 || t.who == who) && t.at <= now && now < t.until
+}
+
+// fate draws what happens to a request that p sends now. The nth request of a kind has the same
+// fate in each life of a seed, as far as the same troubles are under way.
+func (p *process) fate(op Op) (f fate) {
+	p.mu.Lock()
+	p.serials[op]++
+	n := p.serials[op]
+	p.mu.Unlock()
+	h := fnv.New64a()
+	fmt.Fprint(h, p.slot, p.incarnation, op, n)
+	r := rand.New(rand.NewPCG(p.life.plan.seed, h.Sum64()))
+	// Half of the messages take less than 0.7 ms, one of a thousand takes 30 ms.
+	latency := func() time.Duration {
+		d := 100*time.Microsecond + time.Duration(0.6*math.Exp(1.25*r.NormFloat64())*float64(time.Millisecond))
+		return min(d, 50*time.Millisecond)
+	}
+	f.up, f.down = latency(), latency()
+	ttl := p.life.ttl
+	now := p.life.now()
+	fails := func() time.Duration { return f.up + f.down + time.Duration(r.Int64N(int64(100*time.Millisecond))) }
+	silence := func() time.Duration { return time.Duration(r.Int64N(int64(3 * ttl))) }
+	for _, t := range p.life.plan.troubles {
+		if !t.within(now, p.slot) {
+			continue
+		}
+		switch t.kind {
+		case slowNet:
+			f.up += time.Duration(r.ExpFloat64() * float64(ttl) / 8)
+			f.down += time.Duration(r.ExpFloat64() * float64(ttl) / 8)
+		case lossyNet, silentNet:
+			f.lostUp = f.lostUp || r.IntN(4) == 0
+			f.lostDown = f.lostDown || r.IntN(4) == 0
+			if (f.lostUp || f.lostDown) && f.error == 0 {
+				if f.error = fails(); t.kind == silentNet {
+					f.error = silence()
+				}
+			}
+		case lateNet:
+			if r.IntN(3) == 0 {
+				f.up += time.Duration(r.Int64N(int64(2 * ttl)))
+				f.error = fails()
+			}
+		case twiceNet:
+			f.twice = r.IntN(2) == 0
+		case cutUp, cutBoth: // what was sent arrives after the partition, or never
+			if f.lostUp = r.IntN(2) == 0; !f.lostUp {
+				f.up += t.until - now
+			}
+			f.error = silence()
+		case cutDown:
+			f.lostDown = true
+			f.error = silence()
+		case stalls:
+			f.up += time.Duration(r.Int64N(int64(t.until-now) + 1))
+		case parts:
+			f.part = r.IntN(2) == 0
+		}
+	}
+	f.up = min(f.up, p.latest())
+	return f
+}
+
+// latest returns how late a request may come. What comes to a store with sessions when the client has
+// given up to undo it would last as long as the session.
+func (p *process) latest() time.Duration {
+	if len(p.opened) > 0 && optional[lease.Session](p.opened[0]) != nil {
+		return p.life.ttl / 2
+	}
+	return 2 * p.life.ttl
+}
+
+// errAway is the error of a request to a server that is away.
+var errAway = lease.Mark(errors.New("the server is away"),
+	lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+
+// across sends a request of p over the simulated network.
+func across[T any](
+	ctx context.Context, p *process, op Op, call func(context.Context) (T, error)) (none T, err error) {
+	type answer struct {
+		result T
+		err    error
+	}
+	if err := p.proceed(); err != nil {
+		return none, err
+	}
+	if ctx.Err() != nil {
+		return none, context.Cause(ctx)
+	}
+	f, sent := p.fate(op), time.Now()
+	answers := make(chan answer, 1)
+	var mu sync.Mutex
+	gone := false // the caller has left
+	l := p.life
+	l.messages.Go(func() {
+		time.Sleep(f.up)
+		if f.lostUp || l.ended() {
+			return
+		}
+		mu.Lock()
+		left := gone
+		mu.Unlock()
+		if left && op == Watch { // the caller may have another one by now
+			return
+		}
+		if l.troubled(down, p.slot) {
+			answers <- answer{err: errAway}
+			return
+		}
+		keep := context.WithValue(context.WithoutCancel(ctx), partKey{}, f.part)
+		keep, cancel := context.WithTimeout(keep, time.Minute)
+		defer cancel()
+		if f.twice && op != Watch { // at the same moment: nobody else decides in between
+			second := keep
+			l.messages.Go(func() { discard(call(second)) })
+		}
+		mu.Lock()
+		if gone {
+			keep = context.WithValue(keep, aloneKey{}, sent)
+		}
+		mu.Unlock()
+		result, err := call(keep)
+		time.Sleep(f.down)
+		if f.lostDown {
+			discard(result, err)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if gone {
+			discard(result, err)
+			return
+		}
+		answers <- answer{result, err}
+	})
+	var fails <-chan time.Time
+	if f.error > 0 {
+		timer := time.NewTimer(f.error)
+		defer timer.Stop()
+		fails = timer.C
+	}
+	var a answer
+	select {
+	case a = <-answers:
+	case <-fails:
+		a.err = fmt.Errorf("%w: no answer", ErrFault)
+	case <-p.buried:
+		a.err = fmt.Errorf("%w: the process is dead", ErrFault)
+	case <-ctx.Done():
+		a.err = context.Cause(ctx)
+	}
+	mu.Lock()
+	gone = true
+	mu.Unlock()
+	select {
+	case late := <-answers: // with the error
+		if a.err != nil {
+			discard(late.result, late.err)
+		}
+	default:
+	}
+	if err := p.proceed(); err != nil {
+		discard(a.result, a.err)
+		return none, err
+	}
+	return a.result, a.err
+}
+
+// These are keys of what the network tells the requests that it delivers.
+type (
+	partKey  struct{} // the renewal succeeds in part
+	aloneKey struct{} // when the request was sent, if its caller has left
+)
+
+func is(ctx context.Context, key any) bool {
+	on, _ := ctx.Value(key).(bool)
+	return on
+}
+
+// noticing is a Watch whose notices cross the network of p.
+type noticing struct {
+	inner lease.Watch
+	c     chan struct{}
+	once  sync.Once
+	over  chan struct{}
+}
+
+func (p *process) notices(w lease.Watch, closed func()) *noticing {
+	n := &noticing{inner: w, c: make(chan struct{}, 1), over: make(chan struct{})}
+	p.life.messages.Go(func() {
+		defer closed()
+		for {
+			select {
+			case _, open := <-w.C():
+				if !open {
+					p.life.breaks("the channel of a watch is never closed", "", p)
+					return
+				}
+			case <-n.over:
+				return
+			}
+			f := p.fate(Watch)
+			if f.lostUp || f.lostDown || f.error > 0 || p.life.troubled(down, p.slot) {
+				continue
+			}
+			p.life.messages.Go(func() {
+				time.Sleep(f.down)
+				if p.proceed() != nil {
+					return
+				}
+				select {
+				case n.c <- struct{}{}:
+				default:
+				}
+			})
+		}
+	})
+	return n
+}
+
+func (n *noticing) C() <-chan struct{} { return n.c }
+
+func (n *noticing) Close() {
+	n.once.Do(func() { close(n.over); n.inner.Close() })
+}
+
+// simulate is request in a simulation.
+func simulate[T any](r *Requests, ctx context.Context, op Op, what string,
+	call func(context.Context) (T, error)) (result T, err error) {
+	p := r.port
+	r.mu.Lock()
+	r.counts[op]++
+	r.mu.Unlock()
+	if p.below.Load() { // the network is there
+		if err = p.proceed(); err == nil {
+			var ended atomic.Int64
+			stop := context.AfterFunc(ctx, func() { ended.Store(int64(p.life.now())) })
+			result, err = call(ctx)
+			if late := p.life.now() - time.Duration(ended.Load()); !stop() && late > time.Second && late < p.life.now() {
+				p.life.breaks("a request ends with its context", fmt.Sprintf("%s %s, %v later", op, what, late), p)
+			}
+			if p.dead.Load() {
+				discard(result, err)
+				err = p.proceed()
+			} else if stands := p.proceed(); stands != nil {
+				err = stands
+			}
+		}
+	} else {
+		result, err = across(ctx, p, op, call)
+	}
+	if err != nil {
+		r.log.add(r.who, "%s %s: error %v", op, what, err)
+	} else {
+		r.log.add(r.who, "%s %s: %s", op, what, short(result))
+	}
+	return result, err
+}
+
+// ledger returns the ledger of a simulation, or nil.
+func (r *Requests) ledger() *ledger {
+	if r.port == nil {
+		return nil
+	}
+	return r.port.life.ledger
+}
+
+// renew has the store renew holds, or some of them.
+func (r *Requests) renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+	call := func(some []lease.HoldID) ([]bool, error) {
+		return r.ledger().renew(r, some, d, func() ([]bool, error) { return r.inner.Renew(ctx, some, d) })
+	}
+	if n := len(holds) / 2; n > 0 && is(ctx, partKey{}) {
+		ok, err := call(holds[:n])
+		if err == nil {
+			err = fmt.Errorf("%w: the renewal succeeds in part", ErrFault)
+		}
+		return append(ok, make([]bool, len(holds)-len(ok))...), err
+	}
+	return call(holds)
+}
+
+func (r *Requests) watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
+	w, err := r.inner.Watch(ctx, id)
+	if r.port == nil || w == nil {
+		return w, err
+	}
+	return r.port.notices(w, r.ledger().watch(r, id)), err
+}
+
+// asks notes that the client asks about acquisitions, and what comes of it.
+func (p *process) asks(ids ...lease.HoldID) (end func(held bool, err error)) {
+	if p == nil {
+		return func(bool, error) {}
+	}
+	touch := func(by int, held bool, err error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, id := range ids {
+			p.touched[id.Acquisition] = time.Now()
+			p.pending[id.Acquisition] += by
+			p.doubts[id.Acquisition] = p.doubts[id.Acquisition] || err != nil
+			p.given[id.Acquisition] = p.given[id.Acquisition] || held
+		}
+	}
+	touch(1, false, nil)
+	return func(held bool, err error) { touch(-1, held, err) }
+}
+
+// leaves notes that the client gives acquisitions up, or their holds back.
+func (p *process) leaves(ids ...lease.HoldID) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, id := range ids {
+		p.left[id.Acquisition] = true
+	}
+}
+
+// lost tells a Session of a loss, unless the process stands still or is dead.
+func (p *process) lost(r *Requests, id lease.HoldID) {
+	p.life.messages.Go(func() {
+		if p.proceed() == nil {
+			p.life.ledger.gaveUp(r, id)
+			r.inner.(lease.Session).Lost(id)
+		}
+	})
+}
+
+// hears notes that the store calls a hold lost.
+func (p *process) hears(id lease.HoldID) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.causes[id.Name] = time.Now()
+}

@@ -1,0 +1,107 @@
+package leasetest
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jucgo/locks/distributed/lease/leasetest/internal/fakestore"
+)
+
+// direct is a configuration for a store in memory whose requests take no time there.
+func direct(tb testing.TB, flaw fakestore.Flaw, kind fakestore.Kind) Config {
+	tb.Helper()
+	s := fakestore.NewServer(flaw)
+	cfg := dialing(s, kind, nil)
+	cfg.exact = true
+	if kind == fakestore.Permits {
+		cfg.Semaphore = Semaphores
+	}
+	return cfg
+}
+
+// halved is direct for read-write locks.
+func halved(tb testing.TB, flaw fakestore.Flaw, _ fakestore.Kind) Config {
+	tb.Helper()
+	cfg := shared(tb, flaw, "")
+	cfg.exact = true
+	return cfg
+}
+
+// opener opens a store in memory with a flaw.
+type opener = func(testing.TB, fakestore.Flaw, fakestore.Kind) Config
+
+func simulates(t *testing.T, open opener, kind fakestore.Kind) {
+	t.Helper()
+	Simulate(t, World{Open: func(tb testing.TB) Config { return open(tb, "", kind) }})
+}
+
+func TestLivesOfEachKindOfStore(t *testing.T) {
+	for _, kind := range []fakestore.Kind{
+		fakestore.Polled, fakestore.Watched, fakestore.Queued, fakestore.Tied, fakestore.Full, fakestore.Permits,
+	} {
+		t.Run(string(kind), func(t *testing.T) { simulates(t, direct, kind) })
+	}
+}
+
+func TestLivesOfReadWriteLocks(t *testing.T) { simulates(t, halved, "") }
+
+func TestLivesWithConnections(t *testing.T) {
+	for _, kind := range []fakestore.Kind{fakestore.Watched, fakestore.Queued, fakestore.Tied, fakestore.Full} {
+		t.Run(string(kind), func(t *testing.T) { simulates(t, fake, kind) })
+	}
+}
+
+// lives lives until something is found, for ten seconds at most.
+func lives(t *testing.T, w World) *finding {
+	t.Helper()
+	w = w.withDefaults()
+	began := time.Now()
+	for seed := uint64(1); time.Since(began) < 10*time.Second; seed++ {
+		if f := w.live(t, w.plan(seed)); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+func TestAFindingIsShortened(t *testing.T) {
+	w := World{Open: func(tb testing.TB) Config { return direct(tb, fakestore.GivesOften, fakestore.Watched) }}.withDefaults()
+	f := lives(t, w)
+	if f == nil {
+		t.Fatal("nothing is found")
+	}
+	short := w.shorten(t, f)
+	if short.rule != f.rule || len(short.plan.troubles) > 0 {
+		t.Errorf("the finding %q needs no fault, and became %q with %d", f.rule, short.rule, len(short.plan.troubles))
+	}
+	report := short.report("TestMyStore")
+	for _, part := range []string{"broken at", "-run '^TestMyStore$' -leasetest.seed=", "client 1: "} {
+		if !strings.Contains(report, part) {
+			t.Errorf("the report has no %q:\n%s", part, report)
+		}
+	}
+}
+
+func TestASeedReplaysItsFinding(t *testing.T) {
+	w := World{Open: func(tb testing.TB) Config { return direct(tb, fakestore.GivesOften, fakestore.Watched) }}.withDefaults()
+	f := lives(t, w)
+	if f == nil {
+		t.Fatal("nothing is found")
+	}
+	for range 20 {
+		if again := w.live(t, w.plan(f.plan.seed)); again != nil && again.rule == f.rule {
+			return
+		}
+	}
+	t.Errorf("seed %d does not find %q again", f.plan.seed, f.rule)
+}
+
+func TestAskLagsWithoutAWorld(t *testing.T) {
+	l := NewLink(t)
+	n, err := Ask(t.Context(), l, func(ctx context.Context) (int, error) { return 7, ctx.Err() })
+	if n != 7 || err != nil {
+		t.Error(n, err)
+	}
+}
