@@ -24,14 +24,14 @@ func bsmReport(ctx context.Context, locker *bsm.Client, makeReport func(ctx cont
 	return makeReport(ctx) // has to call lock.Refresh in time
 }
 
-func bsmReportHere(ctx context.Context, client *redislock.Client, makeReport func(ctx context.Context) error) error {
+func bsmReportHere(ctx context.Context, client *redislock.Client, makeReport func(ctx context.Context) error) (err error) {
 	wait, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	mu := client.SimpleMutex("report")
 	if err := mu.LockContext(wait); err != nil {
 		return err // the end of ctx, or of the 30 s
 	}
-	defer mu.UnlockContext(ctx)
+	defer func() { err = errors.Join(err, mu.UnlockContext(ctx)) }()
 	return makeReport(ctx) // the lock is renewed meanwhile; Hold says if it was lost
 }
 

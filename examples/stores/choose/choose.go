@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"log"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -35,41 +36,47 @@ type account struct {
 
 type prices map[string]int
 
+// use stands for the check of an error.
+func use(error) {}
+
 // oneProcess has the locks of the first table: in one process.
 func oneProcess(ctx context.Context, work func(ctx context.Context) error, id string) error {
 	var barging fair.BargingMutex
-	err := barging.LockContext(ctx)
+	use(barging.LockContext(ctx))
 	barging.Unlock()
 
 	var inOrder fair.Mutex
-	err = locks.Do(ctx, &inOrder, work)
+	use(locks.Do(ctx, &inOrder, work))
 
 	var owned reentrant.Mutex
 	owned.Lock()
 	owned.Unlock()
 
 	var rw rwlock.RWMutex
-	err = locks.Do(ctx, rw.ReadLocker(), work)
+	use(locks.Do(ctx, rw.ReadLocker(), work))
 
 	var config rwlock.Snapshot[prices]
 	current := config.Load()
 
 	users := keyed.New[string](fair.FIFO)
-	err = locks.Do(ctx, users.Of(id), work)
+	use(locks.Do(ctx, users.Of(id), work))
 
 	from, to := &account{TryLocker: &inOrder}, &account{TryLocker: &owned}
-	err = locks.Do(ctx, locks.Multi(from, to), work)
+	use(locks.Do(ctx, locks.Multi(from, to), work))
 
 	pool := semaphore.NewWeighted(10)
-	err = pool.Acquire(ctx, 1)
+	use(pool.Acquire(ctx, 1))
 
 	notEmpty := inOrder.NewCond()
-	err = notEmpty.WaitContext(ctx)
+	for current["apple"] == 0 {
+		use(notEmpty.WaitContext(ctx))
+	}
 
 	lazy := singleton.New(func() (*sql.DB, error) { return sql.Open("pgx", "") })
 	db, err := lazy.Get()
+	use(err)
 
-	_, _ = current, db
+	_ = db
 	return err
 }
 
@@ -77,27 +84,34 @@ func oneProcess(ctx context.Context, work func(ctx context.Context) error, id st
 func betweenProcesses(ctx context.Context, work func(ctx context.Context) error, rdb redis.UniversalClient,
 	db *sql.DB, cli *clientv3.Client, url, name string, inTx func(tx *sql.Tx) error) error {
 	files, err := filelock.New("/var/lock/app")
-	err = locks.Do(ctx, files.Mutex("import"), work)
+	use(err)
+	use(locks.Do(ctx, files.Mutex("import"), work))
 
 	rows, err := sqllock.NewRow(db)
-	err = rows.Do(ctx, "account 7", inTx)
+	use(err)
+	use(rows.Do(ctx, "account 7", inTx))
 
 	table, err := sqllock.NewTable(db)
-	err = locks.Do(ctx, table.Mutex("report"), work)
+	use(err)
+	use(locks.Do(ctx, table.Mutex("report"), work))
 
 	client, err := redislock.New(rdb)
-	err = locks.Do(ctx, client.FencedMutex("report"), work)
+	use(err)
+	use(locks.Do(ctx, client.FencedMutex("report"), work))
 
 	etcd, err := etcdlock.New(cli)
-	err = locks.Do(ctx, etcd.Mutex("report"), work)
+	use(err)
+	use(locks.Do(ctx, etcd.Mutex("report"), work))
 
 	store, err := open.URL(ctx, url)
-	err = locks.Do(ctx, store.Locker("report"), work)
+	use(err)
+	use(locks.Do(ctx, store.Locker("report"), work))
 
 	fleet := client.Semaphore("exports", 4)
 	permits, err := fleet.AcquireContext(ctx, 1)
+	use(err)
 
-	err = leader.Run(ctx, client.FencedMutex("cron"), work)
+	use(leader.Run(ctx, client.FencedMutex("cron"), work))
 
 	_ = permits
 	return err
@@ -172,7 +186,9 @@ func otherGoroutine(ctx context.Context, mu *reentrant.Mutex) error {
 		return err
 	}
 	go func() {
-		defer mu.UnlockContext(job) // the owner of job holds the lock, not a goroutine
+		if err := mu.UnlockContext(job); err != nil { // the owner of job holds the lock, not a goroutine
+			log.Print(err)
+		}
 	}()
 	return nil
 }

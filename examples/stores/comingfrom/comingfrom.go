@@ -92,14 +92,14 @@ func onRedis(ctx context.Context, rdb redis.UniversalClient, makeReport func(ctx
 	return locks.Do(ctx, client.Mutex("report"), makeReport)
 }
 
-func withLimit(ctx context.Context, client *redislock.Client, makeReport func(ctx context.Context) error) error {
+func withLimit(ctx context.Context, client *redislock.Client, makeReport func(ctx context.Context) error) (err error) {
 	wait, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	mu := client.Mutex("report", redislock.WithFixedTTL(30*time.Second))
 	if err := mu.LockContext(wait); err != nil {
 		return err // matches context.DeadlineExceeded after ten seconds
 	}
-	defer mu.UnlockContext(ctx)
+	defer func() { err = errors.Join(err, mu.UnlockContext(ctx)) }()
 	return makeReport(ctx)
 }
 
@@ -110,7 +110,7 @@ func fenced(ctx context.Context, client *redislock.Client, write func(token uint
 	})
 }
 
-func onZooKeeper(ctx context.Context, servers []string, makeReport func(ctx context.Context) error) error {
+func onZooKeeper(ctx context.Context, servers []string, makeReport func(ctx context.Context) error) (err error) {
 	client, err := zklock.New(ctx, servers, zklock.WithState(func(s zklock.State) { log.Print(s) }))
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func onZooKeeper(ctx context.Context, servers []string, makeReport func(ctx cont
 	if err := mu.LockContext(wait); err != nil {
 		return err
 	}
-	defer mu.UnlockContext(ctx)
+	defer func() { err = errors.Join(err, mu.UnlockContext(ctx)) }()
 	return makeReport(ctx)
 }
 
