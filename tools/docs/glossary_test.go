@@ -73,7 +73,7 @@ func TestAWrongWordIsFound(t *testing.T) {
 	}
 }
 
-// The lab tests its own texts by a list of words. The words of that list are those of the glossary.
+// The lab tests its own texts by a list of words. The glossary has the same Chinese words.
 func TestTheLabAndTheGlossaryHaveTheSameWords(t *testing.T) {
 	w, err := workspace.Open(".")
 	must(t, err)

@@ -78,6 +78,24 @@ func unlisted(all []page) []string {
 	return missing
 }
 
+// A page about one question is read in some minutes. The bars of tables are no words.
+func TestPagesOfOneQuestionAreShort(t *testing.T) {
+	_, all := pages(t)
+	n := 0
+	for _, p := range all {
+		if !strings.HasPrefix(p.name, "docs/guides/choosing") && !strings.HasPrefix(p.name, "docs/guides/coming-from/") {
+			continue
+		}
+		n++
+		if words := len(strings.Fields(strings.NewReplacer("|", " ", "---", " ").Replace(p.text))); words > 1200 {
+			t.Errorf("%s has %d words, of 1200", p.name, words)
+		}
+	}
+	if n < 25 {
+		t.Fatalf("only %d pages", n)
+	}
+}
+
 // A row of examples/README.md has each folder with programs, so that a reader finds them.
 func TestTheIndexOfExamplesHasEveryExample(t *testing.T) {
 	w, err := workspace.Open(".")

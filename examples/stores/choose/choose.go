@@ -162,7 +162,7 @@ func transfer(ctx context.Context, from, to *account, amount int) error {
 	})
 }
 
-// readWrite has the part about read-write locks.
+// readWrite is the part about read-write locks.
 func readWrite(ctx context.Context, rw *rwlock.RWMutex, cache map[string]int, key string, load func() int) int {
 	rw.Lock()
 	cache[key] = load()
