@@ -63,7 +63,7 @@ func (s *store) write(ctx context.Context, b, before *batch) {
 	s.mu.Lock()
 	b.closed = true
 	s.mu.Unlock()
-	b.held, b.err = s.changeHolds(ctx, b.holds, (*roster).remove)
+	b.held, b.err = s.releaseHolds(ctx, b.holds)
 	s.mu.Lock()
 	if name := b.holds[0].Name; s.batches[name] == b {
 		delete(s.batches, name)

@@ -24,6 +24,9 @@ type Record struct {
 	Written time.Time
 	// Nonce is a text that no other write has.
 	Nonce string
+	// Released is the acquisition whose release was the last one, or empty if that is unknown. It
+	// tells a client whose release was carried out, but had the answer of a repetition.
+	Released string
 }
 
 // Format is how documents write a [Record]. A store that has fields of its own for what a Record
@@ -45,9 +48,11 @@ type Format interface {
 // JSON is the default [Format]:
 //
 //	{"caslock": 1, "token": 7, "holder": "0193...:17", "lease_ms": 30000, "by": {"label": "web-1"},
-//	 "since": "2027-01-31T12:00:00Z", "written": "2027-01-31T12:00:10Z", "write": "GX5T..."}
+//	 "since": "2027-01-31T12:00:00Z", "written": "2027-01-31T12:00:10Z", "write": "GX5T...",
+//	 "released": "0193...:16"}
 //
-// A free lock has no holder, lease_ms, by and since.
+// A free lock has no holder, lease_ms, by and since. Versions of this package before released was
+// added ignore it, and leave it out.
 var JSON Format = jsonFormat{}
 
 type jsonFormat struct{}
@@ -56,20 +61,21 @@ type jsonFormat struct{}
 const version = 1
 
 type jsonRecord struct {
-	Format  int             `json:"caslock"`
-	Token   uint64          `json:"token"`
-	Holder  string          `json:"holder,omitempty"`
-	Lease   int64           `json:"lease_ms,omitempty"`
-	By      json.RawMessage `json:"by,omitempty"`
-	Since   time.Time       `json:"since,omitzero"`
-	Written time.Time       `json:"written,omitzero"`
-	Write   string          `json:"write"`
+	Format   int             `json:"caslock"`
+	Token    uint64          `json:"token"`
+	Holder   string          `json:"holder,omitempty"`
+	Lease    int64           `json:"lease_ms,omitempty"`
+	By       json.RawMessage `json:"by,omitempty"`
+	Since    time.Time       `json:"since,omitzero"`
+	Written  time.Time       `json:"written,omitzero"`
+	Write    string          `json:"write"`
+	Released string          `json:"released,omitempty"`
 }
 
 func (jsonFormat) Encode(r Record) ([]byte, error) {
 	j := jsonRecord{
 		Format: version, Token: r.Token, Holder: r.Holder, Since: r.Since, Written: r.Written, Write: r.Nonce,
-		Lease: millis(r.Lease),
+		Lease: millis(r.Lease), Released: r.Released,
 	}
 	if json.Valid([]byte(r.Identity)) {
 		j.By = json.RawMessage(r.Identity)
@@ -90,6 +96,6 @@ func (jsonFormat) Decode(data []byte) (Record, error) {
 	}
 	return Record{
 		Holder: j.Holder, Identity: string(j.By), Lease: time.Duration(j.Lease) * time.Millisecond,
-		Token: j.Token, Since: j.Since, Written: j.Written, Nonce: j.Write,
+		Token: j.Token, Since: j.Since, Written: j.Written, Nonce: j.Write, Released: j.Released,
 	}, nil
 }

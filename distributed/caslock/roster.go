@@ -18,7 +18,14 @@ type roster struct {
 	token   uint64 // of the last acquisition
 	written time.Time
 	nonce   string
+	// released are the last acquisitions that were released, one for a lock. A client whose release
+	// was carried out finds itself here, although the answer was that of a repetition.
+	released []string
 }
+
+// remembered is how many releases the document of a semaphore has. Each of its holders replaces the
+// document, so that several may be released while a client reads it again.
+const remembered = 8
 
 // holder is the entry of one acquisition.
 type holder struct {
@@ -48,8 +55,12 @@ func (r *roster) index(acquisition string) int {
 	return slices.IndexFunc(r.holders, func(h holder) bool { return h.acquisition == acquisition })
 }
 
-// remove removes the entry at i.
-func (r *roster) remove(i int) { r.holders = slices.Delete(r.holders, i, i+1) }
+// release removes the entry at i, and remembers its acquisition.
+func (r *roster) release(i int) {
+	r.released = append(slices.Clone(r.released), r.holders[i].acquisition)
+	r.released = r.released[max(0, len(r.released)-remembered):]
+	r.holders = slices.Delete(r.holders, i, i+1)
+}
 
 // expire removes the holders whose time is over. It returns how many permits the others have, and
 // the time until the first of them ends.
@@ -87,6 +98,9 @@ type lockCodec struct{ Format }
 
 func (c lockCodec) encode(r roster) ([]byte, error) {
 	rec := Record{Token: r.token, Written: r.written, Nonce: r.nonce}
+	if n := len(r.released); n > 0 {
+		rec.Released = r.released[n-1]
+	}
 	for _, h := range r.holders { // one at most
 		rec.Holder, rec.Identity, rec.Lease, rec.Since = h.acquisition, h.identity, h.lease, h.since
 	}
@@ -96,6 +110,9 @@ func (c lockCodec) encode(r roster) ([]byte, error) {
 func (c lockCodec) decode(data []byte) (roster, error) {
 	rec, err := c.Decode(data)
 	r := roster{token: rec.Token, written: rec.Written, nonce: rec.Nonce}
+	if rec.Released != "" {
+		r.released = []string{rec.Released}
+	}
 	if rec.Holder != "" {
 		r.holders = []holder{{
 			acquisition: rec.Holder, identity: rec.Identity, permits: 1, lease: rec.Lease, token: rec.Token,
@@ -110,15 +127,16 @@ func (c lockCodec) decode(data []byte) (roster, error) {
 //	{"cassemaphore": 1, "token": 8, "holders": [
 //	 {"holder": "0193...:17", "permits": 2, "token": 7, "renewals": 4, "lease_ms": 30000,
 //	  "by": {"label": "web-1"}, "since": "2027-01-31T12:00:00Z"}, ...],
-//	 "written": "2027-01-31T12:00:10Z", "write": "GX5T..."}
+//	 "written": "2027-01-31T12:00:10Z", "write": "GX5T...", "released": ["0193...:16", ...]}
 type semaphoreCodec struct{}
 
 type jsonRoster struct {
-	Format  int          `json:"cassemaphore"`
-	Token   uint64       `json:"token"`
-	Holders []jsonHolder `json:"holders,omitempty"`
-	Written time.Time    `json:"written,omitzero"`
-	Write   string       `json:"write"`
+	Format   int          `json:"cassemaphore"`
+	Token    uint64       `json:"token"`
+	Holders  []jsonHolder `json:"holders,omitempty"`
+	Written  time.Time    `json:"written,omitzero"`
+	Write    string       `json:"write"`
+	Released []string     `json:"released,omitempty"`
 }
 
 type jsonHolder struct {
@@ -132,7 +150,7 @@ type jsonHolder struct {
 }
 
 func (semaphoreCodec) encode(r roster) ([]byte, error) {
-	j := jsonRoster{Format: version, Token: r.token, Written: r.written, Write: r.nonce}
+	j := jsonRoster{Format: version, Token: r.token, Written: r.written, Write: r.nonce, Released: r.released}
 	for _, h := range r.holders {
 		e := jsonHolder{
 			Holder: h.acquisition, Permits: h.permits, Token: h.token, Renewals: h.renewals,
@@ -159,7 +177,7 @@ func (semaphoreCodec) decode(data []byte) (roster, error) {
 		}
 		return roster{}, fmt.Errorf("cassemaphore is %d, not %d", j.Format, version)
 	}
-	r := roster{token: j.Token, written: j.Written, nonce: j.Write}
+	r := roster{token: j.Token, written: j.Written, nonce: j.Write, released: j.Released}
 	for _, e := range j.Holders {
 		switch {
 		case e.Holder == "" || r.index(e.Holder) >= 0:

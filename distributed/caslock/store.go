@@ -24,7 +24,7 @@ import (
 //	          without the holders whose
 //	          time is over
 //	Renew     of the acquisition            another lease
-//	Release   of the acquisition            one holder less
+//	Release   of the acquisition            one holder less, and its name
 //	Break     of any holders                no holder
 //	Lookup    that a write without an       no holder whose time is over. Only if that
 //	          answer should have replaced   write may still come: now it finds another version
@@ -346,7 +346,7 @@ func (s *store) Renew(ctx context.Context, holds []lease.HoldID, ttl time.Durati
 			held, err := s.changeHolds(ctx, of, func(r *roster, i int) {
 				r.holders[i].lease = min(ttl, longest)
 				r.holders[i].renewals++
-			})
+			}, false)
 			for n, i := range indexes {
 				renewed[i] = held[n]
 			}
@@ -361,15 +361,19 @@ func (s *store) Renew(ctx context.Context, holds []lease.HoldID, ttl time.Durati
 }
 
 // changeHolds changes the entries of holds, which have one name. It reports which of them are in
-// the document.
-func (s *store) changeHolds(ctx context.Context, holds []lease.HoldID, f func(r *roster, i int)) ([]bool, error) {
-	held := make([]bool, len(holds))
-	_, _, err := s.change(ctx, holds[0].Name, s.sights.of(holds[0]), func(r *roster, _ document) (found bool) {
+// the document. For a release, those are reported too whose release the document remembers after a
+// conflict: the write was carried out, and something before the store has sent it twice.
+func (s *store) changeHolds(
+	ctx context.Context, holds []lease.HoldID, f func(r *roster, i int), release bool) ([]bool, error) {
+	held, written := make([]bool, len(holds)), make([]bool, len(holds))
+	_, _, err := s.change(ctx, holds[0].Name, s.sights.of(holds[0]), func(r *roster, d document) (found bool) {
 		for n, id := range holds {
 			i := r.index(id.Acquisition)
 			if held[n] = i >= 0; held[n] {
 				f(r, i)
-				found = true
+				found, written[n] = true, true
+			} else if release && written[n] {
+				held[n] = slices.Contains(d.released, id.Acquisition)
 			}
 		}
 		return found
@@ -389,8 +393,12 @@ func (s *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, e
 		held, err := s.releaseTogether(ctx, id)
 		return lease.Released{Held: held, Awaited: true}, err
 	}
-	held, err := s.changeHolds(ctx, []lease.HoldID{id}, (*roster).remove)
+	held, err := s.releaseHolds(ctx, []lease.HoldID{id})
 	return lease.Released{Held: held[0], Awaited: true}, err
+}
+
+func (s *store) releaseHolds(ctx context.Context, holds []lease.HoldID) ([]bool, error) {
+	return s.changeHolds(ctx, holds, (*roster).release, true)
 }
 
 // Break gives back the permits of all holders.

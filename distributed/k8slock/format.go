@@ -32,6 +32,7 @@ type mark struct {
 	By          json.RawMessage  `json:"by,omitempty"`
 	Write       string           `json:"write"`
 	RenewTime   metav1.MicroTime `json:"renewTime"`
+	Released    string           `json:"released,omitempty"`
 }
 
 // holder returns the holderIdentity: a label for people, and the acquisition, which makes it
@@ -54,7 +55,7 @@ func (format) Encode(r caslock.Record) ([]byte, error) {
 	if r.Token > math.MaxInt32 {
 		return nil, errors.New("leaseTransitions can be no greater")
 	}
-	m := mark{Acquisition: r.Holder, Write: r.Nonce, RenewTime: metav1.NewMicroTime(r.Written)}
+	m := mark{Acquisition: r.Holder, Write: r.Nonce, RenewTime: metav1.NewMicroTime(r.Written), Released: r.Released}
 	if json.Valid([]byte(r.Identity)) {
 		m.By = json.RawMessage(r.Identity)
 	}
@@ -103,7 +104,7 @@ func (format) Decode(data []byte) (r caslock.Record, err error) {
 	var m mark
 	if json.Unmarshal([]byte(o.Metadata.Annotations[annotation]), &m) == nil &&
 		m.RenewTime.Equal(spec.RenewTime) && m.holder() == r.Holder {
-		r.Holder, r.Identity, r.Nonce = m.Acquisition, string(m.By), m.Write
+		r.Holder, r.Identity, r.Nonce, r.Released = m.Acquisition, string(m.By), m.Write, m.Released
 	}
 	return r, nil
 }
