@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	cdppage "github.com/chromedp/cdproto/page"
@@ -304,13 +305,15 @@ func inspect(t *testing.T, path, address string, r *report.Report, c course) {
 		width  int64
 		height int64
 		theme  string
+		lang   string
 	}{
-		{"wide-light", 1440, 900, "light"}, {"wide-dark", 1440, 900, "dark"},
-		{"phone-light", 360, 740, "light"}, {"phone-dark", 360, 740, "dark"},
+		{"wide-light", 1440, 900, "light", "en"}, {"wide-dark", 1400, 900, "dark", "zh"},
+		{"phone-light", 360, 740, "light", "en"}, {"phone-dark", 390, 740, "dark", "zh"},
 	} {
 		t.Run(look.name, func(t *testing.T) {
+			ask(t, `localStorage.setItem("locklab-lang", "`+look.lang+`")`, nil)
 			do(t, chromedp.EmulateViewport(look.width, look.height), theme(look.theme), chromedp.Reload(),
-				chromedp.WaitVisible("#content"))
+				chromedp.WaitVisible(`.page[data-lang="`+look.lang+`"] main`))
 			want := light
 			if look.theme == "dark" {
 				want = dark
@@ -339,6 +342,15 @@ func inspect(t *testing.T, path, address string, r *report.Report, c course) {
 	t.Run("the browser has nothing to complain about", func(t *testing.T) {
 		assert.Empty(t, complaints())
 	})
+}
+
+// tap touches the page for a moment.
+func tap(ctx context.Context, x, y float64) error {
+	points := []*input.TouchPoint{{X: x, Y: y}}
+	if err := input.DispatchTouchEvent(input.TouchStart, points).Do(ctx); err != nil {
+		return err
+	}
+	return input.DispatchTouchEvent(input.TouchEnd, []*input.TouchPoint{}).Do(ctx)
 }
 
 func assertDrawn(t *testing.T, ask func(*testing.T, string, any), picture, part string) {

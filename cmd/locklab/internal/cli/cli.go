@@ -177,7 +177,8 @@ func parse(course *lab.Course, lang lab.Lang, args []string, stdout io.Writer) (
 	switch s.command {
 	case "list":
 		if len(words) > 0 {
-			return s, wrong(lab.T("list takes no arguments, and was given %q", "list 不接受参数，却给了 %q"), words[0])
+			return s, wrong(lab.T("list takes no arguments, and was given %q",
+				"list 不接受参数，却给了 %q"), words[0])
 		}
 	case "docs":
 		if len(words) != 1 {
@@ -316,7 +317,8 @@ func experiment(ctx context.Context, course *lab.Course, s settings, stdout, std
 			return err
 		}
 	}
-	sum := []lab.Text{lab.T("%d of %d scenarios observed as taught, in %s.", "%[2]d 个场景中有 %[1]d 个与所教相符，用时 %[3]s。").
+	sum := []lab.Text{lab.T("%d of %d scenarios observed as taught, in %s.",
+		"%[2]d 个场景中有 %[1]d 个与所教相符，用时 %[3]s。").
 		With(r.Held(), len(r.Scenarios), lab.Duration(r.Elapsed.Round(10*time.Millisecond)))}
 	if n := r.Open(); n > 0 {
 		sum = append(sum, lab.T("%d not judged: times decide them, and this run cannot tell.",
@@ -338,7 +340,8 @@ func experiment(ctx context.Context, course *lab.Course, s settings, stdout, std
 				bad++
 			}
 		}
-		return lab.Fail(lab.T("%d of %d scenarios were not observed as taught", "%[2]d 个场景中有 %[1]d 个与所教不符"), bad,
+		return lab.Fail(lab.T("%d of %d scenarios were not observed as taught",
+			"%[2]d 个场景中有 %[1]d 个与所教不符"), bad,
 			len(r.Scenarios))
 	}
 	return nil

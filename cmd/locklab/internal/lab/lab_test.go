@@ -101,7 +101,8 @@ func TestWhatAScenarioChecksAndNotes(t *testing.T) {
 	})
 	require.True(t, r.OK, r.Error.EN)
 	require.Equal(t, Same("found"), r.Found)
-	require.Equal(t, []Check{{Text: Same("said once"), OK: true}, {Text: Same("equal"), OK: true}, {Text: Same("is"), OK: true}}, r.Checks)
+	require.Equal(t, []Check{{Text: Same("said once"), OK: true}, {Text: Same("equal"), OK: true},
+		{Text: Same("is"), OK: true}}, r.Checks)
 	require.Equal(t, map[string]any{"key": "value"}, r.Observations)
 	require.Len(t, r.Charts, 1)
 	require.Len(t, r.Tables, 1)
@@ -142,7 +143,10 @@ func TestAScenarioThatBreaksIsTold(t *testing.T) {
 			return nil
 		}, "Ann: boom"},
 		"left lanes": {func(_ context.Context, l *Lab) error {
-			l.Timeline(Same("t"), Same("d")).Go(Same("Ann"), func(ctx context.Context, _ *Lane) error { <-ctx.Done(); return nil })
+			l.Timeline(Same("t"), Same("d")).Go(Same("Ann"), func(ctx context.Context, _ *Lane) error {
+				<-ctx.Done()
+				return nil
+			})
 			return boom // The lane is not left behind.
 		}, "boom"},
 	} {
@@ -164,7 +168,10 @@ func TestRunningOutOfTimeIsNoContradiction(t *testing.T) {
 		run  func(ctx context.Context, l *Lab)
 		late bool
 	}{
-		"a check after the limit": {func(ctx context.Context, l *Lab) { <-ctx.Done(); l.Check(false, Same("late")) }, true},
+		"a check after the limit": {func(ctx context.Context, l *Lab) {
+			<-ctx.Done()
+			l.Check(false, Same("late"))
+		}, true},
 		"an endless wait": {func(_ context.Context, l *Lab) {
 			l.Until(Same("pigs fly"), func() bool { return false })
 		}, true},

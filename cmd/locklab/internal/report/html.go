@@ -256,7 +256,8 @@ func chartGrid(c lab.Chart, lang lab.Lang) grid {
 
 // timelineGrid is what is in the lanes of a timeline. It has many short rows, which do not become cards.
 func timelineGrid(t *lab.Timeline, lang lab.Lang) grid {
-	g := grid{Name: dataOf.With(t.Title).In(lang), Head: in(lang, []lab.Text{lab.T("who", "谁"), lab.T("what", "做什么"),
+	g := grid{Name: dataOf.With(t.Title).In(lang), Head: in(lang, []lab.Text{lab.T("who",
+		"谁"), lab.T("what", "做什么"),
 		lab.T("from", "始于"), lab.T("for", "持续")})}
 	for _, lane := range t.Lanes {
 		name := lane.Name.In(lang)

@@ -40,7 +40,8 @@ func Docs(course *lab.Course) (map[string]string, error) {
 				topic = s.Topic
 				fmt.Fprintf(&index, "\n## %s\n\n", topic.In(lang))
 			}
-			index.WriteString(lab.T("- [%s](%s.md): %s\n", "- [%s](%s.md)：%s\n").With(s.Title, s.Name, s.Question).In(lang))
+			index.WriteString(lab.T("- [%s](%s.md): %s\n",
+				"- [%s](%s.md)：%s\n").With(s.Title, s.Name, s.Question).In(lang))
 			chapter, err := chapter(course, i, lang)
 			if err != nil {
 				return nil, err

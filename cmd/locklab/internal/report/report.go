@@ -96,11 +96,13 @@ func Machine(r *lab.Result) lab.Text {
 		return lab.Text{}
 	}
 	others := lab.Percent.Format(r.Busy.Others)
-	text := lab.T("Other programs took %s of the processors meanwhile.", "其间其他程序占用了 %s 的处理器时间。").With(others)
+	text := lab.T("Other programs took %s of the processors meanwhile.",
+		"其间其他程序占用了 %s 的处理器时间。").With(others)
 	if r.Busy.TooBig {
 		text = lab.T("The machine was busy: other programs took %s of its processors during this scenario. So its "+
 			"times are not to be trusted, the longest waits least of all. Run it again on an idle machine.",
-			"机器当时很忙：本场景运行期间，其他程序占用了 %s 的处理器时间。因此这里的时间不可信，最长等待尤其不可信。"+
+			"机器当时很忙：本场景运行期间，其他程序占用了 %s 的处理器时间。因此这里的时间不可信，最长等待尤其"+
+				"不可信。"+
 				"请在空闲的机器上重新运行。").With(others)
 	}
 	if r.Attempts > 1 {

@@ -44,7 +44,8 @@ func TimelineSVG(id string, t *lab.Timeline, lang lab.Lang) template.HTML {
 	height := len(t.Lanes)*laneHeight + axisHeight
 	s.f(`<svg class="timeline" id="%s" width="100%%" height="%d" role="group" aria-labelledby="%s-t %s-d">`,
 		id, height, id, id)
-	s.f(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, esc(lab.T("Timeline: %s", "时间线：%s").With(t.Title).In(lang)), id,
+	s.f(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, id, esc(lab.T("Timeline: %s",
+		"时间线：%s").With(t.Title).In(lang)), id,
 		esc(t.Desc.In(lang)))
 	length := max(float64(t.Length), 1)
 	x := func(d time.Duration) float64 { return float64(d) / length * 100 }

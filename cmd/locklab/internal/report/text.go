@@ -36,7 +36,8 @@ func Verdict(r *lab.Result, lang lab.Lang) string {
 		}
 	}
 	title := strings.Split(strings.TrimSuffix(wrapped(r.Title.In(lang), 0, titleRoom), "\n"), "\n")
-	line := fmt.Sprintf("%s  %s %s %2d/%-2d %s\n", padded(sign, 4), padded(r.Name, titleAt-7), padded(title[0], titleRoom),
+	line := fmt.Sprintf("%s  %s %s %2d/%-2d %s\n", padded(sign, 4), padded(r.Name, titleAt-7),
+		padded(title[0], titleRoom),
 		held, len(r.Checks), lab.Duration(r.Elapsed.Round(time.Millisecond)))
 	for _, rest := range title[1:] {
 		line += strings.Repeat(" ", titleAt) + rest + "\n"

@@ -22,8 +22,9 @@ var _ = register(lab.Scenario{
 the value is the one that was read, not whether it was so all the time. If the value changed from A to B
 and back to A, the swap succeeds, although conclusions from the first A may be wrong by now.
 
-A version in front tells the values apart: 1A, 2B, 3A.`, `比较并交换有三个操作数：位置、期望值和新值。它检查的是当前值是否等于读到的值，而不是其间是否一直
-如此。如果值从 A 变成 B，又变回 A，交换会成功，而根据第一个 A 得出的结论可能早已不成立。这就是 ABA 
+A version in front tells the values apart: 1A, 2B, 3A.`,
+		`比较并交换有三个操作数：位置、期望值和新值。它检查的是当前值是否等于读到的值，而不是其间是否一直
+如此。如果值从 A 变成 B，又变回 A，交换会成功，而根据第一个 A 得出的结论可能早已不成立。这就是 ABA
 问题。
 
 在值前面加上版本号，就能区分它们：1A、2B、3A。`),
@@ -34,7 +35,8 @@ again.`, `两个 goroutine 共用一个空闲槽位链表。其中一个在取�
 一个取走 A 和 B，又放回 A。第一幅图中，被暂停的 goroutine 随后把 B 设为表头，而 B 正在使用。第二
 幅图中，版本戳已经变化，它会重新读取。`),
 	Found: lab.T(`The plain list handed out slot {{.twice}} twice. The stamped list, under the same schedule,
-handed out no slot twice: the swap failed {{times .retries}}, and was tried again.`, `普通链表把槽位 {{.twice}} 发放了两次。在同样的调度下，带版本戳的链表没有重复发放：交换失败 {{times .retries}}，
+handed out no slot twice: the swap failed {{times .retries}}, and was tried again.`,
+		`普通链表把槽位 {{.twice}} 发放了两次。在同样的调度下，带版本戳的链表没有重复发放：交换失败 {{times .retries}}，
 然后重试。`),
 	Take: lab.T("Go's collector does not reuse memory while a pointer to it exists, so pointers to new nodes are "+
 		"safe: `cas.Stack` relies on that. If the program reuses memory itself, in a pool or by index, "+
@@ -76,13 +78,15 @@ func popStamped(head *cas.Packed, next []atomic.Uint32) uint32 {
 
 func aba(_ context.Context, l *lab.Lab) error {
 	plain := freelist.NewPlain(3)
-	twice, looks := abaSchedule(l, lab.T("With a plain compare-and-swap", "普通的比较并交换"), lab.T("The stopped goroutine does not notice "+
+	twice, looks := abaSchedule(l, lab.T("With a plain compare-and-swap",
+		"普通的比较并交换"), lab.T("The stopped goroutine does not notice "+
 		"that the list has changed.", "被暂停的 goroutine 没有注意到链表已经变化。"), plain, &plain.Step)
 	l.Equal([]string{"B"}, twice, lab.T("a plain compare-and-swap lets a slot be handed out while it is in use",
 		"普通的比较并交换会把正在使用的槽位再次发放"))
 	l.Equal(1, looks, lab.T("the plain swap succeeds at the first try", "普通的交换第一次就成功"))
 	stamped := freelist.NewStamped(3)
-	none, looks := abaSchedule(l, lab.T("With a stamp", "带版本戳"), lab.T("The stamp has changed: the swap fails, and the "+
+	none, looks := abaSchedule(l, lab.T("With a stamp",
+		"带版本戳"), lab.T("The stamp has changed: the swap fails, and the "+
 		"goroutine looks again.", "版本戳已经变化：交换失败，goroutine 重新读取。"), stamped, &stamped.Step)
 	l.Equal([]string(nil), none, lab.T("with a stamp no slot is handed out while it is in use",
 		"带版本戳时，正在使用的槽位不会再次发放"))

@@ -46,8 +46,9 @@ var _ = register(lab.Scenario{
 	Found: lab.T(`Without a scheduler {{n .lost}} of {{n .runs}} runs lost a deposit.
 {{- if .explored}} The four lines have {{n .all}} schedules, and {{n .losing}} of them lose a deposit. The search stopped
 at schedule {{.found}}, and {{.replay}} plays it again. With both lines in one hold there are {{n .right}}
-schedules, and none loses a deposit.{{else}} The schedules were not tried in this run: {{.why}}{{end}}`, `不用调度器时，{{n .runs}} 次运行中有 {{n .lost}} 次丢失存款。
-{{- if .explored}}这四行代码共有 {{n .all}} 
+schedules, and none loses a deposit.{{else}} The schedules were not tried in this run: {{.why}}{{end}}`,
+		`不用调度器时，{{n .runs}} 次运行中有 {{n .lost}} 次丢失存款。
+{{- if .explored}}这四行代码共有 {{n .all}}
 种调度，其中 {{n .losing}} 种会丢失存款。搜索停在第 {{.found}} 种调度，用 {{.replay}} 可以重放。
 把两行放进同一次持有之后，共有 {{n .right}} 种调度，没有一种丢失存款。{{else}}本次运行没有尝试各
 种调度：{{.why}}{{end}}`),
@@ -55,7 +56,8 @@ schedules, and none loses a deposit.{{else}} The schedules were not tried in thi
 		"goroutines with few operations are enough. `docs/guides/finding-mistakes.md` says how, and what the tools "+
 		"`lockvet` and `deadlock.Check` find without such a test.",
 		"为自己写的每个协议（队列、缓存、加锁顺序）写一个这样的测试，两到四个 goroutine、每个几步操作"+
-			"就够了。`docs/guides/finding-mistakes.md` 说明具体做法，以及不写这样的测试时，工具 `lockvet` 和 `deadlock.Check` "+
+			"就够了。`docs/guides/finding-mistakes.md` 说明具体做法，以及不写这样的测试时，工具 `lockvet` "+
+			"和 `deadlock.Check` "+
 			"能找到什么。"),
 	Java: `// jcstress runs both methods many times, and counts the outcomes.
 @JCStressTest
@@ -113,14 +115,16 @@ func allSchedules(ctx context.Context, l *lab.Lab) error {
 	l.Check(e.right > 0, lab.T("with both lines in one hold, no schedule loses a deposit",
 		"两行放进同一次持有之后，没有一种调度会丢失存款"))
 	l.Table(e.schedule)
-	l.Quote(lab.Quote{Title: lab.T("What the test said", "测试的输出"), Desc: lab.T("The report of explore.Run in this run.",
+	l.Quote(lab.Quote{Title: lab.T("What the test said",
+		"测试的输出"), Desc: lab.T("The report of explore.Run in this run.",
 		"explore.Run 在本次运行中的报告。"), Text: e.report})
 	return nil
 }
 
 // playLostDeposit plays the schedule that fails, and returns the balance.
 func playLostDeposit(l *lab.Lab) int {
-	t := l.Timeline(lab.T("The schedule that fails", "失败的调度"), lab.T("Bob has the account between the two lines of Ann.",
+	t := l.Timeline(lab.T("The schedule that fails",
+		"失败的调度"), lab.T("Bob has the account between the two lines of Ann.",
 		"在 Ann 的两行之间，账户归 Bob。"))
 	mu := t.Wrap(lab.T("account", "账户"), new(fair.Mutex))
 	balance := 0

@@ -23,11 +23,13 @@ var _ = register(lab.Scenario{
 	Claim: lab.T(`A condition variable is a place to wait for a predicate; the wait releases the lock meanwhile. Java's
 built-in monitor has one for each object. Producers and consumers then wait in the same place, and every
 signal has to go to all of them. An explicit lock can have several conditions: here one for "not full"
-and one for "not empty". A signal then goes to a waiter that can use it.`, `条件变量是等待某个谓词成立的地方，等待期间会释放锁。Java 的内置监视器每个对象只有一个条件，生产
+and one for "not empty". A signal then goes to a waiter that can use it.`,
+		`条件变量是等待某个谓词成立的地方，等待期间会释放锁。Java 的内置监视器每个对象只有一个条件，生产
 者和消费者只能在同一处等待，每个信号都要发给所有人。显式锁可以有多个条件变量：这里一个表示「未满」，
 一个表示「非空」。这样信号只发给用得上它的等待者。`),
 	Look: lab.T(`Producers wait while the buffer is full, and consumers while it is empty, never both at once. A waiter
-holds nothing: other goroutines have the lock meanwhile.`, `缓冲区满时生产者等待，空时消费者等待，两者不会同时等待。等待者什么也不持有，其间锁归其他 goroutine。`),
+holds nothing: other goroutines have the lock meanwhile.`,
+		`缓冲区满时生产者等待，空时消费者等待，两者不会同时等待。等待者什么也不持有，其间锁归其他 goroutine。`),
 	Found: lab.T(`{{n .items}} items went through a buffer for {{.room}}. Producers found it full
 {{times .full}}, consumers found it empty {{times .empty}}. {{n .signals}} signals were sent, each to one
 waiter at most.`, `{{n .items}} 个元素经过了容量为 {{.room}} 的缓冲区。生产者发现缓冲区已满 {{times .full}}，消费者

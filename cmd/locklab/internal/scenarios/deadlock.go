@@ -30,7 +30,8 @@ no deadlock.
 
 A time limit on the second lock releases the first one. A common order has no cycles. Fewer locks and
 shorter sections make cycles rarer. Locks that know their owners can find a cycle afterwards. As in
-databases, they can also refuse the request that would close it.`, `死锁需要四个条件同时成立：互斥；所有者持有一把锁的同时等待另一把；锁不能被强行夺走；等待者构成环
+databases, they can also refuse the request that would close it.`,
+		`死锁需要四个条件同时成立：互斥；所有者持有一把锁的同时等待另一把；锁不能被强行夺走；等待者构成环
 路。缺少任何一个，就没有死锁。
 
 给第二把锁的等待设时限，就会释放第一把锁。统一的加锁顺序不会形成环路。锁更少、临界区更短，环路就
@@ -50,7 +51,8 @@ databases, they can also refuse the request that would close it.`, `死锁需要
 	Found: lab.T(`deadlock.Find saw the cycle, which stood for {{n .stuck}} until one wait was cancelled, and none
 afterwards. With time limits both finished; they backed off {{times .backOffs}}. With Multi,
 {{.transfers}} transfers in opposite orders all went through, and left the sum as it was. With refusal
-{{.refused}} got locks.ErrDeadlock after {{n .refusedAfter}}, {{times .refusals}} in all, and both finished.`, `deadlock.Find 发现了环路，它持续了 {{n .stuck}}，直到一次等待被取消；之后不再有环路。使用时限时，
+{{.refused}} got locks.ErrDeadlock after {{n .refusedAfter}}, {{times .refusals}} in all, and both finished.`,
+		`deadlock.Find 发现了环路，它持续了 {{n .stuck}}，直到一次等待被取消；之后不再有环路。使用时限时，
 两者都完成了，共退让 {{times .backOffs}}。使用 Multi 时，{{.transfers}} 次方向相反的转账全部完成，
 总和不变。启用拒绝时，{{.refused}} 在 {{n .refusedAfter}} 后得到 locks.ErrDeadlock，共拒绝 {{times .refusals}}，
 最后两者都完成了。`),
@@ -113,7 +115,8 @@ func deadlocks(_ context.Context, l *lab.Lab) error {
 }
 
 func made(l *lab.Lab) {
-	t := l.Timeline(lab.T("Made", "制造死锁"), lab.T("Each has one lock and waits for the other. Neither can continue until one wait is "+
+	t := l.Timeline(lab.T("Made",
+		"制造死锁"), lab.T("Each has one lock and waits for the other. Neither can continue until one wait is "+
 		"cancelled.", "双方各持一把锁，等待另一把。直到其中一次等待被取消，谁也无法继续。"))
 	muA, muB := new(reentrant.Mutex), new(reentrant.Mutex)
 	a, b := t.Wrap(lab.Same("A"), muA), t.Wrap(lab.Same("B"), muB)
@@ -136,12 +139,14 @@ func made(l *lab.Lab) {
 	})
 	start := time.Now()
 	var cycles []deadlock.Cycle
-	l.Until(lab.T("the cycle is closed", "环路已闭合"), func() bool { cycles = deadlock.Find(); return len(cycles) > 0 })
+	l.Until(lab.T("the cycle is closed",
+		"环路已闭合"), func() bool { cycles = deadlock.Find(); return len(cycles) > 0 })
 	l.Equal(1, len(cycles), lab.T("deadlock.Find finds the one cycle", "deadlock.Find 找到了这个环路"))
 	cycle := cycles[0]
 	ann, bob := muA.Owner(), muB.Owner()
-	l.Check(ann != bob && muB.IsQueued(ann) && muA.IsQueued(bob), lab.T("each owner waits for the other's lock: a cycle",
-		"双方都在等待对方的锁：构成环路"))
+	l.Check(ann != bob && muB.IsQueued(ann) && muA.IsQueued(bob),
+		lab.T("each owner waits for the other's lock: a cycle",
+			"双方都在等待对方的锁：构成环路"))
 	parties := map[locks.Owner]locks.Owner{}
 	table := lab.Table{Title: lab.T("The cycle, as deadlock.Find describes it",
 		"deadlock.Find 描述的环路"), Head: []lab.Text{lab.T("who",
@@ -163,7 +168,8 @@ func made(l *lab.Lab) {
 	l.Equal(map[locks.Owner]locks.Owner{ann: bob, bob: ann}, parties, lab.T("it names who waits for whom",
 		"它指出谁在等谁"))
 	l.Table(table)
-	l.Quote(lab.Quote{Title: lab.T("What deadlock.Find said", "deadlock.Find 的输出"), Desc: lab.T("Its description of the cycle. Of the "+
+	l.Quote(lab.Quote{Title: lab.T("What deadlock.Find said",
+		"deadlock.Find 的输出"), Desc: lab.T("Its description of the cycle. Of the "+
 		"stacks only the lines of the scenario and of the lock are left.",
 		"它对环路的描述。调用栈中只保留了场景和锁的行。"), Text: concise(cycle.String())})
 	time.Sleep(5 * time.Millisecond)
@@ -219,7 +225,8 @@ func firstLocks(a, b locks.TryLocker) (first, second locks.TryLocker) {
 }
 
 func avoidedByTime(l *lab.Lab) {
-	t := l.Timeline(lab.T("Avoided by a time limit", "用时限避免"), lab.T("Who does not get the second lock in time gives the first "+
+	t := l.Timeline(lab.T("Avoided by a time limit",
+		"用时限避免"), lab.T("Who does not get the second lock in time gives the first "+
 		"one back, pauses, and tries again.", "没能按时得到第二把锁的一方归还第一把锁，停顿一下再重试。"))
 	a, b := t.Wrap(lab.Same("A"), new(reentrant.Mutex)), t.Wrap(lab.Same("B"), new(reentrant.Mutex))
 	first, second := firstLocks(a, b)
@@ -260,7 +267,8 @@ func avoidedByTime(l *lab.Lab) {
 }
 
 func avoidedByOrder(l *lab.Lab) {
-	t := l.Timeline(lab.T("Avoided by Multi", "用 Multi 避免"), lab.T("Both list the locks in opposite orders. Multi takes them in the same one.",
+	t := l.Timeline(lab.T("Avoided by Multi",
+		"用 Multi 避免"), lab.T("Both list the locks in opposite orders. Multi takes them in the same one.",
 		"双方以相反的顺序列出两把锁，Multi 以相同的顺序获取。"))
 	a, b := t.Wrap(lab.Same("A"), new(reentrant.Mutex)), t.Wrap(lab.Same("B"), new(reentrant.Mutex))
 	left, right := 100, 100 // guarded by both locks
@@ -292,7 +300,8 @@ func avoidedByOrder(l *lab.Lab) {
 
 func refused(l *lab.Lab) {
 	defer deadlock.Refuse(deadlock.Refuse(true)) // It is for the whole process.
-	t := l.Timeline(lab.T("Refused", "拒绝"), lab.T("The last one to ask would close the cycle. It is refused, gives its lock "+
+	t := l.Timeline(lab.T("Refused",
+		"拒绝"), lab.T("The last one to ask would close the cycle. It is refused, gives its lock "+
 		"back, and queues for it again.", "最后一个申请者会使环路闭合。它被拒绝，归还自己的锁，再重新排队。"))
 	// FIFO hands the lock that is given back to the one who waits. Otherwise the refused one
 	// might have it again at once, and be refused again.

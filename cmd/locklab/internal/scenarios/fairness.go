@@ -37,7 +37,8 @@ anything without the other.
 
 Look at the last chart with care. Under a non-fair lock a goroutine that has a processor acquires the
 lock again and again without a wait. The few long waits of the others hide behind those many. Most of
-its line is far to the left, and its end far to the right.`, `第一幅图中，两个 goroutine 轮流持有锁。第二幅图中，一个反复得到锁，另一个一直等待。图表把代价与
+its line is far to the left, and its end far to the right.`,
+		`第一幅图中，两个 goroutine 轮流持有锁。第二幅图中，一个反复得到锁，另一个一直等待。图表把代价与
 收益并排列出：所有 goroutine 合计的每次加锁耗时，以及单个 goroutine 的最长等待。只看其中一个数字
 没有意义。
 
@@ -50,15 +51,17 @@ longest wait was {{n .fifoMax}} against {{n .bargingMax}} ({{n .syncMax}}), half
 than {{n .fifoP50}} against {{n .bargingP50}} ({{n .syncP50}}), and one in a hundred took longer than
 {{n .fifoP99}} against {{n .bargingP99}} ({{n .syncP99}}). Jain's index of the shares: {{index .fifoJain}}
 against {{index .bargingJain}} ({{index .syncJain}}). Longest streak past waiters: {{n .fifoStreak}} against
-{{n .bargingStreak}} ({{n .syncStreak}}).`, `释放锁的 goroutine 越过等待者再次得到锁：FIFO 下 {{n .fifoPasses}} 次，NonFair 下 {{n .bargingPasses}} 
-次。{{n .goroutines}} 个 goroutine 竞争时，一次加锁的耗时在 FIFO 下为 {{n .fifoCost}}，在 NonFair 
+{{n .bargingStreak}} ({{n .syncStreak}}).`,
+		`释放锁的 goroutine 越过等待者再次得到锁：FIFO 下 {{n .fifoPasses}} 次，NonFair 下 {{n .bargingPasses}}
+次。{{n .goroutines}} 个 goroutine 竞争时，一次加锁的耗时在 FIFO 下为 {{n .fifoCost}}，在 NonFair
 下为 {{n .bargingCost}}（sync.Mutex 为 {{n .syncCost}}）；最长等待分别为 {{n .fifoMax}} 和 {{n .bargingMax}}（{{n .syncMax}}）；
-一半的等待短于 {{n .fifoP50}} 和 {{n .bargingP50}}（{{n .syncP50}}）；百分之一的等待长于 {{n .fifoP99}} 
+一半的等待短于 {{n .fifoP50}} 和 {{n .bargingP50}}（{{n .syncP50}}）；百分之一的等待长于 {{n .fifoP99}}
 和 {{n .bargingP99}}（{{n .syncP99}}）。份额的 Jain 指数为 {{index .fifoJain}} 和 {{index .bargingJain}}（{{index .syncJain}}）。
 连续越过等待者的最长纪录为 {{n .fifoStreak}} 次和 {{n .bargingStreak}} 次（{{n .syncStreak}} 次）。`),
 	Take: lab.T(`A lock that can be either is non-fair by default, in Java and here. That is right for most programs. Only
 fair.Mutex is always FIFO, and fair.BargingMutex never. Use FIFO if the longest wait counts: for requests with a deadline, or work that must not starve. Measure either policy with work
-outside the lock as well as inside.`, `两种策略都支持的锁，默认是非公平的，Java 和这里都是如此；这对多数程序是合适的。只有 fair.Mutex 
+outside the lock as well as inside.`,
+		`两种策略都支持的锁，默认是非公平的，Java 和这里都是如此；这对多数程序是合适的。只有 fair.Mutex
 总是 FIFO，而 fair.BargingMutex 从不是 FIFO。如果最长等待很重要（例如有截止时间的请求，或不允许
 饥饿的任务），请用 FIFO。无论测量哪种策略，锁内和锁外都要有实际工作。`),
 	Java: `new ReentrantLock();       // non-fair
@@ -89,7 +92,8 @@ func fairness(ctx context.Context, l *lab.Lab) error {
 	arrivals(ctx, l)
 	fifo := twoInTurns(l, lab.T("FIFO", "FIFO"), lab.T("Each release hands the lock off to the waiter.",
 		"每次释放都把锁移交给等待者。"), reentrant.New(fair.FIFO))
-	barging := twoInTurns(l, lab.T("NonFair", "NonFair"), lab.T("The running goroutine acquires the lock again. The waiter is "+
+	barging := twoInTurns(l, lab.T("NonFair",
+		"NonFair"), lab.T("The running goroutine acquires the lock again. The waiter is "+
 		"overtaken, but not for ever.",
 		"正在运行的 goroutine 再次得到锁。等待者被超越，但不会永远如此。"), new(reentrant.Mutex))
 	l.Equal(0, fifo, lab.T("under FIFO no goroutine that releases the lock is next past a waiter",
@@ -169,7 +173,8 @@ func contest(ctx context.Context, l *lab.Lab) error {
 	wait := make([]lab.Series, len(contestants))
 	share := make([]lab.Series, len(contestants))
 	waits := make([]lab.Series, len(contestants))
-	table := lab.Table{Title: lab.T("Waits in the largest crowd", "goroutine 最多时的等待"), Head: []lab.Text{lab.T("lock",
+	table := lab.Table{Title: lab.T("Waits in the largest crowd",
+		"goroutine 最多时的等待"), Head: []lab.Text{lab.T("lock",
 		"锁"), lab.T("waits",
 		"等待"), lab.T("median",
 		"中位数"), lab.T("p90",
@@ -238,30 +243,36 @@ func contest(ctx context.Context, l *lab.Lab) error {
 			l.Race(fifo.Waits.Max() < barging.Waits.Max(),
 				lab.T("in the largest crowd the longest wait under FIFO is shorter than under NonFair",
 					"goroutine 最多时，FIFO 的最长等待短于 NonFair"))
-			l.Race(perOp[0] > perOp[1], lab.T("in the largest crowd an acquisition under FIFO takes longer than under NonFair",
-				"goroutine 最多时，FIFO 的一次加锁耗时长于 NonFair"))
+			l.Race(perOp[0] > perOp[1],
+				lab.T("in the largest crowd an acquisition under FIFO takes longer than under NonFair",
+					"goroutine 最多时，FIFO 的一次加锁耗时长于 NonFair"))
 		}
 	}
 	l.Check(true, lab.T("no lock let two goroutines in at a time", "没有一把锁同时放进两个 goroutine"))
 	l.Observe("goroutines", crowd)
 
 	goroutines := lab.Axis{Label: lab.T("goroutines", "goroutine 数"), Log: true}
-	l.Chart(lab.Chart{Title: lab.T("Cost: time for an acquisition", "代价：每次加锁的耗时"), X: goroutines, Y: lab.Axis{Label: lab.T("for each "+
+	l.Chart(lab.Chart{Title: lab.T("Cost: time for an acquisition",
+		"代价：每次加锁的耗时"), X: goroutines, Y: lab.Axis{Label: lab.T("for each "+
 		"acquisition", "每次加锁"), Unit: lab.Nanos}, Series: cost,
 		Desc: lab.T("The time that an acquisition takes, all goroutines together, over the number of goroutines. "+
 			"Lower is better.", "所有 goroutine 合计的每次加锁耗时，随 goroutine 数变化。越低越好。")})
-	l.Chart(lab.Chart{Title: lab.T("Benefit: the longest wait", "收益：最长等待"), X: goroutines, Y: lab.Axis{Label: lab.T("wait",
+	l.Chart(lab.Chart{Title: lab.T("Benefit: the longest wait",
+		"收益：最长等待"), X: goroutines, Y: lab.Axis{Label: lab.T("wait",
 		"等待"),
 		Unit: lab.Nanos, Log: true}, Series: wait,
 		Desc: lab.T("The longest wait of any goroutine over the number of goroutines, in the calmest round. Lower is "+
 			"better.", "任一 goroutine 的最长等待，随 goroutine 数变化，取自最平静的一轮。越低越好。")})
-	l.Chart(lab.Chart{Title: lab.T("How evenly the lock was shared", "锁分配得有多均匀"), X: goroutines, Y: lab.Axis{Label: lab.T("Jain's "+
+	l.Chart(lab.Chart{Title: lab.T("How evenly the lock was shared",
+		"锁分配得有多均匀"), X: goroutines, Y: lab.Axis{Label: lab.T("Jain's "+
 		"index", "Jain 指数"), Unit: lab.Decimals}, Series: share,
 		Desc: lab.T("Jain's index of the acquisitions of each goroutine: 1 if all had as many.",
 			"各 goroutine 加锁次数的 Jain 指数：次数完全相同时为 1。")})
-	l.Chart(lab.Chart{Title: lab.T("Waits in the largest crowd", "goroutine 最多时的等待"), X: lab.Axis{Label: lab.T("wait",
+	l.Chart(lab.Chart{Title: lab.T("Waits in the largest crowd",
+		"goroutine 最多时的等待"), X: lab.Axis{Label: lab.T("wait",
 		"等待"), Unit: lab.Nanos, Log: true},
-		Y: lab.Axis{Label: lab.T("share of waits that took longer", "更长的等待所占比例"), Unit: lab.Percent, Log: true}, Series: waits,
+		Y: lab.Axis{Label: lab.T("share of waits that took longer",
+			"更长的等待所占比例"), Unit: lab.Percent, Log: true}, Series: waits,
 		Desc: lab.T("For each wait, the share of all waits that took longer. The further a line reaches to the "+
 			"right, the longer the unlucky wait.",
 			"对每个等待时长，给出比它更长的等待所占的比例。曲线越往右延伸，运气最差的那次等待就越长。")})

@@ -32,11 +32,13 @@ var _ = register(lab.Scenario{
 			"锁可能恰好在取消的瞬间移交出去，于是丢失。"),
 	Look: lab.T(`Three goroutines wait behind the holder. The first wait has a time limit, the second is cancelled, and
 the third has no limit. The first two waiters leave the queue at once. The third one gets the lock when
-the holder releases it.`, `三个 goroutine 排在持有者后面等待：第一个有时限，第二个被取消，第三个没有时限。前两个等待者立即
+the holder releases it.`,
+		`三个 goroutine 排在持有者后面等待：第一个有时限，第二个被取消，第三个没有时限。前两个等待者立即
 离开队列；持有者释放后，第三个得到锁。`),
 	Found: lab.T(`The queue had {{.queued}} waiters, then {{.afterFirst}}, then {{.afterSecond}}. In {{n .rounds}}
 rounds in which a lock was released and a wait for it cancelled at the same moment, the waiter got the lock
-{{times .got}}, and was cancelled {{times .gaveUp}}. Never both, never neither.`, `队列中先有 {{.queued}} 个等待者，然后是 {{.afterFirst}} 个，再是 {{.afterSecond}} 个。在 {{n .rounds}} 
+{{times .got}}, and was cancelled {{times .gaveUp}}. Never both, never neither.`,
+		`队列中先有 {{.queued}} 个等待者，然后是 {{.afterFirst}} 个，再是 {{.afterSecond}} 个。在 {{n .rounds}}
 轮试验中，释放锁与取消等待同时发生：等待者得到锁 {{times .got}}，被取消 {{times .gaveUp}}。从未
 两者都发生，也从未两者都不发生。`),
 	Take: lab.T("If a request depends on a wait, wait with the request's context. Use plain `Lock` only for "+
@@ -67,7 +69,8 @@ func impatient(ctx context.Context, l locks.Locker, work func()) error {
 var errNotWanted = errors.New("not wanted any more")
 
 func givingUp(ctx context.Context, l *lab.Lab) error {
-	t := l.Timeline(lab.T("Three waiters", "三个等待者"), lab.T("One wait ends by its time limit, one is cancelled, and one waiter gets the lock.",
+	t := l.Timeline(lab.T("Three waiters",
+		"三个等待者"), lab.T("One wait ends by its time limit, one is cancelled, and one waiter gets the lock.",
 		"一次等待因时限结束，一次被取消，还有一个等待者得到锁。"))
 	mu := reentrant.New(fair.FIFO)
 	watched := t.Wrap(lab.T("lock", "锁"), mu)

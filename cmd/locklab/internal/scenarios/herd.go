@@ -23,18 +23,21 @@ go back to sleep. A condition that knows its lock moves its waiters from its own
 queue instead. Each waiter wakes when the lock is its own.
 
 The program itself makes the other kind of herd: a broadcast where only one waiter can continue. All
-waiters wake, one after the other, and all but one find nothing.`, `向许多等待者广播，可能把它们同时唤醒，这就是惊群：一个得到锁，其余的又去睡眠。知道自己属于哪把锁
+waiters wake, one after the other, and all but one find nothing.`,
+		`向许多等待者广播，可能把它们同时唤醒，这就是惊群：一个得到锁，其余的又去睡眠。知道自己属于哪把锁
 的条件变量，则把等待者从自己的队列移到锁的队列中，轮到谁得到锁，才唤醒谁。
 
 另一种惊群是程序自己造成的：只有一个等待者能继续，却用了广播。等待者逐个醒来，除了一个，其余都一
 无所获。`),
 	Look: lab.T(`The bars count the waiters that woke and asked for the lock while the broadcasting goroutine still held
-it. The lines count all wake-ups while as many items as waiters are handed out, one at a time.`, `条形图统计广播者仍持有锁时就醒来申请锁的等待者。折线统计逐个发放与等待者同样多的元素时，总共发生
+it. The lines count all wake-ups while as many items as waiters are handed out, one at a time.`,
+		`条形图统计广播者仍持有锁时就醒来申请锁的等待者。折线统计逐个发放与等待者同样多的元素时，总共发生
 的唤醒次数。`),
 	Found: lab.T(`Of {{n .waiters}} waiters, {{n .herdSync}} of sync.Cond woke up to find the lock taken,
 {{n .herdOther}} of a condition over a foreign lock, and {{n .herdOwn}} of a condition of the lock itself. To
 hand out {{n .waiters}} items one at a time took {{n .wakesBroadcast}} wake-ups with Broadcast and
-{{n .wakesSignal}} with Signal.`, `{{n .waiters}} 个等待者中，醒来时发现锁被占用的：sync.Cond 有 {{n .herdSync}} 个，使用别的锁的条
+{{n .wakesSignal}} with Signal.`,
+		`{{n .waiters}} 个等待者中，醒来时发现锁被占用的：sync.Cond 有 {{n .herdSync}} 个，使用别的锁的条
 件变量有 {{n .herdOther}} 个，锁自带的条件变量有 {{n .herdOwn}} 个。逐个发放 {{n .waiters}} 个元
 素，用 Broadcast 需要 {{n .wakesBroadcast}} 次唤醒，用 Signal 需要 {{n .wakesSignal}} 次。`),
 	Take: lab.T("Use `Signal` if one waiter can continue and any of them will do. Use `Broadcast` if the change "+
@@ -132,7 +135,8 @@ func herd(_ context.Context, l *lab.Lab) error {
 		}}},
 	})
 
-	signal, broadcast := lab.Series{Name: lab.T("Signal", "Signal")}, lab.Series{Name: lab.T("Broadcast", "Broadcast")}
+	signal, broadcast := lab.Series{Name: lab.T("Signal",
+		"Signal")}, lab.Series{Name: lab.T("Broadcast", "Broadcast")}
 	for n := 2; n <= waiters; n *= 2 {
 		var mu reentrant.Mutex
 		c := mu.NewCond()
@@ -235,7 +239,8 @@ func broadcastOwn(l *lab.Lab, waiters int) (woken, queued int) {
 }
 
 func herdPicture(l *lab.Lab) {
-	t := l.Timeline(lab.T("A broadcast to four waiters", "向四个等待者广播"), lab.T("After the broadcast all four are in the lock's queue. "+
+	t := l.Timeline(lab.T("A broadcast to four waiters",
+		"向四个等待者广播"), lab.T("After the broadcast all four are in the lock's queue. "+
 		"Each runs when the lock is its own.", "广播之后，四个等待者都在锁的队列中，轮到谁得到锁谁才运行。"))
 	var mu reentrant.Mutex
 	watched := t.Wrap(lab.T("lock", "锁"), &mu)

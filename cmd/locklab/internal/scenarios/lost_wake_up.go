@@ -23,7 +23,8 @@ signal announced: a stolen wake-up. Some systems also wake waiters without a sig
 loop that checks the predicate again.
 
 The loop also checks before the first wait, because a condition does not remember signals. If the signal
-came before the wait, the waiter waits for ever: the lost wake-up.`, `从发出信号到轮到等待者，其间锁可能归另一个 goroutine，信号所通知的东西可能已被取走：这就是被抢走
+came before the wait, the waiter waits for ever: the lost wake-up.`,
+		`从发出信号到轮到等待者，其间锁可能归另一个 goroutine，信号所通知的东西可能已被取走：这就是被抢走
 的唤醒。有些系统还会在没有信号时唤醒等待者，即虚假唤醒。所以等待总要写在循环里，每次都重新检查谓
 词。
 
@@ -36,7 +37,8 @@ came before the wait, the waiter waits for ever: the lost wake-up.`, `从发出�
 			"时，消费者醒来后什么也找不到；用循环时，它会再次等待，得到第二个元素。"),
 	Found: lab.T(`With if, the consumer woke up and found {{.foundByIf}} items. With a loop it waited
 {{times .waitsOfLoop}} and got its item. A wait for a signal that had been sent before lasted the whole
-{{n .lost}} of its limit; a goroutine that checked the predicate first did not wait.`, `用 if 时，消费者醒来发现有 {{.foundByIf}} 个元素。用循环时，它等待了 {{times .waitsOfLoop}}，得
+{{n .lost}} of its limit; a goroutine that checked the predicate first did not wait.`,
+		`用 if 时，消费者醒来发现有 {{.foundByIf}} 个元素。用循环时，它等待了 {{times .waitsOfLoop}}，得
 到了元素。信号先发出、等待后开始时，等待持续到时限，即 {{n .lost}}；先检查谓词的 goroutine 没有
 等待。`),
 	Take: lab.T("Never use `if`, always `for` or `WaitWhile`. Change the predicate's data with the lock held, and "+
@@ -69,12 +71,14 @@ func takeLoop(items *int, notEmpty *condition.Cond) {
 //lab:end
 
 func lostWakeUp(ctx context.Context, l *lab.Lab) error {
-	left, _ := theft(l, lab.T("With if", "用 if"), lab.T("The consumer does not look again, and takes an item that is not there.",
+	left, _ := theft(l, lab.T("With if",
+		"用 if"), lab.T("The consumer does not look again, and takes an item that is not there.",
 		"消费者没有再检查，取走了并不存在的元素。"), takeIf)
 	l.Equal(-1, left, lab.T("with if, the consumer takes an item that is not there",
 		"用 if 时，消费者取走了并不存在的元素"))
 	l.Observe("foundByIf", left+1)
-	left, waits := theft(l, lab.T("With a loop", "用循环"), lab.T("The consumer looks again, waits again, and gets the second "+
+	left, waits := theft(l, lab.T("With a loop",
+		"用循环"), lab.T("The consumer looks again, waits again, and gets the second "+
 		"item.", "消费者再次检查、再次等待，得到第二个元素。"), takeLoop)
 	l.Equal(0, left, lab.T("with a loop, no goroutine takes an item that is not there",
 		"用循环时，没有 goroutine 取走并不存在的元素"))

@@ -33,7 +33,8 @@ work and starts again. Databases do it with a version column, processors with co
 Optimism pays off if conflicts are rare. It changes one variable only: data that belongs together has to
 be one value. Readers can be optimistic while writers lock. A reader of a stamped lock acquires nothing,
 and checks at its end whether a writer came in between. Or versions never change, and a reader keeps the
-version that it has.`, `悲观锁先加锁，再读写。乐观的程序先读出值和版本，进行计算，只有版本没变才提交；否则丢弃结果，重新
+version that it has.`,
+		`悲观锁先加锁，再读写。乐观的程序先读出值和版本，进行计算，只有版本没变才提交；否则丢弃结果，重新
 开始。数据库用版本列实现，处理器用比较并交换实现。
 
 冲突少时，乐观的做法划算。它只能改变一个变量，所以必须保持一致的数据要合成一个值。写者加锁时，读
@@ -54,9 +55,10 @@ version that it has.`, `悲观锁先加锁，再读写。乐观的程序先读�
 only: {{.bestWrite}}. Which one was ahead as writes became more frequent? Of cas.Versioned and reentrant.Mutex:
 {{.crossing}}. Of rwlock.StampedLock and rwlock.RWMutex: {{.crossingStamped}}. With writes only,
 cas.Versioned computed {{index .attempts}} times for each commit; with one write in ten, a reader of
-rwlock.StampedLock computed {{index .reads}} times for each result. Each ended with as many changes as were made.`, `只读时最快：{{.bestRead}}。写占十分之一时最快：{{.bestTenth}}。只写时最快：{{.bestWrite}}。写操
-作越来越频繁时，谁领先？cas.Versioned 与 reentrant.Mutex 相比：{{.crossing}}。rwlock.StampedLock 
-与 rwlock.RWMutex 相比：{{.crossingStamped}}。只写时，cas.Versioned 每次提交平均计算 {{index .attempts}} 
+rwlock.StampedLock computed {{index .reads}} times for each result. Each ended with as many changes as were made.`,
+		`只读时最快：{{.bestRead}}。写占十分之一时最快：{{.bestTenth}}。只写时最快：{{.bestWrite}}。写操
+作越来越频繁时，谁领先？cas.Versioned 与 reentrant.Mutex 相比：{{.crossing}}。rwlock.StampedLock
+与 rwlock.RWMutex 相比：{{.crossingStamped}}。只写时，cas.Versioned 每次提交平均计算 {{index .attempts}}
 次；写占十分之一时，rwlock.StampedLock 的读者每个结果平均计算 {{index .reads}} 次。每一种最后的
 改动次数都与实际进行的一样多。`),
 	Take: lab.T("For frequent reads use `rwlock.Snapshot` or `cas.Versioned` for one value, and "+
@@ -135,7 +137,9 @@ func optimistic(ctx context.Context, l *lab.Lab) error {
 	rounds := lab.Pick(l, 2, 4)
 	throughput := make([]lab.Series, len(contestedAccounts))
 	writers, readers := lab.Series{Name: lab.T("cas.Versioned, for each "+
-		"commit", "cas.Versioned，每次提交")}, lab.Series{Name: lab.T("rwlock.StampedLock, for each read", "rwlock.StampedLock，每次读")}
+		"commit",
+		"cas.Versioned，每次提交")}, lab.Series{Name: lab.T("rwlock.StampedLock, for each read",
+		"rwlock.StampedLock，每次读")}
 	best := map[float64]lab.Text{}
 	for _, share := range shares {
 		// Of several rounds the best counts: whatever disturbs makes it slower.
@@ -187,7 +191,8 @@ func optimistic(ctx context.Context, l *lab.Lab) error {
 		Y: lab.Axis{Label: lab.T("operations", "操作数"), Unit: lab.Rate}, Series: throughput,
 		Desc: lab.T("Operations a second, all goroutines together, over the share of operations that write. "+
 			"Higher is better.", "所有 goroutine 合计的每秒操作数，随写操作的比例变化。越高越好。")})
-	l.Chart(lab.Chart{Title: lab.T("Computations for each result", "每个结果需要的计算次数"), X: writes, Y: lab.Axis{Label: lab.T("computations",
+	l.Chart(lab.Chart{Title: lab.T("Computations for each result",
+		"每个结果需要的计算次数"), X: writes, Y: lab.Axis{Label: lab.T("computations",
 		"计算次数")},
 		Series: []lab.Series{writers, readers},
 		Desc: lab.T("How often the optimistic writer computes until it can commit, and the optimistic reader "+
@@ -343,7 +348,8 @@ func mix(ctx context.Context, l *lab.Lab, a contestedAccount, share float64, d t
 
 // conflict shows one conflict, for certain.
 func conflict(ctx context.Context, l *lab.Lab) {
-	t := l.Timeline(lab.T("A conflict", "一次冲突"), lab.T("Both compute from the same version. The second to commit finds another "+
+	t := l.Timeline(lab.T("A conflict",
+		"一次冲突"), lab.T("Both compute from the same version. The second to commit finds another "+
 		"version, and computes again.", "双方从同一个版本开始计算。后提交的一方发现版本变了，重新计算。"))
 	v := cas.NewVersioned(account{balance: 100})
 	var both sync.WaitGroup

@@ -27,7 +27,8 @@ var _ = register(lab.Scenario{
 		"The order matters: first the item comes back, and then its permit. The other way round, a "+
 		"goroutine may have a permit and find no item.\n\n"+
 		"Permits have no owner, so another goroutine may release them. A large acquisition waits for "+
-		"all its permits at once. If small ones could pass it, it might wait for ever.", `信号量有若干许可。获取操作取走一些许可，不够时就等待归还。资源池中每个资源对应一个许可：信号量让
+		"all its permits at once. If small ones could pass it, it might wait for ever.",
+		`信号量有若干许可。获取操作取走一些许可，不够时就等待归还。资源池中每个资源对应一个许可：信号量让
  goroutine 等待，互斥锁只在极短的时间内保护资源列表。如果拿着互斥锁等待，别人就无法归还资源。
 
 顺序很重要：先归还资源，再归还许可。反过来的话，goroutine 可能拿到许可却找不到资源。
@@ -42,7 +43,8 @@ var _ = register(lab.Scenario{
 	Found: lab.T(`{{.visitors}} goroutines shared {{.items}} items, and at most {{.most}} were out. The wait with a limit ended
 after {{n .gaveUp}}, and took no item with it. Behind the large acquisition the small one waited {{n .smallWaited}},
 although {{.free}} permit was free. In {{n .loans}} loans of a crowd no item was lent to two goroutines. In a pool that
-shrank while its items were out, {{.missing}} permits were missing until the next releases.`, `{{.visitors}} 个 goroutine 共用 {{.items}} 个资源，最多同时借出 {{.most}} 个。有时限的等待在 {{n .gaveUp}} 
+shrank while its items were out, {{.missing}} permits were missing until the next releases.`,
+		`{{.visitors}} 个 goroutine 共用 {{.items}} 个资源，最多同时借出 {{.most}} 个。有时限的等待在 {{n .gaveUp}}
 后结束，没有带走资源。排在大的获取后面的小的获取等待了 {{n .smallWaited}}，尽管有 {{.free}} 个许
 可空闲。多个 goroutine 共借出 {{n .loans}} 次，没有一个资源同时借给两个 goroutine。资源借出期间
 缩小的池欠缺 {{.missing}} 个许可，由后续的释放补足。`),
@@ -163,7 +165,8 @@ func lends(ctx context.Context, l *lab.Lab) error {
 
 // lendTwo has five goroutines come to a pool of two items, one of them with a limit.
 func lendTwo(l *lab.Lab) error {
-	t := l.Timeline(lab.T("Two items for five", "五个 goroutine，两个资源"), lab.T("The goroutines get the items in order of arrival. The wait of "+
+	t := l.Timeline(lab.T("Two items for five",
+		"五个 goroutine，两个资源"), lab.T("The goroutines get the items in order of arrival. The wait of "+
 		"Cid has a limit.", "goroutine 按到达顺序得到资源。Cid 的等待有时限。"))
 	p := newPool("the first item", "the second item")
 	var mu sync.Mutex
@@ -237,7 +240,8 @@ func lendTwo(l *lab.Lab) error {
 
 // waitBehindLarge has a small acquisition come after a large one that waits.
 func waitBehindLarge(l *lab.Lab) {
-	t := l.Timeline(lab.T("A small one behind a large one", "小的获取排在大的后面"), lab.T("One of two permits is free. The large acquisition wants "+
+	t := l.Timeline(lab.T("A small one behind a large one",
+		"小的获取排在大的后面"), lab.T("One of two permits is free. The large acquisition wants "+
 		"both, and the small one waits behind it.",
 		"两个许可中有一个空闲。大的获取要两个，小的获取排在它后面等待。"))
 	s := semaphore.NewWeighted(2)

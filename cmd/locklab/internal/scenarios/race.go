@@ -24,7 +24,8 @@ steps: read, add and write. If another goroutine writes between the read and the
 overwritten, and its update is lost.
 
 Atomic steps do not help. The reads and the writes here are atomic, so Go's race detector is silent: in
-the terms of the memory model there is no data race. There is a race nevertheless.`, `两个 goroutine 更新共享数据，结果取决于先后顺序，这就是竞态。一次加法有三步：读、加、写。如果读
+the terms of the memory model there is no data race. There is a race nevertheless.`,
+		`两个 goroutine 更新共享数据，结果取决于先后顺序，这就是竞态。一次加法有三步：读、加、写。如果读
 和写之间有别的 goroutine 写入，那个值就会被覆盖，那次更新也就丢失了。
 
 每一步都是原子操作也没有用。这里的读和写都是原子的，所以 Go 的竞态检测器不会报告：按内存模型的说
@@ -35,7 +36,8 @@ one wrote.`, `第一幅图中，两个 goroutine 都先读，然后才有人写�
 另一个等待，之后读到的就是前者写入的值。`),
 	Found: lab.T(`In the scripted meeting two additions left the counter at {{.meeting}}. In the crowd,
 {{n .goroutines}} goroutines made {{n .wanted}} additions. Without a lock {{n .lost}} of them were lost
-({{percent .lostShare}}); with the lock, none.`, `在安排好的相遇中，两次加法之后计数器是 {{.meeting}}。在多个 goroutine 的竞争中，{{n .goroutines}} 
+({{percent .lostShare}}); with the lock, none.`,
+		`在安排好的相遇中，两次加法之后计数器是 {{.meeting}}。在多个 goroutine 的竞争中，{{n .goroutines}}
 个 goroutine 共做了 {{n .wanted}} 次加法：不加锁时丢失 {{n .lost}} 次（{{percent .lostShare}}）；
 加锁时一次也没有丢失。`),
 	Take: lab.T("Guard the whole of a read-modify-write, not its steps. For a single number use "+
@@ -108,8 +110,8 @@ func race(ctx context.Context, l *lab.Lab) error {
 		Desc: lab.T("The count that the crowd left, without a lock and with one, and the number of additions made.",
 			"多个 goroutine 结束后计数器的值（不加锁和加锁），以及实际做的加法次数。"),
 		Bars: true,
-		X: lab.Axis{Ticks: []lab.Text{lab.T("additions made", "实际的加法次数"), lab.T("without a lock", "不加锁"), lab.T("with a lock",
-			"加锁")}},
+		X: lab.Axis{Ticks: []lab.Text{lab.T("additions made", "实际的加法次数"), lab.T("without a lock", "不加锁"),
+			lab.T("with a lock", "加锁")}},
 		Y: lab.Axis{Label: lab.T("count", "计数")},
 		Series: []lab.Series{{Name: lab.T("count", "计数"), Points: []lab.Point{
 			{X: 0, Y: float64(wanted)}, {X: 1, Y: float64(without)}, {X: 2, Y: float64(with)},
@@ -120,10 +122,11 @@ func race(ctx context.Context, l *lab.Lab) error {
 
 // raceMeeting has two goroutines meet in the worst place, and returns the count.
 func raceMeeting(l *lab.Lab, locked bool) int64 {
-	title, desc := lab.T("Without a lock", "不加锁"), lab.T("Both goroutines read the counter, and then both write it.",
-		"两个 goroutine 都读了计数器，然后都写入。")
+	title := lab.T("Without a lock", "不加锁")
+	desc := lab.T("Both goroutines read the counter, and then both write it.", "两个 goroutine 都读了计数器，然后都写入。")
 	if locked {
-		title, desc = lab.T("With a lock", "加锁"), lab.T("The second goroutine waits for the lock until the first has written.",
+		title = lab.T("With a lock", "加锁")
+		desc = lab.T("The second goroutine waits for the lock until the first has written.",
 			"第二个 goroutine 等待锁，直到第一个写完。")
 	}
 	t := l.Timeline(title, desc)

@@ -25,7 +25,8 @@ must not starve a waiting writer, so a new reader queues behind it.
 
 A writer may acquire the read lock and then release the write lock. This is a downgrade, with no writer
 in between. A reader may not ask for the write lock: two such readers would each wait for the other.
-Java lets such a reader hang; here it gets an error at once.`, `读写锁有共享的一面和独占的一面：可以有任意多个读者，或者一个写者。读者不能让等待的写者饥饿，所以
+Java lets such a reader hang; here it gets an error at once.`,
+		`读写锁有共享的一面和独占的一面：可以有任意多个读者，或者一个写者。读者不能让等待的写者饥饿，所以
 后到的读者要排在写者后面。
 
 写者可以先获取读锁，再释放写锁，这称为锁降级，其间没有别的写者。读者不能申请写锁：两个这样的读者
@@ -38,7 +39,8 @@ only reader.`, `第一幅图中，读者 3 到来时已有读者在内，但它�
 剩一个读者时，升级得到允许。`),
 	Found: lab.T(`The order of admission was {{.order}}: the writer, which waited {{n .writerWaited}}, was not
 overtaken by a later reader. After the downgrade {{.together}} readers were inside at once. The refused
-upgrade returned after {{n .refused}}.`, `放行的顺序是：{{.order}}。写者等待了 {{n .writerWaited}}，没有被后来的读者超越。降级之后，同时在
+upgrade returned after {{n .refused}}.`,
+		`放行的顺序是：{{.order}}。写者等待了 {{n .writerWaited}}，没有被后来的读者超越。降级之后，同时在
 内的读者有 {{.together}} 个。被拒绝的升级在 {{n .refused}} 后返回。`),
 	Take: lab.T("A read-write lock pays off if reads are frequent and long. If sections take a few nanoseconds, "+
 		"or writes are frequent, a plain mutex is often faster: see the scenario on write shares. If a "+
@@ -103,7 +105,8 @@ func use(ctx context.Context, me *lab.Lane, side locks.Locker, d time.Duration, 
 var reader, writer = lab.T("reader %d", "读者 %d"), lab.T("writer", "写者")
 
 func notStarved(l *lab.Lab) {
-	t := l.Timeline(lab.T("A writer is not starved", "写者不会饥饿"), lab.T("Two readers are inside. A writer comes, then a third "+
+	t := l.Timeline(lab.T("A writer is not starved",
+		"写者不会饥饿"), lab.T("Two readers are inside. A writer comes, then a third "+
 		"reader: it waits behind the writer.",
 		"两个读者在内。写者到来，然后第三个读者到来，它排在写者后面等待。"))
 	rw := new(rwlock.RWMutex)
@@ -154,14 +157,16 @@ func notStarved(l *lab.Lab) {
 	})
 	t.Wait()
 	slices.SortFunc(order[:2], func(a, b lab.Text) int { return strings.Compare(a.EN, b.EN) })
-	l.Equal([]lab.Text{reader.With(1), reader.With(2), writer, reader.With(3)}, order, lab.T("a new reader does not overtake "+
-		"a writer that waits", "新来的读者不会超越等待中的写者"))
+	l.Equal([]lab.Text{reader.With(1), reader.With(2), writer, reader.With(3)}, order,
+		lab.T("a new reader does not overtake "+
+			"a writer that waits", "新来的读者不会超越等待中的写者"))
 	l.Observe("order", lab.Join(order, lab.T(", ", "、")))
 	l.Observe("writerWaited", waited)
 }
 
 func downgrades(l *lab.Lab) {
-	t := l.Timeline(lab.T("Downgrade", "锁降级"), lab.T("The first writer keeps reading when it stops writing. A reader joins it "+
+	t := l.Timeline(lab.T("Downgrade",
+		"锁降级"), lab.T("The first writer keeps reading when it stops writing. A reader joins it "+
 		"at once; the second writer waits for both.",
 		"第一个写者停止写入后继续读，一个读者立即加入；第二个写者要等两者都结束。"))
 	rw := new(rwlock.RWMutex)
@@ -205,7 +210,8 @@ func downgrades(l *lab.Lab) {
 }
 
 func upgrades(l *lab.Lab) {
-	t := l.Timeline(lab.T("Upgrade", "锁升级"), lab.T("A reader asks for the write lock while another one reads, and is refused "+
+	t := l.Timeline(lab.T("Upgrade",
+		"锁升级"), lab.T("A reader asks for the write lock while another one reads, and is refused "+
 		"at once. As the sole reader it may try.",
 		"另一个读者还在读时，一个读者申请写锁，立即被拒绝。成为唯一的读者之后，它可以尝试升级。"))
 	rw := new(rwlock.RWMutex)
@@ -226,7 +232,8 @@ func upgrades(l *lab.Lab) {
 			l.Check(rw.IsReadHeld(), lab.T("a refused upgrade leaves the read hold",
 				"升级被拒绝后，读锁仍然持有"))
 			close(done)
-			l.Until(lab.T("no other goroutine reads", "没有其他 goroutine 在读"), func() bool { return rw.ReadLockCount() == 1 })
+			l.Until(lab.T("no other goroutine reads",
+				"没有其他 goroutine 在读"), func() bool { return rw.ReadLockCount() == 1 })
 			me.Work(time.Millisecond)
 			l.Check(rw.TryUpgrade(), lab.T("a sole reader can be upgraded", "唯一的读者可以升级"))
 			me.Mark(lab.T("TryUpgrade: yes", "TryUpgrade：成功"))

@@ -32,7 +32,8 @@ var _ = register(lab.Scenario{
 the counts at each step.`, `等待者要等持有者最后一次解锁后才得到锁，而不是第一次。表中是每一步的次数。`),
 	Found: lab.T(`The owner had up to {{.most}} holds, and the other goroutine got the lock after {{n .waited}},
 when the last was released. The holder of the lock without an owner asked twice, with a time limit: the
-second wait ended after {{n .gaveUp}}.`, `所有者最多持有 {{.most}} 次；另一个 goroutine 等了 {{n .waited}}，在最后一次持有被释放时得到锁。
+second wait ended after {{n .gaveUp}}.`,
+		`所有者最多持有 {{.most}} 次；另一个 goroutine 等了 {{n .waited}}，在最后一次持有被释放时得到锁。
 没有所有者的锁，其持有者在限时内再次申请：第二次等待在 {{n .gaveUp}} 后结束。`),
 	Take: lab.T("If you can, acquire the lock once at the edge, and call unexported functions that assume it. If "+
 		"you cannot, as with callbacks or recursive structures, use `reentrant.Mutex`. It does what "+

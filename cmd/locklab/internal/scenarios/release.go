@@ -29,10 +29,12 @@ var _ = register(lab.Scenario{
 			"试就是这样）。只有 defer 的调用在三种情况下都会执行。"),
 	Look: lab.T(`Each goroutine ends its section in another way, and the next one gets the lock at once. In the last
 picture there is no deferred unlock. After the panic the lock stays held, and the wait of the next
-goroutine is cancelled in the end.`, `每个 goroutine 以不同方式结束临界区，下一个都能立刻得到锁。最后一幅图中没有 defer 的解锁：panic 
+goroutine is cancelled in the end.`,
+		`每个 goroutine 以不同方式结束临界区，下一个都能立刻得到锁。最后一幅图中没有 defer 的解锁：panic
 之后锁一直被占用，下一个 goroutine 的等待最后被取消。`),
 	Found: lab.T(`The lock was free after each of the {{.ways}} ways out. Without a deferred unlock it was not:
-the wait of the next goroutine ended after {{n .gaveUp}}.`, `以 {{.ways}} 种方式退出之后，锁都是空闲的。没有 defer 解锁时则不然：下一个 goroutine 的等待在 {{n .gaveUp}} 
+the wait of the next goroutine ended after {{n .gaveUp}}.`,
+		`以 {{.ways}} 种方式退出之后，锁都是空闲的。没有 defer 解锁时则不然：下一个 goroutine 的等待在 {{n .gaveUp}}
 后结束。`),
 	Take: lab.T("Use `locks.Do`, or `defer mu.Unlock()` on the line after the lock. `Do` also joins the error of "+
 		"the release to that of the function. For a distributed lock this error matters.",
@@ -75,17 +77,20 @@ func release(ctx context.Context, l *lab.Lab) error {
 		{lab.T("returns nil", "返回 nil"), lab.T("after it returns nil, the lock is not the goroutine's any more",
 			"返回 nil 之后，goroutine 不再持有锁"),
 			func() error { return nil }},
-		{lab.T("returns an error", "返回错误"), lab.T("after it returns an error, the lock is not the goroutine's any more",
+		{lab.T("returns an error",
+			"返回错误"), lab.T("after it returns an error, the lock is not the goroutine's any more",
 			"返回错误之后，goroutine 不再持有锁"),
 			func() error { return errNoLuck }},
 		{lab.T("panics", "发生 panic"), lab.T("after it panics, the lock is not the goroutine's any more",
 			"发生 panic 之后，goroutine 不再持有锁"),
 			func() error { panic(errNoLuck) }},
-		{lab.T("calls Goexit", "调用 Goexit"), lab.T("after it called Goexit, the lock is not the goroutine's any more",
+		{lab.T("calls Goexit",
+			"调用 Goexit"), lab.T("after it called Goexit, the lock is not the goroutine's any more",
 			"调用 Goexit 之后，goroutine 不再持有锁"),
 			func() error { runtime.Goexit(); return nil }},
 	}
-	t := l.Timeline(lab.T("With locks.Do", "使用 locks.Do"), lab.T("Four goroutines leave the section in four ways, one after the other.",
+	t := l.Timeline(lab.T("With locks.Do",
+		"使用 locks.Do"), lab.T("Four goroutines leave the section in four ways, one after the other.",
 		"四个 goroutine 依次以四种方式离开临界区。"))
 	mu := new(reentrant.Mutex)
 	watched := t.Wrap(lab.T("lock", "锁"), mu)
@@ -114,7 +119,8 @@ func release(ctx context.Context, l *lab.Lab) error {
 	t.Wait()
 	l.Check(!mu.IsLocked(), lab.T("in the end the lock is free", "最后锁是空闲的"))
 
-	t = l.Timeline(lab.T("Without a deferred unlock", "没有 defer 解锁"), lab.T("A panic leaves the lock behind, and the next goroutine "+
+	t = l.Timeline(lab.T("Without a deferred unlock",
+		"没有 defer 解锁"), lab.T("A panic leaves the lock behind, and the next goroutine "+
 		"waits in vain.", "panic 之后锁没有释放，下一个 goroutine 白白等待。"))
 	mu = new(reentrant.Mutex)
 	watched = t.Wrap(lab.T("lock", "锁"), mu)

@@ -28,7 +28,8 @@ var Course = &lab.Course{
 	Index: "README.md",
 	Intro: lab.T(`Each chapter is a scenario of the lab: it runs on the real locks of this module, checks what it
 teaches, and fails if what it sees contradicts the text. Locks between processes have
-[a lab of their own](distributed.md). The figures are those of your machine:`, `每一章都是实验室的一个场景：它在本模块真实的锁上运行，检验所教的内容，一旦所见与文字不符就失败。
+[a lab of their own](distributed.md). The figures are those of your machine:`,
+		`每一章都是实验室的一个场景：它在本模块真实的锁上运行，检验所教的内容，一旦所见与文字不符就失败。
 进程之间的锁另有[一个实验室](distributed.md)。数字都来自你自己的机器：`),
 	Folder:  "cmd/locklab/internal/scenarios",
 	Sources: sources,

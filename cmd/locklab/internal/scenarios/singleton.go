@@ -41,12 +41,14 @@ var _ = register(lab.Scenario{
 			"第一次检查必须是原子读取。"),
 	Look: lab.T(`Without a lock both goroutines find nothing, and both make a value. With Lazy the second goroutine waits
 for the first, and gets the same value. Later calls do not wait. If the race detector was available, a
-program with the plain pointer follows, with the detector's report.`, `不加锁时，两个 goroutine 都发现没有值，都创建了一个。使用 Lazy 时，第二个 goroutine 等待第一个，
+program with the plain pointer follows, with the detector's report.`,
+		`不加锁时，两个 goroutine 都发现没有值，都创建了一个。使用 Lazy 时，第二个 goroutine 等待第一个，
 得到同一个值；之后的调用不再等待。如果竞态检测器可用，后面还有一个使用普通指针的程序，以及检测器
 的报告。`),
 	Found: lab.T(`{{.detector}} Without a lock {{.wrong}} values were made. {{n .callers}} callers of Lazy got the
 same one, made {{times .right}}. After a constructor that failed the next caller tried again, and a
-constructor that asked for its own value got an error.`, `{{.detector}} 不加锁时创建了 {{.wrong}} 个值。Lazy 的 {{n .callers}} 个调用者得到同一个值，它创建
+constructor that asked for its own value got an error.`,
+		`{{.detector}} 不加锁时创建了 {{.wrong}} 个值。Lazy 的 {{n .callers}} 个调用者得到同一个值，它创建
 了 {{times .right}}。构造函数失败之后，下一个调用者会重试；构造函数若索取自己正在创建的值，会得
 到错误。`),
 	Take: lab.T("Use `singleton.Lazy`, or `sync.OnceValue` if the constructor cannot fail and no caller has to "+
@@ -94,7 +96,8 @@ var plain string
 func single(ctx context.Context, l *lab.Lab) error {
 	plainPointer(ctx, l)
 	var made atomic.Int64
-	t := l.Timeline(lab.T("Check, then act", "先检查，再创建"), lab.T("Both goroutines find nothing, and both make a value.",
+	t := l.Timeline(lab.T("Check, then act",
+		"先检查，再创建"), lab.T("Both goroutines find nothing, and both make a value.",
 		"两个 goroutine 都发现没有值，都创建了一个。"))
 	var instance atomic.Pointer[config]
 	var both sync.WaitGroup
@@ -124,7 +127,8 @@ func single(ctx context.Context, l *lab.Lab) error {
 		"不加锁时，两个 goroutine 可能创建两个值"))
 	l.Observe("wrong", made.Swap(0))
 
-	t = l.Timeline(lab.T("singleton.Lazy", "singleton.Lazy"), lab.T("The first makes the value, the others get the same one.",
+	t = l.Timeline(lab.T("singleton.Lazy",
+		"singleton.Lazy"), lab.T("The first makes the value, the others get the same one.",
 		"第一个创建值，其余的得到同一个。"))
 	var maker *lab.Lane
 	making := make(chan struct{})
@@ -213,7 +217,8 @@ func plainPointer(ctx context.Context, l *lab.Lab) {
 	l.Quote(lab.Quote{Title: lab.T("Double-checked locking with a plain pointer",
 		"使用普通指针的双重检查锁"), Desc: lab.T("The whole program, with "+
 		"the numbers of its lines.", "整个程序，带行号。"), Text: numbered.String()})
-	l.Quote(lab.Quote{Title: lab.T("What the race detector said of it", "竞态检测器对它的报告"), Desc: lab.T("Its report in this run. Only "+
+	l.Quote(lab.Quote{Title: lab.T("What the race detector said of it",
+		"竞态检测器对它的报告"), Desc: lab.T("Its report in this run. Only "+
 		"folders are left out.", "本次运行的报告，只略去了目录。"), Text: report})
 }
 

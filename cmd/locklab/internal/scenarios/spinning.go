@@ -29,7 +29,8 @@ perhaps the holder.
 Therefore spinning pays off for short sections, with no more goroutines than processors. With one
 processor it never does: nothing can change while the waiter looks. A lock does not know how long a
 section takes. It spins for about as long as sleeping would cost, and sleeps then. That is never much
-worse than the better of the two.`, `让等待者睡眠再唤醒它，需要两次上下文切换。如果持有者很快释放，自旋的等待者就省下了这两次；否则它
+worse than the better of the two.`,
+		`让等待者睡眠再唤醒它，需要两次上下文切换。如果持有者很快释放，自旋的等待者就省下了这两次；否则它
 白白占用一个处理器，而别的 goroutine（也许就是持有者）本来可以使用它。
 
 所以，临界区很短、goroutine 不多于处理器时，自旋才划算。只有一个处理器时从不划算：等待者盯着看的
@@ -42,7 +43,8 @@ spins, and the channel always puts the waiter to sleep. On a calm machine the lo
 at any length, because it is running when the lock becomes free. It pays with processor time. On a busy
 machine noise may decide, and the table says so.
 
-Then look at the locks that do both. sync.Mutex and fair.BargingMutex also spin for a moment.`, `图中等待者先自旋；持有者发现等待者已在队列中睡眠时，标出这一时刻。图表给出一轮的代价，以临界区本
+Then look at the locks that do both. sync.Mutex and fair.BargingMutex also spin for a moment.`,
+		`图中等待者先自旋；持有者发现等待者已在队列中睡眠时，标出这一时刻。图表给出一轮的代价，以临界区本
 身的倍数表示：所有 goroutine 合计的耗时，以及处理器时间。请比较只做一件事的两种锁：循环总是自旋，
 channel 总是让等待者睡眠。机器平静时，无论临界区多长，循环在耗时上都可能好看，因为锁空闲时它正在
 运行；它付出的是处理器时间。机器很忙时，结果可能由噪声决定，表格会说明这一点。
@@ -51,9 +53,10 @@ channel 总是让等待者睡眠。机器平静时，无论临界区多长，循
 	Found: lab.T(`The waiter of the picture was asleep {{n .asleep}} after it had asked. Which was ahead, the
 loop or the channel? With a goroutine for each processor, by time: {{.aloneTime}}. By processor time:
 {{.aloneWork}}. With {{n .crowd}} goroutines, by time: {{.crowdedTime}}. By processor time: {{.crowdedWork}}.
-With one processor, {{n .turns}} turns of {{n .crowd}} goroutines came to their end under every lock.`, `图中的等待者在申请之后 {{n .asleep}} 进入睡眠。循环与 channel 相比，谁领先？每个处理器一个 goroutine 
+With one processor, {{n .turns}} turns of {{n .crowd}} goroutines came to their end under every lock.`,
+		`图中的等待者在申请之后 {{n .asleep}} 进入睡眠。循环与 channel 相比，谁领先？每个处理器一个 goroutine
 时，按耗时：{{.aloneTime}}；按处理器时间：{{.aloneWork}}。{{n .crowd}} 个 goroutine 时，按耗时：
-{{.crowdedTime}}；按处理器时间：{{.crowdedWork}}。只有一个处理器时，在每一种锁下，{{n .crowd}} 
+{{.crowdedTime}}；按处理器时间：{{.crowdedWork}}。只有一个处理器时，在每一种锁下，{{n .crowd}}
 个 goroutine 的 {{n .turns}} 轮都全部完成。`),
 	Take: lab.T("`sync.Mutex` already spins if that looks promising, so a spin lock is seldom much faster. Use "+
 		"`spin.Mutex` for sections of a few instructions, with no more goroutines than processors, and "+
@@ -138,7 +141,8 @@ func spinning(ctx context.Context, l *lab.Lab) error {
 		{max(2, procs), "alone", lab.T("Time, a goroutine for each processor",
 			"耗时，每个处理器一个 goroutine"),
 			lab.T("Processor time, a goroutine for each processor", "处理器时间，每个处理器一个 goroutine")},
-		{crowd, "crowded", lab.T("Time, many goroutines", "耗时，许多 goroutine"), lab.T("Processor time, many goroutines",
+		{crowd, "crowded", lab.T("Time, many goroutines",
+			"耗时，许多 goroutine"), lab.T("Processor time, many goroutines",
 			"处理器时间，许多 goroutine")},
 	} {
 		all, err := turnsTake(ctx, l, d.goroutines, lengths)
@@ -267,7 +271,8 @@ func crossing(a, b lab.Series, x lab.Unit) lab.Text {
 	first, last := stretches[0], stretches[len(stretches)-1]
 	switch n := len(stretches) - 1; {
 	case n == 0 && first.from == first.to:
-		return lab.T("%s at %s; elsewhere they were level", "在 %[2]s 处 %[1]s 领先，其余不分上下").With(first.ahead, x.Format(first.from))
+		return lab.T("%s at %s; elsewhere they were level",
+			"在 %[2]s 处 %[1]s 领先，其余不分上下").With(first.ahead, x.Format(first.from))
 	case n == 0 && differ == len(a.Points):
 		return lab.T("%s everywhere", "%s 处处领先").With(first.ahead)
 	case n == 0:
@@ -314,7 +319,8 @@ func giveWayUntil(ctx context.Context, cond func() bool) {
 }
 
 func spinPicture(l *lab.Lab) {
-	t := l.Timeline(lab.T("From spinning to sleeping", "从自旋到睡眠"), lab.T("The waiter spins for about the time of a hand-off. The "+
+	t := l.Timeline(lab.T("From spinning to sleeping",
+		"从自旋到睡眠"), lab.T("The waiter spins for about the time of a hand-off. The "+
 		"holder marks when it finds the other in the queue, asleep.",
 		"等待者自旋的时间大约等于一次移交。持有者发现对方已在队列中睡眠时，作出标记。"))
 	mu := new(spin.Mutex)

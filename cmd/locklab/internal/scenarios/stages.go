@@ -28,7 +28,8 @@ monitor light again.
 
 The lock here has these stages too, but decides anew at every acquisition. The owner itself only counts.
 Another goroutine spins for less than a microsecond, because a holder that is nearly done will
-release by then. After that it parks in the queue.`, `Java 的监视器经历几个阶段：先偏向第一个线程，再是短暂自旋的轻量级锁，然后是让线程睡眠的重量级锁。
+release by then. After that it parks in the queue.`,
+		`Java 的监视器经历几个阶段：先偏向第一个线程，再是短暂自旋的轻量级锁，然后是让线程睡眠的重量级锁。
 后一阶段比前一阶段昂贵，只在前一阶段不够用时才使用。较新的 HotSpot 版本取消了偏向，并会让空闲的
 重量级监视器重新变轻。
 
@@ -36,13 +37,15 @@ release by then. After that it parks in the queue.`, `Java 的监视器经历几
 一微秒，因为快要结束的持有者那时已经释放；之后它才在队列中挂起。`),
 	Look: lab.T(`The table counts the stages. The line shows how many waiters were parked in the queue at the release,
 over the length of the hold. Short holds end while the waiter spins; in long ones it parks. Spinning
-needs a second, idle processor: on a busy machine nearly every waiter parks.`, `表格统计各个阶段。折线表示释放时有多少等待者已在队列中挂起，随持有时长变化。持有很短时，等待者还
+needs a second, idle processor: on a busy machine nearly every waiter parks.`,
+		`表格统计各个阶段。折线表示释放时有多少等待者已在队列中挂起，随持有时长变化。持有很短时，等待者还
 在自旋就得到锁；持有很长时，它会挂起。自旋需要另一个空闲的处理器：机器很忙时，几乎每个等待者都会
 挂起。`),
 	Found: lab.T(`A re-entry and its unlock took {{n .reentry}}, a free lock {{n .free}}; {{n .reentries}}
 re-entries parked no goroutine. Of the goroutines that asked for a held lock, {{.spun}}, and {{n .sleepers}}
 were parked, and ran {{n .parked}} after the unlock at best. Of the shortest holds
-{{percent .parkedShort}} had parked their waiter, of the longest {{percent .parkedLong}}.`, `一次重入及其解锁用了 {{n .reentry}}，空闲锁的加锁和解锁用了 {{n .free}}；{{n .reentries}} 次重入
+{{percent .parkedShort}} had parked their waiter, of the longest {{percent .parkedLong}}.`,
+		`一次重入及其解锁用了 {{n .reentry}}，空闲锁的加锁和解锁用了 {{n .free}}；{{n .reentries}} 次重入
 没有让任何 goroutine 挂起。申请被占用的锁的 goroutine 中，{{.spun}}，另有 {{n .sleepers}} 个被挂
 起，最快的在解锁后 {{n .parked}} 开始运行。持有时间最短时，{{percent .parkedShort}} 的等待者被挂
 起；持有时间最长时为 {{percent .parkedLong}}。`),
@@ -120,14 +123,19 @@ func stages(_ context.Context, l *lab.Lab) error {
 			"有 %d 个在自旋时得到锁，最快的在解锁后 %s 得到").
 			With(all.spun, spinning)
 	}
-	l.Table(lab.Table{Title: lab.T("The stages, counted", "各阶段的统计"), Head: []lab.Text{lab.T("stage", "阶段"), lab.T("how often",
+	l.Table(lab.Table{Title: lab.T("The stages, counted",
+		"各阶段的统计"), Head: []lab.Text{lab.T("stage", "阶段"), lab.T("how often",
 		"次数"), lab.T("parked",
 		"挂起的比例"), lab.T("at "+
 		"best, each", "每次最快")}, Rows: [][]lab.Text{
-		{lab.T("a free lock", "空闲的锁"), lab.Same(strconv.Itoa(tries * n)), lab.Same("0"), lab.Same(lab.Duration(free))},
-		{lab.T("the owner again", "所有者重入"), lab.Same(strconv.Itoa(tries * n)), lab.Same("0"), lab.Same(lab.Duration(reentry))},
-		{lab.T("another, a short spin", "其他 goroutine，短暂自旋"), lab.Same(strconv.Itoa(all.spun)), lab.Same("0"), lab.Same(spinning)},
-		{lab.T("another, parked", "其他 goroutine，挂起"), lab.Same(strconv.Itoa(all.parked)), lab.Same(strconv.Itoa(all.parked)),
+		{lab.T("a free lock",
+			"空闲的锁"), lab.Same(strconv.Itoa(tries * n)), lab.Same("0"), lab.Same(lab.Duration(free))},
+		{lab.T("the owner again",
+			"所有者重入"), lab.Same(strconv.Itoa(tries * n)), lab.Same("0"), lab.Same(lab.Duration(reentry))},
+		{lab.T("another, a short spin",
+			"其他 goroutine，短暂自旋"), lab.Same(strconv.Itoa(all.spun)), lab.Same("0"), lab.Same(spinning)},
+		{lab.T("another, parked",
+			"其他 goroutine，挂起"), lab.Same(strconv.Itoa(all.parked)), lab.Same(strconv.Itoa(all.parked)),
 			lab.Same(lab.Duration(all.woken))},
 	}})
 	l.Observe("reentry", reentry)
@@ -239,7 +247,8 @@ func meetings(l *lab.Lab, mu *reentrant.Mutex, rounds int, hold time.Duration) m
 }
 
 func stagesPicture(l *lab.Lab) {
-	t := l.Timeline(lab.T("Held for long", "长时间持有"), lab.T("The waiter spins for too short a time to be seen here, is parked, "+
+	t := l.Timeline(lab.T("Held for long",
+		"长时间持有"), lab.T("The waiter spins for too short a time to be seen here, is parked, "+
 		"and wakes up with the lock.", "等待者自旋的时间短得在图中看不见，随后被挂起，醒来时已得到锁。"))
 	mu := new(reentrant.Mutex)
 	watched := t.Wrap(lab.T("lock", "锁"), mu)

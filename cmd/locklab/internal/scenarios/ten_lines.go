@@ -27,7 +27,8 @@ var _ = register(lab.Scenario{
 		"is possible, and the same for a release. Everything else comes with the Sync. Exclusive and "+
 		"shared need no distinction: the rules say which goroutine may follow which.",
 		"每一种锁都由三部分组成：一个状态字，一条说明何时可以获取的规则，一个等待者队列。队列是最难的"+
-			"部分：不能丢失任何唤醒，等待可以随 context 结束，等待者不能饥饿。Java 为此提供了 AbstractQueuedSynchronizer，"+
+			"部分：不能丢失任何唤醒，等待可以随 context 结束，等待者不能饥饿。Java 为此提供了 "+
+			"AbstractQueuedSynchronizer，"+
 			"本模块提供了 `synchronizer.Sync`。\n\n"+
 			"使用者只写两个以状态字为参数的函数：获取之后状态字是什么、能否获取，释放亦然。其余的都由 Sync "+
 			"提供。不必区分独占与共享：规则本身说明了哪个 goroutine 可以跟着进入。"),
@@ -40,7 +41,8 @@ var _ = register(lab.Scenario{
 			"进去，但蓝组的人比她先到。最后一个红组成员离开时，两个蓝组成员一起进入。"),
 	Found: lab.T(`The order of entry was {{.order}}. At most {{.together}} goroutines of one group were in the room at once, and
 never two groups. In {{n .visits}} visits of {{.groups}} groups the groups did not mix either, and up to {{.most}}
-goroutines were in the room. A release by a group that was not inside was refused.`, `进入的顺序是：{{.order}}。同一组最多有 {{.together}} 个 goroutine 同时在房间里，从未有两组同时在
+goroutines were in the room. A release by a group that was not inside was refused.`,
+		`进入的顺序是：{{.order}}。同一组最多有 {{.together}} 个 goroutine 同时在房间里，从未有两组同时在
 内。{{.groups}} 个组共进入 {{n .visits}} 次，组与组也从未混在一起，房间里最多有 {{.most}} 个 goroutine。
 不在房间里的组，其释放被拒绝。`),
 	Take: lab.T("Take a lock of this module where one fits: it is faster, and it may know its owner. For a "+
@@ -172,7 +174,8 @@ func tenLines(ctx context.Context, l *lab.Lab) error {
 
 // visitRoom draws two groups at one room.
 func visitRoom(l *lab.Lab) {
-	t := l.Timeline(lab.T("Red and blue", "红组与蓝组"), lab.T("The groups take turns. Several goroutines of one group are inside together.",
+	t := l.Timeline(lab.T("Red and blue",
+		"红组与蓝组"), lab.T("The groups take turns. Several goroutines of one group are inside together.",
 		"两组轮流进入，同一组的多个 goroutine 同时在内。"))
 	var r room
 	var mu sync.Mutex
@@ -202,7 +205,8 @@ func visitRoom(l *lab.Lab) {
 		group uint64
 	}{{"Ann", red}, {"Bob", red}, {"Cid", blue}, {"Dot", blue}, {"Eve", red}} {
 		t.Go(lab.Same(v.name), func(ctx context.Context, me *lab.Lane) error {
-			l.Until(lab.T("the goroutine before has come", "前一个 goroutine 已到"), func() bool { return entered()+r.QueueLength() >= i })
+			l.Until(lab.T("the goroutine before has come",
+				"前一个 goroutine 已到"), func() bool { return entered()+r.QueueLength() >= i })
 			before := me.Spans[len(me.Spans)-1]
 			me.Set(lab.Waiting, lab.T("waits, is %s", "等待，属于 %s").With(color[v.group]))
 			err := visit(ctx, &r, v.group, func() {
@@ -212,7 +216,8 @@ func visitRoom(l *lab.Lab) {
 				if i < 2 { // until the others wait
 					l.Until(lab.T("three wait", "有三个在等待"), func() bool { return r.QueueLength() == 3 })
 				} else if v.group == blue {
-					l.Until(lab.T("both blue ones are in the room", "两个蓝组成员都在房间里"), func() bool { return entered() >= 4 })
+					l.Until(lab.T("both blue ones are in the room",
+						"两个蓝组成员都在房间里"), func() bool { return entered() >= 4 })
 				}
 				me.Work(time.Duration(2+i) * time.Millisecond)
 			})
@@ -225,8 +230,9 @@ func visitRoom(l *lab.Lab) {
 	l.Check(!mixed, lab.T("two groups are never in the room together", "两组从不同时在房间里"))
 	l.Equal(2, together, lab.T("goroutines of one group are in the room together",
 		"同一组的 goroutine 同时在房间里"))
-	l.Equal("Eve", order[len(order)-1], lab.T("the one that came last does not overtake, although its group is inside",
-		"最后到的虽与在内者同组，也不会超越别人"))
+	l.Equal("Eve", order[len(order)-1],
+		lab.T("the one that came last does not overtake, although its group is inside",
+			"最后到的虽与在内者同组，也不会超越别人"))
 	var names []lab.Text
 	for _, name := range order {
 		names = append(names, lab.Same(name))

@@ -28,12 +28,14 @@ var _ = register(lab.Scenario{
 			"租约的锁。带 NX 和 PX 的 `SET` 一次完成两件事：键要么有存活时间，要么不存在。"),
 	Look: lab.T(`Both holders crash as soon as their first command is done. In the first picture the next process asks in
 vain, for several leases. In the second it gets the lock when the lease expires. The table has what is
-left of the lock on the server at the moment of the crash.`, `两个持有者都在第一条命令完成后立即崩溃。第一幅图中，下一个进程在几个租约的时间里一直申请不到。第
+left of the lock on the server at the moment of the crash.`,
+		`两个持有者都在第一条命令完成后立即崩溃。第一幅图中，下一个进程在几个租约的时间里一直申请不到。第
 二幅图中，租约到期时它得到锁。表格是崩溃那一刻服务器上留下的内容。`),
 	Found: lab.T(`After SETNX and a crash the key had no time to live, and the next process asked {{times .asked}}
 in vain, for {{n .inVain}}: {{n .leases}} leases. After SET with NX and PX it had one of {{n .left}}, and the
-next process had the lock after {{n .waited}}.`, `SETNX 之后崩溃，键没有存活时间，下一个进程白白申请了 {{times .asked}}，历时 {{n .inVain}}，相当
-于 {{n .leases}} 个租约。用带 NX 和 PX 的 SET，崩溃后键的存活时间还有 {{n .left}}，下一个进程在 
+next process had the lock after {{n .waited}}.`,
+		`SETNX 之后崩溃，键没有存活时间，下一个进程白白申请了 {{times .asked}}，历时 {{n .inVain}}，相当
+于 {{n .leases}} 个租约。用带 NX 和 PX 的 SET，崩溃后键的存活时间还有 {{n .left}}，下一个进程在
 {{n .waited}} 后得到锁。`),
 	Take: lab.T("Acquire the lock and set its lease by one command, or by a script. If you find recipes with "+
 		"`SETNX` and `EXPIRE`, replace them: all locks of `redislock` set both at once.",
@@ -75,7 +77,8 @@ func expiry(_ context.Context, l *lab.Lab) error {
 	short := lab.Pick(l, 250*time.Millisecond, 500*time.Millisecond)
 	term := lab.Pick(l, 2*time.Second, short) // a slow test has to look at the key before its end
 	const key, leases = "lock", 3
-	table := lab.Table{Title: lab.T("What the crash left on the server", "崩溃后服务器上留下的内容"), Head: []lab.Text{lab.T("taken by",
+	table := lab.Table{Title: lab.T("What the crash left on the server",
+		"崩溃后服务器上留下的内容"), Head: []lab.Text{lab.T("taken by",
 		"获取方式"), lab.T("key",
 		"键"), lab.T("value",
 		"值"),
@@ -93,7 +96,8 @@ func expiry(_ context.Context, l *lab.Lab) error {
 	defer s.end(first, next)
 
 	crashed := make(chan struct{})
-	t := l.Timeline(lab.T("SETNX, and a crash", "SETNX，然后崩溃"), lab.T("The holder dies before EXPIRE. The next process asks again and "+
+	t := l.Timeline(lab.T("SETNX, and a crash",
+		"SETNX，然后崩溃"), lab.T("The holder dies before EXPIRE. The next process asks again and "+
 		"again, until it stops asking.", "持有者在 EXPIRE 之前死去。下一个进程反复申请，最后放弃。"))
 	t.Go(lab.T("holder", "持有者"), func(ctx context.Context, me *lab.Lane) error {
 		defer close(crashed)
@@ -135,7 +139,8 @@ func expiry(_ context.Context, l *lab.Lab) error {
 
 	crashed = make(chan struct{})
 	var at time.Time
-	t = l.Timeline(lab.T("SET with NX and PX, and a crash", "带 NX 和 PX 的 SET，然后崩溃"), lab.T("The key had its time to live from the first. The "+
+	t = l.Timeline(lab.T("SET with NX and PX, and a crash",
+		"带 NX 和 PX 的 SET，然后崩溃"), lab.T("The key had its time to live from the first. The "+
 		"next process gets the lock when it is over.", "键从一开始就有存活时间。到期时，下一个进程得到锁。"))
 	t.Go(lab.T("holder", "持有者"), func(ctx context.Context, me *lab.Lane) error {
 		defer close(crashed)

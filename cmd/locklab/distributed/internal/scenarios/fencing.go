@@ -24,14 +24,16 @@ thing that the first process does is to write.
 
 No lock can prevent that, because the write does not ask the lock. The resource can. Every holder gets a
 token, a number greater than that of the holder before, and sends it with each write. The resource
-refuses a token smaller than one that it has seen.`, `进程可能在任何地方停住任意长的时间：垃圾回收、虚拟机迁移、笔记本合上盖子。等它继续运行时，租约可
+refuses a token smaller than one that it has seen.`,
+		`进程可能在任何地方停住任意长的时间：垃圾回收、虚拟机迁移、笔记本合上盖子。等它继续运行时，租约可
 能早已到期，锁可能已归另一个进程，而它接下来要做的正是写入。
 
 任何锁都阻止不了这件事，因为写入并不询问锁。但资源可以。每个持有者得到一个隔离令牌，它是比前一个
 持有者更大的数字，每次写入都随之发送。资源拒绝比它见过的更小的令牌。`),
 	Look: lab.T(`Ann is paused while she has the lock. Her lease expires, Bob gets the lock with the next token, and
 writes. Then Ann continues, and writes. In the first picture the resource ignores the tokens, and Ann's
-stale value stays. In the second the resource refuses it.`, `Ann 持有锁时被暂停。她的租约到期，Bob 得到锁和下一个令牌，并写入。随后 Ann 继续运行并写入。第一
+stale value stays. In the second the resource refuses it.`,
+		`Ann 持有锁时被暂停。她的租约到期，Bob 得到锁和下一个令牌，并写入。随后 Ann 继续运行并写入。第一
 幅图中，资源不理会令牌，Ann 过时的值留了下来。第二幅图中，资源拒绝了它。`),
 	Found: lab.T(`Without a check of the tokens the resource had {{.stale}} value in the end, from a holder whose
 lease had expired {{n .late}} before. With tokens, Ann came with {{.annToken}} after Bob had come with
@@ -83,7 +85,8 @@ func fencing(ctx context.Context, l *lab.Lab) error {
 	defer s.end(ann, bob)
 	var r resource
 
-	err := paused(l, ann, bob, "unchecked", term, lab.T("Without tokens", "不用令牌"), lab.T("Ann continues after Bob has written, "+
+	err := paused(l, ann, bob, "unchecked", term, lab.T("Without tokens",
+		"不用令牌"), lab.T("Ann continues after Bob has written, "+
 		"and overwrites what he wrote.", "Bob 写入之后 Ann 继续运行，覆盖了他写入的值。"),
 		func(value string, _ uint64) error { return r.write(value, 0) })
 	l.Must(err)
@@ -91,7 +94,8 @@ func fencing(ctx context.Context, l *lab.Lab) error {
 		"没有令牌时，资源接受过时的写入"))
 	l.Observe("stale", r.value)
 
-	err = paused(l, ann, bob, "checked", term, lab.T("With tokens", "使用令牌"), lab.T("Ann's token is smaller than Bob's. The "+
+	err = paused(l, ann, bob, "checked", term, lab.T("With tokens",
+		"使用令牌"), lab.T("Ann's token is smaller than Bob's. The "+
 		"resource refuses her write.", "Ann 的令牌比 Bob 的小，资源拒绝她的写入。"), r.write)
 	l.Is(errStale, err, lab.T("a stale write with a token is refused", "带令牌的过时写入被拒绝"))
 	l.Equal("Bob's", r.value, lab.T("what the later holder wrote stays", "后来的持有者写入的值保留"))

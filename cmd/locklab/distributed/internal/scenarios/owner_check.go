@@ -31,11 +31,13 @@ var _ = register(lab.Scenario{
 			"间易主。在 Redis 上，这要用脚本完成。"),
 	Look: lab.T(`Ann is still at work when her lease expires, and Bob acquires the lock. Then Ann is done. In the first
 picture she deletes the key, and Cid gets the lock while Bob works. In the second the script finds Bob's
-identifier and deletes nothing: Cid waits until Bob is done.`, `Ann 还在工作，租约就到期了，Bob 获取了锁。然后 Ann 完成工作。第一幅图中，她删除了键，Cid 在 Bob 
+identifier and deletes nothing: Cid waits until Bob is done.`,
+		`Ann 还在工作，租约就到期了，Bob 获取了锁。然后 Ann 完成工作。第一幅图中，她删除了键，Cid 在 Bob
 工作期间得到锁。第二幅图中，脚本发现标识是 Bob 的，什么也不删：Cid 一直等到 Bob 完成。`),
 	Found: lab.T(`With a plain DEL there were {{.most}} holders at a time. With the script there was one holder
 while Ann has it, Cid waited {{n .waited}} for Bob's release, and the script returned to Ann that it had
-deleted nothing. An equally late unlock of redislock returned: {{.answer}}`, `使用普通的 DEL，同时有 {{.most}} 个持有者。使用脚本则始终只有一个持有者，Cid 等待 Bob 释放，等了
+deleted nothing. An equally late unlock of redislock returned: {{.answer}}`,
+		`使用普通的 DEL，同时有 {{.most}} 个持有者。使用脚本则始终只有一个持有者，Cid 等待 Bob 释放，等了
  {{n .waited}}，脚本告诉 Ann 什么也没有删除。用 redislock 同样迟到地解锁，返回的是：{{.answer}}`),
 	Take: lab.T("Never release by name alone. With `redislock` the script of every release makes the check. A "+
 		"late holder gets the error `locks.ErrLost`: its work may have overlapped with another holder's.",

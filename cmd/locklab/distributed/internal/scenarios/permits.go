@@ -27,7 +27,8 @@ var _ = register(lab.Scenario{
 		"with each crash fewer jobs can run. In the end none can.\n\n"+
 		"A permit with a lease comes back. The semaphore has an entry for each acquisition, with an end "+
 		"that its process puts off while it lives. What it has is the size, less the entries that have "+
-		"not ended.", `存储中的信号量有若干许可，每个工作的进程占一个。最简单的做法是计数器：脚本从中减去，或者说明剩余
+		"not ended.",
+		`存储中的信号量有若干许可，每个工作的进程占一个。最简单的做法是计数器：脚本从中减去，或者说明剩余
 不够。但计数器不知道其余的在谁手里。进程死去，它的许可就永远没了；每崩溃一次，能运行的任务就少一
 个，最后一个也不能运行。
 
@@ -42,14 +43,16 @@ var _ = register(lab.Scenario{
 			"归还，又有两个任务同时工作。"),
 	Found: lab.T(`With the counter one permit was free for good: after the crash at most {{.counterAfter}} job worked at a
 time, and the counter stood at {{.counter}} when all had ended. With leases two worked again {{n .back}} after the crash,
-under a lease of {{n .term}}. At no time more than {{.most}} worked.`, `使用计数器，有一个许可再也回不来：崩溃之后最多有 {{.counterAfter}} 个任务同时工作，全部结束时计
+under a lease of {{n .term}}. At no time more than {{.most}} worked.`,
+		`使用计数器，有一个许可再也回不来：崩溃之后最多有 {{.counterAfter}} 个任务同时工作，全部结束时计
 数器为 {{.counter}}。使用租约，崩溃之后 {{n .back}} 又有两个任务同时工作，租约为 {{n .term}}。任
 何时候同时工作的都不超过 {{.most}} 个。`),
 	Take: lab.T("Take a semaphore whose permits have a lease, unless somebody counts again after a crash: "+
 		"`Semaphore` of a client of this module, or `withlock run -permits 2`. The size is an agreement "+
 		"of all processes. Redisson's RSemaphore is a counter. Its RPermitExpirableSemaphore has leases, "+
 		"which this module renews.",
-		"请用许可带租约的信号量，除非崩溃之后有人重新清点：用本模块客户端的 `Semaphore`，或者 `withlock run -permits 2`。"+
+		"请用许可带租约的信号量，除非崩溃之后有人重新清点：用本模块客户端的 `Semaphore`，或"+
+			"者 `withlock run -permits 2`。"+
 			"总数是所有进程的约定。Redisson 的 RSemaphore 是计数器；它的 RPermitExpirableSemaphore 有租约，"+
 			"本模块会为其续期。"),
 	Java: `RSemaphore jobs = redisson.getSemaphore("jobs");
@@ -203,7 +206,8 @@ func countPermits(l *lab.Lab, s *server, step time.Duration, most *atomic.Int64)
 
 // leasePermits has a job crash with a permit that has a lease.
 func leasePermits(l *lab.Lab, processes []*process, term time.Duration, most *atomic.Int64) {
-	t := l.Timeline(lab.T("Permits with a lease", "带租约的许可"), lab.T("The first job crashes. Its permit comes back with the lease.",
+	t := l.Timeline(lab.T("Permits with a lease",
+		"带租约的许可"), lab.T("The first job crashes. Its permit comes back with the lease.",
 		"第一个任务崩溃，它的许可随租约到期而归还。"))
 	var in inside
 	var crash, back time.Time

@@ -25,20 +25,23 @@ last hold deletes the hash, and publishes a message.
 
 The fair lock keeps two more keys: a list of the waiters in order of arrival, and a sorted set with the
 time at which each of them counts as dead. Only the head of the list may acquire the lock, and only the
-head is notified. A dead waiter leaves the queue at its time.`, `Redisson 的锁是以锁名为键的哈希。它唯一的字段标明客户端和线程，值是持有次数，存活时间就是租约。
+head is notified. A dead waiter leaves the queue at its time.`,
+		`Redisson 的锁是以锁名为键的哈希。它唯一的字段标明客户端和线程，值是持有次数，存活时间就是租约。
 重入时次数加一；释放最后一次持有时删除哈希，并发布一条消息。
 
 公平锁还有两个键：一个列表，按到达顺序保存等待者；一个有序集合，保存每个等待者被视为死亡的时间。
 只有列表的第一个可以获取锁，也只通知第一个。死去的等待者到时就离开队列。`),
 	Look: lab.T(`Several processes come one after another, and wait in the fair lock's queue. They get the lock in the
-order of their arrival. The table has the keys on the server while all of them wait.`, `几个进程先后到来，在公平锁的队列中等待，按到达的顺序得到锁。表格是它们都在等待时服务器上的键。`),
+order of their arrival. The table has the keys on the server while all of them wait.`,
+		`几个进程先后到来，在公平锁的队列中等待，按到达的顺序得到锁。表格是它们都在等待时服务器上的键。`),
 	Found: lab.T(`The order of arrival was {{.came}}, and the order of admission {{.got}}. While they waited, the
 list had {{n .listed}} entries. The holder, which held the lock {{times .holds}}, had a count of {{.count}} on
-the server: re-entry is counted in the process, and costs no command.`, `到达的顺序是：{{.came}}；放行的顺序是：{{.got}}。等待期间，列表有 {{n .listed}} 项。持有者持有了
+the server: re-entry is counted in the process, and costs no command.`,
+		`到达的顺序是：{{.came}}；放行的顺序是：{{.got}}。等待期间，列表有 {{n .listed}} 项。持有者持有了
 锁 {{times .holds}}，而服务器上的次数是 {{.count}}：重入在进程内计数，不需要命令。`),
 	Take: lab.T(`Use the fair lock if a long wait is worse than slower hand-offs: every hand-off goes to a process that
 has to be notified first. The formats are Redisson's own, so a system can move from Java to Go process
-by process.`, `如果漫长的等待比较慢的移交更糟，就用公平锁：每次移交的对象都是需要先收到通知的进程。格式与 Redisson 
+by process.`, `如果漫长的等待比较慢的移交更糟，就用公平锁：每次移交的对象都是需要先收到通知的进程。格式与 Redisson
 完全相同，所以系统可以逐个进程地从 Java 迁移到 Go。`),
 	Java: `RLock lock = redisson.getFairLock("queue");
 lock.lock();`,
@@ -77,11 +80,13 @@ func redisson(ctx context.Context, l *lab.Lab) error {
 		return len(list)
 	}
 
-	table := lab.Table{Title: lab.T("On the server, while all wait", "全部等待时，服务器上的内容"), Head: []lab.Text{lab.T("key",
+	table := lab.Table{Title: lab.T("On the server, while all wait",
+		"全部等待时，服务器上的内容"), Head: []lab.Text{lab.T("key",
 		"键"), lab.T("type",
 		"类型"), lab.T("content",
 		"内容")}}
-	t := l.Timeline(lab.T("A fair lock", "公平锁"), lab.T("The waiters come one after another, and get the lock in that order.",
+	t := l.Timeline(lab.T("A fair lock",
+		"公平锁"), lab.T("The waiters come one after another, and get the lock in that order.",
 		"等待者先后到来，按同样的顺序得到锁。"))
 	const holds = 2
 	came, got := []lab.Text{}, []lab.Text{}

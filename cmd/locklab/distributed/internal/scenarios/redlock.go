@@ -31,7 +31,8 @@ A minority may fail. A server may even come back without its data, as long as th
 without that server. Redlock rests on three conditions: a server that lost its locks stays away until
 all of them have expired; no clock jumps; no process is paused past its lease. The third condition is
 the weak point of every lease, but other locks have a fencing token against it. Redlock has none:
-counters on independent servers have no common order.`, `一台服务器就是一个单点故障。副本没有用：它得知锁的时间比持有者晚，可能恰好在其间被提升为主节点。
+counters on independent servers have no common order.`,
+		`一台服务器就是一个单点故障。副本没有用：它得知锁的时间比持有者晚，可能恰好在其间被提升为主节点。
 红锁用几个相互独立的主节点：进程在明显短于租约的时间内，在半数以上的节点上设置了同一个键，就得到
 锁。任意两个多数派都有一台共同的服务器，而这台服务器只把键给一个进程。
 
@@ -43,7 +44,8 @@ a report of its loss when it does not. The other process asks too, and gets the 
 when enough servers are back. In the later pictures all servers run. All five have voted for Ann, so one
 server that loses its data makes no difference. If three lose their data at once, or their clocks jump,
 Bob gets the lock while Ann has it. In the last picture Ann is paused, and there is no token by which the
-resource could refuse her write.`, `服务器的泳道显示有多少台在运行。多数在运行时，持有者继续工作；不再有多数时，它会得知锁已丢失。另
+resource could refuse her write.`,
+		`服务器的泳道显示有多少台在运行。多数在运行时，持有者继续工作；不再有多数时，它会得知锁已丢失。另
 一个进程也在申请，租约过后、足够多的服务器恢复时，它得到锁。后面几幅图中，所有服务器都在运行。五
 台都把票投给了 Ann，所以一台丢失数据没有影响。如果三台同时丢失数据，或者它们的时钟跳变，Bob 就会
 在 Ann 持有锁时也得到锁。最后一幅图中，Ann 被暂停，而没有令牌可供资源拒绝她的写入。`),
@@ -52,14 +54,16 @@ the third had stopped, with the cause "{{.cause}}". The other asked {{times .ask
 with the answer "{{.answer}}", and had the lock {{n .apart}} after that. When {{.forgot}}
 servers lost their locks at once, there were {{.most}} holders, and the first one's hold reported it only when
 it was released. The token of a hold was {{.token}}, and the stale write of a holder that had been paused
-stayed: {{.stale}} value.`, `{{.servers}} 台服务器只剩 {{.two}} 台时，持有者无法续期。第三台停止之后 {{n .told}}，它得知锁已
+stayed: {{.stale}} value.`,
+		`{{.servers}} 台服务器只剩 {{.two}} 台时，持有者无法续期。第三台停止之后 {{n .told}}，它得知锁已
 丢失，原因是「{{.cause}}」。另一个进程白白申请了 {{times .asked}}，最后一次的答复是「{{.answer}}」，
 再过 {{n .apart}} 得到锁。{{.forgot}} 台服务器同时丢失锁时，有 {{.most}} 个持有者，而第一个直到
 释放时才得知。持有状态中的令牌是 {{.token}}；被暂停的持有者的过时写入留了下来：值为 {{.stale}}。`),
 	Take: lab.T(`Redlock makes a lock more available, not more certain. Let servers write each change to disk before they
 answer, or stay away for the longest lease after a restart. Let clocks be slewed, never set. If two
 holders at a time do harm, use a lock with a token and a resource that checks it, or a store that agrees
-before it answers: etcd, ZooKeeper, a database.`, `红锁让锁更可用，而不是更可靠。让服务器在答复之前把每次改动写入磁盘，或者重启之后等最长的租约过去
+before it answers: etcd, ZooKeeper, a database.`,
+		`红锁让锁更可用，而不是更可靠。让服务器在答复之前把每次改动写入磁盘，或者重启之后等最长的租约过去
 再回来。时钟只能渐进调整，不能直接设置。如果同时有两个持有者会造成危害，就用带令牌的锁和检查令牌
 的资源，或者用先达成一致再答复的存储：etcd、ZooKeeper、数据库。`),
 	Java: `RLock lock = new RedissonRedLock(
@@ -150,11 +154,13 @@ func majority(_ context.Context, l *lab.Lab) error {
 	holder, other, ann, bob := m.voter(l, short...), m.voter(l, short...), m.voter(l, long), m.voter(l, long)
 	defer m.end(holder, other, ann, bob)
 	table := lab.Table{Title: lab.T("What the lock stands, and what it does not", "红锁经得起什么，经不起什么"),
-		Head: []lab.Text{lab.T("what happens", "发生的事"), lab.T("servers that have the lock", "拥有锁的服务器"), lab.T("another gets it",
+		Head: []lab.Text{lab.T("what happens",
+			"发生的事"), lab.T("servers that have the lock", "拥有锁的服务器"), lab.T("another gets it",
 			"他人得到锁"), lab.T("the holder",
 			"持有者")}}
 	row := func(what lab.Text, have int, another, told lab.Text) {
-		table.Rows = append(table.Rows, []lab.Text{what, lab.T("%d of %d", "%d / %d").With(have, servers), another, told})
+		table.Rows = append(table.Rows, []lab.Text{what, lab.T("%d of %d",
+			"%d / %d").With(have, servers), another, told})
 	}
 
 	stopped(l, m, holder, other, term, row)
@@ -163,12 +169,15 @@ func majority(_ context.Context, l *lab.Lab) error {
 			"一台服务器回来时是空的。Bob 只得到它这一票，因此被拒绝。"), false,
 		func() { m[:1].forget(l) })
 	row(lab.T("one comes back empty", "一台空着回来"), one, lab.T("no", "否"), lab.T("continues", "继续"))
-	three := failure(l, m, ann, bob, "three", lab.T("Three forget at once", "三台同时遗忘"), lab.T("three forget at once",
+	three := failure(l, m, ann, bob, "three", lab.T("Three forget at once",
+		"三台同时遗忘"), lab.T("three forget at once",
 		"三台同时遗忘"),
 		lab.T("Three servers come back empty while the lock is held. They make a majority for Bob.",
 			"锁被持有时，三台服务器空着回来。对 Bob 来说，它们构成多数。"), true,
 		func() { m[:quorum(servers)].forget(l) })
-	row(lab.T("three come back empty at once", "三台同时空着回来"), three, lab.T("at once", "立即"), lab.T("learns of the loss at its next renewal, or by its release",
+	row(lab.T("three come back empty at once",
+		"三台同时空着回来"), three, lab.T("at once",
+		"立即"), lab.T("learns of the loss at its next renewal, or by its release",
 		"在下次续期或释放时得知丢失"))
 	l.Observe("forgot", quorum(servers))
 	jump := failure(l, m, ann, bob, "clocks", lab.T("Three clocks jump", "三个时钟跳变"), lab.T("three clocks jump",
@@ -183,7 +192,8 @@ func majority(_ context.Context, l *lab.Lab) error {
 	row(lab.T("the clocks of three are set forward", "三台的时钟被拨快"), jump, lab.T("at once", "立即"),
 		lab.T("learns of the loss at its next renewal, or by its release", "在下次续期或释放时得知丢失"))
 	pausedVoter(l, m, ann, bob, term)
-	row(lab.T("the holder is paused past its lease", "持有者被暂停，超过租约"), 0, lab.T("after the lease", "租约到期后"),
+	row(lab.T("the holder is paused past its lease",
+		"持有者被暂停，超过租约"), 0, lab.T("after the lease", "租约到期后"),
 		lab.T("learns of the loss if it asks; it has no token for the resource to refuse",
 			"询问时才得知丢失；没有令牌可供资源拒绝"))
 	l.Table(table)
@@ -191,9 +201,11 @@ func majority(_ context.Context, l *lab.Lab) error {
 }
 
 // stopped has two servers stop while a lock is held, and then a third one.
-func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, row func(lab.Text, int, lab.Text, lab.Text)) {
+func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration,
+	row func(what lab.Text, have int, another, told lab.Text)) {
 	const name, leases = "order", 2
-	t := l.Timeline(lab.T("Two stop, and then a third", "两台停止，然后是第三台"), lab.T("The holder continues with three servers of five, and "+
+	t := l.Timeline(lab.T("Two stop, and then a third",
+		"两台停止，然后是第三台"), lab.T("The holder continues with three servers of five, and "+
 		"loses the lock with two. Nobody gets it until there are enough again.",
 		"五台剩三台时持有者继续工作，只剩两台时失去锁。在足够多的服务器恢复之前，谁也得不到锁。"))
 	first, second := t.Wrap(lab.T("lock", "锁"), holder.locks.Mutex(name)), other.locks.Mutex(name)
@@ -203,7 +215,8 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, ro
 	t.Go(lab.T("servers", "服务器"), func(ctx context.Context, me *lab.Lane) error {
 		me.Set(lab.Running, lab.T("five run", "五台运行"))
 		<-has
-		l.Until(lab.T("the last of the servers has voted", "最后一台服务器已投票"), func() bool { return m.have(name) == len(m) })
+		l.Until(lab.T("the last of the servers has voted",
+			"最后一台服务器已投票"), func() bool { return m.have(name) == len(m) })
 		me.Work(term / 10)
 		for _, s := range m[quorum(len(m)):] {
 			s.Close()
@@ -217,7 +230,9 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, ro
 		row(lab.T("two stop", "两台停止"), quorum(len(m)), lab.T("no", "否"), lab.T("continues", "继续"))
 		m[0].Close()
 		at = time.Now()
-		row(lab.T("three stop", "三台停止"), m[1:quorum(len(m))].have(name), lab.T("no", "否"), lab.T("learns of the loss before its lease expires",
+		row(lab.T("three stop",
+			"三台停止"), m[1:quorum(len(m))].have(name), lab.T("no",
+			"否"), lab.T("learns of the loss before its lease expires",
 			"在租约到期之前得知丢失"))
 		me.Set(lab.Running, lab.T("two run", "两台运行"))
 		me.Mark(lab.T("a third stops", "第三台停止"))
@@ -236,8 +251,9 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, ro
 			<-two
 			me.Work(term + term/2)
 			<-refused
-			l.Check(held.Err() == nil, lab.T("while a majority of servers runs, the holder works for longer than its lease",
-				"多数服务器运行时，持有者可以工作得比租约更久"))
+			l.Check(held.Err() == nil,
+				lab.T("while a majority of servers runs, the holder works for longer than its lease",
+					"多数服务器运行时，持有者可以工作得比租约更久"))
 			close(worked)
 			select {
 			case <-held.Done():
@@ -316,7 +332,8 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration, ro
 
 // failure has something happen to servers while Ann has the lock, and Bob ask for it, who gets it
 // or not. It returns how many servers still have Ann's.
-func failure(l *lab.Lab, m masters, ann, bob *voter, name string, title, mark, desc lab.Text, gets bool, happen func()) (have int) {
+func failure(l *lab.Lab, m masters, ann, bob *voter, name string, title, mark, desc lab.Text, gets bool,
+	happen func()) (have int) {
 	t := l.Timeline(title, desc)
 	first, second := t.Wrap(lab.T("lock", "锁"), ann.locks.Mutex(name)), bob.locks.Mutex(name)
 	var in inside
@@ -332,7 +349,8 @@ func failure(l *lab.Lab, m masters, ann, bob *voter, name string, title, mark, d
 		}
 		l.Equal(uint64(0), hold.Token(), lab.T("a hold of Redlock has no token", "红锁的持有没有令牌"))
 		l.Observe("token", hold.Token())
-		l.Until(lab.T("the last of the servers has voted", "最后一台服务器已投票"), func() bool { return m.have(name) == len(m) })
+		l.Until(lab.T("the last of the servers has voted",
+			"最后一台服务器已投票"), func() bool { return m.have(name) == len(m) })
 		me.Work(5 * time.Millisecond)
 		happen()
 		me.Mark(mark)
@@ -401,7 +419,8 @@ func failure(l *lab.Lab, m masters, ann, bob *voter, name string, title, mark, d
 // pausedVoter has Ann stop while she has the lock, until it was Bob's, and then write.
 func pausedVoter(l *lab.Lab, m masters, ann, bob *voter, term time.Duration) {
 	const name = "paused"
-	t := l.Timeline(lab.T("A holder is paused", "持有者被暂停"), lab.T("Ann continues after her lease has expired and Bob has written. She "+
+	t := l.Timeline(lab.T("A holder is paused",
+		"持有者被暂停"), lab.T("Ann continues after her lease has expired and Bob has written. She "+
 		"has no token to send along, and overwrites what he wrote.",
 		"Ann 的租约到期、Bob 写入之后，Ann 继续运行。她没有可以随写入发送的令牌，覆盖了他写入的值。"))
 	annLock, bobLock := ann.locks.Mutex(name, redislock.WithFixedTTL(term)), bob.locks.Mutex(name)

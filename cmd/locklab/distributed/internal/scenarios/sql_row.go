@@ -26,7 +26,8 @@ The row has no owner and no lease. If its holder dies, no process deletes it. If
 it by mistake, the holder loses the lock without notice. And the insert does not wait: a process that
 does not get the lock has to ask again. Three columns are missing. Every release compares the owner.
 Every acquisition compares the end of the lease with the database's clock. A token that grows from
-holder to holder is for fencing.`, `反正已有的数据库可以用来存放锁。通常的做法是一张名字唯一的表：插入一行就是获取锁，删除它就是释放
+holder to holder is for fencing.`,
+		`反正已有的数据库可以用来存放锁。通常的做法是一张名字唯一的表：插入一行就是获取锁，删除它就是释放
 锁，两个插入中必有一个失败。
 
 这一行没有所有者，也没有租约。持有者死去，没有进程会删除它。别的进程误删了它，持有者会毫不知情地
@@ -35,13 +36,15 @@ holder to holder is for fencing.`, `反正已有的数据库可以用来存放�
 	Look: lab.T(`In the first picture the holder crashes, and the next process asks in vain until it stops asking. In the
 second Bob does not get the lock, but cleans up nevertheless: Cid gets the lock while Ann has it. In the
 third, on a table with all columns, the holder crashes, another process's release does nothing, and the
-next process has the lock when the lease has expired. The table has the contents of the row.`, `第一幅图中，持有者崩溃，下一个进程一直申请不到，最后放弃。第二幅图中，Bob 没有得到锁，却照样清理：
+next process has the lock when the lease has expired. The table has the contents of the row.`,
+		`第一幅图中，持有者崩溃，下一个进程一直申请不到，最后放弃。第二幅图中，Bob 没有得到锁，却照样清理：
 Ann 持有锁时，Cid 也得到了锁。第三幅图使用包含所有列的表：持有者崩溃，别的进程释放不起作用，租约
 到期时下一个进程得到锁。表格是这一行的内容。`),
 	Found: lab.T(`With the bare row the next process asked {{times .asked}} in vain, for {{n .inVain}}, and would
 ask for ever. After a delete by another process there were {{.most}} holders at a time. With owner,
 lease and token the answer to the stranger was "{{.answer}}"; the holder crashed, and the next process had
-the lock {{n .waited}} after the holder had taken it, with the token {{.next}} after {{.first}}.`, `只有一行时，下一个进程白白申请了 {{times .asked}}，历时 {{n .inVain}}，而且会永远申请下去。别的
+the lock {{n .waited}} after the holder had taken it, with the token {{.next}} after {{.first}}.`,
+		`只有一行时，下一个进程白白申请了 {{times .asked}}，历时 {{n .inVain}}，而且会永远申请下去。别的
 进程删除之后，同时有 {{.most}} 个持有者。有了所有者、租约和令牌，陌生者得到的答复是「{{.answer}}」；
 持有者崩溃，从它获取锁算起 {{n .waited}} 之后，下一个进程得到锁，令牌从 {{.first}} 变为 {{.next}}。`),
 	Take: lab.T("Use `sqllock.Table` if the locks belong into a database that you have: it needs no connection "+
@@ -114,7 +117,8 @@ func sqlRow(ctx context.Context, l *lab.Lab) error {
 func bareCrash(l *lab.Lab, holder, next *sql.DB, term time.Duration) {
 	const name = "order"
 	crashed := make(chan struct{})
-	t := l.Timeline(lab.T("A bare row, and a crash", "只有一行，然后崩溃"), lab.T("The holder dies before it deletes the row. The next "+
+	t := l.Timeline(lab.T("A bare row, and a crash",
+		"只有一行，然后崩溃"), lab.T("The holder dies before it deletes the row. The next "+
 		"process asks again and again, until it stops.",
 		"持有者在删除这一行之前死去。下一个进程反复申请，最后放弃。"))
 	t.Go(lab.T("holder", "持有者"), func(ctx context.Context, me *lab.Lane) error {
@@ -155,7 +159,8 @@ func bareDelete(l *lab.Lab, all [3]*sql.DB) {
 	const name, step = "account", 10 * time.Millisecond
 	var in inside
 	annHas, deleted, cidIn := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	t := l.Timeline(lab.T("A bare row, deleted by another", "只有一行，被他人删除"), lab.T("Bob does not get the lock, and deletes the row all "+
+	t := l.Timeline(lab.T("A bare row, deleted by another",
+		"只有一行，被他人删除"), lab.T("Bob does not get the lock, and deletes the row all "+
 		"the same. Cid gets in while Ann is inside.",
 		"Bob 没有得到锁，却照样删除了这一行。Ann 还在内时，Cid 进入。"))
 	t.Go(lab.Same("Ann"), func(ctx context.Context, me *lab.Lane) error {
@@ -205,7 +210,8 @@ func bareDelete(l *lab.Lab, all [3]*sql.DB) {
 // release its lock.
 func tableCrash(l *lab.Lab, holder, next *sql.DB, all [3]*sqllock.Table, term time.Duration) {
 	const name = "order"
-	table := lab.Table{Title: lab.T("What is in the row", "行的内容"), Head: []lab.Text{lab.T("while", "时刻"), lab.T("name",
+	table := lab.Table{Title: lab.T("What is in the row",
+		"行的内容"), Head: []lab.Text{lab.T("while", "时刻"), lab.T("name",
 		"名字"), lab.T("owner",
 		"所有者"), lab.T("token",
 		"令牌")}}
@@ -220,7 +226,8 @@ func tableCrash(l *lab.Lab, holder, next *sql.DB, all [3]*sqllock.Table, term ti
 	has, tried, crashed := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var at time.Time
 	var token uint64
-	t := l.Timeline(lab.T("A row with an owner and an end", "有所有者和结束时间的行"), lab.T("A stranger cannot release the lock. The holder "+
+	t := l.Timeline(lab.T("A row with an owner and an end",
+		"有所有者和结束时间的行"), lab.T("A stranger cannot release the lock. The holder "+
 		"dies, and the next process has the lock when the lease is over.",
 		"陌生者不能释放锁。持有者死去，租约到期时下一个进程得到锁。"))
 	t.Go(lab.T("holder", "持有者"), func(ctx context.Context, me *lab.Lane) error {

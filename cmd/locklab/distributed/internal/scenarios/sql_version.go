@@ -39,15 +39,17 @@ var _ = register(lab.Scenario{
 	Look: lab.T(`In the first picture both read the same number, and one sale is lost. In the second Ann's update finds
 another version, and she computes again. In the third Ann dies in the middle of her transaction, and
 Bob, who waited, finds the row as it was before. This runs on SQLite, which locks the whole database
-instead of a row. The table has the cost with several processes at once.`, `第一幅图中，双方读到同一个数字，丢失了一次销售。第二幅图中，Ann 的更新发现版本变了，她重新计算。
+instead of a row. The table has the cost with several processes at once.`,
+		`第一幅图中，双方读到同一个数字，丢失了一次销售。第二幅图中，Ann 的更新发现版本变了，她重新计算。
 第三幅图中，Ann 在事务中途死去，等待的 Bob 看到的行与原先一样。这里使用 SQLite，它锁住的是整个数
 据库，而不是一行。表格是多个进程同时进行时的代价。`),
 	Found: lab.T(`Of two sales {{.blind}} was left in the number without a version. With it both were, and Ann
 computed {{times .tries}}. In the third picture Ann sold number {{.died}} and died; Bob sold number
 {{.after}}, and the list of what was sold had {{.rows}} entry of the two. {{.changes}} changes by
-{{.workers}} processes at once took {{.versioned}} computations with the version, and {{.locked}} under the lock.`, `没有版本时，两次销售在数字中只剩下 {{.blind}} 次。有版本时两次都在，Ann 计算了 {{times .tries}}。
-第三幅图中，Ann 卖出第 {{.died}} 号后死去；Bob 卖出第 {{.after}} 号，两人的销售记录共有 {{.rows}} 
-条。{{.workers}} 个进程同时做 {{.changes}} 次改动：用版本计算了 {{.versioned}} 次，用锁计算了 {{.locked}} 
+{{.workers}} processes at once took {{.versioned}} computations with the version, and {{.locked}} under the lock.`,
+		`没有版本时，两次销售在数字中只剩下 {{.blind}} 次。有版本时两次都在，Ann 计算了 {{times .tries}}。
+第三幅图中，Ann 卖出第 {{.died}} 号后死去；Bob 卖出第 {{.after}} 号，两人的销售记录共有 {{.rows}}
+条。{{.workers}} 个进程同时做 {{.changes}} 次改动：用版本计算了 {{.versioned}} 次，用锁计算了 {{.locked}}
 次。`),
 	Take: lab.T("Use `sqllock.Versioned` if changes seldom meet and only compute: a change may compute several "+
 		"times. Use `sqllock.Row.Do` if changes often meet, or if more than one row has to change: the "+
@@ -130,7 +132,8 @@ PRIMARY KEY)`)
 	const step = 10 * time.Millisecond
 
 	// Both read before either writes.
-	t := l.Timeline(lab.T("Without a version", "没有版本"), lab.T("Both read the same number. Ann writes after Bob, and his sale is lost.",
+	t := l.Timeline(lab.T("Without a version",
+		"没有版本"), lab.T("Both read the same number. Ann writes after Bob, and his sale is lost.",
 		"双方读到同一个数字。Ann 在 Bob 之后写入，他的销售丢失了。"))
 	annRead, bobWrote := make(chan struct{}), make(chan struct{})
 	t.Go(lab.Same("Ann"), func(ctx context.Context, me *lab.Lane) error {
@@ -162,7 +165,8 @@ PRIMARY KEY)`)
 	l.Equal(int64(all-1), left, lab.T("of two sales one is lost", "两次销售丢失了一次"))
 	l.Observe("blind", all-left)
 
-	t = l.Timeline(lab.T("With a version", "有版本"), lab.T("Ann's update finds Bob's version, and changes nothing. She starts "+
+	t = l.Timeline(lab.T("With a version",
+		"有版本"), lab.T("Ann's update finds Bob's version, and changes nothing. She starts "+
 		"over from his number.", "Ann 的更新发现已是 Bob 的版本，什么也不改。她从他的数字重新开始。"))
 	annRead, bobWrote = make(chan struct{}), make(chan struct{})
 	before := number(ctx, l, dbs[0], stockVersion)
@@ -219,7 +223,8 @@ PRIMARY KEY)`)
 // dying has Ann die in the transaction that has the lock, while Bob waits for it.
 func dying(ctx context.Context, l *lab.Lab, dbs []*sql.DB, locks []*sqllock.Row, left int64) {
 	const step = 20 * time.Millisecond
-	t := l.Timeline(lab.T("The lock and the work are one transaction", "锁与工作在同一个事务里"), lab.T("Ann dies in the middle, by which her "+
+	t := l.Timeline(lab.T("The lock and the work are one transaction",
+		"锁与工作在同一个事务里"), lab.T("Ann dies in the middle, by which her "+
 		"connection ends. Bob gets the lock, and finds nothing of what she had done.",
 		"Ann 中途死去，连接随之断开。Bob 得到锁，看不到她所做的任何改动。"))
 	annIn, bobIn := make(chan struct{}), make(chan struct{})

@@ -21,17 +21,20 @@ var _ = register(lab.Scenario{
 together send many useless commands. With a long pause the lock stays idle after its release.
 
 The alternative is a subscription. The releasing process publishes a message, and the waiters ask when
-it arrives. A message may be lost. Therefore the waiters also ask from time to time, but seldom.`, `键不会通知任何人。简单的做法是停一会儿再申请。停顿短，等待者合起来会发出许多无用的命令；停顿长，
+it arrives. A message may be lost. Therefore the waiters also ask from time to time, but seldom.`,
+		`键不会通知任何人。简单的做法是停一会儿再申请。停顿短，等待者合起来会发出许多无用的命令；停顿长，
 锁在释放之后会一直闲置。
 
 另一种办法是订阅。释放锁的进程发布一条消息，等待者收到后再申请。消息可能丢失，所以等待者也会不时
 申请，但很少。`),
 	Look: lab.T(`In both pictures several processes wait for a holder that takes its time. The bars count the commands
-that the server received until the last process has had the lock.`, `两幅图中，都有几个进程在等待一个不慌不忙的持有者。条形图统计直到最后一个进程得到锁为止，服务器收
+that the server received until the last process has had the lock.`,
+		`两幅图中，都有几个进程在等待一个不慌不忙的持有者。条形图统计直到最后一个进程得到锁为止，服务器收
 到的命令数。`),
 	Found: lab.T(`{{n .waiters}} processes that asked every {{n .pause}} sent {{n .polling}} commands until all of
 them had had the lock, in {{n .pollingTook}}. Processes with a subscription sent {{n .pubsub}}, in {{n .pubsubTook}}.
-While the lock was held, for {{n .held}}, it was {{n .pollingHeld}} against {{n .pubsubHeld}}.`, `{{n .waiters}} 个进程每隔 {{n .pause}} 申请一次，到全部得到过锁为止，共发出 {{n .polling}} 条命
+While the lock was held, for {{n .held}}, it was {{n .pollingHeld}} against {{n .pubsubHeld}}.`,
+		`{{n .waiters}} 个进程每隔 {{n .pause}} 申请一次，到全部得到过锁为止，共发出 {{n .polling}} 条命
 令，用时 {{n .pollingTook}}。订阅的进程共发出 {{n .pubsub}} 条，用时 {{n .pubsubTook}}。锁被持有
 的 {{n .held}} 之内，两者分别是 {{n .pollingHeld}} 条和 {{n .pubsubHeld}} 条。`),
 	Take: lab.T("The locks of `redislock` subscribe. Waiters inside one process are in a local queue, and only "+
@@ -79,7 +82,8 @@ func wakeUp(_ context.Context, l *lab.Lab) error {
 			return func(ctx context.Context) error { return poll(ctx, p.Client, "lock", who, lease, pause) },
 				func(ctx context.Context) error { _, err := unlockOwn(ctx, p.Client, "lock", who); return err }
 		})
-	pubsub := crowd(l, lab.T("Being notified", "等待通知"), lab.T("Every waiter has subscribed, and asks when a message comes.",
+	pubsub := crowd(l, lab.T("Being notified",
+		"等待通知"), lab.T("Every waiter has subscribed, and asks when a message comes.",
 		"每个等待者都已订阅，收到消息时再申请。"),
 		waiters, polling.held, 0,
 		func(t *lab.Timeline, p *process, _ string) (lock, unlock func(ctx context.Context) error) {
@@ -88,17 +92,20 @@ func wakeUp(_ context.Context, l *lab.Lab) error {
 		})
 	l.Equal([2]int{0, 0}, [2]int{polling.overlaps, pubsub.overlaps}, lab.T("no two have the lock at a time",
 		"没有两个进程同时持有锁"))
-	l.Check(pubsub.all < polling.all, lab.T("processes with a subscription send fewer commands than processes that poll",
-		"订阅的进程发出的命令少于轮询的进程"))
+	l.Check(pubsub.all < polling.all,
+		lab.T("processes with a subscription send fewer commands than processes that poll",
+			"订阅的进程发出的命令少于轮询的进程"))
 	l.Check(pubsub.meanwhile < polling.meanwhile, lab.T("while the lock is held, too", "锁被持有期间也是如此"))
-	l.Chart(lab.Chart{Title: lab.T("Commands at the server", "服务器收到的命令"), Desc: lab.T("The commands that arrived while the lock was "+
+	l.Chart(lab.Chart{Title: lab.T("Commands at the server",
+		"服务器收到的命令"), Desc: lab.T("The commands that arrived while the lock was "+
 		"held, and until all had had it.",
 		"锁被持有期间收到的命令，以及到全部得到过锁为止收到的命令。"), Bars: true,
 		X: lab.Axis{Ticks: []lab.Text{lab.T("polling, while held", "轮询，持有期间"), lab.T("notified, while held",
 			"通知，持有期间"), lab.T("polling, in all",
 			"轮询，总计"),
 			lab.T("notified, in all", "通知，总计")}}, Y: lab.Axis{Label: lab.T("commands", "命令数")},
-		Series: []lab.Series{{Name: lab.T("commands", "命令数"), Points: []lab.Point{{X: 0, Y: float64(polling.meanwhile)},
+		Series: []lab.Series{{Name: lab.T("commands",
+			"命令数"), Points: []lab.Point{{X: 0, Y: float64(polling.meanwhile)},
 			{X: 1, Y: float64(pubsub.meanwhile)},
 			{X: 2, Y: float64(polling.all)}, {X: 3, Y: float64(pubsub.all)}}}}})
 	for key, value := range map[string]any{"waiters": waiters, "pause": pause, "polling": polling.all,
@@ -155,7 +162,8 @@ func crowd(l *lab.Lab, title, desc lab.Text, waiters int, held time.Duration, le
 				began, start := s.commands.Load(), time.Now()
 				close(has)
 				me.Work(held)
-				l.Until(lab.T("enough has been asked", "申请的次数已足够"), func() bool { return s.commands.Load()-began >= least })
+				l.Until(lab.T("enough has been asked",
+					"申请的次数已足够"), func() bool { return s.commands.Load()-began >= least })
 				w.meanwhile, w.held = int(s.commands.Load()-began), time.Since(start)
 				released = time.Now()
 			} else {

@@ -24,7 +24,8 @@ server. A dead process stops renewing, and its lock is free at most one lease la
 If the holder cannot reach the server, it cannot renew the lease, and at its end the server gives the
 lock to another process. The holder cannot ask whether that has happened. But it knows the time of its
 last success, and therefore until when the lock is certainly its own. The library reports the loss a
-margin before that moment: before another process can have the lock, not after.`, `租约短，持有者还在工作就到期；租约长，崩溃之后别人要等很久。所以由看门狗每过三分之一个租约续期一
+margin before that moment: before another process can have the lock, not after.`,
+		`租约短，持有者还在工作就到期；租约长，崩溃之后别人要等很久。所以由看门狗每过三分之一个租约续期一
 次，只要进程活着并且能连上服务器。死去的进程不再续期，它的锁最迟在一个租约之后空闲。
 
 持有者连不上服务器，就无法续期，到期时服务器会把锁给另一个进程。持有者无法询问这件事是否已经发生。
@@ -32,10 +33,12 @@ margin before that moment: before another process can have the lock, not after.`
 告丢失：在别的进程可能得到锁之前，而不是之后。`),
 	Look: lab.T(`In the first picture the holder works for longer than its lease, and the other process waits until it is
 done. In the second the holder is cut off from the network in the middle of its work. First its context
-is cancelled, and only then the other process gets the lock.`, `第一幅图中，持有者工作的时间比租约长，另一个进程一直等到它完成。第二幅图中，持有者在工作途中与网
+is cancelled, and only then the other process gets the lock.`,
+		`第一幅图中，持有者工作的时间比租约长，另一个进程一直等到它完成。第二幅图中，持有者在工作途中与网
 络断开：先是它的 context 被取消，然后另一个进程才得到锁。`),
 	Found: lab.T(`The lease was {{n .lease}}, and the holder kept the lock for {{n .worked}}. When it was cut off,
-its context ended {{n .told}} later with the cause "{{.cause}}"; the other had the lock {{n .apart}} after that.`, `租约为 {{n .lease}}，持有者持有锁 {{n .worked}}。与网络断开后 {{n .told}}，它的 context 结束，原
+its context ended {{n .told}} later with the cause "{{.cause}}"; the other had the lock {{n .apart}} after that.`,
+		`租约为 {{n .lease}}，持有者持有锁 {{n .worked}}。与网络断开后 {{n .told}}，它的 context 结束，原
 因是「{{.cause}}」；再过 {{n .apart}}，另一个进程得到锁。`),
 	Take: lab.T("Do not guess the length of the work: leave the lease to the watchdog, which is the default. Give "+
 		"the context of `locks.Do`'s function to everything that the function calls, so that the work "+
@@ -74,9 +77,11 @@ func watchdog(_ context.Context, l *lab.Lab) error {
 	defer s.end(holder, other, third)
 	const name = "order"
 
-	t := l.Timeline(lab.T("Renewed", "续期"), lab.T("The holder works for longer than its lease. The watchdog renews it meanwhile.",
+	t := l.Timeline(lab.T("Renewed",
+		"续期"), lab.T("The holder works for longer than its lease. The watchdog renews it meanwhile.",
 		"持有者工作的时间比租约长，其间看门狗不断续期。"))
-	first, second := t.Wrap(lab.T("lock", "锁"), holder.locks.Mutex(name)), t.Wrap(lab.T("lock", "锁"), other.locks.Mutex(name))
+	first, second := t.Wrap(lab.T("lock",
+		"锁"), holder.locks.Mutex(name)), t.Wrap(lab.T("lock", "锁"), other.locks.Mutex(name))
 	var worked time.Duration
 	has, done := make(chan struct{}), make(chan time.Time, 1)
 	t.Go(lab.T("holder", "持有者"), func(ctx context.Context, me *lab.Lane) error {
@@ -102,9 +107,11 @@ func watchdog(_ context.Context, l *lab.Lab) error {
 	t.Wait()
 	l.Check(worked > term, lab.T("the holder works for longer than its lease", "持有者工作的时间比租约长"))
 
-	t = l.Timeline(lab.T("Cut off", "与网络断开"), lab.T("The holder cannot renew, and learns of its loss before the other gets the lock.",
+	t = l.Timeline(lab.T("Cut off",
+		"与网络断开"), lab.T("The holder cannot renew, and learns of its loss before the other gets the lock.",
 		"持有者无法续期，在另一个得到锁之前得知丢失。"))
-	first, second = t.Wrap(lab.T("lock", "锁"), holder.locks.Mutex(name)), t.Wrap(lab.T("lock", "锁"), third.locks.Mutex(name))
+	first, second = t.Wrap(lab.T("lock",
+		"锁"), holder.locks.Mutex(name)), t.Wrap(lab.T("lock", "锁"), third.locks.Mutex(name))
 	var cut, told, got time.Time
 	waits := make(chan struct{})
 	t.Go(lab.T("holder", "持有者"), func(ctx context.Context, me *lab.Lane) error {

@@ -24,7 +24,8 @@ again. The others have woken in vain, at every release: a herd.
 
 With sequential nodes every process creates a node of its own, with the next number, and the lowest
 number has the lock. Each process watches only the node right before its own. A release wakes one
-process, in order of arrival.`, `在 ZooKeeper 上，锁可以是一个临时节点：谁创建了它，谁就持有锁。节点被删除或其会话结束时，ZooKeeper 
+process, in order of arrival.`,
+		`在 ZooKeeper 上，锁可以是一个临时节点：谁创建了它，谁就持有锁。节点被删除或其会话结束时，ZooKeeper
 通知所有监视它的进程。其中一个再次创建它，其余的都白白醒来，每次释放都是如此：这就是羊群效应。
 
 使用顺序节点时，每个进程创建自己的节点，编号依次递增，编号最小的持有锁。每个进程只监视紧挨在自己
@@ -32,11 +33,13 @@ process, in order of arrival.`, `在 ZooKeeper 上，锁可以是一个临时节
 	Look: lab.T(`This scenario runs on a model of ZooKeeper's nodes and watches inside the program, not on ZooKeeper: it
 counts messages, and its times mean nothing. In the first picture every release wakes all waiters. In
 the second it wakes the next one. The chart has the number of wake-ups until all have had the lock, over
-the number of waiters.`, `本场景运行在程序内部的模型上，它模拟 ZooKeeper 的节点和监视，而不是真正的 ZooKeeper：它只统计消
+the number of waiters.`,
+		`本场景运行在程序内部的模型上，它模拟 ZooKeeper 的节点和监视，而不是真正的 ZooKeeper：它只统计消
 息数，时间没有意义。第一幅图中，每次释放都唤醒所有等待者。第二幅图中，每次只唤醒下一个。图表是直
 到全部得到过锁为止的唤醒次数，随等待者数变化。`),
 	Found: lab.T(`{{n .waiters}} waiters of one node were woken {{n .herd}} times until all had had the lock, those
-of sequential nodes {{n .queue}} times. At the first release it was {{n .herdFirst}} against {{n .queueFirst}}.`, `{{n .waiters}} 个等待者全部得到过锁为止，共用一个节点时唤醒了 {{n .herd}} 次，使用顺序节点时唤醒
+of sequential nodes {{n .queue}} times. At the first release it was {{n .herdFirst}} against {{n .queueFirst}}.`,
+		`{{n .waiters}} 个等待者全部得到过锁为止，共用一个节点时唤醒了 {{n .herd}} 次，使用顺序节点时唤醒
 了 {{n .queue}} 次。第一次释放时，两者分别是 {{n .herdFirst}} 次和 {{n .queueFirst}} 次。`),
 	Take: lab.T(`Use sequential nodes, as Curator's recipes do. A single node suits only this lesson, or two or three
 processes.`, `请用顺序节点，Curator 的各种锁也是如此。单个节点只适合这一课，或者只有两三个进程的场合。`),
@@ -162,7 +165,8 @@ func (z *znodes) watching() int {
 
 func zookeeperHerd(ctx context.Context, l *lab.Lab) error {
 	counts := lab.Pick(l, []int{2, 4, 8}, []int{2, 4, 8, 16, 32})
-	herd, queue := lab.Series{Name: lab.T("one node", "共用一个节点")}, lab.Series{Name: lab.T("sequential nodes", "顺序节点")}
+	herd, queue := lab.Series{Name: lab.T("one node",
+		"共用一个节点")}, lab.Series{Name: lab.T("sequential nodes", "顺序节点")}
 	for _, n := range counts {
 		all, first, err := wakeUps(ctx, l, n, byOneNode)
 		if err != nil {
@@ -191,10 +195,12 @@ func zookeeperHerd(ctx context.Context, l *lab.Lab) error {
 		"全部的唤醒次数，随等待者数变化，分别为共用一个节点和使用顺序节点。"),
 		X: lab.Axis{Label: lab.T("waiters", "等待者数"), Log: true}, Y: lab.Axis{Label: lab.T("wake-ups", "唤醒次数"),
 			Log: true}, Series: []lab.Series{herd, queue}})
-	zookeeperPicture(l, lab.T("One node (model)", "共用一个节点（模型）"), lab.T("Every release wakes all waiters, and all but one wait again.",
+	zookeeperPicture(l, lab.T("One node (model)",
+		"共用一个节点（模型）"), lab.T("Every release wakes all waiters, and all but one wait again.",
 		"每次释放都唤醒所有等待者，除了一个，其余都再次等待。"),
 		byOneNode)
-	order := zookeeperPicture(l, lab.T("Sequential nodes (model)", "顺序节点（模型）"), lab.T("Every release wakes the next one.",
+	order := zookeeperPicture(l, lab.T("Sequential nodes (model)",
+		"顺序节点（模型）"), lab.T("Every release wakes the next one.",
 		"每次释放都唤醒下一个。"), byQueue)
 	l.Check(slices.IsSorted(order), lab.T("sequential nodes admit in the order of arrival",
 		"顺序节点按到达顺序放行"))

@@ -105,7 +105,8 @@ func HasNoFigures(t *testing.T, course *lab.Course) {
 		for what, text := range map[string]lab.Text{"Question": s.Question, "Claim": s.Claim, "Look": s.Look,
 			"Found": s.Found, "Take": s.Take} {
 			for _, lang := range lab.Langs {
-				assert.Empty(t, figure.FindString(notText.ReplaceAllString(text.In(lang), "")), "%s of %s", what, s.Name)
+				assert.Empty(t, figure.FindString(notText.ReplaceAllString(text.In(lang), "")), "%s of %s", what,
+					s.Name)
 			}
 		}
 	}

@@ -12,12 +12,14 @@ import (
 )
 
 func TestTheStyleOfChineseIsKept(t *testing.T) {
-	for _, good := range []string{"锁", "用 `Lock` 加锁，再释放。", "等待 2 ms，共 3 次", "{{n .a}} 次，共 {{n .b}} 个", "goroutine 在等待",
+	for _, good := range []string{"锁", "用 `Lock` 加锁，再释放。", "等待 2 ms，共 3 次", "{{n .a}} 次，共 {{n .b}} 个",
+		"goroutine 在等待",
 		"占 5 % 的时间", "（见 `a.b`）", "两个 goroutine：Ann 与 Bob", "等待 %s", "先读、后写；再试？"} {
 		assert.Empty(t, Style(good), good)
 	}
 	for name, bad := range map[string]string{
-		"no space before letters": "用Lock加锁", "no space before digits": "等待2 ms", "no space behind code": "`Lock`加锁",
+		"no space before letters": "用Lock加锁", "no space before digits": "等待2 ms",
+		"no space behind code":    "`Lock`加锁",
 		"no space beside figures": "共{{n .a}}次", "a comma": "加锁,再释放", "a colon": "结果: 好", "a full stop": "已释放.",
 		"brackets": "锁(公平)", "a space beside a mark": "加锁， 再释放", "a space inside words": "加 锁",
 	} {
