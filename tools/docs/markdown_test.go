@@ -362,6 +362,56 @@ func TestTheREADMEHasNineHundredWords(t *testing.T) {
 	}
 }
 
+// A figure in a table of the README is in the pages of figures, so that a reader finds how it was
+// measured, and it is not left behind when it is measured again.
+func TestTheFiguresOfTheREADMEAreMeasured(t *testing.T) {
+	_, all := pages(t)
+	var readme page
+	measured := map[string]bool{}
+	for _, p := range all {
+		switch p.name {
+		case "README.md":
+			readme = p
+		case "docs/guides/comparison.md", "docs/guides/finding-mistakes.md", "distributed/bench/README.md":
+			for n := range numbers(p) {
+				measured[n] = true
+			}
+		}
+	}
+	n := 0
+	for _, row := range strings.Split(readme.text, "\n") {
+		if !strings.HasPrefix(row, "| ") {
+			continue
+		}
+		for figure := range numbers(page{"README.md", row}) {
+			n++
+			if !measured[figure] {
+				t.Errorf("no page of figures has %s: %s", figure, row)
+			}
+		}
+	}
+	if n < 20 {
+		t.Fatalf("only %d figures", n)
+	}
+}
+
+func TestTheREADMENamesTheGoVersionOfTheModule(t *testing.T) {
+	root, all := pages(t)
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	must(t, err)
+	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(mod)[1]
+	for _, p := range all {
+		if p.name != "README.md" && p.name != "README.zh-CN.md" {
+			continue
+		}
+		for _, named := range regexp.MustCompile(`\bGo[ -](\d+\.\d+)`).FindAllStringSubmatch(p.text, -1) {
+			if named[1] != string(version) {
+				t.Errorf("%s says Go %s, and go.mod %s", p.name, named[1], version)
+			}
+		}
+	}
+}
+
 // A complete program follows a comment that names the file that it is a copy of, without the
 // comment of its package.
 func TestEveryCompleteProgramCopiesACompiledFile(t *testing.T) {
