@@ -180,7 +180,7 @@ func (t *Timeline) hook(e record.Event) {
 			me.markAt(e.At, T("is refused %s", "申请 %s 被拒绝").With(name))
 		}
 	case record.Refused:
-		me.markAt(e.At, T("is not let unlock %s", "不得释放 %s").With(name))
+		me.markAt(e.At, T("is not let unlock %s", "释放 %s 被拒绝").With(name))
 	}
 }
 

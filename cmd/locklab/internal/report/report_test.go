@@ -378,3 +378,28 @@ func FuzzPicturesAreWellFormed(f *testing.F) {
 		}
 	})
 }
+
+func TestMarksWithoutRoomForTheirNumbersShareOne(t *testing.T) {
+	lane := &lab.Lane{Marks: []lab.Mark{{At: 0}, {At: 5}, {At: 50}, {At: 80}, {At: 95}, {At: 97}}}
+	n := 2
+	got := numbered(lane, func(at time.Duration) float64 { return float64(at) }, &n)
+	require.Equal(t, []string{"3–4", "", "5", "6–8", "", ""}, got)
+	require.Equal(t, 8, n, "the next lane continues")
+}
+
+func TestEveryMarkHasItsWords(t *testing.T) {
+	tl := timeline(10, &lab.Lane{Name: lab.T("holder", "持有者"), Marks: []lab.Mark{{At: 1, Label: lab.T("crashes", "崩溃")}}},
+		&lab.Lane{Name: lab.Same("Ann"), Marks: []lab.Mark{{At: 2, Label: lab.Same("x")}}})
+	require.Equal(t, []string{"holder crashes, at 1 ns", "Ann x, at 2 ns"}, Marks(tl, lab.English))
+	require.Equal(t, []string{"持有者崩溃，时刻 1 ns", "Ann x，时刻 2 ns"}, Marks(tl, lab.Chinese))
+}
+
+func TestChineseLinesEndWhereTheyMay(t *testing.T) {
+	for line := range strings.Lines(wrapped(strings.Repeat("等待锁，然后（再次）申请 `Lock`。", 20), 2, 30)) {
+		line = strings.TrimSuffix(line, "\n")
+		require.LessOrEqual(t, lab.Columns(line), 34, "%q: a closing mark may hang", line)
+		require.False(t, strings.ContainsAny(strings.TrimSpace(line)[:3], "，。）"), line)
+		require.False(t, strings.HasSuffix(line, "（"), line)
+	}
+	require.Equal(t, "  a b\n", wrapped("a b", 2, 30))
+}

@@ -167,10 +167,15 @@ func Marks(t *lab.Timeline, lang lab.Lang) (all []string) {
 // room beside each other, the first mark has those from the first to the last, and the others none.
 func numbered(lane *lab.Lane, x func(time.Duration) float64, n *int) []string {
 	const room = 26.0 / narrow * 100
+	close := func(a, b lab.Mark) bool {
+		between := x(b.At) - x(a.At)
+		// Two numbers that face each other have to have room for both.
+		return between < room || numberAt(x(b.At)) < 0 && numberAt(x(a.At)) > 0 && between < 2*room
+	}
 	numbers := make([]string, len(lane.Marks))
 	for from := 0; from < len(lane.Marks); {
 		to := from
-		for to+1 < len(lane.Marks) && x(lane.Marks[to+1].At)-x(lane.Marks[from].At) < room {
+		for to+1 < len(lane.Marks) && close(lane.Marks[from], lane.Marks[to+1]) {
 			to++
 		}
 		numbers[from] = strconv.Itoa(*n + from + 1)
