@@ -48,6 +48,27 @@ func TestACalmMachineDecidesARace(t *testing.T) {
 	assert.False(t, r.OK)
 }
 
+func TestABusyMachineHasNoVerdictInWords(t *testing.T) {
+	for name, c := range map[string]struct {
+		busy bench.Busy
+		want Text
+		open bool
+	}{"busy": {loud, notJudged, true}, "calm": {calm, Text{"A everywhere", "A 处处领先"}, false}} {
+		l := &Lab{ctx: context.Background(), res: &Result{Observations: map[string]any{}, Busy: c.busy}}
+		verdict := l.Verdict(Text{"A everywhere", "A 处处领先"})
+		l.Observe("ahead", verdict)
+		l.Observe("other", Same("A everywhere!"))
+		l.Table(Table{Rows: [][]Text{{Same("A and B"), verdict}}})
+		r := l.finish(&Scenario{Found: Same("{{.ahead}}. {{.other}}")}, nil, time.Second)
+		again := r.judge(false)
+		assert.Equal(t, c.want.EN+". A everywhere!", r.Found.EN, name)
+		assert.Equal(t, []Text{Same("A and B"), c.want}, r.Tables[0].Rows[0], name)
+		assert.Equal(t, c.open, r.Open(), name)
+		assert.Equal(t, c.open, again, name)
+		assert.True(t, r.OK, name)
+	}
+}
+
 func TestAQuickRunDoesNotContradictARace(t *testing.T) {
 	r, _ := raced(false, calm, true)
 	assert.True(t, r.OK)

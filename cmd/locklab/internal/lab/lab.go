@@ -79,6 +79,8 @@ type Result struct {
 	Charts       []Chart        `json:"charts"`
 	Tables       []Table        `json:"tables"`
 	Quotes       []Quote        `json:"quotes"`
+
+	verdicts bool // of races, in words
 }
 
 // Table is for what is neither a picture nor a number.
@@ -104,6 +106,7 @@ type Lab struct {
 	mu           sync.Mutex
 	res          *Result
 	contradicted bool // by a check before the limit of the run
+	verdicts     map[Text]bool
 }
 
 // aborted is the panic of a scenario that cannot continue.
@@ -138,15 +141,45 @@ func (r *Result) judge(quick bool) (again bool) {
 		}
 		switch {
 		case r.Busy.TooBig:
-			c.Open, c.Why = true, T("other programs took %s of the processors meanwhile",
-				"其间其他程序占用了 %s 的处理器时间").With(Percent.Format(r.Busy.Others))
+			c.Open, c.Why = true, taken(r)
 		case !c.OK && quick:
 			c.Open, c.Why = true, T("a quick run is too short to tell", "快速运行太短，无法判断")
 		}
 		again = again || c.Open || !c.OK
 	}
+	if r.verdicts && r.Busy.TooBig {
+		r.Checks = append(r.Checks, Check{Text: T("which of the locks is ahead", "哪一种锁领先"), Open: true, Why: taken(r)})
+		again = true
+	}
 	r.settle()
 	return again
+}
+
+// taken says what a busy machine did.
+func taken(r *Result) Text {
+	return T("other programs took %s of the processors meanwhile", "其间其他程序占用了 %s 的处理器时间").
+		With(Percent.Format(r.Busy.Others))
+}
+
+// notJudged stands for a verdict that a busy machine would have decided.
+var notJudged = T("not judged, as the machine was busy", "机器很忙，未判定")
+
+// refuse replaces the verdicts of races in observations and tables.
+func (l *Lab) refuse() {
+	for key, value := range l.res.Observations {
+		if text, ok := value.(Text); ok && l.verdicts[text] {
+			l.res.Observations[key] = notJudged
+		}
+	}
+	for _, table := range l.res.Tables {
+		for _, row := range table.Rows {
+			for i, cell := range row {
+				if l.verdicts[cell] {
+					row[i] = notJudged
+				}
+			}
+		}
+	}
 }
 
 // settle sets OK from the checks: an open one neither holds nor contradicts.
@@ -252,6 +285,10 @@ func (l *Lab) finish(s *Scenario, err error, elapsed time.Duration) *Result {
 	defer l.mu.Unlock()
 	r := l.res
 	r.Elapsed = elapsed
+	r.verdicts = len(l.verdicts) > 0
+	if r.Busy.TooBig {
+		l.refuse()
+	}
 	if err == nil {
 		r.Found, err = expand(s.Found, r.Observations)
 	}
@@ -272,6 +309,18 @@ func (l *Lab) Check(ok bool, text Text) { l.check(Check{Text: text, OK: ok}) }
 // Race is Check for what times decide. A busy machine decides nothing: then the scenario is run
 // again, and if no attempt is calm the check stays open.
 func (l *Lab) Race(ok bool, text Text) { l.check(Check{Text: text, OK: ok, race: true}) }
+
+// Verdict returns text, which says what a race decided. Where it is observed or in a table, a busy
+// machine has it replaced.
+func (l *Lab) Verdict(text Text) Text {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.verdicts == nil {
+		l.verdicts = map[Text]bool{}
+	}
+	l.verdicts[text] = true
+	return text
+}
 
 // Equal is Check for a value.
 func (l *Lab) Equal(want, got any, text Text) {

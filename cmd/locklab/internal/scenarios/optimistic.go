@@ -180,12 +180,12 @@ func optimistic(ctx context.Context, l *lab.Lab) error {
 			l.Observe("reads", reads)
 		}
 	}
-	l.Observe("bestRead", best[0])
-	l.Observe("bestTenth", best[tenth])
-	l.Observe("bestWrite", best[1])
+	l.Observe("bestRead", l.Verdict(best[0]))
+	l.Observe("bestTenth", l.Verdict(best[tenth]))
+	l.Observe("bestWrite", l.Verdict(best[1]))
 	const mutex, rw, stamped, versioned = 0, 1, 2, 4
-	l.Observe("crossing", crossing(inverse(throughput[versioned]), inverse(throughput[mutex]), lab.Percent))
-	l.Observe("crossingStamped", crossing(inverse(throughput[stamped]), inverse(throughput[rw]), lab.Percent))
+	l.Observe("crossing", l.Verdict(crossing(inverse(throughput[versioned]), inverse(throughput[mutex]), lab.Percent)))
+	l.Observe("crossingStamped", l.Verdict(crossing(inverse(throughput[stamped]), inverse(throughput[rw]), lab.Percent)))
 	writes := lab.Axis{Label: lab.T("share of writes", "写操作的比例"), Unit: lab.Percent}
 	l.Chart(lab.Chart{Title: lab.T("Throughput over the share of writes", "吞吐量随写操作比例的变化"), X: writes,
 		Y: lab.Axis{Label: lab.T("operations", "操作数"), Unit: lab.Rate}, Series: throughput,

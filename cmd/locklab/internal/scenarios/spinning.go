@@ -164,8 +164,8 @@ func spinning(ctx context.Context, l *lab.Lab) error {
 					"余的时间可供他人使用。")})
 		for _, pair := range [][2]int{{loop, channel}, {mutex, barging}, {mutex, syncMutex}} {
 			i, j := pair[0], pair[1]
-			byTime, byWork := crossing(all.elapsed[i], all.elapsed[j], lab.Nanos), crossing(all.worked[i],
-				all.worked[j], lab.Nanos)
+			byTime := l.Verdict(crossing(all.elapsed[i], all.elapsed[j], lab.Nanos))
+			byWork := l.Verdict(crossing(all.worked[i], all.worked[j], lab.Nanos))
 			table.Rows = append(table.Rows, []lab.Text{lab.Same(fmt.Sprint(d.goroutines)),
 				lab.T("%s and %s", "%s 与 %s").With(spinners[i].name, spinners[j].name), byTime, byWork})
 			if i == loop {
