@@ -117,11 +117,18 @@ func TestTheProgramsForSyncDoTheSame(t *testing.T) {
 	ours.add()
 	require.Equal(t, theirs.n, ours.n)
 
-	ours.mu.Lock()
+	held, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		ours.mu.Lock()
+		defer ours.mu.Unlock()
+		close(held)
+		<-done
+	}()
+	<-held
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, ours.addWithin(ctx), context.DeadlineExceeded)
-	ours.mu.Unlock()
+	close(done)
 
 	their := syncQueue{items: []int{1}}
 	their.notEmpty = sync.NewCond(&their.mu)
