@@ -28,12 +28,12 @@ type Scenario struct {
 	Topic Text   // the group in the table of contents
 	Title Text
 
-	Question Text   // that the scenario answers, in one sentence
-	Claim    Text   // what textbooks say
-	Look     Text   // what to look at in the pictures
-	Found    Text   // text/template over the observations: what came out in this run
-	Take     Text   // what follows for a choice
-	Java     string // the same in Java
+	Question Text // that the scenario answers, in one sentence
+	Claim    Text // what textbooks say
+	Look     Text // what to look at in the pictures
+	Found    Text // text/template over the observations: what came out in this run
+	Take     Text // what follows for a choice
+	Java     Text // the same in Java
 
 	// Shown are the files with the lines that the reader is shown, if not the scenario's own.
 	Shown []string

@@ -78,7 +78,7 @@ func chapter(course *lab.Course, i int, lang lab.Lang) (string, error) {
 		paragraphs(lab.T("The command writes a page, which has the tables and pictures of this text.",
 			"这条命令会写出一个网页，本文提到的表格和图都在其中。"), lang), paragraphs(s.Look, lang))
 	fmt.Fprintf(&b, "## %s\n\n```go\n%s\n```\n\n%s\n\n```java\n%s\n```\n\n",
-		lab.T("The lines that do it", "关键代码").In(lang), code, lab.T("In Java:", "Java 的写法：").In(lang), s.Java)
+		lab.T("The lines that do it", "关键代码").In(lang), code, lab.T("In Java:", "Java 的写法：").In(lang), s.Java.In(lang))
 	fmt.Fprintf(&b, "## %s\n\n%s\n\n", lab.T("What follows", "结论").In(lang), paragraphs(s.Take, lang))
 	var links []string
 	link := func(text lab.Text, to *lab.Scenario) {

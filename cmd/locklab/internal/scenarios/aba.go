@@ -43,10 +43,10 @@ handed out no slot twice: the swap failed {{times .retries}}, and was tried agai
 		"use `cas.Packed` or `cas.Stamped`.",
 		"只要还有指针指向某块内存，Go 的垃圾回收器就不会重用它，所以指向新节点的指针是安全的：`cas.Stack` "+
 			"正是依靠这一点。如果程序自己重用内存（对象池，或者按下标），就用 `cas.Packed` 或 `cas.Stamped`。"),
-	Java: `AtomicStampedReference<Node> head = ...;
+	Java: lab.Same(`AtomicStampedReference<Node> head = ...;
 int[] stamp = new int[1];
 Node first = head.get(stamp);
-head.compareAndSet(first, first.next, stamp[0], stamp[0] + 1);`,
+head.compareAndSet(first, first.next, stamp[0], stamp[0] + 1);`),
 	Run: aba,
 })
 

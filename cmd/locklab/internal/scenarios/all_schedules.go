@@ -59,7 +59,7 @@ schedules, and none loses a deposit.{{else}} The schedules were not tried in thi
 			"就够了。`docs/guides/finding-mistakes.md` 说明具体做法，以及不写这样的测试时，工具 `lockvet` "+
 			"和 `deadlock.Check` "+
 			"能找到什么。"),
-	Java: `// jcstress runs both methods many times, and counts the outcomes.
+	Java: lab.Same(`// %s
 @JCStressTest
 @Outcome(id = "2", expect = ACCEPTABLE)
 @Outcome(id = "1", expect = FORBIDDEN, desc = "a deposit is lost")
@@ -68,7 +68,8 @@ class Deposits {
     @Actor void ann() { set(balance() + 1); }
     @Actor void bob() { set(balance() + 1); }
     @Arbiter void after(I_Result r) { r.r1 = balance(); }
-}`,
+}`).With(lab.T("jcstress runs both methods many times, and counts the outcomes.",
+		"jcstress 多次运行这两个方法，统计各种结果。")),
 	Shown: []string{"fourlines/fourlines.go", "fourlines/fourlines_test.go"},
 	Run:   allSchedules,
 })

@@ -40,10 +40,10 @@ waiter at most.`, `{{n .items}} 个元素经过了容量为 {{.room}} 的缓冲�
 		"每个谓词用一个条件变量。只有一个等待者能继续时用 `Signal`；等待一律写在循环里，或者用 `WaitWhile`。"+
 			"如果 channel 就能表达你的意思，就用 channel：这个缓冲区本身就相当于一个。谓词比「有空位」更"+
 			"复杂时，条件变量才有优势。"),
-	Java: `Condition notFull = lock.newCondition(), notEmpty = lock.newCondition();
+	Java: lab.Same(`Condition notFull = lock.newCondition(), notEmpty = lock.newCondition();
 while (count == items.length) notFull.await();
 ...
-notEmpty.signal();`,
+notEmpty.signal();`),
 	Run: boundedBuffer,
 })
 

@@ -63,10 +63,10 @@ afterwards. With time limits both finished; they backed off {{times .backOffs}}.
 		"如果事先知道所有的锁，用 `locks.Multi`。否则给每次等待一个带截止时间的 context；失败之后释放"+
 			"全部锁，停顿一段随机的时间再重试。在健康检查的处理函数中调用 `deadlock.Find`，可以看到什么挂"+
 			"住了。`deadlock.Refuse` 作用于整个进程，适合能够重新来过的程序。"),
-	Java: `if (a.tryLock(50, MILLISECONDS)) try {
+	Java: lab.Same(`if (a.tryLock(50, MILLISECONDS)) try {
     if (b.tryLock(50, MILLISECONDS)) try { transfer(); }
     finally { b.unlock(); }
-} finally { a.unlock(); }`,
+} finally { a.unlock(); }`),
 	Run: deadlocks,
 })
 

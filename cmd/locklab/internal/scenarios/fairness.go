@@ -64,8 +64,8 @@ outside the lock as well as inside.`,
 		`两种策略都支持的锁，默认是非公平的，Java 和这里都是如此；这对多数程序是合适的。只有 fair.Mutex
 总是 FIFO，而 fair.BargingMutex 从不是 FIFO。如果最长等待很重要（例如有截止时间的请求，或不允许
 饥饿的任务），请用 FIFO。无论测量哪种策略，锁内和锁外都要有实际工作。`),
-	Java: `new ReentrantLock();       // non-fair
-new ReentrantLock(true);   // fair`,
+	Java: lab.Same(`new ReentrantLock();       // %s
+new ReentrantLock(true);   // %s`).With(lab.T("non-fair", "非公平"), lab.T("fair", "公平")),
 	Run: fairness,
 })
 

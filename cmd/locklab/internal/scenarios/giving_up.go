@@ -44,8 +44,8 @@ rounds in which a lock was released and a wait for it cancelled at the same mome
 	Take: lab.T("If a request depends on a wait, wait with the request's context. Use plain `Lock` only for "+
 		"sections that are certainly short.",
 		"如果一个请求依赖于某次等待，就用该请求的 context 去等待。只有临界区确实很短时，才直接用 `Lock`。"),
-	Java: `lock.lockInterruptibly();                // InterruptedException
-lock.tryLock(50, MILLISECONDS);          // false`,
+	Java: lab.Same(`lock.lockInterruptibly();                // InterruptedException
+lock.tryLock(50, MILLISECONDS);          // false`),
 	Run: givingUp,
 })
 

@@ -44,8 +44,9 @@ hand out {{n .waiters}} items one at a time took {{n .wakesBroadcast}} wake-ups 
 		"concerns all waiters. With a condition of the lock's own, a broadcast makes no herd.",
 		"如果只有一个等待者能继续，而且任何一个都可以，用 `Signal`。如果变化与所有等待者有关，用 `Broadcast`。"+
 			"对锁自带的条件变量来说，广播不会造成惊群。"),
-	Java: `condition.signal();      // one
-condition.signalAll();   // all are moved to the lock's queue`,
+	Java: lab.Same(`condition.signal();      // %s
+condition.signalAll();   // %s`).With(lab.T("one",
+		"一个"), lab.T("all are moved to the lock's queue", "全部移到锁的队列")),
 	Run: herd,
 })
 

@@ -45,8 +45,8 @@ came before the wait, the waiter waits for ever: the lost wake-up.`,
 		"wait only while the predicate requires it.",
 		"不要用 `if`，一律用 `for` 或 `WaitWhile`。修改谓词所涉及的数据时要持有锁；只在谓词要求时才等"+
 			"待。"),
-	Java: `while (queue.isEmpty())     // never: if (queue.isEmpty())
-    notEmpty.await();`,
+	Java: lab.Same(`while (queue.isEmpty())     // %s
+    notEmpty.await();`).With(lab.T("never: if (queue.isEmpty())", "绝不要写：if (queue.isEmpty())")),
 	Run: lostWakeUp,
 })
 

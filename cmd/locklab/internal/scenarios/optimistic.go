@@ -69,15 +69,16 @@ rwlock.StampedLock computed {{index .reads}} times for each result. Each ended w
 		"读多时，单个值用 `rwlock.Snapshot` 或 `cas.Versioned`，少数几个原子字段用 `rwlock.StampedLock`。"+
 			"写操作是短计算时，用 `cas.Versioned`。计算长而且经常冲突时，用锁，这样工作只做一次。如果有值"+
 			"以外的副作用（例如发出消息），一律用锁，因为重试会重复这些副作用。"),
-	Java: `AtomicReference<Account> account = ...;
-account.updateAndGet(a -> a.withdraw(amount));    // may run several times
+	Java: lab.Same(`AtomicReference<Account> account = ...;
+account.updateAndGet(a -> a.withdraw(amount));    // %s
 
 UPDATE account SET ..., version = version + 1
-WHERE id = ? AND version = ?                      -- 0 rows: start over
+WHERE id = ? AND version = ?                      -- %s
 
 long stamp = lock.tryOptimisticRead();            // StampedLock
 Account a = read();
-if (!lock.validate(stamp)) { ... readLock() ... }`,
+if (!lock.validate(stamp)) { ... readLock() ... }`).With(lab.T("may run several times",
+		"可能运行多次"), lab.T("0 rows: start over", "0 行：重新开始")),
 	Run: optimistic,
 })
 
@@ -184,8 +185,10 @@ func optimistic(ctx context.Context, l *lab.Lab) error {
 	l.Observe("bestTenth", l.Verdict(best[tenth]))
 	l.Observe("bestWrite", l.Verdict(best[1]))
 	const mutex, rw, stamped, versioned = 0, 1, 2, 4
-	l.Observe("crossing", l.Verdict(crossing(inverse(throughput[versioned]), inverse(throughput[mutex]), lab.Percent)))
-	l.Observe("crossingStamped", l.Verdict(crossing(inverse(throughput[stamped]), inverse(throughput[rw]), lab.Percent)))
+	l.Observe("crossing",
+		l.Verdict(crossing(inverse(throughput[versioned]), inverse(throughput[mutex]), lab.Percent)))
+	l.Observe("crossingStamped",
+		l.Verdict(crossing(inverse(throughput[stamped]), inverse(throughput[rw]), lab.Percent)))
 	writes := lab.Axis{Label: lab.T("share of writes", "写操作的比例"), Unit: lab.Percent}
 	l.Chart(lab.Chart{Title: lab.T("Throughput over the share of writes", "吞吐量随写操作比例的变化"), X: writes,
 		Y: lab.Axis{Label: lab.T("operations", "操作数"), Unit: lab.Rate}, Series: throughput,

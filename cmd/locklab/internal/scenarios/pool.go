@@ -53,17 +53,19 @@ shrank while its items were out, {{.missing}} permits were missing until the nex
 		"buffered channel of them does the same, without weights and without a change of the size.",
 		"如果资源有多个名额，或者每次获取的数量不同，用 `semaphore.Weighted`。先归还资源，再归还许可。"+
 			"资源数量固定时，用带缓冲的 channel 也可以，但没有权重，也不能改变大小。"),
-	Java: `class Pool {
-    private final Semaphore available = new Semaphore(SIZE, true);   // true: in order of arrival
+	Java: lab.Same(`class Pool {
+    private final Semaphore available = new Semaphore(SIZE, true);   // %s
     Item get() throws InterruptedException {
         available.acquire();
         return takeFree();           // synchronized
     }
     void put(Item item) {
-        if (addFree(item))           // synchronized; first the item,
-            available.release();     // then its permit
+        if (addFree(item))           // %s
+            available.release();     // %s
     }
-}`,
+}`).With(lab.T("true: in order of arrival",
+		"true：按到达顺序"), lab.T("synchronized; first the item,",
+		"synchronized；先归还资源，"), lab.T("then its permit", "再归还许可")),
 	Run: lends,
 })
 

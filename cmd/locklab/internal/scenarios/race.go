@@ -45,9 +45,9 @@ one wrote.`, `第一幅图中，两个 goroutine 都先读，然后才有人写�
 		"swap it as a whole (see the scenario on optimistic locking).",
 		"要保护的是整个「读、改、写」过程，而不是其中的每一步。单个数字请用 `atomic.Int64.Add`。如果"+
 			"两个变量必须保持一致，就用锁，或者把它们合成一个值整体替换（见乐观锁一章）。"),
-	Java: `synchronized (this) { n = n + 1; }    // or
+	Java: lab.Same(`synchronized (this) { n = n + 1; }    // %s
 lock.lock();
-try { n = n + 1; } finally { lock.unlock(); }`,
+try { n = n + 1; } finally { lock.unlock(); }`).With(lab.T("or", "或者")),
 	Run: race,
 })
 
@@ -123,7 +123,8 @@ func race(ctx context.Context, l *lab.Lab) error {
 // raceMeeting has two goroutines meet in the worst place, and returns the count.
 func raceMeeting(l *lab.Lab, locked bool) int64 {
 	title := lab.T("Without a lock", "不加锁")
-	desc := lab.T("Both goroutines read the counter, and then both write it.", "两个 goroutine 都读了计数器，然后都写入。")
+	desc := lab.T("Both goroutines read the counter, and then both write it.",
+		"两个 goroutine 都读了计数器，然后都写入。")
 	if locked {
 		title = lab.T("With a lock", "加锁")
 		desc = lab.T("The second goroutine waits for the lock until the first has written.",

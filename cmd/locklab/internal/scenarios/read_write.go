@@ -49,11 +49,12 @@ upgrade returned after {{n .refused}}.`,
 		"读操作频繁而且耗时长时，读写锁才划算。如果临界区只有几纳秒，或者写操作频繁，普通互斥锁往往更"+
 			"快：见关于写比例的一章。如果读者要先看数据再决定是否写入，就先释放读锁，再获取写锁，然后重新"+
 			"检查；或者用可能失败的 `TryUpgrade`。"),
-	Java: `rw.writeLock().lock();
-rw.readLock().lock();       // downgrade
+	Java: lab.Same(`rw.writeLock().lock();
+rw.readLock().lock();       // %s
 rw.writeLock().unlock();
 ...
-rw.writeLock().lock();      // while reading: hangs for ever`,
+rw.writeLock().lock();      // %s`).With(lab.T("downgrade",
+		"锁降级"), lab.T("while reading: hangs for ever", "正在读时：永远挂住")),
 	Run: readWrite,
 })
 

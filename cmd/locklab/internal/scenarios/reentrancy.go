@@ -41,12 +41,12 @@ second wait ended after {{n .gaveUp}}.`,
 		"如果可以，只在入口处加锁一次，内部调用假定已经持有锁的未导出函数。如果做不到（例如回调或递归"+
 			"结构），就用 `reentrant.Mutex`：它的行为与 Java 的锁相同，并能发现由非所有者的 goroutine 执"+
 			"行的解锁。"),
-	Java: `ReentrantLock lock = new ReentrantLock();
+	Java: lab.Same(`ReentrantLock lock = new ReentrantLock();
 lock.lock();
 lock.lock();                    // getHoldCount() == 2
 lock.unlock();
-lock.unlock();                  // free now
-lock.unlock();                  // IllegalMonitorStateException`,
+lock.unlock();                  // %s
+lock.unlock();                  // IllegalMonitorStateException`).With(lab.T("free now", "已空闲")),
 	Run: reentrancy,
 })
 

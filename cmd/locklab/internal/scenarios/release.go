@@ -40,12 +40,12 @@ the wait of the next goroutine ended after {{n .gaveUp}}.`,
 		"the release to that of the function. For a distributed lock this error matters.",
 		"请用 `locks.Do`，或者在加锁的下一行写 `defer mu.Unlock()`。`Do` 还会把释放时的错误与函数的错"+
 			"误合在一起返回；对分布式锁来说，这个错误很重要。"),
-	Java: `lock.lock();
+	Java: lab.Same(`lock.lock();
 try {
     work();
 } finally {
     lock.unlock();
-}`,
+}`),
 	Run: release,
 })
 

@@ -54,7 +54,7 @@ constructor that asked for its own value got an error.`,
 	Take: lab.T("Use `singleton.Lazy`, or `sync.OnceValue` if the constructor cannot fail and no caller has to "+
 		"cancel its wait.",
 		"用 `singleton.Lazy`；如果构造函数不会失败，调用者也不需要取消等待，就用 `sync.OnceValue`。"),
-	Java: `private volatile Config instance;      // volatile is what makes it right
+	Java: lab.Same(`private volatile Config instance;      // %s
 Config get() {
     Config c = instance;
     if (c == null) synchronized (this) {
@@ -62,7 +62,7 @@ Config get() {
         if (c == null) instance = c = load();
     }
     return c;
-}`,
+}`).With(lab.T("volatile is what makes it right", "有 volatile 才正确")),
 	Run: single,
 })
 

@@ -65,8 +65,8 @@ With one processor, {{n .turns}} turns of {{n .crowd}} goroutines came to their 
 		"`sync.Mutex` 在有希望时已经会自旋，所以自旋锁很少能快多少。只有临界区仅有几条指令、goroutine "+
 			"不多于处理器、而且实测更快时，才用 `spin.Mutex`。绝不要写没有尽头的自旋循环：`spin.Backoff` "+
 			"会及时让出处理器。"),
-	Java: `while (!held.compareAndSet(false, true))
-    while (held.get()) Thread.onSpinWait();   // and when to sleep?`,
+	Java: lab.Same(`while (!held.compareAndSet(false, true))
+    while (held.get()) Thread.onSpinWait();   // %s`).With(lab.T("and when to sleep?", "那么何时睡眠？")),
 	Run: spinning,
 })
 

@@ -51,9 +51,10 @@ were parked, and ran {{n .parked}} after the unlock at best. Of the shortest hol
 起；持有时间最长时为 {{percent .parkedLong}}。`),
 	Take: lab.T(`Keep sections short, and the lock is cheap. There is nothing to tune.`,
 		"临界区保持短小，锁就很便宜。没有什么需要调优。"),
-	Java: `synchronized (o) {          // the same monitor:
-    synchronized (o) { }    // re-entry counts
-}                           // contention inflates it`,
+	Java: lab.Same(`synchronized (o) {          // %s
+    synchronized (o) { }    // %s
+}                           // %s`).With(lab.T("the same monitor:",
+		"同一个监视器："), lab.T("re-entry counts", "重入计数"), lab.T("contention inflates it", "竞争使它膨胀")),
 	Run: stages,
 })
 

@@ -52,7 +52,7 @@ goroutines were in the room. A release by a group that was not inside was refuse
 		"本模块有合适的锁时就用它：它更快，而且可能知道自己的所有者。要实现门闩、闸门或自己的锁时，只"+
 			"写规则，把队列交给 `synchronizer.Sync`。规则只能查看自己的参数。请用 `explore.Run` 对一个小"+
 			"测试遍历所有调度。"),
-	Java: `class Room extends AbstractQueuedSynchronizer {
+	Java: lab.Same(`class Room extends AbstractQueuedSynchronizer {
     protected int tryAcquireShared(int group) {
         for (;;) {
             if (hasQueuedPredecessors()) return -1;
@@ -68,7 +68,7 @@ goroutines were in the room. A release by a group that was not inside was refuse
             if (compareAndSetState(w, to)) return to == 0;
         }
     }
-}`,
+}`),
 	Run: tenLines,
 })
 

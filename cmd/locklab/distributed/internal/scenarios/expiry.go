@@ -41,10 +41,11 @@ next process had the lock after {{n .waited}}.`,
 		"`SETNX` and `EXPIRE`, replace them: all locks of `redislock` set both at once.",
 		"用一条命令或一个脚本同时获取锁并设置租约。如果看到使用 `SETNX` 和 `EXPIRE` 的写法，就把它换"+
 			"掉：`redislock` 的所有锁都同时设置两者。"),
-	Java: `jedis.setnx(key, "locked");            // a crash here ...
-jedis.expire(key, 30);                 // ... and this never comes
+	Java: lab.Same(`jedis.setnx(key, "locked");            // %s
+jedis.expire(key, 30);                 // %s
 
-jedis.set(key, token, SetParams.setParams().nx().px(30_000));`,
+jedis.set(key, token, SetParams.setParams().nx().px(30_000));`).With(lab.T("a crash here ...",
+		"若在此处崩溃……"), lab.T("... and this never comes", "……这一句就永远不会执行")),
 	Run: expiry,
 })
 

@@ -48,10 +48,10 @@ Bob 先带着 {{.bobToken}} 写入，Ann 后带着 {{.annToken}} 到来：她的
 		"在不能重复执行的步骤之前检查 `Hold.Err`：它看时钟，即使刚从暂停中恢复也是对的。检查与写入之"+
 			"间仍有空隙。如果连这也不能接受，就用 `FencedMutex`，随写入发送 `Hold.Token`，由资源检查令牌："+
 			"数据库中的一列，更新语句中的一个条件。"),
-	Java: `RFencedLock lock = redisson.getFencedLock("account");
+	Java: lab.Same(`RFencedLock lock = redisson.getFencedLock("account");
 Long token = lock.lockAndGetToken();
 ...
-UPDATE account SET balance = ?, token = ? WHERE id = ? AND token <= ?`,
+UPDATE account SET balance = ?, token = ? WHERE id = ? AND token <= ?`),
 	Run: fencing,
 })
 

@@ -43,10 +43,11 @@ deleted nothing. An equally late unlock of redislock returned: {{.answer}}`,
 		"late holder gets the error `locks.ErrLost`: its work may have overlapped with another holder's.",
 		"不要只凭名字释放。`redislock` 每次释放的脚本都会做这个检查。迟到的持有者得到错误 `locks.ErrLost`："+
 			"它的工作可能与另一个持有者重叠过。"),
-	Java: `// wrong: jedis.del(key);
+	Java: lab.Same(`// %s
 String script = "if redis.call('get', KEYS[1]) == ARGV[1] then"
     + " return redis.call('del', KEYS[1]) else return 0 end";
-jedis.eval(script, List.of(key), List.of(token));`,
+jedis.eval(script, List.of(key), List.of(token));`).With(lab.T("wrong: jedis.del(key);",
+		"错误的写法：jedis.del(key);")),
 	Run: ownerCheck,
 })
 

@@ -55,12 +55,13 @@ under a lease of {{n .term}}. At no time more than {{.most}} worked.`,
 			"者 `withlock run -permits 2`。"+
 			"总数是所有进程的约定。Redisson 的 RSemaphore 是计数器；它的 RPermitExpirableSemaphore 有租约，"+
 			"本模块会为其续期。"),
-	Java: `RSemaphore jobs = redisson.getSemaphore("jobs");
-jobs.acquire();                        // a crash, and the permit is lost
+	Java: lab.Same(`RSemaphore jobs = redisson.getSemaphore("jobs");
+jobs.acquire();                        // %s
 
 RPermitExpirableSemaphore leased = redisson.getPermitExpirableSemaphore("leased");
 String id = leased.acquire(30, TimeUnit.SECONDS);
-leased.updateLeaseTime(id, 30, TimeUnit.SECONDS);   // again and again, by hand`,
+leased.updateLeaseTime(id, 30, TimeUnit.SECONDS);   // %s`).With(lab.T("a crash, and the permit is lost",
+		"一旦崩溃，许可就没了"), lab.T("again and again, by hand", "要自己反复调用")),
 	Run: permits,
 })
 

@@ -43,8 +43,8 @@ the server: re-entry is counted in the process, and costs no command.`,
 has to be notified first. The formats are Redisson's own, so a system can move from Java to Go process
 by process.`, `如果漫长的等待比较慢的移交更糟，就用公平锁：每次移交的对象都是需要先收到通知的进程。格式与 Redisson
 完全相同，所以系统可以逐个进程地从 Java 迁移到 Go。`),
-	Java: `RLock lock = redisson.getFairLock("queue");
-lock.lock();`,
+	Java: lab.Same(`RLock lock = redisson.getFairLock("queue");
+lock.lock();`),
 	Run: redisson,
 })
 

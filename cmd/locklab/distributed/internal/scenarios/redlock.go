@@ -66,9 +66,9 @@ before it answers: etcd, ZooKeeper, a database.`,
 		`红锁让锁更可用，而不是更可靠。让服务器在答复之前把每次改动写入磁盘，或者重启之后等最长的租约过去
 再回来。时钟只能渐进调整，不能直接设置。如果同时有两个持有者会造成危害，就用带令牌的锁和检查令牌
 的资源，或者用先达成一致再答复的存储：etcd、ZooKeeper、数据库。`),
-	Java: `RLock lock = new RedissonRedLock(
+	Java: lab.Same(`RLock lock = new RedissonRedLock(
     a.getLock("order"), b.getLock("order"), c.getLock("order"));
-lock.lock();`,
+lock.lock();`),
 	Run: majority,
 })
 

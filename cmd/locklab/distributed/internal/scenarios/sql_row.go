@@ -52,11 +52,14 @@ the lock {{n .waited}} after the holder had taken it, with the token {{.next}} a
 		"the best store for many short locks under load.",
 		"如果锁应放在已有的数据库里，用 `sqllock.Table`：持有锁期间不占用连接。每个名字的行会保留下来，"+
 			"因为其中有令牌。对于高负载下大量短时的锁，数据库不是最好的存储。"),
-	Java: `INSERT INTO locks (name) VALUES (?);            -- wrong: no owner, no end
+	Java: lab.Same(`INSERT INTO locks (name) VALUES (?);            -- %s
 DELETE FROM locks WHERE name = ?;
 
-// ShedLock, Spring Integration's JdbcLockRegistry: owner and end in the row
-Lock lock = registry.obtain("order");`,
+// %s
+Lock lock = registry.obtain("order");`).With(lab.T("wrong: no owner, no end",
+		"错误：没有所有者，也没有结束时间"),
+		lab.T("ShedLock, Spring Integration's JdbcLockRegistry: owner and end in the row",
+			"ShedLock、Spring Integration 的 JdbcLockRegistry：行中有所有者和结束时间")),
 	Run: sqlRow,
 })
 

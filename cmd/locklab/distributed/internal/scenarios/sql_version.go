@@ -58,10 +58,11 @@ computed {{times .tries}}. In the third picture Ann sold number {{.died}} and di
 		"如果改动很少相遇，而且只是计算，用 `sqllock.Versioned`：一次改动可能计算多次。如果改动经常相"+
 			"遇，或者要改动不止一行，用 `sqllock.Row.Do`：锁和工作在同一个事务里。两者都用于单个数据库内"+
 			"的工作；工作在别处产生的影响不会撤销。"),
-	Java: `@Version private long version;                 // JPA: OptimisticLockException, retry
+	Java: lab.Same(`@Version private long version;                 // %s
 
-@Lock(LockModeType.PESSIMISTIC_WRITE)          // JPA: SELECT ... FOR UPDATE
-Optional<Stock> findByItem(String item);`,
+@Lock(LockModeType.PESSIMISTIC_WRITE)          // %s
+Optional<Stock> findByItem(String item);`).With(lab.T("JPA: OptimisticLockException, retry",
+		"JPA：OptimisticLockException，然后重试"), lab.T("JPA: SELECT ... FOR UPDATE", "JPA：SELECT ... FOR UPDATE")),
 	Run: sqlVersion,
 })
 

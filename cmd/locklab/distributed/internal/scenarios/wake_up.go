@@ -42,9 +42,10 @@ While the lock was held, for {{n .held}}, it was {{n .pollingHeld}} against {{n 
 		"random pauses that grow.",
 		"`redislock` 的锁使用订阅。同一进程内的等待者排在本地队列中，只有一个向服务器发请求。没有消息可等"+
 			"时才轮询，停顿要随机，并逐次加长。"),
-	Java: `while (!tryLock(key, token)) Thread.sleep(pause);    // asks
+	Java: lab.Same(`while (!tryLock(key, token)) Thread.sleep(pause);    // %s
 RLock lock = redisson.getLock(key);
-lock.lock();                                         // subscribes`,
+lock.lock();                                         // %s`).With(lab.T("asks",
+		"反复申请"), lab.T("subscribes", "订阅")),
 	Run: wakeUp,
 })
 

@@ -45,9 +45,10 @@ its context ended {{n .told}} later with the cause "{{.cause}}"; the other had t
 		"stops when the lock is lost.",
 		"不要猜测工作要多久：把租约交给看门狗，这是默认设置。把 `locks.Do` 传给函数的 context 继续传"+
 			"给它所调用的一切，这样锁丢失时工作就会停止。"),
-	Java: `RLock lock = redisson.getLock("order");
-lock.lock();                       // renewed by the watchdog
-lock.lock(10, SECONDS);            // not renewed: ends by itself`,
+	Java: lab.Same(`RLock lock = redisson.getLock("order");
+lock.lock();                       // %s
+lock.lock(10, SECONDS);            // %s`).With(lab.T("renewed by the watchdog",
+		"由看门狗续期"), lab.T("not renewed: ends by itself", "不续期：到时自行结束")),
 	Run: watchdog,
 })
 

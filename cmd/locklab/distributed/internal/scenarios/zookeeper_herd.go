@@ -43,8 +43,8 @@ of sequential nodes {{n .queue}} times. At the first release it was {{n .herdFir
 了 {{n .queue}} 次。第一次释放时，两者分别是 {{n .herdFirst}} 次和 {{n .queueFirst}} 次。`),
 	Take: lab.T(`Use sequential nodes, as Curator's recipes do. A single node suits only this lesson, or two or three
 processes.`, `请用顺序节点，Curator 的各种锁也是如此。单个节点只适合这一课，或者只有两三个进程的场合。`),
-	Java: `InterProcessMutex lock = new InterProcessMutex(curator, "/locks/order");
-lock.acquire();                    // sequential nodes`,
+	Java: lab.Same(`InterProcessMutex lock = new InterProcessMutex(curator, "/locks/order");
+lock.acquire();                    // %s`).With(lab.T("sequential nodes", "顺序节点")),
 	Run: zookeeperHerd,
 })
 

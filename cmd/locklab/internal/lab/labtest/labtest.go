@@ -68,7 +68,7 @@ func Told(t *testing.T, course *lab.Course, helpers ...string) {
 		names[s.Name] = true
 		require.Greater(t, s.Lesson, lesson, "%s: a number of its own", s.Name)
 		lesson = s.Lesson
-		require.NotEmpty(t, s.Java, s.Name)
+		require.NotEmpty(t, s.Java.EN, s.Name)
 		for what, text := range map[string]lab.Text{"Topic": s.Topic, "Title": s.Title, "Question": s.Question,
 			"Claim": s.Claim, "Look": s.Look, "Found": s.Found, "Take": s.Take} {
 			for _, lang := range lab.Langs {
