@@ -281,6 +281,65 @@ func inspect(t *testing.T, path, address string, r *report.Report, c course) {
 		ask(t, `localStorage.clear()`, nil)
 	})
 
+	t.Run("it speaks both languages, and remembers which", func(t *testing.T) {
+		shown := func() (pages []string) {
+			t.Helper()
+			ask(t, `[...document.querySelectorAll(".page")].filter(el => el.getBoundingClientRect().height > 0).
+				map(el => el.dataset.lang + " " + document.documentElement.lang + " " + document.title.includes("锁"))`, &pages)
+			return pages
+		}
+		assert.Equal(t, []string{"en en false"}, shown())
+		var at struct{ Before, After float64 }
+		second := r.Scenarios[1].Name
+		ask(t, `(() => { document.documentElement.style.scrollBehavior = "auto";
+			document.getElementById("`+second+`").scrollIntoView();
+			const before = document.getElementById("`+second+`").getBoundingClientRect().top;
+			document.querySelector('.page[data-lang="en"] .lang').click();
+			return {Before: before, After: document.getElementById("zh-`+second+`").getBoundingClientRect().top}; })()`, &at)
+		assert.InDelta(t, at.Before, at.After, 2, "the reader stays at the chapter")
+		chinese := []string{"zh zh-Hans true"}
+		assert.Equal(t, chinese, shown())
+		do(t, chromedp.Reload(), chromedp.WaitVisible("#zh-content"))
+		assert.Equal(t, chinese, shown(), "the choice is kept")
+		ask(t, `(() => { document.documentElement.style.scrollBehavior = "auto"; location.hash = "`+second+`"; })()`, nil)
+		do(t, chromedp.Sleep(300*time.Millisecond))
+		ask(t, `({Before: 0, After: document.getElementById("zh-`+second+`").getBoundingClientRect().top})`, &at)
+		assert.InDelta(t, 0, at.After, 100, "a link into the other language leads to the same chapter")
+		ask(t, `document.querySelector('.page[data-lang="zh"] .lang').click()`, nil)
+		assert.Equal(t, []string{"en en false"}, shown())
+		ask(t, `localStorage.clear()`, nil)
+		do(t, chromedp.Navigate(address), chromedp.WaitVisible("#content"))
+	})
+
+	t.Run("a phone has the words of all marks, and a tap tells the rest", func(t *testing.T) {
+		do(t, chromedp.EmulateViewport(390, 740, chromedp.EmulateMobile, chromedp.EmulateTouch), chromedp.Reload(),
+			chromedp.WaitVisible("#content"))
+		var silent []string
+		ask(t, `[...document.querySelectorAll('.page[data-lang="en"] figure')].filter(el => {
+			const marks = [...el.querySelectorAll(".mark")].map(m => m.dataset.tip);
+			const words = [...el.querySelectorAll(".marks li")].filter(li => li.getBoundingClientRect().height > 0).
+				map(li => li.textContent);
+			return JSON.stringify(marks) !== JSON.stringify(words);
+		}).map(el => el.querySelector("figcaption").textContent)`, &silent)
+		assert.Empty(t, silent, "pictures whose marks have no words")
+		var at struct{ X, Y float64 }
+		ask(t, `(() => { const el = document.querySelector("`+c.waiting+` .fill");
+			el.scrollIntoView({block: "center", behavior: "instant"});
+			const b = el.getBoundingClientRect(); return {X: b.left + b.width/2, Y: b.top + b.height/2}; })()`, &at)
+		var tapped string
+		for range 20 { // a tap on a page that scrolls is none
+			do(t, chromedp.Sleep(100*time.Millisecond),
+				chromedp.ActionFunc(func(ctx context.Context) error { return tap(ctx, at.X, at.Y) }),
+				chromedp.Sleep(100*time.Millisecond))
+			ask(t, `document.getElementById("tip").hidden ? "" : document.getElementById("tip").textContent`, &tapped)
+			if tapped != "" {
+				break
+			}
+		}
+		assert.Regexp(t, c.waits, tapped)
+		do(t, chromedp.EmulateViewport(1440, 900), chromedp.Reload(), chromedp.WaitVisible("#content"))
+	})
+
 	t.Run("a picture for docs/packages.md", func(t *testing.T) {
 		if !c.picture {
 			return

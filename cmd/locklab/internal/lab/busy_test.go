@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -88,15 +89,18 @@ func TestALostRaceIsRunAgain(t *testing.T) {
 		"never, quick": {99, true, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := 0
-			r := Run(t.Context(), &Scenario{Found: Same("found"), Run: func(_ context.Context, l *Lab) error {
-				n++
-				l.Race(n >= c.wonAt, Same("quicker"))
-				return nil
-			}}, Options{Quick: c.quick})
-			require.Equal(t, c.attempts, n)
-			require.Equal(t, n, r.Attempts)
-			require.Len(t, r.Checks, 1, "of the last attempt")
+			// In virtual time no scenario is long enough for the machine to be judged.
+			synctest.Test(t, func(t *testing.T) {
+				n := 0
+				r := Run(t.Context(), &Scenario{Found: Same("found"), Run: func(_ context.Context, l *Lab) error {
+					n++
+					l.Race(n >= c.wonAt, Same("quicker"))
+					return nil
+				}}, Options{Quick: c.quick})
+				require.Equal(t, c.attempts, n)
+				require.Equal(t, n, r.Attempts)
+				require.Len(t, r.Checks, 1, "of the last attempt")
+			})
 		})
 	}
 }
