@@ -116,9 +116,8 @@ func (l *StampedLock) write() Stamp {
 	return l.wait(true, nil)
 }
 
-// TryWriteLock acquires the lock for writing if it is free, ahead of all waiters. If not, it
-// returns
-//  0. Java's tryWriteLock().
+// TryWriteLock acquires the lock for writing if it is free, ahead of all waiters. If the lock
+// is not free, TryWriteLock returns 0. Java's tryWriteLock().
 func (l *StampedLock) TryWriteLock() (st Stamp) {
 	if sched.On {
 		defer sched.Tried[Stamp]("TryWriteLock", l)(&st)
