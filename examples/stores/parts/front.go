@@ -17,7 +17,7 @@ func sellHere(ctx context.Context, sellTicket func(context.Context) error) error
 
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	err := locks.Do(ctx, &mu, sellTicket) // unlocks on return, panic and Goexit
+	err := locks.Do(ctx, &mu, sellTicket) // limits sellTicket too; unlocks on return, panic and Goexit
 	return err
 }
 
