@@ -32,7 +32,7 @@ func cohort(t *testing.T, addr string, n int) int {
 			assert.NoError(t, l.UnlockContext(b))
 		})
 	}
-	require.Eventually(t, func() bool { return l.QueueLength() == n-1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return l.QueueLength() == n-1 }, hang, time.Millisecond)
 	require.NoError(t, l.UnlockContext(a))
 	wg.Wait()
 	n = 0

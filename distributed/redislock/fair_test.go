@@ -66,7 +66,7 @@ func (l *line) join(i int, ctx context.Context) {
 
 func (l *line) queued(n int64) {
 	l.t.Helper()
-	require.Eventually(l.t, func() bool { return l.direct.LLen(background, fairQueue).Val() == n }, 20*time.Second,
+	require.Eventually(l.t, func() bool { return l.direct.LLen(background, fairQueue).Val() == n }, hang,
 		time.Millisecond)
 }
 
@@ -276,7 +276,7 @@ func TestAContendedFairAcquisitionTakesFiveRequests(t *testing.T) {
 		require.Eventually(t, waits, soon, time.Millisecond)
 		require.NoError(t, locks[0].UnlockContext(holder))
 		require.NoError(t, within(t, got))
-		require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, hang, time.Millisecond)
 		locks[0], locks[1], holder = locks[1], locks[0], next
 	}
 	for range 2 { // of each client the first one that waits, which asks twice

@@ -27,7 +27,7 @@ func TestForceUnlockFreesALockTellingItsHolder(t *testing.T) {
 			h := hold(t, l, a)
 			got := make(chan error, 1)
 			go func() { got <- elsewhere.LockContext(b) }()
-			require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, 20*time.Second,
+			require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, hang,
 				time.Millisecond)
 			began := time.Now()
 			ok, err = l.ForceUnlock(background)
@@ -53,7 +53,7 @@ func TestForceUnlockFreesALockTellingItsHolder(t *testing.T) {
 			require.EqualValues(t, 1, direct.Exists(background, kind).Val(), "the loser leaves its successor alone")
 			require.NoError(t, successor.Err())
 			require.NoError(t, l.UnlockContext(a))
-			require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, 20*time.Second,
+			require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, hang,
 				time.Millisecond)
 		}
 	})
@@ -72,7 +72,7 @@ func TestForceUnlockFreesReadersAndKeepsAWriter(t *testing.T) {
 		got := make(chan error, 1)
 		w := someone()
 		go func() { got <- write.LockContext(w) }()
-		require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, hang, time.Millisecond)
 		ok, err = read.ForceUnlock(background)
 		require.NoError(t, err)
 		require.True(t, ok)

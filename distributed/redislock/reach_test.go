@@ -53,7 +53,7 @@ func TestAWaiterOutlastsAnUnreachableServer(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(someone())
 			other := make(chan error, 1)
 			go func() { other <- lock(c, "it").LockContext(ctx) }()
-			require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, 20*time.Second,
+			require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, hang,
 				time.Millisecond)
 			p.Refuse()
 			direct.Publish(background, "redisson_lock__channel:{it}", "0")
@@ -121,7 +121,7 @@ func TestAWaiterReportsWhyAServerWasUnreachable(t *testing.T) {
 	defer cancel()
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(ctx) }()
-	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, hang, time.Millisecond)
 	s.Kill()
 	failed.await(t, 6) // of several acquisitions, whose errors the waiter knows
 	cancel()

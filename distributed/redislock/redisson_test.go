@@ -116,13 +116,13 @@ func TestAWaitForANumberOfPermitsEnds(t *testing.T) {
 		errs <- err
 	}
 	go wait(ctx)
-	require.Eventually(t, func() bool { return len(subscriptions(direct)) > 0 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) > 0 }, hang, time.Millisecond)
 	cancel(reason)
 	err = within(t, errs)
 	require.ErrorIs(t, err, reason)
 	require.ErrorIs(t, err, context.Canceled)
 	go wait(background)
-	require.Eventually(t, func() bool { return len(subscriptions(direct)) > 0 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) > 0 }, hang, time.Millisecond)
 	require.NoError(t, c.Close(background))
 	require.ErrorIs(t, within(t, errs), locks.ErrClosed)
 	_, _, err = c.RedissonSemaphore("it").TryAcquireContext(background, 1)

@@ -15,6 +15,7 @@ const (
 	long  = suite.Long
 	hasty = suite.Hasty
 	soon  = suite.Soon
+	hang  = suite.Hang
 )
 
 var (

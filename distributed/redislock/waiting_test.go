@@ -32,7 +32,7 @@ func inList(tb testing.TB, direct *redis.Client, n int) (all []string) {
 	require.Eventually(tb, func() bool {
 		all = direct.LRange(background, waitingList, 0, -1).Val()
 		return len(all) == n
-	}, soon, time.Millisecond)
+	}, hang, time.Millisecond)
 	return all
 }
 
@@ -132,7 +132,7 @@ func TestARefusedWaiterListensToRedissonAtOnce(t *testing.T) {
 		crowd(direct)
 		l, b := open(t, connect(t, addr), rarely).Mutex("it"), someone()
 		got := begin(l, b)
-		require.Eventually(t, func() bool { return listening(direct) == 1 }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return listening(direct) == 1 }, hang, time.Millisecond)
 		pipe := direct.TxPipeline()
 		pipe.Del(background, "it")
 		pipe.Publish(background, waitingChannel, "0")
@@ -149,7 +149,7 @@ func TestAnOverdueWaiterListensToRedisson(t *testing.T) {
 		release := held(t, addr)
 		l, b := open(t, connect(t, addr), rarely).Mutex("it"), someone()
 		got := begin(l, b)
-		require.Eventually(t, func() bool { return listening(direct) == 1 }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return listening(direct) == 1 }, hang, time.Millisecond)
 		require.Len(t, inList(t, direct, 1), 1)
 		release()
 		require.NoError(t, within(t, got))
@@ -336,7 +336,7 @@ func TestAWinnersLostReplyEndsItsSubscriptions(t *testing.T) {
 	require.NoError(t, within(t, begin(l, b)), "it hears of the lock already when it asks")
 	require.Equal(t, 1, p.Drops())
 	require.NoError(t, l.UnlockContext(b))
-	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, soon, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, hang, 10*time.Millisecond)
 }
 
 // lingering returns a client without waiters that is still subscribed, and the name of its last
@@ -370,7 +370,7 @@ func TestAClientWithoutWaitersTellsTheNext(t *testing.T) {
 			m, err := next.ReceiveMessage(background)
 			require.NoError(t, err)
 			return assert.Equal(t, "next:1", m.Payload) && assert.Zero(t, direct.Exists(background, waitingList).Val())
-		}, soon, time.Millisecond)
+		}, 2*hang, time.Millisecond)
 	})
 }
 
@@ -391,7 +391,7 @@ func TestAWaiterThatComesBackSoonAsksOnce(t *testing.T) {
 		require.NoError(t, within(t, got))
 		require.NoError(t, c.Mutex("it").UnlockContext(b))
 		return once
-	}, soon, time.Millisecond)
+	}, 2*hang, time.Millisecond)
 }
 
 func TestSubscriptionsEndSomeTimeAfterTheLastWaiter(t *testing.T) {
@@ -399,7 +399,7 @@ func TestSubscriptionsEndSomeTimeAfterTheLastWaiter(t *testing.T) {
 	s := startServer(t)
 	direct := connect(t, s.Addr)
 	c, _ := lingering(t, direct, s.Addr)
-	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, soon, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, hang, 10*time.Millisecond)
 	release, b := held(t, s.Addr), someone()
 	got := begin(c.Mutex("it"), b)
 	inList(t, direct, 1)
@@ -447,7 +447,7 @@ func TestASpoiledListCostsNoWaiterItsTurn(t *testing.T) {
 					assert.NoError(t, l.UnlockContext(b), name)
 				})
 			}
-			require.Eventually(t, func() bool { return listening(direct) == 3 }, soon, time.Millisecond)
+			require.Eventually(t, func() bool { return listening(direct) == 3 }, hang, time.Millisecond)
 			gone := open(t, connect(t, addr), rarely).Mutex("it")
 			ctx, cancel := context.WithTimeout(someone(), 50*time.Millisecond)
 			require.ErrorIs(t, gone.LockContext(ctx), context.DeadlineExceeded)
@@ -459,7 +459,7 @@ func TestASpoiledListCostsNoWaiterItsTurn(t *testing.T) {
 			release()
 			wg.Wait()
 			direct.Del(background, waitingList)
-			require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, soon, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return len(subscriptions(direct)) == 0 }, hang, 10*time.Millisecond)
 		}
 	})
 }

@@ -196,7 +196,7 @@ func TestHoldersOfOneProcessHaveOwnTokens(t *testing.T) {
 			assert.NoError(t, l.UnlockContext(a))
 		})
 	}
-	require.Eventually(t, func() bool { return l.QueueLength() == n }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return l.QueueLength() == n }, hang, time.Millisecond)
 	require.NoError(t, l.UnlockContext(first))
 	wg.Wait()
 	close(tokens)

@@ -55,7 +55,7 @@ func TestNobodyWaitsForAUsersClosedClient(t *testing.T) {
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(suite.Someone()) }()
 	direct := suite.Connect(t, s.Addr)
-	require.Eventually(t, func() bool { return len(suite.Subscriptions(direct)) == 1 }, suite.Soon, time.Millisecond)
+	require.Eventually(t, func() bool { return len(suite.Subscriptions(direct)) == 1 }, suite.Hang, time.Millisecond)
 	conn.Close()
 	require.ErrorIs(t, <-got, rueidis.ErrClosing)
 }
@@ -70,7 +70,7 @@ func TestAnAbsentServerFailsOnlyNewCallers(t *testing.T) {
 	suite.Hold(t, holder, a)
 	got := make(chan error, 1)
 	go func() { got <- l.Mutex("it").LockContext(b) }()
-	require.Eventually(t, func() bool { return len(suite.Subscriptions(direct)) == 1 }, suite.Soon, time.Millisecond)
+	require.Eventually(t, func() bool { return len(suite.Subscriptions(direct)) == 1 }, suite.Hang, time.Millisecond)
 	s.Kill()
 	require.Eventually(t, func() bool {
 		var op *net.OpError

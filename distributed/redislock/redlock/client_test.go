@@ -481,7 +481,7 @@ func TestWithoutAnyMajorityAClientAsksAgainSoon(t *testing.T) {
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(a) }()
 	direct := patient(t, m[0].Addr)
-	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, soon, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(subscriptions(direct)) == 1 }, hang, 5*time.Millisecond)
 	// The votes are deleted without a message, as by contenders that failed.
 	for _, s := range m[:4] {
 		require.NoError(t, patient(t, s.Addr).Del(background, "it").Err())

@@ -190,7 +190,7 @@ func TestARepeatedRequestThatFailsKeepsTheHold(t *testing.T) {
 	r, err := m.Acquire(context.Background(), request1)
 	require.NoError(t, err)
 	require.True(t, r.Held)
-	require.Eventually(t, func() bool { return votes(servers) == 3 }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return votes(servers) == 3 }, time.Minute, time.Millisecond)
 
 	for _, s := range servers[:2] {
 		s.change(func(s *server) { s.failed = errors.New("no answer") })
@@ -218,7 +218,7 @@ func TestARequestLeavesItsVotesToAnother(t *testing.T) {
 	hear()
 
 	require.True(t, (<-second).Held)
-	require.Eventually(t, func() bool { return votes(servers) == 3 }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return votes(servers) == 3 }, time.Minute, time.Millisecond)
 }
 
 func TestTheLastRequestThatFailsDeletesAllVotes(t *testing.T) {
@@ -226,14 +226,14 @@ func TestTheLastRequestThatFailsDeletesAllVotes(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	first, second := acquire(ctx, m), acquire(ctx, m)
 	underWay(t, m, 2)
-	require.Eventually(t, func() bool { return votes(servers) == 1 }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return votes(servers) == 1 }, time.Minute, time.Millisecond)
 
 	cancel()
 	require.False(t, (<-first).Held)
 	require.False(t, (<-second).Held)
 	hear()
 
-	require.Eventually(t, func() bool { return votes(servers) == 0 }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return votes(servers) == 0 }, time.Minute, time.Millisecond)
 }
 
 func TestALookupKeepsAFailingRequestsVotes(t *testing.T) {
@@ -244,7 +244,7 @@ func TestALookupKeepsAFailingRequestsVotes(t *testing.T) {
 	underWay(t, m, 1)
 	v := m.find(request1.Name, request1.Acquisition)
 	servers[1].change(func(s *server) { s.vote = v.id })
-	require.Eventually(t, func() bool { return votes(servers) == 2 }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return votes(servers) == 2 }, time.Minute, time.Millisecond)
 
 	r, err := m.Lookup(context.Background(), request1)
 	require.NoError(t, err)
@@ -263,5 +263,5 @@ func TestAReleaseDuringARequestLeavesNoHold(t *testing.T) {
 	m.free(m.find(request1.Name, request1.Acquisition), false)
 	hear()
 	require.False(t, (<-reply).Held)
-	require.Eventually(t, func() bool { return votes(servers) == 0 }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return votes(servers) == 0 }, time.Minute, time.Millisecond)
 }

@@ -39,7 +39,7 @@ func TestALookupAwaitsReplicasForHalfALease(t *testing.T) {
 		_, err := l.TryLockContext(ctx)
 		got <- err
 	}()
-	require.Eventually(t, func() bool { return p.Drops() == 1 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return p.Drops() == 1 }, hang, time.Millisecond)
 	p.Reset()
 	require.Error(t, <-got)
 	require.Less(t, time.Since(began), 30*time.Second)

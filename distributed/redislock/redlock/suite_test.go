@@ -13,6 +13,7 @@ type server = suite.Server
 const (
 	short = suite.Short
 	soon  = suite.Soon
+	hang  = suite.Hang
 )
 
 var (

@@ -27,7 +27,8 @@ const (
 	Short = 1500 * time.Millisecond // a lease
 	Long  = 8 * Short               // one that is not lost because the machine is busy
 	Hasty = Short / 6               // for a reply
-	Soon  = 20 * time.Second        // on the busiest of machines, and long before anybody asks who does so Rarely
+	Soon  = 20 * time.Second        // before a lease of half a minute or Rarely lets a waiter ask
+	Hang  = time.Minute             // for what no lease and no asking can bring about
 )
 
 // Rarely makes waiters rely on messages, and on the time to live of the lock.
@@ -226,7 +227,7 @@ func OnlyTokens(t *testing.T, direct *redis.Client, name string) {
 // quiet waits until a waiter has subscribed and has sent its last request.
 func quiet(t *testing.T, direct *redis.Client) {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(Subscriptions(direct)) > 0 }, Soon, time.Millisecond)
+	require.Eventually(t, func() bool { return len(Subscriptions(direct)) > 0 }, Hang, time.Millisecond)
 	asked := -1
 	require.Eventually(t, func() bool {
 		before := asked
@@ -361,7 +362,7 @@ func AReleaseDuringACutOfTheSubscriptionIsNotMissed(t *testing.T, on Driver) {
 	Hold(t, holder, a)
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(b) }()
-	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == 1 }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == 1 }, Hang, 5*time.Millisecond)
 	// This sends no message.
 	pipe := direct.TxPipeline()
 	pipe.ClientKillByFilter(Background, "TYPE", "pubsub")
@@ -390,7 +391,7 @@ func WithoutMessagesWaitersAskInTurn(t *testing.T, on Driver) {
 	Hold(t, holder, a)
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(b) }()
-	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == 1 }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == 1 }, Hang, 5*time.Millisecond)
 	began := time.Now()
 	require.NoError(t, holder.UnlockContext(a))
 	require.NoError(t, <-got)
@@ -409,7 +410,7 @@ func MessagesWithoutAReasonGrantNothing(t *testing.T, on Driver) {
 	Hold(t, holder, a)
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(b) }()
-	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == 1 }, Soon, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == 1 }, Hang, 5*time.Millisecond)
 	asked := func() int { return Commands(t, direct, "evalsha") + Commands(t, direct, "eval") }
 	require.Eventually(t, func() bool { // it asks once more when it has subscribed, sooner or later
 		before := asked()

@@ -18,7 +18,7 @@ func AForcedUnlockTellsRemoteHoldersAtOnce(t *testing.T, on Driver) {
 		for kind, lock := range AllKinds {
 			l, rest := lock(c, kind).(*redislock.Mutex), listening()
 			h := Hold(t, l, Someone())
-			require.Eventually(t, func() bool { return listening() == rest+1 }, Soon, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return listening() == rest+1 }, Hang, 5*time.Millisecond)
 			require.NoError(t, h.Err())
 			ok, err := lock(other, kind).(*redislock.Mutex).ForceUnlock(Background)
 			require.NoError(t, err)

@@ -166,7 +166,7 @@ func WhoGaveALockBackThatNoReplicaAcknowledgedHearsOfTheNextRelease(t *testing.T
 	direct := Patient(t, master.Addr)
 	waiting := func(n int64) {
 		t.Helper()
-		require.Eventually(t, func() bool { return direct.LLen(Background, "locks_waiting:{it}").Val() == n }, Soon,
+		require.Eventually(t, func() bool { return direct.LLen(Background, "locks_waiting:{it}").Val() == n }, Hang,
 			time.Millisecond)
 	}
 	holder, l := on.Open(t, master.Addr, Rarely).Mutex("it"), on.Open(t, master.Addr, Rarely,

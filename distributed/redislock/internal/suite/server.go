@@ -68,7 +68,7 @@ func (s *Server) Restart(tb testing.TB) {
 	s.Process = testbed.Start(tb, cmd)
 	c := redis.NewClient(&redis.Options{Addr: s.Addr, MaxRetries: -1})
 	defer c.Close()
-	require.Eventually(tb, func() bool { return c.Ping(Background).Err() == nil }, 30*time.Second, 5*time.Millisecond)
+	require.Eventually(tb, func() bool { return c.Ping(Background).Err() == nil }, Hang, 5*time.Millisecond)
 }
 
 // Connect returns a client of addr that is closed with the test, after what is registered later.

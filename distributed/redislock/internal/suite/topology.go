@@ -503,7 +503,7 @@ func AWaiterHearsAgainAfterAClusterHasForgottenItsSubscriptions(t *testing.T, on
 	l, b := on.client(t, way, Rarely).RWMutex("it").WriteMutex(), Someone()
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(b) }()
-	require.Eventually(t, func() bool { return len(ShardSubscriptions(direct)) == 1 }, Soon, 5*time.Millisecond,
+	require.Eventually(t, func() bool { return len(ShardSubscriptions(direct)) == 1 }, Hang, 5*time.Millisecond,
 		"the waiter hears the lock's channel too")
 	// The server ends all subscriptions. The client does not know, and the connection goes on.
 	p.Swallow(func(reply []byte) bool { return strings.Contains(string(reply), "sunsubscribe") })

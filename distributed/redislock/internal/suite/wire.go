@@ -66,7 +66,7 @@ func LocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t *testing.T, on Drive
 				require.NoError(t, <-got)
 				require.Less(t, time.Since(began), Soon)
 				require.NoError(t, m.UnlockContext(b))
-				require.Eventually(t, func() bool { return len(Subscriptions(direct)) == 0 }, 20*time.Second,
+				require.Eventually(t, func() bool { return len(Subscriptions(direct)) == 0 }, Hang,
 					time.Millisecond)
 			}
 		})
@@ -143,7 +143,7 @@ func OneConnectionHearsOfAllLocks(t *testing.T, on Driver) {
 			got <- err
 		}()
 	}
-	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == n }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == n }, Hang, time.Millisecond)
 	subscribers := direct.Do(Background, "client", "list", "type", "pubsub").String()
 	require.Equal(t, 2, strings.Count(subscribers, " addr="), "one of the waiters, and one of the holder")
 	for i := range n {
@@ -152,5 +152,5 @@ func OneConnectionHearsOfAllLocks(t *testing.T, on Driver) {
 	for range n {
 		require.NoError(t, <-got)
 	}
-	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(Subscriptions(direct)) == 0 }, Hang, time.Millisecond)
 }
