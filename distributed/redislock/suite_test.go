@@ -161,6 +161,10 @@ func TestWaitersAreWokenAfterPlannedFailovers(t *testing.T) {
 	suite.WaitersAreWokenAfterPlannedFailovers(t, onGoRedis)
 }
 
+func TestPlannedFailoversLeaveOneHolder(t *testing.T) {
+	suite.PlannedFailoversLeaveOneHolder(t, onGoRedis)
+}
+
 func TestAForcedUnlockTellsRemoteHoldersAtOnce(t *testing.T) {
 	suite.AForcedUnlockTellsRemoteHoldersAtOnce(t, onGoRedis)
 }

@@ -20,7 +20,7 @@ var ErrNotReplicated = errors.New("too few replicas have acknowledged the lock")
 // or more replicas of the master have acknowledged it within timeout. That is a WAIT on the
 // connection of the acquisition. Such a lock survives the failure of the master if one of these
 // replicas takes its place. Use it with sentinels: without it, a planned failover lets in second
-// holders for up to 5 seconds.
+// holders for some seconds.
 //
 // If too few replicas acknowledge it, the lock is released. TryLockContext returns an error
 // matching [ErrNotReplicated]. LockContext tries again until its context ends. Its error matches
