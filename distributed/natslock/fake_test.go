@@ -3,6 +3,7 @@ package natslock_test
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/classtest"
 )
 
@@ -29,6 +31,7 @@ type fake struct {
 	absent     bool // the bucket was deleted
 	leaderless bool // no server answers for the bucket
 	writes     int
+	reads      int
 }
 
 // set changes f.
@@ -36,6 +39,19 @@ func (f *fake) set(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change()
+}
+
+// wait begins to wait for l, and returns when its client has read the key twice.
+func (f *fake) wait(tb testing.TB, l locks.Locker, ctx context.Context) <-chan error {
+	tb.Helper()
+	var before int
+	f.set(func() { before = f.reads })
+	got := start(l, ctx)
+	require.Eventually(tb, func() (waits bool) {
+		f.set(func() { waits = f.reads >= before+2 })
+		return waits
+	}, long, time.Millisecond)
+	return got
 }
 
 // sent returns how many writes have come.
@@ -224,6 +240,7 @@ func (f *fake) request(subject, header, data string) string {
 		return `{"config": {"name": "KV_locks", "subjects": ["$KV.locks.>"], "max_msgs_per_subject": 1,
 			"storage": "file", "retention": "limits"}, "created": "2027-01-31T12:00:00Z"}`
 	case subject == "$JS.API.STREAM.MSG.GET.KV_locks":
+		f.reads++
 		var in struct {
 			Last string `json:"last_by_subj"`
 		}
