@@ -199,7 +199,7 @@ func (c *ci) user(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	return j.goTest(ctx, "tools", nil, append(args, "-count=1", "-timeout=30m", "./consumer")...)
+	return j.goTest(ctx, "tools", nil, append(args, "-count=1", "./consumer")...)
 }
 
 func models(ctx context.Context, j *job) error {
@@ -346,16 +346,16 @@ func lab(folder string) func(context.Context, *job) error {
 func repeatedly(ctx context.Context, j *job) error {
 	repeat := j.path(".ci/repeat")
 	return errors.Join(
-		j.goTest(ctx, ".", nil, append([]string{"-race", "-count=1", "-timeout=20m", "-p=4",
+		j.goTest(ctx, ".", nil, append([]string{"-race", "-count=1", "-p=4",
 			"-exec='" + repeat + "' 1:2 8:2 :4"}, core...)...),
-		j.goTest(ctx, ".", nil, append([]string{"-race", "-count=1", "-timeout=20m", "-p=4",
+		j.goTest(ctx, ".", nil, append([]string{"-race", "-count=1", "-p=4",
 			"-exec='" + repeat + "' 1:1 8:1 :2"}, others...)...),
 	)
 }
 
 // plainly repeats the core without the race detector, which changes how goroutines wait and when.
 func plainly(ctx context.Context, j *job) error {
-	return j.goTest(ctx, ".", nil, append([]string{"-count=1", "-timeout=20m", "-p=4",
+	return j.goTest(ctx, ".", nil, append([]string{"-count=1", "-p=4",
 		"-exec='" + j.path(".ci/repeat") + "' 1:1 2:1 8:1"}, core...)...)
 }
 
@@ -438,7 +438,7 @@ func (c *ci) testModule(ctx context.Context, j *job, name string, args ...string
 	if !how.onDisk {
 		env = inMemory()
 	}
-	return j.goTest(ctx, name, env, append(args, "-count=1", "-timeout=30m", "./...")...)
+	return j.goTest(ctx, name, env, append(args, "-count=1", "./...")...)
 }
 
 // proofs proves two stores at a time: most of a proof is waiting for leases to end.
