@@ -18,7 +18,7 @@ func bsmReport(ctx context.Context, locker *bsm.Client, makeReport func(ctx cont
 		RetryStrategy: bsm.LinearBackoff(100 * time.Millisecond),
 	})
 	if err != nil {
-		return err // ErrNotObtained, or the end of ctx, or of the first 30 s
+		return err // the end of ctx, or of the first 30 s if ctx has no deadline
 	}
 	defer lock.Release(context.WithoutCancel(ctx))
 	return makeReport(ctx) // has to call lock.Refresh in time
