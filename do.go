@@ -24,7 +24,8 @@ var errNilLock = errors.New("nil lock")
 // was lost before the release. A loss does not stop fn: fn has to check its ctx. [HoldFrom]
 // returns the hold.
 //
-// If l is not Leased, fn gets ctx itself, and Do allocates nothing.
+// If l is not Leased, fn gets ctx itself, and Do allocates nothing. Either way a time limit of ctx
+// limits the wait and fn together. To limit the wait alone, call LockContext with a limited ctx.
 //
 // A nil ctx is an error that matches [ErrNilContext], a nil fn one that matches [ErrNilFunc]. A
 // nil l is an error too. Do returns these errors before it acquires l.

@@ -117,15 +117,19 @@ func betweenProcesses(ctx context.Context, work func(ctx context.Context) error,
 	return err
 }
 
-// waiting has the parts of docs/guides/choosing/waiting.md.
-func waiting(ctx context.Context, l *fair.Mutex, work func(ctx context.Context) error) error {
+// waitAlone limits the wait, and not the work. It and waiting have the parts of
+// docs/guides/choosing/waiting.md.
+func waitAlone(ctx context.Context, l *fair.Mutex, work func(ctx context.Context) error) error {
 	wait, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if err := l.LockContext(wait); err != nil {
 		return err // matches context.DeadlineExceeded, or the end of ctx
 	}
 	defer l.Unlock()
+	return work(ctx) // not wait: its time limit is for the wait alone
+}
 
+func waiting(ctx context.Context, l *fair.Mutex, work func(ctx context.Context) error) error {
 	ran, err := locks.TryDo(ctx, l, work) // does not wait; ran is false if another holder has the lock
 	if err == nil && !ran {
 		return errors.New("busy")
@@ -194,5 +198,5 @@ func otherGoroutine(ctx context.Context, mu *reentrant.Mutex) error {
 }
 
 var _ = []any{
-	oneProcess, betweenProcesses, waiting, condWait, transfer, readWrite, tokens, otherGoroutine,
+	oneProcess, betweenProcesses, waitAlone, waiting, condWait, transfer, readWrite, tokens, otherGoroutine,
 }
