@@ -132,7 +132,7 @@ func TestARefusedTransactionIsBegunAnew(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 6 {
 				db := inMaria.set(t, where, "tx_isolation=%27SERIALIZABLE%27&innodb_snapshot_isolation=1")
-				l := k.open(t, db, table, sqllock.WithRequestTimeout(time.Minute)).Mutex("it")
+				l := k.open(t, db, table, sqllock.WithRequestTimeout(10*time.Minute)).Mutex("it")
 				wg.Go(func() {
 					for range 50 {
 						a := someone()
