@@ -19,7 +19,8 @@ const MaxData = 16 << 10
 // Errors need no prefix. Mark them where the store's answer permits it, see [lease.Mark]. An error
 // with [lease.ErrRefused] says that a write was surely not carried out, such as for want of a
 // permission. With [lease.ErrLogin] it says that the login was refused. One with
-// [lease.ErrUnavailable] passes by itself. After any other error of Swap the client assumes that the document was replaced, or will be.
+// [lease.ErrUnavailable] passes by itself. After any other error of Swap the client assumes that
+// the document was replaced, or will be.
 //
 // A version never comes again for a name, also not after the document was deleted. Otherwise a
 // write that relies on an old document replaces a new one, and a lock has two holders. A counter
