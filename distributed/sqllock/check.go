@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
@@ -52,6 +53,33 @@ func (s *startCheck) fit(ctx context.Context) error {
 	}
 }
 
+// fit returns an error unless the lock called name can be kept in the database. An acquisition by a
+// name in a table calls it first.
+func (c *core) fit(ctx context.Context, name string) error {
+	if err := c.start.fit(ctx); err != nil {
+		return err
+	}
+	for _, b := range []byte(name) {
+		if b >= utf8.RuneSelf {
+			return c.encoding.fit(ctx)
+		}
+	}
+	return nil
+}
+
+// checkEncoding returns an error if PostgreSQL takes the bytes of a name for text of another
+// encoding. In other sessions the name would be other text, and so another lock.
+func (s *startCheck) checkEncoding(ctx context.Context) error {
+	var encoding string
+	if err := s.c.query(ctx, s.c.statements["encoding"], nil, &encoding); err != nil {
+		return err
+	}
+	if encoding != "UTF8" {
+		return errMode("client_encoding", "UTF8, for names that are not ASCII,", encoding)
+	}
+	return nil
+}
+
 // errClosing ends an acquisition that comes with the end of its client.
 var errClosing = lease.Mark(locks.ErrClosed, lease.ErrRefused)
 
@@ -78,7 +106,7 @@ func (c *core) notAcquired(err error) error {
 	switch {
 	case errors.Is(err, lease.ErrRefused):
 		return err
-	case errors.Is(err, ErrUnsupportedTopology), errors.Is(err, locks.ErrForeign):
+	case errors.Is(err, locks.ErrForeign), errors.Is(err, lease.ErrLogin), errors.Is(err, lease.ErrUnavailable):
 		return lease.Mark(err, lease.ErrRefused)
 	}
 	return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
@@ -86,37 +114,91 @@ func (c *core) notAcquired(err error) error {
 
 var (
 	errNotUnique = fmt.Errorf("column name is not unique, or not of type VARBINARY(%d)", MaxName)
-	errNoCommit  = errors.New("autocommit is off")
 	errEngine    = errors.New("its engine has no transactions")
 	errUnlisted  = errors.New("the server does not list the table")
-
-	// After a commit the connection would be in another transaction, or closed.
-	errCompletion = errors.New("completion_type has to be NO_CHAIN in the sessions of this pool")
-	// The owner of a free lock, and other texts, are empty.
-	errEmptyIsNull = errors.New("sql_mode must not have EMPTY_STRING_IS_NULL in the sessions of this pool")
-
-	// Only semaphores are refused for it.
-	errUncommitted = errors.New("statements read what is not committed")
 )
+
+// modeError refuses sessions with a setting that changes what our statements mean.
+type modeError struct{ text string }
+
+func (e *modeError) Error() string { return e.text }
+
+// errMode says what a setting has to be, and what it is.
+func errMode(setting, has, is string) error {
+	return &modeError{fmt.Sprintf("%s has to be %s in the sessions of this pool: it is %s", setting, has, is)}
+}
+
+// modes are the settings of a session of MySQL that change what our statements mean, in the order
+// of the columns {modes} of a statement. Our statements mean the same with any value of others.
+type modes struct {
+	autocommit         int64
+	completion         string
+	sqlMode            string
+	limit              string
+	uniqueChecks       int64
+	client, connection string // character sets
+	ahead              int64  // seconds from the time of statements to the time of the clock
+}
+
+func (m *modes) dest() []any {
+	return []any{
+		&m.autocommit, &m.completion, &m.sqlMode, &m.limit, &m.uniqueChecks, &m.client, &m.connection, &m.ahead,
+	}
+}
+
+// modesOfMySQL are the columns {modes}. SYSDATE is the time of the clock also if the variable
+// timestamp is set.
+const modesOfMySQL = `@@autocommit, @@completion_type, @@sql_mode, @@sql_select_limit, @@unique_checks,
+	@@character_set_client, @@character_set_connection, TIMESTAMPDIFF(SECOND, NOW(), SYSDATE())`
+
+// check returns an error unless the statements mean what they say. transacts says that all of them
+// are in transactions that are begun and committed explicitly.
+func (m *modes) check(transacts bool) error {
+	const frozen = 60 // seconds that no statement takes
+	switch {
+	case m.autocommit == 0 && !transacts: // nothing would be committed
+		return errMode("autocommit", "on", "off")
+	case m.completion != "NO_CHAIN": // after a commit the connection is in another transaction, or closed
+		return errMode("completion_type", "NO_CHAIN", m.completion)
+	case strings.Contains(m.sqlMode, "EMPTY_STRING_IS_NULL"): // the owner of a free lock, and other texts, are empty
+		return &modeError{"sql_mode must not have EMPTY_STRING_IS_NULL in the sessions of this pool"}
+	case m.limit != "18446744073709551615": // holds would be missing in the answer to a renewal
+		return errMode("sql_select_limit", "DEFAULT", m.limit)
+	case m.uniqueChecks == 0: // two rows may have one name
+		return errMode("unique_checks", "on", "off")
+	case m.client != m.connection: // one name would be other bytes than in other sessions
+		return errMode("character_set_connection", m.client+", as character_set_client", m.connection)
+	case m.ahead > frozen || m.ahead < -frozen: // leases would never end
+		return errMode("timestamp", "DEFAULT", fmt.Sprintf("%d s behind the clock", m.ahead))
+	}
+	return nil
+}
+
+// checkModes asks for the modes, in MySQL. It is for kinds that need no other check.
+func (s *startCheck) checkModes(ctx context.Context) error {
+	var m modes
+	err := s.c.query(ctx, s.c.statements["modes"], nil, m.dest()...)
+	if err != nil {
+		return err
+	}
+	return m.check(false)
+}
 
 // checkEngine returns an error unless the engine of a table has transactions, and no mode of the
 // session changes what our statements mean. Without transactions MySQL carries all statements out,
 // locks nothing until a commit, and undoes nothing.
-func (s *startCheck) checkEngine(ctx context.Context, table string) error {
-	var transactions, engine, completion, mode string
-	switch err := s.ask(ctx, "engine", table, &transactions, &engine, &completion, &mode); {
+func (s *startCheck) checkEngine(ctx context.Context, table string, transacts bool) error {
+	var transactions, engine string
+	var m modes
+	switch err := s.ask(ctx, "engine", table, append([]any{&transactions, &engine}, m.dest()...)...); {
 	case errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("%w: %s", errUnlisted, table)
 	case err != nil:
 		return err
 	case transactions != "YES":
 		return fmt.Errorf("%w: %s of table %s", errEngine, engine, table)
-	case completion != "NO_CHAIN":
-		return fmt.Errorf("%w: it is %s", errCompletion, completion)
-	case strings.Contains(mode, "EMPTY_STRING_IS_NULL"):
-		return errEmptyIsNull
 	}
-	return nil
+	return m.check(transacts)
 }
 
 // ask reads the answer of MySQL about a table.
@@ -128,26 +210,23 @@ func (s *startCheck) ask(ctx context.Context, title, table string, dest ...any) 
 	return s.c.statement(title, "{schema}", schema, "{table}", name).query(ctx, s.c.db, nil, dest...)
 }
 
-// checkLayout returns an error unless statements outside of a transaction are committed, the
-// tables have transactions, and the names in the table of locks are unique and all different.
+// checkLayout returns an error unless the tables have transactions, no mode of the session changes
+// what our statements mean, and the names in the table of locks are unique and all different.
 // Without the latter MySQL, unlike the others, carries the statements out, and either grants a
 // lock to everybody or takes "a" for "A".
 func (s *startCheck) checkLayout(ctx context.Context) error {
-	var commits, unique bool
-	if err := s.ask(ctx, "layout", s.c.names.locks, &commits, &unique); err != nil {
-		return err
-	}
-	if !commits {
-		return errNoCommit
-	}
 	tables := []string{s.c.names.locks}
 	if s.c.fair {
 		tables = append(tables, s.c.names.queue)
 	}
 	for _, table := range tables {
-		if err := s.checkEngine(ctx, table); err != nil { // also if there is no table
+		if err := s.checkEngine(ctx, table, false); err != nil { // also if there is no table
 			return err
 		}
+	}
+	var unique bool
+	if err := s.ask(ctx, "layout", s.c.names.locks, &unique); err != nil {
+		return err
 	}
 	if !unique {
 		return errNotUnique

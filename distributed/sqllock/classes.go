@@ -1,21 +1,33 @@
 package sqllock
 
 import (
+	"crypto/tls"
 	"errors"
+	"net"
 	"reflect"
+	"slices"
 	"strings"
 )
 
-// class is what an error of the database says about the request.
+// class is what an error of the database refuses, see [lease.ErrRefused].
 type class int
 
 const (
 	// unknown: there was no answer. The request may have been carried out.
 	unknown class = iota
-	// refused: not carried out.
+	// ended: the server has ended the session. The request may have been carried out.
+	ended
+	// interrupted: the server has ended the statement, which may have been carried out. The session
+	// goes on.
+	interrupted
+	// refused: this request, which was not carried out. A repetition has the same answer.
 	refused
-	// unavailable: not carried out, for a temporary reason, such as no connection to spare.
+	// login: the login, or the connection as a whole. The request was not carried out.
+	login
+	// unavailable: any such request, for a while. The request was not carried out.
 	unavailable
+	// unreachable: no connection was made.
+	unreachable
 	// busy: not carried out because of another transaction. It may be repeated.
 	busy
 	// missing: there is no such table.
@@ -23,6 +35,239 @@ const (
 	// foreign: the table is another one.
 	foreign
 )
+
+// stateRefusal is a kind of error of PostgreSQL: an SQLSTATE, or the class that its first two
+// characters are.
+type stateRefusal struct {
+	State string
+	Text  string // which the message contains, if the state has several meanings
+	Class class
+	Why   string
+}
+
+// ofPostgres are the errors of PostgreSQL, and those that pgbouncer makes. The first entry that fits
+// decides. A state that is not listed refuses the request.
+var ofPostgres = []stateRefusal{
+	// The connection, and what is between the client and the server.
+	{"08001", "", unavailable, "no connection could be made"},
+	{"08004", "", unavailable, "the server accepts no connection"},
+	{"08P01", "no more connections allowed", unavailable, "pgbouncer has max_client_conn clients"},
+	{"08P01", "max_db_client_connections", unavailable, "the same, of a database"},
+	{"08P01", "max_user_client_connections", unavailable, "the same, of a user"},
+	{"08P01", "query_wait_timeout", unavailable, "pgbouncer had no server's connection to spare"},
+	{"08P01", "cannot connect to server", unavailable, "pgbouncer does not reach the server"},
+	{"08P01", "server login has been failing", unavailable, "pgbouncer waits before it tries the server again"},
+	{"08P01", "pause mode", unavailable, "pgbouncer is paused"},
+	{"08P01", "client_login_timeout", unavailable, "pgbouncer had no server's connection for a login"},
+	{"08P01", "the database system is ", unavailable, "pgbouncer passes on that the server starts or stops"},
+	{"08P01", "too many connections", unavailable, "pgbouncer passes on that the server is full"},
+	{"08P01", "authentication failed", login, "pgbouncer does not accept the password or the certificate"},
+	{"08P01", "server login failed", login, "the server does not accept the password of pgbouncer"},
+	{"08P01", "no such user", login, "pgbouncer does not know the user"},
+	{"08P01", "no such database", login, "pgbouncer does not know the database"},
+	{"08P01", "is disabled", login, "an administrator has disabled the database in pgbouncer"},
+	{"08P01", "login rejected", login, "pgbouncer admits no such connection"},
+	{"08P01", "TLS connection required", login, "pgbouncer admits no connection without TLS"},
+	{"08P01", "SSL required", login, "the same of earlier versions"},
+	{"08P01", "unsupported startup parameter", login, "pgbouncer does not pass a setting of the connection on"},
+	{"08P01", "prepared statement", login, "a statement that was prepared is not in this session: a pooler"},
+	{"08", "", unknown, "the connection has failed, and with it the answer"},
+
+	// What the server takes for the login.
+	{"0P000", "", login, "the role of the connection does not exist"},
+	{"28", "", login, "the password, the role or the address is not accepted"},
+	{"3D000", "", login, "there is no such database"},
+	{"F0", "", login, "the server's configuration cannot be read"},
+	{"55P02", "", login, "a setting of the connection cannot be changed now"},
+	{"22023", "", login, "the value of a setting of the connection is refused"},
+	{"42704", "", login, "there is no such setting of the connection"},
+	{"42602", "", login, "the name of a setting of the connection is none"},
+	{"42501", "permission denied for database", login, "the role may not connect to the database"},
+	{"42501", "permission denied to set parameter", login, "the role may not have a setting of the connection"},
+	{"25P02", "", login, "a transaction that has failed was left open on the connection"},
+	{"26000", "", login, "a statement that was prepared is not in this session: a pooler, or DISCARD ALL"},
+	{"42P05", "", login, "a statement of this name is in this session already: a pooler"},
+
+	// The state of the server.
+	{"25006", "", unavailable, "the server is a standby, or has become one, or was set to read only"},
+	{"53", "", unavailable, "connections, memory, or disk space are used up"},
+	{"57P03", "", unavailable, "the server starts, stops, or recovers"},
+	{"57014", "", unavailable, "a time limit, or an administrator, has cancelled the statement"},
+	{"0A000", "cached plan must not change result type", unavailable, "the table was altered: the driver prepares anew"},
+	{"57P01", "", ended, "an administrator ends the session, or stops the server"},
+	{"57P02", "", ended, "the server has crashed, and starts anew"},
+	{"57P04", "", ended, "the database was dropped"},
+	{"57P05", "", ended, "the session was idle for too long"},
+	{"57", "", ended, "an operator has intervened"},
+	{"25P03", "", ended, "the transaction was idle for too long, and the session is over"},
+	{"25P04", "", ended, "the transaction has lasted for too long, and the session is over"},
+	{"40003", "", unknown, "the server does not know whether the statement was completed"},
+	{"58", "", unknown, "the disk or the system has failed"},
+	{"XX", "", unknown, "an internal error, or damaged data"},
+	{"HV", "", unknown, "the table is on another server, which has not answered"},
+
+	// Other transactions.
+	{"40001", "", busy, "serialization failure"},
+	{"40P01", "", busy, "deadlock"},
+	{"40002", "", foreign, "a constraint that is not ours is checked at the commit"},
+	{"40", "", busy, "the transaction was rolled back"},
+	{"55P03", "", busy, "another transaction has the row: NOWAIT, or lock_timeout"},
+	{"72000", "", busy, "the snapshot is too old"},
+
+	// The tables.
+	{"42P01", "", missing, "there is no such table"},
+	{"21", "", foreign, "names are not unique"},
+	{"22021", "", refused, "the encoding of the database does not have the name"},
+	{"22P05", "", refused, "the encoding of the database does not have a character of the name"},
+	{"22", "", foreign, "a column does not have our value"},
+	{"23", "", foreign, "a constraint that is not ours is violated"},
+	{"44", "", foreign, "the table is a view that does not show our row"},
+	{"428C9", "", foreign, "a column is generated"},
+
+	// The request itself.
+	{"42501", "", refused, "the role lacks a permission"},
+	{"42601", "", refused, "the server is too old, or another one, for the statement"},
+	{"42622", "", refused, "a name is too long"},
+	{"42939", "", refused, "a name is reserved"},
+	{"42P04", "", refused, "the database exists"},
+	{"42P06", "", refused, "another client has made the schema at the same time"},
+	{"42P07", "", refused, "another client has made the table at the same time"},
+	{"42710", "", refused, "another client has made the index or the type at the same time"},
+	{"42", "", foreign, "columns, types or keys are not ours"},
+	{"03", "", refused, "the statement is not complete"},
+	{"09", "", refused, "a trigger has failed"},
+	{"0A", "", refused, "the server does not have this feature"},
+	{"0B", "", refused, "a transaction cannot begin so"},
+	{"0F", "", refused, "a locator is wrong"},
+	{"0L", "", refused, "a grant has no grantor"},
+	{"0Z", "", refused, "a function has failed"},
+	{"20", "", refused, "a function has failed"},
+	{"24", "", refused, "a cursor is in the wrong state"},
+	{"25", "", refused, "the transaction of the connection is in the wrong state"},
+	{"27", "", refused, "a trigger has changed the row"},
+	{"2B", "", refused, "privileges depend on each other"},
+	{"2D", "", refused, "a function may not end the transaction"},
+	{"2F", "", refused, "a function has failed"},
+	{"34", "", refused, "there is no such cursor"},
+	{"38", "", refused, "a function has failed"},
+	{"39", "", refused, "a function has failed"},
+	{"3B", "", refused, "a savepoint is wrong"},
+	{"3F", "", refused, "there is no such schema"},
+	{"54", "", refused, "a limit of the server is exceeded"},
+	{"55", "", refused, "an object is in use, or in the wrong state"},
+	{"P0", "", refused, "a trigger of the table refuses the row"},
+}
+
+// numberRefusal is a kind of error of MySQL and MariaDB.
+type numberRefusal struct {
+	Numbers []uint64
+	Class   class
+	Why     string
+}
+
+// ofMySQL are the errors of MySQL and MariaDB, and those that ProxySQL makes. A number that is not
+// listed refuses the request: syntax, privileges and limits.
+var ofMySQL = []numberRefusal{
+	// Logins.
+	{[]uint64{1044, 3879}, login, "the user has no access to the database"},
+	{[]uint64{1045, 1698, 1873, 3118, 3955, 4150, 4151}, login, "the password or the account is not accepted"},
+	{[]uint64{1046, 1049}, login, "there is no such database, or none was named"},
+	{[]uint64{1042, 1129, 1130}, login, "the client's address is not accepted, or blocked after errors"},
+	{[]uint64{1043, 1251, 1275, 1524, 2049, 2059, 2061, 4055}, login, "client and server share no way to log in"},
+	{[]uint64{1820, 1862}, login, "the password has expired"},
+	{[]uint64{1759, 3159, 3160}, login, "the server admits no connection without TLS"},
+	{[]uint64{1115, 1193, 1231, 1232, 1238, 1273, 1298, 1621}, login, "a setting of the connection is refused"},
+	{[]uint64{1243}, login, "a statement that was prepared is not in this session: a proxy"},
+	{[]uint64{1399, 1568, 1837}, login, "a transaction was left open on the connection"},
+	{[]uint64{1099, 1100, 1192}, login, "LOCK TABLES is in force on the connection"},
+
+	// The state of the server.
+	{[]uint64{1040, 1135, 1203, 1226}, unavailable, "connections, or a user's share of them, are used up"},
+	{[]uint64{1037, 1038, 1041, 1257, 1998, 3015, 3044, 3170, 3950}, unavailable, "the memory is full"},
+	{[]uint64{1021, 1114, 1197, 1705, 1878, 3019, 3675, 3884, 4139}, unavailable, "the disk, a table or a log is full"},
+	{[]uint64{1206, 1461, 1637}, unavailable, "locks, prepared statements or transactions are used up"},
+	{[]uint64{1036, 1223, 1290, 1792, 1836, 1874, 3989, 4156}, unavailable, "the server, or the session, is read only"},
+	{[]uint64{1047}, unavailable, "a node of Galera is not part of the cluster now"},
+	{[]uint64{3092, 3781, 3782, 3783, 3796, 3797, 3799}, unavailable, "the group elects, or the member is not in it"},
+	{[]uint64{3983, 4121}, unavailable, "the engine or the thread pool takes no such statement now"},
+	{[]uint64{9001}, unavailable, "ProxySQL has no connection to a server"},
+
+	// What ends a session or a statement.
+	{[]uint64{1053, 1077, 1078, 1079, 1080}, ended, "the server stops"},
+	{[]uint64{1152, 1184, 1927, 3169, 4081, 4082}, ended, "the session was killed"},
+	{[]uint64{1159, 1161, 4031}, ended, "the session was idle for too long"},
+	{[]uint64{1028, 1317, 1931, 1969, 3024}, interrupted, "a time limit, or an administrator, has ended the statement"},
+	{[]uint64{3100, 3798}, interrupted, "the group has not confirmed the commit"},
+	{[]uint64{3101}, busy, "another member has changed the row first"},
+
+	// Failures without an answer about the statement.
+	{[]uint64{1030, 1105, 1180, 1181, 1815}, unknown, "the engine has failed, perhaps in the commit"},
+	{[]uint64{1023, 1024, 1026, 1598, 3001}, unknown, "the disk or the log of the server has failed"},
+	{[]uint64{1154, 1155, 1156, 1157, 1158, 1160, 1189, 1190}, unknown, "the connection has failed"},
+	{[]uint64{1429, 1430, 1296, 1297}, unknown, "the table is on another server, which has failed"},
+	{[]uint64{2002, 2003, 2005}, unavailable, "a proxy does not reach the server"},
+	{[]uint64{2006, 2012, 2013, 2055}, unknown, "a proxy has lost the connection to the server"},
+
+	// Other transactions.
+	{[]uint64{1020}, busy, "the row was changed after the snapshot"},
+	{[]uint64{1205, 1689, 3572}, busy, "another transaction has the row, or the table"},
+	{[]uint64{1213, 1614, 1613, 3058}, busy, "deadlock"},
+	{[]uint64{1412, 1615}, busy, "the table was altered meanwhile"},
+
+	// The tables.
+	{[]uint64{1146}, missing, "there is no such table"},
+	{[]uint64{1054, 1072, 1109, 1110, 1136}, foreign, "columns are not ours"},
+	{[]uint64{1048, 1171, 1263, 1364}, foreign, "a column of another table needs a value"},
+	{[]uint64{1062, 1586, 1761, 1762, 1859}, foreign, "another key is unique"},
+	{[]uint64{1264, 1265, 1267, 1292, 1366, 1406, 1411, 1525, 1690}, foreign, "a column does not have our value"},
+	{[]uint64{1216, 1217, 1451, 1452, 3819, 4025}, foreign, "a constraint that is not ours is violated"},
+	{[]uint64{1347, 1348, 1356, 1369, 1394, 1395, 1471}, foreign, "the table is a view"},
+	{[]uint64{1906, 3105}, foreign, "a column is generated"},
+
+	// The request itself, as examples of all others.
+	{[]uint64{1142, 1143, 1227, 1370}, refused, "the user lacks a privilege"},
+	{[]uint64{1064, 1149, 1235, 1295, 1305}, refused, "the server is too old, or another one, for the statement"},
+	{[]uint64{1104, 1153, 1175, 1207}, refused, "a limit of the server forbids the statement"},
+	{[]uint64{1442, 1644, 3098, 3164}, refused, "a trigger or a plugin refuses the row"},
+	{[]uint64{3057}, refused, "the server has no lock of this name"},
+	{[]uint64{1050, 1061}, refused, "another client has made the table at the same time"},
+	{[]uint64{1034, 1194, 1195}, refused, "the table is damaged"},
+}
+
+// codeRefusal is a kind of error of SQLite: the lower eight bits of its result code.
+type codeRefusal struct {
+	Code  int
+	Class class
+	Why   string
+}
+
+// ofSQLite are the errors of SQLite.
+var ofSQLite = []codeRefusal{
+	{1, refused, "the statement is wrong, or the table, see the text"},
+	{2, unknown, "an internal error"},
+	{3, refused, "the file may not be used so"},
+	{4, busy, "the statement was rolled back by another one"},
+	{5, busy, "another connection writes"},
+	{6, busy, "another statement of the connection writes"},
+	{7, unavailable, "the memory is full"},
+	{8, refused, "the file is read only"},
+	{9, interrupted, "the program has interrupted the statement"},
+	{10, unknown, "the disk fails"},
+	{11, refused, "the file is damaged"},
+	{12, unknown, "an internal error"},
+	{13, unavailable, "the disk is full"},
+	{14, login, "the file cannot be opened"},
+	{15, busy, "too many connections begin at once"},
+	{17, busy, "the tables were altered meanwhile"},
+	{18, refused, "the value is too big"},
+	{19, foreign, "a constraint that is not ours is violated"},
+	{20, foreign, "a column has another type"},
+	{21, unknown, "the driver uses the library wrongly"},
+	{22, refused, "the file is too large for the system"},
+	{23, refused, "the program has forbidden the statement"},
+	{25, refused, "the statement has fewer arguments"},
+	{26, login, "the file is no database, or is encrypted with another key"},
+}
 
 // closed is the text of the error of a closed *sql.DB, which is not exported. Nobody waits for
 // such a pool.
@@ -36,7 +281,7 @@ func (d Dialect) classify(err error) class {
 		return unknown
 	case errors.Is(err, errTaken):
 		return busy
-	case errors.Is(err, errNoCommit), errors.Is(err, errCompletion), errors.Is(err, errEmptyIsNull):
+	case errors.As(err, new(*modeError)), errors.Is(err, ErrUnsupportedTopology):
 		return refused
 	case errors.Is(err, errUnlisted):
 		return missing
@@ -49,7 +294,7 @@ func (d Dialect) classify(err error) class {
 	case Postgres:
 		var state interface{ SQLState() string }
 		if errors.As(err, &state) {
-			return classOfState(state.SQLState())
+			return classOfState(state.SQLState(), err.Error())
 		}
 	case MySQL:
 		if n, ok := number(err); ok {
@@ -58,44 +303,60 @@ func (d Dialect) classify(err error) class {
 	case SQLite:
 		return classOfSQLite(err)
 	}
+	return classOfConnection(err)
+}
+
+// classOfConnection is classify of an error that is none of the server's.
+func classOfConnection(err error) class {
+	var dial *net.OpError
+	var name *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	var alert tls.AlertError
+	switch {
+	case errors.As(err, &certificate), errors.As(err, &alert):
+		return login // one side does not accept the certificate of the other one
+	case errors.As(err, &name), errors.As(err, &dial) && dial.Op == "dial", notConnected(err):
+		return unreachable
+	}
 	return unknown
 }
 
-func classOfState(state string) class {
-	switch state {
-	case "40001", "40P01", "55P03": // serialization_failure, deadlock_detected, lock_not_available
-		return busy
-	case "42P01": // undefined_table
-		return missing
-	// insufficient_privilege; a name that the encoding of the database does not have; a
-	// statement that another client of a pooler has prepared
-	case "42501", "22021", "22P05", "42P05":
-		return refused
-	// A setting of the connection is refused: its value, its name, and a name that cannot be one.
-	case "22023", "42704", "42602":
-		return refused
-	case "25006": // read_only_sql_transaction: a standby, or what is one now
-		return unavailable
-	// statement_completion_unknown; idle_in_transaction_session_timeout and
-	// transaction_timeout, which end the session
-	case "40003", "25P03", "25P04":
+// notConnected reports whether err is pgx's error of an attempt to connect.
+func notConnected(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if reflect.TypeOf(err).String() == "*pgconn.ConnectError" {
+			return true
+		}
+	}
+	return false
+}
+
+func classOfState(state, text string) class {
+	if len(state) < 2 {
 		return unknown
 	}
-	switch {
-	case len(state) < 2:
-		return unknown
-	case state[:2] == "53":
-		return unavailable // too many connections, and other lack of resources
-	case state[:2] == "08", state[:2] == "57", state[:2] == "58", state[:2] == "XX":
-		return unknown // connection, shutdown, input and output, internal error
-	case state[:2] == "22", state[:2] == "23", state[:2] == "42":
-		return foreign // the values, constraints and columns that are ours do not fit
+	for _, r := range ofPostgres {
+		if strings.HasPrefix(state, r.State) && strings.Contains(text, r.Text) {
+			return r.Class
+		}
 	}
 	return refused
 }
 
 // number returns the number of an error of MySQL: the field Number of the driver's error.
 func number(err error) (n uint64, ok bool) {
+	ok = field(err, "Number", func(v reflect.Value) bool {
+		if v.CanUint() {
+			n = v.Uint()
+		}
+		return v.CanUint()
+	})
+	return n, ok
+}
+
+// field calls use for the field of this name of err, or of an error that it wraps, until use
+// returns true.
+func field(err error, name string, use func(reflect.Value) bool) bool {
 	for ; err != nil; err = errors.Unwrap(err) {
 		v := reflect.ValueOf(err)
 		if v.Kind() == reflect.Pointer {
@@ -104,57 +365,60 @@ func number(err error) (n uint64, ok bool) {
 		if v.Kind() != reflect.Struct {
 			continue
 		}
-		if f := v.FieldByName("Number"); f.IsValid() && f.CanUint() {
-			return f.Uint(), true
+		if f := v.FieldByName(name); f.IsValid() && use(f) {
+			return true
 		}
 	}
-	return 0, false
+	return false
 }
 
 func classOfNumber(n uint64) class {
-	switch n {
-	case 1020, 1205, 1213, 3572: // outdated snapshot (MariaDB), lock wait timeout, deadlock, NOWAIT
-		return busy
-	case 1146: // no such table
-		return missing
-	case 1054, 1048, 1062, 1136, 1264, 1265, 1292, 1364, 1366, 1406: // columns and values that do not fit
-		return foreign
-	// too many connections, other lack of resources, read only
-	case 1021, 1037, 1038, 1040, 1041, 1047, 1114, 1203, 1226, 1290, 1836:
-		return unavailable
-	// shutdown, killed, interrupted, a time limit for statements (MySQL 3024, MariaDB 1969), and a
-	// session that the server has ended because it was idle (4031)
-	case 1053, 1077, 1079, 1080, 1317, 1927, 1969, 3024, 4031:
-		return unknown
+	for _, r := range ofMySQL {
+		if slices.Contains(r.Numbers, n) {
+			return r.Class
+		}
+	}
+	if n >= 2000 && n < 3000 || n >= 9000 && n < 10000 {
+		return unknown // of a client's library, or a proxy: not of the server
 	}
 	return refused
 }
 
 func classOfSQLite(err error) class {
-	code := -1
-	var coded interface{ Code() int }
-	if errors.As(err, &coded) {
-		code = coded.Code() & 0xff
-	}
+	code := codeOfSQLite(err)
 	text := err.Error()
 	has := func(parts ...string) bool {
-		for _, p := range parts {
-			if strings.Contains(text, p) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 	}
 	switch {
-	case code == 5, code == 6, code == -1 && has("database is locked", "table is locked"):
+	case code == -1 && has("database is locked", "table is locked"):
 		return busy
 	case has("no such table"):
 		return missing
-	case code == 19, code == 20,
-		has("no such column", "has no column", "ON CONFLICT clause does not match", "constraint failed"):
+	case has("no such column", "has no column", "ON CONFLICT clause does not match", "constraint failed"):
 		return foreign
-	case code == 1, code == 8, code == 14: // SQL error, read only, cannot open
-		return refused
+	}
+	for _, r := range ofSQLite {
+		if r.Code == code {
+			return r.Class
+		}
 	}
 	return unknown
+}
+
+// codeOfSQLite returns the result code of an error without its upper bits, or -1. It is what the
+// method Code of the driver's error returns, or what its field Code is.
+func codeOfSQLite(err error) int {
+	code := -1
+	var coded interface{ Code() int }
+	if errors.As(err, &coded) {
+		return coded.Code() & 0xff
+	}
+	field(err, "Code", func(v reflect.Value) bool {
+		if v.CanInt() {
+			code = int(v.Int()) & 0xff
+		}
+		return v.CanInt()
+	})
+	return code
 }

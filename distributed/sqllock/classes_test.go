@@ -6,7 +6,13 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,74 +21,438 @@ import (
 	"github.com/jucgo/locks/distributed/sqllock"
 )
 
-// complaint is the error of a driver that tells the database's code, as that of PostgreSQL or
-// of MySQL.
+// complaint is the error of a driver that tells the database's code, as those of PostgreSQL, of
+// MySQL and of SQLite.
 type complaint struct {
 	state  string
 	Number uint16
+	code   int
+	text   string
 }
 
-func (c complaint) Error() string { return fmt.Sprint("no: ", c.state, c.Number) }
+func (c complaint) Error() string {
+	return fmt.Sprintf("complaint %s %d %d: %s", c.state, c.Number, c.code, c.text)
+}
 
 func (c complaint) SQLState() string { return c.state }
 
-// complainer is a database that carries nothing out, and says why.
-type complainer struct{ why complaint }
+func (c complaint) Code() int { return c.code }
 
-func (c complainer) Connect(context.Context) (driver.Conn, error) { return c, nil }
-func (c complainer) Driver() driver.Driver                        { return nil }
-func (c complainer) Prepare(string) (driver.Stmt, error)          { return nil, c.why }
-func (c complainer) Close() error                                 { return nil }
-func (c complainer) Begin() (driver.Tx, error)                    { return nil, c.why }
+// mood is what a database answers to each statement in the place of its answer, unless it is nil.
+type mood struct {
+	mu      sync.Mutex
+	why     error
+	asked   int // statements
+	refused int // those since the last call of refuse
+}
 
-func TestTheDatabasesErrorDecidesWhetherACallerWaits(t *testing.T) {
+func (m *mood) refuse(why error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.why, m.refused = why, 0
+}
+
+func (m *mood) answer() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked++
+	if m.why != nil {
+		m.refused++
+	}
+	return m.why
+}
+
+// asks waits until the database has had n more statements, as those of a waiter that asks again.
+func (m *mood) asks(tb testing.TB, n int) {
+	tb.Helper()
+	var before int
+	soon(tb, func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if before == 0 {
+			before = m.asked
+		}
+		return m.asked >= before+n
+	})
+}
+
+// refuses waits until the database has refused n statements since the last call of refuse.
+func (m *mood) refuses(tb testing.TB, n int) {
+	tb.Helper()
+	soon(tb, func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.refused >= n
+	})
+}
+
+// moody connects to a database that has moods.
+type moody struct {
+	driver driver.Driver
+	dsn    string
+	mood   *mood
+}
+
+func (m moody) Connect(context.Context) (driver.Conn, error) {
+	c, err := m.driver.Open(m.dsn)
+	return moodyConn{c, m.mood}, err
+}
+
+func (m moody) Driver() driver.Driver { return m.driver }
+
+type moodyConn struct {
+	driver.Conn
+	mood *mood
+}
+
+func (c moodyConn) QueryContext(ctx context.Context, q string, args []driver.NamedValue) (driver.Rows, error) {
+	if err := c.mood.answer(); err != nil {
+		return nil, err
+	}
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, q, args)
+}
+
+func (c moodyConn) ExecContext(ctx context.Context, q string, args []driver.NamedValue) (driver.Result, error) {
+	if err := c.mood.answer(); err != nil {
+		return nil, err
+	}
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, q, args)
+}
+
+func (c moodyConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	if err := c.mood.answer(); err != nil {
+		return nil, err
+	}
+	return c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
+}
+
+// reaction is what a client does after an error of a class. Without goesOn it returns the error.
+type reaction struct {
+	is            error // what the error of a first request matches
+	certain       bool  // that the request was not carried out
+	firstGoesOn   bool
+	waitGoesOn    bool
+	releaseGoesOn bool // until the error ends, or the release timeout
+	final         bool // the release is not repeated
+}
+
+// reactions are those of a Table.
+var reactions = map[sqllock.Class]reaction{
+	sqllock.Unknown:     {nil, false, false, true, true, false},
+	sqllock.Ended:       {lease.ErrUnavailable, false, true, true, true, false},
+	sqllock.Interrupted: {lease.ErrUnavailable, false, true, true, true, false},
+	sqllock.Refused:     {lease.ErrRefused, true, false, false, false, false},
+	sqllock.Login:       {lease.ErrLogin, true, false, true, false, false},
+	sqllock.Unavailable: {lease.ErrUnavailable, true, true, true, true, false},
+	sqllock.Unreachable: {lease.ErrUnreachable, true, false, true, true, false},
+	sqllock.Busy:        {lease.ErrUnavailable, true, true, true, true, false},
+	sqllock.Missing:     {sqllock.ErrNoTable, true, false, false, false, false},
+	sqllock.Foreign:     {locks.ErrForeign, false, false, false, false, true},
+}
+
+// classed is an error of a database with its class.
+type classed struct {
+	name  string
+	err   error
+	class sqllock.Class
+}
+
+// unreachable is the error of a connection that could not be made.
+var unreachable = classed{"no connection", &net.OpError{Op: "dial", Err: errors.New("refused")}, sqllock.Unreachable}
+
+// complaints are the errors of a database: all that are listed, or one of each class.
+func complaints(d sqllock.Dialect, all bool) (list []classed) {
+	add := func(name string, why error, class sqllock.Class) { list = append(list, classed{name, why, class}) }
+	switch d {
+	case sqllock.Postgres:
+		for _, r := range sqllock.OfPostgres {
+			state := r.State + "00000"[len(r.State):]
+			add(state+" "+r.Text, complaint{state: state, text: r.Text}, r.Class)
+		}
+	case sqllock.MySQL:
+		for _, r := range sqllock.OfMySQL {
+			n := r.Numbers[0] // the others have this entry too
+			add(strconv.Itoa(int(n)), complaint{Number: uint16(n)}, r.Class)
+		}
+	case sqllock.SQLite:
+		for _, r := range sqllock.OfSQLite {
+			add(strconv.Itoa(r.Code), complaint{code: r.Code}, r.Class)
+		}
+		add("no such table", complaint{code: 1, text: "no such table: x"}, sqllock.Missing)
+	}
+	if d != sqllock.SQLite {
+		list = append(list, unreachable)
+	}
+	if all {
+		return list
+	}
+	var some []classed
+	seen := make(map[sqllock.Class]bool)
+	for _, c := range list {
+		if !seen[c.class] {
+			seen[c.class] = true
+			some = append(some, c)
+		}
+	}
+	return some
+}
+
+// inEachMood runs f for errors of the databases: for each one that is known, or for one of each
+// class. c is a client of a kind in db, which has made a connection. rival is another client.
+func inEachMood(t *testing.T, k kind, on []database, all bool, opts []sqllock.Option,
+	f func(t *testing.T, m *mood, c, rival provider, why classed)) {
 	t.Parallel()
-	type meaning struct{ foreign, refused, temporary bool }
-	unknown, refused := meaning{temporary: true}, meaning{refused: true}
-	later, foreign := meaning{refused: true, temporary: true}, meaning{foreign: true}
-	for why, want := range map[complaint]meaning{
-		{state: "08006"}: unknown, // connection_failure
-		{state: "57P01"}: unknown, // admin_shutdown
-		{state: "40003"}: unknown, // statement_completion_unknown
-		{state: "25P03"}: unknown, // idle_in_transaction_session_timeout
-		{state: "53300"}: later,   // too_many_connections
-		{state: "25006"}: later,   // read_only_sql_transaction
-		{state: "42501"}: refused, // insufficient_privilege
-		{state: "22P05"}: refused, // untranslatable_character
-		{state: "42P05"}: refused, // duplicate_prepared_statement
-		{state: "28P01"}: refused, // invalid_password
-		{state: "42703"}: foreign, // undefined_column
-		{state: "23502"}: foreign, // not_null_violation
-		{Number: 1053}:   unknown, // server shutdown
-		{Number: 1969}:   unknown, // max_statement_time of MariaDB
-		{Number: 3024}:   unknown, // max_execution_time of MySQL
-		{Number: 4031}:   unknown, // the session was idle for too long
-		{Number: 1040}:   later,   // too many connections
-		{Number: 1290}:   later,   // read only
-		{Number: 1045}:   refused, // access denied
-		{Number: 1142}:   refused, // the same, of a table
-	} {
-		dialect := sqllock.Postgres
-		if why.Number != 0 {
-			dialect = sqllock.MySQL
+	for _, d := range on {
+		where, table := d.serve(t), sqllock.WithTable(fresh())
+		rival := k.open(t, d.open(t, where), table, calm)
+		room := make(chan struct{}, 8)
+		for _, why := range complaints(d.dialect, all && d.driver != inPq.driver) { // pq has the codes of pgx
+			t.Run(d.name+" "+why.name, func(t *testing.T) {
+				t.Parallel()
+				room <- struct{}{}
+				defer func() { <-room }()
+				m := new(mood)
+				db := sql.OpenDB(moody{d.open(t, where).Driver(), dsn(d.dialect, where), m})
+				t.Cleanup(func() { db.Close() })
+				c, err := k.make(db, append([]sqllock.Option{table, swift, sqllock.WithDialect(d.dialect)}, opts...)...)
+				require.NoError(t, err)
+				t.Cleanup(func() { m.refuse(nil); c.Close(background) })
+				require.False(t, held(t, c.Mutex(fresh())))
+				f(t, m, c, rival, why)
+			})
 		}
-		for _, new := range []func(*sql.DB, ...sqllock.Option) (provider, error){
-			func(db *sql.DB, opts ...sqllock.Option) (provider, error) { return sqllock.NewTable(db, opts...) },
-			func(db *sql.DB, opts ...sqllock.Option) (provider, error) { return sqllock.NewAdvisory(db, opts...) },
-		} {
-			db := sql.OpenDB(complainer{why})
-			c, err := new(db, sqllock.WithDialect(dialect), sqllock.WithLeaseOptions(lease.WithRetry(lease.RetryNever)))
-			require.NoError(t, err)
-			err = c.Mutex("it").LockContext(background)
-			require.ErrorIs(t, err, why)
-			got := meaning{foreign: errors.Is(err, locks.ErrForeign), refused: errors.Is(err, lease.ErrRefused)}
-			got.temporary = !got.foreign && (!got.refused || errors.Is(err, lease.ErrUnavailable))
-			if _, session := c.(*sqllock.Advisory); session || dialect == sqllock.MySQL {
-				want.refused = true // the connection is closed; a Table in MySQL looks first
+	}
+}
+
+var classedDatabases = []database{inSQLite, inPgx, inPq, inMaria}
+
+func TestAFirstRequestFollowsTheClassOfAnError(t *testing.T) {
+	inEachMood(t, tableKind, classedDatabases, true, nil,
+		func(t *testing.T, m *mood, c, _ provider, why classed) { first(t, m, c, why, reactions[why.class]) })
+}
+
+func first(t *testing.T, m *mood, c provider, why classed, want reaction) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(someone(), time.Minute)
+	defer cancel()
+	l := c.Mutex(fresh())
+	m.refuse(why.err)
+	got := inBackground(func() error { return l.LockContext(ctx) })
+	if want.firstGoesOn {
+		m.refuses(t, 2)
+		m.refuse(nil)
+		require.NoError(t, <-got)
+		require.NoError(t, l.UnlockContext(ctx))
+		return
+	}
+	err := <-got
+	require.ErrorContains(t, err, why.err.Error())
+	if want.is != nil {
+		require.ErrorIs(t, err, want.is)
+	}
+	require.Equal(t, why.class == sqllock.Login, errors.Is(err, lease.ErrLogin), "%v", err)
+	require.Equal(t, want.certain, errors.Is(err, lease.ErrRefused), "%v", err)
+	m.refuse(nil)
+}
+
+func TestAWaitFollowsTheClassOfAnError(t *testing.T) {
+	inEachMood(t, tableKind, classedDatabases, true, nil,
+		func(t *testing.T, m *mood, c, rival provider, why classed) {
+			await(t, m, c, rival, why, reactions[why.class])
+		})
+}
+
+func await(t *testing.T, m *mood, c, rival provider, why classed, want reaction) {
+	t.Helper()
+	name, a, b := fresh(), someone(), someone()
+	holder, l := rival.Mutex(name), c.Mutex(name)
+	hold(t, holder, a)
+	got := inBackground(func() error { return l.LockContext(b) })
+	m.asks(t, 16)
+	m.refuse(why.err)
+	if !want.waitGoesOn {
+		require.ErrorContains(t, <-got, why.err.Error())
+		m.refuse(nil)
+		require.NoError(t, holder.UnlockContext(a))
+		return
+	}
+	m.refuses(t, 2)
+	m.refuse(nil)
+	require.NoError(t, holder.UnlockContext(a))
+	require.NoError(t, <-got)
+	require.NoError(t, l.UnlockContext(b))
+}
+
+func TestNoErrorOfARenewalIsALoss(t *testing.T) {
+	inEachMood(t, tableKind, classedDatabases, false, []sqllock.Option{term(6 * time.Second)},
+		func(t *testing.T, m *mood, c, _ provider, why classed) { renew(t, m, c, why) })
+}
+
+func renew(t *testing.T, m *mood, c provider, why classed) {
+	t.Helper()
+	l, a := c.Mutex(fresh()), someone()
+	h := hold(t, l, a)
+	before, _ := h.Deadline()
+	m.refuse(why.err)
+	m.refuses(t, 1)
+	m.refuse(nil)
+	soon(t, func() bool { now, _ := h.Deadline(); return now.After(before) })
+	require.NoError(t, h.Err())
+	require.NoError(t, l.UnlockContext(a))
+}
+
+func TestAReleaseFollowsTheClassOfAnError(t *testing.T) {
+	inEachMood(t, tableKind, classedDatabases, true, nil,
+		func(t *testing.T, m *mood, c, rival provider, why classed) {
+			release(t, m, c, rival, why, reactions[why.class])
+		})
+}
+
+func release(t *testing.T, m *mood, c, rival provider, why classed, want reaction) {
+	t.Helper()
+	name, a := fresh(), someone()
+	l := c.Mutex(name)
+	hold(t, l, a)
+	m.refuse(why.err)
+	got := inBackground(func() error { return l.UnlockContext(a) })
+	if want.releaseGoesOn {
+		m.refuses(t, 2)
+		m.refuse(nil)
+		require.NoError(t, <-got)
+	} else {
+		err := <-got
+		require.ErrorIs(t, err, locks.ErrLost)
+		m.refuse(nil)
+	}
+	if !want.final { // the lease lasts 30 seconds
+		began := time.Now()
+		soon(t, func() bool { return !held(t, rival.Mutex(name)) })
+		require.Less(t, time.Since(began), 15*time.Second)
+	}
+}
+
+func TestAQueueFollowsTheClassOfAnError(t *testing.T) {
+	inEachMood(t, queueKind, classedDatabases, false, nil,
+		func(t *testing.T, m *mood, c, rival provider, why classed) {
+			want := reactions[why.class]
+			first(t, m, c, why, want)
+			await(t, m, c, rival, why, want)
+			release(t, m, c, rival, why, want)
+		})
+}
+
+// A session takes its lock with it. So nothing is in doubt, and no release is left to be repeated.
+func TestASessionFollowsTheClassOfAnError(t *testing.T) {
+	inEachMood(t, advisory, []database{inPgx, inPq, inMaria}, false, []sqllock.Option{term(6 * time.Second)},
+		func(t *testing.T, m *mood, c, rival provider, why classed) {
+			want := reactions[why.class]
+			want.certain = true
+			if why.class == sqllock.Unknown {
+				want.is = lease.ErrUnreachable
 			}
-			require.Equal(t, want, got, "%T: %v", c, err)
-			require.NoError(t, c.Close(background))
-			require.NoError(t, db.Close())
+			if why.class == sqllock.Foreign {
+				want.is = lease.ErrRefused
+			}
+			first(t, m, c, why, want)
+			await(t, m, c, rival, why, want)
+			switch why.class {
+			case sqllock.Interrupted, sqllock.Refused, sqllock.Unavailable, sqllock.Busy:
+				renew(t, m, c, why) // the session goes on
+			}
+			want.final = false
+			switch why.class {
+			case sqllock.Interrupted, sqllock.Unavailable, sqllock.Busy:
+			default:
+				want.releaseGoesOn = false
+			}
+			release(t, m, c, rival, why, want)
+		})
+}
+
+func TestWorkFollowsTheClassOfAnError(t *testing.T) {
+	t.Parallel()
+	for _, d := range []database{inPgx, inPq, inMaria} {
+		where, table := d.serve(t), sqllock.WithTable(fresh())
+		rival := openRow(t, d.open(t, where), table, calm)
+		for _, why := range complaints(d.dialect, false) {
+			t.Run(d.name+" "+why.name, func(t *testing.T) {
+				t.Parallel()
+				m, want := new(mood), reactions[why.class]
+				db := sql.OpenDB(moody{d.open(t, where).Driver(), dsn(d.dialect, where), m})
+				t.Cleanup(func() { db.Close() })
+				r, err := sqllock.NewRow(db, table, swift, sqllock.WithDialect(d.dialect))
+				require.NoError(t, err)
+				t.Cleanup(func() { r.Close(background) })
+				require.NoError(t, r.Do(background, "warm", nothing))
+				for _, waits := range []bool{false, true} {
+					name, end := fresh(), func() {}
+					if waits {
+						end = work(t, rival, someone(), name)
+					} else {
+						m.refuse(why.err)
+					}
+					got := inBackground(func() error { return r.Do(someone(), name, nothing) })
+					if waits {
+						soon(t, refused(r, name))
+						m.refuse(why.err)
+					}
+					if waits && want.waitGoesOn || !waits && want.firstGoesOn {
+						m.refuses(t, 2)
+						m.refuse(nil)
+						end()
+						require.NoError(t, <-got)
+						continue
+					}
+					err := <-got
+					require.ErrorContains(t, err, why.err.Error())
+					if want.is != nil {
+						require.ErrorIs(t, err, want.is)
+					}
+					m.refuse(nil)
+					end()
+				}
+			})
 		}
+	}
+}
+
+func TestEveryClassOfSQLStatesIsListed(t *testing.T) {
+	t.Parallel()
+	known := func(state string) bool {
+		for _, r := range sqllock.OfPostgres {
+			if strings.HasPrefix(state, r.State) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, class := range strings.Fields("03 08 09 0A 0B 0F 0L 0P 0Z 20 21 22 23 24 25 26 27 28 2B 2D 2F 34 38 39 3B" +
+		" 3D 3F 40 42 44 53 54 55 57 58 72 F0 HV P0 XX") {
+		require.True(t, known(class+"000"), class)
+	}
+}
+
+func TestEveryRefusalHasOneReasonAndOneEntry(t *testing.T) {
+	t.Parallel()
+	reason := regexp.MustCompile(`^[^.\n]{8,90}$`)
+	seen := make(map[string]bool)
+	once := func(name, why string) {
+		require.False(t, seen[name], name)
+		seen[name] = true
+		require.Regexp(t, reason, why, name)
+	}
+	for _, r := range sqllock.OfPostgres {
+		once("state "+r.State+r.Text, r.Why)
+		state := r.State + "00000"[len(r.State):]
+		require.Equal(t, r.Class, sqllock.ClassOfState(state, r.Text), "%s is hidden by another entry", r.State)
+	}
+	for _, r := range sqllock.OfMySQL {
+		for _, n := range r.Numbers {
+			once(fmt.Sprint("number ", n), r.Why)
+			require.Equal(t, r.Class, sqllock.ClassOfNumber(n), n)
+		}
+	}
+	for _, r := range sqllock.OfSQLite {
+		once(fmt.Sprint("code ", r.Code), r.Why)
 	}
 }

@@ -1,6 +1,7 @@
 package sqllock
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -24,7 +25,8 @@ type core struct {
 	// statements are those of the dialect by their titles.
 	statements map[string]*statement
 	start      startCheck
-	unsure     bool // the driver also says driver.ErrBadConn of a statement that was carried out
+	encoding   startCheck // for names that are not ASCII
+	unsure     bool       // the driver also says driver.ErrBadConn of a statement that was carried out
 	// noticed, if not nil, is called for each notification.
 	noticed func(payload string)
 
@@ -43,7 +45,7 @@ func newCore(db *sql.DB, opts []Option) (*core, error) {
 	}
 	c := &core{options: newOptions(opts), db: db}
 	c.open, c.end = context.WithCancel(context.Background())
-	c.start.c = c
+	c.start.c, c.encoding.c = c, c
 	var err error
 	if c.dialect == Detect {
 		if c.dialect, err = detect(db); err != nil {
@@ -63,6 +65,9 @@ func newCore(db *sql.DB, opts []Option) (*core, error) {
 	}
 	if c.listen != nil {
 		c.start.check = c.start.checkSessions
+	}
+	if c.dialect == Postgres {
+		c.encoding.check = c.encoding.checkEncoding
 	}
 	return c, nil
 }
@@ -106,14 +111,20 @@ func (c *core) late() error {
 
 // outcome returns what the engine has to know about err.
 func (c *core) outcome(err error) error {
-	if errors.Is(err, ErrTimeout) {
+	if err == nil || errors.Is(err, ErrTimeout) || errors.Is(err, lease.ErrRefused) {
 		return err
 	}
 	switch c.dialect.classify(err) {
-	case refused, busy:
+	case refused:
 		return lease.Mark(err, lease.ErrRefused)
-	case unavailable:
+	case login:
+		return lease.Mark(err, lease.ErrRefused, lease.ErrLogin)
+	case busy, unavailable:
 		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
+	case unreachable:
+		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+	case ended, interrupted:
+		return lease.Mark(err, lease.ErrUnavailable)
 	case missing:
 		return lease.Mark(fmt.Errorf("%w: %w", ErrNoTable, err), lease.ErrRefused)
 	case foreign:
@@ -146,8 +157,11 @@ func (d Dialect) commit(tx *sql.Tx) error {
 
 // temporary reports whether err, of a database that has answered before, may be temporary.
 func (c *core) temporary(err error) bool {
-	class := c.dialect.classify(err)
-	return class == unknown || class == unavailable
+	switch c.dialect.classify(err) {
+	case unknown, ended, interrupted, login, unavailable, unreachable:
+		return true
+	}
+	return false
 }
 
 func (c *core) exec(ctx context.Context, s *statement, args ...any) (n int64, err error) {
@@ -200,6 +214,21 @@ func (c *core) once(ctx context.Context, guarded bool, f func(ctx context.Contex
 		return 0, fmt.Errorf("outcome unknown: %w", bad) // whatever was said of a later request
 	}
 	return n, err
+}
+
+// queryOnce is query of a statement whose second time changes nothing, and tells what the first has
+// done. No row is an answer too. Only the refusal of a second time does not say what was done.
+func (c *core) queryOnce(ctx context.Context, s *statement, args []any, dest ...any) error {
+	var none error
+	_, err := c.once(ctx, true, func(ctx context.Context, on database) (int64, error) {
+		none = nil
+		err := s.query(ctx, on, args, dest...)
+		if errors.Is(err, sql.ErrNoRows) {
+			none, err = err, nil
+		}
+		return 1, err
+	})
+	return cmp.Or(err, none)
 }
 
 // execSlowly is exec of a statement that may be carried out twice, for as long as ctx lasts: a

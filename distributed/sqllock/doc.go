@@ -97,6 +97,32 @@
 //     found as long as that session is free. A Table and a Row without these options work there.
 //     An Advisory also asks for its session at each acquisition and renewal.
 //
+// # Errors
+//
+// Each error of a database refuses the request, the login, or only this moment, see
+// [lease.ErrRefused]. The source has tables of the SQLSTATEs of PostgreSQL, the numbers of MySQL and
+// MariaDB, and the codes of SQLite, in classes.go.
+//
+//	refused                  such as                               LockContext         unlock
+//	the request              42501, 42P01, 1142, 1146              the error           the error
+//	the login                28P01, 3D000, 1045, 1049, 26000       the error; waiters  the error
+//	                                                               wait on
+//	this moment              25006, 53300, 57P03, 57014, 1040,     waits               repeated
+//	                         1290, 1114, SQLITE_FULL
+//	no connection was made   refused connections                   the error; waiters  repeated
+//	                                                               wait on
+//	the session or the       57P01, 25P03, 1053, 1317, 1969,       waits               repeated
+//	statement has ended      3024, 4031
+//	no answer, may be done   08006, XX000, 1180                    the error; waiters  repeated
+//	                                                               wait on
+//	another transaction      40001, 55P03, 1205, 1213,             waits               repeated
+//	                         SQLITE_BUSY
+//
+// A [Row] and a [Table.Semaphore] do the same. No error of a renewal ends a hold in a Table. The hold
+// of an [Advisory] goes on after an error that refuses a statement alone. After the error of an
+// unlock, the release is repeated in the background, until the end of the lease. The lock of an
+// Advisory is free then, because its connection is closed.
+//
 // # Drivers
 //
 // A driver has to give up when a context ends, also while it connects. database/sql connects
@@ -111,12 +137,37 @@
 // simple_protocol, and pq binary_parameters=yes. Versions of pgbouncer before 1.19 crash when
 // clients cancel queries, as a context that ends does.
 //
-// In MySQL and MariaDB three variables of the session change what the statements mean. Their
-// defaults are right, and the first acquisition of a client is refused with other values:
+// # Settings of a session
 //
-//   - autocommit has to be on, for a Table.
-//   - completion_type has to be NO_CHAIN, for a Table, a Row and a semaphore.
-//   - sql_mode must not have EMPTY_STRING_IS_NULL, for the same.
+// In MySQL and MariaDB some variables of the session change what the statements mean. Their defaults
+// are right. With other values the first use of a Table, a Row, a semaphore, a Versioned or a Gate is
+// refused, and the error names the variable. They are asked for once.
+//
+//	variable                    has to be                  because otherwise
+//	autocommit                  on, but for a Row          nothing is committed
+//	completion_type             NO_CHAIN                   the pool gets open transactions
+//	sql_mode                    without                    a free lock has no owner to compare
+//	                            EMPTY_STRING_IS_NULL
+//	sql_select_limit            DEFAULT                    holds are missing in the answer to a renewal
+//	unique_checks               on                         two rows may have one name
+//	character_set_connection    character_set_client       a name is other bytes than elsewhere
+//	timestamp                   DEFAULT                    leases never end
+//	transaction_isolation       READ-COMMITTED or more,    permits are counted that are not given
+//	                            for a semaphore
+//
+// Other values of sql_mode, the other isolation levels, transaction_read_only, time_zone,
+// sql_safe_updates, sql_auto_is_null, innodb_lock_wait_timeout and limits of time have no effect on
+// the meaning. A statement that they refuse or end is an error of the classes above. With
+// innodb_flush_log_at_trx_commit other than 1, or sql_log_bin off, a crash or a failover can forget
+// an acquisition.
+//
+// In PostgreSQL client_encoding has to be UTF8 for names that are not ASCII, unless the database is
+// SQL_ASCII. The first acquisition of such a name asks for it. search_path decides where a table
+// without a schema is, see [WithTable]. Isolation, time zone, formats of dates, lock_timeout and
+// statement_timeout have no effect on the meaning. With synchronous_commit off, a crash of the server
+// can forget an acquisition.
+//
+// The program that uses [Gate.Check] has a transaction of its own, which Gate does not look at.
 //
 // In SQLite, set busy_timeout and WAL: _pragma=busy_timeout(1000)&_pragma=journal_mode(WAL) for
 // modernc.org/sqlite.

@@ -17,3 +17,27 @@ func (c *core) told(name string) (holders []int64) {
 	})
 	return holders
 }
+
+// Class is what an error of the database refuses.
+type Class = class
+
+const (
+	Unknown     = unknown
+	Ended       = ended
+	Interrupted = interrupted
+	Refused     = refused
+	Login       = login
+	Unavailable = unavailable
+	Unreachable = unreachable
+	Busy        = busy
+	Missing     = missing
+	Foreign     = foreign
+)
+
+var (
+	OfPostgres    = ofPostgres
+	OfMySQL       = ofMySQL
+	OfSQLite      = ofSQLite
+	ClassOfState  = classOfState
+	ClassOfNumber = classOfNumber
+)

@@ -38,6 +38,9 @@ func NewGate(db *sql.DB, columns Columns, opts ...Option) (*Gate, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.dialect == MySQL {
+		c.start.check = c.start.checkModes
+	}
 	const show = `SELECT {token} FROM {table} WHERE {key} = $1`
 	return &Gate{
 		c:     c,
@@ -100,6 +103,9 @@ func (g *Gate) Do(ctx context.Context, key any, token uint64, fn func(tx *sql.Tx
 	case fn == nil:
 		return g.fail(op, key, locks.ErrNilFunc)
 	}
+	if err := g.c.start.fit(ctx); err != nil {
+		return g.fail(op, key, err)
+	}
 	tx, err := g.c.db.BeginTx(ctx, nil)
 	if err != nil {
 		return g.fail(op, key, err)
@@ -119,6 +125,9 @@ func (g *Gate) Do(ctx context.Context, key any, token uint64, fn func(tx *sql.Tx
 func (g *Gate) Highest(ctx context.Context, key any) (uint64, error) {
 	var seen int64
 	err := adapter.Check(ctx)
+	if err == nil {
+		err = g.c.start.fit(ctx)
+	}
 	if err == nil {
 		err = g.c.query(ctx, g.show, []any{key}, &seen)
 	}

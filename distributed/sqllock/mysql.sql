@@ -31,17 +31,20 @@ CREATE TABLE IF NOT EXISTS {permits} (
 ) ENGINE=InnoDB;
 CREATE TABLE IF NOT EXISTS {semaphores} (name VARBINARY(255) NOT NULL PRIMARY KEY, token BIGINT NOT NULL) ENGINE=InnoDB
 
--- Table. Whether the engine of a table has transactions, and its name. The conditions of this statement and the next
--- one open that table alone.
--- name: engine
-SELECT COALESCE(e.TRANSACTIONS, ''), COALESCE(t.ENGINE, ''), @@completion_type, @@sql_mode FROM information_schema.TABLES AS t
-LEFT JOIN information_schema.ENGINES AS e ON e.ENGINE = t.ENGINE
-WHERE t.TABLE_SCHEMA = {schema} AND t.TABLE_NAME = {table}
+-- The settings of the session that change what statements mean. LIMIT is for one of them, sql_select_limit.
+-- name: modes
+SELECT {modes} LIMIT 1
 
--- Whether statements are committed, and whether names are unique and all different, see checkLayout.
+-- Table. Whether the engine of a table has transactions, its name, and the settings of the session. The conditions of
+-- this statement and the next one open that table alone.
+-- name: engine
+SELECT COALESCE(e.TRANSACTIONS, ''), COALESCE(t.ENGINE, ''), {modes} FROM information_schema.TABLES AS t
+LEFT JOIN information_schema.ENGINES AS e ON e.ENGINE = t.ENGINE
+WHERE t.TABLE_SCHEMA = {schema} AND t.TABLE_NAME = {table} LIMIT 1
+
+-- Whether names are unique and all different, see checkLayout.
 -- name: layout
-SELECT @@autocommit,
-	EXISTS (SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema} AND TABLE_NAME = {table}
+SELECT EXISTS (SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {schema} AND TABLE_NAME = {table}
 		AND COLUMN_NAME = 'name' AND DATA_TYPE = 'varbinary' AND CHARACTER_MAXIMUM_LENGTH >= 255)
 	AND EXISTS (SELECT 1 FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = {schema} AND TABLE_NAME = {table}
 		AND NON_UNIQUE = 0 GROUP BY INDEX_NAME

@@ -218,3 +218,7 @@ WHERE l.locktype = 'advisory' AND l.granted
 	AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 	AND CAST(l.classid AS bigint) = (CAST($1 AS bigint) >> 32) & 4294967295
 	AND CAST(l.objid AS bigint) = CAST($1 AS bigint) & 4294967295 AND l.objsubid = 1 AND l.mode = 'ExclusiveLock'
+
+-- The encoding of what the client sends. The server converts it to that of the database, except for SQL_ASCII.
+-- name: encoding
+SELECT CASE WHEN getdatabaseencoding() = 'SQL_ASCII' THEN 'UTF8' ELSE current_setting('client_encoding') END

@@ -87,7 +87,7 @@ func (s queueStore) Enqueue(ctx context.Context, req lease.Request) (lease.Reply
 }
 
 func (s queueStore) enter(ctx context.Context, req lease.Request, place time.Duration) (lease.Reply, error) {
-	if err := s.c.start.fit(ctx); err != nil {
+	if err := s.c.fit(ctx, req.Name); err != nil {
 		return lease.Reply{}, err
 	}
 	var reply lease.Reply
@@ -115,7 +115,7 @@ func (s queueStore) ask(ctx context.Context, req lease.Request, place time.Durat
 		var taken bool
 		var next int64
 		row := rowOfLock{seen: lease.Now()}
-		err := s.c.query(ctx, s.c.statements["ask"], args, &taken, &row.left, &row.token, &row.owner, &next)
+		err := s.c.queryOnce(ctx, s.c.statements["ask"], args, &taken, &row.left, &row.token, &row.owner, &next)
 		switch {
 		case errors.Is(err, sql.ErrNoRows): // the lock has no row yet
 			if _, err = s.c.exec(ctx, s.c.statements["make lock"], req.Name); err != nil {
@@ -231,7 +231,7 @@ func (s queueStore) Release(ctx context.Context, id lease.HoldID) (lease.Release
 		return s.tableStore.Release(ctx, id)
 	}
 	n, err := s.c.count(ctx, "release in order", id)
-	return lease.Released{Held: n > 0, Awaited: true}, err
+	return lease.Released{Held: n > 0, Awaited: true}, s.c.outcome(err)
 }
 
 // endWatch ends the watch of an acquisition, if there is one.
@@ -249,5 +249,5 @@ func (s queueStore) Leave(ctx context.Context, id lease.HoldID) error {
 		title = "leave in order"
 	}
 	_, err := s.c.count(ctx, title, id)
-	return err
+	return s.c.outcome(err)
 }

@@ -60,7 +60,7 @@ func (r *Row) acquire(ctx context.Context, conn *sql.Conn, name string, wait wai
 		failed := tx.Rollback()
 		none, class := errors.Is(err, sql.ErrNoRows), r.c.dialect.classify(err)
 		switch {
-		case !none && class == unknown:
+		case !none && (class == unknown || class == ended || class == interrupted):
 			return nil, false, err
 		case failed != nil:
 			return nil, false, failed
@@ -174,7 +174,7 @@ func NewRow(db *sql.DB, opts ...Option) (*Row, error) {
 	}
 	if c.dialect == MySQL {
 		c.start.check = func(ctx context.Context) error {
-			return c.request(ctx, func(ctx context.Context) error { return c.start.checkEngine(ctx, c.names.rows) })
+			return c.request(ctx, func(ctx context.Context) error { return c.start.checkEngine(ctx, c.names.rows, true) })
 		}
 	}
 	return r, nil
@@ -253,7 +253,11 @@ func (r *Row) notCommitted(ctx context.Context, err error) error {
 		return nil
 	case ctx.Err() != nil:
 		return adapter.Ended(ctx)
-	case r.c.dialect.classify(err) == unknown && !errors.Is(err, sql.ErrTxDone):
+	case errors.Is(err, sql.ErrTxDone):
+		return err
+	}
+	switch r.c.dialect.classify(err) {
+	case unknown, ended, interrupted:
 		return fmt.Errorf("%w: %w", locks.ErrLost, err)
 	}
 	return err
@@ -276,9 +280,6 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 		}
 		return adapter.Ended(ctx)
 	}
-	if err := r.c.start.fit(ctx); err != nil && ctx.Err() == nil {
-		return nil, nil, err
-	}
 	leave, err := r.turn(ctx, name)
 	if err != nil {
 		return nil, nil, err
@@ -292,13 +293,18 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 		case r.c.open.Err() != nil:
 			return nil, nil, locks.ErrClosed
 		}
-		tx, done, err := r.try(ctx, name, &waited)
+		var tx *sql.Tx
+		var done func()
+		err := r.c.fit(ctx, name)
+		if err == nil {
+			tx, done, err = r.try(ctx, name, &waited)
+		}
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return nil, nil, over()
 		case err != nil && waited && r.c.open.Err() != nil:
 			return nil, nil, locks.ErrClosed
-		case err != nil && (watch == nil && !waited || !r.c.temporary(err)):
+		case err != nil && !r.goesOn(r.c.outcome(err), watch != nil || waited):
 			return nil, nil, r.c.outcome(err)
 		case tx != nil:
 			return tx, done, nil
@@ -317,6 +323,18 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 		}
 		timer.Stop()
 	}
+}
+
+// goesOn reports whether a call of Do waits on after an error. waits says that the database has
+// refused the lock to the call before, or was not available.
+func (r *Row) goesOn(err error, waits bool) bool {
+	switch {
+	case errors.Is(err, locks.ErrForeign):
+		return false
+	case errors.Is(err, lease.ErrUnavailable) && !errors.Is(err, lease.ErrUnreachable):
+		return true
+	}
+	return waits && r.c.temporary(err)
 }
 
 // turn waits until no other goroutine of this client waits for the lock, if its waiters wait in the

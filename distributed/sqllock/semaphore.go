@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease"
@@ -54,12 +53,12 @@ func (s *permitStore) checkEngines(ctx context.Context) error {
 	var name, level string
 	switch err := s.c.statements["reads uncommitted"].query(ctx, s.c.db, nil, &name, &level); {
 	case err == nil:
-		return fmt.Errorf("%w: %s is %s", errUncommitted, name, level)
+		return errMode(name, "at least READ-COMMITTED", level)
 	case !errors.Is(err, sql.ErrNoRows):
 		return err
 	}
 	for _, table := range []string{s.c.names.permits, s.c.names.semaphores} {
-		if err := s.start.checkEngine(ctx, table); err != nil {
+		if err := s.start.checkEngine(ctx, table, false); err != nil {
 			return err
 		}
 	}
@@ -79,7 +78,7 @@ type permitsTaken struct {
 
 // Acquire gives the permits if they are free.
 func (s *permitStore) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
-	if err := s.c.start.fit(ctx); err != nil {
+	if err := s.c.fit(ctx, req.Name); err != nil {
 		return lease.Reply{}, err
 	}
 	if err := s.start.fit(ctx); err != nil {
@@ -112,7 +111,7 @@ func (s *permitStore) ask(ctx context.Context, req lease.Request) (reply lease.R
 	err = s.c.request(ctx, func(ctx context.Context) error {
 		var taken int64
 		t := permitsTaken{seen: lease.Now()}
-		err := s.c.statements["ask permits"].query(ctx, s.c.db, args,
+		err := s.c.queryOnce(ctx, s.c.statements["ask permits"], args,
 			&taken, &t.living, &t.next, &t.token, &t.own, &t.ownLasts)
 		switch {
 		case errors.Is(err, sql.ErrNoRows): // the semaphore has no row yet
@@ -248,10 +247,7 @@ func (s *permitStore) Release(ctx context.Context, id lease.HoldID) (lease.Relea
 	if err == nil && n == 0 && s.c.dialect == MySQL {
 		_, err = s.c.exec(ctx, s.c.statements["unprepare permits"], id.Name, id.Acquisition)
 	}
-	if err != nil {
-		err = s.c.outcome(err)
-	}
-	return lease.Released{Held: n > 0, Awaited: true}, err
+	return lease.Released{Held: n > 0, Awaited: true}, s.c.outcome(err)
 }
 
 // Watch is that of a Table, for the semaphore.

@@ -1,6 +1,7 @@
 package sqllock
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -228,6 +229,7 @@ type renewal struct {
 type renewed struct {
 	hold int
 	ok   bool
+	err  error // if the server refused to tell
 }
 
 // Renew asks all sessions at once. A connection on which a request was given up is of no use any
@@ -248,7 +250,8 @@ func (s *sessionStore) Renew(ctx context.Context, holds []lease.HoldID, d time.D
 		}
 	}
 	ok := make([]bool, len(holds))
-	note := func(a renewed) { ok[a.hold] = a.ok; missing-- }
+	var refusal error
+	note := func(a renewed) { ok[a.hold], refusal = a.ok, cmp.Or(a.err, refusal); missing-- }
 	var slow <-chan time.Time
 	for missing > 0 {
 		var err error
@@ -272,7 +275,7 @@ func (s *sessionStore) Renew(ctx context.Context, holds []lease.HoldID, d time.D
 		}
 		return ok, err
 	}
-	return ok, nil
+	return ok, refusal
 }
 
 // ask asks whether a session has its lock, and prolongs the session. If the caller has gone, the
@@ -287,9 +290,13 @@ func (r *renewal) ask(hold int, sess *session) {
 		defer done()
 		err = s.alive(using, sess.conn, sess.ref.Name, sess.id)
 	}
-	if err != nil {
+	switch {
+	case err != nil && s.c.goesOn(err):
+		r.answers <- renewed{hold, false, err}
+		return
+	case err != nil:
 		s.drop(sess, err)
-		r.answers <- renewed{hold, false}
+		r.answers <- renewed{hold, false, nil}
 		return
 	}
 	s.mu.Lock()
@@ -300,7 +307,17 @@ func (r *renewal) ask(hold int, sess *session) {
 		sess.until = until
 		sess.over.Reset(time.Until(until))
 	}
-	r.answers <- renewed{hold, held}
+	r.answers <- renewed{hold, held, nil}
+}
+
+// goesOn reports whether a session goes on after a statement that has failed with err: the server
+// has refused the statement alone.
+func (c *core) goesOn(err error) bool {
+	switch c.dialect.classify(err) {
+	case interrupted, refused, unavailable, busy:
+		return !errors.Is(err, ErrUnsupportedTopology)
+	}
+	return false
 }
 
 func (s *sessionStore) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
@@ -335,6 +352,10 @@ func (s *sessionStore) Release(ctx context.Context, id lease.HoldID) (lease.Rele
 			using, done = u, d
 		}
 		had, err = s.free(using, sess.conn, id.Name)
+		switch s.c.dialect.classify(err) {
+		case interrupted, unavailable:
+			err = lease.Mark(err, errTaken) // request repeats it
+		}
 		return err
 	})
 	had = had && err == nil

@@ -153,47 +153,75 @@ func TestARefusedTransactionIsBegunAnew(t *testing.T) {
 	}
 }
 
-func TestATableWithoutAutocommitIsRefused(t *testing.T) {
-	t.Parallel()
-	where, table := inMaria.serve(t), sqllock.WithTable(fresh())
-	tableKind.open(t, inMaria.open(t, where), table)
-	for _, k := range inTables {
-		l := k.open(t, inMaria.set(t, where, "autocommit=0"), table).Mutex("it")
-		require.ErrorContains(t, l.LockContext(background), "autocommit")
-	}
-}
-
 func TestModesThatChangeStatementsAreRefusedByName(t *testing.T) {
 	t.Parallel()
-	for _, m := range []struct {
-		database
-		setting, name string
-	}{
-		{inMaria, "completion_type=%27CHAIN%27", "completion_type"},
-		{inMaria, "completion_type=%27RELEASE%27", "completion_type"},
-		{inMaria, "sql_mode=%27EMPTY_STRING_IS_NULL%27", "EMPTY_STRING_IS_NULL"},
-		{inMySQL, "completion_type=%27CHAIN%27", "completion_type"},
-		{inMySQL, "completion_type=%27RELEASE%27", "completion_type"},
+	for _, m := range []struct{ setting, name string }{
+		{"autocommit=0", "autocommit has to be on"},
+		{"completion_type=%27CHAIN%27", "completion_type has to be NO_CHAIN"},
+		{"completion_type=%27RELEASE%27", "completion_type has to be NO_CHAIN"},
+		{"sql_mode=%27EMPTY_STRING_IS_NULL%27", "EMPTY_STRING_IS_NULL"},
+		{"sql_select_limit=5", "sql_select_limit has to be DEFAULT"},
+		{"sql_select_limit=0", "sql_select_limit has to be DEFAULT"},
+		{"unique_checks=0", "unique_checks has to be on"},
+		{"charset=latin1&character_set_connection=utf8mb4", "character_set_connection has to be latin1"},
+		{"timestamp=1000000000", "timestamp has to be DEFAULT"},
 	} {
-		t.Run(m.database.name+" "+m.setting, func(t *testing.T) {
-			t.Parallel()
-			where, table := m.serve(t), sqllock.WithTable(fresh())
-			for _, k := range inTables {
-				k.open(t, m.open(t, where), table) // makes the tables
-				c, err := k.make(m.set(t, where, m.setting), table, calm)
-				require.NoError(t, err)
-				err = c.Mutex("it").LockContext(background)
-				require.ErrorContains(t, err, m.name)
-				require.ErrorIs(t, err, lease.ErrRefused)
-				require.NotErrorIs(t, err, locks.ErrForeign)
-				require.NoError(t, c.Close(background))
+		for _, d := range []database{inMaria, inMySQL} {
+			if d.name == inMySQL.name && strings.Contains(m.setting, "sql_mode") {
+				continue // MySQL has no such mode
 			}
-			openRow(t, m.open(t, where), table)
-			r, err := sqllock.NewRow(m.set(t, where, m.setting), table)
-			require.NoError(t, err)
-			require.ErrorContains(t, r.Do(background, "it", nothing), m.name)
-			require.NoError(t, r.Close(background))
-		})
+			t.Run(d.name+" "+m.setting, func(t *testing.T) {
+				t.Parallel()
+				where, table := d.serve(t), fresh()
+				made := d.open(t, where)
+				db := d.set(t, where, m.setting)
+				refusedByName := func(what string, err error) {
+					t.Helper()
+					require.ErrorContains(t, err, m.name, what)
+					require.ErrorIs(t, err, lease.ErrRefused, what)
+					require.NotErrorIs(t, err, locks.ErrForeign, what)
+					require.NotErrorIs(t, err, lease.ErrUnavailable, what)
+				}
+				for _, k := range inTables {
+					k.open(t, made, sqllock.WithTable(table))
+					opts := []sqllock.Option{sqllock.WithTable(table), calm}
+					if k.name == queueKind.name {
+						opts = append(opts, sqllock.WithQueue(0))
+					}
+					c, err := sqllock.NewTable(db, opts...)
+					require.NoError(t, err)
+					refusedByName(k.name, c.Mutex("it").LockContext(background))
+					_, err = c.Semaphore("it", 2).AcquireContext(background, 1)
+					refusedByName("Semaphore", err)
+					require.NoError(t, c.Close(background))
+				}
+				r, err := sqllock.NewRow(db, sqllock.WithTable(table), calm)
+				require.NoError(t, err)
+				if err = r.Do(background, "it", nothing); strings.HasPrefix(m.setting, "autocommit") {
+					require.NoError(t, err)
+				} else {
+					refusedByName("Row", err)
+				}
+				require.NoError(t, r.Close(background))
+
+				_, err = made.Exec("CREATE TABLE " + table + "_own (id VARCHAR(9) PRIMARY KEY, v BIGINT, n BIGINT NOT NULL)")
+				require.NoError(t, err)
+				_, err = made.Exec("INSERT INTO " + table + "_own VALUES ('it', 1, 1)")
+				require.NoError(t, err)
+				own := sqllock.Columns{Table: table + "_own", Key: "id", Value: "v", Version: "n", Token: "n"}
+				v, err := sqllock.NewVersioned[int64](db, own, "it", calm)
+				require.NoError(t, err)
+				_, err = v.CompareAndSwap(background, 1, 2)
+				refusedByName("CompareAndSwap", err)
+				_, _, err = v.Load(background)
+				refusedByName("Load", err)
+				g, err := sqllock.NewGate(db, own, calm)
+				require.NoError(t, err)
+				refusedByName("Gate", g.Do(background, "it", 7, nothing))
+				_, err = g.Highest(background, "it")
+				refusedByName("Highest", err)
+			})
+		}
 	}
 }
 
@@ -207,10 +235,46 @@ func TestSemaphoresThatReadUncommittedAreRefused(t *testing.T) {
 	defer locks.Close(background)
 	require.NoError(t, locks.CreateSchema(background))
 	_, err = locks.Semaphore("it", 2).AcquireContext(background, 1)
-	require.ErrorContains(t, err, "not committed")
+	require.ErrorContains(t, err, "tx_isolation has to be at least READ-COMMITTED")
+	require.ErrorIs(t, err, lease.ErrRefused)
+	require.NotErrorIs(t, err, lease.ErrUnavailable)
 	l := locks.Mutex("it")
 	require.NoError(t, l.LockContext(background))
 	require.NoError(t, l.UnlockContext(background))
+}
+
+func TestNamesInAnotherEncodingAreRefusedByName(t *testing.T) {
+	t.Parallel()
+	where, table := inPgx.serve(t), fresh()
+	_, err := inPgx.open(t, where).Exec(
+		"CREATE DATABASE " + table + " ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+	require.NoError(t, err)
+	open := func(setting string) *sql.DB {
+		to := strings.Replace(dsn(sqllock.Postgres, where), "/postgres?", "/"+table+"?", 1)
+		db, err := sql.Open("pgx", to+setting)
+		require.NoError(t, err)
+		t.Cleanup(func() { db.Close() })
+		return db
+	}
+	for _, k := range kinds {
+		c, rival := k.open(t, open("&client_encoding=LATIN1"), calm), k.open(t, open(""), calm)
+		for _, name := range []string{"it", "ü"} {
+			a := someone()
+			hold(t, rival.Mutex(name), a)
+			_, err := c.Mutex(name).TryLockContext(someone())
+			if k.ofSessions() || name == "it" { // its key is a number that is made here
+				require.NoError(t, err)
+				require.True(t, held(t, c.Mutex(name)))
+			} else {
+				require.ErrorContains(t, err, "client_encoding has to be UTF8")
+				require.ErrorIs(t, err, lease.ErrRefused)
+			}
+			require.NoError(t, rival.Mutex(name).UnlockContext(a))
+		}
+	}
+	r := openRow(t, open("&client_encoding=LATIN1"), calm)
+	require.NoError(t, r.Do(background, "it", nothing))
+	require.ErrorContains(t, r.Do(background, "ü", nothing), "client_encoding has to be UTF8")
 }
 
 func TestWorkSeesTheWorkOfTheHolderBefore(t *testing.T) {

@@ -65,6 +65,7 @@ var words = map[Dialect][]string{
 		"{for update}", "FOR UPDATE",
 	},
 	MySQL: {
+		"{modes}", modesOfMySQL,
 		"{now}", "UTC_TIMESTAMP(6)",
 		"{after $1}", "UTC_TIMESTAMP(6) + INTERVAL $1 MICROSECOND",
 		"{after $3}", "UTC_TIMESTAMP(6) + INTERVAL $3 MICROSECOND",
@@ -234,7 +235,8 @@ func (c *core) createSchema(ctx context.Context) error {
 			if class != busy {
 				refusals++
 			}
-			if class == unknown || refusals > 5 || !adapter.Sleep(ctx, adapter.Jitter(10*time.Millisecond)) {
+			unanswered := class == unknown || class == ended || class == interrupted
+			if unanswered || refusals > 5 || !adapter.Sleep(ctx, adapter.Jitter(10*time.Millisecond)) {
 				return fmt.Errorf("sqllock: create tables of %q: %w", c.table, err)
 			}
 		}

@@ -51,7 +51,7 @@ func micros(d time.Duration) int64 {
 }
 
 func (s *tableStore) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
-	if err := s.c.start.fit(ctx); err != nil {
+	if err := s.c.fit(ctx, req.Name); err != nil {
 		return lease.Reply{}, err
 	}
 	if s.c.dialect == Postgres && s.c.waiters.of(req.HoldID) != nil {
@@ -83,7 +83,7 @@ func (s *tableStore) acquireAgain(ctx context.Context, req lease.Request) (lease
 	var taken bool
 	row := rowOfLock{seen: lease.Now()}
 	args := []any{req.Name, req.Acquisition, micros(req.TTL)}
-	err := s.c.query(ctx, s.c.statements["acquire again"], args, &taken, &row.left, &row.token, &row.owner)
+	err := s.c.queryOnce(ctx, s.c.statements["acquire again"], args, &taken, &row.left, &row.token, &row.owner)
 	switch {
 	case s.c.inTheWay(err):
 		return s.inTheWay(ctx, req, err)
@@ -133,7 +133,7 @@ func (s *tableStore) found(req lease.Request, row rowOfLock) lease.Reply {
 func (s *tableStore) take(ctx context.Context, req lease.Request) (token int64, err error) {
 	acquire, args := s.c.statements["acquire"], []any{req.Name, req.Acquisition, micros(req.TTL)}
 	if s.c.dialect != MySQL {
-		err = s.c.query(ctx, acquire, args, &token)
+		err = s.c.queryOnce(ctx, acquire, args, &token)
 		return token, err
 	}
 	err = s.c.request(ctx, func(ctx context.Context) error {
@@ -217,7 +217,7 @@ func (s *tableStore) Release(ctx context.Context, id lease.HoldID) (lease.Releas
 		title = "release and notify"
 	}
 	n, err := s.c.count(ctx, title, id)
-	return lease.Released{Held: n > 0, Awaited: true}, err
+	return lease.Released{Held: n > 0, Awaited: true}, s.c.outcome(err)
 }
 
 // count carries out a statement that ends an acquisition, and returns how many rows it has changed.

@@ -67,6 +67,9 @@ func NewVersioned[T any](db *sql.DB, columns Columns, key any, opts ...Option) (
 	if err != nil {
 		return nil, err
 	}
+	if c.dialect == MySQL {
+		c.start.check = c.start.checkModes
+	}
 	const set = `UPDATE {table} SET {value} = $2, {version} = {version} + 1 WHERE {key} = $1`
 	return &Versioned[T]{
 		c:    c,
@@ -95,6 +98,9 @@ func (v *Versioned[T]) get(ctx context.Context) (value T, version uint64, err er
 	if err := adapter.Check(ctx); err != nil {
 		return value, 0, err
 	}
+	if err := v.c.start.fit(ctx); err != nil {
+		return value, 0, err
+	}
 	var n int64
 	err = v.c.query(ctx, v.load, []any{v.key}, &value, &n)
 	return value, uint64(n), err
@@ -103,6 +109,9 @@ func (v *Versioned[T]) get(ctx context.Context) (value T, version uint64, err er
 // exec reports whether a statement has changed the row, and carries it out once at most.
 func (v *Versioned[T]) exec(ctx context.Context, s *statement, args ...any) (bool, error) {
 	if err := adapter.Check(ctx); err != nil {
+		return false, err
+	}
+	if err := v.c.start.fit(ctx); err != nil {
 		return false, err
 	}
 	n, err := v.c.once(ctx, s == v.swap, func(ctx context.Context, on database) (int64, error) {
