@@ -323,10 +323,19 @@ func classOfConnection(err error) class {
 
 // notConnected reports whether err is pgx's error of an attempt to connect.
 func notConnected(err error) bool {
-	for ; err != nil; err = errors.Unwrap(err) {
-		if reflect.TypeOf(err).String() == "*pgconn.ConnectError" {
-			return true
-		}
+	return walk(err, func(err error) bool { return reflect.TypeOf(err).String() == "*pgconn.ConnectError" })
+}
+
+// walk calls use for err and all errors that it wraps, until use returns true.
+func walk(err error, use func(error) bool) bool {
+	if err == nil || use(err) {
+		return err != nil
+	}
+	switch w := err.(type) {
+	case interface{ Unwrap() error }:
+		return walk(w.Unwrap(), use)
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(w.Unwrap(), func(err error) bool { return walk(err, use) })
 	}
 	return false
 }
@@ -357,19 +366,17 @@ func number(err error) (n uint64, ok bool) {
 // field calls use for the field of this name of err, or of an error that it wraps, until use
 // returns true.
 func field(err error, name string, use func(reflect.Value) bool) bool {
-	for ; err != nil; err = errors.Unwrap(err) {
+	return walk(err, func(err error) bool {
 		v := reflect.ValueOf(err)
 		if v.Kind() == reflect.Pointer {
 			v = v.Elem()
 		}
 		if v.Kind() != reflect.Struct {
-			continue
+			return false
 		}
-		if f := v.FieldByName(name); f.IsValid() && use(f) {
-			return true
-		}
-	}
-	return false
+		f := v.FieldByName(name)
+		return f.IsValid() && use(f)
+	})
 }
 
 func classOfNumber(n uint64) class {
