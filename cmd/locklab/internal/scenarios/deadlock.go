@@ -28,24 +28,24 @@ var _ = register(lab.Scenario{
 another, locks that cannot be taken away, and a cycle of waiters. If one of them is missing, there is
 no deadlock.
 
-A time limit on the second lock releases the first one. A common order has no cycles. Fewer locks and
+A wait for the second lock that ends by a time limit releases the first lock. A common order has no cycles. Fewer locks and
 shorter sections make cycles rarer. Locks that know their owners can find a cycle afterwards. As in
 databases, they can also refuse the request that would close it.`,
 		`死锁需要四个条件同时成立：互斥；所有者持有一把锁的同时等待另一把；锁不能被强行夺走；等待者构成环
 路。缺少任何一个，就没有死锁。
 
-给第二把锁的等待设时限，就会释放第一把锁。统一的加锁顺序不会形成环路。锁更少、临界区更短，环路就
+给第二把锁的等待设时限，超时就释放第一把锁。统一的加锁顺序不会形成环路。锁更少、临界区更短，环路就
 更罕见。知道自己所有者的锁可以在事后找出环路；也可以像数据库那样，拒绝会使环路闭合的那次申请。`),
 	Look: lab.T("In the first picture each goroutine holds one lock and waits for the other's. `deadlock.Find` "+
 		"describes the cycle, and the scenario cancels one wait. In the second picture the second wait "+
 		"has a time limit. When it ends, the goroutine releases its first lock, and tries again. In the "+
-		"third, Multi acquires both locks in an order of its own, in whatever order the caller lists "+
+		"third, `locks.Multi` acquires both locks in an order of its own, in whatever order the caller lists "+
 		"them.\n\n"+
 		"In the last picture cycles are refused. The goroutine that would close one gets an error at "+
 		"once, releases its lock, and waits for its turn.",
 		"第一幅图中，每个 goroutine 持有一把锁，等待对方的锁。`deadlock.Find` 描述了环路，场景随后取"+
 			"消了其中一次等待。第二幅图中，第二次等待有时限，到时后 goroutine 释放第一把锁，再重试。第三"+
-			"幅图中，无论调用者以什么顺序列出两把锁，Multi 都按自己的顺序获取。\n\n"+
+			"幅图中，无论调用者以什么顺序列出两把锁，`locks.Multi` 都按自己的顺序获取。\n\n"+
 			"最后一幅图中，环路会被拒绝。将使环路闭合的 goroutine 立即得到错误，释放自己的锁，再等待轮到"+
 			"自己。"),
 	Found: lab.T(`deadlock.Find saw the cycle, which stood for {{n .stuck}} until one wait was cancelled, and none
@@ -61,8 +61,8 @@ afterwards. With time limits both finished; they backed off {{times .backOffs}}.
 		"Call `deadlock.Find` in the handler of a health check to see what hangs. `deadlock.Refuse` acts "+
 		"on the whole process, and is for programs that can start again.",
 		"如果事先知道所有的锁，用 `locks.Multi`。否则给每次等待一个带截止时间的 context；失败之后释放"+
-			"全部锁，停顿一段随机的时间再重试。在健康检查的处理函数中调用 `deadlock.Find`，可以看到什么挂"+
-			"住了。`deadlock.Refuse` 作用于整个进程，适合能够重新来过的程序。"),
+			"全部锁，停顿一段随机的时间再重试。在健康检查的处理函数中调用 `deadlock.Find`，可以看到卡在"+
+			"哪里。`deadlock.Refuse` 作用于整个进程，适合能够从头重试的程序。"),
 	Java: lab.Same(`if (a.tryLock(50, MILLISECONDS)) try {
     if (b.tryLock(50, MILLISECONDS)) try { transfer(); }
     finally { b.unlock(); }

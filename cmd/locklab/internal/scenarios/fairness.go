@@ -58,12 +58,14 @@ against {{index .bargingJain}} ({{index .syncJain}}). Longest streak past waiter
 一半的等待短于 {{n .fifoP50}} 和 {{n .bargingP50}}（{{n .syncP50}}）；百分之一的等待长于 {{n .fifoP99}}
 和 {{n .bargingP99}}（{{n .syncP99}}）。份额的 Jain 指数为 {{index .fifoJain}} 和 {{index .bargingJain}}（{{index .syncJain}}）。
 连续越过等待者的最长纪录为 {{n .fifoStreak}} 次和 {{n .bargingStreak}} 次（{{n .syncStreak}} 次）。`),
-	Take: lab.T(`A lock that can be either is non-fair by default, in Java and here. That is right for most programs. Only
-fair.Mutex is always FIFO, and fair.BargingMutex never. Use FIFO if the longest wait counts: for requests with a deadline, or work that must not starve. Measure either policy with work
-outside the lock as well as inside.`,
-		`两种策略都支持的锁，默认是非公平的，Java 和这里都是如此；这对多数程序是合适的。只有 fair.Mutex
-总是 FIFO，而 fair.BargingMutex 从不是 FIFO。如果最长等待很重要（例如有截止时间的请求，或不允许
-饥饿的任务），请用 FIFO。无论测量哪种策略，锁内和锁外都要有实际工作。`),
+	Take: lab.T("A lock that can be either is non-fair by default, in Java and here. That is right for most "+
+		"programs. `fair.Mutex`, `fair.RWMutex`, `spin.Ticket` and `spin.MCS` are always FIFO, and "+
+		"`fair.BargingMutex` never is. Use FIFO if the longest wait counts: for requests with a deadline, "+
+		"or work that must not starve. Measure either policy with work outside the lock as well as inside.",
+		"两种策略都支持的锁，默认是非公平的，Java 和这里都是如此；这对多数程序是合适的。`fair.Mutex`、"+
+			"`fair.RWMutex`、`spin.Ticket` 和 `spin.MCS` 总是 FIFO，而 `fair.BargingMutex` 从不是 FIFO。如果"+
+			"最长等待很重要（例如有截止时间的请求，或不允许饥饿的任务），请用 FIFO。无论测量哪种策略，锁内"+
+			"和锁外都要有实际工作。"),
 	Java: lab.Same(`new ReentrantLock();       // %s
 new ReentrantLock(true);   // %s`).With(lab.T("non-fair", "非公平"), lab.T("fair", "公平")),
 	Run: fairness,

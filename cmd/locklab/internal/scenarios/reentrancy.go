@@ -29,7 +29,7 @@ var _ = register(lab.Scenario{
 			"没有所有者的锁（例如 `sync.Mutex` 或 `fair.Mutex`）分不清持有者和其他 goroutine。同一个 goroutine "+
 			"对它加锁两次，就会永远等待自己。"),
 	Look: lab.T(`The waiter gets the lock only after the last unlock of the holder, not after the first. The table has
-the counts at each step.`, `等待者要等持有者最后一次解锁后才得到锁，而不是第一次。表中是每一步的次数。`),
+the counts at each step.`, `等待者要等持有者最后一次解锁后才得到锁，而不是第一次。表格列出每一步的次数。`),
 	Found: lab.T(`The owner had up to {{.most}} holds, and the other goroutine got the lock after {{n .waited}},
 when the last was released. The holder of the lock without an owner asked twice, with a time limit: the
 second wait ended after {{n .gaveUp}}.`,

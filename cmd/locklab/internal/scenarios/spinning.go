@@ -43,13 +43,15 @@ spins, and the channel always puts the waiter to sleep. On a calm machine the lo
 at any length, because it is running when the lock becomes free. It pays with processor time. On a busy
 machine noise may decide, and the table says so.
 
-Then look at the locks that do both. sync.Mutex and fair.BargingMutex also spin for a moment.`,
+Then look at the locks that do both. `+
+		"`sync.Mutex` and `fair.BargingMutex` also spin for a moment.",
 		`图中等待者先自旋；持有者发现等待者已在队列中睡眠时，标出这一时刻。图表给出一轮的代价，以临界区本
 身的倍数表示：所有 goroutine 合计的耗时，以及处理器时间。请比较只做一件事的两种锁：循环总是自旋，
 channel 总是让等待者睡眠。机器平静时，无论临界区多长，循环在耗时上都可能好看，因为锁空闲时它正在
 运行；它付出的是处理器时间。机器很忙时，结果可能由噪声决定，表格会说明这一点。
 
-然后再看两者兼有的锁。sync.Mutex 和 fair.BargingMutex 也会自旋片刻。`),
+然后再看两者兼有的锁。`+
+			"`sync.Mutex` 和 `fair.BargingMutex` 也会自旋片刻。"),
 	Found: lab.T(`The waiter of the picture was asleep {{n .asleep}} after it had asked. Which was ahead, the
 loop or the channel? With a goroutine for each processor, by time: {{.aloneTime}}. By processor time:
 {{.aloneWork}}. With {{n .crowd}} goroutines, by time: {{.crowdedTime}}. By processor time: {{.crowdedWork}}.

@@ -19,12 +19,12 @@ var _ = register(lab.Scenario{
 		"如果进程在获取锁之后、设置租约之前死去，会怎样？"),
 	Claim: lab.T("A distributed lock has to become free by itself when its holder dies. Otherwise no process ever "+
 		"gets it again. Therefore it has a lease: on Redis, the time to live of a key.\n\n"+
-		"The oldest recipe takes two commands: `SETNX` acquires the lock, `EXPIRE` sets the lease. A "+
+		"An early recipe takes two commands: `SETNX` acquires the lock, `EXPIRE` sets the lease. A "+
 		"process that dies in between leaves a lock without a lease. `SET` with NX and PX does both at "+
 		"once: the key either has its time to live, or does not exist.",
 		"分布式锁必须在持有者死去时自行释放，否则再也没有进程能得到它。所以它有租约：在 Redis 上，就"+
 			"是键的存活时间。\n\n"+
-			"最老的做法用两条命令：`SETNX` 获取锁，`EXPIRE` 设置租约。在两者之间死去的进程会留下一把没有"+
+			"早期做法用两条命令：`SETNX` 获取锁，`EXPIRE` 设置租约。在两者之间死去的进程会留下一把没有"+
 			"租约的锁。带 NX 和 PX 的 `SET` 一次完成两件事：键要么有存活时间，要么不存在。"),
 	Look: lab.T(`Both holders crash as soon as their first command is done. In the first picture the next process asks in
 vain, for several leases. In the second it gets the lock when the lease expires. The table has what is

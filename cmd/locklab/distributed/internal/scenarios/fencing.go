@@ -23,13 +23,13 @@ closed. When it continues, its lease may have expired, and another process may h
 thing that the first process does is to write.
 
 No lock can prevent that, because the write does not ask the lock. The resource can. Every holder gets a
-token, a number greater than that of the holder before, and sends it with each write. The resource
+token, which is greater than the token of the holder before, and sends it with each write. The resource
 refuses a token smaller than one that it has seen.`,
-		`进程可能在任何地方停住任意长的时间：垃圾回收、虚拟机迁移、笔记本合上盖子。等它继续运行时，租约可
+		`进程可能在任何地方停住，停多久都有可能：垃圾回收、虚拟机迁移、笔记本合上盖子。等它继续运行时，租约可
 能早已到期，锁可能已归另一个进程，而它接下来要做的正是写入。
 
-任何锁都阻止不了这件事，因为写入并不询问锁。但资源可以。每个持有者得到一个隔离令牌，它是比前一个
-持有者更大的数字，每次写入都随之发送。资源拒绝比它见过的更小的令牌。`),
+任何锁都阻止不了这件事，因为写入时不会检查锁。但资源可以阻止。每个持有者得到一个隔离令牌，它比前一个
+持有者的令牌大，每次写入都随之发送。资源拒绝比它见过的更小的令牌。`),
 	Look: lab.T(`Ann is paused while she has the lock. Her lease expires, Bob gets the lock with the next token, and
 writes. Then Ann continues, and writes. In the first picture the resource ignores the tokens, and Ann's
 stale value stays. In the second the resource refuses it.`,

@@ -14,7 +14,7 @@ var _ = register(lab.Scenario{
 	Lesson: 30,
 	Name:   "watchdog",
 	Topic:  lab.T("Leases", "租约"),
-	Title:  lab.T(`Renewed while held, and a report of the loss`, "持有期间续期，丢失时报告"),
+	Title:  lab.T(`Renewed while held, and a report of the loss`, "持有期间续期，失锁时报告"),
 	Question: lab.T(`How long should the lease be, if the length of the work is unknown?`,
 		"不知道工作要多久，租约该设多长？"),
 	Claim: lab.T(`A short lease expires while its holder is at work. A long lease makes the others wait after a crash.
@@ -25,7 +25,7 @@ If the holder cannot reach the server, it cannot renew the lease, and at its end
 lock to another process. The holder cannot ask whether that has happened. But it knows the time of its
 last success, and therefore until when the lock is certainly its own. The library reports the loss a
 margin before that moment: before another process can have the lock, not after.`,
-		`租约短，持有者还在工作就到期；租约长，崩溃之后别人要等很久。所以由看门狗每过三分之一个租约续期一
+		`租约短，持有者还在工作就到期；租约长，崩溃之后别人要等很久。所以由看门狗每隔三分之一租约时长续期一
 次，只要进程活着并且能连上服务器。死去的进程不再续期，它的锁最迟在一个租约之后空闲。
 
 持有者连不上服务器，就无法续期，到期时服务器会把锁给另一个进程。持有者无法询问这件事是否已经发生。
@@ -44,7 +44,7 @@ its context ended {{n .told}} later with the cause "{{.cause}}"; the other had t
 		"the context of `locks.Do`'s function to everything that the function calls, so that the work "+
 		"stops when the lock is lost.",
 		"不要猜测工作要多久：把租约交给看门狗，这是默认设置。把 `locks.Do` 传给函数的 context 继续传"+
-			"给它所调用的一切，这样锁丢失时工作就会停止。"),
+			"给它所调用的一切，这样失锁时工作就会停止。"),
 	Java: lab.Same(`RLock lock = redisson.getLock("order");
 lock.lock();                       // %s
 lock.lock(10, SECONDS);            // %s`).With(lab.T("renewed by the watchdog",

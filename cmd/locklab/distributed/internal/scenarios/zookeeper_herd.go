@@ -26,10 +26,10 @@ With sequential nodes every process creates a node of its own, with the next num
 number has the lock. Each process watches only the node right before its own. A release wakes one
 process, in order of arrival.`,
 		`在 ZooKeeper 上，锁可以是一个临时节点：谁创建了它，谁就持有锁。节点被删除或其会话结束时，ZooKeeper
-通知所有监视它的进程。其中一个再次创建它，其余的都白白醒来，每次释放都是如此：这就是羊群效应。
+通知所有监视它的进程。其中一个再次创建它，其余的都白白醒来，每次释放都是如此：这就是惊群。
 
 使用顺序节点时，每个进程创建自己的节点，编号依次递增，编号最小的持有锁。每个进程只监视紧挨在自己
-前面的节点。一次释放只唤醒一个进程，按到达的顺序。`),
+前面的节点。每次释放按到达顺序只唤醒一个进程。`),
 	Look: lab.T(`This scenario runs on a model of ZooKeeper's nodes and watches inside the program, not on ZooKeeper: it
 counts messages, and its times mean nothing. In the first picture every release wakes all waiters. In
 the second it wakes the next one. The chart has the number of wake-ups until all have had the lock, over

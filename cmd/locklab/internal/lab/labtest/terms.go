@@ -25,7 +25,7 @@ var Glossary = []Term{
 	{`upgrades?|upgraded`, `升级`},
 	{`condition variable`, `条件变量`},
 	{`watchdog`, `看门狗`},
-	{`herd`, `惊群|羊群`},
+	{`herd`, `惊群`},
 	{`tokens?`, `令牌`},
 	{`Redlock`, `红锁|Redlock`},
 	{`spins?|spinning|spun`, `自旋`},
