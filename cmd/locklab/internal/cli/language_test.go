@@ -18,7 +18,7 @@ import (
 func TestTheCommandSpeaksChinese(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.html")
 	code, stdout, stderr := called(t, "run", "race", "giving-up", "pool", "-quick", "-lang", "zh", "-o", page)
-	require.Equal(t, exitOK, code, stderr)
+	require.Equal(t, exitOK, code, stdout+stderr)
 	require.Contains(t, stdout, "3 个场景中有 3 个与所教相符")
 	require.Contains(t, stderr, "竞态，以及它丢失的更新")
 	lanes := regexp.MustCompile(`^ {6}\S.*[·░▒█]`)
@@ -69,8 +69,8 @@ func TestWrongCallsAreToldInChinese(t *testing.T) {
 
 func TestBothLanguagesHaveTheFiguresOfOneRun(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.html")
-	code, _, stderr := called(t, "run", "race", "fairness", "reentrancy", "-quick", "-o", page)
-	require.Equal(t, exitOK, code, stderr)
+	code, stdout, stderr := called(t, "run", "race", "fairness", "reentrancy", "-quick", "-o", page)
+	require.Equal(t, exitOK, code, stdout+stderr)
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	parts := strings.Split(string(text), `<div class="page" data-lang="`)
