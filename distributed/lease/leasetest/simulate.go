@@ -189,12 +189,14 @@ func (w World) plan(seed uint64) plan {
 		p.long *= 4
 	}
 	kinds := []troubleKind{
-		slowNet, lossyNet, lossyNet, silentNet, lateNet, lateNet, twiceNet, cutUp, cutDown, cutBoth, parts, down, stalls,
+		slowNet, lossyNet, lossyNet, silentNet, lateNet, lateNet, lateNet, twiceNet, cutUp, cutDown, cutBoth, parts, down, stalls,
 		pauses, dies, closes, forgets, clockJumps,
 	}
 	// A life has some kinds of trouble, so that each of them also occurs alone.
 	r.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
-	kinds = kinds[:1+r.IntN(len(kinds))]
+	if kinds = kinds[:1+r.IntN(len(kinds))]; r.IntN(2) == 0 {
+		kinds = kinds[:min(len(kinds), 3)]
+	}
 	often := time.Duration(300+r.IntN(3000)) * time.Millisecond
 	for at := time.Duration(0); at < p.long; at += time.Duration(r.Int64N(int64(2 * often))) {
 		k := kinds[r.IntN(len(kinds))]

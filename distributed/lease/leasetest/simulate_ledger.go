@@ -203,7 +203,7 @@ func (b *ledger) acquire(ctx context.Context, r *Requests, req lease.Request, wa
 		switch {
 		case wasSure && e.surely(now) && reply.Token != e.token:
 			b.breaks("a hold keeps its token", fmt.Sprintf("%d, before %d", reply.Token, e.token), e)
-		case !e.held && reply.Token != 0 && reply.Token <= before && size == 1 && !e.shared && !murky && e.token != reply.Token:
+		case !mixed && !e.held && reply.Token != 0 && reply.Token <= before && size == 1 && !e.shared && !murky && e.token != reply.Token:
 			b.breaks("tokens grow", fmt.Sprintf("%d comes after %d", reply.Token, before), e)
 		}
 		for _, x := range a.entries {
@@ -299,9 +299,9 @@ func (b *ledger) prolonged(e *entry, began, now time.Time, d time.Duration, sess
 	case began.Equal(now):
 		e.sure, e.most = now.Add(d), now.Add(d)
 	default:
-		e.sure, e.most = began.Add(e.least), now.Add(e.longest)
-		if e.doubt { // a request may come yet
-			e.sure, e.most = time.Time{}, now.Add(never)
+		// What has lapsed may stay in the store until another client takes it.
+		if e.sure, e.most = began.Add(e.least), now.Add(never); e.doubt { // a request may come yet
+			e.sure = time.Time{}
 		}
 	}
 }
@@ -309,7 +309,7 @@ func (b *ledger) prolonged(e *entry, began, now time.Time, d time.Duration, sess
 // orphan has r's client give back what e got by a request that was given up before.
 func (b *ledger) orphan(r *Requests, req lease.Request, sent, gave time.Time) {
 	p, l := r.port, b.life
-	within := req.TTL/10 + 600*time.Millisecond // a request to release may hang for half a second
+	within := req.TTL/10 + 200*time.Millisecond // the pause of a sweep, and a request
 	p.mu.Lock()
 	asks := optional[lease.Queue](r) != nil && !p.left[req.Acquisition] // it will ask for the same again
 	p.mu.Unlock()
@@ -588,7 +588,7 @@ func (b *ledger) force(r *Requests, name string, call func() (bool, error)) (boo
 		}
 		return broken, err
 	}
-	if broken && !possible || !broken && sure {
+	if broken && !possible || !broken && sure && b.exact() {
 		b.breaks("Break says whether the lock was held", fmt.Sprint(broken), held...)
 	}
 	for _, x := range held {
@@ -714,7 +714,7 @@ func (b *ledger) notified(id lease.HoldID) {
 	defer b.mu.Unlock()
 	now := time.Now()
 	e := b.account(id.Name).entries[id.Acquisition]
-	if e != nil && e.surely(now) && !now.Before(b.murky) {
+	if e != nil && e.surely(now) && !now.Before(b.murky) && !b.life.wasForced(id.Name, now) { // the news may be old
 		b.breaks("it calls no living hold lost", tail(id.Acquisition), e)
 	}
 }

@@ -30,6 +30,7 @@ type life struct {
 	cancel     context.CancelFunc
 	names      []string
 	messages   sync.WaitGroup // on their way
+	over       chan struct{}  // closed when nothing should be there any more
 	jobs       sync.WaitGroup // the ends of processes
 	calming    atomic.Bool
 	broken     atomic.Bool
@@ -51,7 +52,7 @@ type life struct {
 
 func newLife(t *testing.T, w World, p plan) *life {
 	l := &life{
-		TB: t, world: w, plan: p, began: time.Now(), log: newJournal(), visits: make(map[string][]*possession),
+		TB: t, world: w, plan: p, began: time.Now(), log: newJournal(), over: make(chan struct{}), visits: make(map[string][]*possession),
 		tokens: make(map[string]uint64), forced: make(map[string]time.Time),
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
@@ -367,6 +368,8 @@ func (l *life) live() {
 	}
 	l.long = l.now()
 	l.jobs.Wait()
+	time.Sleep(time.Minute) // for what is on its way
+	close(l.over)
 	l.messages.Wait()
 	if !l.ended() && l.plan.calm && l.cfg.Rest != nil {
 		for _, name := range l.names {

@@ -33,6 +33,7 @@ type fate struct {
 	up, down         time.Duration // how long the request and the answer take
 	lostUp, lostDown bool
 	error            time.Duration // when the caller gets an error, if that is sooner than an answer; 0: never
+	passes           bool          // that error says that it passes by itself
 	twice            bool
 	part             bool // see parts
 }
@@ -58,6 +59,7 @@ func (p *process) fate(op Op) (f fate) {
 		return min(d, 50*time.Millisecond)
 	}
 	f.up, f.down = latency(), latency()
+	f.passes = r.IntN(2) == 0
 	ttl := p.life.ttl
 	now := p.life.now()
 	fails := func() time.Duration { return f.up + f.down + time.Duration(r.Int64N(int64(100*time.Millisecond))) }
@@ -79,8 +81,12 @@ func (p *process) fate(op Op) (f fate) {
 				}
 			}
 		case lateNet:
-			if r.IntN(3) == 0 {
-				f.up += time.Duration(r.Int64N(int64(2 * ttl)))
+			if r.IntN(2) == 0 {
+				late := ttl / 4
+				if r.IntN(2) == 0 {
+					late = 2 * ttl
+				}
+				f.up += time.Duration(r.Int64N(int64(late)))
 				f.error = fails()
 			}
 		case twiceNet:
@@ -123,13 +129,14 @@ func across[T any](
 		result T
 		err    error
 	}
+	sent := time.Now() // as the client knows: the process may stand still
 	if err := p.proceed(); err != nil {
 		return none, err
 	}
 	if ctx.Err() != nil {
 		return none, context.Cause(ctx)
 	}
-	f, sent := p.fate(op), time.Now()
+	f := p.fate(op)
 	answers := make(chan answer, 1)
 	var mu sync.Mutex
 	gone := false // the caller has left
@@ -185,7 +192,9 @@ func across[T any](
 	select {
 	case a = <-answers:
 	case <-fails:
-		a.err = fmt.Errorf("%w: no answer", ErrFault)
+		if a.err = fmt.Errorf("%w: no answer", ErrFault); f.passes {
+			a.err = lease.Mark(a.err, lease.ErrUnavailable)
+		}
 	case <-p.buried:
 		a.err = fmt.Errorf("%w: the process is dead", ErrFault)
 	case <-ctx.Done():
@@ -240,6 +249,9 @@ func (p *process) notices(w lease.Watch, closed func()) *noticing {
 				}
 			case <-n.over:
 				return
+			case <-p.life.over:
+				p.life.breaks("each watch is closed", "", p)
+				return
 			}
 			f := p.fate(Watch)
 			if f.lostUp || f.lostDown || f.error > 0 || p.life.troubled(down, p.slot) {
@@ -285,6 +297,7 @@ func simulate[T any](r *Requests, ctx context.Context, op Op, what string,
 				discard(result, err)
 				err = p.proceed()
 			} else if stands := p.proceed(); stands != nil {
+				discard(result, err)
 				err = stands
 			}
 		}
