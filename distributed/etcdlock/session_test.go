@@ -273,11 +273,12 @@ func TestAClientsHoldsShareOneLease(t *testing.T) {
 // A server that exceeds its quota by a request carries it out, and refuses it.
 func TestAFullStoresRefusalLeavesNoKey(t *testing.T) {
 	t.Parallel()
-	s, full := lendServer(t), new(atomic.Bool)
+	s, full, refusals := lendServer(t), new(atomic.Bool), new(atomic.Int64)
 	client, err := dialWith([]grpc.DialOption{grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string,
 		req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		err := invoke(ctx, method, req, reply, conn, opts...)
 		if err == nil && puts(req) && full.Load() {
+			refusals.Add(1)
 			return rpctypes.ErrGRPCNoSpace
 		}
 		return err
@@ -291,9 +292,12 @@ func TestAFullStoresRefusalLeavesNoKey(t *testing.T) {
 	_, err = l.TryLockContext(a)
 	require.ErrorIs(t, err, rpctypes.ErrNoSpace)
 	queued(t, direct, "it/", 0)
-	ctx, cancel := context.WithTimeout(a, 100*time.Millisecond)
+	ctx, cancel := context.WithCancel(a)
 	defer cancel()
-	require.ErrorIs(t, l.LockContext(ctx), rpctypes.ErrNoSpace)
+	got, before := start(l, ctx), refusals.Load()
+	require.Eventually(t, func() bool { return refusals.Load() > before+1 }, long, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, result(t, got), rpctypes.ErrNoSpace)
 	queued(t, direct, "it/", 0)
 	full.Store(false)
 	hold(t, l, a)
