@@ -203,7 +203,7 @@ func (b *ledger) acquire(ctx context.Context, r *Requests, req lease.Request, wa
 		switch {
 		case wasSure && e.surely(now) && reply.Token != e.token:
 			b.breaks("a hold keeps its token", fmt.Sprintf("%d, before %d", reply.Token, e.token), e)
-		case !mixed && !e.held && reply.Token != 0 && reply.Token <= before && size == 1 && !e.shared && !murky && e.token != reply.Token:
+		case !mixed && b.exact() && !e.held && reply.Token != 0 && reply.Token <= before && size == 1 && !e.shared && !murky && e.token != reply.Token:
 			b.breaks("tokens grow", fmt.Sprintf("%d comes after %d", reply.Token, before), e)
 		}
 		for _, x := range a.entries {
