@@ -13,15 +13,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var a, b, c = errors.New("a"), errors.New("b"), errors.New("c")
+var errA, errB, errC = errors.New("a"), errors.New("b"), errors.New("c")
 
 func TestJoinedErrorsAreOneLine(t *testing.T) {
-	err := joined.Errors(a, nil, fmt.Errorf("in: %w", errors.Join(b, c)))
+	err := joined.Errors(errA, nil, fmt.Errorf("in: %w", errors.Join(errB, errC)))
 	require.EqualError(t, err, "a; in: b; c")
-	for _, part := range []error{a, b, c} {
+	for _, part := range []error{errA, errB, errC} {
 		require.ErrorIs(t, err, part)
 	}
-	require.EqualError(t, joined.Errors(err, a), "a; in: b; c; a")
+	require.EqualError(t, joined.Errors(err, errA), "a; in: b; c; a")
 }
 
 func TestNothingJoinedIsNil(t *testing.T) {
@@ -30,9 +30,9 @@ func TestNothingJoinedIsNil(t *testing.T) {
 }
 
 func TestASingleErrorIsItself(t *testing.T) {
-	require.Equal(t, a, joined.Errors(nil, a))
+	require.Equal(t, errA, joined.Errors(nil, errA))
 }
 
 func TestJoinedErrorsCanBeCompared(t *testing.T) {
-	require.False(t, joined.Errors(a, b) == joined.Errors(a, b))
+	require.False(t, joined.Errors(errA, errB) == joined.Errors(errA, errB))
 }
