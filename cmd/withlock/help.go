@@ -73,6 +73,9 @@ var exitCodes = []struct{ code, meaning string }{
 	{"other", "run and lead: the exit code of the command."},
 }
 
+// exitNote tells how to keep the codes of a command apart.
+const exitNote = `A command's own 64, 69, 74, 75 or 79 looks the same. To avoid that: sh -c './backup.sh || exit 1'`
+
 // helpOf returns the help of the program, a template of package cli.
 func helpOf(root *cli.Command) string {
 	var b strings.Builder
@@ -91,6 +94,7 @@ func helpOf(root *cli.Command) string {
 	for _, e := range exitCodes {
 		line("   %-6s %s", e.code, e.meaning)
 	}
+	line("   %s", exitNote)
 	line("\nMORE:\n   withlock man | man -l -    the manual\n   %s", readmePage)
 	return b.String()
 }

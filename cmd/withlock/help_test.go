@@ -61,8 +61,10 @@ func TestHelpAndManualHaveTheSameTexts(t *testing.T) {
 		require.Contains(t, help, s.url)
 		require.Contains(t, man, s.url)
 	}
-	require.Contains(t, help, times)
-	require.Contains(t, man, times)
+	for _, text := range []string{times, exitNote} {
+		require.Contains(t, help, text)
+		require.Contains(t, man, text)
+	}
 }
 
 func TestHelpFitsATerminal(t *testing.T) {

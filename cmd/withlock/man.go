@@ -45,6 +45,7 @@ func manual(root *cli.Command) string {
 	for _, e := range exitCodes {
 		line(".TP\n.B %s\n%s", e.code, roff(e.meaning))
 	}
+	line(".PP\n%s", roff(exitNote))
 	line(".SH ENVIRONMENT\n.TP\n.B WITHLOCK_STORE\nThe URL of the store, if \\-store is not given.")
 	line("The command of run and lead does not get it, unless \\-keep\\-store is given.")
 	line(".TP\n.B LOCK_NAME, LOCK_TOKEN")
