@@ -64,10 +64,11 @@ func NewWeighted(n int64) *Weighted {
 }
 
 // Acquire acquires n permits, and waits for them behind all earlier waiters until ctx ends. It
-// returns nil if and only if it acquired them. If ctx ends, the error is ctx.Err(), not wrapped.
-// A ctx that has ended before the permits were granted is such an error even if they are free.
+// returns nil if and only if it acquired them. If ctx ends, the error is ctx.Err(), not wrapped. A
+// ctx that has ended before the permits were granted is such an error even if they are free.
 // Acquire of more than the size is an error that matches [ErrTooLarge] and has both numbers: at
-// once, or when a Resize makes the size smaller. It panics if n is negative. Java's acquire(permits).
+// once, or when a Resize makes the size smaller. It panics if n is negative. Java's
+// acquire(permits).
 func (s *Weighted) Acquire(ctx context.Context, n int64) (err error) {
 	if sched.On {
 		defer sched.Asked("Acquire", s)(&err)

@@ -6,8 +6,8 @@ import (
 	"github.com/jucgo/locks/distributed/internal/classes"
 )
 
-// refusals are the error answers of an agent, by status. What stands behind a colon is a part of the
-// message. The first one that fits counts.
+// refusals are the error answers of an agent, by status. What stands behind a colon is a part of
+// the message. The first one that fits counts.
 //
 // An error of a server is no refusal: a leader that loses its office answers so to what it may have
 // carried out.

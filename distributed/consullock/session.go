@@ -31,8 +31,8 @@ type session struct {
 // If all of its time is over, it begins another one. A leader that was stopped for so long may
 // answer a renewal before it knows of the next leader, for which the time of the session goes on.
 //
-// Other acquisitions wait meanwhile. So requests have no values of ctx: a context of the program may
-// run code of the program that waits for one of these acquisitions.
+// Other acquisitions wait meanwhile. So requests have no values of ctx: a context of the program
+// may run code of the program that waits for one of these acquisitions.
 func (s *store) enter(ctx context.Context) (*session, error) {
 	ctx = adapter.Detach(ctx, context.Background())
 	select {

@@ -17,8 +17,8 @@ import (
 	"github.com/jucgo/locks/distributed/internal/classtest"
 )
 
-// fake is a table in memory. Clients reach it without connections, so that tests can have a clock of
-// their own.
+// fake is a table in memory. Clients reach it without connections, so that tests can have a clock
+// of their own.
 type fake struct {
 	mu   sync.Mutex
 	rows map[string]row // by name

@@ -17,8 +17,8 @@ type class int
 const (
 	// unknown: there was no answer. The request may have been carried out.
 	unknown class = iota
-	// ended: a member stops, or has waited in vain for the others. The request may have been carried
-	// out.
+	// ended: a member stops, or has waited in vain for the others. The request may have been
+	// carried out.
 	ended
 	// request: this request. A repetition has the same answer.
 	request
@@ -126,8 +126,8 @@ var byText = func() map[string]class {
 	return m
 }()
 
-// textRefusal is a kind of error that has no text of its own alone: of a member without a translation,
-// or of gRPC.
+// textRefusal is a kind of error that has no text of its own alone: of a member without a
+// translation, or of gRPC.
 type textRefusal struct {
 	Text  string
 	Class class
@@ -193,8 +193,8 @@ func refused(err error) bool {
 	return errors.Is(err, lease.ErrRefused)
 }
 
-// lasting reports whether err says that nothing was done, and that a repetition at once has the same
-// answer.
+// lasting reports whether err says that nothing was done, and that a repetition at once has the
+// same answer.
 func lasting(err error) bool {
 	switch classOf(err) {
 	case request, login, moment, expired:

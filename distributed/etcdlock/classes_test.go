@@ -293,8 +293,8 @@ func TestHoldsAndWaitersOutlastAnAlarm(t *testing.T) {
 	}
 }
 
-// With a server of version 3.4, the client of version 3.7 sends its old token when it asks for another
-// one, is refused, and asks again without an end.
+// With a server of version 3.4, the client of version 3.7 sends its old token when it asks for
+// another one, is refused, and asks again without an end.
 func TestAReplacedPasswordCostsAReleaseItsOwnTime(t *testing.T) {
 	t.Parallel()
 	s := startCluster(t, "3.6", 1)[0]

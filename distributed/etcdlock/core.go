@@ -99,8 +99,8 @@ func (c *core) try() time.Duration {
 // while the cluster can be reached again.
 func (c *core) connect() { c.client.ActiveConnection().ResetConnectBackoff() }
 
-// persist calls f until it succeeds or is refused for longer, for the time limit. The error matches none of
-// a context: package lease returns that of the caller's.
+// persist calls f until it succeeds or is refused for longer, for the time limit. The error
+// matches none of a context: package lease returns that of the caller's.
 func (c *core) persist(ctx context.Context, limit time.Duration, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

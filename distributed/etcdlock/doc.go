@@ -72,8 +72,8 @@
 //
 // # Errors
 //
-// Each error of etcd refuses the request, the login, or only this moment, see [lease.ErrRefused]. The
-// source has a table of all errors, in classes.go.
+// Each error of etcd refuses the request, the login, or only this moment, see [lease.ErrRefused].
+// The source has a table of all errors, in classes.go.
 //
 //	refused                     such as                             LockContext            unlock
 //	the request                 permission denied, too large        the error              the error
@@ -86,8 +86,8 @@
 //	                                                                wait on
 //	no answer, may be done      timeouts, leader changed, stopped   repeated, waits        repeated
 //
-// No error of a renewal ends a hold. After the error of an unlock, the key is deleted in the background
-// as soon as the cluster permits it.
+// No error of a renewal ends a hold. After the error of an unlock, the key is deleted in the
+// background as soon as the cluster permits it.
 //
 // # When not to use it
 //

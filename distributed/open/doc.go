@@ -90,8 +90,8 @@
 // parameters of pgx go to that driver: default_query_exec_mode, statement_cache_capacity and
 // description_cache_capacity. A pooler that gives each transaction another session, such as
 // pgbouncer in transaction mode, needs listen=false and the kind table or queue. Without a mode,
-// listen=false means default_query_exec_mode=exec: no statement is prepared. Such a pooler passes on
-// no search_path and no options: name the schema by table=SCHEMA.TABLE. A search_path that the
+// listen=false means default_query_exec_mode=exec: no statement is prepared. Such a pooler passes
+// on no search_path and no options: name the schema by table=SCHEMA.TABLE. A search_path that the
 // server did not get is refused.
 //
 // kubernetes takes the address and the user from the kubeconfig file of the parameter or of the

@@ -45,8 +45,8 @@ type stateRefusal struct {
 	Why   string
 }
 
-// ofPostgres are the errors of PostgreSQL, and those that pgbouncer makes. The first entry that fits
-// decides. A state that is not listed refuses the request.
+// ofPostgres are the errors of PostgreSQL, and those that pgbouncer makes. The first entry that
+// fits decides. A state that is not listed refuses the request.
 var ofPostgres = []stateRefusal{
 	// The connection, and what is between the client and the server.
 	{"08001", "", unavailable, "no connection could be made"},

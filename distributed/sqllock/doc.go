@@ -100,8 +100,8 @@
 // # Errors
 //
 // Each error of a database refuses the request, the login, or only this moment, see
-// [lease.ErrRefused]. The source has tables of the SQLSTATEs of PostgreSQL, the numbers of MySQL and
-// MariaDB, and the codes of SQLite, in classes.go.
+// [lease.ErrRefused]. The source has tables of the SQLSTATEs of PostgreSQL, the numbers of MySQL
+// and MariaDB, and the codes of SQLite, in classes.go.
 //
 //	refused                  such as                               LockContext         unlock
 //	the request              42501, 42P01, 1142, 1146              the error           the error
@@ -118,9 +118,9 @@
 //	another transaction      40001, 55P03, 1205, 1213,             waits               repeated
 //	                         SQLITE_BUSY
 //
-// A [Row] and a [Table.Semaphore] do the same. No error of a renewal ends a hold in a Table. The hold
-// of an [Advisory] goes on after an error that refuses a statement alone. After the error of an
-// unlock, the release is repeated in the background, until the end of the lease. The lock of an
+// A [Row] and a [Table.Semaphore] do the same. No error of a renewal ends a hold in a Table. The
+// hold of an [Advisory] goes on after an error that refuses a statement alone. After the error of
+// an unlock, the release is repeated in the background, until the end of the lease. The lock of an
 // Advisory is free then, because its connection is closed.
 //
 // # Drivers
@@ -139,9 +139,9 @@
 //
 // # Settings of a session
 //
-// In MySQL and MariaDB some variables of the session change what the statements mean. Their defaults
-// are right. With other values the first use of a Table, a Row, a semaphore, a Versioned or a Gate is
-// refused, and the error names the variable. They are asked for once.
+// In MySQL and MariaDB some variables of the session change what the statements mean. Their
+// defaults are right. With other values the first use of a Table, a Row, a semaphore, a Versioned
+// or a Gate is refused, and the error names the variable. They are asked for once.
 //
 //	variable                    has to be                  because otherwise
 //	autocommit                  on, but for a Row          nothing is committed
@@ -161,11 +161,11 @@
 // innodb_flush_log_at_trx_commit other than 1, or sql_log_bin off, a crash or a failover can forget
 // an acquisition.
 //
-// In PostgreSQL client_encoding has to be UTF8 for names that are not ASCII, unless the database is
-// SQL_ASCII. The first acquisition of such a name asks for it. search_path decides where a table
-// without a schema is, see [WithTable]. Isolation, time zone, formats of dates, lock_timeout and
-// statement_timeout have no effect on the meaning. With synchronous_commit off, a crash of the server
-// can forget an acquisition.
+// In PostgreSQL client_encoding has to be UTF8 for names that are not ASCII, unless the database
+// is SQL_ASCII. The first acquisition of such a name asks for it. search_path decides where a
+// table without a schema is, see [WithTable]. Isolation, time zone, formats of dates, lock_timeout
+// and statement_timeout have no effect on the meaning. With synchronous_commit off, a crash of the
+// server can forget an acquisition.
 //
 // The program that uses [Gate.Check] has a transaction of its own, which Gate does not look at.
 //

@@ -25,7 +25,8 @@ const (
 	login
 	// moment: any such request, for a while.
 	moment
-	// ofSession: the session is over, or goes on over another connection. The client's session follows.
+	// ofSession: the session is over, or goes on over another connection. The client's session
+	// follows.
 	ofSession
 	// foreign: something other than a lock is under the name.
 	foreign

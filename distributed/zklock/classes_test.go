@@ -82,7 +82,8 @@ func (m *mood) dial(ctx context.Context, network, address string) (net.Conn, err
 	return mc, nil
 }
 
-// moodyConn is a connection to a server that has moods. Its answers are whole, and come from a pipe.
+// moodyConn is a connection to a server that has moods. Its answers are whole, and come from a
+// pipe.
 type moodyConn struct {
 	net.Conn
 	mood    *mood

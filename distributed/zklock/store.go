@@ -519,8 +519,8 @@ func (a *acquisition) end() (done []<-chan struct{}) {
 	return a.discard()
 }
 
-// endInTime is end, and waits for it. It returns the error of a server that refuses to delete a node,
-// which is tried again in the background.
+// endInTime is end, and waits for it. It returns the error of a server that refuses to delete a
+// node, which is tried again in the background.
 func (a *acquisition) endInTime(ctx context.Context) error {
 	done := a.end()
 	refused := make(chan error, 1)

@@ -10,8 +10,8 @@ import (
 	"github.com/jucgo/locks/internal/bench/model"
 )
 
-// many are the locks whose behaviour on many processors docs/guides/processors.md predicts, with the
-// reference.
+// many are the locks whose behaviour on many processors docs/guides/processors.md predicts, with
+// the reference.
 var many = []string{Reference, "fair.Mutex", "fair.BargingMutex", "spin.MCS"}
 
 // Predicted is behind the name of a subject that the model answers for, and nothing measures.

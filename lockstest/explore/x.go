@@ -227,9 +227,9 @@ func (g *goroutine) run(f func()) {
 // number is how an error names a goroutine that is an owner.
 var number = regexp.MustCompile(`\bgoroutine \d+\b`)
 
-// withNames returns text with the names of goroutines in place of their numbers, which differ from run
-// to run. Only the root calls it: nothing orders the other goroutines behind the start of one that
-// has a name.
+// withNames returns text with the names of goroutines in place of their numbers, which differ from
+// run to run. Only the root calls it: nothing orders the other goroutines behind the start of one
+// that has a name.
 func withNames(all []*goroutine, text string) string {
 	return number.ReplaceAllStringFunc(text, func(owner string) string {
 		for _, g := range all {

@@ -34,8 +34,8 @@ type event struct {
 
 // goTest runs go test in a folder of the repository. It prints a line for each package, and all
 // that a failing test or package printed. A test that skips itself fails: what is left out here is
-// left out by name, in .ci/full. Only a hang reaches the limit: a busy machine takes longer than the
-// ten minutes of go test.
+// left out by name, in .ci/full. Only a hang reaches the limit: a busy machine takes longer than
+// the ten minutes of go test.
 func (j *job) goTest(ctx context.Context, folder string, env []string, args ...string) error {
 	cmd := j.command(ctx, "go", append([]string{"test", "-json", "-timeout=30m"}, args...)...)
 	cmd.Dir = j.path(folder)
@@ -128,7 +128,8 @@ func (j *job) ended(r *results, e event, p *printed) {
 	}
 }
 
-// printed has what tests and packages printed that have not ended, in the order of their beginnings.
+// printed has what tests and packages printed that have not ended, in the order of their
+// beginnings.
 type printed []*testOutput
 
 // A testOutput is what one test printed, or what a package printed outside of tests.

@@ -12,8 +12,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// ErrGone is matched by errors that say that nothing is left where the locks were, such as after the
-// deletion of a bucket. No hold is left either.
+// ErrGone is matched by errors that say that nothing is left where the locks were, such as after
+// the deletion of a bucket. No hold is left either.
 var ErrGone = errors.New("the locks were deleted")
 
 // Class is what an error answer refuses, see [lease.ErrRefused].
@@ -66,9 +66,9 @@ func (t Table) Class(code string) (c Class, found bool) {
 	return 0, false
 }
 
-// Answer returns the class of the first row that fits an answer over HTTP, and Unclear if none does.
-// Such a row has the status as its code, or the status and the reason, or the first digit of the
-// status and xx. What follows a colon has to be a part of the message.
+// Answer returns the class of the first row that fits an answer over HTTP, and Unclear if none
+// does. Such a row has the status as its code, or the status and the reason, or the first digit of
+// the status and xx. What follows a colon has to be a part of the message.
 func (t Table) Answer(status int, reason, message string) Class {
 	for _, r := range t {
 		head, text, _ := strings.Cut(r.Code, ": ")

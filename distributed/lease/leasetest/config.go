@@ -78,8 +78,8 @@ type Config struct {
 	// the store still keeps of the lock called name, other than the token, with tb.Error.
 	Rest func(tb testing.TB, name string)
 
-	// Forget, if not nil, restarts the server of a [World] without what it had not stored by then. Its
-	// locks may be given twice until a lease later.
+	// Forget, if not nil, restarts the server of a [World] without what it had not stored by then.
+	// Its locks may be given twice until a lease later.
 	Forget func()
 
 	// SetClock, if not nil, sets the clock of a World's server forward by this time.

@@ -43,11 +43,11 @@
 //
 // # Simulation
 //
-// [Simulate] goes further with such a server. Processes use its locks for as long as you like, while
-// requests are lost, late and repeated, processes stand still and die, and the server is away. All
-// of it is drawn from a seed, which a failure tells. An hour takes some seconds. A failure is
-// shortened, and tells what the processes concerned did. See [World] for a store that has a protocol
-// of its own.
+// [Simulate] goes further with such a server. Processes use its locks for as long as you like,
+// while requests are lost, late and repeated, processes stand still and die, and the server is
+// away. All of it is drawn from a seed, which a failure tells. An hour takes some seconds. A
+// failure is shortened, and tells what the processes concerned did. See [World] for a store that
+// has a protocol of its own.
 //
 // # What it cannot see
 //

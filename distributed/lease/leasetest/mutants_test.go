@@ -24,7 +24,8 @@ func fake(tb testing.TB, flaw fakestore.Flaw, kind fakestore.Kind) Config {
 	})
 }
 
-// dialing is a configuration for s. Its clients are of one kind, and connect by dial, unless it is nil.
+// dialing is a configuration for s. Its clients are of one kind, and connect by dial, unless it is
+// nil.
 func dialing(
 	s *fakestore.Server, kind fakestore.Kind, dial func(ctx context.Context, link *Link) (net.Conn, error)) Config {
 	return Config{

@@ -32,7 +32,8 @@ type World struct {
 	// use locks. Default 4 and 3.
 	Processes, Users int
 
-	// Seeds are those of lives that have found something. They are lived first, one after the other.
+	// Seeds are those of lives that have found something. They are lived first, one after the
+	// other.
 	Seeds []uint64
 }
 
@@ -60,11 +61,11 @@ type World struct {
 // Config.Rest.
 //
 // A failure tells its seed, and what remains of it when faults, processes and time are taken away
-// that it does not need. Then follows what the two processes concerned did. The flag -leasetest.seed
-// lives one life again. The seed decides every fault and every action, and the time of each
-// message. The runtime decides which goroutine of a bubble runs first if several are woken at the
-// same nanosecond, and package lease draws its pauses after a failed request. So a seed is lived
-// up to 20 times until it fails again.
+// that it does not need. Then follows what the two processes concerned did. The flag
+// -leasetest.seed lives one life again. The seed decides every fault and every action, and the
+// time of each message. The runtime decides which goroutine of a bubble runs first if several are
+// woken at the same nanosecond, and package lease draws its pauses after a failed request. So a
+// seed is lived up to 20 times until it fails again.
 func Simulate(t *testing.T, w World) {
 	t.Helper()
 	if w.Open == nil {

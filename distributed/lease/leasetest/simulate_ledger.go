@@ -862,7 +862,7 @@ func (b *ledger) closed(p *process) {
 	}
 }
 
-// waits says who waits, and what may be in the way.
+// waits returns the processes that wait, and says what may be in their way.
 func (b *ledger) waits() (who []*process, text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -109,8 +109,8 @@ func (p *process) fate(op Op) (f fate) {
 	return f
 }
 
-// latest returns how late a request may come. What comes to a store with sessions when the client has
-// given up to undo it would last as long as the session.
+// latest returns how late a request may come. What comes to a store with sessions when the client
+// has given up to undo it would last as long as the session.
 func (p *process) latest() time.Duration {
 	if len(p.opened) > 0 && optional[lease.Session](p.opened[0]) != nil {
 		return p.life.ttl / 2

@@ -36,8 +36,8 @@ type Settings struct {
 	Span         float64 // simulated ns
 }
 
-// Defaults returns the settings of docs/guides/processors.md. The costs were measured on an AMD EPYC of
-// the fourth generation, with Go 1.26.
+// Defaults returns the settings of docs/guides/processors.md. The costs were measured on an AMD
+// EPYC of the fourth generation, with Go 1.26.
 func Defaults() Settings {
 	return Settings{
 		Costs: Costs{

@@ -178,8 +178,8 @@ func wrapped(text string, indent, width int) string {
 }
 
 // pieces returns the parts of a word between which a line may end. That is behind a Chinese
-// character or full-width punctuation, but not before punctuation that closes, nor behind punctuation
-// that opens.
+// character or full-width punctuation, but not before punctuation that closes, nor behind
+// punctuation that opens.
 func pieces(word string) (all []string) {
 	const opens, closes = "（「《“", "，。：；？！、）」》”"
 	from, last := 0, rune(0)

@@ -99,8 +99,8 @@ func race(ctx context.Context, l *lab.Lab) error {
 	}
 	wanted := goroutines * each
 	without := wanted
-	// Where there are more Ps than processors, the system may let one goroutine after the other come
-	// to its end. A race that did not take place is run again.
+	// Where there are more Ps than processors, the system may let one goroutine after the other
+	// come to its end. A race that did not take place is run again.
 	for range 20 {
 		if without = crowd(func(n *atomic.Int64) error { add(n); return nil }); without < wanted {
 			break

@@ -4,10 +4,10 @@
 // underscores for hyphens. The lines between "//lab:show" and "//lab:end" are what the reader
 // is shown as the code of the scenario.
 //
-// Every text stands beside its Chinese translation, as lab.T("Hello", "你好"). A test compares the two,
-// and testdata/translated.txt records which belong together. After a change of either, read both
-// again, and write the record: LOCKLAB_TRANSLATED=1 go test -run Translated . The chapters follow
-// with: go run ./cmd/locklab docs docs
+// Every text stands beside its Chinese translation, as lab.T("Hello", "你好"). A test compares the
+// two, and testdata/translated.txt records which belong together. After a change of either, read
+// both again, and write the record: LOCKLAB_TRANSLATED=1 go test -run Translated . The chapters
+// follow with: go run ./cmd/locklab docs docs
 package scenarios
 
 import (

@@ -25,9 +25,10 @@ type tenure struct {
 	began, end time.Time
 }
 
-// failovers has clients hold a few locks in turn while the sentinels of a master and two replicas make
-// planned failovers, and returns their tenures. Each client has connections and a sentinel of its
-// own, and hears of a new master by itself, like a process. The settings are those of all servers.
+// failovers has clients hold a few locks in turn while the sentinels of a master and two replicas
+// make planned failovers, and returns their tenures. Each client has connections and a sentinel of
+// its own, and hears of a new master by itself, like a process. The settings are those of all
+// servers.
 func failovers(t *testing.T, on Driver, n int, settings map[string]string, opts ...redislock.Option) []tenure {
 	t.Helper()
 	const clients, names, split = 6, 20, 6 * time.Second

@@ -64,8 +64,8 @@ var termPatterns = func() (all []*regexp.Regexp) {
 	return all
 }()
 
-// Terms returns which words of the glossary a translation has not, and which words it should not have.
-// Names in code are no words.
+// Terms returns which words of the glossary a translation has not, and which words it should not
+// have. Names in code are no words.
 func Terms(text lab.Text) (faults []string) {
 	en := code.ReplaceAllString(action.ReplaceAllString(text.EN, ""), "")
 	for i, term := range Glossary {
