@@ -292,8 +292,8 @@ func (w watched) describe(ctx context.Context) description {
 			if p := recover(); p != nil {
 				d = unanswered(w.name, "Inspect panicked: "+panicText(p))
 			}
+			<-w.asking // before the answer: the next request may follow it at once
 			answer <- d
-			<-w.asking
 		}()
 		d = w.ask(ctx)
 	}()
