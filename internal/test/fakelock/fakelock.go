@@ -619,19 +619,35 @@ func NewLeased(flaw Flaw) *Leased {
 
 // LockContext implements [locks.Locker].
 func (l *Leased) LockContext(ctx context.Context) error {
-	if ctx != nil && ctx.Err() == nil && l.Flaw != LostRelockSilent {
-		o := l.ownerOf(ctx)
-		l.mu.Lock()
-		if l.Flaw == NewTokenOnReentry && l.count > 0 && l.owner == o {
-			l.hold.token++
-		}
-		lost := l.count > 0 && l.owner == o && l.hold.gone
-		l.mu.Unlock()
-		if lost {
-			return fmt.Errorf("fakelock: re-entry: %w", locks.ErrLost)
-		}
+	if err := l.reenter(ctx); err != nil {
+		return err
 	}
 	return l.Lock.LockContext(ctx)
+}
+
+// TryLockContext implements [locks.TryLocker].
+func (l *Leased) TryLockContext(ctx context.Context) (bool, error) {
+	if err := l.reenter(ctx); err != nil {
+		return false, err
+	}
+	return l.Lock.TryLockContext(ctx)
+}
+
+// reenter returns an error if ctx's owner has the lock and has lost it.
+func (l *Leased) reenter(ctx context.Context) error {
+	if ctx == nil || ctx.Err() != nil || l.Flaw == LostRelockSilent {
+		return nil
+	}
+	o := l.ownerOf(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.Flaw == NewTokenOnReentry && l.count > 0 && l.owner == o {
+		l.hold.token++
+	}
+	if l.count > 0 && l.owner == o && l.hold.gone {
+		return fmt.Errorf("fakelock: re-entry: %w", locks.ErrLost)
+	}
+	return nil
 }
 
 // UnlockContext implements [locks.Locker].
