@@ -69,11 +69,19 @@ func (k kind) openCounted(t *testing.T, where string, opts ...sqllock.Option) co
 		return listen(ctx, channel, func() { begins(); close(ready) }, notify)
 	}
 	all := slices.Concat(rarely, []sqllock.Option{sqllock.WithListener(listener), term(time.Hour)}, opts)
-	c.Mutex = k.open(t, db, all...).Mutex("it")
 	a := someone()
-	hold(t, c.Mutex, a)
-	<-ready // it listens from its first hold on
-	require.NoError(t, c.UnlockContext(a))
+	// A client that does not listen makes the row of the lock, and tells nobody of its release.
+	quiet := k.open(t, db, slices.Concat(rarely, opts)...).Mutex("it")
+	hold(t, quiet, a)
+	require.NoError(t, quiet.UnlockContext(a))
+	client := k.open(t, db, all...)
+	// The client listens from its first hold on. That is of another lock, since a late notification of
+	// its release would make a waiter ask once more.
+	first := client.Mutex("the first")
+	hold(t, first, a)
+	<-ready
+	require.NoError(t, first.UnlockContext(a))
+	c.Mutex = client.Mutex("it")
 	c.forget()
 	return c
 }
