@@ -66,8 +66,8 @@
 //   - A member lags behind the others: an event about a key from before that key is ignored.
 //   - A watch is cancelled, or its events are compacted away: the waiter reads and watches anew.
 //   - A key without a lease is among those of the lock: [locks.ErrForeign]. Nothing is overwritten.
-//   - The quota is used up (NOSPACE), the data of members differ (CORRUPT), or a member is overloaded:
-//     LockContext waits, and holds are renewed. See "Errors".
+//   - The quota is used up (NOSPACE), the data of members differ (CORRUPT), or a member is
+//     overloaded: LockContext waits, and holds are renewed. See "Errors".
 //   - A snapshot is restored: revisions may repeat, and so may tokens, as etcd documents.
 //
 // # Errors

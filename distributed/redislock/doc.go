@@ -110,9 +110,9 @@
 //     LockContext asks again until its context ends, from the first attempt on. TryLockContext
 //     returns the error. See [lease.WithRetry]. An unlock asks again too, until the release
 //     timeout, and then in the background.
-//   - The server refuses the login, such as by WRONGPASS: a first attempt returns the error. Waiters
-//     keep waiting, and holds are renewed when the login is accepted again. An unlock returns the
-//     error, and goes on in the background.
+//   - The server refuses the login, such as by WRONGPASS: a first attempt returns the error.
+//     Waiters keep waiting, and holds are renewed when the login is accepted again. An unlock
+//     returns the error, and goes on in the background.
 //   - The reply to an acquisition is lost: the client asks the server which acquisition holds.
 //   - The reply to a release is lost: the client repeats the release. Neither counts twice. Client
 //     options such as MaxRetries have no effect on that.

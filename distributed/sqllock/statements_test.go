@@ -75,8 +75,8 @@ func (k kind) openCounted(t *testing.T, where string, opts ...sqllock.Option) co
 	hold(t, quiet, a)
 	require.NoError(t, quiet.UnlockContext(a))
 	client := k.open(t, db, all...)
-	// The client listens from its first hold on. That is of another lock, since a late notification of
-	// its release would make a waiter ask once more.
+	// The client listens from its first hold on. Its first hold is of another lock: a late
+	// notification of the release would make a waiter of "it" ask once more.
 	first := client.Mutex("the first")
 	hold(t, first, a)
 	<-ready

@@ -1,4 +1,5 @@
-// Command local is the program that the README runs first: five buyers, three tickets, one fair lock.
+// Command local is the program that the README runs first: five buyers, three tickets, one fair
+// lock.
 package main
 
 import (

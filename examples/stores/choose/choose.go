@@ -1,5 +1,5 @@
-// Package choose has the lines of code of docs/guides/choosing.md and of the pages below it, so that
-// they are compiled.
+// Package choose has the lines of code of docs/guides/choosing.md and of the pages below it, so
+// that they are compiled.
 package choose
 
 import (
