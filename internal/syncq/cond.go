@@ -2,6 +2,7 @@ package syncq
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks/internal/goid"
@@ -18,6 +19,16 @@ type Cond struct {
 	s     *Sync
 	r     *Reentrant // the same, if the lock can be re-entered
 	queue list       // guarded by s.guard
+
+	// waiters is queue.len, stored with the guard held after each change of the queue, and before
+	// the change of the word that follows. Signal and Broadcast load waiters without the guard.
+	//
+	// No signal is lost. A waiter stores waiters before it releases the lock: enqueue. A goroutine
+	// that changes what the lock guards acquires the lock after that release. So its Signal, with
+	// the lock or after it, loads a number that counts the waiter, until the waiter has left the
+	// queue. A goroutine that had the lock before the waiter has changed what the waiter looks at
+	// before the waiter decided to wait. Its late Signal may miss the waiter, as if it came earlier.
+	waiters atomic.Int32
 }
 
 // NewCond returns a condition of a lock without owners whose synchronizer is s. The policy is
@@ -70,6 +81,7 @@ func (c *Cond) enqueue(n *node, next step) (guard *sync.Mutex) {
 	s := c.s
 	s.guard.Lock()
 	c.queue.push(n)
+	c.waiters.Store(c.queue.len)
 	wake, _ := s.advance(next)
 	if !n.place.IsOpen() && (wake == nil || wake.wake == nil) {
 		unpark(wake)
@@ -91,7 +103,7 @@ func (c *Cond) awaitSignal(n *node, l *park.Limit, guard *sync.Mutex) (signalled
 	signalled, queued = n.in != &c.queue, true
 	var wake *node
 	if !signalled {
-		c.queue.remove(n)
+		c.remove(n)
 		wake, queued = n.tryEnqueue()
 	}
 	s.guard.Unlock()
@@ -99,11 +111,19 @@ func (c *Cond) awaitSignal(n *node, l *park.Limit, guard *sync.Mutex) (signalled
 	return signalled, queued
 }
 
+// remove takes n out of c's queue. The guard is held.
+func (c *Cond) remove(n *node) {
+	c.queue.remove(n)
+	c.waiters.Store(c.queue.len)
+}
+
 // Signal moves the longest waiter to the lock's queue, and reports whether there was one. On return
 // the waiter is there; it runs when it holds the lock.
 //
 // If the lock is free, which only a lock without owners allows, the waiter gets it or is woken.
-func (c *Cond) Signal() bool { return c.transfer(1, 0) == 1 }
+//
+// Without a waiter it is a load of waiters, and takes no guard.
+func (c *Cond) Signal() bool { return c.waiters.Load() != 0 && c.transfer(1, 0) == 1 }
 
 // Broadcast moves all waiters to the lock's queue, in their order, and returns their number. Under
 // NonFair the lock then goes from one to the next.
@@ -142,17 +162,14 @@ func (c *Cond) transfer(most int, since time.Duration) (moved int) {
 		}
 		moved++
 	}
+	c.waiters.Store(c.queue.len)
 	s.guard.Unlock()
 	unpark(wake)
 	return moved
 }
 
 // Len returns the number of waiters. Any goroutine may call it.
-func (c *Cond) Len() int {
-	c.s.guard.Lock()
-	defer c.s.guard.Unlock()
-	return int(c.queue.len)
-}
+func (c *Cond) Len() int { return int(c.waiters.Load()) }
 
 // Waiters returns the waiting owners, longest wait first. Any goroutine may call it.
 func (c *Cond) Waiters() []int64 { return c.queue.owners(&c.s.guard) }

@@ -88,7 +88,8 @@
 // A condition has a queue of its own under the same guard. A signal moves the first node to the
 // lock's queue without waking its waiter. A time-out or a context moves the node there as well,
 // if it still is in the condition's queue. That decides, once, which of the two it was. The
-// node then waits for the lock like any other, without a limit.
+// node then waits for the lock like any other, without a limit. A signal that no goroutine waits
+// for is a load of an atomic count: see [Cond].
 //
 // # Memory order
 //

@@ -121,7 +121,7 @@ func (w Waiter) Abandon() {
 	signalled, unparked, holds := n.in != &w.c.queue, n.state != waiting, n.state == granted
 	switch n.in {
 	case &w.c.queue:
-		w.c.queue.remove(n)
+		w.c.remove(n)
 	case &s.queue:
 		wake = n.cancel()
 	}

@@ -8,6 +8,26 @@ inline cremove(n) {
 	cl--; cq[cl] = 0; in[n] = 0; i = 0
 }
 
+/* Cond.enqueue: the guard is taken, and n is cwaiters before the word changes */
+inline join(step) {
+	atomic { guard == 0; d_step {
+		guard = 1;
+		cq[cl] = me; cl++; in[me] = INCOND;
+#ifndef MUTANT_WAITER_COUNTED_LATE
+		cwaiters = cl
+#endif
+	} }
+	atomic { CHOOSE; d_step { advance(step); late = 0
+#ifndef MUTANT_WAITER_COUNTED_LATE
+		; guard = 0
+#endif
+	} }
+#ifdef MUTANT_WAITER_COUNTED_LATE
+	d_step { cwaiters = cl; guard = 0 }
+#endif
+	unpark()
+}
+
 /* Cond.transfer: the first most waiters; moved says how many there were. Cond.Signal is that for one
    waiter. A node that becomes the first of the lock's queue has Sync.push call advance. Only a lock
    without owners can be unlocked meanwhile. */
@@ -31,7 +51,7 @@ inline transfer(most, isDue) {
 		} }
 	:: else -> break
 	od;
-	guard = 0;
+	atomic { cwaiters = cl; guard = 0 }
 	unpark()
 }
 #else
@@ -53,18 +73,22 @@ inline transfer(most, isDue) {
 			moved++
 		:: else -> break
 		od;
+		cwaiters = cl;
 		k = 0; late = 0
 	} }
 	unpark()
 }
 #endif
 
-/* Cond.Signal, or Cond.Broadcast in parts of any size */
+/* Cond.Signal, or Cond.Broadcast in parts of any size. The holder of the lock counts each waiter. */
 inline Signal(all) {
-	if
-	:: all -> atomic { guard == 0 -> n = cl }               /* Cond.Len */
-	:: else -> n = 1
-	fi;
+	d_step {
+		n = cwaiters;
+#ifndef ANONYMOUS
+		CHECK(signals_arrive, n == cl);
+#endif
+		if :: !all && n > 1 -> n = 1 :: else fi
+	}
 	s = (n > 1);
 	do
 	:: n == 0 -> break
@@ -89,13 +113,20 @@ inline awaitSignal() {
 		atomic { guard == 0 -> guard = 1 }
 		if
 		:: sig -> d_step { inQueue = 1; guard = 0 }
-		:: else -> d_step { if :: in[me] == INCOND -> cremove(me) :: else fi } tryEnqueue()
+		:: else -> d_step { if :: in[me] == INCOND -> cremove(me); cwaiters = cl :: else fi } tryEnqueue()
 		fi
 #else
 	:: atomic { limited && guard == 0 -> guard = 1 }
 		d_step {
 			sig = (in[me] != INCOND);
-			if :: sig -> inQueue = 1; guard = 0 :: else -> cremove(me) fi
+			if
+			:: sig -> inQueue = 1; guard = 0
+			:: else ->
+				cremove(me);
+#ifndef MUTANT_LEAVER_STAYS_COUNTED
+				cwaiters = cl
+#endif
+			fi
 		}
 		if :: !sig -> tryEnqueue() :: else fi
 #endif

@@ -33,11 +33,7 @@ inline open() {
 
 /* Waiter.Enqueue(false), which is Cond.enqueue */
 inline Enqueue() {
-	atomic { guard == 0; d_step {
-		cq[cl] = me; cl++; in[me] = INCOND;
-		advance(KEEP); late = 0
-	} }
-	unpark()
+	join(KEEP)
 }
 
 /* foreign.release, without Abandon: the other lock's Unlock; ok is 0 if that panics */
@@ -57,7 +53,7 @@ inline Abandon() {
 	atomic { guard == 0; d_step {
 		sig = (in[me] != INCOND); taken = (state[me] != waiting); holds = (state[me] == granted);
 		if
-		:: in[me] == INCOND -> cremove(me)
+		:: in[me] == INCOND -> cremove(me); cwaiters = cl
 #ifdef MUTANT_ABANDON_AWAITS_GATE
 		:: in[me] == INLOCK -> taken = 1; holds = 1
 #else
@@ -73,7 +69,8 @@ inline Abandon() {
 #endif
 	taken = 0;
 #ifndef MUTANT_ABANDON_KEEPS_SIGNAL
-	if :: sig -> transfer(1, 0); atomic { signals--; moved = 0 } :: else fi;
+	if :: sig && cwaiters > 0 -> transfer(1, 0); moved = 0 :: else fi;
+	if :: sig -> signals-- :: else fi;
 #endif
 	sig = 0;
 #ifndef MUTANT_ABANDON_KEEPS_GATE

@@ -221,11 +221,7 @@ inline Wait() {
 			waits[me] = 1; holds[me] = write[me_owner]; write[me_owner] = 0;
 			do :: i < N -> if :: own(i) == me_owner -> by[i] = 0 :: else fi; i++ :: else -> break od; i = 0
 		}
-		atomic { guard == 0; CHOOSE; d_step {
-			cq[cl] = me; cl++; in[me] = INCOND;
-			advance(DROP); late = 0
-		} }
-		unpark();
+		join(DROP);
 		mu = 0;
 		if :: limited = 0 :: limited = 1 fi;
 		awaitSignal();

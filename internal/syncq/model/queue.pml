@@ -7,16 +7,11 @@
 /* Cond.Wait, enqueue, awaitSignal */
 inline Wait() {
 #ifdef ANONYMOUS
-	atomic { guard == 0 && hold > 0; CHOOSE; d_step {
-		hold--;
+	atomic { hold > 0 -> hold-- }
 #else
 	d_step { excl = 0 }
-	atomic { guard == 0; CHOOSE; d_step {
 #endif
-		cq[cl] = me; cl++; in[me] = INCOND;
-		advance(DROP); late = 0
-	} }
-	unpark();
+	join(DROP);
 	if :: limited = 0 :: limited = 1 fi;
 	awaitSignal();
 	limited = 0;

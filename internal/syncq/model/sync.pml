@@ -62,7 +62,7 @@ byte hold;                      /* holds that no goroutine has begun to give bac
 byte lost[N];                   /* node.lost; without LOSSES, a waiter may be overdue at any time */
 #endif
 #ifdef COND
-byte cq[N], cl;                 /* Cond.queue */
+byte cq[N], cl, cwaiters;        /* Cond.queue, and Cond.waiters */
 byte signals;                   /* waiters that were signalled and have not returned */
 bit due[N];                     /* node.since is due */
 #endif
