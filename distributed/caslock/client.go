@@ -46,7 +46,7 @@ type options struct {
 // different times: each document says its own.
 func WithTTL(d time.Duration) Option { return WithLeaseOptions(lease.WithTTL(d)) }
 
-// WithLabel sets the name of this process that [Mutex.Inspect] returns, here and in other
+// WithLabel sets the name of this process that [lease.Mutex.Inspect] returns, here and in other
 // processes. The default is the name of the host and the process id. See [lease.WithLabel].
 func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(label)) }
 
@@ -110,13 +110,13 @@ func (c *Client) client(s *store) (*lease.Client, error) {
 	return c.clients.Client(s, func() (*lease.Client, error) { return lease.New(s, c.options...) })
 }
 
-// Locker returns the lock called name. It is a [*Mutex].
+// Locker returns the lock called name. It is a [*lease.Mutex].
 func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 
 // Mutex returns the lock called name.
-func (c *Client) Mutex(name string, opts ...lease.MutexOption) *Mutex {
+func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 	opts = append([]lease.MutexOption{lease.WithRefusal(c.locks.checkName(name))}, opts...)
-	return &Mutex{c.lease.Mutex(name, opts...)}
+	return c.lease.Mutex(name, opts...)
 }
 
 // Semaphore returns the semaphore called name, of size permits. It is one document, which lists all
@@ -198,8 +198,8 @@ func (c *Client) names(ctx context.Context, pattern string) (matching []string, 
 // [Documents] demands, there are no two holders at once. In a store whose versions begin anew with
 // a new document, there may be.
 //
-// A lock whose holder has died is not free: use [Mutex.ForceUnlock] before. A document that is no
-// lock's stays. If the store is no [Lister] and [Deleter], the error matches
+// A lock whose holder has died is not free: use [lease.Mutex.ForceUnlock] before. A document that
+// is no lock's stays. If the store is no [Lister] and [Deleter], the error matches
 // [errors.ErrUnsupported].
 func (c *Client) Sweep(ctx context.Context, pattern string, unused time.Duration) ([]string, error) {
 	swept, err := c.sweep(ctx, pattern, unused)
@@ -250,62 +250,3 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	return err
 }
-
-// Mutex is a lock of one name, with the rules of a [lease.Mutex]. Between processes it has no
-// order: a free lock goes to the process that asks first. Each hold has a fencing token. If no
-// document can have the name, all methods that return an error say why.
-type Mutex struct{ m *lease.Mutex }
-
-var (
-	_ locks.Leased    = (*Mutex)(nil)
-	_ locks.Inspector = (*Mutex)(nil)
-)
-
-// WithFixedTTL makes holds end after d, without renewal. See [lease.WithFixedTTL].
-func WithFixedTTL(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }
-
-// LockContext acquires the lock, and waits for it until ctx ends. If the holder has died, it waits
-// for a lease from the time when this client saw its document first.
-func (l *Mutex) LockContext(ctx context.Context) error { return l.m.LockContext(ctx) }
-
-// TryLockContext acquires the lock if nobody holds it. It waits for the store's answer until ctx
-// ends. A holder that has died counts as one until this client has seen its document for a lease,
-// also by earlier calls. It returns false also if other clients were faster ten times.
-func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) { return l.m.TryLockContext(ctx) }
-
-// UnlockContext releases one hold of the caller. See [lease.Mutex.UnlockContext] for what an error
-// says.
-func (l *Mutex) UnlockContext(ctx context.Context) error { return l.m.UnlockContext(ctx) }
-
-// Hold returns the caller's hold, or an error matching [locks.ErrNotHeld].
-func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) { return l.m.Hold(ctx) }
-
-// ForceUnlock frees the lock without its holder's consent, and reports whether it was held. See
-// [lease.Mutex.ForceUnlock].
-func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) { return l.m.ForceUnlock(ctx) }
-
-// Inspect describes the lock to people and for monitoring, by one read. See [lease.Mutex.Inspect]
-// for what the answer says, and when it is old. Waiters are those of this client. The time left
-// counts from when this client saw the document first. So it is too long by the time between the
-// last renewal and that.
-func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) { return l.m.Inspect(ctx) }
-
-// Name returns the name of the lock.
-func (l *Mutex) Name() string { return l.m.Name() }
-
-// LockKey gives [locks.Multi] its order, the same one in every process. See [lease.Mutex.LockKey].
-func (l *Mutex) LockKey() string { return l.m.LockKey() }
-
-// SameLock reports whether other is this lock. See [lease.Mutex.SameLock].
-func (l *Mutex) SameLock(ctx context.Context, other locks.TryLocker) (bool, error) {
-	if o, ok := other.(*Mutex); ok {
-		other = o.m
-	}
-	return l.m.SameLock(ctx, other)
-}
-
-// QueueLength returns how many goroutines of this process wait for their turn at the lock.
-func (l *Mutex) QueueLength() int { return l.m.QueueLength() }
-
-// String describes the lock and its state in this process.
-func (l *Mutex) String() string { return l.m.String() }

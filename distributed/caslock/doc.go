@@ -45,6 +45,20 @@
 // before the write, the client replaces it itself. From then on the write can do nothing, however
 // late it comes.
 //
+// # What is different here
+//
+// A lock is a [lease.Mutex], with the rules of that type. Each hold has a fencing token. Between
+// processes a lock has no order: a free lock goes to the process that asks first.
+//
+//   - [lease.Mutex.LockContext] waits for a holder that has died for a lease, from the time when
+//     this client saw the holder's document first.
+//   - [lease.Mutex.TryLockContext] counts a holder that has died as one until this client has seen
+//     the document for a lease, also by earlier calls. The method returns false also if other
+//     clients were faster ten times.
+//   - [lease.Mutex.Inspect] takes one read. Waiters are those of this client. The time left counts
+//     from when this client saw the document first. So it is too long by the time between the last
+//     renewal and then.
+//
 // # What it costs
 //
 // Requests to the store:

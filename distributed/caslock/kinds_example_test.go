@@ -10,11 +10,12 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/lease"
 )
 
 // A job runs in one process at a time. It stops if the lock is lost, and its writes carry the
 // token.
-func ExampleMutex() {
+func ExampleClient_Mutex() {
 	ctx := context.Background()
 	client, err := caslock.New(newServer(), caslock.WithTTL(time.Minute), caslock.WithLabel("report-1"))
 	if err != nil {
@@ -22,7 +23,7 @@ func ExampleMutex() {
 		return
 	}
 	defer client.Close(ctx)
-	var nightly *caslock.Mutex = client.Mutex("nightly")
+	var nightly *lease.Mutex = client.Mutex("nightly")
 
 	// A holder that died keeps the lock for a lease. So the limit is longer.
 	limited, cancel := context.WithTimeout(ctx, 2*time.Minute)

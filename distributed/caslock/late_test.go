@@ -14,10 +14,10 @@ import (
 )
 
 func TestALateWriteOfAnAcquisitionChangesNothing(t *testing.T) {
-	for what, prepare := range map[string]func(t *testing.T, s *server, l *caslock.Mutex){
-		"no document": func(*testing.T, *server, *caslock.Mutex) {},
-		"a free lock": func(t *testing.T, s *server, _ *caslock.Mutex) { pair(t, open(t, s).Mutex("it")) },
-		"a dead holder": func(t *testing.T, s *server, l *caslock.Mutex) {
+	for what, prepare := range map[string]func(t *testing.T, s *server, l *lease.Mutex){
+		"no document": func(*testing.T, *server, *lease.Mutex) {},
+		"a free lock": func(t *testing.T, s *server, _ *lease.Mutex) { pair(t, open(t, s).Mutex("it")) },
+		"a dead holder": func(t *testing.T, s *server, l *lease.Mutex) {
 			die(t, s, "it")
 			l.TryLockContext(someone())
 			time.Sleep(2 * term)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
 	"github.com/jucgo/locks/lockstest"
 )
@@ -38,14 +39,14 @@ func open(tb testing.TB, d caslock.Documents, opts ...caslock.Option) *caslock.C
 func someone() context.Context { return locks.WithOwner(context.Background(), locks.NewOwner()) }
 
 // pair locks and unlocks.
-func pair(t *testing.T, l *caslock.Mutex) {
+func pair(t *testing.T, l *lease.Mutex) {
 	t.Helper()
 	owner := someone()
 	require.NoError(t, l.LockContext(owner))
 	require.NoError(t, l.UnlockContext(owner))
 }
 
-func token(t *testing.T, l *caslock.Mutex, owner context.Context) uint64 {
+func token(t *testing.T, l *lease.Mutex, owner context.Context) uint64 {
 	t.Helper()
 	h, err := l.Hold(owner)
 	require.NoError(t, err)
@@ -77,7 +78,7 @@ func TestAMutexConformsToTryLocker(t *testing.T) {
 		SpuriousTry: true, // another local attempt may be failing
 		FIFO:        true,
 		Lose:        func(l locks.TryLocker) { servers[l].remove("it") },
-		Waiting:     func(l locks.TryLocker) int { return l.(*caslock.Mutex).QueueLength() },
+		Waiting:     func(l locks.TryLocker) int { return l.(*lease.Mutex).QueueLength() },
 	})
 }
 

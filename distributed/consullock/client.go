@@ -70,7 +70,7 @@ func WithLockDelay(d time.Duration) Option {
 // WithPrefix sets what all keys begin with, [DefaultPrefix] if not given.
 func WithPrefix(prefix string) Option { return func(o *options) { o.prefix = prefix } }
 
-// WithLabel sets the name of this process that [Mutex.Inspect] returns, here and in other
+// WithLabel sets the name of this process that [lease.Mutex.Inspect] returns, here and in other
 // processes. The default is the name of the host and the process id. See [lease.WithLabel].
 func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(label)) }
 
@@ -135,13 +135,13 @@ func placeOf(client *api.Client) string {
 // [api.Client.LockKey], is the same lock.
 func (c *Client) Key(name string) string { return c.store.key(name) }
 
-// Locker returns the lock called name. It is a [*Mutex].
+// Locker returns the lock called name. It is a [*lease.Mutex].
 func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 
 // Mutex returns the lock called name.
-func (c *Client) Mutex(name string, opts ...lease.MutexOption) *Mutex {
+func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 	opts = append([]lease.MutexOption{lease.WithRefusal(c.store.checkName(name))}, opts...)
-	return &Mutex{c.lease.Mutex(name, opts...)}
+	return c.lease.Mutex(name, opts...)
 }
 
 // Names returns the names of the locks that match pattern, sorted. Free locks are
@@ -183,61 +183,3 @@ func (c *Client) Close(ctx context.Context) error {
 	c.store.close(ctx)
 	return err
 }
-
-// Mutex is a lock of one name, with the rules of a [lease.Mutex]. Between processes it has no
-// order: a free lock goes to the process that asks first. Each hold has a fencing token. If no key
-// can have the name, all methods that return an error say why.
-type Mutex struct{ m *lease.Mutex }
-
-var (
-	_ locks.Leased    = (*Mutex)(nil)
-	_ locks.Inspector = (*Mutex)(nil)
-)
-
-// WithFixedTTL makes holds end after d, without renewal. See [lease.WithFixedTTL]. They are not
-// longer than [WithTTL]. If the process dies, the lock is free when its session has ended.
-func WithFixedTTL(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }
-
-// LockContext acquires the lock, and waits for it until ctx ends.
-func (l *Mutex) LockContext(ctx context.Context) error { return l.m.LockContext(ctx) }
-
-// TryLockContext acquires the lock if nobody holds it, and no lock delay is left. It waits for the
-// answer until ctx ends. It returns false also if other clients were faster ten times.
-func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) { return l.m.TryLockContext(ctx) }
-
-// UnlockContext releases one hold of the caller. See [lease.Mutex.UnlockContext] for what an error
-// says.
-func (l *Mutex) UnlockContext(ctx context.Context) error { return l.m.UnlockContext(ctx) }
-
-// Hold returns the caller's hold, or an error matching [locks.ErrNotHeld].
-func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) { return l.m.Hold(ctx) }
-
-// ForceUnlock frees the lock without its holder's consent, and reports whether it was held. See
-// [lease.Mutex.ForceUnlock]. No lock delay follows. A holder of another process learns of it with
-// its next renewal.
-func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) { return l.m.ForceUnlock(ctx) }
-
-// Inspect describes the lock to people and for monitoring, by one read. See [lease.Mutex.Inspect]
-// for what the answer says, and when it is old. Waiters are those of this client. The time left is
-// known of holds of this client only. The label of Consul's own lock is the id of its session.
-func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) { return l.m.Inspect(ctx) }
-
-// Name returns the name of the lock.
-func (l *Mutex) Name() string { return l.m.Name() }
-
-// LockKey gives [locks.Multi] its order, the same one in every process. See [lease.Mutex.LockKey].
-func (l *Mutex) LockKey() string { return l.m.LockKey() }
-
-// SameLock reports whether other is this lock. See [lease.Mutex.SameLock].
-func (l *Mutex) SameLock(ctx context.Context, other locks.TryLocker) (bool, error) {
-	if o, ok := other.(*Mutex); ok {
-		other = o.m
-	}
-	return l.m.SameLock(ctx, other)
-}
-
-// QueueLength returns how many goroutines of this process wait for their turn at the lock.
-func (l *Mutex) QueueLength() int { return l.m.QueueLength() }
-
-// String describes the lock and its state in this process.
-func (l *Mutex) String() string { return l.m.String() }

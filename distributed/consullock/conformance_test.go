@@ -8,6 +8,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/consullock"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
 	"github.com/jucgo/locks/lockstest"
 )
@@ -26,9 +27,9 @@ func TestLocksConform(t *testing.T) {
 		Leased:      true,
 		FIFO:        true,
 		SpuriousTry: true, // while the key changes
-		Waiting:     func(l locks.TryLocker) int { return l.(*consullock.Mutex).QueueLength() },
+		Waiting:     func(l locks.TryLocker) int { return l.(*lease.Mutex).QueueLength() },
 		Lose: func(l locks.TryLocker) {
-			_, err := direct.KV().Delete(consullock.DefaultPrefix+l.(*consullock.Mutex).Name(), nil)
+			_, err := direct.KV().Delete(consullock.DefaultPrefix+l.(*lease.Mutex).Name(), nil)
 			require.NoError(t, err)
 		},
 		Rounds:     40,

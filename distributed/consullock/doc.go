@@ -47,6 +47,20 @@
 // An agent permits 200 connections of one address by default (limits.http_max_conns_per_client). It
 // refuses further ones, also that of a renewal. So more waiters than that cost holders their locks.
 //
+// # What is different here
+//
+// A lock is a [lease.Mutex], with the rules of that type. Each hold has a fencing token. Between
+// processes a lock has no order: a free lock goes to the process that asks first.
+//
+//   - [lease.Mutex.TryLockContext] returns false also while a lock delay is left, and if other
+//     clients were faster ten times.
+//   - [lease.Mutex.ForceUnlock] leaves no lock delay. A holder of another process learns of it with
+//     its next renewal.
+//   - [lease.Mutex.Inspect] takes one read. Waiters are those of this client. The time left is
+//     known of holds of this client only. The label of Consul's own lock is the id of its session.
+//   - A hold with [lease.WithFixedTTL] is not longer than [WithTTL]. If the process dies, the lock
+//     is free when the session has ended.
+//
 // # What breaks it
 //
 //   - A lock delay that is shorter than the TTL, and a session that ends before its time. Then
@@ -55,7 +69,7 @@
 //   - A key that is deleted: its holder loses the lock with the next renewal. Others may have it
 //     before that.
 //   - A key that is overwritten: its holder loses the lock with the next renewal. The key stays
-//     with the session. So others get it by [Mutex.ForceUnlock] only, or after its end.
+//     with the session. So others get it by [lease.Mutex.ForceUnlock] only, or after its end.
 //   - Servers that lose their data, or are restored from a backup: sessions and locks are as they
 //     were then. With another cluster, tokens begin anew.
 //   - A minority of the servers alone: nobody can acquire, renew or release.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/consullock"
+	"github.com/jucgo/locks/distributed/lease"
 )
 
 func ExampleNew() {
@@ -33,7 +34,7 @@ func ExampleNew() {
 	}
 }
 
-func ExampleMutex() {
+func ExampleClient_Mutex() {
 	ctx := context.Background()
 	consul, err := api.NewClient(&api.Config{Address: "consul.example.com:8500"})
 	if err != nil {
@@ -46,7 +47,7 @@ func ExampleMutex() {
 	}
 	defer client.Close(ctx)
 
-	var orders *consullock.Mutex = client.Mutex("orders")
+	var orders *lease.Mutex = client.Mutex("orders")
 	if err := orders.LockContext(ctx); err != nil {
 		log.Fatal(err)
 	}

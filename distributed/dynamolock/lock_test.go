@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/dynamolock"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
@@ -34,8 +33,8 @@ func conform(t *testing.T, addr string) {
 		Owned: true, Reentrant: true, Leased: true,
 		SpuriousTry: true, // while another attempt fails
 		FIFO:        true,
-		Waiting:     func(l locks.TryLocker) int { return l.(*caslock.Mutex).QueueLength() },
-		Lose:        func(l locks.TryLocker) { remove(t, direct, l.(*caslock.Mutex).Name()) },
+		Waiting:     func(l locks.TryLocker) int { return l.(*lease.Mutex).QueueLength() },
+		Lose:        func(l locks.TryLocker) { remove(t, direct, l.(*lease.Mutex).Name()) },
 		Rounds:      40, Goroutines: 4, Settle: 20 * time.Millisecond, Timeout: long,
 	})
 }

@@ -17,19 +17,20 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/dynamolock"
+	"github.com/jucgo/locks/distributed/lease"
 )
 
 // servers are those that the tests run on.
 var servers = map[string]func(testing.TB) string{"kumo": startKumo, "moto": startMoto}
 
-func pair(t *testing.T, l *caslock.Mutex) {
+func pair(t *testing.T, l *lease.Mutex) {
 	t.Helper()
 	owner := someone()
 	require.NoError(t, l.LockContext(owner))
 	require.NoError(t, l.UnlockContext(owner))
 }
 
-func token(t *testing.T, l *caslock.Mutex) uint64 {
+func token(t *testing.T, l *lease.Mutex) uint64 {
 	t.Helper()
 	owner := someone()
 	require.NoError(t, l.LockContext(owner))

@@ -40,7 +40,7 @@ type Option func(*Client)
 // seconds.
 func WithTTL(d time.Duration) Option { return func(c *Client) { c.ttl = d } }
 
-// WithLabel sets the name of this process that [Mutex.Inspect] returns, here and in other
+// WithLabel sets the name of this process that [lease.Mutex.Inspect] returns, here and in other
 // processes. The default is the name of the host and the process id. See [lease.WithLabel].
 func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(label)) }
 
@@ -118,25 +118,12 @@ var escaper = strings.NewReplacer("%", "%25", "/", "%2F")
 // "%25".
 func (c *Client) Prefix(name string) string { return c.prefix + escaper.Replace(name) }
 
-// Mutex is a lock of one name, with the rules of a [lease.Mutex]. An acquisition by a name that no
-// lock can have returns an error that says why.
-type Mutex struct{ m *lease.Mutex }
-
-var (
-	_ locks.Leased    = (*Mutex)(nil)
-	_ locks.Inspector = (*Mutex)(nil)
-)
-
-// WithFixedTTL makes holds end after d, without renewal. See [lease.WithFixedTTL]. They are not
-// longer than [WithTTL]. If the process dies, the lock is free when its session has ended.
-func WithFixedTTL(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }
-
 var errNoName = lease.Mark(errors.New("the name is empty"), lease.ErrRefused)
 
 // mutex returns the lock of kind k called name, whose keys begin with prefix and a slash.
-func (c *Client) mutex(k *kind, name, prefix string, opts []lease.MutexOption) *Mutex {
+func (c *Client) mutex(k *kind, name, prefix string, opts []lease.MutexOption) *lease.Mutex {
 	lc, prefix, bad := c.locksOf(k, name, prefix)
-	return &Mutex{lc.Mutex(prefix, append([]lease.MutexOption{bad}, opts...)...)}
+	return lc.Mutex(prefix, append([]lease.MutexOption{bad}, opts...)...)
 }
 
 // locksOf returns the locks of kind k, the prefix that the lock called name has among them, and
@@ -157,59 +144,21 @@ func (c *Client) locksOf(k *kind, name, prefix string) (*lease.Client, string, l
 	return lc, prefix, lease.WithRefusal(bad)
 }
 
-// Locker returns the lock called name. It is a [*Mutex].
+// Locker returns the lock called name. It is a [*lease.Mutex].
 func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 
 // Mutex returns the lock called name. It excludes etcd's own concurrency.Mutex on [Client.Prefix]
 // of the name.
-func (c *Client) Mutex(name string, opts ...lease.MutexOption) *Mutex {
+func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 	return c.mutex(plain, name, c.Prefix(name), opts)
 }
 
 // MutexLocker returns the lock that concurrency.NewMutex(session, prefix) is, with any prefix.
 // The Client's own prefix is not put in front. As with etcd's mutex, the holder of "a/b" also
 // excludes others from "a".
-func (c *Client) MutexLocker(prefix string, opts ...lease.MutexOption) *Mutex {
+func (c *Client) MutexLocker(prefix string, opts ...lease.MutexOption) *lease.Mutex {
 	return c.mutex(plain, prefix, prefix, opts)
 }
-
-// LockContext acquires the lock, and waits for it until ctx ends.
-func (l *Mutex) LockContext(ctx context.Context) error { return l.m.LockContext(ctx) }
-
-// TryLockContext acquires the lock if nobody holds it or waits for it. It waits for the cluster's
-// answer until ctx ends.
-func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) { return l.m.TryLockContext(ctx) }
-
-// UnlockContext releases one hold of the caller. See [lease.Mutex.UnlockContext] for what an error
-// says.
-func (l *Mutex) UnlockContext(ctx context.Context) error { return l.m.UnlockContext(ctx) }
-
-// Hold returns the caller's hold, or an error matching [locks.ErrNotHeld].
-func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) { return l.m.Hold(ctx) }
-
-// ForceUnlock frees the lock without its holder's consent, and reports whether it was held. See
-// [lease.Mutex.ForceUnlock].
-func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) { return l.m.ForceUnlock(ctx) }
-
-// Name returns the common prefix of the lock's keys.
-func (l *Mutex) Name() string { return l.m.Name() }
-
-// LockKey gives [locks.Multi] its order, the same one in every process. See [lease.Mutex.LockKey].
-func (l *Mutex) LockKey() string { return l.m.LockKey() }
-
-// SameLock reports whether other is this lock. See [lease.Mutex.SameLock].
-func (l *Mutex) SameLock(ctx context.Context, other locks.TryLocker) (bool, error) {
-	if o, ok := other.(*Mutex); ok {
-		other = o.m
-	}
-	return l.m.SameLock(ctx, other)
-}
-
-// QueueLength returns how many goroutines of this process wait for their turn at the lock.
-func (l *Mutex) QueueLength() int { return l.m.QueueLength() }
-
-// String describes the lock and its state in this process.
-func (l *Mutex) String() string { return l.m.String() }
 
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]. See
 // [lease.Client.Close]. It does not close the client that New was given. Only the first call does

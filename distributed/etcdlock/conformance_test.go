@@ -72,7 +72,7 @@ func conform(t *testing.T, rounds int, get func(c *etcdlock.Client, name string)
 		cfg.Exclusive = func(l locks.TryLocker) locks.TryLocker { return exclusive[l] }
 	} else {
 		cfg.FIFO = true
-		cfg.Waiting = func(l locks.TryLocker) int { return l.(*etcdlock.Mutex).QueueLength() }
+		cfg.Waiting = func(l locks.TryLocker) int { return l.(*lease.Mutex).QueueLength() }
 	}
 	lockstest.TestTryLocker(t, cfg)
 }

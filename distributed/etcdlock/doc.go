@@ -43,6 +43,20 @@
 // etcd counts leases in whole seconds. Others get the locks of a process that died after [WithTTL]
 // rounded up, or later if an election delays that. Never sooner.
 //
+// # What is different here
+//
+// A lock is a [lease.Mutex], with the rules of that type. On etcd:
+//
+//   - [lease.Mutex.ForceUnlock] deletes the key of the holder. It returns [errors.ErrUnsupported]
+//     for read-write locks.
+//   - [lease.Mutex.Inspect] takes one request, and one more for each holder, for the time left in
+//     whole seconds. Waiters are all, in order of arrival, also those of etcd's own mutex. The
+//     label of such a client is the name of its key, the id of its lease. Either half of a
+//     read-write lock describes both.
+//   - No hold and no extension is longer than [WithTTL], the time of the session. A hold with
+//     [lease.WithFixedTTL] ends sooner. If the process dies, the lock is free when the session has
+//     ended.
+//
 // # What happens when
 //
 //   - A process dies: its locks are free when its session ends, 30 seconds at most by default.

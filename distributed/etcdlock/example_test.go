@@ -13,6 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/lease"
 )
 
 func ExampleClient_Mutex() {
@@ -112,9 +113,9 @@ func work(context.Context) error { return nil }
 
 // The token of a hold is the revision of its key. A resource that compares tokens refuses the write
 // of a holder that has lost the lock.
-func ExampleMutex() {
+func ExampleClient_Mutex_hold() {
 	var provider *etcdlock.Client // as in the example of Client.Mutex
-	var orders *etcdlock.Mutex = provider.Mutex("orders")
+	var orders *lease.Mutex = provider.Mutex("orders")
 	ctx := context.Background()
 	if err := orders.LockContext(ctx); err != nil {
 		panic(err)

@@ -16,7 +16,7 @@ func ReleaseBehindARenewal(ctx context.Context, c *Client, id lease.HoldID) (hel
 }
 
 // SemaphoreLock returns the semaphore called name, of one permit, as a lock.
-func (c *Client) SemaphoreLock(name string) *Mutex {
+func (c *Client) SemaphoreLock(name string) *lease.Mutex {
 	return c.mutex(counting, name, c.semaphore(name), nil)
 }
 

@@ -34,7 +34,7 @@ func as(o locks.Owner) context.Context { return locks.WithOwner(background, o) }
 
 func someone() context.Context { return as(locks.NewOwner()) }
 
-func hold(tb testing.TB, l *etcdlock.Mutex, ctx context.Context) locks.Hold {
+func hold(tb testing.TB, l *lease.Mutex, ctx context.Context) locks.Hold {
 	tb.Helper()
 	require.NoError(tb, l.LockContext(ctx))
 	h, err := l.Hold(ctx)
@@ -282,7 +282,7 @@ func TestAHoldSurvivesBrieflyRefusedConnections(t *testing.T) {
 	s := lendServer(t)
 	p := leasetest.NewProxy(t, s.addr)
 	a := someone()
-	var ls []*etcdlock.Mutex
+	var ls []*lease.Mutex
 	var holds []locks.Hold
 	for i := range 4 { // each client waits for a random time
 		ls = append(ls, open(t, connect(t, p.Addr()), term(16*short)).Mutex(fmt.Sprint("it", i)))
@@ -323,9 +323,9 @@ func TestALostAcquisitionReplyLeavesOneHold(t *testing.T) {
 	t.Parallel()
 	s := lendServer(t)
 	direct := connect(t, s.addr)
-	for name, take := range map[string]func(l *etcdlock.Mutex, ctx context.Context) error{
-		"lock": (*etcdlock.Mutex).LockContext,
-		"try": func(l *etcdlock.Mutex, ctx context.Context) error {
+	for name, take := range map[string]func(l *lease.Mutex, ctx context.Context) error{
+		"lock": (*lease.Mutex).LockContext,
+		"try": func(l *lease.Mutex, ctx context.Context) error {
 			ok, err := l.TryLockContext(ctx)
 			if err == nil && !ok {
 				err = errors.New("refused")
@@ -695,7 +695,7 @@ func TestHoldsWithAFixedTTLEnd(t *testing.T) {
 	s := lendServer(t)
 	c := open(t, connect(t, s.addr))
 	rival := open(t, connect(t, s.addr)).Mutex("it")
-	l, a := c.Mutex("it", etcdlock.WithFixedTTL(4*short)), someone()
+	l, a := c.Mutex("it", lease.WithFixedTTL(4*short)), someone()
 	hold(t, l, a)
 	time.Sleep(short) // of the lease, which is used again
 	require.NoError(t, l.UnlockContext(a))
@@ -732,7 +732,7 @@ func TestAHoldMayBeOfMaximalLength(t *testing.T) {
 	t.Parallel()
 	s := lendServer(t)
 	c, a := open(t, connect(t, s.addr), term(math.MaxInt64)), someone()
-	l := c.Mutex("it", etcdlock.WithFixedTTL(math.MaxInt64))
+	l := c.Mutex("it", lease.WithFixedTTL(math.MaxInt64))
 	rival := open(t, connect(t, s.addr)).Mutex("it")
 	h := hold(t, l, a)
 	require.NoError(t, h.Extend(a, math.MaxInt64))

@@ -9,7 +9,6 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -108,13 +107,4 @@ func claim(k *kind, name string, kv *mvccpb.KeyValue) (c lease.Claim) {
 	}
 	c.Token = uint64(kv.CreateRevision)
 	return c
-}
-
-// Inspect describes the lock to people and for monitoring. See [lease.Mutex.Inspect] for what the
-// answer says, and when it is old. It costs one request, and one more for each holder, for the time
-// left in whole seconds. Waiters are all, in order of arrival, also those of etcd's own mutex. The
-// label of such a client is the name of its key, the id of its lease. Either half of a read-write
-// lock describes both.
-func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
-	return l.m.Inspect(ctx)
 }

@@ -43,7 +43,7 @@ func TestInspectDescribesHolderAndWaitersInOrder(t *testing.T) {
 	waits := start(other, b)
 	queued(t, direct, "it/", 3)
 
-	for _, viewer := range []*etcdlock.Mutex{l, other} {
+	for _, viewer := range []*lease.Mutex{l, other} {
 		i := inspect(t, viewer)
 		require.True(t, i.Held)
 		require.False(t, i.Shared)
@@ -81,7 +81,7 @@ func TestEitherHalfDescribesAReadWriteLock(t *testing.T) {
 	own, b := as(o), someone()
 	both := func(shared bool, waiting int) {
 		t.Helper()
-		for _, half := range []*etcdlock.Mutex{read, write} {
+		for _, half := range []*lease.Mutex{read, write} {
 			i := inspect(t, half)
 			require.True(t, i.Held)
 			require.Equal(t, shared, i.Shared)

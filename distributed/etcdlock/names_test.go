@@ -13,6 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/lease"
 )
 
 func TestNamesListsLockKeysBelowThePrefix(t *testing.T) {
@@ -27,12 +28,12 @@ func TestNamesListsLockKeysBelowThePrefix(t *testing.T) {
 	require.NoError(t, c.RWMutex("shared").ReadLocker().LockContext(someone()), "under another key")
 	require.NoError(t, c.RWMutex("alone").WriteLocker().LockContext(a))
 	require.NoError(t, none.Mutex("bare").LockContext(a))
-	lease, err := direct.Grant(background, 60)
+	granted, err := direct.Grant(background, 60)
 	require.NoError(t, err)
 	for _, key := range []string{
 		"/app/", "/app/x", "/app/no/abc/1f", "/app/of/people", "/app/50%/1f", "/app//1f", "/app/dash/-1",
 	} {
-		_, err := direct.Put(background, key, "", clientv3.WithLease(lease.ID))
+		_, err := direct.Put(background, key, "", clientv3.WithLease(granted.ID))
 		require.NoError(t, err)
 	}
 	_, err = direct.Put(background, "/app/unleased/1f", "")
@@ -60,12 +61,12 @@ func TestNamesOfSeveralPagesAreAllListed(t *testing.T) {
 	s := lendServer(t)
 	direct := connect(t, s.addr)
 	c := open(t, direct)
-	lease, err := direct.Grant(background, 60)
+	granted, err := direct.Grant(background, 60)
 	require.NoError(t, err)
 	for page := range 21 {
 		var puts []clientv3.Op
 		for i := range 100 {
-			puts = append(puts, clientv3.OpPut(fmt.Sprintf("it%04d/1f", 100*page+i), "", clientv3.WithLease(lease.ID)))
+			puts = append(puts, clientv3.OpPut(fmt.Sprintf("it%04d/1f", 100*page+i), "", clientv3.WithLease(granted.ID)))
 		}
 		_, err := direct.Txn(background).Then(puts...).Commit()
 		require.NoError(t, err)
@@ -117,14 +118,14 @@ func TestForceUnlockOfARefusedNameTouchesNothing(t *testing.T) {
 	t.Parallel()
 	s := lendServer(t)
 	direct := connect(t, s.addr)
-	lease, err := direct.Grant(background, 60)
+	granted, err := direct.Grant(background, 60)
 	require.NoError(t, err)
 	for _, key := range []string{"/registry/other-service/endpoint", "/app//1f"} {
-		_, err := direct.Put(background, key, "", clientv3.WithLease(lease.ID))
+		_, err := direct.Put(background, key, "", clientv3.WithLease(granted.ID))
 		require.NoError(t, err)
 	}
 	c := open(t, direct, etcdlock.WithPrefix("/app/"))
-	for _, l := range []*etcdlock.Mutex{
+	for _, l := range []*lease.Mutex{
 		c.MutexLocker(""), c.Mutex(""),
 		c.RWMutex("").ReadMutex(), c.RWMutex("").WriteMutex(),
 	} {

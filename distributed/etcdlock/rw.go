@@ -31,40 +31,18 @@ const downgraded = "read\n"
 
 func isDowngraded(value []byte) bool { return strings.HasPrefix(string(value), downgraded) }
 
-// RWMutex is a read-write lock: any number of readers, or one writer, among all processes, in
-// order of arrival.
+// RWMutex returns the read-write lock called name. Its readers and writers have their turn in order
+// of arrival, among all processes. It is independent of [Client.Mutex] of the same name.
 //
-// The holder of the write lock may acquire the read lock too, and keep it after the release of
-// the write lock: nobody writes in between. A reader that asks for the write lock gets
-// [locks.ErrUpgrade] at once. While a former writer holds the read lock, TryLockContext of other
-// readers returns false. Their LockContext does not wait.
-type RWMutex struct{ read, write *Mutex }
-
-var _ locks.ReadWriteLocker = (*RWMutex)(nil)
-
-// RWMutex returns the read-write lock called name. It is independent of [Client.Mutex] of the
-// same name.
-func (c *Client) RWMutex(name string, opts ...lease.MutexOption) *RWMutex {
+// While a former writer holds the read half, TryLockContext of other readers returns false. Their
+// LockContext does not wait.
+func (c *Client) RWMutex(name string, opts ...lease.MutexOption) *lease.RWMutex {
 	prefix := c.Prefix(name) + "%rw" // which is in no other lock's name
-	l := &RWMutex{
-		read:  c.mutex(reading, name, prefix, append([]lease.MutexOption{lease.WithShared()}, opts...)),
-		write: c.mutex(writing, name, prefix, opts),
-	}
-	lease.Halves(l.read.m, l.write.m)
-	return l
+	return lease.NewRWMutex(
+		c.mutex(reading, name, prefix, append([]lease.MutexOption{lease.WithShared()}, opts...)),
+		c.mutex(writing, name, prefix, opts),
+	)
 }
-
-// ReadLocker returns the half of the readers. It is a [*Mutex].
-func (l *RWMutex) ReadLocker() locks.TryLocker { return l.read }
-
-// WriteLocker returns the half of the writer. It is a [*Mutex].
-func (l *RWMutex) WriteLocker() locks.TryLocker { return l.write }
-
-// ReadMutex is [RWMutex.ReadLocker] with its own type, which has Hold and Inspect.
-func (l *RWMutex) ReadMutex() *Mutex { return l.read }
-
-// WriteMutex is [RWMutex.WriteLocker] with its own type.
-func (l *RWMutex) WriteMutex() *Mutex { return l.write }
 
 // readUnder makes the writer a reader too, whose acquisition asks to read while it holds. A reader
 // that is one already may ask again, also when the writer has gone.

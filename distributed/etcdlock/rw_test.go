@@ -11,10 +11,11 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/lease"
 )
 
 // rw returns both halves of the lock it, of a client of its own.
-func rw(t *testing.T, s *server, opts ...etcdlock.Option) (read, write *etcdlock.Mutex) {
+func rw(t *testing.T, s *server, opts ...etcdlock.Option) (read, write *lease.Mutex) {
 	l := open(t, connect(t, s.addr), opts...).RWMutex("it")
 	return l.ReadMutex(), l.WriteMutex()
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/lease"
 )
 
 // network is between a client and the server. It counts requests, and keeps some back.
@@ -252,7 +253,7 @@ func TestAClientsHoldsShareOneLease(t *testing.T) {
 	var holds []locks.Hold
 	for _, l := range []locks.Locker{c.Mutex("one"), c.Mutex("two"), c.RWMutex("three").ReadLocker()} {
 		require.NoError(t, l.LockContext(a))
-		h, err := l.(*etcdlock.Mutex).Hold(a)
+		h, err := l.(*lease.Mutex).Hold(a)
 		require.NoError(t, err)
 		holds = append(holds, h)
 	}

@@ -33,7 +33,7 @@ func TestTheKeyIsThatOfEtcdsOwnMutex(t *testing.T) {
 	s := lendServer(t)
 	direct := connect(t, s.addr)
 	c := open(t, direct, etcdlock.WithPrefix("/locks/"))
-	for want, l := range map[string]*etcdlock.Mutex{
+	for want, l := range map[string]*lease.Mutex{
 		"/locks/it/":            c.Mutex("it"),
 		"/locks/50%25%2Fnight/": c.Mutex("50%/night"),
 		"/my-lock//":            c.MutexLocker("/my-lock/"),
@@ -61,7 +61,7 @@ func TestEtcdsMutexAndOursExcludeAndWakeMutually(t *testing.T) {
 	s := lendServer(t)
 	direct := connect(t, s.addr)
 	c := open(t, connect(t, s.addr))
-	locks := map[string]*etcdlock.Mutex{
+	locks := map[string]*lease.Mutex{
 		"it": c.Mutex("it"), c.Prefix("a/b"): c.Mutex("a/b"),
 		"/my-lock/": c.MutexLocker("/my-lock/"),
 	}
@@ -210,9 +210,9 @@ func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
 	s := lendServer(t)
 	conn := connect(t, s.addr)
 	c := open(t, conn)
-	for _, l := range []*etcdlock.Mutex{
-		c.Mutex(""), c.Mutex(strings.Repeat("x", 4097)), c.MutexLocker(""), c.Mutex("it", etcdlock.WithFixedTTL(0)),
-		c.Mutex("it", etcdlock.WithFixedTTL(-time.Second)), c.Mutex("it", etcdlock.WithFixedTTL(time.Microsecond)),
+	for _, l := range []*lease.Mutex{
+		c.Mutex(""), c.Mutex(strings.Repeat("x", 4097)), c.MutexLocker(""), c.Mutex("it", lease.WithFixedTTL(0)),
+		c.Mutex("it", lease.WithFixedTTL(-time.Second)), c.Mutex("it", lease.WithFixedTTL(time.Microsecond)),
 		c.RWMutex("").ReadMutex(), c.RWMutex("").WriteMutex(),
 	} {
 		ok, err := l.TryLockContext(background)
@@ -236,7 +236,7 @@ func TestAKeyWithoutLeaseIsLeftAlone(t *testing.T) {
 	s := lendServer(t)
 	conn := connect(t, s.addr)
 	c := open(t, conn)
-	for _, l := range []*etcdlock.Mutex{
+	for _, l := range []*lease.Mutex{
 		c.Mutex("it"), c.RWMutex("rw").ReadMutex(), c.RWMutex("rw").WriteMutex(),
 	} {
 		key := map[string]string{"it": "it/config", "rw%rw": "rw%rw/write/config"}[l.Name()]

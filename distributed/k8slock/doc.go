@@ -79,7 +79,7 @@
 // An object that a candidate has created has 0, and the first lock after it gets 1. A deleted
 // object begins anew.
 //
-// [caslock.Mutex.ForceUnlock] does not stop a leader of client-go. The leader acquires the lock
+// [lease.Mutex.ForceUnlock] does not stop a leader of client-go. The leader acquires the lock
 // again if it is free by the next retry. If a lock here was faster, the leader goes on until
 // RenewDeadline is over: two holders. Delete its pod instead.
 //

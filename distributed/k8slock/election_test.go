@@ -20,6 +20,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
@@ -246,7 +247,7 @@ func (s *stopped) stop() (goOn func()) {
 // overtake returns the hold of a lock that has replaced a stopped leader of client-go. The leader
 // has gone on since then, and has ended.
 func overtake(t *testing.T, e election, leader *stopped, c coordinationv1client.LeasesGetter,
-	l *caslock.Mutex, owner context.Context) locks.Hold {
+	l *lease.Mutex, owner context.Context) locks.Hold {
 	t.Helper()
 	leads, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -100,7 +100,7 @@ func TestLocksConform(t *testing.T) {
 		Lose: func(l locks.TryLocker) {
 			require.NoError(t, remove(direct, names[l]))
 		},
-		Waiting:    func(l locks.TryLocker) int { return l.(*caslock.Mutex).QueueLength() },
+		Waiting:    func(l locks.TryLocker) int { return l.(*lease.Mutex).QueueLength() },
 		Rounds:     40,
 		Goroutines: 4,
 		Settle:     20 * time.Millisecond,

@@ -21,6 +21,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/k8slock"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
@@ -75,7 +76,7 @@ func open(tb testing.TB, c coordinationv1client.CoordinationV1Interface, opts ..
 	return client
 }
 
-func hold(tb testing.TB, l *caslock.Mutex, ctx context.Context) locks.Hold {
+func hold(tb testing.TB, l *lease.Mutex, ctx context.Context) locks.Hold {
 	tb.Helper()
 	require.NoError(tb, l.LockContext(ctx))
 	h, err := l.Hold(ctx)

@@ -66,6 +66,22 @@ func ExampleMutex() {
 	// false <nil>
 }
 
+// A writer goes on as a reader, and lets no other writer in between. The client is one of package
+// redislock, etcdlock or zklock.
+func ExampleRWMutex() {
+	var client interface {
+		RWMutex(name string, opts ...lease.MutexOption) *lease.RWMutex
+	}
+	ctx := context.Background()
+	var catalogue *lease.RWMutex = client.RWMutex("catalogue")
+	must(catalogue.WriteLocker().LockContext(ctx))
+	fmt.Println("write the catalogue")
+	must(catalogue.ReadLocker().LockContext(ctx))
+	must(catalogue.WriteLocker().UnlockContext(ctx))
+	fmt.Println("read the catalogue as written")
+	must(catalogue.ReadLocker().UnlockContext(ctx))
+}
+
 // An adapter with two kinds of lock has one Client for each, which a Group opens at first use and
 // closes together.
 func ExampleGroup() {

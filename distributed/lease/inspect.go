@@ -74,7 +74,7 @@ type Claim struct {
 // A waiter of another process stands for all waiters in the local queue of that process. The local
 // queue of this client is part of the answer, behind the waiters in the store. If the store does
 // not know its waiters, Waiting is -1, and Waiters are those of this client. Either half of a
-// read-write lock knows the holds and waits of both, see [Halves].
+// read-write lock knows the holds and waits of both, see [RWMutex].
 //
 // Inspect returns [errors.ErrUnsupported] if the store is no [Inspector], and [locks.ErrForeign] if
 // something other than a lock is under the name.

@@ -29,6 +29,7 @@ type Mutex struct {
 	ttl           time.Duration   // with fixed
 	fixed         bool            // holds are not renewed
 	share         bool            // each owner has a hold of its own
+	single        bool            // its owner cannot acquire it again
 	permits, size int64           // of a semaphore, see Request
 	waited        bool            // for the turn to ask: see Semaphore
 	nudge         <-chan struct{} // a release in this process, or nil
@@ -70,6 +71,10 @@ func WithRefusal(err error) MutexOption {
 // another one locally.
 func WithShared() MutexOption { return func(l *Mutex) { l.share = true } }
 
+// WithoutReentry makes a lock that its owner cannot acquire again. LockContext by the owner returns
+// [locks.ErrDeadlock], because it would wait for itself. TryLockContext by the owner reports false.
+func WithoutReentry() MutexOption { return func(l *Mutex) { l.single = true } }
+
 // WithData has all requests for the lock carry v, see [Request]. It is for adapters.
 func WithData(v any) MutexOption { return func(l *Mutex) { l.data = v } }
 
@@ -89,8 +94,12 @@ func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 func (l *Mutex) Name() string { return l.name }
 
 // LockKey names the lock and its store, with the same text in every process. [locks.Multi] orders
-// locks by the name, see [WithPlace].
+// locks by the name, see [WithPlace]. The text is empty if the lock is refused: its name may then
+// be that of another lock.
 func (l *Mutex) LockKey() string {
+	if l.bad != nil {
+		return ""
+	}
 	return l.c.place.prefix + l.name + "\x00" + l.c.place.store + l.number()
 }
 
@@ -161,7 +170,15 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 		return false, l.fail(ctx, op, err)
 	}
 	o := locks.CurrentOwner(ctx)
-	if q := l.held(o); q != nil {
+	if l.single {
+		if h := l.holdOf(o, nil); h != nil {
+			err := h.Err()
+			if err == nil && wait {
+				err = fmt.Errorf("held by the caller: %w", locks.ErrDeadlock)
+			}
+			return false, l.fail(ctx, op, err)
+		}
+	} else if q := l.held(o); q != nil {
 		if held, err := q.reenter(o); held {
 			return err == nil, l.fail(ctx, op, err)
 		}

@@ -2,18 +2,42 @@ package lease
 
 import "github.com/jucgo/locks"
 
-// Halves makes a [WithShared] lock and another one the two halves of one read-write lock. It is
-// for adapters, which call it before either half is used. The halves may be locks of different
-// Clients.
+// RWMutex is a read-write lock: any number of readers, or one writer, among all processes. Its
+// halves are Mutexes with holds of their own, which are renewed, lost and released separately. The
+// store decides in which order readers and writers have their turn, see the adapter's
+// documentation.
 //
-// The owner of the write half may acquire the read half too. Requests for that name the hold of
-// the write half, see [Request.Writer]. If that hold is lost, the error is [locks.ErrLost].
-// From then on the write half goes back to the store when it is unlocked. No local waiter gets it
-// before, because its owner may be reading still.
+// The owner of the write half may acquire the read half too. An owner that then unlocks the write
+// half is a reader, and no other writer was in between. If the hold of the write half is lost, the
+// acquisition of the read half returns [locks.ErrLost]. A write half that is unlocked always goes
+// back to the store once its owner has read. No local waiter gets the write half before, because
+// its former owner may be reading still.
 //
 // An owner that holds the read half alone gets [locks.ErrUpgrade] from the write half at once,
-// because it would wait for itself.
-func Halves(read, write *Mutex) { read.write, write.read = write, read }
+// because the owner would wait for itself.
+type RWMutex struct{ read, write *Mutex }
+
+var _ locks.ReadWriteLocker = (*RWMutex)(nil)
+
+// NewRWMutex returns the read-write lock of two halves, of which read is a [WithShared] lock. It is
+// for adapters, which call it before either half is used. The halves may be locks of different
+// Clients. Requests for the read half name the hold of the write half, see [Request.Writer].
+func NewRWMutex(read, write *Mutex) *RWMutex {
+	read.write, write.read = write, read
+	return &RWMutex{read, write}
+}
+
+// ReadLocker returns the half of the readers. It is a [*Mutex].
+func (l *RWMutex) ReadLocker() locks.TryLocker { return l.read }
+
+// WriteLocker returns the half of the writer. It is a [*Mutex].
+func (l *RWMutex) WriteLocker() locks.TryLocker { return l.write }
+
+// ReadMutex is [RWMutex.ReadLocker] with its own type, which has Hold and Inspect.
+func (l *RWMutex) ReadMutex() *Mutex { return l.read }
+
+// WriteMutex is [RWMutex.WriteLocker] with its own type.
+func (l *RWMutex) WriteMutex() *Mutex { return l.write }
 
 // enter prepares o to acquire l. If l is a read half and o holds the write half, enter returns the
 // acquisition of that hold. The error says why o cannot have l.

@@ -29,7 +29,7 @@ func halves(t *testing.T, s *server) (read, write *lease.Mutex, last *lease.Requ
 	store := readers{openToAll{newServer().connect()}, last}
 	read = open(t, store).Mutex("it", lease.WithShared(), lease.WithData("mine"))
 	write = open(t, s.connect()).Mutex("it")
-	lease.Halves(read, write)
+	lease.NewRWMutex(read, write)
 	return read, write, last
 }
 

@@ -130,7 +130,7 @@ type Request struct {
 	// are 0 for a lock, which is one permit of one: see [Request.Weigh].
 	Permits, Size int64
 	// Writer is set for the read half of a read-write lock if the owner holds the write half. It
-	// is the acquisition of that hold, which stays until a request to release it. See [Halves].
+	// is the acquisition of that hold, which stays until a request to release it. See [RWMutex].
 	Writer string
 	// Data is the adapter's own. The lock got it by [WithData], or it is nil. If one Store of an
 	// adapter gives a request to another one, it may set it: a context is no place for that.

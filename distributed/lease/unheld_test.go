@@ -65,7 +65,7 @@ func TestAHalfKnowsTheHoldersOfTheOtherHalf(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := open(t, s.connect())
 		read, write := c.Mutex("reads", lease.WithShared()), c.Mutex("writes")
-		lease.Halves(read, write)
+		lease.NewRWMutex(read, write)
 		a, b := locks.NewOwner(), locks.NewOwner()
 		require.NoError(t, read.LockContext(as(a)))
 		require.ErrorContains(t, write.UnlockContext(as(a)), fmt.Sprintf(": %v holds the lock for reading only", a))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
 	"github.com/jucgo/locks/lockstest"
 )
@@ -26,9 +27,9 @@ func TestLocksConform(t *testing.T) {
 		Leased:      true,
 		FIFO:        true,
 		SpuriousTry: true, // while another attempt fails
-		Waiting:     func(l locks.TryLocker) int { return l.(*caslock.Mutex).QueueLength() },
+		Waiting:     func(l locks.TryLocker) int { return l.(*lease.Mutex).QueueLength() },
 		Lose: func(l locks.TryLocker) {
-			require.NoError(t, kv.Delete(background, l.(*caslock.Mutex).Name()))
+			require.NoError(t, kv.Delete(background, l.(*lease.Mutex).Name()))
 		},
 		Rounds:     40,
 		Goroutines: 4,

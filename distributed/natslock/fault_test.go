@@ -309,7 +309,7 @@ func TestAWaiterIsToldOfARelease(t *testing.T) {
 			js := connect(t, strings.Join(addrs(servers), ","))
 			bucket := create(t, js, n)
 			// Otherwise it asks after 5 seconds, and at the end of the holder's lease.
-			deaf := func(js jetstream.JetStream) *caslock.Mutex {
+			deaf := func(js jetstream.JetStream) *lease.Mutex {
 				rarely := caslock.WithPolling(time.Hour, time.Hour)
 				return open(t, js, bucket, rarely, caslock.WithTTL(time.Hour)).Mutex("it")
 			}

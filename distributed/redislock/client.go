@@ -27,10 +27,11 @@ var _ locks.Provider = (*Client)(nil)
 type Option func(*driver.Options)
 
 // WithTTL sets how long a hold of any lock of the client lasts without a renewal,
-// [lease.DefaultLease] if not given. See [lease.WithTTL]. [WithFixedTTL] is for a single lock.
+// [lease.DefaultLease] if not given. See [lease.WithTTL]. [lease.WithFixedTTL] is for a single
+// lock.
 func WithTTL(d time.Duration) Option { return WithLeaseOptions(lease.WithTTL(d)) }
 
-// WithLabel sets the name of this process that [Mutex.Inspect] returns, here and in other
+// WithLabel sets the name of this process that [lease.Mutex.Inspect] returns, here and in other
 // processes. The default is the name of the host and the process id. See [lease.WithLabel].
 func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(label)) }
 
@@ -168,21 +169,9 @@ func (c *Client) store(k kind) (driver.Store, []lease.Option) {
 	return withWaiters(newPlain(c.core)), nil
 }
 
-// Mutex is a lock of one name and kind, with the rules of a [lease.Mutex]. An acquisition by a name
-// that no lock can have returns an error that says why.
-type Mutex struct{ m *lease.Mutex }
-
-var (
-	_ locks.Leased    = (*Mutex)(nil)
-	_ locks.Inspector = (*Mutex)(nil)
-)
-
-// WithFixedTTL makes holds end after d, without renewal. See [lease.WithFixedTTL].
-func WithFixedTTL(d time.Duration) lease.MutexOption { return lease.WithFixedTTL(d) }
-
-func (c *Client) lock(k kind, name string, opts []lease.MutexOption) *Mutex {
+func (c *Client) lock(k kind, name string, opts []lease.MutexOption) *lease.Mutex {
 	lc, opts := c.named(k, name, opts)
-	return &Mutex{lc.Mutex(name, opts...)}
+	return lc.Mutex(name, opts...)
 }
 
 // named returns the locks of a kind, and opts with the reason why there is none called name.
@@ -196,60 +185,11 @@ func (c *Client) named(k kind, name string, opts []lease.MutexOption) (*lease.Cl
 	return lc, append([]lease.MutexOption{lease.WithRefusal(bad)}, opts...)
 }
 
-// LockContext acquires the lock, and waits for it until ctx ends. See [lease.Mutex.LockContext].
-// If something other than a lock is under its name, the error matches [locks.ErrForeign].
-func (l *Mutex) LockContext(ctx context.Context) error { return l.m.LockContext(ctx) }
-
-// TryLockContext acquires the lock if nobody holds it. It waits for the server's answer until ctx
-// ends.
-func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) { return l.m.TryLockContext(ctx) }
-
-// UnlockContext releases one hold of the caller. See [lease.Mutex.UnlockContext] for what an error
-// says.
-func (l *Mutex) UnlockContext(ctx context.Context) error { return l.m.UnlockContext(ctx) }
-
-// Hold returns the caller's hold, or an error matching [locks.ErrNotHeld].
-func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) { return l.m.Hold(ctx) }
-
-// ForceUnlock frees the lock without its holder's consent, in Go or in Java. It wakes waiters as
-// a release does, and reports whether the lock was held. See [lease.Mutex.ForceUnlock]. A holder of
-// another Client of ours is told at once too, unless the message is lost. A waiter of any
-// lock but a fair one may notice late, by 100 ms for each place up to its own.
-//
-// The read half frees the holds of all readers, and nothing while there is a writer. The write
-// half frees the writer's hold, and what the writer reads. The token of a fenced lock continues
-// to increase.
-//
-// What is not a lock of this kind stays, and the error matches [locks.ErrForeign]. A plain, fair
-// or fenced lock is a hash with one field, which is a count. A simple lock is a string with a time
-// to live.
-func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) { return l.m.ForceUnlock(ctx) }
-
-// Name returns the name of the lock.
-func (l *Mutex) Name() string { return l.m.Name() }
-
-// LockKey gives [locks.Multi] its order, the same one in every process. See [lease.Mutex.LockKey].
-func (l *Mutex) LockKey() string { return l.m.LockKey() }
-
-// SameLock reports whether other is this lock. See [lease.Mutex.SameLock].
-func (l *Mutex) SameLock(ctx context.Context, other locks.TryLocker) (bool, error) {
-	if o, ok := other.(*Mutex); ok {
-		other = o.m
-	}
-	return l.m.SameLock(ctx, other)
-}
-
-// QueueLength returns how many goroutines of this process wait for their turn at the lock.
-func (l *Mutex) QueueLength() int { return l.m.QueueLength() }
-
-// String describes the lock and its state in this process.
-func (l *Mutex) String() string { return l.m.String() }
-
-// Locker returns the plain lock called name, Redisson's RLock. It is a [*Mutex].
+// Locker returns the plain lock called name, Redisson's RLock. It is a [*lease.Mutex].
 func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 
 // Mutex returns the plain lock called name, Redisson's RLock. It has no fencing token.
-func (c *Client) Mutex(name string, opts ...lease.MutexOption) *Mutex {
+func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 	return c.lock(plain, name, opts)
 }
 
@@ -257,20 +197,20 @@ func (c *Client) Mutex(name string, opts ...lease.MutexOption) *Mutex {
 // excludes [Client.Mutex] of the same name, whose holders do not change the token. Each holder
 // requests the lock, and so has a token of its own, unless [New] was given [WithLeaseOptions] with
 // [lease.WithMaxLocalHandoffs].
-func (c *Client) FencedMutex(name string, opts ...lease.MutexOption) *Mutex {
+func (c *Client) FencedMutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 	return c.lock(fenced, name, opts)
 }
 
 // SimpleMutex returns the lock called name that is a string, as SET with NX and PX makes it. It
 // excludes holders of other libraries that do the same. A lock of another kind under the same
 // name finds it to be [locks.ErrForeign], and the other way round.
-func (c *Client) SimpleMutex(name string, opts ...lease.MutexOption) *Mutex {
+func (c *Client) SimpleMutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 	return c.lock(simple, name, opts)
 }
 
 // FairMutex returns the lock called name that waiters acquire in order of arrival, in whatever
 // process: Redisson's RFairLock. TryLockContext acquires it only if there is no waiter.
-func (c *Client) FairMutex(name string, opts ...lease.MutexOption) *Mutex {
+func (c *Client) FairMutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 	return c.lock(fairly, name, opts)
 }
 

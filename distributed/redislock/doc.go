@@ -38,7 +38,7 @@
 //	locks_waiting_rw, _simple       the same for read-write and simple locks
 //	locks_waiting_permits           the same for semaphores
 //	locks_client:<client>           label, host and process id of the client's process, for
-//	                                [Mutex.Inspect]; written once a minute at most. Also a channel;
+//	                                Inspect; written once a minute at most. Also a channel;
 //	                                the client subscribes with its first hold, for forced unlocks,
 //	                                and to another one while it waits for Redisson's permits
 //
@@ -99,6 +99,27 @@
 // Package redlock makes one lock of the locks on several servers. It survives the failure of a
 // minority of them. It also has an option by which replicas acknowledge acquisitions.
 //
+// # What is different here
+//
+// A lock is a [lease.Mutex], with the rules of that type. On Redis:
+//
+//   - [lease.Mutex.LockContext] returns [locks.ErrForeign] if something other than a lock is under
+//     the name. An acquisition by a name that no lock can have returns an error that says why.
+//   - [lease.Mutex.ForceUnlock] frees a lock held in Go or in Java, and wakes waiters as a release
+//     does. A holder of another Client of ours is told at once too, unless the message is lost. A
+//     waiter of any lock but a fair one may notice late, by 100 ms for each place up to its own.
+//     The read half frees the holds of all readers, and nothing while there is a writer. The write
+//     half frees the writer's hold, and what the writer reads. The token of a fenced lock continues
+//     to increase. A key that is not a lock of this kind stays, and the error matches
+//     [locks.ErrForeign]. A plain, fair or fenced lock is a hash with one field, which is a count.
+//     A simple lock is a string with a time to live.
+//   - [lease.Mutex.Inspect] takes one request, and one more for the identities of holders and
+//     waiters. In a cluster the identities take one for each slot. Holders of Redisson are part of
+//     the answer, with their name in Redis as their label. The token is that of a
+//     [Client.FencedMutex]. The waiters are those of this module. A few may have gone, and
+//     Redisson's are not known. The waiters of a fair lock are all, in order. Either half of a
+//     read-write lock describes both.
+//
 // # What happens when
 //
 //   - A process dies: its locks are free when their leases are over, 30 seconds at most by
@@ -133,7 +154,7 @@
 //     asks the server once a second whether it has their subscriptions, and otherwise connects
 //     anew. In a cluster it asks about sharded channels only.
 //   - The lock or all keys are deleted: the holder learns it at its next renewal, a third of the
-//     lease later at most. It never touches the lock of a successor. Use [Mutex.ForceUnlock]
+//     lease later at most. It never touches the lock of a successor. Use [lease.Mutex.ForceUnlock]
 //     instead, which tells holders at once.
 //   - Something else is under the name: [locks.ErrForeign]. That includes a hash that no lock
 //     leaves: without a field whose value is a count and whose name has a colon. A key without

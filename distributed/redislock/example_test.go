@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/named"
 )
@@ -45,7 +46,7 @@ func ExampleClient_Mutex() {
 }
 
 // A program that watches locks asks which process holds one.
-func ExampleMutex_Inspect() {
+func ExampleClient_FencedMutex_inspect() {
 	server := miniredis.NewMiniRedis()
 	server.Start()
 	defer server.Close()
@@ -160,7 +161,7 @@ func Example_provider() {
 }
 
 // Readers of all processes share the lock, and a writer has it alone.
-func ExampleRWMutex() {
+func ExampleClient_RWMutex() {
 	server := miniredis.NewMiniRedis()
 	server.Start()
 	defer server.Close()
@@ -173,7 +174,7 @@ func ExampleRWMutex() {
 	ctx := context.Background()
 	defer provider.Close(ctx)
 
-	var catalogue *redislock.RWMutex = provider.RWMutex("catalogue")
+	var catalogue *lease.RWMutex = provider.RWMutex("catalogue")
 	err = locks.Do(ctx, catalogue.ReadLocker(), func(ctx context.Context) error {
 		other := locks.WithOwner(ctx, locks.NewOwner())
 		writes, err := catalogue.WriteLocker().TryLockContext(other)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
@@ -26,7 +27,7 @@ type line struct {
 	t      *testing.T
 	addr   string
 	direct *redis.Client
-	holder *redislock.Mutex
+	holder *lease.Mutex
 	owner  context.Context
 	opts   []redislock.Option
 
@@ -249,7 +250,7 @@ func TestAContendedFairAcquisitionTakesFiveRequests(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)
-	locks := []*redislock.Mutex{
+	locks := []*lease.Mutex{
 		open(t, patient(t, s.Addr)).FairMutex("it"),
 		open(t, patient(t, s.Addr)).FairMutex("it"),
 	}

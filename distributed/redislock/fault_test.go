@@ -257,7 +257,7 @@ func TestAnImpossibleStateIsForeignAndStays(t *testing.T) {
 					}
 					require.NoError(t, direct.HSet(background, name, fields).Err())
 					before := direct.HGetAll(background, name).Val()
-					l, a := lock(c, name).(*redislock.Mutex), someone()
+					l, a := lock(c, name).(*lease.Mutex), someone()
 					if kind == "read" && mode == "read" { // one more reader
 						require.True(t, try(t, l, a))
 						require.NoError(t, l.UnlockContext(a))
@@ -303,11 +303,11 @@ func TestAHoldWithForeignFieldsIsReleased(t *testing.T) {
 		for odd, fields := range oddities {
 			t.Run(kind+" "+odd, func(t *testing.T) {
 				name := kind + odd
-				l, a := lock(c, name).(*redislock.Mutex), someone()
+				l, a := lock(c, name).(*lease.Mutex), someone()
 				h := hold(t, l, a)
 				require.NoError(t, direct.HSet(background, name, fields).Err())
 				require.NoError(t, h.Extend(background, time.Minute))
-				require.False(t, try(t, anyKind[suite.Against(kind)](c, name).(*redislock.Mutex), someone()))
+				require.False(t, try(t, anyKind[suite.Against(kind)](c, name).(*lease.Mutex), someone()))
 				require.NoError(t, l.UnlockContext(a))
 				rest := make(map[string]string) // of a read-write lock they are readers whose holds have expired
 				if kind != "read" && kind != "write" {

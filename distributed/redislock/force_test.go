@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
 
@@ -17,8 +17,8 @@ func TestForceUnlockFreesALockTellingItsHolder(t *testing.T) {
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		for kind, lock := range anyKind {
 			c := open(t, connect(t, addr), term(long))
-			l, elsewhere := lock(c, kind).(*redislock.Mutex), lock(open(t, connect(t, addr), term(long)),
-				kind).(*redislock.Mutex)
+			l, elsewhere := lock(c, kind).(*lease.Mutex), lock(open(t, connect(t, addr), term(long)),
+				kind).(*lease.Mutex)
 			a, b := someone(), someone()
 			ok, err := l.ForceUnlock(background)
 			require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestForceUnlockFreesReadersAndKeepsAWriter(t *testing.T) {
 		require.Len(t, suite.Keys(direct), 1, "the holds of the readers are gone")
 		require.NoError(t, write.UnlockContext(w))
 		for _, o := range []struct {
-			l *redislock.Mutex
+			l *lease.Mutex
 			h locks.Hold
 		}{{read, h}, {read2, elsewhere}} {
 			require.ErrorIs(t, o.h.Err(), locks.ErrLost)
@@ -104,7 +104,7 @@ func TestForceUnlockLeavesWhatIsNoLock(t *testing.T) {
 		direct.HSet(background, "rw", "mode", "read", "somebody", 1)
 		direct.RPush(background, "list", "data")
 		keys := len(suite.Keys(direct))
-		for _, l := range []*redislock.Mutex{
+		for _, l := range []*lease.Mutex{
 			c.Mutex("string"), c.Mutex("hash"), c.Mutex("more"), c.Mutex("rw"), c.Mutex("list"), c.FencedMutex("hash"),
 			c.FairMutex("string"), c.FairMutex("hash"), c.FairMutex("rw"),
 			c.SimpleMutex("string"), c.SimpleMutex("hash"), c.SimpleMutex("list"),

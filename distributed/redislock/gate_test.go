@@ -14,6 +14,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/fence"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
@@ -45,7 +46,7 @@ func ExampleGate() {
 	if err != nil {
 		panic(err)
 	}
-	enter := func(c *redislock.Client) (*redislock.Mutex, uint64) {
+	enter := func(c *redislock.Client) (*lease.Mutex, uint64) {
 		lock := c.FencedMutex("account")
 		if err := lock.LockContext(ctx); err != nil {
 			panic(err)

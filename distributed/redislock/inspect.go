@@ -9,11 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// What [Mutex.Inspect] adds to Redis, beside what Redisson has:
+// What [lease.Mutex.Inspect] adds to Redis, beside what Redisson has:
 //
 //	locks_client:<client>   the identity of a client's process; it expires after a minute or two
 //	                        without use, or after twice the longest hold
@@ -162,16 +161,4 @@ func (s *fair) Inspect(ctx context.Context, name string) (lease.State, error) {
 
 func (s *fair) Announce(ctx context.Context, ttl time.Duration) error {
 	return s.announce(ctx, s.c, s.Lookup, ttl)
-}
-
-// Inspect describes the lock to people and for monitoring. See [lease.Mutex.Inspect] for what the
-// answer says, and when it is old. It costs one request, and one more for the identities of holders
-// and waiters. In a cluster that is one for each slot of these.
-//
-// Holders of Redisson are part of the answer, with their name in Redis as their label. The token is
-// that of a [Client.FencedMutex]. The waiters are those of this module. A few may have gone, and
-// Redisson's are not known. The waiters of a fair lock are all, in order. Either half of a
-// read-write lock describes both.
-func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
-	return l.m.Inspect(ctx)
 }

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 
 // child opens, in a process of its own, the lock called it of the kind args[0] on the server
 // args[1], with the lease args[2].
-func child(args []string) (*redislock.Mutex, func(), error) {
+func child(args []string) (*lease.Mutex, func(), error) {
 	d, err := time.ParseDuration(args[2])
 	if err != nil {
 		return nil, nil, err
@@ -48,7 +49,7 @@ func child(args []string) (*redislock.Mutex, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return anyKind[args[0]](c, "it").(*redislock.Mutex), func() { c.Close(background); conn.Close() }, nil
+	return anyKind[args[0]](c, "it").(*lease.Mutex), func() { c.Close(background); conn.Close() }, nil
 }
 
 func buy(args []string) error {

@@ -205,7 +205,7 @@ func TestAConfinedUserCanUseAllLocks(t *testing.T) {
 	c, d := open(t, as(), rarely), open(t, as(), rarely)
 	for kind, lock := range suite.AllKinds {
 		name := "orders:" + kind
-		l, rival := lock(c, name).(*redislock.Mutex), suite.AnyKind[suite.Against(kind)](d, name).(*redislock.Mutex)
+		l, rival := lock(c, name).(*lease.Mutex), suite.AnyKind[suite.Against(kind)](d, name).(*lease.Mutex)
 		a, b := someone(), someone()
 		h := hold(t, l, a)
 		require.NoError(t, h.Extend(background, time.Minute))

@@ -3,7 +3,6 @@ package redislock
 import (
 	"strings"
 
-	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -75,37 +74,12 @@ func writerOf(req lease.Request) string {
 	return req.Writer + writerSuffix
 }
 
-// RWMutex is a read-write lock: any number of readers, or one writer, among all processes.
-//
-// It has no order. A stream of readers can keep a writer waiting.
-//
-// The writer may acquire the read half too. If it then unlocks the write half, it is a reader, and
-// no other writer was in between. Other readers are woken then. A reader that requests the write
-// half gets [locks.ErrUpgrade], because it would wait for itself.
-//
-// The holds of the two halves are renewed, lost, and released separately.
-type RWMutex struct{ read, write *Mutex }
-
-var _ locks.ReadWriteLocker = (*RWMutex)(nil)
-
-// RWMutex returns the read-write lock called name, Redisson's RReadWriteLock.
-func (c *Client) RWMutex(name string, opts ...lease.MutexOption) *RWMutex {
-	l := &RWMutex{
-		read:  c.lock(reading, name, append([]lease.MutexOption{lease.WithShared()}, opts...)),
-		write: c.lock(writing, name, opts),
-	}
-	lease.Halves(l.read.m, l.write.m)
-	return l
+// RWMutex returns the read-write lock called name, Redisson's RReadWriteLock. It has no order: a
+// stream of readers can keep a writer waiting. When a writer that reads too unlocks the write half,
+// other readers are woken.
+func (c *Client) RWMutex(name string, opts ...lease.MutexOption) *lease.RWMutex {
+	return lease.NewRWMutex(
+		c.lock(reading, name, append([]lease.MutexOption{lease.WithShared()}, opts...)),
+		c.lock(writing, name, opts),
+	)
 }
-
-// ReadLocker returns the half of the readers. It is a [*Mutex], see [RWMutex.ReadMutex].
-func (l *RWMutex) ReadLocker() locks.TryLocker { return l.read }
-
-// WriteLocker returns the half of the writer. It is a [*Mutex] too.
-func (l *RWMutex) WriteLocker() locks.TryLocker { return l.write }
-
-// ReadMutex is [RWMutex.ReadLocker] with its own type, which has Hold and Inspect.
-func (l *RWMutex) ReadMutex() *Mutex { return l.read }
-
-// WriteMutex is [RWMutex.WriteLocker] with its own type.
-func (l *RWMutex) WriteMutex() *Mutex { return l.write }

@@ -19,7 +19,7 @@ import (
 
 const rwHears = "redisson_rwlock:{it}"
 
-func rw(t *testing.T, addr string, opts ...redislock.Option) (read, write *redislock.Mutex) {
+func rw(t *testing.T, addr string, opts ...redislock.Option) (read, write *lease.Mutex) {
 	l := open(t, connect(t, addr), opts...).RWMutex("it")
 	return l.ReadMutex(), l.WriteMutex()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
@@ -151,13 +152,13 @@ func TestAWokenWritersCancellationAdmitsReaders(t *testing.T) {
 
 func TestAnAcquisitionsCostIsIndependentOfClients(t *testing.T) {
 	t.Parallel()
-	kinds := map[string]func(c *redislock.Client) *redislock.Mutex{
-		"write": func(c *redislock.Client) *redislock.Mutex {
+	kinds := map[string]func(c *redislock.Client) *lease.Mutex{
+		"write": func(c *redislock.Client) *lease.Mutex {
 			return c.RWMutex("it").WriteMutex()
 		},
-		"simple": func(c *redislock.Client) *redislock.Mutex { return c.SimpleMutex("it") },
-		"plain":  func(c *redislock.Client) *redislock.Mutex { return c.Mutex("it") },
-		"fair":   func(c *redislock.Client) *redislock.Mutex { return c.FairMutex("it") },
+		"simple": func(c *redislock.Client) *lease.Mutex { return c.SimpleMutex("it") },
+		"plain":  func(c *redislock.Client) *lease.Mutex { return c.Mutex("it") },
+		"fair":   func(c *redislock.Client) *lease.Mutex { return c.FairMutex("it") },
 	}
 	for kind, lock := range kinds {
 		t.Run(kind, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
@@ -37,7 +38,7 @@ func inList(tb testing.TB, direct *redis.Client, n int) (all []string) {
 }
 
 // begin has the owner of ctx take l, and returns the outcome.
-func begin(l *redislock.Mutex, ctx context.Context) <-chan error {
+func begin(l *lease.Mutex, ctx context.Context) <-chan error {
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(ctx) }()
 	return got
@@ -71,9 +72,9 @@ func TestAReleaseTellsOnlyTheFirstToAsk(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		holder, c := open(t, connect(t, addr)), open(t, connect(t, addr), rarely)
-		for _, lock := range []func(c *redislock.Client) *redislock.Mutex{
-			func(c *redislock.Client) *redislock.Mutex { return c.Mutex("it") },
-			func(c *redislock.Client) *redislock.Mutex { return c.FencedMutex("it") },
+		for _, lock := range []func(c *redislock.Client) *lease.Mutex{
+			func(c *redislock.Client) *lease.Mutex { return c.Mutex("it") },
+			func(c *redislock.Client) *lease.Mutex { return c.FencedMutex("it") },
 		} {
 			heard := suite.Listen(t, direct, "it")
 			a, b := someone(), someone()
@@ -466,7 +467,7 @@ func TestASpoiledListCostsNoWaiterItsTurn(t *testing.T) {
 
 // wait is one acquisition of a process in trouble, which may give up. It returns whether it had
 // the lock.
-func wait(t *testing.T, l *redislock.Mutex, inside *atomic.Int64) bool {
+func wait(t *testing.T, l *lease.Mutex, inside *atomic.Int64) bool {
 	b := someone()
 	ctx, cancel := context.WithCancel(b)
 	defer cancel()

@@ -272,10 +272,10 @@ func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
 	t.Parallel()
 	s := miniredis.RunT(t)
 	c := open(t, connect(t, s.Addr()))
-	for _, l := range []*redislock.Mutex{
+	for _, l := range []*lease.Mutex{
 		c.Mutex(""), c.Mutex(strings.Repeat("x", 4097)), c.FencedMutex(""), c.SimpleMutex(""),
-		c.Mutex("it", redislock.WithFixedTTL(0)), c.Mutex("it", redislock.WithFixedTTL(-time.Second)), c.Mutex("it",
-			redislock.WithFixedTTL(time.Microsecond)),
+		c.Mutex("it", lease.WithFixedTTL(0)), c.Mutex("it", lease.WithFixedTTL(-time.Second)), c.Mutex("it",
+			lease.WithFixedTTL(time.Microsecond)),
 	} {
 		ok, err := l.TryLockContext(background)
 		require.False(t, ok)
@@ -306,7 +306,7 @@ func TestWrongNamesLeasesAndClientsAreRefused(t *testing.T) {
 func TestTheLongestOfLeasesIsOne(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	l, a := open(t, connect(t, s.Addr)).Mutex("it", redislock.WithFixedTTL(math.MaxInt64)), someone()
+	l, a := open(t, connect(t, s.Addr)).Mutex("it", lease.WithFixedTTL(math.MaxInt64)), someone()
 	h := hold(t, l, a)
 	require.NoError(t, h.Err())
 	ttl, err := connect(t, s.Addr).Do(background, "pttl", "it").Int64()

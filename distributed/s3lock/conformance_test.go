@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/s3lock"
 	"github.com/jucgo/locks/internal/test/testbed"
 	"github.com/jucgo/locks/lockstest"
@@ -29,12 +29,12 @@ func TestLocksConform(t *testing.T) {
 		FIFO:        true,
 		SpuriousTry: true, // while another attempt fails
 		Lose: func(l locks.TryLocker) {
-			held := direct.Mutex(l.(*caslock.Mutex).Name())
+			held := direct.Mutex(l.(*lease.Mutex).Name())
 			if freed, err := held.ForceUnlock(context.Background()); err != nil || !freed {
 				panic(fmt.Sprint(freed, err))
 			}
 		},
-		Waiting:    func(l locks.TryLocker) int { return l.(*caslock.Mutex).QueueLength() },
+		Waiting:    func(l locks.TryLocker) int { return l.(*lease.Mutex).QueueLength() },
 		Rounds:     20,
 		Goroutines: 4,
 		Settle:     10 * time.Millisecond,

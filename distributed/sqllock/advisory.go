@@ -166,11 +166,11 @@ func NewAdvisory(db *sql.DB, opts ...Option) (*Advisory, error) {
 	return a, nil
 }
 
-// Locker returns the lock called name. It is a [*Mutex].
+// Locker returns the lock called name. It is a [*lease.Mutex].
 func (a *Advisory) Locker(name string) locks.TryLocker { return a.Mutex(name) }
 
 // Mutex returns the lock called name.
-func (a *Advisory) Mutex(name string, opts ...lease.MutexOption) *Mutex {
+func (a *Advisory) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 	return newMutex(a.lc, name, opts)
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/distributed/sqllock/pgxnotify"
 )
@@ -77,7 +78,7 @@ func BenchmarkHandOver(b *testing.B) {
 
 func handOver(b *testing.B, k kind, d database, listening bool) {
 	where, table, name := d.serve(b), sqllock.WithTable(fresh()), fresh()
-	var ls [2]*sqllock.Mutex
+	var ls [2]*lease.Mutex
 	for i := range ls {
 		db := d.open(b, where)
 		opts := []sqllock.Option{table}

@@ -24,7 +24,7 @@ var background = context.Background()
 // provider is what all kinds have in common.
 type provider interface {
 	locks.Provider
-	Mutex(name string, opts ...lease.MutexOption) *sqllock.Mutex
+	Mutex(name string, opts ...lease.MutexOption) *lease.Mutex
 	Close(ctx context.Context) error
 }
 
@@ -217,7 +217,7 @@ func TestLocksConform(t *testing.T) {
 					SpuriousTry: true, // while another attempt fails
 					FIFO:        true,
 					Lose:        lose,
-					Waiting:     func(l locks.TryLocker) int { return l.(*sqllock.Mutex).QueueLength() },
+					Waiting:     func(l locks.TryLocker) int { return l.(*lease.Mutex).QueueLength() },
 					Rounds:      12,
 					Settle:      5 * time.Millisecond,
 					Timeout:     time.Minute,

@@ -16,10 +16,10 @@
 //	Advisory   pg_advisory_lock, GET_LOCK         the session          no     one a holder  servers
 //	Versioned  a version column of your table     has no holder               none          all
 //
-// A [Mutex] of a Table or an Advisory is owned by a goroutine or an explicit owner, reentrant, and
-// watched while held. See package lease for queueing inside a process and for the cost of re-entry.
-// [Row.Do] does the guarded work in the transaction that has the lock, and [Gate] refuses writes
-// that come too late.
+// A lock of a Table or an Advisory is a [lease.Mutex]: owned by a goroutine or an explicit owner,
+// reentrant, and watched while held. See package lease for queueing inside a process and for the
+// cost of re-entry. [Row.Do] does the guarded work in the transaction that has the lock, and [Gate]
+// refuses writes that come too late.
 //
 // The tests run on PostgreSQL 15, MariaDB 10.11 and SQLite. The same tests have been run by
 // hand on MySQL 9.7.
@@ -54,6 +54,19 @@
 //
 // A program that was paused, or does not look, goes on to work after its loss. Against that, a
 // resource has to check the token of a Table: [Gate].
+//
+// # What is different here
+//
+// A lock is a [lease.Mutex], with the rules of that type. On a database:
+//
+//   - [lease.Mutex.ForceUnlock] frees a lock of a [Table]. For an [Advisory] the method returns
+//     [errors.ErrUnsupported].
+//   - [lease.Mutex.Inspect] on a [Table] takes one statement, and one more for each process in the
+//     answer. With [WithQueue] all waiters are known, in order of arrival. Without it those of this
+//     client are known.
+//   - [lease.Mutex.Inspect] on an [Advisory] takes one statement. The label of a holder is the
+//     application_name of its session, and the host its address. MySQL and MariaDB show sessions of
+//     other users only with the privilege PROCESS. Waiters are those of this client.
 //
 // # What happens when
 //
@@ -184,8 +197,8 @@
 //
 // # Inspection
 //
-// [Mutex.Inspect] returns the holder of a lock and its waiters. For that, each process keeps its
-// label, host and id in a table of its own. It writes a row once a minute at most. CreateSchema
+// [lease.Mutex.Inspect] returns the holder of a lock and its waiters. For that, each process keeps
+// its label, host and id in a table of its own. It writes a row once a minute at most. CreateSchema
 // adds this table to those of an earlier layout. Without it the locks are the same, and Inspect
 // knows less.
 //

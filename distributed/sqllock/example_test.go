@@ -13,6 +13,7 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 )
 
@@ -227,7 +228,7 @@ func ExampleAdvisory() {
 }
 
 // A hold has a token and an end. Renewals move the end while the process runs.
-func ExampleMutex() {
+func ExampleTable_Mutex() {
 	db, done := openExample()
 	defer done()
 	ctx := context.Background()
@@ -236,7 +237,7 @@ func ExampleMutex() {
 	defer provider.Close(ctx)
 	must(provider.CreateSchema(ctx))
 
-	var orders *sqllock.Mutex = provider.Mutex("orders")
+	var orders *lease.Mutex = provider.Mutex("orders")
 	must(orders.LockContext(ctx))
 	hold, err := orders.Hold(ctx)
 	must(err)

@@ -27,7 +27,7 @@ func as(o locks.Owner) context.Context { return locks.WithOwner(background, o) }
 
 func someone() context.Context { return as(locks.NewOwner()) }
 
-func hold(tb testing.TB, l *sqllock.Mutex, ctx context.Context) locks.Hold {
+func hold(tb testing.TB, l *lease.Mutex, ctx context.Context) locks.Hold {
 	tb.Helper()
 	require.NoError(tb, l.LockContext(ctx))
 	h, err := l.Hold(ctx)
@@ -37,7 +37,7 @@ func hold(tb testing.TB, l *sqllock.Mutex, ctx context.Context) locks.Hold {
 
 // seize is hold for a lease so short that, on a busy machine, the database's answer may come
 // when it is over.
-func seize(tb testing.TB, l *sqllock.Mutex, ctx context.Context) locks.Hold {
+func seize(tb testing.TB, l *lease.Mutex, ctx context.Context) locks.Hold {
 	tb.Helper()
 	soon(tb, func() bool { return l.LockContext(ctx) == nil })
 	h, err := l.Hold(ctx)
@@ -116,7 +116,7 @@ func TestAHoldOnAPausedServerStaysLost(t *testing.T) {
 	server := startMariaDB(t)
 	where := server.Addr()
 	type party struct {
-		l, rival *sqllock.Mutex
+		l, rival *lease.Mutex
 		h        locks.Hold
 	}
 	a, b := someone(), someone()
@@ -147,7 +147,7 @@ func TestAHoldOnAPausedServerStaysLost(t *testing.T) {
 var swift = sqllock.WithRequestTimeout(4 * time.Second)
 
 // held reports whether somebody has the lock.
-func held(tb testing.TB, l *sqllock.Mutex) bool {
+func held(tb testing.TB, l *lease.Mutex) bool {
 	tb.Helper()
 	a := someone()
 	ok, err := l.TryLockContext(a)
@@ -159,7 +159,7 @@ func held(tb testing.TB, l *sqllock.Mutex) bool {
 }
 
 // proxied returns a lock of a name of its own through a proxy, and the same past it.
-func proxied(t *testing.T, k kind, d database, opts ...sqllock.Option) (p *leasetest.Proxy, l, direct *sqllock.Mutex) {
+func proxied(t *testing.T, k kind, d database, opts ...sqllock.Option) (p *leasetest.Proxy, l, direct *lease.Mutex) {
 	t.Helper()
 	where := d.serve(t)
 	p = leasetest.NewProxy(t, where)
@@ -172,7 +172,7 @@ func proxied(t *testing.T, k kind, d database, opts ...sqllock.Option) (p *lease
 }
 
 // word returns what the requests are told by that concern l.
-func word(k kind, d database, l *sqllock.Mutex) string {
+func word(k kind, d database, l *lease.Mutex) string {
 	switch {
 	case !k.ofSessions() || d.dialect == sqllock.MySQL:
 		return l.Name()
@@ -495,7 +495,7 @@ func TestAHolderWithoutItsRowSparesItsSuccessor(t *testing.T) {
 
 // doomed is a lock of a session that the test can end.
 type doomed struct {
-	l, rival *sqllock.Mutex
+	l, rival *lease.Mutex
 	pool     *sql.DB
 	store    lease.Store // of l
 	end      func()

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -154,14 +153,3 @@ func (s *sessionStore) sessions(ctx context.Context, name string) ([]lease.Claim
 		return h, err
 	})
 }
-
-// Inspect describes the lock to people and for monitoring. See [lease.Mutex.Inspect] for what the
-// answer says, and when it is old.
-//
-// A [Table] answers by one statement, and one more for each process in the answer. With [WithQueue]
-// all waiters are known, in order of arrival. Without it those of this client are known.
-//
-// An [Advisory] answers by one statement. The label of a holder is the application_name of its
-// session, and the host its address. MySQL and MariaDB show sessions of other users only with the
-// privilege PROCESS. Waiters are those of this client.
-func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) { return l.m.Inspect(ctx) }

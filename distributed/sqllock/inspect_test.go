@@ -13,7 +13,7 @@ import (
 	"github.com/jucgo/locks/distributed/sqllock"
 )
 
-func inspect(t *testing.T, l *sqllock.Mutex) locks.Info {
+func inspect(t *testing.T, l *lease.Mutex) locks.Info {
 	t.Helper()
 	i, err := l.Inspect(background)
 	require.NoError(t, err)

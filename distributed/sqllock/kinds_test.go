@@ -82,7 +82,7 @@ func TestAWaiterSeesThatTheLockChangesHands(t *testing.T) {
 				one := k.open(t, d.open(t, where), table).Mutex(name)
 				two := k.open(t, d.open(t, where), table).Mutex(name)
 				var told func(name string) []int64
-				var waiter *sqllock.Mutex
+				var waiter *lease.Mutex
 				db := d.open(t, where)
 				if k.ofSessions() {
 					a, err := sqllock.NewAdvisory(db)
@@ -176,7 +176,7 @@ func TestANotificationHandsALockOver(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			where, table, name := inPgx.serve(t), sqllock.WithTable(fresh()), fresh()
-			make := func() *sqllock.Mutex {
+			make := func() *lease.Mutex {
 				db := inPgx.open(t, where)
 				// A waiter that relies on asking in turn is late.
 				opts := []sqllock.Option{

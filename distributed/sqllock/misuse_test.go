@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 )
 
@@ -47,7 +48,7 @@ func TestRefusedOptionsAreErrors(t *testing.T) {
 	require.Error(t, err)
 	_, err = sqllock.NewAdvisory(db)
 	require.ErrorIs(t, err, sqllock.ErrUnsupported)
-	l := tableKind.open(t, db).Mutex("it", sqllock.WithFixedTTL(time.Microsecond))
+	l := tableKind.open(t, db).Mutex("it", lease.WithFixedTTL(time.Microsecond))
 	require.Error(t, l.LockContext(background))
 	require.ErrorIs(t, l.LockContext(nil), locks.ErrNilContext)
 }
@@ -320,7 +321,7 @@ func TestAFixedLeaseEndsByItself(t *testing.T) {
 	each(t, false, func(t *testing.T, k kind, d database) {
 		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
 		pool := d.open(t, where)
-		l := k.open(t, pool, table, term(time.Minute)).Mutex(name, sqllock.WithFixedTTL(2*short))
+		l := k.open(t, pool, table, term(time.Minute)).Mutex(name, lease.WithFixedTTL(2*short))
 		rival := k.open(t, d.open(t, where), table).Mutex(name)
 		a, b := someone(), someone()
 		h := seize(t, l, a)

@@ -85,7 +85,7 @@ func WithTable(name string) Option { return func(o *options) { o.table = name } 
 // lease is renewed at each third of it. See [lease.WithTTL].
 func WithTTL(d time.Duration) Option { return WithLeaseOptions(lease.WithTTL(d)) }
 
-// WithLabel sets the name of this process that [Mutex.Inspect] returns, here and in other
+// WithLabel sets the name of this process that [lease.Mutex.Inspect] returns, here and in other
 // processes, of locks of a [Table]. The default is the name of the host and the process id. See
 // [lease.WithLabel]. Other processes know the holder of an [Advisory] by the name that its
 // connections give to the server, such as application_name.

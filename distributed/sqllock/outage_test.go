@@ -47,7 +47,7 @@ func waits(t *testing.T, began func() bool, wait func(ctx context.Context) error
 var calm = sqllock.WithRequestTimeout(10 * time.Second)
 
 // lockAndUnlock is for waits.
-func lockAndUnlock(l *sqllock.Mutex) func(ctx context.Context) error {
+func lockAndUnlock(l *lease.Mutex) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		if err := l.LockContext(ctx); err != nil {
 			return err

@@ -26,7 +26,7 @@ func TestTheLongestLeaseExcludesOthersFromTheBeginning(t *testing.T) {
 	t.Parallel()
 	each(t, false, func(t *testing.T, k kind, d database) {
 		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
-		l := k.open(t, d.open(t, where), table, calm).Mutex(name, sqllock.WithFixedTTL(math.MaxInt64))
+		l := k.open(t, d.open(t, where), table, calm).Mutex(name, lease.WithFixedTTL(math.MaxInt64))
 		rival := k.open(t, d.open(t, where), table, calm).Mutex(name)
 		a := someone()
 		h := hold(t, l, a)
@@ -103,11 +103,11 @@ func TestEverySQLModeGrantsALapsedLockOnce(t *testing.T) {
 			t.Run(k.name+" on "+on.name+" "+on.mode, func(t *testing.T) {
 				t.Parallel()
 				where, table := on.serve(t), sqllock.WithTable(fresh())
-				open := func(opts ...lease.MutexOption) *sqllock.Mutex {
+				open := func(opts ...lease.MutexOption) *lease.Mutex {
 					db := on.set(t, where, "sql_mode=%27"+on.mode+"%27")
 					return k.open(t, db, table).Mutex("it", opts...)
 				}
-				first, next, rival := open(sqllock.WithFixedTTL(short)), open(), open()
+				first, next, rival := open(lease.WithFixedTTL(short)), open(), open()
 				a, b := someone(), someone()
 				seize(t, first, a) // and does not give it back
 				h := hold(t, next, b)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/sqllock"
 )
@@ -95,7 +96,7 @@ func TestAServersRestartEndsOnlySessions(t *testing.T) {
 			where := s.Addr()
 			type party struct {
 				kind
-				l, rival *sqllock.Mutex
+				l, rival *lease.Mutex
 				h        locks.Hold
 				got      chan error
 			}

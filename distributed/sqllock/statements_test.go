@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/distributed/sqllock/pgxnotify"
 )
@@ -56,7 +57,7 @@ func (c *counted) forget() {
 // countedClient is a client of its own with a lock called "it".
 type countedClient struct {
 	*counted
-	*sqllock.Mutex
+	*lease.Mutex
 }
 
 // openCounted returns a client whose waiters ask only when they are told. It listens.
@@ -164,7 +165,7 @@ func TestAWaiterFindsAGrantThatWasNotAnswered(t *testing.T) {
 			t.Parallel()
 			where, table := d.serve(t), fresh()
 			db := d.open(t, where)
-			open := func() *sqllock.Mutex {
+			open := func() *lease.Mutex {
 				return queueKind.open(t, d.open(t, where), sqllock.WithTable(table), term(time.Hour)).Mutex("it")
 			}
 			holder, l := open(), open()

@@ -285,11 +285,11 @@ func NewTable(db *sql.DB, opts ...Option) (*Table, error) {
 // CreateSchema makes the tables that are not there: those of [Schema].
 func (t *Table) CreateSchema(ctx context.Context) error { return t.c.createSchema(ctx) }
 
-// Locker returns the lock called name. It is a [*Mutex].
+// Locker returns the lock called name. It is a [*lease.Mutex].
 func (t *Table) Locker(name string) locks.TryLocker { return t.Mutex(name) }
 
 // Mutex returns the lock called name.
-func (t *Table) Mutex(name string, opts ...lease.MutexOption) *Mutex {
+func (t *Table) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 	return newMutex(t.lc, name, opts)
 }
 

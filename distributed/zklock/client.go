@@ -77,7 +77,7 @@ func WithACL(acl []zk.ACL) Option {
 	return func(c *Client) { c.core.acl = slices.Clone(acl) }
 }
 
-// WithLabel sets the name of this process that [Mutex.Inspect] returns, here and in other
+// WithLabel sets the name of this process that [lease.Mutex.Inspect] returns, here and in other
 // processes. The default is the name of the host and the process id. See [lease.WithLabel].
 func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(label)) }
 

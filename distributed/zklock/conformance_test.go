@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/zklock"
 	"github.com/jucgo/locks/distributed/zklock/ephemeral"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -15,14 +16,14 @@ import (
 
 // kinds are the kinds of exclusive locks. dir is where the holder's node is.
 var kinds = map[string]struct {
-	lock      func(c *zklock.Client, name string) *zklock.Mutex
+	lock      func(c *zklock.Client, name string) *lease.Mutex
 	dir       string
 	reentrant bool
 }{
-	"mutex":     {func(c *zklock.Client, name string) *zklock.Mutex { return c.Mutex(name) }, "", true},
+	"mutex":     {func(c *zklock.Client, name string) *lease.Mutex { return c.Mutex(name) }, "", true},
 	"semaphore": {(*zklock.Client).SemaphoreMutex, "/leases", false},
 	"ephemeral": {ephemeral.New, "", true},
-	"write":     {func(c *zklock.Client, name string) *zklock.Mutex { return write(c.RWMutex(name)) }, "", true},
+	"write":     {func(c *zklock.Client, name string) *lease.Mutex { return write(c.RWMutex(name)) }, "", true},
 }
 
 var names atomic.Int64
@@ -32,7 +33,7 @@ func conformance(server *testbed.ZooKeeper) lockstest.Config {
 		Owned:       true,
 		Leased:      true,
 		SpuriousTry: true, // another local attempt may be failing
-		Waiting:     func(l locks.TryLocker) int { return l.(*zklock.Mutex).QueueLength() },
+		Waiting:     func(l locks.TryLocker) int { return l.(*lease.Mutex).QueueLength() },
 		Rounds:      20,
 		Settle:      10 * time.Millisecond,
 		Timeout:     30 * time.Second,
@@ -51,7 +52,7 @@ func TestLocksConform(t *testing.T) {
 				return kind.lock(open(tb, s.Addr()), fmt.Sprintf("/conform/%d", names.Add(1)))
 			}
 			cfg.Lose = func(l locks.TryLocker) {
-				path := l.(*zklock.Mutex).Name()
+				path := l.(*lease.Mutex).Name()
 				direct.clear(path + kind.dir)
 				if name == "ephemeral" {
 					direct.Delete(path, -1)
@@ -65,7 +66,7 @@ func TestLocksConform(t *testing.T) {
 func TestReadLocksConform(t *testing.T) {
 	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
-	writers := make(map[locks.TryLocker]*zklock.Mutex)
+	writers := make(map[locks.TryLocker]*lease.Mutex)
 	cfg := conformance(s)
 	cfg.Reentrant = true
 	cfg.Waiting = nil // readers do not queue locally
@@ -75,6 +76,6 @@ func TestReadLocksConform(t *testing.T) {
 		return read(rw)
 	}
 	cfg.Exclusive = func(l locks.TryLocker) locks.TryLocker { return writers[l] }
-	cfg.Lose = func(l locks.TryLocker) { direct.clear(l.(*zklock.Mutex).Name()) }
+	cfg.Lose = func(l locks.TryLocker) { direct.clear(l.(*lease.Mutex).Name()) }
 	lockstest.TestTryLocker(t, cfg)
 }

@@ -36,7 +36,7 @@
 //	locks.Multi             InterProcessMultiLock        nothing of its own
 //
 // In addition, each client has one node in /locks_clients, below the namespace. It has the number
-// of the session as its name, and describes the process for [Mutex.Inspect].
+// of the session as its name, and describes the process for [lease.Mutex.Inspect].
 //
 // Each lock is a [lease.Mutex]: a goroutine or an explicit owner holds it, and re-entry costs no
 // request. The first four are fair: clients get the lock in the order in which they asked for
@@ -62,6 +62,24 @@
 // grows also when the directory was removed and made anew, where the numbers of nodes begin at
 // 0 again. A resource that refuses smaller tokens than the greatest it has seen is safe from a
 // holder that was paused.
+//
+// # What is different here
+//
+// A lock is a [lease.Mutex], with the rules of that type. On ZooKeeper:
+//
+//   - A lock is made with [WithRevocation] to hear of [Client.Revoke].
+//   - [Client.SemaphoreMutex] is not reentrant.
+//   - [lease.Mutex.ForceUnlock] deletes the node of the holder. It returns [errors.ErrUnsupported]
+//     for read-write locks and for locks of package ephemeral.
+//   - [lease.Mutex.Inspect] takes two or three requests, and two for each holder and each waiter.
+//     Of the waiters, the first 64 are described, and all are counted, in order of arrival. Holders
+//     and waiters of Curator are part of the answer: their label is the name of their node, and
+//     their host the address in it. Since is the time of the node by the clock of the servers, and
+//     so the time when the wait began. The time left is known of holds of this Client. Of a lock of
+//     package ephemeral, only the waiters of this Client are known. Either half of a read-write
+//     lock describes both.
+//   - A hold with [lease.WithFixedTTL] ends sooner than the session. If the process dies, the lock
+//     is free when the session has ended.
 //
 // # What happens when
 //

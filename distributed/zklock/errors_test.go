@@ -21,9 +21,9 @@ func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 		`zklock: lock "a//b": the name is empty or has an empty part`)
 	_, err = c.Mutex("a/../b").TryLockContext(a)
 	require.EqualError(t, err, `zklock: try lock "a/../b": the name has the part ".."`)
-	require.EqualError(t, c.Mutex("a//b").Revoke(a),
+	require.EqualError(t, c.Revoke(a, "a//b"),
 		`zklock: revoke "a//b": the name is empty or has an empty part`)
-	require.EqualError(t, c.Mutex(strings.Repeat("n", 1025)).Revoke(a),
+	require.EqualError(t, c.Revoke(a, strings.Repeat("n", 1025)),
 		`zklock: revoke "`+strings.Repeat("n", 1024)+`": the name has 1025 bytes: at most 1024 are allowed`)
 
 	rw := c.RWMutex("rw")

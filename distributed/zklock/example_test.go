@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/zklock"
 )
 
@@ -30,13 +31,13 @@ func ExampleClient() {
 	}
 }
 
-// Another client asks for the lock back, with Mutex.Revoke or with Curator's Revoker. The holder
+// Another client asks for the lock back, with Client.Revoke or with Curator's Revoker. The holder
 // decides what to do.
-func ExampleMutex() {
+func ExampleClient_Mutex() {
 	var client *zklock.Client // as in the example of Client
 	asked := make(chan struct{})
-	var revocable zklock.MutexOption = zklock.WithRevocation(func(uint64) { close(asked) })
-	var orders *zklock.Mutex = client.Mutex("orders", revocable)
+	var revocable lease.MutexOption = zklock.WithRevocation(func(uint64) { close(asked) })
+	var orders *lease.Mutex = client.Mutex("orders", revocable)
 
 	_ = locks.Do(context.Background(), orders, func(ctx context.Context) error {
 		for {
@@ -52,9 +53,9 @@ func ExampleMutex() {
 }
 
 // A writer goes on as a reader, without letting another writer in between.
-func ExampleRWMutex() {
+func ExampleClient_RWMutex() {
 	var client *zklock.Client // as in the example of Client
-	var catalogue *zklock.RWMutex = client.RWMutex("catalogue")
+	var catalogue *lease.RWMutex = client.RWMutex("catalogue")
 	ctx := context.Background()
 	if err := catalogue.WriteLocker().LockContext(ctx); err != nil {
 		panic(err)

@@ -337,7 +337,7 @@ func TestAContainerMayVanishBetweenAnyRequests(t *testing.T) {
 	})
 	for name, kind := range kinds {
 		one, two := kind.lock(open(t, s.Addr()), "/deep/down/"+name), kind.lock(open(t, s.Addr()), "/deep/down/"+name)
-		for _, l := range []*zklock.Mutex{one, two} {
+		for _, l := range []*lease.Mutex{one, two} {
 			a := someone()
 			wg.Go(func() {
 				for range 20 {
@@ -470,9 +470,9 @@ func TestACancelledCallsLateAnswerLeavesNothing(t *testing.T) {
 	const late = 2 * time.Second
 	s := zklock.LendServer(t)
 	for name, kind := range kinds {
-		for how, acquire := range map[string]func(l *zklock.Mutex, ctx context.Context) error{
-			"wait": (*zklock.Mutex).LockContext,
-			"try": func(l *zklock.Mutex, ctx context.Context) error {
+		for how, acquire := range map[string]func(l *lease.Mutex, ctx context.Context) error{
+			"wait": (*lease.Mutex).LockContext,
+			"try": func(l *lease.Mutex, ctx context.Context) error {
 				_, err := l.TryLockContext(ctx)
 				return err
 			},
@@ -551,7 +551,7 @@ func TestReadersAndWritersThatGiveUpLeaveNothing(t *testing.T) {
 	p.Heal()
 	direct.queued("/it", 0)
 	a := someone()
-	for _, l := range []*zklock.Mutex{write(rw), read(rw)} {
+	for _, l := range []*lease.Mutex{write(rw), read(rw)} {
 		hold(t, l, a)
 		require.NoError(t, l.UnlockContext(a))
 	}
@@ -695,7 +695,7 @@ func TestAWaiterOnAnotherServerMissesNothing(t *testing.T) {
 func TestHoldsAndWaitsSurviveAServersRestart(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t)
-	mutex := func() *zklock.Mutex { return open(t, s.Addr(), timeout(long)).Mutex("it") }
+	mutex := func() *lease.Mutex { return open(t, s.Addr(), timeout(long)).Mutex("it") }
 	l, waiter := mutex(), mutex()
 	a, b := someone(), someone()
 	h := hold(t, l, a)

@@ -251,16 +251,3 @@ func (ephemeral) inspect(ctx context.Context, s *session, name string) (seen sig
 	seen.holders = []string{name}
 	return seen, nil
 }
-
-// Inspect describes the lock to people and for monitoring. See [lease.Mutex.Inspect] for what the
-// answer says, and when it is old. It costs two or three requests, and two for each holder and each
-// waiter. Of the waiters, the first 64 are described, and all are counted, in order of arrival.
-//
-// Holders and waiters of Curator are part of the answer: their label is the name of their node, and
-// their host the address in it. Since is the time of the node by the clock of the servers, and so
-// that of the beginning of the wait. The time left is known of holds of this [Client]. Of a
-// lock of package ephemeral, only the waiters of this Client are known. Either half of a read-write
-// lock describes both.
-func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
-	return l.m.Inspect(ctx)
-}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/zklock"
 	"github.com/jucgo/locks/distributed/zklock/ephemeral"
 )
@@ -21,12 +22,12 @@ func inspect(t *testing.T, l locks.TryLocker) locks.Info {
 	return i
 }
 
-var inspected = map[string]func(c *zklock.Client) *zklock.Mutex{
-	"Mutex":          func(c *zklock.Client) *zklock.Mutex { return c.Mutex("it") },
-	"SemaphoreMutex": func(c *zklock.Client) *zklock.Mutex { return c.SemaphoreMutex("it") },
-	"ephemeral":      func(c *zklock.Client) *zklock.Mutex { return ephemeral.New(c, "it") },
-	"write half":     func(c *zklock.Client) *zklock.Mutex { return c.RWMutex("it").WriteMutex() },
-	"read half":      func(c *zklock.Client) *zklock.Mutex { return c.RWMutex("it").ReadMutex() },
+var inspected = map[string]func(c *zklock.Client) *lease.Mutex{
+	"Mutex":          func(c *zklock.Client) *lease.Mutex { return c.Mutex("it") },
+	"SemaphoreMutex": func(c *zklock.Client) *lease.Mutex { return c.SemaphoreMutex("it") },
+	"ephemeral":      func(c *zklock.Client) *lease.Mutex { return ephemeral.New(c, "it") },
+	"write half":     func(c *zklock.Client) *lease.Mutex { return c.RWMutex("it").WriteMutex() },
+	"read half":      func(c *zklock.Client) *lease.Mutex { return c.RWMutex("it").ReadMutex() },
 }
 
 // introduced waits until the clients of a server, n of them, have told who they are.
@@ -65,7 +66,7 @@ func TestInspectDescribesHolderAndWaiter(t *testing.T) {
 				return i.Waiting == 1 || kind == "ephemeral" && len(inspect(t, waiter).Waiters) == 1
 			}, 30*time.Second, time.Millisecond)
 			introduced(t, direct, dir, 2)
-			for _, viewer := range []*zklock.Mutex{l, waiter} {
+			for _, viewer := range []*lease.Mutex{l, waiter} {
 				i := inspect(t, viewer)
 				require.True(t, i.Held)
 				require.Equal(t, kind == "read half", i.Shared)

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/zklock"
 	"github.com/jucgo/locks/distributed/zklock/ephemeral"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -217,7 +218,7 @@ func TestAWriterDowngradesAheadOfOtherWriters(t *testing.T) {
 func TestReadersEnterTogetherInQueueOrder(t *testing.T) {
 	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
-	rw := func() *zklock.RWMutex { return open(t, s.Addr()).RWMutex("it") }
+	rw := func() *lease.RWMutex { return open(t, s.Addr()).RWMutex("it") }
 	first, second, third := rw(), rw(), rw()
 	a, b, c := someone(), someone(), someone()
 	require.NoError(t, read(first).LockContext(a))
@@ -246,19 +247,19 @@ func TestARevocationAsksTheHolderToRelease(t *testing.T) {
 	c, other := open(t, s.Addr()), open(t, s.Addr())
 	asked := make(chan uint64, 8)
 	l := c.Mutex("it", zklock.WithRevocation(func(token uint64) { asked <- token }))
-	require.NoError(t, other.Mutex("it").Revoke(background), "nobody holds it")
+	require.NoError(t, other.Revoke(background, "it"), "nobody holds it")
 	a := someone()
 	h := hold(t, l, a)
 	data, _, err := direct.Get("/it/" + direct.list("/it")[0])
 	require.NoError(t, err)
 	require.Empty(t, data)
-	require.NoError(t, other.Mutex("it").Revoke(background))
+	require.NoError(t, other.Revoke(background, "it"))
 	require.Equal(t, h.Token(), <-asked)
 	data, _, err = direct.Get("/it/" + direct.list("/it")[0])
 	require.NoError(t, err)
 	require.Equal(t, "__REVOKE__", string(data))
 	require.NoError(t, h.Err(), "nothing is taken away")
-	require.NoError(t, other.Mutex("it").Revoke(background))
+	require.NoError(t, other.Revoke(background, "it"))
 	direct.clear("/it")
 	<-h.Lost() // the watch is set again after the revocation
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
@@ -271,15 +272,36 @@ func TestARevocationAsksTheHolderToRelease(t *testing.T) {
 	got := make(chan error, 1)
 	go func() { got <- write(rw).LockContext(w) }()
 	direct.queued("/rw", 3)
-	require.NoError(t, write(other.RWMutex("rw")).Revoke(background))
+	require.NoError(t, other.Revoke(background, "rw"))
 	require.ElementsMatch(t, []uint64{one.Token(), two.Token()}, []uint64{<-asked, <-asked})
 	require.NoError(t, read(rw).UnlockContext(a))
 	require.NoError(t, read(rw).UnlockContext(b))
 	require.NoError(t, <-got)
 	require.NoError(t, write(rw).UnlockContext(w))
 	require.Empty(t, asked)
-	require.ErrorIs(t, c.SemaphoreMutex("s").Revoke(background), errors.ErrUnsupported)
-	require.ErrorIs(t, ephemeral.New(c, "e").Revoke(background), errors.ErrUnsupported)
+}
+
+func TestARevocationSparesOtherKindsOfLocks(t *testing.T) {
+	s := zklock.LendServer(t)
+	c, other, a := open(t, s.Addr()), open(t, s.Addr()), someone()
+	for name, l := range map[string]*lease.Mutex{"s": c.SemaphoreMutex("s"), "e": ephemeral.New(c, "e")} {
+		h := hold(t, l, a)
+		require.NoError(t, other.Revoke(background, name))
+		require.NoError(t, h.Err())
+		require.NoError(t, l.UnlockContext(a))
+	}
+}
+
+func TestAHoldWithAFixedTTLEndsInTheServer(t *testing.T) {
+	s := zklock.LendServer(t)
+	a, b := someone(), someone()
+	l := open(t, s.Addr(), timeout(long)).Mutex("it", lease.WithFixedTTL(time.Second))
+	rival := open(t, s.Addr(), timeout(long)).Mutex("it")
+	h := hold(t, l, a)
+	require.NoError(t, rival.LockContext(b), "long before the end of the session")
+	require.ErrorIs(t, h.Err(), locks.ErrLost)
+	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
+	require.NoError(t, rival.UnlockContext(b))
 }
 
 func TestADeletedNodeIsALossAtOnce(t *testing.T) {
@@ -340,14 +362,14 @@ func TestUnknownNodesAreIgnoredAndLocksForeign(t *testing.T) {
 	}
 	a := someone()
 	rw := c.RWMutex("rw")
-	for _, l := range []*zklock.Mutex{c.Mutex("it"), c.SemaphoreMutex("s"), write(rw), read(rw)} {
+	for _, l := range []*lease.Mutex{c.Mutex("it"), c.SemaphoreMutex("s"), write(rw), read(rw)} {
 		require.NoError(t, l.LockContext(a))
 		require.NoError(t, l.UnlockContext(a))
 	}
 	make("/it/_c_x-__READ__0000000001", 0)
 	make("/rw/lock-0000000001", 0)
 	make("/node", zk.FlagEphemeral)
-	for i, l := range []*zklock.Mutex{c.Mutex("it"), write(rw), read(rw), c.Mutex("node"), ephemeral.New(c, "it")} {
+	for i, l := range []*lease.Mutex{c.Mutex("it"), write(rw), read(rw), c.Mutex("node"), ephemeral.New(c, "it")} {
 		require.ErrorIs(t, l.LockContext(a), locks.ErrForeign, i)
 		eventually(t, "the refusal of a try", func() bool { // false while the former attempt is being undone
 			ok, err := l.TryLockContext(a)
@@ -394,7 +416,7 @@ func TestNamesThatCannotBeAreRefused(t *testing.T) {
 			require.Error(t, err)
 			require.ErrorIs(t, l.UnlockContext(background), locks.ErrNotHeld)
 		}
-		require.Error(t, c.Mutex(name).Revoke(background))
+		require.Error(t, c.Revoke(background, name))
 	}
 	long := strings.Repeat("n", 1023)
 	ctx := someone()

@@ -146,7 +146,7 @@ func (a admin) watched(s *testbed.ZooKeeper, path string, n int) {
 	})
 }
 
-func hold(tb testing.TB, l *zklock.Mutex, ctx context.Context) locks.Hold {
+func hold(tb testing.TB, l *lease.Mutex, ctx context.Context) locks.Hold {
 	tb.Helper()
 	require.NoError(tb, l.LockContext(ctx))
 	h, err := l.Hold(ctx)
@@ -154,6 +154,6 @@ func hold(tb testing.TB, l *zklock.Mutex, ctx context.Context) locks.Hold {
 	return h
 }
 
-func read(l *zklock.RWMutex) *zklock.Mutex { return l.ReadMutex() }
+func read(l *lease.RWMutex) *lease.Mutex { return l.ReadMutex() }
 
-func write(l *zklock.RWMutex) *zklock.Mutex { return l.WriteMutex() }
+func write(l *lease.RWMutex) *lease.Mutex { return l.WriteMutex() }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/zklock"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -25,7 +26,7 @@ type line struct {
 	t      *testing.T
 	s      *testbed.ZooKeeper
 	direct admin
-	holder *zklock.Mutex
+	holder *lease.Mutex
 	owner  context.Context
 	nodes  []string // their paths, in the order of the queue
 }
@@ -41,7 +42,7 @@ func newLine(t *testing.T) *line {
 
 // wait has ctx's owner wait for a lock called "it". It returns when the waiter watches the node
 // before its own.
-func (l *line) wait(lock *zklock.Mutex, ctx context.Context) (got chan error) {
+func (l *line) wait(lock *lease.Mutex, ctx context.Context) (got chan error) {
 	l.t.Helper()
 	got = make(chan error, 1)
 	go func() { got <- lock.LockContext(ctx) }()
@@ -60,7 +61,7 @@ func (l *line) wait(lock *zklock.Mutex, ctx context.Context) (got chan error) {
 }
 
 // holds checks that lock is held by the only node in its directory, and releases it.
-func (l *line) holds(lock *zklock.Mutex, ctx context.Context) {
+func (l *line) holds(lock *lease.Mutex, ctx context.Context) {
 	l.t.Helper()
 	h, err := lock.Hold(ctx)
 	require.NoError(l.t, err)

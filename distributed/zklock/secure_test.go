@@ -208,7 +208,7 @@ func TestDigestCredentialsOpenNodesThatStrangersCannotUse(t *testing.T) {
 	ok, err := stranger.Mutex("it").TryLockContext(someone())
 	require.False(t, ok)
 	require.ErrorIs(t, err, zk.ErrNoAuth)
-	require.ErrorIs(t, stranger.Mutex("it").Revoke(background), zk.ErrNoAuth)
+	require.ErrorIs(t, stranger.Revoke(background, "it"), zk.ErrNoAuth)
 	require.NoError(t, c.Mutex("it").UnlockContext(a))
 	require.NoError(t, <-got)
 	require.NoError(t, friend.UnlockContext(b))

@@ -92,7 +92,7 @@ func holdUntilKilled(args []string) error {
 	return err
 }
 
-func lockOf(c *zklock.Client, kind, path string) *zklock.Mutex {
+func lockOf(c *zklock.Client, kind, path string) *lease.Mutex {
 	switch kind {
 	case "semaphore":
 		return c.SemaphoreMutex(path)
@@ -194,7 +194,7 @@ func (s *stage) wait(got <-chan error) {
 	}
 }
 
-func (s *stage) refused(l *zklock.Mutex) {
+func (s *stage) refused(l *lease.Mutex) {
 	s.Helper()
 	ok, err := l.TryLockContext(someone())
 	require.NoError(s, err)
@@ -358,7 +358,7 @@ func oneSidesMultiLockExcludesTheOther(s *stage) {
 
 func eachSideCanRevokeTheOthersLock(s *stage) {
 	s.java.do("ok", "t1", "revocable", "mutex", "/it")
-	require.NoError(s, s.ours.Mutex("it").Revoke(background))
+	require.NoError(s, s.ours.Revoke(background, "it"))
 	select {
 	case path := <-s.java.revoked:
 		require.Equal(s, s.root+"/it", path)

@@ -78,7 +78,7 @@ func (s *stage) open(tb testing.TB, term time.Duration, opts ...redislock.Option
 // long is a lease that no test waits for.
 const long = 30 * time.Second
 
-func lockOf(c *redislock.Client, kind, name string) *redislock.Mutex {
+func lockOf(c *redislock.Client, kind, name string) *lease.Mutex {
 	switch kind {
 	case "plain":
 		return c.Mutex(name)
@@ -103,7 +103,7 @@ func start(l locks.Locker, ctx context.Context) <-chan error {
 	return c
 }
 
-func hold(tb testing.TB, l *redislock.Mutex, ctx context.Context) locks.Hold {
+func hold(tb testing.TB, l *lease.Mutex, ctx context.Context) locks.Hold {
 	tb.Helper()
 	require.NoError(tb, soon(tb, start(l, ctx)))
 	h, err := l.Hold(ctx)

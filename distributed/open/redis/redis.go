@@ -103,11 +103,11 @@ func open(ctx context.Context, o *scheme.Opening) error {
 		return o.Failed(err, isAnswer(err))
 	}
 	d.open.Store(true)
-	mutex := map[string]func(name string) *redislock.Mutex{
-		"plain":  func(name string) *redislock.Mutex { return client.Mutex(name) },
-		"fenced": func(name string) *redislock.Mutex { return client.FencedMutex(name) },
-		"fair":   func(name string) *redislock.Mutex { return client.FairMutex(name) },
-		"simple": func(name string) *redislock.Mutex { return client.SimpleMutex(name) },
+	mutex := map[string]func(name string) *lease.Mutex{
+		"plain":  func(name string) *lease.Mutex { return client.Mutex(name) },
+		"fenced": func(name string) *lease.Mutex { return client.FencedMutex(name) },
+		"fair":   func(name string) *lease.Mutex { return client.FairMutex(name) },
+		"simple": func(name string) *lease.Mutex { return client.SimpleMutex(name) },
 	}[o.Kind()]
 	prefix := o.Params["prefix"]
 	o.Locker = func(name string) locks.TryLocker { return mutex(prefix + name) }

@@ -110,18 +110,17 @@ func newClient(ports []driver.Port, opts []redislock.Option) (*Client, error) {
 	return &Client{store, c}, nil
 }
 
-// Locker returns the lock called name. It is a [*Mutex].
+// Locker returns the lock called name. It is a [*lease.Mutex].
 func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 
-// Mutex returns the lock called name. It has no fencing token. See [redislock.WithFixedTTL] for an
-// option.
-func (c *Client) Mutex(name string, opts ...lease.MutexOption) *Mutex {
+// Mutex returns the lock called name. It has no fencing token.
+func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 	var bad error
 	for _, node := range c.store.nodes { // a cluster refuses more names
 		bad = cmp.Or(bad, node.Check(name))
 	}
 	opts = append([]lease.MutexOption{lease.WithRefusal(bad)}, opts...)
-	return &Mutex{c.locks.Mutex(name, opts...)}
+	return c.locks.Mutex(name, opts...)
 }
 
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]. See
@@ -133,54 +132,3 @@ func (c *Client) Close(ctx context.Context) error {
 	c.store.close(ctx)
 	return err
 }
-
-// Mutex is a lock of one name, with the rules of a [lease.Mutex]. An acquisition by a name that no
-// lock can have returns an error that says why.
-type Mutex struct{ m *lease.Mutex }
-
-var (
-	_ locks.Leased    = (*Mutex)(nil)
-	_ locks.Inspector = (*Mutex)(nil)
-)
-
-// LockContext acquires the lock on a majority of the servers, and waits for it until ctx ends. See
-// [lease.Mutex.LockContext]. If something other than a lock is under its name on so many servers
-// that no majority is left, the error matches [locks.ErrForeign].
-func (l *Mutex) LockContext(ctx context.Context) error { return l.m.LockContext(ctx) }
-
-// TryLockContext acquires the lock if a majority of the servers grants it. It waits for their
-// answers until ctx ends. It may return false although nobody holds the lock, while others try to
-// acquire it.
-func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) { return l.m.TryLockContext(ctx) }
-
-// UnlockContext releases one hold of the caller. See [lease.Mutex.UnlockContext] for what an error
-// says.
-func (l *Mutex) UnlockContext(ctx context.Context) error { return l.m.UnlockContext(ctx) }
-
-// Hold returns the caller's hold, or an error matching [locks.ErrNotHeld].
-func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) { return l.m.Hold(ctx) }
-
-// Inspect describes the lock to people and for monitoring. See [lease.Mutex.Inspect] for what the
-// answer says, and when it is old. It asks all servers, and a majority has to answer. The holder is
-// the one that has the lock on a majority. Waiters of other clients are not known.
-func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) { return l.m.Inspect(ctx) }
-
-// Name returns the name of the lock.
-func (l *Mutex) Name() string { return l.m.Name() }
-
-// LockKey gives [locks.Multi] its order, the same one in every process. See [lease.Mutex.LockKey].
-func (l *Mutex) LockKey() string { return l.m.LockKey() }
-
-// SameLock reports whether other is this lock. See [lease.Mutex.SameLock].
-func (l *Mutex) SameLock(ctx context.Context, other locks.TryLocker) (bool, error) {
-	if o, ok := other.(*Mutex); ok {
-		other = o.m
-	}
-	return l.m.SameLock(ctx, other)
-}
-
-// QueueLength returns how many goroutines of this process wait for their turn at the lock.
-func (l *Mutex) QueueLength() int { return l.m.QueueLength() }
-
-// String describes the lock and its state in this process.
-func (l *Mutex) String() string { return l.m.String() }

@@ -111,7 +111,7 @@ func conformMajority(t *testing.T, addrs func(tb testing.TB) []string) {
 				c.Close()
 			}
 		},
-		Waiting: func(l locks.TryLocker) int { return l.(*redlock.Mutex).QueueLength() },
+		Waiting: func(l locks.TryLocker) int { return l.(*lease.Mutex).QueueLength() },
 		Rounds:  30,
 		Settle:  10 * time.Millisecond,
 	})
@@ -186,7 +186,7 @@ func TestOnlyAMajorityHeldByOthersMatters(t *testing.T) {
 	t.Parallel()
 	m := startMasters(t)
 	l := openMajority(t, m.addrs()).Mutex("it")
-	var others []*redislock.Mutex
+	var others []*lease.Mutex
 	for _, s := range m[:3] {
 		others = append(others, open(t, patient(t, s.Addr)).Mutex("it"))
 	}

@@ -25,6 +25,19 @@
 // may run faster than the holder's. A hold is valid for the lease, less the time that the
 // acquisition took, less [lease.WithMargin].
 //
+// # What is different here
+//
+// A lock is a [lease.Mutex], with the rules of that type. On a majority of servers:
+//
+//   - [lease.Mutex.TryLockContext] may return false although nobody holds the lock, while others
+//     try to acquire it.
+//   - An acquisition returns [locks.ErrForeign] if something other than a lock is under the name on
+//     so many servers that no majority is left. With a name that no lock can have, the error says
+//     why.
+//   - [lease.Mutex.Inspect] asks all servers, and a majority has to answer. The holder is the one
+//     that has the lock on a majority. Waiters of other clients are not known.
+//   - [lease.Mutex.ForceUnlock] returns [errors.ErrUnsupported].
+//
 // # What it does not do
 //
 // There are no fencing tokens: counters on several servers have no common order. If two holders

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock/redlock"
 )
 
@@ -30,7 +31,7 @@ func ExampleClient() {
 	}
 	defer locker.Close(context.Background())
 
-	var orders *redlock.Mutex = locker.Mutex("orders")
+	var orders *lease.Mutex = locker.Mutex("orders")
 	servers[1].Close()
 	err = locks.Do(context.Background(), orders, func(context.Context) error {
 		fmt.Println("worked")

@@ -10,7 +10,6 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
-	"github.com/jucgo/locks/distributed/redislock/redlock"
 )
 
 func TestRedlockIsDescribedByAMajority(t *testing.T) {
@@ -27,7 +26,7 @@ func TestRedlockIsDescribedByAMajority(t *testing.T) {
 		suite.Introduced(t, connect(t, s.Addr), 1)
 	}
 	m[4].Kill()
-	for _, l := range []*redlock.Mutex{a.Mutex("it"), b.Mutex("it")} {
+	for _, l := range []*lease.Mutex{a.Mutex("it"), b.Mutex("it")} {
 		i := suite.Inspected(t, l)
 		require.True(t, i.Held)
 		require.Len(t, i.Holders, 1)

@@ -22,9 +22,9 @@
 //   - A waiter must not starve: one of those that are woken acquires the lock, at random. There is
 //     no order.
 //   - Java takes part: Curator has no such lock.
-//   - The holder shall hear that another client wants the lock: [zklock.Mutex.Revoke] returns
+//   - The holder shall hear that another client wants the lock: [lease.Mutex.Revoke] returns
 //     [errors.ErrUnsupported], and so does a forced release.
-//   - The waiters shall be seen: [zklock.Mutex.Inspect] knows only those of this client, and
+//   - The waiters shall be seen: [lease.Mutex.Inspect] knows only those of this client, and
 //     [zklock.Client.Names] does not list the lock.
 //
 // # When it does

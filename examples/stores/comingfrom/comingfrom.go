@@ -19,6 +19,7 @@ import (
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/distributed/k8slock"
 	"github.com/jucgo/locks/distributed/leader"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/distributed/zklock"
@@ -95,7 +96,7 @@ func onRedis(ctx context.Context, rdb redis.UniversalClient, makeReport func(ctx
 func withLimit(ctx context.Context, client *redislock.Client, makeReport func(ctx context.Context) error) (err error) {
 	wait, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	mu := client.Mutex("report", redislock.WithFixedTTL(30*time.Second))
+	mu := client.Mutex("report", lease.WithFixedTTL(30*time.Second))
 	if err := mu.LockContext(wait); err != nil {
 		return err // matches context.DeadlineExceeded after ten seconds
 	}

@@ -75,7 +75,7 @@ var reactions = map[driver.Class]struct {
 }
 
 // inEachMood runs f for error replies: for each one that is known, or for one of each class.
-func inEachMood(t *testing.T, on Driver, all bool, f func(t *testing.T, m *moody, l *redislock.Mutex, text string, class driver.Class)) {
+func inEachMood(t *testing.T, on Driver, all bool, f func(t *testing.T, m *moody, l *lease.Mutex, text string, class driver.Class)) {
 	t.Parallel()
 	seen := make(map[driver.Class]bool)
 	for _, r := range driver.Refusals {
@@ -96,7 +96,7 @@ func inEachMood(t *testing.T, on Driver, all bool, f func(t *testing.T, m *moody
 }
 
 func AFirstRequestFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
-	inEachMood(t, on, true, func(t *testing.T, m *moody, l *redislock.Mutex, text string, class driver.Class) {
+	inEachMood(t, on, true, func(t *testing.T, m *moody, l *lease.Mutex, text string, class driver.Class) {
 		want := reactions[class]
 		ctx, cancel := context.WithTimeout(Someone(), 2*Soon)
 		defer cancel()
@@ -122,7 +122,7 @@ func AFirstRequestFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
 }
 
 func AWaitFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
-	inEachMood(t, on, true, func(t *testing.T, m *moody, l *redislock.Mutex, text string, class driver.Class) {
+	inEachMood(t, on, true, func(t *testing.T, m *moody, l *lease.Mutex, text string, class driver.Class) {
 		rival := on.Open(t, m.Addr()).FencedMutex("it")
 		a, b := Someone(), Someone()
 		Hold(t, rival, a)
@@ -144,7 +144,7 @@ func AWaitFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
 }
 
 func NoErrorReplyToARenewalIsALoss(t *testing.T, on Driver) {
-	inEachMood(t, on, false, func(t *testing.T, m *moody, _ *redislock.Mutex, text string, class driver.Class) {
+	inEachMood(t, on, false, func(t *testing.T, m *moody, _ *lease.Mutex, text string, class driver.Class) {
 		l := on.Open(t, m.Addr(), Term(Long)).FencedMutex("it")
 		a := Someone()
 		h := Hold(t, l, a)
@@ -159,7 +159,7 @@ func NoErrorReplyToARenewalIsALoss(t *testing.T, on Driver) {
 }
 
 func AReleaseFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
-	inEachMood(t, on, true, func(t *testing.T, m *moody, l *redislock.Mutex, text string, class driver.Class) {
+	inEachMood(t, on, true, func(t *testing.T, m *moody, l *lease.Mutex, text string, class driver.Class) {
 		want := reactions[class]
 		a := Someone()
 		Hold(t, l, a)

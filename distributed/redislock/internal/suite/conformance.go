@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/internal/test/testbed"
 	"github.com/jucgo/locks/lockstest"
@@ -20,11 +21,11 @@ import (
 func Term(d time.Duration) redislock.Option { return redislock.WithTTL(d) }
 
 // Kinds are the kinds of locks that have one queue in a process.
-var Kinds = map[string]func(c *redislock.Client, name string) *redislock.Mutex{
-	"plain":  func(c *redislock.Client, name string) *redislock.Mutex { return c.Mutex(name) },
-	"fenced": func(c *redislock.Client, name string) *redislock.Mutex { return c.FencedMutex(name) },
-	"simple": func(c *redislock.Client, name string) *redislock.Mutex { return c.SimpleMutex(name) },
-	"fair":   func(c *redislock.Client, name string) *redislock.Mutex { return c.FairMutex(name) },
+var Kinds = map[string]func(c *redislock.Client, name string) *lease.Mutex{
+	"plain":  func(c *redislock.Client, name string) *lease.Mutex { return c.Mutex(name) },
+	"fenced": func(c *redislock.Client, name string) *lease.Mutex { return c.FencedMutex(name) },
+	"simple": func(c *redislock.Client, name string) *lease.Mutex { return c.SimpleMutex(name) },
+	"fair":   func(c *redislock.Client, name string) *lease.Mutex { return c.FairMutex(name) },
 }
 
 // flush deletes all keys.
@@ -58,7 +59,7 @@ func conformOn(t *testing.T, on Driver, direct redis.UniversalClient, open opene
 				SpuriousTry: true, // a gate may be passed in vain
 				FIFO:        true,
 				Lose:        func(locks.TryLocker) { direct.Del(Background, "it") },
-				Waiting:     func(l locks.TryLocker) int { return l.(*redislock.Mutex).QueueLength() },
+				Waiting:     func(l locks.TryLocker) int { return l.(*lease.Mutex).QueueLength() },
 				Rounds:      50,
 				Settle:      5 * time.Millisecond,
 				IgnoreLeaks: on.Leaks,

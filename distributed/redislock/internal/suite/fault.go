@@ -151,7 +151,7 @@ func ALostAcquisitionReplyLeavesOneHold(t *testing.T, on Driver) {
 			p := leasetest.NewProxy(t, s.Addr)
 			direct := Connect(t, s.Addr)
 			// A renewal would count as a request: none is due before the lost reply is given up.
-			l := kind(on.Server(t, p.Addr(), Soon/2, Rarely, Term(6*Soon)), name).(*redislock.Mutex)
+			l := kind(on.Server(t, p.Addr(), Soon/2, Rarely, Term(6*Soon)), name).(*lease.Mutex)
 			a := Someone()
 			require.NoError(t, l.LockContext(a)) // so that the scripts are known to the server
 			require.NoError(t, l.UnlockContext(a))
@@ -168,7 +168,7 @@ func ALostAcquisitionReplyLeavesOneHold(t *testing.T, on Driver) {
 			OnlyTokens(t, direct, name)
 
 			// One that waits, and gets no reply when it has the lock.
-			rival, b := AnyKind[Against(name)](on.Open(t, s.Addr), name).(*redislock.Mutex), Someone()
+			rival, b := AnyKind[Against(name)](on.Open(t, s.Addr), name).(*lease.Mutex), Someone()
 			Hold(t, rival, b)
 			got := make(chan error, 1)
 			go func() { got <- l.LockContext(a) }()
@@ -261,7 +261,7 @@ func ACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testing.T,
 			p := leasetest.NewProxy(t, s.Addr)
 			direct := Connect(t, s.Addr)
 			const patience = 2 * Soon // of the client with its connection
-			l := kind(on.Server(t, p.Addr(), patience), name).(*redislock.Mutex)
+			l := kind(on.Server(t, p.Addr(), patience), name).(*lease.Mutex)
 			a := Someone()
 			Hold(t, l, a)
 			require.NoError(t, l.UnlockContext(a))
@@ -472,7 +472,7 @@ func NothingElseIsOverwritten(t *testing.T, on Driver) {
 	direct.HSet(Background, "rw", "mode", "read", "somebody", 1)
 	direct.Set(Background, "{counted}", "x", 0)
 	direct.Set(Background, "redisson_lock_token:{counted}", "x", 0)
-	for _, l := range []*redislock.Mutex{
+	for _, l := range []*lease.Mutex{
 		c.Mutex("string"), c.Mutex("list"), c.Mutex("hash"), c.Mutex("rw"),
 		c.FencedMutex("string"), c.FencedMutex("counted"),
 		c.SimpleMutex("list"), c.SimpleMutex("hash"),
@@ -487,7 +487,7 @@ func NothingElseIsOverwritten(t *testing.T, on Driver) {
 	require.Zero(t, direct.Exists(Background, "counted").Val(), "not taken without a token")
 
 	// Any string is a simple lock. Without a time to live it is held for as long as it exists.
-	for _, l := range []*redislock.Mutex{c.SimpleMutex("string")} {
+	for _, l := range []*lease.Mutex{c.SimpleMutex("string")} {
 		ok, err := l.TryLockContext(Someone())
 		require.NoError(t, err)
 		require.False(t, ok)
@@ -513,7 +513,7 @@ func WaitersCancelledAtRandomLeaveNothingBehind(t *testing.T, on Driver) {
 	direct := Connect(t, s.Addr)
 	for name, kind := range AllKinds {
 		t.Run(name, func(t *testing.T) {
-			holder := AnyKind[Against(name)](on.Server(t, s.Addr, time.Minute), name).(*redislock.Mutex)
+			holder := AnyKind[Against(name)](on.Server(t, s.Addr, time.Minute), name).(*lease.Mutex)
 			a := Someone()
 			Hold(t, holder, a)
 			// Many clients, since of one client one goroutine at a time waits for the server.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
@@ -16,11 +17,11 @@ func AForcedUnlockTellsRemoteHoldersAtOnce(t *testing.T, on Driver) {
 	const d = 10 * time.Minute // no renewal comes in time
 	tell := func(t *testing.T, c, other *redislock.Client, listening func() int) {
 		for kind, lock := range AllKinds {
-			l, rest := lock(c, kind).(*redislock.Mutex), listening()
+			l, rest := lock(c, kind).(*lease.Mutex), listening()
 			h := Hold(t, l, Someone())
 			require.Eventually(t, func() bool { return listening() == rest+1 }, Hang, 5*time.Millisecond)
 			require.NoError(t, h.Err())
-			ok, err := lock(other, kind).(*redislock.Mutex).ForceUnlock(Background)
+			ok, err := lock(other, kind).(*lease.Mutex).ForceUnlock(Background)
 			require.NoError(t, err)
 			require.True(t, ok)
 			select {

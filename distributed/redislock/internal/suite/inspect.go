@@ -42,7 +42,7 @@ func InspectDescribesTheHolderToOtherProcesses(t *testing.T, on Driver) {
 				began := time.Now()
 				o := locks.NewOwner()
 				own := locks.WithOwner(Background, o)
-				Hold(t, l.(*redislock.Mutex), own)
+				Hold(t, l.(*lease.Mutex), own)
 				Introduced(t, direct, 1)
 				h, err := l.(locks.Leased).Hold(own)
 				require.NoError(t, err)
@@ -85,7 +85,7 @@ func InspectListsWaitersInOrder(t *testing.T, on Driver) {
 				lock := AnyKind[kind]
 				holder := lock(on.Open(t, addr), "it")
 				a := Someone()
-				Hold(t, holder.(*redislock.Mutex), a)
+				Hold(t, holder.(*lease.Mutex), a)
 				ctx, stop := context.WithCancel(Background)
 				defer stop()
 				done := make(chan error)

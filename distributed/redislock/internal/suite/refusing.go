@@ -61,7 +61,7 @@ func AnUnlockOutlastsAServerThatRefusesWrites(t *testing.T, on Driver) {
 			a := Someone()
 			done := make(map[string]chan error)
 			for kind, lock := range AllKinds {
-				l := lock(c, kind).(*redislock.Mutex)
+				l := lock(c, kind).(*lease.Mutex)
 				Hold(t, l, a)
 				done[kind] = make(chan error, 1)
 			}
@@ -114,7 +114,7 @@ func HoldsAndWaitersOutlastAFullMemory(t *testing.T, on Driver) {
 	a, holds := Someone(), make(map[string]locks.Hold)
 	permits, got := make(map[string]locks.Permits), make(map[string]chan error)
 	for kind, lock := range AnyKind {
-		holds[kind] = Hold(t, lock(c, kind).(*redislock.Mutex), a)
+		holds[kind] = Hold(t, lock(c, kind).(*lease.Mutex), a)
 	}
 	for kind, s := range semaphores(c) {
 		p, err := s.AcquireContext(Background, 1)

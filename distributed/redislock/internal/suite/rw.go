@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
 	"github.com/jucgo/locks/lockstest"
 )
@@ -59,7 +59,7 @@ func ReadWriteLocksConformOnRedis(t *testing.T, on Driver) {
 }
 
 // Try acquires l if it is free.
-func Try(t *testing.T, l *redislock.Mutex, ctx context.Context) bool {
+func Try(t *testing.T, l *lease.Mutex, ctx context.Context) bool {
 	t.Helper()
 	ok, err := l.TryLockContext(ctx)
 	require.NoError(t, err)

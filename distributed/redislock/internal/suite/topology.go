@@ -154,7 +154,7 @@ func WaitersAreWokenAfterPlannedFailovers(t *testing.T, on Driver) {
 		old := of()
 		direct := Patient(t, old)
 		for kind, lock := range AnyKind {
-			holds[kind] = Hold(t, lock(c, kind).(*redislock.Mutex), a)
+			holds[kind] = Hold(t, lock(c, kind).(*lease.Mutex), a)
 			done := make(chan error, 1)
 			got[kind] = done
 			go func() { done <- lock(other, kind).LockContext(b) }()
@@ -300,12 +300,12 @@ func LocksConformOnACluster(t *testing.T, on Driver) {
 }
 
 // everyKind are all kinds of locks with one holder.
-var everyKind = map[string]func(c *redislock.Client, name string) *redislock.Mutex{
-	"plain":  func(c *redislock.Client, name string) *redislock.Mutex { return c.Mutex(name) },
-	"fenced": func(c *redislock.Client, name string) *redislock.Mutex { return c.FencedMutex(name) },
-	"simple": func(c *redislock.Client, name string) *redislock.Mutex { return c.SimpleMutex(name) },
-	"fair":   func(c *redislock.Client, name string) *redislock.Mutex { return c.FairMutex(name) },
-	"write": func(c *redislock.Client, name string) *redislock.Mutex {
+var everyKind = map[string]func(c *redislock.Client, name string) *lease.Mutex{
+	"plain":  func(c *redislock.Client, name string) *lease.Mutex { return c.Mutex(name) },
+	"fenced": func(c *redislock.Client, name string) *lease.Mutex { return c.FencedMutex(name) },
+	"simple": func(c *redislock.Client, name string) *lease.Mutex { return c.SimpleMutex(name) },
+	"fair":   func(c *redislock.Client, name string) *lease.Mutex { return c.FairMutex(name) },
+	"write": func(c *redislock.Client, name string) *lease.Mutex {
 		return c.RWMutex(name).WriteMutex()
 	},
 }

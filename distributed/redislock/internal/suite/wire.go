@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
@@ -110,7 +111,7 @@ func AClusterHasReadWriteAndFairLocks(t *testing.T, on Driver) {
 				d.FairMutex("fair" + name)},
 		} {
 			a, b := Someone(), Someone()
-			h := Hold(t, pair[0].(*redislock.Mutex), a)
+			h := Hold(t, pair[0].(*lease.Mutex), a)
 			got := make(chan error, 1)
 			go func() { got <- pair[1].LockContext(b) }()
 			Renewed(t, h)

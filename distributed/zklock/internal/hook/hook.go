@@ -1,6 +1,8 @@
 // Package hook lets a package below zklock make locks that the API of zklock does not show.
 package hook
 
-// Ephemeral returns the *zklock.Mutex of a *zklock.Client whose lock is a single node. Package
+import "github.com/jucgo/locks/distributed/lease"
+
+// Ephemeral returns the lock of a *zklock.Client that is a single node. Package
 // zklock sets it.
-var Ephemeral func(client any, name string) any
+var Ephemeral func(client any, name string) *lease.Mutex

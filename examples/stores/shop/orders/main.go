@@ -20,6 +20,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/fence"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
@@ -59,7 +60,7 @@ type Shop struct {
 // Sell sells n pieces of article. It returns an error that matches locks.ErrLost or fence.ErrStale
 // if another process had the lock before the sale was complete.
 func (s *Shop) Sell(ctx context.Context, article string, n int) error {
-	lock := s.locks.FencedMutex("stock/"+article, redislock.WithFixedTTL(10*time.Second))
+	lock := s.locks.FencedMutex("stock/"+article, lease.WithFixedTTL(10*time.Second))
 	return locks.Do(ctx, lock, func(ctx context.Context) error {
 		hold, _ := locks.HoldFrom(ctx)
 		left, err := s.stock.Count(article, hold.Token())

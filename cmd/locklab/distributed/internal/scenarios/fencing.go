@@ -8,7 +8,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
-	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/lease"
 )
 
 var _ = register(lab.Scenario{
@@ -107,9 +107,9 @@ func fencing(ctx context.Context, l *lab.Lab) error {
 func paused(l *lab.Lab, ann, bob *process, name string, term time.Duration, title, desc lab.Text,
 	write func(string, uint64) error) (stale error) {
 	t := l.Timeline(title, desc)
-	annLock := t.Wrap(lab.T("lock", "锁"), ann.locks.FencedMutex(name, redislock.WithFixedTTL(term)))
+	annLock := t.Wrap(lab.T("lock", "锁"), ann.locks.FencedMutex(name, lease.WithFixedTTL(term)))
 	bobLock := t.Wrap(lab.T("lock", "锁"), bob.locks.FencedMutex(name))
-	token := func(ctx context.Context, lock *redislock.Mutex) (locks.Hold, error) { return lock.Hold(ctx) }
+	token := func(ctx context.Context, lock *lease.Mutex) (locks.Hold, error) { return lock.Hold(ctx) }
 	annHas, bobDone := make(chan struct{}), make(chan struct{})
 	var annToken, bobToken uint64
 	t.Go(lab.Same("Ann"), func(ctx context.Context, me *lab.Lane) error {

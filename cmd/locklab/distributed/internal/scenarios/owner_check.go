@@ -9,7 +9,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
-	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/lease"
 )
 
 var _ = register(lab.Scenario{
@@ -93,7 +93,7 @@ func ownerCheck(ctx context.Context, l *lab.Lab) error {
 	l.Observe("waited", waited)
 
 	short := lab.Pick(l, 2*time.Second, 300*time.Millisecond) // a slow test has to get a lock within it
-	mine := ann.locks.Mutex("other", redislock.WithFixedTTL(short))
+	mine := ann.locks.Mutex("other", lease.WithFixedTTL(short))
 	l.Must(mine.LockContext(ctx))
 	time.Sleep(short)
 	theirs := bob.locks.Mutex("other")

@@ -423,7 +423,7 @@ func pausedVoter(l *lab.Lab, m masters, ann, bob *voter, term time.Duration) {
 		"持有者被暂停"), lab.T("Ann continues after her lease has expired and Bob has written. She "+
 		"has no token to send along, and overwrites what he wrote.",
 		"Ann 的租约到期、Bob 写入之后，Ann 继续运行。她没有可以随写入发送的令牌，覆盖了他写入的值。"))
-	annLock, bobLock := ann.locks.Mutex(name, redislock.WithFixedTTL(term)), bob.locks.Mutex(name)
+	annLock, bobLock := ann.locks.Mutex(name, lease.WithFixedTTL(term)), bob.locks.Mutex(name)
 	first, second := t.Wrap(lab.T("lock", "锁"), annLock), t.Wrap(lab.T("lock", "锁"), bobLock)
 	var r resource
 	has, done := make(chan struct{}), make(chan struct{})
