@@ -35,7 +35,7 @@ func ExampleTryLocker() {
 	for _, lock := range []locks.TryLocker{
 		new(fair.Mutex),
 		new(reentrant.Mutex),
-		reentrant.New(fair.FIFO),
+		reentrant.New(locks.FIFO),
 		new(named.Provider).Locker("account 7"),
 	} {
 		a := &account{lock: lock, balance: 100}

@@ -210,3 +210,9 @@ func ExamplePermits() {
 	fmt.Println(permits.Count(), work(ctx, permits), permits.ReleaseContext(ctx))
 	// Output: 2 <nil> <nil>
 }
+
+func ExamplePolicy() {
+	var zero locks.Policy
+	fmt.Println(zero, locks.FIFO)
+	// Output: NonFair FIFO
+}

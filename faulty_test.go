@@ -92,7 +92,7 @@ func faultyKinds() map[string]faultyKind {
 		"fair.BargingMutex":      new(fair.BargingMutex),
 		"fair.RWMutex write":     plain.WriteLocker(),
 		"reentrant.Mutex":        new(reentrant.Mutex),
-		"reentrant.Mutex FIFO":   reentrant.New(fair.FIFO),
+		"reentrant.Mutex FIFO":   reentrant.New(locks.FIFO),
 		"rwlock.RWMutex write":   rw.WriteLocker(),
 		"rwlock.StampedLock":     stamped.WriteLocker(),
 		"spin.Mutex":             new(spin.Mutex),

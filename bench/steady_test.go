@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/bench"
 	"github.com/jucgo/locks/rwlock"
 )
@@ -20,7 +20,7 @@ func BenchmarkSteadyWriter(b *testing.B) {
 	}{
 		{"sync.RWMutex", func() bench.ReadWriter { return new(sync.RWMutex) }},
 		{"rwlock.RWMutex", func() bench.ReadWriter { return new(rwlock.RWMutex) }},
-		{"rwlock.RWMutex-FIFO", func() bench.ReadWriter { return rwlock.New(fair.FIFO) }},
+		{"rwlock.RWMutex-FIFO", func() bench.ReadWriter { return rwlock.New(locks.FIFO) }},
 	} {
 		b.Run(l.name, func(b *testing.B) {
 			for _, readers := range []int{2, 8} {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/test/locktest"
 	"github.com/jucgo/locks/reentrant"
 )
@@ -663,7 +662,7 @@ func TestHammeredUsesWithoutTheLockChangeNothing(t *testing.T) {
 // Holds and owners.
 
 func reentrantOnes(t *testing.T, test func(t *testing.T, m *reentrant.Mutex, c *condition.Cond)) {
-	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
+	for _, p := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		t.Run(p.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := reentrant.New(p)

@@ -36,9 +36,9 @@ func (w rwWrites) IsLocked() bool { return w.IsWriteLocked() }
 func ownedLocks(t *testing.T, f func(t *testing.T, l ownedLock)) {
 	for name, newLock := range map[string]func() ownedLock{
 		"reentrant":      func() ownedLock { return new(reentrant.Mutex) },
-		"reentrant-FIFO": func() ownedLock { return reentrant.New(fair.FIFO) },
+		"reentrant-FIFO": func() ownedLock { return reentrant.New(locks.FIFO) },
 		"rwlock":         func() ownedLock { return rwWrites{new(rwlock.RWMutex)} },
-		"rwlock-FIFO":    func() ownedLock { return rwWrites{rwlock.New(fair.FIFO)} },
+		"rwlock-FIFO":    func() ownedLock { return rwWrites{rwlock.New(locks.FIFO)} },
 		"named":          func() ownedLock { return new(named.Provider).Locker("a").(ownedLock) },
 	} {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { f(t, newLock()) }) })

@@ -17,8 +17,8 @@ import (
 	"github.com/jucgo/locks/rwlock"
 )
 
-func policies(t *testing.T, test func(t *testing.T, p fair.Policy)) {
-	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
+func policies(t *testing.T, test func(t *testing.T, p locks.Policy)) {
+	for _, p := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		t.Run(p.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { test(t, p) })
 		})
@@ -38,7 +38,7 @@ func cross(t *testing.T, ps []*party, ls []locks.TryLocker) {
 }
 
 func TestTwoGoroutinesWaitingForEachOtherAreFound(t *testing.T) {
-	policies(t, func(t *testing.T, policy fair.Policy) {
+	policies(t, func(t *testing.T, policy locks.Policy) {
 		a, b := reentrant.New(policy), reentrant.New(policy)
 		p, q := goroutine(t), goroutine(t)
 		defer end(p, q)
@@ -65,7 +65,7 @@ func TestTwoGoroutinesWaitingForEachOtherAreFound(t *testing.T) {
 }
 
 func TestACycleEndsWithOneWait(t *testing.T) {
-	policies(t, func(t *testing.T, policy fair.Policy) {
+	policies(t, func(t *testing.T, policy locks.Policy) {
 		a, b := reentrant.New(policy), reentrant.New(policy)
 		p, q := goroutine(t), goroutine(t)
 		defer end(p, q)
@@ -132,7 +132,7 @@ func TestATimeLimitedWaitIsFoundAndNoted(t *testing.T) {
 }
 
 func TestCycleOfThreeExcludesItsOutsideWaiters(t *testing.T) {
-	policies(t, func(t *testing.T, policy fair.Policy) {
+	policies(t, func(t *testing.T, policy locks.Policy) {
 		a, b, c := reentrant.New(policy), reentrant.New(policy), reentrant.New(policy)
 		ps := []*party{goroutine(t), goroutine(t), goroutine(t)}
 		bystander := goroutine(t)
@@ -163,7 +163,7 @@ func TestTwoCyclesAreFoundApart(t *testing.T) {
 }
 
 func TestReentrantHoldsCountUntilTheLast(t *testing.T) {
-	policies(t, func(t *testing.T, policy fair.Policy) {
+	policies(t, func(t *testing.T, policy locks.Policy) {
 		a, b := reentrant.New(policy), reentrant.New(policy)
 		p, q := goroutine(t), goroutine(t)
 		defer end(p, q)
@@ -182,7 +182,7 @@ func TestReentrantHoldsCountUntilTheLast(t *testing.T) {
 }
 
 func TestExplicitOwnerIsFoundWithGoroutineAndNote(t *testing.T) {
-	policies(t, func(t *testing.T, policy fair.Policy) {
+	policies(t, func(t *testing.T, policy locks.Policy) {
 		a, b := reentrant.New(policy), reentrant.New(policy)
 		o := locks.NewOwner()
 		p, q := newParty(locks.WithOwner(t.Context(), o)), goroutine(t)
@@ -222,7 +222,7 @@ func TestCycleThroughAnExplicitOwnerIsNotCertain(t *testing.T) {
 }
 
 func TestACycleThroughReadHoldsIsFound(t *testing.T) {
-	policies(t, func(t *testing.T, policy fair.Policy) {
+	policies(t, func(t *testing.T, policy locks.Policy) {
 		a, b := rwlock.New(policy), reentrant.New(policy)
 		p, q, other := goroutine(t), goroutine(t), goroutine(t)
 		defer end(p, q, other)
@@ -242,7 +242,7 @@ func TestACycleThroughReadHoldsIsFound(t *testing.T) {
 }
 
 func TestReaderBehindAQueuedWriterWaitsForIt(t *testing.T) {
-	policies(t, func(t *testing.T, policy fair.Policy) {
+	policies(t, func(t *testing.T, policy locks.Policy) {
 		a, b := rwlock.New(policy), reentrant.New(policy)
 		first, writer, second := goroutine(t), goroutine(t), goroutine(t)
 		defer end(first, writer, second)
@@ -270,7 +270,7 @@ func TestReaderBehindAQueuedWriterWaitsForIt(t *testing.T) {
 }
 
 func TestReadersWaitForTheExclusiveHolder(t *testing.T) {
-	policies(t, func(t *testing.T, policy fair.Policy) {
+	policies(t, func(t *testing.T, policy locks.Policy) {
 		a, b := rwlock.New(policy), reentrant.New(policy)
 		p, q, r := goroutine(t), goroutine(t), goroutine(t)
 		defer end(p, q, r)
@@ -284,8 +284,8 @@ func TestReadersWaitForTheExclusiveHolder(t *testing.T) {
 }
 
 func TestReaderThatWaitsToWriteIsACycle(t *testing.T) {
-	policies(t, func(t *testing.T, policy fair.Policy) {
-		a := newShared(policy == fair.FIFO)
+	policies(t, func(t *testing.T, policy locks.Policy) {
+		a := newShared(policy == locks.FIFO)
 		p := goroutine(t)
 		defer end(p)
 		require.NoError(t, p.lock(reader{a}))
@@ -297,7 +297,7 @@ func TestReaderThatWaitsToWriteIsACycle(t *testing.T) {
 }
 
 func TestConditionWaiterWaitsForNobodyUntilSignalled(t *testing.T) {
-	policies(t, func(t *testing.T, policy fair.Policy) {
+	policies(t, func(t *testing.T, policy locks.Policy) {
 		a, b := reentrant.New(policy), reentrant.New(policy)
 		c := b.NewCond()
 		p, q := goroutine(t), goroutine(t)
@@ -372,7 +372,7 @@ func TestLocksInVariablesAndObjectsAreFound(t *testing.T) {
 }
 
 func TestALockOfAnExitedOwnerIsOrphan(t *testing.T) {
-	policies(t, func(t *testing.T, policy fair.Policy) {
+	policies(t, func(t *testing.T, policy locks.Policy) {
 		deadlock.Record(true)
 		defer deadlock.Record(false)
 		m := reentrant.New(policy)
@@ -401,7 +401,7 @@ func TestALockOfAnExitedOwnerIsOrphan(t *testing.T) {
 
 func TestAnOrphanedReadHoldIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := rwlock.New(fair.FIFO)
+		m := rwlock.New(locks.FIFO)
 		p, owner := goroutine(t), goroutine(t)
 		defer end(p)
 		require.NoError(t, owner.lock(m.ReadLocker()))
@@ -472,7 +472,7 @@ func TestReportShowsWhereAllReadersTookTheLock(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				deadlock.Record(true)
 				defer deadlock.Record(false)
-				a, b := rwlock.New(fair.FIFO), rwlock.New(fair.FIFO)
+				a, b := rwlock.New(locks.FIFO), rwlock.New(locks.FIFO)
 				writer := goroutine(t)
 				defer end(writer)
 				writer.run(b.Lock)

@@ -18,7 +18,6 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/deadlock"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/keyed"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
@@ -53,7 +52,7 @@ func TestMixOfEverythingEndsWhileTheSwitchesChange(t *testing.T) {
 	defer deadlock.Refuse(false)
 	defer deadlock.Record(false)
 	var order []*waitable
-	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
+	for _, p := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		m, rw, n := reentrant.New(p), rwlock.New(p), keyed.New[string](p).Of("it")
 		order = append(order,
 			&waitable{m, nil, m.NewCond()}, &waitable{rw, rw, rw.NewCond()}, &waitable{n, nil, n.NewCond()})

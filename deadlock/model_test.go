@@ -12,7 +12,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/deadlock"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
 )
@@ -235,7 +234,7 @@ func (m *model) compare() error {
 }
 
 func TestFindAgreesWithAnExhaustiveSearch(t *testing.T) {
-	for _, policy := range []fair.Policy{fair.NonFair, fair.FIFO} {
+	for _, policy := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		for _, refuse := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%v, refusing: %t", policy, refuse), func(t *testing.T) {
 				cycles, refused := 0, 0

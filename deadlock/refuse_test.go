@@ -15,15 +15,14 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/deadlock"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/test/locktest"
 	"github.com/jucgo/locks/keyed"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
 )
 
-func refusing(t *testing.T, test func(t *testing.T, p fair.Policy)) {
-	policies(t, func(t *testing.T, p fair.Policy) {
+func refusing(t *testing.T, test func(t *testing.T, p locks.Policy)) {
+	policies(t, func(t *testing.T, p locks.Policy) {
 		require.False(t, deadlock.Refuse(true))
 		defer func() { require.True(t, deadlock.Refuse(false)) }()
 		test(t, p)
@@ -56,7 +55,7 @@ func TestAnAcquisitionThatClosesACycleIsRefused(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refusing(t, func(t *testing.T, policy fair.Policy) {
+			refusing(t, func(t *testing.T, policy locks.Policy) {
 				a, b, c := reentrant.New(policy), reentrant.New(policy), reentrant.New(policy)
 				p, q, r, behind := goroutine(t), goroutine(t), goroutine(t), goroutine(t)
 				defer end(p, q, r, behind)
@@ -109,7 +108,7 @@ func TestWaiterOutsideTheCycleIsNotRefused(t *testing.T) {
 }
 
 func TestWaitsOlderThanTheSwitchAreSeen(t *testing.T) {
-	policies(t, func(t *testing.T, policy fair.Policy) {
+	policies(t, func(t *testing.T, policy locks.Policy) {
 		a, b := reentrant.New(policy), reentrant.New(policy)
 		p, q := goroutine(t), goroutine(t)
 		defer end(p, q)
@@ -125,7 +124,7 @@ func TestWaitsOlderThanTheSwitchAreSeen(t *testing.T) {
 }
 
 func TestCycleThatItsHolderLeftIsNotRefused(t *testing.T) {
-	refusing(t, func(t *testing.T, policy fair.Policy) {
+	refusing(t, func(t *testing.T, policy locks.Policy) {
 		a, b := reentrant.New(policy), reentrant.New(policy)
 		p, q := goroutine(t), goroutine(t)
 		defer end(p, q)
@@ -142,7 +141,7 @@ func TestCycleThatItsHolderLeftIsNotRefused(t *testing.T) {
 }
 
 func TestARefusedCycleCrossesReadHoldsAndQueue(t *testing.T) {
-	refusing(t, func(t *testing.T, policy fair.Policy) {
+	refusing(t, func(t *testing.T, policy locks.Policy) {
 		a, b := rwlock.New(policy), reentrant.New(policy)
 		first, writer, second := goroutine(t), goroutine(t), goroutine(t)
 		defer end(first, writer, second)
@@ -160,7 +159,7 @@ func TestARefusedCycleCrossesReadHoldsAndQueue(t *testing.T) {
 }
 
 func TestAReaderIsRefusedToo(t *testing.T) {
-	refusing(t, func(t *testing.T, policy fair.Policy) {
+	refusing(t, func(t *testing.T, policy locks.Policy) {
 		a, b := rwlock.New(policy), reentrant.New(policy)
 		first, writer, second := goroutine(t), goroutine(t), goroutine(t)
 		defer end(first, writer, second)
@@ -175,7 +174,7 @@ func TestAReaderIsRefusedToo(t *testing.T) {
 }
 
 func TestACycleOfAnExplicitOwnerIsAllowed(t *testing.T) {
-	refusing(t, func(t *testing.T, policy fair.Policy) {
+	refusing(t, func(t *testing.T, policy locks.Policy) {
 		for _, last := range []int{0, 1} {
 			a, b := reentrant.New(policy), reentrant.New(policy)
 			ctx := locks.WithOwner(t.Context(), locks.NewOwner())
@@ -197,7 +196,7 @@ func TestACycleOfAnExplicitOwnerIsAllowed(t *testing.T) {
 }
 
 func TestAConditionsWaiterIsNotRefusedButSeen(t *testing.T) {
-	refusing(t, func(t *testing.T, policy fair.Policy) {
+	refusing(t, func(t *testing.T, policy locks.Policy) {
 		a, b := reentrant.New(policy), reentrant.New(policy)
 		c := b.NewCond()
 		p, q, r := goroutine(t), goroutine(t), goroutine(t)
@@ -226,7 +225,7 @@ func TestAConditionsWaiterIsNotRefusedButSeen(t *testing.T) {
 }
 
 func TestARefusedKeyedLockSaysWhich(t *testing.T) {
-	refusing(t, func(t *testing.T, policy fair.Policy) {
+	refusing(t, func(t *testing.T, policy locks.Policy) {
 		set := keyed.New[string](policy)
 		a, b := set.Of("a"), set.Of("b")
 		p, q := goroutine(t), goroutine(t)
@@ -247,7 +246,7 @@ func TestARefusedKeyedLockSaysWhich(t *testing.T) {
 }
 
 func TestOnePartyOfEachCycleIsRefused(t *testing.T) {
-	for _, policy := range []fair.Policy{fair.NonFair, fair.FIFO} {
+	for _, policy := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		t.Run(policy.String(), func(t *testing.T) {
 			deadlock.Refuse(true)
 			defer deadlock.Refuse(false)
@@ -318,7 +317,7 @@ func TestPhilosophersThatStartAgainWhenRefusedAllEat(t *testing.T) {
 // the test hang. Writers that give up stand between a reader and the writer that it waits for:
 // what a search has seen is gone a moment later.
 func TestCancelledWaitsInBetweenHideNoCycle(t *testing.T) {
-	for _, policy := range []fair.Policy{fair.NonFair, fair.FIFO} {
+	for _, policy := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		t.Run(policy.String(), func(t *testing.T) {
 			deadlock.Refuse(true)
 			defer deadlock.Refuse(false)
@@ -437,7 +436,7 @@ func TestTheSwitchesMayBeThrownAtAnyTime(t *testing.T) {
 }
 
 func TestLockingInOrderMeetsNoFalseAlarm(t *testing.T) {
-	for _, policy := range []fair.Policy{fair.NonFair, fair.FIFO} {
+	for _, policy := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		t.Run(policy.String(), func(t *testing.T) {
 			deadlock.Refuse(true)
 			defer deadlock.Refuse(false)

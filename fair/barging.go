@@ -14,7 +14,7 @@ import (
 )
 
 // BargingMutex is the non-fair twin of [Mutex], with the same methods: a free lock goes to the
-// first goroutine that asks, ahead of the waiters. [NonFair] says how long a waiter can be
+// first goroutine that asks, ahead of the waiters. [locks.NonFair] says how long a waiter can be
 // overtaken.
 //
 // The zero BargingMutex is free. It must not be copied after first use. Like a [sync.Mutex] it
@@ -79,7 +79,7 @@ func (m *BargingMutex) LockContext(ctx context.Context) (err error) {
 	if sched.On {
 		defer sched.Asked("LockContext", m)(&err)
 	}
-	return m.lockContext(ctx, NonFair)
+	return m.lockContext(ctx, locks.NonFair)
 }
 
 // UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock

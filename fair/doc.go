@@ -6,7 +6,7 @@
 //   - [BargingMutex] gives a free lock to the first goroutine that asks, and limits how long a
 //     waiter can be overtaken. Use it if throughput counts.
 //   - [RWMutex] is a read-write lock in order of arrival, with the methods of [sync.RWMutex].
-//   - [Policy] selects one of the two for locks that have both, such as reentrant.New.
+//   - [locks.Policy] selects one of the two for locks that have both, such as reentrant.New.
 //
 // They do what their twins in package sync do. They also have waits with a time limit
 // (TryLockFor), waits that a context ends (LockContext), and queries for their waiters. The

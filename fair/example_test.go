@@ -77,9 +77,3 @@ func ExampleRWMutex() {
 	mu.Unlock()
 	// Output: 4 true
 }
-
-func ExamplePolicy() {
-	var zero fair.Policy
-	fmt.Println(zero, fair.FIFO)
-	// Output: NonFair FIFO
-}

@@ -19,7 +19,7 @@ import (
 //
 // The zero Mutex is free. It must not be copied after first use. Like a [sync.Mutex] it belongs
 // to no goroutine: one may lock it and another unlock it, and locking it twice hangs. Use
-// reentrant.New(fair.FIFO) for a lock with an owner.
+// reentrant.New(locks.FIFO) for a lock with an owner.
 //
 // In the terms of the Go memory model, an unlock synchronizes before the next lock. Uncontended
 // it costs what a sync.Mutex does. Contended, each acquisition costs a change of goroutines.
@@ -78,7 +78,7 @@ func (m *Mutex) LockContext(ctx context.Context) (err error) {
 	if sched.On {
 		defer sched.Asked("LockContext", m)(&err)
 	}
-	return m.lockContext(ctx, FIFO)
+	return m.lockContext(ctx, locks.FIFO)
 }
 
 // UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock

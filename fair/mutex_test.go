@@ -88,10 +88,3 @@ func TestFairReleaseMakesTheFirstWaiterTheHolder(t *testing.T) {
 		locktest.Works(t, &m)
 	})
 }
-
-func TestThePoliciesHaveNames(t *testing.T) {
-	var zero fair.Policy
-	require.Equal(t, fair.NonFair, zero)
-	require.Equal(t, "NonFair", fair.NonFair.String())
-	require.Equal(t, "FIFO", fair.FIFO.String())
-}

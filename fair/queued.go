@@ -60,7 +60,7 @@ func (q *queued) Inspect(ctx context.Context) (locks.Info, error) {
 	return info.State{Held: q.IsLocked(), Waiters: q.Queued()}.Answer("fair: Inspect", ctx)
 }
 
-func (q *queued) lockContext(ctx context.Context, policy Policy) error {
+func (q *queued) lockContext(ctx context.Context, policy locks.Policy) error {
 	const op = "fair: LockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (q *queued) lockContext(ctx context.Context, policy Policy) error {
 		return nil
 	}
 	p := syncq.Anonymous(int64(locks.CurrentOwner(ctx)))
-	if policy == FIFO {
+	if policy == locks.FIFO {
 		p = p.FIFO()
 	}
 	done := ctx.Done()
@@ -101,3 +101,6 @@ func (q *queued) release() bool {
 
 // free returns the error of op on a free lock of this type.
 func free(op, name string) error { return ctxerr.Wrap("fair: "+op, unheld.Free("the "+name)) }
+
+// inTurn returns the party of a lock whose zero value is FIFO.
+func inTurn(who int64) syncq.Party { return syncq.Anonymous(who).FIFO() }

@@ -6,12 +6,11 @@ import (
 	"fmt"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/keyed"
 )
 
 func ExampleNew() {
-	accounts := keyed.New[string](fair.FIFO)
+	accounts := keyed.New[string](locks.FIFO)
 
 	err := locks.Do(context.Background(), accounts.Of("alice"), func(context.Context) error {
 		fmt.Println("in use:", accounts.Len())

@@ -10,7 +10,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
@@ -299,10 +298,10 @@ func (l Mutex[K]) NewCond() *condition.Cond {
 	return c
 }
 
-// IsFair reports whether the lock admits by [fair.FIFO].
+// IsFair reports whether the lock admits by [locks.FIFO].
 func (l Mutex[K]) IsFair() bool {
 	l.shard()
-	return l.set.policy == fair.FIFO
+	return l.set.policy == locks.FIFO
 }
 
 // IsLocked reports whether the lock is held.

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/syncq"
@@ -29,14 +29,14 @@ import (
 // many there have been at once. An empty set takes 8 kB if a key takes 16 bytes. It is safe for
 // concurrent use.
 //
-// The zero Mutexes is an empty set of locks that admit by [fair.NonFair]; [New] makes others. A
+// The zero Mutexes is an empty set of locks that admit by [locks.NonFair]; [New] makes others. A
 // Mutexes must not be copied after first use.
 //
 // Of computes a hash of the key. A lock and an unlock look up the key by this hash once each, and
 // allocate nothing if no goroutine waits.
 type Mutexes[K comparable] struct {
 	shards [shardCount]shard[K] // first, so that they begin where an allocated set does
-	policy fair.Policy
+	policy locks.Policy
 }
 
 // seed is the seed of the hashes of all keys.
@@ -117,7 +117,7 @@ type entry[K comparable] struct {
 }
 
 // New returns an empty set of locks that admit by p.
-func New[K comparable](p fair.Policy) *Mutexes[K] { return &Mutexes[K]{policy: p} }
+func New[K comparable](p locks.Policy) *Mutexes[K] { return &Mutexes[K]{policy: p} }
 
 // Of returns the lock for key. Two locks of one key in one set are the same lock. Keys are equal
 // as in a map[K]. Of panics if key is not equal to itself, as a NaN is not, because its lock
@@ -225,7 +225,7 @@ func (s *shard[K]) add(at **entry[K], l *Mutex[K]) *entry[K] {
 }
 
 // unused returns a spare entry or makes one.
-func (s *shard[K]) unused(p fair.Policy) *entry[K] {
+func (s *shard[K]) unused(p locks.Policy) *entry[K] {
 	e := s.spare
 	if e == nil {
 		return &entry[K]{lock: reentrant.New(p)}

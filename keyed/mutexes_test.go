@@ -16,7 +16,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/test/locktest"
 	"github.com/jucgo/locks/keyed"
 )
@@ -148,7 +147,7 @@ func TestKeysAreEqualAsInAMap(t *testing.T) {
 
 func TestAWaiterKeepsTheLockInExistence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ls := keyed.New[string](fair.FIFO)
+		ls := keyed.New[string](locks.FIFO)
 		l := ls.Of("a")
 		l.Lock()
 		held := make(chan bool)

@@ -6,12 +6,11 @@ import (
 	"fmt"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/named"
 )
 
 func ExampleNew() {
-	accounts := named.New(fair.FIFO)
+	accounts := named.New(locks.FIFO)
 
 	err := locks.Do(context.Background(), accounts.Locker("alice"), func(context.Context) error {
 		fmt.Println("in use:", accounts.Len())

@@ -17,12 +17,11 @@ import (
 	"sync"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/keyed"
 )
 
 // Provider makes reentrant locks by name. Two locks of one name are the same lock. Names that
-// are not in use cost no memory. The zero Provider makes locks that admit by [fair.NonFair]; [New]
+// are not in use cost no memory. The zero Provider makes locks that admit by [locks.NonFair]; [New]
 // makes others. A Provider is safe for concurrent use. It must not be copied after first use.
 type Provider struct {
 	once    sync.Once
@@ -42,7 +41,7 @@ func (p *Provider) set() *keyed.Mutexes[string] {
 var _ locks.Provider = (*Provider)(nil)
 
 // New returns a provider of locks that admit by p.
-func New(p fair.Policy) *Provider { return &Provider{mutexes: keyed.New[string](p)} }
+func New(p locks.Policy) *Provider { return &Provider{mutexes: keyed.New[string](p)} }
 
 // Locker returns the lock called name, a [keyed.Mutex].
 func (p *Provider) Locker(name string) locks.TryLocker { return p.set().Of(name) }

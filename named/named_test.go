@@ -7,7 +7,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/keyed"
 	"github.com/jucgo/locks/named"
 )
@@ -32,7 +31,7 @@ func TestOnlyLockersOfOneNameExcludeEachOther(t *testing.T) {
 
 func TestAProviderPassesItsPolicyOn(t *testing.T) {
 	require.False(t, new(named.Provider).Locker("a").(keyed.Mutex[string]).IsFair())
-	require.True(t, named.New(fair.FIFO).Locker("a").(keyed.Mutex[string]).IsFair())
+	require.True(t, named.New(locks.FIFO).Locker("a").(keyed.Mutex[string]).IsFair())
 }
 
 func TestTheZeroProviderIsReadyForUse(t *testing.T) {

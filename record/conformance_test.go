@@ -33,7 +33,7 @@ func TestWatchedLocksConform(t *testing.T) {
 	})
 	t.Run("reentrant.Mutex", func(t *testing.T) {
 		lockstest.TestTryLocker(t, lockstest.Config{
-			New:       func(testing.TB) locks.TryLocker { return watched(reentrant.New(fair.FIFO)) },
+			New:       func(testing.TB) locks.TryLocker { return watched(reentrant.New(locks.FIFO)) },
 			Reentrant: true,
 			FIFO:      true,
 			Waiting:   queue[*reentrant.Mutex],
@@ -44,7 +44,7 @@ func TestWatchedLocksConform(t *testing.T) {
 		in := map[locks.TryLocker]*rwlock.RWMutex{}
 		lockstest.TestTryLocker(t, lockstest.Config{
 			New: func(testing.TB) locks.TryLocker {
-				inside := rwlock.New(fair.FIFO)
+				inside := rwlock.New(locks.FIFO)
 				rw := record.New(record.Options{}).WrapReadWrite("rw", inside)
 				of[rw.ReadLocker()] = rw
 				in[rw.ReadLocker()], in[rw.WriteLocker()] = inside, inside

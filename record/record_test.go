@@ -41,7 +41,7 @@ func kinds(r *record.Recorder) (ks []record.Kind) {
 func TestEveryAcquisitionHasItsEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := record.New(record.Options{Events: 100})
-		l := r.Wrap("l", reentrant.New(fair.FIFO))
+		l := r.Wrap("l", reentrant.New(locks.FIFO))
 		a, b := as(), as()
 		require.NoError(t, l.LockContext(a))
 		time.Sleep(time.Second)

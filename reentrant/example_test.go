@@ -39,7 +39,7 @@ func ExampleMutex() {
 }
 
 func ExampleNew() {
-	m := reentrant.New(fair.FIFO)
+	m := reentrant.New(locks.FIFO)
 	m.Lock()
 	m.Lock()
 	fmt.Println(m.IsFair(), m.HoldCount())
@@ -126,7 +126,7 @@ func report(ctx context.Context, l locks.TryLocker) error {
 func ExampleMutex_tryLocker() {
 	ctx := context.Background()
 	for _, l := range []locks.TryLocker{
-		new(reentrant.Mutex), reentrant.New(fair.FIFO), new(fair.Mutex), new(fair.BargingMutex),
+		new(reentrant.Mutex), reentrant.New(locks.FIFO), new(fair.Mutex), new(fair.BargingMutex),
 	} {
 		if err := report(ctx, l); err != nil {
 			panic(err)

@@ -16,7 +16,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
 )
 
@@ -37,7 +36,7 @@ func (m *model) grant() {
 }
 
 func TestEveryRunOfSeveralOwnersAgreesWithModel(t *testing.T) {
-	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
+	for _, p := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		t.Run(p.String(), func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				type step struct{ Op, ID, Time int }
@@ -247,7 +246,7 @@ var tries = porcupine.Model{
 }
 
 func TestTriesAndUnlocksAreLinearizable(t *testing.T) {
-	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
+	for _, p := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		t.Run(p.String(), func(t *testing.T) {
 			for range 15 {
 				m := reentrant.New(p)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
@@ -57,7 +56,7 @@ var _ locks.TryLocker = (*Mutex)(nil)
 var kind = syncq.Kind{Name: "reentrant.Mutex", Refusable: true}
 
 // New returns a Mutex that admits by p.
-func New(p fair.Policy) *Mutex { return &Mutex{syncq.NewReentrant(p == fair.FIFO)} }
+func New(p locks.Policy) *Mutex { return &Mutex{syncq.NewReentrant(p == locks.FIFO)} }
 
 func init() {
 	attach.Describe = func(m any, k *syncq.Kind) { m.(*Mutex).s.Describe(k) }
@@ -129,7 +128,7 @@ func (m *Mutex) TryLock() (ok bool) {
 }
 
 // TryLockFor is Lock with a wait of at most d, and reports whether it acquired the lock. It
-// queues: with d <= 0 it is the try that respects the queue, and under [fair.FIFO] succeeds only
+// queues: with d <= 0 it is the try that respects the queue, and under [locks.FIFO] succeeds only
 // if no goroutine waits. It returns false at once if the wait is refused because it would close
 // a cycle. Java's tryLock(time, unit).
 func (m *Mutex) TryLockFor(d time.Duration) (ok bool) {
@@ -284,7 +283,7 @@ func (m *Mutex) NewCond() *condition.Cond {
 // IsLocked reports whether the lock is held.
 func (m *Mutex) IsLocked() bool { return m.s.Held() }
 
-// IsFair reports whether the lock admits by [fair.FIFO].
+// IsFair reports whether the lock admits by [locks.FIFO].
 func (m *Mutex) IsFair() bool { return m.s.Policy() == syncq.FIFO }
 
 // IsHeld reports whether the calling goroutine holds the lock. Java's

@@ -14,14 +14,13 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/test/locktest"
 	"github.com/jucgo/locks/reentrant"
 )
 
 // both runs f in a bubble, with a lock of each policy, which must work at the end.
 func both(t *testing.T, f func(t *testing.T, m *reentrant.Mutex)) {
-	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
+	for _, p := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		t.Run(p.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := reentrant.New(p)
@@ -50,8 +49,8 @@ func acquisitions(m *reentrant.Mutex) map[string]func() (bool, error) {
 func TestTheZeroMutexIsNonFair(t *testing.T) {
 	var m reentrant.Mutex
 	require.False(t, m.IsFair())
-	require.False(t, reentrant.New(fair.NonFair).IsFair())
-	require.True(t, reentrant.New(fair.FIFO).IsFair())
+	require.False(t, reentrant.New(locks.NonFair).IsFair())
+	require.True(t, reentrant.New(locks.FIFO).IsFair())
 }
 
 func TestTheOwnerReentersAndUnlocksAsOften(t *testing.T) {
@@ -355,7 +354,7 @@ func TestConditionQueriesAreForTheHolder(t *testing.T) {
 }
 
 func TestReentryAllocatesNothing(t *testing.T) {
-	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
+	for _, p := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		m := reentrant.New(p)
 		m.Lock()
 		for name, acquire := range acquisitions(m) {
@@ -375,7 +374,7 @@ func TestReentryAllocatesNothing(t *testing.T) {
 }
 
 func TestGoroutinesOfOneOwnerLoseNoHold(t *testing.T) {
-	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
+	for _, p := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		t.Run(p.String(), func(t *testing.T) {
 			m := reentrant.New(p)
 			plain := 0 // written by holders with the identity of a goroutine

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/test/locktest"
 	"github.com/jucgo/locks/reentrant"
 )
@@ -52,7 +51,7 @@ func TestContextFormsCountTheHoldsOfGoroutineToo(t *testing.T) {
 // The release makes a waiter the holder. Another goroutine of its owner asks before it has run.
 func TestAnOwnersGrantedHoldCountsAtOnce(t *testing.T) {
 	for range 200 {
-		m := reentrant.New(fair.FIFO)
+		m := reentrant.New(locks.FIFO)
 		mine := locks.WithOwner(context.Background(), locks.NewOwner())
 		m.Lock()
 		var wg sync.WaitGroup

@@ -4,18 +4,17 @@ import (
 	"testing"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/lockstest"
 	"github.com/jucgo/locks/rwlock"
 )
 
 func TestRWMutexConformsToTryLocker(t *testing.T) {
-	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
+	for _, p := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		t.Run(p.String(), func(t *testing.T) {
 			lockstest.TestTryLocker(t, lockstest.Config{
 				New:       func(testing.TB) locks.TryLocker { return rwlock.New(p) },
 				Reentrant: true,
-				FIFO:      p == fair.FIFO,
+				FIFO:      p == locks.FIFO,
 				Waiting:   func(l locks.TryLocker) int { return l.(*rwlock.RWMutex).QueueLength() },
 			})
 		})
@@ -27,7 +26,7 @@ type views struct {
 	of map[locks.TryLocker]*rwlock.RWMutex
 }
 
-func (v *views) make(p fair.Policy, view func(*rwlock.RWMutex) locks.TryLocker) locks.TryLocker {
+func (v *views) make(p locks.Policy, view func(*rwlock.RWMutex) locks.TryLocker) locks.TryLocker {
 	if v.of == nil {
 		v.of = map[locks.TryLocker]*rwlock.RWMutex{}
 	}
@@ -39,13 +38,13 @@ func (v *views) make(p fair.Policy, view func(*rwlock.RWMutex) locks.TryLocker) 
 func (v *views) waiting(l locks.TryLocker) int { return v.of[l].QueueLength() }
 
 func TestWriteLockerConformsToTryLocker(t *testing.T) {
-	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
+	for _, p := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		t.Run(p.String(), func(t *testing.T) {
 			var v views
 			lockstest.TestTryLocker(t, lockstest.Config{
 				New:       func(testing.TB) locks.TryLocker { return v.make(p, (*rwlock.RWMutex).WriteLocker) },
 				Reentrant: true,
-				FIFO:      p == fair.FIFO,
+				FIFO:      p == locks.FIFO,
 				Waiting:   v.waiting,
 			})
 		})
@@ -53,14 +52,14 @@ func TestWriteLockerConformsToTryLocker(t *testing.T) {
 }
 
 func TestReadLockerConformsToTryLocker(t *testing.T) {
-	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
+	for _, p := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		t.Run(p.String(), func(t *testing.T) {
 			var v views
 			lockstest.TestTryLocker(t, lockstest.Config{
 				New:       func(testing.TB) locks.TryLocker { return v.make(p, (*rwlock.RWMutex).ReadLocker) },
 				Exclusive: func(l locks.TryLocker) locks.TryLocker { return v.of[l].WriteLocker() },
 				Reentrant: true,
-				FIFO:      p == fair.FIFO,
+				FIFO:      p == locks.FIFO,
 				Waiting:   v.waiting,
 			})
 		})

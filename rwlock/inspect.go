@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"context"
+
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/internal/attach"
@@ -14,7 +15,7 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// IsFair reports whether the lock admits by fair.FIFO.
+// IsFair reports whether the lock admits by locks.FIFO.
 func (rw *RWMutex) IsFair() bool { return rw.s.Policy() == syncq.FIFO }
 
 // IsWriteLocked reports whether an owner writes. Java's isWriteLocked().

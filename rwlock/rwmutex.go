@@ -8,7 +8,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
@@ -37,8 +36,8 @@ const MaxHolds = syncq.MaxHolds
 //
 // Under both policies a new reader waits behind a writer that is first in the queue and sleeps.
 // The last reader before that writer hands it the lock. Therefore readers cannot starve writers.
-// All readers behind one writer are admitted together. Under [fair.FIFO] all waiters are admitted
-// in order of arrival. Under [fair.NonFair] a free lock goes to the first goroutine that asks,
+// All readers behind one writer are admitted together. Under [locks.FIFO] all waiters are admitted
+// in order of arrival. Under [locks.NonFair] a free lock goes to the first goroutine that asks,
 // a writer or a reader. It may overtake a waiter that was just woken and has still to run, for a
 // limited time. The Try forms without a duration barge under both policies. While package
 // deadlock refuses waits, a wait that would close a cycle ends with [locks.ErrDeadlock].
@@ -94,7 +93,7 @@ func (rw *RWMutex) wrote(o int64, acquired bool) bool {
 }
 
 // New returns an RWMutex that admits by p.
-func New(p fair.Policy) *RWMutex { return &RWMutex{syncq.NewReadWrite(p == fair.FIFO)} }
+func New(p locks.Policy) *RWMutex { return &RWMutex{syncq.NewReadWrite(p == locks.FIFO)} }
 
 // Lock acquires the write lock, and waits for it if need be. A goroutine that writes already
 // re-enters it. Lock panics with [locks.ErrUpgrade] if the goroutine reads. Java's
@@ -175,7 +174,7 @@ func (rw *RWMutex) tryLock(o int64) syncq.Outcome {
 
 // TryLockFor is Lock with a wait of at most d, and reports whether it acquired the lock. It
 // fails at once if the goroutine reads. It queues: with d <= 0 it is the try that respects the
-// queue, and under [fair.FIFO] succeeds only if no goroutine waits. Java's
+// queue, and under [locks.FIFO] succeeds only if no goroutine waits. Java's
 // writeLock().tryLock(time, unit).
 func (rw *RWMutex) TryLockFor(d time.Duration) (ok bool) {
 	if sched.On {

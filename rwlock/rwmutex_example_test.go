@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/rwlock"
 )
 
@@ -59,7 +58,7 @@ func ExampleRWMutex_TryUpgrade() {
 }
 
 func ExampleRWMutex_TryRLockFor() {
-	rw := rwlock.New(fair.FIFO)
+	rw := rwlock.New(locks.FIFO)
 	rw.Lock()
 
 	done := make(chan struct{})

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/test/locktest"
 	"github.com/jucgo/locks/rwlock"
 )
@@ -19,7 +18,7 @@ import (
 // raw runs f with three fresh locks of each policy. The first was never read. The second was read
 // once, and has a table. The third is biased to readers at first.
 func raw(t *testing.T, f func(t *testing.T, rw *rwlock.RWMutex)) {
-	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
+	for _, p := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		t.Run(p.String(), func(t *testing.T) { f(t, rwlock.New(p)) })
 		t.Run(p.String()+" after one read", func(t *testing.T) {
 			rw := rwlock.New(p)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/rwlock"
 )
 
@@ -443,7 +442,7 @@ func (p *rwPlay) end(problem string) string {
 }
 
 func TestEveryRunAgreesWithTheModel(t *testing.T) {
-	for _, policy := range []fair.Policy{fair.NonFair, fair.FIFO} {
+	for _, policy := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		t.Run(policy.String(), func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				script := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) rwStep {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/rwlock"
 )
@@ -85,7 +85,7 @@ func TestFirstReaderReentersWhileTheLockIsBiased(t *testing.T) {
 func TestPlainMethodsOfSeveralGoroutinesAgreeWithModel(t *testing.T) {
 	const parties = 3
 	rapid.Check(t, func(t *rapid.T) {
-		rw := rwlock.New(fair.Policy(rapid.IntRange(0, 1).Draw(t, "policy")))
+		rw := rwlock.New(locks.Policy(rapid.IntRange(0, 1).Draw(t, "policy")))
 		m := plainModel{writer: -1, reads: map[int]int{}}
 		var calls [parties]chan func()
 		var ids [parties]int64

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/rwlock"
 )
 
@@ -223,7 +222,7 @@ var rwSequential = porcupine.Model{
 }
 
 func TestAllChangesOfHoldsAreLinearizable(t *testing.T) {
-	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
+	for _, p := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		t.Run(p.String(), func(t *testing.T) {
 			for range 25 {
 				rw := rwlock.New(p)

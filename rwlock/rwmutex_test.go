@@ -15,7 +15,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/test/locktest"
 	"github.com/jucgo/locks/rwlock"
 )
@@ -58,7 +57,7 @@ func TestTryRLockDuringReadsBargesPastAWriter(t *testing.T) {
 func TestTryLockBargesOnlyWhereLockIsFree(t *testing.T) {
 	// Under NonFair a lock is free, with its first waiter on the way, for a moment after a
 	// writer's release. Under FIFO it never is: it is the waiter's.
-	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
+	for _, p := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		t.Run(p.String(), func(t *testing.T) {
 			barged := 0
 			for range 200 {
@@ -79,7 +78,7 @@ func TestTryLockBargesOnlyWhereLockIsFree(t *testing.T) {
 					isFree(t, rw)
 				})
 			}
-			require.Equal(t, p == fair.NonFair, barged > 0)
+			require.Equal(t, p == locks.NonFair, barged > 0)
 		})
 	}
 }
@@ -651,7 +650,7 @@ func TestBusyWriterOvertakesWaitersBoundedNumberOfTimes(t *testing.T) {
 			policies(t, func(t *testing.T, rw *rwlock.RWMutex) {
 				fresh := new(rwlock.RWMutex)
 				if rw.IsFair() {
-					fresh = rwlock.New(fair.FIFO)
+					fresh = rwlock.New(locks.FIFO)
 				}
 				rw.RLock() // makes the table
 				rw.RUnlock()
@@ -983,7 +982,7 @@ func TestWriteOfEachFormPutsTheBiasOff(t *testing.T) {
 		"TryUpgrade": func(rw *rwlock.RWMutex) bool { rw.RLock(); return rw.TryUpgrade() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			rw := rwlock.New(fair.NonFair)
+			rw := rwlock.New(locks.NonFair)
 			n := readsUntilTheBias(t, rw)
 			rw.Lock()
 			rw.Unlock()

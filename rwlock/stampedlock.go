@@ -51,7 +51,7 @@ import (
 //
 // # Fairness
 //
-// WriteLock barges, as often as [fair.NonFair] allows. ReadLock does not overtake a waiting
+// WriteLock barges, as often as [locks.NonFair] allows. ReadLock does not overtake a waiting
 // writer. Readers behind a writer are admitted together. Neither side starves the other. The
 // tries without a time limit and the conversions are exceptions: they acquire what is free,
 // ahead of all waiters.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/synchronizer"
 )
 
@@ -19,7 +19,7 @@ func (r countingRules) Acquire(w, _ uint64) (uint64, bool) { return w, r.calls.A
 func (r countingRules) Release(w, _ uint64) (uint64, bool) { return r.calls.Add(1), true }
 
 func TestRulesThatChangeTheirMindPanic(t *testing.T) {
-	s := synchronizer.New(countingRules{new(atomic.Uint64)}, 0, fair.FIFO)
+	s := synchronizer.New(countingRules{new(atomic.Uint64)}, 0, locks.FIFO)
 	const refused = "synchronizer: synchronizer_test.countingRules.Acquire(0, 7) " +
 		"returned 0 first and 0 then: rules must be functions of their arguments"
 	require.PanicsWithValue(t, refused, func() { s.TryAcquire(7) })

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/synchronizer"
 )
 
@@ -20,7 +20,7 @@ type CountDownLatch struct {
 }
 
 func NewCountDownLatch(count uint64) CountDownLatch {
-	return CountDownLatch{synchronizer.New(countDownRules{}, count, fair.FIFO)}
+	return CountDownLatch{synchronizer.New(countDownRules{}, count, locks.FIFO)}
 }
 
 func (l CountDownLatch) CountDown()    { l.s.Release(1) }

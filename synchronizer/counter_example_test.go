@@ -3,7 +3,7 @@ package synchronizer_test
 import (
 	"fmt"
 
-	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/synchronizer"
 )
 
@@ -20,7 +20,7 @@ type Counter struct {
 }
 
 func NewCounter(most uint64) Counter {
-	return Counter{synchronizer.New(boundedRules{most}, 0, fair.FIFO)}
+	return Counter{synchronizer.New(boundedRules{most}, 0, locks.FIFO)}
 }
 
 func (c Counter) Up(n uint64)        { c.s.Acquire(n) }

@@ -26,13 +26,13 @@
 //
 // # Order
 //
-// Under fair.FIFO, nobody overtakes a waiter. That holds for what the rules would allow, too: an
+// Under locks.FIFO, nobody overtakes a waiter. That holds for what the rules would allow, too: an
 // acquisition that waits for more than is free does not let small ones pass it. Otherwise small
 // ones could keep it waiting for ever. So some of a word can be free while goroutines wait. A
 // goroutine comes to the queue when its call has found the queue empty or has entered it. Two
 // calls at the same time may come in either order.
 //
-// Under fair.NonFair, a goroutine that the rules admit overtakes the waiters, but not for ever:
+// Under locks.NonFair, a goroutine that the rules admit overtakes the waiters, but not for ever:
 // see [New]. Under contention that is several times as fast, since the goroutine that runs goes
 // on, while a waiter has still to be woken.
 //

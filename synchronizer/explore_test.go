@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/lockstest/explore"
 )
 
@@ -129,7 +129,7 @@ func TestAWriterOfRulesIsAloneUnderAllSchedules(t *testing.T) {
 }
 
 func TestACancelledAcquisitionKeepsNoPermit(t *testing.T) {
-	for _, p := range []fair.Policy{fair.FIFO, fair.NonFair} {
+	for _, p := range []locks.Policy{locks.FIFO, locks.NonFair} {
 		t.Run(p.String(), func(t *testing.T) {
 			explore.Run(t, func(x *explore.X) {
 				s := NewSemaphore(2, p)

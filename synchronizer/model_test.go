@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/synchronizer"
 )
 
@@ -33,7 +33,7 @@ type ask struct {
 func TestSyncAgreesWithItsModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(t *testing.T) {
-			s := synchronizer.New(permitRules{modelSize}, modelSize, fair.FIFO)
+			s := synchronizer.New(permitRules{modelSize}, modelSize, locks.FIFO)
 			free, held := uint64(modelSize), uint64(0)
 			var queue, ended []*ask
 			admit := func() {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/synchronizer"
 )
 
@@ -21,7 +21,7 @@ type Semaphore struct {
 	s *synchronizer.Sync[permitRules]
 }
 
-func NewSemaphore(size uint64, p fair.Policy) Semaphore {
+func NewSemaphore(size uint64, p locks.Policy) Semaphore {
 	return Semaphore{synchronizer.New(permitRules{size}, size, p)}
 }
 
@@ -29,7 +29,7 @@ func (s Semaphore) Acquire(ctx context.Context, n uint64) error { return s.s.Acq
 func (s Semaphore) Release(n uint64) bool                       { return s.s.Release(n) }
 
 func ExampleSync_semaphore() {
-	s := NewSemaphore(3, fair.FIFO)
+	s := NewSemaphore(3, locks.FIFO)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
 	fmt.Println(s.Acquire(ctx, 2), s.Acquire(ctx, 2) != nil)

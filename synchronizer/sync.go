@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/outcome"
@@ -38,7 +37,7 @@ type Rules interface {
 // Sync is a synchronizer: a word that rules change, and a queue of the goroutines that wait until
 // the rules let them in. Java's AbstractQueuedSynchronizer.
 //
-// The zero Sync has the word 0, the zero R, and the policy fair.FIFO. [New] makes another one. A
+// The zero Sync has the word 0, the zero R, and the policy locks.FIFO. [New] makes another one. A
 // Sync must not be copied after first use. It belongs to no goroutine: one may acquire and
 // another release.
 //
@@ -52,18 +51,18 @@ type Sync[R Rules] struct {
 
 // New returns a Sync with these rules, with a first word, and with a policy.
 //
-// Under fair.FIFO, waiters are admitted in the order of their arrival, and nobody overtakes a
-// waiter. Under fair.NonFair, a goroutine that the rules admit overtakes the waiters. A release
+// Under locks.FIFO, waiters are admitted in the order of their arrival, and nobody overtakes a
+// waiter. Under locks.NonFair, a goroutine that the rules admit overtakes the waiters. A release
 // wakes the first waiter, which races for the word. A first waiter that has lost 16 races, or has
 // waited for a millisecond when the word changes, has the word kept for it: nobody overtakes it
 // from then on.
-func New[R Rules](rules R, word uint64, policy fair.Policy) *Sync[R] {
+func New[R Rules](rules R, word uint64, policy locks.Policy) *Sync[R] {
 	s := new(Sync[R])
-	s.s.Init(rules, word, policy != fair.FIFO)
+	s.s.Init(rules, word, policy != locks.FIFO)
 	return s
 }
 
-// TryAcquire acquires arg if the rules allow it now, and reports whether it did. Under fair.FIFO,
+// TryAcquire acquires arg if the rules allow it now, and reports whether it did. Under locks.FIFO,
 // and while the word is kept for the first waiter, it reports false if a goroutine waits.
 func (s *Sync[R]) TryAcquire(arg uint64) (ok bool) {
 	if sched.On {

@@ -12,14 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/synchronizer"
 )
 
-var policies = []fair.Policy{fair.FIFO, fair.NonFair}
+var policies = []locks.Policy{locks.FIFO, locks.NonFair}
 
 // each runs test under both policies, each in a bubble of its own.
-func each(t *testing.T, test func(t *testing.T, p fair.Policy)) {
+func each(t *testing.T, test func(t *testing.T, p locks.Policy)) {
 	for _, p := range policies {
 		t.Run(p.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { test(t, p) })
@@ -39,7 +38,7 @@ func waits[R synchronizer.Rules](s *synchronizer.Sync[R], arg uint64) (acquired 
 }
 
 func TestReleaseAdmitsAllWaitersThatItSufficesFor(t *testing.T) {
-	each(t, func(t *testing.T, p fair.Policy) {
+	each(t, func(t *testing.T, p locks.Policy) {
 		s := synchronizer.New(permitRules{10}, 0, p)
 		a, b, c := waits(s, 2), waits(s, 3), waits(s, 4)
 		require.True(t, s.Release(5))
@@ -55,7 +54,7 @@ func TestReleaseAdmitsAllWaitersThatItSufficesFor(t *testing.T) {
 
 func TestLargeWaiterKeepsSmallOnesBehindIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := synchronizer.New(permitRules{10}, 3, fair.FIFO)
+		s := synchronizer.New(permitRules{10}, 3, locks.FIFO)
 		large := waits(s, 5)
 		require.False(t, s.TryAcquire(1), "3 are free")
 		small := waits(s, 1)
@@ -69,10 +68,10 @@ func TestLargeWaiterKeepsSmallOnesBehindIt(t *testing.T) {
 }
 
 func TestNewcomerBargesOnlyWhenNonFair(t *testing.T) {
-	each(t, func(t *testing.T, p fair.Policy) {
+	each(t, func(t *testing.T, p locks.Policy) {
 		s := synchronizer.New(permitRules{10}, 3, p)
 		waits(s, 5)
-		require.Equal(t, p == fair.NonFair, s.TryAcquire(1))
+		require.Equal(t, p == locks.NonFair, s.TryAcquire(1))
 		s.Release(9 - s.Word())
 		synctest.Wait()
 	})
@@ -80,7 +79,7 @@ func TestNewcomerBargesOnlyWhenNonFair(t *testing.T) {
 
 func TestOverdueWaiterIsNoLongerOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := synchronizer.New(permitRules{10}, 3, fair.NonFair)
+		s := synchronizer.New(permitRules{10}, 3, locks.NonFair)
 		large := waits(s, 5)
 		require.True(t, s.TryAcquire(1))
 		time.Sleep(time.Millisecond) // of the bubble
@@ -96,7 +95,7 @@ func TestOverdueWaiterIsNoLongerOvertaken(t *testing.T) {
 // In a bubble no time passes, so races are counted.
 func TestWaiterThatLosesRacesGetsTheWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := synchronizer.New(mutexRules{}, 1, fair.NonFair)
+		s := synchronizer.New(mutexRules{}, 1, locks.NonFair)
 		waiter := waits(s, 1)
 		for range 16 {
 			require.False(t, waiter.Load())
@@ -135,7 +134,7 @@ func TestWaitersAreAdmittedInOrderOfArrival(t *testing.T) {
 }
 
 func TestAcquisitionThatChangesNothingAdmitsAll(t *testing.T) {
-	each(t, func(t *testing.T, p fair.Policy) {
+	each(t, func(t *testing.T, p locks.Policy) {
 		s := synchronizer.New(latchRules{}, 0, p)
 		var all []*atomic.Bool
 		for range 5 {
@@ -152,13 +151,13 @@ func TestAcquisitionThatChangesNothingAdmitsAll(t *testing.T) {
 }
 
 func TestRefusedReleaseChangesNothing(t *testing.T) {
-	s := synchronizer.New(permitRules{3}, 3, fair.FIFO)
+	s := synchronizer.New(permitRules{3}, 3, locks.FIFO)
 	require.False(t, s.Release(1))
 	require.EqualValues(t, 3, s.Word())
 }
 
 func TestEndOfContextTakesTheWaiterOut(t *testing.T) {
-	each(t, func(t *testing.T, p fair.Policy) {
+	each(t, func(t *testing.T, p locks.Policy) {
 		s := synchronizer.New(mutexRules{}, 1, p)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cause := errors.New("shut down")
@@ -179,7 +178,7 @@ func TestEndOfContextTakesTheWaiterOut(t *testing.T) {
 }
 
 func TestEndedContextAcquiresNothing(t *testing.T) {
-	s := synchronizer.New(mutexRules{}, 0, fair.FIFO)
+	s := synchronizer.New(mutexRules{}, 0, locks.FIFO)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, s.AcquireContext(ctx, 1), context.Canceled)
@@ -188,7 +187,7 @@ func TestEndedContextAcquiresNothing(t *testing.T) {
 }
 
 func TestFirstWaiterThatLeavesAdmitsTheNext(t *testing.T) {
-	each(t, func(t *testing.T, p fair.Policy) {
+	each(t, func(t *testing.T, p locks.Policy) {
 		s := synchronizer.New(permitRules{10}, 0, p)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _ = s.AcquireContext(ctx, 5) }()
@@ -208,7 +207,7 @@ func TestFirstWaiterThatLeavesAdmitsTheNext(t *testing.T) {
 }
 
 func TestTimeLimitEndsTheWait(t *testing.T) {
-	each(t, func(t *testing.T, p fair.Policy) {
+	each(t, func(t *testing.T, p locks.Policy) {
 		s := synchronizer.New(mutexRules{}, 1, p)
 		began := time.Now()
 		require.False(t, s.AcquireFor(1, time.Hour))
@@ -243,7 +242,7 @@ func TestGrantAndCancellationThatMeetAgree(t *testing.T) {
 }
 
 func TestSwapPastTheRulesAdmitsWaiters(t *testing.T) {
-	each(t, func(t *testing.T, p fair.Policy) {
+	each(t, func(t *testing.T, p locks.Policy) {
 		s := synchronizer.New(permitRules{10}, 0, p)
 		a := waits(s, 2)
 		require.False(t, s.CompareAndSwap(1, 5))
@@ -255,7 +254,7 @@ func TestSwapPastTheRulesAdmitsWaiters(t *testing.T) {
 }
 
 func TestInspectionShowsWaitersInOrder(t *testing.T) {
-	each(t, func(t *testing.T, p fair.Policy) {
+	each(t, func(t *testing.T, p locks.Policy) {
 		s := synchronizer.New(mutexRules{}, 1, p)
 		var owners []locks.Owner
 		for range 3 {
@@ -309,7 +308,7 @@ func TestSyncServesOneBubbleAfterAnother(t *testing.T) {
 }
 
 func TestAcquisitionWithoutWaitAllocatesNothing(t *testing.T) {
-	s := synchronizer.New(permitRules{3}, 3, fair.FIFO)
+	s := synchronizer.New(permitRules{3}, 3, locks.FIFO)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	require.Zero(t, testing.AllocsPerRun(100, func() {

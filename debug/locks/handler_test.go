@@ -153,7 +153,7 @@ func waitHere(ctx context.Context, l locks.TryLocker) { _ = l.LockContext(ctx) }
 
 func TestAHeldLockShowsItsQueueInOrder(t *testing.T) {
 	h := locksdebug.Handler()
-	mu := reentrant.New(fair.FIFO)
+	mu := reentrant.New(locks.FIFO)
 	mu.Lock()
 	defer mu.Unlock()
 	var owners []string

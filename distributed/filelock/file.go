@@ -8,7 +8,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/rwlock"
 )
 
@@ -75,7 +74,7 @@ var errReplaced = errors.New("the lock file was deleted or replaced")
 
 func newFile(d descriptor, id fileID) *file {
 	return &file{
-		id: id, d: d, local: rwlock.New(fair.FIFO), poller: make(chan struct{}, 1),
+		id: id, d: d, local: rwlock.New(locks.FIFO), poller: make(chan struct{}, 1),
 		readers: make(map[locks.Owner]*hold),
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/reentrant"
 )
@@ -57,7 +56,7 @@ func (qs *localQueues) use(name string, last *localQueue) (*localQueue, error) {
 	q := qs.names[name]
 	if q == nil {
 		if q = last; q == nil {
-			q = &localQueue{all: qs, name: name, turn: reentrant.New(fair.FIFO)}
+			q = &localQueue{all: qs, name: name, turn: reentrant.New(locks.FIFO)}
 		}
 		qs.names[name] = q
 	}

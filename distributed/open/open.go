@@ -12,7 +12,6 @@ import (
 	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/open/internal/scheme"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/named"
 )
 
@@ -190,9 +189,9 @@ func init() {
 }
 
 func openMemory(_ context.Context, o *scheme.Opening) error {
-	policy := fair.NonFair
+	policy := locks.NonFair
 	if o.Kind() == "fair" {
-		policy = fair.FIFO
+		policy = locks.FIFO
 	}
 	o.Locker = named.New(policy).Locker
 	return nil

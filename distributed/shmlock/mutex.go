@@ -10,7 +10,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
 )
 
@@ -85,7 +84,7 @@ func open(path string) (*Mutex, error) {
 		return nil, err
 	}
 	l := &Mutex{path: path, id: id, order: orderOf(path), m: m}
-	l.local, l.waiter = reentrant.New(fair.FIFO), make(chan struct{}, 1)
+	l.local, l.waiter = reentrant.New(locks.FIFO), make(chan struct{}, 1)
 	l.open, l.shut = context.WithCancel(context.Background())
 	return l, nil
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/keyed"
 )
 
@@ -169,7 +168,7 @@ func NewRow(db *sql.DB, opts ...Option) (*Row, error) {
 	}
 	r := &Row{c: c}
 	if c.blocks {
-		r.gate = keyed.New[string](fair.FIFO)
+		r.gate = keyed.New[string](locks.FIFO)
 		c.start.check = c.start.checkSessions
 	}
 	if c.dialect == MySQL {

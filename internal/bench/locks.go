@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
@@ -86,9 +87,9 @@ func Locks() []Lock {
 		{
 			Name:    "reentrant.Mutex-FIFO",
 			FIFO:    true,
-			New:     func() sync.Locker { return reentrant.New(fair.FIFO) },
-			Pairs:   func() func(int) { return reentrantPairs(reentrant.New(fair.FIFO)) },
-			Reentry: func() func(int) { return reentrantAgain(reentrant.New(fair.FIFO)) },
+			New:     func() sync.Locker { return reentrant.New(locks.FIFO) },
+			Pairs:   func() func(int) { return reentrantPairs(reentrant.New(locks.FIFO)) },
+			Reentry: func() func(int) { return reentrantAgain(reentrant.New(locks.FIFO)) },
 		},
 		{
 			Name: "sync.RWMutex",
@@ -119,9 +120,9 @@ func Locks() []Lock {
 		{
 			Name: "rwlock.RWMutex-FIFO",
 			FIFO: true,
-			New:  func() sync.Locker { return rwlock.New(fair.FIFO) },
+			New:  func() sync.Locker { return rwlock.New(locks.FIFO) },
 			Pairs: func() func(int) {
-				rw := rwlock.New(fair.FIFO)
+				rw := rwlock.New(locks.FIFO)
 				return func(n int) {
 					for range n {
 						rw.Lock()

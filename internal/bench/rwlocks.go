@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/rwlock"
 )
@@ -138,7 +139,7 @@ func RWLocks() []RWLock {
 		{
 			Name: "rwlock.RWMutex-FIFO.R",
 			New: func() (func(int) uint64, func()) {
-				l, g := rwlock.New(fair.FIFO), new(Guarded)
+				l, g := rwlock.New(locks.FIFO), new(Guarded)
 				return func(n int) (torn uint64) {
 						for range n {
 							l.RLock()
@@ -153,7 +154,7 @@ func RWLocks() []RWLock {
 					}
 			},
 			Pairs: func() func(int) {
-				l := rwlock.New(fair.FIFO)
+				l := rwlock.New(locks.FIFO)
 				return func(n int) {
 					for range n {
 						l.RLock()
@@ -162,7 +163,7 @@ func RWLocks() []RWLock {
 				}
 			},
 			Reentry: func() func(int) {
-				l := rwlock.New(fair.FIFO)
+				l := rwlock.New(locks.FIFO)
 				return func(n int) {
 					l.RLock()
 					for range n {

@@ -7,7 +7,7 @@ import (
 
 	xsync "golang.org/x/sync/semaphore"
 
-	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/semaphore"
 	"github.com/jucgo/locks/synchronizer"
 )
@@ -58,8 +58,8 @@ func semaphores() []Workload {
 	}{
 		{ofXSync, func() permitted { return permit{xsync.NewWeighted(1)} }},
 		{ofLocks, func() permitted { return permit{semaphore.NewWeighted(1)} }},
-		{ruledBy, func() permitted { return byRules{synchronizer.New(mutexRules{}, 0, fair.FIFO)} }},
-		{ruledNon, func() permitted { return byRules{synchronizer.New(mutexRules{}, 0, fair.NonFair)} }},
+		{ruledBy, func() permitted { return byRules{synchronizer.New(mutexRules{}, 0, locks.FIFO)} }},
+		{ruledNon, func() permitted { return byRules{synchronizer.New(mutexRules{}, 0, locks.NonFair)} }},
 	}
 	target := func(ratio float64) []Target { return []Target{{ofLocks, ofXSync, ratio}} }
 	free := Workload{
@@ -86,7 +86,7 @@ func semaphores() []Workload {
 				}
 			}),
 			Loop(ruledBy, func() func(int) {
-				s := synchronizer.New(mutexRules{}, 0, fair.FIFO)
+				s := synchronizer.New(mutexRules{}, 0, locks.FIFO)
 				return func(n int) {
 					for range n {
 						s.Acquire(1)

@@ -7,13 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/rwlock"
 )
 
 func TestSteadyContestCountsReadsAndWrites(t *testing.T) {
 	for name, l := range map[string]ReadWriter{
-		"sync": new(sync.RWMutex), "rwlock": new(rwlock.RWMutex), "FIFO": rwlock.New(fair.FIFO),
+		"sync": new(sync.RWMutex), "rwlock": new(rwlock.RWMutex), "FIFO": rwlock.New(locks.FIFO),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := ContendSteadily(l, 2, 5, 0)

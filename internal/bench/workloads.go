@@ -374,7 +374,7 @@ func liveContests() Workload {
 		{"semaphore.Weighted", func() ContextLocker { return semaphoreLock{semaphore.NewWeighted(1)} }},
 		{"fair.Mutex", func() ContextLocker { return new(fair.Mutex) }},
 		{"reentrant.Mutex", func() ContextLocker { return new(reentrant.Mutex) }},
-		{"reentrant.Mutex-FIFO", func() ContextLocker { return reentrant.New(fair.FIFO) }},
+		{"reentrant.Mutex-FIFO", func() ContextLocker { return reentrant.New(locks.FIFO) }},
 	} {
 		w.Subjects = append(w.Subjects,
 			Contended(k.name, func() sync.Locker { return LiveLocker{k.make()} }, Contest{Goroutines: 8}))
@@ -815,7 +815,7 @@ func steady(readers int, wait bool) Workload {
 	}{
 		{"sync.RWMutex", func() ReadWriter { return new(sync.RWMutex) }},
 		{"rwlock.RWMutex", func() ReadWriter { return new(rwlock.RWMutex) }},
-		{"rwlock.RWMutex-FIFO", func() ReadWriter { return rwlock.New(fair.FIFO) }},
+		{"rwlock.RWMutex-FIFO", func() ReadWriter { return rwlock.New(locks.FIFO) }},
 	} {
 		w.Subjects = append(w.Subjects, Cost(l.name, func(n int) (float64, error) {
 			// A writer that loses its processor gets it back after 10 ms.

@@ -112,7 +112,7 @@ func init() {
 		twoOrders(x, right, &a, &b)
 	})
 	add("two keys in two orders", Deadlock, func(x *X, right bool) {
-		set := keyed.New[string](fair.FIFO)
+		set := keyed.New[string](locks.FIFO)
 		a, b := set.Of("a"), set.Of("b")
 		twoOrders(x, right, a, b)
 	})

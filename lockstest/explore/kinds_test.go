@@ -32,19 +32,19 @@ var kinds = map[string]func() locks.TryLocker{
 	"fair.BargingMutex":     func() locks.TryLocker { return new(fair.BargingMutex) },
 	"fair.RWMutex":          func() locks.TryLocker { return new(fair.RWMutex).WriteLocker() },
 	"reentrant.Mutex":       func() locks.TryLocker { return new(reentrant.Mutex) },
-	"reentrant.Mutex, fair": func() locks.TryLocker { return reentrant.New(fair.FIFO) },
+	"reentrant.Mutex, fair": func() locks.TryLocker { return reentrant.New(locks.FIFO) },
 	"rwlock.RWMutex":        func() locks.TryLocker { return new(rwlock.RWMutex).WriteLocker() },
-	"rwlock.RWMutex, fair":  func() locks.TryLocker { return rwlock.New(fair.FIFO).WriteLocker() },
+	"rwlock.RWMutex, fair":  func() locks.TryLocker { return rwlock.New(locks.FIFO).WriteLocker() },
 	"rwlock.StampedLock":    func() locks.TryLocker { return new(rwlock.StampedLock).WriteLocker() },
 	"spin.Mutex":            func() locks.TryLocker { return new(spin.Mutex) },
 	"spin.MCS":              func() locks.TryLocker { return new(spin.MCS) },
 	"spin.Ticket":           func() locks.TryLocker { return new(spin.Ticket) },
-	"keyed.Mutex":           func() locks.TryLocker { return keyed.New[int](fair.NonFair).Of(1) },
-	"named":                 func() locks.TryLocker { return named.New(fair.FIFO).Locker("a") },
+	"keyed.Mutex":           func() locks.TryLocker { return keyed.New[int](locks.NonFair).Of(1) },
+	"named":                 func() locks.TryLocker { return named.New(locks.FIFO).Locker("a") },
 	"Multi":                 func() locks.TryLocker { return locks.Multi(new(fair.Mutex), new(reentrant.Mutex)) },
 	"semaphore.Weighted":    func() locks.TryLocker { return &permit{semaphore.NewWeighted(1)} },
 	"synchronizer.Sync": func() locks.TryLocker {
-		return &byRules{synchronizer.New(bit{}, 0, fair.NonFair)}
+		return &byRules{synchronizer.New(bit{}, 0, locks.NonFair)}
 	},
 	"synchronizer.Sync, fair": func() locks.TryLocker { return &byRules{new(synchronizer.Sync[bit])} },
 }

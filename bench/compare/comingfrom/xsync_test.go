@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/keyed"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/semaphore"
@@ -100,7 +99,7 @@ func TestTheProgramsForXSyncDoTheSame(t *testing.T) {
 	require.Equal(t, 3, asked, "singleflight keeps nothing, and the list does")
 
 	var n atomic.Int32
-	mu := reentrant.New(fair.FIFO)
+	mu := reentrant.New(locks.FIFO)
 	part := func(ctx context.Context) error {
 		return locks.Do(ctx, mu, func(context.Context) error { n.Add(1); return nil })
 	}

@@ -58,7 +58,7 @@ func oneProcess(ctx context.Context, work func(ctx context.Context) error, id st
 	var config rwlock.Snapshot[prices]
 	current := config.Load()
 
-	users := keyed.New[string](fair.FIFO)
+	users := keyed.New[string](locks.FIFO)
 	use(locks.Do(ctx, users.Of(id), work))
 
 	from, to := &account{TryLocker: &inOrder}, &account{TryLocker: &owned}

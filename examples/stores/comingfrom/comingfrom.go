@@ -23,7 +23,6 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/distributed/zklock"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
 )
@@ -137,7 +136,7 @@ func leaseOfV2(ctx context.Context, client *zklock.Client, export func() error) 
 }
 
 type buffer struct {
-	lock     *reentrant.Mutex // reentrant.New(fair.FIFO)
+	lock     *reentrant.Mutex // reentrant.New(locks.FIFO)
 	notEmpty *condition.Cond  // lock.NewCond()
 	items    []string
 }
@@ -165,7 +164,7 @@ func (b *buffer) put(item string) {
 }
 
 func newBuffer() *buffer {
-	lock := reentrant.New(fair.FIFO)
+	lock := reentrant.New(locks.FIFO)
 	return &buffer{lock: lock, notEmpty: lock.NewCond()}
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/test/locktest"
 	"github.com/jucgo/locks/reentrant"
 )
@@ -98,7 +97,7 @@ func TestMethodIsRefusedASecondEntry(t *testing.T) {
 // tryLock(0, SECONDS), which honors the fairness setting
 func TestTryWithoutTimeHonoursTheOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lock := reentrant.New(fair.FIFO)
+		lock := reentrant.New(locks.FIFO)
 		lock.Lock()
 		go func() {
 			lock.Lock()

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/synchronizer"
 )
 
@@ -171,13 +171,13 @@ func TestOneSignalOpensTheLatchForAll(t *testing.T) {
 // AbstractQueuedSynchronizer.hasQueuedPredecessors: if (hasQueuedPredecessors()) return false; else
 // { // try to acquire normally }. The policy FIFO is this line.
 func TestFairTryStaysBehindQueuedPredecessors(t *testing.T) {
-	for _, p := range []fair.Policy{fair.FIFO, fair.NonFair} {
+	for _, p := range []locks.Policy{locks.FIFO, locks.NonFair} {
 		synctest.Test(t, func(t *testing.T) {
 			s := synchronizer.New(countingSync{}, 1, p)
 			go s.Acquire(2)
 			synctest.Wait()
 			require.True(t, s.HasQueued())
-			require.Equal(t, p == fair.NonFair, s.TryAcquire(1))
+			require.Equal(t, p == locks.NonFair, s.TryAcquire(1))
 			s.Release(2)
 			synctest.Wait()
 		})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/semaphore"
 	"github.com/jucgo/locks/synchronizer"
 )
@@ -71,7 +71,7 @@ type countDown struct{}
 func (countDown) Acquire(w, _ uint64) (uint64, bool) { return w, w == 0 }
 func (countDown) Release(w, _ uint64) (uint64, bool) { return w - min(w, 1), true }
 
-func newLatch(count uint64) latch { return latch{synchronizer.New(countDown{}, count, fair.FIFO)} }
+func newLatch(count uint64) latch { return latch{synchronizer.New(countDown{}, count, locks.FIFO)} }
 
 // CountDownLatch: class Driver, with startSignal and doneSignal
 func TestWorkersStartTogetherAndAreAwaited(t *testing.T) {

@@ -69,7 +69,7 @@ func Fair() []Kind {
 func Reentrant() []Kind {
 	return []Kind{
 		{Name: "reentrant.Mutex NonFair", New: func() Lock { return new(reentrant.Mutex) }, Owned: true},
-		{Name: "reentrant.Mutex FIFO", New: func() Lock { return reentrant.New(fair.FIFO) }, FIFO: true, Owned: true},
+		{Name: "reentrant.Mutex FIFO", New: func() Lock { return reentrant.New(locks.FIFO) }, FIFO: true, Owned: true},
 	}
 }
 
@@ -79,7 +79,7 @@ func Keyed() []Kind {
 		{Name: "keyed.Mutex NonFair", New: func() Lock { return new(keyed.Mutexes[string]).Of("key") }, Owned: true},
 		{
 			Name: "keyed.Mutex FIFO", FIFO: true, Owned: true,
-			New: func() Lock { return keyed.New[int](fair.FIFO).Of(7) },
+			New: func() Lock { return keyed.New[int](locks.FIFO).Of(7) },
 		},
 	}
 }
@@ -97,16 +97,16 @@ func Spin() []Kind {
 // are biased to readers when they are locked first.
 func ReadWrite() []Kind {
 	var kinds []Kind
-	for _, p := range []fair.Policy{fair.NonFair, fair.FIFO} {
+	for _, p := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		name := "rwlock.RWMutex " + p.String()
 		kinds = append(kinds,
-			Kind{Name: name, New: func() Lock { return WriteSide{rwlock.New(p)} }, FIFO: p == fair.FIFO, Owned: true},
+			Kind{Name: name, New: func() Lock { return WriteSide{rwlock.New(p)} }, FIFO: p == locks.FIFO, Owned: true},
 			Kind{Name: name + " after reads", New: func() Lock {
 				rw := rwlock.New(p)
 				rw.RLock()
 				rw.RUnlock()
 				return WriteSide{rw}
-			}, FIFO: p == fair.FIFO, Owned: true})
+			}, FIFO: p == locks.FIFO, Owned: true})
 	}
 	return kinds
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
 	"github.com/jucgo/locks/condition"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
 )
 
@@ -57,7 +56,7 @@ type buffer struct {
 }
 
 func newBuffer(room int) *buffer {
-	mu := reentrant.New(fair.FIFO)
+	mu := reentrant.New(locks.FIFO)
 	return &buffer{mu: mu, notFull: mu.NewCond(), notEmpty: mu.NewCond(), room: room}
 }
 

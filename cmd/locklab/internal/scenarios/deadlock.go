@@ -13,7 +13,6 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
 	"github.com/jucgo/locks/deadlock"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
 )
 
@@ -305,7 +304,7 @@ func refused(l *lab.Lab) {
 		"back, and queues for it again.", "最后一个申请者会使环路闭合。它被拒绝，归还自己的锁，再重新排队。"))
 	// FIFO hands the lock that is given back to the one who waits. Otherwise the refused one
 	// might have it again at once, and be refused again.
-	a, b := t.Wrap(lab.Same("A"), reentrant.New(fair.FIFO)), t.Wrap(lab.Same("B"), reentrant.New(fair.FIFO))
+	a, b := t.Wrap(lab.Same("A"), reentrant.New(locks.FIFO)), t.Wrap(lab.Same("B"), reentrant.New(locks.FIFO))
 	first, second := firstLocks(a, b)
 	var mu sync.Mutex
 	refusals, through := 0, 0

@@ -19,7 +19,7 @@ import (
 // theftOf has two goroutines take from a place for one item, in which another one puts two.
 func theftOf(take func(*int, *condition.Cond)) func(x *explore.X) {
 	return func(x *explore.X) {
-		mu := reentrant.New(fair.NonFair)
+		mu := reentrant.New(locks.NonFair)
 		notEmpty := mu.NewCond()
 		items := 0
 		for range 2 {

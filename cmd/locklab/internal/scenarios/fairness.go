@@ -93,7 +93,7 @@ func fairness(ctx context.Context, l *lab.Lab) error {
 	bench.Rounds(time.Microsecond) // The first call takes milliseconds, which the pictures have no room for.
 	arrivals(ctx, l)
 	fifo := twoInTurns(l, lab.T("FIFO", "FIFO"), lab.T("Each release hands the lock off to the waiter.",
-		"每次释放都把锁移交给等待者。"), reentrant.New(fair.FIFO))
+		"每次释放都把锁移交给等待者。"), reentrant.New(locks.FIFO))
 	barging := twoInTurns(l, lab.T("NonFair",
 		"NonFair"), lab.T("The running goroutine acquires the lock again. The waiter is "+
 		"overtaken, but not for ever.",
@@ -107,7 +107,7 @@ func fairness(ctx context.Context, l *lab.Lab) error {
 
 // arrivals checks that FIFO admits in the order of arrival.
 func arrivals(ctx context.Context, l *lab.Lab) {
-	mu := reentrant.New(fair.FIFO)
+	mu := reentrant.New(locks.FIFO)
 	mu.Lock()
 	var got []int
 	var wg sync.WaitGroup

@@ -9,7 +9,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
 )
 
@@ -72,7 +71,7 @@ func givingUp(ctx context.Context, l *lab.Lab) error {
 	t := l.Timeline(lab.T("Three waiters",
 		"三个等待者"), lab.T("One wait ends by its time limit, one is cancelled, and one waiter gets the lock.",
 		"一次等待因时限结束，一次被取消，还有一个等待者得到锁。"))
-	mu := reentrant.New(fair.FIFO)
+	mu := reentrant.New(locks.FIFO)
 	watched := t.Wrap(lab.T("lock", "锁"), mu)
 	cancelled, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -134,7 +133,7 @@ func givingUp(ctx context.Context, l *lab.Lab) error {
 
 // atOnce releases a lock and cancels the wait for it at the same moment, many times.
 func atOnce(ctx context.Context, l *lab.Lab) {
-	mu := reentrant.New(fair.FIFO)
+	mu := reentrant.New(locks.FIFO)
 	rounds := lab.Pick(l, 200, 2_000)
 	got, gaveUp := 0, 0
 	for range rounds {

@@ -7,7 +7,6 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
 	"github.com/jucgo/locks/condition"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
 )
 
@@ -108,7 +107,7 @@ func lostWakeUp(ctx context.Context, l *lab.Lab) error {
 // is FIFO, and the thief is in its queue before the signal puts the consumer there.
 func theft(l *lab.Lab, title, desc lab.Text, take func(*int, *condition.Cond)) (left, waits int) {
 	t := l.Timeline(title, desc)
-	mu := reentrant.New(fair.FIFO)
+	mu := reentrant.New(locks.FIFO)
 	watched := t.Wrap(lab.T("lock", "锁"), mu)
 	notEmpty := mu.NewCond()
 	items, loop := 0, false

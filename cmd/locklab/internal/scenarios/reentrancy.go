@@ -72,7 +72,7 @@ func reentrancy(ctx context.Context, l *lab.Lab) error {
 	t := l.Timeline(lab.T("One owner, three holds", "一个所有者，三次持有"),
 		lab.T("The owner acquires the lock three times and releases it three times. The other goroutine waits "+
 			"until the last unlock.", "所有者加锁三次、释放三次。另一个 goroutine 一直等到最后一次解锁。"))
-	mu := reentrant.New(fair.FIFO)
+	mu := reentrant.New(locks.FIFO)
 	watched := t.Wrap(lab.T("lock", "锁"), mu)
 	table := lab.Table{Title: lab.T("Step by step", "逐步观察"), Head: []lab.Text{lab.T("the owner calls",
 		"所有者调用"), lab.T("HoldCount()",

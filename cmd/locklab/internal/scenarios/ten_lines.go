@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/cmd/locklab/internal/lab"
-	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/synchronizer"
 )
 
@@ -115,7 +115,7 @@ const (
 func tenLines(ctx context.Context, l *lab.Lab) error {
 	visitRoom(l)
 
-	r := synchronizer.New(roomRules{}, 0, fair.NonFair)
+	r := synchronizer.New(roomRules{}, 0, locks.NonFair)
 	const groups, goroutines = 3, 4
 	each := lab.Pick(l, 100, 2_000)
 	var inside [groups + 1]atomic.Int32

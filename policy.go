@@ -1,6 +1,4 @@
-package fair
-
-import "github.com/jucgo/locks/internal/syncq"
+package locks
 
 // Policy is the order in which a lock admits its waiters.
 type Policy uint8
@@ -26,6 +24,3 @@ func (p Policy) String() string {
 	}
 	return "NonFair"
 }
-
-// inTurn returns the party of a lock whose zero value is FIFO.
-func inTurn(who int64) syncq.Party { return syncq.Anonymous(who).FIFO() }
