@@ -8,6 +8,7 @@ require (
 	github.com/jucgo/locks v0.1.0
 	github.com/jucgo/locks/cmd/locklab v0.1.0
 	github.com/stretchr/testify v1.12.1
+	github.com/yuin/goldmark v1.8.7
 )
 
 require (

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -115,8 +114,6 @@ func incident(t *testing.T, r *record.Recorder) (open context.CancelFunc) {
 
 func TestTheLivePageOfLocksInABrowser(t *testing.T) {
 	path := browser(t)
-	pictures := filepath.Join(shots, "..", "debuglocks")
-	require.NoError(t, os.MkdirAll(pictures, 0o777))
 	r := record.New(record.Options{Waits: true})
 	mux := http.NewServeMux()
 	mux.Handle("/debug/locks", locksdebug.Handler(locksdebug.WithRecorder(r))) // before the waits, to time them
@@ -158,9 +155,11 @@ func TestTheLivePageOfLocksInABrowser(t *testing.T) {
 		backgrounds[ask(`getComputedStyle(document.body).backgroundColor`)] = true
 		assert.Equal(t, "true", ask(`document.documentElement.scrollWidth <= innerWidth`),
 			"%s scrolls sideways", look.name)
-		var png []byte
-		do(chromedp.FullScreenshot(&png, 100))
-		require.NoError(t, os.WriteFile(filepath.Join(pictures, look.name+".png"), png, 0o666))
+		if kept("debuglocks-" + look.name) {
+			var png []byte
+			do(chromedp.FullScreenshot(&png, 100))
+			keep(t, filepath.Join(shots, "..", "debuglocks"), look.name, png)
+		}
 	}
 	assert.Len(t, backgrounds, 2, "light and dark")
 	do(theme("light"), chromedp.EmulateViewport(1180, 900))
