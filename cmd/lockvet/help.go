@@ -27,6 +27,7 @@ var usages = []struct{ line, purpose string }{
 	{"lockvet -lockorder ./...", "run one check alone"},
 	{"lockvet -lockorder=false ./...", "run all checks but one"},
 	{"lockvet -json ./...", "print the reports in JSON"},
+	{"lockvet -generated ./...", "report mistakes in generated files too"},
 	{"lockvet help lockorder", "show an example of what a check reports"},
 	{"go vet -vettool=$(which lockvet) ./...", "the same checks within go vet, with its cache and less memory"},
 }
@@ -35,7 +36,7 @@ var usages = []struct{ line, purpose string }{
 const limits = `No report does not mean that there is no mistake. The checks do not look at these:`
 
 var unseen = []string{
-	"calls through an interface, or through a function in a variable or a field",
+	"calls through an interface with several types, or through a variable with several functions",
 	"calls of other packages, except for the methods of the locks themselves",
 	"locks without a fixed name in the function, such as shards[i].mu or the result of a call",
 	"locks that the function hands to other code, and locks that it holds on some paths only",

@@ -10,6 +10,7 @@ package main
 import (
 	"flag"
 	"os"
+	"strconv"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -22,6 +23,11 @@ import (
 func main() {
 	flag.Func("locktypes", "further types of locks, with the methods of a sync.Mutex: `import/path.Type,...`",
 		func(list string) error { return checks.SetLockTypes(strings.Split(list, ",")...) })
+	flag.BoolFunc("generated", "report mistakes in generated files too", func(value string) error {
+		too, err := strconv.ParseBool(value)
+		checks.ReportGenerated(too)
+		return err
+	})
 	analyzers := checks.Analyzers()
 	for i, a := range analyzers {
 		analyzers[i] = named(a)

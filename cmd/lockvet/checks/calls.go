@@ -5,26 +5,28 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
-	"strings"
 
 	"golang.org/x/tools/go/cfg"
 )
 
 // An acquisition is a place where a function acquires a lock, and the functions called on the way.
 type acquisition struct {
-	call *lockCall
-	via  []*types.Func
-	path *path // as the outermost function names the lock; nil if it has no name there
+	call  *lockCall
+	via   []string
+	path  *path // as the outermost function names the lock; nil if it has no name there
+	maybe bool  // a call on the way may not call its function
+	// freed has the locks that a function on the way may have released for its caller.
+	freed map[types.Object]bool
 	class
 }
 
-// through returns a as the caller of callee sees it.
-func (fs *flows) through(a acquisition, call *ast.CallExpr, callee *function) acquisition {
-	a.via = append([]*types.Func{callee.obj}, a.via...)
+// through returns a as the function with the site sees it.
+func (fs *flows) through(a acquisition, s *site) acquisition {
+	a.via = append([]string{s.name}, a.via...)
 	if a.path == nil {
 		return a
 	}
-	a.path = bind(fs.info, call, callee, a.path)
+	a.path = fs.bind(s, a.path)
 	if a.path != nil {
 		a.class = fs.class(a.path)
 	}
@@ -34,39 +36,8 @@ func (fs *flows) through(a acquisition, call *ast.CallExpr, callee *function) ac
 // maxFields bounds the paths of locks that come through calls, which recursion lengthens.
 const maxFields = 6
 
-// bind returns the path by which the caller names a lock of callee, or nil.
-func bind(info *types.Info, call *ast.CallExpr, callee *function, p *path) *path {
-	if p.root.Pkg() != nil && p.root.Parent() == p.root.Pkg().Scope() {
-		return p
-	}
-	from := argument(info, call, callee, p.root)
-	if from == nil || len(from.fields)+len(p.fields) > maxFields {
-		return nil
-	}
-	text := from.text + strings.TrimPrefix(p.text, p.root.Name())
-	return &path{from.root, slices.Concat(from.fields, p.fields), text}
-}
-
-// argument returns the path that call gives to a parameter or the receiver of callee, or nil.
-func argument(info *types.Info, call *ast.CallExpr, callee *function, param types.Object) *path {
-	signature := callee.obj.Signature()
-	if param == signature.Recv() {
-		selector, _ := ast.Unparen(call.Fun).(*ast.SelectorExpr)
-		if selected := info.Selections[selector]; selected != nil && selected.Kind() == types.MethodVal {
-			return toReceiver(info, selector.X, selected)
-		}
-		return nil
-	}
-	for i := range min(signature.Params().Len(), len(call.Args)) {
-		if param == signature.Params().At(i) {
-			return pathOf(info, call.Args[i])
-		}
-	}
-	return nil
-}
-
 // calls visits the calls of functions of the package that f makes before it returns.
-func (fs *flows) calls(f *function, visit func(*ast.CallExpr, *function)) {
+func (fs *flows) calls(f *function, visit func(*site)) {
 	skip := map[*ast.CallExpr]bool{}
 	inspectOwn(f.body, func(n ast.Node) {
 		switch n := n.(type) {
@@ -75,19 +46,55 @@ func (fs *flows) calls(f *function, visit func(*ast.CallExpr, *function)) {
 		case *ast.DeferStmt:
 			skip[n.Call] = true
 		case *ast.CallExpr:
-			if callee := fs.callee(n); callee != nil && !skip[n] {
-				visit(n, callee)
+			if !skip[n] {
+				for _, s := range fs.values.at(n) {
+					visit(s)
+				}
 			}
 		}
 	})
 }
 
+// frees returns the locks that f may release for its callers, by itself or by what it calls.
+func (fs *flows) frees(f *function) map[types.Object]bool {
+	return fs.freeing.of(f, func(f *function) map[types.Object]bool { return fs.freedBefore(f, f.body.End()) })
+}
+
+// freedBefore returns the locks that f may release for its callers before a place in its source.
+func (fs *flows) freedBefore(f *function, pos token.Pos) map[types.Object]bool {
+	var freed map[types.Object]bool
+	add := func(id types.Object) {
+		if freed == nil {
+			freed = map[types.Object]bool{}
+		}
+		freed[id] = true
+	}
+	for _, t := range f.locks {
+		for _, c := range t.calls {
+			id := t.path.id()
+			if id == nil || c.effect == acquire || c.via != nil || c.call.Pos() >= pos {
+				continue
+			}
+			for st := range t.before[c.call] {
+				if st.held[c.mode] == 0 || c.effect == convert {
+					add(id)
+				}
+			}
+		}
+	}
+	fs.calls(f, func(s *site) {
+		if s.call.Pos() < pos {
+			for id := range fs.frees(s.callee) {
+				add(id)
+			}
+		}
+	})
+	return freed
+}
+
 // callee returns the function of the package that is called, or nil.
 func (fs *flows) callee(call *ast.CallExpr) *function {
-	if fn := calleeOf(fs.info, call); fn != nil {
-		return fs.declared[fn.Origin()]
-	}
-	return nil
+	return fs.values.declared(call)
 }
 
 // acquisitions visits the acquisitions for which f waits, by itself or in a function that it calls.
@@ -97,14 +104,16 @@ func (fs *flows) acquisitions(
 ) {
 	for _, t := range f.locks {
 		for _, c := range t.calls {
-			if c.waits() {
+			if c.waits() && c.via == nil {
 				visit(c.call, acquisition{call: c, path: t.path, class: fs.class(t.path)})
 			}
 		}
 	}
-	fs.calls(f, func(call *ast.CallExpr, callee *function) {
-		for _, a := range of(callee) {
-			visit(call, fs.through(a, call, callee))
+	fs.calls(f, func(s *site) {
+		for _, a := range of(s.callee) {
+			a = fs.through(a, s)
+			a.maybe = a.maybe || s.maybe
+			visit(s.call, a)
 		}
 	})
 }
@@ -132,11 +141,14 @@ func (fs *flows) findCertain(f *function) (found []acquisition) {
 	example := map[string]acquisition{}
 	var order []string
 	fs.acquisitions(f, fs.certain, func(call *ast.CallExpr, a acquisition) {
-		if a.path == nil || assigns(fs.info, f.body, a.path) {
+		if a.path == nil || a.maybe || assigns(fs.info, f.body, a.path) {
 			return
 		}
 		key := a.path.key()
 		own := len(a.via) == 0
+		if t := f.byKey[key]; t != nil && t.before[call].owes() {
+			return // the function has released the lock of its caller
+		}
 		if own && (f.byCall[call] != a.call || f.byKey[key].escaped) {
 			return
 		}

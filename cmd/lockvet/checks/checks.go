@@ -2,11 +2,11 @@
 // and with those of github.com/jucgo/locks.
 //
 // The analyzers report little and mean it. A report is true for all paths of control to its place,
-// as far as one function shows, and those that it certainly calls. They do not report a function
-// that hands a held lock to its caller, nor a lock that other code of the package releases. So no
-// report does not mean that there is no mistake. They do not look at calls through an interface or
-// a variable, at calls of other packages, at locks such as shards[i].mu, at channels, or at other
-// processes.
+// as far as one function shows, and those that it certainly calls. A call acquires and releases what
+// its callee does. The analyzers do not report a function that hands a held lock to its caller, nor
+// a lock that other code of the package releases. So no report does not mean that there is no
+// mistake. They do not look at calls through a variable with several functions, at calls of other
+// packages, at locks such as shards[i].mu, at channels, or at other processes.
 //
 // A comment silences one finding:
 //
@@ -31,17 +31,35 @@ func Analyzers() []*analysis.Analyzer {
 	}
 }
 
-// isTest reports whether n is in a test, or in a file that helps tests.
-func isTest(pass *analysis.Pass, n ast.Node) bool {
+// isTest reports whether n is in a test, or in a function that gets a testing.T or the like.
+func isTest(pass *analysis.Pass, n ast.Node) (test bool) {
 	if strings.HasSuffix(pass.Fset.Position(n.Pos()).Filename, "_test.go") {
 		return true
 	}
 	for _, f := range pass.Files {
-		if f.FileStart <= n.Pos() && n.Pos() < f.FileEnd {
-			return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
+		if n.Pos() < f.FileStart || f.FileEnd <= n.Pos() {
+			continue
 		}
+		ast.Inspect(f, func(around ast.Node) bool {
+			if around == nil || test || n.Pos() < around.Pos() || around.End() <= n.Pos() {
+				return false
+			}
+			var of *ast.FuncType
+			switch around := around.(type) {
+			case *ast.FuncDecl:
+				of = around.Type
+			case *ast.FuncLit:
+				of = around.Type
+			default:
+				return true
+			}
+			test = slices.ContainsFunc(of.Params.List, func(p *ast.Field) bool {
+				return strings.HasPrefix(typeName(pass.TypesInfo.TypeOf(p.Type)), "testing.")
+			})
+			return true
+		})
 	}
-	return false
+	return test
 }
 
 // isMisuse reports whether a test looks at the error of c, as tests of misuse do.

@@ -52,6 +52,10 @@ func TestNamesOfLockTypesNeedAPackage(t *testing.T) {
 // The files of known rebuild 18 deadlocks of released programs, and say which ones no check finds.
 func TestKnownDeadlocksAreFound(t *testing.T) { compare(t, "known") }
 
+func TestCallsAcquireAndReleaseAsTheirCallees(t *testing.T) { compare(t, "calls") }
+
+func TestGeneratedFilesAreNotReported(t *testing.T) { compare(t, "generated") }
+
 // compare runs all checks over a package of testdata. It compares what they find with the comments
 // "// found: NAME".
 func compare(t *testing.T, dir string) {

@@ -2,6 +2,7 @@ package checks
 
 import (
 	"go/ast"
+	"go/token"
 	"go/types"
 	"slices"
 	"strings"
@@ -176,17 +177,26 @@ func runUnlockedSignal(pass *analysis.Pass, fs *flows) {
 	}
 }
 
+// A side is a side of the lock at a path.
+type side struct {
+	*path
+	side mode
+}
+
 // condLocks returns a function that knows the locks of conditions: those of variables, and those
 // of fields that are made from another field of the same struct.
-func condLocks(pass *analysis.Pass) func(*path) *path {
+func condLocks(pass *analysis.Pass) func(*path) *side {
 	info := pass.TypesInfo
-	made := map[types.Object]*path{} // by id or variable; nil if there are several
+	made := map[types.Object]*side{} // by id or variable; nil if there are several
 	note := func(to *path, e ast.Expr) {
 		var o types.Object = to.root
 		if n := len(to.fields); n > 0 {
 			o = to.fields[n-1].Origin()
 		}
 		lock := madeFrom(info, e)
+		if lock != nil && len(to.fields) > 0 && (lock.root != to.root || len(lock.fields) != len(to.fields)) {
+			lock = nil // a lock of another object
+		}
 		if old, known := made[o]; known && (!sameLock(old, lock)) {
 			lock = nil // several locks
 		}
@@ -198,8 +208,14 @@ func condLocks(pass *analysis.Pass) func(*path) *path {
 			case *ast.AssignStmt, *ast.ValueSpec:
 				lhs, rhs := assignment(n)
 				for i, l := range lhs {
-					if p := pathOf(info, l); p != nil && len(lhs) == len(rhs) && isCond(info.TypeOf(l)) {
+					p := pathOf(info, l)
+					if p == nil || len(lhs) != len(rhs) {
+						continue
+					}
+					if isCond(info.TypeOf(l)) {
 						note(p, rhs[i])
+					} else if of := p.cond(); of != nil {
+						note(of, rhs[i]) // cond.L = &mu
 					}
 				}
 			case *ast.KeyValueExpr:
@@ -215,7 +231,7 @@ func condLocks(pass *analysis.Pass) func(*path) *path {
 			return true
 		})
 	}
-	return func(cond *path) *path {
+	return func(cond *path) *side {
 		n := len(cond.fields)
 		if n == 0 {
 			return made[cond.root]
@@ -224,28 +240,68 @@ func condLocks(pass *analysis.Pass) func(*path) *path {
 		if lock == nil || len(lock.fields) == 0 {
 			return nil
 		}
-		return cond.with(lock.fields[len(lock.fields)-1])
+		return &side{cond.with(lock.fields[len(lock.fields)-1]), lock.side}
 	}
 }
 
-func sameLock(a, b *path) bool {
-	return a != nil && b != nil && (a.key() == b.key() || a.id() == b.id())
-}
-
-// madeFrom returns the lock in mu.NewCond() or condition.New(&mu).
-func madeFrom(info *types.Info, e ast.Expr) *path {
-	call, ok := ast.Unparen(e).(*ast.CallExpr)
-	if !ok {
+// cond returns the condition whose L is at p, or nil.
+func (p *path) cond() *path {
+	n := len(p.fields) - 1
+	if n < 0 || p.fields[n].Pkg() == nil || p.fields[n].Pkg().Path() != "sync" || p.fields[n].Name() != "L" {
 		return nil
 	}
-	if calleeAmong(info, call, root+"/condition.New") != nil && len(call.Args) == 1 {
-		return pathOf(info, call.Args[0])
+	return &path{p.root, p.fields[:n], strings.TrimSuffix(p.text, ".L")}
+}
+
+func sameLock(a, b *side) bool {
+	return a != nil && b != nil && a.side == b.side && (a.key() == b.key() || a.id() != nil && a.id() == b.id())
+}
+
+// madeFrom returns the lock in mu.NewCond(), condition.New(&mu), sync.NewCond(&mu), sync.Cond{L: &mu}
+// or &mu.
+func madeFrom(info *types.Info, e ast.Expr) *side {
+	e = ast.Unparen(e)
+	if u, ok := e.(*ast.UnaryExpr); ok && u.Op == token.AND {
+		if lit, ok := ast.Unparen(u.X).(*ast.CompositeLit); ok {
+			e = lit
+		}
+	}
+	if lit, ok := e.(*ast.CompositeLit); ok {
+		for _, elt := range lit.Elts {
+			if kv, ok := elt.(*ast.KeyValueExpr); ok {
+				if key, ok := kv.Key.(*ast.Ident); ok && key.Name == "L" {
+					return madeFrom(info, kv.Value)
+				}
+			}
+		}
+		return nil
+	}
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		if p := pathOf(info, e); p != nil {
+			return &side{path: p}
+		}
+		return nil
+	}
+	if of, m, ok := viewOf(info, call); ok {
+		if p := pathOf(info, of.X); p != nil {
+			return &side{p, m}
+		}
+		return nil
+	}
+	if calleeAmong(info, call, root+"/condition.New", "sync.NewCond") != nil && len(call.Args) == 1 {
+		return madeFrom(info, call.Args[0])
 	}
 	selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
 	if fn := calleeOf(info, call); ok && fn != nil && ours(fn) && fn.Name() == "NewCond" {
-		return pathOf(info, selector.X)
+		if p := pathOf(info, selector.X); p != nil {
+			return &side{path: p}
+		}
 	}
 	return nil
 }
 
-func isCond(t types.Type) bool { return typeName(t) == root+"/condition.Cond" }
+func isCond(t types.Type) bool {
+	name := typeName(t)
+	return name == root+"/condition.Cond" || name == "sync.Cond"
+}

@@ -50,7 +50,7 @@ func (fs *flows) again(pass *analysis.Pass, visit func(*tracked, *ast.CallExpr, 
 	for _, f := range fs.functions {
 		fs.acquisitions(f, fs.certain, func(call *ast.CallExpr, a acquisition) {
 			own := len(a.via) == 0
-			if a.path == nil || own && (f.byCall[call] != a.call || f.defers[call] || isMisuse(pass, a.call)) {
+			if a.path == nil || a.maybe || own && (f.byCall[call] != a.call || f.defers[call] || isMisuse(pass, a.call)) {
 				return
 			}
 			if t := f.byKey[a.path.key()]; t != nil && fs.local(t) && fs.stable(t.path) {
@@ -87,10 +87,10 @@ func reportAgain(pass *analysis.Pass, t *tracked, at *ast.CallExpr, a acquisitio
 	message := fmt.Sprintf("%s of %s%s", a.call.fn.Name(), t.path.text, why)
 	if len(a.via) > 0 {
 		calls := ""
-		for _, fn := range a.via[1:] {
-			calls += "calls " + fn.Name() + ", which "
+		for _, name := range a.via[1:] {
+			calls += "calls " + name + ", which "
 		}
-		message = fmt.Sprintf("%s %scalls %s of %s%s", a.via[0].Name(), calls, a.call.fn.Name(), t.path.text, why)
+		message = fmt.Sprintf("%s %scalls %s of %s%s", a.via[0], calls, a.call.fn.Name(), t.path.text, why)
 		places = append(places, related(a.call.call, "acquired again here"))
 	}
 	pass.Report(analysis.Diagnostic{Pos: at.Pos(), End: at.End(), Message: message, Related: places})

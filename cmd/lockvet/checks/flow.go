@@ -44,6 +44,7 @@ const (
 // have an element for each mode.
 type state struct {
 	held     [2]uint8 // holds that the function has
+	owed     [2]uint8 // holds of the caller that it has released, perhaps to acquire the lock again
 	freed    [2]freed // how the lock came to have no hold
 	deferred [2]uint8 // releases at the return
 	// unclear: a deferred function does something else with the lock, or nothing is known.
@@ -74,6 +75,19 @@ func (s set) all(f func(state) bool) bool {
 	return len(s) > 0
 }
 
+// net returns by how many holds the function changes what its caller has, if it returns now.
+func (st state) net(m mode) int { return int(st.held[m]) - int(st.owed[m]) - int(st.deferred[m]) }
+
+// owes reports whether the function has released a hold of its caller in some state.
+func (s set) owes() bool {
+	for st := range s {
+		if st.owed != [2]uint8{} {
+			return true
+		}
+	}
+	return false
+}
+
 func (s set) holds(m mode) bool { return s.all(func(st state) bool { return st.held[m] > 0 }) }
 
 // holdsAny reports whether the function holds the lock in some mode.
@@ -94,6 +108,7 @@ func (p pending) exists() bool { return p.ok != nil || p.err != nil }
 type tracked struct {
 	path    *path
 	calls   []*lockCall
+	calling map[*ast.CallExpr]*lockCall // calls of functions that acquire or release the lock
 	before  map[*ast.CallExpr]set
 	exits   map[*ast.ReturnStmt]set
 	in      []set   // the states at the start of each block
@@ -110,9 +125,7 @@ func (t *tracked) releases(m mode) bool {
 // left reports whether the function may return with a hold. If it also releases the lock, then one
 // of its returns always has a hold.
 func (t *tracked) left() bool {
-	held := func(st state) bool {
-		return st.pending.exists() || st.held[write] > st.deferred[write] || st.held[read] > st.deferred[read]
-	}
+	held := func(st state) bool { return st.pending.exists() || st.net(write) > 0 || st.net(read) > 0 }
 	certain := t.releases(write) || t.releases(read)
 	for _, s := range t.exits {
 		n := 0
@@ -142,6 +155,9 @@ type function struct {
 	deferred bool // a literal of a statement: defer func() {...}()
 	inner    []*function
 	byCall   map[*ast.CallExpr]*lockCall
+	at       inspector.Cursor
+	progress progress
+	changes  []change               // what it does with the locks of its callers
 	defers   map[*ast.CallExpr]bool // the deferred calls
 	tagged   map[ast.Expr]bool      // cases that are compared with a tag: no conditions
 }
@@ -151,16 +167,30 @@ func (f *function) callOf(t *tracked, call *ast.CallExpr) *lockCall {
 	if c := f.byCall[call]; c != nil && c.path.key() == t.path.key() {
 		return c
 	}
-	return nil
+	return t.calling[call]
+}
+
+// name is how messages name the function.
+func (f *function) name() string {
+	switch {
+	case f.obj != nil:
+		return f.obj.Name()
+	case f.decl != nil:
+		return "a function in " + f.decl.Name.Name
+	}
+	return "a function"
 }
 
 // flows is the result of flow for one package.
 type flows struct {
-	pass      *analysis.Pass
-	info      *types.Info
-	graphs    *ctrlflow.CFGs
-	functions []*function
-	declared  map[*types.Func]*function
+	conditions func(*path) *side     // the lock of a condition
+	cyclic     []*function           // functions that were called before they were analyzed
+	valued     map[types.Object]bool // functions that are used otherwise than to call them
+	pass       *analysis.Pass
+	info       *types.Info
+	graphs     *ctrlflow.CFGs
+	functions  []*function
+	declared   map[*types.Func]*function
 	// released has the fields and variables of locks that a function releases for another one.
 	released map[types.Object]bool
 	// shared has those that some code gives to other code.
@@ -174,6 +204,8 @@ type flows struct {
 	// parts counts the fields that have a struct of a type as a part of their own struct.
 	parts     map[*types.TypeName]int
 	certainly memo[[]acquisition] // the results of certain
+	values    *values
+	freeing   memo[map[types.Object]bool] // the results of frees
 }
 
 // known reports whether the package shows all functions that use the lock.
@@ -198,12 +230,17 @@ func runFlow(pass *analysis.Pass) (any, error) {
 		pass: pass, info: pass.TypesInfo, graphs: pass.ResultOf[ctrlflow.Analyzer].(*ctrlflow.CFGs),
 		declared: map[*types.Func]*function{}, certainly: memo[[]acquisition]{},
 		released: map[types.Object]bool{}, shared: map[types.Object]bool{}, leavers: map[types.Object][]*function{},
-		written: map[types.Object]bool{}, assigned: map[types.Object]bool{}, parts: map[*types.TypeName]int{},
+		valued: map[types.Object]bool{}, freeing: memo[map[types.Object]bool]{}, written: map[types.Object]bool{}, assigned: map[types.Object]bool{}, parts: map[*types.TypeName]int{},
 	}
 	fs.findParts()
 	root := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root()
 	for c := range functionsIn(root) {
-		fs.analyze(c, nil)
+		fs.build(c, nil)
+	}
+	for _, f := range fs.functions {
+		if f.obj != nil {
+			fs.declared[f.obj] = f
+		}
 	}
 	for _, p := range escapes(fs.info, root) {
 		fs.shared[p.id()] = true
@@ -215,16 +252,27 @@ func runFlow(pass *analysis.Pass) (any, error) {
 			}
 		}
 	}
+	fs.values = newValues(fs)
+	fs.values.collect(root)
+	fs.findValued(root)
+	fs.conditions = condLocks(pass)
 	for _, f := range fs.functions {
-		if f.obj != nil {
-			fs.declared[f.obj] = f
+		fs.analyze(f)
+	}
+	for _, f := range fs.cyclic {
+		for _, c := range f.changes {
+			if id := c.path.id(); id != nil && c.effect != acquire {
+				fs.released[id] = true
+			}
 		}
+	}
+	for _, f := range fs.functions {
 		for _, t := range f.locks {
 			id := t.path.id()
 			if id == nil {
 				continue
 			}
-			if t.foreign && !f.deferred {
+			if t.foreign && !f.deferred && fs.hidden(f) {
 				fs.released[id] = true
 			}
 			for _, c := range t.calls {
@@ -245,6 +293,7 @@ func runFlow(pass *analysis.Pass) (any, error) {
 	for _, f := range fs.functions { // here, since the checks run at the same time
 		if f.obj != nil {
 			fs.certain(f)
+			fs.frees(f)
 		}
 	}
 	return fs, nil
@@ -286,9 +335,9 @@ func functionsIn(root inspector.Cursor) iter.Seq[inspector.Cursor] {
 	}
 }
 
-// analyze analyzes the function at a node after the literals in it.
-func (fs *flows) analyze(at inspector.Cursor, outer *function) {
-	f := &function{info: fs.info, node: at.Node(), outer: outer}
+// build notes the function at a node after the literals in it.
+func (fs *flows) build(at inspector.Cursor, outer *function) {
+	f := &function{info: fs.info, node: at.Node(), outer: outer, at: at}
 	switch n := at.Node().(type) {
 	case *ast.FuncDecl:
 		if n.Body == nil {
@@ -308,26 +357,42 @@ func (fs *flows) analyze(at inspector.Cursor, outer *function) {
 		return // a function that the compiler replaces
 	}
 	for c := range functionsIn(at) {
-		fs.analyze(c, f)
-	}
-	f.collect(at)
-	for _, t := range f.locks {
-		w := walker{info: fs.info, f: f, t: t}
-		w.run()
+		fs.build(c, f)
 	}
 	fs.functions = append(fs.functions, f)
 }
 
+// analyze follows the locks of f, after those of the functions that it calls.
+func (fs *flows) analyze(f *function) {
+	if f.progress != untouched {
+		return
+	}
+	f.progress = started
+	for _, g := range f.inner {
+		fs.analyze(g)
+	}
+	fs.collect(f)
+	for _, t := range f.locks {
+		w := walker{info: fs.info, f: f, t: t}
+		w.run()
+	}
+	f.findChanges()
+	f.progress = done
+}
+
 // collect finds the locks that f uses.
-func (f *function) collect(at inspector.Cursor) {
-	info := f.info
+func (fs *flows) collect(f *function) {
+	info, at := f.info, f.at
 	f.byKey, f.byCall = map[string]*tracked{}, map[*ast.CallExpr]*lockCall{}
 	f.defers, f.tagged = map[*ast.CallExpr]bool{}, map[ast.Expr]bool{}
 	ofLock := func(p *path) *tracked {
 		key := p.key()
 		t := f.byKey[key]
 		if t == nil {
-			t = &tracked{path: p, before: map[*ast.CallExpr]set{}, exits: map[*ast.ReturnStmt]set{}}
+			t = &tracked{
+				path: p, before: map[*ast.CallExpr]set{}, exits: map[*ast.ReturnStmt]set{},
+				calling: map[*ast.CallExpr]*lockCall{},
+			}
 			f.byKey[key] = t
 			f.locks = append(f.locks, t)
 		}
@@ -336,11 +401,16 @@ func (f *function) collect(at inspector.Cursor) {
 	inspectOwn(f.body, func(n ast.Node) {
 		switch n := n.(type) {
 		case *ast.CallExpr:
-			if c := lockCallOf(info, n); c != nil && c.path != nil {
+			if c := fs.lockCallOf(n); c != nil && c.path != nil {
 				f.byCall[n] = c
 				t := ofLock(c.path)
 				t.calls = append(t.calls, c)
 			}
+			fs.changesOf(n, func(p *path, c *lockCall) {
+				t := ofLock(p)
+				t.calls = append(t.calls, c)
+				t.calling[n] = c
+			})
 		case *ast.SwitchStmt:
 			if n.Tag != nil {
 				for _, clause := range n.Body.List {
@@ -352,13 +422,17 @@ func (f *function) collect(at inspector.Cursor) {
 		case *ast.DeferStmt:
 			f.defers[n.Call] = true
 		case *ast.GoStmt:
-			if c := lockCallOf(info, n.Call); c != nil && c.path != nil {
+			if c := fs.lockCallOf(n.Call); c != nil && c.path != nil {
 				ofLock(c.path).escaped = true
 			}
+			fs.changesOf(n.Call, func(p *path, _ *lockCall) { ofLock(p).escaped = true })
 		}
 	})
 	// What a deferred literal does with a lock is a use of f too.
 	for _, g := range f.inner {
+		if fs.onlyCalled(g) {
+			continue
+		}
 		for _, t := range g.locks {
 			if g.deferred {
 				own := ofLock(t.path)
@@ -416,7 +490,7 @@ func escapes(info *types.Info, root inspector.Cursor) (found []*path) {
 		switch e := c.Node().(type) {
 		case *ast.CallExpr:
 			// A view that is kept is another name of the lock.
-			if of, _, ok := viewOf(info, e); ok && c.ParentEdgeKind() != edge.SelectorExpr_X {
+			if of, _, ok := viewOf(info, e); ok && c.ParentEdgeKind() != edge.SelectorExpr_X && !ofCondition(info, c) {
 				p = pathOf(info, of.X)
 			}
 		case *ast.SelectorExpr:
@@ -475,6 +549,12 @@ func passedOn(info *types.Info, c inspector.Cursor) bool {
 			return true
 		}
 	}
+}
+
+// ofCondition reports whether an expression is the lock of a new condition.
+func ofCondition(info *types.Info, c inspector.Cursor) bool {
+	call, ok := c.Parent().Node().(*ast.CallExpr)
+	return ok && c.ParentEdgeKind() == edge.CallExpr_Args && knownCallee(info, call)
 }
 
 // knownCallee reports whether a call takes a lock and leaves it as it was.

@@ -108,6 +108,7 @@ func isNamed(fn *types.Func) bool {
 // typeName returns the package and the name of a type or of what a pointer points to, as
 // SetLockTypes takes them. It is empty for a type without a name.
 func typeName(t types.Type) string {
+	t = types.Unalias(t)
 	if pointer, ok := t.(*types.Pointer); ok {
 		t = pointer.Elem()
 	}
@@ -321,6 +322,7 @@ type lockCall struct {
 	call *ast.CallExpr
 	fn   *types.Func
 	path *path // nil if no variable leads to the lock
+	via  *site // the call of a function that does it, or nil
 }
 
 // ctx returns the context that is passed, or nil.

@@ -86,7 +86,7 @@ func (fs *flows) leaks(f *function, t *tracked) (found []leak) {
 		if !t.releases(m) {
 			continue
 		}
-		left := func(st state) bool { return st.held[m] > st.deferred[m] }
+		left := func(st state) bool { return st.net(m) > 0 }
 		for ret, s := range t.exits {
 			if s.all(left) && (!handed || !t.foreign && fails(fs.info, ret)) {
 				found = append(found, leak{ret, m, "return without "})
@@ -99,8 +99,14 @@ func (fs *flows) leaks(f *function, t *tracked) (found []leak) {
 			// Where ways join, one can have the lock and another one not.
 			next := b.Succs[0]
 			ends := false
-			if t.out[b.Index][0].all(left) && !t.in[next.Index].all(left) &&
-				f.doomed(t, next, map[*cfg.Block]bool{}, &ends) && ends {
+			if !t.out[b.Index][0].all(left) || t.in[next.Index].all(left) {
+				continue
+			}
+			// What matters after a continue is the next round, if there is one.
+			if body := nextRound(b); body != nil {
+				next = body
+			}
+			if f.doomed(t, next, map[*cfg.Block]bool{}, &ends) && ends {
 				if at, how := f.end(b); at != nil {
 					found = append(found, leak{at, m, how})
 				}
@@ -130,6 +136,30 @@ func fails(info *types.Info, ret *ast.ReturnStmt) bool {
 		return info.Selections[e] == nil // a variable of another package
 	}
 	return false
+}
+
+// nextRound returns the body of the loop that b repeats, or nil.
+func nextRound(b *cfg.Block) *cfg.Block {
+	if len(b.Nodes) == 0 && b.Stmt == nil {
+		return nil
+	}
+	head := b.Succs[0]
+	if head.Kind == cfg.KindForPost && len(head.Succs) == 1 {
+		head = head.Succs[0]
+	}
+	if head.Kind != cfg.KindForLoop && head.Kind != cfg.KindRangeLoop || len(head.Succs) != 2 || head.Stmt == nil {
+		return nil
+	}
+	pos := token.NoPos
+	if n := len(b.Nodes); n > 0 {
+		pos = b.Nodes[n-1].Pos()
+	} else {
+		pos = b.Stmt.Pos()
+	}
+	if pos <= head.Stmt.Pos() || head.Stmt.End() <= pos {
+		return nil
+	}
+	return head.Succs[0]
 }
 
 // doomed reports whether each way from the start of b leads to a return or to another acquisition

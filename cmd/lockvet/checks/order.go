@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"maps"
 	"slices"
 	"strings"
 
@@ -39,6 +40,7 @@ type step struct {
 	acquired      acquisition
 	outer         map[types.Object]bool // all locks that are held
 	heldRead      bool                  // the first lock is held for reading
+	again         bool                  // f holds the second lock too, and a function that it calls has released it
 }
 
 func runLockOrder(pass *analysis.Pass, fs *flows) {
@@ -46,9 +48,7 @@ func runLockOrder(pass *analysis.Pass, fs *flows) {
 		pass: pass, fs: fs, acquires: memo[[]acquisition]{}, new: memo[map[types.Object]bool]{}, makers: memo[bool]{},
 	}
 	for _, f := range fs.functions {
-		if f.obj != nil {
-			o.follow(f)
-		}
+		o.follow(f)
 	}
 	o.report()
 }
@@ -69,7 +69,8 @@ func (o *orders) acquired(f *function) []acquisition { return o.acquires.of(f, o
 func (o *orders) findAcquired(f *function) (found []acquisition) {
 	known := map[string]bool{}
 	made := o.made(f)
-	o.fs.acquisitions(f, o.acquired, func(_ *ast.CallExpr, a acquisition) {
+	o.fs.acquisitions(f, o.acquired, func(call *ast.CallExpr, a acquisition) {
+		a.freed = union(a.freed, o.fs.freedBefore(f, call.Pos()))
 		key := a.class.key
 		if a.path != nil {
 			key += "/" + a.path.key()
@@ -82,6 +83,18 @@ func (o *orders) findAcquired(f *function) (found []acquisition) {
 		}
 	})
 	return found
+}
+
+func union(a, b map[types.Object]bool) map[types.Object]bool {
+	switch {
+	case len(b) == 0:
+		return a
+	case len(a) == 0:
+		return b
+	}
+	both := maps.Clone(a)
+	maps.Copy(both, b)
+	return both
 }
 
 // made returns the variables of f that hold a new object. No other goroutine can have its locks.
@@ -157,21 +170,24 @@ func (o *orders) follow(f *function) {
 			return
 		}
 		outer := map[types.Object]bool{}
+		again := false
 		var holders []*tracked
 		for _, t := range f.locks {
 			if t.path.id() != nil && t.before[call].holdsAny() {
 				outer[t.path.id()] = true
 				holders = append(holders, t)
+				again = again || a.path != nil && t.path.key() == a.path.key() && a.freed[t.path.id()]
 			}
 		}
 		for _, t := range holders {
 			first := o.fs.class(t.path)
-			if first.key == "" || first.key == a.class.key || made[t.path.root] || !o.fs.local(t) {
+			if first.key == "" || first.key == a.class.key || made[t.path.root] || !o.fs.known(t) ||
+				a.freed[t.path.id()] {
 				continue
 			}
 			o.steps = append(o.steps, step{
 				first: first, second: a.class, f: f, held: t, at: call, acquired: a, outer: outer,
-				heldRead: !t.before[call].holds(write),
+				heldRead: !t.before[call].holds(write), again: again,
 			})
 		}
 	})
@@ -188,7 +204,8 @@ func (o *orders) report() {
 	reported := map[[2]string]bool{}
 	for _, s := range o.steps {
 		for _, other := range o.steps {
-			if other.first.key != s.second.key || other.second.key != s.first.key || other.f == s.f {
+			if other.first.key != s.second.key || other.second.key != s.first.key ||
+				other.f == s.f && !s.again && !other.again {
 				continue
 			}
 			if reported[[2]string{s.first.key, s.second.key}] ||
@@ -197,12 +214,20 @@ func (o *orders) report() {
 			}
 			reported[[2]string{s.first.key, s.second.key}] = true
 			reported[[2]string{s.second.key, s.first.key}] = true
+			related := append(o.places(s), o.places(other)...)
+			for _, more := range o.steps {
+				same := more.first.key == s.first.key && more.second.key == s.second.key ||
+					more.first.key == other.first.key && more.second.key == other.second.key
+				if same && more.at != s.at && more.at != other.at && len(related) < maxPlaces {
+					related = append(related, o.place(more))
+				}
+			}
 			o.pass.Report(analysis.Diagnostic{
 				Pos: s.at.Pos(), End: s.at.End(),
 				Message: fmt.Sprintf("%s is acquired while %s is held, and in %s the other way round: %s",
-					s.second.name, s.first.name, other.f.obj.Name(),
+					s.second.name, s.first.name, other.f.name(),
 					o.route(s)+"; "+o.route(other)),
-				Related: append(o.places(s), o.places(other)...),
+				Related: related,
 			})
 		}
 	}
@@ -226,9 +251,9 @@ func serialized(a, b step) bool {
 // route describes a step: "Add locks Server.mu, then calls remove, which locks Conn.mu".
 func (o *orders) route(s step) string {
 	var route strings.Builder
-	fmt.Fprintf(&route, "%s locks %s (line %d), then", s.f.obj.Name(), s.first.name, o.line(o.holdOf(s)))
+	fmt.Fprintf(&route, "%s locks %s (line %d), then", s.f.name(), s.first.name, o.line(o.holdOf(s)))
 	for _, fn := range s.acquired.via {
-		fmt.Fprintf(&route, " calls %s, which", fn.Name())
+		fmt.Fprintf(&route, " calls %s, which", fn)
 	}
 	fmt.Fprintf(&route, " locks %s (line %d)", s.second.name, o.line(s.acquired.call.call))
 	return route.String()
@@ -247,12 +272,20 @@ func (o *orders) holdOf(s step) ast.Node {
 	return last
 }
 
+// maxPlaces bounds the places below a report.
+const maxPlaces = 12
+
+// place is a further place with an order that is reported.
+func (o *orders) place(s step) analysis.RelatedInformation {
+	return related(s.at, fmt.Sprintf("also in %s: %s under %s", s.f.name(), s.second.name, s.first.name))
+}
+
 func (o *orders) places(s step) []analysis.RelatedInformation {
 	places := []analysis.RelatedInformation{
-		related(o.holdOf(s), fmt.Sprintf("%s acquires %s", s.f.obj.Name(), s.first.name)),
+		related(o.holdOf(s), fmt.Sprintf("%s acquires %s", s.f.name(), s.first.name)),
 	}
 	if len(s.acquired.via) > 0 {
-		places = append(places, related(s.at, fmt.Sprintf("%s calls %s", s.f.obj.Name(), s.acquired.via[0].Name())))
+		places = append(places, related(s.at, fmt.Sprintf("%s calls %s", s.f.name(), s.acquired.via[0])))
 	}
 	name := s.second.name
 	return append(places, related(s.acquired.call.call, name+" is acquired under "+s.first.name))

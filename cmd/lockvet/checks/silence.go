@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"go/ast"
 	"go/token"
 	"regexp"
 	"slices"
@@ -17,7 +18,7 @@ func check[T any](name string, input *analysis.Analyzer, run func(*analysis.Pass
 		Run: func(pass *analysis.Pass) (any, error) {
 			own := *pass
 			own.Report = func(d analysis.Diagnostic) {
-				if !silenced(pass, name, d.Pos) {
+				if !silenced(pass, name, d.Pos) && (generatedToo || !generated(pass, d.Pos)) {
 					pass.Report(d)
 				}
 			}
@@ -25,6 +26,23 @@ func check[T any](name string, input *analysis.Analyzer, run func(*analysis.Pass
 			return nil, nil
 		},
 	}
+}
+
+// generatedToo is set by ReportGenerated.
+var generatedToo bool
+
+// ReportGenerated makes the checks report mistakes in generated files too. The generator has the
+// mistake, and one of them makes many reports. Call it before the analysis.
+func ReportGenerated(too bool) { generatedToo = too }
+
+// generated reports whether pos is in a generated file.
+func generated(pass *analysis.Pass, pos token.Pos) bool {
+	for _, f := range pass.Files {
+		if f.FileStart <= pos && pos <= f.FileEnd {
+			return ast.IsGenerated(f)
+		}
+	}
+	return false
 }
 
 // ignore matches a comment that silences one check, for a reason.

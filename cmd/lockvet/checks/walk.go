@@ -80,7 +80,8 @@ func (w *walker) foreign() bool {
 		return s.all(func(st state) bool { return st.held == [2]uint8{} && st.freed[m] != own })
 	}
 	for _, c := range w.t.calls {
-		if c.effect == release && w.f.byCall[c.call] == c && !w.f.defers[c.call] && none(w.t.before[c.call], c.mode) {
+		own := c.via != nil || w.f.byCall[c.call] == c
+		if c.effect == release && own && !w.f.defers[c.call] && none(w.t.before[c.call], c.mode) {
 			return true
 		}
 	}
@@ -287,9 +288,9 @@ func (w *walker) assignedCall(c *lockCall, lhs []ast.Expr, s set) set {
 	p := pending{mode: c.mode}
 	switch c.outcome {
 	case byBool:
-		p.ok = object(0)
+		p.ok = object(len(lhs) - 1)
 	case byErr:
-		p.err = object(0)
+		p.err = object(len(lhs) - 1)
 	case byBoolErr:
 		p.ok, p.err = object(0), object(1)
 	}
@@ -327,7 +328,7 @@ func (w *walker) release(m mode, st state) state {
 	case st.held[m] == 0 && (st.freed[m] == own || st.held[1-m] > 0):
 		// DoubleUnlock reports it.
 	case st.held[m] == 0:
-		st.freed[m] = callers
+		st.freed[m], st.owed[m] = callers, min(st.owed[m]+1, maxHolds)
 	case st.held[m] == 1:
 		st.held[m], st.freed[m] = 0, own
 	default:

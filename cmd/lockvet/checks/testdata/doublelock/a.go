@@ -207,10 +207,10 @@ func (r *released) work() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pause()
-	r.again()
+	r.again() // want `again calls Lock of r.mu, which this function already holds: it waits for itself`
 }
 
-// pause gives the lock of its caller up.
+// pause gives the lock of its caller up for a while.
 func (r *released) pause() {
 	r.mu.Unlock()
 	r.mu.Lock()

@@ -76,8 +76,8 @@ func (c *cluster) sync(ctx context.Context) {
 	c.setEndpoints(ctx)
 }
 
-// Etcd 10492: a renewal calls a function that acquires the lock again. Not found: the function is
-// the value of a field.
+// Etcd 10492: a renewal calls a function that acquires the lock again. The function is the value of
+// a field.
 
 type lessor struct {
 	mu         sync.RWMutex
@@ -102,6 +102,6 @@ func (le *lessor) renew(ctx context.Context) {
 	unlock := func() { le.mu.Unlock() }
 	defer func() { unlock() }()
 	if le.checkpoint != nil {
-		le.checkpoint(ctx)
+		le.checkpoint(ctx) // found: doublelock
 	}
 }

@@ -107,7 +107,7 @@ func (m *mapping) notify(removed []string) {
 }
 
 // Moby 4951: a removal gives the lock of all devices up and takes it again, under the lock of one
-// device. Not found: the lock is acquired in another order only against itself.
+// device. Two removals of one device stop each other.
 
 type devices struct {
 	sync.Mutex
@@ -123,7 +123,7 @@ func (d *devices) remove(name string) {
 	d.Lock()
 	defer d.Unlock()
 	one := d.byName[name]
-	one.mu.Lock()
+	one.mu.Lock() // found: lockorder
 	defer one.mu.Unlock()
 	d.removed(one)
 }
@@ -204,8 +204,7 @@ func (m *machine) detach() {
 	m.disks = 0
 }
 
-// Kubernetes 30872: two locks are acquired in both orders. Not found: both orders lead through
-// interfaces.
+// Kubernetes 30872: two locks are acquired in both orders. Both lead through interfaces.
 
 type queue interface {
 	synced() bool
@@ -223,7 +222,7 @@ func (f *fifo) synced() bool {
 func (f *fifo) pop(process func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	process()
+	process() // found: lockorder
 }
 
 type informer struct {
