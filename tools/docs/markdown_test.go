@@ -471,6 +471,37 @@ func TestEveryPartIsInACompiledFile(t *testing.T) {
 	}
 }
 
+// A block of Java is lines of a Java file, but for white space. Tests compile these files with the
+// libraries that the pages are about. The lab's chapters say in Java's words what a chapter shows in
+// Go, and have no files.
+func TestEveryBlockOfJavaIsInACompiledFile(t *testing.T) {
+	root, all := pages(t)
+	var sources []string
+	must(t, filepath.WalkDir(root, func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(file) != ".java" {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		sources = append(sources, squeezed(string(text)))
+		return err
+	}))
+	n := 0
+	for _, p := range all {
+		for _, block := range blocks.FindAllStringSubmatch(p.text, -1) {
+			if block[1] != "java" || generated(p) {
+				continue
+			}
+			n++
+			if !compiled(block[2], sources) {
+				t.Errorf("%s: no file has these lines:\n%s", p.name, block[2])
+			}
+		}
+	}
+	if n < 18 {
+		t.Fatalf("only %d blocks", n)
+	}
+}
+
 // A table can have a column of code, each cell one line of a file that is compiled.
 func TestEveryLineOfATableIsInACompiledFile(t *testing.T) {
 	_, all := pages(t)
