@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"regexp"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,57 +17,16 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/internal/classtest"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
 // mood is what a server answers to each request in the place of its answer, unless it is nil.
-type mood struct {
-	mu      sync.Mutex
-	why     error
-	asked   int // requests
-	refused int // those since the last call of refuse
-}
-
-func (m *mood) refuse(why error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.why, m.refused = why, 0
-}
-
-// refuses waits until the server has refused n requests since the last call of refuse.
-func (m *mood) refuses(tb testing.TB, n int) {
-	tb.Helper()
-	require.Eventually(tb, func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return m.refused >= n
-	}, long, time.Millisecond)
-}
-
-// asks waits until the server has had n more requests, as those of a waiter that asks again.
-func (m *mood) asks(tb testing.TB, n int) {
-	tb.Helper()
-	before := 0
-	require.Eventually(tb, func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if before == 0 {
-			before = m.asked
-		}
-		return m.asked >= before+n
-	}, long, time.Millisecond)
-}
+type mood struct{ classtest.Refuser[error] }
 
 func (m *mood) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	m.mu.Lock()
-	m.asked++
-	why := m.why
-	if why != nil {
-		m.refused++
-	}
-	m.mu.Unlock()
-	if why != nil {
+	if why := m.Answer(); why != nil {
 		return why
 	}
 	return invoke(ctx, method, req, reply, conn, opts...)
@@ -99,8 +57,8 @@ type classed struct {
 	class etcdlock.Class
 }
 
-// errorsOf returns the errors of servers: all that are listed, or one of each class.
-func errorsOf(all bool) (list []classed) {
+// errorsOf returns the errors of servers that are listed.
+func errorsOf() (list []classed) {
 	for _, r := range etcdlock.Refusals {
 		list = append(list, classed{r.Err, r.Class})
 	}
@@ -110,18 +68,7 @@ func errorsOf(all bool) (list []classed) {
 	for code, class := range etcdlock.ByCode {
 		list = append(list, classed{status.Error(code, "of a proxy: "+code.String()), class})
 	}
-	if all {
-		return list
-	}
-	var some []classed
-	seen := make(map[etcdlock.Class]bool)
-	for _, c := range list {
-		if !seen[c.class] {
-			seen[c.class] = true
-			some = append(some, c)
-		}
-	}
-	return some
+	return list
 }
 
 // clients are those of a test: the one whose server has moods, a rival, and one of etcd.
@@ -131,13 +78,13 @@ type clients struct {
 }
 
 // inEachMood runs f for errors of a server, with a client that has a session.
-func inEachMood(t *testing.T, all bool, ttl time.Duration,
+func inEachMood(t *testing.T, ttl time.Duration,
 	f func(t *testing.T, m *mood, c clients, why classed)) {
 	t.Parallel()
 	s := lendServer(t)
 	direct := connect(t, s.addr)
 	rival := open(t, direct)
-	for _, why := range errorsOf(all) {
+	for _, why := range errorsOf() {
 		t.Run(rpctypes.ErrorDesc(why.err), func(t *testing.T) {
 			t.Parallel()
 			if errors.Is(why.err, rpctypes.ErrGRPCInvalidAuthToken) {
@@ -148,7 +95,7 @@ func inEachMood(t *testing.T, all bool, ttl time.Duration,
 			require.NoError(t, err)
 			t.Cleanup(func() { client.Close() })
 			c := open(t, client, etcdlock.WithTTL(ttl), etcdlock.WithLeaseOptions(lease.WithPoll(50*time.Millisecond)))
-			t.Cleanup(func() { m.refuse(nil) })
+			t.Cleanup(func() { m.Refuse(nil) })
 			l, a := c.Mutex(t.Name()+" warm"), someone()
 			require.NoError(t, l.LockContext(a))
 			require.NoError(t, l.UnlockContext(a))
@@ -158,13 +105,13 @@ func inEachMood(t *testing.T, all bool, ttl time.Duration,
 }
 
 func TestAFirstRequestFollowsTheClassOfAnError(t *testing.T) {
-	inEachMood(t, true, time.Minute, func(t *testing.T, m *mood, cs clients, why classed) {
+	inEachMood(t, time.Minute, func(t *testing.T, m *mood, cs clients, why classed) {
 		want, l, a := reactions[why.class], cs.c.Mutex(t.Name()), someone()
-		m.refuse(why.err)
+		m.Refuse(why.err)
 		got := start(l, a)
 		if want.firstGoesOn {
-			m.refuses(t, 2)
-			m.refuse(nil)
+			m.Refuses(t, 2)
+			m.Refuse(nil)
 			require.NoError(t, result(t, got))
 			require.NoError(t, l.UnlockContext(a))
 			return
@@ -177,7 +124,7 @@ func TestAFirstRequestFollowsTheClassOfAnError(t *testing.T) {
 }
 
 func TestAWaitFollowsTheClassOfAnError(t *testing.T) {
-	inEachMood(t, true, time.Minute, func(t *testing.T, m *mood, cs clients, why classed) {
+	inEachMood(t, time.Minute, func(t *testing.T, m *mood, cs clients, why classed) {
 		if why.class == etcdlock.Expired {
 			return // a server that says so has deleted the keys: TestAWaiterWithoutItsPlaceBeginsAnew
 		}
@@ -186,16 +133,16 @@ func TestAWaitFollowsTheClassOfAnError(t *testing.T) {
 		hold(t, holder, a)
 		got := start(l, b)
 		queued(t, cs.direct, cs.c.Prefix(name)+"/", 2)
-		m.asks(t, 4)
-		m.refuse(why.err)
+		m.Asks(t, 4)
+		m.Refuse(why.err)
 		if !reactions[why.class].waitGoesOn {
 			require.ErrorContains(t, result(t, got), rpctypes.ErrorDesc(why.err))
-			m.refuse(nil)
+			m.Refuse(nil)
 			require.NoError(t, holder.UnlockContext(a))
 			return
 		}
-		m.refuses(t, 2)
-		m.refuse(nil)
+		m.Refuses(t, 2)
+		m.Refuse(nil)
 		require.NoError(t, holder.UnlockContext(a))
 		require.NoError(t, result(t, got))
 		require.NoError(t, l.UnlockContext(b))
@@ -203,13 +150,13 @@ func TestAWaitFollowsTheClassOfAnError(t *testing.T) {
 }
 
 func TestNoErrorOfARenewalIsALoss(t *testing.T) {
-	inEachMood(t, false, 6*time.Second, func(t *testing.T, m *mood, cs clients, why classed) {
+	inEachMood(t, 6*time.Second, func(t *testing.T, m *mood, cs clients, why classed) {
 		l, a := cs.c.Mutex(t.Name()), someone()
 		h := hold(t, l, a)
 		before, _ := h.Deadline()
-		m.refuse(why.err)
-		m.refuses(t, 1)
-		m.refuse(nil)
+		m.Refuse(why.err)
+		m.Refuses(t, 1)
+		m.Refuse(nil)
 		require.Eventually(t, func() bool { now, _ := h.Deadline(); return now.After(before) }, long, time.Millisecond)
 		require.NoError(t, h.Err())
 		require.NoError(t, l.UnlockContext(a))
@@ -217,21 +164,21 @@ func TestNoErrorOfARenewalIsALoss(t *testing.T) {
 }
 
 func TestAReleaseFollowsTheClassOfAnError(t *testing.T) {
-	inEachMood(t, true, time.Minute, func(t *testing.T, m *mood, cs clients, why classed) {
+	inEachMood(t, time.Minute, func(t *testing.T, m *mood, cs clients, why classed) {
 		l, a := cs.c.Mutex(t.Name()), someone()
 		hold(t, l, a)
-		m.refuse(why.err)
+		m.Refuse(why.err)
 		got := make(chan error, 1)
 		go func() { got <- l.UnlockContext(a) }()
 		if reactions[why.class].releaseGoesOn {
-			m.refuses(t, 2)
-			m.refuse(nil)
+			m.Refuses(t, 2)
+			m.Refuse(nil)
 			require.NoError(t, result(t, got))
 		} else {
 			err := result(t, got)
 			require.ErrorIs(t, err, locks.ErrLost)
 			require.ErrorContains(t, err, rpctypes.ErrorDesc(why.err))
-			m.refuse(nil)
+			m.Refuse(nil)
 		}
 		queued(t, cs.direct, cs.c.Prefix(t.Name())+"/", 0) // the lease lasts a minute
 	})

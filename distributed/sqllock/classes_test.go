@@ -10,13 +10,13 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/classtest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 )
@@ -39,52 +39,7 @@ func (c complaint) SQLState() string { return c.state }
 func (c complaint) Code() int { return c.code }
 
 // mood is what a database answers to each statement in the place of its answer, unless it is nil.
-type mood struct {
-	mu      sync.Mutex
-	why     error
-	asked   int // statements
-	refused int // those since the last call of refuse
-}
-
-func (m *mood) refuse(why error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.why, m.refused = why, 0
-}
-
-func (m *mood) answer() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.asked++
-	if m.why != nil {
-		m.refused++
-	}
-	return m.why
-}
-
-// asks waits until the database has had n more statements, as those of a waiter that asks again.
-func (m *mood) asks(tb testing.TB, n int) {
-	tb.Helper()
-	var before int
-	soon(tb, func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if before == 0 {
-			before = m.asked
-		}
-		return m.asked >= before+n
-	})
-}
-
-// refuses waits until the database has refused n statements since the last call of refuse.
-func (m *mood) refuses(tb testing.TB, n int) {
-	tb.Helper()
-	soon(tb, func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return m.refused >= n
-	})
-}
+type mood = classtest.Refuser[error]
 
 // moody connects to a database that has moods.
 type moody struct {
@@ -106,21 +61,21 @@ type moodyConn struct {
 }
 
 func (c moodyConn) QueryContext(ctx context.Context, q string, args []driver.NamedValue) (driver.Rows, error) {
-	if err := c.mood.answer(); err != nil {
+	if err := c.mood.Answer(); err != nil {
 		return nil, err
 	}
 	return c.Conn.(driver.QueryerContext).QueryContext(ctx, q, args)
 }
 
 func (c moodyConn) ExecContext(ctx context.Context, q string, args []driver.NamedValue) (driver.Result, error) {
-	if err := c.mood.answer(); err != nil {
+	if err := c.mood.Answer(); err != nil {
 		return nil, err
 	}
 	return c.Conn.(driver.ExecerContext).ExecContext(ctx, q, args)
 }
 
 func (c moodyConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	if err := c.mood.answer(); err != nil {
+	if err := c.mood.Answer(); err != nil {
 		return nil, err
 	}
 	return c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
@@ -186,15 +141,7 @@ func complaints(d sqllock.Dialect, all bool) (list []classed) {
 	if all {
 		return list
 	}
-	var some []classed
-	seen := make(map[sqllock.Class]bool)
-	for _, c := range list {
-		if !seen[c.class] {
-			seen[c.class] = true
-			some = append(some, c)
-		}
-	}
-	return some
+	return classtest.OneOfEach(list, func(c classed) sqllock.Class { return c.class })
 }
 
 // inEachMood runs f for errors of the databases: for each one that is known, or for one of each
@@ -216,7 +163,7 @@ func inEachMood(t *testing.T, k kind, on []database, all bool, opts []sqllock.Op
 				t.Cleanup(func() { db.Close() })
 				c, err := k.make(db, append([]sqllock.Option{table, swift, sqllock.WithDialect(d.dialect)}, opts...)...)
 				require.NoError(t, err)
-				t.Cleanup(func() { m.refuse(nil); c.Close(background) })
+				t.Cleanup(func() { m.Refuse(nil); c.Close(background) })
 				require.False(t, held(t, c.Mutex(fresh())))
 				f(t, m, c, rival, why)
 			})
@@ -236,11 +183,11 @@ func first(t *testing.T, m *mood, c provider, why classed, want reaction) {
 	ctx, cancel := context.WithTimeout(someone(), time.Minute)
 	defer cancel()
 	l := c.Mutex(fresh())
-	m.refuse(why.err)
+	m.Refuse(why.err)
 	got := inBackground(func() error { return l.LockContext(ctx) })
 	if want.firstGoesOn {
-		m.refuses(t, 2)
-		m.refuse(nil)
+		m.Refuses(t, 2)
+		m.Refuse(nil)
 		require.NoError(t, <-got)
 		require.NoError(t, l.UnlockContext(ctx))
 		return
@@ -252,7 +199,7 @@ func first(t *testing.T, m *mood, c provider, why classed, want reaction) {
 	}
 	require.Equal(t, why.class == sqllock.Login, errors.Is(err, lease.ErrLogin), "%v", err)
 	require.Equal(t, want.certain, errors.Is(err, lease.ErrRefused), "%v", err)
-	m.refuse(nil)
+	m.Refuse(nil)
 }
 
 func TestAWaitFollowsTheClassOfAnError(t *testing.T) {
@@ -268,23 +215,23 @@ func await(t *testing.T, m *mood, c, rival provider, why classed, want reaction)
 	holder, l := rival.Mutex(name), c.Mutex(name)
 	hold(t, holder, a)
 	got := inBackground(func() error { return l.LockContext(b) })
-	m.asks(t, 16)
-	m.refuse(why.err)
+	m.Asks(t, 16)
+	m.Refuse(why.err)
 	if !want.waitGoesOn {
 		require.ErrorContains(t, <-got, why.err.Error())
-		m.refuse(nil)
+		m.Refuse(nil)
 		require.NoError(t, holder.UnlockContext(a))
 		return
 	}
-	m.refuses(t, 2)
-	m.refuse(nil)
+	m.Refuses(t, 2)
+	m.Refuse(nil)
 	require.NoError(t, holder.UnlockContext(a))
 	require.NoError(t, <-got)
 	require.NoError(t, l.UnlockContext(b))
 }
 
 func TestNoErrorOfARenewalIsALoss(t *testing.T) {
-	inEachMood(t, tableKind, classedDatabases, false, []sqllock.Option{term(6 * time.Second)},
+	inEachMood(t, tableKind, classedDatabases, true, []sqllock.Option{term(6 * time.Second)},
 		func(t *testing.T, m *mood, c, _ provider, why classed) { renew(t, m, c, why) })
 }
 
@@ -293,9 +240,9 @@ func renew(t *testing.T, m *mood, c provider, why classed) {
 	l, a := c.Mutex(fresh()), someone()
 	h := hold(t, l, a)
 	before, _ := h.Deadline()
-	m.refuse(why.err)
-	m.refuses(t, 1)
-	m.refuse(nil)
+	m.Refuse(why.err)
+	m.Refuses(t, 1)
+	m.Refuse(nil)
 	soon(t, func() bool { now, _ := h.Deadline(); return now.After(before) })
 	require.NoError(t, h.Err())
 	require.NoError(t, l.UnlockContext(a))
@@ -313,16 +260,16 @@ func release(t *testing.T, m *mood, c, rival provider, why classed, want reactio
 	name, a := fresh(), someone()
 	l := c.Mutex(name)
 	hold(t, l, a)
-	m.refuse(why.err)
+	m.Refuse(why.err)
 	got := inBackground(func() error { return l.UnlockContext(a) })
 	if want.releaseGoesOn {
-		m.refuses(t, 2)
-		m.refuse(nil)
+		m.Refuses(t, 2)
+		m.Refuse(nil)
 		require.NoError(t, <-got)
 	} else {
 		err := <-got
 		require.ErrorIs(t, err, locks.ErrLost)
-		m.refuse(nil)
+		m.Refuse(nil)
 	}
 	if !want.final { // the lease lasts 30 seconds
 		began := time.Now()
@@ -389,16 +336,16 @@ func TestWorkFollowsTheClassOfAnError(t *testing.T) {
 					if waits {
 						end = work(t, rival, someone(), name)
 					} else {
-						m.refuse(why.err)
+						m.Refuse(why.err)
 					}
 					got := inBackground(func() error { return r.Do(someone(), name, nothing) })
 					if waits {
 						soon(t, refused(r, name))
-						m.refuse(why.err)
+						m.Refuse(why.err)
 					}
 					if waits && want.waitGoesOn || !waits && want.firstGoesOn {
-						m.refuses(t, 2)
-						m.refuse(nil)
+						m.Refuses(t, 2)
+						m.Refuse(nil)
 						end()
 						require.NoError(t, <-got)
 						continue
@@ -408,7 +355,7 @@ func TestWorkFollowsTheClassOfAnError(t *testing.T) {
 					if want.is != nil {
 						require.ErrorIs(t, err, want.is)
 					}
-					m.refuse(nil)
+					m.Refuse(nil)
 					end()
 				}
 			})

@@ -15,59 +15,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/classtest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/zklock"
 )
 
 // mood is the code of the error that servers answer to each request, unless it is 0.
-type mood struct {
-	mu      sync.Mutex
-	code    int32
-	asked   int // requests
-	refused int // those since the last call of refuse
-}
-
-func (m *mood) refuse(code int32) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.code, m.refused = code, 0
-}
-
-func (m *mood) refuses(tb testing.TB, n int) {
-	tb.Helper()
-	eventually(tb, "refusals", func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return m.refused >= n
-	})
-}
-
-// asks waits until the servers have had n more requests, as those of a waiter that asks again.
-func (m *mood) asks(tb testing.TB, n int) {
-	tb.Helper()
-	before := 0
-	eventually(tb, "requests", func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if before == 0 {
-			before = m.asked
-		}
-		return m.asked >= before+n
-	})
-}
+type mood struct{ classtest.Refuser[int32] }
 
 // answer returns the code for a request, or 0 if the request is to be sent.
 func (m *mood) answer(op int32) int32 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if op <= 0 || op == 11 || op >= 100 { // the session's own: pings, credentials, watches, its end
 		return 0
 	}
-	m.asked++
-	if m.code != 0 {
-		m.refused++
-	}
-	return m.code
+	return m.Answer()
 }
 
 // dial connects to servers that have moods.
@@ -180,7 +141,7 @@ func inEachMood(t *testing.T, f func(t *testing.T, m *mood, c, rival *zklock.Cli
 			t.Parallel()
 			m := new(mood)
 			c := open(t, s.Addr(), zklock.WithDialer(m.dial), zklock.WithLeaseOptions(lease.WithPoll(50*time.Millisecond)))
-			t.Cleanup(func() { m.refuse(0) })
+			t.Cleanup(func() { m.Refuse(0) })
 			l, a := c.Mutex("warm"+fmt.Sprint(-r.Code)), someone()
 			require.NoError(t, l.LockContext(a))
 			require.NoError(t, l.UnlockContext(a))
@@ -192,12 +153,12 @@ func inEachMood(t *testing.T, f func(t *testing.T, m *mood, c, rival *zklock.Cli
 func TestAFirstRequestFollowsTheClassOfAnError(t *testing.T) {
 	inEachMood(t, func(t *testing.T, m *mood, c, _ *zklock.Client, code int32, want reaction) {
 		l, a := c.Mutex(fmt.Sprint("first", -code)), someone()
-		m.refuse(code)
+		m.Refuse(code)
 		got := make(chan error, 1)
 		go func() { got <- l.LockContext(a) }()
 		if want.firstGoesOn {
-			m.refuses(t, 2)
-			m.refuse(0)
+			m.Refuses(t, 2)
+			m.Refuse(0)
 			require.NoError(t, <-got)
 			require.NoError(t, l.UnlockContext(a))
 			return
@@ -215,16 +176,16 @@ func TestAWaitFollowsTheClassOfAnError(t *testing.T) {
 		hold(t, holder, a)
 		got := make(chan error, 1)
 		go func() { got <- l.LockContext(b) }()
-		m.asks(t, 10)
-		m.refuse(code)
+		m.Asks(t, 10)
+		m.Refuse(code)
 		if !want.waitGoesOn {
 			require.ErrorIs(t, <-got, want.is)
-			m.refuse(0)
+			m.Refuse(0)
 			require.NoError(t, holder.UnlockContext(a))
 			return
 		}
-		m.refuses(t, 2)
-		m.refuse(0)
+		m.Refuses(t, 2)
+		m.Refuse(0)
 		require.NoError(t, holder.UnlockContext(a))
 		require.NoError(t, <-got)
 		require.NoError(t, l.UnlockContext(b))
@@ -236,15 +197,13 @@ func TestNoErrorOfARenewalIsALoss(t *testing.T) {
 		l, a := c.Mutex(fmt.Sprint("renew", -code)), someone()
 		h := hold(t, l, a)
 		time.Sleep(200 * time.Millisecond) // its node is watched by then
-		m.refuse(code)
+		m.Refuse(code)
 		got := make(chan error, 1)
 		go func() { got <- h.Extend(a, time.Hour) }() // which renews
 		eventually(t, "an answer, or repeated requests", func() bool {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			return len(got) == 1 || m.refused >= 5
+			return len(got) == 1 || m.Refused() >= 5
 		})
-		m.refuse(0)
+		m.Refuse(0)
 		<-got
 		require.NoError(t, h.Err())
 		require.NoError(t, l.UnlockContext(a))
@@ -256,18 +215,18 @@ func TestAReleaseFollowsTheClassOfAnError(t *testing.T) {
 		name, a := fmt.Sprint("release", -code), someone()
 		l := c.Mutex(name)
 		hold(t, l, a)
-		m.refuse(code)
+		m.Refuse(code)
 		got := make(chan error, 1)
 		go func() { got <- l.UnlockContext(a) }()
 		if want.releaseGoesOn {
-			m.refuses(t, 2)
-			m.refuse(0)
+			m.Refuses(t, 2)
+			m.Refuse(0)
 			require.NoError(t, <-got)
 		} else {
 			err := <-got
 			require.ErrorIs(t, err, locks.ErrLost)
 			require.ErrorIs(t, err, want.is)
-			m.refuse(0)
+			m.Refuse(0)
 		}
 		ctx, cancel := context.WithTimeout(someone(), 20*time.Second) // the session lasts 30 seconds
 		defer cancel()

@@ -50,23 +50,24 @@ const (
 	soon = 12 * time.Second
 )
 
-// Run checks each case: the first one of each class in all situations and moods, and the others at
-// a first request and at a wait. The clock is one of package synctest: open starts a server in
-// memory.
+// Run checks each case in all situations, and the first one of each class in all moods. The clock is
+// one of package synctest: open starts a server in memory.
 func Run[A any](t *testing.T, cases []Case[A], open func(t *testing.T, c Case[A]) Bed) {
+	situations := map[string]func(*testing.T, Bed, situation){
+		"first request": firstRequest, "wait": wait, "renewal": renewal, "release": release,
+	}
 	seen := make(map[classes.Class]bool)
 	for _, c := range cases {
 		moods := map[string]Mood{"writes": NoWrites}
-		situations := map[string]func(*testing.T, Bed, situation){"first request": firstRequest, "wait": wait}
 		if !seen[c.Class] {
 			seen[c.Class] = true
 			moods["every request"] = Refusing
 			if c.Class == classes.Doubt || c.Class == classes.Unclear {
 				moods["writes that are carried out"] = Muddled
 			}
-			situations["renewal"], situations["release"] = renewal, release
 		}
 		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
 			for name, mood := range moods {
 				for what, check := range situations {
 					t.Run(what+" of "+name, func(t *testing.T) {

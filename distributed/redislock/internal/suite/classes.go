@@ -3,7 +3,6 @@ package suite
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/classtest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
@@ -20,41 +20,22 @@ import (
 // moody is a server that refuses scripts with an error reply, as long as there is one.
 type moody struct {
 	*miniredis.Miniredis
-	mu      sync.Mutex
-	text    string
-	refused int // scripts since the last call of refuse
+	classtest.Refuser[string] // of scripts
 }
 
 func startMoody(tb testing.TB) *moody {
 	m := &moody{Miniredis: miniredis.RunT(tb)}
 	m.Server().SetPreHook(func(c *server.Peer, cmd string, _ ...string) bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if m.text == "" || cmd != "EVAL" && cmd != "EVALSHA" {
+		if cmd != "EVAL" && cmd != "EVALSHA" {
 			return false
 		}
-		m.refused++
-		c.WriteError(m.text)
-		return true
+		text := m.Answer()
+		if text != "" {
+			c.WriteError(text)
+		}
+		return text != ""
 	})
 	return m
-}
-
-// refuse has the server answer scripts with text, or carry them out if text is empty.
-func (m *moody) refuse(text string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.text, m.refused = text, 0
-}
-
-// refuses waits until the server has refused n scripts since the last call of refuse.
-func (m *moody) refuses(tb testing.TB, n int) {
-	tb.Helper()
-	require.Eventually(tb, func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return m.refused >= n
-	}, Soon, time.Millisecond)
 }
 
 // reactions are what the client does after an error reply of a class. Without goesOn it returns the
@@ -74,17 +55,13 @@ var reactions = map[driver.Class]struct {
 	driver.Unclear:    {nil, false, true, true, true},
 }
 
-// inEachMood runs f for error replies: for each one that is known, or for one of each class.
-func inEachMood(t *testing.T, on Driver, all bool, f func(t *testing.T, m *moody, l *lease.Mutex, text string, class driver.Class)) {
+// inEachMood runs f for each error reply that is known.
+func inEachMood(t *testing.T, on Driver, f func(t *testing.T, m *moody, l *lease.Mutex, text string, class driver.Class)) {
 	t.Parallel()
-	seen := make(map[driver.Class]bool)
+	classOf := func(r driver.Refusal) driver.Class { return driver.ClassOf(r.Prefix+"of the test", false) }
+	require.Len(t, classtest.OneOfEach(driver.Refusals, classOf), len(reactions))
 	for _, r := range driver.Refusals {
-		text := r.Prefix + "of the test"
-		class := driver.ClassOf(text, false)
-		if !all && seen[class] {
-			continue
-		}
-		seen[class] = true
+		text, class := r.Prefix+"of the test", classOf(r)
 		t.Run(r.Prefix, func(t *testing.T) {
 			t.Parallel()
 			m := startMoody(t)
@@ -92,20 +69,19 @@ func inEachMood(t *testing.T, on Driver, all bool, f func(t *testing.T, m *moody
 			f(t, m, c.FencedMutex("it"), text, class)
 		})
 	}
-	require.Equal(t, len(reactions), len(seen))
 }
 
 func AFirstRequestFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
-	inEachMood(t, on, true, func(t *testing.T, m *moody, l *lease.Mutex, text string, class driver.Class) {
+	inEachMood(t, on, func(t *testing.T, m *moody, l *lease.Mutex, text string, class driver.Class) {
 		want := reactions[class]
 		ctx, cancel := context.WithTimeout(Someone(), 2*Soon)
 		defer cancel()
-		m.refuse(text)
+		m.Refuse(text)
 		got := make(chan error, 1)
 		go func() { got <- l.LockContext(ctx) }()
 		if want.firstGoesOn {
-			m.refuses(t, 2)
-			m.refuse("")
+			m.Refuses(t, 2)
+			m.Refuse("")
 			require.NoError(t, <-got)
 			require.NoError(t, l.UnlockContext(ctx))
 			return
@@ -117,26 +93,26 @@ func AFirstRequestFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
 		}
 		require.Equal(t, class == driver.Connection, errors.Is(err, lease.ErrLogin))
 		require.Equal(t, class == driver.Unclear || class == driver.Foreign, !errors.Is(err, lease.ErrRefused))
-		m.refuse("")
+		m.Refuse("")
 	})
 }
 
 func AWaitFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
-	inEachMood(t, on, true, func(t *testing.T, m *moody, l *lease.Mutex, text string, class driver.Class) {
+	inEachMood(t, on, func(t *testing.T, m *moody, l *lease.Mutex, text string, class driver.Class) {
 		rival := on.Open(t, m.Addr()).FencedMutex("it")
 		a, b := Someone(), Someone()
 		Hold(t, rival, a)
 		got := make(chan error, 1)
 		go func() { got <- l.LockContext(b) }()
 		require.Eventually(t, func() bool { return m.Exists("locks_waiting:{it}") }, Soon, time.Millisecond)
-		m.refuse(text)
+		m.Refuse(text)
 		if !reactions[class].waitGoesOn {
 			require.ErrorContains(t, <-got, text)
-			m.refuse("")
+			m.Refuse("")
 			return
 		}
-		m.refuses(t, 2)
-		m.refuse("")
+		m.Refuses(t, 2)
+		m.Refuse("")
 		require.NoError(t, rival.UnlockContext(a))
 		require.NoError(t, <-got)
 		require.NoError(t, l.UnlockContext(b))
@@ -144,14 +120,14 @@ func AWaitFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
 }
 
 func NoErrorReplyToARenewalIsALoss(t *testing.T, on Driver) {
-	inEachMood(t, on, false, func(t *testing.T, m *moody, _ *lease.Mutex, text string, class driver.Class) {
+	inEachMood(t, on, func(t *testing.T, m *moody, _ *lease.Mutex, text string, class driver.Class) {
 		l := on.Open(t, m.Addr(), Term(Long)).FencedMutex("it")
 		a := Someone()
 		h := Hold(t, l, a)
 		before, _ := h.Deadline()
-		m.refuse(text)
-		m.refuses(t, 1)
-		m.refuse("")
+		m.Refuse(text)
+		m.Refuses(t, 1)
+		m.Refuse("")
 		require.Eventually(t, func() bool { now, _ := h.Deadline(); return now.After(before) }, Soon, time.Millisecond)
 		require.NoError(t, h.Err())
 		require.NoError(t, l.UnlockContext(a))
@@ -159,22 +135,22 @@ func NoErrorReplyToARenewalIsALoss(t *testing.T, on Driver) {
 }
 
 func AReleaseFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
-	inEachMood(t, on, true, func(t *testing.T, m *moody, l *lease.Mutex, text string, class driver.Class) {
+	inEachMood(t, on, func(t *testing.T, m *moody, l *lease.Mutex, text string, class driver.Class) {
 		want := reactions[class]
 		a := Someone()
 		Hold(t, l, a)
-		m.refuse(text)
+		m.Refuse(text)
 		got := make(chan error, 1)
 		go func() { got <- l.UnlockContext(a) }()
 		if want.releaseWaits {
-			m.refuses(t, 2)
-			m.refuse("")
+			m.Refuses(t, 2)
+			m.Refuse("")
 			require.NoError(t, <-got)
 		} else {
 			err := <-got
 			require.ErrorIs(t, err, locks.ErrLost)
 			require.ErrorContains(t, err, text)
-			m.refuse("")
+			m.Refuse("")
 		}
 		if want.releasedNevertheless { // long before the end of the lease
 			require.Eventually(t, func() bool { return !m.Exists("it") }, 10*time.Second, time.Millisecond)
