@@ -15,6 +15,7 @@ import (
 
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/joined"
+	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/unheld"
 )
 
@@ -155,6 +156,9 @@ func newMember(i int, l TryLocker) member {
 		}
 		each.name = fmt.Sprintf("member %d (%T %q)", i, l, shown)
 	} else if reference {
+		if sched.On {
+			address = sched.Address(address) // the next run has other addresses
+		}
 		each.rank, each.address = byAddress, address
 	} else {
 		each.rank = unordered

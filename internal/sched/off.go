@@ -30,3 +30,6 @@ func Woken() {}
 
 // Explored returns false in a program without the build tag.
 func Explored() bool { return false }
+
+// Address returns address in a program without the build tag.
+func Address(address uintptr) uintptr { return address }

@@ -30,6 +30,9 @@ type Scheduler interface {
 	// Woken announces the end of a wait, and returns when the goroutine may go on.
 	Woken()
 
+	// Address returns what orders the lock at address among others in the same way in each run.
+	Address(address uintptr) uintptr
+
 	// Explored reports whether the calling goroutine is one of the test.
 	Explored() bool
 }
@@ -114,4 +117,12 @@ func Woken() {
 func Explored() bool {
 	s := scheduler.Load()
 	return s != nil && (*s).Explored()
+}
+
+// Address returns what a lock is ordered by that has this address. Addresses differ from run to run.
+func Address(address uintptr) uintptr {
+	if s := scheduler.Load(); s != nil {
+		return (*s).Address(address)
+	}
+	return address
 }

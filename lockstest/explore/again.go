@@ -60,6 +60,11 @@ func again(t *testing.T) {
 	if err != nil {
 		t.Fatalf("explore: the test with the tag %s: %v\n%s", Tag, err, all)
 	}
+	for line := range strings.Lines(out.all.String()) {
+		if strings.HasPrefix(line, incomplete) {
+			fmt.Fprint(os.Stderr, line)
+		}
+	}
 	if strings.Contains(out.all.String(), "no tests to run") {
 		t.Fatalf("explore: the test with the tag %s has not run:\n%s", Tag, all)
 	}

@@ -34,13 +34,22 @@
 //
 // By default Run tries the schedules with no preemption, then those with one, then those with
 // two. A preemption is a change away from a goroutine that could go on; most mistakes need at
-// most two. If half of the allowed schedules are used up before that, the other half have random
-// priorities. The log says whether the search was complete. See [Preemptions], [PCT], [Random].
+// most two. Then it tries those with three, and goes on with random priorities, until it has tried
+// [DefaultSchedules] or some seconds are over. See [Preemptions], [PCT], [Random].
 //
-// The log says "all" only for programs whose locks alone decide what they do. It gives the reason
-// if a run shows that something else decides: one schedule led to different operations, a
-// goroutine has waited outside of locks, or time has passed. A run does not always show a select
-// with two ready cases, an atomic, the order of a map, or a random number.
+// After 2,500 schedules it leaves out those that differ from another one in the order of operations
+// on different locks alone. What goroutines do to each other by atomics has no part in that. It
+// leaves out nothing in a program whose goroutines wait outside of locks.
+//
+// The log says how far the search went. If it was not complete, a line on the standard error says so
+// as well. With the option [Complete] the test fails instead.
+//
+// The log says "all" only for programs whose locks alone decide what they do. If one schedule leads
+// to different operations in two runs, something besides the explorer decides: a select, the order
+// of a map, a random number, or time. The log and the report then say so, and Run searches by
+// repetition. [X.Select] and [X.Choose] make such a choice a decision. The log also gives the reason
+// if a goroutine has waited outside of locks, or time has passed. A run does not always show an
+// atomic.
 //
 // # Time
 //

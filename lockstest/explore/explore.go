@@ -2,6 +2,8 @@ package explore
 
 import (
 	"fmt"
+	"math"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -50,14 +52,16 @@ func (f *finding) String() string {
 type Option func(*config)
 
 type config struct {
-	strategy  func() strategy
-	name      string
+	phases    []phase
+	wants     int // up to how many preemptions a search has to go
 	schedules int
 	within    time.Duration
 	bound     limits
 	replay    []deviation
 	replays   bool
+	repeats   bool // the replay may take several runs
 	expect    Kind
+	complete  bool // an incomplete search fails the test
 	err       error
 }
 
@@ -69,28 +73,45 @@ const (
 	DefaultSteps       = 20_000
 )
 
+const (
+	// unreduced is how many schedules are tried without a reduction. Most programs have fewer.
+	unreduced = 2500
+
+	// further is how long a search goes on after it has tried all schedules that it has to.
+	further = 5 * time.Second
+
+	// deeper is after how many random schedules the depth of PCT grows.
+	deeper = 1000
+)
+
 func configure(opts []Option) *config {
 	c := &config{schedules: DefaultSchedules, within: DefaultTime, bound: limits{steps: DefaultSteps}}
 	for _, o := range opts {
 		o(c)
 	}
-	if c.strategy == nil {
-		c.name = fmt.Sprintf("depth first, %d preemptions, then PCT", DefaultPreemptions)
-		c.strategy = func() strategy {
-			first, then := depthFirst{bound: DefaultPreemptions}, pct{depth: 3, seed: 1}
-			return &mixed{first: first, then: then, left: max(c.schedules/2, 1)}
-		}
+	if c.phases == nil {
+		first := max(min(c.schedules/4, unreduced), 1)
+		c.phases = append(depthFirstTo(DefaultPreemptions, first, max(c.schedules/2, 1)),
+			phase{&depthFirst{bound: DefaultPreemptions + 1, reduce: true}, max(c.schedules/4, 1), true},
+			phase{&pct{depth: 2, grows: deeper, seed: 1}, math.MaxInt, false})
+		c.wants = DefaultPreemptions
 	}
 	return c
+}
+
+// depthFirstTo returns the phases that try all schedules with up to n preemptions, with the numbers
+// of schedules that they get without and with the reduction.
+func depthFirstTo(n, without, with int) []phase {
+	return []phase{
+		{&depthFirst{bound: n}, without, false},
+		{&depthFirst{bound: n, reduce: true}, with, false},
+	}
 }
 
 // Preemptions searches depth first all schedules in which at most n times a goroutine stops that
 // could go on, or time passes although a goroutine could run. Schedules with fewer come first.
 func Preemptions(n int) Option {
-	return func(c *config) {
-		c.name = fmt.Sprintf("depth first, %d preemptions", n)
-		c.strategy = func() strategy { return &depthFirst{bound: n} }
-	}
+	return func(c *config) { c.phases, c.wants = depthFirstTo(n, unreduced, math.MaxInt), n }
 }
 
 // PCT gives the goroutines random priorities that change depth-1 times a run. It finds a bug that
@@ -98,28 +119,29 @@ func Preemptions(n int) Option {
 // randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010.
 func PCT(depth int, seed uint64) Option {
 	return func(c *config) {
-		c.name = fmt.Sprintf("PCT, depth %d, seed %d", depth, seed)
-		c.strategy = func() strategy { return &pct{depth: max(depth, 1), seed: seed} }
+		c.phases = []phase{{&pct{depth: max(depth, 1), seed: seed}, math.MaxInt, false}}
 	}
 }
 
 // Random makes each decision at random.
 func Random(seed uint64) Option {
 	return func(c *config) {
-		c.name = fmt.Sprintf("random, seed %d", seed)
-		c.strategy = func() strategy { return &random{seed: seed} }
+		c.phases = []phase{{&random{seed: seed}, math.MaxInt, false}}
 	}
 }
 
-// Replay runs one schedule, the one that a report has printed.
+// Replay runs one schedule, the one that a report has printed. If the report says that something
+// besides the explorer decides in the program, the schedule ends with a ~: it is run until it shows
+// a finding, within the limits of a search.
 func Replay(schedule string) Option {
 	return func(c *config) {
-		c.replay, c.err = parse(schedule)
+		c.replay, c.repeats, c.err = parse(schedule)
 		c.replays = true
 	}
 }
 
-// Schedules ends the search after n schedules. The default is [DefaultSchedules].
+// Schedules ends the search after n schedules. The default is [DefaultSchedules]. A search that has
+// tried all schedules with the preemptions that are wanted ends some seconds later in any case.
 func Schedules(n int) Option { return func(c *config) { c.schedules = n } }
 
 // Within ends the search after d of real time. The default is [DefaultTime].
@@ -131,6 +153,11 @@ func Steps(n int) Option { return func(c *config) { c.bound.steps = n } }
 // Starve makes it a finding that more than n acquisitions of a lock go ahead of one waiter.
 func Starve(n int) Option { return func(c *config) { c.bound.starvation = n } }
 
+// Complete fails a test without a finding whose search was not complete, or in which something
+// besides the explorer decides. Without this option such a test passes, and says so on the standard
+// error.
+func Complete() Option { return func(c *config) { c.complete = true } }
+
 // Expect turns the test around: it fails unless the search has a finding of this kind. It is for
 // programs that show a mistake.
 func Expect(k Kind) Option { return func(c *config) { c.expect = k } }
@@ -139,7 +166,9 @@ func Expect(k Kind) Option { return func(c *config) { c.expect = k } }
 type result struct {
 	schedules int
 	complete  string // what the search was complete up to, or ""
+	alike     bool   // the reduction has left out schedules
 	doubt     string // why there are other schedules, or ""
+	strayed   bool   // something besides the explorer decides in the program
 	finding   *finding
 	list      []deviation // the schedule of the finding
 	run       *X          // its run, with the lines
@@ -182,23 +211,77 @@ func Run(t *testing.T, f func(x *X), opts ...Option) {
 	case r.finding == nil && r.idle:
 		t.Fatal(idleSearch)
 	case c.expect != "" && r.finding == nil:
-		t.Fatalf("explore: no finding in %d schedules, but a %s was expected", r.schedules, c.expect)
+		t.Fatalf("explore: %s, but a %s was expected", r.outcome(c), c.expect)
 	case c.expect != "" && r.finding.Kind != c.expect:
 		t.Fatalf("explore: expected a %s, not this:\n%s", c.expect, r.report())
 	case c.expect != "":
 		t.Logf("as expected:\n%s", r.report())
 	case r.finding != nil:
 		t.Fatal(r.report())
-	case r.complete == "" && !c.replays:
-		t.Logf("explore: no finding in %d schedules (%s), and the search was not complete", r.schedules, c.name)
-	case r.doubt != "":
-		t.Logf("explore: no finding in %d schedules, which are not all: %s", r.schedules, r.doubt)
-	case c.replays:
-		t.Logf("explore: no finding in %d schedules, %s", r.schedules, r.complete)
+	case c.complete && !c.replays && (r.complete == "" || r.strayed):
+		t.Fatalf("explore: %s", r.outcome(c))
+	case !c.replays && r.complete == "":
+		fmt.Fprintf(os.Stderr, "%s%s: %s\n", incomplete, t.Name(), r.outcome(c))
+		t.Logf("explore: %s", r.outcome(c))
 	default:
-		t.Logf("explore: no finding in %d schedules, %s, if its locks alone decide what the program does",
-			r.schedules, r.complete)
+		t.Logf("explore: %s", r.outcome(c))
 	}
+}
+
+// incomplete begins the line on the standard error about a search that was not complete.
+const incomplete = "explore: incomplete search of "
+
+// outcome says how far a search without a finding went.
+func (r result) outcome(c *config) string {
+	s := fmt.Sprintf("no finding in %d schedules", r.schedules)
+	switch {
+	case c.replays && r.strayed:
+		return fmt.Sprintf("no finding in %d runs of the schedule. %s", r.schedules, strays)
+	case c.replays:
+		return fmt.Sprintf("no finding in %d schedules, a replay", r.schedules)
+	case r.strayed:
+		return fmt.Sprintf("%s, which are not all. %s", s, strays)
+	case r.complete == "":
+		return s + ", and the search was not complete"
+	case r.doubt != "":
+		return fmt.Sprintf("%s, which are not all: %s", s, r.doubt)
+	case r.alike:
+		return fmt.Sprintf("%s, %s, or differ from one of them in the order of operations on different locks alone, "+
+			"if its locks alone decide what the program does", s, r.complete)
+	}
+	return fmt.Sprintf("%s, %s, if its locks alone decide what the program does", s, r.complete)
+}
+
+// mostReplays is how often a schedule is run that shows no finding, to see whether the runs differ.
+const mostReplays = 10
+
+// replay runs one schedule.
+func replay(t *testing.T, c *config, f func(*X)) (r result) {
+	t.Helper()
+	g, paths, began := &guided{list: c.replay}, known{}, time.Now()
+	for r.finding == nil {
+		g.begin()
+		x := execute(t, c, f, g, true)
+		r.schedules++
+		r.finding, r.list, r.run, r.once = x.finding, deviations(x.decisions), x, t.Failed()
+		r.strayed = paths.strays(x) || r.strayed
+		for _, d := range c.replay {
+			if d.at >= len(x.decisions) && x.finding == nil {
+				g.unfit = append(g.unfit, d)
+			}
+		}
+		repeats := c.repeats || r.strayed
+		if len(g.unfit) > 0 && !repeats {
+			r.err = fmt.Errorf("explore: the schedule does not fit the program: nothing to choose at %s",
+				schedule(g.unfit))
+			return r
+		}
+		if !repeats && r.schedules >= mostReplays || r.schedules >= c.schedules || time.Since(began) > c.within {
+			break
+		}
+	}
+	r.strayed = r.strayed || c.repeats
+	return r
 }
 
 // search runs f until there is a finding, or nothing is left to try.
@@ -210,82 +293,127 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 		return result{err: c.err}
 	}
 	if c.replays {
-		g := &guided{list: c.replay}
-		x := execute(t, c, f, g, true)
-		r = result{schedules: 1, finding: x.finding, list: deviations(x.decisions), run: x, complete: "a replay"}
-		for _, d := range c.replay {
-			if d.at >= len(x.decisions) && x.finding == nil {
-				g.unfit = append(g.unfit, d)
-			}
-		}
-		if len(g.unfit) > 0 {
-			r.err = fmt.Errorf("explore: the schedule does not fit the program: nothing to choose at %s",
-				schedule(g.unfit))
-		}
-		return r
+		return replay(t, c, f)
 	}
 	r.idle = true
-	s := c.strategy()
+	s := &inTurn{phases: c.phases, bound: -1}
+	paths := known{}
 	began, told := time.Now(), time.Now()
-	for s.begin() {
-		if r.schedules >= c.schedules || time.Since(began) > c.within {
-			return r
-		}
-		if time.Since(told) > 5*time.Second {
-			told = time.Now()
-			t.Logf("explore: %d schedules in %v, no finding yet", r.schedules, time.Since(began).Round(time.Second))
-		}
-		r.schedules++
-		x := execute(t, c, f, s, false)
+	var done time.Time // when the search had tried what it has to
+	unsure := false
+	again, sure := repetition(), strategy(&endless{bound: c.wants})
+	try := func(s strategy) (found bool) {
+		x := newRun(t, c, f, s)
+		x.signs, x.unsure = r.schedules <= unreduced || s == again || s == sure, unsure
+		x.execute(t)
 		s.end(x.decisions)
 		r.idle = r.idle && x.idle()
+		unsure = x.unsure
 		if r.doubt == "" {
 			r.doubt = x.doubt
 		}
+		r.strayed = r.strayed || x.signs && paths.strays(x)
 		if x.finding != nil {
-			r.list = deviations(x.decisions)
-			r.finding = x.finding
-			if r.once = t.Failed(); !r.once {
-				r.list = shrink(t, c, f, x)
-			}
-			r.run = execute(t, c, f, &guided{list: r.list}, true)
-			if r.run.finding != nil {
-				r.finding = r.run.finding
-			}
+			r.found(t, c, f, x)
+		}
+		return x.finding != nil
+	}
+	over := func() bool {
+		took := time.Since(began)
+		if r.schedules >= c.schedules || took > c.within {
+			return true
+		}
+		if time.Since(told) > 5*time.Second {
+			told = time.Now()
+			t.Logf("explore: %d schedules in %v, no finding yet", r.schedules, took.Round(time.Second))
+		}
+		if s.bound >= c.wants && done.IsZero() {
+			done = time.Now()
+		}
+		return !done.IsZero() && time.Since(done) > further
+	}
+	for !r.strayed && s.begin() && !over() {
+		r.schedules++
+		if try(s) {
 			return r
 		}
 	}
-	var first *depthFirst
-	switch d := s.(type) {
-	case *depthFirst:
-		first = d
-	case *mixed:
-		first = &d.first
-	}
-	if first != nil {
-		r.complete = first.completeness()
-		if first.strayed {
-			r.doubt = strays
+	r.complete, r.alike = s.completeness(c.wants), s.alike
+	// Something besides the explorer may show only if a schedule is run again.
+	for n := r.schedules; !r.strayed && r.complete != "" && n < enough; n++ {
+		sure.begin()
+		if try(sure) {
+			return r
 		}
+	}
+	for r.strayed && !over() {
+		r.schedules++
+		again.begin()
+		if try(again) {
+			return r
+		}
+	}
+	if r.strayed {
+		r.complete, r.doubt = "", strays
 	}
 	return r
 }
 
-// The reasons why a search has not tried all schedules. It notices them in a run, or between two.
+// enough is how many runs tell whether something besides the explorer decides in a program.
+const enough = 50
+
+// repetition returns the strategy for a program in which something else decides as well.
+func repetition() strategy {
+	return &turns{of: []strategy{&guided{}, &random{seed: 1}, &pct{depth: 2, seed: 1}, &pct{depth: 3, seed: 1}}}
+}
+
+// found takes in the finding of a run, and looks for a shorter schedule.
+func (r *result) found(t *testing.T, c *config, f func(*X), x *X) {
+	t.Helper()
+	r.list, r.finding, r.run = deviations(x.decisions), x.finding, x
+	if r.once = t.Failed(); !r.once {
+		if slices.ContainsFunc(x.decisions, func(d decision) bool { return d.forced }) {
+			// Without the reduction, other choices are the default.
+			if y := execute(t, c, f, &guided{list: choices(x.decisions)}, false); y.finding != nil {
+				x = y
+			}
+		}
+		r.list = shrink(t, c, f, x)
+	}
+	// If something else decides, the same schedule may need several runs.
+	for n := range 1000 {
+		if r.once && n > 0 {
+			break
+		}
+		y := execute(t, c, f, &guided{list: r.list}, true)
+		if y.finding != nil && (y.finding.Kind == x.finding.Kind || r.once) {
+			r.finding, r.run = y.finding, y
+			break
+		}
+		r.strayed = true
+	}
+}
+
+// strays is what a search says of a program that has done two things after the same decisions.
+const strays = "Something besides the explorer decides in this program: a select, the order of a map, " +
+	"random numbers, or time. See X.Select and X.Choose"
+
+// The reasons why a search has not tried all schedules, which it notices in a run.
 const (
-	strays = "one schedule led to different operations in two runs. Something other than locks decides, " +
-		"such as a select, the order of a map, or a random number"
-	outside = "a goroutine has waited outside of locks, where the search decides nothing"
-	unseen  = "X.Go has not started a goroutine, so the search does not see its waits outside of locks"
+	outside = "a goroutine has waited outside of locks, so channels, timers and atomics had one order"
+	unseen  = "X.Go has not started a goroutine, so its waits outside of locks had one order"
 	elapsed = "time has passed, and the search does not try all moments at which it could"
 )
 
-// completeness says what the search was complete up to.
-func (s *depthFirst) completeness() string {
+// completeness says what the search was complete up to, or nothing if that is less than wanted.
+func (s *inTurn) completeness(wanted int) string {
+	if len(s.phases) > 0 {
+		s.took(s.phases[0])
+	}
 	switch {
 	case s.all:
 		return "which are all that there are"
-	case s.complete:
+	case s.bound >= wanted:
 		return fmt.Sprintf("which are all with up to %d preemptions", s.bound)
 	}
 	return ""
@@ -307,11 +435,24 @@ func hanging() string {
 	return s
 }
 
-// execute runs the program once in a bubble of its own.
+// newRun returns an X that has not run.
+func newRun(t *testing.T, c *config, f func(*X), s strategy) *X {
+	return &X{tb: t, program: f, choose: s, bound: c.bound, endless: c.replays,
+		asks: make(chan struct{}), clock: make(chan time.Time)}
+}
+
+// execute runs the program once, and notes its places for a report if record is true.
 func execute(t *testing.T, c *config, f func(*X), s strategy, record bool) *X {
 	t.Helper()
-	x := &X{tb: t, program: f, choose: s, bound: c.bound, record: record,
-		asks: make(chan struct{}), clock: make(chan time.Time)}
+	x := newRun(t, c, f, s)
+	x.record, x.signs = record, record
+	x.execute(t)
+	return x
+}
+
+// execute runs the program once in a bubble of its own.
+func (x *X) execute(t *testing.T) {
+	t.Helper()
 	failed := t.Failed()
 	over := make(chan any, 1)
 	go func() {
@@ -329,7 +470,7 @@ func execute(t *testing.T, c *config, f func(*X), s strategy, record bool) *X {
 		synctest.Test(t, func(*testing.T) { x.root() })
 		returned = true
 	}()
-	if !c.replays { // a person may be looking at a replay in a debugger
+	if !x.endless { // a person may be looking at a replay in a debugger
 		stuck := time.AfterFunc(hang, func() { panic(hanging()) })
 		defer stuck.Stop()
 	}
@@ -340,7 +481,6 @@ func execute(t *testing.T, c *config, f func(*X), s strategy, record bool) *X {
 	if x.finding == nil && !failed && t.Failed() {
 		x.finding = &finding{Kind: Failure, Text: failedBefore}
 	}
-	return x
 }
 
 // await returns what over delivers, and meanwhile tells the run the time.

@@ -24,9 +24,11 @@ type event struct {
 
 // lockState is what the root knows of a lock.
 type lockState struct {
-	lock  any
-	name  string
-	holds []hold
+	lock    any
+	name    string
+	holds   []hold
+	id      uint64 // the same in all runs that have done the same before its first operation
+	history uint64 // stands for what was done with it: see state.go
 }
 
 // hold is a hold of a lock.
@@ -125,6 +127,7 @@ func (x *X) begins(g *goroutine) {
 	}
 	g.last = len(x.events)
 	x.events = append(x.events, e)
+	x.noteBegin(g, s, e.lock)
 	if !s.woken && effectOf(e.op) == suspends {
 		x.released(g, e.lock)
 	}
@@ -146,7 +149,12 @@ func (x *X) look(all []*goroutine) {
 			x.ended(all, g, op)
 		}
 		if g.state.Load() == running && s.inLock() && g.last < len(x.events) {
-			x.events[g.last].waits = true
+			if e := &x.events[g.last]; !e.waits {
+				e.waits = true
+				if e.woken && e.lock != nil {
+					x.shares(g, e.lock, 4) // it has lost against another one
+				}
+			}
 		}
 		if s.failure != nil && x.finding == nil {
 			f := *s.failure
@@ -161,6 +169,7 @@ func (x *X) ended(all []*goroutine, g *goroutine, op operation) {
 	if !op.ok && g.last < len(x.events) && x.events[g.last].who == g.index {
 		x.events[g.last].failed = true
 	}
+	x.noteEnd(g, op)
 	e := effectOf(op.name)
 	if op.lock == nil || e == none || !op.ok && e != suspends {
 		return

@@ -10,12 +10,16 @@ import (
 func (r result) report() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "explore: %v\n\n", r.finding)
-	if r.run.finding == nil && !r.once {
-		b.WriteString("The same schedule has not shown it again: the program depends on something else as well.\n")
+	if r.strayed {
+		b.WriteString(strays + "\n\n")
 	}
 	r.run.table(&b)
+	list := schedule(r.list)
+	if r.strayed {
+		list = strings.TrimSpace(list + " " + repeated)
+	}
 	fmt.Fprintf(&b, "\nfound in schedule %d. To replay it, add this option to Run:\n\texplore.Replay(%q)\n",
-		r.schedules, schedule(r.list))
+		r.schedules, list)
 	return b.String()
 }
 

@@ -67,6 +67,10 @@ func TestRunOnPurpose(t *testing.T) {
 		explore.Run(t, counts)
 	case "short":
 		explore.Run(t, func(x *explore.X) { x.Check(!testing.Short(), "tests are short") })
+	case "incomplete":
+		explore.Run(t, counts, explore.Schedules(3))
+	case "incomplete fails":
+		explore.Run(t, counts, explore.Schedules(3), explore.Complete())
 	case "nothing":
 		explore.Run(t, counts, explore.Expect(explore.Deadlock))
 	case "idle":
@@ -148,6 +152,21 @@ func TestRunExploresOnceForEachCount(t *testing.T) {
 	out, err := onPurpose(self(t), "correct", "-test.count=2", "-test.v")
 	require.NoError(t, err, "%s", out)
 	require.Equal(t, 4, strings.Count(out, "explore: no finding in"), "%s", out)
+}
+
+func TestRunSaysWithoutVerbosityThatASearchIsIncomplete(t *testing.T) {
+	for _, binary := range []string{self(t), explore.Tagged(t)} {
+		out, err := onPurpose(binary, "incomplete", "-test.count=1")
+		require.NoError(t, err, "%s", out)
+		require.Equal(t, 1, strings.Count(out, "explore: incomplete search of TestRunOnPurpose: "), "%s", out)
+		out, err = onPurpose(binary, "correct", "-test.count=1")
+		require.NoError(t, err, "%s", out)
+		require.NotContains(t, out, "incomplete")
+	}
+}
+
+func TestCompleteFailsAnIncompleteSearch(t *testing.T) {
+	require.Contains(t, fails(t, "incomplete fails"), "the search was not complete")
 }
 
 func TestRunExploresShortTestsAsShort(t *testing.T) {

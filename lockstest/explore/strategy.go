@@ -3,7 +3,6 @@ package explore
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,12 +16,19 @@ type decision struct {
 	stays   bool  // the first one is the goroutine that ran before, and could go on
 	own     int   // the number of options that are goroutines of the program; the others are events
 	tired   int   // the goroutine that ran before if it has to yield, or -1
+	value   bool  // the options are numbers: see X.Choose
 	chosen  int
+
+	forced bool // there was nothing to decide: see X.starting
+
+	path  uint64 // stands for the choices before this one
+	trail uint64 // stands for what the run has done before this decision
+	state uint64 // stands for the state of the program, or is 0: see X.stateNow
 }
 
 // cost is what a choice counts against the bound of preemptions.
 func (d decision) cost(choice int) int {
-	if choice > 0 && (d.stays || choice >= d.own) {
+	if choice > 0 && !d.forced && (d.stays || choice >= d.own) {
 		return 1
 	}
 	return 0
@@ -41,6 +47,11 @@ type strategy interface {
 // depthFirst tries all schedules with at most bound preemptions: those without any first, then
 // those with one, and so on. Musuvathi and Qadeer, "Iterative context bounding for systematic
 // testing of multithreaded programs", PLDI 2007.
+//
+// If reduce is set, it goes no further from a state of the program from which it has tried
+// everything with as many preemptions left. Musuvathi and Qadeer, "Partial-order reduction for
+// context-bounded state exploration", MSR-TR-2007-12. Such a run goes on by default choices, since
+// an end in its midst would run the program's deferred functions.
 type depthFirst struct {
 	bound    int // the greatest
 	now      int // the bound of this pass
@@ -50,10 +61,16 @@ type depthFirst struct {
 	pruned   bool // the pass has left out a schedule
 	complete bool // all schedules up to bound were tried
 	all      bool // there are no other schedules at all
-	strayed  bool // a prefix of decisions has led to other options than before
+
+	reduce  bool
+	reduced bool           // the reduction has left out something
+	seen    map[uint64]int // by state: 1 + the preemptions that were left there
+	spent   int
+	cut     int // the decision from which on everything was tried before, or -1
 }
 
 func (s *depthFirst) begin() bool {
+	s.spent, s.cut = 0, -1
 	if !s.started {
 		s.started = true
 		return true
@@ -78,6 +95,9 @@ func (s *depthFirst) back() bool {
 	for n := len(s.last) - 1; n >= 0; n-- {
 		d := s.last[n]
 		spent -= d.cost(d.chosen)
+		if d.forced {
+			continue
+		}
 		for c := d.chosen + 1; c < len(d.options); c++ {
 			if spent+d.cost(c) > s.now {
 				s.pruned = true
@@ -95,20 +115,30 @@ func (s *depthFirst) back() bool {
 }
 
 func (s *depthFirst) choose(n, _ int, d decision) int {
-	if n >= len(s.prefix) {
-		return 0
+	choice := 0
+	switch {
+	case n < len(s.prefix):
+		if s.prefix[n] < len(d.options) {
+			choice = s.prefix[n]
+		}
+	case s.cut < 0 && s.reduce && d.state != 0:
+		if left := s.now - s.spent; s.seen[d.state] > left {
+			s.cut, s.reduced = n, true
+		} else {
+			if s.seen == nil {
+				s.seen = map[uint64]int{}
+			}
+			s.seen[d.state] = left + 1
+		}
 	}
-	if !slices.Equal(d.options, s.last[n].options) {
-		s.strayed = true
-	}
-	if s.prefix[n] < len(d.options) {
-		return s.prefix[n]
-	}
-	return 0
+	s.spent += d.cost(choice)
+	return choice
 }
 
 func (s *depthFirst) end(run []decision) {
-	s.strayed = s.strayed || len(run) < len(s.prefix)
+	if s.cut >= 0 {
+		run = run[:s.cut]
+	}
 	s.last = run
 }
 
@@ -118,6 +148,7 @@ func (s *depthFirst) end(run []decision) {
 // others, "A randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010.
 type pct struct {
 	depth    int
+	grows    int // the depth is one more after each so many schedules; 0: never
 	seed     uint64
 	run      uint64
 	r        *rand.Rand
@@ -131,13 +162,20 @@ func (s *pct) begin() bool {
 	s.run++
 	s.r = rand.New(rand.NewPCG(s.seed, s.run))
 	s.priority, s.changes, s.least = map[int]int{}, map[int]bool{}, 0
-	for range s.depth - 1 {
+	depth := s.depth
+	if s.grows > 0 {
+		depth += int(s.run-1) / s.grows
+	}
+	for range depth - 1 {
 		s.changes[s.r.IntN(max(s.longest, 16))] = true
 	}
 	return true
 }
 
 func (s *pct) choose(_, step int, d decision) int {
+	if d.value {
+		return s.r.IntN(len(d.options))
+	}
 	for _, o := range d.options {
 		if _, ok := s.priority[o]; !ok {
 			s.priority[o] = 1 + s.r.IntN(1<<20)
@@ -178,37 +216,116 @@ func (s *random) begin() bool {
 func (s *random) choose(_, _ int, d decision) int { return s.r.IntN(len(d.options)) }
 func (s *random) end([]decision)                  {}
 
-// mixed is depth first for the first half of the schedules, and then pct.
-type mixed struct {
-	first depthFirst
-	then  pct
-	left  int
+// phase is a strategy with the number of schedules that it gets of a search.
+type phase struct {
+	strategy
+	most  int
+	after bool // it needs all schedules with fewer preemptions to be tried before
 }
 
-func (s *mixed) begin() bool {
-	if s.left > 0 {
-		s.left--
-		return s.first.begin()
-	}
-	return s.then.begin()
+// reducer is a strategy that leaves out schedules which make no difference.
+type reducer interface{ reduces() bool }
+
+func (s *depthFirst) reduces() bool { return s.reduce }
+
+// reduces reports whether the strategy whose turn it is does so.
+func (s *inTurn) reduces() bool {
+	r, ok := s.phases[0].strategy.(reducer)
+	return ok && r.reduces()
 }
 
-func (s *mixed) choose(n, step int, d decision) int {
-	s.then.longest = max(s.then.longest, step)
-	if s.left > 0 || s.then.run == 0 {
-		return s.first.choose(n, step, d)
-	}
-	return s.then.choose(n, step, d)
+// inTurn is several strategies, one after the other. A search depth first goes on where the one
+// before it has ended.
+type inTurn struct {
+	phases []phase
+	used   int // schedules of the first phase
+	bound  int // all schedules with so many preemptions were tried, or -1
+	all    bool
+	alike  bool // some of those were left out, since the reduction takes them for like another one
 }
 
-func (s *mixed) end(run []decision) {
-	if s.then.run == 0 {
-		s.first.end(run)
+func (s *inTurn) begin() bool {
+	for len(s.phases) > 0 {
+		p := s.phases[0]
+		d, ok := p.strategy.(*depthFirst)
+		if ok && s.used == 0 {
+			d.now = s.bound + 1
+			if d.now > d.bound || p.after && d.now < d.bound {
+				s.phases = s.phases[1:]
+				continue
+			}
+		}
+		if s.used++; s.used <= p.most && p.begin() {
+			return true
+		}
+		s.took(p)
+		s.phases, s.used = s.phases[1:], 0
+		if s.all {
+			return false
+		}
 	}
+	return false
 }
+
+// took takes in how far a phase went that has begun.
+func (s *inTurn) took(p phase) {
+	d, ok := p.strategy.(*depthFirst)
+	if !ok || s.used == 0 {
+		return
+	}
+	s.bound, s.all = max(s.bound, d.done()), d.all
+	s.alike = s.alike || d.reduced && d.done() >= 0
+}
+
+func (s *inTurn) choose(n, step int, d decision) int { return s.phases[0].choose(n, step, d) }
+func (s *inTurn) end(run []decision)                 { s.phases[0].end(run) }
+
+// done returns the number of preemptions with which all schedules were tried, or -1.
+func (s *depthFirst) done() int {
+	if s.complete {
+		return s.now
+	}
+	return s.now - 1
+}
+
+// endless searches depth first, over and over.
+type endless struct {
+	depthFirst
+	bound int
+}
+
+func (s *endless) begin() bool {
+	if !s.depthFirst.started || !s.depthFirst.begin() {
+		s.depthFirst = depthFirst{bound: s.bound}
+		s.depthFirst.begin()
+	}
+	return true
+}
+
+// turns is several strategies that take turns. They have no end.
+type turns struct {
+	of []strategy
+	n  int
+}
+
+func (s *turns) begin() bool {
+	s.n = (s.n + 1) % len(s.of)
+	return s.of[s.n].begin()
+}
+
+func (s *turns) choose(n, step int, d decision) int { return s.of[s.n].choose(n, step, d) }
+func (s *turns) end(run []decision)                 { s.of[s.n].end(run) }
 
 // deviation is a decision that is not the default.
 type deviation struct{ at, option int }
+
+// choices returns all decisions of a run.
+func choices(run []decision) (list []deviation) {
+	for n, d := range run {
+		list = append(list, deviation{n, d.options[d.chosen]})
+	}
+	return list
+}
 
 // deviations returns the decisions of a run that are not the default.
 func deviations(run []decision) (list []deviation) {
@@ -233,9 +350,16 @@ func schedule(list []deviation) string {
 	return strings.Join(parts, " ")
 }
 
-// parse returns the schedule of a text.
-func parse(text string) (list []deviation, err error) {
+// repeated marks a schedule of a program in which something else decides as well.
+const repeated = "~"
+
+// parse returns the schedule of a text, and whether it may take several runs to show its finding.
+func parse(text string) (list []deviation, repeat bool, err error) {
 	for _, part := range strings.Fields(text) {
+		if part == repeated {
+			repeat = true
+			continue
+		}
 		n, who, ok := strings.Cut(part, ":")
 		at, err := strconv.Atoi(n)
 		option := passes
@@ -243,24 +367,22 @@ func parse(text string) (list []deviation, err error) {
 			option, err = strconv.Atoi(who)
 		}
 		if !ok || err != nil || at < 0 || option < passes {
-			return nil, fmt.Errorf("explore: %q is no schedule: %q is not of the form 7:2 or 7:t", text, part)
+			return nil, false, fmt.Errorf("explore: %q is no schedule: %q is not of the form 7:2 or 7:t", text, part)
 		}
 		list = append(list, deviation{at, option})
 	}
-	return list, nil
+	return list, repeat, nil
 }
 
 // guided follows deviations. It notes those that do not fit the program.
 type guided struct {
 	list  []deviation
 	unfit []deviation
-	used  bool
 }
 
 func (s *guided) begin() bool {
-	was := s.used
-	s.used = true
-	return !was
+	s.unfit = nil
+	return true
 }
 
 func (s *guided) choose(n, _ int, d decision) int {

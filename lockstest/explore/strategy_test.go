@@ -128,11 +128,11 @@ func TestALoopOfTriesLetsTheHolderRun(t *testing.T) {
 
 func TestWrongSchedulesAreRefused(t *testing.T) {
 	for _, text := range []string{"x", "1", "1:", ":1", "-1:2", "1:-2", "1:x"} {
-		_, err := parse(text)
+		_, _, err := parse(text)
 		require.ErrorContains(t, err, "is no schedule", text)
 	}
 	for _, text := range []string{"", "0:1", "3:2 14:t"} {
-		list, err := parse(text)
+		list, _, err := parse(text)
 		require.NoError(t, err)
 		require.Equal(t, text, schedule(list))
 	}

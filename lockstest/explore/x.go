@@ -40,9 +40,11 @@ type X struct {
 	choose  strategy
 	bound   limits
 	record  bool // the lines of all operations
+	endless bool // the run may take any time
 
 	goroutines [maxGoroutines]atomic.Pointer[goroutine]
 	count      atomic.Int32
+	addresses  [maxGoroutines]atomic.Uintptr // of locks: see hooks.Address
 	aborted    atomic.Bool
 	joined     atomic.Int64 // orders the ends of goroutines before the return of Wait
 	advancing  atomic.Bool
@@ -62,6 +64,11 @@ type X struct {
 	events    []event
 	finding   *finding
 	doubt     string // why the run depends on more than its decisions, or ""
+	path      uint64 // stands for the choices so far
+	trail     uint64 // stands for what the run has done so far
+	global    uint64 // stands for what had an order with everything: see state.go
+	unsure    bool   // goroutines act on each other, or may, without the root's knowledge
+	signs     bool   // trail has the places of operations as well
 }
 
 // doubts notes the first reason why the run depends on more than its decisions.
@@ -101,14 +108,15 @@ const (
 
 // goroutine is one goroutine of a program.
 type goroutine struct {
-	x     *X
-	id    atomic.Int64
-	name  string
-	gate  chan struct{}
-	state atomic.Int32
-	event bool        // it stands for an event from outside, which may never come
-	void  atomic.Bool // the event cannot come any more
-	alien bool        // it was not started by Go, so its end is not seen
+	x      *X
+	id     atomic.Int64
+	name   string
+	gate   chan struct{}
+	state  atomic.Int32
+	event  bool         // it stands for an event from outside, which may never come
+	number atomic.Int64 // what Choose returns
+	void   atomic.Bool  // the event cannot come any more
+	alien  bool         // it was not started by Go, so its end is not seen
 
 	// Written by the goroutine before it blocks, and read by the root after that.
 	op      operation   // that it is about to do, or does
@@ -120,10 +128,12 @@ type goroutine struct {
 	place   interface{ Unpark() } // where it waits
 
 	// Of the root.
-	index     int // in its list
-	handled   int // of ended
-	last      int // its last event
-	overtaken int // how often, in its wait
+	index     int    // in its list
+	handled   int    // of ended
+	last      int    // its last event
+	overtaken int    // how often, in its wait
+	history   uint64 // stands for what it has done and seen: see state.go
+	since     int    // the step at which its last operation began
 }
 
 // seen is what the root may know of a goroutine that is blocked.
@@ -166,6 +176,8 @@ type operation struct {
 	lock any
 	ok   bool
 	pcs  []uintptr
+	sign uint64 // stands for the place in the program, or is 0
+	from int    // of how many numbers Choose takes one, or 0
 }
 
 var order raceorder.Order
@@ -251,6 +263,9 @@ func (x *X) isAborted() bool {
 func (g *goroutine) stop(op operation, state int32) {
 	if g.x.record {
 		op.pcs = callers()
+	}
+	if g.x.signs {
+		op.sign = sign()
 	}
 	g.end()
 	g.op = op
@@ -375,6 +390,22 @@ func (h hooks) Woken() {
 	g.woken = false
 }
 
+// Address returns the number of an address, from 1 on in the order of the calls.
+func (h hooks) Address(address uintptr) uintptr {
+	if h.x.find(true) == nil {
+		return address
+	}
+	order.Ignore()
+	defer order.Heed()
+	for i := range h.x.addresses {
+		// One goroutine of the program runs at a time.
+		if h.x.addresses[i].CompareAndSwap(0, address) || h.x.addresses[i].Load() == address {
+			return uintptr(i) + 1
+		}
+	}
+	return address
+}
+
 // Explored reports whether the calling goroutine is one of the program.
 func (h hooks) Explored() bool { return h.x.find(true) != nil }
 
@@ -390,6 +421,19 @@ func (x *X) me(method string) *goroutine {
 // Step is a decision: other goroutines may run here. Use it between operations of which the locks
 // know nothing, such as those of sync/atomic.
 func (x *X) Step() { x.me("Step").stop(operation{name: "Step"}, ready) }
+
+// Choose returns one of the numbers from 0 to n-1, which is a decision. It is for what would
+// otherwise be random: a number, the order of a map, which answer comes first.
+func (x *X) Choose(n int) int {
+	if n < 1 {
+		panic(fmt.Sprintf("explore: Choose of %d numbers", n))
+	}
+	g := x.me("Choose")
+	g.stop(operation{name: "Choose", from: n}, ready)
+	order.Ignore()
+	defer order.Heed()
+	return int(g.number.Load())
+}
 
 // Wait returns when all other goroutines of the program have ended that were started by Go, and
 // those that were not can go no further. Only one goroutine may call it: usually the program's
@@ -516,8 +560,10 @@ func (x *X) next() bool {
 			switch {
 			case g.event || s.blocked():
 			case g.alien:
+				x.unsure = true
 				x.doubts(unseen)
 			default:
+				x.unsure = true
 				x.doubts(outside)
 			}
 			if timed = timed || s.timed; g.alien && !s.blocked() {
@@ -594,12 +640,18 @@ func (x *X) pick(can, events []*goroutine, timed bool) *goroutine {
 		if !stays && x.current != nil && x.alone >= maxAlone {
 			d.tired = x.current.index
 		}
-		d.chosen = x.choose.choose(len(x.decisions), x.steps, d)
-		x.decisions = append(x.decisions, d)
-		chosen = d.chosen
+		if chosen = x.starting(d); chosen >= 0 {
+			x.trail = mix(x.trail, optionsOf(d))
+			d.chosen, d.forced, d.path, d.trail = chosen, true, x.path, x.trail
+			x.decided(d)
+			return x.list[options[chosen]]
+		}
+		d.state = x.stateNow(d)
+		chosen = x.decides(d)
 	}
 	x.steps++
 	if options[chosen] == passes {
+		x.everything(1)
 		return nil
 	}
 	g := x.list[options[chosen]]
@@ -613,9 +665,60 @@ func (x *X) pick(can, events []*goroutine, timed bool) *goroutine {
 	return g
 }
 
+// chooses decides what Choose returns.
+func (x *X) chooses(g *goroutine, n int) {
+	chosen := 0
+	if n > 1 {
+		d := decision{options: make([]int, n), own: n, tired: -1, value: true}
+		for i := range n {
+			d.options[i] = i
+		}
+		chosen = x.decides(d)
+	}
+	g.history = mix(g.history, uint64(chosen))
+	g.number.Store(int64(chosen))
+	x.events[g.last].op = fmt.Sprintf("Choose %d", chosen)
+}
+
+// decides has the strategy make a decision.
+func (x *X) decides(d decision) int {
+	x.trail = mix(x.trail, optionsOf(d))
+	d.path, d.trail = x.path, x.trail
+	d.chosen = x.choose.choose(len(x.decisions), x.steps, d)
+	x.decided(d)
+	return d.chosen
+}
+
+// optionsOf returns a number that stands for the options in any order.
+func optionsOf(d decision) (sum uint64) {
+	for _, o := range d.options {
+		sum += mix(1, uint64(o))
+	}
+	return sum
+}
+
+// decided notes a decision.
+func (x *X) decided(d decision) {
+	x.decisions = append(x.decisions, d)
+	x.path = mix(x.path, uint64(d.options[d.chosen])+1)
+}
+
+// starting returns the option of a goroutine that has done nothing yet, or -1. The reduction starts
+// it at once, and the one that ran goes on after that: what a goroutine does before its first
+// operation makes no difference to the others.
+func (x *X) starting(d decision) int {
+	if s, ok := x.choose.(reducer); !ok || !s.reduces() || x.unsure {
+		return -1
+	}
+	return slices.IndexFunc(d.options[:d.own], func(i int) bool { return x.list[i].seen().op.name == startOp })
+}
+
 // release lets g go.
 func (x *X) release(g *goroutine) {
 	x.begins(g)
+	if n := g.seen().op.from; n > 0 {
+		x.chooses(g, n)
+	}
 	order.Ignore()
 	g.state.Store(running)
 	g.gate <- struct{}{}
@@ -633,6 +736,7 @@ func (x *X) advance() bool {
 	x.advancing.Store(true)
 	defer x.advancing.Store(false)
 	x.doubts(elapsed)
+	x.everything(2)
 	began := x.realTime()
 	for passed, d := time.Duration(0), 24*time.Hour; passed < idle; passed, d = passed+d, passed+d {
 		t := time.NewTimer(min(d, idle-passed))
