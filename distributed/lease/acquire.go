@@ -63,6 +63,8 @@ type question struct {
 	writer string    // see Request
 	queue  Queue     // in which the acquisition may have a place, or nil
 	doubt  time.Time // until when an earlier request without an answer may have an effect, or zero
+
+	several bool // more than one such request
 }
 
 // acquire is steps 2 to 9 for o, which does not hold the lock.
@@ -308,7 +310,7 @@ func (a *acquisition) end(err error, pending bool) (*grant, bool, error) {
 	switch {
 	case pending:
 		if a.down != nil && a.queue != nil && !a.doubt.IsZero() { // an earlier one is undone too
-			a.sweep(a.doubt, nil)
+			a.sweep(a.doubt, nil, true)
 		}
 		return nil, true, err
 	case a.queue == nil || !a.placed:
@@ -376,11 +378,20 @@ func (a *acquisition) ask() (r answer, pending bool) {
 	return answer{err: adapter.Ended(a.ctx)}, true
 }
 
+// note notes that a request may have an effect until doubt, unless that is zero.
+func (a *question) note(doubt time.Time) {
+	if doubt.IsZero() {
+		return
+	}
+	a.several = !a.doubt.IsZero()
+	if doubt.After(a.doubt) {
+		a.doubt = doubt
+	}
+}
+
 // noted notes what r says of a's place and of what is unknown, and returns r.
 func (a *acquisition) noted(r answer) answer {
-	if r.doubt.After(a.doubt) {
-		a.doubt = r.doubt
-	}
+	a.note(r.doubt)
 	a.placed = a.placed || !errors.Is(r.err, ErrRefused) && !errors.Is(r.err, locks.ErrForeign)
 	return r
 }
@@ -408,13 +419,17 @@ func (a question) request() (r answer) {
 			return r
 		}
 		var unknown error // 6
-		if reply, unknown = c.store.Lookup(ctx, req); unknown != nil || !reply.Held {
-			if unknown == nil && reply.Settled {
-				return r
-			}
+		reply, unknown = c.store.Lookup(ctx, req)
+		switch {
+		case unknown == nil && reply.Settled && !reply.Held:
+			return r
+		case unknown != nil || !reply.Held || a.queue != nil && !a.doubt.IsZero():
+			// If an earlier request of the acquisition is in doubt too, the lock may be held
+			// because of the earlier one: then the lease began before this request was sent, and
+			// this request may still come. The next request is answered with a new lease.
 			r.doubt = sent.Add(req.TTL)
 			if a.queue == nil {
-				a.sweep(r.doubt, nil)
+				a.sweep(r.doubt, nil, false)
 			}
 			return r
 		}
@@ -446,7 +461,7 @@ func (a question) granted(ctx context.Context, r Reply, sent time.Time, ttl time
 	}
 	g.first.g = g
 	if a.queue != nil { // else the earlier request had another name, and is undone apart
-		g.doubt = a.doubt
+		g.doubt, g.several = a.doubt, a.several
 	}
 	g.handOver = tripsOfHandOver * c.now().Sub(sent)
 	if !r.Since.IsZero() && r.Since.Before(sent) {
@@ -457,7 +472,7 @@ func (a question) granted(ctx context.Context, r Reply, sent time.Time, ttl time
 	}
 	if g.err() != nil { // the answer came after its time
 		if a.queue == nil { // else the next request asks for the same, which must not be undone
-			a.sweep(sent.Add(ttl), nil)
+			a.sweep(sent.Add(ttl), nil, false)
 		}
 		return answer{err: errLate, doubt: sent.Add(ttl)}
 	}

@@ -78,28 +78,33 @@ func (p polled) Acquire(ctx context.Context, req lease.Request) (lease.Reply, er
 // out after 10 s, when the third one has got the lock. f ends the waiter's hold.
 func withAStraggler(t *testing.T, f func(s *server, l *lease.Mutex, o context.Context)) {
 	for _, refused := range []bool{false, true} {
-		behindAStraggler(t, refused, f)
+		behindStragglers(t, refused, []time.Duration{10 * time.Second},
+			func(s *server, _ *client, l *lease.Mutex, o context.Context) { f(s, l, o) })
 	}
 }
 
-func behindAStraggler(t *testing.T, refused bool, f func(s *server, l *lease.Mutex, o context.Context)) {
+// behindStragglers is withAStraggler for requests that are carried out after these times, of which
+// the last one is 10 s.
+func behindStragglers(t *testing.T, refused bool, by []time.Duration,
+	f func(s *server, conn *client, l *lease.Mutex, o context.Context)) {
 	bubble(t, func(t *testing.T, s *server) {
 		waiting := new([]string)
-		store := &straggling{queued: queued{s.connect(), waiting}}
+		conn := s.connect()
+		store := &straggling{queued: queued{conn, waiting}}
 		l, rival := open(t, store).Mutex("it"), open(t, queued{s.connect(), waiting}).Mutex("it")
 		o, b := as(locks.NewOwner()), as(locks.NewOwner())
 		hold(t, rival, b)
 		got := make(chan error, 1)
 		go func() { got <- l.LockContext(o) }()
 		synctest.Wait()
-		store.late(10 * time.Second)
+		store.late(by...)
 		if refused { // the request after the straggler
 			time.Sleep(lease.DefaultPoll + 100*time.Millisecond)
 			require.Len(t, store.asked(), 5, "two before the wait, and two after the straggler")
 		}
 		require.NoError(t, rival.UnlockContext(b)) // which wakes the waiter
 		require.NoError(t, <-got)
-		f(s, l, o)
+		f(s, conn, l, o)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if s.holder("it") != "" { // the straggler has taken it
@@ -109,6 +114,50 @@ func behindAStraggler(t *testing.T, refused bool, f func(s *server, l *lease.Mut
 		require.NoError(t, l.LockContext(o))
 		require.NoError(t, l.UnlockContext(o))
 	})
+}
+
+func TestEachLateRequestIsUndoneAfterARelease(t *testing.T) {
+	by := []time.Duration{time.Second, 10 * time.Second}
+	behindStragglers(t, false, by, func(s *server, _ *client, l *lease.Mutex, o context.Context) {
+		require.NoError(t, l.UnlockContext(o))
+		require.Empty(t, s.holder("it"))
+	})
+}
+
+// The second request gets the lock after 30 ms. It has no answer, and some of the next have none
+// either. So the store counts the lease from before they are sent.
+func TestLookupBeginsNoLeaseOfAnEarlierRequest(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		waiting := new([]string)
+		store := &straggling{queued: queued{s.connect(), waiting}}
+		l := open(t, store, lease.WithMargin(0)).Mutex("it")
+		rival := open(t, queued{s.connect(), waiting}).Mutex("it")
+		o, b := as(locks.NewOwner()), as(locks.NewOwner())
+		hold(t, rival, b)
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(o) }()
+		synctest.Wait()
+		store.late(30*time.Millisecond, 0, 0, 0)
+		require.NoError(t, rival.UnlockContext(b)) // which wakes the waiter
+		require.NoError(t, <-got)
+		h, err := l.Hold(o)
+		require.NoError(t, err)
+		ends, _ := h.Deadline()
+		s.mu.Lock()
+		expires := s.live("it").expires
+		s.mu.Unlock()
+		require.False(t, ends.After(expires), "the hold ends %v after the store's", ends.Sub(expires))
+		require.NoError(t, l.UnlockContext(o))
+	})
+}
+
+func TestALateRequestIsUndoneThoughTheReleaseHasNoAnswer(t *testing.T) {
+	behindStragglers(t, false, []time.Duration{10 * time.Second},
+		func(_ *server, conn *client, l *lease.Mutex, o context.Context) {
+			conn.set(func(c *client) { c.down = true })
+			require.ErrorIs(t, l.UnlockContext(o), locks.ErrLost)
+			conn.set(func(c *client) { c.down = false })
+		})
 }
 
 func TestALateRequestIsUndoneAfterARelease(t *testing.T) {

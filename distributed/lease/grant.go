@@ -26,6 +26,7 @@ type grant struct {
 	fixed    bool          // not renewed
 	handOver time.Duration // about how long it takes until another process holds the lock once it is released
 	doubt    time.Time     // until when an earlier request of its acquisition may have an effect, or zero
+	several  bool          // more than one such request
 	pinned   bool          // not to be handed off to local waiters. Guarded by localQueue.mu
 
 	mu    sync.Mutex

@@ -51,7 +51,10 @@ type released struct {
 // has ended.
 func (r *releaser) persist(g *grant) (yield time.Duration, err error) {
 	if !g.doubt.IsZero() {
-		defer r.sweep(sweeping{id: g.id, queue: r.queue, until: g.doubt, late: true})
+		defer func() { // a release without an answer may be the one that finds the hold
+			several := g.several || err != nil
+			r.sweep(sweeping{id: g.id, queue: r.queue, until: g.doubt, late: true, several: several})
+		}()
 	}
 	began := time.Now()
 	limit := min(r.patience, g.end().Sub(r.now()))

@@ -390,6 +390,6 @@ func (s *schedule) tell(g *grant) {
 		s.session.Lost(g.id)
 	}
 	if !g.doubt.IsZero() {
-		s.sweep(sweeping{id: g.id, queue: s.queue, until: g.doubt, late: true, held: true})
+		s.sweep(sweeping{id: g.id, queue: s.queue, until: g.doubt, late: true, several: true})
 	}
 }

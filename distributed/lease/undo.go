@@ -34,7 +34,7 @@ func (a *acquisition) undo(sent time.Time, answers <-chan answer) {
 	case <-timer.C:
 	}
 	known := make(chan struct{})
-	a.sweep(sent.Add(a.l.term()), known)
+	a.sweep(sent.Add(a.l.term()), known, !a.doubt.IsZero())
 	a.local.finish()
 	a.local.drop()
 	r := <-answers
@@ -48,9 +48,7 @@ func (a *acquisition) undoAnswer(r answer) {
 	case r.g != nil:
 		a.c.releaser.release(r.g)
 	case a.queue != nil:
-		if !r.doubt.IsZero() {
-			a.doubt = r.doubt
-		}
+		a.note(r.doubt)
 		a.leave()
 	}
 }
@@ -82,14 +80,15 @@ func (a *acquisition) leave() {
 		break
 	}
 	if !a.doubt.IsZero() {
-		a.sweep(a.doubt, nil)
+		a.sweep(a.doubt, nil, a.several)
 	}
 }
 
 // sweep releases in the background what a request without an answer takes, until its time is over.
-// known, if not nil, is closed when its outcome is known.
-func (a question) sweep(until time.Time, known <-chan struct{}) {
-	a.c.releaser.sweep(sweeping{id: a.id, queue: a.queue, until: until, late: true, known: known})
+// known, if not nil, is closed when its outcome is known. several says that it is not the only one.
+func (a question) sweep(until time.Time, known <-chan struct{}, several bool) {
+	several = several && a.queue != nil // else each request has a name of its own
+	a.c.releaser.sweep(sweeping{id: a.id, queue: a.queue, until: until, late: true, known: known, several: several})
 }
 
 // latest is for how long at most a request is expected to arrive that was sent: about as long as
@@ -107,7 +106,9 @@ type sweeping struct {
 	until time.Time       // when the store's lease is over, or a late request's would be
 	late  bool            // a request that acquires or extends may be carried out later
 	known <-chan struct{} // closed when the outcome of that request is known, or nil
-	held  bool            // id may hold the lock without that request: to release it once settles nothing
+	// several says that id may hold the lock without that request, or by another one like it. To
+	// release the lock once settles nothing then.
+	several bool
 }
 
 // sweep releases what s.id holds, or comes to hold because of a late request, in the background.
@@ -132,7 +133,7 @@ func (r *releaser) sweep(s sweeping) {
 			if closing {
 				wake = r.life.Done()
 			}
-			settled, err := r.undone(&s)
+			settled, err := r.undone(s)
 			if settled || closing && s.late {
 				return
 			}
@@ -162,7 +163,7 @@ func (r *releaser) sweep(s sweeping) {
 
 // undone sends the requests of s once, and reports whether nothing is left to undo. err says why
 // the store may keep something.
-func (r *releaser) undone(s *sweeping) (settled bool, err error) {
+func (r *releaser) undone(s sweeping) (settled bool, err error) {
 	if s.queue != nil {
 		err = s.queue.Leave(r.briefly(time.Now()), s.id)
 	}
@@ -170,12 +171,11 @@ func (r *releaser) undone(s *sweeping) (settled bool, err error) {
 	switch {
 	case failed != nil:
 		return final(failed), failed
-	case answer.Held && !s.held:
+	case answer.Held && !s.several:
 		return true, nil // an acquisition that holds the lock has no place in a queue
 	case err != nil && !final(err):
 		return false, err
 	}
-	s.held = false
 	return !s.late, nil
 }
 
