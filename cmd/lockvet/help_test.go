@@ -103,7 +103,7 @@ func TestTheExitCodesOfTheHelpAreTrue(t *testing.T) {
 	} {
 		cmd := exec.Command(tool, c.args...)
 		cmd.Dir = filepath.Join("checks", "testdata")
-		cmd.Env = append(os.Environ(), "GOWORK=off", "PWD=")
+		cmd.Env = append(os.Environ(), "GOWORK=off", "PWD=", "LC_ALL=C")
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		_ = cmd.Run()

@@ -9,7 +9,9 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,8 +31,16 @@ func main() {
 		return err
 	})
 	analyzers := checks.Analyzers()
+	zh := chinese(os.Getenv)
 	for i, a := range analyzers {
-		analyzers[i] = named(a)
+		analyzers[i] = named(a, zh)
+	}
+	if zh && slices.Contains(os.Args[1:], "-V=full") {
+		if err := printVersion(os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "lockvet:", err)
+			os.Exit(1)
+		}
+		return
 	}
 	if byGoVet(os.Args[1:]) {
 		unitchecker.Main(analyzers...)
@@ -42,12 +52,15 @@ func main() {
 	multichecker.Main(analyzers...)
 }
 
-// named lets each report of a end with its name.
-func named(a *analysis.Analyzer) *analysis.Analyzer {
+// named lets each report of a end with its name, and be in Chinese if zh is set.
+func named(a *analysis.Analyzer, zh bool) *analysis.Analyzer {
 	with := *a
 	with.Run = func(pass *analysis.Pass) (any, error) {
 		own := *pass
 		own.Report = func(d analysis.Diagnostic) {
+			if zh {
+				d = translated(d)
+			}
 			d.Message += " (" + a.Name + ")"
 			pass.Report(d)
 		}

@@ -74,7 +74,7 @@ func vet(t *testing.T, dir string, flags ...string) []string {
 	}
 	vet := exec.Command("go", append(append([]string{"vet", "-vettool=" + tool}, flags...), ".")...)
 	vet.Dir = filepath.Join("checks", "testdata", dir)
-	vet.Env = append(os.Environ(), "GOWORK=off", "PWD=")
+	vet.Env = append(os.Environ(), "GOWORK=off", "PWD=", "LC_ALL=C")
 	out, err := vet.CombinedOutput()
 	if err == nil {
 		t.Error("go vet found nothing")
