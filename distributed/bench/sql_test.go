@@ -97,7 +97,9 @@ func startPostgres(tb testing.TB) string {
 func startMariaDB(tb testing.TB) string {
 	tb.Helper()
 	mysql.SetLogger(nowhere{}) // of connections that are refused while it starts
-	dsn := func(addr string) string { return "root@tcp(" + addr + ")/test?timeout=2s&readTimeout=5s" }
+	dsn := func(addr string) string {
+		return "root@tcp(" + addr + ")/test?timeout=2s&readTimeout=5s&interpolateParams=true"
+	}
 	return dsn(testbed.StartMariaDB(tb, answers("mysql", dsn)).Addr())
 }
 
@@ -129,6 +131,9 @@ func (d database) inSQL() []impl {
 		kinds = append(kinds, d.tables("table-listen", listen), d.tables("queue-listen", queue, listen),
 			d.rows("row"), d.rows("row-block", block), impl{name: "raw-row", open: forUpdate},
 			d.advisories("advisory-block", block))
+	}
+	if d.driver == "mysql" {
+		kinds = append(kinds, d.advisories("advisory-block", func(*sql.DB) sqllock.Option { return sqllock.WithBlockingWait() }))
 	}
 	if d.peer != nil {
 		kinds = append(kinds, d.advisories("advisory"), impl{name: "raw", open: d.peer})

@@ -144,7 +144,7 @@ var _ locks.Provider = (*Advisory)(nil)
 // own, by two connections of the pool and 48 round trips. If not, the error matches
 // [ErrUnsupportedTopology]. A pool of one connection is not checked.
 func NewAdvisory(db *sql.DB, opts ...Option) (*Advisory, error) {
-	c, err := newCore(db, opts)
+	c, err := newCore(db, append([]Option{func(o *options) { o.sessions = true }}, opts...))
 	if err != nil {
 		return nil, err
 	}

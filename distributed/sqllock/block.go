@@ -9,10 +9,13 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// A waiter of an [Advisory] or a [Row] can wait in PostgreSQL, see [WithBlockingWait]. Its
-// statement then ends when the server gives it the lock, so that a hand-over takes no request but
-// that of the release. The server wakes one waiter, in order of arrival. One waiter of a process
-// waits there, and the others wait for it in the local queue.
+// A waiter of an [Advisory], or of a [Row] in PostgreSQL, can wait in the server, see
+// [WithBlockingWait]. The waiter's statement then ends when the server gives the waiter the lock, so
+// that a hand-over takes no request but that of the release. The server wakes one waiter, in order of
+// arrival. One waiter of a process waits there, and the others wait for it in the local queue.
+//
+// In MySQL and MariaDB the statement also ends after two seconds, and is sent again: these servers
+// keep the place of a client that has gone for as long as its statement takes.
 
 // roomy reports whether the pool has room for a statement that waits. Half of its connections are
 // left to requests.
@@ -68,7 +71,7 @@ type blocked struct {
 	ctx   context.Context // of the statement that waits
 	end   context.CancelFunc
 	waits bool      // the statement was begun
-	sent  time.Time // by [lease.Now]
+	sent  time.Time // by [lease.Now], the last time
 	over  bool      // it has ended
 	sess  *session  // which has the lock, or nil
 	err   error
@@ -186,7 +189,16 @@ func (s *sessionStore) wait(b *blocked, id lease.HoldID, conn *sql.Conn, own int
 	defer b.end()
 	defer s.c.lookAfter(own, b.end)()
 	var now, got int64
-	err := s.c.statements["wait"].query(b.ctx, conn, []any{s.key(id.Name), own}, &now, &got)
+	var err error
+	for {
+		err = s.c.statements["wait"].query(b.ctx, conn, []any{s.key(id.Name), own}, &now, &got)
+		if err != nil || got != 0 {
+			break
+		}
+		s.mu.Lock()
+		b.sent = lease.Now()
+		s.mu.Unlock()
+	}
 	if err == nil && got < 0 {
 		err = moved(own, now)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
@@ -20,16 +21,17 @@ type taker func(ctx context.Context) (free func() error, err error)
 // blockers are the kinds whose waiters can wait in the server, with a lock that only one test has.
 var blockers = []struct {
 	name string
+	on   []database
 	open func(tb testing.TB, db *sql.DB, mark string, opts ...sqllock.Option) (take taker, end func())
 }{
-	{"Advisory", func(tb testing.TB, db *sql.DB, mark string, opts ...sqllock.Option) (taker, func()) {
+	{"Advisory", servers, func(tb testing.TB, db *sql.DB, mark string, opts ...sqllock.Option) (taker, func()) {
 		p := advisory.open(tb, db, opts...)
 		l := p.Mutex(mark)
 		return func(ctx context.Context) (func() error, error) {
 			return func() error { return l.UnlockContext(ctx) }, l.LockContext(ctx)
 		}, func() { p.Close(background) }
 	}},
-	{"Row", func(tb testing.TB, db *sql.DB, mark string, opts ...sqllock.Option) (taker, func()) {
+	{"Row", []database{inPgx}, func(tb testing.TB, db *sql.DB, mark string, opts ...sqllock.Option) (taker, func()) {
 		r := openRow(tb, db, append(opts, sqllock.WithTable(mark))...)
 		return func(ctx context.Context) (func() error, error) {
 			begun, ends := make(chan struct{}), make(chan struct{})
@@ -52,10 +54,11 @@ var blockers = []struct {
 
 // blockade is a lock that one client holds, and for which others wait in the server.
 type blockade struct {
-	counts *counted
-	db     *sql.DB // of the waiters
-	take   taker   // by a client whose waiters wait in the server
-	end    func()  // of this client
+	in     database
+	counts *counted // in PostgreSQL
+	db     *sql.DB  // of the waiters
+	take   taker    // by a client whose waiters wait in the server
+	end    func()   // of this client
 	free   func() error
 	admin  *sql.DB
 	mark   string
@@ -66,27 +69,65 @@ var rarely = []sqllock.Option{
 	sqllock.WithBackoff(time.Hour, time.Hour), sqllock.WithLeaseOptions(lease.WithPoll(time.Hour)),
 }
 
-// eachBlockade runs f for each kind of lock.
+// eachBlockade runs f for each kind of lock on each database.
 func eachBlockade(t *testing.T, opts []sqllock.Option, f func(t *testing.T, b *blockade)) {
 	t.Helper()
+	blockadesOn(t, servers, opts, f)
+}
+
+// eachCountedBlockade runs f where the statements of the waiters are counted.
+func eachCountedBlockade(t *testing.T, opts []sqllock.Option, f func(t *testing.T, b *blockade)) {
+	t.Helper()
+	blockadesOn(t, []database{inPgx}, opts, f)
+}
+
+func blockadesOn(t *testing.T, on []database, opts []sqllock.Option, f func(t *testing.T, b *blockade)) {
+	t.Helper()
 	for _, k := range blockers {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			where := inPgx.serve(t)
-			b := &blockade{counts: new(counted), admin: inPgx.open(t, where), mark: fresh()}
-			holder, _ := k.open(t, b.admin, b.mark)
-			b.db = b.counts.open(t, where, b.mark)
-			all := append(slices.Clip(opts), sqllock.WithBlockingWait(), term(time.Hour))
-			b.take, b.end = k.open(t, b.db, b.mark, all...)
-			free, err := b.take(someone()) // the database is checked
-			require.NoError(t, err)
-			require.NoError(t, free())
-			b.free, err = holder(someone())
-			require.NoError(t, err)
-			b.counts.forget()
-			f(t, b)
-		})
+		for _, d := range k.on {
+			if !slices.ContainsFunc(on, func(o database) bool { return o.name == d.name }) {
+				continue
+			}
+			t.Run(k.name+" on "+d.name, func(t *testing.T) {
+				t.Parallel()
+				where := d.serve(t)
+				b := &blockade{in: d, counts: new(counted), admin: d.open(t, where), mark: fresh()}
+				holder, _ := k.open(t, b.admin, b.mark)
+				b.db = b.open(t, where)
+				all := append(slices.Clip(opts), sqllock.WithBlockingWait(), term(time.Hour))
+				b.take, b.end = k.open(t, b.db, b.mark, all...)
+				free, err := b.take(someone()) // the database is checked
+				require.NoError(t, err)
+				require.NoError(t, free())
+				b.free, err = holder(someone())
+				require.NoError(t, err)
+				b.counts.forget()
+				f(t, b)
+			})
+		}
 	}
+}
+
+// open returns a pool whose sessions the server shows under the mark: as that of a program, or of a
+// database of its own.
+func (b *blockade) open(t *testing.T, where string) *sql.DB {
+	if b.in.dialect == sqllock.Postgres {
+		return b.counts.open(t, where, b.mark)
+	}
+	_, err := b.admin.Exec("CREATE DATABASE " + b.mark)
+	require.NoError(t, err)
+	config, err := mysql.ParseDSN(dsn(b.in.dialect, where))
+	require.NoError(t, err)
+	config.DBName = b.mark
+	connector, err := mysql.NewConnector(config)
+	require.NoError(t, err)
+	db := sql.OpenDB(connector)
+	t.Cleanup(func() {
+		db.Close()
+		_, err := b.admin.Exec("DROP DATABASE " + b.mark)
+		require.NoError(t, err)
+	})
+	return db
 }
 
 // waits begins to acquire the lock, and returns what ends when it is released again.
@@ -103,9 +144,22 @@ func (b *blockade) waits(ctx context.Context) <-chan error {
 // blocked returns how many statements of the client wait in the server.
 func (b *blockade) blocked() (n int) {
 	n = -1
-	b.admin.QueryRow(`SELECT count(*) FROM pg_stat_activity AS a JOIN pg_locks AS l ON l.pid = a.pid
-		WHERE NOT l.granted AND a.application_name = $1`, b.mark).Scan(&n)
+	query := `SELECT count(*) FROM pg_stat_activity AS a JOIN pg_locks AS l ON l.pid = a.pid
+		WHERE NOT l.granted AND a.application_name = $1`
+	if b.in.dialect == sqllock.MySQL {
+		query = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = ? AND STATE = 'User lock'"
+	}
+	b.admin.QueryRow(query, b.mark).Scan(&n)
 	return n
+}
+
+// kill ends the sessions of the waiters.
+func (b *blockade) kill(t *testing.T) {
+	if b.in.dialect == sqllock.MySQL {
+		kill(t, b.in, b.admin, "SELECT ID FROM information_schema.PROCESSLIST WHERE DB = ?", b.mark)
+		return
+	}
+	kill(t, b.in, b.admin, "SELECT pid FROM pg_stat_activity WHERE application_name = $1", b.mark)
 }
 
 // A late request begins to wait again for a caller that has gone.
@@ -136,7 +190,7 @@ func TestAPlaceThatNobodyAsksForEndsAfterItsLease(t *testing.T) {
 
 func TestABlockedWaiterNeedsNoStatementOnceReleased(t *testing.T) {
 	t.Parallel()
-	eachBlockade(t, rarely, func(t *testing.T, b *blockade) {
+	eachCountedBlockade(t, rarely, func(t *testing.T, b *blockade) {
 		got := b.waits(someone())
 		soon(t, func() bool { return b.blocked() == 1 })
 		require.Len(t, b.counts.statements(), 2) // a session or a transaction, and that the lock is held
@@ -183,7 +237,7 @@ func TestABlockedWaiterBeginsAnewAfterItsSession(t *testing.T) {
 	eachBlockade(t, rarely, func(t *testing.T, b *blockade) {
 		got := b.waits(someone())
 		soon(t, func() bool { return b.blocked() == 1 })
-		kill(t, inPgx, b.admin, "SELECT pid FROM pg_stat_activity WHERE application_name = $1", b.mark)
+		b.kill(t)
 		soon(t, func() bool { return b.blocked() == 1 }, "it waits again")
 		require.NoError(t, b.free())
 		require.NoError(t, <-got)
@@ -204,7 +258,7 @@ func TestCloseEndsABlockedWaiter(t *testing.T) {
 
 func TestASmallPoolsWaiterAsksInstead(t *testing.T) {
 	t.Parallel()
-	eachBlockade(t, nil, func(t *testing.T, b *blockade) {
+	eachCountedBlockade(t, nil, func(t *testing.T, b *blockade) {
 		b.db.SetMaxOpenConns(1)
 		got := b.waits(someone())
 		soon(t, func() bool { return len(b.counts.statements()) > 20 })
@@ -214,11 +268,26 @@ func TestASmallPoolsWaiterAsksInstead(t *testing.T) {
 	})
 }
 
-func TestABlockingWaitNeedsPostgresAndItsSessions(t *testing.T) {
+func TestABlockedWaiterWaitsLongerThanAStatement(t *testing.T) {
 	t.Parallel()
-	for _, k := range []kind{tableKind, advisory} {
-		db := inMaria.open(t, inMaria.serve(t))
-		_, err := k.make(db, sqllock.WithBlockingWait())
+	eachBlockade(t, rarely, func(t *testing.T, b *blockade) {
+		got := b.waits(someone())
+		soon(t, func() bool { return b.blocked() == 1 })
+		time.Sleep(3 * time.Second) // a statement on MySQL and MariaDB takes two seconds
+		soon(t, func() bool { return b.blocked() == 1 }, "it waits on")
+		require.NoError(t, b.free())
+		require.NoError(t, <-got)
+		unpinned(t, b.db)
+	})
+}
+
+func TestABlockingWaitIsRefusedWhereThereIsNone(t *testing.T) {
+	t.Parallel()
+	for _, d := range []database{inMaria, inSQLite} {
+		db := d.open(t, d.serve(t))
+		_, err := tableKind.make(db, sqllock.WithBlockingWait())
+		require.ErrorIs(t, err, sqllock.ErrUnsupported)
+		_, err = sqllock.NewRow(db, sqllock.WithBlockingWait())
 		require.ErrorIs(t, err, sqllock.ErrUnsupported)
 	}
 	r := openRow(t, bounced(t, "", "exec"), sqllock.WithTable(fresh()), calm, sqllock.WithBlockingWait())

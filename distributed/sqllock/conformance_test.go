@@ -43,7 +43,7 @@ var (
 	advisory  = kind{"Advisory", newAdvisory, []database{inPgx, inPq, inMaria, inMySQL}, loseSession}
 
 	// blocking has its waiters wait in the server.
-	blocking = kind{"Advisory with a blocking wait", newBlocking, []database{inPgx, inPq}, loseSession}
+	blocking = kind{"Advisory with a blocking wait", newBlocking, []database{inPgx, inPq, inMaria, inMySQL}, loseSession}
 
 	kinds    = []kind{tableKind, queueKind, advisory}
 	allKinds = append(slices.Clip(kinds), blocking)

@@ -145,6 +145,10 @@
 // for the server while it gives up: a hold is lost in time, but what its connection has ends
 // only when the network says so.
 //
+// The driver go-sql-driver/mysql prepares each statement, which takes a round trip more, unless its
+// parameter interpolateParams is true. With the parameter, a lock and an unlock on MariaDB take 0.3
+// ms in place of 0.47. Package open sets it.
+//
 // Behind a pooler that gives each transaction the session that is free, no statement can be
 // prepared beforehand, unless the pooler knows how: pgx needs default_query_exec_mode=exec or
 // simple_protocol, and pq binary_parameters=yes. Versions of pgbouncer before 1.19 crash when

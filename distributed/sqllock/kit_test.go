@@ -199,11 +199,11 @@ var beds = []struct {
 	{"PostgreSQL with pq", bed{database: inPq}, nil, allKinds},
 	{"pgbouncer", bed{database: bouncer, setting: "&default_query_exec_mode=exec", pooled: true},
 		[]kind{queueKind}, inTables},
-	{"MariaDB", bed{database: inMaria}, nil, kinds},
+	{"MariaDB", bed{database: inMaria}, []kind{blocking}, allKinds},
 	{"MariaDB as ORACLE", bed{database: inMaria, setting: sqlMode("ORACLE")}, []kind{tableKind}, kinds},
 	{"MariaDB with simultaneous assignment", bed{database: inMaria, setting: sqlMode("SIMULTANEOUS_ASSIGNMENT")},
 		[]kind{queueKind}, kinds},
-	{"MySQL", bed{database: inMySQL}, []kind{queueKind, advisory}, kinds},
+	{"MySQL", bed{database: inMySQL}, []kind{queueKind, advisory}, allKinds},
 	{"SQLite", bed{database: inSQLite}, []kind{queueKind}, inTables},
 	{"SQLite with a rollback journal", bed{database: inSQLite, journal: "DELETE"}, []kind{tableKind}, inTables},
 }

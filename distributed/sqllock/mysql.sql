@@ -110,6 +110,16 @@ SELECT CONNECTION_ID(), IS_USED_LOCK($1)
 -- name: take
 SELECT CONNECTION_ID(), IF(CONNECTION_ID() = $2, GET_LOCK($1, 0), -1)
 
+-- Takes the lock when its holder has given it back, which is 1. It is 0 if that takes longer than two seconds, and -1
+-- if another session answers. The server does not look for a client that has gone before the time is over, and
+-- drivers wait for an answer no longer than their readTimeout. $1 key, $2 session.
+-- name: wait
+SELECT CONNECTION_ID(), IF(CONNECTION_ID() = $2, COALESCE(GET_LOCK($1, 2), 0), -1)
+
+-- How many statements of a session run. $1 session.
+-- name: waiting
+SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = $1 AND COMMAND <> 'Sleep'
+
 -- The session, and the session that has the lock. $1 key.
 -- name: taken
 SELECT CONNECTION_ID(), IS_USED_LOCK($1)

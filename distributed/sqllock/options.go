@@ -67,6 +67,7 @@ type options struct {
 	key      func(name string) int64
 	renamed  bool // key is the user's
 	blocks   bool
+	sessions bool // of an Advisory
 }
 
 // WithDialect says which kind of database it is, where its driver does not tell.
@@ -117,32 +118,43 @@ func WithQueue(wait time.Duration) Option {
 // acquisition is refused with [ErrUnsupportedTopology].
 func WithListener(l Listener) Option { return func(o *options) { o.listen = l } }
 
-// WithBlockingWait has the waiters of an [Advisory] and a [Row] on PostgreSQL wait in the server,
-// as pg_advisory_lock and SELECT ... FOR UPDATE do. The server gives the lock to the first waiter
-// when it becomes free. The hand-over takes no pause, no statement of the waiter and no listener,
-// and wakes nobody else. Its price:
+// WithBlockingWait has the waiters of an [Advisory] wait in the server, as pg_advisory_lock and
+// GET_LOCK do, and those of a [Row] on PostgreSQL, as SELECT ... FOR UPDATE does. The server gives
+// the lock to the first waiter when it becomes free. The hand-over takes no pause, no statement of
+// the waiter and no listener, and wakes nobody else. Its price:
 //
 //   - One waiter of a process pins a connection, for each lock that is waited for. The process's
 //     other waiters for this lock wait behind it, in order of arrival. Half of the connections of
 //     a limited pool stay free of such waiters. If the others are in use, a waiter asks after
 //     pauses.
+//   - A waiter that gives up ends its connection. It can be given the lock for a moment, and tries
+//     are refused then.
+//   - A waiter whose machine or network fails can be given the lock, and keeps it until the server
+//     notices, as a holder does. Until then its connection counts too.
+//   - Each waiter asks for its own session every five seconds over another connection, to notice a
+//     dead one.
+//
+// On PostgreSQL the price is also:
+//
 //   - A pooler that shares sessions cannot be used: the first acquisition is refused with
 //     [ErrUnsupportedTopology].
-//   - A waiter that gives up ends its connection. The server writes a line into its log about the
-//     cancelled statement. It can be given the lock for a moment, and tries are refused then.
+//   - The server writes a line into its log about the cancelled statement of a waiter that gives up.
 //     lock_timeout and statement_timeout end the statement too, and the waiter begins again, at the
 //     end of the queue.
-//   - A waiter whose machine or network fails can be given the lock, and keeps it until the server
-//     notices, as a holder does. Until then its connection counts too. Set the server's
-//     client_connection_check_interval: PostgreSQL does not look for dead clients by itself.
+//   - Set the server's client_connection_check_interval: PostgreSQL does not look for dead clients by
+//     itself.
 //   - A statement that waits has a snapshot. It keeps VACUUM from removing rows that were deleted
 //     since it began. CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY wait for it. So they, and
 //     all else that waits for old snapshots, must not be run under such a lock: the holder would
 //     wait for its own waiters, and PostgreSQL does not see that.
-//   - Each waiter reads pg_locks every five seconds over another connection, to notice a dead one.
+//
+// On MySQL and MariaDB the waiter's statement ends after two seconds, and is sent again. So the
+// price is also one statement each two seconds for each process that waits, and the place in the
+// server's queue. The readTimeout of the driver has to be longer than three seconds.
 //
 // Clients with and without the option exclude each other. Those without it rarely get the lock
-// while others wait in the server. Other databases return an error matching [ErrUnsupported].
+// while others wait in the server. The option has no effect on a [Table] of PostgreSQL. For other
+// databases and kinds the error matches [ErrUnsupported].
 func WithBlockingWait() Option { return func(o *options) { o.blocks = true } }
 
 // WithBackoff sets how long a waiter pauses before it asks again: atLeast at first, then half
@@ -201,8 +213,9 @@ func (o *options) check() error {
 		return fmt.Errorf("sqllock: option WithKey: %w", locks.ErrNilFunc)
 	case o.listen != nil && o.dialect != Postgres:
 		return fmt.Errorf("sqllock: listener on %v: %w", o.dialect, ErrUnsupported)
-	case o.blocks && o.dialect != Postgres:
-		return fmt.Errorf("sqllock: blocking wait on %v: %w", o.dialect, ErrUnsupported)
+	case o.blocks && o.dialect != Postgres && (o.dialect != MySQL || !o.sessions):
+		return fmt.Errorf("sqllock: blocking wait on %v: %w: the waiters of an Advisory have it on PostgreSQL, MySQL and "+
+			"MariaDB, those of a Row on PostgreSQL", o.dialect, ErrUnsupported)
 	}
 	return nil
 }

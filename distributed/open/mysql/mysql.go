@@ -28,6 +28,7 @@ func open(ctx context.Context, o *scheme.Opening) error {
 	config := mysql.NewConfig()
 	config.User, config.Passwd, config.DBName = o.User, o.Password, o.Path
 	config.Net, config.Addr, config.Timeout = "tcp", o.Hosts[0], scheme.DialTimeout
+	config.InterpolateParams = true    // a statement is one round trip, not two
 	config.Logger = &mysql.NopLogger{} // what it has to say is in the errors
 	if socket, ok := o.Params["socket"]; ok {
 		config.Net, config.Addr = "unix", socket
