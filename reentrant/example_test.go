@@ -138,3 +138,27 @@ func ExampleMutex_tryLocker() {
 	// reporting
 	// reporting
 }
+
+// A function that must only run under the lock says so, and tests find the caller who forgot.
+func ExampleMutex_AssertHeld() {
+	var mu reentrant.Mutex
+	balance := 10
+	withdraw := func(amount int) {
+		mu.AssertHeld()
+		balance -= amount
+	}
+
+	mu.Lock()
+	withdraw(4)
+	mu.Unlock()
+	fmt.Println("left:", balance)
+
+	defer func() {
+		err, _ := recover().(error)
+		fmt.Println("without the lock:", errors.Is(err, locks.ErrNotHeld))
+	}()
+	withdraw(4)
+	// Output:
+	// left: 6
+	// without the lock: true
+}

@@ -128,3 +128,49 @@ func ExampleRWMutex_LockContext() {
 	// <nil> [0 1 4 9]
 	// <nil> false
 }
+
+// A function that must only run under the lock says so, and tests find the caller who forgot. A check
+// of the write lock fails for a reader, too.
+func ExampleRWMutex_AssertWriteHeld() {
+	var mu rwlock.RWMutex
+	stock := map[string]int{"tea": 3}
+	sell := func(article string) {
+		mu.AssertWriteHeld()
+		stock[article]--
+	}
+	count := func(article string) int {
+		mu.AssertReadHeld()
+		return stock[article]
+	}
+
+	mu.Lock()
+	sell("tea")
+	mu.Unlock()
+
+	mu.RLock()
+	fmt.Println("left:", count("tea"))
+	defer mu.RUnlock()
+	defer func() {
+		err, _ := recover().(error)
+		fmt.Println("a reader who sells:", errors.Is(err, locks.ErrNotHeld))
+	}()
+	sell("tea")
+	// Output:
+	// left: 2
+	// a reader who sells: true
+}
+
+// In a request the owner is that of the context.
+func ExampleRWMutex_AssertWriteHeldContext() {
+	var mu rwlock.RWMutex
+	ctx := locks.WithOwner(context.Background(), locks.NewOwner())
+	if err := mu.WriteLocker().LockContext(ctx); err != nil {
+		panic(err)
+	}
+	mu.AssertWriteHeldContext(ctx)
+	fmt.Println("writes:", mu.WriteHoldCountContext(ctx))
+	if err := mu.WriteLocker().UnlockContext(ctx); err != nil {
+		panic(err)
+	}
+	// Output: writes: 1
+}

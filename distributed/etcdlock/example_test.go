@@ -76,6 +76,17 @@ func ExampleClient_Prefix() {
 	_, _ = theirs, ours
 }
 
+// Another program locks a prefix that no name of this client has.
+func ExampleClient_MutexLocker() {
+	var (
+		session  *concurrency.Session // of another program
+		provider *etcdlock.Client
+	)
+	theirs := concurrency.NewMutex(session, "/jobs/nightly")
+	ours := provider.MutexLocker("/jobs/nightly") // the same lock
+	_, _ = theirs, ours
+}
+
 // A writer that goes on to read what it has written, together with others.
 func ExampleClient_RWMutex() {
 	var provider *etcdlock.Client

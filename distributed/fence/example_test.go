@@ -29,3 +29,17 @@ func ExampleGate() {
 	// refused: by the first, late
 	// by the second
 }
+
+// A resource that was restored from a backup remembers no token. The backup has the highest one, so
+// that a holder from before the restoration stays refused.
+func ExampleGate_Raise() {
+	var gate fence.Gate
+	gate.Raise("ledger", 33) // as stored with the ledger
+	fmt.Println("highest:", gate.Highest("ledger"))
+
+	err := gate.Check("ledger", 32)
+	fmt.Println("stale:", errors.Is(err, fence.ErrStale))
+	// Output:
+	// highest: 33
+	// stale: true
+}
