@@ -41,9 +41,11 @@ func (m *BargingMutex) Lock() {
 
 //go:noinline // so that Lock is inlined
 func (m *BargingMutex) lock() {
-	if !m.s.Word.CompareAndSwap(syncq.Awake, syncq.Awake|syncq.Taken) {
-		m.s.Acquire(syncq.Anonymous(0), nil)
+	if m.s.Word.CompareAndSwap(syncq.Awake, syncq.Awake|syncq.Taken) {
+		m.s.Barged()
+		return
 	}
+	m.s.Acquire(syncq.Anonymous(0), nil)
 }
 
 // Unlock releases the lock. It panics with [locks.ErrNotHeld] if the lock is free.

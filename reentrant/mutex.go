@@ -94,6 +94,7 @@ func (m *Mutex) Lock() {
 			}
 		} else if w == syncq.Awake {
 			if m.s.Word.CompareAndSwap(syncq.Awake, syncq.Awake|syncq.Value(me)) {
+				m.s.Barged()
 				return
 			}
 		} else if syncq.Names(w, me) && m.s.Holds < MaxHolds-1 {

@@ -13,3 +13,5 @@ func TestOrder(t *testing.T) { locktest.Run(t, locktest.Reentrant(), locktest.Or
 func TestCancellation(t *testing.T) { locktest.Run(t, locktest.Reentrant(), locktest.Cancelling) }
 
 func TestAllocations(t *testing.T) { locktest.Run(t, locktest.Reentrant(), locktest.Allocations) }
+
+func TestBarging(t *testing.T) { locktest.Run(t, locktest.Reentrant(), locktest.Barging) }

@@ -112,6 +112,7 @@ func (rw *RWMutex) Lock() {
 		} else if w == syncq.Awake {
 			if rw.s.Word.CompareAndSwap(syncq.Awake, syncq.Awake|syncq.Value(me)) {
 				rw.s.Wrote()
+				rw.s.Barged()
 				return
 			}
 		} else if syncq.Names(w, me) && rw.s.Holds < MaxHolds-1 {

@@ -22,3 +22,5 @@ func TestCancellationOfWriters(t *testing.T) {
 func TestAllocationsOfWriters(t *testing.T) {
 	locktest.Run(t, locktest.ReadWrite(), locktest.Allocations)
 }
+
+func TestBargingOfWriters(t *testing.T) { locktest.Run(t, locktest.ReadWrite(), locktest.Barging) }

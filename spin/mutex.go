@@ -21,8 +21,8 @@ import (
 // new one hardly spins.
 //
 // It is not fair: a free lock goes to the first goroutine that tries. The time for which a
-// waiter can be overtaken is limited as in [fair.BargingMutex]: by 16 lost races, or one
-// millisecond.
+// waiter can be overtaken is limited as in [fair.BargingMutex]: by 16 lost races, or by
+// one millisecond and one more for each 128 waiters.
 //
 // The zero Mutex is free. It must not be copied after first use. Like a [sync.Mutex] it belongs
 // to no goroutine: one may lock it and another unlock it, and locking it twice hangs.

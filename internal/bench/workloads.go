@@ -70,7 +70,7 @@ func Workloads() []Workload {
 		uncontended(), reads(), mixes(), []Workload{
 			steady(2, false), steady(2, true), steady(8, false), steady(8, true), tries(), liveContexts(),
 		},
-		contests(), endedWaits(), semaphores(), conditionWaits(), byKey(),
+		contests(), crowds(), endedWaits(), semaphores(), conditionWaits(), byKey(),
 		[]Workload{several(2), several(4), compareAndSwap(), recorded(), singletons(), heap()},
 	)
 }

@@ -149,7 +149,7 @@ func (c *Cond) transfer(most int, since time.Duration) (moved int) {
 	var wake *node
 	last := &wake
 	s.guard.Lock()
-	if since == 0 && s.queue.policy == NonFair && s.queue.head != nil {
+	if since == 0 && s.queue.policy() == NonFair && s.queue.head != nil {
 		since = clock()
 	}
 	for n := c.queue.head; n != nil && moved < most; n = c.queue.head {

@@ -23,6 +23,21 @@ func (c *count) set(n uint32) { c.n = n }
 // load returns the number to anybody.
 func (c *count) load() uint32 { return atomic.LoadUint32(&c.n) }
 
+// mark is a byte that any goroutine may read and change.
+//
+// Its stores are plain, for the reasons of count. Two changes at once may be one. Where that is not
+// good enough, the changes have the guard.
+type mark struct{ n uint8 }
+
+// newMark returns a mark with the byte n.
+func newMark(n uint8) mark { return mark{n} }
+
+// set changes the byte.
+func (m *mark) set(n uint8) { m.n = n }
+
+// load returns the byte.
+func (m *mark) load() uint8 { return m.n }
+
 // reader is a goroutine, or 0. One goroutine at a time changes it, and anybody may read it.
 //
 // The change is a plain store where an id is one machine word, for the reasons of count.

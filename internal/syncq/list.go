@@ -9,15 +9,25 @@ type list struct {
 	len        int32
 
 	// These concern the whole lock. They are here because there is room: a lock takes 64 bytes.
-	watched bool   // the watcher knows the lock
-	policy  Policy // from New, or FIFO since the first waiter or condition that said so
-	written uint16 // how many writes there were: see Wrote
+	marks   mark  // watched, inOrder; changed with the guard held
+	written uint8 // how many writes there were: see Wrote
+	barged  mark  // how often a holder overtook an awake waiter: see Barged
+	failed  mark  // how many spins in a row were in vain: see spin
 }
+
+// The marks of a list.
+const (
+	watched uint8 = 1 << iota // the watcher knows the lock
+	inOrder                   // FIFO from New on, or since the first waiter or condition that said so
+)
+
+// policy returns the policy of the lock. It never changes from FIFO to NonFair.
+func (l *list) policy() Policy { return l.marks.load()&inOrder != 0 }
 
 // admitBy notes that a lock without [New] is FIFO. The guard is held.
 func (l *list) admitBy(policy Policy) {
-	if policy == FIFO && l.policy == NonFair {
-		l.policy = policy
+	if policy == FIFO && l.policy() == NonFair {
+		l.marks.set(l.marks.load() | inOrder)
 	}
 }
 

@@ -22,11 +22,11 @@ func NewReentrant(policy Policy) Reentrant {
 	return Reentrant{Sync: New(policy)}
 }
 
-// LockOrReenter takes a lock that is free, or counts one more hold if owner, a goroutine, has it
-// already. It may fail in other cases.
+// LockOrReenter takes a lock that is free and that nobody waits for, or counts one more hold if
+// owner, a goroutine, has the lock already. It may fail in other cases.
 func (r *Reentrant) LockOrReenter(owner int64) bool {
 	w := r.Word.Load()
-	if free(w) && r.Word.CompareAndSwap(w, w|Value(owner)) {
+	if w == 0 && r.Word.CompareAndSwap(0, Value(owner)) {
 		return true
 	}
 	if Names(w, owner) && r.Holds < MaxHolds-1 {

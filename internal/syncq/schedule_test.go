@@ -510,7 +510,7 @@ func TestSecondOfTwoUnlocksFindsTheLockFree(t *testing.T) {
 			s.Word.Or(flagQueued | flagReserved) // as with a waiter, so that both go to the guard
 			first := run(func() bool { return s.Unlock() })
 			second := run(func() bool { return s.Unlock() })
-			atGuard(t, 2, "syncq.(*Sync).guarded")
+			atGuard(t, 2, "syncq.(*Sync).Unlock")
 			s.Word.Store(Taken) // the waiter has given up
 			s.guard.Unlock()
 			require.NotEqual(t, first.result(t), second.result(t))
@@ -531,7 +531,7 @@ func TestFastUnlockDuringSlowOneLeavesItNothing(t *testing.T) {
 			require.True(t, s.join(n))
 			s.guard.Lock()
 			slow := run(func() bool { return s.Unlock() })
-			atGuard(t, 1, "syncq.(*Sync).guarded")
+			atGuard(t, 1, "syncq.(*Sync).Unlock")
 			require.Nil(t, n.cancel())
 			require.Equal(t, Taken, s.Word.Load())
 			require.True(t, s.Unlock(), "nobody waits, so that it is fast")
@@ -552,7 +552,7 @@ func TestUnlockEndsTheHoldFoundWithTheGuard(t *testing.T) {
 	require.True(t, s.join(n))
 	s.guard.Lock()
 	slow := run(func() bool { return s.Unlock() })
-	atGuard(t, 1, "syncq.(*Sync).guarded")
+	atGuard(t, 1, "syncq.(*Sync).Unlock")
 	n.cancel()
 	require.True(t, s.Unlock())
 	require.True(t, s.TryLock(Anonymous(3)))

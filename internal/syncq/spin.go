@@ -18,21 +18,40 @@ const (
 	spinPause  = 2
 )
 
+// Spinning learns. A lock of which so many spins in a row were in vain is held for long, so the next
+// ones are half as long for each such number, down to one round. A spin that takes the lock makes the
+// spins long again. Without that 1,024 waiters that time out spin for longer than they do all else.
+const (
+	failures  = 4
+	maxFailed = 4 * failures
+)
+
 // spins says that a holder can run while another goroutine spins.
 var spins = runtime.NumCPU() > 1
 
 // spin takes a lock that becomes free within a short spin (NonFair). It stops when the lock is
 // reserved for the first waiter, or shared: readers often have still to run, on the spinner's own
 // processor. Under FIFO it would be in vain for the same reason.
-func (word *Word) spin(p Party) bool {
+func (s *Sync) spin(p Party) bool {
 	if sched.On && sched.Explored() {
 		return false
 	}
-	for k := 0; k < spinRounds && spins && word.Load()&(flagReserved|flagShared) == 0; k++ {
+	word, failed := &s.Word, s.queue.failed.load()
+	rounds := spinRounds >> (failed / failures)
+	for k := 0; k < rounds && spins && word.Load()&(flagReserved|flagShared) == 0; k++ {
 		pause.Pause(spinPause)
 		if w := word.Load(); free(w) && word.CompareAndSwap(w, w|p.value) {
+			if failed != 0 {
+				s.queue.failed.set(0)
+			}
+			if w != 0 {
+				s.Barged()
+			}
 			return true
 		}
+	}
+	if failed < maxFailed {
+		s.queue.failed.set(failed + 1)
 	}
 	return false
 }

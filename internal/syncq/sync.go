@@ -1,6 +1,7 @@
 package syncq
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -35,10 +36,15 @@ const (
 
 // New returns a Sync that admits by policy. A lock whose zero value has to be FIFO says so by its
 // parties instead: see [Party.FIFO].
-func New(policy Policy) Sync { return Sync{queue: list{policy: policy}} }
+func New(policy Policy) Sync {
+	if policy == FIFO {
+		return Sync{queue: list{marks: newMark(inOrder)}}
+	}
+	return Sync{}
+}
 
 // Policy returns the policy of the lock. A zero Sync has that of its first waiter or condition.
-func (s *Sync) Policy() Policy { return s.queue.policy }
+func (s *Sync) Policy() Policy { return s.queue.policy() }
 
 // Acquire takes the lock exclusively, and waits for it until l ends. If l leaves no time to wait,
 // it still takes a lock that is free and, under FIFO, for which nobody waits. The outcome is
@@ -50,7 +56,7 @@ func (s *Sync) Acquire(p Party, l *park.Limit) Outcome {
 		return Acquired
 	case l.None():
 		return Ended
-	case p.policy == NonFair && s.queue.policy == NonFair && s.spin(p):
+	case p.policy == NonFair && s.queue.policy() == NonFair && s.spin(p):
 		return Acquired
 	}
 	n := s.newNode(p, false)
@@ -79,8 +85,10 @@ func (s *Sync) Unlock() bool {
 			if to, _ := drop(w); s.Word.CompareAndSwap(w, to) {
 				return true
 			}
-		case s.queue.policy == FIFO || w&flagReserved != 0:
+		case s.queue.policy() == FIFO:
 			return s.guarded(drop)
+		case w&flagReserved != 0:
+			return s.handOver()
 		case s.Word.CompareAndSwap(w, Awake):
 			// The lock is free before a waiter is awake: a goroutine that runs may have it.
 			if w&flagWoken == 0 {
@@ -89,6 +97,26 @@ func (s *Sync) Unlock() bool {
 			return true
 		}
 	}
+}
+
+// handOver is guarded(drop) of a lock that is reserved (NonFair). If it hands the lock to a writer
+// that sleeps, it yields its processor. Else the releasing goroutine goes on until it wants the lock
+// again, and parks: the processor of the new holder then has another one woken for nothing.
+//
+// It does not yield to a waiter of a broadcast or behind readers, whose hand-overs follow each other,
+// nor in a lock that goroutines read.
+func (s *Sync) handOver() bool {
+	s.guard.Lock()
+	n := s.queue.head
+	yields := n != nil && !n.shared && n.since != due && n.state == waiting &&
+		s.Word.Load()&flagShared == 0 && s.table.Load() == nil
+	wake, ok := s.advance(drop)
+	s.guard.Unlock()
+	unpark(wake)
+	if yields {
+		runtime.Gosched()
+	}
+	return ok
 }
 
 // guarded is advance with the guard taken and the nodes unparked.
@@ -180,14 +208,15 @@ func (s *Sync) ShareExclusive() {
 // release come here, under FIFO and with flagReserved to admit the first waiter, else to wake it.
 // An awake waiter calls compete. It wins, and the lock is held; or it finds the word held, and
 // sleeps again with flagWoken cleared in one step with that finding; or it leaves, and cancel calls
-// advance. Parties that take and free the lock while flagWoken is set tell nobody, readers included
+// advance. If reserveOverdue has replaced flagWoken by flagReserved on a word that is held, the
+// release of that word comes here, and admits the waiter, asleep or awake. Parties that take and free the lock while flagWoken is set tell nobody, readers included
 // (TryUnlockShared). If the table holds the lock, T has its last reader come here.
 //
 // The commonest case comes first, which makes a hand-off a tenth cheaper: the last hold ends, and
 // the first waiter gets the lock exclusively.
 func (s *Sync) advance(next step) (wake *node, ok bool) {
 	w, n := s.Word.Load(), s.queue.head
-	if n == nil || n.shared || s.queue.policy == NonFair && !n.reserved {
+	if n == nil || n.shared || s.queue.policy() == NonFair && !n.reserved {
 		return s.advanceAny(next)
 	}
 	if base, ok := next(w); !ok || base&^queueFlags != 0 {
@@ -195,7 +224,7 @@ func (s *Sync) advance(next step) (wake *node, ok bool) {
 	}
 	to := n.value
 	if second := n.next; second != nil {
-		if s.queue.policy == NonFair {
+		if s.queue.policy() == NonFair {
 			second.reserved = second.overdue()
 		}
 		to |= second.mirror()
@@ -256,14 +285,14 @@ func (s *Sync) admit(w uint64) (k int, to uint64) {
 			k++
 		}
 		w = (w | flagShared) + uint64(k)*oneHold
-	case free(w) && (s.queue.policy == FIFO || n.reserved):
+	case free(w) && (s.queue.policy() == FIFO || n.reserved):
 		k, w = 1, n.value
 		n = n.next
 	case free(w):
 		return 0, Awake
 	}
 	if n != nil {
-		n.reserved = n.reserved || s.queue.policy == NonFair && (w&flagShared != 0 || k > 0 && n.overdue())
+		n.reserved = n.reserved || s.queue.policy() == NonFair && (w&flagShared != 0 || k > 0 && n.overdue())
 		w = w&^flagBiased | n.mirror()
 	}
 	return k, w

@@ -117,7 +117,7 @@ type Slot struct {
 
 	// These are for a counted goroutine that has the slot.
 	reads   uint32 // counted reads of the slot since the last write or bias
-	written uint16 // the lock's number of writes at the last of them
+	written uint8  // the lock's number of writes at the last of them
 
 	// Readers that found the slot taken.
 	collided atomic.Int64 // how many under the table's hold, and in the upper half how many counted

@@ -83,7 +83,7 @@ var nodes = sync.Pool{New: func() any {
 func (s *Sync) newNode(p Party, shared bool) *node {
 	n := nodes.Get().(*node)
 	n.s, n.value, n.who, n.shared, n.kind = s, p.value, p.who, shared, p.kind
-	n.policy = p.policy || s.queue.policy
+	n.policy = p.policy || s.queue.policy()
 	if explicit(n.who) {
 		n.goroutine = goid.Get()
 	}
@@ -131,12 +131,16 @@ func (n *node) mirror() uint64 {
 }
 
 // A waiter that is first and loses the race to bargers MaxLost times, or has waited for MaxBarging
-// (see overdue), has the lock reserved: the next release hands it over. That bounds barging. A
-// waiter for readers has it reserved at once. The queue of rwlock.StampedLock has the same bounds.
+// (see overdue, longQueue), has the lock reserved: the next release hands it over. That bounds
+// barging. A waiter for readers has it reserved at once. The queue of rwlock.StampedLock has the same bounds.
 const (
 	MaxBarging = time.Millisecond
 	MaxLost    = 16
 )
+
+// longQueue is how many waiters make MaxBarging longer by its length. In a long queue each waiter is
+// overdue when it becomes the first, and the lock would be handed off from then on.
+const longQueue = 128
 
 // due is the since of a waiter that a broadcast moved here with others. All of them have the lock
 // reserved: handing it from one to the next is the shortest way through them, and they have waited.
@@ -144,8 +148,8 @@ const due = time.Duration(math.MinInt64 / 2)
 
 // overdue reports whether the lock is to be reserved for n by now.
 //
-// The clock is read when a waiter joins, becomes the first, or loses a race, and at no other time:
-// a reading takes as long as several atomic writes. The first waiter behind readers has the
+// The clock is read when a waiter joins, becomes the first, or loses a race, and at each 64th
+// acquisition past a waiter that is awake. A reading takes as long as several atomic writes. The first waiter behind readers has the
 // lock reserved without a look at the clock. A signalled waiter that joins as the first
 // usually wins its first race. Its wait counts from the first that it loses, and its signal reads
 // no clock.
@@ -157,7 +161,7 @@ func (n *node) overdue() bool {
 	if n.since == 0 {
 		n.since = t
 	}
-	return t-n.since >= MaxBarging
+	return t-n.since >= MaxBarging*time.Duration(1+n.s.queue.len/longQueue)
 }
 
 var start = time.Now()

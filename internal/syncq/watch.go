@@ -67,8 +67,8 @@ func (s *Sync) Describe(k *Kind) {
 
 // watch has w watch the lock. The guard is held.
 func (s *Sync) watch(w Watcher, k *Kind) {
-	if !s.queue.watched {
-		s.queue.watched = true
+	if marks := s.queue.marks.load(); marks&watched == 0 {
+		s.queue.marks.set(marks | watched)
 		w.Watch(s, k)
 	}
 }

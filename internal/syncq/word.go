@@ -27,7 +27,7 @@ import "sync/atomic"
 // Two kinds of code change the word. Fast paths do so without the guard. They take a free lock, add
 // or drop a shared hold, and open the read table while nobody waits. They also free a lock that
 // nobody waits for, or that is not reserved. Everything else happens with the guard held, in
-// advance, tryEnqueue or compete.
+// advance, tryEnqueue, compete or reserveOverdue.
 type Word struct{ atomic.Uint64 }
 
 // The flags of the state word, and some words.
@@ -43,8 +43,9 @@ const (
 	flagWoken
 
 	// flagReserved mirrors "the next release hands the lock over" (NonFair): the first waiter lost
-	// too many races, waited for too long, waits for readers, or is shared. Changed with the guard
-	// held only.
+	// too many races, waited for too long, waits for readers, or is shared. A holder that overtook
+	// an awake waiter sets it as well, in place of flagWoken: see reserveOverdue. Changed with the
+	// guard held only, and never set on a free word.
 	flagReserved
 
 	// flagShared: the value counts shared holds.
@@ -137,16 +138,6 @@ func dropTable(w uint64) (uint64, bool) {
 
 // revoke ends the bias to readers. If nobody reads, advance then gives the table's hold back.
 func revoke(w uint64) (uint64, bool) { return w &^ flagBiased, true }
-
-// TryLock takes the lock exclusively if it is free. It barges.
-func (word *Word) TryLock(p Party) bool {
-	for {
-		// The try is over if the word is not free, or if the swap takes it.
-		if w := word.Load(); !free(w) || word.CompareAndSwap(w, w|p.value) {
-			return free(w)
-		}
-	}
-}
 
 // change changes the word by next. It reports false, with nothing done, if next refused the word.
 func (word *Word) change(next step) bool {

@@ -73,7 +73,11 @@ proctype goroutine(byte me) {
 #endif
 		:: !isShared[me] -> TryLock();                  /* TryLock, spin */
 			if
+#ifdef FIFO
 			:: ok
+#else
+			:: ok -> Barged()
+#endif
 			:: !ok -> goto next
 			:: !ok ->
 slow:

@@ -264,6 +264,37 @@ inline TryLock() {
 	}
 }
 
+/* Sync.Barged with reserveOverdue: NonFair; me holds the lock. A guard in use is left alone. */
+#ifndef FIFO
+inline Barged() {
+#ifdef MUTANT_OVERTAKER_LOOKS_EARLY
+	atomic { guard == 0; d_step { k = ql > 0 && state[q[0]] == awake && !reserved[q[0]] } }
+	s = k;
+	d_step {
+		if :: s && !free(Word) -> Word = (Word & ~queueFlags) | flagQueued | flagReserved :: else fi;
+		s = 0; k = 0
+	}
+#else
+	if
+	:: atomic { guard == 0; CHOOSE; d_step {
+			if
+#ifdef MUTANT_OVERTAKER_RESERVES_FREE
+			:: ql > 0 && state[q[0]] == awake && late ->
+#else
+			:: ql > 0 && state[q[0]] == awake && late && !free(Word) ->
+#endif
+				mirror(q[0]);
+				Word = (Word & ~queueFlags) | m
+			:: else
+			fi;
+			m = 0; late = 0
+		} }
+	:: true
+	fi
+#endif
+}
+#endif
+
 /* Sync.TryLockShared: it barges */
 inline TryLockShared() {
 	d_step {

@@ -28,6 +28,7 @@ const (
 	indirect   = "a method by a table" // of an interface or of a type parameter
 	rules      = "internal/ruled.(*Sync[go.shape.struct {}])"
 	tryAcquire = rules + ".TryAcquire"
+	barged     = "internal/syncq.(*Sync).Barged" // after the acquisition, if another goroutine waits
 )
 
 // limits are what the functions compile to with Go 1.26 or 1.27, whichever is more.
@@ -42,9 +43,9 @@ var limits = map[string]code{
 	"useLazy":                   {21, 0, []string{"singleton.(*Lazy[go.shape.int]).getSlow"}},
 	"usePacked":                 {15, 1, nil},
 	"usePark":                   {33, 0, []string{"sync.(*Cond).Wait", "runtime.chanrecv1", "runtime.gcWriteBarrier2"}},
-	"reentrant.(*Mutex).Lock":   {64, 2, []string{"getg", "reentrant.(*Mutex).lock"}},
+	"reentrant.(*Mutex).Lock":   {64, 2, []string{"getg", barged, "reentrant.(*Mutex).lock"}},
 	"reentrant.(*Mutex).Unlock": {59, 2, []string{"getg", "reentrant.(*Mutex).unlock"}},
-	"rwlock.(*RWMutex).Lock":    {70, 2, []string{"getg", "rwlock.(*RWMutex).lock"}},
+	"rwlock.(*RWMutex).Lock":    {70, 2, []string{"getg", barged, "rwlock.(*RWMutex).lock"}},
 	"rwlock.(*RWMutex).Unlock":  {61, 2, []string{"getg", "rwlock.(*RWMutex).unlock"}},
 	"rwlock.(*RWMutex).RLock": {128, 2, []string{"getg", "internal/syncq.(*ReadWrite).ReadCounted",
 		"internal/syncq.(*ReadWrite).ReadersLeft", "rwlock.(*RWMutex).rlock"}},

@@ -1,0 +1,61 @@
+package syncq
+
+// TryLock takes the lock exclusively if it is free. It barges.
+func (s *Sync) TryLock(p Party) bool {
+	for {
+		// The try is over if the word is not free, or if the swap takes it.
+		w := s.Word.Load()
+		if !free(w) {
+			return false
+		}
+		if s.Word.CompareAndSwap(w, w|p.value) {
+			if w != 0 {
+				s.Barged()
+			}
+			return true
+		}
+	}
+}
+
+// Barged follows each exclusive acquisition that overtakes an awake first waiter (NonFair).
+//
+// Two goroutines can pass the lock to each other without ever finding it held. The first waiter is
+// awake then, but has no processor before Go ends a time slice, and all others wait behind it. So the
+// overtaking holder counts, and at each 64th time looks whether the first waiter is overdue. The
+// holder alone changes the count; in a lock that another goroutine releases, two holders may count
+// at once, and one of the two is lost.
+//
+//go:noinline // so that the fast paths around it stay short
+func (s *Sync) Barged() {
+	n := s.queue.barged.load() + 1
+	s.queue.barged.set(n)
+	if n%bargedRounds == 0 {
+		s.reserveOverdue()
+	}
+}
+
+// bargedRounds is how many acquisitions past an awake waiter come before a look at the clock, which
+// takes as long as several acquisitions. 64 acquisitions with short sections take some 20 µs.
+const bargedRounds = 64
+
+// reserveOverdue reserves the lock, which is held, for the first waiter if that is awake and overdue.
+// Then the next release hands the lock over, although the waiter has still to run. A guard that is in
+// use is left alone. The word may become free meanwhile: then the waiter has a chance again, because
+// no word may be free and reserved.
+func (s *Sync) reserveOverdue() {
+	if !s.guard.TryLock() {
+		return
+	}
+	defer s.guard.Unlock()
+	n := s.queue.head
+	if n == nil || n.state != awake || n.reserved || !n.overdue() {
+		return
+	}
+	for w := s.Word.Load(); !free(w); w = s.Word.Load() {
+		n.reserved = true
+		if s.Word.CompareAndSwap(w, w&^queueFlags|n.mirror()) {
+			return
+		}
+		n.reserved = false
+	}
+}
