@@ -75,3 +75,20 @@ func ExampleX_NewLease() {
 	}
 	_ = test
 }
+
+// A stop and a job may be ready at once. The select of the program would take one of them at random.
+// As a decision of the schedule, each is tried, and a replay takes the same one.
+func ExampleX_Select() {
+	test := func(t *testing.T) {
+		explore.Run(t, func(x *explore.X) {
+			jobs, stop := make(chan int, 1), make(chan struct{})
+			jobs <- 1
+			close(stop)
+			worked := false
+			var work explore.Case = explore.Receive(jobs, func(int, bool) { worked = true })
+			x.Select(work, explore.Receive(stop, nil))
+			x.Check(worked, "a job was left when the worker stopped") // the mistake
+		}, explore.Expect(explore.Failure))
+	}
+	_ = test
+}
