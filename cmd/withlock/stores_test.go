@@ -71,6 +71,7 @@ var stores = []struct {
 		})
 		return url, server.Restart
 	}},
+	{"pgbouncer", true, func(t *testing.T) (string, func()) { return pooler(t) + "&listen=false", nil }},
 	{"mysql", true, func(t *testing.T) (string, func()) {
 		var at string
 		testbed.StartMariaDB(t, func(addr string) error {
@@ -109,6 +110,14 @@ var stores = []struct {
 	{"gs", true, func(t *testing.T) (string, func()) {
 		return serving(t, "gs://locks-bucket?endpoint="+testbed.StartFakeGCS(t, "locks-bucket", "").URL()), nil
 	}},
+}
+
+// pooler returns the URL of a pgbouncer that gives each transaction a free session.
+func pooler(t *testing.T) string {
+	url := func(addr string) string { return "postgres://postgres@" + addr + "/postgres?sslmode=disable" }
+	ready := func(addr string) error { return answers(t, "pgx", url(addr)+"&default_query_exec_mode=exec") }
+	server := testbed.StartPostgres(t, ready)
+	return url(testbed.StartPgbouncer(t, server.Addr(), ready, "default_pool_size = 3", "server_round_robin = 1").Addr())
 }
 
 func redisStore(t *testing.T) string {
@@ -162,6 +171,30 @@ func TestOnEveryStore(t *testing.T) {
 	}
 }
 
+func TestCommandsBehindATransactionPoolerEndWithTheirOwnCode(t *testing.T) {
+	t.Parallel()
+	url := pooler(t) + "&listen=false"
+	inside := filepath.Join(t.TempDir(), "inside")
+	command := "mkdir " + inside + " && sleep 0.02 && rmdir " + inside + " && exit 7"
+	for range 3 {
+		var all []*process
+		for range 4 {
+			all = append(all, start(t, url, "run", "-name", "it", "-ttl", longTTL, "--", "sh", "-c", command))
+		}
+		for _, p := range all {
+			require.Equal(t, 7, p.code(), "%v", p.stderr.String())
+		}
+	}
+}
+
+func TestATransactionPoolerIsRefusedWithTheRemedy(t *testing.T) {
+	t.Parallel()
+	p := start(t, pooler(t), "run", "-name", "it", "--", "echo", "never")
+	require.NotContains(t, []int{0, exitNotAcquired, exitLost}, p.code())
+	p.eof()
+	require.Contains(t, p.stderr.String(), "listen=false")
+}
+
 func aCommandRunsUnderTheLock(t *testing.T, url string) {
 	holder := start(t, url, "run", "-name", "nightly", "-label", "night shift", "--", "sh", "-c", traps)
 	var token uint64
@@ -203,7 +236,7 @@ func aCommandRunsUnderTheLock(t *testing.T, url string) {
 
 // permits has the stores with semaphores.
 var permits = map[string]bool{
-	"sqlite": true, "postgres": true, "mysql": true, "redis": true, "etcd": true, "zk": true,
+	"sqlite": true, "postgres": true, "pgbouncer": true, "mysql": true, "redis": true, "etcd": true, "zk": true,
 	"nats": true, "dynamodb": true, "s3": true, "gs": true,
 }
 
