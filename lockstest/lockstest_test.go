@@ -354,6 +354,7 @@ var broken = []brokenLock{
 	{"UnlockOfAFreeLockIsErrNotHeld", bareLock, fakelock.FreeUnlockAccepted},
 	{"UnlockOfAFreeLockIsErrNotHeld", reentrantLock, fakelock.FreeUnlockCorrupts},
 	{"UnlockByAnotherOwnerIsErrNotHeld", reentrantLock, fakelock.AnybodyUnlocks},
+	{"UnlockByAnotherOwnerIsErrNotHeld", reentrantLock, fakelock.FreeClaimed},
 	{"AnyGoroutineMayUnlock", bareLock, fakelock.UnlockNeedsLocker},
 	{"OnlyTheLastReleaseFrees", reentrantLock, fakelock.FirstUnlockFrees},
 	{"OnlyTheLastReleaseFrees", reentrantLock, fakelock.ReentryByTryFalse},

@@ -105,5 +105,5 @@ func ExampleDocuments() {
 	// Output:
 	// held, token 1
 	// <nil>
-	// rows: unlock "orders": lock not held by the caller: the lock is free in this client; Inspect finds holders elsewhere
+	// rows: unlock "orders": lock not held by the caller: the lock has no holder in this client; another client may hold it, see Inspect
 }

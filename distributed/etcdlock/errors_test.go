@@ -15,10 +15,10 @@ func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	c, a := open(t, connect(t, s.addr)), someone()
 	l := c.Mutex("it")
 	err := l.UnlockContext(a)
-	require.EqualError(t, err, `etcdlock: unlock "it": lock not held by the caller: the lock is free in this client; Inspect finds holders elsewhere`)
+	require.EqualError(t, err, `etcdlock: unlock "it": lock not held by the caller: the lock has no holder in this client; another client may hold it, see Inspect`)
 	require.ErrorIs(t, err, locks.ErrNotHeld)
 	_, err = l.Hold(a)
-	require.EqualError(t, err, `etcdlock: hold "it": lock not held by the caller: the lock is free in this client; Inspect finds holders elsewhere`)
+	require.EqualError(t, err, `etcdlock: hold "it": lock not held by the caller: the lock has no holder in this client; another client may hold it, see Inspect`)
 	require.EqualError(t, c.Mutex("").LockContext(a), `etcdlock: lock "": the name is empty`)
 	_, err = c.Mutex(strings.Repeat("n", 4097)).TryLockContext(a)
 	require.EqualError(t, err, `etcdlock: try lock "`+strings.Repeat("n", 64)+

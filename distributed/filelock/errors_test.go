@@ -34,10 +34,10 @@ func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	c, a := provide(t, t.TempDir()), locks.WithOwner(t.Context(), locks.NewOwner())
 	l := c.Mutex("it")
 	err := l.UnlockContext(a)
-	require.EqualError(t, err, `filelock: unlock "it": lock not held by the caller: the lock is free in this process`)
+	require.EqualError(t, err, `filelock: unlock "it": lock not held by the caller: the lock has no holder here; another process may hold it`)
 	require.ErrorIs(t, err, locks.ErrNotHeld)
 	_, err = l.Hold(a)
-	require.EqualError(t, err, `filelock: hold "it": lock not held by the caller: the lock is free in this process`)
+	require.EqualError(t, err, `filelock: hold "it": lock not held by the caller: the lock has no holder here; another process may hold it`)
 
 	rw := c.RWMutex("it")
 	require.NoError(t, rw.ReadLocker().LockContext(a))

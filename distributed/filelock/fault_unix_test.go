@@ -4,6 +4,7 @@ package filelock_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -265,8 +266,10 @@ func TestAHolderLearnsThatItsFileIsGone(t *testing.T) {
 			if half == "write" {
 				require.ErrorIs(t, f.ReadLocker().LockContext(a), locks.ErrLost)
 			}
-			b := someone()
+			b, other := someone(), someone()
+			require.ErrorContains(t, l.UnlockContext(other), fmt.Sprintf(": the lock is lost, but not unlocked, by %v of", locks.CurrentOwner(a)))
 			take(t, f, b) // it is a new file
+			require.ErrorContains(t, l.UnlockContext(other), fmt.Sprintf(": the lock is held by %v of", locks.CurrentOwner(b)))
 			require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 			require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
 			require.False(t, tries(t, l, a))

@@ -3,7 +3,6 @@ package filelock
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -181,7 +180,7 @@ func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) {
 
 // notHeld returns the error of o, which has no hold of l.
 func (l *Mutex) notHeld(o locks.Owner) error {
-	var writers, readers []locks.Owner
+	var writers, readers, lost []locks.Owner
 	f, strays := l.files()
 	for _, f := range append(strays, f) {
 		if f == nil {
@@ -189,12 +188,15 @@ func (l *Mutex) notHeld(o locks.Owner) error {
 		}
 		f.mu.Lock()
 		if f.writer != nil {
-			writers = append(writers, f.writer.owner)
+			f.writer.addTo(&writers, &lost)
 		}
-		readers = slices.AppendSeq(readers, maps.Keys(f.readers))
+		for _, h := range f.readers {
+			h.addTo(&readers, &lost)
+		}
 		f.mu.Unlock()
 	}
 	slices.Sort(readers)
+	slices.Sort(lost)
 	own, other := writers, readers
 	if l.kind == shared {
 		own, other = readers, writers
@@ -202,10 +204,20 @@ func (l *Mutex) notHeld(o locks.Owner) error {
 	switch {
 	case len(own) > 0:
 		return adapter.NotHeld(o, own...)
-	case slices.Contains(other, o):
+	case slices.Contains(other, o), slices.Contains(lost, o):
 		return fmt.Errorf("%w: %v holds the other half of the lock", locks.ErrNotHeld, o)
+	case len(other) == 0 && len(lost) > 0:
+		return adapter.NotHeldButLost(o, lost...)
 	}
 	return adapter.NotHeld(o, other...)
+}
+
+// addTo adds the owner of h to one of the lists. The mutex of its file is held.
+func (h *hold) addTo(holders, lost *[]locks.Owner) {
+	if h.cause != nil {
+		holders = lost
+	}
+	*holders = append(*holders, h.owner)
 }
 
 // QueueLength returns the number of waiters in this process, for either half.

@@ -20,7 +20,7 @@ func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	c := open(t, newFake().client())
 	l := c.Mutex("it")
 	err := l.UnlockContext(someone())
-	require.EqualError(t, err, `gcslock: unlock "it": lock not held by the caller: the lock is free in this client; Inspect finds holders elsewhere`)
+	require.EqualError(t, err, `gcslock: unlock "it": lock not held by the caller: the lock has no holder in this client; another client may hold it, see Inspect`)
 	require.ErrorIs(t, err, locks.ErrNotHeld)
 	require.NoError(t, c.Close(context.Background()))
 	require.EqualError(t, l.LockContext(someone()), `gcslock: lock "it": client closed`)

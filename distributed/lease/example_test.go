@@ -100,5 +100,5 @@ func ExampleStore() {
 	// Output:
 	// held, token 1
 	// <nil>
-	// memory: unlock "orders": lock not held by the caller: the lock is free in this client
+	// memory: unlock "orders": lock not held by the caller: the lock has no holder in this client; another client may hold it
 }

@@ -25,35 +25,50 @@ func (l *Mutex) notHeld(o locks.Owner) error {
 	case l.write != nil:
 		half, mode, other = l.write, " for reading", " for writing"
 	}
-	const where = " of this process"
-	if holders, lost := l.holders(); lost {
-		return unheld.By(o, "the lock is lost, but not unlocked, by", where, holders...)
-	} else if len(holders) > 0 {
-		return unheld.By(o, "the lock is held"+mode+" by", where, holders...)
+	if err := l.heldBy(o, mode); err != nil {
+		return err
 	}
 	if half != nil {
-		if holders, _ := half.holders(); slices.Contains(holders, o) {
+		if held, lost := half.holders(); slices.Contains(held, o) || slices.Contains(lost, o) {
 			return unheld.Because(o.String() + " holds the lock" + other + " only")
-		} else if len(holders) > 0 {
-			return unheld.By(o, "the lock is held"+other+" by", where, holders...)
+		}
+		if err := half.heldBy(o, other); err != nil {
+			return err
 		}
 	}
+	const free = "the lock has no holder in this client; another client may hold it"
 	if l.c.inspector != nil {
-		return unheld.Because("the lock is free in this client; Inspect finds holders elsewhere")
+		return unheld.Because(free + ", see Inspect")
 	}
-	return unheld.Because("the lock is free in this client")
+	return unheld.Because(free)
 }
 
-// holders returns the owners that hold l by its client, and whether one of their holds is lost.
-func (l *Mutex) holders() (owners []locks.Owner, lost bool) {
+// heldBy returns the error of o if other owners have holds of l by its client, and nil otherwise.
+func (l *Mutex) heldBy(o locks.Owner, mode string) error {
+	const where = " of this process"
+	held, lost := l.holders()
+	switch {
+	case len(held) > 0:
+		return unheld.By(o, "the lock is held"+mode+" by", where, held...)
+	case len(lost) > 0:
+		return unheld.By(o, "the lock is lost, but not unlocked, by", where, lost...)
+	}
+	return nil
+}
+
+// holders returns the owners whose holds of l by its client last, and those whose holds are lost.
+func (l *Mutex) holders() (held, lost []locks.Owner) {
 	for _, q := range l.queues() {
 		q.mu.Lock()
-		if h := q.hold; h != nil {
-			owners = append(owners, q.turn.Owner())
-			lost = lost || h.g.err() != nil
+		if h := q.hold; h == nil {
+		} else if h.g.err() == nil {
+			held = append(held, q.turn.Owner())
+		} else {
+			lost = append(lost, q.turn.Owner())
 		}
 		q.mu.Unlock()
 	}
-	slices.Sort(owners)
-	return owners, lost
+	slices.Sort(held)
+	slices.Sort(lost)
+	return held, lost
 }

@@ -35,10 +35,20 @@ func TestAnUnlockElsewhereNamesTheHolderAndTheRemedy(t *testing.T) {
 	})
 }
 
-func TestAnUnlockOfAFreeLockSaysSo(t *testing.T) {
+func TestAnUnlockBesideAHoldElsewhereDoesNotSayFree(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		rival, l := open(t, s.connect()).Mutex("it"), open(t, s.connect()).Mutex("it")
+		hold(t, rival, as(1))
+		const text = `lease: unlock "it": lock not held by the caller: the lock has no holder in this client; another client may hold it`
+		require.EqualError(t, l.UnlockContext(as(2)), text)
+		require.NoError(t, rival.UnlockContext(as(1)))
+	})
+}
+
+func TestAnUnlockOfALockWithoutAHolderHereSaysSo(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := open(t, s.connect()).Mutex("it")
-		const text = `lease: unlock "it": lock not held by the caller: the lock is free in this client`
+		const text = `lease: unlock "it": lock not held by the caller: the lock has no holder in this client; another client may hold it`
 		require.EqualError(t, l.UnlockContext(as(1)), text)
 		h := hold(t, l, as(1))
 		require.NoError(t, l.UnlockContext(as(1)))
@@ -58,6 +68,26 @@ func TestAnUnlockBesideALostHoldSaysSo(t *testing.T) {
 		require.ErrorContains(t, l.UnlockContext(as(b)), fmt.Sprintf(": the lock is lost, but not unlocked, by %v%s", a, remedy))
 		require.EqualError(t, h.Extend(as(a), time.Second), `lease: extend "it": lease lost`)
 		require.ErrorIs(t, l.UnlockContext(as(a)), locks.ErrLost)
+	})
+}
+
+func TestALostHoldHidesNoOtherHold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := open(t, s.connect())
+		read, write := c.Mutex("reads", lease.WithShared(), lease.WithFixedTTL(time.Second)), c.Mutex("writes")
+		lease.NewRWMutex(read, write)
+		a, b, other := locks.NewOwner(), locks.NewOwner(), locks.NewOwner()
+		hold(t, read, as(a))
+		time.Sleep(2 * time.Second)
+		for _, half := range []*lease.Mutex{read, write} {
+			require.ErrorContains(t, half.UnlockContext(as(other)), fmt.Sprintf(": the lock is lost, but not unlocked, by %v%s", a, remedy))
+		}
+		hold(t, read, as(b))
+		for _, half := range []*lease.Mutex{read, write} {
+			require.ErrorContains(t, half.UnlockContext(as(other)), fmt.Sprintf(" by %v%s", b, remedy))
+		}
+		require.NoError(t, read.UnlockContext(as(b)))
+		require.ErrorIs(t, read.UnlockContext(as(a)), locks.ErrLost)
 	})
 }
 

@@ -308,6 +308,9 @@ func (l *Mutex) UnlockContext(ctx context.Context) error {
 		return l.fail(op, adapter.NotHeld(o))
 	}
 	if holder := l.local.Owner(); holder != o {
+		if l.lost {
+			return l.fail(op, adapter.NotHeldButLost(o, holder))
+		}
 		return l.fail(op, adapter.NotHeld(o, holder))
 	}
 	l.holds--

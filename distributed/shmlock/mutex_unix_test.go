@@ -249,6 +249,7 @@ func TestCloseOfAWordEndsHoldsAndWaits(t *testing.T) {
 	require.NoError(t, l.Close(background))
 	require.Equal(t, "true", ask(c, "try"))
 	require.ErrorIs(t, l.LockContext(a), locks.ErrLost)
+	require.ErrorContains(t, l.UnlockContext(b), fmt.Sprintf(": the lock is lost, but not unlocked, by %v of", locks.CurrentOwner(a)))
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
@@ -352,7 +353,7 @@ func TestAnUnlockElsewhereNamesTheHolderAndTheRemedy(t *testing.T) {
 func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	l, a := open(t, somewhere(t)), someone()
 	err := l.UnlockContext(a)
-	require.EqualError(t, err, fmt.Sprintf("shmlock: unlock %q: lock not held by the caller: the lock is free in this process", l.Path()))
+	require.EqualError(t, err, fmt.Sprintf("shmlock: unlock %q: lock not held by the caller: the lock has no holder here; another process may hold it", l.Path()))
 	require.ErrorIs(t, err, locks.ErrNotHeld)
 	_, err = shmlock.Open("")
 	require.EqualError(t, err, `shmlock: open "": empty path`)

@@ -22,7 +22,7 @@ func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	c, a := tableKind.open(t, db, sqllock.WithTable(table)), someone()
 	l := c.Mutex("it")
 	err := l.UnlockContext(a)
-	require.EqualError(t, err, `sqllock: unlock "it": lock not held by the caller: the lock is free in this client; Inspect finds holders elsewhere`)
+	require.EqualError(t, err, `sqllock: unlock "it": lock not held by the caller: the lock has no holder in this client; another client may hold it, see Inspect`)
 	require.ErrorIs(t, err, locks.ErrNotHeld)
 	require.EqualError(t, c.Mutex("").LockContext(a), `sqllock: lock "": the name is empty`)
 	_, err = c.Mutex("\xff").TryLockContext(a)

@@ -15,7 +15,7 @@ func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	c, a := open(t, s.Addr()), someone()
 	l := c.Mutex("it")
 	err := l.UnlockContext(a)
-	require.EqualError(t, err, `zklock: unlock "/it": lock not held by the caller: the lock is free in this client; Inspect finds holders elsewhere`)
+	require.EqualError(t, err, `zklock: unlock "/it": lock not held by the caller: the lock has no holder in this client; another client may hold it, see Inspect`)
 	require.ErrorIs(t, err, locks.ErrNotHeld)
 	require.EqualError(t, c.Mutex("a//b").LockContext(a),
 		`zklock: lock "a//b": the name is empty or has an empty part`)

@@ -178,12 +178,17 @@ func (j *Jobs) Close(ctx context.Context) {
 }
 
 // NotHeld returns the error of caller, which has no hold of a lock. It matches locks.ErrNotHeld.
-// The holders are those of this process; without any, the text says that the lock is free here.
+// The holders are those that the caller's process knows.
 func NotHeld(caller locks.Owner, holders ...locks.Owner) error {
 	if len(holders) == 0 {
-		return unheld.Because("the lock is free in this process")
+		return unheld.Because("the lock has no holder here; another process may hold it")
 	}
 	return unheld.By(caller, "the lock is held by", " of this process", holders...)
+}
+
+// NotHeldButLost is NotHeld if the holds of holders are lost.
+func NotHeldButLost(caller locks.Owner, holders ...locks.Owner) error {
+	return unheld.By(caller, "the lock is lost, but not unlocked, by", " of this process", holders...)
 }
 
 // Released returns the error of an operation on something, such as "the permits", that the caller

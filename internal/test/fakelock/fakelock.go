@@ -32,6 +32,7 @@ const (
 	FreeUnlockAccepted    Flaw = "UnlockContext of a free lock is no error"
 	FreeUnlockCorrupts    Flaw = "UnlockContext of a free lock corrupts it"
 	AnybodyUnlocks        Flaw = "UnlockContext ignores the owner"
+	FreeClaimed           Flaw = "UnlockContext by another owner says that the lock is free"
 	UnlockNeedsLocker     Flaw = "UnlockContext in another goroutine fails"
 	FirstUnlockFrees      Flaw = "the first UnlockContext releases all holds"
 	ReentryQueues         Flaw = "re-entry waits behind other waiters"
@@ -496,6 +497,9 @@ func (l *Lock) unlock(ctx context.Context) error {
 		}
 		return fmt.Errorf("fakelock: free: %w", locks.ErrNotHeld)
 	case l.owner != o && l.Flaw != AnybodyUnlocks && l.Flaw != TryIgnoresHolder && l.Flaw != NoExclusion:
+		if l.Flaw == FreeClaimed {
+			return fmt.Errorf("fakelock: free: %w", locks.ErrNotHeld)
+		}
 		return fmt.Errorf("fakelock: held by %v: %w", l.owner, locks.ErrNotHeld)
 	case l.Flaw == UnlockNeedsLocker && l.by != locks.CurrentOwner(context.Background()):
 		return fmt.Errorf("fakelock: locked by %v: %w", l.by, locks.ErrNotHeld)
