@@ -41,8 +41,8 @@ var unseen = []string{
 	"locks without a fixed name in the function, such as shards[i].mu or the result of a call",
 	"locks that the function hands to other code, and locks that it holds on some paths only",
 	"two objects of one type that are locked in opposite orders",
-	"channels, and the locks of other processes",
-	"in tests: missingunlock, lockerror and waitloop",
+	"channels that other packages can get, or that are in a slice or a map, and the locks of other processes",
+	"in tests: missingunlock, blocked, lockerror and waitloop",
 }
 
 const other = `A test can find more: package deadlock reports what a run leads to, and package lockstest/explore tries many schedules.`

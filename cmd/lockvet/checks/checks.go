@@ -6,7 +6,7 @@
 // its callee does. The analyzers do not report a function that hands a held lock to its caller, nor
 // a lock that other code of the package releases. So no report does not mean that there is no
 // mistake. They do not look at calls through a variable with several functions, at calls of other
-// packages, at locks such as shards[i].mu, at channels, or at other processes.
+// packages, at locks such as shards[i].mu, at channels of other packages, or at other processes.
 //
 // A comment silences one finding:
 //
@@ -27,7 +27,7 @@ const url = "https://github.com/jucgo/locks/blob/main/cmd/lockvet/README.md"
 func Analyzers() []*analysis.Analyzer {
 	return []*analysis.Analyzer{
 		MissingUnlock, DoubleLock, DoubleUnlock, DeferLock, LockUpgrade, LockOrder,
-		LockError, LostOwner, DoContext, WaitLoop, UnlockedSignal,
+		Blocked, LockError, LostOwner, DoContext, WaitLoop, UnlockedSignal,
 	}
 }
 

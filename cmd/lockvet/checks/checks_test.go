@@ -49,7 +49,7 @@ func TestNamesOfLockTypesNeedAPackage(t *testing.T) {
 	_ = checks.SetLockTypes()
 }
 
-// The files of known rebuild 18 deadlocks of released programs, and say which ones no check finds.
+// The files of known rebuild deadlocks of released programs, and say which ones no check finds.
 func TestKnownDeadlocksAreFound(t *testing.T) { compare(t, "known") }
 
 func TestCallsAcquireAndReleaseAsTheirCallees(t *testing.T) { compare(t, "calls") }

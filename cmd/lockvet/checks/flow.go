@@ -110,6 +110,7 @@ type tracked struct {
 	calls   []*lockCall
 	calling map[*ast.CallExpr]*lockCall // calls of functions that acquire or release the lock
 	before  map[*ast.CallExpr]set
+	stops   map[ast.Node]set // the states before statements with operations on channels
 	exits   map[*ast.ReturnStmt]set
 	in      []set   // the states at the start of each block
 	out     [][]set // the states at the end of each block, for each successor
@@ -183,6 +184,7 @@ func (f *function) name() string {
 
 // flows is the result of flow for one package.
 type flows struct {
+	root       inspector.Cursor
 	conditions func(*path) *side     // the lock of a condition
 	cyclic     []*function           // functions that were called before they were analyzed
 	valued     map[types.Object]bool // functions that are used otherwise than to call them
@@ -253,6 +255,7 @@ func runFlow(pass *analysis.Pass) (any, error) {
 		}
 	}
 	fs.values = newValues(fs)
+	fs.root = root
 	fs.values.collect(root)
 	fs.findValued(root)
 	fs.conditions = condLocks(pass)
@@ -391,7 +394,7 @@ func (fs *flows) collect(f *function) {
 		if t == nil {
 			t = &tracked{
 				path: p, before: map[*ast.CallExpr]set{}, exits: map[*ast.ReturnStmt]set{},
-				calling: map[*ast.CallExpr]*lockCall{},
+				calling: map[*ast.CallExpr]*lockCall{}, stops: map[ast.Node]set{},
 			}
 			f.byKey[key] = t
 			f.locks = append(f.locks, t)

@@ -44,13 +44,17 @@ type step struct {
 }
 
 func runLockOrder(pass *analysis.Pass, fs *flows) {
-	o := &orders{
-		pass: pass, fs: fs, acquires: memo[[]acquisition]{}, new: memo[map[types.Object]bool]{}, makers: memo[bool]{},
-	}
+	o := newOrders(pass, fs)
 	for _, f := range fs.functions {
 		o.follow(f)
 	}
 	o.report()
+}
+
+func newOrders(pass *analysis.Pass, fs *flows) *orders {
+	return &orders{
+		pass: pass, fs: fs, acquires: memo[[]acquisition]{}, new: memo[map[types.Object]bool]{}, makers: memo[bool]{},
+	}
 }
 
 type orders struct {

@@ -114,6 +114,9 @@ func (w *walker) block(b *cfg.Block, s set) []set {
 		}
 	}
 	for _, n := range nodes {
+		if w.record && stops(n) {
+			w.t.stops[n] = maps.Clone(s)
+		}
 		s = w.node(n, s)
 	}
 	if cond != nil {
@@ -124,6 +127,19 @@ func (w *walker) block(b *cfg.Block, s set) []set {
 		outs[i] = s
 	}
 	return outs
+}
+
+// stops reports whether a statement or expression has an operation on a channel.
+func stops(n ast.Node) (found bool) {
+	inspectOwn(n, func(n ast.Node) {
+		switch n := n.(type) {
+		case *ast.SendStmt:
+			found = true
+		case *ast.UnaryExpr:
+			found = found || n.Op == token.ARROW
+		}
+	})
+	return found
 }
 
 func isBool(info *types.Info, e ast.Expr) bool {

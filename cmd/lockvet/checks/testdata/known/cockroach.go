@@ -2,6 +2,8 @@ package known
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 )
 
@@ -192,4 +194,60 @@ func (r *heartbeatReplica) quiesce() {
 		r.store.coalesced.responses = append(r.store.coalesced.responses, 1)
 		r.store.coalesced.Unlock()
 	}
+}
+
+// Cockroach 6181: a reader prints the cache, and its String reads again.
+
+type rangeCache struct {
+	mu     sync.RWMutex
+	ranges []string
+}
+
+func (c *rangeCache) lookup() {
+	c.mu.RLock()
+	fmt.Printf("look up in %s\n", c) // found: doublelock
+	c.mu.RUnlock()
+	c.mu.Lock()
+	c.ranges = nil
+	c.mu.Unlock()
+}
+
+func (c *rangeCache) String() string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return strings.Join(c.ranges, " ")
+}
+
+// Cockroach 16167: the L of a condition is the read side of a lock that is read again below.
+
+type executor struct {
+	mu      sync.RWMutex
+	changed *sync.Cond
+	config  int
+}
+
+func newExecutor() *executor {
+	e := &executor{}
+	e.changed = sync.NewCond(e.mu.RLocker())
+	return e
+}
+
+func (e *executor) run() {
+	e.changed.L.Lock()
+	defer e.changed.L.Unlock()
+	e.prepare() // found: doublelock
+}
+
+func (e *executor) prepare() { e.database() }
+
+func (e *executor) database() int {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.config
+}
+
+func (e *executor) update(config int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.config = config
 }

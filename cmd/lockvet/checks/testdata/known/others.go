@@ -280,3 +280,48 @@ func (s *memory) setDefault(rest int) {
 	defer s.Unlock()
 	s.rest = rest
 }
+
+// Kubernetes 13135: a callback of the cache acquires the lock under which the cache is filled.
+
+type cacher struct {
+	sync.Mutex
+	cache *watchCache
+}
+
+type watchCache struct {
+	sync.RWMutex
+	replaced, event func()
+}
+
+func newCacher() *cacher {
+	c := &cacher{cache: &watchCache{}}
+	c.cache.onReplaced(func() { c.Unlock() })
+	c.cache.onEvent(c.process)
+	return c
+}
+
+func (w *watchCache) onReplaced(f func()) { w.replaced = f }
+
+func (w *watchCache) onEvent(f func()) { w.event = f }
+
+func (c *cacher) process() {
+	c.Lock()
+	defer c.Unlock()
+}
+
+func (c *cacher) fill() {
+	c.Lock()
+	c.cache.replace() // found: lockorder
+}
+
+func (w *watchCache) replace() {
+	w.Lock()
+	defer w.Unlock()
+	w.replaced()
+}
+
+func (w *watchCache) add() {
+	w.Lock()
+	defer w.Unlock()
+	w.event()
+}
