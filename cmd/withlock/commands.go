@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"os"
 	"path"
 	"runtime"
 	"runtime/debug"
@@ -21,12 +22,14 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/open"
 	_ "github.com/jucgo/locks/distributed/open/all"
+	safe "github.com/jucgo/locks/internal/terminal"
 )
 
 // commands returns the definitions of the commands. The parser, the help, the manual and the
 // completion are made of them.
 func commands(stdout *output, stderr io.Writer) *cli.Command {
-	t := &tool{stdout, stderr}
+	said := language(safe.Chinese(os.Getenv))
+	t := &tool{stdout, stderr, said}
 	store := &cli.StringFlag{
 		Name: "store", Sources: cli.EnvVars("WITHLOCK_STORE"), Usage: "`URL` of the store of the locks",
 		DefaultText: "none",
@@ -126,7 +129,7 @@ func commands(stdout *output, stderr io.Writer) *cli.Command {
 			{
 				Name: "man", Usage: "print the manual page",
 				Action: func(_ context.Context, c *cli.Command) error {
-					_, err := io.WriteString(stdout, manual(c.Root()))
+					_, err := io.WriteString(stdout, manual(c.Root(), said))
 					return err
 				},
 			},
@@ -136,11 +139,14 @@ func commands(stdout *output, stderr io.Writer) *cli.Command {
 		HideHelpCommand: true, // help could be the name of a lock or of a command to run
 		ExitErrHandler:  func(context.Context, *cli.Command, error) {},
 	}
-	root.CustomRootCommandHelpTemplate = helpOf(root)
+	said.translate(root)
+	root.CustomRootCommandHelpTemplate = helpOf(root, said)
 	for _, c := range append(root.Commands, root) {
 		if c != root {
-			c.CustomHelpTemplate = helpOfCommand(c)
-			c.Description = filled(c.Description, "", helpWidth-3)
+			c.CustomHelpTemplate = helpOfCommand(c, said)
+			if !said { // helpOfFlags fills Chinese, and the manual has no lines
+				c.Description = filled(c.Description, "", helpWidth-3)
+			}
 		}
 		c.OnUsageError = func(_ context.Context, c *cli.Command, err error, _ bool) error {
 			return fail(exitUsage, "%w: see %s -h", err, c.FullName())
@@ -162,6 +168,7 @@ func version() string {
 type tool struct {
 	stdout *output
 	stderr io.Writer
+	said   language
 }
 
 // say prints a line about what happens.

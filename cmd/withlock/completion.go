@@ -33,7 +33,7 @@ func (t *tool) completion(_ context.Context, c *cli.Command) error {
 // behind each. It runs no other command and parses no flags of theirs. It fails if the word belongs
 // to the command to run: only files can be suggested there.
 func (t *tool) complete(_ context.Context, c *cli.Command) error {
-	candidates, ok := candidates(c.Root(), c.Args().Slice())
+	candidates, ok := candidates(c.Root(), c.Args().Slice(), t.said)
 	if !ok {
 		return failure{code: 1}
 	}
@@ -47,7 +47,7 @@ func (t *tool) complete(_ context.Context, c *cli.Command) error {
 
 // candidates returns the candidates for the last of words, or false if it belongs to the command to
 // run.
-func candidates(root *cli.Command, words []string) (all []string, ok bool) {
+func candidates(root *cli.Command, words []string, said language) (all []string, ok bool) {
 	if len(words) == 0 {
 		return nil, true
 	}
@@ -82,13 +82,13 @@ func candidates(root *cli.Command, words []string) (all []string, ok bool) {
 	switch {
 	case needs != nil:
 		if slices.Contains(needs.Names(), "on-lost") {
-			add("term", "SIGTERM, and SIGKILL after the grace period")
+			add("term", said.of("SIGTERM, and SIGKILL after the grace period"))
 			add("kill", "SIGKILL")
-			add("none", "the command goes on")
+			add("none", said.of("the command goes on"))
 		}
 	case of.Name == "completion":
 		for _, shell := range []string{"bash", "zsh", "fish"} {
-			add(shell, "the script for "+shell)
+			add(shell, fmt.Sprintf(said.of("the script for %s"), shell))
 		}
 	case strings.HasPrefix(last, "-"):
 		dashes := "-"
@@ -96,10 +96,10 @@ func candidates(root *cli.Command, words []string) (all []string, ok bool) {
 			dashes = "--"
 		}
 		for _, f := range of.Flags {
-			add(dashes+f.Names()[0], strings.ReplaceAll(f.(cli.DocGenerationFlag).GetUsage(), "`", ""))
+			add(dashes+f.Names()[0], strings.ReplaceAll(said.of(f.(cli.DocGenerationFlag).GetUsage()), "`", ""))
 		}
 		if runs {
-			add("--", "the command follows")
+			add("--", said.of("the command follows"))
 		}
 	case runs && last != "":
 		return nil, false // the command without the dashes

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v3"
+
+	safe "github.com/jucgo/locks/internal/terminal"
 )
 
 // The texts below are in the help, and in the manual, which is made of them.
@@ -77,48 +79,53 @@ var exitCodes = []struct{ code, meaning string }{
 const exitNote = `A command's own 64, 69, 74, 75 or 79 looks the same. To avoid that: sh -c './backup.sh || exit 1'`
 
 // helpOf returns the help of the program, a template of package cli.
-func helpOf(root *cli.Command) string {
+func helpOf(root *cli.Command, said language) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("%s\n", filled(about, "", helpWidth))
-	line("USAGE:\n   withlock COMMAND [FLAG...] [ARGUMENT...]\n\nCOMMANDS:")
+	line("%s\n", said.filled(said.of(about), "", helpWidth))
+	line("%s\n   withlock COMMAND [FLAG...] [ARGUMENT...]\n\n%s", said.of("USAGE:"), said.of("COMMANDS:"))
 	for _, c := range root.VisibleCommands() {
 		line("   %-11s %s", c.Name, c.Usage)
 	}
-	line("\n   withlock COMMAND -h shows the flags of a command.\n\nEXAMPLES:")
-	line("   export WITHLOCK_STORE=redis://localhost:6379/0\n%s\nTIMES:\n%s\n\nSTORES:", examplesOf(""), filled(times, "   ", helpWidth))
+	line("\n   %s\n\n%s", said.of("withlock COMMAND -h shows the flags of a command."), said.of("EXAMPLES:"))
+	line("   export WITHLOCK_STORE=redis://localhost:6379/0\n%s\n%s\n%s\n\n%s", examplesOf("", said), said.of("TIMES:"),
+		said.filled(said.of(times), "   ", helpWidth), said.of("STORES:"))
 	for _, s := range storeURLs {
-		line("   %-55s %s", s.url, s.store)
+		line("   %-55s %s", s.url, said.of(s.store))
 	}
-	line("\n%s\n\nEXIT CODES:", filled(storesNote, "   ", helpWidth))
+	line("\n%s\n\n%s", said.filled(said.of(storesNote), "   ", helpWidth), said.of("EXIT CODES:"))
 	for _, e := range exitCodes {
-		line("   %-6s %s", e.code, e.meaning)
+		code := said.of(e.code)
+		line("   %s%s %s", code, strings.Repeat(" ", max(0, 6-safe.Columns(code))), said.of(e.meaning))
 	}
-	line("   %s", exitNote)
-	line("\nMORE:\n   withlock man | man -l -    the manual\n   %s", readmePage)
+	line("   %s", said.of(exitNote))
+	line("\n%s\n   withlock man | man -l -    %s\n   %s", said.of("MORE:"), said.of("the manual"), readmePage)
 	return b.String()
 }
 
 // helpOfCommand returns the help of c, a template of package cli.
-func helpOfCommand(c *cli.Command) string {
+func helpOfCommand(c *cli.Command, said language) string {
 	text := strings.TrimSuffix(cli.CommandHelpTemplate, "\n") + "\n"
-	if lines := examplesOf(c.Name); lines != "" {
-		text += "\nEXAMPLES:\n" + lines
+	if said {
+		text = said.helpOfFlags(c)
+	}
+	if lines := examplesOf(c.Name, said); lines != "" {
+		text += "\n" + said.of("EXAMPLES:") + "\n" + lines
 	}
 	for _, f := range c.Flags {
 		if _, ok := f.(*timeFlag); ok {
-			return text + "\nTIMES:\n" + filled(times, "   ", helpWidth) + "\n"
+			return text + "\n" + said.of("TIMES:") + "\n" + said.filled(said.of(times), "   ", helpWidth) + "\n"
 		}
 	}
 	return text
 }
 
 // examplesOf returns the examples of a command, or all.
-func examplesOf(command string) string {
+func examplesOf(command string, said language) string {
 	var b strings.Builder
 	for _, e := range examples {
 		if command == "" || command == e.command {
-			fmt.Fprintf(&b, "   # %s\n   %s\n", e.purpose, e.line)
+			fmt.Fprintf(&b, "   # %s\n   %s\n", said.of(e.purpose), e.line)
 		}
 	}
 	return b.String()

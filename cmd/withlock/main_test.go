@@ -34,7 +34,8 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	os.Unsetenv("WITHLOCK_STORE")
-	logging.Disable() // of go-redis, whose servers come and go here
+	os.Setenv("LC_ALL", "C") // the tests read English
+	logging.Disable()        // of go-redis, whose servers come and go here
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		f.Value.Set("8") // they wait for processes and for leases

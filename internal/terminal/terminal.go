@@ -1,4 +1,5 @@
-// Package terminal makes texts of unknown origin safe to show.
+// Package terminal makes texts of unknown origin safe to show, and knows the language and the width
+// of texts.
 package terminal
 
 import (

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/jucgo/locks/internal/terminal"
 )
 
 // Lang is a language of the lab.
@@ -24,14 +26,8 @@ var Langs = []Lang{English, Chinese}
 // LangOf returns the language that an environment asks for, as getenv tells: the first of LC_ALL,
 // LC_MESSAGES and LANG that is set decides.
 func LangOf(getenv func(string) string) Lang {
-	for _, name := range []string{"LC_ALL", "LC_MESSAGES", "LANG"} {
-		if value := getenv(name); value != "" {
-			language, _, _ := strings.Cut(strings.NewReplacer("_", ".", "-", ".").Replace(value), ".")
-			if strings.EqualFold(language, "zh") {
-				return Chinese
-			}
-			return English
-		}
+	if terminal.Chinese(getenv) {
+		return Chinese
 	}
 	return English
 }
@@ -135,20 +131,10 @@ func Han(r rune) bool { return unicode.Is(unicode.Han, r) }
 
 // Wide reports whether a terminal gives r two columns: Chinese characters and full-width
 // punctuation.
-func Wide(r rune) bool {
-	return Han(r) || r >= 0x3000 && r <= 0x303f || r >= 0xff01 && r <= 0xff60 || r >= 0xffe0 && r <= 0xffe6
-}
+func Wide(r rune) bool { return terminal.Wide(r) }
 
 // Columns returns how many columns of a terminal a text takes.
-func Columns(text string) (n int) {
-	for _, r := range text {
-		n++
-		if Wide(r) {
-			n++
-		}
-	}
-	return n
-}
+func Columns(text string) int { return terminal.Columns(text) }
 
 // Joined removes the ends of lines inside paragraphs of a Chinese text. Where words of another
 // alphabet meet, a space remains.
