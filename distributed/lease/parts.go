@@ -55,6 +55,8 @@ package lease
 // store notifies, ForceUnlock frees it, or Close does. Whatever the cause, grant.lose closes the
 // channel of Lost, once, and tell lets a Session know.
 //
+// The folder model has this life in Promela, with the mistakes that it excludes.
+//
 // # Words
 //
 //	release   an owner's hold is given back to the store

@@ -205,7 +205,7 @@ func (c *ci) user(ctx context.Context, j *job) error {
 }
 
 func models(ctx context.Context, j *job) error {
-	for _, folder := range []string{"internal/syncq/model", "distributed/caslock/model"} {
+	for _, folder := range []string{"internal/syncq/model", "distributed/lease/model", "distributed/caslock/model"} {
 		if err := j.sh(ctx, "bash", folder+"/run.sh"); err != nil {
 			return err
 		}

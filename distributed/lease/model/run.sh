@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# run.sh [-all] [WORD...]: checks the models of this folder and prints a table. Every configuration must hold, and every
+# mutant must break a property. With -all it checks larger configurations too; with words it checks only the lines that
+# contain each of them. Needs spin and gcc.
+# shellcheck disable=SC2034 # the lists are for check.sh
+set -euo pipefail
+cd "$(dirname "$0")"
+
+small='
+grant.pml
+requests.pml
+requests.pml A0=1 QUEUE
+turns.pml ROUNDS=1
+'
+large='
+requests.pml FAULTS=2
+requests.pml A0=1 QUEUE DOUBTS=2
+requests.pml A0=1 QUEUE FAULTS=2 LEASE=1 TIME=2
+turns.pml
+'
+
+mutants='
+AN_EXTENSION_KEEPS_THE_END            valid_here_is_held_there  grant.pml
+AN_UNANSWERED_EXTENSION_IS_FORGOTTEN  valid_here_is_held_there  grant.pml
+A_LATE_ANSWER_STAYS                   nothing_is_left           grant.pml
+A_LOST_HOLD_COMES_BACK                lost_stays_lost           grant.pml
+A_PARTIAL_FAILURE_IS_A_LOSS           a_loss_is_one             grant.pml
+A_RENEWAL_COUNTS_FROM_ITS_ANSWER      valid_here_is_held_there  grant.pml
+A_RENEWAL_FORGETS_EXTENSIONS          valid_here_is_held_there  grant.pml
+A_RENEWAL_IS_NOT_TOLD                 valid_here_is_held_there  grant.pml
+EXTEND_SAYS_NIL_AFTER_A_RELEASE       released_is_over          grant.pml
+
+A_LATE_REQUEST_IS_NOT_SWEPT           nothing_is_left           requests.pml A0=1
+A_RELEASE_SETTLES_THE_DOUBT           nothing_is_left           requests.pml A0=1 QUEUE
+DOUBT_ENDS_WITH_THE_LOSS              nothing_is_left           requests.pml A0=1 QUEUE
+DOUBT_ENDS_WITH_THE_PLACE             nothing_is_left           requests.pml A0=1 QUEUE
+DOUBT_ENDS_WITH_THE_RELEASE           nothing_is_left           requests.pml A0=1 QUEUE
+LEASE_BEGINS_WITH_THE_ANSWER          no_hold_is_taken          requests.pml A0=1
+LOOKUP_TRUSTS_EARLIER_REQUESTS        nothing_is_left           requests.pml A0=1 QUEUE
+ONE_LATE_REQUEST_SETTLES_ALL          nothing_is_left           requests.pml A0=1 QUEUE DOUBTS=2
+THE_NAME_IS_USED_AGAIN                nothing_is_left           requests.pml A0=1
+UNDO_TRUSTS_A_REFUSAL                 nothing_is_left           requests.pml A0=1 QUEUE
+
+AN_UNDOING_IS_NO_JOB                  closed_has_nothing        turns.pml ROUNDS=1
+AN_UNLOCK_LEAVES_WHAT_NOBODY_TAKES    nothing_is_left           turns.pml ROUNDS=1
+A_GRANT_AT_CLOSE_IS_KEPT              closed_has_nothing        turns.pml ROUNDS=1
+CLOSE_COUNTS_HOLDS_ONLY               closed_has_nothing        turns.pml ROUNDS=1
+CLOSE_MISSES_WHAT_IS_BUSY             closed_has_nothing        turns.pml ROUNDS=1
+ENSURE_DOES_NOT_WAIT_UNTIL_IDLE       one_asks                  turns.pml ROUNDS=1
+'
+
+# shellcheck source=distributed/lease/model/check.sh
+. ./check.sh

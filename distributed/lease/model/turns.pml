@@ -1,0 +1,243 @@
+/* The local queue of one lock of package lease: two owners of one process, which hand the lock over to each other, and
+ * Close. Another process wants the lock too. A hold may be lost at any time, and a caller may give up. A request is
+ * carried out when it is sent, or after its caller has gone: requests.pml has all that can happen to it. */
+
+#ifndef ROUNDS
+#define ROUNDS 2                /* how often an owner acquires the lock */
+#endif
+#define N 2                     /* owners, counted from 1: 0 is none */
+#define OTHER(o) (3 - (o))
+#define A (N*ROUNDS)
+
+byte holder;                    /* in the store: an acquisition, or 0 */
+#define rival 255
+
+byte turn;                      /* the owner whose turn it is, or 0 */
+bit waits[N + 1];               /* an owner waits for its turn */
+byte grant;                     /* the store's lock in this process: an acquisition, or 0 */
+byte heldBy;                    /* the owner that has it, or 0 */
+bit busy;                       /* an owner talks to the store about it, or a request is undone */
+bit gone[A + 1];                /* a grant is lost or released */
+byte ids;
+
+bit closed, closes;             /* Close has begun, and has returned nil */
+byte jobs;                      /* for which Close waits */
+byte undone;                    /* the acquisition that is undone, or 0 */
+bit through[N + 1];
+
+/* A property is a variable, so that an error report has its name. */
+hidden byte one_owner, one_asks, nothing_is_left, each_owner_is_through, closed_has_nothing, closed_gives_nothing;
+#define CHECK(property, expression) property = (expression); assert(property)
+
+/* UnlockContext of the turn: it goes to the waiter. */
+inline pass() {
+	if
+	:: waits[OTHER(me)] -> waits[OTHER(me)] = 0; turn = OTHER(me)
+	:: else -> turn = 0
+	fi
+}
+
+/* releaser.release at the store. */
+inline release(g_) {
+	d_step {
+		if
+		:: !gone[g_] -> gone[g_] = 1; if :: holder == g_ -> holder = 0 :: else fi
+		:: else
+		fi
+	}
+}
+
+inline becomesBusy() {
+	CHECK(one_asks, !busy);
+	busy = 1
+}
+
+inline releaseUnclaimed() {
+	if
+	:: grant == 0 || turn != 0
+	:: atomic { grant != 0 && turn == 0 -> turn = me }
+		atomic {
+			g = 0;
+			if
+			:: grant == 0 || heldBy != 0 || busy
+			:: else -> g = grant; grant = 0; becomesBusy()
+			fi
+		}
+		if
+		:: g != 0 -> release(g); busy = 0
+		:: else
+		fi;
+		atomic { g = 0; pass() }
+	fi
+}
+
+active [N] proctype owner() {
+	byte me, id, left, g, round;
+	bit job, limited;
+	me = _pid + 1;
+
+next:	atomic {
+		id = 0; g = 0; left = 0; limited = 0;
+		if :: round == ROUNDS || closed -> goto stops :: else fi;
+		round++;
+		if :: limited = 0 :: limited = 1 fi
+	}
+	if                                              /* localQueue.enter */
+	:: atomic { turn == 0 -> turn = me }
+	:: atomic { turn != 0 && turn != me -> waits[me] = 1 }
+		if
+		:: turn == me
+		:: atomic { waits[me] && (limited || closed) -> waits[me] = 0; goto next }
+		fi
+	fi;
+
+ensure:
+	atomic {
+		if
+		:: grant != 0 && !gone[grant] && !closed ->     /* handed */
+			CHECK(one_owner, heldBy == 0); heldBy = me; goto holds
+		:: grant != 0 && gone[grant] && !closed && busy -> goto waitsIdle
+		:: closed -> goto leaves
+#ifndef MUTANT_ENSURE_DOES_NOT_WAIT_UNTIL_IDLE
+		:: grant == 0 && !closed && busy -> goto waitsIdle
+#endif
+		:: else
+		fi;
+		left = grant;
+		grant = 0; becomesBusy(); ids++; id = ids
+	}
+	if :: left != 0 -> release(left) :: else fi;
+	if                                              /* the request */
+	:: atomic { holder == 0 -> holder = id }
+	:: atomic { limited || closed -> id = 0 }       /* refused meanwhile */
+		busy = 0;
+		goto leaves
+	:: atomic { (limited || closed) && undone == 0 ->       /* it is under way */
+		undone = id; jobs++;
+#ifdef MUTANT_AN_UNDOING_IS_NO_JOB
+		jobs--;
+#endif
+		id = 0; goto leaves
+	}
+	fi;
+	atomic {
+#ifndef MUTANT_A_GRANT_AT_CLOSE_IS_KEPT
+		if :: closed -> goto late :: else fi;
+#endif
+		CHECK(one_owner, heldBy == 0);
+		grant = id; heldBy = me; busy = 0
+	}
+holds:
+	atomic { CHECK(closed_gives_nothing, !closes || gone[grant]) }
+	atomic {                                        /* unlock */
+		heldBy = 0; g = grant;
+		if
+		:: gone[g] -> grant = 0; g = 0
+		:: !gone[g] && waits[OTHER(me)] && !closed -> goto hands
+		:: else -> grant = 0; becomesBusy(); job = !closed; jobs = jobs + job
+		fi
+	}
+	if
+	:: g != 0 -> release(g); d_step { busy = 0; jobs = jobs - job; job = 0 }
+	:: else
+	fi;
+	atomic { g = 0; pass() }
+	goto next;
+hands:
+	atomic { g = 0; pass() }
+#ifndef MUTANT_AN_UNLOCK_LEAVES_WHAT_NOBODY_TAKES
+	releaseUnclaimed();
+#endif
+	goto next;
+
+waitsIdle:
+	if
+	:: atomic { !busy -> goto ensure }
+	:: atomic { limited || closed }
+	fi;
+leaves:
+	atomic { pass() }
+	releaseUnclaimed();
+	goto next;
+late:
+	release(id);
+	atomic { busy = 0; goto leaves };
+stops:
+	through[me] = 1
+}
+
+/* acquisition.undo: the request may be carried out late. */
+active proctype undoing() {
+	byte id;
+	bit grace;              /* is over: the next request need not wait */
+end:	do
+	:: undone != 0 ->
+		if :: busy = 0; grace = 1 :: true fi;
+		atomic {
+			id = undone;
+			if :: holder == 0 -> holder = id :: true fi
+		}
+		d_step { gone[id] = 1; if :: holder == id -> holder = 0 :: else fi; id = 0; undone = 0; busy = busy && grace; grace = 0 }
+#ifndef MUTANT_AN_UNDOING_IS_NO_JOB
+		jobs--
+#endif
+	od
+}
+
+/* The store loses a hold, or another process has the lock. */
+active proctype world() {
+	bit had, took;
+end:	do
+	:: d_step { !had && holder != 0 && holder != rival && holder == grant && !gone[holder] ->
+		had = 1; gone[holder] = 1; holder = 0 }
+	:: !had -> had = 1                              /* it loses none */
+	:: d_step { !took && holder == 0 -> took = 1; holder = rival }
+	:: d_step { holder == rival -> holder = 0 }
+	od
+}
+
+active proctype Close() {
+	byte g;
+	bit wait, cut;
+	if :: closed = 1 :: goto stays fi;
+	d_step {
+#ifdef MUTANT_CLOSE_MISSES_WHAT_IS_BUSY
+		g = grant
+#else
+		if :: busy -> wait = 1 :: else -> g = grant fi
+#endif
+	}
+	if :: g != 0 -> d_step {
+		if :: !gone[g] -> gone[g] = 1; if :: holder == g -> holder = 0 :: else fi :: else fi
+	}
+	:: else
+	fi;
+	g = 0;
+	if
+	:: wait -> if :: !busy :: cut = 1 fi            /* the store does not answer */
+	:: else
+	fi;
+	if
+	:: jobs == 0
+	:: jobs > 0 -> cut = 1
+	fi;
+	atomic {
+#ifdef MUTANT_CLOSE_COUNTS_HOLDS_ONLY
+		closes = 1;
+#else
+		closes = !cut;
+#endif
+		CHECK(closed_has_nothing, !closes || holder == 0 || holder == rival);
+		CHECK(closed_has_nothing, !closes || heldBy == 0 || gone[grant])
+	};
+stays:	skip
+}
+
+/* When nothing happens any more. */
+active proctype monitor() {
+	timeout;
+	d_step {
+		CHECK(each_owner_is_through, through[1] && through[2]);
+		CHECK(nothing_is_left, holder == 0 || holder == rival)
+	}
+}
