@@ -27,8 +27,8 @@ var errNilLock = errors.New("nil lock")
 // If l is not Leased, fn gets ctx itself, and Do allocates nothing. Either way a time limit of ctx
 // limits the wait and fn together. To limit the wait alone, call LockContext with a limited ctx.
 //
-// A nil ctx is an error that matches [ErrNilContext], a nil fn one that matches [ErrNilFunc]. A
-// nil l is an error too. Do returns these errors before it acquires l.
+// A nil ctx is an error that matches [ErrNilContext]. A nil fn is an error that matches
+// [ErrNilFunc]. A nil l is an error too. Do returns these errors before it acquires l.
 func Do(ctx context.Context, l Locker, fn func(ctx context.Context) error) error {
 	return do("locks: Do", ctx, l, fn)
 }

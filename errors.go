@@ -8,9 +8,9 @@ import (
 )
 
 // The errors of this module. Test for them with [errors.Is]: the Context family returns them
-// wrapped with what was attempted. The plain family has no error result, and panics on misuse. The
-// value of such a panic is [ErrNotHeld], wrapped with what was attempted, or another of these very
-// errors. Either way the lock is unchanged and remains usable.
+// wrapped with the attempted operation. The plain family has no error result, and panics on
+// misuse. The value of such a panic is [ErrNotHeld], wrapped with the attempted operation, or
+// another of these errors itself. Either way the lock is unchanged and remains usable.
 var (
 	// ErrNotHeld reports an operation that needs a hold, called without one: an unlock by a
 	// non-owner or of a free lock, or a wait or a signal without the lock. Java's
@@ -49,7 +49,7 @@ var (
 	// ErrNilContext reports a nil [context.Context].
 	ErrNilContext = ctxerr.ErrNil
 
-	// ErrNilFunc reports a nil function where one is needed. Calls that return an error return it,
-	// others panic with it.
+	// ErrNilFunc reports a nil function where one is needed. A call that returns errors returns
+	// ErrNilFunc. Any other call panics with it.
 	ErrNilFunc = ctxerr.ErrNilFunc
 )

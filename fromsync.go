@@ -11,21 +11,22 @@ import (
 	"github.com/jucgo/locks/internal/unheld"
 )
 
-// SyncLocker is what [sync.Mutex] and [sync.RWMutex] are.
+// SyncLocker is a [sync.Locker] with a TryLock method, such as [sync.Mutex] and [sync.RWMutex].
 type SyncLocker interface {
 	sync.Locker
 	TryLock() bool
 }
 
-// FromSync returns l as a [TryLocker], for call sites that are written against that interface. l
-// may also be locked and unlocked directly: all of that excludes each other. It has no owner, and
-// it must not be a lock with one, such as reentrant.Mutex. Such locks are TryLockers already.
+// FromSync returns l as a [TryLocker], for call sites that are written against that interface.
+// The program may also lock and unlock l directly: direct holds and holds of the TryLocker
+// exclude each other. The TryLocker has no owner. l must not be a lock with an owner, such as
+// reentrant.Mutex: such a lock is a TryLocker already.
 //
-// A wait under a ctx that can end tries again and again, with pauses of up to a millisecond: the
-// queue of l cannot be left. So other waiters may be served first. Locks of this module have a
-// queue that a waiter can leave, and need no pauses. UnlockContext is [ErrNotHeld] unless l was
-// acquired by LockContext or TryLockContext of the same TryLocker: keep one for each lock. For
-// [Multi], all of l are one lock.
+// A waiter cannot leave the queue of l. Therefore a wait under a ctx that can end tries again and
+// again, with pauses of up to a millisecond. Other waiters may be served first. Locks of this
+// module have a queue that a waiter can leave, and need no pauses. UnlockContext returns
+// [ErrNotHeld] unless l was acquired by LockContext or TryLockContext of the same TryLocker: keep
+// one TryLocker for each l. For [Multi], all TryLockers of one l are one lock.
 func FromSync(l SyncLocker) TryLocker {
 	if l == nil {
 		panic("locks: FromSync of a nil lock")

@@ -8,10 +8,11 @@ import (
 // Guarded is a value and the lock that guards it. A program can reach the value only while it
 // holds the lock.
 //
-// The zero Guarded has no lock, and its methods return an error. [NewGuarded] makes a usable
-// one. A Guarded must not be copied: a copy has the same lock, and a value of its own. A Guarded
-// is safe for concurrent use. If its lock is reentrant, so is With: a nested call gets the same
-// pointer. A distributed lock excludes other processes, but each process has its own value.
+// The zero Guarded has no lock, and its methods return an error. [NewGuarded] makes a usable one.
+// A Guarded must not be copied: a copy has the same lock, and a value of its own. A Guarded is
+// safe for concurrent use. If the lock is reentrant, With is reentrant too: a nested call gets
+// the same pointer. A distributed lock excludes other processes, but each process has its own
+// value.
 type Guarded[T any] struct {
 	_ [0]sync.Mutex // shows vet that a Guarded must not be copied
 
@@ -62,9 +63,9 @@ func withValue[T any](value *T, fn func(value *T) error) func(context.Context) e
 	return func(context.Context) error { return fn(value) }
 }
 
-// RWGuarded is a [Guarded] for readers who share: a value and the read-write lock that guards it.
-// The zero RWGuarded has no lock, and its methods return an error. [NewRWGuarded] makes a usable
-// one. An RWGuarded must not be copied.
+// RWGuarded is a [Guarded] for readers that share: a value and the read-write lock that guards
+// it. The zero RWGuarded has no lock, and its methods return an error. [NewRWGuarded] makes a
+// usable one. An RWGuarded must not be copied.
 type RWGuarded[T any] struct {
 	_ [0]sync.Mutex // shows vet that an RWGuarded must not be copied
 

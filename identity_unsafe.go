@@ -2,12 +2,12 @@ package locks
 
 import "reflect"
 
-// identity returns the address of what l points to and the name of l's type. ok is false if l is
-// no reference, and so has no identity to order it by.
+// identity returns the address of what l points to and the name of l's type. The result ok is
+// false if l is not a reference: such an l has no identity to order it by.
 //
-// The address serves as a number only, and is never turned back into a pointer. It stays what it
-// is because the collector does not move objects. The caller keeps l in an object of its own, so
-// l's target is not on a stack, which does move.
+// The address serves as a number only, and is never turned back into a pointer. The address stays
+// the same, because the collector does not move objects. The caller keeps l in an object of its
+// own. Therefore l's target is not on a stack, and only stacks move.
 func identity(l any) (address uintptr, typeName string, ok bool) {
 	v := reflect.ValueOf(l)
 	t := v.Type()

@@ -20,7 +20,7 @@ type Info struct {
 	Held, Shared bool
 	// Holders are the known holders. A lock without owners knows none.
 	Holders []Party
-	// Waiting is the number of waiters, or -1 if that is unknown.
+	// Waiting is the number of waiters, or -1 if the number is unknown.
 	Waiting int
 	// Waiters are the known waiters, longest wait first.
 	Waiters []Party
@@ -40,6 +40,6 @@ type Party struct {
 	Left time.Duration
 	// Token is the fencing token of the hold.
 	Token uint64
-	// Permits is how many permits of a semaphore the party has, or waits for.
+	// Permits is the number of permits of a semaphore that the party has, or waits for.
 	Permits int64
 }

@@ -30,8 +30,8 @@ type Hold interface {
 	Err() error
 
 	// Token returns the fencing token, which strictly increases from holder to holder, or 0 if
-	// the store has none. The holder sends the token with each write to the guarded resource.
-	// The resource refuses a write with a smaller token than it has seen.
+	// the store has no tokens. The holder sends the token with each write to the guarded
+	// resource. The resource refuses a write with a smaller token than it has seen.
 	Token() uint64
 
 	// Deadline returns the time until which the hold is surely valid, and false if it has no
@@ -40,6 +40,7 @@ type Hold interface {
 
 	// Extend prolongs the hold to d from now. If the hold is over, it returns an error matching
 	// [ErrLost]. It never acquires the lock again. On etcd and ZooKeeper a hold lasts no longer
-	// than a session: a longer d counts as the time of a session. Deadline tells what remains.
+	// than a session: a longer d counts as the time of a session. Deadline then returns the
+	// actual time.
 	Extend(ctx context.Context, d time.Duration) error
 }

@@ -12,8 +12,8 @@ type Locker interface {
 	// ended is an error even if the lock is free, and even on re-entry.
 	//
 	// If ctx ends, the error matches ctx.Err() and, if it differs, context.Cause(ctx), under
-	// [errors.Is]. A nil ctx is [ErrNilContext]. An error keeps ctx, and so its values, until the
-	// text or the cause is asked for. A program that stores errors calls Error first.
+	// [errors.Is]. A nil ctx is [ErrNilContext]. The error keeps ctx and its values until the
+	// program asks for the error's text or cause. A program that stores errors calls Error first.
 	//
 	// If a grant and the end of ctx meet, the grant wins. A waiter that has the lock when it sees
 	// the end of ctx keeps the lock, and LockContext returns nil.

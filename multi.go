@@ -22,8 +22,8 @@ import (
 // keyed is implemented by locks with a name that orders them in every process. See [Multi].
 type keyed interface {
 	// LockKey is the name of the lock, a zero byte, and a text that tells the lock apart from
-	// others of this name, such as one that describes its store. The zero byte and the text may be
-	// missing. "" means that there is no key.
+	// others of this name, such as one that describes its store. The zero byte and the text may
+	// be missing. An empty result means that the lock has no key.
 	LockKey() string
 }
 
@@ -40,25 +40,25 @@ type sameLock interface {
 // LockContext acquires the locks one after the other. The order is the same for every Multi.
 // Therefore two Multis over the same locks cannot deadlock, however they list them:
 //
-//   - Locks with a method LockKey() string that does not return "" come first, by the name in
-//     the key: its text up to the first zero byte. A lock must have the same name in every
-//     process. Distributed locks have this method. Their name is what the store knows them by.
+//   - Locks with a method LockKey() string that does not return "" come first, by the name in the
+//     key: its text up to the first zero byte. A lock must have the same name in every process.
+//     Distributed locks have this method, and their name is the lock's name in the store.
 //   - Other pointers, channels and maps follow, by address.
-//   - Some locks have no order: two with the same name, such as the locks of one name on two
-//     servers; two [Leased] locks without a key; a lock whose key begins with a zero byte; and
-//     values without an address, such as a struct.
+//   - Some locks have no order: two locks with the same name, such as the locks of one name on
+//     two servers; two [Leased] locks without a key; a lock whose key begins with a zero byte;
+//     and values without an address, such as a struct.
 //
-// If two members have no order, LockContext waits for one member without any other hold, and
-// tries the others. If a try fails, it releases all members and pauses for a random time. Then it
-// waits for the member that was missing. The pause is at most 5 ms or 16 times as long as the
-// tries took, and never more than 2 s. Such a Multi cannot deadlock either. It tries the members
-// by their whole keys, so several processes usually begin with the same member.
+// If two members have no order, LockContext waits for one member while it holds no other, and
+// then tries the others. If a try fails, it releases all members and pauses for a random time.
+// Then it waits for the member that was missing. The pause is at most 5 ms or 16 times as long as
+// the tries took, and never more than 2 s. Such a Multi cannot deadlock either. It tries the
+// members by their whole keys, so several processes usually begin with the same member.
 //
 // Two values of one type are the same lock if their keys are equal. If the type has a method
 // SameLock(context.Context, TryLocker) (bool, error), the method decides about equal keys. Two
-// clients of one store have different locks of one name, which exclude each other. A Multi of both
-// can never be acquired. It returns [ErrDeadlock] if SameLock finds that out while one of them is
-// held.
+// clients of one store have different locks of one name, which exclude each other. A Multi of
+// both can never be acquired. The acquisition returns [ErrDeadlock] if SameLock finds this out
+// while one of the two is held.
 //
 // A wrapper with a method Unwrap() TryLocker has the place of the lock inside, and counts as the
 // same lock. The wrappers of package record have this method. A wrapper around a Multi hides its
@@ -215,9 +215,9 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// ties reports whether nothing orders a and b alike in every process. The text behind a name does
-// not, because two processes may spell one store in two ways. An address does not if other
-// processes share both locks.
+// ties reports whether a and b have no order that is the same in every process. The text behind a
+// name gives no such order, because two processes may spell one store in two ways. An address
+// gives no such order if other processes share both locks.
 func (a member) ties(b member) bool {
 	switch {
 	case a.rank == byKey && b.rank == byKey:
@@ -299,7 +299,7 @@ func (m *multi) LockContext(ctx context.Context) (err error) {
 	if !m.ordered {
 		return m.lockByTrying(ctx, o)
 	}
-	// A wait for a member begins with those before it held.
+	// A wait for a member begins while all members before it are held.
 	taken := 0
 	// Deferred, because a member that panics must not leave the others locked.
 	defer func() {
@@ -319,9 +319,9 @@ func (m *multi) LockContext(ctx context.Context) (err error) {
 }
 
 // The pauses of lockByTrying are random, so that two callers that hold each other's missing
-// member do not collide for ever. The actual wait is the one for the missing member. If the tries
-// take long, as those of remote stores do, the pauses grow to a multiple of that time: with
-// shorter ones, the tries of both callers would overlap each time.
+// member do not collide for ever. The actual wait, for the missing member, is in lockFrom. If the
+// tries take long, as with remote stores, the pauses grow to a multiple of the time of the tries.
+// With shorter pauses, the tries of both callers would overlap each time.
 const (
 	firstPause   = 20 * time.Microsecond
 	longestPause = 5 * time.Millisecond // or spread times as long as the tries
@@ -355,7 +355,8 @@ func (m *multi) lockByTrying(ctx context.Context, o Owner) error {
 }
 
 // lockFrom waits for the member with the index first, and tries all others. It returns the index
-// of the member that was not free, or -1 if all are held, and for how long it held the first one.
+// of the member that was not free, or -1 if all are held. If it released the members again, took
+// is the time for which it held the first member.
 func (m *multi) lockFrom(ctx context.Context, o Owner, first int) (missing int, took time.Duration, err error) {
 	var taken []member
 	var began time.Time
@@ -384,9 +385,10 @@ func (m *multi) lockFrom(ctx context.Context, o Owner, first int) (missing int, 
 	return -1, 0, nil
 }
 
-// selfish returns an error if each, which was refused to a try, is one of taken: two clients of one
-// store make two members of one lock. It asks the store, so it does so after the first refusal of
-// this Multi, the second, the fourth, and so on.
+// selfish returns an error if each, which a try has failed to acquire, is the same lock as a
+// member in taken. Two clients of one store make two members of one lock. To ask the store
+// seldom, selfish does so only at the first refusal of this Multi, the second, the fourth, and so
+// on.
 func (m *multi) selfish(ctx context.Context, each member, taken []member) error {
 	if !m.ties || !slices.ContainsFunc(taken, each.ties) {
 		return nil
@@ -399,7 +401,7 @@ func (m *multi) selfish(ctx context.Context, each member, taken []member) error 
 		if !ok || !each.ties(other) {
 			continue
 		}
-		// An error is of no interest: the next round asks the member itself.
+		// An error of SameLock is ignored: the next round asks the member itself.
 		if same, err := s.SameLock(ctx, other.inner); same && err == nil {
 			err := fmt.Errorf("%w: it is the same lock as %s, which is held", ErrDeadlock, other.name)
 			return each.failed("try", err)
@@ -432,13 +434,13 @@ func (m *multi) TryLockContext(ctx context.Context) (ok bool, err error) {
 	return true, nil
 }
 
-// rollBack releases the members that a failed acquisition by o has acquired. It ignores the end of
-// ctx, which may be the reason of the failure. The members find o without a question to ctx.
+// rollBack releases the members that a failed acquisition by o has acquired. It ignores the end
+// of ctx, which may be the reason of the failure. The members find o without asking ctx.
 func (m *multi) rollBack(ctx context.Context, o Owner, taken []member) error {
 	return release(WithOwner(context.WithoutCancel(ctx), o), taken)
 }
 
-// release releases all of taken, the last one first. A panic becomes an error, because the Context
+// release releases all of taken in reverse order. A panic becomes an error, because the Context
 // family does not panic. A member that panics or calls Goexit does not leave the others locked:
 // they are released in the deferred call.
 func release(ctx context.Context, taken []member) (err error) {

@@ -9,7 +9,7 @@ import (
 )
 
 // Owner identifies what can hold a lock: a goroutine, or an explicit owner made by [NewOwner].
-// The zero Owner is no owner.
+// The zero Owner does not identify an owner.
 //
 // Goroutines as owners have two limits. An [iter.Pull] sequence runs in a goroutine of its own,
 // so its locks are not the caller's. C threads that call into Go one after the other may get the
@@ -43,8 +43,8 @@ type ownerKey struct{}
 // goroutines from each other.
 //
 // Use [NewOwner] for an owner that several goroutines share. Use the owner of a goroutine only
-// for one other goroutine that acts for it alone. This is right while the first one waits, as
-// for an [iter.Pull] sequence, or after it has exited with the lock. The holds of a goroutine
+// for one other goroutine that acts for it alone. This is right while the owning goroutine waits,
+// as for an [iter.Pull] sequence, or after it has exited with the lock. The holds of a goroutine
 // are counted without synchronization, which makes its re-entry cheap. Two goroutines that use
 // its owner at the same time corrupt the count, and with it the lock.
 //

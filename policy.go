@@ -5,7 +5,7 @@ type Policy uint8
 
 const (
 	// NonFair gives a free lock to the first goroutine that asks, ahead of the waiters: barging.
-	// It is the zero Policy, Java's default, and the faster one. A single wait can be long, but
+	// It is the zero Policy, Java's default, and the faster policy. A single wait can be long, but
 	// is limited. A first waiter that has lost 16 races for the lock gets it from the next
 	// release. So does a first waiter that has waited for 1 ms, and 1 ms more for each 128
 	// waiters. The lock looks at that time when the waiter loses a race, and at each 64th
