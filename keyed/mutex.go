@@ -267,8 +267,8 @@ func (f *failure[K]) Error() string {
 
 func (f *failure[K]) Unwrap() error { return f.err }
 
-// inspect returns what ask says of the lock if it exists. A lock that does not exist is free: of
-// that the zero value is true.
+// inspect returns ask's answer about the lock. If the lock does not exist, it returns the zero R,
+// which is the right answer about a free lock.
 func inspect[K comparable, R any](l Mutex[K], ask func(m *reentrant.Mutex) R) (answer R) {
 	s := l.shard()
 	s.mu.Lock()
@@ -293,7 +293,7 @@ func (l Mutex[K]) NewCond() *condition.Cond {
 	s.describe(e) // a signalled waiter may be the first in the lock's queue
 	c := e.lock.NewCond()
 	attach.SetOf(c, l)
-	// The queue, because a copy of the Cond has the same one.
+	// The cleanup is on the queue, because a copy of the Cond has the same queue.
 	runtime.AddCleanup(attach.QueueOf(c), func(e *entry[K]) { s.dropUsers(e, 1) }, e)
 	return c
 }
@@ -332,7 +332,7 @@ func (l Mutex[K]) AssertHeldContext(ctx context.Context) {
 
 // HoldCountContext is [reentrant.Mutex.HoldCountContext].
 func (l Mutex[K]) HoldCountContext(ctx context.Context) int {
-	// A ctx of the caller's own type runs before inspect has a mutex.
+	// Ask ctx before inspect acquires a mutex, because ctx may be a type of the program.
 	ctx = locks.WithOwner(context.Background(), locks.CurrentOwner(ctx))
 	return inspect(l, func(m *reentrant.Mutex) int { return m.HoldCountContext(ctx) })
 }
@@ -376,7 +376,7 @@ func (l Mutex[K]) WaitQueueLength(c *condition.Cond) int {
 func (l Mutex[K]) Inspect(ctx context.Context) (info locks.Info, err error) {
 	if err = ctxerr.Check("Inspect", ctx); err == nil {
 		info = inspect(l, func(m *reentrant.Mutex) (existing locks.Info) {
-			// Not with ctx, which may be a type of the program: inspect holds a mutex.
+			// Not with ctx: inspect holds a mutex, and ctx may be a type of the program.
 			existing, err = m.Inspect(context.Background())
 			return existing
 		})

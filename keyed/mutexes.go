@@ -25,8 +25,8 @@ import (
 )
 
 // Mutexes is a set of reentrant locks, one for each key. A lock exists while a goroutine holds
-// it, waits for it, or has a condition of it. The set uses no memory for other keys, however
-// many there have been at once. An empty set takes 8 kB if a key takes 16 bytes. It is safe for
+// it, waits for it, or has a condition of it. The set uses no memory for other keys, however many
+// there have been at once. An empty set takes 8 kB if a key takes 16 bytes. A Mutexes is safe for
 // concurrent use.
 //
 // The zero Mutexes is an empty set of locks that admit by [locks.NonFair]; [New] makes others. A
@@ -62,11 +62,12 @@ const (
 
 // shard is a part of the set. It has a place for one sole hold, and a hash table of entries.
 //
-// A sole hold is all the use of its key: a goroutine holds the lock, once or several times, and
-// there is no waiter, no condition and no inspection. The fields holder, holds and key are all of
-// it. So its lock and unlock change one cache line, and no atomic but mu. The next other use of the
-// key moves the hold to an entry. A key gets an entry as well if the place has a hold of another
-// key, or if package deadlock has to know of the hold.
+// A sole hold is the only use of its key: one goroutine holds the lock, once or several times,
+// and the key has no waiter, no condition and no inspection. The fields holder, holds and key are
+// the whole record of a sole hold. Therefore its lock and unlock change one cache line, and no
+// atomic variable but mu. The next other use of the key moves the hold to an entry. A key gets an
+// entry at once if the place has a hold of another key, or if package deadlock has to know of the
+// hold.
 //
 // The table is not a map[K]*entry[K], because a map would hash the key again for each lookup,
 // addition and deletion.
@@ -85,16 +86,18 @@ const (
 //   - left to the garbage collector: users is 0
 //
 // While an entry is in its chain, neither its hash nor its key changes. Therefore find leads to
-// it. find moves a sole hold of its key to an entry before it looks. So addUser, unlock and Len are
-// the only functions that know of sole holds, and look for one before they call find.
+// it. find moves a sole hold of its key to an entry before it looks. Apart from find and move,
+// only addUser, unlock and Len know of sole holds. addUser and unlock look for a sole hold before
+// they call find.
 //
 // Two goroutines never have different locks for one key. A sole hold begins, or an entry is made,
-// only with mu held, and only if the key has neither. The exception is move: it makes an entry for
-// the sole hold, gives the entry's lock to holder as often as it held, and ends the sole hold, all
-// with mu held. An entry is deleted only with mu held, and only when users is 0. users counts each
-// goroutine that has a pointer to the entry. A goroutine counts from before its attempt, or from
-// the move of its sole hold, until it fails or makes its last release. A release counts from before
-// it begins until it ends. Therefore a deleted entry can serve another key.
+// only with mu held, and only if the key has neither. The exception is move: it makes an entry
+// for the sole hold, gives the entry's lock to holder as often as it held, and ends the sole
+// hold, all with mu held. An entry is deleted only with mu held, and only when users is 0. users
+// counts each goroutine that has a pointer to the entry. A goroutine counts from before its
+// attempt, or from the move of its sole hold, until its attempt fails or its last release ends. A
+// release counts from before it begins until it ends. Therefore a deleted entry can serve another
+// key.
 type shard[K comparable] struct {
 	mu     sync.Mutex
 	holder int64       // the goroutine that has the sole hold, or 0
@@ -185,8 +188,8 @@ func (s *shard[K]) move(l *Mutex[K]) {
 }
 
 // addUser counts one more user of l's entry, and makes the entry if there is none. If lock is
-// true and there is no other user, the lock is free, and the calling goroutine acquires it. It
-// needs no entry then if the shard has room for a sole hold.
+// true and there is no other user, the lock is free, and the calling goroutine acquires it. In
+// this case the hold needs no entry if the shard has room for a sole hold.
 func (s *shard[K]) addUser(l *Mutex[K], lock bool) (e *entry[K], held bool) {
 	me := goid.Fast() // 0 if package deadlock has to know of each hold
 	s.mu.Lock()

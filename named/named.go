@@ -28,7 +28,7 @@ type Provider struct {
 	mutexes *keyed.Mutexes[string] // use set instead
 }
 
-// set returns the locks. Those of a zero Provider are made by the first call.
+// set returns the set of locks. The first call makes the set of a zero Provider.
 func (p *Provider) set() *keyed.Mutexes[string] {
 	p.once.Do(func() {
 		if p.mutexes == nil {
