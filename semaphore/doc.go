@@ -7,15 +7,15 @@
 //   - An acquisition of more than the size fails at once with [ErrTooLarge]. In x/sync it waits
 //     until its context ends, and then returns the context's error.
 //   - A nil context is locks.ErrNilContext, where x/sync dereferences nil.
-//   - A release of more than is held panics in both. Here it changes nothing before that, and the
-//     semaphore remains usable.
+//   - A release of more permits than are held panics in both. Here the release changes nothing
+//     before it panics, and the semaphore remains usable.
 //   - Without waiters, no mutex is locked.
 //
-// All else is the same. Under contention, waiters are admitted in order of arrival, and small
-// ones do not pass a large one. TryAcquire does not overtake waiters. An acquisition whose
-// context ended first has failed, also if its permits became free meanwhile, and its error is
-// ctx.Err() itself. In the other packages of this module a grant that meets the end of a context
-// wins.
+// All else is the same. Under contention, waiters are admitted in order of arrival, and a small
+// acquisition does not pass a large one that waits. TryAcquire does not overtake waiters. An
+// acquisition whose context ended first has failed, even if its permits became free meanwhile.
+// Its error is ctx.Err() itself. In the other packages of this module a grant that meets the end
+// of a context wins.
 //
 // # Cost
 //
@@ -30,6 +30,7 @@
 //
 // # Local, and between processes
 //
-// A Weighted bounds the goroutines of one process. The semaphores of a store bound those of all
-// processes: see lease.Semaphore. Code that is written against [locks.Semaphore] works with both.
+// A Weighted bounds the goroutines of one process. The semaphores of a store bound the goroutines
+// of all processes: see lease.Semaphore. Code that is written against [locks.Semaphore] works
+// with both.
 package semaphore

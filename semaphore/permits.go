@@ -17,7 +17,8 @@ import (
 var _ locks.Semaphore = (*Weighted)(nil)
 
 // AcquireContext is [Weighted.Acquire] for code that is written against [locks.Semaphore]. Its
-// errors are wrapped, and less than one permit is one of them. It allocates the Permits.
+// errors are wrapped. A request for less than one permit is an error. AcquireContext allocates
+// the Permits.
 func (s *Weighted) AcquireContext(ctx context.Context, n int64) (locks.Permits, error) {
 	const op = "semaphore: AcquireContext"
 	if err := check(op, ctx, n); err != nil {
@@ -60,7 +61,7 @@ func check(op string, ctx context.Context, n int64) error {
 	return ctxerr.Check(op, ctx)
 }
 
-// held is permits that have no lease.
+// held are the permits of one acquisition. They have no lease.
 type held struct {
 	s        *Weighted
 	n        int64
@@ -71,7 +72,7 @@ var errReleased = unheld.Because("the permits are released already")
 
 func (h *held) Count() int64 { return h.n }
 
-// ReleaseContext fails also if Release has given back what h has.
+// ReleaseContext fails also if a call of Release has already given back the permits of h.
 func (h *held) ReleaseContext(context.Context) error {
 	if sched.On {
 		defer sched.Enter("ReleaseContext", h.s)()

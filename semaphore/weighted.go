@@ -16,8 +16,8 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// ErrTooLarge reports an acquisition of more than the size of the semaphore. It would wait until
-// a Resize, and keep all later waiters from what is free.
+// ErrTooLarge reports an acquisition of more permits than the size of the semaphore. Such an
+// acquisition would wait until a Resize, and keep all later waiters from the free permits.
 var ErrTooLarge = locks.ErrTooLarge
 
 // Weighted is a semaphore: it has a number of permits, its size, and an acquisition takes several
@@ -25,12 +25,12 @@ var ErrTooLarge = locks.ErrTooLarge
 // more. Java's Semaphore(permits, true).
 //
 // [NewWeighted] makes a Weighted. The zero Weighted has no permits; [Weighted.Resize] gives it
-// some. It must not be copied after first use. Permits belong to no goroutine: one may acquire
-// them and another release them.
+// permits. A Weighted must not be copied after first use. Permits belong to no goroutine: one
+// goroutine may acquire them, and another may release them.
 //
-// Waiters are admitted in order of arrival. An acquisition that waits for more than is free does
-// not let small ones pass it. So a large weight does not starve, and some permits can be free
-// while goroutines wait.
+// Waiters are admitted in order of arrival. An acquisition that waits for more permits than are
+// free does not let smaller acquisitions pass. Therefore a large weight does not starve, and
+// permits can be free while goroutines wait.
 //
 // In the terms of the Go memory model, a release synchronizes before each acquisition that comes
 // after it. Without waiters, an acquisition and a release cost a compare-and-swap each, and
@@ -40,8 +40,9 @@ type Weighted struct {
 	// new size.
 	sync ruled.Sync[permits]
 
-	// size is never smaller than the free permits and the held ones together. So it refuses no
-	// release of a holder. It differs from their sum only during a Resize, which holds resizing.
+	// size is never smaller than the sum of the free permits and the held permits. Therefore a
+	// release by a holder is never refused. size differs from this sum only during a Resize,
+	// which holds resizing.
 	size     atomic.Int64
 	resizing sync.Mutex
 }
@@ -64,11 +65,11 @@ func NewWeighted(n int64) *Weighted {
 }
 
 // Acquire acquires n permits, and waits for them behind all earlier waiters until ctx ends. It
-// returns nil if and only if it acquired them. If ctx ends, the error is ctx.Err(), not wrapped. A
-// ctx that has ended before the permits were granted is such an error even if they are free.
-// Acquire of more than the size is an error that matches [ErrTooLarge] and has both numbers: at
-// once, or when a Resize makes the size smaller. It panics if n is negative. Java's
-// acquire(permits).
+// returns nil if and only if it acquired them. If ctx ends, the error is ctx.Err(), not wrapped.
+// A ctx that has ended before the permits were granted is such an error even if they are free. An
+// n greater than the size is an error that matches [ErrTooLarge] and has both numbers. Acquire
+// returns this error at once, or when a Resize makes the size smaller than n. Acquire panics if n
+// is negative. Java's acquire(permits).
 func (s *Weighted) Acquire(ctx context.Context, n int64) (err error) {
 	if sched.On {
 		defer sched.Asked("Acquire", s)(&err)
@@ -91,7 +92,8 @@ func (s *Weighted) Acquire(ctx context.Context, n int64) (err error) {
 	if who := int64(locks.CurrentOwner(ctx)); done == nil || sched.On {
 		out = s.sync.Wait(uint64(n), who, park.Until(ctx))
 	} else {
-		// Wait, without its frame, through which a goroutine that wakes would return.
+		// These are the steps of Wait without its frame, since a goroutine that wakes pays for
+		// each frame through which it returns.
 		w := s.sync.Begin(uint64(n), who)
 		select {
 		case <-w.Permits():
@@ -130,7 +132,7 @@ func (s *Weighted) TryAcquire(n int64) (ok bool) {
 	return s.tryAcquire(n)
 }
 
-// tryAcquire does what the engine's TryAcquire does under FIFO, by the rule of permits.Acquire.
+// tryAcquire is the engine's TryAcquire under FIFO, with the rule of permits.Acquire inlined.
 func (s *Weighted) tryAcquire(n int64) bool {
 	for !s.sync.HasQueued() {
 		free := s.sync.Word()
@@ -155,10 +157,10 @@ func (s *Weighted) TryAcquireFor(n int64, d time.Duration) (ok bool) {
 		s.sync.Wait(uint64(n), 0, park.After(d)) == syncq.Acquired
 }
 
-// Release gives n permits back, and admits the waiters that they suffice for, in order of
-// arrival. It panics, with nothing changed, if n is negative or more than what is held. A release
-// of too much during a Resize may succeed instead, and gives more permits than the size. Java's
-// release(permits), which makes new permits instead.
+// Release gives n permits back, and admits waiters, in order of arrival, as far as the free
+// permits suffice. If n is negative or more than the number of held permits, Release panics and
+// changes nothing. During a Resize, a release of too many permits may succeed instead, and makes
+// more permits than the size. Java's release(permits), which always makes new permits instead.
 func (s *Weighted) Release(n int64) {
 	if sched.On {
 		defer sched.Enter("Release", s)()
@@ -172,16 +174,16 @@ func (s *Weighted) Release(n int64) {
 			}
 			return
 		}
-		// If the size has changed since, so has the word. Only if other releases have made the
-		// word the same again, a release of too much can succeed here.
+		// If the size has changed since, the word has changed too. A release of too many permits
+		// can succeed here only if other releases have made the word the same again.
 		if s.sync.CompareAndSwap(uint64(free), uint64(free+n)) {
 			return
 		}
 	}
 }
 
-// releaseSlowly is Release without a Resize meanwhile. It is called for misuse, and if free and
-// size are of different moments.
+// releaseSlowly is Release with Resize kept out. Release calls it on misuse, and if it has read
+// free and size at different moments.
 func (s *Weighted) releaseSlowly(n int64) bool {
 	s.resizing.Lock()
 	defer s.resizing.Unlock()
@@ -197,9 +199,9 @@ func (s *Weighted) releaseSlowly(n int64) bool {
 }
 
 // Resize makes n the size. It panics if n is negative. If n is more than before, waiters are
-// admitted to the new permits. If n is less, holders keep what they have, and their next releases
+// admitted to the new permits. If n is less, holders keep their permits, and their next releases
 // pay the difference: see [Weighted.Available]. Waiters for more than n get [ErrTooLarge]. Java's
-// reducePermits(reduction), which only protected methods have.
+// reducePermits(reduction), which is protected.
 func (s *Weighted) Resize(n int64) {
 	if sched.On {
 		defer sched.Enter("Resize", s)() // no decision while resizing is held
@@ -212,7 +214,8 @@ func (s *Weighted) Resize(n int64) {
 	by := n - s.size.Load()
 	tooLarge := func(weight uint64) bool { return int64(weight) > n }
 	if by > 0 {
-		// First, because a caller that reads the new size may acquire so many permits.
+		// Refuse comes before the new size is set: a caller that reads the new size may wait for
+		// that many permits.
 		s.sync.Refuse(tooLarge)
 		s.size.Store(n)
 	}
@@ -232,8 +235,9 @@ func (s *Weighted) Size() int64 {
 	return s.size.Load()
 }
 
-// Available returns the number of free permits. After a Resize to less than what is held it is
-// negative: the holders have so many more than the size. Java's availablePermits().
+// Available returns the number of free permits. After a Resize to less than the number of held
+// permits it is negative: the holders have that many permits more than the size. Java's
+// availablePermits().
 func (s *Weighted) Available() int64 {
 	if sched.On {
 		defer sched.Enter("Available", s)()
@@ -241,8 +245,8 @@ func (s *Weighted) Available() int64 {
 	return int64(s.sync.Word())
 }
 
-// Drain acquires all free permits in one step, and returns their number. If a goroutine waits, it
-// acquires none. The caller releases them like any others. Java's drainPermits().
+// Drain acquires all free permits in one step, and returns their number. If a goroutine waits,
+// Drain acquires no permits. The caller releases them like any others. Java's drainPermits().
 func (s *Weighted) Drain() (n int64) {
 	if sched.On {
 		defer sched.Tried[int64]("Drain", s)(&n)
@@ -283,8 +287,8 @@ func (s *Weighted) Queued() []locks.Owner {
 	return outcome.Owners(s.sync.Waiters())
 }
 
-// Inspect describes the semaphore, whose holders are not known. Held is true if a permit is held,
-// and Shared says the same if there is more than one. See [locks.Inspector].
+// Inspect describes the semaphore, whose holders are not known. Held is true if a permit is held.
+// Shared is true if, besides, the size is more than one. See [locks.Inspector].
 func (s *Weighted) Inspect(ctx context.Context) (locks.Info, error) {
 	if sched.On {
 		defer sched.Enter("Inspect", s)()
@@ -308,7 +312,7 @@ func (s *Weighted) held() int64 {
 	return s.size.Load() - s.Available()
 }
 
-// weigh panics if n is no weight.
+// weigh panics if n is negative.
 func weigh(n int64) {
 	if n < 0 {
 		panic("semaphore: n < 0")
