@@ -1,6 +1,7 @@
 // Package synchronizer is for locks of one's own: AbstractQueuedSynchronizer of
-// java.util.concurrent.locks in the shape of Go. A program gives rules, two functions of a word.
-// It gets a lock with a queue, contexts, time limits, inspection, and both policies.
+// java.util.concurrent.locks in the shape of Go. A program provides rules, which are two
+// functions of a word. The program gets a lock with a queue, contexts, time limits, inspection,
+// and both policies.
 //
 //	type rules struct{} // of a mutex: the word is 1 while it is held
 //
@@ -18,38 +19,38 @@
 //
 // # Exclusive and shared
 //
-// Sync does not distinguish them. Under rules that count readers, a reader can follow a reader. A
-// release goes through the waiters in their order, and admits each of them until the rules refuse
-// one. So one release can admit several waiters, which AbstractQueuedSynchronizer calls
-// propagation. An acquisition that changes nothing, such as that of an open latch, writes
-// nothing.
+// Sync does not distinguish exclusive and shared acquisitions. Under rules that count readers, a
+// reader can follow a reader. A release goes through the waiters in their order, and admits each
+// waiter until the rules refuse one. Therefore one release can admit several waiters, which
+// AbstractQueuedSynchronizer calls propagation. An acquisition that does not change the word,
+// such as a wait for an open latch, writes nothing.
 //
 // # Order
 //
-// Under locks.FIFO, nobody overtakes a waiter. That holds for what the rules would allow, too: an
-// acquisition that waits for more than is free does not let small ones pass it. Otherwise small
-// ones could keep it waiting for ever. So some of a word can be free while goroutines wait. A
-// goroutine comes to the queue when its call has found the queue empty or has entered it. Two
-// calls at the same time may come in either order.
+// Under locks.FIFO, no acquisition overtakes a waiter, even if the rules would allow the
+// acquisition. A large acquisition that waits does not let small acquisitions pass, which could
+// keep it waiting for ever. Therefore part of a word can be free while goroutines wait. A
+// goroutine has arrived when its call has found the queue empty or has entered the queue. Two
+// calls at the same time may arrive in either order.
 //
 // Under locks.NonFair, a goroutine that the rules admit overtakes the waiters, but not for ever:
-// see [New]. Under contention that is several times as fast, since the goroutine that runs goes
-// on, while a waiter has still to be woken.
+// see [New]. Under contention NonFair is several times as fast as FIFO: the running goroutine
+// goes on, but a waiter has to be woken first.
 //
 // # The end of a wait
 //
 // A wait ends by a grant, or by its context or time limit. Both happen with the guard held: a
 // grant takes the waiter out of the queue, and so does the end of a limit, so the second of the
-// two comes too late. AcquireContext returns nil if the grant was the first. If the first waiter
-// leaves, advance looks at the next one. The rules may allow what that asks for, and a wake-up of
-// the former must not get lost.
+// two comes too late. AcquireContext returns nil if the grant came first. If the first waiter
+// leaves, advance looks at the next waiter: the rules may allow the next waiter's acquisition,
+// and a wake-up of the leaving waiter must not get lost.
 //
 // # Checks in tests
 //
 // In programs built with the race detector, Sync calls the rules twice each time, and panics if
-// the results differ. It finds rules that count calls, read a clock, or look at other state.
-// Rules that write to shared memory are a data race, which the detector itself reports. Without
-// the detector there is no check and no cost.
+// the results differ. This check finds rules that count calls, read a clock, or look at other
+// state. Rules that write to shared memory are a data race, which the detector itself reports.
+// Without the detector there is no check and no cost.
 //
 // # Synctest
 //

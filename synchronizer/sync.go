@@ -20,26 +20,25 @@ import (
 // often as it likes, also for a waiter that does not run. Its guard may be held then. Tests with
 // the race detector call them twice and compare: see the package comment.
 //
-// No acquisition helps a waiter: what the rules refuse at a word, they refuse at the word after
-// any acquisition too. Waiters end their waits by releases. Let what one goroutine waits for be
-// the Release of another one, or use two Syncs.
+// No acquisition may help a waiter. If the rules refuse an arg at a word, they also refuse it at
+// the word after any acquisition. Only releases admit waiters. Make goroutines wait for the
+// Release of another goroutine, or use two Syncs.
 type Rules interface {
 	// Acquire returns the word after arg was acquired at the word w, and whether it can be. It is
 	// the tryAcquire or tryAcquireShared of a Java AbstractQueuedSynchronizer.
 	Acquire(w, arg uint64) (next uint64, ok bool)
 
 	// Release returns the word after arg was released at the word w, and whether it can be. False
-	// means misuse: the caller does not hold what it releases. It is Java's tryRelease or
-	// tryReleaseShared.
+	// means misuse: the caller does not hold arg. It is Java's tryRelease or tryReleaseShared.
 	Release(w, arg uint64) (next uint64, ok bool)
 }
 
 // Sync is a synchronizer: a word that rules change, and a queue of the goroutines that wait until
 // the rules let them in. Java's AbstractQueuedSynchronizer.
 //
-// The zero Sync has the word 0, the zero R, and the policy locks.FIFO. [New] makes another one. A
-// Sync must not be copied after first use. It belongs to no goroutine: one may acquire and
-// another release.
+// The zero Sync has the word 0, the zero R, and the policy locks.FIFO. [New] makes a Sync with
+// other values. A Sync must not be copied after first use. It belongs to no goroutine: one
+// goroutine may acquire and another release.
 //
 // In the terms of the Go memory model, each change of the word synchronizes before each
 // acquisition that comes after it in the order of the changes. Without waiters an acquisition and
@@ -116,7 +115,8 @@ func (s *Sync[R]) Release(arg uint64) (ok bool) {
 	return s.s.Release(arg)
 }
 
-// Word returns the word. When the caller reads it, it may be another one. Java's getState().
+// Word returns the word. The word may have changed before the caller looks at the result. Java's
+// getState().
 func (s *Sync[R]) Word() uint64 {
 	if sched.On {
 		sched.Begin("Word", s)
