@@ -14,9 +14,9 @@ import (
 // it. A waiter in a bubble should block durably, so that the bubble's clock advances. Therefore
 // there are three ways to wait:
 //
-//   - over is a WaitGroup whose count only the constructor's goroutine changes. Any goroutine
-//     may wait for it. In the constructor's own bubble the wait is durable. A context cannot end
-//     it.
+//   - over is a WaitGroup whose count only the constructor's goroutine changes. Any goroutine may
+//     wait for it. In the constructor's own bubble the wait is durable. A context cannot end the
+//     wait.
 //   - closed is a channel for waiters with a context in the constructor's bubble, or outside of
 //     all bubbles with it.
 //   - A waiter with a context in another bubble starts a goroutine that waits for over and

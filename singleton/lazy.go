@@ -16,8 +16,8 @@ import (
 var ErrRecursive = errors.New("the constructor asks for its own value")
 
 // Lazy is a value that is constructed at its first use. Make one with [New] or [NewContext]. The
-// zero Lazy and one made with nil have no constructor, and return [locks.ErrNilFunc]. A Lazy must
-// not be copied after first use.
+// zero Lazy and a Lazy made with nil have no constructor, and return [locks.ErrNilFunc]. A Lazy
+// must not be copied after first use.
 //
 // One constructor call runs at a time, and none after one has succeeded. Other callers wait
 // meanwhile.
@@ -43,8 +43,8 @@ var ErrRecursive = errors.New("the constructor asks for its own value")
 //
 // [locks.ErrNilFunc]: https://pkg.go.dev/github.com/jucgo/locks#ErrNilFunc
 type Lazy[T any] struct {
-	// done is 1 once value is set. Every access to it is atomic. It is no atomic.Bool, because
-	// the inliner charges one more call for that, and Get would exceed its budget.
+	// done is 1 once value is set. Every access to it is atomic. done is not an atomic.Bool: the
+	// inliner would charge one more call, and Get would exceed the inliner's budget.
 	done  uint32
 	value T // written by the constructor's goroutine before it sets done
 
@@ -61,10 +61,10 @@ func New[T any](construct func() (T, error)) *Lazy[T] {
 	return &Lazy[T]{construct: func(context.Context) (T, error) { return construct() }}
 }
 
-// NewContext returns a Lazy with a constructor that takes a context: that of the caller in whose
-// goroutine it runs, or [context.Background] for [Lazy.Get]. If the context ends and the
-// constructor fails, this caller gets the error. The next caller runs the constructor again,
-// with its own context.
+// NewContext returns a Lazy with a constructor that takes a context. It is the context of the
+// caller in whose goroutine the constructor runs, or [context.Background] for [Lazy.Get]. If the
+// context ends and the constructor fails, this caller gets the error. The next caller runs the
+// constructor again, with its own context.
 //
 // The value outlives the context. A constructor that keeps its context in the value, or starts a
 // goroutine with it, should use [context.WithoutCancel].
@@ -78,7 +78,7 @@ func NewContext[T any](construct func(ctx context.Context) (T, error)) *Lazy[T] 
 //
 // [locks.ErrNilFunc]: https://pkg.go.dev/github.com/jucgo/locks#ErrNilFunc
 func (l *Lazy[T]) Get() (value T, err error) {
-	// With one return more this would not be inlined.
+	// With one more return statement, Get would not be inlined.
 	if atomic.LoadUint32(&l.done) != 0 {
 		value = l.value
 	} else {
@@ -154,8 +154,8 @@ func (l *Lazy[T]) get(ctx context.Context, op string) (none T, err error) {
 	}
 }
 
-// claim is the second check. It returns nil if the value exists. Otherwise it returns the attempt
-// to wait for or, if mine is true, the one that the caller has to make.
+// claim is the second check. It returns nil if the value exists. Otherwise it returns an attempt.
+// If mine is true, the caller has to make this attempt. If not, the caller has to wait for it.
 func (l *Lazy[T]) claim(ctx context.Context, op string, me int64) (a *attempt, mine bool, err error) {
 	if atomic.LoadUint32(&l.done) != 0 {
 		return nil, false, nil
