@@ -29,9 +29,9 @@
 //
 // # Memory order
 //
-// All operations are sequentially consistent, like those of [sync/atomic]. An operation that
-// changes a variable synchronizes before each operation that observes the change. A failed
+// All operations are sequentially consistent, like the operations of [sync/atomic]. An operation
+// that changes a variable synchronizes before each operation that observes the change. A failed
 // operation has observed the value that made it fail.
 //
-// All methods are lock-free: a method tries again only if another one has succeeded.
+// All methods are lock-free: a call tries again only if another call has succeeded.
 package cas

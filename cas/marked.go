@@ -3,9 +3,9 @@ package cas
 import "github.com/jucgo/locks/internal/sched"
 
 // Marked is a reference to a T and a mark, read and changed as one: Java's
-// AtomicMarkableReference. References are compared as pointers, never by what they point to. Its
-// classic use is the link to the next node of a lock-free list: the mark keeps other goroutines
-// from inserting a node behind one that is being removed.
+// AtomicMarkableReference. References are compared as pointers, never by their targets. The
+// classic use of a Marked is the link to the next node of a lock-free list. The mark keeps other
+// goroutines from inserting a node behind a node that is being removed.
 //
 // The zero Marked has the nil reference and no mark. It must not be copied after first use. A
 // load costs two dependent reads. A change costs one compare-and-swap and one allocation of 16
@@ -33,7 +33,7 @@ func (m *Marked[T]) Load() (ref *T, mark bool) {
 	return m.r.load()
 }
 
-// Store sets both unconditionally. Java's set.
+// Store sets the reference and the mark unconditionally. Java's set.
 func (m *Marked[T]) Store(ref *T, mark bool) {
 	if sched.On {
 		sched.Begin("Store", m)
@@ -41,8 +41,9 @@ func (m *Marked[T]) Store(ref *T, mark bool) {
 	m.r.store(ref, mark)
 }
 
-// CompareAndSwap sets both if both are as expected, and reports whether they were. It does not
-// fail for any other reason. Java's compareAndSet, with the arguments in the same order.
+// CompareAndSwap sets the reference and the mark if both are as expected, and reports whether
+// they were. It does not fail for any other reason. Java's compareAndSet, with the arguments in
+// the same order.
 func (m *Marked[T]) CompareAndSwap(oldRef, newRef *T, oldMark, newMark bool) bool {
 	if sched.On {
 		sched.Begin("CompareAndSwap", m)

@@ -7,14 +7,14 @@ import (
 )
 
 // Packed is a value of 32 bits and a stamp of 32 bits in one word, read and changed as one. Use
-// it instead of [Stamped] if the value is an index, a count or a state, and no pointer. Java has
-// no such type. Java programs pack both into an AtomicLong.
+// it instead of [Stamped] if the value is an index, a count or a state, and not a pointer. Java
+// has no such type. Java programs pack both into an AtomicLong.
 //
 // The zero Packed has value 0 and stamp 0. It must not be copied after first use. A change costs
-// one compare-and-swap, and a load is a plain one on amd64. Neither allocates.
+// one compare-and-swap, and a load is a plain load on amd64. Neither allocates.
 //
 // The stamp wraps after 2^32 changes. A compare-and-swap is deceived if exactly a multiple of
-// 2^32 changes come between its read and its swap, and the value is the old one too. At one
+// 2^32 changes come between its read and its swap, and the value is the old value too. At one
 // change every 10 ns, 2^32 changes take 43 s, and the goroutine has to be suspended for all of
 // that time. After such a suspension, whose length does not depend on the changes, the
 // probability is at most 2^-32. If that is too much, use the 64 bits of a Stamped, which never
@@ -34,7 +34,7 @@ func (p *Packed) Load() (value, stamp uint32) {
 	return uint32(w), uint32(w >> 32)
 }
 
-// Store sets both unconditionally.
+// Store sets the value and the stamp unconditionally.
 func (p *Packed) Store(value, stamp uint32) {
 	if sched.On {
 		sched.Begin("Store", p)
@@ -42,8 +42,8 @@ func (p *Packed) Store(value, stamp uint32) {
 	p.word.Store(pack(value, stamp))
 }
 
-// CompareAndSwap sets both if both are as expected, and reports whether they were. It does not
-// fail for any other reason. The arguments have the order of [Stamped]'s.
+// CompareAndSwap sets the value and the stamp if both are as expected, and reports whether they
+// were. It does not fail for any other reason. The arguments have the order of [Stamped]'s.
 func (p *Packed) CompareAndSwap(oldValue, newValue, oldStamp, newStamp uint32) bool {
 	if sched.On {
 		sched.Begin("CompareAndSwap", p)

@@ -22,10 +22,10 @@ import (
 //
 // Pop reads the top node and its successor, and swaps one for the other if the top is still the
 // same. If that node were popped and pushed again in between, its successor could be another
-// node: ABA. This takes a node that is used twice. Here each Push makes a new node. The
-// collector cannot reuse the memory of a node while a Pop holds a pointer to it, and a node's
-// successor never changes. Therefore the same top means the same stack. A Stack that reused its
-// nodes, from a sync.Pool for example, would need a stamp.
+// node: ABA. ABA needs a node that is used twice. Here each Push makes a new node. The collector
+// cannot reuse the memory of a node while a Pop holds a pointer to it, and a node's successor
+// never changes. Therefore the same top means the same stack. A Stack that reused its nodes, from
+// a sync.Pool for example, would need a stamp.
 type Stack[T any] struct {
 	top atomic.Pointer[node[T]]
 }

@@ -3,8 +3,8 @@ package cas
 import "github.com/jucgo/locks/internal/sched"
 
 // Stamped is a reference to a T and a stamp, read and changed as one: Java's
-// AtomicStampedReference. References are compared as pointers, never by what they point to. What
-// they point to must not be changed while it is shared, except atomically.
+// AtomicStampedReference. References are compared as pointers, never by their targets. A target
+// must not be changed while it is shared, except atomically.
 //
 // The zero Stamped has the nil reference and stamp 0. It must not be copied after first use. A
 // load costs two dependent reads. A change costs one compare-and-swap and one allocation of 16
@@ -12,7 +12,7 @@ import "github.com/jucgo/locks/internal/sched"
 // it lost a race. If 32 bits suffice instead of a pointer, use [Packed], which never allocates.
 //
 // The caller decides what the stamp means. Each change should have a stamp that was not there
-// before, such as the old one plus 1. With 64 bits it never wraps.
+// before, such as the old one plus 1. With 64 bits the stamp never wraps.
 type Stamped[T any] struct {
 	r reference[T, uint64]
 }
@@ -32,7 +32,7 @@ func (s *Stamped[T]) Load() (ref *T, stamp uint64) {
 	return s.r.load()
 }
 
-// Store sets both unconditionally. Java's set.
+// Store sets the reference and the stamp unconditionally. Java's set.
 func (s *Stamped[T]) Store(ref *T, stamp uint64) {
 	if sched.On {
 		sched.Begin("Store", s)
@@ -40,8 +40,9 @@ func (s *Stamped[T]) Store(ref *T, stamp uint64) {
 	s.r.store(ref, stamp)
 }
 
-// CompareAndSwap sets both if both are as expected, and reports whether they were. It does not
-// fail for any other reason. Java's compareAndSet, with the arguments in the same order.
+// CompareAndSwap sets the reference and the stamp if both are as expected, and reports whether
+// they were. It does not fail for any other reason. Java's compareAndSet, with the arguments in
+// the same order.
 func (s *Stamped[T]) CompareAndSwap(oldRef, newRef *T, oldStamp, newStamp uint64) bool {
 	if sched.On {
 		sched.Begin("CompareAndSwap", s)

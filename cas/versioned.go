@@ -10,14 +10,14 @@ import (
 )
 
 // Versioned is an optimistic lock around a value. No goroutine waits to read the value or to
-// compute the next one. A change is committed only if the version that it was computed from is
+// compute the next value. A change is committed only if the version from which it was computed is
 // still current. A version column does the same in a database. Java has no such type;
 // AtomicReference.updateAndGet is the closest.
 //
 // The zero Versioned has the zero T and version 0. Each change adds 1 to the version, which has
-// 64 bits and never wraps. A Versioned must not be copied after first use. What a T refers to,
-// such as the elements of a slice, is not copied. A function that computes a new value must not
-// change the old one.
+// 64 bits and never wraps. A Versioned must not be copied after first use. A load copies the T,
+// but not the memory to which the T refers, such as the elements of a slice. A function that
+// computes a new value must not change the old one.
 //
 // Take a Versioned if writers must not wait for each other, or if readers need the version. Take
 // rwlock.Snapshot if writers may wait, so that each change is computed once.
