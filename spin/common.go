@@ -12,7 +12,7 @@ import (
 	"github.com/jucgo/locks/internal/unheld"
 )
 
-// This file has what the locks of this package have in common.
+// This file has the parts that the locks of this package share.
 
 func tryLockContext(ctx context.Context, l interface{ TryLock() bool }) (bool, error) {
 	if err := ctxerr.Check("spin: TryLockContext", ctx); err != nil {
@@ -53,8 +53,8 @@ func describe(name string, p any, l inspectable) string {
 }
 
 // await waits at p for a permit, and reports whether it came. If the limit ends first, the waiter
-// calls cancel, which leaves the queue and reports true. If it reports false, the lock is granted
-// already, and the permit is about to come.
+// calls cancel, which leaves the queue and reports true. If cancel reports false, the lock is
+// granted already, and await waits for the permit, which is about to come.
 func await(l *park.Limit, p *park.Place, cancel func() bool) bool {
 	if l.Park(p, nil) {
 		return true
@@ -66,7 +66,7 @@ func await(l *park.Limit, p *park.Place, cancel func() bool) bool {
 	return true
 }
 
-// locker hides all other methods of a lock. A condition of it does not use the lock's queue.
+// locker hides all other methods of a lock, so that a condition does not use the lock's queue.
 type locker struct {
 	l interface {
 		sync.Locker

@@ -3,7 +3,8 @@
 //
 //   - [Mutex] goes to the first goroutine that tries: test and test-and-set.
 //   - [Ticket] and [MCS] admit in strict order of arrival. A ticket lock is two counters. In an
-//     MCS lock each waiter looks at a flag of its own. On a few cores they cost the same.
+//     MCS lock each waiter looks at a flag of its own. On a few cores Ticket and MCS cost the
+//     same.
 //   - [Backoff] is for your own loops that retry.
 //
 // The locks do what [sync.Mutex] does. They also have waits with a time limit (TryLockFor),

@@ -21,7 +21,7 @@ import (
 // A cancelled waiter is out of the queue when its call returns.
 //
 // The zero MCS is free. It must not be copied after first use. Like a [sync.Mutex] it belongs to
-// no goroutine: one may lock it and another unlock it, and locking it twice hangs.
+// no goroutine: one goroutine may lock it and another unlock it, and locking it twice hangs.
 //
 // In the terms of the Go memory model, an unlock synchronizes before the next lock. Uncontended
 // it costs two compare-and-swaps of a pointer. Contended, each acquisition costs a change of
@@ -93,7 +93,7 @@ type mcsNode struct {
 	state atomic.Uint32
 	owner int64 // the owner for Queued
 
-	// next is the node behind this one. A waiter that enqueues swaps tail first, and then sets
+	// next is the node behind this node. A waiter that enqueues swaps tail first, and then sets
 	// the next of the node before. In between next is nil although tail is another node.
 	next atomic.Pointer[mcsNode]
 
@@ -172,7 +172,7 @@ func (m *MCS) enqueue(n *mcsNode) bool {
 		}
 		n.prev = prev
 		if m.tail.CompareAndSwap(prev, n) {
-			// Until it is linked to n, prev stays where it is.
+			// prev cannot leave the queue before it is linked to n.
 			first := prev == &bare || prev.state.Load() >= granted
 			m.link(prev).Store(n)
 			if first {

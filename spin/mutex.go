@@ -25,10 +25,10 @@ import (
 // one millisecond and one more for each 128 waiters.
 //
 // The zero Mutex is free. It must not be copied after first use. Like a [sync.Mutex] it belongs
-// to no goroutine: one may lock it and another unlock it, and locking it twice hangs.
+// to no goroutine: one goroutine may lock it and another unlock it, and locking it twice hangs.
 //
 // In the terms of the Go memory model, an unlock synchronizes before the next lock. Uncontended
-// it costs what a sync.Mutex does, and it allocates nothing. Java has no such lock; its monitors
+// it costs as much as a sync.Mutex, and allocates nothing. Java has no such lock; its monitors
 // spin like this.
 //
 // The algorithm is from T. E. Anderson, "The Performance of Spin Lock Alternatives for

@@ -24,7 +24,7 @@ import (
 // tickets as waiters, however many waiters cancel while the lock is held.
 //
 // The zero Ticket is free. It must not be copied after first use. Like a [sync.Mutex] it belongs
-// to no goroutine: one may lock it and another unlock it, and locking it twice hangs.
+// to no goroutine: one goroutine may lock it and another unlock it, and locking it twice hangs.
 //
 // In the terms of the Go memory model, an unlock synchronizes before the next lock. Uncontended
 // it costs an addition and a compare-and-swap. Contended, each acquisition costs a change of
@@ -115,8 +115,8 @@ func (m *Ticket) wait(t uint64, owner int64) {
 	n.recycle()
 }
 
-// spin waits for ticket t while t is the next one, until its budget is used up. A waiter with a
-// later ticket does not spin: each turn ahead takes about as long as parking.
+// spin waits for ticket t while t is the next ticket, until its budget is used up. A waiter with
+// a later ticket does not spin: each turn ahead takes about as long as parking.
 func (m *Ticket) spin(t uint64) bool {
 	var b Backoff
 	for {
@@ -178,9 +178,9 @@ func (m *Ticket) cancel(n *ticketNode) bool {
 // void makes the ticket of n, which is in the queue, void. The guard is held. Others may use n
 // again as soon as the guard is released.
 //
-// The waiter can take back the last ticket, and the void ones right before it, because no later
-// ticket exists. If another goroutine takes a ticket at this moment, next has changed, and the
-// swap fails. Therefore the last ticket is always the holder's or a waiter's.
+// The waiter can take back the last ticket, and the void tickets right before it, because no
+// later ticket exists. If another goroutine takes a ticket at this moment, next has changed, and
+// the swap fails. Therefore the last ticket is always the holder's or a waiter's.
 func (m *Ticket) void(n *ticketNode) {
 	q := &m.queue
 	if m.next.CompareAndSwap(n.to, n.from) {
@@ -325,8 +325,8 @@ func (m *Ticket) UnlockContext(context.Context) error {
 // the other, in the order of the signals. Java's newCondition().
 func (m *Ticket) NewCond() *condition.Cond { return condition.New(locker{m}) }
 
-// out returns the number of tickets that are not served to the end: the holder's, those of the
-// waiters, and the void ones.
+// out returns the number of tickets that are not served to the end: the holder's, the waiters',
+// and the void tickets.
 func (m *Ticket) out() uint64 {
 	w := m.serving.Load()
 	for {
