@@ -28,7 +28,7 @@ var ErrNoLock = errors.New("a zero Cond belongs to no lock: use New, or NewCond 
 
 // ErrSharedHolds reports a wait of an explicit owner that has more than one hold, if the calling
 // goroutine has not acquired all of them. The wait would release the holds of another goroutine,
-// and admit other owners to the section that it guards.
+// and admit other owners while that goroutine relies on its holds.
 var ErrSharedHolds = errors.New("other goroutines of the owner hold the lock too")
 
 // Cond is a condition of a lock: a place to wait until a goroutine that has changed what the
@@ -38,9 +38,9 @@ var ErrSharedHolds = errors.New("other goroutines of the owner hold the lock too
 // A Cond is made by [New] or by the lock's NewCond method. The methods of a zero Cond fail with
 // [ErrNoLock]. A Cond must not be copied: keep the pointer.
 //
-// A wait releases all holds of the lock, and has as many again when it returns, whatever ended
-// it. A waiter does not wake without a reason. But before it has the lock again, other
-// goroutines may have changed what the signal announced: wait in a loop, or with
+// A wait releases all holds of the lock, and has acquired as many holds again when it returns,
+// whatever ended the wait. A waiter does not wake without a reason. But before it has the lock
+// again, other goroutines may have changed what the signal announced: wait in a loop, or with
 // [Cond.WaitWhile].
 //
 // Signals go to the longest waiter, under fair and non-fair locks. A wait ends either by a
@@ -50,9 +50,9 @@ var ErrSharedHolds = errors.New("other goroutines of the owner hold the lock too
 // # Owners
 //
 // The plain methods act for the calling goroutine, and panic with [locks.ErrNotHeld] if it does
-// not hold the lock. The methods with a context act for its [locks.Owner], and return that
-// error. A lock without owners can only tell that it is free. A [sync.Locker] of another module
-// is not checked, unless it has a method IsLocked() bool.
+// not hold the lock. The methods with a context act for its [locks.Owner], and return that error.
+// A lock without owners can only tell whether it is free. A [sync.Locker] of another module is
+// not checked, unless it has a method IsLocked() bool.
 //
 // Goroutines that share an explicit owner share its holds. A wait by one of them is refused with
 // [ErrSharedHolds] if the owner has more than one hold, and another goroutine acquired one of
@@ -73,11 +73,11 @@ type Cond struct {
 	outer  *foreign            // the lock, if it is not one of this module
 }
 
-// New returns a condition of l. If l is a lock of this module, it is the same as l.NewCond().
-// Any other [sync.Locker] works as well, even one that embeds a lock of this module. Its
-// signalled waiters ask for l one after the other. If it has a method IsLocked() bool, the
-// condition cannot be used while that returns false. New panics if l is nil. It panics with an
-// error that matches [errors.ErrUnsupported] if l is a read side or a view of a StampedLock,
+// New returns a condition of l. If l is a lock of this module, New(l) is the same as l.NewCond().
+// Any other [sync.Locker] works as well, even a type that embeds a lock of this module. Its
+// signalled waiters ask for l one after the other. If l has a method IsLocked() bool, the
+// condition cannot be used while IsLocked returns false. New panics if l is nil. It panics with
+// an error that matches [errors.ErrUnsupported] if l is a read side or a view of a StampedLock,
 // because a wait could not release the holds of its owner. Java's UnsupportedOperationException.
 func New(l sync.Locker) *Cond {
 	if l == nil {
@@ -284,9 +284,9 @@ func (c *Cond) wait(op string, ctx context.Context) (signalled bool, err error) 
 // shared reports whether several goroutines may share the holds of o.
 func (c *Cond) shared(o int64) bool { return c.kind != nil && o < 0 }
 
-// WaitFor waits for a signal for at most d. It returns what is left of d when the lock is held
-// again, and 0 or less if the time ran out. After a signal it may also return 0 or less, if the
-// lock was not free for long; use [Cond.WaitUntil] to tell the two apart. With d <= 0 it
+// WaitFor waits for a signal for at most d. It returns the rest of d at the time when the lock is
+// held again, and 0 or less if the time ran out. After a signal it may also return 0 or less, if
+// the lock was not free for long; use [Cond.WaitUntil] to tell the two apart. With d <= 0 it
 // releases the lock and acquires it again. Java's awaitNanos(long).
 func (c *Cond) WaitFor(d time.Duration) (remaining time.Duration) {
 	if sched.On {

@@ -8,9 +8,9 @@ import (
 )
 
 // foreign is a lock of another module. Its conditions cannot use the lock's queue. They have a
-// synchronizer of their own, which is free except while waiters come back. Each waiter holds it
-// while it acquires the lock, and only then admits the next one. Therefore a broadcast does not
-// send all waiters to the lock at once.
+// synchronizer of their own, which is free except while waiters come back. Each waiter holds the
+// synchronizer while it acquires the lock, and only then admits the next waiter. Therefore a
+// broadcast does not send all waiters to the lock at once.
 //
 // Such a lock may panic in its Lock, or in its Unlock if the caller does not hold it. The other
 // waiters must continue nevertheless.
@@ -40,8 +40,8 @@ func (f *foreign) wait(q *syncq.Cond, l *park.Limit, o int64) (signalled bool) {
 }
 
 // release releases the lock for a waiter that is in the queue already, so that no signal is
-// missed. If that panics there is no wait: the waiter has left the queue when the panic
-// continues.
+// missed. If the lock's Unlock panics, the goroutine does not wait: it has left the queue when
+// the panic continues.
 func (f *foreign) release(w syncq.Waiter) {
 	released := false
 	defer func() {
