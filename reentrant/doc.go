@@ -1,9 +1,9 @@
 // Package reentrant has [Mutex], the ReentrantLock of java.util.concurrent.locks: a lock with an
 // owner, which can re-enter it.
 //
-// Use it if a method that holds the lock calls another one that acquires it, or if the release
-// by a wrong goroutine must be detected. Use it also to see the holder and the waiters. For all
-// other uses package fair has cheaper locks.
+// Use it if a method that holds the lock calls another method that acquires the lock, or if the
+// release by a wrong goroutine must be detected. Use it also to see the holder and the waiters.
+// For all other uses package fair has cheaper locks.
 //
 // # Owners
 //
@@ -20,12 +20,12 @@
 // # Memory model
 //
 // In the terms of the Go memory model, the last unlock of an owner synchronizes before the first
-// lock of the next. Nothing is ordered between goroutines that share an explicit owner.
+// lock of the next owner. Nothing is ordered between goroutines that share an explicit owner.
 //
 // # Profiles
 //
-// The block profile and the goroutine-leak profile show each wait at the line where the
-// goroutine waits. The mutex profile has no events of these locks: the runtime records them for
-// its own semaphores only, and there is no public way to add any. Package record measures how
-// long goroutines wait for locks and hold them.
+// The block profile and the goroutine-leak profile show each wait at the line where the goroutine
+// waits. The mutex profile has no events of these locks: the runtime records them for its own
+// semaphores only, and offers no public way to add events. Package record measures how long
+// goroutines wait for locks and hold them.
 package reentrant

@@ -19,8 +19,8 @@ import (
 	"github.com/jucgo/locks/internal/unheld"
 )
 
-// MaxHolds is the greatest number of holds that an owner can have of one [Mutex]. One more is
-// refused with [locks.ErrTooManyHolds].
+// MaxHolds is the greatest number of holds that an owner can have of one [Mutex]. One more hold
+// is refused with [locks.ErrTooManyHolds].
 const MaxHolds = syncq.MaxHolds
 
 // Mutex is a mutual exclusion lock that belongs to a goroutine, or to an explicit [locks.Owner].
@@ -37,11 +37,11 @@ const MaxHolds = syncq.MaxHolds
 // Goroutines that share an explicit owner share its holds. While the owner holds the lock, each
 // of them can re-enter it. The lock is free after as many unlocks, whichever goroutines make
 // them. A condition wait by one of them is refused with condition.ErrSharedHolds if it would
-// release a hold that another one acquired. When the owner gets the lock, all of its waiters are
-// admitted.
+// release a hold that another goroutine acquired. When the owner gets the lock, all waiters of
+// this owner are admitted.
 //
 // In the terms of the Go memory model, the last unlock of an owner synchronizes before the first
-// lock of the next. Explicit owners order nothing between the goroutines that share one.
+// lock of the next owner. Nothing is ordered between goroutines that share an explicit owner.
 //
 // Uncontended, lock and unlock are one compare-and-swap each, and a re-entry is none. For an
 // explicit owner each is a mutex and a map access instead. A contended Lock allocates nothing in
@@ -52,7 +52,7 @@ type Mutex struct {
 
 var _ locks.TryLocker = (*Mutex)(nil)
 
-// kind is what deadlock detection knows of a Mutex.
+// kind describes a Mutex to deadlock detection.
 var kind = syncq.Kind{Name: "reentrant.Mutex", Refusable: true}
 
 // New returns a Mutex that admits by p.
@@ -67,8 +67,8 @@ func init() {
 	}
 }
 
-// recorded returns acquired, which reports whether o has acquired the lock. If so, and if package
-// deadlock records acquisitions, it records this one.
+// recorded returns acquired, which reports whether o has acquired the lock. If acquired is true,
+// and package deadlock records acquisitions, recorded records this acquisition.
 func (m *Mutex) recorded(o int64, acquired bool) bool {
 	if acquired && goid.Diverted() {
 		m.s.Acquired(party(o))
@@ -76,7 +76,7 @@ func (m *Mutex) recorded(o int64, acquired bool) bool {
 	return acquired
 }
 
-// party returns o as one that may have to wait.
+// party returns o as a party that may wait.
 func party(o int64) syncq.Party { return syncq.Owned(o).Of(&kind) }
 
 // Lock acquires the lock, and waits for it if need be. The owner re-enters it. No context ends
@@ -223,7 +223,8 @@ func (m *Mutex) lockContext(op string, ctx context.Context, o int64) error {
 		if done == nil || sched.On {
 			out = m.s.Acquire(party(o), park.Until(ctx))
 		} else {
-			// Acquire, without its frames, through which a goroutine that wakes would return.
+			// These are the steps of Acquire without its frames, since a goroutine that wakes
+			// pays for each frame through which it returns.
 			w, waits := syncq.Begin(&m.s.Sync, party(o))
 			for waits {
 				select {
@@ -306,14 +307,14 @@ func (m *Mutex) AssertHeld() {
 // IsHeldContext reports whether ctx's owner holds the lock. It ignores the end of ctx.
 func (m *Mutex) IsHeldContext(ctx context.Context) bool { return m.HoldCountContext(ctx) > 0 }
 
-// HoldCountContext returns the number of holds of ctx's owner. Those of all goroutines that share
-// an explicit owner count. It ignores the end of ctx.
+// HoldCountContext returns the number of holds of ctx's owner. The holds of all goroutines that
+// share an explicit owner count. It ignores the end of ctx.
 func (m *Mutex) HoldCountContext(ctx context.Context) int {
 	return shares.WriteHolds(&m.s, int64(locks.CurrentOwner(ctx)))
 }
 
 // AssertHeldContext panics with [locks.ErrNotHeld] if ctx's owner does not hold the lock: an
-// assertion panics in this family too. A function that takes a ctx can so be called under an
+// assertion panics in this family too. Therefore a function that takes a ctx can assert under an
 // explicit owner.
 func (m *Mutex) AssertHeldContext(ctx context.Context) {
 	if !m.IsHeldContext(ctx) {
