@@ -1,5 +1,5 @@
 // Package record observes locks in use: which goroutines wait for which lock and for how long,
-// which ones hold it, and which acquisitions fail. It wraps any [locks.TryLocker], local or
+// which goroutines hold it, and which acquisitions fail. It wraps any [locks.TryLocker], local or
 // distributed, of this module or not. A lock that is not wrapped costs the same as before.
 //
 //	r := record.New(record.Options{})

@@ -23,20 +23,20 @@ type lock struct {
 
 	begun atomic.Int64 // the number of acquisitions
 
-	// c.mu guards what follows. A hold that begins on a free lock is in one, since a map costs
-	// more. Every other hold is in others. one has no owner if it is empty.
+	// c.mu guards the fields below. A hold that begins on a free lock is in one, since a map
+	// costs more. Every other hold is in others. one has no owner if it is empty.
 	one    hold
 	others map[locks.Owner]hold
 	place  int // in c.holding while there are holds
 
-	// begun less ended is the number of calls under way that may note a hold. A release may put its
-	// own back. early is the number of releases without a noted hold. The call that acquired such a
-	// hold is still on its way back, and will settle it. Either there are no holds or early is 0.
-	// early is 0 when no call is under way.
+	// begun less ended is the number of calls under way that may note a hold. A release is such a
+	// call, since it may put its own hold back. early is the number of releases without a noted
+	// hold. The call that acquired such a hold is still on its way back, and will settle it.
+	// Either there are no holds or early is 0. early is 0 when no call is under way.
 	ended, early int64
 }
 
-// hold is what is noted of an owner.
+// hold is the record of one owner's holds.
 type hold struct {
 	owner locks.Owner
 	since time.Duration
@@ -44,8 +44,9 @@ type hold struct {
 	more  *more // or nil
 }
 
-// more is what else is known of a hold, if the lock is leased, in Options.Held, or in a trace. The
-// owner's nested holds share it. Its address is the value in Options.Held. c.mu guards it.
+// more is the rest of a hold's record, which exists if the lock is leased, or if the hold is in
+// Options.Held or in a trace. The owner's nested holds share it. Its address is the value in
+// Options.Held. c.mu guards it.
 type more struct {
 	of          *lock
 	lease       locks.Hold // or nil
@@ -234,8 +235,8 @@ func (w *lock) release(ctx context.Context, plain func()) (panicked any, err err
 	w.r.at(&e)
 	// A noted hold of the caller is removed before the lock is released. Right after the release
 	// the owner may acquire the lock again in another goroutine. And a hold that is over must not
-	// be taken for that of the next holder. Any other hold is removed only after the release has
-	// succeeded: most locks refuse it.
+	// be taken for the hold of the next holder. Any other hold is removed only after the release
+	// has succeeded: most locks refuse it.
 	returned := false
 	w.c.mu.Lock()
 	w.ended--
@@ -332,7 +333,7 @@ func (w *lock) endHold(h hold, held time.Duration) {
 	w.drop(h)
 }
 
-// drop ends what else is known of a hold.
+// drop marks the hold as ended, ends its trace task, and removes it from Options.Held.
 func (w *lock) drop(h hold) {
 	if h.more == nil {
 		return
@@ -347,7 +348,7 @@ func (w *lock) drop(h hold) {
 }
 
 // addHold notes the hold that e, which ends, has acquired. It returns the number of the owner's
-// holds, and what describe has to fill in.
+// holds, and the record that describe has to fill in, or nil.
 func (w *lock) addHold(e *Event) (n int, m *more) {
 	if w.settled() {
 		w.endHold(hold{}, 0)
@@ -375,8 +376,8 @@ func (w *lock) settled() bool {
 	return true
 }
 
-// end ends a call that may note a hold. After the last one no early release can be settled: it was
-// the release of a hold that was acquired without the wrapper.
+// end ends a call that may note a hold. After the last such call, no early release can be
+// settled: an early release that is left was of a hold that was acquired without the wrapper.
 func (w *lock) end() {
 	w.ended++
 	if w.early > 0 && w.ended == w.begun.Load() {
@@ -447,7 +448,7 @@ func (w *lock) forget(o locks.Owner) {
 	}
 }
 
-// removeHold removes one noted hold of o, and returns what is left of o's holds.
+// removeHold removes one noted hold of o, and returns the rest of o's holds.
 func (w *lock) removeHold(o locks.Owner) (h hold, noted bool) {
 	h, noted = w.holdOf(o)
 	if !noted {
@@ -472,7 +473,7 @@ func (w *lock) removeOldest() (h hold, noted bool) {
 	if noted {
 		return w.removeHold(h.owner)
 	}
-	// On the read side, a release without an acquisition is probably one after a downgrade.
+	// On the read side, a release without an acquisition is probably a release after a downgrade.
 	if !w.shared {
 		w.early++
 	}
@@ -543,12 +544,12 @@ type leasedLock struct{ *lock }
 
 func (w *leasedLock) Hold(ctx context.Context) (locks.Hold, error) { return w.leased.Hold(ctx) }
 
-// leasedLocker is both.
+// leasedLocker is a leasedLock that also has the plain methods.
 type leasedLocker struct{ *locker }
 
 func (w *leasedLocker) Hold(ctx context.Context) (locks.Hold, error) { return w.leased.Hold(ctx) }
 
-// The same four with the Inspect of the lock itself.
+// The same four types with the Inspect of the lock itself.
 type (
 	inspectedLock struct {
 		*lock

@@ -15,7 +15,8 @@ import (
 	"github.com/jucgo/locks/internal/ctxerr"
 )
 
-// Options are what a [Recorder] does besides counting. With zero Options it only counts.
+// Options select the things that a [Recorder] does besides counting. With zero Options it only
+// counts.
 type Options struct {
 	// Events is the number of events to keep, or 0. Each further event replaces the oldest, and the
 	// number of replaced events is counted.
@@ -30,11 +31,11 @@ type Options struct {
 	// Lock, on a mutex of the name.
 	Waits bool
 
-	// Held, if not nil, has each hold with the stack of its first acquisition, until its last
-	// release. A re-entry adds nothing. A hold takes about 1.1 µs and two allocations more: the
-	// median of five runs of BenchmarkUncontended with Go 1.26.8 on a busy AMD EPYC. All holds
-	// of the process acquire the one mutex of the profile. See package debug/locks for a profile
-	// that is called "locks.held".
+	// Held, if not nil, contains each hold with the stack of its first acquisition, until its
+	// last release. A re-entry adds nothing. A hold takes about 1.1 µs and two allocations more:
+	// the median of five runs of BenchmarkUncontended with Go 1.26.8 on a busy AMD EPYC. All
+	// holds of the process acquire the one mutex of the profile. See package debug/locks for a
+	// profile that is called "locks.held".
 	Held *pprof.Profile
 
 	// Logger, if not nil, logs errors, cancellations, and refused unlocks, and with a Slow of more
@@ -44,11 +45,11 @@ type Options struct {
 }
 
 // Recorder observes the locks that it has wrapped. Make one with [New]: a zero Recorder panics
-// when it shall wrap a lock. A Recorder is safe for concurrent use. A Recorder must not be
+// when it is asked to wrap a lock. A Recorder is safe for concurrent use. A Recorder must not be
 // copied.
 //
-// Its memory is bounded: about 1 kB for each name, and what Options.Events asks for. Use a name for
-// each kind of lock, as for the labels of a metric, not one for each key.
+// Its memory is bounded: about 1 kB for each name, and the events that Options.Events asks for.
+// Use a name for each kind of lock, as for the labels of a metric, not one for each key.
 type Recorder struct {
 	opts    Options
 	start   time.Time
@@ -75,10 +76,10 @@ func New(opts Options) *Recorder {
 // Start returns when the clock of the events began.
 func (r *Recorder) Start() time.Time { return r.start }
 
-// Listen makes the Recorder call f for every later event, as it calls [Options.Hook], and with the
-// context of the call that caused the event. The context is Background for Lock and Unlock, and
-// for a nil context. An exporter of metrics or spans listens. Any number of functions can listen.
-// There is no way to stop one.
+// Listen makes the Recorder call f for every later event, as it calls [Options.Hook], and with
+// the context of the call that caused the event. The context is Background for Lock and Unlock,
+// and for a nil context. An exporter of metrics or spans listens. Any number of functions can
+// listen. A function cannot stop listening.
 func (r *Recorder) Listen(f func(ctx context.Context, e Event)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,9 +92,10 @@ func (r *Recorder) Listen(f func(ctx context.Context, e Event)) {
 }
 
 // Wrap returns a wrapper that observes l under a name. Locks wrapped under one name share its
-// counters. The wrapper implements [locks.Leased], [locks.Inspector] and [sync.Locker] if and only
-// if l does. Its Lock, Unlock and Inspect call those of l. Lock and Unlock panic as those do. Wrap
-// panics if l is nil. For the other methods of l keep l, or call [Inner].
+// counters. The wrapper implements [locks.Leased], [locks.Inspector] and [sync.Locker] if and
+// only if l does. Its Lock, Unlock and Inspect call the methods of l. Lock and Unlock panic as
+// the methods of l do. Wrap panics if l is nil. For the other methods of l keep l, or call
+// [Inner].
 //
 // The wrapper adds three readings of the clock, two atomic additions and three short critical
 // sections to a lock and its unlock. The sections are on a mutex of the name. A leased lock has
@@ -103,11 +105,11 @@ func (r *Recorder) Wrap(name string, l locks.TryLocker) locks.TryLocker {
 	return r.wrap(name, l, false)
 }
 
-// Inner returns the lock of type L that l is or wraps, however many wrappers are around it, and
-// whether there is one. L is the type of a lock, or an interface with the methods that are wanted.
-// A wrapper is a lock with a method Unwrap() locks.TryLocker, such as what [Recorder.Wrap] returns.
-// What is acquired or released by the inner lock directly, no Recorder sees. [errors.AsType] is the
-// same for errors.
+// Inner returns l if l has the type L. Otherwise it unwraps l until it finds a lock of type L,
+// and reports whether it found such a lock. L is the type of a lock, or an interface with the
+// methods that the caller needs. A wrapper is a lock with a method Unwrap() locks.TryLocker, such
+// as the locks that [Recorder.Wrap] returns. A Recorder does not see calls of the inner lock
+// itself. [errors.AsType] is the same for errors.
 func Inner[L any](l locks.TryLocker) (inner L, ok bool) {
 	for {
 		if inner, ok = l.(L); ok {
@@ -181,8 +183,8 @@ func (r *Recorder) wrap(name string, l locks.TryLocker, shared bool) locks.TryLo
 type counters struct {
 	asked atomic.Int64 // the number of calls of LockContext and Lock
 
-	// mu guards what follows, and the holds of all locks of the name. No code of a lock, a context
-	// or a hook runs with it held.
+	// mu guards the fields below, and the holds of all locks of the name. No code of a lock, a
+	// context or a hook runs with it held.
 	mu       sync.Mutex
 	answered int64            // of those asked
 	stats    Stats            // without Waiting
@@ -205,14 +207,14 @@ func (c *counters) remove(w *lock) {
 	c.holding = c.holding[:last]
 }
 
-// Stats are the counters of one name. Each counter is exact when no call is under way, even
-// after refused unlocks, as long as at most 4,096 owners hold one lock. A call under way may be in
-// some of them already.
+// Stats are the counters of one name. Each counter is exact when no call is under way, even after
+// refused unlocks, as long as at most 4,096 owners hold one lock. A call under way may be in some
+// of the counters already.
 type Stats struct {
 	Lock string
 
-	// The number of events of each kind, with re-entries and nested unlocks. Refused is without the
-	// unlock that returned [locks.ErrLost] for a hold that Lost has.
+	// The number of events of each kind, with re-entries and nested unlocks. Refused does not
+	// count an unlock that returned [locks.ErrLost] for a hold that Lost counts.
 	Acquired, Released, Cancelled, Failed, Refused uint64
 
 	// TimedOut is the part of Cancelled whose deadline was over. Busy is the part of Failed in
@@ -229,8 +231,8 @@ type Stats struct {
 	Waits, Holds Histogram
 }
 
-// Stats returns the counters of all names, in the order of the names. It asks each present hold of
-// a [locks.Leased] lock whether it is lost, so its cost grows with the number of these.
+// Stats returns the counters of all names, in the order of the names. It asks each present hold
+// of a [locks.Leased] lock whether it is lost, so its cost grows with the number of such holds.
 func (r *Recorder) Stats() []Stats {
 	r.mu.Lock()
 	byName := maps.Clone(r.byName)
@@ -297,8 +299,8 @@ func (r *Recorder) Events() (kept []Event, dropped uint64) {
 	return kept, dropped
 }
 
-// at sets the time of e: before a call that releases, after a call that acquires. The clock
-// alone may not order the end of one hold before the beginning of the next one.
+// at sets the time of e: before a call that releases, after a call that acquires. The clock alone
+// may not order the end of one hold before the beginning of the next hold.
 func (r *Recorder) at(e *Event) {
 	e.At = r.now()
 	if r.opts.Events > 0 {

@@ -65,7 +65,7 @@ func (w *lock) addWait(o locks.Owner, at time.Duration) {
 	w.c.calls[waiter{w, o}] = now
 }
 
-// removeWait ends what addWait began. The caller holds c.mu.
+// removeWait ends the wait that addWait noted. The caller holds c.mu.
 func (w *lock) removeWait(o locks.Owner) {
 	now := w.c.calls[waiter{w, o}]
 	if now.n--; now.n > 0 {

@@ -6,17 +6,17 @@
 //	lock := recorder.Wrap("accounts", new(fair.Mutex))
 //	err = lockotel.Do(ctx, lock, pay) // the spans of pay are children of the hold
 //
-// The name of the package is that of OpenTelemetry's own. Import it as lockotel.
+// OpenTelemetry's own package is called otel too. Import this package as lockotel.
 //
 // # Spans
 //
 // A call whose context carries a sampled span makes spans: "wait for NAME" for an acquisition
 // that may wait, and "hold NAME" from the acquisition to the release. Both are children of the
-// caller's span. Other calls make none, and neither do the plain methods Lock and Unlock,
-// because they have no context. An acquisition that failed with an error, an unlock that was
-// refused, and a hold that was lost give their span the status Error. A loss is an event "lost"
-// of the hold as well. Their attribute "error.type" is "timeout", "cancelled", "lost" or "_OTHER".
-// [Options.MinSpan] drops the spans of short waits and holds.
+// caller's span. Other calls make no spans. The plain methods Lock and Unlock make no spans
+// either, because they have no context. An acquisition that failed with an error, an unlock that
+// was refused, and a hold that was lost give their span the status Error. A loss is an event
+// "lost" of the hold as well. The attribute "error.type" of these spans is "timeout",
+// "cancelled", "lost" or "_OTHER". [Options.MinSpan] drops the spans of short waits and holds.
 //
 // LockContext returns no context. Therefore spans that a section makes with the caller's
 // context are siblings of the hold, although they lie inside of it in time. The span of the

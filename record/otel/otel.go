@@ -29,22 +29,23 @@ const (
 	Other = "_other"
 )
 
-// Options are where the telemetry goes, and which. A nil provider is the global one.
+// Options say where the telemetry goes, and which spans are made. A nil provider is the global
+// one.
 type Options struct {
 	MeterProvider  metric.MeterProvider
 	TracerProvider trace.TracerProvider
 
-	// MinSpan is the least duration of a span. A shorter wait or hold makes none, unless it failed.
-	// The hold of [Do] always makes one, since its span begins before the duration is known.
+	// MinSpan is the least duration of a span. A shorter wait or hold makes no span, unless it
+	// failed. The hold of [Do] always makes a span, which begins before the duration is known.
 	MinSpan time.Duration
 }
 
 // Instrument exports what r sees, for as long as r lives. Call it once for each Recorder. Two
-// Recorders with the same provider share the instruments: give their locks different names. The
-// error is that of a MeterProvider that refuses an instrument.
+// Recorders with the same provider share the instruments: give their locks different names.
+// Instrument returns an error if the MeterProvider refuses an instrument.
 //
-// An acquisition that may wait adds one measurement of a histogram, and so does the release of
-// a hold. The other instruments are read when they are collected. That costs more with more
+// An acquisition that may wait adds one measurement of a histogram, and so does the release of a
+// hold. The other instruments are read when they are collected. A collection costs more with more
 // names and holds.
 func Instrument(r *record.Recorder, opts Options) error {
 	meters, tracers := opts.MeterProvider, opts.TracerProvider
@@ -74,13 +75,13 @@ type exporter struct {
 	byName map[string]*attributes
 }
 
-// attributes are those of one name, in the forms that the API takes. They are made once, since
-// that allocates.
+// attributes are the attributes of one name, in the forms that the API takes. They are made once,
+// since making them allocates.
 type attributes struct {
 	name    attribute.KeyValue
 	record  []metric.RecordOption
 	observe []metric.ObserveOption
-	// Those of a failure, with its type.
+	// The attributes of failures, by the type of the failure.
 	busy, timeout, cancelled, other []metric.ObserveOption
 }
 
@@ -115,7 +116,8 @@ func (x *exporter) of(name string) *attributes {
 // label returns the name that the attributes have.
 func (a *attributes) label() string { return a.name.Value.AsString() }
 
-// stats returns the counters of each name that is told apart, and those of all others together.
+// stats returns the counters of each name that is told apart, and the counters of all other names
+// together.
 func (x *exporter) stats() (all []record.Stats) {
 	others := record.Stats{}
 	for _, s := range x.recorder.Stats() {

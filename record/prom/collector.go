@@ -65,9 +65,10 @@ func WithBuckets(bounds ...float64) Option {
 }
 
 // WithExemplars gives each observation of a histogram the labels that f returns, such as the
-// trace of ctx. The context is that of the call. For a wait, f runs with the lock held. It
-// should be quick, and must not panic. The names of the labels must be valid. Prometheus permits
-// 128 characters for all labels: longer ones are left out, and so are labels of nil.
+// trace of ctx. ctx is the context of the call. For a wait, f runs with the lock held. It should
+// be quick, and must not panic. The names of the labels must be valid. Prometheus permits 128
+// characters for all labels. If the labels are longer, or f returns nil, the observation has no
+// exemplar.
 func WithExemplars(f func(ctx context.Context) prometheus.Labels) Option {
 	return func(o *options) { o.exemplar = f }
 }
@@ -222,7 +223,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	c.holds.Collect(to)
 }
 
-// collect sends what is known of one label but its histograms.
+// collect sends all metrics of one label except its histograms.
 func (f figures) collect(to chan<- prometheus.Metric, s record.Stats, since time.Time) {
 	counter := func(d *prometheus.Desc, n uint64, labels ...string) {
 		labels = append([]string{s.Lock}, labels...)

@@ -21,8 +21,8 @@
 //
 // A server that scrapes native histograms gets buckets that are at most 10 % wide. Any other
 // server, and a reader of /metrics, gets one classic bucket for each power of ten from 1 µs to
-// 1000 s, or those of [WithBuckets]. [WithExemplars] leads from an observation to its trace. The
-// histograms begin with the collector, the counters with the recorder.
+// 1000 s, or the buckets of [WithBuckets]. [WithExemplars] leads from an observation to its
+// trace. The histograms begin with the collector, the counters with the recorder.
 //
 // # Losses
 //
