@@ -8,7 +8,8 @@ import (
 )
 
 // batch is several releases of one semaphore by this client, in one write. While a batch is under
-// way, the next releases gather in another one. Otherwise they would collide with each other.
+// way, the next releases gather in another batch. Otherwise the releases would collide with each
+// other.
 type batch struct {
 	holds  []lease.HoldID
 	closed bool // no further release joins it
@@ -17,7 +18,8 @@ type batch struct {
 	err    error
 }
 
-// releaseTogether removes the entry of id, and with it those that are released at the same time.
+// releaseTogether removes the entry of id, together with entries that are released at the same
+// time.
 func (s *store) releaseTogether(ctx context.Context, id lease.HoldID) (held bool, err error) {
 	s.mu.Lock()
 	b, before := s.batches[id.Name], (*batch)(nil)
@@ -44,8 +46,8 @@ func (s *store) releaseTogether(ctx context.Context, id lease.HoldID) (held bool
 	return b.held[place], b.err
 }
 
-// longWrite is for how long a batch waits for the one before it. That may hang until its context
-// ends, which is that of all releases when the client is closed.
+// longWrite is how long a batch waits for the batch before it. The earlier batch may hang until
+// its context ends, and Close gives the releases of both batches one context.
 const longWrite = 2 * time.Second
 
 // write writes b after the batch before it, or after longWrite. If ctx ends, the releases of b fail

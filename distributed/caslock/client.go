@@ -41,9 +41,9 @@ type options struct {
 	lease       []lease.Option
 }
 
-// WithTTL sets how long a hold lasts without a renewal, [lease.DefaultLease] if not given. It is
-// renewed each third of that time. When a process dies, others wait for so long. Clients may have
-// different times: each document says its own.
+// WithTTL sets how long a hold lasts without a renewal, [lease.DefaultLease] if not given. The
+// client renews holds each third of that time. When a process dies, others wait for that time.
+// Clients may have different times: each document names its own.
 func WithTTL(d time.Duration) Option { return WithLeaseOptions(lease.WithTTL(d)) }
 
 // WithLabel sets the name of this process that [lease.Mutex.Inspect] returns, here and in other
@@ -74,8 +74,8 @@ func WithLeaseOptions(opts ...lease.Option) Option {
 	return func(o *options) { o.lease = append(o.lease, opts...) }
 }
 
-// New returns a Client of locks in d. It sends no request, and runs one goroutine until it is
-// closed, another one if it has semaphores, and one more for each waiter.
+// New returns a Client of locks in d. New sends no request. The Client runs one goroutine until
+// it is closed, a second goroutine if it has semaphores, and one more for each waiter.
 func New(d Documents, opts ...Option) (*Client, error) {
 	o := options{prefix: "caslock", format: JSON, first: DefaultFirstPause, most: DefaultMostPause}
 	for _, f := range opts {
@@ -90,7 +90,8 @@ func New(d Documents, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("%s: pauses from %v to %v: at least 1ms, and in this order, is allowed",
 			o.prefix, o.first, o.most)
 	}
-	// Each holder has a token of its own, and waiters here have no precedence over others.
+	// Each holder gets its own token, and local waiters do not go before waiters of other
+	// processes.
 	common := []lease.Option{lease.WithMaxLocalHandoffs(0), lease.WithPoll(max(o.most, lease.DefaultPoll))}
 	c := &Client{
 		locks: newStore(d, o), semaphores: newSemaphores(d, o), prefix: o.prefix, format: o.format,
@@ -119,29 +120,30 @@ func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 	return c.lease.Mutex(name, opts...)
 }
 
-// Semaphore returns the semaphore called name, of size permits. It is one document, which lists all
-// holders. Its name is that of the semaphore and ".semaphore". A lock called name is another
-// document. A lock that has the name of the semaphore's document finds it foreign.
+// Semaphore returns the semaphore called name, of size permits. A semaphore is one document,
+// which lists all holders. The document is called name followed by ".semaphore", so a lock called
+// name is another document. A lock with the name of the semaphore's document returns
+// [locks.ErrForeign].
 //
-// There is no order between processes. Small acquisitions can pass one of many permits for as long
-// as they come. Tokens increase from acquisition to acquisition.
+// Processes are not served in order. Small acquisitions can pass an acquisition of many permits
+// for as long as they keep coming. Tokens increase from acquisition to acquisition.
 //
-// An acquisition, a release and a renewal are a read and a write each. They are a write alone while
-// no other client changes the document. One write renews all permits that this client has of one
-// semaphore. Of several clients that change the document at once, one succeeds, and the others try
-// again. So a semaphore has one change at most for each two round trips to the store. Releases by
-// one client at one time share a write. If a release takes longer than the release timeout, it
-// returns [locks.ErrLost], and goes on in the background. A waiter reads the document after each
-// change, or polls, see [WithPolling].
+// An acquisition, a release and a renewal take a read and a write each. While no other client
+// changes the document, each takes a write alone. One write renews all permits that this client
+// has of one semaphore. Of several clients that change the document at once, one succeeds, and
+// the others try again. So a semaphore has one change at most for each two round trips to the
+// store. Releases by one client at one time share a write. If a release takes longer than the
+// release timeout, the call returns [locks.ErrLost], and the release goes on in the background. A
+// waiter reads the document after each change, or polls, see [WithPolling].
 //
-// If a process dies, its permits return. A waiter may remove a holder when it has seen the holder's
-// entry unchanged for the lease, and a hundredth more. Renewals of other holders do not matter. A
-// waiter that comes later counts from its first read. Faults and the store's promises are those of
-// locks, see the documentation of the package.
+// If a process dies, its permits return. A waiter may remove a holder when it has seen the
+// holder's entry unchanged for the lease, and a hundredth more. Renewals of other holders do not
+// matter. A waiter that comes later counts from its first read. Faults have the same effects as
+// for locks, and the store needs the same properties: see the documentation of the package.
 //
-// A document has at most [MaxData] bytes. That is room for about 50 acquisitions at a time, of any
-// number of permits. The next one gets an error. With another Format than [JSON] all methods
-// return an error matching [errors.ErrUnsupported].
+// A document has at most [MaxData] bytes, which is room for about 50 acquisitions at a time, of
+// any number of permits. The next acquisition gets an error. With another Format than [JSON] all
+// methods return an error matching [errors.ErrUnsupported].
 func (c *Client) Semaphore(name string, size int64) *lease.Semaphore {
 	refusal := c.semaphores.checkName(name)
 	if c.format != JSON {
@@ -155,8 +157,9 @@ func (c *Client) Semaphore(name string, size int64) *lease.Semaphore {
 }
 
 // Names returns the names of the documents that match pattern, in the order of the store. Free
-// locks are among them, and so are semaphores. The pattern is one of [path.Match], and an empty one
-// matches all names. If the store is no [Lister], the error matches [errors.ErrUnsupported].
+// locks are among them, and so are semaphores. The pattern has the syntax of [path.Match], and
+// the empty pattern matches all names. If the store does not implement [Lister], the error
+// matches [errors.ErrUnsupported].
 func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 	names, err := c.names(ctx, pattern)
 	return names, c.fail("list names", err)
@@ -183,24 +186,24 @@ func (c *Client) names(ctx context.Context, pattern string) (matching []string, 
 }
 
 // Sweep deletes the documents of locks and semaphores that match pattern, are free, and were
-// released longer than unused ago. It returns their names, also with an error. The time is measured
-// between two wall clocks: that of the process which released the lock, and the one here. A
-// document that does not say when it was written stays.
+// released longer than unused ago. It returns their names, also with an error. The time is
+// measured between two wall clocks: the clock of the process which released the lock, and the
+// clock here. A document that does not say when it was written stays.
 //
-// Sweep gives up what the documents were kept for:
+// A deletion has two risks, which the documents were kept to avoid:
 //
 //   - The tokens of such a lock begin anew with 1. A resource that remembers the last token, such
 //     as one behind package fence, refuses the next holders until it forgets as well.
-//   - A request to create the document that was sent before, and had no answer, can come late. The
-//     lock is then held for a lease, although nobody knows of it.
+//   - An earlier request to create the document, which had no answer, can come late. The lock is
+//     then held for a lease, although no client knows of the hold.
 //
-// A document is only deleted in the version that was read. If versions never come again, as
-// [Documents] demands, there are no two holders at once. In a store whose versions begin anew with
-// a new document, there may be.
+// Sweep deletes a document only in the version that it has read. If versions never come again, as
+// [Documents] demands, the deletion never leads to two holders at once. In a store whose versions
+// begin anew with a new document, it may.
 //
-// A lock whose holder has died is not free: use [lease.Mutex.ForceUnlock] before. A document that
-// is no lock's stays. If the store is no [Lister] and [Deleter], the error matches
-// [errors.ErrUnsupported].
+// A lock whose holder has died is not free: use [lease.Mutex.ForceUnlock] before. Documents that
+// belong to no lock stay. If the store does not implement [Lister] and [Deleter], the error
+// matches [errors.ErrUnsupported].
 func (c *Client) Sweep(ctx context.Context, pattern string, unused time.Duration) ([]string, error) {
 	swept, err := c.sweep(ctx, pattern, unused)
 	return swept, c.fail("sweep", err)

@@ -15,20 +15,22 @@
 //	})
 //
 // The example of Documents is a complete store over HTTP. docs/guides/stores.md leads an author
-// through it. Package lease has what all locks on stores have in common: the local queue, re-entry,
-// renewal, losses, and requests without an answer.
+// through it. Package lease describes the rules of all locks on stores: the local queue,
+// re-entry, renewal, losses, and requests without an answer.
 //
 // # How it works
 //
-// Each lock is one document. It says which acquisition has the lock, for how long its lease is, and
-// the fencing token. Every write replaces the version that its writer has read, and no two writes
-// are the same. So a write that comes late changes nothing if another one came before it. If none
-// did, it is carried out: a late renewal of a dead holder makes others wait for up to a lease more.
+// Each lock is one document. It says which acquisition has the lock, for how long its lease is,
+// and the fencing token. Every write replaces the version that its writer has read, and no two
+// writes are the same. So a late write changes nothing if another write came before it. Otherwise
+// the late write is carried out: a late renewal of a dead holder makes others wait for up to a
+// lease more.
 //
 //   - An acquisition replaces the document of a free lock, and adds 1 to the token.
-//   - A renewal replaces it by one that differs in nothing else. A holder that finds another
-//     holder in the document has lost the lock.
-//   - A release replaces it by one without a holder. The document stays, and with it the token.
+//   - A renewal replaces the document, but changes neither the holder nor the token. A holder
+//     that finds another holder in the document has lost the lock.
+//   - A release replaces the document by a version without a holder. The document and the token
+//     stay.
 //   - A takeover replaces the document of a holder that has died. A waiter may do so when it has
 //     seen the same version for the lease in the document, and a hundredth more.
 //
@@ -41,23 +43,23 @@
 // A semaphore is one document as well. It lists its holders, and each entry has a number that a
 // renewal changes. A waiter measures for how long it has seen an entry. See [Client.Semaphore].
 //
-// After a write without an answer the client looks at the document. If the version is still that
-// before the write, the client replaces it itself. From then on the write can do nothing, however
-// late it comes.
+// After a write without an answer the client reads the document. If the version is still the
+// version before the write, the client replaces the document itself. From then on the write can
+// do nothing, however late it comes.
 //
 // # What is different here
 //
 // A lock is a [lease.Mutex], with the rules of that type. Each hold has a fencing token. Between
-// processes a lock has no order: a free lock goes to the process that asks first.
+// processes there is no order: a free lock goes to the process that asks first.
 //
 //   - [lease.Mutex.LockContext] waits for a holder that has died for a lease, from the time when
 //     this client saw the holder's document first.
 //   - [lease.Mutex.TryLockContext] counts a holder that has died as one until this client has seen
 //     the document for a lease, also by earlier calls. The method returns false also if other
 //     clients were faster ten times.
-//   - [lease.Mutex.Inspect] takes one read. Waiters are those of this client. The time left counts
-//     from when this client saw the document first. So it is too long by the time between the last
-//     renewal and then.
+//   - [lease.Mutex.Inspect] takes one read. It reports the waiters of this client only. The time
+//     left counts from when this client first saw the document. So the reported time is too long
+//     by the time between the last renewal and that read.
 //
 // # What it costs
 //
@@ -73,8 +75,8 @@
 //	takeover               a read and a write
 //
 // A pair of an acquisition and a release takes three requests, and two if the version is known. A
-// client that relied on a version that is old has sent one write in vain. It then reads first,
-// until it finds again that nobody else had the lock.
+// client that relied on an old version has sent one write in vain. It then reads first, until it
+// finds again that no other client had the lock.
 //
 // With the defaults a holder sends 360 writes an hour. A waiting process sends 720 to 1,440 reads
 // an hour, once it has waited for 20 s. Only one goroutine of a process asks for one lock. So N
@@ -87,28 +89,28 @@
 //     TryLockContext of a new process never takes over. A job that runs once a night uses
 //     LockContext, with a limit that is longer than the lease.
 //   - There is no queue between processes. A free lock goes to the process that asks first. A
-//     list of waiters in the document would need a heartbeat of each of them. Each heartbeat is a
-//     write of the one document, which makes the holder's renewals fail and repeat. Goroutines of
-//     one process wait in order of arrival.
+//     list of waiters in the document would need a heartbeat of each of them. Each heartbeat
+//     would be a write of the same document, and would make the holder's renewals fail and
+//     repeat. Goroutines of one process wait in order of arrival.
 //   - A store that cannot tell of changes makes waiters poll, which costs time and money.
-//   - Locks are exclusive. There is no read-write lock.
+//   - Locks are exclusive. Read-write locks are not available.
 //
 // Redis, etcd and ZooKeeper do better where they are at hand.
 //
 // # What has to be true of the store
 //
-//   - A read after a write returns that write or a later one, whatever server answers.
+//   - A read after a write returns that write or a later write, whichever server answers.
 //   - Of two writes that replace one version, one succeeds. Not every store that offers
 //     conditional writes keeps this promise.
-//   - A version never comes again for a name, also not after a deletion, see [Documents]. Since all
-//     writes differ, a hash of the data is such a version.
+//   - A version of a name is never used again, not even after a deletion, see [Documents]. Since
+//     all writes differ, a hash of the data can serve as the version.
 //
 // # Faults
 //
 //   - The holder dies: the lock is free for a waiter that has seen its last version for a lease.
 //   - The holder is stopped or cut off: its hold ends by its own clock before others can have the
-//     lock. Its late requests change nothing once another client has the lock. Until then a late
-//     renewal makes others wait for up to a lease more. See [locks.Hold.Lost].
+//     lock. The late requests of that holder change nothing once another client has the lock.
+//     Until then a late renewal makes others wait for up to a lease more. See [locks.Hold.Lost].
 //   - A waiter or the holder has a clock that jumps: no effect. Only monotonic clocks count.
 //   - A machine is suspended: on Linux the time counts, see [lease.Now].
 //   - A document is deleted: its holder loses the lock with the next renewal. Others may have it

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Record is what a document says of a lock.
+// Record is the content of a lock's document.
 type Record struct {
 	// Holder is the acquisition that has the lock. It is empty if the lock is free. No two
 	// acquisitions have the same name.
@@ -15,7 +15,7 @@ type Record struct {
 	Identity string
 	// Lease is for how long the holder has the lock without a renewal.
 	Lease time.Duration
-	// Token is the fencing token of the holder. A free lock has that of its last holder.
+	// Token is the fencing token of the holder. A free lock keeps the token of its last holder.
 	Token uint64
 	// Since is when the holder acquired the lock, by its clock. It is for people.
 	Since time.Time
@@ -24,24 +24,26 @@ type Record struct {
 	Written time.Time
 	// Nonce is a text that no other write has.
 	Nonce string
-	// Released is the acquisition whose release was the last one, or empty if that is unknown. It
-	// tells a client whose release was carried out, but had the answer of a repetition.
+	// Released is the acquisition that was released last, or empty if that acquisition is
+	// unknown. If a repeated release finds the lock free, Released shows the client that the
+	// first request was carried out.
 	Released string
 }
 
-// Format is how documents write a [Record]. A store that has fields of its own for what a Record
-// says has a Format of its own, see [WithFormat]. Then other programs that use these fields
-// exclude the locks here, if they follow the rules that the documentation of the package has.
+// Format is how documents write a [Record]. A store that has its own fields for the contents of a
+// Record has its own Format, see [WithFormat]. Then other programs that use these fields exclude
+// the locks here, if they follow the rules that the documentation of the package has.
 //
-// What Decode makes of the data that Encode returned has the same Holder, Token and Nonce. Its
-// Lease is the same or longer, such as in whole seconds. The other fields may get lost. Two Records
-// with different Nonces have different data. A free lock has Lease 0, and one that nobody held yet
+// Decode of data that Encode returned yields the same Holder, Token and Nonce. The Lease is the
+// same or longer, such as in whole seconds. The other fields may get lost. Two Records with
+// different Nonces have different data. A free lock has Lease 0, and a lock that was never held
 // may have Token 0.
 type Format interface {
-	// Encode returns the document. An error says that the store can have no such document.
+	// Encode returns the document. An error says that the store cannot have such a document.
 	Encode(r Record) ([]byte, error)
-	// Decode returns what a document says. An error says that it is no lock's: the lock's methods
-	// return it with [locks.ErrForeign]. They do the same for a holder without a lease.
+	// Decode returns the content of a document. An error says that the document does not belong
+	// to a lock: the lock's methods return the error with [locks.ErrForeign]. They also return
+	// [locks.ErrForeign] for a holder without a lease.
 	Decode(data []byte) (Record, error)
 }
 
@@ -51,13 +53,13 @@ type Format interface {
 //	 "since": "2027-01-31T12:00:00Z", "written": "2027-01-31T12:00:10Z", "write": "GX5T...",
 //	 "released": "0193...:16"}
 //
-// A free lock has no holder, lease_ms, by and since. Versions of this package before released was
-// added ignore it, and leave it out.
+// The document of a free lock lacks holder, lease_ms, by and since. Early versions of this
+// package ignore the field released, and leave it out.
 var JSON Format = jsonFormat{}
 
 type jsonFormat struct{}
 
-// version is that of the format.
+// version is the version of the format.
 const version = 1
 
 type jsonRecord struct {

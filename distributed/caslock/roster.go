@@ -11,20 +11,21 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// roster is what a document says: which acquisitions have the permits of a semaphore. A lock is a
-// semaphore of one permit.
+// roster is the content of a document: the acquisitions that have the permits of a semaphore. A
+// lock is a semaphore of one permit.
 type roster struct {
 	holders []holder
 	token   uint64 // of the last acquisition
 	written time.Time
 	nonce   string
-	// released are the last acquisitions that were released, one for a lock. A client whose release
-	// was carried out finds itself here, although the answer was that of a repetition.
+	// released are the last acquisitions that were released, one for a lock. A client whose
+	// release was carried out finds its acquisition here if it sees only the answer to a
+	// repetition.
 	released []string
 }
 
-// remembered is how many releases the document of a semaphore has. Each of its holders replaces the
-// document, so that several may be released while a client reads it again.
+// remembered is how many releases the document of a semaphore lists. Each holder replaces the
+// document, so several holders may release while a client reads the document again.
 const remembered = 8
 
 // holder is the entry of one acquisition.
@@ -45,7 +46,8 @@ func (h holder) left() time.Duration {
 	return term + term/drift - lease.Now().Sub(h.seen)
 }
 
-// same reports whether h is the entry that other is: the holder has not renewed it since.
+// same reports whether h and other are the same entry, which the holder has not renewed in
+// between.
 func (h holder) same(other holder) bool {
 	return h.acquisition == other.acquisition && h.token == other.token && h.renewals == other.renewals
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// sights are the last documents that a client has seen. A holder needs its version to renew and to
-// release, and a waiter when it was seen first. All of it is a hint: a write that relies on an old
-// one finds another version, and the document is read.
+// sights are the last documents that a client has seen. A holder needs the version to renew and
+// to release. A waiter needs the time when the document was seen first. A sight is a hint: a
+// write that relies on an old version finds another version, and the client reads the document.
 type sights struct {
 	shared bool // several holders replace a document
 	mu     sync.Mutex
@@ -61,8 +61,8 @@ func (s *sights) saw(name string, r roster, version string) document {
 	return k.document
 }
 
-// drop makes room for one more document: free locks are read again, and nobody waits for a lock
-// that was not looked at for its lease. s.mu is held.
+// drop makes room for one more document. It forgets free locks, which are read again, and locks
+// that no waiter has looked at for two leases. s.mu is held.
 func (s *sights) drop(now time.Time) {
 	if s.byName == nil {
 		s.byName, s.full = make(map[string]*sight), manySights
@@ -78,7 +78,7 @@ func (s *sights) drop(now time.Time) {
 	s.full = max(manySights, 2*len(s.byName))
 }
 
-// surprised notes that the document has another version than was known.
+// surprised notes that the document has another version than this client knew.
 func (s *sights) surprised(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

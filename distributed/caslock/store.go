@@ -29,26 +29,27 @@ import (
 //	Lookup    that a write without an       no holder whose time is over. Only if that
 //	          answer should have replaced   write may still come: now it finds another version
 //
-// A write gives the whole document, and may come late. It brings no hold back that has ended. It
-// replaces only the version that its client has read, and versions never come again. So while it
-// may still come, the holders are those that its client has read, and it changes nothing of them
-// but this:
+// A write gives the whole document, and may come late. A late write never restores a hold that
+// has ended: it replaces only the version that its client has read, and versions never come
+// again. So while the write may still come, the document lists the holders that the client has
+// read. The write makes only these changes to them:
 //
-//   - It removes holders whose time is over. That does not pass.
-//   - It prolongs a hold that is in the document. Its client may have lost the hold. Then others
-//     wait for a lease more. It may have released the hold. Then the write finds another version.
-//   - It adds a hold that was asked for. If its client gave that up, Lookup has replaced the
+//   - It removes holders whose time is over, and it stays over.
+//   - It prolongs a hold that is in the document. If the client has lost the hold, others wait
+//     for a lease more. If the client has released the hold, the write finds another version.
+//   - It adds a requested hold. If the client gave up the request, Lookup has replaced the
 //     version.
 
 const (
-	// longest is the longest lease in a document. With what is added it is no overflow.
+	// longest is the longest lease in a document. The additions to a lease do not overflow.
 	longest = 100 * 365 * 24 * time.Hour
 	// drift is which part of a lease a waiter waits longer, because clocks have different speeds.
 	drift = 100
-	// attempts is how often a document is read and replaced while others replace it. One of them
-	// has the lock after each. So a store which needs more attempts refuses every write.
+	// attempts is how often a document is read and replaced while other clients replace it. After
+	// each attempt another client has the lock, so a store which needs more attempts refuses
+	// every write.
 	attempts = 10
-	// sharedAttempts is the same for the document of a semaphore, which all holders replace.
+	// sharedAttempts replaces attempts for a semaphore, whose document all holders replace.
 	sharedAttempts = 40
 	// reserve is how many bytes acquisitions leave free in a document, since renewals make it
 	// longer.
@@ -120,7 +121,8 @@ func (s *store) checkName(name string) error {
 	return nil
 }
 
-// document is one version of the document of a lock. Without a version there is no document.
+// document is one version of the document of a lock. The version is empty if the store has no
+// document.
 type document struct {
 	roster
 	version string
@@ -166,10 +168,11 @@ var (
 // errBusy is the error of a change if each time another client was faster.
 var errBusy = errors.New("the document had another version at each attempt")
 
-// change replaces the document of the lock called name by what f makes of it, and returns the new
-// one. If f returns false, it returns the document as it is. It begins with a known document, if
-// that is not nil, and reads it otherwise. If a write fails and may yet be carried out, it returns
-// the document that the write should have replaced. After another error it returns no document.
+// change lets f change the roster of the lock called name, writes it, and returns the new
+// document. If f returns false, change returns the document as it is. It begins with the document
+// known, or reads the document if known is nil. If a write fails and may yet be carried out,
+// change returns the document that the write should have replaced. After another error it returns
+// an empty document.
 func (s *store) change(ctx context.Context, name string, known *document, f func(r *roster, d document) bool,
 ) (d document, changed bool, err error) {
 	written := ""  // by a write that found another version
@@ -279,7 +282,8 @@ func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, er
 	return lease.Reply{Held: true, Token: token}, nil
 }
 
-// acquireError returns the error of an Acquire. It remembers what its write should have replaced.
+// acquireError returns the error of an Acquire. It remembers the version that the write should
+// have replaced.
 func (s *store) acquireError(acquisition string, d document, err error) error {
 	var u unsent
 	switch {
@@ -297,8 +301,8 @@ func (s *store) acquireError(acquisition string, d document, err error) error {
 	return err
 }
 
-// Lookup finds out what became of the write of an Acquire. If it may still come, Lookup replaces
-// the document that it would replace.
+// Lookup finds out whether the write of an Acquire was carried out. If the write may still come,
+// Lookup replaces the document that the write would replace.
 func (s *store) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	s.mu.Lock()
 	doubted, known := s.doubts[req.Acquisition]
@@ -320,8 +324,8 @@ func (s *store) Lookup(ctx context.Context, req lease.Request) (lease.Reply, err
 	return lease.Reply{Settled: known}, nil
 }
 
-// Renew replaces the document of each name. It reports on all holds when the last request has
-// ended. So each request of several ends early: one that hangs costs no other name's holds.
+// Renew replaces the document of each name. It returns when the last request has ended. If there
+// are several requests, each ends early: a request that hangs costs the holds of no other name.
 func (s *store) Renew(ctx context.Context, holds []lease.HoldID, ttl time.Duration) ([]bool, error) {
 	byName := make(map[string][]int) // indexes of holds
 	for i, id := range holds {
@@ -360,9 +364,9 @@ func (s *store) Renew(ctx context.Context, holds []lease.HoldID, ttl time.Durati
 	return renewed, err
 }
 
-// changeHolds changes the entries of holds, which have one name. It reports which of them are in
-// the document. For a release, those are reported too whose release the document remembers after a
-// conflict: the write was carried out, and something before the store has sent it twice.
+// changeHolds changes the entries of holds, which have one name. It reports which holds are in
+// the document. For a release, it also reports holds whose release the document remembers after a
+// conflict: the write was carried out, and a library or proxy has sent it twice.
 func (s *store) changeHolds(
 	ctx context.Context, holds []lease.HoldID, f func(r *roster, i int), release bool) ([]bool, error) {
 	held, written := make([]bool, len(holds)), make([]bool, len(holds))
@@ -387,7 +391,7 @@ func (s *store) changeHolds(
 	return held, err
 }
 
-// Release gives the permits back. The document stays, and with it the token.
+// Release gives the permits back. The document and the token stay.
 func (s *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
 	if s.shared {
 		held, err := s.releaseTogether(ctx, id)

@@ -9,8 +9,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// Watch notifies of changes of the document, or has the waiter poll. It returns at once: the waiter
-// reads the document again when the store's watch is on.
+// Watch notifies of changes of the document, or makes the waiter poll. Watch returns at once: the
+// waiter reads the document again when the store's watch is on.
 func (s *store) Watch(_ context.Context, id lease.HoldID) (lease.Watch, error) {
 	ctx, cancel := context.WithCancel(s.life)
 	w := &watch{c: make(chan struct{}, 1), cancel: cancel}
@@ -41,9 +41,9 @@ func (w *watch) tell() {
 func (w *watch) C() <-chan struct{} { return w.c }
 func (w *watch) Close()             { w.cancel() }
 
-// follow tells the waiter of what the store tells. When the store's watch ends, it is begun again
-// after a pause. The pause doubles until a watch lasts for longer than it. If a watch does not
-// begin at all, the waiter polls in these pauses.
+// follow notifies the waiter of each notice of the store. When the store's watch ends, follow
+// begins another watch after a pause. The pause doubles until a watch lasts longer than the
+// pause. If a watch does not begin at all, the waiter polls in these pauses.
 func (s *store) follow(ctx context.Context, name string, tell func()) {
 	for pause := s.first; ; pause = min(2*pause, s.most) {
 		var on atomic.Bool
@@ -65,8 +65,8 @@ func (s *store) follow(ctx context.Context, name string, tell func()) {
 }
 
 // poll tells the waiter to ask after each pause. A pause is a quarter of the time for which the
-// lock has had the same holder. So all waiters pause about as long, whenever they came, and none
-// asks less often because it has waited for longer.
+// lock has had the same holder. So all waiters pause about as long, whenever they came. A waiter
+// does not ask less often because it has waited for longer.
 func (s *store) poll(ctx context.Context, name string, tell func()) {
 	first := adapter.Jitter(s.first)
 	for adapter.Sleep(ctx, first) { // the waiter has asked by then, and may have seen another holder

@@ -11,7 +11,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// class is what an error refuses, see [lease.ErrRefused].
+// class says which thing an error refuses, see [lease.ErrRefused].
 type class int
 
 const (
@@ -126,8 +126,8 @@ var byText = func() map[string]class {
 	return m
 }()
 
-// textRefusal is a kind of error that has no text of its own alone: of a member without a
-// translation, or of gRPC.
+// textRefusal is a kind of error that a part of its text identifies: an error of gRPC, or an
+// error that the member does not translate.
 type textRefusal struct {
 	Text  string
 	Class class
@@ -145,8 +145,8 @@ var textRefusals = []textRefusal{
 	{"message larger than max", request, "the request is larger than the server allows"},
 }
 
-// byCode are the classes of errors with other texts, by their codes of gRPC: of proxies and later
-// versions.
+// byCode are the classes of errors with other texts, by their gRPC codes. Such errors come from
+// proxies and later versions.
 var byCode = map[codes.Code]class{
 	codes.Unauthenticated:    login,
 	codes.ResourceExhausted:  moment,
@@ -159,7 +159,7 @@ var byCode = map[codes.Code]class{
 	codes.Unimplemented:      request,
 }
 
-// classOf returns what err refuses.
+// classOf returns the class of err.
 func classOf(err error) class {
 	text, code := "", codes.Unknown
 	var etcd rpctypes.EtcdError

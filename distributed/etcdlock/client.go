@@ -35,9 +35,9 @@ var _ locks.Provider = (*Client)(nil)
 // Option changes how [New] makes a Client.
 type Option func(*Client)
 
-// WithTTL sets how long a hold lasts without a renewal, [lease.DefaultLease] if not given. It is
-// that of the client's session, too: no hold and no extension is longer. etcd rounds it up to whole
-// seconds.
+// WithTTL sets how long a hold lasts without a renewal, [lease.DefaultLease] if not given. The
+// client's session lasts as long, too: holds and extensions cannot be longer. etcd rounds the
+// session up to whole seconds.
 func WithTTL(d time.Duration) Option { return func(c *Client) { c.ttl = d } }
 
 // WithLabel sets the name of this process that [lease.Mutex.Inspect] returns, here and in other
@@ -45,18 +45,18 @@ func WithTTL(d time.Duration) Option { return func(c *Client) { c.ttl = d } }
 func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(label)) }
 
 // WithLeaseOptions sets the rarer options of package lease, such as [lease.WithLogger]. Of these,
-// [lease.WithTTL] has no effect: see [WithTTL].
+// [lease.WithTTL] has no effect: use [WithTTL].
 func WithLeaseOptions(opts ...lease.Option) Option {
 	return func(c *Client) { c.lease = append(c.lease, opts...) }
 }
 
 // WithPrefix sets what all keys begin with, such as "/locks/". The default is the empty string.
-// Clients with different prefixes have different locks, unless one prefix is the other one
+// Clients with different prefixes have different locks, unless one prefix is the other prefix
 // followed by the name of a lock and a slash.
 func WithPrefix(prefix string) Option { return func(c *Client) { c.prefix = prefix } }
 
-// New returns a Client of the cluster that client is connected to. It never closes client. Close
-// the Client before client. It runs a few goroutines until then.
+// New returns a Client of the cluster that client is connected to. The Client runs a few
+// goroutines until it is closed. It never closes client. Close the Client before client.
 //
 // Set DialKeepAliveTime and DialKeepAliveTimeout of client. Without them, a client of a single
 // member does not notice that its connection has died silently. While requests fail, the Client
@@ -83,8 +83,7 @@ func New(client *clientv3.Client, opts ...Option) (*Client, error) {
 // kind returns the locks of a kind.
 func (c *Client) kind(k *kind) (*lease.Client, error) {
 	return c.kinds.Client(k, func() (*lease.Client, error) {
-		// Each holder has a token of its own, and local waiters have no precedence over remote
-		// ones.
+		// Each holder gets its own token, and local waiters do not go before remote waiters.
 		opts := append([]lease.Option{
 			lease.WithErrorPrefix("etcdlock"), lease.WithMaxLocalHandoffs(0), placeOf(c.core.client),
 		}, c.lease...)
@@ -96,9 +95,9 @@ func (c *Client) kind(k *kind) (*lease.Client, error) {
 	})
 }
 
-// placeOf says where the locks of client are. The name of a lock is all that its keys begin with,
-// unless the KV of client puts more in front of them. Then nobody here knows the whole keys. A zero
-// byte in front of the name says that the lock has no order.
+// placeOf says where the locks of client are. Keys begin with the name of their lock, unless the KV
+// of client puts a namespace in front of the name. Then this package does not know the whole keys.
+// A zero byte in front of the name tells [locks.Multi] that the lock has no order.
 func placeOf(client *clientv3.Client) lease.Option {
 	prefix := ""
 	if of := reflect.TypeOf(client.KV); of != reflect.TypeOf(clientv3.NewKV(client)) {
@@ -110,11 +109,12 @@ func placeOf(client *clientv3.Client) lease.Option {
 // maxName is how many bytes the name of a lock may have.
 const maxName = 4096
 
-// escaper removes the slashes of names, so that no lock's keys are among those of another lock.
+// escaper removes the slashes of names. Otherwise the keys of one lock could be among the keys of
+// another lock.
 var escaper = strings.NewReplacer("%", "%25", "/", "%2F")
 
 // Prefix returns the prefix that makes concurrency.NewMutex the same lock as [Client.Mutex] of
-// this name. It is the Client's prefix and the name, in which "/" is written as "%2F" and "%" as
+// this name. Prefix is the Client's prefix followed by the name, with "/" as "%2F" and "%" as
 // "%25".
 func (c *Client) Prefix(name string) string { return c.prefix + escaper.Replace(name) }
 
@@ -126,8 +126,8 @@ func (c *Client) mutex(k *kind, name, prefix string, opts []lease.MutexOption) *
 	return lc.Mutex(prefix, append([]lease.MutexOption{bad}, opts...)...)
 }
 
-// locksOf returns the locks of kind k, the prefix that the lock called name has among them, and
-// whether that lock is refused.
+// locksOf returns the locks of kind k, the prefix of the lock called name, and the option that
+// refuses a wrong name.
 func (c *Client) locksOf(k *kind, name, prefix string) (*lease.Client, string, lease.MutexOption) {
 	var bad error
 	switch {
@@ -153,8 +153,8 @@ func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 	return c.mutex(plain, name, c.Prefix(name), opts)
 }
 
-// MutexLocker returns the lock that concurrency.NewMutex(session, prefix) is, with any prefix.
-// The Client's own prefix is not put in front. As with etcd's mutex, the holder of "a/b" also
+// MutexLocker returns the same lock as concurrency.NewMutex(session, prefix), with any prefix. It
+// does not put the Client's own prefix in front. As with etcd's mutex, the holder of "a/b" also
 // excludes others from "a".
 func (c *Client) MutexLocker(prefix string, opts ...lease.MutexOption) *lease.Mutex {
 	return c.mutex(plain, prefix, prefix, opts)

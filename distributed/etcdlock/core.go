@@ -14,7 +14,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// core is what the stores of one client share: its sessions, and the places of its acquisitions.
+// core holds the state that the stores of one client share: sessions, and the places of
+// acquisitions.
 //
 // Mutexes are acquired in this order: place.op, core.mu.
 type core struct {
@@ -95,12 +96,12 @@ func (c *core) try() time.Duration {
 }
 
 // connect makes the client try its connections at once. By default, a gRPC client waits for a
-// second after the first failure, and up to two minutes later on. So a short lease would end
-// while the cluster can be reached again.
+// second after the first failure, and up to two minutes later on. A short lease would end
+// although the cluster can be reached again.
 func (c *core) connect() { c.client.ActiveConnection().ResetConnectBackoff() }
 
-// persist calls f until it succeeds or is refused for longer, for the time limit. The error
-// matches none of a context: package lease returns that of the caller's.
+// persist calls f until f succeeds, f fails lastingly, or limit is over. The error matches no
+// error of a context, since package lease returns the error of the caller's context.
 func (c *core) persist(ctx context.Context, limit time.Duration, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -116,8 +117,8 @@ func (c *core) persist(ctx context.Context, limit time.Duration, f func(ctx cont
 	}
 }
 
-// give ends p, and reports whether there was a key. It may be called again. It waits for a request
-// to put the key that is under way.
+// give ends p, and reports whether there was a key. It may be called again. It first waits for
+// any request that is putting the key.
 func (c *core) give(ctx context.Context, p *place) (held bool, err error) {
 	c.leave(p)
 	p.op.Lock()
@@ -132,9 +133,9 @@ func (c *core) leave(p *place) {
 	p.leave()
 }
 
-// remove deletes the key of p, which was left. If that has no answer, the session repeats it, and
-// whatever finds no key then counts as having found it. The session may also be ahead, and have
-// deleted the key since p was left: that counts too. p.op is held.
+// remove deletes the key of p, which was left. Without an answer the session repeats the
+// deletion; a later "no such key" then counts as deleted. The session may have deleted the key
+// since p was left, which counts as deleted too. p.op is held.
 func (c *core) remove(ctx context.Context, p *place) (held bool, err error) {
 	if p.sent && !p.is(dead, dead) {
 		ctx, cancel := context.WithTimeout(ctx, c.try())
@@ -169,13 +170,13 @@ func (c *core) abandon(p *place) {
 	c.jobs.Go(func() { c.give(c.life, p) })
 }
 
-// renew keeps the sessions of ps alive, and reports of which it is known that they are there. The
-// others are dead if there is no error.
+// renew keeps the sessions of ps alive, and reports which places are known to have their keys.
+// Without an error, the others are dead.
 //
-// A leader that is cut off from the others goes on for a while to answer that it keeps leases
-// alive, although another leader counts their time already. So the keys are read afterwards, with
-// a majority's consent. The renewal counts only if the term is the same: then one leader did
-// both.
+// A leader that is cut off from the majority still answers for a while that it keeps leases
+// alive, although another leader already counts their time. So renew reads the keys afterwards,
+// which takes a majority. The renewal counts only if both answers have the same term: then one
+// leader gave both.
 func (c *core) renew(ctx context.Context, ps []*place) (alive []bool, err error) {
 	confirmed := make(map[*session]bool)
 	look := make([]clientv3.Op, len(ps))
@@ -219,8 +220,8 @@ type answers map[clientv3.LeaseID]*etcdserverpb.LeaseKeepAliveResponse
 
 // keepAlive keeps the leases of sessions alive, and returns the answers.
 //
-// The client's own KeepAliveOnce asks without a pause while it has no connection, and needs a
-// stream for each lease. This request fails at once then.
+// The client's own KeepAliveOnce repeats its request without a pause while it has no connection,
+// and needs a stream for each lease. keepAlive fails at once without a connection.
 //
 // Our half of the stream stays open until all answers are there: a proxy of etcd (grpc-proxy) drops
 // the requests of a stream whose client has closed its half.
@@ -247,13 +248,13 @@ func (c *core) keepAlive(ctx context.Context, sessions map[*session]bool) (answe
 	return kept, nil
 }
 
-// watch calls on for each event of key from now on until it says that the event is the last, or
-// until life ends. If the watch itself ends, it calls on with nil. It returns when the watch has
+// watch calls on for each event of key from now on, until on reports the last event, or until
+// life ends. If the watch itself ends, watch calls on with nil. watch returns when the watch has
 // begun, or when ctx ends.
 //
-// The watch begins at the server's present, not behind what was read last. On a server with other
-// writers that would be in the past, where etcd delivers events ten times a second only. So the
-// caller reads the key again.
+// The watch begins at the server's present revision, not after the revision that was read last.
+// On a server with other writers the latter would be in the past, for which etcd delivers events
+// only ten times a second. So the caller reads the key again.
 func (c *core) watch(
 	ctx, life context.Context, key string, on func(*clientv3.Event) (last bool), opts ...clientv3.OpOption) error {
 	// A member without a leader delivers no events.

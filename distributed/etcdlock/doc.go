@@ -1,6 +1,6 @@
-// Package etcdlock has locks on etcd, in the layout of etcd's own concurrency.Mutex. Both exclude
-// and wake each other. A [Client] is a [locks.Provider]: it takes the place of the locks of one
-// process.
+// Package etcdlock has locks on etcd, in the layout of etcd's own concurrency.Mutex. The locks of
+// both exclude and wake each other. A [Client] is a [locks.Provider]: it takes the place of the
+// locks of one process.
 //
 //	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"localhost:2379"}})
 //	provider, err := etcdlock.New(client)
@@ -23,25 +23,29 @@
 // holder is told of its loss before others can get the lock: by [locks.Hold.Lost],
 // [locks.Hold.Err] and the context of [locks.Do]. No clock is compared with another machine's.
 //
-// Processes get the lock in order of arrival: that of create revisions. The create revision is
-// the fencing token. It increases from holder to holder, also across locks, members and restarts.
-// With [lease.WithMaxLocalHandoffs], which is off here, local waiters have several turns in a row
-// with one token.
+// Processes get the lock in order of arrival, which is the order of create revisions. The create
+// revision is the fencing token. It increases from holder to holder, also across locks, members
+// and restarts. With [lease.WithMaxLocalHandoffs], which is off here, local waiters have several
+// turns in a row with one token.
 //
-// A paused program may go on to work after its loss. Against that the resource checks the token.
+// A paused program may go on to work after its loss. The resource has to check the token to
+// refuse such work.
 //
 // # The session
 //
-// All keys of a Client are under one etcd lease, its session, as with etcd's own mutex. It is kept
-// alive while there are holds or waiters. So a lock and an unlock are two requests. If a Client has
-// several keys below one prefix, such as those of readers, the further ones end with -1 and so on.
+// All keys of a Client are under one etcd lease, its session, as with etcd's own mutex. The
+// Client keeps the session alive while there are holds or waiters. So a lock and an unlock are
+// two requests. If a Client has several keys below one prefix, such as for several readers, all
+// but the first key end with -1 and so on.
 //
-// A hold ends here when the lease would end if the cluster had seen nothing after the last answered
-// request. If the session ends, all holds of the Client are lost. Its waiters begin anew with the
-// next session. A session without holds and waiters ends when two fifths of its time are over.
+// The Client counts the time of a hold from its last answered request, as if the cluster had
+// received nothing later. If the session ends, all holds of the Client are lost. Its waiters
+// begin anew in the next session. A session without holds and waiters ends when two fifths of its
+// time are over.
 //
-// etcd counts leases in whole seconds. Others get the locks of a process that died after [WithTTL]
-// rounded up, or later if an election delays that. Never sooner.
+// etcd counts leases in whole seconds. Others get the locks of a process that died after
+// [WithTTL] rounded up, or later if an election delays the end of the session. They never get
+// them sooner.
 //
 // # What is different here
 //
@@ -50,9 +54,9 @@
 //   - [lease.Mutex.ForceUnlock] deletes the key of the holder. It returns [errors.ErrUnsupported]
 //     for read-write locks.
 //   - [lease.Mutex.Inspect] takes one request, and one more for each holder, for the time left in
-//     whole seconds. Waiters are all, in order of arrival, also those of etcd's own mutex. The
-//     label of such a client is the name of its key, the id of its lease. Either half of a
-//     read-write lock describes both.
+//     whole seconds. The answer has all waiters in order of arrival, including clients of etcd's
+//     own mutex. The label of such a client is the name of its key, which is the id of its lease.
+//     Either half of a read-write lock describes both.
 //   - No hold and no extension is longer than [WithTTL], the time of the session. A hold with
 //     [lease.WithFixedTTL] ends sooner. If the process dies, the lock is free when the session has
 //     ended.
@@ -61,28 +65,32 @@
 //
 //   - A process dies: its locks are free when its session ends, 30 seconds at most by default.
 //   - The cluster cannot be reached: holds are lost a margin before the end of the session.
-//     Waiters keep waiting. A shorter interruption, such as an election, has no effect: gRPC would
-//     wait longer and longer before it connects again, but the Client has it connect at once.
-//   - A waiter is cut off or stopped for longer than its session: it begins anew at the end of the
-//     queue, woken as before. So does a waiter whose lease is revoked or whose key is deleted.
-//   - A reply to an acquisition is lost: it is sent again, and creates one key at most.
-//   - Two requests for one acquisition are under way, because one is late: they take turns and have
-//     one key. The failure of one leaves it to the other.
-//   - A reply to a release is lost: it is sent again, and the unlock succeeds. If no release is
-//     answered in time, the key is deleted when the session is kept alive, or ends with it.
+//     Waiters keep waiting. A shorter interruption, such as an election, has no effect: the
+//     Client makes gRPC connect again at once, where gRPC alone would wait longer and longer.
+//   - A waiter is cut off or stopped for longer than its session: it queues anew at the end. So
+//     does a waiter whose lease is revoked or whose key is deleted.
+//   - The reply to an acquisition is lost: the request is sent again, and creates one key at
+//     most.
+//   - Two requests for one acquisition are under way, because the first is late: they take turns
+//     and share one key. If one request fails, the key stays for the other request.
+//   - The reply to a release is lost: the request is sent again, and the unlock succeeds. If no
+//     release is answered in time, the Client deletes the key the next time it keeps the session
+//     alive, or the key ends with the session.
 //   - A context ends: the call returns at once, and its key is deleted in the background.
-//   - A request to put or delete a key has no answer: the next acquisition begins another session.
-//     The old one is revoked as soon as nothing else needs it, and a late request does nothing
-//     then. Until then a key that comes late is deleted within two fifths of [WithTTL].
-//   - The session's lease is revoked, or a holder's key deleted: the holders are told at once if
-//     their holds are older than 100 ms, and at the next renewal at the latest, with
-//     [ErrSessionExpired].
-//   - A member lags behind the others: an event about a key from before that key is ignored.
+//   - A request to put or delete a key has no answer: the next acquisition begins another
+//     session. The old session is revoked as soon as nothing else needs it. From then on a late
+//     request does nothing. Before that, a key that a late request creates is deleted within two
+//     fifths of [WithTTL].
+//   - The session's lease is revoked, or a holder's key deleted: the holders get
+//     [ErrSessionExpired]. Holders whose holds are older than 100 ms get it at once, others at
+//     the next renewal at the latest.
+//   - A member lags behind the others: the Client ignores an event that is older than the key it
+//     watches.
 //   - A watch is cancelled, or its events are compacted away: the waiter reads and watches anew.
 //   - A key without a lease is among those of the lock: [locks.ErrForeign]. Nothing is overwritten.
 //   - The quota is used up (NOSPACE), the data of members differ (CORRUPT), or a member is
 //     overloaded: LockContext waits, and holds are renewed. See "Errors".
-//   - A snapshot is restored: revisions may repeat, and so may tokens, as etcd documents.
+//   - A snapshot is restored: revisions and tokens may repeat, as etcd documents.
 //
 // # Errors
 //
@@ -113,5 +121,6 @@
 //
 // Names have 4096 bytes at most. All requests except those that keep leases alive go through the
 // client that [New] was given, including namespaces of package namespace. A hold older than 100
-// ms has one watch, and a waiter has two. Each watch is a goroutine here and one of the client's.
+// ms has one watch, and a waiter has two. Each watch runs one goroutine here and one in the etcd
+// client.
 package etcdlock

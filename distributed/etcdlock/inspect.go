@@ -15,10 +15,10 @@ import (
 // Identify is part of [lease.Inspector].
 func (s *store) Identify(_, identity string) { s.identity = identity }
 
-// value is what an inspector reads in the key of an acquisition.
+// value returns the text that an inspector reads in the key of an acquisition.
 func (s *store) value(acquisition string) string { return acquisition + "\n" + s.identity }
 
-// value is what is put into p's key. Other clients of a semaphore read it too.
+// value returns the value of p's key. Other clients of a semaphore read the value too.
 func (p *place) value() string {
 	usual := p.st.value(p.id.Acquisition)
 	if p.st.kind == counting {
@@ -91,7 +91,8 @@ func holders(name string, kvs []*mvccpb.KeyValue) (n int, shared bool, err error
 	return n, n > 0, nil
 }
 
-// claim returns what a key tells. The key of another client tells no more than its lease.
+// claim returns the claim that a key describes. A key of another client, such as etcd's own
+// mutex, shows only its lease.
 func claim(k *kind, name string, kv *mvccpb.KeyValue) (c lease.Claim) {
 	value := strings.TrimPrefix(string(kv.Value), downgraded)
 	if k == counting {

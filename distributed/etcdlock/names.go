@@ -15,9 +15,9 @@ import (
 
 var _ lease.Breaker = (*store)(nil)
 
-// Break deletes the key of the present holder. If the lock changes hands meanwhile, it looks again.
-// A read-write lock and a semaphore have several holders, which one request cannot tell from later
-// ones.
+// Break deletes the key of the present holder. If the lock changes hands meanwhile, it looks
+// again. A read-write lock and a semaphore have several holders. One request cannot tell them
+// from later holders.
 func (s *store) Break(ctx context.Context, name string) (bool, error) {
 	switch {
 	case name == "": // every key that begins with a slash is below it
@@ -57,10 +57,10 @@ const pageOfKeys = 1000
 var unescaper = strings.NewReplacer("%25", "%", "%2F", "/")
 
 // Names returns the names of the locks that match pattern and are held or waited for, sorted by
-// their keys. The pattern is one of [path.Match], and an empty one matches all names. Locks of
-// etcd's own mutex below the Client's prefix are among them, and those of [Client.RWMutex], but no
-// semaphores. Every key with a lease that has the form of a lock's counts as one, so a prefix
-// without other keys is best. Names reads the keys by pages until ctx ends.
+// their keys. The pattern has the syntax of [path.Match], and the empty pattern matches all
+// names. Names includes locks of etcd's own mutex below the Client's prefix, and of
+// [Client.RWMutex], but no semaphores. Every key with a lease in the form of a lock's key counts,
+// so a prefix without other keys is best. Names reads the keys by pages until ctx ends.
 func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("etcdlock: list names: %w", locks.ErrNilContext)
@@ -97,8 +97,8 @@ func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 	}
 }
 
-// nameOf returns the name of the lock that a key belongs to, which is given without the Client's
-// prefix. It reports false for a key that is no lock's.
+// nameOf returns the name of the lock that a key belongs to. The key is given without the
+// Client's prefix. nameOf reports false for a key that belongs to no lock.
 func nameOf(key string) (name string, ok bool) {
 	i := strings.LastIndexByte(key, '/')
 	id, number, _ := strings.Cut(key[i+1:], "-")

@@ -11,8 +11,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// place is a key from its creation to its deletion: a place in the queue of a lock. If an
-// acquisition loses it while it waits, it takes another one.
+// place is a key from its creation to its deletion: a place in the queue of a lock. A waiting
+// acquisition that loses its place takes another place.
 //
 //	asked     there may be a key                  put -> waiting
 //	waiting   a key, and older ones before it     oldest -> holding
@@ -22,7 +22,7 @@ import (
 //	          put or delete the key
 //	dead      no key, nor will there be           for good
 //
-// The place of a writer that holds may be that of a reader too, of the same owner:
+// The place of a writer that holds the lock may also serve a reader of the same owner:
 //
 //	reader  gone   told   the writer               the reader     the key
 //	nil     false  false  holds                    none           the writer's
@@ -85,8 +85,8 @@ const (
 	dead
 )
 
-// sending says that a request to put the key is about to be sent. It returns an error if the place
-// was given up, or its session is over.
+// sending notes that a request to put the key is about to be sent. It returns an error if the
+// place was given up, or its session is over.
 func (p *place) sending() error {
 	p.st.c.mu.Lock()
 	defer p.st.c.mu.Unlock()
@@ -100,7 +100,7 @@ func (p *place) sending() error {
 	return errLeft
 }
 
-// answered says whether the key is there by the answer to a request to put it, and its create
+// answered notes the answer to a request to put the key: whether the key is there, and its create
 // revision.
 func (p *place) answered(there bool, rev int64) {
 	p.st.c.mu.Lock()
@@ -111,15 +111,15 @@ func (p *place) answered(there bool, rev int64) {
 	}
 }
 
-// doubted says that a request to put or delete the key has no answer.
+// doubted notes that a request to put or delete the key has no answer.
 func (p *place) doubted() {
 	p.st.c.mu.Lock()
 	defer p.st.c.mu.Unlock()
 	p.doubt = true
 }
 
-// held says that the key is the oldest, and returns the reply that says so to a request for d.
-// The session may end as soon as a hold for its whole time would.
+// held notes that the key is the oldest, and returns the reply to a request for d. The reply's
+// Since makes the hold end with the session.
 func (p *place) held(d time.Duration) (lease.Reply, error) {
 	c := p.st.c
 	c.mu.Lock()
@@ -170,7 +170,8 @@ func (p *place) isGone() bool {
 	return p.gone
 }
 
-// ours returns the place whose key p's acquisition has: that of the writer for its reader.
+// ours returns the place whose key p's acquisition uses. A reader under a writer uses the
+// writer's place.
 func (p *place) ours() *place {
 	if p.master != nil {
 		return p.master
@@ -185,7 +186,7 @@ func (p *place) is(first, last state) bool {
 	return first <= p.state && p.state <= last
 }
 
-// die says that the key is gone, or that the session is over. It notifies the waiter or the
+// die notes that the key is gone, or that the session is over. It notifies the waiter or the
 // holders.
 func (p *place) die() {
 	c := p.st.c
@@ -212,7 +213,7 @@ func (p *place) die() {
 	}
 }
 
-// notify has the waiter ask again. c.mu is held.
+// notify makes the waiter ask again. c.mu is held.
 func (p *place) notify() {
 	w, listens := p.st.c.watches[p.id.Acquisition]
 	p.news = !listens
@@ -234,8 +235,8 @@ func (p *place) leave() {
 	}
 }
 
-// settle says that the key of p, which was left, is not there. If a late request may still put or
-// delete it, no other place has the key. c.mu is held.
+// settle notes that the key of p, which was left, is not there. If a late request may still put
+// or delete the key, no other place may use it. c.mu is held.
 func (p *place) settle() {
 	if p.doubt && p.session.life.Err() == nil {
 		p.state = burnt
@@ -259,7 +260,8 @@ func (p *place) alive() context.Context {
 	return p.life
 }
 
-// watch makes the place learn at once that its key is gone. If it fails, the next renewal tells.
+// watch makes the place learn at once that its key is gone. If the watch fails, the next renewal
+// finds out.
 func (p *place) watch() {
 	c := p.st.c
 	c.mu.Lock()
@@ -285,15 +287,15 @@ func (p *place) watch() {
 			p.die()
 			return true
 		}
-		return false // a member that lags behind may report what was before the key
+		return false // a member that lags behind may report events from before the key
 	})
 	if err != nil {
 		unwatched()
 	}
 }
 
-// watchBefore makes sure that the key before p's is watched, and reports whether it was not yet.
-// Of a semaphore it watches all keys, and key is what they begin with.
+// watchBefore makes sure that the key before p's is watched, and reports whether a new watch
+// began. For a semaphore it watches all keys, and key is their prefix.
 func (p *place) watchBefore(ctx context.Context, key string) (begun bool, err error) {
 	c := p.st.c
 	c.mu.Lock()

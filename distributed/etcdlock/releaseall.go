@@ -12,8 +12,8 @@ import (
 
 var _ lease.BatchReleaser = (*store)(nil)
 
-// ReleaseAll revokes the sessions of the holds. That is one request, however many keys there are.
-// All holds of all kinds have ended here before it is called.
+// ReleaseAll revokes the sessions of the holds. Revoking a session takes one request, however
+// many keys it has. All holds of all kinds have ended here before ReleaseAll is called.
 func (s *store) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, error) {
 	c := s.c
 	done := make([]bool, len(ids))
@@ -48,7 +48,7 @@ type revocation struct {
 	err  error
 }
 
-// close revokes the lease of s, and waits for that until ctx ends.
+// close revokes the lease of s, and waits for the answer until ctx ends.
 func (s *session) close(ctx context.Context) error {
 	c := s.c
 	c.mu.Lock()

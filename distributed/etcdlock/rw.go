@@ -12,16 +12,17 @@ import (
 )
 
 // The state of a read-write lock: the keys of readers, <lock>/read/..., and of writers,
-// <lock>/write/.... A writer waits for the newest older key of either kind,
-// and a reader for the newest older key of a writer. So all have their turn in order of arrival,
-// and readers that arrive together read together.
+// <lock>/write/.... A writer waits for the newest older key of either kind, and a reader for the
+// newest older key of a writer. So readers and writers have their turn in order of arrival, and
+// readers that arrive together read together.
 //
-// A writer that becomes a reader keeps its key, and with it its place, and writes "read" into it.
-// Readers do not wait for that key any more. Writers do.
+// A writer that becomes a reader keeps its key and its place, and writes "read" into the key.
+// Readers do not wait for such a key any more. Writers do.
 
 var (
 	reading = &kind{own: "read/", rivals: "write/"}
-	// A hold may have become a reader's, and so cannot be handed off to the next local writer.
+	// A writer may have become a reader, so its hold cannot be handed off to the next local
+	// writer.
 	writing = &kind{own: "write/", rivals: "", alone: true}
 )
 
@@ -31,8 +32,9 @@ const downgraded = "read\n"
 
 func isDowngraded(value []byte) bool { return strings.HasPrefix(string(value), downgraded) }
 
-// RWMutex returns the read-write lock called name. Its readers and writers have their turn in order
-// of arrival, among all processes. It is independent of [Client.Mutex] of the same name.
+// RWMutex returns the read-write lock called name. Its readers and writers have their turn in
+// order of arrival, among all processes. The RWMutex is independent of the [Client.Mutex] of the
+// same name.
 //
 // While a former writer holds the read half, TryLockContext of other readers returns false. Their
 // LockContext does not wait.
@@ -44,8 +46,8 @@ func (c *Client) RWMutex(name string, opts ...lease.MutexOption) *lease.RWMutex 
 	)
 }
 
-// readUnder makes the writer a reader too, whose acquisition asks to read while it holds. A reader
-// that is one already may ask again, also when the writer has gone.
+// readUnder also makes a reader of the writer that holds the lock and asks to read. The reader
+// may ask again, also when the writer has gone.
 func (s *store) readUnder(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	if s.c.find(req.Name, req.Acquisition) != nil {
 		if r, err := s.lookup(ctx, req); r.Held || err != nil {
@@ -101,7 +103,7 @@ func (s *store) part(ctx context.Context, y *place) (lease.Released, error) {
 	return lease.Released{Held: held}, nil
 }
 
-// errReleased is the error of a request by a writer, or under it, that has released the lock.
+// errReleased is the error of a request by, or under, a writer that has released the lock.
 var errReleased = lease.Mark(fmt.Errorf("write lock released meanwhile: %w", locks.ErrNotHeld), lease.ErrRefused)
 
 // partWriter ends the hold of the writer p. If its owner goes on to read, the key stays.

@@ -16,7 +16,7 @@ import (
 )
 
 // session is an etcd lease, and the keys under it. All new keys of a client are put under its
-// present session, which is core.present. An earlier one goes on for the keys that it has.
+// present session, core.present. An earlier session goes on for the keys that it has.
 //
 //	open   holds or waiters: kept alive, every key confirmed
 //	       none: ends when it is due to be kept alive, or at once if it is not present
@@ -24,11 +24,12 @@ import (
 //	       places are dead
 //
 // A request to put or delete a key may have no answer, and may be carried out at any later time.
-// So the session of that key is present no longer: it is revoked as soon as no other key needs it.
-// Until then the key is deleted each time when the session is kept alive, and not used again.
+// So the session of that key is no longer the present session: it is revoked as soon as no other
+// key needs it. Until then the client deletes the key whenever it keeps the session alive, and
+// does not use the key again.
 //
-// Other keys are used again, once they are deleted. Each further one would make acquisitions slower
-// until the server's history is compacted, because reads of the queue pass it.
+// Other keys are used again, once they are deleted. Each additional key would make acquisitions
+// slower until the server's history is compacted, because reads of the queue pass over it.
 //
 // The fields are guarded by core.mu.
 type session struct {
@@ -42,14 +43,14 @@ type session struct {
 	closing *revocation // that ends it with its client, or nil
 }
 
-// opening is a session that is being begun, for which several acquisitions may wait.
+// opening is a session that is being opened. Several acquisitions may wait for it.
 type opening struct {
 	done chan struct{} // closed when it has come to an end
 	err  error
 }
 
-// join gives p a key under the present session. If there is none, or much of its time is over, it
-// begins one.
+// join gives p a key under the present session. If there is no present session, or much of its
+// time is over, join begins a session.
 func (c *core) join(ctx context.Context, p *place) error {
 	for {
 		c.mu.Lock()
@@ -86,8 +87,8 @@ func (c *core) join(ctx context.Context, p *place) error {
 	}
 }
 
-// free returns the first key that no place has: etcd's own mutex has key, and further ones have a
-// number at their end. c.mu is held.
+// free returns the first key that no place has: key itself, as in etcd's own mutex, or key with a
+// number at its end. c.mu is held.
 func (s *session) free(key string) string {
 	free := key
 	for n := 1; s.places[free] != nil; n++ {
@@ -144,7 +145,7 @@ func (c *core) grant(ctx context.Context) (id clientv3.LeaseID, sent time.Time, 
 // keep keeps s alive while it has places, until it is over.
 //
 // The engine of leases renews holds when a third of the time is over, and so keeps the session
-// alive too. So keep has something to do for waiters only, or if a renewal has failed.
+// alive too. So keep does work only for waiters, or if a renewal has failed.
 func (s *session) keep() {
 	c := s.c
 	var next time.Time
@@ -170,7 +171,8 @@ func (s *session) keep() {
 	}
 }
 
-// needed reports whether an acquisition has a place in s, or gives it up just now. c.mu is held.
+// needed reports whether an acquisition has a place in s, or is giving its place up. c.mu is
+// held.
 func (s *session) needed() bool { return len(s.those(asked, ending)) > 0 }
 
 // those returns the places of s in the states from first to last. c.mu is held.
@@ -198,14 +200,14 @@ func (s *session) confirm() {
 	}
 }
 
-// retire makes s take no more keys. It is over as soon as nothing needs it. c.mu is held.
+// retire makes s take no more keys. s ends as soon as nothing needs it. c.mu is held.
 func (s *session) retire() {
 	if s.c.present == s {
 		s.c.present = nil
 	}
 }
 
-// die says that s is over, or will be, and revokes its lease.
+// die notes that s is over, or will be, and revokes its lease.
 func (s *session) die() {
 	c := s.c
 	c.mu.Lock()
@@ -232,7 +234,7 @@ func (s *session) die() {
 	})
 }
 
-// prolong says that the lease counts from at on, or later. It deletes again the keys that were
+// prolong notes that the lease counts from at, or later. It deletes again the keys that were
 // given up, but are not known to be gone for good.
 func (s *session) prolong(at time.Time) {
 	c := s.c

@@ -19,9 +19,10 @@ import (
 // The state of a lock: one key for each holder and each waiter. The holder's key is the one
 // created first. A waiter waits for the next older key. This is the layout of etcd's own
 // concurrency.Mutex: <prefix>/<lease in hex>. If a client has several keys below one prefix, a
-// number follows in the further ones, -1 and so on. That mutex takes any key below its prefix for
-// one of the queue. The value of our keys is for inspectors: the acquisition, a line feed, and the
-// identity of its process. The value of etcd's own mutex is empty, and it reads none.
+// number follows in the further ones, -1 and so on. etcd's own mutex treats every key below its
+// prefix as part of the queue. The value of our keys is for inspectors: the acquisition, a line
+// feed, and the identity of its process. etcd's own mutex writes empty values, and reads no
+// value.
 //
 //	Acquire       if no key, put mine
 //	Enqueue       if mine is absent, put it; read the newest older one
@@ -29,8 +30,8 @@ import (
 //	Release       delete mine
 //	Renew         keep the lease alive; read mine
 //
-// When a session ends, the keys and their watches end with it. A waiter then begins anew, with a
-// new key at the end of the queue. Its notifications go to the same channel as before.
+// When a session ends, its keys and their watches end. A waiter then begins anew, with a new key
+// at the end of the queue. Its notifications go to the same channel as before.
 
 // kind is a kind of lock, by the place of its keys.
 type kind struct {
@@ -41,11 +42,11 @@ type kind struct {
 
 var plain = &kind{}
 
-// older returns what the keys begin with that go before a key of this kind if they are older.
+// older returns the prefix of the keys that go before a key of this kind if they are older.
 func (k *kind) older(name string) string { return name + "/" + k.rivals }
 
-// store is the [lease.Store] of a kind of lock. The name of a lock is what its keys begin with,
-// up to a slash.
+// store is the [lease.Store] of a kind of lock. The keys of a lock begin with its name and a
+// slash.
 type store struct {
 	c    *core
 	kind *kind
@@ -67,12 +68,12 @@ var (
 func (s *store) NotifyLoss(lost func(lease.HoldID, error)) { s.lost = lost }
 
 // oldest returns the request for the oldest rivals of p, as many as there are permits: one for a
-// lock. There is no room for p if there are so many before it.
+// lock. If so many rivals are older than p, there is no room for p.
 func (p *place) oldest() clientv3.Op { return p.rivals(clientv3.SortAscend, p.size) }
 
-// before returns the request for the rivals for which p may have to wait. None of them is newer
-// than p's key, if that is there. Of a lock, p waits for the newest. The request reads two keys,
-// because the first may be p's own.
+// before returns the request for the rivals for which p may have to wait. If p's key is there, no
+// rival is newer than p's key. For a lock, p waits for the newest rival. The request reads two
+// keys, because the first may be p's own.
 func (p *place) before() clientv3.Op {
 	if p.st.kind == counting {
 		return p.oldest()
@@ -95,7 +96,7 @@ func (p *place) rivals(order clientv3.SortOrder, limit int64) clientv3.Op {
 // Term is part of [lease.Session].
 func (s *store) Term() time.Duration { return s.c.ttl }
 
-// Lost gives up a hold whose time is over although its session may live on.
+// Lost gives up a hold whose time is over. The session of the hold may live on.
 func (s *store) Lost(id lease.HoldID) {
 	s.c.jobs.Go(func() {
 		s.c.persist(s.c.life, s.c.lease, func(ctx context.Context) error {
@@ -105,7 +106,7 @@ func (s *store) Lost(id lease.HoldID) {
 	})
 }
 
-// Acquire puts a key if there is none, or if those that are there leave enough permits.
+// Acquire puts a key if the lock has no key, or if the existing keys leave enough permits.
 func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	leave, err := s.c.enter(ctx, req.Acquisition)
 	if err != nil {
@@ -141,8 +142,8 @@ func (k *kind) noneSince(name string, rev int64) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(k.older(name)), "<", rev+1).WithPrefix()
 }
 
-// create puts a new key for req if the conditions hold, and reads. If not, it reads the
-// key instead. A session may be found over by that: then it begins another one.
+// create puts a new key for req if the conditions hold, and reads. If not, it reads the key
+// instead. If the request shows that the session is over, create begins another session.
 func (s *store) create(ctx context.Context, req lease.Request, read func(*place) clientv3.Op,
 	conditions ...clientv3.Cmp) (p *place, resp *clientv3.TxnResponse, err error) {
 	for range 2 {
@@ -158,8 +159,8 @@ func (s *store) create(ctx context.Context, req lease.Request, read func(*place)
 	return p, resp, err
 }
 
-// put puts p's key if the conditions hold, and reads. It is sent again if its reply is lost: the
-// key is created once at most.
+// put puts p's key if the conditions hold, and reads. The request may be sent again if its reply
+// is lost: the key is created once at most.
 func (s *store) put(ctx context.Context, p *place, read clientv3.Op, conditions ...clientv3.Cmp) (
 	resp *clientv3.TxnResponse, err error) {
 	p.op.Lock()
@@ -182,7 +183,8 @@ func (s *store) put(ctx context.Context, p *place, read clientv3.Op, conditions 
 	case err == nil && len(kvs(resp, 0)) == 1: // by a request whose reply was lost
 		p.answered(true, kvs(resp, 0)[0].CreateRevision)
 	case errors.Is(err, rpctypes.ErrNoSpace):
-		// etcd refuses so what it has carried out, if the quota was exceeded meanwhile.
+		// etcd may send a refusal for a request that it has carried out, if the quota was
+		// exceeded meanwhile.
 	case err == nil || refused(err):
 		p.answered(false, 0)
 	}
@@ -192,8 +194,8 @@ func (s *store) put(ctx context.Context, p *place, read clientv3.Op, conditions 
 	return resp, failed(err)
 }
 
-// Enqueue puts a key, unless acquisition has one, and looks for the next older one. If the key is
-// gone, it puts another one.
+// Enqueue puts a key, unless the acquisition has a key, and looks for the next older key. If the
+// acquisition's key is gone, Enqueue puts another key.
 func (s *store) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	leave, err := s.c.enter(ctx, req.Acquisition)
 	if err != nil {
@@ -206,7 +208,7 @@ func (s *store) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, er
 	} else {
 		r, err = s.enqueue(ctx, req)
 	}
-	r.Listening = true // Watch tells what was before it
+	r.Listening = true // Watch also notifies of earlier events
 	return r, err
 }
 
@@ -214,7 +216,7 @@ func (s *store) enqueue(ctx context.Context, req lease.Request) (lease.Reply, er
 	if p := s.c.find(req.Name, req.Acquisition); p != nil {
 		r, err := s.again(ctx, p, req.TTL, "")
 		if !errors.Is(err, ErrSessionExpired) {
-			return r, err // the place is an earlier request's, whatever err says
+			return r, err // the place is an earlier request's, so err does not end it
 		}
 		s.c.abandon(p)
 	}
@@ -232,7 +234,7 @@ func (s *store) enqueue(ctx context.Context, req lease.Request) (lease.Reply, er
 // rise takes the lock for p, whose key was put by a request with the answer resp, or waits.
 func (s *store) rise(ctx context.Context, p *place, resp *clientv3.TxnResponse, d time.Duration) (lease.Reply, error) {
 	before := ""
-	if resp.Succeeded { // else what was read may be newer
+	if resp.Succeeded { // otherwise the keys that were read may be newer
 		var err error
 		if before, err = p.rank(kvs(resp, 1)); err != nil {
 			return lease.Reply{}, err
@@ -248,8 +250,8 @@ func (s *store) rise(ctx context.Context, p *place, resp *clientv3.TxnResponse, 
 	return r, err
 }
 
-// rank returns the key that p has to wait for, or "" if p is the first. The newest keys that are
-// not newer than p's own are older.
+// rank returns the key that p has to wait for, or "" if p is the first. older has the newest keys
+// that are not newer than p's own.
 func (p *place) rank(older []*mvccpb.KeyValue) (before string, err error) {
 	k := p.st.kind
 	if k == counting {
@@ -273,11 +275,12 @@ func (p *place) rank(older []*mvccpb.KeyValue) (before string, err error) {
 	return "", nil
 }
 
-// again looks for the key before p, which has a key, and watches it. If before is not "", it was
-// that key a moment ago.
+// again looks for the key before p's key, and watches the key that it finds. If before is not "",
+// before was that key a moment ago.
 //
-// No wake-up is lost: the watch notifies of everything after its beginning, and what was before
-// is read once it has begun. If that finds another key to watch, the same begins again.
+// No wake-up is lost: the watch notifies of all changes after its beginning, and once the watch
+// has begun, again reads the keys to find earlier changes. If the read finds another key to
+// watch, again repeats both steps.
 func (s *store) again(ctx context.Context, p *place, d time.Duration, before string) (lease.Reply, error) {
 	for p.is(waiting, holding) {
 		try, cancel := context.WithTimeout(ctx, s.c.try())
@@ -328,7 +331,8 @@ func (s *store) Leave(ctx context.Context, id lease.HoldID) error {
 	return err
 }
 
-// Lookup reads the key of a hold. A key of which it is unknown whether it is there is given up.
+// Lookup reads the key of a hold. If it is unknown whether the key exists, Lookup gives the key
+// up.
 func (s *store) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	leave, err := s.c.enter(ctx, req.Acquisition)
 	if err != nil {
@@ -366,8 +370,8 @@ func (s *store) lookup(ctx context.Context, req lease.Request) (lease.Reply, err
 	return key.reply(p.term), nil
 }
 
-// Renew keeps the sessions of holds alive, and checks whether the keys are still there. The time
-// of a session is the longest that a hold may have.
+// Renew keeps the sessions of holds alive, and checks whether the keys are still there. A hold is
+// never longer than its session.
 func (s *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duration) ([]bool, error) {
 	ok := make([]bool, len(holds))
 	var ps []*place
@@ -411,8 +415,8 @@ func (s *store) release(ctx context.Context, id lease.HoldID) (lease.Released, e
 	return lease.Released{Held: held}, err
 }
 
-// watch notifies a waiter of the end of the key before its own, or of its own. It belongs to the
-// acquisition, and outlives its places.
+// watch notifies a waiter when the key before its own ends, or its own key. The watch belongs to
+// the acquisition, and outlives the acquisition's places.
 type watch struct {
 	c           *core
 	acquisition string
@@ -421,14 +425,15 @@ type watch struct {
 
 func (w watch) C() <-chan struct{} { return w.wake }
 
-// Close ends the notifications. What watches the keys ends when the acquisition holds, or leaves.
+// Close ends the notifications. The watches of the keys end when the acquisition holds, or
+// leaves.
 func (w watch) Close() {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
 	delete(w.c.watches, w.acquisition)
 }
 
-// Watch begins to notify acquisition of what Enqueue has begun to watch.
+// Watch begins to notify the acquisition of changes to the keys that Enqueue watches.
 func (s *store) Watch(_ context.Context, id lease.HoldID) (lease.Watch, error) {
 	w := watch{s.c, id.Acquisition, make(chan struct{}, 1)}
 	s.c.mu.Lock()
@@ -440,7 +445,7 @@ func (s *store) Watch(_ context.Context, id lease.HoldID) (lease.Watch, error) {
 	return w, nil
 }
 
-// kvs returns what the i-th request of a transaction has read.
+// kvs returns the keys that the i-th request of a transaction has read.
 func kvs(resp *clientv3.TxnResponse, i int) []*mvccpb.KeyValue {
 	if r, ok := resp.Responses[i].Response.(*etcdserverpb.ResponseOp_ResponseRange); ok {
 		return r.ResponseRange.Kvs

@@ -5,18 +5,19 @@ import (
 	"fmt"
 )
 
-// turn puts the requests for one acquisition in order. Two of them may be under way: package lease
-// repeats a request whose reply was lost, and the first one may arrive late. They are carried out
-// one after the other, so each finds what the one before it has left:
+// turn puts the requests for one acquisition in order. Two requests may be under way: package
+// lease repeats a request whose reply was lost, and the first request may arrive late. The
+// requests are carried out one after the other, so each continues from the state that the request
+// before it has left:
 //
 //	the request before        the next one
 //	holds, or has a place     finds its key, and puts no other
 //	was refused               finds nothing, or a key that is given up, and asks anew
 //	ended without an answer   gives that key up, and asks anew
 //
-// A request that is refused gives up the place that it has taken itself, and no other. A release
-// waits for no turn: it ends the place. The requests that are under way then take none, nor do
-// those that begin before all of them have ended.
+// A refused request gives up only the place that it has taken itself. A release waits for no
+// turn: it ends the place. From then on requests take no place, until no request is under way any
+// more.
 type turn struct {
 	taken chan struct{} // full while a request has its turn
 
