@@ -75,7 +75,7 @@ func (h *held) Count() int64 { return h.n }
 // ReleaseContext fails also if a call of Release has already given back the permits of h.
 func (h *held) ReleaseContext(context.Context) error {
 	if sched.On {
-		defer sched.Enter("ReleaseContext", h.s)()
+		defer sched.Enter(sched.Amount("ReleaseContext", h.n), h.s)()
 	}
 	if h.released.Swap(true) || !h.s.releaseSlowly(h.n) {
 		return ctxerr.Wrap("semaphore: ReleaseContext", errReleased)

@@ -72,7 +72,7 @@ func NewWeighted(n int64) *Weighted {
 // is negative. Java's acquire(permits).
 func (s *Weighted) Acquire(ctx context.Context, n int64) (err error) {
 	if sched.On {
-		defer sched.Asked("Acquire", s)(&err)
+		defer sched.Asked(sched.Amount("Acquire", n), s)(&err)
 	}
 	weigh(n)
 	if ctx == nil {
@@ -126,7 +126,7 @@ func (s *Weighted) failure(ctx context.Context, n int64, out syncq.Outcome) erro
 // waiters.
 func (s *Weighted) TryAcquire(n int64) (ok bool) {
 	if sched.On {
-		defer sched.Tried[bool]("TryAcquire", s)(&ok)
+		defer sched.Tried[bool](sched.Amount("TryAcquire", n), s)(&ok)
 	}
 	weigh(n)
 	return s.tryAcquire(n)
@@ -150,7 +150,7 @@ func (s *Weighted) tryAcquire(n int64) bool {
 // TryAcquire. Java's tryAcquire(permits, timeout, unit).
 func (s *Weighted) TryAcquireFor(n int64, d time.Duration) (ok bool) {
 	if sched.On {
-		defer sched.Tried[bool]("TryAcquireFor", s)(&ok)
+		defer sched.Tried[bool](sched.Amount("TryAcquireFor", n), s)(&ok)
 	}
 	weigh(n)
 	return s.tryAcquire(n) || n <= s.size.Load() && d > 0 &&
@@ -163,7 +163,7 @@ func (s *Weighted) TryAcquireFor(n int64, d time.Duration) (ok bool) {
 // more permits than the size. Java's release(permits), which always makes new permits instead.
 func (s *Weighted) Release(n int64) {
 	if sched.On {
-		defer sched.Enter("Release", s)()
+		defer sched.Enter(sched.Amount("Release", n), s)()
 	}
 	weigh(n)
 	for {

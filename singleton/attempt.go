@@ -5,6 +5,8 @@ import (
 	"context"
 	"runtime"
 	"sync"
+
+	"github.com/jucgo/locks/internal/sched"
 )
 
 // attempt is one call of a constructor, with the means to wait for its end.
@@ -43,6 +45,17 @@ func (a *attempt) end() {
 // wait waits until the attempt or ctx ends.
 func (a *attempt) wait(ctx context.Context) {
 	ended := ctx.Done()
+	if sched.On && sched.Explored() {
+		p := make(place, 1)
+		sched.Parks(p)
+		select {
+		case <-a.closed:
+		case <-ended:
+		case <-p:
+		}
+		sched.Woken()
+		return
+	}
 	if ended == nil {
 		a.over.Wait()
 		return
@@ -60,6 +73,11 @@ func (a *attempt) wait(ctx context.Context) {
 	case <-ended:
 	}
 }
+
+// place is where a goroutine of an explored test waits. Unpark ends the wait with the test.
+type place chan struct{}
+
+func (p place) Unpark() { p <- struct{}{} }
 
 // within is the key of the context value that marks contexts of an attempt.
 type within struct{ a *attempt }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/sched"
 )
 
 // ErrRecursive reports a constructor that asks for the value that it is constructing. It would
@@ -78,6 +79,9 @@ func NewContext[T any](construct func(ctx context.Context) (T, error)) *Lazy[T] 
 //
 // [locks.ErrNilFunc]: https://pkg.go.dev/github.com/jucgo/locks#ErrNilFunc
 func (l *Lazy[T]) Get() (value T, err error) {
+	if sched.On {
+		sched.Begin("Get", l)
+	}
 	// With one more return statement, Get would not be inlined.
 	if atomic.LoadUint32(&l.done) != 0 {
 		value = l.value
@@ -98,6 +102,9 @@ func (l *Lazy[T]) getSlow() (T, error) {
 //
 // [locks.ErrNilContext]: https://pkg.go.dev/github.com/jucgo/locks#ErrNilContext
 func (l *Lazy[T]) GetContext(ctx context.Context) (value T, err error) {
+	if sched.On {
+		sched.Begin("GetContext", l)
+	}
 	if atomic.LoadUint32(&l.done) != 0 {
 		value = l.value
 	} else {
@@ -113,6 +120,9 @@ func (l *Lazy[T]) getContextSlow(ctx context.Context) (T, error) {
 
 // MustGet is Get for values that the program cannot run without: it panics with the error.
 func (l *Lazy[T]) MustGet() T {
+	if sched.On {
+		sched.Begin("MustGet", l)
+	}
 	if atomic.LoadUint32(&l.done) != 0 {
 		return l.value
 	}
@@ -129,6 +139,9 @@ func (l *Lazy[T]) mustSlow() T {
 
 // Peek returns the value if it exists. It never constructs the value or waits for it.
 func (l *Lazy[T]) Peek() (value T, ok bool) {
+	if sched.On {
+		sched.Begin("Peek", l)
+	}
 	if atomic.LoadUint32(&l.done) != 0 {
 		return l.value, true
 	}

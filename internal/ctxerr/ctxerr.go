@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"sync"
 	"time"
+
+	"github.com/jucgo/locks/internal/sched"
 )
 
 // ErrNil is locks.ErrNilContext. It is here because package locks imports this one.
@@ -19,6 +21,9 @@ var ErrNilFunc = errors.New("nil function")
 func Check(op string, ctx context.Context) error {
 	if ctx == nil {
 		return Wrap(op, ErrNil)
+	}
+	if sched.On {
+		sched.Under(ctx)
 	}
 	if ctx.Err() != nil {
 		return Ended(op, ctx)

@@ -16,9 +16,12 @@ const limit = 120
 // address: the program may be changing that memory, which may hold secrets. Of calls no method of
 // the key, since a String method may take the very lock that is being described. A long text is
 // cut.
-func Of(key any) string {
+func Of(key any) string { return OfValue(reflect.ValueOf(key)) }
+
+// OfValue is Of for the value of a field, which need not be exported.
+func OfValue(key reflect.Value) string {
 	t := text{}
-	t.value(reflect.ValueOf(key))
+	t.value(key)
 	if !t.full() {
 		return string(t.b)
 	}

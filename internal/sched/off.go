@@ -2,7 +2,10 @@
 
 package sched
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // On reports whether the locks announce their operations.
 const On = false
@@ -24,6 +27,12 @@ func Parks(interface{ Unpark() }) {}
 
 // Limited does nothing in a program without the build tag.
 func Limited(time.Duration) {}
+
+// Amount returns op in a program without the build tag.
+func Amount(op string, _ int64) string { return op }
+
+// Under does nothing in a program without the build tag.
+func Under(context.Context) {}
 
 // Woken does nothing in a program without the build tag.
 func Woken() {}

@@ -3,6 +3,8 @@
 package sched
 
 import (
+	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 )
@@ -26,6 +28,9 @@ type Scheduler interface {
 	// Limited announces that the goroutine is about to wait, and that the wait can end by a time
 	// limit, or by a context without a deadline if d is 0.
 	Limited(d time.Duration)
+
+	// Under announces the context of the operation that has begun.
+	Under(ctx context.Context)
 
 	// Woken announces the end of a wait, and returns when the goroutine may go on.
 	Woken()
@@ -53,6 +58,14 @@ func Begin(op string, lock any) {
 	if s := scheduler.Load(); s != nil {
 		(*s).Begin(op, lock, false)
 	}
+}
+
+// Amount returns the name of an operation that takes or gives n at once.
+func Amount(op string, n int64) string {
+	if n == 1 {
+		return op
+	}
+	return fmt.Sprintf("%s(%d)", op, n)
 }
 
 // Enter announces an operation that cannot fail and consists of other operations. The caller calls
@@ -102,6 +115,13 @@ func Parks(p interface{ Unpark() }) {
 func Limited(d time.Duration) {
 	if s := scheduler.Load(); s != nil {
 		(*s).Limited(d)
+	}
+}
+
+// Under announces the context of an operation. See [Scheduler].
+func Under(ctx context.Context) {
+	if s := scheduler.Load(); s != nil {
+		(*s).Under(ctx)
 	}
 }
 

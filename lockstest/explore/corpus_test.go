@@ -884,7 +884,7 @@ func TestEveryMistakeOfTheCorpusIsFound(t *testing.T) {
 			t.Logf("%s", r.report())
 			want := r.report()
 			for range 20 {
-				again := search(t, configure(append(slices.Clone(p.opts), Replay(schedule(r.list)))), p.wrong)
+				again := search(t, configure(append(slices.Clone(p.opts), Replay(r.replay()))), p.wrong)
 				require.NoError(t, again.err)
 				require.NotNil(t, again.finding)
 				again.schedules = r.schedules

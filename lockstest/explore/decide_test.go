@@ -66,7 +66,7 @@ func TestAMistakeBySomethingElseIsFoundAndReplayed(t *testing.T) {
 					require.Contains(t, r.report(), repeated+`")`)
 					list += " " + repeated
 				}
-				again := search(t, configure([]Option{Replay(list)}), forgets(unlocks))
+				again := search(t, configure([]Option{Replay(r.replay())}), forgets(unlocks))
 				require.NoError(t, again.err)
 				require.NotNil(t, again.finding)
 				require.Equal(t, Deadlock, again.finding.Kind)
@@ -105,7 +105,7 @@ func TestAChoiceIsADecisionThatReplays(t *testing.T) {
 			require.NotNil(t, r.finding)
 			require.False(t, r.strayed)
 			for range 20 {
-				again := search(t, configure([]Option{Replay(schedule(r.list))}), forgets(unlocks))
+				again := search(t, configure([]Option{Replay(r.replay())}), forgets(unlocks))
 				require.NoError(t, again.err)
 				again.schedules = r.schedules
 				require.Equal(t, r.report(), again.report())
@@ -177,7 +177,7 @@ func TestAMistakeThatNeedsThreePreemptionsIsFound(t *testing.T) {
 func depthFirstOnly(reduce bool, preemptions, schedules int) *config {
 	c := configure([]Option{Schedules(schedules), Within(time.Minute)})
 	c.wants = preemptions
-	c.phases = []phase{{&depthFirst{bound: preemptions, reduce: reduce}, math.MaxInt, false}}
+	c.phases = func() []phase { return []phase{{&depthFirst{bound: preemptions, reduce: reduce}, math.MaxInt, false}} }
 	return c
 }
 
@@ -194,7 +194,7 @@ func TestTheReductionFindsWhatTheFullSearchFinds(t *testing.T) {
 			require.NotNil(t, got.finding)
 			require.Equal(t, want.finding.Kind, got.finding.Kind)
 			require.Equal(t, p.kind, got.finding.Kind)
-			again := search(t, configure([]Option{Replay(schedule(got.list))}), p.wrong)
+			again := search(t, configure([]Option{Replay(got.replay())}), p.wrong)
 			require.NoError(t, again.err)
 			require.NotNil(t, again.finding)
 		})

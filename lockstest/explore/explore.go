@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -52,7 +53,8 @@ func (f *finding) String() string {
 type Option func(*config)
 
 type config struct {
-	phases    []phase
+	phases    func() []phase
+	horizon   horizon
 	wants     int // up to how many preemptions a search has to go
 	schedules int
 	within    time.Duration
@@ -91,9 +93,11 @@ func configure(opts []Option) *config {
 	}
 	if c.phases == nil {
 		first := max(min(c.schedules/4, unreduced), 1)
-		c.phases = append(depthFirstTo(DefaultPreemptions, first, max(c.schedules/2, 1)),
-			phase{&depthFirst{bound: DefaultPreemptions + 1, reduce: true}, max(c.schedules/4, 1), true},
-			phase{&pct{depth: 2, grows: deeper, seed: 1}, math.MaxInt, false})
+		c.phases = func() []phase {
+			return append(depthFirstTo(DefaultPreemptions, first, max(c.schedules/2, 1)),
+				phase{&depthFirst{bound: DefaultPreemptions + 1, reduce: true}, max(c.schedules/4, 1), true},
+				phase{&pct{depth: 2, grows: deeper, seed: 1}, math.MaxInt, false})
+		}
 		c.wants = DefaultPreemptions
 	}
 	return c
@@ -111,7 +115,10 @@ func depthFirstTo(n, without, with int) []phase {
 // Preemptions searches depth first all schedules in which at most n times a goroutine stops that
 // could go on, or time passes although a goroutine could run. Schedules with fewer come first.
 func Preemptions(n int) Option {
-	return func(c *config) { c.phases, c.wants = depthFirstTo(n, unreduced, math.MaxInt), n }
+	return func(c *config) {
+		c.phases = func() []phase { return depthFirstTo(n, unreduced, math.MaxInt) }
+		c.wants = n
+	}
 }
 
 // PCT gives the goroutines random priorities that change depth-1 times a run. It finds a bug that
@@ -119,14 +126,14 @@ func Preemptions(n int) Option {
 // randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010.
 func PCT(depth int, seed uint64) Option {
 	return func(c *config) {
-		c.phases = []phase{{&pct{depth: max(depth, 1), seed: seed}, math.MaxInt, false}}
+		c.phases = func() []phase { return []phase{{&pct{depth: max(depth, 1), seed: seed}, math.MaxInt, false}} }
 	}
 }
 
 // Random makes each decision at random.
 func Random(seed uint64) Option {
 	return func(c *config) {
-		c.phases = []phase{{&random{seed: seed}, math.MaxInt, false}}
+		c.phases = func() []phase { return []phase{{&random{seed: seed}, math.MaxInt, false}} }
 	}
 }
 
@@ -135,7 +142,7 @@ func Random(seed uint64) Option {
 // a finding, within the limits of a search.
 func Replay(schedule string) Option {
 	return func(c *config) {
-		c.replay, c.repeats, c.err = parse(schedule)
+		c.replay, c.repeats, c.horizon, c.err = parse(schedule)
 		c.replays = true
 	}
 }
@@ -165,10 +172,11 @@ func Expect(k Kind) Option { return func(c *config) { c.expect = k } }
 // result is what a search has shown.
 type result struct {
 	schedules int
-	complete  string // what the search was complete up to, or ""
-	alike     bool   // the reduction has left out schedules
-	doubt     string // why there are other schedules, or ""
-	strayed   bool   // something besides the explorer decides in the program
+	complete  string  // what the search was complete up to, or ""
+	alike     bool    // the reduction has left out schedules
+	doubt     string  // why there are other schedules, or ""
+	strayed   bool    // something besides the explorer decides in the program
+	horizon   horizon // of its runs
 	finding   *finding
 	list      []deviation // the schedule of the finding
 	run       *X          // its run, with the lines
@@ -259,6 +267,7 @@ const mostReplays = 10
 func replay(t *testing.T, c *config, f func(*X)) (r result) {
 	t.Helper()
 	g, paths, began := &guided{list: c.replay}, known{}, time.Now()
+	r.horizon = c.horizon
 	for r.finding == nil {
 		g.begin()
 		x := execute(t, c, f, g, true)
@@ -296,21 +305,34 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 		return replay(t, c, f)
 	}
 	r.idle = true
-	s := &inTurn{phases: c.phases, bound: -1}
+	s := &inTurn{phases: c.phases(), bound: -1}
 	paths := known{}
 	began, told := time.Now(), time.Now()
 	var done time.Time // when the search had tried what it has to
 	unsure := false
+	begun, learned := s, 0
 	again, sure := repetition(), strategy(&endless{bound: c.wants})
 	try := func(s strategy) (found bool) {
 		x := newRun(t, c, f, s)
 		x.signs, x.unsure = r.schedules <= unreduced || s == again || s == sure, unsure
 		x.execute(t)
+		if r.err = x.hangs; r.err != nil {
+			return true
+		}
 		s.end(x.decisions)
 		r.idle = r.idle && x.idle()
 		unsure = x.unsure
 		if r.doubt == "" {
 			r.doubt = x.doubt
+		}
+		r.horizon = c.horizon
+		if x.timers.most > c.horizon.most && x.finding == nil && learned < mostLearned {
+			// From now on, time may pass where none did. So the search begins again.
+			learned++
+			c.horizon.learn(x.timers.most, false)
+			paths = known{}
+			*begun = inTurn{phases: c.phases(), bound: -1}
+			return false
 		}
 		r.strayed = r.strayed || x.signs && paths.strays(x)
 		if x.finding != nil {
@@ -331,6 +353,18 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 			done = time.Now()
 		}
 		return !done.IsZero() && time.Since(done) > further
+	}
+	if !over() && c.wants > 0 {
+		x := newRun(t, c, f, &guided{})
+		x.probes, x.probed = true, -1
+		x.execute(t)
+		if r.err = x.hangs; r.err != nil {
+			return r
+		}
+		if c.horizon = x.timers; t.Failed() {
+			r.found(t, c, f, x)
+			return r
+		}
 	}
 	for !r.strayed && s.begin() && !over() {
 		r.schedules++
@@ -358,6 +392,9 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 	}
 	return r
 }
+
+// mostLearned is how often a search begins again since it has seen time pass.
+const mostLearned = 3
 
 // enough is how many runs tell whether something besides the explorer decides in a program.
 const enough = 50
@@ -423,21 +460,24 @@ func (s *inTurn) completeness(wanted int) string {
 var hang = 30 * time.Second
 
 // hanging says why a run does not go on. It cannot be ended: the root of the bubble waits.
-func hanging() string {
+func (x *X) hanging() error {
 	s := "explore: a run does not go on. A goroutine spins without a lock, or waits for a lock of package " +
-		"sync whose holder is stopped at a decision"
+		"sync, or a sync.Once, whose holder is stopped at a decision"
 	all, _ := stacks.All()
 	for id, g := range all {
-		if strings.HasPrefix(g.State, "sync.Mutex") || strings.HasPrefix(g.State, "sync.RWMutex") {
-			s += fmt.Sprintf("\n\ngoroutine %d waits in %s:\n%s", id, g.State, g.Frames)
+		_, bubble, _ := strings.Cut(x.bubble, ", ")
+		in := strings.HasSuffix(g.State, strings.TrimSuffix(bubble, "]"))
+		spins := strings.HasPrefix(g.State, "running") || strings.HasPrefix(g.State, "runnable")
+		if in && spins || strings.HasPrefix(g.State, "sync.Mutex") || strings.HasPrefix(g.State, "sync.RWMutex") {
+			s += fmt.Sprintf("\n\ngoroutine %d is in %s:\n%s", id, g.State, g.Frames)
 		}
 	}
-	return s
+	return errors.New(s)
 }
 
 // newRun returns an X that has not run.
 func newRun(t *testing.T, c *config, f func(*X), s strategy) *X {
-	return &X{tb: t, program: f, choose: s, bound: c.bound, endless: c.replays,
+	return &X{tb: t, program: f, choose: s, bound: c.bound, endless: c.replays, horizon: c.horizon,
 		asks: make(chan struct{}), clock: make(chan time.Time)}
 }
 
@@ -471,12 +511,19 @@ func (x *X) execute(t *testing.T) {
 		returned = true
 	}()
 	if !x.endless { // a person may be looking at a replay in a debugger
-		stuck := time.AfterFunc(hang, func() { panic(hanging()) })
+		stuck := time.NewTimer(hang)
 		defer stuck.Stop()
+		x.stuckAt = stuck.C
 	}
 	v := x.await(over)
+	if x.hangs != nil {
+		return
+	}
 	if v != nil && x.finding == nil {
 		x.finding = &finding{Kind: Leak, Text: fmt.Sprint(v)}
+	}
+	if x.vain {
+		x.finding = nil // time has passed for no reason that the program has
 	}
 	if x.finding == nil && !failed && t.Failed() {
 		x.finding = &finding{Kind: Failure, Text: failedBefore}
@@ -491,6 +538,14 @@ func (x *X) await(over <-chan any) any {
 			return v
 		case <-x.asks:
 			x.clock <- time.Now()
+		case <-x.stuckAt:
+			// Its goroutines stay. They end if they come to an operation of a lock.
+			x.hangs = x.hanging()
+			order.Ignore()
+			x.aborted.Store(true)
+			order.Heed()
+			install(nil)
+			return nil
 		}
 	}
 }

@@ -36,7 +36,7 @@ func TestTwoLocksInTwoOrdersDeadlock(t *testing.T) {
 	require.Equal(t, Deadlock, r.finding.Kind)
 	t.Log(r.report())
 	for range 20 {
-		again := search(t, configure([]Option{Replay(schedule(r.list))}), abba)
+		again := search(t, configure([]Option{Replay(r.replay())}), abba)
 		require.NoError(t, again.err)
 		again.schedules = r.schedules
 		require.Equal(t, r.report(), again.report())

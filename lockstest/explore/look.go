@@ -5,8 +5,10 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/jucgo/locks/internal/keytext"
 	"github.com/jucgo/locks/internal/stacks"
 )
 
@@ -31,10 +33,11 @@ type lockState struct {
 	history uint64 // stands for what was done with it: see state.go
 }
 
-// hold is a hold of a lock.
+// hold is a hold of a lock, or several that were acquired at once.
 type hold struct {
 	who    int
 	shared bool
+	count  int
 	pcs    []uintptr
 }
 
@@ -58,9 +61,10 @@ func (x *X) lockOf(lock any) *lockState {
 	switch lock := lock.(type) {
 	case *Lease:
 		l.name = lock.name
-	case interface{ LockKey() string }:
-		_, key, _ := strings.Cut(lock.LockKey(), ":")
-		l.name = fmt.Sprintf("%s(%q)", typeName(v), key)
+	default:
+		if v.Kind() == reflect.Struct && v.FieldByName("key").IsValid() {
+			l.name = fmt.Sprintf("%s(%s)", typeName(v), keytext.OfValue(v.FieldByName("key")))
+		}
 	}
 	x.locks = append(x.locks, l)
 	return l
@@ -91,14 +95,25 @@ const (
 	acquires
 	shares
 	releases
+	unshares
 	suspends // a wait for a condition: it releases, and acquires again
+	upgrades // a shared hold becomes exclusive
+	downgrades
+	drops // a hold of either kind becomes none
+	joins // it waits for another goroutine, and holds nothing after that
 )
 
 // effectOf returns what an operation does to the holds of its lock.
 func effectOf(op string) effect {
 	switch {
-	case strings.Contains(op, "Convert"), strings.Contains(op, "grade"):
-		return none
+	case op == "TryConvertToWriteLock", strings.Contains(op, "Upgrade"):
+		return upgrades
+	case op == "TryConvertToReadLock", strings.Contains(op, "Downgrade"):
+		return downgrades
+	case op == "TryConvertToOptimisticRead":
+		return drops
+	case strings.Contains(op, "RUnlock"), strings.Contains(op, "UnlockRead"):
+		return unshares
 	case strings.Contains(op, "nlock"), strings.HasPrefix(op, "Release"):
 		return releases
 	case strings.Contains(op, "RLock"), strings.Contains(op, "ReadLock"):
@@ -107,8 +122,19 @@ func effectOf(op string) effect {
 		return acquires
 	case strings.HasPrefix(op, "Wait") && op != joinOp, strings.HasPrefix(op, "Await"):
 		return suspends
+	case op == "Get", op == "GetContext", op == "MustGet":
+		return joins
 	}
 	return none
+}
+
+// amountOf returns how many holds an operation acquires or releases at once.
+func amountOf(op string) int {
+	_, n, _ := strings.Cut(strings.TrimSuffix(op, ")"), "(")
+	if amount, err := strconv.Atoi(n); err == nil {
+		return amount
+	}
+	return 1
 }
 
 // The operations that are none of the program.
@@ -116,6 +142,7 @@ const (
 	startOp   = "start"
 	happensOp = "happens"
 	joinOp    = "Wait for all"
+	returnOp  = "goes on" // the end of an operation whose context may end
 )
 
 // begins notes that g is let go.
@@ -129,14 +156,14 @@ func (x *X) begins(g *goroutine) {
 	x.events = append(x.events, e)
 	x.noteBegin(g, s, e.lock)
 	if !s.woken && effectOf(e.op) == suspends {
-		x.released(g, e.lock)
+		g.suspended = x.takes(g, e.lock)
 	}
 }
 
 // idle reports whether the goroutines have done nothing but to start, and to wait for each other.
 func (x *X) idle() bool {
 	return !slices.ContainsFunc(x.events, func(e event) bool {
-		return e.op != startOp && e.op != happensOp && e.op != joinOp && !strings.HasPrefix(e.op, "name ")
+		return e.op != startOp && e.op != happensOp && e.op != returnOp && e.op != joinOp && !strings.HasPrefix(e.op, "name ")
 	})
 }
 
@@ -171,16 +198,29 @@ func (x *X) ended(all []*goroutine, g *goroutine, op operation) {
 	}
 	x.noteEnd(g, op)
 	e := effectOf(op.name)
-	if op.lock == nil || e == none || !op.ok && e != suspends {
+	if op.lock == nil || e == none || e == joins || !op.ok && e != suspends {
 		return
 	}
-	l := x.lockOf(op.lock)
+	l, n := x.lockOf(op.lock), amountOf(op.name)
 	switch e {
 	case releases:
-		x.released(g, l)
+		x.released(g, l, n, false)
 		return
-	case acquires, shares, suspends:
-		l.holds = append(l.holds, hold{g.index, e == shares, op.pcs})
+	case unshares:
+		x.released(g, l, n, true)
+		return
+	case drops:
+		x.released(g, l, 1, false)
+		return
+	case upgrades, downgrades:
+		x.released(g, l, 1, e == upgrades)
+		l.holds = append(l.holds, hold{g.index, e == downgrades, 1, op.pcs})
+		return
+	case acquires, shares:
+		l.holds = append(l.holds, hold{g.index, e == shares, n, op.pcs})
+	case suspends:
+		l.holds = append(l.holds, g.suspended...)
+		g.suspended = nil
 	}
 	g.overtaken = 0
 	for _, o := range all {
@@ -199,28 +239,81 @@ func (x *X) ended(all []*goroutine, g *goroutine, op operation) {
 	}
 }
 
-// released removes a hold of g, or any hold if g has none: some locks have no owners.
-func (x *X) released(g *goroutine, l *lockState) {
-	if l == nil || len(l.holds) == 0 {
-		return
+// released removes n holds of g, those of the kind first. If g has none, it removes any: some locks
+// have no owners.
+func (x *X) released(g *goroutine, l *lockState, n int, shared bool) {
+	fits := []func(h hold) bool{
+		func(h hold) bool { return h.who == g.index && h.shared == shared },
+		func(h hold) bool { return h.who == g.index },
+		func(h hold) bool { return h.shared == shared },
+		func(hold) bool { return true },
 	}
-	at := len(l.holds) - 1
-	for i := at; i >= 0; i-- {
-		if l.holds[i].who == g.index {
-			at = i
-			break
+	for _, fit := range fits {
+		for i := len(l.holds) - 1; i >= 0 && n > 0; i-- {
+			if !fit(l.holds[i]) {
+				continue
+			}
+			gone := min(n, l.holds[i].count)
+			n -= gone
+			if l.holds[i].count -= gone; l.holds[i].count == 0 {
+				l.holds = slices.Delete(l.holds, i, i+1)
+			}
 		}
 	}
-	l.holds = append(l.holds[:at:at], l.holds[at+1:]...)
+}
+
+// takes removes all holds of g, and returns them: a wait for a condition gives them up.
+func (x *X) takes(g *goroutine, l *lockState) (taken []hold) {
+	if l == nil {
+		return nil
+	}
+	l.holds = slices.DeleteFunc(l.holds, func(h hold) bool {
+		if h.who == g.index {
+			taken = append(taken, h)
+		}
+		return h.who == g.index
+	})
+	return taken
+}
+
+// held returns what g holds, for a report.
+func (x *X) held(g *goroutine) string { return x.heldBut(g, nil) }
+
+// heldBut returns what g holds but for locks that the report names already.
+func (x *X) heldBut(g *goroutine, but []*lockState) string {
+	text := ""
+	for _, l := range x.locks {
+		if slices.Contains(but, l) {
+			continue
+		}
+		for _, h := range l.holds {
+			if h.who != g.index {
+				continue
+			}
+			verb := "holds "
+			if h.shared {
+				verb = "reads "
+			}
+			text += ",\n    " + verb + l.name + at(h.pcs)
+		}
+	}
+	return text
 }
 
 // stuck returns the finding of a run in which no goroutine can go on.
 func (x *X) stuck(all []*goroutine) *finding {
 	f := &finding{Kind: Leak}
 	signal, cycle := false, false
+	var stacksNow map[int64]stacks.Goroutine
 	var lines []string
+	var named []*lockState // locks that goroutines wait for
 	for _, g := range all {
-		if s := g.seen(); g.state.Load() == running && s.op.name != "" && !s.inLock() {
+		s := g.seen()
+		switch {
+		case g.state.Load() != running || s.op.name == "":
+		case s.inLock():
+			named = append(named, x.lockOf(s.op.lock))
+		default:
 			s.op.ok = true
 			x.ended(all, g, s.op)
 		}
@@ -229,12 +322,12 @@ func (x *X) stuck(all []*goroutine) *finding {
 		s := g.seen()
 		switch g.state.Load() {
 		case done:
+			if held := x.held(g); held != "" {
+				lines = append(lines, x.title(g)+" has ended"+held)
+			}
 			continue
 		case joining:
-			lines = append(lines, x.title(g)+" waits until all goroutines have ended")
-			continue
-		}
-		if g.alien && !s.blocked() {
+			lines = append(lines, x.title(g)+" waits until all goroutines have ended"+x.held(g))
 			continue
 		}
 		line := x.title(g) + " is blocked outside of locks"
@@ -242,8 +335,20 @@ func (x *X) stuck(all []*goroutine) *finding {
 		switch e := effectOf(s.op.name); {
 		case l == nil || !s.inLock():
 			if x.record {
-				line += blockedAt(g.id.Load())
+				if stacksNow == nil {
+					stacksNow, _ = stacks.All()
+				}
+				at, lives := blockedAt(stacksNow, g.id.Load())
+				if !lives {
+					line = x.title(g) + " has ended"
+				}
+				line += at
 			}
+			held := x.held(g)
+			if g.alien && !s.blocked() && held == "" {
+				continue // it has ended, or does not matter
+			}
+			line += held
 		case e == suspends && s.place != nil && !x.holdsOther(l, g):
 			signal = true
 			line = fmt.Sprintf("%s waits for a signal, in %s of %s%s", x.title(g), s.op.name, l.name, at(s.op.pcs))
@@ -257,6 +362,7 @@ func (x *X) stuck(all []*goroutine) *finding {
 				}
 				line += ",\n    " + mode + x.title(all[h.who]) + at(h.pcs)
 			}
+			line += x.heldBut(g, named)
 		}
 		lines = append(lines, line)
 	}
@@ -294,18 +400,46 @@ func (x *X) holdsOther(l *lockState, g *goroutine) bool {
 	return false
 }
 
-// blockedAt returns where a goroutine is.
-func blockedAt(id int64) string {
-	all, _ := stacks.All()
-	for line := range strings.Lines(all[id].Frames) {
+// blockedAt returns where a goroutine of the program is, with the functions that have called it, and
+// whether it lives.
+func blockedAt(all map[int64]stacks.Goroutine, id int64) (at string, lives bool) {
+	g, lives := all[id]
+	var places []string
+	for line := range strings.Lines(g.Frames) {
+		if strings.HasPrefix(line, "created by ") {
+			break
+		}
 		line = strings.TrimSpace(line)
-		if strings.HasSuffix(strings.Split(line, ":")[0], ".go") && !strings.Contains(line, "/src/runtime/") &&
-			!strings.Contains(line, "/src/sync/") {
-			file, _, _ := strings.Cut(line, " +")
-			return " at " + file[strings.LastIndex(file, "/")+1:]
+		file, _, _ := strings.Cut(line, " +")
+		if strings.HasSuffix(strings.Split(file, ":")[0], ".go") && !ofTheLibrary(file) {
+			places = append(places, file[strings.LastIndex(file, "/")+1:])
 		}
 	}
-	return ""
+	if len(places) == 0 {
+		return "", lives
+	}
+	at = " at " + places[0]
+	if rest := places[1:min(len(places), 4)]; len(rest) > 0 {
+		at += ", called at " + strings.Join(rest, ", ")
+	}
+	return at, lives
+}
+
+// ofTheLibrary reports whether a file of a stack is of the runtime, of packages beside it, or of
+// this module.
+func ofTheLibrary(file string) bool {
+	for _, part := range []string{"/src/runtime/", "/src/sync/", "/src/internal/", "/src/testing/", "/src/context/",
+		"/src/reflect/", "/src/time/"} {
+		if strings.Contains(file, part) {
+			return true
+		}
+	}
+	for _, prefix := range []string{"runtime/", "sync/", "internal/", "testing/", "context/", "reflect/", "time/"} {
+		if strings.HasPrefix(file, prefix) { // with -trimpath
+			return true
+		}
+	}
+	return strings.Contains(file, "/lockstest/explore/") && !strings.Contains(file, "_test.go:")
 }
 
 // callers returns the stack of the caller.

@@ -14,13 +14,19 @@ func (r result) report() string {
 		b.WriteString(strays + "\n\n")
 	}
 	r.run.table(&b)
-	list := schedule(r.list)
-	if r.strayed {
-		list = strings.TrimSpace(list + " " + repeated)
-	}
+	list := r.replay()
 	fmt.Fprintf(&b, "\nfound in schedule %d. To replay it, add this option to Run:\n\texplore.Replay(%q)\n",
 		r.schedules, list)
 	return b.String()
+}
+
+// replay returns the schedule of the finding for Replay.
+func (r result) replay() string {
+	list := schedule(r.list) + " " + r.horizon.String()
+	if r.strayed {
+		list += " " + repeated
+	}
+	return strings.TrimSpace(list)
 }
 
 // table writes the events, with a column for each goroutine that has run.

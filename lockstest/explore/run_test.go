@@ -110,6 +110,44 @@ func TestRunOnPurpose(t *testing.T) {
 				})
 			}
 		})
+	case "once":
+		explore.SetHang(time.Second)
+		t.Run("hangs", func(t *testing.T) {
+			explore.Run(t, func(x *explore.X) {
+				var m fair.Mutex
+				var once sync.Once
+				for range 2 {
+					x.Go("uses", func() {
+						once.Do(func() {
+							m.Lock()
+							m.Unlock()
+						})
+					})
+				}
+			})
+		})
+		t.Run("other", func(t *testing.T) { explore.Run(t, counts) })
+	case "spins":
+		explore.SetHang(time.Second)
+		t.Run("hangs", func(t *testing.T) {
+			explore.Run(t, func(x *explore.X) {
+				var m fair.Mutex
+				c := make(chan int)
+				x.Go("sends", func() {
+					m.Lock()
+					m.Unlock()
+					close(c)
+				})
+				for open := true; open; {
+					select {
+					case <-c:
+						open = false
+					default:
+					}
+				}
+			})
+		})
+		t.Run("other", func(t *testing.T) { explore.Run(t, counts) })
 	case "race":
 		explore.Run(t, func(x *explore.X) {
 			n := 0
@@ -214,6 +252,18 @@ func TestRunNamesTheMutexOfSyncThatStopsIt(t *testing.T) {
 	require.Contains(t, out, "explore: a run does not go on")
 	require.Contains(t, out, "sync.(*Mutex).Lock")
 	require.Contains(t, out, "run_test.go:")
+}
+
+func TestAHangingRunFailsItsTestAlone(t *testing.T) {
+	for how, where := range map[string]string{"once": "sync.(*Once)", "spins": "TestRunOnPurpose.func"} {
+		out, err := onPurpose(explore.Tagged(t), how, "-test.count=1", "-test.v")
+		require.Error(t, err, "%s", out)
+		require.Contains(t, out, "explore: a run does not go on")
+		require.Contains(t, out, where)
+		require.Regexp(t, `run_test.go:\d+`, out)
+		require.Contains(t, out, "--- FAIL: TestRunOnPurpose/hangs")
+		require.Contains(t, out, "--- PASS: TestRunOnPurpose/other")
+	}
 }
 
 func TestRunHidesNoDataRaceFromTheDetector(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // passes is the option that no goroutine runs, and time passes.
@@ -353,11 +354,36 @@ func schedule(list []deviation) string {
 // repeated marks a schedule of a program in which something else decides as well.
 const repeated = "~"
 
-// parse returns the schedule of a text, and whether it may take several runs to show its finding.
-func parse(text string) (list []deviation, repeat bool, err error) {
+// The parts of a schedule that say how much time may pass begin with one of these: see horizon.
+const (
+	waits       = "w"
+	waitsAlways = "W"
+)
+
+// String returns the part of a schedule that stands for h, or "".
+func (h horizon) String() string {
+	switch {
+	case h.most == 0:
+		return ""
+	case h.always:
+		return waitsAlways + h.most.String()
+	}
+	return waits + h.most.String()
+}
+
+// parse returns the schedule of a text, whether it may take several runs to show its finding, and
+// how much time may pass.
+func parse(text string) (list []deviation, repeat bool, h horizon, err error) {
 	for _, part := range strings.Fields(text) {
 		if part == repeated {
 			repeat = true
+			continue
+		}
+		if strings.HasPrefix(part, waits) || strings.HasPrefix(part, waitsAlways) {
+			h.always = strings.HasPrefix(part, waitsAlways)
+			if h.most, err = time.ParseDuration(part[1:]); err != nil || h.most <= 0 {
+				return nil, false, h, fmt.Errorf("explore: %q is no schedule: %q is not of the form w1s", text, part)
+			}
 			continue
 		}
 		n, who, ok := strings.Cut(part, ":")
@@ -367,11 +393,11 @@ func parse(text string) (list []deviation, repeat bool, err error) {
 			option, err = strconv.Atoi(who)
 		}
 		if !ok || err != nil || at < 0 || option < passes {
-			return nil, false, fmt.Errorf("explore: %q is no schedule: %q is not of the form 7:2 or 7:t", text, part)
+			return nil, false, h, fmt.Errorf("explore: %q is no schedule: %q is not of the form 7:2 or 7:t", text, part)
 		}
 		list = append(list, deviation{at, option})
 	}
-	return list, repeat, nil
+	return list, repeat, h, nil
 }
 
 // guided follows deviations. It notes those that do not fit the program.

@@ -128,11 +128,11 @@ func TestALoopOfTriesLetsTheHolderRun(t *testing.T) {
 
 func TestWrongSchedulesAreRefused(t *testing.T) {
 	for _, text := range []string{"x", "1", "1:", ":1", "-1:2", "1:-2", "1:x"} {
-		_, _, err := parse(text)
+		_, _, _, err := parse(text)
 		require.ErrorContains(t, err, "is no schedule", text)
 	}
 	for _, text := range []string{"", "0:1", "3:2 14:t"} {
-		list, _, err := parse(text)
+		list, _, _, err := parse(text)
 		require.NoError(t, err)
 		require.Equal(t, text, schedule(list))
 	}
@@ -180,7 +180,7 @@ func TestGoroutinesOfTheProgramItselfAreReplayed(t *testing.T) {
 	r := search(t, configure(nil), f)
 	require.NotNil(t, r.finding)
 	for range 20 {
-		again := search(t, configure([]Option{Replay(schedule(r.list))}), f)
+		again := search(t, configure([]Option{Replay(r.replay())}), f)
 		require.NoError(t, again.err)
 		again.schedules = r.schedules
 		require.Equal(t, r.report(), again.report())

@@ -45,10 +45,14 @@ type X struct {
 	goroutines [maxGoroutines]atomic.Pointer[goroutine]
 	count      atomic.Int32
 	addresses  [maxGoroutines]atomic.Uintptr // of locks: see hooks.Address
+	deadline   atomic.Int64                  // of a context, the next one that is known, or 0
+	crowd      atomic.Pointer[finding]       // there are too many goroutines
 	aborted    atomic.Bool
 	joined     atomic.Int64 // orders the ends of goroutines before the return of Wait
 	advancing  atomic.Bool
 	tick       chan struct{}
+	hangs      error // why the run does not go on
+	stuckAt    <-chan time.Time
 	asks       chan struct{} // outside of the bubble, as clock is: see realTime
 	clock      chan time.Time
 	ctx        context.Context
@@ -63,12 +67,17 @@ type X struct {
 	locks     []*lockState
 	events    []event
 	finding   *finding
-	doubt     string // why the run depends on more than its decisions, or ""
-	path      uint64 // stands for the choices so far
-	trail     uint64 // stands for what the run has done so far
-	global    uint64 // stands for what had an order with everything: see state.go
-	unsure    bool   // goroutines act on each other, or may, without the root's knowledge
-	signs     bool   // trail has the places of operations as well
+	doubt     string  // why the run depends on more than its decisions, or ""
+	path      uint64  // stands for the choices so far
+	trail     uint64  // stands for what the run has done so far
+	global    uint64  // stands for what had an order with everything: see state.go
+	horizon   horizon // how much time may pass as a decision: see patience
+	timers    horizon // how much time has passed until a timer
+	vain      bool    // time has passed as a decision, and nothing has come of it
+	probes    bool    // time passes at each step, to see whether the program has timers
+	probed    int     // the last step at which it did
+	unsure    bool    // goroutines act on each other, or may, without the root's knowledge
+	signs     bool    // trail has the places of operations as well
 }
 
 // doubts notes the first reason why the run depends on more than its decisions.
@@ -89,13 +98,17 @@ type limits struct {
 
 const (
 	maxGoroutines = 256
+	crowded       = "explore: more than 256 goroutines"
 	maxAlone      = 64 // steps after which a goroutine that others wait behind yields
 
-	// If no goroutine can go on, a day passes, then another one, then two, and so on up to idle. A
+	// If no goroutine can go on, a day passes, then another one, then two, and so on up to idleTime. A
 	// ticker of the program would take minutes to get there. So the time ends to pass as soon as
 	// that has taken patience of real time.
-	idle     = 150 * 365 * 24 * time.Hour
+	idleTime = 150 * 365 * 24 * time.Hour
 	patience = 100 * time.Millisecond
+
+	// probing is how far a run looks for timers that fire beside its work.
+	probing = 24 * time.Hour
 )
 
 // The states of a goroutine.
@@ -126,6 +139,7 @@ type goroutine struct {
 	timed   bool        // it waits, and a time limit can end that
 	failure *finding
 	place   interface{ Unpark() } // where it waits
+	under   context.Context       // of the operation, or nil
 
 	// Of the root.
 	index     int    // in its list
@@ -133,6 +147,7 @@ type goroutine struct {
 	last      int    // its last event
 	overtaken int    // how often, in its wait
 	history   uint64 // stands for what it has done and seen: see state.go
+	suspended []hold // that its wait for a condition has given up
 	since     int    // the step at which its last operation began
 }
 
@@ -145,6 +160,7 @@ type seen struct {
 	failure *finding
 	place   interface{ Unpark() }
 	nested  int
+	under   context.Context
 }
 
 // blocked reports whether the goroutine, which is at no gate, has announced operations and is
@@ -156,7 +172,7 @@ func (s seen) blocked() bool { return s.op.name != "" && (s.place != nil || s.ne
 // any other operation is that of a primitive that announces nothing.
 func (s seen) inLock() bool {
 	switch effectOf(s.op.name) {
-	case acquires, shares, suspends:
+	case acquires, shares, suspends, joins:
 		return s.blocked()
 	}
 	return s.op.name != "" && s.nested > 0
@@ -167,7 +183,7 @@ func (s seen) inLock() bool {
 //
 //go:norace
 func (g *goroutine) seen() seen {
-	return seen{g.op, g.ended, g.woken, g.timed, g.failure, g.place, g.nested}
+	return seen{g.op, g.ended, g.woken, g.timed, g.failure, g.place, g.nested, g.under}
 }
 
 // operation is one announced operation.
@@ -191,7 +207,9 @@ func (x *X) Go(name string, f func()) {
 	case f == nil:
 		panic("explore: Go with a nil function")
 	}
-	go x.add(name, false).run(f)
+	if g := x.add(name, false); g != nil {
+		go g.run(f)
+	}
 }
 
 // add returns a new goroutine.
@@ -201,7 +219,8 @@ func (x *X) add(name string, event bool) *goroutine {
 	n := int(x.count.Add(1))
 	if n > maxGoroutines {
 		x.count.Add(-1)
-		panic(fmt.Sprintf("explore: more than %d goroutines", maxGoroutines))
+		x.crowd.CompareAndSwap(nil, &finding{Kind: Panic, pcs: callers(), Text: crowded})
+		return nil
 	}
 	g := &goroutine{x: x, name: name, gate: make(chan struct{}, 1), event: event}
 	x.goroutines[n-1].Store(g)
@@ -268,7 +287,7 @@ func (g *goroutine) stop(op operation, state int32) {
 		op.sign = sign()
 	}
 	g.end()
-	g.op = op
+	g.op, g.under = op, nil
 	g.wait(state)
 }
 
@@ -327,6 +346,9 @@ func (x *X) find(add bool) *goroutine {
 		return nil
 	}
 	g := x.add("", false)
+	if g == nil {
+		return nil
+	}
 	g.alien = true
 	order.Ignore()
 	g.id.Store(id)
@@ -362,6 +384,30 @@ func (h hooks) End(ok bool) {
 		g.op.ok = ok
 		g.ended = append(g.ended, g.op)
 		g.op = operation{}
+		if ok && h.x.canEnd(g.under) {
+			g.stop(operation{name: returnOp}, ready) // the context may end before the next statement
+		}
+	}
+}
+
+// canEnd reports whether ctx can end while the program runs.
+func (x *X) canEnd(ctx context.Context) bool {
+	return ctx != nil && ctx.Done() != nil && ctx.Done() != x.ctx.Done() && ctx.Err() == nil
+}
+
+// Under notes the context of the operation.
+func (h hooks) Under(ctx context.Context) {
+	g := h.x.find(true)
+	if g == nil {
+		return
+	}
+	g.under = ctx
+	if end, ok := ctx.Deadline(); ok {
+		order.Ignore()
+		defer order.Heed()
+		if first := h.x.deadline.Load(); first == 0 || end.UnixNano() < first || first <= time.Now().UnixNano() {
+			h.x.deadline.Store(end.UnixNano())
+		}
 	}
 }
 
@@ -537,11 +583,16 @@ func (x *X) next() bool {
 	synctest.Wait()
 	all := x.all()
 	x.look(all)
+	if crowd := x.crowd.Load(); crowd != nil && x.finding == nil {
+		x.finding = crowd
+	}
 	if x.finding != nil {
 		return false
 	}
 	var can, events []*goroutine
 	left, started, timed := 0, 0, false // started: of those left, by Go
+	idle := 0                           // of those left: workers that wait for a signal until the end of the run
+	away := false                       // one waits outside of locks
 	var join *goroutine
 	for _, g := range all {
 		switch g.state.Load() {
@@ -563,8 +614,14 @@ func (x *X) next() bool {
 				x.unsure = true
 				x.doubts(unseen)
 			default:
-				x.unsure = true
+				x.unsure, away = true, true
 				x.doubts(outside)
+			}
+			if effectOf(s.op.name) == suspends && s.inLock() && s.under != nil && s.under.Done() == x.ctx.Done() {
+				idle++
+				if !g.alien {
+					started--
+				}
 			}
 			if timed = timed || s.timed; g.alien && !s.blocked() {
 				continue // it has ended, or is blocked outside of locks
@@ -588,19 +645,40 @@ func (x *X) next() bool {
 		return false
 	}
 	if len(can) == 0 {
-		if x.advance() {
+		if began := time.Now(); x.advance(idleTime) {
+			if away {
+				x.timers.learn(time.Since(began), false)
+			}
 			return true
 		}
-		if join == nil || started > 1 {
+		switch {
+		case join != nil && started <= 1:
+			can, timed = append(can, join), false
+		case idle > 0 && idle == left:
+			return false // the workers end with the run
+		default:
 			x.finding = x.stuck(all)
 			return false
 		}
-		can, timed = append(can, join), false
 	}
-	g := x.pick(can, events, timed)
+	if x.probes && x.probed < x.steps {
+		x.probed = x.steps
+		if began := time.Now(); x.advance(probing) {
+			x.timers.learn(time.Since(began), !away)
+			return true
+		}
+	}
+	most := idleTime
+	if !timed {
+		most = x.patience(away)
+	}
+	g := x.pick(can, events, timed || most > 0)
 	if g == nil {
 		x.events = append(x.events, event{time: true})
-		x.advance()
+		end := x.deadline.Load()
+		if !x.advance(most) && (end == 0 || time.Now().UnixNano() < end) {
+			x.vain = true
+		}
 		return true
 	}
 	x.release(g)
@@ -728,7 +806,7 @@ func (x *X) release(g *goroutine) {
 // advance lets time pass until a goroutine has reached its gate, or nothing is left that could
 // happen. The clock of a bubble goes on when all goroutines of the bubble are blocked, the root
 // too.
-func (x *X) advance() bool {
+func (x *X) advance(most time.Duration) bool {
 	select {
 	case <-x.tick:
 	default:
@@ -738,8 +816,8 @@ func (x *X) advance() bool {
 	x.doubts(elapsed)
 	x.everything(2)
 	began := x.realTime()
-	for passed, d := time.Duration(0), 24*time.Hour; passed < idle; passed, d = passed+d, passed+d {
-		t := time.NewTimer(min(d, idle-passed))
+	for passed, d := time.Duration(0), 24*time.Hour; passed < most; passed, d = passed+d, passed+d {
+		t := time.NewTimer(min(d, most-passed))
 		select {
 		case <-x.tick:
 			t.Stop()
@@ -751,6 +829,37 @@ func (x *X) advance() bool {
 		}
 	}
 	return false
+}
+
+// horizon is how much time a program may take until its timers.
+type horizon struct {
+	most   time.Duration // or 0
+	always bool          // some of them are timers for which no goroutine waits
+}
+
+// farthest is the farthest timer that is a decision. The clock of a bubble has an end.
+const farthest = 365 * 24 * time.Hour
+
+// learn takes in a timer.
+func (h *horizon) learn(d time.Duration, alone bool) {
+	if d > 0 && d <= farthest {
+		h.most, h.always = max(h.most, d), h.always || alone
+	}
+}
+
+// patience returns how much time may pass as a decision, or 0. That is the longest time that earlier
+// runs have waited for a timer. If a context of an operation has a deadline, time may pass until
+// then.
+func (x *X) patience(away bool) (most time.Duration) {
+	if x.horizon.most > 0 && (away || x.horizon.always) {
+		most = x.horizon.most + 1 // so that the timer fires before the root looks
+	}
+	if end := x.deadline.Load(); end != 0 {
+		if left := time.Until(time.Unix(0, end)); left >= 0 && (most == 0 || left < most) {
+			most = left + 1
+		}
+	}
+	return most
 }
 
 // realTime returns the time outside of the bubble.
