@@ -22,15 +22,16 @@ import (
 //	free, over        asker first      in it          holder, and leaves it
 //	free, over        another first    any            as if it were held
 //
-// On PostgreSQL a request is one statement. It reads the row of the lock as it is once it is
-// locked, so no two requests both find it free. It reads the queue as it was when the statement
-// began. Requests that run at the same time may therefore overtake each other, and a request that
-// arrives twice at the same time may leave a place behind. The release removes that place. In
-// other databases a request is a transaction, which reads the queue after it has locked the row.
+// On PostgreSQL a request is one statement. The statement reads the row of the lock after it has
+// locked the row, so two requests never both find the lock free. The statement reads the queue as
+// it was when the statement began. So requests that run at the same time may overtake each other,
+// and a request that arrives twice at the same time may leave a place behind. The release removes
+// that place. In other databases a request is a transaction, which reads the queue after it has
+// locked the row.
 //
 // With a listener a release notifies all clients that it is the turn of the first waiter. The
-// others ask after a pause, unless they hear of another release by then. So they also go on if the
-// first waiter has just left.
+// others ask after a pause, unless they hear of another release by then. So the others go on even
+// if the first waiter has just left.
 //
 // A release, an acquisition without queueing and a renewal are one statement each.
 
@@ -107,8 +108,8 @@ func (s queueStore) enter(ctx context.Context, req lease.Request, place time.Dur
 	return lease.Reply{}, s.c.outcome(err)
 }
 
-// ask does what the table above says in one statement. If only a waiter is in the way that may be
-// dead, the asker asks again when that waiter's place ends.
+// ask does what the table above says in one statement. If only a waiter that may be dead is in the
+// way, the asker asks again when that waiter's place ends.
 func (s queueStore) ask(ctx context.Context, req lease.Request, place time.Duration) (lease.Reply, error) {
 	args := []any{req.Name, req.Acquisition, micros(req.TTL), micros(place)}
 	for {
@@ -204,8 +205,8 @@ func (t queueTx) lockRow(name string) (row rowOfLock, err error) {
 	return row, err
 }
 
-// isNext reports whether the queue is empty but for dead waiters, or the asker is the first
-// that is alive. It removes the dead ones, and the asker as well.
+// isNext reports whether the queue is empty but for dead waiters, or the asker is the first that is
+// alive. It removes the dead waiters, and the asker as well.
 func (t queueTx) isNext(name, acquisition string) (bool, error) {
 	for {
 		var id, dead int64
@@ -225,7 +226,7 @@ func (t queueTx) isNext(name, acquisition string) (bool, error) {
 	}
 }
 
-// Release is that of a Table, but on PostgreSQL it tells the first waiter.
+// Release is the Release of a Table, except that on PostgreSQL it notifies the first waiter.
 func (s queueStore) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
 	if s.c.dialect != Postgres {
 		return s.tableStore.Release(ctx, id)
@@ -243,7 +244,7 @@ func (s queueStore) endWatch(id lease.HoldID) {
 
 // Leave gives the place up.
 func (s queueStore) Leave(ctx context.Context, id lease.HoldID) error {
-	s.endWatch(id) // which the engine may not have asked for
+	s.endWatch(id) // the engine may not have asked for the watch
 	title := "leave"
 	if s.c.dialect == Postgres {
 		title = "leave in order"

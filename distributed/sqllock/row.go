@@ -17,9 +17,9 @@ import (
 // errTaken reports that another transaction has the row. It is of class busy.
 var errTaken = errors.New("another transaction has the row")
 
-// ask takes the row of a lock in the connection's transaction. The error is sql.ErrNoRows if
-// there is no row, and errTaken if another transaction has it. wait, if not nil, waits for the
-// row then.
+// ask takes the row of a lock in the connection's transaction. The error is sql.ErrNoRows if there
+// is no row, and errTaken if another transaction has it. In the latter case wait, if not nil, waits
+// for the row.
 func (r *Row) ask(ctx context.Context, conn *sql.Conn, name string, wait waitForRow) error {
 	lock := r.c.statements["lock row"]
 	if r.c.dialect == SQLite {
@@ -45,8 +45,8 @@ func (r *Row) ask(ctx context.Context, conn *sql.Conn, name string, wait waitFor
 type waitForRow func(session int64) error
 
 // acquire begins a transaction on conn and takes the row in it. It waits for another transaction
-// only by wait. The transaction is nil if another one has the row. With an error, the connection
-// is as it was before if clean is set, and of no use if not.
+// only by wait. tx is nil if another transaction has the row. With an error, clean says that the
+// connection is as it was before. Without clean the connection is unusable.
 func (r *Row) acquire(ctx context.Context, conn *sql.Conn, name string, wait waitForRow) (
 	tx *sql.Tx, clean bool, err error) {
 	for try := 1; ; try++ {
@@ -64,7 +64,7 @@ func (r *Row) acquire(ctx context.Context, conn *sql.Conn, name string, wait wai
 		case failed != nil:
 			return nil, false, failed
 		case class != busy && (!none || try > 3):
-			return nil, r.c.dialect != SQLite, err // which may be left without waiting
+			return nil, r.c.dialect != SQLite, err // a SQLite connection may be left with busy_timeout 0
 		}
 		if class != busy { // there is no row yet
 			err = r.makeRow(ctx, conn, name)
@@ -80,8 +80,8 @@ func (r *Row) acquire(ctx context.Context, conn *sql.Conn, name string, wait wai
 }
 
 // makeRow makes the row of a lock. In MySQL, the INSERT of a row that another client has just made
-// waits for the holder of the lock. Therefore a transaction asks for the row before, without
-// waiting. If there is none, no other transaction can make it until this one has ended.
+// waits for the holder of the lock. Therefore a transaction asks for the row first, without
+// waiting. If there is no row, no other transaction can make it until this transaction has ended.
 func (r *Row) makeRow(ctx context.Context, conn *sql.Conn, name string) error {
 	exec := func(statement string, args ...any) error {
 		_, err := conn.ExecContext(ctx, statement, args...)
@@ -94,7 +94,7 @@ func (r *Row) makeRow(ctx context.Context, conn *sql.Conn, name string) error {
 	if r.c.dialect != MySQL {
 		return make()
 	}
-	// In MariaDB, BEGIN is something else if sql_mode is ORACLE.
+	// In MariaDB, BEGIN begins no transaction if sql_mode is ORACLE.
 	for _, s := range []string{"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION"} {
 		if err := exec(s); err != nil {
 			return err
@@ -129,22 +129,22 @@ func withoutWaiting(ctx context.Context, conn *sql.Conn, f func() error) error {
 	err := f()
 	again := fmt.Sprintf("PRAGMA busy_timeout = %d", timeout)
 	if _, failed := conn.ExecContext(context.WithoutCancel(ctx), again); failed != nil {
-		return failed // not busy: the connection is of no use
+		return failed // not busy: the connection is unusable
 	}
 	return err
 }
 
 // Row has locks that are rows, for work that is done in one transaction. SELECT ... FOR UPDATE
-// locks the row in that transaction, whose end frees it, whatever ends the transaction. [Row.Do]
-// does the work. It is safe for concurrent use; [Row.Close] ends it.
+// locks the row in that transaction. The end of the transaction frees the row, whatever the cause.
+// [Row.Do] does the work. A Row is safe for concurrent use; [Row.Close] ends it.
 //
-// The work pins a connection of the pool. A waiter pins none: it asks again after a pause or on a
-// notification. A pool needs more connections than locks are held. With [WithBlockingWait] a
-// waiter pins one too. A pooler that gives its sessions out by transaction does no harm, but for
-// that option and [WithListener].
+// The work pins a connection of the pool. A waiter pins no connection: it asks again after a pause
+// or on a notification. A pool needs more connections than locks are held. With [WithBlockingWait]
+// a waiter pins a connection too. A pooler that gives its sessions out by transaction is harmless
+// without [WithBlockingWait] and [WithListener].
 //
-// SQLite has no locks on rows. There a Row takes the database for writing, as BEGIN IMMEDIATE
-// does: all its locks are one lock, and nobody else writes while it is held.
+// SQLite cannot lock rows. There a Row locks the database for writing, as BEGIN IMMEDIATE does: all
+// its locks are one lock, and nobody else writes while the lock is held.
 //
 // A Row must not be copied.
 type Row struct {
@@ -159,8 +159,8 @@ type doer struct {
 	name  string // empty in SQLite, where all locks are one
 }
 
-// NewRow returns a Row in db. It never closes db, and has to be closed before db is. In MySQL and
-// MariaDB the first acquisition also asks for the engine of the table, once for all callers.
+// NewRow returns a Row in db. The Row never closes db, and has to be closed before db is. In MySQL
+// and MariaDB the first acquisition also asks for the engine of the table, once for all callers.
 func NewRow(db *sql.DB, opts ...Option) (*Row, error) {
 	c, err := newCore(db, opts)
 	if err != nil {
@@ -179,7 +179,7 @@ func NewRow(db *sql.DB, opts ...Option) (*Row, error) {
 	return r, nil
 }
 
-// CreateSchema makes the tables that are not there: those of [Schema].
+// CreateSchema makes the tables of [Schema] that are missing.
 func (r *Row) CreateSchema(ctx context.Context) error { return r.c.createSchema(ctx) }
 
 // Close makes all waiters return [locks.ErrClosed]. The work that [Row.Do] runs at the time goes
@@ -195,13 +195,13 @@ func (r *Row) Close(ctx context.Context) error {
 // failed or the server has ended it. The work is undone then, except in the one case that no
 // client can tell: only the answer to the commit was lost.
 //
-// This is as safe as the database is: there is no lease, and nothing that fn did in tx stays if
-// the lock was lost. It is not reentrant: if the caller's owner is inside of Do with the lock
-// already, the error matches [locks.ErrDeadlock] at once.
+// Do is as safe as the database: there is no lease, and if the lock was lost, all that fn did in tx
+// is undone. Do is not reentrant: if the caller's owner is already inside of Do with the lock, the
+// error matches [locks.ErrDeadlock] at once.
 //
-// In PostgreSQL the isolation level is READ COMMITTED, whatever the default is. At others the
-// transaction would see the data as they were before it had the lock, and might miss the work
-// of the holder before.
+// In PostgreSQL the isolation level is READ COMMITTED, whatever the default is. At other levels the
+// transaction would see the data from before it had the lock, and might miss the work of the
+// previous holder.
 func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) error {
 	fail := func(err error) error {
 		if err == nil {
@@ -232,7 +232,7 @@ func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) er
 	defer done()
 	defer tx.Rollback() // also if fn panics; nothing after a commit
 	r.working.Store(me, tx)
-	defer r.working.CompareAndDelete(me, tx) // not another's, after this transaction was lost
+	defer r.working.CompareAndDelete(me, tx) // another transaction's entry stays, if this transaction was lost
 	if err := fn(tx); err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) er
 	return fail(r.notCommitted(ctx, err))
 }
 
-// notCommitted returns what a failure of the transaction, or of its end, means.
+// notCommitted returns the error of Do for a failure of the transaction, or of its end.
 func (r *Row) notCommitted(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -262,9 +262,9 @@ func (r *Row) notCommitted(ctx context.Context, err error) error {
 	return err
 }
 
-// begin returns a transaction that has the row. It keeps no connection while another one has
-// it. As with [lease.Mutex.LockContext], an unreachable database is an error at first, and is
-// waited for later.
+// begin returns a transaction that has the row. It keeps no connection while another transaction
+// has the row. As with [lease.Mutex.LockContext], an unreachable database is an error of the first
+// request; later requests wait for the database.
 func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 	var watch lease.Watch
 	defer func() {
@@ -325,7 +325,7 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 }
 
 // goesOn reports whether a call of Do waits on after an error. waits says that the database has
-// refused the lock to the call before, or was not available.
+// refused the lock to an earlier request of the call, or was not available.
 func (r *Row) goesOn(err error, waits bool) bool {
 	switch {
 	case errors.Is(err, locks.ErrForeign):
@@ -337,7 +337,7 @@ func (r *Row) goesOn(err error, waits bool) bool {
 }
 
 // turn waits until no other goroutine of this client waits for the lock, if its waiters wait in the
-// server. It returns what ends the turn.
+// server. It returns the function that ends the turn.
 func (r *Row) turn(ctx context.Context, name string) (end func(), err error) {
 	if r.gate == nil {
 		return func() {}, nil
@@ -348,7 +348,7 @@ func (r *Row) turn(ctx context.Context, name string) (end func(), err error) {
 	gate := r.gate.Of(name)
 	switch err := gate.LockContext(open); {
 	case err == nil:
-		return func() { _ = gate.UnlockContext(open) }, nil // this owner holds it
+		return func() { _ = gate.UnlockContext(open) }, nil // the owner of open holds the gate
 	case ctx.Err() != nil:
 		return nil, adapter.Ended(ctx)
 	case r.c.open.Err() != nil:
@@ -358,8 +358,9 @@ func (r *Row) turn(ctx context.Context, name string) (end func(), err error) {
 	}
 }
 
-// try returns a transaction that has the row and lasts until done is called or ctx ends, or nil
-// if another one has the row. It sets waited when it begins to wait in the server.
+// try returns a transaction that has the row, or nil if another transaction has the row. The
+// transaction lasts until done is called or ctx ends. try sets waited when it begins to wait in the
+// server.
 func (r *Row) try(ctx context.Context, name string, waited *bool) (*sql.Tx, func(), error) {
 	conn, err := r.c.db.Conn(ctx) // as long as the other work of the pool takes
 	if err != nil {
@@ -391,7 +392,7 @@ func (r *Row) try(ctx context.Context, name string, waited *bool) (*sql.Tx, func
 		tx.Rollback()
 		err = ctx.Err()
 	case err != nil && !inTime && ctx.Err() != nil:
-		// Not the error of a context: the caller's has not ended.
+		// Not the error of a context: the caller's context has not ended.
 		err = fmt.Errorf("%w, which is %v: %v", ErrTimeout, r.c.timeout, err)
 	}
 	cancel()

@@ -10,24 +10,24 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// Listener listens for notifications of PostgreSQL. It runs LISTEN channel, calls ready as soon
-// as that is in force, and calls notify with the payload of each notification. It returns when
-// ctx ends, or with the error of its connection; it is called again then, after a pause. The
-// channel is an identifier that needs quotes but no escapes.
+// Listener listens for notifications of PostgreSQL. It runs LISTEN channel, calls ready as soon as
+// the LISTEN is in force, and calls notify with the payload of each notification. It returns when
+// ctx ends, or with the error of its connection; after such an error it is called again, after a
+// pause. The channel is an identifier that needs quotes but no escapes.
 //
-// Package pgxnotify has one for pgx. See the example for lib/pq.
+// Package pgxnotify has a Listener for pgx. See the example for lib/pq.
 type Listener func(ctx context.Context, channel string, ready func(), notify func(payload string)) error
 
-// watch tells a waiter to ask again: when a notification comes, and in any case after pauses
-// that grow. PostgreSQL delivers a notification once others can see what was committed with it. So
-// a waiter that is notified asks once, and again only after the longest pause of those that are
-// not notified: another waiter was quicker, and its release will notify too. Where a notification
-// is for the first waiter of a queue, the others ask after such a pause as well.
+// watch tells a waiter to ask again: when a notification comes, and in any case after pauses that
+// grow. PostgreSQL delivers a notification once others can see the transaction that was committed
+// with it. So a notified waiter asks once. If another waiter was quicker, its release will notify
+// too, so the notified waiter asks again only after the longest pause of waiters without
+// notifications. Where a notification is for the first waiter of a queue, the others ask after such
+// a pause as well.
 //
-// Without notifications, a waiter that asks more often has the lock more often. While a lock
-// changes hands, the pauses of all its waiters therefore become equal soon, and become shorter
-// for those that were overtaken. They become long only as long as one and the same holder has
-// the lock:
+// Without notifications, a waiter that asks more often has the lock more often. So while a lock
+// changes hands, the pauses of all its waiters soon become equal, and those of overtaken waiters
+// become shorter. Pauses become long only while the same holder has the lock:
 //
 //	pause is at most                      so that a waiting process sends, with the defaults
 //	crowded, which is 8 times the first   62 to 125 requests a second, after six in the first 25 ms
@@ -38,9 +38,9 @@ type Listener func(ctx context.Context, channel string, ready func(), notify fun
 //	less each time, but 4 times the
 //	first at least
 //
-// The answers tell where they can whether another owner has had the lock since: the token of a
-// [Table], and the session that holds a GET_LOCK. An [Advisory] of PostgreSQL, and a [Row], do
-// not.
+// Some answers show whether another owner has had the lock since: by the token of a [Table], or by
+// the session that holds a GET_LOCK. The answers for an [Advisory] of PostgreSQL, and for a [Row],
+// do not.
 type watch struct {
 	c        chan struct{}
 	owner    string // the acquisition that waits
@@ -89,7 +89,7 @@ func (w *watch) tick() {
 	w.tell()
 }
 
-// refused is for an answer that tells which hold has the lock.
+// refused notes an answer that says which hold has the lock.
 func (w *watch) refused(holder int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,7 +113,7 @@ func (w *watch) tell() {
 	}
 }
 
-// notified is for a notification that the lock is free, or may be.
+// notified handles a notification that the lock is free, or may be.
 func (w *watch) notified() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,7 +130,7 @@ func (w *watch) restart() {
 	w.timer.Reset(adapter.Jitter(w.pause))
 }
 
-// turn is for a notification that it is the turn of the waiter called owner.
+// turn handles a notification that it is the turn of the waiter called owner.
 func (w *watch) turn(owner string) {
 	if w.owner == owner {
 		w.notified()
@@ -203,7 +203,7 @@ func (ws *waiters) each(name string, f func(*watch)) {
 	}
 }
 
-// all makes all waiters ask: nobody has heard the notifications before LISTEN was in force.
+// all makes all waiters ask: notifications from before LISTEN was in force were lost.
 func (ws *waiters) all() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -214,7 +214,7 @@ func (ws *waiters) all() {
 	}
 }
 
-// watch returns the watch of an acquisition, which it begins if there is none.
+// watch returns the watch of an acquisition, and begins the watch if there is none.
 func (c *core) watch(id lease.HoldID) lease.Watch {
 	w := c.waiters.of(id)
 	if w != nil && id.Acquisition != "" {
@@ -226,8 +226,8 @@ func (c *core) watch(id lease.HoldID) lease.Watch {
 	return w
 }
 
-// refused is for an answer that tells which hold has the lock called name, by a number of its
-// own.
+// refused notes an answer that says which hold has the lock called name. holder is a number of that
+// hold.
 func (c *core) refused(name string, holder int64) {
 	c.waiters.each(name, func(w *watch) { w.refused(holder) })
 }
@@ -263,8 +263,8 @@ func (c *core) hear() {
 	}
 }
 
-// notified is for a notification. It is the name of a lock that is free. In front of the name may
-// be the word next, and the waiter whose turn it is.
+// notified is for a notification. payload is the name of a lock that is free. In front of the name
+// may be the word next, and the waiter whose turn it is.
 func (c *core) notified(payload string) {
 	c.waiters.each(payload, (*watch).notified)
 	if rest, ok := strings.CutPrefix(payload, "next "); ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// class is what an error refuses, see [lease.ErrRefused].
+// class says which thing an error refuses, see [lease.ErrRefused].
 type class int
 
 const (
@@ -90,10 +90,10 @@ var refusals = []codeClass{
 	{0, zk.ErrInvalidFlags, request, "the flags are none"},
 }
 
-// unknownCode is what the ZooKeeper client says of codes that it does not know.
+// unknownCode is the ZooKeeper client's text for codes that it does not know.
 const unknownCode = "unknown error: "
 
-// classOf returns what err refuses.
+// classOf returns the class of err.
 func classOf(err error) class {
 	if err == nil {
 		return unknown
@@ -109,8 +109,8 @@ func classOf(err error) class {
 	return unknown
 }
 
-// inDoubt reports whether err, of a request, is no answer of the leader about a node: the request
-// may have been carried out, or the session is to be looked at.
+// inDoubt reports whether err, of a request, is not an answer about a node: the request may have
+// been carried out, or the session needs a look.
 func inDoubt(err error) bool {
 	if err == nil {
 		return false

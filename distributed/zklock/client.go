@@ -38,13 +38,13 @@ var _ locks.Provider = (*Client)(nil)
 type Option func(*Client)
 
 // WithSessionTimeout sets the session timeout to ask for, [DefaultSessionTimeout] if not given.
-// When it is over, others get the locks of a process that died. The server moves it into its
-// own limits: by default 2 to 20 of its ticks, which is 4 to 40 seconds. No hold and no extension
-// is longer.
+// When the timeout is over, others get the locks of a process that died. The server moves the
+// timeout into its own limits: by default 2 to 20 of its ticks, which is 4 to 40 seconds. Holds and
+// extensions cannot be longer.
 func WithSessionTimeout(d time.Duration) Option { return func(c *Client) { c.core.timeout = d } }
 
-// WithMargin sets how much earlier than the server a holder regards its session as over. If not
-// given, it is a tenth of the session timeout, 2 seconds at most. In an ensemble it should be
+// WithMargin sets how much earlier than the server a holder regards its session as over. The
+// default is a tenth of the session timeout, 2 seconds at most. In an ensemble the margin should be
 // half of a tick or more: a server reports its clients to the leader twice a tick.
 func WithMargin(d time.Duration) Option { return func(c *Client) { c.margin = d } }
 
@@ -61,9 +61,9 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 	return func(c *Client) { c.core.dialer = dial }
 }
 
-// WithAuth adds credentials, such as "user:password" of the scheme "digest". They are in no
-// error and no log. They cross the network as they are, so use TLS as well. SASL is not
-// supported.
+// WithAuth adds credentials, such as "user:password" of the scheme "digest". Errors and logs never
+// contain the credentials. They cross the network unencrypted without TLS, so use TLS as well. SASL
+// is not supported.
 func WithAuth(scheme string, secret []byte) Option {
 	return func(c *Client) {
 		c.core.auth = append(c.core.auth, credentials{scheme, slices.Clone(secret)})
@@ -82,18 +82,18 @@ func WithACL(acl []zk.ACL) Option {
 func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(label)) }
 
 // WithLeaseOptions sets options that the locks of all stores have, such as
-// [lease.WithMaxLocalHandoffs], [lease.WithPoll] and [lease.WithReleaseTimeout].
-// [lease.WithTTL] has no effect: see [WithSessionTimeout].
+// [lease.WithMaxLocalHandoffs], [lease.WithPoll] and [lease.WithReleaseTimeout]. [lease.WithTTL]
+// has no effect: use [WithSessionTimeout].
 func WithLeaseOptions(opts ...lease.Option) Option {
 	return func(c *Client) { c.lease = append(c.lease, opts...) }
 }
 
-// WithState has f called at each change of [Client.State], with one call at a time. The first
-// state is Held.
+// WithState makes each change of [Client.State] call f, one call at a time. The first state is
+// Held.
 func WithState(f func(State)) Option { return func(c *Client) { c.core.onState = f } }
 
-// WithLogger has losses logged, and messages of the ZooKeeper client at level debug. Without it
-// nothing is.
+// WithLogger makes the Client log losses, and messages of the ZooKeeper client at level debug. The
+// default is not to log.
 func WithLogger(l *slog.Logger) Option { return func(c *Client) { c.core.log = l } }
 
 // New connects to one of servers, each "host:port" or "host", and returns when the session has
@@ -213,7 +213,7 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 		opts := []lease.Option{
 			lease.WithErrorPrefix("zklock"),
 			lease.WithPlace(fmt.Sprintf("zookeeper %s %d", c.core.order, k), ""), // a name is a whole path
-			// Local waiters have no precedence over remote ones.
+			// Local waiters do not go before remote waiters.
 			lease.WithMaxLocalHandoffs(0),
 		}
 		if c.core.log != nil {
@@ -225,9 +225,9 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 	})
 }
 
-// Close releases all holds, and waiters return [locks.ErrClosed]: see [lease.Client.Close]. It
-// then ends the session, and with it all nodes that are left, if a server can be reached. If
-// not, the session ends at its timeout. Only the first call has an effect.
+// Close releases all holds, and waiters return [locks.ErrClosed]: see [lease.Client.Close]. Close
+// then ends the session and all nodes that are left, if a server can be reached. If not, the
+// session ends at its timeout. Only the first call has an effect.
 func (c *Client) Close(ctx context.Context) error {
 	first, err := c.kinds.Close(ctx)
 	if first {

@@ -27,10 +27,10 @@ const (
 	opSetWatches = 101
 )
 
-// link is one connection to a server, with or without TLS, as the ZooKeeper client uses it. It
-// changes no request and no answer. It observes two things that the ZooKeeper client does not
-// report: the session timeout that the server has granted, and that the watches were renewed on
-// a new connection.
+// link is one connection to a server, with or without TLS, as the ZooKeeper client uses it. link
+// changes neither requests nor answers. It observes two events that the ZooKeeper client does not
+// report: the session timeout that the server has granted, and that the watches were renewed on a
+// new connection.
 type link struct {
 	net.Conn
 	s      *session
@@ -64,10 +64,10 @@ func (l *link) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write is called with one request at a time. After an error it closes the connection and
-// reports success: the ZooKeeper client learns of the end of the connection when it reads. If
-// it learned of it here, it would report the failure of a request with credentials twice, and
-// block for ever on the second report.
+// Write is called with one request at a time. After an error Write closes the connection and
+// reports success: the ZooKeeper client learns of the end of the connection when it reads. If Write
+// returned the error, the ZooKeeper client would report the failure of a request with credentials
+// twice, and block for ever on the second report.
 func (l *link) Write(b []byte) (int, error) {
 	if err := l.write(b); err != nil {
 		l.Close()
@@ -75,10 +75,10 @@ func (l *link) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// write sends a request. On a new connection of an old session, it holds requests back until
-// the watches are renewed. The server reports what has happened since the change that the
-// ZooKeeper client heard of last. The answer to another request would count as that change, and
-// events before it would be missed.
+// write sends a request. On a new connection of an old session, write holds requests back until the
+// watches are renewed. The server reports events since the last change that the ZooKeeper client
+// heard of. The answer to another request would count as that change, and earlier events would be
+// missed.
 func (l *link) write(b []byte) error {
 	op := uint32(0)
 	if l.greeted.Load() && len(b) >= atCode+4 {
@@ -97,9 +97,9 @@ func (l *link) write(b []byte) error {
 	return err
 }
 
-// SetReadDeadline shortens the deadlines of the ZooKeeper client. They leave no time to find a
-// better server before the session is over. The session asks the leader for an answer more
-// often than this.
+// SetReadDeadline shortens the deadlines of the ZooKeeper client. The client's deadlines leave no
+// time to find a better server before the session is over. The session asks the leader for answers
+// more often than the shortened deadlines need.
 func (l *link) SetReadDeadline(t time.Time) error {
 	switch {
 	case !l.greeted.Load():
@@ -112,7 +112,7 @@ func (l *link) SetReadDeadline(t time.Time) error {
 	return l.Conn.SetReadDeadline(t)
 }
 
-// dial connects to a server. It refuses to for a session that is over: the ZooKeeper client
+// dial connects to a server. It refuses to connect for a session that is over: the ZooKeeper client
 // would begin another session.
 func (s *session) dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	if s.isOver() {
@@ -149,9 +149,9 @@ func (s *session) dial(network, address string, timeout time.Duration) (net.Conn
 }
 
 // hangUp closes the connection of a session that is over, if the server has not answered on it.
-// Such a server has no session to end, and the ZooKeeper client would wait a second for it.
-// hangUp waits until the ZooKeeper client asks for the next server. Only then the end of the
-// ZooKeeper client takes no time.
+// Such a server has no session to end, and the ZooKeeper client would wait a second for the server.
+// hangUp waits until the ZooKeeper client asks for the next server. From then on the ZooKeeper
+// client can be closed without delay.
 func (l *link) hangUp() {
 	if l.greeted.Load() {
 		return
@@ -163,9 +163,9 @@ func (l *link) hangUp() {
 	}
 }
 
-// hosts gives the ZooKeeper client the servers in turn. It gives their names to the dialer,
-// which needs them to verify certificates. After each round it waits, for less time than the
-// ZooKeeper client would.
+// hosts gives the ZooKeeper client the servers in turn. The dialer gets their names, which it needs
+// to verify certificates. After each round hosts waits, for less time than the ZooKeeper client
+// would.
 type hosts struct {
 	s       *session
 	servers []string

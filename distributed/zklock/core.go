@@ -17,8 +17,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// core is what all locks of a client share: the present session, and the loop that begins the
-// next one.
+// core is the part that all locks of a client share: the present session, and the loop that begins
+// the next session.
 type core struct {
 	servers []string
 	order   string        // the same servers, sorted
@@ -60,7 +60,7 @@ func (d debugLog) Printf(format string, args ...any) {
 	}
 }
 
-// pulse has the state looked at.
+// pulse makes observe look at the state.
 func (c *core) pulse() {
 	select {
 	case c.beats <- struct{}{}:
@@ -91,7 +91,7 @@ func (c *core) notConnected(ctx context.Context) error {
 	return errNotConnected
 }
 
-// set replaces the session. failed says why there is none.
+// set replaces the session. failed says why there is no session.
 func (c *core) set(s *session, failed error) {
 	c.mu.Lock()
 	c.sess, c.failed = s, failed
@@ -104,7 +104,7 @@ func (c *core) set(s *session, failed error) {
 	c.pulse()
 }
 
-// run has one session after the other, until the client is closed.
+// run keeps one session after the other, until the client is closed.
 func (c *core) run() {
 	for c.life.Err() == nil {
 		s, err := c.start()
@@ -121,8 +121,8 @@ func (c *core) run() {
 	}
 }
 
-// keep has the leader confirm s six times in a session timeout, until s is over or the client
-// is closed. It returns why s is over.
+// keep makes the leader confirm s six times in a session timeout, until s is over or the client is
+// closed. It returns why s is over.
 func (c *core) keep(s *session) error {
 	defer c.disconnect(s)
 	select {
@@ -155,8 +155,8 @@ func (c *core) keep(s *session) error {
 	}
 }
 
-// disconnect closes s in the background, or before it returns if the client is closed. If a
-// server can be reached, that deletes all nodes of s.
+// disconnect closes s in the background, or before it returns if the client is closed. If a server
+// can be reached, closing s deletes all its nodes.
 func (c *core) disconnect(s *session) {
 	last := func() *link {
 		s.mu.Lock()
@@ -192,7 +192,7 @@ func (c *core) drop(s *session, why error) {
 	}
 }
 
-// session returns the present session when it is connected. It waits for one until ctx ends.
+// session returns the present session when it is connected. It waits for a session until ctx ends.
 func (c *core) session(ctx context.Context) (*session, error) {
 	for {
 		c.mu.Lock()

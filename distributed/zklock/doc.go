@@ -18,15 +18,15 @@
 //	get       the own node, watched      after 100 ms of holding the lock
 //	delete    the own node               the release, which wakes the next waiter and no other
 //
-// The first three are sent at once. If they come in another order, or if something else happens in
-// the directory between them, an acquisition takes a round trip more.
+// The first three are sent at once. If the requests arrive in another order, or if the directory
+// changes between them, an acquisition takes a round trip more.
 //
-// A TryLockContext that finds other nodes has its server catch up with the leader, and asks for the
-// children once more. So it takes three round trips for a lock that is busy. It adds a node to the
-// directory only if there is none to wait for.
+// A TryLockContext that finds other nodes makes its server catch up with the leader, and asks for
+// the children once more. So a try of a busy lock takes three round trips. TryLockContext adds a
+// node to the directory only if there is no node to wait for.
 //
-// The directory is a container: it is created when it is missing, and ZooKeeper removes it when
-// it is empty.
+// The directory is a container: the client creates it when it is missing, and ZooKeeper removes it
+// when it is empty.
 //
 //	lock                    Curator                      under the name of the lock
 //	Client.Mutex, Locker    InterProcessMutex            a node for each holder and waiter
@@ -35,8 +35,8 @@
 //	Client.Semaphore        InterProcessSemaphoreV2      the same, with a node for each permit
 //	locks.Multi             InterProcessMultiLock        nothing of its own
 //
-// In addition, each client has one node in /locks_clients, below the namespace. It has the number
-// of the session as its name, and describes the process for [lease.Mutex.Inspect].
+// In addition, each client has one node in /locks_clients, below the namespace. The node is named
+// after the number of the session, and describes the process for [lease.Mutex.Inspect].
 //
 // Each lock is a [lease.Mutex]: a goroutine or an explicit owner holds it, and re-entry costs no
 // request. The first four are fair: clients get the lock in the order in which they asked for
@@ -45,22 +45,22 @@
 //
 // # Guarantees
 //
-// A hold belongs to the session in which it was acquired. The server ends a session from which
-// it has not heard for the session timeout. If it does so no earlier:
+// A hold belongs to the session in which it was acquired. The server ends a session from which it
+// has not heard for the session timeout. If the server never ends a session earlier:
 //
 //   - At most one holder has a hold that is not lost.
 //   - A holder is told of a loss before another client can get the lock: by [locks.Hold.Lost],
 //     [locks.Hold.Err] and the context of [locks.Do].
 //
 // The client counts the session timeout that the server has granted, which may differ from the
-// one asked for. It counts from the moment when it sent the last request that the leader has
+// requested timeout. It counts from the moment when it sent the last request that the leader has
 // answered, and subtracts a margin. It uses the monotonic clock only.
 //
-// A lost hold stays lost. What is acquired in a new session is another hold.
+// A lost hold stays lost. An acquisition in a new session is another hold.
 //
-// [locks.Hold.Token] is the czxid of the holder's node. It grows from holder to holder. It
-// grows also when the directory was removed and made anew, where the numbers of nodes begin at
-// 0 again. A resource that refuses smaller tokens than the greatest it has seen is safe from a
+// [locks.Hold.Token] is the czxid of the holder's node. The token grows from holder to holder. It
+// also grows when the directory was removed and made anew, although the numbers of nodes then begin
+// at 0 again. A resource that refuses smaller tokens than the greatest it has seen is safe from a
 // holder that was paused.
 //
 // # What is different here
@@ -75,9 +75,9 @@
 //     Of the waiters, the first 64 are described, and all are counted, in order of arrival. Holders
 //     and waiters of Curator are part of the answer: their label is the name of their node, and
 //     their host the address in it. Since is the time of the node by the clock of the servers, and
-//     so the time when the wait began. The time left is known of holds of this Client. Of a lock of
-//     package ephemeral, only the waiters of this Client are known. Either half of a read-write
-//     lock describes both.
+//     so the time when the wait began. The time left is known only for holds of this Client. For a
+//     lock of package ephemeral, only the waiters of this Client are known. Either half of a
+//     read-write lock describes both.
 //   - A hold with [lease.WithFixedTTL] ends sooner than the session. If the process dies, the lock
 //     is free when the session has ended.
 //
@@ -96,17 +96,17 @@
 //     anew, at the end.
 //   - The answer to a create is lost: the node is searched by its UUID. It is used if it
 //     exists, and deleted if it turns up later.
-//   - Two requests for one acquisition are under way, because one is late: they take turns and have
-//     one node. The failure of one leaves it to the other.
-//   - A delete fails: it is repeated until the node is gone or the session is over. An unlock
-//     waits for that for 3 seconds, and then returns an error. If the server refuses to delete the
-//     node, the unlock returns its error at once.
+//   - Two requests for one acquisition are under way, because the first is late: they take turns
+//     and share one node. If one request fails, the node stays for the other request.
+//   - A delete fails: the client repeats it until the node is gone or the session is over. An
+//     unlock waits for the deletion for 3 seconds, and then returns an error. If the server refuses
+//     to delete the node, the unlock returns its error at once.
 //   - A context ends: the call returns at once. Its node is deleted in the background.
-//   - Another client deletes the holder's node: the holder is told at once if it has had the
-//     lock for 100 ms, by a watch. The watch is set then, and finds an earlier deletion.
+//   - Another client deletes the holder's node: a watch tells the holder at once, if the holder has
+//     had the lock for 100 ms. When the client sets the watch, it also notices an earlier deletion.
 //   - Another client deletes a waiter's node: the waiter queues anew when it is woken.
-//   - ZooKeeper removes the empty directory between two requests: it is made again, with all
-//     directories above it.
+//   - ZooKeeper removes the empty directory between two requests: the client makes it again, with
+//     all directories above it.
 //   - The leader dies: requests wait for the next leader. Sessions go on.
 //   - Unknown nodes are in the directory: no effect. Nodes of a read-write lock are
 //     [locks.ErrForeign] for a mutex, and the other way round. So is an ephemeral node in place
@@ -128,20 +128,20 @@
 //	                         RequestTimeout                        of the session;
 //	                                                               waiters wait on
 //
-// No error of a renewal ends a hold, but the answer that its node is gone. After the error of an
+// Only one error of a renewal ends a hold: the answer that the node is gone. After the error of an
 // unlock, the node is deleted in the background as soon as ZooKeeper permits it.
 //
 // # Secured servers
 //
 // [WithDialer] connects with TLS, with a client certificate if the server wants one. [WithAuth]
 // gives credentials of schemes such as digest, and [WithACL] protects the nodes. SASL is not
-// supported, because the ZooKeeper client for Go has no such request. If a server enforces it,
+// supported, because the ZooKeeper client for Go has no such request. If a server enforces SASL,
 // [New] fails at once, with an error that matches [zk.ErrAuthFailed].
 //
 // # When not to use it
 //
 // An acquisition and its release are two writes, which a majority of servers puts on disk. If two
-// holders at a time are merely inefficient, a lock on Redis costs a tenth of that. If the lock
+// holders at a time are merely inefficient, use a lock on Redis, which costs a tenth. If the lock
 // guards data in a database, use the locks of that database. In one process, use package reentrant
 // or named.
 //
@@ -155,14 +155,14 @@
 // timeouts are shorter than five ticks, set [WithMargin] to half a tick.
 //
 // ZooKeeper numbers the nodes of a directory with a signed 32-bit counter. After 2147483648
-// acquisitions without a removal of the directory, an acquisition fails. Curator grants a lock
-// twice then.
+// acquisitions without a removal of the directory, an acquisition fails. At that point Curator
+// grants a lock twice.
 //
 // Up to 5.4.0, Curator gives the node of a reader below a writer a number of its own. After a
 // downgrade, a writer that came in between gets the lock while the reader has it. Readers here have
 // the writer's number, as in later versions.
 //
-// [lease.WithMaxLocalHandoffs] is 0 here. With a greater value the lock goes from one goroutine
-// of a process to the next without a request. That is fast, but not fair to others, and these
-// holders share one token and node.
+// [lease.WithMaxLocalHandoffs] is 0 here. With a greater value the lock goes from one goroutine of
+// a process to the next without a request. Such a hand-off is fast, but not fair to other
+// processes, and these holders share one token and node.
 package zklock

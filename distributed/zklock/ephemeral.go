@@ -12,8 +12,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// ephemeral is the [recipe] of the lock that is a single node, see package zklock/ephemeral. It is
-// here because a recipe needs the sessions and the nodes of this package.
+// ephemeral is the [recipe] of the lock that is a single node, see package zklock/ephemeral. The
+// recipe is in this package because it needs the sessions and the nodes.
 type ephemeral struct{}
 
 func (ephemeral) busy(context.Context, *core, lease.Request) (bool, error) { return false, nil }
@@ -33,8 +33,8 @@ func (ephemeral) step(ctx context.Context, a *acquisition, wait bool) (held bool
 	return err == nil, err
 }
 
-// createSingle makes the node, if it does not exist. It reports false if there is another
-// client's node to wait for.
+// createSingle makes the node if it does not exist. It reports false if the acquisition has to wait
+// for another client's node.
 func (a *acquisition) createSingle(ctx context.Context, wait bool) (goOn bool, err error) {
 	s, err := a.st.session(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (a *acquisition) createSingle(ctx context.Context, wait bool) (goOn bool, e
 	case classOf(err) == moment || classOf(err) == login:
 		return false, err
 	}
-	n.unsure = true // delete finds out whether it exists
+	n.unsure = true // delete finds out whether the node exists
 	n.discard()
 	return false, err
 }

@@ -17,15 +17,16 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// clientsDir is where each client describes its process, in an ephemeral node with the number of
-// its session as name. The nodes of locks so are as Curator's: their owner is that session.
+// clientsDir is where each client describes its process, in an ephemeral node named after the
+// number of its session. So the nodes of locks need no additional data, as in Curator: their owner
+// is the session.
 const clientsDir = "/locks_clients"
 
 // Identify is part of [lease.Inspector]. All stores of a client get the same identity.
 func (st *store) Identify(_, identity string) { st.identity.Store(&identity) }
 
 // introduce makes the node that describes this client, once in a session and in the background. If
-// that fails, inspectors know less, and locks are the same.
+// it fails, locks work the same, but inspectors know less.
 func (c *core) introduce(s *session) {
 	identity := c.identity.Load()
 	if identity == nil || s.introduced.Swap(true) {
@@ -57,7 +58,7 @@ type sight struct {
 // maxAsked is how many waiters are asked for their processes. The others are only counted.
 const maxAsked = 64
 
-// Inspect reads the lock's directory, its nodes, and what their clients tell of themselves.
+// Inspect reads the lock's directory, its nodes, and the descriptions of their clients.
 func (st *store) Inspect(ctx context.Context, name string) (state lease.State, err error) {
 	s, err := st.session(ctx)
 	if err != nil {
@@ -96,14 +97,14 @@ func (st *store) Inspect(ctx context.Context, name string) (state lease.State, e
 	return state, err
 }
 
-// claim is what a node tells.
+// claim is the claim that a node describes.
 type claim struct {
 	lease.Claim
 	session int64 // of its client
-	named   bool  // it tells the acquisition: else that is the name of the node
+	named   bool  // the node has the acquisition's name: otherwise the node's own name is used
 }
 
-// claims returns what the nodes at paths tell. A node that has gone meanwhile is left out.
+// claims returns the claims of the nodes at paths. A node that has gone meanwhile is left out.
 func (c *core) claims(ctx context.Context, s *session, paths []string) ([]claim, error) {
 	claims, errs := make([]claim, len(paths)), make([]error, len(paths))
 	var wg sync.WaitGroup
@@ -146,9 +147,9 @@ func (c *core) claim(ctx context.Context, s *session, path string) (is claim, er
 	return is, nil
 }
 
-// leased returns the holders of a semaphore by its leases, the oldest first. The first of the
-// waiters has made its leases too. Its lease is the newest if the waiter is Curator's. Then it is
-// of the waiter's session, and newer than the waiter's place.
+// leased returns the holders of a semaphore by its leases, the oldest first. The first waiter may
+// already have made its leases. If the waiter is Curator's, its lease is the newest lease, belongs
+// to the waiter's session, and is newer than the waiter's place.
 func leased(leases, waiters []claim) (holders []claim) {
 	for i, l := range leases {
 		waits := slices.ContainsFunc(waiters, func(w claim) bool { return w.Acquisition == l.Acquisition })
@@ -178,7 +179,7 @@ func paths(dir string, nodes []string) []string {
 	return all
 }
 
-// arrived returns those of children that are places in a queue, in order of arrival.
+// arrived returns the children that are places in a queue, in order of arrival.
 func arrived(children []string) (names []string) {
 	seqs := make(map[string]string)
 	for _, c := range children {
@@ -194,7 +195,7 @@ func arrived(children []string) (names []string) {
 	return names
 }
 
-// childrenIf returns the children of dir, or none if there is no dir.
+// childrenIf returns the children of dir, or none if dir does not exist.
 func childrenIf(ctx context.Context, s *session, dir string) ([]string, error) {
 	children, err := s.children(ctx, dir)
 	if errors.Is(err, zk.ErrNoNode) {

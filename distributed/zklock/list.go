@@ -17,8 +17,8 @@ import (
 
 var _ lease.Breaker = (*store)(nil)
 
-// Break deletes the node of the present holder of a mutex or a semaphore. No other holder has a
-// node of this name, so a later one is safe. The nodes of an ephemeral mutex have one name, and a
+// Break deletes the node of the present holder of a mutex or a semaphore. Every holder's node has a
+// unique name, so a later holder is safe. The nodes of an ephemeral mutex have one name, and a
 // read-write lock has several holders: they are not supported.
 func (st *store) Break(ctx context.Context, name string) (bool, error) {
 	switch st.recipe {
@@ -45,8 +45,8 @@ func (st *store) Break(ctx context.Context, name string) (bool, error) {
 }
 
 // Names returns the names of the locks that match pattern and are held or waited for, sorted. The
-// pattern is one of [path.Match], and an empty one matches all names. Names have no slash in front.
-// Locks of all kinds are among them, also those of Curator. Names asks for the
+// pattern has the syntax of [path.Match], and the empty pattern matches all names. Names have no
+// slash in front. The result includes locks of all kinds, also locks of Curator. Names asks for the
 // children of each node below the namespace, one request each, until ctx ends. A tree with many
 // other nodes is slow to read.
 func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {

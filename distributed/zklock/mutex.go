@@ -13,9 +13,9 @@ import (
 	"github.com/jucgo/locks/distributed/zklock/internal/hook"
 )
 
-// WithRevocation has f called when another client asks the holder to give the lock back: with
-// [Client.Revoke] or Curator's Revoker. The call has a goroutine of its own, happens once for
-// each hold, and gets the token of the hold. Nothing is taken away: f decides what to do.
+// WithRevocation sets the function to call when another client asks the holder to give the lock
+// back: with [Client.Revoke] or Curator's Revoker. f runs in its own goroutine, once for each hold,
+// and gets the token of the hold. The hold goes on: f decides what to do.
 func WithRevocation(f func(token uint64)) lease.MutexOption { return lease.WithData(f) }
 
 func (c *Client) mutex(k kind, name string, opts ...lease.MutexOption) *lease.Mutex {
@@ -23,8 +23,8 @@ func (c *Client) mutex(k kind, name string, opts ...lease.MutexOption) *lease.Mu
 	return lc.Mutex(path, append(opts, lease.WithRefusal(bad))...)
 }
 
-// locksOf returns the locks of kind k, and the path of the lock called name. bad says why there can
-// be no such lock.
+// locksOf returns the locks of kind k, and the path of the lock called name. bad says why the name
+// is refused.
 func (c *Client) locksOf(k kind, name string) (lc *lease.Client, path string, bad error) {
 	path, bad = cleanName(c.namespace, name)
 	if bad != nil {
@@ -48,8 +48,8 @@ func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 }
 
 // SemaphoreMutex returns the lock called name that its owner cannot acquire again, Curator's
-// InterProcessSemaphoreMutex. LockContext by the holder returns [locks.ErrDeadlock], because it
-// would wait for itself. TryLockContext by the holder reports false. The lock is the
+// InterProcessSemaphoreMutex. LockContext by the holder returns [locks.ErrDeadlock], because the
+// holder would wait for itself. TryLockContext by the holder reports false. The lock is the
 // [Client.Semaphore] of this name with one permit.
 func (c *Client) SemaphoreMutex(name string) *lease.Mutex {
 	return c.mutex(semaphores, name, lease.WithoutReentry())
@@ -67,9 +67,9 @@ func (c *Client) RWMutex(name string, opts ...lease.MutexOption) *lease.RWMutex 
 }
 
 // Revoke asks all present holders of the lock called name, a [Client.Mutex] or a [Client.RWMutex]
-// in any process, to give it back. A holder hears of it if its lock was made with [WithRevocation],
-// or if its Java twin has a listener. Revoke neither waits for holders nor takes anything away.
-// Holders of other kinds of locks cannot be asked.
+// in any process, to give the lock back. The request reaches a holder whose lock was made with
+// [WithRevocation], or a holder in Java that has a listener. Revoke neither waits for holders nor
+// ends their holds. Holders of other kinds of locks cannot be asked.
 func (c *Client) Revoke(ctx context.Context, name string) error {
 	_, path, bad := c.locksOf(mutexes, name)
 	err := bad

@@ -14,12 +14,12 @@ import (
 // maxName is how many bytes the name of a lock may have.
 const maxName = 1024
 
-// maxRune is the last character that a name may have. Later ones are two surrogates in UTF-16, the
-// encoding of Java, and ZooKeeper refuses surrogates.
+// maxRune is the last character that a name may have. Later characters are two surrogates in
+// UTF-16, the encoding of Java, and ZooKeeper refuses surrogates.
 const maxRune = 0xffff
 
-// The parts of the names of nodes. Curator protects a name by "_c_", a UUID and a dash: the
-// creator of a node finds it by them if the answer was lost. The kind of lock and ten digits
+// The parts of the names of nodes. Curator protects a name by "_c_", a UUID and a dash: the creator
+// of a node finds its node by this prefix if the answer was lost. The kind of lock and ten digits
 // follow.
 const (
 	protection  = "_c_"
@@ -72,9 +72,9 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// sequence returns what follows the last prefix in a node's name, if that is a number as
-// ZooKeeper appends it: ten digits, after a minus sign when the counter has run over. Numbers
-// are compared as texts, as in Curator.
+// sequence returns the number after the last prefix in a node's name, in the form in which
+// ZooKeeper appends it: ten digits, after a minus sign when the counter has run over. Numbers are
+// compared as texts, as in Curator.
 func sequence(name, prefix string) (seq string, ok bool) {
 	i := strings.LastIndex(name, prefix)
 	if i < 0 {
@@ -88,7 +88,7 @@ func sequence(name, prefix string) (seq string, ok bool) {
 	return seq, true
 }
 
-// mode is what a node in a queue is for.
+// mode is the purpose of a node in a queue.
 type mode int
 
 const (
@@ -97,7 +97,7 @@ const (
 	writeMode
 )
 
-// prefix returns what precedes the number in the node's name.
+// prefix returns the text before the number in the node's name.
 func (m mode) prefix() string {
 	switch m {
 	case readMode:
@@ -111,12 +111,12 @@ func (m mode) prefix() string {
 // errNoOwn says that an own node is gone.
 var errNoOwn = errors.New("own node is gone")
 
-// standing returns which of children own has to wait for: the nearest before it that excludes
-// it, or "" if it is own's turn. It ignores what is no node of such a lock. A node of another
-// kind of lock is an error matching locks.ErrForeign.
+// standing returns the child that own has to wait for: the nearest node before own that excludes
+// it, or "" if it is own's turn. standing ignores unknown nodes. A node of another kind of lock is
+// an error matching locks.ErrForeign.
 //
-// A mutex and a writer wait for every node before them, a reader for writers only. The nearest
-// is enough: when it has gone, the children are asked for again.
+// A mutex and a writer wait for every node before them, a reader for writers only. Waiting for the
+// nearest node is enough: when it has gone, the client asks for the children again.
 func standing(children []string, own string, m mode) (before string, err error) {
 	seq, ok := sequence(own, m.prefix())
 	if !ok || !slices.Contains(children, own) {
@@ -130,8 +130,8 @@ func standing(children []string, own string, m mode) (before string, err error) 
 	return before, err
 }
 
-// last returns the last of children before the number seq that excludes a node of mode m. If
-// seq is "", it returns the last of all that do.
+// last returns the last child before the number seq that excludes a node of mode m. If seq is "",
+// it returns the last child that excludes such a node.
 func last(children []string, m mode, seq string) (before string, err error) {
 	nearest := ""
 	for _, c := range children {
@@ -146,7 +146,7 @@ func last(children []string, m mode, seq string) (before string, err error) {
 	return before, nil
 }
 
-// excludes returns the number of child if that node excludes one of mode m behind it.
+// excludes returns the number of child if child excludes a node of mode m behind it.
 func excludes(child string, m mode) (seq string, ok bool, err error) {
 	lock, isLock := sequence(child, lockPrefix)
 	read, isRead := sequence(child, readPrefix)
@@ -162,8 +162,8 @@ func excludes(child string, m mode) (seq string, ok bool, err error) {
 	return read, isRead && m == writeMode, nil
 }
 
-// holders returns the nodes by which a lock is held: the first, or the readers before the first
-// other node.
+// holders returns the nodes of the holders: the first node, or the readers before the first other
+// node.
 func holders(children []string) (names []string) {
 	type entry struct {
 		seq, name string

@@ -27,12 +27,11 @@ type node struct {
 	// look. It must not block.
 	hear func(n *node, gone bool)
 
-	// single is set if the name of the node is the name of a lock, so that other clients make
-	// nodes of this name too. The node is then told from theirs by its data, and looked at
-	// before it is deleted.
+	// single is set if the name of the node is the name of a lock, so that other clients make nodes
+	// of this name too. Only the data then tells this node from theirs, so the node is read before
+	// it is deleted.
 	single bool
-	// unsure is set while it is not known whether the request that makes the node is carried
-	// out.
+	// unsure is set while it is unknown whether the request that makes the node is carried out.
 	unsure bool
 
 	// Used by the goroutine that asks.
@@ -47,11 +46,12 @@ type node struct {
 	refused func(error)   // to be called when a server refuses to delete the node, or nil
 }
 
-// create makes a node in dir, and dir itself if it is missing. The name of the node has a UUID,
-// and ends with the number that ZooKeeper gives if number is "", else with number.
+// create makes a node in dir, and dir itself if it is missing. The name of the node has a UUID, and
+// ends with number, or with the number that ZooKeeper gives if number is "".
 //
-// If the answer is lost, the node is searched by its UUID. If it is not found, another one is
-// made, and the first is searched in the background: the request may still be on its way.
+// If the answer is lost, create searches the node by its UUID. If the node is not found, create
+// makes another node, and searches the first in the background: the request may still be on its
+// way.
 //
 // If surveyed is set, the node has a survey of dir.
 func (c *core) create(ctx context.Context, dir, kind, number string, a *acquisition, surveyed bool) (*node, error) {
@@ -109,8 +109,9 @@ func refusal(err error, path string) error {
 }
 
 // makeContainer makes dir, and the directories above it that are missing. ZooKeeper removes a
-// container some time after its last child. It may do so between any two requests, so each step
-// is repeated until its directory exists. The caller has to expect the same of dir.
+// container some time after its last child. The removal may come between any two requests, so each
+// step is repeated until its directory exists. ZooKeeper may also remove dir before the caller's
+// next request.
 func (s *session) makeContainer(ctx context.Context, dir string) error {
 	for {
 		_, err := lead(ctx, s, func(c *zk.Conn) (string, error) {
@@ -134,8 +135,8 @@ func (s *session) makeContainer(ctx context.Context, dir string) error {
 	}
 }
 
-// locate finds out whether a node whose request was not answered exists. It returns
-// zk.ErrNoNode if not. The server first catches up with the leader, and so with that request.
+// locate finds out whether n exists, after a request to make n had no answer. It returns
+// zk.ErrNoNode if not. The server first catches up with the leader, and so with the request.
 func (n *node) locate(ctx context.Context) error {
 	if n.single {
 		st, err := n.s.get(ctx, n.path())
@@ -196,8 +197,8 @@ func (n *node) know(token uint64) {
 	n.token = token
 }
 
-// look reads n's state and leaves a watch, so that hear is called at the next change. It
-// returns zk.ErrNoNode if n is gone.
+// look reads n's state and sets a watch, so that hear is called at the next change. It returns
+// zk.ErrNoNode if n is gone.
 func (n *node) look(ctx context.Context) (stat, error) {
 	at := place{n.path(), false}
 	for {
@@ -211,8 +212,7 @@ func (n *node) look(ctx context.Context) (stat, error) {
 	}
 }
 
-// listen has event called at the next change of n, or reports false because n is not wanted any
-// more.
+// listen makes the next change of n call event, or reports false because n is not wanted any more.
 func (n *node) listen(at place) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -237,8 +237,8 @@ func (n *node) event(e zk.Event) {
 	}
 }
 
-// discard has n deleted in the background: the request is repeated until n is gone or its
-// session is over. The channel is closed then.
+// discard deletes n in the background: the request is repeated until n is gone or its session is
+// over. Then the channel is closed.
 func (n *node) discard() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -252,7 +252,7 @@ func (n *node) discard() <-chan struct{} {
 }
 
 // delete deletes n. A request to make n that was not answered may take effect up to two session
-// timeouts later: what was sent earlier was sent in a session that is over by then.
+// timeouts later: by then the session in which the request was sent is over.
 func (n *node) delete() {
 	defer close(n.deleted)
 	defer func() { n.c.mine.CompareAndDelete(n.path(), n) }() // a later single node has the same path
@@ -282,7 +282,7 @@ func (n *node) delete() {
 	}
 }
 
-// tellRefusal says why a server refuses to delete n.
+// tellRefusal passes on why a server refuses to delete n.
 func (n *node) tellRefusal(err error) {
 	n.mu.Lock()
 	refused := n.refused
@@ -292,14 +292,14 @@ func (n *node) tellRefusal(err error) {
 	}
 }
 
-// whenRefused has refused called each time when a server refuses to delete n. It must not block.
+// whenRefused makes each refusal of a server to delete n call refused, which must not block.
 func (n *node) whenRefused(refused func(error)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.refused = refused
 }
 
-// deleteOnce sends one request to delete n, if n is there as far as is known.
+// deleteOnce sends one request to delete n, unless n is known to be gone.
 func (n *node) deleteOnce() (sent bool, err error) {
 	ctx, cancel := n.c.within(n.s.term() / 2)
 	defer cancel()

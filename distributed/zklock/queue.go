@@ -81,8 +81,8 @@ func (a *acquisition) await(ctx context.Context, n *node, m mode, watch bool) (b
 	}
 }
 
-// position returns the node that n has to wait for, or "". If there is none, and n is the own node,
-// the token of n is known then.
+// position returns the node that n has to wait for, or "". If it returns "", and n is the own node,
+// the token of n is known afterwards.
 func (a *acquisition) position(ctx context.Context, n *node, m mode) (before string, err error) {
 	children, known := []string(nil), false
 	if v := n.survey; v != nil {
@@ -95,7 +95,7 @@ func (a *acquisition) position(ctx context.Context, n *node, m mode) (before str
 		if err := n.s.await(ctx); err != nil {
 			return "", err
 		}
-		p := begin(n.s, stateOf(n.path())) // sent together with what follows
+		p := begin(n.s, stateOf(n.path())) // sent together with the next request
 		n.asked = &p
 	}
 	if !known {
@@ -121,7 +121,7 @@ func (a *acquisition) position(ctx context.Context, n *node, m mode) (before str
 }
 
 // children returns the children of n's directory. A request that was sent ahead, after n was made,
-// is as good as a new one: a node that is the first in the queue stays the first.
+// is as good as a new request: the first node in the queue stays the first.
 func (p *ahead) children(ctx context.Context, n *node) ([]string, error) {
 	if p != nil && p.n == n {
 		if names, err := p.await(ctx); !inDoubt(err) {
@@ -131,9 +131,9 @@ func (p *ahead) children(ctx context.Context, n *node) ([]string, error) {
 	return n.s.children(ctx, n.dir)
 }
 
-// downgrade makes the node of a reader that holds the write lock. It has the number of the
-// writer's node, so that it stands before the writers in between when the writer's node has
-// gone. That is Curator's form since 5.5.0. It must exist before the writer's node goes.
+// downgrade makes the node of a reader that holds the write lock. The reader's node has the number
+// of the writer's node, as in Curator since 5.5.0. So the reader stands before the writers behind
+// it when the writer's node has gone. The reader's node must exist before the writer's node goes.
 func (q queue) downgrade(ctx context.Context, a *acquisition) (held bool, err error) {
 	w := a.under
 	seq, ok := sequence(w.path(), writePrefix)
@@ -146,8 +146,8 @@ func (q queue) downgrade(ctx context.Context, a *acquisition) (held bool, err er
 	}
 	err = a.own.read(ctx)
 	if err == nil && a.own.s == w.s {
-		// This is asked after the node was made, in the same session: the server sees both in
-		// this order.
+		// This request is sent after the node was made, in the same session: the server sees both
+		// in this order.
 		if _, err = w.s.get(ctx, w.path()); err == nil {
 			a.since, err = a.own.s.confirm(ctx, a.term)
 			return err == nil, err
@@ -157,6 +157,6 @@ func (q queue) downgrade(ctx context.Context, a *acquisition) (held bool, err er
 	if inDoubt(err) {
 		return false, err
 	}
-	a.under = nil // the write lock is gone: this reader is one among others
+	a.under = nil // the write lock is gone: this is a usual reader now
 	return false, nil
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// call sends a request when there is a connection, and waits for the answer until ctx ends or
-// the session is over. The ZooKeeper client knows no contexts, so the request has a goroutine.
-// It ends with its connection, or with the next one. A late answer is dropped.
+// call sends a request when there is a connection, and waits for the answer until ctx ends or the
+// session is over. The ZooKeeper client does not support contexts, so the request runs in a
+// goroutine. The goroutine ends with its connection, or with the next connection. A late answer is
+// dropped.
 func call[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, error)) (T, error) {
 	v, _, err := send(ctx, s, request)
 	return v, err
@@ -27,7 +28,7 @@ func lead[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, err
 	return v, err
 }
 
-// confirmedAt notes that the leader has answered a request, sent at the time sent, if it has.
+// confirmedAt notes when a request was sent, if err says that the leader has answered it.
 func (s *session) confirmedAt(sent time.Time, err error) {
 	if inDoubt(err) {
 		return
@@ -147,14 +148,14 @@ func (s *session) set(ctx context.Context, path string, data []byte) error {
 	return err
 }
 
-// sync has the server catch up with the leader.
+// sync makes the server catch up with the leader.
 func (s *session) sync(ctx context.Context, path string) error {
 	_, err := lead(ctx, s, func(c *zk.Conn) (string, error) { return c.Sync(path) })
 	return err
 }
 
-// getWatched is get. The listener at path hears of the next change, unless again is set: then
-// an event was reported meanwhile, and the listener may not be told of the next one.
+// getWatched is get. The listener at path hears of the next change, unless again is set: then an
+// event was reported meanwhile, and the listener may miss the next event.
 func (s *session) getWatched(ctx context.Context, path string) (st stat, again bool, err error) {
 	again, err = s.watches.ask(place{path, false}, func() error {
 		st, err = s.get(ctx, path)

@@ -26,33 +26,33 @@ import (
 //	delete    the node in locks              before the acquisition returns
 //	delete    the nodes in leases            the release
 //
-// Never more than the size is held. Only the first of locks makes leases, and it stays the
-// first until it holds. It lists the leases after it has made its own, so the list has all
-// leases of others. These can only become fewer while it is the first. A list of a server that
-// lags behind has too many leases, never too few: it is not older than the own leases.
+// The permits held never exceed the size. Only the first acquisition in locks makes leases, and it
+// stays the first until it holds. It lists the leases after it has made its own, so the list has
+// all leases of others, which can only become fewer meanwhile. A list of a server that lags behind
+// has too many leases, never too few: it is not older than the own leases.
 //
 // Curator makes one lease at a time, and gives up its place in locks in between. So two
-// acquisitions of several permits can wait for each other if one of them is Curator's. Two of
-// these cannot.
+// acquisitions of several permits can wait for each other if one of them is Curator's. Two
+// acquisitions of this package cannot.
 type semaphore struct{}
 
-// Semaphore returns the semaphore called name, of size permits, Curator's
-// InterProcessSemaphoreV2 of this path with so many leases. It has other nodes than
-// [Client.Mutex] and [Client.RWMutex] of the same name, and those of [Client.SemaphoreMutex].
+// Semaphore returns the semaphore called name, of size permits: Curator's InterProcessSemaphoreV2
+// of this path with size leases. A semaphore and a [Client.SemaphoreMutex] of one name have the
+// same nodes. [Client.Mutex] and [Client.RWMutex] of the name have others.
 //
-// Each permit is a node in <name>/leases, whose czxid is the token. Acquisitions get their
-// permits in order of arrival, in any process and language. An acquisition of many permits
-// keeps back all later ones until it has them. It costs the requests of a mutex, and for each
-// permit one that makes its node and one that deletes it. Only the first waiter is woken by a
-// release.
+// Each permit is a node in <name>/leases, whose czxid is the token. Acquisitions get their permits
+// in order of arrival, in any process and language. An acquisition of many permits keeps back all
+// later acquisitions until it has them. An acquisition and its release cost the requests of a
+// mutex, and two requests for each permit: one makes its node, and one deletes it. A release wakes
+// only the first waiter.
 //
-// All clients should give the same size. Each acquisition is judged by its own. The permits of
-// a process that died return at the end of its session. If another client deletes one of the
-// nodes, all permits of the acquisition are lost.
+// All clients should give the same size. Each acquisition counts with the size that it was given.
+// The permits of a process that died return at the end of its session. If another client deletes
+// one of the nodes, all permits of the acquisition are lost.
 //
-// Curator takes several leases one by one. A client that has some of them, and an acquisition
-// of several permits here or there, can wait for each other. So give such calls of Curator a
-// time limit.
+// Curator takes several leases one by one. A Curator client that has some of its leases can wait
+// for another acquisition of several permits, and the other way round. So give such calls of
+// Curator a time limit.
 func (c *Client) Semaphore(name string, size int64) *lease.Semaphore {
 	lc, path, bad := c.locksOf(semaphores, name)
 	return lc.Semaphore(path, size, lease.WithRefusal(bad))
@@ -172,8 +172,8 @@ func (a *acquisition) hasRoom(ctx context.Context, wait bool) (bool, error) {
 		case n <= a.size || !wait:
 			return n <= a.size, nil
 		}
-		// If another client has deleted the own node in locks, the next one there has made a
-		// lease too. Each would wait for the other's to go.
+		// If another client has deleted the own node in locks, the next acquisition there has made
+		// a lease too. Each of both would wait for the other's lease to go.
 		if _, err := a.queued.s.get(ctx, a.queued.path()); err != nil {
 			return false, ownGone(err)
 		}
@@ -183,9 +183,9 @@ func (a *acquisition) hasRoom(ctx context.Context, wait bool) (bool, error) {
 	}
 }
 
-// deleteGate deletes the own node in locks. Leases that were made by the head of locks, and are
-// not too many, are held: no other client could make another lease. So the node must be the
-// head until it is deleted.
+// deleteGate deletes the own node in locks. Leases that the head of locks has made, and that are
+// not too many, are held: no other client could make another lease. So the node must be the head
+// until it is deleted.
 func deleteGate(ctx context.Context, a *acquisition) error {
 	queued := a.queued
 	if err := await(ctx, []<-chan struct{}{queued.discard()}, patience); err != nil {

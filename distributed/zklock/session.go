@@ -15,8 +15,8 @@ import (
 )
 
 // session is one session with the servers, from the attempt to begin it to its end. It has a
-// ZooKeeper client of its own, which never gets another session. So no request that was meant
-// for this session, such as the deletion of one of its nodes, can take effect in a later one.
+// ZooKeeper client of its own, which never gets another session. So no request that was meant for
+// this session, such as the deletion of one of its nodes, can take effect in a later session.
 //
 //	starting  ready is open      connected and authenticated -> up; refused, or closed -> over
 //	up        requests are sent  disconnected -> down; expired, or closed -> over
@@ -89,10 +89,10 @@ func (s *session) host() string {
 	return s.link.host
 }
 
-// greeted is called with the server's first answer on a connection. A server asks the leader
-// for a session that was begun elsewhere, so the answer confirms the session. A server with a
-// shorter timeout than the one before has shortened the session, and holds that rely on the
-// longer timeout are lost.
+// greeted is called with the server's first answer on a connection. A server asks the leader about
+// a session that began elsewhere, so the answer confirms the session. A server with a shorter
+// timeout than the server before has shortened the session, and holds that rely on the longer
+// timeout are lost.
 func (s *session) greeted(id int64, timeout time.Duration, dialed time.Time) {
 	if id == 0 || timeout <= 0 {
 		return
@@ -119,7 +119,7 @@ func (s *session) event(e zk.Event) {
 		s.mu.Lock()
 		authed := s.authed
 		s.mu.Unlock()
-		if !authed { // else rewatched follows
+		if !authed { // otherwise rewatched follows
 			s.c.jobs.Go(s.authenticate)
 		}
 	case e.State == zk.StateDisconnected || e.State == zk.StateConnecting:
@@ -131,12 +131,13 @@ func (s *session) event(e zk.Event) {
 	}
 }
 
-// closedForAuth is what the ZooKeeper client makes of SESSIONCLOSEDREQUIRESASLAUTH, which it does
-// not know: the server enforces a scheme of authentication, and has ended the session without it.
+// closedForAuth is the text of the ZooKeeper client for SESSIONCLOSEDREQUIRESASLAUTH, a code that
+// the client does not know. The server enforces a scheme of authentication, and has ended a session
+// without it.
 const closedForAuth = "unknown error: -124"
 
 // authenticate gives the server the credentials, which the ZooKeeper client repeats on each
-// connection, and sets the watch that never fires. Because of that watch the ZooKeeper client
+// connection, and sets the watch that never fires. Because of this watch the ZooKeeper client
 // renews watches on each later connection, and rewatched is called.
 func (s *session) authenticate() {
 	<-s.dialed
@@ -148,9 +149,9 @@ func (s *session) authenticate() {
 			return // repeated on the next connection
 		}
 	}
-	// Once on each connection, at a moment that it does not report, the ZooKeeper client reads
-	// without a lock what the first answer writes, if it has a watch to renew. On the first
-	// connection that moment is over by the end of this pause. On later ones rewatched
+	// Once on each connection, if it has a watch to renew, the ZooKeeper client reads without a
+	// lock a field that the first answer writes. It does not report that moment. On the first
+	// connection the moment is over by the end of this pause. On later connections rewatched
 	// reports it.
 	adapter.Sleep(s.c.life, 20*time.Millisecond)
 	if _, _, _, err := s.conn.ExistsW("/zookeeper"); err != nil {
@@ -168,8 +169,8 @@ func (s *session) authenticate() {
 	s.change(s.conn.State() == zk.StateHasSession, nil)
 }
 
-// rewatched is called when the watches were renewed on l. The server then reports what has
-// happened to them since the last connection.
+// rewatched is called when the watches were renewed on l. The server then reports the events of the
+// watches since the last connection.
 func (s *session) rewatched(l *link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,9 +239,9 @@ func (s *session) await(ctx context.Context) error {
 	}
 }
 
-// confirm returns since when a hold for d counts: from the last request that the leader has
-// answered. It asks the leader if that request is older than a third of d or of the session
-// timeout. A server that has lost the leader still answers questions and reports events, while
+// confirm returns the time from which a hold for d counts: when the last request was sent that the
+// leader has answered. confirm asks the leader if that request is older than a third of d or of the
+// session timeout. A server that has lost the leader still answers reads and reports events, while
 // the leader hears nothing of the session.
 func (s *session) confirm(ctx context.Context, d time.Duration) (time.Time, error) {
 	fresh := func(limit time.Duration) (at time.Time, ok bool) {

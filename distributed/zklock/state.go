@@ -6,8 +6,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// State is what is known of the session with ZooKeeper, on which all holds of a [Client]
-// depend.
+// State is the known state of the session with ZooKeeper, on which all holds of a [Client] depend.
 type State int
 
 const (
@@ -34,7 +33,8 @@ func (s State) String() string {
 	return "lost"
 }
 
-// state returns the state, and when by lease.Now it changes if no answer comes before, or zero.
+// state returns the state, and the time by lease.Now when it changes unless an answer comes before,
+// or the zero time.
 func (c *core) state(margin func(time.Duration) time.Duration) (State, time.Time) {
 	c.mu.Lock()
 	s := c.sess
@@ -82,8 +82,8 @@ func (c *Client) observe() {
 	}
 }
 
-// State returns what is known of the session. A hold may be lost soon while the state is
-// Suspect: its holder should come to an end.
+// State returns the known state of the session. While the state is Suspect, a hold may be lost
+// soon, and its holder should finish its work.
 func (c *Client) State() State {
 	state, _ := c.core.state(c.marginOf)
 	return state

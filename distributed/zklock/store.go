@@ -16,13 +16,14 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// recipe is what differs between the kinds of locks: which nodes an acquisition makes, and for
-// what it waits.
+// recipe is the part that differs between the kinds of locks: which nodes an acquisition makes, and
+// which nodes it waits for.
 type recipe interface {
-	// step goes on until a has the lock or, if wait is set, watches what it has to wait for.
+	// step goes on until a has the lock or, if wait is set, watches the node that it has to wait
+	// for.
 	step(ctx context.Context, a *acquisition, wait bool) (held bool, err error)
-	// busy reports whether other clients hold the lock of req, so that there is no room, or wait
-	// for it.
+	// busy reports whether other clients hold the lock of req and leave no room, or wait for the
+	// lock.
 	busy(ctx context.Context, c *core, req lease.Request) (bool, error)
 	// inspect returns the nodes of the lock called name.
 	inspect(ctx context.Context, s *session, name string) (sight, error)
@@ -59,7 +60,7 @@ func newStore(c *core, r recipe) *store {
 // NotifyLoss is part of [lease.LossNotifier].
 func (st *store) NotifyLoss(lost func(lease.HoldID, error)) { st.lost = lost }
 
-// begin returns the acquisition of req. It begins it if there is none.
+// begin returns the acquisition of req, and begins the acquisition if there is none.
 func (st *store) begin(req lease.Request) *acquisition {
 	if a := st.find(req.HoldID); a != nil {
 		return a
@@ -85,7 +86,7 @@ func (st *store) find(id lease.HoldID) *acquisition {
 	return st.acquisitions[id]
 }
 
-// forget forgets a, and no acquisition that a late request has begun since under its id.
+// forget forgets a. It keeps a newer acquisition that a late request has begun under the same id.
 func (st *store) forget(a *acquisition) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -121,8 +122,8 @@ func (st *store) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, e
 	return reply, err
 }
 
-// Acquire takes the lock if no other client holds it or waits for it. It leaves nothing behind
-// if not.
+// Acquire takes the lock if no other client holds it or waits for it. Otherwise it leaves nothing
+// behind.
 func (st *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	return st.request(ctx, req, func(ctx context.Context, a *acquisition) (bool, error) {
 		if a.own == nil && a.queued == nil && a.under == nil {
@@ -134,11 +135,12 @@ func (st *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, e
 	}, func(error) bool { return false })
 }
 
-// request is Acquire and Enqueue. keeps reports whether the acquisition has a place after a request
-// that did not get the lock, and failed with an error or nil.
+// request is Acquire and Enqueue. keeps reports whether the acquisition keeps its place after a
+// request that did not get the lock; the argument is the error of the request, or nil.
 //
 // Two requests for one acquisition may be under way: package lease repeats a request without a
-// reply, and the first one may be late. They take turns, each with what the one before it has left:
+// reply, and the first one may be late. They take turns, and each continues from the state that the
+// request before it has left:
 //
 //	the request before          the next one
 //	holds                       returns that hold
@@ -146,7 +148,7 @@ func (st *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, e
 //	has no place                begins the acquisition anew
 //	was ended, by whatever      asks nothing
 //
-// A request that has no place deletes the nodes that it has made, and no other request's.
+// A request that has no place deletes only the nodes that it has made itself.
 func (st *store) request(ctx context.Context, req lease.Request,
 	step func(ctx context.Context, a *acquisition) (bool, error), keeps func(error) bool) (lease.Reply, error) {
 	a := st.begin(req)
@@ -161,7 +163,7 @@ func (st *store) request(ctx context.Context, req lease.Request,
 		if reply, err := st.Lookup(ctx, req); reply.Held || err != nil {
 			return reply, err
 		}
-		a.placed = false // with the hold, its place has gone
+		a.placed = false // the hold has ended, and the place with it
 	}
 	reply, err := a.ask(func(ctx context.Context) (bool, error) { return step(ctx, a) }, req.TTL)
 	err = outcome(err)
@@ -177,7 +179,7 @@ func (st *store) request(ctx context.Context, req lease.Request,
 }
 
 // busy reports whether others hold the lock of req, or wait for it. A server that lags behind the
-// leader may go on to say so for a while, so it catches up first.
+// leader may still see an old holder, so the server first catches up.
 func (st *store) busy(ctx context.Context, req lease.Request) (bool, error) {
 	busy, err := st.recipe.busy(ctx, st.core, req)
 	if !busy || err != nil {
@@ -209,7 +211,7 @@ func (st *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, 
 		return lease.Released{}, outcome(fmt.Errorf("delete the node in %q: %w", id.Name, err))
 	}
 	st.forget(a)
-	// Waiters with a place in a queue come first by themselves.
+	// Waiters in the queue of the store go first without help from here.
 	return lease.Released{Held: a.removed(), Awaited: st.recipe == ephemeral{}}, nil
 }
 
@@ -222,7 +224,7 @@ func (st *store) Leave(ctx context.Context, id lease.HoldID) error {
 	return nil
 }
 
-// Lost deletes the nodes of a hold that was lost although its session may live on.
+// Lost deletes the nodes of a lost hold. The session of the hold may live on.
 func (st *store) Lost(id lease.HoldID) {
 	if a := st.find(id); a != nil {
 		st.forget(a)
@@ -230,8 +232,8 @@ func (st *store) Lost(id lease.HoldID) {
 	}
 }
 
-// Lookup asks for the node of a hold. What an acquisition without a hold has made is deleted, or
-// will be.
+// Lookup asks for the node of a hold. The nodes of an acquisition without a hold have been deleted,
+// or will be.
 func (st *store) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	a := st.find(req.HoldID)
 	if a == nil || a.holding() == nil {
@@ -257,8 +259,8 @@ func (w wakeUps) C() <-chan struct{} { return w.wake }
 
 func (w wakeUps) Close() {} // Leave, or the hold's end, ends them
 
-// Renew has the leader confirm each session, and looks at the nodes whose watches are not set.
-// The other nodes would have been reported as gone.
+// Renew makes the leader confirm each session, and reads the nodes whose watches are not set. The
+// deletion of the other nodes would have been reported.
 func (st *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duration) ([]bool, error) {
 	held := make([]bool, len(holds))
 	confirmed := make(map[*session]bool)
@@ -284,8 +286,8 @@ func (st *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duratio
 		}
 		switch {
 		case inDoubt(err) && !n.s.isOver():
-			return make([]bool, len(holds)), err // nothing counts that the leader has not confirmed
-		case classOf(err) == request: // the server tells nothing of the node
+			return make([]bool, len(holds)), err // only holds that the leader has confirmed count
+		case classOf(err) == request: // the server does not say whether the node exists
 			refusal = err
 		}
 		held[i] = err == nil && a.holding() == n
@@ -337,9 +339,8 @@ func await(ctx context.Context, done []<-chan struct{}, d time.Duration) error {
 	return nil
 }
 
-// acquisition is what one acquisition, and the hold that it becomes, has in ZooKeeper. The
-// lease client asks one thing after the other for it. Only events, renewals and losses come at
-// any time.
+// acquisition is the state of one acquisition, and of its hold, in ZooKeeper. The lease client
+// sends its requests one after the other. Only events, renewals and losses come at any time.
 type acquisition struct {
 	st     *store
 	id     lease.HoldID
@@ -353,7 +354,7 @@ type acquisition struct {
 	dropped bool // given up by a request without a place: the next one begins anew
 
 	permits, size int64 // see lease.Request.Weigh
-	named         bool  // its nodes tell its name: one acquisition may have several leases
+	named         bool  // its nodes contain its name: one acquisition may have several leases
 
 	// Used by the goroutine that asks, or by end if none asks.
 	under  *node         // of the write lock that the owner of a read lock holds, or nil
@@ -361,7 +362,7 @@ type acquisition struct {
 	more   []*node       // the further leases of a semaphore
 	queued *node         // the place in the queue before the semaphore
 	term   time.Duration // how long the hold shall last
-	since  time.Time     // from when on the hold counts, if that is not the request for it
+	since  time.Time     // when the hold begins to count, if not with the request for it
 	at     place         // what it waits for
 	on     *session      // where; nil if nothing
 
@@ -378,8 +379,8 @@ type acquisition struct {
 	ahead atomic.Pointer[ahead]
 }
 
-// ahead is a request for the children of n's directory. It was sent when the node that n waits
-// for had gone, before the waiter was awake.
+// ahead is a request for the children of n's directory. The request was sent when the node that n
+// waits for had gone, before the waiter was awake.
 type ahead struct {
 	n *node
 	pending[[]string]
@@ -391,8 +392,8 @@ type step func(ctx context.Context) (held bool, err error)
 // ask goes on with step until the lock is held or has to be waited for. Requests that fail are
 // repeated for half of the session timeout.
 //
-// The caller has its turn. It may be abandoned, and end called before or meanwhile. After end, ask
-// does nothing. The nodes are deleted by:
+// The caller has its turn. The caller may be abandoned, and another goroutine may call end before
+// or meanwhile. After end, ask does nothing. The nodes are deleted by:
 //
 //	asking  ended
 //	no      no     nobody
@@ -464,7 +465,7 @@ func temporary(err error) bool {
 	return inDoubt(err)
 }
 
-// errBroken is of a lock that cannot be acquired whatever is done.
+// errBroken is the error of a lock that cannot be acquired at all.
 var errBroken = errors.New("the lock cannot be used")
 
 // grant begins the hold. It reports false if the session is over.
@@ -494,7 +495,7 @@ func (a *acquisition) reset() {
 	a.held, a.had = nil, false
 }
 
-// discard deletes the nodes, and returns what tells of the end of that.
+// discard deletes the nodes, and returns channels that close when the deletions have ended.
 func (a *acquisition) discard() (done []<-chan struct{}) {
 	for _, n := range a.nodes() {
 		done = append(done, n.discard())
@@ -502,8 +503,8 @@ func (a *acquisition) discard() (done []<-chan struct{}) {
 	return done
 }
 
-// end ends the hold, or the wait, for good. It deletes the nodes, and returns what tells of
-// the end of that.
+// end ends the hold, or the wait, for good. It deletes the nodes, and returns channels that close
+// when the deletions have ended.
 func (a *acquisition) end() (done []<-chan struct{}) {
 	a.mu.Lock()
 	a.ended, a.held = true, nil
@@ -519,8 +520,8 @@ func (a *acquisition) end() (done []<-chan struct{}) {
 	return a.discard()
 }
 
-// endInTime is end, and waits for it. It returns the error of a server that refuses to delete a
-// node, which is tried again in the background.
+// endInTime calls end, and waits for the deletions. It returns the error of a server that refuses
+// to delete a node. The deletion is then repeated in the background.
 func (a *acquisition) endInTime(ctx context.Context) error {
 	done := a.end()
 	refused := make(chan error, 1)
@@ -550,7 +551,7 @@ func (a *acquisition) endInTime(ctx context.Context) error {
 	return nil
 }
 
-// nodes returns what a has made.
+// nodes returns the nodes that a has made.
 func (a *acquisition) nodes() (all []*node) {
 	for _, n := range append([]*node{a.own, a.queued}, a.more...) {
 		if n != nil {
@@ -601,7 +602,7 @@ func (a *acquisition) parts() []*node {
 	return a.held
 }
 
-// notify has the waiter ask again.
+// notify makes the waiter ask again.
 func (a *acquisition) notify() {
 	select {
 	case a.wake <- struct{}{}:
@@ -609,7 +610,7 @@ func (a *acquisition) notify() {
 	}
 }
 
-// listen has f called at the next event at a place, and at no other place.
+// listen makes the next event at a place call f. It ends the listening at any other place.
 func (a *acquisition) listen(s *session, at place, f func()) {
 	if a.on != s || a.at != at {
 		a.ignore()
@@ -618,7 +619,7 @@ func (a *acquisition) listen(s *session, at place, f func()) {
 	s.watches.listen(at, a, func(zk.Event) { f() })
 }
 
-// ignore ends listen. Two calls of end may do so at once.
+// ignore ends the effect of listen. Two calls of end may call ignore at once.
 func (a *acquisition) ignore() {
 	a.mu.Lock()
 	on, at := a.on, a.at
@@ -674,7 +675,7 @@ func (a *acquisition) vanished(n *node) {
 // revoked is the data by which Curator asks a holder to give the lock back.
 const revoked = "__REVOKE__"
 
-// tell tells the holder, once, that it is asked to give the lock back.
+// tell notifies the holder, once, that another client asks it to give the lock back.
 func (a *acquisition) tell() {
 	a.mu.Lock()
 	held := a.held
@@ -686,8 +687,8 @@ func (a *acquisition) tell() {
 	}
 }
 
-// data returns what is in a node: like Curator, the address of the client, or nothing if the
-// lock can be revoked. The name of the acquisition follows in another line if it is for inspectors.
+// data returns the data of a node: like Curator, the address of the client, or nothing if the lock
+// can be revoked. If inspectors need the name of the acquisition, the name follows in another line.
 func (a *acquisition) data(s *session) []byte {
 	switch {
 	case a.revoke != nil:

@@ -10,9 +10,9 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// survey is two reads of a directory: its state before a node is made in it, and its children after
-// that. The three requests are sent at once. So a place in a queue costs one round trip, with the
-// nodes before it. Nothing depends on the order in which the requests reach the server:
+// survey is two reads of a directory: its state before a node is made in it, and its children
+// afterwards. The three requests are sent at once. So one round trip gives a place in a queue, and
+// the nodes before it. Nothing depends on the order in which the requests reach the server:
 //
 //	the list has the node             it is from after the node was made, and as good as a later one
 //	the list does not have the node   it says nothing. The caller asks again
@@ -56,9 +56,9 @@ func (n *node) enter(ctx context.Context, path string, data []byte, flags int32)
 	return made, err
 }
 
-// beginFirst is begin for a request that should come before what its caller sends next. It returns
-// when the goroutine of the request runs. That goroutine sends the request before it waits for
-// anything. Only rarely the caller goes on before that, on another processor.
+// beginFirst is begin for a request that should be sent before the caller's next request. It
+// returns when the goroutine of the request runs. That goroutine sends the request before it waits
+// for anything. Rarely, the caller's next request is sent earlier, on another processor.
 func beginFirst[T any](s *session, request func(*zk.Conn) (T, error)) pending[T] {
 	runs := make(chan struct{})
 	p := begin(s, func(c *zk.Conn) (T, error) {
@@ -69,8 +69,8 @@ func beginFirst[T any](s *session, request func(*zk.Conn) (T, error)) pending[T]
 	return p
 }
 
-// read returns the children of n's directory, and n's token if it is known. It reports false if it
-// does not know the children. It is called once.
+// read returns the children of n's directory, and n's token if it is known. It reports false if the
+// children are unknown. read is called once.
 func (v *survey) read(ctx context.Context, n *node) (children []string, token uint64, ok bool) {
 	after, err := v.after.await(ctx)
 	if err != nil || !slices.Contains(after.names, n.name) {
@@ -83,11 +83,11 @@ func (v *survey) read(ctx context.Context, n *node) (children []string, token ui
 }
 
 // czxid returns the czxid of the node called name from two states of its directory, or 0. The
-// second state has to be from after the node was made. The pzxid of a directory is that of the last
-// change of its children. If only this node was made between both states, that is its czxid. Three
-// things show it:
+// second state has to be from after the node was made. The pzxid of a directory is the zxid of the
+// last change of its children. If only this node was made between both states, the pzxid is the
+// node's czxid. Three facts show that no other node was made:
 //
-//   - The directory is the same one.
+//   - Both states are of the same directory.
 //   - The first state is from before the node was made. The number in a name counts the nodes that
 //     had been made in the directory by then. The cversion and the number of children of a state
 //     add up to twice that number.

@@ -6,9 +6,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// watches are the watches of a session: one at the server for each place, however many listen
-// here. The ZooKeeper client cannot take a watch back. So a watch that is set already serves
-// the next listener too.
+// watches are the watches of a session. Each place has at most one watch at the server, however
+// many listeners it has here. The ZooKeeper client cannot take a watch back. So a watch that is set
+// already serves the next listener too.
 //
 // A watch reports one event, and is then forgotten. A listener has to listen again after the
 // event.
@@ -28,8 +28,7 @@ type watch struct {
 	listeners map[any]func(zk.Event)
 }
 
-// listen has f called at the next event at a place, unless ignore is called before. f must not
-// block.
+// listen makes the next event at a place call f, unless ignore is called before. f must not block.
 func (ws *watches) listen(at place, key any, f func(zk.Event)) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -61,8 +60,8 @@ func (ws *watches) find(at place) (w *watch, armed bool) {
 	return w, w != nil && w.armed
 }
 
-// ask asks for a place with a watch, or without one if the server has it already. It reports again
-// if the listener may not be told of the next event.
+// ask reads a place with a watch, or without a watch if the server has one already. It returns
+// again if the listener may not be told of the next event.
 func (ws *watches) ask(at place, plain, watching func() error) (again bool, err error) {
 	w, armed := ws.find(at)
 	if armed {
