@@ -11,8 +11,8 @@ import (
 	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
-// base is what the parts of a client share: its store, its options, its clock and its jobs. Of
-// these, only the jobs and the time of the last announcement change after New.
+// base has the things that the parts of a client share: its store, its options, its clock and its
+// jobs. Of these, only the jobs and the time of the last announcement change after New.
 type base struct {
 	jobs
 
@@ -55,7 +55,7 @@ func (b *base) marginOf(ttl time.Duration) time.Duration {
 	return min(ttl/20, time.Second)
 }
 
-// term returns how long a hold lasts that is renewed, if it is taken now.
+// term returns how long a renewed hold lasts if it is acquired now.
 func (b *base) term() time.Duration {
 	if b.session != nil {
 		return b.session.Term()
@@ -71,7 +71,7 @@ func (b *base) longest(ttl time.Duration) time.Duration {
 	return ttl
 }
 
-// fail returns err with what was attempted on which lock, or nil if err is nil. It matches an
+// fail returns err with the operation and the lock, or nil if err is nil. The result matches an
 // error of a context, and says so, only if ctx has ended.
 func (b *base) fail(ctx context.Context, op, name string, err error) error {
 	if err == nil {
@@ -80,8 +80,8 @@ func (b *base) fail(ctx context.Context, op, name string, err error) error {
 	return fmt.Errorf("%s: %s %q: %w", b.prefix, op, shown(name), adapter.OfStore(ctx, err))
 }
 
-// jobs is what a client has at work in the background, and its two lives: open ends when Close
-// begins, and life when Close is through. Requests live as long as life.
+// jobs counts the background work of a client, and has the client's two lives: open ends when
+// Close begins, and life when Close is through. Requests live as long as life.
 type jobs struct {
 	open context.Context
 	shut context.CancelFunc

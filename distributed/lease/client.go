@@ -28,8 +28,8 @@ const (
 )
 
 // Client gives locks of a [Store] to one process, or to one part of it. Locks of different
-// Clients exclude each other like those of different processes. It is safe for concurrent use.
-// [Client.Close] ends it. A Client must not be copied.
+// Clients exclude each other like locks of different processes. A Client is safe for concurrent
+// use, and must not be copied. [Client.Close] ends it.
 type Client struct {
 	base
 	schedule schedule    // of the holds: their renewals and their ends
@@ -49,7 +49,8 @@ type Client struct {
 type Option func(*Client)
 
 // WithTTL sets how long a hold lasts without a renewal, [DefaultLease] if not given. After that
-// time others get the lock of a process that died. Holds are renewed when a third of it is over.
+// time other owners get the lock of a process that died. Holds are renewed when a third of that
+// time is over.
 func WithTTL(d time.Duration) Option { return func(c *Client) { c.ttl = d } }
 
 // WithMargin sets how much earlier a hold ends here than in the store. The margin covers the time
@@ -67,16 +68,18 @@ func WithPoll(d time.Duration) Option { return func(c *Client) { c.poll = d } }
 func WithReleaseTimeout(d time.Duration) Option { return func(c *Client) { c.patience = d } }
 
 // WithMaxLocalHandoffs sets how often in a row a held lock may go from one local holder to the
-// next without a request to the store, [DefaultMaxLocalHandoffs] if not given. With 0 it never
-// does.
+// next without a request to the store, [DefaultMaxLocalHandoffs] if not given. With 0 there are
+// no hand-offs.
 //
 // After n hand-offs, and after a quarter of the lease, the lock goes back to the store, so that
-// other processes have their turn. If nobody else wanted the lock when it was acquired, a store
-// that is a [ContentionProber] is asked first, in the background. Then n more hand-offs follow
-// while nobody else wants it. If others did want it, only those have a turn that waited here
-// already. But hand-offs go on for as long as a hand-over to another process would take.
+// other processes have their turn. If no other client wanted the lock when it was acquired, the
+// Client first asks a store that is a [ContentionProber], in the background. Then n more
+// hand-offs follow for as long as no other client wants the lock. If another client wanted the
+// lock when it was acquired, only goroutines that already waited here get it. But hand-offs go on
+// for as long as a hand-over to another process would take.
 //
-// All these holders have one fencing token. Adapters with tokens set n to 0 by default.
+// All holders between two acquisitions from the store have the same fencing token. Adapters with
+// tokens set n to 0 by default.
 func WithMaxLocalHandoffs(n int) Option { return func(c *Client) { c.handoffs = n } }
 
 // Retry says after which errors of its first request LockContext goes on, until its context ends.
@@ -85,9 +88,9 @@ type Retry int
 
 const (
 	// RetryPassing repeats a request after an error matching [ErrUnavailable]: the store is
-	// starting, or its cluster or pool will recover. It also does after an answer that comes when
-	// the lease is over already. It does not after [ErrUnreachable] or [ErrLogin]: the address or
-	// the password may be wrong.
+	// starting, or its cluster or pool will recover. It also repeats a request whose answer comes
+	// after the end of the lease. It does not repeat a request after [ErrUnreachable] or
+	// [ErrLogin]: the address or the password may be wrong.
 	RetryPassing Retry = iota
 	// RetryNever returns every error of a first request.
 	RetryNever
@@ -100,31 +103,32 @@ const (
 // given. TryLockContext asks once and returns every error.
 func WithRetry(r Retry) Option { return func(c *Client) { c.retry = r } }
 
-// WithPlace says where the locks are, in every process alike: [Mutex.LockKey] is made of that. The
-// text store names the servers and the database, bucket or namespace, without passwords. It is
-// empty if the adapter cannot know it. prefix is what the store has in front of a lock's name. It
-// is for adapters.
+// WithPlace says where the locks are, with the same texts in every process: they are part of
+// [Mutex.LockKey]. The text store names the servers and the database, bucket or namespace,
+// without passwords. It is empty if the adapter cannot know these. In the store, prefix stands in
+// front of a lock's name. WithPlace is for adapters.
 //
-// [locks.Multi] orders locks by prefix and name. So each key of the store must have one such text,
-// whatever prefix a process uses. The text store is no part of the order: two processes may spell
-// one server in two ways.
+// [locks.Multi] orders locks by prefix and name. Therefore each key of the store must have one
+// such text, whatever prefix a process uses. The text store is not part of the order: two
+// processes may spell one server in two ways.
 func WithPlace(store, prefix string) Option {
 	return func(c *Client) { c.place = place{store, prefix} }
 }
 
 type place struct{ store, prefix string }
 
-// WithErrorPrefix sets what errors begin with: the adapter's name, "lease" if not given.
+// WithErrorPrefix sets the text with which errors begin: the adapter's name, "lease" if not
+// given.
 func WithErrorPrefix(prefix string) Option { return func(c *Client) { c.prefix = prefix } }
 
 // WithLogger makes the Client log losses, and releases that did not reach the store. The default
 // is not to log.
 func WithLogger(l *slog.Logger) Option { return func(c *Client) { c.log = l } }
 
-// WithWrapper has the Client use what wrap returns in place of its Store, for tests that lose
-// requests and for traces. What wrap returns has a method Unwrap() Store, with the Store that wrap
-// got. It then has those optional interfaces that both implement. [New] returns an error if wrap
-// returns nil.
+// WithWrapper makes the Client use the result of wrap in place of its Store, for tests that lose
+// requests and for traces. The result needs a method Unwrap() Store, which returns the Store that
+// wrap got. The Client then uses the optional interfaces that both implement. [New] returns an
+// error if wrap returns nil.
 func WithWrapper(wrap func(Store) Store) Option { return func(c *Client) { c.wrap = wrap } }
 
 // New returns a Client of s. It runs one goroutine until it is closed.
@@ -182,7 +186,7 @@ func New(s Store, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// optional returns s as a T. It is nil if s is none, or if s wraps a Store that is none.
+// optional returns s as a T. It returns nil if s is not a T, or wraps a Store that is not a T.
 func optional[T any](s Store) (none T) {
 	t, ok := s.(T)
 	for ok {
@@ -196,7 +200,7 @@ func optional[T any](s Store) (none T) {
 	return none
 }
 
-// checkOptions returns what is wrong with the options.
+// checkOptions returns an error if an option has a wrong value.
 func (c *Client) checkOptions() error {
 	switch {
 	case c.store == nil:
@@ -230,9 +234,9 @@ func newID() string {
 // ID returns the client's name in the store. The names of its acquisitions begin with it.
 func (c *Client) ID() string { return c.id }
 
-// newAcquisition returns the name of the next acquisition in the store. Each has its own, so that
-// a late request of an earlier one means nothing to a later hold. The name also tells an inspector
-// when the acquisition began.
+// newAcquisition returns the name of the next acquisition in the store. Each acquisition has a
+// name of its own, so that a late request of an earlier acquisition does not affect a later hold.
+// The name also tells an inspector when the acquisition began.
 func (c *Client) newAcquisition() string {
 	var room [64]byte
 	b := append(append(room[:0], c.id...), ':')
@@ -240,11 +244,11 @@ func (c *Client) newAcquisition() string {
 }
 
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]. Holders find their
-// holds lost, before the locks are released. Close waits for the store until ctx ends, however many
-// holds there are, but not for a store that has answered no release for the release timeout. It
-// returns one error if some locks could not be released, with their number: these end with their
-// leases. Nothing of the client runs any more when it returns, unless the store ignores contexts.
-// Only the first call does anything.
+// holds lost, before the locks are released. Close waits for the store until ctx ends, however
+// many holds there are, but not for a store that has answered no release for the release timeout.
+// If some locks could not be released, Close returns one error with their number: these locks end
+// with their leases. When Close returns, no goroutine of the client runs any more, unless the
+// store ignores contexts. Only the first call does anything.
 func (c *Client) Close(ctx context.Context) error {
 	closing := c.beginClose()
 	if closing == nil {

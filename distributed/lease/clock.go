@@ -8,13 +8,13 @@ import (
 // Now returns the present by the clock that measures holds. Its differences count the time during
 // which the machine was suspended, as CLOCK_BOOTTIME does on Linux. [time.Now] does not count it.
 //
-// Compare such a time only with another one from Now. On systems other than Linux it is time.Now.
+// Compare such a time only with other times from Now. On systems other than Linux it is time.Now.
 func Now() time.Time {
 	now := time.Now()
 	return now.Add(suspended(now))
 }
 
-// reading is what is known about suspensions.
+// reading is a comparison of the clocks, and the suspensions that it shows.
 type reading struct {
 	ahead     time.Duration // wall clock minus monotonic clock, both since start
 	suspended time.Duration // since start
@@ -29,19 +29,19 @@ var (
 func init() { last.Store(new(reading)) }
 
 const (
-	// skew is a difference between two clocks that says nothing: they are read one after the
-	// other.
+	// skew is a difference between two clocks that means nothing, since they are read one after
+	// the other.
 	skew = 10 * time.Millisecond
-	// step is by how much the wall clock must have moved against the monotonic one to ask the
-	// system.
+	// step is the change between the wall clock and the monotonic clock from which on the system
+	// is asked.
 	step = time.Millisecond
 )
 
 // suspended returns how long the machine was suspended between the start of the process and now.
 //
-// A suspension moves the wall clock ahead of the monotonic clock. time.Now reads both. So the
-// system is asked only if their difference has changed, which a setting of the wall clock does as
-// well.
+// A suspension moves the wall clock ahead of the monotonic clock. time.Now reads both. Therefore
+// the system is asked only if the difference of the clocks has changed. A setting of the wall
+// clock changes it as well.
 func suspended(now time.Time) time.Duration {
 	r := last.Load()
 	ahead := now.Round(0).Sub(start.Round(0)) - now.Sub(start)

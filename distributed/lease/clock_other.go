@@ -4,5 +4,5 @@ package lease
 
 import "time"
 
-// systemSuspended returns 0: this system has no clock that tells.
+// systemSuspended returns 0: this system has no clock that shows suspensions.
 func systemSuspended() time.Duration { return 0 }

@@ -12,8 +12,8 @@ const (
 )
 
 // systemSuspended returns how long the machine was suspended since it was started: CLOCK_BOOTTIME
-// minus CLOCK_MONOTONIC. It is never more than that, and too little by the time between the two
-// readings.
+// minus CLOCK_MONOTONIC. The result is never too large. It is too small by the time between the
+// two readings.
 func systemSuspended() (d time.Duration) {
 	for range 5 {
 		before := clock(clockMonotonic)

@@ -31,7 +31,8 @@ func shown(name string) string {
 	return name
 }
 
-// Mark returns err so that it also matches marks, such as [ErrRefused]. Its text is that of err.
+// Mark returns err so that it also matches marks, such as [ErrRefused]. Its text is the text of
+// err.
 func Mark(err error, marks ...error) error { return marked{err, marks} }
 
 type marked struct {
@@ -49,8 +50,8 @@ func final(err error) bool { return errors.Is(err, locks.ErrForeign) || errors.I
 // this moment.
 func refused(err error) bool { return errors.Is(err, ErrRefused) && !errors.Is(err, ErrUnavailable) }
 
-// transient reports whether a waiter asks again after err. It does not if the server has refused
-// the request and not only the connection.
+// transient reports whether a waiter asks again after err. It does not ask again if the server
+// has refused the request and not only the connection.
 func transient(err error) bool {
 	return !final(err) && (!refused(err) || errors.Is(err, ErrLogin))
 }

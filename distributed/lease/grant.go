@@ -11,7 +11,7 @@ import (
 )
 
 // grant is the store's lock in this process, from the moment when the store gave it until it is
-// released or lost. Its times are those of [Now].
+// released or lost. Its times are times of [Now].
 //
 //	valid      now < until, not gone   answered -> valid, later; request -> valid, sooner;
 //	                                   lose or time -> lost; release -> released
@@ -144,19 +144,19 @@ func (g *grant) span() (until, renewed time.Time) {
 
 // pending is a request that gives a grant another end, from when it is sent until it is answered.
 //
-// Requests overtake each other, and one without an answer may be carried out at any time. Two
-// rules follow. First: when a request for the time d is sent, the grant ends at most d later,
-// because that request may be the last one the store sees. Second: when a request sent at t is
-// answered, the grant ends after the shortest time, counted from t, of several requests. These
-// are the answered one, those on their way with it, and those without an answer: whichever is
-// carried out last is so after t.
+// Requests overtake each other, and a request without an answer may be carried out at any time.
+// Two rules follow. First: when a request for the time d is sent, the grant ends at most d later,
+// because that request may be the last request that the store sees. Second: when a request sent
+// at t is answered, the grant ends after the shortest time, counted from t, of several requests.
+// These are the answered request, the requests on their way with it, and the requests without an
+// answer: whichever is carried out last is carried out after t.
 type pending struct {
 	sent  time.Time
 	d     time.Duration
 	least time.Duration // of d and those of the others
 }
 
-// request notes that a request is about to be sent that makes g last for d.
+// request notes a request that is about to be sent and that makes g last for d.
 func (g *grant) request(d time.Duration) *pending {
 	now := g.s.now()
 	g.mu.Lock()
@@ -164,7 +164,7 @@ func (g *grant) request(d time.Duration) *pending {
 	return g.requestLocked(&pending{sent: now, d: d, least: d})
 }
 
-// renewal is request for the next renewal, or nil if g lasts for longer than that anyway.
+// renewal is request for the next renewal, or nil if g lasts longer anyway.
 func (g *grant) renewal() *pending {
 	now := g.s.now()
 	g.mu.Lock()
@@ -192,7 +192,7 @@ func (g *grant) requestLocked(p *pending) *pending {
 	return p
 }
 
-// endOf returns when a hold ends here that lasts for d from when p was sent.
+// endOf returns the time at which a hold ends here if the store gives it for d after p was sent.
 func (g *grant) endOf(p *pending, d time.Duration) time.Time { return p.sent.Add(d - g.s.marginOf(d)) }
 
 // answered notes that p was carried out, and reports whether g is still valid.
@@ -205,7 +205,8 @@ func (g *grant) answered(p *pending) bool {
 	if p.sent.After(g.renewed) {
 		g.renewed, g.silent = p.sent, 0
 	}
-	// What is lost stays so: the schedule has yet to see its end, and would renew it for ever.
+	// A lost grant stays lost: the schedule has yet to see its end, and would renew the grant for
+	// ever.
 	if until := g.endOf(p, p.least); g.cause == nil && until.After(g.until) {
 		g.until = until
 	}
@@ -225,7 +226,7 @@ func (g *grant) unanswered(p *pending) {
 	g.silent++
 }
 
-// arrived ends that p is on its way. g.mu is held.
+// arrived removes p from the requests on their way. g.mu is held.
 func (g *grant) arrived(p *pending) {
 	if i := slices.Index(g.requests, p); i >= 0 {
 		g.requests = slices.Delete(g.requests, i, i+1)

@@ -15,8 +15,8 @@ type Group[K comparable] struct {
 	closed  bool
 }
 
-// Client returns the Client of kind, which open makes at first. It returns [locks.ErrClosed] if the
-// Group is closed and has none, and open's error.
+// Client returns the Client of kind, which open makes at first. It returns [locks.ErrClosed] if
+// the Group is closed and has no Client of this kind. It also returns open's error.
 func (g *Group[K]) Client(kind K, open func() (*Client, error)) (*Client, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -39,7 +39,7 @@ func (g *Group[K]) Client(kind K, open func() (*Client, error)) (*Client, error)
 
 // Close closes all Clients at once, see [Client.Close]. All holders have found their holds lost
 // before the first lock is released. The error counts the locks of all Clients. Close reports
-// whether it was the first call: only that does anything.
+// whether it was the first call: only the first call does anything.
 func (g *Group[K]) Close(ctx context.Context) (first bool, err error) {
 	g.mu.Lock()
 	first = !g.closed

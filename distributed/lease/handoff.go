@@ -12,10 +12,11 @@ import "time"
 //	the store has the lock back   released, and takeYield by the next local owner
 //
 // Local turns are limited, because waiters elsewhere wait for the end of all of them:
-// [WithMaxLocalHandoffs] turns, and a quarter of the lease. If others wanted the lock when it was
-// taken, only those have a turn that waited here already. But turns which together take less time
-// than a hand-over to another process go on: to stop earlier would make everybody slower. If
-// nobody wanted it, the store is probed, and more turns follow while nobody does.
+// [WithMaxLocalHandoffs] turns, and a quarter of the lease. If other clients wanted the lock when
+// it was taken, only goroutines that already waited here have a turn. But turns go on while they
+// together take less time than a hand-over to another process: to stop earlier would make all
+// waiters slower. If no other client wanted the lock, the store is probed, and more turns follow
+// while no other client wants it.
 type handoff struct {
 	turns     int       // local owners since the store was asked or probed last
 	waited    int       // local waiters when the lock was taken
@@ -26,7 +27,7 @@ type handoff struct {
 	yield     time.Time // until when the next local owner lets others go first
 }
 
-// verdict is what an owner does that releases the lock.
+// verdict says what happens to a lock that its owner releases.
 type verdict int
 
 const (
@@ -38,12 +39,13 @@ const (
 // maxProbe is how long turns go on without an answer to a probe.
 const maxProbe = 20 * time.Millisecond
 
-// tripsOfHandOver is how many round trips it takes at most until another process holds a lock
-// that was released.
+// tripsOfHandOver is the largest number of round trips until another process holds a released
+// lock.
 const tripsOfHandOver = 4
 
 // taken begins the turns of a lock that the store has given, while waited local goroutines wait.
-// refused says that the lock was held at first, and yielded that others went first.
+// The flag refused says that the lock was held at first. The flag yielded says that other clients
+// went first.
 func (h *handoff) taken(refused, yielded bool, waited int) {
 	*h = handoff{
 		turns:     1,
@@ -58,8 +60,8 @@ func (h *handoff) taken(refused, yielded bool, waited int) {
 // next counts the turn of a local waiter that got the lock by a hand-off.
 func (h *handoff) next() { h.turns++ }
 
-// decide says what the owner of g does with it, which has a local waiter. limit is how many
-// hand-offs are allowed, and canProbe whether the store can be probed.
+// decide says what happens to g, which its owner releases while a local waiter waits. limit is
+// the number of allowed hand-offs. canProbe says whether the store can be probed.
 func (h *handoff) decide(g *grant, limit int, canProbe bool, now time.Time) verdict {
 	age := now.Sub(g.taken)
 	if g.fixed || g.pinned || limit == 0 || age >= g.ttl/4 {
@@ -82,8 +84,8 @@ func (h *handoff) decide(g *grant, limit int, canProbe bool, now time.Time) verd
 	return toStore
 }
 
-// probed ends a probe. same says that the lock is still that of the probe's time, and free that
-// nobody else waits: then the turns begin anew.
+// probed ends a probe. same says that the lock has not been back to the store since the probe
+// began. free says that no other client waits. If both are true, the turns begin anew.
 func (h *handoff) probed(same, free bool) {
 	h.probing = time.Time{}
 	switch {
@@ -95,8 +97,9 @@ func (h *handoff) probed(same, free bool) {
 	}
 }
 
-// released notes for how long others should have the opportunity to acquire the lock, 0 if
-// nobody waits. queued says that there is a local waiter, which yields for that long.
+// released notes yield, the time for which other clients should have the opportunity to acquire
+// the lock. It is 0 if no other client waits. If queued is true, a local waiter waits, and yields
+// for this time.
 func (h *handoff) released(now time.Time, yield time.Duration, queued bool) {
 	if queued {
 		h.yield = now.Add(yield)

@@ -29,7 +29,7 @@ func (h *hold) Err() error {
 	return h.g.err()
 }
 
-// Token returns the fencing token, or 0 if the store has none.
+// Token returns the fencing token, or 0 if the store has no tokens.
 func (h *hold) Token() uint64 { return h.g.token }
 
 // Deadline returns when the hold ends unless it is prolonged, by the clock of time.Now.
@@ -68,7 +68,7 @@ func (h *hold) Extend(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// extensions is how often an extension is sent that a renewal may have overtaken.
+// extensions is how often an extension is sent if a renewal may have overtaken it.
 const extensions = 3
 
 // extend prolongs the hold, and reports whether it surely lasts for d.

@@ -38,25 +38,25 @@ type Announcer interface {
 	Announce(ctx context.Context, ttl time.Duration) error
 }
 
-// State is what an [Inspector] knows of a lock.
+// State describes a lock as far as an [Inspector] knows it.
 type State struct {
 	// Held is true if the lock has a holder, known or not. Shared is true if the holders share
 	// the lock.
 	Held, Shared bool
-	// Holders and Waiters are those that are known. The longest wait comes first.
+	// Holders and Waiters are the known holders and waiters. The longest wait comes first.
 	Holders, Waiters []Claim
-	// Waiting is the number of waiters in the store, or -1 if that is unknown.
+	// Waiting is the number of waiters in the store, or -1 if the number is unknown.
 	Waiting int
 }
 
 // Claim is a hold or a place in a queue.
 type Claim struct {
-	// Acquisition is the name that the Store got, or what else the store has in its place. It may
-	// be empty.
+	// Acquisition is the name that the Store got, or any other name that the store has in its
+	// place. It may be empty.
 	Acquisition string
-	// Identity is what Identify got in the process of the claim, or anything else.
+	// Identity is the text that Identify got in the process of the claim, or any other text.
 	Identity string
-	// Party has what the store itself knows.
+	// Party has the facts that the store itself knows.
 	locks.Party
 }
 
@@ -66,18 +66,19 @@ type Claim struct {
 //
 // A process is described by the label, host and process id that it has left in the store, see
 // [WithLabel]. A holder or waiter without these, such as one of another library, has as its label
-// the name by which the store knows it. Of holds and waits of this client, the owner is known too.
+// the name by which the store knows it. For holds and waits of this client, the owner is known
+// too.
 //
 // Since is the time when the acquisition began by the clock of its process, if neither this client
 // nor the store knows when the hold began.
 //
-// A waiter of another process stands for all waiters in the local queue of that process. The local
-// queue of this client is part of the answer, behind the waiters in the store. If the store does
-// not know its waiters, Waiting is -1, and Waiters are those of this client. Either half of a
-// read-write lock knows the holds and waits of both, see [RWMutex].
+// A waiter of another process stands for all waiters in the local queue of that process. The
+// local queue of this client is part of the answer, behind the waiters in the store. If the store
+// does not know its waiters, Waiting is -1, and Waiters are the waiters of this client. Either
+// half of a read-write lock knows the holds and waits of both halves, see [RWMutex].
 //
-// Inspect returns [errors.ErrUnsupported] if the store is no [Inspector], and [locks.ErrForeign] if
-// something other than a lock is under the name.
+// Inspect returns [errors.ErrUnsupported] if the store is not an [Inspector], and
+// [locks.ErrForeign] if something other than a lock is under the name.
 func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
 	const op = "inspect"
 	if err := l.check(ctx); err != nil {
@@ -103,14 +104,14 @@ func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
 	return known.merge(s), nil
 }
 
-// local is what this process knows of a lock.
+// local has the holds and waits of a lock that this process knows.
 type local struct {
 	claims  map[string]locks.Party // by acquisition
 	asking  []string               // acquisitions that wait in the store
 	waiting []locks.Party          // in local queues
 }
 
-// add adds what l's client knows of l.
+// add adds the holds and waits that l's client knows.
 func (k *local) add(l *Mutex) {
 	c := l.c
 	self, _ := identity.Parse(c.identity)
@@ -139,7 +140,7 @@ func (k *local) add(l *Mutex) {
 	}
 }
 
-// merge returns the answer to an inspection: s, which the store knows, and what k knows.
+// merge returns the answer to an inspection: the store's answer s, together with k.
 func (k *local) merge(s State) locks.Info {
 	info := locks.Info{Held: s.Held || len(s.Holders) > 0, Waiting: s.Waiting}
 	info.Shared = s.Shared && info.Held
@@ -214,8 +215,8 @@ const (
 	reannounce = 10 * time.Second
 )
 
-// announce has the store keep this client's identity while a hold for d may last. It does not wait
-// for the store.
+// announce asks the store to keep this client's identity while a hold for d may last. It does not
+// wait for the answer.
 func (b *base) announce(d time.Duration) {
 	if b.announcer == nil {
 		return

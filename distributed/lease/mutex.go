@@ -57,7 +57,8 @@ func WithFixedTTL(d time.Duration) MutexOption {
 }
 
 // WithRefusal makes all methods of the lock that return an error return err, unless err is nil.
-// None of them asks the store. It is for adapters whose store can have no lock of that name.
+// These methods then do not ask the store. WithRefusal is for adapters whose store cannot have a
+// lock of that name.
 func WithRefusal(err error) MutexOption {
 	return func(l *Mutex) {
 		if err != nil {
@@ -67,15 +68,15 @@ func WithRefusal(err error) MutexOption {
 }
 
 // WithShared makes a lock that several owners hold at a time, such as the read half of a
-// read-write lock. Each owner has a hold of its own and asks the store itself. No owner waits for
-// another one locally.
+// read-write lock. Each owner has a hold of its own and asks the store itself. No owner waits
+// locally for another owner.
 func WithShared() MutexOption { return func(l *Mutex) { l.share = true } }
 
 // WithoutReentry makes a lock that its owner cannot acquire again. LockContext by the owner returns
 // [locks.ErrDeadlock], because it would wait for itself. TryLockContext by the owner reports false.
 func WithoutReentry() MutexOption { return func(l *Mutex) { l.single = true } }
 
-// WithData has all requests for the lock carry v, see [Request]. It is for adapters.
+// WithData puts v into all requests for the lock, see [Request]. It is for adapters.
 func WithData(v any) MutexOption { return func(l *Mutex) { l.data = v } }
 
 // Mutex returns the lock called name.
@@ -95,7 +96,7 @@ func (l *Mutex) Name() string { return l.name }
 
 // LockKey names the lock and its store, with the same text in every process. [locks.Multi] orders
 // locks by the name, see [WithPlace]. The text is empty if the lock is refused: its name may then
-// be that of another lock.
+// be the name of another lock.
 func (l *Mutex) LockKey() string {
 	if l.bad != nil {
 		return ""
@@ -103,10 +104,11 @@ func (l *Mutex) LockKey() string {
 	return l.c.place.prefix + l.name + "\x00" + l.c.place.store + l.number()
 }
 
-// SameLock reports whether other, which has the same [Mutex.LockKey], is this lock. Two clients of
-// one store have equal keys, and so may clients of two stores. If the other lock is held by another
-// client of this process, SameLock asks the store who holds this lock, until ctx ends. It asks
-// nothing under a ctx that has ended. An error is the store's, or says why the lock is refused.
+// SameLock reports whether other, which has the same [Mutex.LockKey], is this lock. Two clients
+// of one store have equal keys, and clients of two stores may have equal keys. If the other lock
+// is held by another client of this process, SameLock asks the store who holds this lock, until
+// ctx ends. It does not ask the store if ctx has ended. An error is the store's error, or says
+// why the lock is refused.
 func (l *Mutex) SameLock(ctx context.Context, other locks.TryLocker) (bool, error) {
 	const op = "same lock"
 	o, ok := other.(*Mutex)
@@ -151,9 +153,9 @@ func (l *Mutex) number() string {
 
 // LockContext acquires the lock, and waits for it until ctx ends.
 //
-// If the first request fails, LockContext returns the error, or goes on if the error is temporary,
-// see [WithRetry]. If a later request fails, LockContext asks again, at least every two seconds.
-// If ctx ends first, the error matches ctx's error and the store's last one.
+// If the first request fails, LockContext returns the error, or goes on if the error is
+// temporary, see [WithRetry]. If a later request fails, LockContext asks again, at least every
+// two seconds. If ctx ends first, the error matches ctx's error and the store's last error.
 func (l *Mutex) LockContext(ctx context.Context) error {
 	_, err := l.lock(ctx, "lock", true)
 	return err
@@ -219,7 +221,8 @@ func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) {
 	return nil, l.fail(ctx, "hold", l.notHeld(o))
 }
 
-// holdOf returns o's hold or nil. It calls look, if that is not nil, with its queue locked.
+// holdOf returns o's hold or nil. If o has a hold and look is not nil, holdOf calls look with the
+// local queue locked.
 func (l *Mutex) holdOf(o locks.Owner, look func(*hold)) *hold {
 	q := l.find(l.key(o))
 	if q == nil {
@@ -236,12 +239,12 @@ func (l *Mutex) holdOf(o locks.Owner, look func(*hold)) *hold {
 
 // ForceUnlock frees the lock without its holder's consent, here or elsewhere, and reports whether
 // it was held. It is for administrators: the holder's work goes on. A holder of this client is
-// told at once, another one by its store if that can notify, or with its next renewal. The
-// holder's unlock returns [locks.ErrLost].
+// told at once. A holder of another client is told by its store, if the store can notify, or else
+// by its next renewal. The holder's unlock returns [locks.ErrLost].
 //
 // ForceUnlock waits for the store's answer until ctx ends. It returns [errors.ErrUnsupported] if
-// the store is no [Breaker], and [locks.ErrForeign] if something other than a lock is under the
-// name.
+// the store is not a [Breaker], and [locks.ErrForeign] if something other than a lock is under
+// the name.
 func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	const op = "force unlock"
 	if err := l.check(ctx); err != nil {
@@ -276,7 +279,8 @@ func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 
 var errForced = errors.New("freed by ForceUnlock")
 
-// QueueLength returns how many goroutines wait in the local queue. A [WithShared] lock has none.
+// QueueLength returns how many goroutines wait in the local queue. A [WithShared] lock has no
+// local queue.
 func (l *Mutex) QueueLength() int {
 	if q := l.find(l.name); q != nil {
 		return q.turn.QueueLength()
@@ -305,8 +309,8 @@ func (l *Mutex) key(o locks.Owner) string {
 	return l.name + "\x00" + strconv.FormatInt(int64(o), 10) + l.number()
 }
 
-// held returns the local queue if it is o's turn there, or nil. It looks at the last one used here
-// before it locks the client's: a queue in use is not forgotten.
+// held returns the local queue if it is o's turn there, or nil. It looks at the queue used here
+// last before it locks the client's queues: a queue in use is not forgotten.
 func (l *Mutex) held(o locks.Owner) *localQueue {
 	if q := l.last.Load(); q != nil && q.turn.Owner() == o {
 		return q
@@ -317,8 +321,8 @@ func (l *Mutex) held(o locks.Owner) *localQueue {
 	return nil
 }
 
-// find returns the local queue of key, or nil. A refused lock has none: its name, which an adapter
-// may have cut, can be that of another lock.
+// find returns the local queue of key, or nil. A refused lock has no local queue: its name, which
+// an adapter may have cut, can be that of another lock.
 func (l *Mutex) find(key string) *localQueue {
 	if l.bad != nil {
 		return nil

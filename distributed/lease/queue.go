@@ -26,8 +26,8 @@ type localQueues struct {
 // localQueue is the state of one name in this process, or of one owner of a [WithShared] name. It
 // is in use while a goroutine holds the lock, waits for it, or undoes something.
 //
-// Of the goroutines that have had turn, all of one owner, one at a time may talk to the store:
-// it makes the queue busy.
+// Several goroutines of one owner may have the turn. Only one of them at a time may talk to the
+// store: it makes the queue busy.
 type localQueue struct {
 	all   *localQueues
 	name  string
@@ -45,8 +45,8 @@ type localQueue struct {
 	asks    string        // the acquisition by which the owner waits in the store, while busy
 }
 
-// use returns name's queue with one more user. If there is none, it is last, unless that is nil:
-// an earlier queue of that name, which is not in use any more.
+// use returns name's queue with one more user. If name has no queue, use returns last to use
+// again, unless last is nil: an earlier queue of that name, which is no longer in use.
 func (qs *localQueues) use(name string, last *localQueue) (*localQueue, error) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -135,7 +135,7 @@ func (q *localQueue) reenter(o locks.Owner) (held bool, err error) {
 	return true, nil
 }
 
-// enter gets the caller its turn, and reports whether the caller had to wait for that.
+// enter gets the caller its turn, and reports whether the caller had to wait for it.
 func (q *localQueue) enter(ctx context.Context, wait bool) (ok, waited bool, err error) {
 	ok, err = q.turn.TryLockContext(ctx)
 	if !ok && err == nil && wait {
@@ -173,15 +173,15 @@ func (q *localQueue) wait(ctx context.Context) error {
 	return err
 }
 
-// start makes q busy. It returns what an earlier owner has left: a grant to release, and for how
-// long others go first. q.mu is held.
+// start makes q busy. It returns a grant that an earlier owner has left to be released, or nil,
+// and for how long other clients go first. q.mu is held.
 func (q *localQueue) start(now time.Time) (left *grant, yield time.Duration) {
 	left, yield = q.grant, q.handoff.takeYield(now)
 	q.grant, q.busy = nil, true
 	return left, yield
 }
 
-// finish ends that q is busy.
+// finish makes q idle.
 func (q *localQueue) finish() {
 	q.mu.Lock()
 	q.finishLocked()
@@ -281,7 +281,8 @@ func (q *localQueue) handsOff(g *grant, now time.Time) bool {
 	return false
 }
 
-// probe asks the store whether others wait for g's lock. It ends a job.
+// probe asks the store whether others wait for g's lock. It ends the job that the caller has
+// begun.
 func (q *localQueue) probe(g *grant) {
 	defer q.all.done()
 	others, err := q.all.prober.Contended(q.all.life, g.id.Name)
@@ -296,8 +297,8 @@ func (q *localQueue) leave(o locks.Owner) {
 	q.mu.Lock()
 	user := q.fewer()
 	if h := q.hold; q.depth == 0 && h != nil {
-		// Another goroutine of the owner has got the lock since, and has unlocked it as one of
-		// two holds. So the last hold is released here. Or the hold is lost.
+		// Another goroutine of the owner has acquired the lock since, and has unlocked it as one
+		// of two holds. Therefore the last hold is released here. Or the hold is lost.
 		h.released.Store(true)
 		q.hold, q.grant = nil, nil
 		if h.g.err() == nil {

@@ -23,9 +23,10 @@ type releaser struct {
 	briefEnd time.Time
 }
 
-// release releases g to the store. It returns for how long others should have the opportunity to
-// acquire the lock before a local owner asks again. The error matches locks.ErrLost if g was
-// lost, or if the store does not say that it was held until now. Close waits for that.
+// release releases g to the store. It returns for how long other clients should have the
+// opportunity to acquire the lock before a local owner asks again. The error matches
+// locks.ErrLost if g was lost, or if the store does not confirm that g was held until now. Close
+// waits until release returns.
 func (r *releaser) release(g *grant) (yield time.Duration, err error) {
 	if r.begin() {
 		defer r.done()
@@ -44,11 +45,11 @@ type released struct {
 	err error
 }
 
-// persist has the store release g, and repeats the request until it is answered, but not for
+// persist asks the store to release g, and repeats the request until it is answered, but not for
 // longer than the release timeout or g's time. After that, or after a refusal, the request is
-// repeated in the background until g's time is over. A caller does not wait for a refusal's end,
-// which may be far, and the next owner does not wait for the lease's end because of a refusal that
-// has ended.
+// repeated in the background until g's time is over. Therefore the caller does not wait for the
+// end of a refusal, which may be far. And the next owner gets the lock soon after a refusal has
+// ended, before the end of the lease.
 func (r *releaser) persist(g *grant) (yield time.Duration, err error) {
 	if !g.doubt.IsZero() {
 		defer func() { // a release without an answer may be the one that finds the hold
@@ -88,11 +89,11 @@ func (r *releaser) persist(g *grant) (yield time.Duration, err error) {
 	}
 }
 
-// once sends one request to release id. A request that ignores its context is not awaited
-// for longer than limit: then there is no answer.
+// once sends one request to release id. It waits for limit at most, even if the request ignores
+// its context. Then answered is false.
 //
 // The first request needs no timer of its own. Its context ends after half of the release timeout
-// at most. A [Punctual] store does not outlast that.
+// at most. A [Punctual] store does not outlast its context.
 func (r *releaser) once(
 	id HoldID, sent time.Time, limit time.Duration, again bool) (a released, answered bool) {
 	if r.punctual && !again {
@@ -123,7 +124,8 @@ func (r *releaser) once(
 	}
 }
 
-// releaseRequest is one request to release id. It is used again once its answer has been read.
+// releaseRequest is one request to release id. A releaseRequest is used again once its answer has
+// been read.
 type releaseRequest struct {
 	r       *releaser
 	ctx     context.Context
@@ -152,7 +154,7 @@ func (p *releaseRequest) done() {
 	p.r.requests.Put(p)
 }
 
-// later leaves the release of g to the background, and returns the error of its caller.
+// later leaves the release of g to the background, and returns the error for the caller.
 func (r *releaser) later(g *grant, err error) error {
 	if r.log != nil {
 		r.log.Warn("lock not released yet: it ends with its lease",
@@ -179,8 +181,8 @@ func yieldFor(r Released, trip time.Duration) time.Duration {
 	return min(max(tripsOfHandOver*trip, time.Millisecond), 50*time.Millisecond)
 }
 
-// briefly returns a context for a quarter of the release timeout from now, or up to twice that:
-// one for all requests of such a time. A request without an answer leaves time to repeat it.
+// briefly returns a context that ends after a quarter to half of the release timeout, and which
+// the requests of a quarter share. A request without an answer leaves time to repeat it.
 func (r *releaser) briefly(now time.Time) context.Context {
 	d := max(r.patience/4, time.Millisecond)
 	r.mu.Lock()
@@ -195,7 +197,7 @@ func (r *releaser) briefly(now time.Time) context.Context {
 }
 
 // close makes g lost because the client is closed, and reports whether it was held until then.
-// The caller has the store release it.
+// The caller then asks the store to release g.
 func (r *releaser) close(g *grant) bool {
 	r.schedule.remove(g)
 	if !g.lose(locks.ErrClosed) {

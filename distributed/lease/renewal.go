@@ -26,7 +26,7 @@ type schedule struct {
 // batch is how many grants one renewal has at most.
 const batch = 100
 
-// grantHeap has the grant first that is due first.
+// grantHeap is a heap whose first grant is due first.
 type grantHeap []*grant
 
 func (h grantHeap) Len() int           { return len(h) }
@@ -86,7 +86,7 @@ func (s *schedule) add(g *grant) {
 	s.wake()
 }
 
-// update schedules g anew, which was prolonged.
+// update schedules g anew after g was prolonged.
 func (s *schedule) update(g *grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,10 +159,10 @@ func (s *schedule) fix(g *grant) {
 	heap.Fix(&s.grants, g.index)
 }
 
-// plan sets when g is renewed: when two thirds of a lease are left of it. It is not before the
-// time planned before, unless g would have ended by then. A request of unknown outcome may keep g
-// short whatever is answered later. Then a thirtieth of a lease is between two renewals, or half of
-// what was left. s.mu is held.
+// plan sets when g is renewed: when two thirds of a lease are left of it. The new time is never
+// earlier than the last plan, unless g would end before the planned time. A request of unknown
+// outcome may keep g short whatever is answered later. Then the time between two renewals is at
+// least a thirtieth of a lease, or half of the time that was left if that is less. s.mu is held.
 func (s *schedule) plan(g *grant) {
 	until, renewed := g.span()
 	at := until.Add(s.marginOf(g.ttl) - g.ttl*2/3)
@@ -174,7 +174,7 @@ func (s *schedule) plan(g *grant) {
 	}
 }
 
-// sooner schedules g anew, which may end sooner than before.
+// sooner schedules g anew because g may end sooner than before.
 func (s *schedule) sooner(g *grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,8 +214,8 @@ func (s *schedule) run() {
 	}
 }
 
-// step does what is due. It returns for how long nothing will be due, or false if that is for
-// ever.
+// step renews and ends the grants that are due. It returns the time until the next grant is due,
+// or false if there are no grants.
 func (s *schedule) step() (time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,9 +248,9 @@ func (s *schedule) step() (time.Duration, bool) {
 	return max(s.next.Sub(s.now()), 0), true
 }
 
-// renew sends renewals for all grants of this ttl that are due within a tenth of it from now. The
-// next renewal follows after a third of it, with or without a reply: while replies take long,
-// several renewals are on their way, and the hold stays. s.mu is held.
+// renew sends renewals for all grants of this ttl that are due within a tenth of ttl from now.
+// The next renewal follows after a third of ttl, with or without a reply: while replies take
+// long, several renewals are on their way, and the hold stays. s.mu is held.
 func (s *schedule) renew(now time.Time, ttl time.Duration) {
 	var due []*grant
 	for _, g := range s.grants {
@@ -270,8 +270,8 @@ func (s *schedule) renew(now time.Time, ttl time.Duration) {
 	}
 }
 
-// send renews gs. The request is given up when its success would say nothing any more. The holds
-// end in time all the same: their ends are scheduled apart from it.
+// send renews gs. The request is given up when its success could no longer prolong a hold. The
+// holds end in time anyway: their ends are scheduled separately.
 func (s *schedule) send(gs []*grant, ttl time.Duration) {
 	var ids []HoldID
 	var sent []*pending
@@ -315,7 +315,7 @@ func (s *schedule) send(gs []*grant, ttl time.Duration) {
 	}
 }
 
-// retry plans the next renewal after one that failed.
+// retry plans the next renewal after a failed renewal.
 func (s *schedule) retry(gs []*grant, ttl time.Duration) {
 	at := s.now().Add(max(ttl/30, time.Millisecond))
 	s.mu.Lock()
@@ -331,8 +331,8 @@ func (s *schedule) retry(gs []*grant, ttl time.Duration) {
 	}
 }
 
-// complete extends g, which is not renewed, to the whole of its time. A part of that time was over
-// when g was granted. If the extension fails, g is shorter.
+// complete extends g, which is not renewed, to its full time, because a part of the time was over
+// when g was granted. If the extension fails, g stays shorter.
 func (s *schedule) complete(ctx context.Context, g *grant) {
 	ctx, cancel := context.WithTimeout(ctx, g.end().Sub(s.now()))
 	defer cancel()
@@ -348,9 +348,9 @@ func (s *schedule) complete(ctx context.Context, g *grant) {
 	}
 }
 
-// late has the store release g if it is lost. The request p to prolong g was carried out too late,
-// or may have been if its outcome is unknown. Without a release, the store would keep the lock for
-// p's time, for nobody.
+// late asks the store to release g if g is lost. The request p to prolong g was carried out too
+// late, or may have been if its outcome is unknown. Without a release, the store would keep the
+// lock for p's time although it has no owner.
 func (s *schedule) late(g *grant, p *pending, unknown bool) {
 	g.mu.Lock()
 	lost := g.cause != nil
@@ -369,15 +369,16 @@ func (s *schedule) lose(g *grant, cause error) {
 	s.tell(g)
 }
 
-// notified makes the grant of id lost, of whose end the store has learned by itself.
+// notified makes the grant of id lost, because the store has learned by itself that the hold has
+// ended.
 func (s *schedule) notified(id HoldID, cause error) {
 	if g := s.holder(id.Acquisition, cause); g != nil && g.id == id {
 		s.lose(g, cause)
 	}
 }
 
-// tell tells a [Session], once, that g is lost, if it is. An earlier request of g's acquisition may
-// take the lock yet, for nobody: that is undone.
+// tell tells a [Session], once, that g is lost, if it is. An earlier request of g's acquisition
+// may still take the lock, without an owner: tell has it undone.
 func (s *schedule) tell(g *grant) {
 	g.mu.Lock()
 	first := g.cause != nil && !g.told

@@ -39,11 +39,12 @@ func (l *RWMutex) ReadMutex() *Mutex { return l.read }
 // WriteMutex is [RWMutex.WriteLocker] with its own type.
 func (l *RWMutex) WriteMutex() *Mutex { return l.write }
 
-// enter prepares o to acquire l. If l is a read half and o holds the write half, enter returns the
-// acquisition of that hold. The error says why o cannot have l.
+// enter prepares o to acquire l. If l is a read half and o holds the write half, enter returns
+// the acquisition of the write hold. The error says why o cannot have l.
 //
-// That hold is pinned before the request is sent. So a concurrent unlock has the same outcome: the
-// store receives one before the other.
+// The write hold is pinned before the request for l is sent: a pinned hold is always released to
+// the store. Therefore the store receives the request of a concurrent unlock, either before or
+// after the request for l.
 func (l *Mutex) enter(o locks.Owner) (writer string, err error) {
 	switch {
 	case l.read != nil && l.read.holdOf(o, nil) != nil:

@@ -16,13 +16,13 @@ import (
 // copied.
 //
 // The size is an agreement of all processes. Each acquisition is judged by the size that its own
-// process has. So a process with a smaller size waits longer.
+// process has. Therefore a process with a smaller size waits longer.
 //
 // Goroutines that share one Semaphore ask the store one by one, in order of arrival. A try is
 // refused while another goroutine asks, or while a request that was given up is undone. Between
-// processes the order is that of the store. If the store keeps none, small acquisitions can pass
-// one of many permits for as long as they come. A process that releases permits and asks again at
-// once can pass those that wait elsewhere.
+// processes the store decides the order. If the store keeps no order, small acquisitions can pass
+// an acquisition of many permits again and again. A process that releases permits and asks again
+// at once can pass waiters of other processes.
 type Semaphore struct {
 	c        *Client
 	name     string
@@ -37,7 +37,7 @@ var (
 	_ locks.Inspector = (*Semaphore)(nil)
 )
 
-// Semaphore returns the semaphore called name, of size permits. The [Store] must be one of
+// Semaphore returns the semaphore called name, of size permits. The [Store] must be a store of
 // semaphores, which heeds [Request.Weigh].
 func (c *Client) Semaphore(name string, size int64, opts ...MutexOption) *Semaphore {
 	return &Semaphore{
@@ -52,8 +52,8 @@ func (s *Semaphore) Name() string { return s.name }
 // Size returns the number of permits, free and held.
 func (s *Semaphore) Size() int64 { return s.size }
 
-// AcquireContext acquires n permits, and waits for them until ctx ends. Its errors are those of
-// [Mutex.LockContext], and [locks.ErrTooLarge].
+// AcquireContext acquires n permits, and waits for them until ctx ends. Its errors are the errors
+// of [Mutex.LockContext], and [locks.ErrTooLarge].
 func (s *Semaphore) AcquireContext(ctx context.Context, n int64) (locks.Permits, error) {
 	const op = "acquire"
 	a, err := s.ask(ctx, op, n)
@@ -83,11 +83,11 @@ func (s *Semaphore) TryAcquireContext(ctx context.Context, n int64) (p locks.Per
 	return a.acquire(ctx, op, false)
 }
 
-// Locker returns n permits as a lock, for code that is written against [locks.TryLocker]. Its owner
-// acquires and releases them like a lock, also several times, but up to the size there are other
-// owners at the same time. Lockers of different n are different locks: an owner of both has the
-// permits of both. An owner does not wait for its turn in this process.
-// ForceUnlock returns [errors.ErrUnsupported].
+// Locker returns n permits as a lock, for code that is written against [locks.TryLocker]. An
+// owner acquires and releases the permits like a lock, also several times. Unlike a lock, the
+// permits can have several owners at the same time, up to the size. Lockers of different n are
+// different locks: an owner of both has the permits of both. An owner does not wait for its turn
+// in this process. ForceUnlock returns [errors.ErrUnsupported].
 func (s *Semaphore) Locker(n int64) *Mutex {
 	l := s.c.Mutex(s.name, s.opts...)
 	l.permits, l.size = n, s.size
@@ -136,7 +136,8 @@ func (s *Semaphore) String() string {
 	return fmt.Sprintf("lease.Semaphore(%q)[%d permits, %d queued]", shown(s.name), s.size, s.QueueLength())
 }
 
-// permits is what one acquisition took. It has an owner of its own, so that it is no re-entry.
+// permits are the permits of one acquisition. Each acquisition has an owner of its own, so that
+// it is never a re-entry.
 type permits struct {
 	locks.Hold
 	s     *Semaphore
@@ -154,7 +155,7 @@ func (p *permits) acquire(ctx context.Context, op string, wait bool) (locks.Perm
 	return p, true, nil
 }
 
-// Count returns how many permits these are.
+// Count returns the number of permits.
 func (p *permits) Count() int64 { return p.l.permits }
 
 // errPermits is the error of a second release.

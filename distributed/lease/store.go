@@ -17,8 +17,8 @@ import (
 //	                          ErrUnreachable
 //
 // Only the first class is an answer about the lock. An error without ErrRefused leaves unknown
-// whether the request was carried out. Such an error can be of the last three classes too, without
-// that mark.
+// whether the request was carried out. Such an error can be of one of the last three classes too:
+// it then has only the other marks of the class.
 //
 //	the server refuses        first request   wait       renewal    release
 //	the request               the error       the error  repeated   the error, repeated in the background
@@ -27,9 +27,9 @@ import (
 //	no connection was made    see WithRetry   goes on    repeated   repeated for the release timeout
 //	none of these             the error       goes on    repeated   repeated for the release timeout
 //
-// A hold ends by time, or when the server says so. No error of a renewal ends a hold. A release is
-// repeated until the hold's time is over, whatever the error. The exceptions are locks.ErrForeign
-// and locks.ErrLost: they say that the lock is not the hold's any more.
+// A hold ends by time, or when the server says so. No error of a renewal ends a hold. A release
+// is repeated until the hold's time is over, whatever the error. The exceptions are
+// locks.ErrForeign and locks.ErrLost: they say that the hold no longer has the lock.
 var (
 	// ErrRefused is matched by the errors of a [Store] that say that a request was surely not
 	// carried out: the server answered with an error, or was never reached. After any other error
@@ -42,26 +42,25 @@ var (
 	// request returns the error, because the configured password may be wrong.
 	ErrLogin = errors.New("the store refuses the login")
 
-	// ErrUnavailable is matched by errors of a [Store] that are temporary. Examples are those of a
-	// server that is starting, of a cluster that elects a master, or of a pool without a free
-	// connection. Acquisitions retry after them, see [WithRetry].
+	// ErrUnavailable is matched by errors of a [Store] that are temporary. Examples are the
+	// errors of a server that is starting, of a cluster that elects a master, or of a pool
+	// without a free connection. Acquisitions retry after them, see [WithRetry].
 	ErrUnavailable = errors.New("the store is not available now")
 
-	// ErrUnreachable is matched by those errors matching [ErrUnavailable] that say that no
-	// connection to the store could be made. Its address may be wrong.
+	// ErrUnreachable is matched by errors that say that no connection to the store could be made.
+	// They match [ErrUnavailable] too. The store's address may be wrong.
 	ErrUnreachable = errors.New("the store cannot be reached")
 )
 
 // Store is what an adapter implements: the protocol of one kind of lock, over one client of its
 // server. Each method is one request, or a few. A Store keeps no state of holds: [Client] does.
 //
-// A Store never acquires, prolongs or releases anything for another acquisition than the one that
-// it was given.
+// A Store never acquires, prolongs or releases anything for an acquisition that it was not given.
 //
 // All methods may be called concurrently. They return when ctx ends at the latest, if the
-// server's client allows that. A [Client] keeps its promises on time even if they do not. Errors
-// need no prefix: the Client adds the adapter's (see [WithErrorPrefix]), the operation and the
-// lock's name.
+// server's client allows that. A [Client] keeps its promises on time even if the methods do not
+// return by then. Errors need no prefix: the Client adds the adapter's (see [WithErrorPrefix]),
+// the operation and the lock's name.
 //
 // A Store may implement further interfaces. [New] looks for them:
 //
@@ -80,22 +79,22 @@ type Store interface {
 	// been carried out. A reply is the server's decision, and an error says that the decision is
 	// unknown.
 	//
-	// An error matching locks.ErrForeign says that something other than a lock is under the name,
-	// and one matching [ErrRefused] that nothing was done. After any other error the Client calls
-	// Lookup.
+	// An error matching locks.ErrForeign says that something other than a lock is under the name.
+	// An error matching [ErrRefused] says that nothing was done. After any other error the Client
+	// calls Lookup.
 	Acquire(ctx context.Context, req Request) (Reply, error)
 
 	// Lookup asks whether the acquisition of req holds the lock, after an Acquire of req whose
 	// outcome is unknown.
 	Lookup(ctx context.Context, req Request) (Reply, error)
 
-	// Renew makes each hold last for ttl from now, and reports of each whether it does. It never
-	// acquires a lock anew. If it fails for some of them, it returns the error, and true for the
-	// others.
+	// Renew makes each hold last for ttl from now, and reports for each hold whether it does.
+	// Renew never acquires a lock anew. If it fails for some of the holds, it returns the error,
+	// and true for the others.
 	Renew(ctx context.Context, holds []HoldID, ttl time.Duration) ([]bool, error)
 
-	// Release frees the lock if id holds it. It may be repeated, also long after an earlier one,
-	// and for an acquisition that never had the lock.
+	// Release frees the lock if id holds it. It may be repeated, even long after an earlier
+	// Release, and may be called for an acquisition that never had the lock.
 	//
 	// An error matching locks.ErrLost says that the lock was not held until now, such as after
 	// the end of the connection that held it. Such an error is final, and so is an error matching
@@ -103,12 +102,13 @@ type Store interface {
 	Release(ctx context.Context, id HoldID) (Released, error)
 
 	// Watch begins to notify the acquisition of id when the lock may have become free for it.
-	// Once the Client has the watch, it asks again, so that it misses no release in between. It
-	// need not after an answer with [Reply.Listening]. A notification may come without a reason.
-	// A lost one costs the poll interval, see [WithPoll]. A store that cannot notify returns nil.
-	// Its waiters ask at a tenth of that interval.
+	// Once the Client has the watch, it asks again, so that it misses no release in between. The
+	// Client need not ask again after an answer with [Reply.Listening]. A notification may come
+	// without a reason. A lost notification costs the poll interval, see [WithPoll]. A store that
+	// cannot notify returns nil. Its waiters ask at a tenth of the poll interval.
 	//
-	// An acquisition has one Watch at a time. The Client closes it before it begins another one.
+	// An acquisition has one Watch at a time. The Client closes a Watch before it begins the
+	// next.
 	Watch(ctx context.Context, id HoldID) (Watch, error)
 }
 
@@ -116,7 +116,8 @@ type Store interface {
 type HoldID struct {
 	// Name is the name of the lock.
 	Name string
-	// Acquisition is the name of the acquisition. No other one of any process has it, at any time.
+	// Acquisition is the name of the acquisition. No other acquisition of any process has this
+	// name, at any time.
 	Acquisition string
 }
 
@@ -124,20 +125,22 @@ type HoldID struct {
 type Request struct {
 	// HoldID names the lock and the acquisition.
 	HoldID
-	// TTL is for how long the store gives the lock, from when the server decides.
+	// TTL is the time for which the store gives the lock, counted from the server's decision.
 	TTL time.Duration
-	// Permits is how many permits of a semaphore are asked for, and Size is how many it has. Both
-	// are 0 for a lock, which is one permit of one: see [Request.Weigh].
+	// Permits is the number of permits that the request asks for, and Size is the size of the
+	// semaphore. Both are 0 for a lock, which is one permit of one: see [Request.Weigh].
 	Permits, Size int64
-	// Writer is set for the read half of a read-write lock if the owner holds the write half. It
-	// is the acquisition of that hold, which stays until a request to release it. See [RWMutex].
+	// Writer is set for the read half of a read-write lock if the owner holds the write half.
+	// Writer is the acquisition of the hold of the write half, which stays until a request to
+	// release it. See [RWMutex].
 	Writer string
-	// Data is the adapter's own. The lock got it by [WithData], or it is nil. If one Store of an
-	// adapter gives a request to another one, it may set it: a context is no place for that.
+	// Data belongs to the adapter. It is the value of [WithData], or nil. A Store that gives a
+	// request to another Store of its adapter may set Data, instead of a value in the context.
 	Data any
 }
 
-// Weigh returns how many permits the request asks for, of how many. A lock is one of one.
+// Weigh returns the number of permits that the request asks for, and the size. A lock counts as
+// one permit of one.
 func (r Request) Weigh() (permits, size int64) {
 	if r.Size == 0 {
 		return 1, 1
@@ -149,24 +152,24 @@ func (r Request) Weigh() (permits, size int64) {
 type Reply struct {
 	// Held says that the acquisition holds the lock.
 	Held bool
-	// Token is the fencing token of the hold, or 0 if the store has none.
+	// Token is the fencing token of the hold, or 0 if the store has no tokens.
 	Token uint64
-	// Wait is for how long the lock will not be free unless it is released, or 0 if that is
-	// unknown.
+	// Wait is the time for which the lock will not be free unless it is released, or 0 if this
+	// time is unknown.
 	Wait time.Duration
-	// Since is the time, by [Now], from which the store counts the lease. It is set if that is
-	// before this request, because the hold is part of a session that was there already.
+	// Since is the time, by [Now], from which the store counts the lease. It is set if it is
+	// before this request, because the hold is part of a session that existed already.
 	Since time.Time
 	// Listening says that the acquisition's notifications were on before this request was sent.
-	// So Watch misses nothing, and the Client need not ask again because of it.
+	// Then the Client skips the extra request after Watch.
 	Listening bool
 	// Settled is for answers of Lookup that the acquisition does not hold the lock. It says that
-	// this is final: no request of the acquisition that was sent before can be carried out any
-	// more. The Client then has nothing to undo.
+	// the answer is final: no earlier request of the acquisition can be carried out any more. The
+	// Client then has nothing to undo.
 	Settled bool
 	// Reason, if not nil, says why the store refuses a lock that may be free. It is the error of
-	// an acquisition that does not wait. The error of a waiter that ends after such a reply
-	// matches it as well.
+	// an acquisition that does not wait. If a wait ends after such a reply, the error of the
+	// waiter matches Reason as well.
 	Reason error
 }
 
@@ -174,9 +177,9 @@ type Reply struct {
 type Released struct {
 	// Held says that the acquisition held the lock until now.
 	Held bool
-	// Awaited says that others may be waiting for the lock. A store that cannot tell says so
-	// always. The next local waiter then lets them go first. So a [Queue] in order of arrival need
-	// not say so.
+	// Awaited says that others may be waiting for the lock. A store that cannot tell always sets
+	// Awaited. The next local waiter then lets the others go first. A [Queue] in order of arrival
+	// need not set Awaited, because its order does the same.
 	Awaited bool
 }
 
@@ -190,12 +193,13 @@ type Watch interface {
 
 // Queue is an optional interface of a [Store] that keeps a place for each waiter. A store may
 // serve its waiters in order of arrival. It may also use the places only to wake one waiter at a
-// time, and give the lock to the first request. A semaphore wakes as many as there are permits for.
+// time, and give the lock to the first request. A semaphore wakes as many waiters as there are
+// permits for.
 type Queue interface {
 	// Enqueue is Acquire for an acquisition that will wait. If the lock is refused, the
 	// acquisition has a place in the queue, and keeps it as long as it asks again, until it has
 	// the lock or leaves. If a place is lost, such as with its session, the next Enqueue takes a
-	// new one. Acquire leaves no place, nor does an Enqueue whose error matches ErrRefused or
+	// new place. Acquire leaves no place, nor does an Enqueue whose error matches ErrRefused or
 	// locks.ErrForeign. A place that an earlier Enqueue of the acquisition has left stays.
 	Enqueue(ctx context.Context, req Request) (Reply, error)
 
@@ -207,9 +211,9 @@ type Queue interface {
 // server. The server decides for how long that is, and a lock does not end by itself when its
 // hold ends here.
 type Session interface {
-	// Term returns how long the session lasts without a sign of life. A hold lasts no longer than
-	// that after it was acquired or extended, and that long after a renewal: [WithTTL] has no
-	// effect.
+	// Term returns how long the session lasts without a sign of life. A hold lasts at most for
+	// this time after it was acquired or extended, and for this time after a renewal: [WithTTL]
+	// has no effect.
 	Term() time.Duration
 
 	// Lost is called for each hold that was lost, after its owner was told. It is also called for
@@ -235,39 +239,39 @@ type LossNotifier interface {
 	// surely ended. The hold is lost when lost returns. cause, if not nil, is joined with
 	// locks.ErrLost.
 	//
-	// lost may be called from any goroutine and at any time, also before the store has returned
-	// the reply that gives the hold: then the Client gets a hold that is lost. It does not wait,
-	// and ignores unknown holds.
+	// The store may call lost from any goroutine and at any time, even before it has returned the
+	// reply that gives the hold. Then the Client gets a hold that is lost. The call does not
+	// wait, and ignores unknown holds.
 	NotifyLoss(lost func(id HoldID, cause error))
 }
 
-// ContentionProber is an optional interface of a [Store] that can tell whether a held lock is
-// waited for.
+// ContentionProber is an optional interface of a [Store] that can tell whether other clients wait
+// for a held lock.
 type ContentionProber interface {
-	// Contended reports whether anybody may be waiting for the lock called name, except for the
-	// local queue of this client. It may say so without a reason, and may overlook waiters
+	// Contended reports whether any waiter outside of this client's local queue may be waiting
+	// for the lock called name. It may return true without a reason, and may overlook waiters
 	// without a Watch.
 	Contended(ctx context.Context, name string) (bool, error)
 }
 
-// Punctual is an optional interface of a [Store] whose Release does not outlast the deadline of its
-// context. The goroutine of an unlock then sends the first request itself. Otherwise it waits for
-// another goroutine, so that an unlock ends in time. The switch to that one and back can take as
-// long as the request.
+// Punctual is an optional interface of a [Store] whose Release does not outlast the deadline of
+// its context. The goroutine of an unlock then sends the first request itself. Otherwise another
+// goroutine sends the request, so that an unlock ends in time. The switch to the other goroutine
+// and back can take as long as the request.
 type Punctual interface {
-	// Punctual reports whether Release always returns by the deadline of its context. It may
-	// ignore that the context is cancelled before.
+	// Punctual reports whether Release always returns by the deadline of its context. Release may
+	// ignore a cancellation of the context before.
 	Punctual() bool
 }
 
 // BatchReleaser is an optional interface of a [Store] that can release many holds by one request,
-// or by a few. [Client.Close] releases the client's holds so: a hundred in each call, with several
-// calls under way. Without it, each hold takes a request.
+// or by a few. [Client.Close] uses ReleaseAll for the client's holds: a hundred in each call,
+// with several calls under way. Without it, each hold takes a request.
 type BatchReleaser interface {
-	// ReleaseAll is Release of each of ids, when all holds of the Client and its [Group] have ended
-	// here. It reports for each whether the store has answered: then the acquisition does not hold
-	// the lock any more. If it fails for some of them, it returns the error, and true for the
-	// others. It may be repeated.
+	// ReleaseAll is Release of each of ids, when all holds of the Client and its [Group] have
+	// ended here. It reports for each of ids whether the store has answered: then the acquisition
+	// does not hold the lock any more. If it fails for some of ids, it returns the error, and
+	// true for the others. It may be repeated.
 	//
 	// A store whose holds all end with a session may end the session.
 	ReleaseAll(ctx context.Context, ids []HoldID) ([]bool, error)

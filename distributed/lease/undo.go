@@ -15,13 +15,13 @@ import "time"
 //
 // Everything here ends with an answer, and is bounded in time and in requests.
 
-// grace is how long the caller of a request has gone before its effect is undone without its
-// answer being awaited.
+// grace is how long an undo waits for the answer after the caller has gone. Then the effect of
+// the request is undone without an answer.
 const grace = 50 * time.Millisecond
 
-// undo undoes a request whose caller has gone. The local queue is busy until then,
-// but not for longer than the grace. The next acquisition has another name, and so does not depend
-// on this one.
+// undo undoes a request whose caller has gone. The local queue is busy until the answer, but not
+// for longer than the grace. The next acquisition has another name, and so does not depend on
+// this acquisition.
 func (a *acquisition) undo(sent time.Time, answers <-chan answer) {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -42,7 +42,7 @@ func (a *acquisition) undo(sent time.Time, answers <-chan answer) {
 	a.undoAnswer(r)
 }
 
-// undoAnswer undoes what is known from r, the answer to a request whose caller has gone.
+// undoAnswer undoes the effect that r shows, the answer to a request whose caller has gone.
 func (a *acquisition) undoAnswer(r answer) {
 	switch {
 	case r.g != nil:
@@ -53,8 +53,9 @@ func (a *acquisition) undoAnswer(r answer) {
 	}
 }
 
-// leave gives the place in the queue up, and what a request without an answer has taken. It
-// repeats the request until it is answered, but not for longer than the release timeout.
+// leave gives up the place in the queue, and the lock that a request without an answer has taken.
+// It repeats the request of Leave until it is answered, but not for longer than the release
+// timeout.
 func (a *acquisition) leave() {
 	stop := time.Now().Add(a.c.patience)
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
@@ -64,7 +65,7 @@ func (a *acquisition) leave() {
 		}
 		if refused(err) {
 			// The store drops the place of an acquisition that does not ask any more. A session
-			// keeps it.
+			// keeps the place.
 			a.c.releaser.sweep(sweeping{id: a.id, queue: a.queue, until: a.c.now().Add(a.l.term())})
 			break
 		}
@@ -84,39 +85,40 @@ func (a *acquisition) leave() {
 	}
 }
 
-// sweep releases in the background what a request without an answer takes, until its time is over.
-// known, if not nil, is closed when its outcome is known. several says that it is not the only one.
+// sweep releases in the background the lock that a request without an answer takes, until the
+// time of the request is over. If not nil, known is closed when the outcome is known. If several
+// is true, it is not the only request without an answer.
 func (a question) sweep(until time.Time, known <-chan struct{}, several bool) {
 	several = several && a.queue != nil // else each request has a name of its own
 	a.c.releaser.sweep(sweeping{id: a.id, queue: a.queue, until: until, late: true, known: known, several: several})
 }
 
-// latest is for how long at most a request is expected to arrive that was sent: about as long as
-// a system goes on to send what a closed connection has left.
+// latest is the longest time after which a sent request is expected to arrive: about as long as a
+// system goes on to send the remaining data of a closed connection.
 const latest = 5 * time.Minute
 
-// The pauses between the requests of a sweep double from firstSweep to a tenth of its time. So it
-// sends at most 10 requests, and one more for each doubling: 30 in a year.
+// The pauses between the requests of a sweep double from firstSweep to a tenth of its time.
+// Therefore a sweep sends at most 10 requests, and one more for each doubling: 30 in a year.
 const firstSweep = 5 * time.Millisecond
 
-// sweeping is what a sweep does.
+// sweeping is the task of a sweep.
 type sweeping struct {
 	id    HoldID
 	queue Queue           // in which id may have a place, or nil
 	until time.Time       // when the store's lease is over, or a late request's would be
 	late  bool            // a request that acquires or extends may be carried out later
 	known <-chan struct{} // closed when the outcome of that request is known, or nil
-	// several says that id may hold the lock without that request, or by another one like it. To
-	// release the lock once settles nothing then.
+	// several says that id may hold the lock without that request, or by another such request.
+	// Then a release that finds the lock held does not settle the sweep.
 	several bool
 }
 
 // sweep releases what s.id holds, or comes to hold because of a late request, in the background.
 // It ends when the store has released it, when the outcome is known, or at the time s.until. If
-// nothing is late, any answer ends it. A refusal is no answer: the store may refuse the login, or a
-// permission, for a moment only.
+// s.late is false, any answer ends it. A refusal is not an answer: the store may refuse the
+// login, or a permission, for a moment only.
 //
-// Close ends a sweep for a late request after one more attempt. What the store refuses to release
+// Close ends a sweep for a late request after one more attempt. A release that the store refuses
 // is repeated until Close ends.
 //
 // A request that a network delivers after s.until, or after the time latest, leaves the lock held
@@ -179,7 +181,8 @@ func (r *releaser) undone(s sweeping) (settled bool, err error) {
 	return !s.late, nil
 }
 
-// abandon leaves what the store may keep of id to a [Session], which would keep it for good.
+// abandon leaves the lock or the place that id may have to a [Session], which would keep either
+// for good.
 func (r *releaser) abandon(id HoldID) {
 	if r.session != nil {
 		r.session.Lost(id)
