@@ -16,13 +16,12 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// The state of a lock: one key for each holder and each waiter. The holder's key is the one
-// created first. A waiter waits for the next older key. This is the layout of etcd's own
-// concurrency.Mutex: <prefix>/<lease in hex>. If a client has several keys below one prefix, a
-// number follows in the further ones, -1 and so on. etcd's own mutex treats every key below its
-// prefix as part of the queue. The value of our keys is for inspectors: the acquisition, a line
-// feed, and the identity of its process. etcd's own mutex writes empty values, and reads no
-// value.
+// The state of a lock: one key for each holder and each waiter. The holder's key is the one created
+// first. A waiter waits for the next older key. This is the layout of etcd's own concurrency.Mutex:
+// <prefix>/<lease in hex>. If a client has several keys below one prefix, a number follows in the
+// further ones, -1 and so on. The mutex of etcd treats every key below its prefix as part of the
+// queue. The value of our keys is for inspectors: the acquisition, a line feed, and the identity of
+// its process. The mutex of etcd writes empty values, and reads no value.
 //
 //	Acquire       if no key, put mine
 //	Enqueue       if mine is absent, put it; read the newest older one

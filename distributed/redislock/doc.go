@@ -17,19 +17,19 @@
 //	Client.RedissonSemaphore            RSemaphore                  a number
 //
 // The client is one of go-redis. Package onrueidis, a module of its own, has the same locks over
-// rueidis. Fair locks need Redis 6.0.6, for LPOS.
+// rueidis. Fair locks need LPOS, which Redis has since 6.0.6.
 //
 // Each lock is a [lease.Mutex]: owned by a goroutine or an explicit owner, reentrant, and renewed
 // while held. See package lease for the local queue and for the cost of re-entry.
 //
 // # Waiting
 //
-// A release is published. It wakes each of Redisson's processes that waits. Of our processes that
-// wait, a release of ours wakes the first one only. A release of a read-write lock wakes those in
-// front that can enter together: one writer, or the readers up to the next writer. The woken
-// process does not hold the lock. It requests the lock, and another process may be faster.
+// A release is published. It wakes each waiting process of Redisson. Of our waiting processes, a
+// release of ours wakes only the first. A release of a read-write lock wakes the waiters in front
+// that can enter together: one writer, or the readers up to the next writer. The woken process does
+// not hold the lock. It requests the lock, and another process may be faster.
 //
-// For waiters of our processes there is more in Redis than Redisson has:
+// Waiters of our processes need these keys in Redis in addition to Redisson's:
 //
 //	locks_waiting:{name}            a list of the waiters, which may be lost at any time; it expires
 //	                                a minute after its last use
@@ -48,8 +48,9 @@
 // # Permissions
 //
 // A user that may use only locks whose names begin with orders needs these rules. The last two
-// lines are for redlock.WithReplicas and for sharded channels. A name with braces has no others
-// around it, such as in redisson_lock_token:orders{1}, and needs the rules with a brace without it.
+// lines are for redlock.WithReplicas and for sharded channels. A name that contains braces gets no
+// outer braces, as in redisson_lock_token:orders{1}. Such names need each rule below that has a
+// brace also in a form without the brace.
 //
 //	~orders* ~{orders* ~redisson_lock_token:{orders*
 //	~redisson_lock_queue:{orders* ~redisson_lock_timeout:{orders*
@@ -71,54 +72,56 @@
 //	+wait
 //	+ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub
 //
-// Scripts name their channels as keys, so channels need both rules. Users share locks_client:*
-// alone: what clients tell of their processes, and messages that make a client look whether it has
-// a lock. A request that lacks a permission is not repeated.
+// Scripts name their channels as keys, so channels need both rules. Users share only
+// locks_client:*, which has the descriptions of clients' processes, and messages that make a client
+// check whether it has a lock. A request that lacks a permission is not repeated.
 //
 // # Guarantees
 //
-// At most one holder at a time has a hold that is not lost, if there is one master, it keeps its
-// data, and its clock is not set forward. Every holder is told of its loss before another one can
-// acquire the lock, by [locks.Hold.Lost], [locks.Hold.Err] and the context of [locks.Do]. No
-// client's clock matters.
+// At most one holder at a time has a hold that is not lost, if there is one master, the master
+// keeps its data, and its clock is not set forward. Every holder is told of its loss before another
+// process can acquire the lock, by [locks.Hold.Lost], [locks.Hold.Err] and the context of
+// [locks.Do]. No client's clock matters.
 //
-// A program that was paused, or does not check, works on after its loss. A resource has to check
-// fencing tokens against that: see [Client.FencedMutex]. If the resource is on a Redis server,
-// [Gate] does that.
+// A program that was paused, or does not check its hold, works on after its loss. To refuse such
+// work, a resource has to check fencing tokens: see [Client.FencedMutex]. If the resource is on a
+// Redis server, [Gate] checks tokens.
 //
 // Tokens increase from holder to holder. They are not consecutive: a token is the next number of
-// the counter, or the server's time in microseconds if that is larger. So they also increase if
+// the counter, or the server's time in microseconds if that is larger. So tokens also increase if
 // the counter is lost by a flush, an eviction, or a restart without persistence, or if a failover
-// promotes a replica that lacks the last tokens. In three cases tokens repeat, or a later one is
+// promotes a replica that lacks the last tokens. In three cases tokens repeat, or a later token is
 // smaller:
 //
-//   - The clock of the server was set back, or that of the new master is behind.
-//   - The next holder is Redisson's. It takes the next number of the counter, whatever the time is.
+//   - The clock of the server was set back, or the clock of the new master is behind.
+//   - The next holder is Redisson's. Its token is the next number of the counter, whatever the time
+//     is.
 //   - Two masters give tokens at the same time, in a failover of Redis Sentinel.
 //
-// Package redlock makes one lock of the locks on several servers. It survives the failure of a
-// minority of them. It also has an option by which replicas acknowledge acquisitions.
+// Package redlock combines the locks on several servers into one lock, which survives the failure
+// of a minority of the servers. Package redlock also has an option by which replicas acknowledge
+// acquisitions.
 //
 // # What is different here
 //
 // A lock is a [lease.Mutex], with the rules of that type. On Redis:
 //
-//   - [lease.Mutex.LockContext] returns [locks.ErrForeign] if something other than a lock is under
-//     the name. An acquisition by a name that no lock can have returns an error that says why.
+//   - [lease.Mutex.LockContext] returns [locks.ErrForeign] if the key with the name is not a lock.
+//     An acquisition by a name that no lock can have returns an error that says why.
 //   - [lease.Mutex.ForceUnlock] frees a lock held in Go or in Java, and wakes waiters as a release
 //     does. A holder of another Client of ours is told at once too, unless the message is lost. A
 //     waiter of any lock but a fair one may notice late, by 100 ms for each place up to its own.
 //     The read half frees the holds of all readers, and nothing while there is a writer. The write
-//     half frees the writer's hold, and what the writer reads. The token of a fenced lock continues
-//     to increase. A key that is not a lock of this kind stays, and the error matches
+//     half frees the writer's hold, and the writer's own read hold. The token of a fenced lock
+//     continues to increase. A key that is not a lock of this kind stays, and the error matches
 //     [locks.ErrForeign]. A plain, fair or fenced lock is a hash with one field, which is a count.
 //     A simple lock is a string with a time to live.
 //   - [lease.Mutex.Inspect] takes one request, and one more for the identities of holders and
-//     waiters. In a cluster the identities take one for each slot. Holders of Redisson are part of
-//     the answer, with their name in Redis as their label. The token is that of a
-//     [Client.FencedMutex]. The waiters are those of this module. A few may have gone, and
-//     Redisson's are not known. The waiters of a fair lock are all, in order. Either half of a
-//     read-write lock describes both.
+//     waiters. In a cluster the identities take one request for each slot. Holders of Redisson are
+//     part of the answer, with their name in Redis as their label. Only a [Client.FencedMutex] has
+//     a token. The answer has the waiters of this module, of which a few may have gone. Waiters of
+//     Redisson are unknown, except for a fair lock, where the answer has all waiters in order.
+//     Either half of a read-write lock describes both.
 //
 // # What happens when
 //
@@ -126,7 +129,7 @@
 //     default.
 //   - The server cannot be reached: holds are lost a margin before the end of their leases. A
 //     shorter interruption has no effect. A first attempt to acquire a lock fails at once. Waiters
-//     keep waiting, and ask again, ever more rarely, but at least every two seconds.
+//     keep waiting, and ask again with growing pauses, of two seconds at most.
 //   - The server answers LOADING, READONLY, NOREPLICAS, MISCONF, OOM, CLUSTERDOWN and the like:
 //     LockContext asks again until its context ends, from the first attempt on. TryLockContext
 //     returns the error. See [lease.WithRetry]. An unlock asks again too, until the release
@@ -135,41 +138,43 @@
 //     Waiters keep waiting, and holds are renewed when the login is accepted again. An unlock
 //     returns the error, and goes on in the background.
 //   - The reply to an acquisition is lost: the client asks the server which acquisition holds.
-//   - The reply to a release is lost: the client repeats the release. Neither counts twice. Client
-//     options such as MaxRetries have no effect on that.
-//   - A context ends: the call returns at once. The request under way is undone when its answer
-//     comes, or a twentieth of a second later. The answer ends the undoing.
+//   - The reply to a release is lost: the client repeats the release. Neither request counts twice.
+//     Client options such as MaxRetries have no effect on these repetitions.
+//   - A context ends: the call returns at once. The client undoes the request under way when its
+//     answer comes, or after a twentieth of a second without an answer. The answer ends the
+//     undoing.
 //   - An unlock does not reach the server: it returns an error after the release timeout, whatever
 //     the client's ReadTimeout is. The client goes on to release the lock for the time of a lease.
 //     Hooks of the client run in the goroutine of the unlock, and have to return in time.
-//   - A process dies that waits for a lock that is not fair: no effect, if the server has noticed.
-//     After a failure of the network, or in a cluster, the waiters behind it ask by themselves.
-//     Each does so after 100 ms for each place up to its own, and up to 50 ms more.
-//   - Processes die that wait for a fair lock: the next waiter has the lock within a second,
-//     however many died. If the server does not notice, the place of a process lasts for the
-//     fair wait, see [WithFairWait]. Places expire in Redis by themselves.
+//   - A process dies while it waits for a lock that is not fair: no effect, if the server has
+//     noticed the death. After a failure of the network, or in a cluster, the waiters behind the
+//     dead process ask by themselves: each after 100 ms for each place up to its own, and up to 50
+//     ms more.
+//   - Processes die while they wait for a fair lock: the next waiter has the lock within a second,
+//     however many died. If the server does not notice, the place of a process lasts for the fair
+//     wait, see [WithFairWait]. Places expire in Redis by themselves.
 //   - A message, or the connection for messages, is lost: the waiter subscribes again and asks
-//     again within moments. It also asks every five seconds by default, whatever happens.
+//     again within moments. In any case the waiter asks every five seconds by default.
 //   - A failover leaves the connection for messages at the former master: a client with waiters
-//     asks the server once a second whether it has their subscriptions, and otherwise connects
-//     anew. In a cluster it asks about sharded channels only.
-//   - The lock or all keys are deleted: the holder learns it at its next renewal, a third of the
-//     lease later at most. It never touches the lock of a successor. Use [lease.Mutex.ForceUnlock]
-//     instead, which tells holders at once.
-//   - Something else is under the name: [locks.ErrForeign]. That includes a hash that no lock
-//     leaves: without a field whose value is a count and whose name has a colon. A key without
-//     time to live counts as held until it is deleted.
+//     asks the server once a second whether it has their subscriptions. If not, the client connects
+//     anew. In a cluster the client asks about sharded channels only.
+//   - The lock or all keys are deleted: the holder learns of its loss at its next renewal, a third
+//     of the lease later at most. It never touches the lock of a successor. Use
+//     [lease.Mutex.ForceUnlock] instead, which tells holders at once.
+//   - The key with the name is not a lock: [locks.ErrForeign]. This includes a hash without a field
+//     whose value is a count and whose name has a colon. A key without time to live counts as held
+//     until it is deleted.
 //   - SCRIPT FLUSH: no effect.
-//   - The master fails, and a replica that had not heard of the lock takes its place: two may hold
-//     the lock until the first one requests its renewal. Asynchronous replication cannot avoid
-//     that. See redlock.WithReplicas. For tokens see above.
-//   - Redis Sentinel fails over, also if that is planned and nothing has died: for up to 11 s two
-//     masters accept writes. Two may hold the lock for as long, and neither learns it if both
-//     release before their next renewals. The second one may have the smaller token. With
+//   - The master fails, and a replica that had not heard of the lock takes its place: two processes
+//     may hold the lock until the first holder requests its renewal. Asynchronous replication
+//     cannot avoid such double holds. See redlock.WithReplicas, and above for tokens.
+//   - Redis Sentinel fails over, also in a planned failover without a dead server: for up to 11 s
+//     two masters accept writes. Two processes may hold the lock for as long. Neither notices if
+//     both release before their next renewals. The second holder may have the smaller token. With
 //     redlock.WithReplicas no such pair was seen in 27 failovers, and none in 10 with the setting
 //     min-replicas-to-write of the servers, see README.md.
-//   - The server evicts keys, or its clock is set forward: as if the lock had been deleted. If
-//     its clock is set back, the locks of dead processes last as much longer.
+//   - The server evicts keys, or its clock is set forward: the effect is that of a deleted lock. If
+//     the clock is set back, the locks of dead processes last longer by the same time.
 //
 // # When not to use it
 //
@@ -185,12 +190,12 @@
 //
 // By Redisson's rule for names, q and {q} are two locks with one queue of waiters, one channel, and
 // one counter of tokens. Two fair locks with these names delay each other: use one name only. Two
-// semaphores of [Client.Semaphore] with these names are one, with one set of permits. Two of
-// [Client.RedissonExpirableSemaphore] have a number of permits each, but one set of the permits
-// held, as in Redisson, so that they count wrong. Never use both names for semaphores.
+// semaphores of [Client.Semaphore] with these names are one semaphore, with one set of permits. Two
+// of [Client.RedissonExpirableSemaphore] have a number of permits each, but share one set of held
+// permits, as in Redisson, and so count wrong. Never use both names for semaphores.
 //
-// Redisson's locks count holds. A holder of ours has the count one, however often it re-enters.
-// The holder in Redis is the name of one acquisition, in Redisson's form. So a hold of a Java
-// thread never counts as one's own here, and a late request frees nothing. The writer of a
+// Redisson's locks count holds. A holder of ours has the count one, however often it re-enters. The
+// holder in Redis is the name of one acquisition, in Redisson's form. So a hold of a Java thread
+// never counts as a hold of a caller here, and a late request frees nothing. The writer of a
 // read-write lock that also reads has two such names.
 package redislock

@@ -17,8 +17,8 @@ const (
 	// confirmTimeout is how long a waiter waits for its subscription to be confirmed before it
 	// relies on asking again in turn.
 	confirmTimeout = time.Second
-	// pingEvery is how long a subscription connection may be silent before it is checked; it is
-	// replaced if the check gets no answer for as long.
+	// pingEvery is how long a subscription connection may be silent before the hub checks it. The
+	// hub replaces the connection if the check gets no answer for the same time.
 	pingEvery = 3 * time.Second
 )
 
@@ -29,8 +29,8 @@ const linger = 2 * time.Second
 // sharded channels of each server. A subscription lasts as long as the channel has watches. The
 // subscriptions of a [waiter] last a little longer, so that the next waiter needs no request.
 //
-// A message is lost if the connection is. So all watches of a channel are notified whenever a
-// subscription to it is confirmed, and their acquisitions request the lock again.
+// A message is lost if the connection is. So whenever a subscription is confirmed, all watches of
+// its channel are notified, and their acquisitions request the lock again.
 type hub struct {
 	p    port
 	life context.Context
@@ -47,8 +47,8 @@ func newHub(p port) *hub {
 	return h
 }
 
-// close ends all subscriptions. It waits for that until ctx ends, and for the release timeout at
-// most, because a client that connects cannot be interrupted.
+// close ends all subscriptions, and waits for their end until ctx ends, for the release timeout at
+// most: a client that connects cannot be interrupted.
 func (h *hub) close(ctx context.Context) {
 	h.end()
 	done := make(chan struct{})
@@ -120,7 +120,7 @@ func (w *watch) Close() {
 	}
 }
 
-// add notes that t notifies w, or ends that if w has been closed.
+// add notes that t notifies w. If w has been closed, add removes w from t.
 func (w *watch) add(t *topic) {
 	w.mu.Lock()
 	closed := w.closed
@@ -152,11 +152,11 @@ type topic struct {
 	ready   chan struct{} // closed with the first confirmation
 	lingers bool          // the subscription outlasts the last watch
 	rest    time.Time     // since when there is no watch
-	stray   func(string)  // that of the last watch, if this is the channel of a client
+	stray   func(string)  // stray of the last watch, if this is the channel of a client
 }
 
-// attach makes w watch channels too, in the forms that m has. It waits for the confirmations until
-// ctx ends, and for confirmTimeout at most, and reports whether all channels of w are active.
+// attach makes w watch channels too, in the forms of m. It waits for the confirmations until ctx
+// ends, for confirmTimeout at most, and reports whether all channels of w are active.
 func (h *hub) attach(ctx context.Context, w *watch, m mode, channels ...string) (active bool, err error) {
 	for _, shard := range m.forms() {
 		for _, channel := range channels {
@@ -183,7 +183,7 @@ func (h *hub) attach(ctx context.Context, w *watch, m mode, channels ...string) 
 	return true, nil
 }
 
-// listen makes w a watch of channel if the subscriptions that takes are active already, and
+// listen makes w a watch of channel if all subscriptions to channel that m needs are active, and
 // reports whether they are.
 func (h *hub) listen(w *watch, m mode, channel string) bool {
 	need := len(m.forms())
@@ -262,8 +262,8 @@ func (h *hub) subscribed(channel string) (n int64, watched bool) {
 	return n, watched
 }
 
-// link is one connection for subscriptions. It has a goroutine that sends requests, and one that
-// receives.
+// link is one connection for subscriptions. One of its goroutines sends requests, and another
+// goroutine receives.
 type link struct {
 	h      *hub
 	shard  bool
@@ -275,7 +275,7 @@ type link struct {
 	conn    subscriber
 	topics  map[string]*topic
 	changed map[string]struct{} // channels for which there may be something to send
-	wrong   subscriber          // a connection that may be one to another server, or nil
+	wrong   subscriber          // a connection that may go to another server, or nil
 	seen    time.Time           // when something was received
 	pinged  time.Time           // when the last check was sent
 }
@@ -333,7 +333,7 @@ func (l *link) unwatch(t *topic, w *watch) {
 	t.rest = time.Now()
 }
 
-// fade ends the subscriptions that have lingered long enough, and reports whether there are any.
+// fade ends the subscriptions that have lingered long enough, and reports whether it ended any.
 func (l *link) fade() (some bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -346,8 +346,8 @@ func (l *link) fade() (some bool) {
 	return some
 }
 
-// doubt repeats subscriptions that have had no answer for long, and reports whether there are
-// any. The request or its refusal may be lost.
+// doubt repeats subscriptions that have had no answer for long, because the request or its refusal
+// may be lost. It reports whether it repeats any.
 func (l *link) doubt() (some bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -369,7 +369,7 @@ func (l *link) change(t *topic) {
 	}
 }
 
-// pending returns what there is to send.
+// pending returns the channels to subscribe to, and to unsubscribe from.
 func (l *link) pending() (subscribe, unsubscribe []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -464,7 +464,7 @@ func (l *link) doubtServer(conn subscriber) {
 	}
 }
 
-// isWrong reports whether the connection may be one to another server.
+// isWrong reports whether the connection may go to another server.
 func (l *link) isWrong() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -498,8 +498,8 @@ func (l *link) connection(ctx context.Context) (subscriber, error) {
 	return conn, nil
 }
 
-// sample returns a channel that is on the server now. The slots of others may have moved. If no
-// channel is known to be there, it returns any channel of the link.
+// sample returns a channel that is on the server now, since the slots of other channels may have
+// moved. If no channel is known to be on the server, sample returns any channel of the link.
 func (l *link) sample(ctx context.Context) string {
 	if !l.shard {
 		return l.first
@@ -536,9 +536,10 @@ func (l *link) check(ctx context.Context) {
 	}
 }
 
-// look replaces the connection if the server of the requests does not have its subscriptions. After
-// a failover the connection may be one to the former master, which still answers. In a cluster no
-// server knows all subscribers of a classic channel.
+// look replaces the connection if the server of the requests does not have the connection's
+// subscriptions. After a failover the connection may still go to the former master, which still
+// answers. In a cluster look does not check classic channels: no server knows all their
+// subscribers.
 func (l *link) look(ctx context.Context) {
 	own := l.own()
 	if own == nil || l.h.p.Cluster() && !l.shard {
@@ -555,7 +556,8 @@ func (l *link) look(ctx context.Context) {
 	}
 }
 
-// own returns a topic that no other client subscribes to, if there is one and a waiter here.
+// own returns a topic that no other client subscribes to, or nil if there is none or no waiter
+// here.
 func (l *link) own() (own *topic) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -598,7 +600,7 @@ func (l *link) drop() {
 	}
 }
 
-// read receives from conn until that is closed.
+// read receives from conn until conn is closed.
 func (l *link) read(conn subscriber) {
 	defer l.h.wg.Done()
 	ctx := l.h.life
@@ -700,7 +702,7 @@ func (l *link) message(channel, payload string) {
 	}
 }
 
-// left notes that the server has ended a subscription. If this client did not ask for that, the
+// left notes that the server has ended a subscription. If this client has not unsubscribed, the
 // slot has moved.
 func (l *link) left(channel string) {
 	l.mu.Lock()
@@ -731,7 +733,7 @@ func (l *link) move() {
 			l.change(t)
 			continue
 		}
-		for w := range t.watches { // they may close meanwhile
+		for w := range t.watches { // the watches may close meanwhile
 			all = append(all, moved{w, t})
 		}
 		delete(l.topics, channel)
@@ -744,6 +746,6 @@ func (l *link) move() {
 		if l.h.bind(ctx, m.w, true, m.t.channel) != nil {
 			m.w.add(l.watch(m.w, m.t.channel))
 		}
-		m.w.notify() // a message may have been lost meanwhile, and the new subscription be active before
+		m.w.notify() // a message may be lost, and an active subscription sends no confirmation
 	}
 }

@@ -22,11 +22,11 @@ import (
 // and locks_waiting_rw and redisson_rwlock for both halves of a read-write lock. Semaphores have
 // locks_waiting_permits and locks_permits_channel.
 //
-// A waiter is one acquisition of a process. Its name is in the list. A release of ours removes the
-// first waiter from the list and publishes its name on its client's channel: it wakes that
-// waiter. If the channel has no subscriber, the waiter's process has ended, and the release goes
-// on to the next waiter. The woken waiter does not hold the lock. It requests the lock, and
-// another process may be faster.
+// A waiter is one acquisition of a process. Its name is in the list. A release of ours wakes the
+// first waiter in the list: it removes the waiter and publishes its name on its client's channel.
+// If the channel has no subscriber, the waiter's process has ended, and the release goes on to the
+// next waiter. The woken waiter does not hold the lock. It requests the lock, and another process
+// may be faster.
 //
 //	channel      message   published by                Redisson's waiters   our waiters
 //	client's     a name    a release of ours           do not hear it       that one requests
@@ -36,17 +36,18 @@ import (
 //	                       if the list is empty
 //	Redisson's   1         an administrator            all                  all subscribers request
 //
-// Redisson's clients read the message as a number, so that 00 is 0 to them. They do not know the
-// list: after every release each of their processes with a waiter requests the lock.
+// Redisson's clients read the message as a number, so that 00 is 0 to them. Redisson's clients do
+// not know the list: after every release each of their processes with a waiter requests the lock.
 //
-// A release of a read-write lock wakes those in front of the list that can enter together: one
-// writer, or the readers up to the next writer. A writer's name in the list ends with :write. A
+// A release of a read-write lock wakes the waiters in front of the list that can enter together:
+// one writer, or the readers up to the next writer. A writer's name in the list ends with :write. A
 // writer that goes on as a reader wakes all readers in the list. A writer publishes 1, and 01 if
 // waiters of ours were woken: all waiters of Redisson request.
 //
-// A release of permits of a semaphore wakes all waiters that fit, and passes those that do not.
-// In the list, the permits of a waiter and the size of its semaphore are behind its name. If none
-// of the first hundred fits and more follow, the hundred leave the list, because they may be dead.
+// A release of permits of a semaphore wakes all waiters whose permits are free, and passes over the
+// others. In the list, the permits of a waiter and the size of its semaphore follow its name. If
+// the free permits suffice for none of the first hundred waiters, and more waiters follow, the
+// release removes the hundred from the list, because they may be dead.
 //
 // # States of a waiter
 //
@@ -60,20 +61,20 @@ import (
 //	woken      no        as before         it requests: it has the lock, or is first in the list
 //
 // The time of a waiter is 100 ms for each place in the list up to its own, and up to 50 ms more. A
-// waiter that becomes listening subscribes first and requests then.
+// waiter that becomes listening subscribes first, and then requests.
 //
 // In each state a waiter also requests
 //
 //   - when its connection for messages has been replaced,
-//   - when the time to live is over that the last refusal named,
+//   - when the time to live in the last refusal is over,
 //   - after the poll interval ([lease.WithPoll]).
 //
 // A waiter that gives up removes its name from the list. If its name is not there, the waiter was
-// woken, and wakes the next one. If readers hold the lock by then, it wakes all readers in the
+// woken, and wakes the next waiter. If readers hold the lock by then, it wakes all readers in the
 // list.
 //
-// Most waiters of a busy lock are woken before their time is over. They never subscribe to
-// Redisson's channel, so that a release costs two messages, however many processes wait.
+// Most waiters of a busy lock are woken before their time is over. Such waiters never subscribe to
+// Redisson's channel, so a release costs two messages, however many processes wait.
 //
 // # No wake-up is lost
 //
@@ -81,37 +82,39 @@ import (
 // subscriptions were active. Later the lock becomes free
 //
 //   - by a release of ours that wakes this waiter: it requests.
-//   - by a release of ours that wakes another waiter: that one requests, and its own release
-//     continues the chain. If it gives up, it wakes the next one. If it cannot be reached, the
-//     waiters behind it request when their times are over: those that are queued in any case,
-//     those that listen because of 00.
+//   - by a release of ours that wakes another waiter: the woken waiter requests, and its own
+//     release continues the chain. If the woken waiter gives up, it wakes the next waiter. If it
+//     cannot be reached, the waiters behind it request when their times are over: queued waiters in
+//     any case, listening waiters because of 00.
 //   - by Redisson's release or a forced unlock: the listening waiters request. A queued waiter
 //     was refused by a holder of ours, and requests when its time is over.
 //   - by the end of the lease: all request then, because the refusal named the time to live. A
-//     release of one of several readers may shorten that without a message: then as below.
+//     release of one of several readers may shorten the time to live without a message: then the
+//     next rule applies.
 //   - without any message, such as by DEL: all request after the poll interval.
 //
-// A reader in the list was refused by a writer. It can enter when the writer's release leaves the
-// lock to readers, or frees it. In the former case the release wakes it. In the latter case the
-// release wakes the head of the list: this reader, or a writer before it, whose release goes on.
-// A reader that is not in the list may be faster than that writer. The readers in the list could
-// enter then, but sleep until the last reader's release, or until their times are over.
+// A reader in the list was refused by a writer. The reader can enter when the writer's release
+// leaves the lock to readers, or frees the lock. In the former case the release wakes the reader.
+// In the latter case the release wakes the head of the list: this reader, or a writer before it,
+// whose own release wakes further waiters. A reader that is not in the list may be faster than that
+// writer. Then the readers in the list could enter, but sleep until the last reader's release, or
+// until their times are over.
 //
-// None of this depends on the list. It is a hint, and may be lost, be of another type, or contain
-// anything. It expires a minute after its last use.
+// None of these rules depends on the list. The list is a hint: it may be lost, be of another type,
+// or contain anything. It expires a minute after its last use.
 
-// waitingList is what the names of the lists of waiters begin with, and of their clients' channels.
+// waitingList is the prefix of the names of the lists of waiters, and of their clients' channels.
 const waitingList = "locks_waiting"
 
 // grace is how long a waiter leaves the lock to each waiter before it, and to the holder.
 const grace = 100 * time.Millisecond
 
-// What a release publishes on Redisson's channel.
+// The messages of a release on Redisson's channel.
 const (
 	wakeOne = "0" // one waiter of each process requests
 	wakeAll = "1" // all waiters request
 
-	// As wakeOne and wakeAll, but a waiter of ours was woken: other waiters of ours wait on.
+	// Like wakeOne and wakeAll, but a waiter of ours was woken: other waiters of ours wait on.
 	woken, wokenAll = "00", "01"
 )
 
@@ -122,7 +125,7 @@ const (
 	asWoken = "woken" // it was woken, and so is not in the list
 )
 
-// waiter is one acquisition of this process that waits. It is the [lease.Watch] of that.
+// waiter is one acquisition of this process that waits. It is the acquisition's [lease.Watch].
 type waiter struct {
 	all         *waiting
 	acquisition string
@@ -134,7 +137,7 @@ type waiter struct {
 	watched    bool        // package lease has it as a Watch, and closes it
 	placed     bool        // it may be in the list
 	woken      bool        // it was woken, and has not requested since
-	listen     bool        // it is to subscribe to Redisson's channel before its next request
+	listen     bool        // it has to subscribe to Redisson's channel before its next request
 	subscribed bool        // it has done so
 	place      int         // in the list, about
 	alarm      *time.Timer // when it requests, after 00
@@ -165,8 +168,8 @@ func (w *waiter) next() (how string) {
 	return how
 }
 
-// refused notes a refusal. It returns how long the waiter sleeps if it hears nothing, and 0 for as
-// long as the time to live says.
+// refused notes a refusal. It returns how long the waiter sleeps if it hears nothing. 0 means that
+// the waiter sleeps for the time to live in the refusal.
 func (w *waiter) refused(place int, byRedisson bool) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -193,8 +196,8 @@ func (w *waiter) quiet() {
 	}
 }
 
-// isOf reports whether a name in the list is that of the waiter entry. Names in the list of a
-// semaphore have numbers behind that.
+// isOf reports whether a name in the list belongs to the waiter called entry. In the list of a
+// semaphore, numbers follow the name.
 func isOf(name, entry string) bool {
 	rest, ok := strings.CutPrefix(name, entry)
 	return ok && (rest == "" || rest[0] == ':')
@@ -242,8 +245,9 @@ func (w *waiter) Close() {
 	w.watch.Close()
 }
 
-// acquired ends a waiter that has the lock, unless package lease has it as a Watch. Then package
-// lease ends it with the acquisition, which waits on if it has to release the lock again.
+// acquired ends a waiter that has the lock, unless package lease uses the waiter as a Watch. In
+// this case package lease closes the Watch at the end of the acquisition, which may have to release
+// the lock and wait on.
 func (w *waiter) acquired() {
 	w.mu.Lock()
 	watched := w.watched
@@ -304,7 +308,7 @@ func (c *core) counts() any {
 }
 
 // resume returns a waiter that hears its client's channel without a request, because the
-// subscription of an earlier waiter is active. Or nil.
+// subscription of an earlier waiter is active. Otherwise it returns nil.
 func (s *waiting) resume(ctx context.Context, name, acquisition string) *waiter {
 	if active, _ := s.c.hub.subscribed(s.names(name).own); active == 0 {
 		return nil
@@ -330,9 +334,9 @@ func (s *waiting) subscribe(ctx context.Context, name string, w *waiter) {
 	w.mu.Unlock()
 }
 
-// Enqueue gives the acquisition a place in the list if it hears its client's channel already.
-// Otherwise it requests like a try: a release would take a waiter without a subscription for
-// dead.
+// Enqueue gives the acquisition a place in the list if it already hears its client's channel.
+// Otherwise Enqueue requests like a try, because a release treats a waiter without a subscription
+// as dead.
 func (s *waiting) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	w := s.find(req.Acquisition)
 	first := w == nil
@@ -374,7 +378,8 @@ func (s *waiting) Leave(ctx context.Context, id lease.HoldID) error {
 	return s.unlist(ctx, id.Name, id.Acquisition+s.suffix)
 }
 
-// unlist removes a name from the list. If it is not there, others are woken in its place.
+// unlist removes a name from the list. If the name is not there, unlist wakes other waiters in its
+// place.
 func (s *waiting) unlist(ctx context.Context, name, entry string) error {
 	m, err := s.c.mode(ctx)
 	if err != nil {
@@ -411,9 +416,9 @@ func (s *waiting) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, erro
 	return w, nil
 }
 
-// awaited reports whether another process may have a waiter for the lock. A waiter of this process
-// is not counted, nor is one without a subscription. A process that waited a moment ago counts. In
-// a cluster no server knows all subscribers.
+// awaited reports whether another process may have a waiter for the lock. Waiters of this process
+// and waiters without a subscription do not count. A process that waited a moment ago counts. In a
+// cluster no server knows all subscribers.
 func (c *core) awaited(ctx context.Context, n *names) (bool, error) {
 	if c.p.Cluster() || c.pubsub == Sharded || c.pubsub == Both {
 		return true, nil

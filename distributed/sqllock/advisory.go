@@ -50,12 +50,12 @@ func (s *sessionStore) key(name string) any {
 	return s.c.key(name)
 }
 
-// taking is what came of an attempt to take a lock.
+// taking is the outcome of an attempt to take a lock.
 type taking struct {
 	held   bool
 	own    int64 // the server's name of the session
-	holder int64 // that of the session that has the lock, or 0 if the server does not tell
-	clean  bool  // the lock is not held, and the connection has no trace of it
+	holder int64 // the name of the session that has the lock, or 0 if the server does not tell
+	clean  bool  // the lock is not held, and the connection is as before
 }
 
 // take takes the lock if it is free.
@@ -67,7 +67,8 @@ func (s *sessionStore) take(ctx context.Context, conn *sql.Conn, name string) (t
 	}
 	switch {
 	case holder.Valid && holder.Int64 == t.own:
-		// The program left the lock held on a connection of the pool. It would seem to be ours.
+		// The program left the lock held on a connection of the pool. Our acquisition would seem to
+		// succeed.
 		return t, fmt.Errorf("a connection of the pool has the lock already: %w", locks.ErrForeign)
 	case holder.Valid:
 		t.holder, t.clean = holder.Int64, true
@@ -116,19 +117,20 @@ func (s *sessionStore) free(ctx context.Context, conn *sql.Conn, name string) (b
 }
 
 // Advisory has the locks that a server offers to applications and binds to a session:
-// pg_advisory_lock of PostgreSQL, with a 64-bit key made from the name, and GET_LOCK of MariaDB
-// and MySQL. It needs no table, and the locks of a dead process are free at once. They have no
-// fencing token. It is a [locks.Provider]. It is safe for concurrent use; [Advisory.Close] ends
-// it.
+// pg_advisory_lock of PostgreSQL, with a 64-bit key made from the name, and GET_LOCK of MariaDB and
+// MySQL. An Advisory needs no table, and the locks of a dead process are free at once. Its locks
+// have no fencing token. An Advisory is a [locks.Provider]. It is safe for concurrent use;
+// [Advisory.Close] ends it.
 //
-// A holder pins a connection of the pool until it unlocks. A waiter pins none: it asks again
-// after a pause or on a notification, see [WithBackoff] and [WithListener]. A pool therefore
-// needs more connections than locks are held. With [WithBlockingWait] a waiter pins one too.
+// A holder pins a connection of the pool until it unlocks. A waiter pins no connection: it asks
+// again after a pause or on a notification, see [WithBackoff] and [WithListener]. A pool therefore
+// needs more connections than locks are held. With [WithBlockingWait] a waiter pins a connection
+// too.
 //
-// In PostgreSQL the locks are those of the database that db is connected to, in MySQL those of
-// the whole server. The key in PostgreSQL is the first 8 bytes of the SHA-256 of "sqllock:" and
-// the name. Two names with the same key exclude each other, which is as likely as guessing a
-// 64-bit number. See [WithKey].
+// In PostgreSQL the locks belong to the database that db is connected to, in MySQL to the whole
+// server. The key in PostgreSQL is the first 8 bytes of the SHA-256 of "sqllock:" and the name. Two
+// names with the same key exclude each other, which is as likely as guessing a 64-bit number. See
+// [WithKey].
 type Advisory struct {
 	c     *core
 	store *sessionStore
@@ -140,8 +142,8 @@ var _ locks.Provider = (*Advisory)(nil)
 // NewAdvisory returns an Advisory in db. It never closes db, and has to be closed before db is.
 // On SQLite, which has no such locks, the error matches [ErrUnsupported].
 //
-// In PostgreSQL the first acquisition finds out whether each connection is a session of its
-// own, by two connections of the pool and 48 round trips. If not, the error matches
+// In PostgreSQL the first acquisition checks that each connection is a session of its own. The
+// check takes two connections of the pool and 48 round trips. If not, the error matches
 // [ErrUnsupportedTopology]. A pool of one connection is not checked.
 func NewAdvisory(db *sql.DB, opts ...Option) (*Advisory, error) {
 	c, err := newCore(db, append([]Option{func(o *options) { o.sessions = true }}, opts...))
@@ -175,8 +177,8 @@ func (a *Advisory) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 }
 
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]; see
-// [lease.Client.Close]. A connection that was pinned goes back to the pool, or is closed. Close
-// waits for that until ctx ends.
+// [lease.Client.Close]. Pinned connections go back to the pool, or are closed. Close waits for them
+// until ctx ends.
 func (a *Advisory) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()

@@ -10,21 +10,22 @@ import (
 )
 
 // A waiter of an [Advisory], or of a [Row] in PostgreSQL, can wait in the server, see
-// [WithBlockingWait]. The waiter's statement then ends when the server gives the waiter the lock, so
-// that a hand-over takes no request but that of the release. The server wakes one waiter, in order of
-// arrival. One waiter of a process waits there, and the others wait for it in the local queue.
+// [WithBlockingWait]. The waiter's statement then ends when the server gives the waiter the lock.
+// So a hand-over takes no request but the release. The server wakes one waiter, in order of
+// arrival. One waiter of a process waits in the server, and the others wait behind it in the local
+// queue.
 //
-// In MySQL and MariaDB the statement also ends after two seconds, and is sent again: these servers
-// keep the place of a client that has gone for as long as its statement takes.
+// In MySQL and MariaDB the statement also ends after two seconds, and is sent again. These servers
+// keep the place of a client that has gone until its statement ends.
 
-// roomy reports whether the pool has room for a statement that waits. Half of its connections are
-// left to requests.
+// roomy reports whether the pool has room for a statement that waits. Half of the pool's
+// connections are left to requests.
 func (c *core) roomy() bool {
 	s := c.db.Stats()
 	return s.MaxOpenConnections == 0 || 2*s.InUse <= s.MaxOpenConnections
 }
 
-// lookAfter calls lose when the statement of a session no longer waits, and its answer does not
+// lookAfter calls lose when the statement of a session no longer waits, but its answer does not
 // come: the connection is dead, and the driver does not notice. It asks until stop is called.
 func (c *core) lookAfter(session int64, lose func()) (stop func()) {
 	ctx, cancel := context.WithCancel(c.open)
@@ -57,10 +58,11 @@ func (c *core) lookAfter(session int64, lose func()) (stop func()) {
 //	has waited                       returns the hold, or the error, after which it is new
 //	has a session with the lock      asks that session: the answer that told of it came too late
 //
-// The watch of an acquisition is told when its statement has ended. The hold counts from when that
-// statement was sent. If a third of the lease is over by then, the session is asked whether it
-// still has the lock, and the hold counts from that question. If nobody asks for the outcome for
-// the time of a lease, it is discarded: the request was late, and its caller has gone.
+// The watch of an acquisition is told when its statement has ended. The hold counts from the time
+// when the statement was sent. If a third of the lease is over by then, the client asks the session
+// whether it still has the lock, and the hold counts from this question. If nobody asks for the
+// outcome for the time of a lease, the outcome is discarded: the request was late, and its caller
+// has gone.
 type blockingStore struct{ *sessionStore }
 
 var _ lease.Queue = blockingStore{}
@@ -170,14 +172,14 @@ func (b *blocked) leave() {
 }
 
 // block begins the statement that waits, on the connection of a session whose number is own. It
-// reports whether it has, and then has the connection.
+// reports whether the statement has begun. If so, the statement uses the connection from then on.
 func (s *sessionStore) block(b *blocked, id lease.HoldID, conn *sql.Conn, own int64) bool {
 	if !s.c.roomy() {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.blocked[id] != b || s.held[id] != nil { // it has left, or another request has the lock
+	if s.blocked[id] != b || s.held[id] != nil { // the acquisition has left, or another request has the lock
 		return false
 	}
 	b.sent = lease.Now()

@@ -13,8 +13,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// startCheck asks the database, before the first acquisition of a client, whether its locks can
-// be kept there. All callers share one check. Its requests have time limits of their own. It goes
+// startCheck asks the database, before the first acquisition of a client, whether its locks can be
+// kept there. All callers share one check. Its requests have their own time limits. The check goes
 // on if the caller that began it leaves.
 type startCheck struct {
 	c     *core
@@ -83,8 +83,8 @@ func (s *startCheck) checkEncoding(ctx context.Context) error {
 // errClosing ends an acquisition that comes with the end of its client.
 var errClosing = lease.Mark(locks.ErrClosed, lease.ErrRefused)
 
-// judge runs the check. Success stays, and so does the finding of a pooler, which may be hidden
-// the next time. After any other error the next caller begins anew.
+// judge runs the check. Success is kept. An error that reports a pooler is kept too, since the
+// pooler may be hidden the next time. After any other error the next caller begins anew.
 func (s *startCheck) judge(v *verdict) {
 	defer close(v.done)
 	if err := s.check(s.c.open); err != nil {
@@ -99,7 +99,7 @@ func (s *startCheck) judge(v *verdict) {
 	}
 }
 
-// notAcquired returns what the engine has to know about err, after which the lock is surely not
+// notAcquired returns err with the marks that the engine needs. After err the lock is surely not
 // held: it was not asked for, or has ended with the connection.
 func (c *core) notAcquired(err error) error {
 	err = c.outcome(err)
@@ -129,7 +129,8 @@ func errMode(setting, has, is string) error {
 }
 
 // modes are the settings of a session of MySQL that change what our statements mean, in the order
-// of the columns {modes} of a statement. Our statements mean the same with any value of others.
+// of the columns {modes} of a statement. Our statements mean the same with any value of other
+// settings.
 type modes struct {
 	autocommit         int64
 	completion         string
@@ -174,7 +175,7 @@ func (m *modes) check(transacts bool) error {
 	return nil
 }
 
-// checkModes asks for the modes, in MySQL. It is for kinds that need no other check.
+// checkModes asks for the modes, in MySQL. checkModes is for kinds that need no other check.
 func (s *startCheck) checkModes(ctx context.Context) error {
 	var m modes
 	err := s.c.query(ctx, s.c.statements["modes"], nil, m.dest()...)
@@ -264,10 +265,10 @@ func (s *startCheck) checkSessions(ctx context.Context) error {
 
 // probeSessions uses two connections. A pooler shows itself in one of three ways:
 //
-//   - A second connection has the session of the first one.
+//   - A second connection has the session of the first connection.
 //   - While the second one is in a transaction, the first one does not come back to its
 //     session.
-//   - When that transaction has ended, the second one does not come back to its session.
+//   - When that transaction has ended, the second connection does not come back to its session.
 func (s *startCheck) probeSessions(ctx context.Context) error {
 	first, err := s.c.db.Conn(ctx)
 	if err != nil {
@@ -323,7 +324,7 @@ func backend(ctx context.Context, on database, before int64) (pid int64, err err
 	return pid, err
 }
 
-// moved reports a statement that was carried out by another session than the one before.
+// moved reports a statement that was carried out by another session than the statement before.
 func moved(before, now int64) error {
 	return fmt.Errorf("%w: sessions %d and %d", ErrUnsupportedTopology, before, now)
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// class is what an error of the database refuses, see [lease.ErrRefused].
+// class says which thing an error of the database refuses, see [lease.ErrRefused].
 type class int
 
 const (
@@ -36,8 +36,8 @@ const (
 	foreign
 )
 
-// stateRefusal is a kind of error of PostgreSQL: an SQLSTATE, or the class that its first two
-// characters are.
+// stateRefusal is a kind of error of PostgreSQL: an SQLSTATE, or the two characters of a class of
+// SQLSTATEs.
 type stateRefusal struct {
 	State string
 	Text  string // which the message contains, if the state has several meanings
@@ -273,7 +273,7 @@ var ofSQLite = []codeRefusal{
 // such a pool.
 const closed = "sql: database is closed"
 
-// classify returns what err says. It knows of the drivers only the methods or fields that hold
+// classify returns the class of err. It knows the drivers only by the methods or fields that hold
 // codes.
 func (d Dialect) classify(err error) class {
 	switch {
@@ -413,8 +413,8 @@ func classOfSQLite(err error) class {
 	return unknown
 }
 
-// codeOfSQLite returns the result code of an error without its upper bits, or -1. It is what the
-// method Code of the driver's error returns, or what its field Code is.
+// codeOfSQLite returns the result code of an error without its upper bits, or -1. The code is the
+// result of the method Code of the driver's error, or the value of its field Code.
 func codeOfSQLite(err error) int {
 	code := -1
 	var coded interface{ Code() int }

@@ -17,7 +17,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// core is what all kinds of locks on one database share.
+// core is the part that all kinds of locks on one database share.
 type core struct {
 	options
 	db    *sql.DB
@@ -73,9 +73,9 @@ func newCore(db *sql.DB, opts []Option) (*core, error) {
 }
 
 // request runs f, which sends a request, for as long as one may take. It repeats f while the
-// database says that another transaction was in the way; the error is of class busy if that
-// does not end in time. The error also matches ErrTimeout if the last request was given up and
-// may have been carried out.
+// database says that another transaction was in the way. If the other transaction does not end in
+// time, the error is of class busy. The error also matches ErrTimeout if the last request was given
+// up and may have been carried out.
 func (c *core) request(ctx context.Context, f func(ctx context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -99,8 +99,8 @@ func (c *core) request(ctx context.Context, f func(ctx context.Context) error) e
 	}
 }
 
-// late returns why a request was given up. It is not the error of a context: the caller's has not
-// ended. A request that had a connection has given it back by now.
+// late returns why a request was given up. The error is not the error of a context, since the
+// caller's context has not ended. A request that had a connection has given it back by now.
 func (c *core) late() error {
 	if s := c.db.Stats(); s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections {
 		err := fmt.Errorf("no free connection in the pool in time, which is %v: all %d are in use", c.timeout, s.InUse)
@@ -109,7 +109,7 @@ func (c *core) late() error {
 	return fmt.Errorf("%w, which is %v", ErrTimeout, c.timeout)
 }
 
-// outcome returns what the engine has to know about err.
+// outcome returns err with the marks that the engine needs.
 func (c *core) outcome(err error) error {
 	if err == nil || errors.Is(err, ErrTimeout) || errors.Is(err, lease.ErrRefused) {
 		return err
@@ -133,10 +133,11 @@ func (c *core) outcome(err error) error {
 	return err
 }
 
-// current is for transactions whose statements see what was committed before each of them
-// began. In PostgreSQL, those of other levels see what was committed before the first statement
-// began. That is the one that takes a lock, so they may miss what the holder before did. In
-// MySQL a statement that takes a lock takes no snapshot, and SQLite has one writer at a time.
+// current is for transactions whose statements see what was committed before each of them began. In
+// PostgreSQL, statements of other levels see only data that was committed before the first
+// statement began. The first statement takes the lock, so the others may miss the work of the
+// previous holder. In MySQL a statement that takes a lock takes no snapshot, and SQLite has one
+// writer at a time.
 func (d Dialect) current() *sql.TxOptions {
 	if d == Postgres {
 		return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
@@ -145,7 +146,7 @@ func (d Dialect) current() *sql.TxOptions {
 }
 
 // commit commits tx. In SQLite a transaction goes on after a COMMIT that was refused, such as with
-// SQLITE_BUSY. [sql.Tx.Commit] takes it for ended, and gives the connection to others.
+// SQLITE_BUSY. [sql.Tx.Commit] treats the transaction as ended, and gives the connection to others.
 func (d Dialect) commit(tx *sql.Tx) error {
 	if d != SQLite {
 		return tx.Commit()
@@ -176,9 +177,10 @@ func (c *core) exec(ctx context.Context, s *statement, args ...any) (n int64, er
 // would change no row.
 //
 // The pool repeats a statement whose driver says that the connection is bad. lib/pq says so of
-// every connection that has ended, also after it has sent the statement. So once takes a
-// connection for itself, on which nothing is repeated. Most bad connections had been idle, so once
-// repeats a guarded statement. If that changes no row, nobody knows whether the one before has.
+// every connection that has ended, also after it has sent the statement. So once takes a connection
+// for itself, on which nothing is repeated. Most bad connections died idle, so once sends a guarded
+// statement again. If the repetition changes no row, the first statement may have changed it: the
+// outcome is unknown.
 func (c *core) once(ctx context.Context, guarded bool, f func(ctx context.Context, on database) (int64, error)) (
 	n int64, err error) {
 	if !c.unsure {
@@ -216,8 +218,9 @@ func (c *core) once(ctx context.Context, guarded bool, f func(ctx context.Contex
 	return n, err
 }
 
-// queryOnce is query of a statement whose second time changes nothing, and tells what the first has
-// done. No row is an answer too. Only the refusal of a second time does not say what was done.
+// queryOnce is query of a statement whose repetition changes nothing: the answer to the repetition
+// says what the first execution did. No row is an answer too. Only if the repetition is refused,
+// the outcome is unknown.
 func (c *core) queryOnce(ctx context.Context, s *statement, args []any, dest ...any) error {
 	var none error
 	_, err := c.once(ctx, true, func(ctx context.Context, on database) (int64, error) {
@@ -231,10 +234,9 @@ func (c *core) queryOnce(ctx context.Context, s *statement, args []any, dest ...
 	return cmp.Or(err, none)
 }
 
-// execSlowly is exec of a statement that may be carried out twice, for as long as ctx lasts: a
-// late answer is good. It does not give the first request up. As the connection may be dead, it
-// also sends the statement on other connections when the time of a request is over, on one at a
-// time.
+// execSlowly is exec of a statement that may be carried out twice, for as long as ctx lasts: a late
+// answer is good. It does not give the first request up. As the connection may be dead, execSlowly
+// also sends the statement on other connections, one at a time, when the time of a request is over.
 func (c *core) execSlowly(ctx context.Context, s *statement, args ...any) (n int64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -294,8 +296,8 @@ func (c *core) client(store lease.Store, opts []lease.Option) (*lease.Client, er
 	return lease.New(store, append(first, opts...)...)
 }
 
-// close ends the clients of the engine by end, if there are any, and what runs in the background.
-// It waits for that until ctx ends.
+// close ends the clients of the engine by end, if there are any, and the background goroutines. It
+// waits for both until ctx ends.
 func (c *core) close(ctx context.Context, end func(ctx context.Context) error) (err error) {
 	if ctx == nil {
 		ctx = context.Background()

@@ -11,9 +11,9 @@ import (
 type Dialect int
 
 const (
-	// Detect takes the dialect from the type of the database's driver: those of pgx and lib/pq,
-	// go-sql-driver/mysql, and every one with sqlite in its import path. Any other driver, such
-	// as one that traces, needs [WithDialect].
+	// Detect takes the dialect from the type of the database's driver. It knows pgx, lib/pq,
+	// go-sql-driver/mysql, and every driver with sqlite in its import path. Any other driver, such
+	// as a tracing driver, needs [WithDialect].
 	Detect Dialect = iota
 	// Postgres is PostgreSQL, 9.6 and later.
 	Postgres
@@ -38,7 +38,7 @@ func (d Dialect) String() string {
 	return fmt.Sprintf("Dialect(%d)", int(d))
 }
 
-// detect returns the dialect of db, if its driver tells.
+// detect returns the dialect of db, if detect knows the driver.
 func detect(db *sql.DB) (Dialect, error) {
 	switch path := driverOf(db); {
 	case strings.Contains(path, "sqlite"):
@@ -51,7 +51,7 @@ func detect(db *sql.DB) (Dialect, error) {
 	return 0, fmt.Errorf("sqllock: driver %v tells no dialect: give one by WithDialect", reflect.TypeOf(db.Driver()))
 }
 
-// pgxDriver is what the path of the package begins with that has pgx's driver.
+// pgxDriver is the beginning of the path of the package that has pgx's driver.
 const pgxDriver = "github.com/jackc/pgx/"
 
 // driverOf returns the path of the package that has the driver of db, or "" if db does not tell.
@@ -71,7 +71,7 @@ func driverOf(db *sql.DB) string {
 const maxIdentifier = 48
 
 // identifier returns name, which may have a schema in front, as it is written in a statement.
-// It allows only ASCII letters, digits and underscores, so that nothing has to be escaped.
+// identifier allows only ASCII letters, digits and underscores, so that nothing has to be escaped.
 func (d Dialect) identifier(name string) (string, error) {
 	parts := strings.Split(name, ".")
 	if len(parts) > 2 {

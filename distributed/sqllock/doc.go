@@ -144,7 +144,7 @@
 // without the caller's context when its pool is limited. So set a time limit for connecting in the
 // driver: connect_timeout for pgx and pq, timeout and readTimeout for go-sql-driver/mysql. The
 // readTimeout has to exceed the longest request. The driver pq waits for the server while it gives
-// up: a hold is lost in time, but the lock and transaction of its connection end only when the
+// up. A hold is lost in time, but the lock and the transaction of its connection end only when the
 // network reports the failure.
 //
 // The driver go-sql-driver/mysql prepares each statement, which takes a round trip more, unless its

@@ -11,14 +11,14 @@ import (
 	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
-// ErrStale reports a fencing token that is smaller than one that the resource has seen: another
-// holder has had the lock since. It is [fence.ErrStale].
+// ErrStale reports a fencing token that is smaller than the highest token that the resource has
+// seen: another holder has had the lock since. It is [fence.ErrStale].
 var ErrStale = fence.ErrStale
 
-// Gate refuses late changes of a table's rows. Each row has a column with the highest fencing
-// token of those that have changed it, and a smaller token is refused. So a holder that was paused
-// beyond the end of its lease does no harm, whichever store its lock is on. See package fence for
-// the reasons, and for values elsewhere.
+// Gate refuses late changes of a table's rows. Each row has a column with the highest fencing token
+// that has changed the row. A smaller token is refused. So a holder that was paused beyond the end
+// of its lease does no harm, whichever store its lock is on. See package fence for the reasons, and
+// for values elsewhere.
 //
 // A Gate is safe for concurrent use. It keeps nothing in this process.
 type Gate struct {
@@ -61,8 +61,8 @@ func (g *Gate) fail(op string, key any, err error) error {
 
 // Check notes token in the row whose key is key, in the transaction tx. If the row has a higher
 // token, the error matches [ErrStale]. Without a row it matches [sql.ErrNoRows]. With the token 0,
-// which is that of an [Advisory], it matches [fence.ErrNoToken]. The change of the row comes after
-// Check, in tx: no other token is admitted until tx ends.
+// which every hold of an [Advisory] has, it matches [fence.ErrNoToken]. The change of the row comes
+// after Check, in tx: no other token is admitted until tx ends.
 func (g *Gate) Check(ctx context.Context, tx *sql.Tx, key any, token uint64) error {
 	return g.fail("Check", key, g.check(ctx, tx, key, token))
 }

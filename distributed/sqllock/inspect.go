@@ -11,8 +11,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// What inspectors know of a [Table] is in its tables. One more table has the identities of clients,
-// whose ids the owners begin with. A database without that table is as good for locks. Of an
+// Inspectors of a [Table] read its tables. One more table has the identities of clients. The names
+// of owners begin with the ids of their clients. Locks work without that table too. For an
 // [Advisory], the server tells which session has the lock.
 
 var (
@@ -26,7 +26,8 @@ var (
 func (s *tableStore) Identify(client, identity string) { s.client, s.identity = client, identity }
 
 // Announce is part of [lease.Announcer]. It also removes the identities of clients that have ended.
-// It waits for the check of the database, which must not meet other requests of this client.
+// Announce first waits for the check of the database, since the check must not meet other requests
+// of this client.
 func (s *tableStore) Announce(ctx context.Context, ttl time.Duration) error {
 	if s.untold.Load() {
 		return nil
@@ -99,7 +100,7 @@ func (s *tableStore) identify(ctx context.Context, claims []lease.Claim) error {
 	return nil
 }
 
-// collect returns what scan reads of each row that a statement selects.
+// collect returns the result of scan for each row that a statement selects.
 func collect[T any](
 	ctx context.Context, c *core, s *statement, args []any, scan func(rows *sql.Rows) (T, error)) (all []T, err error) {
 	err = c.request(ctx, func(ctx context.Context) error {

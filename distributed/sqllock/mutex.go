@@ -9,7 +9,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// checkName returns why name cannot be a lock's.
+// checkName returns why name cannot be the name of a lock.
 func checkName(name string) error {
 	switch {
 	case name == "":

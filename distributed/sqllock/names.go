@@ -17,9 +17,9 @@ var (
 	_ lease.LossNotifier = (*tableStore)(nil)
 )
 
-// Break releases the lock for its present holder. If the lock changes hands meanwhile, it looks
-// again. The row stays, and with it the token. On PostgreSQL it notifies the holder, whether this
-// client listens or not.
+// Break releases the lock for its present holder. If the lock changes hands meanwhile, Break looks
+// again. The row and its token stay. On PostgreSQL Break notifies the holder, whether this client
+// listens or not.
 func (s *tableStore) Break(ctx context.Context, name string) (bool, error) {
 	for {
 		state, err := s.Inspect(ctx, name)
@@ -43,8 +43,8 @@ func (s *tableStore) NotifyLoss(lost func(id lease.HoldID, cause error)) { s.los
 
 var errForced = errors.New("freed by ForceUnlock")
 
-// noticed is for a notification. That of a Break has the name of the acquisition and that of the
-// lock. Anybody may have sent it, so the database is asked.
+// noticed handles a notification. The notification of a Break has the names of the acquisition and
+// of the lock. Anybody may have sent it, so noticed asks the database.
 func (s *tableStore) noticed(payload string) {
 	var id lease.HoldID
 	id.Acquisition, id.Name, _ = strings.Cut(payload, " ")
@@ -60,8 +60,8 @@ func (s *tableStore) noticed(payload string) {
 const pageOfNames = 1000
 
 // Names returns the names of the held locks that match pattern, sorted by their bytes. The pattern
-// is one of [path.Match], and an empty one matches all names. A lock that nobody holds is left out,
-// although its row stays. Names reads the table by pages until ctx ends.
+// has the syntax of [path.Match], and the empty pattern matches all names. A lock that nobody holds
+// is left out, although its row stays. Names reads the table by pages until ctx ends.
 func (t *Table) Names(ctx context.Context, pattern string) ([]string, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("sqllock: list names: %w", locks.ErrNilContext)

@@ -10,12 +10,12 @@ import (
 )
 
 var (
-	// ErrNoTable reports that the tables are not there: see CreateSchema and [Schema].
+	// ErrNoTable reports that the tables are missing: see CreateSchema and [Schema].
 	ErrNoTable = errors.New("no such table: call CreateSchema, or run the statements of Schema")
 
 	// ErrUnsupportedTopology reports that one connection is not one session of the server, as
-	// behind a pooler that gives each statement or transaction the session that is free. A lock
-	// of a session does not work there.
+	// behind a pooler that gives each statement or transaction any free session. A lock of a
+	// session does not work there.
 	ErrUnsupportedTopology = errors.New("one connection is not one session of the server")
 
 	// ErrUnsupported reports a kind of lock that the database does not have.
@@ -35,8 +35,7 @@ func (timeout) Timeout() bool   { return true }
 func (timeout) Temporary() bool { return true }
 
 const (
-	// DefaultTable is the table of a [Table]. The names of its queue's table and of a [Row]'s
-	// begin with it.
+	// DefaultTable is the table of a [Table]. The names of the other tables begin with it.
 	DefaultTable = "sql_locks"
 	// DefaultRequestTimeout is how long the database may take to answer.
 	DefaultRequestTimeout = 2 * time.Second
@@ -51,7 +50,7 @@ const (
 	MaxName = 255
 )
 
-// Option changes how [NewTable], [NewRow] and [NewAdvisory] work. Each ignores what does not
+// Option changes how [NewTable], [NewRow] and [NewAdvisory] work. Each ignores options that do not
 // concern it.
 type Option func(*options)
 
@@ -70,7 +69,7 @@ type options struct {
 	sessions bool // of an Advisory
 }
 
-// WithDialect says which kind of database it is, where its driver does not tell.
+// WithDialect sets the kind of database, for drivers that do not show it.
 func WithDialect(d Dialect) Option { return func(o *options) { o.dialect = d } }
 
 // WithTable sets the name of the table, [DefaultTable] if not given. It is an identifier of up
@@ -98,12 +97,12 @@ func WithLeaseOptions(opts ...lease.Option) Option {
 	return func(o *options) { o.lease = append(o.lease, opts...) }
 }
 
-// WithQueue makes a [Table] grant its locks in the order in which they were asked for, by
-// whatever process. The queue is a table as well. A waiter that does not ask for the time wait
-// is dropped from it, because its process has died. Waiters behind it wait for as long, whatever
-// their own options are. With 0 the time is that of the waiter's lease, at least a second and at
-// most 30 seconds. Clients with and without the option exclude each other. Clients without it,
-// and TryLockContext, barge: they take a free lock past the queue.
+// WithQueue makes a [Table] grant its locks in the order of the requests, across all processes. The
+// queue is a table as well. A waiter that does not ask for the time wait is dropped from it,
+// because its process has died. Waiters behind it wait for as long, whatever their own options are.
+// With 0 the time is that of the waiter's lease, at least a second and at most 30 seconds. Clients
+// with and without the option exclude each other. Clients without it, and TryLockContext, barge:
+// they take a free lock past the queue.
 func WithQueue(wait time.Duration) Option {
 	return func(o *options) { o.fair, o.wait = true, wait }
 }
@@ -111,17 +110,17 @@ func WithQueue(wait time.Duration) Option {
 // WithListener wakes waiters on PostgreSQL by a notification as soon as a lock is released. All
 // clients of a lock should have it, since a client without it sends no notification. Waiters also
 // ask from time to time, after the longest pause of [WithBackoff] and then more rarely, each five
-// seconds by default, see [lease.WithPoll]. With [WithQueue] a release wakes only the first
-// waiter, and without it one of each process. A holder of a [Table] hears of a
-// [lease.Mutex.ForceUnlock] elsewhere at once, and not with its next renewal. The listening takes
-// a connection from the first waiter or holder on. Behind a pooler that shares sessions the first
+// seconds by default, see [lease.WithPoll]. With [WithQueue] a release wakes only the first waiter.
+// Without it a release wakes one waiter of each process. A holder of a [Table] hears of a
+// [lease.Mutex.ForceUnlock] elsewhere at once, and not with its next renewal. The listening takes a
+// connection from the first waiter or holder on. Behind a pooler that shares sessions the first
 // acquisition is refused with [ErrUnsupportedTopology].
 func WithListener(l Listener) Option { return func(o *options) { o.listen = l } }
 
-// WithBlockingWait has the waiters of an [Advisory] wait in the server, as pg_advisory_lock and
-// GET_LOCK do, and those of a [Row] on PostgreSQL, as SELECT ... FOR UPDATE does. The server gives
-// the lock to the first waiter when it becomes free. The hand-over takes no pause, no statement of
-// the waiter and no listener, and wakes nobody else. Its price:
+// WithBlockingWait makes the waiters of an [Advisory] wait in the server, as pg_advisory_lock and
+// GET_LOCK do. Waiters of a [Row] on PostgreSQL wait as SELECT ... FOR UPDATE does. When the lock
+// becomes free, the server gives it to the first waiter. The hand-over takes no pause, no statement
+// of the waiter and no listener, and wakes nobody else. Its price:
 //
 //   - One waiter of a process pins a connection, for each lock that is waited for. The process's
 //     other waiters for this lock wait behind it, in order of arrival. Half of the connections of
@@ -131,53 +130,53 @@ func WithListener(l Listener) Option { return func(o *options) { o.listen = l } 
 //     are refused then.
 //   - A waiter whose machine or network fails can be given the lock, and keeps it until the server
 //     notices, as a holder does. Until then its connection counts too.
-//   - Each waiter asks for its own session every five seconds over another connection, to notice a
-//     dead one.
+//   - Each waiter asks about its own session every five seconds over another connection, to notice
+//     a dead connection.
 //
 // On PostgreSQL the price is also:
 //
 //   - A pooler that shares sessions cannot be used: the first acquisition is refused with
 //     [ErrUnsupportedTopology].
-//   - The server writes a line into its log about the cancelled statement of a waiter that gives up.
-//     lock_timeout and statement_timeout end the statement too, and the waiter begins again, at the
-//     end of the queue.
-//   - Set the server's client_connection_check_interval: PostgreSQL does not look for dead clients by
-//     itself.
-//   - A statement that waits has a snapshot. It keeps VACUUM from removing rows that were deleted
-//     since it began. CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY wait for it. So they, and
-//     all else that waits for old snapshots, must not be run under such a lock: the holder would
-//     wait for its own waiters, and PostgreSQL does not see that.
+//   - When a waiter gives up, the server logs its cancelled statement. lock_timeout and
+//     statement_timeout end the statement too, and the waiter begins again, at the end of the
+//     queue.
+//   - Set the server's client_connection_check_interval: PostgreSQL does not look for dead clients
+//     by itself.
+//   - A statement that waits has a snapshot. The snapshot keeps VACUUM from removing rows that were
+//     deleted since it began. CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY wait for the end
+//     of old snapshots. Never run such statements under such a lock: the holder would wait for its
+//     own waiters, and PostgreSQL does not detect that deadlock.
 //
 // On MySQL and MariaDB the waiter's statement ends after two seconds, and is sent again. So the
 // price is also one statement each two seconds for each process that waits, and the place in the
 // server's queue. The readTimeout of the driver has to be longer than three seconds.
 //
-// Clients with and without the option exclude each other. Those without it rarely get the lock
+// Clients with and without the option exclude each other. Clients without it rarely get the lock
 // while others wait in the server. The option has no effect on a [Table] of PostgreSQL. For other
 // databases and kinds the error matches [ErrUnsupported].
 func WithBlockingWait() Option { return func(o *options) { o.blocks = true } }
 
-// WithBackoff sets how long a waiter pauses before it asks again: atLeast at first, then half
-// as much again each time, up to eight times atLeast. While the lock does not change hands, as
-// far as the database tells, the pauses grow to a fiftieth of that time, up to atMost. A waiter
-// that sees other owners get the lock asks more often, with pauses down to four times atLeast.
-// No waiter therefore asks less often than those that have just come. Each pause is shortened
-// at random, by a half at most. With [WithListener], pauses begin with atMost once it
-// listens, and grow by half up to that of [lease.WithPoll].
+// WithBackoff sets how long a waiter pauses before it asks again: atLeast at first, then half as
+// much again each time, up to eight times atLeast. While the lock does not change hands, as far as
+// the database tells, the pauses grow to a fiftieth of that time, up to atMost. A waiter that sees
+// other owners get the lock asks more often, with pauses down to four times atLeast. So no waiter
+// asks less often than new waiters. Each pause is shortened at random, by a half at most. With
+// [WithListener], pauses begin with atMost once the client listens, and grow by half up to the
+// interval of [lease.WithPoll].
 //
-// With the defaults, [DefaultMinBackoff] and [DefaultMaxBackoff], a waiting process asks 62 to
-// 125 times a second, with two statements each time. It asks 250 times a second at most, after
-// the first 25 ms, and 20 times at most if nobody else has had the lock for five seconds. An
-// [Advisory] of PostgreSQL and a [Row] do not tell which owner has the lock, so the last limit
-// holds there.
+// With the defaults, [DefaultMinBackoff] and [DefaultMaxBackoff], a waiting process asks 62 to 125
+// times a second, with two statements each time. It asks 250 times a second at most, after the
+// first 25 ms, and 20 times at most if nobody else has had the lock for five seconds. For an
+// [Advisory] of PostgreSQL and a [Row], the database does not tell which owner has the lock, so the
+// last limit applies.
 func WithBackoff(atLeast, atMost time.Duration) Option {
 	return func(o *options) { o.min, o.max = atLeast, atMost }
 }
 
-// WithRequestTimeout sets how long the database may take to answer, [DefaultRequestTimeout] if
-// not given. That includes the wait for a connection of the pool. It should be a sixth of the
-// lease at most, and half of the release timeout. A renewal is not given up while its answer
-// can still keep the hold; after this time it is sent on another connection as well.
+// WithRequestTimeout sets how long the database may take to answer, [DefaultRequestTimeout] if not
+// given. The time includes the wait for a connection of the pool. It should be a sixth of the lease
+// at most, and half of the release timeout. A renewal is not given up while its answer can still
+// keep the hold; after d the client also sends it on another connection.
 func WithRequestTimeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
 // WithKey sets the 64-bit key by which PostgreSQL knows the lock called name in an [Advisory],

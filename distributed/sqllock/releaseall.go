@@ -25,7 +25,8 @@ func (s *permitStore) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]boo
 	return s.c.releaseAll(ctx, "release all permits", ids)
 }
 
-// ReleaseAll frees the locks by one statement. In PostgreSQL it wakes the first waiter of each.
+// ReleaseAll frees the locks by one statement. In PostgreSQL it wakes the first waiter of each
+// lock.
 func (s queueStore) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, error) {
 	title := "release all"
 	if s.c.dialect == Postgres {
@@ -34,8 +35,8 @@ func (s queueStore) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool,
 	return s.c.releaseAll(ctx, title, ids)
 }
 
-// releaseAll carries the statement of this title out for ids. If there is a listener, it is the
-// statement that notifies too.
+// releaseAll carries out the statement of this title for ids. If there is a listener, releaseAll
+// uses the variant that also notifies.
 func (c *core) releaseAll(ctx context.Context, title string, ids []lease.HoldID) ([]bool, error) {
 	var which strings.Builder
 	args := make([]any, 0, 1+2*len(ids))

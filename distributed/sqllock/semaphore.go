@@ -11,9 +11,10 @@ import (
 
 // The permits of an acquisition are a row of a table: the name of the semaphore; the owner; how
 // many permits; a token; the end of the lease. Another table has a row for each name, with the last
-// token. One statement reads the token and the permits of a name. If there is room, another one
-// counts the token up, if it is still the same, and gives permits to the row. If it is not, another
-// acquisition came between, and all begins anew. So no client can stop while others wait for it.
+// token. One statement reads the token and the permits of a name. If there is room, a second
+// statement adds 1 to the token, if the token is still the same, and gives permits to the row. If
+// the token has changed, another acquisition came between, and the acquisition begins anew. So no
+// client can make others wait by stopping halfway.
 //
 //	PostgreSQL   both are one statement, which adds the row
 //	MySQL        a row without permits is there before, since one statement can update two
@@ -47,8 +48,9 @@ func newPermitStore(c *core) *permitStore {
 	return s
 }
 
-// checkEngines returns an error unless the tables have transactions, and a statement reads what is
-// committed. One that reads more may find a new token and not the permits that were taken with it.
+// checkEngines returns an error unless the tables have transactions, and statements read only
+// committed data. At READ UNCOMMITTED a statement may find a new token without the permits that
+// were taken with it.
 func (s *permitStore) checkEngines(ctx context.Context) error {
 	var name, level string
 	switch err := s.c.statements["reads uncommitted"].query(ctx, s.c.db, nil, &name, &level); {
@@ -65,7 +67,7 @@ func (s *permitStore) checkEngines(ctx context.Context) error {
 	return nil
 }
 
-// permitsTaken is what a statement tells of a semaphore.
+// permitsTaken is the answer of a statement about a semaphore.
 type permitsTaken struct {
 	seen     time.Time // by [lease.Now], when the statement was sent
 	all      int64     // of all acquisitions
@@ -224,8 +226,9 @@ func (s *permitStore) decide(ctx context.Context, on database, req lease.Request
 	return lease.Reply{Held: err == nil, Token: uint64(next)}, err
 }
 
-// refused is the reply to an acquisition that adds no row. An earlier request of it may have the
-// permits, if the answer was lost. If not, it tells the waiters here of the last acquisition.
+// refused is the reply to an acquisition that adds no row. An earlier request of the acquisition
+// may have the permits, if the answer was lost. If not, refused tells the local waiters of the last
+// acquisition.
 func (s *permitStore) refused(req lease.Request, t permitsTaken) lease.Reply {
 	if lasts := time.Duration(t.ownLasts) * time.Microsecond; t.own > 0 && lasts > 0 {
 		return lease.Reply{Held: true, Token: uint64(t.own), Since: t.seen.Add(lasts - req.TTL)}
@@ -234,7 +237,7 @@ func (s *permitStore) refused(req lease.Request, t permitsTaken) lease.Reply {
 	return lease.Reply{Wait: max(time.Duration(t.next)*time.Microsecond, 0)}
 }
 
-// topicOf is what waiters for a semaphore are notified of, in place of the name of a lock.
+// topicOf is the payload of notifications for a semaphore, in place of the name of a lock.
 func topicOf(name string) string { return "permits " + name }
 
 // Release deletes the row.
@@ -250,7 +253,7 @@ func (s *permitStore) Release(ctx context.Context, id lease.HoldID) (lease.Relea
 	return lease.Released{Held: n > 0, Awaited: true}, s.c.outcome(err)
 }
 
-// Watch is that of a Table, for the semaphore.
+// Watch is the Watch of a Table, for the semaphore.
 func (s *permitStore) Watch(_ context.Context, id lease.HoldID) (lease.Watch, error) {
 	id.Name = topicOf(id.Name)
 	return s.c.watch(id), nil
@@ -288,16 +291,17 @@ func (s *permitStore) Inspect(ctx context.Context, name string) (state lease.Sta
 
 // Semaphore returns the semaphore called name, of size permits, whose permits are renewed like
 // holds. The permits of an acquisition are a row of a table, with the end of their lease by the
-// clock of the database. A lock of the same name is apart.
+// clock of the database. A lock of the same name is independent.
 //
-// There is no order between processes, also with [WithQueue]. Small acquisitions can pass one of
-// many permits for as long as they come. Tokens increase from acquisition to acquisition.
+// Processes are not served in order, not even with [WithQueue]. Small acquisitions can pass an
+// acquisition of many permits for as long as they keep coming. Tokens increase from acquisition to
+// acquisition.
 //
-// In PostgreSQL an acquisition is one statement. In MySQL and MariaDB it is three, and one if the
-// permits are not free. In SQLite it is a transaction, or a read. Of several clients that acquire
-// permits at once, one succeeds, and the others begin anew. A release and a renewal of all permits
-// of this client are one statement each. A release wakes all waiters that listen, see
-// [WithListener]. Others poll, see [WithBackoff].
+// In PostgreSQL an acquisition takes one statement. In MySQL and MariaDB it takes three statements,
+// or one if the permits are not free. In SQLite it takes a transaction, or a read. Of several
+// clients that acquire permits at once, one succeeds, and the others begin anew. A release and a
+// renewal of all permits of this client are one statement each. A release wakes all waiters that
+// listen, see [WithListener]. Others poll, see [WithBackoff].
 //
 // If a process dies, its permits return when its lease is over. A row stays for each name that was
 // ever used. CreateSchema adds the two tables to those of an earlier layout. Without them the

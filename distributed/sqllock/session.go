@@ -13,10 +13,10 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// A lock of a session lasts as long as the session. The lease is the client's own affair here: the
-// client closes a session whose connection has not answered for the time of a lease, after its
-// holder was told. A hold is therefore over before the server ends the session, unless the server
-// does so by itself, such as on an administrator's order. Then the holder finds out at the next
+// A lock of a session lasts as long as the session. Only the client knows the lease: the client
+// closes a session whose connection has not answered for the time of a lease, after it has told the
+// holder. So a hold is over before the server ends the session, unless the server ends the session
+// by itself, such as on an administrator's order. In that case the holder finds out at the next
 // renewal, which asks the session whether it has the lock, or at its release.
 //
 //	session   in held   connection
@@ -25,8 +25,8 @@ import (
 //	released  no        put back if the server has said that the lock is free, and discarded if not
 //	ended     no        discarded: an error, the lock is gone, or the lease is over
 //
-// The goroutine that removes a session from held, under the mutex, decides how it ends. No
-// other one uses its connection then.
+// The goroutine that removes a session from held, under the mutex, decides how the session ends.
+// From then on no other goroutine uses the connection.
 
 // errGone reports that the session does not have the lock any more.
 var errGone = errors.New("the session has lost the lock")
@@ -82,7 +82,8 @@ func (s *sessionStore) Acquire(ctx context.Context, req lease.Request) (lease.Re
 	return s.acquire(ctx, req, nil)
 }
 
-// acquire is Acquire. If the lock is taken and b is not nil, its statement goes on to wait for it.
+// acquire is Acquire. If the lock is taken and b is not nil, acquire begins b's statement, which
+// waits for the lock.
 func (s *sessionStore) acquire(ctx context.Context, req lease.Request, b *blocked) (lease.Reply, error) {
 	if err := s.c.start.fit(ctx); err != nil {
 		return lease.Reply{}, err
@@ -117,8 +118,8 @@ func (s *sessionStore) acquire(ctx context.Context, req lease.Request, b *blocke
 	return s.keep(sess, req.TTL)
 }
 
-// failed is the reply to an acquisition that has failed. Whatever there was has ended with the
-// connection, or will as soon as the server notices.
+// failed is the reply to an acquisition that has failed. A lock that the request took has ended
+// with the connection, or will end as soon as the server notices.
 func (s *sessionStore) failed(err error) (lease.Reply, error) {
 	if s.c.dialect.classify(err) == busy {
 		return lease.Reply{}, nil
@@ -150,15 +151,15 @@ func (s *sessionStore) keep(sess *session, ttl time.Duration) (lease.Reply, erro
 	return lease.Reply{Held: true}, nil
 }
 
-// Lookup tells which holds have a session here. An acquisition of unknown outcome leaves none, so
-// that its lock ends with the connection.
+// Lookup finds out which holds have a session here. An acquisition of unknown outcome leaves no
+// session, so its lock ends with the connection.
 func (s *sessionStore) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return lease.Reply{Held: s.held[req.HoldID] != nil}, nil
 }
 
-// remove reports whether sess was held, which it is not from now on.
+// remove removes sess from held, and reports whether it was there.
 func (s *sessionStore) remove(sess *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +173,7 @@ func (s *sessionStore) remove(sess *session) bool {
 }
 
 // drop ends a session that does not have the lock any more, or does not answer, or whose lease is
-// over. Then its holder knows, unless the hold was prolonged less than the engine thinks.
+// over. By then the holder knows, unless the hold was prolonged less than the engine thinks.
 func (s *sessionStore) drop(sess *session, cause error) {
 	if !s.remove(sess) {
 		return
@@ -193,7 +194,7 @@ func (s *sessionStore) bury(sess *session) {
 }
 
 // use waits for the turn to use the connection of a session until wait ends. Nobody gets a turn
-// after the end of the session. What it returns ends with ctx, and with the session.
+// after the end of the session. The context that use returns ends with ctx, and with the session.
 func (sess *session) use(wait, ctx context.Context) (context.Context, func(), error) {
 	select {
 	case sess.turn <- struct{}{}:
@@ -232,11 +233,10 @@ type renewed struct {
 	err  error // if the server refused to tell
 }
 
-// Renew asks all sessions at once. A connection on which a request was given up is of no use any
-// more, and the lock would end with it. So a request that was sent is waited for until the lease of
-// its session is over, if need be in the background. The caller waits until ctx ends. If other
-// sessions have answered, it waits for a third of the time d: one dead connection must not be the
-// end of their holds.
+// Renew asks all sessions at once. Giving a request up would make its connection unusable, and end
+// the lock. So Renew waits for each request until the lease of its session is over, if need be in
+// the background. The caller waits until ctx ends. If other sessions have answered, the caller
+// waits only for a third of the time d: one dead connection must not end the holds of the others.
 func (s *sessionStore) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	r := &renewal{s: s, ctx: ctx, began: time.Now(), d: d, answers: make(chan renewed, len(holds))}
 	missing := 0
@@ -279,7 +279,7 @@ func (s *sessionStore) Renew(ctx context.Context, holds []lease.HoldID, d time.D
 }
 
 // ask asks whether a session has its lock, and prolongs the session. If the caller has gone, the
-// engine takes the outcome for unknown. Then a longer time would keep the lock for nobody.
+// engine treats the outcome as unknown, and a prolonged session would keep the lock for nobody.
 func (r *renewal) ask(hold int, sess *session) {
 	s := r.s
 	using, done, err := sess.use(r.ctx, context.WithoutCancel(r.ctx))
@@ -338,7 +338,7 @@ func (s *sessionStore) Release(ctx context.Context, id lease.HoldID) (lease.Rele
 			s.ending.Done()
 			return
 		}
-		// Only the session's own answer says that it had the lock until now. Without one the
+		// Only the session's own answer says that it had the lock until now. Without an answer the
 		// lock is lost, perhaps long ago, and at the latest when the server notices that the
 		// connection is closed.
 		s.bury(sess)
@@ -366,7 +366,8 @@ func (s *sessionStore) Watch(ctx context.Context, id lease.HoldID) (lease.Watch,
 	return s.c.watch(id), nil
 }
 
-// close ends what is left after the engine has closed. It waits for that until ctx ends.
+// close ends the sessions that are left after the engine has closed. It waits for their ends until
+// ctx ends.
 func (s *sessionStore) close(ctx context.Context) {
 	s.mu.Lock()
 	s.closed = true

@@ -12,10 +12,9 @@ import (
 	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
-// The statements of all dialects stand in one file, and those that a dialect has for itself in a
-// file of its own. A title begins each of them: "-- name: release". $1 and so on are its arguments,
-// in any order and number. {locks}, {queue}, {rows}, {clients}, {permits} and {semaphores} are the
-// tables.
+// The statements of all dialects stand in one file, and the statements of one dialect in a file of
+// its own. A title begins each of them: "-- name: release". $1 and so on are its arguments, in any
+// order and number. {locks}, {queue}, {rows}, {clients}, {permits} and {semaphores} are the tables.
 //
 //go:embed *.sql
 var files embed.FS
@@ -26,7 +25,8 @@ var templates = map[Dialect]map[string]string{
 	SQLite:   parse("sqlite.sql"),
 }
 
-// parse returns by their titles the statements of all dialects, or those of a file in their place.
+// parse returns the statements by their titles. A statement in file replaces the statement of all
+// dialects with the same title.
 func parse(file string) map[string]string {
 	all := make(map[string]string)
 	for _, name := range []string{"common.sql", file} {
@@ -53,7 +53,7 @@ func parse(file string) map[string]string {
 // nowInSQLite is the present in milliseconds.
 const nowInSQLite = `CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)`
 
-// words are what stands for the marks of time and locking in the statements of all dialects.
+// words replace the marks of time and locking in the statements of all dialects.
 var words = map[Dialect][]string{
 	Postgres: {
 		"{now}", "clock_timestamp()",
@@ -134,7 +134,7 @@ func (d Dialect) statement(template string, replacements ...string) *statement {
 	return s
 }
 
-// args returns those of the arguments that the statement has, in its order.
+// args returns the arguments that the statement uses, in its order.
 func (s *statement) args(args []any) []any {
 	ordered := make([]any, len(s.order))
 	for i, n := range s.order {
@@ -163,7 +163,7 @@ func (s *statement) query(ctx context.Context, on database, args []any, dest ...
 	return on.QueryRowContext(ctx, s.text, s.args(args)...).Scan(dest...)
 }
 
-// names are those of the tables, as they are written in statements.
+// names are the names of the tables, as they are written in statements.
 type names struct {
 	locks, queue, rows  string
 	clients             string // their identities
@@ -203,10 +203,9 @@ func (n names) schema(d Dialect) string {
 	return strings.NewReplacer(n.replacements()...).Replace(templates[d]["schema"])
 }
 
-// Schema returns the statements, each ended by a semicolon, that make all tables: those of a
-// [Table], of its queue and semaphores, and of a [Row]. It is for programs that make tables by
-// other means than CreateSchema. The argument table is that of [WithTable], or "" for
-// [DefaultTable].
+// Schema returns the statements, each ended by a semicolon, that make all tables: of a [Table], of
+// its queue and semaphores, and of a [Row]. It is for programs that make tables by other means than
+// CreateSchema. The argument table is as for [WithTable], or "" for [DefaultTable].
 func Schema(d Dialect, table string) (string, error) {
 	if table == "" {
 		table = DefaultTable
@@ -218,7 +217,7 @@ func Schema(d Dialect, table string) (string, error) {
 	return n.schema(d) + ";\n", nil
 }
 
-// createSchema makes the tables that are not there. Several processes may do so at once.
+// createSchema makes the tables that are missing. Several processes may call it at once.
 func (c *core) createSchema(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()

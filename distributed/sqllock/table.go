@@ -72,13 +72,13 @@ func (s *tableStore) Acquire(ctx context.Context, req lease.Request) (lease.Repl
 		if s.c.unsure { // the statement before may have been carried out twice
 			return lease.Reply{}, err
 		}
-		return lease.Reply{}, nil // not held is all that is sure
+		return lease.Reply{}, nil // it is only sure that the lock is not held
 	}
 	return s.overtaken(req, row), nil
 }
 
-// acquireAgain is Acquire for a waiter on PostgreSQL that has been refused before. It mostly is
-// refused again, so that one statement also tells why.
+// acquireAgain is Acquire for a waiter on PostgreSQL that has been refused before. Most such
+// requests are refused again, so the same statement also returns the reason.
 func (s *tableStore) acquireAgain(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	var taken bool
 	row := rowOfLock{seen: lease.Now()}
@@ -108,7 +108,7 @@ type rowOfLock struct {
 // wait returns for how long the lock is not free.
 func (r rowOfLock) wait() time.Duration { return max(time.Duration(r.left)*time.Microsecond, 0) }
 
-// overtaken is found, and tells the waiters here which hold has the lock.
+// overtaken is found, and also tells the local waiters which hold has the lock.
 func (s *tableStore) overtaken(req lease.Request, row rowOfLock) lease.Reply {
 	reply := s.found(req, row)
 	if !reply.Held {
@@ -146,8 +146,8 @@ func (s *tableStore) take(ctx context.Context, req lease.Request) (token int64, 
 	return token, err
 }
 
-// inTheWay reports whether err says that another transaction was in the way. In SQLite, where
-// no network is slow, that is what a missing answer means.
+// inTheWay reports whether err says that another transaction was in the way. In SQLite, which has
+// no slow network, a missing answer means the same.
 func (c *core) inTheWay(err error) bool {
 	return err != nil && (c.dialect.classify(err) == busy || c.dialect == SQLite && errors.Is(err, ErrTimeout))
 }
@@ -173,7 +173,8 @@ func (s *tableStore) Lookup(ctx context.Context, req lease.Request) (lease.Reply
 	return lease.Reply{Held: true, Token: uint64(token)}, nil
 }
 
-// Renew extends all holds by one statement. If it misses some, a second one asks which.
+// Renew extends all holds by one statement. If the statement misses some holds, a second statement
+// asks which.
 func (s *tableStore) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
 	var which strings.Builder
 	args := make([]any, 1, 1+2*len(holds))
@@ -205,7 +206,7 @@ func (s *tableStore) Renew(ctx context.Context, holds []lease.HoldID, d time.Dur
 		return nil, err
 	}
 	for i, h := range holds {
-		// It was extended then: a lease that was over cannot have begun anew.
+		// The hold was extended: a lease that was over cannot have begun anew.
 		held[i] = slices.Contains(current, h)
 	}
 	return held, nil
@@ -248,7 +249,7 @@ func (s *tableStore) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, e
 	return s.c.watch(id), nil
 }
 
-// Table has locks that are rows of a table, with a lease and a fencing token. It is a
+// Table has locks that are rows of a table, with a lease and a fencing token. A Table is a
 // [locks.Provider]. It is safe for concurrent use; [Table.Close] ends it. A Table must not be
 // copied.
 type Table struct {
@@ -260,9 +261,9 @@ type Table struct {
 
 var _ locks.Provider = (*Table)(nil)
 
-// NewTable returns a Table in db. It uses a connection of db's pool for each request, and none
-// in between. It never closes db, and has to be closed before db is. In MySQL and MariaDB the
-// first acquisition also looks at the layout of the table, once for all callers.
+// NewTable returns a Table in db. It uses a connection of db's pool for each request, and none in
+// between. It never closes db, and has to be closed before db is. In MySQL and MariaDB the first
+// acquisition also checks the layout of the table, once for all callers.
 func NewTable(db *sql.DB, opts ...Option) (*Table, error) {
 	c, err := newCore(db, opts)
 	if err != nil {
@@ -282,7 +283,7 @@ func NewTable(db *sql.DB, opts ...Option) (*Table, error) {
 	return t, nil
 }
 
-// CreateSchema makes the tables that are not there: those of [Schema].
+// CreateSchema makes the tables of [Schema] that are missing.
 func (t *Table) CreateSchema(ctx context.Context) error { return t.c.createSchema(ctx) }
 
 // Locker returns the lock called name. It is a [*lease.Mutex].

@@ -26,8 +26,8 @@ type Columns struct {
 	Token string
 }
 
-// replacements returns what stands in statements for the marks. Each mark has the name of a column
-// behind it.
+// replacements returns the texts that replace the marks in statements. The name of a column follows
+// each mark.
 func (d Dialect) replacements(marks ...string) ([]string, error) {
 	for i := 1; i < len(marks); i += 2 {
 		id, err := d.identifier(marks[i])
@@ -39,16 +39,15 @@ func (d Dialect) replacements(marks ...string) ([]string, error) {
 	return marks, nil
 }
 
-// Versioned is an optimistic lock around a value in one row of a table. Nobody waits to read
-// the value or to compute its successor. A change is committed only if the version that it was
-// computed from is still the current one. Versioned is the twin of cas.Versioned for a column
-// of your table: every program that changes the value has to add 1 to the version. It keeps
-// nothing in this process. T is a type that the driver can read from the column, and write to
-// it.
+// Versioned is an optimistic lock around a value in one row of a table. Nobody waits to read the
+// value or to compute its successor. A change is committed only if the version that it was computed
+// from is still the current version. Versioned is the twin of cas.Versioned for a column of your
+// table: every program that changes the value has to add 1 to the version. It keeps nothing in this
+// process. T is a type that the driver can read from the column, and write to it.
 //
-// It costs two statements a change, and holds no connection in between. While changes seldom
-// meet, no other lock on a database costs less. Where they often meet, work is done in vain,
-// and a [Row] is better.
+// A change costs two statements, and holds no connection between them. While changes seldom meet,
+// no other lock on a database costs less. Where changes often meet, work is done in vain, and a
+// [Row] is better.
 type Versioned[T any] struct {
 	c               *core
 	key             any
@@ -120,9 +119,9 @@ func (v *Versioned[T]) exec(ctx context.Context, s *statement, args ...any) (boo
 	return n > 0, err
 }
 
-// CompareAndSwap sets the value and adds 1 to the version if that is as expected, and reports
-// whether it was. Without a row it reports false as well. After an error that is not the
-// database's answer it is unknown whether the value was set.
+// CompareAndSwap sets the value and adds 1 to the version if the version is expected, and reports
+// whether it was. Without a row it reports false as well. After an error that is not the database's
+// answer it is unknown whether the value was set.
 func (v *Versioned[T]) CompareAndSwap(ctx context.Context, expected uint64, value T) (bool, error) {
 	swapped, err := v.exec(ctx, v.swap, v.key, value, int64(expected))
 	return swapped, v.fail("CompareAndSwap", err)
@@ -139,10 +138,10 @@ func (v *Versioned[T]) Store(ctx context.Context, value T) error {
 	return v.fail("Store", err)
 }
 
-// Update replaces the value by what fn makes of it, and returns the new value. It reads value
-// and version, calls fn, and commits the result if the version is still the same. If not, it
-// pauses, see [WithBackoff], and starts over with the current value. fn is called any number of
-// times, also by several goroutines at once, and must do nothing but compute.
+// Update replaces the value by the result of fn, and returns the new value. It reads value and
+// version, calls fn, and commits the result if the version is still the same. If not, it pauses,
+// see [WithBackoff], and starts over with the current value. fn is called any number of times, also
+// by several goroutines at once, and must do nothing but compute.
 //
 // The end of ctx ends the retries: the error matches ctx.Err() and its cause. An error of fn is
 // returned as it is. Nothing is committed in these cases. After an error of the connection it

@@ -14,8 +14,8 @@ import (
 )
 
 // WithRevocation sets the function to call when another client asks the holder to give the lock
-// back: with [Client.Revoke] or Curator's Revoker. f runs in its own goroutine, once for each hold,
-// and gets the token of the hold. The hold goes on: f decides what to do.
+// back: with [Client.Revoke] or Curator's Revoker. The function runs in its own goroutine, once for
+// each hold, and gets the token of the hold. The hold goes on: the function decides what to do.
 func WithRevocation(f func(token uint64)) lease.MutexOption { return lease.WithData(f) }
 
 func (c *Client) mutex(k kind, name string, opts ...lease.MutexOption) *lease.Mutex {

@@ -240,7 +240,7 @@ func (s *session) await(ctx context.Context) error {
 }
 
 // confirm returns the time from which a hold for d counts: when the last request was sent that the
-// leader has answered. confirm asks the leader if that request is older than a third of d or of the
+// leader has answered. It asks the leader if that request is older than a third of d or of the
 // session timeout. A server that has lost the leader still answers reads and reports events, while
 // the leader hears nothing of the session.
 func (s *session) confirm(ctx context.Context, d time.Duration) (time.Time, error) {

@@ -5,7 +5,7 @@
 //	...
 //	table, err := sqllock.NewTable(db, sqllock.WithListener(pgxnotify.Listener(db)))
 //
-// It is a package of its own so that a program with another driver does not get pgx.
+// The package is separate so that a program with another driver does not depend on pgx.
 package pgxnotify
 
 import (
@@ -19,9 +19,9 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// Listener returns a listener that takes one connection of db's pool while it listens, and
-// closes it then. The driver of db has to be pgx's stdlib, and each connection a session of the
-// server.
+// Listener returns a listener that takes one connection of db's pool while it listens, and closes
+// the connection afterwards. The driver of db has to be pgx's stdlib, and each connection a session
+// of the server.
 func Listener(db *sql.DB) func(ctx context.Context, channel string, ready func(), notify func(payload string)) error {
 	return func(ctx context.Context, channel string, ready func(), notify func(payload string)) error {
 		conn, err := db.Conn(ctx)
