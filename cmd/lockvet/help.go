@@ -73,6 +73,10 @@ func helped(args []string, analyzers []*analysis.Analyzer, stdout, stderr io.Wri
 		fmt.Fprintln(stdout, "lockvet", version)
 	case args[0] != "help":
 		return 0, false
+	case args[1] == "complete":
+		return complete(args[2:], analyzers, stdout), true
+	case args[1] == "completion":
+		return completion(args[2:], stdout, stderr), true
 	case args[1] == "man":
 		fmt.Fprint(stdout, manual(analyzers))
 	default:
@@ -119,7 +123,7 @@ func help(analyzers []*analysis.Analyzer) string {
 	for _, e := range exitCodes {
 		line("   %-3s %s", e.code, e.meaning)
 	}
-	line("\nMORE:\n   lockvet help man | man -l -    the manual\n   %s", page)
+	line("\nMORE:\n   lockvet help man | man -l -    the manual\n   lockvet help completion bash   the completion, also for zsh and fish\n   %s", page)
 	return b.String()
 }
 
