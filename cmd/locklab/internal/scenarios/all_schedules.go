@@ -31,7 +31,7 @@ var _ = register(lab.Scenario{
 		"If none fails, the program is right under all of them.",
 		"测试只会碰到当时发生的那种调度。需要另一种调度才出现的错误就一直藏着，在空闲的机器上跑多少遍"+
 			"都一样。这里对账户的每次访问都加了锁，所以竞态检测器也不会报告。\n\n"+
-			"几个 goroutine、每个几步操作，其全部调度的数量是计算机能够遍历的。`explore.Run` 就是这样做的："+
+			"几个 goroutine、每个几步操作，全部调度的数目有限，计算机可以逐一遍历。`explore.Run` 就是这样做的："+
 			"每次只让一个 goroutine 运行，锁的每个操作都是一次选择。它打印失败的最短调度，以及重放该调度"+
 			"的选项。如果没有一个失败，程序在所有调度下都是对的。"),
 	Look: lab.T("Ann and Bob deposit one each. Each has two lines: the first reads the balance, the second writes it. The "+

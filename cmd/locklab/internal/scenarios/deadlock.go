@@ -34,7 +34,7 @@ databases, they can also refuse the request that would close it.`,
 路。缺少任何一个，就没有死锁。
 
 给第二把锁的等待设时限，超时就释放第一把锁。统一的加锁顺序不会形成环路。锁更少、临界区更短，环路就
-更罕见。知道自己所有者的锁可以在事后找出环路；也可以像数据库那样，拒绝会使环路闭合的那次申请。`),
+更罕见。知道自己所有者的锁可以在死锁发生之后找出环路；也可以像数据库那样，拒绝会使环路闭合的那次申请。`),
 	Look: lab.T("In the first picture each goroutine holds one lock and waits for the other's. `deadlock.Find` "+
 		"describes the cycle, and the scenario cancels one wait. In the second picture the second wait "+
 		"has a time limit. When it ends, the goroutine releases its first lock, and tries again. In the "+

@@ -31,8 +31,8 @@ waiters wake, one after the other, and all but one find nothing.`,
 无所获。`),
 	Look: lab.T(`The bars count the waiters that woke and asked for the lock while the broadcasting goroutine still held
 it. The lines count all wake-ups while as many items as waiters are handed out, one at a time.`,
-		`条形图统计广播者仍持有锁时就醒来申请锁的等待者。折线统计逐个发放与等待者同样多的元素时，总共发生
-的唤醒次数。`),
+		`条形图统计广播者仍持有锁时就醒来申请锁的等待者。折线显示：逐个放入与等待者一样多的元素时，
+总共唤醒多少次。`),
 	Found: lab.T(`Of {{n .waiters}} waiters, {{n .herdSync}} of sync.Cond woke up to find the lock taken,
 {{n .herdOther}} of a condition over a foreign lock, and {{n .herdOwn}} of a condition of the lock itself. To
 hand out {{n .waiters}} items one at a time took {{n .wakesBroadcast}} wake-ups with Broadcast and

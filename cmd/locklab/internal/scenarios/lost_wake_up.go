@@ -23,7 +23,7 @@ loop that checks the predicate again.
 
 The loop also checks before the first wait, because a condition does not remember signals. If the signal
 came before the wait, the waiter waits for ever: the lost wake-up.`,
-		`从发出信号到轮到等待者，其间锁可能归另一个 goroutine，信号所通知的东西可能已被取走：这就是被抢走
+		`信号发出之后、轮到等待者之前，另一个 goroutine 可能先得到锁，取走信号所指的东西：这就是被抢走
 的唤醒。有些系统还会在没有信号时唤醒等待者，即虚假唤醒。所以等待总要写在循环里，每次都重新检查谓
 词。
 

@@ -48,9 +48,9 @@ version that it has.`,
 		"`rwlock.Snapshot` only the readers are, and the writers take turns.",
 		"图中两个 goroutine 同时计算，一个提交，另一个必须重新计算。图表中的曲线从左边的只读到右边的"+
 			"只写，给出吞吐量，以及每个结果需要的计算次数。每次计算到一半都会让出处理器，所以无论有多少处"+
-			"理器，goroutine 都会相遇。\n\n"+
+			"理器，各个 goroutine 的计算都会重叠。\n\n"+
 			"使用 `cas.Versioned` 时，读者和写者都是乐观的。使用 `rwlock.StampedLock` 和 `rwlock.Snapshot` "+
-			"时，只有读者是乐观的，写者轮流进行。"),
+			"时，只有读者是乐观的，写者依次进行。"),
 	Found: lab.T(`Best with reads only: {{.bestRead}}. Best with one write in ten: {{.bestTenth}}. Best with writes
 only: {{.bestWrite}}. Which one was ahead as writes became more frequent? Of cas.Versioned and reentrant.Mutex:
 {{.crossing}}. Of rwlock.StampedLock and rwlock.RWMutex: {{.crossingStamped}}. With writes only,

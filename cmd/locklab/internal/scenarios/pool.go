@@ -33,18 +33,19 @@ var _ = register(lab.Scenario{
 
 顺序很重要：先归还资源，再归还许可。反过来的话，goroutine 可能拿到许可却找不到资源。
 
-许可没有所有者，所以可以由别的 goroutine 释放。数量大的获取要等所需的许可全部到齐；如果数量小的
-可以越过它，它可能永远等下去。`),
+许可没有所有者，所以可以由别的 goroutine 释放。数量大的获取要等所需的许可全部到齐；如果数量小的可以
+插到它前面，它可能永远等下去。`),
 	Look: lab.T("In the first picture more goroutines than items come to the pool. They get items in order of "+
 		"arrival, and one wait ends by its limit. In the second the large acquisition wants all "+
 		"permits, and one is free. The small one could have it, but it came later, and waits.",
-		"第一幅图中，来到池中的 goroutine 比资源多。它们按到达顺序得到资源，有一次等待因时限结束。第"+
-			"二幅图中，大的获取需要全部许可，而现在只有一个空闲。小的本可以拿到它，但小的来得晚，只能等待。"),
+		"第一幅图中，申请资源的 goroutine 比资源多。它们按到达顺序得到资源，有一次等待因时限结束。第"+
+			"二幅图中，大的获取需要全部许可，而此时只有一个空闲。小的获取本可以拿走它，但来得更晚，只能等待。"),
 	Found: lab.T(`{{.visitors}} goroutines shared {{.items}} items, and at most {{.most}} were out. The wait with a limit ended
 after {{n .gaveUp}}, and took no item with it. Behind the large acquisition the small one waited {{n .smallWaited}},
 although {{.free}} permit was free. In {{n .loans}} loans of a crowd no item was lent to two goroutines. In a pool that
 shrank while its items were out, {{.missing}} permits were missing until the next releases.`,
-		`{{.visitors}} 个 goroutine 共用 {{.items}} 个资源，最多同时借出 {{.most}} 个。有时限的等待在 {{n .gaveUp}}
+		`{{.visitors}} 个 goroutine 共用 {{.items}} 个资源，最多同时借出 {{.most}} 个。有时限的等待
+在 {{n .gaveUp}}
 后结束，没有带走资源。排在大的获取后面的小的获取等待了 {{n .smallWaited}}，尽管有 {{.free}} 个许
 可空闲。多个 goroutine 共借出 {{n .loans}} 次，没有一个资源同时借给两个 goroutine。资源借出期间
 缩小的池欠缺 {{.missing}} 个许可，由后续的释放补足。`),

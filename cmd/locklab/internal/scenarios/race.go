@@ -37,7 +37,7 @@ one wrote.`, `第一幅图中，两个 goroutine 都先读，然后才有人写�
 	Found: lab.T(`In the scripted meeting two additions left the counter at {{.meeting}}. In the crowd,
 {{n .goroutines}} goroutines made {{n .wanted}} additions. Without a lock {{n .lost}} of them were lost
 ({{percent .lostShare}}); with the lock, none.`,
-		`在安排好的相遇中，两次加法之后计数器是 {{.meeting}}。在多个 goroutine 的竞争中，{{n .goroutines}}
+		`按安排好的先后执行时，两次加法之后计数器是 {{.meeting}}。在多个 goroutine 的竞争中，{{n .goroutines}}
 个 goroutine 共做了 {{n .wanted}} 次加法：不加锁时丢失 {{n .lost}} 次（{{percent .lostShare}}）；
 加锁时一次也没有丢失。`),
 	Take: lab.T("Guard the whole of a read-modify-write, not its steps. For a single number use "+

@@ -19,18 +19,18 @@ var _ = register(lab.Scenario{
 	Topic:  lab.T("Sharing", "共享"),
 	Title:  lab.T("Readers together, writers alone", "读者共享，写者独占"),
 	Question: lab.T(`Which holders may be inside together, and may a reader become a writer?`,
-		"哪些持有者可以同时在内？读者能变成写者吗？"),
+		"哪些持有者可以同时持有锁？读者能变成写者吗？"),
 	Claim: lab.T(`A read-write lock has a shared side and an exclusive side: any number of readers, or one writer. Readers
 must not starve a waiting writer, so a new reader queues behind it.
 
 A writer may acquire the read lock and then release the write lock. This is a downgrade, with no writer
 in between. A reader may not ask for the write lock: two such readers would each wait for the other.
 Java lets such a reader hang; here it gets an error at once.`,
-		`读写锁有共享的一面和独占的一面：可以有任意多个读者，或者一个写者。读者不能让等待的写者饥饿，所以
+		`读写锁有共享和独占两种持有方式：可以有任意多个读者，或者一个写者。读者不能让等待的写者饥饿，所以
 后到的读者要排在写者后面。
 
 写者可以先获取读锁，再释放写锁，这称为锁降级，其间没有别的写者。读者不能申请写锁：两个这样的读者
-会互相等待。在 Java 中，这样的读者会一直挂住；在这里，它立即得到一个错误。`),
+会互相等待。在 Java 中，这样的读者会一直卡住；在这里，它立即得到一个错误。`),
 	Look: lab.T(`In the first picture reader 3 comes while other readers are inside. It waits nevertheless, behind the
 writer. In the second the writer downgrades without a gap, and a reader joins it. The next writer has to
 wait for both. In the third the upgrade is refused while another reader is inside, and granted to the

@@ -34,8 +34,8 @@ worse than the better of the two.`,
 白白占用一个处理器，而别的 goroutine（也许就是持有者）本来可以使用它。
 
 所以，临界区很短、goroutine 不多于处理器时，自旋才划算。只有一个处理器时从不划算：等待者盯着看的
-时候，什么也不会改变。锁不知道临界区有多长。它自旋的时间大约等于睡眠的代价，然后才睡眠；这样永远
-不会比两者中较好的一个差很多。`),
+时候，什么也不会改变。锁不知道临界区有多长。它自旋的时间大约等于睡眠的代价，然后才睡眠；这样，代价永
+远不会比两者中较好的那个高出很多。`),
 	Look: lab.T(`In the picture the waiter spins first, and the holder marks the moment when it finds the waiter asleep
 in the queue. The charts show the cost of a turn, as a multiple of the section itself: its time, all
 goroutines together, and its processor time. Compare the two that do one thing only: the loop always
@@ -47,7 +47,7 @@ Then look at the locks that do both. `+
 		"`sync.Mutex` and `fair.BargingMutex` also spin for a moment.",
 		`图中等待者先自旋；持有者发现等待者已在队列中睡眠时，标出这一时刻。图表给出一轮的代价，以临界区本
 身的倍数表示：所有 goroutine 合计的耗时，以及处理器时间。请比较只做一件事的两种锁：循环总是自旋，
-channel 总是让等待者睡眠。机器平静时，无论临界区多长，循环在耗时上都可能好看，因为锁空闲时它正在
+channel 总是让等待者睡眠。机器空闲时，无论临界区多长，循环在耗时上都可能好看，因为锁空闲时它正在
 运行；它付出的是处理器时间。机器很忙时，结果可能由噪声决定，表格会说明这一点。
 
 然后再看两者兼有的锁。`+
@@ -64,8 +64,8 @@ With one processor, {{n .turns}} turns of {{n .crowd}} goroutines came to their 
 		"`spin.Mutex` for sections of a few instructions, with no more goroutines than processors, and "+
 		"only if it measures faster. Never write a loop that spins without an end: `spin.Backoff` yields "+
 		"the processor in time.",
-		"`sync.Mutex` 在有希望时已经会自旋，所以自旋锁很少能快多少。只有临界区仅有几条指令、goroutine "+
-			"不多于处理器、而且实测更快时，才用 `spin.Mutex`。绝不要写没有尽头的自旋循环：`spin.Backoff` "+
+		"`sync.Mutex` 本来就会在有望得到锁时自旋，所以自旋锁很少能快多少。只有临界区仅有几条指令、goroutine "+
+			"不多于处理器、而且实测更快时，才用 `spin.Mutex`。绝不要写没有上限的自旋循环：`spin.Backoff` "+
 			"会及时让出处理器。"),
 	Java: lab.Same(`while (!held.compareAndSet(false, true))
     while (held.get()) Thread.onSpinWait();   // %s`).With(lab.T("and when to sleep?", "那么何时睡眠？")),

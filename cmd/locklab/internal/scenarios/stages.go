@@ -30,11 +30,11 @@ The lock here has these stages too, but decides anew at every acquisition. The o
 Another goroutine spins for less than a microsecond, because a holder that is nearly done will
 release by then. After that it parks in the queue.`,
 		`Java 的监视器经历几个阶段：先偏向第一个线程，再是短暂自旋的轻量级锁，然后是让线程睡眠的重量级锁。
-后一阶段比前一阶段昂贵，只在前一阶段不够用时才使用。较新的 HotSpot 版本取消了偏向，并会让空闲的
+后一阶段代价更高，前一阶段不够用时才进入。较新的 HotSpot 版本取消了偏向锁，并会让空闲的
 重量级监视器重新变轻。
 
 这里的锁也有这些阶段，但每次加锁都重新决定。所有者自己重入时只是计数。其他 goroutine 先自旋不到
-一微秒，因为快要结束的持有者那时已经释放；之后它才在队列中挂起。`),
+一微秒，因为快要用完锁的持有者在这段时间里就会释放；之后它才在队列中挂起。`),
 	Look: lab.T(`The table counts the stages. The line shows how many waiters were parked in the queue at the release,
 over the length of the hold. Short holds end while the waiter spins; in long ones it parks. Spinning
 needs a second, idle processor: on a busy machine nearly every waiter parks.`,

@@ -40,12 +40,12 @@ lease had expired {{n .late}} before. With tokens, Ann came with {{.annToken}} a
 {{.bobToken}}: her write was refused, and Bob's stayed. The hold, asked before the write, reported the loss:
 {{.loss}}.`, `不检查令牌时，资源最后的值是 {{.stale}}，它来自一个租约已过期 {{n .late}} 的持有者。使用令牌时，
 Bob 先带着 {{.bobToken}} 写入，Ann 后带着 {{.annToken}} 到来：她的写入被拒绝，Bob 的值保留。写入
-之前询问持有状态，它报告锁已丢失：{{.loss}}。`),
+之前询问持有状态，它报告已经失锁：{{.loss}}。`),
 	Take: lab.T("Check `Hold.Err` before a step that must not happen twice: it looks at the clock, and is right "+
 		"even after a pause. A gap between the check and the write remains. If even that is too much, use "+
 		"`FencedMutex`, send `Hold.Token` with the write, and let the resource check it: a column in the "+
 		"database, a condition of the update.",
-		"在不能重复执行的步骤之前检查 `Hold.Err`：它看时钟，即使刚从暂停中恢复也是对的。检查与写入之"+
+		"在不能重复执行的步骤之前检查 `Hold.Err`：它会看时钟，即使刚从暂停中恢复也是对的。检查与写入之"+
 			"间仍有空隙。如果连这也不能接受，就用 `FencedMutex`，随写入发送 `Hold.Token`，由资源检查令牌："+
 			"数据库中的一列，更新语句中的一个条件。"),
 	Java: lab.Same(`RFencedLock lock = redisson.getFencedLock("account");

@@ -28,9 +28,9 @@ var _ = register(lab.Scenario{
 		"A permit with a lease comes back. The semaphore has an entry for each acquisition, with an end "+
 		"that its process puts off while it lives. What it has is the size, less the entries that have "+
 		"not ended.",
-		`存储中的信号量有若干许可，每个工作的进程占一个。最简单的做法是计数器：脚本从中减去，或者说明剩余
-不够。但计数器不知道其余的在谁手里。进程死去，它的许可就永远没了；每崩溃一次，能运行的任务就少一
-个，最后一个也不能运行。
+		`存储中的信号量有若干许可，每个正在工作的进程占一个。最简单的做法是计数器：脚本从中减去，或者说明剩余
+不够。但计数器不知道其余的许可在谁手里。进程死去，它的许可就永远没了；每崩溃一次，能运行的任务就少一
+个，直到一个也不能运行。
 
 带租约的许可会回来。信号量为每次获取保存一个条目，条目有结束时间，进程活着就不断推迟它。剩余的许
 可等于总数减去尚未结束的条目数。`),

@@ -27,7 +27,7 @@ The fair lock keeps two more keys: a list of the waiters in order of arrival, an
 time at which each of them counts as dead. Only the head of the list may acquire the lock, and only the
 head is notified. A dead waiter leaves the queue at its time.`,
 		`Redisson 的锁是以锁名为键的哈希。它唯一的字段标明客户端和线程，值是持有次数，存活时间就是租约。
-重入时次数加一；释放最后一次持有时删除哈希，并发布一条消息。
+重入时次数加一；最后一次释放时删除哈希，并发布一条消息。
 
 公平锁还有两个键：一个列表，按到达顺序保存等待者；一个有序集合，保存每个等待者被视为死亡的时间。
 只有列表的第一个可以获取锁，也只通知第一个。死去的等待者到时就离开队列。`),
@@ -41,7 +41,7 @@ the server: re-entry is counted in the process, and costs no command.`,
 锁 {{times .holds}}，而服务器上的次数是 {{.count}}：重入在进程内计数，不需要命令。`),
 	Take: lab.T(`Use the fair lock if a long wait is worse than slower hand-offs: every hand-off goes to a process that
 has to be notified first. The formats are Redisson's own, so a system can move from Java to Go process
-by process.`, `如果漫长的等待比较慢的移交更糟，就用公平锁：每次移交的对象都是需要先收到通知的进程。格式与 Redisson
+by process.`, `如果等得久比移交慢更糟，就用公平锁：它每次都移交给一个要先收到通知的进程。格式与 Redisson
 完全相同，所以系统可以逐个进程地从 Java 迁移到 Go。`),
 	Java: lab.Same(`RLock lock = redisson.getFairLock("queue");
 lock.lock();`),

@@ -32,7 +32,7 @@ without that server. Redlock rests on three conditions: a server that lost its l
 all of them have expired; no clock jumps; no process is paused past its lease. The third condition is
 the weak point of every lease, but other locks have a fencing token against it. Redlock has none:
 counters on independent servers have no common order.`,
-		`一台服务器就是一个单点故障。副本没有用：它得知锁的时间比持有者晚，可能恰好在其间被提升为主节点。
+		`只有一台服务器，就有单点故障。副本没有用：它得知锁的时间比持有者晚，可能恰好在其间被提升为主节点。
 红锁用几个相互独立的主节点：进程在明显短于租约的时间内，在半数以上的节点上设置了同一个键，就得到
 锁。任意两个多数派都有一台共同的服务器，而这台服务器只把键给一个进程。
 
@@ -45,7 +45,7 @@ when enough servers are back. In the later pictures all servers run. All five ha
 server that loses its data makes no difference. If three lose their data at once, or their clocks jump,
 Bob gets the lock while Ann has it. In the last picture Ann is paused, and there is no token by which the
 resource could refuse her write.`,
-		`服务器的泳道显示有多少台在运行。多数在运行时，持有者继续工作；不再有多数时，它会得知锁已丢失。另
+		`服务器的泳道显示有多少台在运行。多数在运行时，持有者继续工作；不再有多数时，它会得知已经失锁。另
 一个进程也在申请，租约过后、足够多的服务器恢复时，它得到锁。后面几幅图中，所有服务器都在运行。五
 台都把票投给了 Ann，所以一台丢失数据没有影响。如果三台同时丢失数据，或者它们的时钟跳变，Bob 就会
 在 Ann 持有锁时也得到锁。最后一幅图中，Ann 被暂停，而没有令牌可供资源拒绝她的写入。`),
@@ -55,8 +55,8 @@ with the answer "{{.answer}}", and had the lock {{n .apart}} after that. When {{
 servers lost their locks at once, there were {{.most}} holders, and the first one's hold reported it only when
 it was released. The token of a hold was {{.token}}, and the stale write of a holder that had been paused
 stayed: {{.stale}} value.`,
-		`{{.servers}} 台服务器只剩 {{.two}} 台时，持有者无法续期。第三台停止之后 {{n .told}}，它得知锁已
-丢失，原因是「{{.cause}}」。另一个进程白白申请了 {{times .asked}}，最后一次的答复是「{{.answer}}」，
+		`{{.servers}} 台服务器只剩 {{.two}} 台时，持有者无法续期。第三台停止之后 {{n .told}}，它得知已经
+失锁，原因是「{{.cause}}」。另一个进程白白申请了 {{times .asked}}，最后一次的答复是「{{.answer}}」，
 再过 {{n .apart}} 得到锁。{{.forgot}} 台服务器同时丢失锁时，有 {{.most}} 个持有者，而第一个直到
 释放时才得知。持有状态中的令牌是 {{.token}}；被暂停的持有者的过时写入留了下来：值为 {{.stale}}。`),
 	Take: lab.T(`Redlock makes a lock more available, not more certain. Let servers write each change to disk before they
@@ -64,7 +64,7 @@ answer, or stay away for the longest lease after a restart. Let clocks be slewed
 holders at a time do harm, use a lock with a token and a resource that checks it, or a store that agrees
 before it answers: etcd, ZooKeeper, a database.`,
 		`红锁让锁更可用，而不是更可靠。让服务器在答复之前把每次改动写入磁盘，或者重启之后等最长的租约过去
-再回来。时钟只能渐进调整，不能直接设置。如果同时有两个持有者会造成危害，就用带令牌的锁和检查令牌
+再回来。时钟只能逐步校正，不能直接改。如果同时有两个持有者会造成危害，就用带令牌的锁和检查令牌
 的资源，或者用先达成一致再答复的存储：etcd、ZooKeeper、数据库。`),
 	Java: lab.Same(`RLock lock = new RedissonRedLock(
     a.getLock("order"), b.getLock("order"), c.getLock("order"));
@@ -178,7 +178,7 @@ func majority(_ context.Context, l *lab.Lab) error {
 	row(lab.T("three come back empty at once",
 		"三台同时空着回来"), three, lab.T("at once",
 		"立即"), lab.T("learns of the loss at its next renewal, or by its release",
-		"在下次续期或释放时得知丢失"))
+		"在下次续期或释放时得知失锁"))
 	l.Observe("forgot", quorum(servers))
 	jump := failure(l, m, ann, bob, "clocks", lab.T("Three clocks jump", "三个时钟跳变"), lab.T("three clocks jump",
 		"三个时钟跳变"),
@@ -190,12 +190,12 @@ func majority(_ context.Context, l *lab.Lab) error {
 			}
 		})
 	row(lab.T("the clocks of three are set forward", "三台的时钟被拨快"), jump, lab.T("at once", "立即"),
-		lab.T("learns of the loss at its next renewal, or by its release", "在下次续期或释放时得知丢失"))
+		lab.T("learns of the loss at its next renewal, or by its release", "在下次续期或释放时得知失锁"))
 	pausedVoter(l, m, ann, bob, term)
 	row(lab.T("the holder is paused past its lease",
 		"持有者被暂停，超过租约"), 0, lab.T("after the lease", "租约到期后"),
 		lab.T("learns of the loss if it asks; it has no token for the resource to refuse",
-			"询问时才得知丢失；没有令牌可供资源拒绝"))
+			"询问时才得知失锁；没有令牌可供资源拒绝"))
 	l.Table(table)
 	return nil
 }
@@ -233,7 +233,7 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration,
 		row(lab.T("three stop",
 			"三台停止"), m[1:quorum(len(m))].have(name), lab.T("no",
 			"否"), lab.T("learns of the loss before its lease expires",
-			"在租约到期之前得知丢失"))
+			"在租约到期之前得知失锁"))
 		me.Set(lab.Running, lab.T("two run", "两台运行"))
 		me.Mark(lab.T("a third stops", "第三台停止"))
 		close(three)
@@ -261,11 +261,11 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration,
 			case <-asked:
 			}
 			l.Check(held.Err() != nil, lab.T("when too few servers have run for longer than the lease, the "+
-				"holder knows of the loss", "运行的服务器不足的时间超过租约时，持有者已得知丢失"))
+				"holder knows of the loss", "运行的服务器不足的时间超过租约时，持有者已得知失锁"))
 			l.Is(locks.ErrLost, context.Cause(held), lab.T("without a majority the context of the work ends with "+
 				"locks.ErrLost", "没有多数时，工作的 context 以 locks.ErrLost 结束"))
 			l.Observe("cause", context.Cause(held).Error())
-			me.Mark(lab.T("learns of the loss", "得知丢失"))
+			me.Mark(lab.T("learns of the loss", "得知失锁"))
 			return nil
 		})
 		l.Is(locks.ErrLost, err, lab.T("so does what Do returns", "Do 返回的也是它"))
@@ -316,9 +316,9 @@ func stopped(l *lab.Lab, m masters, holder, other *voter, term time.Duration,
 		me.Set(lab.Exclusive, lab.T("has lock", "持有锁"))
 		me.Work(term / 10)
 		l.Check(told.Before(got), lab.T("the holder learns of the loss before another process has the lock",
-			"持有者在别的进程得到锁之前得知丢失"))
+			"持有者在别的进程得到锁之前得知失锁"))
 		l.Check(told.Sub(at) < term, lab.T("the holder learns of the loss before its lease expires",
-			"持有者在租约到期之前得知丢失"))
+			"持有者在租约到期之前得知失锁"))
 		l.Observe("told", told.Sub(at))
 		l.Observe("apart", got.Sub(told))
 		err = second.UnlockContext(ctx)

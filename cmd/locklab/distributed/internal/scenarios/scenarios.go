@@ -33,7 +33,7 @@ replace, on Redis servers or an SQLite database inside the program. Where there 
 model, and says so. It checks what it teaches. Locks in one process have [a lab of their own](README.md). The
 figures are those of your machine:`,
 		`每一章都是一个场景。它在程序内部的 Redis 服务器或 SQLite 数据库上，运行本模块的锁以及它们所取代
-的错误写法；没有这样的存储时，就在模型上运行，并加以说明。它检验所教的内容。同一进程内的锁另有[一
+的错误写法；没有这样的存储时，就在模型上运行，并会注明。它检验所教的内容。同一进程内的锁另有[一
 个实验室](README.md)。数字都来自你自己的机器：`),
 	Folder:  "cmd/locklab/distributed/internal/scenarios",
 	Sources: sources,

@@ -17,7 +17,7 @@ var _ = register(lab.Scenario{
 	Name:   "sql-row",
 	Topic:  lab.T("Databases", "数据库"),
 	Title: lab.T(`A row as a lock: without lease and owner, and with both`,
-		"用一行作锁：没有租约和所有者，以及两者都有"),
+		"用一行作锁：从没有租约和所有者，到两者都有"),
 	Question: lab.T(`Is a unique row in a table a sufficient lock?`, "表中唯一的一行，足以作锁吗？"),
 	Claim: lab.T(`A database that exists anyway can keep the locks. The usual recipe is a table with a unique name:
 inserting the row acquires the lock, deleting it releases the lock, and of two inserts one fails.
@@ -27,18 +27,18 @@ it by mistake, the holder loses the lock without notice. And the insert does not
 does not get the lock has to ask again. Three columns are missing. Every release compares the owner.
 Every acquisition compares the end of the lease with the database's clock. A token that grows from
 holder to holder is for fencing.`,
-		`反正已有的数据库可以用来存放锁。通常的做法是一张名字唯一的表：插入一行就是获取锁，删除它就是释放
+		`已有的数据库可以顺便用来存放锁。通常的做法是一张名字列唯一的表：插入一行就是获取锁，删除它就是释放
 锁，两个插入中必有一个失败。
 
-这一行没有所有者，也没有租约。持有者死去，没有进程会删除它。别的进程误删了它，持有者会毫不知情地
-失去锁。而且插入不会等待：没得到锁的进程只能再次申请。缺少的是三列：每次释放都比较所有者；每次获
-取都用数据库的时钟比较租约的结束时间；随持有者递增的令牌用于隔离。`),
+这一行没有所有者，也没有租约。持有者死去之后，没有进程会删除它。别的进程误删了它，持有者会毫不知情地
+失去锁。而且插入不会等待：没得到锁的进程只能再次申请。缺少的是三列：所有者，每次释放都要比较；租约的
+结束时间，每次获取都用数据库的时钟比较；令牌，随持有者递增，用于隔离。`),
 	Look: lab.T(`In the first picture the holder crashes, and the next process asks in vain until it stops asking. In the
 second Bob does not get the lock, but cleans up nevertheless: Cid gets the lock while Ann has it. In the
 third, on a table with all columns, the holder crashes, another process's release does nothing, and the
 next process has the lock when the lease has expired. The table has the contents of the row.`,
 		`第一幅图中，持有者崩溃，下一个进程一直申请不到，最后放弃。第二幅图中，Bob 没有得到锁，却照样清理：
-Ann 持有锁时，Cid 也得到了锁。第三幅图使用包含所有列的表：持有者崩溃，别的进程释放不起作用，租约
+Ann 持有锁时，Cid 也得到了锁。第三幅图使用包含所有列的表：持有者崩溃，别的进程的释放不起作用，租约
 到期时下一个进程得到锁。表格是这一行的内容。`),
 	Found: lab.T(`With the bare row the next process asked {{times .asked}} in vain, for {{n .inVain}}, and would
 ask for ever. After a delete by another process there were {{.most}} holders at a time. With owner,

@@ -32,7 +32,7 @@ var _ = register(lab.Scenario{
 		"两个进程读出一个数字，进行计算，再写回结果：第二次写入覆盖了第一次。不用数据库之外的锁，有两"+
 			"种办法可以避免。\n\n"+
 			"乐观的办法是在行中加一个版本。更新时写明计算所依据的版本：如果它已不是当前版本，更新就什么也"+
-			"不改；否则版本加一。没有进程需要等待，也不占用什么，但第二个进程的工作白费了，要重新开始。\n\n"+
+			"不改；否则版本加一。没有进程需要等待，也不占用任何资源，但第二个进程的工作白费了，要重新开始。\n\n"+
 			"悲观的办法是 `SELECT ... FOR UPDATE`：行被锁住，直到事务结束，第二个进程等待。没有会提前到期"+
 			"的租约。持有者死去时，数据库结束它的事务，释放锁，并撤销已做的工作。这种办法在工作期间占用一"+
 			"个连接；没有唯一索引时，锁住的可能不止这一行。"),
@@ -40,7 +40,7 @@ var _ = register(lab.Scenario{
 another version, and she computes again. In the third Ann dies in the middle of her transaction, and
 Bob, who waited, finds the row as it was before. This runs on SQLite, which locks the whole database
 instead of a row. The table has the cost with several processes at once.`,
-		`第一幅图中，双方读到同一个数字，丢失了一次销售。第二幅图中，Ann 的更新发现版本变了，她重新计算。
+		`第一幅图中，双方读到同一个数字，丢了一笔销售。第二幅图中，Ann 的更新发现版本变了，她重新计算。
 第三幅图中，Ann 在事务中途死去，等待的 Bob 看到的行与原先一样。这里使用 SQLite，它锁住的是整个数
 据库，而不是一行。表格是多个进程同时进行时的代价。`),
 	Found: lab.T(`Of two sales {{.blind}} was left in the number without a version. With it both were, and Ann
@@ -55,8 +55,8 @@ computed {{times .tries}}. In the third picture Ann sold number {{.died}} and di
 		"times. Use `sqllock.Row.Do` if changes often meet, or if more than one row has to change: the "+
 		"lock and the work are one transaction. Both are for work in one database. Effects of the work "+
 		"elsewhere are not undone.",
-		"如果改动很少相遇，而且只是计算，用 `sqllock.Versioned`：一次改动可能计算多次。如果改动经常相"+
-			"遇，或者要改动不止一行，用 `sqllock.Row.Do`：锁和工作在同一个事务里。两者都用于单个数据库内"+
+		"如果改动很少冲突，而且只是计算，用 `sqllock.Versioned`：一次改动可能计算多次。如果改动经常冲"+
+			"突，或者要改动不止一行，用 `sqllock.Row.Do`：锁和工作在同一个事务里。两者都用于单个数据库内"+
 			"的工作；工作在别处产生的影响不会撤销。"),
 	Java: lab.Same(`@Version private long version;                 // %s
 

@@ -29,7 +29,7 @@ it arrives. A message may be lost. Therefore the waiters also ask from time to t
 申请，但很少。`),
 	Look: lab.T(`In both pictures several processes wait for a holder that takes its time. The bars count the commands
 that the server received until the last process has had the lock.`,
-		`两幅图中，都有几个进程在等待一个不慌不忙的持有者。条形图统计直到最后一个进程得到锁为止，服务器收
+		`两幅图中，都有几个进程在等待一个动作很慢的持有者。条形图统计直到最后一个进程得到锁为止，服务器收
 到的命令数。`),
 	Found: lab.T(`{{n .waiters}} processes that asked every {{n .pause}} sent {{n .polling}} commands until all of
 them had had the lock, in {{n .pollingTook}}. Processes with a subscription sent {{n .pubsub}}, in {{n .pubsubTook}}.

@@ -29,8 +29,8 @@ margin before that moment: before another process can have the lock, not after.`
 次，只要进程活着并且能连上服务器。死去的进程不再续期，它的锁最迟在一个租约之后空闲。
 
 持有者连不上服务器，就无法续期，到期时服务器会把锁给另一个进程。持有者无法询问这件事是否已经发生。
-但它知道上一次成功的时间，因此知道锁在什么时刻之前肯定还属于自己。库会比这一时刻再提前一段余量报
-告丢失：在别的进程可能得到锁之前，而不是之后。`),
+但它知道上一次成功的时间，因此知道锁在什么时刻之前肯定还属于自己。库会比这一时刻再提前一段余量报告失
+锁：在别的进程可能得到锁之前，而不是之后。`),
 	Look: lab.T(`In the first picture the holder works for longer than its lease, and the other process waits until it is
 done. In the second the holder is cut off from the network in the middle of its work. First its context
 is cancelled, and only then the other process gets the lock.`,
@@ -110,7 +110,7 @@ func watchdog(_ context.Context, l *lab.Lab) error {
 
 	t = l.Timeline(lab.T("Cut off",
 		"与网络断开"), lab.T("The holder cannot renew, and learns of its loss before the other gets the lock.",
-		"持有者无法续期，在另一个得到锁之前得知丢失。"))
+		"持有者无法续期，在另一个得到锁之前得知失锁。"))
 	first, second = t.Wrap(lab.T("lock",
 		"锁"), holder.locks.Mutex(name)), t.Wrap(lab.T("lock", "锁"), third.locks.Mutex(name))
 	var cut, told, got time.Time
@@ -127,7 +127,7 @@ func watchdog(_ context.Context, l *lab.Lab) error {
 			l.Is(locks.ErrLost, context.Cause(lost), lab.T("the context of the work ends with locks.ErrLost",
 				"工作的 context 以 locks.ErrLost 结束"))
 			l.Observe("cause", context.Cause(lost).Error())
-			me.Mark(lab.T("learns of the loss", "得知丢失"))
+			me.Mark(lab.T("learns of the loss", "得知失锁"))
 			return nil
 		})
 		me.Work(term / 10)
@@ -144,7 +144,7 @@ func watchdog(_ context.Context, l *lab.Lab) error {
 	})
 	t.Wait()
 	l.Check(told.Before(got), lab.T("the holder learns of the loss before another process has the lock",
-		"持有者在别的进程得到锁之前得知丢失"))
+		"持有者在别的进程得到锁之前得知失锁"))
 	l.Observe("lease", term)
 	l.Observe("worked", worked)
 	l.Observe("told", told.Sub(cut))

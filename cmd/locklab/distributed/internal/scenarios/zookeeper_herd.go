@@ -34,15 +34,15 @@ process, in order of arrival.`,
 counts messages, and its times mean nothing. In the first picture every release wakes all waiters. In
 the second it wakes the next one. The chart has the number of wake-ups until all have had the lock, over
 the number of waiters.`,
-		`本场景运行在程序内部的模型上，它模拟 ZooKeeper 的节点和监视，而不是真正的 ZooKeeper：它只统计消
-息数，时间没有意义。第一幅图中，每次释放都唤醒所有等待者。第二幅图中，每次只唤醒下一个。图表是直
+		`本场景在程序内部的模型上运行。它模拟 ZooKeeper 的节点和监视，并不是真正的 ZooKeeper：只统计
+消息数，时间没有意义。第一幅图中，每次释放都唤醒所有等待者。第二幅图中，每次只唤醒下一个。图表是直
 到全部得到过锁为止的唤醒次数，随等待者数变化。`),
 	Found: lab.T(`{{n .waiters}} waiters of one node were woken {{n .herd}} times until all had had the lock, those
 of sequential nodes {{n .queue}} times. At the first release it was {{n .herdFirst}} against {{n .queueFirst}}.`,
 		`{{n .waiters}} 个等待者全部得到过锁为止，共用一个节点时唤醒了 {{n .herd}} 次，使用顺序节点时唤醒
 了 {{n .queue}} 次。第一次释放时，两者分别是 {{n .herdFirst}} 次和 {{n .queueFirst}} 次。`),
 	Take: lab.T(`Use sequential nodes, as Curator's recipes do. A single node suits only this lesson, or two or three
-processes.`, `请用顺序节点，Curator 的各种锁也是如此。单个节点只适合这一课，或者只有两三个进程的场合。`),
+processes.`, `请用顺序节点，Curator 的各种锁也是如此。单个节点只适合教学，或者只有两三个进程的场合。`),
 	Java: lab.Same(`InterProcessMutex lock = new InterProcessMutex(curator, "/locks/order");
 lock.acquire();                    // %s`).With(lab.T("sequential nodes", "顺序节点")),
 	Run: zookeeperHerd,
