@@ -15,8 +15,9 @@ import (
 // left there (see undo.go).
 type releaser struct {
 	*base
-	schedule *schedule
-	requests sync.Pool // of *releaseRequest: a client's own, because channels may not leave a synctest bubble
+	schedule  *schedule
+	unsettled unsettled
+	requests  sync.Pool // of *releaseRequest: a client's own, because channels may not leave a synctest bubble
 
 	mu       sync.Mutex
 	brief    context.Context // see briefly
