@@ -1,5 +1,5 @@
 // Package locksdebug shows the locks of the process that it runs in, as net/http/pprof shows its
-// profiles: what waits for what, for how long, and which waits can never end.
+// profiles: which goroutines wait for which locks, for how long, and which waits can never end.
 //
 //	mux.Handle("/debug/locks", locksdebug.Handler())
 //
@@ -13,11 +13,11 @@
 //
 // # Do not make it public
 //
-// The answer has the names of locks, the functions and source files of goroutines, and the names of
-// hosts. Each answer stops the program for a moment. Importing the package registers nothing: the
-// program says where the handler is. Put it where only operators get, such as a port of localhost,
-// or behind an authentication. The page of the handler loads nothing from any other address, and
-// other sites cannot frame it.
+// The answer has the names of locks, the functions and source files of goroutines, and the names
+// of hosts. Each answer stops the program for a moment. Importing the package registers nothing:
+// the program says where the handler is. Put the handler where only operators can reach it, such
+// as on a port of localhost, or behind an authentication. The page of the handler loads nothing
+// from any other address, and other sites cannot frame it.
 //
 // # What is shown without registration
 //
@@ -25,7 +25,7 @@
 //     These are the locks of packages reentrant, rwlock (RWMutex), keyed and named, and the local
 //     queues of leased locks.
 //   - Cycles of waits and locks of exited goroutines among these, see package deadlock. If
-//     [deadlock.Record] is on, also where the locks were acquired.
+//     [deadlock.Record] is on, the places where the locks were acquired are shown too.
 //   - Each owner with all that it holds and waits for.
 //   - Each lease that a client of a store has in this process: the time left, the last renewal, and
 //     renewals without an answer. The store is not asked.
@@ -50,12 +50,12 @@
 // From the first call of Handler on, a contended wait of a lock with an owner reads the clock once
 // more. An acquisition without a wait costs the same as before.
 //
-// A request stops the world once to take the stacks of all goroutines, if anything is held or
-// waits. With 10,000 waiters that takes 140 to 270 ms. The answer says how long it took. The page
-// refreshes itself less often, if its answers stop the program for more than 1 % of the time. With
-// more than 50,000 goroutines no stacks are taken, and orphans are not looked for. The page lists
-// 200 locks at most. Requests take turns. The answer shows one lock after the other, so a lock may
-// have moved on while the next was read.
+// If any lock is held or any goroutine waits, a request stops the world once to take the stacks
+// of all goroutines. With 10,000 waiters the stop takes 140 to 270 ms. The answer says how long
+// the stop took. The page refreshes itself less often, if its answers stop the program for more
+// than 1 % of the time. With more than 50,000 goroutines no stacks are taken, and orphans are not
+// looked for. The page lists 200 locks at most. Requests take turns. The answer shows one lock
+// after the other, so a lock may have changed while the next lock was read.
 //
 // # The profile of holds
 //

@@ -16,7 +16,7 @@ import (
 	"github.com/jucgo/locks/record"
 )
 
-// Option adds something to what a [Handler] shows.
+// Option adds something to the answers of a [Handler].
 type Option func(*handler)
 
 // WithRecorder adds the holds and waits of r. It may be given several times. The Recorder shows
@@ -30,10 +30,10 @@ func WithRecorder(r *record.Recorder) Option {
 	}
 }
 
-// WithInspector adds the answer of l.Inspect under a name. It may be given several times. A lock on
-// a store asks the store at each request, for two seconds at most, all such locks at a time. An
-// Inspect that panics, or that has not returned by then, is shown as a line that says so. Later
-// requests ask that lock again when its Inspect has returned.
+// WithInspector adds the answer of l.Inspect under a name. It may be given several times. A lock
+// on a store asks the store at each request, for two seconds at most, all such locks at a time.
+// If an Inspect panics, or has not returned by then, the answer has a line that says so. Later
+// requests ask this lock again once its Inspect has returned.
 func WithInspector(name string, l locks.Inspector) Option {
 	return func(h *handler) {
 		if l == nil {
@@ -62,14 +62,14 @@ type handler struct {
 	turn      chan struct{} // has a value while a snapshot is taken
 }
 
-// Handler returns a handler that shows the locks of this process. See the package comment for what
-// it shows, and why it must not be public.
+// Handler returns a handler that shows the locks of this process. The package comment says what
+// the handler shows, and why it must not be public.
 //
-// The format is that of the query, ?format=html, text or json. Without it the Accept header
-// decides between these, and text is the answer to any other client. The page refreshes itself
-// every five seconds, or as ?refresh=1s says, and not with ?refresh=0. It refreshes itself less
-// often if its answers stop the program for more than 1 % of that time. With ?name=TEXT the answer
-// has only what has TEXT in its name, and all cycles and orphans. The handler answers GET and HEAD.
+// The query sets the format: ?format=html, text or json. Without it the Accept header decides
+// between the three, and any other client gets text. The page refreshes itself every five
+// seconds, or as ?refresh=1s says, and not with ?refresh=0. It refreshes itself less often if its
+// answers stop the program for more than 1 % of that time. With ?name=TEXT the answer has only
+// locks with TEXT in their names, and all cycles and orphans. The handler answers GET and HEAD.
 func Handler(opts ...Option) http.Handler {
 	syncq.TimeWaits()
 	h := &handler{turn: make(chan struct{}, 1)}

@@ -39,7 +39,7 @@ const shownRows = 200
 // refreshShare is how many times longer the page waits than its answer stopped the program.
 const refreshShare = 100
 
-// page is what the template shows.
+// page has the data of the template.
 type page struct {
 	S       *snapshot
 	Title   string
@@ -70,10 +70,10 @@ func refreshSeconds(asked time.Duration, stopped float64) int {
 	return int(math.Ceil(max(asked.Seconds(), refreshShare*stopped)))
 }
 
-// rows returns what the page lists of all.
+// rows returns the elements of all that the page lists.
 func rows[T any](all []T) []T { return all[:min(len(all), shownRows)] }
 
-// head returns what the page lists of the waiters of a lock, or of their stacks.
+// head returns the waiters of a lock, or their stacks, that the page lists.
 func head[T any](all []T) []T { return all[:min(len(all), shownWaiters)] }
 
 // rest returns how many of n the page does not list.

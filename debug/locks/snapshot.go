@@ -25,8 +25,8 @@ import (
 	"github.com/jucgo/locks/record"
 )
 
-// snapshot is what one answer shows. Its JSON is the format of ?format=json. Times without a value
-// are unknown. A stack is the index of one of Stacks plus one, or 0 if it is unknown.
+// snapshot has the data of one answer. Its JSON is the format of ?format=json. Times without a
+// value are unknown. A stack is the index of one of Stacks plus one, or 0 if it is unknown.
 type snapshot struct {
 	At         time.Time     `json:"at"`
 	Program    string        `json:"program"`
@@ -49,7 +49,7 @@ type snapshot struct {
 	Filter string `json:"-"` // a part of the names of what is shown, but for cycles and orphans
 }
 
-// keep drops what has no name with the text of the filter.
+// keep drops all rows whose names do not contain the text of the filter.
 func (s *snapshot) keep() {
 	without := func(name string) bool { return !strings.Contains(name, s.Filter) }
 	s.Locks = slices.DeleteFunc(s.Locks, func(l *lock) bool { return without(l.Name) })
@@ -154,7 +154,7 @@ type described struct {
 	Token   uint64   `json:"token,omitempty"`
 }
 
-// history is what a recorder has counted under a name.
+// history has the counts of a recorder under one name.
 type history struct {
 	Name     string  `json:"name"`
 	Acquired uint64  `json:"acquired"`
@@ -167,8 +167,8 @@ type history struct {
 	Hold99     float64 `json:"hold99PercentSeconds"`
 }
 
-// historyOf returns what r has counted, with the holds and waits that have not ended: the longest
-// of them are why somebody looks.
+// historyOf returns the counts of r, with the holds and waits that have not ended: an operator
+// looks because of the longest of them.
 func historyOf(r *record.Recorder, at time.Time, holds []record.Hold, waits []record.Wait) (all []history) {
 	for _, s := range r.Stats() {
 		for _, h := range holds {
@@ -205,13 +205,13 @@ func add(h *record.Histogram, d time.Duration) {
 // Beyond it no stacks are taken.
 const maxGoroutines = 50_000
 
-// program and host are what the process is called.
+// program and host are the names of the process and of its machine.
 var (
 	program = filepath.Base(os.Args[0])
 	host, _ = os.Hostname()
 )
 
-// take returns what there is to show.
+// take returns a new snapshot.
 func (h *handler) take(ctx context.Context, name string) *snapshot {
 	s := &snapshot{
 		Program: program, Host: host, PID: os.Getpid(), Go: runtime.Version(),
@@ -222,8 +222,8 @@ func (h *handler) take(ctx context.Context, name string) *snapshot {
 	s.Watched = append(s.Watched, h.inspect(ctx)...)
 	cycles := waits.Cycles()
 
-	// A recorded wait that began before the look at the queues, and is there after it, is the one
-	// that the look has seen of its owner.
+	// If a recorded wait began before the look at the queues, and is there after it, then it is
+	// the wait that the look has seen of this owner.
 	before := time.Now()
 	waiting := waits.Waiting()
 	suspects := waits.SuspectsOf(waiting)
@@ -314,7 +314,7 @@ func unanswered(name, why string) description {
 	return description{Name: name, Error: why, Waiting: -1, Holders: []described{}, Waiters: []described{}}
 }
 
-// panicText returns what the program panicked with.
+// panicText returns the text of the value with which the program panicked.
 func panicText(p any) (text string) {
 	defer func() {
 		if recover() != nil { // in the program's Error
@@ -365,7 +365,7 @@ func since(now, t time.Time) *float64 {
 	return &s
 }
 
-// table has the locks of a snapshot by what identifies them.
+// table has the locks of a snapshot by their keys.
 type table struct {
 	s     *snapshot
 	byKey map[any]*lock
@@ -420,7 +420,7 @@ func (t *table) name(waiting []waits.Wait, recorded []record.Wait, held []leases
 	}
 }
 
-// isMulti reports whether a lock consists of several, as those of [locks.Multi] do.
+// isMulti reports whether a lock consists of several locks, as the locks of [locks.Multi] do.
 func isMulti(l locks.TryLocker) bool {
 	for {
 		switch u := l.(type) {
@@ -434,8 +434,8 @@ func isMulti(l locks.TryLocker) bool {
 	}
 }
 
-// leaseKey identifies a lock of a store among those of this process. Two clients may have the same
-// store and the same name, and yet another server or another kind of lock.
+// leaseKey identifies a lock of a store among the locks of this process. Two clients may have the
+// same store and the same name, and yet another server or another kind of lock.
 type leaseKey struct {
 	client      int
 	store, name string
@@ -446,7 +446,7 @@ func keyOfLease(l leases.Lease) leaseKey { return leaseKey{l.Client, l.Store, l.
 // addressOf returns the address of a queue, by which its lock is known.
 func addressOf(queue *syncq.Sync) uintptr { return reflect.ValueOf(queue).Pointer() }
 
-// keyOf returns what identifies a recorded lock: its address, its value, or else its name.
+// keyOf returns the key of a recorded lock: its address, its value, or else its name.
 func keyOf(l locks.TryLocker, name string) any {
 	v := reflect.ValueOf(l)
 	switch {
@@ -510,7 +510,7 @@ func (t *table) addQueues(waiting []waits.Wait) {
 	}
 }
 
-// addRecorded adds what recorders know.
+// addRecorded adds the holds and waits of recorders.
 func (t *table) addRecorded(holds []record.Hold, waits []record.Wait) {
 	for _, h := range holds {
 		l := t.lock(keyOf(h.Of, h.Lock))
@@ -558,7 +558,7 @@ func (l *lock) typed(of locks.TryLocker) {
 	}
 }
 
-// addLeases adds the leases, and to their locks what the store knows of waits.
+// addLeases adds the leases, and to their locks the waits for the store.
 func (t *table) addLeases(held []leases.Lease) {
 	for _, l := range held {
 		if !l.Held && !l.Lost && !l.Asks {
@@ -580,7 +580,7 @@ func (t *table) addLeases(held []leases.Lease) {
 			one.State, one.Seconds = "waiting", since(t.s.At, l.Asked)
 			lock := t.lock(keyOfLease(l))
 			if i := indexOf(lock.Holders, locks.Owner(l.Owner)); i >= 0 {
-				// It holds the local queue, but not the lock of the store.
+				// The owner holds the local queue, but not the lock of the store.
 				lock.Holders = slices.Delete(lock.Holders, i, i+1)
 			}
 			if one.Owner != nil {
@@ -605,7 +605,7 @@ func (t *table) addLeases(held []leases.Lease) {
 // rank is the order of leases.
 var rank = map[string]int{"lost": 0, "held": 1, "waiting": 2}
 
-// cycle returns what is shown of a cycle.
+// cycle returns the row of a cycle.
 func (t *table) cycle(links []waits.Link) cycle {
 	var shown cycle
 	var waiting deadlock.Cycle // what its Certain needs
@@ -626,7 +626,7 @@ func (t *table) cycle(links []waits.Link) cycle {
 	return shown
 }
 
-// orphan returns what is shown of o.
+// orphan returns the row of o.
 func (t *table) orphan(o waits.Orphan) orphan {
 	l := t.lock(addressOf(o.Lock))
 	l.Alert = cmp.Or(l.Alert, "orphan")
@@ -642,7 +642,7 @@ func (t *table) orphan(o waits.Orphan) orphan {
 	return shown
 }
 
-// wait returns what is shown of w.
+// wait returns w as a party.
 func (t *table) wait(w waits.Wait) party {
 	p := t.s.party(locks.Owner(w.Who), w.Goroutine)
 	p.Shared, p.Limited, p.Seconds = w.Shared, w.Limited, since(t.s.At, w.Since)
@@ -662,7 +662,8 @@ func (l *lock) named() string {
 	return strings.TrimPrefix(names+" "+keytext.Of(l.key), " ")
 }
 
-// title returns the name of a lock, or what deadlock says of it if it has none.
+// title returns the name of a lock. If the lock has no name, title returns deadlock's
+// description.
 func (l *lock) title(s *syncq.Sync) string {
 	if name := l.named(); name != "" {
 		return name
@@ -707,7 +708,7 @@ func (p party) seconds() float64 {
 	return *p.Seconds
 }
 
-// longest returns the longest time of parties, in seconds, or 0 if none is known.
+// longest returns the longest time of parties, in seconds, or 0 if no time is known.
 func longest(parties []party) (s float64) {
 	for _, p := range parties {
 		s = max(s, p.seconds())
@@ -715,7 +716,7 @@ func longest(parties []party) (s float64) {
 	return s
 }
 
-// party describes an owner, which acts in a goroutine if that is not 0.
+// party describes an owner. If goroutine is not 0, the owner acts in it.
 func (s *snapshot) party(o locks.Owner, goroutine int64) party {
 	if goroutine == 0 && o > 0 {
 		goroutine = int64(o)
@@ -738,7 +739,8 @@ func (s *snapshot) party(o locks.Owner, goroutine int64) party {
 // active are the states of goroutines that do not wait.
 var active = []string{"running", "runnable", "syscall"}
 
-// stack returns the number of a stack. Stacks that differ in the values of arguments only are one.
+// stack returns the number of a stack. Stacks that differ in the values of arguments only have
+// the same number.
 func (s *snapshot) stack(frames string) int {
 	if frames == "" {
 		return 0

@@ -17,7 +17,7 @@ var textText string
 
 var textTemplate = template.Must(template.New("text").Funcs(functions).Parse(textText))
 
-// functions are those that both templates call.
+// functions are the functions that both templates call.
 var functions = map[string]any{
 	"duration": duration,
 	"lasts":    lasts,
@@ -35,7 +35,7 @@ var functions = map[string]any{
 // text writes s for a terminal.
 func (s *snapshot) text(w io.Writer) error { return execute(w, textTemplate, s) }
 
-// execute writes what a template of either kind shows of data, whose names have any characters.
+// execute runs a template of either kind on data, whose names may have any characters.
 func execute(w io.Writer, t interface{ Execute(io.Writer, any) error }, data any) error {
 	var b strings.Builder
 	if err := t.Execute(&b, data); err != nil {
@@ -95,7 +95,7 @@ type folded struct {
 	Lines       []string
 }
 
-// Stack returns the stack of a number, or nil if there is none.
+// Stack returns the stack with a number, or nil if no stack has it.
 func (s *snapshot) Stack(n int, heading string) *folded {
 	if n == 0 {
 		return nil
@@ -110,7 +110,8 @@ type actor struct {
 	Holds, Waits []string
 }
 
-// Actors returns the actors of all shown locks. Those come first that hold a lock while they wait.
+// Actors returns the actors of all shown locks. Actors that hold a lock while they wait come
+// first.
 func (s *snapshot) Actors() (all []*actor) {
 	byOwner := make(map[string]*actor)
 	of := func(p party) *actor {
@@ -142,7 +143,7 @@ func (p party) Elsewhere() bool {
 	return p.Goroutine != 0 && p.owner != 0 && p.Goroutine != int64(p.owner)
 }
 
-// Notes says what is special about a party.
+// Notes returns the properties of a party, such as "exited" and "shared", in one text.
 func (p party) Notes() string {
 	var all []string
 	if p.Exited {
@@ -198,7 +199,7 @@ func (d description) State() string {
 	return state + ", " + count(d.Waiting, "waiter")
 }
 
-// String says in one line who it is.
+// String describes the party in one line.
 func (d described) String() string {
 	var parts []string
 	for _, part := range []string{d.Label, d.Owner} {
