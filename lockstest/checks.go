@@ -98,8 +98,8 @@ func freeLockIsAcquired(s *suite) {
 	a.mustUnlock(s.l)
 }
 
-// tries is how often a free lock is tried. A lock that fails one try in ten passes that many with
-// a probability of 1 in a billion.
+// tries is how often a free lock is tried. A lock that fails one try in ten passes so many tries
+// with a probability of 1 in a billion.
 const tries = 200
 
 // spuriousFor is how long the tries of a lock that declares SpuriousTry may fail.
@@ -207,8 +207,9 @@ func (s *suite) release(l locks.TryLocker, i int) error {
 	return l.UnlockContext(s.ctx)
 }
 
-// linger is what a holder does in its i-th turn, before it releases. Often it lets other goroutines
-// run. Now and then it sleeps, so that they can get in wrongly even on a busy machine.
+// linger passes the time of a holder in its i-th turn, before it releases. Often it lets other
+// goroutines run. Now and then it sleeps, so that the others can get in wrongly even on a busy
+// machine.
 func (s *suite) linger(i int) {
 	switch {
 	case i%48 == 0:
@@ -361,7 +362,7 @@ func tryByHolder(s *suite) {
 
 var errCause = errors.New("lockstest: the cause")
 
-// done returns contexts that have ended, each with what an error about it must match.
+// done returns contexts that have ended, each with the errors that an error about it must match.
 func (s *suite) done() map[context.Context][]error {
 	cancelled, cancel := context.WithCancel(s.ctx)
 	cancel()
@@ -463,10 +464,10 @@ func cancelLeavesNoGhost(s *suite) {
 	s.mustBeFree("cancelled waiters do not hold it")
 }
 
-// grantBeatsEnd has ctx end right after a release. In a FIFO lock the release is the grant, unless
-// what it waits for is also elsewhere: such a lock declares SpuriousTry. Of any other lock, the
-// check sees only that the result tells the truth. The same applies to every second round, in which
-// ctx ends right before the release.
+// grantBeatsEnd ends ctx right after a release. In a FIFO lock the release is the grant. The
+// exception is a lock that must also be acquired elsewhere: such a lock declares SpuriousTry. For
+// any other lock, the check sees only that the result tells the truth. The same applies to every
+// second round, in which ctx ends right before the release.
 func grantBeatsEnd(s *suite) {
 	a, b, other := s.party(), s.party(), s.party()
 	least, most := max(s.cfg.Rounds/4, 1), 4*s.cfg.Rounds
@@ -572,7 +573,7 @@ func ownerMoves(s *suite) {
 	require.NoError(s, b.unlock(s.l, locks.WithOwner(s.ctx, a.id)), "the owner is a goroutine")
 	s.mustBeFree("the owner has released it")
 
-	// The goroutine that waits is not the one that is admitted, but its owner is.
+	// The goroutine that waits is not admitted itself, but its owner is.
 	a.mustLock(s.x)
 	c := b.startLock(s.l, ctx)
 	s.mustWait(c, s.l, 1)
@@ -619,7 +620,7 @@ func ownersInOneGoroutine(s *suite) {
 	s.mustBeFree("its owner has released it")
 }
 
-// queueUp lets n goroutines wait for s.l, one after the other. Each one that is admitted appends
+// queueUp lets n goroutines wait for s.l, one after the other. Each admitted goroutine appends
 // its number to the result and releases.
 func (s *suite) queueUp(n int, ctx func(i int) context.Context) (order *[]int, waiting []*call) {
 	order = new([]int)
@@ -640,8 +641,8 @@ func (s *suite) queueUp(n int, ctx func(i int) context.Context) (order *[]int, w
 	return order, waiting
 }
 
-// crowd is how many waiters a check of many lets wait. There are few if it is a guess when each of
-// them has begun to wait.
+// crowd is the number of waiters in a check of many waiters. It is small if the suite has to
+// guess when a waiter has begun to wait.
 func (s *suite) crowd() int {
 	if s.cfg.Waiting == nil {
 		return 5
@@ -712,8 +713,8 @@ func fifoOrderAfterCancel(s *suite) {
 	}
 }
 
-// releaserQueues has a holder release and lock again at once. It runs already, and the waiter must
-// wake up first. Nevertheless it is the waiter's turn.
+// releaserQueues makes a holder release and lock again at once. The holder runs already, and the
+// waiter must wake up first. Nevertheless it is the waiter's turn.
 func releaserQueues(s *suite) {
 	a, b := s.party(), s.party()
 	for range 10 {
@@ -833,7 +834,7 @@ func timeoutStorm(s *suite) {
 	b.mustUnlock(s.l)
 }
 
-// plain is the family of methods that a local lock has besides the Context family.
+// plain has the methods of a local lock besides the Context family.
 type plain interface {
 	sync.Locker
 	TryLock() bool
@@ -902,7 +903,7 @@ func plainFamily(s *suite) {
 	s.mustBeFree("it was released")
 }
 
-// timed is what a local lock has for a wait that a time limit ends.
+// timed has the method of a local lock for a wait that a time limit ends.
 type timed interface{ TryLockFor(d time.Duration) bool }
 
 func timedFamily(s *suite) {

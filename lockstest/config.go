@@ -9,21 +9,22 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// Config says how to make the locks under test, what they promise, and how slow they are.
-// Only New is needed.
+// Config has a function that makes the locks under test, their promises, and their speed. Only
+// New is needed.
 type Config struct {
-	// New returns a free lock that has no other user. It registers its clean-up with tb. It is
-	// called once for each check, and twice for the check that two locks that are not Leased are
-	// independent. There it may return the same value again, or a lock with the same LockKey.
+	// New returns a free lock without other users. It registers its clean-up with tb. The suite
+	// calls New once for each check. It calls New twice for the check that two locks that are not
+	// Leased are independent. There New may return the same value again, or a lock with the same
+	// LockKey.
 	New func(tb testing.TB) locks.TryLocker
 
 	// Owned declares that holds belong to an owner: to the calling goroutine, or to the Owner in
-	// ctx. Without it any goroutine may unlock, and owners are ignored. With it, but without
-	// Reentrant, LockContext may refuse the holder with locks.ErrDeadlock instead of waiting for
-	// ever.
+	// ctx. Without Owned any goroutine may unlock, and owners are ignored. With Owned, but
+	// without Reentrant, LockContext may refuse the holder with locks.ErrDeadlock instead of
+	// waiting for ever.
 	Owned bool
 
-	// Reentrant declares that the owner may lock again. It implies Owned.
+	// Reentrant declares that the owner may lock again. Reentrant implies Owned.
 	Reentrant bool
 
 	// FIFO declares that LockContext admits in order of arrival.
@@ -33,7 +34,8 @@ type Config struct {
 	// do not exclude one another, and returns the write view of the same lock.
 	Exclusive func(view locks.TryLocker) locks.TryLocker
 
-	// Leased declares that the lock implements locks.Leased. Without it the lock must not.
+	// Leased declares that the lock implements locks.Leased. Without Leased the lock must not
+	// implement it.
 	Leased bool
 
 	// Lose, if not nil, makes the holder of l lose it, as if its lease had run out. l is a Leased
@@ -45,12 +47,12 @@ type Config struct {
 	SpuriousTry bool
 
 	// Waiting, if not nil, returns the length of the queue of l, which New or Exclusive returned.
-	// The suite then knows when a goroutine has begun to wait. Without it, a call counts as waiting
-	// when its goroutine has been blocked for the time Settle.
+	// The suite then knows when a goroutine has begun to wait. Without Waiting, a call counts as
+	// waiting when its goroutine has been blocked for the time Settle.
 	Waiting func(l locks.TryLocker) int
 
-	// Settle is how long the suite watches a call that must not return. Default 2 ms. A lock behind
-	// a network needs more: several round trips.
+	// Settle is how long the suite watches a call that must not return. Default 2 ms. A lock
+	// behind a network needs a longer time: several round trips.
 	Settle time.Duration
 
 	// Timeout is how long a call may take that must return. After that the suite reports it as
@@ -61,8 +63,8 @@ type Config struct {
 	// the number of goroutines. Default 200 and 8.
 	Rounds, Goroutines int
 
-	// IgnoreLeaks are goroutines that may outlive a check, such as those of a connection pool
-	// that the locks share.
+	// IgnoreLeaks are goroutines that may outlive a check, such as the goroutines of a connection
+	// pool that the locks share.
 	IgnoreLeaks []goleak.Option
 }
 

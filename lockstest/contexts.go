@@ -43,9 +43,9 @@ func (c *asking) Done() <-chan struct{}       { c.ask(); return c.Context.Done()
 func (c *asking) Err() error                  { c.ask(); return c.Context.Err() }
 func (c *asking) Value(key any) any           { c.ask(); return c.Context.Value(key) }
 
-// contextsRunFreely has a context whose methods wait for another user of the lock. A method of a
-// program's context may take a mutex of the program, which that user may have. So the two deadlock
-// if the lock calls the context while it holds a mutex of its own.
+// contextsRunFreely uses a context whose methods wait for another user of the lock. A method of a
+// program's context may take a mutex of the program, which the other user may hold. Then the two
+// deadlock if the lock calls the context while it holds a mutex of its own.
 func contextsRunFreely(s *suite) {
 	a, b := s.party(), s.party()
 	ctx := &asking{Context: s.ctx, f: func() bool {

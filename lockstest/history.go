@@ -25,14 +25,14 @@ const (
 	doUnlock
 )
 
-// input is what a client called.
+// input is a call of a client.
 type input struct {
 	action action
 	read   bool
 	client int
 }
 
-// output is what came of it.
+// output is the result of a call.
 type output uint8
 
 const (
@@ -159,8 +159,8 @@ func (s *suite) choose(random *rand.Rand, held [2]int, finish bool) input {
 			view, in.read = 1-view, !in.read
 		}
 	}
-	// Any client can release a hold without an owner. That would take it from a client that relies
-	// on it.
+	// Any client can release a hold without an owner. Such a release would end the hold of a
+	// client that relies on it.
 	if !s.cfg.Owned && in.action == doUnlock && held[view] == 0 {
 		in.action = doTry
 	}

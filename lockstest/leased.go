@@ -14,7 +14,7 @@ func leasedAsDeclared(s *suite) {
 	require.Equal(s, s.cfg.Leased, ok, "whether the lock is a locks.Leased")
 }
 
-// hold returns what p holds.
+// hold returns the hold of p.
 func (p *party) hold(ctx context.Context) (h locks.Hold, err error) {
 	p.s.Helper()
 	l, ok := p.s.l.(locks.Leased)
@@ -105,9 +105,9 @@ func holdLasts(s *suite) {
 	s.mustBeFree("Extend does not take the lock anew")
 }
 
-// tokensIncrease has holders acquire a free lock, try it, and wait for it in turn. A holder that
-// waited in the process of the one before may have its token. See lease.WithMaxLocalHandoffs.
-// Readers do not wait for each other.
+// tokensIncrease makes holders acquire a free lock, try it, and wait for it in turn. A holder
+// that waited in the process of the previous holder may have the previous holder's token. See
+// lease.WithMaxLocalHandoffs. Readers do not wait for each other.
 func tokensIncrease(s *suite) {
 	var (
 		last  uint64
@@ -153,9 +153,9 @@ func tokensIncrease(s *suite) {
 	p.mustUnlock(s.l)
 }
 
-// lossIsReported has another goroutine acquire the lock as soon as it can, and look whether the
-// loser can know of its loss. It does not do so for a read view: its writers may wait in the store.
-// If Lose removes a hold there, they can learn of it first.
+// lossIsReported makes another goroutine acquire the lock as soon as it can, and then look
+// whether the loser can know of its loss. It does not do so for a read view, because writers may
+// wait in the store. If Lose removes a hold there, the writers can learn of it first.
 func lossIsReported(s *suite) {
 	a, b := s.party(), s.party()
 	a.mustLock(s.l)

@@ -20,9 +20,9 @@ const (
 	beyondWord = 1<<16 + 1
 )
 
-// often calls f most times and returns the number of calls. If that takes longer than a
-// quarter of Timeout, or than 100 times Settle for a lock in a store, it stops after at least least
-// calls. It ends the check if f fails.
+// often calls f most times and returns the number of calls. If the calls take longer than a
+// quarter of Timeout, or than 100 times Settle for a lock in a store, it stops after at least
+// least calls. It ends the check if f fails.
 func (s *suite) often(p *party, least, most int, what string, f func(i int) error) (n int) {
 	s.Helper()
 	budget := s.cfg.Timeout / 4
@@ -104,7 +104,7 @@ func wearsNotOut(s *suite) {
 }
 
 // retainsNothing measures until one measurement shows no growth. A lock that keeps memory for a
-// purpose has it soon, and a single measurement has noise.
+// purpose stops growing soon, and a single measurement has noise.
 func retainsNothing(s *suite) {
 	const measurements = 5
 	a, b := s.party(), s.party()

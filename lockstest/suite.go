@@ -89,7 +89,7 @@ type party struct {
 	gone  chan struct{}
 }
 
-// call is what a party does.
+// call is one call that a party makes.
 type call struct {
 	p    *party
 	f    func()
@@ -130,7 +130,7 @@ func (p *party) start(f func(c *call)) *call {
 	return c
 }
 
-// await returns when the call has.
+// await returns when the call has returned.
 func (s *suite) await(c *call, what string) {
 	s.Helper()
 	select {
@@ -214,7 +214,7 @@ func (s *suite) mustBeFree(why string) {
 	}
 }
 
-// mustWait returns when c, a LockContext of l, waits, as one of n.
+// mustWait returns when c, a LockContext of l, waits, as one of n waiters.
 func (s *suite) mustWait(c *call, l locks.TryLocker, n int) {
 	s.Helper()
 	var (
@@ -253,7 +253,7 @@ func (s *suite) mustWait(c *call, l locks.TryLocker, n int) {
 }
 
 // blocked reports whether the goroutine waits for something, by its stack trace. Nothing else
-// shows from outside that a call has begun to wait.
+// shows from outside that a call waits.
 func blocked(goroutine locks.Owner) bool {
 	buf := make([]byte, 1<<16)
 	for {

@@ -50,8 +50,8 @@ func viewsApart(s *suite) {
 	}
 }
 
-// downgrade has a writer acquire the read view before it releases the write view, if the lock can
-// do that.
+// downgrade makes a writer acquire the read view before it releases the write view, if the lock
+// can do so.
 func downgrade(s *suite) {
 	a, b, c := s.party(), s.party(), s.party()
 	a.mustLock(s.x)
@@ -75,7 +75,7 @@ func downgrade(s *suite) {
 	s.mustBeFree("all have released it")
 }
 
-// cancelledWriter has readers come while a writer waits, and after it has left.
+// cancelledWriter lets readers come while a writer waits, and after the writer has left.
 func cancelledWriter(s *suite) {
 	a, b, c, d := s.party(), s.party(), s.party(), s.party()
 	a.mustLock(s.l)
