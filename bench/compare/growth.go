@@ -54,7 +54,7 @@ func charts(r Report) (cs []Chart) {
 	return cs
 }
 
-// chart draws ms, which are of one series. A cost below low is drawn as low, since zero has no
+// chart draws ms, which belong to one series. A cost below low is drawn as low, since zero has no
 // logarithm.
 func chart(ms []Measured) Chart {
 	const low = 0.1

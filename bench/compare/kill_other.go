@@ -4,5 +4,5 @@ package main
 
 import "os/exec"
 
-// killTogether has nothing to do: here, the end of its context kills only the process of cmd.
+// killTogether does nothing: here, the end of cmd's context kills only the process of cmd.
 func killTogether(*exec.Cmd) {}

@@ -16,17 +16,17 @@
 // be trusted.
 //
 // With -many, it measures from one processor up to all, beside what docs/guides/processors.md
-// predicts. It writes the page many.html unless -page names another one. The project would like to
-// have that page from machines with 16 processors and more.
+// predicts. It writes the page many.html unless -page names another file. The project would like
+// to have that page from machines with 16 processors and more.
 //
 // With -other, programs of their own measure the JDK by JMH, and parking_lot, after those rounds.
-// The JDK needs java and mvn, and parking_lot needs cargo. What is not installed is left out. Both
-// fetch packages. They are built in a temporary folder, which is removed in the end. Their subjects
-// wait with threads of the system, not with goroutines.
+// The JDK needs java and mvn, and parking_lot needs cargo. A program that is not installed is
+// left out. Both fetch packages. They are built in a temporary folder, which is removed in the
+// end. Their subjects wait with threads of the system, not with goroutines.
 //
 // The tables go to standard output, progress to standard error. It exits with 2 if the flags are
-// wrong, with 130 if it was interrupted, and with 1 if anything else failed. A target that is
-// missed is no failure.
+// wrong, with 130 if it was interrupted, and with 1 if anything else failed. A missed target is
+// not a failure.
 package main
 
 import (
@@ -60,7 +60,7 @@ func main() {
 	os.Exit(code)
 }
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	run        *regexp.Regexp
 	rounds     int

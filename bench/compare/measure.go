@@ -14,7 +14,7 @@ import (
 	"github.com/jucgo/locks/internal/bench"
 )
 
-// Report is what a run measured. It is the output of -json.
+// Report has the figures of a run. It is the output of -json.
 type Report struct {
 	Go         string     `json:"go"`
 	Platform   string     `json:"platform"`
@@ -31,7 +31,7 @@ type Report struct {
 	Others     []Other    `json:"others,omitempty"`
 }
 
-// Other says what measured locks of another language, after the rounds.
+// Other describes a measurement of locks of another language, after the rounds.
 type Other struct {
 	Versions string     `json:"versions"`
 	Seconds  float64    `json:"seconds"`
@@ -49,7 +49,7 @@ type Measured struct {
 	Subjects []Figures  `json:"subjects"` // cheapest first
 }
 
-// Figures are those of one subject.
+// Figures are the figures of one subject.
 type Figures struct {
 	Name   string    `json:"name"`
 	Ours   bool      `json:"ours"`

@@ -36,7 +36,7 @@ type program struct {
 	build      []string
 	benchmarks []benchmark
 	// measure runs the program in the folder where it was built. It returns the costs of each
-	// round, and the versions of what was measured.
+	// round, and the versions of the measured software.
 	measure func(ctx context.Context, dir string, names []string, rounds int, slot time.Duration,
 	) (costs map[string][]float64, versions string, err error)
 }
@@ -146,8 +146,8 @@ func chosenOf(ps []program, chosen []bench.Workload) (needed []program) {
 	return needed
 }
 
-// measureWith measures the workloads here, and then has the programs measure theirs. It builds the
-// programs first, since most of what can go wrong goes wrong there.
+// measureWith measures the workloads here, and then has the programs measure theirs. It builds
+// the programs first, since most failures happen there.
 func measureWith(ctx context.Context, ps []program, ws []bench.Workload, s settings, progress io.Writer,
 ) (r Report, err error) {
 	if len(ps) == 0 {
@@ -223,19 +223,21 @@ func (p *program) addTo(ctx context.Context, r *Report, dir string, s settings) 
 	return nil
 }
 
-// What JMH needs to compile the code and to start and stop its threads.
+// The warm-up and the iteration that JMH needs to compile the code and to start and stop its
+// threads.
 const (
 	jmhWarmUp    = 5
 	jmhWarmUpFor = 200 * time.Millisecond
 	jmhIteration = 50 * time.Millisecond // at least
 )
 
-// measureJDK has each round be an iteration of JMH.
+// measureJDK makes each round an iteration of JMH.
 func measureJDK(ctx context.Context, dir string, names []string, rounds int, slot time.Duration,
 ) (map[string][]float64, string, error) {
 	results := filepath.Join(dir, "results.json")
 	milliseconds := func(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }
-	// JMH keeps a lock in the folder for temporary files, so that one of another user keeps it out.
+	// JMH keeps a lock in the folder for temporary files, so that the lock of another user keeps
+	// JMH out.
 	_, err := call(ctx, dir, "java", "-Djava.io.tmpdir="+dir,
 		"-cp", filepath.Join("target", "jars", "*"), "org.openjdk.jmh.Main",
 		"-f", "1", "-foe", "true", "-wi", strconv.Itoa(jmhWarmUp), "-w", milliseconds(jmhWarmUpFor),
@@ -300,7 +302,7 @@ func measureParkingLot(ctx context.Context, dir string, names []string, rounds i
 	return costs, fmt.Sprintf("parking_lot %s, %s", parkingLotVersion(), strings.TrimSpace(compiler)), nil
 }
 
-// parkingLotVersion is the one version that Cargo.toml allows.
+// parkingLotVersion is the only version that Cargo.toml allows.
 func parkingLotVersion() string {
 	manifest, _ := projects.ReadFile("parking_lot/Cargo.toml")
 	found := regexp.MustCompile(`(?m)^parking_lot = "=([^"]+)"`).FindSubmatch(manifest)
@@ -310,8 +312,8 @@ func parkingLotVersion() string {
 	return string(found[1])
 }
 
-// call runs a tool, and returns its output. The error has the line in which the tool says what is
-// wrong. If ctx ends, the tool ends, with all processes that it started.
+// call runs a tool, and returns its output. The error has the line in which the tool names the
+// problem. If ctx ends, the tool ends, with all processes that it started.
 func call(ctx context.Context, dir, tool string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, tool, args...)
 	var stdout, stderr bytes.Buffer
@@ -330,13 +332,13 @@ func call(ctx context.Context, dir, tool string, args ...string) ([]byte, error)
 
 var (
 	colors = regexp.MustCompile(`\x1b\[[0-9;]*m`)
-	// wrong matches how Maven and cargo, javac and rustc, and Java's exceptions say what is wrong.
-	// A line that ends with a colon is a headline.
+	// wrong matches the lines in which Maven, cargo, javac, rustc and Java's exceptions name a
+	// problem. A line that ends with a colon is a headline.
 	wrong = regexp.MustCompile(`^(\[?(?i:error)\b.*[^: ]|[\w.]+(Exception|Error): .+)$`)
 )
 
-// complaint returns the first line of an output that says what is wrong, or else the last line.
-// Further ones are mostly consequences, and advice follows them.
+// complaint returns the first line of an output that names a problem, or else the last line.
+// Further such lines are mostly consequences, and advice follows them.
 func complaint(output string) (line string) {
 	for l := range strings.Lines(colors.ReplaceAllString(output, "")) {
 		if l = strings.TrimSpace(l); l == "" {

@@ -56,7 +56,7 @@ func machine(r Report) string {
 		r.Go, r.Platform, processor, r.Processors, r.GOMAXPROCS, r.Rounds, r.Seconds)
 }
 
-// afterwards says what measured locks of another language.
+// afterwards describes the measurement of locks of another language.
 func afterwards(o Other) string {
 	return fmt.Sprintf("Measured after these rounds, not in them, and with threads: %s, %.0f s", o.Versions, o.Seconds)
 }

@@ -35,7 +35,7 @@ func main() {
 	os.Exit(code)
 }
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	total           time.Duration
 	rounds          int
@@ -121,7 +121,7 @@ goroutines after it, how long they wait, and how evenly they get the lock.
 	return s, nil
 }
 
-// row is what was measured of one lock.
+// row has the figures of one lock.
 type row struct {
 	lock bench.Lock
 	// One of each for every round.

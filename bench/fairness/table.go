@@ -12,7 +12,7 @@ import (
 	"github.com/jucgo/locks/internal/bench"
 )
 
-// width is what lines of text are wrapped to. The table is about as wide.
+// width is the longest line of text. The table is about as wide.
 const width = 80
 
 // The two locks whose figures the closing sentences are made of.
@@ -25,7 +25,7 @@ var columns = []string{
 	"lock", "alone", "x", "contended", "x", "waiting", "p50 wait", "p99 wait", "max wait", "Jain", "streak",
 }
 
-// write writes the table and what follows from it.
+// write writes the table and the conclusions from it.
 func write(w io.Writer, s settings, rows []row) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", platform())
@@ -85,7 +85,7 @@ func sentences(f, r *row) []string {
 		f.lock.Name, more, r.lock.Name, times(ratio),
 		nanos(median(f.alone)), nanos(median(r.alone)), times(median(f.alone)/median(r.alone)))
 
-	// What is no better for FIFO is told as well. What is the same is left out.
+	// Figures that are worse for FIFO are told as well. Equal figures are left out.
 	var gains, losses []string
 	tell := func(what string, mine, theirs float64, format func(float64) string) {
 		text := fmt.Sprintf("%s of %s instead of %s", what, format(mine), format(theirs))
@@ -102,7 +102,7 @@ func sentences(f, r *row) []string {
 	tell("a p99 wait", float64(f.waits.QuantileByTime(0.99)), float64(r.waits.QuantileByTime(0.99)), duration)
 	tell("a longest wait", float64(f.waits.Max()), float64(r.waits.Max()), duration)
 	tell("a share of time spent waiting", median(f.waiting), median(r.waiting), percent)
-	// Of Jain's index, the distance from 1 is what is to be small.
+	// For Jain's index, the distance from 1 should be small.
 	jain := func(x float64) string { return fmt.Sprintf("%.2f", 1-x) }
 	tell("a Jain index", 1-median(f.jain), 1-median(r.jain), jain)
 	tell("a longest streak past others", float64(f.streak), float64(r.streak), func(x float64) string {

@@ -1,9 +1,10 @@
-// Command simulate predicts how the locks behave on machines with more processors than this one.
+// Command simulate predicts how the locks behave on machines with more processors than this
+// machine.
 //
 //	go run ./bench/simulate
 //
-// Package internal/bench/model says what it knows, and what not. The costs of the single steps are
-// flags, measured on a machine at hand.
+// Package internal/bench/model says which effects it models, and which it does not. The costs of
+// the single steps are flags, measured on a machine at hand.
 //
 // The table goes to standard output. The command exits with 2 if the flags are wrong.
 package main
@@ -22,7 +23,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	model.Settings
 	procs []int

@@ -1,5 +1,5 @@
-// Package bench measures locks: what an acquisition costs, and what the goroutines that wait get
-// for it.
+// Package bench measures locks: the cost of an acquisition, and the waits that the goroutines
+// have for it.
 //
 // The cost of a contended lock says little by itself. A lock is at its fastest when one goroutine
 // acquires it over and over, past all waiters. Therefore each contest here also reports how fair

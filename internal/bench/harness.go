@@ -17,9 +17,9 @@ type Contest struct {
 	// Goroutines is the number of goroutines.
 	Goroutines int
 	// Ops is the number of acquisitions that all share. A goroutine that acquires the lock more
-	// often does more of them. 0 is no limit.
+	// often does more of them. 0 means no limit.
 	Ops int
-	// For ends the contest after some time. 0 is no limit.
+	// For ends the contest after some time. 0 means no limit.
 	For time.Duration
 	// Inside and Outside are how long each goroutine works with the lock and between an unlock
 	// and the next lock.

@@ -18,8 +18,8 @@ var many = []string{Reference, "fair.Mutex", "fair.BargingMutex", "spin.MCS"}
 const Predicted = ", predicted"
 
 // Many returns workloads that show how locks behave with 1, 2, 4 and so on up to so many
-// processors, by series. Beside each figure is the one that package model predicts with the costs
-// of another machine.
+// processors, by series. Beside each figure is the figure that package model predicts with the
+// costs of another machine.
 func Many(processors int) (ws []Workload) {
 	for _, c := range []struct {
 		series, about   string
@@ -80,7 +80,7 @@ func contendOn(l Lock, c Contest) Subject {
 	return Contended(l.Name, func() sync.Locker { return l.New() }, c)
 }
 
-// onProcessors has s run with GOMAXPROCS p.
+// onProcessors returns s so that it runs with GOMAXPROCS p.
 func onProcessors(p int, s Subject) Subject {
 	prepare := s.New
 	s.New = func() func(int) (float64, error) {

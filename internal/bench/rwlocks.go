@@ -11,9 +11,9 @@ import (
 	"github.com/jucgo/locks/rwlock"
 )
 
-// Guarded is what a lock with a read side guards while it is measured: two numbers that every
-// write advances together. They are atomic for the sake of optimistic readers; the others pay
-// next to nothing for it.
+// Guarded is the value that a lock with a read side guards while it is measured: two numbers that
+// every write advances together. They are atomic for the sake of optimistic readers; the others
+// pay next to nothing for it.
 type Guarded struct{ a, b atomic.Uint64 }
 
 // write is called with the lock held for writing.

@@ -12,7 +12,7 @@ import (
 	"github.com/jucgo/locks/synchronizer"
 )
 
-// weighted is a semaphore, ours or that of x/sync.
+// weighted is a semaphore: ours or the semaphore of x/sync.
 type weighted interface {
 	Acquire(ctx context.Context, n int64) error
 	Release(n int64)
@@ -50,7 +50,7 @@ const (
 	ruledNon = "synchronizer.Sync"
 )
 
-// semaphores compares semaphore.Weighted with that of x/sync, and with a lock of rules.
+// semaphores compares semaphore.Weighted with the Weighted of x/sync, and with a lock of rules.
 func semaphores() []Workload {
 	kinds := []struct {
 		name string

@@ -20,8 +20,8 @@ type Usage struct {
 // tick is the unit of /proc/stat for programs, on all architectures that Go runs on.
 const tick = 10 * time.Millisecond
 
-// TakeUsage reads /proc/stat. What a hypervisor took for other machines counts as used. What a
-// process took that this one started counts once it has ended.
+// TakeUsage reads /proc/stat. Time that a hypervisor took for other machines counts as used. The
+// time of a child process counts once the child has ended.
 func TakeUsage() Usage {
 	u := Usage{at: time.Now()}
 	stat, err := os.ReadFile("/proc/stat")

@@ -2,7 +2,7 @@
 
 package bench
 
-// Usage is what this system does not tell: the processor time of everything on the machine.
+// Usage is empty: this system does not tell the processor time of everything on the machine.
 type Usage struct{}
 
 // TakeUsage returns the zero Usage.

@@ -18,8 +18,8 @@ func Rounds(d time.Duration) int {
 	return max(1, int(math.Round(float64(d)/nanosPerRound())))
 }
 
-// nanosPerRound is what a round of busy takes. The shortest of many short measurements counts:
-// all that can go wrong, such as losing the processor, makes them longer.
+// nanosPerRound is the time of a round of busy. The shortest of many short measurements counts:
+// every disturbance, such as the loss of the processor, makes a measurement longer.
 var nanosPerRound = sync.OnceValue(func() float64 {
 	const rounds = 10_000
 	best := time.Duration(math.MaxInt64)
@@ -31,8 +31,9 @@ var nanosPerRound = sync.OnceValue(func() float64 {
 	return float64(best) / rounds
 })
 
-// busy computes for n rounds. Each needs the result of the one before, so that they take their
-// time on any CPU. The last is looked at, or else the compiler might leave them all out.
+// busy computes for n rounds. Each round needs the result of the previous round, so that the
+// rounds take their time on any CPU. The last result is used, or else the compiler might leave
+// all rounds out.
 //
 //go:noinline
 func busy(n int) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Units of what a [Subject] costs.
+// Units of the cost of a [Subject].
 const (
 	Nanoseconds   = "ns"
 	ProcessorTime = "cpu-ns" // of all processors together
@@ -18,16 +18,16 @@ const (
 
 // Workload is one thing to do with several subjects.
 type Workload struct {
-	// Name says what is done. About says it in a sentence.
+	// Name says in a few words what is done. About says it in a sentence.
 	Name, About string
-	// Unit is what the cost of an operation is counted in.
+	// Unit is the unit of the cost of an operation.
 	Unit string
 	// Subjects are the locks and other means to do it with.
 	Subjects []Subject
 	// Targets are the ratios to reach.
 	Targets []Target
-	// Series names the workloads that do the same at different sizes, and Size is this one's. See
-	// [Growth].
+	// Series names the workloads that do the same at different sizes, and Size is the size of
+	// this workload. See [Growth].
 	Series string
 	Size   int
 }
@@ -56,7 +56,8 @@ func (s Subject) Ours() bool {
 	return false
 }
 
-// Target is the most that one subject may cost, as a multiple of what another one costs.
+// Target is the highest cost that one subject may have, as a multiple of the cost of another
+// subject.
 type Target struct {
 	Subject, Peer string
 	Ratio         float64
@@ -90,7 +91,7 @@ func Parallel(name string, goroutines int, loop func() func(n int)) Subject {
 	})
 }
 
-// share has goroutines do n operations together, and returns when all are through.
+// share runs n operations in goroutines together, and returns when all have ended.
 func share(goroutines, n int, f func(goroutine, n int)) {
 	var wg sync.WaitGroup
 	for g := range goroutines {

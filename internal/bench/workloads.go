@@ -719,8 +719,8 @@ func heap() Workload {
 // live can end, but never does.
 var live, _ = context.WithCancel(context.Background())
 
-// What the loops over singletons call. Package variables, as singletons are: the compiler sees
-// through a local one, and calls nothing.
+// The functions that the loops over singletons call. They are package variables, as singletons
+// are: the compiler would see through a local variable, and call nothing.
 var (
 	lazyValue = singleton.New(func() (int, error) { return 42, nil })
 	onceValue = sync.OnceValue(func() int { return 42 })

@@ -18,7 +18,7 @@ type waiter struct {
 	spins  bool
 }
 
-// queue is what the locks have in common.
+// queue is the part that the locks have in common.
 type queue struct {
 	m        *machine
 	word     line
@@ -121,7 +121,7 @@ func (l *barging) join(t *task, then func()) {
 	l.m.park(t, func() { l.compete(w) })
 }
 
-// compete is what the first waiter does when it was woken.
+// compete has the steps of the first waiter after it was woken.
 func (l *barging) compete(w *waiter) {
 	l.m.touch(w.t, &l.word, func() {
 		l.awake = false

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 )
 
-// Costs are what operations take, in nanoseconds.
+// Costs are the times that operations take, in nanoseconds.
 type Costs struct {
 	Atomic   float64 // an atomic operation on a cache line that the processor has
 	Transfer float64 // the same operation takes this longer on a line that another processor has
@@ -21,9 +21,9 @@ type Costs struct {
 }
 
 // machine has processors that run goroutines as Go's scheduler does, in simple terms. A goroutine
-// that is made runnable comes next on the processor that did it. An idle processor takes it from
-// there, but late: Go's scheduler sleeps for 3 µs first, and on Linux that takes more than 50 µs.
-// All others are in one queue.
+// that is made runnable comes next on the processor that made it runnable. An idle processor
+// takes the goroutine from there, but late: Go's scheduler sleeps for 3 µs first, and on Linux
+// that takes more than 50 µs. All others are in one queue.
 type machine struct {
 	Costs
 	now    float64
@@ -40,7 +40,7 @@ type proc struct {
 	since float64 // when the present goroutine began to run
 }
 
-// task is a goroutine: the rest of what it does is resume.
+// task is a goroutine. resume is the rest of its work.
 type task struct {
 	p      *proc
 	resume func()
@@ -101,7 +101,7 @@ func (m *machine) start(f func(t *task)) {
 	m.call()
 }
 
-// call has an idle processor look for work.
+// call makes an idle processor look for work.
 func (m *machine) call() {
 	if len(m.idle) > 0 {
 		p := m.idle[0]
@@ -114,8 +114,8 @@ func (m *machine) call() {
 	}
 }
 
-// rest has p look for something to run, and be idle if there is nothing. What another processor is
-// to run next it takes only later.
+// rest makes p look for a task to run, and makes p idle if there is none. p takes the next task
+// of another processor only later.
 func (m *machine) rest(p *proc) {
 	if m.look(p) {
 		return

@@ -27,7 +27,7 @@ var Kinds = []Kind{
 // enough acquisitions are simulated for a stable figure.
 const enough = 100_000
 
-// Settings are what a simulation depends on, besides the lock and the processors.
+// Settings are the inputs of a simulation, besides the lock and the processors.
 type Settings struct {
 	Costs
 	PerProcessor int     // goroutines
@@ -48,7 +48,7 @@ func Defaults() Settings {
 	}
 }
 
-// Result is what came of one simulation.
+// Result is the result of one simulation.
 type Result struct {
 	Acquisitions   int
 	PerAcquisition float64 // ns, of all goroutines together
