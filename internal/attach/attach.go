@@ -1,5 +1,5 @@
-// Package attach connects the packages of this module where the exported API cannot: what they
-// need of each other takes types of package syncq.
+// Package attach connects the packages of this module where the exported API cannot: the
+// functions that they need of each other take types of package syncq.
 package attach
 
 import (

@@ -11,7 +11,7 @@ import (
 	"github.com/jucgo/locks/internal/sched"
 )
 
-// ErrNil is locks.ErrNilContext. It is here because package locks imports this one.
+// ErrNil is locks.ErrNilContext. It is here because package locks imports package ctxerr.
 var ErrNil = errors.New("nil context")
 
 // ErrNilFunc is locks.ErrNilFunc, for the same reason.
@@ -60,8 +60,8 @@ var cancelCtx, timerCtx = func() (cancel, timer reflect.Type) {
 	return reflect.TypeOf(c), reflect.TypeOf(d)
 }()
 
-// Wrap says what was attempted when err came up. It costs one allocation: the text is made when
-// Error is called, because most callers only compare.
+// Wrap returns err with op, the operation that was attempted. It costs one allocation: the text
+// is made when Error is called, because most callers only compare.
 func Wrap(op string, err error) error { return &failed{op, err} }
 
 type failed struct {

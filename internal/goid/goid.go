@@ -4,7 +4,8 @@
 // github.com/petermattis/goid knows per Go version. A stale offset is silent: every goroutine
 // would read the same number, and a reentrant lock would exclude no goroutine. When the process
 // starts, the fast way is therefore checked against the header of a stack trace, in the first
-// goroutine and in several fresh ones. It is abandoned for good if one answer differs.
+// goroutine and in several fresh goroutines. If any answer differs, the fast way is abandoned for
+// good.
 package goid
 
 import (
@@ -92,9 +93,10 @@ func parse(trace []byte) int64 {
 	panic("goid: no goroutine id in the stack trace header " + string(trace))
 }
 
-// verify reports whether get agrees with the stack trace in this goroutine and in fresh ones
-// that live at the same time. The fresh ones are coroutines: the runtime ends a coroutine before
-// its caller goes on, so a program starts main with no goroutine of this package.
+// verify reports whether get agrees with the stack trace in this goroutine and in fresh
+// goroutines that live at the same time. The fresh goroutines are coroutines: the runtime ends a
+// coroutine before its caller goes on, so a program starts main with no goroutine of this
+// package.
 func verify(get func() int64) bool {
 	if get() != Slow() {
 		return false

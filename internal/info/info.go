@@ -8,7 +8,7 @@ import (
 	"github.com/jucgo/locks/internal/ctxerr"
 )
 
-// State is what a lock of this process knows of itself.
+// State describes a lock of this process.
 type State struct {
 	Held, Shared bool
 	Holders      []locks.Owner // the zero Owner stands for nobody

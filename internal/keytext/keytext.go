@@ -83,7 +83,7 @@ func (t *text) separate(i int) {
 	}
 }
 
-// address adds the type and the address of what leads to other memory.
+// address adds the type and the address of a value that leads to other memory.
 func (t *text) address(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.UnsafePointer, reflect.Chan, reflect.Map, reflect.Func, reflect.Slice:

@@ -8,7 +8,7 @@ import (
 	"github.com/jucgo/locks/internal/sched"
 )
 
-// Limit is what cuts a wait short: a context or a duration. A nil Limit never ends.
+// Limit cuts a wait short: it is a context or a duration. A nil Limit never ends.
 type Limit struct {
 	done  <-chan struct{}  // of a context, or nil
 	d     time.Duration    // without done
@@ -37,8 +37,8 @@ func Until(ctx context.Context) *Limit {
 // None reports whether the limit leaves no time to wait.
 func (l *Limit) None() bool { return l != nil && l.done == nil && l.d <= 0 }
 
-// Open begins a wait at p, which the limit can cut short until p is reset, and reports whether the
-// limit can end. It must happen before another goroutine can get at p. Nothing has to be stopped
+// Open begins a wait at p, which the limit can cut short until p is reset, and reports whether
+// the limit can end. Call Open before another goroutine can get at p. Nothing has to be stopped
 // after the wait: a timer is in the runtime's heap only while a goroutine waits for its channel.
 func (l *Limit) Open(p *Place) (ends bool) {
 	if l == nil {

@@ -1,18 +1,18 @@
 // Package park gives one goroutine a place to wait: the permit of
 // java.util.concurrent.locks.LockSupport, for a place instead of a thread.
 //
-// A wait that nothing can cut short blocks on a sync.Cond. Of the public ways to block that can
-// be used again it is the one that shows what it does. A stack trace and the block profile say
-// that the goroutine waits there. The goroutine-leak profile finds a leaked waiter. It
-// allocates nothing, and is never bound to a testing/synctest bubble. A pooled channel would
-// be: made in a bubble, it kills the process when a goroutine outside receives from it.
+// A wait that nothing can cut short blocks on a sync.Cond. A sync.Cond can be used again, and
+// profiles show the wait: a stack trace and the block profile say where the goroutine waits, and
+// the goroutine-leak profile finds a leaked waiter. A sync.Cond allocates nothing, and is never
+// bound to a testing/synctest bubble. A pooled channel would be bound: if it was made in a
+// bubble, receiving from it outside kills the process.
 //
 // A wait that a context or a timer can cut short is a select on a fresh channel, which is never
 // used again.
 //
-// A parked goroutine counts as durably blocked in a bubble. Like everything that blocks durably, it
-// has to be unparked from inside the bubble. A goroutine that is parked outside may be unparked
-// from anywhere, unless its wait can be cut short.
+// A parked goroutine counts as durably blocked in a bubble. Therefore it has to be unparked from
+// inside the bubble. A goroutine that is parked outside may be unparked from anywhere, unless its
+// wait can be cut short.
 package park
 
 import (
@@ -108,9 +108,9 @@ func (p *Place) Park() {
 }
 
 // ParkAndUnlock is Park for a goroutine that holds the mutex g, which it gives back when it is
-// about to sleep. The place is not open, and has no permit. There is one Unpark for this wait, and
-// its caller has held g after that: a monitor (Hoare, CACM 1974). It takes two atomic writes less
-// than Park. If g is nil, it is Park.
+// about to sleep. The place is not open, and has no permit. There is one Unpark for this wait,
+// and its caller has held g after ParkAndUnlock gave it back: a monitor (Hoare, CACM 1974).
+// ParkAndUnlock takes two atomic writes less than Park. If g is nil, it is Park.
 func (p *Place) ParkAndUnlock(g *sync.Mutex) {
 	if g != nil {
 		p.guard = g

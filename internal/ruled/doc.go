@@ -1,5 +1,6 @@
-// Package ruled is the engine of packages synchronizer and semaphore: a word that changes by rules,
-// and a queue of waiters. What the rules and the two policies promise is told by synchronizer.
+// Package ruled is the engine of packages synchronizer and semaphore: a word that changes by
+// rules, and a queue of waiters. Package synchronizer says what the rules and the two policies
+// promise.
 //
 // # A wait, step by step
 //
@@ -11,8 +12,8 @@
 //  3. A release changes the word, and then looks at gate. If goroutines wait, it takes the guard
 //     and calls advance.
 //  4. Under FIFO, advance acquires for the first waiter, by compare-and-swap of the word. It
-//     takes the waiter out of the queue, and goes on with the next one. All of them are unparked
-//     at last.
+//     takes the waiter out of the queue, and goes on with the next waiter. At last it unparks all
+//     of them.
 //  5. Under NonFair, advance unparks the first waiter, which stays in the queue, and races for
 //     the word when it runs (compete). If it loses, it parks again, still first. After too many
 //     lost races, or too long a wait, the word is reserved for it: gate is closed, and 4 goes for
@@ -23,10 +24,10 @@
 //
 // # State
 //
-// The table of the legal values of gate, and the rule of each flag, are in sync.go. The table of a
-// waiter's states is in queue.go, and the invariants are at advance. The word itself is the rules'
-// own: the engine has no bit in it. So the queue is mirrored by a second word, where the locks of
-// this module have flags in their only one.
+// The table of the legal values of gate, and the rule of each flag, are in sync.go. The table of
+// a waiter's states is in queue.go, and the invariants are at advance. The word itself belongs to
+// the rules: the engine has no bit in it. Therefore a second word, gate, mirrors the queue. The
+// other locks of this module have flags in their only word.
 //
 // # Why no wake-up is lost
 //
@@ -35,8 +36,7 @@
 // release has first changed the word, and then looked at gate. All four steps are atomic, and
 // atomics in Go are sequentially consistent. If the waiter did not see the word of the release,
 // the release comes after the waiter's look, and sees gate: it calls advance. If advance is under
-// way in another goroutine, the guard puts one after the other, and the last one sees the last
-// word.
+// way in another goroutine, the guard orders the two calls, and the last call sees the last word.
 //
 // A release that sees awake in gate leaves the rest to the first waiter. That waiter is unparked,
 // or about to be, and looks at the word with the guard held. It acquires; or it leaves, and calls

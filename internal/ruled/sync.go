@@ -10,7 +10,7 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// Rules are those of package synchronizer.
+// Rules are the Rules of package synchronizer.
 type Rules interface {
 	Acquire(w, arg uint64) (next uint64, ok bool)
 	Release(w, arg uint64) (next uint64, ok bool)
@@ -22,8 +22,8 @@ type Sync[R Rules] struct {
 	rules R
 	word  atomic.Uint64
 
-	// gate mirrors the queue for those that have no guard. It changes with the guard held. These
-	// are all legal values, between two changes:
+	// gate mirrors the queue for goroutines without the guard. It changes with the guard held.
+	// These are all legal values, between two changes:
 	//
 	//	closed awake queued
 	//	0      0     0      no waiters
@@ -309,7 +309,8 @@ func (s *Sync[R]) Leave(n *Node) syncq.Outcome {
 	return n.Outcome()
 }
 
-// Refuse ends the waits for the arguments that match names, and from now on refuses new ones.
+// Refuse ends the waits for the arguments that match names, and from now on refuses new waits for
+// such arguments.
 func (s *Sync[R]) Refuse(match func(arg uint64) bool) {
 	s.guard.Lock()
 	s.refuses = match

@@ -28,8 +28,8 @@ import (
 //   - The word names the owner, and write is 0: a waiter was granted the lock, and is about to
 //     count its holds (arrive). Another goroutine of the owner that comes first counts them
 //     (claim).
-//   - read > 0 and write == 0: the Sync has one shared hold of the owner (inside). While the owner
-//     writes, its shared holds are no concern of the Sync.
+//   - read > 0 and write == 0: the Sync has one shared hold of the owner (inside). While the
+//     owner writes, the Sync does not know of its shared holds.
 //
 // The order of the two mutexes is mu, then the Sync's guard.
 type Shares struct {
@@ -40,7 +40,7 @@ type Shares struct {
 	spare *share // used again, so that an uncontended acquisition allocates nothing
 }
 
-// share is what the goroutines of one owner share.
+// share has the holds that the goroutines of one owner share.
 type share struct {
 	owner  int64
 	write  int           // exclusive holds
@@ -129,7 +129,8 @@ func (sh *share) full(isShared bool, n int) bool {
 	return isShared && n > syncq.MaxHolds-sh.read || !isShared && n > syncq.MaxHolds-sh.write
 }
 
-// take takes back one exclusive hold: one that goroutine acquired, or else another one.
+// take takes back one exclusive hold: a hold that goroutine acquired, or else a hold of another
+// goroutine.
 func (sh *share) take(goroutine int64) {
 	if sh.by[goroutine] == 0 {
 		for goroutine = range sh.by {
@@ -142,8 +143,8 @@ func (sh *share) take(goroutine int64) {
 	}
 }
 
-// reenter counts one more hold of an owner that has one, or says why it may not. If done is false,
-// the owner has to ask the Sync, and the outcome is that of a Sync that agrees.
+// reenter counts one more hold of an owner that already has a hold, or says why it must not. If
+// done is false, the owner has to ask the Sync. Then out is the outcome if the Sync agrees.
 func (sh *share) reenter(isShared bool) (out syncq.Outcome, done bool) {
 	switch {
 	case sh.write == 0 && sh.read == 0:
@@ -157,8 +158,8 @@ func (sh *share) reenter(isShared bool) (out syncq.Outcome, done bool) {
 	return syncq.Acquired, true
 }
 
-// try asks the Sync without waiting. A barging try takes a lock that is not held; one that does not
-// barge leaves it to the waiters.
+// try asks the Sync without waiting. A barging try takes a lock that is not held; a try that does
+// not barge leaves it to the waiters.
 func (x *Shares) try(sh *share, isShared, barge bool) (ok bool) {
 	switch p := syncq.Owned(sh.owner); {
 	case !isShared:
@@ -251,8 +252,8 @@ func (x *Shares) TryLock(owner int64, isShared bool) syncq.Outcome {
 	})
 }
 
-// Unlock gives back one exclusive hold of owner. With the last one the lock goes to the waiters, or
-// is shared from then on if owner has shared holds.
+// Unlock gives back one exclusive hold of owner. With the last exclusive hold the lock goes to
+// the waiters. If owner has shared holds, the lock is shared from then on.
 func (x *Shares) Unlock(owner int64) syncq.Outcome {
 	return x.with(owner, func(sh *share) syncq.Outcome {
 		if sh.write == 0 {
@@ -263,8 +264,8 @@ func (x *Shares) Unlock(owner int64) syncq.Outcome {
 	})
 }
 
-// releaseWrite gives back one exclusive hold, and with the last one that which the Sync has of the
-// owner.
+// releaseWrite drops one exclusive hold. With the last one it also releases the Sync, or keeps
+// the Sync for the owner's shared holds.
 func (x *Shares) releaseWrite(sh *share) {
 	sh.take(goid.Get())
 	switch {

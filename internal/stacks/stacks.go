@@ -65,8 +65,8 @@ func Format(stack []uintptr) string {
 	}
 }
 
-// Program returns frames, those of a Goroutine, without the frames of the library above the
-// function that the program called. Program returns all frames if the program has none.
+// Program returns the frames of a Goroutine without the frames of the library above the function
+// that the program called. It returns all frames if no frame is the program's.
 func Program(frames string) string {
 	called := 0 // where the library's function begins that the program called
 	for at := 0; at < len(frames); {
@@ -95,7 +95,7 @@ func functionOf(frame string) string {
 	return line
 }
 
-// IsLibrary reports whether a function is of the locks, or of what they are made of.
+// IsLibrary reports whether a function belongs to the locks, or to the packages that they use.
 func IsLibrary(function string) bool {
 	const module = "github.com/jucgo/locks"
 	if rest, ok := strings.CutPrefix(function, module); ok {

@@ -7,9 +7,9 @@ import (
 	"unicode"
 )
 
-// Line replaces each invisible character of s by U+FFFD. Such are controls: U+001B and U+009B
-// begin a command to a terminal. Such are ends of lines, and formats: U+202E reverses the text.
-// Bytes that are no UTF-8 are replaced too.
+// Line replaces each invisible character of s by U+FFFD. Invisible are controls: U+001B and
+// U+009B begin a command to a terminal. Ends of lines and formats are invisible too: U+202E
+// reverses the text. Bytes that are not UTF-8 are replaced too.
 func Line(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsGraphic(r) {

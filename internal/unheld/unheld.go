@@ -18,7 +18,7 @@ func Because(reason string) error { return failure(": " + reason) }
 // Free returns the error of an operation on a free lock. The name of the lock has an article.
 func Free(lock string) error { return Because(lock + " is free") }
 
-// Owner is what locks.Owner is.
+// Owner stands for locks.Owner, since package locks imports this package.
 type Owner interface {
 	comparable
 	fmt.Stringer
@@ -54,7 +54,7 @@ func list[O Owner](holders []O) string {
 	return text
 }
 
-// failure is Err, and what the text says in addition.
+// failure is Err with an additional text.
 type failure string
 
 func (f failure) Error() string { return Err.Error() + string(f) }

@@ -14,8 +14,9 @@
 //   - Of any other shared wait: to the nearest exclusive wait ahead of it in the queue, which
 //     no shared wait is let past, under either policy.
 //
-// All edges of a wait have to go, so every cycle is a deadlock. A limit that ends one of its waits
-// opens it. So does an explicit owner that holds a lock, and acts in another goroutine meanwhile.
+// All edges of a wait have to go, so every cycle is a deadlock. A limit that ends one of its
+// waits opens the cycle. An explicit owner that holds a lock, and acts in another goroutine
+// meanwhile, opens it too.
 //
 // Other edges along a queue are left out. They add no deadlock, only longer descriptions of the
 // same one. A wait behind others that the holders keep out as well has an edge to the holders. So
@@ -25,12 +26,13 @@
 //
 // The locks are looked at one after the other, so an edge can be gone when the next is seen.
 // Therefore there are three looks: the first finds waits, the second finds their edges, and the
-// third finds the same waits again, by their [syncq.WaitID]. Each look begins after the one before
-// has ended. Say that the first ends at t1 and the third begins at t2.
+// third finds the same waits again, by their [syncq.WaitID]. Each look begins after the previous
+// look has ended. Say that the first look ends at t1 and the third begins at t2.
 //
-//   - A wait seen at the first look and at the third was in its queue from t1 to t2. Meanwhile its
-//     goroutine released nothing, and acquired nothing: a waiter that acquires the lock takes the
-//     word and leaves the queue with the guard held, so no look sees the one without the other.
+//   - A wait seen at the first look and at the third was in its queue from t1 to t2. Meanwhile
+//     its goroutine released nothing, and acquired nothing: a waiter that acquires the lock takes
+//     the word and leaves the queue with the guard held, so no look sees one of these changes
+//     without the other.
 //   - So, if it was seen to hold a lock at the second look, it held it from t1 to t2.
 //   - A wait that was ahead of another at the second look was so from t1 to t2, because waits join
 //     at the end only.
@@ -47,19 +49,19 @@
 //
 // While waits are refused, they begin one at a time: a wait joins the queue and searches for
 // cycles through itself with one mutex held ([watcher.Begin]). Of the waits that make up a cycle,
-// the last one to begin finds the others in their queues, and all edges in place, as no other
-// goroutine of the cycle runs. Only the nearest exclusive wait ahead of a shared one may leave, if
-// it has a limit, even during the search. Then the search looks for the nearest again. The next
-// one was ahead before, and waits for the same holders. So there is no new cycle either when one
-// leaves after the search.
+// the last wait to begin finds the others in their queues, and all edges in place, as no other
+// goroutine of the cycle runs. Only the nearest exclusive wait ahead of a shared wait may leave,
+// if it has a limit, even during the search. Then the search looks for the nearest again. The
+// next exclusive wait was ahead before, and waits for the same holders. Therefore no new cycle
+// arises when an exclusive wait leaves after the search.
 //
 // The last wait to begin leaves, and so the cycle does not come about. No wait before it was
-// refused for this cycle, as there was no cycle then. Thus exactly one is refused, and, by the
-// three looks, none without a cycle.
+// refused for this cycle, as there was no cycle then. Thus exactly one wait is refused for a
+// cycle, and, by the three looks, no wait without a cycle.
 //
-// Three kinds of wait cannot be refused. A condition's waiter that comes back to the lock must not
-// return without it. What an explicit owner holds may be released by another of its goroutines. And
-// some locks do not know of refusal.
-// The waits that can be refused see these too. A cycle through the hold of an explicit owner is
-// never a reason to refuse: a goroutine that shares the owner may be about to release.
+// Three kinds of wait cannot be refused. A condition's waiter that comes back to the lock must
+// not return without it. A lock that an explicit owner holds may be released by another of its
+// goroutines. And some locks do not know of refusal. The search of a wait that can be refused
+// sees these waits too. A cycle through the hold of an explicit owner is never a reason to
+// refuse: a goroutine that shares the owner may be about to release.
 package waits

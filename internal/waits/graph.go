@@ -110,7 +110,7 @@ func Cycles() [][]Link {
 	return cycles(common(second, first, third))
 }
 
-// common returns those of waits, which it changes, that are among each of others.
+// common returns the waits that are also in each of others. It changes waits.
 func common(waits []Wait, others ...[]Wait) []Wait {
 	for _, other := range others {
 		ids := make(map[syncq.WaitID]bool, len(other))
@@ -275,10 +275,10 @@ func components(from [][]edge) []int {
 
 // closesCycle reports whether start, the wait of a goroutine that has just begun, is on a cycle
 // that no explicit owner can open. If a wait of the cycle that it finds has ended meanwhile, it
-// searches again, as often as it takes. No wait begins meanwhile, except that of a condition's
-// waiter that comes back: it waits for a lock that a waiter must have released, and cannot wait
-// again before this is over. The bound is for locks that break the rules of their Kind: a search
-// must not hang.
+// searches again, as often as it takes. No wait begins meanwhile, except the wait of a
+// condition's waiter that comes back. It waits for a lock that a waiter must have released, and
+// cannot wait again before this wait is over. The bound is for locks that break the rules of
+// their Kind: a search must not hang.
 func closesCycle(start Wait) bool {
 	for broken := 0; broken < 100; {
 		path := cycleThrough(start)
@@ -302,9 +302,9 @@ func closesCycle(start Wait) bool {
 }
 
 // cycleThrough returns a cycle through start, as one look after the other shows it, or nil. It
-// looks only at what the wait can lead to: as a rule, a holder that does not wait. The holders
-// of a lock are followed once, however many waits lead to them, so that the cost is that of a
-// look or two at each queue on the way.
+// looks only at waits to which start leads: as a rule start leads to a holder that does not wait.
+// The holders of a lock are followed once, however many waits lead to them. Therefore the cost is
+// a look or two at each queue on the way.
 func cycleThrough(start Wait) []Wait {
 	type step struct {
 		Wait
@@ -356,8 +356,9 @@ func waitsOf(who []int64) (waits []Wait) {
 	return waits
 }
 
-// nearest returns the exclusive wait that is nearest ahead of w, if w is a shared one that it
-// keeps out. It may not be the one that w names, which may have given up since w was looked at.
+// nearest returns the exclusive wait that is nearest ahead of w, if w is a shared wait that it
+// keeps out. It may differ from the wait that w names, which may have given up since the look at
+// w.
 func nearest(w Wait) []Wait {
 	for w.behind != none {
 		if ahead := find(w.Lock, w.behind); ahead != nil {
@@ -390,7 +391,8 @@ func again(waits []Wait) []Wait {
 	return now
 }
 
-// closed reports whether each of path has an edge to the next, and the last one to the first.
+// closed reports whether each wait of path has an edge to the next, and the last wait to the
+// first.
 func closed(path []Wait) bool {
 	for i, w := range path {
 		next := path[(i+1)%len(path)]

@@ -9,9 +9,10 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// records says where locks were taken, while that is recorded. It keeps no lock alive. What it
-// says of a holder is from its last acquisition. Each acquisition while recording is on says
-// so, and switching it off forgets everything. What it says of others is left over.
+// records says where locks were acquired while recording is on. It keeps no lock alive. The entry
+// of a holder is from its last acquisition: each acquisition while recording is on writes an
+// entry, and switching recording off drops all. Entries of owners that are not holders are left
+// over.
 var records struct {
 	sync.Mutex
 	m     map[weak.Pointer[syncq.Sync]]*places
@@ -41,8 +42,8 @@ const maxFrames = 16
 
 // SetRecording switches the recording of where locks are taken, and reports whether it was on.
 //
-// Fast paths have no place to record, and no time to ask whether they should. What they do
-// ask is [goid.Fast], which therefore gives no answer while recording is on.
+// Fast paths have no place to record, and no time to ask whether they should. They do ask
+// [goid.Fast], which therefore gives no answer while recording is on.
 func SetRecording(on bool) (was bool) {
 	records.Lock()
 	defer records.Unlock()

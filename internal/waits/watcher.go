@@ -28,7 +28,7 @@ func init() { syncq.SetWatcher(watcher{}) }
 
 type watcher struct{}
 
-// Begin has a wait begin, or refuses it.
+// Begin begins a wait, or refuses it.
 func (watcher) Begin(e syncq.Entry) (queued bool) {
 	if !refusing.Load() {
 		return e.Enqueue()

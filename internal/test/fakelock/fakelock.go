@@ -558,7 +558,7 @@ func (l *Lock) handOff() {
 	close(w.granted)
 }
 
-// Value is a Lock in a value that is no pointer and has no key.
+// Value is a Lock in a value that is not a pointer and has no key.
 type Value struct{ L *Lock }
 
 // LockContext implements [locks.Locker].

@@ -6,7 +6,7 @@
 package freelist
 
 // List hands out the slots of a fixed set. Plain and Stamped are the same algorithm, Treiber's
-// stack, and differ in what their heads compare.
+// stack, and differ in the words that their heads compare.
 type List interface {
 	// Get takes a free slot, and reports false if there is none. No other caller gets the slot
 	// until it is put back, if the list works.

@@ -49,7 +49,7 @@ var Allocations = []Situation{
 			return // under the race detector a sync.Pool drops what it is given at random
 		}
 		// Each run holds the lock until the other goroutine waits for it, so that every
-		// acquisition of the other one goes through the queue.
+		// acquisition of the other goroutine goes through the queue.
 		l := k.New()
 		var stop atomic.Bool
 		var wg sync.WaitGroup

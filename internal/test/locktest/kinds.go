@@ -1,5 +1,5 @@
-// Package locktest holds what the tests of the mutexes and of their conditions share: the
-// table of the locks, and the suites that every one of them must pass.
+// Package locktest has the shared parts of the tests of mutexes and their conditions: the table
+// of the locks, and the suites that every lock must pass.
 package locktest
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/jucgo/locks/spin"
 )
 
-// Lock is what all mutexes of the module have in common.
+// Lock has the methods that all mutexes of the module have in common.
 type Lock interface {
 	sync.Locker
 	locks.TryLocker
@@ -36,7 +36,7 @@ type Lock interface {
 	String() string
 }
 
-// Tryer is what the views of a read-write lock have beyond locks.TryLocker.
+// Tryer has the methods of a view of a read-write lock beyond locks.TryLocker.
 type Tryer interface {
 	sync.Locker
 	TryLock() bool
@@ -138,8 +138,8 @@ func Run(t *testing.T, kinds []Kind, situations []Situation) {
 	}
 }
 
-// Await waits until done returns true. It is for what happens outside of bubbles; inside
-// there is synctest.Wait.
+// Await waits until done returns true. It is for tests outside of bubbles; inside of a bubble use
+// synctest.Wait.
 func Await(t testing.TB, done func() bool, what string) {
 	t.Helper()
 	for began := time.Now(); ; {

@@ -16,9 +16,9 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// lineUp holds l, queues n waiters one after the other, and returns what cancels each of
-// them and the order in which they got in, which may be read after synctest.Wait. Even
-// waiters are cancelled by their context, odd ones by their time, which ends then.
+// lineUp holds l, and queues n waiters one after the other. It returns a function for each waiter
+// that cancels it, and the order in which they got in, which may be read after synctest.Wait.
+// Even waiters are cancelled by their contexts, odd waiters by their time limits.
 func lineUp(t *testing.T, l Lock, n int) (cancel []func(), got *[]int) {
 	l.Lock()
 	got = new([]int)
@@ -174,7 +174,7 @@ var Order = []Situation{
 	}},
 	{"a waiter gets in past a constant barger", func(t *testing.T, k Kind) {
 		if k.FIFO {
-			// There is no such barger: TryLock right behind Unlock must fail at once.
+			// Here no goroutine barges: TryLock right behind Unlock must fail at once.
 			synctest.Test(t, func(t *testing.T) {
 				l := k.New()
 				l.Lock()
@@ -215,7 +215,7 @@ var Order = []Situation{
 	}},
 }
 
-// Cancelling is what contexts and time limits do.
+// Cancelling has the situations in which a context or a time limit ends a wait.
 var Cancelling = []Situation{
 	{"a context that has ended beats a free lock", bubble(func(t *testing.T, l Lock, k Kind) {
 		cause := assert.AnError

@@ -146,7 +146,8 @@ func Fails(t testing.TB, ctx context.Context, f func(ctx context.Context)) {
 // Durations without a wait.
 var none = []time.Duration{0, -1, -time.Hour, math.MinInt64}
 
-// Plain is what every mutex does that sync.Mutex does too, or would if it had a time limit.
+// Plain has the situations in which every mutex behaves like sync.Mutex, or as sync.Mutex would
+// if it had time limits.
 var Plain = []Situation{
 	{"the zero lock is free", bubble(func(t *testing.T, l Lock, k Kind) {
 		require.False(t, l.IsLocked())

@@ -44,7 +44,7 @@ const childEnv = "LOCKS_RACE_CHILD"
 
 // WritesAreReported fails unless the detector reports two writes under the read lock that happen
 // one after the other, for each way to read. The report must name the file of the caller. A child
-// process performs the writes: this one would fail by the report.
+// process performs the writes, because the report would fail the process of the test.
 func WritesAreReported[L any](t *testing.T, file string, reading Ways[L]) {
 	if way := os.Getenv(childEnv); way != "" {
 		l := new(L)

@@ -87,7 +87,8 @@ func (i identity) pair(tb testing.TB) tls.Certificate {
 }
 
 // Certificate writes the certificate of a server and a client called name to files, with its key
-// and that of its authority, and returns their paths. All users of the machine can read them.
+// and the certificate of its authority, and returns the paths of the files. All users of the
+// machine can read the files.
 func Certificate(tb testing.TB, name string) (authority, certificate, key string) {
 	tb.Helper()
 	dir := home(tb)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Role is what a process of the test's own binary does. Its arguments are those of [Child].
+// Role is the work of a process of the test's own binary. Its arguments are the arguments of
+// [Child].
 type Role func(args []string) error
 
 const roleVariable = "LOCKS_TEST_ROLE"

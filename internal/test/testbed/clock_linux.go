@@ -60,8 +60,8 @@ time_t time(time_t *t) {
 }
 `
 
-// Clock returns the environment for a server whose clock can be set, and what sets it: to the
-// time of day and by. Any user may start it.
+// Clock returns the environment for a server whose clock can be set, and a function that sets the
+// clock: to the time of day plus by. Any user may start the server.
 func Clock(tb testing.TB) (env []string, set func(by time.Duration)) {
 	tb.Helper()
 	gcc := Lookup(tb, "gcc")

@@ -23,7 +23,7 @@ type Consul struct {
 	args  []string
 }
 
-// ConsulCluster says what [StartConsul] runs.
+// ConsulCluster describes the cluster that [StartConsul] runs.
 type ConsulCluster struct {
 	// Version is "1.14", of .ci/servers.
 	Version string
@@ -31,7 +31,7 @@ type ConsulCluster struct {
 	Servers int
 	// Token is that with all rights, if the configuration has one.
 	Token string
-	// Ports are further ports of the first server, such as that of "https".
+	// Ports are further ports of the first server, such as the port of "https".
 	Ports map[string]int
 	// More is added to the configuration of each.
 	More map[string]any
@@ -92,7 +92,7 @@ func StartConsul(tb testing.TB, c ConsulCluster) []*Consul {
 	return servers
 }
 
-// Start starts the server again, which was killed, with what it has on its disk.
+// Start starts the killed server again, with the data on its disk.
 func (s *Consul) Start() { s.Process = Start(s.tb, exec.Command(s.args[0], s.args[1:]...)) }
 
 // Addr returns the address for clients.

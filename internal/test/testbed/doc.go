@@ -1,3 +1,3 @@
-// Package testbed has what the tests of the adapters have in common. It runs servers and other
+// Package testbed has the parts that the tests of the adapters share. It runs servers and other
 // programs as child processes, and processes of the test's own binary. It has the ticket test.
 package testbed

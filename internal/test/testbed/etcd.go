@@ -19,8 +19,9 @@ type Etcd struct {
 }
 
 // StartEtcd runs an etcd cluster of n members until the test ends, and returns when all of them
-// answer. Its leases may be as short as a second. The version is "3.5" or "3.6", of .ci/servers,
-// or empty: that of the PATH. Without the program, the test is treated as by [Missing].
+// answer. Its leases may be as short as a second. The version is "3.5" or "3.6", which
+// .ci/servers installs, or empty for the etcd in the PATH. Without the program, the test is
+// treated as by [Missing].
 func StartEtcd(tb testing.TB, version string, n int) []*Etcd {
 	tb.Helper()
 	path := etcdProgram(tb, version)
@@ -58,8 +59,8 @@ func (m *Etcd) run() { m.Process = Start(m.tb, exec.Command(m.args[0], m.args[1:
 // Addr returns the address for clients.
 func (m *Etcd) Addr() string { return m.addr }
 
-// Restart starts the member again, which was killed, with what it has on its disk, and returns
-// when it answers.
+// Restart starts the killed member again, with the data on its disk, and returns when the member
+// answers.
 func (m *Etcd) Restart() {
 	m.tb.Helper()
 	m.run()

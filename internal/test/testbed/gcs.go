@@ -18,10 +18,10 @@ type GCS struct {
 }
 
 // StartFakeGCS runs a fake-gcs-server with a bucket until the test ends, and returns when it
-// listens. It asks for no credentials. It keeps objects in memory, or in the folder root if that is
-// not empty. A folder is for tests that restart the server. There a read can return a newer object
-// than its generation says, and each write waits for the disk. The server is that of .ci/servers.
-// Without it, the test is treated as by [Missing].
+// listens. It asks for no credentials. It keeps objects in memory, or in the folder root if that
+// is not empty. A folder is for tests that restart the server. There a read can return a newer
+// object than its generation says, and each write waits for the disk. .ci/servers installs the
+// server. Without it, the test is treated as by [Missing].
 func StartFakeGCS(tb testing.TB, bucket, root string, args ...string) *GCS {
 	tb.Helper()
 	port := strconv.Itoa(Port(tb))
@@ -54,7 +54,7 @@ func (s *GCS) Addr() string { return s.addr }
 // URL returns the endpoint of the server.
 func (s *GCS) URL() string { return "http://" + s.addr }
 
-// Restart starts the server with what it has on its disk, and returns when it listens.
+// Restart starts the server with the data on its disk, and returns when the server listens.
 func (s *GCS) Restart() {
 	s.tb.Helper()
 	s.Process = Start(s.tb, exec.Command(s.args[0], s.args[1:]...))

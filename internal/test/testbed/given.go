@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// Given lends a server to tb that is there already: the one whose URL an environment variable has,
-// such as LOCKS_REDIS_URL. Tests take turns on it, also those of other processes, because each of
-// them removes everything that is on the server. It returns false if the variable is not set, or
-// if tb or a test around it has the server already. Then the test starts one of its own.
+// Given lends tb a server that runs already. An environment variable, such as LOCKS_REDIS_URL,
+// has its URL. Tests take turns on the server, also tests of other processes, because each test
+// removes all data on the server. Given returns false if the variable is not set, or if tb or a
+// test around it has the server already. Then the test starts a server of its own.
 func Given(tb testing.TB, variable string) (server *url.URL, ok bool) {
 	tb.Helper()
 	server = GivenURL(tb, variable)
@@ -50,7 +50,7 @@ func GivenURL(tb testing.TB, variable string) *url.URL {
 
 var turns sync.Map // of *turn, by variable
 
-// A turn is what a test has that uses a given server.
+// A turn is the right of one test to use a given server.
 type turn struct {
 	running sync.Mutex
 

@@ -60,7 +60,7 @@ func (k *Kubernetes) Addr() string { return k.addr }
 func (k *Kubernetes) Path() string { return k.kubeconfig }
 
 // Kubeconfig returns a kubeconfig file that leads to the API server by another address, such as
-// that of a proxy.
+// the address of a proxy.
 func (k *Kubernetes) Kubeconfig(addr string) []byte {
 	return fmt.Appendf(nil, `apiVersion: v1
 kind: Config

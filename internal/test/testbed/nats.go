@@ -21,18 +21,18 @@ type NATS struct {
 	args   []string
 }
 
-// NATSCluster says what [StartNATS] runs.
+// NATSCluster describes the cluster that [StartNATS] runs.
 type NATSCluster struct {
 	// Version is "2.15", of .ci/servers.
 	Version string
 	// Servers is how many there are, 1 if 0. Several are a cluster.
 	Servers int
-	// Domain is that of JetStream, or empty.
+	// Domain is the domain of JetStream, or empty.
 	Domain string
 	// More is added to the configuration of each.
 	More string
-	// Route, if not nil, returns the address at which a server reaches another one that listens at
-	// addr.
+	// Route, if not nil, returns the address at which a server reaches another server that
+	// listens at addr.
 	Route func(from, to int, addr string) string
 }
 
@@ -84,7 +84,7 @@ func StartNATS(tb testing.TB, c NATSCluster) []*NATS {
 	return servers
 }
 
-// Start starts the server again, which was killed, with what it has on its disk.
+// Start starts the killed server again, with the data on its disk.
 func (s *NATS) Start() { s.Process = Start(s.tb, exec.Command(s.args[0], s.args[1:]...)) }
 
 // Addr returns the address for clients.

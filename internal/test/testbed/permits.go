@@ -8,8 +8,8 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// TakeAll acquires all permits of s and releases them. So those of clients that died are collected,
-// which nobody else does before somebody wants them.
+// TakeAll acquires all permits of s and releases them. Thus the permits of dead clients are
+// collected, which otherwise happens only when another client wants permits.
 func TakeAll(tb testing.TB, s interface {
 	locks.Semaphore
 	Size() int64

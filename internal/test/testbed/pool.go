@@ -111,7 +111,7 @@ func (l *lasting) TempDir() string {
 	return dir
 }
 
-// end calls what Cleanup got, the last one first. It may be called again.
+// end calls the functions that Cleanup got, the last first. It may be called again.
 func (l *lasting) end() {
 	l.mu.Lock()
 	cleanups := l.cleanups

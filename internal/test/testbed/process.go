@@ -82,7 +82,8 @@ func Port(tb testing.TB) int {
 	for range 1000 {
 		port := 10000 + rand.IntN(22000)
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		// The ports of UDP are others than those of TCP, so that one reserves the other.
+		// UDP has ports of its own. Therefore a UDP port reserves the TCP port of the same
+		// number, and leaves it free for the server.
 		claim, err := net.ListenPacket("udp", addr)
 		if err != nil {
 			continue
@@ -110,8 +111,8 @@ type Process struct {
 	done  chan struct{}
 }
 
-// Start runs cmd until the test ends. What it writes to its standard output can be read by
-// [Process.Line], unless cmd.Stdout is set.
+// Start runs cmd until the test ends. [Process.Line] reads the standard output of cmd, unless
+// cmd.Stdout is set.
 func Start(tb testing.TB, cmd *exec.Cmd) *Process {
 	tb.Helper()
 	p := &Process{tb: tb, cmd: cmd, lines: make(chan string, 1<<16), done: make(chan struct{})}

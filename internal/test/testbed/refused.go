@@ -11,8 +11,8 @@ import (
 )
 
 // Refused checks every exported method of l, whose name is refused for the reason why. A method
-// with a ctx returns an error: the reason, or that the caller does not hold the lock. That is what
-// keeps such a lock from the data of others. The remaining methods do not panic.
+// with a ctx returns an error: the reason, or that the caller does not hold the lock. So a
+// refused lock cannot touch the data of others. The remaining methods do not panic.
 func Refused(t *testing.T, l locks.TryLocker, why string) {
 	t.Helper()
 	v := reflect.ValueOf(l)

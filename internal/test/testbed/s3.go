@@ -28,7 +28,7 @@ type S3 struct {
 }
 
 // StartVersitygw runs a versitygw with a bucket until the test ends, and returns when it listens.
-// The server is that of .ci/servers. Without it, the test is treated as by [Missing].
+// .ci/servers installs the server. Without it, the test is treated as by [Missing].
 func StartVersitygw(tb testing.TB, bucket string, args ...string) *S3 {
 	tb.Helper()
 	path := Built(tb, "versitygw")
@@ -44,11 +44,11 @@ func StartVersitygw(tb testing.TB, bucket string, args ...string) *S3 {
 }
 
 // StartMotoS3 runs a moto with a bucket until the test ends, and returns when it listens. It
-// accepts every key. It compares and writes in two steps, and another thread may come between: a
-// thread goes on for the time turn if others want to. With a turn of seconds, threads change only
-// when one waits, which is not between these steps. With a turn of microseconds, the server breaks
-// the promise of conditional writes. The server is that of .ci/servers. Without it, the test is
-// treated as by [Missing].
+// accepts every key. It compares and writes in two steps, and another thread may run between
+// them: a thread goes on for the time turn while other threads want to run. With a turn of
+// seconds, threads change only when a thread waits, and no thread waits between the steps. With a
+// turn of microseconds, the server breaks the promise of conditional writes. .ci/servers installs
+// the server. Without it, the test is treated as by [Missing].
 func StartMotoS3(tb testing.TB, bucket string, turn time.Duration) *S3 {
 	tb.Helper()
 	path, dir := Built(tb, "moto-server"), tb.TempDir()
@@ -94,7 +94,7 @@ func motoRequest(method, addr, path string) error {
 // Addr returns the address where the server listens.
 func (s *S3) Addr() string { return s.addr }
 
-// Restart starts the server with what it has on its disk, and returns when it listens.
+// Restart starts the server with the data on its disk, and returns when the server listens.
 func (s *S3) Restart() {
 	s.tb.Helper()
 	cmd := exec.Command(s.cmd.Path, s.cmd.Args[1:]...)

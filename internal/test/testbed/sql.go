@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// SQLServer is a PostgreSQL, a MariaDB or a MySQL of the test's own. It trusts every client on the
-// loopback interface, and does not care for what is lost with the machine.
+// SQLServer is a PostgreSQL, a MariaDB or a MySQL of the test's own. It trusts every client on
+// the loopback interface, and does not protect its data from a crash of the machine.
 type SQLServer struct {
 	*Process
 	tb    testing.TB
@@ -65,8 +65,8 @@ func StartMariaDB(tb testing.TB, ready func(addr string) error, env ...string) *
 	return startMariaDB(tb, ready, env)
 }
 
-// StartSecureMariaDB is [StartMariaDB] with a server that accepts nothing but TLS. Its certificate,
-// and what clients may use, is that of the files, see [Certificate].
+// StartSecureMariaDB is [StartMariaDB] with a server that accepts nothing but TLS. Its
+// certificate, and the certificate that clients may use, are in the files, see [Certificate].
 func StartSecureMariaDB(tb testing.TB, ready func(addr string) error, authority, certificate, key string) *SQLServer {
 	tb.Helper()
 	return startMariaDB(tb, ready, nil, "--require-secure-transport=ON", "--ssl-ca="+authority,
@@ -77,8 +77,8 @@ func startMariaDB(tb testing.TB, ready func(addr string) error, env []string, ar
 	tb.Helper()
 	install, mariadbd := Lookup(tb, "mariadb-install-db"), Lookup(tb, "mariadbd", "/usr/sbin")
 	dir := home(tb)
-	// A server that starts removes the temporary tables of others in its temporary directory,
-	// and this one, too, has some.
+	// A server that starts removes the temporary tables of other servers in its temporary
+	// directory, and this server has temporary tables too.
 	data, temp := "--datadir="+filepath.Join(dir, "data"), "--tmpdir="+dir
 	carryOut(tb, as(tb, "mysql", dir, install, "--no-defaults", data, temp, "--auth-root-authentication-method=normal"))
 	port := strconv.Itoa(Port(tb))
@@ -160,7 +160,7 @@ func StartPgbouncer(tb testing.TB, addr string, ready func(addr string) error, s
 	return s
 }
 
-// run starts the server with what it has on its disk, and returns when it answers.
+// run starts the server with the data on its disk, and returns when the server answers.
 func (s *SQLServer) run() {
 	s.tb.Helper()
 	cmd := exec.Command(s.cmd.Path, s.cmd.Args[1:]...)

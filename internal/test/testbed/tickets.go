@@ -22,7 +22,7 @@ import (
 // gap or repeat, and no two buyers may be at the counter at once. The counter is a file that is
 // read and written without any protection of its own.
 type Tickets struct {
-	// Role is that of the processes, which calls [Buy].
+	// Role is the role of the processes, which calls [Buy].
 	Role string
 	// Args are given to the role, for it to find the store.
 	Args []string
@@ -132,8 +132,8 @@ func results(tb testing.TB, children []*Process) (sold, retries []int) {
 	return sold, retries
 }
 
-// Buy is what a role of [Tickets] does. open returns the lock, given the arguments of the test,
-// and what closes it.
+// Buy is the work of a role of [Tickets]. Given the arguments of the test, open returns the lock
+// and a function that closes it.
 func Buy(args []string, open func(args []string) (locks.TryLocker, func(), error)) error {
 	dir := args[0]
 	buyers, err := strconv.Atoi(args[1])

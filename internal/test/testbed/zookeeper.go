@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// zookeeperJars is where Debian has ZooKeeper and what it needs.
+// zookeeperJars is where Debian has ZooKeeper and the libraries that it needs.
 const zookeeperJars = "/usr/share/java"
 
 // ZooKeeper is a server of the test's own. Its ticks take 200 ms, so that a session may have a
@@ -159,8 +159,8 @@ func (z *ZooKeeper) Secure() string { return z.secure }
 // Certificates returns the directory with the certificates of a server that talks TLS.
 func (z *ZooKeeper) Certificates() string { return z.certificates }
 
-// Restart starts the server again, which was killed, with what it has on its disk, and returns
-// when it answers.
+// Restart starts the killed server again, with the data on its disk, and returns when the server
+// answers.
 func (z *ZooKeeper) Restart() {
 	z.tb.Helper()
 	z.run()
