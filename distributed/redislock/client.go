@@ -55,22 +55,22 @@ const (
 	// Sharded uses SPUBLISH, which needs Redis 7. Only the servers of the lock's slot get the
 	// messages.
 	Sharded
-	// Both uses both, for a cluster with clients of either kind. A server without SPUBLISH
-	// ignores that half.
+	// Both uses both, for a cluster with clients of either kind. A server without SPUBLISH ignores
+	// the sharded half.
 	Both
 )
 
 // WithPubSub sets the kind of channel that releases are published on, [Auto] if not given.
 func WithPubSub(p PubSub) Option { return func(o *driver.Options) { o.PubSub = int(p) } }
 
-// WithFairWait sets how long a fair lock keeps the place of a waiter that no longer asks, such as
-// one whose process has died. The time begins with the end of the holder's lease. The default is
+// WithFairWait sets how long a fair lock keeps the place of a waiter that no longer asks, such as a
+// waiter whose process has died. The time begins with the end of the holder's lease. The default is
 // 30 seconds. It must be longer than the poll interval, [lease.WithPoll].
 func WithFairWait(d time.Duration) Option { return func(o *driver.Options) { o.FairWait = d } }
 
 // New returns a Client of the server, the cluster, or the master behind sentinels that client is
-// connected to. It uses client's connections, and opens one or more for subscriptions with its
-// first hold or waiter. It never closes client. Close the Client before client.
+// connected to. The Client uses client's connections, and opens one or more for subscriptions with
+// its first hold or waiter. It never closes client. Close the Client before client.
 //
 // client never repeats a request that acquires or releases a lock, whatever its MaxRetries is. A
 // ReadTimeout of at most a sixth of the lease, and ContextTimeoutEnabled, speed up the reaction
@@ -131,7 +131,7 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 			return lease.New(expirable{c.core}, append(prefix, c.opts.Lease...)...)
 		}
 		s, opts := c.store(k)
-		// Those of the user follow, and so win.
+		// The user's options follow, and so win.
 		opts = append(append(opts, prefix...), c.opts.Lease...)
 		if c.opts.Wrap == nil {
 			return lease.New(s, opts...)
@@ -149,7 +149,7 @@ func (c *Client) store(k kind) (driver.Store, []lease.Option) {
 	switch k {
 	case fenced:
 		// Local hand-offs are off: the holders would share a token, and a late request of one
-		// would pass for one of another.
+		// holder would look like a request of another.
 		return withWaiters(newFenced(c.core)), []lease.Option{lease.WithMaxLocalHandoffs(0)}
 	case simple:
 		return withWaiters(newSimple(c.core)), nil
@@ -174,7 +174,7 @@ func (c *Client) lock(k kind, name string, opts []lease.MutexOption) *lease.Mute
 	return lc.Mutex(name, opts...)
 }
 
-// named returns the locks of a kind, and opts with the reason why there is none called name.
+// named returns the locks of a kind, and opts with the reason why name is refused, if any.
 func (c *Client) named(k kind, name string, opts []lease.MutexOption) (*lease.Client, []lease.MutexOption) {
 	bad := checkName(name, c.core.p.Cluster())
 	lc, err := c.kind(k)
@@ -195,15 +195,15 @@ func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 
 // FencedMutex returns the plain lock called name with fencing tokens, Redisson's RFencedLock. It
 // excludes [Client.Mutex] of the same name, whose holders do not change the token. Each holder
-// requests the lock, and so has a token of its own, unless [New] was given [WithLeaseOptions] with
-// [lease.WithMaxLocalHandoffs].
+// requests the lock from the server, and so gets its own token, unless [New] was given
+// [WithLeaseOptions] with [lease.WithMaxLocalHandoffs].
 func (c *Client) FencedMutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 	return c.lock(fenced, name, opts)
 }
 
-// SimpleMutex returns the lock called name that is a string, as SET with NX and PX makes it. It
-// excludes holders of other libraries that do the same. A lock of another kind under the same
-// name finds it to be [locks.ErrForeign], and the other way round.
+// SimpleMutex returns the lock called name that is a string, as SET with NX and PX makes it. The
+// lock excludes holders of other libraries that use SET in the same way. A lock of another kind
+// under the same name returns [locks.ErrForeign], and the other way round.
 func (c *Client) SimpleMutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 	return c.lock(simple, name, opts)
 }
@@ -215,9 +215,9 @@ func (c *Client) FairMutex(name string, opts ...lease.MutexOption) *lease.Mutex 
 }
 
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]. See
-// [lease.Client.Close]. Permits of a [RedissonSemaphore] are no holds, and stay taken until they
-// are released. Close does not close the client that New was given. Only the first call does
-// anything.
+// [lease.Client.Close]. Permits of a [RedissonSemaphore] do not count as holds, and stay taken
+// until they are released. Close does not close the client that New was given. Only the first call
+// does anything.
 func (c *Client) Close(ctx context.Context) error {
 	first, err := c.kinds.Close(ctx)
 	if first {

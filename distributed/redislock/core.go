@@ -12,12 +12,12 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
-// core is what the stores of one client share.
+// core is the part that the stores of one client share.
 type core struct {
 	p      port
 	hub    *hub
 	pubsub PubSub
-	auto   atomic.Int32 // the mode that Auto stands for, or 0 if that is not known yet
+	auto   atomic.Int32 // the mode that Auto stands for, or 0 if the mode is not known yet
 	jobs   adapter.Jobs // requests that outlast their callers
 	own    string       // a channel that no other client subscribes to, for [link.look]
 
@@ -89,8 +89,8 @@ func (c *core) mode(ctx context.Context) (mode, error) {
 	return m, nil
 }
 
-// attach makes w watch channels too. The caller requests afterwards, whether or not they are
-// active.
+// attach makes w watch channels too. The caller requests afterwards, whether the channels are
+// active or not.
 func (c *core) attach(ctx context.Context, w *watch, channels ...string) error {
 	m, err := c.mode(ctx)
 	if err != nil {
@@ -142,9 +142,10 @@ func bySlot[T any](c *core, items []T, key func(T) string) map[uint16][]T {
 	return groups
 }
 
-// renew runs a script of renewal. Its keys are those of the locks, followed by what beside
-// returns if that is not nil. Its arguments are the lease and the acquisitions with suffix. In a
-// cluster the script runs once for each slot, because all keys of a request have to be in one.
+// renew runs a script of renewal. Its keys are the keys of the locks, followed by the keys that
+// beside returns if beside is not nil. Its arguments are the lease and the acquisitions with
+// suffix. In a cluster the script runs once for each slot, because all keys of a request have to be
+// in one slot.
 func (c *core) renew(
 	ctx context.Context, s *script, holds []lease.HoldID, d time.Duration,
 	suffix string, key func(name string) string, beside func(name, acquisition string) string,

@@ -15,21 +15,22 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
-// The state of Redisson's RSemaphore is the number of free permits under its name. The holders of
-// the others are not in Redis. The channel is that of RPermitExpirableSemaphore.
+// The state of Redisson's RSemaphore is the number of free permits under its name. Redis does not
+// know who holds the other permits. RPermitExpirableSemaphore uses the same channel.
 
-// RedissonSemaphore is Redisson's RSemaphore: processes in Go and in Java share its permits. It is
-// a number in Redis, with no permits before the first call of TrySetPermits or AddPermits. An
-// acquisition of more than there are waits until there are more.
+// RedissonSemaphore is Redisson's RSemaphore: processes in Go and in Java share its permits. The
+// semaphore is a number in Redis, which is 0 before the first call of TrySetPermits or AddPermits.
+// An acquisition of more permits than are free waits for more.
 //
-// Permits have no owner and no lease. They are never lost and never renewed: if a process dies,
-// its permits are gone until a call of AddPermits. A request without an answer is not repeated,
-// because Redis cannot tell afterwards whether it was carried out. After such an error, an
-// acquisition may have taken its permits, and a release may have returned them. Use
-// [Client.RedissonExpirableSemaphore] or [Client.Semaphore] unless Java's processes need this one.
+// Permits have no owner and no lease. They are never lost and never renewed: if a process dies, its
+// permits are gone until a call of AddPermits. A request without an answer is not repeated, because
+// Redis cannot tell afterwards whether it was carried out. After such an error, an acquisition may
+// have taken its permits, and a release may have returned them. Use
+// [Client.RedissonExpirableSemaphore] or [Client.Semaphore] unless Java's processes need a
+// RSemaphore.
 //
-// There is no order. After a release, all waiters in Go ask. redlock.WithReplicas has no effect on
-// it.
+// Waiters are served in no order. After a release, all waiters in Go ask. redlock.WithReplicas has
+// no effect on a RedissonSemaphore.
 type RedissonSemaphore struct {
 	c    *Client
 	name string
@@ -166,7 +167,7 @@ type counted struct {
 
 	mu      sync.Mutex // of a release
 	repeats bool       // a refused release is repeated in the background, guarded by mu
-	given   bool       // that succeeded, and no call has returned it yet, guarded by mu
+	given   bool       // the repetition succeeded, and no call has returned its success yet, guarded by mu
 }
 
 var errReleased = adapter.Released("the permits are")

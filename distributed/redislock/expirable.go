@@ -26,17 +26,19 @@ import (
 //
 // Redisson takes random ids. The ids of an acquisition of ours are the first 12 bytes of the
 // SHA-256 of its name, and the number of the permit, from 0. So a script finds all permits of an
-// acquisition. They have one end. Redisson may collect only some that have lapsed, in the order of
-// their bytes. So an acquisition has all its permits as long as it has the first one.
+// acquisition. Their leases end at the same time. Redisson may collect only some of the lapsed
+// permits, in the order of their bytes. So an acquisition has all its permits as long as it has the
+// first permit.
 
 const (
 	freeChannel = "redisson_sc"
 	endsSuffix  = "timeout"
 )
 
-// maxIDs is how many permits an acquisition may have. An acquisition of Redisson collects that many
-// lapsed ones at a time. Other scripts of Redisson, such as availablePermits, collect all at once
-// and fail if these are more than about 8000. The next acquisition helps them.
+// maxIDs is how many permits an acquisition may have. An acquisition of Redisson collects the same
+// number of lapsed permits at a time. Other scripts of Redisson, such as availablePermits, collect
+// all lapsed permits at once, and fail if these are more than about 8000. They work again after the
+// next acquisition.
 const maxIDs = 4000
 
 // expirable is the [lease.Store] of these semaphores.
@@ -44,7 +46,7 @@ type expirable struct{ c *core }
 
 var _ lease.Store = expirable{}
 
-// baseOf returns what the ids of an acquisition begin with.
+// baseOf returns the common beginning of the ids of an acquisition.
 func baseOf(acquisition string) string {
 	sum := sha256.Sum256([]byte(acquisition))
 	return string(sum[:12])
@@ -153,22 +155,23 @@ func semaphoreError(op, name string, err error) error {
 }
 
 // RedissonExpirableSemaphore is Redisson's RPermitExpirableSemaphore: processes in Go and in Java
-// share its permits. It has them in Redis, and no permits before the first call of TrySetPermits
-// or AddPermits. An acquisition of more than there are waits until there are more.
+// share its permits. The permits are in Redis. There are none before the first call of
+// TrySetPermits or AddPermits. An acquisition of more permits than are free waits for more.
 //
 // Permits here are renewed as long as they are held. Redisson itself never renews. Our permits
-// lapse by the clock of the server, and are told of their loss before that. Redisson frees lapsed
-// permits by the clock of its own process. If that clock is ahead, others can have a permit before
-// its holder knows of the loss. If it is ahead by two thirds of [WithTTL], Redisson frees permits
-// that are renewed. Keep the clocks of all processes and of the server together.
+// lapse by the clock of the server, and their holders are told of the loss before. Redisson frees
+// lapsed permits by the clock of its own process. If Redisson's clock is ahead, others can have a
+// permit before its holder knows of the loss. If Redisson's clock is ahead by two thirds of
+// [WithTTL], Redisson frees permits that are renewed. Keep the clocks of all processes and of the
+// server together.
 //
-// Use no two of them with the names q and {q}: they would share the set of the permits held. If
-// more than about 8000 permits lapse together, calls such as availablePermits fail in Java until
-// somebody acquires.
+// Never use two of these semaphores with the names q and {q}: they would share the set of held
+// permits. If more than about 8000 permits lapse together, calls such as availablePermits fail in
+// Java until somebody acquires.
 //
-// There is no order, and no token. After a release, each process with a waiter asks. An
-// acquisition of n permits costs the server time in proportion to n, which is 4000 at most. It has
-// no Inspect, and redlock.WithReplicas has no effect on it.
+// Waiters are served in no order, and holds have no token. After a release, each process with a
+// waiter asks. An acquisition of n permits costs the server time in proportion to n, which is 4000
+// at most. The semaphore has no Inspect, and redlock.WithReplicas has no effect on it.
 type RedissonExpirableSemaphore struct {
 	s *lease.Semaphore
 	c *core
@@ -200,18 +203,18 @@ func (s *RedissonExpirableSemaphore) TryAcquireContext(
 	return s.s.TryAcquireContext(ctx, n)
 }
 
-// TrySetPermits makes the semaphore with n permits if it does not exist, and reports whether it
-// has. It is one request, which is not repeated: after an error without an answer the outcome is
-// unknown. Redisson's numbers have 32 bits: less than 0 or more than 2^31-1 is an error matching
-// [fs.ErrInvalid].
+// TrySetPermits makes the semaphore with n permits if the semaphore does not exist, and reports
+// whether it has made it. The call is one request, which is not repeated: after an error without an
+// answer the outcome is unknown. Redisson's numbers have 32 bits: less than 0 or more than 2^31-1
+// is an error matching [fs.ErrInvalid].
 func (s *RedissonExpirableSemaphore) TrySetPermits(ctx context.Context, n int64) (bool, error) {
 	did, err := s.c.sized(ctx, "TrySetPermits", semaphoreInit, false, s.Name(), 0, n)
 	return did == 1, err
 }
 
-// AddPermits adds n permits, or takes them away if n is negative. Then fewer than none may be
-// free, until some are released. It is one request like TrySetPermits. A number of more than 31
-// bits is an error matching [fs.ErrInvalid].
+// AddPermits adds n permits, or takes them away if n is negative. The number of free permits may
+// become negative until permits are released. The call is one request like TrySetPermits. A number
+// of more than 31 bits is an error matching [fs.ErrInvalid].
 func (s *RedissonExpirableSemaphore) AddPermits(ctx context.Context, n int64) error {
 	_, err := s.c.sized(ctx, "AddPermits", semaphoreAdd, false, s.Name(), -maxNumber, n)
 	return err

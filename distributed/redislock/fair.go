@@ -10,7 +10,7 @@ import (
 )
 
 // The state of a fair lock, Redisson's RFairLock, is the hash of a plain lock, a list and a sorted
-// set. The list has the waiters, the first one in front. The set has the time when each waiter
+// set. The list has the waiters, the first waiter in front. The set has the time when each waiter
 // counts as dead, in milliseconds since 1970. Each waiter subscribes to a channel of its own. A
 // release publishes 0 on the channel of the first waiter.
 //
@@ -18,26 +18,28 @@ import (
 //
 //   - The time is the server's, not the client's.
 //   - A waiter moves its time when it asks. So it keeps its place, however long the lock is held.
-//   - Ids of our clients are UUIDs of version 8, Redisson's of version 4. A waiter of ours adds
-//     no wait to the time of one of ours before it. Waiters of ours in a row so count as one for
-//     Redisson's waiters behind them. The last of the row takes that wait back when it leaves.
-//   - A release wakes the first waiter whose channel has a subscriber. The waiters before that one
-//     count as dead after a grace of 750 milliseconds, all at the same time. A server of a cluster
-//     does not count all subscribers: there the first waiter counts as woken. One of ours counts as
-//     dead after ten seconds, if its time is not over before, so that it has to ask more often.
-//   - List and set expire with the last time, unless that is the time of a waiter of Redisson.
-//   - A waiter in the list without a time counts as dead. One that is only in the set returns to
-//     the list.
+//   - Ids of our clients are UUIDs of version 8, Redisson's of version 4. A waiter of ours directly
+//     behind another waiter of ours adds no wait to the other's time. So a row of our waiters
+//     counts as one waiter for Redisson's waiters behind the row. The last waiter of the row takes
+//     the row's wait back when it leaves.
+//   - A release wakes the first waiter whose channel has a subscriber. The waiters in front of the
+//     woken waiter count as dead after a grace of 750 milliseconds, all at the same time. A server
+//     of a cluster does not count all subscribers: there the first waiter counts as woken. If the
+//     first waiter is ours, it counts as dead after ten seconds, or when its time is over before.
+//     So it has to ask more often.
+//   - List and set expire with the last waiter's time, unless the last waiter is Redisson's.
+//   - A waiter in the list without a time counts as dead. A waiter that is only in the set returns
+//     to the list.
 
-// fairWait is how long after the lease a waiter that does not ask counts as alive. Redisson's is
-// five minutes.
+// fairWait is how long after the lease a waiter that does not ask counts as alive. In Redisson it
+// is five minutes.
 const fairWait = 30 * time.Second
 
 // fair is the [lease.Store] of fair locks.
 //
 // A waiter subscribes to its channel before it asks for a place, if the last acquisition of the
-// lock here had to wait. Then it need not ask a second time for a release that it may have missed.
-// The first acquisition that waits has its place sooner, and asks twice.
+// lock here had to wait. Then the waiter cannot miss a release, and asks once. The first
+// acquisition that waits has its place sooner, and asks twice.
 type fair struct {
 	self
 	c     *core
@@ -73,8 +75,8 @@ func (w *fairWaiter) Close() {
 	w.watch.Close()
 }
 
-// find returns the waiter of an acquisition, or nil. watched says that package lease has it from
-// now on.
+// find returns the waiter of an acquisition, or nil. watched says that package lease has the waiter
+// from now on.
 func (s *fair) find(acquisition string, watched bool) *fairWaiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/goredis"
 )
 
-// Gate guards values on a Redis server against holders that have lost their lock and do not know
-// it yet. A write carries the token of its hold. The Gate refuses it if it has seen a higher
-// token. The check and the write are one script. See package fence for the reasons, and for
+// Gate guards values on a Redis server against holders that have lost their lock and do not know it
+// yet. A write carries the token of its hold. The Gate refuses the write if the Gate has seen a
+// higher token. The check and the write are one script. See package fence for the reasons, and for
 // values elsewhere.
 //
 // The highest token seen for a key is a string named locks_fence:{key}, which never expires. The
@@ -34,15 +34,15 @@ func NewGate(client redis.UniversalClient) (*Gate, error) {
 	return &Gate{p}, nil
 }
 
-// Set writes value under key, and replaces what was there. If a higher token than token was seen
-// for key, Set writes nothing, and the error matches [fence.ErrStale]. With the token 0 it matches
+// Set writes value under key, and replaces the old value. If a higher token than token was seen for
+// key, Set writes nothing, and the error matches [fence.ErrStale]. With the token 0 it matches
 // [fence.ErrNoToken]. If there is no answer, it is unknown whether the value was written. The call
 // may be repeated.
 func (g *Gate) Set(ctx context.Context, key string, token uint64, value string) error {
 	return g.admit(ctx, "Set", key, token, value)
 }
 
-// Check notes token as the highest one seen for key, without a write. If a higher one was seen,
+// Check notes token as the highest token seen for key, without a write. If a higher token was seen,
 // the error matches [fence.ErrStale]. After Check no earlier holder can write.
 func (g *Gate) Check(ctx context.Context, key string, token uint64) error {
 	return g.admit(ctx, "Check", key, token)

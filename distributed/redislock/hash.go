@@ -84,8 +84,8 @@ func (s *single) Acquire(ctx context.Context, req lease.Request) (lease.Reply, e
 	return granted(s.ask(ctx, req, s.acquire, ""))
 }
 
-// ask runs a script that acquires. how, if not empty, is how a waiter requests. The script gets
-// that and the list of waiters then.
+// ask runs a script that acquires. how, if not empty, is how a waiter requests. In that case the
+// script also gets how and the list of waiters.
 func (s *single) ask(ctx context.Context, req lease.Request, sc *script, how string) (any, error) {
 	n, r := s.names(req.Name), newRequest(req.Acquisition+s.suffix, req.TTL)
 	r.args = append(r.args, &n.key)

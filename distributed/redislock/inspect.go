@@ -12,7 +12,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// What [lease.Mutex.Inspect] adds to Redis, beside what Redisson has:
+// [lease.Mutex.Inspect] needs one more key in Redis than Redisson has:
 //
 //	locks_client:<client>   the identity of a client's process; it expires after a minute or two
 //	                        without use, or after twice the longest hold
@@ -20,7 +20,7 @@ import (
 // The holder's name in Redis begins with the client. So locks need no further request, and Redisson
 // finds nothing new in its own keys.
 
-// self is what a store knows of its client.
+// self is the part of a store that describes its client.
 type self struct {
 	client, identity string
 	lost             func(lease.HoldID, error) // notifies package lease; nil for package redlock
@@ -33,7 +33,7 @@ func (s *self) Identify(client, identity string) { s.client, s.identity = client
 // lookup is the method Lookup of a store.
 type lookup func(context.Context, lease.Request) (lease.Reply, error)
 
-// announce keeps the identity of the client, and makes it hear of forced unlocks.
+// announce writes the identity of the client to Redis, and makes the client hear of forced unlocks.
 func (s *self) announce(ctx context.Context, c *core, ask lookup, ttl time.Duration) error {
 	if s.lost != nil && s.listens.CompareAndSwap(false, true) {
 		if err := s.listen(ctx, c, ask); err != nil {
@@ -98,8 +98,8 @@ func inspected(r any) (s lease.State, err error) {
 	return s, nil
 }
 
-// identify adds the identities of clients to claims. What another library has in the place of a
-// client has none. A user without the permission to read identities finds none.
+// identify adds the identities of clients to claims. Claims of other libraries have no identity. A
+// user without the permission to read identities finds none.
 func (c *core) identify(ctx context.Context, all ...[]lease.Claim) error {
 	texts := make(map[string]string) // by key
 	each := func(f func(claim *lease.Claim, key string)) {

@@ -13,7 +13,7 @@ import (
 const maxName = 4096
 
 // prefixed returns the name of a key or channel of the lock called key, by Redisson's rule. In a
-// cluster both are in the same slot.
+// cluster the returned name and key are in the same slot.
 func prefixed(prefix, key string) string {
 	if strings.Contains(key, "{") {
 		return prefix + ":" + key

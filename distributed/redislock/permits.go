@@ -8,9 +8,9 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// The state of a semaphore is a sorted set, see lua/lib_permits.lua. Its waiters wait like those
-// of a plain lock, see waiting.go. But a release wakes all waiters that fit: in the list, the
-// permits of a waiter and the size of its semaphore are behind its name.
+// The state of a semaphore is a sorted set, see lua/lib_permits.lua. Its waiters wait like those of
+// a plain lock, see waiting.go. But a release wakes all waiters whose permits are free: in the
+// list, the permits of a waiter and the size of its semaphore follow its name.
 
 func newPermits(c *core) *single {
 	return &single{
@@ -31,7 +31,7 @@ func newPermits(c *core) *single {
 	}
 }
 
-// weigh moves the numbers of permits from the names of claims to where they belong.
+// weigh moves the numbers of permits from the names of claims to their field Permits.
 func weigh(claims []lease.Claim) {
 	for i := range claims {
 		c := &claims[i]
@@ -53,28 +53,29 @@ func cutLast(s string) (before, after string, ok bool) {
 	return s[:i], s[i+1:], true
 }
 
-// maxSize is how many permits a semaphore may have. A script's numbers are exact up to one more,
-// so that no sum above the size is rounded down to it.
+// maxSize is how many permits a semaphore may have. A script's numbers are exact up to maxSize + 1,
+// so that no sum above the size is rounded down to the size.
 const maxSize = 1<<53 - 1
 
-// Semaphore returns the semaphore called name, of size permits, at most 2^53-1. It is one of
-// this module, in no format of Redisson. See [lease.Semaphore].
+// Semaphore returns the semaphore called name, of size permits, at most 2^53-1. Its format is this
+// module's, and unknown to Redisson. See [lease.Semaphore].
 //
 // Permits have a lease by the server's clock, and are renewed. If a process dies, its permits
-// return within [WithTTL]. A loss is told before the permits go to others. They have no tokens.
+// return within [WithTTL]. The holder is told of a loss before the permits go to others. The
+// permits have no tokens.
 //
-// A release wakes the waiters that fit, in order of arrival, in whatever process. A waiter for
-// many permits is passed by others while fewer are free. The woken waiters request their permits,
-// and others may be faster: the order is no promise. Each acquisition and each release is one
-// request. Its time on the server grows with the logarithm of the number of holders. A release
-// also looks at the first hundred waiters.
+// A release wakes the waiters whose permits are free, in order of arrival, in all processes. Others
+// pass a waiter for many permits while fewer are free. The woken waiters request their permits, and
+// others may be faster: the order is not guaranteed. Each acquisition and each release is one
+// request. The time of a request on the server grows with the logarithm of the number of holders. A
+// release also looks at the first hundred waiters.
 //
 //	locks_permits:{name}           a sorted set: holders, their permits, ends of leases
 //	locks_waiting_permits:{name}   a list of the waiters, which may be lost
 //	locks_permits_channel:{name}   a channel for releases
 //
-// A lock of the same name is another one. So is a semaphore of Redisson. But the names q and {q}
-// are those of one semaphore.
+// A lock and a semaphore of Redisson with the same name are independent. But the names q and {q}
+// belong to one semaphore.
 func (c *Client) Semaphore(name string, size int64) *lease.Semaphore {
 	lc, opts := c.named(counting, name, nil)
 	if size > maxSize {

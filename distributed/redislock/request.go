@@ -40,7 +40,7 @@ type names struct {
 	waited atomic.Bool // the last acquisition of a fair lock had to wait
 }
 
-// nameCache caches names of locks: for each hash of a name, those of the lock used last.
+// nameCache caches names of locks: for each hash of a name, the names of the lock used last.
 type nameCache [64]atomic.Pointer[names]
 
 var seed = maphash.MakeSeed()

@@ -9,16 +9,16 @@ import (
 // The state of a read-write lock, Redisson's RReadWriteLock, is a hash. Its field mode is read or
 // write. Each holder has a field: a reader its name, the writer its name with the suffix :write.
 // Each hold of a reader has a key, which expires with it. Both halves have one channel. The last
-// reader publishes 0 on it, and the writer 1. Both halves also have one list of our waiters, see
-// waiting.go. A release wakes those in front that can enter together: one writer, or the readers up
-// to the next writer.
+// reader publishes 0 on the channel, and the writer 1. Both halves also have one list of our
+// waiters, see waiting.go. A release wakes the waiters in front that can enter together: one
+// writer, or the readers up to the next writer.
 
 const (
 	rwChannel = "redisson_rwlock"
 	rwList    = "locks_waiting_rw"
 )
 
-// writerSuffix is what the writer's name in the hash ends with.
+// writerSuffix ends the writer's name in the hash.
 const writerSuffix = ":write"
 
 func newWrite(c *core) *single {
@@ -63,7 +63,7 @@ func readHold(name, acquisition string) string {
 	return suffixed(name, acquisition+":rwlock_timeout:1")
 }
 
-// holdPrefix returns what precedes the first colon in the keys of all readers' holds.
+// holdPrefix returns the text before the first colon in the keys of all readers' holds.
 func holdPrefix(name string) string { return strings.TrimSuffix(suffixed(name, ""), ":") }
 
 // writerOf returns the name in the hash of the writer that asks to read by req, or an empty text.
@@ -74,9 +74,9 @@ func writerOf(req lease.Request) string {
 	return req.Writer + writerSuffix
 }
 
-// RWMutex returns the read-write lock called name, Redisson's RReadWriteLock. It has no order: a
-// stream of readers can keep a writer waiting. When a writer that reads too unlocks the write half,
-// other readers are woken.
+// RWMutex returns the read-write lock called name, Redisson's RReadWriteLock. Its waiters are
+// served in no order: a stream of readers can keep a writer waiting. When a writer that reads too
+// unlocks the write half, other readers are woken.
 func (c *Client) RWMutex(name string, opts ...lease.MutexOption) *lease.RWMutex {
 	return lease.NewRWMutex(
 		c.lock(reading, name, append([]lease.MutexOption{lease.WithShared()}, opts...)),

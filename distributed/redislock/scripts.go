@@ -13,7 +13,7 @@ import (
 var sources embed.FS
 
 // load returns the script in the file of the last name, with the libraries of the other names
-// before it. Those that package redlock needs too are in package lua.
+// before it. Libraries that package redlock needs too are in package lua.
 func load(names ...string) *script { return lua.Load(sources, names...) }
 
 var (

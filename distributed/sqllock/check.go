@@ -244,9 +244,10 @@ const probes = 8
 // as behind a pooler that gives each transaction a session. A pool of one connection is not
 // checked. Each probe has the time of a request.
 //
-// An error is certain, success is not. Other traffic can hide a pooler from one probe: it takes
-// or gives back a session between two steps. Therefore the probe is repeated. A pooler stays hidden
-// if it gives a connection its last session again for as long as nobody else needs that session.
+// An error is certain, success is not. Other traffic can hide a pooler from one probe, if it takes
+// or gives back a session between two steps. Therefore checkSessions repeats the probe. A pooler
+// stays hidden if it gives a connection its last session again for as long as nobody else needs
+// that session.
 func (s *startCheck) checkSessions(ctx context.Context) error {
 	if s.c.db.Stats().MaxOpenConnections == 1 {
 		return nil
@@ -266,8 +267,8 @@ func (s *startCheck) checkSessions(ctx context.Context) error {
 // probeSessions uses two connections. A pooler shows itself in one of three ways:
 //
 //   - A second connection has the session of the first connection.
-//   - While the second one is in a transaction, the first one does not come back to its
-//     session.
+//   - While the second connection is in a transaction, the first connection does not come back to
+//     its session.
 //   - When that transaction has ended, the second connection does not come back to its session.
 func (s *startCheck) probeSessions(ctx context.Context) error {
 	first, err := s.c.db.Conn(ctx)
@@ -307,8 +308,8 @@ func (s *startCheck) probeSessions(ctx context.Context) error {
 	return err
 }
 
-// backend returns the server's name of the session behind on, and an error unless it is what it
-// was before, which is 0 the first time.
+// backend returns the server's process id of the session behind on. It returns an error if the id
+// differs from before, which is 0 the first time.
 func backend(ctx context.Context, on database, before int64) (pid int64, err error) {
 	err = on.QueryRowContext(ctx, `SELECT pg_backend_pid()`).Scan(&pid)
 	if err == nil && before != 0 && pid != before {

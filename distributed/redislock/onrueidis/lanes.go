@@ -19,9 +19,9 @@ import (
 //	no lane is free    the request waits. The next lane that becomes free sends those that wait
 //	                   then, at most maxTogether
 //
-// So a request that is alone costs what it costs without lanes. Many requests share their round
-// trips and system calls. A lane sends nothing before it has all replies. If all lanes wait for
-// replies for long, as on connections that are dead, a request is sent without a lane.
+// So a request that is alone costs the same as without lanes. Many requests share their round trips
+// and system calls. A lane sends nothing before it has all replies. If all lanes wait for replies
+// for long, as on connections that are dead, a request is sent without a lane.
 type lanes struct {
 	c        sender
 	bounded  func(ctx context.Context) context.Context // ends after the reply timeout, if ctx has no deadline
@@ -33,7 +33,7 @@ type lanes struct {
 	queue []*call // in order of arrival
 }
 
-// sender is what lanes need of a [rueidis.Client].
+// sender is the part of a [rueidis.Client] that lanes need.
 type sender interface {
 	Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult
 	DoMulti(ctx context.Context, cmds ...rueidis.Completed) []rueidis.RedisResult
@@ -122,8 +122,8 @@ func (l *lanes) leave(q *call) bool {
 	return true
 }
 
-// send sends all calls together. They have replies by own's time. This is the goroutine of own. The
-// client's hooks see own's context.
+// send sends all calls together, in the goroutine of own. The calls have replies by own's deadline.
+// The client's hooks see own's context.
 func (l *lanes) send(own *call, all []*call) {
 	ctx, cancel := context.WithDeadline(adapter.Detach(context.Background(), own.ctx), own.until)
 	defer cancel()
@@ -141,7 +141,7 @@ func (l *lanes) send(own *call, all []*call) {
 	}
 }
 
-// next frees a lane, or has the calls in the queue sent.
+// next frees a lane, or makes a call in the queue send the next calls.
 func (l *lanes) next() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,8 +152,8 @@ func (l *lanes) next() {
 	n := min(len(l.queue), maxTogether)
 	all := slices.Clone(l.queue[:n])
 	l.queue = slices.Delete(l.queue, 0, n)
-	// The one with the latest deadline sends them. A renewal may take as long as its lease, but no
-	// other request waits for a dead connection for so long.
+	// The call with the latest deadline sends them. A renewal may take as long as its lease, but no
+	// other request waits that long for a dead connection.
 	last := slices.MaxFunc(all, func(a, b *call) int { return a.until.Compare(b.until) })
 	if limit := time.Now().Add(2 * replyTimeout); last.until.IsZero() || last.until.After(limit) {
 		last.until = limit

@@ -63,9 +63,9 @@ func (p *port) new(s *driver.Script) bool {
 	return !known
 }
 
-// bounded returns ctx if it has a deadline. Otherwise it returns a context with its values that
-// ends after replyTimeout, or up to twice that. Requests of the same time share that context.
-// While the client waits for a reply, it obeys deadlines only.
+// bounded returns ctx if it has a deadline. Otherwise it returns a context with the values of ctx
+// that ends after replyTimeout, or up to twice that time. Requests of the same time share that
+// context. While the client waits for a reply, it obeys deadlines only.
 func (p *port) bounded(ctx context.Context) context.Context {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx
@@ -247,7 +247,7 @@ func (p *port) Set(ctx context.Context, key, value string, ttl time.Duration) er
 	return nil
 }
 
-// ReplyTimeout is none, because EvalSync extends its own.
+// ReplyTimeout is 0, because EvalSync sets its own timeout.
 func (p *port) ReplyTimeout() time.Duration { return 0 }
 
 // Place has the address of a single server. The client does not tell its database. The servers of a

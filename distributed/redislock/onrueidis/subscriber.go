@@ -18,12 +18,12 @@ import (
 // connection that does not answer within its own limit.
 const answerTimeout = time.Second
 
-// subscriber is a [driver.Subscriber] on a connection of its own. It opens another one if that is
-// lost.
+// subscriber is a [driver.Subscriber] on its own connection. If the connection is lost, it opens
+// another.
 //
 // Requests are sent with mu held, in the order in which they change channels. A new connection
-// subscribes to all channels before any other request. So the server knows exactly those when it
-// has answered.
+// subscribes to all channels before any other request. So after its answer the server knows exactly
+// these channels.
 type subscriber struct {
 	c       rueidis.Client
 	sharded bool
@@ -58,7 +58,7 @@ func newSubscriber(c rueidis.Client, sharded bool, sample string) *subscriber {
 	return s
 }
 
-// put adds a to the events. It does not wait, because the connection's reader calls it.
+// put adds a to the events. It must not wait, because the connection's reader calls it.
 func (c *conn) put(a arrival) {
 	c.mu.Lock()
 	c.box = append(c.box, a)

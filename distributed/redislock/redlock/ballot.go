@@ -85,7 +85,7 @@ type ballot struct {
 func (b *ballot) ask(ctx context.Context, v *vote, d time.Duration) {
 	for i := range b.out {
 		asked := b.m.jobs.Go(func() {
-			// The request goes on when a majority is there without it.
+			// The request goes on after a majority has voted without this server.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.limit)
 			defer cancel()
 			b.answers <- b.m.ask(ctx, i, v, d)
@@ -142,8 +142,8 @@ func (b *ballot) deleted(v *vote) bool {
 
 // failure returns why b has no outcome after took, or nil if a majority was refused. Servers
 // without an answer count as failed, unless others have refused before. If the votes are left to
-// others, only refusals of so many servers count that nobody can have a majority. The error
-// matches [lease.ErrRefused] if no server has v.
+// other requests, refusals count only if they rule out any majority. The error matches
+// [lease.ErrRefused] if no server has v.
 func (b *ballot) failure(ctx context.Context, v *vote, took time.Duration, left bool) error {
 	n, failed := len(b.m.nodes), len(b.errs)
 	if !b.hopeless {
@@ -175,8 +175,8 @@ func (b *ballot) failure(ctx context.Context, v *vote, took time.Duration, left 
 	return driver.Never(err)
 }
 
-// doubtful matches what err matches, except for [lease.ErrRefused]: one of several servers has said
-// that it did nothing.
+// doubtful matches the same errors as err, except for [lease.ErrRefused]: only one of several
+// servers has said that it did nothing.
 type doubtful struct{ err error }
 
 func (d doubtful) Error() string { return d.err.Error() }

@@ -35,20 +35,20 @@ func WithNodeTimeout(d time.Duration) redislock.Option {
 }
 
 // WithRestore makes a renewal that a majority has confirmed create the lock on servers that lack
-// it. A server lacks it after it came back empty, could not be reached, or served a rival that
-// got no majority. Without WithRestore such a server lacks the lock until the next acquisition,
-// and each further failure weakens the hold. With it, a lock that was deleted on a minority of
-// the servers comes back. [redislock.New] ignores it.
+// it. A server lacks the lock after it came back empty, could not be reached, or served a rival
+// that got no majority. Without WithRestore such a server lacks the lock until the next
+// acquisition, and each further failure weakens the hold. With WithRestore, a lock that was deleted
+// on a minority of the servers comes back. [redislock.New] ignores it.
 func WithRestore() redislock.Option { return func(o *driver.Options) { o.Restore = true } }
 
-// New returns the locks on the servers of clients. Each server is an independent master, without
-// a replica, sentinel or cluster by which two of them could fail together, or one could lose a
-// lock. Five servers are usual, and three are enough. A lock survives the failure of any minority.
-// The clients are set up as [redislock.New] says. New closes none of them.
+// New returns the locks on the servers of clients. Each server is an independent master. It has no
+// replica, sentinel or cluster through which two servers could fail together, or a server could
+// lose a lock. Five servers are usual, and three are enough. A lock survives the failure of any
+// minority. The clients are set up as [redislock.New] says. New closes none of them.
 //
 // The options of package redislock have the effect that they have there, except for
 // [redislock.WithFairWait], which has none. [WithNodeTimeout] and [WithRestore] are further ones.
-// [WithReplicas] is refused, because replicas do not count here.
+// [WithReplicas] is refused, because New does not count replicas.
 func New(clients []redis.UniversalClient, opts ...redislock.Option) (*Client, error) {
 	ports := make([]driver.Port, len(clients))
 	known := make(map[redis.UniversalClient]bool)

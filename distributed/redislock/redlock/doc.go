@@ -1,6 +1,6 @@
-// Package redlock has what a lock on Redis needs beyond one server: locks on a majority of
-// independent servers, known as Redlock, and acquisitions that replicas acknowledge. [New] makes a
-// [Client] of several servers. [WithReplicas] is an option of [redislock.New].
+// Package redlock has locks on more than one Redis server: locks on a majority of independent
+// servers, known as Redlock, and acquisitions that replicas acknowledge. [New] makes a [Client] of
+// several servers. [WithReplicas] is an option of [redislock.New].
 //
 //	client, err := redlock.New([]redis.UniversalClient{a, b, c})
 //	...
@@ -10,32 +10,31 @@
 //
 // # Protocol
 //
-// An acquisition asks all servers at once. It waits until a majority has granted the lock, or
-// cannot any more, and for each server at most for the node timeout ([WithNodeTimeout]). Without a
-// majority, it frees the lock on all servers, also on those that did not answer. Then it asks
-// again, when a server publishes a release or after the poll interval. If no rival has a majority
-// either, it asks after a random time that doubles. An acquisition that took half of the lease is
-// undone too.
+// An acquisition asks all servers at once. It waits until a majority has granted the lock, or no
+// majority is possible any more, and for each server at most for the node timeout
+// ([WithNodeTimeout]). Without a majority, it frees the lock on all servers, also on servers that
+// did not answer. Then it asks again, when a server publishes a release or after the poll interval.
+// If no rival has a majority either, it asks after a random time that doubles. An acquisition that
+// took half of the lease is undone too.
 //
 // A renewal counts if a majority has confirmed it. A hold that a majority denies is lost at once.
 // If no majority can be reached, the hold is lost at the end of its lease. A renewal creates
 // nothing, except with [WithRestore].
 //
-// The servers keep a lock longer than the lease, by a hundredth of it and 2 ms. So their clocks
-// may run faster than the holder's. A hold is valid for the lease, less the time that the
+// The servers keep a lock longer than the lease, by a hundredth of the lease and 2 ms. So their
+// clocks may run faster than the holder's. A hold is valid for the lease, less the time that the
 // acquisition took, less [lease.WithMargin].
 //
 // # What is different here
 //
 // A lock is a [lease.Mutex], with the rules of that type. On a majority of servers:
 //
-//   - [lease.Mutex.TryLockContext] may return false although nobody holds the lock, while others
-//     try to acquire it.
-//   - An acquisition returns [locks.ErrForeign] if something other than a lock is under the name on
-//     so many servers that no majority is left. With a name that no lock can have, the error says
-//     why.
-//   - [lease.Mutex.Inspect] asks all servers, and a majority has to answer. The holder is the one
-//     that has the lock on a majority. Waiters of other clients are not known.
+//   - [lease.Mutex.TryLockContext] may return false although the lock is free, while others try to
+//     acquire it.
+//   - An acquisition returns [locks.ErrForeign] if the key with the name is not a lock on so many
+//     servers that no majority is left. With a name that no lock can have, the error says why.
+//   - [lease.Mutex.Inspect] asks all servers, and a majority has to answer. The holder is the
+//     client that has the lock on a majority. Waiters of other clients are not known.
 //   - [lease.Mutex.ForceUnlock] returns [errors.ErrUnsupported].
 //
 // # What it does not do
@@ -49,15 +48,15 @@
 // appendfsync always). Otherwise keep it down for longer than the longest lease. The first holder
 // learns at its next renewal if the majority denies its lock.
 //
-// A server whose clock is set forward frees its locks too early. If that happens to several
-// servers at once, the lock has two holders. Let clocks be slewed, not set. The clocks of clients
-// do not matter.
+// A server whose clock is set forward frees its locks too early. If the clocks of several servers
+// are set forward at once, the lock has two holders. Let clocks be slewed, not set. The clocks of
+// clients do not matter.
 //
 // # Format
 //
-// On each server the lock is that of [redislock.Client.Mutex], Redisson's RLock, with the same
-// channel. So it excludes the members of Redisson's RedissonRedLock and RedissonMultiLock of that
-// name, which acquire their members one after the other. An acquisition without a majority frees
-// the lock without a message. A waiter of the plain lock on one of the servers may therefore wait
-// for a whole lease.
+// On each server the lock is a [redislock.Client.Mutex], Redisson's RLock, with the same channel.
+// So it excludes the members of Redisson's RedissonRedLock and RedissonMultiLock of that name,
+// which acquire their members one after the other. An acquisition without a majority frees the lock
+// without a message. A waiter of the plain lock on one of the servers may therefore wait for a
+// whole lease.
 package redlock

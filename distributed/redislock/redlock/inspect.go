@@ -18,8 +18,8 @@ func (m *majority) Identify(client, identity string) {
 	}
 }
 
-// everywhere calls f for each server at once, and returns the errors of those that failed, or did
-// not answer in time, if a majority did.
+// everywhere calls f for each server at once. If a majority failed or did not answer in time, it
+// returns their errors.
 func (m *majority) everywhere(ctx context.Context, f func(ctx context.Context, node node) error) error {
 	ctx, cancel := context.WithTimeout(ctx, m.patience(lease.DefaultLease))
 	defer cancel()

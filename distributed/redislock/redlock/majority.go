@@ -49,7 +49,7 @@ var (
 	_ lease.LossNotifier = (*majority)(nil)
 )
 
-// node is one of the servers: its plain lock, and what votes are requested by.
+// node is one of the servers: its plain lock, and the methods that request votes.
 type node struct {
 	driver.Plain
 	port driver.Port
@@ -78,8 +78,8 @@ func (m *majority) patience(d time.Duration) time.Duration {
 	return min(max(d/10, 100*time.Millisecond), time.Second)
 }
 
-// Acquire deletes the vote wherever it may be if there is no majority, unless another request of
-// the acquisition counts it, or a hold has it.
+// Acquire deletes the vote on all servers if there is no majority, unless another request of the
+// acquisition counts the vote, or a hold has it.
 func (m *majority) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	n := len(m.nodes)
 	v := m.begin(req.Name, req.Acquisition, req.TTL)
@@ -93,7 +93,8 @@ func (m *majority) Acquire(ctx context.Context, req lease.Request) (lease.Reply,
 	}
 	last := v.leave()
 	if last {
-		// Granted votes are deleted before the caller returns. The rest takes its time.
+		// Granted votes are deleted before the caller returns. The other deletions go on in the
+		// background.
 		m.free(v, false)
 		v.await(ctx, b.limit, func() bool { return b.deleted(v) })
 	}
@@ -107,8 +108,8 @@ func (m *majority) Acquire(ctx context.Context, req lease.Request) (lease.Reply,
 }
 
 // wait returns how long to wait after a refusal if no release is heard. If a rival has the
-// majority, that is until a majority of the servers can be free. Otherwise no release will come,
-// and it is a random time, so that the contenders get out of step.
+// majority, it is the time until a majority of the servers can be free. Otherwise no release will
+// come, and the time is random, so that the contenders get out of step.
 func (m *majority) wait(v *vote, free int, refusals []answer, took time.Duration) time.Duration {
 	count := make(map[string]int)
 	most := 0
@@ -158,8 +159,8 @@ func (m *majority) Lookup(ctx context.Context, req lease.Request) (lease.Reply, 
 	return lease.Reply{Held: q.confirmed(0) && v.win()}, nil
 }
 
-// Release returns when a majority of the servers has freed the lock, or is known not to have had
-// it. It frees the other servers in the background.
+// Release returns when a majority of the servers has freed the lock, or when no majority can have
+// had the lock. It frees the other servers in the background.
 func (m *majority) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
 	v := m.find(id.Name, id.Acquisition)
 	if v == nil {
@@ -276,7 +277,7 @@ func (w *watches) Close() {
 	w.subs = nil
 }
 
-// close ends what runs in the background. Only the first call does anything.
+// close ends the background goroutines. Only the first call does anything.
 func (m *majority) close(ctx context.Context) {
 	m.closing.Do(func() {
 		patience, cancel := context.WithTimeout(ctx, lease.DefaultReleaseTimeout)

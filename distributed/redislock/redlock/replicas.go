@@ -16,19 +16,19 @@ import (
 // replicas acknowledged them than [WithReplicas] demands.
 var ErrNotReplicated = errors.New("too few replicas have acknowledged the lock")
 
-// WithReplicas is an option of [redislock.New]. It makes an acquisition of any lock count only if n
-// or more replicas of the master have acknowledged it within timeout. That is a WAIT on the
+// WithReplicas is an option of [redislock.New]. With this option, an acquisition of any lock counts
+// only if n or more replicas of the master have acknowledged it within timeout, by WAIT on the
 // connection of the acquisition. Such a lock survives the failure of the master if one of these
-// replicas takes its place. Use it with sentinels: without it, a planned failover lets in second
-// holders for some seconds.
+// replicas takes its place. Use the option with sentinels: without it, a planned failover lets in
+// second holders for some seconds.
 //
-// If too few replicas acknowledge it, the lock is released. TryLockContext returns an error
-// matching [ErrNotReplicated]. LockContext tries again until its context ends. Its error matches
-// ErrNotReplicated then. A waiter of a fair lock has lost its place in the queue.
+// If too few replicas acknowledge the acquisition, the lock is released. TryLockContext returns an
+// error matching [ErrNotReplicated]. LockContext tries again until its context ends, and its error
+// then matches ErrNotReplicated. A waiter of a fair lock loses its place in the queue.
 //
-// The choice of the new master matters: it may be another replica, which has not heard of the
-// lock. Renewals and releases do not wait for replicas. After a failure, the lock may so last
-// shorter or longer by a lease. The holder learns that at its next renewal.
+// The choice of the new master matters: it may be another replica, which has not heard of the lock.
+// Renewals and releases do not wait for replicas. So after a failure, the lock may last shorter or
+// longer by a lease. The holder learns of it at its next renewal.
 //
 // timeout has to be less than client's ReadTimeout. More than half of the lease counts as half of
 // the lease. Each acquisition costs one more round trip to a replica. If replicas are missing, it
@@ -85,13 +85,12 @@ func (s acked) Acquire(ctx context.Context, req lease.Request) (lease.Reply, err
 	return s.settle(ctx, req, s.Store.Acquire)
 }
 
-// Enqueue lets a waiter that releases a lock because replicas are missing wait on, with the watch
-// that it has.
+// If Enqueue releases the lock because replicas are missing, the waiter waits on with its watch.
 func (s acked) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	return s.settle(ctx, req, s.Store.Enqueue)
 }
 
-// settle requests the lock, and releases it if too few replicas acknowledge that.
+// settle requests the lock, and releases it if too few replicas acknowledge the acquisition.
 func (s acked) settle(ctx context.Context, req lease.Request,
 	ask func(context.Context, lease.Request) (lease.Reply, error),
 ) (lease.Reply, error) {

@@ -13,23 +13,23 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 )
 
-// vote is one try to acquire the lock, and the hold that it leads to.
+// vote is one try to acquire the lock, and the hold of a successful try.
 //
 //	open    requests may create it on servers     Acquire, and Renew with WithRestore
 //	won     the same, and the lock is held        Acquire or Lookup, by a majority
 //	ended   no request may create it any more     leave, or free; for good
 //
 // Several requests of one acquisition may be under way at once, because a request may be repeated.
-// All of them count the same votes: a server that has the vote grants it again. So a request
-// without a majority leaves the votes to the other requests. Only the last request under way
-// deletes them. If the vote is won, no request to acquire does: a release, or a renewal that the
-// majority denies, deletes the votes of a hold. A vote is won and ended under one mutex, so a
-// majority that was counted while another request deleted votes is no win.
+// All requests count the same votes: a server that has the vote grants it again. So a request
+// without a majority leaves the votes to the other requests, and only the last request under way
+// deletes the votes. If the vote is won, requests to acquire delete nothing: a release, or a
+// renewal that the majority denies, deletes the votes of a hold. A vote is won and ended under one
+// mutex, so a majority that was counted while another request deleted votes does not win.
 //
-// A request that creates the vote on a server runs under the mutex of the server's seat, and
-// checks ended first. Requests that delete the vote are sent after ended was set, under the same
-// mutex. So the last request to each server is one that deletes. No creation is under way then,
-// as long as the client below waits for answers.
+// A request that creates the vote on a server runs under the mutex of the server's seat, and checks
+// ended first. Requests that delete the vote are sent after ended was set, under the same mutex. So
+// the last request to each server is a deletion. While it is under way, no creation is, as long as
+// the client below waits for answers.
 type vote struct {
 	name  string
 	id    string // the holder's name on the servers
@@ -48,7 +48,7 @@ type vote struct {
 	changed chan struct{} // closed and replaced when a server is noted
 }
 
-// seat is what is known of a vote on one server.
+// seat is the known state of a vote on one server.
 type seat struct {
 	mu    sync.Mutex // held while a request that creates or deletes the vote is under way
 	dirty bool       // the vote may be there
@@ -75,7 +75,7 @@ func (v *vote) join(next *vote) bool {
 	return true
 }
 
-// win makes the votes those of a hold. It returns false if v has ended.
+// win gives the votes to a hold. It returns false if v has ended.
 func (v *vote) win() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -114,8 +114,8 @@ func (v *vote) last(until time.Time) {
 	}
 }
 
-// begin returns a new vote of an acquisition, or the one that it has, if that has not ended. It
-// counts the request of the caller, which calls win or leave later.
+// begin returns the vote of an acquisition if that vote has not ended, or a new vote. It counts the
+// request of the caller, which calls win or leave later.
 func (m *majority) begin(name, acquisition string, d time.Duration) *vote {
 	v := &vote{
 		name:    name,
@@ -170,7 +170,7 @@ func (m *majority) forget(acquisition string, v *vote) {
 }
 
 // free ends v, and deletes it on all servers that may have it. Each server is asked until it has
-// answered, for the release timeout at most. tell makes it publish the release. free may be
+// answered, for the release timeout at most. tell makes the server publish the release. free may be
 // called again.
 func (m *majority) free(v *vote, tell bool) {
 	v.mu.Lock()

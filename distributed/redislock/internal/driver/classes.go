@@ -10,7 +10,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// Class is what an error reply of a server refuses, see [lease.ErrRefused].
+// Class says which thing an error reply of a server refuses, see [lease.ErrRefused].
 type Class int
 
 const (
@@ -96,10 +96,10 @@ var Refusals = []Refusal{
 	{"upstream protocol error", Unclear, "Envoy does not understand the server's reply"},
 }
 
-// wrapping is what Redis 6 puts before the error of a command in a script.
+// wrapping is the text that Redis 6 puts before the error of a command in a script.
 var wrapping = regexp.MustCompile(`^(Error running script \(call to f_\w+\): )?(@user_script: ?\d+: )*-?`)
 
-// ClassOf returns what an error reply with this text refuses. cluster says whether the client
+// ClassOf returns the class of an error reply with this text. cluster says whether the client
 // expects a cluster.
 func ClassOf(text string, cluster bool) Class {
 	bare := strings.TrimPrefix(text, "ERR ")
@@ -119,7 +119,7 @@ func ClassOf(text string, cluster bool) Class {
 	return Request
 }
 
-// ErrCluster is the error of a client of one server if that is part of a cluster.
+// ErrCluster is the error of a client of one server if the server is part of a cluster.
 var ErrCluster = errors.New("the server is part of a cluster, which needs a client of the cluster")
 
 // Refused returns the meaning of err, an error reply of the server with this text. cluster says

@@ -1,6 +1,6 @@
-// Package driver is what the packages redislock, redlock and onrueidis know of each other. [Port]
-// is their interface to client libraries of Redis. Package goredis implements it over go-redis,
-// and package onrueidis over rueidis.
+// Package driver is the interface between the packages redislock, redlock and onrueidis. [Port] is
+// their interface to client libraries of Redis. Package goredis implements it over go-redis, and
+// package onrueidis over rueidis.
 package driver
 
 import (
@@ -30,8 +30,9 @@ type Port interface {
 	// [Refused]. After any other error the outcome is unknown.
 	Eval(ctx context.Context, s *Script, keys int, args []any) (any, error)
 
-	// EvalInTime is Eval with a ctx that has a deadline. It returns by then, and may ignore that
-	// ctx is cancelled before. So most clients need no other goroutine, which Eval may need.
+	// EvalInTime is Eval with a ctx that has a deadline. It returns at the deadline at the latest,
+	// and may ignore an earlier cancellation of ctx. So most clients need no second goroutine,
+	// which Eval may need.
 	EvalInTime(ctx context.Context, s *Script, keys int, args []any) (any, error)
 
 	// EvalSync is Eval, followed by a WAIT for n replicas on the same connection, for timeout at
@@ -39,7 +40,7 @@ type Port interface {
 	EvalSync(ctx context.Context, s *Script, keys int, args []any, n int, timeout time.Duration,
 	) (r any, acks int, err error)
 
-	// ReplyTimeout returns by when EvalSync needs its reply, or 0 if it may take its time.
+	// ReplyTimeout returns how long EvalSync may wait for its reply, or 0 without a limit.
 	ReplyTimeout() time.Duration
 
 	// Set keeps value under key for ttl. It may be carried out more than once.
@@ -55,8 +56,8 @@ type Port interface {
 	// Shards reports whether the servers know sharded channels.
 	Shards(ctx context.Context) (bool, error)
 
-	// Subscribers returns how many subscribers of channel the server has that Eval goes to. In a
-	// cluster it is called for sharded channels only, and asks the server of channel.
+	// Subscribers returns how many subscribers channel has on the server of Eval. In a cluster it
+	// is called for sharded channels only, and asks the server of channel.
 	Subscribers(ctx context.Context, sharded bool, channel string) (int64, error)
 
 	// Home returns the server of a sharded channel.
@@ -139,16 +140,16 @@ func NothingDone(err error) bool {
 	return errors.Is(err, lease.ErrRefused) || errors.Is(err, locks.ErrForeign)
 }
 
-// Never returns err as that of a request that was not carried out.
+// Never marks err as the error of a request that was not carried out.
 func Never(err error) error { return lease.Mark(err, lease.ErrRefused) }
 
-// Unavailable returns err as that of a request that was not carried out, for a reason that is
+// Unavailable marks err as the error of a request that was not carried out, for a reason that is
 // expected to pass.
 func Unavailable(err error) error {
 	return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
 }
 
-// Unreachable returns err as that of a request for which no connection could be made.
+// Unreachable marks err as the error of a request for which no connection could be made.
 func Unreachable(err error) error {
 	return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
 }

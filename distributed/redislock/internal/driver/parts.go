@@ -17,21 +17,21 @@ var (
 	NewPlain   func(p Port, o *Options) (Plain, error)
 	NewRedlock func(ports []Port, opts any) (any, error)
 
-	// Semaphores returns what is behind the semaphores of a *redislock.Client, for the proof of its
-	// store.
+	// Semaphores returns the lease.Client behind the semaphores of a *redislock.Client, for the
+	// proof of its store.
 	Semaphores func(client any) (*lease.Client, error)
-	// Expirable returns the store of its semaphores of Redisson's.
+	// Expirable returns the store of the client's semaphores in Redisson's format.
 	Expirable func(client any) lease.Store
 )
 
-// Options is what a redislock.Option changes.
+// Options are the settings that a redislock.Option changes.
 type Options struct {
 	Lease    []lease.Option
 	PubSub   int // a redislock.PubSub
 	FairWait time.Duration
 
-	// Wrap, if not nil, returns what a client uses in place of its store s. timeout is that of the
-	// client's [Port].
+	// Wrap, if not nil, returns the store that a client uses in place of its store s. timeout is
+	// the ReplyTimeout of the client's [Port].
 	Wrap func(s Store, timeout time.Duration) (lease.Store, error)
 
 	// Of package redlock: how long one server may take to answer, and whether a renewal restores.
@@ -50,7 +50,7 @@ type Store interface {
 }
 
 // Evaluator is the Data of a request to a [Store] whose script runs in another way than by
-// [Port.Eval]. Scripts that look a hold up write something then.
+// [Port.Eval]. With an Evaluator, scripts that look a hold up also write something.
 type Evaluator interface {
 	Eval(ctx context.Context, p Port, s *Script, keys int, args []any) (any, error)
 }
@@ -63,11 +63,11 @@ type Plain interface {
 	Renew(ctx context.Context, holds []lease.HoldID, ttl time.Duration) ([]bool, error)
 	Release(ctx context.Context, id lease.HoldID) (lease.Released, error)
 
-	// Check returns why name cannot be that of a lock.
+	// Check returns why name cannot be the name of a lock.
 	Check(name string) error
 
-	// Notify is Watch of a [lease.Store] with the channel c. It reports whether the subscription is
-	// active, for which it waits a second at most.
+	// Notify is Watch of a [lease.Store] with the channel c. It waits a second at most for the
+	// subscription, and reports whether the subscription is active.
 	Notify(ctx context.Context, name string, c chan struct{}) (w lease.Watch, active bool, err error)
 
 	// Close ends all subscriptions.

@@ -123,8 +123,8 @@ type copied struct {
 	made time.Time
 }
 
-// punctual returns such a copy of c, or nil if c has none. It makes another one each second,
-// because hooks that c gets are not those of a copy.
+// punctual returns such a copy of c, or nil if c cannot be copied. It makes another copy each
+// second, because a copy lacks the hooks that c gets later.
 func (p *port) punctual() *copied {
 	if p.one == nil {
 		return nil
@@ -151,7 +151,7 @@ func (p *port) patient(ctx context.Context) bool {
 	return p.heeds || !limited
 }
 
-// limited returns what f does, which sends a request, or the cause of ctx when that ends.
+// limited returns the result of f, which sends a request, or the cause of ctx when ctx ends.
 func (p *port) limited(ctx context.Context, f func() (any, error)) (any, error) {
 	if p.patient(ctx) {
 		return f()
@@ -202,9 +202,9 @@ func (p *port) eval(ctx context.Context, c sender, s *driver.Script, keys int, a
 	return r, err
 }
 
-// failed returns what the error of a request means. If a server of a cluster does not answer, it
-// makes the client look for a new master. The client itself does that only when it repeats a
-// request, or once a minute.
+// failed marks the error of a request. If a server of a cluster does not answer, failed makes the
+// client look for a new master. The client by itself looks only when it repeats a request, or once
+// a minute.
 func (p *port) failed(ctx context.Context, err error) error {
 	var reply redis.Error
 	if p.cc != nil && !errors.As(err, &reply) {
@@ -301,7 +301,8 @@ func (p *port) Set(ctx context.Context, key, value string, ttl time.Duration) er
 	return err
 }
 
-// Place is that of the options. Those of a client of sentinels do not have the name of the master.
+// Place returns the servers and the database in the options. The options of a client of sentinels
+// lack the name of the master.
 func (p *port) Place() string {
 	switch {
 	case p.cc != nil:
