@@ -2,8 +2,11 @@ package deadlock
 
 import (
 	"slices"
+	"strings"
+	"sync/atomic"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/ownerless"
 )
 
 // TB is the part of [testing.TB] that [Check] needs.
@@ -28,7 +31,9 @@ type TB interface {
 //
 // A test that passes had no new cycle and no new orphan when Check looked. Another schedule of the
 // same test may have one: package lockstest/explore tries many. Check does not look at waits for
-// channels, for locks without owners (fair, spin, sync), or for what other processes hold.
+// channels, for locks without owners (fair, spin, semaphore, synchronizer, sync), or for what other
+// processes hold. If the program has packages of such locks, Check names them in the log of the first
+// test that ends.
 //
 // Check sees the waits of the whole process. If tests run in parallel, each test that ends while
 // there is a new cycle fails. A test that is part of a cycle itself never ends: use [Refuse]
@@ -46,6 +51,7 @@ func Check(t TB) {
 	}
 	t.Cleanup(func() {
 		t.Helper()
+		unseen(t)
 		for _, c := range Find() {
 			if slices.ContainsFunc(c, func(w Wait) bool { return !before[waitOf(w)] }) {
 				t.Errorf("%v", c)
@@ -57,6 +63,24 @@ func Check(t TB) {
 			}
 		}
 	})
+}
+
+// told is true once a test has logged what Check does not see.
+var told atomic.Bool
+
+// unseen logs which locks of the program Check does not see, once.
+func unseen(t TB) {
+	t.Helper()
+	log, ok := t.(interface {
+		Logf(format string, args ...any)
+	})
+	packages := ownerless.Packages()
+	if !ok || len(packages) == 0 || told.Swap(true) {
+		return
+	}
+	log.Logf("deadlock.Check does not see waits for locks without owners. This program has packages of such "+
+		"locks: %s. lockstest/explore finds their deadlocks, and so does Check with a reentrant.Mutex "+
+		"or an rwlock.RWMutex in their place", strings.Join(packages, ", "))
 }
 
 // wait identifies a wait of a cycle, or an orphan. The waits keep the lock alive, and with it the

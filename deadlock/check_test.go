@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/deadlock"
+	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
 )
 
@@ -37,6 +38,32 @@ func (t *tb) end() []string {
 func waits(t *testing.T, m *reentrant.Mutex, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool { return m.QueueLength() == n }, time.Minute, time.Millisecond)
+}
+
+// logged is a tb with a log.
+type logged struct {
+	tb
+	lines []string
+}
+
+func (t *logged) Logf(format string, args ...any) {
+	t.lines = append(t.lines, fmt.Sprintf(format, args...))
+}
+
+func TestCheckSaysOnceWhichLocksItDoesNotSee(t *testing.T) {
+	deadlock.Forget()
+	var first, second logged
+	for _, test := range []*logged{&first, &second} {
+		deadlock.Check(test)
+		var m fair.Mutex
+		m.Lock()
+		m.Unlock()
+		require.Empty(t, test.end())
+	}
+	require.Len(t, first.lines, 1)
+	require.Contains(t, first.lines[0], "does not see waits for locks without owners")
+	require.Contains(t, first.lines[0], "fair")
+	require.Empty(t, second.lines)
 }
 
 func TestCheckFailsATestWithACycle(t *testing.T) {

@@ -261,7 +261,7 @@ func (r result) outcome(c *config) string {
 }
 
 // mostReplays is how often a schedule is run that shows no finding, to see whether the runs differ.
-const mostReplays = 10
+const mostReplays = 20
 
 // replay runs one schedule.
 func replay(t *testing.T, c *config, f func(*X)) (r result) {
@@ -411,8 +411,14 @@ func (r *result) found(t *testing.T, c *config, f func(*X), x *X) {
 	if r.once = t.Failed(); !r.once {
 		if slices.ContainsFunc(x.decisions, func(d decision) bool { return d.forced }) {
 			// Without the reduction, other choices are the default.
-			if y := execute(t, c, f, &guided{list: choices(x.decisions)}, false); y.finding != nil {
-				x = y
+			all := choices(x.decisions)
+			for range mostShrinks {
+				y := execute(t, c, f, &guided{list: all}, false)
+				if y.finding != nil && y.finding.Kind == x.finding.Kind {
+					x = y
+					break
+				}
+				r.strayed = true
 			}
 		}
 		r.list = shrink(t, c, f, x)
@@ -428,6 +434,10 @@ func (r *result) found(t *testing.T, c *config, f func(*X), x *X) {
 			break
 		}
 		r.strayed = true
+	}
+	for n := 0; !r.once && !r.strayed && n < mostReplays; n++ {
+		y := execute(t, c, f, &guided{list: r.list}, false)
+		r.strayed = y.finding == nil || y.finding.Kind != r.finding.Kind
 	}
 }
 
