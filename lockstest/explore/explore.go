@@ -311,7 +311,7 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 	var done time.Time // when the search had tried what it has to
 	unsure := false
 	begun, learned := s, 0
-	again, sure := repetition(), strategy(&endless{bound: c.wants})
+	again, sure := repetition(), strategy(&turns{of: []strategy{&guided{}, &endless{bound: c.wants}}})
 	try := func(s strategy) (found bool) {
 		x := newRun(t, c, f, s)
 		x.signs, x.unsure = r.schedules <= unreduced || s == again || s == sure, unsure
@@ -355,13 +355,14 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 		return !done.IsZero() && time.Since(done) > further
 	}
 	if !over() && c.wants > 0 {
+		before := t.Failed()
 		x := newRun(t, c, f, &guided{})
 		x.probes, x.probed = true, -1
 		x.execute(t)
 		if r.err = x.hangs; r.err != nil {
 			return r
 		}
-		if c.horizon = x.timers; t.Failed() {
+		if c.horizon = x.timers; t.Failed() && !before {
 			r.found(t, c, f, x)
 			return r
 		}
@@ -374,7 +375,7 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 	}
 	r.complete, r.alike = s.completeness(c.wants), s.alike
 	// Something besides the explorer may show only if a schedule is run again.
-	for n := r.schedules; !r.strayed && r.complete != "" && n < enough; n++ {
+	for n := min(r.schedules, enough/2); !r.strayed && r.complete != "" && n < enough; n++ {
 		sure.begin()
 		if try(sure) {
 			return r
