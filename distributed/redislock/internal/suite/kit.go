@@ -69,6 +69,7 @@ func RedlockPassesTheKit(t *testing.T, on Driver) {
 		TTL:         6 * time.Second, // an acquisition has to take less than half of it
 		SpuriousTry: true,
 		Parallel:    4,
+		Timeout:     time.Minute,
 		Limit:       20 * time.Second, // no order, and random pauses after split votes
 		Rest:        restOf(t, masters, len(masters)/2),
 	})
