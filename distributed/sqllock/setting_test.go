@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,7 +27,7 @@ func TestTheLongestLeaseExcludesOthersFromTheBeginning(t *testing.T) {
 	t.Parallel()
 	each(t, false, func(t *testing.T, k kind, d database) {
 		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
-		l := k.open(t, d.open(t, where), table, calm).Mutex(name, lease.WithFixedTTL(math.MaxInt64))
+		l := k.open(t, d.open(t, where), append(unhurried, table)...).Mutex(name, lease.WithFixedTTL(math.MaxInt64))
 		rival := k.open(t, d.open(t, where), table, calm).Mutex(name)
 		a := someone()
 		h := hold(t, l, a)
@@ -55,6 +56,9 @@ func (d database) set(tb testing.TB, where, setting string) *sql.DB {
 	return db
 }
 
+// unhurried has only a hang exceed its limits.
+var unhurried = slices.Clip([]sqllock.Option{sqllock.WithRequestTimeout(time.Minute), term(time.Hour)})
+
 func TestSessionSettingsDoNotKeepLocksAway(t *testing.T) {
 	t.Parallel()
 	settings := map[sqllock.Dialect][]string{
@@ -74,13 +78,13 @@ func TestSessionSettingsDoNotKeepLocksAway(t *testing.T) {
 		for _, setting := range settings[d.dialect] {
 			table, name := sqllock.WithTable(fresh()), "it's "+fresh()
 			db := d.set(t, where, setting)
-			l := k.open(t, db, table, term(time.Minute), calm).Mutex(name)
-			rival := k.open(t, d.open(t, where), table, calm).Mutex(name)
+			l := k.open(t, db, append(unhurried, table)...).Mutex(name)
+			rival := k.open(t, d.open(t, where), append(unhurried, table)...).Mutex(name)
 			for range 2 { // the second time there is a row
 				a := someone()
 				h := hold(t, l, a)
 				require.True(t, held(t, rival), setting)
-				require.NoError(t, h.Extend(a, time.Minute), setting) // as a renewal does
+				require.NoError(t, h.Extend(a, time.Hour), setting) // as a renewal does
 				require.True(t, held(t, rival), setting)
 				require.NoError(t, h.Err(), setting)
 				require.NoError(t, l.UnlockContext(a), setting)

@@ -466,10 +466,13 @@ func oddNames(s *suite) {
 func atOnce(s *suite) {
 	c, w := s.client(), s.crew()
 	var answered atomic.Int64
+	var naming sync.Mutex
 	for range 8 {
-		name := s.name()
+		name, began := s.name(), time.Now()
+		// A busy machine may answer late for a while: only a store that never answers is broken.
+		more := func() bool { return answered.Load() == 0 && time.Since(began) < s.cfg.Timeout }
 		w.wg.Go(func() {
-			for n := 0; n < 10 && w.ctx.Err() == nil; n++ {
+			for n := 0; (n < 10 || more()) && w.ctx.Err() == nil; n++ {
 				mine, other := c.acquisition(), c.acquisition()
 				c.mine(name, mine)
 				c.mine(name, other)
@@ -479,8 +482,12 @@ func atOnce(s *suite) {
 				renewed, err4 := c.requests.Renew(s.ctx, []lease.HoldID{{Name: name, Acquisition: mine}}, minute)
 				released, err5 := c.requests.Release(s.ctx, holdID(name, mine))
 				if err := joined.Errors(err1, err2, err3, err4, err5); err != nil {
-					c.event("%v", err) // so many requests may take too long on a busy machine
-					return
+					c.event("%v", err)
+					naming.Lock()
+					name = s.name() // what is held under the other one is in doubt
+					naming.Unlock()
+					w.pause(20 * time.Millisecond)
+					continue
 				}
 				answered.Add(1)
 				switch {
