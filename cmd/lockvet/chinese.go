@@ -61,6 +61,7 @@ var words = []struct{ en, zh string }{
 		"持有 %[2]s 时%[1]v，而 %[3]s 也需要这把锁（第 %[4]d 行）：双方都在等待"},
 	{"%v while %s is held, and %v", "持有 %[2]s 时%[1]v，而%[3]v"},
 	{"waits here", "在这里等待"},
+	{"also here, in %s", "这里也是，在 %s 中"},
 	{"this would end the wait", "这里本可以结束等待"},
 	{"nothing ends the wait", "没有任何代码会结束等待"},
 	{"nothing receives", "没有任何代码接收"},
