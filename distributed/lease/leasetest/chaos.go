@@ -34,8 +34,8 @@ func newSeed() uint64 {
 // calm is how long a waiter may take to get on when everything is healed, in addition to a lease.
 const calm = 10 * time.Second
 
-// register is what the lock protects. It looks at each write whether the writer's hold is valid,
-// as a fenced resource cannot.
+// register is the resource that the lock protects. At each write it checks whether the writer's
+// hold is valid, as a fenced resource cannot.
 type register struct {
 	mu      sync.Mutex
 	visitor *visit // the last that wrote
@@ -217,8 +217,8 @@ type heal struct {
 	p  *player
 }
 
-// chaos has workers of several clients sell tickets, while the clients are killed, stopped and cut
-// off. After a time of trouble everything is healed, and each worker has to get on.
+// chaos makes workers of several clients sell tickets, while the clients are killed, stopped and
+// cut off. After a time of trouble everything is healed, and then each worker must get the lock.
 func chaos(s *suite) {
 	seed := newSeed()
 	st := &stage{crew: s.crew(), lock: s.name(), random: rand.New(rand.NewPCG(seed, 0)), faults: make(map[string]int)}
@@ -406,7 +406,7 @@ func (st *stage) trouble(d time.Duration) {
 	}
 }
 
-// pick returns the number of a player, half of the time that of the holder.
+// pick returns the number of a player, half of the time the holder's number.
 func (st *stage) pick() int {
 	i := st.random.IntN(len(st.players))
 	if st.random.IntN(2) == 0 {
@@ -436,8 +436,8 @@ func (st *stage) healsLater(p *player) {
 	st.heals = append(st.heals, heal{time.Now().Add(d), p})
 }
 
-// stop does what a stopped process does: it sends no request, reads no answer, and its work under
-// the lock stands still. When it goes on, the hold may have lapsed.
+// stop makes a player behave like a stopped process: it sends no request, reads no answer, and
+// its work under the lock stands still. When it goes on, the hold may have lapsed.
 func (st *stage) stop(p *player) {
 	st.cause(p, "stopped")
 	p.stopped.Store(true)

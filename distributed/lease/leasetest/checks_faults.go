@@ -29,12 +29,12 @@ var faultChecks = []check{
 	{"ForceUnlock", has[lease.Breaker], forceUnlock},
 }
 
-// allFaults are what can happen to a request.
+// allFaults are all faults that can happen to a request.
 var allFaults = []Fault{LostRequest, LostReply, SilentRequest, SilentReply, Late, Repeated}
 
 func (f Fault) silent() bool { return f == SilentRequest || f == SilentReply }
 
-// duel is two clients that want one lock. Requests of the client suffer, those of the rival do
+// duel is two clients that want one lock. Requests of the client suffer, requests of the rival do
 // not.
 type duel struct {
 	*crew
@@ -50,8 +50,8 @@ type duelHold struct {
 	owner context.Context
 }
 
-// duels runs a duel for each of what, some at a time. Each has a client of its own, and the same
-// rival.
+// duels runs a duel for each of what, some at a time. Each duel has a client of its own, and the
+// same rival.
 func duels[T any](s *suite, what []T, run func(d *duel, t T)) {
 	w, rival := s.crew(), s.client()
 	room := make(chan struct{}, 6)
@@ -79,8 +79,8 @@ func (d *duel) newHold(c *client) *duelHold {
 	}
 }
 
-// tries has the rival try to lock, until the time end or until it has the lock. Then it returns its
-// hold. Each round calls meanwhile.
+// tries makes the rival try to lock, until the time end or until the rival has the lock. Then it
+// returns the rival's hold. Each round calls meanwhile.
 func (d *duel) tries(end time.Time, meanwhile func()) *duelHold {
 	for time.Now().Before(end) && d.ctx.Err() == nil {
 		h := d.newHold(d.rival)
@@ -128,9 +128,9 @@ func (d *duel) takes(c *client) *duelHold {
 	return h
 }
 
-// waits has the client wait for the lock. LockContext returns the error of a first request. On a
-// busy machine one may exceed the store's own limit, though nothing fails: then the client asks
-// again, as in persist, if again says that its trouble has not begun.
+// waits makes the client wait for the lock. LockContext returns the error of a first request. On
+// a busy machine the first request may exceed the store's own limit, though nothing fails. Then
+// the client asks again, as in persist, if again says that its trouble has not begun.
 func (d *duel) waits(again func() bool) (h *duelHold, err error) {
 	for end := time.Now().Add(d.cfg.Timeout); ; {
 		asked := time.Now()
@@ -171,7 +171,8 @@ func (d *duel) unlocks(h *duelHold) error {
 	return err
 }
 
-// rivals has the rival get the lock, which it does within a lease. The hold before may be nil.
+// rivals makes the rival acquire the lock, which must succeed within a lease. The hold before may
+// be nil.
 func (d *duel) rivals(before *duelHold) *duelHold {
 	h, _, err := persist(d.rival, func() (*duelHold, error) {
 		return d.locks(d.rival, d.client.term(d.cfg.TTL)+d.cfg.Timeout)
@@ -431,7 +432,7 @@ func releaseFaults(s *suite) {
 	})
 }
 
-// undoFaults has the caller give up while its request is on its way, and loses the request that
+// undoFaults makes the caller give up while its request is on its way, and loses the request that
 // undoes it.
 func undoFaults(s *suite) {
 	type trouble struct{ acquire, release Fault }
@@ -461,7 +462,7 @@ func undoFaults(s *suite) {
 	})
 }
 
-// leaveFaults has a waiter give up, and loses the request that gives up its place.
+// leaveFaults makes a waiter give up, and loses the request that gives up its place.
 func leaveFaults(s *suite) {
 	duels(s, allFaults, func(d *duel, f Fault) {
 		before := d.rivals(nil)
@@ -493,7 +494,7 @@ func networkFaults(s *suite) {
 	duels(s, all, network)
 }
 
-// networkFault is what happens, and when.
+// networkFault is a fault and the moment at which it happens.
 type networkFault struct{ what, when string }
 
 func network(d *duel, t networkFault) {
@@ -598,7 +599,8 @@ func deadHolder(s *suite) {
 	d.wait()
 }
 
-// livingHolder has a client keep its lock for three leases, though another one waits all the time.
+// livingHolder makes a client keep its lock for three leases, while another client waits all the
+// time.
 func livingHolder(s *suite) {
 	d := &duel{crew: s.crew(), rival: s.client(), client: s.mortal(), name: s.name()}
 	h := d.takes(d.client)
@@ -673,7 +675,7 @@ func lockKeys(s *suite) {
 	}
 }
 
-// forceUnlock has a client free the lock of another one.
+// forceUnlock makes a client free the lock of another client.
 func forceUnlock(s *suite) {
 	d := &duel{crew: s.crew(), rival: s.client(), client: s.mortal(), name: s.name()}
 	breaker, ok := d.rival.lock(d.name).(interface {

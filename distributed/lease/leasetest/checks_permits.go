@@ -138,7 +138,7 @@ func permitsOfTheDead(s *suite) {
 	b.getsNot(name, 1, 3, a)
 }
 
-// permitsInspected compares what each acquisition has with what Inspect tells.
+// permitsInspected compares the permits of each acquisition with the answer of Inspect.
 func permitsInspected(s *suite) {
 	a, b, name := s.client(), s.client(), s.name()
 	mine, theirs := a.gets(name, 2, 4), b.gets(name, 1, 4, a)
@@ -207,7 +207,7 @@ type tray struct {
 	expired int
 }
 
-// tenure is what one acquisition took.
+// tenure has the permits of one acquisition.
 type tenure struct {
 	c       *client
 	permits locks.Permits
@@ -282,7 +282,7 @@ func (w *crew) use(
 	return true
 }
 
-// permitsShared has several clients take permits of different numbers.
+// permitsShared makes several clients acquire different numbers of permits.
 func permitsShared(s *suite) {
 	const size = 3
 	name, w, t := s.name(), s.crew(), newTray(size)
@@ -308,8 +308,8 @@ func permitsShared(s *suite) {
 	s.Logf("%d clients took permits %d times", s.count, t.grants)
 }
 
-// together has two clients hold a permit at the same time, three times. It returns the shortest
-// time that an acquisition took, at most 50 ms: the first ones open connections.
+// together makes two clients hold a permit at the same time, three times. It returns the shortest
+// time that an acquisition took, at most 50 ms: the first acquisitions open connections.
 func (s *suite) together(name string, size int64) time.Duration {
 	a, b, alone := s.client(), s.client(), 50*time.Millisecond
 	for range 3 {

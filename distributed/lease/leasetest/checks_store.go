@@ -63,8 +63,8 @@ func (c *client) mine(name, acquisition string) {
 	c.ids = append(c.ids, lease.HoldID{Name: name, Acquisition: acquisition})
 }
 
-// refusal forgets an acquisition that was refused and has no place. A store keeps nothing of it.
-// Some checks ask hundreds of times.
+// refusal forgets an acquisition that was refused and has no place. A store keeps no record of
+// such an acquisition. Some checks ask hundreds of times.
 func (c *client) refusal(name, acquisition string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -245,8 +245,8 @@ func (c *client) leave(name, acquisition string) {
 	answerOf(c, Leave, func() (none struct{}, err error) { return none, queue.Leave(c.ctx, holdID(name, acquisition)) })
 }
 
-// broke breaks the lock called name with breaker, and returns what the last request says. Repeated
-// reports whether there was an earlier one.
+// broke breaks the lock called name with breaker, and returns the answer to the last request.
+// repeated reports whether there was an earlier request.
 func (c *client) broke(breaker lease.Breaker, name string) (held, repeated bool) {
 	c.Helper()
 	held, repeated, err := persist(c, func() (bool, error) { return breaker.Break(c.ctx, name) })
@@ -254,7 +254,7 @@ func (c *client) broke(breaker lease.Breaker, name string) (held, repeated bool)
 	return held, repeated
 }
 
-// free releases what acquisition holds.
+// free releases the hold of acquisition.
 func (c *client) free(name, acquisition string) {
 	c.Helper()
 	if !c.release(name, acquisition).Held {
@@ -272,7 +272,8 @@ func (s *suite) await(promise string, f func() bool, clients ...*client) {
 	}
 }
 
-// atOnce is for what is true at once, and for a store with LateLeave soon.
+// atOnce is for a promise that is true at once. For a store with LateLeave it may become true
+// soon.
 func (s *suite) atOnce(promise string, f func() bool, clients ...*client) {
 	s.Helper()
 	switch {
@@ -283,7 +284,7 @@ func (s *suite) atOnce(promise string, f func() bool, clients ...*client) {
 	}
 }
 
-// soon is await for what nothing keeps from being true. A store may be a little late.
+// soon is await for a promise that should be true already. A store may be a little late.
 func (s *suite) soon(promise string, late time.Duration, f func() bool, clients ...*client) {
 	s.Helper()
 	began := lease.Now()
@@ -462,7 +463,7 @@ func oddNames(s *suite) {
 	}
 }
 
-// atOnce has one client send requests for several locks at the same time.
+// atOnce makes one client send requests for several locks at the same time.
 func atOnce(s *suite) {
 	c, w := s.client(), s.crew()
 	var answered atomic.Int64
@@ -519,9 +520,9 @@ func repeatedAcquire(s *suite) {
 	b.free(name, other)
 }
 
-// twoRequests sends two requests for one acquisition at once, as if the first one were late, while
-// another client releases the lock. They lead to one hold or to one place, and one ends neither of
-// the other. Only a Queue is asked again for one acquisition.
+// twoRequests sends two requests for one acquisition at once, as if the first were late, while
+// another client releases the lock. They lead to one hold or to one place, and neither request
+// ends the hold or the place of the other. Only a Queue is asked again for one acquisition.
 func twoRequests(s *suite) {
 	a, b, name := s.client(), s.client(), s.name()
 	ask := map[Op]func(context.Context, lease.Request) (lease.Reply, error){
@@ -653,7 +654,7 @@ func (c *client) takenOver(name string, holder *client, since time.Time, term ti
 		if began.IsZero() {
 			began = now
 		}
-		// What the server said of its clock does not depend on how busy this machine is.
+		// The server's answer about its clock does not depend on how busy this machine is.
 		if reply.Wait > 0 {
 			if until := asked.Add(reply.Wait); until.After(kept) {
 				kept = until
@@ -878,7 +879,7 @@ func (c *client) ask(name, acquisition string) lease.Reply {
 	return reply
 }
 
-// noticed is called for what comes from the channel of a Watch.
+// noticed is called for each value from the channel of a Watch.
 func (c *client) noticed(open bool) {
 	c.Helper()
 	c.event("a notice")
@@ -1156,7 +1157,7 @@ func noFalseLoss(s *suite) {
 	}
 }
 
-// endedContexts has all requests return when their context has ended.
+// endedContexts checks that all requests return when their context has ended.
 func endedContexts(s *suite) {
 	a, b, name := s.client(), s.client(), s.name()
 	mine, _ := b.take(name)
@@ -1213,7 +1214,7 @@ func endedContexts(s *suite) {
 	b.free(name, mine)
 }
 
-// troubles are what a network does to requests.
+// troubles are the faults of a network.
 var troubles = map[string]func(*Link){
 	"refuses connections": (*Link).Refuse,
 	"resets connections":  (*Link).Reset,
@@ -1333,7 +1334,8 @@ func renewsAll(s *suite) {
 		if slices.Equal(renewed, []bool{true, false, true, true}) {
 			break
 		}
-		// A busy machine may have used up the lease of the first one. Then the client asks again.
+		// A busy machine may have used up the lease of the first request. Then the client asks
+		// again.
 		if now := lease.Now(); now.Sub(began) < s.cfg.TTL/2 || now.After(end) {
 			s.broken(fmt.Sprintf("Renew prolongs each of the holds, not %v", renewed), a)
 		}
@@ -1347,7 +1349,7 @@ func renewsAll(s *suite) {
 	}
 }
 
-// releasesAll has one request release several holds, as the end of a client does.
+// releasesAll releases several holds by one request, as the end of a client does.
 func releasesAll(s *suite) {
 	a, b := s.client(), s.client()
 	other := s.name()
@@ -1403,8 +1405,9 @@ func (c *client) told(promise, name, acquisition string, last lease.Reply, w lea
 	}
 }
 
-// again returns when to ask again after a refusal without a notice, or nil. The time until the end
-// of a lease of a minute is no reason: its holder releases, and the waiter has to be told of that.
+// again returns when to ask again after a refusal without a notice, or nil. The end of a lease of
+// a minute is not a reason to ask again: its holder releases, and the waiter must be told of the
+// release.
 func again(refusal lease.Reply) <-chan time.Time {
 	if refusal.Wait <= 0 || refusal.Wait >= minute/2 {
 		return nil
@@ -1454,10 +1457,10 @@ func otherWatches(s *suite) {
 	}
 }
 
-// noticesForAll has the lock go through all waiters, which ask only when they are told, or when the
-// time is over that their last refusal named. Waiters that are told and do not get the lock wait
-// again. If another waiter has the lock, they wait for a notice. If they were in each other's way,
-// no waiter has it, and they wait for that time.
+// noticesForAll passes the lock through all waiters, which ask only when they are told, or when
+// the time is over that their last refusal named. Waiters that are told and do not get the lock
+// wait again. If another waiter has the lock, they wait for a notice. If they were in each
+// other's way, no waiter has it, and they wait for the named time.
 func noticesForAll(s *suite) {
 	a, name := s.client(), s.name()
 	mine, _ := a.take(name)
@@ -1516,8 +1519,8 @@ func noticesForAll(s *suite) {
 	}
 }
 
-// awaited has a release say that another client waits. In a queue in order of arrival that client
-// comes first anyway.
+// awaited checks that a release says that another client waits. In a queue in order of arrival
+// the other client comes first anyway.
 func awaited(s *suite) {
 	a, b, name := s.client(), s.client(), s.name()
 	mine, _ := a.take(name)
@@ -1538,8 +1541,8 @@ func awaited(s *suite) {
 	}
 }
 
-// queueNotices has a release tell the waiter that gets the lock, also when the waiter before it has
-// left.
+// queueNotices checks that a release tells the waiter that gets the lock, even when the waiter
+// before it has left.
 func queueNotices(s *suite) {
 	a, b, c, name := s.client(), s.client(), s.client(), s.name()
 	waiters := []*client{b, c}
@@ -1682,7 +1685,7 @@ func sessionFrees(s *suite) {
 	_ = l.UnlockContext(owner) // it reports the loss
 }
 
-// foreignData has no request change what is no lock.
+// foreignData checks that no request changes data that is not a lock.
 func foreignData(s *suite) {
 	a, name := s.client(), s.name()
 	s.cfg.Foreign(s.TB, name)

@@ -69,7 +69,7 @@ func (w *crew) wait() {
 	}
 }
 
-// room counts the clients that rely on one lock. It has nothing to do with the store.
+// room counts the clients that rely on one lock. The store does not know of it.
 type room struct {
 	inside atomic.Int64
 	last   atomic.Pointer[client] // the last that came in
@@ -117,8 +117,8 @@ func (w *crew) turn(c *client, l locks.TryLocker, r *room, limit time.Duration, 
 	return wait, w.ctx.Err() == nil
 }
 
-// turns has clients take turns for some seconds. Their leases are so long that a wait for the end
-// of one is a stall.
+// turns makes clients take turns for some seconds. Their leases are so long that a wait for the
+// end of a lease is a stall.
 func turns(s *suite) {
 	clients := make([]*client, s.cfg.Clients)
 	for i := range clients {
@@ -199,9 +199,10 @@ func (s *suite) pulses() (answers func() int, end func()) {
 	return func() int { return int(n.Load()) }, func() { cancel(); wg.Wait() }
 }
 
-// handOvers has one client wait while another one holds the lock, and releases it at a random
-// moment of the wait. Nobody asks for the lock later, so the waiter relies on its own notice. It
-// asks by itself only after a long time. Now and then a third client waits, and gives up.
+// handOvers makes one client wait while another client holds the lock, and releases it at a
+// random moment of the wait. No client asks for the lock later, so the waiter relies on its own
+// notice. The waiter asks by itself only after a long time. Now and then a third client waits,
+// and gives up.
 func handOvers(s *suite) {
 	name := s.name()
 	poll, limit := s.patience(name)
@@ -317,7 +318,7 @@ func tickets(s *suite) {
 		for range each {
 			w.wg.Go(func() {
 				for over := false; !over; {
-					// The work is done only in an empty room: a broken lock is no data race.
+					// The work is done only in an empty room: a broken lock is not a data race.
 					_, ok := w.turn(c, c.lock(name), &r, s.cfg.Timeout, func() {
 						if over = next == count; over {
 							return
@@ -467,8 +468,8 @@ func readers(s *suite) {
 	s.Logf("a reader met another one %d times", both.Load())
 }
 
-// readerNotices has all readers get the lock when a writer releases it. They ask by themselves only
-// after a long time, and none releases before all have the lock.
+// readerNotices checks that all readers get the lock when a writer releases it. The readers ask
+// by themselves only after a long time, and no reader releases before all have the lock.
 func readerNotices(s *suite) {
 	name := s.name()
 	poll, limit := s.patience(name)

@@ -20,8 +20,8 @@ type Config struct {
 	// gives opts to lease.New after its own options. It registers the client's end with tb.
 	Open func(tb testing.TB, link *Link, opts ...lease.Option) locks.Provider
 
-	// Read, if not nil, returns the read half of the lock called name. What Locker returns is its
-	// write half.
+	// Read, if not nil, returns the read half of the lock called name. The lock that Locker
+	// returns is its write half.
 	Read func(p locks.Provider, name string) locks.TryLocker
 
 	// Semaphore, if not nil, returns the semaphore called name of a client that Open returned. Then
@@ -42,8 +42,8 @@ type Config struct {
 	// several clients ask at once, and none gets a majority.
 	SpuriousTry bool
 
-	// LateLeave declares that the lock may go to a waiter that has left, for a moment: its request
-	// waits in the server, which has yet to end it. Others are refused meanwhile.
+	// LateLeave declares that the lock may go to a waiter that has left, for a moment: its
+	// request waits in the server, which has yet to end it. Other clients are refused meanwhile.
 	LateLeave bool
 
 	// EndsWithConnection declares that the server frees a lock as soon as the connection of its
@@ -71,7 +71,8 @@ type Config struct {
 	// Timeout is how long a call may take that must return, on a busy machine. Default 30 s.
 	Timeout time.Duration
 
-	// Foreign, if not nil, puts something under the name that is no lock. No request may change it.
+	// Foreign, if not nil, puts something under the name that is not a lock. No request may
+	// change it.
 	Foreign func(tb testing.TB, name string)
 
 	// Rest, if not nil, is called when all clients of a check have been closed. It reports what

@@ -11,7 +11,7 @@
 //		})
 //	}
 //
-// Each client of a check is what another process would be: a Store, or an adapter's client, with
+// Each client of a check stands for another process: it is a Store, or an adapter's client, with
 // connections of its own. Between it and the store stand two things that cause faults. [Requests]
 // wraps the Store: requests are lost, late or repeated, and replies are lost. A [Link] is the
 // network of the client: it is cut, silent, slow or reset.

@@ -16,7 +16,7 @@ import (
 
 type action string
 
-// What happens to the lock in a history.
+// The calls and events in the history of a lock.
 const (
 	acquired action = "acquired"
 	refused  action = "refused"
@@ -38,8 +38,8 @@ type held struct {
 	token  uint64
 }
 
-// leaseLock is the sequential specification of a lock with leases. A refusal has to be explained
-// by a holder if strict is set.
+// leaseLock is the sequential specification of a lock with leases. If strict is set, a refusal
+// needs a holder that explains it.
 func leaseLock(strict bool) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return held{} },
@@ -227,7 +227,7 @@ func (w *writer) token(l locks.TryLocker, owner context.Context) uint64 {
 	return h.Token()
 }
 
-// dies kills the client while it holds the lock, and goes on with another one.
+// dies kills the client while it holds the lock, and goes on with another client.
 func (w *writer) dies(name string, next *client) {
 	l := w.c.lock(name)
 	owner := locks.WithOwner(w.ctx, locks.NewOwner())

@@ -30,8 +30,8 @@ func NewLink(tb testing.TB) *Link {
 	return l
 }
 
-// TTL is how long sessions of the client should last that have a time of their own, as those of a
-// lease.Session do. It is a minute unless the check waits for their end.
+// TTL is how long the client's sessions should last if they have a time of their own, as with a
+// lease.Session. It is a minute unless the check waits for the end of a session.
 func (l *Link) TTL() time.Duration {
 	if l.ttl <= 0 {
 		return time.Minute
@@ -61,7 +61,8 @@ func (l *Link) proxyOf(key string, open func() *Proxy) *Proxy {
 	return p
 }
 
-// DialContext connects to a server through the Link. It is a dialer as that of net.Dialer.
+// DialContext connects to a server through the Link. It has the signature of the DialContext of
+// net.Dialer.
 func (l *Link) DialContext(ctx context.Context, network, server string) (net.Conn, error) {
 	var d net.Dialer
 	return d.DialContext(ctx, "tcp", l.proxy(network, server).Addr())

@@ -29,7 +29,7 @@ type Proxy struct {
 	wg      sync.WaitGroup
 }
 
-// pair is a connection of a client, and the one to the server that belongs to it.
+// pair is a connection of a client, with its connection to the server.
 type pair struct {
 	client, server net.Conn
 
@@ -79,7 +79,7 @@ func (p *Proxy) set(f func()) {
 	f()
 }
 
-// Lead has new connections go to another server.
+// Lead directs new connections to another server.
 func (p *Proxy) Lead(server string) { p.set(func() { p.server = server }) }
 
 // Cut swallows everything, in both directions, until [Proxy.Heal], except for the ends of
@@ -101,9 +101,9 @@ func (p *Proxy) Refuse() {
 	p.Reset()
 }
 
-// Heal ends what was done by Cut, CutReplies, CutRequests, Delay, Refuse and Swallow. What a cut
-// has swallowed does not come back, so the connections concerned end: no network delivers what
-// follows without what came before.
+// Heal ends the effects of Cut, CutReplies, CutRequests, Delay, Refuse and Swallow. Data that a
+// cut has swallowed does not come back. Therefore the connections concerned end: no network
+// delivers later data without the data before it.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

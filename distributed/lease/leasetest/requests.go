@@ -30,11 +30,11 @@ const (
 	Announce   Op = "Announce"
 )
 
-// Fault is what happens to a request.
+// Fault is a fault of a request.
 type Fault string
 
-// The faults of requests. After each of them but Repeated, the caller does not know what the
-// store did.
+// The faults of requests. After each fault but Repeated, the caller does not know whether the
+// store carried the request out.
 const (
 	// LostRequest never comes to the store. The caller gets an error at once.
 	LostRequest Fault = "the request is lost"
@@ -47,7 +47,8 @@ const (
 	// [Requests.Heal].
 	SilentReply Fault = "the reply is lost in silence"
 	// Late comes to the store only with [Requests.Deliver]. The caller gets an error at once. A
-	// late Watch never comes, because the caller may have another one of its acquisition by then.
+	// late Watch never comes, because the caller may have another Watch of its acquisition by
+	// then.
 	Late Fault = "the request is late"
 	// Repeated is carried out twice. The caller gets the first answer. A Watch is closed before
 	// the second one begins, and the caller gets the second.
@@ -57,10 +58,10 @@ const (
 // ErrFault is matched by the errors of requests that suffered a [Fault].
 var ErrFault = errors.New("a fault of the test")
 
-// Requests is a lease.Store that forwards requests to another one, and causes faults. It has
-// those optional interfaces that the other one has, as lease.New sees them. Give [Requests.Wrap]
-// to lease.WithWrapper, or call [NewRequests]. It is safe for concurrent use. A Requests must
-// not be copied.
+// Requests is a lease.Store that forwards requests to another Store, and causes faults. It has
+// the optional interfaces of the other Store, as lease.New sees them. Give [Requests.Wrap] to
+// lease.WithWrapper, or call [NewRequests]. It is safe for concurrent use. A Requests must not be
+// copied.
 type Requests struct {
 	inner  lease.Store
 	log    *journal
@@ -109,14 +110,14 @@ func newRequests(s lease.Store, log *journal, who int) *Requests {
 // Unwrap returns the Store to which requests go.
 func (r *Requests) Unwrap() lease.Store { return r.inner }
 
-// Next has the next requests of this kind suffer these faults, one each.
+// Next makes the next requests of this kind suffer these faults, one each.
 func (r *Requests) Next(op Op, faults ...Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.faults[op] = append(r.faults[op], faults...)
 }
 
-// Always has all requests of this kind suffer f, after those of [Requests.Next], until
+// Always makes all requests of this kind suffer f, after the faults of [Requests.Next], until
 // [Requests.Heal].
 func (r *Requests) Always(op Op, f Fault) {
 	r.mu.Lock()
@@ -246,7 +247,7 @@ func request[T any](r *Requests, ctx context.Context, op Op, what string,
 	return result, err
 }
 
-// lagging has call take some time before the store decides, and some afterwards.
+// lagging makes call take some time before the store decides, and some time afterwards.
 func lagging[T any](call func(context.Context) (T, error)) func(context.Context) (T, error) {
 	return func(ctx context.Context) (T, error) {
 		time.Sleep(lag())

@@ -15,7 +15,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// Kind says what a Store can do.
+// Kind says which optional features a Store has.
 type Kind string
 
 // The kinds of stores.

@@ -153,7 +153,7 @@ func (s *Server) Close() {
 	s.jobs.Wait()
 }
 
-// Put puts something that is no lock under the name.
+// Put puts something that is not a lock under the name.
 func (s *Server) Put(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -303,8 +303,8 @@ func (s *Server) same(a, b string) bool {
 	return s.flaw == ClientHolds && i > 0 && j > 0 && a[:i] == b[:j] || s.flaw == SerialHolds && a[i+1:] == b[j+1:]
 }
 
-// notify tells a waiter that the lock may be free: the first one in the queue, or all if there is
-// none.
+// notify tells the first waiter in the queue that the lock may be free, or all waiters if the
+// queue is empty.
 func (s *Server) notify(l *lock) {
 	if s.flaw == WatchMute {
 		return
