@@ -47,6 +47,11 @@ var mistakes = []struct {
 		"if a.queue == nil && !r.doubt.IsZero() {", "if false {",
 		"watched", 14073248167299904744, "no two holds are valid at once",
 	},
+	{
+		"the doubt of an earlier queued request ends with the release", "release.go",
+		"	if !g.doubt.IsZero() {", "	if false {",
+		"queued", 11032761739447035232, "what a late request takes is given back",
+	},
 }
 
 // TestLivesFindMistakesOfLease builds this package's tests with a mistake in package lease, and

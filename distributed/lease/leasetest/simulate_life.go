@@ -516,7 +516,8 @@ type possession struct {
 	name     string
 	hold     locks.Hold
 	shared   bool
-	many     int64 // permits
+	many     int64     // permits
+	asked    time.Time // when the user began to acquire it
 	began    time.Time
 	over     atomic.Bool  // the user does not rely on it
 	gaveBack atomic.Int64 // when the user began to give it back, since the life began, or 0

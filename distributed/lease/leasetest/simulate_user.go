@@ -56,7 +56,7 @@ func (u *user) turn(name string, calm bool) {
 		ctx, cancel = context.WithTimeout(owner, time.Duration(u.random.Int64N(int64(l.ttl))))
 	}
 	defer cancel()
-	v := &possession{u: u, name: name, many: 1}
+	v := &possession{u: u, name: name, many: 1, asked: began}
 	try := !calm && u.chance(4)
 	var size int64
 	var unlock func() error
@@ -150,7 +150,9 @@ func (u *user) watchLoss(v *possession, over chan struct{}) {
 		return
 	}
 	u.mu.Lock()
-	told := !u.causes[v.name].Before(v.began)
+	// A store with a queue may tell of an earlier hold of the same acquisition, whose answer came
+	// too late.
+	told := !u.causes[v.name].Before(v.asked)
 	u.mu.Unlock()
 	if !told && !l.wasForced(v.name, v.began) {
 		l.breaks("a hold that is lost before its time was lost in the store",
