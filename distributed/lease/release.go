@@ -11,8 +11,8 @@ import (
 	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
-// releaser gives holds back to the store, and undoes what acquisitions without a hold may have
-// left there (see undo.go).
+// releaser gives holds back to the store, and undoes requests of acquisitions that got no hold
+// (see undo.go).
 type releaser struct {
 	*base
 	schedule  *schedule

@@ -9,15 +9,15 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// Config says how to open clients of the store under test, what its locks promise, and how slow it
-// is. Only Store or Open is needed.
+// Config has a function that opens clients of the store under test, the promises of its locks,
+// and its speed. Only Store or Open is needed.
 type Config struct {
 	// Store returns the Store of a new client, as another process would have it. Connections of
 	// the client go through link, if the store has any. Store registers the client's end with tb.
 	Store func(tb testing.TB, link *Link) lease.Store
 
-	// Open is for adapters that have constructors of their own. It returns a new client, which
-	// gives opts to lease.New after its own options. It registers the client's end with tb.
+	// Open is for adapters that have constructors of their own. Open returns a new client, which
+	// gives opts to lease.New after its own options. Open registers the client's end with tb.
 	Open func(tb testing.TB, link *Link, opts ...lease.Option) locks.Provider
 
 	// Read, if not nil, returns the read half of the lock called name. The lock that Locker
@@ -29,9 +29,9 @@ type Config struct {
 	// same Store for both, see [Semaphores].
 	Semaphore func(p locks.Provider, name string, size int64) locks.Semaphore
 
-	// Name turns a name of letters, digits and hyphens into one that the store permits. Default:
-	// it is left as it is, and names with other characters are tried as well. The store may refuse
-	// those by an error.
+	// Name turns a name of letters, digits and hyphens into a name that the store permits.
+	// Default: the name is left as it is, and names with other characters are tried as well. The
+	// store may refuse the latter by an error.
 	Name func(name string) string
 
 	// FIFO declares that the lock goes to clients in order of arrival, if the Store is a
@@ -51,21 +51,22 @@ type Config struct {
 	EndsWithConnection bool
 
 	// TTL is the lease in checks that wait for its end. Default 2 s. A store with sessions gives
-	// them the time of Link.TTL.
+	// its sessions the time of Link.TTL.
 	TTL time.Duration
 
 	// Poll is how long a waiter relies on the store's notices, see lease.WithPoll. Default 1 s.
 	Poll time.Duration
 
-	// Limit is how long a wait may take while several clients take turns and nothing fails. Only a
-	// stall takes longer. It counts less while other requests take long as well, as on a busy
-	// machine. Default 5 s.
+	// Limit is how long a wait may take while several clients take turns and nothing fails. Only
+	// a stall takes longer. A wait counts less while other requests take long as well, as on a
+	// busy machine. Default 5 s.
 	Limit time.Duration
 
-	// Clients is how many take turns. Default 6.
+	// Clients is the number of clients that take turns. Default 6.
 	Clients int
 
-	// Parallel is how many checks run at a time. Default 8. In virtual time it is one.
+	// Parallel is how many checks run at a time. Default 8. In virtual time one check runs at a
+	// time.
 	Parallel int
 
 	// Timeout is how long a call may take that must return, on a busy machine. Default 30 s.
@@ -75,12 +76,12 @@ type Config struct {
 	// change it.
 	Foreign func(tb testing.TB, name string)
 
-	// Rest, if not nil, is called when all clients of a check have been closed. It reports what
-	// the store still keeps of the lock called name, other than the token, with tb.Error.
+	// Rest, if not nil, is called when all clients of a check have been closed. Rest reports with
+	// tb.Error all data that the store still keeps of the lock called name, except the token.
 	Rest func(tb testing.TB, name string)
 
-	// Forget, if not nil, restarts the server of a [World] without what it had not stored by then.
-	// Its locks may be given twice until a lease later.
+	// Forget, if not nil, restarts the server of a [World] without the data that it had not
+	// stored by then. Until a lease later, the server may give its locks twice.
 	Forget func()
 
 	// SetClock, if not nil, sets the clock of a World's server forward by this time.

@@ -12,15 +12,15 @@
 //	}
 //
 // Each client of a check stands for another process: it is a Store, or an adapter's client, with
-// connections of its own. Between it and the store stand two things that cause faults. [Requests]
-// wraps the Store: requests are lost, late or repeated, and replies are lost. A [Link] is the
-// network of the client: it is cut, silent, slow or reset.
+// connections of its own. Between a client and the store stand two things that cause faults.
+// [Requests] wraps the Store: requests are lost, late or repeated, and replies are lost. A [Link]
+// is the network of the client: it is cut, silent, slow or reset.
 //
 // A check that fails says which promise was broken and by which client, and shows the last events
 // of the clients concerned.
 //
 // The checks take some seconds to a minute, most of it waiting for leases to end. The flag
-// -leasetest.long=10m has the check called Chaos go on for ten minutes, with clients that are
+// -leasetest.long=10m makes the check called Chaos go on for ten minutes, with clients that are
 // killed, stopped and cut off by chance.
 //
 // # Virtual time
@@ -45,16 +45,16 @@
 //
 // [Simulate] goes further with such a server. Processes use its locks for as long as you like,
 // while requests are lost, late and repeated, processes stand still and die, and the server is
-// away. All of it is drawn from a seed, which a failure tells. An hour takes some seconds. A
-// failure is shortened, and tells what the processes concerned did. See [World] for a store that
-// has a protocol of its own.
+// away. All of these events are drawn from a seed, which a failure shows. An hour takes some
+// seconds. A failure is shortened, and shows the steps of the processes concerned. See [World]
+// for a store that has a protocol of its own.
 //
 // # What it cannot see
 //
 // The checks take place in one process and on one machine: clocks of clients never differ.
-// Whether the store's server keeps its own promises, such as after a failover, is a matter of
-// the servers that the tests start. A race of some nanoseconds inside of the server is met by
-// chance. No check waits for longer than some leases, such as for the longest lease that a store
-// can keep. Whether readers that come all the time starve a writer is left to the store. Package
+// Whether the store's server keeps its own promises, such as after a failover, is a matter of the
+// servers that the tests start. A race of some nanoseconds inside of the server is met by chance.
+// No check waits for longer than some leases, such as for the longest lease that a store can
+// keep. The store decides whether readers that come all the time starve a writer. Package
 // lockstest checks what one process sees of a lock.
 package leasetest

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Link is the network between one client and all servers of its store. It does the same to all
-// connections. Connections go through it if the client dials with [Link.DialContext], or connects
-// to the address of a [Link.Proxy]. A client of a server in memory connects with [Link.Pipe]. A
-// Link must not be copied.
+// Link is the network between one client and all servers of its store. Each fault happens to all
+// connections. Connections go through the Link if the client dials with [Link.DialContext], or
+// connects to the address of a [Link.Proxy]. A client of a server in memory connects with
+// [Link.Pipe]. A Link must not be copied.
 type Link struct {
 	tb   testing.TB
 	ttl  time.Duration
@@ -113,7 +113,7 @@ func (l *Link) Connections() int {
 	return n
 }
 
-// do has trouble with all proxies, and with those to come.
+// do calls trouble for all proxies, and for each later proxy.
 func (l *Link) do(trouble func(*Proxy)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +138,7 @@ func (l *Link) Delay(d time.Duration) { l.do(func(p *Proxy) { p.Delay(d) }) }
 // Refuse is [Proxy.Refuse] of all connections.
 func (l *Link) Refuse() { l.do((*Proxy).Refuse) }
 
-// Heal ends what was done to all connections.
+// Heal ends all faults of all connections.
 func (l *Link) Heal() {
 	l.do((*Proxy).Heal)
 	l.mu.Lock()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Proxy stands between clients and a server, and does to their connections what networks do. A
-// Proxy must not be copied.
+// Proxy stands between clients and a server, and causes the faults of networks in their
+// connections. A Proxy must not be copied.
 type Proxy struct {
 	l net.Listener // nil in front of a server in memory
 
@@ -86,16 +86,17 @@ func (p *Proxy) Lead(server string) { p.set(func() { p.server = server }) }
 // connections. New connections are accepted, and deaf and dumb.
 func (p *Proxy) Cut() { p.set(func() { p.up, p.down = true, true }) }
 
-// CutReplies swallows what the server sends, until [Proxy.Heal].
+// CutReplies swallows all data that the server sends, until [Proxy.Heal].
 func (p *Proxy) CutReplies() { p.set(func() { p.down = true }) }
 
-// CutRequests swallows what the clients send, until [Proxy.Heal].
+// CutRequests swallows all data that the clients send, until [Proxy.Heal].
 func (p *Proxy) CutRequests() { p.set(func() { p.up = true }) }
 
-// Delay has everything that the server sends come d later, one after the other, until [Proxy.Heal].
+// Delay delays all data that the server sends by d, one piece after the other, until
+// [Proxy.Heal].
 func (p *Proxy) Delay(d time.Duration) { p.set(func() { p.delay = d }) }
 
-// Refuse ends all connections, and each new one at once, until [Proxy.Heal].
+// Refuse ends all connections, and each new connection at once, until [Proxy.Heal].
 func (p *Proxy) Refuse() {
 	p.set(func() { p.refuse = true })
 	p.Reset()
@@ -142,7 +143,8 @@ func (p *Proxy) Requests() int {
 	return p.asked
 }
 
-// Swallow swallows what the server sends in one piece if match says so, until [Proxy.Heal].
+// Swallow swallows each piece of data from the server for which match returns true, until
+// [Proxy.Heal].
 func (p *Proxy) Swallow(match func(reply []byte) bool) { p.set(func() { p.match = match }) }
 
 // Reset closes all connections.
@@ -165,7 +167,7 @@ func (p *Proxy) accept() {
 }
 
 // admit joins the connection of a client with a connection to the server, which dial opens. It
-// closes the client's connection if that fails, or if connections are refused.
+// closes the client's connection if dial fails, or if connections are refused.
 func (p *Proxy) admit(client net.Conn, dial func(server string) (net.Conn, error)) {
 	p.mu.Lock()
 	p.asked++
@@ -192,7 +194,7 @@ func (p *Proxy) admit(client net.Conn, dial func(server string) (net.Conn, error
 	p.wg.Go(func() { p.copy(c, false) })
 }
 
-// copy forwards what the client sends if up is set, or else what the server sends.
+// copy forwards the client's data if up is set, or else the server's data.
 func (p *Proxy) copy(c *pair, up bool) {
 	defer func() {
 		c.close()
