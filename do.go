@@ -16,8 +16,8 @@ var errNilLock = errors.New("nil lock")
 // If the acquisition fails, Do returns its error unchanged, and fn does not run. Otherwise Do
 // releases l exactly once, in the calling goroutine. It does so even if ctx has ended, or if fn
 // panics or calls [runtime.Goexit]; the panic or the exit then continues. The result is fn's
-// error. If the release fails too, the result matches both errors, like that of [errors.Join], with
-// a text of one line. If fn panics, an error of the release is dropped.
+// error. If the release fails too, the result matches both errors, like the result of
+// [errors.Join], but has a text of one line. If fn panics, an error of the release is dropped.
 //
 // If l is [Leased], the ctx of fn is a child of ctx. It ends when fn returns. If the hold is
 // lost, it is cancelled with the cause [ErrLost]. The result of Do matches ErrLost if the hold

@@ -33,7 +33,8 @@ var (
 	// cycle of waits.
 	ErrDeadlock = errors.New("deadlock")
 
-	// ErrTooManyHolds reports that one more hold would exceed what the lock can count.
+	// ErrTooManyHolds reports that one more hold would exceed the number of holds that the lock
+	// can count.
 	ErrTooManyHolds = errors.New("too many holds")
 
 	// ErrTooLarge reports an acquisition of more permits than a semaphore has.

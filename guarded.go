@@ -39,14 +39,14 @@ func isNil(l any) bool {
 }
 
 // With runs fn with a pointer to the value while it holds the lock, as [Do] does. fn must not
-// keep the pointer. The changes of fn stay even if fn returns an error or panics. The errors are
-// those of Do.
+// keep the pointer. The changes of fn stay even if fn returns an error or panics. With returns
+// the errors of Do.
 func (g *Guarded[T]) With(ctx context.Context, fn func(value *T) error) error {
 	return do("locks: Guarded.With", ctx, g.lock, g.withValue(fn))
 }
 
-// TryWith is With if the lock can be acquired without waiting. It reports whether fn ran. The
-// errors are those of [TryDo].
+// TryWith is With if the lock can be acquired without waiting. It reports whether fn ran. TryWith
+// returns the errors of [TryDo].
 func (g *Guarded[T]) TryWith(ctx context.Context, fn func(value *T) error) (ran bool, err error) {
 	return tryDo("locks: Guarded.TryWith", ctx, g.lock, g.withValue(fn))
 }
@@ -93,7 +93,7 @@ func (g *RWGuarded[T]) TryWith(ctx context.Context, fn func(value *T) error) (ra
 }
 
 // Read runs fn with a pointer to the value while it holds the read lock, beside other readers. fn
-// must not change the value, nor keep the pointer. The errors are those of [Do].
+// must not change the value, nor keep the pointer. Read returns the errors of [Do].
 func (g *RWGuarded[T]) Read(ctx context.Context, fn func(value *T) error) error {
 	return do("locks: RWGuarded.Read", ctx, g.read, withValue(&g.value, fn))
 }

@@ -72,8 +72,9 @@ const (
 // The table is not a map[K]*entry[K], because a map would hash the key again for each lookup,
 // addition and deletion.
 //
-// mu guards the fields of the shard, and those of its entries except lock, which never changes.
-// described is read without mu as well. These are the states of a key while mu is free:
+// mu guards the fields of the shard, and the fields of its entries except lock, which never
+// changes. The field described is read without mu as well. These are the states of a key while mu
+// is free:
 //
 //	holder and key     entry in its chain
 //	0, or another key  none                not in use

@@ -123,7 +123,7 @@ func Contend(ctx context.Context, l sync.Locker, c Contest) (Result, error) {
 
 	// All contestants queue behind the caller, and then start at once. If the scheduler started
 	// them one by one, each of the first would have the lock to itself for a time slice. The
-	// contest might be over before the last one begins.
+	// contest might be over before the last contestant begins.
 	l.Lock()
 	var ready, done sync.WaitGroup
 	for i := range c.Goroutines {
@@ -171,9 +171,9 @@ func Contend(ctx context.Context, l sync.Locker, c Contest) (Result, error) {
 	return r, ctx.Err()
 }
 
-// run is what goroutine i does. It reports ready right before it waits for the lock for the first
-// time. If waits are timed, that one is, from the start of the contest on: a goroutine that is
-// left out for long waits for long.
+// run has the steps of goroutine i. It reports ready right before it waits for the lock for the
+// first time. If waits are timed, the first wait is timed from the start of the contest on: a
+// goroutine that is left out for long waits for long.
 func (k *contest) run(i int, ready *sync.WaitGroup) {
 	me, waits := &k.contestants[i], k.waits[i]
 	asked := uint64(1)
@@ -212,7 +212,8 @@ func (k *contest) run(i int, ready *sync.WaitGroup) {
 	}
 }
 
-// section is what contestant i does with the lock. It returns false when the contest is over.
+// section has the steps of contestant i under the lock. It returns false when the contest is
+// over.
 func (k *contest) section(i int, me *contestant) bool {
 	me.got++
 	if k.left <= 0 || k.stop.Load() {
@@ -269,7 +270,7 @@ func (s *streaks) add(who int, waiting bool) {
 }
 
 // Jain returns Jain's index of fairness: 1 if all shares are equal, 1/n if one of n has
-// everything. No shares at all, or only empty ones, are equal.
+// everything. No shares at all, or only empty shares, are equal.
 func Jain(shares []int) float64 {
 	var sum, squares float64
 	for _, x := range shares {

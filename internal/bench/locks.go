@@ -28,7 +28,7 @@ type Lock struct {
 	New func() sync.Locker
 	// Pairs returns a loop that locks and unlocks a free lock n times. It is written out for each
 	// type. An interface or a type parameter would keep the compiler from inlining the fast path,
-	// and a call costs a good part of what there is to measure.
+	// and a call costs a good part of the time to be measured.
 	Pairs func() func(n int)
 	// Reentry returns the same for a lock that the caller holds already. It is nil if the lock is
 	// not reentrant. The lock stays held.

@@ -4,10 +4,10 @@
 //
 // # The graph
 //
-// Its vertices are waits in the queues of locks, not parties: an explicit owner may wait in several
-// goroutines at once. A wait in a condition's queue is not a vertex. It becomes one when a signal
-// or its limit moves it to the lock's queue. The edges out of a wait say what has to happen before
-// it can end well:
+// Its vertices are waits in the queues of locks, not parties: an explicit owner may wait in
+// several goroutines at once. A wait in a condition's queue is not a vertex. It becomes one when
+// a signal or its limit moves it to the lock's queue. The edges out of a wait are the events that
+// must happen before it can end well:
 //
 //   - Of an exclusive wait: to the waits of the lock's holders, in any mode.
 //   - Of a shared wait for a lock that is held exclusively: to the wait of the holder.
