@@ -6,11 +6,11 @@ import (
 	"github.com/jucgo/locks/distributed/internal/classes"
 )
 
-// refusals are the error answers of an agent, by status. What stands behind a colon is a part of
-// the message. The first one that fits counts.
+// refusals are the error answers of an agent, by status. The text behind a colon is a part of the
+// message. The first row that fits counts.
 //
-// An error of a server is no refusal: a leader that loses its office answers so to what it may have
-// carried out.
+// An error of a server does not refuse anything: a leader that loses its office sends such an
+// answer to requests that it may have carried out.
 var refusals = classes.Table{
 	// About the key.
 	{"409", classes.Stored, "a condition of the transaction is not true, see refusalOf"},

@@ -21,7 +21,7 @@ import (
 const (
 	// DefaultTTL is how long a hold lasts without a renewal.
 	DefaultTTL = 15 * time.Second
-	// DefaultPrefix is what keys begin with.
+	// DefaultPrefix is the beginning of keys.
 	DefaultPrefix = "locks/"
 )
 
@@ -52,22 +52,23 @@ type options struct {
 	lease      []lease.Option
 }
 
-// WithTTL sets how long a hold lasts without a renewal, [DefaultTTL] if not given. It is that of
-// the client's session too: no hold and no extension is longer. A hold is renewed each third of it.
-// Consul frees the locks of a process that has died after twice that time, and the lock delay. Its
-// servers refuse a session shorter than their session_ttl_min, which is 10 seconds by default.
+// WithTTL sets how long a hold lasts without a renewal, [DefaultTTL] if not given. The client's
+// session lasts as long, too: holds and extensions cannot be longer. The client renews holds each
+// third of the TTL. Consul frees the locks of a process that has died after twice the TTL and the
+// lock delay. Its servers refuse a session shorter than their session_ttl_min, which is 10 seconds
+// by default.
 func WithTTL(d time.Duration) Option { return func(o *options) { o.ttl = d } }
 
 // WithLockDelay sets for how long Consul refuses a lock whose session has ended while the lock was
-// held, in whole milliseconds. The default is the TTL, or a minute if the TTL is longer: that is
-// Consul's limit. As long as the TTL, it covers what ends a session before its time, see the
-// documentation of the package. A shorter one is for resources that compare tokens. It adds to the
-// time after which the lock of a dead process is free. A release has no delay.
+// held, in whole milliseconds. The default is the TTL, or a minute, Consul's limit, if the TTL is
+// longer. A delay as long as the TTL keeps the lock safe when a session ends before its time, see
+// the documentation of the package. A shorter delay is for resources that compare tokens. The delay
+// adds to the time after which the lock of a dead process is free. A release has no delay.
 func WithLockDelay(d time.Duration) Option {
 	return func(o *options) { o.delay, o.delayed = d, true }
 }
 
-// WithPrefix sets what all keys begin with, [DefaultPrefix] if not given.
+// WithPrefix sets the beginning of all keys, [DefaultPrefix] if not given.
 func WithPrefix(prefix string) Option { return func(o *options) { o.prefix = prefix } }
 
 // WithLabel sets the name of this process that [lease.Mutex.Inspect] returns, here and in other
@@ -75,14 +76,14 @@ func WithPrefix(prefix string) Option { return func(o *options) { o.prefix = pre
 func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(label)) }
 
 // WithLeaseOptions sets the rarer options of package lease, such as [lease.WithLogger]. Of these,
-// [lease.WithTTL] has no effect: see [WithTTL].
+// [lease.WithTTL] has no effect: use [WithTTL].
 func WithLeaseOptions(opts ...lease.Option) Option {
 	return func(o *options) { o.lease = append(o.lease, opts...) }
 }
 
-// New returns a Client of the agent that client connects to. It sends no request, and runs one
-// goroutine until it is closed, another one for its session, and one more for each waiter. The
-// last two keep a connection to the agent each.
+// New returns a Client of the agent that client connects to. New sends no request. The Client runs
+// one goroutine until it is closed, a second goroutine for its session, and one more for each
+// waiter. The goroutines of the session and of waiters keep a connection to the agent each.
 func New(client *api.Client, opts ...Option) (*Client, error) {
 	o := options{prefix: DefaultPrefix, ttl: DefaultTTL}
 	for _, f := range opts {
@@ -101,7 +102,8 @@ func New(client *api.Client, opts ...Option) (*Client, error) {
 			"and no empty part, . or .. between slashes", o.prefix)
 	}
 	s := newStore(client, o)
-	// Each holder has a token of its own, and waiters here have no precedence over others.
+	// Each holder gets its own token, and local waiters do not go before waiters of other
+	// processes.
 	all := append([]lease.Option{
 		lease.WithMaxLocalHandoffs(0), lease.WithPlace(placeOf(client), o.prefix),
 	}, o.lease...)
@@ -114,8 +116,8 @@ func New(client *api.Client, opts ...Option) (*Client, error) {
 }
 
 // placeOf says where the locks of client are, without a login: its address, and the datacenter, the
-// namespace and the partition if it has them. Consul's client has no method that tells. Where a
-// version of it calls a field something else, that part is missing.
+// namespace and the partition if it has them. Consul's client has no method that returns them. If a
+// version of the client renames a field, that part is missing.
 func placeOf(client *api.Client) string {
 	config := reflect.Indirect(reflect.ValueOf(client)).FieldByName("config")
 	place := "consul"
@@ -144,9 +146,9 @@ func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 	return c.lease.Mutex(name, opts...)
 }
 
-// Names returns the names of the locks that match pattern, sorted. Free locks are
-// among them, and those of Consul's own lock below the prefix. The pattern is one of [path.Match],
-// and an empty one matches all names. Names reads all keys below the prefix in one request.
+// Names returns the names of the locks that match pattern, sorted. The result includes free locks,
+// and locks of Consul's own lock below the prefix. The pattern has the syntax of [path.Match], and
+// the empty pattern matches all names. Names reads all keys below the prefix in one request.
 func (c *Client) Names(ctx context.Context, pattern string) (names []string, err error) {
 	defer func() {
 		if err != nil {

@@ -31,7 +31,7 @@ func (s *store) write(ctx context.Context, endpoint string, in, out any) error {
 // change carries out all of ops, or none of them. Then refusal says why. It returns what the last
 // one has left.
 //
-// It does not use the Txn of the library, whose errors tell no status.
+// It does not use the Txn of the library, whose errors lack the status.
 func (s *store) change(ctx context.Context, ops ...*api.KVTxnOp) (pair *api.KVPair, refusal, err error) {
 	var in api.TxnOps
 	for _, op := range ops {
@@ -71,9 +71,11 @@ var conflicts = []string{
 	"failed to unlock key ",
 }
 
-// refusalOf tells what the operations of a change say. Anything but these three is an error.
+// refusalOf returns the refusal in the answers to the operations of a change. Anything but these
+// three refusals is an error.
 //
-// Messages quote the key, also that of a missing right. So only their begin and end count.
+// Messages quote the key, also the message about a missing right. So only their beginning and end
+// count.
 func refusalOf(ops api.TxnErrors) (refusal, err error) {
 	for _, op := range ops {
 		what := op.What
@@ -92,8 +94,8 @@ func refusalOf(ops api.TxnErrors) (refusal, err error) {
 	return refusal, nil
 }
 
-// read returns the pair of the lock called name, or nil, and what a query needs to wait for the
-// next one. With consistent, the leader makes sure that it is still the leader.
+// read returns the pair of the lock called name, or nil, and the metadata that a query needs to
+// wait for the next change. With consistent, the leader makes sure that it is still the leader.
 func (s *store) read(ctx context.Context, name string, consistent bool) (*api.KVPair, *api.QueryMeta, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.try())
 	defer cancel()
@@ -108,8 +110,8 @@ func (s *store) list(ctx context.Context) (api.KVPairs, error) {
 	return pairs, undone(failed(err))
 }
 
-// await waits until what a query reads has another index, and sets index to that. It returns
-// without a change after about a TTL, so that an answer that the network has lost costs no more.
+// await waits until the data of a query has another index, and sets index to it. It returns without
+// a change after about a TTL, so an answer that the network has lost delays a waiter no longer.
 // After an error it pauses.
 func (s *store) await(
 	life context.Context, index *uint64, query func(*api.QueryOptions) (*api.QueryMeta, error)) error {
@@ -138,7 +140,7 @@ func failed(err error) error {
 	return classes.NoAnswer(err, false)
 }
 
-// undone returns err as that of a request which has changed nothing, because it failed before that.
+// undone marks err as the error of a request that failed before it could change anything.
 func undone(err error) error {
 	if err == nil || errors.Is(err, lease.ErrRefused) {
 		return err

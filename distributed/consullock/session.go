@@ -14,9 +14,9 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// session is a session with Consul, which all holds of a client belong to. It is begun for the
-// first of them. Each renewal of holds renews it. A session without holds is not renewed: it ends
-// by itself, or the next acquisition renews it. When it is over, the next acquisition begins
+// session is a session with Consul, which all holds of a client belong to. The first hold begins
+// the session. Each renewal of holds renews it. A session without holds is not renewed: it ends by
+// itself, or the next acquisition renews it. When the session is over, the next acquisition begins
 // another.
 type session struct {
 	id    string
@@ -25,14 +25,15 @@ type session struct {
 	since time.Time // when the last answered request was sent that began its time, by lease.Now; guarded by store.mu
 }
 
-// enter returns the session for an acquisition. If there is none, it begins one. If half of its
-// time is over, it renews it.
+// enter returns the session for an acquisition. If there is no session, enter begins one. If half
+// of its time is over, enter renews the session.
 //
-// If all of its time is over, it begins another one. A leader that was stopped for so long may
-// answer a renewal before it knows of the next leader, for which the time of the session goes on.
+// If all of its time is over, enter begins another session. A leader that was stopped for so long
+// may answer a renewal before it knows of the next leader, while the next leader counts the
+// session's time.
 //
-// Other acquisitions wait meanwhile. So requests have no values of ctx: a context of the program
-// may run code of the program that waits for one of these acquisitions.
+// Other acquisitions wait meanwhile. So requests do not carry the values of ctx: a context of the
+// program may run code of the program that waits for one of these acquisitions.
 func (s *store) enter(ctx context.Context) (*session, error) {
 	ctx = adapter.Detach(ctx, context.Background())
 	select {
@@ -70,8 +71,8 @@ func (s *store) enter(ctx context.Context) (*session, error) {
 
 // begin begins a session.
 //
-// It has no health checks. By default it would have that of the agent's node, and end as soon as
-// the servers take the agent for dead. Its holders would not be told in time.
+// The session has no health checks. By default it would have the health check of the agent's node,
+// and end as soon as the servers consider the agent dead. The holders would not be told in time.
 func (s *store) begin(ctx context.Context) (*session, error) {
 	var out struct{ ID string }
 	sent := lease.Now()
@@ -110,7 +111,7 @@ func (s *store) keep(ctx context.Context, se *session) (alive bool, err error) {
 	return err == nil, err
 }
 
-// prolong says that the time of se counts from at on, or later.
+// prolong notes that the time of se counts from at, or later.
 func (s *store) prolong(se *session, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +120,7 @@ func (s *store) prolong(se *session, at time.Time) {
 	}
 }
 
-// die says that se is over, and so are its holds.
+// die notes that se and its holds are over.
 func (s *store) die(se *session) {
 	se.end()
 	var lost []lease.HoldID

@@ -16,8 +16,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// The state of a lock is its key, which Consul's own lock has too: its flags say that it is a
-// lock's, and its session is that of the holder, or empty. The value is for inspectors: the
+// The state of a lock is its key, in the form of Consul's own lock: the flags mark the key of a
+// lock, and the key's session is the holder's session, or empty. The value is for inspectors: the
 // acquisition, a line feed, and the identity of its process.
 //
 //	Acquire   read the key; create it if it is not there; acquire it if it is free at this index
@@ -26,8 +26,8 @@ import (
 //
 // Each change of a key gives it the index of Consul's log. An index never comes again, also not
 // after a key was deleted. So the index of an acquisition is its token, and a request that comes
-// late finds another index, and is refused. A key is created before it is acquired for this reason
-// alone: "if it is not there" can come true again.
+// late finds another index, and is refused. Only for this reason a key is created before it is
+// acquired: the condition "if it is not there" can come true again.
 
 // store is the [lease.Store] of locks.
 type store struct {
@@ -47,7 +47,7 @@ type store struct {
 	asked   map[lease.HoldID]uint64 // the index at which it was asked for last, while the outcome is unknown
 }
 
-// hold is what is known of a hold.
+// hold is the known state of a hold.
 type hold struct {
 	session *session
 	index   uint64
@@ -97,8 +97,8 @@ func (s *store) Term() time.Duration { return s.ttl }
 // attempts is how often an acquisition begins anew because the key has changed meanwhile.
 const attempts = 10
 
-// Acquire acquires the key if it is free. What fails before the request to acquire it has changed
-// nothing.
+// Acquire acquires the key if it is free. A failure before the request to acquire the key has
+// changed nothing.
 func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
 	for range attempts {
 		pair, _, err := s.read(ctx, req.Name, false)
@@ -167,7 +167,7 @@ func (s *store) compare(name string, index uint64) *api.KVTxnOp {
 	return &api.KVTxnOp{Verb: api.KVCheckIndex, Key: s.key(name), Index: index}
 }
 
-// settled says that no request at index, or at one before, can acquire the key any more.
+// settled notes that no request at index, or at an earlier index, can acquire the key any more.
 func (s *store) settled(id lease.HoldID, index uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +176,7 @@ func (s *store) settled(id lease.HoldID, index uint64) {
 	}
 }
 
-// granted says that id holds the key with what pair says, unless the session has ended meanwhile.
+// granted notes that id holds the key as pair describes, unless the session has ended meanwhile.
 func (s *store) granted(id lease.HoldID, pair *api.KVPair, se *session) (lease.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,7 +216,7 @@ func (s *store) settle(ctx context.Context, id lease.HoldID) (*api.KVPair, error
 		if unknown && pair != nil && pair.ModifyIndex == index { // it is free: raise the index
 			_, _, err := s.change(ctx, &api.KVTxnOp{
 				Verb: api.KVCAS, Key: s.key(id.Name), Flags: api.LockFlagValue, Index: index,
-				Value: fmt.Append(nil, "raised from ", index), // what changes nothing would not raise it
+				Value: fmt.Append(nil, "raised from ", index), // a write without a change would not raise it
 			})
 			if err != nil {
 				return nil, err
@@ -245,9 +245,9 @@ const maxOps = 64
 
 // Renew renews the session, and compares the index of each hold.
 //
-// A leader that was cut off from the others goes on for a while to renew sessions, although
-// another leader counts their time already. So the indexes are compared afterwards, by a leader
-// that has asked the others.
+// A leader that was cut off from the others renews sessions for a while, although another leader
+// already counts their time. So Renew then compares the indexes at a leader that has asked the
+// others.
 func (s *store) Renew(ctx context.Context, ids []lease.HoldID, _ time.Duration) ([]bool, error) {
 	ok := make([]bool, len(ids))
 	var which []int
@@ -324,7 +324,7 @@ func (s *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, e
 	return lease.Released{Held: held, Awaited: true}, nil
 }
 
-// free releases the key called name if it is as pair says, and reports whether it was.
+// free releases the key called name if the key is unchanged since pair, and reports whether it was.
 func (s *store) free(ctx context.Context, name string, pair *api.KVPair) (bool, error) {
 	_, refusal, err := s.change(ctx, s.compare(name, pair.ModifyIndex), &api.KVTxnOp{
 		Verb: api.KVUnlock, Key: s.key(name), Flags: api.LockFlagValue, Session: pair.Session,
@@ -332,7 +332,7 @@ func (s *store) free(ctx context.Context, name string, pair *api.KVPair) (bool, 
 	return err == nil && refusal == nil, err
 }
 
-// Lost releases a hold whose time is over although the session may live on.
+// Lost releases a hold whose time is over. The session may live on.
 func (s *store) Lost(id lease.HoldID) {
 	s.jobs.Go(func() {
 		for rest := 10 * time.Millisecond; s.life.Err() == nil; rest = min(2*rest, s.ttl/3) {

@@ -7,7 +7,7 @@ import (
 )
 
 // refusals are the error answers of DynamoDB, by their code. An answer with another code, or
-// without one, is found by its status, or by the first digit of that.
+// without a code, is found by its status, or by the status's first digit.
 var refusals = classes.Table{
 	// About the row.
 	{"ConditionalCheckFailedException", classes.Stored, "the row has another version"},

@@ -45,16 +45,16 @@ func with(opt caslock.Option) Option { return func(o *options) { o.cas = append(
 // given. Its type is string. The rows have two more attributes, "lock" and "version".
 func WithKey(attribute string) Option { return func(o *options) { o.key = attribute } }
 
-// WithPrefix sets what the key of each row begins with, which is nothing if not given. Clients with
-// different prefixes have different locks. Then programs share a table, and rights can be limited
-// to a prefix.
+// WithPrefix sets the beginning of the key of each row, empty if not given. Clients with different
+// prefixes have different locks. So programs can share a table, and rights can be limited to a
+// prefix.
 func WithPrefix(prefix string) Option { return func(o *options) { o.prefix = prefix } }
 
-// New returns a client of the locks in a table. It sends no request: see [CheckTable] for one that
-// tells what is wrong with a table. It never closes client.
+// New returns a client of the locks in a table. It sends no request: [CheckTable] finds out what is
+// wrong with a table. It never closes client.
 //
 // The options of client apply, except its retries: each request is sent once, since package lease
-// knows what may be repeated.
+// knows which requests may be repeated.
 func New(client *dynamodb.Client, table string, opts ...Option) (*caslock.Client, error) {
 	d, cas, err := newDocuments(client, table, opts)
 	if err != nil {

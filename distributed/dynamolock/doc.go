@@ -1,5 +1,5 @@
 // Package dynamolock has locks on DynamoDB, one row for each lock. Its client is a
-// [caslock.Client], which has the guarantees and what happens in a fault.
+// [caslock.Client]: see package caslock for the guarantees and for faults.
 //
 //	cfg, err := config.LoadDefaultConfig(ctx)
 //	client, err := dynamolock.New(dynamodb.NewFromConfig(cfg), "locks")
@@ -12,17 +12,17 @@
 //
 // # The table
 //
-// The partition key is a string, called "name" if [WithKey] does not say otherwise, and there is no
-// sort key. [CreateTable] makes such a table, and [CheckTable] says what is wrong with one. A row
-// has two more attributes, both of them texts:
+// The partition key is a string, called "name" if [WithKey] does not say otherwise. The table must
+// not have a sort key. [CreateTable] makes such a table, and [CheckTable] says what is wrong with a
+// table. A row has two more attributes, both of them texts:
 //
 //	name      the prefix and the name of the lock
 //	lock      the document, see caslock.JSON
 //	version   a random text, another one with each write
 //
 // Rows may share a table with rows of others. A row without these attributes is not touched:
-// methods return [locks.ErrForeign]. A row stays when its lock is released, and has the token. See
-// [caslock.Client.Sweep] for what a deletion gives up.
+// methods return [locks.ErrForeign]. A row stays when its lock is released, and keeps the token.
+// See [caslock.Client.Sweep] for the risks of a deletion.
 //
 // # What it costs
 //
@@ -40,12 +40,12 @@
 //
 // # Faults
 //
-// Beside those of package caslock:
+// In addition to the faults of package caslock:
 //
 //   - The table has no capacity to spare: the request is repeated, with pauses. Waiters keep
 //     waiting. A hold is lost only if no renewal is accepted until its end.
-//   - DynamoDB answers a write that it has failed, or not at all within five seconds: the client
-//     finds out what became of it. The library repeats nothing.
+//   - DynamoDB answers that a write has failed, or does not answer within five seconds: the client
+//     finds out whether the write was carried out. The library repeats nothing.
 //   - The table has a time to live: no effect, since no attribute of the rows is a number. If
 //     somebody adds one to a row, the next write removes it. Until then the row may be deleted. Its
 //     holder loses the lock with the next renewal, and tokens begin anew.
@@ -55,8 +55,8 @@
 //
 // # Errors
 //
-// Each answer refuses something else. Package lease has what follows from that, see
-// [lease.ErrRefused]. The table in classes.go has all answers.
+// Errors differ in what they refuse. See [lease.ErrRefused] for the consequences. The table in
+// classes.go has all answers.
 //
 //	the request   a missing right, a missing table, another key
 //	the login     ExpiredTokenException, UnrecognizedClientException, InvalidSignatureException and
@@ -67,9 +67,9 @@
 //
 // # Global tables
 //
-// A global table has no locks, unless its consistency between regions is strong: each region
-// accepts writes, and the last writer wins. All clients have to use one region of it then, and an
-// outage of that region has to end before they go on. A table of strong consistency is expected to
+// A global table cannot hold locks, unless its consistency between regions is strong: each region
+// accepts writes, and the last writer wins. If all clients use one region of the table, locks work,
+// but an outage of that region stops all clients. A table of strong consistency is expected to
 // work, by Amazon's documentation, and was not tested. DAX is a cache and has a client of its own,
 // which [New] does not accept.
 package dynamolock

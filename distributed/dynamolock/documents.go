@@ -24,7 +24,7 @@ import (
 //	Delete   DeleteItem   if the version is the one that was read
 //	Names    Scan         consistent, all pages
 //
-// A version is a random text. A number that grows would begin anew with a row that was deleted.
+// A version is a random text. A growing number would begin anew after a row was deleted.
 
 // The attributes of a row besides its key.
 const (
@@ -103,7 +103,7 @@ func (d *documents) Load(ctx context.Context, name string) ([]byte, string, erro
 	return []byte(data), version, nil
 }
 
-// condition is what has to be true of the row that a write replaces.
+// condition is the condition of a write on the row that it replaces.
 type condition struct {
 	expression string
 	names      map[string]string
@@ -121,7 +121,7 @@ func (d *documents) unchanged(version string) condition {
 	}
 }
 
-// Swap writes the whole row. Attributes that somebody has added are gone with it.
+// Swap writes the whole row. Attributes that another program has added get lost.
 func (d *documents) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -22,7 +22,8 @@ type attempt struct {
 	sent bool // perhaps: it has come to the transport
 }
 
-// options makes the client send the request once. A second one would conflict with the first one.
+// options makes the client send the request once. A repetition would conflict with the first
+// request.
 func (a *attempt) options(o *dynamodb.Options) {
 	o.Retryer = aws.NopRetryer{}
 	mark := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
@@ -36,7 +37,7 @@ func (a *attempt) options(o *dynamodb.Options) {
 }
 
 // codeOf returns the code of the answer, or an empty text. An answer that is not DynamoDB's, such
-// as that of a proxy, has none.
+// as a proxy's answer, has no code.
 func codeOf(err error) string {
 	var answer smithy.APIError
 	if !errors.As(err, &answer) || answer.ErrorCode() == "UnknownError" {
@@ -54,8 +55,8 @@ func statusOf(err error) int {
 	return 0
 }
 
-// failed returns the error of a request with what it says about the outcome. The error names the
-// right that may be missing.
+// failed marks the error of a request with what is known of the outcome. The error names the right
+// that may be missing.
 func (d *documents) failed(err error, a *attempt, right string) error {
 	return d.refused(err, a, right, false)
 }

@@ -59,9 +59,9 @@ func (d *documents) create(ctx context.Context) error {
 	return d.check(ctx)
 }
 
-// CheckTable returns an error matching [ErrTable] if the table cannot have locks. Its key is
-// another one, or the table is not ready, or it is a global one whose regions accept writes
-// independently. Other errors are those of the request, which needs the right
+// CheckTable returns an error matching [ErrTable] if the table cannot have locks. The reasons are a
+// wrong key, a table that is not ready, and a global table whose regions accept writes
+// independently. Other errors are errors of the request, which needs the right
 // dynamodb:DescribeTable. Global tables of the version of 2017 are not recognized.
 func CheckTable(ctx context.Context, client *dynamodb.Client, table string, opts ...Option) error {
 	d, _, err := newDocuments(client, table, opts)

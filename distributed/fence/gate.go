@@ -8,29 +8,30 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// ErrStale is matched by the error of a token that is smaller than one seen before: another
+// ErrStale is matched by the error of a token that is smaller than a token seen before: another
 // holder has had the lock since. It matches [locks.ErrLost], too.
 var ErrStale = fmt.Errorf("stale token: %w", locks.ErrLost)
 
 // ErrNoToken is matched by the error of a token that is 0: the hold's store has no tokens.
 var ErrNoToken = errors.New("no token")
 
-// Gate admits the highest token seen and higher ones, for each of any number of resources. It is
-// in memory: it guards what this process alone writes, and lasts as long.
+// Gate admits the highest token seen and higher tokens, for each of any number of resources. A Gate
+// is in memory: it guards resources that only this process writes, and lasts as long as the
+// process.
 //
-// The zero value is ready to use and has seen no token. A Gate must not be copied after first
-// use. It is safe for concurrent use and has no owner. What happens in one [Gate.Do] happens
-// before what happens in a later one for the same resource. A resource costs an entry in a map
-// until [Gate.Forget].
+// The zero value is ready to use and has seen no token. A Gate must not be copied after first use.
+// It is safe for concurrent use and has no owner. The write in one [Gate.Do] happens before the
+// write in a later Do for the same resource. A resource costs an entry in a map until
+// [Gate.Forget].
 type Gate struct {
 	mu        sync.Mutex
 	resources map[string]*resource
 }
 
-// resource is what a Gate knows of one resource.
+// resource is the state of one resource of a Gate.
 //
 // highest only grows, and only while mu is held. A writer holds mu until it has finished. So no
-// write begins after one with a higher token has begun.
+// write begins after a write with a higher token has begun.
 type resource struct {
 	mu      sync.Mutex
 	highest uint64
@@ -63,7 +64,7 @@ func (r *resource) admit(op, name string, token uint64) error {
 }
 
 // Check returns an error matching [ErrStale] if a higher token was seen for resource, and else
-// notes token. A write that follows a Check may be late again: writes belong into [Gate.Do].
+// notes token. A write after a Check may come too late again: do writes in [Gate.Do].
 //
 // It waits for the end of a Do for the same resource.
 func (g *Gate) Check(resource string, token uint64) error {
@@ -74,8 +75,9 @@ func (g *Gate) Check(resource string, token uint64) error {
 }
 
 // Do checks token as [Gate.Check] does, and calls write if it is not stale. One write at a time
-// runs for a resource, and none after one with a higher token. Do returns write's error. The
-// token of a write that fails or panics stays noted: a part of the write may have been done.
+// runs for a resource, and no write runs after a write with a higher token. Do returns write's
+// error. The token of a write that fails or panics stays noted: a part of the write may have been
+// done.
 //
 // write must not use the Gate for the same resource.
 func (g *Gate) Do(resource string, token uint64, write func() error) error {
@@ -101,8 +103,8 @@ func (g *Gate) Highest(resource string) uint64 {
 	return r.highest
 }
 
-// Raise notes token for resource if it is higher than what was seen, without a write. It is for a
-// resource that was restored, with the token that is stored with it.
+// Raise notes token for resource if it is higher than every token seen, without a write. It is for
+// a resource that was restored, with the token that is stored with it.
 func (g *Gate) Raise(resource string, token uint64) {
 	r := g.find(resource)
 	r.mu.Lock()

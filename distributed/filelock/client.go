@@ -41,16 +41,16 @@ type Option func(*Client)
 // every release unlocks the file.
 func WithMaxLocalHandoffs(n int) Option { return func(c *Client) { c.handoffs = n } }
 
-// WithTokens gives each exclusive holder a fencing token, from a counter in the lock file. It
-// costs one read and one write an acquisition. The file must be writable, or acquisitions fail
-// with an error that matches [fs.ErrPermission]. It must contain nothing else, or they fail
-// with [locks.ErrForeign]. Tokens strictly increase among all users of this option, as long as
-// the file exists and the system does not crash.
+// WithTokens gives each exclusive holder a fencing token, from a counter in the lock file. It costs
+// one read and one write an acquisition. The file must be writable, or acquisitions fail with an
+// error that matches [fs.ErrPermission]. The file must contain nothing but the counter, or
+// acquisitions fail with [locks.ErrForeign]. Tokens strictly increase among all users of this
+// option, as long as the file exists and the system does not crash.
 func WithTokens() Option { return func(c *Client) { c.tokens = true } }
 
-// WithWatch has the process check every d whether the lock file was deleted or replaced, for
-// each hold whose [locks.Hold.Lost] is in use, for example by [locks.Do]. Without it, Lost is
-// closed only when [locks.Hold.Err] or another call in this process notices.
+// WithWatch makes the process check every d whether the lock file was deleted or replaced, for each
+// hold whose [locks.Hold.Lost] is in use, for example by [locks.Do]. Without it, Lost is closed
+// only when [locks.Hold.Err] or another call in this process notices.
 func WithWatch(d time.Duration) Option { return func(c *Client) { c.watch = d } }
 
 // WithPerm sets the permissions of new lock files, before the umask of the process. The default

@@ -28,8 +28,9 @@
 // known to have no effect on anything else.
 //
 // The package uses flock, not the record locks of POSIX. A process loses its POSIX record locks
-// when any part of it closes the file, and they do not distinguish goroutines. Record locks of
-// an open file description would work too, at twice the cost, but other programs use flock.
+// when any part of it closes the file, and they do not distinguish goroutines. Record locks of an
+// open file description would work too, at twice the cost, but would not exclude other programs,
+// which use flock.
 //
 // # Guarantees
 //
@@ -41,8 +42,8 @@
 //
 // # What happens when
 //
-//   - A process dies: its locks are free at once. A child process that it started does not keep
-//     them, unless it has the descriptor of the hold, see [Mutex.Hold].
+//   - A process dies: its locks are free at once. A child process does not keep them, unless it has
+//     the descriptor of the hold, see [Mutex.Hold].
 //   - A process is stopped: it keeps its locks.
 //   - A context ends: the call returns at once, and cannot acquire the lock later.
 //   - The file is deleted, renamed or replaced while waiters wait, or a directory above it is
@@ -72,11 +73,11 @@
 //
 // # When not to use it
 //
-// For processes on several machines, use a server. On NFS, flock is carried out by the server
-// or by each machine for itself, depending on versions and mount options. A call there takes as
-// long as the server does, and a lock may be lost with the connection without notice. Inside
-// one process, use package reentrant or keyed. For many thousand acquisitions a second, package
-// shmlock has a lock in shared memory, with limits of its own.
+// For processes on several machines, use a server. On NFS, the server or each machine for itself
+// carries out flock, depending on versions and mount options. A call on NFS takes as long as the
+// server does, and a lock may be lost with the connection without notice. Inside one process, use
+// package reentrant or keyed. For many thousand acquisitions a second, package shmlock has a lock
+// in shared memory, with limits of its own.
 //
 // # Limits
 //

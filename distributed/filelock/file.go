@@ -20,11 +20,11 @@ const (
 	exclusive
 )
 
-// file is an open file and the lock of it that the process has on behalf of all owners here.
+// file is an open file, and the kernel's lock that the process has on the file for all its owners.
 //
-// Owners first acquire local, a read-write lock of the process, in order of arrival. An owner
-// that has it needs the kernel's lock as well. The process may have that already: for other
-// readers, or because the last holder handed it off.
+// Owners first acquire local, a read-write lock of the process, in order of arrival. An owner that
+// has local needs the kernel's lock as well. The process may already have the kernel's lock: for
+// other readers, or because the last holder handed it off.
 //
 //	mode       holds  meaning
 //	unlocked   0      no owner here holds the lock; some may be trying to get it
@@ -45,10 +45,10 @@ type file struct {
 	id    fileID
 	d     descriptor
 	local *rwlock.RWMutex
-	// poller is full while one owner that has left the local queue polls the kernel. Others that
-	// have left it wait for that one, and then try in turn.
+	// poller is full while an owner that has left the local queue polls the kernel. Other owners
+	// that have left the queue wait for the poller, and then try in turn.
 	poller chan struct{}
-	// paths are those that lead to the file, and those of a stray that have led to it. The
+	// paths are the paths that lead to the file, or have led to it if the file is a stray. The
 	// registry's mutex guards them.
 	paths []string
 
@@ -79,7 +79,7 @@ func newFile(d descriptor, id fileID) *file {
 	}
 }
 
-// held reports whether an owner here has a hold, if only a lost one. f.mu is held.
+// held reports whether an owner here has a hold, possibly a lost hold. f.mu is held.
 func (f *file) held() bool { return f.writer != nil || len(f.readers) > 0 }
 
 // busy reports whether an owner is in the local queue, or has left it and not unlocked yet.
@@ -145,7 +145,7 @@ func (f *file) lockLocal(ctx context.Context, l *Mutex, wait bool) (ok bool, err
 	switch cause := errors.Unwrap(err); {
 	case err != nil && ctx.Err() != nil:
 		err = adapter.Ended(ctx)
-	case cause != nil: // such as locks.ErrUpgrade: the caller says what was attempted
+	case cause != nil: // such as locks.ErrUpgrade: the caller adds what was attempted
 		err = cause
 	}
 	return ok, err
@@ -268,8 +268,8 @@ func (f *file) take(l *Mutex) (bool, error) {
 		}
 		f.mode = l.kind
 	}
-	// A file that was unlinked and made again is another one, and later processes lock that.
-	// The answer counts only if the lock is there before the question.
+	// If the file was unlinked and made again, later processes lock the new file. The answer counts
+	// only if the lock is there before the question.
 	same, err := leads(l.path, f.id)
 	if same {
 		f.turns++

@@ -10,7 +10,7 @@ import (
 	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
-// hold is what one owner has of a file, from its first acquisition to its last release.
+// hold is the hold of one owner on a file, from its first acquisition to its last release.
 type hold struct {
 	f      *file
 	client *Client // whose Mutex began it
@@ -64,9 +64,9 @@ func (h *hold) lose(cause error) {
 	}
 }
 
-// Lost returns the channel that is closed when this process notices that the file was deleted
-// or replaced. Err notices, and so does another acquisition in this process. With [WithWatch] a
-// timer has Err called.
+// Lost returns the channel that is closed when this process notices that the file was deleted or
+// replaced. Err notices, and so does another acquisition in this process. With [WithWatch] a timer
+// calls Err.
 func (h *hold) Lost() <-chan struct{} {
 	h.f.mu.Lock()
 	defer h.f.mu.Unlock()

@@ -18,10 +18,10 @@ var _ locks.Inspector = (*Mutex)(nil)
 //
 // Holds of this process are known with their owners and tokens, and so is the local queue. A lock
 // file has no room for a label: host and process id describe this process. If this process does not
-// hold the lock, Inspect asks the system for it without waiting, and gives it back at once. An
-// attempt of another process may fail in between. If another process holds it, Linux tells the
+// hold the lock, Inspect tries to lock the file without waiting, and unlocks it at once. An attempt
+// of another process may fail in between. If another process holds the lock, Linux reports the
 // process ids of the holders in the same container. Inspect adds the names of their programs as
-// labels. Waiting is -1, because waiters of other processes are not known.
+// labels. Waiting is -1, because waiters of other processes are unknown.
 //
 // A file that does not exist is free. Inspect does not create it.
 func (l *Mutex) Inspect(ctx context.Context) (info locks.Info, err error) {

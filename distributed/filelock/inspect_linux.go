@@ -39,7 +39,7 @@ func holdersOf(id fileID) (holders []locks.Party) {
 	return holders
 }
 
-// printable drops what a label does not have.
+// printable drops characters that a label must not have.
 func printable(r rune) rune {
 	if unicode.IsControl(r) || r == unicode.ReplacementChar {
 		return -1

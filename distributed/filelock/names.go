@@ -20,7 +20,7 @@ import (
 const suffix = ".lock"
 
 // longestName is how many bytes the encoding of a name may have before it is cut. File systems
-// allow 255 for the whole.
+// allow 255 bytes for a whole name.
 const longestName = 180
 
 // keptOfName is how much of an encoding that is cut stays, for people to recognise.
@@ -81,8 +81,8 @@ func isDevice(name string) bool {
 	return len(base) == 4 && (base[:3] == "com" || base[:3] == "lpt") && '0' <= base[3] && base[3] <= '9'
 }
 
-// nameOf returns the name of the lock whose file has this name. It reports false for a file that is
-// no lock's, and for a name that was cut.
+// nameOf returns the name of the lock whose file has this name. It reports false for a file that
+// belongs to no lock, and for a name that was cut.
 func nameOf(file string) (name string, ok bool) {
 	text, ok := strings.CutSuffix(file, suffix)
 	if !ok {
@@ -95,10 +95,10 @@ func nameOf(file string) (name string, ok bool) {
 	return name, err == nil && fileName(name) == file
 }
 
-// Names returns the names of the locks in the directory that match pattern, sorted. The pattern is
-// one of [path.Match], and an empty one matches all names. A lock is there from its first
-// acquisition on, held or not. Names whose encoding has more than 180 bytes are missing: their
-// files have only a hash of them. Names reads 1000 files at a time, until ctx ends.
+// Names returns the names of the locks in the directory that match pattern, sorted. The pattern has
+// the syntax of [path.Match], and the empty pattern matches all names. A lock has a file from its
+// first acquisition on, held or not. Names whose encoding has more than 180 bytes are missing:
+// their files have only a hash of them. Names reads 1000 files at a time, until ctx ends.
 func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 	names, err := c.list(ctx, pattern)
 	if err != nil {

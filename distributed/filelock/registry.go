@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// registry has the files that this process has open. A file is in it once, whatever paths and
-// clients lead to it: two descriptors in one process would exclude each other, and an owner
+// registry has the files that this process has open. A file is in the registry once, whatever paths
+// and clients lead to it: two descriptors in one process would exclude each other, and an owner
 // would wait for itself.
 //
 // Lock order: the registry's mutex before a file's.
@@ -16,16 +16,16 @@ type registry struct {
 	mu     sync.RWMutex
 	byID   map[fileID]*file
 	byPath map[string]*file // the file to which a path leads
-	// strays are the files to which one of their paths no longer leads, and which are in use.
+	// strays are files in use to which one of their paths no longer leads.
 	strays []*file
-	// changes counts what makes an answer of under wrong.
+	// changes counts the changes that can make an answer of under wrong.
 	changes atomic.Uint64
 }
 
 var files = registry{byID: make(map[fileID]*file), byPath: make(map[string]*file)}
 
-// manyFiles is how many files are open before unused ones are closed, a few at a time. It
-// leaves a process with a limit of 200 descriptors most of them.
+// manyFiles is how many files are open before unused ones are closed, a few at a time. With a limit
+// of 200 descriptors, most of them stay free for the program.
 const (
 	manyFiles = 64
 	few       = 8
@@ -63,8 +63,8 @@ func (r *registry) get(path string, perm fs.FileMode) (*file, error) {
 	return f, nil
 }
 
-// under returns the files of path where an owner may have a hold: the one to which path leads,
-// and strays to which it has led.
+// under returns the files of path where an owner may have a hold: the file to which path leads, and
+// strays to which path has led.
 func (r *registry) under(path string) (f *file, strays []*file) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -88,7 +88,8 @@ func (r *registry) part(path string, f *file) {
 	r.tidy()
 }
 
-// tidy removes the strays that are not in use any more, and closes those to which no path leads.
+// tidy removes the strays that are not in use any more, and closes the files to which no path
+// leads.
 func (r *registry) tidy() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,7 +129,7 @@ func (r *registry) evict(most int, selected func(path string) bool) (closed int)
 	return closed
 }
 
-// close closes f, which is unused. Acquisitions on their way to it find that, and ask again.
+// close closes f, which is unused. Acquisitions on their way to f find it closed, and ask again.
 // r.mu and f.mu are held.
 func (r *registry) close(f *file) {
 	f.closed = true

@@ -6,10 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// markAt is the byte that a process read-locks while it waits for the file. It is far behind
-// the contents. The lock is one of an open file description, which does not interact with
-// flock. It only tells other processes that this one waits. The kernel ends it if the process
-// dies.
+// markAt is the byte that a process read-locks while it waits for the file. It is far behind the
+// contents. The lock belongs to an open file description, and does not interact with flock. It only
+// tells other processes that this process waits. The kernel ends the lock if the process dies.
 const markAt = 1 << 62
 
 // markable reports whether the file is on a file system that is known to keep the two kinds of
@@ -27,13 +26,13 @@ func markable(f *os.File) bool {
 	return false
 }
 
-// mark tells other processes that this one waits for the file. A failure affects fairness only.
+// mark tells other processes that this process waits for the file. A failure affects fairness only.
 func (d descriptor) mark() { d.record(unix.F_OFD_SETLK, unix.F_RDLCK) }
 
 // unmark undoes mark.
 func (d descriptor) unmark() { d.record(unix.F_OFD_SETLK, unix.F_UNLCK) }
 
-// marked reports whether another process waits for the file, and whether that is known.
+// marked reports whether another process waits for the file, and whether the answer is known.
 func (d descriptor) marked() (waits, known bool) {
 	kind, known := d.record(unix.F_OFD_GETLK, unix.F_WRLCK)
 	return known && kind != unix.F_UNLCK, known

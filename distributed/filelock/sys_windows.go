@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// A lock of Windows keeps others from reading the locked bytes, so this one is on a byte far
+// A lock of Windows keeps others from reading the locked bytes, so this package locks a byte far
 // behind the contents.
 
 // errReadOnlySystem says that the file system is read-only.

@@ -11,8 +11,8 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// digits is the length of a counter: that of the greatest one, so that no counter is shorter in
-// the file than the one before.
+// digits is the length of a counter in the file: the length of the greatest counter, so that a
+// counter is never shorter than the counter before.
 const digits = 20
 
 // errReadOnly matches [fs.ErrPermission].

@@ -8,16 +8,17 @@ import (
 	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
-// Owners that have left the local queue poll for the kernel's lock. A thread that sleeps in
-// flock would notice a release sooner, but a cancelled waiter could not get it out of there,
-// and the thread would acquire the lock later.
+// Owners that have left the local queue poll for the kernel's lock. A thread that sleeps in flock
+// would notice a release sooner, but a cancelled waiter could not wake the thread, and the thread
+// would acquire the lock later.
 const (
 	shortest = time.Millisecond
 	longest  = 25 * time.Millisecond
 	// giveWayKnown is how long a process gives way to others that wait: long enough for each of
 	// them to try once.
 	giveWayKnown = longest + 5*time.Millisecond
-	// giveWayUnknown is the same if the system does not tell whether another process waits.
+	// giveWayUnknown replaces giveWayKnown if the system does not tell whether another process
+	// waits.
 	giveWayUnknown = time.Millisecond
 	// maxLocalTime is how long a lock goes from one local holder to the next before a release
 	// unlocks the file.
@@ -25,8 +26,8 @@ const (
 )
 
 // poll calls try until it succeeds, fails, or ctx ends. Between two tries it pauses for 1 ms first,
-// then half as long again each time, up to 25 ms. The pause is a random part between half and all
-// of that, so that pollers do not all try at once. Other processes are told that this one waits.
+// then half as long again each time, up to 25 ms. The pause is a random part of that time, at least
+// half, so that pollers do not all try at once. poll tells other processes that this process waits.
 func (f *file) poll(ctx context.Context, try func() (bool, error)) error {
 	f.d.mark()
 	defer f.d.unmark()

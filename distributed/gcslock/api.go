@@ -25,7 +25,7 @@ const (
 	patience = 10 * time.Second
 )
 
-// request is one to the JSON API of Google.
+// request is a request to the JSON API of Google.
 type request struct {
 	method, path string
 	query        url.Values
@@ -34,13 +34,13 @@ type request struct {
 	right        string // that it needs
 }
 
-// answer is that of a request that has succeeded.
+// answer is the answer to a request that has succeeded.
 type answer struct {
 	header http.Header
 	body   []byte
 }
 
-// send sends a request once. Its errors have marks that say what is known of the outcome.
+// send sends a request once. The marks of its errors say what is known of the outcome.
 func (d *documents) send(ctx context.Context, r request) (*answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -67,13 +67,13 @@ func (d *documents) send(ctx context.Context, r request) (*answer, error) {
 	return &answer{resp.Header, body}, nil
 }
 
-// unanswered returns the error of a request that has no answer. A write was perhaps carried out,
-// or will be, if its connection was made.
+// unanswered returns the error of a request that has no answer. If a connection was made, a write
+// may have been carried out, or may be later.
 func (d *documents) unanswered(r request, err error) error {
 	return classes.NoAnswer(fmt.Errorf("bucket %q: %w", d.bucket, err), r.method == http.MethodGet)
 }
 
-// refusal is an answer that is no success.
+// refusal is an answer that reports no success.
 type refusal struct {
 	status          int
 	reason, message string
@@ -83,7 +83,8 @@ func (e *refusal) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s: %s", e.status, cmp.Or(e.reason, http.StatusText(e.status)), e.message))
 }
 
-// refusalOf reads an answer. The body is JSON, but for reads of objects: then it is the message.
+// refusalOf reads an answer. The body is JSON, except for reads of objects, where the body is the
+// message.
 func refusalOf(status int, body []byte) *refusal {
 	var answer struct {
 		Error struct {
@@ -109,7 +110,7 @@ func isStored(err error) bool {
 	return errors.As(err, &e) && e.class() == classes.Stored
 }
 
-// statusOf returns the status of an answer that is no success, or 0.
+// statusOf returns the status of a refusal, or 0.
 func statusOf(err error) int {
 	var e *refusal
 	if errors.As(err, &e) {

@@ -6,7 +6,7 @@ import (
 	"github.com/jucgo/locks/distributed/internal/classes"
 )
 
-// refusals are the error answers of Google Cloud Storage, by their status and reason. The first one
+// refusals are the error answers of Google Cloud Storage, by their status and reason. The first row
 // that fits counts: the status with the reason, the status alone, or the status's first digit.
 var refusals = classes.Table{
 	{"3xx", classes.Unclear, "a redirect is not followed: something other than Google may have sent it"},
@@ -61,7 +61,7 @@ var refusals = classes.Table{
 	{"5xx", classes.Doubt, "the server has failed"},
 }
 
-// class returns what an answer refuses.
+// class returns the class of an answer.
 func (e *refusal) class() classes.Class {
 	for _, code := range []string{
 		fmt.Sprint(e.status, " ", e.reason), fmt.Sprint(e.status), fmt.Sprint(e.status/100, "xx"),

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// DefaultPrefix is what the names of all objects begin with if [WithPrefix] is not given.
+	// DefaultPrefix is the beginning of the names of all objects if [WithPrefix] is not given.
 	DefaultPrefix = "locks/"
-	// DefaultEndpoint is Google's, which is used if [WithEndpoint] is not given.
+	// DefaultEndpoint is Google's endpoint, which is used if [WithEndpoint] is not given.
 	DefaultEndpoint = "https://storage.googleapis.com"
 )
 
@@ -45,21 +45,21 @@ func WithLeaseOptions(opts ...lease.Option) Option { return with(caslock.WithLea
 
 func with(opt caslock.Option) Option { return func(o *options) { o.cas = append(o.cas, opt) } }
 
-// WithPrefix sets what the names of all objects begin with, [DefaultPrefix] if not given. It may be
-// empty. Clients with different prefixes have different locks.
+// WithPrefix sets the beginning of the names of all objects, [DefaultPrefix] if not given. The
+// prefix may be empty. Clients with different prefixes have different locks.
 func WithPrefix(prefix string) Option { return func(o *options) { o.prefix = prefix } }
 
 // WithEndpoint sets the URL of the server, [DefaultEndpoint] if not given: http or https, a host,
-// and perhaps a port. It is for a server that stands for Google's in tests.
+// and perhaps a port. It is for tests with a server in place of Google's.
 func WithEndpoint(endpoint string) Option { return func(o *options) { o.endpoint = endpoint } }
 
 // New returns a client of the locks in a bucket. It sends no request.
 //
-// The HTTP client adds the credentials, such as that of DefaultClient of the package
-// golang.org/x/oauth2/google. It stays the caller's. Each request is sent once, and no redirect is
-// followed. A request ends after ten seconds, or earlier by the Timeout of the HTTP client. But
-// package oauth2 fetches a token for as long as it takes. Give it an HTTP client with a Timeout,
-// in the context of DefaultClient, by the key oauth2.HTTPClient.
+// The HTTP client adds the credentials, such as the client that DefaultClient of the package
+// golang.org/x/oauth2/google returns. It stays the caller's. Each request is sent once, and no
+// redirect is followed. A request ends after ten seconds, or earlier by the Timeout of the HTTP
+// client. But package oauth2 fetches a token for as long as it takes. Give it an HTTP client with a
+// Timeout, in the context of DefaultClient, by the key oauth2.HTTPClient.
 func New(client *http.Client, bucket string, opts ...Option) (*caslock.Client, error) {
 	o := options{prefix: DefaultPrefix, endpoint: DefaultEndpoint}
 	for _, f := range opts {

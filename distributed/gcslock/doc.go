@@ -8,7 +8,7 @@
 //	defer provider.Close(ctx)
 //	err = locks.Do(ctx, provider.Mutex("nightly"), func(ctx context.Context) error { ... })
 //
-// DefaultClient is that of golang.org/x/oauth2/google. Its context has to last as long as the
+// DefaultClient is a function of golang.org/x/oauth2/google. Its context has to last as long as the
 // provider. This package speaks the JSON API, and needs no library of Google's.
 //
 // The lock "nightly" is the object locks/nightly.json, see [WithPrefix]. It has the holder, its
@@ -19,30 +19,30 @@
 //
 // # What Google promises
 //
-// Reads are consistent: after a write has succeeded, each read returns it or a later one. The name
-// and the generation belong to one state of an object, so that no generation comes again, also not
+// Reads are consistent: after a write has succeeded, each read returns its data or later data. The
+// name and the generation belong to one state of an object. So no generation comes again, not even
 // after a deletion. Of several writes that replace one generation, one succeeds. All locations and
-// classes of buckets keep these promises, also those of two regions. So the client does not test
-// the store, as package s3lock does.
+// classes of buckets keep these promises, also locations of two regions. So the client does not
+// test the store, as package s3lock does.
 //
-// The tests run on fake-gcs-server 1.56, which is no server of Google's. There, of eight writers
-// that race, one has succeeded each time.
+// The tests run on fake-gcs-server 1.56, which is not Google's. In the tests, of eight racing
+// writers, one has succeeded each time.
 //
 // # One write a second
 //
 // Google permits about one write of an object a second, by all clients together, and refuses others
-// with the status 429. An acquisition repeats such a write after pauses that double from 20 ms to
-// 2 s. TryLockContext returns the error. A renewal is repeated after a thirtieth of the lease. A
+// with the status 429. An acquisition repeats such a write after pauses that double from 20 ms to 2
+// s. TryLockContext returns the error. A renewal is repeated after a thirtieth of the lease. A
 // release is repeated for three seconds, see [lease.WithReleaseTimeout]. Then it returns
-// [locks.ErrLost], and goes on in the background. This limits what one lock can do. Locks do not
-// limit each other.
+// [locks.ErrLost], and goes on in the background. Google's limit restricts each lock by itself.
+// Locks do not restrict each other.
 //
 //   - A lock goes from holder to holder at most once in two seconds: a release and an acquisition
 //     are a write each.
 //   - Renewals take three writes for each lease. So a lease has 15 seconds or more, see [WithTTL].
 //   - A semaphore is one object, which all holders renew. With the default lease of 30 seconds, ten
-//     processes that hold permits use up all writes. None is left for acquisitions and releases.
-//     With a lease of five minutes, fifty processes use half of them.
+//     processes that hold permits use up all writes. No write is left for acquisitions and
+//     releases. With a lease of five minutes, fifty processes use half of them.
 //
 // # What it costs
 //
@@ -55,18 +55,18 @@
 //	wait                  a read for each pause, see [WithPolling]
 //
 // With the defaults a holder sends 360 writes an hour, and each waiting process up to 1,440 reads.
-// README.md has what Google asks for that, and how to choose the lease.
+// README.md says what these requests cost at Google, and how to choose the lease.
 //
 // # Names
 //
-// A name may have slashes. What is between them must not be empty, "." or "..". The object's name
+// A name may have slashes. The parts between them must not be empty, "." or "..". The object's name
 // has 1,024 bytes at most, of which 11 are "locks/" and ".json". A semaphore's name has ten bytes
-// less, for ".semaphore". There are no control characters.
+// less, for ".semaphore". Control characters are refused.
 //
 // # When something fails
 //
-//   - A write has no answer within ten seconds, or one with the status 5xx: the client finds out
-//     what became of it.
+//   - A write has no answer within ten seconds, or an answer with the status 5xx: the client finds
+//     out whether the write was carried out.
 //   - The token has expired or was revoked: see "Errors".
 //   - The bucket is out of reach: the hold ends by the clock of its holder, before others can have
 //     the lock. Waiters keep waiting.
@@ -81,8 +81,8 @@
 //
 // # Errors
 //
-// Each answer refuses something else. Package lease has what follows from that, see
-// [lease.ErrRefused]. The table in classes.go has all answers.
+// Errors differ in what they refuse. See [lease.ErrRefused] for the consequences. The table in
+// classes.go has all answers.
 //
 //	the request   400, 403, 404: a missing right, the bucket, a retention, a hold of the object
 //	the login     401: a waiter waits on, and a release is repeated until the hold's end
@@ -91,6 +91,7 @@
 //
 // # When not to use it
 //
-// A release is noticed with the next poll, after up to 5 s by default. There is no order among
-// processes, and no read-write lock. Redis, etcd and ZooKeeper do better where they are at hand.
+// A release is noticed with the next poll, after up to 5 s by default. Processes are not served in
+// order, and there is no read-write lock. Redis, etcd and ZooKeeper do better where they are at
+// hand.
 package gcslock

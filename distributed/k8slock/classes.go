@@ -7,7 +7,7 @@ import (
 )
 
 // refusals are the error answers of an API server, and of proxies in front of it, by status and
-// reason. What stands behind a colon is a part of the message. The first one that fits counts.
+// reason. The text behind a colon is a part of the message. The first row that fits counts.
 var refusals = classes.Table{
 	// About the object.
 	{"409 Conflict", classes.Stored, "the object has another version"},
@@ -57,7 +57,7 @@ var refusals = classes.Table{
 	{"4xx", classes.Request, "the server blames the request"},
 }
 
-// classOf returns what an answer refuses.
+// classOf returns the class of an answer.
 func classOf(answer metav1.Status) classes.Class {
 	return refusals.Answer(int(answer.Code), string(answer.Reason), answer.Message)
 }

@@ -15,8 +15,8 @@
 //		return report(ctx, hold.Token()) // ctx ends if the lock is lost
 //	})
 //
-// Package caslock has how the locks work, what they cost, and what happens when something fails.
-// Package lease has what all locks on stores have in common. The README has the rules of RBAC
+// Package caslock describes how the locks work, what they cost, and what happens when something
+// fails. Package lease describes the rules of all locks on stores. The README has the rules of RBAC
 // that a program needs.
 //
 // # The object
@@ -55,43 +55,44 @@
 //     token. The holder learns of its loss by its next renewal, a third of its lease later at
 //     most, or by its release. Until then there are two holders.
 //   - Use client-go 0.27 or later. An older candidate takes over after its own LeaseDuration, not
-//     after that of the object. Electors of other languages do the same, such as that of fabric8.
-//     Beside those, let [caslock.WithTTL] be no longer than the shortest LeaseDuration.
+//     after the object's leaseDurationSeconds. Electors of other languages, such as fabric8's, do
+//     the same. Beside such electors, set [caslock.WithTTL] no longer than the shortest
+//     LeaseDuration.
 //
 // These are the rules of a candidate, as in version 0.37:
 //
-//   - A candidate takes an object without a holderIdentity at once. It takes one with a holder
-//     when it has seen no change for the leaseDurationSeconds of the object, by its own monotonic
-//     clock. The LeaseDuration of its configuration is what it writes, cut to whole seconds.
+//   - A candidate takes an object without a holderIdentity at once. It takes an object with a
+//     holder when it has seen no change for the leaseDurationSeconds of the object, by its own
+//     monotonic clock. It writes the LeaseDuration of its own configuration, cut to whole seconds.
 //   - It compares the fields of spec, with times in whole seconds. So a lock moves renewTime by a
 //     second at least.
 //   - With ReleaseOnCancel, it writes an empty holderIdentity and a lease of a second when its
 //     context ends, or when it could not renew. A lock here takes such an object at once.
-//   - A leader that cannot renew stops RetryPeriod + RenewDeadline after its last renewal. Let
-//     that be less than LeaseDuration. With 15 s, 10 s and 2 s, the defaults of Kubernetes, it
-//     is.
-//   - It retries after RetryPeriod, and has no watch. A lock here is told of a release at once.
-//     So it gets a lock that both want more often.
+//   - A leader that cannot renew stops RetryPeriod + RenewDeadline after its last renewal. The sum
+//     has to be less than LeaseDuration, as with the defaults of Kubernetes: LeaseDuration 15 s,
+//     RenewDeadline 10 s and RetryPeriod 2 s.
+//   - It retries after RetryPeriod, and has no watch. A waiter here is told of a release at once.
+//     So it gets a contended lock more often than a candidate.
 //
-// The token grows with each holder, whichever program it is of: a candidate that becomes the
-// leader adds 1 to leaseTransitions too. It adds nothing if the object names its own identity
-// already, as after a restart with a fixed identity: then nobody else was the holder in between.
-// An object that a candidate has created has 0, and the first lock after it gets 1. A deleted
-// object begins anew.
+// The token grows with each holder of any program: a candidate that becomes the leader adds 1 to
+// leaseTransitions too. It adds nothing if the object names its own identity already, as after a
+// restart with a fixed identity: then nobody else was the holder in between. An object that a
+// candidate has created has the token 0, and the next lock gets 1. After a deletion tokens begin
+// anew.
 //
 // [lease.Mutex.ForceUnlock] does not stop a leader of client-go. The leader acquires the lock
 // again if it is free by the next retry. If a lock here was faster, the leader goes on until
 // RenewDeadline is over: two holders. Delete its pod instead.
 //
 // An object with a spec.strategy is foreign, see [locks.ErrForeign]: the API server chooses its
-// holder. So is one that has a holder and no leaseDurationSeconds.
+// holder. An object that has a holder and no leaseDurationSeconds is foreign too.
 //
 // # Requests
 //
-// The requests of a client are those of package caslock. A renewal is a PATCH, each third of a
-// lease. Waiters watch their one object. Each renewal of the holder is a change that they are
-// told of, and read. So one waiting process reads every five seconds or sooner, and when its
-// watch begins twice.
+// A client sends the requests that package caslock describes. A renewal is a PATCH, each third of a
+// lease. Waiters watch their one object. Each renewal of the holder is a change: waiters are
+// notified, and read the object. So one waiting process reads every five seconds or sooner, and
+// when its watch begins twice.
 //
 // The client-side limit of client-go, 5 requests a second by default, does not apply: other
 // requests of the same client would delay renewals until a hold is lost. Its repetitions of
@@ -99,13 +100,13 @@
 //
 // Requests and watches of a client share one connection. client-go finds out that it is broken 45 s
 // after the last answer: later than a lease of 30 s ends. The environment variables
-// HTTP2_READ_IDLE_TIMEOUT_SECONDS (30 if not set) and HTTP2_PING_TIMEOUT_SECONDS (15) change that.
-// With 5 and 5, a hold of 30 s survives a broken connection.
+// HTTP2_READ_IDLE_TIMEOUT_SECONDS (30 if not set) and HTTP2_PING_TIMEOUT_SECONDS (15) change these
+// 45 s. With 5 and 5, a hold of 30 s survives a broken connection.
 //
 // # Errors
 //
-// Each answer refuses something else. Package lease has what follows from that, see
-// [lease.ErrRefused]. The table in classes.go has all answers.
+// Errors differ in what they refuse. See [lease.ErrRefused] for the consequences. The table in
+// classes.go has all answers.
 //
 //	the request   Forbidden, Invalid, a missing namespace
 //	the login     Unauthorized, and Forbidden for system:anonymous: a waiter waits on, and a release

@@ -33,7 +33,7 @@ import (
 //	Names                   GET of the objects with our label   list
 //	Delete                  DELETE that names the version       delete
 //
-// A patch leaves alone what it does not name: labels, annotations and owners of others. The API
+// A patch keeps all fields that it does not name: labels, annotations and owners of others. The API
 // server compares the version and writes in one step of etcd.
 
 // patience is for how long a request waits for its answer. client-go would wait for ever.
@@ -65,8 +65,8 @@ type metadata struct {
 	Annotations     map[string]string `json:"annotations,omitempty"`
 }
 
-// unlimited lets every request pass. The limit of a client is five requests a second by default,
-// and its user's other requests would delay a renewal.
+// unlimited lets every request pass. The limit of a client is five requests a second by default, so
+// other requests of the program would delay a renewal.
 var unlimited = flowcontrol.NewFakeAlwaysRateLimiter()
 
 // to makes r a request for Lease objects that is sent once. By default, client-go sends a write
@@ -200,7 +200,7 @@ func (d *documents) Delete(ctx context.Context, name, version string) error {
 	return nil
 }
 
-// CheckName refuses what is no name of an object.
+// CheckName refuses names that an object cannot have.
 func (d *documents) CheckName(name string) error {
 	if why := validation.IsDNS1123Subdomain(name); len(why) > 0 {
 		return fmt.Errorf("no Lease object has such a name: %s", strings.Join(why, ", "))
@@ -217,8 +217,8 @@ func stored(err error) bool {
 // missing reports whether the API server says that an object is not there.
 func missing(err error) bool { return apierrors.IsNotFound(err) && !unserved(err) }
 
-// unserved reports whether the answer is that of a server which serves no Lease objects, perhaps
-// because it is starting.
+// unserved reports whether the answer comes from a server that serves no Lease objects, perhaps
+// because the server is starting.
 func unserved(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }

@@ -16,17 +16,17 @@ import (
 const (
 	// label is that of all objects which a client has locked once.
 	label = "jucgo.github.io/lock"
-	// annotation has what Lease objects have no field for.
+	// annotation has the data for which Lease objects lack fields.
 	annotation = "jucgo.github.io/lock"
 )
 
 // format writes a Record to the fields that other programs of Kubernetes use as well. A free lock
-// has the lease of a second that client-go writes when it releases. kube-apiserver permits no
-// shorter one.
+// has the lease of a second that client-go writes when it releases. kube-apiserver does not permit
+// a shorter lease.
 type format struct{}
 
-// mark is the value of the annotation. Other programs that write the spec leave it as it is. So it
-// counts only together with the spec of its own write.
+// mark is the value of the annotation. Other programs that write the spec leave the annotation as
+// it is. So the mark counts only together with the spec of its own write.
 type mark struct {
 	Acquisition string           `json:"acquisition,omitempty"`
 	By          json.RawMessage  `json:"by,omitempty"`

@@ -21,15 +21,16 @@
 // by a garbage collection, a debugger or a suspended machine, between the moment when it looks at
 // its context and the moment when it writes. Two measures help:
 //
-//   - Send the fencing token with each write, and let the resource refuse smaller tokens. See
+//   - Send the fencing token with each write, and make the resource refuse smaller tokens. See
 //     [locks.HoldFrom], [locks.Hold.Token] and package distributed/fence.
 //   - Call [locks.Hold.Err] before a step that cannot be undone. It compares the clock with the
 //     deadline of the hold, and so is right even on the first line after a pause.
 //
 // # When Run returns
 //
-//   - The function returned while it led. The result is that of the function, also nil.
-//   - ctx ended. The error matches that of ctx and its cause. Run waits for the function before.
+//   - The function returned while it led. Run returns the function's result, also nil.
+//   - ctx ended. The error matches the error of ctx and its cause. Run waits for the function
+//     before it returns.
 //   - The lock cannot be acquired again: the error matches [locks.ErrClosed] or
 //     [locks.ErrForeign].
 //

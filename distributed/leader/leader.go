@@ -51,9 +51,9 @@ type Election struct {
 type Option func(*Election)
 
 // WithBackoff sets the pauses before the next campaign. The first pause after a leadership is about
-// min. Each failed campaign in a row doubles it, up to max. A pause is random between half of
-// that and the whole, so that candidates do not ask the store all at once. New panics unless
-// 0 < min <= max.
+// min. Each failed campaign in a row doubles it, up to max. A pause is random, between half of that
+// time and the whole, so that candidates do not ask the store all at once. New panics unless 0 <
+// min <= max.
 func WithBackoff(min, max time.Duration) Option {
 	return func(e *Election) { e.min, e.max = min, max }
 }
@@ -79,25 +79,26 @@ func WithOnLost(f func(reason error)) Option {
 }
 
 // WithOnError makes Run call f with the error of each campaign that the store failed, before the
-// pause. A program that wants to give up ends Run's ctx there.
+// pause. To give up, a program ends Run's ctx in f.
 func WithOnError(f func(err error)) Option {
 	return func(e *Election) { e.failed = f }
 }
 
-// Leader describes the holder of the lock, in whatever process.
+// Leader describes the holder of the lock, in any process.
 type Leader = locks.Party
 
-// WithNewLeader makes Run call f with the first leader that it finds, and then with each other
-// one: another owner in this process, or another label, host, or process id. Run asks
-// [Election.Leader] every two seconds, in a goroutine of its own. A failed question is repeated.
-// There is no call when there is no leader. Run returns after the last call of f has returned.
+// WithNewLeader makes Run call f with the first leader that it finds, and then with each new
+// leader: another owner in this process, or another label, host, or process id. Run calls
+// [Election.Leader] every two seconds, in its own goroutine, and repeats a failed call. It does not
+// call f while there is no leader. Run returns after the last call of f has returned.
 //
-// Run returns an error that matches [errors.ErrUnsupported] if the lock is no [locks.Inspector].
+// Run returns an error that matches [errors.ErrUnsupported] if the lock does not implement
+// [locks.Inspector].
 func WithNewLeader(f func(leader Leader)) Option {
 	return func(e *Election) { e.news = f }
 }
 
-// newsEvery is the time between two questions for WithNewLeader.
+// newsEvery is the time between two calls of Leader for WithNewLeader.
 const newsEvery = 2 * time.Second
 
 // New returns a candidate for lock. It does nothing until Run is called.
@@ -119,18 +120,17 @@ func New(lock locks.TryLocker, opts ...Option) *Election {
 // documentation of the package for when it returns.
 //
 // The ctx of lead is a child of ctx. It ends with the cause [locks.ErrLost] when the lock is lost,
-// and with the cause [ErrResigned] after Resign. lead has to return then, whatever it returns.
-// If lead panics or calls [runtime.Goexit], Run releases the lock, and the panic or the exit
-// continues.
+// and with the cause [ErrResigned] after Resign. lead then has to return, with any result. If lead
+// panics or calls [runtime.Goexit], Run releases the lock, and the panic or the exit continues.
 //
 // If the lock was lost before the release, Run cannot know whether all of lead's work was done
 // under the lock. It then runs lead again in the next leadership, even if lead returned nil. The
 // same happens if the store does not confirm the release. So lead's work should be safe to repeat.
 //
-// Run calls lead and the callbacks in the calling goroutine. Each Run holds the lock as an owner of
-// its own, so that two of them exclude each other even if their contexts carry one owner. For all
-// other locks, the ctx of lead has the owner of Run's ctx. So lead cannot re-enter the lock: it
-// would wait for itself. [locks.HoldFrom] returns its hold. An Election that runs already makes
+// Run calls lead and the callbacks in the calling goroutine. Each Run holds the lock as its own
+// owner, so two Runs exclude each other even if their contexts carry one owner. For all other
+// locks, the ctx of lead has the owner of Run's ctx. So lead cannot re-enter the lock: it would
+// wait for itself. [locks.HoldFrom] returns the hold of Run. An Election that runs already makes
 // Run return an error.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error) error {
 	if ctx == nil {
@@ -179,7 +179,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 	}
 }
 
-// term is what became of one campaign.
+// term is the outcome of one campaign.
 type term struct {
 	led   bool  // the function ran
 	err   error // why the campaign failed or the leadership ended
@@ -252,7 +252,7 @@ func (e *Election) term(
 // errExit is the reason of WithOnLost after a panic or runtime.Goexit.
 var errExit = errors.New("leader: the function has ended in a panic or an exit of its goroutine")
 
-// callers returns the owner that ctx carries, or none if that is the calling goroutine.
+// callers returns the explicit owner that ctx carries, or 0 if the owner is the calling goroutine.
 func callers(ctx context.Context) locks.Owner {
 	if o := locks.CurrentOwner(ctx); o != locks.CurrentOwner(context.Background()) {
 		return o
@@ -298,9 +298,9 @@ func (e *Election) defeat(ctx, round context.Context, err error) term {
 // ended returns the error of Run after the end of ctx.
 func ended(ctx context.Context) error { return ctxerr.Ended("leader: run", ctx) }
 
-// Resign gives up the leadership, or the campaign, and keeps this candidate out of the election
-// for the duration out. Another candidate can lead meanwhile. It does not wait: [WithOnLost] tells
-// when the lock is released. The function itself may call it, and returns then.
+// Resign gives up the leadership, or the campaign, and keeps this candidate out of the election for
+// the duration out. Another candidate can lead meanwhile. Resign does not wait: [WithOnLost]
+// reports when the lock is released. The function itself may call Resign, and then has to return.
 //
 // A later Resign replaces the duration of an earlier one. Without Run, it delays the first
 // campaign. With 0, Run campaigns again at once. The lock decides whether another waiter goes
@@ -314,12 +314,12 @@ func (e *Election) Resign(out time.Duration) {
 	}
 }
 
-// Leader returns who leads now, in whatever process, and false if there is no leader. A holder
-// that the lock does not know has a zero [Leader]. When a caller reads the answer, there may
-// already be another leader.
+// Leader returns the present leader, in any process, and false if there is no leader. A holder that
+// the lock does not know is the zero [Leader]. When a caller reads the answer, there may already be
+// another leader.
 //
 // Leader asks the store by the lock's Inspect, until ctx ends. The error matches
-// [errors.ErrUnsupported] if the lock is no [locks.Inspector].
+// [errors.ErrUnsupported] if the lock does not implement [locks.Inspector].
 func (e *Election) Leader(ctx context.Context) (leader Leader, ok bool, err error) {
 	inspector, ok := e.lock.(locks.Inspector)
 	if !ok {

@@ -9,9 +9,9 @@ import (
 	"github.com/jucgo/locks/distributed/internal/classes"
 )
 
-// refusals are the error answers of JetStream, by status and error code. What stands behind a colon
-// is a part of the description. The first one that fits counts. Below are errors of the connection,
-// in the words of the library.
+// refusals are the error answers of JetStream, by status and error code. The text behind a colon is
+// a part of the description. The first row that fits counts. The last rows are errors of the
+// connection, in the words of the library.
 var refusals = classes.Table{
 	// About the key.
 	{"400 10071", classes.Stored, "the key has another revision"},
@@ -75,8 +75,9 @@ func classOf(answer *jetstream.APIError) classes.Class {
 	return refusals.Answer(answer.Code, fmt.Sprint(uint16(answer.ErrorCode)), answer.Description)
 }
 
-// connectionClass returns what an error of the library says about the connection, if the table has
-// it. While it connects, the library has the words of the server, with capital letters.
+// connectionClass returns the class of an error of the library about the connection, if the table
+// has the error. While it connects, the library returns the words of the server, with capital
+// letters.
 func connectionClass(err error) (c classes.Class, found bool) {
 	if err == nil {
 		return 0, false

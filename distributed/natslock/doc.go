@@ -18,17 +18,18 @@
 // # Guarantees
 //
 // At most one holder has a hold that is not lost, whichever minority of the servers fails. Every
-// holder is told of its loss before others can get the lock: by [locks.Hold.Lost],
-// [locks.Hold.Err] and the context of [locks.Do]. The fencing token grows by 1 from holder to
-// holder. What takes these guarantees away is below, under "What breaks it".
+// holder is told of its loss before others can get the lock: by [locks.Hold.Lost], [locks.Hold.Err]
+// and the context of [locks.Do]. The fencing token grows by 1 from holder to holder. See "What
+// breaks it" below for the limits of these guarantees.
 //
 //   - Writes are messages with an expected last sequence of their subject. A message is sent once.
-//     If it was sent twice, the second one would find another sequence.
+//     If it was sent twice, the second message would find another sequence.
 //   - Reads go to the leader of the stream by STREAM.MSG.GET. A Get of the library's KeyValue may
 //     be answered by a replica that lags behind, since buckets allow direct gets.
 //   - A leader that was stopped or cut off may answer reads with an old state until it learns of
-//     the next leader. It can replace nothing, since that needs a majority. The worst that an old
-//     state does is a loss that is none: the lock then stays taken for a lease.
+//     the next leader. Such a leader can replace nothing, since a write needs a majority. At worst,
+//     an old state makes a holder believe that it has lost the lock. The lock then stays taken for
+//     a lease.
 //
 // # What it costs
 //
@@ -37,22 +38,22 @@
 // request is one round trip. With replicas, a write adds a round trip between the servers.
 //
 // A waiter creates a consumer for the time of its wait, and deletes it: two more requests. In a
-// cluster a consumer is known to all servers. It tells of a release at once. A waiter also reads
-// after each renewal of the holder, and each 5 seconds.
+// cluster a consumer is known to all servers. The consumer notifies of a release at once. A waiter
+// also reads after each renewal of the holder, and each 5 seconds.
 //
 // # What breaks it
 //
 //   - A loss of power. Servers write to their disk at once, but flush it only every two minutes by
 //     default (sync_interval). A single server then forgets holds, releases and tokens of up to two
-//     minutes. Of three servers, two can forget a write together: both lost power, or one did and
-//     the other lagged behind. Then another process may get a held lock, with a token that was
-//     there before. Set "sync_interval: always" if that matters. A server process that is killed
-//     forgets nothing.
+//     minutes. Of three servers, two can forget a write together: both lost power, or one lost
+//     power and the other lagged behind. Then another process may get a held lock, with a token
+//     that was used before. Set "sync_interval: always" if that matters. A server process that is
+//     killed forgets nothing.
 //   - A bucket with one replica, whose server does not come back: nobody can acquire or release.
 //   - A bucket that is deleted and created anew, or restored from a backup: revisions and tokens
 //     begin anew, and an old holder may be back. Wait for a lease before clients start again. Open
 //     clients make no key in a bucket that was made anew: a lock without a key returns an error.
-//     A key that another client has made there is used, with its token.
+//     They use a key that another client has made there, with its token.
 //   - A bucket that is deleted: its holders lose their locks with the next renewal, and waiters get
 //     an error.
 //   - A key that is deleted: its holder loses the lock with the next renewal. Others may have it
@@ -65,22 +66,22 @@
 // # What happens when
 //
 //   - A process dies: a waiter gets the lock when it has seen the same revision for the lease, and
-//     a hundredth more. A client that comes later waits for so long from then on.
-//   - The leader dies: there is another one after 4 to 10 seconds. Reads and writes wait for it,
-//     and fail after the time of jetstream.WithDefaultTimeout, which is 5 seconds. Holds with a
-//     lease that is longer go on. Waiters go on in any case.
+//     a hundredth more. A client that comes later waits as long from its first read on.
+//   - The leader dies: there is another leader after 4 to 10 seconds. Reads and writes wait for the
+//     new leader, and fail after the time of jetstream.WithDefaultTimeout, which is 5 seconds.
+//     Holds with a longer lease go on. Waiters go on in any case.
 //   - The connection ends: the library connects again, by default after 2 seconds, and at most 60
 //     times. Set MaxReconnects(-1), a short ReconnectWait, and a PingInterval of some seconds. The
 //     default of two minutes is longer than a lease.
-//   - A reply is lost: the client looks at the key. See package caslock.
+//   - A reply is lost: the client reads the key. See package caslock.
 //   - A right is missing: a server does not answer. The error names the subject, after the time of
 //     [jetstream.WithDefaultTimeout] for writes.
-//   - A value is no lock's: [locks.ErrForeign]. It is left alone.
+//   - A value does not belong to a lock: [locks.ErrForeign]. The value stays unchanged.
 //
 // # Errors
 //
-// Each answer refuses something else. Package lease has what follows from that, see
-// [lease.ErrRefused]. The table in classes.go has all answers.
+// Errors differ in what they refuse. See [lease.ErrRefused] for the consequences. The table in
+// classes.go has all answers.
 //
 //	the request   a missing right, a deleted or sealed bucket, a connection that was closed
 //	the login     authorization violation, authentication expired or revoked: a waiter waits on, and
@@ -91,7 +92,8 @@
 //
 // The library closes a connection whose login was refused twice in the same way. A closed
 // connection does not come back. Where passwords or tokens are replaced while a program runs, use
-// nats.IgnoreAuthErrorAbort. Errors of a refused write say what was changed in the bucket.
+// nats.IgnoreAuthErrorAbort. The error of a refused write says which setting of the bucket was
+// changed.
 //
 // # Names
 //

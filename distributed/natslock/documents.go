@@ -140,7 +140,7 @@ func (d *documents) ask(ctx context.Context, subject string, request []byte) (*n
 	}
 }
 
-// silence is the error of a read without an answer. why is that of [documents.disconnected].
+// silence is the error of a read without an answer. why is the result of [documents.disconnected].
 func (d *documents) silence(ctx context.Context, err, why error) error {
 	if !d.nc.IsConnected() {
 		return away(fmt.Errorf("%w: %w", nats.ErrDisconnected, ctx.Err()), why)
@@ -148,7 +148,7 @@ func (d *documents) silence(ctx context.Context, err, why error) error {
 	return lease.Mark(fmt.Errorf("no leader of the stream %s answers: %w", d.stream, err), lease.ErrUnavailable)
 }
 
-// disconnected returns why a server accepts no connection: the latest reason, or that before.
+// disconnected returns why a server accepts no connection: the latest reason, or before.
 func (d *documents) disconnected(before error) error {
 	if d.nc.IsConnected() {
 		return nil
@@ -183,8 +183,8 @@ func (d *documents) ended(err error) error {
 	return c.Mark(err)
 }
 
-// refusal returns the server's refusal of a message to the subject, if there is one that came after
-// before. A server does not answer such a message. It tells the connection.
+// refusal returns the server's refusal of a message to the subject, if a refusal came after before.
+// A server does not answer such a message, but reports an error on the connection.
 func (d *documents) refusal(before error, subject string) error {
 	err := d.nc.LastError()
 	if err != before && errors.Is(err, nats.ErrPermissionViolation) &&
@@ -214,8 +214,8 @@ func (d *documents) Delete(ctx context.Context, name, version string) error {
 	return err
 }
 
-// publish sends m until a leader of the stream has received it. It has no Nats-Msg-Id, by which a
-// server finds duplicates: a second message would find another revision.
+// publish sends m until a leader of the stream has received it. m does not need a Nats-Msg-Id, by
+// which a server finds duplicates: a second message would find another revision.
 func (d *documents) publish(ctx context.Context, m *nats.Msg, version string) (string, error) {
 	var revision uint64 // 0: there is no message
 	if version != "" {
@@ -258,7 +258,7 @@ func (d *documents) publish(ctx context.Context, m *nats.Msg, version string) (s
 		return "", lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
 	case refused != nil:
 		return "", lease.Mark(refused, lease.ErrRefused)
-	case !errors.Is(err, nats.ErrConnectionClosed): // it may have been closed after the message
+	case !errors.Is(err, nats.ErrConnectionClosed): // the connection may have been closed after the message
 		err = d.ended(err)
 	}
 	return "", fmt.Errorf("no answer to a write: %w", err)
@@ -276,8 +276,8 @@ func (d *documents) explained(ctx context.Context, err error) error {
 }
 
 // gone returns a function that asks, at its first call, whether the stream was deleted. It returns
-// an error matching [classes.ErrGone] once a server has answered so. It does not wait for that: no
-// server answers while the stream has no leader.
+// an error matching [classes.ErrGone] once a server has answered so. It does not wait for the
+// answer: no server answers while the stream has no leader.
 func (d *documents) gone(ctx context.Context) func() error {
 	var answers chan error
 	return func() error {
@@ -342,7 +342,7 @@ var (
 	errSilent = lease.Mark(errors.New("the server does not answer"), lease.ErrUnavailable)
 )
 
-// Watch has the server tell of each message of the key.
+// Watch makes the server notify of each message of the key.
 func (d *documents) Watch(ctx context.Context, name string, changed func()) error {
 	return d.follow(ctx, keyOf(name), changed, func(jetstream.KeyValueEntry) bool {
 		changed()
@@ -377,8 +377,8 @@ func (d *documents) Names(ctx context.Context) ([]string, error) {
 	return slices.Compact(names), err
 }
 
-// follow calls on when the server tells of keys, and each for what it tells, until ctx ends or each
-// returns false.
+// follow calls on when the server begins to notify, and each for each notified key, until ctx ends
+// or each returns false.
 func (d *documents) follow(ctx context.Context, keys string, on func(), each func(e jetstream.KeyValueEntry) bool,
 	opts ...jetstream.WatchOpt) error {
 	caller := ctx

@@ -13,8 +13,9 @@ const maxKey = 1024
 const escape = '='
 
 // keyOf returns the key of the lock called name. Other names have other keys. Letters, digits and
-// the characters - _ / . stay. Each other byte is an equals sign and two hexadecimal digits. So is
-// a dot that would make an empty token of a subject, and the beginning of keys that are reserved.
+// the characters - _ / . stay. Each other byte is an equals sign and two hexadecimal digits. keyOf
+// encodes in the same way a dot that would make an empty token of a subject, and the beginning of
+// reserved keys.
 func keyOf(name string) string {
 	var key strings.Builder
 	for i := range len(name) {
@@ -35,7 +36,7 @@ func plain(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-_/.", c) >= 0
 }
 
-// nameOf returns the name of the lock whose key it is, and whether it is one.
+// nameOf returns the name of the lock that key belongs to, and whether there is such a lock.
 func nameOf(key string) (string, bool) {
 	var name strings.Builder
 	for rest := key; ; {

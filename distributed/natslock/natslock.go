@@ -16,9 +16,9 @@ import (
 
 // New returns a client of the locks in a key-value bucket, which is there already. It asks the
 // server for the settings of the bucket, and returns an error if locks would not be safe in it. The
-// client asks again before it makes the key of a lock that has none, and refuses to make it in a
-// bucket that is not the same or no longer safe. A holder learns with its next renewal that its
-// bucket was deleted. Close the client before the connection of js.
+// client asks again before it makes a missing key of a lock, and refuses to make it in a bucket
+// that is not the same or no longer safe. A holder learns with its next renewal that its bucket was
+// deleted. Close the client before the connection of js.
 //
 // A request fails if it has no answer in the time of [jetstream.WithDefaultTimeout], 5 seconds if
 // not given. Set a fifth of the lease for leases below 25 seconds.
@@ -100,7 +100,7 @@ func (d *documents) inspect(ctx context.Context) (created time.Time, err error) 
 	return info.Created, unfit(info.Config)
 }
 
-// same returns why no key may be made in the bucket now: it is another one than in [New], or locks
+// same returns why no key may be made in the bucket now: it is not the bucket of [New], or locks
 // are not safe in it any more. Keys that have vanished are the sign of both.
 func (d *documents) same(ctx context.Context) error {
 	created, err := d.inspect(ctx)
@@ -120,7 +120,7 @@ func (d *documents) same(ctx context.Context) error {
 	return nil
 }
 
-// errAnew is the error of a write to a bucket that is not the one which the client has opened.
+// errAnew is the error of a write to a bucket that is not the bucket which the client has opened.
 var errAnew = errors.New("the bucket was deleted and made anew, and its tokens begin anew: " +
 	"stop what compares tokens of the old one, then open a new client")
 

@@ -7,7 +7,7 @@ import (
 )
 
 // refusals are the error answers of S3 and of stores with its interface, by their code. An answer
-// with another code, or without one, is found by its status, or by the first digit of that.
+// with another code, or without a code, is found by its status, or by the status's first digit.
 var refusals = classes.Table{
 	// About the object.
 	{"NoSuchKey", classes.Stored, "the object is not there"},

@@ -14,7 +14,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// DefaultPrefix is what all keys begin with if [WithPrefix] is not given.
+// DefaultPrefix is the beginning of all keys if [WithPrefix] is not given.
 const DefaultPrefix = "locks/"
 
 // Option changes how [New] makes a client.
@@ -42,12 +42,12 @@ func WithLeaseOptions(opts ...lease.Option) Option { return with(caslock.WithLea
 
 func with(opt caslock.Option) Option { return func(o *options) { o.cas = append(o.cas, opt) } }
 
-// WithPrefix sets what all keys begin with, [DefaultPrefix] if not given. It may be empty. Clients
+// WithPrefix sets the beginning of all keys, [DefaultPrefix] if not given. It may be empty. Clients
 // with different prefixes have different locks.
 func WithPrefix(prefix string) Option { return func(o *options) { o.prefix = prefix } }
 
-// WithoutProbe trusts the store: the client writes without a [Probe] before. Use it for a store
-// that is known to keep its promise, and not to save requests on one that is not.
+// WithoutProbe trusts the store: the client writes without a [Probe] before. Use it only for a
+// store that is known to keep its promise. Do not use it to save requests on an unknown store.
 // [caslock.Client.Sweep] then trusts conditional deletions as well. A store that deletes without
 // comparing the ETag may delete the object of a hold.
 func WithoutProbe() Option { return func(o *options) { o.trusted = true } }

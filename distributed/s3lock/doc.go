@@ -15,11 +15,11 @@
 //
 // # Which stores are safe
 //
-// Of several writes that replace one version, one may succeed. Amazon S3 keeps that promise.
-// Stores that ignore the conditions do not, and neither do stores that compare and write in two
-// steps. So a client asks the store before its first write, see [Probe]: it finds each store that
-// ignores conditions. A race between two steps it finds by chance. Call Probe a thousand times
-// before you rely on a store that you do not know. [WithoutProbe] is for one that you know.
+// Of several writes that replace one version, one may succeed. Amazon S3 keeps that promise. Stores
+// that ignore the conditions do not, and neither do stores that compare and write in two steps. So
+// a client tests the store before its first write, see [Probe]. The test finds every store that
+// ignores conditions. It finds a race between two steps only by chance. Call Probe a thousand times
+// before you rely on a store that you do not know. [WithoutProbe] is for a store that you know.
 //
 // The tests run on versitygw 1.8, which keeps the promise. moto 5.2 compares and writes in two
 // steps. A bucket that is replicated is safe if all clients use the same copy of it.
@@ -36,22 +36,22 @@
 //	first write           up to 20 requests of the probe, 16 of them writes
 //
 // With the defaults a holder sends 360 writes an hour, and each waiting process up to 1,440 reads.
-// README.md has what Amazon asks for that, and how to choose the lease.
+// README.md says what these requests cost at Amazon, and how to choose the lease.
 //
 // # Names
 //
-// A name may have slashes. What is between them must not be empty, "." or "..", and has 200 bytes
-// at most. The key has 1,024 bytes at most, and no control characters. A semaphore's name has ten
-// bytes less, for ".semaphore". A store may have further limits. Its errors say so.
+// A name may have slashes. The parts between them must not be empty, "." or "..", and have 200
+// bytes at most. The key has 1,024 bytes at most, and no control characters. A semaphore's name has
+// ten bytes less, for ".semaphore". A store may have further limits. Its errors say so.
 //
 // # When something fails
 //
 //   - A write has no answer within ten seconds: the client finds out what became of it. The SDK
-//     repeats nothing, because a repeated write would conflict with the first one.
+//     repeats nothing, because a repeated write would conflict with the first write.
 //   - The bucket is out of reach: the hold ends by the clock of its holder, before others can have
 //     the lock. Waiters keep waiting.
-//   - A right is missing, or the bucket: the error says which. Without s3:ListBucket, S3 answers a
-//     read of a lock that nobody has had yet like one without s3:GetObject.
+//   - A right is missing, or the bucket: the error says which. Without s3:ListBucket, S3 answers
+//     the first read of a new lock as if s3:GetObject were missing.
 //   - The clock of a machine is wrong by 15 minutes: S3 refuses its requests. The holder loses its
 //     lock at the end of its lease. No clock is compared otherwise.
 //   - The object is deleted, such as by a lifecycle rule: its holder learns of its loss with the
@@ -60,8 +60,8 @@
 //
 // # Errors
 //
-// Each answer refuses something else. Package lease has what follows from that, see
-// [lease.ErrRefused]. The table in classes.go has all answers, also those of other stores.
+// Errors differ in what they refuse. See [lease.ErrRefused] for the consequences. The table in
+// classes.go has all answers, also of other stores.
 //
 //	the request   a missing right, a missing bucket, another region, no conditional writes
 //	the login     ExpiredToken, InvalidAccessKeyId, SignatureDoesNotMatch, RequestTimeTooSkewed
@@ -72,6 +72,7 @@
 //
 // # When not to use it
 //
-// A release is noticed with the next poll, after up to 5 s by default. There is no order among
-// processes, and no read-write lock. Redis, etcd and ZooKeeper do better where they are at hand.
+// A release is noticed with the next poll, after up to 5 s by default. Processes are not served in
+// order, and there is no read-write lock. Redis, etcd and ZooKeeper do better where they are at
+// hand.
 package s3lock

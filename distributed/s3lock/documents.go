@@ -44,15 +44,15 @@ var (
 	_ caslock.NameChecker = (*documents)(nil)
 )
 
-// suffix is what the keys of all locks end with. On a store that keeps objects as files, "a" and
-// "a/b" can then both be locks.
+// suffix ends the keys of all locks. On a store that keeps objects as files, "a" and "a/b" can then
+// both be locks.
 const suffix = ".json"
 
 const (
 	// maxKey is how many bytes a key may have.
 	maxKey = 1024
 	// maxPart is how many bytes of a name may be between two slashes. A file system permits 255.
-	// versitygw adds 28 to that for a moment when it replaces an object, and only then.
+	// versitygw adds 28 bytes for a moment when it replaces an object, and only then.
 	maxPart = 200
 	// patience is for how long a request waits for its answer. The SDK would wait for ever.
 	patience = 10 * time.Second
@@ -206,8 +206,8 @@ type attempt struct {
 	sent bool // perhaps: it has come to the transport
 }
 
-// options makes the client send the request once. A second one would conflict with the first one.
-// It needs no checksum, which some stores refuse: the signature covers the data.
+// options makes the client send the request once. A repetition would conflict with the first
+// request. The request needs no checksum, which some stores refuse: the signature covers the data.
 func (a *attempt) options(o *s3.Options) {
 	o.Retryer = aws.NopRetryer{}
 	o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
@@ -240,7 +240,7 @@ func statusOf(err error) int {
 	return 0
 }
 
-// conflicts reports whether err says that the object is another one than the request wants.
+// conflicts reports whether err says that the object is not in the version that the request wants.
 func conflicts(err error) bool {
 	status := statusOf(err)
 	return status != 0 && classOf(codeOf(err), status) == classes.Stored
@@ -251,7 +251,7 @@ func (d *documents) unread(err error, a *attempt, right string) error {
 	return d.refused(err, a, right, true)
 }
 
-// failed returns the error of a request with what it says about the outcome.
+// failed marks the error of a request with what is known of the outcome.
 func (d *documents) failed(err error, a *attempt, right string) error {
 	return d.refused(err, a, right, false)
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // ErrUnsafe is matched by errors that say that a store does not keep the promise on which locks
-// rely. Nothing passes by itself here: another store, or another version of its server, is needed.
+// rely. Such an error does not pass by itself: use another store, or another version of its server.
 var ErrUnsafe = errors.New("this store is not safe for locks")
 
 const (
@@ -28,13 +28,13 @@ const (
 )
 
 // Probe finds out whether a store keeps the promise on which locks rely. [New] does the same before
-// the first write of a client. Call Probe to know it when a program starts, or to race a store for
-// longer: a store that breaks its promise once in a hundred races passes most probes.
+// the first write of a client. Call Probe to test the store when a program starts, or to race a
+// store for longer: a store that breaks its promise once in a hundred races passes most probes.
 //
-// Probe has eight writers create one object, and then eight replace it. One of each eight may
-// succeed. What is read after that has to be what was written, and nothing after a deletion. That
-// is 16 writes, two reads and two deletions, in six round trips. The object is deleted. Its
-// key is the prefix, "probe-" and a random text.
+// Probe lets eight writers create one object, and then eight writers replace it. One of each eight
+// may succeed. A read then has to return the data that was written, and nothing after a deletion. A
+// probe takes 16 writes, two reads and two deletions, in six round trips. Probe deletes the object.
+// The key is the prefix, "probe-" and a random text.
 //
 // The error matches [ErrUnsafe] if the store has failed. Any other error says that the probe could
 // not be finished, such as for want of a right. An object may be left then.
@@ -49,7 +49,7 @@ func Probe(ctx context.Context, client *s3.Client, bucket string, opts ...Option
 	return nil
 }
 
-// probed returns nil if the store is safe. The first caller finds out, and others wait for that.
+// probed returns nil if the store is safe. The first caller probes, and others wait for the result.
 func (d *documents) probed(ctx context.Context) error {
 	if d.trusted.Load() {
 		return nil
@@ -128,7 +128,7 @@ type written struct {
 	err     error
 }
 
-// race has several writers replace one version of an object, and returns the one that did.
+// race lets several writers replace one version of an object, and returns the write that succeeded.
 func (d *documents) race(ctx context.Context, key, version, what string) (winner written, err error) {
 	writes := make([]written, racers)
 	write := func(w *written) {

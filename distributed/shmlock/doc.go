@@ -12,8 +12,8 @@
 //	})
 //
 // It is for processes that acquire a lock many thousand times a second, usually because the data
-// that it guards is in shared memory too. For any other use take package filelock. There the
-// kernel knows the lock, and none of the limits below applies.
+// that it guards is in shared memory too. For any other use, choose package filelock. The kernel
+// knows the locks of package filelock, and none of the limits below applies to them.
 //
 // # How it works
 //
@@ -24,19 +24,19 @@
 //
 // # Limits
 //
-// The kernel does not know the lock; whether its holder lives is judged by the process number.
-// All processes must be in one PID namespace and one time namespace: in another one, [Open] fails
-// with [locks.ErrForeign]. A reused number is recognised by its start time, to 10 ms on Linux and
-// to 1 ms on macOS. Other systems cannot tell, and the lock stays held as long as another process
-// has the dead one's number.
+// The kernel does not know the lock; whether its holder lives is judged by the process number. All
+// processes must be in one PID namespace and one time namespace: in another one, [Open] fails with
+// [locks.ErrForeign]. A reused number is recognised by its start time, to 10 ms on Linux and to 1
+// ms on macOS. Other systems cannot recognise a reused number, and the lock stays held as long as
+// another process has the number of the dead process.
 //
 // A stopped holder keeps the lock, and so does a goroutine that forgets it: there is no lease. The
-// lock has no tokens, no notice of a loss, and no readers.
+// lock has neither tokens, nor notices of losses, nor readers.
 //
 // A program that may write to the file can break the lock. A program that truncates it kills the
 // processes that have it mapped. If the file is deleted while in use, processes that open the path
 // later have another lock. The file must be on a local file system, best in memory, such as
 // /dev/shm.
 //
-// Systems: Linux, macOS and the BSDs. On others, [Open] fails with [errors.ErrUnsupported].
+// Systems: Linux, macOS and the BSDs. On other systems, [Open] fails with [errors.ErrUnsupported].
 package shmlock

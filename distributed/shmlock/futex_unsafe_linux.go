@@ -35,9 +35,9 @@ type sleeper struct {
 	end func()
 }
 
-// newSleeper returns a sleeper that wakes up when ctx ends. A thread that sleeps in the kernel
-// can be woken only together with all other sleepers, which then go to sleep again. One wake-up
-// is not enough if the thread is just about to sleep, so it is repeated.
+// newSleeper returns a sleeper that wakes up when ctx ends. A thread that sleeps in the kernel can
+// be woken only together with all other sleepers, which then go to sleep again. One wake-up is not
+// enough if the thread is just about to sleep, so newSleeper repeats the wake-up.
 func newSleeper(ctx context.Context, m *mapping) *sleeper {
 	gone, done := make(chan struct{}), make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -54,7 +54,7 @@ func newSleeper(ctx context.Context, m *mapping) *sleeper {
 	return &sleeper{m, func() {
 		close(gone)
 		if !stop() {
-			<-done // the mapping may be gone after that
+			<-done // the mapping may be gone afterwards
 		}
 	}}
 }

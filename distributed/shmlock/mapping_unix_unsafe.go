@@ -19,7 +19,7 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// The file is one page, in the byte order of the machine. It is 0 but for these numbers of 64
+// The file is one page, in the byte order of the machine. It is 0 except for these numbers of 64
 // bits. The word has a cache line of its own.
 const (
 	magicAt     = 0
@@ -47,7 +47,7 @@ func openMapping(path string) (*mapping, error) {
 		return nil, fmt.Errorf("%w: not a regular file", locks.ErrForeign)
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if errors.Is(err, fs.ErrPermission) { // of O_CREATE, if another user's file is in a folder such as /tmp
+	if errors.Is(err, fs.ErrPermission) { // the error of O_CREATE if another user's file is in a folder such as /tmp
 		f, err = os.OpenFile(path, os.O_RDWR, 0)
 	}
 	if err != nil {

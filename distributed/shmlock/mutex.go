@@ -19,9 +19,9 @@ import (
 // Processes have no order among each other, but a process that has acquired the lock 64 times in
 // a row while others wait lets them go first.
 //
-// Two Mutexes of one path exclude each other, also in one process, so a process should open one.
-// Without waiters, an acquisition and a release are one atomic operation each, without a system
-// call and without an allocation.
+// Two Mutexes of one path exclude each other, also in one process, so a process should open only
+// one Mutex. Without waiters, an acquisition and a release are one atomic operation each, without a
+// system call and without an allocation.
 //
 // A Mutex must not be copied.
 type Mutex struct {
@@ -34,7 +34,7 @@ type Mutex struct {
 	shut context.CancelFunc
 
 	// waiter is full while a goroutine of local's owner waits for the word. An explicit owner can
-	// have several goroutines here. The others wait for that one.
+	// have several goroutines here. Its other goroutines wait for that goroutine.
 	waiter chan struct{}
 
 	mu        sync.Mutex
@@ -43,7 +43,7 @@ type Mutex struct {
 	holds     int      // of the owner of local
 	lost      bool
 	recovered bool
-	turns     int // releases in a row here, from one on that has found a waiter
+	turns     int // releases in a row here, beginning with a release that found a waiter
 }
 
 var _ locks.TryLocker = (*Mutex)(nil)
@@ -92,8 +92,9 @@ func open(path string) (*Mutex, error) {
 // Path returns the absolute path of the file.
 func (l *Mutex) Path() string { return l.path }
 
-// LockKey names the lock among those of the machine for [locks.Multi]. It begins with a zero byte,
-// which says that the lock has no order: another process may have another path to the same file.
+// LockKey names the lock among those of the machine for [locks.Multi]. The key begins with a zero
+// byte, which says that the lock has no order: another process may have another path to the same
+// file.
 func (l *Mutex) LockKey() string { return "\x00" + l.path }
 
 // QueueLength returns the number of waiters in the local queue.
@@ -162,8 +163,8 @@ func (l *Mutex) acquire(ctx context.Context, wait bool) (bool, error) {
 	return err == nil, err
 }
 
-// tryFirst tries to get the word. A caller that can wait does not, if it is the turn of other
-// processes. A caller that cannot takes the word over from a dead process.
+// tryFirst tries to get the word. A caller that can wait does not try if it is the turn of other
+// processes. A caller that cannot wait also takes the word over from a dead process.
 func (l *Mutex) tryFirst(wait bool) (ok bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,7 +181,7 @@ func (l *Mutex) tryFirst(wait bool) (ok bool, err error) {
 }
 
 // try re-enters if a goroutine of the same owner has the word. Otherwise it acquires the word if
-// that is from: free, or of a dead process. l.mu is held.
+// the word is from: free, or of a dead process. l.mu is held.
 func (l *Mutex) try(from, to uint64) (bool, error) {
 	switch {
 	case l.holds > 0 && l.lost:
@@ -205,9 +206,9 @@ var errLost = fmt.Errorf("%w: %w", locks.ErrLost, locks.ErrClosed)
 //
 // No wake-up is lost. A waiter sets the bit before it sleeps, and the kernel lets it sleep only
 // while the word is unchanged. A release of a word with the bit wakes one waiter. If that waiter
-// acquires the word, it sets the bit again, for others that may still sleep. If it gives up, it
-// wakes another. If it dies or is stopped in between, the others notice when they next check by
-// themselves.
+// acquires the word, it sets the bit again, for others that may still sleep. If that waiter gives
+// up, it wakes another. If that waiter dies or is stopped in between, the others notice at their
+// next check by themselves.
 func (l *Mutex) wait(ctx context.Context) error {
 	select {
 	case l.waiter <- struct{}{}:
@@ -347,8 +348,8 @@ func (l *Mutex) release() error {
 }
 
 // Recovered reports whether ctx's owner holds the lock, and its last holder before died without
-// releasing it: while this process waited, or before it opened the file. What the lock guards may
-// be half changed then. Recovered returns false again after the next acquisition, so the holder
+// releasing it: while this process waited, or before it opened the file. In this case the guarded
+// data may be half changed. Recovered returns false again after the next acquisition, so the holder
 // that gets true has to do the repair.
 func (l *Mutex) Recovered(ctx context.Context) bool {
 	o := locks.CurrentOwner(ctx)

@@ -19,7 +19,7 @@ func self() (uint64, error) {
 	return idOf(pid, start), nil
 }
 
-// alive reports whether the process of the word lives. It returns true if that is not known.
+// alive reports whether the process of the word lives. It returns true if the answer is unknown.
 func alive(word uint64) bool {
 	pid, start := partsOf(word)
 	if pid == 0 { // orphan

@@ -39,7 +39,7 @@ const orphan uint64 = 1 << startAt
 // idOf returns the word of a process that holds the lock, without sleepers.
 func idOf(pid int, start uint64) uint64 { return uint64(pid)<<pidShift | start<<startAt }
 
-// partsOf returns what idOf was given, as far as there is room for it.
+// partsOf returns the arguments of idOf, as far as the word has room for them.
 func partsOf(word uint64) (pid int, start uint64) {
 	return int(word >> pidShift & (1<<pidBits - 1)), word >> startAt
 }

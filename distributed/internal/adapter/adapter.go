@@ -1,4 +1,4 @@
-// Package adapter has what the adapters of several stores need in addition to package lease.
+// Package adapter has functions that adapters of several stores need in addition to package lease.
 //
 // Adapters are modules of their own, and users combine their versions with other versions of this
 // module. So a function here never changes: it gets a successor beside it.
@@ -19,7 +19,7 @@ import (
 	"github.com/jucgo/locks/internal/unheld"
 )
 
-// Check returns what keeps a call under ctx from beginning: ctx is nil or has ended.
+// Check returns the error that keeps a call with ctx from beginning: ctx is nil or has ended.
 func Check(ctx context.Context) error {
 	switch {
 	case ctx == nil:
@@ -39,10 +39,10 @@ func Ended(ctx context.Context) error {
 	return err
 }
 
-// OfStore returns err, the error of a request to a store. The result matches context.Canceled or
-// context.DeadlineExceeded only if the caller's ctx has ended so, and its text says so only then.
-// The context of a request may end before the caller's: its time is shorter, and Close ends it. A
-// nil ctx has not ended.
+// OfStore returns err, the error of a request to a store. The result matches, and names,
+// context.Canceled or context.DeadlineExceeded only if the caller's ctx has ended in this way. The
+// context of a request may end before the caller's: its time is shorter, and Close ends it. A nil
+// ctx has not ended.
 func OfStore(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -51,7 +51,7 @@ func OfStore(ctx context.Context, err error) error {
 	var foreign []error
 	for _, of := range ofContexts {
 		if ctx != nil && ctx.Err() != nil && (errors.Is(ctx.Err(), of.err) || errors.Is(context.Cause(ctx), of.err)) {
-			continue // it is the caller's
+			continue // the caller's ctx has ended in this way
 		}
 		if said := of.err.Error(); errors.Is(err, of.err) || strings.Contains(text, said) {
 			text, foreign = strings.ReplaceAll(text, said, of.text), append(foreign, of.err)
@@ -72,7 +72,7 @@ var ofContexts = []struct {
 	{context.Canceled, "the request was given up"},
 }
 
-// requestError is an error that matches what err matches, except for foreign.
+// requestError is an error that matches the same errors as err, except for foreign.
 type requestError struct {
 	err     error
 	text    string
@@ -132,8 +132,8 @@ type detached struct {
 
 func (d detached) Value(key any) any { return d.values.Value(key) }
 
-// As returns a context that has the owner o and nothing else. A caller's ctx may be a type of the
-// program, and must not be called where a mutex is held, or after a state has changed.
+// As returns a context that has only the owner o. A caller's ctx may be a type of the program, and
+// must not be called where a mutex is held, or after a state has changed.
 func As(o locks.Owner) context.Context {
 	if o == locks.CurrentOwner(nil) { //nolint:staticcheck // of the calling goroutine
 		return context.Background()
@@ -191,6 +191,6 @@ func NotHeldButLost(caller locks.Owner, holders ...locks.Owner) error {
 	return unheld.By(caller, "the lock is lost, but not unlocked, by", " of this process", holders...)
 }
 
-// Released returns the error of an operation on something, such as "the permits", that the caller
-// has released already. It matches locks.ErrNotHeld.
+// Released returns the error of an operation on a thing, such as "the permits", that the caller has
+// already released. It matches locks.ErrNotHeld.
 func Released(something string) error { return unheld.Because(something + " released already") }

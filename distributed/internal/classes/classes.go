@@ -1,4 +1,5 @@
-// Package classes names what an error answer of a server refuses, for the tables of adapters.
+// Package classes sorts the error answers of servers by the thing that they refuse, for the tables
+// of adapters.
 //
 // Adapters are modules of their own, and users combine their versions with other versions of this
 // module. So a class never changes its meaning: it gets a successor beside it.
@@ -12,11 +13,11 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// ErrGone is matched by errors that say that nothing is left where the locks were, such as after
-// the deletion of a bucket. No hold is left either.
+// ErrGone is matched by errors that say that all locks and holds are gone, such as after the
+// deletion of a bucket.
 var ErrGone = errors.New("the locks were deleted")
 
-// Class is what an error answer refuses, see [lease.ErrRefused].
+// Class says which thing an error answer refuses, see [lease.ErrRefused].
 type Class int
 
 const (
@@ -49,7 +50,7 @@ func (c Class) Mark(err error) error {
 	return err
 }
 
-// Table has what a server can answer: what it calls the answer, the class, and why.
+// Table has the answers of a server: the name of each answer, its class, and why.
 type Table []struct {
 	Code  string
 	Class Class
@@ -68,7 +69,7 @@ func (t Table) Class(code string) (c Class, found bool) {
 
 // Answer returns the class of the first row that fits an answer over HTTP, and Unclear if none
 // does. Such a row has the status as its code, or the status and the reason, or the first digit of
-// the status and xx. What follows a colon has to be a part of the message.
+// the status and xx. The text after a colon has to be a part of the message.
 func (t Table) Answer(status int, reason, message string) Class {
 	for _, r := range t {
 		head, text, _ := strings.Cut(r.Code, ": ")

@@ -9,9 +9,9 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// NoAnswer returns err, that of an HTTP request without an answer, with what it says about the
+// NoAnswer marks err, the error of an HTTP request without an answer, with what is known of the
 // outcome. Where no connection was made, nothing was done. The same is true where one side does not
-// accept the certificate of the other one. A write over a connection may have been carried out.
+// accept the certificate of the other. A write over a connection may have been carried out.
 func NoAnswer(err error, read bool) error {
 	var op *net.OpError
 	var stranger *tls.CertificateVerificationError

@@ -33,8 +33,8 @@ type Mood int32
 const (
 	Good     Mood = iota // none
 	Refusing             // all, and none of them is carried out
-	NoWrites             // those that change something. None of them is carried out
-	Muddled              // those that change something, although they are carried out
+	NoWrites             // requests that change something. None of them is carried out
+	Muddled              // requests that change something, although they are carried out
 )
 
 // Bed has two locks of one name, by two clients of a server.
@@ -50,8 +50,8 @@ const (
 	soon = 12 * time.Second
 )
 
-// Run checks each case in all situations, and the first one of each class in all moods. The clock is
-// one of package synctest: open starts a server in memory.
+// Run checks each case in all situations, and the first case of each class in all moods. Time is
+// virtual, by package synctest: open starts a server in memory.
 func Run[A any](t *testing.T, cases []Case[A], open func(t *testing.T, c Case[A]) Bed) {
 	situations := map[string]func(*testing.T, Bed, situation){
 		"first request": firstRequest, "wait": wait, "renewal": renewal, "release": release,
@@ -98,7 +98,7 @@ func hold(t *testing.T, l locks.Leased, ctx context.Context) locks.Hold {
 	return h
 }
 
-// result returns what came of an acquisition, which comes soon.
+// result returns the outcome of an acquisition, which comes soon.
 func result(t *testing.T, got <-chan error) error {
 	t.Helper()
 	select {

@@ -17,7 +17,7 @@ type Refuser[E comparable] struct {
 	refused int // since the last call of Refuse
 }
 
-// Refuse has the server answer each request with why, or carry requests out if why is zero.
+// Refuse makes the server answer each request with why, or carry requests out if why is zero.
 func (r *Refuser[E]) Refuse(why E) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,7 +49,7 @@ func (r *Refuser[E]) Refuses(tb testing.TB, n int) {
 	require.Eventually(tb, func() bool { return r.Refused() >= n }, time.Minute, time.Millisecond)
 }
 
-// Asks waits until there were n more requests, as those of a waiter that asks again.
+// Asks waits until there were n more requests, such as requests of a waiter that asks again.
 func (r *Refuser[E]) Asks(tb testing.TB, n int) {
 	tb.Helper()
 	asked := func() int {

@@ -57,7 +57,7 @@ func Of(label string) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
-// check returns what is wrong with a label.
+// check returns why a label is refused, or nil.
 func check(label string) error {
 	switch {
 	case len(label) > MaxLabel:
@@ -79,8 +79,9 @@ func Parse(s string) (p locks.Party, ok bool) {
 	return locks.Party{Label: t.Label, Host: t.Host, PID: t.PID}, t != text{}
 }
 
-// Foreign returns the label of a holder or a waiter of another program, which has the name s in
-// the store. It shortens s to the length of a label, and replaces what no label has.
+// Foreign returns the label of a holder or a waiter of another program, which has the name s in the
+// store. It shortens s to the length of a label, and replaces characters that a label must not
+// have.
 func Foreign(s string) string {
 	s = strings.ToValidUTF8(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -96,7 +97,7 @@ func Foreign(s string) string {
 }
 
 // Serial returns a number that it never returned before for this counter: the present time in
-// microseconds since 1970, or the next number if that is taken.
+// microseconds since 1970, or the next number if this number is taken.
 func Serial(counter *atomic.Uint64) uint64 {
 	for {
 		last := counter.Load()

@@ -8,7 +8,7 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// Ours returns a party, an owner of its own, that takes the locks which lock returns.
+// Ours returns a party with its own owner, which takes the locks that lock returns.
 func Ours(lock func(kind, name string) locks.TryLocker) Party {
 	owner := locks.NewOwner()
 	return func(op, kind, name string) string {

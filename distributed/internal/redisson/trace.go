@@ -1,6 +1,6 @@
-// Package redisson has traces of Redisson's locks: what parties do with a lock, step by step,
-// and what is in Redis after each step, as the real Redisson leaves it. Another client with this
-// format has to leave the same.
+// Package redisson has traces of Redisson's locks: the steps of parties that use a lock, and the
+// state of Redis after each step, as the real Redisson leaves it. Another client with this format
+// has to leave the same state.
 package redisson
 
 import (
@@ -16,34 +16,37 @@ import (
 	"time"
 )
 
-// Trace is a number of steps with what is in Redis after each. Its text has for each step a line
+// Trace is a number of steps, with the state of Redis after each step. Its text has for each step a
+// line
 //
 //	A unlock plain: true; B: true
 //
-// where party A unlocks the plain lock, the answer is true, and so is that of B's earlier step,
-// which had to wait. That one ended in three dots instead of an answer. The answer to an unlock
-// is whether the lock was held. Below it is, with a tab in front, everything that there is
-// then: keys with their values and times to live, channels with subscribers, and messages
-// published by the step. The lock is called it, an owner by its party. What means nothing to
-// Redisson is left out: keys and channels that begin with locks_, and zeros in front of a message.
+// where party A unlocks the plain lock. The answer to the unlock is true. The answer to B's earlier
+// step, which had to wait, is true as well. The line of a step that has to wait ends in three dots
+// instead of an answer. The answer to an unlock is whether the lock was held. Below the line is,
+// with a tab in front, the state after the step: keys with their values and times to live, channels
+// with subscribers, and messages published by the step. The lock is called it, and an owner is
+// named by its party. Everything that means nothing to Redisson is left out: keys and channels that
+// begin with locks_, and zeros in front of a message.
 //
-// Parties whose names begin with J are Redisson, those with G are ours; others may be either.
+// Parties whose names begin with J are Redisson, and parties whose names begin with G are ours.
+// Other parties may be either.
 type Trace struct {
 	Name string
 	Text string
 }
 
-// Party does one thing with the lock called name, which may take its time: lock, try or unlock.
-// The answer is true or false, or says what went wrong.
+// Party does one thing with the lock called name, which may take its time: lock, try or unlock. The
+// answer is true or false, or describes a failure.
 type Party func(op, kind, name string) string
 
 // Stage is where a trace is played.
 type Stage struct {
-	// Name is that of the lock. Nothing else in the database has it in its name, and no part of
-	// it means anything in a pattern.
+	// Name is the name of the lock. No other name in the database contains it, and it contains no
+	// special characters of a pattern.
 	Name string
-	// Do sends a command to the server. The reply consists of numbers, strings and lists of
-	// such; that of an absent value is nil.
+	// Do sends a command to the server. The reply consists of numbers, strings and lists of these.
+	// The reply for an absent value is nil.
 	Do func(args ...any) any
 	// Heard returns the messages so far, each as its channel, a space and its payload, of all
 	// channels with Name in their names.
@@ -96,8 +99,8 @@ func (tr Trace) Parties() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Play does the steps, and fails the test at the first one after which anything is not as in
-// the text.
+// Play does the steps, and fails the test at the first step whose result or state differs from the
+// text.
 func (tr Trace) Play(tb testing.TB, stage Stage) {
 	tb.Helper()
 	parties := make(map[string]Party)
@@ -143,7 +146,7 @@ func (tr Trace) Play(tb testing.TB, stage Stage) {
 	}
 }
 
-// view shows what is in Redis as a text.
+// view shows the state of Redis as a text.
 type view struct {
 	stage  Stage
 	owners map[string]string // their parties
@@ -153,8 +156,8 @@ type view struct {
 
 var owner = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+`)
 
-// state returns everything that has to do with the lock. An owner that was never seen before is
-// party's.
+// state returns the state of the lock in Redis. An owner that was never seen before belongs to
+// party.
 func (v *view) state(party string) string {
 	do := v.stage.Do
 	var lines []string
@@ -162,7 +165,7 @@ func (v *view) state(party string) string {
 		if strings.HasPrefix(key, ours) {
 			continue
 		}
-		// In the time between two commands a key may vanish: then there is another look.
+		// A key may vanish between two commands: then state looks again.
 		kind := fmt.Sprint(do("type", key))
 		line := kind + " " + key + ":"
 		switch kind {
@@ -192,7 +195,7 @@ func (v *view) state(party string) string {
 			}
 		}
 		ttl, _ := strconv.ParseFloat(fmt.Sprint(do("pttl", key)), 64)
-		if ttl >= 0 && kind != "list" && kind != "zset" { // those of a queue end only if none of Redisson's is in it
+		if ttl >= 0 && kind != "list" && kind != "zset" { // a queue expires only without a waiter of Redisson
 			line += ", " + about(ttl/1000)
 		}
 		lines = append(lines, line)
@@ -218,7 +221,7 @@ func (v *view) state(party string) string {
 	return text
 }
 
-// wait is how long a waiter of Redisson's fair lock lives beyond the one before it.
+// wait is how long a waiter of Redisson's fair lock lives beyond the waiter before it.
 const wait = 5 * time.Minute
 
 // renumbered returns a value as it would be if our tokens were counted like Redisson's, from 1, and
@@ -238,7 +241,7 @@ func (v *view) renumbered(key, value string) string {
 	return strconv.Itoa(i + 1)
 }
 
-// ours is what keys and channels begin with that Redisson does not know.
+// ours is the beginning of keys and channels that Redisson does not know.
 const ours = "locks_"
 
 var zeros = regexp.MustCompile(` 0+([01])$`)

@@ -1,10 +1,10 @@
 package redisson
 
-// Traces are what Redisson 3.21.3 and 4.7.0 leave alike.
+// Traces are the traces that Redisson 3.21.3 and 4.7.0 leave alike.
 //
-// Of one who re-enters a lock Redisson counts the holds in Redis, ours does in its process.
-// Redisson adds the lease to what is left of it when a writer re-enters, and increments the
-// token at each re-entry. All that is in the traces with a J and a G.
+// When a holder re-enters a lock, Redisson counts the holds in Redis, and ours counts them in its
+// process. When a writer re-enters, Redisson adds the lease to the time that is left. At each
+// re-entry Redisson increments the token. The traces with a J and a G show these differences.
 var Traces = []Trace{
 	{"plain lock", `
 A lock plain: true
