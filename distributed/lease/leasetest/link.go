@@ -2,8 +2,10 @@ package leasetest
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -26,8 +28,21 @@ type Link struct {
 // NewLink returns a Link that lasts until the test ends.
 func NewLink(tb testing.TB) *Link {
 	l := &Link{tb: tb, proxies: make(map[string]*Proxy)}
-	tb.Cleanup(func() { l.do((*Proxy).close) }) // when the clients have been closed
+	tb.Cleanup(l.close) // when the clients have been closed
 	return l
+}
+
+// close closes all proxies. It waits for their connections without l.mu: in a bubble of
+// testing/synctest, time would stand still while a client that connects waits for l.mu.
+func (l *Link) close() {
+	l.do((*Proxy).Refuse)
+	l.mu.Lock()
+	l.trouble = (*Proxy).close // of those to come, which have no connections
+	proxies := slices.Collect(maps.Values(l.proxies))
+	l.mu.Unlock()
+	for _, p := range proxies {
+		p.close()
+	}
 }
 
 // TTL is how long the client's sessions should last if they have a time of their own, as with a
