@@ -55,15 +55,16 @@
 //
 // Each run is in a testing/synctest bubble. Its clock moves when no goroutine can run. While a
 // goroutine waits for a lock or a condition with a time limit, the passing of time is a decision
-// too. The limit may end before the lock is free or after it. For a context without a deadline,
-// the decision is when the goroutine runs that cancels it.
+// too. The limit may end before the lock is free or after it. If a run has shown that the program
+// has timers, or an operation has a context with a deadline, time may pass beside work as well. A
+// context that is cancelled may end between an operation and the next statement.
 //
 // # What it does not see
 //
 //   - Operations of sync/atomic, and reads and writes of plain variables, are no decisions. Put
 //     X.Step between them, or run with -race: the scheduler hides no data race from the detector.
 //   - A goroutine must not wait for a sync.Mutex or sync.RWMutex while its holder is stopped at a
-//     decision. Such a run does not go on, and ends with a panic after 30 seconds, unless it is a
+//     decision. Such a run does not go on, and fails the test after 30 seconds, unless it is a
 //     replay. Locks of this module in their place have no such limit.
 //   - Goroutines that a channel, a timer or a sync.WaitGroup wakes go on at once, beside the one
 //     that runs, until their next operation of a lock.
