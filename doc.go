@@ -34,7 +34,8 @@
 //   - UnlockContext always tries to release: it takes values from ctx, but ignores its
 //     cancellation.
 //   - The zero value of a local lock is free and ready to use. A lock must not be copied after
-//     first use. Other types have to be made by a function of their package: a zero keyed.Mutex,
-//     condition.Cond, singleton.Lazy, [Guarded] or record.Recorder says so in an error or a panic.
+//     first use. Other types have to be made by a function of their package. A zero keyed.Mutex,
+//     condition.Cond, singleton.Lazy, [Guarded] or record.Recorder says so in an error or a
+//     panic.
 //   - In the terms of the Go memory model, an unlock synchronizes before the next lock.
 package locks

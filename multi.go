@@ -21,9 +21,9 @@ import (
 
 // keyed is implemented by locks with a name that orders them in every process. See [Multi].
 type keyed interface {
-	// LockKey is the name of the lock, a zero byte, and a text that tells the lock apart from
-	// others of this name, such as one that describes its store. The zero byte and the text may
-	// be missing. An empty result means that the lock has no key.
+	// LockKey returns the name of the lock, a zero byte, and a text. The text tells the lock
+	// apart from other locks of this name, for example by its store. The zero byte and the text
+	// may be missing. An empty result means that the lock has no key.
 	LockKey() string
 }
 

@@ -56,8 +56,8 @@ var ErrSharedHolds = errors.New("other goroutines of the owner hold the lock too
 //
 // Goroutines that share an explicit owner share its holds. A wait by one of them is refused with
 // [ErrSharedHolds] if the owner has more than one hold, and another goroutine acquired one of
-// them. If the owner holds the lock when the wait ends, because another of its goroutines has
-// acquired it meanwhile, the waiter has its hold at once, like any re-entry.
+// them. If another goroutine of the owner holds the lock when the wait ends, the waiter has its
+// hold at once, like any re-entry.
 //
 // # Memory model
 //
@@ -76,9 +76,9 @@ type Cond struct {
 // New returns a condition of l. If l is a lock of this module, New(l) is the same as l.NewCond().
 // Any other [sync.Locker] works as well, even a type that embeds a lock of this module. Its
 // signalled waiters ask for l one after the other. If l has a method IsLocked() bool, the
-// condition cannot be used while IsLocked returns false. New panics if l is nil. It panics with
-// an error that matches [errors.ErrUnsupported] if l is a read side or a view of a StampedLock,
-// because a wait could not release the holds of its owner. Java's UnsupportedOperationException.
+// condition cannot be used while IsLocked returns false. New panics if l is nil. If l is a read
+// side or a view of a StampedLock, New panics with an error that matches [errors.ErrUnsupported]:
+// a wait could not release the holds of its owner. Java's UnsupportedOperationException.
 func New(l sync.Locker) *Cond {
 	if l == nil {
 		panic("condition: New of a nil Locker")

@@ -62,7 +62,7 @@ const (
 
 // shard is a part of the set. It has a place for one sole hold, and a hash table of entries.
 //
-// A sole hold is the only use of its key: one goroutine holds the lock, once or several times,
+// A sole hold is the only use of its key. One goroutine holds the lock, once or several times,
 // and the key has no waiter, no condition and no inspection. The fields holder, holds and key are
 // the whole record of a sole hold. Therefore its lock and unlock change one cache line, and no
 // atomic variable but mu. The next other use of the key moves the hold to an entry. A key gets an

@@ -30,8 +30,8 @@ type Config struct {
 	// FIFO declares that LockContext admits in order of arrival.
 	FIFO bool
 
-	// Exclusive, if not nil, declares that the lock that New returns is a read view, whose holders
-	// do not exclude one another, and returns the write view of the same lock.
+	// Exclusive, if not nil, declares that New returns a read view, whose holders do not exclude
+	// one another. Exclusive returns the write view of the same lock.
 	Exclusive func(view locks.TryLocker) locks.TryLocker
 
 	// Leased declares that the lock implements locks.Leased. Without Leased the lock must not

@@ -39,11 +39,11 @@
 //
 // # The end of a wait
 //
-// A wait ends by a grant, or by its context or time limit. Both happen with the guard held: a
-// grant takes the waiter out of the queue, and so does the end of a limit, so the second of the
-// two comes too late. AcquireContext returns nil if the grant came first. If the first waiter
-// leaves, advance looks at the next waiter: the rules may allow the next waiter's acquisition,
-// and a wake-up of the leaving waiter must not get lost.
+// A wait ends by a grant, or by its context or time limit. Both take the waiter out of the queue
+// with the guard held. Therefore the second of the two comes too late. AcquireContext returns nil
+// if the grant came first. If the first waiter leaves, advance looks at the next waiter: the
+// rules may allow the next waiter's acquisition, and a wake-up of the leaving waiter must not get
+// lost.
 //
 // # Checks in tests
 //

@@ -52,9 +52,9 @@ type Sync[R Rules] struct {
 //
 // Under locks.FIFO, waiters are admitted in the order of their arrival, and nobody overtakes a
 // waiter. Under locks.NonFair, a goroutine that the rules admit overtakes the waiters. A release
-// wakes the first waiter, which races for the word. A first waiter that has lost 16 races, or has
-// waited for a millisecond when the word changes, has the word kept for it: nobody overtakes it
-// from then on.
+// wakes the first waiter, which races for the word. The word is kept for a first waiter that has
+// lost 16 races, or has waited for a millisecond when the word changes. From then on no goroutine
+// overtakes it.
 func New[R Rules](rules R, word uint64, policy locks.Policy) *Sync[R] {
 	s := new(Sync[R])
 	s.s.Init(rules, word, policy != locks.FIFO)

@@ -222,8 +222,8 @@ func (h *handler) take(ctx context.Context, name string) *snapshot {
 	s.Watched = append(s.Watched, h.inspect(ctx)...)
 	cycles := waits.Cycles()
 
-	// If a recorded wait began before the look at the queues, and is there after it, then it is
-	// the wait that the look has seen of this owner.
+	// If a recorded wait began before the look at the queues, and still lasts after it, the look
+	// has seen this wait of its owner.
 	before := time.Now()
 	waiting := waits.Waiting()
 	suspects := waits.SuspectsOf(waiting)

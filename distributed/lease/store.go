@@ -197,10 +197,11 @@ type Watch interface {
 // permits for.
 type Queue interface {
 	// Enqueue is Acquire for an acquisition that will wait. If the lock is refused, the
-	// acquisition has a place in the queue, and keeps it as long as it asks again, until it has
-	// the lock or leaves. If a place is lost, such as with its session, the next Enqueue takes a
-	// new place. Acquire leaves no place, nor does an Enqueue whose error matches ErrRefused or
-	// locks.ErrForeign. A place that an earlier Enqueue of the acquisition has left stays.
+	// acquisition has a place in the queue. It keeps the place as long as it asks again, until it
+	// has the lock or leaves. If a place is lost, such as with its session, the next Enqueue
+	// takes a new place. Acquire leaves no place, nor does an Enqueue whose error matches
+	// ErrRefused or locks.ErrForeign. A place that an earlier Enqueue of the acquisition has left
+	// stays.
 	Enqueue(ctx context.Context, req Request) (Reply, error)
 
 	// Leave gives the acquisition's place up, if it has one. It may be repeated.

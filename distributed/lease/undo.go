@@ -102,8 +102,8 @@ func (a question) sweep(until time.Time, known <-chan struct{}, several bool) {
 	a.c.releaser.sweep(sweeping{id: a.id, queue: a.queue, until: until, late: true, known: known, several: several})
 }
 
-// latest is the longest time after which a sent request is expected to arrive: about as long as a
-// system goes on to send the remaining data of a closed connection.
+// latest is the longest time for which a sent request may be on its way. A system sends the
+// remaining data of a closed connection for about as long.
 const latest = 5 * time.Minute
 
 // The pauses between the requests of a sweep double from firstSweep to a tenth of its time.
