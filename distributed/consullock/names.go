@@ -14,9 +14,9 @@ const maxKey = 1024
 
 // keyOf returns the key of the lock called name, without the prefix. Other names have other keys.
 // Letters, digits and the characters - _ . ~ / stay. Each other byte is an equals sign and two
-// hexadecimal digits. keyOf encodes in the same way the bytes that a server would remove from a
-// path: a slash at the beginning, at the end or behind another slash, and each dot of the parts .
-// and .. between slashes. Percent signs would not do: some servers decode a path twice.
+// hexadecimal digits. The same form stands for bytes that a server would remove from a path. These
+// are a slash at the beginning, at the end or behind another slash, and each dot of the parts . and
+// .. between slashes. Percent signs would not do: some servers decode a path twice.
 func keyOf(name string) string {
 	var key strings.Builder
 	for i := range len(name) {

@@ -16,8 +16,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// The state of a lock is its key, in the form of Consul's own lock: the flags mark the key of a
-// lock, and the key's session is the holder's session, or empty. The value is for inspectors: the
+// The state of a lock is its key, in the form of Consul's own lock. The flags mark the key of a
+// lock. The key's session is the holder's session, or empty. The value is for inspectors: the
 // acquisition, a line feed, and the identity of its process.
 //
 //	Acquire   read the key; create it if it is not there; acquire it if it is free at this index

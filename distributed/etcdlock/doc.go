@@ -87,7 +87,8 @@
 //   - A member lags behind the others: the Client ignores an event that is older than the key it
 //     watches.
 //   - A watch is cancelled, or its events are compacted away: the waiter reads and watches anew.
-//   - A key without a lease is among those of the lock: [locks.ErrForeign]. Nothing is overwritten.
+//   - A key without a lease is among the keys of the lock: [locks.ErrForeign]. Nothing is
+//     overwritten.
 //   - The quota is used up (NOSPACE), the data of members differ (CORRUPT), or a member is
 //     overloaded: LockContext waits, and holds are renewed. See "Errors".
 //   - A snapshot is restored: revisions and tokens may repeat, as etcd documents.

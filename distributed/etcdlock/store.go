@@ -16,12 +16,12 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// The state of a lock: one key for each holder and each waiter. The holder's key is the one created
-// first. A waiter waits for the next older key. This is the layout of etcd's own concurrency.Mutex:
-// <prefix>/<lease in hex>. If a client has several keys below one prefix, a number follows in the
-// further ones, -1 and so on. The mutex of etcd treats every key below its prefix as part of the
-// queue. The value of our keys is for inspectors: the acquisition, a line feed, and the identity of
-// its process. The mutex of etcd writes empty values, and reads no value.
+// The state of a lock: one key for each holder and each waiter. The holder's key was created first.
+// A waiter waits for the next older key. This is the layout of etcd's own concurrency.Mutex:
+// <prefix>/<lease in hex>. If a client has several keys below one prefix, the keys after the first
+// end with a number, -1 and so on. The mutex of etcd treats every key below its prefix as part of
+// the queue. The value of our keys is for inspectors: the acquisition, a line feed, and the
+// identity of its process. The mutex of etcd writes empty values, and reads no value.
 //
 //	Acquire       if no key, put mine
 //	Enqueue       if mine is absent, put it; read the newest older one
@@ -393,7 +393,7 @@ func (s *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duration
 // Punctual is false for read-write locks, whose releases wait for each other.
 func (s *store) Punctual() bool { return s.kind == plain || s.kind == counting }
 
-// Release deletes the key. The next waiter watches it, so nobody has to be woken.
+// Release deletes the key. The next waiter watches the key, so Release wakes nobody.
 func (s *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
 	s.c.finish(id.Acquisition)
 	return s.release(ctx, id)

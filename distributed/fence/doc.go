@@ -1,6 +1,5 @@
 // Package fence refuses stale fencing tokens. It is the last line of defence against a holder that
-// goes on to write after it has lost its lock, because its process was paused or because it does
-// not check its hold.
+// writes after it has lost its lock. Such a holder was paused, or does not check its hold.
 //
 // No lock that ends by itself can prevent such writes. A holder may be stopped for any time between
 // the moment when it was told that it holds and the moment when it writes. So the holder sends the

@@ -34,11 +34,10 @@
 //
 // # Guarantees
 //
-// On a local file system there is one exclusive holder at a time, or any number of shared ones.
+// On a local file system there is one exclusive holder at a time, or any number of shared holders.
 // This includes all other programs that lock the file with flock, such as flock(1). The system
-// frees the lock when the process ends, however it ends. There is no lease: a stopped process
-// keeps its lock, and nothing expires. [locks.Hold.Deadline] returns false, and Extend has no
-// effect.
+// frees the lock when the process ends, however it ends. There is no lease: a stopped process keeps
+// its lock, and nothing expires. [locks.Hold.Deadline] returns false, and Extend has no effect.
 //
 // # What happens when
 //

@@ -32,7 +32,8 @@ var (
 )
 
 const (
-	// suffix is what the names of all objects end with. Others below the prefix are no locks.
+	// suffix ends the names of all objects of locks. Other objects below the prefix do not belong
+	// to locks.
 	suffix = ".json"
 	// maxKey is how many bytes the name of an object may have.
 	maxKey = 1024
@@ -75,7 +76,7 @@ func (d *documents) Load(ctx context.Context, name string) ([]byte, string, erro
 	return a.body, a.header.Get("X-Goog-Generation"), nil
 }
 
-// Swap writes the object if its generation is the one that is wanted. Generation 0 is no object.
+// Swap writes the object if it has the wanted generation. Generation 0 stands for a missing object.
 func (d *documents) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
 	a, err := d.send(ctx, request{
 		method: http.MethodPost, path: "/upload" + d.objects(), data: data,

@@ -15,8 +15,8 @@ import (
 // New returns a client of the locks that are Lease objects in a namespace. It sends no request.
 // [caslock.Client.Close] ends it, and client is the caller's.
 //
-// The options are those of package caslock, such as [caslock.WithTTL] and [caslock.WithLabel].
-// kubectl shows the holder by its label, in front of the name of its acquisition.
+// The options come from package caslock, such as [caslock.WithTTL] and [caslock.WithLabel]. kubectl
+// shows the holder by its label, in front of the name of its acquisition.
 //
 // The limit of requests that client has (rest.Config.QPS) does not apply to locks. The fake client
 // of client-go is refused: it compares no versions.

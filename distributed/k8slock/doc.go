@@ -36,7 +36,7 @@
 // annotations and owners of the object stay. An object that a release has left keeps the token:
 // do not delete it.
 //
-// Names are those of objects: letters in lower case, digits, "-" and ".", at most 253 of them.
+// Names are names of objects: letters in lower case, digits, "-" and ".", at most 253 of them.
 // Another name is refused by each method. Locks in different namespaces are different locks.
 //
 // A lease is in whole seconds. A lease of 500 ms ends for its holder after 500 ms. After the

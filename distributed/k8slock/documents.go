@@ -134,7 +134,7 @@ func (d *documents) Swap(ctx context.Context, name string, data []byte, version 
 	return written.ResourceVersion, nil
 }
 
-// Watch follows the one object. It begins with any state of it, since the waiter reads it again.
+// Watch follows the object. It begins with any state, since the waiter reads the object again.
 func (d *documents) Watch(ctx context.Context, name string, changed func()) error {
 	w, err := d.to(d.client.Get()).Param("watch", "true").Param("resourceVersion", "0").
 		Param("fieldSelector", "metadata.name="+name).Watch(ctx)

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// label is that of all objects which a client has locked once.
+	// label marks all objects that a client has ever locked.
 	label = "jucgo.github.io/lock"
 	// annotation has the data for which Lease objects lack fields.
 	annotation = "jucgo.github.io/lock"

@@ -302,7 +302,7 @@ func ended(ctx context.Context) error { return ctxerr.Ended("leader: run", ctx) 
 // the duration out. Another candidate can lead meanwhile. Resign does not wait: [WithOnLost]
 // reports when the lock is released. The function itself may call Resign, and then has to return.
 //
-// A later Resign replaces the duration of an earlier one. Without Run, it delays the first
+// A later Resign replaces the duration of an earlier Resign. Without Run, it delays the first
 // campaign. With 0, Run campaigns again at once. The lock decides whether another waiter goes
 // first.
 func (e *Election) Resign(out time.Duration) {

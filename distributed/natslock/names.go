@@ -13,8 +13,8 @@ const maxKey = 1024
 const escape = '='
 
 // keyOf returns the key of the lock called name. Other names have other keys. Letters, digits and
-// the characters - _ / . stay. Each other byte is an equals sign and two hexadecimal digits. keyOf
-// encodes in the same way a dot that would make an empty token of a subject, and the beginning of
+// the characters - _ / . stay. Each other byte is an equals sign and two hexadecimal digits. The
+// same form stands for a dot that would make an empty token of a subject, and for the beginning of
 // reserved keys.
 func keyOf(name string) string {
 	var key strings.Builder

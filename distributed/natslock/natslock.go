@@ -23,7 +23,7 @@ import (
 // A request fails if it has no answer in the time of [jetstream.WithDefaultTimeout], 5 seconds if
 // not given. Set a fifth of the lease for leases below 25 seconds.
 //
-// The options are those of package caslock, such as [caslock.WithTTL] and [caslock.WithLabel].
+// The options come from package caslock, such as [caslock.WithTTL] and [caslock.WithLabel].
 func New(ctx context.Context, js jetstream.JetStream, bucket string, opts ...caslock.Option) (*caslock.Client, error) {
 	if js == nil {
 		return nil, errors.New("natslock: nil JetStream")

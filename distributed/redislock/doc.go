@@ -173,8 +173,8 @@
 //     both release before their next renewals. The second holder may have the smaller token. With
 //     redlock.WithReplicas no such pair was seen in 27 failovers, and none in 10 with the setting
 //     min-replicas-to-write of the servers, see README.md.
-//   - The server evicts keys, or its clock is set forward: the effect is that of a deleted lock. If
-//     the clock is set back, the locks of dead processes last longer by the same time.
+//   - The server evicts keys, or its clock is set forward: the effect is the same as of a deleted
+//     lock. If the clock is set back, the locks of dead processes last longer by the same time.
 //
 // # When not to use it
 //

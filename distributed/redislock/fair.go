@@ -129,8 +129,8 @@ func (s *fair) names(name string) *names {
 	})
 }
 
-// args returns the arguments of a script for the lock called name. The last ones are the commands
-// to publish with.
+// args returns the arguments of a script for the lock called name. The last arguments are the
+// commands to publish with.
 func (s *fair) args(ctx context.Context, name string, args ...any) ([]any, error) {
 	m, err := s.c.mode(ctx)
 	if err != nil {

@@ -584,7 +584,7 @@ func (l *link) awaited() bool {
 	return false
 }
 
-// drop closes the connection. The writer opens another one.
+// drop closes the connection. The writer opens another connection.
 func (l *link) drop() {
 	l.mu.Lock()
 	conn := l.conn

@@ -8,8 +8,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// The state of a semaphore is a sorted set, see lua/lib_permits.lua. Its waiters wait like those of
-// a plain lock, see waiting.go. But a release wakes all waiters whose permits are free: in the
+// The state of a semaphore is a sorted set, see lua/lib_permits.lua. Its waiters wait like waiters
+// of a plain lock, see waiting.go. But a release wakes all waiters whose permits are free: in the
 // list, the permits of a waiter and the size of its semaphore follow its name.
 
 func newPermits(c *core) *single {

@@ -25,10 +25,10 @@
 // # Limits
 //
 // The kernel does not know the lock; whether its holder lives is judged by the process number. All
-// processes must be in one PID namespace and one time namespace: in another one, [Open] fails with
-// [locks.ErrForeign]. A reused number is recognised by its start time, to 10 ms on Linux and to 1
-// ms on macOS. Other systems cannot recognise a reused number, and the lock stays held as long as
-// another process has the number of the dead process.
+// processes must be in one PID namespace and one time namespace: in another namespace, [Open] fails
+// with [locks.ErrForeign]. A reused number is recognised by its start time, to 10 ms on Linux and
+// to 1 ms on macOS. Other systems cannot recognise a reused number, and the lock stays held as long
+// as another process has the number of the dead process.
 //
 // A stopped holder keeps the lock, and so does a goroutine that forgets it: there is no lease. The
 // lock has neither tokens, nor notices of losses, nor readers.

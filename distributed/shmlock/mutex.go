@@ -92,9 +92,9 @@ func open(path string) (*Mutex, error) {
 // Path returns the absolute path of the file.
 func (l *Mutex) Path() string { return l.path }
 
-// LockKey names the lock among those of the machine for [locks.Multi]. The key begins with a zero
-// byte, which says that the lock has no order: another process may have another path to the same
-// file.
+// LockKey names the lock among the locks of the machine for [locks.Multi]. The key begins with a
+// zero byte, which says that the lock has no order: another process may have another path to the
+// same file.
 func (l *Mutex) LockKey() string { return "\x00" + l.path }
 
 // QueueLength returns the number of waiters in the local queue.

@@ -123,7 +123,7 @@ type modeError struct{ text string }
 
 func (e *modeError) Error() string { return e.text }
 
-// errMode says what a setting has to be, and what it is.
+// errMode returns the error of a setting that has to be has, and is is.
 func errMode(setting, has, is string) error {
 	return &modeError{fmt.Sprintf("%s has to be %s in the sessions of this pool: it is %s", setting, has, is)}
 }

@@ -22,7 +22,7 @@ type core struct {
 	options
 	db    *sql.DB
 	names names
-	// statements are those of the dialect by their titles.
+	// statements are the statements of the dialect, by their titles.
 	statements map[string]*statement
 	start      startCheck
 	encoding   startCheck // for names that are not ASCII

@@ -102,8 +102,8 @@
 //     only type that tells "a" from "A" and "a ". A table of an engine without transactions, such
 //     as MyISAM, Aria or MEMORY, is [locks.ErrForeign] too: its locks would exclude nobody. In
 //     MySQL and MariaDB a Table and a Row check the table once, before the first acquisition.
-//   - The database fails over to a replica that lacks a commit, or its clock is set forward:
-//     two owners may hold a lock of a Table until the first one asks for its renewal.
+//   - The database fails over to a replica that lacks a commit, or its clock is set forward: two
+//     owners may hold a lock of a Table until the first owner asks for its renewal.
 //   - A pooler gives each transaction any free session: on PostgreSQL, the first acquisition of an
 //     Advisory returns [ErrUnsupportedTopology]. So does the first acquisition of any kind with
 //     [WithListener], and of a Row with [WithBlockingWait]. The check uses two connections, and

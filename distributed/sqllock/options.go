@@ -100,9 +100,9 @@ func WithLeaseOptions(opts ...lease.Option) Option {
 // WithQueue makes a [Table] grant its locks in the order of the requests, across all processes. The
 // queue is a table as well. A waiter that does not ask for the time wait is dropped from it,
 // because its process has died. Waiters behind it wait for as long, whatever their own options are.
-// With 0 the time is that of the waiter's lease, at least a second and at most 30 seconds. Clients
-// with and without the option exclude each other. Clients without it, and TryLockContext, barge:
-// they take a free lock past the queue.
+// With 0 the time is the waiter's lease, at least a second and at most 30 seconds. Clients with and
+// without the option exclude each other. Clients without it, and TryLockContext, barge: they take a
+// free lock past the queue.
 func WithQueue(wait time.Duration) Option {
 	return func(o *options) { o.fair, o.wait = true, wait }
 }

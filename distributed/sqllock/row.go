@@ -189,11 +189,11 @@ func (r *Row) Close(ctx context.Context) error {
 }
 
 // Do runs fn in a transaction that holds the lock called name, and commits it. If fn returns an
-// error or panics, or the database refuses the commit, such as with SQLITE_BUSY, the transaction
-// is rolled back. Do waits for the lock until ctx ends, and ctx also ends the transaction. The
-// error matches [locks.ErrLost] if the transaction could not be committed, because the connection
-// failed or the server has ended it. The work is undone then, except in the one case that no
-// client can tell: only the answer to the commit was lost.
+// error or panics, or the database refuses the commit, such as with SQLITE_BUSY, the transaction is
+// rolled back. Do waits for the lock until ctx ends, and ctx also ends the transaction. The error
+// matches [locks.ErrLost] if the transaction could not be committed, because the connection failed
+// or the server has ended it. The work is then undone, except in a case that no client can
+// recognise: only the answer to the commit was lost.
 //
 // Do is as safe as the database: there is no lease, and if the lock was lost, all that fn did in tx
 // is undone. Do is not reentrant: if the caller's owner is already inside of Do with the lock, the

@@ -304,8 +304,8 @@ func (s *permitStore) Inspect(ctx context.Context, name string) (state lease.Sta
 // listen, see [WithListener]. Others poll, see [WithBackoff].
 //
 // If a process dies, its permits return when its lease is over. A row stays for each name that was
-// ever used. CreateSchema adds the two tables to those of an earlier layout. Without them the
-// methods return [ErrNoTable].
+// ever used. CreateSchema adds the two tables to an earlier layout. Without them the methods return
+// [ErrNoTable].
 func (t *Table) Semaphore(name string, size int64) *lease.Semaphore {
 	refusal := checkName(name)
 	lc, err := t.clients.Client(t.permits.tableStore, func() (*lease.Client, error) {

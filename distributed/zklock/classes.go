@@ -17,7 +17,7 @@ type class int
 const (
 	// unknown: there was no answer. The request may have been carried out.
 	unknown class = iota
-	// state: the answer tells the state of a node. The recipe knows what to do.
+	// state: the answer tells the state of a node. The recipe handles it.
 	state
 	// request: this request. A repetition has the same answer.
 	request

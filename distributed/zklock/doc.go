@@ -92,7 +92,7 @@
 //     [Client.State] and [WithState].
 //   - No server can be reached: a call that has just asked for a lock fails after half of the
 //     session timeout. A waiter waits on.
-//   - A session is over: its holds are lost, and the client begins another one. Waiters queue
+//   - A session is over: its holds are lost, and the client begins another session. Waiters queue
 //     anew, at the end.
 //   - The answer to a create is lost: the node is searched by its UUID. It is used if it
 //     exists, and deleted if it turns up later.

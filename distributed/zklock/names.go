@@ -124,7 +124,7 @@ func standing(children []string, own string, m mode) (before string, err error) 
 	}
 	before, err = last(children, m, seq)
 	if err == nil && strings.HasPrefix(seq, "-") {
-		// The counter of the directory has run over: new nodes sort before those of holders.
+		// The counter of the directory has run over: new nodes sort before the holders' nodes.
 		err = errors.New("the numbers in the lock's directory are used up: it has to be made anew")
 	}
 	return before, err

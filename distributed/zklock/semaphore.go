@@ -135,7 +135,7 @@ func leasesOf(a *acquisition) []*node { return append([]*node{a.own}, a.more...)
 // atOnce is how many leases are made at a time.
 const atOnce = 64
 
-// makeMore makes the leases but the first one.
+// makeMore makes all leases except the first.
 func makeMore(ctx context.Context, a *acquisition) error {
 	for {
 		missing := a.permits - 1 - int64(len(a.more))

@@ -139,8 +139,8 @@ func (st *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, e
 // request that did not get the lock; the argument is the error of the request, or nil.
 //
 // Two requests for one acquisition may be under way: package lease repeats a request without a
-// reply, and the first one may be late. They take turns, and each continues from the state that the
-// request before it has left:
+// reply, and the first request may be late. They take turns, and each continues from the state that
+// the request before it has left:
 //
 //	the request before          the next one
 //	holds                       returns that hold

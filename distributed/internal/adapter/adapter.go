@@ -63,7 +63,8 @@ func OfStore(ctx context.Context, err error) error {
 	return requestError{err, text, foreign}
 }
 
-// ofContexts are the errors of contexts, and what they say of a request.
+// ofContexts are the errors of contexts, and the texts that replace theirs in the error of a
+// request.
 var ofContexts = []struct {
 	err  error
 	text string

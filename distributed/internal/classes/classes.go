@@ -31,7 +31,7 @@ const (
 	Doubt
 	// Unclear is unknown. The request may have been carried out, and the answer may stay the same.
 	Unclear
-	// Stored is nothing: the answer says what the server stores, such as another version.
+	// Stored refuses nothing: the answer describes what the server stores, such as another version.
 	Stored
 )
 

@@ -46,8 +46,8 @@ func WithRestore() redislock.Option { return func(o *driver.Options) { o.Restore
 // lose a lock. Five servers are usual, and three are enough. A lock survives the failure of any
 // minority. The clients are set up as [redislock.New] says. New closes none of them.
 //
-// The options of package redislock have the effect that they have there, except for
-// [redislock.WithFairWait], which has none. [WithNodeTimeout] and [WithRestore] are further ones.
+// The options of package redislock have the same effect as there, except that
+// [redislock.WithFairWait] has no effect. [WithNodeTimeout] and [WithRestore] are further options.
 // [WithReplicas] is refused, because New does not count replicas.
 func New(clients []redis.UniversalClient, opts ...redislock.Option) (*Client, error) {
 	ports := make([]driver.Port, len(clients))

@@ -24,7 +24,7 @@
 //   - Java takes part: Curator has no such lock.
 //   - The holder shall hear that another client wants the lock: [lease.Mutex.Revoke] returns
 //     [errors.ErrUnsupported], and so does a forced release.
-//   - The waiters shall be seen: [lease.Mutex.Inspect] knows only those of this client, and
+//   - The waiters have to be visible: [lease.Mutex.Inspect] knows only waiters of this client, and
 //     [zklock.Client.Names] does not list the lock.
 //
 // # When it does
@@ -32,6 +32,6 @@
 // It demonstrates the effect, and measures it against the queue: one node and one watch a waiter
 // are the least that a lock on ZooKeeper can have.
 //
-// Guarantees, losses and tokens are those of package zklock. A node of the same name that is not
+// Guarantees, losses and tokens are as in package zklock. A node of the same name that is not
 // ephemeral is [locks.ErrForeign].
 package ephemeral
