@@ -123,7 +123,7 @@ type modeError struct{ text string }
 
 func (e *modeError) Error() string { return e.text }
 
-// errMode returns the error of a setting that has to be has, and is is.
+// errMode returns the error of a setting that does not have the required value.
 func errMode(setting, has, is string) error {
 	return &modeError{fmt.Sprintf("%s has to be %s in the sessions of this pool: it is %s", setting, has, is)}
 }
