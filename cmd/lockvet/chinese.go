@@ -26,6 +26,11 @@ var words = []struct{ en, zh string }{
 	{"%s of %s, which is already unlocked", "对 %[2]s 调用 %[1]s，而它已经解锁"},
 	{"%s of %s, which is read-locked", "对 %[2]s 调用 %[1]s，而持有的是它的读锁"},
 	{"%s of %s, which is write-locked", "对 %[2]s 调用 %[1]s，而持有的是它的写锁"},
+	{
+		"deferred %s of %s in a loop: the next round waits for the return of this function",
+		"在循环里 defer 了 %[2]s 的 %[1]s：下一轮要等到本函数返回",
+	},
+	{"acquired in each round", "每一轮都在这里加锁"},
 	{"deferred %s of %s, which is held already: %s is meant", "defer 了 %[2]s 的 %[1]s，而这把锁已被持有：应为 %[3]s"},
 	{"Replace %s by %s", "把 %s 换成 %s"},
 	{"%s of %s, which this function already holds: it waits for itself", "%[2]s 的 %[1]s：本函数已持有这把锁，会一直等自己"},

@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"fmt"
 	"go/ast"
 	"go/types"
 	"slices"
@@ -39,8 +40,10 @@ func runDeferLoop(pass *analysis.Pass, fs *flows) {
 				}
 				if lock := f.lockedInLoop(d, c); lock != nil {
 					pass.Report(analysis.Diagnostic{
-						Pos: d.Pos(), End: d.End(), Message: "deferred " + c.fn.Name() + " of " + c.path.text +
-							" in a loop: the next round waits for the return of this function",
+						Pos: d.Pos(), End: d.End(),
+						Message: fmt.Sprintf(
+							"deferred %s of %s in a loop: the next round waits for the return of this function",
+							c.fn.Name(), c.path.text),
 						Related: []analysis.RelatedInformation{related(lock.call, "acquired in each round")},
 					})
 				}
