@@ -35,11 +35,14 @@ type account struct {
 	entries map[string]*entry
 	token   uint64
 	places  int // taken so far
+	forces  int // requests to break the lock that are under way
+	forced  int // how many of them have ended
 }
 
 // entry is one acquisition.
 type entry struct {
 	p        *process
+	a        *account
 	name     string
 	shared   bool
 	many     int64
@@ -97,7 +100,7 @@ func (b *ledger) entry(r *Requests, id lease.HoldID) *entry {
 				}
 			}
 		}
-		e = &entry{p: r.port, name: id.Name, shared: r.shares, many: 1}
+		e = &entry{p: r.port, a: a, name: id.Name, shared: r.shares, many: 1}
 		a.entries[id.Acquisition] = e
 	}
 	return e
@@ -121,15 +124,16 @@ func (b *ledger) begins() (at time.Time) {
 	return time.Now()
 }
 
-// asks begins a request about e. over ends it, and says whether another one was under way with it,
-// so that their order is unknown.
+// asks begins a request about e. over ends the request, and says whether another one was under way
+// with it, so that their order is unknown. A request to break the lock concerns entries too that are
+// made while it is under way.
 func (e *entry) asks() (over func() bool) {
 	e.busy++
 	e.serial++
-	serial := e.serial
+	serial, forced := e.serial, e.a.forced
 	return func() bool {
 		e.busy--
-		return e.busy > 0 || e.serial != serial
+		return e.busy > 0 || e.serial != serial || e.a.forces > 0 || e.a.forced != forced
 	}
 }
 
@@ -568,6 +572,7 @@ func (b *ledger) force(r *Requests, name string, call func() (bool, error)) (boo
 		}
 		x.sure = time.Time{}
 	}
+	a.forces++
 	b.life.mu.Lock()
 	b.life.forced[name] = began.Add(b.life.ttl) // the answer may come late
 	b.life.mu.Unlock()
@@ -576,10 +581,12 @@ func (b *ledger) force(r *Requests, name string, call func() (bool, error)) (boo
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
+	a.forces--
 	mixed := false // with other requests, so that their order is unknown
 	for _, end := range over {
 		mixed = end() || mixed
 	}
+	a.forced++
 	b.life.mu.Lock()
 	b.life.forced[name] = now
 	b.life.mu.Unlock()
