@@ -42,6 +42,7 @@ var zeros = map[string]func() any{
 	"deadlock.Lock":      zero[deadlock.Lock],
 	"deadlock.Orphan":    zero[deadlock.Orphan],
 	"deadlock.Wait":      zero[deadlock.Wait],
+	"explore.Case":       zero[explore.Case],
 	"explore.Lease":      zero[explore.Lease],
 	"explore.X":          zero[explore.X],
 	"fair.BargingMutex":  zero[fair.BargingMutex],
@@ -168,6 +169,9 @@ func TestAZeroValueSaysHowToMakeOne(t *testing.T) {
 	require.ErrorContains(t, new(locks.Guarded[int]).With(t.Context(), func(*int) error { return nil }), "nil")
 	for text, f := range map[string]func(){
 		"keyed: a zero Mutex belongs to no set: use Mutexes.Of": func() { new(keyed.Mutex[int]).IsFair() },
+		"explore: Select: a zero Case: use Receive, Send or Default": func() {
+			new(explore.X).Select(explore.Case{})
+		},
 		"record: Wrap: a zero Recorder records nothing: use New": func() {
 			new(record.Recorder).Wrap("l", new(fair.Mutex))
 		},

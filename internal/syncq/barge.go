@@ -20,10 +20,10 @@ func (s *Sync) TryLock(p Party) bool {
 // Barged follows each exclusive acquisition that overtakes an awake first waiter (NonFair).
 //
 // Two goroutines can pass the lock to each other without ever finding it held. The first waiter is
-// awake then, but has no processor before Go ends a time slice, and all others wait behind it. So the
-// overtaking holder counts, and at each 64th time looks whether the first waiter is overdue. The
-// holder alone changes the count; in a lock that another goroutine releases, two holders may count
-// at once, and one of the two is lost.
+// awake then, but has no processor before Go ends a time slice, and all others wait behind it. So
+// the overtaking holder counts, and at each 64th time looks whether the first waiter is overdue.
+// The holder alone changes the count; in a lock that another goroutine releases, two holders may
+// count at once, and one of the two is lost.
 //
 //go:noinline // so that the fast paths around it stay short
 func (s *Sync) Barged() {
@@ -38,10 +38,10 @@ func (s *Sync) Barged() {
 // takes as long as several acquisitions. 64 acquisitions with short sections take some 20 µs.
 const bargedRounds = 64
 
-// reserveOverdue reserves the lock, which is held, for the first waiter if that is awake and overdue.
-// Then the next release hands the lock over, although the waiter has still to run. A guard that is in
-// use is left alone. The word may become free meanwhile: then the waiter has a chance again, because
-// no word may be free and reserved.
+// reserveOverdue reserves the lock, which is held, for the first waiter if that is awake and
+// overdue. Then the next release hands the lock over, although the waiter has still to run. A guard
+// that is in use is left alone. The word may become free meanwhile: then the waiter has a chance
+// again, because no word may be free and reserved.
 func (s *Sync) reserveOverdue() {
 	if !s.guard.TryLock() {
 		return

@@ -27,7 +27,8 @@ type Cond struct {
 	// that changes what the lock guards acquires the lock after that release. So its Signal, with
 	// the lock or after it, loads a number that counts the waiter, until the waiter has left the
 	// queue. A goroutine that had the lock before the waiter has changed what the waiter looks at
-	// before the waiter decided to wait. Its late Signal may miss the waiter, as if it came earlier.
+	// before the waiter decided to wait. Its late Signal may miss the waiter, as if it came
+	// earlier.
 	waiters atomic.Int32
 }
 

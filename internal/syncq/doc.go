@@ -49,15 +49,15 @@
 //
 // # NonFair
 //
-// A release frees the word, and wakes the first waiter unless that is awake. The waiter races
-// for the lock with goroutines that come along. If it loses, it sleeps again, still first.
-// After too many losses or too long a wait, or if it waits for readers, the lock is reserved
-// for it. A holder that takes the lock past an awake waiter counts, and now and then reserves the
-// lock for a waiter that has waited for too long: see Barged. Without that a waiter that has no
-// processor is overtaken for a time slice. No reader that comes overtakes a waiter with a
-// reservation, and the next release hands the lock off as under FIFO. A releaser that hands the
-// lock to a sleeping writer yields its processor to it. If the next waiter has waited for too long as well, the lock is reserved for that one in
-// turn: so a long queue drains, and barging begins anew.
+// A release frees the word, and wakes the first waiter unless that is awake. The waiter races for
+// the lock with goroutines that come along. If it loses, it sleeps again, still first. After too
+// many losses or too long a wait, or if it waits for readers, the lock is reserved for it. A holder
+// that takes the lock past an awake waiter counts, and now and then reserves the lock for a waiter
+// that has waited for too long: see Barged. Without that a waiter that has no processor is
+// overtaken for a time slice. No reader that comes overtakes a waiter with a reservation, and the
+// next release hands the lock off as under FIFO. A releaser that hands the lock to a sleeping
+// writer yields its processor to it. If the next waiter has waited for too long as well, the lock
+// is reserved for that one in turn: so a long queue drains, and barging begins anew.
 //
 // Shared waiters do not race. When they are first, the next release lets all of the group in.
 //

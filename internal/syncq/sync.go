@@ -100,11 +100,11 @@ func (s *Sync) Unlock() bool {
 }
 
 // handOver is guarded(drop) of a lock that is reserved (NonFair). If it hands the lock to a writer
-// that sleeps, it yields its processor. Else the releasing goroutine goes on until it wants the lock
-// again, and parks: the processor of the new holder then has another one woken for nothing.
+// that sleeps, it yields its processor. Else the releasing goroutine goes on until it wants the
+// lock again, and parks: the processor of the new holder then has another one woken for nothing.
 //
-// It does not yield to a waiter of a broadcast or behind readers, whose hand-overs follow each other,
-// nor in a lock that goroutines read.
+// It does not yield to a waiter of a broadcast or behind readers, whose hand-overs follow each
+// other, nor in a lock that goroutines read.
 func (s *Sync) handOver() bool {
 	s.guard.Lock()
 	n := s.queue.head
@@ -209,8 +209,9 @@ func (s *Sync) ShareExclusive() {
 // An awake waiter calls compete. It wins, and the lock is held; or it finds the word held, and
 // sleeps again with flagWoken cleared in one step with that finding; or it leaves, and cancel calls
 // advance. If reserveOverdue has replaced flagWoken by flagReserved on a word that is held, the
-// release of that word comes here, and admits the waiter, asleep or awake. Parties that take and free the lock while flagWoken is set tell nobody, readers included
-// (TryUnlockShared). If the table holds the lock, T has its last reader come here.
+// release of that word comes here, and admits the waiter, asleep or awake. Parties that take and
+// free the lock while flagWoken is set tell nobody, readers included (TryUnlockShared). If the
+// table holds the lock, T has its last reader come here.
 //
 // The commonest case comes first, which makes a hand-off a tenth cheaper: the last hold ends, and
 // the first waiter gets the lock exclusively.

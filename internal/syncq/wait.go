@@ -132,14 +132,15 @@ func (n *node) mirror() uint64 {
 
 // A waiter that is first and loses the race to bargers MaxLost times, or has waited for MaxBarging
 // (see overdue, longQueue), has the lock reserved: the next release hands it over. That bounds
-// barging. A waiter for readers has it reserved at once. The queue of rwlock.StampedLock has the same bounds.
+// barging. A waiter for readers has it reserved at once. The queue of rwlock.StampedLock has the
+// same bounds.
 const (
 	MaxBarging = time.Millisecond
 	MaxLost    = 16
 )
 
-// longQueue is how many waiters make MaxBarging longer by its length. In a long queue each waiter is
-// overdue when it becomes the first, and the lock would be handed off from then on.
+// longQueue is how many waiters make MaxBarging longer by its length. In a long queue each waiter
+// is overdue when it becomes the first, and the lock would be handed off from then on.
 const longQueue = 128
 
 // due is the since of a waiter that a broadcast moved here with others. All of them have the lock
@@ -149,10 +150,10 @@ const due = time.Duration(math.MinInt64 / 2)
 // overdue reports whether the lock is to be reserved for n by now.
 //
 // The clock is read when a waiter joins, becomes the first, or loses a race, and at each 64th
-// acquisition past a waiter that is awake. A reading takes as long as several atomic writes. The first waiter behind readers has the
-// lock reserved without a look at the clock. A signalled waiter that joins as the first
-// usually wins its first race. Its wait counts from the first that it loses, and its signal reads
-// no clock.
+// acquisition past a waiter that is awake. A reading takes as long as several atomic writes. The
+// first waiter behind readers has the lock reserved without a look at the clock. A signalled waiter
+// that joins as the first usually wins its first race. Its wait counts from the first that it
+// loses, and its signal reads no clock.
 func (n *node) overdue() bool {
 	if n.reserved {
 		return true

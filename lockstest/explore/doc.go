@@ -41,15 +41,15 @@
 // on different locks alone. What goroutines do to each other by atomics has no part in that. It
 // leaves out nothing in a program whose goroutines wait outside of locks.
 //
-// The log says how far the search went. If it was not complete, a line on the standard error says so
-// as well. With the option [Complete] the test fails instead.
+// The log says how far the search went. If it was not complete, a line on the standard error says
+// so as well. With the option [Complete] the test fails instead.
 //
 // The log says "all" only for programs whose locks alone decide what they do. If one schedule leads
 // to different operations in two runs, something besides the explorer decides: a select, the order
 // of a map, a random number, or time. The log and the report then say so, and Run searches by
-// repetition. [X.Select] and [X.Choose] make such a choice a decision. The log also gives the reason
-// if a goroutine has waited outside of locks, or time has passed. A run does not always show an
-// atomic.
+// repetition. [X.Select] and [X.Choose] make such a choice a decision. The log also gives the
+// reason if a goroutine has waited outside of locks, or time has passed. A run does not always show
+// an atomic.
 //
 // # Time
 //

@@ -400,8 +400,8 @@ func (x *X) holdsOther(l *lockState, g *goroutine) bool {
 	return false
 }
 
-// blockedAt returns where a goroutine of the program is, with the functions that have called it, and
-// whether it lives.
+// blockedAt returns where a goroutine of the program is, with the functions that have called it,
+// and whether it lives.
 func blockedAt(all map[int64]stacks.Goroutine, id int64) (at string, lives bool) {
 	g, lives := all[id]
 	var places []string

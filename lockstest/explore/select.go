@@ -2,7 +2,7 @@ package explore
 
 import "reflect"
 
-// Case is one case of [X.Select].
+// Case is one case of [X.Select]. It is made by [Receive], [Send] or [Default].
 type Case struct {
 	c    reflect.SelectCase
 	then func(v reflect.Value, ok bool)
@@ -39,14 +39,17 @@ func Default(then func()) Case {
 	}}
 }
 
-// Select is the select statement as a decision: if several cases are ready, any one may be taken.
-// A replay takes the same one. Select returns the index of the case. A select statement of the program
-// takes one at random, which the schedule does not tell.
+// Select is the select statement as a decision: if several cases are ready, any one may be taken. A
+// replay takes the same one. Select returns the index of the case. A select statement of the
+// program takes one at random, which the schedule does not tell.
 func (x *X) Select(cases ...Case) int {
 	all := make([]reflect.SelectCase, len(cases))
 	var ready []int // cases that can be tried one by one
 	waits := true
 	for i, c := range cases {
+		if c.then == nil {
+			panic("explore: Select: a zero Case: use Receive, Send or Default")
+		}
 		all[i] = c.c
 		if c.c.Dir == reflect.SelectDefault {
 			waits = false

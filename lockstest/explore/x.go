@@ -101,9 +101,9 @@ const (
 	crowded       = "explore: more than 256 goroutines"
 	maxAlone      = 64 // steps after which a goroutine that others wait behind yields
 
-	// If no goroutine can go on, a day passes, then another one, then two, and so on up to idleTime. A
-	// ticker of the program would take minutes to get there. So the time ends to pass as soon as
-	// that has taken patience of real time.
+	// If no goroutine can go on, a day passes, then another one, then two, and so on up to
+	// idleTime. A ticker of the program would take minutes to get there. So the time ends to pass
+	// as soon as that has taken patience of real time.
 	idleTime = 150 * 365 * 24 * time.Hour
 	patience = 100 * time.Millisecond
 
@@ -847,9 +847,9 @@ func (h *horizon) learn(d time.Duration, alone bool) {
 	}
 }
 
-// patience returns how much time may pass as a decision, or 0. That is the longest time that earlier
-// runs have waited for a timer. If a context of an operation has a deadline, time may pass until
-// then.
+// patience returns how much time may pass as a decision, or 0. That is the longest time that
+// earlier runs have waited for a timer. If a context of an operation has a deadline, time may pass
+// until then.
 func (x *X) patience(away bool) (most time.Duration) {
 	if x.horizon.most > 0 && (away || x.horizon.always) {
 		most = x.horizon.most + 1 // so that the timer fires before the root looks

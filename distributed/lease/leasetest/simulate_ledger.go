@@ -125,8 +125,8 @@ func (b *ledger) begins() (at time.Time) {
 }
 
 // asks begins a request about e. over ends the request, and says whether another one was under way
-// with it, so that their order is unknown. A request to break the lock concerns entries too that are
-// made while it is under way.
+// with it, so that their order is unknown. A request to break the lock concerns entries too that
+// are made while it is under way.
 func (e *entry) asks() (over func() bool) {
 	e.busy++
 	e.serial++
