@@ -29,6 +29,6 @@ func sellAnywhere(ctx context.Context, rdb redis.UniversalClient, sellTicket fun
 	}
 	defer client.Close(context.Background())
 
-	err = locks.Do(ctx, client.Mutex("tickets"), sellTicket) // the ctx of sellTicket ends if the lock is lost
+	err = locks.Do(ctx, client.FencedMutex("tickets"), sellTicket) // the ctx of sellTicket ends if the lock is lost
 	return err
 }
