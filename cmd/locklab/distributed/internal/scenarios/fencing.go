@@ -29,7 +29,7 @@ refuses a token smaller than one that it has seen.`,
 能早已到期，锁可能已归另一个进程，而它接下来要做的正是写入。
 
 任何锁都阻止不了这件事，因为写入时不会检查锁。但资源可以阻止。每个持有者得到一个隔离令牌，它比前一个
-持有者的令牌大，每次写入都随之发送。资源拒绝比它见过的更小的令牌。`),
+持有者的令牌大，每次写入都带上它。资源拒绝小于已见过的令牌的令牌。`),
 	Look: lab.T(`Ann is paused while she has the lock. Her lease expires, Bob gets the lock with the next token, and
 writes. Then Ann continues, and writes. In the first picture the resource ignores the tokens, and Ann's
 stale value stays. In the second the resource refuses it.`,

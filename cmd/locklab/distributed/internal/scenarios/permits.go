@@ -20,7 +20,7 @@ var _ = register(lab.Scenario{
 	Topic:  lab.T("Leases", "租约"),
 	Title:  lab.T("Permits in a fleet, and a crash", "多台机器的许可，以及一次崩溃"),
 	Question: lab.T("How do all machines together run at most two jobs at a time, also after one of them has crashed?",
-		"所有机器合起来最多同时运行两个任务，其中一台崩溃之后也如此，怎样做到？"),
+		"所有机器合起来最多同时运行两个任务，哪怕其中一台崩溃，怎样做到？"),
 	Claim: lab.T("A semaphore in a store has a number of permits, and each process that works has one. The "+
 		"simplest one is a counter: a script subtracts from it, or says that too few are left. But the "+
 		"counter does not say who has the others. If a process dies, its permit is gone for ever, and "+
@@ -53,7 +53,7 @@ under a lease of {{n .term}}. At no time more than {{.most}} worked.`,
 		"which this module renews.",
 		"请用许可带租约的信号量，除非崩溃之后有人重新清点：用本模块客户端的 `Semaphore`，或"+
 			"者 `withlock run -permits 2`。"+
-			"总数是所有进程的约定。Redisson 的 RSemaphore 是计数器；它的 RPermitExpirableSemaphore 有租约，"+
+			"总数要由所有进程约定一致。Redisson 的 RSemaphore 是计数器；它的 RPermitExpirableSemaphore 有租约，"+
 			"本模块会为其续期。"),
 	Java: lab.Same(`RSemaphore jobs = redisson.getSemaphore("jobs");
 jobs.acquire();                        // %s

@@ -36,7 +36,7 @@ counters on independent servers have no common order.`,
 红锁用几个相互独立的主节点：进程在明显短于租约的时间内，在半数以上的节点上设置了同一个键，就得到
 锁。任意两个多数派都有一台共同的服务器，而这台服务器只把键给一个进程。
 
-少数服务器可以失效。一台服务器甚至可以在丢失数据之后回来，只要没有它，持有者仍有多数。红锁依赖三
+少数服务器可以失效。一台服务器甚至可以在丢失数据之后回来，只要不算这一台，持有者仍有多数。红锁依赖三
 个条件：丢了锁的服务器，要等其上所有的锁都到期才回来；时钟不跳变；进程的暂停不超过租约。第三个条
 件是所有租约的弱点，但其他锁有隔离令牌来应对。红锁没有令牌：独立服务器上的计数器没有共同的顺序。`),
 	Look: lab.T(`The lane of the servers shows how many of them run. The holder continues while a majority runs, and gets

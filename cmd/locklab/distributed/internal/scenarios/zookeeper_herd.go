@@ -35,8 +35,8 @@ counts messages, and its times mean nothing. In the first picture every release 
 the second it wakes the next one. The chart has the number of wake-ups until all have had the lock, over
 the number of waiters.`,
 		`本场景在程序内部的模型上运行。它模拟 ZooKeeper 的节点和监视，并不是真正的 ZooKeeper：只统计
-消息数，时间没有意义。第一幅图中，每次释放都唤醒所有等待者。第二幅图中，每次只唤醒下一个。图表是直
-到全部得到过锁为止的唤醒次数，随等待者数变化。`),
+消息数，时间没有意义。第一幅图中，每次释放都唤醒所有等待者。第二幅图中，每次只唤醒下一个。图表画
+出直到全部等待者都得到过锁为止的唤醒次数，随等待者数变化。`),
 	Found: lab.T(`{{n .waiters}} waiters of one node were woken {{n .herd}} times until all had had the lock, those
 of sequential nodes {{n .queue}} times. At the first release it was {{n .herdFirst}} against {{n .queueFirst}}.`,
 		`{{n .waiters}} 个等待者全部得到过锁为止，共用一个节点时唤醒了 {{n .herd}} 次，使用顺序节点时唤醒
