@@ -247,9 +247,8 @@ func (c *Client) newAcquisition() string {
 // holds lost, before the locks are released. Close waits for the store until ctx ends, however
 // many holds there are, but not for a store that has answered no release for the release timeout.
 // If some locks could not be released, Close returns one error with their number: these locks end
-// with their leases. Locks of acquisitions that are still being undone count too. When Close
-// returns, no goroutine of the client runs any more, unless the store ignores contexts. Only the
-// first call does anything.
+// with their leases. When Close returns, no goroutine of the client runs any more, unless the
+// store ignores contexts. Only the first call does anything.
 func (c *Client) Close(ctx context.Context) error {
 	closing := c.beginClose()
 	if closing == nil {

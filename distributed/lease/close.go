@@ -3,9 +3,7 @@ package lease
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,15 +15,8 @@ import (
 // step of any, because a store may end the holds of several clients by one request.
 type closing struct {
 	c    *Client
-	held []*grant // that were held until now
-	busy []busyQueue
-}
-
-// busyQueue is a local queue that is busy as Close begins. The channel idle is closed when it has
-// ended that.
-type busyQueue struct {
-	name string
-	idle <-chan struct{}
+	held []*grant          // that were held until now
+	busy []<-chan struct{} // closed when a local queue has ended what it was busy with
 }
 
 // beginClose makes the client's methods fail and its holds lost. It returns nil if that was done
@@ -43,8 +34,7 @@ func (c *Client) beginClose() *closing {
 		q.mu.Lock()
 		g := q.grant
 		if q.busy { // perhaps with an unlock that is no job, since this has begun before it was one
-			name, _, _ := strings.Cut(q.name, "\x00") // of a Shared lock, the owner follows
-			e.busy, g = append(e.busy, busyQueue{name, q.whenIdle()}), nil
+			e.busy, g = append(e.busy, q.whenIdle()), nil
 		}
 		q.mu.Unlock()
 		if g != nil && c.releaser.close(g) {
@@ -62,51 +52,18 @@ func (e *closing) finish(ctx context.Context) *unreleased {
 	stalled := time.AfterFunc(c.patience, c.end)
 	defer stalled.Stop()
 	left := c.releaser.releaseAll(ctx, e.held, func() { stalled.Reset(c.patience) })
-	e.wait(c.life.Done())
-	c.end()
-	windUp := make(chan struct{}) // for jobs whose requests have just been cut off
-	timer := time.AfterFunc(grace, func() { close(windUp) })
-	defer timer.Stop()
-	e.wait(windUp)
-	e.addUnsettled(ctx, left)
-	return left
-}
-
-// wait waits for the client's jobs, and for what its queues are busy with, until stop is closed.
-func (e *closing) wait(stop <-chan struct{}) {
-	for _, q := range e.busy {
+	for _, idle := range e.busy {
 		select {
-		case <-q.idle:
-		case <-stop:
+		case <-idle:
+		case <-c.life.Done():
 		}
 	}
 	select {
-	case <-e.c.drained:
-	case <-stop:
+	case <-c.drained:
+	case <-c.life.Done():
 	}
-}
-
-// addUnsettled adds to left the locks of acquisitions that were being undone, or were asking, when
-// Close stopped waiting for the store.
-func (e *closing) addUnsettled(ctx context.Context, left *unreleased) {
-	names := make(map[string]struct{})
-	e.c.releaser.unsettled.names(names)
-	for _, q := range e.busy {
-		select {
-		case <-q.idle:
-		default:
-			names[q.name] = struct{}{}
-		}
-	}
-	if len(names) == 0 {
-		return
-	}
-	more := &unreleased{prefix: e.c.prefix, n: len(names), of: len(names)}
-	more.name = slices.Min(slices.Collect(maps.Keys(names)))
-	if more.why = fmt.Errorf("no answer within %v", e.c.patience); ctx.Err() != nil {
-		more.why = adapter.Ended(ctx)
-	}
-	left.add(more)
+	c.end()
+	return left
 }
 
 // unreleased is the error of Close: n of the locks that were held are not known to be released.

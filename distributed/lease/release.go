@@ -15,9 +15,8 @@ import (
 // (see undo.go).
 type releaser struct {
 	*base
-	schedule  *schedule
-	unsettled unsettled
-	requests  sync.Pool // of *releaseRequest: a client's own, because channels may not leave a synctest bubble
+	schedule *schedule
+	requests sync.Pool // of *releaseRequest: a client's own, because channels may not leave a synctest bubble
 
 	mu       sync.Mutex
 	brief    context.Context // see briefly

@@ -1,9 +1,6 @@
 package lease
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
 // What may be left in the store, and how it is undone:
 //
@@ -26,7 +23,6 @@ const grace = 50 * time.Millisecond
 // for longer than the grace. The next acquisition has another name, and so does not depend on
 // this acquisition.
 func (a *acquisition) undo(sent time.Time, answers <-chan answer) {
-	defer a.c.releaser.unsettled.end(a.c.releaser.unsettled.begin(a.id))
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
@@ -61,24 +57,19 @@ func (a *acquisition) undoAnswer(r answer) {
 // It repeats the request of Leave until it is answered, but not for longer than the release
 // timeout.
 func (a *acquisition) leave() {
-	unsettled := &a.c.releaser.unsettled
-	entry := unsettled.begin(a.id)
 	stop := time.Now().Add(a.c.patience)
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
 		err := a.queue.Leave(a.c.releaser.briefly(time.Now()), a.id)
 		if err == nil || final(err) {
-			unsettled.end(entry)
 			break
 		}
 		if refused(err) {
-			unsettled.end(entry)
 			// The store drops the place of an acquisition that does not ask any more. A session
 			// keeps the place.
 			a.c.releaser.sweep(sweeping{id: a.id, queue: a.queue, until: a.c.now().Add(a.l.term())})
 			break
 		}
 		if time.Now().Add(pause).After(stop) {
-			unsettled.end(entry)
 			a.c.releaser.abandon(a.id)
 			break
 		}
@@ -138,7 +129,6 @@ func (r *releaser) sweep(s sweeping) {
 		left = min(left, latest)
 	}
 	stop := time.Now().Add(left)
-	entry := r.unsettled.begin(s.id)
 	r.background(func() {
 		for pause := firstSweep; ; pause = min(2*pause, max(left/10, firstSweep)) {
 			closing, wake := r.open.Err() != nil, r.open.Done()
@@ -146,15 +136,10 @@ func (r *releaser) sweep(s sweeping) {
 				wake = r.life.Done()
 			}
 			settled, err := r.undone(s)
-			if settled || err == nil && closing && s.late {
-				r.unsettled.end(entry)
-				return
-			}
-			if closing && s.late {
+			if settled || closing && s.late {
 				return
 			}
 			if time.Now().Add(pause).After(stop) {
-				r.unsettled.end(entry)
 				if err != nil {
 					r.abandon(s.id)
 				}
@@ -166,7 +151,6 @@ func (r *releaser) sweep(s sweeping) {
 				continue
 			case <-s.known:
 				timer.Stop()
-				r.unsettled.end(entry)
 				return
 			case <-wake:
 				timer.Stop()
@@ -202,39 +186,5 @@ func (r *releaser) undone(s sweeping) (settled bool, err error) {
 func (r *releaser) abandon(id HoldID) {
 	if r.session != nil {
 		r.session.Lost(id)
-	}
-}
-
-// unsettled is the acquisitions that may have something in the store, and are being undone. What
-// Close could not settle stays in it.
-type unsettled struct {
-	mu  sync.Mutex
-	all map[*HoldID]struct{}
-}
-
-// begin notes that id is being undone, until end gets what begin returns.
-func (u *unsettled) begin(id HoldID) *HoldID {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.all == nil {
-		u.all = make(map[*HoldID]struct{})
-	}
-	entry := &id
-	u.all[entry] = struct{}{}
-	return entry
-}
-
-func (u *unsettled) end(entry *HoldID) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.all, entry)
-}
-
-// names adds the names of their locks to those.
-func (u *unsettled) names(those map[string]struct{}) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for id := range u.all {
-		those[id.Name] = struct{}{}
 	}
 }

@@ -222,11 +222,7 @@ active proctype Close() {
 	:: jobs > 0 -> cut = 1
 	fi;
 	atomic {
-#ifdef MUTANT_CLOSE_COUNTS_HOLDS_ONLY
-		closes = 1;
-#else
-		closes = !cut;
-#endif
+		closes = !cut;                          /* what is cut off may have the lock: Close counts holds only */
 		CHECK(closed_has_nothing, !closes || holder == 0 || holder == rival);
 		CHECK(closed_has_nothing, !closes || heldBy == 0 || gone[grant])
 	};
