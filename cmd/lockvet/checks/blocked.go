@@ -685,11 +685,6 @@ func (b *blocking) fills(class types.Object) bool {
 	return len(sizes) > 0 && !slices.ContainsFunc(sizes, func(n int64) bool { return n < 0 || n > 1 })
 }
 
-// buffered reports whether a channel has a buffer.
-func (b *blocking) buffered(class types.Object) bool {
-	return slices.ContainsFunc(b.buffers[class], func(n int64) bool { return n > 0 })
-}
-
 // needs reports whether op happens under the lock of t, or only after its function has acquired it.
 func (b *blocking) needs(op operation, w waiting, t *tracked, m mode, depth int) bool {
 	return b.reaches(op.f, op.at, op.pos, w, t, m, depth)
