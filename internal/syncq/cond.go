@@ -129,7 +129,7 @@ func (c *Cond) Signal() bool { return c.waiters.Load() != 0 && c.transfer(1, 0) 
 // Broadcast moves all waiters to the lock's queue, in their order, and returns their number. Under
 // NonFair the lock then goes from one to the next.
 func (c *Cond) Broadcast() (moved int) {
-	n := c.Len()
+	n := int(c.waiters.Load())
 	since := time.Duration(0)
 	if n > 1 {
 		since = due
@@ -169,8 +169,12 @@ func (c *Cond) transfer(most int, since time.Duration) (moved int) {
 	return moved
 }
 
-// Len returns the number of waiters. Any goroutine may call it.
-func (c *Cond) Len() int { return int(c.waiters.Load()) }
+// Len returns the number of waiters, each of which has released the lock. Any goroutine may call it.
+func (c *Cond) Len() int {
+	c.s.guard.Lock()
+	defer c.s.guard.Unlock()
+	return int(c.queue.len)
+}
 
 // Waiters returns the waiting owners, longest wait first. Any goroutine may call it.
 func (c *Cond) Waiters() []int64 { return c.queue.owners(&c.s.guard) }
