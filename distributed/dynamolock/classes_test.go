@@ -62,8 +62,8 @@ func refusalOf(code string) *http.Response {
 	return refusal(http.StatusBadRequest, code)
 }
 
+// It is not parallel: beside it, the server of the other tests would be slow.
 func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
-	t.Parallel()
 	var cases []classtest.Case[string]
 	for _, r := range dynamolock.Refusals {
 		if r.Class != classes.Stored {

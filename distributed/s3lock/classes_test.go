@@ -33,8 +33,8 @@ type server struct{ *fake }
 
 func (s server) RoundTrip(r *http.Request) (*http.Response, error) { return s.Do(r) }
 
+// It is not parallel: beside it, the server of the other tests would be slow.
 func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
-	t.Parallel()
 	var cases []classtest.Case[string]
 	for _, r := range s3lock.Refusals {
 		if r.Class != classes.Stored {
