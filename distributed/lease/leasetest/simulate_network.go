@@ -137,6 +137,8 @@ func across[T any](
 		return none, context.Cause(ctx)
 	}
 	f := p.fate(op)
+	// A process that stood still meanwhile sends late. The client counts from before that.
+	f.up = min(f.up, max(p.latest()-time.Since(sent), 0))
 	answers := make(chan answer, 1)
 	var mu sync.Mutex
 	gone := false // the caller has left
