@@ -347,7 +347,9 @@ func inspect(t *testing.T, path, address string, r *report.Report, c course) {
 		}).map(el => el.querySelector("figcaption").textContent)`, &silent)
 		assert.Empty(t, silent, "pictures whose marks have no words")
 		var at struct{ X, Y float64 }
-		ask(t, `(() => { const el = document.querySelector("`+c.waiting+` .fill");
+		// The widest bar of a wait: a narrow one lies under its neighbour.
+		ask(t, `(() => { const width = el => el.getBoundingClientRect().width;
+			const el = [...document.querySelectorAll("`+c.waiting+` .fill")].sort((a, b) => width(b) - width(a))[0];
 			el.scrollIntoView({block: "center", behavior: "instant"});
 			const b = el.getBoundingClientRect(); return {X: b.left + b.width/2, Y: b.top + b.height/2}; })()`, &at)
 		var tapped string
