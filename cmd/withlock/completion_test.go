@@ -11,6 +11,9 @@ func TestTheScriptsOfCompletionParse(t *testing.T) {
 		t.Run(shell, func(t *testing.T) {
 			path, err := exec.LookPath(shell)
 			if err != nil {
+				if shell == "bash" {
+					t.Fatal(err)
+				}
 				t.Logf("no %s on this machine: nothing was parsed", shell)
 				return
 			}

@@ -100,8 +100,9 @@ func (s *Sync) Unlock() bool {
 }
 
 // handOver is guarded(drop) of a lock that is reserved (NonFair). If it hands the lock to a writer
-// that sleeps, it yields its processor. Else the releasing goroutine goes on until it wants the
-// lock again, and parks: the processor of the new holder then has another one woken for nothing.
+// that sleeps, it yields its processor. Otherwise the releasing goroutine goes on until it wants
+// the lock again, and parks: the processor of the new holder then has another one woken for
+// nothing.
 //
 // It does not yield to a waiter of a broadcast or behind readers, whose hand-overs follow each
 // other, nor in a lock that goroutines read.
