@@ -85,7 +85,7 @@ func (s expirable) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, err
 
 // watchFree returns a watch that each message on the channel of a semaphore of Redisson notifies.
 func (c *core) watchFree(ctx context.Context, name string) (*watch, error) {
-	w := &watch{c: make(chan struct{}, 1), all: true}
+	w := newWatch(hearAll)
 	channels := []string{prefixed(freeChannel, name)}
 	if !c.p.Cluster() {
 		channels = append(channels, c.own)

@@ -105,7 +105,7 @@ func (s *fair) subscribe(ctx context.Context, id lease.HoldID, watched bool) (*f
 		channels = append(channels, clientKey(s.client)) // for [link.look]
 	}
 	w := &fairWaiter{
-		watch: &watch{c: make(chan struct{}, 1)}, s: s, acquisition: id.Acquisition, watched: watched,
+		watch: newWatch(hearReleases), s: s, acquisition: id.Acquisition, watched: watched,
 	}
 	if err := s.c.attach(ctx, w.watch, channels...); err != nil {
 		w.Close()

@@ -49,7 +49,7 @@ func (s *self) NotifyLoss(lost func(lease.HoldID, error)) { s.lost = lost }
 
 // listen makes the client hear of forced unlocks.
 func (s *self) listen(ctx context.Context, c *core, ask lookup) error {
-	w := &watch{c: make(chan struct{}, 1), forced: func(message string) {
+	w := newWatch(func(_, message string) bool {
 		var id lease.HoldID
 		id.Acquisition, id.Name, _ = strings.Cut(message, " ")
 		c.hub.wg.Go(func() {
@@ -59,6 +59,8 @@ func (s *self) listen(ctx context.Context, c *core, ask lookup) error {
 				s.lost(id, errForced)
 			}
 		})
-	}}
+		return false
+	})
+	w.holder = true
 	return c.attach(ctx, w, clientKey(s.client))
 }

@@ -28,7 +28,7 @@ func TestWaitersGiveUpWhileTheirChannelMoves(t *testing.T) {
 			kick: make(chan struct{}, 1)}
 		var all []*watch
 		for range 20 {
-			w := &watch{c: make(chan struct{}, 1)}
+			w := newWatch(hearReleases)
 			w.add(l.watch(w, "it"))
 			all = append(all, w)
 		}
@@ -106,7 +106,7 @@ func TestASubscriptionThatHasFailedIsEndedToo(t *testing.T) {
 			u := &unreachable{channels: make(map[string]bool), failed: make(chan string, 1)}
 			h := newHub(connecting{u: u})
 			defer h.close(context.Background())
-			w := &watch{c: make(chan struct{}, 1)}
+			w := newWatch(hearReleases)
 			require.NoError(t, h.bind(context.Background(), w, shard, "it"))
 			require.Equal(t, "it", <-u.failed)
 			w.Close()
@@ -170,7 +170,7 @@ func TestAWatchFollowsItsChannelToLaterServers(t *testing.T) {
 	p.home.Store(here)
 	h := newHub(p)
 	defer h.close(context.Background())
-	w := &watch{c: make(chan struct{}, 1)}
+	w := newWatch(hearReleases)
 	require.NoError(t, h.bind(context.Background(), w, true, "it"))
 	require.Equal(t, "it", <-here.failed)
 	p.home.Store(nil)
@@ -264,7 +264,7 @@ func (w *wire) Close() error {
 func waits(t *testing.T, p *mesh, channels ...string) *hub {
 	h := newHub(p)
 	t.Cleanup(func() { h.close(context.Background()) })
-	w := &watch{c: make(chan struct{}, 1)}
+	w := newWatch(hearReleases)
 	for _, channel := range channels {
 		require.NoError(t, h.bind(context.Background(), w, true, channel))
 	}

@@ -45,7 +45,7 @@ func (s member) Notify(ctx context.Context, name string, c chan struct{}) (lease
 	if err != nil {
 		return nil, false, err
 	}
-	w := &watch{c: c}
+	w := &watch{c: c, hear: hearReleases}
 	active, err := s.c.hub.attach(ctx, w, m, s.names(name).channel)
 	if err != nil {
 		w.Close()

@@ -295,7 +295,8 @@ func (s *waiting) newWaiter(name, acquisition string) *waiter {
 			s.unlist(ctx, name, entry)
 		})
 	}
-	w.watch = &watch{c: make(chan struct{}, 1), waiter: w, stray: stray}
+	w.watch = newWatch(w.hear)
+	w.watch.waiting = &clientFeed{channel: w.own, stray: stray}
 	return w
 }
 
