@@ -375,3 +375,22 @@ func TestAWaiterForRedissonsPermitsNoticesAFailover(t *testing.T) {
 		t.Fatal("it stays with the former master")
 	}
 }
+
+func TestAConfirmationOfAFormerConnectionCountsForNothing(t *testing.T) {
+	t.Parallel()
+	p := newMesh("it")
+	h := waits(t, p, "it")
+	require.Equal(t, "it", <-(<-p.opened).asked)
+	l := h.links["shard here"]
+	l.mu.Lock()
+	former := l.conn
+	l.mu.Unlock()
+	l.drop()
+	second := <-p.opened
+	l.confirm(former, "it")
+	n, _ := h.subscribed("it")
+	require.Zero(t, n)
+	require.Equal(t, "it", <-second.asked)
+	second.events <- event{Kind: driver.Subscribed, Channel: "it"}
+	require.Eventually(t, func() bool { n, _ := h.subscribed("it"); return n == 1 }, time.Minute, time.Millisecond)
+}
