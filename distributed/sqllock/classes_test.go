@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,17 +39,22 @@ func (c complaint) SQLState() string { return c.state }
 
 func (c complaint) Code() int { return c.code }
 
-// mood is what a database answers to each statement in the place of its answer, unless it is nil.
+// mood is what a database answers to each statement, or each login, in the place of its answer,
+// unless it is nil.
 type mood = classtest.Refuser[error]
 
 // moody connects to a database that has moods.
 type moody struct {
 	driver driver.Driver
 	dsn    string
-	mood   *mood
+	mood   *mood // of statements
+	login  *mood
 }
 
 func (m moody) Connect(context.Context) (driver.Conn, error) {
+	if err := m.login.Answer(); err != nil {
+		return nil, err
+	}
 	c, err := m.driver.Open(m.dsn)
 	return moodyConn{c, m.mood}, err
 }
@@ -148,12 +154,21 @@ func complaints(d sqllock.Dialect, all bool) (list []classed) {
 // class. c is a client of a kind in db, which has made a connection. rival is another client.
 func inEachMood(t *testing.T, k kind, on []database, all bool, opts []sqllock.Option,
 	f func(t *testing.T, m *mood, c, rival provider, why classed)) {
+	inMoods(t, k, on, func(d database) []classed {
+		return complaints(d.dialect, all && d.driver != inPq.driver) // pq has the codes of pgx
+	}, func(m *mood) (moody, int) { return moody{mood: m, login: new(mood)}, 2 }, opts, f)
+}
+
+// inMoods runs f for errors. open returns the server of a mood, and how many idle connections the
+// client's pool keeps.
+func inMoods(t *testing.T, k kind, on []database, errs func(database) []classed, open func(*mood) (moody, int),
+	opts []sqllock.Option, f func(t *testing.T, m *mood, c, rival provider, why classed)) {
 	t.Parallel()
 	for _, d := range on {
 		where, table := d.serve(t), sqllock.WithTable(fresh())
 		rival := k.open(t, d.open(t, where), table, calm)
 		room := make(chan struct{}, 8)
-		for _, why := range complaints(d.dialect, all && d.driver != inPq.driver) { // pq has the codes of pgx
+		for _, why := range errs(d) {
 			t.Run(d.name+" "+why.name, func(t *testing.T) {
 				t.Parallel()
 				room <- struct{}{}
@@ -164,8 +179,11 @@ func inEachMood(t *testing.T, k kind, on []database, all bool, opts []sqllock.Op
 					rival = k.open(t, d.open(t, where), table, calm)
 				}
 				m := new(mood)
-				db := sql.OpenDB(moody{d.open(t, where).Driver(), dsn(d.dialect, where), m})
+				server, idle := open(m)
+				server.driver, server.dsn = d.open(t, where).Driver(), dsn(d.dialect, where)
+				db := sql.OpenDB(server)
 				t.Cleanup(func() { db.Close() })
+				db.SetMaxIdleConns(idle)
 				all := []sqllock.Option{table, swift, sqllock.WithDialect(d.dialect), term(10 * time.Minute)}
 				c, err := k.make(db, append(all, opts...)...)
 				require.NoError(t, err)
@@ -329,7 +347,7 @@ func TestWorkFollowsTheClassOfAnError(t *testing.T) {
 			t.Run(d.name+" "+why.name, func(t *testing.T) {
 				t.Parallel()
 				m, want := new(mood), reactions[why.class]
-				db := sql.OpenDB(moody{d.open(t, where).Driver(), dsn(d.dialect, where), m})
+				db := sql.OpenDB(moody{d.open(t, where).Driver(), dsn(d.dialect, where), m, new(mood)})
 				t.Cleanup(func() { db.Close() })
 				r, err := sqllock.NewRow(db, table, swift, sqllock.WithDialect(d.dialect))
 				require.NoError(t, err)
@@ -365,6 +383,65 @@ func TestWorkFollowsTheClassOfAnError(t *testing.T) {
 			})
 		}
 	}
+}
+
+// atLogin are the errors of a database that a login is answered with: one of each class, and each
+// that refuses the login, the server or this moment.
+func atLogin(d database) (list []classed) {
+	one := complaints(d.dialect, false)
+	for _, why := range complaints(d.dialect, true) {
+		switch why.class {
+		case sqllock.Login, sqllock.Unavailable, sqllock.Ended:
+			list = append(list, why)
+		case sqllock.Missing, sqllock.Foreign: // are about tables
+		default:
+			if slices.Contains(one, why) {
+				list = append(list, why)
+			}
+		}
+	}
+	return list
+}
+
+// inEachMoodOfLogins runs f for errors that a server answers logins with. Each request logs in.
+func inEachMoodOfLogins(t *testing.T, k kind, on []database, opts []sqllock.Option,
+	f func(t *testing.T, m *mood, c, rival provider, why classed)) {
+	inMoods(t, k, on, atLogin, func(m *mood) (moody, int) { return moody{mood: new(mood), login: m}, -1 }, opts, f)
+}
+
+func TestALoginFollowsTheClassOfAnError(t *testing.T) {
+	inEachMoodOfLogins(t, tableKind, classedDatabases, nil,
+		func(t *testing.T, m *mood, c, rival provider, why classed) {
+			want := reactions[why.class]
+			first(t, m, c, why, want)
+			await(t, m, c, rival, why, want)
+			release(t, m, c, rival, why, want)
+		})
+}
+
+func TestNoErrorOfALoginIsALoss(t *testing.T) {
+	inEachMoodOfLogins(t, tableKind, classedDatabases, []sqllock.Option{term(6 * time.Second)},
+		func(t *testing.T, m *mood, c, _ provider, why classed) { renew(t, m, c, why) })
+}
+
+// A session that has its lock logs in no more.
+func TestALoginOfASessionFollowsTheClassOfAnError(t *testing.T) {
+	inEachMoodOfLogins(t, advisory, []database{inPgx, inMaria}, nil,
+		func(t *testing.T, m *mood, c, rival provider, why classed) {
+			want := reactions[why.class]
+			want.certain = true
+			if why.class == sqllock.Unknown {
+				want.is = lease.ErrUnreachable
+			}
+			first(t, m, c, why, want)
+			await(t, m, c, rival, why, want)
+			l, a := c.Mutex(fresh()), someone()
+			h := hold(t, l, a)
+			m.Refuse(why.err)
+			require.NoError(t, h.Extend(a, time.Minute))
+			require.NoError(t, l.UnlockContext(a))
+			m.Refuse(nil)
+		})
 }
 
 func TestEveryClassOfSQLStatesIsListed(t *testing.T) {

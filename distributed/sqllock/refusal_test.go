@@ -1,7 +1,12 @@
 package sqllock_test
 
 import (
+	"bytes"
 	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,25 +104,32 @@ func TestARefusedLoginCostsAReleaseItsOwnTime(t *testing.T) {
 	}
 }
 
-func TestHoldsAndWaitersOutlastAReadOnlyServer(t *testing.T) {
+// restraints are ways in which an administrator stops writes, and allows them again.
+var restraints = []struct {
+	name     string
+	database database
+	on, off  []string
+}{
+	{"read only", inPgx, []string{"ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"},
+		[]string{"ALTER SYSTEM SET default_transaction_read_only = off", "SELECT pg_reload_conf()"}},
+	{"read only", inMaria, []string{"SET GLOBAL read_only = on"}, []string{"SET GLOBAL read_only = off"}},
+	{"read only", inMySQL, []string{"SET GLOBAL read_only = on"}, []string{"SET GLOBAL read_only = off"}},
+	{"offline", inMySQL, []string{"SET GLOBAL offline_mode = on"}, []string{"SET GLOBAL offline_mode = off"}},
+}
+
+func TestHoldsAndWaitersOutlastARestrainedServer(t *testing.T) {
 	t.Parallel()
-	for _, d := range []database{inPgx, inMaria, inMySQL} {
-		t.Run(d.name, func(t *testing.T) {
+	for _, by := range restraints {
+		t.Run(by.database.name+" is "+by.name, func(t *testing.T) {
 			t.Parallel()
-			u := newAccount(t, d, d.start(t).Addr())
+			u := newAccount(t, by.database, by.database.start(t).Addr())
 			c, rival := u.open(t), u.open(t)
 			a, b := someone(), someone()
 			hold(t, c.Mutex("it"), a)
+			h := hold(t, c.Mutex("kept"), a)
 			waiter := inBackground(func() error { return rival.Mutex("it").LockContext(b) })
 			soon(t, refused(rival, "it"))
-			set := func(on string) {
-				if d.dialect == sqllock.Postgres {
-					u.exec(t, "ALTER SYSTEM SET default_transaction_read_only = "+on, "SELECT pg_reload_conf()")
-				} else {
-					u.exec(t, "SET GLOBAL read_only = "+on)
-				}
-			}
-			set("on")
+			u.exec(t, by.on...)
 			first := inBackground(func() error { return c.Mutex("first").LockContext(b) })
 			release := inBackground(func() error { return c.Mutex("it").UnlockContext(a) })
 			time.Sleep(500 * time.Millisecond)
@@ -128,12 +140,115 @@ func TestHoldsAndWaitersOutlastAReadOnlyServer(t *testing.T) {
 				default:
 				}
 			}
-			set("off")
+			require.NoError(t, h.Err())
+			u.exec(t, by.off...)
 			require.NoError(t, <-first)
 			require.NoError(t, <-release)
 			require.NoError(t, <-waiter)
 			require.NoError(t, rival.Mutex("it").UnlockContext(b))
 			require.NoError(t, c.Mutex("first").UnlockContext(b))
+			require.NoError(t, c.Mutex("kept").UnlockContext(a))
+		})
+	}
+}
+
+func TestWaitersOutlastADatabaseThatTakesNoLogins(t *testing.T) {
+	t.Parallel()
+	for _, by := range []struct {
+		database
+		refuse, accept string
+	}{
+		{inPgx, "ALTER DATABASE %s ALLOW_CONNECTIONS false", "ALTER DATABASE %s ALLOW_CONNECTIONS true"},
+		{inPq, "ALTER DATABASE %s ALLOW_CONNECTIONS false", "ALTER DATABASE %s ALLOW_CONNECTIONS true"},
+		{inMaria, "DROP DATABASE %s", "CREATE DATABASE %s"}, // the table is in another one
+		{inMySQL, "DROP DATABASE %s", "CREATE DATABASE %s"},
+	} {
+		t.Run(by.name, func(t *testing.T) {
+			t.Parallel()
+			where, name, table := by.serve(t), fresh(), fresh()
+			admin := by.open(t, where)
+			exec := func(s string) {
+				_, err := admin.Exec(fmt.Sprintf(s, name))
+				require.NoError(t, err)
+			}
+			exec("CREATE DATABASE %s")
+			if by.dialect == sqllock.MySQL {
+				table = "test." + table
+			}
+			inside := func(idle int) provider {
+				url := strings.NewReplacer("/postgres?", "/"+name+"?", "/test?", "/"+name+"?").Replace(dsn(by.dialect, where))
+				db, err := sql.Open(by.driver, url)
+				require.NoError(t, err)
+				t.Cleanup(func() { db.Close() })
+				db.SetMaxIdleConns(idle)
+				return tableKind.open(t, db, sqllock.WithTable(table), calm)
+			}
+			c, rival := inside(-1), inside(2)
+			a, b := someone(), someone()
+			h := hold(t, c.Mutex("mine"), a)
+			hold(t, rival.Mutex("theirs"), b)
+			waiter := inBackground(func() error { return c.Mutex("theirs").LockContext(a) })
+			soon(t, refused(c, "theirs"))
+
+			exec(by.refuse)
+			_, err := c.Mutex("new").TryLockContext(someone())
+			assert.ErrorIs(t, err, lease.ErrLogin)
+			time.Sleep(300 * time.Millisecond) // the waiter asks several times
+			require.NoError(t, h.Err())
+			assert.Empty(t, waiter)
+			exec(by.accept)
+			require.NoError(t, rival.Mutex("theirs").UnlockContext(b))
+			require.NoError(t, <-waiter)
+			require.NoError(t, c.Mutex("theirs").UnlockContext(a))
+			require.NoError(t, c.Mutex("mine").UnlockContext(a))
+		})
+	}
+}
+
+func TestWaitersOutlastAFileThatCannotBeOpened(t *testing.T) {
+	t.Parallel()
+	for what, spoil := range map[string]func(t *testing.T, file string) (mend func()){
+		"its folder is away": func(t *testing.T, file string) func() {
+			away := filepath.Dir(file) + " away"
+			require.NoError(t, os.Rename(filepath.Dir(file), away))
+			return func() { require.NoError(t, os.Rename(away, filepath.Dir(file))) }
+		},
+		"it is no database": func(t *testing.T, file string) func() {
+			require.NoError(t, os.Rename(file, file+" away"))
+			require.NoError(t, os.WriteFile(file, bytes.Repeat([]byte("no database "), 1000), 0o600))
+			return func() { require.NoError(t, os.Rename(file+" away", file)) }
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "of the test")
+			require.NoError(t, os.Mkdir(dir, 0o700))
+			file := filepath.Join(dir, "db")
+			pool := func() *sql.DB {
+				db, err := sql.Open(inSQLite.driver, "file:"+file+"?_pragma=busy_timeout(1000)&_pragma=synchronous(OFF)")
+				require.NoError(t, err)
+				t.Cleanup(func() { db.Close() })
+				db.SetMaxIdleConns(-1)
+				return db
+			}
+			c, rival := tableKind.open(t, pool(), calm), tableKind.open(t, pool(), calm)
+			a, b := someone(), someone()
+			h := hold(t, c.Mutex("mine"), a)
+			hold(t, rival.Mutex("theirs"), b)
+			waiter := inBackground(func() error { return c.Mutex("theirs").LockContext(a) })
+			soon(t, refused(c, "theirs"))
+
+			mend := spoil(t, file)
+			_, err := c.Mutex("new").TryLockContext(someone())
+			assert.ErrorIs(t, err, lease.ErrLogin)
+			time.Sleep(300 * time.Millisecond) // the waiter asks several times
+			require.NoError(t, h.Err())
+			assert.Empty(t, waiter)
+			mend()
+			require.NoError(t, rival.Mutex("theirs").UnlockContext(b))
+			require.NoError(t, <-waiter)
+			require.NoError(t, c.Mutex("theirs").UnlockContext(a))
+			require.NoError(t, c.Mutex("mine").UnlockContext(a))
 		})
 	}
 }
