@@ -17,15 +17,17 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 func TestMain(m *testing.M) {
 	logging.Disable() // of servers that are stopped on purpose
 	testbed.Play(map[string]testbed.Role{
-		"buy":    buy,
-		"hold":   holder,
-		"starve": starve,
+		"buy":          buy,
+		"hold":         holder,
+		"hold in turn": suite.HoldInTurn,
+		"starve":       starve,
 	})
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {

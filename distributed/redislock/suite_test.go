@@ -162,7 +162,7 @@ func TestWaitersAreWokenAfterPlannedFailovers(t *testing.T) {
 }
 
 func TestPlannedFailoversLeaveOneHolder(t *testing.T) {
-	suite.PlannedFailoversLeaveOneHolder(t, onGoRedis)
+	suite.PlannedFailoversLeaveOneHolder(t, "hold in turn")
 }
 
 func TestAForcedUnlockTellsRemoteHoldersAtOnce(t *testing.T) {

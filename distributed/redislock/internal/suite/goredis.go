@@ -38,10 +38,7 @@ func Dial(tb testing.TB, to Way) (c redis.UniversalClient) {
 		o.Dialer = to.Dial
 		c = redis.NewClusterClient(o)
 	case to.Sentinel:
-		c = redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName: "it", SentinelAddrs: to.Addrs, Dialer: to.Dial, DisableIdentity: true,
-			DialTimeout: to.Reply, ReadTimeout: to.Reply, ContextTimeoutEnabled: true,
-		})
+		c = redis.NewFailoverClient(failoverOptions(to))
 	default:
 		o := Options(to.Addrs[0], to.Reply)
 		o.Dialer = to.Dial
@@ -49,6 +46,13 @@ func Dial(tb testing.TB, to Way) (c redis.UniversalClient) {
 	}
 	tb.Cleanup(func() { c.Close() })
 	return c
+}
+
+func failoverOptions(to Way) *redis.FailoverOptions {
+	return &redis.FailoverOptions{
+		MasterName: "it", SentinelAddrs: to.Addrs, Dialer: to.Dial, DisableIdentity: true,
+		DialTimeout: to.Reply, ReadTimeout: to.Reply, ContextTimeoutEnabled: true,
+	}
 }
 
 // Open returns a Client of c that is closed with the test.
