@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,14 +23,41 @@ import (
 )
 
 // mood is what a server answers to each request in the place of its answer, unless it is nil.
-type mood struct{ classtest.Refuser[error] }
+type mood struct {
+	classtest.Refuser[error]
+	only string // how the names of the methods end whose requests are refused, or "" for all
+}
 
 func (m *mood) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	if why := m.Answer(); why != nil {
-		return why
+	if strings.HasSuffix(method, m.only) {
+		if why := m.Answer(); why != nil {
+			return why
+		}
 	}
 	return invoke(ctx, method, req, reply, conn, opts...)
+}
+
+// keepAlive is intercept of the streams that keep leases alive, if only these are refused.
+func (m *mood) keepAlive(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string,
+	open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := open(ctx, desc, conn, method, opts...)
+	if err != nil || m.only == "" || !strings.HasSuffix(method, m.only) {
+		return s, err
+	}
+	return moodyStream{s, m}, nil
+}
+
+type moodyStream struct {
+	grpc.ClientStream
+	mood *mood
+}
+
+func (s moodyStream) RecvMsg(msg any) error {
+	if why := s.mood.Answer(); why != nil {
+		return why
+	}
+	return s.ClientStream.RecvMsg(msg)
 }
 
 // reaction is what a client does after an error of a class. Without goesOn it returns the error.
@@ -78,9 +106,19 @@ type clients struct {
 }
 
 // inEachMood runs f for errors of a server, with a client that has a session.
-func inEachMood(t *testing.T, ttl time.Duration,
-	f func(t *testing.T, m *mood, c clients, why classed)) {
+func inEachMood(t *testing.T, ttl time.Duration, f func(t *testing.T, m *mood, c clients, why classed)) {
 	t.Parallel()
+	inMoodsOf(t, "", ttl, func(t *testing.T, m *mood, cs clients, why classed) {
+		l, a := cs.c.Mutex(t.Name()+" warm"), someone()
+		require.NoError(t, l.LockContext(a))
+		require.NoError(t, l.UnlockContext(a))
+		f(t, m, cs, why)
+	})
+}
+
+// inMoodsOf runs f for errors that a server answers the requests of a method with, or all requests.
+func inMoodsOf(t *testing.T, method string, ttl time.Duration,
+	f func(t *testing.T, m *mood, c clients, why classed)) {
 	s := lendServer(t)
 	direct := connect(t, s.addr)
 	rival := open(t, direct)
@@ -90,37 +128,80 @@ func inEachMood(t *testing.T, ttl time.Duration,
 			if errors.Is(why.err, rpctypes.ErrGRPCInvalidAuthToken) {
 				why.class = etcdlock.Unknown // etcd's client gets another token, and asks until its context ends
 			}
-			m := new(mood)
-			client, err := dialWith([]grpc.DialOption{grpc.WithChainUnaryInterceptor(m.intercept)}, s.addr)
+			m := &mood{only: method}
+			client, err := dialWith([]grpc.DialOption{
+				grpc.WithChainUnaryInterceptor(m.intercept), grpc.WithChainStreamInterceptor(m.keepAlive),
+			}, s.addr)
 			require.NoError(t, err)
 			t.Cleanup(func() { client.Close() })
 			c := open(t, client, etcdlock.WithTTL(ttl), etcdlock.WithLeaseOptions(lease.WithPoll(50*time.Millisecond)))
 			t.Cleanup(func() { m.Refuse(nil) })
-			l, a := c.Mutex(t.Name()+" warm"), someone()
-			require.NoError(t, l.LockContext(a))
-			require.NoError(t, l.UnlockContext(a))
 			f(t, m, clients{c, rival, direct}, why)
 		})
 	}
 }
 
 func TestAFirstRequestFollowsTheClassOfAnError(t *testing.T) {
-	inEachMood(t, time.Minute, func(t *testing.T, m *mood, cs clients, why classed) {
-		want, l, a := reactions[why.class], cs.c.Mutex(t.Name()), someone()
+	inEachMood(t, time.Minute, first)
+}
+
+func first(t *testing.T, m *mood, cs clients, why classed) {
+	want, l, a := reactions[why.class], cs.c.Mutex(t.Name()), someone()
+	m.Refuse(why.err)
+	got := start(l, a)
+	if want.firstGoesOn {
+		m.Refuses(t, 2)
+		m.Refuse(nil)
+		require.NoError(t, result(t, got))
+		require.NoError(t, l.UnlockContext(a))
+		return
+	}
+	err := result(t, got)
+	require.ErrorContains(t, err, rpctypes.ErrorDesc(why.err))
+	require.ErrorIs(t, err, want.is)
+	require.Equal(t, why.class == etcdlock.Login, errors.Is(err, lease.ErrLogin))
+	m.Refuse(nil)
+}
+
+func TestTheBeginningOfASessionFollowsTheClassOfAnError(t *testing.T) {
+	t.Parallel()
+	inMoodsOf(t, "/LeaseGrant", time.Minute, first)
+}
+
+// The session of a waiter was revoked, and another one cannot begin for a while.
+func TestTheNextSessionOfAWaiterFollowsTheClassOfAnError(t *testing.T) {
+	t.Parallel()
+	inMoodsOf(t, "/LeaseGrant", time.Minute, func(t *testing.T, m *mood, cs clients, why classed) {
+		name, a, b := t.Name(), someone(), someone()
+		holder, l := cs.rival.Mutex(name), cs.c.Mutex(name)
+		hold(t, holder, a)
+		got := start(l, b)
+		dir := cs.c.Prefix(name) + "/"
+		queued(t, cs.direct, dir, 2)
 		m.Refuse(why.err)
-		got := start(l, a)
-		if want.firstGoesOn {
-			m.Refuses(t, 2)
+		keys, err := cs.direct.Get(background, dir,
+			clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend))
+		require.NoError(t, err)
+		_, err = cs.direct.Revoke(background, clientv3.LeaseID(keys.Kvs[0].Lease))
+		require.NoError(t, err)
+		if !reactions[why.class].waitGoesOn {
+			require.ErrorContains(t, result(t, got), rpctypes.ErrorDesc(why.err))
 			m.Refuse(nil)
-			require.NoError(t, result(t, got))
-			require.NoError(t, l.UnlockContext(a))
+			require.NoError(t, holder.UnlockContext(a))
 			return
 		}
-		err := result(t, got)
-		require.ErrorContains(t, err, rpctypes.ErrorDesc(why.err))
-		require.ErrorIs(t, err, want.is)
-		require.Equal(t, why.class == etcdlock.Login, errors.Is(err, lease.ErrLogin))
+		m.Refuses(t, 2)
+		m.Refuse(nil)
+		queued(t, cs.direct, dir, 2)
+		require.NoError(t, holder.UnlockContext(a))
+		require.NoError(t, result(t, got))
+		require.NoError(t, l.UnlockContext(b))
 	})
+}
+
+func TestNoErrorOfAKeepAliveIsALoss(t *testing.T) {
+	t.Parallel()
+	inMoodsOf(t, "/LeaseKeepAlive", 6*time.Second, renew)
 }
 
 func TestAWaitFollowsTheClassOfAnError(t *testing.T) {
@@ -149,18 +230,18 @@ func TestAWaitFollowsTheClassOfAnError(t *testing.T) {
 	})
 }
 
-func TestNoErrorOfARenewalIsALoss(t *testing.T) {
-	inEachMood(t, 6*time.Second, func(t *testing.T, m *mood, cs clients, why classed) {
-		l, a := cs.c.Mutex(t.Name()), someone()
-		h := hold(t, l, a)
-		before, _ := h.Deadline()
-		m.Refuse(why.err)
-		m.Refuses(t, 1)
-		m.Refuse(nil)
-		require.Eventually(t, func() bool { now, _ := h.Deadline(); return now.After(before) }, long, time.Millisecond)
-		require.NoError(t, h.Err())
-		require.NoError(t, l.UnlockContext(a))
-	})
+func TestNoErrorOfARenewalIsALoss(t *testing.T) { inEachMood(t, 6*time.Second, renew) }
+
+func renew(t *testing.T, m *mood, cs clients, why classed) {
+	l, a := cs.c.Mutex(t.Name()), someone()
+	h := hold(t, l, a)
+	before, _ := h.Deadline()
+	m.Refuse(why.err)
+	m.Refuses(t, 1)
+	m.Refuse(nil)
+	require.Eventually(t, func() bool { now, _ := h.Deadline(); return now.After(before) }, long, time.Millisecond)
+	require.NoError(t, h.Err())
+	require.NoError(t, l.UnlockContext(a))
 }
 
 func TestAReleaseFollowsTheClassOfAnError(t *testing.T) {
@@ -240,11 +321,9 @@ func TestHoldsAndWaitersOutlastAnAlarm(t *testing.T) {
 	}
 }
 
-// With a server of version 3.4, the client of version 3.7 sends its old token when it asks for
-// another one, is refused, and asks again without an end.
 func TestAReplacedPasswordCostsAReleaseItsOwnTime(t *testing.T) {
 	t.Parallel()
-	s := startCluster(t, "3.6", 1)[0]
+	s := startServer(t)
 	root := connect(t, s.addr)
 	for _, user := range []string{"root", "app"} {
 		_, err := root.UserAdd(background, user, "first")

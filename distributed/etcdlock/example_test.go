@@ -8,8 +8,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
@@ -41,18 +39,13 @@ func ExampleClient_Mutex() {
 	}
 }
 
-// A client that connects again soon.
-func ExampleNew() {
+// A client that connects again soon, and logs in again on servers of version 3.4.
+func ExampleDialOptions() {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints:            []string{"localhost:2379"},
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff: backoff.Config{
-				BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second,
-			},
-			MinConnectTimeout: 5 * time.Second,
-		})},
+		DialOptions:          etcdlock.DialOptions(),
 	})
 	if err != nil {
 		panic(err)

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
+	"github.com/jucgo/locks/distributed/etcdlock"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
@@ -123,5 +124,6 @@ func dialWith(opts []grpc.DialOption, addrs ...string) (*clientv3.Client, error)
 func dialAs(addr, user, password string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
 		Endpoints: []string{addr}, DialTimeout: 5 * time.Second, Logger: zap.NewNop(), Username: user, Password: password,
+		DialOptions: etcdlock.DialOptions(),
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -118,17 +119,20 @@ func (c *core) open(o *opening) {
 const longest = 9_000_000_000 * time.Second
 
 // grant returns a new lease, and when the request for it was sent.
+//
+// The client's own Grant repeats its request after a refused certificate, until its context ends
+// and the reason is lost.
 func (c *core) grant(ctx context.Context) (id clientv3.LeaseID, sent time.Time, err error) {
-	seconds := int64(c.lease / time.Second)
+	req := &etcdserverpb.LeaseGrantRequest{TTL: int64(c.lease / time.Second)}
 	err = c.persist(ctx, c.lease/2, func(ctx context.Context) error {
 		sent = lease.Now()
-		resp, err := c.client.Grant(ctx, seconds)
+		resp, err := etcdserverpb.NewLeaseClient(c.client.ActiveConnection()).LeaseGrant(ctx, req)
 		if err != nil {
-			return err
+			return clientv3.ContextError(ctx, err)
 		}
-		id = resp.ID
-		if resp.TTL < seconds {
-			return status.Errorf(codes.OutOfRange, "a lease of %ds, not %ds, was granted", resp.TTL, seconds)
+		id = clientv3.LeaseID(resp.ID)
+		if resp.TTL < req.TTL {
+			return status.Errorf(codes.OutOfRange, "a lease of %ds, not %ds, was granted", resp.TTL, req.TTL)
 		}
 		return nil
 	})

@@ -5,13 +5,10 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -58,14 +55,7 @@ func open(ctx context.Context, o *scheme.Opening) error {
 		DialKeepAliveTime:    scheme.DialTimeout,
 		DialKeepAliveTimeout: scheme.DialTimeout,
 		Logger:               zap.NewNop(),
-		// By default, the second attempt to connect is made after a second, and later ones after up
-		// to two minutes.
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff: backoff.Config{
-				BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second,
-			},
-			MinConnectTimeout: scheme.DialTimeout,
-		})},
+		DialOptions:          etcdlock.DialOptions(),
 	})
 	if err != nil {
 		stop()
