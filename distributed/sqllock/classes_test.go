@@ -385,32 +385,32 @@ func TestWorkFollowsTheClassOfAnError(t *testing.T) {
 	}
 }
 
-// atLogin are the errors of a database that a login is answered with: one of each class, and each
-// that refuses the login, the server or this moment.
+// atLogin are the errors of a database that a login is answered with: one of each class, and of
+// MySQL and SQLite each one that refuses the login, the server or this moment.
 func atLogin(d database) (list []classed) {
 	one := complaints(d.dialect, false)
 	for _, why := range complaints(d.dialect, true) {
 		switch why.class {
-		case sqllock.Login, sqllock.Unavailable, sqllock.Ended:
-			list = append(list, why)
 		case sqllock.Missing, sqllock.Foreign: // are about tables
-		default:
-			if slices.Contains(one, why) {
+			continue
+		case sqllock.Login, sqllock.Unavailable, sqllock.Ended:
+			if d.dialect != sqllock.Postgres {
 				list = append(list, why)
+				continue
 			}
+		}
+		if slices.Contains(one, why) {
+			list = append(list, why)
 		}
 	}
 	return list
 }
 
-// inEachMoodOfLogins runs f for errors that a server answers logins with. Each request logs in.
-func inEachMoodOfLogins(t *testing.T, k kind, on []database, opts []sqllock.Option,
-	f func(t *testing.T, m *mood, c, rival provider, why classed)) {
-	inMoods(t, k, on, atLogin, func(m *mood) (moody, int) { return moody{mood: new(mood), login: m}, -1 }, opts, f)
-}
+// loginsOf are servers that refuse logins. Each request logs in.
+func loginsOf(m *mood) (moody, int) { return moody{mood: new(mood), login: m}, -1 }
 
 func TestALoginFollowsTheClassOfAnError(t *testing.T) {
-	inEachMoodOfLogins(t, tableKind, classedDatabases, nil,
+	inMoods(t, tableKind, []database{inSQLite, inPgx, inMaria}, atLogin, loginsOf, nil,
 		func(t *testing.T, m *mood, c, rival provider, why classed) {
 			want := reactions[why.class]
 			first(t, m, c, why, want)
@@ -420,13 +420,14 @@ func TestALoginFollowsTheClassOfAnError(t *testing.T) {
 }
 
 func TestNoErrorOfALoginIsALoss(t *testing.T) {
-	inEachMoodOfLogins(t, tableKind, classedDatabases, []sqllock.Option{term(6 * time.Second)},
+	oneOfEach := func(d database) []classed { return complaints(d.dialect, false) }
+	inMoods(t, tableKind, classedDatabases, oneOfEach, loginsOf, []sqllock.Option{term(6 * time.Second)},
 		func(t *testing.T, m *mood, c, _ provider, why classed) { renew(t, m, c, why) })
 }
 
 // A session that has its lock logs in no more.
 func TestALoginOfASessionFollowsTheClassOfAnError(t *testing.T) {
-	inEachMoodOfLogins(t, advisory, []database{inPgx, inMaria}, nil,
+	inMoods(t, advisory, []database{inPgx, inMaria}, atLogin, loginsOf, nil,
 		func(t *testing.T, m *mood, c, rival provider, why classed) {
 			want := reactions[why.class]
 			want.certain = true
