@@ -21,6 +21,7 @@ import (
 	"github.com/jucgo/locks"
 	locksdebug "github.com/jucgo/locks/debug/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/keyed"
 	"github.com/jucgo/locks/record"
@@ -397,7 +398,7 @@ func TestARecordedKeyedLockIsOneLock(t *testing.T) {
 
 func TestALeaseIsShownWithTheTimeLeft(t *testing.T) {
 	h := locksdebug.Handler()
-	c, err := lease.New(newStore(), lease.WithTTL(time.Hour), lease.WithErrorPrefix("mystore"))
+	c, err := lease.New(newStore(), lease.WithTTL(time.Hour), driver.WithErrorPrefix("mystore"))
 	require.NoError(t, err)
 	defer c.Close(bg)
 	l := c.Mutex("report")
@@ -473,7 +474,7 @@ func TestTwoClientsLocksOfOneNameDiffer(t *testing.T) {
 	h := locksdebug.Handler()
 	var waiting, held []string
 	for range 2 { // each has a server of its own
-		c, err := lease.New(newStore(), lease.WithErrorPrefix("mystore"))
+		c, err := lease.New(newStore(), driver.WithErrorPrefix("mystore"))
 		require.NoError(t, err)
 		defer c.Close(bg)
 		l := c.Mutex("report")

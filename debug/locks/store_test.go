@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // store is a store of leases in memory.
@@ -18,23 +18,23 @@ type store struct {
 
 func newStore() *store { return &store{holders: make(map[string]string)} }
 
-func (s *store) Acquire(_ context.Context, req lease.Request) (lease.Reply, error) {
+func (s *store) Acquire(_ context.Context, req driver.Request) (driver.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.holders[req.Name] != "" {
-		return lease.Reply{}, nil
+		return driver.Reply{}, nil
 	}
 	s.holders[req.Name] = req.Acquisition
-	return lease.Reply{Held: true, Token: 42}, nil
+	return driver.Reply{Held: true, Token: 42}, nil
 }
 
-func (s *store) Lookup(_ context.Context, req lease.Request) (lease.Reply, error) {
+func (s *store) Lookup(_ context.Context, req driver.Request) (driver.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return lease.Reply{Held: s.holders[req.Name] == req.Acquisition, Token: 42}, nil
+	return driver.Reply{Held: s.holders[req.Name] == req.Acquisition, Token: 42}, nil
 }
 
-func (s *store) Renew(_ context.Context, holds []lease.HoldID, _ time.Duration) ([]bool, error) {
+func (s *store) Renew(_ context.Context, holds []driver.HoldID, _ time.Duration) ([]bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.silent {
@@ -47,7 +47,7 @@ func (s *store) Renew(_ context.Context, holds []lease.HoldID, _ time.Duration) 
 	return ok, nil
 }
 
-func (s *store) Release(_ context.Context, id lease.HoldID) (r lease.Released, err error) {
+func (s *store) Release(_ context.Context, id driver.HoldID) (r driver.Released, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.holders[id.Name] == id.Acquisition {
@@ -56,7 +56,7 @@ func (s *store) Release(_ context.Context, id lease.HoldID) (r lease.Released, e
 	return r, nil
 }
 
-func (s *store) Watch(context.Context, lease.HoldID) (lease.Watch, error) { return watch{}, nil }
+func (s *store) Watch(context.Context, driver.HoldID) (driver.Watch, error) { return watch{}, nil }
 
 type watch struct{}
 

@@ -4,14 +4,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // batch is several releases of one semaphore by this client, in one write. While a batch is under
 // way, the next releases gather in another batch. Otherwise the releases would collide with each
 // other.
 type batch struct {
-	holds  []lease.HoldID
+	holds  []driver.HoldID
 	closed bool // no further release joins it
 	done   chan struct{}
 	held   []bool // of each hold, when it is done
@@ -20,7 +20,7 @@ type batch struct {
 
 // releaseTogether removes the entry of id, together with entries that are released at the same
 // time.
-func (s *store) releaseTogether(ctx context.Context, id lease.HoldID) (held bool, err error) {
+func (s *store) releaseTogether(ctx context.Context, id driver.HoldID) (held bool, err error) {
 	s.mu.Lock()
 	b, before := s.batches[id.Name], (*batch)(nil)
 	first := b == nil || b.closed

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // Defaults of [WithPolling].
@@ -22,7 +23,7 @@ const (
 // concurrent use. [Client.Close] ends it. A Client must not be copied.
 type Client struct {
 	locks, semaphores *store
-	clients           lease.Group[*store]
+	clients           driver.Group[*store, *lease.Client]
 	lease             *lease.Client // of locks
 	options           []lease.Option
 	prefix            string
@@ -95,7 +96,7 @@ func New(d Documents, opts ...Option) (*Client, error) {
 	common := []lease.Option{lease.WithMaxLocalHandoffs(0), lease.WithPoll(max(o.most, lease.DefaultPoll))}
 	c := &Client{
 		locks: newStore(d, o), semaphores: newSemaphores(d, o), prefix: o.prefix, format: o.format,
-		options: append(append(common, o.lease...), lease.WithErrorPrefix(o.prefix)),
+		options: append(append(common, o.lease...), driver.WithErrorPrefix(o.prefix)),
 	}
 	var err error
 	if c.lease, err = c.client(c.locks); err != nil {
@@ -116,7 +117,7 @@ func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 
 // Mutex returns the lock called name.
 func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
-	opts = append([]lease.MutexOption{lease.WithRefusal(c.locks.checkName(name))}, opts...)
+	opts = append([]lease.MutexOption{driver.WithRefusal(c.locks.checkName(name))}, opts...)
 	return c.lease.Mutex(name, opts...)
 }
 
@@ -153,7 +154,7 @@ func (c *Client) Semaphore(name string, size int64) *lease.Semaphore {
 	if err != nil {
 		lc, refusal = c.lease, err
 	}
-	return lc.Semaphore(name, size, lease.WithRefusal(refusal))
+	return lc.Semaphore(name, size, driver.WithRefusal(refusal))
 }
 
 // Names returns the names of the documents that match pattern, in the order of the store. Free

@@ -11,6 +11,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // costs fails unless the server has had these requests since the last call.
@@ -184,9 +185,9 @@ func TestAWatchThatEndsIsBegunAgain(t *testing.T) {
 	})
 }
 
-// openInner returns a client of d, and the lease.Store that it is for package lease.
-func openInner(t *testing.T, d caslock.Documents) (c *caslock.Client, inner lease.Store) {
-	c = open(t, d, caslock.WithLeaseOptions(lease.WithWrapper(func(of lease.Store) lease.Store {
+// openInner returns a client of d, and the driver.Store that it is for package lease.
+func openInner(t *testing.T, d caslock.Documents) (c *caslock.Client, inner driver.Store) {
+	c = open(t, d, caslock.WithLeaseOptions(lease.WithWrapper(func(of driver.Store) driver.Store {
 		inner = of
 		return of
 	})))
@@ -197,7 +198,7 @@ func TestACloseEndsWatchesThatNobodyClosed(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		for _, d := range []caslock.Documents{s, &watching{server: s}} {
 			c, inner := openInner(t, d)
-			_, err := inner.Watch(t.Context(), lease.HoldID{Name: "it", Acquisition: "a:1"})
+			_, err := inner.Watch(t.Context(), driver.HoldID{Name: "it", Acquisition: "a:1"})
 			require.NoError(t, err)
 			require.NoError(t, c.Close(context.Background()))
 		}
@@ -267,7 +268,7 @@ func TestNoWatchBeginsAfterAClose(t *testing.T) {
 		for _, d := range []caslock.Documents{s, &watching{server: s}} {
 			c, inner := openInner(t, d)
 			require.NoError(t, c.Close(context.Background()))
-			_, err := inner.Watch(context.Background(), lease.HoldID{Name: "it", Acquisition: "a:1"})
+			_, err := inner.Watch(context.Background(), driver.HoldID{Name: "it", Acquisition: "a:1"})
 			require.ErrorIs(t, err, locks.ErrClosed)
 		}
 	})

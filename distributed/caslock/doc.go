@@ -35,7 +35,7 @@
 //     seen the same version for the lease in the document, and a hundredth more.
 //
 // No clock of the store counts, and no clock of another machine. A waiter measures by its own
-// monotonic clock for how long it has seen a version, see [lease.Now]. The holder measures from
+// monotonic clock for how long it has seen a version, see [driver.Now]. The holder measures from
 // the time when it sent its last renewal, which was before anybody could see the version. The
 // hundredth covers clocks of different speed. Package lease adds a margin on the side of the
 // holder, see [lease.WithMargin].
@@ -112,7 +112,7 @@
 //     lock. The late requests of that holder change nothing once another client has the lock.
 //     Until then a late renewal makes others wait for up to a lease more. See [locks.Hold.Lost].
 //   - A waiter or the holder has a clock that jumps: no effect. Only monotonic clocks count.
-//   - A machine is suspended: on Linux the time counts, see [lease.Now].
+//   - A machine is suspended: on Linux the time counts, see [driver.Now].
 //   - A document is deleted: its holder loses the lock with the next renewal. Others may have it
 //     before that, and tokens begin anew.
 //   - A document is overwritten by something else: [locks.ErrForeign]. Nothing is changed. A

@@ -17,7 +17,7 @@ const MaxData = 16 << 10
 // a store with conditional writes. All methods may be called concurrently, and return when ctx
 // ends at the latest.
 //
-// Errors need no prefix. Mark them where the store's answer permits it, see [lease.Mark].
+// Errors need no prefix. Mark them where the store's answer permits it, see [driver.Mark].
 // [lease.ErrRefused] says that a write was surely not carried out, such as for want of a
 // permission. [lease.ErrLogin] says that the login was refused. [lease.ErrUnavailable] says that
 // the cause passes by itself. After any other error of Swap the client assumes that the document

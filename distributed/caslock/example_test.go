@@ -12,6 +12,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // rows are documents behind an HTTP server. The version is the ETag.
@@ -60,7 +61,7 @@ func (r *rows) Swap(ctx context.Context, name string, data []byte, version strin
 func (r *rows) send(ctx context.Context, method, name string, h http.Header, data []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, r.base+url.PathEscape(name), bytes.NewReader(data))
 	if err != nil {
-		return nil, lease.Mark(err, lease.ErrRefused)
+		return nil, driver.Mark(err, lease.ErrRefused)
 	}
 	if h != nil {
 		req.Header = h
@@ -74,9 +75,9 @@ func failed(resp *http.Response) error {
 	err := fmt.Errorf("the server answers %s", resp.Status)
 	switch {
 	case resp.StatusCode == http.StatusServiceUnavailable || resp.StatusCode == http.StatusTooManyRequests:
-		return lease.Mark(err, lease.ErrUnavailable)
+		return driver.Mark(err, lease.ErrUnavailable)
 	case resp.StatusCode >= http.StatusBadRequest && resp.StatusCode < http.StatusInternalServerError:
-		return lease.Mark(err, lease.ErrRefused)
+		return driver.Mark(err, lease.ErrRefused)
 	}
 	return err
 }

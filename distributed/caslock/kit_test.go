@@ -15,6 +15,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -133,8 +134,8 @@ func (b bed) locks() leasetest.Config {
 func (b bed) semaphores() leasetest.Config {
 	return leasetest.Config{
 		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
-			var inner lease.Store
-			c := b.open(tb, link, lease.WithWrapper(func(of lease.Store) lease.Store {
+			var inner driver.Store
+			c := b.open(tb, link, lease.WithWrapper(func(of driver.Store) driver.Store {
 				inner = of
 				return of
 			}))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 func TestALateWriteOfAnAcquisitionChangesNothing(t *testing.T) {
@@ -93,7 +94,7 @@ func TestAFailedReadIsNotUndone(t *testing.T) {
 		c.loadErr = errNetwork
 		err := l.LockContext(someone())
 		require.ErrorIs(t, err, errNetwork)
-		require.ErrorIs(t, err, lease.ErrRefused)
+		require.ErrorIs(t, err, driver.ErrRefused)
 		c.set(func() { c.loadErr = nil })
 		time.Sleep(term)
 		costs(t, s, 0, 0, "an acquisition that could not read")
@@ -121,7 +122,7 @@ func TestAWaiterGoesOnAfterAFailedRead(t *testing.T) {
 func TestAnUnavailableStoreIsAskedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := s.connect()
-		c.loadErr = lease.Mark(errors.New("slow down"), lease.ErrUnavailable)
+		c.loadErr = driver.Mark(errors.New("slow down"), driver.ErrUnavailable)
 		time.AfterFunc(time.Minute, func() { c.set(func() { c.loadErr = nil }) })
 		require.NoError(t, open(t, c).Mutex("it").LockContext(someone()))
 	})
@@ -130,7 +131,7 @@ func TestAnUnavailableStoreIsAskedAgain(t *testing.T) {
 func TestARefusedWriteIsReturned(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := s.connect()
-		c.swapErr = lease.Mark(errors.New("access denied"), lease.ErrRefused)
+		c.swapErr = driver.Mark(errors.New("access denied"), driver.ErrRefused)
 		require.ErrorContains(t, open(t, c).Mutex("it").LockContext(someone()), `caslock: lock "it": access denied`)
 		time.Sleep(term)
 		costs(t, s, 1, 0, "a refused acquisition")

@@ -11,7 +11,7 @@ type Record struct {
 	// Holder is the acquisition that has the lock. It is empty if the lock is free. No two
 	// acquisitions have the same name.
 	Holder string
-	// Identity describes the process of the holder to people, see [lease.Inspector].
+	// Identity describes the process of the holder to people, see [driver.Inspector].
 	Identity string
 	// Lease is for how long the holder has the lock without a renewal.
 	Lease time.Duration

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // roster is the content of a document: the acquisitions that have the permits of a semaphore. A
@@ -43,7 +43,7 @@ type holder struct {
 // left returns for how long the holder may still rely on its lease.
 func (h holder) left() time.Duration {
 	term := min(h.lease, longest)
-	return term + term/drift - lease.Now().Sub(h.seen)
+	return term + term/drift - driver.Now().Sub(h.seen)
 }
 
 // same reports whether h and other are the same entry, which the holder has not renewed in

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // sights are the last documents that a client has seen. A holder needs the version to renew and
@@ -32,7 +32,7 @@ const manySights = 4096
 // saw notes a document that the store has just returned or written, and returns it. A store may
 // break its promise and give a new document an old version. The nonce tells them apart.
 func (s *sights) saw(name string, r roster, version string) document {
-	now := lease.Now() // after the store's answer
+	now := driver.Now() // after the store's answer
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.byName[name]
@@ -93,7 +93,7 @@ func (s *sights) free(name string) *document {
 }
 
 // of returns the document in which id is a holder, if a change can be written at once, or nil.
-func (s *sights) of(id lease.HoldID) *document {
+func (s *sights) of(id driver.HoldID) *document {
 	return s.find(id.Name, func(k *sight) bool { return (k.calm || !s.shared) && k.index(id.Acquisition) >= 0 })
 }
 
@@ -113,7 +113,7 @@ func (s *sights) lasts(name string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k := s.byName[name]; k != nil {
-		return lease.Now().Sub(k.handed)
+		return driver.Now().Sub(k.handed)
 	}
 	return 0
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/internal/classes"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/internal/joined"
 )
 
@@ -61,7 +61,7 @@ const (
 	patience = 5
 )
 
-// store is the [lease.Store] over Documents.
+// store is the [driver.Store] over Documents.
 type store struct {
 	documents Documents
 	watcher   Watcher // the documents, or nil
@@ -83,9 +83,9 @@ type store struct {
 }
 
 var (
-	_ lease.Store     = (*store)(nil)
-	_ lease.Breaker   = (*store)(nil)
-	_ lease.Inspector = (*store)(nil)
+	_ driver.Store     = (*store)(nil)
+	_ driver.Breaker   = (*store)(nil)
+	_ driver.Inspector = (*store)(nil)
 )
 
 // semaphoreSuffix ends the names of the documents of semaphores.
@@ -159,10 +159,10 @@ func (e unsent) Unwrap() error { return e.error }
 
 // These are errors of a store that breaks a promise of [Documents].
 var (
-	errNoVersion    = lease.Mark(errors.New("the store returned a document without a version"), lease.ErrRefused)
+	errNoVersion    = driver.Mark(errors.New("the store returned a document without a version"), driver.ErrRefused)
 	errNoNewVersion = errors.New("the store returned no new version of a document that it has written")
-	errStuck        = lease.Mark(errors.New("the store reports conflicts on a document that does not change"),
-		lease.ErrRefused, lease.ErrUnavailable)
+	errStuck        = driver.Mark(errors.New("the store reports conflicts on a document that does not change"),
+		driver.ErrRefused, driver.ErrUnavailable)
 )
 
 // errBusy is the error of a change if each time another client was faster.
@@ -178,7 +178,7 @@ func (s *store) change(ctx context.Context, name string, known *document, f func
 	written := ""  // by a write that found another version
 	stuck := false // the last conflict was with a version that the document still has
 	for attempt := range s.attempts {
-		before, began := d.version, lease.Now()
+		before, began := d.version, driver.Now()
 		if known != nil {
 			d, known = *known, nil
 		} else if d, err = s.load(ctx, name); err != nil {
@@ -206,7 +206,7 @@ func (s *store) change(ctx context.Context, name string, known *document, f func
 				len(next.holders), len(data), room)
 		}
 		if err != nil {
-			return document{}, false, lease.Mark(err, lease.ErrRefused)
+			return document{}, false, driver.Mark(err, driver.ErrRefused)
 		}
 		version, err := s.documents.Swap(ctx, name+s.suffix, data, d.version)
 		switch {
@@ -220,14 +220,14 @@ func (s *store) change(ctx context.Context, name string, known *document, f func
 		s.sights.surprised(name)
 		written = next.nonce
 		if s.shared { // holders that collide go apart
-			took := min(lease.Now().Sub(began), time.Second) // without a pause of the machine
+			took := min(driver.Now().Sub(began), time.Second) // without a pause of the machine
 			adapter.Sleep(ctx, mathrand.N(time.Duration(min(attempt+1, 8))*took+1))
 		}
 	}
 	if stuck {
 		return document{}, false, errStuck
 	}
-	return document{}, false, lease.Mark(errBusy, lease.ErrRefused, lease.ErrUnavailable)
+	return document{}, false, driver.Mark(errBusy, driver.ErrRefused, driver.ErrUnavailable)
 }
 
 // writtenAt returns the time for the document next, which replaces d. It is the time of the wall
@@ -243,17 +243,17 @@ func (s *store) writtenAt(next roster, d document) time.Time {
 
 // Acquire takes the permits if they are free, or if their holders have not renewed them for their
 // leases.
-func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *store) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	permits, size := req.Weigh()
 	var wait time.Duration
 	var token uint64
-	began := lease.Now()
+	began := driver.Now()
 	d, held, err := s.change(ctx, req.Name, s.sights.free(req.Name), func(r *roster, _ document) bool {
 		i := r.index(req.Acquisition)
 		switch {
 		case i >= 0: // a request that came before has them
 			r.holders[i].renewals++
-		case lease.Now().Sub(began) > req.TTL/3: // the lease, which counts from began, would be short
+		case driver.Now().Sub(began) > req.TTL/3: // the lease, which counts from began, would be short
 			return false
 		default:
 			var taken int64
@@ -273,13 +273,13 @@ func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, er
 	})
 	switch {
 	case errors.Is(err, errBusy): // others have had the lock meanwhile
-		return lease.Reply{Listening: true}, nil
+		return driver.Reply{Listening: true}, nil
 	case err != nil:
-		return lease.Reply{}, s.acquireError(req.Acquisition, d, err)
+		return driver.Reply{}, s.acquireError(req.Acquisition, d, err)
 	case !held: // polls miss nothing, whenever they begin, and a watch tells once when it is on
-		return lease.Reply{Wait: wait, Listening: true}, nil
+		return driver.Reply{Wait: wait, Listening: true}, nil
 	}
-	return lease.Reply{Held: true, Token: token}, nil
+	return driver.Reply{Held: true, Token: token}, nil
 }
 
 // acquireError returns the error of an Acquire. It remembers the version that the write should
@@ -289,11 +289,11 @@ func (s *store) acquireError(acquisition string, d document, err error) error {
 	switch {
 	case errors.Is(err, locks.ErrForeign):
 		return err
-	case errors.As(err, &u) && errors.Is(err, lease.ErrUnavailable):
-		return lease.Mark(u.error, lease.ErrRefused)
-	case errors.As(err, &u) && !errors.Is(err, lease.ErrRefused):
-		return lease.Mark(u.error, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
-	case !errors.Is(err, lease.ErrRefused):
+	case errors.As(err, &u) && errors.Is(err, driver.ErrUnavailable):
+		return driver.Mark(u.error, driver.ErrRefused)
+	case errors.As(err, &u) && !errors.Is(err, driver.ErrRefused):
+		return driver.Mark(u.error, driver.ErrRefused, driver.ErrUnavailable, driver.ErrUnreachable)
+	case !errors.Is(err, driver.ErrRefused):
 		s.mu.Lock()
 		s.doubts[acquisition] = d.version
 		s.mu.Unlock()
@@ -303,7 +303,7 @@ func (s *store) acquireError(acquisition string, d document, err error) error {
 
 // Lookup finds out whether the write of an Acquire was carried out. If the write may still come,
 // Lookup replaces the document that the write would replace.
-func (s *store) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *store) Lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	s.mu.Lock()
 	doubted, known := s.doubts[req.Acquisition]
 	delete(s.doubts, req.Acquisition)
@@ -316,17 +316,17 @@ func (s *store) Lookup(ctx context.Context, req lease.Request) (lease.Reply, err
 		return true
 	})
 	if err != nil {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	if i := d.index(req.Acquisition); i >= 0 {
-		return lease.Reply{Held: true, Token: d.holders[i].token}, nil
+		return driver.Reply{Held: true, Token: d.holders[i].token}, nil
 	}
-	return lease.Reply{Settled: known}, nil
+	return driver.Reply{Settled: known}, nil
 }
 
 // Renew replaces the document of each name. It returns when the last request has ended. If there
 // are several requests, each ends early: a request that hangs costs the holds of no other name.
-func (s *store) Renew(ctx context.Context, holds []lease.HoldID, ttl time.Duration) ([]bool, error) {
+func (s *store) Renew(ctx context.Context, holds []driver.HoldID, ttl time.Duration) ([]bool, error) {
 	byName := make(map[string][]int) // indexes of holds
 	for i, id := range holds {
 		byName[id.Name] = append(byName[id.Name], i)
@@ -343,7 +343,7 @@ func (s *store) Renew(ctx context.Context, holds []lease.HoldID, ttl time.Durati
 				ctx, cancel = context.WithTimeout(ctx, ttl/patience)
 			}
 			defer cancel()
-			of := make([]lease.HoldID, len(indexes))
+			of := make([]driver.HoldID, len(indexes))
 			for n, i := range indexes {
 				of[n] = holds[i]
 			}
@@ -368,7 +368,7 @@ func (s *store) Renew(ctx context.Context, holds []lease.HoldID, ttl time.Durati
 // the document. For a release, it also reports holds whose release the document remembers after a
 // conflict: the write was carried out, and a library or proxy has sent it twice.
 func (s *store) changeHolds(
-	ctx context.Context, holds []lease.HoldID, f func(r *roster, i int), release bool) ([]bool, error) {
+	ctx context.Context, holds []driver.HoldID, f func(r *roster, i int), release bool) ([]bool, error) {
 	held, written := make([]bool, len(holds)), make([]bool, len(holds))
 	_, _, err := s.change(ctx, holds[0].Name, s.sights.of(holds[0]), func(r *roster, d document) (found bool) {
 		for n, id := range holds {
@@ -392,16 +392,16 @@ func (s *store) changeHolds(
 }
 
 // Release gives the permits back. The document and the token stay.
-func (s *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (s *store) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	if s.shared {
 		held, err := s.releaseTogether(ctx, id)
-		return lease.Released{Held: held, Awaited: true}, err
+		return driver.Released{Held: held, Awaited: true}, err
 	}
-	held, err := s.releaseHolds(ctx, []lease.HoldID{id})
-	return lease.Released{Held: held[0], Awaited: true}, err
+	held, err := s.releaseHolds(ctx, []driver.HoldID{id})
+	return driver.Released{Held: held[0], Awaited: true}, err
 }
 
-func (s *store) releaseHolds(ctx context.Context, holds []lease.HoldID) ([]bool, error) {
+func (s *store) releaseHolds(ctx context.Context, holds []driver.HoldID) ([]bool, error) {
 	return s.changeHolds(ctx, holds, (*roster).release, true)
 }
 
@@ -415,18 +415,18 @@ func (s *store) Break(ctx context.Context, name string) (bool, error) {
 	return broken, err
 }
 
-// Identify is part of [lease.Inspector].
+// Identify is part of [driver.Inspector].
 func (s *store) Identify(_, identity string) { s.identity = identity }
 
 // Inspect reads the document.
-func (s *store) Inspect(ctx context.Context, name string) (lease.State, error) {
+func (s *store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	d, err := s.load(ctx, name)
-	state := lease.State{Waiting: -1}
+	state := driver.State{Waiting: -1}
 	if err != nil {
 		return state, err
 	}
 	for _, h := range d.holders {
-		claim := lease.Claim{Acquisition: h.acquisition, Identity: h.identity}
+		claim := driver.Claim{Acquisition: h.acquisition, Identity: h.identity}
 		claim.Since, claim.Token, claim.Left = h.since, h.token, max(h.left(), 0)
 		if s.shared {
 			claim.Permits = h.permits

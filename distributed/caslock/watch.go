@@ -6,12 +6,12 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // Watch notifies of changes of the document, or makes the waiter poll. Watch returns at once: the
 // waiter reads the document again when the store's watch is on.
-func (s *store) Watch(_ context.Context, id lease.HoldID) (lease.Watch, error) {
+func (s *store) Watch(_ context.Context, id driver.HoldID) (driver.Watch, error) {
 	ctx, cancel := context.WithCancel(s.life)
 	w := &watch{c: make(chan struct{}, 1), cancel: cancel}
 	notify := s.poll
@@ -47,12 +47,12 @@ func (w *watch) Close()             { w.cancel() }
 func (s *store) follow(ctx context.Context, name string, tell func()) {
 	for pause := s.first; ; pause = min(2*pause, s.most) {
 		var on atomic.Bool
-		began := lease.Now()
+		began := driver.Now()
 		_ = s.watcher.Watch(ctx, name+s.suffix, func() { // whatever the error is, the next watch may do better
 			on.Store(true)
 			tell()
 		})
-		if lease.Now().Sub(began) > pause {
+		if driver.Now().Sub(began) > pause {
 			pause = s.first
 		}
 		if !adapter.Sleep(ctx, adapter.Jitter(pause)) {

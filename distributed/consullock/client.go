@@ -15,6 +15,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // Defaults of a [Client].
@@ -105,9 +106,9 @@ func New(client *api.Client, opts ...Option) (*Client, error) {
 	// Each holder gets its own token, and local waiters do not go before waiters of other
 	// processes.
 	all := append([]lease.Option{
-		lease.WithMaxLocalHandoffs(0), lease.WithPlace(placeOf(client), o.prefix),
+		lease.WithMaxLocalHandoffs(0), driver.WithPlace(placeOf(client), o.prefix),
 	}, o.lease...)
-	lc, err := lease.New(s, append(all, lease.WithErrorPrefix("consullock"), lease.WithTTL(o.ttl))...)
+	lc, err := lease.New(s, append(all, driver.WithErrorPrefix("consullock"), lease.WithTTL(o.ttl))...)
 	if err != nil {
 		s.stop()
 		return nil, err
@@ -142,7 +143,7 @@ func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 
 // Mutex returns the lock called name.
 func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
-	opts = append([]lease.MutexOption{lease.WithRefusal(c.store.checkName(name))}, opts...)
+	opts = append([]lease.MutexOption{driver.WithRefusal(c.store.checkName(name))}, opts...)
 	return c.lease.Mutex(name, opts...)
 }
 

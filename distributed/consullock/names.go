@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // maxKey is how many bytes a key has at most. It is a part of URLs.
@@ -68,7 +68,7 @@ func nameOf(key string) (string, bool) {
 func (s *store) checkName(name string) error {
 	switch n := len(s.key(name)); {
 	case name == "":
-		return lease.Mark(errors.New("the name is empty"), lease.ErrRefused)
+		return driver.Mark(errors.New("the name is empty"), driver.ErrRefused)
 	case n > maxKey:
 		return fmt.Errorf("the name has %d bytes as a key, at most %d are allowed", n, maxKey)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/internal/classes"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // try is how long a request may take that does not wait for anything.
@@ -88,7 +88,7 @@ func refusalOf(ops api.TxnErrors) (refusal, err error) {
 		case slices.ContainsFunc(conflicts, begins):
 			refusal = errConflict
 		default:
-			return nil, lease.Mark(errors.New(what), lease.ErrRefused)
+			return nil, driver.Mark(errors.New(what), driver.ErrRefused)
 		}
 	}
 	return refusal, nil
@@ -128,7 +128,7 @@ func (s *store) await(
 	return err
 }
 
-// failed returns err as an error of a [lease.Store].
+// failed returns err as an error of a [driver.Store].
 func failed(err error) error {
 	var answer api.StatusError
 	switch {
@@ -142,8 +142,8 @@ func failed(err error) error {
 
 // undone marks err as the error of a request that failed before it could change anything.
 func undone(err error) error {
-	if err == nil || errors.Is(err, lease.ErrRefused) {
+	if err == nil || errors.Is(err, driver.ErrRefused) {
 		return err
 	}
-	return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
+	return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 func TestAMissingRightIsNoConflictWhateverTheKey(t *testing.T) {
@@ -18,7 +18,7 @@ func TestAMissingRightIsNoConflictWhateverTheKey(t *testing.T) {
 		refusal, err := refusalOf(api.TxnErrors{{What: `Permission denied: token with AccessorID '1' ` +
 			`lacks permission 'key:write' on "locks/` + key + `"`}})
 		require.NoError(t, refusal, key)
-		require.ErrorIs(t, err, lease.ErrRefused, key)
+		require.ErrorIs(t, err, driver.ErrRefused, key)
 		require.ErrorContains(t, err, "Permission denied", key)
 	}
 }
@@ -49,7 +49,7 @@ func TestAnAnswerThatSaysNothingIsAnError(t *testing.T) {
 	for status, text = range map[int]string{http.StatusConflict: "{}", http.StatusOK: `{"Results": [{}]}`} {
 		_, _, err := s.change(context.Background(), s.compare("it", 1))
 		require.Error(t, err, text)
-		require.NotErrorIs(t, err, lease.ErrRefused, text)
+		require.NotErrorIs(t, err, driver.ErrRefused, text)
 	}
 }
 
@@ -57,9 +57,9 @@ func TestAnAnswerThatSaysNothingIsAnError(t *testing.T) {
 func TestAGrantOfAnotherSessionIsInDoubt(t *testing.T) {
 	s := newStore(nil, options{ttl: DefaultTTL})
 	defer s.stop()
-	_, err := s.granted(lease.HoldID{Name: "it", Acquisition: "1"}, &api.KVPair{ModifyIndex: 5}, &session{id: "1"})
-	require.ErrorIs(t, err, lease.ErrUnavailable)
-	require.NotErrorIs(t, err, lease.ErrRefused)
+	_, err := s.granted(driver.HoldID{Name: "it", Acquisition: "1"}, &api.KVPair{ModifyIndex: 5}, &session{id: "1"})
+	require.ErrorIs(t, err, driver.ErrUnavailable)
+	require.NotErrorIs(t, err, driver.ErrRefused)
 	require.NotErrorIs(t, err, ErrSessionExpired, "which only holders get")
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // session is a session with Consul, which all holds of a client belong to. The first hold begins
@@ -22,7 +22,7 @@ type session struct {
 	id    string
 	life  context.Context // until it is over
 	end   context.CancelFunc
-	since time.Time // when the last answered request was sent that began its time, by lease.Now; guarded by store.mu
+	since time.Time // when the last answered request was sent that began its time, by driver.Now; guarded by store.mu
 }
 
 // enter returns the session for an acquisition. If there is no session, enter begins one. If half
@@ -46,7 +46,7 @@ func (s *store) enter(ctx context.Context) (*session, error) {
 	se := s.session
 	var age time.Duration
 	if se != nil {
-		age = lease.Now().Sub(se.since)
+		age = driver.Now().Sub(se.since)
 	}
 	s.mu.Unlock()
 	switch {
@@ -56,7 +56,7 @@ func (s *store) enter(ctx context.Context) (*session, error) {
 	case age >= s.ttl:
 		s.die(se)
 	default:
-		sent := lease.Now()
+		sent := driver.Now()
 		alive, err := s.keep(ctx, se)
 		if err != nil {
 			return nil, err
@@ -75,7 +75,7 @@ func (s *store) enter(ctx context.Context) (*session, error) {
 // and end as soon as the servers consider the agent dead. The holders would not be told in time.
 func (s *store) begin(ctx context.Context) (*session, error) {
 	var out struct{ ID string }
-	sent := lease.Now()
+	sent := driver.Now()
 	err := s.write(ctx, "/v1/session/create", map[string]any{ // CreateNoChecks has no delay of 0
 		"Name":       "locks " + s.identity,
 		"TTL":        s.ttl.String(),
@@ -85,8 +85,8 @@ func (s *store) begin(ctx context.Context) (*session, error) {
 	}, &out)
 	var answer api.StatusError
 	if errors.As(err, &answer) && strings.Contains(answer.Body, "Invalid Session TTL") {
-		err = lease.Mark(fmt.Errorf("the servers refuse a TTL of %v, see their session_ttl_min: %w", s.ttl, answer),
-			lease.ErrRefused)
+		err = driver.Mark(fmt.Errorf("the servers refuse a TTL of %v, see their session_ttl_min: %w", s.ttl, answer),
+			driver.ErrRefused)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("no session: %w", err)
@@ -123,7 +123,7 @@ func (s *store) prolong(se *session, at time.Time) {
 // die notes that se and its holds are over.
 func (s *store) die(se *session) {
 	se.end()
-	var lost []lease.HoldID
+	var lost []driver.HoldID
 	s.mu.Lock()
 	if s.session == se {
 		s.session = nil

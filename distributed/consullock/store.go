@@ -13,7 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // The state of a lock is its key, in the form of Consul's own lock. The flags mark the key of a
@@ -29,22 +29,22 @@ import (
 // late finds another index, and is refused. Only for this reason a key is created before it is
 // acquired: the condition "if it is not there" can come true again.
 
-// store is the [lease.Store] of locks.
+// store is the [driver.Store] of locks.
 type store struct {
 	client     *api.Client
 	prefix     string
 	ttl, delay time.Duration
 	identity   string // of this process
-	lost       func(lease.HoldID, error)
+	lost       func(driver.HoldID, error)
 	life       context.Context
 	stop       context.CancelFunc
 	jobs       adapter.Jobs  // each ends when life does
 	entering   chan struct{} // full while an acquisition looks for the session
 
 	mu      sync.Mutex
-	session *session                // or nil
-	holds   map[lease.HoldID]hold   // of which the answer has come
-	asked   map[lease.HoldID]uint64 // the index at which it was asked for last, while the outcome is unknown
+	session *session                 // or nil
+	holds   map[driver.HoldID]hold   // of which the answer has come
+	asked   map[driver.HoldID]uint64 // the index at which it was asked for last, while the outcome is unknown
 }
 
 // hold is the known state of a hold.
@@ -54,20 +54,20 @@ type hold struct {
 }
 
 var (
-	_ lease.Store        = (*store)(nil)
-	_ lease.LossNotifier = (*store)(nil)
-	_ lease.Session      = (*store)(nil)
-	_ lease.Breaker      = (*store)(nil)
-	_ lease.Inspector    = (*store)(nil)
-	_ lease.Punctual     = (*store)(nil)
+	_ driver.Store        = (*store)(nil)
+	_ driver.LossNotifier = (*store)(nil)
+	_ driver.Session      = (*store)(nil)
+	_ driver.Breaker      = (*store)(nil)
+	_ driver.Inspector    = (*store)(nil)
+	_ driver.Punctual     = (*store)(nil)
 )
 
 func newStore(client *api.Client, o options) *store {
 	s := &store{
 		client: client, prefix: o.prefix, ttl: o.ttl, delay: o.delay,
 		entering: make(chan struct{}, 1),
-		holds:    make(map[lease.HoldID]hold),
-		asked:    make(map[lease.HoldID]uint64),
+		holds:    make(map[driver.HoldID]hold),
+		asked:    make(map[driver.HoldID]uint64),
 	}
 	s.life, s.stop = context.WithCancel(context.Background())
 	return s
@@ -82,16 +82,16 @@ func (s *store) close(ctx context.Context) {
 
 func (s *store) key(name string) string { return s.prefix + keyOf(name) }
 
-// Identify is part of [lease.Inspector].
+// Identify is part of [driver.Inspector].
 func (s *store) Identify(_, identity string) { s.identity = identity }
 
 // NotifyLoss keeps the function to call when the session is over.
-func (s *store) NotifyLoss(lost func(lease.HoldID, error)) { s.lost = lost }
+func (s *store) NotifyLoss(lost func(driver.HoldID, error)) { s.lost = lost }
 
 // Punctual is true: a request ends with its context.
 func (s *store) Punctual() bool { return true }
 
-// Term is part of [lease.Session].
+// Term is part of [driver.Session].
 func (s *store) Term() time.Duration { return s.ttl }
 
 // attempts is how often an acquisition begins anew because the key has changed meanwhile.
@@ -99,7 +99,7 @@ const attempts = 10
 
 // Acquire acquires the key if it is free. A failure before the request to acquire the key has
 // changed nothing.
-func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *store) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	for range attempts {
 		pair, _, err := s.read(ctx, req.Name, false)
 		if err == nil && pair == nil {
@@ -107,34 +107,34 @@ func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, er
 		}
 		switch {
 		case err != nil:
-			return lease.Reply{}, undone(err)
+			return driver.Reply{}, undone(err)
 		case pair == nil:
 			continue
 		case pair.Flags != api.LockFlagValue:
-			return lease.Reply{}, foreign(pair)
+			return driver.Reply{}, foreign(pair)
 		case isOf(pair, req.Acquisition):
 			return s.Lookup(ctx, req)
 		case pair.Session != "":
-			return lease.Reply{}, nil
+			return driver.Reply{}, nil
 		}
 		se, err := s.enter(ctx)
 		if err != nil {
-			return lease.Reply{}, undone(err)
+			return driver.Reply{}, undone(err)
 		}
 		pair, refusal, err := s.acquire(ctx, req.HoldID, pair.ModifyIndex, se)
 		switch {
 		case err != nil:
-			return lease.Reply{}, err
+			return driver.Reply{}, err
 		case refusal == nil:
 			return s.granted(req.HoldID, pair, se)
 		case errors.Is(refusal, errDelay):
 			// No answer tells when the delay ends. The leader logs each refusal: the waiter polls.
-			return lease.Reply{Reason: refusal}, nil
+			return driver.Reply{Reason: refusal}, nil
 		case errors.Is(refusal, errSession):
 			s.die(se)
 		}
 	}
-	return lease.Reply{Wait: soon}, nil
+	return driver.Reply{Wait: soon}, nil
 }
 
 // soon is how long a waiter waits if no change of the key will tell it when to ask again.
@@ -147,7 +147,7 @@ func (s *store) create(ctx context.Context, name string) (*api.KVPair, error) {
 }
 
 // acquire acquires the key if it has the index at which it was free.
-func (s *store) acquire(ctx context.Context, id lease.HoldID, index uint64, se *session) (
+func (s *store) acquire(ctx context.Context, id driver.HoldID, index uint64, se *session) (
 	pair *api.KVPair, refusal, err error) {
 	s.mu.Lock()
 	s.asked[id] = max(s.asked[id], index)
@@ -156,7 +156,7 @@ func (s *store) acquire(ctx context.Context, id lease.HoldID, index uint64, se *
 		Verb: api.KVLock, Key: s.key(id.Name), Flags: api.LockFlagValue, Session: se.id,
 		Value: []byte(id.Acquisition + "\n" + s.identity),
 	})
-	if err == nil || errors.Is(err, lease.ErrRefused) {
+	if err == nil || errors.Is(err, driver.ErrRefused) {
 		s.settled(id, index)
 	}
 	return pair, refusal, err
@@ -168,7 +168,7 @@ func (s *store) compare(name string, index uint64) *api.KVTxnOp {
 }
 
 // settled notes that no request at index, or at an earlier index, can acquire the key any more.
-func (s *store) settled(id lease.HoldID, index uint64) {
+func (s *store) settled(id driver.HoldID, index uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.asked[id] <= index {
@@ -177,34 +177,34 @@ func (s *store) settled(id lease.HoldID, index uint64) {
 }
 
 // granted notes that id holds the key as pair describes, unless the session has ended meanwhile.
-func (s *store) granted(id lease.HoldID, pair *api.KVPair, se *session) (lease.Reply, error) {
+func (s *store) granted(id driver.HoldID, pair *api.KVPair, se *session) (driver.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.session != se {
-		return lease.Reply{}, lease.Mark(errSession, lease.ErrUnavailable) // the key may be left to it
+		return driver.Reply{}, driver.Mark(errSession, driver.ErrUnavailable) // the key may be left to it
 	}
 	s.holds[id] = hold{se, pair.ModifyIndex}
-	return lease.Reply{Held: true, Token: pair.ModifyIndex, Since: se.since}, nil
+	return driver.Reply{Held: true, Token: pair.ModifyIndex, Since: se.since}, nil
 }
 
 // Lookup reads the key, and makes sure that no request can acquire it any more.
-func (s *store) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *store) Lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	pair, err := s.settle(ctx, req.HoldID)
 	if err != nil || pair == nil {
-		return lease.Reply{Settled: err == nil}, err
+		return driver.Reply{Settled: err == nil}, err
 	}
 	s.mu.Lock()
 	se := s.session
 	s.mu.Unlock()
 	if se == nil || se.id != pair.Session {
-		return lease.Reply{}, nil // it ends with its session
+		return driver.Reply{}, nil // it ends with its session
 	}
 	return s.granted(req.HoldID, pair, se)
 }
 
 // settle returns the pair of the key if id holds it. If not, no request of id that was sent before
 // can acquire it any more: it would find another index.
-func (s *store) settle(ctx context.Context, id lease.HoldID) (*api.KVPair, error) {
+func (s *store) settle(ctx context.Context, id driver.HoldID) (*api.KVPair, error) {
 	for {
 		pair, _, err := s.read(ctx, id.Name, true)
 		if err != nil {
@@ -248,7 +248,7 @@ const maxOps = 64
 // A leader that was cut off from the others renews sessions for a while, although another leader
 // already counts their time. So Renew then compares the indexes at a leader that has asked the
 // others.
-func (s *store) Renew(ctx context.Context, ids []lease.HoldID, _ time.Duration) ([]bool, error) {
+func (s *store) Renew(ctx context.Context, ids []driver.HoldID, _ time.Duration) ([]bool, error) {
 	ok := make([]bool, len(ids))
 	var which []int
 	var ops api.KVTxnOps
@@ -263,7 +263,7 @@ func (s *store) Renew(ctx context.Context, ids []lease.HoldID, _ time.Duration) 
 	if len(ops) == 0 {
 		return ok, nil
 	}
-	sent := lease.Now()
+	sent := driver.Now()
 	if alive, err := s.keep(ctx, se); err != nil || !alive {
 		return ok, err
 	}
@@ -301,7 +301,7 @@ func (s *store) check(ctx context.Context, conditions api.KVTxnOps) (gone map[in
 }
 
 // Release releases the key if it has the index of id's acquisition. All waiters learn of it.
-func (s *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (s *store) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	s.mu.Lock()
 	h, known := s.holds[id]
 	s.mu.Unlock()
@@ -311,17 +311,17 @@ func (s *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, e
 	} else {
 		var err error
 		if pair, err = s.settle(ctx, id); err != nil || pair == nil {
-			return lease.Released{}, err
+			return driver.Released{}, err
 		}
 	}
 	held, err := s.free(ctx, id.Name, pair)
 	if err != nil {
-		return lease.Released{}, err
+		return driver.Released{}, err
 	}
 	s.mu.Lock()
 	delete(s.holds, id)
 	s.mu.Unlock()
-	return lease.Released{Held: held, Awaited: true}, nil
+	return driver.Released{Held: held, Awaited: true}, nil
 }
 
 // free releases the key called name if the key is unchanged since pair, and reports whether it was.
@@ -333,7 +333,7 @@ func (s *store) free(ctx context.Context, name string, pair *api.KVPair) (bool, 
 }
 
 // Lost releases a hold whose time is over. The session may live on.
-func (s *store) Lost(id lease.HoldID) {
+func (s *store) Lost(id driver.HoldID) {
 	s.jobs.Go(func() {
 		for rest := 10 * time.Millisecond; s.life.Err() == nil; rest = min(2*rest, s.ttl/3) {
 			if _, err := s.Release(s.life, id); err == nil {
@@ -365,8 +365,8 @@ func (s *store) Break(ctx context.Context, name string) (bool, error) {
 }
 
 // Inspect reads the key.
-func (s *store) Inspect(ctx context.Context, name string) (lease.State, error) {
-	state := lease.State{Waiting: -1}
+func (s *store) Inspect(ctx context.Context, name string) (driver.State, error) {
+	state := driver.State{Waiting: -1}
 	pair, _, err := s.read(ctx, name, true)
 	switch {
 	case err != nil || pair == nil:
@@ -380,7 +380,7 @@ func (s *store) Inspect(ctx context.Context, name string) (lease.State, error) {
 	if !ours {
 		acquisition, identity = pair.Session, ""
 	}
-	state.Holders = []lease.Claim{{
+	state.Holders = []driver.Claim{{
 		Acquisition: acquisition, Identity: identity, Party: locks.Party{Token: pair.ModifyIndex},
 	}}
 	return state, nil
@@ -396,7 +396,7 @@ func (w *watch) C() <-chan struct{} { return w.wake }
 func (w *watch) Close()             { w.end() }
 
 // Watch reads the key, and begins to wait for its next change.
-func (s *store) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
+func (s *store) Watch(ctx context.Context, id driver.HoldID) (driver.Watch, error) {
 	_, meta, err := s.read(ctx, id.Name, false)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // DefaultKey is the attribute that is the partition key of the table if [WithKey] is not given.
@@ -72,7 +73,7 @@ func placeOf(d *documents) caslock.Option {
 		endpoint = u.Host
 	}
 	place := fmt.Sprintf("dynamodb %s %s %s", o.Region, endpoint, d.table)
-	return caslock.WithLeaseOptions(lease.WithPlace(place, d.prefix))
+	return caslock.WithLeaseOptions(driver.WithPlace(place, d.prefix))
 }
 
 func newDocuments(client *dynamodb.Client, table string, opts []Option) (*documents, []caslock.Option, error) {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/internal/classes"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // attempt is one request.
@@ -86,7 +86,7 @@ func (d *documents) refused(err error, a *attempt, right string, read bool) erro
 	var skewed interface{ RetryableError() bool } // the client has learned the server's time from the answer
 	switch {
 	case !a.sent:
-		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+		return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable, driver.ErrUnreachable)
 	case status == 0:
 		return classes.NoAnswer(err, read)
 	case errors.As(err, &skewed) && skewed.RetryableError():

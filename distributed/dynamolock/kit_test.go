@@ -16,6 +16,7 @@ import (
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/dynamolock"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -53,9 +54,9 @@ func TestSemaphoresPassTheKit(t *testing.T) {
 	direct := dial(t, addr)
 	leasetest.TestStore(t, leasetest.Config{
 		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
-			var inner lease.Store
+			var inner driver.Store
 			c := open(tb, dialBy(tb, addr, link.DialContext), dynamolock.WithLeaseOptions(
-				lease.WithWrapper(func(of lease.Store) lease.Store {
+				lease.WithWrapper(func(of driver.Store) driver.Store {
 					inner = of
 					return of
 				})))

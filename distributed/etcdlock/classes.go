@@ -8,10 +8,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// class says which thing an error refuses, see [lease.ErrRefused].
+// class says which thing an error refuses, see [driver.ErrRefused].
 type class int
 
 const (
@@ -190,7 +190,7 @@ func refused(err error) bool {
 	case request, login, moment, brief, unreached, expired:
 		return true
 	}
-	return errors.Is(err, lease.ErrRefused)
+	return errors.Is(err, driver.ErrRefused)
 }
 
 // lasting reports whether err says that nothing was done, and that a repetition at once has the
@@ -202,22 +202,22 @@ func lasting(err error) bool {
 	case brief, unreached:
 		return false
 	}
-	return errors.Is(err, lease.ErrRefused)
+	return errors.Is(err, driver.ErrRefused)
 }
 
-// failed returns err as an error of a [lease.Store].
+// failed returns err as an error of a [driver.Store].
 func failed(err error) error {
 	switch classOf(err) {
 	case request:
-		return lease.Mark(err, lease.ErrRefused)
+		return driver.Mark(err, driver.ErrRefused)
 	case login:
-		return lease.Mark(err, lease.ErrRefused, lease.ErrLogin)
+		return driver.Mark(err, driver.ErrRefused, driver.ErrLogin)
 	case moment, brief:
-		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
+		return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable)
 	case unreached:
-		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+		return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable, driver.ErrUnreachable)
 	case ended:
-		return lease.Mark(err, lease.ErrUnavailable)
+		return driver.Mark(err, driver.ErrUnavailable)
 	case expired:
 		return errExpired
 	}

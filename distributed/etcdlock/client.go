@@ -13,6 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // ErrSessionExpired reports that the etcd lease of the Client has ended, or that the key of a
@@ -27,7 +28,7 @@ type Client struct {
 	prefix string
 	ttl    time.Duration
 	lease  []lease.Option
-	kinds  lease.Group[*kind]
+	kinds  driver.Group[*kind, *lease.Client]
 }
 
 var _ locks.Provider = (*Client)(nil)
@@ -85,7 +86,7 @@ func (c *Client) kind(k *kind) (*lease.Client, error) {
 	return c.kinds.Client(k, func() (*lease.Client, error) {
 		// Each holder gets its own token, and local waiters do not go before remote waiters.
 		opts := append([]lease.Option{
-			lease.WithErrorPrefix("etcdlock"), lease.WithMaxLocalHandoffs(0), placeOf(c.core.client),
+			driver.WithErrorPrefix("etcdlock"), lease.WithMaxLocalHandoffs(0), placeOf(c.core.client),
 		}, c.lease...)
 		opts = append(opts, lease.WithTTL(c.ttl))
 		if k.alone {
@@ -103,7 +104,7 @@ func placeOf(client *clientv3.Client) lease.Option {
 	if of := reflect.TypeOf(client.KV); of != reflect.TypeOf(clientv3.NewKV(client)) {
 		prefix = "\x00"
 	}
-	return lease.WithPlace("etcd "+strings.Join(slices.Sorted(slices.Values(client.Endpoints())), ","), prefix)
+	return driver.WithPlace("etcd "+strings.Join(slices.Sorted(slices.Values(client.Endpoints())), ","), prefix)
 }
 
 // maxName is how many bytes the name of a lock may have.
@@ -118,7 +119,7 @@ var escaper = strings.NewReplacer("%", "%25", "/", "%2F")
 // "%25".
 func (c *Client) Prefix(name string) string { return c.prefix + escaper.Replace(name) }
 
-var errNoName = lease.Mark(errors.New("the name is empty"), lease.ErrRefused)
+var errNoName = driver.Mark(errors.New("the name is empty"), driver.ErrRefused)
 
 // mutex returns the lock of kind k called name, whose keys begin with prefix and a slash.
 func (c *Client) mutex(k *kind, name, prefix string, opts []lease.MutexOption) *lease.Mutex {
@@ -141,7 +142,7 @@ func (c *Client) locksOf(k *kind, name, prefix string) (*lease.Client, string, l
 		bad = err
 		lc, _ = c.kind(plain)
 	}
-	return lc, prefix, lease.WithRefusal(bad)
+	return lc, prefix, driver.WithRefusal(bad)
 }
 
 // Locker returns the lock called name. It is a [*lease.Mutex].

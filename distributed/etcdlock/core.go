@@ -11,7 +11,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // core holds the state that the stores of one client share: sessions, and the places of
@@ -184,7 +184,7 @@ func (c *core) renew(ctx context.Context, ps []*place) (alive []bool, err error)
 		confirmed[p.session] = false
 		look[i] = clientv3.OpGet(p.key, clientv3.WithKeysOnly())
 	}
-	sent := lease.Now()
+	sent := driver.Now()
 	kept, err := c.keepAlive(ctx, confirmed)
 	if err != nil {
 		c.connect()

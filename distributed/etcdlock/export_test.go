@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // ReleaseBehindARenewal releases a hold whose key a renewal of the session deletes when the release
 // has given the place up, but has sent nothing yet.
-func ReleaseBehindARenewal(ctx context.Context, c *Client, id lease.HoldID) (held bool, err error) {
+func ReleaseBehindARenewal(ctx context.Context, c *Client, id driver.HoldID) (held bool, err error) {
 	p := c.core.find(id.Name, id.Acquisition)
 	c.core.leave(p)
 	c.core.give(ctx, p)

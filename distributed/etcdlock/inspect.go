@@ -9,10 +9,10 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// Identify is part of [lease.Inspector].
+// Identify is part of [driver.Inspector].
 func (s *store) Identify(_, identity string) { s.identity = identity }
 
 // value returns the text that an inspector reads in the key of an acquisition.
@@ -28,13 +28,13 @@ func (p *place) value() string {
 }
 
 // Inspect reads all keys of the lock, and then the time left of each holder's lease.
-func (s *store) Inspect(ctx context.Context, name string) (lease.State, error) {
+func (s *store) Inspect(ctx context.Context, name string) (driver.State, error) {
 	resp, err := s.c.client.Get(ctx, name+"/", clientv3.WithPrefix(),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
 	if err != nil {
-		return lease.State{}, failed(err)
+		return driver.State{}, failed(err)
 	}
-	var state lease.State
+	var state driver.State
 	n := 0
 	if s.kind == counting {
 		resp.Kvs, n, state.Shared, err = holdersFirst(resp.Kvs)
@@ -45,7 +45,7 @@ func (s *store) Inspect(ctx context.Context, name string) (lease.State, error) {
 		return state, err
 	}
 	var wg sync.WaitGroup
-	state.Holders = make([]lease.Claim, n)
+	state.Holders = make([]driver.Claim, n)
 	for i, kv := range resp.Kvs[:n] {
 		state.Holders[i] = claim(s.kind, name, kv)
 		if i < maxAsked {
@@ -93,7 +93,7 @@ func holders(name string, kvs []*mvccpb.KeyValue) (n int, shared bool, err error
 
 // claim returns the claim that a key describes. A key of another client, such as etcd's own
 // mutex, shows only its lease.
-func claim(k *kind, name string, kv *mvccpb.KeyValue) (c lease.Claim) {
+func claim(k *kind, name string, kv *mvccpb.KeyValue) (c driver.Claim) {
 	value := strings.TrimPrefix(string(kv.Value), downgraded)
 	if k == counting {
 		_, value, _ = strings.Cut(value, "\n")

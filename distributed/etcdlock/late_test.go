@@ -18,6 +18,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 )
 
@@ -41,7 +42,7 @@ func newPair(t *testing.T) *pair {
 	conn, err := dialWith([]grpc.DialOption{grpc.WithChainUnaryInterceptor(p.intercept)}, s.addr)
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
-	p.client = open(t, conn, etcdlock.WithLeaseOptions(lease.WithWrapper(func(s lease.Store) lease.Store {
+	p.client = open(t, conn, etcdlock.WithLeaseOptions(lease.WithWrapper(func(s driver.Store) driver.Store {
 		r := leasetest.NewRequests(s)
 		p.stores = append(p.stores, r)
 		return r
@@ -96,13 +97,13 @@ const (
 	grant = "Lease/LeaseGrant"
 )
 
-func asks(name, acquisition string) lease.Request {
-	return lease.Request{HoldID: lease.HoldID{Name: name, Acquisition: acquisition}, TTL: 10 * time.Second}
+func asks(name, acquisition string) driver.Request {
+	return driver.Request{HoldID: driver.HoldID{Name: name, Acquisition: acquisition}, TTL: 10 * time.Second}
 }
 
 // outcome is what came of a request.
 type outcome struct {
-	lease.Reply
+	driver.Reply
 	err error
 }
 
@@ -308,7 +309,7 @@ func TestARefusedRequestKeepsThePlaceOfAnother(t *testing.T) {
 	require.Len(t, before, 2)
 	p.refuse(txn)
 	_, err = p.Enqueue(background, asks("it", "a"))
-	require.ErrorIs(t, err, lease.ErrRefused)
+	require.ErrorIs(t, err, driver.ErrRefused)
 	_, err = p.Enqueue(background, asks("it", "a"))
 	require.NoError(t, err)
 	require.Equal(t, before, keys(t, p.direct, "it/"))
@@ -328,7 +329,7 @@ func TestARefusedRequestKeepsTheHoldOfAnother(t *testing.T) {
 	require.True(t, r.Held)
 	p.refuse(txn)
 	_, err = p.Enqueue(background, asks("it", "a"))
-	require.ErrorIs(t, err, lease.ErrRefused)
+	require.ErrorIs(t, err, driver.ErrRefused)
 	p.holds(t, "a")
 }
 
@@ -370,12 +371,12 @@ func TestAReleaseEndsARequestWithoutASession(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, released.Held)
 	open()
-	require.ErrorIs(t, (<-first).err, lease.ErrRefused)
+	require.ErrorIs(t, (<-first).err, driver.ErrRefused)
 	require.Empty(t, keys(t, p.direct, "it/"))
 }
 
 // halves are the stores of a read-write lock, which the owner of both acquisitions holds.
-func (p *pair) halves(t *testing.T) (read, write *leasetest.Requests, reader, writer lease.Request) {
+func (p *pair) halves(t *testing.T) (read, write *leasetest.Requests, reader, writer driver.Request) {
 	t.Helper()
 	name := p.client.RWMutex("it").WriteMutex().Name()
 	read, write = p.stores[1], p.stores[2]
@@ -383,7 +384,7 @@ func (p *pair) halves(t *testing.T) (read, write *leasetest.Requests, reader, wr
 	reader.Writer = writer.Acquisition
 	for _, half := range []struct {
 		store *leasetest.Requests
-		req   lease.Request
+		req   driver.Request
 	}{{write, writer}, {read, reader}} {
 		r, err := half.store.Enqueue(background, half.req)
 		require.NoError(t, err)
@@ -393,12 +394,12 @@ func (p *pair) halves(t *testing.T) (read, write *leasetest.Requests, reader, wr
 }
 
 // says checks what Lookup and Renew say of an acquisition.
-func says(t *testing.T, held bool, s *leasetest.Requests, req lease.Request) {
+func says(t *testing.T, held bool, s *leasetest.Requests, req driver.Request) {
 	t.Helper()
 	r, err := s.Lookup(background, req)
 	require.NoError(t, err)
 	require.Equal(t, held, r.Held)
-	renewed, err := s.Renew(background, []lease.HoldID{req.HoldID}, req.TTL)
+	renewed, err := s.Renew(background, []driver.HoldID{req.HoldID}, req.TTL)
 	require.NoError(t, err)
 	require.Equal(t, []bool{held}, renewed)
 }
@@ -434,7 +435,7 @@ func TestALateRequestToWriteLeavesTheReader(t *testing.T) {
 	require.NoError(t, err)
 	r, err := write.Enqueue(background, writer)
 	require.False(t, r.Held)
-	require.ErrorIs(t, err, lease.ErrRefused)
+	require.ErrorIs(t, err, driver.ErrRefused)
 	r, err = write.Acquire(background, writer)
 	require.False(t, r.Held)
 	require.NoError(t, err)
@@ -454,7 +455,7 @@ func TestALateRequestToReadKeepsTheReader(t *testing.T) {
 	require.NoError(t, err)
 	found, err := read.Lookup(background, reader)
 	require.NoError(t, err)
-	for _, ask := range []func(context.Context, lease.Request) (lease.Reply, error){read.Enqueue, read.Acquire} {
+	for _, ask := range []func(context.Context, driver.Request) (driver.Reply, error){read.Enqueue, read.Acquire} {
 		r, err := ask(background, reader)
 		require.NoError(t, err)
 		require.True(t, r.Held)
@@ -475,7 +476,7 @@ func TestAWriterWhoseReleaseHasNoAnswerWritesNoMore(t *testing.T) {
 	})
 	_, err := write.Release(background, writer.HoldID)
 	require.Error(t, err)
-	require.NotErrorIs(t, err, lease.ErrRefused)
+	require.NotErrorIs(t, err, driver.ErrRefused)
 	says(t, false, write, writer)
 	says(t, true, read, reader)
 	released, err := write.Release(background, writer.HoldID)

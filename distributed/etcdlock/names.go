@@ -10,10 +10,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-var _ lease.Breaker = (*store)(nil)
+var _ driver.Breaker = (*store)(nil)
 
 // Break deletes the key of the present holder. If the lock changes hands meanwhile, it looks
 // again. A read-write lock and a semaphore have several holders. One request cannot tell them

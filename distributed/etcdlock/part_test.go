@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 func TestALateReleaseOfAFormerReaderKeepsTheKey(t *testing.T) {
@@ -23,7 +23,7 @@ func TestALateReleaseOfAFormerReaderKeepsTheKey(t *testing.T) {
 
 // A key that a late request may put or delete yet is not free when it is gone, and still lost.
 func TestTheEndOfAReaderWhoseKeyIsGoneIsALoss(t *testing.T) {
-	st := &store{c: newCore(nil, time.Second), kind: reading, lost: func(lease.HoldID, error) {}}
+	st := &store{c: newCore(nil, time.Second), kind: reading, lost: func(driver.HoldID, error) {}}
 	defer st.c.stop()
 	m := &place{st: st, state: holding, session: &session{c: st.c, life: t.Context()}, doubt: true}
 	m.reader = &place{st: st, master: m}

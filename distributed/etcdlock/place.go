@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // place is a key from its creation to its deletion: a place in the queue of a lock. A waiting
@@ -33,12 +33,12 @@ import (
 // The end of the reader makes reader nil, or ends the place if the writer is gone.
 type place struct {
 	st     *store
-	id     lease.HoldID
+	id     driver.HoldID
 	key    string
 	master *place        // the writer whose key this reader shares, or nil
 	term   time.Duration // how long the hold was to last
 
-	permits, size int64 // see lease.Request.Weigh
+	permits, size int64 // see driver.Request.Weigh
 
 	op         sync.Mutex // held while the key is put, deleted, or changed
 	unanswered bool       // a deletion has no answer; guarded by op
@@ -62,7 +62,7 @@ type place struct {
 	told   bool // that was answered
 }
 
-func newPlace(s *store, req lease.Request) *place {
+func newPlace(s *store, req driver.Request) *place {
 	p := &place{st: s, id: req.HoldID}
 	p.permits, p.size = req.Weigh()
 	return p
@@ -120,15 +120,15 @@ func (p *place) doubted() {
 
 // held notes that the key is the oldest, and returns the reply to a request for d. The reply's
 // Since makes the hold end with the session.
-func (p *place) held(d time.Duration) (lease.Reply, error) {
+func (p *place) held(d time.Duration) (driver.Reply, error) {
 	c := p.st.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case p.state >= ending:
-		return lease.Reply{}, errExpired
+		return driver.Reply{}, errExpired
 	case p.gone:
-		return lease.Reply{}, errReleased
+		return driver.Reply{}, errReleased
 	}
 	p.state, p.term = holding, d
 	p.unwatch()
@@ -139,8 +139,8 @@ func (p *place) held(d time.Duration) (lease.Reply, error) {
 }
 
 // reply says that p is held for d. c.mu is held.
-func (p *place) reply(d time.Duration) lease.Reply {
-	return lease.Reply{Held: true, Token: uint64(p.rev), Since: p.session.since.Add(p.st.c.lease - d)}
+func (p *place) reply(d time.Duration) driver.Reply {
+	return driver.Reply{Held: true, Token: uint64(p.rev), Since: p.session.since.Add(p.st.c.lease - d)}
 }
 
 // among reports whether the key was read.

@@ -7,14 +7,14 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-var _ lease.BatchReleaser = (*store)(nil)
+var _ driver.BatchReleaser = (*store)(nil)
 
 // ReleaseAll revokes the sessions of the holds. Revoking a session takes one request, however
 // many keys it has. All holds of all kinds have ended here before ReleaseAll is called.
-func (s *store) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, error) {
+func (s *store) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, error) {
 	c := s.c
 	done := make([]bool, len(ids))
 	errs := make(map[*session]error)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // The state of a read-write lock: the keys of readers, <lock>/read/..., and of writers,
@@ -48,7 +49,7 @@ func (c *Client) RWMutex(name string, opts ...lease.MutexOption) *lease.RWMutex 
 
 // readUnder also makes a reader of the writer that holds the lock and asks to read. The reader
 // may ask again, also when the writer has gone.
-func (s *store) readUnder(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *store) readUnder(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	if s.c.find(req.Name, req.Acquisition) != nil {
 		if r, err := s.lookup(ctx, req); r.Held || err != nil {
 			return r, err
@@ -57,7 +58,7 @@ func (s *store) readUnder(ctx context.Context, req lease.Request) (lease.Reply, 
 	m := s.c.find(req.Name, req.Writer)
 	if m == nil {
 		err := fmt.Errorf("by a former writer: %w", locks.ErrLost)
-		return lease.Reply{}, lease.Mark(err, lease.ErrRefused)
+		return driver.Reply{}, driver.Mark(err, driver.ErrRefused)
 	}
 	m.op.Lock()
 	defer m.op.Unlock()
@@ -65,9 +66,9 @@ func (s *store) readUnder(ctx context.Context, req lease.Request) (lease.Reply, 
 	defer s.c.mu.Unlock()
 	switch {
 	case s.c.finished(req.Acquisition):
-		return lease.Reply{}, errLeft
+		return driver.Reply{}, errLeft
 	case m.state != holding || m.gone:
-		return lease.Reply{}, errReleased
+		return driver.Reply{}, errReleased
 	}
 	if m.reader != nil { // its hold was lost: an owner has one
 		s.c.forget(m.reader)
@@ -78,7 +79,7 @@ func (s *store) readUnder(ctx context.Context, req lease.Request) (lease.Reply, 
 }
 
 // part ends the reader y of a writer's place, and the place if the writer has gone.
-func (s *store) part(ctx context.Context, y *place) (lease.Released, error) {
+func (s *store) part(ctx context.Context, y *place) (driver.Released, error) {
 	m := y.master
 	m.op.Lock()
 	defer m.op.Unlock()
@@ -94,20 +95,20 @@ func (s *store) part(ctx context.Context, y *place) (lease.Released, error) {
 	if gone {
 		var err error
 		if held, err = s.c.remove(ctx, m); err != nil {
-			return lease.Released{}, err
+			return driver.Released{}, err
 		}
 	}
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
 	s.c.forget(y)
-	return lease.Released{Held: held}, nil
+	return driver.Released{Held: held}, nil
 }
 
 // errReleased is the error of a request by, or under, a writer that has released the lock.
-var errReleased = lease.Mark(fmt.Errorf("write lock released meanwhile: %w", locks.ErrNotHeld), lease.ErrRefused)
+var errReleased = driver.Mark(fmt.Errorf("write lock released meanwhile: %w", locks.ErrNotHeld), driver.ErrRefused)
 
 // partWriter ends the hold of the writer p. If its owner goes on to read, the key stays.
-func (s *store) partWriter(ctx context.Context, p *place) (lease.Released, error) {
+func (s *store) partWriter(ctx context.Context, p *place) (driver.Released, error) {
 	p.op.Lock()
 	defer p.op.Unlock()
 	s.c.mu.Lock()
@@ -120,11 +121,11 @@ func (s *store) partWriter(ctx context.Context, p *place) (lease.Released, error
 	}
 	s.c.mu.Unlock()
 	if told {
-		return lease.Released{}, nil
+		return driver.Released{}, nil
 	}
 	if reader == nil {
 		held, err := s.c.remove(ctx, p)
-		return lease.Released{Held: held}, err
+		return driver.Released{Held: held}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.c.try())
 	defer cancel()
@@ -136,7 +137,7 @@ func (s *store) partWriter(ctx context.Context, p *place) (lease.Released, error
 	defer s.c.mu.Unlock()
 	p.told = err == nil // else the request is repeated, or the reader's end deletes the key
 	if err != nil {
-		return lease.Released{}, failed(err)
+		return driver.Released{}, failed(err)
 	}
-	return lease.Released{Held: resp.Succeeded}, nil
+	return driver.Released{Held: resp.Succeeded}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 const permitKeys = "it%sem/"
@@ -138,7 +139,7 @@ func TestAWaiterThatLeavesLetsLaterOnesPass(t *testing.T) {
 	require.NoError(t, err)
 	st := p.stores[len(p.stores)-1]
 	many, few := permits("many", 3, 3), permits("few", 1, 3)
-	for _, req := range []lease.Request{many, few} {
+	for _, req := range []driver.Request{many, few} {
 		r, err := st.Enqueue(background, req)
 		require.NoError(t, err)
 		require.False(t, r.Held)
@@ -158,7 +159,7 @@ func TestAWaiterThatLeavesLetsLaterOnesPass(t *testing.T) {
 }
 
 // permits is a request for n of size permits.
-func permits(acquisition string, n, size int64) lease.Request {
+func permits(acquisition string, n, size int64) driver.Request {
 	req := asks("it%sem", acquisition)
 	req.Permits, req.Size = n, size
 	return req

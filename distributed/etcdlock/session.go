@@ -13,7 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // session is an etcd lease, and the keys under it. All new keys of a client are put under its
@@ -38,7 +38,7 @@ type session struct {
 	id     clientv3.LeaseID
 	life   context.Context // until it is over
 	end    context.CancelFunc
-	since  time.Time         // when the last answered request was sent that began the lease's time, by lease.Now
+	since  time.Time         // when the last answered request was sent that began the lease's time, by driver.Now
 	places map[string]*place // by key
 
 	closing *revocation // that ends it with its client, or nil
@@ -55,7 +55,7 @@ type opening struct {
 func (c *core) join(ctx context.Context, p *place) error {
 	for {
 		c.mu.Lock()
-		if s := c.present; s != nil && lease.Now().Sub(s.since) < c.lease/2 {
+		if s := c.present; s != nil && driver.Now().Sub(s.since) < c.lease/2 {
 			defer c.mu.Unlock()
 			if c.finished(p.id.Acquisition) {
 				return errLeft
@@ -83,7 +83,7 @@ func (c *core) join(ctx context.Context, p *place) error {
 				return o.err
 			}
 		case <-ctx.Done():
-			return lease.Mark(fmt.Errorf("no etcd lease: %w", ctx.Err()), lease.ErrRefused)
+			return driver.Mark(fmt.Errorf("no etcd lease: %w", ctx.Err()), driver.ErrRefused)
 		}
 	}
 }
@@ -125,7 +125,7 @@ const longest = 9_000_000_000 * time.Second
 func (c *core) grant(ctx context.Context) (id clientv3.LeaseID, sent time.Time, err error) {
 	req := &etcdserverpb.LeaseGrantRequest{TTL: int64(c.lease / time.Second)}
 	err = c.persist(ctx, c.lease/2, func(ctx context.Context) error {
-		sent = lease.Now()
+		sent = driver.Now()
 		resp, err := etcdserverpb.NewLeaseClient(c.client.ActiveConnection()).LeaseGrant(ctx, req)
 		if err != nil {
 			return clientv3.ContextError(ctx, err)
@@ -139,11 +139,11 @@ func (c *core) grant(ctx context.Context) (id clientv3.LeaseID, sent time.Time, 
 	if err == nil {
 		return id, sent, nil
 	}
-	marks := []error{lease.ErrRefused} // a lease without a key is nothing
+	marks := []error{driver.ErrRefused} // a lease without a key is nothing
 	if !refused(err) {
-		marks = append(marks, lease.ErrUnavailable)
+		marks = append(marks, driver.ErrUnavailable)
 	}
-	return 0, sent, lease.Mark(fmt.Errorf("no etcd lease: %w", failed(err)), marks...)
+	return 0, sent, driver.Mark(fmt.Errorf("no etcd lease: %w", failed(err)), marks...)
 }
 
 // keep keeps s alive while it has places, until it is over.
@@ -154,7 +154,7 @@ func (s *session) keep() {
 	c := s.c
 	var next time.Time
 	for s.life.Err() == nil {
-		now := lease.Now()
+		now := driver.Now()
 		c.mu.Lock()
 		left := s.since.Add(c.lease).Sub(now)
 		rest := max(left-c.lease*3/5, next.Sub(now))

@@ -13,7 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // The state of a lock: one key for each holder and each waiter. The holder's key was created first.
@@ -44,27 +44,27 @@ var plain = &kind{}
 // older returns the prefix of the keys that go before a key of this kind if they are older.
 func (k *kind) older(name string) string { return name + "/" + k.rivals }
 
-// store is the [lease.Store] of a kind of lock. The keys of a lock begin with its name and a
+// store is the [driver.Store] of a kind of lock. The keys of a lock begin with its name and a
 // slash.
 type store struct {
 	c    *core
 	kind *kind
-	lost func(lease.HoldID, error)
+	lost func(driver.HoldID, error)
 
 	identity string // of this process
 }
 
 var (
-	_ lease.Store        = (*store)(nil)
-	_ lease.Queue        = (*store)(nil)
-	_ lease.LossNotifier = (*store)(nil)
-	_ lease.Session      = (*store)(nil)
-	_ lease.Inspector    = (*store)(nil)
-	_ lease.Punctual     = (*store)(nil)
+	_ driver.Store        = (*store)(nil)
+	_ driver.Queue        = (*store)(nil)
+	_ driver.LossNotifier = (*store)(nil)
+	_ driver.Session      = (*store)(nil)
+	_ driver.Inspector    = (*store)(nil)
+	_ driver.Punctual     = (*store)(nil)
 )
 
 // NotifyLoss keeps the function to call when a holder's key has vanished.
-func (s *store) NotifyLoss(lost func(lease.HoldID, error)) { s.lost = lost }
+func (s *store) NotifyLoss(lost func(driver.HoldID, error)) { s.lost = lost }
 
 // oldest returns the request for the oldest rivals of p, as many as there are permits: one for a
 // lock. If so many rivals are older than p, there is no room for p.
@@ -92,11 +92,11 @@ func (p *place) rivals(order clientv3.SortOrder, limit int64) clientv3.Op {
 	return clientv3.OpGet(p.st.kind.older(p.id.Name), opts...)
 }
 
-// Term is part of [lease.Session].
+// Term is part of [driver.Session].
 func (s *store) Term() time.Duration { return s.c.ttl }
 
 // Lost gives up a hold whose time is over. The session of the hold may live on.
-func (s *store) Lost(id lease.HoldID) {
+func (s *store) Lost(id driver.HoldID) {
 	s.c.jobs.Go(func() {
 		s.c.persist(s.c.life, s.c.lease, func(ctx context.Context) error {
 			_, err := s.Release(ctx, id)
@@ -106,10 +106,10 @@ func (s *store) Lost(id lease.HoldID) {
 }
 
 // Acquire puts a key if the lock has no key, or if the existing keys leave enough permits.
-func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *store) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	leave, err := s.c.enter(ctx, req.Acquisition)
 	if err != nil {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	defer leave()
 	if req.Writer != "" {
@@ -126,12 +126,12 @@ func (s *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, er
 		room, bad := p.hasRoom(kvs(resp, 1))
 		if !room {
 			_, err := s.c.give(ctx, p)
-			return lease.Reply{}, cmp.Or(err, bad)
+			return driver.Reply{}, cmp.Or(err, bad)
 		}
 		resp, err = s.put(ctx, p, p.oldest(), s.kind.noneSince(req.Name, resp.Header.Revision))
 	}
 	if err != nil {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	return p.held(req.TTL)
 }
@@ -143,7 +143,7 @@ func (k *kind) noneSince(name string, rev int64) clientv3.Cmp {
 
 // create puts a new key for req if the conditions hold, and reads. If not, it reads the key
 // instead. If the request shows that the session is over, create begins another session.
-func (s *store) create(ctx context.Context, req lease.Request, read func(*place) clientv3.Op,
+func (s *store) create(ctx context.Context, req driver.Request, read func(*place) clientv3.Op,
 	conditions ...clientv3.Cmp) (p *place, resp *clientv3.TxnResponse, err error) {
 	for range 2 {
 		p = newPlace(s, req)
@@ -195,13 +195,13 @@ func (s *store) put(ctx context.Context, p *place, read clientv3.Op, conditions 
 
 // Enqueue puts a key, unless the acquisition has a key, and looks for the next older key. If the
 // acquisition's key is gone, Enqueue puts another key.
-func (s *store) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *store) Enqueue(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	leave, err := s.c.enter(ctx, req.Acquisition)
 	if err != nil {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	defer leave()
-	var r lease.Reply
+	var r driver.Reply
 	if req.Writer != "" {
 		r, err = s.readUnder(ctx, req)
 	} else {
@@ -211,7 +211,7 @@ func (s *store) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, er
 	return r, err
 }
 
-func (s *store) enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *store) enqueue(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	if p := s.c.find(req.Name, req.Acquisition); p != nil {
 		r, err := s.again(ctx, p, req.TTL, "")
 		if !errors.Is(err, ErrSessionExpired) {
@@ -221,22 +221,22 @@ func (s *store) enqueue(ctx context.Context, req lease.Request) (lease.Reply, er
 	}
 	p, resp, err := s.create(ctx, req, (*place).before)
 	if err != nil {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	r, err := s.rise(ctx, p, resp, req.TTL)
-	if errors.Is(err, lease.ErrRefused) || errors.Is(err, locks.ErrForeign) {
+	if errors.Is(err, driver.ErrRefused) || errors.Is(err, locks.ErrForeign) {
 		s.c.abandon(p)
 	}
 	return r, err
 }
 
 // rise takes the lock for p, whose key was put by a request with the answer resp, or waits.
-func (s *store) rise(ctx context.Context, p *place, resp *clientv3.TxnResponse, d time.Duration) (lease.Reply, error) {
+func (s *store) rise(ctx context.Context, p *place, resp *clientv3.TxnResponse, d time.Duration) (driver.Reply, error) {
 	before := ""
 	if resp.Succeeded { // otherwise the keys that were read may be newer
 		var err error
 		if before, err = p.rank(kvs(resp, 1)); err != nil {
-			return lease.Reply{}, err
+			return driver.Reply{}, err
 		}
 		if before == "" {
 			return p.held(d)
@@ -280,28 +280,28 @@ func (p *place) rank(older []*mvccpb.KeyValue) (before string, err error) {
 // No wake-up is lost: the watch notifies of all changes after its beginning, and once the watch
 // has begun, again reads the keys to find earlier changes. If the read finds another key to
 // watch, again repeats both steps.
-func (s *store) again(ctx context.Context, p *place, d time.Duration, before string) (lease.Reply, error) {
+func (s *store) again(ctx context.Context, p *place, d time.Duration, before string) (driver.Reply, error) {
 	for p.is(waiting, holding) {
 		try, cancel := context.WithTimeout(ctx, s.c.try())
 		defer cancel()
 		if before != "" {
 			begun, err := p.watchBefore(try, before)
 			if err != nil {
-				return lease.Reply{Wait: soon}, nil
+				return driver.Reply{Wait: soon}, nil
 			}
 			if !begun {
-				return lease.Reply{}, nil
+				return driver.Reply{}, nil
 			}
 		}
 		resp, err := s.c.client.Txn(try).Then(clientv3.OpGet(p.key), p.before()).Commit()
 		switch {
 		case err != nil && lasting(err):
-			return lease.Reply{}, failed(err)
+			return driver.Reply{}, failed(err)
 		case err != nil && ctx.Err() != nil:
-			return lease.Reply{}, err
+			return driver.Reply{}, err
 		case err != nil: // nothing is known, and nothing has changed
 			s.c.connect()
-			return lease.Reply{Wait: soon}, nil
+			return driver.Reply{Wait: soon}, nil
 		}
 		if !p.among(kvs(resp, 0)) {
 			p.die()
@@ -309,20 +309,20 @@ func (s *store) again(ctx context.Context, p *place, d time.Duration, before str
 		}
 		before, err = p.rank(kvs(resp, 1))
 		if err != nil {
-			return lease.Reply{}, err
+			return driver.Reply{}, err
 		}
 		if before == "" {
 			return p.held(d)
 		}
 	}
-	return lease.Reply{}, errExpired
+	return driver.Reply{}, errExpired
 }
 
 // soon is how long a waiter that cannot watch waits before it asks again.
 const soon = 200 * time.Millisecond
 
 // Leave deletes the key of a waiter.
-func (s *store) Leave(ctx context.Context, id lease.HoldID) error {
+func (s *store) Leave(ctx context.Context, id driver.HoldID) error {
 	if p := s.c.find(id.Name, id.Acquisition); p != nil && p.is(holding, holding) {
 		return nil
 	}
@@ -332,31 +332,31 @@ func (s *store) Leave(ctx context.Context, id lease.HoldID) error {
 
 // Lookup reads the key of a hold. If it is unknown whether the key exists, Lookup gives the key
 // up.
-func (s *store) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *store) Lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	leave, err := s.c.enter(ctx, req.Acquisition)
 	if err != nil {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	defer leave()
 	return s.lookup(ctx, req)
 }
 
 // lookup is Lookup by a request that has its turn.
-func (s *store) lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *store) lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	p := s.c.find(req.Name, req.Acquisition)
 	switch {
 	case p == nil || p.is(waiting, waiting) || p.isGone():
-		return lease.Reply{}, nil
+		return driver.Reply{}, nil
 	case !p.isHeld():
 		_, err := s.release(ctx, req.HoldID)
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	key := p.ours()
 	ctx, cancel := context.WithTimeout(ctx, s.c.try())
 	defer cancel()
 	resp, err := s.c.client.Get(ctx, key.key, clientv3.WithKeysOnly())
 	if err != nil {
-		return lease.Reply{}, failed(err)
+		return driver.Reply{}, failed(err)
 	}
 	if !key.among(resp.Kvs) {
 		key.die()
@@ -364,14 +364,14 @@ func (s *store) lookup(ctx context.Context, req lease.Request) (lease.Reply, err
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
 	if !p.holds() {
-		return lease.Reply{}, nil
+		return driver.Reply{}, nil
 	}
 	return key.reply(p.term), nil
 }
 
 // Renew keeps the sessions of holds alive, and checks whether the keys are still there. A hold is
 // never longer than its session.
-func (s *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duration) ([]bool, error) {
+func (s *store) Renew(ctx context.Context, holds []driver.HoldID, _ time.Duration) ([]bool, error) {
 	ok := make([]bool, len(holds))
 	var ps []*place
 	var which []int
@@ -394,24 +394,24 @@ func (s *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duration
 func (s *store) Punctual() bool { return s.kind == plain || s.kind == counting }
 
 // Release deletes the key. The next waiter watches the key, so Release wakes nobody.
-func (s *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (s *store) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	s.c.finish(id.Acquisition)
 	return s.release(ctx, id)
 }
 
 // release is Release, after which requests that are under way go on.
-func (s *store) release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (s *store) release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	p := s.c.find(id.Name, id.Acquisition)
 	switch {
 	case p == nil:
-		return lease.Released{}, nil
+		return driver.Released{}, nil
 	case p.master != nil:
 		return s.part(ctx, p)
 	case s.kind == writing:
 		return s.partWriter(ctx, p)
 	}
 	held, err := s.c.give(ctx, p)
-	return lease.Released{Held: held}, err
+	return driver.Released{Held: held}, err
 }
 
 // watch notifies a waiter when the key before its own ends, or its own key. The watch belongs to
@@ -433,7 +433,7 @@ func (w watch) Close() {
 }
 
 // Watch begins to notify the acquisition of changes to the keys that Enqueue watches.
-func (s *store) Watch(_ context.Context, id lease.HoldID) (lease.Watch, error) {
+func (s *store) Watch(_ context.Context, id driver.HoldID) (driver.Watch, error) {
 	w := watch{s.c, id.Acquisition, make(chan struct{}, 1)}
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
@@ -458,7 +458,7 @@ func foreign(key []byte) error {
 
 // errExpired is the error of a request that was not carried out because its session has ended.
 // Another session can be begun.
-var errExpired = lease.Mark(ErrSessionExpired, lease.ErrRefused, lease.ErrUnavailable)
+var errExpired = driver.Mark(ErrSessionExpired, driver.ErrRefused, driver.ErrUnavailable)
 
 // errLeft is the error of a request that is not sent because its key was given up.
-var errLeft = lease.Mark(errors.New("given up meanwhile"), lease.ErrRefused, lease.ErrUnavailable)
+var errLeft = driver.Mark(errors.New("given up meanwhile"), driver.ErrRefused, driver.ErrUnavailable)

@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jucgo/locks/distributed/internal/classes"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 const (
@@ -47,7 +47,7 @@ func (d *documents) send(ctx context.Context, r request) (*answer, error) {
 	address := d.endpoint + r.path + "?" + r.query.Encode()
 	req, err := http.NewRequestWithContext(ctx, r.method, address, bytes.NewReader(r.data))
 	if err != nil {
-		return nil, lease.Mark(err, lease.ErrRefused)
+		return nil, driver.Mark(err, driver.ErrRefused)
 	}
 	if r.data != nil {
 		req.Header.Set("Content-Type", "application/json")

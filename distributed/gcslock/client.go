@@ -10,6 +10,7 @@ import (
 
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 const (
@@ -78,7 +79,7 @@ func placeOf(d *documents) caslock.Option {
 	if u, err := url.Parse(d.endpoint); err == nil {
 		endpoint = u.Host
 	}
-	return caslock.WithLeaseOptions(lease.WithPlace("gcs "+endpoint+" "+d.bucket, d.prefix))
+	return caslock.WithLeaseOptions(driver.WithPlace("gcs "+endpoint+" "+d.bucket, d.prefix))
 }
 
 func newDocuments(client *http.Client, bucket string, o options) (*documents, error) {

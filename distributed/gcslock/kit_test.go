@@ -14,6 +14,7 @@ import (
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/gcslock"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -66,10 +67,10 @@ func TestSemaphoresPassTheKit(t *testing.T) {
 	s := start(t)
 	leasetest.TestStore(t, leasetest.Config{
 		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
-			var inner lease.Store
+			var inner driver.Store
 			c, err := gcslock.New(connectBy(tb, link.DialContext), bucketName, polling,
 				gcslock.WithEndpoint(s.URL()),
-				gcslock.WithLeaseOptions(lease.WithWrapper(func(of lease.Store) lease.Store {
+				gcslock.WithLeaseOptions(lease.WithWrapper(func(of driver.Store) driver.Store {
 					inner = of
 					return of
 				})))
@@ -107,7 +108,7 @@ type checked struct {
 }
 
 func (c checked) Locker(name string) locks.TryLocker {
-	return c.Mutex(name, lease.WithRefusal(c.names.CheckName(name+".semaphore")))
+	return c.Mutex(name, driver.WithRefusal(c.names.CheckName(name+".semaphore")))
 }
 
 // closeWith closes c with the test.

@@ -9,7 +9,7 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/jucgo/locks/distributed/caslock"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // New returns a client of the locks that are Lease objects in a namespace. It sends no request.
@@ -33,7 +33,7 @@ func New(client coordinationv1client.CoordinationV1Interface, namespace string, 
 		return nil, fmt.Errorf("k8slock: namespace %q: %s", namespace, why[0])
 	}
 	place := "kubernetes " + api.Get().URL().Redacted() + " " + namespace
-	first := []caslock.Option{caslock.WithLeaseOptions(lease.WithPlace(place, ""))}
+	first := []caslock.Option{caslock.WithLeaseOptions(driver.WithPlace(place, ""))}
 	ours := []caslock.Option{caslock.WithFormat(format{}), caslock.WithErrorPrefix("k8slock")}
 	return caslock.New(&documents{api, namespace}, append(append(first, opts...), ours...)...)
 }

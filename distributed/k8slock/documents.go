@@ -20,7 +20,7 @@ import (
 
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/internal/classes"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // A document is a Lease object, and its version is the object's resourceVersion:
@@ -100,7 +100,7 @@ func (d *documents) Load(ctx context.Context, name string) ([]byte, string, erro
 func (d *documents) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
 	var o object
 	if err := json.Unmarshal(data, &o); err != nil {
-		return "", lease.Mark(err, lease.ErrRefused)
+		return "", driver.Mark(err, driver.ErrRefused)
 	}
 	var r *rest.Request
 	if version == "" {
@@ -112,7 +112,7 @@ func (d *documents) Swap(ctx context.Context, name string, data []byte, version 
 		o.Metadata.ResourceVersion = version
 		patch, err := json.Marshal(o)
 		if err != nil {
-			return "", lease.Mark(err, lease.ErrRefused)
+			return "", driver.Mark(err, driver.ErrRefused)
 		}
 		r = d.to(d.client.Patch(types.MergePatchType)).Name(name).Body(patch)
 	}
@@ -234,7 +234,7 @@ func failed(err error) error { return refused(err, false) }
 
 func refused(err error, read bool) error {
 	if unserved(err) {
-		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+		return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable, driver.ErrUnreachable)
 	}
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {

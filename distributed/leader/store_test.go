@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 var errNetwork = errors.New("network down")
@@ -39,7 +40,7 @@ type link struct {
 	down bool // with server.mu
 }
 
-var _ lease.Store = (*link)(nil)
+var _ driver.Store = (*link)(nil)
 
 func (l *link) cut(down bool) {
 	l.mu.Lock()
@@ -52,7 +53,7 @@ func (l *link) call(acquisition string, f func(held bool)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.down {
-		return lease.Mark(errNetwork, lease.ErrRefused, lease.ErrUnavailable)
+		return driver.Mark(errNetwork, lease.ErrRefused, lease.ErrUnavailable)
 	}
 	if !time.Now().Before(l.ends) {
 		l.holder = ""
@@ -61,7 +62,7 @@ func (l *link) call(acquisition string, f func(held bool)) error {
 	return nil
 }
 
-func (l *link) Acquire(_ context.Context, req lease.Request) (r lease.Reply, err error) {
+func (l *link) Acquire(_ context.Context, req driver.Request) (r driver.Reply, err error) {
 	err = l.call(req.Acquisition, func(bool) {
 		if l.holder != "" {
 			r.Wait = time.Until(l.ends)
@@ -69,17 +70,17 @@ func (l *link) Acquire(_ context.Context, req lease.Request) (r lease.Reply, err
 		}
 		l.token++
 		l.holder, l.ends = req.Acquisition, time.Now().Add(req.TTL)
-		r = lease.Reply{Held: true, Token: l.token}
+		r = driver.Reply{Held: true, Token: l.token}
 	})
 	return r, err
 }
 
-func (l *link) Lookup(_ context.Context, req lease.Request) (r lease.Reply, err error) {
-	err = l.call(req.Acquisition, func(held bool) { r = lease.Reply{Held: held, Token: l.token} })
+func (l *link) Lookup(_ context.Context, req driver.Request) (r driver.Reply, err error) {
+	err = l.call(req.Acquisition, func(held bool) { r = driver.Reply{Held: held, Token: l.token} })
 	return r, err
 }
 
-func (l *link) Renew(_ context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+func (l *link) Renew(_ context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
 	renewed := make([]bool, len(holds))
 	for i, id := range holds {
 		err := l.call(id.Acquisition, func(held bool) {
@@ -94,16 +95,16 @@ func (l *link) Renew(_ context.Context, holds []lease.HoldID, d time.Duration) (
 	return renewed, nil
 }
 
-func (l *link) Release(_ context.Context, id lease.HoldID) (r lease.Released, err error) {
+func (l *link) Release(_ context.Context, id driver.HoldID) (r driver.Released, err error) {
 	err = l.call(id.Acquisition, func(held bool) {
-		if r = (lease.Released{Held: held, Awaited: true}); held {
+		if r = (driver.Released{Held: held, Awaited: true}); held {
 			l.holder = ""
 		}
 	})
 	return r, err
 }
 
-func (l *link) Watch(context.Context, lease.HoldID) (lease.Watch, error) { return nil, nil }
+func (l *link) Watch(context.Context, driver.HoldID) (driver.Watch, error) { return nil, nil }
 
 // ttl is the lease of the tests. The processes renew three times in that time.
 const ttl = 3 * time.Second
@@ -121,7 +122,7 @@ func (s *server) start(t *testing.T) *process {
 	p := &process{link: &link{server: s}}
 	var err error
 	p.client, err = lease.New(p.link,
-		lease.WithTTL(ttl), lease.WithErrorPrefix("test"), lease.WithRetry(lease.RetryNever))
+		lease.WithTTL(ttl), driver.WithErrorPrefix("test"), lease.WithRetry(lease.RetryNever))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
+
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // How an owner acquires a lock, from the call of LockContext on. The numbers are repeated in the
@@ -43,9 +45,9 @@ import (
 type acquisition struct {
 	question
 	local   *localQueue
-	wait    bool  // for the lock; else for one answer
-	patient bool  // has waited before: an unreachable store is one more thing to wait for
-	watch   Watch // or nil
+	wait    bool         // for the lock; else for one answer
+	patient bool         // has waited before: an unreachable store is one more thing to wait for
+	watch   driver.Watch // or nil
 
 	placed    bool          // the acquisition may have a place in queue
 	contended bool          // the store has refused the lock: others held it
@@ -59,10 +61,10 @@ type question struct {
 	l      *Mutex
 	c      *Client
 	ctx    context.Context
-	id     HoldID
-	writer string    // see Request
-	queue  Queue     // in which the acquisition may have a place, or nil
-	doubt  time.Time // until when an earlier request without an answer may have an effect, or zero
+	id     driver.HoldID
+	writer string       // see Request
+	queue  driver.Queue // in which the acquisition may have a place, or nil
+	doubt  time.Time    // until when an earlier request without an answer may have an effect, or zero
 
 	several bool // more than one such request
 }
@@ -103,7 +105,7 @@ func (a *acquisition) ensure() (bool, error) {
 			err := q.hold.Err()
 			q.mu.Unlock()
 			return err == nil, err
-		case c.open.Err() == nil && q.grant != nil && !a.l.fixed && !q.grant.fixed && q.grant.err() == nil:
+		case c.open.Err() == nil && q.grant != nil && !a.l.fixed() && !q.grant.fixed && q.grant.err() == nil:
 			q.hold = &hold{g: q.grant} // even if ctx has ended since
 			q.handoff.next()
 			q.mu.Unlock()
@@ -128,7 +130,7 @@ func (a *acquisition) ensure() (bool, error) {
 			continue
 		}
 		left, yield := q.start(c.now())
-		a.id = HoldID{a.l.name, c.newAcquisition()}
+		a.id = driver.HoldID{Name: a.l.name, Acquisition: c.newAcquisition()}
 		if a.wait {
 			q.asks = a.id.Acquisition
 		}
@@ -404,10 +406,10 @@ func (a question) request() (r answer) {
 	c.schedule.expect(a.id.Acquisition)
 	defer c.schedule.expected(a.id.Acquisition)
 	l := a.l
-	req := Request{HoldID: a.id, TTL: l.term(), Permits: l.permits, Size: l.size, Writer: a.writer, Data: l.data}
+	req := driver.Request{HoldID: a.id, TTL: l.term(), Permits: l.permits, Size: l.size, Writer: a.writer, Data: l.conf.Data}
 	c.announce(req.TTL)
 	sent := c.now()
-	var reply Reply
+	var reply driver.Reply
 	switch {
 	case a.queue != nil:
 		reply, r.err = a.queue.Enqueue(ctx, req)
@@ -447,7 +449,7 @@ func (a question) request() (r answer) {
 }
 
 // granted makes a grant of what the store gave for ttl by a request sent at the time sent.
-func (a question) granted(ctx context.Context, r Reply, sent time.Time, ttl time.Duration) answer {
+func (a question) granted(ctx context.Context, r driver.Reply, sent time.Time, ttl time.Duration) answer {
 	c := a.c
 	g := &grant{
 		s:     &c.schedule,
@@ -455,7 +457,7 @@ func (a question) granted(ctx context.Context, r Reply, sent time.Time, ttl time
 		token: r.Token,
 		ttl:   ttl,
 		taken: sent,
-		fixed: a.l.fixed,
+		fixed: a.l.fixed(),
 		until: sent.Add(ttl - c.marginOf(ttl)),
 		index: -1,
 	}

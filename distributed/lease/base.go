@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
+
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // base has the things that the parts of a client share: its store, its options, its clock and its
@@ -16,19 +18,18 @@ import (
 type base struct {
 	jobs
 
-	store     Store
-	queue     Queue            // the store, if it is one
-	prober    ContentionProber // the store, if it is one
-	session   Session          // the store, if it is one
-	inspector Inspector        // the store, if it is one
-	announcer Announcer        // the store, if it is one
-	breaker   Breaker          // the store, if it is one
-	batches   BatchReleaser    // the store, if it is one
-	punctual  bool             // the store is a [Punctual]
-	announced atomic.Int64     // until when the store has the identity, in nanoseconds since 1970
+	store     driver.Store
+	queue     driver.Queue            // the store, if it is one
+	prober    driver.ContentionProber // the store, if it is one
+	session   driver.Session          // the store, if it is one
+	inspector driver.Inspector        // the store, if it is one
+	announcer driver.Announcer        // the store, if it is one
+	breaker   driver.Breaker          // the store, if it is one
+	batches   driver.BatchReleaser    // the store, if it is one
+	punctual  bool                    // the store is a [driver.Punctual]
+	announced atomic.Int64            // until when the store has the identity, in nanoseconds since 1970
 
 	prefix   string // of errors
-	label    string
 	ttl      time.Duration
 	margin   time.Duration
 	poll     time.Duration
@@ -41,7 +42,7 @@ type base struct {
 	suspended func(now time.Time) time.Duration
 }
 
-// now is [Now].
+// now is [driver.Now].
 func (b *base) now() time.Time {
 	now := time.Now()
 	return now.Add(b.suspended(now))

@@ -12,12 +12,13 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // mighty is a client that frees locks without their holders.
 type mighty struct{ *client }
 
-var _ lease.Breaker = mighty{}
+var _ driver.Breaker = mighty{}
 
 func (m mighty) Break(ctx context.Context, name string) (forced bool, err error) {
 	err = m.call(ctx, "force", func() {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // moody is a store that refuses each request with the error of the moment, if there is one.
@@ -22,7 +23,7 @@ type moody struct {
 	left    int       // refused requests to leave, guarded by client.mu
 }
 
-var _ lease.Queue = (*moody)(nil)
+var _ driver.Queue = (*moody)(nil)
 
 func (m *moody) refuse(err error) { m.set(func(*client) { m.refusal = err }) }
 
@@ -36,37 +37,37 @@ func (m *moody) answer(kind string) (err error) {
 	return err
 }
 
-func (m *moody) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (m *moody) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	if err := m.answer("acquire"); err != nil {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	return m.client.Acquire(ctx, req)
 }
 
-func (m *moody) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (m *moody) Enqueue(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	if err := m.answer("enqueue"); err != nil {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	return queued{m.client, m.waiting}.Enqueue(ctx, req)
 }
 
-func (m *moody) Leave(ctx context.Context, id lease.HoldID) error {
+func (m *moody) Leave(ctx context.Context, id driver.HoldID) error {
 	if err := m.answer("leave"); err != nil {
 		return err
 	}
 	return queued{m.client, m.waiting}.Leave(ctx, id)
 }
 
-func (m *moody) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+func (m *moody) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
 	if err := m.answer("renew"); err != nil {
 		return nil, err
 	}
 	return m.client.Renew(ctx, holds, d)
 }
 
-func (m *moody) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (m *moody) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	if err := m.answer("release"); err != nil {
-		return lease.Released{}, err
+		return driver.Released{}, err
 	}
 	return m.client.Release(ctx, id)
 }
@@ -76,14 +77,14 @@ var classes = map[string]struct {
 	err         error
 	first, wait bool // goes on
 }{
-	"the request":               {lease.Mark(errors.New("NOPERM"), lease.ErrRefused), false, false},
-	"the connection":            {lease.Mark(errors.New("WRONGPASS"), lease.ErrRefused, lease.ErrLogin), false, true},
-	"the connection, in doubt":  {lease.Mark(errors.New("401"), lease.ErrLogin), false, true},
-	"the moment":                {lease.Mark(errors.New("OOM"), lease.ErrRefused, lease.ErrUnavailable), true, true},
-	"the moment, in doubt":      {lease.Mark(errors.New("503"), lease.ErrUnavailable), true, true},
-	"no connection was made":    {lease.Mark(errNetwork, unreachable...), false, true},
+	"the request":               {driver.Mark(errors.New("NOPERM"), driver.ErrRefused), false, false},
+	"the connection":            {driver.Mark(errors.New("WRONGPASS"), driver.ErrRefused, driver.ErrLogin), false, true},
+	"the connection, in doubt":  {driver.Mark(errors.New("401"), driver.ErrLogin), false, true},
+	"the moment":                {driver.Mark(errors.New("OOM"), driver.ErrRefused, driver.ErrUnavailable), true, true},
+	"the moment, in doubt":      {driver.Mark(errors.New("503"), driver.ErrUnavailable), true, true},
+	"no connection was made":    {driver.Mark(errNetwork, unreachable...), false, true},
 	"none of these, in doubt":   {errNetwork, false, true},
-	"the connection, by a pool": {lease.Mark(errors.New("login"), append(unreachable, lease.ErrLogin)...), false, true},
+	"the connection, by a pool": {driver.Mark(errors.New("login"), append(unreachable, driver.ErrLogin)...), false, true},
 }
 
 // inEachMood runs f for each class of errors, with a client of a store that can refuse.
@@ -157,8 +158,8 @@ func TestARefusalOfAReleaseCostsOthersItsOwnTime(t *testing.T) {
 			began := time.Now()
 			time.AfterFunc(outage, func() { m.refuse(nil) })
 			err := l.UnlockContext(a)
-			if refused := errors.Is(classes[class].err, lease.ErrRefused); refused &&
-				!errors.Is(classes[class].err, lease.ErrUnavailable) {
+			if refused := errors.Is(classes[class].err, driver.ErrRefused); refused &&
+				!errors.Is(classes[class].err, driver.ErrUnavailable) {
 				require.Zero(t, time.Since(began), "the caller is answered at once")
 				require.ErrorIs(t, err, locks.ErrLost)
 				require.ErrorContains(t, err, classes[class].err.Error())
@@ -194,13 +195,13 @@ func TestARefusalOfALeaveLeavesNoPlace(t *testing.T) {
 // muddled is a store whose next request for a lock is carried out a second later and has no answer.
 type muddled struct{ *moody }
 
-func (m muddled) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (m muddled) Enqueue(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	return m.Acquire(ctx, req)
 }
 
-func (m muddled) Acquire(_ context.Context, req lease.Request) (lease.Reply, error) {
+func (m muddled) Acquire(_ context.Context, req driver.Request) (driver.Reply, error) {
 	time.AfterFunc(time.Second, func() { m.client.Acquire(context.Background(), req) })
-	return lease.Reply{}, errNetwork
+	return driver.Reply{}, errNetwork
 }
 
 func TestARefusalEndsNoUndoing(t *testing.T) {

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/internal/identity"
+	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/distributed/lease/internal/clock"
+	"github.com/jucgo/locks/distributed/lease/internal/closing"
 	"github.com/jucgo/locks/internal/leases"
 )
 
@@ -27,7 +30,7 @@ const (
 	DefaultMaxLocalHandoffs = 64
 )
 
-// Client gives locks of a [Store] to one process, or to one part of it. Locks of different
+// Client gives locks of a [driver.Store] to one process, or to one part of it. Locks of different
 // Clients exclude each other like locks of different processes. A Client is safe for concurrent
 // use, and must not be copied. [Client.Close] ends it.
 type Client struct {
@@ -37,35 +40,37 @@ type Client struct {
 	queues   localQueues // of the names in use
 
 	id           string
-	place        place  // of the locks, see WithPlace
+	place        string // of the locks, see driver.WithPlace
+	namePrefix   string // what the store puts in front of the locks' names
 	identity     string // what other processes read about this one
 	acquisitions atomic.Uint64
 	reached      atomic.Bool // the store has answered once
-	wrap         func(Store) Store
-	unlist       func() // ends that package leases lists the client
+	unlist       func()      // ends that package leases lists the client
 }
 
 // Option changes how [New] makes a Client.
-type Option func(*Client)
+type Option func(*driver.Config)
 
 // WithTTL sets how long a hold lasts without a renewal, [DefaultLease] if not given. After that
 // time other owners get the lock of a process that died. Holds are renewed when a third of that
 // time is over.
-func WithTTL(d time.Duration) Option { return func(c *Client) { c.ttl = d } }
+func WithTTL(d time.Duration) Option { return func(c *driver.Config) { c.TTL = d } }
 
 // WithMargin sets how much earlier a hold ends here than in the store. The margin covers the time
 // from a loss until the holder's goroutines have seen it, and the drift between the two clocks
 // during a lease. The default is a twentieth of the lease, at most a second.
-func WithMargin(d time.Duration) Option { return func(c *Client) { c.margin = d } }
+func WithMargin(d time.Duration) Option { return func(c *driver.Config) { c.Margin = d } }
 
 // WithPoll sets how long a waiter relies on notifications before it asks again, [DefaultPoll] if
 // not given.
-func WithPoll(d time.Duration) Option { return func(c *Client) { c.poll = d } }
+func WithPoll(d time.Duration) Option { return func(c *driver.Config) { c.Poll = d } }
 
 // WithReleaseTimeout sets how long an unlock tries to reach the store, whatever its context says,
 // [DefaultReleaseTimeout] if not given. An unlock returns by then, even if the store's client
 // does not.
-func WithReleaseTimeout(d time.Duration) Option { return func(c *Client) { c.patience = d } }
+func WithReleaseTimeout(d time.Duration) Option {
+	return func(c *driver.Config) { c.ReleaseTimeout = d }
+}
 
 // WithMaxLocalHandoffs sets how often in a row a held lock may go from one local holder to the
 // next without a request to the store, [DefaultMaxLocalHandoffs] if not given. With 0 there are
@@ -73,14 +78,14 @@ func WithReleaseTimeout(d time.Duration) Option { return func(c *Client) { c.pat
 //
 // After n hand-offs, and after a quarter of the lease, the lock goes back to the store, so that
 // other processes have their turn. If no other client wanted the lock when it was acquired, the
-// Client first asks a store that is a [ContentionProber], in the background. Then n more
+// Client first asks a store that is a [driver.ContentionProber], in the background. Then n more
 // hand-offs follow for as long as no other client wants the lock. If another client wanted the
 // lock when it was acquired, only goroutines that already waited here get it. But hand-offs go on
 // for as long as a hand-over to another process would take.
 //
 // All holders between two acquisitions from the store have the same fencing token. Adapters with
 // tokens set n to 0 by default.
-func WithMaxLocalHandoffs(n int) Option { return func(c *Client) { c.handoffs = n } }
+func WithMaxLocalHandoffs(n int) Option { return func(c *driver.Config) { c.MaxLocalHandoffs = n } }
 
 // Retry says after which errors of its first request LockContext goes on, until its context ends.
 // After an error of a later request it goes on in any case.
@@ -101,72 +106,72 @@ const (
 
 // WithRetry sets after which errors of a first request LockContext goes on, [RetryPassing] if not
 // given. TryLockContext asks once and returns every error.
-func WithRetry(r Retry) Option { return func(c *Client) { c.retry = r } }
-
-// WithPlace says where the locks are, with the same texts in every process: they are part of
-// [Mutex.LockKey]. The text store names the servers and the database, bucket or namespace,
-// without passwords. It is empty if the adapter cannot know these. In the store, prefix stands in
-// front of a lock's name. WithPlace is for adapters.
-//
-// [locks.Multi] orders locks by prefix and name. Therefore each key of the store must have one
-// such text, whatever prefix a process uses. The text store is not part of the order: two
-// processes may spell one server in two ways.
-func WithPlace(store, prefix string) Option {
-	return func(c *Client) { c.place = place{store, prefix} }
-}
-
-type place struct{ store, prefix string }
-
-// WithErrorPrefix sets the text with which errors begin: the adapter's name, "lease" if not
-// given.
-func WithErrorPrefix(prefix string) Option { return func(c *Client) { c.prefix = prefix } }
+func WithRetry(r Retry) Option { return func(c *driver.Config) { c.Retry = int(r) } }
 
 // WithLogger makes the Client log losses, and releases that did not reach the store. The default
 // is not to log.
-func WithLogger(l *slog.Logger) Option { return func(c *Client) { c.log = l } }
+func WithLogger(l *slog.Logger) Option { return func(c *driver.Config) { c.Logger = l } }
 
 // WithWrapper makes the Client use the result of wrap in place of its Store, for tests that lose
 // requests and for traces. The result needs a method Unwrap() Store, which returns the Store that
 // wrap got. The Client then uses the optional interfaces that both implement. [New] returns an
 // error if wrap returns nil.
-func WithWrapper(wrap func(Store) Store) Option { return func(c *Client) { c.wrap = wrap } }
+func WithWrapper(wrap func(driver.Store) driver.Store) Option {
+	return func(c *driver.Config) { c.Wrapper = wrap }
+}
 
 // New returns a Client of s. It runs one goroutine until it is closed.
-func New(s Store, opts ...Option) (*Client, error) {
-	c := &Client{id: newID()}
-	c.base = base{
-		store:     s,
-		prefix:    "lease",
-		ttl:       DefaultLease,
-		poll:      DefaultPoll,
-		patience:  DefaultReleaseTimeout,
-		handoffs:  DefaultMaxLocalHandoffs,
-		margin:    -1,
-		suspended: suspended,
+func New(s driver.Store, opts ...Option) (*Client, error) {
+	return newClient(s, clock.Suspended, opts...)
+}
+
+// newClient is New with a clock, see base.suspended.
+func newClient(s driver.Store, suspended func(time.Time) time.Duration, opts ...Option) (*Client, error) {
+	conf := driver.Config{
+		ErrorPrefix:      "lease",
+		TTL:              DefaultLease,
+		Poll:             DefaultPoll,
+		ReleaseTimeout:   DefaultReleaseTimeout,
+		MaxLocalHandoffs: DefaultMaxLocalHandoffs,
+		Margin:           -1,
 	}
 	for _, o := range opts {
-		o(c)
+		o(&conf)
 	}
-	err := c.checkOptions()
+	err := checkOptions(s, &conf)
+	self := ""
 	if err == nil {
-		c.identity, err = identity.Of(c.label)
+		self, err = identity.Of(conf.Label)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.prefix, err)
+		return nil, fmt.Errorf("%s: %w", conf.ErrorPrefix, err)
 	}
-	if c.wrap != nil {
-		if c.store = c.wrap(s); c.store == nil {
-			return nil, fmt.Errorf("%s: WithWrapper returned a nil Store", c.prefix)
+	if conf.Wrapper != nil {
+		if s = conf.Wrapper(s); s == nil {
+			return nil, fmt.Errorf("%s: WithWrapper returned a nil Store", conf.ErrorPrefix)
 		}
 	}
-	c.queue = optional[Queue](c.store)
-	c.prober = optional[ContentionProber](c.store)
-	c.session = optional[Session](c.store)
-	c.inspector = optional[Inspector](c.store)
-	c.announcer = optional[Announcer](c.store)
-	c.breaker = optional[Breaker](c.store)
-	c.batches = optional[BatchReleaser](c.store)
-	if p := optional[Punctual](c.store); p != nil {
+	c := &Client{id: newID(), identity: self, place: conf.Place, namePrefix: conf.NamePrefix}
+	c.base = base{
+		store:     s,
+		prefix:    conf.ErrorPrefix,
+		ttl:       conf.TTL,
+		margin:    conf.Margin,
+		poll:      conf.Poll,
+		patience:  conf.ReleaseTimeout,
+		handoffs:  conf.MaxLocalHandoffs,
+		retry:     Retry(conf.Retry),
+		log:       conf.Logger,
+		suspended: suspended,
+	}
+	c.queue = optional[driver.Queue](c.store)
+	c.prober = optional[driver.ContentionProber](c.store)
+	c.session = optional[driver.Session](c.store)
+	c.inspector = optional[driver.Inspector](c.store)
+	c.announcer = optional[driver.Announcer](c.store)
+	c.breaker = optional[driver.Breaker](c.store)
+	c.batches = optional[driver.BatchReleaser](c.store)
+	if p := optional[driver.Punctual](c.store); p != nil {
 		c.punctual = p.Punctual()
 	}
 	c.jobs.init()
@@ -179,7 +184,7 @@ func New(s Store, opts ...Option) (*Client, error) {
 	if c.inspector != nil {
 		c.inspector.Identify(c.id, c.identity)
 	}
-	if n := optional[LossNotifier](c.store); n != nil {
+	if n := optional[driver.LossNotifier](c.store); n != nil {
 		c.schedule.listen()
 		n.NotifyLoss(c.schedule.notified)
 	}
@@ -187,10 +192,10 @@ func New(s Store, opts ...Option) (*Client, error) {
 }
 
 // optional returns s as a T. It returns nil if s is not a T, or wraps a Store that is not a T.
-func optional[T any](s Store) (none T) {
+func optional[T any](s driver.Store) (none T) {
 	t, ok := s.(T)
 	for ok {
-		w, wraps := s.(interface{ Unwrap() Store })
+		w, wraps := s.(interface{ Unwrap() driver.Store })
 		if !wraps {
 			return t
 		}
@@ -201,22 +206,23 @@ func optional[T any](s Store) (none T) {
 }
 
 // checkOptions returns an error if an option has a wrong value.
-func (c *Client) checkOptions() error {
+func checkOptions(s driver.Store, c *driver.Config) error {
+	retry := Retry(c.Retry)
 	switch {
-	case c.store == nil:
+	case s == nil:
 		return errors.New("nil Store")
-	case c.ttl < time.Millisecond:
-		return fmt.Errorf("TTL of %v, at least 1ms is needed", c.ttl)
-	case c.poll <= 0:
-		return fmt.Errorf("poll interval of %v, it must be positive", c.poll)
-	case c.patience <= 0:
-		return fmt.Errorf("release timeout of %v, it must be positive", c.patience)
-	case c.retry < RetryPassing || c.retry > RetryUnreachable:
-		return fmt.Errorf("retry of %d, it must be RetryPassing, RetryNever or RetryUnreachable", c.retry)
-	case c.handoffs < 0:
-		return fmt.Errorf("%d local hand-offs, at least 0 is needed", c.handoffs)
-	case c.margin >= c.ttl/2:
-		return fmt.Errorf("margin of %v, less than half of the TTL %v is allowed", c.margin, c.ttl)
+	case c.TTL < time.Millisecond:
+		return fmt.Errorf("TTL of %v, at least 1ms is needed", c.TTL)
+	case c.Poll <= 0:
+		return fmt.Errorf("poll interval of %v, it must be positive", c.Poll)
+	case c.ReleaseTimeout <= 0:
+		return fmt.Errorf("release timeout of %v, it must be positive", c.ReleaseTimeout)
+	case retry < RetryPassing || retry > RetryUnreachable:
+		return fmt.Errorf("retry of %d, it must be RetryPassing, RetryNever or RetryUnreachable", retry)
+	case c.MaxLocalHandoffs < 0:
+		return fmt.Errorf("%d local hand-offs, at least 0 is needed", c.MaxLocalHandoffs)
+	case c.Margin >= c.TTL/2:
+		return fmt.Errorf("margin of %v, less than half of the TTL %v is allowed", c.Margin, c.TTL)
 	}
 	return nil
 }
@@ -250,12 +256,16 @@ func (c *Client) newAcquisition() string {
 // with their leases. When Close returns, no goroutine of the client runs any more, unless the
 // store ignores contexts. Only the first call does anything.
 func (c *Client) Close(ctx context.Context) error {
-	closing := c.beginClose()
-	if closing == nil {
+	end := c.beginClose()
+	together := closing.Of(ctx)
+	together.Begin()
+	if end == nil {
 		return nil
 	}
-	if left := closing.finish(ctx); left.n > 0 {
-		return left
+	left := end.finish(ctx)
+	together.Add(left)
+	if left.N == 0 {
+		return nil
 	}
-	return nil
+	return left
 }

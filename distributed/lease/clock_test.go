@@ -10,30 +10,32 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // free is a store that always gives its locks.
 type free struct{}
 
-func (free) Acquire(context.Context, Request) (Reply, error) {
-	return Reply{Held: true}, nil
+func (free) Acquire(context.Context, driver.Request) (driver.Reply, error) {
+	return driver.Reply{Held: true}, nil
 }
-func (free) Lookup(context.Context, Request) (Reply, error) { return Reply{Held: true}, nil }
-func (free) Renew(_ context.Context, holds []HoldID, _ time.Duration) ([]bool, error) {
+func (free) Lookup(context.Context, driver.Request) (driver.Reply, error) {
+	return driver.Reply{Held: true}, nil
+}
+func (free) Renew(_ context.Context, holds []driver.HoldID, _ time.Duration) ([]bool, error) {
 	return make([]bool, len(holds)), nil
 }
-func (free) Release(context.Context, HoldID) (Released, error) {
-	return Released{Held: true}, nil
+func (free) Release(context.Context, driver.HoldID) (driver.Released, error) {
+	return driver.Released{Held: true}, nil
 }
-func (free) Watch(context.Context, HoldID) (Watch, error) { return nil, nil }
+func (free) Watch(context.Context, driver.HoldID) (driver.Watch, error) { return nil, nil }
 
 func TestASuspensionEndsAHoldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slept atomic.Int64
-		clock := func(c *Client) {
-			c.suspended = func(time.Time) time.Duration { return time.Duration(slept.Load()) }
-		}
-		c, err := New(free{}, WithTTL(30*time.Second), clock)
+		suspended := func(time.Time) time.Duration { return time.Duration(slept.Load()) }
+		c, err := newClient(free{}, suspended, WithTTL(30*time.Second))
 		require.NoError(t, err)
 		defer c.Close(t.Context())
 		l, ctx := c.Mutex("it"), locks.WithOwner(t.Context(), locks.NewOwner())
@@ -69,7 +71,7 @@ type answering struct {
 	answers chan struct{}
 }
 
-func (s answering) Renew(_ context.Context, holds []HoldID, _ time.Duration) ([]bool, error) {
+func (s answering) Renew(_ context.Context, holds []driver.HoldID, _ time.Duration) ([]bool, error) {
 	s.sent.Add(1)
 	<-s.answers
 	renewed := make([]bool, len(holds))
@@ -82,11 +84,9 @@ func (s answering) Renew(_ context.Context, holds []HoldID, _ time.Duration) ([]
 func TestALateAnswerRevivesNoLostHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slept, sent atomic.Int64
-		clock := func(c *Client) {
-			c.suspended = func(time.Time) time.Duration { return time.Duration(slept.Load()) }
-		}
+		suspended := func(time.Time) time.Duration { return time.Duration(slept.Load()) }
 		store := answering{sent: &sent, answers: make(chan struct{})}
-		c, err := New(store, WithTTL(30*time.Second), clock)
+		c, err := newClient(store, suspended, WithTTL(30*time.Second))
 		require.NoError(t, err)
 		defer c.Close(t.Context())
 		l, ctx := c.Mutex("it"), locks.WithOwner(t.Context(), locks.NewOwner())
@@ -99,40 +99,6 @@ func TestALateAnswerRevivesNoLostHold(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.EqualValues(t, 1, sent.Load(), "it would keep the lock from all others")
 	})
-}
-
-func TestNowFollowsTheSystemsClock(t *testing.T) {
-	earliest := time.Now()
-	a := Now()
-	latest := time.Now()
-	time.Sleep(time.Millisecond)
-	least := time.Since(latest)
-	took := Now().Sub(a)
-	most := time.Since(earliest)
-	require.GreaterOrEqual(t, took, least-skew)
-	require.LessOrEqual(t, took, most+skew)
-	require.GreaterOrEqual(t, systemSuspended(), time.Duration(0))
-}
-
-func TestSettingTheWallClockIsNoSuspension(t *testing.T) {
-	before := suspended(time.Now())
-	defer last.Store(last.Load())
-	r := *last.Load()
-	r.ahead += time.Hour // as if the wall clock had been set since
-	last.Store(&r)
-	require.Equal(t, before, suspended(time.Now()))
-	require.NotEqual(t, r.ahead, last.Load().ahead, "the system was asked")
-}
-
-func TestASuspensionIsSeenByTheWallClock(t *testing.T) {
-	defer last.Store(last.Load())
-	defer func(was time.Duration) { startOf = was }(startOf)
-	startOf -= time.Hour // as if the machine had been suspended for an hour since the start
-	require.Less(t, suspended(time.Now()), time.Hour, "nothing was seen that would ask the system")
-	r := *last.Load()
-	r.ahead -= time.Hour
-	last.Store(&r)
-	require.GreaterOrEqual(t, suspended(time.Now()), time.Hour-time.Second)
 }
 
 func BenchmarkErr(b *testing.B) {

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/lease/internal/closing"
+
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// closing is the end of a client, in two steps: first all holders learn of their losses, and then
-// the store gets its locks back. A [Group] does the first step of all its clients before the second
-// step of any, because a store may end the holds of several clients by one request.
-type closing struct {
+// ending is the end of a client, in two steps: first all holders learn of their losses, and then the
+// store gets its locks back. See [closing.Together] for the clients of a group.
+type ending struct {
 	c    *Client
 	held []*grant          // that were held until now
 	busy []<-chan struct{} // closed when a local queue has ended what it was busy with
@@ -21,7 +23,7 @@ type closing struct {
 
 // beginClose makes the client's methods fail and its holds lost. It returns nil if that was done
 // before.
-func (c *Client) beginClose() *closing {
+func (c *Client) beginClose() *ending {
 	if !c.jobs.close() {
 		return nil
 	}
@@ -29,7 +31,7 @@ func (c *Client) beginClose() *closing {
 	c.shut()
 	c.unlist()
 	c.schedule.wait()
-	e := &closing{c: c}
+	e := &ending{c: c}
 	for _, q := range queues {
 		q.mu.Lock()
 		g := q.grant
@@ -45,7 +47,7 @@ func (c *Client) beginClose() *closing {
 }
 
 // finish releases the holds, waits for the client's jobs, and returns what was not released.
-func (e *closing) finish(ctx context.Context) *unreleased {
+func (e *ending) finish(ctx context.Context) *closing.Unreleased {
 	c := e.c
 	stop := context.AfterFunc(ctx, c.end)
 	defer stop()
@@ -66,37 +68,15 @@ func (e *closing) finish(ctx context.Context) *unreleased {
 	return left
 }
 
-// unreleased is the error of Close: n of the locks that were held are not known to be released.
-type unreleased struct {
-	prefix string
-	n, of  int
-	name   string // of one of them
-	why    error
-}
-
-func (e *unreleased) Error() string {
-	return fmt.Sprintf("%s: close: %d of %d locks not released, such as %q: %v", e.prefix, e.n, e.of, shown(e.name), e.why)
-}
-
-func (e *unreleased) Unwrap() error { return e.why }
-
-// add adds what another client of the same adapter has not released.
-func (e *unreleased) add(other *unreleased) {
-	if e.n == 0 {
-		e.name, e.why = other.name, other.why
-	}
-	e.prefix, e.n, e.of = other.prefix, e.n+other.n, e.of+other.of
-}
-
 // closers is how many requests of releaseAll are under way at a time.
 const closers = 16
 
 // releaseAll has the store release all gs, which are lost because the client is closed. It repeats
 // what fails, and ends when life does at the latest, even if the store ignores that. It calls
 // progress whenever the store has released some.
-func (r *releaser) releaseAll(ctx context.Context, gs []*grant, progress func()) *unreleased {
-	w := &releasing{r: r, progress: progress, left: make(map[HoldID]struct{}, len(gs)), done: make(chan struct{})}
-	ids := make([]HoldID, len(gs))
+func (r *releaser) releaseAll(ctx context.Context, gs []*grant, progress func()) *closing.Unreleased {
+	w := &releasing{r: r, progress: progress, left: make(map[driver.HoldID]struct{}, len(gs)), done: make(chan struct{})}
+	ids := make([]driver.HoldID, len(gs))
 	for i, g := range gs {
 		ids[i] = g.id
 		w.left[g.id] = struct{}{}
@@ -122,13 +102,13 @@ func (r *releaser) releaseAll(ctx context.Context, gs []*grant, progress func())
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	e := &unreleased{prefix: r.prefix, n: len(w.left), of: len(ids)}
-	if e.n == 0 {
+	e := &closing.Unreleased{Prefix: r.prefix, N: len(w.left), Of: len(ids)}
+	if e.N == 0 {
 		return e
 	}
 	for _, id := range ids {
 		if _, ok := w.left[id]; ok {
-			e.name = id.Name
+			e.Name = shown(id.Name)
 			break
 		}
 	}
@@ -141,13 +121,13 @@ func (r *releaser) releaseAll(ctx context.Context, gs []*grant, progress func())
 	case why == nil:
 		why = fmt.Errorf("no answer within %v", r.patience)
 	}
-	e.why = adapter.OfStore(ctx, why)
+	e.Why = adapter.OfStore(ctx, why)
 	return e
 }
 
 // releaseBatch is holds that are released together, and the pause before the next attempt.
 type releaseBatch struct {
-	ids   []HoldID
+	ids   []driver.HoldID
 	pause time.Duration
 }
 
@@ -158,7 +138,7 @@ type releasing struct {
 	done     chan struct{} // closed when nothing is left
 
 	mu   sync.Mutex
-	left map[HoldID]struct{}
+	left map[driver.HoldID]struct{}
 	why  error // of the last request that failed
 }
 
@@ -184,7 +164,7 @@ func (w *releasing) run(work chan releaseBatch) {
 }
 
 // send has the store release ids once, and returns those without an answer.
-func (w *releasing) send(ids []HoldID) (left []HoldID) {
+func (w *releasing) send(ids []driver.HoldID) (left []driver.HoldID) {
 	r := w.r
 	ctx, cancel := context.WithTimeout(r.life, max(r.patience/2, time.Millisecond)) // so that another request may follow
 	defer cancel()

@@ -7,11 +7,13 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 func TestCloseWaitsForASimultaneousUnlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := New(struct{ Store }{})
+		c, err := New(struct{ driver.Store }{})
 		require.NoError(t, err)
 		q, err := c.queues.use("it", nil)
 		require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // bulky is a store that releases many holds by one request. It notes how many, and fails for names
@@ -25,9 +26,9 @@ type bulky struct {
 	fails map[string]int // how often
 }
 
-var _ lease.BatchReleaser = (*bulky)(nil)
+var _ driver.BatchReleaser = (*bulky)(nil)
 
-func (b *bulky) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, error) {
+func (b *bulky) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, error) {
 	b.state.Lock()
 	b.sizes = append(b.sizes, len(ids))
 	b.state.Unlock()
@@ -145,9 +146,9 @@ func counts(t *testing.T, err error) (left, total int) {
 }
 
 func TestCloseGivesASilentStoreUp(t *testing.T) {
-	for what, store := range map[string]func(*client) lease.Store{
-		"a request for each": func(c *client) lease.Store { return c },
-		"batches":            func(c *client) lease.Store { return &bulky{client: c} },
+	for what, store := range map[string]func(*client) driver.Store{
+		"a request for each": func(c *client) driver.Store { return c },
+		"batches":            func(c *client) driver.Store { return &bulky{client: c} },
 	} {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *server) {
@@ -176,7 +177,7 @@ func TestCloseOutlastsARefusal(t *testing.T) {
 		hold(t, l, o)
 		m.refuse(classes[class].err)
 		time.AfterFunc(500*time.Millisecond, func() { m.refuse(nil) })
-		if errors.Is(classes[class].err, lease.ErrRefused) && !errors.Is(classes[class].err, lease.ErrUnavailable) {
+		if errors.Is(classes[class].err, driver.ErrRefused) && !errors.Is(classes[class].err, driver.ErrUnavailable) {
 			require.ErrorIs(t, l.UnlockContext(o), locks.ErrLost)
 		}
 		require.NoError(t, c.Close(t.Context()))
@@ -190,8 +191,8 @@ type elsewhere struct {
 	err error
 }
 
-func (e elsewhere) Release(context.Context, lease.HoldID) (lease.Released, error) {
-	return lease.Released{}, e.err
+func (e elsewhere) Release(context.Context, driver.HoldID) (driver.Released, error) {
+	return driver.Released{}, e.err
 }
 
 func TestCloseDoesNotCountWhatIsGone(t *testing.T) {
@@ -212,14 +213,14 @@ type ending struct {
 	others func()
 }
 
-func (e *ending) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, error) {
+func (e *ending) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, error) {
 	e.others()
 	return e.bulky.ReleaseAll(ctx, ids)
 }
 
 func TestAGroupTellsAllHoldersBeforeItReleases(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		var g lease.Group[int]
+		var g driver.Group[int, *lease.Client]
 		var holds []locks.Hold
 		for kind := range 3 {
 			store := &ending{bulky: bulky{client: s.connect()}, others: func() {
@@ -240,7 +241,7 @@ func TestAGroupTellsAllHoldersBeforeItReleases(t *testing.T) {
 
 func TestAGroupCountsTheLocksOfAllItsClients(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		var g lease.Group[int]
+		var g driver.Group[int, *lease.Client]
 		for kind, down := range []bool{false, true, true} {
 			conn := s.connect()
 			c, err := g.Client(kind, func() (*lease.Client, error) { return lease.New(conn) })

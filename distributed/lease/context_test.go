@@ -14,12 +14,13 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // talkative is a store whose requests fail with the error of a context that is not the caller's.
 type talkative struct {
 	*inspected
-	lost func(lease.HoldID, error)
+	lost func(driver.HoldID, error)
 
 	state sync.Mutex
 	err   error
@@ -37,31 +38,31 @@ func (s *talkative) failure() error {
 	return s.err
 }
 
-func (s *talkative) NotifyLoss(lost func(lease.HoldID, error)) { s.lost = lost }
+func (s *talkative) NotifyLoss(lost func(driver.HoldID, error)) { s.lost = lost }
 
-func (s *talkative) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *talkative) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	if err := s.failure(); err != nil {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	return s.inspected.Acquire(ctx, req)
 }
 
-func (s *talkative) Renew(ctx context.Context, ids []lease.HoldID, d time.Duration) ([]bool, error) {
+func (s *talkative) Renew(ctx context.Context, ids []driver.HoldID, d time.Duration) ([]bool, error) {
 	if err := s.failure(); err != nil {
 		return nil, err
 	}
 	return s.inspected.Renew(ctx, ids, d)
 }
 
-func (s *talkative) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (s *talkative) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	if err := s.failure(); err != nil {
-		return lease.Released{}, err
+		return driver.Released{}, err
 	}
 	return s.inspected.Release(ctx, id)
 }
 
-func (s *talkative) Inspect(context.Context, string) (lease.State, error) {
-	return lease.State{}, s.failure()
+func (s *talkative) Inspect(context.Context, string) (driver.State, error) {
+	return driver.State{}, s.failure()
 }
 
 func (s *talkative) Break(context.Context, string) (bool, error) { return false, s.failure() }
@@ -73,9 +74,9 @@ var ofAnother = []error{
 	fmt.Errorf("timeout: %w", context.DeadlineExceeded),
 	errors.New("rpc error: code = DeadlineExceeded desc = context deadline exceeded"),
 	errors.New("rpc error: code = Canceled desc = context canceled"),
-	lease.Mark(errors.New("latest error: context deadline exceeded"), lease.ErrUnavailable),
-	lease.Mark(fmt.Errorf("dial: %w", context.DeadlineExceeded), unreachable...),
-	lease.Mark(fmt.Errorf("auth: %w", context.Canceled), lease.ErrRefused, lease.ErrLogin),
+	driver.Mark(errors.New("latest error: context deadline exceeded"), driver.ErrUnavailable),
+	driver.Mark(fmt.Errorf("dial: %w", context.DeadlineExceeded), unreachable...),
+	driver.Mark(fmt.Errorf("auth: %w", context.Canceled), driver.ErrRefused, driver.ErrLogin),
 }
 
 // requireNone fails if err is the error of a context, or says so.
@@ -101,7 +102,7 @@ func TestNoErrorBlamesAContextOfTheCallerThatGoesOn(t *testing.T) {
 				l, permits := c.Mutex("it"), c.Semaphore("permits", 3)
 				h, lost := hold(t, l, ctx), hold(t, c.Mutex("lost"), ctx)
 				hold(t, c.Mutex("left"), ctx)
-				id := lease.HoldID{Name: "lost", Acquisition: s.holder("lost")}
+				id := driver.HoldID{Name: "lost", Acquisition: s.holder("lost")}
 
 				store.fail(failure)
 				requireNone(t, h.Extend(ctx, term))
@@ -132,7 +133,7 @@ func TestAnEndedWaitHasNoErrorOfAnotherContext(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		store := &talkative{inspected: &inspected{client: s.connect()}}
 		l := open(t, store, lease.WithRetry(lease.RetryUnreachable)).Mutex("it")
-		store.fail(lease.Mark(context.DeadlineExceeded, unreachable...))
+		store.fail(driver.Mark(context.DeadlineExceeded, unreachable...))
 		ctx, cancel := context.WithCancel(as(locks.NewOwner()))
 		time.AfterFunc(time.Minute, cancel)
 		err := l.LockContext(ctx)
@@ -141,7 +142,7 @@ func TestAnEndedWaitHasNoErrorOfAnotherContext(t *testing.T) {
 		require.EqualError(t, err,
 			`lease: lock "it": context canceled; the store could not be reached: no answer in time`)
 
-		store.fail(lease.Mark(context.Canceled, unreachable...))
+		store.fail(driver.Mark(context.Canceled, unreachable...))
 		ctx, cancel = context.WithTimeout(as(locks.NewOwner()), time.Minute)
 		defer cancel()
 		err = l.LockContext(ctx)

@@ -1,21 +1,9 @@
 // Package lease is the client's part of every lock on a store. It has the local queue, re-entry,
 // renewal, timely notice of losses, fencing tokens, and the undoing of requests that took effect
-// too late. An adapter adds its protocol as a [Store].
+// too late. An adapter adds its protocol as a [driver.Store].
 //
-// # How to add a store
-//
-//  1. Implement [Store]: five requests to the server, without state of holds. Its documentation
-//     lists the optional interfaces and the benefit of each. The example of Store is a complete
-//     store in memory.
-//  2. Mark errors with [ErrRefused], [ErrLogin] and [ErrUnavailable] where the server's answer
-//     permits it, see [Mark]. A store without marks is correct, but slower after errors.
-//  3. Give the Store to [New], with [WithErrorPrefix], [WithPlace] and the adapter's defaults. An
-//     adapter with several kinds of lock keeps one [Client] for each kind in a [Group].
-//  4. Run package leasetest on the Store: several clients, and faults between them and the server.
-//     Run package lockstest on one lock. Do both on each topology of a real server.
-//
-// The page docs/guides/stores.md leads from an empty file to an adapter that is proved. It says
-// which methods are called late, how a hold may end, and what waiting costs.
+// Users get a [Client]'s locks from an adapter, such as package redislock. Package driver has what
+// authors of stores need.
 //
 // # Local queue
 //
@@ -40,7 +28,7 @@
 //
 // [locks.Hold.Err] compares the clock itself. Therefore Err is right on the first line after the
 // process was stopped. On Linux Err also notices a suspension of the machine: while the monotonic
-// clock stands still, CLOCK_BOOTTIME goes on, see [Now]. Lost is then closed by Err, or at the
+// clock stands still, CLOCK_BOOTTIME goes on, see [driver.Now]. Lost is then closed by Err, or at the
 // next renewal.
 //
 // Three cases remain. On other systems a suspension does not count, unless their monotonic clock

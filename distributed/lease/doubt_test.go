@@ -11,6 +11,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // straggling is a store with a queue. A request that is told to straggle has no answer. It is
@@ -46,7 +47,7 @@ func (s *straggling) asked() []string {
 	return s.ids
 }
 
-func (s *straggling) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *straggling) Enqueue(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	by, straggles := s.next(req.Acquisition)
 	if !straggles {
 		return s.queued.Enqueue(ctx, req)
@@ -54,16 +55,16 @@ func (s *straggling) Enqueue(ctx context.Context, req lease.Request) (lease.Repl
 	if by > 0 {
 		time.AfterFunc(by, func() { s.queued.Enqueue(context.Background(), req) })
 	}
-	return lease.Reply{}, errNetwork
+	return driver.Reply{}, errNetwork
 }
 
 // polled is such a store without a queue.
 type polled struct {
-	lease.Store
+	driver.Store
 	s *straggling
 }
 
-func (p polled) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (p polled) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	by, straggles := p.s.next(req.Acquisition)
 	if !straggles {
 		return p.Store.Acquire(ctx, req)
@@ -71,7 +72,7 @@ func (p polled) Acquire(ctx context.Context, req lease.Request) (lease.Reply, er
 	if by > 0 {
 		time.AfterFunc(by, func() { p.Store.Acquire(context.Background(), req) })
 	}
-	return lease.Reply{}, errNetwork
+	return driver.Reply{}, errNetwork
 }
 
 // withAStraggler runs f with a waiter for a lock of rival. The waiter's second request is carried
@@ -315,7 +316,7 @@ func (h *halved) reach(short bool, away ...string) {
 	}
 }
 
-func (h *halved) Renew(ctx context.Context, ids []lease.HoldID, d time.Duration) (ok []bool, err error) {
+func (h *halved) Renew(ctx context.Context, ids []driver.HoldID, d time.Duration) (ok []bool, err error) {
 	h.state.Lock()
 	defer h.state.Unlock()
 	for _, id := range ids {
@@ -326,7 +327,7 @@ func (h *halved) Renew(ctx context.Context, ids []lease.HoldID, d time.Duration)
 			ok = append(ok, false)
 			continue
 		}
-		one, _ := h.client.Renew(ctx, []lease.HoldID{id}, d)
+		one, _ := h.client.Renew(ctx, []driver.HoldID{id}, d)
 		ok = append(ok, one...)
 	}
 	return ok, err
@@ -369,13 +370,13 @@ type belated struct {
 	fails int
 }
 
-func (b *belated) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (b *belated) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	b.state.Lock()
 	fails := b.fails > 0
 	b.fails--
 	b.state.Unlock()
 	if fails {
-		return lease.Released{}, errNetwork
+		return driver.Released{}, errNetwork
 	}
 	return b.client.Release(ctx, id)
 }

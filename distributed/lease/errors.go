@@ -6,6 +6,23 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/lease/driver"
+)
+
+// The errors by which programs tell the answers of a store apart. They are the errors of package
+// driver, which has the table of their meanings.
+var (
+	// ErrRefused is matched by errors that say that a request was surely not carried out.
+	ErrRefused = driver.ErrRefused
+	// ErrLogin is matched by errors that say that the store does not accept the password, the
+	// token or the certificate.
+	ErrLogin = driver.ErrLogin
+	// ErrUnavailable is matched by temporary errors, after which an acquisition asks again, see
+	// [WithRetry].
+	ErrUnavailable = driver.ErrUnavailable
+	// ErrUnreachable is matched by errors that say that no connection to the store could be made.
+	// They match [ErrUnavailable] too. The store's address may be wrong.
+	ErrUnreachable = driver.ErrUnreachable
 )
 
 // check returns the error of ctx if it is nil or has ended.
@@ -30,17 +47,6 @@ func shown(name string) string {
 	}
 	return name
 }
-
-// Mark returns err so that it also matches marks, such as [ErrRefused]. Its text is the text of
-// err.
-func Mark(err error, marks ...error) error { return marked{err, marks} }
-
-type marked struct {
-	error
-	marks []error
-}
-
-func (m marked) Unwrap() []error { return append([]error{m.error}, m.marks...) }
 
 // final reports whether err is an answer about the lock that no later request changes: the lock
 // under the name is not the hold's.

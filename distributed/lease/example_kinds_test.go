@@ -10,11 +10,12 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 func newMemory() *memory { return &memory{holds: make(map[string]memoryHold)} }
 
-func opened(s lease.Store, opts ...lease.Option) *lease.Client {
+func opened(s driver.Store, opts ...lease.Option) *lease.Client {
 	client, err := lease.New(s, opts...)
 	if err != nil {
 		panic(err)
@@ -86,7 +87,7 @@ func ExampleRWMutex() {
 // closes together.
 func ExampleGroup() {
 	ctx := context.Background()
-	var kinds lease.Group[string]
+	var kinds driver.Group[string, *lease.Client]
 	for _, kind := range []string{"plain", "fair", "plain"} {
 		_, err := kinds.Client(kind, func() (*lease.Client, error) {
 			fmt.Printf("open a %s one;\n", kind)
@@ -113,9 +114,9 @@ func (f forcible) Break(_ context.Context, name string) (bool, error) {
 }
 
 func ExampleBreaker() {
-	var store lease.Breaker = forcible{newMemory()}
+	var store driver.Breaker = forcible{newMemory()}
 	ctx := context.Background()
-	client := opened(store.(lease.Store))
+	client := opened(store.(driver.Store))
 	defer client.Close(ctx)
 
 	orders := client.Mutex("orders")
@@ -129,7 +130,7 @@ func ExampleBreaker() {
 // batched releases all holds of a client by one request.
 type batched struct{ *memory }
 
-func (b batched) ReleaseAll(_ context.Context, ids []lease.HoldID) ([]bool, error) {
+func (b batched) ReleaseAll(_ context.Context, ids []driver.HoldID) ([]bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	answered := make([]bool, len(ids))
@@ -144,9 +145,9 @@ func (b batched) ReleaseAll(_ context.Context, ids []lease.HoldID) ([]bool, erro
 }
 
 func ExampleBatchReleaser() {
-	var store lease.BatchReleaser = batched{newMemory()}
+	var store driver.BatchReleaser = batched{newMemory()}
 	ctx := context.Background()
-	client := opened(store.(lease.Store))
+	client := opened(store.(driver.Store))
 	for _, name := range []string{"orders", "stock", "users"} {
 		must(client.Mutex(name).LockContext(ctx))
 	}
@@ -159,15 +160,15 @@ func ExampleBatchReleaser() {
 // watched knows at once when a hold has ended.
 type watched struct {
 	*memory
-	lost func(id lease.HoldID, cause error)
+	lost func(id driver.HoldID, cause error)
 }
 
-func (w *watched) NotifyLoss(lost func(id lease.HoldID, cause error)) { w.lost = lost }
+func (w *watched) NotifyLoss(lost func(id driver.HoldID, cause error)) { w.lost = lost }
 
 // remove is what an administrator does.
 func (w *watched) remove(name string) {
 	w.mu.Lock()
-	id := lease.HoldID{Name: name, Acquisition: w.holds[name].acquisition}
+	id := driver.HoldID{Name: name, Acquisition: w.holds[name].acquisition}
 	delete(w.holds, name)
 	w.mu.Unlock()
 	w.lost(id, errors.New("the entry was removed"))
@@ -175,7 +176,7 @@ func (w *watched) remove(name string) {
 
 func ExampleLossNotifier() {
 	store := &watched{memory: newMemory()}
-	var _ lease.LossNotifier = store
+	var _ driver.LossNotifier = store
 	ctx := context.Background()
 	client := opened(store)
 	defer client.Close(ctx)
@@ -198,7 +199,7 @@ type polite struct {
 	acquired, asked atomic.Int32
 }
 
-func (p *polite) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (p *polite) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	p.acquired.Add(1)
 	return p.memory.Acquire(ctx, req)
 }
@@ -210,7 +211,7 @@ func (p *polite) Contended(context.Context, string) (bool, error) {
 
 func ExampleContentionProber() {
 	store := &polite{memory: newMemory()}
-	var _ lease.ContentionProber = store
+	var _ driver.ContentionProber = store
 	ctx := context.Background()
 	client := opened(store)
 	defer client.Close(ctx)
@@ -236,14 +237,14 @@ type prompt struct {
 
 func (p *prompt) Punctual() bool { return true }
 
-func (p *prompt) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (p *prompt) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	p.released = locks.CurrentOwner(context.Background())
 	return p.memory.Release(ctx, id)
 }
 
 func ExamplePunctual() {
 	store := &prompt{memory: newMemory()}
-	var _ lease.Punctual = store
+	var _ driver.Punctual = store
 	ctx := context.Background()
 	client := opened(store)
 	defer client.Close(ctx)
@@ -261,7 +262,7 @@ type ordered struct {
 	places []string // the acquisitions that wait, of one lock
 }
 
-func (q *ordered) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (q *ordered) Enqueue(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	q.mu.Lock()
 	if !slices.Contains(q.places, req.Acquisition) {
 		q.places = append(q.places, req.Acquisition)
@@ -269,7 +270,7 @@ func (q *ordered) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, 
 	first := q.places[0] == req.Acquisition
 	q.mu.Unlock()
 	if !first {
-		return lease.Reply{Wait: time.Second}, nil
+		return driver.Reply{Wait: time.Second}, nil
 	}
 	reply, err := q.Acquire(ctx, req)
 	if reply.Held {
@@ -278,7 +279,7 @@ func (q *ordered) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, 
 	return reply, err
 }
 
-func (q *ordered) Leave(_ context.Context, id lease.HoldID) error {
+func (q *ordered) Leave(_ context.Context, id driver.HoldID) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.places = slices.DeleteFunc(q.places, func(place string) bool { return place == id.Acquisition })
@@ -293,7 +294,7 @@ func (q *ordered) waiting() int {
 
 func ExampleQueue() {
 	store := &ordered{memory: newMemory()}
-	var _ lease.Queue = store
+	var _ driver.Queue = store
 	ctx := context.Background()
 	holder, waiter := opened(store), opened(store, lease.WithPoll(time.Millisecond))
 	defer holder.Close(ctx)
@@ -317,13 +318,13 @@ func ExampleQueue() {
 // tied holds its locks for as long as the session of a connection lasts.
 type tied struct{ *memory }
 
-func (tied) Term() time.Duration  { return 10 * time.Second }
-func (tied) Lost(id lease.HoldID) { fmt.Println("the session frees", id.Name) }
+func (tied) Term() time.Duration   { return 10 * time.Second }
+func (tied) Lost(id driver.HoldID) { fmt.Println("the session frees", id.Name) }
 
 func ExampleSession() {
-	var store lease.Session = tied{newMemory()}
+	var store driver.Session = tied{newMemory()}
 	ctx := context.Background()
-	client := opened(store.(lease.Store))
+	client := opened(store.(driver.Store))
 	defer client.Close(ctx)
 
 	orders := client.Mutex("orders")
@@ -339,8 +340,8 @@ func ExampleSession() {
 // absent is a store that cannot serve now.
 type absent struct{ *memory }
 
-func (absent) Acquire(context.Context, lease.Request) (lease.Reply, error) {
-	return lease.Reply{}, lease.Mark(errors.New("loading the data set"), lease.ErrUnavailable)
+func (absent) Acquire(context.Context, driver.Request) (driver.Reply, error) {
+	return driver.Reply{}, driver.Mark(errors.New("loading the data set"), lease.ErrUnavailable)
 }
 
 // By default, LockContext waits for a store that will be there soon. RetryNever returns the error.

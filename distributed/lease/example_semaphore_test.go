@@ -8,12 +8,13 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // pool is a complete Store of semaphores. Its server is a map, so that no request fails.
 type pool struct {
 	mu     sync.Mutex
-	grants map[lease.HoldID]grant
+	grants map[driver.HoldID]grant
 	tokens uint64
 }
 
@@ -23,10 +24,10 @@ type grant struct {
 	ends    time.Time
 }
 
-func newPool() *pool { return &pool{grants: make(map[lease.HoldID]grant)} }
+func newPool() *pool { return &pool{grants: make(map[driver.HoldID]grant)} }
 
 // Acquire counts what the others have, and adds to it in one step.
-func (p *pool) Acquire(_ context.Context, req lease.Request) (reply lease.Reply, _ error) {
+func (p *pool) Acquire(_ context.Context, req driver.Request) (reply driver.Reply, _ error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	permits, size := req.Weigh()
@@ -48,23 +49,23 @@ func (p *pool) Acquire(_ context.Context, req lease.Request) (reply lease.Reply,
 	}
 	p.tokens++
 	p.grants[req.HoldID] = grant{permits, p.tokens, time.Now().Add(req.TTL)}
-	return lease.Reply{Held: true, Token: p.tokens}, nil
+	return driver.Reply{Held: true, Token: p.tokens}, nil
 }
 
 // held returns what an acquisition has. p.mu is held.
-func (p *pool) held(id lease.HoldID) (grant, bool) {
+func (p *pool) held(id driver.HoldID) (grant, bool) {
 	g, ok := p.grants[id]
 	return g, ok && time.Now().Before(g.ends)
 }
 
-func (p *pool) Lookup(_ context.Context, req lease.Request) (lease.Reply, error) {
+func (p *pool) Lookup(_ context.Context, req driver.Request) (driver.Reply, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	g, ok := p.held(req.HoldID)
-	return lease.Reply{Held: ok, Token: g.token}, nil
+	return driver.Reply{Held: ok, Token: g.token}, nil
 }
 
-func (p *pool) Renew(_ context.Context, holds []lease.HoldID, ttl time.Duration) ([]bool, error) {
+func (p *pool) Renew(_ context.Context, holds []driver.HoldID, ttl time.Duration) ([]bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	renewed := make([]bool, len(holds))
@@ -79,15 +80,15 @@ func (p *pool) Renew(_ context.Context, holds []lease.HoldID, ttl time.Duration)
 	return renewed, nil
 }
 
-func (p *pool) Release(_ context.Context, id lease.HoldID) (lease.Released, error) {
+func (p *pool) Release(_ context.Context, id driver.HoldID) (driver.Released, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, ok := p.held(id)
 	delete(p.grants, id)
-	return lease.Released{Held: ok, Awaited: true}, nil
+	return driver.Released{Held: ok, Awaited: true}, nil
 }
 
-func (p *pool) Watch(context.Context, lease.HoldID) (lease.Watch, error) { return nil, nil }
+func (p *pool) Watch(context.Context, driver.HoldID) (driver.Watch, error) { return nil, nil }
 
 // At most three backups at the same time, on however many machines. Two more wait.
 func ExampleSemaphore() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // memory is a complete Store. Its server is a map, so that no request fails. All clients share it.
@@ -24,33 +25,33 @@ type memoryHold struct {
 }
 
 // held returns the hold of an acquisition, if it has the lock. m.mu is held.
-func (m *memory) held(id lease.HoldID) (memoryHold, bool) {
+func (m *memory) held(id driver.HoldID) (memoryHold, bool) {
 	h := m.holds[id.Name]
 	return h, h.acquisition == id.Acquisition && time.Now().Before(h.ends)
 }
 
 // Acquire looks at the hold and replaces it in one step. The time of the server counts.
-func (m *memory) Acquire(_ context.Context, req lease.Request) (lease.Reply, error) {
+func (m *memory) Acquire(_ context.Context, req driver.Request) (driver.Reply, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if left := time.Until(m.holds[req.Name].ends); left > 0 {
-		return lease.Reply{Wait: left}, nil
+		return driver.Reply{Wait: left}, nil
 	}
 	m.tokens++
 	m.holds[req.Name] = memoryHold{req.Acquisition, m.tokens, time.Now().Add(req.TTL)}
-	return lease.Reply{Held: true, Token: m.tokens}, nil
+	return driver.Reply{Held: true, Token: m.tokens}, nil
 }
 
 // Lookup says which acquisition holds, after an Acquire whose reply was lost.
-func (m *memory) Lookup(_ context.Context, req lease.Request) (lease.Reply, error) {
+func (m *memory) Lookup(_ context.Context, req driver.Request) (driver.Reply, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h, ok := m.held(req.HoldID)
-	return lease.Reply{Held: ok, Token: h.token}, nil
+	return driver.Reply{Held: ok, Token: h.token}, nil
 }
 
 // Renew prolongs what is held. A hold whose time is over stays lost.
-func (m *memory) Renew(_ context.Context, holds []lease.HoldID, ttl time.Duration) ([]bool, error) {
+func (m *memory) Renew(_ context.Context, holds []driver.HoldID, ttl time.Duration) ([]bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	renewed := make([]bool, len(holds))
@@ -66,21 +67,21 @@ func (m *memory) Renew(_ context.Context, holds []lease.HoldID, ttl time.Duratio
 }
 
 // Release compares and deletes in one step: a late one does not free the hold of another client.
-func (m *memory) Release(_ context.Context, id lease.HoldID) (lease.Released, error) {
+func (m *memory) Release(_ context.Context, id driver.HoldID) (driver.Released, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, ok := m.held(id)
 	if ok {
 		delete(m.holds, id.Name)
 	}
-	return lease.Released{Held: ok, Awaited: true}, nil
+	return driver.Released{Held: ok, Awaited: true}, nil
 }
 
 // Watch returns nil: this store cannot notify, so that its waiters ask from time to time.
-func (m *memory) Watch(context.Context, lease.HoldID) (lease.Watch, error) { return nil, nil }
+func (m *memory) Watch(context.Context, driver.HoldID) (driver.Watch, error) { return nil, nil }
 
 func ExampleStore() {
-	client, err := lease.New(&memory{holds: make(map[string]memoryHold)}, lease.WithErrorPrefix("memory"))
+	client, err := lease.New(&memory{holds: make(map[string]memoryHold)}, driver.WithErrorPrefix("memory"))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // rivalry returns by how much later h was told of its loss than a rival got the lock.
@@ -118,7 +119,7 @@ type straggler struct {
 	once  sync.Once
 }
 
-func (s *straggler) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) (ok []bool, err error) {
+func (s *straggler) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) (ok []bool, err error) {
 	first := false
 	s.once.Do(func() { first = true })
 	if first {
@@ -163,7 +164,7 @@ type tally struct {
 	renewals atomic.Int64
 }
 
-func (c *tally) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+func (c *tally) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
 	if c.renewals.Add(1) == 1 {
 		return nil, errNetwork
 	}
@@ -221,7 +222,7 @@ func TestARenewalAnsweredAfterTheLossBlocksNobody(t *testing.T) {
 // dawdler is a store whose renewals are carried out at once, and answered after their contexts.
 type dawdler struct{ *client }
 
-func (s dawdler) Renew(_ context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+func (s dawdler) Renew(_ context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
 	defer time.Sleep(40 * time.Second)
 	return s.client.Renew(context.Background(), holds, d)
 }

@@ -8,10 +8,12 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
+
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // grant is the store's lock in this process, from the moment when the store gave it until it is
-// released or lost. Its times are times of [Now].
+// released or lost. Its times are times of [driver.Now].
 //
 //	valid      now < until, not gone   answered -> valid, later; request -> valid, sooner;
 //	                                   lose or time -> lost; release -> released
@@ -19,7 +21,7 @@ import (
 //	released   gone, cause is nil      for good
 type grant struct {
 	s        *schedule
-	id       HoldID
+	id       driver.HoldID
 	token    uint64
 	ttl      time.Duration // of a renewal
 	taken    time.Time     // when the request that took it was sent

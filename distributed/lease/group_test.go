@@ -8,10 +8,11 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 func TestAGroupHasOneClientForEachKind(t *testing.T) {
-	var g lease.Group[string]
+	var g driver.Group[string, *lease.Client]
 	s := newServer()
 	opened := 0
 	open := func() (*lease.Client, error) {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // hold is a grant in the hands of one owner.
@@ -78,7 +80,7 @@ func (h *hold) extend(ctx context.Context, d time.Duration) (whole bool, err err
 	defer cancel()
 	p := h.g.request(d)
 	s.sooner(h.g)
-	ok, err := s.store.Renew(ctx, []HoldID{h.g.id}, d)
+	ok, err := s.store.Renew(ctx, []driver.HoldID{h.g.id}, d)
 	switch {
 	case err != nil:
 		h.g.unanswered(p)

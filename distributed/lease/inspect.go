@@ -7,6 +7,8 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/identity"
+
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // MaxLabel is how many bytes a label may have, see [WithLabel].
@@ -15,50 +17,7 @@ const MaxLabel = identity.MaxLabel
 // WithLabel sets the name of this process that [Mutex.Inspect] returns, here and in other
 // processes. It is text of at most [MaxLabel] bytes without control characters. The default is the
 // name of the host and the process id. A label is data: it has no effect on any lock.
-func WithLabel(label string) Option { return func(c *Client) { c.label = label } }
-
-// Inspector is an optional interface of a [Store] that can describe a lock to people.
-type Inspector interface {
-	// Identify is called once, before anything else. The names of all acquisitions begin with the
-	// text client, up to a colon. The text identity describes this process in one line of at most
-	// 4096 bytes. The store keeps it with each hold and each place in a queue, or implements
-	// [Announcer].
-	Identify(client, identity string)
-
-	// Inspect describes the lock called name. It changes nothing. If something other than a lock
-	// is under the name, the error matches locks.ErrForeign.
-	Inspect(ctx context.Context, name string) (State, error)
-}
-
-// Announcer is an optional interface of an [Inspector] that keeps the identity of a client once,
-// and not with each of its holds.
-type Announcer interface {
-	// Announce keeps the client's identity for ttl. A [Client] that is in use calls it once a
-	// minute at most, in the background. An error has no effect on locks.
-	Announce(ctx context.Context, ttl time.Duration) error
-}
-
-// State describes a lock as far as an [Inspector] knows it.
-type State struct {
-	// Held is true if the lock has a holder, known or not. Shared is true if the holders share
-	// the lock.
-	Held, Shared bool
-	// Holders and Waiters are the known holders and waiters. The longest wait comes first.
-	Holders, Waiters []Claim
-	// Waiting is the number of waiters in the store, or -1 if the number is unknown.
-	Waiting int
-}
-
-// Claim is a hold or a place in a queue.
-type Claim struct {
-	// Acquisition is the name that the Store got, or any other name that the store has in its
-	// place. It may be empty.
-	Acquisition string
-	// Identity is the text that Identify got in the process of the claim, or any other text.
-	Identity string
-	// Party has the facts that the store itself knows.
-	locks.Party
-}
+func WithLabel(label string) Option { return func(c *driver.Config) { c.Label = label } }
 
 // Inspect describes the lock to people and for monitoring. It asks the store, usually by one or
 // two requests, and waits for the answer until ctx ends. The answer describes the past: the lock
@@ -77,7 +36,7 @@ type Claim struct {
 // does not know its waiters, Waiting is -1, and Waiters are the waiters of this client. Either
 // half of a read-write lock knows the holds and waits of both halves, see [RWMutex].
 //
-// Inspect returns [errors.ErrUnsupported] if the store is not an [Inspector], and
+// Inspect returns [errors.ErrUnsupported] if the store is not an [driver.Inspector], and
 // [locks.ErrForeign] if something other than a lock is under the name.
 func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
 	const op = "inspect"
@@ -141,7 +100,7 @@ func (k *local) add(l *Mutex) {
 }
 
 // merge returns the answer to an inspection: the store's answer s, together with k.
-func (k *local) merge(s State) locks.Info {
+func (k *local) merge(s driver.State) locks.Info {
 	info := locks.Info{Held: s.Held || len(s.Holders) > 0, Waiting: s.Waiting}
 	info.Shared = s.Shared && info.Held
 	for _, h := range s.Holders {
@@ -158,7 +117,7 @@ func (k *local) merge(s State) locks.Info {
 	extra := k.waiting
 	for _, id := range k.asking {
 		if !placed[id] {
-			extra = append([]locks.Party{k.party(Claim{Acquisition: id})}, extra...)
+			extra = append([]locks.Party{k.party(driver.Claim{Acquisition: id})}, extra...)
 		}
 	}
 	info.Waiters = append(info.Waiters, extra...)
@@ -169,7 +128,7 @@ func (k *local) merge(s State) locks.Info {
 }
 
 // party returns what is known of a claim: from the store, from this process, and from its name.
-func (k *local) party(claim Claim) locks.Party {
+func (k *local) party(claim driver.Claim) locks.Party {
 	p := claim.Party
 	who, known := identity.Parse(claim.Identity)
 	if own, ok := k.claims[claim.Acquisition]; ok {
@@ -198,7 +157,7 @@ func (k *local) party(claim Claim) locks.Party {
 
 // queues returns the client's local queues of the lock.
 func (l *Mutex) queues() []*localQueue {
-	if l.share {
+	if l.conf.Shared {
 		return l.c.queues.list(l.name + "\x00")
 	}
 	if q := l.c.queues.find(l.name); q != nil {

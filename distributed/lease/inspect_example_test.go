@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // described is a Store that can describe its locks. It keeps the identity of each client once.
@@ -13,7 +14,7 @@ type described struct {
 	*memory
 	client, identity string
 	identities       map[string]string // by client
-	inspect          func(name string) lease.State
+	inspect          func(name string) driver.State
 }
 
 // Identify remembers how this process is described.
@@ -27,7 +28,7 @@ func (d *described) Announce(context.Context, time.Duration) error {
 	return nil
 }
 
-func (d *described) Inspect(_ context.Context, name string) (lease.State, error) {
+func (d *described) Inspect(_ context.Context, name string) (driver.State, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.inspect(name), nil
@@ -35,12 +36,12 @@ func (d *described) Inspect(_ context.Context, name string) (lease.State, error)
 
 func ExampleInspector() {
 	store := &described{memory: &memory{holds: make(map[string]memoryHold)}, identities: make(map[string]string)}
-	var _ lease.Inspector = store
-	var _ lease.Announcer = store // because its holds have no room for an identity
-	store.inspect = func(name string) lease.State {
-		s := lease.State{Waiting: -1} // this store does not know its waiters
+	var _ driver.Inspector = store
+	var _ driver.Announcer = store // because its holds have no room for an identity
+	store.inspect = func(name string) driver.State {
+		s := driver.State{Waiting: -1} // this store does not know its waiters
 		if h, ok := store.holds[name]; ok {
-			c := lease.Claim{Acquisition: h.acquisition, Identity: store.identities[store.client]}
+			c := driver.Claim{Acquisition: h.acquisition, Identity: store.identities[store.client]}
 			c.Token, c.Left = h.token, time.Until(h.ends)
 			s.Holders = append(s.Holders, c)
 		}

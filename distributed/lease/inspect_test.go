@@ -13,6 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // inspected is a client whose store describes its locks.
@@ -26,8 +27,8 @@ type inspected struct {
 }
 
 var (
-	_ lease.Inspector = (*inspected)(nil)
-	_ lease.Announcer = (*inspected)(nil)
+	_ driver.Inspector = (*inspected)(nil)
+	_ driver.Announcer = (*inspected)(nil)
 )
 
 func (c *inspected) Identify(client, identity string) { c.id, c.identity = client, identity }
@@ -48,18 +49,18 @@ func (c *inspected) announcements() int {
 	return len(c.announced)
 }
 
-func (c *inspected) claim(acquisition string) lease.Claim {
+func (c *inspected) claim(acquisition string) driver.Claim {
 	id, _, _ := strings.Cut(acquisition, ":")
-	return lease.Claim{Acquisition: acquisition, Identity: c.s.identities[id]}
+	return driver.Claim{Acquisition: acquisition, Identity: c.s.identities[id]}
 }
 
-func (c *inspected) Inspect(ctx context.Context, name string) (s lease.State, err error) {
+func (c *inspected) Inspect(ctx context.Context, name string) (s driver.State, err error) {
 	err = c.call(ctx, "inspect", func() {
 		s.Shared, s.Waiting = c.shared, -1
 		if r := c.s.live(name); r != nil {
 			h := c.claim(r.acquisition)
 			h.Token, h.Left = r.token, time.Until(r.expires)
-			s.Holders = []lease.Claim{h}
+			s.Holders = []driver.Claim{h}
 		}
 		if c.queue != nil {
 			s.Waiting = len(c.queue)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // late is a client whose first release is under way for long after it was given up.
@@ -16,10 +17,10 @@ type late struct {
 	deliver *func()
 }
 
-func (l late) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (l late) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	if *l.deliver == nil {
 		*l.deliver = func() { l.client.Release(context.Background(), id) }
-		return lease.Released{}, errNetwork
+		return driver.Released{}, errNetwork
 	}
 	return l.client.Release(ctx, id)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 const term = 30 * time.Second // the lease of the tests
@@ -27,7 +28,7 @@ func bubble(t *testing.T, f func(t *testing.T, s *server)) {
 }
 
 // open returns a client of c that is closed with the test.
-func open(t *testing.T, c lease.Store, opts ...lease.Option) *lease.Client {
+func open(t *testing.T, c driver.Store, opts ...lease.Option) *lease.Client {
 	t.Helper()
 	lc, err := lease.New(c, append([]lease.Option{lease.WithTTL(term)}, opts...)...)
 	require.NoError(t, err)
@@ -259,7 +260,7 @@ func TestCloseDoesNotAwaitStoresIgnoringContexts(t *testing.T) {
 // stubborn is a client that takes a minute for a release, whatever the context says.
 type stubborn struct{ *client }
 
-func (s stubborn) Release(_ context.Context, id lease.HoldID) (lease.Released, error) {
+func (s stubborn) Release(_ context.Context, id driver.HoldID) (driver.Released, error) {
 	time.Sleep(time.Minute)
 	return s.client.Release(context.Background(), id)
 }
@@ -561,7 +562,7 @@ func TestBadOptionsAreErrors(t *testing.T) {
 	for _, o := range []lease.Option{
 		lease.WithTTL(0), lease.WithTTL(time.Microsecond), lease.WithMargin(term), lease.WithPoll(0),
 		lease.WithReleaseTimeout(-1), lease.WithMaxLocalHandoffs(-1),
-		lease.WithWrapper(func(lease.Store) lease.Store { return nil }),
+		lease.WithWrapper(func(driver.Store) driver.Store { return nil }),
 	} {
 		_, err := lease.New(newServer().connect(), o)
 		require.Error(t, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/internal/leases"
 )
 
@@ -28,7 +29,7 @@ func listed(t *testing.T, name string) leases.Lease {
 
 func TestAHoldIsListedWithItsLastRenewal(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		c := open(t, s.connect(), lease.WithTTL(30*time.Second), lease.WithErrorPrefix("store"))
+		c := open(t, s.connect(), lease.WithTTL(30*time.Second), driver.WithErrorPrefix("store"))
 		began := time.Now()
 		l := c.Mutex("orders")
 		h := hold(t, l, context.Background())
@@ -80,7 +81,7 @@ func TestAWaiterInTheStoreIsListed(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		other := open(t, s.connect()).Mutex("orders")
 		hold(t, other, context.Background())
-		c := open(t, s.connect(), lease.WithErrorPrefix("waiting"))
+		c := open(t, s.connect(), driver.WithErrorPrefix("waiting"))
 		ctx, cancel := context.WithCancel(as(locks.NewOwner()))
 		began, done := time.Now(), make(chan error)
 		go func() { done <- c.Mutex("orders").LockContext(ctx) }()

@@ -9,17 +9,18 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // teller is a store that learns by itself of holds that have ended.
 type teller struct {
 	*client
-	lost func(lease.HoldID, error)
+	lost func(driver.HoldID, error)
 }
 
-var _ lease.LossNotifier = (*teller)(nil)
+var _ driver.LossNotifier = (*teller)(nil)
 
-func (s *teller) NotifyLoss(lost func(lease.HoldID, error)) { s.lost = lost }
+func (s *teller) NotifyLoss(lost func(driver.HoldID, error)) { s.lost = lost }
 
 func TestANotifiedLossEndsTheHoldAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
@@ -32,7 +33,7 @@ func TestANotifiedLossEndsTheHoldAtOnce(t *testing.T) {
 		h, unharmed := hold(t, l, a), hold(t, other, a)
 		over := errors.New("the session is over")
 		acquisition := s.holder("it")
-		store.lost(lease.HoldID{Name: "it", Acquisition: acquisition}, over)
+		store.lost(driver.HoldID{Name: "it", Acquisition: acquisition}, over)
 		select {
 		case <-h.Lost():
 		default:
@@ -44,7 +45,7 @@ func TestANotifiedLossEndsTheHoldAtOnce(t *testing.T) {
 		require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 
 		require.NoError(t, l.LockContext(a), "it can be taken anew")
-		store.lost(lease.HoldID{Name: "it", Acquisition: acquisition}, over)
+		store.lost(driver.HoldID{Name: "it", Acquisition: acquisition}, over)
 		next, err := l.Hold(a)
 		require.NoError(t, err)
 		require.NoError(t, next.Err(), "what is told of an earlier hold is no word of this one")
@@ -59,7 +60,7 @@ type hasty struct {
 	over error
 }
 
-func (s *hasty) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *hasty) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	r, err := s.teller.Acquire(ctx, req)
 	if s.over != nil {
 		s.lost(req.HoldID, s.over)

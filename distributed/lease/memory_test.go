@@ -3,7 +3,7 @@ package lease_test
 import (
 	"testing"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 )
 
@@ -11,7 +11,7 @@ func TestTheStoreOfTheExamplesIsProved(t *testing.T) {
 	leasetest.TestInVirtualTime(t, func(testing.TB) leasetest.Config {
 		server := newMemory()
 		return leasetest.Config{
-			Store: func(testing.TB, *leasetest.Link) lease.Store { return server },
+			Store: func(testing.TB, *leasetest.Link) driver.Store { return server },
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 func TestMultiOrdersLocksOfTwoClientsByName(t *testing.T) {
@@ -28,9 +29,9 @@ func TestMultiOrdersLocksOfTwoClientsByName(t *testing.T) {
 
 func TestALockKeyIsTheSameInEveryProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		a := open(t, s.connect(), lease.WithPlace("server 1", ""))
-		same := open(t, s.connect(), lease.WithPlace("server 1", ""))
-		other := open(t, s.connect(), lease.WithPlace("server 2", ""))
+		a := open(t, s.connect(), driver.WithPlace("server 1", ""))
+		same := open(t, s.connect(), driver.WithPlace("server 1", ""))
+		other := open(t, s.connect(), driver.WithPlace("server 2", ""))
 		require.Equal(t, "it\x00server 1", a.Mutex("it").LockKey())
 		require.Equal(t, a.Mutex("it").LockKey(), same.Mutex("it").LockKey())
 		require.Equal(t, "it\x00server 2", other.Mutex("it").LockKey())
@@ -43,7 +44,7 @@ func TestALockKeyIsTheSameInEveryProcess(t *testing.T) {
 // One key of the store is one text, whatever part of it is the prefix.
 func TestALockKeyBeginsWithThePrefixOfItsStore(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		whole, parted := open(t, s.connect()), open(t, s.connect(), lease.WithPlace("", "z/"))
+		whole, parted := open(t, s.connect()), open(t, s.connect(), driver.WithPlace("", "z/"))
 		require.Equal(t, whole.Mutex("z/a").LockKey(), parted.Mutex("a").LockKey())
 	})
 }

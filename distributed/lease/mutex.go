@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
+
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // Mutex is the lock of one name. Its owner is the goroutine that acquired it, or the
@@ -26,15 +27,10 @@ import (
 type Mutex struct {
 	c             *Client
 	name          string
-	ttl           time.Duration   // with fixed
-	fixed         bool            // holds are not renewed
-	share         bool            // each owner has a hold of its own
-	single        bool            // its owner cannot acquire it again
+	conf          driver.MutexConfig
 	permits, size int64           // of a semaphore, see Request
 	waited        bool            // for the turn to ask: see Semaphore
 	nudge         <-chan struct{} // a release in this process, or nil
-	bad           error           // why the lock cannot be acquired
-	data          any             // the adapter's, for requests
 	read          *Mutex          // the other half of a write half
 	write         *Mutex          // the other half of a read half
 	last          atomic.Pointer[localQueue]
@@ -46,47 +42,36 @@ var (
 )
 
 // MutexOption changes how [Client.Mutex] makes a lock.
-type MutexOption func(*Mutex)
+type MutexOption func(*driver.MutexConfig)
 
 // WithFixedTTL makes holds end after d. They are not renewed.
 func WithFixedTTL(d time.Duration) MutexOption {
 	if d < time.Millisecond {
-		return WithRefusal(fmt.Errorf("lease of %v, at least 1ms is needed", d))
+		return driver.WithRefusal(fmt.Errorf("lease of %v, at least 1ms is needed", d))
 	}
-	return func(l *Mutex) { l.ttl, l.fixed = d, true }
-}
-
-// WithRefusal makes all methods of the lock that return an error return err, unless err is nil.
-// These methods then do not ask the store. WithRefusal is for adapters whose store cannot have a
-// lock of that name.
-func WithRefusal(err error) MutexOption {
-	return func(l *Mutex) {
-		if err != nil {
-			l.bad = Mark(err, fs.ErrInvalid) // for programs that tell wrong arguments apart
-		}
-	}
+	return func(c *driver.MutexConfig) { c.FixedTTL = d }
 }
 
 // WithShared makes a lock that several owners hold at a time, such as the read half of a
 // read-write lock. Each owner has a hold of its own and asks the store itself. No owner waits
 // locally for another owner.
-func WithShared() MutexOption { return func(l *Mutex) { l.share = true } }
+func WithShared() MutexOption { return func(c *driver.MutexConfig) { c.Shared = true } }
 
 // WithoutReentry makes a lock that its owner cannot acquire again. LockContext by the owner returns
 // [locks.ErrDeadlock], because it would wait for itself. TryLockContext by the owner reports false.
-func WithoutReentry() MutexOption { return func(l *Mutex) { l.single = true } }
-
-// WithData puts v into all requests for the lock, see [Request]. It is for adapters.
-func WithData(v any) MutexOption { return func(l *Mutex) { l.data = v } }
+func WithoutReentry() MutexOption { return func(c *driver.MutexConfig) { c.WithoutReentry = true } }
 
 // Mutex returns the lock called name.
 func (c *Client) Mutex(name string, opts ...MutexOption) *Mutex {
 	l := &Mutex{c: c, name: name}
 	for _, o := range opts {
-		o(l)
+		o(&l.conf)
 	}
 	return l
 }
+
+// fixed reports whether holds are not renewed.
+func (l *Mutex) fixed() bool { return l.conf.FixedTTL > 0 }
 
 // Locker returns the lock called name. It is a [*Mutex].
 func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
@@ -95,13 +80,13 @@ func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 func (l *Mutex) Name() string { return l.name }
 
 // LockKey names the lock and its store, with the same text in every process. [locks.Multi] orders
-// locks by the name, see [WithPlace]. The text is empty if the lock is refused: its name may then
+// locks by the name, see [driver.WithPlace]. The text is empty if the lock is refused: its name may then
 // be the name of another lock.
 func (l *Mutex) LockKey() string {
-	if l.bad != nil {
+	if l.conf.Refusal != nil {
 		return ""
 	}
-	return l.c.place.prefix + l.name + "\x00" + l.c.place.store + l.number()
+	return l.c.namePrefix + l.name + "\x00" + l.c.place + l.number()
 }
 
 // SameLock reports whether other, which has the same [Mutex.LockKey], is this lock. Two clients
@@ -113,12 +98,12 @@ func (l *Mutex) SameLock(ctx context.Context, other locks.TryLocker) (bool, erro
 	const op = "same lock"
 	o, ok := other.(*Mutex)
 	switch {
-	case l.bad != nil:
-		return false, l.fail(ctx, op, l.bad)
+	case l.conf.Refusal != nil:
+		return false, l.fail(ctx, op, l.conf.Refusal)
 	case !ok:
 		return false, nil
 	case l.c == o.c:
-		return l.name == o.name && l.share == o.share && l.permits == o.permits, nil
+		return l.name == o.name && l.conf.Shared == o.conf.Shared && l.permits == o.permits, nil
 	case l.c.inspector == nil || check(ctx) != nil || !l.c.begin():
 		return false, nil
 	}
@@ -138,7 +123,7 @@ func (l *Mutex) SameLock(ctx context.Context, other locks.TryLocker) (bool, erro
 	if err != nil {
 		return false, l.fail(ctx, op, err)
 	}
-	return slices.ContainsFunc(s.Holders, func(holder Claim) bool {
+	return slices.ContainsFunc(s.Holders, func(holder driver.Claim) bool {
 		return slices.Contains(held, holder.Acquisition)
 	}), nil
 }
@@ -172,7 +157,7 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 		return false, l.fail(ctx, op, err)
 	}
 	o := locks.CurrentOwner(ctx)
-	if l.single {
+	if l.conf.WithoutReentry {
 		if h := l.holdOf(o, nil); h != nil {
 			err := h.Err()
 			if err == nil && wait {
@@ -243,7 +228,7 @@ func (l *Mutex) holdOf(o locks.Owner, look func(*hold)) *hold {
 // by its next renewal. The holder's unlock returns [locks.ErrLost].
 //
 // ForceUnlock waits for the store's answer until ctx ends. It returns [errors.ErrUnsupported] if
-// the store is not a [Breaker], and [locks.ErrForeign] if something other than a lock is under
+// the store is not a [driver.Breaker], and [locks.ErrForeign] if something other than a lock is under
 // the name.
 func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	const op = "force unlock"
@@ -291,7 +276,7 @@ func (l *Mutex) QueueLength() int {
 // String describes the lock and its state in this process.
 func (l *Mutex) String() string {
 	state := "not held here"
-	if l.share {
+	if l.conf.Shared {
 		state = fmt.Sprintf("%d owners here", len(l.queues()))
 	} else if q := l.find(l.name); q != nil {
 		if o := q.turn.Owner(); o != 0 {
@@ -303,7 +288,7 @@ func (l *Mutex) String() string {
 
 // key is the key of o's local queue.
 func (l *Mutex) key(o locks.Owner) string {
-	if !l.share {
+	if !l.conf.Shared {
 		return l.name
 	}
 	return l.name + "\x00" + strconv.FormatInt(int64(o), 10) + l.number()
@@ -324,7 +309,7 @@ func (l *Mutex) held(o locks.Owner) *localQueue {
 // find returns the local queue of key, or nil. A refused lock has no local queue: its name, which
 // an adapter may have cut, can be that of another lock.
 func (l *Mutex) find(key string) *localQueue {
-	if l.bad != nil {
+	if l.conf.Refusal != nil {
 		return nil
 	}
 	return l.c.queues.find(key)
@@ -335,12 +320,12 @@ func (l *Mutex) check(ctx context.Context) error {
 	if err := check(ctx); err != nil {
 		return err
 	}
-	return l.bad
+	return l.conf.Refusal
 }
 
 // use returns o's local queue with one more user.
 func (l *Mutex) use(o locks.Owner) (*localQueue, error) {
-	if l.share {
+	if l.conf.Shared {
 		return l.c.queues.use(l.key(o), nil)
 	}
 	last := l.last.Load()
@@ -353,8 +338,8 @@ func (l *Mutex) use(o locks.Owner) (*localQueue, error) {
 
 // term is the time for which the store is asked to give the lock.
 func (l *Mutex) term() time.Duration {
-	if l.fixed {
-		return l.c.longest(l.ttl)
+	if l.fixed() {
+		return l.c.longest(l.conf.FixedTTL)
 	}
 	return l.c.term()
 }

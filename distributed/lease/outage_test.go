@@ -14,6 +14,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // flaky is a client whose requests fail with errors of the test's choice, once told so, and are
@@ -47,21 +48,21 @@ func (f *flaky) breaks(acquire, release, renew error) {
 	f.acquire, f.release, f.renew = acquire, release, renew
 }
 
-func (f *flaky) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (f *flaky) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	if err := f.next("acquire", &f.acquire); err != nil {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	return f.client.Acquire(ctx, req)
 }
 
-func (f *flaky) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (f *flaky) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	if err := f.next("release", &f.release); err != nil {
-		return lease.Released{}, err
+		return driver.Released{}, err
 	}
 	return f.client.Release(ctx, id)
 }
 
-func (f *flaky) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+func (f *flaky) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
 	if err := f.next("renew", &f.renew); err != nil {
 		return nil, err
 	}
@@ -69,7 +70,7 @@ func (f *flaky) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration
 }
 
 var (
-	errDenied  = fmt.Errorf("%w: NOPERM", lease.ErrRefused)
+	errDenied  = fmt.Errorf("%w: NOPERM", driver.ErrRefused)
 	errTimeout = fmt.Errorf("the store's own time limit: %w", context.DeadlineExceeded)
 )
 
@@ -144,7 +145,7 @@ type punctual struct {
 
 func (p *punctual) Punctual() bool { return true }
 
-func (p *punctual) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (p *punctual) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	p.by = locks.CurrentOwner(context.Background())
 	return p.client.Release(ctx, id)
 }

@@ -13,12 +13,13 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // asked is a store that can be asked whether anybody waits.
 type asked struct{ *client }
 
-var _ lease.ContentionProber = asked{}
+var _ driver.ContentionProber = asked{}
 
 func (a asked) Contended(ctx context.Context, name string) (awaited bool, err error) {
 	err = a.call(ctx, "awaited", func() { awaited = len(a.s.watches) > 0 })
@@ -27,7 +28,7 @@ func (a asked) Contended(ctx context.Context, name string) (awaited bool, err er
 
 // turns has n owners in one process take the lock one after the other, each for a millisecond,
 // after during was called.
-func turns(t *testing.T, c lease.Store, n int, during func()) {
+func turns(t *testing.T, c driver.Store, n int, during func()) {
 	l, err := lease.New(c)
 	require.NoError(t, err)
 	defer l.Close(context.Background())

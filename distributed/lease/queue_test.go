@@ -13,6 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // queued is a client whose store has a queue.
@@ -21,9 +22,9 @@ type queued struct {
 	waiting *[]string // guarded by the server's mutex
 }
 
-var _ lease.Queue = queued{}
+var _ driver.Queue = queued{}
 
-func (q queued) Enqueue(ctx context.Context, req lease.Request) (r lease.Reply, err error) {
+func (q queued) Enqueue(ctx context.Context, req driver.Request) (r driver.Reply, err error) {
 	err = q.call(ctx, "enqueue", func() {
 		rec := q.s.live(req.Name)
 		head := len(*q.waiting) == 0 || (*q.waiting)[0] == req.Acquisition
@@ -31,7 +32,7 @@ func (q queued) Enqueue(ctx context.Context, req lease.Request) (r lease.Reply, 
 		case rec == nil && head || rec != nil && rec.acquisition == req.Acquisition:
 			*q.waiting = slices.DeleteFunc(*q.waiting, func(o string) bool { return o == req.Acquisition })
 			q.s.locks[req.Name] = &record{req.Acquisition, 1, time.Now().Add(req.TTL), 0}
-			r = lease.Reply{Held: true}
+			r = driver.Reply{Held: true}
 		case !slices.Contains(*q.waiting, req.Acquisition):
 			*q.waiting = append(*q.waiting, req.Acquisition)
 		}
@@ -39,7 +40,7 @@ func (q queued) Enqueue(ctx context.Context, req lease.Request) (r lease.Reply, 
 	return r, err
 }
 
-func (q queued) Leave(ctx context.Context, id lease.HoldID) error {
+func (q queued) Leave(ctx context.Context, id driver.HoldID) error {
 	return q.call(ctx, "leave", func() {
 		*q.waiting = slices.DeleteFunc(*q.waiting, func(o string) bool { return o == id.Acquisition })
 		q.s.notify(id.Name)
@@ -135,16 +136,16 @@ type refusing struct {
 	err error
 }
 
-func (r refusing) Acquire(context.Context, lease.Request) (lease.Reply, error) {
-	return lease.Reply{}, r.err
+func (r refusing) Acquire(context.Context, driver.Request) (driver.Reply, error) {
+	return driver.Reply{}, r.err
 }
 
 func TestWhatTheStoreHasRefusedIsNotUndone(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		c, err := lease.New(refusing{s.connect(), lease.ErrRefused})
+		c, err := lease.New(refusing{s.connect(), driver.ErrRefused})
 		require.NoError(t, err)
 		defer c.Close(context.Background())
-		require.ErrorIs(t, c.Mutex("it").LockContext(as(locks.NewOwner())), lease.ErrRefused)
+		require.ErrorIs(t, c.Mutex("it").LockContext(as(locks.NewOwner())), driver.ErrRefused)
 		require.Zero(t, s.count("recall"))
 		require.Zero(t, s.count("release"))
 	})
@@ -153,11 +154,11 @@ func TestWhatTheStoreHasRefusedIsNotUndone(t *testing.T) {
 // partial is a store that renews all but one hold, and an error.
 type partial struct{ *client }
 
-func (p partial) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+func (p partial) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
 	ok := make([]bool, len(holds))
 	for i, h := range holds {
 		if h.Name != "out of reach" {
-			r, err := p.client.Renew(ctx, []lease.HoldID{h}, d)
+			r, err := p.client.Renew(ctx, []driver.HoldID{h}, d)
 			ok[i] = err == nil && r[0]
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 func TestALockWithoutReentryRefusesItsOwner(t *testing.T) {
@@ -46,7 +47,7 @@ func TestALostHoldWithoutReentryIsToldToItsOwner(t *testing.T) {
 func TestARefusedLockHasNoKey(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := open(t, s.connect())
-		require.Empty(t, c.Mutex("it", lease.WithRefusal(locks.ErrForeign)).LockKey())
+		require.Empty(t, c.Mutex("it", driver.WithRefusal(locks.ErrForeign)).LockKey())
 		require.NotEmpty(t, c.Mutex("it").LockKey())
 	})
 }

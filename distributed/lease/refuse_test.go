@@ -9,6 +9,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
@@ -30,7 +31,7 @@ func TestARefusedLockNeverAsksTheStore(t *testing.T) {
 	acquired := s.count("acquire")
 	for name, opts := range map[string][]lease.MutexOption{"exclusive": nil, "shared": {lease.WithShared()}} {
 		t.Run(name, func(t *testing.T) {
-			l := lc.Mutex("it", append(opts, lease.WithRefusal(bad))...)
+			l := lc.Mutex("it", append(opts, driver.WithRefusal(bad))...)
 			testbed.Refused(t, l, bad.Error())
 			require.ErrorIs(t, l.UnlockContext(ctx), bad, "an adapter may have cut the name to one that is held")
 			require.Zero(t, s.count("force"))

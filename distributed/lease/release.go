@@ -9,6 +9,8 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
+
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // releaser gives holds back to the store, and undoes requests of acquisitions that got no hold
@@ -41,7 +43,7 @@ func (r *releaser) release(g *grant) (yield time.Duration, err error) {
 
 // released is the store's answer to one release.
 type released struct {
-	Released
+	driver.Released
 	err error
 }
 
@@ -93,9 +95,9 @@ func (r *releaser) persist(g *grant) (yield time.Duration, err error) {
 // its context. Then answered is false.
 //
 // The first request needs no timer of its own. Its context ends after half of the release timeout
-// at most. A [Punctual] store does not outlast its context.
+// at most. A [driver.Punctual] store does not outlast its context.
 func (r *releaser) once(
-	id HoldID, sent time.Time, limit time.Duration, again bool) (a released, answered bool) {
+	id driver.HoldID, sent time.Time, limit time.Duration, again bool) (a released, answered bool) {
 	if r.punctual && !again {
 		a, err := r.store.Release(r.briefly(sent), id)
 		return released{a, err}, true
@@ -129,7 +131,7 @@ func (r *releaser) once(
 type releaseRequest struct {
 	r       *releaser
 	ctx     context.Context
-	id      HoldID
+	id      driver.HoldID
 	answers chan released
 	send    func() // sends the request and the answer, and ends a job
 }
@@ -150,7 +152,7 @@ func (r *releaser) request() *releaseRequest {
 
 // done permits another use of p. Its answer has been read.
 func (p *releaseRequest) done() {
-	p.ctx, p.id = nil, HoldID{}
+	p.ctx, p.id = nil, driver.HoldID{}
 	p.r.requests.Put(p)
 }
 
@@ -174,7 +176,7 @@ func lostBy(err error) error {
 
 // yieldFor returns for how long others should have the opportunity to acquire a lock, whose
 // release took the time trip.
-func yieldFor(r Released, trip time.Duration) time.Duration {
+func yieldFor(r driver.Released, trip time.Duration) time.Duration {
 	if !r.Awaited {
 		return 0
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // schedule renews the grants of a client and ends them in time: one goroutine with one timer for
@@ -273,7 +275,7 @@ func (s *schedule) renew(now time.Time, ttl time.Duration) {
 // send renews gs. The request is given up when its success could no longer prolong a hold. The
 // holds end in time anyway: their ends are scheduled separately.
 func (s *schedule) send(gs []*grant, ttl time.Duration) {
-	var ids []HoldID
+	var ids []driver.HoldID
 	var sent []*pending
 	gs = slices.DeleteFunc(slices.Clone(gs), func(g *grant) bool {
 		p := g.renewal()
@@ -337,7 +339,7 @@ func (s *schedule) complete(ctx context.Context, g *grant) {
 	ctx, cancel := context.WithTimeout(ctx, g.end().Sub(s.now()))
 	defer cancel()
 	p := g.request(g.ttl)
-	ok, err := s.store.Renew(ctx, []HoldID{g.id}, g.ttl)
+	ok, err := s.store.Renew(ctx, []driver.HoldID{g.id}, g.ttl)
 	switch {
 	case err != nil:
 		g.unanswered(p)
@@ -371,13 +373,13 @@ func (s *schedule) lose(g *grant, cause error) {
 
 // notified makes the grant of id lost, because the store has learned by itself that the hold has
 // ended.
-func (s *schedule) notified(id HoldID, cause error) {
+func (s *schedule) notified(id driver.HoldID, cause error) {
 	if g := s.holder(id.Acquisition, cause); g != nil && g.id == id {
 		s.lose(g, cause)
 	}
 }
 
-// tell tells a [Session], once, that g is lost, if it is. An earlier request of g's acquisition
+// tell tells a [driver.Session], once, that g is lost, if it is. An earlier request of g's acquisition
 // may still take the lock, without an owner: tell has it undone.
 func (s *schedule) tell(g *grant) {
 	g.mu.Lock()

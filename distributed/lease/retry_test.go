@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // turnedDown returns a lock of a store that refuses every request with errs.
@@ -25,8 +26,8 @@ func turnedDown(t *testing.T, s *server, errs []error, opts ...lease.Option) (*f
 }
 
 var (
-	loading     = []error{lease.ErrRefused, lease.ErrUnavailable}
-	unreachable = []error{lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable}
+	loading     = []error{driver.ErrRefused, driver.ErrUnavailable}
+	unreachable = []error{driver.ErrRefused, driver.ErrUnavailable, driver.ErrUnreachable}
 )
 
 func TestAPassingRefusalIsRetriedAtFirst(t *testing.T) {
@@ -49,11 +50,11 @@ func TestALastingRefusalIsInTheError(t *testing.T) {
 		defer cancel()
 		err := l.LockContext(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorIs(t, err, lease.ErrUnavailable)
+		require.ErrorIs(t, err, driver.ErrUnavailable)
 		require.ErrorContains(t, err, "; the store was not available: ", "it has answered")
 		ok, err := l.TryLockContext(as(locks.NewOwner()))
 		require.False(t, ok)
-		require.ErrorIs(t, err, lease.ErrUnavailable, "a try asks once")
+		require.ErrorIs(t, err, driver.ErrUnavailable, "a try asks once")
 	})
 }
 
@@ -61,7 +62,7 @@ func TestAnUnreachableStoreIsRetriedOnRequestOnly(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		_, l := turnedDown(t, s, unreachable)
 		began := time.Now()
-		require.ErrorIs(t, l.LockContext(as(locks.NewOwner())), lease.ErrUnreachable)
+		require.ErrorIs(t, l.LockContext(as(locks.NewOwner())), driver.ErrUnreachable)
 		require.Zero(t, time.Since(began))
 
 		store, l := turnedDown(t, s, unreachable, lease.WithRetry(lease.RetryUnreachable))
@@ -79,7 +80,7 @@ func TestRetryNeverRetriesNoFirstRefusal(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		_, l := turnedDown(t, s, loading, lease.WithRetry(lease.RetryNever))
 		began := time.Now()
-		require.ErrorIs(t, l.LockContext(as(locks.NewOwner())), lease.ErrUnavailable)
+		require.ErrorIs(t, l.LockContext(as(locks.NewOwner())), driver.ErrUnavailable)
 		require.Zero(t, time.Since(began))
 		_, err := lease.New(s.connect(), lease.WithRetry(lease.RetryUnreachable+1))
 		require.Error(t, err)
@@ -113,9 +114,9 @@ type forbidding struct{ *client }
 
 var errForbidden = errors.New("no permission")
 
-func (f forbidding) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (f forbidding) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	f.call(ctx, "release", func() {})
-	return lease.Released{}, joined{lease.ErrRefused, errForbidden}
+	return driver.Released{}, joined{driver.ErrRefused, errForbidden}
 }
 
 func TestARefusedReleaseIsAnsweredAtOnceAndRepeated(t *testing.T) {
@@ -140,9 +141,9 @@ func TestARefusedReleaseIsAnsweredAtOnceAndRepeated(t *testing.T) {
 // stuck is a store whose releases take as long as their context lets them.
 type stuck struct{ *client }
 
-func (stuck) Release(ctx context.Context, _ lease.HoldID) (lease.Released, error) {
+func (stuck) Release(ctx context.Context, _ driver.HoldID) (driver.Released, error) {
 	<-ctx.Done()
-	return lease.Released{}, ctx.Err()
+	return driver.Released{}, ctx.Err()
 }
 
 func TestTheReleaseTimeoutLimitsAnUnlock(t *testing.T) {

@@ -21,7 +21,7 @@ var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 
 // NewRWMutex returns the read-write lock of two halves, of which read is a [WithShared] lock. It is
 // for adapters, which call it before either half is used. The halves may be locks of different
-// Clients. Requests for the read half name the hold of the write half, see [Request.Writer].
+// Clients. Requests for the read half name the hold of the write half, see [driver.Request.Writer].
 func NewRWMutex(read, write *Mutex) *RWMutex {
 	read.write, write.read = write, read
 	return &RWMutex{read, write}

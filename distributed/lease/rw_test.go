@@ -11,23 +11,24 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // readers is a store of read halves. It remembers the last request.
 type readers struct {
 	openToAll
-	last *lease.Request
+	last *driver.Request
 }
 
-func (r readers) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (r readers) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	*r.last = req
 	return r.openToAll.Acquire(ctx, req)
 }
 
-func halves(t *testing.T, s *server) (read, write *lease.Mutex, last *lease.Request) {
-	last = new(lease.Request)
+func halves(t *testing.T, s *server) (read, write *lease.Mutex, last *driver.Request) {
+	last = new(driver.Request)
 	store := readers{openToAll{newServer().connect()}, last}
-	read = open(t, store).Mutex("it", lease.WithShared(), lease.WithData("mine"))
+	read = open(t, store).Mutex("it", lease.WithShared(), driver.WithData("mine"))
 	write = open(t, s.connect()).Mutex("it")
 	lease.NewRWMutex(read, write)
 	return read, write, last

@@ -8,6 +8,8 @@ import (
 	"github.com/jucgo/locks/distributed/internal/identity"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/unheld"
+
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // Semaphore is the semaphore of one name, whose permits have a lease. They are renewed like
@@ -37,8 +39,8 @@ var (
 	_ locks.Inspector = (*Semaphore)(nil)
 )
 
-// Semaphore returns the semaphore called name, of size permits. The [Store] must be a store of
-// semaphores, which heeds [Request.Weigh].
+// Semaphore returns the semaphore called name, of size permits. The [driver.Store] must be a store of
+// semaphores, which heeds [driver.Request.Weigh].
 func (c *Client) Semaphore(name string, size int64, opts ...MutexOption) *Semaphore {
 	return &Semaphore{
 		c: c, name: name, size: size, opts: append(opts[:len(opts):len(opts)], WithShared()),
@@ -92,11 +94,11 @@ func (s *Semaphore) Locker(n int64) *Mutex {
 	l := s.c.Mutex(s.name, s.opts...)
 	l.permits, l.size = n, s.size
 	switch {
-	case l.bad != nil:
+	case l.conf.Refusal != nil:
 	case n < 1:
-		WithRefusal(fmt.Errorf("%d permits, at least 1 is needed", n))(l)
+		driver.WithRefusal(fmt.Errorf("%d permits, at least 1 is needed", n))(&l.conf)
 	case n > s.size:
-		l.bad = fmt.Errorf("%w: %d of %d", locks.ErrTooLarge, n, s.size)
+		l.conf.Refusal = fmt.Errorf("%w: %d of %d", locks.ErrTooLarge, n, s.size)
 	}
 	return l
 }

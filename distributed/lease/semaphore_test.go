@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 )
 
@@ -19,7 +20,7 @@ func TestThePoolOfTheExamplesIsProved(t *testing.T) {
 	leasetest.TestInVirtualTime(t, func(testing.TB) leasetest.Config {
 		server := newPool()
 		return leasetest.Config{
-			Store:     func(testing.TB, *leasetest.Link) lease.Store { return server },
+			Store:     func(testing.TB, *leasetest.Link) driver.Store { return server },
 			Semaphore: leasetest.Semaphores,
 		}
 	})

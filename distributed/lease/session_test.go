@@ -13,6 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // lasting is a store whose locks last until they are released, or the session ends, of which the
@@ -22,12 +23,12 @@ type lasting struct {
 	term time.Duration
 
 	mu   sync.Mutex
-	lost []lease.HoldID
+	lost []driver.HoldID
 }
 
 func (s *lasting) Term() time.Duration { return s.term }
 
-func (s *lasting) Lost(r lease.HoldID) {
+func (s *lasting) Lost(r driver.HoldID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lost = append(s.lost, r)
@@ -128,11 +129,11 @@ func TestASessionGetsWhatNoReleaseFreed(t *testing.T) {
 // queueing is a store that gives no lock. It answers no Leave.
 type queueing struct{ *lasting }
 
-func (queueing) Enqueue(context.Context, lease.Request) (lease.Reply, error) {
-	return lease.Reply{}, nil
+func (queueing) Enqueue(context.Context, driver.Request) (driver.Reply, error) {
+	return driver.Reply{}, nil
 }
 
-func (queueing) Leave(context.Context, lease.HoldID) error { return errors.New("no answer") }
+func (queueing) Leave(context.Context, driver.HoldID) error { return errors.New("no answer") }
 
 func TestASessionGetsAPlaceThatCannotEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
@@ -155,7 +156,7 @@ type silent struct {
 	leaves atomic.Int64
 }
 
-func (s *silent) Leave(ctx context.Context, _ lease.HoldID) error {
+func (s *silent) Leave(ctx context.Context, _ driver.HoldID) error {
 	if s.leaves.Add(1) == 1 {
 		<-ctx.Done()
 		return ctx.Err()
@@ -181,7 +182,7 @@ func TestALeaveWithoutAnAnswerIsRepeated(t *testing.T) {
 // shrinking is a store whose session becomes shorter while it is asked for a lock.
 type shrinking struct{ *lasting }
 
-func (s shrinking) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s shrinking) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	s.term = 5 * time.Second
 	return s.lasting.Acquire(ctx, req)
 }

@@ -8,17 +8,18 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // openToAll is a store that refuses nobody.
 type openToAll struct{ *client }
 
-func (o openToAll) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (o openToAll) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	req.Name += req.Acquisition
 	return o.client.Acquire(ctx, req)
 }
 
-func (o openToAll) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (o openToAll) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	id.Name += id.Acquisition
 	return o.client.Release(ctx, id)
 }

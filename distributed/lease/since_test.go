@@ -9,6 +9,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // older is a store whose holds count from the beginning of a session that is older than they are.
@@ -17,7 +18,7 @@ type older struct {
 	by time.Duration
 }
 
-func (o older) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (o older) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	r, err := o.client.Acquire(ctx, req)
 	r.Since = time.Now().Add(-o.by)
 	return r, err
@@ -70,6 +71,6 @@ func TestATooShortFixedHoldIsNotGranted(t *testing.T) {
 // vanishing is a store where a hold has always ended when it is to be renewed.
 type vanishing struct{ older }
 
-func (v vanishing) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+func (v vanishing) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
 	return make([]bool, len(holds)), nil
 }

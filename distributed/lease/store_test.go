@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 var errNetwork = errors.New("network down")
@@ -96,7 +96,7 @@ type client struct {
 	mute      bool // notifications don't come
 }
 
-var _ lease.Store = (*client)(nil)
+var _ driver.Store = (*client)(nil)
 
 func (s *server) connect() *client {
 	return &client{s: s, dropReply: make(map[string]int), delay: make(map[string]time.Duration)}
@@ -148,36 +148,36 @@ func (c *client) call(ctx context.Context, kind string, f func()) error {
 	return nil
 }
 
-func (c *client) Acquire(ctx context.Context, req lease.Request) (r lease.Reply, err error) {
+func (c *client) Acquire(ctx context.Context, req driver.Request) (r driver.Reply, err error) {
 	err = c.call(ctx, "acquire", func() {
 		now := time.Now()
 		switch rec := c.s.live(req.Name); {
 		case rec == nil:
 			c.s.token++
 			c.s.locks[req.Name] = &record{req.Acquisition, 1, now.Add(req.TTL), c.s.token}
-			r = lease.Reply{Held: true, Token: c.s.token}
+			r = driver.Reply{Held: true, Token: c.s.token}
 		case rec.acquisition == req.Acquisition:
 			rec.holds++
 			rec.expires = now.Add(req.TTL)
-			r = lease.Reply{Held: true, Token: rec.token}
+			r = driver.Reply{Held: true, Token: rec.token}
 		default:
 			c.s.asked[req.Name] = req.Acquisition
-			r = lease.Reply{Wait: rec.expires.Sub(now)}
+			r = driver.Reply{Wait: rec.expires.Sub(now)}
 		}
 	})
 	return r, err
 }
 
-func (c *client) Lookup(ctx context.Context, req lease.Request) (r lease.Reply, err error) {
+func (c *client) Lookup(ctx context.Context, req driver.Request) (r driver.Reply, err error) {
 	err = c.call(ctx, "recall", func() {
 		if rec := c.s.live(req.Name); rec != nil && rec.acquisition == req.Acquisition {
-			r = lease.Reply{Held: true, Token: rec.token}
+			r = driver.Reply{Held: true, Token: rec.token}
 		}
 	})
 	return r, err
 }
 
-func (c *client) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) (ok []bool, err error) {
+func (c *client) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) (ok []bool, err error) {
 	err = c.call(ctx, "renew", func() {
 		for _, h := range holds {
 			rec := c.s.live(h.Name)
@@ -194,11 +194,11 @@ func (c *client) Renew(ctx context.Context, holds []lease.HoldID, d time.Duratio
 	return ok, nil
 }
 
-func (c *client) Release(ctx context.Context, id lease.HoldID) (r lease.Released, err error) {
+func (c *client) Release(ctx context.Context, id driver.HoldID) (r driver.Released, err error) {
 	err = c.call(ctx, "release", func() {
 		if rec := c.s.live(id.Name); rec != nil && rec.acquisition == id.Acquisition {
 			delete(c.s.locks, id.Name)
-			r = lease.Released{Held: true, Awaited: c.s.notify(id.Name) > 0}
+			r = driver.Released{Held: true, Awaited: c.s.notify(id.Name) > 0}
 		}
 	})
 	return r, err
@@ -210,7 +210,7 @@ type watch struct {
 	c    chan struct{}
 }
 
-func (c *client) Watch(_ context.Context, id lease.HoldID) (lease.Watch, error) {
+func (c *client) Watch(_ context.Context, id driver.HoldID) (driver.Watch, error) {
 	w := &watch{c.s, id.Name, make(chan struct{}, 1)}
 	c.mu.Lock()
 	mute := c.mute

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // tardy is a client whose next request for a lock fails and is carried out long after.
@@ -20,13 +21,13 @@ type tardy struct {
 	by time.Duration
 }
 
-func (c *tardy) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (c *tardy) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	if c.by == 0 {
 		return c.client.Acquire(ctx, req)
 	}
 	time.AfterFunc(c.by, func() { c.client.Acquire(context.Background(), req) })
 	c.by = 0
-	return lease.Reply{}, errNetwork
+	return driver.Reply{}, errNetwork
 }
 
 func TestAnAcquisitionCarriedOutLateIsUndone(t *testing.T) {
@@ -155,12 +156,12 @@ type settling struct {
 	settled bool
 }
 
-func (c *settling) Acquire(context.Context, lease.Request) (lease.Reply, error) {
-	return lease.Reply{}, errNetwork
+func (c *settling) Acquire(context.Context, driver.Request) (driver.Reply, error) {
+	return driver.Reply{}, errNetwork
 }
 
-func (c *settling) Lookup(context.Context, lease.Request) (lease.Reply, error) {
-	return lease.Reply{Settled: c.settled}, nil
+func (c *settling) Lookup(context.Context, driver.Request) (driver.Reply, error) {
+	return driver.Reply{Settled: c.settled}, nil
 }
 
 func TestASettledAcquisitionIsNotUndone(t *testing.T) {

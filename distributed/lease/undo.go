@@ -1,6 +1,10 @@
 package lease
 
-import "time"
+import (
+	"time"
+
+	"github.com/jucgo/locks/distributed/lease/driver"
+)
 
 // What may be left in the store, and how it is undone:
 //
@@ -103,8 +107,8 @@ const firstSweep = 5 * time.Millisecond
 
 // sweeping is the task of a sweep.
 type sweeping struct {
-	id    HoldID
-	queue Queue           // in which id may have a place, or nil
+	id    driver.HoldID
+	queue driver.Queue    // in which id may have a place, or nil
 	until time.Time       // when the store's lease is over, or a late request's would be
 	late  bool            // a request that acquires or extends may be carried out later
 	known <-chan struct{} // closed when the outcome of that request is known, or nil
@@ -181,9 +185,9 @@ func (r *releaser) undone(s sweeping) (settled bool, err error) {
 	return !s.late, nil
 }
 
-// abandon leaves the lock or the place that id may have to a [Session], which would keep either
+// abandon leaves the lock or the place that id may have to a [driver.Session], which would keep either
 // for good.
-func (r *releaser) abandon(id HoldID) {
+func (r *releaser) abandon(id driver.HoldID) {
 	if r.session != nil {
 		r.session.Lost(id)
 	}

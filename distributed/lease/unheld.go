@@ -14,8 +14,8 @@ var errReleased = unheld.Because("the hold is released already")
 // notHeld returns the error of o, which has no hold of l. It says what this client knows, because
 // the store may take long to answer.
 func (l *Mutex) notHeld(o locks.Owner) error {
-	if l.bad != nil {
-		return fmt.Errorf("%w: %w", locks.ErrNotHeld, l.bad)
+	if l.conf.Refusal != nil {
+		return fmt.Errorf("%w: %w", locks.ErrNotHeld, l.conf.Refusal)
 	}
 	var half *Mutex
 	mode, other := "", ""

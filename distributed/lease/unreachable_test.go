@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 func TestAnOutageFailsTheFirstAttempt(t *testing.T) {
@@ -55,7 +56,7 @@ type counting struct {
 	n *int
 }
 
-func (c counting) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (c counting) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	c.mu.Lock()
 	*c.n++
 	c.mu.Unlock()
@@ -118,11 +119,11 @@ func TestAPermanentRefusalEndsAWait(t *testing.T) {
 		got := make(chan error, 1)
 		go func() { got <- c.Mutex("it").LockContext(b) }()
 		synctest.Wait()
-		store.fail(lease.ErrUnavailable, lease.ErrRefused)
+		store.fail(driver.ErrUnavailable, driver.ErrRefused)
 		time.Sleep(time.Minute)
 		require.Empty(t, got, "that is temporary")
-		store.fail(lease.ErrRefused)
-		require.ErrorIs(t, <-got, lease.ErrRefused)
+		store.fail(driver.ErrRefused)
+		require.ErrorIs(t, <-got, driver.ErrRefused)
 		store.fail(locks.ErrForeign)
 		require.ErrorIs(t, c.Mutex("it").LockContext(b), locks.ErrForeign)
 		require.NoError(t, holder.UnlockContext(a))
@@ -141,12 +142,12 @@ func (f *fickle) fail(errs ...error) {
 	f.errs = errs
 }
 
-func (f *fickle) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (f *fickle) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	f.mu.Lock()
 	errs := f.errs
 	f.mu.Unlock()
 	if errs != nil {
-		return lease.Reply{}, joined(errs)
+		return driver.Reply{}, joined(errs)
 	}
 	return f.client.Acquire(ctx, req)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/internal/classes"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // A document is the last value of a key:
@@ -126,7 +126,7 @@ func (d *documents) ask(ctx context.Context, subject string, request []byte) (*n
 			return answer, nil
 		}
 		if refused := d.refusal(before, subject); refused != nil {
-			return nil, lease.Mark(refused, lease.ErrRefused)
+			return nil, driver.Mark(refused, driver.ErrRefused)
 		}
 		passing := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) ||
 			errors.Is(err, nats.ErrDisconnected)
@@ -145,7 +145,7 @@ func (d *documents) silence(ctx context.Context, err, why error) error {
 	if !d.nc.IsConnected() {
 		return away(fmt.Errorf("%w: %w", nats.ErrDisconnected, ctx.Err()), why)
 	}
-	return lease.Mark(fmt.Errorf("no leader of the stream %s answers: %w", d.stream, err), lease.ErrUnavailable)
+	return driver.Mark(fmt.Errorf("no leader of the stream %s answers: %w", d.stream, err), driver.ErrUnavailable)
 }
 
 // disconnected returns why a server accepts no connection: the latest reason, or before.
@@ -165,7 +165,7 @@ func away(err, why error) error {
 	if c, ok := connectionClass(why); ok {
 		return c.Mark(fmt.Errorf("%w: %w", err, why))
 	}
-	return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+	return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable, driver.ErrUnreachable)
 }
 
 // ended returns the error of a request that the library has not sent.
@@ -221,7 +221,7 @@ func (d *documents) publish(ctx context.Context, m *nats.Msg, version string) (s
 	if version != "" {
 		var err error
 		if revision, err = strconv.ParseUint(version, 10, 64); err != nil {
-			return "", lease.Mark(err, lease.ErrRefused)
+			return "", driver.Mark(err, driver.ErrRefused)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
@@ -255,9 +255,9 @@ func (d *documents) publish(ctx context.Context, m *nats.Msg, version string) (s
 	case errors.As(err, &answer):
 		return "", d.explained(ctx, failed(answer))
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
-		return "", lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
+		return "", driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable)
 	case refused != nil:
-		return "", lease.Mark(refused, lease.ErrRefused)
+		return "", driver.Mark(refused, driver.ErrRefused)
 	case !errors.Is(err, nats.ErrConnectionClosed): // the connection may have been closed after the message
 		err = d.ended(err)
 	}
@@ -266,11 +266,11 @@ func (d *documents) publish(ctx context.Context, m *nats.Msg, version string) (s
 
 // explained returns err, or why the bucket refuses each write, if err refuses the request.
 func (d *documents) explained(ctx context.Context, err error) error {
-	if !errors.Is(err, lease.ErrRefused) || errors.Is(err, lease.ErrUnavailable) || errors.Is(err, classes.ErrGone) {
+	if !errors.Is(err, driver.ErrRefused) || errors.Is(err, driver.ErrUnavailable) || errors.Is(err, classes.ErrGone) {
 		return err
 	}
-	if why := d.same(ctx); why != nil && errors.Is(why, lease.ErrRefused) && !errors.Is(why, lease.ErrUnavailable) {
-		return lease.Mark(fmt.Errorf("%w: %w", err, why), lease.ErrRefused)
+	if why := d.same(ctx); why != nil && errors.Is(why, driver.ErrRefused) && !errors.Is(why, driver.ErrUnavailable) {
+		return driver.Mark(fmt.Errorf("%w: %w", err, why), driver.ErrRefused)
 	}
 	return err
 }
@@ -334,12 +334,12 @@ func failed(answer *jetstream.APIError) error {
 
 // deleted returns the error of a request to a bucket that is not there, as err says.
 func deleted(err error) error {
-	return lease.Mark(fmt.Errorf("the bucket was deleted: %w", err), lease.ErrRefused, classes.ErrGone)
+	return driver.Mark(fmt.Errorf("the bucket was deleted: %w", err), driver.ErrRefused, classes.ErrGone)
 }
 
 var (
 	errEnded  = errors.New("the server's notices have ended")
-	errSilent = lease.Mark(errors.New("the server does not answer"), lease.ErrUnavailable)
+	errSilent = driver.Mark(errors.New("the server does not answer"), driver.ErrUnavailable)
 )
 
 // Watch makes the server notify of each message of the key.

@@ -15,6 +15,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/natslock"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -34,9 +35,9 @@ func TestSemaphoresPassTheKit(t *testing.T) {
 	leasetest.TestStore(t, leasetest.Config{
 		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
 			js := connectFor(tb, urls, brief, nats.SetCustomDialer(linked{link}))
-			var inner lease.Store
+			var inner driver.Store
 			c, err := natslock.New(background, js, bucket, caslock.WithLeaseOptions(
-				lease.WithWrapper(func(of lease.Store) lease.Store {
+				lease.WithWrapper(func(of driver.Store) driver.Store {
 					inner = of
 					return of
 				})))

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/jucgo/locks/distributed/caslock"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // New returns a client of the locks in a key-value bucket, which is there already. It asks the
@@ -51,7 +51,7 @@ func placeOf(d *documents) caslock.Option {
 	}
 	slices.Sort(hosts)
 	place := fmt.Sprintf("nats %s %s%s", strings.Join(hosts, ","), d.prefix, d.stream)
-	return caslock.WithLeaseOptions(lease.WithPlace(place, ""))
+	return caslock.WithLeaseOptions(driver.WithPlace(place, ""))
 }
 
 func newDocuments(ctx context.Context, js jetstream.JetStream, bucket string) (*documents, error) {
@@ -111,11 +111,11 @@ func (d *documents) same(ctx context.Context) error {
 	case errors.As(err, &answer):
 		return failed(answer)
 	case err != nil && created.IsZero(): // no answer, and nothing was written
-		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
+		return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable)
 	case err != nil:
-		return lease.Mark(fmt.Errorf("the bucket was changed: %w", err), lease.ErrRefused)
+		return driver.Mark(fmt.Errorf("the bucket was changed: %w", err), driver.ErrRefused)
 	case !created.Equal(d.created):
-		return lease.Mark(errAnew, lease.ErrRefused)
+		return driver.Mark(errAnew, driver.ErrRefused)
 	}
 	return nil
 }

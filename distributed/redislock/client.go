@@ -9,22 +9,23 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/redislock/internal/goredis"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // Client gives locks by name that live on a Redis server or a cluster. It is a [locks.Provider].
 // It is safe for concurrent use. [Client.Close] ends it. A Client must not be copied.
 type Client struct {
 	core  *core
-	opts  driver.Options
-	kinds lease.Group[kind]
+	opts  redisport.Options
+	kinds driver.Group[kind, *lease.Client]
 }
 
 var _ locks.Provider = (*Client)(nil)
 
 // Option changes how [New] makes its locks. Package redlock has further Options.
-type Option func(*driver.Options)
+type Option func(*redisport.Options)
 
 // WithTTL sets how long a hold of any lock of the client lasts without a renewal,
 // [lease.DefaultLease] if not given. See [lease.WithTTL]. [lease.WithFixedTTL] is for a single
@@ -38,7 +39,7 @@ func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(la
 // WithLeaseOptions sets the rarer options of package lease, such as [lease.WithLogger] and
 // [lease.WithRetry].
 func WithLeaseOptions(opts ...lease.Option) Option {
-	return func(o *driver.Options) { o.Lease = append(o.Lease, opts...) }
+	return func(o *redisport.Options) { o.Lease = append(o.Lease, opts...) }
 }
 
 // PubSub is the kind of channel that releases are published on. All clients of a lock have to use
@@ -61,12 +62,12 @@ const (
 )
 
 // WithPubSub sets the kind of channel that releases are published on, [Auto] if not given.
-func WithPubSub(p PubSub) Option { return func(o *driver.Options) { o.PubSub = int(p) } }
+func WithPubSub(p PubSub) Option { return func(o *redisport.Options) { o.PubSub = int(p) } }
 
 // WithFairWait sets how long a fair lock keeps the place of a waiter that no longer asks, such as a
 // waiter whose process has died. The time begins with the end of the holder's lease. The default is
 // 30 seconds. It must be longer than the poll interval, [lease.WithPoll].
-func WithFairWait(d time.Duration) Option { return func(o *driver.Options) { o.FairWait = d } }
+func WithFairWait(d time.Duration) Option { return func(o *redisport.Options) { o.FairWait = d } }
 
 // New returns a Client of the server, the cluster, or the master behind sentinels that client is
 // connected to. The Client uses client's connections, and opens one or more for subscriptions with
@@ -92,7 +93,7 @@ func New(client redis.UniversalClient, opts ...Option) (*Client, error) {
 }
 
 func newClient(p port, opts []Option) (*Client, error) {
-	c := &Client{opts: driver.Options{FairWait: fairWait}}
+	c := &Client{opts: redisport.Options{FairWait: fairWait}}
 	for _, o := range opts {
 		o(&c.opts)
 	}
@@ -126,7 +127,7 @@ const (
 // kind returns the locks of a kind.
 func (c *Client) kind(k kind) (*lease.Client, error) {
 	return c.kinds.Client(k, func() (*lease.Client, error) {
-		prefix := []lease.Option{lease.WithErrorPrefix("redislock"), lease.WithPlace(c.core.p.Place(), "")}
+		prefix := []lease.Option{driver.WithErrorPrefix("redislock"), driver.WithPlace(c.core.p.Place(), "")}
 		if k == expiring { // which has no queue, and no acknowledgements
 			return lease.New(expirable{c.core}, append(prefix, c.opts.Lease...)...)
 		}
@@ -145,7 +146,7 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 }
 
 // store returns the store of a kind, with the options that are its defaults.
-func (c *Client) store(k kind) (driver.Store, []lease.Option) {
+func (c *Client) store(k kind) (redisport.Store, []lease.Option) {
 	switch k {
 	case fenced:
 		// Local hand-offs are off: the holders would share a token, and a late request of one
@@ -182,7 +183,7 @@ func (c *Client) named(k kind, name string, opts []lease.MutexOption) (*lease.Cl
 		bad = err
 		lc, _ = c.kind(plain)
 	}
-	return lc, append([]lease.MutexOption{lease.WithRefusal(bad)}, opts...)
+	return lc, append([]lease.MutexOption{driver.WithRefusal(bad)}, opts...)
 }
 
 // Locker returns the plain lock called name, Redisson's RLock. It is a [*lease.Mutex].

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // core is the part that the stores of one client share.
@@ -26,7 +26,7 @@ type core struct {
 }
 
 // newCore returns the core of a client of p.
-func newCore(p port, o *driver.Options) (*core, error) {
+func newCore(p port, o *redisport.Options) (*core, error) {
 	if pubsub := PubSub(o.PubSub); pubsub < Auto || pubsub > Both {
 		return nil, fmt.Errorf("PubSub of %d, it must be Auto, Classic, Sharded or Both", pubsub)
 	}
@@ -36,8 +36,8 @@ func newCore(p port, o *driver.Options) (*core, error) {
 }
 
 // eval runs a script for req, in the way that req demands.
-func (c *core) eval(ctx context.Context, req lease.Request, s *script, keys int, args []any) (any, error) {
-	if e, ok := req.Data.(driver.Evaluator); ok {
+func (c *core) eval(ctx context.Context, req driver.Request, s *script, keys int, args []any) (any, error) {
+	if e, ok := req.Data.(redisport.Evaluator); ok {
 		return e.Eval(ctx, c.p, s, keys, args)
 	}
 	return c.p.Eval(ctx, s, keys, args)
@@ -115,18 +115,18 @@ func (m mode) publish(args []any) []any {
 }
 
 // released reads the reply to a release: the number of subscribers of channel, or nil.
-func (c *core) released(r any, err error, channel string) (lease.Released, error) {
+func (c *core) released(r any, err error, channel string) (driver.Released, error) {
 	if err != nil || r == nil {
-		return lease.Released{}, err
+		return driver.Released{}, err
 	}
 	heard, ok := r.(int64)
 	if !ok {
-		return lease.Released{}, unexpected(r)
+		return driver.Released{}, unexpected(r)
 	}
 	// In a cluster a server counts its own subscribers only.
 	own, _ := c.hub.subscribed(channel)
 	awaited := c.p.Cluster() || heard > own
-	return lease.Released{Held: true, Awaited: awaited}, nil
+	return driver.Released{Held: true, Awaited: awaited}, nil
 }
 
 // bySlot returns items in groups that one request may have, by the slots of their keys.
@@ -147,7 +147,7 @@ func bySlot[T any](c *core, items []T, key func(T) string) map[uint16][]T {
 // suffix. In a cluster the script runs once for each slot, because all keys of a request have to be
 // in one slot.
 func (c *core) renew(
-	ctx context.Context, s *script, holds []lease.HoldID, d time.Duration,
+	ctx context.Context, s *script, holds []driver.HoldID, d time.Duration,
 	suffix string, key func(name string) string, beside func(name, acquisition string) string,
 ) ([]bool, error) {
 	held, all := make([]bool, len(holds)), make([]int, len(holds))

@@ -12,7 +12,8 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // The state of Redisson's RSemaphore is the number of free permits under its name. Redis does not
@@ -51,7 +52,7 @@ func (s *RedissonSemaphore) Name() string { return s.name }
 func (s *RedissonSemaphore) AcquireContext(ctx context.Context, n int64) (locks.Permits, error) {
 	const op = "acquire"
 	p, ok, err := s.TryAcquireContext(ctx, n)
-	if ok || err != nil && (!untouched(err) || errors.Is(err, lease.ErrUnreachable)) {
+	if ok || err != nil && (!untouched(err) || errors.Is(err, driver.ErrUnreachable)) {
 		return p, err
 	}
 	w, err := s.c.core.watchFree(ctx, s.name)
@@ -87,7 +88,7 @@ func (s *RedissonSemaphore) AcquireContext(ctx context.Context, n int64) (locks.
 // untouched reports whether a request that failed with err was not carried out, for a reason that
 // passes.
 func untouched(err error) bool {
-	return errors.Is(err, lease.ErrRefused) && errors.Is(err, lease.ErrUnavailable)
+	return errors.Is(err, driver.ErrRefused) && errors.Is(err, driver.ErrUnavailable)
 }
 
 // TryAcquireContext acquires n permits if they are free. It waits for the server's answer until
@@ -98,7 +99,7 @@ func (s *RedissonSemaphore) TryAcquireContext(
 	const op = "try acquire"
 	if n < 1 || n > maxNumber {
 		err := fmt.Errorf("%d permits, it must be from 1 to %d", n, maxNumber)
-		return nil, false, s.fail(op, lease.Mark(err, fs.ErrInvalid))
+		return nil, false, s.fail(op, driver.Mark(err, fs.ErrInvalid))
 	}
 	if err := adapter.Check(ctx); err != nil {
 		return nil, false, s.fail(op, err)
@@ -232,9 +233,9 @@ func (p *counted) release(ctx context.Context) error {
 		switch {
 		case err == nil:
 			return nil
-		case !driver.NothingDone(err):
+		case !redisport.NothingDone(err):
 			return p.s.fail(op, fmt.Errorf("%w: %w", locks.ErrLost, adapter.OfStore(nil, err)))
-		case !errors.Is(err, lease.ErrUnavailable) || !adapter.Sleep(ctx, adapter.Jitter(releasePause)):
+		case !errors.Is(err, driver.ErrUnavailable) || !adapter.Sleep(ctx, adapter.Jitter(releasePause)):
 			p.released.Store(false)
 			return p.s.fail(op, adapter.OfStore(nil, err))
 		}

@@ -12,7 +12,8 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // The state of Redisson's RPermitExpirableSemaphore is, for the name n,
@@ -41,10 +42,10 @@ const (
 // next acquisition.
 const maxIDs = 4000
 
-// expirable is the [lease.Store] of these semaphores.
+// expirable is the [driver.Store] of these semaphores.
 type expirable struct{ c *core }
 
-var _ lease.Store = expirable{}
+var _ driver.Store = expirable{}
 
 // baseOf returns the common beginning of the ids of an acquisition.
 func baseOf(acquisition string) string {
@@ -52,20 +53,20 @@ func baseOf(acquisition string) string {
 	return string(sum[:12])
 }
 
-func (s expirable) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s expirable) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	permits, _ := req.Weigh()
 	if permits > maxIDs {
 		err := fmt.Errorf("%d permits at once, at most %d are allowed", permits, maxIDs)
-		return lease.Reply{}, driver.Never(err)
+		return driver.Reply{}, redisport.Never(err)
 	}
 	return granted(s.c.count(ctx, expirableAcquire, true, req.Name, millis(req.TTL), baseOf(req.Acquisition), permits))
 }
 
-func (s expirable) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s expirable) Lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	return s.c.lookup(ctx, req, expirableLookup, []any{suffixed(req.Name, endsSuffix)}, baseOf(req.Acquisition))
 }
 
-func (s expirable) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+func (s expirable) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
 	holds = slices.Clone(holds)
 	for i, h := range holds {
 		holds[i].Acquisition = baseOf(h.Acquisition)
@@ -74,12 +75,12 @@ func (s expirable) Renew(ctx context.Context, holds []lease.HoldID, d time.Durat
 	return s.c.renew(ctx, expirableRenew, holds, d, "", ends, nil)
 }
 
-func (s expirable) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (s expirable) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	r, err := s.c.count(ctx, expirableRelease, true, id.Name, baseOf(id.Acquisition))
-	return lease.Released{Held: r == int64(1), Awaited: true}, err
+	return driver.Released{Held: r == int64(1), Awaited: true}, err
 }
 
-func (s expirable) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
+func (s expirable) Watch(ctx context.Context, id driver.HoldID) (driver.Watch, error) {
 	return s.c.watchFree(ctx, id.Name)
 }
 
@@ -144,7 +145,7 @@ func (c *core) sized(
 	ctx context.Context, op string, s *script, leased bool, name string, low, n int64) (int64, error) {
 	if n < low || n > maxNumber {
 		err := fmt.Errorf("%d permits, it must be from %d to %d", n, low, maxNumber)
-		return 0, semaphoreError(op, name, lease.Mark(err, fs.ErrInvalid))
+		return 0, semaphoreError(op, name, driver.Mark(err, fs.ErrInvalid))
 	}
 	return c.number(ctx, op, s, leased, name, n)
 }

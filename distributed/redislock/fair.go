@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // The state of a fair lock, Redisson's RFairLock, is the hash of a plain lock, a list and a sorted
@@ -35,7 +35,7 @@ import (
 // is five minutes.
 const fairWait = 30 * time.Second
 
-// fair is the [lease.Store] of fair locks.
+// fair is the [driver.Store] of fair locks.
 //
 // A waiter subscribes to its channel before it asks for a place, if the last acquisition of the
 // lock here had to wait. Then the waiter cannot miss a release, and asks once. The first
@@ -50,7 +50,7 @@ type fair struct {
 	waiters map[string]*fairWaiter // by acquisition
 }
 
-var _ driver.Store = (*fair)(nil)
+var _ redisport.Store = (*fair)(nil)
 
 const fairChannel = "redisson_lock__channel"
 
@@ -58,7 +58,7 @@ func newFair(c *core, wait time.Duration) *fair {
 	return &fair{c: c, wait: wait, waiters: make(map[string]*fairWaiter)}
 }
 
-// fairWaiter is the [lease.Watch] of an acquisition.
+// fairWaiter is the [driver.Watch] of an acquisition.
 type fairWaiter struct {
 	*watch
 	s           *fair
@@ -99,7 +99,7 @@ func (s *fair) acquired(acquisition string) {
 }
 
 // subscribe returns a waiter that is subscribed to its channel.
-func (s *fair) subscribe(ctx context.Context, id lease.HoldID, watched bool) (*fairWaiter, error) {
+func (s *fair) subscribe(ctx context.Context, id driver.HoldID, watched bool) (*fairWaiter, error) {
 	channels := []string{s.names(id.Name).channel + ":" + id.Acquisition}
 	if !s.c.p.Cluster() {
 		channels = append(channels, clientKey(s.client)) // for [link.look]
@@ -151,19 +151,19 @@ func (s *fair) eval(ctx context.Context, sc *script, name string, args ...any) (
 }
 
 // ask asks for the lock, and for a place in the queue if wait is not negative.
-func (s *fair) ask(ctx context.Context, req lease.Request, wait int64) (lease.Reply, error) {
+func (s *fair) ask(ctx context.Context, req driver.Request, wait int64) (driver.Reply, error) {
 	all, err := s.args(ctx, req.Name, millis(req.TTL), req.Acquisition, wait)
 	if err != nil {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	return granted(s.c.eval(ctx, req, fairAcquire, 3, all))
 }
 
-func (s *fair) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *fair) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	return s.ask(ctx, req, -1)
 }
 
-func (s *fair) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *fair) Enqueue(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	n, w := s.names(req.Name), s.find(req.Acquisition, false)
 	first := w == nil && n.waited.Load()
 	if first {
@@ -179,13 +179,13 @@ func (s *fair) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, err
 	case err == nil:
 		n.waited.Store(true)
 		reply.Listening = w != nil
-	case driver.NothingDone(err):
+	case redisport.NothingDone(err):
 		s.acquired(req.Acquisition) // the acquisition may end here
 	}
 	return reply, err
 }
 
-func (s *fair) Leave(ctx context.Context, id lease.HoldID) error {
+func (s *fair) Leave(ctx context.Context, id driver.HoldID) error {
 	if w := s.find(id.Acquisition, false); w != nil {
 		w.Close()
 	}
@@ -193,7 +193,7 @@ func (s *fair) Leave(ctx context.Context, id lease.HoldID) error {
 	return err
 }
 
-func (s *fair) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *fair) Lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	r, err := s.c.lookup(ctx, req, hashLookup, []any{req.Name}, req.Acquisition)
 	if r.Held {
 		s.acquired(req.Acquisition)
@@ -201,23 +201,23 @@ func (s *fair) Lookup(ctx context.Context, req lease.Request) (lease.Reply, erro
 	return r, err
 }
 
-func (s *fair) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+func (s *fair) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
 	return s.c.renew(ctx, hashRenew, holds, d, "", func(name string) string { return name }, nil)
 }
 
 // Punctual is false for a cluster, whose mode may have to be asked for.
 func (s *fair) Punctual() bool { return !s.c.p.Cluster() }
 
-func (s *fair) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (s *fair) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	all, err := s.args(ctx, id.Name, id.Acquisition)
 	if err != nil {
-		return lease.Released{}, err
+		return driver.Released{}, err
 	}
 	r, err := s.c.p.EvalInTime(ctx, fairRelease, 3, all)
 	if err != nil || r == nil {
-		return lease.Released{}, err
+		return driver.Released{}, err
 	}
-	return lease.Released{Held: true, Awaited: r == int64(1)}, nil
+	return driver.Released{Held: true, Awaited: r == int64(1)}, nil
 }
 
 func (s *fair) Break(ctx context.Context, name string) (bool, error) {
@@ -229,7 +229,7 @@ func (s *fair) Break(ctx context.Context, name string) (bool, error) {
 	return s.c.forced(ctx, m, name, r, err)
 }
 
-func (s *fair) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
+func (s *fair) Watch(ctx context.Context, id driver.HoldID) (driver.Watch, error) {
 	if w := s.find(id.Acquisition, true); w != nil {
 		return w, nil
 	}

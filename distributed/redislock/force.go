@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // A forced unlock publishes the acquisition of each holder, a space, and the lock's name:
@@ -44,18 +45,18 @@ func (c *core) forced(ctx context.Context, m mode, name string, r any, err error
 	return len(holders) > 0, err
 }
 
-// NotifyLoss is part of [lease.LossNotifier].
-func (s *self) NotifyLoss(lost func(lease.HoldID, error)) { s.lost = lost }
+// NotifyLoss is part of [driver.LossNotifier].
+func (s *self) NotifyLoss(lost func(driver.HoldID, error)) { s.lost = lost }
 
 // listen makes the client hear of forced unlocks.
 func (s *self) listen(ctx context.Context, c *core, ask lookup) error {
 	w := newWatch(func(_, message string) bool {
-		var id lease.HoldID
+		var id driver.HoldID
 		id.Acquisition, id.Name, _ = strings.Cut(message, " ")
 		c.hub.wg.Go(func() {
 			ctx, cancel := context.WithTimeout(c.hub.life, lease.DefaultReleaseTimeout)
 			defer cancel()
-			if r, err := ask(ctx, lease.Request{HoldID: id}); err == nil && !r.Held {
+			if r, err := ask(ctx, driver.Request{HoldID: id}); err == nil && !r.Held {
 				s.lost(id, errForced)
 			}
 		})

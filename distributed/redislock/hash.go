@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // The state of a plain lock, Redisson's RLock, is a hash under its name. Its one field is the
@@ -80,13 +80,13 @@ func (s *single) key(name string) string {
 	return prefixed(s.prefix, name)
 }
 
-func (s *single) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *single) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	return granted(s.ask(ctx, req, s.acquire, ""))
 }
 
 // ask runs a script that acquires. how, if not empty, is how a waiter requests. In that case the
 // script also gets how and the list of waiters.
-func (s *single) ask(ctx context.Context, req lease.Request, sc *script, how string) (any, error) {
+func (s *single) ask(ctx context.Context, req driver.Request, sc *script, how string) (any, error) {
 	n, r := s.names(req.Name), newRequest(req.Acquisition+s.suffix, req.TTL)
 	r.args = append(r.args, &n.key)
 	if s.hold != nil {
@@ -116,28 +116,28 @@ func (s *single) ask(ctx context.Context, req lease.Request, sc *script, how str
 }
 
 // granted reads the reply to a request for a lock: a token, or a list with the time to live.
-func granted(r any, err error) (lease.Reply, error) {
+func granted(r any, err error) (driver.Reply, error) {
 	if err != nil {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	switch r := r.(type) {
 	case int64:
-		return lease.Reply{Held: true, Token: uint64(max(r, 0))}, nil
+		return driver.Reply{Held: true, Token: uint64(max(r, 0))}, nil
 	case []any:
 		if len(r) == 1 {
 			if ttl, ok := r[0].(int64); ok {
 				// A key without a time to live has -1. A key with 0 exists, and is gone a
 				// millisecond later.
-				return lease.Reply{Wait: time.Duration(max(ttl+1, 0)) * time.Millisecond}, nil
+				return driver.Reply{Wait: time.Duration(max(ttl+1, 0)) * time.Millisecond}, nil
 			}
 		}
 	}
-	return lease.Reply{}, unexpected(r)
+	return driver.Reply{}, unexpected(r)
 }
 
 func unexpected(r any) error { return fmt.Errorf("unexpected reply of type %T", r) }
 
-func (s *single) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *single) Lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	keys := []any{s.key(req.Name)}
 	if s.token != "" {
 		keys = append(keys, prefixed(s.token, req.Name))
@@ -147,29 +147,29 @@ func (s *single) Lookup(ctx context.Context, req lease.Request) (lease.Reply, er
 
 // lookup asks whether acquisition has the lock of keys.
 func (c *core) lookup(
-	ctx context.Context, req lease.Request, sc *script, keys []any, acquisition string) (lease.Reply, error) {
+	ctx context.Context, req driver.Request, sc *script, keys []any, acquisition string) (driver.Reply, error) {
 	args := append(append(make([]any, head), keys...), acquisition)
-	if _, ok := req.Data.(driver.Evaluator); ok {
+	if _, ok := req.Data.(redisport.Evaluator); ok {
 		args = append(args, 1)
 	}
 	r, err := c.eval(ctx, req, sc, len(keys), args)
 	if err == nil && r == nil {
-		return lease.Reply{}, nil
+		return driver.Reply{}, nil
 	}
 	return granted(r, err)
 }
 
-func (s *single) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+func (s *single) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
 	return s.c.renew(ctx, s.renew, holds, d, s.suffix, s.key, s.hold)
 }
 
 // Punctual is false for a cluster, whose mode may have to be asked for.
 func (s *single) Punctual() bool { return !s.c.p.Cluster() }
 
-func (s *single) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (s *single) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	m, err := s.c.mode(ctx)
 	if err != nil {
-		return lease.Released{}, err
+		return driver.Released{}, err
 	}
 	n, r := s.names(id.Name), newRequest(id.Acquisition+s.suffix, 0)
 	r.args = append(r.args, &n.key, &n.channel, &n.list)
@@ -184,7 +184,7 @@ func (s *single) Release(ctx context.Context, id lease.HoldID) (lease.Released, 
 	reply, err := s.c.p.EvalInTime(ctx, s.release, keys, r.args)
 	r.done(err)
 	if reply == int64(-1) {
-		return lease.Released{Held: true, Awaited: true}, err
+		return driver.Released{Held: true, Awaited: true}, err
 	}
 	return s.c.released(reply, err, n.channel)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 const (
@@ -67,7 +68,7 @@ func (h *hub) close(ctx context.Context) {
 	}
 }
 
-// watch is a [lease.Watch] of one channel or more.
+// watch is a [driver.Watch] of one channel or more.
 type watch struct {
 	c chan struct{}
 
@@ -92,7 +93,7 @@ type clientFeed struct {
 	stray func(entry string)
 }
 
-var _ lease.Watch = (*watch)(nil)
+var _ driver.Watch = (*watch)(nil)
 
 func newWatch(hear func(channel, payload string) bool) *watch {
 	return &watch{c: make(chan struct{}, 1), hear: hear}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // homeless is a port that does not know the server of a channel.
@@ -159,7 +159,7 @@ func (r *refugee) Subscribe(ctx context.Context, channels ...string) error {
 func (r *refugee) Receive(ctx context.Context) (event, error) {
 	select {
 	case <-r.left:
-		return event{}, driver.Never(errors.New("MOVED 1 there:1"))
+		return event{}, redisport.Never(errors.New("MOVED 1 there:1"))
 	case <-ctx.Done():
 		return event{}, ctx.Err()
 	}
@@ -287,7 +287,7 @@ func TestAConnectionWithoutItsSubscriptionsIsReplaced(t *testing.T) {
 	waits(t, p, own)
 	w := <-p.opened
 	require.Equal(t, own, <-w.asked)
-	w.events <- event{Kind: driver.Subscribed, Channel: own}
+	w.events <- event{Kind: redisport.Subscribed, Channel: own}
 	require.Equal(t, own, <-(<-p.opened).asked)
 	<-w.closed
 }
@@ -298,7 +298,7 @@ func TestAConnectionThatRefusesSubscriptionsIsReplaced(t *testing.T) {
 	waits(t, p, "it")
 	w := <-p.opened
 	for range cap(w.refusals) {
-		w.refusals <- driver.Never(errors.New("MOVED 1 there:1"))
+		w.refusals <- redisport.Never(errors.New("MOVED 1 there:1"))
 	}
 	require.Equal(t, "it", <-(<-p.opened).asked)
 	<-w.closed
@@ -310,7 +310,7 @@ func TestAConnectionWithoutPermissionsIsKept(t *testing.T) {
 		h := waits(t, p, "it")
 		w := <-p.opened
 		for range cap(w.refusals) {
-			w.refusals <- driver.Never(errors.New("NOPERM this user has no permissions"))
+			w.refusals <- redisport.Never(errors.New("NOPERM this user has no permissions"))
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
@@ -351,7 +351,7 @@ func (lone) Cluster() bool { return false }
 func TestAWaiterForRedissonsPermitsNoticesAFailover(t *testing.T) {
 	t.Parallel()
 	p := newMesh()
-	c, err := newCore(lone{p}, &driver.Options{})
+	c, err := newCore(lone{p}, &redisport.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { c.hub.close(context.Background()) })
 	ctx, cancel := context.WithCancel(context.Background())
@@ -363,7 +363,7 @@ func TestAWaiterForRedissonsPermitsNoticesAFailover(t *testing.T) {
 		for {
 			select {
 			case channel := <-former.asked:
-				former.events <- event{Kind: driver.Subscribed, Channel: channel}
+				former.events <- event{Kind: redisport.Subscribed, Channel: channel}
 			case <-former.closed:
 				return
 			}
@@ -391,6 +391,6 @@ func TestAConfirmationOfAFormerConnectionCountsForNothing(t *testing.T) {
 	n, _ := h.subscribed("it")
 	require.Zero(t, n)
 	require.Equal(t, "it", <-second.asked)
-	second.events <- event{Kind: driver.Subscribed, Channel: "it"}
+	second.events <- event{Kind: redisport.Subscribed, Channel: "it"}
 	require.Eventually(t, func() bool { n, _ := h.subscribed("it"); return n == 1 }, time.Minute, time.Millisecond)
 }

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // [lease.Mutex.Inspect] needs one more key in Redis than Redisson has:
@@ -23,15 +23,15 @@ import (
 // self is the part of a store that describes its client.
 type self struct {
 	client, identity string
-	lost             func(lease.HoldID, error) // notifies package lease; nil for package redlock
-	listens          atomic.Bool               // for forced unlocks
+	lost             func(driver.HoldID, error) // notifies package lease; nil for package redlock
+	listens          atomic.Bool                // for forced unlocks
 }
 
-// Identify is part of [lease.Inspector].
+// Identify is part of [driver.Inspector].
 func (s *self) Identify(client, identity string) { s.client, s.identity = client, identity }
 
 // lookup is the method Lookup of a store.
-type lookup func(context.Context, lease.Request) (lease.Reply, error)
+type lookup func(context.Context, driver.Request) (driver.Reply, error)
 
 // announce writes the identity of the client to Redis, and makes the client hear of forced unlocks.
 func (s *self) announce(ctx context.Context, c *core, ask lookup, ttl time.Duration) error {
@@ -50,10 +50,10 @@ func clientKey(client string) string { return clientPrefix + client }
 
 // inspect runs a script that describes a lock, and asks for the identities of its holders and
 // waiters.
-func (c *core) inspect(ctx context.Context, s *script, keys int, args ...any) (lease.State, error) {
+func (c *core) inspect(ctx context.Context, s *script, keys int, args ...any) (driver.State, error) {
 	r, err := c.p.Eval(ctx, s, keys, append(make([]any, head), args...))
 	if err != nil {
-		return lease.State{}, err
+		return driver.State{}, err
 	}
 	state, err := inspected(r)
 	if err == nil {
@@ -63,7 +63,7 @@ func (c *core) inspect(ctx context.Context, s *script, keys int, args ...any) (l
 }
 
 // inspected reads the reply of hash_inspect.
-func inspected(r any) (s lease.State, err error) {
+func inspected(r any) (s driver.State, err error) {
 	list, ok := r.([]any)
 	if !ok || len(list) != 5 {
 		return s, unexpected(r)
@@ -84,7 +84,7 @@ func inspected(r any) (s lease.State, err error) {
 		if !ok1 || !ok2 {
 			return s, unexpected(r)
 		}
-		h := lease.Claim{Acquisition: strings.TrimSuffix(name, writerSuffix)}
+		h := driver.Claim{Acquisition: strings.TrimSuffix(name, writerSuffix)}
 		h.Token, h.Left = token, time.Duration(max(ttl, 0))*time.Millisecond
 		s.Holders = append(s.Holders, h)
 	}
@@ -93,16 +93,16 @@ func inspected(r any) (s lease.State, err error) {
 		if !ok {
 			return s, unexpected(r)
 		}
-		s.Waiters = append(s.Waiters, lease.Claim{Acquisition: strings.TrimSuffix(name, writerSuffix)})
+		s.Waiters = append(s.Waiters, driver.Claim{Acquisition: strings.TrimSuffix(name, writerSuffix)})
 	}
 	return s, nil
 }
 
 // identify adds the identities of clients to claims. Claims of other libraries have no identity. A
 // user without the permission to read identities finds none.
-func (c *core) identify(ctx context.Context, all ...[]lease.Claim) error {
+func (c *core) identify(ctx context.Context, all ...[]driver.Claim) error {
 	texts := make(map[string]string) // by key
-	each := func(f func(claim *lease.Claim, key string)) {
+	each := func(f func(claim *driver.Claim, key string)) {
 		for _, claims := range all {
 			for i := range claims {
 				if client, _, ok := strings.Cut(claims[i].Acquisition, ":"); ok && len(client) == 36 {
@@ -112,13 +112,13 @@ func (c *core) identify(ctx context.Context, all ...[]lease.Claim) error {
 		}
 	}
 	var keys []any
-	each(func(_ *lease.Claim, key string) { texts[key] = "" })
+	each(func(_ *driver.Claim, key string) { texts[key] = "" })
 	for key := range texts {
 		keys = append(keys, key)
 	}
 	for _, keys := range bySlot(c, keys, func(key any) string { return key.(string) }) {
 		r, err := c.p.Eval(ctx, identities, len(keys), append(make([]any, head), keys...))
-		if errors.Is(err, lease.ErrRefused) {
+		if errors.Is(err, driver.ErrRefused) {
 			continue
 		} else if err != nil {
 			return err
@@ -131,11 +131,11 @@ func (c *core) identify(ctx context.Context, all ...[]lease.Claim) error {
 			texts[key.(string)], _ = list[i].(string)
 		}
 	}
-	each(func(claim *lease.Claim, key string) { claim.Identity = texts[key] })
+	each(func(claim *driver.Claim, key string) { claim.Identity = texts[key] })
 	return nil
 }
 
-func (s *single) Inspect(ctx context.Context, name string) (lease.State, error) {
+func (s *single) Inspect(ctx context.Context, name string) (driver.State, error) {
 	args := []any{s.key(name), prefixed(s.list, name)}
 	switch {
 	case s.token != "":
@@ -155,7 +155,7 @@ func (s *single) Announce(ctx context.Context, ttl time.Duration) error {
 	return s.announce(ctx, s.c, s.Lookup, ttl)
 }
 
-func (s *fair) Inspect(ctx context.Context, name string) (lease.State, error) {
+func (s *fair) Inspect(ctx context.Context, name string) (driver.State, error) {
 	return s.c.inspect(ctx, hashInspect, 2, name, prefixed("redisson_lock_queue", name))
 }
 

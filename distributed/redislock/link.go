@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // link is one connection for subscriptions. One of its goroutines sends requests, and another
@@ -379,11 +379,11 @@ func (l *link) read(conn subscriber) {
 		}
 		pause = 0
 		switch ev.Kind {
-		case driver.Message:
+		case redisport.Message:
 			l.message(ev.Channel, ev.Payload)
-		case driver.Subscribed:
+		case redisport.Subscribed:
 			l.confirm(conn, ev.Channel)
-		case driver.Unsubscribed:
+		case redisport.Unsubscribed:
 			if l.shard {
 				l.leave(ev.Channel)
 			}
@@ -399,7 +399,7 @@ func (l *link) uses(conn subscriber, err error) bool {
 	if l.conn != conn || l.h.life.Err() != nil {
 		return false
 	}
-	if err == nil || errors.Is(err, lease.ErrRefused) {
+	if err == nil || errors.Is(err, driver.ErrRefused) {
 		l.seen = time.Now()
 		return true
 	}

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // maxName is how many bytes the name of a lock may have. Every request contains it several times.
@@ -43,7 +43,7 @@ func checkName(key string, cluster bool) (err error) {
 	default:
 		return nil
 	}
-	return lease.Mark(err, fs.ErrInvalid)
+	return driver.Mark(err, fs.ErrInvalid)
 }
 
 // slot returns the slot of key in a cluster.

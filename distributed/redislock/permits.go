@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // The state of a semaphore is a sorted set, see lua/lib_permits.lua. Its waiters wait like waiters
@@ -32,7 +33,7 @@ func newPermits(c *core) *single {
 }
 
 // weigh moves the numbers of permits from the names of claims to their field Permits.
-func weigh(claims []lease.Claim) {
+func weigh(claims []driver.Claim) {
 	for i := range claims {
 		c := &claims[i]
 		rest, _, _ := cutLast(c.Acquisition)
@@ -79,7 +80,7 @@ const maxSize = 1<<53 - 1
 func (c *Client) Semaphore(name string, size int64) *lease.Semaphore {
 	lc, opts := c.named(counting, name, nil)
 	if size > maxSize {
-		opts = append(opts, lease.WithRefusal(fmt.Errorf("size of %d, at most 2^53-1 is allowed", size)))
+		opts = append(opts, driver.WithRefusal(fmt.Errorf("size of %d, at most 2^53-1 is allowed", size)))
 	}
 	return lc.Semaphore(name, size, opts...)
 }

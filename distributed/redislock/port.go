@@ -5,28 +5,29 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // What this package needs of a client of Redis, under the names that it has here.
 type (
-	port       = driver.Port
-	script     = driver.Script
-	subscriber = driver.Subscriber
-	event      = driver.Event
+	port       = redisport.Port
+	script     = redisport.Script
+	subscriber = redisport.Subscriber
+	event      = redisport.Event
 )
 
-const head = driver.Head
+const head = redisport.Head
 
-func millis(d time.Duration) int64 { return driver.Millis(d) }
+func millis(d time.Duration) int64 { return redisport.Millis(d) }
 
 // What packages redlock and onrueidis need of this package.
 func init() {
-	driver.NewClient = func(p port, opts any) (any, error) { return newClient(p, opts.([]Option)) }
-	driver.Semaphores = func(c any) (*lease.Client, error) { return c.(*Client).kind(counting) }
-	driver.Expirable = func(c any) lease.Store { return expirable{c.(*Client).core} }
-	driver.NewGate = func(p port) any { return &Gate{p} }
-	driver.NewPlain = func(p port, o *driver.Options) (driver.Plain, error) {
+	redisport.NewClient = func(p port, opts any) (any, error) { return newClient(p, opts.([]Option)) }
+	redisport.Semaphores = func(c any) (*lease.Client, error) { return c.(*Client).kind(counting) }
+	redisport.Expirable = func(c any) driver.Store { return expirable{c.(*Client).core} }
+	redisport.NewGate = func(p port) any { return &Gate{p} }
+	redisport.NewPlain = func(p port, o *redisport.Options) (redisport.Plain, error) {
 		c, err := newCore(p, o)
 		if err != nil {
 			return nil, err
@@ -35,12 +36,12 @@ func init() {
 	}
 }
 
-// member is a [driver.Plain].
+// member is a [redisport.Plain].
 type member struct{ *single }
 
 func (s member) Check(name string) error { return checkName(name, s.c.p.Cluster()) }
 
-func (s member) Notify(ctx context.Context, name string, c chan struct{}) (lease.Watch, bool, error) {
+func (s member) Notify(ctx context.Context, name string, c chan struct{}) (driver.Watch, bool, error) {
 	m, err := s.c.mode(ctx)
 	if err != nil {
 		return nil, false, err

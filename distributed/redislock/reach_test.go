@@ -16,7 +16,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
 
@@ -188,7 +188,7 @@ func TestAClusterNeedsAClientOfTheCluster(t *testing.T) {
 		elsewhere := 0
 		for i := range 20 {
 			if err := lock(one, fmt.Sprint(kind, i)).LockContext(someone()); err != nil {
-				require.ErrorIs(t, err, driver.ErrCluster)
+				require.ErrorIs(t, err, redisport.ErrCluster)
 				require.NotErrorIs(t, err, lease.ErrUnavailable)
 				elsewhere++
 			}

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/redislock"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 const endsKey = "{it}:timeout"
@@ -208,7 +208,7 @@ func TestARefusedReleaseOfANumberKeepsPermits(t *testing.T) {
 	t.Parallel()
 	p, conn, direct := counted(t)
 	conn.AddHook(&refusing{text: "NOPERM this user has no permissions", left: 1})
-	require.ErrorIs(t, p.ReleaseContext(background), lease.ErrRefused)
+	require.ErrorIs(t, p.ReleaseContext(background), driver.ErrRefused)
 	require.NoError(t, p.ReleaseContext(background))
 	require.Equal(t, "5", direct.Get(background, "it").Val())
 }
@@ -217,7 +217,7 @@ func TestARefusedReleaseOfANumberIsRepeated(t *testing.T) {
 	t.Parallel()
 	p, conn, direct := counted(t)
 	conn.AddHook(&refusing{text: "WRONGPASS invalid username-password pair or user is disabled.", left: 1})
-	require.ErrorIs(t, p.ReleaseContext(background), lease.ErrLogin)
+	require.ErrorIs(t, p.ReleaseContext(background), driver.ErrLogin)
 	require.Eventually(t, func() bool { return direct.Get(background, "it").Val() == "5" }, soon, time.Millisecond)
 	require.Eventually(t, func() bool { return p.Err() != nil }, soon, time.Millisecond)
 	require.NoError(t, p.ReleaseContext(background), "the call that was refused is repeated by its caller")
@@ -327,9 +327,9 @@ func TestARequestAfterAPartialCollectionLosesNothing(t *testing.T) {
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
 		c := open(t, connect(t, addr))
 		require.NoError(t, c.RedissonExpirableSemaphore("it").SetPermits(background, 5))
-		store := driver.Expirable(c)
-		id := lease.HoldID{Name: "it", Acquisition: "mine"}
-		request := lease.Request{HoldID: id, TTL: time.Minute, Permits: 3, Size: math.MaxInt64}
+		store := redisport.Expirable(c)
+		id := driver.HoldID{Name: "it", Acquisition: "mine"}
+		request := driver.Request{HoldID: id, TTL: time.Minute, Permits: 3, Size: math.MaxInt64}
 		for range 2 {
 			r, err := store.Acquire(background, request)
 			require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // The texts are those of Redis 6.2.5 and 7.0.15.
@@ -22,7 +22,7 @@ func TestErrorsOfScriptsAreUnderstoodOnAllVersions(t *testing.T) {
 		"MISCONF Redis is configured to save RDB snapshots":                                      lease.ErrUnavailable,
 		call + "WRONGTYPE Operation against a key holding the wrong kind of value":               locks.ErrForeign,
 		call + "ERR value is not an integer or out of range":                                     locks.ErrForeign,
-		"MOVED 866 127.0.0.1:7000": driver.ErrCluster,
+		"MOVED 866 127.0.0.1:7000": redisport.ErrCluster,
 		call + "@user_script: 12: The user executing the script can't run this command":            lease.ErrRefused,
 		call + "@user_script: 12: -OOM command not allowed when used memory > 'maxmemory'.":        lease.ErrUnavailable,
 		"OOM command not allowed when used memory > 'maxmemory'. script: 0102, on @user_script:1.": lease.ErrUnavailable,
@@ -35,7 +35,7 @@ func TestErrorsOfScriptsAreUnderstoodOnAllVersions(t *testing.T) {
 		"ERR unknown command 'EVAL'":                                                               lease.ErrRefused,
 		"SOMETHING that nobody knows":                                                              lease.ErrRefused,
 	} {
-		err := driver.Refused(text, false, errors.New(text))
+		err := redisport.Refused(text, false, errors.New(text))
 		require.ErrorIs(t, err, want)
 		require.Equal(t, want == lease.ErrUnavailable, errors.Is(err, lease.ErrUnavailable), text)
 	}

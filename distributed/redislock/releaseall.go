@@ -6,19 +6,19 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 var (
-	_ lease.BatchReleaser = (*single)(nil)
-	_ lease.BatchReleaser = (*fair)(nil)
-	_ lease.BatchReleaser = expirable{}
+	_ driver.BatchReleaser = (*single)(nil)
+	_ driver.BatchReleaser = (*fair)(nil)
+	_ driver.BatchReleaser = expirable{}
 )
 
 // ReleaseAll releases the holds by one script for each slot.
-func (s *single) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, error) {
-	return s.c.releaseAll(ctx, s.release, ids, func(m mode, id lease.HoldID) (keys, args []any) {
+func (s *single) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, error) {
+	return s.c.releaseAll(ctx, s.release, ids, func(m mode, id driver.HoldID) (keys, args []any) {
 		n := s.names(id.Name)
 		keys = []any{n.key, n.channel, n.list}
 		if s.beside != nil {
@@ -32,16 +32,16 @@ func (s *single) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, er
 }
 
 // ReleaseAll releases the holds by one script for each slot.
-func (s *fair) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, error) {
-	return s.c.releaseAll(ctx, fairRelease, ids, func(m mode, id lease.HoldID) (keys, args []any) {
+func (s *fair) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, error) {
+	return s.c.releaseAll(ctx, fairRelease, ids, func(m mode, id driver.HoldID) (keys, args []any) {
 		n := s.names(id.Name)
 		return []any{n.name, n.list, n.times}, m.publish([]any{id.Acquisition, n.channel, s.c.counts()})
 	})
 }
 
 // ReleaseAll gives the permits back by one script for each slot.
-func (s expirable) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, error) {
-	return s.c.releaseAll(ctx, expirableRelease, ids, func(m mode, id lease.HoldID) (keys, args []any) {
+func (s expirable) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, error) {
+	return s.c.releaseAll(ctx, expirableRelease, ids, func(m mode, id driver.HoldID) (keys, args []any) {
 		keys = []any{id.Name, suffixed(id.Name, endsSuffix), prefixed(freeChannel, id.Name)}
 		return keys, m.publish([]any{baseOf(id.Acquisition)})
 	})
@@ -50,8 +50,8 @@ func (s expirable) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, 
 // releaseAll runs release for all ids. request returns the keys and the arguments of each, whose
 // numbers are the same for all. In a cluster there is a request for each slot, because all keys of
 // a request have to be in one slot.
-func (c *core) releaseAll(ctx context.Context, release *script, ids []lease.HoldID,
-	request func(mode, lease.HoldID) (keys, args []any)) ([]bool, error) {
+func (c *core) releaseAll(ctx context.Context, release *script, ids []driver.HoldID,
+	request func(mode, driver.HoldID) (keys, args []any)) ([]bool, error) {
 	done := make([]bool, len(ids))
 	m, err := c.mode(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *core) releaseAll(ctx context.Context, release *script, ids []lease.Hold
 	}
 	one := func(which []int) error {
 		err := some(which)
-		if err == nil || len(which) == 1 || !errors.Is(err, driver.ErrCluster) {
+		if err == nil || len(which) == 1 || !errors.Is(err, redisport.ErrCluster) {
 			return err
 		}
 		// A client of one server does not know that this server is part of a cluster.
@@ -125,7 +125,7 @@ func each(s *script) *script {
 		return all.(*script)
 	}
 	src := strings.Replace(eachSource, "SCRIPT", s.Src, 1)
-	all, _ := eachOf.LoadOrStore(s, driver.NewScript(src))
+	all, _ := eachOf.LoadOrStore(s, redisport.NewScript(src))
 	return all.(*script)
 }
 

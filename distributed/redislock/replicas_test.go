@@ -9,6 +9,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
 )
@@ -42,8 +43,8 @@ func TestALookupWritesNothingUnlessReplicasAreAwaited(t *testing.T) {
 	t.Parallel()
 	s := startMaster(t)
 	direct := connect(t, s.Addr)
-	var stores []lease.Store
-	c := open(t, direct, redislock.WithLeaseOptions(lease.WithWrapper(func(s lease.Store) lease.Store {
+	var stores []driver.Store
+	c := open(t, direct, redislock.WithLeaseOptions(lease.WithWrapper(func(s driver.Store) driver.Store {
 		stores = append(stores, s)
 		return s
 	})))
@@ -51,8 +52,8 @@ func TestALookupWritesNothingUnlessReplicasAreAwaited(t *testing.T) {
 		kind(c, name)
 	}
 	require.Len(t, stores, 6)
-	req := func(i int) lease.Request {
-		return lease.Request{HoldID: lease.HoldID{
+	req := func(i int) driver.Request {
+		return driver.Request{HoldID: driver.HoldID{
 			Name: fmt.Sprint(i), Acquisition: "c0ffee00-0000-8000-8000-000000000000:1",
 		}, TTL: time.Minute}
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // The state of a read-write lock, Redisson's RReadWriteLock, is a hash. Its field mode is read or
@@ -67,7 +68,7 @@ func readHold(name, acquisition string) string {
 func holdPrefix(name string) string { return strings.TrimSuffix(suffixed(name, ""), ":") }
 
 // writerOf returns the name in the hash of the writer that asks to read by req, or an empty text.
-func writerOf(req lease.Request) string {
+func writerOf(req driver.Request) string {
 	if req.Writer == "" {
 		return ""
 	}

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // The wake-up protocol of all locks but fair ones. Its keys and channels are, for plain and fenced
@@ -125,7 +126,7 @@ const (
 	asWoken = "woken" // it was woken, and so is not in the list
 )
 
-// waiter is one acquisition of this process that waits. It is the acquisition's [lease.Watch].
+// waiter is one acquisition of this process that waits. It is the acquisition's [driver.Watch].
 type waiter struct {
 	all         *waiting
 	acquisition string
@@ -229,7 +230,7 @@ func (w *waiter) hear(channel, payload string) bool {
 	return false
 }
 
-// C is part of [lease.Watch].
+// C is part of [driver.Watch].
 func (w *waiter) C() <-chan struct{} { return w.watch.c }
 
 // Close ends the waiter with its alarm and subscriptions.
@@ -257,7 +258,7 @@ func (w *waiter) acquired() {
 	}
 }
 
-// waiting is the [lease.Store] of locks whose waiters are woken one at a time: all but fair ones.
+// waiting is the [driver.Store] of locks whose waiters are woken one at a time: all but fair ones.
 type waiting struct {
 	*single
 	mu      sync.Mutex
@@ -265,8 +266,8 @@ type waiting struct {
 }
 
 var (
-	_ driver.Store           = (*waiting)(nil)
-	_ lease.ContentionProber = (*waiting)(nil)
+	_ redisport.Store         = (*waiting)(nil)
+	_ driver.ContentionProber = (*waiting)(nil)
 )
 
 func withWaiters(s *single) *waiting { return &waiting{single: s, waiters: make(map[string]*waiter)} }
@@ -338,7 +339,7 @@ func (s *waiting) subscribe(ctx context.Context, name string, w *waiter) {
 // Enqueue gives the acquisition a place in the list if it already hears its client's channel.
 // Otherwise Enqueue requests like a try, because a release treats a waiter without a subscription
 // as dead.
-func (s *waiting) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *waiting) Enqueue(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	w := s.find(req.Acquisition)
 	first := w == nil
 	if first {
@@ -361,7 +362,7 @@ func (s *waiting) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, 
 	case err == nil && reply.Held:
 		w.acquired()
 		return reply, nil
-	case first && driver.NothingDone(err):
+	case first && redisport.NothingDone(err):
 		w.Close()
 		return reply, err
 	}
@@ -372,7 +373,7 @@ func (s *waiting) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, 
 	return reply, err
 }
 
-func (s *waiting) Leave(ctx context.Context, id lease.HoldID) error {
+func (s *waiting) Leave(ctx context.Context, id driver.HoldID) error {
 	if w := s.find(id.Acquisition); w != nil {
 		w.Close()
 	}
@@ -392,7 +393,7 @@ func (s *waiting) unlist(ctx context.Context, name, entry string) error {
 	return err
 }
 
-func (s *waiting) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *waiting) Lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	r, err := s.single.Lookup(ctx, req)
 	if w := s.find(req.Acquisition); r.Held && w != nil {
 		w.acquired()
@@ -400,7 +401,7 @@ func (s *waiting) Lookup(ctx context.Context, req lease.Request) (lease.Reply, e
 	return r, err
 }
 
-func (s *waiting) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
+func (s *waiting) Watch(ctx context.Context, id driver.HoldID) (driver.Watch, error) {
 	if w := s.find(id.Acquisition); w != nil {
 		w.mu.Lock()
 		w.watched = true
@@ -439,7 +440,7 @@ func (c *core) awaited(ctx context.Context, n *names) (bool, error) {
 	return heard < 0 || heard > own, nil
 }
 
-var _ lease.ContentionProber = (*single)(nil)
+var _ driver.ContentionProber = (*single)(nil)
 
 func (s *single) Contended(ctx context.Context, name string) (bool, error) {
 	return s.c.awaited(ctx, s.names(name))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // DefaultPrefix is the beginning of all keys if [WithPrefix] is not given.
@@ -74,7 +75,7 @@ func placeOf(d *documents) caslock.Option {
 		endpoint = u.Host
 	}
 	place := fmt.Sprintf("s3 %s %s %s", o.Region, endpoint, d.bucket)
-	return caslock.WithLeaseOptions(lease.WithPlace(place, d.prefix))
+	return caslock.WithLeaseOptions(driver.WithPlace(place, d.prefix))
 }
 
 func newDocuments(client *s3.Client, bucket string, opts []Option) (*documents, options, error) {

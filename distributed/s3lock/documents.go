@@ -21,7 +21,7 @@ import (
 
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/internal/classes"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // documents are objects of a bucket. The version is the ETag: a hash of the data on most stores,
@@ -113,10 +113,10 @@ func (d *documents) load(ctx context.Context, key string) ([]byte, string, error
 // Swap writes the object if the store finds the condition true.
 func (d *documents) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
 	switch err := d.probed(ctx); {
-	case errors.Is(err, ErrUnsafe), errors.Is(err, lease.ErrRefused):
-		return "", lease.Mark(err, lease.ErrRefused)
+	case errors.Is(err, ErrUnsafe), errors.Is(err, driver.ErrRefused):
+		return "", driver.Mark(err, driver.ErrRefused)
 	case err != nil: // the probe had an answer of a server in trouble, or none
-		return "", lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
+		return "", driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable)
 	}
 	return d.swap(ctx, d.key(name), data, version)
 }
@@ -276,7 +276,7 @@ func (d *documents) refused(err error, a *attempt, right string, read bool) erro
 	var skewed interface{ RetryableError() bool } // the client has learned the store's time from the answer
 	switch {
 	case !a.sent:
-		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+		return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable, driver.ErrUnreachable)
 	case status == 0:
 		return classes.NoAnswer(err, read)
 	case class == classes.Connection && errors.As(err, &skewed) && skewed.RetryableError():

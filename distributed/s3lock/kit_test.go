@@ -16,6 +16,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/s3lock"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -55,10 +56,10 @@ func TestSemaphoresPassTheKit(t *testing.T) {
 	key := func(name string) string { return "locks/" + name + ".semaphore.json" }
 	leasetest.TestStore(t, leasetest.Config{
 		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
-			var inner lease.Store
+			var inner driver.Store
 			c, err := s3lock.New(connectBy(tb, s.Addr(), link.DialContext), bucketName, polling,
 				s3lock.WithoutProbe(),
-				s3lock.WithLeaseOptions(lease.WithWrapper(func(of lease.Store) lease.Store {
+				s3lock.WithLeaseOptions(lease.WithWrapper(func(of driver.Store) driver.Store {
 					inner = of
 					return of
 				})))
@@ -95,7 +96,7 @@ type checked struct {
 }
 
 func (c checked) Locker(name string) locks.TryLocker {
-	return c.Mutex(name, lease.WithRefusal(c.names.CheckName(name+".semaphore")))
+	return c.Mutex(name, driver.WithRefusal(c.names.CheckName(name+".semaphore")))
 }
 
 // closeWith closes c with the test.

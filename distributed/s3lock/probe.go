@@ -13,7 +13,7 @@ import (
 
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // ErrUnsafe is matched by errors that say that a store does not keep the promise on which locks
@@ -169,5 +169,5 @@ func (d *documents) race(ctx context.Context, key, version, what string) (winner
 }
 
 func unsafe(format string, args ...any) error {
-	return lease.Mark(fmt.Errorf("%w: "+format, append([]any{ErrUnsafe}, args...)...), lease.ErrRefused)
+	return driver.Mark(fmt.Errorf("%w: "+format, append([]any{ErrUnsafe}, args...)...), driver.ErrRefused)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // keyOf is the key of a name in PostgreSQL: the first 8 bytes of the SHA-256 of "sqllock:" and
@@ -157,7 +158,7 @@ func NewAdvisory(db *sql.DB, opts ...Option) (*Advisory, error) {
 		c.start.check = c.start.checkSessions
 	}
 	a := &Advisory{c: c, store: newSessionStore(c)}
-	var store lease.Store = a.store
+	var store driver.Store = a.store
 	if c.blocks {
 		store = blockingStore{a.store}
 	}

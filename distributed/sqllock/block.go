@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // A waiter of an [Advisory], or of a [Row] in PostgreSQL, can wait in the server, see
@@ -50,7 +50,7 @@ func (c *core) lookAfter(session int64, lose func()) (stop func()) {
 	return cancel
 }
 
-// blockingStore is the [lease.Store] of an [Advisory] whose waiters wait in the server:
+// blockingStore is the [driver.Store] of an [Advisory] whose waiters wait in the server:
 //
 //	Enqueue of an acquisition that   does
 //	is new                           tries the lock; if it is taken, begins the statement that waits
@@ -65,7 +65,7 @@ func (c *core) lookAfter(session int64, lose func()) (stop func()) {
 // has gone.
 type blockingStore struct{ *sessionStore }
 
-var _ lease.Queue = blockingStore{}
+var _ driver.Queue = blockingStore{}
 
 // blocked is the place of an acquisition. Guarded by sessionStore.mu.
 type blocked struct {
@@ -73,7 +73,7 @@ type blocked struct {
 	ctx   context.Context // of the statement that waits
 	end   context.CancelFunc
 	waits bool      // the statement was begun
-	sent  time.Time // by [lease.Now], the last time
+	sent  time.Time // by [driver.Now], the last time
 	over  bool      // it has ended
 	sess  *session  // which has the lock, or nil
 	err   error
@@ -81,21 +81,21 @@ type blocked struct {
 	unclaimed *time.Timer // when it is discarded
 }
 
-// Enqueue is part of [lease.Queue].
-func (s blockingStore) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+// Enqueue is part of [driver.Queue].
+func (s blockingStore) Enqueue(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	s.mu.Lock()
 	b := s.blocked[req.HoldID]
 	switch {
 	case s.closed:
 		s.mu.Unlock()
-		return lease.Reply{}, errClosing
+		return driver.Reply{}, errClosing
 	case s.held[req.HoldID] != nil:
 		s.mu.Unlock()
-		held, err := s.Renew(ctx, []lease.HoldID{req.HoldID}, req.TTL)
-		return lease.Reply{Held: held[0]}, err
+		held, err := s.Renew(ctx, []driver.HoldID{req.HoldID}, req.TTL)
+		return driver.Reply{Held: held[0]}, err
 	case b != nil && !b.over:
 		s.mu.Unlock()
-		return lease.Reply{}, nil
+		return driver.Reply{}, nil
 	case b == nil:
 		b = &blocked{ttl: req.TTL}
 		b.ctx, b.end = context.WithCancel(s.c.open)
@@ -109,7 +109,7 @@ func (s blockingStore) Enqueue(ctx context.Context, req lease.Request) (lease.Re
 	switch {
 	case b.err != nil:
 		return s.failed(b.err)
-	case lease.Now().Sub(b.sent) > req.TTL/3:
+	case driver.Now().Sub(b.sent) > req.TTL/3:
 		err := s.c.request(ctx, func(ctx context.Context) error {
 			return s.alive(ctx, b.sess.conn, req.Name, b.sess.id)
 		})
@@ -125,7 +125,7 @@ func (s blockingStore) Enqueue(ctx context.Context, req lease.Request) (lease.Re
 }
 
 // begin tries the lock. If no statement waits then, the acquisition is new again.
-func (s blockingStore) begin(ctx context.Context, req lease.Request, b *blocked) (lease.Reply, error) {
+func (s blockingStore) begin(ctx context.Context, req driver.Request, b *blocked) (driver.Reply, error) {
 	reply, err := s.acquire(ctx, req, b)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s blockingStore) begin(ctx context.Context, req lease.Request, b *blocked)
 }
 
 // Leave ends the statement of an acquisition, and the session that it may have got.
-func (s blockingStore) Leave(ctx context.Context, id lease.HoldID) error {
+func (s blockingStore) Leave(ctx context.Context, id driver.HoldID) error {
 	s.mu.Lock()
 	b := s.blocked[id]
 	s.mu.Unlock()
@@ -148,7 +148,7 @@ func (s blockingStore) Leave(ctx context.Context, id lease.HoldID) error {
 }
 
 // abandon ends b if it still is the place of an acquisition.
-func (s *sessionStore) abandon(b *blocked, id lease.HoldID) {
+func (s *sessionStore) abandon(b *blocked, id driver.HoldID) {
 	s.mu.Lock()
 	there := b != nil && s.blocked[id] == b
 	if there {
@@ -173,7 +173,7 @@ func (b *blocked) leave() {
 
 // block begins the statement that waits, on the connection of a session whose number is own. It
 // reports whether the statement has begun. If so, the statement uses the connection from then on.
-func (s *sessionStore) block(b *blocked, id lease.HoldID, conn *sql.Conn, own int64) bool {
+func (s *sessionStore) block(b *blocked, id driver.HoldID, conn *sql.Conn, own int64) bool {
 	if !s.c.roomy() {
 		return false
 	}
@@ -182,12 +182,12 @@ func (s *sessionStore) block(b *blocked, id lease.HoldID, conn *sql.Conn, own in
 	if s.blocked[id] != b || s.held[id] != nil { // the acquisition has left, or another request has the lock
 		return false
 	}
-	b.sent = lease.Now()
+	b.sent = driver.Now()
 	b.waits = s.c.jobs.Go(func() { s.wait(b, id, conn, own) })
 	return b.waits
 }
 
-func (s *sessionStore) wait(b *blocked, id lease.HoldID, conn *sql.Conn, own int64) {
+func (s *sessionStore) wait(b *blocked, id driver.HoldID, conn *sql.Conn, own int64) {
 	defer b.end()
 	defer s.c.lookAfter(own, b.end)()
 	var now, got int64
@@ -198,7 +198,7 @@ func (s *sessionStore) wait(b *blocked, id lease.HoldID, conn *sql.Conn, own int
 			break
 		}
 		s.mu.Lock()
-		b.sent = lease.Now()
+		b.sent = driver.Now()
 		s.mu.Unlock()
 	}
 	if err == nil && got < 0 {

@@ -3,7 +3,7 @@ package sqllock
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
+	sqldriver "database/sql/driver"
 	"io"
 	"testing"
 	"testing/synctest"
@@ -11,22 +11,22 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // answering is a database. Each statement returns a number in all of its columns: the next one of
 // some numbers, and then 0.
 type answering struct {
-	driver.Conn
+	sqldriver.Conn
 	columns []string
 	numbers chan int64
 }
 
-func (a answering) Connect(context.Context) (driver.Conn, error) { return a, nil }
-func (answering) Driver() driver.Driver                          { return nil }
-func (answering) Close() error                                   { return nil }
+func (a answering) Connect(context.Context) (sqldriver.Conn, error) { return a, nil }
+func (answering) Driver() sqldriver.Driver                          { return nil }
+func (answering) Close() error                                      { return nil }
 
-func (a answering) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
+func (a answering) QueryContext(context.Context, string, []sqldriver.NamedValue) (sqldriver.Rows, error) {
 	r := &oneRow{columns: a.columns}
 	select {
 	case r.n = <-a.numbers:
@@ -44,7 +44,7 @@ type oneRow struct {
 func (r *oneRow) Columns() []string { return r.columns }
 func (*oneRow) Close() error        { return nil }
 
-func (r *oneRow) Next(dest []driver.Value) error {
+func (r *oneRow) Next(dest []sqldriver.Value) error {
 	if r.read {
 		return io.EOF
 	}
@@ -82,12 +82,12 @@ func TestAHoldWhoseAnswerCameLateIsFound(t *testing.T) {
 		c, err := newCore(db, []Option{WithDialect(Postgres)})
 		require.NoError(t, err)
 		s := blockingStore{newSessionStore(c)}
-		s.NotifyLoss(func(lease.HoldID, error) {})
+		s.NotifyLoss(func(driver.HoldID, error) {})
 		conn, err := db.Conn(t.Context())
 		require.NoError(t, err)
-		req := lease.Request{HoldID: lease.HoldID{Name: "it", Acquisition: "me"}, TTL: time.Minute}
+		req := driver.Request{HoldID: driver.HoldID{Name: "it", Acquisition: "me"}, TTL: time.Minute}
 		s.blocked[req.HoldID] = &blocked{
-			end: func() {}, sent: lease.Now(), over: true, sess: newSession(req.HoldID, conn, 7),
+			end: func() {}, sent: driver.Now(), over: true, sess: newSession(req.HoldID, conn, 7),
 			unclaimed: time.NewTimer(time.Hour),
 		}
 		reply, err := s.Enqueue(t.Context(), req)
@@ -122,11 +122,11 @@ func TestALongBlockedWaitsSessionIsAskedAgain(t *testing.T) {
 			c, err := newCore(db, []Option{WithDialect(Postgres)})
 			require.NoError(t, err)
 			s := blockingStore{newSessionStore(c)}
-			s.NotifyLoss(func(lease.HoldID, error) {})
+			s.NotifyLoss(func(driver.HoldID, error) {})
 			conn, err := db.Conn(t.Context())
 			require.NoError(t, err)
-			req := lease.Request{HoldID: lease.HoldID{Name: "it", Acquisition: "me"}, TTL: time.Minute}
-			sent := lease.Now().Add(-x.waited)
+			req := driver.Request{HoldID: driver.HoldID{Name: "it", Acquisition: "me"}, TTL: time.Minute}
+			sent := driver.Now().Add(-x.waited)
 			s.blocked[req.HoldID] = &blocked{
 				end: func() {}, sent: sent, over: true, sess: newSession(req.HoldID, conn, 7),
 				unclaimed: time.NewTimer(time.Hour),

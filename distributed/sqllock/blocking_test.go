@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/sqllock"
 )
 
@@ -166,9 +167,9 @@ func (b *blockade) kill(t *testing.T) {
 func TestAPlaceThatNobodyAsksForEndsAfterItsLease(t *testing.T) {
 	t.Parallel()
 	where, mark := inPgx.serve(t), fresh()
-	var store lease.Store
+	var store driver.Store
 	waiting := advisory.open(t, inPgx.open(t, where), sqllock.WithBlockingWait(),
-		sqllock.WithLeaseOptions(lease.WithWrapper(func(s lease.Store) lease.Store {
+		sqllock.WithLeaseOptions(lease.WithWrapper(func(s driver.Store) driver.Store {
 			store = s
 			return s
 		})))
@@ -177,8 +178,8 @@ func TestAPlaceThatNobodyAsksForEndsAfterItsLease(t *testing.T) {
 	free := waiting.Mutex(fresh())
 	require.NoError(t, free.LockContext(a)) // the database is checked
 	require.NoError(t, free.UnlockContext(a))
-	id := lease.HoldID{Name: mark, Acquisition: "client:1"}
-	reply, err := store.(lease.Queue).Enqueue(background, lease.Request{HoldID: id, TTL: time.Second})
+	id := driver.HoldID{Name: mark, Acquisition: "client:1"}
+	reply, err := store.(driver.Queue).Enqueue(background, driver.Request{HoldID: id, TTL: time.Second})
 	require.NoError(t, err)
 	require.False(t, reply.Held)
 	require.NoError(t, l.UnlockContext(a))

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // startCheck asks the database, before the first acquisition of a client, whether its locks can be
@@ -81,7 +81,7 @@ func (s *startCheck) checkEncoding(ctx context.Context) error {
 }
 
 // errClosing ends an acquisition that comes with the end of its client.
-var errClosing = lease.Mark(locks.ErrClosed, lease.ErrRefused)
+var errClosing = driver.Mark(locks.ErrClosed, driver.ErrRefused)
 
 // judge runs the check. Success is kept. An error that reports a pooler is kept too, since the
 // pooler may be hidden the next time. After any other error the next caller begins anew.
@@ -104,12 +104,12 @@ func (s *startCheck) judge(v *verdict) {
 func (c *core) notAcquired(err error) error {
 	err = c.outcome(err)
 	switch {
-	case errors.Is(err, lease.ErrRefused):
+	case errors.Is(err, driver.ErrRefused):
 		return err
-	case errors.Is(err, locks.ErrForeign), errors.Is(err, lease.ErrLogin), errors.Is(err, lease.ErrUnavailable):
-		return lease.Mark(err, lease.ErrRefused)
+	case errors.Is(err, locks.ErrForeign), errors.Is(err, driver.ErrLogin), errors.Is(err, driver.ErrUnavailable):
+		return driver.Mark(err, driver.ErrRefused)
 	}
-	return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+	return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable, driver.ErrUnreachable)
 }
 
 var (

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"database/sql/driver"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,6 +15,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // core is the part that all kinds of locks on one database share.
@@ -26,7 +27,7 @@ type core struct {
 	statements map[string]*statement
 	start      startCheck
 	encoding   startCheck // for names that are not ASCII
-	unsure     bool       // the driver also says driver.ErrBadConn of a statement that was carried out
+	unsure     bool       // the driver also says sqldriver.ErrBadConn of a statement that was carried out
 	// noticed, if not nil, is called for each notification.
 	noticed func(payload string)
 
@@ -104,29 +105,29 @@ func (c *core) request(ctx context.Context, f func(ctx context.Context) error) e
 func (c *core) late() error {
 	if s := c.db.Stats(); s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections {
 		err := fmt.Errorf("no free connection in the pool in time, which is %v: all %d are in use", c.timeout, s.InUse)
-		return lease.Mark(err, ErrTimeout)
+		return driver.Mark(err, ErrTimeout)
 	}
 	return fmt.Errorf("%w, which is %v", ErrTimeout, c.timeout)
 }
 
 // outcome returns err with the marks that the engine needs.
 func (c *core) outcome(err error) error {
-	if err == nil || errors.Is(err, ErrTimeout) || errors.Is(err, lease.ErrRefused) {
+	if err == nil || errors.Is(err, ErrTimeout) || errors.Is(err, driver.ErrRefused) {
 		return err
 	}
 	switch c.dialect.classify(err) {
 	case refused:
-		return lease.Mark(err, lease.ErrRefused)
+		return driver.Mark(err, driver.ErrRefused)
 	case login:
-		return lease.Mark(err, lease.ErrRefused, lease.ErrLogin)
+		return driver.Mark(err, driver.ErrRefused, driver.ErrLogin)
 	case busy, unavailable:
-		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
+		return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable)
 	case unreachable:
-		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+		return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable, driver.ErrUnreachable)
 	case ended, interrupted:
-		return lease.Mark(err, lease.ErrUnavailable)
+		return driver.Mark(err, driver.ErrUnavailable)
 	case missing:
-		return lease.Mark(fmt.Errorf("%w: %w", ErrNoTable, err), lease.ErrRefused)
+		return driver.Mark(fmt.Errorf("%w: %w", ErrNoTable, err), driver.ErrRefused)
 	case foreign:
 		return fmt.Errorf("table %q has another layout: %w: %w", c.table, locks.ErrForeign, err)
 	}
@@ -203,7 +204,7 @@ func (c *core) once(ctx context.Context, guarded bool, f func(ctx context.Contex
 	err = c.request(ctx, func(ctx context.Context) (err error) {
 		for ; tries > 0; tries-- {
 			n, err = alone(ctx)
-			if !errors.Is(err, driver.ErrBadConn) {
+			if !errors.Is(err, sqldriver.ErrBadConn) {
 				return err
 			}
 			if bad = err; !guarded {
@@ -286,13 +287,13 @@ func (c *core) query(ctx context.Context, s *statement, args []any, dest ...any)
 }
 
 // client returns the client of the engine.
-func (c *core) client(store lease.Store, opts []lease.Option) (*lease.Client, error) {
+func (c *core) client(store driver.Store, opts []lease.Option) (*lease.Client, error) {
 	prefix := ""
 	if c.renamed { // the server knows the lock by a key, and two processes may have two names for it
 		prefix = "\x00"
 	}
 	place := fmt.Sprintf("%v %s %T", c.dialect, c.table, store) // db hides its server
-	first := []lease.Option{lease.WithErrorPrefix("sqllock"), lease.WithPlace(place, prefix)}
+	first := []lease.Option{driver.WithErrorPrefix("sqllock"), driver.WithPlace(place, prefix)}
 	return lease.New(store, append(first, opts...)...)
 }
 

@@ -3,7 +3,7 @@ package sqllock_test
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/sqllock"
 )
@@ -287,7 +288,7 @@ func TestAForcedUnlockWhoseConnectionIsClosedSparesTheNextHolder(t *testing.T) {
 		return ok && err == nil
 	})
 	p.Reset()
-	require.ErrorIs(t, <-forced, driver.ErrBadConn, "it may have freed the lock")
+	require.ErrorIs(t, <-forced, sqldriver.ErrBadConn, "it may have freed the lock")
 	require.NoError(t, next.UnlockContext(b))
 }
 
@@ -317,7 +318,7 @@ func TestAnUpdateWhoseConnectionIsClosedIsCarriedOutOnce(t *testing.T) {
 		}
 		soon(t, func() bool { return versions() == i+2 })
 		p.Reset()
-		require.ErrorIs(t, <-changed, driver.ErrBadConn)
+		require.ErrorIs(t, <-changed, sqldriver.ErrBadConn)
 		require.Equal(t, i+2, versions())
 	}
 }
@@ -497,7 +498,7 @@ func TestAHolderWithoutItsRowSparesItsSuccessor(t *testing.T) {
 type doomed struct {
 	l, rival *lease.Mutex
 	pool     *sql.DB
-	store    lease.Store // of l
+	store    driver.Store // of l
 	end      func()
 }
 
@@ -520,8 +521,8 @@ func eachSession(t *testing.T, d time.Duration, f func(t *testing.T, lock doomed
 			pool, err := sql.Open(on.driver, to)
 			require.NoError(t, err)
 			t.Cleanup(func() { pool.Close() })
-			var store lease.Store
-			opts := sqllock.WithLeaseOptions(lease.WithTTL(d), lease.WithWrapper(func(s lease.Store) lease.Store {
+			var store driver.Store
+			opts := sqllock.WithLeaseOptions(lease.WithTTL(d), lease.WithWrapper(func(s driver.Store) driver.Store {
 				store = s
 				return s
 			}))
@@ -561,9 +562,9 @@ func TestAnEndedSessionFreesItsLockAtOnce(t *testing.T) {
 func TestARepeatedAcquisitionReplacesAnEndedSession(t *testing.T) {
 	t.Parallel()
 	eachSession(t, time.Minute, func(t *testing.T, lock doomed) {
-		ctx, id := t.Context(), lease.HoldID{Name: lock.l.Name(), Acquisition: "a"}
+		ctx, id := t.Context(), driver.HoldID{Name: lock.l.Name(), Acquisition: "a"}
 		acquire := func() bool {
-			r, err := lock.store.Acquire(ctx, lease.Request{HoldID: id, TTL: time.Minute})
+			r, err := lock.store.Acquire(ctx, driver.Request{HoldID: id, TTL: time.Minute})
 			return err == nil && r.Held
 		}
 		require.True(t, acquire())

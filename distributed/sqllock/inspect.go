@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // Inspectors of a [Table] read its tables. One more table has the identities of clients. The names
@@ -16,16 +16,16 @@ import (
 // [Advisory], the server tells which session has the lock.
 
 var (
-	_ lease.Inspector = (*tableStore)(nil)
-	_ lease.Announcer = (*tableStore)(nil)
-	_ lease.Inspector = queueStore{}
-	_ lease.Inspector = (*sessionStore)(nil)
+	_ driver.Inspector = (*tableStore)(nil)
+	_ driver.Announcer = (*tableStore)(nil)
+	_ driver.Inspector = queueStore{}
+	_ driver.Inspector = (*sessionStore)(nil)
 )
 
-// Identify is part of [lease.Inspector].
+// Identify is part of [driver.Inspector].
 func (s *tableStore) Identify(client, identity string) { s.client, s.identity = client, identity }
 
-// Announce is part of [lease.Announcer]. It also removes the identities of clients that have ended.
+// Announce is part of [driver.Announcer]. It also removes the identities of clients that have ended.
 // Announce first waits for the check of the database, since the check must not meet other requests
 // of this client.
 func (s *tableStore) Announce(ctx context.Context, ttl time.Duration) error {
@@ -45,33 +45,33 @@ func (s *tableStore) Announce(ctx context.Context, ttl time.Duration) error {
 	return err
 }
 
-func (s *tableStore) Inspect(ctx context.Context, name string) (state lease.State, err error) {
+func (s *tableStore) Inspect(ctx context.Context, name string) (state driver.State, err error) {
 	state.Waiting = -1
 	inspect := s.c.statements["inspect"]
-	state.Holders, err = collect(ctx, s.c, inspect, []any{name}, func(rows *sql.Rows) (h lease.Claim, err error) {
+	state.Holders, err = collect(ctx, s.c, inspect, []any{name}, func(rows *sql.Rows) (h driver.Claim, err error) {
 		var left int64
 		err = rows.Scan(&h.Acquisition, &h.Token, &left)
 		h.Left = max(time.Duration(left)*time.Microsecond, 0)
 		return h, err
 	})
 	if err != nil {
-		return lease.State{}, s.c.outcome(err)
+		return driver.State{}, s.c.outcome(err)
 	}
 	return state, s.identify(ctx, state.Holders)
 }
 
-func (s queueStore) Inspect(ctx context.Context, name string) (lease.State, error) {
+func (s queueStore) Inspect(ctx context.Context, name string) (driver.State, error) {
 	state, err := s.tableStore.Inspect(ctx, name)
 	if err != nil {
 		return state, err
 	}
 	inspect := s.c.statements["inspect queue"]
-	state.Waiters, err = collect(ctx, s.c, inspect, []any{name}, func(rows *sql.Rows) (w lease.Claim, err error) {
+	state.Waiters, err = collect(ctx, s.c, inspect, []any{name}, func(rows *sql.Rows) (w driver.Claim, err error) {
 		err = rows.Scan(&w.Acquisition)
 		return w, err
 	})
 	if err != nil {
-		return lease.State{}, s.c.outcome(err)
+		return driver.State{}, s.c.outcome(err)
 	}
 	state.Waiting = len(state.Waiters)
 	return state, s.identify(ctx, state.Waiters[:min(len(state.Waiters), maxAsked)])
@@ -81,7 +81,7 @@ func (s queueStore) Inspect(ctx context.Context, name string) (lease.State, erro
 const maxAsked = 64
 
 // identify adds the identities of clients to claims.
-func (s *tableStore) identify(ctx context.Context, claims []lease.Claim) error {
+func (s *tableStore) identify(ctx context.Context, claims []driver.Claim) error {
 	known := make(map[string]string)
 	for i := range claims {
 		client, _, _ := strings.Cut(claims[i].Acquisition, ":")
@@ -122,15 +122,15 @@ func collect[T any](
 	return all, err
 }
 
-// Identify is part of [lease.Inspector]. A session has no room for an identity.
+// Identify is part of [driver.Inspector]. A session has no room for an identity.
 func (s *sessionStore) Identify(string, string) {}
 
-func (s *sessionStore) Inspect(ctx context.Context, name string) (lease.State, error) {
+func (s *sessionStore) Inspect(ctx context.Context, name string) (driver.State, error) {
 	s.mu.Lock()
 	for id := range s.held {
 		if id.Name == name {
 			s.mu.Unlock()
-			return lease.State{Holders: []lease.Claim{{Acquisition: id.Acquisition}}, Waiting: -1}, nil
+			return driver.State{Holders: []driver.Claim{{Acquisition: id.Acquisition}}, Waiting: -1}, nil
 		}
 	}
 	s.mu.Unlock()
@@ -138,14 +138,14 @@ func (s *sessionStore) Inspect(ctx context.Context, name string) (lease.State, e
 	if err != nil {
 		err = s.c.outcome(err)
 	}
-	return lease.State{Holders: holders, Waiting: -1}, err
+	return driver.State{Holders: holders, Waiting: -1}, err
 }
 
 // sessions returns the holders of a lock that no session of this client has. The server tells the
 // number of the session, the name of the program, and the address of its host.
-func (s *sessionStore) sessions(ctx context.Context, name string) ([]lease.Claim, error) {
+func (s *sessionStore) sessions(ctx context.Context, name string) ([]driver.Claim, error) {
 	inspect := s.c.statements["inspect advisory"]
-	return collect(ctx, s.c, inspect, []any{s.key(name)}, func(rows *sql.Rows) (h lease.Claim, err error) {
+	return collect(ctx, s.c, inspect, []any{s.key(name)}, func(rows *sql.Rows) (h driver.Claim, err error) {
 		var number int64
 		err = rows.Scan(&number, &h.Label, &h.Host)
 		if host, _, err := net.SplitHostPort(h.Host); err == nil {

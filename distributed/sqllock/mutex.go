@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // checkName returns why name cannot be the name of a lock.
@@ -23,5 +24,5 @@ func checkName(name string) error {
 }
 
 func newMutex(c *lease.Client, name string, opts []lease.MutexOption) *lease.Mutex {
-	return c.Mutex(name, append([]lease.MutexOption{lease.WithRefusal(checkName(name))}, opts...)...)
+	return c.Mutex(name, append([]lease.MutexOption{driver.WithRefusal(checkName(name))}, opts...)...)
 }

@@ -9,12 +9,12 @@ import (
 	"strings"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 var (
-	_ lease.Breaker      = (*tableStore)(nil)
-	_ lease.LossNotifier = (*tableStore)(nil)
+	_ driver.Breaker      = (*tableStore)(nil)
+	_ driver.LossNotifier = (*tableStore)(nil)
 )
 
 // Break releases the lock for its present holder. If the lock changes hands meanwhile, Break looks
@@ -30,7 +30,7 @@ func (s *tableStore) Break(ctx context.Context, name string) (bool, error) {
 		if s.c.dialect == Postgres {
 			title = "break"
 		}
-		id := lease.HoldID{Name: name, Acquisition: state.Holders[0].Acquisition}
+		id := driver.HoldID{Name: name, Acquisition: state.Holders[0].Acquisition}
 		n, err := s.c.countOn(ctx, title, id, s.c.names.channel)
 		if err != nil || n > 0 {
 			return n > 0, s.c.outcome(err)
@@ -39,19 +39,19 @@ func (s *tableStore) Break(ctx context.Context, name string) (bool, error) {
 }
 
 // NotifyLoss keeps the engine's function for lost holds.
-func (s *tableStore) NotifyLoss(lost func(id lease.HoldID, cause error)) { s.lost = lost }
+func (s *tableStore) NotifyLoss(lost func(id driver.HoldID, cause error)) { s.lost = lost }
 
 var errForced = errors.New("freed by ForceUnlock")
 
 // noticed handles a notification. The notification of a Break has the names of the acquisition and
 // of the lock. Anybody may have sent it, so noticed asks the database.
 func (s *tableStore) noticed(payload string) {
-	var id lease.HoldID
+	var id driver.HoldID
 	id.Acquisition, id.Name, _ = strings.Cut(payload, " ")
 	if !strings.HasPrefix(id.Acquisition, s.client+":") {
 		return
 	}
-	if r, err := s.Lookup(s.c.open, lease.Request{HoldID: id}); err == nil && !r.Held {
+	if r, err := s.Lookup(s.c.open, driver.Request{HoldID: id}); err == nil && !r.Held {
 		s.lost(id, errForced)
 	}
 }

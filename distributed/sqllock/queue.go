@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // The queue of a lock is the rows of its name in a table: the waiting owners by ascending id,
@@ -35,10 +35,10 @@ import (
 //
 // A release, an acquisition without queueing and a renewal are one statement each.
 
-// queueStore is the [lease.Store] of a [Table] with a queue.
+// queueStore is the [driver.Store] of a [Table] with a queue.
 type queueStore struct{ *tableStore }
 
-var _ lease.Queue = queueStore{}
+var _ driver.Queue = queueStore{}
 
 // queueTx is a transaction about a lock's queue, in MySQL and SQLite.
 type queueTx struct {
@@ -67,7 +67,7 @@ func (s queueStore) place(d time.Duration) time.Duration {
 // Enqueue lets a waiter ask again in time to keep its place, also if the lock is free or held for
 // longer. If this client listens, it begins the waiter's watch before it asks, so that the waiter
 // need not ask again because of the watch.
-func (s queueStore) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s queueStore) Enqueue(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	place := s.place(req.TTL)
 	listening := s.c.hears.Load()
 	if listening {
@@ -87,11 +87,11 @@ func (s queueStore) Enqueue(ctx context.Context, req lease.Request) (lease.Reply
 	return reply, err
 }
 
-func (s queueStore) enter(ctx context.Context, req lease.Request, place time.Duration) (lease.Reply, error) {
+func (s queueStore) enter(ctx context.Context, req driver.Request, place time.Duration) (driver.Reply, error) {
 	if err := s.c.fit(ctx, req.Name); err != nil {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
-	var reply lease.Reply
+	var reply driver.Reply
 	var err error
 	if s.c.dialect == Postgres {
 		reply, err = s.ask(ctx, req, place)
@@ -105,44 +105,44 @@ func (s queueStore) enter(ctx context.Context, req lease.Request, place time.Dur
 	case s.c.inTheWay(err):
 		return s.inTheWay(ctx, req, err) // not in the queue yet, if this was the first time
 	}
-	return lease.Reply{}, s.c.outcome(err)
+	return driver.Reply{}, s.c.outcome(err)
 }
 
 // ask does what the table above says in one statement. If only a waiter that may be dead is in the
 // way, the asker asks again when that waiter's place ends.
-func (s queueStore) ask(ctx context.Context, req lease.Request, place time.Duration) (lease.Reply, error) {
+func (s queueStore) ask(ctx context.Context, req driver.Request, place time.Duration) (driver.Reply, error) {
 	args := []any{req.Name, req.Acquisition, micros(req.TTL), micros(place)}
 	for {
 		var taken bool
 		var next int64
-		row := rowOfLock{seen: lease.Now()}
+		row := rowOfLock{seen: driver.Now()}
 		err := s.c.queryOnce(ctx, s.c.statements["ask"], args, &taken, &row.left, &row.token, &row.owner, &next)
 		switch {
 		case errors.Is(err, sql.ErrNoRows): // the lock has no row yet
 			if _, err = s.c.exec(ctx, s.c.statements["make lock"], req.Name); err != nil {
-				return lease.Reply{}, err
+				return driver.Reply{}, err
 			}
 			continue
 		case err != nil:
-			return lease.Reply{}, err
+			return driver.Reply{}, err
 		case taken:
-			return lease.Reply{Held: true, Token: uint64(row.token)}, nil
+			return driver.Reply{Held: true, Token: uint64(row.token)}, nil
 		case row.left <= 0:
-			return lease.Reply{Wait: time.Duration(next) * time.Microsecond}, nil
+			return driver.Reply{Wait: time.Duration(next) * time.Microsecond}, nil
 		}
 		return s.found(req, row), nil
 	}
 }
 
 // transact does what the table above says in a transaction.
-func (s queueStore) transact(ctx context.Context, req lease.Request, place time.Duration) (
-	reply lease.Reply, err error) {
+func (s queueStore) transact(ctx context.Context, req driver.Request, place time.Duration) (
+	reply driver.Reply, err error) {
 	// A read, which locks nothing, is enough for most waiters that ask again.
 	var left, before int64
 	args := []any{req.Name, req.Acquisition, micros(place / 2)}
 	err = s.c.query(ctx, s.c.statements["standing"], args, &left, &before)
 	if err == nil && (left > 0 || before > 0) {
-		return lease.Reply{Wait: time.Duration(left) * time.Microsecond}, nil
+		return driver.Reply{Wait: time.Duration(left) * time.Microsecond}, nil
 	}
 	err = s.c.request(ctx, func(ctx context.Context) (err error) {
 		tx, err := s.c.db.BeginTx(ctx, s.c.dialect.current())
@@ -160,36 +160,36 @@ func (s queueStore) transact(ctx context.Context, req lease.Request, place time.
 
 // ask does what the table above says. It locks the row of the lock. If the lock is free and the
 // asker is next, it grants the lock. If not, it enqueues the asker or extends its place.
-func (t queueTx) ask(req lease.Request) (lease.Reply, error) {
+func (t queueTx) ask(req driver.Request) (driver.Reply, error) {
 	row, err := t.lockRow(req.Name)
 	switch {
 	case err != nil:
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	case row.left > 0 && row.owner == req.Acquisition: // a place of this request would outlast the hold
 		return t.found(req, row), nil
 	case row.left <= 0:
 		switch next, err := t.isNext(req.Name, req.Acquisition); {
 		case err != nil:
-			return lease.Reply{}, err
+			return driver.Reply{}, err
 		case next:
 			if _, err := t.exec("grant", req.Name, req.Acquisition, micros(req.TTL)); err != nil {
-				return lease.Reply{}, err
+				return driver.Reply{}, err
 			}
 			var token int64
 			err := t.query("granted", []any{req.Name}, &token)
-			return lease.Reply{Held: err == nil, Token: uint64(token)}, err
+			return driver.Reply{Held: err == nil, Token: uint64(token)}, err
 		}
 	}
 	n, err := t.exec("stay", req.Name, req.Acquisition, micros(t.place))
 	if err == nil && n == 0 {
 		_, err = t.exec("enqueue", req.Name, req.Acquisition, micros(t.place))
 	}
-	return lease.Reply{Wait: row.wait()}, err
+	return driver.Reply{Wait: row.wait()}, err
 }
 
 // lockRow locks the row of the lock.
 func (t queueTx) lockRow(name string) (row rowOfLock, err error) {
-	row.seen = lease.Now()
+	row.seen = driver.Now()
 	dest := []any{&row.left, &row.token, &row.owner}
 	err = sql.ErrNoRows
 	if t.c.dialect != SQLite {
@@ -227,23 +227,23 @@ func (t queueTx) isNext(name, acquisition string) (bool, error) {
 }
 
 // Release is the Release of a Table, except that on PostgreSQL it notifies the first waiter.
-func (s queueStore) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (s queueStore) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	if s.c.dialect != Postgres {
 		return s.tableStore.Release(ctx, id)
 	}
 	n, err := s.c.count(ctx, "release in order", id)
-	return lease.Released{Held: n > 0, Awaited: true}, s.c.outcome(err)
+	return driver.Released{Held: n > 0, Awaited: true}, s.c.outcome(err)
 }
 
 // endWatch ends the watch of an acquisition, if there is one.
-func (s queueStore) endWatch(id lease.HoldID) {
+func (s queueStore) endWatch(id driver.HoldID) {
 	if w := s.c.waiters.of(id); w != nil {
 		w.Close()
 	}
 }
 
 // Leave gives the place up.
-func (s queueStore) Leave(ctx context.Context, id lease.HoldID) error {
+func (s queueStore) Leave(ctx context.Context, id driver.HoldID) error {
 	s.endWatch(id) // the engine may not have asked for the watch
 	title := "leave"
 	if s.c.dialect == Postgres {

@@ -6,28 +6,28 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 var (
-	_ lease.BatchReleaser = (*tableStore)(nil)
-	_ lease.BatchReleaser = (*permitStore)(nil)
-	_ lease.BatchReleaser = queueStore{}
+	_ driver.BatchReleaser = (*tableStore)(nil)
+	_ driver.BatchReleaser = (*permitStore)(nil)
+	_ driver.BatchReleaser = queueStore{}
 )
 
 // ReleaseAll frees the locks by one statement.
-func (s *tableStore) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, error) {
+func (s *tableStore) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, error) {
 	return s.c.releaseAll(ctx, "release all", ids)
 }
 
 // ReleaseAll gives the permits back by one statement.
-func (s *permitStore) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, error) {
+func (s *permitStore) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, error) {
 	return s.c.releaseAll(ctx, "release all permits", ids)
 }
 
 // ReleaseAll frees the locks by one statement. In PostgreSQL it wakes the first waiter of each
 // lock.
-func (s queueStore) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, error) {
+func (s queueStore) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, error) {
 	title := "release all"
 	if s.c.dialect == Postgres {
 		title = "release all in order"
@@ -37,7 +37,7 @@ func (s queueStore) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool,
 
 // releaseAll carries out the statement of this title for ids. If there is a listener, releaseAll
 // uses the variant that also notifies.
-func (c *core) releaseAll(ctx context.Context, title string, ids []lease.HoldID) ([]bool, error) {
+func (c *core) releaseAll(ctx context.Context, title string, ids []driver.HoldID) ([]bool, error) {
 	var which strings.Builder
 	args := make([]any, 0, 1+2*len(ids))
 	if c.listen != nil { // PostgreSQL

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/keyed"
 )
 
@@ -266,7 +266,7 @@ func (r *Row) notCommitted(ctx context.Context, err error) error {
 // has the row. As with [lease.Mutex.LockContext], an unreachable database is an error of the first
 // request; later requests wait for the database.
 func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
-	var watch lease.Watch
+	var watch driver.Watch
 	defer func() {
 		if watch != nil {
 			watch.Close()
@@ -310,7 +310,7 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 		}
 		down = err
 		if watch == nil {
-			watch = r.c.watch(lease.HoldID{Name: name})
+			watch = r.c.watch(driver.HoldID{Name: name})
 			continue
 		}
 		timer := time.NewTimer(quiet)
@@ -330,7 +330,7 @@ func (r *Row) goesOn(err error, waits bool) bool {
 	switch {
 	case errors.Is(err, locks.ErrForeign):
 		return false
-	case errors.Is(err, lease.ErrUnavailable) && !errors.Is(err, lease.ErrUnreachable):
+	case errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUnreachable):
 		return true
 	}
 	return waits && r.c.temporary(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // The permits of an acquisition are a row of a table: the name of the semaphore; the owner; how
@@ -27,17 +28,17 @@ import (
 //
 // Releases and renewals change single rows, and wait for no other.
 
-// permitStore is the [lease.Store] of the semaphores of a [Table].
+// permitStore is the [driver.Store] of the semaphores of a [Table].
 type permitStore struct {
 	*tableStore
 	start startCheck
 }
 
 var (
-	_ lease.Store     = (*permitStore)(nil)
-	_ lease.Breaker   = (*permitStore)(nil)
-	_ lease.Inspector = (*permitStore)(nil)
-	_ lease.Announcer = (*permitStore)(nil)
+	_ driver.Store     = (*permitStore)(nil)
+	_ driver.Breaker   = (*permitStore)(nil)
+	_ driver.Inspector = (*permitStore)(nil)
+	_ driver.Announcer = (*permitStore)(nil)
 )
 
 func newPermitStore(c *core) *permitStore {
@@ -69,7 +70,7 @@ func (s *permitStore) checkEngines(ctx context.Context) error {
 
 // permitsTaken is the answer of a statement about a semaphore.
 type permitsTaken struct {
-	seen     time.Time // by [lease.Now], when the statement was sent
+	seen     time.Time // by [driver.Now], when the statement was sent
 	all      int64     // of all acquisitions
 	living   int64     // of those whose lease is not over
 	next     int64     // for how many microseconds the first lease of those lasts
@@ -79,12 +80,12 @@ type permitsTaken struct {
 }
 
 // Acquire gives the permits if they are free.
-func (s *permitStore) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *permitStore) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	if err := s.c.fit(ctx, req.Name); err != nil {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	if err := s.start.fit(ctx); err != nil {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	ask := s.transact
 	switch s.c.dialect {
@@ -98,21 +99,21 @@ func (s *permitStore) Acquire(ctx context.Context, req lease.Request) (lease.Rep
 	case s.c.inTheWay(err) && (s.c.dialect == SQLite || !errors.Is(err, ErrTimeout)):
 		return s.inTheWay(ctx, req, err)
 	case err != nil: // after ErrTimeout, the last statement may yet be carried out
-		return lease.Reply{}, s.c.outcome(err)
+		return driver.Reply{}, s.c.outcome(err)
 	}
 	return reply, nil
 }
 
 // errOvertaken makes a request begin anew: another acquisition was faster.
-var errOvertaken = lease.Mark(errors.New("another client has acquired permits"), errTaken)
+var errOvertaken = driver.Mark(errors.New("another client has acquired permits"), errTaken)
 
 // ask is an acquisition in PostgreSQL.
-func (s *permitStore) ask(ctx context.Context, req lease.Request) (reply lease.Reply, err error) {
+func (s *permitStore) ask(ctx context.Context, req driver.Request) (reply driver.Reply, err error) {
 	permits, size := req.Weigh()
 	args := []any{req.Name, req.Acquisition, micros(req.TTL), permits, size}
 	err = s.c.request(ctx, func(ctx context.Context) error {
 		var taken int64
-		t := permitsTaken{seen: lease.Now()}
+		t := permitsTaken{seen: driver.Now()}
 		err := s.c.queryOnce(ctx, s.c.statements["ask permits"], args,
 			&taken, &t.living, &t.next, &t.token, &t.own, &t.ownLasts)
 		switch {
@@ -124,7 +125,7 @@ func (s *permitStore) ask(ctx context.Context, req lease.Request) (reply lease.R
 		case err != nil:
 			return err
 		case taken > 0:
-			reply = lease.Reply{Held: true, Token: uint64(taken)}
+			reply = driver.Reply{Held: true, Token: uint64(taken)}
 			return nil
 		case t.own == 0 && t.living <= size-permits:
 			return errOvertaken
@@ -136,7 +137,7 @@ func (s *permitStore) ask(ctx context.Context, req lease.Request) (reply lease.R
 }
 
 // askTwice is an acquisition in MySQL. If it was overtaken and then refused, it deletes its row.
-func (s *permitStore) askTwice(ctx context.Context, req lease.Request) (reply lease.Reply, err error) {
+func (s *permitStore) askTwice(ctx context.Context, req driver.Request) (reply driver.Reply, err error) {
 	overtaken := false
 	err = s.c.request(ctx, func(ctx context.Context) (err error) {
 		reply, err = s.decide(ctx, s.c.db, req)
@@ -150,7 +151,7 @@ func (s *permitStore) askTwice(ctx context.Context, req lease.Request) (reply le
 }
 
 // transact is an acquisition in SQLite.
-func (s *permitStore) transact(ctx context.Context, req lease.Request) (reply lease.Reply, err error) {
+func (s *permitStore) transact(ctx context.Context, req driver.Request) (reply driver.Reply, err error) {
 	permits, size := req.Weigh()
 	// A read, which locks nothing, is enough for most waiters that ask again.
 	var t permitsTaken
@@ -180,15 +181,15 @@ func (s *permitStore) transact(ctx context.Context, req lease.Request) (reply le
 }
 
 // count reads the permits of a semaphore.
-func (s *permitStore) count(ctx context.Context, on database, req lease.Request) (t permitsTaken, err error) {
-	t.seen = lease.Now()
+func (s *permitStore) count(ctx context.Context, on database, req driver.Request) (t permitsTaken, err error) {
+	t.seen = driver.Now()
 	err = s.c.statements["permits"].query(ctx, on, []any{req.Name, req.Acquisition},
 		&t.all, &t.living, &t.next, &t.token, &t.own, &t.ownLasts)
 	return t, err
 }
 
 // decide gives the permits in MySQL, or in a transaction of SQLite, if they are free.
-func (s *permitStore) decide(ctx context.Context, on database, req lease.Request) (lease.Reply, error) {
+func (s *permitStore) decide(ctx context.Context, on database, req driver.Request) (driver.Reply, error) {
 	permits, size := req.Weigh()
 	exec := func(title string, args ...any) (int64, error) { return s.c.statements[title].exec(ctx, on, args...) }
 	t, err := s.count(ctx, on, req)
@@ -203,12 +204,12 @@ func (s *permitStore) decide(ctx context.Context, on database, req lease.Request
 	before := "prepare permits"
 	switch {
 	case err != nil:
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	case t.all > size-permits:
-		return lease.Reply{}, errOvertaken
+		return driver.Reply{}, errOvertaken
 	case t.token < 0:
 		if _, err := exec("make semaphore", req.Name); err != nil {
-			return lease.Reply{}, err
+			return driver.Reply{}, err
 		}
 		t.token = 0
 	}
@@ -216,32 +217,32 @@ func (s *permitStore) decide(ctx context.Context, on database, req lease.Request
 		before = "raise token"
 	}
 	if _, err := exec(before, req.Name, req.Acquisition); err != nil {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	next := t.token + 1
 	n, err := exec("take permits", req.Name, req.Acquisition, micros(req.TTL), permits, next)
 	if err == nil && n == 0 {
 		err = errOvertaken
 	}
-	return lease.Reply{Held: err == nil, Token: uint64(next)}, err
+	return driver.Reply{Held: err == nil, Token: uint64(next)}, err
 }
 
 // refused is the reply to an acquisition that adds no row. An earlier request of the acquisition
 // may have the permits, if the answer was lost. If not, refused tells the local waiters of the last
 // acquisition.
-func (s *permitStore) refused(req lease.Request, t permitsTaken) lease.Reply {
+func (s *permitStore) refused(req driver.Request, t permitsTaken) driver.Reply {
 	if lasts := time.Duration(t.ownLasts) * time.Microsecond; t.own > 0 && lasts > 0 {
-		return lease.Reply{Held: true, Token: uint64(t.own), Since: t.seen.Add(lasts - req.TTL)}
+		return driver.Reply{Held: true, Token: uint64(t.own), Since: t.seen.Add(lasts - req.TTL)}
 	}
 	s.c.refused(topicOf(req.Name), t.token)
-	return lease.Reply{Wait: max(time.Duration(t.next)*time.Microsecond, 0)}
+	return driver.Reply{Wait: max(time.Duration(t.next)*time.Microsecond, 0)}
 }
 
 // topicOf is the payload of notifications for a semaphore, in place of the name of a lock.
 func topicOf(name string) string { return "permits " + name }
 
 // Release deletes the row.
-func (s *permitStore) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (s *permitStore) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	title := "release permits"
 	if s.c.listen != nil {
 		title = "release permits and notify"
@@ -250,11 +251,11 @@ func (s *permitStore) Release(ctx context.Context, id lease.HoldID) (lease.Relea
 	if err == nil && n == 0 && s.c.dialect == MySQL {
 		_, err = s.c.exec(ctx, s.c.statements["unprepare permits"], id.Name, id.Acquisition)
 	}
-	return lease.Released{Held: n > 0, Awaited: true}, s.c.outcome(err)
+	return driver.Released{Held: n > 0, Awaited: true}, s.c.outcome(err)
 }
 
 // Watch is the Watch of a Table, for the semaphore.
-func (s *permitStore) Watch(_ context.Context, id lease.HoldID) (lease.Watch, error) {
+func (s *permitStore) Watch(_ context.Context, id driver.HoldID) (driver.Watch, error) {
 	id.Name = topicOf(id.Name)
 	return s.c.watch(id), nil
 }
@@ -264,8 +265,8 @@ func (s *permitStore) Break(ctx context.Context, name string) (bool, error) {
 	state, err := s.Inspect(ctx, name)
 	broken := false
 	for _, h := range state.Holders {
-		var r lease.Released
-		if r, err = s.Release(ctx, lease.HoldID{Name: name, Acquisition: h.Acquisition}); err != nil {
+		var r driver.Released
+		if r, err = s.Release(ctx, driver.HoldID{Name: name, Acquisition: h.Acquisition}); err != nil {
 			return broken, s.c.outcome(err)
 		}
 		broken = broken || r.Held
@@ -274,17 +275,17 @@ func (s *permitStore) Break(ctx context.Context, name string) (bool, error) {
 }
 
 // Inspect reads the rows of the holders.
-func (s *permitStore) Inspect(ctx context.Context, name string) (state lease.State, err error) {
+func (s *permitStore) Inspect(ctx context.Context, name string) (state driver.State, err error) {
 	state.Waiting = -1
 	inspect := s.c.statements["inspect permits"]
-	state.Holders, err = collect(ctx, s.c, inspect, []any{name}, func(rows *sql.Rows) (h lease.Claim, err error) {
+	state.Holders, err = collect(ctx, s.c, inspect, []any{name}, func(rows *sql.Rows) (h driver.Claim, err error) {
 		var left int64
 		err = rows.Scan(&h.Acquisition, &h.Permits, &h.Token, &left)
 		h.Left = max(time.Duration(left)*time.Microsecond, 0)
 		return h, err
 	})
 	if err != nil {
-		return lease.State{}, s.c.outcome(err)
+		return driver.State{}, s.c.outcome(err)
 	}
 	return state, s.identify(ctx, state.Holders[:min(len(state.Holders), maxAsked)])
 }
@@ -314,5 +315,5 @@ func (t *Table) Semaphore(name string, size int64) *lease.Semaphore {
 	if err != nil {
 		lc, refusal = t.lc, err
 	}
-	return lc.Semaphore(name, size, lease.WithRefusal(refusal))
+	return lc.Semaphore(name, size, driver.WithRefusal(refusal))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/distributed/sqllock/pgxnotify"
@@ -54,10 +55,10 @@ func (b bed) proveSemaphores(t *testing.T) {
 	leasetest.TestStore(t, leasetest.Config{
 		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
 			db := b.dial(tb, link, where(tb), program(tb))
-			var inner lease.Store
+			var inner driver.Store
 			all := []sqllock.Option{
 				sqllock.WithTable(table), calm,
-				sqllock.WithLeaseOptions(lease.WithWrapper(func(of lease.Store) lease.Store {
+				sqllock.WithLeaseOptions(lease.WithWrapper(func(of driver.Store) driver.Store {
 					inner = of
 					return of
 				})),

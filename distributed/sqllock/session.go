@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"database/sql/driver"
+	sqldriver "database/sql/driver"
 	"errors"
 	"sync"
 	"time"
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // A lock of a session lasts as long as the session. Only the client knows the lease: the client
@@ -32,7 +32,7 @@ import (
 var errGone = errors.New("the session has lost the lock")
 
 type session struct {
-	ref  lease.HoldID
+	ref  driver.HoldID
 	conn *sql.Conn
 	id   int64
 	turn chan struct{} // has an element while a request uses conn
@@ -44,49 +44,49 @@ type session struct {
 	over  *time.Timer // for then
 }
 
-// sessionStore is the [lease.Store] of the locks of sessions.
+// sessionStore is the [driver.Store] of the locks of sessions.
 type sessionStore struct {
 	c    *core
-	lost func(r lease.HoldID, cause error)
+	lost func(r driver.HoldID, cause error)
 
 	mu      sync.Mutex
-	held    map[lease.HoldID]*session
-	blocked map[lease.HoldID]*blocked
+	held    map[driver.HoldID]*session
+	blocked map[driver.HoldID]*blocked
 	closed  bool           // nothing is added to held
 	ending  sync.WaitGroup // sessions that are removed from held, and not discarded yet
 }
 
 var (
-	_ lease.Store        = (*sessionStore)(nil)
-	_ lease.LossNotifier = (*sessionStore)(nil)
+	_ driver.Store        = (*sessionStore)(nil)
+	_ driver.LossNotifier = (*sessionStore)(nil)
 )
 
 func newSessionStore(c *core) *sessionStore {
-	return &sessionStore{c: c, held: make(map[lease.HoldID]*session), blocked: make(map[lease.HoldID]*blocked)}
+	return &sessionStore{c: c, held: make(map[driver.HoldID]*session), blocked: make(map[driver.HoldID]*blocked)}
 }
 
-func newSession(id lease.HoldID, conn *sql.Conn, number int64) *session {
+func newSession(id driver.HoldID, conn *sql.Conn, number int64) *session {
 	return &session{ref: id, conn: conn, id: number, turn: make(chan struct{}, 1)}
 }
 
 // NotifyLoss keeps the engine's function for lost holds.
-func (s *sessionStore) NotifyLoss(lost func(r lease.HoldID, cause error)) { s.lost = lost }
+func (s *sessionStore) NotifyLoss(lost func(r driver.HoldID, cause error)) { s.lost = lost }
 
 // discard ends conn's session, as far as a client can, and does not give it back to the pool.
 func discard(conn *sql.Conn) {
-	conn.Raw(func(any) error { return driver.ErrBadConn })
+	conn.Raw(func(any) error { return sqldriver.ErrBadConn })
 	conn.Close()
 }
 
-func (s *sessionStore) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *sessionStore) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	return s.acquire(ctx, req, nil)
 }
 
 // acquire is Acquire. If the lock is taken and b is not nil, acquire begins b's statement, which
 // waits for the lock.
-func (s *sessionStore) acquire(ctx context.Context, req lease.Request, b *blocked) (lease.Reply, error) {
+func (s *sessionStore) acquire(ctx context.Context, req driver.Request, b *blocked) (driver.Reply, error) {
 	if err := s.c.start.fit(ctx); err != nil {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	var sess *session
 	err := s.c.request(ctx, func(ctx context.Context) error {
@@ -113,22 +113,22 @@ func (s *sessionStore) acquire(ctx context.Context, req lease.Request, b *blocke
 	case err != nil:
 		return s.failed(err)
 	case sess == nil:
-		return lease.Reply{}, nil
+		return driver.Reply{}, nil
 	}
 	return s.keep(sess, req.TTL)
 }
 
 // failed is the reply to an acquisition that has failed. A lock that the request took has ended
 // with the connection, or will end as soon as the server notices.
-func (s *sessionStore) failed(err error) (lease.Reply, error) {
+func (s *sessionStore) failed(err error) (driver.Reply, error) {
 	if s.c.dialect.classify(err) == busy {
-		return lease.Reply{}, nil
+		return driver.Reply{}, nil
 	}
-	return lease.Reply{}, s.c.notAcquired(err)
+	return driver.Reply{}, s.c.notAcquired(err)
 }
 
 // keep begins the hold of a session that has the lock.
-func (s *sessionStore) keep(sess *session, ttl time.Duration) (lease.Reply, error) {
+func (s *sessionStore) keep(sess *session, ttl time.Duration) (driver.Reply, error) {
 	sess.ctx, sess.end = context.WithCancel(context.Background())
 	s.mu.Lock()
 	closed := s.closed
@@ -146,17 +146,17 @@ func (s *sessionStore) keep(sess *session, ttl time.Duration) (lease.Reply, erro
 	if closed {
 		sess.end()
 		discard(sess.conn)
-		return lease.Reply{}, errClosing
+		return driver.Reply{}, errClosing
 	}
-	return lease.Reply{Held: true}, nil
+	return driver.Reply{Held: true}, nil
 }
 
 // Lookup finds out which holds have a session here. An acquisition of unknown outcome leaves no
 // session, so its lock ends with the connection.
-func (s *sessionStore) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *sessionStore) Lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return lease.Reply{Held: s.held[req.HoldID] != nil}, nil
+	return driver.Reply{Held: s.held[req.HoldID] != nil}, nil
 }
 
 // remove removes sess from held, and reports whether it was there.
@@ -237,7 +237,7 @@ type renewed struct {
 // the lock. So Renew waits for each request until the lease of its session is over, if need be in
 // the background. The caller waits until ctx ends. If other sessions have answered, the caller
 // waits only for a third of the time d: one dead connection must not end the holds of the others.
-func (s *sessionStore) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+func (s *sessionStore) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
 	r := &renewal{s: s, ctx: ctx, began: time.Now(), d: d, answers: make(chan renewed, len(holds))}
 	missing := 0
 	for i, h := range holds {
@@ -320,12 +320,12 @@ func (c *core) goesOn(err error) bool {
 	return false
 }
 
-func (s *sessionStore) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (s *sessionStore) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	s.mu.Lock()
 	sess := s.held[id]
 	s.mu.Unlock()
 	if sess == nil || !s.remove(sess) {
-		return lease.Released{}, nil
+		return driver.Released{}, nil
 	}
 	var had bool
 	var using context.Context
@@ -354,15 +354,15 @@ func (s *sessionStore) Release(ctx context.Context, id lease.HoldID) (lease.Rele
 		had, err = s.free(using, sess.conn, id.Name)
 		switch s.c.dialect.classify(err) {
 		case interrupted, unavailable:
-			err = lease.Mark(err, errTaken) // request repeats it
+			err = driver.Mark(err, errTaken) // request repeats it
 		}
 		return err
 	})
 	had = had && err == nil
-	return lease.Released{Held: had, Awaited: true}, nil
+	return driver.Released{Held: had, Awaited: true}, nil
 }
 
-func (s *sessionStore) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
+func (s *sessionStore) Watch(ctx context.Context, id driver.HoldID) (driver.Watch, error) {
 	return s.c.watch(id), nil
 }
 

@@ -3,23 +3,23 @@ package sqllock
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
+	sqldriver "database/sql/driver"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // stuck is a database whose connections close only when gate is closed.
 type stuck struct{ gate chan struct{} }
 
-func (s stuck) Connect(context.Context) (driver.Conn, error) { return stuckConn{gate: s.gate}, nil }
-func (stuck) Driver() driver.Driver                          { return nil }
+func (s stuck) Connect(context.Context) (sqldriver.Conn, error) { return stuckConn{gate: s.gate}, nil }
+func (stuck) Driver() sqldriver.Driver                          { return nil }
 
 type stuckConn struct {
-	driver.Conn
+	sqldriver.Conn
 	gate chan struct{}
 }
 
@@ -35,8 +35,8 @@ func TestCloseWaitsForNoConnectionAfterItsContext(t *testing.T) {
 	conn, err := db.Conn(t.Context())
 	require.NoError(t, err)
 	s := newSessionStore(nil)
-	s.NotifyLoss(func(lease.HoldID, error) {})
-	sess := newSession(lease.HoldID{}, conn, 0)
+	s.NotifyLoss(func(driver.HoldID, error) {})
+	sess := newSession(driver.HoldID{}, conn, 0)
 	sess.over, sess.end = time.NewTimer(time.Minute), func() {}
 	s.held[sess.ref] = sess
 	ctx, cancel := context.WithCancel(t.Context())

@@ -12,22 +12,23 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // The state of a lock is a row: its name; its owner, or NULL; the token of its last holder; the
 // end of its lease. The row stays when the lock is free, so that the token never goes back. An
 // acquisition and a release are one statement each, and so is the renewal of all holds.
 
-// tableStore is the [lease.Store] of a [Table].
+// tableStore is the [driver.Store] of a [Table].
 type tableStore struct {
 	c                *core
 	holds            string // the table of the holds
-	lost             func(id lease.HoldID, cause error)
+	lost             func(id driver.HoldID, cause error)
 	client, identity string
 	untold           atomic.Bool // there is no table for identities
 }
 
-var _ lease.Store = (*tableStore)(nil)
+var _ driver.Store = (*tableStore)(nil)
 
 func newTableStore(c *core) *tableStore {
 	s := &tableStore{c: c, holds: c.names.locks}
@@ -50,9 +51,9 @@ func micros(d time.Duration) int64 {
 	return n
 }
 
-func (s *tableStore) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *tableStore) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	if err := s.c.fit(ctx, req.Name); err != nil {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	if s.c.dialect == Postgres && s.c.waiters.of(req.HoldID) != nil {
 		return s.acquireAgain(ctx, req)
@@ -61,45 +62,45 @@ func (s *tableStore) Acquire(ctx context.Context, req lease.Request) (lease.Repl
 	switch {
 	case err == nil && token > 0:
 		s.c.listenOn()
-		return lease.Reply{Held: true, Token: uint64(token)}, nil
+		return driver.Reply{Held: true, Token: uint64(token)}, nil
 	case s.c.inTheWay(err):
 		return s.inTheWay(ctx, req, err)
 	case err != nil && !errors.Is(err, sql.ErrNoRows):
-		return lease.Reply{}, s.c.outcome(err)
+		return driver.Reply{}, s.c.outcome(err)
 	}
-	row := rowOfLock{seen: lease.Now()}
+	row := rowOfLock{seen: driver.Now()}
 	if err := s.c.query(ctx, s.c.statements["rest"], []any{req.Name}, &row.left, &row.token, &row.owner); err != nil {
 		if s.c.unsure { // the statement before may have been carried out twice
-			return lease.Reply{}, err
+			return driver.Reply{}, err
 		}
-		return lease.Reply{}, nil // it is only sure that the lock is not held
+		return driver.Reply{}, nil // it is only sure that the lock is not held
 	}
 	return s.overtaken(req, row), nil
 }
 
 // acquireAgain is Acquire for a waiter on PostgreSQL that has been refused before. Most such
 // requests are refused again, so the same statement also returns the reason.
-func (s *tableStore) acquireAgain(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *tableStore) acquireAgain(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	var taken bool
-	row := rowOfLock{seen: lease.Now()}
+	row := rowOfLock{seen: driver.Now()}
 	args := []any{req.Name, req.Acquisition, micros(req.TTL)}
 	err := s.c.queryOnce(ctx, s.c.statements["acquire again"], args, &taken, &row.left, &row.token, &row.owner)
 	switch {
 	case s.c.inTheWay(err):
 		return s.inTheWay(ctx, req, err)
 	case errors.Is(err, sql.ErrNoRows):
-		return lease.Reply{}, nil
+		return driver.Reply{}, nil
 	case err != nil:
-		return lease.Reply{}, s.c.outcome(err)
+		return driver.Reply{}, s.c.outcome(err)
 	case taken:
-		return lease.Reply{Held: true, Token: uint64(row.token)}, nil
+		return driver.Reply{Held: true, Token: uint64(row.token)}, nil
 	}
 	return s.overtaken(req, row), nil
 }
 
 // rowOfLock is the row of a lock.
 type rowOfLock struct {
-	seen  time.Time // by [lease.Now], when a statement was sent that reads it
+	seen  time.Time // by [driver.Now], when a statement was sent that reads it
 	left  int64     // for how many microseconds the lock is not free
 	token int64
 	owner string // the last holder
@@ -109,7 +110,7 @@ type rowOfLock struct {
 func (r rowOfLock) wait() time.Duration { return max(time.Duration(r.left)*time.Microsecond, 0) }
 
 // overtaken is found, and also tells the local waiters which hold has the lock.
-func (s *tableStore) overtaken(req lease.Request, row rowOfLock) lease.Reply {
+func (s *tableStore) overtaken(req driver.Request, row rowOfLock) driver.Reply {
 	reply := s.found(req, row)
 	if !reply.Held {
 		s.c.refused(req.Name, row.token)
@@ -119,18 +120,18 @@ func (s *tableStore) overtaken(req lease.Request, row rowOfLock) lease.Reply {
 
 // found is the reply to an acquisition that has found the lock held. An earlier request of it may
 // have the lock, if the answer was lost.
-func (s *tableStore) found(req lease.Request, row rowOfLock) lease.Reply {
+func (s *tableStore) found(req driver.Request, row rowOfLock) driver.Reply {
 	wait := row.wait()
 	if row.owner == req.Acquisition && wait > 0 {
 		s.c.listenOn()
-		return lease.Reply{Held: true, Token: uint64(row.token), Since: row.seen.Add(wait - req.TTL)}
+		return driver.Reply{Held: true, Token: uint64(row.token), Since: row.seen.Add(wait - req.TTL)}
 	}
-	return lease.Reply{Wait: wait}
+	return driver.Reply{Wait: wait}
 }
 
 // take acquires the lock if it is free, and returns the token. The token is 0, or the error
 // sql.ErrNoRows, if the lock is not free.
-func (s *tableStore) take(ctx context.Context, req lease.Request) (token int64, err error) {
+func (s *tableStore) take(ctx context.Context, req driver.Request) (token int64, err error) {
 	acquire, args := s.c.statements["acquire"], []any{req.Name, req.Acquisition, micros(req.TTL)}
 	if s.c.dialect != MySQL {
 		err = s.c.queryOnce(ctx, acquire, args, &token)
@@ -154,28 +155,28 @@ func (c *core) inTheWay(err error) bool {
 
 // inTheWay is the reply to an acquisition that has failed so far because another transaction
 // was in the way.
-func (s *tableStore) inTheWay(ctx context.Context, req lease.Request, err error) (lease.Reply, error) {
+func (s *tableStore) inTheWay(ctx context.Context, req driver.Request, err error) (driver.Reply, error) {
 	if !errors.Is(err, ErrTimeout) {
-		return lease.Reply{}, nil
+		return driver.Reply{}, nil
 	}
 	return s.Lookup(ctx, req)
 }
 
-func (s *tableStore) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *tableStore) Lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	var token int64
 	lookup := s.c.statement("lookup", "{locks}", s.holds)
 	switch err := s.c.query(ctx, lookup, []any{req.Name, req.Acquisition}, &token); {
 	case errors.Is(err, sql.ErrNoRows):
-		return lease.Reply{}, nil
+		return driver.Reply{}, nil
 	case err != nil:
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
-	return lease.Reply{Held: true, Token: uint64(token)}, nil
+	return driver.Reply{Held: true, Token: uint64(token)}, nil
 }
 
 // Renew extends all holds by one statement. If the statement misses some holds, a second statement
 // asks which.
-func (s *tableStore) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+func (s *tableStore) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
 	var which strings.Builder
 	args := make([]any, 1, 1+2*len(holds))
 	args[0] = micros(d)
@@ -198,7 +199,7 @@ func (s *tableStore) Renew(ctx context.Context, holds []lease.HoldID, d time.Dur
 		return held, nil
 	}
 	renewed := s.c.statement("renewed", "{which}", which.String(), "{locks}", s.holds)
-	current, err := collect(ctx, s.c, renewed, args, func(rows *sql.Rows) (h lease.HoldID, err error) {
+	current, err := collect(ctx, s.c, renewed, args, func(rows *sql.Rows) (h driver.HoldID, err error) {
 		err = rows.Scan(&h.Name, &h.Acquisition)
 		return h, err
 	})
@@ -212,18 +213,18 @@ func (s *tableStore) Renew(ctx context.Context, holds []lease.HoldID, d time.Dur
 	return held, nil
 }
 
-func (s *tableStore) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (s *tableStore) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	title := "release"
 	if s.c.listen != nil {
 		title = "release and notify"
 	}
 	n, err := s.c.count(ctx, title, id)
-	return lease.Released{Held: n > 0, Awaited: true}, s.c.outcome(err)
+	return driver.Released{Held: n > 0, Awaited: true}, s.c.outcome(err)
 }
 
 // count carries out a statement that ends an acquisition, and returns how many rows it has changed.
 // It notifies if there is a listener.
-func (c *core) count(ctx context.Context, title string, id lease.HoldID) (int64, error) {
+func (c *core) count(ctx context.Context, title string, id driver.HoldID) (int64, error) {
 	channel := ""
 	if c.listen != nil {
 		channel = c.names.channel
@@ -233,7 +234,7 @@ func (c *core) count(ctx context.Context, title string, id lease.HoldID) (int64,
 
 // countOn is count with the channel to notify on, or "". Statements that can notify have it as an
 // argument.
-func (c *core) countOn(ctx context.Context, title string, id lease.HoldID, channel string) (int64, error) {
+func (c *core) countOn(ctx context.Context, title string, id driver.HoldID, channel string) (int64, error) {
 	s := c.statements[title]
 	return c.once(ctx, true, func(ctx context.Context, on database) (n int64, err error) {
 		if len(s.order) < 3 || c.dialect != Postgres {
@@ -245,7 +246,7 @@ func (c *core) countOn(ctx context.Context, title string, id lease.HoldID, chann
 	})
 }
 
-func (s *tableStore) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
+func (s *tableStore) Watch(ctx context.Context, id driver.HoldID) (driver.Watch, error) {
 	return s.c.watch(id), nil
 }
 
@@ -256,7 +257,7 @@ type Table struct {
 	c       *core
 	lc      *lease.Client // of locks
 	permits *permitStore
-	clients lease.Group[*tableStore]
+	clients driver.Group[*tableStore, *lease.Client]
 }
 
 var _ locks.Provider = (*Table)(nil)
@@ -271,7 +272,7 @@ func NewTable(db *sql.DB, opts ...Option) (*Table, error) {
 	}
 	table := newTableStore(c)
 	common := append([]lease.Option{lease.WithMaxLocalHandoffs(0)}, c.lease...) // each holder has a token of its own
-	var store lease.Store = table
+	var store driver.Store = table
 	if c.fair {
 		store = queueStore{table}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // Listener listens for notifications of PostgreSQL. It runs LISTEN channel, calls ready as soon as
@@ -183,7 +184,7 @@ func (ws *waiters) remove(name string, w *watch) {
 }
 
 // of returns the watch of an acquisition, or nil.
-func (ws *waiters) of(id lease.HoldID) *watch {
+func (ws *waiters) of(id driver.HoldID) *watch {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for w := range ws.watches[id.Name] {
@@ -215,7 +216,7 @@ func (ws *waiters) all() {
 }
 
 // watch returns the watch of an acquisition, and begins the watch if there is none.
-func (c *core) watch(id lease.HoldID) lease.Watch {
+func (c *core) watch(id driver.HoldID) driver.Watch {
 	w := c.waiters.of(id)
 	if w != nil && id.Acquisition != "" {
 		return w

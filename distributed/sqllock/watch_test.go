@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 func deaf(context.Context, string, func(), func(string)) error { return nil }
@@ -129,7 +129,7 @@ func TestAWaiterAsksLaterOnAnothersTurn(t *testing.T) {
 
 func TestAClosedWatchIsToldNothing(t *testing.T) {
 	c := &core{options: options{min: time.Hour, max: time.Hour}}
-	w := c.watch(lease.HoldID{Name: "it"}).(*watch)
+	w := c.watch(driver.HoldID{Name: "it"}).(*watch)
 	c.refused("it", 1)
 	c.refused("other", 2)
 	require.Equal(t, []int64{1}, c.told("it"))

@@ -8,10 +8,10 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// class says which thing an error refuses, see [lease.ErrRefused].
+// class says which thing an error refuses, see [driver.ErrRefused].
 type class int
 
 const (
@@ -122,18 +122,18 @@ func inDoubt(err error) bool {
 	return true
 }
 
-// outcome returns err as an error of a [lease.Store].
+// outcome returns err as an error of a [driver.Store].
 func outcome(err error) error {
-	if err == nil || errors.Is(err, lease.ErrRefused) || errors.Is(err, locks.ErrForeign) {
+	if err == nil || errors.Is(err, driver.ErrRefused) || errors.Is(err, locks.ErrForeign) {
 		return err
 	}
 	switch classOf(err) {
 	case request:
-		return lease.Mark(err, lease.ErrRefused)
+		return driver.Mark(err, driver.ErrRefused)
 	case login:
-		return lease.Mark(err, lease.ErrRefused, lease.ErrLogin)
+		return driver.Mark(err, driver.ErrRefused, driver.ErrLogin)
 	case moment:
-		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
+		return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable)
 	}
 	return err
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // DefaultSessionTimeout is the session timeout that a client asks for. The server decides.
@@ -28,7 +29,7 @@ type Client struct {
 	margin    time.Duration // -1: a tenth of the session timeout
 	lease     []lease.Option
 
-	kinds  lease.Group[kind]
+	kinds  driver.Group[kind, *lease.Client]
 	stores [kinds]*store
 }
 
@@ -211,8 +212,8 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 	return c.kinds.Client(k, func() (*lease.Client, error) {
 		term := c.core.Term()
 		opts := []lease.Option{
-			lease.WithErrorPrefix("zklock"),
-			lease.WithPlace(fmt.Sprintf("zookeeper %s %d", c.core.order, k), ""), // a name is a whole path
+			driver.WithErrorPrefix("zklock"),
+			driver.WithPlace(fmt.Sprintf("zookeeper %s %d", c.core.order, k), ""), // a name is a whole path
 			// Local waiters do not go before remote waiters.
 			lease.WithMaxLocalHandoffs(0),
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // greeting is how much of the server's first answer is read here: its length, the version of
@@ -34,7 +34,7 @@ const (
 type link struct {
 	net.Conn
 	s      *session
-	dialed time.Time // by lease.Now
+	dialed time.Time // by driver.Now
 	limit  time.Time // of the server's first answer
 	host   string    // the client's own address
 
@@ -119,7 +119,7 @@ func (s *session) dial(network, address string, timeout time.Duration) (net.Conn
 		return nil, zk.ErrClosing
 	}
 	term := s.term()
-	dialed, limit := lease.Now(), time.Now().Add(max(term/4, 100*time.Millisecond))
+	dialed, limit := driver.Now(), time.Now().Add(max(term/4, 100*time.Millisecond))
 	ctx, cancel := context.WithTimeout(s.c.life, max(term/8, min(timeout, term/4), 50*time.Millisecond))
 	defer cancel()
 	conn, err := s.c.dialer(ctx, network, address)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // core is the part that all locks of a client share: the present session, and the loop that begins
@@ -84,7 +84,7 @@ func (c *core) notConnected(ctx context.Context) error {
 	case errors.Is(cause, locks.ErrClosed):
 		return locks.ErrClosed
 	case errors.Is(c.failed, zk.ErrAuthFailed): // an earlier request may have been sent
-		return lease.Mark(fmt.Errorf("%w: %v", errNotConnected, c.failed), lease.ErrLogin)
+		return driver.Mark(fmt.Errorf("%w: %v", errNotConnected, c.failed), driver.ErrLogin)
 	case c.failed != nil:
 		return fmt.Errorf("%w: %v", errNotConnected, c.failed) // c.failed may match the error of a context
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // ephemeral is the [recipe] of the lock that is a single node, see package zklock/ephemeral. The
 // recipe is in this package because it needs the sessions and the nodes.
 type ephemeral struct{}
 
-func (ephemeral) busy(context.Context, *core, lease.Request) (bool, error) { return false, nil }
+func (ephemeral) busy(context.Context, *core, driver.Request) (bool, error) { return false, nil }
 
 func (ephemeral) step(ctx context.Context, a *acquisition, wait bool) (held bool, err error) {
 	for a.own == nil {

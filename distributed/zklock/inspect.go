@@ -14,7 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // clientsDir is where each client describes its process, in an ephemeral node named after the
@@ -22,7 +22,7 @@ import (
 // is the session.
 const clientsDir = "/locks_clients"
 
-// Identify is part of [lease.Inspector]. All stores of a client get the same identity.
+// Identify is part of [driver.Inspector]. All stores of a client get the same identity.
 func (st *store) Identify(_, identity string) { st.identity.Store(&identity) }
 
 // introduce makes the node that describes this client, once in a session and in the background. If
@@ -59,7 +59,7 @@ type sight struct {
 const maxAsked = 64
 
 // Inspect reads the lock's directory, its nodes, and the descriptions of their clients.
-func (st *store) Inspect(ctx context.Context, name string) (state lease.State, err error) {
+func (st *store) Inspect(ctx context.Context, name string) (state driver.State, err error) {
 	s, err := st.session(ctx)
 	if err != nil {
 		return state, err
@@ -90,8 +90,8 @@ func (st *store) Inspect(ctx context.Context, name string) (state lease.State, e
 	}
 	// The holder of a semaphore leaves its queue a moment later.
 	all := len(state.Waiters)
-	state.Waiters = slices.DeleteFunc(state.Waiters, func(w lease.Claim) bool {
-		return slices.ContainsFunc(state.Holders, func(h lease.Claim) bool { return h.Acquisition == w.Acquisition })
+	state.Waiters = slices.DeleteFunc(state.Waiters, func(w driver.Claim) bool {
+		return slices.ContainsFunc(state.Holders, func(h driver.Claim) bool { return h.Acquisition == w.Acquisition })
 	})
 	state.Waiting -= all - len(state.Waiters)
 	return state, err
@@ -99,7 +99,7 @@ func (st *store) Inspect(ctx context.Context, name string) (state lease.State, e
 
 // claim is the claim that a node describes.
 type claim struct {
-	lease.Claim
+	driver.Claim
 	session int64 // of its client
 	named   bool  // the node has the acquisition's name: otherwise the node's own name is used
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-var _ lease.Breaker = (*store)(nil)
+var _ driver.Breaker = (*store)(nil)
 
 // Break deletes the node of the present holder of a mutex or a semaphore. Every holder's node has a
 // unique name, so a later holder is safe. The nodes of an ephemeral mutex have one name, and a

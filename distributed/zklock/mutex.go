@@ -10,17 +10,18 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/zklock/internal/hook"
 )
 
 // WithRevocation sets the function to call when another client asks the holder to give the lock
 // back: with [Client.Revoke] or Curator's Revoker. The function runs in its own goroutine, once for
 // each hold, and gets the token of the hold. The hold goes on: the function decides what to do.
-func WithRevocation(f func(token uint64)) lease.MutexOption { return lease.WithData(f) }
+func WithRevocation(f func(token uint64)) lease.MutexOption { return driver.WithData(f) }
 
 func (c *Client) mutex(k kind, name string, opts ...lease.MutexOption) *lease.Mutex {
 	lc, path, bad := c.locksOf(k, name)
-	return lc.Mutex(path, append(opts, lease.WithRefusal(bad))...)
+	return lc.Mutex(path, append(opts, driver.WithRefusal(bad))...)
 }
 
 // locksOf returns the locks of kind k, and the path of the lock called name. bad says why the name

@@ -11,7 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // node is an ephemeral node that this client has made, or has tried to make. It lives at most
@@ -105,7 +105,7 @@ func refusal(err error, path string) error {
 	if errors.Is(err, zk.ErrNoChildrenForEphemerals) {
 		return fmt.Errorf("%w: %q is an ephemeral node: %w", locks.ErrForeign, path, err)
 	}
-	return lease.Mark(fmt.Errorf("node %q: %w", path, err), lease.ErrRefused)
+	return driver.Mark(fmt.Errorf("node %q: %w", path, err), driver.ErrRefused)
 }
 
 // makeContainer makes dir, and the directories above it that are missing. ZooKeeper removes a

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // queue is the [recipe] of Curator's InterProcessMutex, and of the two halves of
@@ -26,7 +26,7 @@ import (
 // If /name is missing, it is created as a container.
 type queue struct{ mode mode }
 
-func (q queue) busy(ctx context.Context, c *core, req lease.Request) (bool, error) {
+func (q queue) busy(ctx context.Context, c *core, req driver.Request) (bool, error) {
 	s, err := c.session(ctx)
 	if err != nil {
 		return false, err

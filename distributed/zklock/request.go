@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // call sends a request when there is a connection, and waits for the answer until ctx ends or the
@@ -44,7 +44,7 @@ func send[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, err
 	if err := s.await(ctx); err != nil {
 		return v, sent, err
 	}
-	sent = lease.Now()
+	sent = driver.Now()
 	v, err = begin(s, request).await(ctx)
 	return v, sent, err
 }
@@ -134,7 +134,7 @@ func (s *session) delete(ctx context.Context, path string) error {
 	if err := s.await(ctx); err != nil {
 		return err
 	}
-	sent := lease.Now()
+	sent := driver.Now()
 	err := s.conn.Delete(path, -1)
 	s.confirmedAt(sent, err)
 	return err

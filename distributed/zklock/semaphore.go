@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // semaphore is the [recipe] of Curator's InterProcessSemaphoreV2, and of
@@ -55,10 +56,10 @@ type semaphore struct{}
 // Curator a time limit.
 func (c *Client) Semaphore(name string, size int64) *lease.Semaphore {
 	lc, path, bad := c.locksOf(semaphores, name)
-	return lc.Semaphore(path, size, lease.WithRefusal(bad))
+	return lc.Semaphore(path, size, driver.WithRefusal(bad))
 }
 
-func (semaphore) busy(ctx context.Context, c *core, req lease.Request) (bool, error) {
+func (semaphore) busy(ctx context.Context, c *core, req driver.Request) (bool, error) {
 	s, err := c.session(ctx)
 	if err != nil {
 		return false, err

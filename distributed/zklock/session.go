@@ -11,7 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // session is one session with the servers, from the attempt to begin it to its end. It has a
@@ -37,7 +37,7 @@ type session struct {
 	link      *link
 	timeout   time.Duration // as granted by the server; before that, as asked for
 	granted   bool
-	confirmed time.Time // by lease.Now: when the last request was sent that the leader answered
+	confirmed time.Time // by driver.Now: when the last request was sent that the leader answered
 	// authed is set when the server has accepted the credentials and the session has a watch
 	// that never fires.
 	authed  bool
@@ -247,7 +247,7 @@ func (s *session) confirm(ctx context.Context, d time.Duration) (time.Time, erro
 	fresh := func(limit time.Duration) (at time.Time, ok bool) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.confirmed, lease.Now().Sub(s.confirmed) < limit
+		return s.confirmed, driver.Now().Sub(s.confirmed) < limit
 	}
 	if at, ok := fresh(min(s.term(), d) / 3); ok {
 		return at, nil

@@ -3,7 +3,7 @@ package zklock
 import (
 	"time"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // State is the known state of the session with ZooKeeper, on which all holds of a [Client] depend.
@@ -33,7 +33,7 @@ func (s State) String() string {
 	return "lost"
 }
 
-// state returns the state, and the time by lease.Now when it changes unless an answer comes before,
+// state returns the state, and the time by driver.Now when it changes unless an answer comes before,
 // or the zero time.
 func (c *core) state(margin func(time.Duration) time.Duration) (State, time.Time) {
 	c.mu.Lock()
@@ -44,7 +44,7 @@ func (c *core) state(margin func(time.Duration) time.Duration) (State, time.Time
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := lease.Now()
+	now := driver.Now()
 	lost := s.confirmed.Add(s.timeout - margin(s.timeout))
 	suspect := s.confirmed.Add(s.timeout * 2 / 3)
 	switch {
@@ -69,7 +69,7 @@ func (c *Client) observe() {
 		}
 		switch {
 		case !next.IsZero():
-			timer.Reset(max(next.Sub(lease.Now()), 0))
+			timer.Reset(max(next.Sub(driver.Now()), 0))
 		case state == Lost: // the session may live on: an answer changes the state without a pulse
 			timer.Reset(max(c.core.Term()/20, time.Millisecond))
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // recipe is the part that differs between the kinds of locks: which nodes an acquisition makes, and
@@ -24,51 +24,51 @@ type recipe interface {
 	step(ctx context.Context, a *acquisition, wait bool) (held bool, err error)
 	// busy reports whether other clients hold the lock of req and leave no room, or wait for the
 	// lock.
-	busy(ctx context.Context, c *core, req lease.Request) (bool, error)
+	busy(ctx context.Context, c *core, req driver.Request) (bool, error)
 	// inspect returns the nodes of the lock called name.
 	inspect(ctx context.Context, s *session, name string) (sight, error)
 }
 
-// store is the [lease.Store] of the locks of one kind. It knows the acquisitions under way and
+// store is the [driver.Store] of the locks of one kind. It knows the acquisitions under way and
 // the holds.
 type store struct {
 	*core
 	recipe recipe
-	lost   func(lease.HoldID, error)
+	lost   func(driver.HoldID, error)
 
 	mu           sync.Mutex
-	acquisitions map[lease.HoldID]*acquisition
+	acquisitions map[driver.HoldID]*acquisition
 }
 
 var (
-	_ lease.Store        = (*store)(nil)
-	_ lease.Queue        = (*store)(nil)
-	_ lease.LossNotifier = (*store)(nil)
-	_ lease.Session      = (*store)(nil)
-	_ lease.Inspector    = (*store)(nil)
-	_ lease.Punctual     = (*store)(nil)
+	_ driver.Store        = (*store)(nil)
+	_ driver.Queue        = (*store)(nil)
+	_ driver.LossNotifier = (*store)(nil)
+	_ driver.Session      = (*store)(nil)
+	_ driver.Inspector    = (*store)(nil)
+	_ driver.Punctual     = (*store)(nil)
 )
 
 func newStore(c *core, r recipe) *store {
-	st := &store{core: c, recipe: r, acquisitions: make(map[lease.HoldID]*acquisition)}
+	st := &store{core: c, recipe: r, acquisitions: make(map[driver.HoldID]*acquisition)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stores = append(c.stores, st)
 	return st
 }
 
-// NotifyLoss is part of [lease.LossNotifier].
-func (st *store) NotifyLoss(lost func(lease.HoldID, error)) { st.lost = lost }
+// NotifyLoss is part of [driver.LossNotifier].
+func (st *store) NotifyLoss(lost func(driver.HoldID, error)) { st.lost = lost }
 
 // begin returns the acquisition of req, and begins the acquisition if there is none.
-func (st *store) begin(req lease.Request) *acquisition {
+func (st *store) begin(req driver.Request) *acquisition {
 	if a := st.find(req.HoldID); a != nil {
 		return a
 	}
 	a := &acquisition{st: st, id: req.HoldID, wake: make(chan struct{}, 1)}
 	a.revoke, _ = req.Data.(func(token uint64))
 	if req.Writer != "" {
-		a.under = st.writer(lease.HoldID{Name: req.Name, Acquisition: req.Writer})
+		a.under = st.writer(driver.HoldID{Name: req.Name, Acquisition: req.Writer})
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -80,7 +80,7 @@ func (st *store) begin(req lease.Request) *acquisition {
 }
 
 // find returns an acquisition that was begun, or nil.
-func (st *store) find(id lease.HoldID) *acquisition {
+func (st *store) find(id driver.HoldID) *acquisition {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.acquisitions[id]
@@ -96,7 +96,7 @@ func (st *store) forget(a *acquisition) {
 }
 
 // writer returns the node of a hold of the write half of a lock, or nil.
-func (c *core) writer(id lease.HoldID) *node {
+func (c *core) writer(id driver.HoldID) *node {
 	c.mu.Lock()
 	stores := c.stores
 	c.mu.Unlock()
@@ -112,11 +112,11 @@ func (c *core) writer(id lease.HoldID) *node {
 }
 
 // Enqueue takes the lock, or a place in its queue.
-func (st *store) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (st *store) Enqueue(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	reply, err := st.request(ctx, req, func(ctx context.Context, a *acquisition) (bool, error) {
 		return st.recipe.step(ctx, a, true)
 	}, func(err error) bool {
-		return !errors.Is(err, lease.ErrRefused) && !errors.Is(err, locks.ErrForeign)
+		return !errors.Is(err, driver.ErrRefused) && !errors.Is(err, locks.ErrForeign)
 	})
 	reply.Listening = true // Watch returns a.wake
 	return reply, err
@@ -124,7 +124,7 @@ func (st *store) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, e
 
 // Acquire takes the lock if no other client holds it or waits for it. Otherwise it leaves nothing
 // behind.
-func (st *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (st *store) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	return st.request(ctx, req, func(ctx context.Context, a *acquisition) (bool, error) {
 		if a.own == nil && a.queued == nil && a.under == nil {
 			if busy, err := st.busy(ctx, req); busy || err != nil {
@@ -149,8 +149,8 @@ func (st *store) Acquire(ctx context.Context, req lease.Request) (lease.Reply, e
 //	was ended, by whatever      asks nothing
 //
 // A request that has no place deletes only the nodes that it has made itself.
-func (st *store) request(ctx context.Context, req lease.Request,
-	step func(ctx context.Context, a *acquisition) (bool, error), keeps func(error) bool) (lease.Reply, error) {
+func (st *store) request(ctx context.Context, req driver.Request,
+	step func(ctx context.Context, a *acquisition) (bool, error), keeps func(error) bool) (driver.Reply, error) {
 	a := st.begin(req)
 	for a.turn.Lock(); a.dropped; a.turn.Lock() {
 		a.turn.Unlock()
@@ -180,7 +180,7 @@ func (st *store) request(ctx context.Context, req lease.Request,
 
 // busy reports whether others hold the lock of req, or wait for it. A server that lags behind the
 // leader may still see an old holder, so the server first catches up.
-func (st *store) busy(ctx context.Context, req lease.Request) (bool, error) {
+func (st *store) busy(ctx context.Context, req driver.Request) (bool, error) {
 	busy, err := st.recipe.busy(ctx, st.core, req)
 	if !busy || err != nil {
 		return false, err
@@ -198,25 +198,25 @@ func (st *store) busy(ctx context.Context, req lease.Request) (bool, error) {
 // patience is how long a call waits for the deletion of a node, which goes on without it.
 const patience = time.Second
 
-// Punctual is part of [lease.Punctual].
+// Punctual is part of [driver.Punctual].
 func (st *store) Punctual() bool { return true }
 
 // Release deletes the nodes of a hold. It does not report a hold that was found lost.
-func (st *store) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (st *store) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	a := st.find(id)
 	if a == nil {
-		return lease.Released{}, nil
+		return driver.Released{}, nil
 	}
 	if err := a.endInTime(ctx); err != nil {
-		return lease.Released{}, outcome(fmt.Errorf("delete the node in %q: %w", id.Name, err))
+		return driver.Released{}, outcome(fmt.Errorf("delete the node in %q: %w", id.Name, err))
 	}
 	st.forget(a)
 	// Waiters in the queue of the store go first without help from here.
-	return lease.Released{Held: a.removed(), Awaited: st.recipe == ephemeral{}}, nil
+	return driver.Released{Held: a.removed(), Awaited: st.recipe == ephemeral{}}, nil
 }
 
 // Leave deletes the nodes of a waiter. A deletion that takes long goes on in the background.
-func (st *store) Leave(ctx context.Context, id lease.HoldID) error {
+func (st *store) Leave(ctx context.Context, id driver.HoldID) error {
 	if a := st.find(id); a != nil && (a.leave() || a.isLeft()) {
 		st.forget(a)
 		await(ctx, a.end(), patience)
@@ -225,7 +225,7 @@ func (st *store) Leave(ctx context.Context, id lease.HoldID) error {
 }
 
 // Lost deletes the nodes of a lost hold. The session of the hold may live on.
-func (st *store) Lost(id lease.HoldID) {
+func (st *store) Lost(id driver.HoldID) {
 	if a := st.find(id); a != nil {
 		st.forget(a)
 		a.end()
@@ -234,14 +234,14 @@ func (st *store) Lost(id lease.HoldID) {
 
 // Lookup asks for the node of a hold. The nodes of an acquisition without a hold have been deleted,
 // or will be.
-func (st *store) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (st *store) Lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	a := st.find(req.HoldID)
 	if a == nil || a.holding() == nil {
-		return lease.Reply{}, nil
+		return driver.Reply{}, nil
 	}
-	held, err := st.Renew(ctx, []lease.HoldID{a.id}, 0)
+	held, err := st.Renew(ctx, []driver.HoldID{a.id}, 0)
 	if !held[0] {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -249,8 +249,8 @@ func (st *store) Lookup(ctx context.Context, req lease.Request) (lease.Reply, er
 }
 
 // Watch returns the wake-ups of a waiter.
-func (st *store) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
-	return wakeUps{st.begin(lease.Request{HoldID: id}).wake}, nil
+func (st *store) Watch(ctx context.Context, id driver.HoldID) (driver.Watch, error) {
+	return wakeUps{st.begin(driver.Request{HoldID: id}).wake}, nil
 }
 
 type wakeUps struct{ wake <-chan struct{} }
@@ -261,7 +261,7 @@ func (w wakeUps) Close() {} // Leave, or the hold's end, ends them
 
 // Renew makes the leader confirm each session, and reads the nodes whose watches are not set. The
 // deletion of the other nodes would have been reported.
-func (st *store) Renew(ctx context.Context, holds []lease.HoldID, _ time.Duration) ([]bool, error) {
+func (st *store) Renew(ctx context.Context, holds []driver.HoldID, _ time.Duration) ([]bool, error) {
 	held := make([]bool, len(holds))
 	confirmed := make(map[*session]bool)
 	var refusal error
@@ -343,7 +343,7 @@ func await(ctx context.Context, done []<-chan struct{}, d time.Duration) error {
 // sends its requests one after the other. Only events, renewals and losses come at any time.
 type acquisition struct {
 	st     *store
-	id     lease.HoldID
+	id     driver.HoldID
 	revoke func(token uint64) // called when the hold is asked for, if not nil
 	wake   chan struct{}      // notifies the waiter
 
@@ -353,7 +353,7 @@ type acquisition struct {
 	placed  bool // an earlier request has the lock, or a place to keep
 	dropped bool // given up by a request without a place: the next one begins anew
 
-	permits, size int64 // see lease.Request.Weigh
+	permits, size int64 // see driver.Request.Weigh
 	named         bool  // its nodes contain its name: one acquisition may have several leases
 
 	// Used by the goroutine that asks, or by end if none asks.
@@ -367,14 +367,14 @@ type acquisition struct {
 	on     *session      // where; nil if nothing
 
 	mu     sync.Mutex
-	asking bool        // own and queued belong to the goroutine that asks
-	ended  bool        // not wanted any more: the goroutine that asks deletes the nodes
-	held   []*node     // own and more, from the grant to the end of the hold
-	had    bool        // own was held
-	reply  lease.Reply // of the grant
-	asked  bool        // to give the lock back
-	told   bool        // so
-	guard  *time.Timer // looks at held, which sets the watch
+	asking bool         // own and queued belong to the goroutine that asks
+	ended  bool         // not wanted any more: the goroutine that asks deletes the nodes
+	held   []*node      // own and more, from the grant to the end of the hold
+	had    bool         // own was held
+	reply  driver.Reply // of the grant
+	asked  bool         // to give the lock back
+	told   bool         // so
+	guard  *time.Timer  // looks at held, which sets the watch
 
 	ahead atomic.Pointer[ahead]
 }
@@ -400,13 +400,13 @@ type step func(ctx context.Context) (held bool, err error)
 //	yes     no     nobody
 //	no      yes    end
 //	yes     yes    ask, at its end
-func (a *acquisition) ask(step step, d time.Duration) (lease.Reply, error) {
+func (a *acquisition) ask(step step, d time.Duration) (driver.Reply, error) {
 	ctx, cancel := a.st.within(a.st.Term() / 2)
 	defer cancel()
 	a.mu.Lock()
 	if a.ended {
 		a.mu.Unlock()
-		return lease.Reply{}, nil
+		return driver.Reply{}, nil
 	}
 	a.asking, a.term = true, d
 	a.mu.Unlock()
@@ -419,7 +419,7 @@ func (a *acquisition) ask(step step, d time.Duration) (lease.Reply, error) {
 		a.reset()
 	}
 	if ended || !held {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	return reply, nil
 }
@@ -453,7 +453,7 @@ func (a *acquisition) proceed(ctx context.Context, step step) (bool, error) {
 
 // temporary reports whether a request that has failed with err may succeed later.
 func temporary(err error) bool {
-	for _, final := range []error{locks.ErrForeign, locks.ErrClosed, lease.ErrRefused, errBroken} {
+	for _, final := range []error{locks.ErrForeign, locks.ErrClosed, driver.ErrRefused, errBroken} {
 		if errors.Is(err, final) {
 			return false
 		}
@@ -476,7 +476,7 @@ func (a *acquisition) grant() bool {
 		return false
 	}
 	held := append([]*node{a.own}, a.more...)
-	a.held, a.had, a.reply = held, true, lease.Reply{Held: true, Token: a.own.zxid(), Since: a.since}
+	a.held, a.had, a.reply = held, true, driver.Reply{Held: true, Token: a.own.zxid(), Since: a.since}
 	a.guard = time.AfterFunc(young, func() {
 		for _, n := range held {
 			a.look(n)

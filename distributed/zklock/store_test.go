@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 func TestAnAcquisitionThatWasLeftAsksNothing(t *testing.T) {
@@ -22,8 +22,8 @@ func TestAnAcquisitionThatWasLeftAsksNothing(t *testing.T) {
 	c.life, c.end = context.WithCancelCause(t.Context())
 	defer c.end(nil)
 	st := newStore(c, queue{mutexMode})
-	id := lease.HoldID{Name: "/it", Acquisition: "acquisition"}
-	a := st.begin(lease.Request{HoldID: id})
+	id := driver.HoldID{Name: "/it", Acquisition: "acquisition"}
+	a := st.begin(driver.Request{HoldID: id})
 	require.NoError(t, st.Leave(t.Context(), id))
 	reply, err := a.ask(func(context.Context) (bool, error) {
 		t.Error("it asks the server")
@@ -74,7 +74,7 @@ func (c *Client) nodes(t *testing.T, name string) (all []string) {
 
 // release is Release, repeated until there is an answer, as package lease does it. On a busy
 // machine a deletion may take longer than one request waits for it.
-func (st *store) release(t *testing.T, id lease.HoldID) lease.Released {
+func (st *store) release(t *testing.T, id driver.HoldID) driver.Released {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; {
 		released, err := st.Release(t.Context(), id)
@@ -97,9 +97,9 @@ func (c *Client) remain(t *testing.T, name string, began time.Time, want []strin
 }
 
 // releases checks that an acquisition has the lock, by one node, and releases it.
-func (c *Client) releases(t *testing.T, st *store, id lease.HoldID) {
+func (c *Client) releases(t *testing.T, st *store, id driver.HoldID) {
 	t.Helper()
-	reply, err := st.Lookup(t.Context(), lease.Request{HoldID: id})
+	reply, err := st.Lookup(t.Context(), driver.Request{HoldID: id})
 	require.NoError(t, err)
 	require.True(t, reply.Held)
 	require.Len(t, c.nodes(t, id.Name), 1)
@@ -108,11 +108,11 @@ func (c *Client) releases(t *testing.T, st *store, id lease.HoldID) {
 	require.Empty(t, c.nodes(t, id.Name))
 }
 
-func idOf(name string, acquisition any) lease.HoldID {
-	return lease.HoldID{Name: name, Acquisition: fmt.Sprint(acquisition)}
+func idOf(name string, acquisition any) driver.HoldID {
+	return driver.HoldID{Name: name, Acquisition: fmt.Sprint(acquisition)}
 }
 
-func requestOf(id lease.HoldID) lease.Request { return lease.Request{HoldID: id, TTL: time.Second} }
+func requestOf(id driver.HoldID) driver.Request { return driver.Request{HoldID: id, TTL: time.Second} }
 
 func TestTwoRequestsOfAnAcquisitionHaveOneNode(t *testing.T) {
 	t.Parallel()
@@ -120,7 +120,7 @@ func TestTwoRequestsOfAnAcquisitionHaveOneNode(t *testing.T) {
 	for k := range kinds {
 		st, name := c.stores[k], fmt.Sprint("/it", k)
 		for i := range 40 {
-			id, replies := idOf(name, i), make([]lease.Reply, 2)
+			id, replies := idOf(name, i), make([]driver.Reply, 2)
 			var wg sync.WaitGroup
 			for n := range replies {
 				wg.Go(func() {
@@ -358,11 +358,11 @@ func TestAReleaseBesideRequestsLeavesNothing(t *testing.T) {
 	for i := range 100 {
 		k := []kind{mutexes, semaphores}[i%2]
 		st, name := c.stores[k], fmt.Sprint("/it", k)
-		id := lease.HoldID{Name: name, Acquisition: fmt.Sprint(i)}
+		id := driver.HoldID{Name: name, Acquisition: fmt.Sprint(i)}
 		var wg sync.WaitGroup
 		for range 2 { // one of them is late
 			wg.Go(func() {
-				_, err := st.Enqueue(ctx, lease.Request{HoldID: id, TTL: time.Second})
+				_, err := st.Enqueue(ctx, driver.Request{HoldID: id, TTL: time.Second})
 				assert.NoError(t, err)
 			})
 		}

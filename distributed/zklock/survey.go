@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // survey is two reads of a directory: its state before a node is made in it, and its children
@@ -34,7 +34,7 @@ func (n *node) enter(ctx context.Context, path string, data []byte, flags int32)
 	if err := n.s.await(ctx); err != nil {
 		return "", err
 	}
-	sent := lease.Now()
+	sent := driver.Now()
 	before := beginFirst(n.s, func(c *zk.Conn) (zk.Stat, error) {
 		_, st, err := c.Exists(n.dir)
 		if err != nil {

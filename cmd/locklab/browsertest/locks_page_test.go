@@ -20,6 +20,7 @@ import (
 	"github.com/jucgo/locks"
 	locksdebug "github.com/jucgo/locks/debug/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/keyed"
 	"github.com/jucgo/locks/record"
@@ -29,15 +30,15 @@ import (
 // soleStore is a store of leases for one client.
 type soleStore struct{}
 
-func (soleStore) Acquire(context.Context, lease.Request) (lease.Reply, error) {
-	return lease.Reply{Held: true, Token: 41}, nil
+func (soleStore) Acquire(context.Context, driver.Request) (driver.Reply, error) {
+	return driver.Reply{Held: true, Token: 41}, nil
 }
 
-func (soleStore) Lookup(context.Context, lease.Request) (lease.Reply, error) {
-	return lease.Reply{Held: true, Token: 41}, nil
+func (soleStore) Lookup(context.Context, driver.Request) (driver.Reply, error) {
+	return driver.Reply{Held: true, Token: 41}, nil
 }
 
-func (soleStore) Renew(_ context.Context, holds []lease.HoldID, _ time.Duration) ([]bool, error) {
+func (soleStore) Renew(_ context.Context, holds []driver.HoldID, _ time.Duration) ([]bool, error) {
 	ok := make([]bool, len(holds))
 	for i := range ok {
 		ok[i] = true
@@ -45,11 +46,11 @@ func (soleStore) Renew(_ context.Context, holds []lease.HoldID, _ time.Duration)
 	return ok, nil
 }
 
-func (soleStore) Release(context.Context, lease.HoldID) (lease.Released, error) {
-	return lease.Released{Held: true}, nil
+func (soleStore) Release(context.Context, driver.HoldID) (driver.Released, error) {
+	return driver.Released{Held: true}, nil
 }
 
-func (soleStore) Watch(context.Context, lease.HoldID) (lease.Watch, error) { return nil, nil }
+func (soleStore) Watch(context.Context, driver.HoldID) (driver.Watch, error) { return nil, nil }
 
 // transfer is a function of the program that the page shows. It waits for to until ctx ends.
 func transfer(ctx context.Context, to locks.TryLocker) { _ = to.LockContext(ctx) }
@@ -96,7 +97,7 @@ func incident(t *testing.T, r *record.Recorder) (open context.CancelFunc) {
 	for range 8 {
 		all.Go(func() { transfer(ctx, cache) })
 	}
-	client, err := lease.New(soleStore{}, lease.WithErrorPrefix("redislock"), lease.WithTTL(30*time.Second))
+	client, err := lease.New(soleStore{}, driver.WithErrorPrefix("redislock"), lease.WithTTL(30*time.Second))
 	require.NoError(t, err)
 	require.NoError(t, client.Mutex("nightly report").LockContext(bg))
 	require.Eventually(t, func() bool {

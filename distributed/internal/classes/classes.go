@@ -10,14 +10,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // ErrGone is matched by errors that say that all locks and holds are gone, such as after the
 // deletion of a bucket.
 var ErrGone = errors.New("the locks were deleted")
 
-// Class says which thing an error answer refuses, see [lease.ErrRefused].
+// Class says which thing an error answer refuses, see [driver.ErrRefused].
 type Class int
 
 const (
@@ -39,13 +39,13 @@ const (
 func (c Class) Mark(err error) error {
 	switch c {
 	case Request:
-		return lease.Mark(err, lease.ErrRefused)
+		return driver.Mark(err, driver.ErrRefused)
 	case Connection:
-		return lease.Mark(err, lease.ErrRefused, lease.ErrLogin)
+		return driver.Mark(err, driver.ErrRefused, driver.ErrLogin)
 	case Moment:
-		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
+		return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable)
 	case Doubt:
-		return lease.Mark(err, lease.ErrUnavailable)
+		return driver.Mark(err, driver.ErrUnavailable)
 	}
 	return err
 }

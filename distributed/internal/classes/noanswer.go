@@ -6,7 +6,7 @@ import (
 	"net"
 	"strings"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // NoAnswer marks err, the error of an HTTP request without an answer, with what is known of the
@@ -21,9 +21,9 @@ func NoAnswer(err error, read bool) error {
 	case errors.As(err, &stranger), isOp && op.Op == "remote error" && refusesCertificate(op.Err.Error()):
 		return Connection.Mark(err)
 	case isOp && op.Op == "dial", errors.As(err, &noTLS):
-		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+		return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable, driver.ErrUnreachable)
 	case read:
-		return lease.Mark(err, lease.ErrUnavailable, lease.ErrUnreachable)
+		return driver.Mark(err, driver.ErrUnavailable, driver.ErrUnreachable)
 	}
 	return err
 }

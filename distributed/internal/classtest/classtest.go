@@ -16,7 +16,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/classes"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // Case is one answer of a server.
@@ -114,10 +114,10 @@ func result(t *testing.T, got <-chan error) error {
 func (s situation) marked(t *testing.T, err error) {
 	t.Helper()
 	require.ErrorContains(t, err, s.text)
-	assert.Equal(t, s.class == classes.Connection, errors.Is(err, lease.ErrLogin), "a login: %v", err)
+	assert.Equal(t, s.class == classes.Connection, errors.Is(err, driver.ErrLogin), "a login: %v", err)
 	if s.class != classes.Unclear { // after a read, nothing is in doubt
-		assert.ErrorIs(t, err, lease.ErrRefused)
-		assert.NotErrorIs(t, err, lease.ErrUnavailable)
+		assert.ErrorIs(t, err, driver.ErrRefused)
+		assert.NotErrorIs(t, err, driver.ErrUnavailable)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 var (
@@ -240,7 +241,7 @@ func chaos(s *suite) {
 	}
 	st.term = s.cfg.TTL
 	if c := st.players[0]; c.requests != nil {
-		st.term, st.sessions = c.client.term(s.cfg.TTL), optional[lease.Session](c.requests) != nil
+		st.term, st.sessions = c.client.term(s.cfg.TTL), optional[driver.Session](c.requests) != nil
 		st.mortals = c.canDie()
 	}
 	began := time.Now()

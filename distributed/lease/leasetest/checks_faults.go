@@ -11,6 +11,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // faultChecks use locks while requests and networks fail.
@@ -20,13 +21,13 @@ var faultChecks = []check{
 	{"RenewFaults", hasStore, renewFaults},
 	{"ReleaseFaults", hasStore, releaseFaults},
 	{"UndoFaults", hasStore, undoFaults},
-	{"LeaveFaults", has[lease.Queue], leaveFaults},
+	{"LeaveFaults", has[driver.Queue], leaveFaults},
 	{"NetworkFaults", hasStore, networkFaults},
 	{"DeadHolder", hasStore, deadHolder},
 	{"LivingHolder", hasStore, livingHolder},
 	{"Reentry", hasStore, reentry},
 	{"LockKeys", nil, lockKeys},
-	{"ForceUnlock", has[lease.Breaker], forceUnlock},
+	{"ForceUnlock", has[driver.Breaker], forceUnlock},
 }
 
 // allFaults are all faults that can happen to a request.
@@ -213,7 +214,7 @@ func (d *duel) calm(h *duelHold) {
 		switch {
 		case ok && after:
 			d.breaks("a held lock is given to no other client", d.rival, d.client)
-		case late > 0 && before && !after && optional[lease.Session](d.rival.requests) == nil:
+		case late > 0 && before && !after && optional[driver.Session](d.rival.requests) == nil:
 			d.breaks("late requests end no hold of another client", d.client, d.rival)
 		case ok:
 			_ = d.client.lock(d.name).UnlockContext(owner)
@@ -299,7 +300,7 @@ func waitFaults(s *suite) {
 	}
 	var all []trouble
 	for _, op := range []Op{Acquire, Enqueue, Watch} {
-		if op == Enqueue && !has[lease.Queue](s) {
+		if op == Enqueue && !has[driver.Queue](s) {
 			continue
 		}
 		for _, f := range allFaults {
@@ -423,7 +424,7 @@ func releaseFaults(s *suite) {
 		if d.unlocks(h) == nil {
 			d.truth(nil)
 		}
-		if optional[lease.Session](r) != nil {
+		if optional[driver.Session](r) != nil {
 			r.Heal() // its session would keep the lock
 		}
 		next := d.rivals(nil)
@@ -455,7 +456,7 @@ func undoFaults(s *suite) {
 		if h != nil {
 			d.unlocks(h)
 		}
-		if optional[lease.Session](r) != nil {
+		if optional[driver.Session](r) != nil {
 			r.Heal() // its session would keep the lock
 		}
 		d.calm(d.rivals(nil))
@@ -576,18 +577,18 @@ func deadHolder(s *suite) {
 	if !d.client.canDie() {
 		return
 	}
-	since := lease.Now()
+	since := driver.Now()
 	h := d.takes(d.client)
 	if h == nil {
 		d.wait()
 	}
 	term := d.client.term(s.cfg.TTL)
 	d.client.die()
-	if optional[lease.Session](d.client.requests) != nil {
+	if optional[driver.Session](d.client.requests) != nil {
 		since = since.Add(-term / 3) // the session's last sign of life may be before the hold
 	}
 	next := d.rivals(nil)
-	if early := term - lease.Now().Sub(since); next != nil && early > 0 {
+	if early := term - driver.Now().Sub(since); next != nil && early > 0 {
 		d.breaks(fmt.Sprintf("a dead holder keeps the lock for its lease, not %v less", early), d.client, d.rival)
 	}
 	if h.hold != nil && h.hold.Err() == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // permitChecks are for stores of semaphores. All other checks see a semaphore of one permit.
@@ -17,7 +18,7 @@ var permitChecks = []check{
 	{"PermitsAreCounted", hasPermits, permitsAreCounted},
 	{"PermitsReturn", hasPermits, permitsReturn},
 	{"PermitsOfTheDead", hasPermits, permitsOfTheDead},
-	{"PermitsInspected", func(s *suite) bool { return hasPermits(s) && has[lease.Inspector](s) }, permitsInspected},
+	{"PermitsInspected", func(s *suite) bool { return hasPermits(s) && has[driver.Inspector](s) }, permitsInspected},
 	{"PermitsWakeAll", hasPermits, permitsWakeAll},
 	{"PermitsShared", func(s *suite) bool { return s.cfg.Semaphore != nil }, permitsShared},
 	{"PermitsUnderFaults", func(s *suite) bool { return s.cfg.Semaphore != nil }, permitsUnderFaults},
@@ -26,13 +27,13 @@ var permitChecks = []check{
 func hasPermits(s *suite) bool { return s.cfg.Semaphore != nil && hasStore(s) }
 
 // permits asks once for n permits of size, by a new acquisition.
-func (c *client) permits(name string, n, size int64, ttl time.Duration) (acquisition string, reply lease.Reply) {
+func (c *client) permits(name string, n, size int64, ttl time.Duration) (acquisition string, reply driver.Reply) {
 	c.Helper()
 	acquisition = c.acquisition()
 	c.mine(name, acquisition)
 	req := requestOf(name, acquisition, ttl)
 	req.Permits, req.Size = n, size
-	reply = answerOf(c, Acquire, func() (lease.Reply, error) { return c.requests.Acquire(c.ctx, req) })
+	reply = answerOf(c, Acquire, func() (driver.Reply, error) { return c.requests.Acquire(c.ctx, req) })
 	if !reply.Held {
 		c.refusal(name, acquisition)
 		if reply.Wait > minute+minute/50 {
@@ -111,7 +112,7 @@ func permitsOfTheDead(s *suite) {
 		return
 	}
 	ttl := s.cfg.TTL + s.cfg.TTL/4
-	since := lease.Now()
+	since := driver.Now()
 	mine, reply := a.permits(name, 2, 3, ttl)
 	if !reply.Held {
 		s.broken("permits are given if they are free", a)
@@ -122,10 +123,10 @@ func permitsOfTheDead(s *suite) {
 	theirs := b.gets(name, 1, 3, a)
 	term := a.term(ttl)
 	a.die()
-	var got lease.Reply
+	var got driver.Reply
 	s.soon("the permits of a dead client return with its lease", term+s.cfg.Timeout, func() bool {
 		_, got = b.permits(name, 2, 3, minute)
-		if early := term - lease.Now().Sub(since); got.Held && early > 0 {
+		if early := term - driver.Now().Sub(since); got.Held && early > 0 {
 			s.broken(fmt.Sprintf("a dead client keeps its permits for its lease, not for %v less", early), a, b)
 		}
 		return got.Held
@@ -142,7 +143,7 @@ func permitsOfTheDead(s *suite) {
 func permitsInspected(s *suite) {
 	a, b, name := s.client(), s.client(), s.name()
 	mine, theirs := a.gets(name, 2, 4), b.gets(name, 1, 4, a)
-	state := answerOf(b, Inspect, func() (lease.State, error) { return inspector(b).Inspect(s.ctx, name) })
+	state := answerOf(b, Inspect, func() (driver.State, error) { return inspector(b).Inspect(s.ctx, name) })
 	found := make(map[string]int64)
 	for _, h := range state.Holders {
 		found[h.Acquisition] = h.Permits
@@ -152,7 +153,7 @@ func permitsInspected(s *suite) {
 	}
 }
 
-func inspector(c *client) lease.Inspector { return c.requests }
+func inspector(c *client) driver.Inspector { return c.requests }
 
 // permitsWakeAll releases two permits, for which two waiters wait. Neither relies on its poll.
 func permitsWakeAll(s *suite) {
@@ -316,13 +317,13 @@ func (s *suite) together(name string, size int64) time.Duration {
 		var all []locks.Permits
 		for _, c := range []*client{a, b} {
 			ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
-			began := lease.Now()
+			began := driver.Now()
 			p, err := s.cfg.Semaphore(c.provider, name, size).AcquireContext(ctx, 1)
 			cancel()
 			if err != nil {
 				s.broken(fmt.Sprintf("a semaphore has several holders at once (%v)", err), a, b)
 			}
-			all, alone = append(all, p), min(alone, lease.Now().Sub(began))
+			all, alone = append(all, p), min(alone, driver.Now().Sub(began))
 		}
 		for _, p := range all {
 			if err := p.ReleaseContext(s.ctx); err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/internal/joined"
 )
 
@@ -23,7 +23,7 @@ var storeChecks = []check{
 	{"OddNames", nil, oddNames},
 	{"AtOnce", hasStore, atOnce},
 	{"RepeatedAcquire", hasStore, repeatedAcquire},
-	{"TwoRequests", has[lease.Queue], twoRequests},
+	{"TwoRequests", has[driver.Queue], twoRequests},
 	{"ReleaseIsAtomic", hasStore, releaseIsAtomic},
 	{"Takeover", hasStore, takeover},
 	{"LapsedHold", hasStore, lapsedHold},
@@ -31,23 +31,23 @@ var storeChecks = []check{
 	{"RenewTellsTheTruth", hasStore, renewTellsTheTruth},
 	{"LateRequests", hasStore, lateRequests},
 	{"RenewsAll", hasStore, renewsAll},
-	{"ReleasesAll", has[lease.BatchReleaser], releasesAll},
+	{"ReleasesAll", has[driver.BatchReleaser], releasesAll},
 	{"Tokens", hasStore, tokens},
 	{"Notices", hasStore, notices},
 	{"OtherWatches", hasStore, otherWatches},
 	{"NoticesForAll", hasStore, noticesForAll},
-	{"Awaited", func(s *suite) bool { return !(s.cfg.FIFO && has[lease.Queue](s)) && hasStore(s) }, awaited},
-	{"Contention", has[lease.ContentionProber], contention},
-	{"QueueOrder", has[lease.Queue], queueOrder},
-	{"QueueLeave", has[lease.Queue], queueLeave},
-	{"QueueNotices", has[lease.Queue], queueNotices},
-	{"DeadWaiter", has[lease.Queue], deadWaiter},
-	{"Breaks", has[lease.Breaker], breaks},
-	{"Inspection", has[lease.Inspector], inspection},
-	{"BreakNotice", has[lease.Breaker], breakNotice},
-	{"NoFalseLoss", has[lease.LossNotifier], noFalseLoss},
-	{"SessionLoss", has[lease.Session], sessionLoss},
-	{"SessionFrees", has[lease.Session], sessionFrees},
+	{"Awaited", func(s *suite) bool { return !(s.cfg.FIFO && has[driver.Queue](s)) && hasStore(s) }, awaited},
+	{"Contention", has[driver.ContentionProber], contention},
+	{"QueueOrder", has[driver.Queue], queueOrder},
+	{"QueueLeave", has[driver.Queue], queueLeave},
+	{"QueueNotices", has[driver.Queue], queueNotices},
+	{"DeadWaiter", has[driver.Queue], deadWaiter},
+	{"Breaks", has[driver.Breaker], breaks},
+	{"Inspection", has[driver.Inspector], inspection},
+	{"BreakNotice", has[driver.Breaker], breakNotice},
+	{"NoFalseLoss", has[driver.LossNotifier], noFalseLoss},
+	{"SessionLoss", has[driver.Session], sessionLoss},
+	{"SessionFrees", has[driver.Session], sessionFrees},
 	{"ForeignData", func(s *suite) bool { return s.cfg.Foreign != nil && hasStore(s) }, foreignData},
 	{"EndedContexts", hasStore, endedContexts},
 	{"MarkedErrors", hasStore, markedErrors},
@@ -60,7 +60,7 @@ const minute = time.Minute
 func (c *client) mine(name, acquisition string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ids = append(c.ids, lease.HoldID{Name: name, Acquisition: acquisition})
+	c.ids = append(c.ids, driver.HoldID{Name: name, Acquisition: acquisition})
 }
 
 // refusal forgets an acquisition that was refused and has no place. A store keeps no record of
@@ -68,7 +68,7 @@ func (c *client) mine(name, acquisition string) {
 func (c *client) refusal(name, acquisition string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ids = slices.DeleteFunc(c.ids, func(id lease.HoldID) bool { return id == holdID(name, acquisition) })
+	c.ids = slices.DeleteFunc(c.ids, func(id driver.HoldID) bool { return id == holdID(name, acquisition) })
 }
 
 // slow is how late an error comes that a store's own limit for a request may have caused.
@@ -91,7 +91,7 @@ func persist[T any](c *client, ask func() (T, error)) (reply T, repeated bool, e
 
 // isFinal reports whether package lease does not ask again after err.
 func isFinal(err error) bool {
-	return errors.Is(err, locks.ErrForeign) || errors.Is(err, lease.ErrRefused) && !errors.Is(err, lease.ErrUnavailable)
+	return errors.Is(err, locks.ErrForeign) || errors.Is(err, driver.ErrRefused) && !errors.Is(err, driver.ErrUnavailable)
 }
 
 // healthy ends the check if there is an error, since nothing fails.
@@ -110,19 +110,19 @@ func answerOf[T any](c *client, op Op, ask func() (T, error)) T {
 	return reply
 }
 
-func holdID(name, acquisition string) lease.HoldID {
-	return lease.HoldID{Name: name, Acquisition: acquisition}
+func holdID(name, acquisition string) driver.HoldID {
+	return driver.HoldID{Name: name, Acquisition: acquisition}
 }
 
-func requestOf(name, acquisition string, ttl time.Duration) lease.Request {
-	return lease.Request{HoldID: holdID(name, acquisition), TTL: ttl}
+func requestOf(name, acquisition string, ttl time.Duration) driver.Request {
+	return driver.Request{HoldID: holdID(name, acquisition), TTL: ttl}
 }
 
 // acquire asks once.
-func (c *client) acquire(name, acquisition string, d time.Duration) lease.Reply {
+func (c *client) acquire(name, acquisition string, d time.Duration) driver.Reply {
 	c.Helper()
 	c.mine(name, acquisition)
-	reply, _, err := persist(c, func() (lease.Reply, error) {
+	reply, _, err := persist(c, func() (driver.Reply, error) {
 		return c.requests.Acquire(c.ctx, requestOf(name, acquisition, d))
 	})
 	c.healthy(Acquire, err)
@@ -139,7 +139,7 @@ func (c *client) acquire(name, acquisition string, d time.Duration) lease.Reply 
 const freeIsGiven = "a free lock is given to the client that asks"
 
 // take returns a new acquisition that has the free lock called name.
-func (c *client) take(name string) (acquisition string, reply lease.Reply) {
+func (c *client) take(name string) (acquisition string, reply driver.Reply) {
 	c.Helper()
 	acquisition = c.acquisition()
 	c.atOnce(freeIsGiven, func() bool {
@@ -152,18 +152,18 @@ func (c *client) take(name string) (acquisition string, reply lease.Reply) {
 // takeFor is take with a short lease. If the store does not say since when the hold counts, it is
 // since the request. A store may refuse a lease of which a request on a busy machine has used up
 // much: then the client asks again.
-func (c *client) takeFor(name string, ttl time.Duration) (acquisition string, reply lease.Reply) {
+func (c *client) takeFor(name string, ttl time.Duration) (acquisition string, reply driver.Reply) {
 	c.Helper()
 	acquisition = c.acquisition()
-	for end := lease.Now().Add(c.cfg.Timeout); ; {
-		asked := lease.Now()
+	for end := driver.Now().Add(c.cfg.Timeout); ; {
+		asked := driver.Now()
 		if reply = c.acquire(name, acquisition, ttl); reply.Held {
 			if reply.Since.IsZero() {
 				reply.Since = asked
 			}
 			return acquisition, reply
 		}
-		if now := lease.Now(); now.Sub(asked) < ttl/4 || now.After(end) {
+		if now := driver.Now(); now.Sub(asked) < ttl/4 || now.After(end) {
 			c.broken(freeIsGiven, c)
 		}
 	}
@@ -177,9 +177,9 @@ func (c *client) refused(name string, holders ...*client) {
 	}
 }
 
-func (c *client) lookup(name, acquisition string) lease.Reply {
+func (c *client) lookup(name, acquisition string) driver.Reply {
 	c.Helper()
-	return answerOf(c, Lookup, func() (lease.Reply, error) {
+	return answerOf(c, Lookup, func() (driver.Reply, error) {
 		return c.requests.Lookup(c.ctx, requestOf(name, acquisition, minute))
 	})
 }
@@ -209,7 +209,7 @@ func (c *client) holdsNot(name, acquisition, when string, others ...*client) {
 func (c *client) renew(name, acquisition string, d time.Duration) bool {
 	c.Helper()
 	renewed := answerOf(c, Renew, func() ([]bool, error) {
-		return c.requests.Renew(c.ctx, []lease.HoldID{{Name: name, Acquisition: acquisition}}, d)
+		return c.requests.Renew(c.ctx, []driver.HoldID{{Name: name, Acquisition: acquisition}}, d)
 	})
 	if len(renewed) != 1 {
 		c.broken("Renew answers for each hold", c)
@@ -217,13 +217,13 @@ func (c *client) renew(name, acquisition string, d time.Duration) bool {
 	return renewed[0]
 }
 
-func (c *client) release(name, acquisition string) lease.Released {
+func (c *client) release(name, acquisition string) driver.Released {
 	c.Helper()
-	released, repeated, err := persist(c, func() (lease.Released, error) {
+	released, repeated, err := persist(c, func() (driver.Released, error) {
 		return c.requests.Release(c.ctx, holdID(name, acquisition))
 	})
 	if errors.Is(err, locks.ErrLost) { // the lock was not held until now
-		return lease.Released{Held: repeated}
+		return driver.Released{Held: repeated}
 	}
 	c.healthy(Release, err)
 	released.Held = released.Held || repeated // an earlier request may have been carried out
@@ -241,13 +241,13 @@ func (c *client) lockPersistently(ctx context.Context, l locks.TryLocker) error 
 
 func (c *client) leave(name, acquisition string) {
 	c.Helper()
-	queue := optional[lease.Queue](c.requests)
+	queue := optional[driver.Queue](c.requests)
 	answerOf(c, Leave, func() (none struct{}, err error) { return none, queue.Leave(c.ctx, holdID(name, acquisition)) })
 }
 
 // broke breaks the lock called name with breaker, and returns the answer to the last request.
 // repeated reports whether there was an earlier request.
-func (c *client) broke(breaker lease.Breaker, name string) (held, repeated bool) {
+func (c *client) broke(breaker driver.Breaker, name string) (held, repeated bool) {
 	c.Helper()
 	held, repeated, err := persist(c, func() (bool, error) { return breaker.Break(c.ctx, name) })
 	c.healthy(Break, err)
@@ -287,9 +287,9 @@ func (s *suite) atOnce(promise string, f func() bool, clients ...*client) {
 // soon is await for a promise that should be true already. A store may be a little late.
 func (s *suite) soon(promise string, late time.Duration, f func() bool, clients ...*client) {
 	s.Helper()
-	began := lease.Now()
+	began := driver.Now()
 	for n := 1; ; n++ {
-		asked := lease.Now() // a busy machine matters before, and not afterwards
+		asked := driver.Now() // a busy machine matters before, and not afterwards
 		if f() {
 			return
 		}
@@ -358,7 +358,7 @@ func oneWinner(s *suite) {
 			c.mine(name, tries[i])
 			wg.Go(func() {
 				<-start
-				reply, _, err := persist(c, func() (lease.Reply, error) {
+				reply, _, err := persist(c, func() (driver.Reply, error) {
 					return c.requests.Acquire(c.ctx, requestOf(name, tries[i], minute))
 				})
 				won[i], errs[i] = reply.Held, err
@@ -408,11 +408,11 @@ func otherNames(s *suite) {
 			}
 		}
 	}
-	var ids []lease.HoldID
+	var ids []driver.HoldID
 	for i, n := range names {
 		if i%2 == 0 {
-			ids = append(ids, lease.HoldID{Name: n, Acquisition: holds[i]},
-				lease.HoldID{Name: n, Acquisition: a.acquisition()})
+			ids = append(ids, driver.HoldID{Name: n, Acquisition: holds[i]},
+				driver.HoldID{Name: n, Acquisition: a.acquisition()})
 		}
 	}
 	renewed := answerOf(a, Renew, func() ([]bool, error) { return a.requests.Renew(s.ctx, ids, minute) })
@@ -480,7 +480,7 @@ func atOnce(s *suite) {
 				first, err1 := c.requests.Acquire(s.ctx, requestOf(name, mine, minute))
 				second, err2 := c.requests.Acquire(s.ctx, requestOf(name, other, minute))
 				found, err3 := c.requests.Lookup(s.ctx, requestOf(name, mine, minute))
-				renewed, err4 := c.requests.Renew(s.ctx, []lease.HoldID{{Name: name, Acquisition: mine}}, minute)
+				renewed, err4 := c.requests.Renew(s.ctx, []driver.HoldID{{Name: name, Acquisition: mine}}, minute)
 				released, err5 := c.requests.Release(s.ctx, holdID(name, mine))
 				if err := joined.Errors(err1, err2, err3, err4, err5); err != nil {
 					c.event("%v", err)
@@ -525,7 +525,7 @@ func repeatedAcquire(s *suite) {
 // ends the hold or the place of the other. Only a Queue is asked again for one acquisition.
 func twoRequests(s *suite) {
 	a, b, name := s.client(), s.client(), s.name()
-	ask := map[Op]func(context.Context, lease.Request) (lease.Reply, error){
+	ask := map[Op]func(context.Context, driver.Request) (driver.Reply, error){
 		Acquire: a.requests.Acquire, Enqueue: a.requests.Enqueue,
 	}
 	began := time.Now()
@@ -579,7 +579,7 @@ func releaseIsAtomic(s *suite) {
 		for i := range errs {
 			wg.Go(func() {
 				time.Sleep(time.Duration(i) * 200 * time.Microsecond) // one after the other's look
-				_, _, err := persist(a, func() (lease.Released, error) {
+				_, _, err := persist(a, func() (driver.Released, error) {
 					return a.requests.Release(s.ctx, holdID(name, mine))
 				})
 				if !errors.Is(err, locks.ErrLost) {
@@ -603,7 +603,7 @@ func releaseIsAtomic(s *suite) {
 
 // term is how long a hold of the client lasts that asks for the lease ttl.
 func (c *client) term(ttl time.Duration) time.Duration {
-	if s := optional[lease.Session](c.requests); s != nil {
+	if s := optional[driver.Session](c.requests); s != nil {
 		return s.Term()
 	}
 	return ttl
@@ -611,7 +611,7 @@ func (c *client) term(ttl time.Duration) time.Duration {
 
 // canDie says whether the death of a client ends its holds.
 func (c *client) canDie() bool {
-	if optional[lease.Session](c.requests) == nil || c.connects() {
+	if optional[driver.Session](c.requests) == nil || c.connects() {
 		return true
 	}
 	c.Log("sessions cannot end: the client does not connect through its Link")
@@ -633,15 +633,15 @@ func (c *client) connects() bool {
 func (c *client) takenOver(name string, holder *client, since time.Time, term time.Duration) string {
 	c.Helper()
 	const rest = "Reply.Wait is what is left of the lease of a dead client"
-	session := optional[lease.Session](holder.requests) != nil
+	session := optional[driver.Session](holder.requests) != nil
 	slack := term / 20
 	var began, kept, free time.Time // Reply.Wait says that the lock is kept until then, and free from then on
 	var last time.Duration
 	for {
 		mine := c.acquisition()
-		asked := lease.Now()
+		asked := driver.Now()
 		reply := c.acquire(name, mine, minute)
-		now := lease.Now()
+		now := driver.Now()
 		if reply.Held {
 			if early := now.Sub(since); early < term {
 				c.broken(fmt.Sprintf("a holder keeps the lock for its lease of %v, not for %v", term, early), holder, c)
@@ -696,7 +696,7 @@ func takeover(s *suite) {
 // without a clock it may last until then.
 func lapsedHold(s *suite) {
 	a, b, name := s.mortal(), s.client(), s.name()
-	if optional[lease.Session](a.requests) != nil {
+	if optional[driver.Session](a.requests) != nil {
 		return // its holds last without renewals
 	}
 	mine, _ := a.takeFor(name, s.cfg.TTL)
@@ -723,22 +723,22 @@ func renewedLease(s *suite) {
 	a, b, name := s.mortal(), s.client(), s.name()
 	mine, _ := a.takeFor(name, s.cfg.TTL)
 	term := a.term(s.cfg.TTL)
-	session := optional[lease.Session](a.requests) != nil
-	since := lease.Now()
+	session := optional[driver.Session](a.requests) != nil
+	since := driver.Now()
 	began := since
-	for lease.Now().Sub(began) < 5*term/2 {
-		asked := lease.Now()
+	for driver.Now().Sub(began) < 5*term/2 {
+		asked := driver.Now()
 		if !a.renew(name, mine, s.cfg.TTL) {
-			if lease.Now().Sub(since) >= term {
+			if driver.Now().Sub(since) >= term {
 				s.Log(tooBusy)
 				return
 			}
 			s.broken("Renew prolongs a hold whose lease has not ended", a, b)
 		}
 		since = asked
-		for lease.Now().Sub(since) < term/4 {
+		for driver.Now().Sub(since) < term/4 {
 			if b.acquire(name, b.acquisition(), minute).Held {
-				if lease.Now().Sub(since) >= term {
+				if driver.Now().Sub(since) >= term {
 					s.Log(tooBusy)
 					return
 				}
@@ -752,7 +752,7 @@ func renewedLease(s *suite) {
 		a.holdsNot(name, mine, "after another client took over", b)
 		return
 	}
-	asked := lease.Now()
+	asked := driver.Now()
 	switch {
 	case a.release(name, mine).Held:
 	case asked.Sub(since) >= term:
@@ -790,7 +790,7 @@ func lateRequests(s *suite) {
 	late := a.acquisition()
 	mine, reply := a.takeFor(name, s.cfg.TTL)
 	var other string
-	if optional[lease.Session](a.requests) != nil {
+	if optional[driver.Session](a.requests) != nil {
 		a.free(name, mine) // its session goes on
 		other, _ = b.take(name)
 	} else {
@@ -804,7 +804,7 @@ func lateRequests(s *suite) {
 		if a.acquire(name, mine, minute).Held || a.acquire(name, late, minute).Held {
 			s.broken("a late Acquire does not take the lock of a living holder", a, b)
 		}
-		if q := optional[lease.Queue](a.requests); q != nil {
+		if q := optional[driver.Queue](a.requests); q != nil {
 			a.leave(name, mine)
 		}
 		b.holds(name, other, "after late requests of the former holder", a)
@@ -816,13 +816,13 @@ func lateRequests(s *suite) {
 }
 
 // first returns the acquisition of a take.
-func first(acquisition string, _ lease.Reply) string { return acquisition }
+func first(acquisition string, _ driver.Reply) string { return acquisition }
 
 func tokens(s *suite) {
 	name := s.name()
 	var last uint64
 	var before *client
-	next := func(c *client, how string, reply lease.Reply, acquisition string) {
+	next := func(c *client, how string, reply driver.Reply, acquisition string) {
 		s.Helper()
 		found := c.lookup(name, acquisition)
 		if found.Held && found.Token != reply.Token {
@@ -867,9 +867,9 @@ func tokens(s *suite) {
 }
 
 // ask is one request of a waiter.
-func (c *client) ask(name, acquisition string) lease.Reply {
+func (c *client) ask(name, acquisition string) driver.Reply {
 	c.Helper()
-	q := optional[lease.Queue](c.requests)
+	q := optional[driver.Queue](c.requests)
 	if q == nil {
 		return c.acquire(name, acquisition, minute)
 	}
@@ -1018,8 +1018,8 @@ func queueLeave(s *suite) {
 }
 
 // breaker returns the client's Store if it can break the lock called name, which is free.
-func (c *client) breaker(name string) lease.Breaker {
-	b := optional[lease.Breaker](c.requests)
+func (c *client) breaker(name string) driver.Breaker {
+	b := optional[driver.Breaker](c.requests)
 	if b != nil {
 		if _, err := b.Break(c.ctx, name); errors.Is(err, errors.ErrUnsupported) {
 			c.Logf("this kind of lock cannot be broken: %v", err)
@@ -1057,11 +1057,11 @@ func breaks(s *suite) {
 
 func inspection(s *suite) {
 	a, b, c, name := s.client(), s.client(), s.client(), s.name()
-	inspect := func() lease.State {
+	inspect := func() driver.State {
 		s.Helper()
-		return answerOf(c, Inspect, func() (lease.State, error) { return c.requests.Inspect(s.ctx, name) })
+		return answerOf(c, Inspect, func() (driver.State, error) { return c.requests.Inspect(s.ctx, name) })
 	}
-	is := func(claim lease.Claim, acquisition string) bool { // the store may have other things in its place
+	is := func(claim driver.Claim, acquisition string) bool { // the store may have other things in its place
 		client := acquisition[:strings.LastIndexByte(acquisition, ':')]
 		return strings.HasPrefix(claim.Acquisition, client) || claim.Acquisition == "" || claim.Identity != ""
 	}
@@ -1088,7 +1088,7 @@ func inspection(s *suite) {
 		}
 	}
 	a.holds(name, mine, "after Inspect", c)
-	if queue := optional[lease.Queue](b.requests); queue != nil {
+	if queue := optional[driver.Queue](b.requests); queue != nil {
 		other := b.acquisition()
 		if b.ask(name, other).Held {
 			s.broken("a held lock is given to no other client", a, b)
@@ -1169,7 +1169,7 @@ func endedContexts(s *suite) {
 			Acquire: func(ctx context.Context) { _, _ = a.requests.Acquire(ctx, requestOf(name, id, minute)) },
 			Lookup:  func(ctx context.Context) { _, _ = a.requests.Lookup(ctx, requestOf(name, id, minute)) },
 			Renew: func(ctx context.Context) {
-				_, _ = a.requests.Renew(ctx, []lease.HoldID{{Name: name, Acquisition: id}}, minute)
+				_, _ = a.requests.Renew(ctx, []driver.HoldID{{Name: name, Acquisition: id}}, minute)
 			},
 			Release: func(ctx context.Context) { _, _ = a.requests.Release(ctx, holdID(name, id)) },
 			Watch: func(ctx context.Context) {
@@ -1178,7 +1178,7 @@ func endedContexts(s *suite) {
 				}
 			},
 		}
-		if q := optional[lease.Queue](a.requests); q != nil {
+		if q := optional[driver.Queue](a.requests); q != nil {
 			calls[Enqueue] = func(ctx context.Context) { _, _ = q.Enqueue(ctx, requestOf(name, id, minute)) }
 			calls[Leave] = func(ctx context.Context) { _ = q.Leave(ctx, holdID(name, id)) }
 		}
@@ -1222,16 +1222,16 @@ var troubles = map[string]func(*Link){
 	"loses requests":      (*Link).CutRequests,
 }
 
-// markedErrors has an error that matches lease.ErrRefused be true.
+// markedErrors has an error that matches driver.ErrRefused be true.
 func markedErrors(s *suite) {
 	a, b := s.client(), s.client()
 	if !a.connects() {
 		s.Log("requests cannot fail: the client does not connect through its Link")
 		return
 	}
-	type request func(ctx context.Context, req lease.Request) (lease.Reply, error)
+	type request func(ctx context.Context, req driver.Request) (driver.Reply, error)
 	requests := map[Op]request{Acquire: a.requests.Acquire}
-	if optional[lease.Queue](a.requests) != nil {
+	if optional[driver.Queue](a.requests) != nil {
 		requests[Enqueue] = a.requests.Enqueue
 	}
 	for what, begin := range troubles {
@@ -1243,7 +1243,7 @@ func markedErrors(s *suite) {
 			reply, err := request(ctx, requestOf(name, id, minute))
 			cancel()
 			a.link.Heal()
-			if !errors.Is(err, lease.ErrRefused) {
+			if !errors.Is(err, driver.ErrRefused) {
 				if err == nil && !reply.Held {
 					s.broken(fmt.Sprintf("an %s that fails is an error, not a refusal", op), a)
 				}
@@ -1288,7 +1288,7 @@ func failedRequests(s *suite) {
 		if err == nil && !found.Held {
 			s.broken("a Lookup that fails is an error", a)
 		}
-		renewed, err := a.requests.Renew(brief(), []lease.HoldID{{Name: names[1], Acquisition: holds[1]}}, minute)
+		renewed, err := a.requests.Renew(brief(), []driver.HoldID{{Name: names[1], Acquisition: holds[1]}}, minute)
 		if err == nil && slices.Contains(renewed, false) {
 			s.broken("a Renew that fails is an error", a)
 		}
@@ -1296,7 +1296,7 @@ func failedRequests(s *suite) {
 		if err == nil && !released.Held || errors.Is(err, locks.ErrLost) {
 			s.broken("a Release that fails is an error, and no loss", a)
 		}
-		if errors.Is(err, lease.ErrRefused) {
+		if errors.Is(err, driver.ErrRefused) {
 			b.refused(names[2], a)
 		}
 		a.link.Heal()
@@ -1314,19 +1314,19 @@ func failedRequests(s *suite) {
 // renewsAll has one request prolong several holds.
 func renewsAll(s *suite) {
 	a, b := s.mortal(), s.client()
-	if optional[lease.Session](a.requests) != nil {
+	if optional[driver.Session](a.requests) != nil {
 		return // its holds last without renewals
 	}
-	var ids []lease.HoldID
+	var ids []driver.HoldID
 	var asked time.Time
-	for end := lease.Now().Add(s.cfg.Timeout); ; ids = nil {
-		began := lease.Now()
+	for end := driver.Now().Add(s.cfg.Timeout); ; ids = nil {
+		began := driver.Now()
 		for range 3 {
 			name := s.name()
 			mine, _ := a.takeFor(name, s.cfg.TTL)
-			ids = append(ids, lease.HoldID{Name: name, Acquisition: mine})
+			ids = append(ids, driver.HoldID{Name: name, Acquisition: mine})
 		}
-		lost := lease.HoldID{Name: ids[0].Name, Acquisition: a.acquisition()}
+		lost := driver.HoldID{Name: ids[0].Name, Acquisition: a.acquisition()}
 		// Their leases become long, so that a busy machine does not matter from here on.
 		asked = time.Now()
 		all := slices.Insert(slices.Clone(ids), 1, lost)
@@ -1336,7 +1336,7 @@ func renewsAll(s *suite) {
 		}
 		// A busy machine may have used up the lease of the first request. Then the client asks
 		// again.
-		if now := lease.Now(); now.Sub(began) < s.cfg.TTL/2 || now.After(end) {
+		if now := driver.Now(); now.Sub(began) < s.cfg.TTL/2 || now.After(end) {
 			s.broken(fmt.Sprintf("Renew prolongs each of the holds, not %v", renewed), a)
 		}
 	}
@@ -1354,7 +1354,7 @@ func releasesAll(s *suite) {
 	a, b := s.client(), s.client()
 	other := s.name()
 	theirs, _ := b.take(other)
-	ids := []lease.HoldID{holdID(other, a.acquisition())} // which does not hold it
+	ids := []driver.HoldID{holdID(other, a.acquisition())} // which does not hold it
 	var names []string
 	for range 3 {
 		name := s.name()
@@ -1363,7 +1363,7 @@ func releasesAll(s *suite) {
 	}
 	for range 2 { // it may be repeated
 		done := answerOf(a, ReleaseAll, func() ([]bool, error) {
-			return optional[lease.BatchReleaser](a.requests).ReleaseAll(s.ctx, ids)
+			return optional[driver.BatchReleaser](a.requests).ReleaseAll(s.ctx, ids)
 		})
 		if !slices.Equal(done, []bool{true, true, true, true}) {
 			s.broken(fmt.Sprintf("ReleaseAll answers for each of the holds, not %v", done), a)
@@ -1373,7 +1373,7 @@ func releasesAll(s *suite) {
 	for i, name := range names {
 		next, _ := b.take(name)
 		late := answerOf(a, ReleaseAll, func() ([]bool, error) {
-			return optional[lease.BatchReleaser](a.requests).ReleaseAll(s.ctx, ids[i+1:i+2])
+			return optional[driver.BatchReleaser](a.requests).ReleaseAll(s.ctx, ids[i+1:i+2])
 		})
 		if !slices.Equal(late, []bool{true}) {
 			s.broken(fmt.Sprintf("ReleaseAll answers for a hold that has ended, not %v", late), a)
@@ -1385,14 +1385,14 @@ func releasesAll(s *suite) {
 }
 
 // watch returns a Watch of acquisition, or nil if the store has no notices.
-func (c *client) watch(name, acquisition string) lease.Watch {
+func (c *client) watch(name, acquisition string) driver.Watch {
 	c.Helper()
-	return answerOf(c, Watch, func() (lease.Watch, error) { return c.requests.Watch(c.ctx, holdID(name, acquisition)) })
+	return answerOf(c, Watch, func() (driver.Watch, error) { return c.requests.Watch(c.ctx, holdID(name, acquisition)) })
 }
 
 // told waits until the lock is given to a waiter that asks only when it is told, or when the time
 // is over that its last refusal named.
-func (c *client) told(promise, name, acquisition string, last lease.Reply, w lease.Watch, others ...*client) {
+func (c *client) told(promise, name, acquisition string, last driver.Reply, w driver.Watch, others ...*client) {
 	c.Helper()
 	for end := time.After(c.cfg.Timeout); !last.Held; last = c.ask(name, acquisition) {
 		select {
@@ -1408,7 +1408,7 @@ func (c *client) told(promise, name, acquisition string, last lease.Reply, w lea
 // again returns when to ask again after a refusal without a notice, or nil. The end of a lease of
 // a minute is not a reason to ask again: its holder releases, and the waiter must be told of the
 // release.
-func again(refusal lease.Reply) <-chan time.Time {
+func again(refusal driver.Reply) <-chan time.Time {
 	if refusal.Wait <= 0 || refusal.Wait >= minute/2 {
 		return nil
 	}
@@ -1425,7 +1425,7 @@ func otherWatches(s *suite) {
 		if other != name {
 			also, _ = a.take(other)
 		}
-		begin := func(name string) (place string, last lease.Reply, w lease.Watch) {
+		begin := func(name string) (place string, last driver.Reply, w driver.Watch) {
 			place = b.acquisition()
 			if b.ask(name, place).Held {
 				s.broken("a held lock is given to no other client", a, b)
@@ -1444,7 +1444,7 @@ func otherWatches(s *suite) {
 		}
 		place, last, w := begin(other)
 		ends.Close()
-		if q := optional[lease.Queue](b.requests); q != nil {
+		if q := optional[driver.Queue](b.requests); q != nil {
 			b.leave(name, gone)
 		}
 		a.free(other, also)
@@ -1493,7 +1493,7 @@ func noticesForAll(s *suite) {
 					return
 				}
 				ask := c.requests.Acquire
-				if optional[lease.Queue](c.requests) != nil {
+				if optional[driver.Queue](c.requests) != nil {
 					ask = c.requests.Enqueue
 				}
 				reply, err := ask(s.ctx, requestOf(name, place, minute))
@@ -1549,7 +1549,7 @@ func queueNotices(s *suite) {
 	for _, leaves := range []bool{false, true} {
 		mine, _ := a.take(name)
 		var places []string
-		var watches []lease.Watch
+		var watches []driver.Watch
 		for _, waiter := range waiters {
 			place := waiter.acquisition()
 			if waiter.ask(name, place).Held {
@@ -1571,10 +1571,10 @@ func queueNotices(s *suite) {
 		}
 		a.free(name, mine)
 		if !leaves && s.cfg.FIFO {
-			b.told("the first waiter is told of a release", name, places[0], lease.Reply{}, watches[0], a)
+			b.told("the first waiter is told of a release", name, places[0], driver.Reply{}, watches[0], a)
 			b.free(name, places[0])
 		}
-		c.told("the next waiter is told of a release", name, places[1], lease.Reply{}, watches[1], a, b)
+		c.told("the next waiter is told of a release", name, places[1], driver.Reply{}, watches[1], a, b)
 		c.free(name, places[1])
 		watches[1].Close()
 	}
@@ -1637,11 +1637,11 @@ func breakNotice(s *suite) {
 // sessionLoss has the store tell of a session that ended.
 func sessionLoss(s *suite) {
 	a, b, name := s.mortal(), s.client(), s.name()
-	if optional[lease.LossNotifier](a.requests) == nil || !a.canDie() {
+	if optional[driver.LossNotifier](a.requests) == nil || !a.canDie() {
 		return
 	}
 	mine, reply := a.take(name)
-	since := lease.Now()
+	since := driver.Now()
 	if !reply.Since.IsZero() {
 		since = reply.Since
 	}
@@ -1678,7 +1678,7 @@ func sessionFrees(s *suite) {
 	s.await("a hold that was lost is freed, though its session lasts",
 		func() bool { return b.acquire(name, other, minute).Held }, a, b)
 	for range 10 { // Lost returns before it has done anything
-		a.requests.Lost(lease.HoldID{Name: name, Acquisition: a.requests.asked(name)})
+		a.requests.Lost(driver.HoldID{Name: name, Acquisition: a.requests.asked(name)})
 		b.holds(name, other, "after Lost was repeated for the hold before", a)
 	}
 	b.free(name, other)
@@ -1698,11 +1698,11 @@ func foreignData(s *suite) {
 		if released, err := a.requests.Release(s.ctx, holdID(name, id)); released.Held {
 			s.broken(fmt.Sprintf("Release frees nothing that is no lock (%v)", err), a)
 		}
-		hold := []lease.HoldID{{Name: name, Acquisition: id}}
+		hold := []driver.HoldID{{Name: name, Acquisition: id}}
 		if renewed, _ := a.requests.Renew(s.ctx, hold, minute); slices.Contains(renewed, true) {
 			s.broken("Renew prolongs nothing that is no lock", a)
 		}
-		if breaker := optional[lease.Breaker](a.requests); breaker != nil {
+		if breaker := optional[driver.Breaker](a.requests); breaker != nil {
 			if broke, err := breaker.Break(s.ctx, name); broke || err == nil {
 				s.broken("Break says that the name has no lock", a)
 			}

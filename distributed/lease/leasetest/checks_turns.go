@@ -11,6 +11,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // turnChecks use locks of several clients at once.
@@ -18,7 +19,7 @@ var turnChecks = []check{
 	{"Turns", nil, turns},
 	{"HandOvers", hasStore, handOvers},
 	{"Tickets", nil, tickets},
-	{"Arrival", func(s *suite) bool { return s.cfg.FIFO && has[lease.Queue](s) }, arrival},
+	{"Arrival", func(s *suite) bool { return s.cfg.FIFO && has[driver.Queue](s) }, arrival},
 	{"Readers", func(s *suite) bool { return s.cfg.Read != nil }, readers},
 	{"DeadReader", func(s *suite) bool { return s.cfg.Read != nil && hasStore(s) }, deadReader},
 	{"ReaderNotices", func(s *suite) bool { return s.cfg.Read != nil && hasStore(s) }, readerNotices},
@@ -524,7 +525,7 @@ func deadReader(s *suite) {
 			s.broken(fmt.Sprintf("readers of several clients share the lock (%v)", err), c)
 		}
 	}
-	began := lease.Now()
+	began := driver.Now()
 	dead.die()
 	free := func() bool {
 		owner := s.someone()
@@ -535,7 +536,7 @@ func deadReader(s *suite) {
 		return ok
 	}
 	term := dead.term(s.cfg.TTL)
-	for lease.Now().Sub(began) < 2*term {
+	for driver.Now().Sub(began) < 2*term {
 		if free() {
 			s.broken("a reader keeps a writer out when the leases of others end", old, dead, writer)
 		}
@@ -549,7 +550,7 @@ func deadReader(s *suite) {
 	if left != nil { // on a busy machine its lease may have ended here, and last in the store
 		late += term
 	}
-	if optional[lease.Session](dead.requests) != nil {
+	if optional[driver.Session](dead.requests) != nil {
 		late = s.cfg.Timeout
 	}
 	s.soon("a dead reader keeps a writer out for its lease only", late, free, busy, dead, writer)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // Config has a function that opens clients of the store under test, the promises of its locks,
@@ -14,7 +15,7 @@ import (
 type Config struct {
 	// Store returns the Store of a new client, as another process would have it. Connections of
 	// the client go through link, if the store has any. Store registers the client's end with tb.
-	Store func(tb testing.TB, link *Link) lease.Store
+	Store func(tb testing.TB, link *Link) driver.Store
 
 	// Open is for adapters that have constructors of their own. Open returns a new client, which
 	// gives opts to lease.New after its own options. Open registers the client's end with tb.
@@ -35,7 +36,7 @@ type Config struct {
 	Name func(name string) string
 
 	// FIFO declares that the lock goes to clients in order of arrival, if the Store is a
-	// lease.Queue.
+	// driver.Queue.
 	FIFO bool
 
 	// SpuriousTry declares that a try may be refused although the lock is free, such as when

@@ -1,9 +1,9 @@
 // Package leasetest proves a lock on a store: several clients, one store, and faults in between.
-// Use it for your own [lease.Store], on each topology of servers that you support:
+// Use it for your own [driver.Store], on each topology of servers that you support:
 //
 //	func TestMyStore(t *testing.T) {
 //		leasetest.TestStore(t, leasetest.Config{
-//			Store: func(tb testing.TB, link *leasetest.Link) lease.Store {
+//			Store: func(tb testing.TB, link *leasetest.Link) driver.Store {
 //				client := mystore.Dial(addr, link.DialContext)
 //				tb.Cleanup(client.Close)
 //				return mystore.New(client)
@@ -32,7 +32,7 @@
 //		leasetest.TestInVirtualTime(t, func(tb testing.TB) leasetest.Config {
 //			server := mystore.NewServer()
 //			return leasetest.Config{
-//				Store: func(tb testing.TB, link *leasetest.Link) lease.Store {
+//				Store: func(tb testing.TB, link *leasetest.Link) driver.Store {
 //					return mystore.New(func() net.Conn { return link.Pipe(server.Serve) })
 //				},
 //			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/lease/leasetest/internal/fakestore"
 )
@@ -22,7 +23,7 @@ var (
 func ExampleTestStore() {
 	testMyStore := func(t *testing.T) { // in a file of your tests: func TestMyStore
 		leasetest.TestStore(t, leasetest.Config{
-			Store: func(tb testing.TB, link *leasetest.Link) lease.Store {
+			Store: func(tb testing.TB, link *leasetest.Link) driver.Store {
 				store, end := mystore.Client(fakestore.Queued, func(ctx context.Context) (net.Conn, error) {
 					return link.DialContext(ctx, "tcp", server)
 				}, link.TTL())
@@ -43,7 +44,7 @@ func ExampleTestInVirtualTime() {
 		leasetest.TestInVirtualTime(t, func(testing.TB) leasetest.Config {
 			server := fakestore.NewServer("")
 			return leasetest.Config{
-				Store: func(tb testing.TB, link *leasetest.Link) lease.Store {
+				Store: func(tb testing.TB, link *leasetest.Link) driver.Store {
 					store, end := server.Client(fakestore.Watched, nil, link.TTL())
 					tb.Cleanup(end)
 					return store
@@ -60,7 +61,7 @@ func ExampleLink_Pipe() {
 		leasetest.TestInVirtualTime(t, func(testing.TB) leasetest.Config {
 			server := fakestore.NewServer("")
 			return leasetest.Config{
-				Store: func(tb testing.TB, link *leasetest.Link) lease.Store {
+				Store: func(tb testing.TB, link *leasetest.Link) driver.Store {
 					store, end := server.Client(fakestore.Queued, func(context.Context) (net.Conn, error) {
 						return link.Pipe(server.Serve), nil
 					}, link.TTL())
@@ -113,7 +114,7 @@ func ExampleSimulate() {
 			For: time.Hour,
 			Open: func(testing.TB) leasetest.Config {
 				server := fakestore.NewServer("")
-				return leasetest.Config{Store: func(tb testing.TB, _ *leasetest.Link) lease.Store {
+				return leasetest.Config{Store: func(tb testing.TB, _ *leasetest.Link) driver.Store {
 					store, end := server.Client(fakestore.Watched, nil, time.Minute)
 					tb.Cleanup(end)
 					return store
@@ -129,7 +130,7 @@ func ExampleWorld() {
 	testMyStore := func(t *testing.T) {
 		leasetest.Simulate(t, leasetest.World{Open: func(testing.TB) leasetest.Config {
 			server := fakestore.NewServer("")
-			return leasetest.Config{Store: func(tb testing.TB, link *leasetest.Link) lease.Store {
+			return leasetest.Config{Store: func(tb testing.TB, link *leasetest.Link) driver.Store {
 				store, end := server.Client(fakestore.Watched, func(context.Context) (net.Conn, error) {
 					return link.Pipe(server.Serve), nil
 				}, link.TTL())

@@ -11,7 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 type action string
@@ -241,7 +241,7 @@ func (w *writer) dies(name string, next *client) {
 	}
 	w.c.die()
 	ends := w.now()
-	if optional[lease.Session](w.c.requests) == nil { // a session may have begun to end before
+	if optional[driver.Session](w.c.requests) == nil { // a session may have begun to end before
 		ends = max(ends, asked+int64(w.cfg.TTL))
 	}
 	w.wrote(lapsed, ends, math.MaxInt64, 0)

@@ -46,7 +46,7 @@ func (l *Link) close() {
 }
 
 // TTL is how long the client's sessions should last if they have a time of their own, as with a
-// lease.Session. It is a minute unless the check waits for the end of a session.
+// driver.Session. It is a minute unless the check waits for the end of a session.
 func (l *Link) TTL() time.Duration {
 	if l.ttl <= 0 {
 		return time.Minute

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest/internal/fakestore"
 )
 
@@ -29,7 +30,7 @@ func fake(tb testing.TB, flaw fakestore.Flaw, kind fakestore.Kind) Config {
 func dialing(
 	s *fakestore.Server, kind fakestore.Kind, dial func(ctx context.Context, link *Link) (net.Conn, error)) Config {
 	return Config{
-		Store: func(tb testing.TB, link *Link) lease.Store {
+		Store: func(tb testing.TB, link *Link) driver.Store {
 			var dials fakestore.Dial
 			if dial != nil {
 				dials = func(ctx context.Context) (net.Conn, error) { return dial(ctx, link) }
@@ -133,18 +134,18 @@ func semaphore(tb testing.TB, flaw fakestore.Flaw, kind fakestore.Kind) Config {
 // inTheWay is a store whose contenders may be in each other's way, such as one that needs a
 // majority. It refuses the third request of an acquisition for a moment, even if the lock is free.
 type inTheWay struct {
-	lease.Store
+	driver.Store
 	mu    sync.Mutex
 	asked map[string]int // by acquisition
 }
 
-func (s *inTheWay) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s *inTheWay) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	s.mu.Lock()
 	s.asked[req.Acquisition]++
 	third := s.asked[req.Acquisition] == 3
 	s.mu.Unlock()
 	if third {
-		return lease.Reply{Wait: 5 * time.Millisecond}, nil
+		return driver.Reply{Wait: 5 * time.Millisecond}, nil
 	}
 	return s.Store.Acquire(ctx, req)
 }
@@ -153,7 +154,7 @@ func TestAWaiterThatIsToldMayBeRefusedForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := fake(t, "", fakestore.Watched)
 		open := cfg.Store
-		cfg.Store = func(tb testing.TB, link *Link) lease.Store {
+		cfg.Store = func(tb testing.TB, link *Link) driver.Store {
 			return &inTheWay{Store: open(tb, link), asked: make(map[string]int)}
 		}
 		if failures := record(t, byName(t, "NoticesForAll").virtually, cfg); len(failures) > 0 {

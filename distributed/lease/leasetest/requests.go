@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// Op is a method of a lease.Store or of one of its optional interfaces.
+// Op is a method of a driver.Store or of one of its optional interfaces.
 type Op string
 
 // The requests to a store.
@@ -58,12 +58,12 @@ const (
 // ErrFault is matched by the errors of requests that suffered a [Fault].
 var ErrFault = errors.New("a fault of the test")
 
-// Requests is a lease.Store that forwards requests to another Store, and causes faults. It has
+// Requests is a driver.Store that forwards requests to another Store, and causes faults. It has
 // the optional interfaces of the other Store, as lease.New sees them. Give [Requests.Wrap] to
 // lease.WithWrapper, or call [NewRequests]. It is safe for concurrent use. A Requests must not be
 // copied.
 type Requests struct {
-	inner  lease.Store
+	inner  driver.Store
 	log    *journal
 	who    int      // the client's number in log
 	lags   bool     // each request takes some time, as on a network
@@ -76,7 +76,7 @@ type Requests struct {
 	always map[Op]Fault
 	late   []func()
 	counts map[Op]int
-	lost   []lease.HoldID    // of NotifyLoss
+	lost   []driver.HoldID   // of NotifyLoss
 	last   map[string]string // the last acquisition, by name
 	dead   bool
 	buried chan struct{} // is closed by Heal if the client is dead
@@ -84,21 +84,21 @@ type Requests struct {
 }
 
 var _ interface {
-	lease.Store
-	lease.Queue
-	lease.Session
-	lease.LossNotifier
-	lease.ContentionProber
-	lease.Breaker
-	lease.Inspector
-	lease.Announcer
-	lease.BatchReleaser
+	driver.Store
+	driver.Queue
+	driver.Session
+	driver.LossNotifier
+	driver.ContentionProber
+	driver.Breaker
+	driver.Inspector
+	driver.Announcer
+	driver.BatchReleaser
 } = (*Requests)(nil)
 
 // NewRequests returns a Requests around s.
-func NewRequests(s lease.Store) *Requests { return newRequests(s, newJournal(), 0) }
+func NewRequests(s driver.Store) *Requests { return newRequests(s, newJournal(), 0) }
 
-func newRequests(s lease.Store, log *journal, who int) *Requests {
+func newRequests(s driver.Store, log *journal, who int) *Requests {
 	return &Requests{
 		inner: s, log: log, who: who,
 		faults: make(map[Op][]Fault), always: make(map[Op]Fault), counts: make(map[Op]int),
@@ -108,7 +108,7 @@ func newRequests(s lease.Store, log *journal, who int) *Requests {
 }
 
 // Unwrap returns the Store to which requests go.
-func (r *Requests) Unwrap() lease.Store { return r.inner }
+func (r *Requests) Unwrap() driver.Store { return r.inner }
 
 // Next makes the next requests of this kind suffer these faults, one each.
 func (r *Requests) Next(op Op, faults ...Fault) {
@@ -285,7 +285,7 @@ func suffer[T any](r *Requests, ctx context.Context, fault Fault, healed <-chan 
 		return none, lost
 	case Repeated:
 		result, err := call(ctx)
-		if w, ok := any(result).(lease.Watch); ok {
+		if w, ok := any(result).(driver.Watch); ok {
 			w.Close() // an acquisition has one at a time
 			return call(ctx)
 		}
@@ -297,7 +297,7 @@ func suffer[T any](r *Requests, ctx context.Context, fault Fault, healed <-chan 
 
 // discard ends a Watch that its caller does not get.
 func discard[T any](result T, _ error) {
-	if w, ok := any(result).(lease.Watch); ok {
+	if w, ok := any(result).(driver.Watch); ok {
 		w.Close()
 	}
 }
@@ -314,7 +314,7 @@ func silence[T any](ctx context.Context, healed <-chan struct{}) (none T, err er
 // short describes the result of a request.
 func short(result any) string {
 	switch x := result.(type) {
-	case lease.Reply:
+	case driver.Reply:
 		text := "refused"
 		if x.Held {
 			text = fmt.Sprintf("held, token %d", x.Token)
@@ -322,14 +322,14 @@ func short(result any) string {
 			text += fmt.Sprintf(" for %v", x.Wait.Round(time.Millisecond))
 		}
 		return text
-	case lease.Released:
+	case driver.Released:
 		if x.Held {
 			return "released"
 		}
 		return "was not held"
 	case struct{}:
 		return "done"
-	case lease.Watch: // which other goroutines use
+	case driver.Watch: // which other goroutines use
 		return "a watch"
 	}
 	return fmt.Sprintf("%+v", result)
@@ -343,10 +343,10 @@ func tail(acquisition string) string {
 	return acquisition
 }
 
-func about(id lease.HoldID) string { return fmt.Sprintf("%q by %s", id.Name, tail(id.Acquisition)) }
+func about(id driver.HoldID) string { return fmt.Sprintf("%q by %s", id.Name, tail(id.Acquisition)) }
 
 // asks remembers the acquisition.
-func (r *Requests) asks(id lease.HoldID) {
+func (r *Requests) asks(id driver.HoldID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last[id.Name] = id.Acquisition
@@ -359,27 +359,27 @@ func (r *Requests) asked(name string) string {
 	return r.last[name]
 }
 
-func (r *Requests) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (r *Requests) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	r.asks(req.HoldID)
 	end := r.port.asks(req.HoldID)
-	reply, err := request(r, ctx, Acquire, about(req.HoldID), func(ctx context.Context) (lease.Reply, error) {
-		return r.ledger().acquire(ctx, r, req, false, func() (lease.Reply, error) { return r.inner.Acquire(ctx, req) })
+	reply, err := request(r, ctx, Acquire, about(req.HoldID), func(ctx context.Context) (driver.Reply, error) {
+		return r.ledger().acquire(ctx, r, req, false, func() (driver.Reply, error) { return r.inner.Acquire(ctx, req) })
 	})
 	end(reply.Held, err)
 	return reply, err
 }
 
-func (r *Requests) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (r *Requests) Lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	end := r.port.asks(req.HoldID)
-	reply, err := request(r, ctx, Lookup, about(req.HoldID), func(ctx context.Context) (lease.Reply, error) {
-		return r.ledger().lookup(r, req, func() (lease.Reply, error) { return r.inner.Lookup(ctx, req) })
+	reply, err := request(r, ctx, Lookup, about(req.HoldID), func(ctx context.Context) (driver.Reply, error) {
+		return r.ledger().lookup(r, req, func() (driver.Reply, error) { return r.inner.Lookup(ctx, req) })
 	})
 	end(reply.Held, err)
 	return reply, err
 }
 
 // aboutAll names the holds of one request.
-func aboutAll(holds []lease.HoldID) string {
+func aboutAll(holds []driver.HoldID) string {
 	var what []string
 	for _, id := range holds {
 		what = append(what, about(id))
@@ -387,19 +387,19 @@ func aboutAll(holds []lease.HoldID) string {
 	return strings.Join(what, ", ")
 }
 
-func (r *Requests) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, error) {
+func (r *Requests) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, error) {
 	r.port.leaves(ids...)
 	end := r.port.asks(ids...)
 	done, err := request(r, ctx, ReleaseAll, aboutAll(ids), func(ctx context.Context) ([]bool, error) {
 		return r.ledger().releaseAll(r, ids, func() ([]bool, error) {
-			return r.inner.(lease.BatchReleaser).ReleaseAll(ctx, ids)
+			return r.inner.(driver.BatchReleaser).ReleaseAll(ctx, ids)
 		})
 	})
 	end(false, err)
 	return done, err
 }
 
-func (r *Requests) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+func (r *Requests) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
 	end := r.port.asks(holds...)
 	ok, err := request(r, ctx, Renew, aboutAll(holds), func(ctx context.Context) ([]bool, error) {
 		return r.renew(ctx, holds, d)
@@ -413,39 +413,39 @@ func (r *Requests) Renew(ctx context.Context, holds []lease.HoldID, d time.Durat
 	return ok, err
 }
 
-func (r *Requests) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (r *Requests) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	r.port.leaves(id)
 	end := r.port.asks(id)
-	reply, err := request(r, ctx, Release, about(id), func(ctx context.Context) (lease.Released, error) {
-		return r.ledger().release(r, id, func() (lease.Released, error) { return r.inner.Release(ctx, id) })
+	reply, err := request(r, ctx, Release, about(id), func(ctx context.Context) (driver.Released, error) {
+		return r.ledger().release(r, id, func() (driver.Released, error) { return r.inner.Release(ctx, id) })
 	})
 	end(false, err)
 	return reply, err
 }
 
-func (r *Requests) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
-	return request(r, ctx, Watch, about(id), func(ctx context.Context) (lease.Watch, error) {
+func (r *Requests) Watch(ctx context.Context, id driver.HoldID) (driver.Watch, error) {
+	return request(r, ctx, Watch, about(id), func(ctx context.Context) (driver.Watch, error) {
 		return r.watch(ctx, id)
 	})
 }
 
-func (r *Requests) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (r *Requests) Enqueue(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	r.asks(req.HoldID)
 	end := r.port.asks(req.HoldID)
-	reply, err := request(r, ctx, Enqueue, about(req.HoldID), func(ctx context.Context) (lease.Reply, error) {
-		return r.ledger().acquire(ctx, r, req, true, func() (lease.Reply, error) {
-			return r.inner.(lease.Queue).Enqueue(ctx, req)
+	reply, err := request(r, ctx, Enqueue, about(req.HoldID), func(ctx context.Context) (driver.Reply, error) {
+		return r.ledger().acquire(ctx, r, req, true, func() (driver.Reply, error) {
+			return r.inner.(driver.Queue).Enqueue(ctx, req)
 		})
 	})
 	end(reply.Held, err)
 	return reply, err
 }
 
-func (r *Requests) Leave(ctx context.Context, id lease.HoldID) error {
+func (r *Requests) Leave(ctx context.Context, id driver.HoldID) error {
 	r.port.leaves(id)
 	end := r.port.asks(id)
 	_, err := request(r, ctx, Leave, about(id), func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, r.ledger().leave(r, id, func() error { return r.inner.(lease.Queue).Leave(ctx, id) })
+		return struct{}{}, r.ledger().leave(r, id, func() error { return r.inner.(driver.Queue).Leave(ctx, id) })
 	})
 	end(false, err)
 	return err
@@ -453,14 +453,14 @@ func (r *Requests) Leave(ctx context.Context, id lease.HoldID) error {
 
 func (r *Requests) Break(ctx context.Context, name string) (bool, error) {
 	return request(r, ctx, Break, name, func(ctx context.Context) (bool, error) {
-		return r.ledger().force(r, name, func() (bool, error) { return r.inner.(lease.Breaker).Break(ctx, name) })
+		return r.ledger().force(r, name, func() (bool, error) { return r.inner.(driver.Breaker).Break(ctx, name) })
 	})
 }
 
-func (r *Requests) Inspect(ctx context.Context, name string) (lease.State, error) {
-	return request(r, ctx, Inspect, name, func(ctx context.Context) (lease.State, error) {
-		return r.ledger().inspect(r, name, func() (lease.State, error) {
-			return r.inner.(lease.Inspector).Inspect(ctx, name)
+func (r *Requests) Inspect(ctx context.Context, name string) (driver.State, error) {
+	return request(r, ctx, Inspect, name, func(ctx context.Context) (driver.State, error) {
+		return r.ledger().inspect(r, name, func() (driver.State, error) {
+			return r.inner.(driver.Inspector).Inspect(ctx, name)
 		})
 	})
 }
@@ -468,37 +468,37 @@ func (r *Requests) Inspect(ctx context.Context, name string) (lease.State, error
 func (r *Requests) Contended(ctx context.Context, name string) (bool, error) {
 	return request(r, ctx, Contended, name, func(ctx context.Context) (bool, error) {
 		return r.ledger().contended(r, name, func() (bool, error) {
-			return r.inner.(lease.ContentionProber).Contended(ctx, name)
+			return r.inner.(driver.ContentionProber).Contended(ctx, name)
 		})
 	})
 }
 
 func (r *Requests) Announce(ctx context.Context, ttl time.Duration) error {
 	_, err := request(r, ctx, Announce, "", func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, r.inner.(lease.Announcer).Announce(ctx, ttl)
+		return struct{}{}, r.inner.(driver.Announcer).Announce(ctx, ttl)
 	})
 	return err
 }
 
-func (r *Requests) Term() time.Duration { return r.inner.(lease.Session).Term() }
+func (r *Requests) Term() time.Duration { return r.inner.(driver.Session).Term() }
 
-func (r *Requests) Lost(id lease.HoldID) {
+func (r *Requests) Lost(id driver.HoldID) {
 	if r.port != nil {
 		r.port.lost(r, id)
 		return
 	}
-	r.inner.(lease.Session).Lost(id)
+	r.inner.(driver.Session).Lost(id)
 }
 
 func (r *Requests) Identify(client, identity string) {
 	r.mu.Lock()
 	r.client = client
 	r.mu.Unlock()
-	r.inner.(lease.Inspector).Identify(client, identity)
+	r.inner.(driver.Inspector).Identify(client, identity)
 }
 
-func (r *Requests) NotifyLoss(lost func(id lease.HoldID, cause error)) {
-	r.inner.(lease.LossNotifier).NotifyLoss(func(id lease.HoldID, cause error) {
+func (r *Requests) NotifyLoss(lost func(id driver.HoldID, cause error)) {
+	r.inner.(driver.LossNotifier).NotifyLoss(func(id driver.HoldID, cause error) {
 		r.log.add(r.who, "the store says that %s is lost: %v", about(id), cause)
 		r.mu.Lock()
 		r.lost = append(r.lost, id)

@@ -6,19 +6,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 )
 
 // oneWatch is a store that gives its only acquisition the same Watch each time.
 type oneWatch struct {
-	lease.Store
+	driver.Store
 	open bool
 	both bool   // a Watch has begun while another one was open
 	then func() // is called before a Watch is answered, unless it is nil
 }
 
-func (s *oneWatch) Watch(context.Context, lease.HoldID) (lease.Watch, error) {
+func (s *oneWatch) Watch(context.Context, driver.HoldID) (driver.Watch, error) {
 	s.both = s.both || s.open
 	s.open = true
 	if s.then != nil {
@@ -42,9 +42,9 @@ func TestAFaultOfAWatchEndsNoOther(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel() // ends a silence
 			r.Next(leasetest.Watch, f)
-			w, err := r.Watch(ctx, lease.HoldID{})
+			w, err := r.Watch(ctx, driver.HoldID{})
 			if err != nil { // the client begins another one
-				w, err = r.Watch(ctx, lease.HoldID{})
+				w, err = r.Watch(ctx, driver.HoldID{})
 			}
 			require.NoError(t, err)
 			r.Deliver()
@@ -61,7 +61,7 @@ func TestAWatchEndsIfItsClientHasDied(t *testing.T) {
 	s.then = r.Die
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // ends the silence
-	_, err := r.Watch(ctx, lease.HoldID{})
+	_, err := r.Watch(ctx, driver.HoldID{})
 	require.ErrorIs(t, err, context.Canceled)
 	require.False(t, s.open, "nobody would close it")
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // ledger is what the store must have, by all requests that came to it and all answers that it
@@ -88,7 +88,7 @@ func (b *ledger) account(name string) *account {
 	return a
 }
 
-func (b *ledger) entry(r *Requests, id lease.HoldID) *entry {
+func (b *ledger) entry(r *Requests, id driver.HoldID) *entry {
 	a := b.account(id.Name)
 	e := a.entries[id.Acquisition]
 	if e == nil {
@@ -141,12 +141,12 @@ func (e *entry) surely(now time.Time) bool   { return e.held && now.Before(e.sur
 func (e *entry) possibly(now time.Time) bool { return now.Before(e.most) }
 
 // acquire judges an answer to a request for the lock.
-func (b *ledger) acquire(ctx context.Context, r *Requests, req lease.Request, waits bool,
-	call func() (lease.Reply, error)) (lease.Reply, error) {
+func (b *ledger) acquire(ctx context.Context, r *Requests, req driver.Request, waits bool,
+	call func() (driver.Reply, error)) (driver.Reply, error) {
 	if b == nil {
 		return call()
 	}
-	session := optional[lease.Session](r) != nil
+	session := optional[driver.Session](r) != nil
 	b.mu.Lock()
 	began := b.begins()
 	e := b.entry(r, req.HoldID)
@@ -179,7 +179,7 @@ func (b *ledger) acquire(ctx context.Context, r *Requests, req lease.Request, wa
 	murky := now.Before(b.murky)
 	if err != nil {
 		switch {
-		case errors.Is(err, locks.ErrForeign), errors.Is(err, lease.ErrRefused):
+		case errors.Is(err, locks.ErrForeign), errors.Is(err, driver.ErrRefused):
 			if b.exact() && began.Equal(now) && !errors.Is(err, locks.ErrForeign) {
 				b.breaks("no request fails by itself", err.Error(), e)
 			}
@@ -244,7 +244,7 @@ func (b *ledger) acquire(ctx context.Context, r *Requests, req lease.Request, wa
 	if wasSure && e.surely(now) && !murky {
 		b.breaks("a holder that asks again has the lock", fmt.Sprintf("%q refused to %s", req.Name, tail(req.Acquisition)), e)
 	}
-	if waits && e.place == 0 && optional[lease.Queue](r) != nil {
+	if waits && e.place == 0 && optional[driver.Queue](r) != nil {
 		a.places++
 		e.place = a.places
 		e.vague = e.vague || r.port.ctx.Err() != nil || r.port.closing.Load() > 0
@@ -256,7 +256,7 @@ func (b *ledger) acquire(ctx context.Context, r *Requests, req lease.Request, wa
 }
 
 // refused judges the refusal of an exact store.
-func (b *ledger) refused(a *account, e *entry, req lease.Request, reply lease.Reply, now time.Time, session bool) {
+func (b *ledger) refused(a *account, e *entry, req driver.Request, reply driver.Reply, now time.Time, session bool) {
 	permits, size := req.Weigh()
 	var taken int64
 	var soonest, latest time.Duration // of the ends
@@ -311,11 +311,11 @@ func (b *ledger) prolonged(e *entry, began, now time.Time, d time.Duration, sess
 }
 
 // orphan has r's client give back what e got by a request that was given up before.
-func (b *ledger) orphan(r *Requests, req lease.Request, sent, gave time.Time) {
+func (b *ledger) orphan(r *Requests, req driver.Request, sent, gave time.Time) {
 	p, l := r.port, b.life
 	within := req.TTL/10 + 200*time.Millisecond // the pause of a sweep, and a request
 	p.mu.Lock()
-	asks := optional[lease.Queue](r) != nil && !p.left[req.Acquisition] // it will ask for the same again
+	asks := optional[driver.Queue](r) != nil && !p.left[req.Acquisition] // it will ask for the same again
 	p.mu.Unlock()
 	if asks || gave.Add(within).After(sent.Add(req.TTL*8/10)) || p.isRaw() {
 		return
@@ -337,7 +337,7 @@ func (b *ledger) orphan(r *Requests, req lease.Request, sent, gave time.Time) {
 }
 
 // lookup judges an answer of Lookup.
-func (b *ledger) lookup(r *Requests, req lease.Request, call func() (lease.Reply, error)) (lease.Reply, error) {
+func (b *ledger) lookup(r *Requests, req driver.Request, call func() (driver.Reply, error)) (driver.Reply, error) {
 	if b == nil {
 		return call()
 	}
@@ -366,11 +366,11 @@ func (b *ledger) lookup(r *Requests, req lease.Request, call func() (lease.Reply
 }
 
 // renew judges an answer of Renew.
-func (b *ledger) renew(r *Requests, ids []lease.HoldID, d time.Duration, call func() ([]bool, error)) ([]bool, error) {
+func (b *ledger) renew(r *Requests, ids []driver.HoldID, d time.Duration, call func() ([]bool, error)) ([]bool, error) {
 	if b == nil {
 		return call()
 	}
-	session := optional[lease.Session](r) != nil
+	session := optional[driver.Session](r) != nil
 	b.mu.Lock()
 	began := b.begins()
 	sure := make([]bool, len(ids))
@@ -427,7 +427,7 @@ func (b *ledger) renew(r *Requests, ids []lease.HoldID, d time.Duration, call fu
 }
 
 // release judges an answer of Release.
-func (b *ledger) release(r *Requests, id lease.HoldID, call func() (lease.Released, error)) (lease.Released, error) {
+func (b *ledger) release(r *Requests, id driver.HoldID, call func() (driver.Released, error)) (driver.Released, error) {
 	if b == nil {
 		return call()
 	}
@@ -450,7 +450,7 @@ func (b *ledger) release(r *Requests, id lease.HoldID, call func() (lease.Releas
 	}
 	switch {
 	case now.Before(b.murky):
-	case errors.Is(err, lease.ErrRefused) && sure && !e.doubt:
+	case errors.Is(err, driver.ErrRefused) && sure && !e.doubt:
 		e.sure = until // it still holds
 		if b.exact() && began.Equal(now) {
 			b.breaks("no request fails by itself", err.Error(), e)
@@ -479,7 +479,7 @@ func (b *ledger) release(r *Requests, id lease.HoldID, call func() (lease.Releas
 }
 
 // released judges an answer of ReleaseAll.
-func (b *ledger) releaseAll(r *Requests, ids []lease.HoldID, call func() ([]bool, error)) ([]bool, error) {
+func (b *ledger) releaseAll(r *Requests, ids []driver.HoldID, call func() ([]bool, error)) ([]bool, error) {
 	if b == nil {
 		return call()
 	}
@@ -518,7 +518,7 @@ func (b *ledger) awaited(r *Requests, name string) bool {
 }
 
 // leave judges what follows when a place is given up.
-func (b *ledger) leave(r *Requests, id lease.HoldID, call func() error) error {
+func (b *ledger) leave(r *Requests, id driver.HoldID, call func() error) error {
 	if b == nil {
 		return call()
 	}
@@ -600,7 +600,7 @@ func (b *ledger) force(r *Requests, name string, call func() (bool, error)) (boo
 		b.breaks("Break says whether the lock was held", fmt.Sprint(broken), held...)
 	}
 	for _, x := range held {
-		if x.held && x.p != r.port && broken && b.exact() && optional[lease.LossNotifier](r) != nil {
+		if x.held && x.p != r.port && broken && b.exact() && optional[driver.LossNotifier](r) != nil {
 			b.life.messages.Go(func() { x.tells(name, now) })
 		}
 		x.held = false
@@ -627,7 +627,7 @@ func (e *entry) tells(name string, broken time.Time) {
 }
 
 // inspect judges an answer of Inspect.
-func (b *ledger) inspect(r *Requests, name string, call func() (lease.State, error)) (lease.State, error) {
+func (b *ledger) inspect(r *Requests, name string, call func() (driver.State, error)) (driver.State, error) {
 	if b == nil {
 		return call()
 	}
@@ -644,7 +644,7 @@ func (b *ledger) inspect(r *Requests, name string, call func() (lease.State, err
 	wrong := func(what string, e *entry) { b.breaks("Inspect tells what is there", what, e) }
 	places := 0
 	shared := false
-	found := func(acquisition string) *lease.Claim {
+	found := func(acquisition string) *driver.Claim {
 		for i := range state.Holders {
 			if state.Holders[i].Acquisition == acquisition {
 				return &state.Holders[i]
@@ -656,7 +656,7 @@ func (b *ledger) inspect(r *Requests, name string, call func() (lease.State, err
 		claim := found(acquisition)
 		if x.place > 0 && !x.vague && now.Sub(x.queued) < placeLives {
 			places++
-			if !slices.ContainsFunc(state.Waiters, func(w lease.Claim) bool { return w.Acquisition == acquisition }) {
+			if !slices.ContainsFunc(state.Waiters, func(w driver.Claim) bool { return w.Acquisition == acquisition }) {
 				wrong("a waiter is missing: "+tail(acquisition), x)
 			}
 		}
@@ -714,7 +714,7 @@ func (b *ledger) contended(r *Requests, name string, call func() (bool, error)) 
 }
 
 // notified judges the news of a loss.
-func (b *ledger) notified(id lease.HoldID) {
+func (b *ledger) notified(id driver.HoldID) {
 	if b == nil {
 		return
 	}
@@ -731,7 +731,7 @@ func (b *ledger) notified(id lease.HoldID) {
 func (b *ledger) ends(p *process) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(p.opened) == 0 || optional[lease.Session](p.opened[0]) == nil {
+	if len(p.opened) == 0 || optional[driver.Session](p.opened[0]) == nil {
 		return
 	}
 	for _, a := range b.locks {
@@ -744,7 +744,7 @@ func (b *ledger) ends(p *process) {
 }
 
 // gaveUp notes that a Session is told of a loss. It frees soon what it may keep.
-func (b *ledger) gaveUp(r *Requests, id lease.HoldID) {
+func (b *ledger) gaveUp(r *Requests, id driver.HoldID) {
 	if b == nil {
 		return
 	}
@@ -758,7 +758,7 @@ func (b *ledger) gaveUp(r *Requests, id lease.HoldID) {
 }
 
 // watch notes a watch, until the function that it returns is called.
-func (b *ledger) watch(r *Requests, id lease.HoldID) (closed func()) {
+func (b *ledger) watch(r *Requests, id driver.HoldID) (closed func()) {
 	if b == nil {
 		return func() {}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // life is one plan at work, in a bubble.
@@ -205,7 +206,7 @@ func (l *life) enters(slot, incarnation int) *process {
 	r := p.random(-1)
 	opts := []lease.Option{
 		lease.WithTTL(l.ttl), lease.WithPoll(l.cfg.Poll), lease.WithReleaseTimeout(patience),
-		lease.WithWrapper(func(inner lease.Store) lease.Store {
+		lease.WithWrapper(func(inner driver.Store) driver.Store {
 			requests := newRequests(inner, l.log, p.n)
 			requests.port = p
 			p.opened = append(p.opened, requests)

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // Ask has a server in memory carry out a request of link's client, and returns the answer. In a
@@ -112,15 +112,15 @@ func (p *process) fate(op Op) (f fate) {
 // latest returns how late a request may come. What comes to a store with sessions when the client
 // has given up to undo it would last as long as the session.
 func (p *process) latest() time.Duration {
-	if len(p.opened) > 0 && optional[lease.Session](p.opened[0]) != nil {
+	if len(p.opened) > 0 && optional[driver.Session](p.opened[0]) != nil {
 		return p.life.ttl / 2
 	}
 	return 2 * p.life.ttl
 }
 
 // errAway is the error of a request to a server that is away.
-var errAway = lease.Mark(errors.New("the server is away"),
-	lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+var errAway = driver.Mark(errors.New("the server is away"),
+	driver.ErrRefused, driver.ErrUnavailable, driver.ErrUnreachable)
 
 // across sends a request of p over the simulated network.
 func across[T any](
@@ -195,7 +195,7 @@ func across[T any](
 	case a = <-answers:
 	case <-fails:
 		if a.err = fmt.Errorf("%w: no answer", ErrFault); f.passes {
-			a.err = lease.Mark(a.err, lease.ErrUnavailable)
+			a.err = driver.Mark(a.err, driver.ErrUnavailable)
 		}
 	case <-p.buried:
 		a.err = fmt.Errorf("%w: the process is dead", ErrFault)
@@ -232,13 +232,13 @@ func is(ctx context.Context, key any) bool {
 
 // noticing is a Watch whose notices cross the network of p.
 type noticing struct {
-	inner lease.Watch
+	inner driver.Watch
 	c     chan struct{}
 	once  sync.Once
 	over  chan struct{}
 }
 
-func (p *process) notices(w lease.Watch, closed func()) *noticing {
+func (p *process) notices(w driver.Watch, closed func()) *noticing {
 	n := &noticing{inner: w, c: make(chan struct{}, 1), over: make(chan struct{})}
 	p.life.messages.Go(func() {
 		defer closed()
@@ -323,8 +323,8 @@ func (r *Requests) ledger() *ledger {
 }
 
 // renew has the store renew holds, or some of them.
-func (r *Requests) renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
-	call := func(some []lease.HoldID) ([]bool, error) {
+func (r *Requests) renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
+	call := func(some []driver.HoldID) ([]bool, error) {
 		return r.ledger().renew(r, some, d, func() ([]bool, error) { return r.inner.Renew(ctx, some, d) })
 	}
 	if n := len(holds) / 2; n > 0 && is(ctx, partKey{}) {
@@ -337,7 +337,7 @@ func (r *Requests) renew(ctx context.Context, holds []lease.HoldID, d time.Durat
 	return call(holds)
 }
 
-func (r *Requests) watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
+func (r *Requests) watch(ctx context.Context, id driver.HoldID) (driver.Watch, error) {
 	w, err := r.inner.Watch(ctx, id)
 	if r.port == nil || w == nil {
 		return w, err
@@ -346,7 +346,7 @@ func (r *Requests) watch(ctx context.Context, id lease.HoldID) (lease.Watch, err
 }
 
 // asks notes that the client asks about acquisitions, and what comes of it.
-func (p *process) asks(ids ...lease.HoldID) (end func(held bool, err error)) {
+func (p *process) asks(ids ...driver.HoldID) (end func(held bool, err error)) {
 	if p == nil {
 		return func(bool, error) {}
 	}
@@ -365,7 +365,7 @@ func (p *process) asks(ids ...lease.HoldID) (end func(held bool, err error)) {
 }
 
 // leaves notes that the client gives acquisitions up, or their holds back.
-func (p *process) leaves(ids ...lease.HoldID) {
+func (p *process) leaves(ids ...driver.HoldID) {
 	if p == nil {
 		return
 	}
@@ -377,17 +377,17 @@ func (p *process) leaves(ids ...lease.HoldID) {
 }
 
 // lost tells a Session of a loss, unless the process stands still or is dead.
-func (p *process) lost(r *Requests, id lease.HoldID) {
+func (p *process) lost(r *Requests, id driver.HoldID) {
 	p.life.messages.Go(func() {
 		if p.proceed() == nil {
 			p.life.ledger.gaveUp(r, id)
-			r.inner.(lease.Session).Lost(id)
+			r.inner.(driver.Session).Lost(id)
 		}
 	})
 }
 
 // hears notes that the store calls a hold lost.
-func (p *process) hears(id lease.HoldID) {
+func (p *process) hears(id driver.HoldID) {
 	if p == nil {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/identity"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // user is a goroutine of a process that uses locks again and again.
@@ -310,11 +310,11 @@ func (p *process) asksRaw() {
 	random := p.random(0)
 	r := p.opened[len(p.opened)-1]
 	var serials atomic.Uint64
-	queue := optional[lease.Queue](r)
-	batches := optional[lease.BatchReleaser](r)
-	prober := optional[lease.ContentionProber](r)
-	inspector, breaker := optional[lease.Inspector](r), optional[lease.Breaker](r)
-	mine := make([]lease.HoldID, 4)
+	queue := optional[driver.Queue](r)
+	batches := optional[driver.BatchReleaser](r)
+	prober := optional[driver.ContentionProber](r)
+	inspector, breaker := optional[driver.Inspector](r), optional[driver.Breaker](r)
+	mine := make([]driver.HoldID, 4)
 	fresh := func(i int) {
 		id := fmt.Sprintf("leasetest-%d-%d", p.slot, p.incarnation)
 		if known := r.identified(); known != "" {
@@ -324,19 +324,19 @@ func (p *process) asksRaw() {
 		if other := l.ledger.holder(name); other != "" && random.IntN(8) == 0 {
 			serial = other // the number of another client's acquisition
 		}
-		mine[i] = lease.HoldID{Name: name, Acquisition: id + ":" + serial}
+		mine[i] = driver.HoldID{Name: name, Acquisition: id + ":" + serial}
 	}
 	for i := range mine {
 		fresh(i)
 	}
-	request := func(id lease.HoldID) lease.Request {
-		req := lease.Request{HoldID: id, TTL: l.ttl}
+	request := func(id driver.HoldID) driver.Request {
+		req := driver.Request{HoldID: id, TTL: l.ttl}
 		if l.cfg.Semaphore != nil {
 			req.Size, req.Permits = permitsOf, 1
 		}
 		return req
 	}
-	look := func(id lease.HoldID) { // until there is an answer
+	look := func(id driver.HoldID) { // until there is an answer
 		for range 5 {
 			ctx, cancel := context.WithTimeout(p.ctx, l.ttl/2)
 			_, err := r.Lookup(ctx, request(id))
@@ -412,7 +412,7 @@ func (p *process) asksRaw() {
 			case batches != nil:
 				_, _ = r.ReleaseAll(ctx, slices.Clone(mine))
 			case foreign != "":
-				_, err := r.Acquire(ctx, request(lease.HoldID{Name: foreign, Acquisition: id.Acquisition + "0"}))
+				_, err := r.Acquire(ctx, request(driver.HoldID{Name: foreign, Acquisition: id.Acquisition + "0"}))
 				if err == nil {
 					l.breaks("nothing but locks is touched", "Acquire of what is no lock succeeds", p)
 				}
@@ -437,7 +437,7 @@ func (p *process) asksRaw() {
 		}
 		_, _ = r.Release(l.ctx, id)
 	}
-	if optional[lease.Session](r) != nil { // with what late requests have taken
+	if optional[driver.Session](r) != nil { // with what late requests have taken
 		l.ledger.ends(p)
 		p.grave.bury()
 	}

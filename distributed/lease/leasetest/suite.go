@@ -14,6 +14,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/identity"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // check is one promise. Its name is the subtest's.
@@ -132,7 +133,7 @@ type client struct {
 	ends     atomic.Int64 // how often connections that may have had a lock were ended
 
 	mu  sync.Mutex
-	ids []lease.HoldID // what raw requests may have taken
+	ids []driver.HoldID // what raw requests may have taken
 }
 
 // client opens a client with a lease that no check outlives.
@@ -160,7 +161,7 @@ func (s *suite) clientFor(ttl time.Duration, opts ...lease.Option) *client {
 	s.count++
 	c := &client{suite: s, n: s.count, link: NewLink(s.TB)}
 	c.link.ttl = ttl
-	wrap := func(inner lease.Store) lease.Store {
+	wrap := func(inner driver.Store) driver.Store {
 		r := newRequests(inner, s.log, c.n)
 		r.lags = s.cfg.virtual
 		c.opened = append(c.opened, r)
@@ -275,11 +276,11 @@ func (c *client) giveUp() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.Timeout)
 	defer cancel()
-	queue := optional[lease.Queue](c.requests)
+	queue := optional[driver.Queue](c.requests)
 	inner := c.requests.Unwrap()
 	for _, id := range c.ids {
 		if queue != nil {
-			_ = inner.(lease.Queue).Leave(ctx, id)
+			_ = inner.(driver.Queue).Leave(ctx, id)
 		}
 		_, _ = inner.Release(ctx, id)
 	}
@@ -322,9 +323,9 @@ func has[T any](s *suite) bool {
 
 // optional returns r as a T. It is nil unless the Store behind it is one.
 func optional[T any](r *Requests) (none T) {
-	var s lease.Store = r
+	var s driver.Store = r
 	for {
-		w, wraps := s.(interface{ Unwrap() lease.Store })
+		w, wraps := s.(interface{ Unwrap() driver.Store })
 		if !wraps {
 			break
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/named"
 )
 
@@ -32,25 +33,25 @@ func (m *server) held(name, acquisition string) (served, bool) {
 	return h, h.acquisition == acquisition && time.Now().Before(h.ends)
 }
 
-func (m *server) Acquire(_ context.Context, req lease.Request) (lease.Reply, error) {
+func (m *server) Acquire(_ context.Context, req driver.Request) (driver.Reply, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if left := time.Until(m.holds[req.Name].ends); left > 0 {
-		return lease.Reply{Wait: left}, nil
+		return driver.Reply{Wait: left}, nil
 	}
 	m.tokens++
 	m.holds[req.Name] = served{req.Acquisition, m.tokens, time.Now().Add(req.TTL)}
-	return lease.Reply{Held: true, Token: m.tokens}, nil
+	return driver.Reply{Held: true, Token: m.tokens}, nil
 }
 
-func (m *server) Lookup(_ context.Context, req lease.Request) (lease.Reply, error) {
+func (m *server) Lookup(_ context.Context, req driver.Request) (driver.Reply, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h, ok := m.held(req.Name, req.Acquisition)
-	return lease.Reply{Held: ok, Token: h.token}, nil
+	return driver.Reply{Held: ok, Token: h.token}, nil
 }
 
-func (m *server) Renew(_ context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+func (m *server) Renew(_ context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	renewed := make([]bool, len(holds))
@@ -65,22 +66,22 @@ func (m *server) Renew(_ context.Context, holds []lease.HoldID, d time.Duration)
 	return renewed, nil
 }
 
-func (m *server) Release(_ context.Context, id lease.HoldID) (lease.Released, error) {
+func (m *server) Release(_ context.Context, id driver.HoldID) (driver.Released, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, ok := m.held(id.Name, id.Acquisition)
 	if ok {
 		delete(m.holds, id.Name)
 	}
-	return lease.Released{Held: ok, Awaited: true}, nil
+	return driver.Released{Held: ok, Awaited: true}, nil
 }
 
-func (m *server) Watch(context.Context, lease.HoldID) (lease.Watch, error) { return nil, nil }
+func (m *server) Watch(context.Context, driver.HoldID) (driver.Watch, error) { return nil, nil }
 
 func TestAStoreInMemoryPasses(t *testing.T) {
 	TestInVirtualTime(t, func(testing.TB) Config {
 		s := newServer()
-		return Config{Store: func(testing.TB, *Link) lease.Store { return s }}
+		return Config{Store: func(testing.TB, *Link) driver.Store { return s }}
 	})
 }
 
@@ -92,7 +93,7 @@ func TestVirtualTimeGivesEachCheckItsOwnStore(t *testing.T) {
 			tb.Error("open is called outside of the bubble")
 		}
 		s := newServer()
-		return Config{Store: func(testing.TB, *Link) lease.Store { return s }}
+		return Config{Store: func(testing.TB, *Link) driver.Store { return s }}
 	})
 	if n := len(checks()); opened != n {
 		t.Errorf("open is called %d times, not %d times", opened, n)
@@ -113,7 +114,7 @@ func TestRequestsInVirtualTimeTakeTime(t *testing.T) {
 				t.Error("a pause of zero stops the time")
 			}
 		}}
-		requests.virtually(t, Config{Store: func(testing.TB, *Link) lease.Store { return s }})
+		requests.virtually(t, Config{Store: func(testing.TB, *Link) driver.Store { return s }})
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // lanes sends the requests to one server. Each of a few lanes has one request under way, or several
@@ -91,7 +91,7 @@ func (l *lanes) do(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisRes
 			ended = limit
 		}
 		if l.leave(q) {
-			return rueidis.RedisResult{}, driver.Unavailable(context.Cause(ended))
+			return rueidis.RedisResult{}, redisport.Unavailable(context.Cause(ended))
 		}
 		select {
 		case all := <-q.turn:

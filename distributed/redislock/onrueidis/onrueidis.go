@@ -8,7 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/jucgo/locks/distributed/redislock"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 	"github.com/jucgo/locks/distributed/redislock/redlock"
 )
 
@@ -19,7 +19,7 @@ func New(client rueidis.Client, opts ...redislock.Option) (*redislock.Client, er
 	if err != nil {
 		return nil, err
 	}
-	c, err := driver.NewClient(p, opts)
+	c, err := redisport.NewClient(p, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func New(client rueidis.Client, opts ...redislock.Option) (*redislock.Client, er
 // NewRedlock returns the locks on the servers of clients. Each server is an independent master. See
 // [redlock.New].
 func NewRedlock(clients []rueidis.Client, opts ...redislock.Option) (*redlock.Client, error) {
-	ports := make([]driver.Port, len(clients))
+	ports := make([]redisport.Port, len(clients))
 	known := make(map[rueidis.Client]bool)
 	for i, c := range clients {
 		p, err := newPort(c)
@@ -42,7 +42,7 @@ func NewRedlock(clients []rueidis.Client, opts ...redislock.Option) (*redlock.Cl
 		known[c] = true
 		ports[i] = p
 	}
-	r, err := driver.NewRedlock(ports, opts)
+	r, err := redisport.NewRedlock(ports, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func NewGate(client rueidis.Client) (*redislock.Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return driver.NewGate(p).(*redislock.Gate), nil
+	return redisport.NewGate(p).(*redislock.Gate), nil
 }
 
 // connectionsPerProcessor is how many connections the requests of a port use at a time.

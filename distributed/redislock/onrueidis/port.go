@@ -14,10 +14,10 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
-// port is the [driver.Port] over rueidis.
+// port is the [redisport.Port] over rueidis.
 //
 // Its requests are marked as blocking. They have connections of the client's pool to themselves,
 // not places in the client's pipeline. So no request waits behind others of the program. On one
@@ -40,25 +40,25 @@ type port struct {
 	until  time.Time
 }
 
-var _ driver.Port = (*port)(nil)
+var _ redisport.Port = (*port)(nil)
 
 // command returns the request to run s, by its hash if the server has seen it, and otherwise as a
 // whole: one round trip, where the hash alone might take two.
-func (p *port) command(s *driver.Script, whole bool, keys int, all []any) rueidis.Completed {
+func (p *port) command(s *redisport.Script, whole bool, keys int, all []any) rueidis.Completed {
 	name, what := "EVALSHA", s.SHA
 	if whole {
 		name, what = "EVAL", s.Src
 	}
 	// The first key says where it goes. All are in one slot.
-	c := p.c.B().Arbitrary(name, what, strconv.Itoa(keys)).Keys(driver.Text(all[driver.Head]))
-	for _, a := range all[driver.Head+1:] {
-		c = c.Args(driver.Text(a))
+	c := p.c.B().Arbitrary(name, what, strconv.Itoa(keys)).Keys(redisport.Text(all[redisport.Head]))
+	for _, a := range all[redisport.Head+1:] {
+		c = c.Args(redisport.Text(a))
 	}
 	return c.Blocking()
 }
 
 // new reports whether the server may not have seen s.
-func (p *port) new(s *driver.Script) bool {
+func (p *port) new(s *redisport.Script) bool {
 	_, known := p.known.Load(s)
 	return !known
 }
@@ -88,13 +88,13 @@ func (p *port) begin(ctx context.Context) error {
 	case p.turns <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return driver.Unavailable(context.Cause(ctx))
+		return redisport.Unavailable(context.Cause(ctx))
 	}
 }
 
 func (p *port) end() { <-p.turns }
 
-func (p *port) Eval(ctx context.Context, s *driver.Script, keys int, all []any) (any, error) {
+func (p *port) Eval(ctx context.Context, s *redisport.Script, keys int, all []any) (any, error) {
 	whole := p.new(s)
 	r, err := p.do(ctx, p.command(s, whole, keys, all))
 	if reply, refused := rueidis.IsRedisErr(r.Error()); err == nil && refused && reply.IsNoScript() {
@@ -132,7 +132,7 @@ func (p *port) alone(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisR
 }
 
 // EvalInTime is Eval, because the client obeys deadlines by itself.
-func (p *port) EvalInTime(ctx context.Context, s *driver.Script, keys int, all []any) (any, error) {
+func (p *port) EvalInTime(ctx context.Context, s *redisport.Script, keys int, all []any) (any, error) {
 	return p.Eval(ctx, s, keys, all)
 }
 
@@ -151,17 +151,17 @@ func (p *port) failed(ctx context.Context, err error) error {
 	reply, refused := rueidis.IsRedisErr(err)
 	switch {
 	case refused:
-		return driver.Refused(reply.Error(), p.cluster, err)
+		return redisport.Refused(reply.Error(), p.cluster, err)
 	case errors.Is(err, rueidis.ErrNoCache): // of a new connection
-		return driver.Never(err)
+		return redisport.Never(err)
 	case errors.As(err, &dial) && dial.Op == "dial":
-		return driver.Unreachable(err)
+		return redisport.Unreachable(err)
 	case errors.Is(err, rueidis.ErrNoSlot):
-		return driver.Unavailable(err)
+		return redisport.Unavailable(err)
 	case errors.Is(err, rueidis.ErrClosing) && p.closed(ctx):
 		// Its user has closed the client. The request may have been carried out. But no further
 		// request is possible.
-		return driver.Never(err)
+		return redisport.Never(err)
 	}
 	return err
 }
@@ -184,7 +184,7 @@ const (
 )
 
 func (p *port) EvalSync(
-	ctx context.Context, s *driver.Script, keys int, all []any, n int, timeout time.Duration,
+	ctx context.Context, s *redisport.Script, keys int, all []any, n int, timeout time.Duration,
 ) (any, int, error) {
 	if err := p.begin(ctx); err != nil {
 		return nil, 0, err
@@ -219,13 +219,13 @@ func (p *port) EvalSync(
 
 // tryWait runs s, and WAIT on the same connection.
 func (p *port) tryWait(
-	ctx context.Context, s *driver.Script, keys int, all []any, n int, timeout time.Duration,
+	ctx context.Context, s *redisport.Script, keys int, all []any, n int, timeout time.Duration,
 ) (any, int, error) {
 	c, release := p.c.Dedicate()
 	defer release()
 	rs := c.DoMulti(ctx,
 		p.command(s, p.new(s), keys, all),
-		c.B().Wait().Numreplicas(int64(n)).Timeout(driver.Millis(timeout)).Build())
+		c.B().Wait().Numreplicas(int64(n)).Timeout(redisport.Millis(timeout)).Build())
 	v, err := value(rs[0])
 	if err != nil {
 		return nil, 0, err
@@ -239,7 +239,7 @@ func (p *port) Set(ctx context.Context, key, value string, ttl time.Duration) er
 		return err
 	}
 	defer p.end()
-	ttlText := strconv.FormatInt(driver.Millis(ttl), 10)
+	ttlText := strconv.FormatInt(redisport.Millis(ttl), 10)
 	set := p.c.B().Arbitrary("SET").Keys(key).Args(value, "PX", ttlText).Blocking()
 	if err := p.c.Do(p.bounded(ctx), set).Error(); err != nil {
 		return p.failed(ctx, err)
@@ -286,6 +286,6 @@ func (p *port) Home(ctx context.Context, channel string) (string, error) {
 	return p.c.Do(ctx, p.c.B().ClusterMyid().Build().SetSlot(channel)).ToString()
 }
 
-func (p *port) Subscriber(_ context.Context, sharded bool, channel string) (driver.Subscriber, error) {
+func (p *port) Subscriber(_ context.Context, sharded bool, channel string) (redisport.Subscriber, error) {
 	return newSubscriber(p.c, sharded, channel), nil
 }

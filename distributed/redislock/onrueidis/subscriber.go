@@ -11,14 +11,14 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // answerTimeout is how long a subscriber waits for the answer to a request. The client replaces a
 // connection that does not answer within its own limit.
 const answerTimeout = time.Second
 
-// subscriber is a [driver.Subscriber] on its own connection. If the connection is lost, it opens
+// subscriber is a [redisport.Subscriber] on its own connection. If the connection is lost, it opens
 // another.
 //
 // Requests are sent with mu held, in the order in which they change channels. A new connection
@@ -47,7 +47,7 @@ type conn struct {
 }
 
 type arrival struct {
-	driver.Event
+	redisport.Event
 	err error
 }
 
@@ -82,7 +82,7 @@ func (c *conn) take() (a arrival, ok bool) {
 
 var errLost = errors.New("the connection for subscriptions is lost")
 
-func (s *subscriber) Receive(ctx context.Context) (driver.Event, error) {
+func (s *subscriber) Receive(ctx context.Context) (redisport.Event, error) {
 	c := s.conn.Load()
 	if c == nil {
 		c = s.connect(ctx)
@@ -100,11 +100,11 @@ func (s *subscriber) Receive(ctx context.Context) (driver.Event, error) {
 			if err == nil {
 				err = errLost
 			}
-			return driver.Event{}, err
+			return redisport.Event{}, err
 		case <-s.done:
-			return driver.Event{}, net.ErrClosed
+			return redisport.Event{}, net.ErrClosed
 		case <-ctx.Done():
-			return driver.Event{}, ctx.Err()
+			return redisport.Event{}, ctx.Err()
 		}
 	}
 }
@@ -116,14 +116,14 @@ func (s *subscriber) connect(ctx context.Context) *conn {
 	c := &conn{DedicatedClient: dedicated, ready: make(chan struct{}, 1)}
 	c.lost = dedicated.SetPubSubHooks(rueidis.PubSubHooks{
 		OnMessage: func(m rueidis.PubSubMessage) {
-			c.put(arrival{Event: driver.Event{Kind: driver.Message, Channel: m.Channel, Payload: m.Message}})
+			c.put(arrival{Event: redisport.Event{Kind: redisport.Message, Channel: m.Channel, Payload: m.Message}})
 		},
 		OnSubscription: func(e rueidis.PubSubSubscription) {
-			kind := driver.Subscribed
+			kind := redisport.Subscribed
 			if strings.HasSuffix(e.Kind, "unsubscribe") {
-				kind = driver.Unsubscribed
+				kind = redisport.Unsubscribed
 			}
-			c.put(arrival{Event: driver.Event{Kind: kind, Channel: e.Channel}})
+			c.put(arrival{Event: redisport.Event{Kind: kind, Channel: e.Channel}})
 		},
 	})
 	s.mu.Lock()
@@ -158,7 +158,7 @@ func (s *subscriber) send(ctx context.Context, c *conn, begin bool, channels []s
 			if s.sharded { // the channel belongs to another server
 				delete(s.channels, channels[i])
 			}
-			c.put(arrival{err: driver.Never(err)})
+			c.put(arrival{err: redisport.Never(err)})
 		} else if err != nil {
 			failed = err
 		}

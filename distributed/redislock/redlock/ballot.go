@@ -9,8 +9,8 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // answer is a server's answer to a request for its vote.
@@ -37,12 +37,12 @@ func (m *majority) ask(ctx context.Context, i int, v *vote, d time.Duration) ans
 	}
 	before := s.dirty
 	s.dirty = true
-	args := []any{driver.Head - 1: nil, v.name, driver.Millis(d + driftOf(d)), v.id}
+	args := []any{redisport.Head - 1: nil, v.name, redisport.Millis(d + driftOf(d)), v.id}
 	r, err := m.nodes[i].port.Eval(ctx, voteAcquire, 1, args)
 	if err != nil {
 		a.err = err
 		var op *net.OpError
-		if driver.NothingDone(err) || errors.As(err, &op) && op.Op == "dial" {
+		if redisport.NothingDone(err) || errors.As(err, &op) && op.Op == "dial" {
 			s.dirty = before
 		}
 		a.doubt = s.dirty
@@ -143,7 +143,7 @@ func (b *ballot) deleted(v *vote) bool {
 // failure returns why b has no outcome after took, or nil if a majority was refused. Servers
 // without an answer count as failed, unless others have refused before. If the votes are left to
 // other requests, refusals count only if they rule out any majority. The error matches
-// [lease.ErrRefused] if no server has v.
+// [driver.ErrRefused] if no server has v.
 func (b *ballot) failure(ctx context.Context, v *vote, took time.Duration, left bool) error {
 	n, failed := len(b.m.nodes), len(b.errs)
 	if !b.hopeless {
@@ -172,17 +172,17 @@ func (b *ballot) failure(ctx context.Context, v *vote, took time.Duration, left 
 	if (b.out > 0 || b.doubt || !b.deleted(v)) && !errors.Is(err, locks.ErrForeign) {
 		return doubtful{err}
 	}
-	return driver.Never(err)
+	return redisport.Never(err)
 }
 
-// doubtful matches the same errors as err, except for [lease.ErrRefused]: only one of several
+// doubtful matches the same errors as err, except for [driver.ErrRefused]: only one of several
 // servers has said that it did nothing.
 type doubtful struct{ err error }
 
 func (d doubtful) Error() string { return d.err.Error() }
 
 func (d doubtful) Is(target error) bool {
-	return target != lease.ErrRefused && errors.Is(d.err, target)
+	return target != driver.ErrRefused && errors.Is(d.err, target)
 }
 
 func (d doubtful) As(target any) bool { return errors.As(d.err, target) }

@@ -13,9 +13,10 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/redislock"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
 	"github.com/jucgo/locks/distributed/redislock/internal/goredis"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // Client gives locks by name that live on several independent Redis servers. It is a
@@ -31,7 +32,7 @@ var _ locks.Provider = (*Client)(nil)
 // lease. The default is a tenth of the lease, at least 100 milliseconds and at most a second.
 // [redislock.New] ignores it.
 func WithNodeTimeout(d time.Duration) redislock.Option {
-	return func(o *driver.Options) { o.NodeTimeout = d }
+	return func(o *redisport.Options) { o.NodeTimeout = d }
 }
 
 // WithRestore makes a renewal that a majority has confirmed create the lock on servers that lack
@@ -39,7 +40,7 @@ func WithNodeTimeout(d time.Duration) redislock.Option {
 // that got no majority. Without WithRestore such a server lacks the lock until the next
 // acquisition, and each further failure weakens the hold. With WithRestore, a lock that was deleted
 // on a minority of the servers comes back. [redislock.New] ignores it.
-func WithRestore() redislock.Option { return func(o *driver.Options) { o.Restore = true } }
+func WithRestore() redislock.Option { return func(o *redisport.Options) { o.Restore = true } }
 
 // New returns the locks on the servers of clients. Each server is an independent master. It has no
 // replica, sentinel or cluster through which two servers could fail together, or a server could
@@ -50,7 +51,7 @@ func WithRestore() redislock.Option { return func(o *driver.Options) { o.Restore
 // [redislock.WithFairWait] has no effect. [WithNodeTimeout] and [WithRestore] are further options.
 // [WithReplicas] is refused, because New does not count replicas.
 func New(clients []redis.UniversalClient, opts ...redislock.Option) (*Client, error) {
-	ports := make([]driver.Port, len(clients))
+	ports := make([]redisport.Port, len(clients))
 	known := make(map[redis.UniversalClient]bool)
 	for i, c := range clients {
 		p, err := goredis.New(c)
@@ -67,13 +68,13 @@ func New(clients []redis.UniversalClient, opts ...redislock.Option) (*Client, er
 }
 
 func init() {
-	driver.NewRedlock = func(ports []driver.Port, opts any) (any, error) {
+	redisport.NewRedlock = func(ports []redisport.Port, opts any) (any, error) {
 		return newClient(ports, opts.([]redislock.Option))
 	}
 }
 
-func newClient(ports []driver.Port, opts []redislock.Option) (*Client, error) {
-	var o driver.Options
+func newClient(ports []redisport.Port, opts []redislock.Option) (*Client, error) {
+	var o redisport.Options
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -87,7 +88,7 @@ func newClient(ports []driver.Port, opts []redislock.Option) (*Client, error) {
 	}
 	nodes := make([]node, len(ports))
 	for i, p := range ports {
-		plain, err := driver.NewPlain(p, &o)
+		plain, err := redisport.NewPlain(p, &o)
 		if err != nil {
 			return nil, fmt.Errorf("redlock: %w", err)
 		}
@@ -100,7 +101,7 @@ func newClient(ports []driver.Port, opts []redislock.Option) (*Client, error) {
 	}
 	slices.Sort(places)
 	first := []lease.Option{
-		lease.WithErrorPrefix("redlock"), lease.WithPlace("redlock "+strings.Join(places, ", "), ""),
+		driver.WithErrorPrefix("redlock"), driver.WithPlace("redlock "+strings.Join(places, ", "), ""),
 	}
 	c, err := lease.New(store, append(first, o.Lease...)...)
 	if err != nil {
@@ -119,7 +120,7 @@ func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 	for _, node := range c.store.nodes { // a cluster refuses more names
 		bad = cmp.Or(bad, node.Check(name))
 	}
-	opts = append([]lease.MutexOption{lease.WithRefusal(bad)}, opts...)
+	opts = append([]lease.MutexOption{driver.WithRefusal(bad)}, opts...)
 	return c.locks.Mutex(name, opts...)
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // inquiry is one request to all servers about some votes.
@@ -33,12 +33,12 @@ type told struct {
 
 // inquire asks all servers for the time limit at most, until all votes are decided.
 func (m *majority) inquire(ctx context.Context, votes []*vote, limit time.Duration,
-	ask func(context.Context, node, []lease.HoldID) ([]bool, error)) *inquiry {
+	ask func(context.Context, node, []driver.HoldID) ([]bool, error)) *inquiry {
 	r := &inquiry{m: m, votes: votes, sent: time.Now(), limit: limit, answers: make(chan told, len(m.nodes)),
 		yes: make([]int, len(votes)), no: make([]int, len(votes))}
-	ids := make([]lease.HoldID, len(votes))
+	ids := make([]driver.HoldID, len(votes))
 	for k, v := range votes {
-		ids[k] = lease.HoldID{Name: v.name, Acquisition: v.id}
+		ids[k] = driver.HoldID{Name: v.name, Acquisition: v.id}
 	}
 	for i, node := range m.nodes {
 		asked := m.jobs.Go(func() {

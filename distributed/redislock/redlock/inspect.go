@@ -9,9 +9,10 @@ import (
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// Identify is part of [lease.Inspector].
+// Identify is part of [driver.Inspector].
 func (m *majority) Identify(client, identity string) {
 	for _, node := range m.nodes {
 		node.Identify(client, identity)
@@ -40,15 +41,15 @@ func (m *majority) everywhere(ctx context.Context, f func(ctx context.Context, n
 	return nil
 }
 
-// Announce is part of [lease.Announcer].
+// Announce is part of [driver.Announcer].
 func (m *majority) Announce(ctx context.Context, ttl time.Duration) error {
 	return m.everywhere(ctx, func(ctx context.Context, node node) error { return node.Announce(ctx, ttl) })
 }
 
 // Inspect finds the client that has the lock on a majority of the servers.
-func (m *majority) Inspect(ctx context.Context, name string) (lease.State, error) {
+func (m *majority) Inspect(ctx context.Context, name string) (driver.State, error) {
 	var mu sync.Mutex
-	claims := make(map[string][]lease.Claim) // by the holder's name on the servers
+	claims := make(map[string][]driver.Claim) // by the holder's name on the servers
 	err := m.everywhere(ctx, func(ctx context.Context, node node) error {
 		s, err := node.Inspect(ctx, name)
 		mu.Lock()
@@ -58,13 +59,13 @@ func (m *majority) Inspect(ctx context.Context, name string) (lease.State, error
 		}
 		return err
 	})
-	s := lease.State{Waiting: -1}
+	s := driver.State{Waiting: -1}
 	for id, votes := range claims {
 		if err != nil || len(votes) < m.quorum {
 			continue
 		}
 		// The lock is free when a majority may be free.
-		slices.SortFunc(votes, func(a, b lease.Claim) int { return int(a.Left - b.Left) })
+		slices.SortFunc(votes, func(a, b driver.Claim) int { return int(a.Left - b.Left) })
 		h := votes[len(votes)-m.quorum]
 		for _, v := range votes {
 			h.Identity = max(h.Identity, v.Identity) // a server that was down may not have it

@@ -10,7 +10,8 @@ import (
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // The state of a lock of Redlock is a plain lock on more than half of the servers, under the same
@@ -20,7 +21,7 @@ import (
 // the client's.
 func driftOf(d time.Duration) time.Duration { return d/100 + 2*time.Millisecond }
 
-// majority is the [lease.Store] over stores of plain locks on independent servers.
+// majority is the [driver.Store] over stores of plain locks on independent servers.
 //
 // An acquisition of package lease is several tries here. Each try is a [vote], with a name of its
 // own on the servers. So a late request of one try has no effect on the next.
@@ -29,7 +30,7 @@ type majority struct {
 	quorum  int
 	timeout time.Duration // 0: by the lease
 	restore bool
-	lost    func(lease.HoldID, error) // notifies package lease
+	lost    func(driver.HoldID, error) // notifies package lease
 
 	jobs    adapter.Jobs
 	life    context.Context
@@ -43,19 +44,19 @@ type majority struct {
 }
 
 var (
-	_ lease.Store        = (*majority)(nil)
-	_ lease.Inspector    = (*majority)(nil)
-	_ lease.Announcer    = (*majority)(nil)
-	_ lease.LossNotifier = (*majority)(nil)
+	_ driver.Store        = (*majority)(nil)
+	_ driver.Inspector    = (*majority)(nil)
+	_ driver.Announcer    = (*majority)(nil)
+	_ driver.LossNotifier = (*majority)(nil)
 )
 
 // node is one of the servers: its plain lock, and the methods that request votes.
 type node struct {
-	driver.Plain
-	port driver.Port
+	redisport.Plain
+	port redisport.Port
 }
 
-func newMajority(nodes []node, o *driver.Options) *majority {
+func newMajority(nodes []node, o *redisport.Options) *majority {
 	m := &majority{
 		nodes:   nodes,
 		quorum:  len(nodes)/2 + 1,
@@ -68,7 +69,7 @@ func newMajority(nodes []node, o *driver.Options) *majority {
 	return m
 }
 
-func (m *majority) NotifyLoss(lost func(lease.HoldID, error)) { m.lost = lost }
+func (m *majority) NotifyLoss(lost func(driver.HoldID, error)) { m.lost = lost }
 
 // patience returns how long the client waits for one server.
 func (m *majority) patience(d time.Duration) time.Duration {
@@ -80,7 +81,7 @@ func (m *majority) patience(d time.Duration) time.Duration {
 
 // Acquire deletes the vote on all servers if there is no majority, unless another request of the
 // acquisition counts the vote, or a hold has it.
-func (m *majority) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (m *majority) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	n := len(m.nodes)
 	v := m.begin(req.Name, req.Acquisition, req.TTL)
 	b := &ballot{m: m, began: time.Now(), limit: m.patience(req.TTL), answers: make(chan answer, n), out: n}
@@ -89,7 +90,7 @@ func (m *majority) Acquire(ctx context.Context, req lease.Request) (lease.Reply,
 	took := time.Since(b.began)
 	if len(b.votes) >= m.quorum && took < req.TTL/2 && v.win() {
 		v.leave()
-		return lease.Reply{Held: true}, nil
+		return driver.Reply{Held: true}, nil
 	}
 	last := v.leave()
 	if last {
@@ -99,12 +100,12 @@ func (m *majority) Acquire(ctx context.Context, req lease.Request) (lease.Reply,
 		v.await(ctx, b.limit, func() bool { return b.deleted(v) })
 	}
 	if err := b.failure(ctx, v, took, !last); err != nil {
-		if last && driver.NothingDone(err) {
+		if last && redisport.NothingDone(err) {
 			m.forget(req.Acquisition, v)
 		}
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
-	return lease.Reply{Wait: m.wait(v, len(b.votes), b.refusals, took)}, nil
+	return driver.Reply{Wait: m.wait(v, len(b.votes), b.refusals, took)}, nil
 }
 
 // wait returns how long to wait after a refusal if no release is heard. If a rival has the
@@ -143,28 +144,28 @@ func (m *majority) wait(v *vote, free int, refusals []answer, took time.Duration
 }
 
 // Lookup asks all servers, unless the vote has ended.
-func (m *majority) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (m *majority) Lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	v := m.find(req.Name, req.Acquisition)
 	if v == nil || v.ended.Load() {
-		return lease.Reply{}, nil
+		return driver.Reply{}, nil
 	}
 	q := m.inquire(ctx, []*vote{v}, m.patience(v.lease),
-		func(ctx context.Context, node node, ids []lease.HoldID) ([]bool, error) {
-			r, err := node.Lookup(ctx, lease.Request{HoldID: ids[0]})
+		func(ctx context.Context, node node, ids []driver.HoldID) ([]bool, error) {
+			r, err := node.Lookup(ctx, driver.Request{HoldID: ids[0]})
 			return []bool{r.Held}, err
 		})
 	if !q.decided() {
-		return lease.Reply{}, q.failure("lookup")
+		return driver.Reply{}, q.failure("lookup")
 	}
-	return lease.Reply{Held: q.confirmed(0) && v.win()}, nil
+	return driver.Reply{Held: q.confirmed(0) && v.win()}, nil
 }
 
 // Release returns when a majority of the servers has freed the lock, or when no majority can have
 // had the lock. It frees the other servers in the background.
-func (m *majority) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
+func (m *majority) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	v := m.find(id.Name, id.Acquisition)
 	if v == nil {
-		return lease.Released{}, nil
+		return driver.Released{}, nil
 	}
 	n := len(m.nodes)
 	m.free(v, true)
@@ -175,15 +176,15 @@ func (m *majority) Release(ctx context.Context, id lease.HoldID) (lease.Released
 	noted, held, awaited := v.noted, v.held, v.awaited
 	v.mu.Unlock() // begin acquires the mutexes of votes under that of m, which forget needs
 	if noted < m.quorum {
-		return lease.Released{}, fmt.Errorf("%d of %d servers answered to the release", noted, n)
+		return driver.Released{}, fmt.Errorf("%d of %d servers answered to the release", noted, n)
 	}
 	m.forget(id.Acquisition, v)
-	return lease.Released{Held: held+n-noted >= m.quorum, Awaited: awaited}, nil
+	return driver.Released{Held: held+n-noted >= m.quorum, Awaited: awaited}, nil
 }
 
 // Renew reports the holds that a majority has renewed. A hold that a majority denies is lost at
 // once, and its vote is deleted.
-func (m *majority) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+func (m *majority) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
 	held := make([]bool, len(holds))
 	long, limit := d+driftOf(d), m.patience(d)
 	var votes []*vote
@@ -197,7 +198,7 @@ func (m *majority) Renew(ctx context.Context, holds []lease.HoldID, d time.Durat
 	if len(votes) == 0 {
 		return held, nil
 	}
-	r := m.inquire(ctx, votes, limit, func(ctx context.Context, node node, ids []lease.HoldID) ([]bool, error) {
+	r := m.inquire(ctx, votes, limit, func(ctx context.Context, node node, ids []driver.HoldID) ([]bool, error) {
 		return node.Renew(ctx, ids, long)
 	})
 	open := !r.decided()
@@ -223,7 +224,7 @@ func (m *majority) Renew(ctx context.Context, holds []lease.HoldID, d time.Durat
 
 // Watch hears releases on all servers. It returns when every majority has a server on which the
 // subscription is confirmed, or after a second.
-func (m *majority) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
+func (m *majority) Watch(ctx context.Context, id driver.HoldID) (driver.Watch, error) {
 	n := len(m.nodes)
 	w := &watches{c: make(chan struct{}, 1)}
 	results := make(chan bool, n)
@@ -247,17 +248,17 @@ func (m *majority) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, err
 	return w, nil
 }
 
-// watches is a [lease.Watch] on several servers, with one channel.
+// watches is a [driver.Watch] on several servers, with one channel.
 type watches struct {
 	c      chan struct{}
 	mu     sync.Mutex
 	closed bool
-	subs   []lease.Watch
+	subs   []driver.Watch
 }
 
 func (w *watches) C() <-chan struct{} { return w.c }
 
-func (w *watches) add(sub lease.Watch) {
+func (w *watches) add(sub driver.Watch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {

@@ -10,15 +10,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // The goroutine that begins a vote asks all other votes whether they are over, with the mutex of
 // the majority held. A vote that keeps its own mutex, while it waits for that of the majority,
 // stops both.
 func TestAVotesMutexIsFreeDuringItsDeletion(t *testing.T) {
-	m := newMajority(nil, new(driver.Options))
+	m := newMajority(nil, new(redisport.Options))
 	defer m.end()
 	v := &vote{seats: make([]seat, 1), changed: make(chan struct{})}
 	m.mu.Lock()
@@ -37,7 +37,7 @@ func TestAVotesMutexIsFreeDuringItsDeletion(t *testing.T) {
 }
 
 func TestVotesBeginWhileOthersAreReleased(t *testing.T) {
-	m := newMajority(nil, new(driver.Options))
+	m := newMajority(nil, new(redisport.Options))
 	defer m.end()
 	m.quorum = 0 // of no servers
 	const votes = 2000
@@ -57,7 +57,7 @@ func TestVotesBeginWhileOthersAreReleased(t *testing.T) {
 	go func() {
 		defer close(done)
 		for acquisition := range begun {
-			_, released := m.Release(context.Background(), lease.HoldID{Name: "it", Acquisition: acquisition})
+			_, released := m.Release(context.Background(), driver.HoldID{Name: "it", Acquisition: acquisition})
 			err = errors.Join(err, released)
 		}
 	}()
@@ -71,17 +71,17 @@ func TestVotesBeginWhileOthersAreReleased(t *testing.T) {
 
 // server keeps one vote, without time limits.
 type server struct {
-	driver.Plain
-	driver.Port
+	redisport.Plain
+	redisport.Port
 	mu     sync.Mutex
 	vote   any           // the holder's name, or nil
 	silent chan struct{} // if not nil, requests to vote get no answer until it is closed
 	failed error         // of requests to vote, if not nil
 }
 
-func (s *server) Eval(_ context.Context, sc *driver.Script, _ int, args []any) (any, error) {
+func (s *server) Eval(_ context.Context, sc *redisport.Script, _ int, args []any) (any, error) {
 	if sc == voteRelease {
-		return s.release(args[driver.Head+1]), nil
+		return s.release(args[redisport.Head+1]), nil
 	}
 	s.mu.Lock()
 	silent := s.silent
@@ -91,7 +91,7 @@ func (s *server) Eval(_ context.Context, sc *driver.Script, _ int, args []any) (
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id := args[driver.Head+2]
+	id := args[redisport.Head+2]
 	switch {
 	case s.failed != nil:
 		return nil, s.failed
@@ -112,10 +112,10 @@ func (s *server) release(id any) any {
 	return int64(1)
 }
 
-func (s *server) Lookup(_ context.Context, req lease.Request) (lease.Reply, error) {
+func (s *server) Lookup(_ context.Context, req driver.Request) (driver.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return lease.Reply{Held: s.vote == req.Acquisition}, nil
+	return driver.Reply{Held: s.vote == req.Acquisition}, nil
 }
 
 func (*server) Close(context.Context) {}
@@ -140,7 +140,7 @@ func three(t *testing.T, silent ...int) (m *majority, servers []*server, hear fu
 	for _, i := range silent {
 		servers[i].silent = gate
 	}
-	m = newMajority(nodes, &driver.Options{NodeTimeout: time.Minute})
+	m = newMajority(nodes, &redisport.Options{NodeTimeout: time.Minute})
 	t.Cleanup(func() {
 		hear()
 		m.close(context.Background())
@@ -148,11 +148,11 @@ func three(t *testing.T, silent ...int) (m *majority, servers []*server, hear fu
 	return m, servers, hear
 }
 
-var request1 = lease.Request{HoldID: lease.HoldID{Name: "it", Acquisition: "client:1"}, TTL: time.Hour}
+var request1 = driver.Request{HoldID: driver.HoldID{Name: "it", Acquisition: "client:1"}, TTL: time.Hour}
 
 // acquire requests the lock in the background.
-func acquire(ctx context.Context, m *majority) <-chan lease.Reply {
-	replies := make(chan lease.Reply, 1)
+func acquire(ctx context.Context, m *majority) <-chan driver.Reply {
+	replies := make(chan driver.Reply, 1)
 	go func() {
 		r, _ := m.Acquire(ctx, request1)
 		replies <- r
@@ -198,7 +198,7 @@ func TestARepeatedRequestThatFailsKeepsTheHold(t *testing.T) {
 	_, err = m.Acquire(context.Background(), request1)
 
 	require.Error(t, err)
-	require.NotErrorIs(t, err, lease.ErrRefused, "the outcome is unknown")
+	require.NotErrorIs(t, err, driver.ErrRefused, "the outcome is unknown")
 	require.Equal(t, 3, votes(servers))
 	r, err = m.Lookup(context.Background(), request1)
 	require.NoError(t, err)

@@ -7,9 +7,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/redislock"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // ErrNotReplicated is matched by the errors of acquisitions that were undone because fewer
@@ -34,12 +34,12 @@ var ErrNotReplicated = errors.New("too few replicas have acknowledged the lock")
 // the lease. Each acquisition costs one more round trip to a replica. If replicas are missing, it
 // costs the timeout.
 func WithReplicas(n int, timeout time.Duration) redislock.Option {
-	return func(o *driver.Options) {
+	return func(o *redisport.Options) {
 		o.Wrap = nil
 		if n == 0 {
 			return
 		}
-		o.Wrap = func(s driver.Store, read time.Duration) (lease.Store, error) {
+		o.Wrap = func(s redisport.Store, read time.Duration) (driver.Store, error) {
 			const what = "acknowledgement by replicas within %v, "
 			switch {
 			case n < 0:
@@ -56,12 +56,12 @@ func WithReplicas(n int, timeout time.Duration) redislock.Option {
 
 // acked is a store of locks whose acquisitions replicas have to acknowledge.
 type acked struct {
-	driver.Store
+	redisport.Store
 	n       int
 	timeout time.Duration
 }
 
-// acks is the [driver.Evaluator] of a request that replicas have to acknowledge: a WAIT follows the
+// acks is the [redisport.Evaluator] of a request that replicas have to acknowledge: a WAIT follows the
 // script. Its reply goes to n.
 type acks struct {
 	want    int
@@ -69,40 +69,40 @@ type acks struct {
 	n       int
 }
 
-func (a *acks) Eval(ctx context.Context, p driver.Port, s *driver.Script, keys int, args []any) (r any, err error) {
+func (a *acks) Eval(ctx context.Context, p redisport.Port, s *redisport.Script, keys int, args []any) (r any, err error) {
 	r, a.n, err = p.EvalSync(ctx, s, keys, args, a.want, a.timeout)
 	return r, err
 }
 
 // asking returns req with the acks that its outcome depends on.
-func (s acked) asking(req lease.Request) (lease.Request, *acks) {
+func (s acked) asking(req driver.Request) (driver.Request, *acks) {
 	got := &acks{want: s.n, timeout: min(s.timeout, req.TTL/2)} // half of the lease is left for the holder
 	req.Data = got
 	return req, got
 }
 
-func (s acked) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s acked) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	return s.settle(ctx, req, s.Store.Acquire)
 }
 
 // If Enqueue releases the lock because replicas are missing, the waiter waits on with its watch.
-func (s acked) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s acked) Enqueue(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	return s.settle(ctx, req, s.Store.Enqueue)
 }
 
 // settle requests the lock, and releases it if too few replicas acknowledge the acquisition.
-func (s acked) settle(ctx context.Context, req lease.Request,
-	ask func(context.Context, lease.Request) (lease.Reply, error),
-) (lease.Reply, error) {
+func (s acked) settle(ctx context.Context, req driver.Request,
+	ask func(context.Context, driver.Request) (driver.Reply, error),
+) (driver.Reply, error) {
 	req, got := s.asking(req)
 	r, err := ask(ctx, req)
 	if err != nil || !r.Held || got.n >= s.n {
 		return r, err
 	}
 	if _, err := s.Release(ctx, req.HoldID); err != nil {
-		return lease.Reply{}, err // of the release: the outcome is unknown, and Lookup follows
+		return driver.Reply{}, err // of the release: the outcome is unknown, and Lookup follows
 	}
-	return lease.Reply{
+	return driver.Reply{
 		Wait:   20*time.Millisecond + rand.N(80*time.Millisecond),
 		Reason: fmt.Errorf("%w: %d of %d", ErrNotReplicated, got.n, s.n),
 	}, nil
@@ -111,12 +111,12 @@ func (s acked) settle(ctx context.Context, req lease.Request,
 // Lookup releases the lock if too few replicas have it. WAIT counts only the writes of its own
 // connection. So the scripts that look a hold up write something, which comes after the
 // acquisition on all replicas.
-func (s acked) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s acked) Lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	req, got := s.asking(req)
 	r, err := s.Store.Lookup(ctx, req)
 	if err != nil || !r.Held || got.n >= s.n {
 		return r, err
 	}
 	_, err = s.Release(ctx, req.HoldID)
-	return lease.Reply{}, err
+	return driver.Reply{}, err
 }

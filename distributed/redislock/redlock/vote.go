@@ -10,7 +10,8 @@ import (
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // vote is one try to acquire the lock, and the hold of a successful try.
@@ -193,20 +194,20 @@ func (m *majority) clear(i int, v *vote, tell bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.dirty {
-		v.note(s, lease.Released{})
+		v.note(s, driver.Released{})
 		return
 	}
 	node := m.nodes[i]
 	stop := time.Now().Add(lease.DefaultReleaseTimeout)
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
 		ctx, cancel := context.WithTimeout(m.life, m.patience(v.lease))
-		var r lease.Released
+		var r driver.Released
 		var err error
 		if tell {
-			r, err = node.Release(ctx, lease.HoldID{Name: v.name, Acquisition: v.id})
+			r, err = node.Release(ctx, driver.HoldID{Name: v.name, Acquisition: v.id})
 		} else {
 			var reply any
-			reply, err = node.port.Eval(ctx, voteRelease, 1, []any{driver.Head - 1: nil, v.name, v.id})
+			reply, err = node.port.Eval(ctx, voteRelease, 1, []any{redisport.Head - 1: nil, v.name, v.id})
 			r.Held = reply == int64(1)
 		}
 		cancel()
@@ -227,7 +228,7 @@ func (m *majority) clear(i int, v *vote, tell bool) {
 }
 
 // note notes that a server no longer has v.
-func (v *vote) note(s *seat, r lease.Released) {
+func (v *vote) note(s *seat, r driver.Released) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s.gone = true

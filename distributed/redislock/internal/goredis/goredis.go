@@ -1,4 +1,4 @@
-// Package goredis is the [driver.Port] over go-redis.
+// Package goredis is the [redisport.Port] over go-redis.
 package goredis
 
 import (
@@ -14,10 +14,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
-// port is the [driver.Port] over go-redis.
+// port is the [redisport.Port] over go-redis.
 type port struct {
 	c     redis.UniversalClient
 	cc    *redis.ClusterClient // c, if it is one
@@ -30,7 +30,7 @@ type port struct {
 }
 
 // New returns a Port of c, unless c is of a kind that cannot be one.
-func New(c redis.UniversalClient) (driver.Port, error) {
+func New(c redis.UniversalClient) (redisport.Port, error) {
 	none := errors.New("nil client")
 	switch c := c.(type) {
 	case nil:
@@ -64,7 +64,7 @@ func (p *port) ask(ctx context.Context) error {
 	hello := redis.NewMapStringInterfaceCmd(ctx, "hello")
 	err := p.c.Process(ctx, hello)
 	if hello.Val()["mode"] == "cluster" {
-		return driver.Never(fmt.Errorf("a %T is refused: %w", p.c, driver.ErrCluster))
+		return redisport.Never(fmt.Errorf("a %T is refused: %w", p.c, redisport.ErrCluster))
 	}
 	var reply redis.Error // of a server that does not know the command, or refuses it
 	p.alone.Store(err == nil || errors.As(err, &reply))
@@ -93,14 +93,14 @@ func do(ctx context.Context, c sender, firstKey int8, args []any) (any, error) {
 	return r, err
 }
 
-func (p *port) Eval(ctx context.Context, s *driver.Script, keys int, all []any) (any, error) {
+func (p *port) Eval(ctx context.Context, s *redisport.Script, keys int, all []any) (any, error) {
 	if p.patient(ctx) {
 		return p.eval(ctx, p.c, s, keys, all) // without the memory of a closure
 	}
 	return p.limited(ctx, func() (any, error) { return p.eval(ctx, p.c, s, keys, all) })
 }
 
-func (p *port) EvalInTime(ctx context.Context, s *driver.Script, keys int, all []any) (any, error) {
+func (p *port) EvalInTime(ctx context.Context, s *redisport.Script, keys int, all []any) (any, error) {
 	if p.endless() {
 		return apart(ctx, func() (any, error) { return p.eval(ctx, p.c, s, keys, all) })
 	}
@@ -178,7 +178,7 @@ func apart(ctx context.Context, f func() (any, error)) (any, error) {
 	}
 }
 
-func (p *port) eval(ctx context.Context, c sender, s *driver.Script, keys int, all []any) (any, error) {
+func (p *port) eval(ctx context.Context, c sender, s *redisport.Script, keys int, all []any) (any, error) {
 	if err := p.ask(ctx); err != nil {
 		return nil, err
 	}
@@ -188,10 +188,10 @@ func (p *port) eval(ctx context.Context, c sender, s *driver.Script, keys int, a
 	} else {
 		all[0], all[1] = "eval", s.Src // one round trip, where the hash alone might take two
 	}
-	r, err := do(ctx, c, driver.Head, all)
+	r, err := do(ctx, c, redisport.Head, all)
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		all[0], all[1] = "eval", s.Src
-		r, err = do(ctx, c, driver.Head, all)
+		r, err = do(ctx, c, redisport.Head, all)
 	}
 	if err == nil && all[0] == "eval" {
 		p.known.Store(s, s.SHA)
@@ -213,20 +213,20 @@ func (p *port) failed(ctx context.Context, err error) error {
 	var dial *net.OpError
 	switch {
 	case errors.Is(err, redis.ErrClosed): // by its user, for good
-		return driver.Never(err)
+		return redisport.Never(err)
 	case errors.As(err, &dial) && dial.Op == "dial":
-		return driver.Unreachable(err)
+		return redisport.Unreachable(err)
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted):
-		return driver.Unavailable(err)
+		return redisport.Unavailable(err)
 	case !errors.As(err, &reply):
 		return err
 	}
-	return driver.Refused(reply.Error(), p.Cluster(), err)
+	return redisport.Refused(reply.Error(), p.Cluster(), err)
 }
 
 // EvalSync is Eval, followed by WAIT on the same connection.
 func (p *port) EvalSync(
-	ctx context.Context, s *driver.Script, keys int, all []any, n int, timeout time.Duration,
+	ctx context.Context, s *redisport.Script, keys int, all []any, n int, timeout time.Duration,
 ) (any, int, error) {
 	if err := p.ask(ctx); err != nil {
 		return nil, 0, err
@@ -241,7 +241,7 @@ func (p *port) EvalSync(
 		node := p.c
 		if p.cc != nil {
 			// The cluster's own pipeline would send the WAIT, which has no key, to any server.
-			master, err := p.cc.MasterForKey(ctx, driver.Text(all[driver.Head]))
+			master, err := p.cc.MasterForKey(ctx, redisport.Text(all[redisport.Head]))
 			if err != nil {
 				return nil, 0, err
 			}
@@ -249,9 +249,9 @@ func (p *port) EvalSync(
 		}
 		pipe := node.Pipeline()
 		cmd := redis.NewCmd(ctx, all...)
-		cmd.SetFirstKeyPos(driver.Head)
+		cmd.SetFirstKeyPos(redisport.Head)
 		pipe.Process(ctx, once{cmd})
-		wait := redis.NewIntCmd(ctx, "wait", n, driver.Millis(timeout))
+		wait := redis.NewIntCmd(ctx, "wait", n, redisport.Millis(timeout))
 		pipe.Process(ctx, wait)
 		pipe.Exec(ctx) // its error is that of cmd or wait
 		r, err := cmd.Result()
@@ -292,7 +292,7 @@ func (p *port) ReplyTimeout() time.Duration {
 // Set keeps value under key for ttl.
 func (p *port) Set(ctx context.Context, key, value string, ttl time.Duration) error {
 	_, err := p.limited(ctx, func() (any, error) {
-		r, err := do(ctx, p.c, 1, []any{"set", key, value, "px", driver.Millis(ttl)})
+		r, err := do(ctx, p.c, 1, []any{"set", key, value, "px", redisport.Millis(ttl)})
 		if err != nil {
 			err = p.failed(ctx, err)
 		}
@@ -353,7 +353,7 @@ func (p *port) Home(ctx context.Context, channel string) (string, error) {
 	return node.Options().Addr, nil
 }
 
-func (p *port) Subscriber(ctx context.Context, sharded bool, channel string) (driver.Subscriber, error) {
+func (p *port) Subscriber(ctx context.Context, sharded bool, channel string) (redisport.Subscriber, error) {
 	if !sharded {
 		return &subscriber{ps: p.c.Subscribe(ctx)}, nil
 	}
@@ -402,25 +402,25 @@ func (s *subscriber) Unsubscribe(ctx context.Context, channels ...string) error 
 
 func (s *subscriber) Ping(ctx context.Context) error { return s.ps.Ping(ctx) }
 
-func (s *subscriber) Receive(ctx context.Context) (driver.Event, error) {
+func (s *subscriber) Receive(ctx context.Context) (redisport.Event, error) {
 	m, err := s.ps.Receive(ctx)
 	if err != nil {
 		var reply redis.Error
 		if errors.As(err, &reply) {
-			err = driver.Never(err)
+			err = redisport.Never(err)
 		}
-		return driver.Event{}, err
+		return redisport.Event{}, err
 	}
 	switch m := m.(type) {
 	case *redis.Message:
-		return driver.Event{Kind: driver.Message, Channel: m.Channel, Payload: m.Payload}, nil
+		return redisport.Event{Kind: redisport.Message, Channel: m.Channel, Payload: m.Payload}, nil
 	case *redis.Subscription:
 		if strings.HasSuffix(m.Kind, "unsubscribe") {
-			return driver.Event{Kind: driver.Unsubscribed, Channel: m.Channel}, nil
+			return redisport.Event{Kind: redisport.Unsubscribed, Channel: m.Channel}, nil
 		}
-		return driver.Event{Kind: driver.Subscribed, Channel: m.Channel}, nil
+		return redisport.Event{Kind: redisport.Subscribed, Channel: m.Channel}, nil
 	}
-	return driver.Event{}, nil
+	return redisport.Event{}, nil
 }
 
 func (s *subscriber) Close() error { return s.ps.Close() }

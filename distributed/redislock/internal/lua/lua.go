@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 //go:embed *.lua
@@ -14,7 +14,7 @@ var shared embed.FS
 
 // Load returns the script in the file of the last name, with the libraries of the other names
 // before it. own are the package's files, in a folder lua. A library that is not there is shared.
-func Load(own fs.FS, names ...string) *driver.Script {
+func Load(own fs.FS, names ...string) *redisport.Script {
 	var src strings.Builder
 	for _, name := range names {
 		text, err := fs.ReadFile(own, "lua/"+name+".lua")
@@ -30,5 +30,5 @@ func Load(own fs.FS, names ...string) *driver.Script {
 			}
 		}
 	}
-	return driver.NewScript(src.String())
+	return redisport.NewScript(src.String())
 }

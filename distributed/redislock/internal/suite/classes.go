@@ -13,8 +13,9 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/classtest"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/redislock"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // moody is a server that refuses scripts with an error reply, as long as there is one.
@@ -40,27 +41,27 @@ func startMoody(tb testing.TB) *moody {
 
 // reactions are what the client does after an error reply of a class. Without goesOn it returns the
 // error.
-var reactions = map[driver.Class]struct {
+var reactions = map[redisport.Class]struct {
 	is                   error // what the error of a first request matches
 	firstGoesOn          bool
 	waitGoesOn           bool
 	releaseWaits         bool // for the end of the refusals
 	releasedNevertheless bool
 }{
-	driver.Request:    {lease.ErrRefused, false, false, false, true},
-	driver.Topology:   {driver.ErrCluster, false, false, false, true},
-	driver.Connection: {lease.ErrLogin, false, true, false, true},
-	driver.Moment:     {lease.ErrUnavailable, true, true, true, true},
-	driver.Foreign:    {locks.ErrForeign, false, false, false, false},
-	driver.Unclear:    {nil, false, true, true, true},
+	redisport.Request:    {driver.ErrRefused, false, false, false, true},
+	redisport.Topology:   {redisport.ErrCluster, false, false, false, true},
+	redisport.Connection: {driver.ErrLogin, false, true, false, true},
+	redisport.Moment:     {driver.ErrUnavailable, true, true, true, true},
+	redisport.Foreign:    {locks.ErrForeign, false, false, false, false},
+	redisport.Unclear:    {nil, false, true, true, true},
 }
 
 // inEachMood runs f for each error reply that is known.
-func inEachMood(t *testing.T, on Driver, f func(t *testing.T, m *moody, l *lease.Mutex, text string, class driver.Class)) {
+func inEachMood(t *testing.T, on Driver, f func(t *testing.T, m *moody, l *lease.Mutex, text string, class redisport.Class)) {
 	t.Parallel()
-	classOf := func(r driver.Refusal) driver.Class { return driver.ClassOf(r.Prefix+"of the test", false) }
-	require.Len(t, classtest.OneOfEach(driver.Refusals, classOf), len(reactions))
-	for _, r := range driver.Refusals {
+	classOf := func(r redisport.Refusal) redisport.Class { return redisport.ClassOf(r.Prefix+"of the test", false) }
+	require.Len(t, classtest.OneOfEach(redisport.Refusals, classOf), len(reactions))
+	for _, r := range redisport.Refusals {
 		text, class := r.Prefix+"of the test", classOf(r)
 		t.Run(r.Prefix, func(t *testing.T) {
 			t.Parallel()
@@ -72,7 +73,7 @@ func inEachMood(t *testing.T, on Driver, f func(t *testing.T, m *moody, l *lease
 }
 
 func AFirstRequestFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
-	inEachMood(t, on, func(t *testing.T, m *moody, l *lease.Mutex, text string, class driver.Class) {
+	inEachMood(t, on, func(t *testing.T, m *moody, l *lease.Mutex, text string, class redisport.Class) {
 		want := reactions[class]
 		ctx, cancel := context.WithTimeout(Someone(), 2*Soon)
 		defer cancel()
@@ -91,14 +92,14 @@ func AFirstRequestFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
 		if want.is != nil {
 			require.ErrorIs(t, err, want.is)
 		}
-		require.Equal(t, class == driver.Connection, errors.Is(err, lease.ErrLogin))
-		require.Equal(t, class == driver.Unclear || class == driver.Foreign, !errors.Is(err, lease.ErrRefused))
+		require.Equal(t, class == redisport.Connection, errors.Is(err, driver.ErrLogin))
+		require.Equal(t, class == redisport.Unclear || class == redisport.Foreign, !errors.Is(err, driver.ErrRefused))
 		m.Refuse("")
 	})
 }
 
 func AWaitFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
-	inEachMood(t, on, func(t *testing.T, m *moody, l *lease.Mutex, text string, class driver.Class) {
+	inEachMood(t, on, func(t *testing.T, m *moody, l *lease.Mutex, text string, class redisport.Class) {
 		rival := on.Open(t, m.Addr()).FencedMutex("it")
 		a, b := Someone(), Someone()
 		Hold(t, rival, a)
@@ -120,7 +121,7 @@ func AWaitFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
 }
 
 func NoErrorReplyToARenewalIsALoss(t *testing.T, on Driver) {
-	inEachMood(t, on, func(t *testing.T, m *moody, _ *lease.Mutex, text string, class driver.Class) {
+	inEachMood(t, on, func(t *testing.T, m *moody, _ *lease.Mutex, text string, class redisport.Class) {
 		l := on.Open(t, m.Addr(), Term(Long)).FencedMutex("it")
 		a := Someone()
 		h := Hold(t, l, a)
@@ -135,7 +136,7 @@ func NoErrorReplyToARenewalIsALoss(t *testing.T, on Driver) {
 }
 
 func AReleaseFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
-	inEachMood(t, on, func(t *testing.T, m *moody, l *lease.Mutex, text string, class driver.Class) {
+	inEachMood(t, on, func(t *testing.T, m *moody, l *lease.Mutex, text string, class redisport.Class) {
 		want := reactions[class]
 		a := Someone()
 		Hold(t, l, a)

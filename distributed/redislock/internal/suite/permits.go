@@ -9,9 +9,10 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
-	"github.com/jucgo/locks/distributed/redislock/internal/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // SemaphoresPassTheKitOnRedis proves semaphores on one server.
@@ -45,7 +46,7 @@ func (on Driver) proveSemaphores(t *testing.T, to Way, masters []string, more ..
 			to.Reply, to.Dial = reply, link.DialContext
 			c := on.Client(tb, to, append(more[:len(more):len(more)], redislock.WithLeaseOptions(opts...))...)
 			closed(tb, c)
-			semaphores, err := driver.Semaphores(c)
+			semaphores, err := redisport.Semaphores(c)
 			require.NoError(tb, err)
 			return semaphores
 		},
@@ -60,10 +61,10 @@ func RedissonsSemaphoresPassTheKit(t *testing.T, on Driver) {
 	t.Parallel()
 	addr := Addr(t)
 	leasetest.TestStore(t, leasetest.Config{
-		Store: func(tb testing.TB, link *leasetest.Link) lease.Store {
+		Store: func(tb testing.TB, link *leasetest.Link) driver.Store {
 			c := on.Client(tb, Way{Addrs: []string{addr}, Reply: reply, Dial: link.DialContext})
 			closed(tb, c)
-			return sized{driver.Expirable(c), c}
+			return sized{redisport.Expirable(c), c}
 		},
 		Semaphore: leasetest.Semaphores,
 		Parallel:  4,
@@ -72,14 +73,14 @@ func RedissonsSemaphoresPassTheKit(t *testing.T, on Driver) {
 
 // sized is a store that sets the size of a semaphore to what a request says.
 type sized struct {
-	lease.Store
+	driver.Store
 	c *redislock.Client
 }
 
-func (s sized) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (s sized) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	_, size := req.Weigh()
 	if err := s.c.RedissonExpirableSemaphore(req.Name).SetPermits(ctx, size); err != nil {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	return s.Store.Acquire(ctx, req)
 }

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // Kind says which optional features a Store has.
@@ -52,8 +52,8 @@ type client struct {
 	weighs bool // the requests
 	mute   bool // has no watches
 	tokens uint64
-	told   atomic.Pointer[func(lease.HoldID, error)]
-	reply  atomic.Pointer[lease.Reply] // the last one, see RepliesMix
+	told   atomic.Pointer[func(driver.HoldID, error)]
+	reply  atomic.Pointer[driver.Reply] // the last one, see RepliesMix
 	closed context.Context
 	end    context.CancelFunc
 	jobs   sync.WaitGroup
@@ -62,14 +62,14 @@ type client struct {
 	idle    []net.Conn
 	session *session // nil unless the kind has one
 	since   time.Time
-	holds   []lease.HoldID    // of the session
+	holds   []driver.HoldID   // of the session
 	watches map[string]*watch // the first of each acquisition, for WatchAgain
 }
 
 // Client returns the Store of a new client. Its requests go over the network if dial is not nil.
 // A client with a session keeps it alive until end is called, or the network fails. A session lasts
 // for term without a sign of life.
-func (s *Server) Client(kind Kind, dial Dial, term time.Duration) (store lease.Store, end func()) {
+func (s *Server) Client(kind Kind, dial Dial, term time.Duration) (store driver.Store, end func()) {
 	c := &client{server: s, dial: dial, term: term}
 	s.mu.Lock()
 	s.clients++
@@ -85,26 +85,26 @@ func (s *Server) Client(kind Kind, dial Dial, term time.Duration) (store lease.S
 	switch kind {
 	case Queued:
 		store = struct {
-			lease.Store
-			lease.Queue
-			lease.Breaker
+			driver.Store
+			driver.Queue
+			driver.Breaker
 		}{c, c, c}
 	case Tied:
 		store = struct {
-			lease.Store
-			lease.Session
-			lease.LossNotifier
-			lease.Breaker
+			driver.Store
+			driver.Session
+			driver.LossNotifier
+			driver.Breaker
 		}{c, c, c, c}
 	case Permits:
 		store = struct {
-			lease.Store
-			lease.Inspector
+			driver.Store
+			driver.Inspector
 		}{c, c}
 	case Full:
 		store = c
 	default:
-		store = struct{ lease.Store }{c}
+		store = struct{ driver.Store }{c}
 	}
 	return store, c.close
 }
@@ -157,7 +157,7 @@ func (c *client) send(ctx context.Context, request func()) error {
 	defer context.AfterFunc(c.closed, cancel)()
 	conn, err := c.connection(ctx)
 	if err != nil {
-		return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+		return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable, driver.ErrUnreachable)
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	s := c.server
@@ -180,7 +180,7 @@ func (c *client) send(ctx context.Context, request func()) error {
 		}
 		err = fmt.Errorf("fakestore: no answer: %w", err)
 		if s.flaw == RefusedAfterAll {
-			err = lease.Mark(err, lease.ErrRefused)
+			err = driver.Mark(err, driver.ErrRefused)
 		}
 		return err
 	}
@@ -210,8 +210,8 @@ func (c *client) keepAlive() {
 	for {
 		ctx, cancel := context.WithTimeout(c.closed, c.term/2)
 		x, _ := c.current()
-		sent := lease.Now()
-		losses, err := ask(ctx, c, func() ([]lease.HoldID, error) {
+		sent := driver.Now()
+		losses, err := ask(ctx, c, func() ([]driver.HoldID, error) {
 			s := c.server
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -252,7 +252,7 @@ func (c *client) renewSession(old *session) {
 		return
 	}
 	s := c.server
-	c.since = lease.Now()
+	c.since = driver.Now()
 	s.mu.Lock()
 	c.session = &session{term: c.term, ends: s.now(nil) + c.term}
 	s.mu.Unlock()
@@ -262,7 +262,7 @@ func (c *client) renewSession(old *session) {
 	c.lose(lost)
 }
 
-func (c *client) lose(ids []lease.HoldID) {
+func (c *client) lose(ids []driver.HoldID) {
 	if told := c.told.Load(); told != nil && c.server.flaw != LossMute {
 		for _, id := range ids {
 			(*told)(id, errors.New("fakestore: the hold has ended"))
@@ -272,10 +272,10 @@ func (c *client) lose(ids []lease.HoldID) {
 
 // within sends a request that belongs to the session, if there is one.
 func (c *client) within(
-	ctx context.Context, name, acquisition string, f func(x *session) (lease.Reply, error)) (lease.Reply, error) {
+	ctx context.Context, name, acquisition string, f func(x *session) (driver.Reply, error)) (driver.Reply, error) {
 	for again := false; ; again = true {
 		x, _ := c.current()
-		reply, err := ask(ctx, c, func() (lease.Reply, error) { return f(x) })
+		reply, err := ask(ctx, c, func() (driver.Reply, error) { return f(x) })
 		if errors.Is(err, errEnded) && !again {
 			c.renewSession(x)
 			continue
@@ -286,17 +286,17 @@ func (c *client) within(
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if x != c.session {
-			return lease.Reply{}, errEnded
+			return driver.Reply{}, errEnded
 		}
-		c.holds = append(c.holds, lease.HoldID{Name: name, Acquisition: acquisition})
+		c.holds = append(c.holds, driver.HoldID{Name: name, Acquisition: acquisition})
 		reply.Since = c.since
 		return reply, nil
 	}
 }
 
-func (c *client) take(ctx context.Context, req lease.Request, waits bool) (lease.Reply, error) {
+func (c *client) take(ctx context.Context, req driver.Request, waits bool) (driver.Reply, error) {
 	s := c.server
-	return c.within(ctx, req.Name, req.Acquisition, func(x *session) (lease.Reply, error) {
+	return c.within(ctx, req.Name, req.Acquisition, func(x *session) (driver.Reply, error) {
 		if s.flaw == AcquireTwice {
 			time.AfterFunc(10*time.Millisecond, func() { _, _ = s.take(c, x, req, waits) })
 		}
@@ -304,7 +304,7 @@ func (c *client) take(ctx context.Context, req lease.Request, waits bool) (lease
 	})
 }
 
-func (c *client) Acquire(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (c *client) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	reply, err := c.take(ctx, req, false)
 	switch {
 	case c.server.flaw == FailureRefuses:
@@ -320,21 +320,21 @@ func (c *client) Acquire(ctx context.Context, req lease.Request) (lease.Reply, e
 	return reply, err
 }
 
-func (c *client) Enqueue(ctx context.Context, req lease.Request) (lease.Reply, error) {
+func (c *client) Enqueue(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	reply, err := c.take(ctx, req, true)
 	if err != nil && c.server.flaw == RefusedEnqueue {
-		err = lease.Mark(err, lease.ErrRefused)
+		err = driver.Mark(err, driver.ErrRefused)
 	}
 	return reply, err
 }
 
-func (c *client) Leave(ctx context.Context, id lease.HoldID) error {
+func (c *client) Leave(ctx context.Context, id driver.HoldID) error {
 	_, err := ask(ctx, c, func() (struct{}, error) { return struct{}{}, c.server.leave(c, id.Name, id.Acquisition) })
 	return err
 }
 
-func (c *client) Lookup(ctx context.Context, req lease.Request) (lease.Reply, error) {
-	reply, err := c.within(ctx, req.Name, req.Acquisition, func(*session) (lease.Reply, error) {
+func (c *client) Lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
+	reply, err := c.within(ctx, req.Name, req.Acquisition, func(*session) (driver.Reply, error) {
 		return c.server.lookup(c, req.Name, req.Acquisition)
 	})
 	if c.server.flaw == FailureFindsNot {
@@ -343,7 +343,7 @@ func (c *client) Lookup(ctx context.Context, req lease.Request) (lease.Reply, er
 	return reply, err
 }
 
-func (c *client) Renew(ctx context.Context, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+func (c *client) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
 	x, _ := c.current()
 	renewed, err := ask(ctx, c, func() ([]bool, error) { return c.server.renew(c, x, holds, d) })
 	if err != nil && c.server.flaw == FailureLoses {
@@ -352,11 +352,11 @@ func (c *client) Renew(ctx context.Context, holds []lease.HoldID, d time.Duratio
 	return renewed, err
 }
 
-func (c *client) Release(ctx context.Context, id lease.HoldID) (lease.Released, error) {
-	r, err := ask(ctx, c, func() (lease.Released, error) { return c.server.release(c, id.Name, id.Acquisition) })
+func (c *client) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
+	r, err := ask(ctx, c, func() (driver.Released, error) { return c.server.release(c, id.Name, id.Acquisition) })
 	switch {
 	case err != nil && c.server.flaw == RefusedRelease:
-		err = lease.Mark(err, lease.ErrRefused)
+		err = driver.Mark(err, driver.ErrRefused)
 	case c.server.flaw == FailureReleases:
 		err = nil
 	}
@@ -366,8 +366,8 @@ func (c *client) Release(ctx context.Context, id lease.HoldID) (lease.Released, 
 	return r, err
 }
 
-// ReleaseAll implements [lease.BatchReleaser].
-func (c *client) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, error) {
+// ReleaseAll implements [driver.BatchReleaser].
+func (c *client) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, error) {
 	done := make([]bool, len(ids))
 	for i, id := range ids {
 		switch flaw := c.server.flaw; {
@@ -389,11 +389,11 @@ func (c *client) ReleaseAll(ctx context.Context, ids []lease.HoldID) ([]bool, er
 func (c *client) forget(name, acquisition string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	id := lease.HoldID{Name: name, Acquisition: acquisition}
-	c.holds = slices.DeleteFunc(c.holds, func(other lease.HoldID) bool { return other == id })
+	id := driver.HoldID{Name: name, Acquisition: acquisition}
+	c.holds = slices.DeleteFunc(c.holds, func(other driver.HoldID) bool { return other == id })
 }
 
-// Term implements [lease.Session].
+// Term implements [driver.Session].
 func (c *client) Term() time.Duration {
 	if c.server.flaw == LongTerm {
 		return 2 * c.term
@@ -401,8 +401,8 @@ func (c *client) Term() time.Duration {
 	return c.term
 }
 
-// Lost implements [lease.Session]. The hold may last as long as the session goes on.
-func (c *client) Lost(id lease.HoldID) {
+// Lost implements [driver.Session]. The hold may last as long as the session goes on.
+func (c *client) Lost(id driver.HoldID) {
 	if c.server.flaw == SessionKeeps {
 		return
 	}
@@ -428,14 +428,14 @@ func (c *client) Lost(id lease.HoldID) {
 	})
 }
 
-// NotifyLoss implements [lease.LossNotifier].
-func (c *client) NotifyLoss(lost func(id lease.HoldID, cause error)) { c.told.Store(&lost) }
+// NotifyLoss implements [driver.LossNotifier].
+func (c *client) NotifyLoss(lost func(id driver.HoldID, cause error)) { c.told.Store(&lost) }
 
 func (c *client) Break(ctx context.Context, name string) (bool, error) {
 	return ask(ctx, c, func() (bool, error) { return c.server.breaks(c, name) })
 }
 
-// Identify implements [lease.Inspector].
+// Identify implements [driver.Inspector].
 func (c *client) Identify(client, identity string) {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
@@ -443,11 +443,11 @@ func (c *client) Identify(client, identity string) {
 	c.server.identities[client] = identity
 }
 
-func (c *client) Inspect(ctx context.Context, name string) (lease.State, error) {
-	return ask(ctx, c, func() (lease.State, error) { return c.server.inspect(c, name) })
+func (c *client) Inspect(ctx context.Context, name string) (driver.State, error) {
+	return ask(ctx, c, func() (driver.State, error) { return c.server.inspect(c, name) })
 }
 
-// Announce implements [lease.Announcer]. The server has the identity already.
+// Announce implements [driver.Announcer]. The server has the identity already.
 func (c *client) Announce(ctx context.Context, _ time.Duration) error {
 	_, err := ask(ctx, c, func() (struct{}, error) { return struct{}{}, nil })
 	return err
@@ -467,7 +467,7 @@ type watch struct {
 	shut        sync.Once // see WatchCloses
 }
 
-func (c *client) Watch(ctx context.Context, id lease.HoldID) (lease.Watch, error) {
+func (c *client) Watch(ctx context.Context, id driver.HoldID) (driver.Watch, error) {
 	if c.mute {
 		return nil, ctx.Err()
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // term is that of sessions.
@@ -74,21 +75,21 @@ func TestTwoClientsOfEachKindTakeTurns(t *testing.T) {
 	}
 }
 
-func request(acquisition string, ttl time.Duration) lease.Request {
-	return lease.Request{HoldID: lease.HoldID{Name: "it", Acquisition: acquisition}, TTL: ttl}
+func request(acquisition string, ttl time.Duration) driver.Request {
+	return driver.Request{HoldID: driver.HoldID{Name: "it", Acquisition: acquisition}, TTL: ttl}
 }
 
 func TestASessionEndsWithoutItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer("")
 		store, end := s.Client(Tied, nil, term)
-		began := lease.Now()
+		began := driver.Now()
 		reply, err := store.Acquire(background, request("a", time.Hour))
 		require.NoError(t, err)
 		require.True(t, reply.Held)
 		require.False(t, reply.Since.Before(began.Add(-term)))
 		time.Sleep(10 * term)
-		alive := lease.Now()
+		alive := driver.Now()
 		end()
 		other, stop := s.Client(Tied, nil, term)
 		defer stop()
@@ -97,7 +98,7 @@ func TestASessionEndsWithoutItsClient(t *testing.T) {
 			require.NoError(t, err)
 			held = r.Held
 		}
-		require.InDelta(t, term, lease.Now().Sub(alive), float64(term/5), "since its last sign of life")
+		require.InDelta(t, term, driver.Now().Sub(alive), float64(term/5), "since its last sign of life")
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 	"unicode"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // placeTerm is how long a place in a queue lasts if its waiter does not ask again. It is longer
@@ -79,7 +79,7 @@ type session struct {
 	term   time.Duration
 	ends   time.Duration
 	ended  bool
-	losses []lease.HoldID // not told to the client yet
+	losses []driver.HoldID // not told to the client yet
 }
 
 // NewServer returns a server with this mistake, or with none.
@@ -265,7 +265,7 @@ func (s *Server) over(x *session, now time.Duration) bool {
 func (s *Server) alive(x *session) error {
 	now := s.now(nil)
 	if s.over(x, now) {
-		return lease.Mark(errEnded, lease.ErrRefused, lease.ErrUnavailable)
+		return driver.Mark(errEnded, driver.ErrRefused, driver.ErrUnavailable)
 	}
 	if s.flaw != SessionEnds || x.ends == 0 {
 		x.ends = now + x.term
@@ -344,17 +344,17 @@ func (s *Server) notify(l *lock) {
 
 // take decides one request for the lock. A request that waits has a place in the queue from then
 // on.
-func (s *Server) take(c *client, x *session, req lease.Request, waits bool) (lease.Reply, error) {
+func (s *Server) take(c *client, x *session, req driver.Request, waits bool) (driver.Reply, error) {
 	name, acquisition, d := req.Name, req.Acquisition, req.TTL
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, err := s.find(c, name)
 	if err != nil {
-		return lease.Reply{}, err
+		return driver.Reply{}, err
 	}
 	if x != nil {
 		if err := s.alive(x); err != nil {
-			return lease.Reply{}, err
+			return driver.Reply{}, err
 		}
 	}
 	now := s.now(c)
@@ -369,12 +369,12 @@ func (s *Server) take(c *client, x *session, req lease.Request, waits bool) (lea
 		h.count++
 		if s.flaw == RepeatFrees {
 			l.holds = nil
-			return lease.Reply{}, nil
+			return driver.Reply{}, nil
 		}
-		return lease.Reply{Held: true, Token: h.token}, nil
+		return driver.Reply{Held: true, Token: h.token}, nil
 	}
 	if s.asked++; s.flaw == SometimesFails && s.asked%5 == 0 {
-		return lease.Reply{}, lease.Mark(errors.New("fakestore: not now"), lease.ErrRefused, lease.ErrUnavailable)
+		return driver.Reply{}, driver.Mark(errors.New("fakestore: not now"), driver.ErrRefused, driver.ErrUnavailable)
 	}
 	free := s.admits(l, c, req)
 	if s.flaw == Spurious && s.asked%5 == 0 {
@@ -425,7 +425,7 @@ func (s *Server) take(c *client, x *session, req lease.Request, waits bool) (lea
 }
 
 // admits reports whether the holders leave room for a request of c.
-func (s *Server) admits(l *lock, c *client, req lease.Request) bool {
+func (s *Server) admits(l *lock, c *client, req driver.Request) bool {
 	if c.weighs {
 		return s.sufficient(l, req)
 	}
@@ -444,7 +444,7 @@ func (s *Server) admits(l *lock, c *client, req lease.Request) bool {
 }
 
 // sufficient reports whether the holders leave as many permits as a request asks for.
-func (s *Server) sufficient(l *lock, req lease.Request) bool {
+func (s *Server) sufficient(l *lock, req driver.Request) bool {
 	n, size := req.Weigh()
 	switch s.flaw {
 	case PermitTooMany:
@@ -470,7 +470,7 @@ func (s *Server) intrudes() bool {
 }
 
 // give makes acquisition a holder.
-func (s *Server) give(l *lock, c *client, x *session, req lease.Request, ends time.Duration) lease.Reply {
+func (s *Server) give(l *lock, c *client, x *session, req driver.Request, ends time.Duration) driver.Reply {
 	acquisition := req.Acquisition
 	permits, _ := req.Weigh()
 	if s.flaw == PermitsWeighOne {
@@ -502,11 +502,11 @@ func (s *Server) give(l *lock, c *client, x *session, req lease.Request, ends ti
 		acquisition: acquisition, client: c, shared: c.shared, token: token,
 		permits: permits, lease: ends - s.now(c), ends: ends, session: x, count: 1,
 	})
-	return lease.Reply{Held: true, Token: token}
+	return driver.Reply{Held: true, Token: token}
 }
 
-func requestOf(acquisition string) lease.Request {
-	return lease.Request{HoldID: lease.HoldID{Acquisition: acquisition}}
+func requestOf(acquisition string) driver.Request {
+	return driver.Request{HoldID: driver.HoldID{Acquisition: acquisition}}
 }
 
 // place keeps the place of a waiter, which has it at an index, or takes a new one.
@@ -526,7 +526,7 @@ func (s *Server) place(l *lock, at int, p *place) {
 }
 
 // refuse answers a request that does not get the lock.
-func (s *Server) refuse(l *lock, c *client, name string, now time.Duration) (r lease.Reply) {
+func (s *Server) refuse(l *lock, c *client, name string, now time.Duration) (r driver.Reply) {
 	for _, h := range l.holds {
 		if h.session == nil {
 			left := h.ends - now
@@ -537,7 +537,7 @@ func (s *Server) refuse(l *lock, c *client, name string, now time.Duration) (r l
 			}
 		}
 		if s.flaw == LossFalse && h.session != nil {
-			h.session.losses = append(h.session.losses, lease.HoldID{Name: name, Acquisition: h.acquisition})
+			h.session.losses = append(h.session.losses, driver.HoldID{Name: name, Acquisition: h.acquisition})
 		}
 	}
 	switch s.flaw {
@@ -557,7 +557,7 @@ func (s *Server) refuse(l *lock, c *client, name string, now time.Duration) (r l
 	return r
 }
 
-func (s *Server) lookup(c *client, name, acquisition string) (r lease.Reply, err error) {
+func (s *Server) lookup(c *client, name, acquisition string) (r driver.Reply, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, err := s.find(c, name)
@@ -572,13 +572,13 @@ func (s *Server) lookup(c *client, name, acquisition string) (r lease.Reply, err
 	case s.flaw == LookupFrees && h == nil:
 		l.holds = nil
 	case s.flaw == LookupPlace && l.place(acquisition) >= 0:
-		r = lease.Reply{Held: true, Token: s.tokens}
+		r = driver.Reply{Held: true, Token: s.tokens}
 	case s.flaw == LookupNo:
 		return r, nil
 	case h != nil:
-		r = lease.Reply{Held: true, Token: h.token}
+		r = driver.Reply{Held: true, Token: h.token}
 	case s.flaw == LookupYes, s.flaw == LookupAny && len(l.holds) > 0:
-		r = lease.Reply{Held: true, Token: s.tokens}
+		r = driver.Reply{Held: true, Token: s.tokens}
 	}
 	if s.flaw == LookupToken && r.Held {
 		r.Token = s.tokens + 1
@@ -586,7 +586,7 @@ func (s *Server) lookup(c *client, name, acquisition string) (r lease.Reply, err
 	return r, nil
 }
 
-func (s *Server) renew(c *client, x *session, holds []lease.HoldID, d time.Duration) ([]bool, error) {
+func (s *Server) renew(c *client, x *session, holds []driver.HoldID, d time.Duration) ([]bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	renewed := make([]bool, len(holds))
@@ -646,7 +646,7 @@ func (s *Server) prolong(l *lock, c *client, x *session, i int, acquisition stri
 	return s.flaw != RenewDenies
 }
 
-func (s *Server) release(c *client, name, acquisition string) (r lease.Released, err error) {
+func (s *Server) release(c *client, name, acquisition string) (r driver.Released, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, err := s.find(c, name)
@@ -657,7 +657,7 @@ func (s *Server) release(c *client, name, acquisition string) (r lease.Released,
 	if h == nil && len(l.holds) > 0 && s.flaw == AnyoneFrees {
 		h = l.holds[0]
 	}
-	r = lease.Released{Held: h != nil && s.flaw != ReleasedNever, Awaited: s.flaw != AwaitedNever}
+	r = driver.Released{Held: h != nil && s.flaw != ReleasedNever, Awaited: s.flaw != AwaitedNever}
 	switch {
 	case h == nil:
 		r.Held = s.flaw == ReleasedAlways
@@ -666,7 +666,7 @@ func (s *Server) release(c *client, name, acquisition string) (r lease.Released,
 		return r, nil
 	case s.flaw == ReleaseFailsOnce && !h.failed:
 		h.failed = true
-		return lease.Released{}, errors.New("fakestore: not now")
+		return driver.Released{}, errors.New("fakestore: not now")
 	case s.flaw == AcquireCounts && h.count > 1:
 		h.count--
 		return r, nil
@@ -741,11 +741,11 @@ func (s *Server) breaks(c *client, name string) (bool, error) {
 	for _, h := range l.holds {
 		l.broken[h.acquisition] = true
 		if h.session != nil {
-			h.session.losses = append(h.session.losses, lease.HoldID{Name: name, Acquisition: h.acquisition})
+			h.session.losses = append(h.session.losses, driver.HoldID{Name: name, Acquisition: h.acquisition})
 			for other, l := range s.locks {
 				for _, also := range l.holds {
 					if s.flaw == LossAll && also.session == h.session {
-						id := lease.HoldID{Name: other, Acquisition: also.acquisition}
+						id := driver.HoldID{Name: other, Acquisition: also.acquisition}
 						h.session.losses = append(h.session.losses, id)
 					}
 				}
@@ -762,15 +762,15 @@ func (s *Server) breaks(c *client, name string) (bool, error) {
 	return held != (s.flaw == BreakLies), nil
 }
 
-func (s *Server) inspect(c *client, name string) (state lease.State, err error) {
+func (s *Server) inspect(c *client, name string) (state driver.State, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l, err := s.find(c, name)
 	if err != nil {
 		return state, err
 	}
-	claim := func(acquisition string, c *client) lease.Claim {
-		return lease.Claim{Acquisition: acquisition, Identity: s.identities[c.id]}
+	claim := func(acquisition string, c *client) driver.Claim {
+		return driver.Claim{Acquisition: acquisition, Identity: s.identities[c.id]}
 	}
 	state.Held = len(l.holds) > 0 && s.flaw != InspectFree || s.flaw == InspectHeld
 	for _, h := range l.holds {
@@ -779,7 +779,7 @@ func (s *Server) inspect(c *client, name string) (state lease.State, err error) 
 		}
 		holder := claim(h.acquisition, h.client)
 		if s.flaw == InspectOther {
-			holder = lease.Claim{Acquisition: "another:1"}
+			holder = driver.Claim{Acquisition: "another:1"}
 		}
 		if c.weighs && s.flaw != InspectForgets {
 			holder.Permits = h.permits

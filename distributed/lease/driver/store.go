@@ -1,4 +1,4 @@
-package lease
+package driver
 
 import (
 	"context"
@@ -44,7 +44,7 @@ var (
 
 	// ErrUnavailable is matched by errors of a [Store] that are temporary. Examples are the
 	// errors of a server that is starting, of a cluster that elects a master, or of a pool
-	// without a free connection. Acquisitions retry after them, see [WithRetry].
+	// without a free connection. Acquisitions retry after them, see lease.WithRetry.
 	ErrUnavailable = errors.New("the store is not available now")
 
 	// ErrUnreachable is matched by errors that say that no connection to the store could be made.
@@ -53,16 +53,16 @@ var (
 )
 
 // Store is what an adapter implements: the protocol of one kind of lock, over one client of its
-// server. Each method is one request, or a few. A Store keeps no state of holds: [Client] does.
+// server. Each method is one request, or a few. A Store keeps no state of holds: lease.Client does.
 //
 // A Store never acquires, prolongs or releases anything for an acquisition that it was not given.
 //
 // All methods may be called concurrently. They return when ctx ends at the latest, if the
-// server's client allows that. A [Client] keeps its promises on time even if the methods do not
+// server's client allows that. A lease.Client keeps its promises on time even if the methods do not
 // return by then. Errors need no prefix: the Client adds the adapter's (see [WithErrorPrefix]),
 // the operation and the lock's name.
 //
-// A Store may implement further interfaces. [New] looks for them:
+// A Store may implement further interfaces. lease.New looks for them:
 //
 //	Queue             waiters have places in the server's queue: locks go in order of arrival,
 //	                  or a release wakes one waiter
@@ -104,7 +104,7 @@ type Store interface {
 	// Watch begins to notify the acquisition of id when the lock may have become free for it.
 	// Once the Client has the watch, it asks again, so that it misses no release in between. The
 	// Client need not ask again after an answer with [Reply.Listening]. A notification may come
-	// without a reason. A lost notification costs the poll interval, see [WithPoll]. A store that
+	// without a reason. A lost notification costs the poll interval, see lease.WithPoll. A store that
 	// cannot notify returns nil. Its waiters ask at a tenth of the poll interval.
 	//
 	// An acquisition has one Watch at a time. The Client closes a Watch before it begins the
@@ -132,7 +132,7 @@ type Request struct {
 	Permits, Size int64
 	// Writer is set for the read half of a read-write lock if the owner holds the write half.
 	// Writer is the acquisition of the hold of the write half, which stays until a request to
-	// release it. See [RWMutex].
+	// release it. See lease.RWMutex.
 	Writer string
 	// Data belongs to the adapter. It is the value of [WithData], or nil. A Store that gives a
 	// request to another Store of its adapter may set Data, instead of a value in the context.
@@ -213,7 +213,7 @@ type Queue interface {
 // hold ends here.
 type Session interface {
 	// Term returns how long the session lasts without a sign of life. A hold lasts at most for
-	// this time after it was acquired or extended, and for this time after a renewal: [WithTTL]
+	// this time after it was acquired or extended, and for this time after a renewal: lease.WithTTL
 	// has no effect.
 	Term() time.Duration
 
@@ -266,7 +266,7 @@ type Punctual interface {
 }
 
 // BatchReleaser is an optional interface of a [Store] that can release many holds by one request,
-// or by a few. [Client.Close] uses ReleaseAll for the client's holds: a hundred in each call,
+// or by a few. Client.Close uses ReleaseAll for the client's holds: a hundred in each call,
 // with several calls under way. Without it, each hold takes a request.
 type BatchReleaser interface {
 	// ReleaseAll is Release of each of ids, when all holds of the Client and its [Group] have

@@ -1,4 +1,4 @@
-package driver
+package redisport
 
 import (
 	"errors"
@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// Class says which thing an error reply of a server refuses, see [lease.ErrRefused].
+// Class says which thing an error reply of a server refuses, see [driver.ErrRefused].
 type Class int
 
 const (
@@ -131,7 +131,7 @@ func Refused(text string, cluster bool, err error) error {
 	case Topology:
 		return Never(fmt.Errorf("%w: %w", ErrCluster, err))
 	case Connection:
-		return lease.Mark(err, lease.ErrRefused, lease.ErrLogin)
+		return driver.Mark(err, driver.ErrRefused, driver.ErrLogin)
 	case Moment:
 		return Unavailable(err)
 	case Unclear:

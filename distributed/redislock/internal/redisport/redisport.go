@@ -1,7 +1,7 @@
-// Package driver is the interface between the packages redislock, redlock and onrueidis. [Port] is
+// Package redisport is the interface between the packages redislock, redlock and onrueidis. [Port] is
 // their interface to client libraries of Redis. Package goredis implements it over go-redis, and
 // package onrueidis over rueidis.
-package driver
+package redisport
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // Head is the number of values in front of the keys of a request.
@@ -26,7 +26,7 @@ type Port interface {
 	// These are strings, values of type int or int64, and pointers to these. After a reply args
 	// belongs to the caller again. The reply is nil, an int64, a string, or a slice of these.
 	//
-	// An error reply of the server is an error matching lease.ErrRefused or locks.ErrForeign, see
+	// An error reply of the server is an error matching driver.ErrRefused or locks.ErrForeign, see
 	// [Refused]. After any other error the outcome is unknown.
 	Eval(ctx context.Context, s *Script, keys int, args []any) (any, error)
 
@@ -137,19 +137,19 @@ func Text(arg any) string {
 
 // NothingDone reports whether err says that a request has surely not been carried out.
 func NothingDone(err error) bool {
-	return errors.Is(err, lease.ErrRefused) || errors.Is(err, locks.ErrForeign)
+	return errors.Is(err, driver.ErrRefused) || errors.Is(err, locks.ErrForeign)
 }
 
 // Never marks err as the error of a request that was not carried out.
-func Never(err error) error { return lease.Mark(err, lease.ErrRefused) }
+func Never(err error) error { return driver.Mark(err, driver.ErrRefused) }
 
 // Unavailable marks err as the error of a request that was not carried out, for a reason that is
 // expected to pass.
 func Unavailable(err error) error {
-	return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable)
+	return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable)
 }
 
 // Unreachable marks err as the error of a request for which no connection could be made.
 func Unreachable(err error) error {
-	return lease.Mark(err, lease.ErrRefused, lease.ErrUnavailable, lease.ErrUnreachable)
+	return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable, driver.ErrUnreachable)
 }

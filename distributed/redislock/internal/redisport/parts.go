@@ -1,10 +1,11 @@
-package driver
+package redisport
 
 import (
 	"context"
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // Constructors of the packages redislock and redlock, for each other and for packages with a [Port]
@@ -21,7 +22,7 @@ var (
 	// proof of its store.
 	Semaphores func(client any) (*lease.Client, error)
 	// Expirable returns the store of the client's semaphores in Redisson's format.
-	Expirable func(client any) lease.Store
+	Expirable func(client any) driver.Store
 )
 
 // Options are the settings that a redislock.Option changes.
@@ -32,7 +33,7 @@ type Options struct {
 
 	// Wrap, if not nil, returns the store that a client uses in place of its store s. timeout is
 	// the ReplyTimeout of the client's [Port].
-	Wrap func(s Store, timeout time.Duration) (lease.Store, error)
+	Wrap func(s Store, timeout time.Duration) (driver.Store, error)
 
 	// Of package redlock: how long one server may take to answer, and whether a renewal restores.
 	NodeTimeout time.Duration
@@ -41,12 +42,12 @@ type Options struct {
 
 // Store is the store of any lock of package redislock.
 type Store interface {
-	lease.Store
-	lease.Queue
-	lease.Breaker
-	lease.Inspector
-	lease.Announcer
-	lease.LossNotifier
+	driver.Store
+	driver.Queue
+	driver.Breaker
+	driver.Inspector
+	driver.Announcer
+	driver.LossNotifier
 }
 
 // Evaluator is the Data of a request to a [Store] whose script runs in another way than by
@@ -57,18 +58,18 @@ type Evaluator interface {
 
 // Plain is the plain lock of package redislock on one server.
 type Plain interface {
-	lease.Inspector
-	lease.Announcer
-	Lookup(ctx context.Context, req lease.Request) (lease.Reply, error)
-	Renew(ctx context.Context, holds []lease.HoldID, ttl time.Duration) ([]bool, error)
-	Release(ctx context.Context, id lease.HoldID) (lease.Released, error)
+	driver.Inspector
+	driver.Announcer
+	Lookup(ctx context.Context, req driver.Request) (driver.Reply, error)
+	Renew(ctx context.Context, holds []driver.HoldID, ttl time.Duration) ([]bool, error)
+	Release(ctx context.Context, id driver.HoldID) (driver.Released, error)
 
 	// Check returns why name cannot be the name of a lock.
 	Check(name string) error
 
-	// Notify is Watch of a [lease.Store] with the channel c. It waits a second at most for the
+	// Notify is Watch of a [driver.Store] with the channel c. It waits a second at most for the
 	// subscription, and reports whether the subscription is active.
-	Notify(ctx context.Context, name string, c chan struct{}) (w lease.Watch, active bool, err error)
+	Notify(ctx context.Context, name string, c chan struct{}) (w driver.Watch, active bool, err error)
 
 	// Close ends all subscriptions.
 	Close(ctx context.Context)

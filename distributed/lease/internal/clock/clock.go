@@ -1,4 +1,5 @@
-package lease
+// Package clock has the clock that measures holds. It is for packages lease and driver.
+package clock
 
 import (
 	"sync/atomic"
@@ -11,7 +12,7 @@ import (
 // Compare such a time only with other times from Now. On systems other than Linux it is time.Now.
 func Now() time.Time {
 	now := time.Now()
-	return now.Add(suspended(now))
+	return now.Add(Suspended(now))
 }
 
 // reading is a comparison of the clocks, and the suspensions that it shows.
@@ -37,12 +38,12 @@ const (
 	step = time.Millisecond
 )
 
-// suspended returns how long the machine was suspended between the start of the process and now.
+// Suspended returns how long the machine was suspended between the start of the process and now.
 //
 // A suspension moves the wall clock ahead of the monotonic clock. time.Now reads both. Therefore
 // the system is asked only if the difference of the clocks has changed. A setting of the wall
 // clock changes it as well.
-func suspended(now time.Time) time.Duration {
+func Suspended(now time.Time) time.Duration {
 	r := last.Load()
 	ahead := now.Round(0).Sub(start.Round(0)) - now.Sub(start)
 	if (ahead - r.ahead).Abs() < step {

@@ -1,0 +1,81 @@
+// Package closing has what the clients of a group share while the group closes them. A client
+// learns by the context of its Close that it is one of several.
+package closing
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// Together is the end of several clients, in two steps: first the holders of all clients learn of
+// their losses, and then the store gets its locks back.
+type Together struct {
+	begun sync.WaitGroup // the clients that have not done the first step
+
+	mu   sync.Mutex
+	left Unreleased
+}
+
+// New returns the end of n clients.
+func New(n int) *Together {
+	t := new(Together)
+	t.begun.Add(n)
+	return t
+}
+
+type key struct{}
+
+// Context returns the context for the Close of each client.
+func (t *Together) Context(ctx context.Context) context.Context {
+	return context.WithValue(ctx, key{}, t)
+}
+
+// Of returns the end that the client of a Close with ctx belongs to. A client that is closed alone
+// has an end of its own.
+func Of(ctx context.Context) *Together {
+	if t, ok := ctx.Value(key{}).(*Together); ok {
+		return t
+	}
+	return New(1)
+}
+
+// Begin notes that one client has done the first step, and waits until all clients have.
+func (t *Together) Begin() {
+	t.begun.Done()
+	t.begun.Wait()
+}
+
+// Add adds what one client has not released.
+func (t *Together) Add(left *Unreleased) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.left.N == 0 {
+		t.left.Name, t.left.Why = left.Name, left.Why
+	}
+	t.left.Prefix, t.left.N, t.left.Of = left.Prefix, t.left.N+left.N, t.left.Of+left.Of
+}
+
+// Err returns the error of all clients, or nil if all locks are released.
+func (t *Together) Err() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.left.N == 0 {
+		return nil
+	}
+	return &t.left
+}
+
+// Unreleased is the error of Close: N of the locks that were held are not known to be released.
+type Unreleased struct {
+	Prefix string // of the error
+	N, Of  int
+	Name   string // of one of them
+	Why    error
+}
+
+func (e *Unreleased) Error() string {
+	return fmt.Sprintf("%s: close: %d of %d locks not released, such as %q: %v", e.Prefix, e.N, e.Of, e.Name, e.Why)
+}
+
+func (e *Unreleased) Unwrap() error { return e.Why }
