@@ -2,8 +2,8 @@ package lease_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -11,95 +11,89 @@ import (
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// memory is a complete Store. Its server is a map, so that no request fails. All clients share it.
-type memory struct {
-	mu     sync.Mutex
-	holds  map[string]memoryHold // by name
-	tokens uint64
-}
-
-type memoryHold struct {
-	acquisition string
-	token       uint64
-	ends        time.Time
-}
-
-// held returns the hold of an acquisition, if it has the lock. m.mu is held.
-func (m *memory) held(id driver.HoldID) (memoryHold, bool) {
-	h := m.holds[id.Name]
-	return h, h.acquisition == id.Acquisition && time.Now().Before(h.ends)
-}
-
-// Acquire looks at the hold and replaces it in one step. The time of the server counts.
-func (m *memory) Acquire(_ context.Context, req driver.Request) (driver.Reply, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if left := time.Until(m.holds[req.Name].ends); left > 0 {
-		return driver.Reply{Wait: left}, nil
-	}
-	m.tokens++
-	m.holds[req.Name] = memoryHold{req.Acquisition, m.tokens, time.Now().Add(req.TTL)}
-	return driver.Reply{Held: true, Token: m.tokens}, nil
-}
-
-// Lookup says which acquisition holds, after an Acquire whose reply was lost.
-func (m *memory) Lookup(_ context.Context, req driver.Request) (driver.Reply, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	h, ok := m.held(req.HoldID)
-	return driver.Reply{Held: ok, Token: h.token}, nil
-}
-
-// Renew prolongs what is held. A hold whose time is over stays lost.
-func (m *memory) Renew(_ context.Context, holds []driver.HoldID, ttl time.Duration) ([]bool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	renewed := make([]bool, len(holds))
-	for i, id := range holds {
-		h, ok := m.held(id)
-		if ok {
-			h.ends = time.Now().Add(ttl)
-			m.holds[id.Name] = h
-		}
-		renewed[i] = ok
-	}
-	return renewed, nil
-}
-
-// Release compares and deletes in one step: a late one does not free the hold of another client.
-func (m *memory) Release(_ context.Context, id driver.HoldID) (driver.Released, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_, ok := m.held(id)
-	if ok {
-		delete(m.holds, id.Name)
-	}
-	return driver.Released{Held: ok, Awaited: true}, nil
-}
-
-// Watch returns nil: this store cannot notify, so that its waiters ask from time to time.
-func (m *memory) Watch(context.Context, driver.HoldID) (driver.Watch, error) { return nil, nil }
-
-func ExampleStore() {
-	client, err := lease.New(&memory{holds: make(map[string]memoryHold)}, driver.WithErrorPrefix("memory"))
+func opened(s driver.Store, opts ...lease.Option) *lease.Client {
+	client, err := lease.New(s, opts...)
 	if err != nil {
-		fmt.Println(err)
-		return
+		panic(err)
 	}
+	return client
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// A Client is a locks.Provider. Its locks are shared by the goroutines of one process.
+func ExampleClient() {
 	ctx := context.Background()
+	var client *lease.Client = opened(newServer().connect(), lease.WithTTL(10*time.Second))
 	defer client.Close(ctx)
-	orders := client.Mutex("orders")
-	err = locks.Do(ctx, orders, func(ctx context.Context) error {
-		hold, err := orders.Hold(ctx)
-		if err == nil {
-			fmt.Println("held, token", hold.Token())
-		}
-		return err
+
+	err := locks.Do(ctx, client.Locker("orders"), func(ctx context.Context) error {
+		hold, _ := locks.HoldFrom(ctx)
+		fmt.Printf("The token is %d.\n", hold.Token())
+		return nil
 	})
 	fmt.Println(err)
-	fmt.Println(orders.UnlockContext(ctx))
 	// Output:
-	// held, token 1
+	// The token is 1.
 	// <nil>
-	// memory: unlock "orders": lock not held by the caller: the lock has no holder in this client; another client may hold it
+}
+
+// The hold of this Mutex is not renewed: it ends after a minute.
+func ExampleMutex() {
+	ctx := context.Background()
+	client := opened(newServer().connect())
+	defer client.Close(ctx)
+
+	var orders *lease.Mutex = client.Mutex("orders", lease.WithFixedTTL(time.Minute))
+	must(orders.LockContext(ctx))
+	hold, err := orders.Hold(ctx)
+	must(err)
+	end, limited := hold.Deadline()
+	fmt.Printf("limited: %v, to a minute: %v.\n", limited, time.Until(end) <= time.Minute)
+
+	other := locks.WithOwner(ctx, locks.NewOwner())
+	fmt.Println(orders.TryLockContext(other))
+	must(orders.UnlockContext(ctx))
+	// Output:
+	// limited: true, to a minute: true.
+	// false <nil>
+}
+
+// A writer goes on as a reader, and lets no other writer in between. The client is one of package
+// redislock, etcdlock or zklock.
+func ExampleRWMutex() {
+	var client interface {
+		RWMutex(name string, opts ...lease.MutexOption) *lease.RWMutex
+	}
+	ctx := context.Background()
+	var catalogue *lease.RWMutex = client.RWMutex("catalogue")
+	must(catalogue.WriteLocker().LockContext(ctx))
+	fmt.Println("write the catalogue")
+	must(catalogue.ReadLocker().LockContext(ctx))
+	must(catalogue.WriteLocker().UnlockContext(ctx))
+	fmt.Println("read the catalogue as written")
+	must(catalogue.ReadLocker().UnlockContext(ctx))
+}
+
+// absent is a store that cannot serve now.
+type absent struct{ *client }
+
+func (absent) Acquire(context.Context, driver.Request) (driver.Reply, error) {
+	return driver.Reply{}, driver.Mark(errors.New("loading the data set"), lease.ErrUnavailable)
+}
+
+// By default, LockContext waits for a store that will be there soon. RetryNever returns the error.
+func ExampleRetry() {
+	ctx := context.Background()
+	var retry lease.Retry = lease.RetryNever
+	client := opened(absent{newServer().connect()}, lease.WithRetry(retry))
+	defer client.Close(ctx)
+
+	err := client.Mutex("orders").LockContext(ctx)
+	fmt.Println(errors.Is(err, lease.ErrUnavailable))
+	// Output: true
 }

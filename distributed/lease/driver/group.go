@@ -8,15 +8,10 @@ import (
 	"github.com/jucgo/locks/distributed/lease/internal/closing"
 )
 
-// Closer is what a [Group] closes: a *lease.Client.
-type Closer interface {
-	Close(ctx context.Context) error
-}
-
 // Group is the Clients of an adapter that has several kinds of lock, one Client for each kind
 // K. C is *lease.Client. The zero value of a Group is ready to use. It must not be copied. It is
 // safe for concurrent use.
-type Group[K comparable, C Closer] struct {
+type Group[K comparable, C interface{ Close(context.Context) error }] struct {
 	mu      sync.Mutex
 	clients map[K]C
 	closed  bool

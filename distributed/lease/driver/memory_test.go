@@ -1,4 +1,4 @@
-package lease_test
+package driver_test
 
 import (
 	"testing"

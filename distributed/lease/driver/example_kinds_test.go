@@ -1,10 +1,12 @@
-package lease_test
+package driver_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -27,60 +29,6 @@ func must(err error) {
 	if err != nil {
 		panic(err)
 	}
-}
-
-// A Client is a locks.Provider. Its locks are shared by the goroutines of one process.
-func ExampleClient() {
-	ctx := context.Background()
-	var client *lease.Client = opened(newMemory(), lease.WithTTL(10*time.Second))
-	defer client.Close(ctx)
-
-	err := locks.Do(ctx, client.Locker("orders"), func(ctx context.Context) error {
-		hold, _ := locks.HoldFrom(ctx)
-		fmt.Printf("The token is %d.\n", hold.Token())
-		return nil
-	})
-	fmt.Println(err)
-	// Output:
-	// The token is 1.
-	// <nil>
-}
-
-// The hold of this Mutex is not renewed: it ends after a minute.
-func ExampleMutex() {
-	ctx := context.Background()
-	client := opened(newMemory())
-	defer client.Close(ctx)
-
-	var orders *lease.Mutex = client.Mutex("orders", lease.WithFixedTTL(time.Minute))
-	must(orders.LockContext(ctx))
-	hold, err := orders.Hold(ctx)
-	must(err)
-	end, limited := hold.Deadline()
-	fmt.Printf("limited: %v, to a minute: %v.\n", limited, time.Until(end) <= time.Minute)
-
-	other := locks.WithOwner(ctx, locks.NewOwner())
-	fmt.Println(orders.TryLockContext(other))
-	must(orders.UnlockContext(ctx))
-	// Output:
-	// limited: true, to a minute: true.
-	// false <nil>
-}
-
-// A writer goes on as a reader, and lets no other writer in between. The client is one of package
-// redislock, etcdlock or zklock.
-func ExampleRWMutex() {
-	var client interface {
-		RWMutex(name string, opts ...lease.MutexOption) *lease.RWMutex
-	}
-	ctx := context.Background()
-	var catalogue *lease.RWMutex = client.RWMutex("catalogue")
-	must(catalogue.WriteLocker().LockContext(ctx))
-	fmt.Println("write the catalogue")
-	must(catalogue.ReadLocker().LockContext(ctx))
-	must(catalogue.WriteLocker().UnlockContext(ctx))
-	fmt.Println("read the catalogue as written")
-	must(catalogue.ReadLocker().UnlockContext(ctx))
 }
 
 // An adapter with two kinds of lock has one Client for each, which a Group opens at first use and
@@ -337,21 +285,28 @@ func ExampleSession() {
 	// Output: true
 }
 
-// absent is a store that cannot serve now.
-type absent struct{ *memory }
-
-func (absent) Acquire(context.Context, driver.Request) (driver.Reply, error) {
-	return driver.Reply{}, driver.Mark(errors.New("loading the data set"), lease.ErrUnavailable)
+// An adapter has options of its own, and sets the defaults of its store in front of the options of
+// its users.
+func ExampleConfig() {
+	var slow lease.Option = func(c *driver.Config) { c.Poll = time.Minute } // each request costs money
+	_, err := lease.New(newMemory(), driver.WithErrorPrefix("memory"), slow, lease.WithTTL(-time.Second))
+	fmt.Println(err)
+	// Output: memory: TTL of -1s, at least 1ms is needed
 }
 
-// By default, LockContext waits for a store that will be there soon. RetryNever returns the error.
-func ExampleRetry() {
+// The adapter refuses a name that its store cannot have. Each method of the lock returns the error.
+func ExampleMutexConfig() {
 	ctx := context.Background()
-	var retry lease.Retry = lease.RetryNever
-	client := opened(absent{newMemory()}, lease.WithRetry(retry))
+	client := opened(newMemory(), driver.WithErrorPrefix("memory"))
 	defer client.Close(ctx)
 
-	err := client.Mutex("orders").LockContext(ctx)
-	fmt.Println(errors.Is(err, lease.ErrUnavailable))
+	long := strings.Repeat("x", 300)
+	var refused lease.MutexOption = func(c *driver.MutexConfig) {
+		if len(long) > 255 {
+			driver.WithRefusal(fmt.Errorf("the name has %d bytes, at most 255 are allowed", len(long)))(c)
+		}
+	}
+	err := client.Mutex(long, refused).LockContext(ctx)
+	fmt.Println(errors.Is(err, fs.ErrInvalid))
 	// Output: true
 }
