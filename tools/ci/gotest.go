@@ -50,6 +50,7 @@ func (j *job) goTest(ctx context.Context, folder string, env []string, args ...s
 	}
 	r := j.read(pipe)
 	err = cmd.Wait()
+	j.count(cmd)
 	j.mu.Lock()
 	j.result.passed += r.passed
 	j.result.failed += r.failed
@@ -100,7 +101,7 @@ func (j *job) ended(r *results, e event, p *printed) {
 		return // its output belongs to the failure of its test
 	}
 	output := p.take(e)
-	took := timing{e.Package + " " + e.Test, time.Duration(e.Elapsed * float64(time.Second))}
+	took := timing{name: e.Package + " " + e.Test, took: time.Duration(e.Elapsed * float64(time.Second))}
 	switch {
 	case e.Test == "" && e.Action == "skip": // a package without tests
 	case e.Test == "" && e.Action == "fail":

@@ -63,10 +63,10 @@ type ci struct {
 	readme []byte // what the test command of the README printed
 }
 
-// A timing is how long a step, or the slowest tests of one, took.
+// A timing is how long a step or a test took, and for how long the programs of a step computed.
 type timing struct {
-	name string
-	took time.Duration
+	name           string
+	took, computed time.Duration
 }
 
 func newCI(folder string) (*ci, error) {
@@ -141,7 +141,7 @@ func (c *ci) one(ctx context.Context, s step) bool {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.times = append(c.times, timing{s.name, took})
+	c.times = append(c.times, timing{s.name, took, j.computed})
 	fmt.Printf("\n== %4.0f s: %s, %.0f s: %s\n", time.Since(c.began).Seconds(), s.name, took.Seconds(), s.what)
 	os.Stdout.Write(j.out.Bytes())
 	if err != nil {
@@ -155,19 +155,23 @@ func (c *ci) one(ctx context.Context, s step) bool {
 func (c *ci) report() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	slowest := func(title string, times []timing, n int) {
-		if len(times) == 0 {
-			return
-		}
+	slowest := func(times []timing) []timing {
 		slices.SortFunc(times, func(a, b timing) int { return cmp.Compare(b.took, a.took) })
-		fmt.Printf("\n%s\n", title)
-		for _, t := range times[:min(n, len(times))] {
+		return times
+	}
+	if tests := slowest(c.result.times); len(tests) > 0 {
+		fmt.Print("\nseconds  test (the slowest)\n")
+		for _, t := range tests[:min(15, len(tests))] {
 			fmt.Printf("%7.1f  %s\n", t.took.Seconds(), t.name)
 		}
 	}
-	slowest("seconds  test (the slowest)", c.result.times, 15)
-	slowest("seconds  step", c.times, len(c.times))
-	fmt.Printf("%7.1f  all of it, by the clock\n\n", time.Since(c.began).Seconds())
+	fmt.Print("\nseconds  of processors  step\n")
+	var computed time.Duration
+	for _, t := range slowest(c.times) {
+		computed += t.computed
+		fmt.Printf("%7.1f  %13.1f  %s\n", t.took.Seconds(), t.computed.Seconds(), t.name)
+	}
+	fmt.Printf("%7.1f  %13.1f  all of it, by the clock\n\n", time.Since(c.began).Seconds(), computed.Seconds())
 	os.Stdout.Write(c.readme)
 	// The output of the steps may be long. So its end repeats what matters most.
 	for _, output := range c.result.failures[:min(10, len(c.result.failures))] {
@@ -185,11 +189,12 @@ func (c *ci) report() error {
 	return nil
 }
 
-// A job is a step at work.
+// A job is a step at work. Its commands follow each other.
 type job struct {
 	*ci
-	nice bool
-	out  output
+	nice     bool
+	computed time.Duration // by the commands that have ended, on all processors
+	out      output
 }
 
 // output collects what a step prints. A command and the reader of its events write at a time.
@@ -236,14 +241,24 @@ func (j *job) command(ctx context.Context, name string, args ...string) *exec.Cm
 
 // sh runs a command.
 func (j *job) sh(ctx context.Context, name string, args ...string) error {
-	return run1(j.command(ctx, name, args...))
+	return j.finish(j.command(ctx, name, args...))
 }
 
-func run1(cmd *exec.Cmd) error {
-	if err := cmd.Run(); err != nil {
+// finish runs a command to its end.
+func (j *job) finish(cmd *exec.Cmd) error {
+	err := cmd.Run()
+	j.count(cmd)
+	if err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
 	}
 	return nil
+}
+
+// count adds how long a command that has ended computed, with all processes that it waited for.
+func (j *job) count(cmd *exec.Cmd) {
+	if s := cmd.ProcessState; s != nil {
+		j.computed += s.UserTime() + s.SystemTime()
+	}
 }
 
 // quiet runs a command whose output matters only if it fails.
@@ -277,7 +292,7 @@ func (j *job) output(ctx context.Context, name string, args ...string) (string, 
 	var out bytes.Buffer
 	cmd := j.command(ctx, name, args...)
 	cmd.Stdout = io.MultiWriter(&out)
-	err := run1(cmd)
+	err := j.finish(cmd)
 	return out.String(), err
 }
 

@@ -204,15 +204,6 @@ func (c *ci) user(ctx context.Context, j *job) error {
 	return j.goTest(ctx, "tools", nil, append(args, "-count=1", "./consumer")...)
 }
 
-func models(ctx context.Context, j *job) error {
-	for _, folder := range []string{"internal/syncq/model", "distributed/lease/model", "distributed/caslock/model"} {
-		if err := j.sh(ctx, "bash", folder+"/run.sh"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // system is a kind of system that Go compiles for.
 type system struct{ os, arch string }
 
@@ -228,7 +219,7 @@ func platforms(ctx context.Context, j *job) error {
 		}
 		cmd := j.command(ctx, "go", append([]string{"vet"}, patterns...)...)
 		cmd.Env = append(cmd.Env, s.env()...)
-		if err := run1(cmd); err != nil {
+		if err := j.finish(cmd); err != nil {
 			return fmt.Errorf("%s/%s: %w", s.os, s.arch, err)
 		}
 	}
@@ -241,7 +232,7 @@ func (c *ci) clients(ctx context.Context, j *job) error {
 	run := func(s system, args ...string) error {
 		cmd := j.command(ctx, "go", args...)
 		cmd.Env = append(cmd.Env, s.env()...)
-		if err := run1(cmd); err != nil {
+		if err := j.finish(cmd); err != nil {
 			return fmt.Errorf("%s/%s: %w", s.os, s.arch, err)
 		}
 		return nil
@@ -281,7 +272,7 @@ func newerRaces(ctx context.Context, j *job) error {
 	}
 	cmd := j.command(ctx, "go", append([]string{"vet"}, light...)...)
 	cmd.Env = append(cmd.Env, newer)
-	if err := run1(cmd); err != nil {
+	if err := j.finish(cmd); err != nil {
 		return err
 	}
 	return j.goTest(ctx, ".", []string{newer}, "-race", "-count=1", "./...")
