@@ -16,9 +16,9 @@ var (
 	// non-owner or of a free lock, or a wait or a signal without the lock. Java's
 	// IllegalMonitorStateException.
 	//
-	// The text names the holder, as far as the lock knows it, or says that the lock is free. A hold
-	// belongs to the goroutine that acquired it. Use [WithOwner] for a hold that another goroutine
-	// releases.
+	// The text names the holder, or says that the lock is free. For a lock on a store, the text
+	// names the holders of the own client only: no request is sent to find others. A hold belongs
+	// to the goroutine that acquired it. Use [WithOwner] for a hold that another goroutine releases.
 	ErrNotHeld = unheld.Err
 
 	// ErrLost reports that the lease of a lock expired, or that the store took the lock away,
