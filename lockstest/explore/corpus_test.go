@@ -902,7 +902,7 @@ func TestEveryMistakeOfTheCorpusIsFound(t *testing.T) {
 func TestNoCorrectProgramOfTheCorpusIsReported(t *testing.T) {
 	for _, p := range corpus {
 		t.Run(p.name, func(t *testing.T) {
-			r := search(t, configure(append(slices.Clone(p.opts), Schedules(3000))), p.right)
+			r := search(t, configure(append(slices.Clone(p.opts), atMost(3000))), p.right)
 			if r.finding != nil {
 				require.Nil(t, r.finding, "%s", r.report())
 			}

@@ -167,7 +167,7 @@ func TestACancelledWaiterLeavesNoLockBehind(t *testing.T) {
 			x.Wait()
 			ok, err := l.TryLockContext(x.Context())
 			x.Check(ok && err == nil, "the lock is not free")
-		}, Schedules(2000))
+		}, atMost(2000))
 		require.True(t, acquired && ended, "both ends of the wait are explored")
 	})
 }
@@ -196,7 +196,7 @@ func TestATimeLimitEndsBeforeAndAfterAGrant(t *testing.T) {
 			})
 			x.Wait()
 			l.Lock()
-		}, Schedules(2000))
+		}, atMost(2000))
 		require.True(t, acquired && ended, "both ends of the wait are explored")
 	})
 }
@@ -222,7 +222,7 @@ func TestADeadlineEndsBeforeAndAfterAGrant(t *testing.T) {
 				s.run()
 				x.Check(l.UnlockContext(x.Context()) == nil, "not released")
 			})
-		}, Schedules(2000))
+		}, atMost(2000))
 		require.True(t, acquired && ended, "both ends of the wait are explored")
 	})
 }
@@ -333,7 +333,7 @@ func TestAResizeStopsAtNoDecisionInside(t *testing.T) {
 		})
 		x.Wait()
 		x.Check(s.Drain() == s.Size(), "%v", s)
-	}, Schedules(2000))
+	}, atMost(2000))
 }
 
 func TestALeaseRefusesANilContext(t *testing.T) {

@@ -117,6 +117,8 @@ func (c *ci) steps() []step {
 		{"plain", "core", "few and many processors without the race detector", false, last, plainly},
 		{"simulation", "core", "simulated lives find each flaw of a store, and mistakes in package lease", false, last,
 			plain("-tags=simulation", "-run=^TestLivesFind", "-timeout=2h", "./distributed/lease/leasetest")},
+		{"searches", "core", "explore searches all schedules of its tests", false, last,
+			plain("-tags=lockexplore,simulation", "./lockstest/explore")},
 		{"benchmarks", "core", "every benchmark runs", false, last, benchmarks},
 		{"fuzz", "core", "every fuzz target runs for half a minute", false, last, command(".ci/fuzz", "30s")},
 		{"redis", "stores", "the locks on Redis 6.2 and 8, and on Valkey 9", false, last, command(".ci/redis")},
