@@ -309,12 +309,34 @@ func (d Dialect) classify(err error) class {
 	return classOfConnection(err)
 }
 
+// textRefusal is a kind of error that a driver makes by itself, while it logs in.
+type textRefusal struct {
+	Text  string // a part of the message
+	Class class
+	Why   string
+}
+
+// ofDrivers are the errors of drivers that have no code. The server was asked for nothing yet.
+var ofDrivers = []textRefusal{
+	{"SSL is not enabled on the server", unreachable, "lib/pq is to use TLS, and the server does not"},
+	{"TLS requested but server does not support TLS", unreachable, "the same of the driver of MySQL"},
+	{"this authentication plugin is not supported", login, "the driver of MySQL does not know the way to log in"},
+	{"this user requires clear text authentication", login, "the driver of MySQL may not log in this way"},
+	{"this user requires mysql native password authentication", login, "the driver of MySQL may not log in this way"},
+	{"this user requires old password authentication", login, "the driver of MySQL may not log in this way"},
+}
+
 // classOfConnection is classify of an error that is none of the server's.
 func classOfConnection(err error) class {
 	var dial *net.OpError
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError
 	var alert tls.AlertError
+	for _, r := range ofDrivers {
+		if strings.Contains(err.Error(), r.Text) {
+			return r.Class
+		}
+	}
 	switch {
 	case errors.As(err, &certificate), errors.As(err, &alert):
 		return login // one side does not accept the certificate of the other one

@@ -425,6 +425,45 @@ func TestNoErrorOfALoginIsALoss(t *testing.T) {
 		func(t *testing.T, m *mood, c, _ provider, why classed) { renew(t, m, c, why) })
 }
 
+func TestALoginThatADriverRefusesFollowsItsClass(t *testing.T) {
+	ofDrivers := func(database) (list []classed) {
+		for _, r := range sqllock.OfDrivers {
+			list = append(list, classed{r.Text, errors.New("driver: " + r.Text), r.Class})
+		}
+		return list
+	}
+	inMoods(t, tableKind, []database{inPq, inMaria}, ofDrivers, loginsOf, nil,
+		func(t *testing.T, m *mood, c, rival provider, why classed) {
+			want := reactions[why.class]
+			first(t, m, c, why, want)
+			await(t, m, c, rival, why, want)
+			release(t, m, c, rival, why, want)
+		})
+}
+
+func TestAServerWithoutTLSIsUnreachable(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		database
+		with string
+	}{{inPgx, "sslmode=require"}, {inPq, "sslmode=require"}, {inMaria, "tls=true"}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			at := strings.NewReplacer("sslmode=disable", c.with, "/test?", "/test?"+c.with+"&").Replace(
+				dsn(c.dialect, c.serve(t)))
+			db, err := sql.Open(c.driver, at)
+			require.NoError(t, err)
+			t.Cleanup(func() { db.Close() })
+			table, err := sqllock.NewTable(db, calm)
+			require.NoError(t, err)
+			t.Cleanup(func() { table.Close(background) })
+			err = table.Mutex("it").LockContext(someone())
+			require.ErrorIs(t, err, lease.ErrUnreachable)
+			require.ErrorIs(t, err, lease.ErrRefused)
+		})
+	}
+}
+
 // A session that has its lock logs in no more.
 func TestALoginOfASessionFollowsTheClassOfAnError(t *testing.T) {
 	inMoods(t, advisory, []database{inPgx, inMaria}, atLogin, loginsOf, nil,
@@ -483,5 +522,8 @@ func TestEveryRefusalHasOneReasonAndOneEntry(t *testing.T) {
 	}
 	for _, r := range sqllock.OfSQLite {
 		once(fmt.Sprint("code ", r.Code), r.Why)
+	}
+	for _, r := range sqllock.OfDrivers {
+		once(r.Text, r.Why)
 	}
 }

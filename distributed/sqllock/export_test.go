@@ -38,6 +38,7 @@ var (
 	OfPostgres    = ofPostgres
 	OfMySQL       = ofMySQL
 	OfSQLite      = ofSQLite
+	OfDrivers     = ofDrivers
 	ClassOfState  = classOfState
 	ClassOfNumber = classOfNumber
 )
