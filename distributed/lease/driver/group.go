@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -53,11 +54,16 @@ func (g *Group[K, C]) Close(ctx context.Context) (first bool, err error) {
 		return false, nil
 	}
 	all := closing.New(len(clients))
-	ctx = all.Context(ctx)
-	var ends sync.WaitGroup
+	failures := make(chan error, len(clients))
 	for _, c := range clients {
-		ends.Go(func() { _ = c.Close(ctx) }) // all has the error too
+		m, ctx := all.Member(ctx)
+		go func() {
+			defer m.Leave() // a C that is no lease.Client has one step only
+			failures <- c.Close(ctx)
+		}()
 	}
-	ends.Wait()
-	return true, all.Err()
+	for range clients {
+		err = cmp.Or(err, <-failures)
+	}
+	return true, cmp.Or(all.Err(), err)
 }

@@ -24,27 +24,38 @@ func New(n int) *Together {
 	return t
 }
 
+// Member is the part of one client in the end.
+type Member struct {
+	*Together
+	first sync.Once // the first step
+}
+
 type key struct{}
 
-// Context returns the context for the Close of each client.
-func (t *Together) Context(ctx context.Context) context.Context {
-	return context.WithValue(ctx, key{}, t)
+// Member returns the part of the next client, and the context for its Close.
+func (t *Together) Member(ctx context.Context) (*Member, context.Context) {
+	m := &Member{Together: t}
+	return m, context.WithValue(ctx, key{}, m)
 }
 
-// Of returns the end that the client of a Close with ctx belongs to. A client that is closed alone
-// has an end of its own.
-func Of(ctx context.Context) *Together {
-	if t, ok := ctx.Value(key{}).(*Together); ok {
-		return t
+// Of returns the part of the client of a Close with ctx. A client that is closed alone has an end of
+// its own.
+func Of(ctx context.Context) *Member {
+	if m, ok := ctx.Value(key{}).(*Member); ok {
+		return m
 	}
-	return New(1)
+	return &Member{Together: New(1)}
 }
 
-// Begin notes that one client has done the first step, and waits until all clients have.
-func (t *Together) Begin() {
-	t.begun.Done()
-	t.begun.Wait()
+// Begin notes that the client has done the first step, and waits until all clients have.
+func (m *Member) Begin() {
+	m.Leave()
+	m.begun.Wait()
 }
+
+// Leave notes that the other clients need not wait for this one. Only the first call of Begin or
+// Leave counts.
+func (m *Member) Leave() { m.first.Do(m.begun.Done) }
 
 // Add adds what one client has not released.
 func (t *Together) Add(left *Unreleased) {
