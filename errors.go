@@ -18,7 +18,8 @@ var (
 	//
 	// The text names the holder, or says that the lock is free. For a lock on a store, the text
 	// names the holders of the own client only: no request is sent to find others. A hold belongs
-	// to the goroutine that acquired it. Use [WithOwner] for a hold that another goroutine releases.
+	// to the goroutine that acquired it. Use [WithOwner] for a hold that another goroutine
+	// releases.
 	ErrNotHeld = unheld.Err
 
 	// ErrLost reports that the lease of a lock expired, or that the store took the lock away,

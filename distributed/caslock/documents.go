@@ -18,8 +18,8 @@ const MaxData = 16 << 10
 // ends at the latest.
 //
 // Errors need no prefix. Mark them where the store's answer permits it, see [driver.Mark].
-// [lease.ErrRefused] says that a write was surely not carried out, such as for want of a
-// permission. [lease.ErrLogin] says that the login was refused. [lease.ErrUnavailable] says that
+// [driver.ErrRefused] says that a write was surely not carried out, such as for want of a
+// permission. [driver.ErrLogin] says that the login was refused. [driver.ErrUnavailable] says that
 // the cause passes by itself. After any other error of Swap the client assumes that the document
 // was replaced, or will be.
 //

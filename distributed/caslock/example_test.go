@@ -11,7 +11,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
-	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -61,7 +60,7 @@ func (r *rows) Swap(ctx context.Context, name string, data []byte, version strin
 func (r *rows) send(ctx context.Context, method, name string, h http.Header, data []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, r.base+url.PathEscape(name), bytes.NewReader(data))
 	if err != nil {
-		return nil, driver.Mark(err, lease.ErrRefused)
+		return nil, driver.Mark(err, driver.ErrRefused)
 	}
 	if h != nil {
 		req.Header = h
@@ -75,9 +74,9 @@ func failed(resp *http.Response) error {
 	err := fmt.Errorf("the server answers %s", resp.Status)
 	switch {
 	case resp.StatusCode == http.StatusServiceUnavailable || resp.StatusCode == http.StatusTooManyRequests:
-		return driver.Mark(err, lease.ErrUnavailable)
+		return driver.Mark(err, driver.ErrUnavailable)
 	case resp.StatusCode >= http.StatusBadRequest && resp.StatusCode < http.StatusInternalServerError:
-		return driver.Mark(err, lease.ErrRefused)
+		return driver.Mark(err, driver.ErrRefused)
 	}
 	return err
 }

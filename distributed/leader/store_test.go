@@ -53,7 +53,7 @@ func (l *link) call(acquisition string, f func(held bool)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.down {
-		return driver.Mark(errNetwork, lease.ErrRefused, lease.ErrUnavailable)
+		return driver.Mark(errNetwork, driver.ErrRefused, driver.ErrUnavailable)
 	}
 	if !time.Now().Before(l.ends) {
 		l.holder = ""

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
-
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 

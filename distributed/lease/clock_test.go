@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 

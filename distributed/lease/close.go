@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/lease/internal/closing"
-
 	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/distributed/lease/internal/closing"
 )
 
-// ending is the end of a client, in two steps: first all holders learn of their losses, and then the
-// store gets its locks back. See [closing.Together] for the clients of a group.
+// ending is the end of a client, in two steps: first all holders learn of their losses, and then
+// the store gets its locks back. See [closing.Together] for the clients of a group.
 type ending struct {
 	c    *Client
 	held []*grant          // that were held until now

@@ -28,8 +28,8 @@
 //
 // [locks.Hold.Err] compares the clock itself. Therefore Err is right on the first line after the
 // process was stopped. On Linux Err also notices a suspension of the machine: while the monotonic
-// clock stands still, CLOCK_BOOTTIME goes on, see [driver.Now]. Lost is then closed by Err, or at the
-// next renewal.
+// clock stands still, CLOCK_BOOTTIME goes on, see [driver.Now]. Lost is then closed by Err, or at
+// the next renewal.
 //
 // Three cases remain. On other systems a suspension does not count, unless their monotonic clock
 // goes on. A virtual machine that its host pauses or restores learns nothing from its own clocks.

@@ -83,7 +83,7 @@ func ExampleRWMutex() {
 type absent struct{ *client }
 
 func (absent) Acquire(context.Context, driver.Request) (driver.Reply, error) {
-	return driver.Reply{}, driver.Mark(errors.New("loading the data set"), lease.ErrUnavailable)
+	return driver.Reply{}, driver.Mark(errors.New("loading the data set"), driver.ErrUnavailable)
 }
 
 // By default, LockContext waits for a store that will be there soon. RetryNever returns the error.

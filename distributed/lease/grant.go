@@ -8,7 +8,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
-
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 

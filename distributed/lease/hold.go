@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
-
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 

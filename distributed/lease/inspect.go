@@ -7,7 +7,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/identity"
-
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
-
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -80,8 +79,8 @@ func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 func (l *Mutex) Name() string { return l.name }
 
 // LockKey names the lock and its store, with the same text in every process. [locks.Multi] orders
-// locks by the name, see [driver.WithPlace]. The text is empty if the lock is refused: its name may then
-// be the name of another lock.
+// locks by the name, see [driver.WithPlace]. The text is empty if the lock is refused: its name may
+// then be the name of another lock.
 func (l *Mutex) LockKey() string {
 	if l.conf.Refusal != nil {
 		return ""
@@ -228,8 +227,8 @@ func (l *Mutex) holdOf(o locks.Owner, look func(*hold)) *hold {
 // by its next renewal. The holder's unlock returns [locks.ErrLost].
 //
 // ForceUnlock waits for the store's answer until ctx ends. It returns [errors.ErrUnsupported] if
-// the store is not a [driver.Breaker], and [locks.ErrForeign] if something other than a lock is under
-// the name.
+// the store is not a [driver.Breaker], and [locks.ErrForeign] if something other than a lock is
+// under the name.
 func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	const op = "force unlock"
 	if err := l.check(ctx); err != nil {

@@ -379,8 +379,8 @@ func (s *schedule) notified(id driver.HoldID, cause error) {
 	}
 }
 
-// tell tells a [driver.Session], once, that g is lost, if it is. An earlier request of g's acquisition
-// may still take the lock, without an owner: tell has it undone.
+// tell tells a [driver.Session], once, that g is lost, if it is. An earlier request of g's
+// acquisition may still take the lock, without an owner: tell has it undone.
 func (s *schedule) tell(g *grant) {
 	g.mu.Lock()
 	first := g.cause != nil && !g.told

@@ -6,10 +6,9 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/identity"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/unheld"
-
-	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // Semaphore is the semaphore of one name, whose permits have a lease. They are renewed like
@@ -39,8 +38,8 @@ var (
 	_ locks.Inspector = (*Semaphore)(nil)
 )
 
-// Semaphore returns the semaphore called name, of size permits. The [driver.Store] must be a store of
-// semaphores, which heeds [driver.Request.Weigh].
+// Semaphore returns the semaphore called name, of size permits. The [driver.Store] must be a store
+// of semaphores, which heeds [driver.Request.Weigh].
 func (c *Client) Semaphore(name string, size int64, opts ...MutexOption) *Semaphore {
 	return &Semaphore{
 		c: c, name: name, size: size, opts: append(opts[:len(opts):len(opts)], WithShared()),

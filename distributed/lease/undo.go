@@ -185,8 +185,8 @@ func (r *releaser) undone(s sweeping) (settled bool, err error) {
 	return !s.late, nil
 }
 
-// abandon leaves the lock or the place that id may have to a [driver.Session], which would keep either
-// for good.
+// abandon leaves the lock or the place that id may have to a [driver.Session], which would keep
+// either for good.
 func (r *releaser) abandon(id driver.HoldID) {
 	if r.session != nil {
 		r.session.Lost(id)

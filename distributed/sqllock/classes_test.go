@@ -150,8 +150,8 @@ func complaints(d sqllock.Dialect, all bool) (list []classed) {
 	return classtest.OneOfEach(list, func(c classed) sqllock.Class { return c.class })
 }
 
-// inEachMood runs f for errors of the databases: for each one that is known, or for one of each
-// class. c is a client of a kind in db, which has made a connection. rival is another client.
+// inEachMood runs f for errors of the databases: for each known error, or for one error of each
+// class. c is a client of a kind, which has made a connection. rival is another client.
 func inEachMood(t *testing.T, k kind, on []database, all bool, opts []sqllock.Option,
 	f func(t *testing.T, m *mood, c, rival provider, why classed)) {
 	inMoods(t, k, on, func(d database) []classed {
@@ -300,14 +300,16 @@ func release(t *testing.T, m *mood, c, rival provider, why classed, want reactio
 	}
 }
 
+// firstWaitAndRelease meets an error at a first request, at a wait and at a release.
+func firstWaitAndRelease(t *testing.T, m *mood, c, rival provider, why classed) {
+	want := reactions[why.class]
+	first(t, m, c, why, want)
+	await(t, m, c, rival, why, want)
+	release(t, m, c, rival, why, want)
+}
+
 func TestAQueueFollowsTheClassOfAnError(t *testing.T) {
-	inEachMood(t, queueKind, classedDatabases, false, nil,
-		func(t *testing.T, m *mood, c, rival provider, why classed) {
-			want := reactions[why.class]
-			first(t, m, c, why, want)
-			await(t, m, c, rival, why, want)
-			release(t, m, c, rival, why, want)
-		})
+	inEachMood(t, queueKind, classedDatabases, false, nil, firstWaitAndRelease)
 }
 
 // A session takes its lock with it. So nothing is in doubt, and no release is left to be repeated.
@@ -385,8 +387,8 @@ func TestWorkFollowsTheClassOfAnError(t *testing.T) {
 	}
 }
 
-// atLogin are the errors of a database that a login is answered with: one of each class, and of
-// MySQL and SQLite each one that refuses the login, the server or this moment.
+// atLogin returns errors that answer a login: one of each class. Of MySQL and SQLite it returns
+// each error that refuses the login, the server or this moment.
 func atLogin(d database) (list []classed) {
 	one := complaints(d.dialect, false)
 	for _, why := range complaints(d.dialect, true) {
@@ -410,13 +412,7 @@ func atLogin(d database) (list []classed) {
 func loginsOf(m *mood) (moody, int) { return moody{mood: new(mood), login: m}, -1 }
 
 func TestALoginFollowsTheClassOfAnError(t *testing.T) {
-	inMoods(t, tableKind, []database{inSQLite, inPgx, inMaria}, atLogin, loginsOf, nil,
-		func(t *testing.T, m *mood, c, rival provider, why classed) {
-			want := reactions[why.class]
-			first(t, m, c, why, want)
-			await(t, m, c, rival, why, want)
-			release(t, m, c, rival, why, want)
-		})
+	inMoods(t, tableKind, []database{inSQLite, inPgx, inMaria}, atLogin, loginsOf, nil, firstWaitAndRelease)
 }
 
 func TestNoErrorOfALoginIsALoss(t *testing.T) {
@@ -432,13 +428,7 @@ func TestALoginThatADriverRefusesFollowsItsClass(t *testing.T) {
 		}
 		return list
 	}
-	inMoods(t, tableKind, []database{inPq, inMaria}, ofDrivers, loginsOf, nil,
-		func(t *testing.T, m *mood, c, rival provider, why classed) {
-			want := reactions[why.class]
-			first(t, m, c, why, want)
-			await(t, m, c, rival, why, want)
-			release(t, m, c, rival, why, want)
-		})
+	inMoods(t, tableKind, []database{inPq, inMaria}, ofDrivers, loginsOf, nil, firstWaitAndRelease)
 }
 
 func TestAServerWithoutTLSIsUnreachable(t *testing.T) {

@@ -25,9 +25,9 @@ var (
 // Identify is part of [driver.Inspector].
 func (s *tableStore) Identify(client, identity string) { s.client, s.identity = client, identity }
 
-// Announce is part of [driver.Announcer]. It also removes the identities of clients that have ended.
-// Announce first waits for the check of the database, since the check must not meet other requests
-// of this client.
+// Announce is part of [driver.Announcer]. It also removes the identities of clients that have
+// ended. Announce first waits for the check of the database, since the check must not meet other
+// requests of this client.
 func (s *tableStore) Announce(ctx context.Context, ttl time.Duration) error {
 	if s.untold.Load() {
 		return nil

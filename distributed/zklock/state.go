@@ -33,8 +33,8 @@ func (s State) String() string {
 	return "lost"
 }
 
-// state returns the state, and the time by driver.Now when it changes unless an answer comes before,
-// or the zero time.
+// state returns the state, and the time by driver.Now when it changes unless an answer comes
+// before, or the zero time.
 func (c *core) state(margin func(time.Duration) time.Duration) (State, time.Time) {
 	c.mu.Lock()
 	s := c.sess

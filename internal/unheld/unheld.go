@@ -1,6 +1,6 @@
 // Package unheld makes the errors of operations that need a hold and have none. They match
-// locks.ErrNotHeld. Their text names the holder, or says that the lock is free, as far as the caller
-// knows.
+// locks.ErrNotHeld. Their text names the holder, or says that the lock is free, as far as the
+// caller knows.
 package unheld
 
 import (

@@ -18,7 +18,7 @@ type Config struct {
 	// TTL, Poll and ReleaseTimeout are the times of lease.WithTTL, lease.WithPoll and
 	// lease.WithReleaseTimeout.
 	TTL, Poll, ReleaseTimeout time.Duration
-	// Margin is the time of lease.WithMargin. A negative one stands for the default.
+	// Margin is the time of lease.WithMargin. A negative Margin stands for the default.
 	Margin time.Duration
 	// MaxLocalHandoffs is the number of lease.WithMaxLocalHandoffs.
 	MaxLocalHandoffs int

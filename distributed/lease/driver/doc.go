@@ -1,5 +1,5 @@
-// Package driver is for authors of stores, as database/sql/driver is for authors of databases. Users
-// of locks read package lease.
+// Package driver is for authors of stores, as database/sql/driver is for authors of databases.
+// Users of locks read package lease.
 //
 // # How to add a store
 //

@@ -101,11 +101,11 @@ type Store interface {
 	// locks.ErrForeign. After any other error the Client repeats the request, see [ErrRefused].
 	Release(ctx context.Context, id HoldID) (Released, error)
 
-	// Watch begins to notify the acquisition of id when the lock may have become free for it.
-	// Once the Client has the watch, it asks again, so that it misses no release in between. The
-	// Client need not ask again after an answer with [Reply.Listening]. A notification may come
-	// without a reason. A lost notification costs the poll interval, see lease.WithPoll. A store that
-	// cannot notify returns nil. Its waiters ask at a tenth of the poll interval.
+	// Watch begins to notify the acquisition of id when the lock may have become free for it. Once
+	// the Client has the watch, it asks again, so that it misses no release in between. The Client
+	// need not ask again after an answer with [Reply.Listening]. A notification may come without a
+	// reason. A lost notification costs the poll interval, see lease.WithPoll. A store that cannot
+	// notify returns nil. Its waiters ask at a tenth of the poll interval.
 	//
 	// An acquisition has one Watch at a time. The Client closes a Watch before it begins the
 	// next.

@@ -61,8 +61,8 @@ type acked struct {
 	timeout time.Duration
 }
 
-// acks is the [redisport.Evaluator] of a request that replicas have to acknowledge: a WAIT follows the
-// script. Its reply goes to n.
+// acks is the [redisport.Evaluator] of a request that replicas have to acknowledge: a WAIT follows
+// the script. Its reply goes to n.
 type acks struct {
 	want    int
 	timeout time.Duration

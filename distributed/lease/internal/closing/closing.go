@@ -38,8 +38,8 @@ func (t *Together) Member(ctx context.Context) (*Member, context.Context) {
 	return m, context.WithValue(ctx, key{}, m)
 }
 
-// Of returns the part of the client of a Close with ctx. A client that is closed alone has an end of
-// its own.
+// Of returns the part of the client of a Close with ctx. A client that is closed alone has an end
+// of its own.
 func Of(ctx context.Context) *Member {
 	if m, ok := ctx.Value(key{}).(*Member); ok {
 		return m

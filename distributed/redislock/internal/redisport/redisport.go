@@ -1,5 +1,5 @@
-// Package redisport is the interface between the packages redislock, redlock and onrueidis. [Port] is
-// their interface to client libraries of Redis. Package goredis implements it over go-redis, and
+// Package redisport is the interface between the packages redislock, redlock and onrueidis. [Port]
+// is their interface to client libraries of Redis. Package goredis implements it over go-redis, and
 // package onrueidis over rueidis.
 package redisport
 

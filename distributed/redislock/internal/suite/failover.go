@@ -27,8 +27,8 @@ type tenure struct {
 }
 
 // HoldInTurn is the role of a process that holds a few locks in turn, until it reads a line. It
-// finds the master by the sentinel at args[0]. With args[1] it waits for as many replicas. It prints
-// a line after its first tenure, and all its tenures at the end.
+// finds the master by the sentinel at args[0]. With args[1] it waits for as many replicas. It
+// prints a line after its first tenure, and all its tenures at the end.
 func HoldInTurn(args []string) error {
 	const names = 20
 	opts := []redislock.Option{Unhurried, Term(9 * time.Second)}
@@ -82,9 +82,9 @@ func HoldInTurn(args []string) error {
 	}
 }
 
-// failovers has processes hold a few locks in turn, in the role, while the sentinels of a master and
-// two replicas make planned failovers, and returns their tenures. Each process has a sentinel of
-// its own, and hears of a new master by itself. The settings are those of all servers.
+// failovers has processes hold a few locks in turn, in the role, while the sentinels of a master
+// and two replicas make planned failovers, and returns their tenures. Each process has a sentinel
+// of its own, and hears of a new master by itself. The settings are those of all servers.
 func failovers(t *testing.T, role string, n int, settings map[string]string, args ...string) (all []tenure) {
 	t.Helper()
 	const processes, split = 6, 6 * time.Second
