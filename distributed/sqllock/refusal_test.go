@@ -214,8 +214,10 @@ func TestWaitersOutlastAFileThatCannotBeOpened(t *testing.T) {
 			return func() { require.NoError(t, os.Rename(away, filepath.Dir(file))) }
 		},
 		"it is no database": func(t *testing.T, file string) func() {
-			require.NoError(t, os.Rename(file, file+" away"))
-			require.NoError(t, os.WriteFile(file, bytes.Repeat([]byte("no database "), 1000), 0o600))
+			// At no time is the file away or empty: either is a database without tables.
+			require.NoError(t, os.Link(file, file+" away"))
+			require.NoError(t, os.WriteFile(file+" spoilt", bytes.Repeat([]byte("no database "), 1000), 0o600))
+			require.NoError(t, os.Rename(file+" spoilt", file))
 			return func() { require.NoError(t, os.Rename(file+" away", file)) }
 		},
 	} {

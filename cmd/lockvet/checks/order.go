@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -203,7 +204,7 @@ func (o *orders) report() {
 		if len(a.acquired.via) != len(b.acquired.via) {
 			return len(a.acquired.via) - len(b.acquired.via)
 		}
-		return int(a.at.Pos() - b.at.Pos())
+		return comparePositions(o.pass.Fset.Position(a.at.Pos()), o.pass.Fset.Position(b.at.Pos()))
 	})
 	reported := map[[2]string]bool{}
 	for _, s := range o.steps {
@@ -235,6 +236,12 @@ func (o *orders) report() {
 			})
 		}
 	}
+}
+
+// comparePositions orders places by file and offset. The positions of two files in a FileSet are in the order
+// in which the files were parsed, which differs from run to run.
+func comparePositions(a, b token.Position) int {
+	return cmp.Or(strings.Compare(a.Filename, b.Filename), cmp.Compare(a.Offset, b.Offset))
 }
 
 // ignores reports whether s can acquire its second lock although other holds it: both read. Only a
