@@ -34,8 +34,9 @@ the wait acquires the lock first:
 		}
 	}
 
-A select is reported if each of its cases waits so. The check leaves out a channel that other
-packages can get, a buffer of a size that is not constant, and tests.`)
+A select is reported if each of its cases waits so. A buffer of one has room for a send, unless a
+loop sends or receives again on the same channel. The check leaves out a channel that other packages
+can get, a larger buffer or one of a size that is not constant, and tests.`)
 
 // A kind is what an operation does with a channel, a WaitGroup or a condition.
 type kind uint8
@@ -60,6 +61,7 @@ type operation struct {
 	at   ast.Node
 	pos  token.Pos // where it happens: the end of f, if it is deferred
 	on   types.Object
+	path *path // nil if no variable leads to the channel
 	text string
 }
 
@@ -165,6 +167,11 @@ func (b *blocking) object(e ast.Expr) types.Object {
 			return p.fields[n-1].Origin()
 		}
 		return p.root
+	}
+	if s, ok := e.(*ast.SelectorExpr); ok { // a field of all[i], or of a result
+		if v, ok := b.fs.info.Uses[s.Sel].(*types.Var); ok {
+			return v.Origin()
+		}
 	}
 	if call, ok := e.(*ast.CallExpr); ok {
 		if f := b.fs.values.declared(call); f != nil && f.obj != nil && f.results().Len() == 1 {
@@ -338,7 +345,12 @@ func (b *blocking) use(c inspector.Cursor) {
 		if c.ParentEdgeKind() == edge.RangeStmt_X {
 			return
 		}
-	case *ast.AssignStmt, *ast.ValueSpec, *ast.BinaryExpr, *ast.SelectorExpr, *ast.ReturnStmt:
+	case *ast.AssignStmt:
+		if i := slices.Index(parent.Rhs, c.Node().(ast.Expr)); i < 0 || len(parent.Lhs) != len(parent.Rhs) ||
+			pathOf(info, parent.Lhs[i]) != nil || isBlank(parent.Lhs[i]) {
+			return
+		} // an element of a slice or a map
+	case *ast.ValueSpec, *ast.BinaryExpr, *ast.SelectorExpr, *ast.ReturnStmt:
 		return
 	case *ast.KeyValueExpr, *ast.CompositeLit:
 		if t := info.TypeOf(compositeOf(c)); t != nil {
@@ -348,7 +360,7 @@ func (b *blocking) use(c inspector.Cursor) {
 		}
 	case *ast.CallExpr:
 		if id, ok := ast.Unparen(parent.Fun).(*ast.Ident); ok {
-			if _, ok := info.Uses[id].(*types.Builtin); ok {
+			if _, ok := info.Uses[id].(*types.Builtin); ok && id.Name != "append" {
 				return
 			}
 		}
@@ -392,7 +404,7 @@ func (b *blocking) collect(f *function) {
 			}
 			return
 		}
-		op := operation{k, f, at, at.Pos(), o, types.ExprString(e)}
+		op := operation{k, f, at, at.Pos(), o, pathOf(info, e), types.ExprString(e)}
 		b.ops[o] = append(b.ops[o], op)
 		if s != nil {
 			inSelect[s] = append(inSelect[s], op)
@@ -461,7 +473,7 @@ func (b *blocking) collectCall(f *function, call *ast.CallExpr, deferred bool) {
 	if id, ok := ast.Unparen(call.Fun).(*ast.Ident); ok && id.Name == "close" && len(call.Args) == 1 {
 		if _, ok := info.Uses[id].(*types.Builtin); ok {
 			if o := b.object(call.Args[0]); o != nil {
-				b.ops[o] = append(b.ops[o], operation{closing, f, call, pos, o, types.ExprString(call.Args[0])})
+				b.ops[o] = append(b.ops[o], operation{closing, f, call, pos, o, nil, types.ExprString(call.Args[0])})
 			}
 		}
 		return
@@ -494,7 +506,7 @@ func (b *blocking) collectCall(f *function, call *ast.CallExpr, deferred bool) {
 	if n := len(p.fields); n > 0 {
 		o = p.fields[n-1].Origin()
 	}
-	op := operation{k, f, call, pos, o, p.text}
+	op := operation{k, f, call, pos, o, p, p.text}
 	b.ops[o] = append(b.ops[o], op)
 	w := waiting{f: f, at: call, any: []operation{op}}
 	if k == await {
@@ -655,7 +667,7 @@ func (b *blocking) stuck(w waiting, t *tracked, m mode) (needs []operation, ok b
 		if b.open[class] || b.fs.valueOpen(op.on) {
 			return nil, false
 		}
-		if op.kind == send && !b.fills(class) {
+		if op.kind == send && !b.fills(op, class) {
 			return nil, false
 		}
 		for _, other := range b.ops[class] {
@@ -679,10 +691,105 @@ func (fs *flows) valueOpen(o types.Object) bool {
 	return o.Exported() && o.Parent() == fs.pass.Pkg.Scope()
 }
 
-// fills reports whether a send on a channel certainly waits at some time.
-func (b *blocking) fills(class types.Object) bool {
+// fills reports whether the send op waits at some time. A buffer of one has room for the first send
+// on each channel. So the send has to repeat on one channel, or a receive, which would have nothing to
+// receive again.
+func (b *blocking) fills(op operation, class types.Object) bool {
 	sizes := b.buffers[class]
-	return len(sizes) > 0 && !slices.ContainsFunc(sizes, func(n int64) bool { return n < 0 || n > 1 })
+	if len(sizes) == 0 || slices.ContainsFunc(sizes, func(n int64) bool { return n < 0 || n > 1 }) {
+		return false
+	}
+	if slices.Max(sizes) == 0 {
+		return true
+	}
+	return !b.hasRoom(op, class) && (b.repeats(op) || slices.ContainsFunc(b.ops[class], func(o operation) bool {
+		return o.kind == receive && b.repeats(o)
+	}))
+}
+
+// hasRoom reports whether the function of a send first receives from the channel, or looks at its
+// length.
+func (b *blocking) hasRoom(op operation, class types.Object) (found bool) {
+	for _, other := range b.ops[class] {
+		found = found || other.kind == receive && other.f == op.f && other.at.Pos() < op.at.Pos()
+	}
+	inspectOwn(op.f.body, func(n ast.Node) {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || len(call.Args) != 1 || call.Pos() > op.at.Pos() {
+			return
+		}
+		id, _ := ast.Unparen(call.Fun).(*ast.Ident)
+		if _, ok := b.fs.info.Uses[id].(*types.Builtin); ok && id.Name == "len" {
+			o := b.object(call.Args[0])
+			found = found || o != nil && b.find(o) == class
+		}
+	})
+	return found
+}
+
+// repeats reports whether op can happen again on the same channel: in a loop of its function, or in a
+// loop that calls its function.
+func (b *blocking) repeats(op operation) bool {
+	if loop, ok := op.at.(*ast.RangeStmt); ok { // it has one channel
+		return op.f.comesAgain(loop, loop)
+	}
+	if op.path == nil {
+		return false
+	}
+	if b.fs.loops(op.f, op.at, op.path) {
+		return true
+	}
+	return slices.ContainsFunc(b.callers[op.f], func(c caller) bool {
+		for _, s := range b.fs.values.at(c.call) {
+			if p := b.fs.bind(s, op.path); s.callee == op.f && p != nil && b.fs.loops(c.f, c.call, p) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// loops reports whether a loop of f comes to n again, with the same object at p.
+func (fs *flows) loops(f *function, n ast.Node, p *path) (found bool) {
+	inspectOwn(f.body, func(loop ast.Node) {
+		switch loop.(type) {
+		case *ast.ForStmt, *ast.RangeStmt:
+			found = found || within2(n, loop) && !variesIn(fs.info, loop, p) && f.comesAgain(n, loop)
+		}
+	})
+	return found
+}
+
+// comesAgain reports whether a way in a loop leads from n to n.
+func (f *function) comesAgain(n, loop ast.Node) bool {
+	var clause *ast.CommClause
+	inspectOwn(f.body, func(m ast.Node) {
+		if c, ok := m.(*ast.CommClause); ok && c.Comm != nil && within2(n, c.Comm) {
+			clause = c
+		}
+	})
+	has := func(b *cfg.Block) bool {
+		switch {
+		case clause != nil:
+			return b.Kind == cfg.KindSelectCaseBody && b.Stmt == clause
+		case n == loop:
+			return b.Kind == cfg.KindRangeLoop && b.Stmt == loop
+		}
+		return slices.ContainsFunc(b.Nodes, func(m ast.Node) bool { return within2(n, m) })
+	}
+	seen := map[*cfg.Block]bool{}
+	var leads func(b *cfg.Block) bool
+	leads = func(b *cfg.Block) bool {
+		return slices.ContainsFunc(b.Succs, func(next *cfg.Block) bool {
+			if seen[next] || next.Stmt == nil || !within2(next.Stmt, loop) ||
+				next.Stmt == loop && (next.Kind == cfg.KindForDone || next.Kind == cfg.KindRangeDone) {
+				return false
+			}
+			seen[next] = true
+			return has(next) || leads(next)
+		})
+	}
+	return slices.ContainsFunc(f.graph.Blocks, func(b *cfg.Block) bool { return b.Live && has(b) && leads(b) })
 }
 
 // needs reports whether op happens under the lock of t, or only after its function has acquired it.

@@ -305,3 +305,200 @@ func embedded() {
 	}
 	mu.Unlock()
 }
+
+// A buffer of one has room for the first send.
+
+type queue struct {
+	mu   sync.Mutex
+	free int
+	next []*turn
+}
+
+type turn struct{ given chan int }
+
+func (q *queue) wait() int {
+	t := &turn{given: make(chan int, 1)}
+	q.mu.Lock()
+	q.next = append(q.next, t)
+	q.mu.Unlock()
+	for {
+		select {
+		case n := <-t.given:
+			q.mu.Lock()
+			q.free += n
+			q.mu.Unlock()
+			return n
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func (q *queue) give() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t := q.next[0]
+	q.next = q.next[1:]
+	t.given <- 1
+}
+
+// Each receive is on another channel, and needs no lock.
+
+type jobs struct {
+	mu  sync.Mutex
+	all []*job
+}
+
+type job struct{ done chan bool }
+
+func newJob() *job { return &job{done: make(chan bool, 1)} }
+
+func (j *jobs) finish(one *job) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	one.done <- true
+}
+
+func (j *jobs) await() {
+	for i := range j.all {
+		<-j.all[i].done
+	}
+}
+
+// A token that is put back has room.
+
+type tokens struct {
+	mu    sync.Mutex
+	token chan int
+}
+
+func newTokens() *tokens {
+	t := &tokens{token: make(chan int, 1)}
+	t.token <- 1
+	return t
+}
+
+func (t *tokens) run() {
+	for {
+		n := <-t.token
+		t.mu.Lock()
+		t.token <- n + 1
+		t.mu.Unlock()
+	}
+}
+
+func (t *tokens) drain() {
+	for {
+		t.mu.Lock()
+		<-t.token
+		t.mu.Unlock()
+	}
+}
+
+// A length under the lock shows the room.
+
+type latest struct {
+	mu sync.Mutex
+	c  chan int
+}
+
+func newLatest() *latest { return &latest{c: make(chan int, 1)} }
+
+func (l *latest) put(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.c) == 0 {
+		l.c <- n
+	}
+}
+
+func (l *latest) take() {
+	for {
+		l.mu.Lock()
+		l.mu.Unlock()
+		<-l.c
+	}
+}
+
+// A send that repeats has no room for the second.
+
+type pair struct {
+	mu sync.Mutex
+	c  chan int
+}
+
+func newPair() *pair { return &pair{c: make(chan int, 1)} }
+
+func (p *pair) put() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for n := range 2 {
+		p.c <- n // want `send on p.c while p.mu is held, which take needs too \(line \d+\): both wait`
+	}
+}
+
+func (p *pair) take() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return <-p.c
+}
+
+// A receive in a loop of the caller waits for further sends.
+
+type feed struct {
+	mu sync.Mutex
+	c  chan int
+	n  int
+}
+
+func newFeed() *feed { return &feed{c: make(chan int, 1)} }
+
+func (f *feed) put(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.c <- n // want `send on f.c while f.mu is held, which step needs too \(line \d+\): both wait`
+}
+
+func (f *feed) run() {
+	for {
+		f.step()
+	}
+}
+
+func (f *feed) step() {
+	f.mu.Lock()
+	f.n++
+	f.mu.Unlock()
+	f.n = <-f.c
+}
+
+// A channel in a map or a slice is not known.
+
+type index struct {
+	mu  sync.Mutex
+	all map[string]chan int
+	few []chan int
+}
+
+func (i *index) askOne(name string) int {
+	c := make(chan int)
+	i.all[name] = c
+	go i.answer(c)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return <-c
+}
+
+func (i *index) askFew() int {
+	c := make(chan int)
+	i.few = append(i.few, c)
+	go i.answer(c)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return <-c
+}
+
+func (i *index) answer(c chan int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	c <- 1
+}
