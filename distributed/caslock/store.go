@@ -171,54 +171,49 @@ var errBusy = errors.New("the document had another version at each attempt")
 // change lets f change the roster of the lock called name, writes it, and returns the new
 // document. If f returns false, change returns the document as it is. It begins with the document
 // known, or reads the document if known is nil. If a write fails and may yet be carried out,
-// change returns the document that the write should have replaced. After another error it returns
-// an empty document.
+// change returns the document that the write should have replaced.
+//
+// Each attempt reads, changes and writes the document. Its outcome decides what follows:
+//
+//	outcome of an attempt                      change
+//	the first read fails                       returns the error as unsent
+//	the document has the nonce of a conflict   returns the document: the store's library or a proxy
+//	                                           has sent the write twice, and the first one counted
+//	f returns false                            returns the document as it is
+//	the write finds another version            tries again, up to s.attempts times
+//	the write succeeds, or fails otherwise     returns the new document, or the error
 func (s *store) change(ctx context.Context, name string, known *document, f func(r *roster, d document) bool,
 ) (d document, changed bool, err error) {
-	written := ""  // by a write that found another version
-	stuck := false // the last conflict was with a version that the document still has
+	var conflict struct{ nonce, replaces string } // of the last write, which found another version
+	stuck := false                                // the document still has the version that the write names
 	for attempt := range s.attempts {
-		before, began := d.version, driver.Now()
+		began := driver.Now()
 		if known != nil {
 			d, known = *known, nil
 		} else if d, err = s.load(ctx, name); err != nil {
-			if written == "" {
+			if conflict.nonce == "" {
 				err = unsent{err}
 			}
 			return document{}, false, err
-		} else if written != "" && d.nonce == written {
-			return d, true, nil // the store's library has sent it twice
 		}
-		stuck = written != "" && d.version == before
+		if conflict.nonce != "" {
+			if d.nonce == conflict.nonce {
+				return d, true, nil
+			}
+			stuck = d.version == conflict.replaces
+		}
 		next := d.roster
 		next.holders = slices.Clone(d.holders)
 		if !f(&next, d) {
 			return d, false, nil
 		}
 		next.nonce, next.written = rand.Text(), s.writtenAt(next, d)
-		data, err := s.codec.encode(next)
-		room := MaxData
-		if s.shared && next.token != d.token {
-			room -= reserve
-		}
-		if err == nil && len(data) > room {
-			err = fmt.Errorf("no room: the document of %d holders would have %d bytes, at most %d are allowed",
-				len(next.holders), len(data), room)
-		}
-		if err != nil {
-			return document{}, false, driver.Mark(err, driver.ErrRefused)
-		}
-		version, err := s.documents.Swap(ctx, name+s.suffix, data, d.version)
-		switch {
-		case err == nil && (version == "" || version == d.version): // perhaps it answers another request
-			return d, false, errNoNewVersion
-		case err == nil:
-			return s.sights.saw(name, next, version), true, nil
-		case !errors.Is(err, ErrConflict):
-			return d, false, err
+		written, err := s.replace(ctx, name, d, next)
+		if !errors.Is(err, ErrConflict) {
+			return written, err == nil, err
 		}
 		s.sights.surprised(name)
-		written = next.nonce
+		conflict.nonce, conflict.replaces = next.nonce, d.version
 		if s.shared { // holders that collide go apart
 			took := min(driver.Now().Sub(began), time.Second) // without a pause of the machine
 			adapter.Sleep(ctx, mathrand.N(time.Duration(min(attempt+1, 8))*took+1))
@@ -228,6 +223,31 @@ func (s *store) change(ctx context.Context, name string, known *document, f func
 		return document{}, false, errStuck
 	}
 	return document{}, false, driver.Mark(errBusy, driver.ErrRefused, driver.ErrUnavailable)
+}
+
+// replace writes the roster next in place of the document d, and returns the new document. With an
+// error it returns d.
+func (s *store) replace(ctx context.Context, name string, d document, next roster) (document, error) {
+	data, err := s.codec.encode(next)
+	room := MaxData
+	if s.shared && next.token != d.token {
+		room -= reserve
+	}
+	if err == nil && len(data) > room {
+		err = fmt.Errorf("no room: the document of %d holders would have %d bytes, at most %d are allowed",
+			len(next.holders), len(data), room)
+	}
+	if err != nil {
+		return d, driver.Mark(err, driver.ErrRefused)
+	}
+	version, err := s.documents.Swap(ctx, name+s.suffix, data, d.version)
+	switch {
+	case err != nil:
+		return d, err
+	case version == "" || version == d.version: // perhaps it answers another request
+		return d, errNoNewVersion
+	}
+	return s.sights.saw(name, next, version), nil
 }
 
 // writtenAt returns the time for the document next, which replaces d. It is the time of the wall
