@@ -29,8 +29,7 @@ func (ephemeral) step(ctx context.Context, a *acquisition, wait bool) (held bool
 			return false, ownGone(err)
 		}
 	}
-	a.since, err = a.own.s.confirm(ctx, a.term)
-	return err == nil, err
+	return true, nil
 }
 
 // createSingle makes the node if it does not exist. It reports false if the acquisition has to wait
@@ -44,7 +43,7 @@ func (a *acquisition) createSingle(ctx context.Context, wait bool) (goOn bool, e
 	path := a.id.Name
 	i := strings.LastIndexByte(path, '/')
 	n := &node{c: a.st.core, s: s, dir: path[:i], name: path[i+1:], uuid: newUUID(), id: a.id.Acquisition,
-		hear: a.heard, single: true}
+		hear: a.onChange, single: true}
 	_, err = s.create(ctx, path, []byte(n.uuid), zk.FlagEphemeral)
 	switch {
 	case err == nil:
@@ -71,7 +70,7 @@ func (a *acquisition) createSingle(ctx context.Context, wait bool) (goOn bool, e
 func (a *acquisition) awaitSingle(ctx context.Context, s *session, path string, wait bool) (gone bool, err error) {
 	var st stat
 	if wait {
-		a.listen(s, place{path, false}, a.notify)
+		a.listener.listen(s, place{path, false}, a.notify)
 		st, gone, err = s.getWatched(ctx, path)
 	} else {
 		st, err = s.get(ctx, path)

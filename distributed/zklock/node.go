@@ -65,7 +65,7 @@ func (c *core) create(ctx context.Context, dir, kind, number string, a *acquisit
 			return nil, err
 		}
 		c.introduce(s)
-		n := &node{c: c, s: s, dir: dir, uuid: newUUID(), kind: kind, id: a.id.Acquisition, hear: a.heard}
+		n := &node{c: c, s: s, dir: dir, uuid: newUUID(), kind: kind, id: a.id.Acquisition, hear: a.onChange}
 		create := s.create
 		if surveyed {
 			create = n.enter

@@ -54,8 +54,7 @@ func (q queue) step(ctx context.Context, a *acquisition, wait bool) (held bool, 
 	if err != nil || before != "" {
 		return false, err
 	}
-	a.since, err = a.own.s.confirm(ctx, a.term)
-	return err == nil, err
+	return true, nil
 }
 
 // await returns the node that n, a node of a, has to wait for, or "" if it is n's turn. If
@@ -66,7 +65,7 @@ func (a *acquisition) await(ctx context.Context, n *node, m mode, watch bool) (b
 			return before, err
 		}
 		at := place{n.dir + "/" + before, false}
-		a.listen(n.s, at, func() {
+		a.listener.listen(n.s, at, func() {
 			// The answer comes sooner than if the waiter asked once it is awake.
 			a.ahead.Store(&ahead{n, begin(n.s, childrenOf(n.dir))})
 			a.notify()
@@ -149,8 +148,7 @@ func (q queue) downgrade(ctx context.Context, a *acquisition) (held bool, err er
 		// This request is sent after the node was made, in the same session: the server sees both
 		// in this order.
 		if _, err = w.s.get(ctx, w.path()); err == nil {
-			a.since, err = a.own.s.confirm(ctx, a.term)
-			return err == nil, err
+			return true, nil
 		}
 	}
 	a.reset()

@@ -110,7 +110,7 @@ func (semaphore) step(ctx context.Context, a *acquisition, wait bool) (held bool
 	if err := makeMore(ctx, a); err != nil {
 		return false, err
 	}
-	for _, n := range leasesOf(a) {
+	for _, n := range a.leases() {
 		if n.s != a.queued.s {
 			return false, errNoOwn
 		}
@@ -126,20 +126,17 @@ func (semaphore) step(ctx context.Context, a *acquisition, wait bool) (held bool
 	if err := deleteGate(ctx, a); err != nil {
 		return false, err
 	}
-	a.since, err = a.own.s.confirm(ctx, a.term)
-	return err == nil, err
+	return true, nil
 }
-
-// leasesOf returns the nodes of the own leases.
-func leasesOf(a *acquisition) []*node { return append([]*node{a.own}, a.more...) }
 
 // atOnce is how many leases are made at a time.
 const atOnce = 64
 
 // makeMore makes all leases except the first.
 func makeMore(ctx context.Context, a *acquisition) error {
+	permits, _ := a.req.Weigh()
 	for {
-		missing := a.permits - 1 - int64(len(a.more))
+		missing := permits - 1 - int64(len(a.more))
 		if missing <= 0 {
 			return nil
 		}
@@ -160,18 +157,19 @@ func makeMore(ctx context.Context, a *acquisition) error {
 // hasRoom reports whether there are not too many leases. If wait is set, the waiter will be
 // notified when the leases have changed.
 func (a *acquisition) hasRoom(ctx context.Context, wait bool) (bool, error) {
+	permits, size := a.req.Weigh()
 	for {
-		a.listen(a.own.s, place{a.own.dir, true}, a.notify)
+		a.listener.listen(a.own.s, place{a.own.dir, true}, a.notify)
 		children, again, err := a.own.s.childrenWatched(ctx, a.own.dir)
 		if err != nil {
 			return false, ownGone(err)
 		}
-		n, mine := count(children, leasesOf(a))
+		n, mine := count(children, a.leases())
 		switch {
-		case mine < a.permits:
+		case mine < permits:
 			return false, errNoOwn
-		case n <= a.size || !wait:
-			return n <= a.size, nil
+		case n <= size || !wait:
+			return n <= size, nil
 		}
 		// If another client has deleted the own node in locks, the next acquisition there has made
 		// a lease too. Each of both would wait for the other's lease to go.
@@ -189,7 +187,7 @@ func (a *acquisition) hasRoom(ctx context.Context, wait bool) (bool, error) {
 // until it is deleted.
 func deleteGate(ctx context.Context, a *acquisition) error {
 	queued := a.queued
-	if err := await(ctx, []<-chan struct{}{queued.discard()}, patience); err != nil {
+	if err := await(ctx, []<-chan struct{}{queued.discard()}, nil); err != nil {
 		return fmt.Errorf("delete %q: %w", queued.path(), err)
 	}
 	a.queued = nil

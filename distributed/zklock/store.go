@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
@@ -105,7 +101,10 @@ func (c *core) writer(id driver.HoldID) *node {
 			continue
 		}
 		if a := st.find(id); a != nil {
-			return a.holding()
+			if h := a.holding(); h != nil {
+				return h.leases[0]
+			}
+			return nil
 		}
 	}
 	return nil
@@ -157,15 +156,14 @@ func (st *store) request(ctx context.Context, req driver.Request,
 		a = st.begin(req)
 	}
 	defer a.turn.Unlock()
-	a.permits, a.size = req.Weigh()
-	a.named = req.Size > 0
+	a.req = req
 	if a.holding() != nil {
 		if reply, err := st.Lookup(ctx, req); reply.Held || err != nil {
 			return reply, err
 		}
 		a.placed = false // the hold has ended, and the place with it
 	}
-	reply, err := a.ask(func(ctx context.Context) (bool, error) { return step(ctx, a) }, req.TTL)
+	reply, err := a.ask(func(ctx context.Context) (bool, error) { return step(ctx, a) })
 	err = outcome(err)
 	switch {
 	case reply.Held || keeps(err):
@@ -173,7 +171,7 @@ func (st *store) request(ctx context.Context, req driver.Request,
 	case !a.placed && a.leave():
 		a.dropped = true
 		st.forget(a)
-		await(ctx, a.end(), patience)
+		await(ctx, a.end(), nil)
 	}
 	return reply, err
 }
@@ -217,9 +215,9 @@ func (st *store) Release(ctx context.Context, id driver.HoldID) (driver.Released
 
 // Leave deletes the nodes of a waiter. A deletion that takes long goes on in the background.
 func (st *store) Leave(ctx context.Context, id driver.HoldID) error {
-	if a := st.find(id); a != nil && (a.leave() || a.isLeft()) {
+	if a := st.find(id); a != nil && (a.leave() || a.isEnded()) {
 		st.forget(a)
-		await(ctx, a.end(), patience)
+		await(ctx, a.end(), nil)
 	}
 	return nil
 }
@@ -236,16 +234,17 @@ func (st *store) Lost(id driver.HoldID) {
 // or will be.
 func (st *store) Lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	a := st.find(req.HoldID)
-	if a == nil || a.holding() == nil {
+	if a == nil {
 		return driver.Reply{}, nil
 	}
-	held, err := st.Renew(ctx, []driver.HoldID{a.id}, 0)
-	if !held[0] {
+	h := a.holding()
+	if h == nil {
+		return driver.Reply{}, nil
+	}
+	if held, err := st.Renew(ctx, []driver.HoldID{a.id}, 0); !held[0] {
 		return driver.Reply{}, err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.reply, nil
+	return h.reply, nil
 }
 
 // Watch returns the wake-ups of a waiter.
@@ -270,27 +269,27 @@ func (st *store) Renew(ctx context.Context, holds []driver.HoldID, _ time.Durati
 		if a == nil {
 			continue
 		}
-		n := a.holding()
-		if n == nil || n.s.isOver() {
+		hold := a.holding()
+		if hold == nil || hold.leases[0].s.isOver() {
 			continue
 		}
-		err := error(nil)
-		if !confirmed[n.s] {
-			err = repeat(ctx, n.s, func() error { return n.s.sync(ctx, "/") })
-			confirmed[n.s] = !inDoubt(err)
+		s, err := hold.leases[0].s, error(nil)
+		if !confirmed[s] {
+			err = repeat(ctx, s, func() error { return s.sync(ctx, "/") })
+			confirmed[s] = !inDoubt(err)
 		}
-		for _, part := range a.parts() {
+		for _, part := range hold.leases {
 			if err == nil && !part.watched() {
 				err = repeat(ctx, part.s, func() error { return a.check(ctx, part) })
 			}
 		}
 		switch {
-		case inDoubt(err) && !n.s.isOver():
+		case inDoubt(err) && !s.isOver():
 			return make([]bool, len(holds)), err // only holds that the leader has confirmed count
 		case classOf(err) == request: // the server does not say whether the node exists
 			refusal = err
 		}
-		held[i] = err == nil && a.holding() == n
+		held[i] = err == nil && a.holding() == hold
 	}
 	return held, refusal
 }
@@ -315,226 +314,17 @@ func (st *store) drop(s *session, why error) {
 	}
 	st.mu.Unlock()
 	for _, a := range all {
-		if n := a.holding(); n == nil {
+		if h := a.holding(); h == nil {
 			a.notify()
-		} else if n.s == s {
+		} else if h.leases[0].s == s {
 			st.lost(a.id, why)
 		}
 	}
 }
 
-// await waits until all are done, for d at most, or until ctx ends.
-func await(ctx context.Context, done []<-chan struct{}, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	for _, ch := range done {
-		select {
-		case <-ch:
-		case <-timer.C:
-			return errNoAnswer
-		case <-ctx.Done():
-			return errNoAnswer
-		}
-	}
-	return nil
-}
-
-// acquisition is the state of one acquisition, and of its hold, in ZooKeeper. The lease client
-// sends its requests one after the other. Only events, renewals and losses come at any time.
-type acquisition struct {
-	st     *store
-	id     driver.HoldID
-	revoke func(token uint64) // called when the hold is asked for, if not nil
-	wake   chan struct{}      // notifies the waiter
-
-	turn sync.Mutex // held by the request that asks, see request
-
-	// Used by the request whose turn it is.
-	placed  bool // an earlier request has the lock, or a place to keep
-	dropped bool // given up by a request without a place: the next one begins anew
-
-	permits, size int64 // see driver.Request.Weigh
-	named         bool  // its nodes contain its name: one acquisition may have several leases
-
-	// Used by the goroutine that asks, or by end if none asks.
-	under  *node         // of the write lock that the owner of a read lock holds, or nil
-	own    *node         // the place in the queue, or the lock
-	more   []*node       // the further leases of a semaphore
-	queued *node         // the place in the queue before the semaphore
-	term   time.Duration // how long the hold shall last
-	since  time.Time     // when the hold begins to count, if not with the request for it
-	at     place         // what it waits for
-	on     *session      // where; nil if nothing
-
-	mu     sync.Mutex
-	asking bool         // own and queued belong to the goroutine that asks
-	ended  bool         // not wanted any more: the goroutine that asks deletes the nodes
-	held   []*node      // own and more, from the grant to the end of the hold
-	had    bool         // own was held
-	reply  driver.Reply // of the grant
-	asked  bool         // to give the lock back
-	told   bool         // so
-	guard  *time.Timer  // looks at held, which sets the watch
-
-	ahead atomic.Pointer[ahead]
-}
-
-// ahead is a request for the children of n's directory. The request was sent when the node that n
-// waits for had gone, before the waiter was awake.
-type ahead struct {
-	n *node
-	pending[[]string]
-}
-
-// step goes on with an acquisition: see recipe.
-type step func(ctx context.Context) (held bool, err error)
-
-// ask goes on with step until the lock is held or has to be waited for. Requests that fail are
-// repeated for half of the session timeout.
-//
-// The caller has its turn. The caller may be abandoned, and another goroutine may call end before
-// or meanwhile. After end, ask does nothing. The nodes are deleted by:
-//
-//	asking  ended
-//	no      no     nobody
-//	yes     no     nobody
-//	no      yes    end
-//	yes     yes    ask, at its end
-func (a *acquisition) ask(step step, d time.Duration) (driver.Reply, error) {
-	ctx, cancel := a.st.within(a.st.Term() / 2)
-	defer cancel()
-	a.mu.Lock()
-	if a.ended {
-		a.mu.Unlock()
-		return driver.Reply{}, nil
-	}
-	a.asking, a.term = true, d
-	a.mu.Unlock()
-	held, err := a.proceed(ctx, step)
-	a.mu.Lock()
-	ended, reply := a.ended, a.reply
-	a.asking = ended
-	a.mu.Unlock()
-	if ended {
-		a.reset()
-	}
-	if ended || !held {
-		return driver.Reply{}, err
-	}
-	return reply, nil
-}
-
-// young is how long a holder's node has no watch. Most nodes are deleted by then, and the event
-// of a watch would delay the next holder.
-const young = 100 * time.Millisecond
-
-// proceed is ask while asking is set.
-func (a *acquisition) proceed(ctx context.Context, step step) (bool, error) {
-	for {
-		if a.own != nil && a.own.s.isOver() || a.queued != nil && a.queued.s.isOver() {
-			a.reset()
-		}
-		held, err := step(ctx)
-		switch {
-		case a.isLeft() || err == nil && !held:
-			return false, err
-		case err == nil && a.grant():
-			a.ignore()
-			return true, nil
-		case err == nil || errors.Is(err, errNoOwn):
-			a.reset()
-		case ctx.Err() != nil || !temporary(err):
-			return false, err
-		default:
-			adapter.Sleep(ctx, 5*time.Millisecond)
-		}
-	}
-}
-
-// temporary reports whether a request that has failed with err may succeed later.
-func temporary(err error) bool {
-	for _, final := range []error{locks.ErrForeign, locks.ErrClosed, driver.ErrRefused, errBroken} {
-		if errors.Is(err, final) {
-			return false
-		}
-	}
-	switch classOf(err) {
-	case moment, login: // package lease asks again, after longer pauses
-		return false
-	}
-	return inDoubt(err)
-}
-
-// errBroken is the error of a lock that cannot be acquired at all.
-var errBroken = errors.New("the lock cannot be used")
-
-// grant begins the hold. It reports false if the session is over.
-func (a *acquisition) grant() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.own.s.isOver() {
-		return false
-	}
-	held := append([]*node{a.own}, a.more...)
-	a.held, a.had, a.reply = held, true, driver.Reply{Held: true, Token: a.own.zxid(), Since: a.since}
-	a.guard = time.AfterFunc(young, func() {
-		for _, n := range held {
-			a.look(n)
-		}
-	})
-	return true
-}
-
-// reset deletes the nodes, so that the next step begins anew.
-func (a *acquisition) reset() {
-	a.ignore()
-	a.discard()
-	a.own, a.more, a.queued, a.since = nil, nil, nil, time.Time{}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.held, a.had = nil, false
-}
-
-// discard deletes the nodes, and returns channels that close when the deletions have ended.
-func (a *acquisition) discard() (done []<-chan struct{}) {
-	for _, n := range a.nodes() {
-		done = append(done, n.discard())
-	}
-	return done
-}
-
-// end ends the hold, or the wait, for good. It deletes the nodes, and returns channels that close
-// when the deletions have ended.
-func (a *acquisition) end() (done []<-chan struct{}) {
-	a.mu.Lock()
-	a.ended, a.held = true, nil
-	if a.guard != nil {
-		a.guard.Stop()
-	}
-	asking := a.asking
-	a.mu.Unlock()
-	if asking {
-		return nil
-	}
-	a.ignore()
-	return a.discard()
-}
-
-// endInTime calls end, and waits for the deletions. It returns the error of a server that refuses
-// to delete a node. The deletion is then repeated in the background.
-func (a *acquisition) endInTime(ctx context.Context) error {
-	done := a.end()
-	refused := make(chan error, 1)
-	if done != nil {
-		for _, n := range a.nodes() {
-			n.whenRefused(func(err error) {
-				select {
-				case refused <- err:
-				default:
-				}
-			})
-		}
-	}
+// await waits until all are done, for patience at most, until ctx ends, or until refused has an
+// error.
+func await(ctx context.Context, done []<-chan struct{}, refused <-chan error) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for _, ch := range done {
@@ -549,152 +339,4 @@ func (a *acquisition) endInTime(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// nodes returns the nodes that a has made.
-func (a *acquisition) nodes() (all []*node) {
-	for _, n := range append([]*node{a.own, a.queued}, a.more...) {
-		if n != nil {
-			all = append(all, n)
-		}
-	}
-	return all
-}
-
-// leave ends the wait for good. It reports false if a holds, or was ended before. The caller calls
-// end.
-func (a *acquisition) leave() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.ended || a.held != nil {
-		return false
-	}
-	a.ended = true
-	return true
-}
-
-// removed reports, after end, whether the lock was held until this client deleted the own node.
-func (a *acquisition) removed() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return !a.asking && a.had && a.own.removed() &&
-		!slices.ContainsFunc(a.more, func(n *node) bool { return !n.removed() })
-}
-
-func (a *acquisition) isLeft() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.ended
-}
-
-// holding returns the node of the hold, or the first of several, or nil.
-func (a *acquisition) holding() *node {
-	if held := a.parts(); held != nil {
-		return held[0]
-	}
-	return nil
-}
-
-// parts returns the nodes of the hold.
-func (a *acquisition) parts() []*node {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.held
-}
-
-// notify makes the waiter ask again.
-func (a *acquisition) notify() {
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
-}
-
-// listen makes the next event at a place call f. It ends the listening at any other place.
-func (a *acquisition) listen(s *session, at place, f func()) {
-	if a.on != s || a.at != at {
-		a.ignore()
-	}
-	a.on, a.at = s, at
-	s.watches.listen(at, a, func(zk.Event) { f() })
-}
-
-// ignore ends the effect of listen. Two calls of end may call ignore at once.
-func (a *acquisition) ignore() {
-	a.mu.Lock()
-	on, at := a.on, a.at
-	a.on = nil
-	a.mu.Unlock()
-	if on != nil {
-		on.watches.ignore(at, a)
-	}
-}
-
-// heard is called at a change of the own node n. It does not block.
-func (a *acquisition) heard(n *node, gone bool) {
-	if gone {
-		a.vanished(n)
-		return
-	}
-	a.look(n)
-}
-
-// look checks the own node n in the background.
-func (a *acquisition) look(n *node) {
-	a.st.jobs.Go(func() {
-		ctx, cancel := a.st.within(n.s.term())
-		defer cancel()
-		repeat(ctx, n.s, func() error { return a.check(ctx, n) })
-	})
-}
-
-// check looks at the own node n, and leaves a watch.
-func (a *acquisition) check(ctx context.Context, n *node) error {
-	st, err := n.look(ctx)
-	if errors.Is(err, zk.ErrNoNode) {
-		a.vanished(n)
-	} else if err == nil && string(st.data) == revoked {
-		a.mu.Lock()
-		a.asked = true
-		a.mu.Unlock()
-		a.tell()
-	}
-	return err
-}
-
-// vanished is called when another client has deleted the own node n.
-func (a *acquisition) vanished(n *node) {
-	a.mu.Lock()
-	lost := slices.Contains(a.held, n)
-	a.mu.Unlock()
-	if lost {
-		a.st.lost(a.id, fmt.Errorf("its node was deleted: %w", zk.ErrNoNode))
-	}
-}
-
-// revoked is the data by which Curator asks a holder to give the lock back.
-const revoked = "__REVOKE__"
-
-// tell notifies the holder, once, that another client asks it to give the lock back.
-func (a *acquisition) tell() {
-	a.mu.Lock()
-	held := a.held
-	now := a.asked && held != nil && !a.told
-	a.told = a.told || now
-	a.mu.Unlock()
-	if now && a.revoke != nil {
-		go a.revoke(held[0].zxid()) // the user's function, for which nobody waits
-	}
-}
-
-// data returns the data of a node: like Curator, the address of the client, or nothing if the lock
-// can be revoked. If inspectors need the name of the acquisition, the name follows in another line.
-func (a *acquisition) data(s *session) []byte {
-	switch {
-	case a.revoke != nil:
-		return []byte{}
-	case a.named:
-		return []byte(s.host() + "\n" + a.id.Acquisition)
-	}
-	return []byte(s.host())
 }

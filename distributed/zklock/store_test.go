@@ -28,19 +28,19 @@ func TestAnAcquisitionThatWasLeftAsksNothing(t *testing.T) {
 	reply, err := a.ask(func(context.Context) (bool, error) {
 		t.Error("it asks the server")
 		return false, nil
-	}, time.Second)
+	})
 	require.NoError(t, err)
 	require.False(t, reply.Held)
 }
 
 func TestTwoEndsOfAnAcquisitionDoNotRace(t *testing.T) {
-	a := &acquisition{on: &session{}, at: place{"/it", false}}
+	a := &acquisition{listener: listener{on: &session{}, at: place{"/it", false}}}
 	var wg sync.WaitGroup
 	for range 2 { // a Leave and a Release
 		wg.Go(func() { a.end() })
 	}
 	wg.Wait()
-	require.Nil(t, a.on)
+	require.Nil(t, a.listener.on)
 }
 
 // newClient returns a client of a new server, which is closed with the test.
