@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/constant"
@@ -129,15 +130,15 @@ func runBlocked(pass *analysis.Pass, fs *flows) {
 			byClass[b.find(op.on)] = append(byClass[b.find(op.on)], op)
 		}
 	}
+	for _, ops := range byClass {
+		slices.SortStableFunc(ops, func(x, y operation) int { return inOrder(pass, x.at, y.at) })
+	}
 	b.ops = byClass
 	for _, f := range fs.functions {
 		b.check(f)
 	}
 	slices.SortStableFunc(b.found, func(x, y stop) int {
-		if len(x.w.via) != len(y.w.via) {
-			return len(x.w.via) - len(y.w.via)
-		}
-		return int(x.at.Pos() - y.at.Pos())
+		return cmp.Or(len(x.w.via)-len(y.w.via), inOrder(pass, x.at, y.at))
 	})
 	type pair struct {
 		class types.Object

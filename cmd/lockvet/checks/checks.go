@@ -14,6 +14,7 @@
 package checks
 
 import (
+	"cmp"
 	"go/ast"
 	"slices"
 	"strings"
@@ -29,6 +30,13 @@ func Analyzers() []*analysis.Analyzer {
 		MissingUnlock, DoubleLock, DoubleUnlock, DeferLock, DeferLoop, LockUpgrade, LockOrder,
 		Blocked, LockError, LostOwner, DoContext, WaitLoop, UnlockedSignal,
 	}
+}
+
+// inOrder compares two places by the names of their files and their offsets. The files of a package
+// are parsed at the same time, so that a token.Pos says nothing of places in two files.
+func inOrder(pass *analysis.Pass, a, b ast.Node) int {
+	at, other := pass.Fset.Position(a.Pos()), pass.Fset.Position(b.Pos())
+	return cmp.Or(cmp.Compare(at.Filename, other.Filename), cmp.Compare(at.Offset, other.Offset))
 }
 
 // isTest reports whether n is in a test, or in a function that gets a testing.T or the like.

@@ -3,10 +3,14 @@ package checks_test
 import (
 	"bytes"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/tools/go/analysis"
@@ -56,15 +60,73 @@ func TestCallsAcquireAndReleaseAsTheirCallees(t *testing.T) { compare(t, "calls"
 
 func TestGeneratedFilesAreNotReported(t *testing.T) { compare(t, "generated") }
 
-// compare runs all checks over a package of testdata. It compares what they find with the comments
-// "// found: NAME".
-func compare(t *testing.T, dir string) {
-	t.Helper()
-	abs, err := filepath.Abs(filepath.Join("testdata", dir))
-	if err != nil {
-		t.Fatal(err)
+// go list names the files in the order of their names, and the files are parsed at the same time. So
+// the places of any of them can be the first ones.
+func TestReportsAreEqualInWhateverOrderFilesAreParsed(t *testing.T) {
+	for _, dir := range []string{"files", "known"} {
+		abs, err := filepath.Abs(filepath.Join("testdata", dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := filepath.Glob(filepath.Join(abs, "*.go"))
+		if err != nil || len(files) < 2 {
+			t.Fatal(files, err)
+		}
+		forward := reports(analyzed(t, abs, inOrderOf(files)))
+		slices.Reverse(files)
+		if backward := reports(analyzed(t, abs, inOrderOf(files))); backward != forward {
+			t.Errorf("%s: parsed in order:\n%s\nparsed in reverse:\n%s", dir, forward, backward)
+		}
 	}
-	config := &packages.Config{Mode: packages.LoadAllSyntax, Dir: abs, Env: append(os.Environ(), "GOWORK=off")}
+}
+
+// inOrderOf returns a function for packages.Config that parses the files in this order.
+func inOrderOf(files []string) func(*token.FileSet, string, []byte) (*ast.File, error) {
+	var once sync.Once
+	parsed := map[string]*ast.File{}
+	const mode = parser.ParseComments | parser.SkipObjectResolution
+	return func(fset *token.FileSet, name string, text []byte) (*ast.File, error) {
+		once.Do(func() {
+			for _, file := range files {
+				parsed[file], _ = parser.ParseFile(fset, file, nil, mode)
+			}
+		})
+		if f := parsed[name]; f != nil {
+			return f, nil
+		}
+		return parser.ParseFile(fset, name, text, mode)
+	}
+}
+
+// reports returns the reports in the order of their places, with the places below them.
+func reports(graph *checker.Graph) string {
+	var all []string
+	for _, a := range graph.Roots {
+		at := func(pos token.Pos) string {
+			p := a.Package.Fset.Position(pos)
+			return fmt.Sprintf("%s:%d:%d", filepath.Base(p.Filename), p.Line, p.Column)
+		}
+		for _, d := range a.Diagnostics {
+			lines := at(d.Pos) + ": " + d.Message
+			for _, r := range d.Related {
+				lines += "\n\t" + at(r.Pos) + ": " + r.Message
+			}
+			all = append(all, lines)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "\n")
+}
+
+// analyzed runs all checks over the package in a folder. Its files are parsed by parse, or as usual
+// if that is nil.
+func analyzed(
+	t *testing.T, dir string, parse func(*token.FileSet, string, []byte) (*ast.File, error),
+) *checker.Graph {
+	t.Helper()
+	config := &packages.Config{
+		Mode: packages.LoadAllSyntax, Dir: dir, Env: append(os.Environ(), "GOWORK=off"), ParseFile: parse,
+	}
 	loaded, err := packages.Load(config, ".")
 	if err != nil {
 		t.Fatal(err)
@@ -73,11 +135,25 @@ func compare(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found, want []string
 	for _, a := range graph.Roots {
 		if a.Err != nil {
 			t.Fatal(a.Err)
 		}
+	}
+	return graph
+}
+
+// compare runs all checks over a package of testdata. It compares what they find with the comments
+// "// found: NAME".
+func compare(t *testing.T, dir string) {
+	t.Helper()
+	abs, err := filepath.Abs(filepath.Join("testdata", dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	graph := analyzed(t, abs, nil)
+	var found, want []string
+	for _, a := range graph.Roots {
 		for _, d := range a.Diagnostics {
 			at := a.Package.Fset.Position(d.Pos)
 			found = append(found, fmt.Sprintf("%s:%d: %s", filepath.Base(at.Filename), at.Line, a.Analyzer.Name))

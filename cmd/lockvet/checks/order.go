@@ -201,10 +201,7 @@ func (o *orders) follow(f *function) {
 // report reports each pair of locks that has both orders, once.
 func (o *orders) report() {
 	slices.SortStableFunc(o.steps, func(a, b step) int {
-		if len(a.acquired.via) != len(b.acquired.via) {
-			return len(a.acquired.via) - len(b.acquired.via)
-		}
-		return comparePositions(o.pass.Fset.Position(a.at.Pos()), o.pass.Fset.Position(b.at.Pos()))
+		return cmp.Or(len(a.acquired.via)-len(b.acquired.via), inOrder(o.pass, a.at, b.at))
 	})
 	reported := map[[2]string]bool{}
 	for _, s := range o.steps {
@@ -236,12 +233,6 @@ func (o *orders) report() {
 			})
 		}
 	}
-}
-
-// comparePositions orders places by file and offset. The positions of two files in a FileSet are in the order
-// in which the files were parsed, which differs from run to run.
-func comparePositions(a, b token.Position) int {
-	return cmp.Or(strings.Compare(a.Filename, b.Filename), cmp.Compare(a.Offset, b.Offset))
 }
 
 // ignores reports whether s can acquire its second lock although other holds it: both read. Only a
