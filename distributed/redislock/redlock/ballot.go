@@ -44,6 +44,8 @@ func (m *majority) ask(ctx context.Context, i int, v *vote, d time.Duration) ans
 		var op *net.OpError
 		if redisport.NothingDone(err) || errors.As(err, &op) && op.Op == "dial" {
 			s.dirty = before
+		} else {
+			s.late = true
 		}
 		a.doubt = s.dirty
 		return a

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -264,4 +265,59 @@ func TestAReleaseDuringARequestLeavesNoHold(t *testing.T) {
 	hear()
 	require.False(t, (<-reply).Held)
 	require.Eventually(t, func() bool { return votes(servers) == 0 }, time.Minute, time.Millisecond)
+}
+
+// lagging is a server to which a request to create a vote comes a second late, after the client has
+// given it up.
+type lagging struct {
+	redisport.Port
+	mu       sync.Mutex
+	has      bool
+	deletion int // requests
+}
+
+func (l *lagging) Eval(ctx context.Context, s *redisport.Script, _ int, _ []any) (any, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s == voteAcquire {
+		time.AfterFunc(time.Second, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.has = true
+		})
+		return nil, context.DeadlineExceeded
+	}
+	l.deletion++
+	if l.has {
+		l.has = false
+		return int64(1), nil
+	}
+	return int64(0), nil
+}
+
+func TestAVoteThatComesAfterItsDeletionIsDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var servers [3]lagging
+		nodes := make([]node, len(servers))
+		for i := range servers {
+			nodes[i].port = &servers[i]
+		}
+		m := newMajority(nodes, new(redisport.Options))
+		defer m.end()
+		req := driver.Request{HoldID: driver.HoldID{Name: "it", Acquisition: "a:1"}, TTL: time.Hour}
+		_, err := m.Acquire(t.Context(), req)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Zero(t, time.Since(m.votes["a:1"].until.Add(-time.Hour-driftOf(time.Hour)-m.patience(time.Hour))),
+			"the caller does not wait for late requests")
+		time.Sleep(time.Second + 300*time.Millisecond)
+		for i := range servers {
+			s := &servers[i]
+			s.mu.Lock()
+			require.False(t, s.has, "server %d", i)
+			s.mu.Unlock()
+		}
+		synctest.Wait()
+		m.jobs.Close(t.Context())
+		require.Less(t, servers[0].deletion, 12, "the pauses grow")
+	})
 }

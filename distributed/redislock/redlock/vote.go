@@ -29,8 +29,9 @@ import (
 //
 // A request that creates the vote on a server runs under the mutex of the server's seat, and checks
 // ended first. Requests that delete the vote are sent after ended was set, under the same mutex. So
-// the last request to each server is a deletion. While it is under way, no creation is, as long as
-// the client below waits for answers.
+// the last request that is sent to each server is a deletion. A server reads it last unless the
+// client below has given up the answer to a creation, and has sent the deletion on another
+// connection. Then a deletion that finds no vote is repeated.
 type vote struct {
 	name  string
 	id    string // the holder's name on the servers
@@ -53,6 +54,7 @@ type vote struct {
 type seat struct {
 	mu    sync.Mutex // held while a request that creates or deletes the vote is under way
 	dirty bool       // the vote may be there
+	late  bool       // a creation had no answer, and may reach the server after a deletion
 	asked bool       // the vote may have been deleted
 
 	// Guarded by vote.mu.
@@ -171,8 +173,9 @@ func (m *majority) forget(acquisition string, v *vote) {
 }
 
 // free ends v, and deletes it on all servers that may have it. Each server is asked until it has
-// answered, for the release timeout at most. tell makes the server publish the release. free may be
-// called again.
+// answered, for the release timeout at most. If a creation had no answer, the server is asked until
+// it has deleted the vote, for the same time. tell makes the server publish the release. free may
+// be called again.
 func (m *majority) free(v *vote, tell bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -199,6 +202,7 @@ func (m *majority) clear(i int, v *vote, tell bool) {
 	}
 	node := m.nodes[i]
 	stop := time.Now().Add(lease.DefaultReleaseTimeout)
+	noted := false
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
 		ctx, cancel := context.WithTimeout(m.life, m.patience(v.lease))
 		var r driver.Released
@@ -211,10 +215,14 @@ func (m *majority) clear(i int, v *vote, tell bool) {
 			r.Held = reply == int64(1)
 		}
 		cancel()
-		if err == nil {
+		if err == nil && !noted {
 			s.dirty = false
+			s.late = s.late && !r.Held
 			r.Held = r.Held || s.asked // an earlier request may have deleted it
 			v.note(s, r)
+			noted = true
+		}
+		if noted && (!s.late || err == nil && r.Held) {
 			return
 		}
 		s.asked = true
