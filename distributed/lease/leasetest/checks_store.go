@@ -437,27 +437,36 @@ func oddNames(s *suite) {
 			names = append(names, plain+odd)
 		}
 	}
-	holders := make(map[string]context.Context)
+	type holder struct {
+		owner context.Context
+		visit
+	}
+	holders := make(map[string]*holder)
 	for _, n := range names {
-		owner := s.someone()
+		owner, ends := s.someone(), a.ends.Load()
 		ctx, cancel := context.WithTimeout(owner, s.cfg.Timeout)
 		err := a.lock(n).LockContext(ctx)
 		ended := ctx.Err() != nil
 		cancel()
 		switch {
 		case err == nil:
-			holders[n] = owner
+			h := &holder{owner: owner, visit: visit{c: a, ends: ends}}
+			if leased, ok := a.lock(n).(locks.Leased); ok {
+				h.hold, _ = leased.Hold(owner)
+			}
+			holders[n] = h
 		case ended:
 			s.broken(fmt.Sprintf("locks of other names have other holders: %q is free", n), a)
 		default:
 			s.Logf("no lock can be called %q: %v", n, err)
 		}
 	}
-	for n, owner := range holders {
-		if ok, _ := b.lock(n).TryLockContext(s.someone()); ok {
+	for n, h := range holders {
+		// A machine that is busy for a lease loses holds.
+		if ok, _ := b.lock(n).TryLockContext(s.someone()); ok && h.valid() {
 			s.broken(fmt.Sprintf("a held lock is given to no other client, also if it is called %q", n), a, b)
 		}
-		if err := a.lock(n).UnlockContext(owner); err != nil {
+		if err := a.lock(n).UnlockContext(h.owner); err != nil && (h.valid() || !errors.Is(err, locks.ErrLost)) {
 			s.broken(fmt.Sprintf("%s (%v)", unlocks, err), a)
 		}
 	}
