@@ -3,6 +3,7 @@
 package explore
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -29,14 +30,17 @@ func sections(n, k int, which func(i, k int) int) func(x *X) {
 	}
 }
 
-func TestFourGoroutinesWithFiveSectionsAreComplete(t *testing.T) {
-	r := correct(t, sections(4, 5, func(i, _ int) int { return i }), Preemptions(2), Schedules(100_000), Within(time.Minute))
-	require.NotEmpty(t, r.complete)
-	t.Log(r.schedules, r.complete)
-}
-
-func TestFiveGoroutinesWithThreeSectionsAreComplete(t *testing.T) {
-	r := correct(t, sections(5, 3, func(i, _ int) int { return i }), Preemptions(2), Schedules(100_000), Within(time.Minute))
-	require.NotEmpty(t, r.complete)
-	t.Log(r.schedules, r.complete)
+func TestManySectionsAreComplete(t *testing.T) {
+	for _, n := range manySections {
+		for name, which := range map[string]func(i, k int) int{
+			"locks of their own": func(i, _ int) int { return i },
+			"one lock":           func(int, int) int { return 0 },
+		} {
+			t.Run(fmt.Sprintf("%d goroutines, %d sections, %s", n[0], n[1], name), func(t *testing.T) {
+				r := correct(t, sections(n[0], n[1], which), Preemptions(2), Schedules(100_000), Within(time.Minute))
+				require.NotEmpty(t, r.complete)
+				t.Logf("%d schedules, %s%s", r.schedules, r.complete, r.alike)
+			})
+		}
+	}
 }

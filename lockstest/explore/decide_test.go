@@ -5,7 +5,6 @@ package explore
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -173,41 +172,123 @@ func TestAMistakeThatNeedsThreePreemptionsIsFound(t *testing.T) {
 	require.LessOrEqual(t, r.schedules, DefaultSchedules)
 }
 
-// reduced returns the options of a search depth first with the reduction or without.
-func depthFirstOnly(reduce bool, preemptions, schedules int) *config {
+// depthFirstOnly returns the options of a search depth first with a reduction.
+func depthFirstOnly(reduce reduction, preemptions, schedules int) *config {
 	c := configure([]Option{Schedules(schedules), Within(time.Minute)})
 	c.wants = preemptions
 	c.phases = func() []phase { return []phase{{&depthFirst{bound: preemptions, reduce: reduce}, math.MaxInt, false}} }
 	return c
 }
 
-func TestTheReductionFindsWhatTheFullSearchFinds(t *testing.T) {
-	full, less := 0, 0
+func TestEachReductionFindsWhatTheFullSearchFinds(t *testing.T) {
+	full, less := 0, map[reduction]int{}
 	for _, p := range corpus {
+		if p.kind == Starvation {
+			continue // it is searched without a reduction
+		}
 		t.Run(p.name, func(t *testing.T) {
-			c, d := depthFirstOnly(false, 2, most), depthFirstOnly(true, 2, most)
-			if slices.Contains([]Kind{Starvation}, p.kind) {
-				return // it is searched without the reduction
-			}
-			want, got := search(t, c, p.wrong), search(t, d, p.wrong)
+			want := search(t, depthFirstOnly(noReduction, 2, most), p.wrong)
 			require.NotNil(t, want.finding)
-			require.NotNil(t, got.finding)
-			require.Equal(t, want.finding.Kind, got.finding.Kind)
-			require.Equal(t, p.kind, got.finding.Kind)
-			again := search(t, configure([]Option{Replay(got.replay())}), p.wrong)
-			require.NoError(t, again.err)
-			require.NotNil(t, again.finding)
+			for _, reduce := range []reduction{byStates, byHolds} {
+				got := search(t, depthFirstOnly(reduce, 2, most), p.wrong)
+				require.NotNil(t, got.finding)
+				require.Equal(t, p.kind, got.finding.Kind)
+				again := search(t, configure([]Option{Replay(got.replay())}), p.wrong)
+				require.NoError(t, again.err)
+				require.NotNil(t, again.finding)
+			}
 		})
 		t.Run(p.name+", right", func(t *testing.T) {
-			f, r := search(t, depthFirstOnly(false, 2, 3000), p.right), search(t, depthFirstOnly(true, 2, 3000), p.right)
+			most := configure([]Option{atMost(3000)}).schedules
+			f := search(t, depthFirstOnly(noReduction, 2, most), p.right)
 			require.Nil(t, f.finding)
-			require.Nil(t, r.finding)
-			require.False(t, f.complete != "" && r.complete == "", "the reduction is no less complete")
 			if f.complete != "" {
-				full, less = full+f.schedules, less+r.schedules
+				full += f.schedules
+			}
+			for _, reduce := range []reduction{byStates, byHolds} {
+				r := search(t, depthFirstOnly(reduce, 2, most), p.right)
+				require.Nil(t, r.finding)
+				require.False(t, f.complete != "" && r.complete == "", "the reduction is no less complete")
+				if f.complete != "" {
+					less[reduce] += r.schedules
+				}
 			}
 		})
 	}
-	t.Logf("right programs that the full search completes: %d schedules, and %d with the reduction", full, less)
-	require.Less(t, less, full)
+	t.Logf("right programs that the full search completes: %d schedules, %d by states, %d by holds",
+		full, less[byStates], less[byHolds])
+	require.Less(t, less[byStates], full)
+	require.Less(t, less[byHolds], less[byStates])
+}
+
+// holdOrders returns the orders in which goroutines get one lock, and the number of schedules.
+func holdOrders(t *testing.T, n, sections, preemptions int, reduce reduction) (orders map[string]bool, schedules int) {
+	t.Helper()
+	orders = map[string]bool{}
+	s := &depthFirst{bound: preemptions, reduce: reduce}
+	f := func(x *X) {
+		var m fair.Mutex
+		order := ""
+		for i := range n {
+			x.Go("works", func() {
+				for range sections {
+					m.Lock()
+					order += string(rune('a' + i))
+					m.Unlock()
+				}
+			})
+		}
+		x.Wait()
+		orders[order] = true
+	}
+	one.Lock()
+	defer one.Unlock()
+	for s.begin() {
+		s.end(execute(t, configure(nil), f, s, false).decisions)
+		schedules++
+	}
+	return orders, schedules
+}
+
+func TestTheReductionByStatesKeepsTheOrdersOfHolds(t *testing.T) {
+	for _, n := range [][2]int{{2, 2}, {2, 3}, {3, 2}} {
+		for preemptions := range 3 {
+			want, full := holdOrders(t, n[0], n[1], preemptions, noReduction)
+			got, less := holdOrders(t, n[0], n[1], preemptions, byStates)
+			require.Equal(t, want, got)
+			t.Logf("%d goroutines, %d sections, %d preemptions: %d schedules, and %d",
+				n[0], n[1], preemptions, full, less)
+		}
+	}
+}
+
+func TestTheReductionByHoldsKeepsTheOrdersOfHolds(t *testing.T) {
+	for _, n := range [][2]int{{2, 3}, {3, 2}} {
+		// Without a bound, the orders of the holds are all that there are.
+		all := map[[2]int]int{{2, 3}: 20, {3, 2}: 90}[n]
+		got, _ := holdOrders(t, n[0], n[1], 100, byHolds)
+		require.Len(t, got, all)
+		// With a bound, each change away from a goroutine that has sections left is a preemption.
+		for preemptions := range 3 {
+			want := 0
+			for order := range got {
+				if changes(order, n[1]) <= preemptions {
+					want++
+				}
+			}
+			some, _ := holdOrders(t, n[0], n[1], preemptions, byHolds)
+			require.Len(t, some, want)
+		}
+	}
+}
+
+// changes returns how often an order leaves a goroutine before its last section.
+func changes(order string, sections int) (n int) {
+	had := map[byte]int{}
+	for i := range len(order) {
+		if had[order[i]]++; i+1 < len(order) && order[i+1] != order[i] && had[order[i]] < sections {
+			n++
+		}
+	}
+	return n
 }

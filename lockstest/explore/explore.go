@@ -76,7 +76,8 @@ const (
 )
 
 const (
-	// unreduced is how many schedules are tried without a reduction. Most programs have fewer.
+	// unreduced is how many schedules are tried without a reduction, and then with the first one.
+	// Most programs have fewer.
 	unreduced = 2500
 
 	// further is how long a search goes on after it has tried all schedules that it has to.
@@ -92,10 +93,10 @@ func configure(opts []Option) *config {
 		o(c)
 	}
 	if c.phases == nil {
-		first := max(min(c.schedules/4, unreduced), 1)
+		part := max(c.schedules/4, 1)
 		c.phases = func() []phase {
-			return append(depthFirstTo(DefaultPreemptions, first, max(c.schedules/2, 1)),
-				phase{&depthFirst{bound: DefaultPreemptions + 1, reduce: true}, max(c.schedules/4, 1), true},
+			return append(depthFirstTo(DefaultPreemptions, min(part, unreduced), part),
+				phase{&depthFirst{bound: DefaultPreemptions + 1, reduce: byHolds}, part, true},
 				phase{&pct{depth: 2, grows: deeper, seed: 1}, math.MaxInt, false})
 		}
 		c.wants = DefaultPreemptions
@@ -104,11 +105,12 @@ func configure(opts []Option) *config {
 }
 
 // depthFirstTo returns the phases that try all schedules with up to n preemptions, with the numbers
-// of schedules that they get without and with the reduction.
-func depthFirstTo(n, without, with int) []phase {
+// of schedules that they get until the next reduction, and with the last one.
+func depthFirstTo(n, first, last int) []phase {
 	return []phase{
-		{&depthFirst{bound: n}, without, false},
-		{&depthFirst{bound: n, reduce: true}, with, false},
+		{&depthFirst{bound: n}, first, false},
+		{&depthFirst{bound: n, reduce: byStates}, first, false},
+		{&depthFirst{bound: n, reduce: byHolds}, last, false},
 	}
 }
 
@@ -172,11 +174,11 @@ func Expect(k Kind) Option { return func(c *config) { c.expect = k } }
 // result is what a search has shown.
 type result struct {
 	schedules int
-	complete  string  // what the search was complete up to, or ""
-	alike     bool    // the reduction has left out schedules
-	doubt     string  // why there are other schedules, or ""
-	strayed   bool    // something besides the explorer decides in the program
-	horizon   horizon // of its runs
+	complete  string    // what the search was complete up to, or ""
+	alike     reduction // has left out schedules
+	doubt     string    // why there are other schedules, or ""
+	strayed   bool      // something besides the explorer decides in the program
+	horizon   horizon   // of its runs
 	finding   *finding
 	list      []deviation // the schedule of the finding
 	run       *X          // its run, with the lines
@@ -253,11 +255,8 @@ func (r result) outcome(c *config) string {
 		return s + ", and the search was not complete"
 	case r.doubt != "":
 		return fmt.Sprintf("%s, which are not all: %s", s, r.doubt)
-	case r.alike:
-		return fmt.Sprintf("%s, %s, or differ from one of them in the order of operations on different locks alone, "+
-			"if its locks alone decide what the program does", s, r.complete)
 	}
-	return fmt.Sprintf("%s, %s, if its locks alone decide what the program does", s, r.complete)
+	return fmt.Sprintf("%s, %s%s, if its locks alone decide what the program does", s, r.complete, r.alike)
 }
 
 // mostReplays is how often a schedule is run that shows no finding, to see whether the runs differ.
@@ -309,19 +308,19 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 	paths := known{}
 	began, told := time.Now(), time.Now()
 	var done time.Time // when the search had tried what it has to
-	unsure := false
+	unsure, tries := false, false
 	begun, learned := s, 0
 	again, sure := repetition(), strategy(&turns{of: []strategy{&guided{}, &endless{bound: c.wants}}})
 	try := func(s strategy) (found bool) {
 		x := newRun(t, c, f, s)
-		x.signs, x.unsure = r.schedules <= unreduced || s == again || s == sure, unsure
+		x.signs, x.unsure, x.tries = r.schedules <= unreduced || s == again || s == sure, unsure, tries
 		x.execute(t)
 		if r.err = x.hangs; r.err != nil {
 			return true
 		}
 		s.end(x.decisions)
 		r.idle = r.idle && x.idle()
-		unsure = x.unsure
+		unsure, tries = x.unsure, x.tries
 		if r.doubt == "" {
 			r.doubt = x.doubt
 		}
@@ -373,7 +372,8 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 			return r
 		}
 	}
-	r.complete, r.alike = s.completeness(c.wants), s.alike
+	r.complete = s.completeness(c.wants)
+	r.alike = s.alike
 	// Something besides the explorer may show only if a schedule is run again.
 	for n := min(r.schedules, enough/2); !r.strayed && r.complete != "" && n < enough; n++ {
 		sure.begin()
@@ -410,7 +410,7 @@ func (r *result) found(t *testing.T, c *config, f func(*X), x *X) {
 	t.Helper()
 	r.list, r.finding, r.run = deviations(x.decisions), x.finding, x
 	if r.once = t.Failed(); !r.once {
-		if slices.ContainsFunc(x.decisions, func(d decision) bool { return d.forced }) {
+		if slices.ContainsFunc(x.decisions, func(d decision) bool { return d.fewer }) {
 			// Without the reduction, other choices are the default.
 			all := choices(x.decisions)
 			for range mostShrinks {
@@ -460,6 +460,7 @@ func (s *inTurn) completeness(wanted int) string {
 	}
 	switch {
 	case s.all:
+		s.alike = min(s.alike, byStates) // no preemptions are counted
 		return "which are all that there are"
 	case s.bound >= wanted:
 		return fmt.Sprintf("which are all with up to %d preemptions", s.bound)

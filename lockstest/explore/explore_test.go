@@ -56,6 +56,8 @@ func TestASleepOfYearsEnds(t *testing.T) {
 }
 
 func TestADeadlockBesideATickerIsFound(t *testing.T) {
+	defer func(was time.Duration) { patience = was }(patience)
+	patience = 10 * time.Millisecond
 	r := search(t, configure(nil), func(x *X) {
 		go func() {
 			ticker := time.NewTicker(time.Second)

@@ -58,6 +58,7 @@ func (x *X) everything(what uint64) {
 // noteBegin notes that g is let go, before an operation or after a wait.
 func (x *X) noteBegin(g *goroutine, s seen, l *lockState) {
 	g.since = x.steps
+	x.tries = x.tries || isTry(s.op.name)
 	x.trail = mix(mix(x.trail, uint64(g.index)), mix(hashOf(s.op.name), s.op.sign))
 	if l == nil {
 		if s.op.name != startOp && s.op.from == 0 {
@@ -111,7 +112,7 @@ func (x *X) stateNow(d decision) uint64 {
 	for _, g := range x.list {
 		state := g.state.Load()
 		h = mix(mix(h, g.history), uint64(state))
-		if s := g.seen(); s.inLock() && (state == running || s.woken) {
+		if s := g.seen(); s.woken || s.inLock() && state == running {
 			waiting = append(waiting, g)
 		}
 	}

@@ -3,6 +3,7 @@ package explore
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +21,8 @@ type decision struct {
 	value   bool  // the options are numbers: see X.Choose
 	chosen  int
 
-	forced bool // there was nothing to decide: see X.starting
+	fewer  bool // the reduction has left out options: see reduce.go
+	forced bool // and it has left one
 
 	path  uint64 // stands for the choices before this one
 	trail uint64 // stands for what the run has done before this decision
@@ -49,7 +51,7 @@ type strategy interface {
 // those with one, and so on. Musuvathi and Qadeer, "Iterative context bounding for systematic
 // testing of multithreaded programs", PLDI 2007.
 //
-// If reduce is set, it goes no further from a state of the program from which it has tried
+// With a reduction, it goes no further from a state of the program from which it has tried
 // everything with as many preemptions left. Musuvathi and Qadeer, "Partial-order reduction for
 // context-bounded state exploration", MSR-TR-2007-12. Such a run goes on by default choices, since
 // an end in its midst would run the program's deferred functions.
@@ -63,7 +65,7 @@ type depthFirst struct {
 	complete bool // all schedules up to bound were tried
 	all      bool // there are no other schedules at all
 
-	reduce  bool
+	reduce  reduction
 	reduced bool           // the reduction has left out something
 	seen    map[uint64]int // by state: 1 + the preemptions that were left there
 	spent   int
@@ -122,7 +124,7 @@ func (s *depthFirst) choose(n, _ int, d decision) int {
 		if s.prefix[n] < len(d.options) {
 			choice = s.prefix[n]
 		}
-	case s.cut < 0 && s.reduce && d.state != 0:
+	case s.cut < 0 && s.reduce > noReduction && d.state != 0:
 		if left := s.now - s.spent; s.seen[d.state] > left {
 			s.cut, s.reduced = n, true
 		} else {
@@ -137,6 +139,7 @@ func (s *depthFirst) choose(n, _ int, d decision) int {
 }
 
 func (s *depthFirst) end(run []decision) {
+	s.reduced = s.reduced || slices.ContainsFunc(run, func(d decision) bool { return d.fewer })
 	if s.cut >= 0 {
 		run = run[:s.cut]
 	}
@@ -224,15 +227,14 @@ type phase struct {
 	after bool // it needs all schedules with fewer preemptions to be tried before
 }
 
-// reducer is a strategy that leaves out schedules which make no difference.
-type reducer interface{ reduces() bool }
+func (s *depthFirst) reduces() reduction { return s.reduce }
 
-func (s *depthFirst) reduces() bool { return s.reduce }
-
-// reduces reports whether the strategy whose turn it is does so.
-func (s *inTurn) reduces() bool {
-	r, ok := s.phases[0].strategy.(reducer)
-	return ok && r.reduces()
+// reduces returns the reduction of the strategy whose turn it is.
+func (s *inTurn) reduces() reduction {
+	if r, ok := s.phases[0].strategy.(reducer); ok {
+		return r.reduces()
+	}
+	return noReduction
 }
 
 // inTurn is several strategies, one after the other. A search depth first goes on where the one
@@ -242,7 +244,7 @@ type inTurn struct {
 	used   int // schedules of the first phase
 	bound  int // all schedules with so many preemptions were tried, or -1
 	all    bool
-	alike  bool // some of those were left out, since the reduction takes them for like another one
+	alike  reduction // has left out some of those, which it takes for like another one
 }
 
 func (s *inTurn) begin() bool {
@@ -274,8 +276,10 @@ func (s *inTurn) took(p phase) {
 	if !ok || s.used == 0 {
 		return
 	}
+	if d.reduced && (d.done() > s.bound || d.all) {
+		s.alike = max(s.alike, d.reduce)
+	}
 	s.bound, s.all = max(s.bound, d.done()), d.all
-	s.alike = s.alike || d.reduced && d.done() >= 0
 }
 
 func (s *inTurn) choose(n, step int, d decision) int { return s.phases[0].choose(n, step, d) }

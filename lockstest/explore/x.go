@@ -78,6 +78,7 @@ type X struct {
 	probed    int     // the last step at which it did
 	unsure    bool    // goroutines act on each other, or may, without the root's knowledge
 	signs     bool    // trail has the places of operations as well
+	tries     bool    // goroutines try to acquire locks without a wait, in this run or in earlier ones
 }
 
 // doubts notes the first reason why the run depends on more than its decisions.
@@ -105,11 +106,13 @@ const (
 	// idleTime. A ticker of the program would take minutes to get there. So the time ends to pass
 	// as soon as that has taken patience of real time.
 	idleTime = 150 * 365 * 24 * time.Hour
-	patience = 100 * time.Millisecond
 
 	// probing is how far a run looks for timers that fire beside its work.
 	probing = 24 * time.Hour
 )
+
+// patience is how much real time the time of a run may take to pass: see idleTime.
+var patience = 100 * time.Millisecond
 
 // The states of a goroutine.
 const (
@@ -718,14 +721,18 @@ func (x *X) pick(can, events []*goroutine, timed bool) *goroutine {
 		if !stays && x.current != nil && x.alone >= maxAlone {
 			d.tired = x.current.index
 		}
-		if chosen = x.starting(d); chosen >= 0 {
-			x.trail = mix(x.trail, optionsOf(d))
-			d.chosen, d.forced, d.path, d.trail = chosen, true, x.path, x.trail
-			x.decided(d)
-			return x.list[options[chosen]]
+		x.trail = mix(x.trail, optionsOf(d))
+		if at := x.starting(d); at >= 0 {
+			x.force(d, at)
+			return x.list[options[at]]
 		}
-		d.state = x.stateNow(d)
-		chosen = x.decides(d)
+		d = x.worth(d)
+		if options = d.options; d.forced {
+			x.force(d, 0)
+		} else {
+			d.state = x.stateNow(d)
+			chosen = x.decides(d)
+		}
 	}
 	x.steps++
 	if options[chosen] == passes {
@@ -751,6 +758,7 @@ func (x *X) chooses(g *goroutine, n int) {
 		for i := range n {
 			d.options[i] = i
 		}
+		x.trail = mix(x.trail, optionsOf(d))
 		chosen = x.decides(d)
 	}
 	g.history = mix(g.history, uint64(chosen))
@@ -760,7 +768,6 @@ func (x *X) chooses(g *goroutine, n int) {
 
 // decides has the strategy make a decision.
 func (x *X) decides(d decision) int {
-	x.trail = mix(x.trail, optionsOf(d))
 	d.path, d.trail = x.path, x.trail
 	d.chosen = x.choose.choose(len(x.decisions), x.steps, d)
 	x.decided(d)
@@ -781,14 +788,10 @@ func (x *X) decided(d decision) {
 	x.path = mix(x.path, uint64(d.options[d.chosen])+1)
 }
 
-// starting returns the option of a goroutine that has done nothing yet, or -1. The reduction starts
-// it at once, and the one that ran goes on after that: what a goroutine does before its first
-// operation makes no difference to the others.
-func (x *X) starting(d decision) int {
-	if s, ok := x.choose.(reducer); !ok || !s.reduces() || x.unsure {
-		return -1
-	}
-	return slices.IndexFunc(d.options[:d.own], func(i int) bool { return x.list[i].seen().op.name == startOp })
+// force notes a decision of the reduction, which the strategy does not make.
+func (x *X) force(d decision, chosen int) {
+	d.chosen, d.fewer, d.forced, d.path, d.trail = chosen, true, true, x.path, x.trail
+	x.decided(d)
 }
 
 // release lets g go.
