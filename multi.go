@@ -3,6 +3,7 @@ package locks
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -70,9 +71,10 @@ type sameLock interface {
 // is nil.
 //
 // If a member fails, the members acquired before are released in reverse order, even if ctx has
-// ended. The error names the member and matches the member's error. TryLockContext waits for no
-// member. UnlockContext releases in reverse order. It tries every member, joins their errors,
-// and ends the hold even if there are errors.
+// ended. The error names the member and matches the member's error. It does not tell of a member
+// that was lost before this release. TryLockContext waits for no member. UnlockContext releases in
+// reverse order. It tries every member, joins their errors, and ends the hold even if there are
+// errors.
 //
 // A hold belongs to its [Owner], even if the members know no owners, and to the Multi that
 // acquired it. UnlockContext by another owner, or of another Multi, is [ErrNotHeld] and releases
@@ -435,15 +437,16 @@ func (m *multi) TryLockContext(ctx context.Context) (ok bool, err error) {
 }
 
 // rollBack releases the members that a failed acquisition by o has acquired. It ignores the end
-// of ctx, which may be the reason of the failure. The members find o without asking ctx.
+// of ctx, which may be the reason of the failure. The members find o without asking ctx. A member
+// that was lost in the meantime is not held any more, so its loss is no failure.
 func (m *multi) rollBack(ctx context.Context, o Owner, taken []member) error {
-	return release(WithOwner(context.WithoutCancel(ctx), o), taken)
+	return release(WithOwner(context.WithoutCancel(ctx), o), taken, true)
 }
 
 // release releases all of taken in reverse order. A panic becomes an error, because the Context
 // family does not panic. A member that panics or calls Goexit does not leave the others locked:
-// they are released in the deferred call.
-func release(ctx context.Context, taken []member) (err error) {
+// they are released in the deferred call. In a roll-back, release ignores losses.
+func release(ctx context.Context, taken []member, rollBack bool) (err error) {
 	left := len(taken) // counts a member down when its unlock has returned
 	defer func() {
 		if left == 0 {
@@ -457,13 +460,13 @@ func release(ctx context.Context, taken []member) (err error) {
 		default:
 			err = joined.Errors(err, taken[left].failed("panic in unlock of", fmt.Errorf("%v", p)))
 		}
-		if rest := release(ctx, taken[:left]); rest != nil {
+		if rest := release(ctx, taken[:left], rollBack); rest != nil {
 			err = joined.Errors(err, rest)
 		}
 	}()
 	for ; left > 0; left-- {
 		each := &taken[left-1]
-		if failed := each.lock.UnlockContext(ctx); failed != nil {
+		if failed := each.lock.UnlockContext(ctx); failed != nil && !(rollBack && errors.Is(failed, ErrLost)) {
 			err = joined.Errors(err, each.failed("unlock", failed))
 		}
 	}
@@ -571,7 +574,7 @@ func (m *multi) UnlockContext(ctx context.Context) error {
 	if !m.dropHold(o) {
 		return ctxerr.Wrap("locks: Multi: UnlockContext", m.notHeld(o))
 	}
-	return release(ctx, m.members)
+	return release(ctx, m.members, false)
 }
 
 // Unwrap returns the members, in the order of acquisition.
@@ -697,10 +700,22 @@ func (h *multiHold) end() {
 func (h *multiHold) Err() error {
 	for _, each := range h.members {
 		if err := each.Err(); err != nil {
+			h.tell(each)
 			return err
 		}
 	}
 	return nil
+}
+
+// tell closes the channel of Lost if member is lost. Otherwise the caller of Err could learn of the
+// loss before the goroutine that watches member.
+func (h *multiHold) tell(member Hold) {
+	h.mu.Lock()
+	lost := h.lost
+	h.mu.Unlock()
+	if lost != nil && isClosed(member.Lost()) {
+		h.once.Do(func() { close(lost) })
+	}
 }
 
 func (h *multiHold) Token() uint64 { return 0 }

@@ -124,6 +124,21 @@ func TestMultiReportsAFailedRollbackBesidesItsReason(t *testing.T) {
 	require.ErrorIs(t, err, errTwo)
 }
 
+// A member that is lost needs no release.
+func TestMultiIgnoresTheLossOfAMemberThatItRollsBack(t *testing.T) {
+	ls, _ := keyedLocks(2)
+	ls[0].UnlockErr, ls[1].LockErr = fails(locks.ErrLost), fails(errOne)
+	err := locks.Multi(ls[0], ls[1]).LockContext(ctx)
+	require.ErrorIs(t, err, errOne)
+	require.NotErrorIs(t, err, locks.ErrLost)
+	other := locks.WithOwner(ctx, locks.NewOwner())
+	ls[1].LockErr = nil
+	require.NoError(t, ls[1].LockContext(other))
+	ok, err := locks.Multi(ls[0], ls[1]).TryLockContext(ctx)
+	require.NoError(t, err)
+	require.False(t, ok)
+}
+
 func TestMultiRollsBackWhenAMemberPanics(t *testing.T) {
 	ls, _ := keyedLocks(2)
 	ls[1].LockErr = func() error { panic("boom") }
@@ -829,6 +844,26 @@ func TestAMultiHoldIsLostWithAnyMember(t *testing.T) {
 		require.ErrorIs(t, h.Err(), locks.ErrLost)
 		require.ErrorIs(t, m.UnlockContext(ctx), locks.ErrLost)
 		require.Equal(t, []int{0, 0}, holds(ls))
+	}
+}
+
+// The goroutine that watches the member may run later than the caller of Err.
+func TestAMultiHoldTellsALossBeforeErrReturnsIt(t *testing.T) {
+	for range 500 {
+		l := fakelock.NewLeased("")
+		m := locks.Multi(l).(locks.Leased)
+		require.NoError(t, m.LockContext(ctx))
+		h, err := m.Hold(ctx)
+		require.NoError(t, err)
+		lost := h.Lost()
+		l.Lose()
+		require.ErrorIs(t, h.Err(), locks.ErrLost)
+		select {
+		case <-lost:
+		default:
+			t.Fatal("Err returns a loss, and Lost is open")
+		}
+		require.ErrorIs(t, m.UnlockContext(ctx), locks.ErrLost)
 	}
 }
 
