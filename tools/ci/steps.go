@@ -115,7 +115,7 @@ func (c *ci) steps() []step {
 			false, last, newerRaces},
 		{"repeatedly", "core", "few and many processors, repeatedly", false, last, repeatedly},
 		{"plain", "core", "few and many processors without the race detector", false, last, plainly},
-		{"simulation", "core", "simulated lives find each flaw of a store, and mistakes in package lease", false, last,
+		{"simulation", "core", "simulated lives find each flaw of a store, and mistakes in what uses it", false, last,
 			plain("-tags=simulation", "-run=^TestLivesFind", "-timeout=2h", "./distributed/lease/leasetest")},
 		{"searches", "core", "explore searches all schedules of its tests", false, last,
 			plain("-tags=lockexplore,simulation", "./lockstest/explore")},

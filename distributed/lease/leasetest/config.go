@@ -88,6 +88,9 @@ type Config struct {
 	// SetClock, if not nil, sets the clock of a World's server forward by this time.
 	SetClock func(by time.Duration)
 
+	// members, if not nil, returns the names of the locks that the lock called name consists of.
+	members func(name string) []string
+
 	exact   bool // the store decides in no time, see ledger
 	anyName bool // there was no Name
 	virtual bool // the checks run in virtual time

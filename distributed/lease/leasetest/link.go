@@ -19,15 +19,17 @@ type Link struct {
 	tb   testing.TB
 	ttl  time.Duration
 	port *process // in a simulation, or nil
+	nth  int      // the server's number of Server, or -1
 
 	mu      sync.Mutex
 	proxies map[string]*Proxy // by network and address, "" in front of the server in memory
+	servers map[int]*Link     // of Server
 	trouble func(*Proxy)      // what has been done to the proxies, or nil
 }
 
 // NewLink returns a Link that lasts until the test ends.
 func NewLink(tb testing.TB) *Link {
-	l := &Link{tb: tb, proxies: make(map[string]*Proxy)}
+	l := &Link{tb: tb, nth: -1, proxies: make(map[string]*Proxy)}
 	tb.Cleanup(l.close) // when the clients have been closed
 	return l
 }
@@ -39,10 +41,31 @@ func (l *Link) close() {
 	l.mu.Lock()
 	l.trouble = (*Proxy).close // of those to come, which have no connections
 	proxies := slices.Collect(maps.Values(l.proxies))
+	servers := slices.Collect(maps.Values(l.servers))
 	l.mu.Unlock()
 	for _, p := range proxies {
 		p.close()
 	}
+	for _, s := range servers {
+		s.close()
+	}
+}
+
+// Server returns the network between the client and the nth of several servers, counted from 0. A
+// fault of l happens to the connections with each server. A fault of the Link that Server returns
+// happens to the connections with this server. See World.Servers.
+func (l *Link) Server(n int) *Link {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.servers[n]
+	if s == nil {
+		s = &Link{tb: l.tb, ttl: l.ttl, port: l.port, nth: n, proxies: make(map[string]*Proxy), trouble: l.trouble}
+		if l.servers == nil {
+			l.servers = make(map[int]*Link)
+		}
+		l.servers[n] = s
+	}
+	return s
 }
 
 // TTL is how long the client's sessions should last if they have a time of their own, as with a
@@ -114,6 +137,11 @@ func (l *Link) Used() bool {
 			return true
 		}
 	}
+	for _, s := range l.servers {
+		if s.Used() {
+			return true
+		}
+	}
 	return false
 }
 
@@ -125,6 +153,9 @@ func (l *Link) Connections() int {
 	for _, p := range l.proxies {
 		n += p.Connections()
 	}
+	for _, s := range l.servers {
+		n += s.Connections()
+	}
 	return n
 }
 
@@ -135,6 +166,9 @@ func (l *Link) do(trouble func(*Proxy)) {
 	l.trouble = trouble
 	for _, p := range l.proxies {
 		trouble(p)
+	}
+	for _, s := range l.servers {
+		s.do(trouble)
 	}
 }
 
@@ -156,9 +190,17 @@ func (l *Link) Refuse() { l.do((*Proxy).Refuse) }
 // Heal ends all faults of all connections.
 func (l *Link) Heal() {
 	l.do((*Proxy).Heal)
+	l.forget()
+}
+
+// forget has later proxies begin without a trouble.
+func (l *Link) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.trouble = nil
+	for _, s := range l.servers {
+		s.forget()
+	}
 }
 
 // Reset closes all connections.
@@ -167,5 +209,8 @@ func (l *Link) Reset() {
 	defer l.mu.Unlock()
 	for _, p := range l.proxies {
 		p.Reset()
+	}
+	for _, s := range l.servers {
+		s.Reset()
 	}
 }

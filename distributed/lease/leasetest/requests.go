@@ -68,6 +68,7 @@ type Requests struct {
 	who    int      // the client's number in log
 	lags   bool     // each request takes some time, as on a network
 	port   *process // in a simulation, or nil
+	server int      // which of several servers of a simulation has the Store
 	shares bool     // the locks of the Store are shared, in a simulation
 
 	mu     sync.Mutex
@@ -503,7 +504,7 @@ func (r *Requests) NotifyLoss(lost func(id driver.HoldID, cause error)) {
 		r.mu.Lock()
 		r.lost = append(r.lost, id)
 		r.mu.Unlock()
-		r.ledger().notified(id)
+		r.ledger().notified(r, id)
 		r.port.hears(id)
 		lost(id, cause)
 	})

@@ -32,6 +32,11 @@ type World struct {
 	// use locks. Default 4 and 3.
 	Processes, Users int
 
+	// Servers is how many servers there are, each with faults of its own. Default 1. The nth Store
+	// that Open opens is on the nth server. A Store on several servers reaches them through
+	// [Link.Server].
+	Servers int
+
 	// Seeds are those of lives that have found something. They are lived first, one after the
 	// other.
 	Seeds []uint64
@@ -134,6 +139,7 @@ type trouble struct {
 	kind      troubleKind
 	at, until time.Duration // from the beginning of the life
 	who       int           // the process, or -1 for all
+	server    int           // counted from 1, or 0 for all
 }
 
 type troubleKind string
@@ -161,6 +167,9 @@ const (
 func (k troubleKind) ofServer() bool {
 	return k == down || k == stalls || k == forgets || k == clockJumps
 }
+
+// ofProcess says that the trouble concerns a process and no messages.
+func (k troubleKind) ofProcess() bool { return k == pauses || k == dies || k == closes }
 
 // plan is a life before it is lived: what its seed has drawn.
 type plan struct {
@@ -208,6 +217,14 @@ func (w World) plan(seed uint64) plan {
 			t.until = min(t.until, at+time.Second)
 		}
 		p.troubles = append(p.troubles, t)
+	}
+	if w.Servers > 1 {
+		r := rand.New(rand.NewPCG(seed, 2))
+		for i := range p.troubles {
+			if t := &p.troubles[i]; !t.kind.ofProcess() && r.IntN(4) > 0 {
+				t.server = 1 + r.IntN(w.Servers)
+			}
+		}
 	}
 	return p
 }
@@ -303,6 +320,9 @@ func (f *finding) report(test string) string {
 		who := "all"
 		if t.who >= 0 {
 			who = fmt.Sprintf("process %d", t.who)
+		}
+		if t.server > 0 {
+			who += fmt.Sprintf(", server %d", t.server-1)
 		}
 		fmt.Fprintf(&b, "  %8.3f to %8.3f s  %s: %s\n", t.at.Seconds(), t.until.Seconds(), who, t.kind)
 	}

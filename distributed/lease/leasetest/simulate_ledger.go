@@ -26,8 +26,8 @@ type ledger struct {
 
 	mu       sync.Mutex
 	requests int
-	locks    map[string]*account
-	murky    time.Time // until then the server may have something else than it promised
+	locks    map[string]*account // by Requests.key
+	murky    time.Time           // until then the server may have something else than it promised
 }
 
 // account is one lock.
@@ -79,17 +79,25 @@ const (
 	placeGone  = 6 * time.Second
 )
 
-func (b *ledger) account(name string) *account {
-	a := b.locks[name]
+// key is under what the ledger has the lock called name of r's server.
+func (r *Requests) key(name string) string {
+	if r.server == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s on server %d", name, r.server)
+}
+
+func (b *ledger) account(key string) *account {
+	a := b.locks[key]
 	if a == nil {
 		a = &account{entries: make(map[string]*entry)}
-		b.locks[name] = a
+		b.locks[key] = a
 	}
 	return a
 }
 
 func (b *ledger) entry(r *Requests, id driver.HoldID) *entry {
-	a := b.account(id.Name)
+	a := b.account(r.key(id.Name))
 	e := a.entries[id.Acquisition]
 	if e == nil {
 		if len(a.entries) > 256 {
@@ -163,7 +171,7 @@ func (b *ledger) acquire(ctx context.Context, r *Requests, req driver.Request, w
 	e.many = permits
 	wasSure := e.surely(began)
 	over := e.asks()
-	a := b.account(req.Name)
+	a := b.account(r.key(req.Name))
 	before, most := a.token, e.most
 	e.most = began.Add(never) // the store may decide at any time
 	b.mu.Unlock()
@@ -472,7 +480,7 @@ func (b *ledger) release(r *Requests, id driver.HoldID, call func() (driver.Rele
 			e.most = now.Add(never)
 		}
 		if reply.Held {
-			b.freed(id.Name, now)
+			b.freed(r.key(id.Name), now)
 		}
 	}
 	return reply, err
@@ -509,7 +517,7 @@ func (b *ledger) releaseAll(r *Requests, ids []driver.HoldID, call func() ([]boo
 
 // awaited says that another process surely waits for the lock.
 func (b *ledger) awaited(r *Requests, name string) bool {
-	for _, x := range b.account(name).entries {
+	for _, x := range b.account(r.key(name)).entries {
 		if x.p != r.port && x.watches > 0 {
 			return true
 		}
@@ -526,7 +534,7 @@ func (b *ledger) leave(r *Requests, id driver.HoldID, call func() error) error {
 	b.begins()
 	e := b.entry(r, id)
 	first := e.place
-	for _, x := range b.account(id.Name).entries {
+	for _, x := range b.account(r.key(id.Name)).entries {
 		if x.place > 0 && x.place < first {
 			first = 0
 		}
@@ -537,14 +545,14 @@ func (b *ledger) leave(r *Requests, id driver.HoldID, call func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
-	if err == nil && first > 0 && b.isFree(id.Name, now) {
-		b.freed(id.Name, now)
+	if err == nil && first > 0 && b.isFree(r.key(id.Name), now) {
+		b.freed(r.key(id.Name), now)
 	}
 	return err
 }
 
-func (b *ledger) isFree(name string, now time.Time) bool {
-	for _, x := range b.account(name).entries {
+func (b *ledger) isFree(key string, now time.Time) bool {
+	for _, x := range b.account(key).entries {
 		if x.possibly(now) {
 			return false
 		}
@@ -559,7 +567,7 @@ func (b *ledger) force(r *Requests, name string, call func() (bool, error)) (boo
 	}
 	b.mu.Lock()
 	began := b.begins()
-	a := b.account(name)
+	a := b.account(r.key(name))
 	sure, possible := false, false
 	var held []*entry
 	var over []func() bool
@@ -609,7 +617,7 @@ func (b *ledger) force(r *Requests, name string, call func() (bool, error)) (boo
 		}
 	}
 	if broken {
-		b.freed(name, now)
+		b.freed(r.key(name), now)
 	}
 	return broken, err
 }
@@ -652,7 +660,7 @@ func (b *ledger) inspect(r *Requests, name string, call func() (driver.State, er
 		}
 		return nil
 	}
-	for acquisition, x := range b.account(name).entries {
+	for acquisition, x := range b.account(r.key(name)).entries {
 		claim := found(acquisition)
 		if x.place > 0 && !x.vague && now.Sub(x.queued) < placeLives {
 			places++
@@ -680,7 +688,7 @@ func (b *ledger) inspect(r *Requests, name string, call func() (driver.State, er
 		shared = shared || x.shared || x.many > 0 && b.life.cfg.Semaphore != nil
 	}
 	for _, h := range state.Holders {
-		if b.account(name).entries[h.Acquisition] == nil {
+		if b.account(r.key(name)).entries[h.Acquisition] == nil {
 			wrong("nobody is "+h.Acquisition, nil)
 		}
 	}
@@ -714,14 +722,14 @@ func (b *ledger) contended(r *Requests, name string, call func() (bool, error)) 
 }
 
 // notified judges the news of a loss.
-func (b *ledger) notified(id driver.HoldID) {
+func (b *ledger) notified(r *Requests, id driver.HoldID) {
 	if b == nil {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
-	e := b.account(id.Name).entries[id.Acquisition]
+	e := b.account(r.key(id.Name)).entries[id.Acquisition]
 	if e != nil && e.surely(now) && !now.Before(b.murky) && !b.life.wasForced(id.Name, now) { // the news may be old
 		b.breaks("it calls no living hold lost", tail(id.Acquisition), e)
 	}
@@ -780,23 +788,23 @@ const wakes = 500 * time.Millisecond
 
 // freed has those ask for the lock that must be told of its release: the first waiter in a queue,
 // or all.
-func (b *ledger) freed(name string, now time.Time) {
+func (b *ledger) freed(key string, now time.Time) {
 	if !b.exact() {
 		return
 	}
 	var told []*entry
-	for _, x := range b.account(name).entries {
+	for _, x := range b.account(key).entries {
 		switch {
 		case x.watches > 0 && x.place == 0:
 			told = append(told, x)
 		case x.place > 0:
-			if now.Sub(x.queued) > placeLives {
-				return // its place may have ended
+			if x.vague || now.Sub(x.queued) > placeLives {
+				return // its place may have ended, or may be another one than counted
 			}
 		}
 	}
 	var first *entry
-	for _, x := range b.account(name).entries {
+	for _, x := range b.account(key).entries {
 		if x.place > 0 && (first == nil || x.place < first.place) {
 			first = x
 		}
@@ -815,19 +823,19 @@ func (b *ledger) freed(name string, now time.Time) {
 			b.mu.Unlock()
 			if asleep && x.p.healthy(now) && !b.life.ended() && x.p.ctx.Err() == nil {
 				b.breaks("a release wakes waiters", fmt.Sprintf("%q was free at %v, and a waiter still waits at %v",
-					name, now.Sub(b.life.began), b.life.now()), x)
+					key, now.Sub(b.life.began), b.life.now()), x)
 			}
 		})
 	}
 }
 
-// holder returns the number of an acquisition that has the lock called name, or "".
-func (b *ledger) holder(name string) string {
+// holder returns the number of an acquisition that has the lock of this key, or "".
+func (b *ledger) holder(key string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
 	found := ""
-	for acquisition, e := range b.account(name).entries {
+	for acquisition, e := range b.account(key).entries {
 		if serial := tail(acquisition); e.surely(now) && serial > found {
 			found = serial
 		}

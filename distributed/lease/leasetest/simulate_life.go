@@ -140,10 +140,10 @@ func (l *life) sum() totals {
 		requests: l.ledger.requests, faults: l.caused, time: l.long}
 }
 
-// troubled says whether a trouble of this kind is under way for a process.
-func (l *life) troubled(kind troubleKind, who int) bool {
+// troubled says whether a trouble of this kind is under way between a process and a server.
+func (l *life) troubled(kind troubleKind, who, server int) bool {
 	now := l.now()
-	return slices.ContainsFunc(l.plan.troubles, func(t trouble) bool { return t.kind == kind && t.within(now, who) })
+	return slices.ContainsFunc(l.plan.troubles, func(t trouble) bool { return t.kind == kind && t.within(now, who, server) })
 }
 
 // pause sleeps, until the life ends at the latest.
@@ -176,8 +176,8 @@ type process struct {
 	closing     atomic.Int64 // the time since the life began, or 0
 
 	mu      sync.Mutex
-	gate    chan struct{} // closed while the process runs
-	serials map[Op]int
+	gate    chan struct{}        // closed while the process runs
+	serials map[string]int       // requests, by kind and server
 	touched map[string]time.Time // when the client asked or heard of an acquisition last
 	pending map[string]int       // how many requests about an acquisition are under way
 	causes  map[string]time.Time // when the store said last that a hold is lost, by name
@@ -196,7 +196,7 @@ func (l *life) enters(slot, incarnation int) *process {
 	l.mu.Unlock()
 	p.buried, p.gate = make(chan struct{}), make(chan struct{})
 	close(p.gate)
-	p.serials, p.touched = make(map[Op]int), make(map[string]time.Time)
+	p.serials, p.touched = make(map[string]int), make(map[string]time.Time)
 	p.causes, p.pending = make(map[string]time.Time), make(map[string]int)
 	p.doubts, p.given, p.left = make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	p.ctx, p.kill = context.WithCancel(l.ctx)
@@ -208,7 +208,7 @@ func (l *life) enters(slot, incarnation int) *process {
 		lease.WithTTL(l.ttl), lease.WithPoll(l.cfg.Poll), lease.WithReleaseTimeout(patience),
 		lease.WithWrapper(func(inner driver.Store) driver.Store {
 			requests := newRequests(inner, l.log, p.n)
-			requests.port = p
+			requests.port, requests.server = p, min(len(p.opened), max(l.world.Servers, 1)-1)
 			p.opened = append(p.opened, requests)
 			return requests
 		}),
@@ -427,7 +427,7 @@ func (l *life) cause(t trouble, ends map[int]time.Duration) {
 		case down:
 			for _, p := range l.processes {
 				if p.link.Used() {
-					p.link.Refuse()
+					t.link(p).Refuse()
 					ends[p.slot] = t.until
 				}
 			}
@@ -458,20 +458,29 @@ func (l *life) cause(t trouble, ends map[int]time.Duration) {
 		if !p.link.Used() {
 			return
 		}
+		link := t.link(p)
 		switch t.kind {
 		case cutUp:
-			p.link.CutRequests()
+			link.CutRequests()
 		case cutDown:
-			p.link.CutReplies()
+			link.CutReplies()
 		case cutBoth, silentNet:
-			p.link.Cut()
+			link.Cut()
 		case lossyNet:
-			p.link.Reset()
+			link.Reset()
 		case slowNet, lateNet:
-			p.link.Delay((t.until - t.at) / 8)
+			link.Delay((t.until - t.at) / 8)
 		}
 	}
 	ends[t.who] = max(ends[t.who], t.until)
+}
+
+// link returns the network of p that t concerns.
+func (t trouble) link(p *process) *Link {
+	if t.server > 0 {
+		return p.link.Server(t.server - 1)
+	}
+	return p.link
 }
 
 // resets notes that the server breaks its promises of before.
@@ -537,7 +546,7 @@ func (l *life) checks(name string, size int64) {
 			all = append(all, v)
 		}
 	}
-	reset, forced := l.reset, l.forced[name]
+	reset, forced := l.reset, l.lastForced(name)
 	l.mu.Unlock()
 	var taken int64
 	for i, v := range all {
@@ -574,7 +583,9 @@ func (v *possession) String() string {
 func (l *life) enter(v *possession, size int64) {
 	l.count.Add(1)
 	v.u.event("user %d has %q", v.u.i, v.name)
-	if at := v.u.closing.Load(); at > 0 && !v.shared && time.Duration(at) < l.now() {
+	// Of several members, the one acquired first may be lost before the last one is acquired.
+	given := l.cfg.members == nil || v.valid()
+	if at := v.u.closing.Load(); given && at > 0 && !v.shared && time.Duration(at) < l.now() {
 		l.breaks("a client that is closed gives no lock", v.String(), v.u.process)
 	}
 	if v.hold != nil && size == 0 && !v.shared {
@@ -609,6 +620,24 @@ func (v *possession) leave() { v.over.Store(true) }
 func (l *life) wasForced(name string, since time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at, ok := l.forced[name]
-	return ok && !at.Before(since.Add(-4*l.ttl))
+	return !l.lastForced(name).Before(since.Add(-4 * l.ttl))
+}
+
+// lastForced returns when somebody has freed the lock by force, or a lock that it consists of. l.mu
+// is held.
+func (l *life) lastForced(name string) (last time.Time) {
+	for _, member := range l.members(name) {
+		if at := l.forced[member]; at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// members returns the names of the locks that the lock called name consists of.
+func (l *life) members(name string) []string {
+	if l.cfg.members == nil {
+		return []string{name}
+	}
+	return l.cfg.members(name)
 }

@@ -20,7 +20,7 @@ import (
 func Ask[T any](ctx context.Context, link *Link, request func(ctx context.Context) (T, error)) (none T, err error) {
 	if p := link.port; p != nil {
 		p.below.Store(true)
-		return across(ctx, p, "", request)
+		return across(ctx, p, "", link.nth, request)
 	}
 	if err := ctx.Err(); err != nil {
 		return none, context.Cause(ctx)
@@ -38,20 +38,24 @@ type fate struct {
 	part             bool // see parts
 }
 
-// within says that t is under way at now for process who.
-func (t trouble) within(now time.Duration, who int) bool {
-	return (t.who < 0 || t.who == who) && t.at <= now && now < t.until
+// within says that t is under way at now between process who and a server.
+func (t trouble) within(now time.Duration, who, server int) bool {
+	return (t.who < 0 || t.who == who) && (t.server == 0 || t.server == server+1) && t.at <= now && now < t.until
 }
 
-// fate draws what happens to a request that p sends now. The nth request of a kind has the same
+// fate draws what happens to a request that p sends to a server now. The nth request of a kind has the same
 // fate in each life of a seed, as far as the same troubles are under way.
-func (p *process) fate(op Op) (f fate) {
+func (p *process) fate(op Op, server int) (f fate) {
+	kind := string(op)
+	if server >= 0 && p.life.world.Servers > 1 {
+		kind = fmt.Sprint(op, " to server ", server)
+	}
 	p.mu.Lock()
-	p.serials[op]++
-	n := p.serials[op]
+	p.serials[kind]++
+	n := p.serials[kind]
 	p.mu.Unlock()
 	h := fnv.New64a()
-	fmt.Fprint(h, p.slot, p.incarnation, op, n)
+	fmt.Fprint(h, p.slot, p.incarnation, kind, n)
 	r := rand.New(rand.NewPCG(p.life.plan.seed, h.Sum64()))
 	// Half of the messages take less than 0.7 ms, one of a thousand takes 30 ms.
 	latency := func() time.Duration {
@@ -65,7 +69,7 @@ func (p *process) fate(op Op) (f fate) {
 	fails := func() time.Duration { return f.up + f.down + time.Duration(r.Int64N(int64(100*time.Millisecond))) }
 	silence := func() time.Duration { return time.Duration(r.Int64N(int64(3 * ttl))) }
 	for _, t := range p.life.plan.troubles {
-		if !t.within(now, p.slot) {
+		if !t.within(now, p.slot, server) {
 			continue
 		}
 		switch t.kind {
@@ -122,9 +126,9 @@ func (p *process) latest() time.Duration {
 var errAway = driver.Mark(errors.New("the server is away"),
 	driver.ErrRefused, driver.ErrUnavailable, driver.ErrUnreachable)
 
-// across sends a request of p over the simulated network.
+// across sends a request of p to a server over the simulated network.
 func across[T any](
-	ctx context.Context, p *process, op Op, call func(context.Context) (T, error)) (none T, err error) {
+	ctx context.Context, p *process, op Op, server int, call func(context.Context) (T, error)) (none T, err error) {
 	type answer struct {
 		result T
 		err    error
@@ -136,7 +140,7 @@ func across[T any](
 	if ctx.Err() != nil {
 		return none, context.Cause(ctx)
 	}
-	f := p.fate(op)
+	f := p.fate(op, server)
 	// A process that stood still meanwhile sends late. The client counts from before that.
 	f.up = min(f.up, max(p.latest()-time.Since(sent), 0))
 	answers := make(chan answer, 1)
@@ -154,7 +158,7 @@ func across[T any](
 		if left && op == Watch { // the caller may have another one by now
 			return
 		}
-		if l.troubled(down, p.slot) {
+		if l.troubled(down, p.slot, server) {
 			answers <- answer{err: errAway}
 			return
 		}
@@ -238,7 +242,7 @@ type noticing struct {
 	over  chan struct{}
 }
 
-func (p *process) notices(w driver.Watch, closed func()) *noticing {
+func (p *process) notices(w driver.Watch, server int, closed func()) *noticing {
 	n := &noticing{inner: w, c: make(chan struct{}, 1), over: make(chan struct{})}
 	p.life.messages.Go(func() {
 		defer closed()
@@ -255,8 +259,8 @@ func (p *process) notices(w driver.Watch, closed func()) *noticing {
 				p.life.breaks("each watch is closed", "", p)
 				return
 			}
-			f := p.fate(Watch)
-			if f.lostUp || f.lostDown || f.error > 0 || p.life.troubled(down, p.slot) {
+			f := p.fate(Watch, server)
+			if f.lostUp || f.lostDown || f.error > 0 || p.life.troubled(down, p.slot, server) {
 				continue
 			}
 			p.life.messages.Go(func() {
@@ -304,7 +308,7 @@ func simulate[T any](r *Requests, ctx context.Context, op Op, what string,
 			}
 		}
 	} else {
-		result, err = across(ctx, p, op, call)
+		result, err = across(ctx, p, op, r.server, call)
 	}
 	if err != nil {
 		r.log.add(r.who, "%s %s: error %v", op, what, err)
@@ -342,7 +346,7 @@ func (r *Requests) watch(ctx context.Context, id driver.HoldID) (driver.Watch, e
 	if r.port == nil || w == nil {
 		return w, err
 	}
-	return r.port.notices(w, r.ledger().watch(r, id)), err
+	return r.port.notices(w, r.server, r.ledger().watch(r, id)), err
 }
 
 // asks notes that the client asks about acquisitions, and what comes of it.

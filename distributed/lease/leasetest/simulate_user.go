@@ -152,7 +152,7 @@ func (u *user) watchLoss(v *possession, over chan struct{}) {
 	u.mu.Lock()
 	// A store with a queue may tell of an earlier hold of the same acquisition, whose answer came
 	// too late.
-	told := !u.causes[v.name].Before(v.asked)
+	told := slices.ContainsFunc(l.members(v.name), func(name string) bool { return !u.causes[name].Before(v.asked) })
 	u.mu.Unlock()
 	if !told && !l.wasForced(v.name, v.began) {
 		l.breaks("a hold that is lost before its time was lost in the store",
@@ -185,7 +185,12 @@ func (u *user) rely(v *possession, lock locks.TryLocker, owner context.Context, 
 		}
 		l.checks(v.name, size)
 		if v.hold != nil {
-			if err := v.hold.Err(); err != nil {
+			gone := memberLost(lock, owner)
+			err := v.hold.Err()
+			if err == nil && gone != nil {
+				l.breaks("a hold of several locks is lost with each of them", fmt.Sprintf("%s is valid: %v", v, gone), u.process)
+			}
+			if err != nil {
 				v.leave()
 				select {
 				case <-v.hold.Lost():
@@ -206,6 +211,20 @@ func (u *user) rely(v *possession, lock locks.TryLocker, owner context.Context, 
 		}
 		l.pause(min(left, l.ttl/7))
 	}
+}
+
+// memberLost returns the loss of a lock that lock consists of, as a Multi does, or nil.
+func memberLost(lock locks.TryLocker, owner context.Context) error {
+	several, ok := lock.(interface{ Unwrap() []locks.TryLocker })
+	if !ok {
+		return nil
+	}
+	for _, member := range several.Unwrap() {
+		if hold, err := member.(locks.Leased).Hold(owner); err == nil && hold.Err() != nil {
+			return hold.Err()
+		}
+	}
+	return nil
 }
 
 // meddle does something beside the hold.
@@ -321,7 +340,7 @@ func (p *process) asksRaw() {
 			id = known
 		}
 		name, serial := l.names[random.IntN(len(l.names))], strconv.FormatUint(identity.Serial(&serials), 10)
-		if other := l.ledger.holder(name); other != "" && random.IntN(8) == 0 {
+		if other := l.ledger.holder(r.key(name)); other != "" && random.IntN(8) == 0 {
 			serial = other // the number of another client's acquisition
 		}
 		mine[i] = driver.HoldID{Name: name, Acquisition: id + ":" + serial}
