@@ -45,7 +45,8 @@
 // whose goroutines wait outside of locks.
 //
 // The log says how far the search went. If it was not complete, a line on the standard error says
-// so as well. With the option [Complete] the test fails instead.
+// so as well. With the option [Complete] the test fails instead. With the option [Keep], failing
+// schedules are kept in files, and tried first.
 //
 // The log says "all" only for programs whose locks alone decide what they do. If one schedule leads
 // to different operations in two runs, something besides the explorer decides: a select, the order

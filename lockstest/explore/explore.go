@@ -63,7 +63,8 @@ type config struct {
 	replays   bool
 	repeats   bool // the replay may take several runs
 	expect    Kind
-	complete  bool // an incomplete search fails the test
+	complete  bool   // an incomplete search fails the test
+	keep      string // a folder, or ""
 	err       error
 }
 
@@ -184,6 +185,8 @@ type result struct {
 	run       *X          // its run, with the lines
 	once      bool        // the test itself has failed, so no other run can tell whether it fails again
 	idle      bool        // no run had an operation that can be decided on
+	from, to  string      // the file that had the schedule, or that has got it
+	elsewhere []string    // files with schedules that lead to other steps now
 	err       error
 }
 
@@ -215,6 +218,13 @@ func Run(t *testing.T, f func(x *X), opts ...Option) {
 	}
 	c := configure(opts)
 	r := search(t, c, f)
+	if err := r.keep(t, c); err != nil {
+		t.Log(err)
+	}
+	for _, path := range r.elsewhere {
+		t.Logf("explore: the schedule in %s leads to other steps than it did, and to no finding: "+
+			"the program has changed, and the file can be removed", path)
+	}
 	switch {
 	case r.err != nil:
 		t.Fatal(r.err)
@@ -365,6 +375,9 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 			r.found(t, c, f, x)
 			return r
 		}
+	}
+	if r.tryKept(t, c, f) {
+		return r
 	}
 	for !r.strayed && s.begin() && !over() {
 		r.schedules++

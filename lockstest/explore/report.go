@@ -17,6 +17,12 @@ func (r result) report() string {
 	list := r.replay()
 	fmt.Fprintf(&b, "\nfound in schedule %d. To replay it, add this option to Run:\n\texplore.Replay(%q)\n",
 		r.schedules, list)
+	switch {
+	case r.from != "":
+		fmt.Fprintf(&b, "The schedule was in %s.\n", r.from)
+	case r.to != "":
+		fmt.Fprintf(&b, "The next run tries it first: it is in %s.\n", r.to)
+	}
 	return b.String()
 }
 
