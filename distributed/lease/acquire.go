@@ -428,7 +428,7 @@ func (a question) request() (r answer) {
 			// If an earlier request of the acquisition is in doubt too, the lock may be held
 			// because of the earlier one: then the lease began before this request was sent, and
 			// this request may still come. The next request is answered with a new lease.
-			r.doubt = sent.Add(req.TTL)
+			r.doubt = c.unknownUntil(sent, req.TTL)
 			if a.queue == nil {
 				a.sweep(r.doubt, nil, false)
 			}

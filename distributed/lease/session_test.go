@@ -200,3 +200,41 @@ func TestAShorterSessionShortensTheHold(t *testing.T) {
 		require.NoError(t, l.UnlockContext(a))
 	})
 }
+
+// pausing is a store whose process stands still for three sessions before a request for a lock
+// leaves. The request has no answer, and is carried out two seconds after the client learned that.
+type pausing struct {
+	*lasting
+	once sync.Once
+}
+
+func (s *pausing) pauses(carryOut func()) (paused bool) {
+	s.once.Do(func() {
+		time.Sleep(3 * s.term)
+		time.AfterFunc(2*time.Second, carryOut)
+		paused = true
+	})
+	return paused
+}
+
+func (s *pausing) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
+	if s.pauses(func() { s.lasting.Acquire(context.Background(), req) }) {
+		return driver.Reply{}, errNetwork
+	}
+	return s.lasting.Acquire(ctx, req)
+}
+
+func TestASessionKeepsNoLockForARequestThatLeftLate(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		store := &pausing{lasting: &lasting{client: s.connect(), term: 10 * time.Second}}
+		c, err := lease.New(store, lease.WithTTL(time.Hour), lease.WithMargin(time.Second))
+		require.NoError(t, err)
+		defer c.Close(context.Background())
+		_, err = c.Mutex("it").TryLockContext(as(locks.NewOwner()))
+		require.ErrorIs(t, err, errNetwork)
+		time.Sleep(2*time.Second + time.Millisecond)
+		require.NotEmpty(t, s.holder("it"), "the late request is carried out")
+		time.Sleep(5 * time.Second) // the lock of this store ends by itself after ten
+		require.Empty(t, s.holder("it"))
+	})
+}

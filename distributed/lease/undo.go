@@ -126,7 +126,7 @@ type sweeping struct {
 // is repeated until Close ends.
 //
 // A request that a network delivers after s.until, or after the time latest, leaves the lock held
-// for one more lease.
+// for one more lease, or for as long as the session lasts if the store is a [driver.Session].
 func (r *releaser) sweep(s sweeping) {
 	left := s.until.Sub(r.now())
 	if s.late {

@@ -116,10 +116,14 @@ func (p *process) fate(op Op, server int) (f fate) {
 // latest returns how late a request may come. What comes to a store with sessions when the client
 // has given up to undo it would last as long as the session.
 func (p *process) latest() time.Duration {
-	if len(p.opened) > 0 && optional[driver.Session](p.opened[0]) != nil {
+	if p.overSessions() {
 		return p.life.ttl / 2
 	}
 	return 2 * p.life.ttl
+}
+
+func (p *process) overSessions() bool {
+	return len(p.opened) > 0 && optional[driver.Session](p.opened[0]) != nil
 }
 
 // errAway is the error of a request to a server that is away.
@@ -141,8 +145,10 @@ func across[T any](
 		return none, context.Cause(ctx)
 	}
 	f := p.fate(op, server)
-	// A process that stood still meanwhile sends late. The client counts from before that.
-	f.up = min(f.up, max(p.latest()-time.Since(sent), 0))
+	if !p.overSessions() {
+		// A process that stood still meanwhile sends late. The client counts from before that.
+		f.up = min(f.up, max(p.latest()-time.Since(sent), 0))
+	}
 	answers := make(chan answer, 1)
 	var mu sync.Mutex
 	gone := false // the caller has left

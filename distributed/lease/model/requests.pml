@@ -2,7 +2,11 @@
  *
  * A request is under way for any time. It may be carried out when its client has given it up, until a lease after it
  * was sent, or never, and its answer may get lost. A client may pause before each of its steps. The clocks of both
- * clients and of the store run at one speed. grant.pml has the renewals. */
+ * clients and of the store run at one speed. grant.pml has the renewals.
+ *
+ * With SESSION a hold lasts until it is released, and a request may be carried out until a lease after its client has
+ * given it up, since a client may stand still before the request leaves. A client's pause between the end of a request
+ * and the sweep is then one before the end. */
 
 #define N 2                     /* clients */
 #ifndef A0
@@ -35,6 +39,22 @@ byte holder, ends;              /* the acquisition that holds, and until when */
 #ifdef QUEUE
 bit place[A + 1];
 byte first;                     /* of the acquisitions with a place, or 0 */
+#endif
+
+#ifdef SESSION
+#define ENDLESS 255
+#define LEASED  ENDLESS                 /* the end of a hold in the store */
+#define VALID   ENDLESS                 /* and for its client */
+#define UNKNOWN (now + LEASE)           /* the end of the time in which a request without an answer may come */
+#else
+#define LEASED  (now + LEASE)
+#define VALID   (sent + LEASE)
+#define UNKNOWN (sent + LEASE)
+#endif
+#if defined(SESSION) && !defined(MUTANT_A_SESSIONS_DOUBT_COUNTS_FROM_SENDING)
+#define DOUBTED (now + LEASE)           /* and that time as the client counts it */
+#else
+#define DOUBTED (sent + LEASE)
 #endif
 
 /* The network. */
@@ -101,8 +121,8 @@ inline leaves(a_) {
 /* Acquire and Enqueue at the store. */
 inline decide(a_) {
 	if
-	:: holder == a_ -> ends = now + LEASE; result = granted
-	:: holder == 0 && INTURN(a_) -> holder = a_; ends = now + LEASE; lapses[a_] = 0; leaves(a_); result = granted
+	:: holder == a_ -> ends = LEASED; result = granted
+	:: holder == 0 && INTURN(a_) -> holder = a_; ends = LEASED; lapses[a_] = 0; leaves(a_); result = granted
 	:: else ->
 #ifdef QUEUE
 		place[a_] = 1;
@@ -231,9 +251,9 @@ end:	do
 inline abandon(a_) {
 	answer[me] = none;
 	if
-	:: asks[a_] && now < sent + LEASE ->
-		asks[a_] = 0; doubts[a_]++; doubtEnds[a_] = MAX(doubtEnds[a_], sent + LEASE)
-	:: asks[a_] && now >= sent + LEASE -> asks[a_] = 0
+	:: asks[a_] && now < UNKNOWN ->
+		asks[a_] = 0; doubts[a_]++; doubtEnds[a_] = MAX(doubtEnds[a_], UNKNOWN)
+	:: asks[a_] && now >= UNKNOWN -> asks[a_] = 0
 	:: else
 	fi
 }
@@ -297,7 +317,7 @@ ask:
 		:: skip                                                         /* or it fails, or finds nothing */
 		fi;
 #ifdef QUEUE
-		atomic { if :: doubt != 0 -> several = 1 :: else fi; again = 1; doubt = MAX(doubt, sent + LEASE) }
+		atomic { if :: doubt != 0 -> several = 1 :: else fi; again = 1; doubt = MAX(doubt, DOUBTED) }
 		if
 		:: goto ask
 		:: atomic { limited -> goto leave }
@@ -306,7 +326,7 @@ ask:
 #ifdef MUTANT_A_LATE_REQUEST_IS_NOT_SWEPT
 		goto acquire
 #else
-		atomic { sweeps(id[me], sent + LEASE, 0) }
+		atomic { sweeps(id[me], DOUBTED, 0) }
 #ifdef MUTANT_THE_NAME_IS_USED_AGAIN
 		goto ask
 #else
@@ -319,11 +339,11 @@ ask:
 #ifdef QUEUE
 		atomic {
 			if :: doubt != 0 -> more = SEVERAL :: else fi;
-			sweeps(id[me], sent + LEASE, more);
+			sweeps(id[me], DOUBTED, more);
 			more = 0
 		}
 #else
-		atomic { sweeps(id[me], sent + LEASE, 0) }
+		atomic { sweeps(id[me], DOUBTED, 0) }
 #endif
 #endif
 		goto acquire
@@ -354,7 +374,7 @@ has:
 #ifdef MUTANT_LEASE_BEGINS_WITH_THE_ANSWER
 		until[me] = now + LEASE
 #else
-		until[me] = sent + LEASE
+		until[me] = VALID
 #endif
 	}
 	if
