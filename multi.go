@@ -345,6 +345,13 @@ func (m *multi) lockByTrying(ctx context.Context, o Owner) error {
 			return nil
 		}
 		missing = next
+		if sched.On && sched.Explored() {
+			sched.Begin("Pause", m) // the scheduler decides how long it is
+			if err := ctxerr.Check("locks: Multi: LockContext", ctx); err != nil {
+				return err
+			}
+			continue
+		}
 		pause = min(max(pause, took), max(longestPause, spread*took), mostPause)
 		timer := time.NewTimer(rand.N(pause))
 		select {

@@ -3,8 +3,10 @@
 package explore
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,6 +89,54 @@ func TestTheOrderOfAMultiIsTheSameInEachRun(t *testing.T) {
 		})
 		require.False(t, r.strayed)
 	}
+}
+
+// unordered is a lock without a place in the order of a Multi.
+type unordered struct {
+	*fair.Mutex
+	refused *atomic.Int32 // how often a try has failed
+}
+
+func (l unordered) TryLockContext(ctx context.Context) (bool, error) {
+	ok, err := l.Mutex.TryLockContext(ctx)
+	if !ok {
+		l.refused.Add(1)
+	}
+	return ok, err
+}
+
+// crossing has two goroutines acquire two locks without an order at once. If exclusive is set, they
+// cannot lose the locks.
+func crossing(x *X, exclusive bool, a, b locks.TryLocker) {
+	var inside atomic.Int32
+	for _, both := range []locks.TryLocker{locks.Multi(a, b), locks.Multi(b, a)} {
+		x.Go("acquires", func() {
+			if both.LockContext(x.Context()) != nil {
+				return
+			}
+			x.Check(inside.Add(1) == 1 || !exclusive, "two have both locks")
+			x.Step()
+			inside.Add(-1)
+			_ = both.UnlockContext(x.Context())
+		})
+	}
+}
+
+func TestAMultiWithoutAnOrderIsSearchedExactly(t *testing.T) {
+	var refused atomic.Int32
+	r := correct(t, func(x *X) {
+		crossing(x, true, unordered{new(fair.Mutex), &refused}, unordered{new(fair.Mutex), &refused})
+	})
+	require.NotZero(t, refused.Load(), "there was a pause")
+	require.False(t, r.strayed)
+	require.Empty(t, r.doubt)
+	require.NotEmpty(t, r.complete)
+}
+
+func TestAMultiOfLeasesHasTheSameRunAfterTheSameDecisions(t *testing.T) {
+	r := correct(t, func(x *X) { crossing(x, false, x.NewLease("a"), x.NewLease("b")) }, atMost(2000))
+	require.False(t, r.strayed)
+	require.Empty(t, r.doubt)
 }
 
 func TestAChoiceIsADecisionThatReplays(t *testing.T) {
