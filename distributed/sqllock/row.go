@@ -266,74 +266,108 @@ func (r *Row) notCommitted(ctx context.Context, err error) error {
 // has the row. As with [lease.Mutex.LockContext], an unreachable database is an error of the first
 // request; later requests wait for the database.
 func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
-	var watch driver.Watch
-	defer func() {
-		if watch != nil {
-			watch.Close()
-		}
-	}()
-	var down error // why the database was not available, the last time
-	over := func() error {
-		if down != nil {
-			return fmt.Errorf("%w; the database was not available: %w", adapter.Ended(ctx), down)
-		}
-		return adapter.Ended(ctx)
-	}
 	leave, err := r.turn(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer leave()
-	waited := false // in the server
+	w := rowWaiter{r: r, name: name}
+	defer w.close()
 	for {
-		switch {
-		case ctx.Err() != nil:
-			return nil, nil, over()
-		case r.c.open.Err() != nil:
-			return nil, nil, locks.ErrClosed
+		if err := w.ended(ctx); err != nil {
+			return nil, nil, err
 		}
-		var tx *sql.Tx
-		var done func()
-		err := r.c.fit(ctx, name)
-		if err == nil {
-			tx, done, err = r.try(ctx, name, &waited)
-		}
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return nil, nil, over()
-		case err != nil && waited && r.c.open.Err() != nil:
-			return nil, nil, locks.ErrClosed
-		case err != nil && !r.goesOn(r.c.outcome(err), watch != nil || waited):
-			return nil, nil, r.c.outcome(err)
-		case tx != nil:
+		tx, done, err := w.request(ctx)
+		if tx != nil {
 			return tx, done, nil
 		}
-		down = err
-		if watch == nil {
-			watch = r.c.watch(driver.HoldID{Name: name})
-			continue
+		if err != nil {
+			if err := w.onError(ctx, err); err != nil {
+				return nil, nil, err
+			}
 		}
-		timer := time.NewTimer(quiet)
-		select {
-		case <-watch.C():
-		case <-timer.C:
-		case <-ctx.Done():
-		case <-r.c.open.Done():
-		}
-		timer.Stop()
+		w.down = err
+		w.wait(ctx)
 	}
 }
 
-// goesOn reports whether a call of Do waits on after an error. waits says that the database has
-// refused the lock to an earlier request of the call, or was not available.
-func (r *Row) goesOn(err error, waits bool) bool {
+// rowWaiter is a call of [Row.Do] that has not got the row yet:
+//
+//	state              watch  blocked  an unavailable database is
+//	asks first         nil    false    an error
+//	waits, asks again  set    any      waited for
+//	waits in server    any    true     waited for
+type rowWaiter struct {
+	r       *Row
+	name    string
+	watch   driver.Watch // from the first refusal on
+	blocked bool         // a request has waited in the server
+	down    error        // why the database was not available at the last request, or nil
+}
+
+// request asks for the row once. tx is nil if another transaction has the row.
+func (w *rowWaiter) request(ctx context.Context) (tx *sql.Tx, done func(), err error) {
+	if err := w.r.c.fit(ctx, w.name); err != nil {
+		return nil, nil, err
+	}
+	return w.r.try(ctx, w.name, &w.blocked)
+}
+
+// ended returns why the call ends without the row, or nil while the call goes on.
+func (w *rowWaiter) ended(ctx context.Context) error {
+	switch {
+	case ctx.Err() != nil && w.down != nil:
+		return fmt.Errorf("%w; the database was not available: %w", adapter.Ended(ctx), w.down)
+	case ctx.Err() != nil:
+		return adapter.Ended(ctx)
+	case w.r.c.open.Err() != nil:
+		return locks.ErrClosed
+	}
+	return nil
+}
+
+// onError returns the error of the call after a request has failed, or nil if the call waits on.
+func (w *rowWaiter) onError(ctx context.Context, failed error) error {
+	if ctx.Err() != nil || w.blocked {
+		if err := w.ended(ctx); err != nil {
+			return err
+		}
+	}
+	err := w.r.c.outcome(failed)
+	waits := w.watch != nil || w.blocked
 	switch {
 	case errors.Is(err, locks.ErrForeign):
-		return false
+		return err
 	case errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUnreachable):
-		return true
+		return nil
+	case waits && w.r.c.temporary(err):
+		return nil
 	}
-	return waits && r.c.temporary(err)
+	return err
+}
+
+// wait waits for a notification of the row, or until it is time to ask without a notification. The
+// first call of wait only begins to watch, since the row may have become free before.
+func (w *rowWaiter) wait(ctx context.Context) {
+	if w.watch == nil {
+		w.watch = w.r.c.watch(driver.HoldID{Name: w.name})
+		return
+	}
+	timer := time.NewTimer(quiet)
+	defer timer.Stop()
+	select {
+	case <-w.watch.C():
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-w.r.c.open.Done():
+	}
+}
+
+// close ends the watch.
+func (w *rowWaiter) close() {
+	if w.watch != nil {
+		w.watch.Close()
+	}
 }
 
 // turn waits until no other goroutine of this client waits for the lock, if its waiters wait in the
