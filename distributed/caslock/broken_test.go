@@ -10,6 +10,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -38,12 +39,12 @@ func (b broken) Swap(ctx context.Context, name string, data []byte, old string) 
 
 func TestADocumentWithoutVersionIsAnError(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		pair(t, open(t, s).Mutex("it"))
+		adaptertest.Pair(t, open(t, s).Mutex("it"))
 		s.requests()
 		l := open(t, broken{server: s, load: func(data []byte, _ string) ([]byte, string, error) {
 			return data, "", nil
 		}}).Mutex("it")
-		_, err := l.TryLockContext(someone())
+		_, err := l.TryLockContext(adaptertest.Owner())
 		require.ErrorIs(t, err, lease.ErrRefused)
 		require.ErrorContains(t, err, "a document without a version")
 		costs(t, s, 1, 0, "a try")
@@ -57,9 +58,9 @@ func TestASuccessWithoutNewVersionIsAnError(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *server) {
-				pair(t, open(t, s).Mutex("it"))
+				adaptertest.Pair(t, open(t, s).Mutex("it"))
 				l := open(t, broken{server: s, swap: swap}).Mutex("it")
-				owner := someone()
+				owner := adaptertest.Owner()
 				require.NoError(t, l.LockContext(owner), "it finds its acquisition")
 				h, err := l.Hold(owner)
 				require.NoError(t, err)
@@ -77,7 +78,7 @@ func TestAHolderWithoutALeaseIsForeign(t *testing.T) {
 		require.NoError(t, err)
 		s.put("it", string(data))
 		l := open(t, s, caslock.WithFormat(native{})).Mutex("it")
-		_, err = l.TryLockContext(someone())
+		_, err = l.TryLockContext(adaptertest.Owner())
 		require.ErrorIs(t, err, locks.ErrForeign)
 		require.Equal(t, string(data), s.data("it"))
 	})

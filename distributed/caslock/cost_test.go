@@ -10,6 +10,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
@@ -24,9 +25,9 @@ func costs(t *testing.T, s *server, loads, swaps int, what string) {
 func TestAPairTakesTwoWritesAtMostOneRead(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := open(t, s).Mutex("it")
-		pair(t, l)
+		adaptertest.Pair(t, l)
 		costs(t, s, 1, 2, "the first pair")
-		pair(t, l)
+		adaptertest.Pair(t, l)
 		costs(t, s, 0, 2, "a pair whose version is known")
 	})
 }
@@ -34,25 +35,25 @@ func TestAPairTakesTwoWritesAtMostOneRead(t *testing.T) {
 func TestAnOldVersionCostsOneWriteInVain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		a, b := open(t, s).Mutex("it"), open(t, s).Mutex("it")
-		pair(t, a)
-		pair(t, b)
+		adaptertest.Pair(t, a)
+		adaptertest.Pair(t, b)
 		s.requests()
-		pair(t, a)
+		adaptertest.Pair(t, a)
 		costs(t, s, 1, 3, "a pair after another client's")
-		pair(t, b)
+		adaptertest.Pair(t, b)
 		s.requests()
-		pair(t, a)
+		adaptertest.Pair(t, a)
 		costs(t, s, 1, 2, "a pair after it was surprised")
-		pair(t, a)
+		adaptertest.Pair(t, a)
 		costs(t, s, 1, 2, "a pair that finds that nobody came between")
-		pair(t, a)
+		adaptertest.Pair(t, a)
 		costs(t, s, 0, 2, "the pair after that")
 	})
 }
 
 func TestARenewalIsOneWrite(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		require.NoError(t, open(t, s).Mutex("it").LockContext(someone()))
+		require.NoError(t, open(t, s).Mutex("it").LockContext(adaptertest.Owner()))
 		s.requests()
 		time.Sleep(time.Hour + time.Second)
 		costs(t, s, 0, 360, "an hour")
@@ -61,9 +62,9 @@ func TestARenewalIsOneWrite(t *testing.T) {
 
 func TestATryOfAHeldLockIsOneRead(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		require.NoError(t, open(t, s).Mutex("it").LockContext(someone()))
+		require.NoError(t, open(t, s).Mutex("it").LockContext(adaptertest.Owner()))
 		s.requests()
-		held, err := open(t, s).Mutex("it").TryLockContext(someone())
+		held, err := open(t, s).Mutex("it").TryLockContext(adaptertest.Owner())
 		require.NoError(t, err)
 		require.False(t, held)
 		costs(t, s, 1, 0, "a try")
@@ -74,10 +75,10 @@ func TestATakeoverIsAReadAndAWrite(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		die(t, s, "it")
 		l := open(t, s).Mutex("it")
-		l.TryLockContext(someone())
+		l.TryLockContext(adaptertest.Owner())
 		time.Sleep(2 * term)
 		s.requests()
-		held, err := l.TryLockContext(someone())
+		held, err := l.TryLockContext(adaptertest.Owner())
 		require.NoError(t, err)
 		require.True(t, held)
 		costs(t, s, 1, 1, "a takeover")
@@ -87,9 +88,9 @@ func TestATakeoverIsAReadAndAWrite(t *testing.T) {
 // waits returns how often a waiter reads in an hour, after it has waited for the time before.
 func waits(t *testing.T, s *server, before time.Duration, opts ...caslock.Option) (loads int) {
 	t.Helper()
-	require.NoError(t, open(t, s).Mutex("it").LockContext(someone()))
+	require.NoError(t, open(t, s).Mutex("it").LockContext(adaptertest.Owner()))
 	l := open(t, s, opts...).Mutex("it")
-	ctx, cancel := context.WithCancel(someone())
+	ctx, cancel := context.WithCancel(adaptertest.Owner())
 	defer synctest.Wait()
 	defer cancel()
 	go l.LockContext(ctx)
@@ -118,10 +119,10 @@ func TestTheUserSetsThePauses(t *testing.T) {
 
 func TestAWaitBeginsWithOneRead(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		require.NoError(t, open(t, s).Mutex("it").LockContext(someone()))
+		require.NoError(t, open(t, s).Mutex("it").LockContext(adaptertest.Owner()))
 		l := open(t, s, caslock.WithPolling(time.Minute, time.Minute)).Mutex("it")
 		s.requests()
-		ctx, cancel := context.WithTimeout(someone(), time.Second)
+		ctx, cancel := context.WithTimeout(adaptertest.Owner(), time.Second)
 		defer cancel()
 		require.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
 		costs(t, s, 1, 0, "a second's wait")
@@ -131,9 +132,9 @@ func TestAWaitBeginsWithOneRead(t *testing.T) {
 func TestANewHolderMakesPausesShort(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		a := open(t, s, caslock.WithTTL(10_000*time.Hour)).Mutex("it")
-		owner := someone()
+		owner := adaptertest.Owner()
 		require.NoError(t, a.LockContext(owner))
-		ctx, cancel := context.WithCancel(someone())
+		ctx, cancel := context.WithCancel(adaptertest.Owner())
 		defer synctest.Wait()
 		defer cancel()
 		b := open(t, s, caslock.WithPolling(time.Millisecond, time.Hour)).Mutex("it")
@@ -150,13 +151,13 @@ func TestANewHolderMakesPausesShort(t *testing.T) {
 
 func TestAWaiterIsToldByAWatch(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		owner := someone()
+		owner := adaptertest.Owner()
 		l := open(t, s).Mutex("it")
 		require.NoError(t, l.LockContext(owner))
 		s.requests()
 		w := &watching{server: s}
 		got := make(chan error, 1)
-		go func() { got <- open(t, w).Mutex("it").LockContext(someone()) }()
+		go func() { got <- open(t, w).Mutex("it").LockContext(adaptertest.Owner()) }()
 		time.Sleep(time.Second)
 		costs(t, s, 2, 0, "a wait that begins") // once more because of the watch's first notice
 		began := time.Now()
@@ -169,13 +170,13 @@ func TestAWaiterIsToldByAWatch(t *testing.T) {
 
 func TestAWatchThatEndsIsBegunAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		owner := someone()
+		owner := adaptertest.Owner()
 		l := open(t, s).Mutex("it")
 		require.NoError(t, l.LockContext(owner))
 		w := &watching{server: s, ends: time.Second}
 		got := make(chan error, 1)
 		go func() {
-			got <- open(t, w, caslock.WithPolling(time.Millisecond, time.Hour)).Mutex("it").LockContext(someone())
+			got <- open(t, w, caslock.WithPolling(time.Millisecond, time.Hour)).Mutex("it").LockContext(adaptertest.Owner())
 		}()
 		time.Sleep(10*time.Second + 500*time.Millisecond)
 		began := time.Now()
@@ -207,11 +208,11 @@ func TestACloseEndsWatchesThatNobodyClosed(t *testing.T) {
 
 func TestWaitersPollIfAWatchFails(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		owner := someone()
+		owner := adaptertest.Owner()
 		l := open(t, s).Mutex("it")
 		require.NoError(t, l.LockContext(owner))
 		got := make(chan error, 1)
-		go func() { got <- open(t, &watching{server: s, fails: true}).Mutex("it").LockContext(someone()) }()
+		go func() { got <- open(t, &watching{server: s, fails: true}).Mutex("it").LockContext(adaptertest.Owner()) }()
 		time.Sleep(time.Second)
 		require.NoError(t, l.UnlockContext(owner))
 		require.NoError(t, <-got)
@@ -221,9 +222,9 @@ func TestWaitersPollIfAWatchFails(t *testing.T) {
 func TestAStoreThatCannotWatchIsPolledSeldom(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		w := &watching{server: s, fails: true}
-		require.NoError(t, open(t, s).Mutex("it").LockContext(someone()))
+		require.NoError(t, open(t, s).Mutex("it").LockContext(adaptertest.Owner()))
 		l := open(t, w).Mutex("it")
-		ctx, cancel := context.WithTimeout(someone(), time.Hour)
+		ctx, cancel := context.WithTimeout(adaptertest.Owner(), time.Hour)
 		defer cancel()
 		s.requests()
 		require.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
@@ -238,9 +239,9 @@ func TestAStoreThatCannotWatchIsPolledSeldom(t *testing.T) {
 func TestAWatchThatAlwaysEndsIsBegunSeldom(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		w := &watching{server: s, ends: time.Nanosecond}
-		require.NoError(t, open(t, s).Mutex("it").LockContext(someone()))
+		require.NoError(t, open(t, s).Mutex("it").LockContext(adaptertest.Owner()))
 		l := open(t, w).Mutex("it")
-		ctx, cancel := context.WithTimeout(someone(), time.Hour)
+		ctx, cancel := context.WithTimeout(adaptertest.Owner(), time.Hour)
 		defer cancel()
 		require.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
 		synctest.Wait()
@@ -250,11 +251,13 @@ func TestAWatchThatAlwaysEndsIsBegunSeldom(t *testing.T) {
 
 func TestASilentWatchOnlyDelaysAWaiter(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		owner := someone()
+		owner := adaptertest.Owner()
 		l := open(t, s).Mutex("it")
 		require.NoError(t, l.LockContext(owner))
 		got := make(chan error, 1)
-		go func() { got <- open(t, &watching{server: s, silent: true}).Mutex("it").LockContext(someone()) }()
+		go func() {
+			got <- open(t, &watching{server: s, silent: true}).Mutex("it").LockContext(adaptertest.Owner())
+		}()
 		time.Sleep(time.Minute)
 		require.NoError(t, l.UnlockContext(owner))
 		began := time.Now()
@@ -276,11 +279,11 @@ func TestNoWatchBeginsAfterAClose(t *testing.T) {
 
 func TestACloseEndsTheWatches(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		require.NoError(t, open(t, s).Mutex("it").LockContext(someone()))
+		require.NoError(t, open(t, s).Mutex("it").LockContext(adaptertest.Owner()))
 		w := &watching{server: s, lasts: time.Second}
 		c := open(t, w)
 		got := make(chan error, 1)
-		go func() { got <- c.Mutex("it").LockContext(someone()) }()
+		go func() { got <- c.Mutex("it").LockContext(adaptertest.Owner()) }()
 		time.Sleep(time.Second)
 		require.NoError(t, c.Close(context.Background()))
 		require.ErrorIs(t, <-got, locks.ErrClosed)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 )
 
 // native is a Format with the fields of a Lease object of Kubernetes. Its programs elect leaders by
@@ -60,7 +61,7 @@ func elect(s *server, name string, transitions uint64) {
 func TestAProgramWithNativeFieldsIsExcluded(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := open(t, s, caslock.WithFormat(native{}), caslock.WithTTL(2500*time.Millisecond)).Mutex("it")
-		owner := someone()
+		owner := adaptertest.Owner()
 		require.NoError(t, l.LockContext(owner))
 		var o nativeObject
 		require.NoError(t, json.Unmarshal([]byte(s.data("it")), &o))
@@ -79,7 +80,7 @@ func TestAProgramWithNativeFieldsExcludes(t *testing.T) {
 		l := open(t, s, caslock.WithFormat(native{})).Mutex("it")
 		for range 10 { // it renews
 			elect(s, "it", 41)
-			held, err := l.TryLockContext(someone())
+			held, err := l.TryLockContext(adaptertest.Owner())
 			require.NoError(t, err)
 			require.False(t, held)
 			time.Sleep(10 * time.Second)
@@ -87,9 +88,9 @@ func TestAProgramWithNativeFieldsExcludes(t *testing.T) {
 		info, err := l.Inspect(context.Background())
 		require.NoError(t, err)
 		require.Equal(t, "pod-7", info.Holders[0].Label)
-		owner := someone()
+		owner := adaptertest.Owner()
 		require.NoError(t, l.LockContext(owner)) // it has died
-		require.EqualValues(t, 43, token(t, l, owner))
+		require.EqualValues(t, 43, adaptertest.Token(t, l, owner))
 		require.NoError(t, l.UnlockContext(owner))
 	})
 }
@@ -97,7 +98,7 @@ func TestAProgramWithNativeFieldsExcludes(t *testing.T) {
 func TestEachRenewalIsWrittenASecondLater(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := open(t, s, caslock.WithFormat(native{})).Mutex("it")
-		owner := someone()
+		owner := adaptertest.Owner()
 		require.NoError(t, l.LockContext(owner))
 		h, err := l.Hold(owner)
 		require.NoError(t, err)
@@ -121,7 +122,7 @@ func TestAFormatThatCannotWriteRefuses(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := open(t, s, caslock.WithFormat(native{})).Mutex("it")
 		elect(s, "it", 1<<31)
-		require.ErrorContains(t, l.LockContext(someone()), `caslock: lock "it": no more transitions`)
+		require.ErrorContains(t, l.LockContext(adaptertest.Owner()), `caslock: lock "it": no more transitions`)
 	})
 }
 

@@ -14,10 +14,10 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
-	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 func TestAPolledStorePassesTheKit(t *testing.T) {
@@ -98,19 +98,8 @@ func (b bed) open(tb testing.TB, link *leasetest.Link, opts ...lease.Option) *ca
 	c, err := caslock.New(b.documents(r), caslock.WithPolling(2*time.Millisecond, 50*time.Millisecond),
 		caslock.WithLeaseOptions(opts...))
 	require.NoError(tb, err)
-	closeWith(tb, c)
+	adaptertest.CloseWith(tb, c)
 	return c
-}
-
-// closeWith closes c with the test.
-func closeWith(tb testing.TB, c interface {
-	Close(ctx context.Context) error
-}) {
-	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		_ = c.Close(ctx) // it fails for a client that has died
-	})
 }
 
 // locks is a configuration for locks.
@@ -142,7 +131,7 @@ func (b bed) semaphores() leasetest.Config {
 			c.Semaphore("it", 1) // opens the Store of semaphores
 			lc, err := lease.New(inner, opts...)
 			require.NoError(tb, err)
-			closeWith(tb, lc)
+			adaptertest.CloseWith(tb, lc)
 			return lc
 		},
 		Semaphore: leasetest.Semaphores,
@@ -153,7 +142,7 @@ func (b bed) semaphores() leasetest.Config {
 				return
 			}
 			if strings.Contains(data, "holders") { // a client that died may have written last
-				testbed.TakeAll(tb, b.open(tb, leasetest.NewLink(tb)).Semaphore(name, 1<<30))
+				adaptertest.TakeAll(tb, b.open(tb, leasetest.NewLink(tb)).Semaphore(name, 1<<30))
 				data = b.data(name + ".semaphore")
 			}
 			assert.NotContains(tb, data, "holders")

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
@@ -17,10 +18,10 @@ import (
 func TestALateWriteOfAnAcquisitionChangesNothing(t *testing.T) {
 	for what, prepare := range map[string]func(t *testing.T, s *server, l *lease.Mutex){
 		"no document": func(*testing.T, *server, *lease.Mutex) {},
-		"a free lock": func(t *testing.T, s *server, _ *lease.Mutex) { pair(t, open(t, s).Mutex("it")) },
+		"a free lock": func(t *testing.T, s *server, _ *lease.Mutex) { adaptertest.Pair(t, open(t, s).Mutex("it")) },
 		"a dead holder": func(t *testing.T, s *server, l *lease.Mutex) {
 			die(t, s, "it")
-			l.TryLockContext(someone())
+			l.TryLockContext(adaptertest.Owner())
 			time.Sleep(2 * term)
 		},
 	} {
@@ -30,12 +31,12 @@ func TestALateWriteOfAnAcquisitionChangesNothing(t *testing.T) {
 				l := open(t, c).Mutex("it")
 				prepare(t, s, l)
 				s.requests()
-				_, err := l.TryLockContext(someone())
+				_, err := l.TryLockContext(adaptertest.Owner())
 				require.ErrorIs(t, err, errNetwork)
 				time.Sleep(10 * term)
 				costs(t, s, 2, 1, "an acquisition without an answer")
 				require.Equal(t, []error{caslock.ErrConflict}, c.deliver())
-				held, err := open(t, s).Mutex("it").TryLockContext(someone())
+				held, err := open(t, s).Mutex("it").TryLockContext(adaptertest.Owner())
 				require.NoError(t, err)
 				require.True(t, held)
 			})
@@ -46,7 +47,7 @@ func TestALateWriteOfAnAcquisitionChangesNothing(t *testing.T) {
 func TestALostReplyStillGivesTheLock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := open(t, s.connect(lostReply)).Mutex("it")
-		owner := someone()
+		owner := adaptertest.Owner()
 		require.NoError(t, l.LockContext(owner))
 		costs(t, s, 2, 1, "an acquisition whose reply is lost")
 		require.NoError(t, l.UnlockContext(owner))
@@ -56,8 +57,8 @@ func TestALostReplyStillGivesTheLock(t *testing.T) {
 func TestALostReplyOfAReleaseIsASuccess(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := s.connect("", lostReply)
-		pair(t, open(t, c).Mutex("it"))
-		pair(t, open(t, s).Mutex("it"))
+		adaptertest.Pair(t, open(t, c).Mutex("it"))
+		adaptertest.Pair(t, open(t, s).Mutex("it"))
 	})
 }
 
@@ -66,7 +67,7 @@ func TestALostRenewalIsRepeated(t *testing.T) {
 		bubble(t, func(t *testing.T, s *server) {
 			c := s.connect("", f)
 			l := open(t, c).Mutex("it")
-			owner := someone()
+			owner := adaptertest.Owner()
 			require.NoError(t, l.LockContext(owner))
 			time.Sleep(2 * term)
 			c.deliver()
@@ -79,7 +80,7 @@ func TestALostRenewalIsRepeated(t *testing.T) {
 func TestAWriteThatIsSentTwiceSucceeds(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := open(t, s.connect(twice, twice, twice)).Mutex("it")
-		owner := someone()
+		owner := adaptertest.Owner()
 		require.NoError(t, l.LockContext(owner))
 		time.Sleep(term / 2)
 		require.NoError(t, l.UnlockContext(owner))
@@ -92,7 +93,7 @@ func TestAFailedReadIsNotUndone(t *testing.T) {
 		c := s.connect()
 		l := open(t, c).Mutex("it")
 		c.loadErr = errNetwork
-		err := l.LockContext(someone())
+		err := l.LockContext(adaptertest.Owner())
 		require.ErrorIs(t, err, errNetwork)
 		require.ErrorIs(t, err, driver.ErrRefused)
 		c.set(func() { c.loadErr = nil })
@@ -103,13 +104,13 @@ func TestAFailedReadIsNotUndone(t *testing.T) {
 
 func TestAWaiterGoesOnAfterAFailedRead(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		owner := someone()
+		owner := adaptertest.Owner()
 		holder := open(t, s).Mutex("it")
 		require.NoError(t, holder.LockContext(owner))
 		c := s.connect()
 		l := open(t, c).Mutex("it")
 		got := make(chan error, 1)
-		go func() { got <- l.LockContext(someone()) }()
+		go func() { got <- l.LockContext(adaptertest.Owner()) }()
 		time.Sleep(time.Minute)
 		c.set(func() { c.loadErr = errNetwork })
 		time.Sleep(time.Minute)
@@ -124,7 +125,7 @@ func TestAnUnavailableStoreIsAskedAgain(t *testing.T) {
 		c := s.connect()
 		c.loadErr = driver.Mark(errors.New("slow down"), driver.ErrUnavailable)
 		time.AfterFunc(time.Minute, func() { c.set(func() { c.loadErr = nil }) })
-		require.NoError(t, open(t, c).Mutex("it").LockContext(someone()))
+		require.NoError(t, open(t, c).Mutex("it").LockContext(adaptertest.Owner()))
 	})
 }
 
@@ -132,7 +133,7 @@ func TestARefusedWriteIsReturned(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := s.connect()
 		c.swapErr = driver.Mark(errors.New("access denied"), driver.ErrRefused)
-		require.ErrorContains(t, open(t, c).Mutex("it").LockContext(someone()), `caslock: lock "it": access denied`)
+		require.ErrorContains(t, open(t, c).Mutex("it").LockContext(adaptertest.Owner()), `caslock: lock "it": access denied`)
 		time.Sleep(term)
 		costs(t, s, 1, 0, "a refused acquisition")
 	})
@@ -142,7 +143,7 @@ func TestAStoreThatAlwaysConflictsIsNotAskedForEver(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := s.connect()
 		c.swapErr = caslock.ErrConflict
-		_, err := open(t, c).Mutex("it").TryLockContext(someone())
+		_, err := open(t, c).Mutex("it").TryLockContext(adaptertest.Owner())
 		require.ErrorContains(t, err, "conflicts on a document that does not change")
 		require.NotErrorIs(t, err, caslock.ErrConflict)
 		costs(t, s, 10, 0, "a try")
@@ -160,7 +161,7 @@ func (s hot) Swap(_ context.Context, name string, _ []byte, _ string) (string, e
 
 func TestATryOfAHotLockIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		held, err := open(t, hot{s}).Mutex("it").TryLockContext(someone())
+		held, err := open(t, hot{s}).Mutex("it").TryLockContext(adaptertest.Owner())
 		require.NoError(t, err)
 		require.False(t, held)
 		costs(t, s, 10, 0, "a try")
@@ -170,12 +171,12 @@ func TestATryOfAHotLockIsRefused(t *testing.T) {
 func TestAnEndedContextUndoesTheRequest(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := open(t, slow{s}).Mutex("it")
-		ctx, cancel := context.WithTimeout(someone(), 1500*time.Millisecond)
+		ctx, cancel := context.WithTimeout(adaptertest.Owner(), 1500*time.Millisecond)
 		defer cancel()
 		require.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
 		time.Sleep(10 * time.Second)
 		other := open(t, s).Mutex("it")
-		held, err := other.TryLockContext(someone())
+		held, err := other.TryLockContext(adaptertest.Owner())
 		require.NoError(t, err)
 		require.True(t, held)
 	})
@@ -213,12 +214,12 @@ func TestAVersionThatComesAgainIsSeenAnew(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		die(t, s, "it")
 		l := open(t, sole{s}).Mutex("it")
-		_, err := l.TryLockContext(someone())
+		_, err := l.TryLockContext(adaptertest.Owner())
 		require.NoError(t, err)
 		s.remove("it")
-		require.NoError(t, open(t, s).Mutex("it").LockContext(someone()))
+		require.NoError(t, open(t, s).Mutex("it").LockContext(adaptertest.Owner()))
 		time.Sleep(2 * term)
-		held, err := l.TryLockContext(someone())
+		held, err := l.TryLockContext(adaptertest.Owner())
 		require.NoError(t, err)
 		require.False(t, held)
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
 	"github.com/jucgo/locks/lockstest"
@@ -35,29 +36,11 @@ func open(tb testing.TB, d caslock.Documents, opts ...caslock.Option) *caslock.C
 	return c
 }
 
-// someone returns a context with an owner of its own.
-func someone() context.Context { return locks.WithOwner(context.Background(), locks.NewOwner()) }
-
-// pair locks and unlocks.
-func pair(t *testing.T, l *lease.Mutex) {
-	t.Helper()
-	owner := someone()
-	require.NoError(t, l.LockContext(owner))
-	require.NoError(t, l.UnlockContext(owner))
-}
-
-func token(t *testing.T, l *lease.Mutex, owner context.Context) uint64 {
-	t.Helper()
-	h, err := l.Hold(owner)
-	require.NoError(t, err)
-	return h.Token()
-}
-
 // die has a client hold the lock called name, and stop at once.
 func die(t *testing.T, s *server, name string) {
 	t.Helper()
 	c := s.connect()
-	require.NoError(t, open(t, c).Mutex(name).LockContext(someone()))
+	require.NoError(t, open(t, c).Mutex(name).LockContext(adaptertest.Owner()))
 	c.set(func() { c.loadErr, c.swapErr = errNetwork, errNetwork })
 }
 
@@ -86,7 +69,7 @@ func TestADeadHolderIsReplacedAfterItsLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		die(t, s, "it")
 		began := time.Now()
-		require.NoError(t, open(t, s, caslock.WithTTL(time.Hour)).Mutex("it").LockContext(someone()))
+		require.NoError(t, open(t, s, caslock.WithTTL(time.Hour)).Mutex("it").LockContext(adaptertest.Owner()))
 		require.GreaterOrEqual(t, time.Since(began), term)
 		require.LessOrEqual(t, time.Since(began), term+term/50)
 	})
@@ -98,7 +81,7 @@ func TestAWaiterCountsFromItsFirstSight(t *testing.T) {
 		time.Sleep(time.Hour)
 		l := open(t, s).Mutex("it")
 		began := time.Now()
-		require.NoError(t, l.LockContext(someone()))
+		require.NoError(t, l.LockContext(adaptertest.Owner()))
 		require.GreaterOrEqual(t, time.Since(began), term)
 	})
 }
@@ -108,7 +91,7 @@ func TestATryRemembersWhatItSaw(t *testing.T) {
 		die(t, s, "it")
 		l := open(t, s).Mutex("it")
 		for _, want := range []bool{false, true} {
-			held, err := l.TryLockContext(someone())
+			held, err := l.TryLockContext(adaptertest.Owner())
 			require.NoError(t, err)
 			require.Equal(t, want, held)
 			time.Sleep(time.Hour)
@@ -118,10 +101,10 @@ func TestATryRemembersWhatItSaw(t *testing.T) {
 
 func TestALivingHolderKeepsTheLock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		owner := someone()
+		owner := adaptertest.Owner()
 		l := open(t, s).Mutex("it")
 		require.NoError(t, l.LockContext(owner))
-		ctx, cancel := context.WithTimeout(someone(), 10*term)
+		ctx, cancel := context.WithTimeout(adaptertest.Owner(), 10*term)
 		defer cancel()
 		require.ErrorIs(t, open(t, s).Mutex("it").LockContext(ctx), context.DeadlineExceeded)
 		require.NoError(t, l.UnlockContext(owner))
@@ -132,12 +115,12 @@ func TestAHolderWithoutAnswersLosesTheLock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := s.connect()
 		l := open(t, c).Mutex("it")
-		owner := someone()
+		owner := adaptertest.Owner()
 		require.NoError(t, l.LockContext(owner))
 		h, err := l.Hold(owner)
 		require.NoError(t, err)
 		c.set(func() { c.loadErr, c.swapErr = errNetwork, errNetwork })
-		rival := someone()
+		rival := adaptertest.Owner()
 		require.NoError(t, open(t, s).Mutex("it").LockContext(rival))
 		require.ErrorIs(t, h.Err(), locks.ErrLost)
 		c.set(func() { c.loadErr, c.swapErr = nil, nil })
@@ -148,24 +131,24 @@ func TestAHolderWithoutAnswersLosesTheLock(t *testing.T) {
 func TestTheTokenGrowsFromHolderToHolder(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		a, b := open(t, s).Mutex("it"), open(t, s).Mutex("it")
-		pair(t, a)
-		owner := someone()
+		adaptertest.Pair(t, a)
+		owner := adaptertest.Owner()
 		require.NoError(t, b.LockContext(owner))
-		require.EqualValues(t, 2, token(t, b, owner))
+		require.EqualValues(t, 2, adaptertest.Token(t, b, owner))
 		broken, err := a.ForceUnlock(context.Background())
 		require.NoError(t, err)
 		require.True(t, broken)
 		require.ErrorIs(t, b.UnlockContext(owner), locks.ErrLost)
 		die(t, s, "it")
 		require.NoError(t, b.LockContext(owner))
-		require.EqualValues(t, 4, token(t, b, owner))
+		require.EqualValues(t, 4, adaptertest.Token(t, b, owner))
 	})
 }
 
 func TestADeletedDocumentEndsTheHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := open(t, s).Mutex("it")
-		owner := someone()
+		owner := adaptertest.Owner()
 		require.NoError(t, l.LockContext(owner))
 		h, err := l.Hold(owner)
 		require.NoError(t, err)
@@ -186,10 +169,10 @@ func TestAForeignDocumentStaysAsItIs(t *testing.T) {
 			`{"caslock":1,"holder":"x","lease_ms":9223372036854775807}`, `{"caslock":1,"token":-1}`,
 		} {
 			s.put("it", data)
-			_, err := l.TryLockContext(someone())
+			_, err := l.TryLockContext(adaptertest.Owner())
 			require.ErrorIs(t, err, locks.ErrForeign, data)
 			require.ErrorContains(t, err, `caslock: try lock "it": `)
-			require.ErrorIs(t, l.LockContext(someone()), locks.ErrForeign)
+			require.ErrorIs(t, l.LockContext(adaptertest.Owner()), locks.ErrForeign)
 			_, err = l.ForceUnlock(context.Background())
 			require.ErrorIs(t, err, locks.ErrForeign)
 			_, err = l.Inspect(context.Background())
@@ -207,7 +190,7 @@ func TestInspectTellsTheHolder(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, info.Held)
 		began := time.Now()
-		require.NoError(t, l.LockContext(someone()))
+		require.NoError(t, l.LockContext(adaptertest.Owner()))
 		time.Sleep(time.Second)
 		_, err = other.Inspect(context.Background())
 		require.NoError(t, err)
@@ -230,11 +213,11 @@ func TestARefusedNameIsRefusedByEachMethod(t *testing.T) {
 	c := open(t, picky{newServer()})
 	for name, why := range map[string]string{"": "empty", "a b": "a space"} {
 		l := c.Mutex(name)
-		_, tried := l.TryLockContext(someone())
+		_, tried := l.TryLockContext(adaptertest.Owner())
 		_, forced := l.ForceUnlock(context.Background())
 		_, inspected := l.Inspect(context.Background())
-		_, held := l.Hold(someone())
-		locked, unlocked := l.LockContext(someone()), l.UnlockContext(someone())
+		_, held := l.Hold(adaptertest.Owner())
+		locked, unlocked := l.LockContext(adaptertest.Owner()), l.UnlockContext(adaptertest.Owner())
 		for _, err := range []error{locked, tried, forced, inspected, held, unlocked} {
 			require.ErrorContains(t, err, why)
 		}
@@ -270,8 +253,8 @@ func second[T any](_ T, err error) error { return err }
 func TestTheLongestLeaseIsNoOverflow(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		const forever = 1<<63 - 1
-		require.NoError(t, open(t, s, caslock.WithTTL(forever)).Mutex("it").LockContext(someone()))
-		held, err := open(t, s, caslock.WithTTL(forever)).Mutex("it").TryLockContext(someone())
+		require.NoError(t, open(t, s, caslock.WithTTL(forever)).Mutex("it").LockContext(adaptertest.Owner()))
+		held, err := open(t, s, caslock.WithTTL(forever)).Mutex("it").TryLockContext(adaptertest.Owner())
 		require.NoError(t, err)
 		require.False(t, held)
 	})
@@ -281,15 +264,15 @@ func TestAClientForgetsLocksThatAreFree(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		die(t, s, "dead")
 		c := open(t, s)
-		held, err := c.Mutex("dead").TryLockContext(someone())
+		held, err := c.Mutex("dead").TryLockContext(adaptertest.Owner())
 		require.NoError(t, err)
 		require.False(t, held)
 		for n := range 10_000 {
-			pair(t, c.Mutex(fmt.Sprint(n)))
+			adaptertest.Pair(t, c.Mutex(fmt.Sprint(n)))
 		}
 		require.Less(t, c.Remembered(), 5000)
 		time.Sleep(term + term/50)
-		held, err = c.Mutex("dead").TryLockContext(someone())
+		held, err = c.Mutex("dead").TryLockContext(adaptertest.Owner())
 		require.NoError(t, err)
 		require.True(t, held)
 	})

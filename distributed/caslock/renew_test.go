@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 )
 
 // stuck is a server that answers no write of some documents, which its client renews.
@@ -27,7 +28,7 @@ func TestAStuckRenewalCostsNoOtherHold(t *testing.T) {
 	for _, many := range []int{1, 16} { // 16 of them leave no room for others
 		bubble(t, func(t *testing.T, s *server) {
 			c := open(t, stuck{s})
-			owner := someone()
+			owner := adaptertest.Owner()
 			hold := func(name string) (holds []locks.Hold) {
 				for i := range many {
 					l := c.Mutex(fmt.Sprint(name, i))

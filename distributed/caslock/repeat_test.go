@@ -11,6 +11,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 )
 
 // repeated is a store behind a proxy that sends each write twice, and passes on the second answer.
@@ -35,7 +36,7 @@ func TestARepeatedReleaseIsNoLoss(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		r := &repeated{server: s}
 		l, rival := open(t, r).Mutex("it"), open(t, s).Mutex("it")
-		a, b := someone(), someone()
+		a, b := adaptertest.Owner(), adaptertest.Owner()
 		require.NoError(t, l.LockContext(a))
 		r.between = func() { require.NoError(t, rival.LockContext(b)) }
 		s.requests()
@@ -65,7 +66,7 @@ func TestARepeatedReleaseOfPermitsIsNoLoss(t *testing.T) {
 
 func TestARepeatedReleaseAfterALossIsALoss(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		l, a := open(t, &repeated{server: s}).Mutex("it"), someone()
+		l, a := open(t, &repeated{server: s}).Mutex("it"), adaptertest.Owner()
 		require.NoError(t, l.LockContext(a))
 		_, err := open(t, s).Mutex("it").ForceUnlock(t.Context())
 		require.NoError(t, err)
@@ -82,7 +83,7 @@ func TestABusyLockLosesNothingByRepetitions(t *testing.T) {
 			polling := caslock.WithPolling(time.Millisecond, 5*time.Millisecond)
 			l := open(t, &repeated{server: s, rest: 3 * time.Millisecond}, polling).Mutex("it")
 			go func() {
-				for owner := someone(); ctx.Err() == nil; time.Sleep(time.Millisecond) {
+				for owner := adaptertest.Owner(); ctx.Err() == nil; time.Sleep(time.Millisecond) {
 					if err := l.LockContext(owner); err != nil {
 						return
 					}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -111,7 +112,7 @@ func TestALostReplyStillGivesPermits(t *testing.T) {
 func TestALockAndASemaphoreAreApart(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := open(t, s)
-		l, owner := c.Mutex("it"), someone()
+		l, owner := c.Mutex("it"), adaptertest.Owner()
 		require.NoError(t, l.LockContext(owner))
 		p := acquire(t, c.Semaphore("it", 1), 1)
 		refuse(t, c.Semaphore("it", 1), 1)
@@ -124,9 +125,9 @@ func TestALockAndASemaphoreAreApart(t *testing.T) {
 func TestADocumentOfAnotherKindIsForeign(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := open(t, s)
-		pair(t, c.Mutex("it.semaphore"))
+		adaptertest.Pair(t, c.Mutex("it.semaphore"))
 		release(t, acquire(t, c.Semaphore("other", 1), 1))
-		_, err := c.Mutex("other.semaphore").TryLockContext(someone())
+		_, err := c.Mutex("other.semaphore").TryLockContext(adaptertest.Owner())
 		require.ErrorIs(t, err, locks.ErrForeign)
 		free := s.data("it.semaphore")
 		for _, data := range []string{

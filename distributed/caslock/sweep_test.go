@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 )
 
 // listed is a server that can list and delete.
@@ -36,8 +37,8 @@ func (s listed) Delete(_ context.Context, name, version string) error {
 func TestNamesAreThoseOfDocuments(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := open(t, listed{s})
-		pair(t, c.Mutex("orders"))
-		require.NoError(t, c.Mutex("bills").LockContext(someone()))
+		adaptertest.Pair(t, c.Mutex("orders"))
+		require.NoError(t, c.Mutex("bills").LockContext(adaptertest.Owner()))
 		for pattern, want := range map[string][]string{"": {"bills", "orders"}, "o*": {"orders"}, "x": nil} {
 			names, err := c.Names(context.Background(), pattern)
 			require.NoError(t, err)
@@ -53,12 +54,12 @@ func TestNamesAreThoseOfDocuments(t *testing.T) {
 func TestSweepDeletesLocksThatAreLongUnused(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := open(t, listed{s})
-		pair(t, c.Mutex("old"))
-		require.NoError(t, c.Mutex("held").LockContext(someone()))
+		adaptertest.Pair(t, c.Mutex("old"))
+		require.NoError(t, c.Mutex("held").LockContext(adaptertest.Owner()))
 		die(t, s, "dead")
 		s.put("photograph", "of a lock")
 		time.Sleep(time.Hour)
-		pair(t, c.Mutex("new"))
+		adaptertest.Pair(t, c.Mutex("new"))
 		swept, err := c.Sweep(context.Background(), "", time.Hour)
 		require.NoError(t, err)
 		require.Equal(t, []string{"old"}, swept)
@@ -80,7 +81,7 @@ func (f timeless) Decode(data []byte) (caslock.Record, error) {
 func TestSweepKeepsDocumentsWithoutATime(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := open(t, listed{s}, caslock.WithFormat(timeless{caslock.JSON}))
-		pair(t, open(t, s).Mutex("it"))
+		adaptertest.Pair(t, open(t, s).Mutex("it"))
 		swept, err := c.Sweep(context.Background(), "", 0)
 		require.NoError(t, err)
 		require.Empty(t, swept)
@@ -92,13 +93,13 @@ func TestASweptLockBeginsAnew(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := open(t, listed{s})
 		l := c.Mutex("it")
-		pair(t, l)
-		pair(t, l)
+		adaptertest.Pair(t, l)
+		adaptertest.Pair(t, l)
 		_, err := c.Sweep(context.Background(), "it", 0)
 		require.NoError(t, err)
-		owner := someone()
+		owner := adaptertest.Owner()
 		require.NoError(t, l.LockContext(owner))
-		require.EqualValues(t, 1, token(t, l, owner))
+		require.EqualValues(t, 1, adaptertest.Token(t, l, owner))
 	})
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/distributed/consullock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/internal/classes"
-	"github.com/jucgo/locks/distributed/internal/classtest"
 )
 
 // refusalOf returns the answer that a row of the table is about.
@@ -34,21 +34,21 @@ func dialFake(tb testing.TB, rt http.RoundTripper) *api.Client {
 
 func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 	t.Parallel()
-	var cases []classtest.Case[string]
+	var cases []adaptertest.Case[string]
 	for _, r := range consullock.Refusals {
 		require.NotEmpty(t, r.Why)
 		if r.Class != classes.Stored && r.Code != "404" { // a session that is not there is replaced
-			cases = append(cases, classtest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: "because"})
+			cases = append(cases, adaptertest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: "because"})
 		}
 	}
-	classtest.Run(t, cases, func(t *testing.T, c classtest.Case[string]) classtest.Bed {
+	adaptertest.TestClasses(t, cases, func(t *testing.T, c adaptertest.Case[string]) adaptertest.Bed {
 		f := newFake()
-		way := &classtest.Transport{
+		way := &adaptertest.Transport{
 			Server: f, IsWrite: f.writes,
 			Answer: func(*http.Request) (*http.Response, error) { return refusalOf(c.Answer), nil },
 		}
 		rival := openAs(t, dialFake(t, f))
-		return classtest.Bed{Lock: openAs(t, dialFake(t, way)).Mutex("it"), Rival: rival.Mutex("it"), Set: way.Set}
+		return adaptertest.Bed{Lock: openAs(t, dialFake(t, way)).Mutex("it"), Rival: rival.Mutex("it"), Set: way.Set}
 	})
 }
 

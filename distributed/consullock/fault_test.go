@@ -17,6 +17,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/consullock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -29,7 +30,7 @@ func TestAKilledProcessFreesItsLockByLease(t *testing.T) {
 	require.NoError(t, err)
 	child.Kill()
 	began := time.Now()
-	h := hold(t, open(t, connect(t, addr)).Mutex("it"), someone())
+	h := adaptertest.Hold(t, open(t, connect(t, addr)).Mutex("it"), adaptertest.Owner())
 	t.Logf("free after %v", time.Since(began))
 	// Consul keeps it for twice the TTL after the last renewal, which may be a while ago.
 	require.Greater(t, time.Since(began), 3*time.Second)
@@ -40,14 +41,14 @@ func TestADestroyedSessionIsALossAtOnce(t *testing.T) {
 	t.Parallel()
 	addr := startServer(t)
 	direct := connect(t, addr)
-	l, ctx := open(t, connect(t, addr), term(10*time.Minute), consullock.WithLockDelay(0)).Mutex("it"), someone()
-	h := hold(t, l, ctx)
+	l, ctx := open(t, connect(t, addr), term(10*time.Minute), consullock.WithLockDelay(0)).Mutex("it"), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, ctx)
 	_, err := direct.Session().Destroy(pairOf(t, direct, consullock.DefaultPrefix+"it").Session, nil)
 	require.NoError(t, err)
-	isLost(t, h) // the next renewal would be after 200 s
+	adaptertest.AwaitLoss(t, h) // the next renewal would be after 200 s
 	require.ErrorIs(t, h.Err(), consullock.ErrSessionExpired)
 	require.ErrorIs(t, l.UnlockContext(ctx), locks.ErrLost)
-	next := hold(t, l, ctx)
+	next := adaptertest.Hold(t, l, ctx)
 	require.Greater(t, next.Token(), h.Token(), "in another session")
 	require.NoError(t, l.UnlockContext(ctx))
 }
@@ -56,14 +57,14 @@ func TestAnIdleSessionEndsAndIsBegunAnew(t *testing.T) {
 	t.Parallel()
 	addr := startServer(t)
 	direct := connect(t, addr)
-	l, ctx := open(t, connect(t, addr), term(3*time.Second)).Mutex("it"), someone()
-	last := hold(t, l, ctx).Token()
+	l, ctx := open(t, connect(t, addr), term(3*time.Second)).Mutex("it"), adaptertest.Owner()
+	last := adaptertest.Hold(t, l, ctx).Token()
 	require.NoError(t, l.UnlockContext(ctx))
 	require.Eventually(t, func() bool {
 		all, _, err := direct.Session().List(nil)
 		return err == nil && len(all) == 0
 	}, long, 20*time.Millisecond)
-	require.Greater(t, hold(t, l, ctx).Token(), last)
+	require.Greater(t, adaptertest.Hold(t, l, ctx).Token(), last)
 	require.NoError(t, l.UnlockContext(ctx))
 }
 
@@ -71,14 +72,14 @@ func TestADeletedKeyIsALossAndAFreeLock(t *testing.T) {
 	t.Parallel()
 	addr := startServer(t)
 	direct := connect(t, addr)
-	l, ctx := open(t, connect(t, addr), term(2*time.Second)).Mutex("it"), someone()
-	h := hold(t, l, ctx)
+	l, ctx := open(t, connect(t, addr), term(2*time.Second)).Mutex("it"), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, ctx)
 	_, err := direct.KV().Delete(consullock.DefaultPrefix+"it", nil)
 	require.NoError(t, err)
-	other, rival := open(t, connect(t, addr)).Mutex("it"), someone()
-	g := hold(t, other, rival)
+	other, rival := open(t, connect(t, addr)).Mutex("it"), adaptertest.Owner()
+	g := adaptertest.Hold(t, other, rival)
 	require.Greater(t, g.Token(), h.Token())
-	isLost(t, h)
+	adaptertest.AwaitLoss(t, h)
 	require.ErrorIs(t, l.UnlockContext(ctx), locks.ErrLost)
 	require.True(t, pairOf(t, direct, consullock.DefaultPrefix+"it").Session != "", "the successor keeps it")
 	require.NoError(t, other.UnlockContext(rival))
@@ -88,21 +89,21 @@ func TestAnOverwrittenKeyIsALossAndStaysTaken(t *testing.T) {
 	t.Parallel()
 	addr := startServer(t)
 	direct := connect(t, addr)
-	c, ctx := open(t, connect(t, addr), term(9*time.Second)), someone()
+	c, ctx := open(t, connect(t, addr), term(9*time.Second)), adaptertest.Owner()
 	l, kept := c.Mutex("it"), c.Mutex("kept")
-	h := hold(t, l, ctx)
-	hold(t, kept, ctx) // so the session goes on
+	h := adaptertest.Hold(t, l, ctx)
+	adaptertest.Hold(t, kept, ctx) // so the session goes on
 	over := &api.KVPair{Key: c.Key("it"), Flags: api.LockFlagValue, Value: []byte("something else")}
 	_, err := direct.KV().Put(over, nil)
 	require.NoError(t, err)
-	isLost(t, h)
+	adaptertest.AwaitLoss(t, h)
 	require.ErrorIs(t, l.UnlockContext(ctx), locks.ErrLost)
-	other, rival := open(t, connect(t, addr)).Mutex("it"), someone()
-	require.False(t, try(t, other, rival), "a write leaves the key to its session")
+	other, rival := open(t, connect(t, addr)).Mutex("it"), adaptertest.Owner()
+	require.False(t, adaptertest.Try(t, other, rival), "a write leaves the key to its session")
 	ok, err := other.ForceUnlock(background)
 	require.NoError(t, err)
 	require.True(t, ok)
-	require.True(t, try(t, other, rival))
+	require.True(t, adaptertest.Try(t, other, rival))
 	require.NoError(t, other.UnlockContext(rival))
 	require.NoError(t, kept.UnlockContext(ctx))
 }
@@ -111,18 +112,18 @@ func TestALockDelayKeepsALostLock(t *testing.T) {
 	t.Parallel()
 	addr := startServer(t)
 	direct := connect(t, addr)
-	l, ctx := open(t, connect(t, addr), consullock.WithLockDelay(1500*time.Millisecond)).Mutex("it"), someone()
-	h := hold(t, l, ctx)
+	l, ctx := open(t, connect(t, addr), consullock.WithLockDelay(1500*time.Millisecond)).Mutex("it"), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, ctx)
 	began := time.Now()
 	_, err := direct.Session().Destroy(pairOf(t, direct, consullock.DefaultPrefix+"it").Session, nil)
 	require.NoError(t, err)
-	isLost(t, h)
-	other, rival := open(t, connect(t, addr)).Mutex("it"), someone()
-	hold(t, other, rival)
+	adaptertest.AwaitLoss(t, h)
+	other, rival := open(t, connect(t, addr)).Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, other, rival)
 	require.GreaterOrEqual(t, time.Since(began), 1400*time.Millisecond)
 	require.NoError(t, other.UnlockContext(rival))
 	require.ErrorIs(t, l.UnlockContext(ctx), locks.ErrLost)
-	require.True(t, try(t, l, ctx), "a release has no delay")
+	require.True(t, adaptertest.Try(t, l, ctx), "a release has no delay")
 	require.NoError(t, l.UnlockContext(ctx))
 }
 
@@ -144,8 +145,8 @@ func TestALostReplyToAnAcquisitionLeavesOneHold(t *testing.T) {
 	t.Parallel()
 	addr := startServer(t)
 	client, sent := lostReply(t, addr, api.KVLock)
-	l, ctx := open(t, client).Mutex("it"), someone()
-	h := hold(t, l, ctx)
+	l, ctx := open(t, client).Mutex("it"), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, ctx)
 	require.EqualValues(t, 1, sent.Load())
 	require.Equal(t, pairOf(t, client, consullock.DefaultPrefix+"it").ModifyIndex, h.Token())
 	require.NoError(t, l.UnlockContext(ctx))
@@ -155,8 +156,8 @@ func TestALostReleaseReplyIsNoError(t *testing.T) {
 	t.Parallel()
 	addr := startServer(t)
 	client, sent := lostReply(t, addr, api.KVUnlock)
-	l, ctx := open(t, client).Mutex("it"), someone()
-	hold(t, l, ctx)
+	l, ctx := open(t, client).Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, l, ctx)
 	require.NoError(t, l.UnlockContext(ctx))
 	require.EqualValues(t, 2, sent.Load())
 	require.Empty(t, pairOf(t, client, consullock.DefaultPrefix+"it").Session)
@@ -175,7 +176,7 @@ func TestALateAcquisitionIsRefused(t *testing.T) {
 		}
 		return next(r)
 	})
-	c, ctx := open(t, client), someone()
+	c, ctx := open(t, client), adaptertest.Owner()
 	l := c.Mutex("it")
 	ok, err := l.TryLockContext(ctx)
 	require.ErrorContains(t, err, "no answer")
@@ -185,7 +186,7 @@ func TestALateAcquisitionIsRefused(t *testing.T) {
 	resp.Body.Close()
 	require.Equal(t, http.StatusConflict, resp.StatusCode)
 	require.Empty(t, pairOf(t, client, c.Key("it")).Session)
-	require.True(t, try(t, l, ctx))
+	require.True(t, adaptertest.Try(t, l, ctx))
 	require.NoError(t, l.UnlockContext(ctx))
 }
 
@@ -215,11 +216,11 @@ func requestsOf(t *testing.T, addr string) (*api.Client, func() []string) {
 func TestAPairIsThreeRequestsAfterTheFirst(t *testing.T) {
 	t.Parallel()
 	client, requests := requestsOf(t, startServer(t))
-	l, ctx := open(t, client, term(10*time.Minute)).Mutex("it"), someone()
-	hold(t, l, ctx)
+	l, ctx := open(t, client, term(10*time.Minute)).Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, l, ctx)
 	require.NoError(t, l.UnlockContext(ctx))
 	require.Equal(t, []string{"GET kv", "PUT txn", "PUT session", "PUT txn", "PUT txn"}, requests(), "the first time")
-	hold(t, l, ctx)
+	adaptertest.Hold(t, l, ctx)
 	require.NoError(t, l.UnlockContext(ctx))
 	require.Equal(t, []string{"GET kv", "PUT txn", "PUT txn"}, requests())
 }
@@ -227,8 +228,8 @@ func TestAPairIsThreeRequestsAfterTheFirst(t *testing.T) {
 func TestARenewalIsTwoRequests(t *testing.T) {
 	t.Parallel()
 	client, requests := requestsOf(t, startServer(t))
-	l, ctx := open(t, client, term(6*time.Second)).Mutex("it"), someone()
-	hold(t, l, ctx)
+	l, ctx := open(t, client, term(6*time.Second)).Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, l, ctx)
 	requests()
 	var renewal []string
 	require.Eventually(t, func() bool {
@@ -278,8 +279,8 @@ func TestHoldsAndWaitsSurviveTheLeadersDeath(t *testing.T) {
 			others = append(others, s.Addr())
 		}
 	}
-	first, a := open(t, connect(t, others[0]), term(time.Minute)).Mutex("it"), someone()
-	h := hold(t, first, a)
+	first, a := open(t, connect(t, others[0]), term(time.Minute)).Mutex("it"), adaptertest.Owner()
+	h := adaptertest.Hold(t, first, a)
 	var inside atomic.Int32
 	var mu sync.Mutex
 	seen := make(map[uint64]bool)
@@ -288,7 +289,7 @@ func TestHoldsAndWaitsSurviveTheLeadersDeath(t *testing.T) {
 		l := open(t, connect(t, others[i%2]), term(time.Minute)).Mutex("it")
 		wg.Go(func() {
 			for range 3 {
-				ctx := someone()
+				ctx := adaptertest.Owner()
 				for l.LockContext(ctx) != nil { // the first request of all may come into an election
 					time.Sleep(10 * time.Millisecond)
 				}
@@ -326,8 +327,8 @@ func TestHoldsAndWaitsSurviveTheLeadersDeath(t *testing.T) {
 func TestHoldsSurviveTheDeathOfAllServers(t *testing.T) {
 	t.Parallel()
 	servers := startCluster(t)
-	l, ctx := open(t, connect(t, servers[0].Addr()), term(time.Minute)).Mutex("it"), someone()
-	h := hold(t, l, ctx)
+	l, ctx := open(t, connect(t, servers[0].Addr()), term(time.Minute)).Mutex("it"), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, ctx)
 	for _, s := range servers {
 		s.Kill()
 	}
@@ -337,11 +338,11 @@ func TestHoldsSurviveTheDeathOfAllServers(t *testing.T) {
 	for _, s := range servers {
 		s.Ready()
 	}
-	other, rival := open(t, connect(t, servers[1].Addr())).Mutex("it"), someone()
-	require.False(t, try(t, other, rival))
+	other, rival := open(t, connect(t, servers[1].Addr())).Mutex("it"), adaptertest.Owner()
+	require.False(t, adaptertest.Try(t, other, rival))
 	require.NoError(t, h.Err())
 	require.NoError(t, l.UnlockContext(ctx))
-	g := hold(t, other, rival)
+	g := adaptertest.Hold(t, other, rival)
 	require.Greater(t, g.Token(), h.Token())
 	require.NoError(t, other.UnlockContext(rival))
 }
@@ -350,8 +351,8 @@ func TestAHolderBehindADeadServerLearnsInTime(t *testing.T) {
 	t.Parallel()
 	servers := startCluster(t)
 	leads := leader(t, servers, nil)
-	l, ctx := open(t, connect(t, leads.Addr()), term(2*time.Second)).Mutex("it"), someone()
-	h := hold(t, l, ctx)
+	l, ctx := open(t, connect(t, leads.Addr()), term(2*time.Second)).Mutex("it"), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, ctx)
 	leads.Pause()
 	var lost atomic.Int64
 	go func() {
@@ -359,7 +360,7 @@ func TestAHolderBehindADeadServerLearnsInTime(t *testing.T) {
 		lost.Store(time.Now().UnixNano())
 	}()
 	next := leader(t, servers, leads)
-	other, rival := open(t, connect(t, next.Addr())).Mutex("it"), someone()
+	other, rival := open(t, connect(t, next.Addr())).Mutex("it"), adaptertest.Owner()
 	for other.LockContext(rival) != nil { // the first request of all may come into an election
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -382,11 +383,11 @@ func TestASessionOfADeadServerEndsAfterTheHold(t *testing.T) {
 	if dies == leads {
 		dies = servers[1]
 	}
-	l, ctx := open(t, connect(t, dies.Addr())).Mutex("it"), someone()
-	h := hold(t, l, ctx)
+	l, ctx := open(t, connect(t, dies.Addr())).Mutex("it"), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, ctx)
 	dies.Pause()
-	other, rival := open(t, connect(t, leads.Addr())).Mutex("it"), someone()
-	g := hold(t, other, rival)
+	other, rival := open(t, connect(t, leads.Addr())).Mutex("it"), adaptertest.Owner()
+	g := adaptertest.Hold(t, other, rival)
 	require.ErrorIs(t, h.Err(), locks.ErrLost)
 	require.Greater(t, g.Token(), h.Token())
 	require.NoError(t, other.UnlockContext(rival))
@@ -438,15 +439,15 @@ func TestASecondCloseLeavesReleasesToTheFirst(t *testing.T) {
 		return next(r)
 	})
 	c := open(t, client, term(time.Minute), consullock.WithLockDelay(time.Minute))
-	hold(t, c.Mutex("it"), someone())
+	adaptertest.Hold(t, c.Mutex("it"), adaptertest.Owner())
 	closed := make(chan error, 1)
 	go func() { closed <- c.Close(background) }()
 	<-releasing
 	require.NoError(t, c.Close(background))
 	close(goOn)
-	require.NoError(t, result(t, closed))
-	other, rival := open(t, connect(t, addr)).Mutex("it"), someone()
-	require.True(t, try(t, other, rival), "a release has no delay")
+	require.NoError(t, adaptertest.Result(t, closed))
+	other, rival := open(t, connect(t, addr)).Mutex("it"), adaptertest.Owner()
+	require.True(t, adaptertest.Try(t, other, rival), "a release has no delay")
 	require.NoError(t, other.UnlockContext(rival))
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/consullock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -47,8 +48,8 @@ func TestAnyNameIsALock(t *testing.T) {
 	require.NoError(t, err)
 	var all []string
 	for _, name := range []string{"50%", "a/../b", "a//b", "a/b", "ä ?#"} {
-		l, ctx := c.Mutex(name), someone()
-		h := hold(t, l, ctx)
+		l, ctx := c.Mutex(name), adaptertest.Owner()
+		h := adaptertest.Hold(t, l, ctx)
 		require.EqualValues(t, h.Token(), pairOf(t, direct, c.Key(name)).ModifyIndex)
 		require.NoError(t, l.UnlockContext(ctx))
 		all = append(all, name)
@@ -66,10 +67,10 @@ func TestAnyNameIsALock(t *testing.T) {
 func TestATokenGrowsOverADeletion(t *testing.T) {
 	t.Parallel()
 	direct := connect(t, startServer(t))
-	l, ctx := open(t, direct).Mutex("it"), someone()
+	l, ctx := open(t, direct).Mutex("it"), adaptertest.Owner()
 	var last uint64
 	for range 3 {
-		h := hold(t, l, ctx)
+		h := adaptertest.Hold(t, l, ctx)
 		require.Greater(t, h.Token(), last)
 		last = h.Token()
 		require.NoError(t, l.UnlockContext(ctx))
@@ -86,7 +87,7 @@ func TestWhatIsNoLockIsForeign(t *testing.T) {
 		put := &api.KVPair{Key: consullock.DefaultPrefix + "it", Flags: flags, Value: []byte("a photograph")}
 		_, err := direct.KV().Put(put, nil)
 		require.NoError(t, err)
-		require.ErrorIs(t, l.LockContext(someone()), locks.ErrForeign)
+		require.ErrorIs(t, l.LockContext(adaptertest.Owner()), locks.ErrForeign)
 		_, err = l.Inspect(background)
 		require.ErrorIs(t, err, locks.ErrForeign)
 		_, err = l.ForceUnlock(background)
@@ -98,12 +99,12 @@ func TestWhatIsNoLockIsForeign(t *testing.T) {
 func TestInspectTellsTheHolder(t *testing.T) {
 	t.Parallel()
 	addr := startServer(t)
-	l, ctx := open(t, connect(t, addr), consullock.WithLabel("nightly")).Mutex("it"), someone()
+	l, ctx := open(t, connect(t, addr), consullock.WithLabel("nightly")).Mutex("it"), adaptertest.Owner()
 	other := open(t, connect(t, addr)).Mutex("it")
 	info, err := other.Inspect(background)
 	require.NoError(t, err)
 	require.False(t, info.Held)
-	h := hold(t, l, ctx)
+	h := adaptertest.Hold(t, l, ctx)
 	info, err = other.Inspect(background)
 	require.NoError(t, err)
 	require.True(t, info.Held)
@@ -120,15 +121,15 @@ func TestAForcedUnlockIsALoss(t *testing.T) {
 	t.Parallel()
 	addr := startServer(t)
 	c := open(t, connect(t, addr), term(9*time.Second), consullock.WithLockDelay(time.Minute))
-	l, ctx := c.Mutex("it"), someone()
-	other, rival := open(t, connect(t, addr)).Mutex("it"), someone()
-	h := hold(t, l, ctx)
+	l, ctx := c.Mutex("it"), adaptertest.Owner()
+	other, rival := open(t, connect(t, addr)).Mutex("it"), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, ctx)
 	ok, err := other.ForceUnlock(background)
 	require.NoError(t, err)
 	require.True(t, ok)
-	g := hold(t, other, rival)
+	g := adaptertest.Hold(t, other, rival)
 	require.Greater(t, g.Token(), h.Token())
-	isLost(t, h)
+	adaptertest.AwaitLoss(t, h)
 	require.ErrorIs(t, l.UnlockContext(ctx), locks.ErrLost)
 	require.NoError(t, g.Err(), "the former holder has touched nothing")
 	require.NoError(t, other.UnlockContext(rival))
@@ -140,7 +141,7 @@ func TestAForcedUnlockIsALoss(t *testing.T) {
 func TestATooShortTTLIsRefusedInWords(t *testing.T) {
 	t.Parallel()
 	l := open(t, connect(t, startServer(t)), term(900*time.Millisecond)).Mutex("it") // session_ttl_min is 1s
-	err := l.LockContext(someone())
+	err := l.LockContext(adaptertest.Owner())
 	require.ErrorContains(t, err, `consullock: lock "it": no session: the servers refuse a TTL of 900ms`)
 	require.ErrorContains(t, err, "see their session_ttl_min")
 	require.ErrorIs(t, err, lease.ErrRefused)
@@ -148,7 +149,7 @@ func TestATooShortTTLIsRefusedInWords(t *testing.T) {
 
 func TestAnAgentThatIsAwayIsUnreachable(t *testing.T) {
 	t.Parallel()
-	err := open(t, connect(t, "127.0.0.1:1")).Mutex("it").LockContext(someone())
+	err := open(t, connect(t, "127.0.0.1:1")).Mutex("it").LockContext(adaptertest.Owner())
 	require.ErrorIs(t, err, lease.ErrUnreachable)
 }
 
@@ -178,17 +179,17 @@ func TestTheRulesOfTheReadmeSuffice(t *testing.T) {
 		return token.SecretID
 	}
 	client := connectBy(t, addr, token(rules(t)), nil)
-	c, ctx := open(t, client, term(6*time.Second)), someone()
-	l, other, rival := c.Mutex("it"), open(t, client).Mutex("it"), someone()
-	h := hold(t, l, ctx)
-	waiting := start(other, rival)
+	c, ctx := open(t, client, term(6*time.Second)), adaptertest.Owner()
+	l, other, rival := c.Mutex("it"), open(t, client).Mutex("it"), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, ctx)
+	waiting := adaptertest.Start(other, rival)
 	first, _ := h.Deadline()
 	require.Eventually(t, func() bool { // it is renewed
 		until, _ := h.Deadline()
 		return until.After(first)
 	}, long, 10*time.Millisecond)
 	require.NoError(t, l.UnlockContext(ctx))
-	require.NoError(t, result(t, waiting))
+	require.NoError(t, adaptertest.Result(t, waiting))
 	require.NoError(t, other.UnlockContext(rival))
 	names, err := c.Names(background, "")
 	require.NoError(t, err)
@@ -200,7 +201,7 @@ func TestTheRulesOfTheReadmeSuffice(t *testing.T) {
 		`key_prefix "other/" { policy = "write" } session_prefix "" { policy = "write" }`: "403",
 	} {
 		secret := token(less)
-		err := open(t, connectBy(t, addr, secret, nil)).Mutex("index-held").LockContext(someone())
+		err := open(t, connectBy(t, addr, secret, nil)).Mutex("index-held").LockContext(adaptertest.Owner())
 		require.ErrorContains(t, err, why, less)
 		require.ErrorIs(t, err, lease.ErrRefused)
 		require.NotErrorIs(t, err, lease.ErrUnavailable)
@@ -211,8 +212,8 @@ func TestTheRulesOfTheReadmeSuffice(t *testing.T) {
 func TestTheSessionHasNoHealthChecks(t *testing.T) {
 	t.Parallel()
 	direct := connect(t, startServer(t))
-	l, ctx := open(t, direct, consullock.WithLabel("nightly")).Mutex("it"), someone()
-	hold(t, l, ctx)
+	l, ctx := open(t, direct, consullock.WithLabel("nightly")).Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, l, ctx)
 	pair := pairOf(t, direct, consullock.DefaultPrefix+"it")
 	entry, _, err := direct.Session().Info(pair.Session, nil)
 	require.NoError(t, err)

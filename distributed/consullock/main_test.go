@@ -1,14 +1,10 @@
 package consullock_test
 
 import (
-	"flag"
-	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/consul/api"
-	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/consullock"
@@ -16,11 +12,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testbed.Play(map[string]testbed.Role{"hold": holdLock, "buy": buy})
-	flag.Parse()
-	flag.Set("test.parallel", "8") // they wait more than they work
-	const process = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(process))
+	testbed.Main(m, map[string]testbed.Role{"hold": holdLock, "buy": buy}, 8)
 }
 
 // holdLock holds the lock it until it is killed, and says its token.
@@ -37,18 +29,7 @@ func holdLock(args []string) error {
 	if err != nil {
 		return err
 	}
-	ctx := someone()
-	l := c.Mutex("it")
-	if err := l.LockContext(ctx); err != nil {
-		return err
-	}
-	h, err := l.Hold(ctx)
-	if err != nil {
-		return err
-	}
-	fmt.Println(h.Token())
-	_, err = os.Stdin.Read(make([]byte, 1)) // for ever
-	return err
+	return testbed.HoldLock(c.Mutex("it"))
 }
 
 // buy buys tickets under the lock it.

@@ -14,7 +14,6 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/consullock"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -26,8 +25,6 @@ const (
 )
 
 var background = context.Background()
-
-func someone() context.Context { return locks.WithOwner(background, locks.NewOwner()) }
 
 var names atomic.Int64
 

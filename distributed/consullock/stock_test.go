@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/distributed/consullock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 )
 
 // stock returns Consul's own lock of a key.
@@ -30,10 +31,10 @@ func TestConsulsLockAndOursExcludeMutually(t *testing.T) {
 	addr := startServer(t)
 	c := open(t, connect(t, addr))
 	for _, name := range []string{"it", "a b/../%", "orders/.lock"} {
-		l, ctx := c.Mutex(name), someone()
+		l, ctx := c.Mutex(name), adaptertest.Owner()
 		theirs := stock(t, addr, c.Key(name))
 
-		h := hold(t, l, ctx)
+		h := adaptertest.Hold(t, l, ctx)
 		lost, err := theirs.Lock(nil)
 		require.NoError(t, err)
 		require.Nil(t, lost, "the lock is ours")
@@ -42,14 +43,14 @@ func TestConsulsLockAndOursExcludeMutually(t *testing.T) {
 		lost, err = theirs.Lock(nil)
 		require.NoError(t, err)
 		require.NotNil(t, lost)
-		require.False(t, try(t, l, ctx))
+		require.False(t, adaptertest.Try(t, l, ctx))
 		info, err := l.Inspect(background)
 		require.NoError(t, err)
 		require.True(t, info.Held)
 		require.Equal(t, pairOf(t, connect(t, addr), c.Key(name)).Session, info.Holders[0].Label)
-		waiting := start(l, ctx)
+		waiting := adaptertest.Start(l, ctx)
 		require.NoError(t, theirs.Unlock())
-		require.NoError(t, result(t, waiting))
+		require.NoError(t, adaptertest.Result(t, waiting))
 		next, err := l.Hold(ctx)
 		require.NoError(t, err)
 		require.Greater(t, next.Token(), h.Token())
@@ -57,7 +58,7 @@ func TestConsulsLockAndOursExcludeMutually(t *testing.T) {
 		require.NoError(t, l.UnlockContext(ctx))
 
 		require.NoError(t, theirs.Destroy(), "the key of a free lock may be deleted")
-		last := hold(t, l, ctx)
+		last := adaptertest.Hold(t, l, ctx)
 		require.Greater(t, last.Token(), next.Token())
 		require.NoError(t, l.UnlockContext(ctx))
 	}
@@ -97,7 +98,7 @@ func TestConsulsLockAndOursTakeTurns(t *testing.T) {
 		})
 		l := open(t, connect(t, addr)).Mutex("it")
 		wg.Go(func() {
-			ctx := someone()
+			ctx := adaptertest.Owner()
 			for range 10 {
 				assert.NoError(t, l.LockContext(ctx))
 				enter()
@@ -126,10 +127,10 @@ func delayed(t *testing.T, addr, key string, delay time.Duration) (began time.Ti
 func TestALockDelayOfConsulsLockIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	addr := startServer(t)
-	c, ctx := open(t, connect(t, addr)), someone()
+	c, ctx := open(t, connect(t, addr)), adaptertest.Owner()
 	began := delayed(t, addr, c.Key("it"), 2*time.Second)
 	l := c.Mutex("it")
-	hold(t, l, ctx)
+	adaptertest.Hold(t, l, ctx)
 	require.GreaterOrEqual(t, time.Since(began), 1900*time.Millisecond)
 	require.NoError(t, l.UnlockContext(ctx))
 }
@@ -137,7 +138,7 @@ func TestALockDelayOfConsulsLockIsWaitedFor(t *testing.T) {
 func TestALockDelayIsTheReasonOfARefusal(t *testing.T) {
 	t.Parallel()
 	addr := startServer(t)
-	ctx, cancel := context.WithCancel(someone())
+	ctx, cancel := context.WithCancel(adaptertest.Owner())
 	defer cancel()
 	var asked atomic.Int64
 	c := open(t, connectThrough(t, addr, func(r *http.Request, next trips) (*http.Response, error) {

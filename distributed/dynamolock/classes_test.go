@@ -13,8 +13,8 @@ import (
 
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/dynamolock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/internal/classes"
-	"github.com/jucgo/locks/distributed/internal/classtest"
 )
 
 // fake is a table in memory. Clients reach it without connections, so that tests can have a clock
@@ -64,20 +64,20 @@ func refusalOf(code string) *http.Response {
 
 // It is not parallel: beside it, the server of the other tests would be slow.
 func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
-	var cases []classtest.Case[string]
+	var cases []adaptertest.Case[string]
 	for _, r := range dynamolock.Refusals {
 		if r.Class != classes.Stored {
-			cases = append(cases, classtest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: `table "locks": `})
+			cases = append(cases, adaptertest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: `table "locks": `})
 		}
 	}
-	classtest.Run(t, cases, func(t *testing.T, c classtest.Case[string]) classtest.Bed {
+	adaptertest.TestClasses(t, cases, func(t *testing.T, c adaptertest.Case[string]) adaptertest.Bed {
 		f := &fake{rows: make(map[string]row)}
-		way := &classtest.Transport{
+		way := &adaptertest.Transport{
 			Server: f, Answer: func(*http.Request) (*http.Response, error) { return refusalOf(c.Answer), nil },
 			IsWrite: func(r *http.Request) bool { return strings.HasSuffix(r.Header.Get("X-Amz-Target"), "PutItem") },
 		}
 		rival := open(t, dynamodb.New(options("fake", f))).Mutex("it")
-		return classtest.Bed{Lock: open(t, dynamodb.New(options("fake", way))).Mutex("it"), Rival: rival, Set: way.Set}
+		return adaptertest.Bed{Lock: open(t, dynamodb.New(options("fake", way))).Mutex("it"), Rival: rival, Set: way.Set}
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/dynamolock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -30,7 +31,7 @@ func TestAThrottledWaiterGoesOn(t *testing.T) {
 			client, f := dialFront(t, addr)
 			l := open(t, client).Mutex(unused())
 			f.refuses(op, 3, http.StatusBadRequest, code)
-			owner := someone()
+			owner := adaptertest.Owner()
 			require.NoError(t, l.LockContext(owner), "%s: %s", op, code)
 			require.NoError(t, l.UnlockContext(owner))
 		}
@@ -40,7 +41,7 @@ func TestAThrottledWaiterGoesOn(t *testing.T) {
 func TestAThrottledRenewalLosesNothing(t *testing.T) {
 	t.Parallel()
 	client, f := dialFront(t, startMoto(t))
-	l, owner := open(t, client, dynamolock.WithTTL(6*time.Second)).Mutex("it"), someone()
+	l, owner := open(t, client, dynamolock.WithTTL(6*time.Second)).Mutex("it"), adaptertest.Owner()
 	require.NoError(t, l.LockContext(owner))
 	h, err := l.Hold(owner)
 	require.NoError(t, err)
@@ -52,11 +53,11 @@ func TestAThrottledRenewalLosesNothing(t *testing.T) {
 func TestAThrottledReleaseIsRepeated(t *testing.T) {
 	t.Parallel()
 	client, f := dialFront(t, startMoto(t))
-	c, owner := open(t, client), someone()
+	c, owner := open(t, client), adaptertest.Owner()
 	require.NoError(t, c.Mutex("it").LockContext(owner))
 	f.refuses("PutItem", 2, http.StatusBadRequest, throttled)
 	require.NoError(t, c.Mutex("it").UnlockContext(owner))
-	held, err := c.Mutex("it").TryLockContext(someone())
+	held, err := c.Mutex("it").TryLockContext(adaptertest.Owner())
 	require.NoError(t, err)
 	require.True(t, held)
 }
@@ -64,7 +65,7 @@ func TestAThrottledReleaseIsRepeated(t *testing.T) {
 func TestAWriteWhoseAnswerFailsGivesTheLock(t *testing.T) {
 	t.Parallel()
 	client, f := dialFront(t, startMoto(t))
-	l, owner := open(t, client).Mutex("it"), someone()
+	l, owner := open(t, client).Mutex("it"), adaptertest.Owner()
 	failed := false
 	f.answers(func(op string, pass func() *http.Response) *http.Response {
 		resp := pass()
@@ -178,7 +179,7 @@ func TestAClockThatJumpedFailsNoAcquisition(t *testing.T) {
 		resp.Header.Set("Date", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat))
 		return resp
 	})
-	require.NoError(t, open(t, client).Mutex("it").LockContext(someone()))
+	require.NoError(t, open(t, client).Mutex("it").LockContext(adaptertest.Owner()))
 }
 
 func TestErrorsNameWhatIsWrong(t *testing.T) {
@@ -189,7 +190,7 @@ func TestErrorsNameWhatIsWrong(t *testing.T) {
 		c, err := dynamolock.New(client, table, opts...)
 		require.NoError(t, err)
 		defer c.Close(background)
-		return c.Mutex("it").LockContext(someone())
+		return c.Mutex("it").LockContext(adaptertest.Owner())
 	}
 	require.ErrorContains(t, lock(client, "nowhere"),
 		`dynamolock: lock "it": table "nowhere": no such table in this region: operation error DynamoDB: GetItem`)
@@ -211,7 +212,7 @@ func TestErrorsNameWhatIsWrong(t *testing.T) {
 
 func TestAWrongAddressIsUnreachable(t *testing.T) {
 	t.Parallel()
-	err := open(t, dial(t, "127.0.0.1:1")).Mutex("it").LockContext(someone())
+	err := open(t, dial(t, "127.0.0.1:1")).Mutex("it").LockContext(adaptertest.Owner())
 	require.ErrorIs(t, err, lease.ErrUnreachable)
 	require.ErrorContains(t, err, "connection refused")
 }

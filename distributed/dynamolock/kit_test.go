@@ -15,10 +15,9 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/dynamolock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
-	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 func TestLocksPassTheKitOnKumo(t *testing.T) { prove(t, startKumo(t), 0) }
@@ -52,35 +51,15 @@ func prove(t *testing.T, addr string, limit time.Duration) {
 func TestSemaphoresPassTheKit(t *testing.T) {
 	addr := startKumo(t)
 	direct := dial(t, addr)
-	leasetest.TestStore(t, leasetest.Config{
-		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
-			var inner driver.Store
-			c := open(tb, dialBy(tb, addr, link.DialContext), dynamolock.WithLeaseOptions(
-				lease.WithWrapper(func(of driver.Store) driver.Store {
-					inner = of
-					return of
-				})))
-			c.Semaphore("it", 1) // opens the Store of semaphores
-			lc, err := lease.New(inner, opts...)
-			require.NoError(tb, err)
-			closeWith(tb, lc)
-			return lc
+	adaptertest.TestSemaphores(t, adaptertest.Semaphores{
+		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) *caslock.Client {
+			return open(tb, dialBy(tb, addr, link.DialContext), dynamolock.WithLeaseOptions(opts...))
 		},
-		Semaphore: leasetest.Semaphores,
-		Foreign: func(tb testing.TB, name string) {
-			put(tb, direct, name+".semaphore", map[string]string{"camera": "a photograph"})
+		Get: func(tb testing.TB, key string) string {
+			data, _ := attribute(read(tb, direct, key), "lock")
+			return data
 		},
-		Rest: func(tb testing.TB, name string) {
-			data, _ := attribute(read(tb, direct, name+".semaphore"), "lock")
-			if !strings.HasPrefix(data, `{"cassemaphore"`) {
-				return
-			}
-			if strings.Contains(data, "holders") { // a client that died may have written last
-				testbed.TakeAll(tb, open(tb, direct).Semaphore(name, 1<<30))
-				data, _ = attribute(read(tb, direct, name+".semaphore"), "lock")
-			}
-			assert.NotContains(tb, data, "holders")
-		},
+		Put: func(tb testing.TB, key, data string) { put(tb, direct, key, map[string]string{"camera": data}) },
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/dynamolock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -71,7 +72,7 @@ func TestAKilledProcessFreesItsLockByLease(t *testing.T) {
 	addr := startMoto(t)
 	p, first := holding(t, addr)
 	l := open(t, dial(t, addr)).Mutex("it")
-	held, err := l.TryLockContext(someone())
+	held, err := l.TryLockContext(adaptertest.Owner())
 	require.NoError(t, err)
 	require.False(t, held)
 	p.Kill()
@@ -111,7 +112,7 @@ func TestBrokenConnectionsSellNoTicketTwice(t *testing.T) {
 func TestAHoldLostInAPauseStaysLost(t *testing.T) {
 	t.Parallel()
 	p, addr := newMoto(t)
-	l, owner := open(t, dial(t, addr), dynamolock.WithTTL(3*time.Second)).Mutex("it"), someone()
+	l, owner := open(t, dial(t, addr), dynamolock.WithTTL(3*time.Second)).Mutex("it"), adaptertest.Owner()
 	require.NoError(t, l.LockContext(owner))
 	h, err := l.Hold(owner)
 	require.NoError(t, err)
@@ -128,7 +129,7 @@ func TestATryOfASilentServerReturns(t *testing.T) {
 	p, addr := newMoto(t)
 	c := open(t, dial(t, addr))
 	p.Pause()
-	_, err := c.Mutex("it").TryLockContext(someone())
+	_, err := c.Mutex("it").TryLockContext(adaptertest.Owner())
 	require.ErrorIs(t, err, lease.ErrUnreachable)
 	require.NotErrorIs(t, err, context.DeadlineExceeded, "of the caller's context")
 	_, err = c.Names(background, "")

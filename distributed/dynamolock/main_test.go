@@ -1,17 +1,11 @@
 package dynamolock_test
 
 import (
-	"bufio"
-	"errors"
-	"flag"
-	"fmt"
 	"net/http"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
@@ -20,11 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testbed.Play(map[string]testbed.Role{"hold": holdLock, "buy": buy})
-	flag.Parse()
-	flag.Set("test.parallel", "8") // they wait more than they work
-	const process = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
-	goleak.VerifyTestMain(testbed.Ending(m, motos.End), goleak.IgnoreAnyFunction(process))
+	testbed.Main(testbed.Ending(m, motos.End), map[string]testbed.Role{"hold": holdLock, "buy": buy}, 8)
 }
 
 // in returns a client of the locks of a process that a test has started.
@@ -41,19 +31,7 @@ func holdLock(args []string) error {
 	if err != nil {
 		return err
 	}
-	l := c.Mutex("it")
-	if err := l.LockContext(background); err != nil {
-		return err
-	}
-	h, err := l.Hold(background)
-	if err != nil {
-		return err
-	}
-	fmt.Println(h.Token())
-	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		fmt.Println(errors.Is(h.Err(), locks.ErrLost))
-	}
-	return nil
+	return testbed.HoldLock(c.Mutex("it"))
 }
 
 // buy takes part in the ticket test.

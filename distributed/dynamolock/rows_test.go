@@ -17,22 +17,16 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/dynamolock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
 // servers are those that the tests run on.
 var servers = map[string]func(testing.TB) string{"kumo": startKumo, "moto": startMoto}
 
-func pair(t *testing.T, l *lease.Mutex) {
-	t.Helper()
-	owner := someone()
-	require.NoError(t, l.LockContext(owner))
-	require.NoError(t, l.UnlockContext(owner))
-}
-
 func token(t *testing.T, l *lease.Mutex) uint64 {
 	t.Helper()
-	owner := someone()
+	owner := adaptertest.Owner()
 	require.NoError(t, l.LockContext(owner))
 	h, err := l.Hold(owner)
 	require.NoError(t, err)
@@ -44,7 +38,7 @@ func TestARowHasNothingThatEndsItsLife(t *testing.T) {
 	t.Parallel()
 	client := dial(t, startMoto(t))
 	l := open(t, client).Mutex("it")
-	require.NoError(t, l.LockContext(someone()))
+	require.NoError(t, l.LockContext(adaptertest.Owner()))
 	row := read(t, client, "it")
 	require.Equal(t, []string{"lock", "name", "version"}, slices.Sorted(maps.Keys(row)))
 	for name := range row { // the time to live is a number
@@ -56,7 +50,7 @@ func TestARowHasNothingThatEndsItsLife(t *testing.T) {
 func TestADeletedRowEndsTheHold(t *testing.T) {
 	t.Parallel()
 	client := dial(t, startMoto(t))
-	l, owner := open(t, client, dynamolock.WithTTL(3*time.Second)).Mutex("it"), someone()
+	l, owner := open(t, client, dynamolock.WithTTL(3*time.Second)).Mutex("it"), adaptertest.Owner()
 	require.NoError(t, l.LockContext(owner))
 	h, err := l.Hold(owner)
 	require.NoError(t, err)
@@ -129,10 +123,10 @@ func TestRowsOfOtherLockClientsAreForeign(t *testing.T) {
 		put(t, client, name, attributes)
 		before := read(t, client, name)
 		l := c.Mutex(name)
-		_, tried := l.TryLockContext(someone())
+		_, tried := l.TryLockContext(adaptertest.Owner())
 		_, forced := l.ForceUnlock(background)
 		_, inspected := l.Inspect(background)
-		for _, err := range []error{l.LockContext(someone()), tried, forced, inspected} {
+		for _, err := range []error{l.LockContext(adaptertest.Owner()), tried, forced, inspected} {
 			require.ErrorIs(t, err, locks.ErrForeign)
 			require.ErrorContains(t, err, `a row of table "locks" without the attributes lock and version`)
 		}
@@ -152,7 +146,7 @@ func TestOtherLockClientsCannotTakeOurRows(t *testing.T) {
 		t.Run(server, func(t *testing.T) {
 			t.Parallel()
 			client := dial(t, start(t))
-			require.NoError(t, open(t, client).Mutex("it").LockContext(someone()))
+			require.NoError(t, open(t, client).Mutex("it").LockContext(adaptertest.Owner()))
 			for what, in := range map[string]*dynamodb.PutItemInput{ // of both clients
 				"a new or released lock": {
 					ConditionExpression: aws.String(
@@ -183,8 +177,8 @@ func TestPrefixesSeparateLocks(t *testing.T) {
 	t.Parallel()
 	client := dial(t, startMoto(t))
 	a, b := open(t, client, dynamolock.WithPrefix("shop/")), open(t, client, dynamolock.WithPrefix("shop/b/"))
-	require.NoError(t, a.Mutex("it").LockContext(someone()))
-	require.NoError(t, b.Mutex("it").LockContext(someone()))
+	require.NoError(t, a.Mutex("it").LockContext(adaptertest.Owner()))
+	require.NoError(t, b.Mutex("it").LockContext(adaptertest.Owner()))
 	require.NotEmpty(t, read(t, client, "shop/b/it"))
 	names, err := a.Names(background, "*")
 	require.NoError(t, err)
@@ -235,8 +229,8 @@ func TestSweepDeletesReleasedRows(t *testing.T) {
 			t.Parallel()
 			client := dial(t, start(t))
 			c := open(t, client)
-			pair(t, c.Mutex("free"))
-			require.NoError(t, c.Mutex("held").LockContext(someone()))
+			adaptertest.Pair(t, c.Mutex("free"))
+			require.NoError(t, c.Mutex("held").LockContext(adaptertest.Owner()))
 			swept, err := c.Sweep(background, "", 0)
 			require.NoError(t, err)
 			require.Equal(t, []string{"free"}, swept)
@@ -257,13 +251,13 @@ func TestAPairTakesThreeRequestsOrTwo(t *testing.T) {
 	addr := startMoto(t)
 	client, f := dialFront(t, addr)
 	l := open(t, client).Mutex("it")
-	pair(t, l)
+	adaptertest.Pair(t, l)
 	costs(t, f, 1, 2, "the first pair")
-	pair(t, l)
+	adaptertest.Pair(t, l)
 	costs(t, f, 0, 2, "a pair whose version is known")
-	owner := someone()
+	owner := adaptertest.Owner()
 	require.NoError(t, open(t, dial(t, addr)).Mutex("it").LockContext(owner))
-	held, err := open(t, client).Mutex("it").TryLockContext(someone())
+	held, err := open(t, client).Mutex("it").TryLockContext(adaptertest.Owner())
 	require.NoError(t, err)
 	require.False(t, held)
 	costs(t, f, 1, 0, "a try of a held lock")
@@ -272,7 +266,7 @@ func TestAPairTakesThreeRequestsOrTwo(t *testing.T) {
 func TestARenewalIsOneWrite(t *testing.T) {
 	t.Parallel()
 	client, f := dialFront(t, startMoto(t))
-	l, owner := open(t, client).Mutex("it"), someone()
+	l, owner := open(t, client).Mutex("it"), adaptertest.Owner()
 	require.NoError(t, l.LockContext(owner))
 	h, err := l.Hold(owner)
 	require.NoError(t, err)

@@ -17,9 +17,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/dynamolock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -30,8 +30,6 @@ const (
 )
 
 var background = context.Background()
-
-func someone() context.Context { return locks.WithOwner(background, locks.NewOwner()) }
 
 // startKumo returns the address of a kumo with the table of locks.
 func startKumo(tb testing.TB) string {
@@ -131,19 +129,8 @@ func open(tb testing.TB, client *dynamodb.Client, opts ...dynamolock.Option) *ca
 	}, opts...)
 	c, err := dynamolock.New(client, table, opts...)
 	require.NoError(tb, err)
-	closeWith(tb, c)
+	adaptertest.CloseWith(tb, c)
 	return c
-}
-
-// closeWith closes c with the test.
-func closeWith(tb testing.TB, c interface {
-	Close(ctx context.Context) error
-}) {
-	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(background, 5*time.Second)
-		defer cancel()
-		_ = c.Close(ctx) // it fails for a client that has died
-	})
 }
 
 var numbers atomic.Int64

@@ -3,16 +3,17 @@ package etcdlock_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -26,43 +27,29 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// contender is a lock of one contender.
-type contender struct {
-	lock, unlock func(ctx context.Context) error
+// stocked is etcd's own mutex as a [locks.Locker], without Lock and Unlock.
+type stocked struct {
+	locks.Locker
+	mutex *concurrency.Mutex
 }
+
+func (s stocked) LockContext(ctx context.Context) error { return s.mutex.Lock(ctx) }
+
+func (s stocked) UnlockContext(ctx context.Context) error { return s.mutex.Unlock(ctx) }
 
 // kinds are our lock and etcd's own mutex.
 var kinds = []struct {
 	name string
-	open func(b *testing.B, s *server) contender
+	open func(b *testing.B, s *server) locks.Locker
 }{
-	{"etcdlock", func(b *testing.B, s *server) contender {
-		l := open(b, connect(b, s.addr)).Mutex("it")
-		o := locks.NewOwner() // another goroutine releases than takes
-		return contender{
-			func(ctx context.Context) error { return l.LockContext(locks.WithOwner(ctx, o)) },
-			func(ctx context.Context) error { return l.UnlockContext(locks.WithOwner(ctx, o)) },
-		}
-	}},
-	{"concurrency.Mutex", func(b *testing.B, s *server) contender {
-		m := stock(b, s.addr, "it")
-		return contender{m.Lock, m.Unlock}
-	}},
+	{"etcdlock", func(b *testing.B, s *server) locks.Locker { return open(b, connect(b, s.addr)).Mutex("it") }},
+	{"concurrency.Mutex", func(b *testing.B, s *server) locks.Locker { return stocked{mutex: stock(b, s.addr, "it")} }},
 }
 
 func BenchmarkUncontended(b *testing.B) {
 	for _, k := range kinds {
 		b.Run(k.name, func(b *testing.B) {
-			c := k.open(b, lendServer(b))
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := c.lock(background); err != nil {
-					b.Fatal(err)
-				}
-				if err := c.unlock(background); err != nil {
-					b.Fatal(err)
-				}
-			}
+			adaptertest.Uncontended(b, k.open(b, lendServer(b)))
 		})
 	}
 }
@@ -83,28 +70,7 @@ func BenchmarkHandover(b *testing.B) {
 					if busy {
 						defer write(connect(b, s.addr))()
 					}
-					two := [2]contender{k.open(b, s), k.open(b, s)}
-					var took []time.Duration
-					require.NoError(b, two[0].lock(background))
-					for i := 0; b.Loop(); i++ {
-						holder, next := two[i%2], two[1-i%2]
-						got := make(chan time.Time)
-						go func() {
-							if err := next.lock(background); err != nil {
-								b.Error(err)
-							}
-							got <- time.Now()
-						}()
-						time.Sleep(wait)
-						began := time.Now()
-						if err := holder.unlock(background); err != nil {
-							b.Fatal(err)
-						}
-						took = append(took, (<-got).Sub(began))
-					}
-					slices.Sort(took)
-					b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-us")
-					b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
+					adaptertest.Handover(b, k.open(b, s), k.open(b, s), wait)
 				})
 			}
 		}

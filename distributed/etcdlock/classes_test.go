@@ -18,13 +18,13 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
-	"github.com/jucgo/locks/distributed/internal/classtest"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
 // mood is what a server answers to each request in the place of its answer, unless it is nil.
 type mood struct {
-	classtest.Refuser[error]
+	adaptertest.Refuser[error]
 	only string // how the names of the methods end whose requests are refused, or "" for all
 }
 
@@ -109,7 +109,7 @@ type clients struct {
 func inEachMood(t *testing.T, ttl time.Duration, f func(t *testing.T, m *mood, c clients, why classed)) {
 	t.Parallel()
 	inMoodsOf(t, "", ttl, func(t *testing.T, m *mood, cs clients, why classed) {
-		l, a := cs.c.Mutex(t.Name()+" warm"), someone()
+		l, a := cs.c.Mutex(t.Name()+" warm"), adaptertest.Owner()
 		require.NoError(t, l.LockContext(a))
 		require.NoError(t, l.UnlockContext(a))
 		f(t, m, cs, why)
@@ -146,17 +146,17 @@ func TestAFirstRequestFollowsTheClassOfAnError(t *testing.T) {
 }
 
 func first(t *testing.T, m *mood, cs clients, why classed) {
-	want, l, a := reactions[why.class], cs.c.Mutex(t.Name()), someone()
+	want, l, a := reactions[why.class], cs.c.Mutex(t.Name()), adaptertest.Owner()
 	m.Refuse(why.err)
-	got := start(l, a)
+	got := adaptertest.Start(l, a)
 	if want.firstGoesOn {
 		m.Refuses(t, 2)
 		m.Refuse(nil)
-		require.NoError(t, result(t, got))
+		require.NoError(t, adaptertest.Result(t, got))
 		require.NoError(t, l.UnlockContext(a))
 		return
 	}
-	err := result(t, got)
+	err := adaptertest.Result(t, got)
 	require.ErrorContains(t, err, rpctypes.ErrorDesc(why.err))
 	require.ErrorIs(t, err, want.is)
 	require.Equal(t, why.class == etcdlock.Login, errors.Is(err, lease.ErrLogin))
@@ -172,10 +172,10 @@ func TestTheBeginningOfASessionFollowsTheClassOfAnError(t *testing.T) {
 func TestTheNextSessionOfAWaiterFollowsTheClassOfAnError(t *testing.T) {
 	t.Parallel()
 	inMoodsOf(t, "/LeaseGrant", time.Minute, func(t *testing.T, m *mood, cs clients, why classed) {
-		name, a, b := t.Name(), someone(), someone()
+		name, a, b := t.Name(), adaptertest.Owner(), adaptertest.Owner()
 		holder, l := cs.rival.Mutex(name), cs.c.Mutex(name)
-		hold(t, holder, a)
-		got := start(l, b)
+		adaptertest.Hold(t, holder, a)
+		got := adaptertest.Start(l, b)
 		dir := cs.c.Prefix(name) + "/"
 		queued(t, cs.direct, dir, 2)
 		m.Refuse(why.err)
@@ -185,7 +185,7 @@ func TestTheNextSessionOfAWaiterFollowsTheClassOfAnError(t *testing.T) {
 		_, err = cs.direct.Revoke(background, clientv3.LeaseID(keys.Kvs[0].Lease))
 		require.NoError(t, err)
 		if !reactions[why.class].waitGoesOn {
-			require.ErrorContains(t, result(t, got), rpctypes.ErrorDesc(why.err))
+			require.ErrorContains(t, adaptertest.Result(t, got), rpctypes.ErrorDesc(why.err))
 			m.Refuse(nil)
 			require.NoError(t, holder.UnlockContext(a))
 			return
@@ -194,7 +194,7 @@ func TestTheNextSessionOfAWaiterFollowsTheClassOfAnError(t *testing.T) {
 		m.Refuse(nil)
 		queued(t, cs.direct, dir, 2)
 		require.NoError(t, holder.UnlockContext(a))
-		require.NoError(t, result(t, got))
+		require.NoError(t, adaptertest.Result(t, got))
 		require.NoError(t, l.UnlockContext(b))
 	})
 }
@@ -209,15 +209,15 @@ func TestAWaitFollowsTheClassOfAnError(t *testing.T) {
 		if why.class == etcdlock.Expired {
 			return // a server that says so has deleted the keys: TestAWaiterWithoutItsPlaceBeginsAnew
 		}
-		name, a, b := t.Name(), someone(), someone()
+		name, a, b := t.Name(), adaptertest.Owner(), adaptertest.Owner()
 		holder, l := cs.rival.Mutex(name), cs.c.Mutex(name)
-		hold(t, holder, a)
-		got := start(l, b)
+		adaptertest.Hold(t, holder, a)
+		got := adaptertest.Start(l, b)
 		queued(t, cs.direct, cs.c.Prefix(name)+"/", 2)
 		m.Asks(t, 4)
 		m.Refuse(why.err)
 		if !reactions[why.class].waitGoesOn {
-			require.ErrorContains(t, result(t, got), rpctypes.ErrorDesc(why.err))
+			require.ErrorContains(t, adaptertest.Result(t, got), rpctypes.ErrorDesc(why.err))
 			m.Refuse(nil)
 			require.NoError(t, holder.UnlockContext(a))
 			return
@@ -225,7 +225,7 @@ func TestAWaitFollowsTheClassOfAnError(t *testing.T) {
 		m.Refuses(t, 2)
 		m.Refuse(nil)
 		require.NoError(t, holder.UnlockContext(a))
-		require.NoError(t, result(t, got))
+		require.NoError(t, adaptertest.Result(t, got))
 		require.NoError(t, l.UnlockContext(b))
 	})
 }
@@ -233,8 +233,8 @@ func TestAWaitFollowsTheClassOfAnError(t *testing.T) {
 func TestNoErrorOfARenewalIsALoss(t *testing.T) { inEachMood(t, 6*time.Second, renew) }
 
 func renew(t *testing.T, m *mood, cs clients, why classed) {
-	l, a := cs.c.Mutex(t.Name()), someone()
-	h := hold(t, l, a)
+	l, a := cs.c.Mutex(t.Name()), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, a)
 	before, _ := h.Deadline()
 	m.Refuse(why.err)
 	m.Refuses(t, 1)
@@ -246,17 +246,17 @@ func renew(t *testing.T, m *mood, cs clients, why classed) {
 
 func TestAReleaseFollowsTheClassOfAnError(t *testing.T) {
 	inEachMood(t, time.Minute, func(t *testing.T, m *mood, cs clients, why classed) {
-		l, a := cs.c.Mutex(t.Name()), someone()
-		hold(t, l, a)
+		l, a := cs.c.Mutex(t.Name()), adaptertest.Owner()
+		adaptertest.Hold(t, l, a)
 		m.Refuse(why.err)
 		got := make(chan error, 1)
 		go func() { got <- l.UnlockContext(a) }()
 		if reactions[why.class].releaseGoesOn {
 			m.Refuses(t, 2)
 			m.Refuse(nil)
-			require.NoError(t, result(t, got))
+			require.NoError(t, adaptertest.Result(t, got))
 		} else {
-			err := result(t, got)
+			err := adaptertest.Result(t, got)
 			require.ErrorIs(t, err, locks.ErrLost)
 			require.ErrorContains(t, err, rpctypes.ErrorDesc(why.err))
 			m.Refuse(nil)
@@ -296,13 +296,13 @@ func TestHoldsAndWaitersOutlastAnAlarm(t *testing.T) {
 			t.Parallel()
 			s := startServer(t)
 			direct := connect(t, s.addr)
-			c, rival, a, b := open(t, connect(t, s.addr)), open(t, direct), someone(), someone()
+			c, rival, a, b := open(t, connect(t, s.addr)), open(t, direct), adaptertest.Owner(), adaptertest.Owner()
 			l := rival.Mutex("it")
-			h := hold(t, c.Mutex("it"), a)
-			waiter := start(l, b)
+			h := adaptertest.Hold(t, c.Mutex("it"), a)
+			waiter := adaptertest.Start(l, b)
 			queued(t, direct, "it/", 2)
 			alarm(t, direct, kind, etcdserverpb.AlarmRequest_ACTIVATE)
-			first := start(c.Mutex("other"), someone())
+			first := adaptertest.Start(c.Mutex("other"), adaptertest.Owner())
 			time.Sleep(300 * time.Millisecond)
 			select {
 			case err := <-first:
@@ -313,9 +313,9 @@ func TestHoldsAndWaitersOutlastAnAlarm(t *testing.T) {
 			}
 			require.NoError(t, h.Err())
 			alarm(t, direct, kind, etcdserverpb.AlarmRequest_DEACTIVATE)
-			require.NoError(t, result(t, first))
+			require.NoError(t, adaptertest.Result(t, first))
 			require.NoError(t, c.Mutex("it").UnlockContext(a))
-			require.NoError(t, result(t, waiter))
+			require.NoError(t, adaptertest.Result(t, waiter))
 			require.NoError(t, l.UnlockContext(b))
 		})
 	}
@@ -341,14 +341,14 @@ func TestAReplacedPasswordCostsAReleaseItsOwnTime(t *testing.T) {
 	}
 	admin := dial("root")
 	c, rival, a, b := open(t, dial("app"), etcdlock.WithLeaseOptions(lease.WithPoll(50*time.Millisecond))),
-		open(t, admin), someone(), someone()
+		open(t, admin), adaptertest.Owner(), adaptertest.Owner()
 	password := func(now string) {
 		_, err := admin.UserChangePassword(background, "app", now)
 		require.NoError(t, err)
 	}
-	hold(t, c.Mutex("mine"), a)
-	hold(t, rival.Mutex("theirs"), b)
-	waiter := start(c.Mutex("theirs"), a)
+	adaptertest.Hold(t, c.Mutex("mine"), a)
+	adaptertest.Hold(t, rival.Mutex("theirs"), b)
+	waiter := adaptertest.Start(c.Mutex("theirs"), a)
 	queued(t, admin, "theirs/", 2)
 	time.Sleep(300 * time.Millisecond) // it asks several times
 
@@ -356,11 +356,11 @@ func TestAReplacedPasswordCostsAReleaseItsOwnTime(t *testing.T) {
 	err = c.Mutex("mine").UnlockContext(a)
 	require.ErrorIs(t, err, locks.ErrLost)
 	require.ErrorIs(t, err, lease.ErrLogin)
-	_, err = c.Mutex("new").TryLockContext(someone())
+	_, err = c.Mutex("new").TryLockContext(adaptertest.Owner())
 	require.ErrorIs(t, err, lease.ErrLogin)
 	require.NoError(t, rival.Mutex("theirs").UnlockContext(b))
 	password("first")
-	require.NoError(t, result(t, waiter))
+	require.NoError(t, adaptertest.Result(t, waiter))
 	queued(t, admin, "mine/", 0)
 	require.NoError(t, c.Mutex("theirs").UnlockContext(a))
 }

@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -40,8 +41,8 @@ func TestAHoldOutlivesATokenThatTheServerForgot(t *testing.T) {
 			s := startCluster(t, version, 1)[0]
 			client := guard(t, s)
 			c := open(t, client, term(20*short))
-			a := someone()
-			h := hold(t, c.Mutex("it"), a)
+			a := adaptertest.Owner()
+			h := adaptertest.Hold(t, c.Mutex("it"), a)
 			_, err := client.UserChangePassword(background, "app", "secret") // the server drops its tokens
 			require.NoError(t, err)
 			before, _ := h.Deadline()
@@ -62,7 +63,7 @@ func TestARefusedHandshakeEndsAFirstRequest(t *testing.T) {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
-	err = open(t, client).Mutex("it").LockContext(someone())
+	err = open(t, client).Mutex("it").LockContext(adaptertest.Owner())
 	require.ErrorIs(t, err, lease.ErrLogin)
 	require.ErrorContains(t, err, "handshake")
 	require.NotErrorIs(t, err, context.DeadlineExceeded)

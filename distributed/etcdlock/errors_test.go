@@ -7,12 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 )
 
 func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	t.Parallel()
 	s := lendServer(t)
-	c, a := open(t, connect(t, s.addr)), someone()
+	c, a := open(t, connect(t, s.addr)), adaptertest.Owner()
 	l := c.Mutex("it")
 	err := l.UnlockContext(a)
 	require.EqualError(t, err, `etcdlock: unlock "it": lock not held by the caller: the lock has no holder in this client; another client may hold it, see Inspect`)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -31,53 +32,6 @@ const (
 var background = context.Background()
 
 func as(o locks.Owner) context.Context { return locks.WithOwner(background, o) }
-
-func someone() context.Context { return as(locks.NewOwner()) }
-
-func hold(tb testing.TB, l *lease.Mutex, ctx context.Context) locks.Hold {
-	tb.Helper()
-	require.NoError(tb, l.LockContext(ctx))
-	h, err := l.Hold(ctx)
-	require.NoError(tb, err)
-	return h
-}
-
-func try(tb testing.TB, l locks.TryLocker, ctx context.Context) bool {
-	tb.Helper()
-	ok, err := l.TryLockContext(ctx)
-	require.NoError(tb, err)
-	return ok
-}
-
-// start waits for l in a goroutine of its own.
-func start(l locks.Locker, ctx context.Context) <-chan error {
-	got := make(chan error, 1)
-	go func() { got <- l.LockContext(ctx) }()
-	return got
-}
-
-// result returns what came of [start], which must have come soon.
-func result(tb testing.TB, got <-chan error) error {
-	tb.Helper()
-	select {
-	case err := <-got:
-		return err
-	case <-time.After(long):
-		tb.Fatal("it still waits")
-		return nil
-	}
-}
-
-// isLost waits for the loss of h.
-func isLost(tb testing.TB, h locks.Hold) {
-	tb.Helper()
-	select {
-	case <-h.Lost():
-	case <-time.After(long):
-		tb.Fatal("the loss is not told")
-	}
-	require.ErrorIs(tb, h.Err(), locks.ErrLost)
-}
 
 // keys returns the keys that begin with prefix, the oldest first.
 func keys(tb testing.TB, c *clientv3.Client, prefix string) []string {
@@ -116,8 +70,8 @@ func overlap(t *testing.T, s *server, p *leasetest.Proxy, d, phase time.Duration
 	margin := etcdlock.WithLeaseOptions(lease.WithMargin(d / 3))
 	l := open(t, connect(t, p.Addr()), term(d), margin).Mutex("it")
 	rival := open(t, connect(t, s.addr)).Mutex("it")
-	a, b := someone(), someone()
-	h := hold(t, l, a)
+	a, b := adaptertest.Owner(), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, a)
 	if before != nil {
 		before(h)
 	}
@@ -175,8 +129,8 @@ func TestAnExtendedHoldLearnsOfLossInTime(t *testing.T) {
 func TestAnExtendedHoldIsRenewedAfterTheExtension(t *testing.T) {
 	t.Parallel()
 	s := lendServer(t)
-	l, a := open(t, connect(t, s.addr), term(12*short)).Mutex("it"), someone()
-	h := hold(t, l, a)
+	l, a := open(t, connect(t, s.addr), term(12*short)).Mutex("it"), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, a)
 	for _, d := range []time.Duration{time.Hour, 8 * short} { // it is renewed after four
 		require.NoError(t, h.Extend(a, d))
 		deadline, _ := h.Deadline()
@@ -192,9 +146,9 @@ func TestASessionIsReusedUnlessMostlyOver(t *testing.T) {
 	t.Parallel()
 	s := lendServer(t)
 	direct := connect(t, s.addr)
-	l, a := open(t, connect(t, s.addr), term(9*short)).Mutex("it"), someone()
+	l, a := open(t, connect(t, s.addr), term(9*short)).Mutex("it"), adaptertest.Owner()
 	used := func() (key string, id clientv3.LeaseID) {
-		hold(t, l, a)
+		adaptertest.Hold(t, l, a)
 		defer func() { require.NoError(t, l.UnlockContext(a)) }()
 		key = keys(t, direct, "it/")[0]
 		return key, leaseOf(t, direct, key)
@@ -213,10 +167,10 @@ func TestAHoldLostInAPauseStaysLost(t *testing.T) {
 	s := startServer(t)
 	l := open(t, connect(t, s.addr), term(3*short)).Mutex("it")
 	rival := open(t, connect(t, s.addr)).Mutex("it")
-	a, b := someone(), someone()
-	h := hold(t, l, a)
+	a, b := adaptertest.Owner(), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, a)
 	s.Pause()
-	isLost(t, h)
+	adaptertest.AwaitLoss(t, h)
 	deadline, _ := h.Deadline()
 	require.False(t, time.Now().Before(deadline))
 	time.Sleep(2 * short)
@@ -236,8 +190,8 @@ func TestAPausedHolderFirstLearnsOfItsLoss(t *testing.T) {
 	child.Say("")
 	require.Equal(t, "false", child.Line())
 	child.Pause()
-	rival, b := open(t, connect(t, s.addr)).Mutex("it"), someone()
-	h := hold(t, rival, b)
+	rival, b := open(t, connect(t, s.addr)).Mutex("it"), adaptertest.Owner()
+	h := adaptertest.Hold(t, rival, b)
 	require.Greater(t, h.Token(), token, "the resource refuses the smaller one")
 	child.Say("") // it is there when the process goes on
 	child.Resume()
@@ -250,11 +204,11 @@ func TestAKilledProcessFreesItsLockByLease(t *testing.T) {
 	s := lendServer(t)
 	child := testbed.Child(t, "hold", s.addr)
 	child.Line()
-	rival, b := open(t, connect(t, s.addr)).Mutex("it"), someone()
-	got := start(rival, b)
+	rival, b := open(t, connect(t, s.addr)).Mutex("it"), adaptertest.Owner()
+	got := adaptertest.Start(rival, b)
 	queued(t, connect(t, s.addr), "it/", 2)
 	child.Kill()
-	require.NoError(t, result(t, got))
+	require.NoError(t, adaptertest.Result(t, got))
 	require.NoError(t, rival.UnlockContext(b))
 }
 
@@ -262,8 +216,8 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 	t.Parallel()
 	s := lendServer(t)
 	p := leasetest.NewProxy(t, s.addr)
-	l, a := open(t, connect(t, p.Addr()), term(6*short)).Mutex("it"), someone()
-	h := hold(t, l, a)
+	l, a := open(t, connect(t, p.Addr()), term(6*short)).Mutex("it"), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, a)
 	for range 2 {
 		p.Refuse()
 		time.Sleep(short)
@@ -281,12 +235,12 @@ func TestAHoldSurvivesBrieflyRefusedConnections(t *testing.T) {
 	t.Parallel()
 	s := lendServer(t)
 	p := leasetest.NewProxy(t, s.addr)
-	a := someone()
+	a := adaptertest.Owner()
 	var ls []*lease.Mutex
 	var holds []locks.Hold
 	for i := range 4 { // each client waits for a random time
 		ls = append(ls, open(t, connect(t, p.Addr()), term(16*short)).Mutex(fmt.Sprint("it", i)))
-		holds = append(holds, hold(t, ls[i], a))
+		holds = append(holds, adaptertest.Hold(t, ls[i], a))
 	}
 	for _, h := range holds { // their times begin together, however long it took to connect
 		require.NoError(t, h.Extend(a, 16*short))
@@ -335,8 +289,8 @@ func TestALostAcquisitionReplyLeavesOneHold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := leasetest.NewProxy(t, s.addr)
-			l, a := open(t, connect(t, p.Addr())).Mutex(name), someone()
-			hold(t, l, a) // so that there is a lease
+			l, a := open(t, connect(t, p.Addr())).Mutex(name), adaptertest.Owner()
+			adaptertest.Hold(t, l, a) // so that there is a lease
 			require.NoError(t, l.UnlockContext(a))
 			dropReply(p, name)
 			require.NoError(t, take(l, a))
@@ -357,18 +311,18 @@ func TestACancelledAcquisitionWithoutReplyIsUndone(t *testing.T) {
 	s := lendServer(t)
 	p := leasetest.NewProxy(t, s.addr)
 	direct := connect(t, s.addr)
-	l, a := open(t, connect(t, p.Addr())).Mutex("it"), someone()
-	hold(t, l, a)
+	l, a := open(t, connect(t, p.Addr())).Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
 	p.DropReply("it/", 1)
 	gone := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(a)
-	got := start(l, ctx)
+	got := adaptertest.Start(l, ctx)
 	queued(t, direct, "it/", 1)
 	require.Eventually(t, func() bool { return p.Drops() == 1 }, long, time.Millisecond)
 	cancelled := time.Now()
 	cancel(gone)
-	err := result(t, got)
+	err := adaptertest.Result(t, got)
 	require.Less(t, time.Since(cancelled), 8*time.Second, "it does not wait for the server")
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, gone)
@@ -384,8 +338,8 @@ func TestALostReleaseReplyIsNoError(t *testing.T) {
 	t.Parallel()
 	s := lendServer(t)
 	p := leasetest.NewProxy(t, s.addr)
-	l, a := open(t, connect(t, p.Addr())).Mutex("it"), someone()
-	hold(t, l, a)
+	l, a := open(t, connect(t, p.Addr())).Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, l, a)
 	dropReply(p, "it")
 	require.NoError(t, l.UnlockContext(a))
 	require.Equal(t, 1, p.Drops())
@@ -397,9 +351,9 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	s := lendServer(t)
 	direct := connect(t, s.addr)
-	holder, a := open(t, connect(t, s.addr)).Mutex("it"), someone()
+	holder, a := open(t, connect(t, s.addr)).Mutex("it"), adaptertest.Owner()
 	rw := open(t, connect(t, s.addr)).RWMutex("it").WriteLocker()
-	hold(t, holder, a)
+	adaptertest.Hold(t, holder, a)
 	require.NoError(t, rw.LockContext(a))
 	// Clients of their own, since of one client one goroutine at a time waits for the cluster.
 	var wg sync.WaitGroup
@@ -411,7 +365,7 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 		for _, l := range []locks.TryLocker{c.Mutex("it"), both.ReadLocker(), both.WriteLocker()} {
 			for range 34 { // a thousand in all
 				wg.Go(func() {
-					ctx, cancel := context.WithTimeout(someone(), time.Duration(rand.Int64N(int64(time.Second))))
+					ctx, cancel := context.WithTimeout(adaptertest.Owner(), time.Duration(rand.Int64N(int64(time.Second))))
 					defer cancel()
 					assert.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
 				})
@@ -426,7 +380,7 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 	require.NoError(t, holder.UnlockContext(a))
 	require.NoError(t, rw.UnlockContext(a))
 	require.Empty(t, keys(t, direct, "it"))
-	hold(t, holder, a)
+	adaptertest.Hold(t, holder, a)
 	require.NoError(t, holder.UnlockContext(a))
 }
 
@@ -436,16 +390,16 @@ func TestAWaiterKeepsItsPlaceBeyondALease(t *testing.T) {
 	direct := connect(t, s.addr)
 	holder := open(t, connect(t, s.addr), term(10*short)).Mutex("it")
 	l := open(t, connect(t, s.addr), term(10*short)).Mutex("it")
-	a, b := someone(), someone()
-	h := hold(t, holder, a)
-	got := start(l, b)
+	a, b := adaptertest.Owner(), adaptertest.Owner()
+	h := adaptertest.Hold(t, holder, a)
+	got := adaptertest.Start(l, b)
 	queued(t, direct, "it/", 2)
 	before := keys(t, direct, "it/")
 	time.Sleep(21 * short)
 	require.NoError(t, h.Err())
 	require.Equal(t, before, keys(t, direct, "it/"))
 	require.NoError(t, holder.UnlockContext(a))
-	require.NoError(t, result(t, got))
+	require.NoError(t, adaptertest.Result(t, got))
 	h, err := l.Hold(b)
 	require.NoError(t, err)
 	deadline, _ := h.Deadline()
@@ -457,14 +411,14 @@ func TestAHoldBeginsAtItsPlacesLastRenewal(t *testing.T) {
 	t.Parallel()
 	s := lendServer(t)
 	holder, l := open(t, connect(t, s.addr)).Mutex("it"), open(t, connect(t, s.addr), term(30*short)).Mutex("it")
-	a, b := someone(), someone()
-	hold(t, holder, a)
-	got := start(l, b)
+	a, b := adaptertest.Owner(), adaptertest.Owner()
+	adaptertest.Hold(t, holder, a)
+	got := adaptertest.Start(l, b)
 	queued(t, connect(t, s.addr), "it/", 2)
 	since := time.Now()
 	time.Sleep(2 * short) // less than a third of the lease
 	require.NoError(t, holder.UnlockContext(a))
-	require.NoError(t, result(t, got))
+	require.NoError(t, adaptertest.Result(t, got))
 	h, err := l.Hold(b)
 	require.NoError(t, err)
 	deadline, _ := h.Deadline()
@@ -484,15 +438,15 @@ func TestAHolderLearnsOfRemovedKeyOrLease(t *testing.T) {
 			watchers(t, s, 0) // any more
 			// The renewals would tell in twenty seconds.
 			l, rival := open(t, connect(t, s.addr), term(long)).Mutex(name), open(t, connect(t, s.addr)).Mutex(name)
-			a, b := someone(), someone()
-			h := hold(t, l, a)
+			a, b := adaptertest.Owner(), adaptertest.Owner()
+			h := adaptertest.Hold(t, l, a)
 			watchers(t, s, 1)
 			began := time.Now()
 			require.NoError(t, take(keys(t, direct, name+"/")[0]))
-			isLost(t, h)
+			adaptertest.AwaitLoss(t, h)
 			require.Less(t, time.Since(began), 10*time.Second, "told at once")
 			require.ErrorIs(t, h.Err(), etcdlock.ErrSessionExpired)
-			g := hold(t, rival, b)
+			g := adaptertest.Hold(t, rival, b)
 			require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 			require.NoError(t, g.Err())
 			require.Len(t, keys(t, direct, name+"/"), 1)
@@ -505,12 +459,12 @@ func TestAHolderLearnsOfRemovedKeyOrLease(t *testing.T) {
 func TestRenewalReportsARemovedKeyWithoutWatch(t *testing.T) {
 	t.Parallel()
 	s := lendServer(t)
-	l, a := open(t, connect(t, s.addr), term(9*short)).Mutex("it"), someone()
-	h := hold(t, l, a)
+	l, a := open(t, connect(t, s.addr), term(9*short)).Mutex("it"), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, a)
 	direct := connect(t, s.addr)
 	_, err := direct.Delete(background, keys(t, direct, "it/")[0]) // before it is watched
 	require.NoError(t, err)
-	isLost(t, h)
+	adaptertest.AwaitLoss(t, h)
 	deadline, _ := h.Deadline()
 	require.True(t, time.Now().Before(deadline), "before its time was over")
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
@@ -523,23 +477,23 @@ func TestAWaiterSurvivesACompactionOfItsEvents(t *testing.T) {
 	direct := connect(t, s.addr)
 	l := open(t, connect(t, p.Addr()), etcdlock.WithLeaseOptions(lease.WithPoll(time.Minute))).Mutex("it")
 	first, second := open(t, connect(t, s.addr)).Mutex("it"), open(t, connect(t, s.addr)).Mutex("it")
-	a, b, c := someone(), someone(), someone()
-	hold(t, first, a)
-	waits := start(second, b)
+	a, b, c := adaptertest.Owner(), adaptertest.Owner(), adaptertest.Owner()
+	adaptertest.Hold(t, first, a)
+	waits := adaptertest.Start(second, b)
 	queued(t, direct, "it/", 2)
-	got := start(l, c)
+	got := adaptertest.Start(l, c)
 	queued(t, direct, "it/", 3)
 	time.Sleep(200 * time.Millisecond) // it watches by then; if not, this is no test, but no failure either
 	p.Refuse()
 	require.NoError(t, first.UnlockContext(a))
-	require.NoError(t, result(t, waits))
+	require.NoError(t, adaptertest.Result(t, waits))
 	require.NoError(t, second.UnlockContext(b)) // it does not hear of that
 	resp, err := direct.Put(background, "other", "")
 	require.NoError(t, err)
 	_, err = direct.Compact(background, resp.Header.Revision)
 	require.NoError(t, err)
 	p.Heal()
-	require.NoError(t, result(t, got))
+	require.NoError(t, adaptertest.Result(t, got))
 	require.NoError(t, l.UnlockContext(c))
 }
 
@@ -551,8 +505,8 @@ func TestHoldsAndWaitsSurviveTheLeadersDeath(t *testing.T) {
 		addrs = append(addrs, m.addr)
 	}
 	first := open(t, connect(t, addrs...), term(8*time.Second)).Mutex("it")
-	a := someone()
-	h := hold(t, first, a)
+	a := adaptertest.Owner()
+	h := adaptertest.Hold(t, first, a)
 
 	var inside atomic.Int32
 	var mu sync.Mutex
@@ -562,7 +516,7 @@ func TestHoldsAndWaitsSurviveTheLeadersDeath(t *testing.T) {
 		l := open(t, connect(t, addrs...), term(8*time.Second)).Mutex("it")
 		wg.Go(func() {
 			for range 5 {
-				ctx := someone()
+				ctx := adaptertest.Owner()
 				for l.LockContext(ctx) != nil { // an election may take longer than a request is waited for
 					time.Sleep(10 * time.Millisecond)
 				}
@@ -616,16 +570,16 @@ func TestHoldsOfOneOwnerAreCounted(t *testing.T) {
 	t.Parallel()
 	s := lendServer(t)
 	l, rival := open(t, connect(t, s.addr)).Mutex("it"), open(t, connect(t, s.addr)).Mutex("it")
-	a, b := someone(), someone()
-	hold(t, l, a)
-	hold(t, l, a)
+	a, b := adaptertest.Owner(), adaptertest.Owner()
+	adaptertest.Hold(t, l, a)
+	adaptertest.Hold(t, l, a)
 	var wg sync.WaitGroup
 	wg.Go(func() { assert.NoError(t, l.UnlockContext(a)) })
 	wg.Wait()
-	require.False(t, try(t, rival, b))
+	require.False(t, adaptertest.Try(t, rival, b))
 	require.NoError(t, l.UnlockContext(a))
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
-	hold(t, rival, b)
+	adaptertest.Hold(t, rival, b)
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
 	require.NoError(t, rival.UnlockContext(b))
 }
@@ -636,24 +590,24 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 	direct := connect(t, s.addr)
 	conn := connect(t, s.addr)
 	c := open(t, conn)
-	holder, a := open(t, connect(t, s.addr)).Mutex("other"), someone()
-	hold(t, holder, a)
-	h := hold(t, c.Mutex("it"), someone())
-	require.NoError(t, c.RWMutex("rw").ReadLocker().LockContext(someone()))
+	holder, a := open(t, connect(t, s.addr)).Mutex("other"), adaptertest.Owner()
+	adaptertest.Hold(t, holder, a)
+	h := adaptertest.Hold(t, c.Mutex("it"), adaptertest.Owner())
+	require.NoError(t, c.RWMutex("rw").ReadLocker().LockContext(adaptertest.Owner()))
 	var waits []<-chan error
 	for _, name := range []string{"it", "other"} {
 		for range 3 {
-			waits = append(waits, start(c.Mutex(name), someone()))
+			waits = append(waits, adaptertest.Start(c.Mutex(name), adaptertest.Owner()))
 		}
 	}
 	queued(t, direct, "other/", 2)
 	require.NoError(t, c.Close(background))
 	for _, got := range waits {
-		require.ErrorIs(t, result(t, got), locks.ErrClosed)
+		require.ErrorIs(t, adaptertest.Result(t, got), locks.ErrClosed)
 	}
 	require.ErrorIs(t, h.Err(), locks.ErrLost)
-	require.ErrorIs(t, c.Mutex("it").LockContext(someone()), locks.ErrClosed)
-	require.ErrorIs(t, c.RWMutex("rw").WriteLocker().LockContext(someone()), locks.ErrClosed)
+	require.ErrorIs(t, c.Mutex("it").LockContext(adaptertest.Owner()), locks.ErrClosed)
+	require.ErrorIs(t, c.RWMutex("rw").WriteLocker().LockContext(adaptertest.Owner()), locks.ErrClosed)
 	require.Len(t, keys(t, direct, ""), 1, "the other's")
 	require.NoError(t, holder.UnlockContext(a))
 	require.NoError(t, c.Close(background), "again")
@@ -667,7 +621,7 @@ func TestCloseDoesNotWaitForAGoneServer(t *testing.T) {
 	p := leasetest.NewProxy(t, s.addr)
 	c, err := etcdlock.New(connect(t, p.Addr()))
 	require.NoError(t, err)
-	hold(t, c.Mutex("it"), someone())
+	adaptertest.Hold(t, c.Mutex("it"), adaptertest.Owner())
 	p.Cut()
 	ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
 	defer cancel()
@@ -695,18 +649,18 @@ func TestHoldsWithAFixedTTLEnd(t *testing.T) {
 	s := lendServer(t)
 	c := open(t, connect(t, s.addr))
 	rival := open(t, connect(t, s.addr)).Mutex("it")
-	l, a := c.Mutex("it", lease.WithFixedTTL(4*short)), someone()
-	hold(t, l, a)
+	l, a := c.Mutex("it", lease.WithFixedTTL(4*short)), adaptertest.Owner()
+	adaptertest.Hold(t, l, a)
 	time.Sleep(short) // of the lease, which is used again
 	require.NoError(t, l.UnlockContext(a))
 	began := time.Now()
-	h := hold(t, l, a)
+	h := adaptertest.Hold(t, l, a)
 	deadline, _ := h.Deadline()
 	require.GreaterOrEqual(t, deadline.Sub(began), 4*short-short/4)
-	b := someone()
-	got := start(rival, b)
-	isLost(t, h)
-	require.NoError(t, result(t, got))
+	b := adaptertest.Owner()
+	got := adaptertest.Start(rival, b)
+	adaptertest.AwaitLoss(t, h)
+	require.NoError(t, adaptertest.Result(t, got))
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 	require.NoError(t, rival.UnlockContext(b))
 }
@@ -714,10 +668,10 @@ func TestHoldsWithAFixedTTLEnd(t *testing.T) {
 func TestManyHoldsAreRenewed(t *testing.T) {
 	t.Parallel()
 	s := lendServer(t)
-	c, a := open(t, connect(t, s.addr), term(20*short)), someone()
+	c, a := open(t, connect(t, s.addr), term(20*short)), adaptertest.Owner()
 	var holds []locks.Hold
 	for i := range 150 { // more than are renewed at once
-		holds = append(holds, hold(t, c.Mutex(fmt.Sprint("it", i)), a))
+		holds = append(holds, adaptertest.Hold(t, c.Mutex(fmt.Sprint("it", i)), a))
 	}
 	time.Sleep(21 * short)
 	for i, h := range holds {
@@ -731,15 +685,15 @@ func TestManyHoldsAreRenewed(t *testing.T) {
 func TestAHoldMayBeOfMaximalLength(t *testing.T) {
 	t.Parallel()
 	s := lendServer(t)
-	c, a := open(t, connect(t, s.addr), term(math.MaxInt64)), someone()
+	c, a := open(t, connect(t, s.addr), term(math.MaxInt64)), adaptertest.Owner()
 	l := c.Mutex("it", lease.WithFixedTTL(math.MaxInt64))
 	rival := open(t, connect(t, s.addr)).Mutex("it")
-	h := hold(t, l, a)
+	h := adaptertest.Hold(t, l, a)
 	require.NoError(t, h.Extend(a, math.MaxInt64))
-	require.False(t, try(t, rival, someone()))
+	require.False(t, adaptertest.Try(t, rival, adaptertest.Owner()))
 	require.NoError(t, h.Err())
 	require.NoError(t, l.UnlockContext(a))
-	require.True(t, try(t, rival, a))
+	require.True(t, adaptertest.Try(t, rival, a))
 	require.NoError(t, rival.UnlockContext(a))
 }
 
@@ -748,12 +702,12 @@ func TestALocalWaiterSurvivesALongOutage(t *testing.T) {
 	s := lendServer(t)
 	p := leasetest.NewProxy(t, s.addr)
 	l := open(t, connect(t, p.Addr()), term(6*short)).Mutex("it")
-	a, b := someone(), someone()
-	h := hold(t, l, a)
-	got := start(l, b)
+	a, b := adaptertest.Owner(), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, a)
+	got := adaptertest.Start(l, b)
 	require.Eventually(t, func() bool { return l.QueueLength() == 1 }, long, time.Millisecond)
 	p.Refuse()
-	isLost(t, h)
+	adaptertest.AwaitLoss(t, h)
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost) // so that it is b's turn here
 	select {
 	case err := <-got:
@@ -761,7 +715,7 @@ func TestALocalWaiterSurvivesALongOutage(t *testing.T) {
 	case <-time.After(8 * short): // a request is given up after three
 	}
 	p.Heal()
-	require.NoError(t, result(t, got))
+	require.NoError(t, adaptertest.Result(t, got))
 	require.NoError(t, l.UnlockContext(b))
 }
 
@@ -770,9 +724,9 @@ func TestHoldsAndWaitsSurviveAServersRestart(t *testing.T) {
 	s := startServer(t)
 	l := open(t, connect(t, s.addr), term(long)).Mutex("it")
 	waiter := open(t, connect(t, s.addr), term(long)).Mutex("it")
-	a, b := someone(), someone()
-	h := hold(t, l, a)
-	got := start(waiter, b)
+	a, b := adaptertest.Owner(), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, a)
+	got := adaptertest.Start(waiter, b)
 	queued(t, connect(t, s.addr), "it/", 2)
 	s.Kill()
 	s.Restart()
@@ -783,7 +737,7 @@ func TestHoldsAndWaitsSurviveAServersRestart(t *testing.T) {
 	default:
 	}
 	require.NoError(t, l.UnlockContext(a))
-	require.NoError(t, result(t, got))
+	require.NoError(t, adaptertest.Result(t, got))
 	next, err := waiter.Hold(b)
 	require.NoError(t, err)
 	require.Greater(t, next.Token(), h.Token())

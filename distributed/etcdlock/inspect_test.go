@@ -11,6 +11,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -29,7 +30,7 @@ func TestInspectDescribesHolderAndWaitersInOrder(t *testing.T) {
 	require.False(t, inspect(t, l).Held)
 	o := locks.NewOwner()
 	own := as(o)
-	h := hold(t, l, own)
+	h := adaptertest.Hold(t, l, own)
 
 	session, err := concurrency.NewSession(direct)
 	require.NoError(t, err)
@@ -39,8 +40,8 @@ func TestInspectDescribesHolderAndWaitersInOrder(t *testing.T) {
 	go func() { got <- stock.Lock(background) }()
 	queued(t, direct, "it/", 2)
 	other := open(t, connect(t, s.addr), etcdlock.WithLabel("billing")).Mutex("it")
-	b := someone()
-	waits := start(other, b)
+	b := adaptertest.Owner()
+	waits := adaptertest.Start(other, b)
 	queued(t, direct, "it/", 3)
 
 	for _, viewer := range []*lease.Mutex{l, other} {
@@ -62,11 +63,11 @@ func TestInspectDescribesHolderAndWaitersInOrder(t *testing.T) {
 	}
 	require.Equal(t, o, inspect(t, l).Holders[0].Owner)
 	require.NoError(t, l.UnlockContext(own))
-	require.NoError(t, result(t, got))
+	require.NoError(t, adaptertest.Result(t, got))
 	i := inspect(t, l)
 	require.Equal(t, strings.TrimPrefix(stock.Key(), "it/"), i.Holders[0].Label)
 	require.NoError(t, stock.Unlock(background))
-	require.NoError(t, result(t, waits))
+	require.NoError(t, adaptertest.Result(t, waits))
 	require.NoError(t, other.UnlockContext(b))
 	require.False(t, inspect(t, l).Held)
 }
@@ -78,7 +79,7 @@ func TestEitherHalfDescribesAReadWriteLock(t *testing.T) {
 	read, write := rw(t, s)
 	_, write2 := rw(t, s)
 	o := locks.NewOwner()
-	own, b := as(o), someone()
+	own, b := as(o), adaptertest.Owner()
 	both := func(shared bool, waiting int) {
 		t.Helper()
 		for _, half := range []*lease.Mutex{read, write} {
@@ -91,16 +92,16 @@ func TestEitherHalfDescribesAReadWriteLock(t *testing.T) {
 			require.Equal(t, waiting, i.Waiting)
 		}
 	}
-	hold(t, write, own)
+	adaptertest.Hold(t, write, own)
 	both(false, 0)
-	hold(t, read, own)
-	got := start(write2, b)
+	adaptertest.Hold(t, read, own)
+	got := adaptertest.Start(write2, b)
 	queued(t, direct, writeKeys, 2)
 	both(false, 1)
 	require.NoError(t, write.UnlockContext(own))
 	both(true, 1)
 	require.NoError(t, read.UnlockContext(own))
-	require.NoError(t, result(t, got))
+	require.NoError(t, adaptertest.Result(t, got))
 	require.NoError(t, write2.UnlockContext(b))
 }
 

@@ -1,17 +1,11 @@
 package etcdlock_test
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
@@ -20,11 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testbed.Play(map[string]testbed.Role{"hold": holdLock, "wait": waitLock, "buy": buy})
-	flag.Parse()
-	flag.Set("test.parallel", "12") // they wait more than they work
-	const process = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
-	goleak.VerifyTestMain(testbed.Ending(m, servers.End), goleak.IgnoreAnyFunction(process))
+	testbed.Main(testbed.Ending(m, servers.End), map[string]testbed.Role{"hold": holdLock, "wait": waitLock, "buy": buy}, 12)
 }
 
 // holdLock holds the lock it until it is killed, and says each time when it reads a line whether
@@ -38,20 +28,7 @@ func holdLock(args []string) error {
 	if err != nil {
 		return err
 	}
-	ctx := context.Background()
-	l := c.Mutex("it")
-	if err := l.LockContext(ctx); err != nil {
-		return err
-	}
-	h, err := l.Hold(ctx)
-	if err != nil {
-		return err
-	}
-	fmt.Println(h.Token())
-	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		fmt.Println(errors.Is(h.Err(), locks.ErrLost))
-	}
-	return nil
+	return testbed.HoldLock(c.Mutex("it"))
 }
 
 // waitLock waits for the lock it, without polling, and says what came of it.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -22,10 +23,10 @@ func TestNamesListsLockKeysBelowThePrefix(t *testing.T) {
 	direct := connect(t, s.addr)
 	c := open(t, direct, etcdlock.WithPrefix("/app/"))
 	none := open(t, connect(t, s.addr))
-	a := someone()
+	a := adaptertest.Owner()
 	require.NoError(t, c.Mutex("a/b%").LockContext(a))
 	require.NoError(t, c.RWMutex("shared").ReadLocker().LockContext(a))
-	require.NoError(t, c.RWMutex("shared").ReadLocker().LockContext(someone()), "under another key")
+	require.NoError(t, c.RWMutex("shared").ReadLocker().LockContext(adaptertest.Owner()), "under another key")
 	require.NoError(t, c.RWMutex("alone").WriteLocker().LockContext(a))
 	require.NoError(t, none.Mutex("bare").LockContext(a))
 	granted, err := direct.Grant(background, 60)
@@ -81,7 +82,7 @@ func TestForceUnlockDeletesTheKeyAndWakesWaiters(t *testing.T) {
 	s := lendServer(t)
 	direct := connect(t, s.addr)
 	c, d := open(t, direct), open(t, connect(t, s.addr))
-	a, b := someone(), someone()
+	a, b := adaptertest.Owner(), adaptertest.Owner()
 	l, m := c.Mutex("it"), d.Mutex("it")
 	require.NoError(t, l.LockContext(a))
 	hold, err := l.Hold(a)

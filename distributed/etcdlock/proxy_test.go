@@ -10,6 +10,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
@@ -40,11 +41,11 @@ func TestAHoldBehindEtcdsProxyOutlivesItsLease(t *testing.T) {
 	t.Parallel()
 	behindEachProxy(t, func(t *testing.T, version string) {
 		clients, direct := behindProxy(t, version, 1)
-		l, a := clients[0].Mutex("it"), someone()
-		h := hold(t, l, a)
+		l, a := clients[0].Mutex("it"), adaptertest.Owner()
+		h := adaptertest.Hold(t, l, a)
 		time.Sleep(15 * short)
 		require.NoError(t, h.Err())
-		ok, err := direct.Mutex("it").TryLockContext(someone())
+		ok, err := direct.Mutex("it").TryLockContext(adaptertest.Owner())
 		require.NoError(t, err)
 		require.False(t, ok)
 		require.NoError(t, l.UnlockContext(a))
@@ -56,20 +57,20 @@ func TestAWaiterBehindEtcdsProxyOutlivesItsLease(t *testing.T) {
 	behindEachProxy(t, func(t *testing.T, version string) {
 		clients, direct := behindProxy(t, version, 1)
 		holder, l := direct.Mutex("it"), clients[0].Mutex("it")
-		a, b, c := someone(), someone(), someone()
-		hold(t, holder, a)
-		first := start(l, b)
+		a, b, c := adaptertest.Owner(), adaptertest.Owner(), adaptertest.Owner()
+		adaptertest.Hold(t, holder, a)
+		first := adaptertest.Start(l, b)
 		require.Eventually(t, func() bool {
 			info, err := direct.Mutex("it").Inspect(background)
 			return err == nil && len(info.Waiters) == 1
 		}, long, 10*time.Millisecond)
 		time.Sleep(15 * short)
-		second := start(holder, c) // behind the waiter, which has kept its place
+		second := adaptertest.Start(holder, c) // behind the waiter, which has kept its place
 		time.Sleep(short)
 		require.NoError(t, holder.UnlockContext(a))
-		require.NoError(t, result(t, first))
+		require.NoError(t, adaptertest.Result(t, first))
 		require.NoError(t, l.UnlockContext(b))
-		require.NoError(t, result(t, second))
+		require.NoError(t, adaptertest.Result(t, second))
 		require.NoError(t, holder.UnlockContext(c))
 	})
 }
@@ -78,10 +79,10 @@ func TestManyHoldsBehindEtcdsProxyOutliveTheirLease(t *testing.T) {
 	t.Parallel()
 	behindEachProxy(t, func(t *testing.T, version string) {
 		clients, _ := behindProxy(t, version, 1)
-		a := someone()
+		a := adaptertest.Owner()
 		var holds []locks.Hold
 		for i := range 200 { // more than one batch of renewals
-			holds = append(holds, hold(t, clients[0].Mutex(fmt.Sprint("it", i)), a))
+			holds = append(holds, adaptertest.Hold(t, clients[0].Mutex(fmt.Sprint("it", i)), a))
 		}
 		time.Sleep(15 * short)
 		for _, h := range holds {

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 )
 
 // refusals are how many requests to keep leases alive fail from now on, and how many have
@@ -42,9 +44,9 @@ func TestAPlacesFailedRenewalIsRepeatedSoon(t *testing.T) {
 	const lease = 6 * short
 	r.left.Store(3)
 	holder, l := open(t, connect(t, s.addr)).Mutex("it"), open(t, client, term(lease)).Mutex("it")
-	a, b := someone(), someone()
-	hold(t, holder, a)
-	got := start(l, b)
+	a, b := adaptertest.Owner(), adaptertest.Owner()
+	adaptertest.Hold(t, holder, a)
+	got := adaptertest.Start(l, b)
 	queued(t, direct, "it/", 2)
 	places := keys(t, direct, "it/")
 	time.Sleep(lease + short) // the place would be over
@@ -52,6 +54,6 @@ func TestAPlacesFailedRenewalIsRepeatedSoon(t *testing.T) {
 	require.Positive(t, r.kept.Load())
 	require.Equal(t, places, keys(t, direct, "it/"))
 	require.NoError(t, holder.UnlockContext(a))
-	require.NoError(t, result(t, got))
+	require.NoError(t, adaptertest.Result(t, got))
 	require.NoError(t, l.UnlockContext(b))
 }

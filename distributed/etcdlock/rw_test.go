@@ -11,6 +11,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -32,25 +33,25 @@ func TestReadersShareAndWritersExcludeInOtherProcesses(t *testing.T) {
 	direct := connect(t, s.addr)
 	read, write := rw(t, s)
 	read2, write2 := rw(t, s)
-	a, b, c := someone(), someone(), someone()
-	hold(t, read, a)
-	require.True(t, try(t, read2, b))
+	a, b, c := adaptertest.Owner(), adaptertest.Owner(), adaptertest.Owner()
+	adaptertest.Hold(t, read, a)
+	require.True(t, adaptertest.Try(t, read2, b))
 	require.Len(t, keys(t, direct, readKeys), 2)
-	require.False(t, try(t, write, c))
-	require.False(t, try(t, write2, c))
-	got := start(write2, c)
+	require.False(t, adaptertest.Try(t, write, c))
+	require.False(t, adaptertest.Try(t, write2, c))
+	got := adaptertest.Start(write2, c)
 	queued(t, direct, writeKeys, 1)
 	require.NoError(t, read.UnlockContext(a))
 	require.NoError(t, read2.UnlockContext(b))
-	require.NoError(t, result(t, got))
-	require.False(t, try(t, read, a))
-	require.False(t, try(t, write, a))
+	require.NoError(t, adaptertest.Result(t, got))
+	require.False(t, adaptertest.Try(t, read, a))
+	require.False(t, adaptertest.Try(t, write, a))
 	require.Len(t, keys(t, direct, rwKeys), 1, "a try leaves nothing")
-	readers := []<-chan error{start(read, a), start(read, b), start(read2, a)}
+	readers := []<-chan error{adaptertest.Start(read, a), adaptertest.Start(read, b), adaptertest.Start(read2, a)}
 	queued(t, direct, readKeys, 3)
 	require.NoError(t, write2.UnlockContext(c))
 	for _, got := range readers {
-		require.NoError(t, result(t, got), "together")
+		require.NoError(t, adaptertest.Result(t, got), "together")
 	}
 	require.NoError(t, read.UnlockContext(a))
 	require.NoError(t, read.UnlockContext(b))
@@ -65,18 +66,18 @@ func TestReadersDoNotOvertakeAWriterThatWaits(t *testing.T) {
 	read, _ := rw(t, s)
 	_, write := rw(t, s)
 	late, _ := rw(t, s)
-	a, b, c := someone(), someone(), someone()
-	hold(t, read, a)
-	writer := start(write, b)
+	a, b, c := adaptertest.Owner(), adaptertest.Owner(), adaptertest.Owner()
+	adaptertest.Hold(t, read, a)
+	writer := adaptertest.Start(write, b)
 	queued(t, direct, writeKeys, 1)
-	require.False(t, try(t, late, c))
-	reader := start(late, c)
+	require.False(t, adaptertest.Try(t, late, c))
+	reader := adaptertest.Start(late, c)
 	queued(t, direct, readKeys, 2)
 	require.NoError(t, read.UnlockContext(a))
-	require.NoError(t, result(t, writer))
+	require.NoError(t, adaptertest.Result(t, writer))
 	require.Empty(t, reader)
 	require.NoError(t, write.UnlockContext(b))
-	require.NoError(t, result(t, reader))
+	require.NoError(t, adaptertest.Result(t, reader))
 	require.NoError(t, late.UnlockContext(c))
 }
 
@@ -84,14 +85,14 @@ func TestAReaderThatAsksToWriteIsRefused(t *testing.T) {
 	t.Parallel()
 	s := lendServer(t)
 	read, write := rw(t, s)
-	a := someone()
-	hold(t, read, a)
+	a := adaptertest.Owner()
+	adaptertest.Hold(t, read, a)
 	require.ErrorIs(t, write.LockContext(a), locks.ErrUpgrade)
 	ok, err := write.TryLockContext(a)
 	require.False(t, ok)
 	require.ErrorIs(t, err, locks.ErrUpgrade)
 	require.NoError(t, read.UnlockContext(a))
-	hold(t, write, a)
+	adaptertest.Hold(t, write, a)
 	require.NoError(t, write.UnlockContext(a))
 }
 
@@ -101,18 +102,18 @@ func TestAWriterMayReadAndBecomeAReader(t *testing.T) {
 	direct := connect(t, s.addr)
 	read, write := rw(t, s, term(6*short))
 	read2, write2 := rw(t, s, term(6*short))
-	a, b, c := someone(), someone(), someone()
+	a, b, c := adaptertest.Owner(), adaptertest.Owner(), adaptertest.Owner()
 
-	w := hold(t, write, a)
-	waits := start(write2, b) // for its turn, which is after what a becomes
+	w := adaptertest.Hold(t, write, a)
+	waits := adaptertest.Start(write2, b) // for its turn, which is after what a becomes
 	queued(t, direct, writeKeys, 2)
-	r := hold(t, read, a)
+	r := adaptertest.Hold(t, read, a)
 	require.Equal(t, w.Token(), r.Token())
-	hold(t, read, a)
+	adaptertest.Hold(t, read, a)
 	require.NoError(t, write.LockContext(a), "the writer re-enters")
 	require.NoError(t, write.UnlockContext(a))
 	require.Len(t, keys(t, direct, rwKeys), 2)
-	require.False(t, try(t, read2, c), "a still writes")
+	require.False(t, adaptertest.Try(t, read2, c), "a still writes")
 	require.NoError(t, write.UnlockContext(a))
 	require.ErrorIs(t, write.UnlockContext(a), locks.ErrNotHeld)
 	require.ErrorIs(t, write.LockContext(a), locks.ErrUpgrade)
@@ -122,32 +123,32 @@ func TestAWriterMayReadAndBecomeAReader(t *testing.T) {
 	require.NoError(t, read.UnlockContext(a))
 	require.Empty(t, waits)
 	require.NoError(t, read.UnlockContext(a))
-	require.NoError(t, result(t, waits))
+	require.NoError(t, adaptertest.Result(t, waits))
 	require.NoError(t, write2.UnlockContext(b))
 	require.Empty(t, keys(t, direct, rwKeys))
 
 	// Others join a reader that was a writer.
-	hold(t, write, a)
-	waits = start(read2, c)
+	adaptertest.Hold(t, write, a)
+	waits = adaptertest.Start(read2, c)
 	queued(t, direct, readKeys, 1)
-	hold(t, read, a)
+	adaptertest.Hold(t, read, a)
 	require.Empty(t, waits)
 	require.NoError(t, write.UnlockContext(a))
-	require.NoError(t, result(t, waits))
-	hold(t, read2, b)
-	require.False(t, try(t, write2, someone()))
+	require.NoError(t, adaptertest.Result(t, waits))
+	adaptertest.Hold(t, read2, b)
+	require.False(t, adaptertest.Try(t, write2, adaptertest.Owner()))
 	require.NoError(t, read.UnlockContext(a))
 	require.NoError(t, read2.UnlockContext(b))
 	require.NoError(t, read2.UnlockContext(c))
 	require.Empty(t, keys(t, direct, rwKeys))
 
 	// The reader may go first.
-	hold(t, write, a)
-	hold(t, read, a)
+	adaptertest.Hold(t, write, a)
+	adaptertest.Hold(t, read, a)
 	require.NoError(t, read.UnlockContext(a))
-	require.False(t, try(t, read2, b))
+	require.False(t, adaptertest.Try(t, read2, b))
 	require.NoError(t, write.UnlockContext(a))
-	require.True(t, try(t, write2, b))
+	require.True(t, adaptertest.Try(t, write2, b))
 	require.NoError(t, write2.UnlockContext(b))
 }
 
@@ -155,16 +156,16 @@ func TestTheNextLocalWriterAwaitsADowngradedOne(t *testing.T) {
 	t.Parallel()
 	s := lendServer(t)
 	read, write := rw(t, s)
-	a, b := someone(), someone()
-	hold(t, write, a)
-	hold(t, read, a)
-	got := start(write, b)
+	a, b := adaptertest.Owner(), adaptertest.Owner()
+	adaptertest.Hold(t, write, a)
+	adaptertest.Hold(t, read, a)
+	got := adaptertest.Start(write, b)
 	require.Eventually(t, func() bool { return write.QueueLength() == 1 }, long, time.Millisecond)
 	require.NoError(t, write.UnlockContext(a))
 	queued(t, connect(t, s.addr), writeKeys, 2)
 	require.Empty(t, got)
 	require.NoError(t, read.UnlockContext(a))
-	require.NoError(t, result(t, got))
+	require.NoError(t, adaptertest.Result(t, got))
 	require.NoError(t, write.UnlockContext(b))
 }
 
@@ -173,17 +174,17 @@ func TestAReadingWriterLosesBothHoldsTogether(t *testing.T) {
 	s := lendServer(t)
 	direct := connect(t, s.addr)
 	read, write := rw(t, s)
-	a := someone()
-	w := hold(t, write, a)
-	r := hold(t, read, a)
+	a := adaptertest.Owner()
+	w := adaptertest.Hold(t, write, a)
+	r := adaptertest.Hold(t, read, a)
 	time.Sleep(time.Second) // until it is watched
 	_, err := direct.Revoke(background, leaseOf(t, direct, keys(t, direct, rwKeys)[0]))
 	require.NoError(t, err)
-	isLost(t, w)
-	isLost(t, r)
+	adaptertest.AwaitLoss(t, w)
+	adaptertest.AwaitLoss(t, r)
 	require.ErrorIs(t, write.UnlockContext(a), locks.ErrLost)
 	require.ErrorIs(t, read.UnlockContext(a), locks.ErrLost)
-	hold(t, write, a)
+	adaptertest.Hold(t, write, a)
 	require.NoError(t, write.UnlockContext(a))
 }
 
@@ -196,7 +197,7 @@ func TestManyClientsReadersAndWritersExcludeEachOther(t *testing.T) {
 		read, write := rw(t, s)
 		for i := range 3 {
 			wg.Go(func() {
-				a := someone()
+				a := adaptertest.Owner()
 				for n := range 15 {
 					switch {
 					case i > 0:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
@@ -76,7 +77,7 @@ func TestAnAcquisitionOfPermitsIsOneKey(t *testing.T) {
 	direct := connect(t, s.addr)
 	c := open(t, connect(t, s.addr))
 	l := c.Mutex("it")
-	hold(t, l, background)
+	adaptertest.Hold(t, l, background)
 	p := take(t, c.Semaphore("it", 3), 2)
 	require.Equal(t, int64(2), p.Count())
 	require.Len(t, keys(t, direct, "it/"), 1, "the lock")

@@ -19,6 +19,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -95,12 +96,12 @@ func (n *network) connect(t *testing.T, s *server) *clientv3.Client {
 func giveUp(t *testing.T, n *network, l locks.Locker) {
 	t.Helper()
 	n.keep(math.MaxInt, puts)
-	ctx, cancel := context.WithCancel(someone())
+	ctx, cancel := context.WithCancel(adaptertest.Owner())
 	defer cancel()
-	got := start(l, ctx)
+	got := adaptertest.Start(l, ctx)
 	require.Eventually(t, func() bool { return n.keeps() > 0 }, long, time.Millisecond)
 	cancel()
-	require.ErrorIs(t, result(t, got), context.Canceled)
+	require.ErrorIs(t, adaptertest.Result(t, got), context.Canceled)
 }
 
 // leases returns how many leases the server has.
@@ -119,8 +120,8 @@ func TestAnIdleClientsLateRequestPutsNoKey(t *testing.T) {
 	require.Eventually(t, func() bool { return leases(t, direct) == 0 }, long, time.Millisecond, "revoked")
 	require.Positive(t, n.deliver())
 	require.Empty(t, keys(t, direct, "it/"))
-	rival, a := open(t, direct).Mutex("it"), someone()
-	require.True(t, try(t, rival, a))
+	rival, a := open(t, direct).Mutex("it"), adaptertest.Owner()
+	require.True(t, adaptertest.Try(t, rival, a))
 	require.NoError(t, rival.UnlockContext(a))
 }
 
@@ -128,14 +129,14 @@ func TestAHoldersLateRequestBlocksNobodyForLong(t *testing.T) {
 	t.Parallel()
 	s, n := lendServer(t), new(network)
 	direct := connect(t, s.addr)
-	c, a, b := open(t, n.connect(t, s), term(10*short)), someone(), someone()
-	h := hold(t, c.Mutex("other"), a)
+	c, a, b := open(t, n.connect(t, s), term(10*short)), adaptertest.Owner(), adaptertest.Owner()
+	h := adaptertest.Hold(t, c.Mutex("other"), a)
 	giveUp(t, n, c.Mutex("it"))
 	n.keep(0, nil)
 	var g locks.Hold
 	first := leaseOf(t, direct, keys(t, direct, "other/")[0])
 	for g == nil { // once its key is deleted for the first time, the client takes another lease
-		g = hold(t, c.Mutex("third"), b)
+		g = adaptertest.Hold(t, c.Mutex("third"), b)
 		if leaseOf(t, direct, keys(t, direct, "third/")[0]) == first {
 			g = nil
 			require.NoError(t, c.Mutex("third").UnlockContext(b))
@@ -155,8 +156,8 @@ func TestAnUnansweredReleaseLeavesOtherHoldsAlone(t *testing.T) {
 	t.Parallel()
 	s, n := lendServer(t), new(network)
 	direct := connect(t, s.addr)
-	c, a := open(t, n.connect(t, s), term(10*short)), someone()
-	h, g := hold(t, c.Mutex("other"), a), hold(t, c.Mutex("it"), a)
+	c, a := open(t, n.connect(t, s), term(10*short)), adaptertest.Owner()
+	h, g := adaptertest.Hold(t, c.Mutex("other"), a), adaptertest.Hold(t, c.Mutex("it"), a)
 	deadline, _ := g.Deadline()
 	n.keep(math.MaxInt, deletes)
 	require.ErrorIs(t, c.Mutex("it").UnlockContext(a), locks.ErrLost)
@@ -191,12 +192,12 @@ func TestALateReleaseSparesTheNextHold(t *testing.T) {
 	t.Parallel()
 	s, n := lendServer(t), new(network)
 	direct := connect(t, s.addr)
-	l, a := open(t, n.connect(t, s)).Mutex("it"), someone()
-	hold(t, l, a)
+	l, a := open(t, n.connect(t, s)).Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, l, a)
 	first := keys(t, direct, "it/")
 	n.keep(1, deletes)
 	require.NoError(t, l.UnlockContext(a), "by the second request")
-	h := hold(t, l, a)
+	h := adaptertest.Hold(t, l, a)
 	second := keys(t, direct, "it/")
 	require.NotEqual(t, first, second)
 	require.Equal(t, 1, n.deliver())
@@ -213,10 +214,10 @@ func TestASessionWhoseTimeIsOverIsRevoked(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
 	direct := connect(t, s.addr)
-	holder, a := open(t, direct).Mutex("it"), someone()
-	hold(t, holder, a)
-	l, b := open(t, client, term(5*short)).Mutex("it"), someone()
-	got := start(l, b)
+	holder, a := open(t, direct).Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, holder, a)
+	l, b := open(t, client, term(5*short)).Mutex("it"), adaptertest.Owner()
+	got := adaptertest.Start(l, b)
 	queued(t, direct, "it/", 2)
 	orphan := leaseOf(t, direct, keys(t, direct, "it/")[1])
 	for ended := false; !ended; { // the server would keep it for some seconds more
@@ -227,19 +228,19 @@ func TestASessionWhoseTimeIsOverIsRevoked(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	require.NoError(t, holder.UnlockContext(a))
-	require.NoError(t, result(t, got))
+	require.NoError(t, adaptertest.Result(t, got))
 	require.NoError(t, l.UnlockContext(b))
 }
 
 func TestALockAndAnUnlockAreTwoRequests(t *testing.T) {
 	t.Parallel()
 	s, n := lendServer(t), new(network)
-	l, a := open(t, n.connect(t, s)).Mutex("it"), someone()
-	hold(t, l, a) // begins the session
+	l, a := open(t, n.connect(t, s)).Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, l, a) // begins the session
 	require.NoError(t, l.UnlockContext(a))
 	n.requests = 0
 	for range 3 {
-		hold(t, l, a)
+		adaptertest.Hold(t, l, a)
 		require.NoError(t, l.UnlockContext(a))
 	}
 	require.Equal(t, 6, n.requests)
@@ -249,7 +250,7 @@ func TestAClientsHoldsShareOneLease(t *testing.T) {
 	t.Parallel()
 	s := lendServer(t)
 	direct := connect(t, s.addr)
-	c, a := open(t, connect(t, s.addr)), someone()
+	c, a := open(t, connect(t, s.addr)), adaptertest.Owner()
 	var holds []locks.Hold
 	for _, l := range []locks.Locker{c.Mutex("one"), c.Mutex("two"), c.RWMutex("three").ReadLocker()} {
 		require.NoError(t, l.LockContext(a))
@@ -262,11 +263,11 @@ func TestAClientsHoldsShareOneLease(t *testing.T) {
 	_, err := direct.Revoke(background, leaseOf(t, direct, keys(t, direct, "one/")[0]))
 	require.NoError(t, err)
 	for _, h := range holds {
-		isLost(t, h)
+		adaptertest.AwaitLoss(t, h)
 		require.ErrorIs(t, h.Err(), etcdlock.ErrSessionExpired)
 	}
 	require.ErrorIs(t, c.Mutex("one").UnlockContext(a), locks.ErrLost)
-	hold(t, c.Mutex("one"), a)
+	adaptertest.Hold(t, c.Mutex("one"), a)
 	require.Equal(t, 1, leases(t, direct))
 	require.NoError(t, c.Mutex("one").UnlockContext(a))
 }
@@ -287,21 +288,21 @@ func TestAFullStoresRefusalLeavesNoKey(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
 	direct, c := connect(t, s.addr), open(t, client)
-	hold(t, c.Mutex("other"), someone()) // so that the session goes on
-	l, a := c.Mutex("it"), someone()
+	adaptertest.Hold(t, c.Mutex("other"), adaptertest.Owner()) // so that the session goes on
+	l, a := c.Mutex("it"), adaptertest.Owner()
 	full.Store(true)
 	_, err = l.TryLockContext(a)
 	require.ErrorIs(t, err, rpctypes.ErrNoSpace)
 	queued(t, direct, "it/", 0)
 	ctx, cancel := context.WithCancel(a)
 	defer cancel()
-	got, before := start(l, ctx), refusals.Load()
+	got, before := adaptertest.Start(l, ctx), refusals.Load()
 	require.Eventually(t, func() bool { return refusals.Load() > before+1 }, long, time.Millisecond)
 	cancel()
-	require.ErrorIs(t, result(t, got), rpctypes.ErrNoSpace)
+	require.ErrorIs(t, adaptertest.Result(t, got), rpctypes.ErrNoSpace)
 	queued(t, direct, "it/", 0)
 	full.Store(false)
-	hold(t, l, a)
+	adaptertest.Hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
 }
 
@@ -318,7 +319,7 @@ func TestARefusedDowngradeEndsWithTheReader(t *testing.T) {
 	})}, s.addr)
 	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
-	direct, l, a := connect(t, s.addr), open(t, client).RWMutex("it"), someone()
+	direct, l, a := connect(t, s.addr), open(t, client).RWMutex("it"), adaptertest.Owner()
 	require.NoError(t, l.WriteLocker().LockContext(a))
 	require.NoError(t, l.ReadLocker().LockContext(a))
 	require.ErrorIs(t, l.WriteLocker().UnlockContext(a), rpctypes.ErrPermissionDenied)

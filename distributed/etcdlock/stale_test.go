@@ -11,6 +11,8 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/grpc"
+
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 )
 
 // lagging reports at the beginning of each watch that its key was deleted at an earlier revision,
@@ -65,15 +67,15 @@ func TestAnEarlierEventDoesNotEndAKey(t *testing.T) {
 	t.Cleanup(func() { client.Close() })
 	direct := connect(t, s.addr)
 	holder, l := open(t, direct).Mutex("it"), open(t, client).Mutex("it")
-	a, b := someone(), someone()
-	hold(t, holder, a)
-	got := start(l, b)
+	a, b := adaptertest.Owner(), adaptertest.Owner()
+	adaptertest.Hold(t, holder, a)
+	got := adaptertest.Start(l, b)
 	queued(t, direct, "it/", 2)
 	first := keys(t, direct, "it/")
 	require.Eventually(t, func() bool { return lag.reports.Load() >= 2 }, long, time.Millisecond, "of both keys")
 	time.Sleep(300 * time.Millisecond) // for a waiter that begins anew
 	require.Equal(t, first, keys(t, direct, "it/"))
 	require.NoError(t, holder.UnlockContext(a))
-	require.NoError(t, result(t, got))
+	require.NoError(t, adaptertest.Result(t, got))
 	require.NoError(t, l.UnlockContext(b))
 }

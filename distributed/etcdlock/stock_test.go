@@ -16,6 +16,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -38,8 +39,8 @@ func TestTheKeyIsThatOfEtcdsOwnMutex(t *testing.T) {
 		"/locks/50%25%2Fnight/": c.Mutex("50%/night"),
 		"/my-lock//":            c.MutexLocker("/my-lock/"),
 	} {
-		a := someone()
-		h := hold(t, l, a)
+		a := adaptertest.Owner()
+		h := adaptertest.Hold(t, l, a)
 		resp, err := direct.Get(background, want, clientv3.WithPrefix())
 		require.NoError(t, err)
 		require.Len(t, resp.Kvs, 1, want)
@@ -66,9 +67,9 @@ func TestEtcdsMutexAndOursExcludeAndWakeMutually(t *testing.T) {
 		"/my-lock/": c.MutexLocker("/my-lock/"),
 	}
 	for prefix, l := range locks {
-		m, a := stock(t, s.addr, prefix), someone()
+		m, a := stock(t, s.addr, prefix), adaptertest.Owner()
 
-		hold(t, l, a)
+		adaptertest.Hold(t, l, a)
 		require.ErrorIs(t, m.TryLock(background), concurrency.ErrLocked)
 		got := make(chan error, 1)
 		go func() { got <- m.Lock(background) }()
@@ -79,11 +80,11 @@ func TestEtcdsMutexAndOursExcludeAndWakeMutually(t *testing.T) {
 		case <-time.After(50 * time.Millisecond):
 		}
 		require.NoError(t, l.UnlockContext(a))
-		require.NoError(t, result(t, got))
+		require.NoError(t, adaptertest.Result(t, got))
 
-		require.False(t, try(t, l, a))
+		require.False(t, adaptertest.Try(t, l, a))
 		require.Len(t, keys(t, direct, prefix+"/"), 1, "a try leaves nothing")
-		got2 := start(l, a)
+		got2 := adaptertest.Start(l, a)
 		queued(t, direct, prefix+"/", 2)
 		select {
 		case err := <-got2:
@@ -91,7 +92,7 @@ func TestEtcdsMutexAndOursExcludeAndWakeMutually(t *testing.T) {
 		case <-time.After(50 * time.Millisecond):
 		}
 		require.NoError(t, m.Unlock(background))
-		require.NoError(t, result(t, got2))
+		require.NoError(t, adaptertest.Result(t, got2))
 		require.NoError(t, l.UnlockContext(a))
 		require.Empty(t, keys(t, direct, prefix+"/"))
 	}
@@ -101,8 +102,8 @@ func TestEtcdsMutexAndOursShareAQueue(t *testing.T) {
 	t.Parallel()
 	s := lendServer(t)
 	direct := connect(t, s.addr)
-	holder, a := open(t, connect(t, s.addr)).Mutex("it"), someone()
-	hold(t, holder, a)
+	holder, a := open(t, connect(t, s.addr)).Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, holder, a)
 	order := make(chan int, 6)
 	var wg sync.WaitGroup
 	for i := range 6 {
@@ -114,7 +115,7 @@ func TestEtcdsMutexAndOursShareAQueue(t *testing.T) {
 				assert.NoError(t, m.Unlock(background))
 			})
 		} else {
-			l, b := open(t, connect(t, s.addr)).Mutex("it"), someone()
+			l, b := open(t, connect(t, s.addr)).Mutex("it"), adaptertest.Owner()
 			wg.Go(func() {
 				assert.NoError(t, l.LockContext(b))
 				order <- i
@@ -148,11 +149,11 @@ func TestEtcdsMutexAndOursExcludeMutuallyUnderStress(t *testing.T) {
 	for range 2 {
 		c := open(t, connect(t, s.addr), etcdlock.WithLeaseOptions(lease.WithMaxLocalHandoffs(2)))
 		for i := range 2 {
-			l, a := c.Mutex("it"), someone()
+			l, a := c.Mutex("it"), adaptertest.Owner()
 			wg.Go(func() {
 				for ctx.Err() == nil {
 					owned := locks.WithOwner(ctx, locks.CurrentOwner(a))
-					if i == 0 && !try(t, l, a) || i == 1 && l.LockContext(owned) != nil {
+					if i == 0 && !adaptertest.Try(t, l, a) || i == 1 && l.LockContext(owned) != nil {
 						time.Sleep(time.Millisecond)
 						continue
 					}
@@ -187,14 +188,14 @@ func TestNamesThatBeginAlikeAreOtherLocks(t *testing.T) {
 		"a", "a/b", "a/", "/", "//", "a/b/c", "a%2Fb", "a%", "a%rw", "%", "\x00", "\xff", "a\xff",
 		strings.Repeat("/", 4096),
 	}
-	owner := someone()
+	owner := adaptertest.Owner()
 	for _, name := range all {
-		require.True(t, try(t, c.Mutex(name), owner), "%q", name)
-		require.True(t, try(t, c.RWMutex(name).WriteLocker(), owner), "%q", name)
-		require.False(t, try(t, c.Mutex(name), someone()))
+		require.True(t, adaptertest.Try(t, c.Mutex(name), owner), "%q", name)
+		require.True(t, adaptertest.Try(t, c.RWMutex(name).WriteLocker(), owner), "%q", name)
+		require.False(t, adaptertest.Try(t, c.Mutex(name), adaptertest.Owner()))
 	}
 	other := open(t, conn, etcdlock.WithPrefix("p/"))
-	require.True(t, try(t, other.Mutex("a"), owner))
+	require.True(t, adaptertest.Try(t, other.Mutex("a"), owner))
 	require.NoError(t, other.Mutex("a").UnlockContext(owner))
 	for _, name := range all {
 		require.NoError(t, c.Mutex(name).UnlockContext(owner))
@@ -242,10 +243,10 @@ func TestAKeyWithoutLeaseIsLeftAlone(t *testing.T) {
 		key := map[string]string{"it": "it/config", "rw%rw": "rw%rw/write/config"}[l.Name()]
 		_, err := conn.Put(background, key, "data")
 		require.NoError(t, err)
-		ok, err := l.TryLockContext(someone())
+		ok, err := l.TryLockContext(adaptertest.Owner())
 		require.False(t, ok)
 		require.ErrorIs(t, err, locks.ErrForeign)
-		require.ErrorIs(t, l.LockContext(someone()), locks.ErrForeign)
+		require.ErrorIs(t, l.LockContext(adaptertest.Owner()), locks.ErrForeign)
 		queued(t, conn, l.Name()+"/", 1)
 		resp, err := conn.Get(background, key)
 		require.NoError(t, err)

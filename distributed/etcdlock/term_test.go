@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 )
 
 // deposed answers requests to keep leases alive in place of the server, as a leader that does not
@@ -64,17 +65,17 @@ func TestADeposedLeadersAnswerRenewsNothing(t *testing.T) {
 	now, err := client.Get(background, "it")
 	require.NoError(t, err)
 	d.term.Store(now.Header.GetRaftTerm() - 1)
-	a, b := someone(), someone()
-	h := hold(t, l, a)
+	a, b := adaptertest.Owner(), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, a)
 	before, _ := h.Deadline()
 
 	rival := open(t, connect(t, s.addr), term(3*short)).Mutex("it")
-	got := start(rival, b)
-	isLost(t, h)
+	got := adaptertest.Start(rival, b)
+	adaptertest.AwaitLoss(t, h)
 	require.Positive(t, d.answers.Load())
 	after, _ := h.Deadline()
 	require.Equal(t, before, after)
-	require.NoError(t, result(t, got))
+	require.NoError(t, adaptertest.Result(t, got))
 	require.ErrorIs(t, h.Err(), locks.ErrLost)
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 	require.NoError(t, rival.UnlockContext(b))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -61,18 +62,18 @@ func TestAWaiterBeginsAnewAfterALongPartition(t *testing.T) {
 			s := lendServer(t)
 			p := leasetest.NewProxy(t, s.addr)
 			direct := connect(t, s.addr)
-			holder, a, b := open(t, direct).Mutex("it"), someone(), someone()
+			holder, a, b := open(t, direct).Mutex("it"), adaptertest.Owner(), adaptertest.Owner()
 			noPoll := etcdlock.WithLeaseOptions(lease.WithPoll(time.Hour))
 			c := open(t, connect(t, p.Addr()), etcdlock.WithTTL(3*short), noPoll)
-			hold(t, holder, a)
-			got := start(c.Mutex("it"), b)
+			adaptertest.Hold(t, holder, a)
+			got := adaptertest.Start(c.Mutex("it"), b)
 			waiting(t, s)
 			trouble(p)
 			queued(t, direct, "it/", 1) // its lease is over
 			p.Heal()
 			placed(t, direct, "it/", got)
 			require.NoError(t, holder.UnlockContext(a))
-			require.NoError(t, result(t, got), "woken, since it does not poll")
+			require.NoError(t, adaptertest.Result(t, got), "woken, since it does not poll")
 			require.NoError(t, c.Mutex("it").UnlockContext(b))
 		})
 	}
@@ -82,8 +83,8 @@ func TestAWaiterBeginsAnewAfterALongPause(t *testing.T) {
 	t.Parallel()
 	s := lendServer(t)
 	direct := connect(t, s.addr)
-	holder, a := open(t, direct).Mutex("it"), someone()
-	hold(t, holder, a)
+	holder, a := open(t, direct).Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, holder, a)
 	child := testbed.Child(t, "wait", s.addr)
 	waiting(t, s)
 	child.Pause()
@@ -103,10 +104,10 @@ func TestAWaiterWithoutItsPlaceBeginsAnew(t *testing.T) {
 		"lease": func(key string) error { _, err := direct.Revoke(background, leaseOf(t, direct, key)); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
-			holder, a, b := open(t, direct).Mutex(name), someone(), someone()
+			holder, a, b := open(t, direct).Mutex(name), adaptertest.Owner(), adaptertest.Owner()
 			l := open(t, connect(t, s.addr), etcdlock.WithLeaseOptions(lease.WithPoll(time.Hour))).Mutex(name)
-			h := hold(t, holder, a)
-			got := start(l, b)
+			h := adaptertest.Hold(t, holder, a)
+			got := adaptertest.Start(l, b)
 			queued(t, direct, name+"/", 2)
 			mine, rev := keys(t, direct, name+"/")[1], newest(t, direct, name+"/")
 			require.NoError(t, take(mine))
@@ -115,7 +116,7 @@ func TestAWaiterWithoutItsPlaceBeginsAnew(t *testing.T) {
 			}, long, time.Millisecond, "it has a new place")
 			require.NoError(t, h.Err())
 			require.NoError(t, holder.UnlockContext(a))
-			require.NoError(t, result(t, got))
+			require.NoError(t, adaptertest.Result(t, got))
 			require.NoError(t, l.UnlockContext(b))
 		})
 	}
@@ -126,9 +127,9 @@ func TestAWaiterKeepsThePlaceItMadeAnew(t *testing.T) {
 	s := lendServer(t)
 	direct := connect(t, s.addr)
 	holder, l := open(t, direct).Mutex("it"), open(t, connect(t, s.addr), term(5*short)).Mutex("it")
-	a, b := someone(), someone()
-	hold(t, holder, a)
-	got := start(l, b)
+	a, b := adaptertest.Owner(), adaptertest.Owner()
+	adaptertest.Hold(t, holder, a)
+	got := adaptertest.Start(l, b)
 	waiting(t, s)
 	rev := newest(t, direct, "it/")
 	_, err := direct.Delete(background, keys(t, direct, "it/")[1])
@@ -139,7 +140,7 @@ func TestAWaiterKeepsThePlaceItMadeAnew(t *testing.T) {
 	time.Sleep(6 * short) // its session is kept alive
 	require.Equal(t, again, newest(t, direct, "it/"))
 	require.NoError(t, holder.UnlockContext(a))
-	require.NoError(t, result(t, got))
+	require.NoError(t, adaptertest.Result(t, got))
 	require.NoError(t, l.UnlockContext(b))
 }
 
@@ -148,8 +149,8 @@ func TestTimeLimitsOfRequestsAreNotTheCallers(t *testing.T) {
 	s := lendServer(t)
 	p := leasetest.NewProxy(t, s.addr)
 	// A lease that is over early is an error too.
-	l, a := open(t, connect(t, p.Addr()), etcdlock.WithTTL(9*short)).Mutex("it"), someone()
-	h := hold(t, l, a)
+	l, a := open(t, connect(t, p.Addr()), etcdlock.WithTTL(9*short)).Mutex("it"), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, a)
 	p.Cut()
 	_, try := open(t, connect(t, p.Addr()), etcdlock.WithTTL(short)).Mutex("other").TryLockContext(a)
 	for what, err := range map[string]error{

@@ -10,6 +10,5 @@ import (
 
 func TestMain(m *testing.M) {
 	testbed.Play(roles)
-	const child = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(child))
+	goleak.VerifyTestMain(m, testbed.Children())
 }

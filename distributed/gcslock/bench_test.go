@@ -5,16 +5,18 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 )
 
 // BenchmarkPair has an acquisition and a release without contention, beside one read and one write.
 func BenchmarkPair(b *testing.B) {
 	s := start(b)
 	l := openAt(b, s).Mutex("it")
-	pair(b, l)
+	adaptertest.Pair(b, l)
 	b.Run("Mutex", func(b *testing.B) {
 		for b.Loop() {
-			pair(b, l)
+			adaptertest.Pair(b, l)
 		}
 	})
 	d := documentsAt(b, s)
@@ -38,21 +40,5 @@ func BenchmarkPair(b *testing.B) {
 func BenchmarkHandOver(b *testing.B) {
 	s := start(b)
 	first, second := openAt(b, s).Mutex("it"), openAt(b, s).Mutex("it")
-	var all time.Duration
-	for b.Loop() {
-		holder, waiter := someone(), someone()
-		require.NoError(b, first.LockContext(holder))
-		got := make(chan time.Time)
-		go func() {
-			if second.LockContext(waiter) == nil {
-				got <- time.Now()
-			}
-		}()
-		time.Sleep(400 * time.Millisecond)
-		released := time.Now()
-		require.NoError(b, first.UnlockContext(holder))
-		all += (<-got).Sub(released)
-		require.NoError(b, second.UnlockContext(waiter))
-	}
-	b.ReportMetric(float64(all.Microseconds())/float64(b.N)/1000, "ms/handover")
+	adaptertest.Handover(b, first, second, 400*time.Millisecond)
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/gcslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/internal/classes"
-	"github.com/jucgo/locks/distributed/internal/classtest"
 )
 
 // refused is an answer of Google.
@@ -33,20 +33,20 @@ func refusedAs(code string) refused {
 
 func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 	t.Parallel()
-	var cases []classtest.Case[refused]
+	var cases []adaptertest.Case[refused]
 	for _, r := range gcslock.Refusals {
 		if r.Class != classes.Stored {
-			cases = append(cases, classtest.Case[refused]{Name: r.Code, Class: r.Class, Answer: refusedAs(r.Code), Text: "because"})
+			cases = append(cases, adaptertest.Case[refused]{Name: r.Code, Class: r.Class, Answer: refusedAs(r.Code), Text: "because"})
 		}
 	}
-	classtest.Run(t, cases, func(t *testing.T, c classtest.Case[refused]) classtest.Bed {
+	adaptertest.TestClasses(t, cases, func(t *testing.T, c adaptertest.Case[refused]) adaptertest.Bed {
 		f := newFake()
-		front := &classtest.Transport{
+		front := &adaptertest.Transport{
 			Server: f, IsWrite: func(r *http.Request) bool { return r.Method != http.MethodGet },
 			Answer: func(*http.Request) (*http.Response, error) { return refusal(c.Answer.status, c.Answer.reason), nil },
 		}
 		rival := open(t, f.client()).Mutex("it")
-		return classtest.Bed{Lock: open(t, &http.Client{Transport: front}).Mutex("it"), Rival: rival, Set: front.Set}
+		return adaptertest.Bed{Lock: open(t, &http.Client{Transport: front}).Mutex("it"), Rival: rival, Set: front.Set}
 	})
 }
 

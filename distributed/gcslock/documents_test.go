@@ -18,6 +18,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/gcslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -53,7 +54,7 @@ func TestNamesAreObjectsOfTheBucket(t *testing.T) {
 	s := start(t)
 	c := openAt(t, s)
 	for _, name := range names {
-		pair(t, c.Mutex(name))
+		adaptertest.Pair(t, c.Mutex(name))
 		data, _ := get(t, s, "locks/"+name+".json")
 		require.NotEmpty(t, data, name)
 	}
@@ -95,9 +96,9 @@ func TestOtherObjectsAreForeign(t *testing.T) {
 	s := start(t)
 	put(t, s, "locks/it.json", "a photograph")
 	l := openAt(t, s).Mutex("it")
-	require.ErrorIs(t, l.LockContext(someone()), locks.ErrForeign)
+	require.ErrorIs(t, l.LockContext(adaptertest.Owner()), locks.ErrForeign)
 	put(t, s, "locks/it.json", strings.Repeat("x", 1<<20))
-	require.ErrorIs(t, l.LockContext(someone()), locks.ErrForeign)
+	require.ErrorIs(t, l.LockContext(adaptertest.Owner()), locks.ErrForeign)
 }
 
 func TestADeletionComparesTheGeneration(t *testing.T) {
@@ -116,7 +117,7 @@ func TestAMissingBucketIsAClearError(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close(t.Context())
 	const why = `bucket "missing": the bucket does not exist`
-	err = c.Mutex("it").LockContext(someone())
+	err = c.Mutex("it").LockContext(adaptertest.Owner())
 	require.ErrorContains(t, err, `gcslock: lock "it": `+why)
 	require.ErrorIs(t, err, lease.ErrRefused)
 	_, err = c.Names(t.Context(), "")
@@ -124,7 +125,7 @@ func TestAMissingBucketIsAClearError(t *testing.T) {
 }
 
 func TestANameThatReadsLikeAnErrorIsNone(t *testing.T) {
-	pair(t, open(t, newFake().client()).Mutex("the bucket does not exist"))
+	adaptertest.Pair(t, open(t, newFake().client()).Mutex("the bucket does not exist"))
 }
 
 func TestAReadSaysThatTheBucketIsMissing(t *testing.T) {
@@ -191,7 +192,7 @@ func TestAReadWithoutItsRightSaysWhich(t *testing.T) {
 		return answered(http.StatusForbidden, "ada@example.com does not have storage.objects.get access"), nil
 	}
 	c := open(t, f.client())
-	err := c.Mutex("it").LockContext(someone())
+	err := c.Mutex("it").LockContext(adaptertest.Owner())
 	require.ErrorContains(t, err, `gcslock: lock "it": bucket "locks-bucket": the right storage.objects.get or `+
 		`storage.objects.list is missing: 403 Forbidden: ada@example.com does not have`)
 	require.ErrorIs(t, err, lease.ErrRefused)
@@ -227,9 +228,9 @@ func TestAWriteTooManyIsRepeatedAfterAPause(t *testing.T) {
 			}
 			return nil, nil
 		}
-		l, owner := open(t, f.client()).Mutex("it"), someone()
+		l, owner := open(t, f.client()).Mutex("it"), adaptertest.Owner()
 		require.NoError(t, l.LockContext(owner))
-		require.EqualValues(t, 1, token(t, l, owner))
+		require.EqualValues(t, 1, adaptertest.Token(t, l, owner))
 		_, writes, _ := f.counts()
 		require.Equal(t, 3, writes, "it writes nothing to find out what became of the first")
 		require.NoError(t, l.UnlockContext(owner))
@@ -247,7 +248,7 @@ func TestAnotherWriteUnderWayIsAConflict(t *testing.T) {
 			}
 			return nil, nil
 		}
-		pair(t, open(t, f.client()).Mutex("it"))
+		adaptertest.Pair(t, open(t, f.client()).Mutex("it"))
 	})
 }
 
@@ -263,7 +264,7 @@ func TestAWriteWithoutAnswerIsInDoubt(t *testing.T) {
 
 func TestAnAnswerCutOffIsNoForeignObject(t *testing.T) {
 	f := newFake()
-	pair(t, open(t, f.client()).Mutex("it"))
+	adaptertest.Pair(t, open(t, f.client()).Mutex("it"))
 	f.after = func(_ *http.Request, answer *http.Response) (*http.Response, error) {
 		half := io.LimitReader(answer.Body, answer.ContentLength/2)
 		answer.Body = io.NopCloser(io.MultiReader(half, iotest.ErrReader(errNetwork)))
@@ -283,12 +284,12 @@ func TestAnUnlockWaitsForCredentials(t *testing.T) {
 			}
 			return nil, nil
 		}
-		l, owner := open(t, f.client()).Mutex("it"), someone()
+		l, owner := open(t, f.client()).Mutex("it"), adaptertest.Owner()
 		require.NoError(t, l.LockContext(owner))
 		missing.Store(true)
 		time.AfterFunc(time.Second, func() { missing.Store(false) })
 		require.NoError(t, l.UnlockContext(owner))
-		held, err := l.TryLockContext(someone())
+		held, err := l.TryLockContext(adaptertest.Owner())
 		require.NoError(t, err)
 		require.True(t, held)
 	})
@@ -297,7 +298,7 @@ func TestAnUnlockWaitsForCredentials(t *testing.T) {
 func TestMissingCredentialsAreAnError(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.before = func(*http.Request) (*http.Response, error) { return nil, errors.New("oauth2: cannot fetch token") }
-		err := open(t, f.client()).Mutex("it").LockContext(someone())
+		err := open(t, f.client()).Mutex("it").LockContext(adaptertest.Owner())
 		require.ErrorContains(t, err, "oauth2: cannot fetch token")
 		require.ErrorIs(t, err, lease.ErrUnreachable)
 		synctest.Wait()

@@ -1,22 +1,16 @@
 package gcslock_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
@@ -25,11 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testbed.Play(map[string]testbed.Role{"hold": holdLock, "buy": buy})
-	flag.Parse()
-	flag.Set("test.parallel", "8") // they wait more than they work
-	const process = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(process))
+	testbed.Main(m, map[string]testbed.Role{"hold": holdLock, "buy": buy}, 8)
 }
 
 // bucketName is that of all tests.
@@ -67,22 +57,6 @@ func open(tb testing.TB, client *http.Client, opts ...gcslock.Option) *caslock.C
 // documentsAt returns what clients of a server are made of.
 func documentsAt(tb testing.TB, s *testbed.GCS) caslock.Documents {
 	return gcslock.Documents(connect(tb), bucketName, s.URL())
-}
-
-func someone() context.Context { return locks.WithOwner(context.Background(), locks.NewOwner()) }
-
-// pair acquires and releases the lock.
-func pair(tb testing.TB, l locks.TryLocker) {
-	tb.Helper()
-	require.NoError(tb, locks.Do(context.Background(), l, func(context.Context) error { return nil }))
-}
-
-// token returns the token of the owner's hold.
-func token(tb testing.TB, l locks.Leased, owner context.Context) uint64 {
-	tb.Helper()
-	h, err := l.Hold(owner)
-	require.NoError(tb, err)
-	return h.Token()
 }
 
 // put writes an object, whatever is there.
@@ -124,20 +98,7 @@ func holdLock(args []string) error {
 	if err != nil {
 		return err
 	}
-	ctx := context.Background()
-	l := c.Mutex("it")
-	if err := l.LockContext(ctx); err != nil {
-		return err
-	}
-	h, err := l.Hold(ctx)
-	if err != nil {
-		return err
-	}
-	fmt.Println(h.Token())
-	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		fmt.Println(errors.Is(h.Err(), locks.ErrLost))
-	}
-	return nil
+	return testbed.HoldLock(c.Mutex("it"))
 }
 
 // buy takes part in the ticket test.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/distributed/gcslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
@@ -20,11 +21,11 @@ func TestAKilledProcessFreesItsLockAfterALease(t *testing.T) {
 	holder := testbed.Child(t, "hold", s.URL(), "2s")
 	require.Equal(t, "1", holder.Line())
 	holder.Kill()
-	l, owner := openAt(t, s, polling).Mutex("it"), someone()
+	l, owner := openAt(t, s, polling).Mutex("it"), adaptertest.Owner()
 	began := time.Now()
 	require.NoError(t, l.LockContext(owner))
 	require.GreaterOrEqual(t, time.Since(began), 2*time.Second, "since this client saw it first")
-	require.EqualValues(t, 2, token(t, l, owner))
+	require.EqualValues(t, 2, adaptertest.Token(t, l, owner))
 	require.NoError(t, l.UnlockContext(owner))
 }
 
@@ -34,7 +35,7 @@ func TestAPausedHolderLearnsOfItsLoss(t *testing.T) {
 	holder := testbed.Child(t, "hold", s.URL(), "2s")
 	require.Equal(t, "1", holder.Line())
 	holder.Pause()
-	l, owner := openAt(t, s, polling, gcslock.WithTTL(time.Minute)).Mutex("it"), someone()
+	l, owner := openAt(t, s, polling, gcslock.WithTTL(time.Minute)).Mutex("it"), adaptertest.Owner()
 	require.NoError(t, l.LockContext(owner))
 	holder.Resume()
 	holder.Say("lost?")

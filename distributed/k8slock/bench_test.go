@@ -1,13 +1,12 @@
 package k8slock_test
 
 import (
-	"context"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
@@ -15,8 +14,8 @@ import (
 func BenchmarkUncontended(b *testing.B) {
 	k := testbed.StartKubernetes(b)
 	api := connect(b, k)
-	l, owner := open(b, api).Mutex("it"), someone()
-	hold(b, l, owner)
+	l, owner := open(b, api).Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(b, l, owner)
 	require.NoError(b, l.UnlockContext(owner))
 	b.Run("Mutex", func(b *testing.B) {
 		for b.Loop() {
@@ -34,30 +33,8 @@ func BenchmarkUncontended(b *testing.B) {
 	})
 }
 
-// BenchmarkHandover has a lock change between two clients, of which the second has waited for 100
-// ms. It reports the time from the call of the release to the return of the acquisition.
 func BenchmarkHandover(b *testing.B) {
 	k := testbed.StartKubernetes(b)
 	holder, next := open(b, connect(b, k)).Mutex("it"), open(b, connect(b, k)).Mutex("it")
-	owners := [2]context.Context{someone(), someone()}
-	require.NoError(b, holder.LockContext(owners[0]))
-	var took []time.Duration
-	for i := 0; b.Loop(); i++ {
-		got := make(chan time.Time)
-		go func() {
-			if err := next.LockContext(owners[1-i%2]); err != nil {
-				b.Error(err)
-			}
-			got <- time.Now()
-		}()
-		time.Sleep(100 * time.Millisecond)
-		began := time.Now()
-		require.NoError(b, holder.UnlockContext(owners[i%2]))
-		took = append(took, (<-got).Sub(began))
-		holder, next = next, holder
-	}
-	slices.Sort(took)
-	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-us")
-	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
-	require.NoError(b, holder.UnlockContext(owners[len(took)%2]))
+	adaptertest.Handover(b, holder, next, 100*time.Millisecond)
 }

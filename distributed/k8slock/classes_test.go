@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/internal/classes"
-	"github.com/jucgo/locks/distributed/internal/classtest"
 	"github.com/jucgo/locks/distributed/k8slock"
 	"github.com/jucgo/locks/distributed/lease"
 )
@@ -38,31 +38,31 @@ func newFake(tb testing.TB) *fake {
 
 func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 	t.Parallel()
-	var cases []classtest.Case[string]
+	var cases []adaptertest.Case[string]
 	for _, r := range k8slock.Refusals {
 		if r.Class != classes.Stored && r.Code != "404" { // where the object is there, it was deleted
-			cases = append(cases, classtest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: "because"})
+			cases = append(cases, adaptertest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: "because"})
 		}
 	}
-	classtest.Run(t, cases, func(t *testing.T, c classtest.Case[string]) classtest.Bed {
+	adaptertest.TestClasses(t, cases, func(t *testing.T, c adaptertest.Case[string]) adaptertest.Bed {
 		f := newFake(t)
-		way := &classtest.Transport{
+		way := &adaptertest.Transport{
 			Server: f, IsWrite: func(r *http.Request) bool { return r.Method != http.MethodGet },
 			Answer: func(*http.Request) (*http.Response, error) { return refusalOf(c.Answer), nil },
 		}
 		rival := open(t, f.client()).Mutex("it")
-		return classtest.Bed{Lock: open(t, f.clientBy(way)).Mutex("it"), Rival: rival, Set: way.Set}
+		return adaptertest.Bed{Lock: open(t, f.clientBy(way)).Mutex("it"), Rival: rival, Set: way.Set}
 	})
 }
 
 func TestAnswersAboutTheObjectAreConflicts(t *testing.T) {
 	t.Parallel()
 	for _, r := range k8slock.Refusals {
-		way := &classtest.Transport{
+		way := &adaptertest.Transport{
 			Answer:  func(*http.Request) (*http.Response, error) { return refusalOf(r.Code), nil },
 			IsWrite: func(*http.Request) bool { return true },
 		}
-		way.Set(classtest.Refusing)
+		way.Set(adaptertest.Refusing)
 		_, err := k8slock.Documents(newFake(t).clientBy(way), namespace).Swap(background, "it", []byte("{}"), "")
 		require.Error(t, err, r.Code)
 		require.NotEmpty(t, r.Why, r.Code)
@@ -76,12 +76,12 @@ func TestAnswersAboutTheObjectAreConflicts(t *testing.T) {
 
 func TestAMissingNamespaceIsNamed(t *testing.T) {
 	t.Parallel()
-	way := &classtest.Transport{
+	way := &adaptertest.Transport{
 		Server: newFake(t), IsWrite: func(r *http.Request) bool { return r.Method != http.MethodGet },
 		Answer: func(*http.Request) (*http.Response, error) { return refusalOf("404 NotFound"), nil },
 	}
-	way.Set(classtest.NoWrites)
-	err := open(t, newFake(t).clientBy(way)).Mutex("it").LockContext(someone())
+	way.Set(adaptertest.NoWrites)
+	err := open(t, newFake(t).clientBy(way)).Mutex("it").LockContext(adaptertest.Owner())
 	require.ErrorContains(t, err, `k8slock: lock "it": the namespace "shop" does not exist: because`)
 	require.ErrorIs(t, err, lease.ErrRefused)
 }

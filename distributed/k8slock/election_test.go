@@ -20,6 +20,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -104,7 +105,7 @@ func TestElectionsAndLocksExcludeEachOther(t *testing.T) {
 		})
 		l := open(t, connect(t, k)).Mutex(name)
 		wg.Go(func() {
-			owner := someone()
+			owner := adaptertest.Owner()
 			for left.Load() > 0 {
 				if !assert.NoError(t, l.LockContext(owner)) {
 					return
@@ -136,9 +137,9 @@ func TestElectionsAndLocksExcludeEachOther(t *testing.T) {
 // 0.9 or 1.2 s.
 func TestARenewedHoldIsNeverTakenOver(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
-		owner := someone()
+		owner := adaptertest.Owner()
 		l := open(t, f.client(), caslock.WithTTL(900*time.Millisecond)).Mutex("it")
-		h := hold(t, l, owner)
+		h := adaptertest.Hold(t, l, owner)
 		ctx, cancel := context.WithTimeout(background, time.Minute)
 		defer cancel()
 		election{id: "candidate", lease: time.Second}.run(t, ctx, f.client(), "it", func(context.Context) {
@@ -159,7 +160,7 @@ func TestARenewingLeaderIsNeverTakenOver(t *testing.T) {
 				func(context.Context) { close(leads) })
 		}()
 		<-leads
-		l, owner := open(t, f.client()).Mutex("it"), someone()
+		l, owner := open(t, f.client()).Mutex("it"), adaptertest.Owner()
 		waiting, stop := context.WithTimeout(owner, 2*time.Minute)
 		defer stop()
 		require.ErrorIs(t, l.LockContext(waiting), context.DeadlineExceeded)
@@ -168,7 +169,7 @@ func TestARenewingLeaderIsNeverTakenOver(t *testing.T) {
 		require.Equal(t, "candidate", info.Holders[0].Label)
 		cancel()
 		<-ended
-		require.EqualValues(t, 1, hold(t, l, owner).Token(), "the leader had 0")
+		require.EqualValues(t, 1, adaptertest.Hold(t, l, owner).Token(), "the leader had 0")
 		require.NoError(t, l.UnlockContext(owner))
 	})
 }
@@ -182,8 +183,8 @@ func TestALockReplacesADeadLeader(t *testing.T) {
 		died = time.Now()
 		cancel()
 	})
-	l, owner := open(t, connect(t, k)).Mutex("it"), someone()
-	h := hold(t, l, owner)
+	l, owner := open(t, connect(t, k)).Mutex("it"), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, owner)
 	require.GreaterOrEqual(t, time.Since(died), 3*time.Second)
 	require.EqualValues(t, 1, h.Token())
 	require.NoError(t, l.UnlockContext(owner))
@@ -193,7 +194,7 @@ func TestALeaderReplacesADeadHolder(t *testing.T) {
 	t.Parallel()
 	k := testbed.StartKubernetes(t)
 	child := testbed.Child(t, "hold", k.Path())
-	require.Equal(t, "held", child.Line())
+	require.Equal(t, "1", child.Line(), "the token")
 	child.Kill()
 	api := connect(t, k)
 	token := *read(t, api, "it").Spec.LeaseTransitions
@@ -208,11 +209,11 @@ func TestALeaderReplacesADeadHolder(t *testing.T) {
 	o := read(t, api, "it")
 	require.Equal(t, token+1, *o.Spec.LeaseTransitions)
 	require.Empty(t, *o.Spec.HolderIdentity)
-	l, owner := open(t, api).Mutex("it"), someone()
+	l, owner := open(t, api).Mutex("it"), adaptertest.Owner()
 	info, err := l.Inspect(background)
 	require.NoError(t, err)
 	require.False(t, info.Held, "the annotation of the dead holder does not count")
-	require.EqualValues(t, token+2, hold(t, l, owner).Token())
+	require.EqualValues(t, token+2, adaptertest.Hold(t, l, owner).Token())
 	require.NoError(t, l.UnlockContext(owner))
 }
 
@@ -256,7 +257,7 @@ func overtake(t *testing.T, e election, leader *stopped, c coordinationv1client.
 	}()
 	<-leads
 	goOn := leader.stop()
-	h := hold(t, l, owner)
+	h := adaptertest.Hold(t, l, owner)
 	goOn()
 	<-ended
 	return h
@@ -269,14 +270,14 @@ func TestAStoppedLeadersReleaseFreesAnothersHold(t *testing.T) {
 	cfg := config(t, k)
 	cfg.Wrap(leader.wrap)
 	api := connect(t, k)
-	l, owner := open(t, api, caslock.WithTTL(2*long)).Mutex("it"), someone()
+	l, owner := open(t, api, caslock.WithTTL(2*long)).Mutex("it"), adaptertest.Owner()
 	e := election{id: "candidate", lease: 3 * time.Second, release: true}
 	h := overtake(t, e, &leader, dial(t, cfg), l, owner)
 	spec := read(t, api, "it").Spec
 	require.Empty(t, *spec.HolderIdentity)
 	require.EqualValues(t, h.Token(), *spec.LeaseTransitions)
-	next, another := open(t, connect(t, k)).Mutex("it"), someone()
-	second := hold(t, next, another)
+	next, another := open(t, connect(t, k)).Mutex("it"), adaptertest.Owner()
+	second := adaptertest.Hold(t, next, another)
 	require.NoError(t, h.Err(), "the holder knows by its next renewal")
 	require.Equal(t, h.Token()+1, second.Token(), "a resource that compares tokens refuses the first holder")
 	require.ErrorIs(t, l.UnlockContext(owner), locks.ErrLost)
@@ -287,7 +288,7 @@ func TestAStoppedLeadersReleaseFreesAnothersHold(t *testing.T) {
 func TestAHolderLearnsOfAnElectionsRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		leader := &stopped{RoundTripper: f}
-		l, owner := open(t, f.client()).Mutex("it"), someone()
+		l, owner := open(t, f.client()).Mutex("it"), adaptertest.Owner()
 		e := election{id: "candidate", lease: 15 * time.Second, release: true}
 		h := overtake(t, e, leader, f.clientBy(leader), l, owner)
 		freed := time.Now()
@@ -301,7 +302,7 @@ func TestAHolderLearnsOfAnElectionsRelease(t *testing.T) {
 func TestAStoppedLeaderWithoutReleaseTakesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		leader := &stopped{RoundTripper: f}
-		l, owner := open(t, f.client()).Mutex("it"), someone()
+		l, owner := open(t, f.client()).Mutex("it"), adaptertest.Owner()
 		h := overtake(t, election{id: "candidate", lease: 15 * time.Second}, leader, f.clientBy(leader), l, owner)
 		time.Sleep(time.Hour) // of the bubble: the hold is renewed
 		require.NoError(t, h.Err())
@@ -326,10 +327,10 @@ func lead(t *testing.T, ctx context.Context, f *fake) (stops <-chan struct{}) {
 func TestAForcedLeaderLeadsUntilItsRenewDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		stops := lead(t, background, f)
-		l, owner := open(t, f.client()).Mutex("it"), someone()
+		l, owner := open(t, f.client()).Mutex("it"), adaptertest.Owner()
 		_, err := l.ForceUnlock(background)
 		require.NoError(t, err)
-		h := hold(t, l, owner)
+		h := adaptertest.Hold(t, l, owner)
 		began := time.Now()
 		<-stops
 		require.InDelta(t, 10, time.Since(began).Seconds(), 0.2, "seconds with two holders")

@@ -27,6 +27,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/k8slock"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -44,8 +45,8 @@ func TestTheObjectShowsTheHolder(t *testing.T) {
 		return string(out)
 	}
 	c := open(t, connect(t, k), caslock.WithLabel("web-1"), caslock.WithTTL(29500*time.Millisecond))
-	l, owner := c.Mutex("it"), someone()
-	h := hold(t, l, owner)
+	l, owner := c.Mutex("it"), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, owner)
 	require.Regexp(t, `NAME +HOLDER +AGE\nit +web-1_\S+:\d+ +\d+s\n`, shown())
 	spec := read(t, connect(t, k), "it").Spec
 	require.EqualValues(t, 30, *spec.LeaseDurationSeconds, "rounded up")
@@ -63,8 +64,8 @@ func TestTheObjectShowsTheHolder(t *testing.T) {
 func TestOthersSeeWhoHolds(t *testing.T) {
 	t.Parallel()
 	k := testbed.StartKubernetes(t)
-	l, owner := open(t, connect(t, k), caslock.WithLabel("web_1")).Mutex("it"), someone()
-	h := hold(t, l, owner)
+	l, owner := open(t, connect(t, k), caslock.WithLabel("web_1")).Mutex("it"), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, owner)
 	info, err := open(t, connect(t, k)).Mutex("it").Inspect(background)
 	require.NoError(t, err)
 	require.True(t, info.Held)
@@ -84,8 +85,8 @@ func TestWhatOthersHaveWrittenStays(t *testing.T) {
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "u"}},
 	}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	l, owner := open(t, api).Mutex("it"), someone()
-	require.EqualValues(t, 1, hold(t, l, owner).Token())
+	l, owner := open(t, api).Mutex("it"), adaptertest.Owner()
+	require.EqualValues(t, 1, adaptertest.Hold(t, l, owner).Token())
 	require.NoError(t, l.UnlockContext(owner))
 	o := read(t, api, "it")
 	require.Equal(t, "shop", o.Labels["app"])
@@ -104,7 +105,7 @@ func TestObjectsOfAnotherKindAreForeign(t *testing.T) {
 	c := open(t, api)
 	for _, name := range []string{"no-duration", "chosen"} {
 		before := read(t, api, name)
-		require.ErrorIs(t, c.Mutex(name).LockContext(someone()), locks.ErrForeign)
+		require.ErrorIs(t, c.Mutex(name).LockContext(adaptertest.Owner()), locks.ErrForeign)
 		require.Equal(t, before, read(t, api, name))
 	}
 }
@@ -125,9 +126,9 @@ func TestNamesAreListedAndSwept(t *testing.T) {
 	k := testbed.StartKubernetes(t)
 	api := connect(t, k)
 	create(t, api, "of-another-program", coordinationv1.LeaseSpec{})
-	c, owner := open(t, api), someone()
+	c, owner := open(t, api), adaptertest.Owner()
 	for _, name := range []string{"a", "b.c", "held"} {
-		hold(t, c.Mutex(name), owner)
+		adaptertest.Hold(t, c.Mutex(name), owner)
 	}
 	require.NoError(t, c.Mutex("a").UnlockContext(owner))
 	require.NoError(t, c.Mutex("b.c").UnlockContext(owner))
@@ -147,16 +148,16 @@ func TestAPairTakesThreeRequestsAtMost(t *testing.T) {
 	var requests counted
 	cfg := config(t, k)
 	cfg.Wrap(requests.wrap)
-	l, owner := open(t, dial(t, cfg)).Mutex("it"), someone()
+	l, owner := open(t, dial(t, cfg)).Mutex("it"), adaptertest.Owner()
 	pair := func() {
-		hold(t, l, owner)
+		adaptertest.Hold(t, l, owner)
 		require.NoError(t, l.UnlockContext(owner))
 	}
 	pair()
 	require.Equal(t, [3]int64{1, 1, 1}, requests.take(), "GET, POST and PATCH of a new object")
 	pair()
 	require.Equal(t, [3]int64{0, 0, 2}, requests.take(), "of a known object")
-	h := hold(t, l, owner)
+	h := adaptertest.Hold(t, l, owner)
 	requests.take()
 	require.NoError(t, h.Extend(owner, time.Minute))
 	require.Equal(t, [3]int64{0, 0, 1}, requests.take(), "of a renewal")
@@ -168,9 +169,9 @@ func TestTheClientsOwnLimitDelaysNothing(t *testing.T) {
 	k := testbed.StartKubernetes(t)
 	cfg := config(t, k)
 	cfg.QPS, cfg.Burst = 0.001, 1
-	l, owner := open(t, dial(t, cfg)).Mutex("it"), someone()
+	l, owner := open(t, dial(t, cfg)).Mutex("it"), adaptertest.Owner()
 	for range 5 {
-		hold(t, l, owner)
+		adaptertest.Hold(t, l, owner)
 		require.NoError(t, l.UnlockContext(owner))
 	}
 }
@@ -215,9 +216,9 @@ func TestTheRulesOfTheReadmeSuffice(t *testing.T) {
 			return rt.RoundTrip(r)
 		}}
 	})
-	owner := someone()
+	owner := adaptertest.Owner()
 	a, b := open(t, dial(t, cfg)).Mutex("report"), open(t, dial(t, cfg)).Mutex("report")
-	require.NoError(t, hold(t, a, owner).Extend(owner, time.Minute))
+	require.NoError(t, adaptertest.Hold(t, a, owner).Extend(owner, time.Minute))
 	got := make(chan error, 1)
 	go func() { got <- b.LockContext(owner) }()
 	require.Eventually(t, func() bool {
@@ -253,8 +254,8 @@ func TestHoldsAndWaitsSurviveAServersRestart(t *testing.T) {
 	cfg := config(t, k)
 	cfg.Wrap(requests.wrap)
 	a, b := open(t, connect(t, k)).Mutex("it"), open(t, dial(t, cfg)).Mutex("it")
-	owner, other := someone(), someone()
-	h := hold(t, a, owner)
+	owner, other := adaptertest.Owner(), adaptertest.Owner()
+	h := adaptertest.Hold(t, a, owner)
 	got := make(chan error, 1)
 	go func() { got <- b.LockContext(other) }()
 	require.Eventually(t, func() bool { return requests.gets.Load() > 2 }, long, time.Millisecond, "it waits")
@@ -274,11 +275,11 @@ func TestAKilledProcessFreesItsLockByLease(t *testing.T) {
 	t.Parallel()
 	k := testbed.StartKubernetes(t)
 	child := testbed.Child(t, "hold", k.Path())
-	require.Equal(t, "held", child.Line())
+	require.Equal(t, "1", child.Line(), "the token")
 	child.Kill()
 	token := *read(t, connect(t, k), "it").Spec.LeaseTransitions
-	l, owner := open(t, connect(t, k)).Mutex("it"), someone()
-	require.Greater(t, hold(t, l, owner).Token(), uint64(token))
+	l, owner := open(t, connect(t, k)).Mutex("it"), adaptertest.Owner()
+	require.Greater(t, adaptertest.Hold(t, l, owner).Token(), uint64(token))
 	require.NoError(t, l.UnlockContext(owner))
 }
 
@@ -336,7 +337,7 @@ func answers(t *testing.T, status int, reason string) (c *caslock.Client, bodies
 func TestARefusalIsReturnedInWords(t *testing.T) {
 	t.Parallel()
 	c, _ := answers(t, http.StatusForbidden, "Forbidden")
-	err := c.Mutex("it").LockContext(someone())
+	err := c.Mutex("it").LockContext(adaptertest.Owner())
 	require.ErrorIs(t, err, lease.ErrRefused)
 	require.ErrorContains(t, err, `k8slock: lock "it": `)
 	require.ErrorContains(t, err, "the message")
@@ -345,7 +346,7 @@ func TestARefusalIsReturnedInWords(t *testing.T) {
 func TestAWriteIsSentOnce(t *testing.T) {
 	t.Parallel()
 	c, bodies := answers(t, http.StatusInternalServerError, "InternalError")
-	err := c.Mutex("it").LockContext(someone())
+	err := c.Mutex("it").LockContext(adaptertest.Owner())
 	require.Error(t, err)
 	require.NotErrorIs(t, err, lease.ErrRefused)
 	sent := bodies()
@@ -388,7 +389,7 @@ func TestARequestThatHangsEndsByItself(t *testing.T) {
 func TestAnUnreachableServerIsReported(t *testing.T) {
 	t.Parallel()
 	c := open(t, dial(t, &rest.Config{Host: "http://127.0.0.1:1"}))
-	require.ErrorIs(t, c.Mutex("it").LockContext(someone()), lease.ErrUnreachable)
+	require.ErrorIs(t, c.Mutex("it").LockContext(adaptertest.Owner()), lease.ErrUnreachable)
 }
 
 func TestAServerWithoutLeaseObjectsIsReported(t *testing.T) {
@@ -396,7 +397,7 @@ func TestAServerWithoutLeaseObjectsIsReported(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	defer s.Close()
 	c := open(t, dial(t, &rest.Config{Host: s.URL}))
-	err := c.Mutex("it").LockContext(someone())
+	err := c.Mutex("it").LockContext(adaptertest.Owner())
 	require.ErrorIs(t, err, lease.ErrUnreachable)
 	require.ErrorContains(t, err, "could not find the requested resource")
 }

@@ -2,10 +2,6 @@ package k8slock_test
 
 import (
 	"context"
-	"flag"
-	"fmt"
-	"io"
-	"os"
 	"testing"
 	"time"
 
@@ -23,11 +19,7 @@ import (
 
 func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard()) // of the elections of client-go
-	testbed.Play(map[string]testbed.Role{"hold": holdLock, "buy": buy})
-	flag.Parse()
-	flag.Set("test.parallel", "8") // they wait more than they work
-	const process = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(process),
+	testbed.Main(m, map[string]testbed.Role{"hold": holdLock, "buy": buy}, 8,
 		goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
 }
 
@@ -50,12 +42,7 @@ func holdLock(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Mutex("it").LockContext(context.Background()); err != nil {
-		return err
-	}
-	fmt.Println("held")
-	_, err = io.Copy(io.Discard, os.Stdin)
-	return err
+	return testbed.HoldLock(c.Mutex("it"))
 }
 
 // buy takes part in the ticket test.

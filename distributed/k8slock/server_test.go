@@ -18,10 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/k8slock"
-	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
@@ -31,8 +29,6 @@ const (
 )
 
 var background = context.Background()
-
-func someone() context.Context { return locks.WithOwner(background, locks.NewOwner()) }
 
 // config returns the configuration of a client of k.
 func config(tb testing.TB, k *testbed.Kubernetes) *rest.Config {
@@ -74,14 +70,6 @@ func open(tb testing.TB, c coordinationv1client.CoordinationV1Interface, opts ..
 		require.NoError(tb, client.Close(ctx))
 	})
 	return client
-}
-
-func hold(tb testing.TB, l *lease.Mutex, ctx context.Context) locks.Hold {
-	tb.Helper()
-	require.NoError(tb, l.LockContext(ctx))
-	h, err := l.Hold(ctx)
-	require.NoError(tb, err)
-	return h
 }
 
 // read returns the object, or nil.

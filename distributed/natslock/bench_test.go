@@ -1,16 +1,14 @@
 package natslock_test
 
 import (
-	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
@@ -39,44 +37,13 @@ func BenchmarkRead(b *testing.B) {
 
 func BenchmarkUncontended(b *testing.B) {
 	onEach(b, func(b *testing.B, js func() jetstream.JetStream, bucket string) {
-		l := open(b, js(), bucket).Mutex("it")
-		for b.Loop() {
-			if err := l.LockContext(background); err != nil {
-				b.Fatal(err)
-			}
-			if err := l.UnlockContext(background); err != nil {
-				b.Fatal(err)
-			}
-		}
+		adaptertest.Uncontended(b, open(b, js(), bucket).Mutex("it"))
 	})
 }
 
-// BenchmarkHandover has a lock change between two clients, of which the second has waited for 20
-// ms. It reports the time from the call of the release to the return of the acquisition.
 func BenchmarkHandover(b *testing.B) {
 	onEach(b, func(b *testing.B, js func() jetstream.JetStream, bucket string) {
 		holder, next := open(b, js(), bucket).Mutex("it"), open(b, js(), bucket).Mutex("it")
-		owners := [2]context.Context{someone(), someone()}
-		require.NoError(b, holder.LockContext(owners[0]))
-		var took []time.Duration
-		for i := 0; b.Loop(); i++ {
-			got := make(chan time.Time)
-			go func() {
-				if err := next.LockContext(owners[1-i%2]); err != nil {
-					b.Error(err)
-				}
-				got <- time.Now()
-			}()
-			time.Sleep(20 * time.Millisecond)
-			began := time.Now()
-			if err := holder.UnlockContext(owners[i%2]); err != nil {
-				b.Fatal(err)
-			}
-			took = append(took, (<-got).Sub(began))
-			holder, next = next, holder
-		}
-		slices.Sort(took)
-		b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-us")
-		b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
+		adaptertest.Handover(b, holder, next, 20*time.Millisecond)
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/natslock"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -98,8 +99,8 @@ func TestABucketThatIsMadeAnewIsRefused(t *testing.T) {
 	t.Parallel()
 	js := connect(t, startServer(t).Addr())
 	bucket := create(t, js, 1)
-	l, ctx := open(t, js, bucket).Mutex("it"), someone()
-	hold(t, l, ctx)
+	l, ctx := open(t, js, bucket).Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, l, ctx)
 	require.NoError(t, l.UnlockContext(ctx))
 	require.NoError(t, js.DeleteKeyValue(background, bucket))
 	createAs(t, js, jetstream.KeyValueConfig{Bucket: bucket})
@@ -107,7 +108,7 @@ func TestABucketThatIsMadeAnewIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, lease.ErrRefused)
 	require.ErrorContains(t, err, "made anew")
 	l = open(t, js, bucket).Mutex("it")
-	hold(t, l, ctx)
+	adaptertest.Hold(t, l, ctx)
 	require.NoError(t, l.UnlockContext(ctx))
 }
 
@@ -115,7 +116,7 @@ func TestABucketThatIsChangedLaterIsRefused(t *testing.T) {
 	t.Parallel()
 	js := connect(t, startServer(t).Addr())
 	bucket := create(t, js, 1)
-	c, ctx := open(t, js, bucket), someone()
+	c, ctx := open(t, js, bucket), adaptertest.Owner()
 	s, err := js.Stream(background, "KV_"+bucket)
 	require.NoError(t, err)
 	config := s.CachedInfo().Config
@@ -131,8 +132,8 @@ func TestAHolderLearnsAtOnceThatItsBucketWasDeleted(t *testing.T) {
 	t.Parallel()
 	js := connect(t, startServer(t).Addr())
 	bucket := create(t, js, 1)
-	l, ctx := open(t, js, bucket, caslock.WithTTL(30*time.Second)).Mutex("it"), someone()
-	h := hold(t, l, ctx)
+	l, ctx := open(t, js, bucket, caslock.WithTTL(30*time.Second)).Mutex("it"), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, ctx)
 	require.NoError(t, js.DeleteKeyValue(background, bucket))
 	require.ErrorIs(t, h.Extend(ctx, time.Minute), locks.ErrLost) // as a renewal
 	require.ErrorIs(t, l.UnlockContext(ctx), locks.ErrLost)
@@ -143,8 +144,8 @@ func TestARefusedWriteSaysThatTheBucketWasChanged(t *testing.T) {
 	t.Parallel()
 	js := connect(t, startServer(t).Addr())
 	bucket := create(t, js, 1)
-	l, ctx := open(t, js, bucket).Mutex("it"), someone()
-	hold(t, l, ctx)
+	l, ctx := open(t, js, bucket).Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, l, ctx)
 	s, err := js.Stream(background, "KV_"+bucket)
 	require.NoError(t, err)
 	config := s.CachedInfo().Config
@@ -175,9 +176,9 @@ func TestAnotherDomainHasLocks(t *testing.T) {
 		_, err := js.KeyValue(background, bucket)
 		return err == nil
 	}, long, 10*time.Millisecond)
-	l, m, ctx := open(t, js, bucket).Mutex("it"), open(t, direct, bucket).Mutex("it"), someone()
-	hold(t, l, ctx)
-	ok, err := m.TryLockContext(someone())
+	l, m, ctx := open(t, js, bucket).Mutex("it"), open(t, direct, bucket).Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, l, ctx)
+	ok, err := m.TryLockContext(adaptertest.Owner())
 	require.NoError(t, err)
 	require.False(t, ok)
 	require.NoError(t, l.UnlockContext(ctx))
@@ -201,14 +202,14 @@ func TestTheRightsOfTheReadmeSuffice(t *testing.T) {
 	complaints := make(chan error, 100)
 	js := connect(t, s.Addr(), nats.UserInfo("worker", "change-me"), nats.CustomInboxPrefix("_INBOX_worker"),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { complaints <- err }))
-	c, ctx := open(t, js, "locks"), someone()
+	c, ctx := open(t, js, "locks"), adaptertest.Owner()
 	l, other := c.Mutex("it"), open(t, js, "locks").Mutex("it")
-	hold(t, l, ctx)
-	rival := someone()
-	waiting := start(other, rival)
+	adaptertest.Hold(t, l, ctx)
+	rival := adaptertest.Owner()
+	waiting := adaptertest.Start(other, rival)
 	consumers(t, admin, "locks", 1)
 	require.NoError(t, l.UnlockContext(ctx))
-	require.NoError(t, result(t, waiting))
+	require.NoError(t, adaptertest.Result(t, waiting))
 	require.NoError(t, other.UnlockContext(rival))
 	all, err := c.Names(ctx, "")
 	require.NoError(t, err)
@@ -233,7 +234,7 @@ func TestAMissingRightIsNamed(t *testing.T) {
 			createAs(t, admin, jetstream.KeyValueConfig{Bucket: "locks"})
 			js := connect(t, s.Addr(), nats.UserInfo("worker", "change-me"), nats.CustomInboxPrefix("_INBOX_worker"),
 				nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
-			err := open(t, js, "locks").Mutex("it").LockContext(someone())
+			err := open(t, js, "locks").Mutex("it").LockContext(adaptertest.Owner())
 			require.ErrorIs(t, err, nats.ErrPermissionViolation)
 			require.ErrorIs(t, err, lease.ErrRefused)
 			require.False(t, errors.Is(err, context.DeadlineExceeded))

@@ -12,8 +12,8 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/internal/classes"
-	"github.com/jucgo/locks/distributed/internal/classtest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/natslock"
 )
@@ -31,20 +31,20 @@ func openFake(tb testing.TB, w *way, opts ...caslock.Option) *caslock.Client {
 
 func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 	t.Parallel()
-	var cases []classtest.Case[string]
+	var cases []adaptertest.Case[string]
 	for _, r := range natslock.Refusals {
 		require.NotEmpty(t, r.Why)
 		ofConnection := strings.HasPrefix(r.Code, "nats: ")
 		if ofConnection || r.Class == classes.Stored || r.Code == "404 10059" { // the last one is a loss
 			continue
 		}
-		cases = append(cases, classtest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: "because"})
+		cases = append(cases, adaptertest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: "because"})
 	}
-	classtest.Run(t, cases, func(t *testing.T, c classtest.Case[string]) classtest.Bed {
+	adaptertest.TestClasses(t, cases, func(t *testing.T, c adaptertest.Case[string]) adaptertest.Bed {
 		f := newFake()
 		w := &way{f: f, answer: c.Answer}
 		rival := openFake(t, &way{f: f}).Mutex("it")
-		return classtest.Bed{Lock: openFake(t, w).Mutex("it"), Rival: rival, Set: w.Set}
+		return adaptertest.Bed{Lock: openFake(t, w).Mutex("it"), Rival: rival, Set: w.Set}
 	})
 }
 
@@ -62,39 +62,39 @@ func TestARefusedConnectionIsNoAnswerAboutTheLock(t *testing.T) {
 			w := &way{f: f, answer: r.Code, timeout: 300 * time.Millisecond}
 			lasting := caslock.WithTTL(time.Hour) // the end of a lease is no release
 			l, rival := openFake(t, w, lasting).Mutex("it"), openFake(t, &way{f: f}, lasting).Mutex("it")
-			a, b := someone(), someone()
+			a, b := adaptertest.Owner(), adaptertest.Owner()
 
-			hold(t, l, a)
-			w.Set(classtest.Refusing)
+			adaptertest.Hold(t, l, a)
+			w.Set(adaptertest.Refusing)
 			released := make(chan error, 1)
 			go func() { released <- l.UnlockContext(a) }()
 			time.Sleep(time.Second)
-			w.Set(classtest.Good)
-			if err := result(t, released); err != nil { // it is repeated in the background
+			w.Set(adaptertest.Good)
+			if err := adaptertest.Result(t, released); err != nil { // it is repeated in the background
 				require.ErrorIs(t, err, locks.ErrLost)
 			}
-			require.NoError(t, result(t, start(rival, b)))
+			require.NoError(t, adaptertest.Result(t, adaptertest.Start(rival, b)))
 
 			got := f.wait(t, l, a)
-			w.Set(classtest.Refusing)
+			w.Set(adaptertest.Refusing)
 			time.Sleep(time.Second)
 			require.NoError(t, rival.UnlockContext(b))
 			require.Empty(t, got, "a wait goes on")
-			w.Set(classtest.Good)
-			require.NoError(t, result(t, got))
+			w.Set(adaptertest.Good)
+			require.NoError(t, adaptertest.Result(t, got))
 			require.NoError(t, l.UnlockContext(a))
 
-			w.Set(classtest.Refusing)
+			w.Set(adaptertest.Refusing)
 			said := strings.TrimPrefix(r.Code, "nats: ")
 			var err error
 			require.Eventually(t, func() bool { // the library notices the end of its connection
-				_, err = l.TryLockContext(someone())
+				_, err = l.TryLockContext(adaptertest.Owner())
 				return err != nil && strings.Contains(strings.ToLower(err.Error()), said)
 			}, long, time.Millisecond)
 			require.ErrorIs(t, err, lease.ErrRefused)
 			require.Equal(t, r.Class == classes.Connection, errors.Is(err, lease.ErrLogin))
 			require.Equal(t, r.Class == classes.Moment, errors.Is(err, lease.ErrUnavailable))
-			w.Set(classtest.Good)
+			w.Set(adaptertest.Good)
 		})
 	}
 }
@@ -102,8 +102,8 @@ func TestARefusedConnectionIsNoAnswerAboutTheLock(t *testing.T) {
 func TestADeletedBucketIsALossAtTheNextRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
-		l, owner := openFake(t, &way{f: f}).Mutex("it"), someone()
-		h := hold(t, l, owner)
+		l, owner := openFake(t, &way{f: f}).Mutex("it"), adaptertest.Owner()
+		h := adaptertest.Hold(t, l, owner)
 		f.set(func() { f.absent = true })
 		time.Sleep(lease.DefaultLease/3 + time.Second)
 		require.ErrorIs(t, h.Err(), locks.ErrLost)
@@ -114,8 +114,8 @@ func TestADeletedBucketIsALossAtTheNextRenewal(t *testing.T) {
 func TestABucketMadeAnewUnderAHolderIsALossAtTheNextRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
-		l, owner := openFake(t, &way{f: f}).Mutex("it"), someone()
-		h := hold(t, l, owner)
+		l, owner := openFake(t, &way{f: f}).Mutex("it"), adaptertest.Owner()
+		h := adaptertest.Hold(t, l, owner)
 		f.set(func() { f.keys, f.last = make(map[string]value), 0 })
 		time.Sleep(lease.DefaultLease/3 + time.Second)
 		require.ErrorIs(t, h.Err(), locks.ErrLost)
@@ -126,8 +126,8 @@ func TestABucketMadeAnewUnderAHolderIsALossAtTheNextRenewal(t *testing.T) {
 func TestAnUnlockInADeletedBucketIsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
-		l, owner := openFake(t, &way{f: f}).Mutex("it"), someone()
-		hold(t, l, owner)
+		l, owner := openFake(t, &way{f: f}).Mutex("it"), adaptertest.Owner()
+		adaptertest.Hold(t, l, owner)
 		f.set(func() { f.absent = true })
 		began := time.Now()
 		require.ErrorIs(t, l.UnlockContext(owner), locks.ErrLost)
@@ -140,7 +140,7 @@ func TestADeletedBucketIsNamed(t *testing.T) {
 		f := newFake()
 		c := openFake(t, &way{f: f})
 		f.set(func() { f.absent = true })
-		err := c.Mutex("it").LockContext(someone())
+		err := c.Mutex("it").LockContext(adaptertest.Owner())
 		require.ErrorContains(t, err, `natslock: lock "it": the bucket was deleted: `)
 		require.ErrorIs(t, err, lease.ErrRefused)
 		require.NotErrorIs(t, err, lease.ErrUnavailable)
@@ -157,11 +157,11 @@ func TestAClosedConnectionEndsAWaitAndSaysWhy(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close(background) })
 	rival := openFake(t, &way{f: f}).Mutex("it")
-	owner := someone()
-	hold(t, rival, owner)
-	got := f.wait(t, c.Mutex("it"), someone())
-	w.Set(classtest.Refusing)
-	err = result(t, got)
+	owner := adaptertest.Owner()
+	adaptertest.Hold(t, rival, owner)
+	got := f.wait(t, c.Mutex("it"), adaptertest.Owner())
+	w.Set(adaptertest.Refusing)
+	err = adaptertest.Result(t, got)
 	require.ErrorIs(t, err, nats.ErrConnectionClosed)
 	require.ErrorContains(t, err, "nats: Authorization Violation: see nats.IgnoreAuthErrorAbort")
 	require.NoError(t, rival.UnlockContext(owner))

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/classtest"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 )
 
 // fake is a server in memory with the bucket "locks". Clients reach it without a network, so that
@@ -46,7 +46,7 @@ func (f *fake) wait(tb testing.TB, l locks.Locker, ctx context.Context) <-chan e
 	tb.Helper()
 	var before int
 	f.set(func() { before = f.reads })
-	got := start(l, ctx)
+	got := adaptertest.Start(l, ctx)
 	require.Eventually(tb, func() (waits bool) {
 		f.set(func() { waits = f.reads >= before+2 })
 		return waits
@@ -69,7 +69,7 @@ func newFake() *fake { return &fake{keys: make(map[string]value)} }
 
 // way is a client's way to a fake, in a mood.
 type way struct {
-	classtest.Moody
+	adaptertest.Moody
 	f       *fake
 	answer  string        // the code of a row of the table
 	timeout time.Duration // of requests, or 0 for the default
@@ -87,7 +87,7 @@ func (w *way) Dial(string, string) (net.Conn, error) {
 }
 
 // Set sets the mood. An error of the connection ends it.
-func (w *way) Set(m classtest.Mood) {
+func (w *way) Set(m adaptertest.Mood) {
 	w.Moody.Set(m)
 	if w.refusesConnections() {
 		w.mu.Lock()

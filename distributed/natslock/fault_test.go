@@ -18,7 +18,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
-	"github.com/jucgo/locks/distributed/internal/classtest"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -34,7 +34,7 @@ func TestAKilledProcessFreesItsLockByLease(t *testing.T) {
 	child.Kill()
 	rival := open(t, js, bucket).Mutex("it")
 	began := time.Now()
-	h := hold(t, rival, someone())
+	h := adaptertest.Hold(t, rival, adaptertest.Owner())
 	require.GreaterOrEqual(t, time.Since(began), 2*time.Second, "a lease from when the rival saw the document")
 	require.EqualValues(t, 2, h.Token())
 }
@@ -63,12 +63,12 @@ func TestAReadIsNeverAFollowersOldState(t *testing.T) {
 	}
 	js := connect(t, leads.Addr(), nats.IgnoreDiscoveredServers())
 	behind := connect(t, servers[follower].Addr(), nats.IgnoreDiscoveredServers())
-	l, ctx := open(t, js, bucket).Mutex("it"), someone()
+	l, ctx := open(t, js, bucket).Mutex("it"), adaptertest.Owner()
 	lonely := connectFor(t, servers[follower].Addr(), brief, nats.IgnoreDiscoveredServers())
 	there := open(t, lonely, bucket).Mutex("it")
 	kv, err := behind.KeyValue(background, bucket)
 	require.NoError(t, err)
-	hold(t, l, ctx)
+	adaptertest.Hold(t, l, ctx)
 	require.NoError(t, l.UnlockContext(ctx))
 	isolate := func(f func(p *leasetest.Proxy)) {
 		for ends, p := range routes {
@@ -90,19 +90,19 @@ func TestAReadIsNeverAFollowersOldState(t *testing.T) {
 		isolate((*leasetest.Proxy).Heal)
 		isolate((*leasetest.Proxy).Reset)
 	}
-	h := hold(t, l, ctx)
+	h := adaptertest.Hold(t, l, ctx)
 	require.EqualValues(t, 2, h.Token())
 
 	old, err := kv.Get(background, "it")
 	require.NoError(t, err)
 	require.Equal(t, before.Revision(), old.Revision(), "the follower answers with its old state")
-	_, err = there.Inspect(someone())
+	_, err = there.Inspect(adaptertest.Owner())
 	require.ErrorIs(t, err, lease.ErrUnavailable)
 
 	isolate((*leasetest.Proxy).Heal)
 	isolate((*leasetest.Proxy).Reset)
 	require.Eventually(t, func() bool {
-		info, err := there.Inspect(someone())
+		info, err := there.Inspect(adaptertest.Owner())
 		return err == nil && info.Held
 	}, long, 50*time.Millisecond)
 	require.NoError(t, l.UnlockContext(ctx))
@@ -114,8 +114,8 @@ func TestHoldsAndWaitsSurviveTheLeadersDeath(t *testing.T) {
 	all := strings.Join(addrs(servers), ",")
 	js := connect(t, all)
 	bucket := create(t, js, 3)
-	first, a := open(t, js, bucket).Mutex("it"), someone()
-	h := hold(t, first, a)
+	first, a := open(t, js, bucket).Mutex("it"), adaptertest.Owner()
+	h := adaptertest.Hold(t, first, a)
 	began := time.Now()
 
 	var inside atomic.Int32
@@ -126,7 +126,7 @@ func TestHoldsAndWaitsSurviveTheLeadersDeath(t *testing.T) {
 		l := open(t, connectFor(t, all, brief), bucket).Mutex("it")
 		wg.Go(func() {
 			for range 3 {
-				ctx := someone()
+				ctx := adaptertest.Owner()
 				for l.LockContext(ctx) != nil { // an election may take longer than a request is waited for
 					time.Sleep(10 * time.Millisecond)
 				}
@@ -207,10 +207,10 @@ func TestHoldsAndWaitsSurviveTheDeathOfAllServers(t *testing.T) {
 			all := strings.Join(addrs(servers), ",")
 			js := connect(t, all)
 			bucket := create(t, js, n)
-			l, a, b := open(t, js, bucket).Mutex("it"), someone(), someone()
-			h := hold(t, l, a)
+			l, a, b := open(t, js, bucket).Mutex("it"), adaptertest.Owner(), adaptertest.Owner()
+			h := adaptertest.Hold(t, l, a)
 			m := open(t, connect(t, all), bucket).Mutex("it")
-			waiting := start(m, b)
+			waiting := adaptertest.Start(m, b)
 			consumers(t, js, bucket, 1)
 			for _, s := range servers {
 				s.Kill()
@@ -223,7 +223,7 @@ func TestHoldsAndWaitsSurviveTheDeathOfAllServers(t *testing.T) {
 			}
 			require.NoError(t, h.Err())
 			require.NoError(t, l.UnlockContext(a))
-			require.NoError(t, result(t, waiting))
+			require.NoError(t, adaptertest.Result(t, waiting))
 			next, err := m.Hold(b)
 			require.NoError(t, err)
 			require.EqualValues(t, 2, next.Token())
@@ -239,8 +239,8 @@ func TestALostReplyToAWriteLeavesOneHold(t *testing.T) {
 	bucket := create(t, direct, 1)
 	p := leasetest.NewProxy(t, s.Addr())
 	// It soon notices a connection that has become deaf.
-	l, a := open(t, connect(t, p.Addr(), nats.PingInterval(brief/2)), bucket).Mutex("it"), someone()
-	hold(t, l, a)
+	l, a := open(t, connect(t, p.Addr(), nats.PingInterval(brief/2)), bucket).Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
 	p.DropReply("$KV."+bucket+".it", 1)
 	for l.LockContext(a) != nil {
@@ -252,23 +252,23 @@ func TestALostReplyToAWriteLeavesOneHold(t *testing.T) {
 	p.DropReply("$KV."+bucket+".it", 1)
 	require.NoError(t, l.UnlockContext(a))
 	require.Equal(t, 2, p.Drops())
-	b := someone()
+	b := adaptertest.Owner()
 	m := open(t, direct, bucket).Mutex("it")
-	hold(t, m, b)
+	adaptertest.Hold(t, m, b)
 	require.NoError(t, m.UnlockContext(b))
 }
 
 func TestAWriteIsSentUntilThereIsALeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
-		l, a := openFake(t, &way{f: f}).Mutex("it"), someone()
-		hold(t, l, a)
+		l, a := openFake(t, &way{f: f}).Mutex("it"), adaptertest.Owner()
+		adaptertest.Hold(t, l, a)
 		require.NoError(t, l.UnlockContext(a))
 		before := f.sent()
 		f.set(func() { f.leaderless = true })
 		began := time.Now()
 		time.AfterFunc(time.Second, func() { f.set(func() { f.leaderless = false }) })
-		hold(t, l, a)
+		adaptertest.Hold(t, l, a)
 		require.GreaterOrEqual(t, f.sent(), before+50)
 		require.Less(t, time.Since(began), time.Second+50*time.Millisecond, "no question delays a write")
 		require.NoError(t, l.UnlockContext(a))
@@ -280,8 +280,8 @@ func TestAWriteWithoutAConnectionIsNotSentLater(t *testing.T) {
 	f := newFake()
 	w := &way{f: f, answer: "nats: authorization violation", timeout: brief}
 	js := w.connect(t)
-	l, a := open(t, js, "locks").Mutex("it"), someone()
-	hold(t, l, a)
+	l, a := open(t, js, "locks").Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
 	before := f.sent()
 	f.set(func() { f.leaderless = true }) // it writes again and again
@@ -291,10 +291,10 @@ func TestAWriteWithoutAConnectionIsNotSentLater(t *testing.T) {
 		tried <- err
 	}()
 	require.Eventually(t, func() bool { return f.sent() > before }, long, time.Millisecond)
-	w.Set(classtest.Refusing)
+	w.Set(adaptertest.Refusing)
 	require.Error(t, <-tried)
 	before = f.sent()
-	w.Set(classtest.Good)
+	w.Set(adaptertest.Good)
 	require.Eventually(t, js.Conn().IsConnected, long, time.Millisecond)
 	require.NoError(t, js.Conn().Flush())
 	require.Equal(t, before, f.sent())
@@ -316,16 +316,16 @@ func TestAWaiterIsToldOfARelease(t *testing.T) {
 			var c counts
 			counted := connect(t, "nats://"+servers[0].Addr(), c.option())
 			l, m := deaf(js), deaf(counted)
-			a, b := someone(), someone()
-			hold(t, l, a)
-			waiting := start(m, b)
+			a, b := adaptertest.Owner(), adaptertest.Owner()
+			adaptertest.Hold(t, l, a)
+			waiting := adaptertest.Start(m, b)
 			for asked := 0; asked < 2; { // it asks again when the watch is on
 				reads, _, _ := c.requests()
 				asked += reads
 				time.Sleep(time.Millisecond)
 			}
 			require.NoError(t, l.UnlockContext(a))
-			require.NoError(t, result(t, waiting))
+			require.NoError(t, adaptertest.Result(t, waiting))
 			require.NoError(t, m.UnlockContext(b))
 			consumers(t, js, bucket, 0) // the watch leaves none
 		})
@@ -343,19 +343,19 @@ func TestADeletedKeyIsALossAndAFreeLock(t *testing.T) {
 		"purge":  func(key string) error { return kv.Purge(background, key) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, ctx := open(t, js, bucket, caslock.WithTTL(3*time.Second)), someone()
+			c, ctx := open(t, js, bucket, caslock.WithTTL(3*time.Second)), adaptertest.Owner()
 			l := c.Mutex(name)
-			h := hold(t, l, ctx)
+			h := adaptertest.Hold(t, l, ctx)
 			require.NoError(t, remove(name))
-			info, err := l.Inspect(someone())
+			info, err := l.Inspect(adaptertest.Owner())
 			require.NoError(t, err)
 			require.False(t, info.Held)
 			all, err := c.Names(ctx, "")
 			require.NoError(t, err)
 			require.NotContains(t, all, name)
-			isLost(t, h)
+			adaptertest.AwaitLoss(t, h)
 			require.ErrorIs(t, l.UnlockContext(ctx), locks.ErrLost)
-			require.EqualValues(t, 1, hold(t, l, ctx).Token(), "tokens begin anew")
+			require.EqualValues(t, 1, adaptertest.Hold(t, l, ctx).Token(), "tokens begin anew")
 			require.NoError(t, l.UnlockContext(ctx))
 		})
 	}
@@ -365,9 +365,9 @@ func TestSweepDeletesUnusedLocks(t *testing.T) {
 	t.Parallel()
 	js := connect(t, startServer(t).Addr())
 	bucket := create(t, js, 1)
-	c, ctx := open(t, js, bucket), someone()
+	c, ctx := open(t, js, bucket), adaptertest.Owner()
 	for _, name := range []string{"team/nightly", "ä", "held"} {
-		hold(t, c.Mutex(name), ctx)
+		adaptertest.Hold(t, c.Mutex(name), ctx)
 	}
 	require.NoError(t, c.Mutex("team/nightly").UnlockContext(ctx))
 	require.NoError(t, c.Mutex("ä").UnlockContext(ctx))
@@ -380,7 +380,7 @@ func TestSweepDeletesUnusedLocks(t *testing.T) {
 	all, err = c.Names(ctx, "")
 	require.NoError(t, err)
 	require.Equal(t, []string{"held"}, all)
-	require.EqualValues(t, 1, hold(t, c.Mutex("ä"), ctx).Token())
+	require.EqualValues(t, 1, adaptertest.Hold(t, c.Mutex("ä"), ctx).Token())
 }
 
 func TestASweptSemaphoreBeginsAnew(t *testing.T) {
@@ -403,12 +403,12 @@ func TestANameThatIsTooLongIsRefused(t *testing.T) {
 	t.Parallel()
 	js := connect(t, startServer(t).Addr())
 	bucket := create(t, js, 1)
-	c, ctx := open(t, js, bucket), someone()
+	c, ctx := open(t, js, bucket), adaptertest.Owner()
 	longest := c.Mutex(strings.Repeat("x", 1024))
-	hold(t, longest, ctx)
-	waiting := start(open(t, js, bucket).Mutex(longest.Name()), someone())
+	adaptertest.Hold(t, longest, ctx)
+	waiting := adaptertest.Start(open(t, js, bucket).Mutex(longest.Name()), adaptertest.Owner())
 	require.NoError(t, longest.UnlockContext(ctx))
-	require.NoError(t, result(t, waiting))
+	require.NoError(t, adaptertest.Result(t, waiting))
 	testbed.Refused(t, c.Mutex(strings.Repeat(" ", 342)), "the name has 1026 bytes as a key, at most 1024 are allowed")
 	testbed.Refused(t, c.Mutex(""), "the name is empty")
 }
@@ -418,32 +418,32 @@ func TestRequestsOfAPairAreCounted(t *testing.T) {
 	s := startServer(t)
 	bucket := create(t, connect(t, s.Addr()), 1)
 	var c counts
-	l, ctx := open(t, connect(t, s.Addr(), c.option()), bucket).Mutex("it"), someone()
+	l, ctx := open(t, connect(t, s.Addr(), c.option()), bucket).Mutex("it"), adaptertest.Owner()
 	c.requests()
 	for _, want := range [][3]int{{1, 2, 1}, {0, 2, 0}, {0, 2, 0}} { // reads, writes, others: the bucket, before a new key
-		hold(t, l, ctx)
+		adaptertest.Hold(t, l, ctx)
 		require.NoError(t, l.UnlockContext(ctx))
 		reads, writes, others := c.requests()
 		require.Equal(t, want, [3]int{reads, writes, others})
 	}
-	h := hold(t, l, ctx)
+	h := adaptertest.Hold(t, l, ctx)
 	c.requests()
 	require.NoError(t, h.Extend(ctx, time.Minute))
 	reads, writes, others := c.requests()
 	require.Equal(t, [3]int{0, 1, 0}, [3]int{reads, writes, others})
-	rival, other := connect(t, s.Addr()), someone()
+	rival, other := connect(t, s.Addr()), adaptertest.Owner()
 	m := open(t, rival, bucket).Mutex("it")
-	waiting := start(m, other)
+	waiting := adaptertest.Start(m, other)
 	consumers(t, rival, bucket, 1)
 	require.NoError(t, l.UnlockContext(ctx))
-	require.NoError(t, result(t, waiting))
+	require.NoError(t, adaptertest.Result(t, waiting))
 	consumers(t, rival, bucket, 0)
 	c.requests()
 
-	waiting = start(l, ctx)
+	waiting = adaptertest.Start(l, ctx)
 	consumers(t, rival, bucket, 1)
 	require.NoError(t, m.UnlockContext(other))
-	require.NoError(t, result(t, waiting))
+	require.NoError(t, adaptertest.Result(t, waiting))
 	consumers(t, rival, bucket, 0)
 	reads, writes, others = c.requests()
 	require.Equal(t, [2]int{2, 2}, [2]int{writes, others}, "a write in vain; a consumer, and its end")

@@ -11,47 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
-
-	"github.com/jucgo/locks"
 )
-
-func hold(tb testing.TB, l locks.Leased, ctx context.Context) locks.Hold {
-	tb.Helper()
-	require.NoError(tb, l.LockContext(ctx))
-	h, err := l.Hold(ctx)
-	require.NoError(tb, err)
-	return h
-}
-
-// start waits for l in a goroutine of its own.
-func start(l locks.Locker, ctx context.Context) <-chan error {
-	got := make(chan error, 1)
-	go func() { got <- l.LockContext(ctx) }()
-	return got
-}
-
-// result returns what came of [start], which must have come soon.
-func result(tb testing.TB, got <-chan error) error {
-	tb.Helper()
-	select {
-	case err := <-got:
-		return err
-	case <-time.After(long):
-		tb.Fatal("it still waits")
-		return nil
-	}
-}
-
-// isLost waits for the loss of h.
-func isLost(tb testing.TB, h locks.Hold) {
-	tb.Helper()
-	select {
-	case <-h.Lost():
-	case <-time.After(long):
-		tb.Fatal("the loss is not told")
-	}
-	require.ErrorIs(tb, h.Err(), locks.ErrLost)
-}
 
 // sent counts what a connection sends.
 type sent struct {

@@ -5,7 +5,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -14,8 +13,8 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/natslock"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -26,61 +25,31 @@ func TestOneServerPassesTheKit(t *testing.T) { prove(t, []*testbed.NATS{startSer
 func TestAClusterPassesTheKit(t *testing.T) { prove(t, startCluster(t)) }
 
 func TestSemaphoresPassTheKit(t *testing.T) {
-	servers := []*testbed.NATS{startServer(t)}
-	urls := strings.Join(addrs(servers), ",")
+	urls := strings.Join(addrs([]*testbed.NATS{startServer(t)}), ",")
 	direct := connect(t, urls)
 	bucket := create(t, direct, 1)
 	kv, err := direct.KeyValue(background, bucket)
 	require.NoError(t, err)
-	leasetest.TestStore(t, leasetest.Config{
-		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
+	adaptertest.TestSemaphores(t, adaptertest.Semaphores{
+		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) *caslock.Client {
 			js := connectFor(tb, urls, brief, nats.SetCustomDialer(linked{link}))
-			var inner driver.Store
-			c, err := natslock.New(background, js, bucket, caslock.WithLeaseOptions(
-				lease.WithWrapper(func(of driver.Store) driver.Store {
-					inner = of
-					return of
-				})))
+			c, err := natslock.New(background, js, bucket, caslock.WithLeaseOptions(opts...))
 			require.NoError(tb, err)
-			closeWith(tb, c)
-			c.Semaphore("it", 1) // opens the Store of semaphores
-			lc, err := lease.New(inner, opts...)
-			require.NoError(tb, err)
-			closeWith(tb, lc)
-			return lc
+			adaptertest.CloseWith(tb, c)
+			return c
 		},
-		Semaphore: leasetest.Semaphores,
-		Foreign: func(tb testing.TB, name string) {
-			_, err := kv.PutString(background, name+".semaphore", "a photograph")
-			require.NoError(tb, err)
-		},
-		Rest: func(tb testing.TB, name string) {
-			e, err := kv.Get(background, name+".semaphore")
+		Get: func(tb testing.TB, key string) string {
+			e, err := kv.Get(background, key)
 			if err != nil {
 				assert.ErrorIs(tb, err, jetstream.ErrKeyNotFound)
-				return
+				return ""
 			}
-			if !strings.HasPrefix(string(e.Value()), `{"cassemaphore"`) {
-				return
-			}
-			if strings.Contains(string(e.Value()), "holders") { // a client that died may have written last
-				testbed.TakeAll(tb, open(tb, direct, bucket).Semaphore(name, 1<<30))
-				e, err = kv.Get(background, name+".semaphore")
-				require.NoError(tb, err)
-			}
-			assert.NotContains(tb, string(e.Value()), "holders")
+			return string(e.Value())
 		},
-	})
-}
-
-// closeWith closes c with the test.
-func closeWith(tb testing.TB, c interface {
-	Close(ctx context.Context) error
-}) {
-	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(background, 5*time.Second)
-		defer cancel()
-		_ = c.Close(ctx) // it fails for a client that has died
+		Put: func(tb testing.TB, key, data string) {
+			_, err := kv.PutString(background, key, data)
+			require.NoError(tb, err)
+		},
 	})
 }
 
@@ -106,7 +75,7 @@ func prove(t *testing.T, servers []*testbed.NATS) {
 			js := connectFor(tb, urls, brief, nats.SetCustomDialer(linked{link}))
 			c, err := natslock.New(background, js, bucket, caslock.WithLeaseOptions(opts...))
 			require.NoError(tb, err)
-			closeWith(tb, c)
+			adaptertest.CloseWith(tb, c)
 			return c
 		},
 		Foreign: func(tb testing.TB, name string) {

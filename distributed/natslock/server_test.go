@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/natslock"
@@ -28,8 +27,6 @@ const (
 )
 
 var background = context.Background()
-
-func someone() context.Context { return locks.WithOwner(background, locks.NewOwner()) }
 
 var names atomic.Int64
 

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		f.Value.Set("12") // they sleep most of the time
 	}
 	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.start.func1.1"),
+		testbed.Children(),
 		// A closed client finds that out within a second, when it was looking for its server.
 		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/s3lock"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -17,10 +18,10 @@ import (
 func BenchmarkPair(b *testing.B) {
 	client := connect(b, testbed.StartVersitygw(b, bucketName))
 	l := open(b, client, s3lock.WithoutProbe()).Mutex("it")
-	pair(b, l)
+	adaptertest.Pair(b, l)
 	b.Run("Mutex", func(b *testing.B) {
 		for b.Loop() {
-			pair(b, l)
+			adaptertest.Pair(b, l)
 		}
 	})
 	b.Run("GetObject", func(b *testing.B) {
@@ -47,21 +48,5 @@ func BenchmarkPair(b *testing.B) {
 func BenchmarkHandOver(b *testing.B) {
 	s := testbed.StartVersitygw(b, bucketName)
 	first, second := open(b, connect(b, s)).Mutex("it"), open(b, connect(b, s)).Mutex("it")
-	var all time.Duration
-	for b.Loop() {
-		holder, waiter := someone(), someone()
-		require.NoError(b, first.LockContext(holder))
-		got := make(chan time.Time)
-		go func() {
-			if second.LockContext(waiter) == nil {
-				got <- time.Now()
-			}
-		}()
-		time.Sleep(400 * time.Millisecond)
-		released := time.Now()
-		require.NoError(b, first.UnlockContext(holder))
-		all += (<-got).Sub(released)
-		require.NoError(b, second.UnlockContext(waiter))
-	}
-	b.ReportMetric(float64(all.Microseconds())/float64(b.N)/1000, "ms/handover")
+	adaptertest.Handover(b, first, second, 400*time.Millisecond)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/internal/classes"
-	"github.com/jucgo/locks/distributed/internal/classtest"
 	"github.com/jucgo/locks/distributed/s3lock"
 )
 
@@ -25,7 +25,7 @@ func refusalOf(code string) *http.Response {
 }
 
 // front is a client's way to the fake.
-type front struct{ classtest.Transport }
+type front struct{ adaptertest.Transport }
 
 func (f *front) Do(r *http.Request) (*http.Response, error) { return f.RoundTrip(r) }
 
@@ -35,21 +35,21 @@ func (s server) RoundTrip(r *http.Request) (*http.Response, error) { return s.Do
 
 // It is not parallel: beside it, the server of the other tests would be slow.
 func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
-	var cases []classtest.Case[string]
+	var cases []adaptertest.Case[string]
 	for _, r := range s3lock.Refusals {
 		if r.Class != classes.Stored {
-			cases = append(cases, classtest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: "because"})
+			cases = append(cases, adaptertest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: "because"})
 		}
 	}
-	classtest.Run(t, cases, func(t *testing.T, c classtest.Case[string]) classtest.Bed {
+	adaptertest.TestClasses(t, cases, func(t *testing.T, c adaptertest.Case[string]) adaptertest.Bed {
 		f := newFake()
-		way := &front{classtest.Transport{
+		way := &front{adaptertest.Transport{
 			Server: server{f}, IsWrite: func(r *http.Request) bool { return r.Method != http.MethodGet },
 			Answer: func(*http.Request) (*http.Response, error) { return refusalOf(c.Answer), nil },
 		}}
 		rival := open(t, f.client(), s3lock.WithoutProbe()).Mutex("it")
 		l := open(t, clientOf(way, "fake"), s3lock.WithoutProbe()).Mutex("it")
-		return classtest.Bed{Lock: l, Rival: rival, Set: way.Set}
+		return adaptertest.Bed{Lock: l, Rival: rival, Set: way.Set}
 	})
 }
 

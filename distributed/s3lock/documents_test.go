@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/s3lock"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -51,7 +52,7 @@ func TestNamesAreKeysOfTheBucket(t *testing.T) {
 		client := connect(t, s)
 		c := open(t, client, s3lock.WithoutProbe())
 		for _, name := range names {
-			pair(t, c.Mutex(name))
+			adaptertest.Pair(t, c.Mutex(name))
 			_, err := client.HeadObject(t.Context(), &s3.HeadObjectInput{
 				Bucket: aws.String(bucketName), Key: aws.String("locks/" + name + ".json"),
 			})
@@ -103,9 +104,9 @@ func TestOtherObjectsAreForeign(t *testing.T) {
 		client := connect(t, s)
 		put(t, client, "locks/it.json", "a photograph")
 		l := open(t, client).Mutex("it")
-		require.ErrorIs(t, l.LockContext(someone()), locks.ErrForeign)
+		require.ErrorIs(t, l.LockContext(adaptertest.Owner()), locks.ErrForeign)
 		put(t, client, "locks/it.json", strings.Repeat("x", 1<<20))
-		require.ErrorIs(t, l.LockContext(someone()), locks.ErrForeign)
+		require.ErrorIs(t, l.LockContext(adaptertest.Owner()), locks.ErrForeign)
 	})
 }
 
@@ -114,7 +115,7 @@ func TestAMissingBucketIsAClearError(t *testing.T) {
 		c, err := s3lock.New(connect(t, s), "missing")
 		require.NoError(t, err)
 		defer c.Close(context.Background())
-		require.ErrorContains(t, c.Mutex("it").LockContext(someone()), `bucket "missing": the bucket does not exist`)
+		require.ErrorContains(t, c.Mutex("it").LockContext(adaptertest.Owner()), `bucket "missing": the bucket does not exist`)
 	})
 }
 
@@ -125,7 +126,7 @@ func TestAWrongSecretIsAClearError(t *testing.T) {
 			return aws.Credentials{AccessKeyID: testbed.S3Access, SecretAccessKey: "another-secret"}, nil
 		})
 	})
-	err := open(t, client).Mutex("it").LockContext(someone())
+	err := open(t, client).Mutex("it").LockContext(adaptertest.Owner())
 	require.ErrorContains(t, err, "SignatureDoesNotMatch")
 	require.ErrorIs(t, err, lease.ErrRefused)
 	require.NotContains(t, err.Error(), "another-secret")
@@ -140,10 +141,10 @@ func TestMissingCredentialsAreRefusedAtOnce(t *testing.T) {
 			})
 		})
 		l := open(t, client, s3lock.WithoutProbe()).Mutex("it")
-		pair(t, l)
+		adaptertest.Pair(t, l)
 		f.counts()
 		missing = errNetwork
-		err := l.LockContext(someone()) // it begins with a write
+		err := l.LockContext(adaptertest.Owner()) // it begins with a write
 		require.ErrorIs(t, err, lease.ErrRefused)
 		synctest.Wait()
 		reads, writes, _ := f.counts()
@@ -162,12 +163,12 @@ func TestAnUnlockWaitsForCredentials(t *testing.T) {
 				return aws.Credentials{AccessKeyID: "key", SecretAccessKey: "secret"}, nil
 			})
 		})
-		l, owner := open(t, client).Mutex("it"), someone()
+		l, owner := open(t, client).Mutex("it"), adaptertest.Owner()
 		require.NoError(t, l.LockContext(owner))
 		missing.Store(true)
 		time.AfterFunc(time.Second, func() { missing.Store(false) })
 		require.NoError(t, l.UnlockContext(owner))
-		held, err := l.TryLockContext(someone())
+		held, err := l.TryLockContext(adaptertest.Owner())
 		require.NoError(t, err)
 		require.True(t, held)
 	})
@@ -206,7 +207,7 @@ func TestAnswersSayWhatIsKnown(t *testing.T) {
 				}
 				once := s3lock.WithLeaseOptions(lease.WithRetry(lease.RetryNever))
 				l := open(t, f.client(), s3lock.WithoutProbe(), once).Mutex("it")
-				_, err := l.TryLockContext(someone())
+				_, err := l.TryLockContext(adaptertest.Owner())
 				require.ErrorContains(t, err, x.words)
 				require.ErrorContains(t, err, `s3lock: try lock "it": bucket "locks-bucket": `)
 				require.Equal(t, x.refused, errors.Is(err, lease.ErrRefused), "refused")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,8 +14,8 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/s3lock"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -40,7 +39,7 @@ func TestLocksInMemoryPassTheKit(t *testing.T) {
 				})
 				c, err := s3lock.New(client, bucketName, polling, s3lock.WithoutProbe(), s3lock.WithLeaseOptions(opts...))
 				require.NoError(tb, err)
-				closeWith(tb, c)
+				adaptertest.CloseWith(tb, c)
 				return c
 			},
 			Foreign: func(_ testing.TB, name string) {
@@ -53,60 +52,17 @@ func TestLocksInMemoryPassTheKit(t *testing.T) {
 func TestSemaphoresPassTheKit(t *testing.T) {
 	s := testbed.StartVersitygw(t, bucketName)
 	direct := connect(t, s)
-	key := func(name string) string { return "locks/" + name + ".semaphore.json" }
-	leasetest.TestStore(t, leasetest.Config{
-		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
-			var inner driver.Store
+	adaptertest.TestSemaphores(t, adaptertest.Semaphores{
+		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) *caslock.Client {
 			c, err := s3lock.New(connectBy(tb, s.Addr(), link.DialContext), bucketName, polling,
-				s3lock.WithoutProbe(),
-				s3lock.WithLeaseOptions(lease.WithWrapper(func(of driver.Store) driver.Store {
-					inner = of
-					return of
-				})))
+				s3lock.WithoutProbe(), s3lock.WithLeaseOptions(opts...))
 			require.NoError(tb, err)
-			closeWith(tb, c)
-			c.Semaphore("it", 1) // opens the Store of semaphores
-			lc, err := lease.New(inner, opts...)
-			require.NoError(tb, err)
-			closeWith(tb, lc)
-			return checked{lc, s3lock.Documents(direct, bucketName).(caslock.NameChecker)}
+			adaptertest.CloseWith(tb, c)
+			return c
 		},
-		Semaphore: func(p locks.Provider, name string, size int64) locks.Semaphore {
-			return p.(checked).Semaphore(name, size)
-		},
-		Foreign: func(tb testing.TB, name string) { put(tb, direct, key(name), "a photograph") },
-		Rest: func(tb testing.TB, name string) {
-			data := get(direct, key(name))
-			if !strings.HasPrefix(data, `{"cassemaphore"`) {
-				return
-			}
-			if strings.Contains(data, "holders") { // a client that died may have written last
-				testbed.TakeAll(tb, open(tb, direct, polling, s3lock.WithoutProbe()).Semaphore(name, 1<<30))
-				data = get(direct, key(name))
-			}
-			assert.NotContains(tb, data, "holders")
-		},
-	})
-}
-
-// checked has the locks of a Store of semaphores, and refuses the names that s3lock refuses.
-type checked struct {
-	*lease.Client
-	names caslock.NameChecker
-}
-
-func (c checked) Locker(name string) locks.TryLocker {
-	return c.Mutex(name, driver.WithRefusal(c.names.CheckName(name+".semaphore")))
-}
-
-// closeWith closes c with the test.
-func closeWith(tb testing.TB, c interface {
-	Close(ctx context.Context) error
-}) {
-	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		_ = c.Close(ctx) // it fails for a client that has died
+		Get:   func(_ testing.TB, key string) string { return get(direct, "locks/"+key+".json") },
+		Put:   func(tb testing.TB, key, data string) { put(tb, direct, "locks/"+key+".json", data) },
+		Names: s3lock.Documents(direct, bucketName).(caslock.NameChecker),
 	})
 }
 
@@ -132,7 +88,7 @@ func prove(t *testing.T, s *testbed.S3, ttl time.Duration) {
 				s3lock.WithoutProbe(), // 18 requests of each client. Other tests have it
 				s3lock.WithLeaseOptions(opts...))
 			require.NoError(tb, err)
-			closeWith(tb, c)
+			adaptertest.CloseWith(tb, c)
 			return c
 		},
 		TTL:     ttl,

@@ -1,43 +1,14 @@
 package s3lock_test
 
 import (
-	"context"
-	"errors"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/leader"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/internal/test/testbed"
-	"github.com/jucgo/locks/record"
 )
-
-var errResigned = errors.New("it has led for long enough")
 
 func TestTheNextProcessLeadsAndIsCounted(t *testing.T) {
 	s := testbed.StartVersitygw(t, bucketName)
-	counters := record.New(record.Options{})
-	lead := func(led chan<- uint64, until <-chan struct{}) error {
-		l := counters.Wrap("leader", open(t, connect(t, s), polling).Mutex("leader"))
-		return leader.Run(someone(), l, func(ctx context.Context) error {
-			hold, _ := locks.HoldFrom(ctx)
-			led <- hold.Token()
-			<-until
-			return errResigned
-		})
-	}
-	led, resign, ended := make(chan uint64), make(chan struct{}), make(chan error)
-	for range 2 {
-		go func() { ended <- lead(led, resign) }()
-	}
-	require.EqualValues(t, 1, <-led)
-	resign <- struct{}{}
-	require.EqualValues(t, 2, <-led, "the other one")
-	require.ErrorIs(t, <-ended, errResigned)
-	resign <- struct{}{}
-	require.ErrorIs(t, <-ended, errResigned)
-	stats := counters.Stats()
-	require.Len(t, stats, 1)
-	require.EqualValues(t, 2, stats[0].Holds.Count())
+	adaptertest.TestElection(t, func() locks.Leased { return open(t, connect(t, s), polling).Mutex("leader") })
 }

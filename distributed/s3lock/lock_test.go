@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/s3lock"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -22,25 +23,25 @@ import (
 func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	c := open(t, newFake().client())
 	l := c.Mutex("it")
-	err := l.UnlockContext(someone())
+	err := l.UnlockContext(adaptertest.Owner())
 	require.EqualError(t, err, `s3lock: unlock "it": lock not held by the caller: the lock has no holder in this client; another client may hold it, see Inspect`)
 	require.ErrorIs(t, err, locks.ErrNotHeld)
 	require.NoError(t, c.Close(context.Background()))
-	require.EqualError(t, l.LockContext(someone()), `s3lock: lock "it": client closed`)
+	require.EqualError(t, l.LockContext(adaptertest.Owner()), `s3lock: lock "it": client closed`)
 }
 
 func TestTokensGrowFromHolderToHolder(t *testing.T) {
 	onEach(t, func(t *testing.T, s *testbed.S3) {
 		a, b := open(t, connect(t, s)).Mutex("it"), open(t, connect(t, s)).Mutex("it")
 		for i := range uint64(3) {
-			owner := someone()
+			owner := adaptertest.Owner()
 			require.NoError(t, a.LockContext(owner))
-			require.Equal(t, 2*i+1, token(t, a, owner))
-			held, err := b.TryLockContext(someone())
+			require.Equal(t, 2*i+1, adaptertest.Token(t, a, owner))
+			held, err := b.TryLockContext(adaptertest.Owner())
 			require.NoError(t, err)
 			require.False(t, held)
 			require.NoError(t, a.UnlockContext(owner))
-			pair(t, b)
+			adaptertest.Pair(t, b)
 		}
 	})
 }
@@ -66,7 +67,7 @@ func TestASemaphoreIsOneObject(t *testing.T) {
 
 func TestInspectTellsTheHolder(t *testing.T) {
 	onEach(t, func(t *testing.T, s *testbed.S3) {
-		owner := someone()
+		owner := adaptertest.Owner()
 		require.NoError(t, open(t, connect(t, s), s3lock.WithLabel("first")).Mutex("it").LockContext(owner))
 		info, err := open(t, connect(t, s)).Mutex("it").Inspect(t.Context())
 		require.NoError(t, err)
@@ -89,9 +90,9 @@ func TestAnOldVersionNeverComesAgain(t *testing.T) {
 		seen := make(map[string]bool)
 		for range 5 {
 			c := open(t, client)
-			l, owner := c.Mutex("it"), someone()
+			l, owner := c.Mutex("it"), adaptertest.Owner()
 			require.NoError(t, l.LockContext(owner))
-			require.EqualValues(t, 1, token(t, l, owner), "the document is new")
+			require.EqualValues(t, 1, adaptertest.Token(t, l, owner), "the document is new")
 			held := head()
 			require.NoError(t, l.UnlockContext(owner))
 			free := head()
@@ -122,7 +123,7 @@ func TestAStoreThatDeletesBlindlySweepsNothing(t *testing.T) {
 		return answer, nil
 	}
 	c := open(t, f.client())
-	pair(t, c.Mutex("it"))
+	adaptertest.Pair(t, c.Mutex("it"))
 	swept, err := c.Sweep(t.Context(), "", 0)
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 	require.Empty(t, swept)
@@ -144,9 +145,9 @@ func TestALostReplyToAnAcquisitionIsNoConflict(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		l := open(t, f.client(), s3lock.WithoutProbe()).Mutex("it")
 		loseReply(f, 1)
-		owner := someone()
+		owner := adaptertest.Owner()
 		require.NoError(t, l.LockContext(owner))
-		require.EqualValues(t, 1, token(t, l, owner))
+		require.EqualValues(t, 1, adaptertest.Token(t, l, owner))
 		require.NoError(t, l.UnlockContext(owner))
 	})
 }
@@ -155,10 +156,10 @@ func TestALostReplyToAReleaseIsNoLoss(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		l := open(t, f.client(), s3lock.WithoutProbe()).Mutex("it")
 		loseReply(f, 2)
-		owner := someone()
+		owner := adaptertest.Owner()
 		require.NoError(t, l.LockContext(owner))
 		require.NoError(t, l.UnlockContext(owner))
-		held, err := open(t, f.client(), s3lock.WithoutProbe()).Mutex("it").TryLockContext(someone())
+		held, err := open(t, f.client(), s3lock.WithoutProbe()).Mutex("it").TryLockContext(adaptertest.Owner())
 		require.NoError(t, err)
 		require.True(t, held)
 	})
@@ -168,7 +169,7 @@ func TestALostReplyToARenewalIsNoLoss(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		l := open(t, f.client(), s3lock.WithoutProbe()).Mutex("it")
 		loseReply(f, 2)
-		owner := someone()
+		owner := adaptertest.Owner()
 		require.NoError(t, l.LockContext(owner))
 		time.Sleep(10 * lease.DefaultLease)
 		require.NoError(t, l.UnlockContext(owner))
@@ -193,21 +194,21 @@ func TestAServerThatIsAwayIsUnreachable(t *testing.T) {
 	transport := new(http.Transport)
 	client := clientOf(&http.Client{Transport: transport}, s.Addr())
 	l := open(t, client, s3lock.WithLeaseOptions(lease.WithRetry(lease.RetryNever))).Mutex("it")
-	pair(t, l)
+	adaptertest.Pair(t, l)
 	s.Kill()
 	transport.CloseIdleConnections() // a write to one of them would be in doubt
-	_, err := l.TryLockContext(someone())
+	_, err := l.TryLockContext(adaptertest.Owner())
 	require.ErrorIs(t, err, lease.ErrUnreachable)
 }
 
 func TestAHoldSurvivesARestartOfTheServer(t *testing.T) {
 	s := testbed.StartVersitygw(t, bucketName)
 	l := open(t, connect(t, s), s3lock.WithTTL(time.Minute)).Mutex("it")
-	owner := someone()
+	owner := adaptertest.Owner()
 	require.NoError(t, l.LockContext(owner))
 	s.Kill()
 	s.Restart()
-	held, err := open(t, connect(t, s)).Mutex("it").TryLockContext(someone())
+	held, err := open(t, connect(t, s)).Mutex("it").TryLockContext(adaptertest.Owner())
 	require.NoError(t, err)
 	require.False(t, held)
 	require.NoError(t, l.UnlockContext(owner))
@@ -223,11 +224,11 @@ func costs(t *testing.T, f *fake, reads, writes int, what string) {
 func TestAPairTakesThreeRequestsOrTwo(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		c := open(t, f.client())
-		pair(t, c.Mutex("another")) // the probe
+		adaptertest.Pair(t, c.Mutex("another")) // the probe
 		f.counts()
-		pair(t, c.Mutex("it"))
+		adaptertest.Pair(t, c.Mutex("it"))
 		costs(t, f, 1, 2, "the first pair")
-		pair(t, c.Mutex("it"))
+		adaptertest.Pair(t, c.Mutex("it"))
 		costs(t, f, 0, 2, "a pair whose version is known")
 	})
 }
@@ -235,7 +236,7 @@ func TestAPairTakesThreeRequestsOrTwo(t *testing.T) {
 func TestAnHourOfHoldingTakes360Writes(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		c := open(t, f.client())
-		require.NoError(t, c.Mutex("it").LockContext(someone()))
+		require.NoError(t, c.Mutex("it").LockContext(adaptertest.Owner()))
 		f.counts()
 		time.Sleep(time.Hour + time.Second)
 		costs(t, f, 0, 360, "an hour")
@@ -244,9 +245,9 @@ func TestAnHourOfHoldingTakes360Writes(t *testing.T) {
 
 func TestAnHourOfWaitingTakes1440ReadsAtMost(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
-		require.NoError(t, open(t, f.client()).Mutex("it").LockContext(someone()))
+		require.NoError(t, open(t, f.client()).Mutex("it").LockContext(adaptertest.Owner()))
 		l := open(t, f.client()).Mutex("it")
-		ctx, cancel := context.WithCancel(someone())
+		ctx, cancel := context.WithCancel(adaptertest.Owner())
 		defer synctest.Wait()
 		defer cancel()
 		go l.LockContext(ctx)
@@ -263,7 +264,7 @@ func TestAnHourOfWaitingTakes1440ReadsAtMost(t *testing.T) {
 func TestARequestThatHangsEndsByItself(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		l := open(t, f.client()).Mutex("it")
-		pair(t, l)
+		adaptertest.Pair(t, l)
 		f.before = func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
@@ -273,7 +274,7 @@ func TestARequestThatHangsEndsByItself(t *testing.T) {
 		require.ErrorIs(t, err, lease.ErrUnreachable)
 		require.NotErrorIs(t, err, context.DeadlineExceeded, "no context of the caller")
 		require.Equal(t, 10*time.Second, time.Since(began))
-		_, err = l.TryLockContext(someone())
+		_, err = l.TryLockContext(adaptertest.Owner())
 		require.Error(t, err)
 		f.set(func() { f.before = nil })
 	})
@@ -282,19 +283,19 @@ func TestARequestThatHangsEndsByItself(t *testing.T) {
 func TestALockWithoutItsObjectBeginsAnew(t *testing.T) {
 	onEach(t, func(t *testing.T, s *testbed.S3) {
 		l, other := open(t, connect(t, s)).Mutex("it"), open(t, connect(t, s))
-		pair(t, l)
+		adaptertest.Pair(t, l)
 		_, err := other.Sweep(t.Context(), "", 0)
 		require.NoError(t, err)
-		owner := someone()
+		owner := adaptertest.Owner()
 		require.NoError(t, l.LockContext(owner)) // it writes to the version that it knows
-		require.EqualValues(t, 1, token(t, l, owner))
+		require.EqualValues(t, 1, adaptertest.Token(t, l, owner))
 		require.NoError(t, l.UnlockContext(owner))
 	})
 }
 
 func TestAHolderWithoutItsObjectLearnsOfItsLoss(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
-		l, owner := open(t, f.client()).Mutex("it"), someone()
+		l, owner := open(t, f.client()).Mutex("it"), adaptertest.Owner()
 		require.NoError(t, l.LockContext(owner))
 		h, err := l.Hold(owner)
 		require.NoError(t, err)

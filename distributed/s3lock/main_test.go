@@ -1,21 +1,15 @@
 package s3lock_test
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"flag"
-	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
@@ -24,11 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testbed.Play(map[string]testbed.Role{"hold": holdLock, "buy": buy})
-	flag.Parse()
-	flag.Set("test.parallel", "8") // they wait more than they work
-	const process = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
-	goleak.VerifyTestMain(testbed.Ending(m, motos.End), goleak.IgnoreAnyFunction(process))
+	testbed.Main(testbed.Ending(m, motos.End), map[string]testbed.Role{"hold": holdLock, "buy": buy}, 8)
 }
 
 // bucketName is that of all tests.
@@ -94,22 +84,6 @@ func open(tb testing.TB, client *s3.Client, opts ...s3lock.Option) *caslock.Clie
 	return c
 }
 
-func someone() context.Context { return locks.WithOwner(context.Background(), locks.NewOwner()) }
-
-// pair acquires and releases the lock.
-func pair(tb testing.TB, l locks.TryLocker) {
-	tb.Helper()
-	require.NoError(tb, locks.Do(context.Background(), l, func(context.Context) error { return nil }))
-}
-
-// token returns the token of the owner's hold.
-func token(tb testing.TB, l locks.Leased, owner context.Context) uint64 {
-	tb.Helper()
-	h, err := l.Hold(owner)
-	require.NoError(tb, err)
-	return h.Token()
-}
-
 // polling are pauses for tests.
 var polling = s3lock.WithPolling(2*time.Millisecond, 100*time.Millisecond)
 
@@ -124,20 +98,7 @@ func holdLock(args []string) error {
 	if err != nil {
 		return err
 	}
-	ctx := context.Background()
-	l := c.Mutex("it")
-	if err := l.LockContext(ctx); err != nil {
-		return err
-	}
-	h, err := l.Hold(ctx)
-	if err != nil {
-		return err
-	}
-	fmt.Println(h.Token())
-	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		fmt.Println(errors.Is(h.Err(), locks.ErrLost))
-	}
-	return nil
+	return testbed.HoldLock(c.Mutex("it"))
 }
 
 // buy takes part in the ticket test.

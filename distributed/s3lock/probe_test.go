@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/s3lock"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -154,14 +155,14 @@ func TestAnUnsafeStoreGetsNoLock(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.before = drop("If-None-Match")
 		l := open(t, f.client()).Mutex("it")
-		err := l.LockContext(someone())
+		err := l.LockContext(adaptertest.Owner())
 		require.ErrorIs(t, err, s3lock.ErrUnsafe)
 		require.ErrorContains(t, err, `s3lock: lock "it": this store is not safe for locks: 8 of 8 creations`)
 		synctest.Wait()
 		require.Zero(t, f.has(), "objects")
 
 		f.counts()
-		held, err := l.TryLockContext(someone())
+		held, err := l.TryLockContext(adaptertest.Owner())
 		require.ErrorIs(t, err, s3lock.ErrUnsafe)
 		require.False(t, held)
 		_, writes, _ := f.counts()
@@ -171,7 +172,7 @@ func TestAnUnsafeStoreGetsNoLock(t *testing.T) {
 
 func TestAKnownStoreIsNotProbed(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
-		pair(t, open(t, f.client(), s3lock.WithoutProbe()).Mutex("it"))
+		adaptertest.Pair(t, open(t, f.client(), s3lock.WithoutProbe()).Mutex("it"))
 		require.Equal(t, 1, f.has())
 		reads, writes, deletions := f.counts()
 		require.Equal(t, []int{1, 2, 0}, []int{reads, writes, deletions})
@@ -183,7 +184,7 @@ func TestConcurrentFirstWritesProbeOnce(t *testing.T) {
 		c := open(t, f.client())
 		var wg sync.WaitGroup
 		for _, name := range []string{"a", "b", "c", "d"} {
-			wg.Go(func() { pair(t, c.Mutex(name)) })
+			wg.Go(func() { adaptertest.Pair(t, c.Mutex(name)) })
 		}
 		wg.Wait()
 		reads, writes, deletions := f.counts()
@@ -209,12 +210,12 @@ func TestAnInterruptedProbeIsRepeated(t *testing.T) {
 			return nil, nil
 		}
 		l := open(t, f.client(), s3lock.WithLeaseOptions(lease.WithRetry(lease.RetryNever))).Mutex("it")
-		held, err := l.TryLockContext(someone())
+		held, err := l.TryLockContext(adaptertest.Owner())
 		require.ErrorIs(t, err, errNetwork)
 		require.NotErrorIs(t, err, s3lock.ErrUnsafe)
 		require.False(t, held)
 		f.set(func() { f.before = nil })
-		pair(t, l)
+		adaptertest.Pair(t, l)
 	})
 }
 
@@ -232,7 +233,7 @@ func TestAStoreInTroubleIsProbedAgain(t *testing.T) {
 					}
 					return nil, nil
 				}
-				pair(t, open(t, f.client()).Mutex("it"))
+				adaptertest.Pair(t, open(t, f.client()).Mutex("it"))
 			})
 		})
 	}

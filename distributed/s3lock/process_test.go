@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/s3lock"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -21,11 +22,11 @@ func TestAKilledProcessFreesItsLockAfterALease(t *testing.T) {
 		holder := testbed.Child(t, "hold", s.Addr(), "2s")
 		require.Equal(t, "1", holder.Line())
 		holder.Kill()
-		l, owner := open(t, connect(t, s), polling).Mutex("it"), someone()
+		l, owner := open(t, connect(t, s), polling).Mutex("it"), adaptertest.Owner()
 		began := time.Now()
 		require.NoError(t, l.LockContext(owner))
 		require.GreaterOrEqual(t, time.Since(began), 2*time.Second, "since this client saw it first")
-		require.EqualValues(t, 2, token(t, l, owner))
+		require.EqualValues(t, 2, adaptertest.Token(t, l, owner))
 		require.NoError(t, l.UnlockContext(owner))
 	})
 }
@@ -35,7 +36,7 @@ func TestAPausedHolderLearnsOfItsLoss(t *testing.T) {
 		holder := testbed.Child(t, "hold", s.Addr(), "2s")
 		require.Equal(t, "1", holder.Line())
 		holder.Pause()
-		l, owner := open(t, connect(t, s), polling, s3lock.WithTTL(time.Minute)).Mutex("it"), someone()
+		l, owner := open(t, connect(t, s), polling, s3lock.WithTTL(time.Minute)).Mutex("it"), adaptertest.Owner()
 		require.NoError(t, l.LockContext(owner))
 		holder.Resume()
 		holder.Say("lost?")

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/s3lock"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -59,7 +60,7 @@ func TestTheRightsOfTheReadmeAreEnough(t *testing.T) {
 	allow(documented(t))
 	require.NoError(t, s3lock.Probe(t.Context(), client, bucketName))
 	c := open(t, client)
-	pair(t, c.Mutex("it"))
+	adaptertest.Pair(t, c.Mutex("it"))
 	swept, err := c.Sweep(t.Context(), "", 0)
 	require.NoError(t, err)
 	require.Equal(t, []string{"it"}, swept)
@@ -70,13 +71,13 @@ func TestABucketWithoutRightsSaysWhichIsMissing(t *testing.T) {
 	require.ErrorContains(t, s3lock.Probe(t.Context(), client, bucketName), "the right s3:PutObject is missing")
 	l := open(t, client).Mutex("it")
 	began := time.Now()
-	require.ErrorContains(t, l.LockContext(someone()), `s3lock: lock "it": bucket "locks-bucket": the right `+
+	require.ErrorContains(t, l.LockContext(adaptertest.Owner()), `s3lock: lock "it": bucket "locks-bucket": the right `+
 		`s3:GetObject or s3:ListBucket is missing`)
 	require.Less(t, time.Since(began), time.Minute, "it waits for nothing")
 
 	statements := documented(t)
 	statements[0]["Action"] = []string{"s3:GetObject", "s3:PutObject"}
 	allow(statements)
-	require.ErrorContains(t, l.LockContext(someone()), "the right s3:DeleteObject is missing")
-	pair(t, open(t, client, s3lock.WithoutProbe()).Mutex("it")) // it deletes nothing
+	require.ErrorContains(t, l.LockContext(adaptertest.Owner()), "the right s3:DeleteObject is missing")
+	adaptertest.Pair(t, open(t, client, s3lock.WithoutProbe()).Mutex("it")) // it deletes nothing
 }

@@ -22,8 +22,7 @@ func TestMain(m *testing.M) {
 		"buy":   func(args []string) error { return testbed.Buy(args, opened) },
 		"serve": serve,
 	})
-	const child = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(child))
+	goleak.VerifyTestMain(m, testbed.Children())
 }
 
 // opened returns the lock whose path args tell.

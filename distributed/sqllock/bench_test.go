@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/distributed/sqllock/pgxnotify"
@@ -48,7 +49,7 @@ func BenchmarkUncontended(b *testing.B) {
 
 func BenchmarkReentry(b *testing.B) {
 	l := tableKind.open(b, inSQLite.open(b, inSQLite.serve(b))).Mutex("it")
-	hold(b, l, background)
+	adaptertest.Hold(b, l, background)
 	defer l.UnlockContext(background)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -87,8 +88,8 @@ func handOver(b *testing.B, k kind, d database, listening bool) {
 		}
 		ls[i] = k.open(b, db, opts...).Mutex(name)
 	}
-	a := someone()
-	hold(b, ls[0], a)
+	a := adaptertest.Owner()
+	adaptertest.Hold(b, ls[0], a)
 	var times []time.Duration
 	var wg sync.WaitGroup
 	for i := range b.N {

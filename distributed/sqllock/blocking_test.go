@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/sqllock"
@@ -97,10 +98,10 @@ func blockadesOn(t *testing.T, on []database, opts []sqllock.Option, f func(t *t
 				b.db = b.open(t, where)
 				all := append(slices.Clip(opts), sqllock.WithBlockingWait(), term(time.Hour))
 				b.take, b.end = k.open(t, b.db, b.mark, all...)
-				free, err := b.take(someone()) // the database is checked
+				free, err := b.take(adaptertest.Owner()) // the database is checked
 				require.NoError(t, err)
 				require.NoError(t, free())
-				b.free, err = holder(someone())
+				b.free, err = holder(adaptertest.Owner())
 				require.NoError(t, err)
 				b.counts.forget()
 				f(t, b)
@@ -173,7 +174,7 @@ func TestAPlaceThatNobodyAsksForEndsAfterItsLease(t *testing.T) {
 			store = s
 			return s
 		})))
-	l, a := advisory.open(t, inPgx.open(t, where)).Mutex(mark), someone()
+	l, a := advisory.open(t, inPgx.open(t, where)).Mutex(mark), adaptertest.Owner()
 	require.NoError(t, l.LockContext(a))
 	free := waiting.Mutex(fresh())
 	require.NoError(t, free.LockContext(a)) // the database is checked
@@ -192,7 +193,7 @@ func TestAPlaceThatNobodyAsksForEndsAfterItsLease(t *testing.T) {
 func TestABlockedWaiterNeedsNoStatementOnceReleased(t *testing.T) {
 	t.Parallel()
 	eachCountedBlockade(t, rarely, func(t *testing.T, b *blockade) {
-		got := b.waits(someone())
+		got := b.waits(adaptertest.Owner())
 		soon(t, func() bool { return b.blocked() == 1 })
 		require.Len(t, b.counts.statements(), 2) // a session or a transaction, and that the lock is held
 		require.NoError(t, b.free())
@@ -206,7 +207,7 @@ func TestOnlyOneWaiterOfAProcessBlocks(t *testing.T) {
 	eachBlockade(t, rarely, func(t *testing.T, b *blockade) {
 		var got []<-chan error
 		for range 4 {
-			got = append(got, b.waits(someone()))
+			got = append(got, b.waits(adaptertest.Owner()))
 		}
 		soon(t, func() bool { return b.blocked() == 1 })
 		soon(t, func() bool { return b.db.Stats().InUse == 1 }, "the client may look after the waiter by another one")
@@ -221,7 +222,7 @@ func TestOnlyOneWaiterOfAProcessBlocks(t *testing.T) {
 func TestACancelledBlockedWaiterLeavesNothing(t *testing.T) {
 	t.Parallel()
 	eachBlockade(t, rarely, func(t *testing.T, b *blockade) {
-		ctx, cancel := context.WithCancel(someone())
+		ctx, cancel := context.WithCancel(adaptertest.Owner())
 		defer cancel()
 		got := b.waits(ctx)
 		soon(t, func() bool { return b.blocked() == 1 })
@@ -229,14 +230,14 @@ func TestACancelledBlockedWaiterLeavesNothing(t *testing.T) {
 		require.ErrorIs(t, <-got, context.Canceled)
 		soon(t, func() bool { return b.blocked() == 0 && b.db.Stats().InUse == 0 })
 		require.NoError(t, b.free())
-		require.NoError(t, <-b.waits(someone()))
+		require.NoError(t, <-b.waits(adaptertest.Owner()))
 	})
 }
 
 func TestABlockedWaiterBeginsAnewAfterItsSession(t *testing.T) {
 	t.Parallel()
 	eachBlockade(t, rarely, func(t *testing.T, b *blockade) {
-		got := b.waits(someone())
+		got := b.waits(adaptertest.Owner())
 		soon(t, func() bool { return b.blocked() == 1 })
 		b.kill(t)
 		soon(t, func() bool { return b.blocked() == 1 }, "it waits again")
@@ -248,7 +249,7 @@ func TestABlockedWaiterBeginsAnewAfterItsSession(t *testing.T) {
 func TestCloseEndsABlockedWaiter(t *testing.T) {
 	t.Parallel()
 	eachBlockade(t, rarely, func(t *testing.T, b *blockade) {
-		got := b.waits(someone())
+		got := b.waits(adaptertest.Owner())
 		soon(t, func() bool { return b.blocked() == 1 })
 		b.end()
 		require.ErrorIs(t, <-got, locks.ErrClosed)
@@ -261,7 +262,7 @@ func TestASmallPoolsWaiterAsksInstead(t *testing.T) {
 	t.Parallel()
 	eachCountedBlockade(t, nil, func(t *testing.T, b *blockade) {
 		b.db.SetMaxOpenConns(1)
-		got := b.waits(someone())
+		got := b.waits(adaptertest.Owner())
 		soon(t, func() bool { return len(b.counts.statements()) > 20 })
 		require.NoError(t, b.db.Ping(), "a connection is free in between")
 		require.NoError(t, b.free())
@@ -272,7 +273,7 @@ func TestASmallPoolsWaiterAsksInstead(t *testing.T) {
 func TestABlockedWaiterWaitsLongerThanAStatement(t *testing.T) {
 	t.Parallel()
 	eachBlockade(t, rarely, func(t *testing.T, b *blockade) {
-		got := b.waits(someone())
+		got := b.waits(adaptertest.Owner())
 		soon(t, func() bool { return b.blocked() == 1 })
 		time.Sleep(3 * time.Second) // a statement on MySQL and MariaDB takes two seconds
 		soon(t, func() bool { return b.blocked() == 1 }, "it waits on")

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/sqllock"
 )
@@ -102,7 +103,7 @@ func TestAllCallersShareOneLayoutCheck(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
-			a := someone()
+			a := adaptertest.Owner()
 			if l := c.Mutex(fmt.Sprint("it", i)); assert.NoError(t, l.LockContext(a)) {
 				assert.NoError(t, l.UnlockContext(a))
 			}
@@ -122,13 +123,13 @@ func TestALayoutCheckOutlivesItsCaller(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close(background)
 	p.Delay(3 * time.Second) // for each answer, of which the check has two
-	ctx, cancel := context.WithCancel(someone())
+	ctx, cancel := context.WithCancel(adaptertest.Owner())
 	first := inBackground(func() error { return c.Mutex("one").LockContext(ctx) })
 	soon(t, func() bool { return n.Load() == 1 })
 	cancel()
 	require.ErrorIs(t, <-first, context.Canceled)
 	p.Heal()
-	a, second := someone(), c.Mutex("two")
+	a, second := adaptertest.Owner(), c.Mutex("two")
 	require.NoError(t, second.LockContext(a))
 	require.NoError(t, second.UnlockContext(a))
 	require.EqualValues(t, 1, n.Load())
@@ -153,7 +154,7 @@ func TestASilentServersLayoutCheckEndsInTime(t *testing.T) {
 	require.EqualValues(t, 1, n.Load())
 	p.Heal()
 	p.Reset()
-	a := someone()
+	a := adaptertest.Owner()
 	soon(t, func() bool { return c.Mutex("it").LockContext(a) == nil })
 	require.NoError(t, c.Mutex("it").UnlockContext(a))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/classtest"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 )
@@ -41,7 +41,7 @@ func (c complaint) Code() int { return c.code }
 
 // mood is what a database answers to each statement, or each login, in the place of its answer,
 // unless it is nil.
-type mood = classtest.Refuser[error]
+type mood = adaptertest.Refuser[error]
 
 // moody connects to a database that has moods.
 type moody struct {
@@ -147,7 +147,7 @@ func complaints(d sqllock.Dialect, all bool) (list []classed) {
 	if all {
 		return list
 	}
-	return classtest.OneOfEach(list, func(c classed) sqllock.Class { return c.class })
+	return adaptertest.OneOfEach(list, func(c classed) sqllock.Class { return c.class })
 }
 
 // inEachMood runs f for errors of the databases: for each known error, or for one error of each
@@ -204,7 +204,7 @@ func TestAFirstRequestFollowsTheClassOfAnError(t *testing.T) {
 
 func first(t *testing.T, m *mood, c provider, why classed, want reaction) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(someone(), time.Minute)
+	ctx, cancel := context.WithTimeout(adaptertest.Owner(), time.Minute)
 	defer cancel()
 	l := c.Mutex(fresh())
 	m.Refuse(why.err)
@@ -235,9 +235,9 @@ func TestAWaitFollowsTheClassOfAnError(t *testing.T) {
 
 func await(t *testing.T, m *mood, c, rival provider, why classed, want reaction) {
 	t.Helper()
-	name, a, b := fresh(), someone(), someone()
+	name, a, b := fresh(), adaptertest.Owner(), adaptertest.Owner()
 	holder, l := rival.Mutex(name), c.Mutex(name)
-	hold(t, holder, a)
+	adaptertest.Hold(t, holder, a)
 	got := inBackground(func() error { return l.LockContext(b) })
 	m.Asks(t, 16)
 	m.Refuse(why.err)
@@ -261,8 +261,8 @@ func TestNoErrorOfARenewalIsALoss(t *testing.T) {
 
 func renew(t *testing.T, m *mood, c provider, why classed) {
 	t.Helper()
-	l, a := c.Mutex(fresh()), someone()
-	h := hold(t, l, a)
+	l, a := c.Mutex(fresh()), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, a)
 	before, _ := h.Deadline()
 	m.Refuse(why.err)
 	m.Refuses(t, 1)
@@ -281,9 +281,9 @@ func TestAReleaseFollowsTheClassOfAnError(t *testing.T) {
 
 func release(t *testing.T, m *mood, c, rival provider, why classed, want reaction) {
 	t.Helper()
-	name, a := fresh(), someone()
+	name, a := fresh(), adaptertest.Owner()
 	l := c.Mutex(name)
-	hold(t, l, a)
+	adaptertest.Hold(t, l, a)
 	m.Refuse(why.err)
 	got := inBackground(func() error { return l.UnlockContext(a) })
 	if want.releaseGoesOn {
@@ -358,11 +358,11 @@ func TestWorkFollowsTheClassOfAnError(t *testing.T) {
 				for _, waits := range []bool{false, true} {
 					name, end := fresh(), func() {}
 					if waits {
-						end = work(t, rival, someone(), name)
+						end = work(t, rival, adaptertest.Owner(), name)
 					} else {
 						m.Refuse(why.err)
 					}
-					got := inBackground(func() error { return r.Do(someone(), name, nothing) })
+					got := inBackground(func() error { return r.Do(adaptertest.Owner(), name, nothing) })
 					if waits {
 						soon(t, refused(r, name))
 						m.Refuse(why.err)
@@ -447,7 +447,7 @@ func TestAServerWithoutTLSIsUnreachable(t *testing.T) {
 			table, err := sqllock.NewTable(db, calm)
 			require.NoError(t, err)
 			t.Cleanup(func() { table.Close(background) })
-			err = table.Mutex("it").LockContext(someone())
+			err = table.Mutex("it").LockContext(adaptertest.Owner())
 			require.ErrorIs(t, err, lease.ErrUnreachable)
 			require.ErrorIs(t, err, lease.ErrRefused)
 		})
@@ -465,8 +465,8 @@ func TestALoginOfASessionFollowsTheClassOfAnError(t *testing.T) {
 			}
 			first(t, m, c, why, want)
 			await(t, m, c, rival, why, want)
-			l, a := c.Mutex(fresh()), someone()
-			h := hold(t, l, a)
+			l, a := c.Mutex(fresh()), adaptertest.Owner()
+			h := adaptertest.Hold(t, l, a)
 			m.Refuse(why.err)
 			require.NoError(t, h.Extend(a, time.Minute))
 			require.NoError(t, l.UnlockContext(a))

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -22,13 +23,13 @@ func TestTheNextRenewalNoticesASetServerClock(t *testing.T) {
 				table := sqllock.WithTable(fresh())
 				l := k.open(t, d.open(t, where), term(15*time.Second), table, calm).Mutex("it")
 				rival := k.open(t, d.open(t, where), table, term(time.Minute), calm).Mutex("it")
-				a, b := someone(), someone()
+				a, b := adaptertest.Owner(), adaptertest.Owner()
 
 				// Forward: two hold it for a moment, which the token tells apart, until the
 				// first one asks.
-				h := hold(t, l, a)
+				h := adaptertest.Hold(t, l, a)
 				set(time.Hour)
-				next := hold(t, rival, b)
+				next := adaptertest.Hold(t, rival, b)
 				require.Greater(t, next.Token(), h.Token())
 				select {
 				case <-h.Lost():
@@ -42,7 +43,7 @@ func TestTheNextRenewalNoticesASetServerClock(t *testing.T) {
 				require.True(t, held(t, l))
 				require.NoError(t, next.Extend(b, time.Minute))
 				require.NoError(t, rival.UnlockContext(b))
-				h = hold(t, l, a)
+				h = adaptertest.Hold(t, l, a)
 				require.Greater(t, h.Token(), next.Token())
 				require.True(t, held(t, rival))
 				require.NoError(t, l.UnlockContext(a))
@@ -53,8 +54,8 @@ func TestTheNextRenewalNoticesASetServerClock(t *testing.T) {
 			// Locks of sessions know no time.
 			l := advisory.open(t, d.open(t, where), term(15*time.Second), calm).Mutex("it")
 			rival := advisory.open(t, d.open(t, where), calm).Mutex("it")
-			a := someone()
-			h := hold(t, l, a)
+			a := adaptertest.Owner()
+			h := adaptertest.Hold(t, l, a)
 			table := sqllock.WithTable(fresh())
 			row := openRow(t, d.open(t, where), table, calm)
 			end := work(t, openRow(t, d.open(t, where), table, calm), a, "it")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/sqllock"
 )
 
@@ -88,13 +89,13 @@ func TestAQueuesRefusedCommitLeavesNoTransactionOpen(t *testing.T) {
 	c := queueKind.open(t, o.db, table, sqllock.WithRequestTimeout(3*time.Second))
 	end := o.read(t)
 	defer end()
-	ctx, cancel := context.WithTimeout(someone(), 7*time.Second) // some requests are refused until their ends
+	ctx, cancel := context.WithTimeout(adaptertest.Owner(), 7*time.Second) // some requests are refused until their ends
 	defer cancel()
 	require.ErrorIs(t, c.Mutex("it").LockContext(ctx), context.DeadlineExceeded)
 	end()
 	unpinned(t, o.db)
 	o.kept(t)
-	l, a := queueKind.open(t, o.db, table).Mutex("it"), someone()
-	hold(t, l, a)
+	l, a := queueKind.open(t, o.db, table).Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -127,7 +128,7 @@ func work(tb testing.TB, r *sqllock.Row, ctx context.Context, name string) (end 
 // worked reports whether somebody works with the lock called name.
 func worked(tb testing.TB, r *sqllock.Row, name string) bool {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(someone(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(adaptertest.Owner(), 300*time.Millisecond)
 	defer cancel()
 	err := r.Do(ctx, name, nothing)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -19,7 +20,7 @@ func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	t.Parallel()
 	db := inSQLite.open(t, inSQLite.serve(t))
 	table := fresh()
-	c, a := tableKind.open(t, db, sqllock.WithTable(table)), someone()
+	c, a := tableKind.open(t, db, sqllock.WithTable(table)), adaptertest.Owner()
 	l := c.Mutex("it")
 	err := l.UnlockContext(a)
 	require.EqualError(t, err, `sqllock: unlock "it": lock not held by the caller: the lock has no holder in this client; another client may hold it, see Inspect`)
@@ -80,7 +81,7 @@ func TestAReadOnlyDatabaseIsNotCalledUnreachable(t *testing.T) {
 		t.Cleanup(func() { c.Close(background) })
 		var err error
 		for limit := time.Second; limit < 2*time.Minute; limit *= 2 { // the database has to answer once
-			ctx, cancel := context.WithTimeout(someone(), limit)
+			ctx, cancel := context.WithTimeout(adaptertest.Owner(), limit)
 			err = c.Mutex("it").LockContext(ctx)
 			cancel()
 			require.ErrorIs(t, err, context.DeadlineExceeded)

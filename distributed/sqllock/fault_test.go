@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
@@ -25,16 +26,6 @@ import (
 const short = 1200 * time.Millisecond // a lease
 
 func as(o locks.Owner) context.Context { return locks.WithOwner(background, o) }
-
-func someone() context.Context { return as(locks.NewOwner()) }
-
-func hold(tb testing.TB, l *lease.Mutex, ctx context.Context) locks.Hold {
-	tb.Helper()
-	require.NoError(tb, l.LockContext(ctx))
-	h, err := l.Hold(ctx)
-	require.NoError(tb, err)
-	return h
-}
 
 // seize is hold for a lease so short that, on a busy machine, the database's answer may come
 // when it is over.
@@ -75,7 +66,7 @@ func TestAHolderLearnsOfItsLossFirst(t *testing.T) {
 				// The margin lets the holder run in time on a busy machine.
 				limits := sqllock.WithLeaseOptions(lease.WithTTL(5*short), lease.WithMargin(2*short))
 				l := k.open(t, d.open(t, p.Addr()), limits, table).Mutex(name)
-				a, b := someone(), someone()
+				a, b := adaptertest.Owner(), adaptertest.Owner()
 				h := seize(t, l, a)
 				time.Sleep(time.Duration(phase) * short / 15)
 				var told bool // when the rival was granted the lock
@@ -120,14 +111,14 @@ func TestAHoldOnAPausedServerStaysLost(t *testing.T) {
 		l, rival *lease.Mutex
 		h        locks.Hold
 	}
-	a, b := someone(), someone()
+	a, b := adaptertest.Owner(), adaptertest.Owner()
 	var parties []party
 	for _, k := range kinds {
 		table := sqllock.WithTable(fresh())
 		l := k.open(t, inMaria.open(t, where), term(6*short), table).Mutex("lock of " + k.name)
 		rival := k.open(t, inMaria.open(t, where), term(6*short), table).Mutex(l.Name())
 		require.False(t, held(t, rival))
-		parties = append(parties, party{l, rival, hold(t, l, a)})
+		parties = append(parties, party{l, rival, adaptertest.Hold(t, l, a)})
 		require.True(t, held(t, rival))
 	}
 	server.Pause()
@@ -150,7 +141,7 @@ var swift = sqllock.WithRequestTimeout(4 * time.Second)
 // held reports whether somebody has the lock.
 func held(tb testing.TB, l *lease.Mutex) bool {
 	tb.Helper()
-	a := someone()
+	a := adaptertest.Owner()
 	ok, err := l.TryLockContext(a)
 	require.NoError(tb, err)
 	if ok {
@@ -167,7 +158,7 @@ func proxied(t *testing.T, k kind, d database, opts ...sqllock.Option) (p *lease
 	table, name := sqllock.WithTable(fresh()), "lock-"+fresh()
 	direct = k.open(t, d.open(t, where), table).Mutex(name)
 	l = k.open(t, d.open(t, p.Addr()), append(opts, table)...).Mutex(name)
-	a := someone() // what has to be prepared is prepared
+	a := adaptertest.Owner() // what has to be prepared is prepared
 	soon(t, func() bool { return l.LockContext(a) == nil && l.UnlockContext(a) == nil })
 	return p, l, direct
 }
@@ -185,7 +176,7 @@ func TestALostGrantLeavesOneHoldOrNone(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
 		p, l, direct := proxied(t, k, d, swift)
-		a := someone()
+		a := adaptertest.Owner()
 		p.DropReply(word(k, d, l), 1)
 		err := l.LockContext(a)
 		require.Equal(t, 1, p.Drops())
@@ -209,7 +200,7 @@ func TestACancelledAcquisitionWithoutReplyIsUndone(t *testing.T) {
 		p, l, direct := proxied(t, k, d, sqllock.WithRequestTimeout(limit))
 		p.DropReply(word(k, d, l), 1)
 		gone := errors.New("gone")
-		ctx, cancel := context.WithCancelCause(someone())
+		ctx, cancel := context.WithCancelCause(adaptertest.Owner())
 		var cancelled time.Time
 		go func() {
 			for p.Drops() == 0 && ctx.Err() == nil {
@@ -232,8 +223,8 @@ func TestALostReleaseReplyLosesSessionsOnly(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
 		p, l, direct := proxied(t, k, d, swift)
-		a := someone()
-		hold(t, l, a)
+		a := adaptertest.Owner()
+		adaptertest.Hold(t, l, a)
 		p.DropReply(word(k, d, l), 1)
 		err := l.UnlockContext(a)
 		if k.ofSessions() {
@@ -255,8 +246,8 @@ func TestAReleaseWhoseConnectionIsClosedIsNoLoss(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			p, l, direct := proxied(t, k, inPq)
-			a := someone()
-			hold(t, l, a)
+			a := adaptertest.Owner()
+			adaptertest.Hold(t, l, a)
 			p.DropReply(l.Name(), 1)
 			released := inBackground(func() error { return l.UnlockContext(a) })
 			soon(t, func() bool { return p.Drops() == 1 && !held(t, direct) })
@@ -272,8 +263,8 @@ func TestAForcedUnlockWhoseConnectionIsClosedSparesTheNextHolder(t *testing.T) {
 	p, db := leasetest.NewProxy(t, where), inPq.open(t, where)
 	direct := tableKind.open(t, db, sqllock.WithTable(table)).Mutex("it")
 	l := tableKind.open(t, inPq.open(t, p.Addr()), sqllock.WithTable(table)).Mutex("it")
-	a, b := someone(), someone()
-	hold(t, direct, a)
+	a, b := adaptertest.Owner(), adaptertest.Owner()
+	adaptertest.Hold(t, direct, a)
 	next := tableKind.open(t, db, sqllock.WithTable(table)).Mutex("it")
 	owner := ""
 	require.NoError(t, db.QueryRow("SELECT owner FROM "+table).Scan(&owner))
@@ -336,8 +327,8 @@ func TestAReleaseOutlastsConnectionsThatHaveEnded(t *testing.T) {
 	for _, release := range []func(ctx context.Context) error{
 		locks.Mutex("it").UnlockContext, func(context.Context) error { return locks.Close(background) },
 	} {
-		a := someone()
-		hold(t, locks.Mutex("it"), a)
+		a := adaptertest.Owner()
+		adaptertest.Hold(t, locks.Mutex("it"), a)
 		var all []*sql.Conn
 		for range 30 {
 			c, err := db.Conn(background)
@@ -361,8 +352,8 @@ func TestAnExtensionThatIsGivenUpKeepsTheSession(t *testing.T) {
 			t.Parallel()
 			patient := sqllock.WithLeaseOptions(lease.WithReleaseTimeout(time.Minute))
 			p, l, direct := proxied(t, advisory, d, patient, sqllock.WithRequestTimeout(time.Minute))
-			a := someone()
-			h := hold(t, l, a)
+			a := adaptertest.Owner()
+			h := adaptertest.Hold(t, l, a)
 			p.Delay(3 * time.Second)
 			ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
 			defer cancel()
@@ -385,15 +376,15 @@ func TestAnExtensionThatIsGivenUpKeepsTheLockForNobody(t *testing.T) {
 			a, err := sqllock.NewAdvisory(d.open(t, p.Addr()), sqllock.WithRequestTimeout(time.Minute))
 			require.NoError(t, err)
 			t.Cleanup(func() { a.Close(background) })
-			l, owner := a.Mutex(name, fixed), someone()
-			h := hold(t, l, owner)
+			l, owner := a.Mutex(name, fixed), adaptertest.Owner()
+			h := adaptertest.Hold(t, l, owner)
 			p.Delay(2 * time.Second)
 			ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
 			defer cancel()
 			require.ErrorIs(t, h.Extend(ctx, time.Hour), context.DeadlineExceeded)
 			p.Heal()
-			rival, b := advisory.open(t, d.open(t, d.serve(t))).Mutex(name), someone()
-			hold(t, rival, b)
+			rival, b := advisory.open(t, d.open(t, d.serve(t))).Mutex(name), adaptertest.Owner()
+			adaptertest.Hold(t, rival, b)
 			require.ErrorIs(t, h.Err(), locks.ErrLost)
 			require.NoError(t, rival.UnlockContext(b))
 		})
@@ -409,9 +400,9 @@ func TestADeadSessionIsTheEndOfNoOtherHold(t *testing.T) {
 			p := leasetest.NewProxy(t, d.serve(t))
 			client := advisory.open(t, d.open(t, p.Addr()), sqllock.WithTTL(ttl))
 			t.Cleanup(p.Reset) // lib/pq waits for an answer until its connection ends
-			a, b := someone(), someone()
+			a, b := adaptertest.Owner(), adaptertest.Owner()
 			cut, l := client.Mutex(fresh()), client.Mutex(fresh())
-			dead, h := hold(t, cut, a), hold(t, l, b)
+			dead, h := adaptertest.Hold(t, cut, a), adaptertest.Hold(t, l, b)
 			p.DropReply(word(advisory, d, cut), 1) // and all that follows on its connection
 			ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
 			defer cancel()
@@ -430,8 +421,8 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 		where, table, name := d.serve(t), fresh(), fresh()
 		db := d.open(t, where)
 		holder := k.open(t, db, sqllock.WithTable(table)).Mutex(name)
-		a := someone()
-		hold(t, holder, a)
+		a := adaptertest.Owner()
+		adaptertest.Hold(t, holder, a)
 		var wg sync.WaitGroup
 		var pools []*sql.DB
 		// A client each, since of one client one goroutine at a time waits for the database.
@@ -441,7 +432,7 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 			l := k.open(t, pool, sqllock.WithTable(table)).Mutex(name)
 			for range 100 {
 				wg.Go(func() {
-					ctx, cancel := context.WithTimeout(someone(), time.Duration(rand.Int64N(int64(time.Second))))
+					ctx, cancel := context.WithTimeout(adaptertest.Owner(), time.Duration(rand.Int64N(int64(time.Second))))
 					defer cancel()
 					assert.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
 				})
@@ -459,7 +450,7 @@ func TestWaitersCancelledAtRandomLeaveNothingBehind(t *testing.T) {
 			}, "places in the queue are left")
 		}
 		require.NoError(t, holder.UnlockContext(a))
-		hold(t, holder, a)
+		adaptertest.Hold(t, holder, a)
 		require.NoError(t, holder.UnlockContext(a))
 	})
 }
@@ -474,10 +465,10 @@ func TestAHolderWithoutItsRowSparesItsSuccessor(t *testing.T) {
 				db := d.open(t, where)
 				l := k.open(t, db, term(5*short), sqllock.WithTable(table)).Mutex("it")
 				rival := k.open(t, d.open(t, where), sqllock.WithTable(table)).Mutex("it")
-				a, b := someone(), someone()
-				h := hold(t, l, a)
+				a, b := adaptertest.Owner(), adaptertest.Owner()
+				h := adaptertest.Hold(t, l, a)
 				k.lose(t, d, db, table)
-				successor := hold(t, rival, b)
+				successor := adaptertest.Hold(t, rival, b)
 				require.Greater(t, successor.Token(), h.Token())
 				select {
 				case <-h.Lost():
@@ -541,11 +532,11 @@ func eachSession(t *testing.T, d time.Duration, f func(t *testing.T, lock doomed
 func TestAnEndedSessionFreesItsLockAtOnce(t *testing.T) {
 	t.Parallel()
 	eachSession(t, 20*short, func(t *testing.T, lock doomed) {
-		a, b := someone(), someone()
-		h := hold(t, lock.l, a)
+		a, b := adaptertest.Owner(), adaptertest.Owner()
+		h := adaptertest.Hold(t, lock.l, a)
 		require.Equal(t, 1, lock.pool.Stats().InUse, "pinned")
 		lock.end()
-		hold(t, lock.rival, b)
+		adaptertest.Hold(t, lock.rival, b)
 		select {
 		case <-h.Lost():
 		case <-time.After(30 * time.Second):
@@ -580,10 +571,10 @@ func TestARepeatedAcquisitionReplacesAnEndedSession(t *testing.T) {
 func TestUnlockOfAnEndedSessionIsALoss(t *testing.T) {
 	t.Parallel()
 	eachSession(t, time.Minute, func(t *testing.T, lock doomed) {
-		a := someone()
-		hold(t, lock.l, a)
+		a := adaptertest.Owner()
+		adaptertest.Hold(t, lock.l, a)
 		lock.end()
-		hold(t, lock.rival, a)
+		adaptertest.Hold(t, lock.rival, a)
 		require.ErrorIs(t, lock.l.UnlockContext(a), locks.ErrLost)
 		require.NoError(t, lock.rival.UnlockContext(a))
 		unpinned(t, lock.pool)
@@ -593,9 +584,9 @@ func TestUnlockOfAnEndedSessionIsALoss(t *testing.T) {
 func TestDoReturnsTheLossOfAnEndedSession(t *testing.T) {
 	t.Parallel()
 	eachSession(t, time.Minute, func(t *testing.T, lock doomed) {
-		err := locks.Do(someone(), lock.l, func(context.Context) error {
+		err := locks.Do(adaptertest.Owner(), lock.l, func(context.Context) error {
 			lock.end()
-			hold(t, lock.rival, someone())
+			adaptertest.Hold(t, lock.rival, adaptertest.Owner())
 			return nil
 		})
 		require.ErrorIs(t, err, locks.ErrLost)
@@ -616,7 +607,7 @@ func TestWaitersOnASilentServerReturnInTime(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 6 {
 			wg.Go(func() {
-				ctx, cancel := context.WithTimeout(someone(), 300*time.Millisecond)
+				ctx, cancel := context.WithTimeout(adaptertest.Owner(), 300*time.Millisecond)
 				defer cancel()
 				began := time.Now()
 				assert.ErrorIs(t, c.Mutex(fresh()).LockContext(ctx), context.DeadlineExceeded)
@@ -628,7 +619,7 @@ func TestWaitersOnASilentServerReturnInTime(t *testing.T) {
 		p.Reset()
 		// Until now what they may have left behind was looked for, in vain.
 		unpinned(t, pool)
-		l, a := k.open(t, pool, sqllock.WithTable(fresh())).Mutex(fresh()), someone()
+		l, a := k.open(t, pool, sqllock.WithTable(fresh())).Mutex(fresh()), adaptertest.Owner()
 		soon(t, func() bool { return l.LockContext(a) == nil })
 		require.NoError(t, l.UnlockContext(a))
 	})
@@ -656,16 +647,16 @@ func TestHoldsOfOneOwnerAreCounted(t *testing.T) {
 		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
 		l := k.open(t, d.open(t, where), table).Mutex(name)
 		rival := k.open(t, d.open(t, where), table).Mutex(name)
-		a, b := someone(), someone()
-		hold(t, l, a)
-		hold(t, l, a)
+		a, b := adaptertest.Owner(), adaptertest.Owner()
+		adaptertest.Hold(t, l, a)
+		adaptertest.Hold(t, l, a)
 		var wg sync.WaitGroup
 		wg.Go(func() { assert.NoError(t, l.UnlockContext(a)) })
 		wg.Wait()
 		require.True(t, held(t, rival))
 		require.NoError(t, l.UnlockContext(a))
 		require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
-		hold(t, rival, b)
+		adaptertest.Hold(t, rival, b)
 		require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
 		require.True(t, held(t, l))
 		require.NoError(t, rival.UnlockContext(b))
@@ -679,20 +670,20 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 		pool := d.open(t, where)
 		c := k.open(t, pool, table)
 		rival := k.open(t, d.open(t, where), table)
-		b := someone()
-		h := hold(t, c.Mutex(one), someone())
-		hold(t, rival.Mutex(two), b)
+		b := adaptertest.Owner()
+		h := adaptertest.Hold(t, c.Mutex(one), adaptertest.Owner())
+		adaptertest.Hold(t, rival.Mutex(two), b)
 		var wg sync.WaitGroup
 		for _, name := range []string{one, two} {
 			for range 3 {
-				wg.Go(func() { assert.ErrorIs(t, c.Mutex(name).LockContext(someone()), locks.ErrClosed) })
+				wg.Go(func() { assert.ErrorIs(t, c.Mutex(name).LockContext(adaptertest.Owner()), locks.ErrClosed) })
 			}
 		}
 		soon(t, func() bool { return c.Mutex(one).QueueLength() == 3 })
 		require.NoError(t, c.Close(background))
 		wg.Wait()
 		require.ErrorIs(t, h.Err(), locks.ErrLost)
-		require.ErrorIs(t, c.Mutex(one).LockContext(someone()), locks.ErrClosed)
+		require.ErrorIs(t, c.Mutex(one).LockContext(adaptertest.Owner()), locks.ErrClosed)
 		require.Zero(t, pool.Stats().InUse, "Close waits for connections")
 		require.NoError(t, rival.Mutex(two).UnlockContext(b))
 		require.False(t, held(t, rival.Mutex(one)))

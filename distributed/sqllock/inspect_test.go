@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 )
@@ -31,7 +32,7 @@ func TestInspectSaysWhetherALockIsHeld(t *testing.T) {
 				other := k.open(t, d.open(t, where), table).Mutex(name)
 				require.False(t, inspect(t, l).Held)
 				o := locks.NewOwner()
-				h := hold(t, l, as(o))
+				h := adaptertest.Hold(t, l, as(o))
 				i := inspect(t, l)
 				require.True(t, i.Held)
 				require.Len(t, i.Holders, 1)
@@ -60,8 +61,8 @@ func TestATableTellsProcessesAndQueue(t *testing.T) {
 			where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
 			l := queueKind.open(t, d.open(t, where), table, sqllock.WithLabel("orders")).Mutex(name)
 			other := queueKind.open(t, d.open(t, where), table, sqllock.WithLabel("billing")).Mutex(name)
-			a, b := someone(), someone()
-			h := hold(t, l, a)
+			a, b := adaptertest.Owner(), adaptertest.Owner()
+			h := adaptertest.Hold(t, l, a)
 			got := inBackground(func() error { return other.LockContext(b) })
 			soon(t, func() bool {
 				i := inspect(t, l)
@@ -99,8 +100,8 @@ func TestATableOfAnEarlierLayoutHasLocks(t *testing.T) {
 			other := tableKind.open(t, d.open(t, where), sqllock.WithTable(table)).Mutex(name)
 			_, err = db.Exec("DROP TABLE " + table + "_clients")
 			require.NoError(t, err)
-			a := someone()
-			hold(t, l, a)
+			a := adaptertest.Owner()
+			adaptertest.Hold(t, l, a)
 			i := inspect(t, other)
 			require.Len(t, i.Holders, 1)
 			require.Zero(t, i.Holders[0].PID)
@@ -118,8 +119,8 @@ func TestPostgresTellsTheProgramOfASession(t *testing.T) {
 	t.Cleanup(func() { db.Close() })
 	l := advisory.open(t, db).Mutex(name)
 	other := advisory.open(t, inPgx.open(t, where)).Mutex(name)
-	a := someone()
-	hold(t, l, a)
+	a := adaptertest.Owner()
+	adaptertest.Hold(t, l, a)
 	i := inspect(t, other)
 	require.Len(t, i.Holders, 1)
 	require.Equal(t, "127.0.0.1", i.Holders[0].Host)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/fence"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/distributed/sqllock/pgxnotify"
@@ -38,15 +39,15 @@ func TestAQueueKeepsArrivalOrderAcrossClients(t *testing.T) {
 			where, table := d.serve(t), fresh()
 			db := d.open(t, where)
 			holder := queueKind.open(t, db, sqllock.WithTable(table)).Mutex("it")
-			a := someone()
-			last := hold(t, holder, a).Token()
+			a := adaptertest.Owner()
+			last := adaptertest.Hold(t, holder, a).Token()
 			var mu sync.Mutex
 			var order []int
 			var wg sync.WaitGroup
 			for i := range 6 {
 				l := queueKind.open(t, d.open(t, where), sqllock.WithTable(table)).Mutex("it")
 				wg.Go(func() {
-					ctx := someone()
+					ctx := adaptertest.Owner()
 					if !assert.NoError(t, l.LockContext(ctx)) {
 						return
 					}
@@ -95,9 +96,9 @@ func TestAWaiterSeesThatTheLockChangesHands(t *testing.T) {
 					t.Cleanup(func() { tb.Close(background) })
 					told, waiter = tb.Told, tb.Mutex(name)
 				}
-				a, b := someone(), someone()
-				h := hold(t, one, a)
-				ctx, cancel := context.WithCancel(someone())
+				a, b := adaptertest.Owner(), adaptertest.Owner()
+				h := adaptertest.Hold(t, one, a)
+				ctx, cancel := context.WithCancel(adaptertest.Owner())
 				defer cancel()
 				got := inBackground(func() error { return waiter.LockContext(ctx) })
 				seen := func() (n int64) {
@@ -120,7 +121,7 @@ func TestAWaiterSeesThatTheLockChangesHands(t *testing.T) {
 					}
 					require.NoError(t, <-got)
 					require.NoError(t, waiter.UnlockContext(ctx))
-					hold(t, one, a)
+					adaptertest.Hold(t, one, a)
 					got = inBackground(func() error { return waiter.LockContext(ctx) })
 					first = seen()
 				}
@@ -142,10 +143,10 @@ func TestADeadWaiterIsDroppedFromTheQueue(t *testing.T) {
 			db := d.open(t, where)
 			opts := []sqllock.Option{sqllock.WithTable(table), sqllock.WithQueue(short)}
 			holder := tableKind.open(t, db, opts...).Mutex("it")
-			a, b := someone(), someone()
-			hold(t, holder, a)
+			a, b := adaptertest.Owner(), adaptertest.Owner()
+			adaptertest.Hold(t, holder, a)
 			dead := tableKind.open(t, d.open(t, where), opts...).Mutex("it")
-			ctx, cancel := context.WithCancel(someone())
+			ctx, cancel := context.WithCancel(adaptertest.Owner())
 			defer cancel()
 			got := make(chan error, 1)
 			go func() { got <- dead.LockContext(ctx) }()
@@ -163,7 +164,7 @@ func TestADeadWaiterIsDroppedFromTheQueue(t *testing.T) {
 			if ok { // it overtakes the queue
 				require.NoError(t, l.UnlockContext(b))
 			}
-			hold(t, l, b)
+			adaptertest.Hold(t, l, b)
 			require.NoError(t, l.UnlockContext(b))
 			require.Zero(t, queued(db, table))
 		})
@@ -189,9 +190,9 @@ func TestANotificationHandsALockOver(t *testing.T) {
 				return k.open(t, db, opts...).Mutex(name)
 			}
 			holder, l := make(), make()
-			a, b := someone(), someone()
+			a, b := adaptertest.Owner(), adaptertest.Owner()
 			for range 3 {
-				hold(t, holder, a)
+				adaptertest.Hold(t, holder, a)
 				got := inBackground(func() error { return l.LockContext(b) })
 				select {
 				case err := <-got:
@@ -226,8 +227,8 @@ func TestListeningGoesOnAfterItsConnectionWasEnded(t *testing.T) {
 		sqllock.WithListener(func(ctx context.Context, channel string, ready func(), notify func(string)) error {
 			return listen(ctx, channel, func() { ready(); begun.Add(1) }, notify)
 		})).Mutex("it")
-	a, b := someone(), someone()
-	hold(t, holder, a)
+	a, b := adaptertest.Owner(), adaptertest.Owner()
+	adaptertest.Hold(t, holder, a)
 	got := inBackground(func() error { return l.LockContext(b) })
 	soon(t, func() bool { return begun.Load() == 1 })
 	kill(t, inPgx, inPgx.open(t, where), "SELECT pid FROM pg_stat_activity WHERE query = $1", `LISTEN "`+name+`"`)
@@ -253,15 +254,15 @@ func TestAListeningHolderLearnsOfForceAtOnce(t *testing.T) {
 			forcing := inPgx.open(t, where)
 			deaf := k.open(t, forcing, table)
 			hears := k.open(t, forcing, table, sqllock.WithListener(pgxnotify.Listener(forcing)))
-			a := someone()
-			other := hold(t, c.Mutex("other"), a)
+			a := adaptertest.Owner()
+			other := adaptertest.Hold(t, c.Mutex("other"), a)
 			for _, by := range []provider{deaf, hears} { // the client that frees it need not listen
-				h := hold(t, c.Mutex("it"), a)
+				h := adaptertest.Hold(t, c.Mutex("it"), a)
 				soon(t, listens.Load)
 				// A notice about a hold that is still there means nothing.
 				_, err := forcing.Exec("SELECT pg_notify($1, owner || ' ' || name) FROM "+name, name)
 				require.NoError(t, err)
-				b := someone()
+				b := adaptertest.Owner()
 				got := inBackground(func() error { return by.Mutex("it").LockContext(b) })
 				freed, err := by.Mutex("it").ForceUnlock(background)
 				require.NoError(t, err)
@@ -322,7 +323,7 @@ func TestWorkIsDoneInItsTransactionOnly(t *testing.T) {
 			require.Equal(t, 24, count(), "rolled back")
 			unpinned(t, db)
 
-			end := work(t, r, someone(), "it")
+			end := work(t, r, adaptertest.Owner(), "it")
 			ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
 			defer cancel()
 			require.ErrorIs(t, r.Do(ctx, "it", add), context.DeadlineExceeded)
@@ -331,7 +332,7 @@ func TestWorkIsDoneInItsTransactionOnly(t *testing.T) {
 			require.ErrorIs(t, r.Do(nil, "it", add), locks.ErrNilContext)
 			require.Error(t, r.Do(background, "", add))
 
-			end = work(t, r, someone(), "it")
+			end = work(t, r, adaptertest.Owner(), "it")
 			other := openRow(t, db, sqllock.WithTable(table), calm)
 			closed := make(chan error, 1)
 			go func() { closed <- other.Do(background, "it", add) }()
@@ -363,7 +364,7 @@ func TestWorkInsideItsOwnLockIsADeadlock(t *testing.T) {
 			where, table := d.serve(t), sqllock.WithTable(fresh())
 			r := openRow(t, d.open(t, where), table)
 			rival := openRow(t, d.open(t, where), table)
-			for _, owner := range []context.Context{background, someone()} { // a goroutine, and an explicit one
+			for _, owner := range []context.Context{background, adaptertest.Owner()} { // a goroutine, and an explicit one
 				ctx, cancel := context.WithTimeout(owner, time.Minute)
 				defer cancel()
 				require.NoError(t, r.Do(ctx, "it", func(*sql.Tx) error {
@@ -374,7 +375,7 @@ func TestWorkInsideItsOwnLockIsADeadlock(t *testing.T) {
 					} else {
 						require.NoError(t, r.Do(ctx, "other", nothing))
 					}
-					soon, end := context.WithTimeout(someone(), 200*time.Millisecond)
+					soon, end := context.WithTimeout(adaptertest.Owner(), 200*time.Millisecond)
 					defer end()
 					require.ErrorIs(t, r.Do(soon, "it", nothing), context.DeadlineExceeded, "another owner waits")
 					soon, end = context.WithTimeout(owner, 200*time.Millisecond)
@@ -395,7 +396,7 @@ func TestALockThatAppearsMeanwhileIsRefused(t *testing.T) {
 	where, table, name := inMaria.serve(t), fresh(), fresh()
 	rival := openRow(t, inMaria.open(t, where), sqllock.WithTable(table))
 	var end func()
-	appear := sync.OnceFunc(func() { end = work(t, rival, someone(), name) })
+	appear := sync.OnceFunc(func() { end = work(t, rival, adaptertest.Owner(), name) })
 	db := sql.OpenDB(observer{inMaria.open(t, where).Driver(), dsn(sqllock.MySQL, where), func(query string) {
 		if strings.HasPrefix(query, "SET TRANSACTION") { // the client has seen that there is no row
 			appear()
@@ -419,9 +420,9 @@ func TestNewLocksOfOtherNamesDoNotWait(t *testing.T) {
 			end := func() error { return nil }
 			for range 10 { // each stays held until the last one is
 				inner := end
-				end = func() error { return r.Do(someone(), fresh(), func(*sql.Tx) error { return inner() }) }
+				end = func() error { return r.Do(adaptertest.Owner(), fresh(), func(*sql.Tx) error { return inner() }) }
 			}
-			assert.NoError(t, r.Do(someone(), fresh(), func(*sql.Tx) error { return end() }))
+			assert.NoError(t, r.Do(adaptertest.Owner(), fresh(), func(*sql.Tx) error { return end() }))
 		})
 	}
 	wg.Wait()
@@ -623,9 +624,9 @@ func TestRenewalAndUnlockFindAMovedSession(t *testing.T) {
 				db := sql.OpenDB(connector2{pooler{plain.Driver(), to, &moved}})
 				defer db.Close()
 				l := advisory.open(t, db, sqllock.WithDialect(d.dialect), term(9*time.Second), calm).Mutex(name)
-				a := someone()
+				a := adaptertest.Owner()
 				rival := advisory.open(t, plain, calm).Mutex(name)
-				h := hold(t, l, a)
+				h := adaptertest.Hold(t, l, a)
 				require.True(t, held(t, rival))
 				moved.Store(true)
 				if way == "renewal" {
@@ -656,8 +657,8 @@ func TestAKeyOfItsOwnExcludesOtherPrograms(t *testing.T) {
 	_, err = conn.ExecContext(background, "SELECT pg_advisory_unlock(-4711)")
 	require.NoError(t, err)
 	require.False(t, held(t, l))
-	a := someone()
-	h := hold(t, l, a)
+	a := adaptertest.Owner()
+	h := adaptertest.Hold(t, l, a)
 	require.NoError(t, h.Extend(background, time.Minute), "the session is found to have a lock of a negative key")
 	require.NoError(t, l.UnlockContext(a))
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/sqllock"
@@ -165,7 +166,7 @@ func (k kind) rest(tb testing.TB, b bed, db *sql.DB, table, name string) {
 		}
 		assert.Zero(tb, count(sessions, program(tb)), "connections of closed clients")
 	}
-	l, a := k.open(tb, db, sqllock.WithTable(table)).Mutex(name), someone()
+	l, a := k.open(tb, db, sqllock.WithTable(table)).Mutex(name), adaptertest.Owner()
 	ctx, cancel := context.WithTimeout(a, time.Minute)
 	defer cancel()
 	if !assert.NoError(tb, l.LockContext(ctx), "the lock is not free") {

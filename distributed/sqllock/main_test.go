@@ -32,6 +32,6 @@ func TestMain(m *testing.M) {
 // ignored are the goroutines of the servers that all tests share.
 var ignored = []goleak.Option{
 	goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.Start.func1"),
-	goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.start.func1.1"),
+	testbed.Children(),
 	goleak.IgnoreAnyFunction("os/exec.(*Cmd).Start.func2"),
 }

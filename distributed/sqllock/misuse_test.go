@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 )
@@ -93,7 +94,7 @@ func TestHostileNamesAreNothingButDifferentNames(t *testing.T) {
 	each(t, false, func(t *testing.T, k kind, d database) {
 		where, table := d.serve(t), sqllock.WithTable(fresh())
 		c, rival := k.open(t, d.open(t, where), table), k.open(t, d.open(t, where), table)
-		a := someone()
+		a := adaptertest.Owner()
 		prefix := ""
 		if k.ofSessions() {
 			prefix = fresh()[1:] // the names are the whole server's
@@ -255,8 +256,8 @@ func TestThePrintedSchemaIsTheCreatedOne(t *testing.T) {
 			for _, k := range inTables {
 				c, err := k.make(db, sqllock.WithTable(table))
 				require.NoError(t, err)
-				a := someone()
-				hold(t, c.Mutex("it"), a)
+				a := adaptertest.Owner()
+				adaptertest.Hold(t, c.Mutex("it"), a)
 				require.NoError(t, c.Mutex("it").UnlockContext(a))
 				require.NoError(t, c.Close(background))
 			}
@@ -323,9 +324,9 @@ func TestAFixedLeaseEndsByItself(t *testing.T) {
 		pool := d.open(t, where)
 		l := k.open(t, pool, table, term(time.Minute)).Mutex(name, lease.WithFixedTTL(2*short))
 		rival := k.open(t, d.open(t, where), table).Mutex(name)
-		a, b := someone(), someone()
+		a, b := adaptertest.Owner(), adaptertest.Owner()
 		h := seize(t, l, a)
-		hold(t, rival, b)
+		adaptertest.Hold(t, rival, b)
 		require.ErrorIs(t, h.Err(), locks.ErrLost, "told before")
 		require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
 		require.NoError(t, rival.UnlockContext(b))

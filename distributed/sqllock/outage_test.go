@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/sqllock"
@@ -19,7 +20,7 @@ import (
 // has freed it. wait takes the lock and gives it back.
 func waits(t *testing.T, began func() bool, wait func(ctx context.Context) error, trouble, free func()) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(someone(), time.Minute)
+	ctx, cancel := context.WithTimeout(adaptertest.Owner(), time.Minute)
 	defer cancel()
 	result := make(chan error, 1)
 	var waiting atomic.Bool
@@ -69,8 +70,8 @@ func TestWaitersOutlastAServerThatCannotBeReached(t *testing.T) {
 		p := leasetest.NewProxy(t, where)
 		holder := k.open(t, d.open(t, where), table, calm).Mutex(name)
 		c := k.open(t, d.open(t, p.Addr()), table, swift)
-		a := someone()
-		hold(t, holder, a)
+		a := adaptertest.Owner()
+		adaptertest.Hold(t, holder, a)
 		waits(t, refused(c, name), lockAndUnlock(c.Mutex(name)), func() { trouble(t, p) },
 			func() { require.NoError(t, holder.UnlockContext(a)) })
 	})
@@ -79,7 +80,7 @@ func TestWaitersOutlastAServerThatCannotBeReached(t *testing.T) {
 			t.Parallel()
 			where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
 			p := leasetest.NewProxy(t, where)
-			end := work(t, openRow(t, d.open(t, where), table, calm), someone(), name)
+			end := work(t, openRow(t, d.open(t, where), table, calm), adaptertest.Owner(), name)
 			r := openRow(t, d.open(t, p.Addr()), table, swift)
 			wait := func(ctx context.Context) error { return r.Do(ctx, name, nothing) }
 			waits(t, refused(r, name), wait, func() { trouble(t, p) }, end)
@@ -110,10 +111,10 @@ func TestNobodyWaitsForAClosedPool(t *testing.T) {
 		// What the waiter has left behind is looked for in vain for this time.
 		brief := sqllock.WithLeaseOptions(lease.WithReleaseTimeout(time.Second))
 		c := k.open(t, db, table, calm, brief)
-		a := someone()
-		hold(t, holder, a)
+		a := adaptertest.Owner()
+		adaptertest.Hold(t, holder, a)
 		result := make(chan error, 1)
-		go func() { result <- c.Mutex(name).LockContext(someone()) }()
+		go func() { result <- c.Mutex(name).LockContext(adaptertest.Owner()) }()
 		soon(t, refused(c, name))
 		require.NoError(t, db.Close())
 		require.ErrorContains(t, <-result, "closed")
@@ -151,8 +152,8 @@ func TestWaitersOutlastAServerWithoutSpareConnections(t *testing.T) {
 		t.Cleanup(func() { db.Close() })
 		c, _ := k.make(db, sqllock.WithTable(table), calm) // which may not make the tables that are there
 		t.Cleanup(func() { c.Close(background) })
-		a := someone()
-		hold(t, holder, a)
+		a := adaptertest.Owner()
+		adaptertest.Hold(t, holder, a)
 		db.SetMaxIdleConns(-1) // each request connects
 		waits(t, refused(c, name), lockAndUnlock(c.Mutex(name)), func() {
 			exec(none)

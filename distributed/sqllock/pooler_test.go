@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/distributed/sqllock/pgxnotify"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -143,8 +144,8 @@ func TestNoRequestOfTheClientMeetsItsProbe(t *testing.T) {
 		mu.Lock()
 		sent = nil
 		mu.Unlock()
-		a := someone()
-		hold(t, l, a)
+		a := adaptertest.Owner()
+		adaptertest.Hold(t, l, a)
 		soon(t, func() bool { return len(those(table+"_clients")) > 0 }, "it has announced itself")
 		require.NoError(t, l.UnlockContext(a))
 		probes := those("pg_backend_pid")
@@ -157,7 +158,7 @@ func TestAPoolOfOneConnectionIsNotProbed(t *testing.T) {
 	t.Parallel()
 	db := inPgx.open(t, inPgx.serve(t))
 	db.SetMaxOpenConns(1)
-	l, a := advisory.open(t, db, sqllock.WithRequestTimeout(30*time.Second)).Mutex(fresh()), someone()
-	hold(t, l, a)
+	l, a := advisory.open(t, db, sqllock.WithRequestTimeout(30*time.Second)).Mutex(fresh()), adaptertest.Owner()
+	adaptertest.Hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
 }

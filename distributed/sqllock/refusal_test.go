@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 )
@@ -74,9 +75,9 @@ func TestARefusedLoginCostsAReleaseItsOwnTime(t *testing.T) {
 			t.Parallel()
 			u := newAccount(t, d, d.serve(t))
 			c, rival := u.open(t), tableKind.open(t, u.admin, sqllock.WithTable(u.table), calm)
-			a, b := someone(), someone()
-			hold(t, c.Mutex("mine"), a)
-			hold(t, rival.Mutex("theirs"), b)
+			a, b := adaptertest.Owner(), adaptertest.Owner()
+			adaptertest.Hold(t, c.Mutex("mine"), a)
+			adaptertest.Hold(t, rival.Mutex("theirs"), b)
 			waiter := inBackground(func() error { return c.Mutex("theirs").LockContext(a) })
 			soon(t, refused(c, "theirs"))
 			refuse, accept := "ALTER ROLE "+u.user+" NOLOGIN", "ALTER ROLE "+u.user+" LOGIN"
@@ -90,9 +91,9 @@ func TestARefusedLoginCostsAReleaseItsOwnTime(t *testing.T) {
 			err := c.Mutex("mine").UnlockContext(a)
 			assert.ErrorIs(t, err, locks.ErrLost)
 			assert.ErrorIs(t, err, lease.ErrLogin)
-			_, err = c.Mutex("new").TryLockContext(someone())
+			_, err = c.Mutex("new").TryLockContext(adaptertest.Owner())
 			assert.ErrorIs(t, err, lease.ErrLogin)
-			assert.ErrorIs(t, c.Mutex("new").LockContext(someone()), lease.ErrLogin)
+			assert.ErrorIs(t, c.Mutex("new").LockContext(adaptertest.Owner()), lease.ErrLogin)
 			require.NoError(t, rival.Mutex("theirs").UnlockContext(b))
 			u.exec(t, accept)
 			refusedFor := time.Since(began)
@@ -124,9 +125,9 @@ func TestHoldsAndWaitersOutlastARestrainedServer(t *testing.T) {
 			t.Parallel()
 			u := newAccount(t, by.database, by.database.start(t).Addr())
 			c, rival := u.open(t), u.open(t)
-			a, b := someone(), someone()
-			hold(t, c.Mutex("it"), a)
-			h := hold(t, c.Mutex("kept"), a)
+			a, b := adaptertest.Owner(), adaptertest.Owner()
+			adaptertest.Hold(t, c.Mutex("it"), a)
+			h := adaptertest.Hold(t, c.Mutex("kept"), a)
 			waiter := inBackground(func() error { return rival.Mutex("it").LockContext(b) })
 			soon(t, refused(rival, "it"))
 			u.exec(t, by.on...)
@@ -184,14 +185,14 @@ func TestWaitersOutlastADatabaseThatTakesNoLogins(t *testing.T) {
 				return tableKind.open(t, db, sqllock.WithTable(table), calm)
 			}
 			c, rival := inside(-1), inside(2)
-			a, b := someone(), someone()
-			h := hold(t, c.Mutex("mine"), a)
-			hold(t, rival.Mutex("theirs"), b)
+			a, b := adaptertest.Owner(), adaptertest.Owner()
+			h := adaptertest.Hold(t, c.Mutex("mine"), a)
+			adaptertest.Hold(t, rival.Mutex("theirs"), b)
 			waiter := inBackground(func() error { return c.Mutex("theirs").LockContext(a) })
 			soon(t, refused(c, "theirs"))
 
 			exec(by.refuse)
-			_, err := c.Mutex("new").TryLockContext(someone())
+			_, err := c.Mutex("new").TryLockContext(adaptertest.Owner())
 			assert.ErrorIs(t, err, lease.ErrLogin)
 			time.Sleep(300 * time.Millisecond) // the waiter asks several times
 			require.NoError(t, h.Err())
@@ -234,14 +235,14 @@ func TestWaitersOutlastAFileThatCannotBeOpened(t *testing.T) {
 				return db
 			}
 			c, rival := tableKind.open(t, pool(), calm), tableKind.open(t, pool(), calm)
-			a, b := someone(), someone()
-			h := hold(t, c.Mutex("mine"), a)
-			hold(t, rival.Mutex("theirs"), b)
+			a, b := adaptertest.Owner(), adaptertest.Owner()
+			h := adaptertest.Hold(t, c.Mutex("mine"), a)
+			adaptertest.Hold(t, rival.Mutex("theirs"), b)
 			waiter := inBackground(func() error { return c.Mutex("theirs").LockContext(a) })
 			soon(t, refused(c, "theirs"))
 
 			mend := spoil(t, file)
-			_, err := c.Mutex("new").TryLockContext(someone())
+			_, err := c.Mutex("new").TryLockContext(adaptertest.Owner())
 			assert.ErrorIs(t, err, lease.ErrLogin)
 			time.Sleep(300 * time.Millisecond) // the waiter asks several times
 			require.NoError(t, h.Err())

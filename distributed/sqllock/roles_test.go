@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -133,8 +134,8 @@ func TestAPausedHoldersTokenIsRefused(t *testing.T) {
 			c := child(t, "hold", tableKind, d, where, table)
 			require.Equal(t, "held", c.Line())
 			c.Pause()
-			a := someone()
-			h := hold(t, rival, a)
+			a := adaptertest.Owner()
+			h := adaptertest.Hold(t, rival, a)
 			g, err := sqllock.NewGate(db, sqllock.Columns{Table: table + "_res", Key: "id", Token: "token"})
 			require.NoError(t, err)
 			require.NoError(t, g.Do(background, 1, h.Token(), nothing))
@@ -167,8 +168,8 @@ func TestAKilledWaitersPlaceEndsWithItsLease(t *testing.T) {
 			db := d.open(t, where)
 			holder := queueKind.open(t, db, sqllock.WithTable(table)).Mutex(table)
 			next := queueKind.open(t, d.open(t, where), sqllock.WithTable(table)).Mutex(table)
-			a, b := someone(), someone()
-			hold(t, holder, a)
+			a, b := adaptertest.Owner(), adaptertest.Owner()
+			adaptertest.Hold(t, holder, a)
 			c := testbed.Child(t, "hold", queueKind.name, table, d.driver, dsn(d.dialect, where), "2s")
 			soon(t, func() bool { return queued(db, table) == 1 })
 			got := inBackground(func() error { return next.LockContext(b) })
@@ -193,11 +194,11 @@ func TestAKilledProcessFreesItsLockInTime(t *testing.T) {
 				rival := k.open(t, d.open(t, where), sqllock.WithTable(table)).Mutex(table)
 				c := child(t, "hold", k, d, where, table)
 				require.Equal(t, "held", c.Line())
-				ok, err := rival.TryLockContext(someone())
+				ok, err := rival.TryLockContext(adaptertest.Owner())
 				require.NoError(t, err)
 				require.False(t, ok)
 				c.Kill()
-				a := someone()
+				a := adaptertest.Owner()
 				got := inBackground(func() error { return rival.LockContext(a) })
 				select {
 				case err := <-got:
@@ -216,8 +217,8 @@ func TestAKilledWriterOfSQLiteStopsNobody(t *testing.T) {
 	d := inSQLite
 	where, table := d.serve(t), fresh()
 	l := tableKind.open(t, d.open(t, where), sqllock.WithTable(table), swift).Mutex("it")
-	a := someone()
-	token := hold(t, l, a).Token()
+	a := adaptertest.Owner()
+	token := adaptertest.Hold(t, l, a).Token()
 	require.NoError(t, l.UnlockContext(a))
 	c := child(t, "write", tableKind, d, where, table)
 	require.Equal(t, "writing", c.Line())

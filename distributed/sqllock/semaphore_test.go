@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
@@ -106,8 +107,8 @@ func TestALockAndASemaphoreAreApart(t *testing.T) {
 			where, table := d.serve(t), sqllock.WithTable(fresh())
 			a := tableKind.open(t, d.open(t, where), table).(*sqllock.Table)
 			b := tableKind.open(t, d.open(t, where), table).(*sqllock.Table)
-			owner := someone()
-			hold(t, a.Mutex("it"), owner)
+			owner := adaptertest.Owner()
+			adaptertest.Hold(t, a.Mutex("it"), owner)
 			p, err := a.Semaphore("it", 3).AcquireContext(background, 3)
 			require.NoError(t, err)
 			_, ok, err := b.Semaphore("it", 3).TryAcquireContext(background, 1)
@@ -173,8 +174,8 @@ func TestWithoutItsTablesASemaphoreIsRefused(t *testing.T) {
 			require.NoError(t, err)
 			_, err = a.Semaphore("it", 1).AcquireContext(background, 1)
 			require.ErrorIs(t, err, sqllock.ErrNoTable)
-			owner := someone()
-			hold(t, a.Mutex("it"), owner)
+			owner := adaptertest.Owner()
+			adaptertest.Hold(t, a.Mutex("it"), owner)
 			require.NoError(t, a.Mutex("it").UnlockContext(owner))
 			require.NoError(t, a.CreateSchema(background))
 			p, err := a.Semaphore("it", 1).AcquireContext(background, 1)

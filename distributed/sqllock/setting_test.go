@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 )
@@ -29,8 +30,8 @@ func TestTheLongestLeaseExcludesOthersFromTheBeginning(t *testing.T) {
 		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
 		l := k.open(t, d.open(t, where), append(unhurried, table)...).Mutex(name, lease.WithFixedTTL(math.MaxInt64))
 		rival := k.open(t, d.open(t, where), table, calm).Mutex(name)
-		a := someone()
-		h := hold(t, l, a)
+		a := adaptertest.Owner()
+		h := adaptertest.Hold(t, l, a)
 		require.True(t, held(t, rival))
 		require.NoError(t, h.Extend(a, math.MaxInt64))
 		require.True(t, held(t, rival))
@@ -81,8 +82,8 @@ func TestSessionSettingsDoNotKeepLocksAway(t *testing.T) {
 			l := k.open(t, db, append(unhurried, table)...).Mutex(name)
 			rival := k.open(t, d.open(t, where), append(unhurried, table)...).Mutex(name)
 			for range 2 { // the second time there is a row
-				a := someone()
-				h := hold(t, l, a)
+				a := adaptertest.Owner()
+				h := adaptertest.Hold(t, l, a)
 				require.True(t, held(t, rival), setting)
 				require.NoError(t, h.Extend(a, time.Hour), setting) // as a renewal does
 				require.True(t, held(t, rival), setting)
@@ -112,9 +113,9 @@ func TestEverySQLModeGrantsALapsedLockOnce(t *testing.T) {
 					return k.open(t, db, table).Mutex("it", opts...)
 				}
 				first, next, rival := open(lease.WithFixedTTL(short)), open(), open()
-				a, b := someone(), someone()
+				a, b := adaptertest.Owner(), adaptertest.Owner()
 				seize(t, first, a) // and does not give it back
-				h := hold(t, next, b)
+				h := adaptertest.Hold(t, next, b)
 				require.True(t, held(t, rival))
 				require.NoError(t, h.Err())
 				require.NoError(t, next.UnlockContext(b))
@@ -139,7 +140,7 @@ func TestARefusedTransactionIsBegunAnew(t *testing.T) {
 				l := k.open(t, db, table, sqllock.WithRequestTimeout(10*time.Minute)).Mutex("it")
 				wg.Go(func() {
 					for range 50 {
-						a := someone()
+						a := adaptertest.Owner()
 						if !assert.NoError(t, l.LockContext(a)) {
 							return
 						}
@@ -263,9 +264,9 @@ func TestNamesInAnotherEncodingAreRefusedByName(t *testing.T) {
 	for _, k := range kinds {
 		c, rival := k.open(t, open("&client_encoding=LATIN1"), calm), k.open(t, open(""), calm)
 		for _, name := range []string{"it", "ü"} {
-			a := someone()
-			hold(t, rival.Mutex(name), a)
-			_, err := c.Mutex(name).TryLockContext(someone())
+			a := adaptertest.Owner()
+			adaptertest.Hold(t, rival.Mutex(name), a)
+			_, err := c.Mutex(name).TryLockContext(adaptertest.Owner())
 			if k.ofSessions() || name == "it" { // its key is a number that is made here
 				require.NoError(t, err)
 				require.True(t, held(t, c.Mutex(name)))
@@ -334,9 +335,9 @@ func TestAConnectionReturnsToThePoolUnchanged(t *testing.T) {
 	for i := range 300 {
 		end := func() {}
 		if i%2 == 0 {
-			end = work(t, other, someone(), "it")
+			end = work(t, other, adaptertest.Owner(), "it")
 		}
-		ctx, cancel := context.WithTimeout(someone(), time.Duration(i%100)*10*time.Microsecond)
+		ctx, cancel := context.WithTimeout(adaptertest.Owner(), time.Duration(i%100)*10*time.Microsecond)
 		if err := r.Do(ctx, "it", nothing); err != nil {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 		}
@@ -393,14 +394,14 @@ func TestWaitersWriteNothingIntoPostgresLog(t *testing.T) {
 		db := stdlib.OpenDB(*config)
 		defer db.Close()
 		c := k.open(t, db, table, calm)
-		a := someone()
-		hold(t, holder, a)
+		a := adaptertest.Owner()
+		adaptertest.Hold(t, holder, a)
 		waits(t, refused(c, name), lockAndUnlock(c.Mutex(name)), func() { time.Sleep(300 * time.Millisecond) },
 			func() { require.NoError(t, holder.UnlockContext(a)) })
 		require.Zero(t, errors.Load(), k.name)
 	}
 	table, name := sqllock.WithTable(fresh()), fresh()
-	end := work(t, openRow(t, inPgx.open(t, where), table, calm), someone(), name)
+	end := work(t, openRow(t, inPgx.open(t, where), table, calm), adaptertest.Owner(), name)
 	db := stdlib.OpenDB(*config)
 	defer db.Close()
 	r := openRow(t, db, table, calm)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/sqllock"
@@ -23,9 +24,9 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 		p := leasetest.NewProxy(t, where)
 		c := k.open(t, d.open(t, p.Addr()), term(15*time.Second), table, calm)
 		rival := k.open(t, d.open(t, where), table, calm)
-		l, other, a, b := c.Mutex("it"), rival.Mutex("other"), someone(), someone()
-		h := hold(t, l, a)
-		hold(t, other, b)
+		l, other, a, b := c.Mutex("it"), rival.Mutex("other"), adaptertest.Owner(), adaptertest.Owner()
+		h := adaptertest.Hold(t, l, a)
+		adaptertest.Hold(t, other, b)
 		waits(t, refused(c, "other"), lockAndUnlock(c.Mutex("other")), func() {
 			for range 2 {
 				p.Refuse()
@@ -67,7 +68,7 @@ func TestSlowAnswersKeepTheHold(t *testing.T) {
 		}
 		l := k.open(t, pool, term(lease), table, swift).Mutex(name)
 		rival := k.open(t, d.open(t, where), table, calm).Mutex(name)
-		a := someone()
+		a := adaptertest.Owner()
 		soon(t, func() bool { return l.LockContext(a) == nil })
 		h, err := l.Hold(a)
 		require.NoError(t, err)
@@ -100,14 +101,14 @@ func TestAServersRestartEndsOnlySessions(t *testing.T) {
 				h        locks.Hold
 				got      chan error
 			}
-			a, b := someone(), someone()
+			a, b := adaptertest.Owner(), adaptertest.Owner()
 			var parties []party
 			for _, k := range kinds {
 				table := sqllock.WithTable(fresh())
 				c := k.open(t, d.open(t, where), term(time.Minute), table, calm)
 				rival := k.open(t, d.open(t, where), table, calm)
 				p := party{k, c.Mutex("of " + k.name), rival.Mutex("of " + k.name), nil, make(chan error, 1)}
-				p.h = hold(t, p.l, a)
+				p.h = adaptertest.Hold(t, p.l, a)
 				go func() { p.got <- p.rival.LockContext(b) }()
 				soon(t, refused(rival, p.l.Name()))
 				parties = append(parties, p)
@@ -156,8 +157,8 @@ func TestAPausedSessionsHolderLearnsOfItsLoss(t *testing.T) {
 			c.Say("go on")
 			c.Resume()
 			require.Equal(t, "lost: true", c.Line())
-			b := someone()
-			hold(t, rival, b)
+			b := adaptertest.Owner()
+			adaptertest.Hold(t, rival, b)
 			require.NoError(t, rival.UnlockContext(b))
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/distributed/sqllock/pgxnotify"
@@ -70,16 +71,16 @@ func (k kind) openCounted(t *testing.T, where string, opts ...sqllock.Option) co
 		return listen(ctx, channel, func() { begins(); close(ready) }, notify)
 	}
 	all := slices.Concat(rarely, []sqllock.Option{sqllock.WithListener(listener), term(time.Hour)}, opts)
-	a := someone()
+	a := adaptertest.Owner()
 	// A client that does not listen makes the row of the lock, and tells nobody of its release.
 	quiet := k.open(t, db, slices.Concat(rarely, opts)...).Mutex("it")
-	hold(t, quiet, a)
+	adaptertest.Hold(t, quiet, a)
 	require.NoError(t, quiet.UnlockContext(a))
 	client := k.open(t, db, all...)
 	// The client listens from its first hold on. Its first hold is of another lock: a late
 	// notification of the release would make a waiter of "it" ask once more.
 	first := client.Mutex("the first")
-	hold(t, first, a)
+	adaptertest.Hold(t, first, a)
 	<-ready
 	require.NoError(t, first.UnlockContext(a))
 	c.Mutex = client.Mutex("it")
@@ -113,8 +114,8 @@ func TestAReleaseMakesOnlyAQueuesFirstAsk(t *testing.T) {
 	for range 5 {
 		clients = append(clients, queueKind.openCounted(t, where, table))
 	}
-	a := someone()
-	hold(t, clients[0].Mutex, a)
+	a := adaptertest.Owner()
+	adaptertest.Hold(t, clients[0].Mutex, a)
 	var got []<-chan error
 	for _, c := range clients[1:] {
 		got = append(got, c.waiting(t, a, 1))
@@ -137,8 +138,8 @@ func TestAWaiterInVainAsksByOneStatement(t *testing.T) {
 	for i := range clients {
 		clients[i] = tableKind.openCounted(t, where, table)
 	}
-	a := someone()
-	hold(t, clients[0].Mutex, a)
+	a := adaptertest.Owner()
+	adaptertest.Hold(t, clients[0].Mutex, a)
 	const first = 3 // refused, by whom, and once more when it listens
 	one, two := clients[1].waiting(t, a, first), clients[2].waiting(t, a, first)
 	require.NoError(t, clients[0].UnlockContext(a))
@@ -169,8 +170,8 @@ func TestAWaiterFindsAGrantThatWasNotAnswered(t *testing.T) {
 				return queueKind.open(t, d.open(t, where), sqllock.WithTable(table), term(time.Hour)).Mutex("it")
 			}
 			holder, l := open(), open()
-			a, b := someone(), someone()
-			hold(t, holder, a)
+			a, b := adaptertest.Owner(), adaptertest.Owner()
+			adaptertest.Hold(t, holder, a)
 			got := inBackground(func() error { return l.LockContext(b) })
 			soon(t, func() bool { return queued(db, table) == 1 })
 			tx, err := db.Begin()

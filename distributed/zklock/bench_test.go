@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/zklock"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -83,7 +84,7 @@ func BenchmarkHandOver(b *testing.B) {
 	for name, make := range map[string]func(b *testing.B) pair{
 		"mutex": func(b *testing.B) pair {
 			l := open(b, s.Addr()).Mutex("/ours")
-			ctx := someone()
+			ctx := adaptertest.Owner()
 			return pair{func() error { return l.LockContext(ctx) }, func() error { return l.UnlockContext(ctx) }}
 		},
 		"zk.Lock": func(b *testing.B) pair {

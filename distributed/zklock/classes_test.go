@@ -15,13 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/classtest"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/zklock"
 )
 
 // mood is the code of the error that servers answer to each request, unless it is 0.
-type mood struct{ classtest.Refuser[int32] }
+type mood struct{ adaptertest.Refuser[int32] }
 
 // answer returns the code for a request, or 0 if the request is to be sent.
 func (m *mood) answer(op int32) int32 {
@@ -142,7 +142,7 @@ func inEachMood(t *testing.T, f func(t *testing.T, m *mood, c, rival *zklock.Cli
 			m := new(mood)
 			c := open(t, s.Addr(), zklock.WithDialer(m.dial), zklock.WithLeaseOptions(lease.WithPoll(50*time.Millisecond)))
 			t.Cleanup(func() { m.Refuse(0) })
-			l, a := c.Mutex("warm"+fmt.Sprint(-r.Code)), someone()
+			l, a := c.Mutex("warm"+fmt.Sprint(-r.Code)), adaptertest.Owner()
 			require.NoError(t, l.LockContext(a))
 			require.NoError(t, l.UnlockContext(a))
 			f(t, m, c, rival, r.Code, want)
@@ -152,7 +152,7 @@ func inEachMood(t *testing.T, f func(t *testing.T, m *mood, c, rival *zklock.Cli
 
 func TestAFirstRequestFollowsTheClassOfAnError(t *testing.T) {
 	inEachMood(t, func(t *testing.T, m *mood, c, _ *zklock.Client, code int32, want reaction) {
-		l, a := c.Mutex(fmt.Sprint("first", -code)), someone()
+		l, a := c.Mutex(fmt.Sprint("first", -code)), adaptertest.Owner()
 		m.Refuse(code)
 		got := make(chan error, 1)
 		go func() { got <- l.LockContext(a) }()
@@ -171,9 +171,9 @@ func TestAFirstRequestFollowsTheClassOfAnError(t *testing.T) {
 
 func TestAWaitFollowsTheClassOfAnError(t *testing.T) {
 	inEachMood(t, func(t *testing.T, m *mood, c, rival *zklock.Client, code int32, want reaction) {
-		name, a, b := fmt.Sprint("wait", -code), someone(), someone()
+		name, a, b := fmt.Sprint("wait", -code), adaptertest.Owner(), adaptertest.Owner()
 		holder, l := rival.Mutex(name), c.Mutex(name)
-		hold(t, holder, a)
+		adaptertest.Hold(t, holder, a)
 		got := make(chan error, 1)
 		go func() { got <- l.LockContext(b) }()
 		m.Asks(t, 10)
@@ -194,8 +194,8 @@ func TestAWaitFollowsTheClassOfAnError(t *testing.T) {
 
 func TestNoErrorOfARenewalIsALoss(t *testing.T) {
 	inEachMood(t, func(t *testing.T, m *mood, c, _ *zklock.Client, code int32, _ reaction) {
-		l, a := c.Mutex(fmt.Sprint("renew", -code)), someone()
-		h := hold(t, l, a)
+		l, a := c.Mutex(fmt.Sprint("renew", -code)), adaptertest.Owner()
+		h := adaptertest.Hold(t, l, a)
 		time.Sleep(200 * time.Millisecond) // its node is watched by then
 		m.Refuse(code)
 		got := make(chan error, 1)
@@ -212,9 +212,9 @@ func TestNoErrorOfARenewalIsALoss(t *testing.T) {
 
 func TestAReleaseFollowsTheClassOfAnError(t *testing.T) {
 	inEachMood(t, func(t *testing.T, m *mood, c, rival *zklock.Client, code int32, want reaction) {
-		name, a := fmt.Sprint("release", -code), someone()
+		name, a := fmt.Sprint("release", -code), adaptertest.Owner()
 		l := c.Mutex(name)
-		hold(t, l, a)
+		adaptertest.Hold(t, l, a)
 		m.Refuse(code)
 		got := make(chan error, 1)
 		go func() { got <- l.UnlockContext(a) }()
@@ -228,7 +228,7 @@ func TestAReleaseFollowsTheClassOfAnError(t *testing.T) {
 			require.ErrorIs(t, err, want.is)
 			m.Refuse(0)
 		}
-		ctx, cancel := context.WithTimeout(someone(), 20*time.Second) // the session lasts 30 seconds
+		ctx, cancel := context.WithTimeout(adaptertest.Owner(), 20*time.Second) // the session lasts 30 seconds
 		defer cancel()
 		require.NoError(t, rival.Mutex(name).LockContext(ctx))
 		require.NoError(t, rival.Mutex(name).UnlockContext(ctx))

@@ -7,12 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/zklock"
 )
 
 func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	s := zklock.LendServer(t)
-	c, a := open(t, s.Addr()), someone()
+	c, a := open(t, s.Addr()), adaptertest.Owner()
 	l := c.Mutex("it")
 	err := l.UnlockContext(a)
 	require.EqualError(t, err, `zklock: unlock "/it": lock not held by the caller: the lock has no holder in this client; another client may hold it, see Inspect`)

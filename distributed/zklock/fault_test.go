@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/zklock"
@@ -72,8 +73,8 @@ func TestAHolderLearnsOfItsLossFirst(t *testing.T) {
 				c := open(t, p.Addr(), timeout(4*short), zklock.WithMargin(short), told.option())
 				path := "/" + strings.ReplaceAll(t.Name(), "/", "-")
 				l, rival := c.Mutex(path), open(t, s.Addr(), timeout(long)).Mutex(path)
-				a, b := someone(), someone()
-				h := hold(t, l, a)
+				a, b := adaptertest.Owner(), adaptertest.Owner()
+				h := adaptertest.Hold(t, l, a)
 				time.Sleep(time.Duration(phase) * 4 * short / 9) // renewals come each third
 				granted := make(chan time.Time, 1)
 				go func() {
@@ -111,7 +112,7 @@ func TestAHolderLearnsOfItsLossFirst(t *testing.T) {
 				eventually(t, "a session", func() bool { return c.State() == zklock.Held })
 				require.ErrorIs(t, h.Err(), locks.ErrLost, "a new session brings nothing back")
 				require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
-				next := hold(t, l, a)
+				next := adaptertest.Hold(t, l, a)
 				require.Greater(t, next.Token(), h.Token())
 				require.NoError(t, l.UnlockContext(a))
 			})
@@ -125,9 +126,9 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 	p := leasetest.NewProxy(t, s.Addr())
 	c := open(t, p.Addr(), timeout(long))
 	l, other := c.Mutex("it"), open(t, s.Addr()).Mutex("other")
-	a, b := someone(), someone()
-	h := hold(t, l, a)
-	hold(t, other, b)
+	a, b := adaptertest.Owner(), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, a)
+	adaptertest.Hold(t, other, b)
 	got := make(chan error, 1)
 	go func() { got <- c.Mutex("other").LockContext(a) }()
 	connect(t, s.Addr()).queued("/other", 2)
@@ -157,8 +158,8 @@ func TestAHoldSurvivesTheDeathOfTheLeader(t *testing.T) {
 	}
 	c, rival := openAll(t, addrs, timeout(long)), openAll(t, direct, timeout(long))
 	l, waiter := c.Mutex("it"), rival.Mutex("it")
-	a, b := someone(), someone()
-	h := hold(t, l, a)
+	a, b := adaptertest.Owner(), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, a)
 
 	// One of the proxies has the client's connection.
 	for _, p := range proxies {
@@ -203,11 +204,11 @@ func TestALostAcquisitionReplyLeavesOneNode(t *testing.T) {
 			p := leasetest.NewProxy(t, s.Addr())
 			// The connection is given up after three quarters of what a request has.
 			l := kind.lock(open(t, p.Addr(), timeout(2*long/3)), "/node-"+name)
-			a := someone()
-			hold(t, l, a) // makes the directory
+			a := adaptertest.Owner()
+			adaptertest.Hold(t, l, a) // makes the directory
 			require.NoError(t, l.UnlockContext(a))
 			p.DropReply(text[name], 1)
-			h := hold(t, l, a)
+			h := adaptertest.Hold(t, l, a)
 			require.Equal(t, 1, p.Drops())
 			require.NoError(t, h.Err())
 			if name != "ephemeral" {
@@ -230,8 +231,8 @@ func TestAnEarlierSessionsNodeIsNotUsed(t *testing.T) {
 	c := open(t, p.Addr(), timeout(4*short)) // a request has half of it, on a busy machine too
 	l := c.Mutex("it")
 	got := make(chan error, 1)
-	a := someone()
-	hold(t, l, a)
+	a := adaptertest.Owner()
+	adaptertest.Hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
 	p.DropReply("-lock-", 1)
 	go func() { got <- l.LockContext(a) }()
@@ -257,8 +258,8 @@ func TestAFailedDeletionOfANodeIsRepeated(t *testing.T) {
 	p := leasetest.NewProxy(t, s.Addr())
 	brief := zklock.WithLeaseOptions(lease.WithReleaseTimeout(short))
 	l := open(t, p.Addr(), timeout(long), brief).Mutex("it")
-	a := someone()
-	hold(t, l, a)
+	a := adaptertest.Owner()
+	adaptertest.Hold(t, l, a)
 	p.Refuse()
 	require.Error(t, l.UnlockContext(a), "it says so")
 	require.Len(t, direct.list("/it"), 1)
@@ -275,8 +276,8 @@ func TestAnEarlyLossLeavesNoNode(t *testing.T) {
 	p := leasetest.NewProxy(t, s.Addr())
 	// The holder is told long before the server ends the session.
 	l := open(t, p.Addr(), timeout(16*time.Second), zklock.WithMargin(7*time.Second)).Mutex("it")
-	a := someone()
-	h := hold(t, l, a)
+	a := adaptertest.Owner()
+	h := adaptertest.Hold(t, l, a)
 	p.Refuse()
 	<-h.Lost()
 	require.Len(t, direct.list("/it"), 1)
@@ -290,10 +291,10 @@ func TestTokensGrowAfterAContainersRemoval(t *testing.T) {
 	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	l := open(t, s.Addr()).Mutex("/deep/down/it")
-	a := someone()
+	a := adaptertest.Owner()
 	last := uint64(0)
 	for range 2 {
-		h := hold(t, l, a)
+		h := adaptertest.Hold(t, l, a)
 		require.Greater(t, h.Token(), last)
 		last = h.Token()
 		names := direct.list("/deep/down/it")
@@ -338,7 +339,7 @@ func TestAContainerMayVanishBetweenAnyRequests(t *testing.T) {
 	for name, kind := range kinds {
 		one, two := kind.lock(open(t, s.Addr()), "/deep/down/"+name), kind.lock(open(t, s.Addr()), "/deep/down/"+name)
 		for _, l := range []*lease.Mutex{one, two} {
-			a := someone()
+			a := adaptertest.Owner()
 			wg.Go(func() {
 				for range 20 {
 					assert.NoError(t, l.LockContext(a), name)
@@ -368,13 +369,13 @@ func TestAKilledProcessFreesItsLocksBySession(t *testing.T) {
 			token, err := strconv.ParseUint(p.Line(), 10, 64)
 			require.NoError(t, err)
 			l := kind.lock(open(t, s.Addr()), "/"+name)
-			a := someone()
+			a := adaptertest.Owner()
 			ok, err := l.TryLockContext(a)
 			require.NoError(t, err)
 			require.False(t, ok)
 			p.Kill()
 			began := time.Now()
-			h := hold(t, l, a)
+			h := adaptertest.Hold(t, l, a)
 			require.Less(t, time.Since(began), long)
 			require.Greater(t, h.Token(), token)
 			require.NoError(t, l.UnlockContext(a))
@@ -390,8 +391,8 @@ func TestAPausedProcessLearnsOfItsLossFirst(t *testing.T) {
 	require.NoError(t, err)
 	p.Pause()
 	l := open(t, s.Addr()).Mutex("it")
-	a := someone()
-	h := hold(t, l, a)
+	a := adaptertest.Owner()
+	h := adaptertest.Hold(t, l, a)
 	require.Greater(t, h.Token(), token, "a resource that looks refuses the old one")
 	p.Say("")
 	p.Resume()
@@ -408,8 +409,8 @@ func TestCancelledWaitersReturnAtOnceAndLeaveNothing(t *testing.T) {
 	direct := connect(t, s.Addr())
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
-			holder, a := kind.lock(open(t, s.Addr()), "/"+name), someone()
-			hold(t, holder, a)
+			holder, a := kind.lock(open(t, s.Addr()), "/"+name), adaptertest.Owner()
+			adaptertest.Hold(t, holder, a)
 			var clients []*zklock.Client
 			for range 8 {
 				clients = append(clients, open(t, s.Addr()))
@@ -418,7 +419,7 @@ func TestCancelledWaitersReturnAtOnceAndLeaveNothing(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range 1000 {
 				wg.Go(func() {
-					ctx, cancel := context.WithCancelCause(someone())
+					ctx, cancel := context.WithCancelCause(adaptertest.Owner())
 					after := time.AfterFunc(rand.N(300*time.Millisecond), func() { cancel(gone) })
 					defer after.Stop()
 					err := kind.lock(clients[i%8], "/"+name).LockContext(ctx)
@@ -448,11 +449,11 @@ func TestACancelledWaiterReturnsWithoutAServer(t *testing.T) {
 	direct := connect(t, s.Addr())
 	direct.directory("/it")
 	l := open(t, p.Addr(), timeout(long)).Mutex("it")
-	a := someone()
-	hold(t, l, a)
+	a := adaptertest.Owner()
+	adaptertest.Hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
 	p.CutReplies()
-	ctx, cancel := context.WithCancel(someone())
+	ctx, cancel := context.WithCancel(adaptertest.Owner())
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(ctx) }()
 	direct.queued("/it", 1)
@@ -482,10 +483,10 @@ func TestACancelledCallsLateAnswerLeavesNothing(t *testing.T) {
 				direct := connect(t, s.Addr())
 				p := leasetest.NewProxy(t, s.Addr())
 				path := "/late-" + name + "-" + how
-				l, a := kind.lock(open(t, p.Addr(), timeout(long)), path), someone()
-				hold(t, l, a)
+				l, a := kind.lock(open(t, p.Addr(), timeout(long)), path), adaptertest.Owner()
+				adaptertest.Hold(t, l, a)
 				require.NoError(t, l.UnlockContext(a))
-				ctx, cancel := context.WithCancel(someone())
+				ctx, cancel := context.WithCancel(adaptertest.Owner())
 				p.Delay(late)
 				asked := p.Requests()
 				got := make(chan error, 1)
@@ -539,7 +540,7 @@ func TestReadersAndWritersThatGiveUpLeaveNothing(t *testing.T) {
 				if g == 0 {
 					p.Delay(rand.N(80 * time.Millisecond)) // more and less than an abandoned call waits
 				}
-				ctx, cancel := context.WithTimeout(someone(), rand.N(200*time.Millisecond))
+				ctx, cancel := context.WithTimeout(adaptertest.Owner(), rand.N(200*time.Millisecond))
 				if l.LockContext(ctx) == nil {
 					assert.NoError(t, l.UnlockContext(ctx))
 				}
@@ -550,9 +551,9 @@ func TestReadersAndWritersThatGiveUpLeaveNothing(t *testing.T) {
 	wg.Wait()
 	p.Heal()
 	direct.queued("/it", 0)
-	a := someone()
+	a := adaptertest.Owner()
 	for _, l := range []*lease.Mutex{write(rw), read(rw)} {
-		hold(t, l, a)
+		adaptertest.Hold(t, l, a)
 		require.NoError(t, l.UnlockContext(a))
 	}
 }
@@ -562,16 +563,16 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	c := open(t, s.Addr(), timeout(long))
-	other, a := open(t, s.Addr()).Mutex("other"), someone()
-	hold(t, other, a)
+	other, a := open(t, s.Addr()).Mutex("other"), adaptertest.Owner()
+	adaptertest.Hold(t, other, a)
 	var holds []locks.Hold
 	for name, kind := range kinds {
-		holds = append(holds, hold(t, kind.lock(c, "/"+name), someone()))
+		holds = append(holds, adaptertest.Hold(t, kind.lock(c, "/"+name), adaptertest.Owner()))
 	}
 	var wg sync.WaitGroup
 	for range 3 {
-		wg.Go(func() { assert.ErrorIs(t, c.Mutex("mutex").LockContext(someone()), locks.ErrClosed) })
-		wg.Go(func() { assert.ErrorIs(t, c.Mutex("other").LockContext(someone()), locks.ErrClosed) })
+		wg.Go(func() { assert.ErrorIs(t, c.Mutex("mutex").LockContext(adaptertest.Owner()), locks.ErrClosed) })
+		wg.Go(func() { assert.ErrorIs(t, c.Mutex("other").LockContext(adaptertest.Owner()), locks.ErrClosed) })
 	}
 	direct.queued("/other", 2)
 	require.NoError(t, c.Close(background))
@@ -580,7 +581,7 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 		require.ErrorIs(t, h.Err(), locks.ErrLost)
 	}
 	for name, kind := range kinds {
-		require.ErrorIs(t, kind.lock(c, "/"+name).LockContext(someone()), locks.ErrClosed)
+		require.ErrorIs(t, kind.lock(c, "/"+name).LockContext(adaptertest.Owner()), locks.ErrClosed)
 		direct.queued("/"+name+kind.dir, 0)
 	}
 	require.Len(t, direct.list("/other"), 1)
@@ -594,7 +595,7 @@ func TestCloseDoesNotWaitForAGoneServer(t *testing.T) {
 	s := zklock.LendServer(t)
 	p := leasetest.NewProxy(t, s.Addr())
 	c := open(t, p.Addr(), timeout(long))
-	hold(t, c.Mutex("it"), someone())
+	adaptertest.Hold(t, c.Mutex("it"), adaptertest.Owner())
 	p.Cut()
 	ctx, cancel := context.WithTimeout(background, 200*time.Millisecond)
 	defer cancel()
@@ -661,9 +662,9 @@ func TestAWaiterOnAnotherServerMissesNothing(t *testing.T) {
 	seldom := zklock.WithLeaseOptions(lease.WithPoll(time.Hour)) // only a watch wakes the waiter
 	holder, c := open(t, servers[0].Addr(), timeout(long)).Mutex("it"), openAll(t, addrs, timeout(long), seldom)
 	look := connect(t, servers[0].Addr())
-	l, a, b := c.Mutex("it"), someone(), someone()
+	l, a, b := c.Mutex("it"), adaptertest.Owner(), adaptertest.Owner()
 	for i := range 6 {
-		before := hold(t, holder, a).Token()
+		before := adaptertest.Hold(t, holder, a).Token()
 		got := make(chan error, 1)
 		go func() { got <- l.LockContext(b) }()
 		look.queued("/it", 2)
@@ -697,8 +698,8 @@ func TestHoldsAndWaitsSurviveAServersRestart(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	mutex := func() *lease.Mutex { return open(t, s.Addr(), timeout(long)).Mutex("it") }
 	l, waiter := mutex(), mutex()
-	a, b := someone(), someone()
-	h := hold(t, l, a)
+	a, b := adaptertest.Owner(), adaptertest.Owner()
+	h := adaptertest.Hold(t, l, a)
 	direct := connect(t, s.Addr())
 	first := direct.list("/it")[0]
 	got := make(chan error, 1)
@@ -725,11 +726,11 @@ func TestAWaiterOutlastsItsSession(t *testing.T) {
 	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	p := leasetest.NewProxy(t, s.Addr())
-	holder, a := open(t, s.Addr()).Mutex("it"), someone()
-	hold(t, holder, a)
+	holder, a := open(t, s.Addr()).Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, holder, a)
 	first := direct.list("/it")[0]
 	often := zklock.WithLeaseOptions(lease.WithPoll(50 * time.Millisecond))
-	c, b := open(t, p.Addr(), timeout(3*short), often), someone()
+	c, b := open(t, p.Addr(), timeout(3*short), often), adaptertest.Owner()
 	got := make(chan error, 1)
 	go func() { got <- c.Mutex("it").LockContext(b) }()
 	direct.watched(s, "/it/"+first, 2)

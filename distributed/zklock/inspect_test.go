@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/zklock"
 	"github.com/jucgo/locks/distributed/zklock/ephemeral"
@@ -51,14 +52,14 @@ func TestInspectDescribesHolderAndWaiter(t *testing.T) {
 			require.False(t, inspect(t, l).Held)
 			o := locks.NewOwner()
 			own := as(o)
-			h := hold(t, l, own)
+			h := adaptertest.Hold(t, l, own)
 
 			billing := open(t, s.Addr(), apart, zklock.WithLabel("billing"))
 			waiter := lock(billing)
 			if kind == "read half" {
 				waiter = billing.RWMutex("it").WriteMutex()
 			}
-			b := someone()
+			b := adaptertest.Owner()
 			got := make(chan error, 1)
 			go func() { got <- waiter.LockContext(b) }()
 			require.Eventually(t, func() bool {

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/zklock"
 	"github.com/jucgo/locks/distributed/zklock/ephemeral"
@@ -35,8 +36,8 @@ func TestNodesHaveCuratorsForm(t *testing.T) {
 	for name, at := range map[string][2]string{
 		"mutex": {"", "lock-"}, "semaphore": {"/leases", "lease-"}, "write": {"", "__WRIT__"},
 	} {
-		l, a := kinds[name].lock(c, "/"+name), someone()
-		h := hold(t, l, a)
+		l, a := kinds[name].lock(c, "/"+name), adaptertest.Owner()
+		h := adaptertest.Hold(t, l, a)
 		dir := "/" + name + at[0]
 		nodes := direct.list(dir)
 		require.Len(t, nodes, 1)
@@ -57,12 +58,12 @@ func TestWaitersGetTheLockInNodeOrder(t *testing.T) {
 	t.Parallel()
 	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
-	holder, a := open(t, s.Addr()).Mutex("it"), someone()
-	hold(t, holder, a)
+	holder, a := open(t, s.Addr()).Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, holder, a)
 	var order []int
 	var wg sync.WaitGroup
 	for i := range 10 {
-		l, b := open(t, s.Addr()).Mutex("it"), someone()
+		l, b := open(t, s.Addr()).Mutex("it"), adaptertest.Owner()
 		wg.Go(func() {
 			assert.NoError(t, l.LockContext(b))
 			order = append(order, i)
@@ -101,7 +102,7 @@ func TestAFreeLockTakesTwoWritesAndReads(t *testing.T) {
 	direct := connect(t, s.Addr())
 	direct.directory("/it")
 	l := open(t, s.Addr(), timeout(long)).Mutex("it")
-	hold(t, l, background)
+	adaptertest.Hold(t, l, background)
 	require.NoError(t, l.UnlockContext(background))
 	const n = 100
 	writes, questions := count(t, s, "zk_cnt_updatelatency"), count(t, s, "zk_cnt_readlatency")
@@ -135,8 +136,8 @@ func TestAReleaseWakesOneWaiterOfAHundred(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := testbed.StartZooKeeper(t)
 			direct := connect(t, s.Addr())
-			holder, a := kinds[name].lock(open(t, s.Addr(), timeout(long)), "/it"), someone()
-			hold(t, holder, a)
+			holder, a := kinds[name].lock(open(t, s.Addr(), timeout(long)), "/it"), adaptertest.Owner()
+			adaptertest.Hold(t, holder, a)
 			ctx, cancel := context.WithCancel(background)
 			var wg sync.WaitGroup
 			var got sync.Map
@@ -183,7 +184,7 @@ func TestAWriterDowngradesAheadOfOtherWriters(t *testing.T) {
 	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	rw, other := open(t, s.Addr()).RWMutex("it"), open(t, s.Addr()).RWMutex("it")
-	a, b := someone(), someone()
+	a, b := adaptertest.Owner(), adaptertest.Owner()
 	require.NoError(t, write(rw).LockContext(a))
 	got := make(chan error, 1)
 	go func() { got <- write(other).LockContext(b) }()
@@ -220,16 +221,16 @@ func TestReadersEnterTogetherInQueueOrder(t *testing.T) {
 	direct := connect(t, s.Addr())
 	rw := func() *lease.RWMutex { return open(t, s.Addr()).RWMutex("it") }
 	first, second, third := rw(), rw(), rw()
-	a, b, c := someone(), someone(), someone()
+	a, b, c := adaptertest.Owner(), adaptertest.Owner(), adaptertest.Owner()
 	require.NoError(t, read(first).LockContext(a))
 	require.NoError(t, read(second).LockContext(b), "readers share")
 	wrote, have := make(chan error, 1), make(chan error, 1)
 	go func() { wrote <- write(third).LockContext(c) }()
 	direct.queued("/it", 3)
-	late := someone()
+	late := adaptertest.Owner()
 	go func() { have <- read(first).LockContext(late) }()
 	direct.queued("/it", 4)
-	ok, err := read(second).TryLockContext(someone())
+	ok, err := read(second).TryLockContext(adaptertest.Owner())
 	require.NoError(t, err)
 	require.False(t, ok, "not past a writer")
 	require.NoError(t, read(first).UnlockContext(a))
@@ -248,8 +249,8 @@ func TestARevocationAsksTheHolderToRelease(t *testing.T) {
 	asked := make(chan uint64, 8)
 	l := c.Mutex("it", zklock.WithRevocation(func(token uint64) { asked <- token }))
 	require.NoError(t, other.Revoke(background, "it"), "nobody holds it")
-	a := someone()
-	h := hold(t, l, a)
+	a := adaptertest.Owner()
+	h := adaptertest.Hold(t, l, a)
 	data, _, err := direct.Get("/it/" + direct.list("/it")[0])
 	require.NoError(t, err)
 	require.Empty(t, data)
@@ -267,8 +268,8 @@ func TestARevocationAsksTheHolderToRelease(t *testing.T) {
 
 	// All readers, and not the writer behind them.
 	rw := c.RWMutex("rw", zklock.WithRevocation(func(token uint64) { asked <- token }))
-	b, w := someone(), someone()
-	one, two := hold(t, read(rw), a), hold(t, read(rw), b)
+	b, w := adaptertest.Owner(), adaptertest.Owner()
+	one, two := adaptertest.Hold(t, read(rw), a), adaptertest.Hold(t, read(rw), b)
 	got := make(chan error, 1)
 	go func() { got <- write(rw).LockContext(w) }()
 	direct.queued("/rw", 3)
@@ -283,9 +284,9 @@ func TestARevocationAsksTheHolderToRelease(t *testing.T) {
 
 func TestARevocationSparesOtherKindsOfLocks(t *testing.T) {
 	s := zklock.LendServer(t)
-	c, other, a := open(t, s.Addr()), open(t, s.Addr()), someone()
+	c, other, a := open(t, s.Addr()), open(t, s.Addr()), adaptertest.Owner()
 	for name, l := range map[string]*lease.Mutex{"s": c.SemaphoreMutex("s"), "e": ephemeral.New(c, "e")} {
-		h := hold(t, l, a)
+		h := adaptertest.Hold(t, l, a)
 		require.NoError(t, other.Revoke(background, name))
 		require.NoError(t, h.Err())
 		require.NoError(t, l.UnlockContext(a))
@@ -294,10 +295,10 @@ func TestARevocationSparesOtherKindsOfLocks(t *testing.T) {
 
 func TestAHoldWithAFixedTTLEndsInTheServer(t *testing.T) {
 	s := zklock.LendServer(t)
-	a, b := someone(), someone()
+	a, b := adaptertest.Owner(), adaptertest.Owner()
 	l := open(t, s.Addr(), timeout(long)).Mutex("it", lease.WithFixedTTL(time.Second))
 	rival := open(t, s.Addr(), timeout(long)).Mutex("it")
-	h := hold(t, l, a)
+	h := adaptertest.Hold(t, l, a)
 	require.NoError(t, rival.LockContext(b), "long before the end of the session")
 	require.ErrorIs(t, h.Err(), locks.ErrLost)
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
@@ -308,8 +309,8 @@ func TestADeletedNodeIsALossAtOnce(t *testing.T) {
 	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	for name, kind := range kinds {
-		l, a := kind.lock(open(t, s.Addr(), timeout(60*time.Second)), "/"+name), someone()
-		h := hold(t, l, a)
+		l, a := kind.lock(open(t, s.Addr(), timeout(60*time.Second)), "/"+name), adaptertest.Owner()
+		h := adaptertest.Hold(t, l, a)
 		if name == "ephemeral" {
 			require.NoError(t, direct.Delete("/"+name, -1))
 		}
@@ -330,8 +331,8 @@ func TestAWaiterWhoseNodeIsDeletedQueuesAnew(t *testing.T) {
 	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	holder, l := open(t, s.Addr()).Mutex("it"), open(t, s.Addr()).Mutex("it")
-	a, b := someone(), someone()
-	hold(t, holder, a)
+	a, b := adaptertest.Owner(), adaptertest.Owner()
+	adaptertest.Hold(t, holder, a)
 	first := direct.list("/it")[0]
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(b) }()
@@ -360,7 +361,7 @@ func TestUnknownNodesAreIgnoredAndLocksForeign(t *testing.T) {
 	} {
 		make(dir, 0)
 	}
-	a := someone()
+	a := adaptertest.Owner()
 	rw := c.RWMutex("rw")
 	for _, l := range []*lease.Mutex{c.Mutex("it"), c.SemaphoreMutex("s"), write(rw), read(rw)} {
 		require.NoError(t, l.LockContext(a))
@@ -384,7 +385,7 @@ func TestUnknownNodesAreIgnoredAndLocksForeign(t *testing.T) {
 // Kazoo's names have 32 digits in front. Its class for both directions is in the README.
 func TestAKazooNodeExcludesWithCuratorsNameOnly(t *testing.T) {
 	s := zklock.LendServer(t)
-	direct, l, a := connect(t, s.Addr()), open(t, s.Addr()).Mutex("it"), someone()
+	direct, l, a := connect(t, s.Addr()), open(t, s.Addr()).Mutex("it"), adaptertest.Owner()
 	direct.directory("/it")
 	for name, excludes := range map[string]bool{"__lock__": false, "-lock-": true} {
 		flags := int32(zk.FlagEphemeral | zk.FlagSequence)
@@ -419,8 +420,8 @@ func TestNamesThatCannotBeAreRefused(t *testing.T) {
 		require.Error(t, c.Revoke(background, name))
 	}
 	long := strings.Repeat("n", 1023)
-	ctx := someone()
-	held := hold(t, c.Mutex(long), ctx)
+	ctx := adaptertest.Owner()
+	held := adaptertest.Hold(t, c.Mutex(long), ctx)
 	for kind, k := range kinds {
 		t.Run(kind, func(t *testing.T) { testbed.Refused(t, k.lock(c, long+"nn"), "1025 bytes") })
 	}
@@ -441,7 +442,7 @@ func TestNamesThatCannotBeAreRefused(t *testing.T) {
 
 func TestASemaphoreLockRefusesItsHolder(t *testing.T) {
 	s := zklock.LendServer(t)
-	l, a := open(t, s.Addr()).SemaphoreMutex("it"), someone()
+	l, a := open(t, s.Addr()).SemaphoreMutex("it"), adaptertest.Owner()
 	require.NoError(t, l.LockContext(a))
 	require.ErrorIs(t, l.LockContext(a), locks.ErrDeadlock)
 	ok, err := l.TryLockContext(a)
@@ -486,8 +487,8 @@ func TestClientsExcludeEachOther(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			one, two := kind.lock(open(t, s.Addr()), "/"+name), kind.lock(open(t, s.Addr()), "/"+name)
-			a, b := someone(), someone()
-			first := hold(t, one, a)
+			a, b := adaptertest.Owner(), adaptertest.Owner()
+			first := adaptertest.Hold(t, one, a)
 			got := make(chan error, 1)
 			go func() { got <- two.LockContext(b) }()
 			if name == "ephemeral" {
@@ -513,7 +514,7 @@ func TestClientsExcludeEachOther(t *testing.T) {
 			var inside atomic.Int32
 			var wg sync.WaitGroup
 			for range 4 {
-				l, c := kind.lock(open(t, s.Addr()), "/"+name), someone()
+				l, c := kind.lock(open(t, s.Addr()), "/"+name), adaptertest.Owner()
 				wg.Go(func() {
 					for range 15 {
 						assert.NoError(t, l.LockContext(c))
@@ -532,12 +533,12 @@ func TestClientsExcludeEachOther(t *testing.T) {
 func TestSemaphoreWaitersOutliveTheirDeletedNodes(t *testing.T) {
 	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
-	first, a := open(t, s.Addr()).SemaphoreMutex("it"), someone()
-	hold(t, first, a)
+	first, a := open(t, s.Addr()).SemaphoreMutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, first, a)
 	known := direct.list("/it/leases")
 	got := make(chan error, 2)
 	for i := range 2 {
-		l, o := open(t, s.Addr()).SemaphoreMutex("it"), someone()
+		l, o := open(t, s.Addr()).SemaphoreMutex("it"), adaptertest.Owner()
 		go func() {
 			err := l.LockContext(o)
 			if err == nil {

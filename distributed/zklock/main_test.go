@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(patient{m}, stays)
 }
 
-var stays = goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.start.func1.1")
+var stays = testbed.Children()
 
 // patient ends the lent servers, and waits for the ZooKeeper client to end: without a server that
 // takes a second.
@@ -41,8 +41,6 @@ func (m patient) Run() int {
 var background = context.Background()
 
 func as(o locks.Owner) context.Context { return locks.WithOwner(background, o) }
-
-func someone() context.Context { return as(locks.NewOwner()) }
 
 // unhurried gives an unlock the time that it may need on a busy machine.
 var unhurried = zklock.WithLeaseOptions(lease.WithReleaseTimeout(30 * time.Second))
@@ -144,14 +142,6 @@ func (a admin) watched(s *testbed.ZooKeeper, path string, n int) {
 		}
 		return got == n
 	})
-}
-
-func hold(tb testing.TB, l *lease.Mutex, ctx context.Context) locks.Hold {
-	tb.Helper()
-	require.NoError(tb, l.LockContext(ctx))
-	h, err := l.Hold(ctx)
-	require.NoError(tb, err)
-	return h
 }
 
 func read(l *lease.RWMutex) *lease.Mutex { return l.ReadMutex() }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/zklock"
@@ -34,8 +35,8 @@ type line struct {
 func newLine(t *testing.T) *line {
 	t.Parallel()
 	s := zklock.LendServer(t)
-	l := &line{t: t, s: s, direct: connect(t, s.Addr()), holder: open(t, s.Addr()).Mutex("it"), owner: someone()}
-	hold(t, l.holder, l.owner)
+	l := &line{t: t, s: s, direct: connect(t, s.Addr()), holder: open(t, s.Addr()).Mutex("it"), owner: adaptertest.Owner()}
+	adaptertest.Hold(t, l.holder, l.owner)
 	l.nodes = []string{"/it/" + l.direct.list("/it")[0]}
 	return l
 }
@@ -85,8 +86,8 @@ func stillWaits(t *testing.T, got chan error) {
 
 func TestAWaiterBehindALeaverAwaitsTheHolder(t *testing.T) {
 	l := newLine(t)
-	second, third, b := open(t, l.s.Addr()).Mutex("it"), open(t, l.s.Addr()).Mutex("it"), someone()
-	ctx, cancel := context.WithCancel(someone())
+	second, third, b := open(t, l.s.Addr()).Mutex("it"), open(t, l.s.Addr()).Mutex("it"), adaptertest.Owner()
+	ctx, cancel := context.WithCancel(adaptertest.Owner())
 	left := l.wait(second, ctx)
 	got := l.wait(third, b)
 	cancel()
@@ -110,7 +111,7 @@ func TestAWaiterWithoutItsNodeQueuesAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLine(t)
 			p := leasetest.NewProxy(t, l.s.Addr())
-			next, a := open(t, p.Addr(), timeout(long)).Mutex("it"), someone()
+			next, a := open(t, p.Addr(), timeout(long)).Mutex("it"), adaptertest.Owner()
 			got := l.wait(next, a)
 			during(p, func() {
 				_, err := l.direct.Multi(&zk.DeleteRequest{Path: l.nodes[1], Version: -1},
@@ -125,7 +126,7 @@ func TestAWaiterWithoutItsNodeQueuesAnew(t *testing.T) {
 
 func TestAWaiterLearnsOfARevokedNodesEnd(t *testing.T) {
 	l := newLine(t)
-	next, a := open(t, l.s.Addr()).Mutex("it"), someone()
+	next, a := open(t, l.s.Addr()).Mutex("it"), adaptertest.Owner()
 	got := l.wait(next, a)
 	// The watch reports the change, and so not the deletion.
 	_, err := l.direct.Multi(
@@ -160,7 +161,7 @@ func TestOneHolderAtATimeWhateverWaitersDo(t *testing.T) {
 					return
 				default:
 				}
-				ctx, cancel := context.WithCancel(someone())
+				ctx, cancel := context.WithCancel(adaptertest.Owner())
 				switch r.IntN(12) {
 				case 0:
 					time.AfterFunc(time.Duration(r.IntN(20))*time.Millisecond, p.Reset)
@@ -214,7 +215,7 @@ func TestATokenIsTheCzxidBesideOtherNodes(t *testing.T) {
 		}
 	})
 	for range 500 {
-		hold(t, l, background)
+		adaptertest.Hold(t, l, background)
 		h, err := l.Hold(background)
 		require.NoError(t, err)
 		names := slices.DeleteFunc(direct.list("/it"), func(n string) bool { return strings.HasPrefix(n, "other-") })
@@ -256,7 +257,7 @@ func TestAReaderThatWroteExcludesTheNextWriter(t *testing.T) {
 	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	rw, next := open(t, s.Addr()).RWMutex("it"), write(open(t, s.Addr()).RWMutex("it"))
-	a, b := someone(), someone()
+	a, b := adaptertest.Owner(), adaptertest.Owner()
 	require.NoError(t, write(rw).LockContext(a))
 	got := make(chan error, 1)
 	go func() { got <- next.LockContext(b) }()
@@ -294,7 +295,7 @@ func TestAReleaseNeverFreesAnotherOwnersLock(t *testing.T) {
 				go func() { done <- l.UnlockContext(ctx) }()
 				return <-done
 			}
-			a, b, mine := someone(), someone(), as(locks.CurrentOwner(background))
+			a, b, mine := adaptertest.Owner(), adaptertest.Owner(), as(locks.CurrentOwner(background))
 
 			require.NoError(t, l.LockContext(background))
 			require.ErrorIs(t, elsewhere(background), locks.ErrNotHeld, "another goroutine")

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -41,8 +42,8 @@ func TestHoldsAndWaitersOutlastAUsedUpQuota(t *testing.T) {
 	direct := connect(t, s.Addr())
 	direct.directory("/app")
 	c, rival := open(t, s.Addr()), open(t, s.Addr())
-	a, b := someone(), someone()
-	h := hold(t, c.Mutex("/app/it"), a)
+	a, b := adaptertest.Owner(), adaptertest.Owner()
+	h := adaptertest.Hold(t, c.Mutex("/app/it"), a)
 	waiter := make(chan error, 1)
 	go func() { waiter <- rival.Mutex("/app/it").LockContext(b) }()
 	direct.queued("/app/it", 2)
@@ -74,15 +75,15 @@ func TestHoldsAndWaitersOutlastAThrottlingServer(t *testing.T) {
 		"throttled_op_wait_time=40")
 	direct := connect(t, s.Addr())
 	c, rival := open(t, s.Addr()), open(t, s.Addr())
-	a, b := someone(), someone()
+	a, b := adaptertest.Owner(), adaptertest.Owner()
 	// A client repeats a refused release.
 	unlock := func(l *lease.Mutex, owner context.Context) {
 		if err := l.UnlockContext(owner); err != nil {
 			assert.ErrorIs(t, err, lease.ErrUnavailable)
 		}
 	}
-	hold(t, c.Mutex("it"), a)
-	h := hold(t, c.Mutex("kept"), a)
+	adaptertest.Hold(t, c.Mutex("it"), a)
+	h := adaptertest.Hold(t, c.Mutex("kept"), a)
 	waiter := make(chan error, 1)
 	go func() { waiter <- rival.Mutex("it").LockContext(b) }()
 	eventually(t, "a waiter", func() bool {

@@ -17,6 +17,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/zklock"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -29,8 +30,8 @@ func TestLocksWorkOverTLSWithClientCertificates(t *testing.T) {
 	acl := zklock.WithACL([]zk.ACL{{Perms: zk.PermAll, Scheme: "x509", ID: "CN=client"}})
 	dial := zklock.WithDialer((&tls.Dialer{Config: config}).DialContext)
 	holder, waiter := open(t, s.Secure(), dial, acl).Mutex("it"), open(t, s.Secure(), dial, acl).Mutex("it")
-	a, b := someone(), someone()
-	first := hold(t, holder, a)
+	a, b := adaptertest.Owner(), adaptertest.Owner()
+	first := adaptertest.Hold(t, holder, a)
 	got := make(chan error, 1)
 	go func() { got <- waiter.LockContext(b) }()
 	// One of the lock and one of the identity, for each client.
@@ -42,7 +43,7 @@ func TestLocksWorkOverTLSWithClientCertificates(t *testing.T) {
 	require.Greater(t, second.Token(), first.Token())
 
 	stranger := open(t, s.Addr()).Mutex("it") // without TLS, and so without an identity
-	require.ErrorIs(t, stranger.LockContext(someone()), zk.ErrNoAuth)
+	require.ErrorIs(t, stranger.LockContext(adaptertest.Owner()), zk.ErrNoAuth)
 	require.NoError(t, waiter.UnlockContext(b))
 }
 
@@ -136,8 +137,8 @@ func TestAnOwnDialerServesEachNewConnection(t *testing.T) {
 			asked.Store(address, true)
 			return new(net.Dialer).DialContext(ctx, network, p.Addr())
 		}))
-	a := someone()
-	h := hold(t, c.Mutex("it"), a)
+	a := adaptertest.Owner()
+	h := adaptertest.Hold(t, c.Mutex("it"), a)
 	before := dialed.Load()
 	p.Reset()
 	eventually(t, "another connection", func() bool { return dialed.Load() > before && c.State() == zklock.Held })
@@ -169,7 +170,7 @@ func TestADialErrorHidesTheContextsError(t *testing.T) {
 	fail.Store(true)
 	conn.Load().(net.Conn).Close()
 	eventually(t, "the end of the connection", func() bool { return c.State() != zklock.Held })
-	err := c.Mutex("it").LockContext(someone()) // its context never ends
+	err := c.Mutex("it").LockContext(adaptertest.Owner()) // its context never ends
 	require.ErrorContains(t, err, refused.Error())
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 }
@@ -185,7 +186,7 @@ func TestDigestCredentialsOpenNodesThatStrangersCannotUse(t *testing.T) {
 	acl := zklock.WithACL(zk.DigestACL(zk.PermAll, "user", "secret"))
 	c := open(t, p.Addr(), acl, logger, zklock.WithAuth("digest", []byte("user:secret")))
 	friend := open(t, s.Addr(), acl, zklock.WithAuth("digest", []byte("user:secret"))).Mutex("it")
-	a := someone()
+	a := adaptertest.Owner()
 	for name, kind := range kinds {
 		l := kind.lock(c, "/"+name)
 		require.NoError(t, l.LockContext(a))
@@ -196,16 +197,16 @@ func TestDigestCredentialsOpenNodesThatStrangersCannotUse(t *testing.T) {
 	require.NoError(t, c.Mutex("it").UnlockContext(a))
 	require.NoError(t, c.Mutex("it").LockContext(a))
 	got := make(chan error, 1)
-	b := someone()
+	b := adaptertest.Owner()
 	go func() { got <- friend.LockContext(b) }()
 	// One of the lock and one of the identity, for each client.
 	eventually(t, "the friend's nodes", func() bool { return count(t, s, "zk_ephemerals_count") == 4 })
 
 	stranger := open(t, s.Addr(), logger, zklock.WithAuth("digest", []byte("user:guess")))
-	err := stranger.Mutex("it").LockContext(someone())
+	err := stranger.Mutex("it").LockContext(adaptertest.Owner())
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 	require.NotContains(t, err.Error(), "guess")
-	ok, err := stranger.Mutex("it").TryLockContext(someone())
+	ok, err := stranger.Mutex("it").TryLockContext(adaptertest.Owner())
 	require.False(t, ok)
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 	require.ErrorIs(t, stranger.Revoke(background, "it"), zk.ErrNoAuth)

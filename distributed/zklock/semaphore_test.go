@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/zklock"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -135,15 +136,15 @@ func TestASemaphoreMutexIsASemaphoreOfOne(t *testing.T) {
 	t.Parallel()
 	s := zklock.LendServer(t)
 	c := open(t, s.Addr())
-	one, l, o := c.Semaphore("it", 1), c.SemaphoreMutex("it"), someone()
-	hold(t, c.Mutex("it"), o) // which has other nodes
+	one, l, o := c.Semaphore("it", 1), c.SemaphoreMutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, c.Mutex("it"), o) // which has other nodes
 	p := tries(t, one, 1)
 	require.NotNil(t, p)
 	ok, err := l.TryLockContext(o)
 	require.NoError(t, err)
 	require.False(t, ok)
 	release(t, p)
-	hold(t, l, o)
+	adaptertest.Hold(t, l, o)
 	require.Nil(t, tries(t, one, 1))
 	release(t, tries(t, c.Semaphore("it", 2), 1))
 	require.NoError(t, l.UnlockContext(o))

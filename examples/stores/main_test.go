@@ -31,8 +31,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Unsetenv(storeVariable)
-	const child = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(child))
+	goleak.VerifyTestMain(m, testbed.Children())
 }
 
 // call runs the program in this process, and returns what it says.

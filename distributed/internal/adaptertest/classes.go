@@ -1,10 +1,6 @@
-// Package classtest checks that the locks of an adapter do what the class of an error answer
-// demands: see the table in package lease. It gives each answer to a first request, to a wait, to a
-// renewal and to a release.
-package classtest
+package adaptertest
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -50,9 +46,11 @@ const (
 	soon = 12 * time.Second
 )
 
-// Run checks each case in all situations, and the first case of each class in all moods. Time is
+// TestClasses checks that the locks of an adapter do what the class of an error answer demands: see
+// the table in package lease. It gives each answer to a first request, to a wait, to a renewal and
+// to a release. It checks each case in all situations, and the first case of each class in all moods. Time is
 // virtual, by package synctest: open starts a server in memory.
-func Run[A any](t *testing.T, cases []Case[A], open func(t *testing.T, c Case[A]) Bed) {
+func TestClasses[A any](t *testing.T, cases []Case[A], open func(t *testing.T, c Case[A]) Bed) {
 	situations := map[string]func(*testing.T, Bed, situation){
 		"first request": firstRequest, "wait": wait, "renewal": renewal, "release": release,
 	}
@@ -88,16 +86,6 @@ type situation struct {
 // passes reports whether a first request waits for the end of the refusals.
 func (s situation) passes() bool { return s.class == classes.Moment || s.class == classes.Doubt }
 
-func someone() context.Context { return locks.WithOwner(context.Background(), locks.NewOwner()) }
-
-func hold(t *testing.T, l locks.Leased, ctx context.Context) locks.Hold {
-	t.Helper()
-	require.NoError(t, l.LockContext(ctx))
-	h, err := l.Hold(ctx)
-	require.NoError(t, err)
-	return h
-}
-
 // result returns the outcome of an acquisition, which comes soon.
 func result(t *testing.T, got <-chan error) error {
 	t.Helper()
@@ -122,7 +110,7 @@ func (s situation) marked(t *testing.T, err error) {
 }
 
 func firstRequest(t *testing.T, b Bed, s situation) {
-	a := someone()
+	a := Owner()
 	got := make(chan error, 1)
 	b.Set(s.mood)
 	began := time.Now()
@@ -144,8 +132,8 @@ func firstRequest(t *testing.T, b Bed, s situation) {
 }
 
 func wait(t *testing.T, b Bed, s situation) {
-	a, r := someone(), someone()
-	hold(t, b.Rival, r)
+	a, r := Owner(), Owner()
+	Hold(t, b.Rival, r)
 	got := make(chan error, 1)
 	go func() { got <- b.Lock.LockContext(a) }()
 	time.Sleep(outage)
@@ -164,8 +152,8 @@ func wait(t *testing.T, b Bed, s situation) {
 }
 
 func renewal(t *testing.T, b Bed, s situation) {
-	a := someone()
-	h := hold(t, b.Lock, a)
+	a := Owner()
+	h := Hold(t, b.Lock, a)
 	end, _ := h.Deadline()
 	term := time.Until(end)
 	for range 5 {
@@ -179,8 +167,8 @@ func renewal(t *testing.T, b Bed, s situation) {
 }
 
 func release(t *testing.T, b Bed, s situation) {
-	a, r := someone(), someone()
-	hold(t, b.Lock, a)
+	a, r := Owner(), Owner()
+	Hold(t, b.Lock, a)
 	got := make(chan error, 1)
 	go func() { got <- b.Rival.LockContext(r) }()
 	time.Sleep(outage)

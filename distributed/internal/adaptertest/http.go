@@ -1,4 +1,4 @@
-package classtest
+package adaptertest
 
 import "net/http"
 

@@ -34,8 +34,7 @@ func TestMain(m *testing.M) {
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		f.Value.Set("6") // the parallel ones wait for sessions to end
 	}
-	const stays = "github.com/jucgo/locks/internal/test/testbed.start.func1.1"
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(stays))
+	goleak.VerifyTestMain(m, testbed.Children())
 }
 
 const (

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		f.Value.Set("6") // the parallel ones sleep most of the time
 	}
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.start.func1.1"))
+	goleak.VerifyTestMain(m, testbed.Children())
 }
 
 // holdUntilKilled takes locks, says so, and keeps them. Its arguments are the address of the

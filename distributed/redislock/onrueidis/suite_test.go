@@ -16,6 +16,7 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 	"github.com/jucgo/locks/distributed/redislock/onrueidis"
 	"github.com/jucgo/locks/distributed/redislock/redlock"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 func TestMain(m *testing.M) {
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) {
 		f.Value.Set("12") // they sleep most of the time
 	}
 	goleak.VerifyTestMain(m, append(leaks,
-		goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.start.func1.1"))...)
+		testbed.Children())...)
 }
 
 // leaks are the goroutines in which a client of a cluster asks who has which slots, up to a

@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.start.func1.1"))
+	goleak.VerifyTestMain(m, testbed.Children())
 }
 
 func TestOneOfFourMachinesDoesTheJob(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.start.func1.1"))
+	goleak.VerifyTestMain(m, testbed.Children())
 }
 
 // replica is a running program with what it prints.

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 			})
 		},
 	})
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.start.func1.1"))
+	goleak.VerifyTestMain(m, testbed.Children())
 }
 
 func TestAChildEndsWithItsInput(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/classtest"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/redislock"
@@ -21,7 +21,7 @@ import (
 // moody is a server that refuses scripts with an error reply, as long as there is one.
 type moody struct {
 	*miniredis.Miniredis
-	classtest.Refuser[string] // of scripts
+	adaptertest.Refuser[string] // of scripts
 }
 
 func startMoody(tb testing.TB) *moody {
@@ -60,7 +60,7 @@ var reactions = map[redisport.Class]struct {
 func inEachMood(t *testing.T, on Driver, f func(t *testing.T, m *moody, l *lease.Mutex, text string, class redisport.Class)) {
 	t.Parallel()
 	classOf := func(r redisport.Refusal) redisport.Class { return redisport.ClassOf(r.Prefix+"of the test", false) }
-	require.Len(t, classtest.OneOfEach(redisport.Refusals, classOf), len(reactions))
+	require.Len(t, adaptertest.OneOfEach(redisport.Refusals, classOf), len(reactions))
 	for _, r := range redisport.Refusals {
 		text, class := r.Prefix+"of the test", classOf(r)
 		t.Run(r.Prefix, func(t *testing.T) {
