@@ -31,9 +31,9 @@ type TB interface {
 //
 // A test that passes had no new cycle and no new orphan when Check looked. Another schedule of the
 // same test may have one: package lockstest/explore tries many. Check does not look at waits for
-// channels, for locks without owners (fair, spin, semaphore, synchronizer, sync), or for what other
-// processes hold. If the program has packages of such locks, Check names them in the log of the first
-// test that ends.
+// channels, for locks without owners (fair, spin, semaphore, synchronizer, rwlock.StampedLock, sync),
+// or for what other processes hold. If the program has such locks of this module, Check names them
+// once, in the log of the first test that ends. It names a StampedLock after the first wait for one.
 //
 // Check sees the waits of the whole process. If tests run in parallel, each test that ends while
 // there is a new cycle fails. A test that is part of a cycle itself never ends: use [Refuse]
@@ -65,8 +65,8 @@ func Check(t TB) {
 	})
 }
 
-// told is true once a test has logged what Check does not see.
-var told atomic.Bool
+// told is how many names a test has logged of what Check does not see.
+var told atomic.Int32
 
 // unseen logs which locks of the program Check does not see, once.
 func unseen(t TB) {
@@ -74,13 +74,13 @@ func unseen(t TB) {
 	log, ok := t.(interface {
 		Logf(format string, args ...any)
 	})
-	packages := ownerless.Packages()
-	if !ok || len(packages) == 0 || told.Swap(true) {
+	names := ownerless.Names()
+	if n := int32(len(names)); !ok || told.Swap(n) >= n {
 		return
 	}
-	log.Logf("deadlock.Check does not see waits for locks without owners. This program has packages of such "+
-		"locks: %s. lockstest/explore finds their deadlocks, and so does Check with a reentrant.Mutex "+
-		"or an rwlock.RWMutex in their place", strings.Join(packages, ", "))
+	log.Logf("deadlock.Check does not see waits for locks without owners. This program has such locks: %s. "+
+		"lockstest/explore finds their deadlocks, and so does Check with a reentrant.Mutex or an rwlock.RWMutex "+
+		"in their place", strings.Join(names, ", "))
 }
 
 // wait identifies a wait of a cycle, or an orphan. The waits keep the lock alive, and with it the

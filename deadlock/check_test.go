@@ -3,6 +3,8 @@ package deadlock_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +14,10 @@ import (
 	"github.com/jucgo/locks/deadlock"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
+	"github.com/jucgo/locks/rwlock"
+	"github.com/jucgo/locks/semaphore"
+	"github.com/jucgo/locks/spin"
+	"github.com/jucgo/locks/synchronizer"
 )
 
 // tb is a test whose end and failures the real test sees.
@@ -65,6 +71,36 @@ func TestCheckSaysOnceWhichLocksItDoesNotSee(t *testing.T) {
 	require.Contains(t, first.lines[0], "fair")
 	require.Empty(t, second.lines)
 }
+
+func TestCheckNamesEveryLockThatItDoesNotSee(t *testing.T) {
+	deadlock.Forget()
+	var before, after logged
+	deadlock.Check(&before)
+	require.Empty(t, before.end())
+
+	deadlock.Check(&after)
+	var l rwlock.StampedLock
+	s := l.WriteLock()
+	go func() { l.UnlockRead(l.ReadLock()) }()
+	require.Eventually(t, l.HasQueued, time.Minute, time.Millisecond)
+	l.UnlockWrite(s)
+	require.Empty(t, after.end())
+	for _, name := range []string{"fair", "rwlock.StampedLock", "semaphore", "spin", "synchronizer"} {
+		require.Contains(t, strings.Join(slices.Concat(before.lines, after.lines), "\n"), name)
+	}
+}
+
+type rules struct{}
+
+func (rules) Acquire(w, _ uint64) (uint64, bool) { return w, true }
+func (rules) Release(w, _ uint64) (uint64, bool) { return w, true }
+
+// The packages of these locks name themselves when the program starts.
+var (
+	_ semaphore.Weighted
+	_ spin.Mutex
+	_ synchronizer.Sync[rules]
+)
 
 func TestCheckFailsATestWithACycle(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

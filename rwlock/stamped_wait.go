@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/ownerless"
 	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/pause"
 	"github.com/jucgo/locks/internal/sched"
@@ -83,8 +84,12 @@ var stampedWaiters = sync.Pool{New: func() any {
 	return n
 }}
 
+// stamped is named in tests by package deadlock, which sees no waits for a StampedLock.
+var stamped = ownerless.Kind{Name: "rwlock.StampedLock"}
+
 // wait acquires the lock in turn, and returns its stamp, tooMany, or 0 if the limit ended first.
 func (l *StampedLock) wait(write bool, lim *park.Limit) Stamp {
+	stamped.Waits()
 	n := stampedWaiters.Get().(*stampedWaiter)
 	n.write, n.who = write, goid.Get()
 	lim.Open(&n.place)
