@@ -28,14 +28,15 @@ var errNilLock = errors.New("nil lock")
 // limits the wait and fn together. To limit the wait alone, call LockContext with a limited ctx.
 //
 // A nil ctx is an error that matches [ErrNilContext]. A nil fn is an error that matches
-// [ErrNilFunc]. A nil l is an error too. Do returns these errors before it acquires l.
+// [ErrNilFunc]. A nil l is an error too, and so is an l that is a nil pointer. Do returns these
+// errors before it acquires l.
 func Do(ctx context.Context, l Locker, fn func(ctx context.Context) error) error {
 	return do("locks: Do", ctx, l, fn)
 }
 
 // do is Do, called op in errors.
 func do(op string, ctx context.Context, l Locker, fn func(ctx context.Context) error) error {
-	if err := checkArguments(op, ctx, l == nil, fn); err != nil {
+	if err := checkArguments(op, ctx, ctxerr.IsNil(l), fn); err != nil {
 		return err
 	}
 	if err := l.LockContext(ctx); err != nil {
@@ -52,7 +53,7 @@ func TryDo(ctx context.Context, l TryLocker, fn func(ctx context.Context) error)
 
 // tryDo is TryDo, called op in errors.
 func tryDo(op string, ctx context.Context, l TryLocker, fn func(ctx context.Context) error) (ran bool, err error) {
-	if err := checkArguments(op, ctx, l == nil, fn); err != nil {
+	if err := checkArguments(op, ctx, ctxerr.IsNil(l), fn); err != nil {
 		return false, err
 	}
 	if ok, err := l.TryLockContext(ctx); !ok {

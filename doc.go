@@ -37,5 +37,7 @@
 //     first use. Other types have to be made by a function of their package. A zero keyed.Mutex,
 //     condition.Cond, singleton.Lazy, [Guarded] or record.Recorder says so in an error or a
 //     panic.
+//   - A function that takes a lock says that the lock is nil, also if it is a nil pointer. The
+//     methods of a nil lock panic as the methods of a nil [sync.Mutex] do.
 //   - In the terms of the Go memory model, an unlock synchronizes before the next lock.
 package locks

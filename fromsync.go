@@ -26,9 +26,10 @@ type SyncLocker interface {
 // again, with pauses of up to a millisecond. Other waiters may be served first. Locks of this
 // module have a queue that a waiter can leave, and need no pauses. UnlockContext returns
 // [ErrNotHeld] unless l was acquired by LockContext or TryLockContext of the same TryLocker: keep
-// one TryLocker for each l. For [Multi], all TryLockers of one l are one lock.
+// one TryLocker for each l. For [Multi], all TryLockers of one l are one lock. FromSync panics if l
+// is nil, or a nil pointer.
 func FromSync(l SyncLocker) TryLocker {
-	if l == nil {
+	if ctxerr.IsNil(l) {
 		panic("locks: FromSync of a nil lock")
 	}
 	return &fromSync{l: l}

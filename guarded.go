@@ -3,6 +3,8 @@ package locks
 import (
 	"context"
 	"sync"
+
+	"github.com/jucgo/locks/internal/ctxerr"
 )
 
 // Guarded is a value and the lock that guards it. A program can reach the value only while it
@@ -23,19 +25,10 @@ type Guarded[T any] struct {
 // NewGuarded returns a Guarded with a value to start with. With a nil l, its methods return an
 // error.
 func NewGuarded[T any](l TryLocker, value T) *Guarded[T] {
-	if isNil(l) {
+	if ctxerr.IsNil(l) {
 		return &Guarded[T]{value: value}
 	}
 	return &Guarded[T]{lock: l, value: value}
-}
-
-// isNil reports whether l is nil, or a nil pointer to a lock.
-func isNil(l any) bool {
-	if l == nil {
-		return true
-	}
-	address, _, reference := identity(l)
-	return reference && address == 0
 }
 
 // With runs fn with a pointer to the value while it holds the lock, as [Do] does. fn must not
@@ -76,7 +69,7 @@ type RWGuarded[T any] struct {
 // NewRWGuarded returns an RWGuarded with a value to start with. With a nil l, its methods return an
 // error.
 func NewRWGuarded[T any](l ReadWriteLocker, value T) *RWGuarded[T] {
-	if isNil(l) {
+	if ctxerr.IsNil(l) {
 		return &RWGuarded[T]{value: value}
 	}
 	return &RWGuarded[T]{read: l.ReadLocker(), write: l.WriteLocker(), value: value}

@@ -137,7 +137,7 @@ func newMember(i int, l TryLocker) member {
 	if l == nil {
 		panic(fmt.Sprintf("locks: Multi: member %d is nil", i))
 	}
-	if address, _, reference := identity(l); reference && address == 0 {
+	if ctxerr.IsNil(l) {
 		panic(fmt.Sprintf("locks: Multi: member %d is a nil %T", i, l))
 	}
 	inner := innermost(l)

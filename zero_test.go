@@ -3,12 +3,14 @@ package locks_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"os"
 	"path"
 	"reflect"
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +19,7 @@ import (
 	"github.com/jucgo/locks/cas"
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/deadlock"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/keyed"
 	"github.com/jucgo/locks/lockstest"
@@ -178,4 +181,72 @@ func TestAZeroValueSaysHowToMakeOne(t *testing.T) {
 	} {
 		require.PanicsWithValue(t, text, f)
 	}
+}
+
+// A nil pointer in an interface is not equal to nil. It is what a field has that was never set.
+func TestANilPointerIsANilLock(t *testing.T) {
+	run := func(context.Context) error { t.Error("runs"); return nil }
+	r := record.New(record.Options{})
+	for _, l := range []locks.TryLocker{
+		(*fair.Mutex)(nil), (*fair.BargingMutex)(nil), (*reentrant.Mutex)(nil), (*spin.Mutex)(nil),
+		(*spin.MCS)(nil), (*spin.Ticket)(nil), (*keyed.Mutex[string])(nil), (*rwlock.RWMutex)(nil),
+		(*fair.RWMutex)(nil).ReadLocker(), (*rwlock.StampedLock)(nil).WriteLocker(), (*lease.Mutex)(nil),
+	} {
+		require.EqualError(t, locks.Do(t.Context(), l, run), "locks: Do: nil lock", "%T", l)
+		ran, err := locks.TryDo(t.Context(), l, run)
+		require.False(t, ran)
+		require.EqualError(t, err, "locks: TryDo: nil lock", "%T", l)
+		err = locks.NewGuarded(l, 1).With(t.Context(), func(*int) error { return run(nil) })
+		require.EqualError(t, err, "locks: Guarded.With: nil lock", "%T", l)
+		require.PanicsWithValue(t, "record: Wrap: nil lock", func() { r.Wrap("l", l) }, "%T", l)
+		require.PanicsWithValue(t, fmt.Sprintf("locks: Multi: member 1 is a nil %T", l), func() {
+			locks.Multi(new(fair.Mutex), l)
+		})
+		if plain, ok := l.(sync.Locker); ok {
+			require.PanicsWithValue(t, "condition: New of a nil Locker", func() { condition.New(plain) }, "%T", l)
+		}
+		if plain, ok := l.(locks.SyncLocker); ok {
+			require.PanicsWithValue(t, "locks: FromSync of a nil lock", func() { locks.FromSync(plain) }, "%T", l)
+		}
+	}
+	for _, l := range []locks.ReadWriteLocker{(*fair.RWMutex)(nil), (*rwlock.RWMutex)(nil), (*rwlock.StampedLock)(nil)} {
+		require.PanicsWithValue(t, "record: WrapReadWrite: nil lock", func() { r.WrapReadWrite("l", l) }, "%T", l)
+		err := locks.NewRWGuarded(l, 1).Read(t.Context(), func(*int) error { return run(nil) })
+		require.EqualError(t, err, "locks: RWGuarded.Read: nil lock", "%T", l)
+	}
+	require.PanicsWithValue(t, "locks: FromSync of a nil lock", func() { locks.FromSync((*sync.Mutex)(nil)) })
+}
+
+// A call on a nil lock neither succeeds nor waits, in any package.
+func TestMethodsOfANilLockPanicAtOnce(t *testing.T) {
+	types := []reflect.Type{reflect.TypeFor[*lease.Mutex](), reflect.TypeFor[*lease.Semaphore]()}
+	for _, zero := range zeros {
+		types = append(types, reflect.TypeOf(zero()))
+	}
+	asks, called := regexp.MustCompile("Lock|Acquire|Release|Inspect"), 0
+	for _, typ := range types {
+		isLock := typ.Implements(reflect.TypeFor[locks.TryLocker]()) || typ.Implements(reflect.TypeFor[sync.Locker]()) ||
+			typ.Implements(reflect.TypeFor[locks.ReadWriteLocker]()) || typ.Implements(reflect.TypeFor[locks.Semaphore]())
+		for i := range typ.NumMethod() {
+			name := typ.Method(i).Name
+			if !isLock || !asks.MatchString(name) || strings.HasSuffix(name, "Locker") {
+				continue
+			}
+			called++
+			func() {
+				defer func() {
+					err, ok := recover().(runtime.Error)
+					require.True(t, ok, "%v.%s", typ, name)
+					require.Contains(t, err.Error(), "nil", "%v.%s", typ, name)
+				}()
+				f := reflect.Zero(typ).Method(i)
+				if strings.HasSuffix(name, "AcquireContext") { // of a semaphore
+					f.Call([]reflect.Value{reflect.ValueOf(t.Context()), reflect.ValueOf(int64(1))})
+				} else {
+					call(f)
+				}
+			}()
+		}
+	}
+	require.Greater(t, called, 100)
 }

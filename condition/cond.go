@@ -76,11 +76,12 @@ type Cond struct {
 // New returns a condition of l. If l is a lock of this module, New(l) is the same as l.NewCond().
 // Any other [sync.Locker] works as well, even a type that embeds a lock of this module. Its
 // signalled waiters ask for l one after the other. If l has a method IsLocked() bool, the
-// condition cannot be used while IsLocked returns false. New panics if l is nil. If l is a read
-// side or a view of a StampedLock, New panics with an error that matches [errors.ErrUnsupported]:
-// a wait could not release the holds of its owner. Java's UnsupportedOperationException.
+// condition cannot be used while IsLocked returns false. New panics if l is nil, or a nil pointer.
+// If l is a read side or a view of a StampedLock, New panics with an error that matches
+// [errors.ErrUnsupported]: a wait could not release the holds of its owner. Java's
+// UnsupportedOperationException.
 func New(l sync.Locker) *Cond {
-	if l == nil {
+	if ctxerr.IsNil(l) {
 		panic("condition: New of a nil Locker")
 	}
 	if _, ok := l.(interface{ HasNoConditions() }); ok {

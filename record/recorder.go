@@ -94,8 +94,8 @@ func (r *Recorder) Listen(f func(ctx context.Context, e Event)) {
 // Wrap returns a wrapper that observes l under a name. Locks wrapped under one name share its
 // counters. The wrapper implements [locks.Leased], [locks.Inspector] and [sync.Locker] if and
 // only if l does. Its Lock, Unlock and Inspect call the methods of l. Lock and Unlock panic as
-// the methods of l do. Wrap panics if l is nil. For the other methods of l keep l, or call
-// [Inner].
+// the methods of l do. Wrap panics if l is nil, or a nil pointer. For the other methods of l keep l,
+// or call [Inner].
 //
 // The wrapper adds three readings of the clock, two atomic additions and three short critical
 // sections to a lock and its unlock. The sections are on a mutex of the name. A leased lock has
@@ -126,7 +126,7 @@ func Inner[L any](l locks.TryLocker) (inner L, ok bool) {
 // WrapReadWrite returns a wrapper that observes both sides of rw, under "name (read)" and "name
 // (write)".
 func (r *Recorder) WrapReadWrite(name string, rw locks.ReadWriteLocker) locks.ReadWriteLocker {
-	if rw == nil {
+	if ctxerr.IsNil(rw) {
 		panic("record: WrapReadWrite: nil lock")
 	}
 	return &pair{
@@ -141,7 +141,7 @@ func (p *pair) ReadLocker() locks.TryLocker  { return p.read }
 func (p *pair) WriteLocker() locks.TryLocker { return p.write }
 
 func (r *Recorder) wrap(name string, l locks.TryLocker, shared bool) locks.TryLocker {
-	if l == nil {
+	if ctxerr.IsNil(l) {
 		panic("record: Wrap: nil lock")
 	}
 	if r.byName == nil {

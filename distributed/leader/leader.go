@@ -23,7 +23,10 @@ const (
 // ErrResigned is the cause with which the function's context ends after [Election.Resign].
 var ErrResigned = errors.New("leader: resigned")
 
-var errRunning = errors.New("leader: run: the Election runs already")
+var (
+	errRunning = errors.New("leader: run: the Election runs already")
+	errNilLock = errors.New("leader: nil lock")
+)
 
 // Run is [Election.Run] of a new [Election].
 func Run(ctx context.Context, lock locks.TryLocker, lead func(ctx context.Context) error, opts ...Option) error {
@@ -137,8 +140,8 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 		return ctxerr.Check("leader: run", ctx)
 	}
 	switch {
-	case e.lock == nil:
-		return errors.New("leader: run: nil lock")
+	case ctxerr.IsNil(e.lock):
+		return errNilLock
 	case lead == nil:
 		return ctxerr.Wrap("leader: run", locks.ErrNilFunc)
 	}
@@ -321,6 +324,9 @@ func (e *Election) Resign(out time.Duration) {
 // Leader asks the store by the lock's Inspect, until ctx ends. The error matches
 // [errors.ErrUnsupported] if the lock does not implement [locks.Inspector].
 func (e *Election) Leader(ctx context.Context) (leader Leader, ok bool, err error) {
+	if ctxerr.IsNil(e.lock) {
+		return leader, false, errNilLock
+	}
 	inspector, ok := e.lock.(locks.Inspector)
 	if !ok {
 		return leader, false, fmt.Errorf("leader: %T: no Inspect: %w", e.lock, errors.ErrUnsupported)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/leader"
+	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/named"
 )
 
@@ -599,8 +600,14 @@ func TestMisuseIsAnError(t *testing.T) {
 	if err := leader.Run(t.Context(), bare{l}, untilEnd, news); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("no Inspect: %v", err)
 	}
-	if err := leader.Run(t.Context(), nil, untilEnd); err == nil {
-		t.Error("a nil lock is no error")
+	for _, no := range []locks.TryLocker{nil, (*fair.Mutex)(nil)} {
+		const want = "leader: nil lock"
+		if err := leader.Run(t.Context(), no, untilEnd); err == nil || err.Error() != want {
+			t.Error("Run with a nil lock:", err)
+		}
+		if _, _, err := leader.New(no).Leader(t.Context()); err == nil || err.Error() != want {
+			t.Error("Leader of a nil lock:", err)
+		}
 	}
 	if err := leader.Run(t.Context(), l, nil); !errors.Is(err, locks.ErrNilFunc) {
 		t.Error("a nil function:", err)

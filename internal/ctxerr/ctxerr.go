@@ -17,6 +17,20 @@ var ErrNil = errors.New("nil context")
 // ErrNilFunc is locks.ErrNilFunc, for the same reason.
 var ErrNilFunc = errors.New("nil function")
 
+// IsNil reports whether the argument l is no lock: it is nil, or a nil pointer. For a type that a
+// pointer implements, the second is the usual mistake: a field that was never set.
+func IsNil(l any) bool {
+	if l == nil {
+		return true
+	}
+	v := reflect.ValueOf(l)
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Chan, reflect.UnsafePointer:
+		return v.IsNil()
+	}
+	return false
+}
+
 // Check returns the error of op if ctx is nil or has ended, else nil.
 func Check(op string, ctx context.Context) error {
 	if ctx == nil {
