@@ -20,6 +20,7 @@ var permitChecks = []check{
 	{"PermitsOfTheDead", hasPermits, permitsOfTheDead},
 	{"PermitsInspected", func(s *suite) bool { return hasPermits(s) && has[driver.Inspector](s) }, permitsInspected},
 	{"PermitsWakeAll", hasPermits, permitsWakeAll},
+	{"PermitsTried", func(s *suite) bool { return s.cfg.Semaphore != nil }, permitsTried},
 	{"PermitsShared", func(s *suite) bool { return s.cfg.Semaphore != nil }, permitsShared},
 	{"PermitsUnderFaults", func(s *suite) bool { return s.cfg.Semaphore != nil }, permitsUnderFaults},
 }
@@ -281,6 +282,45 @@ func (w *crew) use(
 		return false
 	}
 	return true
+}
+
+// permitsTried asks for permits without waiting, through the semaphore. The answer has permits and no
+// error, or neither of them, or an error alone.
+func permitsTried(s *suite) {
+	const size = 3
+	a, b, name := s.client(), s.client(), s.name()
+	try := func(c *client, n int64, want bool) locks.Permits {
+		ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
+		defer cancel()
+		p, ok, err := s.cfg.Semaphore(c.provider, name, size).TryAcquireContext(ctx, n)
+		switch {
+		case n > size:
+			if p != nil || ok || !errors.Is(err, locks.ErrTooLarge) {
+				s.broken(fmt.Sprintf("a try for %d of %d permits is an error alone, not %v, %t, %v", n, size, p, ok, err), c)
+			}
+		case err != nil || ok != want || (p != nil) != want:
+			s.broken(fmt.Sprintf("a try for %d permits says %t and no error, not %v, %t, %v", n, want, p, ok, err), a, b)
+		case want && (p.Count() != n || p.Err() != nil):
+			s.broken(fmt.Sprintf("permits that were tried for are held: %d, not %d (%v)", n, p.Count(), p.Err()), c)
+		}
+		return p
+	}
+	release := func(c *client, p locks.Permits) {
+		if err := p.ReleaseContext(s.ctx); err != nil {
+			s.broken(fmt.Sprintf("a release of permits succeeds (%v)", err), c)
+		}
+	}
+	try(a, size+1, false)
+	two := try(a, 2, true)
+	try(b, 2, false)
+	one := try(b, 1, true)
+	try(a, 1, false)
+	release(a, two)
+	try(b, 3, false)
+	two = try(b, 2, true)
+	release(b, one)
+	release(b, two)
+	release(a, try(a, size, true))
 }
 
 // permitsShared makes several clients acquire different numbers of permits.
