@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/jucgo/locks v0.1.0
-	github.com/jucgo/locks/distributed/open v0.1.0
+	github.com/jucgo/locks/distributed/open/all v0.1.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/stretchr/testify v1.12.1
 	github.com/urfave/cli/v3 v3.14.0

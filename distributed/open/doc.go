@@ -10,10 +10,27 @@
 // The program does not change with the store. A program that always uses one store, or needs more
 // of it than a [locks.Provider], should use the package of that store instead.
 //
-// A program knows mem and the stores whose packages it imports, as with drivers of database/sql:
-// open/file, open/sqlite, open/postgres, open/mysql, open/redis, open/zookeeper, open/etcd,
-// open/consul, open/nats, open/s3, open/gcs, open/dynamodb and open/kubernetes, or open/all. Each
-// of them carries the client of its store.
+// A program knows mem and the stores whose packages it imports, as with drivers of database/sql.
+// The package of a scheme is called SCHEMEopen, and is part of the adapter's module, so that a
+// go.mod lists the clients of these stores only. Below github.com/jucgo/locks/distributed:
+//
+//	file:                              filelock/fileopen
+//	sqlite:                            sqllock/sqliteopen
+//	postgres:                          sqllock/postgresopen
+//	mysql:                             sqllock/mysqlopen
+//	redis: rediss: redis+sentinel:...  redislock/redisopen
+//	zk:                                zklock/zkopen
+//	etcd:                              etcdlock/etcdopen
+//	consul:                            consullock/consulopen
+//	nats:                              natslock/natsopen
+//	s3:                                s3lock/s3open
+//	gs:                                gcslock/gsopen
+//	dynamodb:                          dynamolock/dynamodbopen
+//	kubernetes:                        k8slock/kubernetesopen
+//	all of them                        open/all, a module of its own
+//
+// Without the import, [URL] returns an error that names the package. Package open/driver is for
+// authors of further stores.
 //
 // # URLs
 //

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"os"
 	"time"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/open"
 )
 
-func ExampleProvider() {
+func ExampleURL() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) // for the first answer
 	defer cancel()
 	store, err := open.URL(ctx, "mem:") // or os.Getenv("LOCK_STORE")
@@ -32,7 +31,7 @@ func ExampleProvider() {
 }
 
 // A command can tell a wrong URL from a store that is down.
-func ExampleProvider_errors() {
+func ExampleURL_errors() {
 	_, err := open.URL(context.Background(), "redis://:secret@localhost?ttl=fast")
 	switch {
 	case errors.Is(err, open.ErrURL):
@@ -53,23 +52,8 @@ func ExampleOption() {
 	defer store.Close(context.Background())
 }
 
-func ExampleClient_Names() {
-	dir, err := os.MkdirTemp("", "locks")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	store, err := open.URL(context.Background(), "file:"+dir)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer store.Close(context.Background())
-
-	for _, name := range []string{"report:nightly", "report:weekly", "orders"} {
-		store.Locker(name).TryLockContext(context.Background())
-	}
-	names, err := store.Names(context.Background(), "report:*")
-	fmt.Println(names, err)
-	// Output:
-	// [report:nightly report:weekly] <nil>
+// This program imports no store.
+func ExampleSchemes() {
+	fmt.Println(open.Schemes())
+	// Output: [mem]
 }

@@ -5,20 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/distributed/open/internal/scheme"
+	"github.com/jucgo/locks/distributed/open/driver"
 	"github.com/jucgo/locks/named"
 )
 
 var (
 	// ErrURL is matched by errors that say what is wrong with a URL, its parameters or the options
 	// of [URL], or that the program does not import the store. No request was sent.
-	ErrURL = scheme.ErrURL
+	ErrURL = driver.ErrURL
 
 	// ErrUnreachable is [lease.ErrUnreachable]. It is matched by errors that say that the store did
 	// not answer. Its address may be wrong, or it is down. An error with which the server answers,
@@ -27,41 +25,32 @@ var (
 )
 
 // DefaultTimeout limits [URL] if its context has no deadline.
-const DefaultTimeout = 10 * time.Second
+const DefaultTimeout = driver.DefaultTimeout
 
 // Client is the locks of one store, as a [locks.Provider]. It owns the connections to the store. It
 // is made by [URL], and is safe for concurrent use. [Client.Close] ends it. A Client must not be
 // copied.
-type Client struct {
-	store  *scheme.Opening
-	closed atomic.Bool
-}
+type Client struct{ store *driver.Opening }
 
 var _ locks.Provider = (*Client)(nil)
 
 // Option changes how [URL] opens a store, whichever it is. An option wins over the parameter
 // of the URL, and has no effect on a store without such a thing.
-type Option func(*options)
-
-type options struct {
-	ttl   time.Duration
-	label string
-	lease []lease.Option
-}
+type Option func(*driver.Options)
 
 // WithTTL sets how long a hold lasts without renewal, see [lease.WithTTL]. For ZooKeeper it is the
 // session timeout. The default is that of the adapter, which is 30 seconds. The locks of mem and
 // file have no such limit.
-func WithTTL(d time.Duration) Option { return func(o *options) { o.ttl = d } }
+func WithTTL(d time.Duration) Option { return func(o *driver.Options) { o.TTL = d } }
 
 // WithLabel sets the name of this process that Inspect returns, here and in other processes. See
 // [lease.WithLabel].
-func WithLabel(label string) Option { return func(o *options) { o.label = label } }
+func WithLabel(label string) Option { return func(o *driver.Options) { o.Label = label } }
 
 // WithLeaseOptions sets options that the locks of all stores but mem and file have, such as
 // [lease.WithLogger].
 func WithLeaseOptions(opts ...lease.Option) Option {
-	return func(o *options) { o.lease = append(o.lease, opts...) }
+	return func(o *driver.Options) { o.Lease = append(o.Lease, opts...) }
 }
 
 // URL opens the store at a URL, and waits for its first answer until ctx ends. If ctx has no
@@ -74,32 +63,20 @@ func URL(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("open: %w", locks.ErrNilContext)
 	}
-	var given options
+	var given driver.Options
 	for _, f := range opts {
 		f(&given)
 	}
-	o := &scheme.Opening{TTL: given.ttl, Label: given.label, Lease: given.lease}
-	c := &Client{store: o}
-	if err := o.Parse(url); err != nil {
-		return nil, o.Fail(err)
+	store, err := driver.Open(ctx, url, given)
+	if err != nil {
+		return nil, err
 	}
-	if ctx.Err() != nil {
-		return nil, o.Fail(adapter.Ended(ctx))
-	}
-	limited, cancel := ctx, context.CancelFunc(func() {})
-	if _, ok := ctx.Deadline(); !ok {
-		limited, cancel = context.WithTimeout(ctx, DefaultTimeout)
-	}
-	defer cancel()
-	if err := o.Scheme.Open(limited, o); err != nil {
-		c.Close(context.WithoutCancel(ctx))
-		if ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", adapter.Ended(ctx), err)
-		}
-		return nil, o.Fail(err)
-	}
-	return c, nil
+	return &Client{store}, nil
 }
+
+// Schemes returns the schemes of the URLs that the program knows, sorted: mem, and those of the
+// stores that it imports.
+func Schemes() []string { return driver.Registered() }
 
 // Locker returns the lock called name, of the kind that the URL says. Its type is that of the
 // store's package: a [locks.Inspector] in all of them, and a [locks.Leased] in all but mem.
@@ -171,24 +148,17 @@ func (c *Client) String() string { return c.store.About }
 // at once. Goroutines of this process wait until its owner calls UnlockContext, see
 // [github.com/jucgo/locks/distributed/filelock.Client.Close].
 func (c *Client) Close(ctx context.Context) error {
-	if c.closed.Swap(true) {
-		return nil
-	}
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	var errs []error
-	for _, f := range slices.Backward(c.store.Ends) {
-		errs = append(errs, f(ctx))
-	}
-	return adapter.Join(errs...)
+	return c.store.Close(ctx)
 }
 
 func init() {
-	scheme.Register(scheme.Scheme{Name: "mem", Form: "mem:", Kinds: []string{"plain", "fair"}, Open: openMemory})
+	driver.Register(driver.Scheme{Name: "mem", Form: "mem:", Kinds: []string{"plain", "fair"}, Open: openMemory})
 }
 
-func openMemory(_ context.Context, o *scheme.Opening) error {
+func openMemory(_ context.Context, o *driver.Opening) error {
 	policy := locks.NonFair
 	if o.Kind() == "fair" {
 		policy = locks.FIFO

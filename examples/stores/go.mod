@@ -18,7 +18,7 @@ require (
 	github.com/jucgo/locks/distributed/gcslock v0.1.0
 	github.com/jucgo/locks/distributed/k8slock v0.1.0
 	github.com/jucgo/locks/distributed/natslock v0.1.0
-	github.com/jucgo/locks/distributed/open v0.1.0
+	github.com/jucgo/locks/distributed/open/all v0.1.0
 	github.com/jucgo/locks/distributed/redislock v0.1.0
 	github.com/jucgo/locks/distributed/s3lock v0.1.0
 	github.com/jucgo/locks/distributed/sqllock v0.1.0
@@ -169,7 +169,7 @@ replace (
 	github.com/jucgo/locks/distributed/gcslock => ../../distributed/gcslock
 	github.com/jucgo/locks/distributed/k8slock => ../../distributed/k8slock
 	github.com/jucgo/locks/distributed/natslock => ../../distributed/natslock
-	github.com/jucgo/locks/distributed/open => ../../distributed/open
+	github.com/jucgo/locks/distributed/open/all => ../../distributed/open/all
 	github.com/jucgo/locks/distributed/redislock => ../../distributed/redislock
 	github.com/jucgo/locks/distributed/s3lock => ../../distributed/s3lock
 	github.com/jucgo/locks/distributed/sqllock => ../../distributed/sqllock

@@ -1,19 +1,19 @@
-// Package all registers all stores with package open. Import it for its effect. A program with all
-// clients is some 90 MB larger than one with those of Redis.
+// Package all registers all stores of this repository with package open. Import it for its effect.
+// A program with all clients is some 90 MB larger than one with those of Redis.
 package all
 
 import (
-	_ "github.com/jucgo/locks/distributed/open/consul"
-	_ "github.com/jucgo/locks/distributed/open/dynamodb"
-	_ "github.com/jucgo/locks/distributed/open/etcd"
-	_ "github.com/jucgo/locks/distributed/open/file"
-	_ "github.com/jucgo/locks/distributed/open/gcs"
-	_ "github.com/jucgo/locks/distributed/open/kubernetes"
-	_ "github.com/jucgo/locks/distributed/open/mysql"
-	_ "github.com/jucgo/locks/distributed/open/nats"
-	_ "github.com/jucgo/locks/distributed/open/postgres"
-	_ "github.com/jucgo/locks/distributed/open/redis"
-	_ "github.com/jucgo/locks/distributed/open/s3"
-	_ "github.com/jucgo/locks/distributed/open/sqlite"
-	_ "github.com/jucgo/locks/distributed/open/zookeeper"
+	_ "github.com/jucgo/locks/distributed/consullock/consulopen"
+	_ "github.com/jucgo/locks/distributed/dynamolock/dynamodbopen"
+	_ "github.com/jucgo/locks/distributed/etcdlock/etcdopen"
+	_ "github.com/jucgo/locks/distributed/filelock/fileopen"
+	_ "github.com/jucgo/locks/distributed/gcslock/gsopen"
+	_ "github.com/jucgo/locks/distributed/k8slock/kubernetesopen"
+	_ "github.com/jucgo/locks/distributed/natslock/natsopen"
+	_ "github.com/jucgo/locks/distributed/redislock/redisopen"
+	_ "github.com/jucgo/locks/distributed/s3lock/s3open"
+	_ "github.com/jucgo/locks/distributed/sqllock/mysqlopen"
+	_ "github.com/jucgo/locks/distributed/sqllock/postgresopen"
+	_ "github.com/jucgo/locks/distributed/sqllock/sqliteopen"
+	_ "github.com/jucgo/locks/distributed/zklock/zkopen"
 )

@@ -15,7 +15,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/open"
-	_ "github.com/jucgo/locks/distributed/open/all" // or only the stores that it needs, such as open/redis
+	_ "github.com/jucgo/locks/distributed/open/all" // or only some, such as redislock/redisopen
 )
 
 func main() {

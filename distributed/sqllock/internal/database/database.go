@@ -1,0 +1,66 @@
+// Package database opens the locks of package sqllock for the stores of package open.
+package database
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/open/driver"
+	"github.com/jucgo/locks/distributed/sqllock"
+)
+
+// Kinds are the kinds of lock in a database.
+var Kinds = []string{"table", "queue", "advisory"}
+
+// Parameters are those of all databases.
+var Parameters = slices.Concat(driver.Leased(), []string{"create", "table"})
+
+// provider is what the mechanisms of package sqllock have in common.
+type provider interface {
+	locks.Provider
+	Close(ctx context.Context) error
+}
+
+// Open makes the locks in db, which it closes with the store. answered reports whether an error
+// is the server's answer.
+func Open(ctx context.Context, o *driver.Opening, db *sql.DB, answered func(error) bool, opts ...sqllock.Option) error {
+	o.OnClose(func(context.Context) error { return db.Close() })
+	opts = append(opts, sqllock.WithLeaseOptions(o.Lease...))
+	if table, ok := o.Params["table"]; ok {
+		opts = append(opts, sqllock.WithTable(table))
+	}
+	create, err := o.OneOf("create", "true", "false")
+	if err != nil {
+		return err
+	}
+	var p provider
+	switch o.Kind() {
+	case "table":
+		p, err = sqllock.NewTable(db, opts...)
+	case "queue":
+		p, err = sqllock.NewTable(db, append(opts, sqllock.WithQueue(0))...)
+	case "advisory":
+		p, err = sqllock.NewAdvisory(db, opts...)
+	}
+	if err != nil {
+		return driver.Reason("%w", err)
+	}
+	o.OnClose(p.Close)
+	if err := db.PingContext(ctx); err != nil {
+		return o.Failed(err, answered(err))
+	}
+	if t, ok := p.(interface {
+		CreateSchema(ctx context.Context) error
+	}); ok && create == "true" {
+		if err := t.CreateSchema(ctx); err != nil {
+			return o.Failed(err, answered(err))
+		}
+	}
+	o.Locker = p.Locker
+	if t, ok := p.(*sqllock.Table); ok {
+		o.Names, o.Semaphore = t.Names, t.Semaphore
+	}
+	return nil
+}
