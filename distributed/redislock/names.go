@@ -1,12 +1,16 @@
 package redislock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
 
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/distributed/redislock/internal/listing"
 )
 
 // maxName is how many bytes the name of a lock may have. Every request contains it several times.
@@ -44,6 +48,26 @@ func checkName(key string, cluster bool) (err error) {
 		return nil
 	}
 	return driver.Mark(err, fs.ErrInvalid)
+}
+
+// Names returns the names of the held locks that match pattern, sorted. The pattern has the syntax of
+// [path.Match], and the empty pattern matches all names. The result includes locks of
+// [Client.Mutex], [Client.FencedMutex] and [Client.FairMutex], also those of Redisson. It lacks
+// read-write locks and semaphores, and simple locks, which look like any string.
+//
+// A lock is recognized by its hash with one holder. So Names reads all keys of the database, or of
+// each master of a cluster, 500 at a time, until ctx ends. Only keys that begin as pattern does are
+// sent, up to the first character of pattern with a special meaning. The user needs the permission
+// +scan in addition to those in the package comment. Locks that the user must not read are missing.
+func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("redislock: list names: %w", locks.ErrNilContext)
+	}
+	names, err := listing.Names(ctx, c.core.p, listing.Query{Pattern: pattern})
+	if err != nil {
+		return nil, fmt.Errorf("redislock: list names: %w", adapter.OfStore(ctx, err))
+	}
+	return names, nil
 }
 
 // slot returns the slot of key in a cluster.

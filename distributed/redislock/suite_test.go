@@ -172,3 +172,7 @@ func TestAForcedUnlockTellsRemoteHoldersAtOnce(t *testing.T) {
 func TestAFalseForcedUnlockNoticeEndsNoHold(t *testing.T) {
 	suite.AFalseForcedUnlockNoticeEndsNoHold(t, onGoRedis)
 }
+
+func TestNamesListsHeldLocks(t *testing.T) { suite.NamesListsHeldLocks(t, onGoRedis) }
+
+func TestNamesOfAllMastersAreListed(t *testing.T) { suite.NamesOfAllMastersAreListed(t, onGoRedis) }

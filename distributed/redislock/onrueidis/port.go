@@ -286,6 +286,60 @@ func (p *port) Home(ctx context.Context, channel string) (string, error) {
 	return p.c.Do(ctx, p.c.B().ClusterMyid().Build().SetSlot(channel)).ToString()
 }
 
+// Servers calls f for the server, or for one master of the cluster after the other.
+func (p *port) Servers(ctx context.Context, f func(ctx context.Context, s redisport.Server) error) error {
+	if !p.cluster {
+		return f(ctx, reader{p, p.c})
+	}
+	for _, node := range p.c.Nodes() {
+		role, err := node.Do(p.bounded(ctx), node.B().Role().Build()).ToArray()
+		if err != nil {
+			return p.failed(ctx, err)
+		}
+		if len(role) == 0 || !isMaster(role[0]) {
+			continue // a replica may be behind
+		}
+		if err := f(ctx, reader{p, node}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isMaster(role rueidis.RedisMessage) bool {
+	name, _ := role.ToString()
+	return name == "master"
+}
+
+// reader is a [redisport.Server].
+type reader struct {
+	p *port
+	c rueidis.Client
+}
+
+func (s reader) Read(ctx context.Context, requests ...[]any) ([]any, error) {
+	cmds := make(rueidis.Commands, len(requests))
+	for i, r := range requests {
+		words := make([]string, len(r))
+		for j, word := range r {
+			words[j] = redisport.Text(word)
+		}
+		cmds[i] = s.c.B().Arbitrary(words...).ReadOnly()
+	}
+	replies := make([]any, len(requests))
+	for i, r := range s.c.DoMulti(s.p.bounded(ctx), cmds...) {
+		v, err := value(r)
+		if _, refused := rueidis.IsRedisErr(err); refused {
+			v, err = err, nil
+		}
+		if err != nil {
+			return nil, s.p.failed(ctx, err)
+		}
+		replies[i] = v
+	}
+	return replies, nil
+}
+
 func (p *port) Subscriber(_ context.Context, sharded bool, channel string) (redisport.Subscriber, error) {
 	return newSubscriber(p.c, sharded, channel), nil
 }

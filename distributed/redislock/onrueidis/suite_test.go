@@ -266,3 +266,7 @@ func TestAForcedUnlockTellsRemoteHoldersAtOnce(t *testing.T) {
 func TestAFalseForcedUnlockNoticeEndsNoHold(t *testing.T) {
 	suite.AFalseForcedUnlockNoticeEndsNoHold(t, onRueidis)
 }
+
+func TestNamesListsHeldLocks(t *testing.T) { suite.NamesListsHeldLocks(t, onRueidis) }
+
+func TestNamesOfAllMastersAreListed(t *testing.T) { suite.NamesOfAllMastersAreListed(t, onRueidis) }

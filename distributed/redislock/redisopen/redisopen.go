@@ -8,22 +8,21 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/open/driver"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/internal/goredis"
+	"github.com/jucgo/locks/distributed/redislock/internal/listing"
 )
 
 func init() {
@@ -112,7 +111,7 @@ func open(ctx context.Context, o *driver.Opening) error {
 	prefix := o.Params["prefix"]
 	o.Locker = func(name string) locks.TryLocker { return mutex(prefix + name) }
 	o.Semaphore = func(name string, size int64) *lease.Semaphore { return client.Semaphore(prefix+name, size) }
-	o.Names = redisNames{conn, prefix, o.Kind()}.list
+	o.Names = names(conn, prefix, o.Kind() == "simple")
 	return nil
 }
 
@@ -145,124 +144,18 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return c, err
 }
 
-// redisNames lists the names of locks of a kind.
-type redisNames struct {
-	conn         redis.UniversalClient
-	prefix, kind string
-}
-
-// list lists the locks on a server or on the masters of a cluster.
-func (l redisNames) list(ctx context.Context, pattern string) ([]string, error) {
-	names, err := l.listAll(ctx, pattern)
-	if err != nil {
-		return nil, fmt.Errorf("open: list names: %w", err)
-	}
-	return names, nil
-}
-
-func (l redisNames) listAll(ctx context.Context, pattern string) (names []string, err error) {
-	if _, err := path.Match(pattern, ""); err != nil {
-		return nil, err
-	}
-	if l.kind == "simple" && l.prefix == "" {
-		return nil, fmt.Errorf("%w: a simple lock without the parameter prefix looks like any string",
-			errors.ErrUnsupported)
-	}
-	cluster, ok := l.conn.(*redis.ClusterClient)
-	if !ok {
-		return l.listOn(ctx, l.conn, pattern)
-	}
-	var mu sync.Mutex
-	err = cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
-		found, err := l.listOn(ctx, master, pattern)
-		mu.Lock()
-		defer mu.Unlock()
-		names = append(names, found...)
-		return err
-	})
-	return names, err
-}
-
-// stepOfScan is how many keys one request looks at.
-const stepOfScan = 500
-
-// listOn lists the locks on one server, step by step.
-func (l redisNames) listOn(ctx context.Context, server redis.Cmdable, pattern string) (names []string, err error) {
-	kind := "hash"
-	if l.kind == "simple" {
-		kind = "string"
-	}
-	for cursor := uint64(0); ; {
-		var keys []string
-		keys, cursor, err = server.ScanType(ctx, cursor, globEscaper.Replace(l.prefix)+"*", stepOfScan, kind).Result()
+// names returns the function that lists the locks.
+func names(conn redis.UniversalClient, prefix string, simple bool) func(context.Context, string) ([]string, error) {
+	return func(ctx context.Context, pattern string) (names []string, err error) {
+		port, err := goredis.New(conn)
+		if err == nil {
+			names, err = listing.Names(ctx, port, listing.Query{Prefix: prefix, Pattern: pattern, Simple: simple})
+		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("open: list names: %w", adapter.OfStore(ctx, err))
 		}
-		keys = slices.DeleteFunc(keys, func(key string) bool {
-			matched, _ := path.Match(pattern, strings.TrimPrefix(key, l.prefix))
-			return !matched && pattern != ""
-		})
-		if keys, err = l.locks(ctx, server, keys); err != nil {
-			return nil, err
-		}
-		for _, key := range keys {
-			names = append(names, strings.TrimPrefix(key, l.prefix))
-		}
-		if cursor == 0 {
-			return names, nil
-		}
+		return names, nil
 	}
-}
-
-// globEscaper makes a text stand for itself in a pattern of Redis.
-var globEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
-
-// holder is the only field of the hash that is a lock: a UUID, and the number of a thread or of an
-// acquisition.
-var holder = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]+$`)
-
-// locks returns those of keys that look like locks: they have a time to live, and, but for simple
-// locks, one field. A hash with more fields may be large, so its fields are not read.
-func (l redisNames) locks(ctx context.Context, server redis.Cmdable, keys []string) ([]string, error) {
-	ttls, sizes := make([]*redis.DurationCmd, len(keys)), make([]*redis.IntCmd, len(keys))
-	_, err := server.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, key := range keys {
-			ttls[i] = p.PTTL(ctx, key)
-			if l.kind != "simple" {
-				sizes[i] = p.HLen(ctx, key)
-			}
-		}
-		return nil
-	})
-	if err != nil && !isAnswer(err) { // a key may have another type by now
-		return nil, err
-	}
-	var likely []string
-	for i, key := range keys {
-		if ttls[i].Val() > 0 && (sizes[i] == nil || sizes[i].Val() == 1) {
-			likely = append(likely, key)
-		}
-	}
-	if l.kind == "simple" {
-		return likely, nil
-	}
-	fields := make([]*redis.StringSliceCmd, len(likely))
-	_, err = server.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, key := range likely {
-			fields[i] = p.HKeys(ctx, key)
-		}
-		return nil
-	})
-	if err != nil && !isAnswer(err) {
-		return nil, err
-	}
-	var found []string
-	for i, key := range likely {
-		if f := fields[i].Val(); len(f) == 1 && holder.MatchString(f[0]) {
-			found = append(found, key)
-		}
-	}
-	return found, nil
 }
 
 // isAnswer reports whether err is a server's answer.

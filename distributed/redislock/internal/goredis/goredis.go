@@ -353,6 +353,51 @@ func (p *port) Home(ctx context.Context, channel string) (string, error) {
 	return node.Options().Addr, nil
 }
 
+// Servers calls f for the server, or for all masters of the cluster at the same time.
+func (p *port) Servers(ctx context.Context, f func(ctx context.Context, s redisport.Server) error) error {
+	if err := p.ask(ctx); err != nil {
+		return err
+	}
+	if p.cc == nil {
+		return f(ctx, reader{p, p.c})
+	}
+	return p.cc.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+		return f(ctx, reader{p, master})
+	})
+}
+
+// reader is a [redisport.Server].
+type reader struct {
+	p *port
+	c redis.UniversalClient
+}
+
+func (s reader) Read(ctx context.Context, requests ...[]any) ([]any, error) {
+	cmds := make([]*redis.Cmd, len(requests))
+	pipe := s.c.Pipeline()
+	for i, r := range requests {
+		cmds[i] = pipe.Do(ctx, r...)
+	}
+	r, err := s.p.limited(ctx, func() (any, error) {
+		pipe.Exec(ctx) // its error is that of one of cmds
+		replies := make([]any, len(cmds))
+		for i, cmd := range cmds {
+			var err error
+			var reply redis.Error
+			switch replies[i], err = cmd.Result(); {
+			case err == redis.Nil:
+			case errors.As(err, &reply):
+				replies[i] = err
+			case err != nil:
+				return nil, s.p.failed(ctx, err)
+			}
+		}
+		return replies, nil
+	})
+	replies, _ := r.([]any)
+	return replies, err
+}
+
 func (p *port) Subscriber(ctx context.Context, sharded bool, channel string) (redisport.Subscriber, error) {
 	if !sharded {
 		return &subscriber{ps: p.c.Subscribe(ctx)}, nil

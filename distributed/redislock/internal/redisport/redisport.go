@@ -63,10 +63,21 @@ type Port interface {
 	// Home returns the server of a sharded channel.
 	Home(ctx context.Context, channel string) (server string, err error)
 
+	// Servers calls f for the server, or for each master of a cluster, maybe at the same time. It
+	// returns the first error.
+	Servers(ctx context.Context, f func(ctx context.Context, s Server) error) error
+
 	// Subscriber returns a connection for subscriptions. For sharded channels it goes to the
 	// server of channel, for classic channels to any server. It connects later, and again when the
 	// connection is lost.
 	Subscriber(ctx context.Context, sharded bool, channel string) (Subscriber, error)
+}
+
+// Server is one server.
+type Server interface {
+	// Read sends requests that change nothing, together. They may be sent more than once. A reply is
+	// nil, an int64, a string, a slice of these, or the error with which the server answers.
+	Read(ctx context.Context, requests ...[]any) (replies []any, err error)
 }
 
 // Subscriber is a connection for subscriptions. One goroutine calls Receive. The other methods may
