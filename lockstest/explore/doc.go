@@ -60,7 +60,8 @@
 // Each run is in a testing/synctest bubble. Its clock moves when no goroutine can run. While a
 // goroutine waits for a lock or a condition with a time limit, the passing of time is a decision
 // too. The limit may end before the lock is free or after it. If a run has shown that the program
-// has timers, or an operation has a context with a deadline, time may pass beside work as well. A
+// has timers, or an operation has a context with a deadline, time may pass beside work as well. Some
+// runs look for timers, also those in which a goroutine has waited outside of locks beside others. A
 // context that is cancelled may end between an operation and the next statement.
 //
 // # What it does not see
@@ -74,6 +75,8 @@
 //     that runs, until their next operation of a lock.
 //   - Goroutines that were not started with [X.Go] are seen from their first operation of a lock
 //     on.
+//   - A panic in a goroutine that was not started with X.Go ends the process, as in each program. The
+//     trace of Go has its line, and there is no schedule.
 //   - Locks on a store announce nothing. See [Lease] for a lock that is lost by decision.
 //
 // # What else there is

@@ -319,7 +319,7 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 	began, told := time.Now(), time.Now()
 	var done time.Time // when the search had tried what it has to
 	unsure, tries := false, false
-	begun, learned := s, 0
+	begun, learned, probes := s, 0, 0
 	again, sure := repetition(), strategy(&turns{of: []strategy{&guided{}, &endless{bound: c.wants}}})
 	try := func(s strategy) (found bool) {
 		x := newRun(t, c, f, s)
@@ -335,10 +335,21 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 			r.doubt = x.doubt
 		}
 		r.horizon = c.horizon
+		if x.beside && x.finding == nil && c.horizon.most == 0 && probes < mostProbes && s == strategy(begun) {
+			// It may wait for a timer as well, which fires only if no other goroutine runs.
+			probes++
+			y := newRun(t, c, f, &guided{list: choices(x.decisions)})
+			y.probes, y.probed = true, -1
+			y.execute(t)
+			if r.err = y.hangs; r.err != nil {
+				return true
+			}
+			x.timers.learn(y.timers.most, y.timers.always)
+		}
 		if x.timers.most > c.horizon.most && x.finding == nil && learned < mostLearned {
 			// From now on, time may pass where none did. So the search begins again.
 			learned++
-			c.horizon.learn(x.timers.most, false)
+			c.horizon.learn(x.timers.most, x.timers.always)
 			paths = known{}
 			*begun = inTurn{phases: c.phases(), bound: -1}
 			return false
@@ -409,6 +420,9 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 
 // mostLearned is how often a search begins again since it has seen time pass.
 const mostLearned = 3
+
+// mostProbes is how many schedules are run again to see whether they wait for timers.
+const mostProbes = 20
 
 // enough is how many runs tell whether something besides the explorer decides in a program.
 const enough = 50

@@ -218,6 +218,23 @@ func init() {
 			m.Unlock()
 		})
 	})
+	add("a result is sent to a receiver that a timer has ended", Leak, func(x *X, right bool) {
+		var m fair.Mutex
+		result := make(chan int, map[bool]int{true: 1}[right])
+		x.Go("computes", func() {
+			m.Lock()
+			m.Unlock()
+			send(x, result)
+		})
+		x.Go("waits", func() { // the timer is waited for only if this goroutine runs first
+			m.Lock()
+			m.Unlock()
+			select {
+			case <-result:
+			case <-time.After(time.Second):
+			}
+		})
+	})
 	add("three goroutines pass a turn that one of them drops", LostWakeup, func(x *X, right bool) {
 		var m fair.Mutex
 		turns := [3]interface {

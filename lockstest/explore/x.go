@@ -76,6 +76,7 @@ type X struct {
 	vain      bool    // time has passed as a decision, and nothing has come of it
 	probes    bool    // time passes at each step, to see whether the program has timers
 	probed    int     // the last step at which it did
+	beside    bool    // a goroutine has waited outside of locks while another one could run
 	unsure    bool    // goroutines act on each other, or may, without the root's knowledge
 	signs     bool    // trail has the places of operations as well
 	tries     bool    // goroutines try to acquire locks without a wait, in this run or in earlier ones
@@ -664,6 +665,7 @@ func (x *X) next() bool {
 			return false
 		}
 	}
+	x.beside = x.beside || away
 	if x.probes && x.probed < x.steps {
 		x.probed = x.steps
 		if began := time.Now(); x.advance(probing) {
