@@ -80,7 +80,24 @@ var mistakes = []mistake.Mistake{
 		Life: multi("ordered", "watched"), Seed: 11662208533807299784,
 		Rule: "a lost hold has told its holder",
 	},
+	{
+		Name: "the function of a leader runs on after a loss", File: "do.go",
+		Old:  "			cancel(ErrLost)\n",
+		New:  "",
+		Life: leaders("watched"), Seed: 11473668291195036402,
+		Rule: "no two holds are valid at once",
+	},
+	{
+		Name: "a leadership that was lost has ended without a reason", File: "distributed/leader/leader.go",
+		Old:  "	if err != nil {\n		t.err = joined.Errors(t.err, err)\n	}\n",
+		New:  "",
+		Life: leaders("watched"), Seed: 1,
+		Rule: "a lost leadership has ended for another reason",
+	},
 }
+
+// leaders is the life of leaders by a kind of store.
+func leaders(kind string) string { return "^TestLivesOfLeaders$/^" + kind + "$" }
 
 // multi is the life of Multis over two stores of a kind.
 func multi(how, kind string) string {

@@ -213,7 +213,8 @@ func (b *ledger) acquire(ctx context.Context, r *Requests, req driver.Request, w
 				tail(req.Acquisition), tail(other), x.sure.Sub(now)), x, e)
 		}
 		switch {
-		case wasSure && e.surely(now) && reply.Token != e.token:
+		case wasSure && e.surely(now) && (reply.Token < e.token || b.life.cfg.exact && reply.Token != e.token):
+			// Otherwise a repeated request may take another token, as the scripts of Redis do.
 			b.breaks("a hold keeps its token", fmt.Sprintf("%d, before %d", reply.Token, e.token), e)
 		case !mixed && b.exact() && !e.held && reply.Token != 0 && reply.Token <= before && size == 1 && !e.shared && !murky && e.token != reply.Token:
 			b.breaks("tokens grow", fmt.Sprintf("%d comes after %d", reply.Token, before), e)

@@ -288,6 +288,14 @@ func (p *process) goOn() {
 	}
 }
 
+// stood says whether the process is dead, or has stood still some time ago or since.
+func (p *process) stood(ago time.Duration) bool {
+	now := p.life.now()
+	return p.dead.Load() || slices.ContainsFunc(p.life.plan.troubles, func(t trouble) bool {
+		return t.kind == pauses && t.who == p.slot && t.at <= now && t.until >= now-ago
+	})
+}
+
 // healthy says that nothing troubled the process between from and now, or what is left of it.
 func (p *process) healthy(from time.Time) bool {
 	l := p.life

@@ -302,7 +302,8 @@ func simulate[T any](r *Requests, ctx context.Context, op Op, what string,
 			var ended atomic.Int64
 			stop := context.AfterFunc(ctx, func() { ended.Store(int64(p.life.now())) })
 			result, err = call(ctx)
-			if late := p.life.now() - time.Duration(ended.Load()); !stop() && late > time.Second && late < p.life.now() {
+			late := p.life.now() - time.Duration(ended.Load())
+			if !stop() && late > time.Second && late < p.life.now() && !p.stood(late) {
 				p.life.breaks("a request ends with its context", fmt.Sprintf("%s %s, %v later", op, what, late), p)
 			}
 			if p.dead.Load() {
