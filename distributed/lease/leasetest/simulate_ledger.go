@@ -743,16 +743,22 @@ func (b *ledger) ends(p *process) {
 	if len(p.opened) == 0 || optional[driver.Session](p.opened[0]) == nil {
 		return
 	}
+	now := time.Now()
 	for _, a := range b.locks {
 		for _, e := range a.entries {
-			if e.p == p {
-				e.sure, e.vague = time.Time{}, true
+			if e.p != p {
+				continue
+			}
+			e.sure, e.vague = time.Time{}, true
+			if e.most.After(now) { // nothing else may free it any more
+				e.most = now.Add(never)
 			}
 		}
 	}
 }
 
-// gaveUp notes that a Session is told of a loss. It frees soon what it may keep.
+// gaveUp notes that a Session is told of a loss. It frees soon what it may keep. If its client is
+// being closed, the end of the session may be what frees the lock.
 func (b *ledger) gaveUp(r *Requests, id driver.HoldID) {
 	if b == nil {
 		return
@@ -761,7 +767,7 @@ func (b *ledger) gaveUp(r *Requests, id driver.HoldID) {
 	defer b.mu.Unlock()
 	e := b.entry(r, id)
 	e.held, e.sure = false, time.Time{}
-	if soon := time.Now().Add(wakes); !e.doubt && !r.port.below.Load() && e.most.After(soon) {
+	if soon := time.Now().Add(wakes); !e.doubt && !r.port.below.Load() && r.port.closing.Load() == 0 && e.most.After(soon) {
 		e.most = soon
 	}
 }
