@@ -38,9 +38,10 @@ const MaxHolds = syncq.MaxHolds
 // The last reader before that writer hands it the lock. Therefore readers cannot starve writers.
 // All readers behind one writer are admitted together. Under [locks.FIFO] all waiters are admitted
 // in order of arrival. Under [locks.NonFair] a free lock goes to the first goroutine that asks,
-// a writer or a reader. It may overtake a waiter that was just woken and has still to run, for a
-// limited time. The Try forms without a duration barge under both policies. While package
-// deadlock refuses waits, a wait that would close a cycle ends with [locks.ErrDeadlock].
+// a writer or a reader. It may overtake waiters that were just woken and have still to run, for a
+// limited time: one writer, or all readers if no writer waits. The Try forms without a duration
+// barge under both policies. While package deadlock refuses waits, a wait that would close a cycle
+// ends with [locks.ErrDeadlock].
 //
 // The zero RWMutex is free and non-fair; [New] makes a fair one. It must not be
 // copied after first use.

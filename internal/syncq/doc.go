@@ -59,7 +59,13 @@
 // writer yields its processor to it. If the next waiter has waited for too long as well, the lock
 // is reserved for that one in turn: so a long queue drains, and barging begins anew.
 //
-// Shared waiters do not race. When they are first, the next release lets all of the group in.
+// Shared waiters do not race. When they are first, the next release grants the lock to all of the
+// group, or sends them. It sends them if only readers wait: they leave the queue, and each of them
+// asks for the lock as a newcomer does when it runs. The lock is free meanwhile. Otherwise the next
+// writer would wait until each reader has a processor, and each goroutine that comes meanwhile
+// would park. If a writer waits behind the readers, they are granted the lock, because the writer
+// would be woken with them and could overtake them. A reader that was sent in vain too often, or
+// has waited for too long then, is not sent again: the next release grants the lock to its group.
 //
 // A waiter's swap that fails ends nothing. The word has changed, the waiter is awake still, and it
 // looks again. Only a swap that succeeds takes the lock, or puts the waiter to sleep on a word that

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/sched"
 )
 
 // Sync is the synchronizer of one lock: its state word, its queue, and the hand-off between its
@@ -131,8 +132,9 @@ func (s *Sync) guarded(next step) bool {
 
 // AcquireShared takes a shared hold, and waits for it until l ends. Under FIFO it overtakes no
 // waiter. Under NonFair it overtakes an exclusive waiter at the head of the queue only while that
-// one is awake and has no reservation. If l leaves no time to wait, it takes the hold if a newcomer
-// may have it now. The outcome is that of Acquire.
+// one is awake and has no reservation. A release that sends the caller has it ask again. If l
+// leaves no time to wait, it takes the hold if a newcomer may have it now. The outcome is that of
+// Acquire.
 func (s *Sync) AcquireShared(p Party, l *park.Limit) Outcome {
 	switch {
 	case s.TryLockSharedInTurn():
@@ -141,12 +143,18 @@ func (s *Sync) AcquireShared(p Party, l *park.Limit) Outcome {
 		return Ended
 	}
 	n := s.newNode(p, true)
+	n.sendable = n.policy == NonFair
 	out := Acquired
 	if l != nil {
 		out = n.wait(l)
-	} else if queued, guard := n.enqueue(); queued {
-		// This is wait without a limit, in the frame of the caller. A shared waiter does not race.
-		n.place.ParkAndUnlock(guard)
+	} else {
+		// This is wait without a limit, in the frame of the caller.
+		for queued, guard := n.enqueue(); queued; {
+			if n.place.ParkAndUnlock(guard); !n.sendable {
+				break // it was granted the lock
+			}
+			queued, guard = n.askAgain()
+		}
 	}
 	return n.end(out)
 }
@@ -210,7 +218,9 @@ func (s *Sync) ShareExclusive() {
 // An awake waiter calls compete. It wins, and the lock is held; or it finds the word held, and
 // sleeps again with flagWoken cleared in one step with that finding; or it leaves, and cancel calls
 // advance. If reserveOverdue has replaced flagWoken by flagReserved on a word that is held, the
-// release of that word comes here, and admits the waiter, asleep or awake. Parties that take and
+// release of that word comes here, and admits the waiter, asleep or awake. A reader that is sent
+// leaves the queue with all other waiters, on a word that is free and has no flags. Its unpark is on
+// its way, and it asks again: no other waiter depends on it. Parties that take and
 // free the lock while flagWoken is set tell nobody, readers included (TryUnlockShared). If the
 // table holds the lock, T has its last reader come here.
 //
@@ -252,7 +262,7 @@ func (s *Sync) advanceAny(next step) (wake *node, ok bool) {
 		if !ok {
 			return wake, false
 		}
-		k, to := s.admit(base &^ queueFlags)
+		k, becomes, to := s.admit(base &^ queueFlags)
 		if to != w && !s.Word.CompareAndSwap(w, to) {
 			continue
 		}
@@ -262,7 +272,7 @@ func (s *Sync) advanceAny(next step) (wake *node, ok bool) {
 			if n.state == waiting {
 				add(n)
 			}
-			n.state = granted
+			n.state = becomes
 		}
 		if n := s.queue.head; n != nil && free(to) && n.state == waiting {
 			n.state = awake
@@ -275,13 +285,16 @@ func (s *Sync) advanceAny(next step) (wake *node, ok bool) {
 	}
 }
 
-// admit returns how many waiters at the head of the queue get the lock if its word becomes w. It
-// also returns the word with them as holders. w has no flags about the queue. The guard is held.
-func (s *Sync) admit(w uint64) (k int, to uint64) {
+// admit returns how many waiters at the head of the queue leave it if the word becomes w, and their
+// state from then on: they are granted the lock, or sent. It also returns the word with them as
+// holders, if they are. w has no flags about the queue. The guard is held.
+func (s *Sync) admit(w uint64) (k int, becomes state, to uint64) {
 	n := s.queue.head
 	switch {
 	case n == nil:
-		return 0, w
+		return 0, granted, w
+	case free(w) && s.sends():
+		return int(s.queue.len), sent, w
 	case n.shared && (free(w) || w&flagShared != 0):
 		for ; n != nil && n.shared; n = n.next {
 			k++
@@ -291,11 +304,30 @@ func (s *Sync) admit(w uint64) (k int, to uint64) {
 		k, w = 1, n.value
 		n = n.next
 	case free(w):
-		return 0, Awake
+		return 0, granted, Awake
 	}
 	if n != nil {
 		n.reserved = n.reserved || s.queue.policy() == NonFair && (w&flagShared != 0 || k > 0 && n.overdue())
 		w = w&^flagBiased | n.mirror()
 	}
-	return k, w
+	return k, granted, w
+}
+
+// sends reports whether a release that frees the lock sends all waiters (NonFair). All of them are
+// readers then, and none of them was sent in vain for too long. See the page of the package for why
+// no reader is sent while a writer waits. The guard is held.
+//
+// A lone processor gains nothing: the releasing goroutine goes on, and a writer that locks again
+// soon would have the lock until the end of its time slice. Under exploration no reader is sent,
+// because the schedules in which the reader comes later show the same.
+func (s *Sync) sends() bool {
+	if t := s.table.Load(); t == nil || t.alone || sched.On && sched.Explored() {
+		return false
+	}
+	for n := s.queue.head; n != nil; n = n.next {
+		if !n.sendable {
+			return false
+		}
+	}
+	return true
 }

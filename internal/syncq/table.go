@@ -68,8 +68,9 @@ import (
 type readTable struct {
 	firstReader reader // or 0; leads, to be aligned
 	slots       []Slot // a power of 2
+	alone       bool   // only one goroutine can run at a time: see Sync.sends
 
-	_         [32]byte // each reader reads the two above
+	_         [31]byte // each reader reads the two above
 	reentries          // of the first reader
 	_         [60]byte
 }
@@ -129,10 +130,11 @@ type Slot struct {
 
 // newReadTable returns a table for as many readers as can run at once, with room to spare.
 func newReadTable() *readTable {
-	n := 4
-	for procs := runtime.GOMAXPROCS(0); n < 4*procs && n < 64; n *= 2 {
+	n, procs := 4, runtime.GOMAXPROCS(0)
+	for n < 4*procs && n < 64 {
+		n *= 2
 	}
-	return &readTable{slots: make([]Slot, n)}
+	return &readTable{slots: make([]Slot, n), alone: procs == 1}
 }
 
 // slot returns o's.

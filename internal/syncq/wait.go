@@ -16,10 +16,13 @@ import (
 //	from     to         by whom, and with what
 //	waiting  awake      advance (NonFair): the first waiter shall race for the lock; one unpark
 //	waiting  granted    advance: the waiter holds the lock; one unpark
+//	waiting  sent       advance (NonFair): the waiter, a reader, shall ask again; one unpark
 //	waiting  dismissed  dismiss: the waiter's owner holds the lock; one unpark
 //	awake    waiting    compete: the waiter lost the race, and parks again
 //	awake    granted    compete: it won; or advance, without an unpark: it will see that
 //	awake    dismissed  dismiss, without an unpark
+//	sent     granted    askAgain: the reader acquired the lock, as a newcomer may
+//	sent     waiting    askAgain: a newcomer may not, and the reader joins the queue again
 //
 // Each step out of waiting comes with exactly one unpark, and each park ends with exactly one. So
 // nothing is left in a node's place when its waiter is done with it.
@@ -30,6 +33,7 @@ const (
 	awake                  // told to race for the lock
 	granted                // holds the lock, and is in no queue
 	dismissed              // its owner holds the lock, and it is in no queue
+	sent                   // told to ask again: it has no hold, and is in no queue
 )
 
 // node is one wait of one party: in the lock's queue, in a condition's, or in none.
@@ -57,13 +61,14 @@ type oneWait struct {
 	state    state
 	reserved bool          // the next release hands the lock to this waiter (NonFair)
 	reported bool          // the watcher wants to know when the wait is over
-	lost     int32         // races lost (NonFair)
+	lost     int32         // races lost, or how often the reader was sent in vain (NonFair)
 	began    time.Duration // when the node joined the lock's queue, if waits are timed
 	prev     *node         // only valid if the node is not the first
 
 	// Set by the waiter before it joins.
 	s         *Sync
 	limited   bool // a context or a time limit can end the wait for the lock
+	sendable  bool // a release may send this reader (NonFair); push may change it
 	refused   bool // by the watcher
 	policy    Policy
 	goroutine int64 // that waits, if who is an explicit owner
@@ -181,7 +186,9 @@ func clock() time.Duration { return time.Since(start) }
 //     unparks it. The waiter returns.
 //  4. Under NonFair a release frees the lock, and wakes the first waiter, which races
 //     (compete). If it loses it parks again, still first. After too many losses, or one to
-//     readers, the lock is handed to it as in 3.
+//     readers, the lock is handed to it as in 3. If only readers wait, the release may free the
+//     lock, and send all of them: each leaves the queue, is unparked, and asks for the lock as a
+//     newcomer does (askAgain). If that is in vain it joins the queue again, at the end.
 //  5. If the limit ends first, the waiter takes the guard (leave). A node that is still in the
 //     queue leaves it (cancel), and the wait has failed. A node that is not was granted the lock
 //     before: the wait has succeeded, and the unpark that comes with a grant is awaited.
@@ -191,7 +198,7 @@ func clock() time.Duration { return time.Since(start) }
 // reentrant. The select of [park.Limit.Park] is written out here.
 func (n *node) wait(l *park.Limit) Outcome {
 	n.limited = l.Open(&n.place)
-	for queued, guard := n.enqueue(); queued; guard = nil {
+	for queued, guard := n.enqueue(); queued; {
 		ended := false
 		switch {
 		case !n.place.IsOpen():
@@ -208,12 +215,39 @@ func (n *node) wait(l *park.Limit) Outcome {
 				ended = true
 			}
 		}
-		if ended {
-			return n.leave()
+		switch {
+		case ended:
+			out := n.leave()
+			if n.isSent() && !n.s.TryLockSharedInTurn() {
+				out = Ended
+			}
+			return out
+		case n.sendable:
+			queued, guard = n.askAgain()
+		default:
+			queued, guard = n.policy == NonFair && !n.compete(), nil
 		}
-		queued = n.policy == NonFair && !n.compete()
 	}
 	return Acquired
+}
+
+// isSent reports whether n, which is in no queue, was sent. It is for the waiter, after the unpark.
+func (n *node) isSent() bool { return n.sendable && n.state == sent }
+
+// askAgain is for a sendable waiter that was unparked. A waiter that was sent acquires the lock as
+// a newcomer does, or joins the queue again. Any other waiter holds the lock. The results are those
+// of enqueue.
+func (n *node) askAgain() (queued bool, guard *sync.Mutex) {
+	switch {
+	case !n.isSent():
+		return false, nil
+	case n.s.TryLockSharedInTurn():
+		n.state = granted
+		return false, nil
+	}
+	n.state, n.reserved = waiting, false
+	n.lost++
+	return n.enqueue()
 }
 
 // enqueue lets n have the lock at once or refuses it, or puts it in the queue. If it returns the
@@ -231,6 +265,9 @@ func (n *node) enqueue() (queued bool, guard *sync.Mutex) {
 	}
 	if w := watcher.Load(); w != nil && n.kind != nil {
 		queued = (*w).Begin(Entry{n})
+		if !queued && n.isSent() {
+			return n.askAgain() // a release came before the watcher could refuse the wait
+		}
 	} else {
 		s.guard.Lock()
 		var wake *node
@@ -256,8 +293,10 @@ func (n *node) tryEnqueue() (wake *node, queued bool) {
 		to, ok := n.admissible(w)
 		switch {
 		case !ok:
-			if n.policy == NonFair && n.since == 0 && !n.shared && (s.queue.head != nil || w&flagShared == 0) {
-				n.since = clock() // the first behind readers has the lock reserved at once
+			// The first writer behind readers has the lock reserved at once.
+			timed := n.sendable || !n.shared && (s.queue.head != nil || w&flagShared == 0)
+			if n.policy == NonFair && n.since == 0 && timed {
+				n.since = clock()
 			}
 			return n.push(), true
 		case s.Word.CompareAndSwap(w, to):
@@ -271,6 +310,9 @@ func (n *node) tryEnqueue() (wake *node, queued bool) {
 // returns n if n is to be unparked.
 func (n *node) push() (wake *node) {
 	s := n.s
+	if n.lost > 0 { // a reader that was sent in vain
+		n.sendable = n.sendable && n.lost < MaxLost && !n.overdue()
+	}
 	n.reserved = n.reserved || n.policy == NonFair && (n.shared || n.since == due)
 	s.queue.admitBy(n.policy)
 	s.queue.push(n)

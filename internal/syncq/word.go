@@ -43,7 +43,8 @@ const (
 	flagWoken
 
 	// flagReserved mirrors "the next release hands the lock over" (NonFair): the first waiter lost
-	// too many races, waited for too long, waits for readers, or is shared. A holder that overtook
+	// too many races, waited for too long, waits for readers, or is shared. If all waiters are
+	// readers, that release may free the lock and send them instead. A holder that overtook
 	// an awake waiter sets it as well, in place of flagWoken: see reserveOverdue. Changed with the
 	// guard held only, and never set on a free word.
 	flagReserved

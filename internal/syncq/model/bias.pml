@@ -395,6 +395,9 @@ reads:		skip;
 			if :: ok -> goto writes :: !ok -> goto next :: !ok -> goto slow fi
 		fi;
 slow:		limited = ((role & TIMED) != 0);
+#ifndef FIFO
+		sendable[me] = isShared[me] && !(role & IN_WORD);
+#endif
 		LOCK(); tryEnqueue();
 		if :: inQueue -> await() :: else fi;
 		atomic { limited = 0; inQueue = 0; s = isShared[me] }

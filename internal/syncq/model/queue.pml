@@ -84,6 +84,9 @@ slow:
 #ifdef LIMIT
 				if :: limited = 0 :: limited = 1 fi;
 #endif
+#ifndef FIFO
+				sendable[me] = isShared[me];
+#endif
 				wait();
 				limited = 0;
 				s = isShared[me];

@@ -17,6 +17,9 @@ queue.pml   FIFO REFUSE
 queue.pml   LIMIT
 queue.pml   SHARE
 queue.pml   SHARE RWMUTEX
+queue.pml   SHARE LIMIT N=2
+queue.pml   SHARE REFUSE N=2
+queue.pml   SHARE LIMIT LOSSES=2 N=2
 queue.pml   COND ONCE
 queue.pml   ANONYMOUS
 queue.pml   FIFO COND ANONYMOUS ONCE
@@ -134,6 +137,13 @@ queue.pml   OVERTAKER_RESERVES_FREE    ANONYMOUS
 queue.pml   OVERTAKER_LOOKS_EARLY      LIMIT
 queue.pml   JOIN_STORES                FIFO
 queue.pml   SHARED_PAST_RESERVED           SHARE
+queue.pml   SENDS_PAST_WRITER          SHARE
+queue.pml   SENDS_OVERDUE              SHARE LOSSES=2 N=2
+queue.pml   SENT_STAY_QUEUED           SHARE
+queue.pml   SENT_RETURNS               SHARE
+queue.pml   SENT_SLEEPS                SHARE
+queue.pml   SENT_UNSEEN                SHARE LIMIT N=2
+queue.pml   SENT_LEAVES_UNPARK         SHARE LIMIT N=2
 foreign.pml ABANDON_KEEPS_SIGNAL       PANICS STRANGER ONCE
 foreign.pml ABANDON_LEAVES_PERMIT      PANICS STRANGER ONCE
 foreign.pml ABANDON_KEEPS_GATE         PANICS STRANGER ONCE

@@ -39,6 +39,7 @@
 #define awake     1
 #define granted   2
 #define dismissed 3
+#define sent      4
 #define INLOCK    1
 #define INCOND    2
 
@@ -48,7 +49,7 @@ byte q[N], ql;                  /* Sync.queue */
 byte state[N], in[N];
 bit isShared[N];
 #ifndef FIFO
-bit reserved[N];
+bit reserved[N], sendable[N];
 #endif
 bit permit[N];                  /* node.place */
 
@@ -69,12 +70,12 @@ bit due[N];                     /* node.since is due */
 
 /* A property is a variable, so that an error report has its name. */
 hidden byte mutual_exclusion, word_is_legal, word_mirrors_queue, no_overtaking, reserved_is_next,
-	no_lost_wakeup, one_unpark_per_park, cancelled_is_out, returns_holding, signals_arrive,
+	order_is_kept, no_lost_wakeup, one_unpark_per_park, cancelled_is_out, returns_holding, signals_arrive,
 	unlock_succeeds, first_reader_is_one, first_competes, lock_is_free_at_last;
 #define CHECK(property, expression) property = (expression); assert(property)
 
 /* d_step only; set before each use */
-hidden byte i, k;
+hidden byte i, k, becomes;
 hidden short base, to, m, drained;
 
 inline push(n) { q[ql] = n; ql++; in[n] = INLOCK }
@@ -124,9 +125,39 @@ inline mirror(n) {
 #endif
 }
 
-/* Sync.admit: from base to to; k waiters are let in */
+/* Sync.sends: sets k to ql if a release that frees the lock sends all waiters, or else to 0 */
+inline sends() {
+	k = 0;
+#ifndef FIFO
+	do
+	:: k < ql && sendable[q[k]] -> k++
+	:: else -> break
+	od;
+#ifndef MUTANT_SENDS_PAST_WRITER
+	if :: k < ql -> k = 0 :: else fi
+#endif
+#endif
+}
+
+/* Sync.admit: from base to to; k waiters leave the queue, and become granted or sent */
 inline admit() {
-	k = 0; to = base & ~queueFlags;
+	k = 0; becomes = granted; to = base & ~queueFlags;
+	if
+	:: free(to) -> sends(); if :: k > 0 -> becomes = sent :: else fi
+	:: else
+	fi;
+	if
+	:: becomes == sent ->
+		CHECK(order_is_kept, k == ql);
+#ifdef LOSSES
+		i = 0;
+		do :: i < k -> CHECK(reserved_is_next, lost[q[i]] < LOSSES); i++ :: else -> i = 0; break od;
+#endif
+#ifdef MUTANT_SENT_STAY_QUEUED
+		to = flagQueued | flagWoken
+#endif
+		skip
+	:: else ->
 	if
 	:: ql == 0
 	:: ql > 0 && isShared[q[0]] && (free(to) || (to & flagShared)) ->
@@ -139,6 +170,7 @@ inline admit() {
 	:: ql > 0 && free(to) && !isShared[q[0]] && !reserved[q[0]] -> to = flagQueued | flagWoken
 #endif
 	:: else
+	fi
 	fi;
 	if
 	:: ql > k && !free(to) ->
@@ -190,7 +222,7 @@ inline advance(step) {
 #ifdef MUTANT_GRANT_OUTSIDE_GUARD
 			late = 1; who = i;                      /* state is set after the guard is given back */
 #else
-			state[i] = granted;
+			state[i] = becomes;
 #endif
 			k--; to = i; remove(to)
 		:: else -> break
@@ -470,16 +502,55 @@ inline compete() {
 #endif
 }
 
+/* Sync.askAgain of a waiter that was sent; ok is 1 if it has the lock, and 0 if it is in the queue again */
+inline askAgain() {
+	TryLockSharedInTurn();
+	if
+	:: ok -> state[me] = granted
+	:: else ->
+#ifdef MUTANT_SENT_SLEEPS
+		state[me] = waiting
+#else
+		atomic { CHOOSE; d_step {
+			state[me] = waiting;
+#ifndef FIFO
+			reserved[me] = 0;
+#ifdef LOSSES
+			if :: lost[me] < LOSSES -> lost[me]++ :: else fi;
+#ifndef MUTANT_SENDS_OVERDUE
+			if :: lost[me] >= LOSSES -> sendable[me] = 0 :: else fi;
+#endif
+#else
+			if :: late -> sendable[me] = 0 :: else fi;
+#endif
+#endif
+			late = 0
+		} }
+		atomic { guard == 0 -> guard = 1 }
+		tryEnqueue();
+		ok = !inQueue
+#endif
+	fi
+}
+
 /* Sync.awaitLock, and the loop of Sync.wait with Sync.leave; limited: the limit may end at any time,
    or never. ok says whether the lock was acquired. */
 inline await() {
 	ok = 0;
 	do
-	:: atomic { permit[me] -> permit[me] = 0 } compete(); if :: ok -> break :: else fi
+	:: atomic { permit[me] -> permit[me] = 0 }
+		if
+#ifndef MUTANT_SENT_RETURNS
+		:: state[me] == sent -> askAgain()
+#endif
+		:: else -> compete()
+		fi;
+		if :: ok -> break :: else fi
 #ifdef TABLE
 	:: atomic { limited && guard == 0 -> guard = 1 }
 		if
 		:: state[me] == granted -> d_step { taken = 1; s = 1; guard = 0 }
+		:: state[me] == sent -> d_step { taken = 1; s = 2; guard = 0 }
 		:: else ->
 			atomic { CHOOSE; d_step {
 				taken = (state[me] == awake); s = 0; wasFirst = (q[0] == me); remove(me);
@@ -496,6 +567,9 @@ inline await() {
 #ifndef MUTANT_CANCEL_UNSEEN
 			:: state[me] == granted || state[me] == dismissed -> taken = 1; s = 1
 #endif
+#ifndef MUTANT_SENT_UNSEEN
+			:: state[me] == sent -> taken = 1; s = 2
+#endif
 			:: else -> taken = (state[me] == awake); s = 0; cancel(me)
 			fi;
 			late = 0
@@ -504,9 +578,15 @@ inline await() {
 		unpark();
 #ifdef MUTANT_LATE_UNPARK
 		if :: taken && s -> atomic { permit[me] -> permit[me] = 0 } :: else fi;
+#elif defined(MUTANT_SENT_LEAVES_UNPARK)
+		if :: taken && s != 2 -> atomic { permit[me] -> permit[me] = 0 } :: else fi;
 #else
 		if :: taken -> atomic { permit[me] -> permit[me] = 0 } :: else fi;
 #endif
+		if
+		:: s == 2 -> TryLockSharedInTurn(); s = ok; if :: ok -> state[me] = granted :: else fi
+		:: else
+		fi;
 		d_step { ok = s; taken = 0; s = 0 }
 		break
 	od
@@ -551,10 +631,11 @@ inline recycle() {
 	d_step {
 		CHECK(one_unpark_per_park, pend[me] == 0 && permit[me] == 0);
 		CHECK(cancelled_is_out, in[me] == 0);
-		CHECK(cancelled_is_out, ok || state[me] < granted);
+		CHECK(cancelled_is_out, ok || state[me] < granted || state[me] == sent);
+		CHECK(cancelled_is_out, !ok || state[me] >= granted && state[me] != sent);
 		state[me] = waiting; isShared[me] = 0;
 #ifndef FIFO
-		reserved[me] = 0;
+		reserved[me] = 0; sendable[me] = 0;
 #endif
 #ifdef LOSSES
 		lost[me] = 0;
