@@ -401,3 +401,83 @@ func TestAGrantThatMeetsCloseIsGivenBack(t *testing.T) {
 		})
 	}
 }
+
+// The second request of a waiter is carried out after 15 s. The waiter gives up while it waits.
+func TestALateRequestIsUndoneAfterTheWaiterHasLeft(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		waiting := new([]string)
+		store := &straggling{queued: queued{s.connect(), waiting}}
+		l, rival := open(t, store).Mutex("it"), open(t, queued{s.connect(), waiting}).Mutex("it")
+		b := as(locks.NewOwner())
+		hold(t, rival, b)
+		ctx, cancel := context.WithCancel(as(locks.NewOwner()))
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(ctx) }()
+		synctest.Wait()
+		store.late(10 * time.Second)
+		time.Sleep(lease.DefaultPoll + time.Second)
+		require.Len(t, store.asked(), 5, "two before the wait, and two after the straggler")
+		cancel()
+		require.ErrorIs(t, <-got, context.Canceled)
+		require.NoError(t, rival.UnlockContext(b))
+		require.Empty(t, s.holder("it"))
+		time.Sleep(9*time.Second + time.Millisecond)
+		require.NotEmpty(t, s.holder("it"), "the straggler has it")
+		time.Sleep(term / 5)
+		require.Empty(t, s.holder("it"))
+		require.Empty(t, store.queue())
+	})
+}
+
+func TestAWaiterThatLeavesDuringItsRequestKeepsNoPlace(t *testing.T) {
+	inLine(t, func(t *testing.T, q queued, l, rival *lease.Mutex) {
+		b := as(locks.NewOwner())
+		hold(t, rival, b)
+		q.set(func(c *client) { c.delay["enqueue"] = 40 * time.Millisecond })
+		ctx, cancel := context.WithTimeout(as(locks.NewOwner()), 30*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
+		require.NotEmpty(t, q.queue(), "the request was carried out after 20 ms")
+		time.Sleep(20 * time.Millisecond)
+		synctest.Wait()
+		require.Empty(t, q.queue())
+		require.NoError(t, rival.UnlockContext(b))
+	})
+}
+
+// failing is a store with a queue, whose requests for a place fail after 20 ms, and are carried out
+// after 10 s.
+type failing struct{ queued }
+
+func (f failing) Enqueue(_ context.Context, req driver.Request) (driver.Reply, error) {
+	time.AfterFunc(10*time.Second, func() { f.queued.Enqueue(context.Background(), req) })
+	time.Sleep(20 * time.Millisecond)
+	return driver.Reply{}, errNetwork
+}
+
+func TestARequestThatFailsAfterItsCallerHasGoneIsUndone(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		l := open(t, failing{queued{s.connect(), new([]string)}}).Mutex("it")
+		ctx, cancel := context.WithTimeout(as(locks.NewOwner()), 10*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
+		time.Sleep(10*time.Second + time.Millisecond)
+		require.NotEmpty(t, s.holder("it"), "it is carried out for nobody")
+		time.Sleep(term / 5)
+		require.Empty(t, s.holder("it"))
+	})
+}
+
+// The request is carried out shortly before its lease would be over, and answered long after.
+func TestALockThatComesTooLateIsGivenBackAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		conn := s.connect()
+		l, o := open(t, conn).Mutex("it"), as(locks.NewOwner())
+		conn.set(func(c *client) { c.delay["acquire"] = 2 * (term - 2*time.Second) })
+		ok, err := l.TryLockContext(o)
+		require.False(t, ok)
+		require.ErrorContains(t, err, "after the end of the lease")
+		synctest.Wait()
+		require.Empty(t, s.holder("it"), "the store would keep it for four seconds more")
+	})
+}
