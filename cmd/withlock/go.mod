@@ -3,7 +3,6 @@ module github.com/jucgo/locks/cmd/withlock
 go 1.26.0
 
 require (
-	github.com/go-sql-driver/mysql v1.10.1
 	github.com/jucgo/locks v0.1.0
 	github.com/jucgo/locks/distributed/open/all v0.1.0
 	github.com/redis/go-redis/v9 v9.23.0
@@ -59,6 +58,7 @@ require (
 	github.com/go-openapi/swag/stringutils v0.27.1 // indirect
 	github.com/go-openapi/swag/typeutils v0.27.1 // indirect
 	github.com/go-openapi/swag/yamlutils v0.27.1 // indirect
+	github.com/go-sql-driver/mysql v1.10.1 // indirect
 	github.com/go-viper/mapstructure/v2 v2.4.0 // indirect
 	github.com/google/gnostic-models v0.7.0 // indirect
 	github.com/hashicorp/consul/api v1.33.7 // indirect

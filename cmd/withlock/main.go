@@ -9,126 +9,15 @@
 //	withlock force -yes nightly
 //	withlock watch
 //
-// See the README for the exit codes and for what happens when the lock is lost.
+// See the README for the exit codes and for what happens when the lock is lost. Package command
+// makes a smaller withlock for some of the stores.
 package main
 
 import (
-	"cmp"
-	"context"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"strings"
-
-	"github.com/redis/go-redis/v9/logging"
-	"github.com/urfave/cli/v3"
-
-	safe "github.com/jucgo/locks/internal/terminal"
+	"github.com/jucgo/locks/cmd/withlock/command"
+	_ "github.com/jucgo/locks/distributed/open/all"
 )
 
-// The exit codes besides those of the command. They begin where those of sysexits.h do.
-const (
-	exitFree        = 1   // who and force: the lock is not held
-	exitUsage       = 64  // wrong arguments, or the store cannot do that
-	exitUnreachable = 69  // the store does not answer
-	exitStore       = 74  // the store answers with an error, or the output cannot be written
-	exitNotAcquired = 75  // another owner holds the lock
-	exitLost        = 79  // the lock was lost, or its release was not confirmed
-	exitNotRunnable = 126 // the command cannot be executed
-	exitNotFound    = 127 // the command does not exist
-	exitSignal      = 128 // and the number of the signal that ended the command
-)
+//go:generate sh -c "LC_ALL=C go run . man > withlock.1"
 
-// failure is an error with an exit code. Its err is nil if there is nothing to say.
-type failure struct {
-	code int
-	err  error
-}
-
-func (f failure) Error() string {
-	if f.err == nil {
-		return ""
-	}
-	return f.err.Error()
-}
-
-func (f failure) Unwrap() error { return f.err }
-
-func fail(code int, format string, args ...any) error {
-	return failure{code, fmt.Errorf(format, args...)}
-}
-
-func main() {
-	logging.Disable() // of go-redis, which would add lines to the error
-	os.Exit(execute(os.Args, os.Stdout, os.Stderr))
-}
-
-// output is standard output, and notes an error of it.
-type output struct {
-	io.Writer
-	err error
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	n, err := o.Writer.Write(p)
-	o.err = cmp.Or(o.err, err)
-	return n, err
-}
-
-// arranged returns args in the order that the parser knows, or an error if the first word is no
-// command. The parser would take the flags behind that word for flags of root.
-func arranged(root *cli.Command, args []string) ([]string, error) {
-	if len(args) < 2 {
-		return args, nil
-	}
-	switch first := args[1]; {
-	case first == "--version" || first == "-version" || first == "-V":
-		return []string{args[0], "version"}, nil
-	case first == "help":
-		return append(append(args[:1:1], args[2:]...), "-h"), nil
-	case first == "-h" || first == "-help" || first == "--help" || root.Command(first) != nil:
-		return args, nil
-	case strings.HasPrefix(first, "-"): // its value may have a password
-		return nil, fail(exitUsage, "the flags follow the command, as in withlock run -name NAME: see withlock -h")
-	case strings.Contains(first, "://"): // it may have a password
-		return nil, fail(exitUsage, "a URL is no command: give -store URL")
-	default:
-		return nil, fail(exitUsage, "%q is no command: see withlock -h", first)
-	}
-}
-
-// execute runs the command line args, and returns the exit code. An error is one line on stderr.
-func execute(args []string, stdout, stderr io.Writer) int {
-	out := &output{Writer: stdout}
-	root := commands(out, stderr)
-	args, err := arranged(root, args)
-	if err == nil {
-		err = root.Run(context.Background(), args)
-	}
-	if out.err != nil {
-		err = fail(exitStore, "standard output: %w", out.err)
-	}
-	if err == nil {
-		return 0
-	}
-	var f failure
-	if !errors.As(err, &f) {
-		f = failure{exitUsage, err} // of the command line
-	}
-	if text := oneLine(f); text != "" {
-		fmt.Fprintln(stderr, "withlock: "+text)
-	}
-	return f.code
-}
-
-// oneLine returns the text of err for a terminal.
-func oneLine(err error) string {
-	var lines []string
-	for line := range strings.Lines(err.Error()) {
-		if line = strings.TrimSuffix(strings.Join(strings.Fields(line), " "), ":"); line != "" {
-			lines = append(lines, line)
-		}
-	}
-	return safe.Line(strings.ReplaceAll(strings.Join(lines, "; "), ": ;", ";"))
-}
+func main() { command.Main() }

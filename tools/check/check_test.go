@@ -277,7 +277,7 @@ func TestFilesOfThisRepositoryAreMapped(t *testing.T) {
 		{"cmd/lockvet/checks/testdata/src/new/new.go", "cmd/lockvet/checks"},
 		{"record/prom/alerts.yml", "record/prom"},
 		{"record/prom/testdata/alerts_test.yml", "record/prom"},
-		{"cmd/withlock/completion/_withlock", "cmd/withlock"},
+		{"cmd/withlock/command/completion/_withlock", "cmd/withlock/command"},
 		{"cmd/withlock/withlock.1", "cmd/withlock"},
 		{"debug/locks/page.css", "debug/locks"},
 		{"api/locks.txt", ". tools/docs tools/release"},

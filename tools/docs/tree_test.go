@@ -83,7 +83,7 @@ func known(name string, text []byte) error {
 		}
 		return nil
 	}
-	whole := []string{"LICENSE", "Makefile", ".devcontainer/Dockerfile", "cmd/withlock/completion/_withlock",
+	whole := []string{"LICENSE", "Makefile", ".devcontainer/Dockerfile", "cmd/withlock/command/completion/_withlock",
 		"cmd/lockvet/completion/_lockvet"}
 	script := folder == ".ci" && kind == ""
 	if !slices.Contains(texts, kind) && !slices.Contains(whole, name) && !script {

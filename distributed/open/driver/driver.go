@@ -48,6 +48,15 @@ type Scheme struct {
 	// Open connects to the store until ctx ends, and waits for its first answer. The end of ctx
 	// after that has no effect on the store.
 	Open func(ctx context.Context, o *Opening) error
+
+	// Silence, if not nil, ends the messages that the store's client prints by itself in the whole
+	// process. A library must not call it.
+	Silence func()
+
+	// NoAnswer, if not nil, reports whether an error of a lock is one of the store's client by which
+	// it says that it got no answer. It need not recognize [lease.ErrUnreachable], errors of package
+	// net, or the end of a stream.
+	NoAnswer func(err error) bool
 }
 
 // NoPort is the Port of a scheme whose host is a name with another meaning, such as a bucket.
@@ -91,6 +100,27 @@ func Register(schemes ...Scheme) {
 
 // Registered returns the names of the schemes that the program knows, sorted.
 func Registered() []string { return slices.Sorted(maps.Keys(registered)) }
+
+// Silence ends the messages that the clients of stores print by themselves. It is for the main
+// functions of commands, whose errors are the only lines that they print.
+func Silence() {
+	for _, s := range registered {
+		if s.Silence != nil {
+			s.Silence()
+		}
+	}
+}
+
+// NoAnswer reports whether an error of a lock says that the store gave no answer, in the way of the
+// client of a store that the program knows. See the field of a [Scheme].
+func NoAnswer(err error) bool {
+	for _, s := range registered {
+		if s.NoAnswer != nil && s.NoAnswer(err) {
+			return true
+		}
+	}
+	return false
+}
 
 // find returns the scheme called name.
 func find(name string) (Scheme, error) {

@@ -28,6 +28,9 @@ func note(_ context.Context, o *driver.Opening) error {
 // failing is the scheme of a store whose client returns this error.
 var failing error
 
+// silent is set when the client of loud prints nothing any more.
+var silent bool
+
 // halfway runs while a store is opened that fails with errHalfway.
 var halfway func(o *driver.Opening)
 
@@ -44,6 +47,8 @@ func init() {
 				halfway(o)
 				return errHalfway
 			}},
+		driver.Scheme{Name: "loud", Form: "loud:PATH", Kinds: []string{"plain"}, Open: note,
+			Silence: func() { silent = true }, NoAnswer: func(err error) bool { return err == errHalfway }},
 		driver.Scheme{Name: "failing", Form: "failing://HOST", Port: "1", Kinds: []string{"plain"}, More: []string{"password"},
 			Open: func(_ context.Context, o *driver.Opening) error { return o.Failed(failing, false) }},
 	)
@@ -87,14 +92,14 @@ func TestAnUnknownSchemeIsRefusedWithTheKnownOnes(t *testing.T) {
 	for scheme := range stores {
 		require.Contains(t, strings.Split(known, ", "), scheme+":")
 	}
-	require.True(t, strings.HasSuffix(known, "kubernetes:, bucket:, failing:, folder:, halfway:, many:, shop:"), known)
+	require.True(t, strings.HasSuffix(known, "kubernetes:, bucket:, failing:, folder:, halfway:, loud:, many:, shop:"), known)
 }
 
 func TestASchemeIsRegisteredOnce(t *testing.T) {
 	require.PanicsWithValue(t, "open: the scheme shop is registered twice", func() {
 		driver.Register(driver.Scheme{Name: "shop"})
 	})
-	require.Equal(t, []string{"bucket", "failing", "folder", "halfway", "many", "shop"}, driver.Registered())
+	require.Equal(t, []string{"bucket", "failing", "folder", "halfway", "loud", "many", "shop"}, driver.Registered())
 }
 
 func TestTheOpeningHasThePartsOfTheURL(t *testing.T) {
@@ -211,4 +216,15 @@ func TestAFailureClosesWhatWasOpened(t *testing.T) {
 	require.ErrorIs(t, err, errHalfway)
 	require.ErrorIs(t, err, context.Canceled)
 	require.True(t, closed)
+}
+
+func TestCommandsSilenceTheClientsOfStores(t *testing.T) {
+	silent = false
+	driver.Silence()
+	require.True(t, silent)
+}
+
+func TestAStoreRecognizesThatItsClientGotNoAnswer(t *testing.T) {
+	require.True(t, driver.NoAnswer(errHalfway))
+	require.False(t, driver.NoAnswer(errors.New("another")))
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
@@ -39,6 +40,7 @@ func init() {
 			More: slices.Concat(secure, []string{"tls"})},
 	} {
 		s.Kinds, s.Open = []string{"plain", "fenced", "fair", "simple"}, open
+		s.Silence = logging.Disable
 		driver.Register(s)
 	}
 }

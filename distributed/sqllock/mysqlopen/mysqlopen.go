@@ -21,6 +21,8 @@ func init() {
 		Kinds: database.Kinds,
 		More:  slices.Concat(database.Parameters, driver.Certificate(), []string{"socket", "tls"}),
 		Open:  open,
+
+		NoAnswer: func(err error) bool { return errors.Is(err, mysql.ErrInvalidConn) },
 	})
 }
 

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package main
+package command
 
 import (
 	"os"
@@ -12,6 +12,9 @@ import (
 var forwardedSignals = []os.Signal{os.Interrupt}
 
 func catch(c chan<- os.Signal) { signal.Notify(c, forwardedSignals...) }
+
+// guardIfAsked does nothing: such a system has no guards.
+func guardIfAsked() {}
 
 func endingSignal(os.Signal) int { return exitSignal + 2 }
 

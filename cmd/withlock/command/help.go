@@ -1,11 +1,13 @@
-package main
+package command
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
 
+	"github.com/jucgo/locks/distributed/open"
 	safe "github.com/jucgo/locks/internal/terminal"
 )
 
@@ -34,8 +36,11 @@ var examples = []struct{ command, purpose, line string }{
 	{"force", "Free a lock whose holder is gone for good:", "withlock force -yes nightly"},
 }
 
-// storeURLs are the forms of URLs.
-var storeURLs = []struct{ url, store string }{
+// storeURL is the form of a URL, and what it is for.
+type storeURL struct{ url, store string }
+
+// storeURLs are the forms of URLs of all stores.
+var storeURLs = []storeURL{
 	{"file:/run/lock/shop", "a directory of this machine"},
 	{"sqlite:/var/lib/shop.db", "a file of SQLite"},
 	{"postgres://USER:PASSWORD@HOST:5432/DATABASE", "PostgreSQL"},
@@ -52,6 +57,17 @@ var storeURLs = []struct{ url, store string }{
 	{"gs://BUCKET/PREFIX", "Google Cloud Storage"},
 	{"dynamodb://REGION/TABLE", "Amazon DynamoDB"},
 	{"kubernetes:NAMESPACE", "Lease objects of Kubernetes"},
+}
+
+// knownStores returns the storeURLs of the stores that the program imports.
+func knownStores() (known []storeURL) {
+	schemes := open.Schemes()
+	for _, s := range storeURLs {
+		if scheme, _, _ := strings.Cut(s.url, ":"); slices.Contains(schemes, scheme) {
+			known = append(known, s)
+		}
+	}
+	return known
 }
 
 const (
@@ -90,7 +106,7 @@ func helpOf(root *cli.Command, said language) string {
 	line("\n   %s\n\n%s", said.of("withlock COMMAND -h shows the flags of a command."), said.of("EXAMPLES:"))
 	line("   export WITHLOCK_STORE=redis://localhost:6379/0\n%s\n%s\n%s\n\n%s", examplesOf("", said), said.of("TIMES:"),
 		said.filled(said.of(times), "   ", helpWidth), said.of("STORES:"))
-	for _, s := range storeURLs {
+	for _, s := range knownStores() {
 		line("   %-55s %s", s.url, said.of(s.store))
 	}
 	line("\n%s\n\n%s", said.filled(said.of(storesNote), "   ", helpWidth), said.of("EXIT CODES:"))

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"fmt"
@@ -6,8 +6,6 @@ import (
 
 	"github.com/urfave/cli/v3"
 )
-
-//go:generate sh -c "LC_ALL=C go run . man > withlock.1"
 
 // manual returns the man page of the commands below root.
 func manual(root *cli.Command, said language) string {
@@ -41,7 +39,7 @@ func manual(root *cli.Command, said language) string {
 		}
 	}
 	head("STORES")
-	for _, s := range storeURLs {
+	for _, s := range knownStores() {
 		line(".TP\n.B %s\n%s", roff(s.url), roff(s.store))
 	}
 	line(".PP\n%s", roff(storesNote))

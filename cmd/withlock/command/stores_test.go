@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package command
 
 import (
 	"bytes"
@@ -192,7 +192,7 @@ func TestATransactionPoolerIsRefusedWithTheRemedy(t *testing.T) {
 	p := start(t, pooler(t), "run", "-name", "it", "--", "echo", "never")
 	require.NotContains(t, []int{0, exitNotAcquired, exitLost}, p.code())
 	p.eof()
-	require.Contains(t, p.stderr.String(), "listen=false")
+	p.says("listen=false")
 }
 
 func aCommandRunsUnderTheLock(t *testing.T, url string) {

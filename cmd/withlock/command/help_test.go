@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package command
 
 import (
 	"context"
@@ -155,7 +155,7 @@ func TestNoErrorEndsWithAColon(t *testing.T) {
 }
 
 func TestTheReadmeSaysWhatTheHelpSays(t *testing.T) {
-	text, err := os.ReadFile("README.md")
+	text, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
 	for _, c := range commands(&output{}, nil).VisibleCommands() {
 		require.Contains(t, string(text), "withlock "+c.Name)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package command
 
 import (
 	"bytes"
@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	_ "github.com/jucgo/locks/distributed/open/all"
 	safe "github.com/jucgo/locks/internal/terminal"
 )
 
@@ -26,12 +27,13 @@ import (
 const asProgram = "WITHLOCK_TEST_MAIN"
 
 func TestMain(m *testing.M) {
+	guardIfAsked()
 	if os.Getenv(asProgram) != "" {
 		os.Unsetenv(asProgram)
 		if os.Getenv(asPatient) != "" {
 			shortest = requestTimeout
 		}
-		main()
+		Main()
 	}
 	os.Unsetenv("WITHLOCK_STORE")
 	os.Setenv("LC_ALL", "C") // the tests read English
@@ -213,7 +215,7 @@ func TestHelpShowsNoPassword(t *testing.T) {
 
 // A command that fails for lack of this is what go generate writes.
 func TestTheManualIsCurrent(t *testing.T) {
-	want, err := os.ReadFile("withlock.1")
+	want, err := os.ReadFile("../withlock.1")
 	require.NoError(t, err)
 	code, stdout, _ := here("man")
 	require.Zero(t, code)
@@ -221,7 +223,7 @@ func TestTheManualIsCurrent(t *testing.T) {
 }
 
 func TestTheReadmeHasTheExitCodes(t *testing.T) {
-	text, err := os.ReadFile("README.md")
+	text, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
 	for _, e := range exitCodes {
 		require.Contains(t, string(text), "| "+e.code+" | "+e.meaning+" |")

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -15,13 +15,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/urfave/cli/v3"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/open"
-	_ "github.com/jucgo/locks/distributed/open/all"
+	opener "github.com/jucgo/locks/distributed/open/driver"
 	safe "github.com/jucgo/locks/internal/terminal"
 )
 
@@ -155,11 +154,18 @@ func commands(stdout *output, stderr io.Writer) *cli.Command {
 	return root
 }
 
-// version returns the version of this program, and those of Go and the platform.
+// module is the module of this package, which a smaller withlock requires.
+const module = "github.com/jucgo/locks/cmd/withlock"
+
+// version returns the version of this module, and those of Go and the platform.
 func version() string {
 	text := "(unknown version)"
 	if info, ok := debug.ReadBuildInfo(); ok {
-		text = info.Main.Version
+		for _, m := range append(info.Deps, &info.Main) {
+			if m.Path == module && m.Version != "" {
+				text = m.Version
+			}
+		}
 	}
 	return fmt.Sprintf("%s %s %s/%s", text, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
@@ -226,7 +232,7 @@ func storeFailure(ctx context.Context, err error) error {
 func unanswered(err error) bool {
 	for _, target := range []error{
 		open.ErrUnreachable, lease.ErrUnavailable, io.EOF, io.ErrUnexpectedEOF,
-		driver.ErrBadConn, mysql.ErrInvalidConn,
+		driver.ErrBadConn,
 	} {
 		if errors.Is(err, target) {
 			return true
@@ -234,7 +240,7 @@ func unanswered(err error) bool {
 	}
 	var connection *net.OpError
 	var timeout net.Error // also an error of a system call, without Timeout
-	return errors.As(err, &connection) || errors.As(err, &timeout) && timeout.Timeout()
+	return opener.NoAnswer(err) || errors.As(err, &connection) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // oneArgument returns the only argument of c.

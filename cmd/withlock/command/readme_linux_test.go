@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ import (
 // withlock is this program and the others do nothing.
 func blocks(t *testing.T, language string) (codes []string, dir string) {
 	t.Helper()
-	text, err := os.ReadFile("README.md")
+	text, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
 	dir = t.TempDir()
 	for _, found := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllSubmatch(text, -1) {
