@@ -12,6 +12,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
+	"github.com/jucgo/locks/fair"
 )
 
 // vote is one try to acquire the lock, and the hold of a successful try.
@@ -52,10 +53,12 @@ type vote struct {
 
 // seat is the known state of a vote on one server.
 type seat struct {
-	mu    sync.Mutex // held while a request that creates or deletes the vote is under way
-	dirty bool       // the vote may be there
-	late  bool       // a creation had no answer, and may reach the server after a deletion
-	asked bool       // the vote may have been deleted
+	// Held while a request that creates or deletes the vote is under way. In a bubble of
+	// testing/synctest, time would stand still while a goroutine waits for a sync.Mutex.
+	mu    fair.Mutex
+	dirty bool // the vote may be there
+	late  bool // a creation had no answer, and may reach the server after a deletion
+	asked bool // the vote may have been deleted
 
 	// Guarded by vote.mu.
 	clearing bool // a goroutine deletes the vote

@@ -1,0 +1,9 @@
+package redlock_test
+
+import (
+	"testing"
+
+	"github.com/jucgo/locks/distributed/redislock/internal/suite"
+)
+
+func TestLivesOfRedlocks(t *testing.T) { suite.RedlockLives(t) }

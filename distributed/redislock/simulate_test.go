@@ -1,0 +1,18 @@
+package redislock_test
+
+import (
+	"testing"
+
+	"github.com/jucgo/locks/distributed/redislock/internal/suite"
+)
+
+// lifeSeeds are those of lives that have found something.
+var lifeSeeds = map[string][]uint64{
+	"fenced": {2226169520768965069}, // a request that is repeated takes another token
+}
+
+func TestLivesOfLocks(t *testing.T) {
+	for _, kind := range []string{"plain", "fenced", "fair", "simple"} {
+		t.Run(kind, func(t *testing.T) { suite.Lives(t, kind, lifeSeeds[kind]...) })
+	}
+}
