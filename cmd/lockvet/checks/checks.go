@@ -27,7 +27,7 @@ const url = "https://github.com/jucgo/locks/blob/main/cmd/lockvet/README.md"
 // Analyzers returns all analyzers, in the order of README.md.
 func Analyzers() []*analysis.Analyzer {
 	return []*analysis.Analyzer{
-		MissingUnlock, DoubleLock, DoubleUnlock, DeferLock, DeferLoop, LockUpgrade, LockOrder,
+		MissingUnlock, DoubleLock, DoubleUnlock, OtherUnlock, DeferLock, DeferLoop, LockUpgrade, LockOrder,
 		Blocked, LockError, LostOwner, DoContext, WaitLoop, UnlockedSignal,
 	}
 }

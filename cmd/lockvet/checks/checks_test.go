@@ -80,6 +80,24 @@ func TestReportsAreEqualInWhateverOrderFilesAreParsed(t *testing.T) {
 	}
 }
 
+func TestAcquisitionsThatAreLeftOutAreCounted(t *testing.T) {
+	abs, err := filepath.Abs(filepath.Join("testdata", "leftout"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []checks.LeftOut
+	checks.CountLeftOut(func(l checks.LeftOut) { got = append(got, l) })
+	t.Cleanup(func() { checks.CountLeftOut(nil) })
+	analyzed(t, abs, nil)
+	want := checks.LeftOut{
+		Package: "example.com/testdata/leftout", Acquisitions: 8,
+		Nameless: 1, Given: 1, Unclear: 1, Released: 1, Kept: 2, Generated: 1,
+	}
+	if !slices.Equal(got, []checks.LeftOut{want}) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
 // inOrderOf returns a function for packages.Config that parses the files in this order.
 func inOrderOf(files []string) func(*token.FileSet, string, []byte) (*ast.File, error) {
 	var once sync.Once

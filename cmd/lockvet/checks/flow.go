@@ -199,6 +199,11 @@ type flows struct {
 	shared map[types.Object]bool
 	// leavers has the functions that may return with a hold of a field or variable.
 	leavers map[types.Object][]*function
+	// balanced has the functions that acquire a field or variable themselves, and release it.
+	balanced map[types.Object][]*function
+	// apart has those that a function releases without an acquisition of its own.
+	apart map[types.Object][]*function
+	swaps map[*function][]swap
 	// written has those that some function acquires for writing.
 	written map[types.Object]bool
 	// assigned has the fields and the variables of the package that an assignment changes.
@@ -232,6 +237,8 @@ func runFlow(pass *analysis.Pass) (any, error) {
 		pass: pass, info: pass.TypesInfo, graphs: pass.ResultOf[ctrlflow.Analyzer].(*ctrlflow.CFGs),
 		declared: map[*types.Func]*function{}, certainly: memo[[]acquisition]{},
 		released: map[types.Object]bool{}, shared: map[types.Object]bool{}, leavers: map[types.Object][]*function{},
+		balanced: map[types.Object][]*function{}, apart: map[types.Object][]*function{},
+		swaps:  map[*function][]swap{},
 		valued: map[types.Object]bool{}, freeing: memo[map[types.Object]bool]{}, written: map[types.Object]bool{}, assigned: map[types.Object]bool{}, parts: map[*types.TypeName]int{},
 	}
 	fs.findParts()
@@ -285,6 +292,7 @@ func runFlow(pass *analysis.Pass) (any, error) {
 			}
 		}
 	}
+	fs.findDiscipline()
 	// A function that forgets an Unlock does not acquire the lock for its callers.
 	for _, f := range fs.functions {
 		for _, t := range f.locks {
@@ -293,12 +301,16 @@ func runFlow(pass *analysis.Pass) (any, error) {
 			}
 		}
 	}
+	for _, f := range fs.functions {
+		fs.swaps[f] = fs.findSwaps(f)
+	}
 	for _, f := range fs.functions { // here, since the checks run at the same time
 		if f.obj != nil {
 			fs.certain(f)
 			fs.frees(f)
 		}
 	}
+	fs.countLeftOut()
 	return fs, nil
 }
 

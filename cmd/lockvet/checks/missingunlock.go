@@ -26,6 +26,9 @@ The function releases the lock on other paths, but not before this return:
 
 The same is true of a break or continue, and of a branch that leads to a return with the lock.
 
+A function that releases the lock nowhere is reported too, if other functions of the package release
+what they acquire, and none releases the lock for another function.
+
 A function whose name or comment says that it hands the lock over is not reported. Nor is a lock
 that another function of the package releases, or that other code gets. A return with an error is
 reported, unless the comment says so. Tests are not reported: one that fails may leave its locks.`)
@@ -46,13 +49,43 @@ func words(name string) (words []string) {
 	return words
 }
 
-// documented matches comments that say so.
-var documented = regexp.MustCompile(`(?is)\b(un)?(lock|mutex|mu)\w*\b.*\b(held|hold|holds|holding|caller)\b|` +
-	`\b(held|hold|holds|holding|caller)\b.*\b(un)?(lock|mutex|mu)\w*\b`)
+// These match what a sentence says of a function that returns with a lock: "returns with mu held", or
+// "the caller must unlock it".
+const aLock = `(?:(?i:(?:r?un|r)?(?:lock|mutex)\w*)|mu)`
+
+var (
+	staysHeld = regexp.MustCompile(`(?i)\b(return|leav|left|keep|kept|still|remain|exit|success|until)\w*\b`)
+	byCaller  = regexp.MustCompile(`(?is)\b(callers?|must|responsib\w*|should|needs?|has to|have to)\b.*\b(r?unlock|releas)\w*\b|` +
+		`\b(r?unlock|releas)\w*\b.*\b(callers?|must|responsib\w*|should|needs?|has to|have to)\b`)
+	sentence = regexp.MustCompile(`(?s)(.*?)(?:[.;:!?](?:\s|$)|\n\n|$)`)
+)
+
+// neverReleased matches a comment on a lock that stays held on purpose.
+var neverReleased = regexp.MustCompile(`(?is)\b(never|forever|for ever)\b.*\b(r?unlock|releas)\w*\b|` +
+	`\b(held|hold|holds|keep|keeps|locked)\b.*\b(forever|for ever|for good)\b`)
+
+// documented reports whether a comment says that its function returns with a lock. A comment that says
+// what a caller holds, or what the function does under the lock, does not.
+func documented(doc string, t *tracked) bool {
+	name := t.path.root.Name()
+	if n := len(t.path.fields); n > 0 {
+		name = t.path.fields[n-1].Name()
+	}
+	lock := `(?:` + aLock + `|` + regexp.QuoteMeta(name) + `)`
+	named := regexp.MustCompile(`\b` + lock + `\b`)
+	held := regexp.MustCompile(`\b` + lock + `\b\W+(?:\w+\W+){0,3}(?:held|locked)\b|` +
+		`\b(?i:held|holds?|holding|keeps?|keeping|kept|leaves?|leaving)\b\W+(?:\w+\W+){0,3}` + lock + `\b|\blocked\b`)
+	return slices.ContainsFunc(sentence.FindAllString(doc, -1), func(s string) bool {
+		return staysHeld.MatchString(s) && held.MatchString(s) || byCaller.MatchString(s) && named.MatchString(s)
+	})
+}
 
 func runMissingUnlock(pass *analysis.Pass, fs *flows) {
 	for _, f := range fs.functions {
 		for _, t := range f.locks {
+			if slices.ContainsFunc(fs.swaps[f], func(s swap) bool { return s.left == t }) {
+				continue // OtherUnlock reports it
+			}
 			for _, l := range fs.leaks(f, t) {
 				pass.Report(analysis.Diagnostic{
 					Pos: l.at.Pos(), Message: l.how + undo(l.mode) + " of " + t.path.text,
@@ -76,19 +109,20 @@ func (fs *flows) leaks(f *function, t *tracked) (found []leak) {
 		return nil
 	}
 	declared := f.decl != nil && f.outer == nil
-	if declared && documented.MatchString(f.decl.Doc.Text()) {
+	if declared && documented(f.decl.Doc.Text(), t) {
 		return nil
 	}
 	// Another function may release the lock. But it hardly does so after an error.
 	handed := fs.released[t.path.id()] ||
 		declared && slices.ContainsFunc(words(f.decl.Name.Name), handsOver.MatchString)
 	for _, m := range []mode{write, read} {
-		if !t.releases(m) {
+		forgotten := !t.releases(m)
+		if forgotten && (handed || !fs.disciplined(f, t, m)) {
 			continue
 		}
 		left := func(st state) bool { return st.net(m) > 0 }
 		for ret, s := range t.exits {
-			if s.all(left) && (!handed || !t.foreign && fails(fs.info, ret)) {
+			if s.all(left) && (!handed || !t.foreign && fails(fs.info, f.body, ret)) {
 				found = append(found, leak{ret, m, "return without "})
 			}
 		}
@@ -114,11 +148,78 @@ func (fs *flows) leaks(f *function, t *tracked) (found []leak) {
 		}
 	}
 	slices.SortFunc(found, func(a, b leak) int { return int(a.at.Pos() - b.at.Pos()) })
+	if len(found) > 1 && !t.releases(found[0].mode) {
+		found = found[:1] // one mistake
+	}
 	return found
 }
 
+// disciplined reports whether f has to release a lock that it acquires, although it releases the lock
+// nowhere: other functions release what they acquire, and none releases the lock for another one.
+func (fs *flows) disciplined(f *function, t *tracked, m mode) bool {
+	id := t.path.id()
+	if id == nil || len(fs.apart[id]) > 0 || len(fs.balanced[id]) == 0 || newOrders(fs.pass, fs).made(f)[t.path.root] ||
+		copied(fs.info, f.body, t.path.root) {
+		return false
+	}
+	for _, file := range fs.pass.Files {
+		for _, c := range file.Comments {
+			if within2(c, f.body) && (documented(c.Text(), t) || neverReleased.MatchString(c.Text())) {
+				return false
+			}
+		}
+	}
+	if fs.mayHandOver(f) || f.obj != nil && (f.obj.Name() == "main" || f.obj.Name() == "init") {
+		return false
+	}
+	return slices.ContainsFunc(t.calls, func(c *lockCall) bool {
+		return c.mode == m && c.via == nil && c.waits() && f.byCall[c.call] == c && !f.defers[c.call] &&
+			local(c.fn) && !types.IsInterface(c.fn.Signature().Recv().Type())
+	})
+}
+
+// mayHandOver reports whether the name of f, or of the function around it, says that it keeps a lock.
+func (fs *flows) mayHandOver(f *function) bool {
+	return f.decl != nil && slices.ContainsFunc(words(f.decl.Name.Name), handsOver.MatchString)
+}
+
+// copied reports whether a variable gets the value of another one, which then leads to the same lock.
+func copied(info *types.Info, body ast.Node, variable types.Object) (found bool) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		_, rhs := assignment(n)
+		for _, e := range rhs {
+			id, ok := ast.Unparen(e).(*ast.Ident)
+			found = found || ok && info.Uses[id] == variable
+		}
+		return !found
+	})
+	return found
+}
+
+// findDiscipline notes which locks functions release after they have acquired them, and which ones a
+// function releases that does not acquire them.
+func (fs *flows) findDiscipline() {
+	for _, f := range fs.functions {
+		for _, t := range f.locks {
+			id := t.path.id()
+			if id == nil || f.deferred { // the function around has what f does
+				continue
+			}
+			direct := func(e effect) bool {
+				return slices.ContainsFunc(t.calls, func(c *lockCall) bool { return c.effect == e && c.via == nil })
+			}
+			switch {
+			case direct(release) && direct(acquire):
+				fs.balanced[id] = append(fs.balanced[id], f)
+			case direct(release) || direct(convert):
+				fs.apart[id] = append(fs.apart[id], f)
+			}
+		}
+	}
+}
+
 // fails reports whether a return certainly returns an error.
-func fails(info *types.Info, ret *ast.ReturnStmt) bool {
+func fails(info *types.Info, body ast.Node, ret *ast.ReturnStmt) bool {
 	if len(ret.Results) == 0 {
 		return false
 	}
@@ -131,11 +232,26 @@ func fails(info *types.Info, ret *ast.ReturnStmt) bool {
 		return calleeAmong(info, e, "errors.New", "fmt.Errorf") != nil
 	case *ast.Ident:
 		v, ok := info.Uses[e].(*types.Var)
-		return ok && v.Pkg() != nil && v.Parent() == v.Pkg().Scope()
+		return ok && v.Pkg() != nil && (v.Parent() == v.Pkg().Scope() || checked(info, body, ret, v))
 	case *ast.SelectorExpr:
 		return info.Selections[e] == nil // a variable of another package
 	}
 	return false
+}
+
+// checked reports whether a return is in the body of "if err != nil".
+func checked(info *types.Info, body ast.Node, ret *ast.ReturnStmt, err *types.Var) (found bool) {
+	inspectOwn(body, func(n ast.Node) {
+		i, ok := n.(*ast.IfStmt)
+		if !ok || !within2(ret, i.Body) {
+			return
+		}
+		if e, ok := ast.Unparen(i.Cond).(*ast.BinaryExpr); ok && e.Op == token.NEQ && info.Types[e.Y].IsNil() {
+			id, ok := ast.Unparen(e.X).(*ast.Ident)
+			found = found || ok && info.Uses[id] == err
+		}
+	})
+	return found
 }
 
 // nextRound returns the body of the loop that b repeats, or nil.

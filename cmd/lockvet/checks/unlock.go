@@ -3,8 +3,6 @@ package checks
 import (
 	"fmt"
 	"go/ast"
-	"maps"
-	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -74,8 +72,7 @@ func reportUnlock(pass *analysis.Pass, t *tracked, c *lockCall, elsewhere bool) 
 
 // reportDeferredUnlocks reports the returns at which a deferred release finds no hold.
 func reportDeferredUnlocks(pass *analysis.Pass, t *tracked) {
-	returns := slices.SortedFunc(maps.Keys(t.exits), func(a, b *ast.ReturnStmt) int { return int(a.Pos() - b.Pos()) })
-	for _, ret := range returns {
+	for _, ret := range t.returns() {
 		for _, m := range []mode{write, read} {
 			if t.exits[ret].all(func(st state) bool {
 				return st.deferred[m] > 0 && st.held == [2]uint8{} && st.freed[m] == own

@@ -37,7 +37,7 @@ type mutation struct {
 
 // kinds are the mistakes, in the order of the output.
 var kinds = []string{
-	"no unlock before a return", "defer Lock for Unlock", "a second Lock", "a second Unlock", "Unlock of the other side",
+	"no unlock before a return", "no unlock at all", "no deferred unlock", "defer Lock for Unlock", "a second Lock", "a second Unlock", "Unlock of the other side",
 	"Lock under RLock",
 }
 
@@ -45,14 +45,15 @@ func main() {
 	number := flag.Int("n", 20, "places for each kind of mistake")
 	verbose := flag.Bool("v", false, "print the mistakes that are not found")
 	tests := flag.Bool("tests", false, "put mistakes into tests too")
+	only := flag.String("kind", "", "put in mistakes only whose kind begins so")
 	flag.Parse()
-	if err := run(*number, *verbose, *tests, flag.Args()); err != nil {
+	if err := run(*number, *only, *verbose, *tests, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
 }
 
-func run(number int, verbose, tests bool, patterns []string) error {
+func run(number int, only string, verbose, tests bool, patterns []string) error {
 	loaded, err := packages.Load(&packages.Config{Mode: packages.LoadSyntax, Tests: tests}, patterns...)
 	if err != nil {
 		return fmt.Errorf("load %s: %w", strings.Join(patterns, " "), err)
@@ -71,6 +72,9 @@ func run(number int, verbose, tests bool, patterns []string) error {
 	before := map[*packages.Package]map[string]bool{}
 	total, found := 0, 0
 	for _, kind := range kinds {
+		if !strings.HasPrefix(kind, only) {
+			continue
+		}
 		list := all[kind]
 		n, hits := min(number, len(list)), 0
 		var missed []string
@@ -154,12 +158,21 @@ func mutations(pkg *packages.Package, file int) (found []mutation) {
 				_, returns := next.(*ast.ReturnStmt)
 				switch {
 				case method == "":
-				case deferred && method == "Unlock" && locks[lock] > 0:
+				case deferred && strings.HasSuffix(method, "Unlock") && locks[lock] > 0:
+					if unlocks[lock+method] == 1 {
+						add("no deferred unlock", s, s.Pos(), s.End(), "_ = 0")
+					}
+					if method != "Unlock" {
+						break
+					}
 					add("defer Lock for Unlock", s, s.Pos(), s.End(), "defer "+lock+".Lock()")
 				case deferred:
 				case (method == "Unlock" || method == "RUnlock") && locks[lock] > 0:
 					if returns && unlocks[lock+method] > 1 {
 						add("no unlock before a return", s, s.Pos(), s.End(), "_ = 0")
+					}
+					if unlocks[lock+method] == 1 {
+						add("no unlock at all", s, s.Pos(), s.End(), "_ = 0")
 					}
 					add("a second Unlock", s, s.End(), s.End(), "; "+lock+"."+method+"()")
 					if method == "RUnlock" {

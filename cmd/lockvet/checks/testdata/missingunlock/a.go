@@ -398,3 +398,183 @@ func eachNew(next func() *other) {
 }
 
 func keep(*other) {}
+
+// The comments of these speak of the lock, but do not say that it stays held.
+
+type ring struct {
+	mu sync.Mutex
+	n  int
+}
+
+// push wakes the reader outside of the mutex, since holding it would stop all others. The caller
+// must not hold the lock.
+func (r *ring) push(n int) error {
+	r.mu.Lock()
+	if n < r.n {
+		return errFull // want `return without Unlock of r.mu`
+	}
+	r.n = n
+	r.mu.Unlock()
+	return nil
+}
+
+// pushAll pushes under a single lock, for callers that already hold several numbers, to be returned
+// with the next one.
+func (r *ring) pushAll(n int) error {
+	r.mu.Lock()
+	if n < r.n {
+		return errFull // want `return without Unlock of r.mu`
+	}
+	r.mu.Unlock()
+	return nil
+}
+
+// peek returns with the mutex held if the ring is empty.
+func (r *ring) peek() int {
+	r.mu.Lock()
+	if r.n > 0 {
+		r.mu.Unlock()
+	}
+	if r.n == 0 {
+		return 0
+	}
+	return r.n
+}
+
+// first returns the first one. The caller has to unlock r.mu if it is zero.
+func (r *ring) first() int {
+	r.mu.Lock()
+	if r.n == 0 {
+		return 0
+	}
+	r.mu.Unlock()
+	return r.n
+}
+
+// A function that releases the lock nowhere, where others release what they acquire.
+
+type table struct {
+	mu   sync.RWMutex
+	rows map[string]int
+}
+
+func (t *table) get(name string) int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.rows[name]
+}
+
+func (t *table) count() int {
+	t.mu.RLock()
+	return len(t.rows) // want `return without RUnlock of t.mu`
+}
+
+func (t *table) put(name string, n int) bool {
+	if name == "" {
+		return false
+	}
+	t.mu.Lock()
+	if n < 0 {
+		return false // want `return without Unlock of t.mu`
+	}
+	t.rows[name] = n
+	return true
+}
+
+func (t *table) watch(names chan string) {
+	go func() {
+		for name := range names {
+			t.mu.Lock()
+			delete(t.rows, name) // want `from here on, no Unlock of t.mu`
+		}
+	}()
+}
+
+// What follows is right: newTable hands over a table that others cannot see yet, the name of holdAll
+// says that it keeps the lock, and so does the comment in close.
+
+func (t *table) close() {
+	t.mu.Lock() // held for ever: no call comes after it
+	t.rows = nil
+}
+
+func newTable() *table {
+	t := &table{rows: map[string]int{}}
+	t.mu.Lock()
+	return t
+}
+
+func (t *table) holdAll() { t.mu.Lock() }
+
+// An error whose variable was looked at excuses no lock, even if another function releases the lock.
+
+type session struct {
+	mu   sync.Mutex
+	open bool
+}
+
+func (s *session) Start(check func() error) error {
+	s.mu.Lock()
+	err := check()
+	if err != nil {
+		return err // want `return without Unlock of s.mu`
+	}
+	if s.open {
+		s.mu.Unlock()
+		return nil
+	}
+	return nil
+}
+
+func (s *session) Stop() { s.mu.Unlock() }
+
+// The lock of these stays held until another function releases it.
+
+type turnstile struct {
+	mu   sync.Mutex
+	busy bool
+}
+
+func (t *turnstile) push() {
+	t.mu.Lock()
+	t.busy = true
+}
+
+func (t *turnstile) pass() {
+	t.busy = false
+	t.mu.Unlock()
+}
+
+func (t *turnstile) both() {
+	t.mu.Lock()
+	t.mu.Unlock()
+}
+
+// A pair of literals acquires and releases the lock.
+
+type entries struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (e *entries) add() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.n++
+}
+
+func (e *entries) addIf(alone bool) {
+	lock := func() {
+		if alone {
+			e.mu.Lock()
+		}
+	}
+	unlock := func() {
+		if alone {
+			e.mu.Unlock()
+		}
+	}
+	lock()
+	e.n++
+	unlock()
+}
