@@ -20,6 +20,7 @@ var flags = []struct{ name, purpose string }{
 	{"-diff", "with -fix: show the fixes, and change no file"},
 	{"-fix", "apply the fixes that are safe"},
 	{"-generated", "report mistakes in generated files too"},
+	{"-leftout", "print how many acquisitions of locks are left out, and why"},
 	{"-json", "print the reports in JSON"},
 	{"-locktypes=", "further types of locks: import/path.Type,..."},
 	{"-test=false", "leave out tests"},

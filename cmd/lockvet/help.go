@@ -28,6 +28,7 @@ var usages = []struct{ line, purpose string }{
 	{"lockvet -lockorder=false ./...", "run all checks but one"},
 	{"lockvet -json ./...", "print the reports in JSON"},
 	{"lockvet -generated ./...", "report mistakes in generated files too"},
+	{"lockvet -leftout ./...", "print how many acquisitions of locks are left out, and why"},
 	{"lockvet help lockorder", "show an example of what a check reports"},
 	{"go vet -vettool=$(which lockvet) ./...", "the same checks within go vet, with its cache and less memory"},
 }

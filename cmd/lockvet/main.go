@@ -8,6 +8,7 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/multichecker"
+	"golang.org/x/tools/go/analysis/passes/ctrlflow"
 	"golang.org/x/tools/go/analysis/unitchecker"
 
 	"github.com/jucgo/locks/cmd/lockvet/checks"
@@ -30,8 +32,19 @@ func main() {
 		checks.ReportGenerated(too)
 		return err
 	})
-	analyzers := checks.Analyzers()
 	zh := chinese(os.Getenv)
+	goVet := byGoVet(os.Args[1:])
+	if !goVet { // it has packages in its cache, and would print nothing about these
+		flag.BoolFunc("leftout", "print how many acquisitions of locks are left out in each package, and why",
+			func(value string) error {
+				wanted, err := strconv.ParseBool(value)
+				if err == nil && wanted {
+					checks.CountLeftOut(func(l checks.LeftOut) { printLeftOut(os.Stderr, l, zh) })
+				}
+				return err
+			})
+	}
+	analyzers := checks.Analyzers()
 	for i, a := range analyzers {
 		analyzers[i] = named(a, zh)
 	}
@@ -42,7 +55,12 @@ func main() {
 		}
 		return
 	}
-	if byGoVet(os.Args[1:]) {
+	if goVet && factsOnly(os.Args[len(os.Args)-1]) {
+		for i, a := range analyzers {
+			analyzers[i] = idle(a)
+		}
+	}
+	if goVet {
 		unitchecker.Main(analyzers...)
 	}
 	if code, ok := helped(os.Args[1:], analyzers, os.Stdout, os.Stderr); ok {
@@ -67,6 +85,27 @@ func named(a *analysis.Analyzer, zh bool) *analysis.Analyzer {
 		return a.Run(&own)
 	}
 	return &with
+}
+
+// factsOnly reports whether go vet asks only for the facts of a package that another one imports.
+// config is the file that go vet passes for the package.
+func factsOnly(config string) bool {
+	text, err := os.ReadFile(config)
+	if err != nil {
+		return false
+	}
+	var about struct{ VetxOnly bool }
+	return json.Unmarshal(text, &about) == nil && about.VetxOnly
+}
+
+// idle returns an analyzer with the name of a that reports nothing. It only has the package's facts
+// computed: which functions never return. Otherwise unitchecker would run a for each package that
+// others import, since a requires an analyzer with facts, and drop the reports.
+func idle(a *analysis.Analyzer) *analysis.Analyzer {
+	return &analysis.Analyzer{
+		Name: a.Name, Doc: a.Doc, URL: a.URL, Requires: []*analysis.Analyzer{ctrlflow.Analyzer},
+		Run: func(*analysis.Pass) (any, error) { return nil, nil },
+	}
 }
 
 // byGoVet reports whether go vet started this process. It asks for the version and the flags, and
