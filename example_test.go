@@ -151,3 +151,17 @@ func ExampleInspector() {
 	fmt.Println(info.Held, info.Holders[0].Owner == locks.CurrentOwner(ctx), info.Waiting, err)
 	// Output: true true 0 <nil>
 }
+
+// A timer that finds the value in use leaves the work to the next tick.
+func ExampleGuarded_TryWith() {
+	queue := locks.NewGuarded(new(reentrant.Mutex), []string{"a", "b"})
+	ran, err := queue.TryWith(context.Background(), func(q *[]string) error {
+		fmt.Println("flush", len(*q))
+		*q = nil
+		return nil
+	})
+	fmt.Println(ran, err)
+	// Output:
+	// flush 2
+	// true <nil>
+}

@@ -312,7 +312,7 @@ func (m *multi) LockContext(ctx context.Context) (err error) {
 	for i := range m.members {
 		each := &m.members[i]
 		if err := each.lock.LockContext(ctx); err != nil {
-			return each.failed("lock", err)
+			return each.wrap("lock", err)
 		}
 		taken++
 	}
@@ -376,7 +376,7 @@ func (m *multi) lockFrom(ctx context.Context, o Owner, first int) (missing int, 
 		}
 	}()
 	if err := m.members[first].lock.LockContext(ctx); err != nil {
-		return first, 0, m.members[first].failed("lock", err)
+		return first, 0, m.members[first].wrap("lock", err)
 	}
 	began = time.Now()
 	taken = append(taken, m.members[first])
@@ -385,7 +385,7 @@ func (m *multi) lockFrom(ctx context.Context, o Owner, first int) (missing int, 
 			continue
 		}
 		if ok, err := each.lock.TryLockContext(ctx); err != nil {
-			return i, 0, each.failed("try", err)
+			return i, 0, each.wrap("try", err)
 		} else if !ok {
 			return i, 0, m.selfish(ctx, each, taken)
 		}
@@ -413,7 +413,7 @@ func (m *multi) selfish(ctx context.Context, each member, taken []member) error 
 		// An error of SameLock is ignored: the next round asks the member itself.
 		if same, err := s.SameLock(ctx, other.inner); same && err == nil {
 			err := fmt.Errorf("%w: it is the same lock as %s, which is held", ErrDeadlock, other.name)
-			return each.failed("try", err)
+			return each.wrap("try", err)
 		}
 	}
 	return nil
@@ -433,7 +433,7 @@ func (m *multi) TryLockContext(ctx context.Context) (ok bool, err error) {
 	for i := range m.members {
 		each := &m.members[i]
 		if ok, err := each.lock.TryLockContext(ctx); err != nil {
-			return false, each.failed("try", err)
+			return false, each.wrap("try", err)
 		} else if !ok {
 			return false, m.selfish(ctx, *each, m.members[:taken])
 		}
@@ -463,9 +463,9 @@ func release(ctx context.Context, taken []member, rollBack bool) (err error) {
 		switch p := recover().(type) {
 		case nil: // Goexit
 		case error:
-			err = joined.Errors(err, taken[left].failed("panic in unlock of", p))
+			err = joined.Errors(err, taken[left].wrap("panic in unlock of", p))
 		default:
-			err = joined.Errors(err, taken[left].failed("panic in unlock of", fmt.Errorf("%v", p)))
+			err = joined.Errors(err, taken[left].wrap("panic in unlock of", fmt.Errorf("%v", p)))
 		}
 		if rest := release(ctx, taken[:left], rollBack); rest != nil {
 			err = joined.Errors(err, rest)
@@ -474,13 +474,13 @@ func release(ctx context.Context, taken []member, rollBack bool) (err error) {
 	for ; left > 0; left-- {
 		each := &taken[left-1]
 		if failed := each.lock.UnlockContext(ctx); failed != nil && !(rollBack && errors.Is(failed, ErrLost)) {
-			err = joined.Errors(err, each.failed("unlock", failed))
+			err = joined.Errors(err, each.wrap("unlock", failed))
 		}
 	}
 	return err
 }
 
-func (each *member) failed(verb string, err error) error {
+func (each *member) wrap(verb string, err error) error {
 	return ctxerr.Wrap("locks: Multi: "+verb+" "+each.name, err)
 }
 

@@ -124,3 +124,25 @@ func ExampleStack() {
 	// first true
 	//  false
 }
+
+// The program looks at the top before it decides whether to take it.
+func ExampleStack_Peek() {
+	var urgent cas.Stack[int]
+	urgent.Push(3)
+	if level, ok := urgent.Peek(); ok && level < 5 {
+		fmt.Println("level", level, "can wait:", urgent.Len(), "left")
+	}
+	// Output: level 3 can wait: 1 left
+}
+
+// A new stamp makes each change fail that another goroutine has computed from the old one.
+func ExampleStamped_AttemptStamp() {
+	plan := "plan"
+	s := cas.NewStamped(&plan, 1)
+	_, seen := s.Load()
+	fmt.Println(s.AttemptStamp(&plan, 2))
+	fmt.Println(s.CompareAndSwap(&plan, nil, seen, seen+1))
+	// Output:
+	// true
+	// false
+}

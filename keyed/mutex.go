@@ -169,7 +169,7 @@ func (l Mutex[K]) LockContext(ctx context.Context) (err error) {
 	}
 	const op = "LockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
-		return l.failed(op, err)
+		return l.wrap(op, err)
 	}
 	o := locks.CurrentOwner(ctx)
 	s := l.shard()
@@ -192,7 +192,7 @@ func (l Mutex[K]) LockContext(ctx context.Context) (err error) {
 		err = m.LockContext(ctx)
 		return err == nil
 	})
-	return l.failed(op, err)
+	return l.wrap(op, err)
 }
 
 // TryLockContext is [reentrant.Mutex.TryLockContext].
@@ -202,7 +202,7 @@ func (l Mutex[K]) TryLockContext(ctx context.Context) (ok bool, err error) {
 	}
 	const op = "TryLockContext"
 	if err := ctxerr.Check(op, ctx); err != nil {
-		return false, l.failed(op, err)
+		return false, l.wrap(op, err)
 	}
 	s := l.shard()
 	e, held := s.addUser(&l, locks.CurrentOwner(ctx) == current())
@@ -213,7 +213,7 @@ func (l Mutex[K]) TryLockContext(ctx context.Context) (ok bool, err error) {
 		ok, err = m.TryLockContext(ctx)
 		return ok
 	})
-	return ok, l.failed(op, err)
+	return ok, l.wrap(op, err)
 }
 
 // UnlockContext is [reentrant.Mutex.UnlockContext].
@@ -224,7 +224,7 @@ func (l Mutex[K]) UnlockContext(ctx context.Context) error {
 	const op = "UnlockContext"
 	if o := locks.CurrentOwner(ctx); o != current() {
 		if err := l.unlockOwner(ctx); !errors.Is(err, locks.ErrNotHeld) {
-			return l.failed(op, err)
+			return l.wrap(op, err)
 		}
 		return l.notHeld(op, o)
 	}
@@ -243,11 +243,11 @@ func (l Mutex[K]) notHeld(op string, o locks.Owner) error {
 	if holder := l.Owner(); holder != 0 {
 		err = unheld.By(o, what+" is held by", "", holder)
 	}
-	return l.failed(op, err)
+	return l.wrap(op, err)
 }
 
-// failed returns err with the operation and the lock.
-func (l Mutex[K]) failed(op string, err error) error {
+// wrap returns err with the operation and the lock.
+func (l Mutex[K]) wrap(op string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -381,7 +381,7 @@ func (l Mutex[K]) Inspect(ctx context.Context) (info locks.Info, err error) {
 			return existing
 		})
 	}
-	return info, l.failed("Inspect", err)
+	return info, l.wrap("Inspect", err)
 }
 
 // LockKey names the lock among all locks of its type. [locks.Multi] orders locks by it.

@@ -219,7 +219,7 @@ func (s *shard[K]) addUser(l *Mutex[K], lock bool) (e *entry[K], held bool) {
 
 // add puts an entry for l's key at a place in its chain.
 func (s *shard[K]) add(at **entry[K], l *Mutex[K]) *entry[K] {
-	e := s.unused(l.set.policy)
+	e := s.spareEntry(l.set.policy)
 	e.hash, e.key, e.next = l.hash, l.key, *at
 	*at = e
 	if s.used++; s.used > len(s.chains) {
@@ -228,8 +228,8 @@ func (s *shard[K]) add(at **entry[K], l *Mutex[K]) *entry[K] {
 	return e
 }
 
-// unused returns a spare entry or makes one.
-func (s *shard[K]) unused(p locks.Policy) *entry[K] {
+// spareEntry returns a spare entry or makes one.
+func (s *shard[K]) spareEntry(p locks.Policy) *entry[K] {
 	e := s.spare
 	if e == nil {
 		return &entry[K]{lock: reentrant.New(p)}

@@ -125,7 +125,7 @@ func (w *lock) TryLockContext(ctx context.Context) (bool, error) {
 	ok, err := w.l.TryLockContext(ctx)
 	returned = true
 	e.Err = err
-	w.answered(ctx, &e, asked, ok)
+	w.onAcquisition(ctx, &e, asked, ok)
 	return ok, err
 }
 
@@ -158,7 +158,7 @@ func (w *lock) wait(ctx context.Context, plain func()) (panicked any, err error)
 		if e.Err == errAborted {
 			ctx = context.Background() // the caller's may be what panicked
 		}
-		w.answered(ctx, &e, asked, e.Err == nil)
+		w.onAcquisition(ctx, &e, asked, e.Err == nil)
 	}()
 	if plain != nil {
 		panicked, e.Err = attempt(plain)
@@ -171,9 +171,9 @@ func (w *lock) wait(ctx context.Context, plain func()) (panicked any, err error)
 // errAborted is the error of an acquisition that did not return.
 var errAborted = errors.New("record: the lock or the context panicked, or ended the goroutine")
 
-// answered notes and reports the end of the acquisition e, which began at asked. Contexts and other
-// foreign code may panic, so the counters of calls under way are settled before.
-func (w *lock) answered(ctx context.Context, e *Event, asked time.Duration, ok bool) {
+// onAcquisition notes and reports the end of the acquisition e, which began at asked. Contexts and
+// other foreign code may panic, so the counters of calls under way are settled before.
+func (w *lock) onAcquisition(ctx context.Context, e *Event, asked time.Duration, ok bool) {
 	w.r.at(e)
 	e.Wait = e.At - asked
 	var m *more
@@ -196,13 +196,13 @@ func (w *lock) answered(ctx context.Context, e *Event, asked time.Duration, ok b
 		w.describe(ctx, m, e.Try)
 	}
 	if !ok {
-		w.c.failed(ctx, e)
+		w.c.countFailure(ctx, e)
 	}
 	w.report(ctx, e)
 }
 
-// failed counts the failed acquisition e.
-func (c *counters) failed(ctx context.Context, e *Event) {
+// countFailure counts the failed acquisition e.
+func (c *counters) countFailure(ctx context.Context, e *Event) {
 	var cause error
 	if e.Err != nil && ctx != nil {
 		cause = ctx.Err()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/jucgo/locks/semaphore"
 )
@@ -51,4 +52,14 @@ func ExampleWeighted_Drain() {
 	workers.TryAcquire(2)
 	fmt.Println(workers.Drain(), workers.TryAcquire(1))
 	// Output: 3 false
+}
+
+// A request waits for a connection for 10 ms, and is then served from the cache.
+func ExampleWeighted_TryAcquireFor() {
+	connections := semaphore.NewWeighted(1)
+	fmt.Println(connections.TryAcquireFor(1, 10*time.Millisecond))
+	fmt.Println(connections.TryAcquireFor(1, 10*time.Millisecond))
+	// Output:
+	// true
+	// false
 }

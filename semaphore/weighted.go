@@ -79,7 +79,7 @@ func (s *Weighted) Acquire(ctx context.Context, n int64) (err error) {
 		return locks.ErrNilContext
 	}
 	if done := ctx.Done(); done != nil && isClosed(done) {
-		return ended(ctx)
+		return endError(ctx)
 	}
 	if s.tryAcquire(n) {
 		return nil
@@ -118,7 +118,7 @@ func (s *Weighted) failure(ctx context.Context, n int64, out syncq.Outcome) erro
 	if out == syncq.Refused {
 		return fmt.Errorf("semaphore: Acquire: %w: %d of %d", ErrTooLarge, n, s.size.Load())
 	}
-	return ended(ctx)
+	return endError(ctx)
 }
 
 // TryAcquire acquires n permits if they are free and no goroutine waits, and reports whether it
@@ -293,7 +293,7 @@ func (s *Weighted) Inspect(ctx context.Context) (locks.Info, error) {
 	if sched.On {
 		defer sched.Enter("Inspect", s)()
 	}
-	held := s.held() > 0
+	held := s.heldPermits() > 0
 	return info.State{Held: held, Shared: held && s.Size() > 1, Waiters: s.Queued()}.Answer("semaphore: Inspect", ctx)
 }
 
@@ -302,11 +302,11 @@ func (s *Weighted) String() string {
 	if sched.On {
 		defer sched.Enter("String", s)()
 	}
-	return fmt.Sprintf("semaphore.Weighted(%p)[%d of %d held, %d queued]", s, s.held(), s.Size(), s.QueueLength())
+	return fmt.Sprintf("semaphore.Weighted(%p)[%d of %d held, %d queued]", s, s.heldPermits(), s.Size(), s.QueueLength())
 }
 
-// held returns the number of permits that are held.
-func (s *Weighted) held() int64 {
+// heldPermits returns the number of permits that are held.
+func (s *Weighted) heldPermits() int64 {
 	s.resizing.Lock()
 	defer s.resizing.Unlock()
 	return s.size.Load() - s.Available()
@@ -330,8 +330,8 @@ func isClosed(done <-chan struct{}) bool {
 	}
 }
 
-// ended returns the error of ctx, which has ended.
-func ended(ctx context.Context) error {
+// endError returns the error of ctx, which has ended.
+func endError(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

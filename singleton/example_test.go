@@ -67,3 +67,16 @@ func ExampleLazy_GetContext() {
 	// true
 	// 42 <nil>
 }
+
+// A page of statistics shows the value only if the program has needed it already.
+func ExampleLazy_Peek() {
+	cache := singleton.New(func() (map[string]int, error) { return map[string]int{"a": 1}, nil })
+	_, built := cache.Peek()
+	fmt.Println("built:", built)
+	cache.MustGet()
+	m, built := cache.Peek()
+	fmt.Println("built:", built, "entries:", len(m))
+	// Output:
+	// built: false
+	// built: true entries: 1
+}

@@ -21,8 +21,8 @@ func tryLockContext(ctx context.Context, l interface{ TryLock() bool }) (bool, e
 	return l.TryLock(), nil
 }
 
-// unlocked returns the result of UnlockContext of a lock of this type.
-func unlocked(ok bool, name string) error {
+// unlockError returns the result of UnlockContext of a lock of this type.
+func unlockError(ok bool, name string) error {
 	if !ok {
 		return free("UnlockContext", name)
 	}

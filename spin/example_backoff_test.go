@@ -19,3 +19,22 @@ func ExampleBackoff() {
 	fmt.Println("ready")
 	// Output: ready
 }
+
+// The waiter of a lock spins for as long as a hand-off takes. Then the waiter parks on a channel.
+func ExampleBackoff_Spun() {
+	wake := make(chan struct{})
+	go close(wake)
+
+	var b spin.Backoff
+	for !b.Spun() {
+		select {
+		case <-wake:
+			fmt.Println("woken while it spun")
+			return
+		default:
+			b.Pause()
+		}
+	}
+	<-wake
+	fmt.Println("woken")
+}

@@ -380,7 +380,7 @@ func (m *MCS) UnlockContext(context.Context) error {
 	if sched.On {
 		sched.Begin("UnlockContext", m)
 	}
-	return unlocked(m.free() || m.release(), "spin.MCS")
+	return unlockError(m.free() || m.release(), "spin.MCS")
 }
 
 // NewCond returns a new condition of the lock. Signalled waiters join the lock's queue one after

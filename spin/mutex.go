@@ -149,7 +149,7 @@ func (m *Mutex) UnlockContext(context.Context) error {
 	if sched.On {
 		sched.Begin("UnlockContext", m)
 	}
-	return unlocked(m.s.Unlock(), "spin.Mutex")
+	return unlockError(m.s.Unlock(), "spin.Mutex")
 }
 
 // NewCond returns a new condition of the lock. Java's newCondition().

@@ -318,7 +318,7 @@ func (m *Ticket) UnlockContext(context.Context) error {
 	if sched.On {
 		sched.Begin("UnlockContext", m)
 	}
-	return unlocked(m.release(), "spin.Ticket")
+	return unlockError(m.release(), "spin.Ticket")
 }
 
 // NewCond returns a new condition of the lock. Signalled waiters take their tickets one after

@@ -283,14 +283,14 @@ func (w watched) describe(ctx context.Context) description {
 	select {
 	case w.asking <- struct{}{}:
 	default:
-		return unanswered(w.name, "no answer yet to an earlier request")
+		return noAnswer(w.name, "no answer yet to an earlier request")
 	}
 	answer := make(chan description, 1)
 	go func() {
-		d := unanswered(w.name, "Inspect ended its goroutine") // what is left after runtime.Goexit
+		d := noAnswer(w.name, "Inspect ended its goroutine") // what is left after runtime.Goexit
 		defer func() {
 			if p := recover(); p != nil {
-				d = unanswered(w.name, "Inspect panicked: "+panicText(p))
+				d = noAnswer(w.name, "Inspect panicked: "+panicText(p))
 			}
 			<-w.asking // before the answer: the next request may follow it at once
 			answer <- d
@@ -306,11 +306,11 @@ func (w watched) describe(ctx context.Context) description {
 	case d := <-answer:
 		return d
 	case <-time.After(inspectGrace):
-		return unanswered(w.name, fmt.Sprintf("no answer within %v", inspectTimeout))
+		return noAnswer(w.name, fmt.Sprintf("no answer within %v", inspectTimeout))
 	}
 }
 
-func unanswered(name, why string) description {
+func noAnswer(name, why string) description {
 	return description{Name: name, Error: why, Waiting: -1, Holders: []described{}, Waiters: []described{}}
 }
 
@@ -334,9 +334,9 @@ func (w watched) ask(ctx context.Context) description {
 	info, err := w.lock.Inspect(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return unanswered(w.name, fmt.Sprintf("no answer within %v", inspectTimeout))
+		return noAnswer(w.name, fmt.Sprintf("no answer within %v", inspectTimeout))
 	case err != nil:
-		return unanswered(w.name, err.Error())
+		return noAnswer(w.name, err.Error())
 	}
 	d := description{Name: w.name, Held: info.Held, Shared: info.Shared, Waiting: info.Waiting}
 	now := time.Now()
@@ -412,7 +412,7 @@ func (t *table) name(waiting []waits.Wait, recorded []record.Wait, held []leases
 			continue
 		}
 		if lease, ok := t.alias[address].(leaseKey); ok { // a recorded lease is the lease
-			t.lock(lease).called(w.Lock)
+			t.lock(lease).addName(w.Lock)
 			t.byKey[key] = t.lock(lease)
 		} else {
 			t.alias[address] = key
@@ -470,7 +470,7 @@ func (t *table) lock(key any) *lock {
 		l = &lock{Holders: []party{}, Waiters: []party{}}
 		if k, ok := key.(leaseKey); ok {
 			l.Kind = k.store
-			l.called(k.name)
+			l.addName(k.name)
 		}
 		t.byKey[key] = l
 		t.all = append(t.all, l)
@@ -478,7 +478,7 @@ func (t *table) lock(key any) *lock {
 	return l
 }
 
-func (l *lock) called(name string) {
+func (l *lock) addName(name string) {
 	if !slices.Contains(l.names, name) {
 		l.names = append(l.names, name)
 	}
@@ -514,8 +514,8 @@ func (t *table) addQueues(waiting []waits.Wait) {
 func (t *table) addRecorded(holds []record.Hold, waits []record.Wait) {
 	for _, h := range holds {
 		l := t.lock(keyOf(h.Of, h.Lock))
-		l.called(h.Lock)
-		l.typed(h.Of)
+		l.addName(h.Lock)
+		l.setKind(h.Of)
 		i := indexOf(l.Holders, h.Owner)
 		if i < 0 {
 			if l.knows {
@@ -529,8 +529,8 @@ func (t *table) addRecorded(holds []record.Hold, waits []record.Wait) {
 	}
 	for _, w := range waits {
 		l := t.lock(keyOf(w.Of, w.Lock))
-		l.called(w.Lock)
-		l.typed(w.Of)
+		l.addName(w.Lock)
+		l.setKind(w.Of)
 		if i := indexOf(l.Waiters, w.Owner); i >= 0 {
 			if l.Waiters[i].Seconds == nil {
 				l.Waiters[i].Seconds = since(t.s.At, w.Since)
@@ -551,8 +551,8 @@ func indexOf(parties []party, owner locks.Owner) int {
 	return slices.IndexFunc(parties, func(p party) bool { return p.owner == owner })
 }
 
-// typed sets the kind of a recorded lock.
-func (l *lock) typed(of locks.TryLocker) {
+// setKind sets the kind of a recorded lock.
+func (l *lock) setKind(of locks.TryLocker) {
 	if l.Kind == "" {
 		l.Kind = strings.TrimPrefix(fmt.Sprintf("%T", of), "*")
 	}
@@ -649,8 +649,8 @@ func (t *table) wait(w waits.Wait) party {
 	return p
 }
 
-// named returns the names of a lock with its key, or "" if it has neither.
-func (l *lock) named() string {
+// text returns the names of a lock with its key, or "" if it has neither.
+func (l *lock) text() string {
 	names := strings.Join(l.names, ", ")
 	text, ok := l.key.(string)
 	switch {
@@ -665,7 +665,7 @@ func (l *lock) named() string {
 // title returns the name of a lock. If the lock has no name, title returns deadlock's
 // description.
 func (l *lock) title(s *syncq.Sync) string {
-	if name := l.named(); name != "" {
+	if name := l.text(); name != "" {
 		return name
 	}
 	d := deadlock.Lock{Type: "lock", Address: addressOf(s)}
@@ -682,7 +682,7 @@ func (t *table) finish() {
 			continue
 		}
 		slices.Sort(l.names)
-		l.Name = cmp.Or(l.named(), l.Kind)
+		l.Name = cmp.Or(l.text(), l.Kind)
 		if !l.queue {
 			slices.SortStableFunc(l.Waiters, func(a, b party) int { return cmp.Compare(b.seconds(), a.seconds()) })
 		}

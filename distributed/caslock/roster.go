@@ -40,8 +40,8 @@ type holder struct {
 	seen        time.Time // when this client saw the entry first, as it is. It is not written
 }
 
-// left returns for how long the holder may still rely on its lease.
-func (h holder) left() time.Duration {
+// timeLeft returns for how long the holder may still rely on its lease.
+func (h holder) timeLeft() time.Duration {
 	term := min(h.lease, longest)
 	return term + term/drift - driver.Now().Sub(h.seen)
 }
@@ -68,7 +68,7 @@ func (r *roster) release(i int) {
 // the time until the first of them ends.
 func (r *roster) expire() (taken int64, next time.Duration) {
 	r.holders = slices.DeleteFunc(r.holders, func(h holder) bool {
-		left := h.left()
+		left := h.timeLeft()
 		if left <= 0 {
 			return true
 		}

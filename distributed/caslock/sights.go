@@ -78,8 +78,8 @@ func (s *sights) drop(now time.Time) {
 	s.full = max(manySights, 2*len(s.byName))
 }
 
-// surprised notes that the document has another version than this client knew.
-func (s *sights) surprised(name string) {
+// noteSurprise notes that the document has another version than this client knew.
+func (s *sights) noteSurprise(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k := s.byName[name]; k != nil {

@@ -177,8 +177,8 @@ var errBusy = errors.New("the document had another version at each attempt")
 //
 //	outcome of an attempt                      change
 //	the first read fails                       returns the error as unsent
-//	the document has the nonce of a conflict   returns the document: the store's library or a proxy
-//	                                           has sent the write twice, and the first one counted
+//	the document has the nonce of a conflict   returns the document: the store's library, or a
+//	                                           proxy, has sent the write twice
 //	f returns false                            returns the document as it is
 //	the write finds another version            tries again, up to s.attempts times
 //	the write succeeds, or fails otherwise     returns the new document, or the error
@@ -207,12 +207,12 @@ func (s *store) change(ctx context.Context, name string, known *document, f func
 		if !f(&next, d) {
 			return d, false, nil
 		}
-		next.nonce, next.written = rand.Text(), s.writtenAt(next, d)
+		next.nonce, next.written = rand.Text(), s.timeOfWrite(next, d)
 		written, err := s.replace(ctx, name, d, next)
 		if !errors.Is(err, ErrConflict) {
 			return written, err == nil, err
 		}
-		s.sights.surprised(name)
+		s.sights.noteSurprise(name)
 		conflict.nonce, conflict.replaces = next.nonce, d.version
 		if s.shared { // holders that collide go apart
 			took := min(driver.Now().Sub(began), time.Second) // without a pause of the machine
@@ -250,9 +250,9 @@ func (s *store) replace(ctx context.Context, name string, d document, next roste
 	return s.sights.saw(name, next, version), nil
 }
 
-// writtenAt returns the time for the document next, which replaces d. It is the time of the wall
+// timeOfWrite returns the time for the document next, which replaces d. It is the time of the wall
 // clock, but for a lock's renewal a second after the last write at least, see [Record].
-func (s *store) writtenAt(next roster, d document) time.Time {
+func (s *store) timeOfWrite(next roster, d document) time.Time {
 	now := time.Now().Round(0) // without the monotonic clock, which goes on when the other one is set back
 	renewed := !s.shared && len(next.holders) > 0 && d.index(next.holders[0].acquisition) >= 0
 	if least := d.written.Add(time.Second); renewed && now.Before(least) {
@@ -447,7 +447,7 @@ func (s *store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	}
 	for _, h := range d.holders {
 		claim := driver.Claim{Acquisition: h.acquisition, Identity: h.identity}
-		claim.Since, claim.Token, claim.Left = h.since, h.token, max(h.left(), 0)
+		claim.Since, claim.Token, claim.Left = h.since, h.token, max(h.timeLeft(), 0)
 		if s.shared {
 			claim.Permits = h.permits
 		}

@@ -134,8 +134,8 @@ func placeOf(client *api.Client) string {
 	return place
 }
 
-// Key returns the key of the lock called name. Consul's own lock on this key, such as that of
-// [api.Client.LockKey], is the same lock.
+// Key returns the key of the lock called name. A lock that
+// [api.Client.LockKey] makes of this key is the same lock.
 func (c *Client) Key(name string) string { return c.store.key(name) }
 
 // Locker returns the lock called name. It is a [*lease.Mutex].

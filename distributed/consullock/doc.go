@@ -104,8 +104,8 @@
 //
 // # Errors
 //
-// Errors differ in what they refuse. See [lease.ErrRefused] for the consequences. The table in
-// classes.go has all answers.
+// Each error of a request has a class. See [lease.ErrRefused] for the consequences of each class.
+// The table in classes.go has all answers.
 //
 //	the request   403 "Permission denied", 400, 413, a TTL that the servers do not permit
 //	the login     403 "ACL not found", 401: a waiter waits on, and a release is repeated until the

@@ -25,7 +25,7 @@ func (s *store) write(ctx context.Context, endpoint string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, s.try())
 	defer cancel()
 	_, err := s.client.Raw().Write(endpoint, in, out, (&api.WriteOptions{}).WithContext(ctx))
-	return failed(err)
+	return storeError(err)
 }
 
 // change carries out all of ops, or none of them. Then refusal says why. It returns what the last
@@ -101,13 +101,13 @@ func (s *store) read(ctx context.Context, name string, consistent bool) (*api.KV
 	defer cancel()
 	q := (&api.QueryOptions{RequireConsistent: consistent}).WithContext(ctx)
 	pair, meta, err := s.client.KV().Get(s.key(name), q)
-	return pair, meta, undone(failed(err))
+	return pair, meta, undone(storeError(err))
 }
 
 // list returns all pairs below the prefix.
 func (s *store) list(ctx context.Context) (api.KVPairs, error) {
 	pairs, _, err := s.client.KV().List(s.prefix, (&api.QueryOptions{}).WithContext(ctx))
-	return pairs, undone(failed(err))
+	return pairs, undone(storeError(err))
 }
 
 // await waits until the data of a query has another index, and sets index to it. It returns without
@@ -128,8 +128,8 @@ func (s *store) await(
 	return err
 }
 
-// failed returns err as an error of a [driver.Store].
-func failed(err error) error {
+// storeError returns err as an error of a [driver.Store].
+func storeError(err error) error {
 	var answer api.StatusError
 	switch {
 	case err == nil:

@@ -57,7 +57,7 @@ func TestAnAnswerThatSaysNothingIsAnError(t *testing.T) {
 func TestAGrantOfAnotherSessionIsInDoubt(t *testing.T) {
 	s := newStore(nil, options{ttl: DefaultTTL})
 	defer s.stop()
-	_, err := s.granted(driver.HoldID{Name: "it", Acquisition: "1"}, &api.KVPair{ModifyIndex: 5}, &session{id: "1"})
+	_, err := s.noteGrant(driver.HoldID{Name: "it", Acquisition: "1"}, &api.KVPair{ModifyIndex: 5}, &session{id: "1"})
 	require.ErrorIs(t, err, driver.ErrUnavailable)
 	require.NotErrorIs(t, err, driver.ErrRefused)
 	require.NotErrorIs(t, err, ErrSessionExpired, "which only holders get")

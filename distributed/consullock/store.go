@@ -126,7 +126,7 @@ func (s *store) Acquire(ctx context.Context, req driver.Request) (driver.Reply, 
 		case err != nil:
 			return driver.Reply{}, err
 		case refusal == nil:
-			return s.granted(req.HoldID, pair, se)
+			return s.noteGrant(req.HoldID, pair, se)
 		case errors.Is(refusal, errDelay):
 			// No answer tells when the delay ends. The leader logs each refusal: the waiter polls.
 			return driver.Reply{Reason: refusal}, nil
@@ -157,7 +157,7 @@ func (s *store) acquire(ctx context.Context, id driver.HoldID, index uint64, se 
 		Value: []byte(id.Acquisition + "\n" + s.identity),
 	})
 	if err == nil || errors.Is(err, driver.ErrRefused) {
-		s.settled(id, index)
+		s.noteIndex(id, index)
 	}
 	return pair, refusal, err
 }
@@ -167,8 +167,8 @@ func (s *store) compare(name string, index uint64) *api.KVTxnOp {
 	return &api.KVTxnOp{Verb: api.KVCheckIndex, Key: s.key(name), Index: index}
 }
 
-// settled notes that no request at index, or at an earlier index, can acquire the key any more.
-func (s *store) settled(id driver.HoldID, index uint64) {
+// noteIndex notes that no request at index, or at an earlier index, can acquire the key any more.
+func (s *store) noteIndex(id driver.HoldID, index uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.asked[id] <= index {
@@ -176,8 +176,8 @@ func (s *store) settled(id driver.HoldID, index uint64) {
 	}
 }
 
-// granted notes that id holds the key as pair describes, unless the session has ended meanwhile.
-func (s *store) granted(id driver.HoldID, pair *api.KVPair, se *session) (driver.Reply, error) {
+// noteGrant notes that id holds the key as pair describes, unless the session has ended meanwhile.
+func (s *store) noteGrant(id driver.HoldID, pair *api.KVPair, se *session) (driver.Reply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.session != se {
@@ -199,7 +199,7 @@ func (s *store) Lookup(ctx context.Context, req driver.Request) (driver.Reply, e
 	if se == nil || se.id != pair.Session {
 		return driver.Reply{}, nil // it ends with its session
 	}
-	return s.granted(req.HoldID, pair, se)
+	return s.noteGrant(req.HoldID, pair, se)
 }
 
 // settle returns the pair of the key if id holds it. If not, no request of id that was sent before
@@ -223,7 +223,7 @@ func (s *store) settle(ctx context.Context, id driver.HoldID) (*api.KVPair, erro
 			}
 			continue
 		}
-		s.settled(id, index)
+		s.noteIndex(id, index)
 		if isOf(pair, id.Acquisition) {
 			return pair, nil
 		}

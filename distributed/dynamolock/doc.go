@@ -18,7 +18,7 @@
 //
 //	name      the prefix and the name of the lock
 //	lock      the document, see caslock.JSON
-//	version   a random text, another one with each write
+//	version   a random text, new with each write
 //
 // Rows may share a table with rows of others. A row without these attributes is not touched:
 // methods return [locks.ErrForeign]. A row stays when its lock is released, and keeps the token.
@@ -55,8 +55,8 @@
 //
 // # Errors
 //
-// Errors differ in what they refuse. See [lease.ErrRefused] for the consequences. The table in
-// classes.go has all answers.
+// Each error of a request has a class. See [lease.ErrRefused] for the consequences of each class.
+// The table in classes.go has all answers.
 //
 //	the request   a missing right, a missing table, another key
 //	the login     ExpiredTokenException, UnrecognizedClientException, InvalidSignatureException and

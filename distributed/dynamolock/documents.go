@@ -20,8 +20,8 @@ import (
 // A lock is a row. Each request names it by its key:
 //
 //	Load     GetItem      consistent
-//	Swap     PutItem      if the version is the one that was read, or if there is no row
-//	Delete   DeleteItem   if the version is the one that was read
+//	Swap     PutItem      if the version has not changed since the read, or if no row exists
+//	Delete   DeleteItem   if the version has not changed since the read
 //	Names    Scan         consistent, all pages
 //
 // A version is a random text. A growing number would begin anew after a row was deleted.
@@ -110,8 +110,8 @@ type condition struct {
 	values     map[string]types.AttributeValue
 }
 
-// unchanged is the condition that the row has a version, or is not there.
-func (d *documents) unchanged(version string) condition {
+// hasVersion is the condition that the row has a version, or is not there.
+func (d *documents) hasVersion(version string) condition {
 	if version == "" {
 		return condition{"attribute_not_exists(#key)", map[string]string{"#key": d.key}, nil}
 	}
@@ -129,13 +129,13 @@ func (d *documents) Swap(ctx context.Context, name string, data []byte, version 
 	next := rand.Text()
 	row := d.keyOf(name)
 	row[lockAttribute], row[versionAttribute] = text(string(data)), text(next)
-	c := d.unchanged(version)
+	c := d.hasVersion(version)
 	_, err := d.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: &d.table, Item: row, ConditionExpression: &c.expression,
 		ExpressionAttributeNames: c.names, ExpressionAttributeValues: c.values,
 	}, a.options)
 	if err != nil {
-		return "", d.failed(err, &a, "dynamodb:PutItem")
+		return "", d.storeError(err, &a, "dynamodb:PutItem")
 	}
 	return next, nil
 }
@@ -145,13 +145,13 @@ func (d *documents) Delete(ctx context.Context, name, version string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var a attempt
-	c := d.unchanged(version)
+	c := d.hasVersion(version)
 	_, err := d.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName: &d.table, Key: d.keyOf(name), ConditionExpression: &c.expression,
 		ExpressionAttributeNames: c.names, ExpressionAttributeValues: c.values,
 	}, a.options)
 	if err != nil {
-		return d.failed(err, &a, "dynamodb:DeleteItem")
+		return d.storeError(err, &a, "dynamodb:DeleteItem")
 	}
 	return nil
 }

@@ -55,18 +55,18 @@ func statusOf(err error) int {
 	return 0
 }
 
-// failed marks the error of a request with what is known of the outcome. The error names the right
+// storeError marks the error of a request: whether its outcome is known. The error names the right
 // that may be missing.
-func (d *documents) failed(err error, a *attempt, right string) error {
-	return d.refused(err, a, right, false)
+func (d *documents) storeError(err error, a *attempt, right string) error {
+	return d.markRefusal(err, a, right, false)
 }
 
-// unread is failed for a request that changes nothing. Without an answer nothing is in doubt.
+// unread is storeError for a request that changes nothing. Without an answer nothing is in doubt.
 func (d *documents) unread(err error, a *attempt, right string) error {
-	return d.refused(err, a, right, true)
+	return d.markRefusal(err, a, right, true)
 }
 
-func (d *documents) refused(err error, a *attempt, right string, read bool) error {
+func (d *documents) markRefusal(err error, a *attempt, right string, read bool) error {
 	code, status := codeOf(err), statusOf(err)
 	class := classOf(code, status)
 	switch {

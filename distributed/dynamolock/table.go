@@ -48,13 +48,13 @@ func (d *documents) create(ctx context.Context) error {
 	}, a.options)
 	var there *types.ResourceInUseException
 	if err != nil && !errors.As(err, &there) {
-		return d.failed(err, &a, "dynamodb:CreateTable")
+		return d.storeError(err, &a, "dynamodb:CreateTable")
 	}
 	wait := dynamodb.NewTableExistsWaiter(d.client, func(o *dynamodb.TableExistsWaiterOptions) {
 		o.MinDelay, o.MaxDelay = time.Second, 5*time.Second
 	})
 	if err := wait.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &d.table}, creation); err != nil {
-		return d.failed(err, &attempt{sent: true}, "dynamodb:DescribeTable")
+		return d.storeError(err, &attempt{sent: true}, "dynamodb:DescribeTable")
 	}
 	return d.check(ctx)
 }

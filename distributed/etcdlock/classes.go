@@ -183,9 +183,9 @@ func classOf(err error) class {
 	return byCode[code]
 }
 
-// refused reports whether err says that nothing was done. After any other error the outcome is
+// isRefusal reports whether err says that nothing was done. After any other error the outcome is
 // unknown.
-func refused(err error) bool {
+func isRefusal(err error) bool {
 	switch classOf(err) {
 	case request, login, moment, brief, unreached, expired:
 		return true
@@ -205,8 +205,8 @@ func lasting(err error) bool {
 	return errors.Is(err, driver.ErrRefused)
 }
 
-// failed returns err as an error of a [driver.Store].
-func failed(err error) error {
+// storeError returns err as an error of a [driver.Store].
+func storeError(err error) error {
 	switch classOf(err) {
 	case request:
 		return driver.Mark(err, driver.ErrRefused)

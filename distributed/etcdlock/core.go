@@ -142,11 +142,11 @@ func (c *core) remove(ctx context.Context, p *place) (held bool, err error) {
 		defer cancel()
 		resp, err := c.client.Delete(ctx, p.key)
 		if err != nil {
-			if !refused(err) {
-				p.doubted()
+			if !isRefusal(err) {
+				p.noteDoubt()
 				p.unanswered = true
 			}
-			return false, failed(err)
+			return false, storeError(err)
 		}
 		p.deleted = p.deleted || resp.Deleted > 0 || p.unanswered
 	}
@@ -192,7 +192,7 @@ func (c *core) renew(ctx context.Context, ps []*place) (alive []bool, err error)
 	}
 	resp, err := c.client.Txn(ctx).Then(look...).Commit()
 	if err != nil {
-		return nil, failed(err)
+		return nil, storeError(err)
 	}
 	for s := range confirmed {
 		switch r := kept[s.id]; {

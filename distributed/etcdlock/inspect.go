@@ -32,7 +32,7 @@ func (s *store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	resp, err := s.c.client.Get(ctx, name+"/", clientv3.WithPrefix(),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
 	if err != nil {
-		return driver.State{}, failed(err)
+		return driver.State{}, storeError(err)
 	}
 	var state driver.State
 	n := 0
@@ -49,7 +49,7 @@ func (s *store) Inspect(ctx context.Context, name string) (driver.State, error) 
 	for i, kv := range resp.Kvs[:n] {
 		state.Holders[i] = claim(s.kind, name, kv)
 		if i < maxAsked {
-			wg.Go(func() { state.Holders[i].Left = s.c.left(ctx, kv) })
+			wg.Go(func() { state.Holders[i].Left = s.c.timeLeft(ctx, kv) })
 		}
 	}
 	wg.Wait()
@@ -65,8 +65,8 @@ func (s *store) Inspect(ctx context.Context, name string) (driver.State, error) 
 // maxAsked is how many holders are asked for the time left. The others are readers.
 const maxAsked = 16
 
-// left returns the time left of a key's lease, or 0 if it is unknown.
-func (c *core) left(ctx context.Context, kv *mvccpb.KeyValue) time.Duration {
+// timeLeft returns the time left of a key's lease, or 0 if it is unknown.
+func (c *core) timeLeft(ctx context.Context, kv *mvccpb.KeyValue) time.Duration {
 	resp, err := c.client.TimeToLive(ctx, clientv3.LeaseID(kv.Lease))
 	if err != nil {
 		return 0

@@ -28,7 +28,7 @@ func (s *store) Break(ctx context.Context, name string) (bool, error) {
 	for {
 		resp, err := s.c.client.Get(ctx, s.kind.older(name), clientv3.WithFirstCreate()...)
 		if err != nil {
-			return false, failed(err)
+			return false, storeError(err)
 		}
 		if len(resp.Kvs) == 0 {
 			return false, nil
@@ -43,7 +43,7 @@ func (s *store) Break(ctx context.Context, name string) (bool, error) {
 			Then(clientv3.OpDelete(key)).
 			Commit()
 		if err != nil {
-			return false, failed(err)
+			return false, storeError(err)
 		}
 		if txn.Succeeded {
 			return true, nil

@@ -15,7 +15,7 @@ import (
 // acquisition that loses its place takes another place.
 //
 //	asked     there may be a key                  put -> waiting
-//	waiting   a key, and older ones before it     oldest -> holding
+//	waiting   a key, and older keys before it     oldest -> holding
 //	holding   its key is the oldest               lost -> dead
 //	ending    given up, but perhaps not deleted   deleted -> dead; deleted, in doubt -> burnt
 //	burnt     deleted, but a late request may     session over -> dead
@@ -100,9 +100,9 @@ func (p *place) sending() error {
 	return errLeft
 }
 
-// answered notes the answer to a request to put the key: whether the key is there, and its create
+// noteAnswer notes the answer to a request to put the key: whether the key is there, and its create
 // revision.
-func (p *place) answered(there bool, rev int64) {
+func (p *place) noteAnswer(there bool, rev int64) {
 	p.st.c.mu.Lock()
 	defer p.st.c.mu.Unlock()
 	if p.sent = there || p.doubt; there {
@@ -111,16 +111,16 @@ func (p *place) answered(there bool, rev int64) {
 	}
 }
 
-// doubted notes that a request to put or delete the key has no answer.
-func (p *place) doubted() {
+// noteDoubt notes that a request to put or delete the key has no answer.
+func (p *place) noteDoubt() {
 	p.st.c.mu.Lock()
 	defer p.st.c.mu.Unlock()
 	p.doubt = true
 }
 
-// held notes that the key is the oldest, and returns the reply to a request for d. The reply's
+// grant notes that the key is the oldest, and returns the reply to a request for d. The reply's
 // Since makes the hold end with the session.
-func (p *place) held(d time.Duration) (driver.Reply, error) {
+func (p *place) grant(d time.Duration) (driver.Reply, error) {
 	c := p.st.c
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -57,7 +57,7 @@ func (s *session) close(ctx context.Context) error {
 		r = &revocation{done: make(chan struct{})}
 		s.closing = r
 		s.retire()
-		if !c.jobs.Go(func() { s.revoked(r) }) {
+		if !c.jobs.Go(func() { s.carryOut(r) }) {
 			r.err = locks.ErrClosed
 			close(r.done)
 		}
@@ -71,13 +71,13 @@ func (s *session) close(ctx context.Context) error {
 	}
 }
 
-// revoked revokes the lease of s for r.
-func (s *session) revoked(r *revocation) {
+// carryOut revokes the lease of s for r.
+func (s *session) carryOut(r *revocation) {
 	c := s.c
 	defer close(r.done)
 	err := c.persist(c.life, c.lease, func(ctx context.Context) error { return c.revoke(ctx, s) })
 	if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		r.err = failed(err)
+		r.err = storeError(err)
 		c.mu.Lock()
 		s.closing = nil // another call tries again
 		c.mu.Unlock()

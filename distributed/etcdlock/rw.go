@@ -137,7 +137,7 @@ func (s *store) partWriter(ctx context.Context, p *place) (driver.Released, erro
 	defer s.c.mu.Unlock()
 	p.told = err == nil // else the request is repeated, or the reader's end deletes the key
 	if err != nil {
-		return driver.Released{}, failed(err)
+		return driver.Released{}, storeError(err)
 	}
 	return driver.Released{Held: resp.Succeeded}, nil
 }

@@ -36,7 +36,7 @@ import (
 //
 // Acquisitions are served in order of arrival. If an acquisition holds, each older acquisition
 // holds too, since its sum is smaller. A waiter for many permits thus keeps back all later
-// acquisitions, small ones too.
+// acquisitions, also those for few permits.
 //
 // If clients give different sizes, an acquisition of a greater size may hold before an older
 // acquisition of a smaller size. The argument above uses the size of the newest holder. So the

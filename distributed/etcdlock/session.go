@@ -140,10 +140,10 @@ func (c *core) grant(ctx context.Context) (id clientv3.LeaseID, sent time.Time, 
 		return id, sent, nil
 	}
 	marks := []error{driver.ErrRefused} // a lease without a key is nothing
-	if !refused(err) {
+	if !isRefusal(err) {
 		marks = append(marks, driver.ErrUnavailable)
 	}
-	return 0, sent, driver.Mark(fmt.Errorf("no etcd lease: %w", failed(err)), marks...)
+	return 0, sent, driver.Mark(fmt.Errorf("no etcd lease: %w", storeError(err)), marks...)
 }
 
 // keep keeps s alive while it has places, until it is over.

@@ -133,7 +133,7 @@ func (s *store) Acquire(ctx context.Context, req driver.Request) (driver.Reply, 
 	if err != nil {
 		return driver.Reply{}, err
 	}
-	return p.held(req.TTL)
+	return p.grant(req.TTL)
 }
 
 // noneSince is the condition that no rival's key was created after a revision.
@@ -171,26 +171,26 @@ func (s *store) put(ctx context.Context, p *place, read clientv3.Op, conditions 
 			return err
 		}
 		resp, err = s.c.client.Txn(ctx).If(conditions...).Then(put, read).Else(clientv3.OpGet(p.key), read).Commit()
-		if err != nil && !refused(err) {
-			p.doubted()
+		if err != nil && !isRefusal(err) {
+			p.noteDoubt()
 		}
 		return err
 	})
 	switch {
 	case err == nil && resp.Succeeded:
-		p.answered(true, resp.Header.Revision)
+		p.noteAnswer(true, resp.Header.Revision)
 	case err == nil && len(kvs(resp, 0)) == 1: // by a request whose reply was lost
-		p.answered(true, kvs(resp, 0)[0].CreateRevision)
+		p.noteAnswer(true, kvs(resp, 0)[0].CreateRevision)
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		// etcd may send a refusal for a request that it has carried out, if the quota was
 		// exceeded meanwhile.
-	case err == nil || refused(err):
-		p.answered(false, 0)
+	case err == nil || isRefusal(err):
+		p.noteAnswer(false, 0)
 	}
-	if err != nil && refused(err) {
+	if err != nil && isRefusal(err) {
 		s.c.abandon(p)
 	}
-	return resp, failed(err)
+	return resp, storeError(err)
 }
 
 // Enqueue puts a key, unless the acquisition has a key, and looks for the next older key. If the
@@ -239,7 +239,7 @@ func (s *store) rise(ctx context.Context, p *place, resp *clientv3.TxnResponse, 
 			return driver.Reply{}, err
 		}
 		if before == "" {
-			return p.held(d)
+			return p.grant(d)
 		}
 	}
 	r, err := s.again(ctx, p, d, before)
@@ -296,7 +296,7 @@ func (s *store) again(ctx context.Context, p *place, d time.Duration, before str
 		resp, err := s.c.client.Txn(try).Then(clientv3.OpGet(p.key), p.before()).Commit()
 		switch {
 		case err != nil && lasting(err):
-			return driver.Reply{}, failed(err)
+			return driver.Reply{}, storeError(err)
 		case err != nil && ctx.Err() != nil:
 			return driver.Reply{}, err
 		case err != nil: // nothing is known, and nothing has changed
@@ -312,7 +312,7 @@ func (s *store) again(ctx context.Context, p *place, d time.Duration, before str
 			return driver.Reply{}, err
 		}
 		if before == "" {
-			return p.held(d)
+			return p.grant(d)
 		}
 	}
 	return driver.Reply{}, errExpired
@@ -356,7 +356,7 @@ func (s *store) lookup(ctx context.Context, req driver.Request) (driver.Reply, e
 	defer cancel()
 	resp, err := s.c.client.Get(ctx, key.key, clientv3.WithKeysOnly())
 	if err != nil {
-		return driver.Reply{}, failed(err)
+		return driver.Reply{}, storeError(err)
 	}
 	if !key.among(resp.Kvs) {
 		key.die()

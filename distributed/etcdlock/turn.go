@@ -10,7 +10,7 @@ import (
 // requests are carried out one after the other, so each continues from the state that the request
 // before it has left:
 //
-//	the request before        the next one
+//	the request before        the next request
 //	holds, or has a place     finds its key, and puts no other
 //	was refused               finds nothing, or a key that is given up, and asks anew
 //	ended without an answer   gives that key up, and asks anew

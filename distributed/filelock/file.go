@@ -101,8 +101,8 @@ func (f *file) of(o locks.Owner, kind mode) *hold {
 	return nil
 }
 
-// lost returns why o has lost a hold that it began under path, or nil if it has no such hold.
-func (f *file) lost(o locks.Owner, path string) error {
+// lossOf returns why o has lost a hold that it began under path, or nil if it has no such hold.
+func (f *file) lossOf(o locks.Owner, path string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, kind := range []mode{shared, exclusive} {

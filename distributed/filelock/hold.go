@@ -36,7 +36,7 @@ func (h *hold) fail(op string, err error) error {
 func (h *hold) Descriptor() (*os.File, error) {
 	h.f.mu.Lock()
 	defer h.f.mu.Unlock()
-	err := h.ended()
+	err := h.endCause()
 	if err == nil {
 		var d *os.File
 		if d, err = h.f.d.duplicate(); err == nil {
@@ -48,8 +48,8 @@ func (h *hold) Descriptor() (*os.File, error) {
 
 var errReleased = adapter.Released("the hold is")
 
-// ended returns why h is over, or nil. f.mu is held.
-func (h *hold) ended() error {
+// endCause returns why h is over, or nil. f.mu is held.
+func (h *hold) endCause() error {
 	if h.count == 0 {
 		return errReleased
 	}
@@ -91,7 +91,7 @@ func (h *hold) Lost() <-chan struct{} {
 func (h *hold) Err() error {
 	f := h.f
 	f.mu.Lock()
-	err := h.ended()
+	err := h.endCause()
 	if err == nil {
 		if same, failed := leads(h.path, f.id); !same && failed == nil { // an unknown answer is no loss
 			f.lose(errReplaced, func(other *hold) bool { return other.path == h.path })

@@ -58,8 +58,8 @@ func (l *Mutex) LockKey() string {
 	return "\x00" + l.path
 }
 
-// quoted returns the name, and which half of the lock l is.
-func (l *Mutex) quoted() string {
+// quote returns the name, and which half of the lock l is.
+func (l *Mutex) quote() string {
 	if l.kind == shared {
 		return fmt.Sprintf("%q (shared)", l.name)
 	}
@@ -71,7 +71,7 @@ func (l *Mutex) fail(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("filelock: %s %s: %w", op, l.quoted(), err)
+	return fmt.Errorf("filelock: %s %s: %w", op, l.quote(), err)
 }
 
 // LockContext waits until the caller holds the lock or ctx ends. If ctx ends, it returns at
@@ -127,7 +127,7 @@ func (l *Mutex) file(o locks.Owner) (*file, error) {
 	}
 	f, strays := l.files()
 	for _, s := range strays {
-		if err := s.lost(o, l.path); err != nil {
+		if err := s.lossOf(o, l.path); err != nil {
 			return nil, err
 		}
 	}
@@ -242,5 +242,5 @@ func (l *Mutex) String() string {
 		}
 		f.mu.Unlock()
 	}
-	return fmt.Sprintf("filelock.Mutex(%s)[%s, %d queued]", l.quoted(), state, l.QueueLength())
+	return fmt.Sprintf("filelock.Mutex(%s)[%s, %d queued]", l.quote(), state, l.QueueLength())
 }

@@ -40,7 +40,7 @@ type answer struct {
 	body   []byte
 }
 
-// send sends a request once. The marks of its errors say what is known of the outcome.
+// send sends a request once. The marks of its errors say whether the outcome is known.
 func (d *documents) send(ctx context.Context, r request) (*answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -54,22 +54,22 @@ func (d *documents) send(ctx context.Context, r request) (*answer, error) {
 	}
 	resp, err := d.client.Do(req)
 	if err != nil {
-		return nil, d.unanswered(r, err)
+		return nil, d.noAnswerError(r, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, cmp.Or(r.limit, maxPage)))
 	switch {
 	case resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNoContent:
-		return nil, d.failed(r, refusalOf(resp.StatusCode, body))
+		return nil, d.answerError(r, refusalOf(resp.StatusCode, body))
 	case err != nil:
-		return nil, d.unanswered(r, err)
+		return nil, d.noAnswerError(r, err)
 	}
 	return &answer{resp.Header, body}, nil
 }
 
-// unanswered returns the error of a request that has no answer. If a connection was made, a write
-// may have been carried out, or may be later.
-func (d *documents) unanswered(r request, err error) error {
+// noAnswerError returns the error of a request that has no answer. If a connection was made, a
+// write may have been carried out, or may be later.
+func (d *documents) noAnswerError(r request, err error) error {
 	return classes.NoAnswer(fmt.Errorf("bucket %q: %w", d.bucket, err), r.method == http.MethodGet)
 }
 
@@ -121,8 +121,8 @@ func statusOf(err error) int {
 
 var errNoBucket = errors.New("the bucket does not exist")
 
-// failed returns the error of a request that has an answer.
-func (d *documents) failed(r request, e *refusal) error {
+// answerError returns the error of a request that has an answer.
+func (d *documents) answerError(r request, e *refusal) error {
 	var err error = e
 	class := e.class()
 	switch {

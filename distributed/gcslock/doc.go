@@ -81,8 +81,8 @@
 //
 // # Errors
 //
-// Errors differ in what they refuse. See [lease.ErrRefused] for the consequences. The table in
-// classes.go has all answers.
+// Each error of a request has a class. See [lease.ErrRefused] for the consequences of each class.
+// The table in classes.go has all answers.
 //
 //	the request   400, 403, 404: a missing right, the bucket, a retention, a hold of the object
 //	the login     401: a waiter waits on, and a release is repeated until the hold's end

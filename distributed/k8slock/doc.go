@@ -105,8 +105,8 @@
 //
 // # Errors
 //
-// Errors differ in what they refuse. See [lease.ErrRefused] for the consequences. The table in
-// classes.go has all answers.
+// Each error of a request has a class. See [lease.ErrRefused] for the consequences of each class.
+// The table in classes.go has all answers.
 //
 //	the request   Forbidden, Invalid, a missing namespace
 //	the login     Unauthorized, and Forbidden for system:anonymous: a waiter waits on, and a release

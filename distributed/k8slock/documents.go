@@ -121,12 +121,12 @@ func (d *documents) Swap(ctx context.Context, name string, data []byte, version 
 	var written coordinationv1.Lease
 	err := r.Do(ctx).Into(&written)
 	switch {
-	case stored(err), version != "" && missing(err):
+	case isStorageError(err), version != "" && missing(err):
 		return "", caslock.ErrConflict
 	case missing(err):
-		return "", failed(fmt.Errorf("the namespace %q does not exist: %w", d.namespace, err))
+		return "", writeError(fmt.Errorf("the namespace %q does not exist: %w", d.namespace, err))
 	case err != nil:
-		return "", failed(err)
+		return "", writeError(err)
 	case written.Annotations[annotation] != o.Metadata.Annotations[annotation]:
 		return "", fmt.Errorf("the API server has written another annotation %s: an admission webhook may change it",
 			annotation)
@@ -192,10 +192,10 @@ func (d *documents) Delete(ctx context.Context, name, version string) error {
 	err := d.to(d.client.Delete()).Name(name).
 		Body(&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}}).Do(ctx).Error()
 	switch {
-	case stored(err), missing(err):
+	case isStorageError(err), missing(err):
 		return caslock.ErrConflict
 	case err != nil:
-		return failed(err)
+		return writeError(err)
 	}
 	return nil
 }
@@ -208,32 +208,33 @@ func (d *documents) CheckName(name string) error {
 	return nil
 }
 
-// stored reports whether the API server says that an object has another version, or is there.
-func stored(err error) bool {
+// isStorageError reports whether the API server says that an object has another version, or is
+// there.
+func isStorageError(err error) bool {
 	var answer apierrors.APIStatus
 	return errors.As(err, &answer) && classOf(answer.Status()) == classes.Stored
 }
 
 // missing reports whether the API server says that an object is not there.
-func missing(err error) bool { return apierrors.IsNotFound(err) && !unserved(err) }
+func missing(err error) bool { return apierrors.IsNotFound(err) && !isUnserved(err) }
 
-// unserved reports whether the answer comes from a server that serves no Lease objects, perhaps
+// isUnserved reports whether the answer comes from a server that serves no Lease objects, perhaps
 // because the server is starting.
-func unserved(err error) bool {
+func isUnserved(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // unread marks the error of a read. Without an answer nothing is in doubt.
 func unread(err error) error {
 	var unanswered *url.Error
-	return refused(err, errors.As(err, &unanswered))
+	return storeError(err, errors.As(err, &unanswered))
 }
 
-// failed marks the error of a request.
-func failed(err error) error { return refused(err, false) }
+// writeError marks the error of a request.
+func writeError(err error) error { return storeError(err, false) }
 
-func refused(err error, read bool) error {
-	if unserved(err) {
+func storeError(err error, read bool) error {
+	if isUnserved(err) {
 		return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable, driver.ErrUnreachable)
 	}
 	var answer apierrors.APIStatus

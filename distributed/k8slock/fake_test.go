@@ -80,9 +80,9 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	found, there := f.objects[name]
 	switch {
 	case r.URL.Query().Has("watch"):
-		return refused(http.StatusForbidden, metav1.StatusReasonForbidden), nil
+		return storeError(http.StatusForbidden, metav1.StatusReasonForbidden), nil
 	case !there && r.Method != http.MethodPost:
-		return refused(http.StatusNotFound, metav1.StatusReasonNotFound), nil
+		return storeError(http.StatusNotFound, metav1.StatusReasonNotFound), nil
 	case r.Method == http.MethodGet:
 		return answered(http.StatusOK, found), nil
 	}
@@ -91,10 +91,10 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 		found.DeepCopyInto(&next) // what the patch does not name stays
 	}
 	if !assert.NoError(f.tb, json.Unmarshal(body, &next)) {
-		return refused(http.StatusBadRequest, metav1.StatusReasonBadRequest), nil
+		return storeError(http.StatusBadRequest, metav1.StatusReasonBadRequest), nil
 	}
 	if _, exists := f.objects[next.Name]; exists && (r.Method == http.MethodPost || next.ResourceVersion != found.ResourceVersion) {
-		return refused(http.StatusConflict, metav1.StatusReasonConflict), nil
+		return storeError(http.StatusConflict, metav1.StatusReasonConflict), nil
 	}
 	f.version++
 	next.ResourceVersion = strconv.Itoa(f.version)
@@ -113,7 +113,7 @@ func answered(status int, body any) *http.Response {
 	}
 }
 
-func refused(status int, reason metav1.StatusReason) *http.Response {
+func storeError(status int, reason metav1.StatusReason) *http.Response {
 	return answered(status, metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reason,
 		Code: int32(status),

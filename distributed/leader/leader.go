@@ -223,7 +223,7 @@ func (e *Election) term(
 			}
 			switch {
 			case ctx.Err() != nil:
-				reason = joined.Errors(ended(ctx), errExit)
+				reason = joined.Errors(endError(ctx), errExit)
 			case told:
 				reason = joined.Errors(context.Cause(leading), errExit)
 			}
@@ -241,7 +241,7 @@ func (e *Election) term(
 	case !told && !lost:
 		t.final = true
 	case ctx.Err() != nil:
-		t.err, t.final = joined.Errors(ended(ctx), t.err), true
+		t.err, t.final = joined.Errors(endError(ctx), t.err), true
 	case !lost:
 		t.err = joined.Errors(ErrResigned, t.err)
 	}
@@ -288,7 +288,7 @@ func echoes(err error, ctx context.Context) bool {
 func (e *Election) defeat(ctx, round context.Context, err error) term {
 	switch {
 	case ctx.Err() != nil:
-		return term{err: ended(ctx), final: true}
+		return term{err: endError(ctx), final: true}
 	case round.Err() != nil:
 		return term{err: ErrResigned}
 	case errors.Is(err, locks.ErrClosed), errors.Is(err, locks.ErrForeign):
@@ -298,8 +298,8 @@ func (e *Election) defeat(ctx, round context.Context, err error) term {
 	return term{err: err}
 }
 
-// ended returns the error of Run after the end of ctx.
-func ended(ctx context.Context) error { return ctxerr.Ended("leader: run", ctx) }
+// endError returns the error of Run after the end of ctx.
+func endError(ctx context.Context) error { return ctxerr.Ended("leader: run", ctx) }
 
 // Resign gives up the leadership, or the campaign, and keeps this candidate out of the election for
 // the duration out. Another candidate can lead meanwhile. Resign does not wait: [WithOnLost]

@@ -150,7 +150,7 @@ func (a *acquisition) fetch(left *grant, yield time.Duration) (bool, error) {
 			q.finish()
 			return false, locks.ErrClosed
 		}
-		defer c.done()
+		defer c.finish()
 		a.queue = c.queue
 	}
 	g, pending, err := a.run(yield)
@@ -160,7 +160,7 @@ func (a *acquisition) fetch(left *grant, yield time.Duration) (bool, error) {
 	q.mu.Lock()
 	late := g != nil && c.open.Err() != nil // Close finds no hold here: it waits until q is idle
 	if g != nil && !late {
-		q.handoff.taken(a.contended, yield > 0, q.turn.QueueLength())
+		q.handoff.onGrant(a.contended, yield > 0, q.turn.QueueLength())
 		q.grant, q.hold = g, &g.first
 	}
 	if !late {
@@ -207,7 +207,7 @@ func (a *acquisition) run(yield time.Duration) (g *grant, pending bool, err erro
 		var pause time.Duration
 		if r.err != nil {
 			pause = a.unreachable(r) // 8
-		} else if pause = a.refused(r); pause == 0 { // 7
+		} else if pause = a.onRefusal(r); pause == 0 { // 7
 			continue
 		}
 		if err := a.sleep(max(pause, time.Millisecond)); err != nil {
@@ -236,8 +236,8 @@ func (c *Client) retriesFirst(err error) bool {
 	return true
 }
 
-// refused returns how long to wait for a notification after a refusal, or 0 to ask again at once.
-func (a *acquisition) refused(r answer) time.Duration {
+// onRefusal returns how long to wait for a notification after a refusal, or 0 to ask again at once.
+func (a *acquisition) onRefusal(r answer) time.Duration {
 	a.down, a.reason, a.backoff, a.contended = nil, r.reason, 0, true
 	pause := a.c.poll
 	if a.watch == nil {
@@ -356,7 +356,7 @@ type answer struct {
 // pending, and what the answer gives is undone. An answer that is there counts.
 func (a *acquisition) ask() (r answer, pending bool) {
 	if a.ctx.Done() == nil {
-		return a.noted(a.request()), false
+		return a.noteAnswer(a.request()), false
 	}
 	sent := a.c.now()
 	answers := make(chan answer, 1)
@@ -364,12 +364,12 @@ func (a *acquisition) ask() (r answer, pending bool) {
 	a.c.spawn(func() { answers <- asked.request() })
 	select {
 	case r := <-answers:
-		return a.noted(r), false
+		return a.noteAnswer(r), false
 	case <-a.ctx.Done():
 	}
 	select {
 	case r := <-answers:
-		return a.noted(r), false
+		return a.noteAnswer(r), false
 	default:
 	}
 	a.local.keep()
@@ -390,8 +390,8 @@ func (a *question) note(doubt time.Time) {
 	}
 }
 
-// noted notes what r says of a's place and of what is unknown, and returns r.
-func (a *acquisition) noted(r answer) answer {
+// noteAnswer notes what r says of a's place and of what is unknown, and returns r.
+func (a *acquisition) noteAnswer(r answer) answer {
 	a.note(r.doubt)
 	a.placed = a.placed || !errors.Is(r.err, ErrRefused) && !errors.Is(r.err, locks.ErrForeign)
 	return r
@@ -403,7 +403,7 @@ func (a question) request() (r answer) {
 	c := a.c
 	ctx := detach(c.life, a.ctx)
 	c.schedule.expect(a.id.Acquisition)
-	defer c.schedule.expected(a.id.Acquisition)
+	defer c.schedule.endExpect(a.id.Acquisition)
 	l := a.l
 	req := driver.Request{HoldID: a.id, TTL: l.term(), Permits: l.permits, Size: l.size, Writer: a.writer, Data: l.conf.Data}
 	c.announce(req.TTL)
@@ -444,11 +444,11 @@ func (a question) request() (r answer) {
 		return r
 	}
 	// A session that has become shorter meanwhile ends the hold sooner.
-	return a.granted(ctx, reply, sent, min(req.TTL, a.l.term()))
+	return a.makeGrant(ctx, reply, sent, min(req.TTL, a.l.term()))
 }
 
-// granted makes a grant of what the store gave for ttl by a request sent at the time sent.
-func (a question) granted(ctx context.Context, r driver.Reply, sent time.Time, ttl time.Duration) answer {
+// makeGrant makes a grant of what the store gave for ttl by a request sent at the time sent.
+func (a question) makeGrant(ctx context.Context, r driver.Reply, sent time.Time, ttl time.Duration) answer {
 	c := a.c
 	g := &grant{
 		s:     &c.schedule,
@@ -478,7 +478,7 @@ func (a question) granted(ctx context.Context, r driver.Reply, sent time.Time, t
 		return answer{err: errLate, doubt: sent.Add(ttl)}
 	}
 	c.schedule.add(g)
-	if early := c.schedule.expected(g.id.Acquisition); early.notified {
+	if early := c.schedule.endExpect(g.id.Acquisition); early.notified {
 		c.schedule.lose(g, early.cause) // as if it had been notified now
 	}
 	return answer{g: g}

@@ -88,7 +88,7 @@ func (b *base) fail(ctx context.Context, op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %s %q: %w", b.prefix, op, shown(name), adapter.OfStore(ctx, err))
+	return fmt.Errorf("%s: %s %q: %w", b.prefix, op, shorten(name), adapter.OfStore(ctx, err))
 }
 
 // jobs counts the background work of a client, and has the client's two lives: open ends when
@@ -122,7 +122,7 @@ func (j *jobs) add() {
 func (j *jobs) spawn(job func()) {
 	j.add()
 	go func() {
-		defer j.done()
+		defer j.finish()
 		job()
 	}()
 }
@@ -137,7 +137,7 @@ func (j *jobs) begin() bool {
 	return !j.closing
 }
 
-func (j *jobs) done() {
+func (j *jobs) finish() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.running--
@@ -152,7 +152,7 @@ func (j *jobs) background(job func()) {
 		return
 	}
 	go func() {
-		defer j.done()
+		defer j.finish()
 		job()
 	}()
 }

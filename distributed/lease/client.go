@@ -186,7 +186,7 @@ func newClient(s driver.Store, suspended func(time.Time) time.Duration, opts ...
 	}
 	if n := optional[driver.LossNotifier](c.store); n != nil {
 		c.schedule.listen()
-		n.NotifyLoss(c.schedule.notified)
+		n.NotifyLoss(c.schedule.onLoss)
 	}
 	return c, nil
 }

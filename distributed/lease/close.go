@@ -107,7 +107,7 @@ func (r *releaser) releaseAll(ctx context.Context, gs []*grant, progress func())
 	}
 	for _, id := range ids {
 		if _, ok := w.left[id]; ok {
-			e.Name = shown(id.Name)
+			e.Name = shorten(id.Name)
 			break
 		}
 	}

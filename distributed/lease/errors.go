@@ -40,8 +40,8 @@ func (l *Mutex) fail(ctx context.Context, op string, err error) error {
 	return l.c.fail(ctx, op, l.name, err)
 }
 
-// shown is a name, or the beginning of a long one.
-func shown(name string) string {
+// shorten is a name, or the beginning of a long one.
+func shorten(name string) string {
 	if len(name) > 255 {
 		return name[:64] + "..."
 	}
@@ -52,12 +52,12 @@ func shown(name string) string {
 // under the name is not the hold's.
 func final(err error) bool { return errors.Is(err, locks.ErrForeign) || errors.Is(err, locks.ErrLost) }
 
-// refused reports whether the server has refused the request or the connection, and not only at
+// isRefusal reports whether the server has refused the request or the connection, and not only at
 // this moment.
-func refused(err error) bool { return errors.Is(err, ErrRefused) && !errors.Is(err, ErrUnavailable) }
+func isRefusal(err error) bool { return errors.Is(err, ErrRefused) && !errors.Is(err, ErrUnavailable) }
 
 // transient reports whether a waiter asks again after err. It does not ask again if the server
 // has refused the request and not only the connection.
 func transient(err error) bool {
-	return !final(err) && (!refused(err) || errors.Is(err, ErrLogin))
+	return !final(err) && (!isRefusal(err) || errors.Is(err, ErrLogin))
 }

@@ -105,8 +105,8 @@ var closedChan = func() chan struct{} {
 	return c
 }()
 
-// lostChan returns the channel that is closed when g is lost.
-func (g *grant) lostChan() <-chan struct{} {
+// lossChan returns the channel that is closed when g is lost.
+func (g *grant) lossChan() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.lost == nil {
@@ -196,12 +196,12 @@ func (g *grant) requestLocked(p *pending) *pending {
 // endOf returns the time at which a hold ends here if the store gives it for d after p was sent.
 func (g *grant) endOf(p *pending, d time.Duration) time.Time { return p.sent.Add(d - g.s.marginOf(d)) }
 
-// answered notes that p was carried out, and reports whether g is still valid.
-func (g *grant) answered(p *pending) bool {
+// noteAnswer notes that p was carried out, and reports whether g is still valid.
+func (g *grant) noteAnswer(p *pending) bool {
 	now := g.s.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.arrived(p)
+	g.forget(p)
 	g.expire(now)
 	if p.sent.After(g.renewed) {
 		g.renewed, g.silent = p.sent, 0
@@ -214,12 +214,12 @@ func (g *grant) answered(p *pending) bool {
 	return !g.gone
 }
 
-// unanswered notes that the outcome of p is unknown and will stay so.
-func (g *grant) unanswered(p *pending) {
+// noteNoAnswer notes that the outcome of p is unknown and will stay so.
+func (g *grant) noteNoAnswer(p *pending) {
 	now := g.s.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.arrived(p)
+	g.forget(p)
 	if !now.Before(g.late) || p.d < g.unknown {
 		g.unknown = p.d
 	}
@@ -227,8 +227,8 @@ func (g *grant) unanswered(p *pending) {
 	g.silent++
 }
 
-// arrived removes p from the requests on their way. g.mu is held.
-func (g *grant) arrived(p *pending) {
+// forget removes p from the requests on their way. g.mu is held.
+func (g *grant) forget(p *pending) {
 	if i := slices.Index(g.requests, p); i >= 0 {
 		g.requests = slices.Delete(g.requests, i, i+1)
 	}

@@ -5,11 +5,11 @@ import "time"
 // handoff decides whether an owner that releases the lock leaves the store's lock to the next
 // local waiter. It is guarded by localQueue.mu.
 //
-//	the store gives the lock      taken
+//	the store gives the lock      onGrant
 //	a local waiter gets it        next
 //	the owner releases            decide: handOff, probe or toStore
-//	the store was probed          probed
-//	the store has the lock back   released, and takeYield by the next local owner
+//	the store was probed          onProbe
+//	the store has the lock back   onRelease, and takeYield by the next local owner
 //
 // Local turns are limited, because waiters elsewhere wait for the end of all of them:
 // [WithMaxLocalHandoffs] turns, and a quarter of the lease. If other clients wanted the lock when
@@ -43,10 +43,10 @@ const maxProbe = 20 * time.Millisecond
 // lock.
 const tripsOfHandOver = 4
 
-// taken begins the turns of a lock that the store has given, while waited local goroutines wait.
+// onGrant begins the turns of a lock that the store has given, while waited local goroutines wait.
 // The flag refused says that the lock was held at first. The flag yielded says that other clients
 // went first.
-func (h *handoff) taken(refused, yielded bool, waited int) {
+func (h *handoff) onGrant(refused, yielded bool, waited int) {
 	*h = handoff{
 		turns:     1,
 		waited:    waited,
@@ -84,9 +84,9 @@ func (h *handoff) decide(g *grant, limit int, canProbe bool, now time.Time) verd
 	return toStore
 }
 
-// probed ends a probe. same says that the lock has not been back to the store since the probe
+// onProbe ends a probe. same says that the lock has not been back to the store since the probe
 // began. free says that no other client waits. If both are true, the turns begin anew.
-func (h *handoff) probed(same, free bool) {
+func (h *handoff) onProbe(same, free bool) {
 	h.probing = time.Time{}
 	switch {
 	case !same:
@@ -97,10 +97,10 @@ func (h *handoff) probed(same, free bool) {
 	}
 }
 
-// released notes yield, the time for which other clients should have the opportunity to acquire
+// onRelease notes yield, the time for which other clients should have the opportunity to acquire
 // the lock. It is 0 if no other client waits. If queued is true, a local waiter waits, and yields
 // for this time.
-func (h *handoff) released(now time.Time, yield time.Duration, queued bool) {
+func (h *handoff) onRelease(now time.Time, yield time.Duration, queued bool) {
 	if queued {
 		h.yield = now.Add(yield)
 	} else {

@@ -18,7 +18,7 @@ func lockAt(d time.Duration) (*grant, time.Time) {
 
 func TestLocalHandoffsEndAtTheirLimit(t *testing.T) {
 	var h handoff
-	h.taken(false, false, 9)
+	h.onGrant(false, false, 9)
 	g, now := lockAt(time.Second)
 	for range 3 {
 		require.Equal(t, handOff, h.decide(g, 3, false, now))
@@ -29,7 +29,7 @@ func TestLocalHandoffsEndAtTheirLimit(t *testing.T) {
 
 func TestHandoffsEndAfterAQuarterOfTheLease(t *testing.T) {
 	var h handoff
-	h.taken(false, false, 9)
+	h.onGrant(false, false, 9)
 	g, now := lockAt(10*time.Second - 1)
 	require.Equal(t, handOff, h.decide(g, 3, true, now))
 	require.Equal(t, toStore, h.decide(g, 3, true, now.Add(1)))
@@ -37,7 +37,7 @@ func TestHandoffsEndAfterAQuarterOfTheLease(t *testing.T) {
 
 func TestFixedAndPinnedLocksAreNotPassed(t *testing.T) {
 	var h handoff
-	h.taken(false, false, 9)
+	h.onGrant(false, false, 9)
 	g, now := lockAt(0)
 	g.fixed = true
 	require.Equal(t, toStore, h.decide(g, 3, true, now))
@@ -50,7 +50,7 @@ func TestFixedAndPinnedLocksAreNotPassed(t *testing.T) {
 
 func TestAContendedLockGoesToEarlierWaitersOnly(t *testing.T) {
 	var h handoff
-	h.taken(true, false, 1)
+	h.onGrant(true, false, 1)
 	g, now := lockAt(time.Second)
 	require.Equal(t, handOff, h.decide(g, 64, true, now))
 	h.next()
@@ -61,37 +61,37 @@ func TestAContendedLockGoesToEarlierWaitersOnly(t *testing.T) {
 
 func TestAProbeExtendsUncontendedTurns(t *testing.T) {
 	var h handoff
-	h.taken(false, false, 9)
+	h.onGrant(false, false, 9)
 	g, now := lockAt(time.Second)
 	h.next()
 	require.Equal(t, probe, h.decide(g, 1, true, now))
 	h.next()
 	require.Equal(t, handOff, h.decide(g, 1, true, now.Add(maxProbe-1)), "the probe is under way")
 	require.Equal(t, toStore, h.decide(g, 1, true, now.Add(maxProbe)), "it takes too long")
-	h.probed(true, true)
+	h.onProbe(true, true)
 	require.Equal(t, handOff, h.decide(g, 1, true, now))
 	h.next()
 	h.next()
 	require.Equal(t, probe, h.decide(g, 1, true, now))
-	h.probed(true, false)
+	h.onProbe(true, false)
 	require.Equal(t, toStore, h.decide(g, 1, true, now), "others wait")
 }
 
 func TestAProbeOfAnEarlierLockSaysNothing(t *testing.T) {
 	var h handoff
-	h.taken(false, false, 9)
+	h.onGrant(false, false, 9)
 	g, now := lockAt(time.Second)
 	h.next()
 	require.Equal(t, probe, h.decide(g, 1, true, now))
-	h.taken(false, false, 9)
+	h.onGrant(false, false, 9)
 	h.next()
-	h.probed(false, false)
+	h.onProbe(false, false)
 	require.Equal(t, probe, h.decide(g, 1, true, now))
 }
 
 func TestAYieldedLockIsNotProbed(t *testing.T) {
 	var h handoff
-	h.taken(false, true, 9)
+	h.onGrant(false, true, 9)
 	g, now := lockAt(time.Second)
 	h.next()
 	require.Equal(t, toStore, h.decide(g, 1, true, now))
@@ -99,21 +99,21 @@ func TestAYieldedLockIsNotProbed(t *testing.T) {
 
 func TestTheNextLocalOwnerYieldsOnce(t *testing.T) {
 	var h handoff
-	h.released(begin, time.Second, true)
+	h.onRelease(begin, time.Second, true)
 	require.Equal(t, 600*time.Millisecond, h.takeYield(begin.Add(400*time.Millisecond)))
 	require.Zero(t, h.takeYield(begin.Add(500*time.Millisecond)))
-	h.released(begin, time.Second, true)
+	h.onRelease(begin, time.Second, true)
 	require.Zero(t, h.takeYield(begin.Add(2*time.Second)), "others have had their time")
 }
 
 func TestAnOvertakenWaiterElsewhereMakesTheLockContended(t *testing.T) {
 	var h handoff
-	h.released(begin, time.Second, false) // others wait, and nobody here to yield
+	h.onRelease(begin, time.Second, false) // others wait, and nobody here to yield
 	require.Zero(t, h.takeYield(begin))
-	h.taken(false, false, 0)
+	h.onGrant(false, false, 0)
 	g, now := lockAt(time.Second)
 	require.Equal(t, toStore, h.decide(g, 64, false, now))
-	h.released(begin, 0, false)
-	h.taken(false, false, 0)
+	h.onRelease(begin, 0, false)
+	h.onGrant(false, false, 0)
 	require.Equal(t, handOff, h.decide(g, 64, false, now), "that is over")
 }

@@ -20,7 +20,7 @@ type hold struct {
 var _ locks.Hold = (*hold)(nil)
 
 // Lost returns a channel that is closed when the hold is lost.
-func (h *hold) Lost() <-chan struct{} { return h.g.lostChan() }
+func (h *hold) Lost() <-chan struct{} { return h.g.lossChan() }
 
 // Err compares the end of the hold with the clock. On Linux, a suspension of the machine counts.
 func (h *hold) Err() error {
@@ -82,7 +82,7 @@ func (h *hold) extend(ctx context.Context, d time.Duration) (whole bool, err err
 	ok, err := s.store.Renew(ctx, []driver.HoldID{h.g.id}, d)
 	switch {
 	case err != nil:
-		h.g.unanswered(p)
+		h.g.noteNoAnswer(p)
 		if h.Err() != nil {
 			s.late(h.g, p, true)
 			err = fmt.Errorf("%w: %w", locks.ErrLost, err)
@@ -91,7 +91,7 @@ func (h *hold) extend(ctx context.Context, d time.Duration) (whole bool, err err
 	case len(ok) != 1 || !ok[0]:
 		s.lose(h.g, nil)
 		return false, locks.ErrLost
-	case !h.g.answered(p) || h.released.Load():
+	case !h.g.noteAnswer(p) || h.released.Load():
 		s.late(h.g, p, false)
 		return false, locks.ErrLost
 	}

@@ -48,7 +48,7 @@ func (l *Mutex) Inspect(ctx context.Context) (locks.Info, error) {
 	if !l.c.begin() {
 		return locks.Info{}, l.fail(ctx, op, locks.ErrClosed)
 	}
-	defer l.c.done()
+	defer l.c.finish()
 	s, err := l.c.inspector.Inspect(ctx, l.name)
 	if err != nil {
 		return locks.Info{}, l.fail(ctx, op, err)
@@ -187,7 +187,7 @@ func (b *base) announce(d time.Duration) {
 		return
 	}
 	go func() {
-		defer b.done()
+		defer b.finish()
 		ctx, cancel := context.WithTimeout(b.life, b.patience)
 		defer cancel()
 		if b.announcer.Announce(ctx, 2*d) != nil {

@@ -106,7 +106,7 @@ func (l *Mutex) SameLock(ctx context.Context, other locks.TryLocker) (bool, erro
 	case l.c.inspector == nil || check(ctx) != nil || !l.c.begin():
 		return false, nil
 	}
-	defer l.c.done()
+	defer l.c.finish()
 	var held []string
 	for _, q := range o.queues() {
 		q.mu.Lock()
@@ -164,7 +164,7 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 			}
 			return false, l.fail(ctx, op, err)
 		}
-	} else if q := l.held(o); q != nil {
+	} else if q := l.queueOf(o); q != nil {
 		if held, err := q.reenter(o); held {
 			return err == nil, l.fail(ctx, op, err)
 		}
@@ -185,7 +185,7 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 // background, until the lease has ended.
 func (l *Mutex) UnlockContext(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
-	q := l.held(o)
+	q := l.queueOf(o)
 	err := locks.ErrNotHeld
 	if q != nil {
 		err = q.unlock(o)
@@ -240,7 +240,7 @@ func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	if !l.c.begin() {
 		return false, l.fail(ctx, op, locks.ErrClosed)
 	}
-	defer l.c.done()
+	defer l.c.finish()
 	var local []*grant
 	for _, q := range l.queues() {
 		q.mu.Lock()
@@ -282,7 +282,7 @@ func (l *Mutex) String() string {
 			state = "first in the local queue: " + o.String()
 		}
 	}
-	return fmt.Sprintf("lease.Mutex(%q)[%s, %d queued]", shown(l.name), state, l.QueueLength())
+	return fmt.Sprintf("lease.Mutex(%q)[%s, %d queued]", shorten(l.name), state, l.QueueLength())
 }
 
 // key is the key of o's local queue.
@@ -293,9 +293,9 @@ func (l *Mutex) key(o locks.Owner) string {
 	return l.name + "\x00" + strconv.FormatInt(int64(o), 10) + l.number()
 }
 
-// held returns the local queue if it is o's turn there, or nil. It looks at the queue used here
+// queueOf returns the local queue if it is o's turn there, or nil. It looks at the queue used here
 // last before it locks the client's queues: a queue in use is not forgotten.
-func (l *Mutex) held(o locks.Owner) *localQueue {
+func (l *Mutex) queueOf(o locks.Owner) *localQueue {
 	if q := l.last.Load(); q != nil && q.turn.Owner() == o {
 		return q
 	}

@@ -255,7 +255,7 @@ func (q *localQueue) unlock(o locks.Owner) error {
 		var yield time.Duration
 		yield, err = q.all.releaser.release(h.g)
 		q.mu.Lock()
-		q.handoff.released(q.all.now(), yield, q.turn.HasQueued())
+		q.handoff.onRelease(q.all.now(), yield, q.turn.HasQueued())
 		q.finishLocked()
 		q.mu.Unlock()
 	}
@@ -284,11 +284,11 @@ func (q *localQueue) handsOff(g *grant, now time.Time) bool {
 // probe asks the store whether others wait for g's lock. It ends the job that the caller has
 // begun.
 func (q *localQueue) probe(g *grant) {
-	defer q.all.done()
+	defer q.all.finish()
 	others, err := q.all.prober.Contended(q.all.life, g.id.Name)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.handoff.probed(q.grant == g, err == nil && !others)
+	q.handoff.onProbe(q.grant == g, err == nil && !others)
 }
 
 // leave ends o's turn, whose acquisition did not get the store's lock.

@@ -30,7 +30,7 @@ type releaser struct {
 // waits until release returns.
 func (r *releaser) release(g *grant) (yield time.Duration, err error) {
 	if r.begin() {
-		defer r.done()
+		defer r.finish()
 	}
 	r.schedule.remove(g)
 	if !g.release() {
@@ -75,8 +75,8 @@ func (r *releaser) persist(g *grant) (yield time.Duration, err error) {
 		case a.err == nil: // if it was not held, an earlier request has released it
 			return yieldFor(a.Released, time.Since(sent)), nil
 		case final(a.err):
-			return 0, lostBy(a.err)
-		case refused(a.err):
+			return 0, lossBy(a.err)
+		case isRefusal(a.err):
 			return 0, r.later(g, a.err)
 		case time.Since(began)+pause > limit:
 			return 0, r.later(g, a.err)
@@ -84,7 +84,7 @@ func (r *releaser) persist(g *grant) (yield time.Duration, err error) {
 		select {
 		case <-time.After(pause):
 		case <-r.life.Done():
-			return 0, lostBy(a.err)
+			return 0, lossBy(a.err)
 		}
 		last, pause = a.err, min(2*pause, 250*time.Millisecond)
 	}
@@ -109,7 +109,7 @@ func (r *releaser) once(
 	if !again {
 		select {
 		case a := <-p.answers:
-			p.done()
+			p.recycle()
 			return a, true
 		case <-ctx.Done():
 		}
@@ -118,7 +118,7 @@ func (r *releaser) once(
 	defer timer.Stop()
 	select {
 	case a := <-p.answers:
-		p.done()
+		p.recycle()
 		return a, true
 	case <-timer.C:
 		return released{}, false
@@ -142,15 +142,15 @@ func (r *releaser) request() *releaseRequest {
 	}
 	p := &releaseRequest{r: r, answers: make(chan released, 1)}
 	p.send = func() {
-		defer r.done()
+		defer r.finish()
 		a, err := r.store.Release(p.ctx, p.id)
 		p.answers <- released{a, err}
 	}
 	return p
 }
 
-// done permits another use of p. Its answer has been read.
-func (p *releaseRequest) done() {
+// recycle permits another use of p. Its answer has been read.
+func (p *releaseRequest) recycle() {
 	p.ctx, p.id = nil, driver.HoldID{}
 	p.r.requests.Put(p)
 }
@@ -162,11 +162,11 @@ func (r *releaser) later(g *grant, err error) error {
 			"lock", g.id.Name, "acquisition", g.id.Acquisition, "error", adapter.OfStore(nil, err))
 	}
 	r.sweep(sweeping{id: g.id, until: g.end()})
-	return lostBy(err)
+	return lossBy(err)
 }
 
-// lostBy returns the error of a hold that may have ended before its release, because of err.
-func lostBy(err error) error {
+// lossBy returns the error of a hold that may have ended before its release, because of err.
+func lossBy(err error) error {
 	if errors.Is(err, locks.ErrLost) {
 		return err
 	}

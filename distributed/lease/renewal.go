@@ -112,7 +112,7 @@ type early struct {
 	cause    error
 }
 
-// expect says that id may be given a grant from now on. The caller calls expected in the end.
+// expect says that id may be given a grant from now on. The caller calls endExpect in the end.
 func (s *schedule) expect(id string) {
 	if s.byName == nil {
 		return
@@ -122,8 +122,8 @@ func (s *schedule) expect(id string) {
 	s.early[id] = early{}
 }
 
-// expected ends what expect has begun, and returns the loss notified since.
-func (s *schedule) expected(id string) early {
+// endExpect ends what expect has begun, and returns the loss notified since.
+func (s *schedule) endExpect(id string) early {
 	if s.byName == nil {
 		return early{}
 	}
@@ -298,7 +298,7 @@ func (s *schedule) send(gs []*grant, ttl time.Duration) {
 		var again []*grant
 		for i, g := range gs {
 			if i >= len(ok) || !ok[i] {
-				g.unanswered(sent[i])
+				g.noteNoAnswer(sent[i])
 				again = append(again, g)
 			}
 		}
@@ -309,7 +309,7 @@ func (s *schedule) send(gs []*grant, ttl time.Duration) {
 		case !ok[i] && failed: // unknown
 		case !ok[i]:
 			s.lose(g, nil)
-		case g.answered(sent[i]):
+		case g.noteAnswer(sent[i]):
 			s.update(g)
 		default:
 			s.late(g, sent[i], false)
@@ -342,9 +342,9 @@ func (s *schedule) complete(ctx context.Context, g *grant) {
 	ok, err := s.store.Renew(ctx, []driver.HoldID{g.id}, g.ttl)
 	switch {
 	case err != nil:
-		g.unanswered(p)
+		g.noteNoAnswer(p)
 	case len(ok) == 1 && ok[0]:
-		g.answered(p)
+		g.noteAnswer(p)
 	default:
 		g.lose(nil)
 	}
@@ -371,9 +371,9 @@ func (s *schedule) lose(g *grant, cause error) {
 	s.tell(g)
 }
 
-// notified makes the grant of id lost, because the store has learned by itself that the hold has
+// onLoss makes the grant of id lost, because the store has learned by itself that the hold has
 // ended.
-func (s *schedule) notified(id driver.HoldID, cause error) {
+func (s *schedule) onLoss(id driver.HoldID, cause error) {
 	if g := s.holder(id.Acquisition, cause); g != nil && g.id == id {
 		s.lose(g, cause)
 	}

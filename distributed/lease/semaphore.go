@@ -134,7 +134,7 @@ func (s *Semaphore) QueueLength() int { return s.turn.QueueLength() }
 
 // String describes the semaphore.
 func (s *Semaphore) String() string {
-	return fmt.Sprintf("lease.Semaphore(%q)[%d permits, %d queued]", shown(s.name), s.size, s.QueueLength())
+	return fmt.Sprintf("lease.Semaphore(%q)[%d permits, %d queued]", shorten(s.name), s.size, s.QueueLength())
 }
 
 // permits are the permits of one acquisition. Each acquisition has an owner of its own, so that
@@ -164,7 +164,7 @@ var errPermits = unheld.Because("the permits are released already")
 
 // ReleaseContext gives the permits back. See [Mutex.UnlockContext].
 func (p *permits) ReleaseContext(ctx context.Context) error {
-	q := p.l.held(p.owner)
+	q := p.l.queueOf(p.owner)
 	if q == nil {
 		return p.l.fail(ctx, "release", errPermits)
 	}

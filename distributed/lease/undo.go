@@ -67,7 +67,7 @@ func (a *acquisition) leave() {
 		if err == nil || final(err) {
 			break
 		}
-		if refused(err) {
+		if isRefusal(err) {
 			// The store drops the place of an acquisition that does not ask any more. A session
 			// keeps the place.
 			a.c.releaser.sweep(sweeping{id: a.id, queue: a.queue, until: a.c.now().Add(a.l.term())})

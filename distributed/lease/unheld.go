@@ -25,14 +25,14 @@ func (l *Mutex) notHeld(o locks.Owner) error {
 	case l.write != nil:
 		half, mode, other = l.write, " for reading", " for writing"
 	}
-	if err := l.heldBy(o, mode); err != nil {
+	if err := l.holdersError(o, mode); err != nil {
 		return err
 	}
 	if half != nil {
 		if held, lost := half.holders(); slices.Contains(held, o) || slices.Contains(lost, o) {
 			return unheld.Because(o.String() + " holds the lock" + other + " only")
 		}
-		if err := half.heldBy(o, other); err != nil {
+		if err := half.holdersError(o, other); err != nil {
 			return err
 		}
 	}
@@ -43,8 +43,9 @@ func (l *Mutex) notHeld(o locks.Owner) error {
 	return unheld.Because(free)
 }
 
-// heldBy returns the error of o if other owners have holds of l by its client, and nil otherwise.
-func (l *Mutex) heldBy(o locks.Owner, mode string) error {
+// holdersError returns the error of o if other owners have holds of l by its client, and nil
+// otherwise.
+func (l *Mutex) holdersError(o locks.Owner, mode string) error {
 	const where = " of this process"
 	held, lost := l.holders()
 	switch {

@@ -80,8 +80,8 @@
 //
 // # Errors
 //
-// Errors differ in what they refuse. See [lease.ErrRefused] for the consequences. The table in
-// classes.go has all answers.
+// Each error of a request has a class. See [lease.ErrRefused] for the consequences of each class.
+// The table in classes.go has all answers.
 //
 //	the request   a missing right, a deleted or sealed bucket, a connection that was closed
 //	the login     authorization violation, authentication expired or revoked: a waiter waits on, and

@@ -96,7 +96,7 @@ func (d *documents) Load(ctx context.Context, name string) ([]byte, string, erro
 	case m.Error != nil && m.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
 		return nil, "", nil
 	case m.Error != nil:
-		return nil, "", failed(m.Error)
+		return nil, "", answerError(m.Error)
 	case m.Message == nil:
 		return nil, "", jetstream.ErrInvalidJetStreamResponse
 	}
@@ -131,9 +131,9 @@ func (d *documents) ask(ctx context.Context, subject string, request []byte) (*n
 		passing := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) ||
 			errors.Is(err, nats.ErrDisconnected)
 		if !passing {
-			return nil, d.ended(err)
+			return nil, d.unsentError(err)
 		}
-		why = d.disconnected(why)
+		why = d.disconnectError(why)
 		if ctx.Err() != nil || !adapter.Sleep(ctx, reconnect) {
 			return nil, d.silence(ctx, err, why)
 		}
@@ -148,8 +148,8 @@ func (d *documents) silence(ctx context.Context, err, why error) error {
 	return driver.Mark(fmt.Errorf("no leader of the stream %s answers: %w", d.stream, err), driver.ErrUnavailable)
 }
 
-// disconnected returns why a server accepts no connection: the latest reason, or before.
-func (d *documents) disconnected(before error) error {
+// disconnectError returns why a server accepts no connection: the latest reason, or before.
+func (d *documents) disconnectError(before error) error {
 	if d.nc.IsConnected() {
 		return nil
 	}
@@ -168,8 +168,8 @@ func away(err, why error) error {
 	return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable, driver.ErrUnreachable)
 }
 
-// ended returns the error of a request that the library has not sent.
-func (d *documents) ended(err error) error {
+// unsentError returns the error of a request that the library has not sent.
+func (d *documents) unsentError(err error) error {
 	c, ok := connectionClass(err)
 	if !ok {
 		return err
@@ -229,9 +229,9 @@ func (d *documents) publish(ctx context.Context, m *nats.Msg, version string) (s
 	before := d.nc.LastError()
 	var ack *jetstream.PubAck
 	var err error
-	gone := d.gone(ctx)
+	gone := d.watchDeletion(ctx)
 	for {
-		if err := d.connected(ctx); err != nil {
+		if err := d.awaitConnection(ctx); err != nil {
 			return "", err
 		}
 		ack, err = d.send(ctx, m, revision)
@@ -253,19 +253,19 @@ func (d *documents) publish(ctx context.Context, m *nats.Msg, version string) (s
 	refused := d.refusal(before, m.Subject)
 	switch {
 	case errors.As(err, &answer):
-		return "", d.explained(ctx, failed(answer))
+		return "", d.explain(ctx, answerError(answer))
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
 		return "", driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable)
 	case refused != nil:
 		return "", driver.Mark(refused, driver.ErrRefused)
 	case !errors.Is(err, nats.ErrConnectionClosed): // the connection may have been closed after the message
-		err = d.ended(err)
+		err = d.unsentError(err)
 	}
 	return "", fmt.Errorf("no answer to a write: %w", err)
 }
 
-// explained returns err, or why the bucket refuses each write, if err refuses the request.
-func (d *documents) explained(ctx context.Context, err error) error {
+// explain returns err, or why the bucket refuses each write, if err refuses the request.
+func (d *documents) explain(ctx context.Context, err error) error {
 	if !errors.Is(err, driver.ErrRefused) || errors.Is(err, driver.ErrUnavailable) || errors.Is(err, classes.ErrGone) {
 		return err
 	}
@@ -275,10 +275,10 @@ func (d *documents) explained(ctx context.Context, err error) error {
 	return err
 }
 
-// gone returns a function that asks, at its first call, whether the stream was deleted. It returns
-// an error matching [classes.ErrGone] once a server has answered so. It does not wait for the
-// answer: no server answers while the stream has no leader.
-func (d *documents) gone(ctx context.Context) func() error {
+// watchDeletion returns a function that asks, at its first call, whether the stream was deleted. It
+// returns an error matching [classes.ErrGone] once a server has answered so. It does not wait for
+// the answer: no server answers while the stream has no leader.
+func (d *documents) watchDeletion(ctx context.Context) func() error {
 	var answers chan error
 	return func() error {
 		if answers == nil {
@@ -291,7 +291,7 @@ func (d *documents) gone(ctx context.Context) func() error {
 		select {
 		case err := <-answers:
 			if errors.Is(err, jetstream.ErrStreamNotFound) {
-				return deleted(err)
+				return deletedError(err)
 			}
 		default:
 		}
@@ -299,14 +299,14 @@ func (d *documents) gone(ctx context.Context) func() error {
 	}
 }
 
-// connected waits for a connection. Without one, the library would keep a message for later.
-func (d *documents) connected(ctx context.Context) error {
+// awaitConnection waits for a connection. Without one, the library would keep a message for later.
+func (d *documents) awaitConnection(ctx context.Context) error {
 	var why error
 	for !d.nc.IsConnected() {
-		why = d.disconnected(why)
+		why = d.disconnectError(why)
 		switch {
 		case d.nc.IsClosed():
-			return d.ended(nats.ErrConnectionClosed)
+			return d.unsentError(nats.ErrConnectionClosed)
 		case !adapter.Sleep(ctx, reconnect):
 			return away(nats.ErrDisconnected, why)
 		}
@@ -320,20 +320,20 @@ func (d *documents) send(ctx context.Context, m *nats.Msg, revision uint64) (*je
 		jetstream.WithExpectLastSequencePerSubject(revision))
 }
 
-// failed returns the error of a server's answer.
-func failed(answer *jetstream.APIError) error {
+// answerError returns the error of a server's answer.
+func answerError(answer *jetstream.APIError) error {
 	class := classOf(answer)
 	switch {
 	case class == classes.Stored:
 		return fmt.Errorf("%w: %w", caslock.ErrConflict, answer)
 	case answer.ErrorCode == jetstream.JSErrCodeStreamNotFound:
-		return deleted(answer)
+		return deletedError(answer)
 	}
 	return class.Mark(answer)
 }
 
-// deleted returns the error of a request to a bucket that is not there, as err says.
-func deleted(err error) error {
+// deletedError returns the error of a request to a bucket that is not there, as err says.
+func deletedError(err error) error {
 	return driver.Mark(fmt.Errorf("the bucket was deleted: %w", err), driver.ErrRefused, classes.ErrGone)
 }
 

@@ -107,9 +107,9 @@ func (d *documents) same(ctx context.Context) error {
 	var answer *jetstream.APIError
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return deleted(err)
+		return deletedError(err)
 	case errors.As(err, &answer):
-		return failed(answer)
+		return answerError(answer)
 	case err != nil && created.IsZero(): // no answer, and nothing was written
 		return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable)
 	case err != nil:

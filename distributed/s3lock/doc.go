@@ -60,8 +60,8 @@
 //
 // # Errors
 //
-// Errors differ in what they refuse. See [lease.ErrRefused] for the consequences. The table in
-// classes.go has all answers, also of other stores.
+// Each error of a request has a class. See [lease.ErrRefused] for the consequences of each class.
+// The table in classes.go has all answers, also of other stores.
 //
 //	the request   a missing right, a missing bucket, another region, no conditional writes
 //	the login     ExpiredToken, InvalidAccessKeyId, SignatureDoesNotMatch, RequestTimeTooSkewed

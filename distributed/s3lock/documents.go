@@ -112,7 +112,7 @@ func (d *documents) load(ctx context.Context, key string) ([]byte, string, error
 
 // Swap writes the object if the store finds the condition true.
 func (d *documents) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
-	switch err := d.probed(ctx); {
+	switch err := d.ensureProbe(ctx); {
 	case errors.Is(err, ErrUnsafe), errors.Is(err, driver.ErrRefused):
 		return "", driver.Mark(err, driver.ErrRefused)
 	case err != nil: // the probe had an answer of a server in trouble, or none
@@ -138,14 +138,14 @@ func (d *documents) swap(ctx context.Context, key string, data []byte, version s
 	case conflicts(err):
 		return "", caslock.ErrConflict
 	case err != nil:
-		return "", d.failed(err, &a, "s3:PutObject")
+		return "", d.storeError(err, &a, "s3:PutObject")
 	}
 	return aws.ToString(out.ETag), nil
 }
 
 // Delete is part of [caslock.Deleter].
 func (d *documents) Delete(ctx context.Context, name, version string) error {
-	if err := d.probed(ctx); err != nil {
+	if err := d.ensureProbe(ctx); err != nil {
 		return err
 	}
 	if d.blind.Load() {
@@ -169,7 +169,7 @@ func (d *documents) delete(ctx context.Context, key string, version *string) err
 	case statusOf(err) == http.StatusNotImplemented:
 		return errBlind
 	case err != nil:
-		return d.failed(err, &a, "s3:DeleteObject")
+		return d.storeError(err, &a, "s3:DeleteObject")
 	}
 	return nil
 }
@@ -248,15 +248,15 @@ func conflicts(err error) bool {
 
 // unread returns the error of a read.
 func (d *documents) unread(err error, a *attempt, right string) error {
-	return d.refused(err, a, right, true)
+	return d.markRefusal(err, a, right, true)
 }
 
-// failed marks the error of a request with what is known of the outcome.
-func (d *documents) failed(err error, a *attempt, right string) error {
-	return d.refused(err, a, right, false)
+// storeError marks the error of a request: whether its outcome is known.
+func (d *documents) storeError(err error, a *attempt, right string) error {
+	return d.markRefusal(err, a, right, false)
 }
 
-func (d *documents) refused(err error, a *attempt, right string, read bool) error {
+func (d *documents) markRefusal(err error, a *attempt, right string, read bool) error {
 	code, status := codeOf(err), statusOf(err)
 	class := classOf(code, status)
 	switch {

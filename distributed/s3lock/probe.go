@@ -49,8 +49,9 @@ func Probe(ctx context.Context, client *s3.Client, bucket string, opts ...Option
 	return nil
 }
 
-// probed returns nil if the store is safe. The first caller probes, and others wait for the result.
-func (d *documents) probed(ctx context.Context) error {
+// ensureProbe returns nil if the store is safe. The first caller probes, and others wait for the
+// result.
+func (d *documents) ensureProbe(ctx context.Context) error {
 	if d.trusted.Load() {
 		return nil
 	}

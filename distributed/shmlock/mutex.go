@@ -195,7 +195,7 @@ func (l *Mutex) try(from, to uint64) (bool, error) {
 		l.turns = 0
 		return false, nil
 	}
-	l.order.acquired()
+	l.order.acquire()
 	l.holds, l.recovered = 1, from != 0
 	return true, nil
 }
@@ -334,7 +334,7 @@ func (l *Mutex) release() error {
 		if w&^sleepers != l.id {
 			return fmt.Errorf("%w: another program has written to the file", locks.ErrLost)
 		}
-		l.order.releasing()
+		l.order.release()
 		if l.m.word.CompareAndSwap(w, 0) {
 			if w&sleepers != 0 || l.turns > 0 {
 				l.turns++

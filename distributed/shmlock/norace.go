@@ -7,5 +7,5 @@ type order struct{}
 
 func orderOf(string) order { return order{} }
 
-func (order) acquired()  {}
-func (order) releasing() {}
+func (order) acquire() {}
+func (order) release() {}

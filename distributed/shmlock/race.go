@@ -18,5 +18,5 @@ func orderOf(path string) order {
 	return order{word.(*atomic.Int64)}
 }
 
-func (o order) acquired()  { o.word.Load() }
-func (o order) releasing() { o.word.Add(1) }
+func (o order) acquire() { o.word.Load() }
+func (o order) release() { o.word.Add(1) }

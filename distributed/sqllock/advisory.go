@@ -26,10 +26,10 @@ const (
 	maxNamed    = 64 // bytes, of MySQL; MariaDB allows more
 )
 
-// namedOf is the key of a name in MySQL: the name itself if it is short and has only small
+// namedKey is the key of a name in MySQL: the name itself if it is short and has only small
 // ASCII letters, digits and signs, since servers ignore case. Any other name is "sqllock:" and
 // the first 24 bytes of its SHA-256 in hexadecimal.
-func namedOf(name string) string {
+func namedKey(name string) string {
 	plain := len(name) <= maxNamed && !strings.HasPrefix(name, namedPrefix)
 	for _, c := range []byte(name) {
 		if c <= ' ' || c > '~' || 'A' <= c && c <= 'Z' {
@@ -46,7 +46,7 @@ func namedOf(name string) string {
 // key is the key of a name in the server.
 func (s *sessionStore) key(name string) any {
 	if s.c.dialect == MySQL {
-		return namedOf(name)
+		return namedKey(name)
 	}
 	return s.c.key(name)
 }
@@ -84,7 +84,7 @@ func (s *sessionStore) take(ctx context.Context, conn *sql.Conn, name string) (t
 	t.held = got.Int64 > 0
 	t.clean = !t.held // another client was quicker
 	if got.Int64 < 0 {
-		return t, moved(t.own, now)
+		return t, sessionsError(t.own, now)
 	}
 	return t, nil
 }
@@ -98,7 +98,7 @@ func (s *sessionStore) alive(ctx context.Context, conn *sql.Conn, name string, i
 	case err != nil:
 		return err
 	case now != id:
-		return moved(id, now)
+		return sessionsError(id, now)
 	case holder.Int64 != id:
 		return errGone
 	}

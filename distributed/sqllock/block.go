@@ -108,14 +108,14 @@ func (s blockingStore) Enqueue(ctx context.Context, req driver.Request) (driver.
 	b.unclaimed.Stop()
 	switch {
 	case b.err != nil:
-		return s.failed(b.err)
+		return s.failure(b.err)
 	case driver.Now().Sub(b.sent) > req.TTL/3:
 		err := s.c.request(ctx, func(ctx context.Context) error {
 			return s.alive(ctx, b.sess.conn, req.Name, b.sess.id)
 		})
 		if err != nil {
 			discard(b.sess.conn)
-			return s.failed(err)
+			return s.failure(err)
 		}
 		return s.keep(b.sess, req.TTL)
 	}
@@ -202,7 +202,7 @@ func (s *sessionStore) wait(b *blocked, id driver.HoldID, conn *sql.Conn, own in
 		s.mu.Unlock()
 	}
 	if err == nil && got < 0 {
-		err = moved(own, now)
+		err = sessionsError(own, now)
 	}
 	s.mu.Lock()
 	awaited := s.blocked[id] == b
@@ -215,7 +215,7 @@ func (s *sessionStore) wait(b *blocked, id driver.HoldID, conn *sql.Conn, own in
 	}
 	s.mu.Unlock()
 	if w := s.c.waiters.of(id); w != nil {
-		w.notified()
+		w.onNotice()
 	}
 	if !awaited || err != nil {
 		discard(conn)

@@ -212,7 +212,7 @@ func (s *startCheck) ask(ctx context.Context, title, table string, dest ...any) 
 }
 
 // checkLayout returns an error unless the tables have transactions, no mode of the session changes
-// what our statements mean, and the names in the table of locks are unique and all different.
+// the meaning of our statements, and the names in the table of locks are unique and all different.
 // Without the latter MySQL, unlike the others, carries the statements out, and either grants a
 // lock to everybody or takes "a" for "A".
 func (s *startCheck) checkLayout(ctx context.Context) error {
@@ -296,7 +296,7 @@ func (s *startCheck) probeSessions(ctx context.Context) error {
 		return err
 	}
 	if one == two {
-		return moved(one, two)
+		return sessionsError(one, two)
 	}
 	if _, err = backend(ctx, first, one); err != nil {
 		return err
@@ -313,7 +313,7 @@ func (s *startCheck) probeSessions(ctx context.Context) error {
 func backend(ctx context.Context, on database, before int64) (pid int64, err error) {
 	err = on.QueryRowContext(ctx, `SELECT pg_backend_pid()`).Scan(&pid)
 	if err == nil && before != 0 && pid != before {
-		err = moved(before, pid)
+		err = sessionsError(before, pid)
 	}
 	var state interface{ SQLState() string }
 	if errors.As(err, &state) {
@@ -325,7 +325,8 @@ func backend(ctx context.Context, on database, before int64) (pid int64, err err
 	return pid, err
 }
 
-// moved reports a statement that was carried out by another session than the statement before.
-func moved(before, now int64) error {
+// sessionsError reports a statement that was carried out by another session than the statement
+// before.
+func sessionsError(before, now int64) error {
 	return fmt.Errorf("%w: sessions %d and %d", ErrUnsupportedTopology, before, now)
 }

@@ -48,7 +48,7 @@ type stateRefusal struct {
 // ofPostgres are the errors of PostgreSQL, and those that pgbouncer makes. The first entry that
 // fits decides. A state that is not listed refuses the request.
 var ofPostgres = []stateRefusal{
-	// The connection, and what is between the client and the server.
+	// The connection, and proxies between the client and the server.
 	{"08001", "", unavailable, "no connection could be made"},
 	{"08004", "", unavailable, "the server accepts no connection"},
 	{"08P01", "no more connections allowed", unavailable, "pgbouncer has max_client_conn clients"},
@@ -73,7 +73,7 @@ var ofPostgres = []stateRefusal{
 	{"08P01", "prepared statement", login, "a statement that was prepared is not in this session: a pooler"},
 	{"08", "", unknown, "the connection has failed, and with it the answer"},
 
-	// What the server takes for the login.
+	// The credentials, or a default of the login.
 	{"0P000", "", login, "the role of the connection does not exist"},
 	{"28", "", login, "the password, the role or the address is not accepted"},
 	{"3D000", "", login, "there is no such database"},
@@ -195,7 +195,7 @@ var ofMySQL = []numberRefusal{
 	{[]uint64{3983, 4121}, unavailable, "the engine or the thread pool takes no such statement now"},
 	{[]uint64{9001}, unavailable, "ProxySQL has no connection to a server"},
 
-	// What ends a session or a statement.
+	// Ends of a session or of a statement.
 	{[]uint64{1053, 1077, 1078, 1079, 1080}, ended, "the server stops"},
 	{[]uint64{1152, 1184, 1927, 3169, 4081, 4082}, ended, "the session was killed"},
 	{[]uint64{1159, 1161, 4031}, ended, "the session was idle for too long"},

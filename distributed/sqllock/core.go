@@ -220,8 +220,8 @@ func (c *core) once(ctx context.Context, guarded bool, f func(ctx context.Contex
 }
 
 // queryOnce is query of a statement whose repetition changes nothing: the answer to the repetition
-// says what the first execution did. No row is an answer too. Only if the repetition is refused,
-// the outcome is unknown.
+// has the outcome of the first execution. No row is an answer too. Only if the repetition is
+// refused, the outcome is unknown.
 func (c *core) queryOnce(ctx context.Context, s *statement, args []any, dest ...any) error {
 	var none error
 	_, err := c.once(ctx, true, func(ctx context.Context, on database) (int64, error) {

@@ -51,7 +51,7 @@ func NewGate(db *sql.DB, columns Columns, opts ...Option) (*Gate, error) {
 	}, nil
 }
 
-// fail returns err with what was attempted on which row, or nil if err is nil.
+// fail returns err with the attempt and the row, or nil if err is nil.
 func (g *Gate) fail(op string, key any, err error) error {
 	if err == nil {
 		return nil

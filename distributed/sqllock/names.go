@@ -43,9 +43,9 @@ func (s *tableStore) NotifyLoss(lost func(id driver.HoldID, cause error)) { s.lo
 
 var errForced = errors.New("freed by ForceUnlock")
 
-// noticed handles a notification. The notification of a Break has the names of the acquisition and
-// of the lock. Anybody may have sent it, so noticed asks the database.
-func (s *tableStore) noticed(payload string) {
+// onNotice handles a notification. The notification of a Break has the names of the acquisition and
+// of the lock. Anybody may have sent it, so onNotice asks the database.
+func (s *tableStore) onNotice(payload string) {
 	var id driver.HoldID
 	id.Acquisition, id.Name, _ = strings.Cut(payload, " ")
 	if !strings.HasPrefix(id.Acquisition, s.client+":") {

@@ -108,7 +108,7 @@ func (s queueStore) enter(ctx context.Context, req driver.Request, place time.Du
 	return driver.Reply{}, s.c.outcome(err)
 }
 
-// ask does what the table above says in one statement. If only a waiter that may be dead is in the
+// ask carries out the table above in one statement. If only a waiter that may be dead is in the
 // way, the asker asks again when that waiter's place ends.
 func (s queueStore) ask(ctx context.Context, req driver.Request, place time.Duration) (driver.Reply, error) {
 	args := []any{req.Name, req.Acquisition, micros(req.TTL), micros(place)}
@@ -130,11 +130,11 @@ func (s queueStore) ask(ctx context.Context, req driver.Request, place time.Dura
 		case row.left <= 0:
 			return driver.Reply{Wait: time.Duration(next) * time.Microsecond}, nil
 		}
-		return s.found(req, row), nil
+		return s.replyHeld(req, row), nil
 	}
 }
 
-// transact does what the table above says in a transaction.
+// transact carries out the table above in a transaction.
 func (s queueStore) transact(ctx context.Context, req driver.Request, place time.Duration) (
 	reply driver.Reply, err error) {
 	// A read, which locks nothing, is enough for most waiters that ask again.
@@ -158,7 +158,7 @@ func (s queueStore) transact(ctx context.Context, req driver.Request, place time
 	return reply, err
 }
 
-// ask does what the table above says. It locks the row of the lock. If the lock is free and the
+// ask carries out the table above. It locks the row of the lock. If the lock is free and the
 // asker is next, it grants the lock. If not, it enqueues the asker or extends its place.
 func (t queueTx) ask(req driver.Request) (driver.Reply, error) {
 	row, err := t.lockRow(req.Name)
@@ -166,7 +166,7 @@ func (t queueTx) ask(req driver.Request) (driver.Reply, error) {
 	case err != nil:
 		return driver.Reply{}, err
 	case row.left > 0 && row.owner == req.Acquisition: // a place of this request would outlast the hold
-		return t.found(req, row), nil
+		return t.replyHeld(req, row), nil
 	case row.left <= 0:
 		switch next, err := t.isNext(req.Name, req.Acquisition); {
 		case err != nil:

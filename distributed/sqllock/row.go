@@ -274,7 +274,7 @@ func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
 	w := rowWaiter{r: r, name: name}
 	defer w.close()
 	for {
-		if err := w.ended(ctx); err != nil {
+		if err := w.endCause(ctx); err != nil {
 			return nil, nil, err
 		}
 		tx, done, err := w.request(ctx)
@@ -313,8 +313,8 @@ func (w *rowWaiter) request(ctx context.Context) (tx *sql.Tx, done func(), err e
 	return w.r.try(ctx, w.name, &w.blocked)
 }
 
-// ended returns why the call ends without the row, or nil while the call goes on.
-func (w *rowWaiter) ended(ctx context.Context) error {
+// endCause returns why the call ends without the row, or nil while the call goes on.
+func (w *rowWaiter) endCause(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil && w.down != nil:
 		return fmt.Errorf("%w; the database was not available: %w", adapter.Ended(ctx), w.down)
@@ -329,7 +329,7 @@ func (w *rowWaiter) ended(ctx context.Context) error {
 // onError returns the error of the call after a request has failed, or nil if the call waits on.
 func (w *rowWaiter) onError(ctx context.Context, failed error) error {
 	if ctx.Err() != nil || w.blocked {
-		if err := w.ended(ctx); err != nil {
+		if err := w.endCause(ctx); err != nil {
 			return err
 		}
 	}

@@ -130,7 +130,7 @@ func (s *permitStore) ask(ctx context.Context, req driver.Request) (reply driver
 		case t.own == 0 && t.living <= size-permits:
 			return errOvertaken
 		}
-		reply = s.refused(req, t)
+		reply = s.refusal(req, t)
 		return nil
 	})
 	return reply, err
@@ -160,7 +160,7 @@ func (s *permitStore) transact(ctx context.Context, req driver.Request) (reply d
 		return err
 	})
 	if err != nil || t.own > 0 || t.living > size-permits {
-		return s.refused(req, t), err
+		return s.refusal(req, t), err
 	}
 	err = s.c.request(ctx, func(ctx context.Context) (err error) {
 		tx, err := s.c.db.BeginTx(ctx, nil)
@@ -194,7 +194,7 @@ func (s *permitStore) decide(ctx context.Context, on database, req driver.Reques
 	exec := func(title string, args ...any) (int64, error) { return s.c.statements[title].exec(ctx, on, args...) }
 	t, err := s.count(ctx, on, req)
 	if err != nil || t.own > 0 || t.living > size-permits {
-		return s.refused(req, t), err
+		return s.refusal(req, t), err
 	}
 	if t.living < t.all {
 		if _, err = exec("lapse", req.Name); err == nil {
@@ -227,14 +227,14 @@ func (s *permitStore) decide(ctx context.Context, on database, req driver.Reques
 	return driver.Reply{Held: err == nil, Token: uint64(next)}, err
 }
 
-// refused is the reply to an acquisition that adds no row. An earlier request of the acquisition
-// may have the permits, if the answer was lost. If not, refused tells the local waiters of the last
+// refusal is the reply to an acquisition that adds no row. An earlier request of the acquisition
+// may have the permits, if the answer was lost. If not, refusal tells the local waiters of the last
 // acquisition.
-func (s *permitStore) refused(req driver.Request, t permitsTaken) driver.Reply {
+func (s *permitStore) refusal(req driver.Request, t permitsTaken) driver.Reply {
 	if lasts := time.Duration(t.ownLasts) * time.Microsecond; t.own > 0 && lasts > 0 {
 		return driver.Reply{Held: true, Token: uint64(t.own), Since: t.seen.Add(lasts - req.TTL)}
 	}
-	s.c.refused(topicOf(req.Name), t.token)
+	s.c.onRefusal(topicOf(req.Name), t.token)
 	return driver.Reply{Wait: max(time.Duration(t.next)*time.Microsecond, 0)}
 }
 

@@ -104,23 +104,23 @@ func (s *sessionStore) acquire(ctx context.Context, req driver.Request, b *block
 		default:
 			conn.Close()
 			if t.holder != 0 {
-				s.c.refused(req.Name, t.holder)
+				s.c.onRefusal(req.Name, t.holder)
 			}
 		}
 		return err
 	})
 	switch {
 	case err != nil:
-		return s.failed(err)
+		return s.failure(err)
 	case sess == nil:
 		return driver.Reply{}, nil
 	}
 	return s.keep(sess, req.TTL)
 }
 
-// failed is the reply to an acquisition that has failed. A lock that the request took has ended
+// failure is the reply to an acquisition that has failed. A lock that the request took has ended
 // with the connection, or will end as soon as the server notices.
-func (s *sessionStore) failed(err error) (driver.Reply, error) {
+func (s *sessionStore) failure(err error) (driver.Reply, error) {
 	if s.c.dialect.classify(err) == busy {
 		return driver.Reply{}, nil
 	}

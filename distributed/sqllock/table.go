@@ -33,7 +33,7 @@ var _ driver.Store = (*tableStore)(nil)
 func newTableStore(c *core) *tableStore {
 	s := &tableStore{c: c, holds: c.names.locks}
 	if c.listen != nil {
-		c.noticed = s.noticed
+		c.noticed = s.onNotice
 	}
 	if c.dialect == MySQL {
 		c.start.check = func(ctx context.Context) error { return c.request(ctx, c.start.checkLayout) }
@@ -111,16 +111,16 @@ func (r rowOfLock) wait() time.Duration { return max(time.Duration(r.left)*time.
 
 // overtaken is found, and also tells the local waiters which hold has the lock.
 func (s *tableStore) overtaken(req driver.Request, row rowOfLock) driver.Reply {
-	reply := s.found(req, row)
+	reply := s.replyHeld(req, row)
 	if !reply.Held {
-		s.c.refused(req.Name, row.token)
+		s.c.onRefusal(req.Name, row.token)
 	}
 	return reply
 }
 
-// found is the reply to an acquisition that has found the lock held. An earlier request of it may
-// have the lock, if the answer was lost.
-func (s *tableStore) found(req driver.Request, row rowOfLock) driver.Reply {
+// replyHeld is the reply to an acquisition that has found the lock held. An earlier request of it
+// may have the lock, if the answer was lost.
+func (s *tableStore) replyHeld(req driver.Request, row rowOfLock) driver.Reply {
 	wait := row.wait()
 	if row.owner == req.Acquisition && wait > 0 {
 		s.c.listenOn()

@@ -79,7 +79,7 @@ func NewVersioned[T any](db *sql.DB, columns Columns, key any, opts ...Option) (
 	}, nil
 }
 
-// fail returns err with what was attempted on which value, or nil if err is nil.
+// fail returns err with the attempt and the key of the value, or nil if err is nil.
 func (v *Versioned[T]) fail(op string, err error) error {
 	if err == nil {
 		return nil

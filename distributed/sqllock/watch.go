@@ -90,8 +90,8 @@ func (w *watch) tick() {
 	w.tell()
 }
 
-// refused notes an answer that says which hold has the lock.
-func (w *watch) refused(holder int64) {
+// onRefusal notes an answer that says which hold has the lock.
+func (w *watch) onRefusal(holder int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := w.holder
@@ -114,8 +114,8 @@ func (w *watch) tell() {
 	}
 }
 
-// notified handles a notification that the lock is free, or may be.
-func (w *watch) notified() {
+// onNotice handles a notification that the lock is free, or may be.
+func (w *watch) onNotice() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.timer == nil {
@@ -134,7 +134,7 @@ func (w *watch) restart() {
 // turn handles a notification that it is the turn of the waiter called owner.
 func (w *watch) turn(owner string) {
 	if w.owner == owner {
-		w.notified()
+		w.onNotice()
 		return
 	}
 	w.mu.Lock()
@@ -210,7 +210,7 @@ func (ws *waiters) all() {
 	defer ws.mu.Unlock()
 	for _, of := range ws.watches {
 		for w := range of {
-			w.notified()
+			w.onNotice()
 		}
 	}
 }
@@ -227,10 +227,10 @@ func (c *core) watch(id driver.HoldID) driver.Watch {
 	return w
 }
 
-// refused notes an answer that says which hold has the lock called name. holder is a number of that
-// hold.
-func (c *core) refused(name string, holder int64) {
-	c.waiters.each(name, func(w *watch) { w.refused(holder) })
+// onRefusal notes an answer that says which hold has the lock called name. holder is a number of
+// that hold.
+func (c *core) onRefusal(name string, holder int64) {
+	c.waiters.each(name, func(w *watch) { w.onRefusal(holder) })
 }
 
 // quiet is the longest pause of a waiter that is notified. The engine's poll interval may be
@@ -253,7 +253,7 @@ func (c *core) hear() {
 	}
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		began := time.Now()
-		c.listen(c.open, c.names.channel, ready, c.notified)
+		c.listen(c.open, c.names.channel, ready, c.onNotice)
 		c.hears.Store(false)
 		if time.Since(began) > time.Second {
 			pause = 10 * time.Millisecond
@@ -264,10 +264,10 @@ func (c *core) hear() {
 	}
 }
 
-// notified is for a notification. payload is the name of a lock that is free. In front of the name
+// onNotice is for a notification. payload is the name of a lock that is free. In front of the name
 // may be the word next, and the waiter whose turn it is.
-func (c *core) notified(payload string) {
-	c.waiters.each(payload, (*watch).notified)
+func (c *core) onNotice(payload string) {
+	c.waiters.each(payload, (*watch).onNotice)
 	if rest, ok := strings.CutPrefix(payload, "next "); ok {
 		owner, name, _ := strings.Cut(rest, " ")
 		c.waiters.each(name, func(w *watch) { w.turn(owner) })

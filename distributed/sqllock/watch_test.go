@@ -31,7 +31,7 @@ func TestAWaiterForAKeptLockAsksRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(newOptions(nil), "", false, func() {})
 		defer w.Close()
-		same := func() { w.refused(7) }
+		same := func() { w.onRefusal(7) }
 		require.Positive(t, asked(w, DefaultMinBackoff, same), "at once")
 		first := asked(w, 25*time.Millisecond, same)
 		require.True(t, 4 <= first && first <= 10, first)
@@ -48,7 +48,7 @@ func TestAnOvertakenWaiterAsksMoreOften(t *testing.T) {
 		w := newWatch(newOptions(nil), "", false, func() {})
 		defer w.Close()
 		holder := int64(0)
-		same := func() { w.refused(holder) }
+		same := func() { w.onRefusal(holder) }
 		asked(w, 20*time.Second, same)
 		holder++ // the one whom it saw first
 		asked(w, 100*time.Millisecond, same)
@@ -70,11 +70,11 @@ func TestAnOvertakenPatientWaiterAsksAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(newOptions([]Option{WithBackoff(DefaultMinBackoff, 10*time.Second)}), "", false, func() {})
 		defer w.Close()
-		w.refused(1)
-		asked(w, time.Hour, func() { w.refused(1) })
+		w.onRefusal(1)
+		asked(w, time.Hour, func() { w.onRefusal(1) })
 		<-w.C() // it pauses for 5 seconds at least now, if it is told nothing
-		w.refused(2)
-		require.Positive(t, asked(w, 20*time.Millisecond, func() { w.refused(2) }))
+		w.onRefusal(2)
+		require.Positive(t, asked(w, 20*time.Millisecond, func() { w.onRefusal(2) }))
 	})
 }
 
@@ -85,7 +85,7 @@ func TestAWaiterAloneAsksNoMoreOften(t *testing.T) {
 		asked(w, 20*time.Second, func() {}) // an answer does not tell
 		require.LessOrEqual(t, asked(w, time.Second, func() {}), 21)
 		// The first holder that it is told of has perhaps had the lock all the time.
-		require.LessOrEqual(t, asked(w, time.Second, func() { w.refused(1) }), 21)
+		require.LessOrEqual(t, asked(w, time.Second, func() { w.onRefusal(1) }), 21)
 	})
 }
 
@@ -94,10 +94,10 @@ func TestANotifiedWaiterAsksNoMoreOften(t *testing.T) {
 		w := newWatch(newOptions([]Option{WithListener(deaf)}), "", false, func() {})
 		defer w.Close()
 		holder := int64(0)
-		another := func() { holder++; w.refused(holder) }
+		another := func() { holder++; w.onRefusal(holder) }
 		asked(w, time.Minute, another)
 		require.LessOrEqual(t, asked(w, time.Minute, another), 25)
-		w.notified()
+		w.onNotice()
 		require.Positive(t, asked(w, time.Millisecond, another))
 	})
 }
@@ -106,7 +106,7 @@ func TestANotifiedWaiterAsksOnceAndThenRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatch(newOptions([]Option{WithListener(deaf)}), "me", true, func() {})
 		defer w.Close()
-		w.notified()
+		w.onNotice()
 		require.Equal(t, 1, asked(w, DefaultMaxBackoff/2, func() {}))
 		require.Equal(t, 1, asked(w, DefaultMaxBackoff/2, func() {}))
 	})
@@ -130,8 +130,8 @@ func TestAWaiterAsksLaterOnAnothersTurn(t *testing.T) {
 func TestAClosedWatchIsToldNothing(t *testing.T) {
 	c := &core{options: options{min: time.Hour, max: time.Hour}}
 	w := c.watch(driver.HoldID{Name: "it"}).(*watch)
-	c.refused("it", 1)
-	c.refused("other", 2)
+	c.onRefusal("it", 1)
+	c.onRefusal("other", 2)
 	require.Equal(t, []int64{1}, c.told("it"))
 	w.Close()
 	require.Empty(t, c.told("it"))

@@ -122,7 +122,8 @@ func (a *acquisition) ask(step step) (driver.Reply, error) {
 	return driver.Reply{}, err
 }
 
-// goFrom changes the phase, or reports false because the phase is another one.
+// goFrom changes the phase from old to next. It reports false, and changes nothing, if the phase is
+// not old.
 func (a *acquisition) goFrom(old, next phase) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

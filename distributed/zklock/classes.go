@@ -42,7 +42,7 @@ type codeClass struct {
 
 // refusals are the codes of ZooKeeper, 3.5 to 3.9, and the errors of its client for Go.
 var refusals = []codeClass{
-	// What fails in a server, or before it.
+	// Failures in a server, or before it.
 	{-1, nil, unknown, "a server has failed"},
 	{-2, nil, unknown, "a server has found a contradiction"},
 	{-3, nil, unknown, "a server has found damaged data"},
@@ -61,7 +61,7 @@ var refusals = []codeClass{
 	{-122, nil, unknown, "the server has not answered in time"},
 	{0, zk.ErrConnectionClosed, unknown, "the connection was closed"},
 
-	// What recipes expect.
+	// Answers that recipes expect.
 	{-101, zk.ErrNoNode, state, "there is no such node"},
 	{-103, zk.ErrBadVersion, state, "the node has another version"},
 	{-110, zk.ErrNodeExists, state, "there is such a node"},

@@ -57,7 +57,7 @@ func (l *link) Read(b []byte) (int, error) {
 		l.first = append(l.first, b[:min(n, greeting-len(l.first))]...)
 		if len(l.first) == greeting {
 			timeout := time.Duration(binary.BigEndian.Uint32(l.first[8:])) * time.Millisecond
-			l.s.greeted(int64(binary.BigEndian.Uint64(l.first[12:])), timeout, l.dialed)
+			l.s.onGreeting(int64(binary.BigEndian.Uint64(l.first[12:])), timeout, l.dialed)
 			l.greeted.Store(true)
 		}
 	}
@@ -91,7 +91,7 @@ func (l *link) write(b []byte) error {
 	if op == opSetWatches {
 		b = append(b[:len(b):len(b)], l.held...)
 		l.renews, l.held = false, nil
-		defer l.s.rewatched(l)
+		defer l.s.onRewatch(l)
 	}
 	_, err := l.Conn.Write(b)
 	return err

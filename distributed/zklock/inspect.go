@@ -78,7 +78,7 @@ func (st *store) Inspect(ctx context.Context, name string) (state driver.State, 
 	}
 	waiters, err := st.claims(ctx, s, seen.waiters[:min(len(seen.waiters), maxAsked)])
 	if st.recipe == (semaphore{}) {
-		holders = leased(holders, waiters)
+		holders = holdersOf(holders, waiters)
 		state.Shared = len(holders) > 1
 	}
 	for _, h := range holders {
@@ -147,10 +147,10 @@ func (c *core) claim(ctx context.Context, s *session, path string) (is claim, er
 	return is, nil
 }
 
-// leased returns the holders of a semaphore by its leases, the oldest first. The first waiter may
-// already have made its leases. If the waiter is Curator's, its lease is the newest lease, belongs
-// to the waiter's session, and is newer than the waiter's place.
-func leased(leases, waiters []claim) (holders []claim) {
+// holdersOf returns the holders of a semaphore by its leases, the oldest first. The first waiter
+// may already have made its leases. If the waiter is Curator's, its lease is the newest lease,
+// belongs to the waiter's session, and is newer than the waiter's place.
+func holdersOf(leases, waiters []claim) (holders []claim) {
 	for i, l := range leases {
 		waits := slices.ContainsFunc(waiters, func(w claim) bool { return w.Acquisition == l.Acquisition })
 		if i == len(leases)-1 && len(waiters) > 0 && !l.named {
@@ -179,8 +179,8 @@ func paths(dir string, nodes []string) []string {
 	return all
 }
 
-// arrived returns the children that are places in a queue, in order of arrival.
-func arrived(children []string) (names []string) {
+// placesIn returns the children that are places in a queue, in order of arrival.
+func placesIn(children []string) (names []string) {
 	seqs := make(map[string]string)
 	for _, c := range children {
 		for _, prefix := range []string{lockPrefix, leasePrefix, readPrefix, writePrefix} {
@@ -215,7 +215,7 @@ func (q queue) inspect(ctx context.Context, s *session, name string) (seen sight
 	first := holders(children)
 	reads := func(node string) bool { _, ok := sequence(node, readPrefix); return ok }
 	seen.shared = len(first) > 0 && !slices.ContainsFunc(first, func(node string) bool { return !reads(node) })
-	waiters := slices.DeleteFunc(arrived(children), func(node string) bool { return slices.Contains(first, node) })
+	waiters := slices.DeleteFunc(placesIn(children), func(node string) bool { return slices.Contains(first, node) })
 	if !seen.shared { // a writer that also reads counts once
 		first = slices.DeleteFunc(first, reads)
 	}
@@ -232,7 +232,7 @@ func (semaphore) inspect(ctx context.Context, s *session, name string) (seen sig
 	if err != nil {
 		return seen, err
 	}
-	leases, waiters = arrived(leases), arrived(waiters)
+	leases, waiters = placesIn(leases), placesIn(waiters)
 	seen.holders = paths(name+leasesDir, leases)
 	seen.waiters, seen.waiting = paths(name+locksDir, waiters), len(waiters)
 	return seen, nil

@@ -78,7 +78,7 @@ func (c *Client) list(ctx context.Context, pattern string) (names []string, err 
 		if err != nil {
 			return nil, err
 		}
-		places := arrived(children)
+		places := placesIn(children)
 		if name, ok := c.lockIn(dir, places); ok {
 			if matched, _ := path.Match(pattern, name); matched || pattern == "" {
 				names = append(names, name)

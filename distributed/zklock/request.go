@@ -24,12 +24,12 @@ func call[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, err
 // the session was alive when the request was sent.
 func lead[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, error)) (T, error) {
 	v, sent, err := send(ctx, s, request)
-	s.confirmedAt(sent, err)
+	s.noteConfirmation(sent, err)
 	return v, err
 }
 
-// confirmedAt notes when a request was sent, if err says that the leader has answered it.
-func (s *session) confirmedAt(sent time.Time, err error) {
+// noteConfirmation notes when a request was sent, if err says that the leader has answered it.
+func (s *session) noteConfirmation(sent time.Time, err error) {
 	if inDoubt(err) {
 		return
 	}
@@ -136,7 +136,7 @@ func (s *session) delete(ctx context.Context, path string) error {
 	}
 	sent := driver.Now()
 	err := s.conn.Delete(path, -1)
-	s.confirmedAt(sent, err)
+	s.noteConfirmation(sent, err)
 	return err
 }
 

@@ -89,11 +89,11 @@ func (s *session) host() string {
 	return s.link.host
 }
 
-// greeted is called with the server's first answer on a connection. A server asks the leader about
-// a session that began elsewhere, so the answer confirms the session. A server with a shorter
+// onGreeting is called with the server's first answer on a connection. A server asks the leader
+// about a session that began elsewhere, so the answer confirms the session. A server with a shorter
 // timeout than the server before has shortened the session, and holds that rely on the longer
 // timeout are lost.
-func (s *session) greeted(id int64, timeout time.Duration, dialed time.Time) {
+func (s *session) onGreeting(id int64, timeout time.Duration, dialed time.Time) {
 	if id == 0 || timeout <= 0 {
 		return
 	}
@@ -119,7 +119,7 @@ func (s *session) event(e zk.Event) {
 		s.mu.Lock()
 		authed := s.authed
 		s.mu.Unlock()
-		if !authed { // otherwise rewatched follows
+		if !authed { // otherwise onRewatch follows
 			s.c.jobs.Go(s.authenticate)
 		}
 	case e.State == zk.StateDisconnected || e.State == zk.StateConnecting:
@@ -138,7 +138,7 @@ const closedForAuth = "unknown error: -124"
 
 // authenticate gives the server the credentials, which the ZooKeeper client repeats on each
 // connection, and sets the watch that never fires. Because of this watch the ZooKeeper client
-// renews watches on each later connection, and rewatched is called.
+// renews watches on each later connection, and onRewatch is called.
 func (s *session) authenticate() {
 	<-s.dialed
 	for _, a := range s.c.auth {
@@ -151,7 +151,7 @@ func (s *session) authenticate() {
 	}
 	// Once on each connection, if it has a watch to renew, the ZooKeeper client reads without a
 	// lock a field that the first answer writes. It does not report that moment. On the first
-	// connection the moment is over by the end of this pause. On later connections rewatched
+	// connection the moment is over by the end of this pause. On later connections onRewatch
 	// reports it.
 	adapter.Sleep(s.c.life, 20*time.Millisecond)
 	if _, _, _, err := s.conn.ExistsW("/zookeeper"); err != nil {
@@ -169,9 +169,9 @@ func (s *session) authenticate() {
 	s.change(s.conn.State() == zk.StateHasSession, nil)
 }
 
-// rewatched is called when the watches were renewed on l. The server then reports the events of the
+// onRewatch is called when the watches were renewed on l. The server then reports the events of the
 // watches since the last connection.
-func (s *session) rewatched(l *link) {
+func (s *session) onRewatch(l *link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.link == l && s.authed {

@@ -141,7 +141,7 @@ func (st *store) Acquire(ctx context.Context, req driver.Request) (driver.Reply,
 // reply, and the first request may be late. They take turns, and each continues from the state that
 // the request before it has left:
 //
-//	the request before          the next one
+//	the request before          the next request
 //	holds                       returns that hold
 //	has a place, or no answer   goes on with its nodes
 //	has no place                begins the acquisition anew

@@ -64,7 +64,7 @@ func (c *Client) nodes(t *testing.T, name string) (all []string) {
 	for _, dir := range []string{name, name + locksDir, name + leasesDir} {
 		children, err := childrenIf(t.Context(), s, dir)
 		require.NoError(t, err)
-		all = append(all, paths(dir, arrived(children))...)
+		all = append(all, paths(dir, placesIn(children))...)
 	}
 	if st, err := s.get(t.Context(), name); err == nil && st.EphemeralOwner != 0 {
 		all = append(all, name)
@@ -376,7 +376,7 @@ func TestAReleaseBesideRequestsLeavesNothing(t *testing.T) {
 				require.NoError(t, err)
 				children, err := childrenIf(ctx, s, dir)
 				require.NoError(t, err)
-				return len(arrived(children)) == 0
+				return len(placesIn(children)) == 0
 			}, 20*time.Second, time.Millisecond)
 		}
 	}

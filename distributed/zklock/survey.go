@@ -14,8 +14,8 @@ import (
 // afterwards. The three requests are sent at once. So one round trip gives a place in a queue, and
 // the nodes before it. Nothing depends on the order in which the requests reach the server:
 //
-//	the list has the node             it is from after the node was made, and as good as a later one
-//	the list does not have the node   it says nothing. The caller asks again
+//	the list has the node             the list is newer than the node, and as good as a later list
+//	the list does not have the node   the list says nothing. The caller asks again
 //
 // The two reads also tell the token, unless something else happened in the directory: see [czxid].
 type survey struct {
@@ -52,7 +52,7 @@ func (n *node) enter(ctx context.Context, path string, data []byte, flags int32)
 	})
 	n.survey = &survey{before, after}
 	made, err := create.await(ctx)
-	n.s.confirmedAt(sent, err)
+	n.s.noteConfirmation(sent, err)
 	return made, err
 }
 

@@ -83,7 +83,7 @@ func (s *Sync[R]) Release(arg uint64) bool {
 		case !ok || next == w:
 			return ok
 		case s.word.CompareAndSwap(w, next):
-			s.changed()
+			s.onChange()
 			return true
 		}
 	}
@@ -97,7 +97,7 @@ func (s *Sync[R]) CompareAndSwap(old, next uint64) bool {
 	if !s.word.CompareAndSwap(old, next) {
 		return false
 	}
-	s.changed()
+	s.onChange()
 	return true
 }
 
@@ -124,8 +124,8 @@ func (s *Sync[R]) Waiters() (who []int64) {
 	return who
 }
 
-// changed has to follow each change of the word, made without the guard, that may help a waiter.
-func (s *Sync[R]) changed() {
+// onChange has to follow each change of the word, made without the guard, that may help a waiter.
+func (s *Sync[R]) onChange() {
 	if s.gate.Load()&(queued|awake) == queued {
 		s.guard.Lock()
 		wake := s.advance()

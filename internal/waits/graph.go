@@ -68,8 +68,8 @@ func look(s *syncq.Sync, want func(syncq.Waiting) bool) []Wait {
 	return waits
 }
 
-// begun returns the wait of e, which has joined the queue.
-func begun(e syncq.Entry) Wait {
+// waitOf returns the wait of e, which has joined the queue.
+func waitOf(e syncq.Entry) Wait {
 	w := Wait{Lock: e.Lock(), Waiting: e.Waiting()}
 	if w.Shared {
 		if now := again([]Wait{w}); now != nil {

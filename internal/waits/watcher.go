@@ -36,7 +36,7 @@ func (watcher) Begin(e syncq.Entry) (queued bool) {
 	begin.Lock()
 	defer begin.Unlock()
 	queued = e.Enqueue()
-	if queued && e.Refusable() && closesCycle(begun(e)) {
+	if queued && e.Refusable() && closesCycle(waitOf(e)) {
 		e.Refuse()
 		return false
 	}
