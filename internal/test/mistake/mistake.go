@@ -22,15 +22,20 @@ type Mistake struct {
 	Rule     string // that is broken
 }
 
-// Find fails t unless the life finds the mistake. The runtime decides a part of each life, see
-// leasetest.Simulate. So if the life of the seed does not find the mistake, other lives have to.
-func (m Mistake) Find(t *testing.T) {
+// CanBeMade fails t unless the code has the place of the mistake, once.
+func (m Mistake) CanBeMade(t *testing.T) {
+	t.Helper()
+	m.made(t)
+}
+
+// made returns the file with the mistake, and its text then.
+func (m Mistake) made(t *testing.T) (file, mutant string) {
 	t.Helper()
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/jucgo/locks").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(strings.TrimSpace(string(root)), filepath.FromSlash(m.File))
+	file = filepath.Join(strings.TrimSpace(string(root)), filepath.FromSlash(m.File))
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -38,6 +43,14 @@ func (m Mistake) Find(t *testing.T) {
 	if n := strings.Count(string(text), m.Old); n != 1 {
 		t.Fatalf("%s has the code of the mistake %d times, not once", m.File, n)
 	}
+	return file, strings.Replace(string(text), m.Old, m.New, 1)
+}
+
+// Find fails t unless the life finds the mistake. The runtime decides a part of each life, see
+// leasetest.Simulate. So if the life of the seed does not find the mistake, other lives have to.
+func (m Mistake) Find(t *testing.T) {
+	t.Helper()
+	file, text := m.made(t)
 	dir := t.TempDir()
 	mutant, overlay := filepath.Join(dir, "mutant"+filepath.Ext(file)), filepath.Join(dir, "overlay.json")
 	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{file: mutant}})
@@ -45,7 +58,7 @@ func (m Mistake) Find(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, data := range map[string]string{
-		mutant: strings.Replace(string(text), m.Old, m.New, 1), overlay: string(replaced),
+		mutant: text, overlay: string(replaced),
 	} {
 		if err := os.WriteFile(name, []byte(data), 0o600); err != nil {
 			t.Fatal(err)
