@@ -28,8 +28,7 @@ var (
 const DefaultTimeout = driver.DefaultTimeout
 
 // Client is the locks of one store, as a [locks.Provider]. It owns the connections to the store. It
-// is made by [URL], and is safe for concurrent use. [Client.Close] ends it. A Client must not be
-// copied.
+// is made by [URL], and is safe for concurrent use. [Client.Close] ends it.
 type Client struct{ store *driver.Opening }
 
 var _ locks.Provider = (*Client)(nil)

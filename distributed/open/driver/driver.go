@@ -151,7 +151,8 @@ type Options struct {
 }
 
 // Opening is a store that is being opened. The function Open of its scheme sets Locker. It sets
-// Names if the store lists its locks, and Semaphore if the store has any.
+// Names if the store lists its locks, and Semaphore if the store has any. An Opening must not be
+// copied.
 type Opening struct {
 	Scheme         Scheme
 	User, Password string

@@ -161,7 +161,8 @@ func (m *majority) Lookup(ctx context.Context, req driver.Request) (driver.Reply
 }
 
 // Release returns when a majority of the servers has freed the lock, or when no majority can have
-// had the lock. It frees the other servers in the background.
+// had the lock. It frees the other servers in the background. A vote that was refused because the
+// majority came too late was no hold.
 func (m *majority) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	v := m.find(id.Name, id.Acquisition)
 	if v == nil {
@@ -173,13 +174,13 @@ func (m *majority) Release(ctx context.Context, id driver.HoldID) (driver.Releas
 		return v.noted == n || v.held >= m.quorum || v.noted-v.held > n-m.quorum
 	})
 	v.mu.Lock()
-	noted, held, awaited := v.noted, v.held, v.awaited
+	noted, held, awaited, won := v.noted, v.held, v.awaited, v.won
 	v.mu.Unlock() // begin acquires the mutexes of votes under that of m, which forget needs
 	if noted < m.quorum {
 		return driver.Released{}, fmt.Errorf("%d of %d servers answered to the release", noted, n)
 	}
 	m.forget(id.Acquisition, v)
-	return driver.Released{Held: held+n-noted >= m.quorum, Awaited: awaited}, nil
+	return driver.Released{Held: won && held+n-noted >= m.quorum, Awaited: awaited}, nil
 }
 
 // Renew reports the holds that a majority has renewed. A hold that a majority denies is lost at

@@ -31,12 +31,19 @@ type simulated struct {
 	place string
 	turn  chan *resp // the connection of all requests
 	over  chan struct{}
+
+	// miniredis counts the subscribers of a channel without their mutexes.
+	counting sync.Mutex
+	heard    map[string]int // by how many connections each channel is subscribed to
 }
 
 // simulate starts a server until tb ends.
 func simulate(tb testing.TB, place string) *simulated {
 	tb.Helper()
-	s := &simulated{redis: miniredis.NewMiniRedis(), place: place, turn: make(chan *resp, 1), over: make(chan struct{})}
+	s := &simulated{
+		redis: miniredis.NewMiniRedis(), place: place, turn: make(chan *resp, 1), over: make(chan struct{}),
+		heard: make(map[string]int),
+	}
 	conn, err := s.redis.Dial()
 	if err != nil {
 		tb.Fatal(err)
@@ -61,15 +68,30 @@ func (s *simulated) do(command ...string) (any, error) {
 	return c.receive()
 }
 
+// count notes that one more connection is subscribed to channel, or one less.
+func (s *simulated) count(channel string, by int) {
+	s.counting.Lock()
+	defer s.counting.Unlock()
+	s.heard[channel] += by
+}
+
+// subscribers returns how many connections are subscribed to channel.
+func (s *simulated) subscribers(channel string) int {
+	s.counting.Lock()
+	defer s.counting.Unlock()
+	return s.heard[channel]
+}
+
 // serve serves a connection for subscriptions. miniredis would hold its mutex while a message
 // waits for a slow connection, and time would stand still.
 func (s *simulated) serve(conn net.Conn) {
 	defer conn.Close()
 	c := newResp(conn)
-	sub := s.redis.NewSubscriber()
+	sub, subscribed := s.redis.NewSubscriber(), make(map[string]bool)
 	defer func() {
-		for _, channel := range sub.Channels() {
+		for channel := range subscribed {
 			sub.Unsubscribe(channel)
+			s.count(channel, -1)
 		}
 	}()
 	out, gone := make(chan string, 4096), make(chan struct{})
@@ -116,10 +138,16 @@ func (s *simulated) serve(conn net.Conn) {
 				write("pong", "")
 			case i == 0:
 			case verb == "SUBSCRIBE":
-				sub.Subscribe(name)
+				if sub.Subscribe(name); !subscribed[name] {
+					subscribed[name] = true
+					s.count(name, 1)
+				}
 				write("subscribe", name)
 			case verb == "UNSUBSCRIBE":
-				sub.Unsubscribe(name)
+				if sub.Unsubscribe(name); subscribed[name] {
+					delete(subscribed, name)
+					s.count(name, -1)
+				}
 				write("unsubscribe", name)
 			}
 		}
@@ -231,12 +259,7 @@ func (p *simulatedPort) Cluster() bool                        { return false }
 func (p *simulatedPort) Shards(context.Context) (bool, error) { return false, nil }
 
 func (p *simulatedPort) Subscribers(ctx context.Context, _ bool, channel string) (int64, error) {
-	r, err := p.ask(ctx, "PUBSUB", "NUMSUB", channel)
-	if err != nil {
-		return 0, err
-	}
-	n, _ := r.([]any)[1].(int64)
-	return n, nil
+	return leasetest.Ask(ctx, p.link, func(context.Context) (int64, error) { return int64(p.subscribers(channel)), nil })
 }
 
 func (p *simulatedPort) Home(context.Context, string) (string, error) { return "", nil }
@@ -409,7 +432,7 @@ func left(servers []*simulated) func(tb testing.TB, name string) {
 // Lives simulates locks of a kind of [AnyKind] on one server. It first lives the lives of seeds.
 func Lives(t *testing.T, kind string, seeds ...uint64) {
 	t.Helper()
-	leasetest.Simulate(t, leasetest.World{For: 2 * time.Minute, Seeds: seeds, Open: func(tb testing.TB) leasetest.Config {
+	leasetest.Simulate(t, leasetest.World{For: 20 * time.Second, Seeds: seeds, Open: func(tb testing.TB) leasetest.Config {
 		server := simulate(tb, "redis")
 		cfg := leasetest.Config{
 			Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
@@ -439,7 +462,7 @@ func Lives(t *testing.T, kind string, seeds ...uint64) {
 func RedlockLives(t *testing.T, seeds ...uint64) {
 	t.Helper()
 	leasetest.Simulate(t, leasetest.World{
-		For: 2 * time.Minute, Servers: 5, Seeds: seeds,
+		For: 20 * time.Second, Servers: 5, Seeds: seeds,
 		Open: func(tb testing.TB) leasetest.Config {
 			servers := make([]*simulated, 5)
 			for i := range servers {
