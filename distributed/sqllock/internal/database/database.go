@@ -4,9 +4,12 @@ package database
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"slices"
+	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/open/driver"
 	"github.com/jucgo/locks/distributed/sqllock"
 )
@@ -48,13 +51,13 @@ func Open(ctx context.Context, o *driver.Opening, db *sql.DB, answered func(erro
 		return driver.Reason("%w", err)
 	}
 	o.OnClose(p.Close)
-	if err := db.PingContext(ctx); err != nil {
+	if err := untilFree(ctx, db.PingContext); err != nil {
 		return o.Failed(err, answered(err))
 	}
 	if t, ok := p.(interface {
 		CreateSchema(ctx context.Context) error
 	}); ok && create == "true" {
-		if err := t.CreateSchema(ctx); err != nil {
+		if err := untilFree(ctx, t.CreateSchema); err != nil {
 			return o.Failed(err, answered(err))
 		}
 	}
@@ -63,4 +66,18 @@ func Open(ctx context.Context, o *driver.Opening, db *sql.DB, answered func(erro
 		o.Names, o.Semaphore = t.Names, t.Semaphore
 	}
 	return nil
+}
+
+// untilFree calls f until SQLite no longer says that other processes use the file, or until ctx
+// ends. SQLite itself waits for a limited time, and does not wait at all for a change of the journal,
+// such as that of the first connections to a new file.
+func untilFree(ctx context.Context, f func(context.Context) error) error {
+	for {
+		err := f(ctx)
+		var coded interface{ Code() int } // sqlite.Error
+		const busy = 5                    // SQLITE_BUSY, in the lower byte
+		if err == nil || !errors.As(err, &coded) || coded.Code()&0xff != busy || !adapter.Sleep(ctx, 20*time.Millisecond) {
+			return err
+		}
+	}
 }
