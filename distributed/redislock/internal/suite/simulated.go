@@ -31,19 +31,12 @@ type simulated struct {
 	place string
 	turn  chan *resp // the connection of all requests
 	over  chan struct{}
-
-	// miniredis counts the subscribers of a channel without their mutexes.
-	counting sync.Mutex
-	heard    map[string]int // by how many connections each channel is subscribed to
 }
 
 // simulate starts a server until tb ends.
 func simulate(tb testing.TB, place string) *simulated {
 	tb.Helper()
-	s := &simulated{
-		redis: miniredis.NewMiniRedis(), place: place, turn: make(chan *resp, 1), over: make(chan struct{}),
-		heard: make(map[string]int),
-	}
+	s := &simulated{redis: miniredis.NewMiniRedis(), place: place, turn: make(chan *resp, 1), over: make(chan struct{})}
 	conn, err := s.redis.Dial()
 	if err != nil {
 		tb.Fatal(err)
@@ -68,18 +61,12 @@ func (s *simulated) do(command ...string) (any, error) {
 	return c.receive()
 }
 
-// count notes that one more connection is subscribed to channel, or one less.
-func (s *simulated) count(channel string, by int) {
-	s.counting.Lock()
-	defer s.counting.Unlock()
-	s.heard[channel] += by
-}
-
-// subscribers returns how many connections are subscribed to channel.
-func (s *simulated) subscribers(channel string) int {
-	s.counting.Lock()
-	defer s.counting.Unlock()
-	return s.heard[channel]
+// alone calls f while the server carries out no command. A command that counts the subscribers of a
+// channel reads their channels without their mutexes.
+func (s *simulated) alone(f func()) {
+	c := <-s.turn
+	defer func() { s.turn <- c }()
+	f()
 }
 
 // serve serves a connection for subscriptions. miniredis would hold its mutex while a message
@@ -87,13 +74,12 @@ func (s *simulated) subscribers(channel string) int {
 func (s *simulated) serve(conn net.Conn) {
 	defer conn.Close()
 	c := newResp(conn)
-	sub, subscribed := s.redis.NewSubscriber(), make(map[string]bool)
-	defer func() {
-		for channel := range subscribed {
+	sub := s.redis.NewSubscriber()
+	defer s.alone(func() {
+		for _, channel := range sub.Channels() {
 			sub.Unsubscribe(channel)
-			s.count(channel, -1)
 		}
-	}()
+	})
 	out, gone := make(chan string, 4096), make(chan struct{})
 	defer close(gone)
 	write := func(parts ...string) {
@@ -138,16 +124,10 @@ func (s *simulated) serve(conn net.Conn) {
 				write("pong", "")
 			case i == 0:
 			case verb == "SUBSCRIBE":
-				if sub.Subscribe(name); !subscribed[name] {
-					subscribed[name] = true
-					s.count(name, 1)
-				}
+				s.alone(func() { sub.Subscribe(name) })
 				write("subscribe", name)
 			case verb == "UNSUBSCRIBE":
-				if sub.Unsubscribe(name); subscribed[name] {
-					delete(subscribed, name)
-					s.count(name, -1)
-				}
+				s.alone(func() { sub.Unsubscribe(name) })
 				write("unsubscribe", name)
 			}
 		}
@@ -259,7 +239,12 @@ func (p *simulatedPort) Cluster() bool                        { return false }
 func (p *simulatedPort) Shards(context.Context) (bool, error) { return false, nil }
 
 func (p *simulatedPort) Subscribers(ctx context.Context, _ bool, channel string) (int64, error) {
-	return leasetest.Ask(ctx, p.link, func(context.Context) (int64, error) { return int64(p.subscribers(channel)), nil })
+	r, err := p.ask(ctx, "PUBSUB", "NUMSUB", channel)
+	if err != nil {
+		return 0, err
+	}
+	n, _ := r.([]any)[1].(int64)
+	return n, nil
 }
 
 func (p *simulatedPort) Home(context.Context, string) (string, error) { return "", nil }
