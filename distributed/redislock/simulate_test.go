@@ -12,7 +12,7 @@ var lifeSeeds = map[string][]uint64{
 }
 
 func TestLivesOfLocks(t *testing.T) {
-	for _, kind := range []string{"plain", "fenced", "fair", "simple"} {
+	for _, kind := range []string{"plain", "fenced", "simple"} {
 		t.Run(kind, func(t *testing.T) { suite.Lives(t, kind, lifeSeeds[kind]...) })
 	}
 }
