@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -321,6 +322,8 @@ func lead(t *testing.T, ctx context.Context, f *fake) (stops <-chan struct{}) {
 		e.run(t, ctx, f.client(), "it", func(context.Context) { close(leads) })
 	}()
 	<-leads
+	// The leader renews at once. After a ForceUnlock that renewal would acquire the lock again.
+	synctest.Wait()
 	return ended
 }
 
