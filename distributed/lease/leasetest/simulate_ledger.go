@@ -52,6 +52,7 @@ type entry struct {
 	most     time.Time // it does not hold any more from then on
 	token    uint64
 	doubt    bool // the outcome of a request is unknown
+	released bool // a release has ended it: a store that remembers that may say it again
 	least    time.Duration
 	longest  time.Duration
 	busy     int       // requests under way
@@ -468,7 +469,7 @@ func (b *ledger) release(r *Requests, id driver.HoldID, call func() (driver.Rele
 		b.breaks("no request fails by itself", err.Error(), e)
 	case err != nil:
 		e.doubt = true
-	case reply.Held && !e.possibly(began.Add(-blur)):
+	case reply.Held && !e.released && !e.possibly(began.Add(-blur)):
 		b.breaks("Release ends holds only", tail(id.Acquisition), e)
 	case !reply.Held && sure && now.Before(until) && e.held && b.exact():
 		b.breaks("Release says that it has ended the hold", tail(id.Acquisition), e)
@@ -481,6 +482,7 @@ func (b *ledger) release(r *Requests, id driver.HoldID, call func() (driver.Rele
 			e.most = now.Add(never)
 		}
 		if reply.Held {
+			e.released = true
 			b.freed(r.key(id.Name), now)
 		}
 	}
