@@ -7,6 +7,7 @@ import (
 	"iter"
 	"reflect"
 	"slices"
+	"sync"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/ctrlflow"
@@ -213,6 +214,8 @@ type flows struct {
 	certainly memo[[]acquisition] // the results of certain
 	values    *values
 	freeing   memo[map[types.Object]bool] // the results of frees
+
+	turn sync.Mutex // of one check at a time, which adds to the results above
 }
 
 // known reports whether the package shows all functions that use the lock.

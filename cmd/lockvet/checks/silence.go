@@ -22,7 +22,12 @@ func check[T any](name string, input *analysis.Analyzer, run func(*analysis.Pass
 					pass.Report(d)
 				}
 			}
-			run(&own, pass.ResultOf[input].(T))
+			result := pass.ResultOf[input].(T)
+			if fs, ok := any(result).(*flows); ok { // drivers run checks concurrently
+				fs.turn.Lock()
+				defer fs.turn.Unlock()
+			}
+			run(&own, result)
 			return nil, nil
 		},
 	}
