@@ -31,9 +31,10 @@ type TB interface {
 //
 // A test that passes had no new cycle and no new orphan when Check looked. Another schedule of the
 // same test may have one: package lockstest/explore tries many. Check does not look at waits for
-// channels, for locks without owners (fair, spin, semaphore, synchronizer, rwlock.StampedLock, sync),
-// or for what other processes hold. If the program has such locks of this module, Check names them
-// once, in the log of the first test that ends. It names a StampedLock after the first wait for one.
+// channels, for locks without owners (fair, spin, semaphore, synchronizer, rwlock.StampedLock,
+// sync), or for what other processes hold. If the program has such locks of this module, Check
+// names them once, in the log of the first test that ends. It names a StampedLock after the first
+// wait for one.
 //
 // Check sees the waits of the whole process. If tests run in parallel, each test that ends while
 // there is a new cycle fails. A test that is part of a cycle itself never ends: use [Refuse]

@@ -92,10 +92,10 @@ func (r *Recorder) Listen(f func(ctx context.Context, e Event)) {
 }
 
 // Wrap returns a wrapper that observes l under a name. Locks wrapped under one name share its
-// counters. The wrapper implements [locks.Leased], [locks.Inspector] and [sync.Locker] if and
-// only if l does. Its Lock, Unlock and Inspect call the methods of l. Lock and Unlock panic as
-// the methods of l do. Wrap panics if l is nil, or a nil pointer. For the other methods of l keep l,
-// or call [Inner].
+// counters. The wrapper implements [locks.Leased], [locks.Inspector] and [sync.Locker] if and only
+// if l does. Its Lock, Unlock and Inspect call the methods of l. Lock and Unlock panic as the
+// methods of l do. Wrap panics if l is nil, or a nil pointer. For the other methods of l keep l, or
+// call [Inner].
 //
 // The wrapper adds three readings of the clock, two atomic additions and three short critical
 // sections to a lock and its unlock. The sections are on a mutex of the name. A leased lock has

@@ -6,8 +6,8 @@ import (
 	"github.com/jucgo/locks/internal/raceorder"
 )
 
-// interrupt, if not nil, is called before each access to a stampedWord. Tests with the race detector
-// set it: no other build looks at it.
+// interrupt, if not nil, is called before each access to a stampedWord. Tests with the race
+// detector set it: no other build looks at it.
 var interrupt func()
 
 // stampedWord is the state word. A validated optimistic read is ordered like an acquisition by a

@@ -50,8 +50,8 @@ func checkName(key string, cluster bool) (err error) {
 	return driver.Mark(err, fs.ErrInvalid)
 }
 
-// Names returns the names of the held locks that match pattern, sorted. The pattern has the syntax of
-// [path.Match], and the empty pattern matches all names. The result includes locks of
+// Names returns the names of the held locks that match pattern, sorted. The pattern has the syntax
+// of [path.Match], and the empty pattern matches all names. The result includes locks of
 // [Client.Mutex], [Client.FencedMutex] and [Client.FairMutex], also those of Redisson. It lacks
 // read-write locks and semaphores, and simple locks, which look like any string.
 //

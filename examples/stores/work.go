@@ -191,8 +191,8 @@ func (w *work) transfer(ctx context.Context) error {
 	return nil
 }
 
-// lose holds a lock while its store is closed with closeStore. An error leaves the lock held, until the
-// store ends the hold.
+// lose holds a lock while its store is closed with closeStore. An error leaves the lock held, until
+// the store ends the hold.
 func (w *work) lose(ctx context.Context, closeStore func(context.Context) error) error {
 	lock, ok := w.locks.Locker("tickets").(locks.Leased)
 	if !ok {

@@ -1,5 +1,5 @@
-// Package ownerless names the locks of a program that have no owners. Package deadlock sees no waits
-// for such locks, and says so in a test.
+// Package ownerless names the locks of a program that have no owners. Package deadlock sees no
+// waits for such locks, and says so in a test.
 //
 // A package of such locks names itself when the program starts, so its locks do nothing for it. A
 // lock without owners in a package of locks with owners names itself at its first wait.

@@ -84,7 +84,7 @@ type stopped struct {
 
 func (s stopped) Done() <-chan struct{} { return s.done }
 
-// waits has p wait for s until stop is closed, and returns when p is number at in the queue.
+// queueAs has p wait for s until stop is closed, and returns when p is number at in the queue.
 func queueAs(t *testing.T, s *ReadWrite, p Party, at int, stop <-chan struct{}) asyncCall {
 	t.Helper()
 	var l *park.Limit

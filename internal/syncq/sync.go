@@ -219,10 +219,10 @@ func (s *Sync) ShareExclusive() {
 // sleeps again with flagWoken cleared in one step with that finding; or it leaves, and cancel calls
 // advance. If reserveOverdue has replaced flagWoken by flagReserved on a word that is held, the
 // release of that word comes here, and admits the waiter, asleep or awake. A reader that is sent
-// leaves the queue with all other waiters, on a word that is free and has no flags. Its unpark is on
-// its way, and it asks again: no other waiter depends on it. Parties that take and
-// free the lock while flagWoken is set tell nobody, readers included (TryUnlockShared). If the
-// table holds the lock, T has its last reader come here.
+// leaves the queue with all other waiters, on a word that is free and has no flags. Its unpark is
+// on its way, and it asks again: no other waiter depends on it. Parties that take and free the lock
+// while flagWoken is set tell nobody, readers included (TryUnlockShared). If the table holds the
+// lock, T has its last reader come here.
 //
 // The commonest case comes first, which makes a hand-off a tenth cheaper: the last hold ends, and
 // the first waiter gets the lock exclusively.

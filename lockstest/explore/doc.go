@@ -39,10 +39,10 @@
 //
 // After 2,500 schedules it leaves out those that differ from another one in the order of operations
 // on different locks alone. After 2,500 more it also leaves out when a goroutine begins to wait for
-// a lock that another one holds. A hand-off to a waiter then counts as a preemption. Five goroutines
-// with three critical sections each of one lock have 32,760 such schedules with two preemptions. What
-// goroutines do to each other by atomics has no part in that. Run leaves out nothing in a program
-// whose goroutines wait outside of locks.
+// a lock that another one holds. A hand-off to a waiter then counts as a preemption. Five
+// goroutines with three critical sections each of one lock have 32,760 such schedules with two
+// preemptions. What goroutines do to each other by atomics has no part in that. Run leaves out
+// nothing in a program whose goroutines wait outside of locks.
 //
 // The log says how far the search went. If it was not complete, a line on the standard error says
 // so as well. With the option [Complete] the test fails instead. With the option [Keep], failing
@@ -60,9 +60,9 @@
 // Each run is in a testing/synctest bubble. Its clock moves when no goroutine can run. While a
 // goroutine waits for a lock or a condition with a time limit, the passing of time is a decision
 // too. The limit may end before the lock is free or after it. If a run has shown that the program
-// has timers, or an operation has a context with a deadline, time may pass beside work as well. Some
-// runs look for timers, also those in which a goroutine has waited outside of locks beside others. A
-// context that is cancelled may end between an operation and the next statement.
+// has timers, or an operation has a context with a deadline, time may pass beside work as well.
+// Some runs look for timers, also those in which a goroutine has waited outside of locks beside
+// others. A context that is cancelled may end between an operation and the next statement.
 //
 // # What it does not see
 //
@@ -75,8 +75,8 @@
 //     that runs, until their next operation of a lock.
 //   - Goroutines that were not started with [X.Go] are seen from their first operation of a lock
 //     on.
-//   - A panic in a goroutine that was not started with X.Go ends the process, as in each program. The
-//     trace of Go has its line, and there is no schedule.
+//   - A panic in a goroutine that was not started with X.Go ends the process, as in each program.
+//     The trace of Go has its line, and there is no schedule.
 //   - Locks on a store announce nothing. See [Lease] for a lock that is lost by decision.
 //
 // # What else there is

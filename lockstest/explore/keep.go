@@ -80,7 +80,11 @@ func (r *result) tryKept(t *testing.T, c *config, f func(*X)) (found bool) {
 		with := *c
 		with.horizon = k.horizon
 		elsewhere := false
-		for range map[bool]int{false: 1, true: mostReplays}[k.again] {
+		times := 1
+		if k.again {
+			times = mostReplays
+		}
+		for range times {
 			r.schedules++
 			x := execute(t, &with, f, &guided{list: k.list}, true)
 			if r.err = x.hangs; r.err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/jucgo/locks/fair"
 )
 
-// lost is a program with a mistake that needs a preemption. The balance is checked if right is false.
+// lost is a program with a mistake that needs a preemption. The balance is checked if right is
+// false.
 func lost(right bool) func(x *X) {
 	return func(x *X) {
 		var m fair.Mutex

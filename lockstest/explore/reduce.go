@@ -24,8 +24,8 @@ const (
 	//     nothing else to do. So the next holder is decided on when the lock is free. In the full
 	//     search, goroutines also get the lock in the order in which they have begun to wait, and
 	//     no such hand-off is a preemption. So the same order of holds may need fewer of them.
-	//   - A goroutine that goes on does not stop before it releases a lock. To stop after that makes
-	//     no difference to the others. Lipton, "Reduction: A method of proving properties of
+	//   - A goroutine that goes on does not stop before it releases a lock. To stop after that
+	//     makes no difference to the others. Lipton, "Reduction: A method of proving properties of
 	//     parallel programs", CACM 1975. That is so unless one of them tries to acquire a lock
 	//     without a wait. What only looks at a lock, such as IsLocked, is taken for an atomic.
 	//

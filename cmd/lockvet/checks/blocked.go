@@ -693,8 +693,8 @@ func (fs *flows) valueOpen(o types.Object) bool {
 }
 
 // fills reports whether the send op waits at some time. A buffer of one has room for the first send
-// on each channel. So the send has to repeat on one channel, or a receive, which would have nothing to
-// receive again.
+// on each channel. So the send has to repeat on one channel, or a receive, which would have nothing
+// to receive again.
 func (b *blocking) fills(op operation, class types.Object) bool {
 	sizes := b.buffers[class]
 	if len(sizes) == 0 || slices.ContainsFunc(sizes, func(n int64) bool { return n < 0 || n > 1 }) {
@@ -728,8 +728,8 @@ func (b *blocking) hasRoom(op operation, class types.Object) (found bool) {
 	return found
 }
 
-// repeats reports whether op can happen again on the same channel: in a loop of its function, or in a
-// loop that calls its function.
+// repeats reports whether op can happen again on the same channel: in a loop of its function, or in
+// a loop that calls its function.
 func (b *blocking) repeats(op operation) bool {
 	if loop, ok := op.at.(*ast.RangeStmt); ok { // it has one channel
 		return op.f.comesAgain(loop, loop)

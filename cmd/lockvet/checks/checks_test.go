@@ -60,8 +60,8 @@ func TestCallsAcquireAndReleaseAsTheirCallees(t *testing.T) { compare(t, "calls"
 
 func TestGeneratedFilesAreNotReported(t *testing.T) { compare(t, "generated") }
 
-// go list names the files in the order of their names, and the files are parsed at the same time. So
-// the places of any of them can be the first ones.
+// go list names the files in the order of their names, and the files are parsed at the same time.
+// So the places of any of them can be the first ones.
 func TestReportsAreEqualInWhateverOrderFilesAreParsed(t *testing.T) {
 	for _, dir := range []string{"files", "known"} {
 		abs, err := filepath.Abs(filepath.Join("testdata", dir))

@@ -242,7 +242,8 @@ func runFlow(pass *analysis.Pass) (any, error) {
 		released: map[types.Object]bool{}, shared: map[types.Object]bool{}, leavers: map[types.Object][]*function{},
 		balanced: map[types.Object][]*function{}, apart: map[types.Object][]*function{},
 		swaps:  map[*function][]swap{},
-		valued: map[types.Object]bool{}, freeing: memo[map[types.Object]bool]{}, written: map[types.Object]bool{}, assigned: map[types.Object]bool{}, parts: map[*types.TypeName]int{},
+		valued: map[types.Object]bool{}, freeing: memo[map[types.Object]bool]{}, written: map[types.Object]bool{},
+		assigned: map[types.Object]bool{}, parts: map[*types.TypeName]int{},
 	}
 	fs.findParts()
 	root := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root()

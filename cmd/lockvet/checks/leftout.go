@@ -25,9 +25,9 @@ func (l LeftOut) Any() bool { return l.Nameless+l.Given+l.Unclear+l.Released+l.K
 // leftOut gets the counts of each package. It is nil unless CountLeftOut has set it.
 var leftOut func(LeftOut)
 
-// CountLeftOut makes the analysis call count once for each package, perhaps from several goroutines. A
-// package that is analyzed with its tests does not lead to a call, since it is analyzed without them
-// too. Call CountLeftOut before the analysis.
+// CountLeftOut makes the analysis call count once for each package, perhaps from several
+// goroutines. A package that is analyzed with its tests does not lead to a call, since it is
+// analyzed without them too. Call CountLeftOut before the analysis.
 func CountLeftOut(count func(LeftOut)) { leftOut = count }
 
 // unclear reports whether it is open what the function holds, before a call or at a return.

@@ -49,8 +49,8 @@ func words(name string) (words []string) {
 	return words
 }
 
-// These match what a sentence says of a function that returns with a lock: "returns with mu held", or
-// "the caller must unlock it".
+// These match what a sentence says of a function that returns with a lock: "returns with mu held",
+// or "the caller must unlock it".
 const aLock = `(?:(?i:(?:r?un|r)?(?:lock|mutex)\w*)|mu)`
 
 var (
@@ -64,8 +64,8 @@ var (
 var neverReleased = regexp.MustCompile(`(?is)\b(never|forever|for ever)\b.*\b(r?unlock|releas)\w*\b|` +
 	`\b(held|hold|holds|keep|keeps|locked)\b.*\b(forever|for ever|for good)\b`)
 
-// documented reports whether a comment says that its function returns with a lock. A comment that says
-// what a caller holds, or what the function does under the lock, does not.
+// documented reports whether a comment says that its function returns with a lock. A comment that
+// says what a caller holds, or what the function does under the lock, does not.
 func documented(doc string, t *tracked) bool {
 	name := t.path.root.Name()
 	if n := len(t.path.fields); n > 0 {
@@ -154,8 +154,9 @@ func (fs *flows) leaks(f *function, t *tracked) (found []leak) {
 	return found
 }
 
-// disciplined reports whether f has to release a lock that it acquires, although it releases the lock
-// nowhere: other functions release what they acquire, and none releases the lock for another one.
+// disciplined reports whether f has to release a lock that it acquires, although it releases the
+// lock nowhere: other functions release what they acquire, and none releases the lock for another
+// one.
 func (fs *flows) disciplined(f *function, t *tracked, m mode) bool {
 	id := t.path.id()
 	if id == nil || len(fs.apart[id]) > 0 || len(fs.balanced[id]) == 0 || newOrders(fs.pass, fs).made(f)[t.path.root] ||
@@ -178,12 +179,14 @@ func (fs *flows) disciplined(f *function, t *tracked, m mode) bool {
 	})
 }
 
-// mayHandOver reports whether the name of f, or of the function around it, says that it keeps a lock.
+// mayHandOver reports whether the name of f, or of the function around it, says that it keeps a
+// lock.
 func (fs *flows) mayHandOver(f *function) bool {
 	return f.decl != nil && slices.ContainsFunc(words(f.decl.Name.Name), handsOver.MatchString)
 }
 
-// copied reports whether a variable gets the value of another one, which then leads to the same lock.
+// copied reports whether a variable gets the value of another one, which then leads to the same
+// lock.
 func copied(info *types.Info, body ast.Node, variable types.Object) (found bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		_, rhs := assignment(n)
@@ -196,8 +199,8 @@ func copied(info *types.Info, body ast.Node, variable types.Object) (found bool)
 	return found
 }
 
-// findDiscipline notes which locks functions release after they have acquired them, and which ones a
-// function releases that does not acquire them.
+// findDiscipline notes which locks functions release after they have acquired them, and which ones
+// a function releases that does not acquire them.
 func (fs *flows) findDiscipline() {
 	for _, f := range fs.functions {
 		for _, t := range f.locks {

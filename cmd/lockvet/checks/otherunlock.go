@@ -41,7 +41,8 @@ func runOtherUnlock(pass *analysis.Pass, fs *flows) {
 	}
 }
 
-// A swap is a return with one lock, after the release of another one that the function did not hold.
+// A swap is a return with one lock, after the release of another one that the function did not
+// hold.
 type swap struct {
 	left, released *tracked
 	mode           mode
@@ -106,7 +107,8 @@ func (t *tracked) returns() []*ast.ReturnStmt {
 	return slices.SortedFunc(maps.Keys(t.exits), func(a, b *ast.ReturnStmt) int { return int(a.Pos() - b.Pos()) })
 }
 
-// distinct reports whether two locks of f are certainly two, and no function hands one of them over.
+// distinct reports whether two locks of f are certainly two, and no function hands one of them
+// over.
 func (fs *flows) distinct(f *function, a, b *tracked) bool {
 	for _, t := range []*tracked{a, b} {
 		id := t.path.id()
@@ -123,7 +125,8 @@ func (fs *flows) distinct(f *function, a, b *tracked) bool {
 	if a.path.id() != b.path.id() {
 		return true
 	}
-	// One field of two objects. Two parameters are two objects, but a local variable can have either.
+	// One field of two objects. Two parameters are two objects, but a local variable can have
+	// either.
 	same := func(x, y field) bool { return x.Var == y.Var }
 	return slices.EqualFunc(a.path.fields, b.path.fields, same) && fs.isGiven(f, a.path.root) && fs.isGiven(f, b.path.root)
 }

@@ -60,9 +60,9 @@ func fail(code int, format string, args ...any) error {
 	return failure{code, fmt.Errorf(format, args...)}
 }
 
-// Main runs the command line of the process, and ends the process with the exit code of withlock. The
-// process may also be one that withlock has started to guard its command. So main calls Main before
-// it does anything else.
+// Main runs the command line of the process, and ends the process with the exit code of withlock.
+// The process may also be one that withlock has started to guard its command. So main calls Main
+// before it does anything else.
 func Main() {
 	guardIfAsked()
 	driver.Silence() // a client of a store would add lines to the error

@@ -48,8 +48,8 @@ const (
 
 // TestClasses checks that the locks of an adapter do what the class of an error answer demands: see
 // the table in package lease. It gives each answer to a first request, to a wait, to a renewal and
-// to a release. It checks each case in all situations, and the first case of each class in all moods. Time is
-// virtual, by package synctest: open starts a server in memory.
+// to a release. It checks each case in all situations, and the first case of each class in all
+// moods. Time is virtual, by package synctest: open starts a server in memory.
 func TestClasses[A any](t *testing.T, cases []Case[A], open func(t *testing.T, c Case[A]) Bed) {
 	situations := map[string]func(*testing.T, Bed, situation){
 		"first request": firstRequest, "wait": wait, "renewal": renewal, "release": release,

@@ -284,8 +284,8 @@ func (w *crew) use(
 	return true
 }
 
-// permitsTried asks for permits without waiting, through the semaphore. The answer has permits and no
-// error, or neither of them, or an error alone.
+// permitsTried asks for permits without waiting, through the semaphore. The answer has permits and
+// no error, or neither of them, or an error alone.
 func permitsTried(s *suite) {
 	const size = 3
 	a, b, name := s.client(), s.client(), s.name()

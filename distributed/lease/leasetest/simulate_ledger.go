@@ -489,7 +489,7 @@ func (b *ledger) release(r *Requests, id driver.HoldID, call func() (driver.Rele
 	return reply, err
 }
 
-// released judges an answer of ReleaseAll.
+// releaseAll judges an answer of ReleaseAll.
 func (b *ledger) releaseAll(r *Requests, ids []driver.HoldID, call func() ([]bool, error)) ([]bool, error) {
 	if b == nil {
 		return call()
@@ -563,7 +563,7 @@ func (b *ledger) isFree(key string, now time.Time) bool {
 	return true
 }
 
-// breaks judges an answer of Break.
+// force judges an answer of Break.
 func (b *ledger) force(r *Requests, name string, call func() (bool, error)) (bool, error) {
 	if b == nil {
 		return call()
@@ -769,7 +769,8 @@ func (b *ledger) gaveUp(r *Requests, id driver.HoldID) {
 	defer b.mu.Unlock()
 	e := b.entry(r, id)
 	e.held, e.sure = false, time.Time{}
-	if soon := time.Now().Add(wakes); !e.doubt && !r.port.below.Load() && r.port.closing.Load() == 0 && e.most.After(soon) {
+	frees := !e.doubt && !r.port.below.Load() && r.port.closing.Load() == 0
+	if soon := time.Now().Add(wakes); frees && e.most.After(soon) {
 		e.most = soon
 	}
 }

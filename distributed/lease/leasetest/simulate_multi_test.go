@@ -60,7 +60,8 @@ func multis(tb testing.TB, flaw fakestore.Flaw, kind fakestore.Kind, members fun
 	return cfg
 }
 
-// multiNames are the names of members. Equal names have no order, so that a Multi tries one of them.
+// multiNames are the names of members. Equal names have no order, so that a Multi tries one of
+// them.
 var multiNames = map[string]func(name string) []string{
 	"ordered": func(name string) []string { return []string{"a-" + name, name} },
 	"tried":   func(name string) []string { return []string{name} },

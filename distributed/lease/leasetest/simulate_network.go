@@ -43,8 +43,8 @@ func (t trouble) within(now time.Duration, who, server int) bool {
 	return (t.who < 0 || t.who == who) && (t.server == 0 || t.server == server+1) && t.at <= now && now < t.until
 }
 
-// fate draws what happens to a request that p sends to a server now. The nth request of a kind has the same
-// fate in each life of a seed, as far as the same troubles are under way.
+// fate draws what happens to a request that p sends to a server now. The nth request of a kind has
+// the same fate in each life of a seed, as far as the same troubles are under way.
 func (p *process) fate(op Op, server int) (f fate) {
 	kind := string(op)
 	if server >= 0 && p.life.world.Servers > 1 {

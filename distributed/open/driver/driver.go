@@ -11,8 +11,8 @@
 // [Opening] that give the locks. It returns errors of these kinds:
 //
 //   - [Reason] says what is wrong with the URL or its parameters. The error matches [ErrURL].
-//   - [Opening.Failed] and [Opening.Unreachable] are for errors of the store's client, whose text may
-//     contain secrets.
+//   - [Opening.Failed] and [Opening.Unreachable] are for errors of the store's client, whose text
+//     may contain secrets.
 package driver
 
 import (
@@ -53,9 +53,9 @@ type Scheme struct {
 	// process. A library must not call it.
 	Silence func()
 
-	// NoAnswer, if not nil, reports whether an error of a lock is one of the store's client by which
-	// it says that it got no answer. It need not recognize [lease.ErrUnreachable], errors of package
-	// net, or the end of a stream.
+	// NoAnswer, if not nil, reports whether an error of a lock is one of the store's client by
+	// which it says that it got no answer. It need not recognize [lease.ErrUnreachable], errors of
+	// package net, or the end of a stream.
 	NoAnswer func(err error) bool
 }
 

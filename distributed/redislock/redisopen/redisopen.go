@@ -1,5 +1,5 @@
-// Package redisopen registers redis:, rediss:, redis+sentinel: and redis+cluster: with package open.
-// Import it for its effect.
+// Package redisopen registers redis:, rediss:, redis+sentinel: and redis+cluster: with package
+// open. Import it for its effect.
 package redisopen
 
 import (

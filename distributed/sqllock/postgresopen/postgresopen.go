@@ -1,4 +1,5 @@
-// Package postgresopen registers postgres: and postgresql: with package open. Import it for its effect.
+// Package postgresopen registers postgres: and postgresql: with package open. Import it for its
+// effect.
 package postgresopen
 
 import (

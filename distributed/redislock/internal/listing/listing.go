@@ -1,4 +1,5 @@
-// Package listing finds the locks of package redislock by the keys that they leave on their servers.
+// Package listing finds the locks of package redislock by the keys that they leave on their
+// servers.
 package listing
 
 import (
@@ -26,7 +27,8 @@ type Query struct {
 	Simple bool
 }
 
-// Names returns the names of the held locks, sorted. It reads the keys of each server, step by step.
+// Names returns the names of the held locks, sorted. It reads the keys of each server, step by
+// step.
 func Names(ctx context.Context, p redisport.Port, q Query) (names []string, err error) {
 	if _, err := path.Match(q.Pattern, ""); err != nil {
 		return nil, err

@@ -75,8 +75,8 @@ type Port interface {
 
 // Server is one server.
 type Server interface {
-	// Read sends requests that change nothing, together. They may be sent more than once. A reply is
-	// nil, an int64, a string, a slice of these, or the error with which the server answers.
+	// Read sends requests that change nothing, together. They may be sent more than once. A reply
+	// is nil, an int64, a string, a slice of these, or the error with which the server answers.
 	Read(ctx context.Context, requests ...[]any) (replies []any, err error)
 }
 

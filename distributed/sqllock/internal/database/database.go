@@ -69,8 +69,8 @@ func Open(ctx context.Context, o *driver.Opening, db *sql.DB, answered func(erro
 }
 
 // untilFree calls f until SQLite no longer says that other processes use the file, or until ctx
-// ends. SQLite itself waits for a limited time, and does not wait at all for a change of the journal,
-// such as that of the first connections to a new file.
+// ends. SQLite itself waits for a limited time, and does not wait at all for a change of the
+// journal, such as that of the first connections to a new file.
 func untilFree(ctx context.Context, f func(context.Context) error) error {
 	for {
 		err := f(ctx)
