@@ -883,9 +883,9 @@ func (c *client) ask(name, acquisition string) driver.Reply {
 		return c.acquire(name, acquisition, minute)
 	}
 	c.mine(name, acquisition)
-	reply, err := q.Enqueue(c.ctx, requestOf(name, acquisition, minute))
-	c.healthy(Enqueue, err)
-	return reply
+	return answerOf(c, Enqueue, func() (driver.Reply, error) {
+		return q.Enqueue(c.ctx, requestOf(name, acquisition, minute))
+	})
 }
 
 // noticed is called for each value from the channel of a Watch.
@@ -1505,9 +1505,16 @@ func noticesForAll(s *suite) {
 				if optional[driver.Queue](c.requests) != nil {
 					ask = c.requests.Enqueue
 				}
-				reply, err := ask(s.ctx, requestOf(name, place, minute))
+				reply, _, err := persist(c, func() (driver.Reply, error) {
+					return ask(s.ctx, requestOf(name, place, minute))
+				})
 				if err == nil && reply.Held {
-					_, err = c.requests.Release(s.ctx, holdID(name, place))
+					_, _, err = persist(c, func() (driver.Released, error) {
+						return c.requests.Release(s.ctx, holdID(name, place))
+					})
+					if errors.Is(err, locks.ErrLost) {
+						err = nil // an earlier request has released it
+					}
 				}
 				if err != nil {
 					failed[i] = fmt.Sprintf("requests succeed on a healthy store (%v)", err)
@@ -1598,13 +1605,17 @@ func deadWaiter(s *suite) {
 	mine, _ := a.take(name)
 	dead, place := d.acquisition(), b.acquisition()
 	d.mine(name, dead)
-	if reply, err := d.requests.Enqueue(s.ctx, requestOf(name, dead, s.cfg.TTL)); err != nil || reply.Held {
-		s.broken(fmt.Sprintf("a held lock is given to no other client (%v)", err), a, d)
-	}
-	if w := d.watch(name, dead); w != nil {
-		if reply, err := d.requests.Enqueue(s.ctx, requestOf(name, dead, s.cfg.TTL)); err != nil || reply.Held {
-			s.broken(fmt.Sprintf("a held lock is given to no other client (%v)", err), a, d)
+	enqueue := func() {
+		reply := answerOf(d, Enqueue, func() (driver.Reply, error) {
+			return d.requests.Enqueue(s.ctx, requestOf(name, dead, s.cfg.TTL))
+		})
+		if reply.Held {
+			s.broken("a held lock is given to no other client", a, d)
 		}
+	}
+	enqueue()
+	if w := d.watch(name, dead); w != nil {
+		enqueue()
 		defer w.Close()
 	}
 	d.die()
@@ -1700,7 +1711,9 @@ func foreignData(s *suite) {
 	s.cfg.Foreign(s.TB, name)
 	id := a.acquisition()
 	for range 2 {
-		reply, err := a.requests.Acquire(s.ctx, requestOf(name, id, minute))
+		reply, _, err := persist(a, func() (driver.Reply, error) {
+			return a.requests.Acquire(s.ctx, requestOf(name, id, minute))
+		})
 		if reply.Held || !errors.Is(err, locks.ErrForeign) {
 			s.broken(fmt.Sprintf("Acquire says that the name has no lock (%v)", err), a)
 		}
