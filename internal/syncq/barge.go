@@ -20,10 +20,10 @@ func (s *Sync) TryLock(p Party) bool {
 // Barged follows each exclusive acquisition that overtakes an awake first waiter (NonFair).
 //
 // Two goroutines can pass the lock to each other without ever finding it held. The first waiter is
-// awake then, but has no processor before Go ends a time slice, and all others wait behind it. So
-// the overtaking holder counts, and at each 64th time looks whether the first waiter is overdue.
-// The holder alone changes the count; in a lock that another goroutine releases, two holders may
-// count at once, and one of the two is lost.
+// awake then, but gets a processor only when Go ends a time slice, and all other waiters wait
+// behind it. So each overtaking holder adds one to the queue's field barged, and at every 64th
+// looks whether the first waiter is overdue. Only the holder changes barged. If another goroutine
+// releases the lock, two holders may add to barged at once, and one of the two additions is lost.
 //
 //go:noinline // so that the fast paths around it stay short
 func (s *Sync) Barged() {
@@ -35,13 +35,14 @@ func (s *Sync) Barged() {
 }
 
 // bargedRounds is how many acquisitions past an awake waiter come before a look at the clock, which
-// takes as long as several acquisitions. 64 acquisitions with short sections take some 20 µs.
+// takes as long as several acquisitions. So many acquisitions with short sections take some 20 µs.
 const bargedRounds = 64
 
 // reserveOverdue reserves the lock, which is held, for the first waiter if that is awake and
-// overdue. Then the next release hands the lock over, although the waiter has still to run. A guard
-// that is in use is left alone. The word may become free meanwhile: then the waiter has a chance
-// again, because no word may be free and reserved.
+// overdue. The next release then hands the lock over, even if the waiter still needs a processor.
+// If the guard is in use, reserveOverdue does nothing. If the word becomes free meanwhile,
+// reserveOverdue reserves nothing, because no word may be free and reserved: the waiter can take
+// the free lock.
 func (s *Sync) reserveOverdue() {
 	if !s.guard.TryLock() {
 		return

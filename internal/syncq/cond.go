@@ -13,8 +13,9 @@ import (
 // they say otherwise.
 //
 // A waiter is in the condition's queue or in the lock's, and moves between them with the lock's
-// guard held. The one that takes the waiter out of the condition's queue decides how the wait
-// ended, by a signal or by its limit; the other finds it gone.
+// guard held. A signal and the limit of the wait both take the waiter out of the condition's queue.
+// The first of the two decides how the wait ended; the second finds the waiter gone from that
+// queue.
 type Cond struct {
 	s     *Sync
 	r     *Reentrant // the same, if the lock can be re-entered
@@ -33,7 +34,7 @@ type Cond struct {
 }
 
 // NewCond returns a condition of a lock without owners whose synchronizer is s. The policy is
-// s.Policy, or that of a lock whose zero value is FIFO.
+// s.Policy, or FIFO for a lock whose zero value is FIFO.
 func NewCond(s *Sync, policy Policy) *Cond {
 	s.guard.Lock()
 	s.queue.admitBy(policy)
@@ -93,8 +94,9 @@ func (c *Cond) enqueue(n *node, next step) (guard *sync.Mutex) {
 	return nil
 }
 
-// awaitSignal waits until a signal or the limit has taken n out of c's queue, and reports
-// which, and whether n may still have to wait for the lock. The guard is enqueue's.
+// awaitSignal waits until a signal or the limit has taken n out of c's queue. It reports in
+// signalled whether a signal did, and in queued whether n may still wait for the lock. The guard is
+// the result of enqueue.
 func (c *Cond) awaitSignal(n *node, l *park.Limit, guard *sync.Mutex) (signalled, queued bool) {
 	s := c.s
 	if l.Park(&n.place, guard) {
@@ -169,7 +171,8 @@ func (c *Cond) transfer(most int, since time.Duration) (moved int) {
 	return moved
 }
 
-// Len returns the number of waiters, each of which has released the lock. Any goroutine may call it.
+// Len returns the number of waiters, each of which has released the lock. Any goroutine may call
+// Len.
 func (c *Cond) Len() int {
 	c.s.guard.Lock()
 	defer c.s.guard.Unlock()

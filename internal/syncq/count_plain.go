@@ -7,11 +7,11 @@ import (
 	"sync/atomic"
 )
 
-// count is a number that one party at a time changes, and that anybody may read.
+// count is a number that a single party changes at a time, and that any goroutine may read.
 //
-// The change is a plain store, since an atomic one costs as much as a compare-and-swap on
-// amd64, which would triple the cost of a re-entrant read. A reader sees some value that
-// the count had: the memory model grants that for a word, and order is not asked of it.
+// The change is a plain store. On amd64 an atomic store costs as much as a compare-and-swap, which
+// would triple the cost of a re-entrant read. A reader sees some value that the count had: the
+// memory model guarantees as much for a word, and count needs no order.
 type count struct{ n uint32 }
 
 // own returns the number to the party that changes it.
@@ -25,8 +25,8 @@ func (c *count) load() uint32 { return atomic.LoadUint32(&c.n) }
 
 // mark is a byte that any goroutine may read and change.
 //
-// Its stores are plain, for the reasons of count. Two changes at once may be one. Where that is not
-// good enough, the changes have the guard.
+// Its stores are plain, for the reasons of count. Of two changes at once, one may be lost. Where a
+// lost change would matter, the goroutines that change the mark hold the guard.
 type mark struct{ n uint8 }
 
 // newMark returns a mark with the byte n.
@@ -38,7 +38,8 @@ func (m *mark) set(n uint8) { m.n = n }
 // load returns the byte.
 func (m *mark) load() uint8 { return m.n }
 
-// reader is a goroutine, or 0. One goroutine at a time changes it, and anybody may read it.
+// reader is a goroutine, or 0. A single goroutine changes it at a time, and any goroutine may read
+// it.
 //
 // The change is a plain store where an id is one machine word, for the reasons of count.
 type reader struct{ o int64 }

@@ -1,8 +1,8 @@
-// Package syncq is the queued synchronizer under the locks of this module: what
-// AbstractQueuedSynchronizer is to java.util.concurrent.locks. A lock adds its fast path, its owner
-// and its errors. How goroutines wait, which waiter is next, what a cancellation leaves behind, and
-// how a condition moves its waiters is decided here, once, for exclusive and shared holds and for
-// both policies.
+// Package syncq is the queued synchronizer under the locks of this module, as
+// AbstractQueuedSynchronizer is under Java's. A lock adds its fast path, its owner and its errors.
+// Package syncq decides the rest once, for exclusive and shared holds and for both policies. It
+// decides how goroutines wait, which waiter is next, how a cancelled waiter leaves the queue, and
+// how a condition moves its waiters.
 //
 // # Types
 //
@@ -12,10 +12,11 @@
 //	ReadWrite  a Reentrant, and the goroutines that read
 //	Cond       the queue of a condition of a Sync
 //
-// Each one contains the one above it, and owns the rest of its state. Two fields of a ReadWrite lie
-// elsewhere. The pointer to its table is in Sync, because a release looks at it. The count of the
-// writer's reads is in Reentrant, where there is room. A lock without owners has a Sync. Five files
-// tell a hand-off: that of the lock, sync.go, wait.go, word.go, and barge.go.
+// A Reentrant contains a Sync, and a ReadWrite contains a Reentrant; each type owns the rest of its
+// state. Two fields of a ReadWrite lie elsewhere. The pointer to its table is in Sync, because a
+// release looks at it. The count of the writer's reads is in Reentrant, where there is room. A lock
+// without owners has a Sync. Five files tell a hand-off: the lock's own file, sync.go, wait.go,
+// word.go, and barge.go.
 //
 // # State
 //
@@ -25,13 +26,13 @@
 // uncontended lock and unlock are a compare-and-swap of the word each, and touch nothing else.
 //
 // A lock has one policy, which [New] sets. Package fair has locks whose zero value is FIFO: each
-// party that may have to wait says so.
+// party that may wait says so, by [Party.FIFO].
 //
-// The queue is a doubly linked list of the waiters in order of arrival, guarded by a
-// sync.Mutex. The guard is held for a bounded number of instructions, never while a goroutine
-// waits or user code runs. A waiter that gives up is simply removed, and what inspection shows
-// is exact. A lock-free queue would leave nodes for others to step over. (Cancellation in
-// lock-free CLH queues is where the JDK found most of its bugs in this field.)
+// The queue is a doubly linked list of the waiters in order of arrival, guarded by a sync.Mutex.
+// The guard is held for a bounded number of instructions, never while a goroutine waits or user
+// code runs. A waiter that gives up is simply removed, so an inspection shows exactly the waiters.
+// In a lock-free queue the node of such a waiter would stay, and other goroutines would step over
+// it. The JDK found most of its bugs of this field in the cancellation of lock-free CLH queues.
 //
 // # The duty to wake
 //
@@ -42,30 +43,33 @@
 //
 // # FIFO
 //
-// The lock is handed off. A release with waiters makes the first one the holder in the same
-// compare-and-swap that ends the old hold. It takes the waiter out of the queue, and unparks
-// it. The lock is never free while a goroutine waits. A fast path that only takes a free lock
-// therefore overtakes nobody, and need not look at the queue.
+// The lock is handed off. A release with waiters makes the first waiter the holder, in the same
+// compare-and-swap that ends the old hold. The release also takes the waiter out of the queue, and
+// unparks it. The lock is never free while a goroutine waits. A fast path that only takes a free
+// lock therefore overtakes nobody, and need not look at the queue.
 //
 // # NonFair
 //
-// A release frees the word, and wakes the first waiter unless that is awake. The waiter races for
-// the lock with goroutines that come along. If it loses, it sleeps again, still first. After too
-// many losses or too long a wait, or if it waits for readers, the lock is reserved for it. A holder
-// that takes the lock past an awake waiter counts, and now and then reserves the lock for a waiter
-// that has waited for too long: see Barged. Without that a waiter that has no processor is
-// overtaken for a time slice. No reader that comes overtakes a waiter with a reservation, and the
-// next release hands the lock off as under FIFO. A releaser that hands the lock to a sleeping
-// writer yields its processor to it. If the next waiter has waited for too long as well, the lock
-// is reserved for that one in turn: so a long queue drains, and barging begins anew.
+// A release frees the word, and wakes the first waiter unless that waiter is awake. The waiter
+// races for the lock with goroutines that come along. If the waiter loses, it sleeps again, still
+// first. After too many losses or too long a wait, or if it waits for readers, the lock is reserved
+// for it. A holder that takes the lock past an awake waiter adds to a count. Now and then the
+// holder reserves the lock for a waiter that has waited for too long: see Barged. Otherwise holders
+// could overtake a waiter without a processor for a whole time slice. New readers do not overtake a
+// waiter with a reservation, and the next release hands the lock off as under FIFO. A goroutine
+// that hands the lock to a sleeping writer yields its processor to the writer. If the next waiter
+// has waited for too long as well, the lock is reserved for this waiter in turn. So a long queue
+// drains, and barging begins anew.
 //
-// Shared waiters do not race. When they are first, the next release grants the lock to all of the
-// group, or sends them. It sends them if only readers wait: they leave the queue, and each of them
-// asks for the lock as a newcomer does when it runs. The lock is free meanwhile. Otherwise the next
-// writer would wait until each reader has a processor, and each goroutine that comes meanwhile
-// would park. If a writer waits behind the readers, they are granted the lock, because the writer
-// would be woken with them and could overtake them. A reader that was sent in vain too often, or
-// has waited for too long then, is not sent again: the next release grants the lock to its group.
+// Shared waiters do not race. When a group of shared waiters is first, the next release grants the
+// lock to the whole group, or sends all of its readers. The release sends the readers if no writer
+// waits. Sent readers leave the queue, and each of them asks for the lock as a newcomer does when
+// it runs. The lock is free meanwhile. If the readers were granted the lock instead, the next
+// writer would wait until each reader has a processor. Each goroutine that comes meanwhile would
+// park. If a writer waits behind the readers, they are granted the lock, because the writer would
+// be woken with them and could overtake them. A reader that was sent in vain too often, or has
+// waited for too long then, is not sent again. The next release grants the lock to the group of
+// that reader.
 //
 // A waiter's swap that fails ends nothing. The word has changed, the waiter is awake still, and it
 // looks again. Only a swap that succeeds takes the lock, or puts the waiter to sleep on a word that
@@ -73,11 +77,11 @@
 //
 // # Cancellation
 //
-// A wait ends by a grant or by its limit. Both happen with the guard held: a grant takes the
-// node out of the queue, and so does a cancellation, so the second of the two comes too late. A
-// first waiter that leaves calls advance: a wake-up that it had goes to the next waiter, and
-// shared waiters behind an exclusive one join shared holders. A wait that the watcher refuses ends
-// in the same way.
+// A wait ends by a grant or by its limit. Both happen with the guard held. A grant takes the node
+// out of the queue, and so does a cancellation: the second of the two comes too late. A first
+// waiter that leaves calls advance. A wake-up of the leaving waiter goes to the next waiter. Shared
+// waiters behind an exclusive waiter that leaves join shared holders. A wait that the watcher
+// refuses ends in the same way.
 //
 // # Readers
 //
@@ -95,16 +99,17 @@
 // # Conditions
 //
 // A condition has a queue of its own under the same guard. A signal moves the first node to the
-// lock's queue without waking its waiter. A time-out or a context moves the node there as well,
-// if it still is in the condition's queue. That decides, once, which of the two it was. The
-// node then waits for the lock like any other, without a limit. A signal that no goroutine waits
-// for is a load of an atomic count: see [Cond].
+// lock's queue without waking its waiter. A time-out or a context moves the node there as well, if
+// the node still is in the condition's queue. The move out of the condition's queue decides, once,
+// whether the signal or the limit ended the wait. The node then waits for the lock like any other,
+// without a limit. A signal that no goroutine waits for is a load of an atomic count: see [Cond].
 //
 // # Memory order
 //
-// Everything that a holder did happens before what the next one does. The compare-and-swaps of the
-// word see to that. For a waiter that was granted the lock, the guard and its parking place do.
-// sync/atomic is sequentially consistent, and the race detector knows all three.
+// Everything that a holder did happens before everything that the next holder does. The
+// compare-and-swaps of the word order the two holders. If the next holder is a waiter that was
+// granted the lock, the guard and the parking place of the waiter order them. Package sync/atomic
+// is sequentially consistent, and the race detector knows all three.
 //
 // # Model
 //

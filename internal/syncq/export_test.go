@@ -122,7 +122,7 @@ func (s *ReadWrite) Idle() bool {
 	return free(w) || w&^allFlags == oneHold && w&flagVisible != 0 && s.table.Load().empty()
 }
 
-// ReadBiased biases the lock to readers, if that is possible, and has o read.
+// ReadBiased biases the lock to readers, if possible, and takes a shared hold for o.
 func (s *ReadWrite) ReadBiased(o int64) bool {
 	if s.TryLockShared() {
 		s.bias()
@@ -147,7 +147,7 @@ func (s *ReadWrite) TakenByTable() int {
 	return 0
 }
 
-// leave is what a lock does to give back slot b of a reader under the table's hold.
+// leave gives back slot b of a reader under the table's hold, as a lock does.
 func (s *ReadWrite) leave(b *Slot) {
 	if b.Free(); !s.Biased() {
 		s.ReadersLeft()

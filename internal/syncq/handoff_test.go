@@ -10,7 +10,7 @@ import (
 	"github.com/jucgo/locks/internal/park"
 )
 
-// endsGranted ends the wait of n, which has the lock, and its hold, the last one.
+// endsGranted ends the wait of n, which has the lock, and the hold of n, which is the last.
 func endsGranted(t *testing.T, s *ReadWrite, n *node) {
 	t.Helper()
 	n.place.Park()
@@ -274,7 +274,7 @@ func TestConditionWaitUnparksAGroupWithoutTheGuard(t *testing.T) {
 	}
 }
 
-// The waiter has no limit, so it keeps the guard until it parks. Its owner gets the lock.
+// The waiter waits without a limit, so it keeps the guard until it parks. Its owner gets the lock.
 func TestADismissedWaiterWithoutALimitReturns(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		require.True(t, s.TryLock(Owned(1)))

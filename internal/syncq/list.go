@@ -77,13 +77,14 @@ func (l *list) removed(n *node) {
 }
 
 // walk is an inspection of a list that gives the guard back now and then. Between two parts it
-// stands on the node at which it goes on. If that node leaves the list, the walk moves to the next.
+// stands on the node at which it goes on. If that node leaves the list, the walk moves to the next
+// node.
 type walk struct {
 	at   *node
 	next *walk // another one that stands there
 }
 
-// stand has w go on at n.
+// stand makes n the node at which w goes on.
 func (w *walk) stand(n *node) {
 	w.at = n
 	if n != nil {
@@ -91,7 +92,7 @@ func (w *walk) stand(n *node) {
 	}
 }
 
-// resume takes w off its node, and returns that.
+// resume takes w off its node, and returns the node.
 func (w *walk) resume() *node {
 	if w.at != nil {
 		for p := &w.at.visit; ; p = &(*p).next {

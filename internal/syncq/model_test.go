@@ -14,9 +14,8 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// The model: what everybody sees of a lock and one condition of it when all goroutines
-// have come to rest. It is the same for both policies, which differ only in
-// between.
+// The model is the state of a lock and of one of its conditions when all goroutines have come to
+// rest. Both policies have the same such states, and differ only in between.
 type model struct {
 	holder int          // the exclusive holder, or 0
 	shared map[int]bool // the shared holders
@@ -132,7 +131,7 @@ type step struct {
 	Time   int // how long a limited wait takes, or until when the time goes on
 }
 
-// What a party may do next.
+// These are the operations that a party may do next.
 var (
 	idleOps = []string{
 		"Lock", "LockFor", "LockContext", "TryLock",

@@ -2,10 +2,10 @@ package syncq
 
 import "math"
 
-// MaxHolds is how many exclusive holds, and how many shared ones, an owner may have at a time.
+// MaxHolds is how many exclusive holds, and how many shared holds, an owner may have at a time.
 const MaxHolds = math.MaxInt32
 
-// explicit reports whether owner is an explicit one, which may act in several goroutines at once.
+// explicit reports whether owner is an explicit owner, which may act in several goroutines at once.
 func explicit(owner int64) bool { return owner < 0 }
 
 // Outcome is how an acquisition ended, or another operation of an explicit owner. The zero Outcome

@@ -120,7 +120,7 @@ func readAndWrite(t *testing.T, policy syncq.Policy) {
 	require.Empty(t, shares.Readers(&s))
 }
 
-// user is what goroutines do with a lock.
+// user has the operations of goroutines on a lock.
 type user struct {
 	t  *testing.T
 	s  *syncq.ReadWrite

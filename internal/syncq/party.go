@@ -1,7 +1,7 @@
 package syncq
 
-// Party is the one that acquires: its value in the state word, and the identity that inspection
-// shows.
+// Party is a goroutine or an explicit owner that acquires: its value in the state word, and the
+// identity that inspection shows.
 type Party struct {
 	value  uint64
 	who    int64
@@ -26,7 +26,8 @@ func (p Party) Of(k *Kind) Party {
 	return p
 }
 
-// FIFO returns p as a party of a lock whose zero value is FIFO. Each of its parties must say that.
+// FIFO returns p as a party of a lock whose zero value is FIFO. Each party of such a lock must say
+// so.
 func (p Party) FIFO() Party {
 	p.policy = FIFO
 	return p

@@ -12,8 +12,8 @@ import (
 	"github.com/jucgo/locks/internal/park"
 )
 
-// As in schedule_test.go, these tests hold the guard, or take a single step of the protocol by
-// hand, to bring about the rare orders of events.
+// As in schedule_test.go, these tests bring about the rare orders of events. They hold the guard,
+// or take a single step of the protocol by hand.
 
 // bothPolicies runs f with a lock of each.
 func bothPolicies(t *testing.T, f func(t *testing.T, s *ReadWrite)) {
@@ -525,8 +525,8 @@ func TestIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 	}
 }
 
-// The reader is in the slot that a writer looks at first, of so many that a lot can happen
-// until it has looked at the last.
+// The reader is in the slot that a writer looks at first. The table has so many slots that much can
+// happen before the writer looks at the last.
 func TestReaderEnteringDuringALookKeepsWriterOut(t *testing.T) {
 	for name, take := range map[string]func(s *ReadWrite) bool{
 		"TryLockUnread": func(s *ReadWrite) bool { return s.TryLockUnread(Owned(1)) },
@@ -584,8 +584,8 @@ func TestReaderEnteringDuringALookKeepsWriterOut(t *testing.T) {
 	}
 }
 
-// A reader without time to wait does not go to the queue when it finds the bias gone. It may still
-// be the last reader that a writer has seen in the table. Then it has to look into the table.
+// A reader without time to wait does not join the queue when it finds the bias gone. It may still
+// be the last reader that a writer has seen in the table. Such a reader must look into the table.
 func TestReadersThatCannotWaitLeaveNoWriterAsleep(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		require.True(t, s.ReadBiased(9))

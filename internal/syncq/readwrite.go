@@ -112,10 +112,11 @@ const unbiasedReads = 32
 
 // Wrote counts a write of the goroutine that has the lock exclusively. Readers that find many reads
 // since the last write set the bias. The writes of explicit owners are not counted, because several
-// goroutines may have one hold. Nor are those after a condition wait, which began with a write.
+// goroutines may have one hold. The write after a condition wait is not counted either: the write
+// before the wait was.
 func (rw *ReadWrite) Wrote() { rw.queue.written++ }
 
-// WroteOnce is Wrote after LockOrReenter, unless that was a re-entry.
+// WroteOnce is Wrote after LockOrReenter, unless LockOrReenter re-entered the lock.
 func (rw *ReadWrite) WroteOnce() {
 	if rw.Holds == 0 {
 		rw.Wrote()
@@ -214,7 +215,7 @@ func (rw *ReadWrite) ReleaseRead(o int64) bool {
 	return had > 0
 }
 
-// Reenter is that of a [Reentrant]. The outcome is Upgrade if o reads and does not write.
+// Reenter is [Reentrant.Reenter]. The outcome is Upgrade if o reads and does not write.
 func (rw *ReadWrite) Reenter(o int64) Outcome {
 	out := rw.Reentrant.Reenter(o)
 	if out == NotHeld && rw.ReadHolds(o) > 0 {
@@ -223,8 +224,8 @@ func (rw *ReadWrite) Reenter(o int64) Outcome {
 	return out
 }
 
-// Release is that of a [Reentrant]. If o has shared holds as well, the last release makes the lock
-// shared, with no exclusive holder in between: those holds move to the table.
+// Release is [Reentrant.Release]. If o has shared holds as well, the last release makes the lock
+// shared, without another exclusive holder in between. The shared holds move to the table.
 func (rw *ReadWrite) Release(o int64) bool {
 	switch {
 	case !rw.HeldBy(o):
@@ -246,8 +247,8 @@ func (rw *ReadWrite) uncover(o int64) bool {
 	return true
 }
 
-// Downgrade turns one exclusive hold of goroutine o into a shared one, as Release does with the
-// last. The outcome is Acquired or, with nothing done, NotHeld or TooMany.
+// Downgrade turns one exclusive hold of goroutine o into a shared hold, as Release does with the
+// last exclusive hold. The outcome is Acquired or, with nothing done, NotHeld or TooMany.
 func (rw *ReadWrite) Downgrade(o int64) Outcome {
 	if !rw.HeldBy(o) {
 		return NotHeld
@@ -261,8 +262,9 @@ func (rw *ReadWrite) Downgrade(o int64) Outcome {
 	return Acquired
 }
 
-// Upgrade turns one shared hold of goroutine o into an exclusive one if nobody else has any,
-// past the waiters. The others of o stay what they are. The outcome is Acquired, Busy, or NotHeld.
+// Upgrade turns one shared hold of goroutine o into an exclusive hold, past the waiters, unless
+// another party has a shared hold. The other shared holds of o stay shared. The outcome is
+// Acquired, Busy, or NotHeld.
 func (rw *ReadWrite) Upgrade(o int64) Outcome {
 	if rw.HeldBy(o) {
 		switch h := rw.covered.own(); {
@@ -293,8 +295,9 @@ func (rw *ReadWrite) Upgrade(o int64) Outcome {
 	}
 }
 
-// UpgradeOnly turns the shared holds of owner into an exclusive one if there are no others. Those
-// of owner are counted in the word, or under the table's hold. The bias ends in any case.
+// UpgradeOnly turns the shared holds of owner into an exclusive hold, unless another party has a
+// shared hold. The argument counted says whether owner's shared holds are counted in the word, or
+// are under the table's hold. The bias ends in any case.
 func (rw *ReadWrite) UpgradeOnly(owner int64, counted bool) (ok bool) {
 	rw.guard.Lock()
 	wake, _ := rw.advance(revoke)
@@ -322,7 +325,7 @@ func (rw *ReadWrite) ReadHolds(o int64) int {
 	return 0
 }
 
-// WriterReads returns the exclusive holder, or 0, and how many shared holds it has.
+// WriterReads returns the exclusive holder, or 0, and the number of its shared holds.
 func (rw *ReadWrite) WriterReads() (owner int64, holds int) {
 	if owner = rw.Owner(); owner != 0 {
 		holds = int(rw.covered.load())

@@ -49,9 +49,9 @@ func (r *Reentrant) Reenter(owner int64) Outcome {
 	return Acquired
 }
 
-// Release gives back one exclusive hold of owner, a goroutine. With the last, the lock goes to
-// the waiters as the policy says. Release reports false, and does nothing, if owner has no
-// exclusive hold.
+// Release gives back one exclusive hold of owner, a goroutine. With the last hold, the lock goes to
+// the waiters as the policy says. Release reports false, and does nothing, if owner does not hold
+// the lock exclusively.
 func (r *Reentrant) Release(owner int64) bool {
 	switch {
 	case !r.HeldBy(owner):

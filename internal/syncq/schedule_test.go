@@ -16,13 +16,13 @@ import (
 	"github.com/jucgo/locks/internal/pause"
 )
 
-// These tests hold the guard to stop others at the point where they need it, and so
-// bring about the rare orders of events one at a time.
+// These tests hold the guard to stop other goroutines where they need the guard. So they bring
+// about the rare orders of events one at a time.
 
 // hang is a limit that only a hang reaches.
 const hang = time.Minute
 
-// eventually waits for what another goroutine is about to do.
+// eventually waits until ok returns true, because of another goroutine.
 func eventually(t *testing.T, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(hang); !ok(); runtime.Gosched() {
@@ -33,8 +33,8 @@ func eventually(t *testing.T, ok func() bool) {
 	}
 }
 
-// blocked returns how many goroutines are blocked in what the runtime calls reason, with a call of
-// function on their stacks.
+// blocked returns how many goroutines are blocked with a call of function on their stacks. The
+// runtime gives reason as their state.
 func blocked(reason, function string) (n int) {
 	buf := make([]byte, 1<<20)
 	for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
@@ -84,7 +84,8 @@ type stopped struct {
 
 func (s stopped) Done() <-chan struct{} { return s.done }
 
-// queueAs has p wait for s until stop is closed, and returns when p is number at in the queue.
+// queueAs starts a wait of p for s, which ends when stop is closed. It returns when p is number at
+// in the queue.
 func queueAs(t *testing.T, s *ReadWrite, p Party, at int, stop <-chan struct{}) asyncCall {
 	t.Helper()
 	var l *park.Limit
@@ -104,8 +105,8 @@ func idle(t *testing.T, s *ReadWrite) {
 	require.Zero(t, s.Holds)
 }
 
-// patient has the first waiter be one that has not waited for long, however slow the machine
-// is. The guard is held.
+// patient makes the first waiter count as new, so that it is not overdue on a slow machine. The
+// guard is held.
 func patient(s *ReadWrite) {
 	s.queue.head.since, s.queue.head.reserved = clock()+time.Hour, false
 	s.advance(keep)
@@ -543,8 +544,8 @@ func TestFastUnlockDuringSlowOneLeavesItNothing(t *testing.T) {
 	}
 }
 
-// A slow unlock that finds another hold than the one that it saw ends that hold, as for a lock
-// without owners they are the same.
+// A slow unlock may find another hold than it saw before. It ends the hold that it finds: in a lock
+// without owners the two are the same.
 func TestUnlockEndsTheHoldFoundWithTheGuard(t *testing.T) {
 	s := NewReadWrite(FIFO)
 	require.True(t, s.TryLock(Anonymous(1)))

@@ -75,7 +75,8 @@ func TestReadersThatWereOvertakenAskAgain(t *testing.T) {
 	idle(t, s)
 }
 
-// overtakes has party 1 take the lock ahead of n, which a release has sent, and has n ask again.
+// overtakes takes the lock for party 1, ahead of n, which a release has sent. Then n asks again, in
+// vain.
 func overtakes(t *testing.T, s *ReadWrite, n *node) {
 	t.Helper()
 	require.True(t, s.TryLock(Owned(1)))

@@ -36,8 +36,8 @@ func procs(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
-// guarded is what the lock under test guards, in plain variables for the race
-// detector to watch.
+// guarded has the variables that the lock under test guards. They are plain, so that the race
+// detector watches them.
 type guarded struct {
 	writes, mirror int
 	readers        atomic.Int32

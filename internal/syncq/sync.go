@@ -12,8 +12,9 @@ import (
 // Sync is the synchronizer of one lock: its state word, its queue, and the hand-off between its
 // holders. The zero Sync is free. It must not be copied.
 //
-// Its methods trust their callers: only a holder releases. A Sync has one holder at a time, or
-// several that share. It knows of no re-entry: see [Reentrant] and [ReadWrite].
+// Its methods trust their callers: only a holder releases. A Sync has one exclusive holder at a
+// time, or several shared holders. A Sync does not support re-entry: see [Reentrant] and
+// [ReadWrite].
 type Sync struct {
 	Word
 
@@ -35,7 +36,7 @@ const (
 	FIFO Policy = true
 )
 
-// New returns a Sync that admits by policy. A lock whose zero value has to be FIFO says so by its
+// New returns a Sync that admits by policy. A lock whose zero value must be FIFO says so by its
 // parties instead: see [Party.FIFO].
 func New(policy Policy) Sync {
 	if policy == FIFO {
@@ -44,13 +45,14 @@ func New(policy Policy) Sync {
 	return Sync{}
 }
 
-// Policy returns the policy of the lock. A zero Sync has that of its first waiter or condition.
+// Policy returns the policy of the lock. A zero Sync takes the policy of its first waiter or
+// condition.
 func (s *Sync) Policy() Policy { return s.queue.policy() }
 
 // Acquire takes the lock exclusively, and waits for it until l ends. If l leaves no time to wait,
-// it still takes a lock that is free and, under FIFO, for which nobody waits. The outcome is
-// Acquired, Ended or, which the lock's [Kind] must allow, Refused. If l is a context, the caller
-// has looked at that first.
+// Acquire still takes a lock that is free and, under FIFO, has an empty queue. The outcome is
+// Acquired, Ended or, if the lock's [Kind] allows a refusal, Refused. If l is a context, the caller
+// has checked first that the context has not ended.
 func (s *Sync) Acquire(p Party, l *park.Limit) Outcome {
 	switch {
 	case s.TryLock(p) || s.TryLockUnread(p):
@@ -75,7 +77,8 @@ func (s *Sync) Acquire(p Party, l *park.Limit) Outcome {
 }
 
 // Unlock releases one hold, exclusive or shared. It reports false, and does nothing, if the lock is
-// free. Its look at the policy comes after a look at flagQueued, which is set after the policy.
+// free. Unlock may read the policy without the guard: it has seen flagQueued, which is set after
+// the policy.
 func (s *Sync) Unlock() bool {
 	for {
 		w := s.Word.Load()
@@ -101,12 +104,12 @@ func (s *Sync) Unlock() bool {
 }
 
 // handOver is guarded(drop) of a lock that is reserved (NonFair). If it hands the lock to a writer
-// that sleeps, it yields its processor. Otherwise the releasing goroutine goes on until it wants
-// the lock again, and parks: the processor of the new holder then has another one woken for
-// nothing.
+// that sleeps, it yields its processor. Otherwise the releasing goroutine would go on until it
+// wants the lock again, and park. The processor of the new holder would meanwhile wake another
+// processor for nothing.
 //
-// It does not yield to a waiter of a broadcast or behind readers, whose hand-overs follow each
-// other, nor in a lock that goroutines read.
+// handOver does not yield to a waiter of a broadcast or behind readers, since such hand-overs
+// follow each other. Nor does it yield in a lock that goroutines have read.
 func (s *Sync) handOver() bool {
 	s.guard.Lock()
 	n := s.queue.head
@@ -132,9 +135,9 @@ func (s *Sync) guarded(next step) bool {
 
 // AcquireShared takes a shared hold, and waits for it until l ends. Under FIFO it overtakes no
 // waiter. Under NonFair it overtakes an exclusive waiter at the head of the queue only while that
-// one is awake and has no reservation. A release that sends the caller has it ask again. If l
-// leaves no time to wait, it takes the hold if a newcomer may have it now. The outcome is that of
-// Acquire.
+// waiter is awake without a reservation. If a release sends the caller, the caller asks again. If l
+// leaves no time to wait, AcquireShared takes the hold if a newcomer may have the hold now. The
+// outcome is as for Acquire.
 func (s *Sync) AcquireShared(p Party, l *park.Limit) Outcome {
 	switch {
 	case s.TryLockSharedInTurn():
@@ -169,7 +172,8 @@ func (s *Sync) TryLockUnread(p Party) bool {
 	return s.TryLock(p)
 }
 
-// UnlockShared gives one shared hold back. It reports false, and does nothing, if there is none.
+// UnlockShared gives one shared hold back. If the lock is not shared, UnlockShared does nothing,
+// and reports false.
 func (s *Sync) UnlockShared() bool {
 	return s.TryUnlockShared() || s.guarded(func(w uint64) (uint64, bool) {
 		to, ok := drop(w)
@@ -177,14 +181,14 @@ func (s *Sync) UnlockShared() bool {
 	})
 }
 
-// UnlockExclusive gives the exclusive hold back. It reports false, and does nothing, if there is
-// none.
+// UnlockExclusive gives the exclusive hold back. If the lock is not held exclusively,
+// UnlockExclusive does nothing, and reports false.
 func (s *Sync) UnlockExclusive() bool {
 	return s.guarded(func(w uint64) (uint64, bool) { return 0, exclusive(w) })
 }
 
-// ShareExclusive makes the exclusive hold a shared one in the word. There is no other holder in
-// between.
+// ShareExclusive makes the exclusive hold a shared hold in the word, in one step: another party
+// cannot hold the lock in between.
 func (s *Sync) ShareExclusive() {
 	s.guarded(func(uint64) (uint64, bool) { return oneHold | flagShared, true })
 }
@@ -195,11 +199,10 @@ func (s *Sync) ShareExclusive() {
 // word.
 //
 // It is called after, or with, every change that may concern a waiter. Such a change is the end of
-// a hold, a downgrade, a node that becomes the first of the queue, or a reader that leaves the
-// table. A node that joins behind others, or leaves from there, changes nothing: the word mirrors
-// the first, and the waiters behind it do not overtake it.
-// On return these hold, and go on to hold until the guard is taken again, but for the word of a
-// release under way:
+// a hold, a downgrade, a new first node of the queue, or a reader that leaves the table. A node
+// that joins behind others, or leaves from there, changes nothing. The word mirrors the first
+// waiter, and the waiters behind do not overtake the first. On return these hold, and go on to hold
+// until the guard is taken again, but for the word of a release under way:
 //
 //	Q  flagQueued is set if and only if the queue is not empty, and flagBiased only if it is empty.
 //	F  FIFO: if the queue is not empty, the lock is held.
@@ -210,19 +213,19 @@ func (s *Sync) ShareExclusive() {
 //	O  NonFair: if readers hold the lock, and the first waiter is exclusive and sleeps, the lock is
 //	   reserved for that waiter.
 //	T  If flagVisible is set and flagBiased is not, the table has readers that are not counted, or
-//	   the last of them has still to look (ReadersLeft).
+//	   the last of these readers is about to call ReadersLeft.
 //
 // No wake-up is lost. Take a waiter that sleeps in the queue. By F and N the lock is held, or the
-// first waiter is awake, or a release is about to call advance. If the lock is held, Q has its
-// release come here, under FIFO and with flagReserved to admit the first waiter, else to wake it.
-// An awake waiter calls compete. It wins, and the lock is held; or it finds the word held, and
-// sleeps again with flagWoken cleared in one step with that finding; or it leaves, and cancel calls
-// advance. If reserveOverdue has replaced flagWoken by flagReserved on a word that is held, the
-// release of that word comes here, and admits the waiter, asleep or awake. A reader that is sent
-// leaves the queue with all other waiters, on a word that is free and has no flags. Its unpark is
-// on its way, and it asks again: no other waiter depends on it. Parties that take and free the lock
-// while flagWoken is set tell nobody, readers included (TryUnlockShared). If the table holds the
-// lock, T has its last reader come here.
+// first waiter is awake, or a release is about to call advance. If the lock is held, by Q its
+// release calls advance: under FIFO and with flagReserved to admit the first waiter, else to wake
+// it. An awake waiter calls compete. If the waiter wins, the lock is held. If the waiter finds the
+// word held, it clears flagWoken by a swap of that word, and sleeps again. If the waiter leaves,
+// cancel calls advance. If reserveOverdue has replaced flagWoken by flagReserved on a held word,
+// the release of the word calls advance, which admits the waiter, asleep or awake. A reader that is
+// sent leaves the queue with all other waiters, while the word is free and without flags. The
+// unpark of the reader follows, and the reader asks again: no other waiter depends on this reader.
+// Parties that take and free the lock while flagWoken is set tell nobody, readers included
+// (TryUnlockShared). If the table holds the lock, by T its last reader calls advance.
 //
 // The commonest case comes first, which makes a hand-off a tenth cheaper: the last hold ends, and
 // the first waiter gets the lock exclusively.
@@ -285,9 +288,9 @@ func (s *Sync) advanceAny(next step) (wake *node, ok bool) {
 	}
 }
 
-// admit returns how many waiters at the head of the queue leave it if the word becomes w, and their
-// state from then on: they are granted the lock, or sent. It also returns the word with them as
-// holders, if they are. w has no flags about the queue. The guard is held.
+// admit returns how many waiters leave the head of the queue if the word becomes w, and their new
+// state, granted or sent. It also returns the word, with the granted waiters as holders. The caller
+// has cleared the flags about the queue in w. The guard is held.
 func (s *Sync) admit(w uint64) (k int, becomes state, to uint64) {
 	n := s.queue.head
 	switch {
@@ -313,11 +316,11 @@ func (s *Sync) admit(w uint64) (k int, becomes state, to uint64) {
 	return k, granted, w
 }
 
-// sends reports whether a release that frees the lock sends all waiters (NonFair). All of them are
-// readers then, and none of them was sent in vain for too long. See the page of the package for why
-// no reader is sent while a writer waits. The guard is held.
+// sends reports whether a release that frees the lock sends all waiters (NonFair). A release sends
+// readers only, and none that was sent in vain for too long. See the page of the package for why no
+// reader is sent while a writer waits. The guard is held.
 //
-// A lone processor gains nothing: the releasing goroutine goes on, and a writer that locks again
+// A lone processor gains nothing. The releasing goroutine goes on, and a writer that locks again
 // soon would have the lock until the end of its time slice. Under exploration no reader is sent,
 // because the schedules in which the reader comes later show the same.
 func (s *Sync) sends() bool {

@@ -10,16 +10,16 @@ import (
 // to readers, their holds cost other readers nothing: visible readers, after BRAVO (Dice and Kogan,
 // USENIX ATC 2019).
 //
-// Each reader is in the table: the first reader, if there is one, in a place of its own, the others
-// in the slot that their goroutine hashes to. There are two kinds:
+// Each reader is in the table. The first reader has a place of its own. Any other reader is in the
+// slot that its goroutine hashes to. There are two kinds:
 //
-//   - A counted reader has a shared hold of its own in the word. The table only says who it is. The
-//     first reader is counted.
-//   - All other readers have one shared hold in the word together, the table's, for which
-//     flagVisible stands. While flagBiased is set, a newcomer only has to be in the table to read.
-//     A reader only has to leave it. Neither changes the word.
+//   - A counted reader has a shared hold of its own in the word. The table only names the reader.
+//     The first reader is counted.
+//   - All other readers have one shared hold in the word together, the table's hold, for which
+//     flagVisible stands. While flagBiased is set, a newcomer reads as soon as it is in the table,
+//     and a reader ends its hold by leaving the table. Neither changes the word.
 //
-// All other shared holds in the word are those of explicit owners, and of counted readers that are
+// All other shared holds in the word belong to explicit owners, and to counted readers that are
 // about to enter the table.
 //
 //	visible biased
@@ -29,42 +29,43 @@ import (
 //	1       0       the readers that were in the table when flagBiased was cleared read; the last
 //	                one of them gives the table's hold back; new readers are counted
 //
-// A counted reader sets both, on a word that has neither and no waiters. The flag flagBiased is
-// cleared with the guard held. The flag flagVisible is cleared with the guard held, on a word
-// without flagBiased, once the table was found empty after flagBiased was cleared. Counted readers
-// do not matter there.
+// A counted reader sets both flags, on a word without either flag and without waiters. The flag
+// flagBiased is cleared with the guard held. The flag flagVisible is cleared with the guard held,
+// on a word without flagBiased, once the table was found empty after flagBiased was cleared.
+// Counted readers do not matter there.
 //
 // How a bias is revoked, and why that misses nobody:
 //
-//  1. A reader enters the table, and then looks for flagBiased. If that is set, it reads. Else it
-//     leaves the table again, and is counted, or goes to the queue.
-//  2. A writer clears flagBiased, and then looks into the table. With 1 one of the two sees the
-//     other.
+//  1. A reader enters the table, and then looks for flagBiased. If flagBiased is set, the reader
+//     reads. Otherwise it leaves the table again, and is counted, or joins the queue.
+//  2. A writer clears flagBiased, and then looks into the table. By 1 and 2 the reader sees the
+//     cleared flag, or the writer sees the reader.
 //  3. If the writer finds the table empty, it gives the table's hold back (advance with dropTable).
-//     With the guard held nobody clears flagVisible, and nobody sets flagBiased on a word with it.
-//     So the hold that it drops is the one that it found unused.
-//  4. If it finds readers, it waits in the queue. Each reader that leaves the table finds
-//     flagBiased gone, and looks into the table as well (ReadersLeft). The last one finds it empty,
-//     and does 3.
-//  5. New readers find a word without flagBiased. They are counted, or queue. Those that the queue
-//     admits are counted.
+//     The writer has the guard, so nobody else clears flagVisible. Nobody sets flagBiased on a word
+//     with flagVisible. So the writer drops the very hold that it found unused.
+//  4. If the writer finds readers, it waits in the queue. Each reader that leaves the table finds
+//     flagBiased gone, and looks into the table as well (ReadersLeft). The last reader finds the
+//     table empty, and does 3.
+//  5. New readers find a word without flagBiased. They are counted, or queue. Readers that the
+//     queue admits are counted.
 //
 // The exclusive holder's own shared holds are not in the table: nobody else can have any. They
 // are in Reentrant.covered, and are counted when the exclusive hold ends.
 //
 // The first reader is a goroutine that found the lock free, and the table there, and made the lock
 // shared (ReadFirst). It sets firstReader by a plain store, because no other goroutine writes that
-// field at the time. The value of the word goes from 0 to 1 once, until it is 0 again. The first
-// reader sets the field after that step. It clears the field before it gives back its hold, so
-// before the value can be 0 again. The swaps of the word order the clear before the next set. A
-// goroutine compares the field with itself. It may see an old value, but never itself, because it
-// has cleared that. Two others read the field: an inspection, which may be out of date, and a
-// goroutine that acts for another one's owner, which the program has to order after that one.
-// Java's ReentrantReadWriteLock has a firstReader for the same reason.
+// field at the time. Only one goroutine can change the word's value from 0 to 1 before the value is
+// 0 again. The first reader sets firstReader after this change. It clears firstReader before it
+// gives back its hold, so before the value can be 0 again. The swaps of the word order the clear
+// before the next set. A goroutine compares firstReader with its own id. It may read an old value,
+// but never its own id, because it has cleared that. Two other parties read firstReader. An
+// inspection may read an old value. A goroutine that acts for the owner of another goroutine relies
+// on the program, which has to order the two. Java's ReentrantReadWriteLock has a firstReader for
+// the same reason.
 //
 // The bias pays if several goroutines read at a time, and many times between two writes. The
-// readers see that: each counts its slot's reads since the last write (Wrote, unbiasedReads). The
-// first reader is in no slot. So reads that find the lock free never bias it.
+// readers find that out: each reader counts its slot's reads since the last write (Wrote,
+// unbiasedReads). The first reader is in no slot. So reads that find the lock free never bias it.
 type readTable struct {
 	firstReader reader // or 0; leads, to be aligned
 	slots       []Slot // a power of 2
@@ -110,8 +111,8 @@ func (h *reentries) change(by int) (had int, left bool) {
 	return had, now > 0
 }
 
-// Slot is where the readers of one hash are. Its exported methods are what a lock's fast paths are
-// made of. They are for a goroutine.
+// Slot has the readers whose goroutines have one hash. The fast paths of a lock consist of its
+// exported methods, which are for a goroutine.
 type Slot struct {
 	owner     atomic.Int64 // the goroutine that has the slot, negated if it is counted, or 0
 	reentries              // of it
@@ -120,7 +121,7 @@ type Slot struct {
 	reads   uint32 // counted reads of the slot since the last write or bias
 	written uint8  // the lock's number of writes at the last of them
 
-	// Readers that found the slot taken.
+	// These are for readers that found the slot taken.
 	collided atomic.Int64 // how many under the table's hold, and in the upper half how many counted
 	mu       sync.Mutex
 	others   map[int64]int // their holds; guarded by mu
@@ -137,17 +138,18 @@ func newReadTable() *readTable {
 	return &readTable{slots: make([]Slot, n), alone: procs == 1}
 }
 
-// slot returns o's.
+// slot returns the slot of o.
 func (t *readTable) slot(o int64) *Slot { return &t.slots[SlotOf(o, len(t.slots))] }
 
-// SlotOf returns which of n slots is o's. n is a power of 2. Ids that follow each other, as those
-// of a group of workers do, lie far apart (Fibonacci hashing, Knuth, TAOCP 6.4).
+// SlotOf returns the index of o's slot among n. n is a power of 2. Ids that follow each other, as
+// in a group of workers, get slots far apart (Fibonacci hashing, Knuth, TAOCP 6.4).
 func SlotOf(o int64, n int) uint64 { return uint64(o) * 0x9E3779B97F4A7C15 >> 32 & uint64(n-1) }
 
-// empty reports whether the table's hold has no readers. A reader that is about to leave is one.
+// empty reports whether nobody reads by the table's hold. A reader that is about to leave still
+// reads.
 func (t *readTable) empty() bool { return !t.moreThan(0) }
 
-// moreThan reports whether the table's hold has more than most readers.
+// moreThan reports whether more readers than most read by the table's hold.
 func (t *readTable) moreThan(most int) bool {
 	for i := range t.slots {
 		b := &t.slots[i]
@@ -178,7 +180,7 @@ func (b *Slot) add(o int64, n int) (has bool) {
 	return false
 }
 
-// collision returns what reader o adds to the collided.
+// collision returns the number that reader o adds to collided.
 func collision(o int64) int64 {
 	if o < 0 {
 		return 1 << 32
@@ -186,8 +188,8 @@ func collision(o int64) int64 {
 	return 1
 }
 
-// change adds by to the holds of goroutine o, if it reads. It returns how many o had, and whether o
-// is counted. It leaves o at most MaxHolds. If none is left, o has left the table.
+// change adds by to the holds of goroutine o, if it reads. It returns how many holds o had, and
+// whether o is counted. It leaves o at most MaxHolds. Without a hold left, o has left the table.
 func (t *readTable) change(o int64, by int) (had int, counted bool) {
 	if t.firstReader.load() != o {
 		return t.slot(o).change(o, by)
@@ -232,14 +234,15 @@ func (b *Slot) change(o int64, by int) (had int, counted bool) {
 // Owner returns the goroutine that has the slot, negated if it is counted, or 0.
 func (b *Slot) Owner() int64 { return b.owner.Load() }
 
-// take takes the slot for goroutine me. It reads then if the lock is biased afterwards, and
-// else has to Free the slot. take fails if others use the slot.
+// take takes the slot for goroutine me. If the lock is biased afterwards, me reads. Otherwise me
+// must Free the slot. take fails if other readers use the slot.
 func (b *Slot) take(me int64) bool {
 	return b.collided.Load() == 0 && b.owner.CompareAndSwap(0, me)
 }
 
-// Free gives back the slot, and with it the last hold of its goroutine. If that was counted,
-// UnlockShared has to follow, and else [ReadWrite.ReadersLeft], unless the lock is biased.
+// Free gives back the slot, and with it the last hold of its goroutine. If the goroutine was
+// counted, UnlockShared must follow. Otherwise [ReadWrite.ReadersLeft] must follow, unless the lock
+// is biased.
 func (b *Slot) Free() { b.owner.Store(0) }
 
 // each calls visit for the goroutines in the table.

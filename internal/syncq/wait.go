@@ -13,7 +13,7 @@ import (
 // state is how far the wait of a node is. It is guarded by the lock's guard; the waiter may read it
 // after an unpark that nothing can follow.
 //
-//	from     to         by whom, and with what
+//	from     to         function, and effect
 //	waiting  awake      advance (NonFair): the first waiter shall race for the lock; one unpark
 //	waiting  granted    advance: the waiter holds the lock; one unpark
 //	waiting  sent       advance (NonFair): the waiter, a reader, shall ask again; one unpark
@@ -24,8 +24,8 @@ import (
 //	sent     granted    askAgain: the reader acquired the lock, as a newcomer may
 //	sent     waiting    askAgain: a newcomer may not, and the reader joins the queue again
 //
-// Each step out of waiting comes with exactly one unpark, and each park ends with exactly one. So
-// nothing is left in a node's place when its waiter is done with it.
+// Each step out of waiting comes with exactly one unpark, and each park ends with exactly one
+// unpark. So a node's place is empty when its waiter is done with it.
 type state uint8
 
 const (
@@ -84,7 +84,8 @@ var nodes = sync.Pool{New: func() any {
 	return n
 }}
 
-// newNode returns a wait of p. A zero lock may be FIFO already: then p says that too.
+// newNode returns a wait of p. A lock that was not made by New may be FIFO already: then p says so
+// too.
 func (s *Sync) newNode(p Party, shared bool) *node {
 	n := nodes.Get().(*node)
 	n.s, n.value, n.who, n.shared, n.kind = s, p.value, p.who, shared, p.kind
@@ -96,8 +97,8 @@ func (s *Sync) newNode(p Party, shared bool) *node {
 }
 
 // end recycles n, whose wait has ended with out unless it was refused, and returns the outcome. If
-// the limit ended the wait, n is garbage like its channel: a cancellation may end many waits at
-// once, and the pool would have to grow for their nodes.
+// the limit ended the wait, n is garbage like its channel. A cancellation may end many waits at
+// once, and the pool would grow for their nodes.
 func (n *node) end(out Outcome) Outcome {
 	switch {
 	case n.refused:
@@ -135,10 +136,10 @@ func (n *node) mirror() uint64 {
 	return flagQueued
 }
 
-// A waiter that is first and loses the race to bargers MaxLost times, or has waited for MaxBarging
-// (see overdue, longQueue), has the lock reserved: the next release hands it over. That bounds
-// barging. A waiter for readers has it reserved at once. The queue of rwlock.StampedLock has the
-// same bounds.
+// These bound barging. The lock is reserved for a first waiter that loses the race to bargers
+// MaxLost times, or has waited for MaxBarging (see overdue, longQueue). The next release then hands
+// the lock to that waiter. For a waiter behind readers the lock is reserved at once. The queue of
+// rwlock.StampedLock has the same bounds.
 const (
 	MaxBarging = time.Millisecond
 	MaxLost    = 16
@@ -148,17 +149,18 @@ const (
 // is overdue when it becomes the first, and the lock would be handed off from then on.
 const longQueue = 128
 
-// due is the since of a waiter that a broadcast moved here with others. All of them have the lock
-// reserved: handing it from one to the next is the shortest way through them, and they have waited.
+// due is the since of a waiter that a broadcast moved here with others. The lock is reserved for
+// each of these waiters. They have waited, and handing the lock from one to the next is the
+// shortest way through them.
 const due = time.Duration(math.MinInt64 / 2)
 
 // overdue reports whether the lock is to be reserved for n by now.
 //
 // The clock is read when a waiter joins, becomes the first, or loses a race, and at each 64th
-// acquisition past a waiter that is awake. A reading takes as long as several atomic writes. The
-// first waiter behind readers has the lock reserved without a look at the clock. A signalled waiter
-// that joins as the first usually wins its first race. Its wait counts from the first that it
-// loses, and its signal reads no clock.
+// acquisition past an awake waiter. A reading takes as long as several atomic writes. For the first
+// waiter behind readers the lock is reserved without a look at the clock. A signalled waiter that
+// joins as the first usually wins its first race. So Signal reads no clock for this waiter, and its
+// wait counts from the first lost race.
 func (n *node) overdue() bool {
 	if n.reserved {
 		return true
@@ -180,18 +182,20 @@ func clock() time.Duration { return time.Since(start) }
 // recycles n. A wait goes like this:
 //
 //  1. The waiter takes the guard and calls tryEnqueue. If the lock can be had, the waiter has it.
-//  2. Else the node is at the end of the queue, flagQueued is set, and the waiter parks. If it can,
-//     it gives the guard back when it parks, and not before: see enqueue.
+//  2. Else the node is at the end of the queue, flagQueued is set, and the waiter parks. If
+//     possible, the waiter gives the guard back when it parks, and not before: see enqueue.
 //  3. Under FIFO a release makes the first waiter the holder, takes its node out of the queue, and
 //     unparks it. The waiter returns.
-//  4. Under NonFair a release frees the lock, and wakes the first waiter, which races
-//     (compete). If it loses it parks again, still first. After too many losses, or one to
-//     readers, the lock is handed to it as in 3. If only readers wait, the release may free the
-//     lock, and send all of them: each leaves the queue, is unparked, and asks for the lock as a
-//     newcomer does (askAgain). If that is in vain it joins the queue again, at the end.
+//  4. Under NonFair a release frees the lock, and wakes the first waiter, which races (compete). If
+//     the waiter loses, it parks again, still first. After too many losses, or one loss to readers,
+//     the lock is handed to the waiter as in 3. If only readers wait, the release may free the
+//     lock, and send all readers. Each reader leaves the queue, is unparked, and asks for the lock
+//     as a newcomer does (askAgain). If the reader asks in vain, it joins the queue again, at the
+//     end.
 //  5. If the limit ends first, the waiter takes the guard (leave). A node that is still in the
-//     queue leaves it (cancel), and the wait has failed. A node that is not was granted the lock
-//     before: the wait has succeeded, and the unpark that comes with a grant is awaited.
+//     queue leaves it (cancel), and the wait has failed. A node that is not in the queue was
+//     granted the lock before. The wait has succeeded, and the waiter awaits the unpark that comes
+//     with the grant.
 //
 // A goroutine that wakes pays for each frame that it returns through. So the loop is also written
 // out in Acquire, AcquireShared and Cond.Wait, and after [Begin] in packages fair and
@@ -250,11 +254,11 @@ func (n *node) askAgain() (queued bool, guard *sync.Mutex) {
 	return n.enqueue()
 }
 
-// enqueue lets n have the lock at once or refuses it, or puts it in the queue. If it returns the
-// guard, that is held, for n's first park to give back: nothing can end the wait before that. It
-// returns no guard in four cases:
+// enqueue lets n have the lock at once, refuses the wait, or puts n in the queue. If enqueue
+// returns the guard, the guard is held, and n's first park gives it back: nothing can end the wait
+// before that park. It returns nil in four cases:
 //
-//   - The watcher has to look at the queue first.
+//   - The watcher must look at the queue first.
 //   - n was granted the lock or woken while it joined. A permit is on its way.
 //   - n's place is open. Its park gives no mutex back.
 //   - n spins for readers of the table first.
@@ -306,8 +310,8 @@ func (n *node) tryEnqueue() (wake *node, queued bool) {
 	return wake, false
 }
 
-// push puts n at the end of the lock's queue, and sees to what follows. The guard is held. It
-// returns n if n is to be unparked.
+// push puts n at the end of the lock's queue, and updates the word. The guard is held. push returns
+// n if n is to be unparked.
 func (n *node) push() (wake *node) {
 	s := n.s
 	if n.lost > 0 { // a reader that was sent in vain
@@ -328,10 +332,11 @@ func (n *node) push() (wake *node) {
 	return wake
 }
 
-// admissible returns the word with n, which is not in the queue, as a holder, and whether n may
-// have the lock, whose word is w. The guard is held. A reader overtakes a first waiter that is
-// awake, for the reason of admitsReader. It overtakes none with a reservation, awake or not: after
-// a reader overtook an awake writer, the next call of advance reserves the lock for that.
+// admissible is for a node n that is not in the queue. It returns the word w with n as a holder,
+// and whether n may have the lock. The guard is held. A reader overtakes a first waiter that is
+// awake, for the reason of admitsReader. A reader does not overtake a waiter with a reservation,
+// awake or not. After a reader overtook an awake writer, the next call of advance reserves the lock
+// for the writer.
 func (n *node) admissible(w uint64) (uint64, bool) {
 	if !n.shared {
 		return w | n.value, free(w)
@@ -370,8 +375,8 @@ func (n *node) awaitLock() {
 	}
 }
 
-// compete has n, which is first in a NonFair queue and was woken, race for the lock, and reports
-// whether it has it. If not, n sleeps on a word that is held, and whose release will see to it.
+// compete races for the lock on behalf of n, which is first in a NonFair queue and was woken. It
+// reports whether n has the lock. If not, n sleeps on a held word, whose release admits or wakes n.
 func (n *node) compete() bool {
 	s := n.s
 	s.guard.Lock()
@@ -402,9 +407,9 @@ func (n *node) compete() bool {
 	return true
 }
 
-// cancel takes n out of the queue without the lock. The guard is held. If n was first, a
-// wake-up that it had goes to the next waiter, and shared waiters behind an exclusive one join
-// the shared holders: advance sees to both.
+// cancel takes n out of the queue without the lock. The guard is held. If n was first, cancel calls
+// advance. A wake-up of n goes to the next waiter. Shared waiters behind an exclusive n join the
+// shared holders.
 func (n *node) cancel() (wake *node) {
 	s := n.s
 	first := s.queue.head == n
@@ -418,8 +423,9 @@ func (n *node) cancel() (wake *node) {
 	return wake
 }
 
-// dismiss takes n, whose owner holds the lock, out of the lock's queue, and wakes its waiter,
-// or has it not join the queue. It reports false if n waits for a signal, or has the lock.
+// dismiss takes n, whose owner holds the lock, out of the lock's queue, and wakes its waiter. If n
+// has not joined the queue yet, dismiss keeps it from joining. It reports false if n waits for a
+// signal, or has the lock.
 func (n *node) dismiss() bool {
 	s := n.s
 	s.guard.Lock()

@@ -2,9 +2,9 @@ package syncq
 
 import "github.com/jucgo/locks/internal/park"
 
-// Waiter is a wait that a layer above the engine keeps: package shares for a goroutine of an
-// explicit owner, and package condition for a lock that has no Sync. Locks that select by
-// themselves keep one too: see Begin, which has rules of its own.
+// Waiter is a wait that a layer above the engine keeps. Package shares keeps one for a goroutine of
+// an explicit owner, and package condition for a lock without a Sync. Locks that select by
+// themselves keep a Waiter too: see Begin, which has rules of its own.
 //
 // The goroutine that waits makes the Waiter. It calls Acquire, or Enqueue and then the methods that
 // await, each once. Its last call is End, Await, or Abandon: no method may be called after that.
@@ -20,13 +20,13 @@ func (s *Sync) NewWaiter(p Party, isShared bool, l *park.Limit) Waiter {
 	return Waiter{n: s.newNode(p, isShared), l: l}
 }
 
-// NewWaiter returns a wait of p for a signal of c, and for an exclusive hold after that. l ends the
-// wait for the signal only.
+// NewWaiter returns a wait of p for a signal of c, and for an exclusive hold after the signal. The
+// limit l ends the wait for the signal only.
 func (c *Cond) NewWaiter(p Party, l *park.Limit) Waiter {
 	return Waiter{c: c, n: c.s.newNode(p, false), l: l}
 }
 
-// Begin is the first half of a limited Acquire, for a caller that selects by itself: a goroutine
+// Begin is the first half of a limited Acquire, for a caller with a select of its own. A goroutine
 // that wakes pays for each frame that it returns through. While waits is true, the caller calls
 // Woken after a permit, or Leave when its limit has ended. At last it calls Finish, and nothing
 // else. If waits is false at once, Finish is the only call.
@@ -44,7 +44,7 @@ func Begin(s *Sync, p Party) (w Waiter, waits bool) {
 // Permits delivers a permit when the wait may be over.
 func (w Waiter) Permits() <-chan struct{} { return w.n.place.Permits() }
 
-// Woken reports whether a waiter that got a permit has to go on waiting.
+// Woken reports whether a waiter must go on waiting after a permit.
 func (w Waiter) Woken() (waits bool) { return w.n.policy == NonFair && !w.n.compete() }
 
 // Leave ends a wait whose limit has ended. The waiter may have got the lock before.
@@ -79,7 +79,7 @@ func (w Waiter) Enqueue(release bool) {
 }
 
 // AwaitSignal waits until a signal or the limit has taken the waiter out of its condition's queue.
-// It reports which, and whether AwaitLock has to follow.
+// It reports in signalled whether a signal did, and in queued whether AwaitLock must follow.
 func (w Waiter) AwaitSignal() (signalled, queued bool) { return w.c.awaitSignal(w.n, w.l, nil) }
 
 // AwaitLock waits until the waiter has the lock or is dismissed.
@@ -112,8 +112,8 @@ func (w Waiter) Granted() bool {
 func (w Waiter) Dismiss() bool { return w.n.dismiss() }
 
 // Abandon ends the wait of a caller that has not released the lock behind the condition after all.
-// A signal that it got meanwhile goes to the next waiter: the waiters that were signalled before
-// wait for a lock that the caller may still have.
+// If the caller was signalled meanwhile, the signal goes to the next waiter of the condition. The
+// waiters that were signalled before wait for a lock that the caller may still have.
 func (w Waiter) Abandon() {
 	s, n := w.n.s, w.n
 	s.guard.Lock()

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Kind describes a lock to the [Watcher]. Usually it is static, one for all locks of a type. A lock
-// without a Kind has no owners to wait for, and is not watched. A lock with a Kind lets its
-// exclusive holder enter again, and never wait for itself exclusively.
+// Kind describes a lock to the [Watcher]. Usually all locks of a type share one static Kind. A lock
+// without a Kind is not watched: its owners are unknown. A lock with a Kind lets its exclusive
+// holder enter again, and never wait for itself exclusively.
 type Kind struct {
 	// Name is the lock's type.
 	Name string
@@ -16,11 +16,12 @@ type Kind struct {
 	Key any
 
 	// Holders returns the shared holders of the lock, in any order. If it is nil, they are unknown.
-	// It is asked after a look that found no exclusive holder.
+	// Holders is called after the caller has found the lock without an exclusive holder.
 	//
-	// The answer must be right about owners that wait: an owner that waits for any lock is returned
-	// if and only if it has a shared hold of this one. About others it may be wrong. It is called
-	// without the guard held, and must not wait for a goroutine that may wait for a lock.
+	// The answer must be right about owners that wait. An owner that waits for any lock is returned
+	// if and only if the owner has a shared hold of this lock. About other owners the answer may be
+	// wrong. Holders is called without the guard held, and must not wait for a goroutine that may
+	// wait for a lock.
 	Holders func(*Sync) []int64
 
 	// Refusable says that the lock knows that Lock, LockShared, and their limited forms may
@@ -28,8 +29,8 @@ type Kind struct {
 	Refusable bool
 }
 
-// Watcher is told of the waits for locks that have a Kind. Package waits is the watcher of programs
-// that look for deadlocks; other programs have none.
+// A Watcher learns of the waits for locks that have a Kind. Package waits is the watcher of
+// programs that look for deadlocks; other programs have none.
 type Watcher interface {
 	// Begin is called when a wait is about to begin, without the guard. It calls e.Enqueue, and
 	// returns its result, or false after e.Refuse.
@@ -65,7 +66,7 @@ func (s *Sync) Describe(k *Kind) {
 	}
 }
 
-// watch has w watch the lock. The guard is held.
+// watch tells w of the lock before its first watched wait. The guard is held.
 func (s *Sync) watch(w Watcher, k *Kind) {
 	if marks := s.queue.marks.load(); marks&watched == 0 {
 		s.queue.marks.set(marks | watched)
@@ -110,8 +111,8 @@ type Entry struct{ n *node }
 // Lock returns the synchronizer of the lock.
 func (e Entry) Lock() *Sync { return e.n.s }
 
-// Refusable reports whether the wait may be refused: not that of an explicit owner, of which
-// another goroutine may release.
+// Refusable reports whether the wait may be refused. The wait of an explicit owner is not refused,
+// since another goroutine of that owner may release.
 func (e Entry) Refusable() bool { return e.n.kind.Refusable && !explicit(e.n.who) }
 
 // Enqueue lets the waiter have the lock, and returns false, or puts it in the queue.

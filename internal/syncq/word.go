@@ -2,9 +2,10 @@ package syncq
 
 import "sync/atomic"
 
-// Word is the state word of a lock. Its methods are the changes of it that need no look at the
-// queue, and what the word alone shows. A lock calls Load and CompareAndSwap in its fast paths
-// only, which must be inlined. They swap a free word and the holder's, with the same flags.
+// Word is the state word of a lock. Its methods are the changes of the word that need no look at
+// the queue, and the questions that the word alone answers. A lock calls Load and CompareAndSwap in
+// its fast paths only, which must be inlined. These paths swap a free word and the holder's word,
+// with the same flags.
 //
 // The upper 58 bits are the value: the exclusive holder, the number of shared holds, or 0 if the
 // lock is free. The lower bits are flags. These are all legal words:
@@ -25,9 +26,9 @@ import "sync/atomic"
 // in the same step. Under NonFair it is free only with flagWoken set.
 //
 // Two kinds of code change the word. Fast paths do so without the guard. They take a free lock, add
-// or drop a shared hold, and open the read table while nobody waits. They also free a lock that
-// nobody waits for, or that is not reserved. Everything else happens with the guard held, in
-// advance, tryEnqueue, compete or reserveOverdue.
+// or drop a shared hold, and open the read table while nobody waits. They also free a lock without
+// waiters or without a reservation. Everything else happens with the guard held, in advance,
+// tryEnqueue, compete or reserveOverdue.
 type Word struct{ atomic.Uint64 }
 
 // The flags of the state word, and some words.
@@ -36,28 +37,28 @@ const (
 	// with the guard held only. If a waiter joins without setting it, no release wakes that waiter.
 	flagQueued uint64 = 1 << iota
 
-	// flagWoken mirrors "the first waiter is awake, and has no reservation" (NonFair). Or the
-	// release that set it is about to wake the first waiter. Further releases need not wake it. It
-	// is set without the guard by a release that frees the word. It is cleared with the guard held
-	// only, never on a free word.
+	// flagWoken mirrors "the first waiter is awake, without a reservation" (NonFair). Or the
+	// release that set flagWoken is about to wake the first waiter. Further releases need not wake
+	// that waiter. A release that frees the word sets flagWoken without the guard. The flag is
+	// cleared with the guard held only, never on a free word.
 	flagWoken
 
-	// flagReserved mirrors "the next release hands the lock over" (NonFair): the first waiter lost
+	// flagReserved mirrors "the next release hands the lock over" (NonFair). The first waiter lost
 	// too many races, waited for too long, waits for readers, or is shared. If all waiters are
-	// readers, that release may free the lock and send them instead. A holder that overtook
-	// an awake waiter sets it as well, in place of flagWoken: see reserveOverdue. Changed with the
-	// guard held only, and never set on a free word.
+	// readers, that release may free the lock and send them instead. A holder that overtook an
+	// awake waiter sets flagReserved as well, in place of flagWoken: see reserveOverdue. The flag
+	// is changed with the guard held only, and never set on a free word.
 	flagReserved
 
 	// flagShared: the value counts shared holds.
 	flagShared
 
-	// flagVisible: one of the shared holds belongs to the read table, on behalf of all readers that
-	// have none of their own. See table.go.
+	// flagVisible: one of the shared holds belongs to the read table, on behalf of all readers
+	// without a hold of their own. See table.go.
 	flagVisible
 
-	// flagBiased: a reader that is in the table reads. Illegal without flagVisible, and with
-	// flagQueued: while others wait, new readers have to come to the queue.
+	// flagBiased: a reader that is in the table reads. The flag is illegal without flagVisible, and
+	// with flagQueued: while others wait, new readers must join the queue.
 	flagBiased
 
 	flagBits = iota
@@ -69,8 +70,8 @@ const (
 	queueFlags = flagQueued | flagWoken | flagReserved
 
 	// Awake is the word of a free lock whose first waiter is awake (NonFair). A newcomer may take
-	// the lock. It tells nobody when it frees it, if flagWoken is still set then: see
-	// [Sync.Unlock].
+	// the lock. The newcomer tells nobody when it frees the lock, if flagWoken is still set then:
+	// see [Sync.Unlock].
 	Awake = flagQueued | flagWoken
 
 	// OneShared is the word of a lock with one shared hold, without other flags.
@@ -84,11 +85,11 @@ func Value(owner int64) uint64 { return uint64(owner) << flagBits }
 // Names reports whether w has owner as its exclusive holder.
 func Names(w uint64, owner int64) bool { return w&^(allFlags&^flagShared) == Value(owner) }
 
-// free reports whether w has no holder.
+// free reports whether nobody holds the lock whose word is w.
 func free(w uint64) bool { return w <= allFlags }
 
-// TryFree gives back the only hold, whose word without flags is value, if no waiter has to be told.
-// w was the word. It reports whether it did.
+// TryFree gives back the only hold, whose word without flags is value, if the release need not wake
+// a waiter. w was the word. TryFree reports whether it gave the hold back.
 func (word *Word) TryFree(w, value uint64) bool {
 	switch w {
 	case value:
@@ -102,17 +103,17 @@ func (word *Word) TryFree(w, value uint64) bool {
 // exclusive reports whether w has an exclusive holder.
 func exclusive(w uint64) bool { return w&flagShared == 0 && !free(w) }
 
-// admitsReader reports whether a reader may have the lock at once. Nobody holds it exclusively
-// then, and nobody waits, or the first waiter is a writer that is awake and has no reservation.
-// That writer has still to run. When it does, it finds the readers, and has the lock reserved from
-// then on. Without this rule two goroutines that mix reads and writes would put each other to sleep
-// at every operation.
+// admitsReader reports whether a reader may have the lock at once. Nobody holds the lock
+// exclusively then, and nobody waits, or the first waiter is an awake writer without a reservation.
+// Such a writer is about to run. When it runs, it finds the readers, and the lock is reserved for
+// it from then on. Without this rule two goroutines that mix reads and writes would put each other
+// to sleep at every operation.
 func admitsReader(w uint64) bool {
 	return !exclusive(w) && (w&flagQueued == 0 || w&(flagWoken|flagReserved) == flagWoken)
 }
 
-// step is a step of advance. It returns the word after it. One that ends a hold returns false if w
-// has no such hold. The flags about the queue are left to advance.
+// step is a step of advance: it returns the word after w. A step that ends a hold returns false if
+// w shows no such hold. A step leaves the flags about the queue to advance.
 type step func(w uint64) (to uint64, ok bool)
 
 // keep changes nothing.
@@ -157,14 +158,14 @@ func (word *Word) TryLockShared() bool {
 	return word.change(func(w uint64) (uint64, bool) { return (w | flagShared) + oneHold, !exclusive(w) })
 }
 
-// TryLockSharedInTurn takes a shared hold unless the lock is held exclusively, or others wait that
-// a newcomer must not overtake.
+// TryLockSharedInTurn takes a shared hold unless the lock is held exclusively, or a newcomer must
+// not overtake a waiter.
 func (word *Word) TryLockSharedInTurn() bool {
 	return word.change(func(w uint64) (uint64, bool) { return (w | flagShared) + oneHold, admitsReader(w) })
 }
 
-// TryUnlockShared gives one shared hold back if no waiter has to be told, and reports whether
-// it did.
+// TryUnlockShared gives one shared hold back if the release need not wake a waiter, and reports
+// whether it did.
 func (word *Word) TryUnlockShared() bool {
 	return word.change(func(w uint64) (uint64, bool) {
 		switch {
