@@ -66,24 +66,60 @@ func Format(stack []uintptr) string {
 }
 
 // Program returns the frames of a Goroutine without the frames of the library above the function
-// that the program called. It returns all frames if no frame is the program's.
+// that the program called. If the goroutine is in the client of a store, whose packages are not the
+// library's, the frames of that client are left out too. Program returns all frames if no frame is
+// the program's.
 func Program(frames string) string {
 	called := 0 // where the library's function begins that the program called
+	client := clientEnd(frames)
 	for at := 0; at < len(frames); {
-		function := functionOf(frames[at:])
-		if !IsLibrary(function) {
+		if at >= client && !IsLibrary(functionOf(frames[at:])) {
 			return frames[called:]
 		}
 		called = at
-		for range 2 { // the function and its line
-			end := strings.IndexByte(frames[at:], '\n')
-			if end < 0 {
-				return frames
-			}
-			at += end + 1
+		if at = next(frames, at); at < 0 {
+			return frames
 		}
 	}
 	return frames
+}
+
+// next returns where the frame behind the frame at an offset begins, or -1. A frame has two lines:
+// its function, and its place.
+func next(frames string, at int) int {
+	for range 2 {
+		end := strings.IndexByte(frames[at:], '\n')
+		if end < 0 {
+			return -1
+		}
+		at += end + 1
+	}
+	return at
+}
+
+// clientEnd returns where the frames of a store's client end: at the innermost frame of this module,
+// if that frame is an adapter's. Otherwise it returns 0. An adapter calls no function of the
+// program, so a goroutine in an adapter is in the client's code, or in the adapter's own.
+func clientEnd(frames string) int {
+	for at := 0; at >= 0 && at < len(frames); at = next(frames, at) {
+		function := functionOf(frames[at:])
+		rest, ours := strings.CutPrefix(function, module+"/distributed/")
+		if ours && IsLibrary(function) && isAdapter(rest) {
+			return at
+		}
+		if strings.HasPrefix(function, module) {
+			return 0
+		}
+	}
+	return 0
+}
+
+// isAdapter reports whether a function belongs to an adapter. The path of the function begins below
+// the folder distributed. The other packages there call functions of the program: a Store of
+// package lease, the Documents of caslock, and the function that package leader runs.
+func isAdapter(path string) bool {
+	folder := path[:max(strings.IndexAny(path, "/."), 0)]
+	return strings.HasSuffix(folder, "lock") && folder != "caslock"
 }
 
 // functionOf returns the function that a frame begins with.
@@ -95,9 +131,11 @@ func functionOf(frame string) string {
 	return line
 }
 
+// module is the path of the root module. The paths of the other modules begin with it.
+const module = "github.com/jucgo/locks"
+
 // IsLibrary reports whether a function belongs to the locks, or to the packages that they use.
 func IsLibrary(function string) bool {
-	const module = "github.com/jucgo/locks"
 	if rest, ok := strings.CutPrefix(function, module); ok {
 		own := rest == "" || rest[0] == '.' || rest[0] == '/'
 		for _, program := range []string{"_test.", "/cmd/", "/examples/", "/bench/"} {
@@ -113,16 +151,19 @@ func IsLibrary(function string) bool {
 	return false
 }
 
-// WaitsInLibrary reports whether the goroutine waits in a function of the library. The state of
-// such a goroutine names what the library is made of, such as sync.Cond.Wait, which the program
-// may not even have.
+// WaitsInLibrary reports whether the goroutine waits in a function of the library, or of a store's
+// client that the library called. The state of such a goroutine names what the library or the client
+// is made of, such as sync.Cond.Wait, which the program may not even have.
 func (g Goroutine) WaitsInLibrary() bool {
+	if clientEnd(g.Frames) > 0 {
+		return true
+	}
 	for line := range strings.Lines(g.Frames) {
 		if strings.HasPrefix(line, "\t") {
 			continue
 		}
 		function := functionOf(strings.TrimSuffix(line, "\n"))
-		if strings.HasPrefix(function, "github.com/jucgo/locks") {
+		if strings.HasPrefix(function, module) {
 			return IsLibrary(function)
 		}
 		if !IsLibrary(function) {

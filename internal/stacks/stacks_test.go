@@ -59,3 +59,32 @@ created by main.main in goroutine 1
 	require.True(t, Goroutine{Frames: library + called}.WaitsInLibrary())
 	require.False(t, Goroutine{Frames: "sync.(*Cond).Wait(0x1)\n\t/go/cond.go:71\nmain.wait()\n\t/src/main.go:3\n"}.WaitsInLibrary())
 }
+
+func TestAStoresClientIsLeftOut(t *testing.T) {
+	const client = `internal/poll.runtime_pollWait(0x1, 0x72)
+	/usr/local/go/src/runtime/netpoll.go:351 +0x85
+net.(*conn).Read(0x1)
+	/usr/local/go/src/net/net.go:196 +0x45
+github.com/redis/go-redis/v9.(*Client).Process(0x1)
+	/src/redis.go:7 +0x1
+github.com/jucgo/locks/distributed/redislock.(*store).Acquire(0x1)
+	/src/locks/distributed/redislock/store.go:31 +0x45
+github.com/jucgo/locks/distributed/lease.question.request(0x1)
+	/src/locks/distributed/lease/acquire.go:416 +0x45
+`
+	const called = `github.com/jucgo/locks/distributed/lease.(*Mutex).LockContext(0x1, {0x2, 0x3})
+	/src/locks/distributed/lease/mutex.go:81 +0x25
+main.transfer(0x1)
+	/src/main.go:12 +0x34
+`
+	require.Equal(t, called, Program(client+called))
+	require.True(t, Goroutine{Frames: client + called}.WaitsInLibrary())
+
+	// What the library calls is the program's: a Store, a function of locks.Do, a leader.
+	for _, caller := range []string{"/distributed/lease.question.request", ".Do", "/distributed/leader.(*Election).Run"} {
+		frames := "net.(*conn).Read(0x1)\n\t/go/net.go:1\nmain.work(0x1)\n\t/src/main.go:3\n" +
+			"github.com/jucgo/locks" + caller + "(0x1)\n\t/src/locks/x.go:5\n" + called
+		require.Equal(t, frames, Program(frames))
+		require.False(t, Goroutine{Frames: frames}.WaitsInLibrary())
+	}
+}
