@@ -17,14 +17,15 @@ import (
 
 	"github.com/jucgo/locks"
 	locksdebug "github.com/jucgo/locks/debug/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/keyed"
 	"github.com/jucgo/locks/record"
 	"github.com/jucgo/locks/reentrant"
 )
 
-// These tests are of what a page may do with values and methods of the program: it runs them as
-// little as possible, and survives them.
+// These tests are about values and methods of the program: a page runs such methods as little as
+// possible, and survives them.
 
 // customer is a key that the program goes on changing.
 type customer struct {
@@ -84,6 +85,48 @@ func TestARecordedKeysNameStandsBeforeTheKey(t *testing.T) {
 	require.Len(t, a.Locks, 1)
 	require.Equal(t, `user "ann"`, a.Locks[0].Name)
 	require.NoError(t, l.UnlockContext(bg))
+}
+
+func TestARecordedLeasesNameStandsBeforeItsNameInTheStore(t *testing.T) {
+	r := record.New(record.Options{Waits: true})
+	h := locksdebug.Handler(locksdebug.WithRecorder(r))
+	c, err := lease.New(newStore(), lease.WithTTL(time.Hour))
+	require.NoError(t, err)
+	defer c.Close(bg)
+	mutex := c.Mutex("ann")
+	l := r.Wrap("user", mutex)
+	require.NoError(t, l.LockContext(bg))
+	start(t, func(ctx context.Context) { waitHere(ctx, l) })
+	await(t, func() bool { return mutex.QueueLength() == 1 })
+	a := ask(t, h)
+	require.Len(t, a.Locks, 1)
+	require.Equal(t, `user "ann"`, a.Locks[0].Name)
+	require.NoError(t, l.UnlockContext(bg))
+}
+
+// wrapper is a lock of the program around another lock.
+type wrapper struct {
+	locks.TryLocker
+	unwrap func() locks.TryLocker
+}
+
+func (w *wrapper) Unwrap() locks.TryLocker { return w.unwrap() }
+
+func TestAPageSurvivesAWrappersUnwrap(t *testing.T) {
+	endless := &wrapper{TryLocker: new(reentrant.Mutex)}
+	endless.unwrap = func() locks.TryLocker { return endless }
+	broken := &wrapper{new(reentrant.Mutex), func() locks.TryLocker { panic("broken") }}
+	for _, w := range []*wrapper{endless, broken} {
+		r := record.New(record.Options{Waits: true})
+		h := locksdebug.Handler(locksdebug.WithRecorder(r))
+		l := r.Wrap("wrapped", w)
+		require.NoError(t, l.LockContext(bg))
+		_, stop := start(t, func(ctx context.Context) { waitHere(ctx, l) })
+		await(t, func() bool { return w.TryLocker.(*reentrant.Mutex).QueueLength() == 1 })
+		require.Contains(t, text(t, h), "wrapped")
+		stop()
+		require.NoError(t, l.UnlockContext(bg))
+	}
 }
 
 // inspector is a lock's Inspect that a program wrote.

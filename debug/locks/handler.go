@@ -62,14 +62,15 @@ type handler struct {
 	turn      chan struct{} // has a value while a snapshot is taken
 }
 
-// Handler returns a handler that shows the locks of this process. The package comment says what
-// the handler shows, and why it must not be public.
+// Handler returns a handler that shows the locks of this process. The package comment describes the
+// page, and says why it must not be public.
 //
 // The query sets the format: ?format=html, text or json. Without it the Accept header decides
 // between the three, and any other client gets text. The page refreshes itself every five
-// seconds, or as ?refresh=1s says, and not with ?refresh=0. It refreshes itself less often if its
-// answers stop the program for more than 1 % of that time. With ?name=TEXT the answer has only
-// locks with TEXT in their names, and all cycles and orphans. The handler answers GET and HEAD.
+// seconds, or as ?refresh=1s says, and not with ?refresh=0. A number without a unit means seconds.
+// The page refreshes itself less often if its answers stop the program for more than 1 % of that
+// time. With ?name=TEXT the answer has only locks with TEXT in their names, and all cycles and
+// orphans. The handler answers GET and HEAD.
 func Handler(opts ...Option) http.Handler {
 	syncq.TimeWaits()
 	h := &handler{turn: make(chan struct{}, 1)}
@@ -172,6 +173,9 @@ func refreshOf(req *http.Request) (time.Duration, error) {
 	text := req.URL.Query().Get("refresh")
 	if text == "" {
 		return defaultRefresh, nil
+	}
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		text += "s"
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d != 0 && d < minRefresh {

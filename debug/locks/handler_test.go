@@ -501,7 +501,7 @@ func TestTwoClientsLocksOfOneNameDiffer(t *testing.T) {
 // hostile is a name that must not act on a page.
 const hostile = "<script>alert(1)</script>\"'&\n\x1b[31mred\u009b31m\u202e"
 
-// inspector is a lock that is described by what it has.
+// inspector is a lock that returns its fields as its description.
 type inspector struct {
 	info locks.Info
 	err  error
@@ -618,6 +618,7 @@ func TestAWrongQuerysErrorSaysWhatIsAllowed(t *testing.T) {
 		require.Contains(t, w.Body.String(), "it must be 0 or a duration of at least 1s")
 	}
 	require.Contains(t, get(h, "/?refresh=1m", "text/html").Body.String(), `data-refresh="60"`)
+	require.Contains(t, get(h, "/?refresh=90", "text/html").Body.String(), `data-refresh="90"`, "seconds")
 	require.Contains(t, get(h, "/?refresh=0", "text/html").Body.String(), `data-refresh="0"`)
 }
 
@@ -635,7 +636,7 @@ func TestAThousandWaitersMakeASmallPage(t *testing.T) {
 	require.Less(t, len(a.Stacks), 20)
 }
 
-// crowd has n goroutines wait for a lock.
+// crowd starts n goroutines that wait for a lock.
 func crowd(t testing.TB, n int) (stop func()) {
 	mu := new(reentrant.Mutex)
 	mu.Lock()

@@ -93,7 +93,7 @@ type lock struct {
 	Waiters []party `json:"waiters"` // in the order of the queue, if it is known, or else longest first
 
 	names []string
-	key   any  // in a set of package keyed or named, or nil
+	key   any  // in a set of package keyed or named, the name in a store, or nil
 	queue bool // the order of Waiters is that of the queue
 	knows bool // the lock knows its holders
 }
@@ -420,9 +420,18 @@ func (t *table) name(waiting []waits.Wait, recorded []record.Wait, held []leases
 	}
 }
 
-// isMulti reports whether a lock consists of several locks, as the locks of [locks.Multi] do.
-func isMulti(l locks.TryLocker) bool {
-	for {
+// maxWrappers bounds the wrappers around a lock: a lock may unwrap to itself for ever.
+const maxWrappers = 100
+
+// isMulti reports whether a lock consists of several locks, as the locks of [locks.Multi] do. A
+// wrapper of the program counts as several locks if its Unwrap panics, or goes on for ever.
+func isMulti(l locks.TryLocker) (several bool) {
+	defer func() {
+		if recover() != nil {
+			several = true
+		}
+	}()
+	for range maxWrappers {
 		switch u := l.(type) {
 		case interface{ Unwrap() []locks.TryLocker }:
 			return true
@@ -432,6 +441,7 @@ func isMulti(l locks.TryLocker) bool {
 			return false
 		}
 	}
+	return true
 }
 
 // leaseKey identifies a lock of a store among the locks of this process. Two clients may have the
@@ -469,8 +479,7 @@ func (t *table) lock(key any) *lock {
 	if l == nil {
 		l = &lock{Holders: []party{}, Waiters: []party{}}
 		if k, ok := key.(leaseKey); ok {
-			l.Kind = k.store
-			l.addName(k.name)
+			l.Kind, l.key = k.store, k.name
 		}
 		t.byKey[key] = l
 		t.all = append(t.all, l)
@@ -662,8 +671,7 @@ func (l *lock) text() string {
 	return strings.TrimPrefix(names+" "+keytext.Of(l.key), " ")
 }
 
-// title returns the name of a lock. If the lock has no name, title returns deadlock's
-// description.
+// title returns the name of a lock or, without a name, deadlock's description.
 func (l *lock) title(s *syncq.Sync) string {
 	if name := l.text(); name != "" {
 		return name
@@ -723,7 +731,8 @@ func (s *snapshot) party(o locks.Owner, goroutine int64) party {
 	}
 	p := party{Owner: o.String(), Goroutine: goroutine, owner: o}
 	if g, lives := s.all[goroutine]; lives {
-		p.State, p.Stack, p.At = g.State, s.stack(stacks.Program(g.Frames)), at(g.Frames)
+		frames := stacks.Program(g.Frames)
+		p.State, p.Stack, p.At = g.State, s.stack(frames), at(frames)
 		if g.WaitsInLibrary() {
 			reason, time, _ := strings.Cut(g.State, ",")
 			if !slices.Contains(active, reason) {
