@@ -13,6 +13,7 @@ import (
 	"github.com/jucgo/locks/deadlock"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/keyed"
+	"github.com/jucgo/locks/record"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
 )
@@ -420,6 +421,13 @@ func TestRecordedLocksShowWhereTheyWereAcquired(t *testing.T) {
 		"TryLockFor":     func(p *party, m *reentrant.Mutex) { m.TryLockFor(time.Second) },
 		"LockContext":    func(p *party, m *reentrant.Mutex) { _ = m.LockContext(p.ctx) },
 		"TryLockContext": func(p *party, m *reentrant.Mutex) { _, _ = m.TryLockContext(p.ctx) },
+		"several wrappers": func(p *party, m *reentrant.Mutex) {
+			r, l := record.New(record.Options{}), locks.TryLocker(m)
+			for range 8 {
+				l = r.Wrap("it", l)
+			}
+			_ = locks.Multi(l).LockContext(p.ctx)
+		},
 		"Wait": func(p *party, m *reentrant.Mutex) {
 			m.Lock()
 			m.NewCond().WaitFor(0)

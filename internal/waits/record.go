@@ -2,6 +2,7 @@ package waits
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"weak"
 
@@ -37,12 +38,13 @@ const minRecords = 64
 // minPlaces is the least limit of places.
 const minPlaces = 4
 
-// maxFrames bounds a recorded stack.
-const maxFrames = 16
+// maxFrames bounds a recorded stack. The stack begins in this package: a lock that is recorded, and
+// a member of a Multi under locks.Do, has a dozen frames of the library above the program's.
+const maxFrames = 40
 
 // SetRecording switches the recording of where locks are taken, and reports whether it was on.
 //
-// Fast paths have no place to record, and no time to ask whether they should. They do ask
+// Fast paths lack a place to record, and the time to ask whether they should. They do ask
 // [goid.Fast], which therefore gives no answer while recording is on.
 func SetRecording(on bool) (was bool) {
 	records.Lock()
@@ -62,8 +64,8 @@ func SetRecording(on bool) (was bool) {
 // are looked at once in as many times as there are of them, so that its cost does not grow with
 // their number.
 func record(s *syncq.Sync, k *syncq.Kind, owner int64) {
-	stack := make([]uintptr, maxFrames)
-	stack = stack[:runtime.Callers(2, stack)]
+	var frames [maxFrames]uintptr
+	stack := slices.Clone(frames[:runtime.Callers(2, frames[:])])
 	p := weak.Make(s)
 	if n, many := note(p, owner, stack); many {
 		// A reader that is upgraded has the lock exclusively before it leaves the table:
