@@ -85,7 +85,7 @@ func New(l sync.Locker) *Cond {
 		panic("condition: New of a nil Locker")
 	}
 	if _, ok := l.(interface{ HasNoConditions() }); ok {
-		panic(fmt.Errorf("condition: New of %v, which has no conditions: %w", l, errors.ErrUnsupported))
+		panic(fmt.Errorf("condition: New of a %T, which has no conditions: %w", l, errors.ErrUnsupported))
 	}
 	if ours, ok := l.(interface{ NewCond() *Cond }); ok {
 		if c := ours.NewCond(); c.of == l {
@@ -256,8 +256,8 @@ func (c *Cond) WaitContext(ctx context.Context) error {
 	return err
 }
 
-// wait waits for ctx's owner, and reports whether a signal ended the wait. The error is the
-// reason why there was no wait.
+// wait waits for ctx's owner, and reports whether a signal ended the wait. The error says why the
+// owner did not wait.
 func (c *Cond) wait(op string, ctx context.Context) (signalled bool, err error) {
 	if err := ctxerr.Check(op, ctx); err != nil {
 		return false, err

@@ -37,7 +37,7 @@ func (a *attempt) options(o *dynamodb.Options) {
 }
 
 // codeOf returns the code of the answer, or an empty text. An answer that is not DynamoDB's, such
-// as a proxy's answer, has no code.
+// as a proxy's answer, lacks a code.
 func codeOf(err error) string {
 	var answer smithy.APIError
 	if !errors.As(err, &answer) || answer.ErrorCode() == "UnknownError" {
@@ -74,7 +74,7 @@ func (d *documents) markRefusal(err error, a *attempt, right string, read bool) 
 	case class == classes.Stored:
 		return fmt.Errorf("%w: %w", caslock.ErrConflict, err)
 	case code == "ResourceNotFoundException":
-		err = fmt.Errorf("no such table in this region: %w", err)
+		err = fmt.Errorf("no such table in this region: call CreateTable, or give create=true in the URL: %w", err)
 	case code == "AccessDeniedException":
 		err = fmt.Errorf("the right %s is missing: %w", right, err)
 	case code == "ValidationException":

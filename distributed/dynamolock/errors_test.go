@@ -193,7 +193,8 @@ func TestErrorsNameWhatIsWrong(t *testing.T) {
 		return c.Mutex("it").LockContext(adaptertest.Owner())
 	}
 	require.ErrorContains(t, lock(client, "nowhere"),
-		`dynamolock: lock "it": table "nowhere": no such table in this region: operation error DynamoDB: GetItem`)
+		`dynamolock: lock "it": table "nowhere": no such table in this region: call CreateTable, `+
+			`or give create=true in the URL: operation error DynamoDB: GetItem`)
 	require.ErrorContains(t, lock(client, table, dynamolock.WithKey("id")),
 		`dynamolock: lock "it": table "locks": the table's key has to be "id" alone, a string: operation`)
 	f.answers(func(op string, pass func() *http.Response) *http.Response {

@@ -88,7 +88,7 @@ func TestABucketThatIsMissingIsAnError(t *testing.T) {
 	js := connect(t, startServer(t).Addr())
 	_, err := natslock.New(background, js, "none")
 	require.ErrorIs(t, err, jetstream.ErrBucketNotFound)
-	require.ErrorContains(t, err, `natslock: bucket "none": `)
+	require.ErrorContains(t, err, `natslock: bucket "none": create it, by CreateKeyValue or nats kv add: `)
 	_, err = natslock.New(background, js, "a b")
 	require.ErrorIs(t, err, jetstream.ErrInvalidBucketName)
 	_, err = natslock.New(background, nil, "none")

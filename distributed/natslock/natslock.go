@@ -73,6 +73,9 @@ func newDocuments(ctx context.Context, js jetstream.JetStream, bucket string) (*
 		ctx, cancel := context.WithTimeout(ctx, d.timeout)
 		defer cancel()
 		kv, err := js.KeyValue(ctx, bucket)
+		if errors.Is(err, jetstream.ErrBucketNotFound) {
+			return fmt.Errorf("create it, by CreateKeyValue or nats kv add: %w", err)
+		}
 		if err != nil {
 			return err
 		}

@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	// ErrURL is matched by errors that say what is wrong with a URL, its parameters or the options
-	// of [URL], or that the program does not import the store. No request was sent.
+	// ErrURL is matched by errors about a wrong URL, its parameters or the options of [URL], or
+	// about a store that the program does not import. No request was sent.
 	ErrURL = driver.ErrURL
 
 	// ErrUnreachable is [lease.ErrUnreachable]. It is matched by errors that say that the store did
@@ -24,7 +24,7 @@ var (
 	ErrUnreachable = lease.ErrUnreachable
 )
 
-// DefaultTimeout limits [URL] if its context has no deadline.
+// DefaultTimeout limits [URL] if its context is without a deadline.
 const DefaultTimeout = driver.DefaultTimeout
 
 // Client is the locks of one store, as a [locks.Provider]. It owns the connections to the store. It
@@ -33,13 +33,13 @@ type Client struct{ store *driver.Opening }
 
 var _ locks.Provider = (*Client)(nil)
 
-// Option changes how [URL] opens a store, whichever it is. An option wins over the parameter
-// of the URL, and has no effect on a store without such a thing.
+// Option changes how [URL] opens a store, whichever it is. An option wins over the parameter of the
+// URL, and is ignored by a store without such a thing.
 type Option func(*driver.Options)
 
 // WithTTL sets how long a hold lasts without renewal, see [lease.WithTTL]. For ZooKeeper it is the
-// session timeout. The default is that of the adapter, which is 30 seconds. The locks of mem and
-// file have no such limit.
+// session timeout. The default is the default of the adapter, 30 seconds. The locks of mem and file
+// are without such a limit.
 func WithTTL(d time.Duration) Option { return func(o *driver.Options) { o.TTL = d } }
 
 // WithLabel sets the name of this process that Inspect returns, here and in other processes. See
@@ -52,8 +52,8 @@ func WithLeaseOptions(opts ...lease.Option) Option {
 	return func(o *driver.Options) { o.Lease = append(o.Lease, opts...) }
 }
 
-// URL opens the store at a URL, and waits for its first answer until ctx ends. If ctx has no
-// deadline, it waits for [DefaultTimeout] at most. The end of ctx after that has no effect on the
+// URL opens the store at a URL, and waits for its first answer until ctx ends. If ctx is without a
+// deadline, it waits for [DefaultTimeout] at most. The end of ctx after that does not affect the
 // Client. See the package comment for the URLs.
 //
 // The error matches [ErrURL] or [ErrUnreachable], or the store has answered with an error. It
@@ -73,17 +73,17 @@ func URL(ctx context.Context, url string, opts ...Option) (*Client, error) {
 	return &Client{store}, nil
 }
 
-// Schemes returns the schemes of the URLs that the program knows, sorted: mem, and those of the
-// stores that it imports.
+// Schemes returns the schemes of the URLs that the program knows, sorted: mem, and the schemes of
+// the stores that it imports.
 func Schemes() []string { return driver.Registered() }
 
-// Locker returns the lock called name, of the kind that the URL says. Its type is that of the
+// Locker returns the lock called name, of the kind that the URL says. Its type comes from the
 // store's package: a [locks.Inspector] in all of them, and a [locks.Leased] in all but mem.
 func (c *Client) Locker(name string) locks.TryLocker { return c.store.Locker(name) }
 
-// Semaphore returns the semaphore called name, which has nothing to do with the lock of that name.
-// All programs should give it the same size. The stores mem, file and kubernetes have none, nor
-// has kind advisory of a database: they return [errors.ErrUnsupported]. See [lease.Semaphore].
+// Semaphore returns the semaphore called name, which is independent of the lock of that name. All
+// programs should give it the same size. The stores mem, file and kubernetes have none, nor has
+// kind advisory of a database: they return [errors.ErrUnsupported]. See [lease.Semaphore].
 func (c *Client) Semaphore(name string, size int64) (*lease.Semaphore, error) {
 	if c.store.Semaphore == nil {
 		return nil, fmt.Errorf("open: semaphore %q: %w: %s has none", name, errors.ErrUnsupported, c.store.About)
@@ -124,7 +124,7 @@ func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 }
 
 // ForceUnlock frees the lock called name without its holder's consent, and reports whether it was
-// held. See [lease.Mutex.ForceUnlock]. The locks of mem and of files, and those of kind advisory,
+// held. See [lease.Mutex.ForceUnlock]. The locks of mem and of files, and locks of kind advisory,
 // return [errors.ErrUnsupported]: they belong to a process or its connection, and end with that.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	l, ok := c.store.Locker(name).(interface {
@@ -140,12 +140,13 @@ func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 // String returns the URL without user, password and parameters.
 func (c *Client) String() string { return c.store.About }
 
-// Close releases all holds, makes all waiters return [locks.ErrClosed], and closes the connections
-// to the store. See [lease.Client.Close]. Only the first call has an effect.
+// Close ends the Client. Unless the URL is of mem or file, Close releases all holds, makes all
+// waiters return [locks.ErrClosed], and closes the connections to the store: see
+// [lease.Client.Close]. Only the first call has an effect.
 //
-// Locks of mem stay as they are. A hold of file is lost, and other processes can acquire the lock
-// at once. Goroutines of this process wait until its owner calls UnlockContext, see
-// [github.com/jucgo/locks/distributed/filelock.Client.Close].
+// Close leaves the locks of mem as they are. A hold of file is lost, not released: other processes
+// can acquire the lock at once, and goroutines of this process wait until its owner calls
+// UnlockContext. See [github.com/jucgo/locks/distributed/filelock.Client.Close].
 func (c *Client) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
