@@ -104,7 +104,7 @@ func (a *acquisition) ensure() (bool, error) {
 			err := q.hold.Err()
 			q.mu.Unlock()
 			return err == nil, err
-		case c.open.Err() == nil && q.grant != nil && !a.l.fixed() && !q.grant.fixed && q.grant.err() == nil:
+		case c.open.Err() == nil && q.grant != nil && !a.l.fixed() && q.grant.err() == nil: // it is not fixed: see decide
 			q.hold = &hold{g: q.grant} // even if ctx has ended since
 			q.handoff.next()
 			q.mu.Unlock()
@@ -309,10 +309,7 @@ func (a *acquisition) endWatch() {
 func (a *acquisition) end(err error, pending bool) (*grant, bool, error) {
 	err = a.withOutage(err)
 	switch {
-	case pending:
-		if a.down != nil && a.queue != nil && !a.doubt.IsZero() { // an earlier one is undone too
-			a.sweep(a.doubt, nil, true)
-		}
+	case pending: // undo also sweeps what earlier requests without an answer take
 		return nil, true, err
 	case a.queue == nil || !a.placed:
 		return nil, false, err

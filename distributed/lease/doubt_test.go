@@ -231,6 +231,41 @@ func TestALateRequestIsUndoneAfterACancelledSuccess(t *testing.T) {
 	})
 }
 
+// The second request of a waiter is carried out after 2 s. The third is carried out after 10 s, and
+// answered after 20 s. The waiter gives up before.
+func TestAnEarlierLateRequestEndsNoUndoing(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		waiting := new([]string)
+		store := &straggling{queued: queued{s.connect(), waiting}}
+		l, rival := open(t, store).Mutex("it"), open(t, queued{s.connect(), waiting}).Mutex("it")
+		b := as(locks.NewOwner())
+		hold(t, rival, b)
+		ctx, cancel := context.WithCancel(as(locks.NewOwner()))
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(ctx) }()
+		synctest.Wait()
+		asked := len(store.asked())
+		store.late(2 * time.Second)
+		store.set(func(c *client) { c.delay["enqueue"] = 20 * time.Second })
+		require.NoError(t, rival.UnlockContext(b)) // which wakes the waiter
+		for len(store.asked()) < asked+2 {
+			time.Sleep(time.Millisecond)
+		}
+		synctest.Wait()
+		store.set(func(c *client) { c.delay["enqueue"] = 0 }) // of all requests but the third
+		cancel()
+		require.ErrorIs(t, <-got, context.Canceled)
+		time.Sleep(2 * time.Second)
+		require.NotEmpty(t, s.holder("it"), "the second request has it")
+		time.Sleep(term / 5)
+		require.Empty(t, s.holder("it"))
+		time.Sleep(8*time.Second - term/5)
+		require.NotEmpty(t, s.holder("it"), "the third request has it")
+		time.Sleep(term / 5)
+		require.Empty(t, s.holder("it"), "before its answer")
+	})
+}
+
 func TestARequestInDoubtGivesItsNameToNoOther(t *testing.T) {
 	for _, by := range []time.Duration{0, 100 * time.Millisecond, 5 * time.Second} {
 		bubble(t, func(t *testing.T, s *server) {

@@ -263,9 +263,10 @@ func (q *localQueue) unlock(o locks.Owner) error {
 	return err
 }
 
-// handsOff reports whether g goes to the next local waiter. q.mu is held.
+// handsOff reports whether g goes to the next local waiter. q.mu is held. If the client is closing,
+// the waiter does not take g: Close, the waiter or the caller releases it.
 func (q *localQueue) handsOff(g *grant, now time.Time) bool {
-	if !q.turn.HasQueued() || q.all.open.Err() != nil {
+	if !q.turn.HasQueued() {
 		return false
 	}
 	switch q.handoff.decide(g, q.all.handoffs, q.all.prober != nil, now) {

@@ -133,7 +133,7 @@ holds:
 		heldBy = 0; g = grant;
 		if
 		:: gone[g] -> grant = 0; g = 0
-		:: !gone[g] && waits[OTHER(me)] && !closed -> goto hands
+		:: !gone[g] && waits[OTHER(me)] -> goto hands
 		:: else -> grant = 0; becomesBusy(); job = !closed; jobs = jobs + job
 		fi
 	}
