@@ -64,7 +64,6 @@ func newNode(arg uint64, who int64) *Node {
 // recycle is Outcome, and gives n back.
 func (n *Node) recycle() syncq.Outcome {
 	out := n.Outcome()
-	n.place.Reset()
 	n.state, n.reserved, n.lost, n.since = waiting, false, 0, 0
 	nodes.Put(n)
 	return out

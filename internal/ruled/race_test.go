@@ -38,3 +38,23 @@ func TestAWaiterIsAdmittedAlthoughTheWordChangesMeanwhile(t *testing.T) {
 		require.False(t, s.HasQueued())
 	})
 }
+
+func TestAWaiterThatMeetsAnotherAcquisitionRacesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Sync[crossed]
+		var between func()
+		s.Init(crossed{&between}, 0, true)
+		n := &Node{arg: 1, who: 7}
+		n.place.Open()
+		s.enqueue(n)
+		require.True(t, s.Release(2))
+		<-n.Permits()
+		between = func() { s.word.Add(^uint64(0)) } // as by an acquisition
+		require.False(t, s.compete(n))
+		require.Equal(t, racing, n.state)
+		<-n.Permits()
+		require.True(t, s.compete(n))
+		require.Zero(t, s.Word())
+		require.False(t, s.HasQueued())
+	})
+}

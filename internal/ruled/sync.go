@@ -255,13 +255,18 @@ func (s *Sync[R]) setGate(gate uint32) {
 }
 
 // compete has n, which was unparked, race for the word if it was woken for that (NonFair). It
-// reports whether the wait is over. If not, n goes on to sleep, still first.
+// reports whether the wait is over. If not, n goes on to sleep, still first. A word that changes
+// meanwhile is a lost race too.
 func (s *Sync[R]) compete(n *Node) (over bool) {
 	s.guard.Lock()
 	var wake *Node
 	if n.state == racing {
 		n.state = waiting
-		if !s.take(n) {
+		w := s.word.Load()
+		if next, ok := s.acquire(w, n.arg); ok && (next == w || s.word.CompareAndSwap(w, next)) {
+			s.queue.remove(n)
+			n.state = granted
+		} else {
 			n.lost++
 		}
 		wake = s.advance()
@@ -270,22 +275,6 @@ func (s *Sync[R]) compete(n *Node) (over bool) {
 	s.guard.Unlock()
 	unpark(wake)
 	return over
-}
-
-// take admits n, which is first, if the rules do. The guard is held.
-func (s *Sync[R]) take(n *Node) bool {
-	for {
-		w := s.word.Load()
-		next, ok := s.acquire(w, n.arg)
-		if !ok {
-			return false
-		}
-		if next == w || s.word.CompareAndSwap(w, next) {
-			s.queue.remove(n)
-			n.state = granted
-			return true
-		}
-	}
 }
 
 // Leave takes n, whose limit has ended, out of the queue, unless its wait is over already. It

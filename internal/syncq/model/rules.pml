@@ -187,7 +187,6 @@ inline compete() {
 #ifndef MUTANT_LOSER_STAYS_AWAKE
 		state[me] = waiting;
 #endif
-		/* take */
 		if
 		:: d_step { Word >= arg[me] -> Word = Word - cost(me); held = held + cost(me);
 				CHECK(order_of_arrival, q[0] == me);
@@ -197,7 +196,7 @@ inline compete() {
 #else
 			advance()
 #endif
-		:: Word < arg[me] ->
+		:: true ->                      /* the rules refuse it, or another acquisition comes first */
 #ifdef MUTANT_LOSER_LOOKS_ONCE
 			setGate()
 #elif defined(MUTANT_LOSER_STAYS_AWAKE)
