@@ -212,20 +212,19 @@ func (s *Weighted) Resize(n int64) {
 	s.resizing.Lock()
 	defer s.resizing.Unlock()
 	by := n - s.size.Load()
-	tooLarge := func(weight uint64) bool { return int64(weight) > n }
 	if by > 0 {
-		// Refuse comes before the new size is set: a caller that reads the new size may wait for
-		// that many permits.
-		s.sync.Refuse(tooLarge)
 		s.size.Store(n)
 	}
 	for free := s.sync.Word(); !s.sync.CompareAndSwap(free, free+uint64(by)); free = s.sync.Word() {
 	}
 	if by < 0 {
 		s.size.Store(n)
-		s.sync.Refuse(tooLarge)
+		s.sync.Refuse(s.exceeds)
 	}
 }
+
+// exceeds reports whether a wait for n permits is refused.
+func (s *Weighted) exceeds(n uint64) bool { return int64(n) > s.size.Load() }
 
 // Size returns the number of permits, free and held.
 func (s *Weighted) Size() int64 {

@@ -139,7 +139,7 @@ func TestInspectionShowsHoldsAndWaiters(t *testing.T) {
 		s := semaphore.NewWeighted(3)
 		info, err := s.Inspect(t.Context())
 		require.NoError(t, err)
-		require.False(t, info.Held)
+		require.False(t, info.Held || info.Shared)
 		require.True(t, s.TryAcquire(2))
 		owner := locks.NewOwner()
 		go func() { _ = s.Acquire(locks.WithOwner(t.Context(), owner), 2) }()
@@ -152,6 +152,11 @@ func TestInspectionShowsHoldsAndWaiters(t *testing.T) {
 		require.Equal(t, 1, s.QueueLength())
 		require.Equal(t, fmt.Sprintf("semaphore.Weighted(%p)[2 of 3 held, 1 queued]", s), s.String())
 		s.Release(2)
+		one := semaphore.NewWeighted(1)
+		require.True(t, one.TryAcquire(1))
+		info, err = one.Inspect(t.Context())
+		require.NoError(t, err)
+		require.True(t, info.Held && !info.Shared)
 	})
 }
 
@@ -470,31 +475,18 @@ func TestConcurrentHistoriesAreLinearizable(t *testing.T) {
 
 // A goroutine that has read the new size may acquire so many permits.
 func TestAShownSizeIsNotTooLarge(t *testing.T) {
-	for range 200 {
+	synctest.Test(t, func(t *testing.T) {
 		s := semaphore.NewWeighted(4)
-		s.Resize(1) // from now on more than one is refused
+		s.Resize(1) // from now on waits for more than one are refused
 		require.True(t, s.TryAcquire(1))
-		var waiters sync.WaitGroup
-		for range 64 {
-			waiters.Go(func() {
-				if s.Acquire(t.Context(), 1) == nil {
-					s.Release(1)
-				}
-			})
-		}
-		got := make(chan error)
-		go func() {
-			for s.Size() != 4 {
-				runtime.Gosched()
-			}
-			got <- s.Acquire(t.Context(), 4)
-		}()
 		s.Resize(4)
+		waiter := begin(t, s, 4)
+		require.False(t, waiter.done, "%v", waiter.err)
 		s.Release(1)
-		require.NoError(t, <-got)
-		s.Release(4)
-		waiters.Wait()
-	}
+		synctest.Wait()
+		require.True(t, waiter.done)
+		require.NoError(t, waiter.err)
+	})
 }
 
 func TestNoPermitsAreFreeEvenIfTooManyAreHeld(t *testing.T) {
