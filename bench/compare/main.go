@@ -16,8 +16,9 @@
 // be trusted.
 //
 // With -many, it measures from one processor up to all, beside what docs/guides/processors.md
-// predicts. It writes the page many.html unless -page names another file. The project would like
-// to have that page from machines with 16 processors and more.
+// predicts, and says where both part and which statements of that page hold. It writes the page
+// many.html unless -page names another file. The project would like to have that page from machines
+// with 16 processors and more.
 //
 // With -other, programs of their own measure the JDK by JMH, and parking_lot, after those rounds.
 // The JDK needs java and mvn, and parking_lot needs cargo. A program that is not installed is

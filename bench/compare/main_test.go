@@ -5,8 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,10 +123,58 @@ func TestManyProcessorsAreMeasuredBesideThePrediction(t *testing.T) {
 	for _, want := range []string{
 		"acquisition, 1 processors", "p99 wait, 1 processors", "short section, 1 processors", "read, 1 processors",
 		"fair.Mutex, predicted", "reads, rwlock.RWMutex, predicted",
+		"FIFO stays where it is with one processor.",
 	} {
 		assert.Contains(t, stdout, want)
 		assert.Contains(t, string(text), want)
 	}
+}
+
+// manyFigures are two locks with 1 and with all of 16 processors, and their predictions.
+func manyFigures(fifo, barging, read float64) []Measured {
+	at := func(series string, size int, costs map[string]float64) Measured {
+		m := Measured{Name: fmt.Sprint(series, size), Series: series, Size: size, Unit: bench.Nanoseconds}
+		for _, name := range slices.Sorted(maps.Keys(costs)) {
+			m.Subjects = append(m.Subjects, Figures{Name: name, Median: costs[name]})
+		}
+		return m
+	}
+	return []Measured{
+		at("acquisition", 1, map[string]float64{"fair.Mutex": 850, "fair.Mutex, predicted": 852}),
+		at("acquisition", 16, map[string]float64{"fair.Mutex": fifo, "fair.Mutex, predicted": 831}),
+		at("short section", 16, map[string]float64{"fair.Mutex": 2000, "fair.BargingMutex": barging}),
+		at("read", 2, map[string]float64{"rwlock.RWMutex.R": 4}),
+		at("read", 16, map[string]float64{"rwlock.RWMutex.R": read, "reads, rwlock.RWMutex, predicted": 0.5}),
+	}
+}
+
+func verdictsOf(ss []Statement) (vs []string) {
+	for _, s := range ss {
+		vs = append(vs, s.Verdict)
+	}
+	return vs
+}
+
+func TestStatementsOnManyProcessorsAreJudged(t *testing.T) {
+	require.Equal(t, []string{"holds", "holds", "holds"}, verdictsOf(statements(manyFigures(800, 300, 0.5))))
+	require.Equal(t, []string{"refuted", "refuted", "refuted"}, verdictsOf(statements(manyFigures(400, 2100, 5))))
+	few := manyFigures(800, 300, 0.5)[:1]
+	require.Equal(t, []string{"not judged", "not judged", "not judged"}, verdictsOf(statements(few)))
+	few[0].Size = 16
+	require.Equal(t, "not measured", statements(few)[2].Why)
+}
+
+func TestFiguresThatPartFromThePredictionComeFirst(t *testing.T) {
+	ps := predictions(manyFigures(400, 300, 0.4))
+	require.Len(t, ps, 3, "those that are measured and predicted")
+	require.Equal(t, "acquisition16", ps[0].Workload)
+	require.True(t, ps[0].Parts)
+	require.InDelta(t, 400.0/831, ps[0].Ratio, 1e-9)
+	require.Equal(t, "rwlock.RWMutex.R", ps[1].Subject)
+	require.False(t, ps[1].Parts)
+	require.InDelta(t, 0.4/0.5, ps[1].Ratio, 1e-9)
+	require.Equal(t, "50.00", Prediction{Ratio: 1}.bar())
+	require.Equal(t, "0.00", Prediction{Ratio: 1.0 / 8}.bar())
 }
 
 func TestChartPutsCostsOnLogarithmicAxes(t *testing.T) {

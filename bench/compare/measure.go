@@ -28,7 +28,10 @@ type Report struct {
 	Busy       bench.Busy `json:"busy"`
 	Workloads  []Measured `json:"workloads"`
 	Verdicts   []Verdict  `json:"verdicts"` // worst first
-	Others     []Other    `json:"others,omitempty"`
+
+	Predictions []Prediction `json:"predictions,omitempty"` // those that part most first
+	Statements  []Statement  `json:"statements,omitempty"`
+	Others      []Other      `json:"others,omitempty"`
 }
 
 // Other describes a measurement of locks of another language, after the rounds.
@@ -123,6 +126,9 @@ func measure(ctx context.Context, ws []bench.Workload, rounds int, slot time.Dur
 		r.Verdicts = append(r.Verdicts, verdicts(&ws[i], m)...)
 	}
 	slices.SortStableFunc(r.Verdicts, func(a, b Verdict) int { return -cmp.Compare(a.distance(), b.distance()) })
+	if r.Predictions = predictions(r.Workloads); r.Predictions != nil {
+		r.Statements = statements(r.Workloads)
+	}
 	r.Busy = bench.TakeUsage().Since(before)
 	r.Seconds = time.Since(start).Seconds()
 	return r, nil

@@ -15,6 +15,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"machine": machine, "trust": trust, "afterwards": afterwards, "cost": cost, "percent": percent, "charts": charts,
 	"spread":   Figures.spread,
 	"distance": Verdict.distance,
+	"place":    Prediction.bar,
 	"ratio":    func(x float64) string { return fmt.Sprintf("%.2f", x) },
 	// width is a length in the chart of m, in percent of the longest bar.
 	"width": func(m Measured, x float64) string {

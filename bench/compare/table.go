@@ -31,6 +31,7 @@ func writeTables(w io.Writer, r Report) error {
 		}
 		b.WriteString("Worst first, by the ratio as a multiple of its target:\n\n" + align(rows) + "\n")
 	}
+	writePredictions(&b, r)
 	for _, m := range r.Workloads {
 		fmt.Fprintf(&b, "%s: %s\n", m.Name, m.About)
 		if m.Busy.TooBig {
