@@ -504,6 +504,44 @@ func TestManyHoldsAreRenewedInBatches(t *testing.T) {
 	})
 }
 
+// crowded is a store that knows how many renewals are under way.
+type crowded struct {
+	*client
+	now, most *atomic.Int64
+}
+
+func (c crowded) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
+	defer c.now.Add(-1)
+	for n, most := c.now.Add(1), c.most.Load(); n > most && !c.most.CompareAndSwap(most, n); most = c.most.Load() {
+	}
+	return c.client.Renew(ctx, holds, d)
+}
+
+func TestRenewalsOfManyHoldsTakeTurnsUnlessTheStoreIsSlow(t *testing.T) {
+	for _, c := range []struct {
+		answer time.Duration // of a renewal
+		most   int64
+	}{{term / 1000, 16}, {term / 2, 40}} {
+		bubble(t, func(t *testing.T, s *server) {
+			store := crowded{s.connect(), new(atomic.Int64), new(atomic.Int64)}
+			store.set(func(one *client) { one.delay["renew"] = c.answer })
+			locker, o := open(t, store), as(locks.NewOwner())
+			holds := make([]locks.Hold, 4000)
+			for i := range holds {
+				holds[i] = hold(t, locker.Mutex(fmt.Sprint(i)), o)
+			}
+			time.Sleep(3 * term)
+			for _, h := range holds {
+				require.NoError(t, h.Err())
+			}
+			require.GreaterOrEqual(t, store.most.Load(), c.most)
+			if c.most < 40 {
+				require.Equal(t, c.most, store.most.Load())
+			}
+		})
+	}
+}
+
 func TestCloseEndsWaitsAndReleasesHolds(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := open(t, s.connect())

@@ -28,6 +28,10 @@ type schedule struct {
 // batch is how many grants one renewal has at most.
 const batch = 100
 
+// renewers is how many renewals are under way at a time while the store is quick. A pool of
+// connections may have no limit, and a server may refuse a thousand connections.
+const renewers = 16
+
 // grantHeap is a heap whose first grant is due first.
 type grantHeap []*grant
 
@@ -264,11 +268,38 @@ func (s *schedule) renew(now time.Time, ttl time.Duration) {
 		g.renewAt = now.Add(ttl / 3)
 		s.fix(g)
 	}
-	for len(due) > 0 {
-		n := min(len(due), batch)
-		gs := due[:n]
-		due = due[n:]
-		s.spawn(func() { s.send(gs, ttl) })
+	if len(due) > 0 {
+		s.spawn(func() { s.sendAll(due, ttl) })
+	}
+}
+
+// sendAll renews due, which are grants of this ttl. It sends some renewals at a time. After a tenth
+// of ttl it sends all that are left: the store is slow, or a connection is dead, and the other holds
+// must not end because of it.
+func (s *schedule) sendAll(due []*grant, ttl time.Duration) {
+	turns := make(chan struct{}, renewers)
+	slow := time.NewTimer(ttl / 10)
+	defer slow.Stop()
+	paced := true
+	for gs := range slices.Chunk(due, batch) {
+		if paced {
+			select {
+			case turns <- struct{}{}:
+			case <-slow.C:
+				paced = false
+			case <-s.open.Done():
+			}
+		}
+		if s.open.Err() != nil { // Close has ended the holds
+			return
+		}
+		mine := paced
+		s.spawn(func() {
+			s.send(gs, ttl)
+			if mine {
+				<-turns
+			}
+		})
 	}
 }
 
