@@ -39,8 +39,8 @@ import (
 //  9. End. ctx or the client ends: the place in a queue and the watch are given up.
 //     (acquisition.end)
 
-// acquisition is steps 3 to 9 of one owner, whose turn it is: the requests to the store that lead
-// to one grant, or to none.
+// acquisition does steps 3 to 9 for one owner, whose turn it is. Its requests to the store lead to
+// one grant, or to none.
 type acquisition struct {
 	question
 	local   *localQueue
@@ -55,7 +55,8 @@ type acquisition struct {
 	backoff   time.Duration // the last pause of an outage
 }
 
-// question is what the store is asked. At this size a goroutine gets its own copy for nothing.
+// question has the contents of a request to the store. At this size a goroutine gets its own copy
+// for nothing.
 type question struct {
 	l      *Mutex
 	c      *Client
@@ -262,7 +263,7 @@ func (a *acquisition) onRefusal(r answer) time.Duration {
 func (a *acquisition) unreachable(r answer) time.Duration {
 	a.down, a.reason = r.err, nil
 	if a.queue == nil && !r.doubt.IsZero() {
-		// Whatever comes of that request, it must mean nothing to the next one.
+		// The failed request may still have an effect, which must not touch the next request.
 		a.id.Acquisition = a.c.newAcquisition()
 		a.local.mu.Lock()
 		a.local.asks = a.id.Acquisition
@@ -349,8 +350,8 @@ type answer struct {
 	doubt     time.Time     // until when the request may have an effect that is unknown, or zero
 }
 
-// ask asks the store once. If ctx ends before the answer is there, it returns that the request is
-// pending, and what the answer gives is undone. An answer that is there counts.
+// ask asks the store once. If ctx ends before the answer is there, ask returns that the request is
+// pending, and the effect of the request is undone. An answer that is there counts.
 func (a *acquisition) ask() (r answer, pending bool) {
 	if a.ctx.Done() == nil {
 		return a.noteAnswer(a.request()), false
@@ -387,15 +388,17 @@ func (a *question) note(doubt time.Time) {
 	}
 }
 
-// noteAnswer notes what r says of a's place and of what is unknown, and returns r.
+// noteAnswer notes whether a may have a place by answer r, and until when a request may have an
+// unknown effect. It returns r.
 func (a *acquisition) noteAnswer(r answer) answer {
 	a.note(r.doubt)
 	a.placed = a.placed || !errors.Is(r.err, ErrRefused) && !errors.Is(r.err, locks.ErrForeign)
 	return r
 }
 
-// request asks the store once: for a place in queue too if there is one. It undoes what a request
-// without an answer may have done, unless there is a queue: its place is asked for again.
+// request asks the store once: for a place in queue too if there is a queue. It undoes the effect
+// of a request without an answer. With a queue it undoes nothing: the next request asks for the
+// place again.
 func (a question) request() (r answer) {
 	c := a.c
 	ctx := detach(c.life, a.ctx)
@@ -423,8 +426,8 @@ func (a question) request() (r answer) {
 			return r
 		case unknown != nil || !reply.Held || a.queue != nil && !a.doubt.IsZero():
 			// If an earlier request of the acquisition is in doubt too, the lock may be held
-			// because of the earlier one: then the lease began before this request was sent, and
-			// this request may still come. The next request is answered with a new lease.
+			// because of that earlier request. In this case the lease began before this request was
+			// sent, and this request may still come. The next request is answered with a new lease.
 			r.doubt = c.unknownUntil(sent, req.TTL)
 			if a.queue == nil {
 				a.sweep(r.doubt, nil, false)
@@ -444,7 +447,8 @@ func (a question) request() (r answer) {
 	return a.makeGrant(ctx, reply, sent, min(req.TTL, a.l.term()))
 }
 
-// makeGrant makes a grant of what the store gave for ttl by a request sent at the time sent.
+// makeGrant makes a grant of r, by which the store gave the lock for ttl. The request was sent at
+// the time sent.
 func (a question) makeGrant(ctx context.Context, r driver.Reply, sent time.Time, ttl time.Duration) answer {
 	c := a.c
 	g := &grant{

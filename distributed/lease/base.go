@@ -63,10 +63,10 @@ func (b *base) term() time.Duration {
 	return b.ttl
 }
 
-// unknownUntil returns until when a request for ttl may have an effect that was sent at the time
-// sent and has just failed without an answer. The process may have stood still after that time and
-// before the request left. A lease that the request takes then ends by itself. A session keeps the
-// lock, so its time counts from now.
+// unknownUntil is for a request for ttl that was sent at the time sent, and has just failed without
+// an answer. It returns until when the request may have an effect. The process may have stood still
+// after that time and before the request left. A lease that the request takes then ends by itself.
+// A session keeps the lock, so its time counts from now.
 func (b *base) unknownUntil(sent time.Time, ttl time.Duration) time.Time {
 	if b.session != nil {
 		sent = b.now()

@@ -72,7 +72,8 @@ func (m *moody) Release(ctx context.Context, id driver.HoldID) (driver.Released,
 	return m.client.Release(ctx, id)
 }
 
-// classes are the classes of errors, with what a first request and a waiter do after them.
+// classes are the classes of errors. Each one says whether a first request and a waiter go on after
+// such an error.
 var classes = map[string]struct {
 	err         error
 	first, wait bool // goes on
@@ -192,7 +193,8 @@ func TestARefusalOfALeaveLeavesNoPlace(t *testing.T) {
 	})
 }
 
-// muddled is a store whose next request for a lock is carried out a second later and has no answer.
+// muddled is a store whose next request for a lock is carried out a second later, and gets no
+// answer.
 type muddled struct{ *moody }
 
 func (m muddled) Enqueue(ctx context.Context, req driver.Request) (driver.Reply, error) {

@@ -72,9 +72,9 @@ func WithReleaseTimeout(d time.Duration) Option {
 	return func(c *driver.Config) { c.ReleaseTimeout = d }
 }
 
-// WithMaxLocalHandoffs sets how often in a row a held lock may go from one local holder to the
-// next without a request to the store, [DefaultMaxLocalHandoffs] if not given. With 0 there are
-// no hand-offs.
+// WithMaxLocalHandoffs sets how often in a row a held lock may go from one local holder to the next
+// without a request to the store. The default is [DefaultMaxLocalHandoffs]. With 0 the lock goes
+// back to the store each time.
 //
 // After n hand-offs, and after a quarter of the lease, the lock goes back to the store, so that
 // other processes have their turn. If no other client wanted the lock when it was acquired, the
@@ -250,11 +250,11 @@ func (c *Client) newAcquisition() string {
 }
 
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]. Holders find their
-// holds lost, before the locks are released. Close waits for the store until ctx ends, however
-// many holds there are, but not for a store that has answered no release for the release timeout.
-// If some locks could not be released, Close returns one error with their number: these locks end
-// with their leases. When Close returns, no goroutine of the client runs any more, unless the
-// store ignores contexts. Only the first call does anything.
+// holds lost, before the locks are released. Close waits for the store until ctx ends, whatever the
+// number of holds. It gives up earlier if the store answers no release for the release timeout. If
+// some locks could not be released, Close returns one error with their number: these locks end with
+// their leases. When Close returns, no goroutine of the client runs any more, unless the store
+// ignores contexts. Only the first call does anything.
 func (c *Client) Close(ctx context.Context) error {
 	end := c.beginClose()
 	together := closing.Of(ctx)

@@ -70,9 +70,9 @@ func (e *ending) finish(ctx context.Context) *closing.Unreleased {
 // closers is how many requests of releaseAll are under way at a time.
 const closers = 16
 
-// releaseAll has the store release all gs, which are lost because the client is closed. It repeats
-// what fails, and ends when life does at the latest, even if the store ignores that. It calls
-// progress whenever the store has released some.
+// releaseAll asks the store to release all gs, which are lost because the client is closed. It
+// repeats failed requests, and returns when life ends at the latest, even if the store ignores the
+// end of life. It calls progress whenever the store has released some of gs.
 func (r *releaser) releaseAll(ctx context.Context, gs []*grant, progress func()) *closing.Unreleased {
 	w := &releasing{r: r, progress: progress, left: make(map[driver.HoldID]struct{}, len(gs)), done: make(chan struct{})}
 	ids := make([]driver.HoldID, len(gs))
@@ -162,7 +162,7 @@ func (w *releasing) run(work chan releaseBatch) {
 	}
 }
 
-// send has the store release ids once, and returns those without an answer.
+// send asks the store once to release ids, and returns the ids without an answer.
 func (w *releasing) send(ids []driver.HoldID) (left []driver.HoldID) {
 	r := w.r
 	ctx, cancel := context.WithTimeout(r.life, max(r.patience/2, time.Millisecond)) // so that another request may follow

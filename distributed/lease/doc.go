@@ -2,17 +2,17 @@
 // renewal, timely notice of losses, fencing tokens, and the undoing of requests that took effect
 // too late. An adapter adds its protocol as a [driver.Store].
 //
-// Users get a [Client]'s locks from an adapter, such as package redislock. Package driver has what
-// authors of stores need.
+// Users get a [Client]'s locks from an adapter, such as package redislock. Authors of stores read
+// package driver.
 //
 // # Local queue
 //
-// All goroutines of a process that want one name wait in a local FIFO queue. The first of them
-// asks the store, or finds the store's lock in the process already. The lock is there if an owner
-// has released it while others waited locally: the owner hands the lock off, see
-// [WithMaxLocalHandoffs]. When the lock goes back to the store, and other clients wait there, the
-// next local owner asks a little later, so that the others have their turn. Re-entry takes no
-// request. The owners of a [WithShared] lock do not wait for each other locally.
+// All goroutines of a process that want one name wait in a local FIFO queue. The first of them asks
+// the store, or finds the store's lock in the process already. The lock is there if an owner has
+// released it while others waited locally: the owner hands the lock off, see
+// [WithMaxLocalHandoffs]. If other clients wait when the lock goes back to the store, the next
+// local owner asks a little later. So the other clients have their turn. Re-entry takes no request.
+// The owners of a [WithShared] lock do not wait for each other locally.
 //
 // # Time
 //
@@ -22,9 +22,9 @@
 // used. The clocks of other machines do not matter, and neither does a change of the local wall
 // clock.
 //
-// At the end of validity the hold is lost: [locks.Hold.Lost] is closed, and every operation of
-// the holder returns [locks.ErrLost] until it has released the lock. A lost hold stays lost, also
-// if a late reply says that it was prolonged.
+// At the end of validity the hold is lost: [locks.Hold.Lost] is closed. Every operation of the
+// holder returns [locks.ErrLost] until the holder has released the lock. A lost hold stays lost,
+// also if a late reply says that it was prolonged.
 //
 // [locks.Hold.Err] compares the clock itself. Therefore Err is right on the first line after the
 // process was stopped. On Linux Err also notices a suspension of the machine: while the monotonic
@@ -45,10 +45,10 @@
 //
 // # Unknown outcomes
 //
-// A request without a reply may have been carried out, or may be carried out later. The client
-// does not repeat an acquisition in this case: it asks the store whether the acquisition holds
-// the lock. If the answer is unknown, the client releases in the background the lock that the
-// request may have taken, for a lease at most and with growing pauses.
+// A request without a reply may have been carried out, or may be carried out later. The client does
+// not repeat an acquisition in this case: it asks the store whether the acquisition holds the lock.
+// If the answer is unknown, the request may have taken the lock. The client releases that lock in
+// the background, for a lease at most and with growing pauses.
 //
 // A caller whose ctx ends while a request is in flight gets ctx's error at once. The answer to
 // that request decides whether the client has to undo anything, and ends the undoing. If the
@@ -57,8 +57,8 @@
 // A release is repeated until the store answers, but its caller waits at most for the release
 // timeout. If the store refuses the release, the caller does not wait: examples are a missing
 // permission, and a login that is not accepted. In both cases the caller gets an error matching
-// [locks.ErrLost], and the release goes on in the background, with growing pauses, until the lease
-// has ended.
+// [locks.ErrLost]. The release goes on in the background, with growing pauses, until the lease has
+// ended.
 //
 // Each acquisition has a name of its own in the store. Therefore a late request of an earlier
 // acquisition does not affect a later hold.

@@ -14,7 +14,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// straggling is a store with a queue. A request that is told to straggle has no answer. It is
+// straggling is a store with a queue. A request that is told to straggle gets no answer. It is
 // carried out after a delay, or never if the delay is 0.
 type straggling struct {
 	queued
@@ -84,8 +84,8 @@ func withAStraggler(t *testing.T, f func(s *server, l *lease.Mutex, o context.Co
 	}
 }
 
-// behindStragglers is withAStraggler for requests that are carried out after these times, of which
-// the last one is 10 s.
+// behindStragglers is withAStraggler for requests that are carried out after these times, the last
+// of which is 10 s.
 func behindStragglers(t *testing.T, refused bool, by []time.Duration,
 	f func(s *server, conn *client, l *lease.Mutex, o context.Context)) {
 	bubble(t, func(t *testing.T, s *server) {
@@ -125,8 +125,8 @@ func TestEachLateRequestIsUndoneAfterARelease(t *testing.T) {
 	})
 }
 
-// The second request gets the lock after 30 ms. It has no answer, and some of the next have none
-// either. So the store counts the lease from before they are sent.
+// The second request gets the lock after 30 ms. This request and some of the next get no answer. So
+// the store counts the lease from before the next requests are sent.
 func TestLookupBeginsNoLeaseOfAnEarlierRequest(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		waiting := new([]string)

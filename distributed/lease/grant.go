@@ -145,12 +145,12 @@ func (g *grant) span() (until, renewed time.Time) {
 
 // pending is a request that gives a grant another end, from when it is sent until it is answered.
 //
-// Requests overtake each other, and a request without an answer may be carried out at any time.
-// Two rules follow. First: when a request for the time d is sent, the grant ends at most d later,
-// because that request may be the last request that the store sees. Second: when a request sent
-// at t is answered, the grant ends after the shortest time, counted from t, of several requests.
-// These are the answered request, the requests on their way with it, and the requests without an
-// answer: whichever is carried out last is carried out after t.
+// Requests overtake each other, and a request without an answer may be carried out at any time. Two
+// rules follow. First: when a request for the time d is sent, the grant ends at most d later. The
+// store may see that request as the last. Second: when a request sent at t is answered, the grant
+// ends after the shortest time, counted from t, of several requests. These are the answered
+// request, the requests on their way with it, and the requests without an answer. The last of them
+// to be carried out is carried out after t.
 type pending struct {
 	sent  time.Time
 	d     time.Duration

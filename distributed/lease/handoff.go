@@ -27,7 +27,7 @@ type handoff struct {
 	yield     time.Time // until when the next local owner lets others go first
 }
 
-// verdict says what happens to a lock that its owner releases.
+// verdict is the decision about a lock that its owner releases.
 type verdict int
 
 const (
@@ -60,8 +60,8 @@ func (h *handoff) onGrant(refused, yielded bool, waited int) {
 // next counts the turn of a local waiter that got the lock by a hand-off.
 func (h *handoff) next() { h.turns++ }
 
-// decide says what happens to g, which its owner releases while a local waiter waits. limit is
-// the number of allowed hand-offs. canProbe says whether the store can be probed.
+// decide returns the verdict about g, which its owner releases while a local waiter waits. The
+// number of allowed hand-offs is limit. The store can be probed if canProbe is true.
 func (h *handoff) decide(g *grant, limit int, canProbe bool, now time.Time) verdict {
 	age := now.Sub(g.taken)
 	if g.fixed || g.pinned || limit == 0 || age >= g.ttl/4 {
@@ -84,8 +84,8 @@ func (h *handoff) decide(g *grant, limit int, canProbe bool, now time.Time) verd
 	return toStore
 }
 
-// onProbe ends a probe. same says that the lock has not been back to the store since the probe
-// began. free says that no other client waits. If both are true, the turns begin anew.
+// onProbe ends a probe. With same, the lock has not been back to the store since the probe began.
+// With free, no other client waits. If both are true, the turns begin anew.
 func (h *handoff) onProbe(same, free bool) {
 	h.probing = time.Time{}
 	switch {
@@ -97,9 +97,9 @@ func (h *handoff) onProbe(same, free bool) {
 	}
 }
 
-// onRelease notes yield, the time for which other clients should have the opportunity to acquire
-// the lock. It is 0 if no other client waits. If queued is true, a local waiter waits, and yields
-// for this time.
+// onRelease notes yield, the time in which other clients may acquire the lock undisturbed by this
+// client. It is 0 if no other client waits. If queued is true, a local waiter waits, and yields for
+// this time.
 func (h *handoff) onRelease(now time.Time, yield time.Duration, queued bool) {
 	if queued {
 		h.yield = now.Add(yield)

@@ -30,7 +30,7 @@ func (h *hold) Err() error {
 	return h.g.err()
 }
 
-// Token returns the fencing token, or 0 if the store has no tokens.
+// Token returns the fencing token, or 0 if the store does not give tokens.
 func (h *hold) Token() uint64 { return h.g.token }
 
 // Deadline returns when the hold ends unless it is prolonged, by the clock of time.Now.

@@ -15,7 +15,7 @@ const MaxLabel = identity.MaxLabel
 
 // WithLabel sets the name of this process that [Mutex.Inspect] returns, here and in other
 // processes. It is text of at most [MaxLabel] bytes without control characters. The default is the
-// name of the host and the process id. A label is data: it has no effect on any lock.
+// name of the host and the process id. A label is data: it does not affect any lock.
 func WithLabel(label string) Option { return func(c *driver.Config) { c.Label = label } }
 
 // Inspect describes the lock to people and for monitoring. It asks the store, usually by one or
@@ -27,8 +27,8 @@ func WithLabel(label string) Option { return func(c *driver.Config) { c.Label = 
 // the name by which the store knows it. For holds and waits of this client, the owner is known
 // too.
 //
-// Since is the time when the acquisition began by the clock of its process, if neither this client
-// nor the store knows when the hold began.
+// If neither this client nor the store knows when a hold began, Since is the begin of its
+// acquisition, by the clock of its process.
 //
 // A waiter of another process stands for all waiters in the local queue of that process. The
 // local queue of this client is part of the answer, behind the waiters in the store. If the store

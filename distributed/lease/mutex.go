@@ -205,8 +205,8 @@ func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) {
 	return nil, l.fail(ctx, "hold", l.notHeld(o))
 }
 
-// holdOf returns o's hold or nil. If o has a hold and look is not nil, holdOf calls look with the
-// local queue locked.
+// holdOf returns o's hold or nil. If there is such a hold, and look is not nil, holdOf calls look
+// with the local queue locked.
 func (l *Mutex) holdOf(o locks.Owner, look func(*hold)) *hold {
 	q := l.find(l.key(o))
 	if q == nil {
@@ -263,7 +263,7 @@ func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 
 var errForced = errors.New("freed by ForceUnlock")
 
-// QueueLength returns how many goroutines wait in the local queue. A [WithShared] lock has no
+// QueueLength returns how many goroutines wait in the local queue. A [WithShared] lock is without a
 // local queue.
 func (l *Mutex) QueueLength() int {
 	if q := l.find(l.name); q != nil {
@@ -305,8 +305,8 @@ func (l *Mutex) queueOf(o locks.Owner) *localQueue {
 	return nil
 }
 
-// find returns the local queue of key, or nil. A refused lock has no local queue: its name, which
-// an adapter may have cut, can be that of another lock.
+// find returns the local queue of key, or nil. A refused lock is without a local queue: an adapter
+// may have cut its name, and another lock may have the name that is left.
 func (l *Mutex) find(key string) *localQueue {
 	if l.conf.Refusal != nil {
 		return nil

@@ -15,10 +15,10 @@ import (
 	"github.com/jucgo/locks/internal/test/locktest"
 )
 
-// TestAFailedAttemptOfAHolderLeavesNothing has one goroutine take the lock, and give it
-// back while another one of the same owner tries in vain, because the first one was not through
-// when it asked. The last one to go frees the lock. Contexts end by the clock of the machine: in
-// virtual time none would end while a goroutine is at work.
+// In TestAFailedAttemptOfAHolderLeavesNothing one goroutine takes the lock, and gives it back while
+// a second goroutine of the same owner tries in vain. The second goroutine asks before the first
+// goroutine is through. The last of the two to go frees the lock. Contexts end by the clock of the
+// machine: in virtual time none would end while a goroutine is at work.
 func TestAFailedAttemptOfAHolderLeavesNothing(t *testing.T) {
 	s := newServer()
 	l := open(t, s.connect()).Mutex("it")

@@ -1,23 +1,23 @@
 package lease
 
-// What follows is for maintainers: the parts of a client, the order of their mutexes, and the life
-// of a hold.
+// This page is for maintainers: the parts of a client, the order of their mutexes, and the life of
+// a hold.
 //
 // # Parts
 //
 //	part         file         owns                                        calls, besides base
-//	Mutex        mutex.go     the name of a lock, and what kind it is     localQueue, acquisition
+//	Mutex        mutex.go     the name of a lock, and its kind            localQueue, acquisition
 //	localQueue   queue.go     the turns of a name in this process, its    releaser
 //	                          hold, and which goroutine asks the store
 //	handoff      handoff.go   whether the lock is handed off here         none
-//	acquisition  acquire.go,  what one owner asks the store until it has  localQueue, releaser,
-//	             undo.go      the lock, or leaves nothing behind          schedule
+//	acquisition  acquire.go,  the requests of one owner until it has the  localQueue, releaser,
+//	             undo.go      lock, or leaves nothing behind              schedule
 //	grant        grant.go     until when a hold is valid, and why not     none
 //	schedule     renewal.go   when each grant is renewed, and who hears   grant; releaser for
 //	                          of its loss                                 what is too late
 //	hold         hold.go      nothing: a grant in the hands of one owner  grant, schedule
 //	releaser     release.go   the requests that give grants back, and     schedule
-//	                          those that undo what has no answer
+//	                          requests that undo unanswered requests
 //	base         base.go      the store, the options, the clock, the jobs none
 //	Client       client.go    the parts, from New to Close                all
 //
@@ -26,15 +26,15 @@ package lease
 //
 // # Mutexes
 //
-// A goroutine acquires them in this order, and each of the last three without another one of them:
+// A goroutine acquires the mutexes in this order, and at most one of the last three at a time:
 //
 //	localQueue.mu    what the owners of one name share
 //	schedule.mu      never together with localQueue.mu
 //	grant.mu         the time of one hold
 //	localQueues.mu, jobs.mu, releaser.mu
 //
-// None of them is held during a request to the store. The turn of a localQueue is no mutex of this
-// kind: owners wait for it as long as others hold the lock, and with no mutex.
+// None of them is held during a request to the store. The turn of a localQueue is not such a mutex.
+// Owners wait for their turn as long as others hold the lock, without holding a mutex.
 //
 // # The life of a hold
 //
@@ -51,9 +51,9 @@ package lease
 //	lost      lost      as before       lose, time           unlock, or the next turn: gone
 //	undone    none      busy for grace  no answer in time    the store's answer: gone
 //
-// A hold is lost by time, or because lose is called: a renewal or an extension finds it gone, the
-// store notifies, ForceUnlock frees it, or Close does. Whatever the cause, grant.lose closes the
-// channel of Lost, once, and tell lets a Session know.
+// A hold is lost by time, or because lose is called. The callers of lose are a renewal or an
+// extension that finds the hold gone, a notice of the store, ForceUnlock, and Close. Whatever the
+// cause, grant.lose closes the channel of Lost, once, and tell lets a Session know.
 //
 // The folder model has this life in Promela, with the mistakes that it excludes.
 //
@@ -61,8 +61,8 @@ package lease
 //
 //	release   an owner's hold is given back to the store
 //	lose      a hold ends without its owner
-//	undo      what an acquisition without a hold may have in the store is taken from it
-//	sweep     a request to release is repeated in the background, since another one may come late
-//	abandon   what the store has not released in time is left to its Session
-//	leave     a waiter gives its turn here, or its place there, to the next one
+//	undo      the lock or place that an acquisition without a hold may have in the store is given up
+//	sweep     a release is repeated in the background, since a request to acquire may come late
+//	abandon   a lock that the store has not released in time is left to its Session
+//	leave     a waiter gives its turn here, or its place there, to the next waiter
 //	drop      a local queue has one user less

@@ -83,8 +83,8 @@ func TestAnUnansweredProbeEndsLocalHandoffsSoon(t *testing.T) {
 		conn := asked{s.connect()}
 		conn.set(func(c *client) { c.delay["awaited"] = 10 * time.Second })
 		turns(t, conn, 200, func() {})
-		// Of 200 turns the first lock has 65 and those of 20 milliseconds; the next ones do not
-		// ask, since an answer is due.
+		// Of 200 turns the first lock has 65, and the turns of 20 milliseconds. The next turns do
+		// not ask, since an answer is due.
 		require.Equal(t, 3, s.count("acquire"))
 	})
 }

@@ -45,8 +45,8 @@ type localQueue struct {
 	asks    string        // the acquisition by which the owner waits in the store, while busy
 }
 
-// use returns name's queue with one more user. If name has no queue, use returns last to use
-// again, unless last is nil: an earlier queue of that name, which is no longer in use.
+// use returns name's queue with one more user. If name is without a queue, use returns last, an
+// earlier queue of that name that is no longer in use. If last is nil, use makes a queue.
 func (qs *localQueues) use(name string, last *localQueue) (*localQueue, error) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
@@ -107,8 +107,8 @@ func (q *localQueue) drop() {
 	}
 }
 
-// holdOf returns the hold if it is o's. q.mu is held: a hold ends before its owner's turn does, so
-// the two belong together only under q.mu.
+// holdOf returns the hold if it is o's. It is called with q.mu held: a hold ends before its owner's
+// turn does, so the two belong together only under q.mu.
 func (q *localQueue) holdOf(o locks.Owner) *hold {
 	if q.hold == nil || q.turn.Owner() != o {
 		return nil
@@ -135,7 +135,8 @@ func (q *localQueue) reenter(o locks.Owner) (held bool, err error) {
 	return true, nil
 }
 
-// enter gets the caller its turn, and reports whether the caller had to wait for it.
+// enter waits for the caller's turn. It reports in ok whether the caller has its turn, and in
+// waited whether the caller waited.
 func (q *localQueue) enter(ctx context.Context, wait bool) (ok, waited bool, err error) {
 	ok, err = q.turn.TryLockContext(ctx)
 	if !ok && err == nil && wait {
@@ -173,8 +174,8 @@ func (q *localQueue) wait(ctx context.Context) error {
 	return err
 }
 
-// start makes q busy. It returns a grant that an earlier owner has left to be released, or nil,
-// and for how long other clients go first. q.mu is held.
+// start makes q busy. The result left is the grant that an earlier owner did not release, or nil.
+// The result yield is the time for which other clients go first. q.mu is held.
 func (q *localQueue) start(now time.Time) (left *grant, yield time.Duration) {
 	left, yield = q.grant, q.handoff.takeYield(now)
 	q.grant, q.busy = nil, true

@@ -46,11 +46,11 @@ type released struct {
 	err error
 }
 
-// persist asks the store to release g, and repeats the request until it is answered, but not for
+// persist asks the store to release g. It repeats the request until it is answered, but not for
 // longer than the release timeout or g's time. After that, or after a refusal, the request is
-// repeated in the background until g's time is over. Therefore the caller does not wait for the
-// end of a refusal, which may be far. And the next owner gets the lock soon after a refusal has
-// ended, before the end of the lease.
+// repeated in the background until g's time is over. Therefore the caller does not wait for the end
+// of a refusal, which may be far. And the next owner gets the lock soon after a refusal has ended,
+// before the end of the lease.
 func (r *releaser) persist(g *grant) (yield time.Duration, err error) {
 	if !g.doubt.IsZero() {
 		defer func() { // a release without an answer may be the one that finds the hold
@@ -135,7 +135,7 @@ type releaseRequest struct {
 	send    func() // sends the request and the answer, and ends a job
 }
 
-// request returns a request that has no answer yet.
+// request returns a request without an answer.
 func (r *releaser) request() *releaseRequest {
 	if p, ok := r.requests.Get().(*releaseRequest); ok {
 		return p
@@ -149,7 +149,7 @@ func (r *releaser) request() *releaseRequest {
 	return p
 }
 
-// recycle permits another use of p. Its answer has been read.
+// recycle permits another use of p, whose answer was read.
 func (p *releaseRequest) recycle() {
 	p.ctx, p.id = nil, driver.HoldID{}
 	p.r.requests.Put(p)
@@ -173,8 +173,8 @@ func lossBy(err error) error {
 	return fmt.Errorf("%w before its release was confirmed: %w", locks.ErrLost, err)
 }
 
-// yieldFor returns for how long others should have the opportunity to acquire a lock, whose
-// release took the time trip.
+// yieldFor returns the time in which other clients may acquire a lock undisturbed by this client.
+// The release of the lock took the time trip.
 func yieldFor(r driver.Released, trip time.Duration) time.Duration {
 	if !r.Awaited {
 		return 0

@@ -10,8 +10,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// schedule renews the grants of a client and ends them in time: one goroutine with one timer for
-// the next thing to do, for any number of grants.
+// schedule renews the grants of a client and ends them in time. Any number of grants share one
+// goroutine with one timer.
 type schedule struct {
 	*base
 	wakeUp chan struct{}
@@ -110,7 +110,7 @@ func (s *schedule) update(g *grant) {
 //	expected, notified   the loss is noted; expected returns it, and the grant is lost
 //	expected, added      the same: the loss is looked for after the grant is added, and a
 //	                     notification from then on finds the grant
-//	neither              there is no hold, and the loss is no news
+//	neither              the loss is known already, or concerns no grant
 type early struct {
 	notified bool
 	cause    error
@@ -168,7 +168,7 @@ func (s *schedule) fix(g *grant) {
 // plan sets when g is renewed: when two thirds of a lease are left of it. The new time is never
 // earlier than the last plan, unless g would end before the planned time. A request of unknown
 // outcome may keep g short whatever is answered later. Then the time between two renewals is at
-// least a thirtieth of a lease, or half of the time that was left if that is less. s.mu is held.
+// least a thirtieth of a lease, or half of the remaining time if less. s.mu is held.
 func (s *schedule) plan(g *grant) {
 	until, renewed := g.span()
 	at := until.Add(s.marginOf(g.ttl) - g.ttl*2/3)
@@ -220,8 +220,8 @@ func (s *schedule) run() {
 	}
 }
 
-// step renews and ends the grants that are due. It returns the time until the next grant is due,
-// or false if there are no grants.
+// step renews and ends the grants that are due. It returns the time until the next grant is due, or
+// false without grants.
 func (s *schedule) step() (time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,9 +254,9 @@ func (s *schedule) step() (time.Duration, bool) {
 	return max(s.next.Sub(s.now()), 0), true
 }
 
-// renew sends renewals for all grants of this ttl that are due within a tenth of ttl from now.
-// The next renewal follows after a third of ttl, with or without a reply: while replies take
-// long, several renewals are on their way, and the hold stays. s.mu is held.
+// renew sends renewals for all grants of this ttl that are due within a tenth of ttl from now. The
+// next renewal follows after a third of ttl, with or without a reply. While replies take long,
+// several renewals are on their way, and the hold stays. s.mu is held.
 func (s *schedule) renew(now time.Time, ttl time.Duration) {
 	var due []*grant
 	for _, g := range s.grants {
@@ -383,7 +383,7 @@ func (s *schedule) complete(ctx context.Context, g *grant) {
 
 // late asks the store to release g if g is lost. The request p to prolong g was carried out too
 // late, or may have been if its outcome is unknown. Without a release, the store would keep the
-// lock for p's time although it has no owner.
+// lock for p's time without an owner.
 func (s *schedule) late(g *grant, p *pending, unknown bool) {
 	g.mu.Lock()
 	lost := g.cause != nil

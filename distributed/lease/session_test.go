@@ -202,7 +202,8 @@ func TestAShorterSessionShortensTheHold(t *testing.T) {
 }
 
 // pausing is a store whose process stands still for three sessions before a request for a lock
-// leaves. The request has no answer, and is carried out two seconds after the client learned that.
+// leaves. The request gets no answer, and is carried out two seconds after the client learned of
+// the failure.
 type pausing struct {
 	*lasting
 	once sync.Once

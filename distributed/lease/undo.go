@@ -6,7 +6,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// What may be left in the store, and how it is undone:
+// The left column has the possible remains of a client in the store, and the right column their
+// undoing:
 //
 //	a request is under way, its caller has gone     undo: waits for the answer, sweeps from grace on
 //	a request without an answer                     sweep, late; nothing if Lookup settles it
@@ -126,7 +127,8 @@ type sweeping struct {
 // is repeated until Close ends.
 //
 // A request that a network delivers after s.until, or after the time latest, leaves the lock held
-// for one more lease, or for as long as the session lasts if the store is a [driver.Session].
+// for one more lease. If the store is a [driver.Session], the lock is held for as long as the
+// session lasts.
 func (r *releaser) sweep(s sweeping) {
 	left := s.until.Sub(r.now())
 	if s.late {

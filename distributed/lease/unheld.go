@@ -11,8 +11,8 @@ import (
 // errReleased is the error of a hold that has ended by a release.
 var errReleased = unheld.Because("the hold is released already")
 
-// notHeld returns the error of o, which has no hold of l. It says what this client knows, because
-// the store may take long to answer.
+// notHeld returns the error of o, which does not hold l. The error rests on this client's knowledge
+// alone, because the store may take long to answer.
 func (l *Mutex) notHeld(o locks.Owner) error {
 	if l.conf.Refusal != nil {
 		return fmt.Errorf("%w: %w", locks.ErrNotHeld, l.conf.Refusal)

@@ -7,13 +7,13 @@ import (
 )
 
 // Config has the settings of a lease.Client. Its options change them: a lease.Option is a function
-// of a Config. Package lease has the options of users, and this package those of adapters. Any
-// func(*Config) is an option.
+// of a Config. Package lease has the options for users, and this package the options for adapters.
+// Any func(*Config) is an option.
 type Config struct {
 	// ErrorPrefix is the text with which errors begin, see [WithErrorPrefix].
 	ErrorPrefix string
-	// Place names the servers, and NamePrefix is what the store puts in front of a lock's name,
-	// see [WithPlace].
+	// Place names the servers. NamePrefix is the text that the store puts in front of a lock's
+	// name. See [WithPlace].
 	Place, NamePrefix string
 	// TTL, Poll and ReleaseTimeout are the times of lease.WithTTL, lease.WithPoll and
 	// lease.WithReleaseTimeout.

@@ -14,5 +14,5 @@
 //     Run package lockstest on one lock. Do both on each topology of a real server.
 //
 // The page docs/guides/stores.md leads from an empty file to an adapter that is proved. It says
-// which methods are called late, how a hold may end, and what waiting costs.
+// which methods are called late, how a hold may end, and how much a wait costs.
 package driver

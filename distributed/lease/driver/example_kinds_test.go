@@ -113,7 +113,7 @@ type watched struct {
 
 func (w *watched) NotifyLoss(lost func(id driver.HoldID, cause error)) { w.lost = lost }
 
-// remove is what an administrator does.
+// remove acts as an administrator who deletes the lock.
 func (w *watched) remove(name string) {
 	w.mu.Lock()
 	id := driver.HoldID{Name: name, Acquisition: w.holds[name].acquisition}

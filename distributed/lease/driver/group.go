@@ -18,8 +18,8 @@ type Group[K comparable, C interface{ Close(context.Context) error }] struct {
 	closed  bool
 }
 
-// Client returns the Client of kind, which open makes at first. It returns [locks.ErrClosed] if
-// the Group is closed and has no Client of this kind. It also returns open's error.
+// Client returns the Client of kind, which open makes at first. It returns [locks.ErrClosed] if the
+// Group was closed without a Client of this kind. It also returns open's error.
 func (g *Group[K, C]) Client(kind K, open func() (C, error)) (none C, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -40,10 +40,10 @@ func (g *Group[K, C]) Client(kind K, open func() (C, error)) (none C, err error)
 	return c, nil
 }
 
-// Close closes all Clients at once, see lease.Client.Close. All holders have found their holds
-// lost before the first lock is released, because a store may end the holds of several Clients by
-// one request. The error counts the locks of all Clients. Close reports whether it was the first
-// call: only the first call does anything.
+// Close closes all Clients at once, see lease.Client.Close. All holders have found their holds lost
+// before the first lock is released: one request to the store may end the holds of several Clients.
+// The error counts the locks of all Clients. Close reports whether it was the first call: only the
+// first call does anything.
 func (g *Group[K, C]) Close(ctx context.Context) (first bool, err error) {
 	g.mu.Lock()
 	first = !g.closed

@@ -24,7 +24,7 @@ type Inspector interface {
 // and not with each of its holds.
 type Announcer interface {
 	// Announce keeps the client's identity for ttl. A lease.Client that is in use calls it once a
-	// minute at most, in the background. An error has no effect on locks.
+	// minute at most, in the background. An error does not affect locks.
 	Announce(ctx context.Context, ttl time.Duration) error
 }
 

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The errors of a [Store] are of three classes, by what the server refuses. [Mark] puts an error
-// into a class.
+// The errors of a [Store] are of three classes: the server refuses the request, the connection, or
+// the moment. [Mark] puts an error into a class.
 //
 //	the server refuses        marks                                such as
 //	the request               ErrRefused                           a missing permission, a wrong argument
@@ -31,13 +31,13 @@ import (
 // is repeated until the hold's time is over, whatever the error. The exceptions are
 // locks.ErrForeign and locks.ErrLost: they say that the hold no longer has the lock.
 var (
-	// ErrRefused is matched by the errors of a [Store] that say that a request was surely not
-	// carried out: the server answered with an error, or was never reached. After any other error
-	// the outcome is unknown, except after an error matching locks.ErrForeign.
+	// ErrRefused is matched by the errors of a [Store] after which a request was surely not carried
+	// out. The server answered with an error, or was never reached. After any other error the
+	// outcome is unknown, except after an error matching locks.ErrForeign.
 	ErrRefused = errors.New("refused by the store")
 
-	// ErrLogin is matched by errors of a [Store] that refuse the connection and not the request:
-	// the server does not accept the password, the token or the certificate. The lock may be free
+	// ErrLogin is matched by errors of a [Store] that refuse the connection and not the request.
+	// The server does not accept the password, the token or the certificate. The lock may be free
 	// or held. Waiters wait on, because credentials are replaced while programs run. A first
 	// request returns the error, because the configured password may be wrong.
 	ErrLogin = errors.New("the store refuses the login")
@@ -52,8 +52,8 @@ var (
 	ErrUnreachable = errors.New("the store cannot be reached")
 )
 
-// Store is what an adapter implements: the protocol of one kind of lock, over one client of its
-// server. Each method is one request, or a few. A Store keeps no state of holds: lease.Client does.
+// An adapter implements Store: the protocol of one kind of lock, over one client of its server.
+// Each method is one request, or a few. A Store keeps no state of holds: lease.Client does.
 //
 // A Store never acquires, prolongs or releases anything for an acquisition that it was not given.
 //
@@ -71,7 +71,7 @@ var (
 //	ContentionProber  local hand-offs go on beyond their limit while nobody else wants the lock
 //	Breaker           Mutex.ForceUnlock works
 //	Inspector         Mutex.Inspect works
-//	Announcer         Mutex.Inspect describes holders whose holds have no room for that
+//	Announcer         Mutex.Inspect describes holders whose holds lack the room for a description
 //	Punctual          an unlock needs no goroutine of its own
 //	BatchReleaser     Close releases thousands of holds in a moment
 type Store interface {
@@ -152,7 +152,7 @@ func (r Request) Weigh() (permits, size int64) {
 type Reply struct {
 	// Held says that the acquisition holds the lock.
 	Held bool
-	// Token is the fencing token of the hold, or 0 if the store has no tokens.
+	// Token is the fencing token of the hold, or 0 if the store does not give tokens.
 	Token uint64
 	// Wait is the time for which the lock will not be free unless it is released, or 0 if this
 	// time is unknown.
@@ -212,9 +212,9 @@ type Queue interface {
 // server. The server decides for how long that is, and a lock does not end by itself when its
 // hold ends here.
 type Session interface {
-	// Term returns how long the session lasts without a sign of life. A hold lasts at most for
-	// this time after it was acquired or extended, and for this time after a renewal: lease.WithTTL
-	// has no effect.
+	// Term returns how long the session lasts without a sign of life. A hold lasts at most for this
+	// time after it was acquired or extended, and for this time after a renewal: lease.WithTTL is
+	// ignored.
 	Term() time.Duration
 
 	// Lost is called for each hold that was lost, after its owner was told. It is also called for
@@ -234,7 +234,7 @@ type Breaker interface {
 }
 
 // LossNotifier is an optional interface of a [Store] that can learn by itself that a hold has
-// ended, such as from the end of a session with its server.
+// ended. An example is the end of a session with its server.
 type LossNotifier interface {
 	// NotifyLoss is called once, before anything else. The store calls lost for a hold that has
 	// surely ended. The hold is lost when lost returns. cause, if not nil, is joined with

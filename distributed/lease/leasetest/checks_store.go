@@ -63,8 +63,8 @@ func (c *client) mine(name, acquisition string) {
 	c.ids = append(c.ids, driver.HoldID{Name: name, Acquisition: acquisition})
 }
 
-// refusal forgets an acquisition that was refused and has no place. A store keeps no record of
-// such an acquisition. Some checks ask hundreds of times.
+// refusal forgets an acquisition that was refused without a place in the queue. A store keeps no
+// record of such an acquisition. Some checks ask hundreds of times.
 func (c *client) refusal(name, acquisition string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -1393,14 +1393,14 @@ func releasesAll(s *suite) {
 	b.free(other, theirs)
 }
 
-// watch returns a Watch of acquisition, or nil if the store has no notices.
+// watch returns a Watch of acquisition, or nil if the store gives no notices.
 func (c *client) watch(name, acquisition string) driver.Watch {
 	c.Helper()
 	return answerOf(c, Watch, func() (driver.Watch, error) { return c.requests.Watch(c.ctx, holdID(name, acquisition)) })
 }
 
-// told waits until the lock is given to a waiter that asks only when it is told, or when the time
-// is over that its last refusal named.
+// told waits until the lock is given to a waiter. The waiter asks only when it is told, or when the
+// time of its last refusal is over.
 func (c *client) told(promise, name, acquisition string, last driver.Reply, w driver.Watch, others ...*client) {
 	c.Helper()
 	for end := time.After(c.cfg.Timeout); !last.Held; last = c.ask(name, acquisition) {
@@ -1414,8 +1414,8 @@ func (c *client) told(promise, name, acquisition string, last driver.Reply, w dr
 	}
 }
 
-// again returns when to ask again after a refusal without a notice, or nil. The end of a lease of
-// a minute is not a reason to ask again: its holder releases, and the waiter must be told of the
+// again returns when to ask again after a refusal without a notice, or nil. The end of a lease of a
+// minute is not a reason to ask again. The holder releases, and the waiter must be told of the
 // release.
 func again(refusal driver.Reply) <-chan time.Time {
 	if refusal.Wait <= 0 || refusal.Wait >= minute/2 {

@@ -167,10 +167,10 @@ func turns(s *suite) {
 // pulse is the pause between two requests of [suite.pulses].
 const pulse = 50 * time.Millisecond
 
-// pulses begins a clock that goes as fast as the store: a client of its own locks and unlocks
+// pulses begins a clock that goes as fast as the store. A client of its own locks and unlocks
 // another lock, with a pause after each turn. Requests that only read would be quicker than the
 // writes of those who wait. While the machine is busy the clock goes slower, by the factor of two
-// at most: a store that does not answer at all is a stall.
+// at most. A store that does not answer at all is a stall.
 func (s *suite) pulses() (answers func() int, end func()) {
 	var (
 		l           = s.client().lock(s.name())

@@ -39,16 +39,16 @@ type Config struct {
 	// driver.Queue.
 	FIFO bool
 
-	// SpuriousTry declares that a try may be refused although the lock is free, such as when
-	// several clients ask at once, and none gets a majority.
+	// SpuriousTry declares that a try may be refused although the lock is free. If several clients
+	// ask at once, for example, none may get a majority.
 	SpuriousTry bool
 
-	// LateLeave declares that the lock may go to a waiter that has left, for a moment: its
-	// request waits in the server, which has yet to end it. Other clients are refused meanwhile.
+	// LateLeave declares that the lock may go to a waiter that has left, for a moment: the server
+	// has not ended the waiter's request yet. Other clients are refused meanwhile.
 	LateLeave bool
 
 	// EndsWithConnection declares that the server frees a lock as soon as the connection of its
-	// holder ends, and that the holder finds out at its next renewal.
+	// holder ends. The holder finds out at its next renewal.
 	EndsWithConnection bool
 
 	// TTL is the lease in checks that wait for its end. Default 2 s. A store with sessions gives

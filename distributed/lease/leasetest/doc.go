@@ -43,11 +43,11 @@
 //
 // # Simulation
 //
-// [Simulate] goes further with such a server. Processes use its locks for as long as you like,
-// while requests are lost, late and repeated, processes stand still and die, and the server is
+// [Simulate] goes further with such a server. Processes use its locks for as long as you like.
+// Meanwhile requests are lost, late and repeated, processes stand still and die, and the server is
 // away. All of these events are drawn from a seed, which a failure shows. An hour takes some
-// seconds. A failure is shortened, and shows the steps of the processes concerned. See [World]
-// for a store that has a protocol of its own.
+// seconds. A failure is shortened, and shows the steps of the processes concerned. See [World] for
+// a store that has a protocol of its own.
 //
 // # What it cannot see
 //

@@ -55,7 +55,7 @@ func ExampleTestInVirtualTime() {
 	_ = testMyStore
 }
 
-// The clients speak with their server over connections, which fail as those of a network do.
+// The clients speak with their server over connections, which fail as connections of a network do.
 func ExampleLink_Pipe() {
 	testMyStore := func(t *testing.T) {
 		leasetest.TestInVirtualTime(t, func(testing.TB) leasetest.Config {
@@ -125,7 +125,7 @@ func ExampleSimulate() {
 	_ = testMyStore
 }
 
-// The clients have connections to their server, which fail as those of a network do.
+// The clients have connections to their server, which fail as connections of a network do.
 func ExampleWorld() {
 	testMyStore := func(t *testing.T) {
 		leasetest.Simulate(t, leasetest.World{Open: func(testing.TB) leasetest.Config {

@@ -110,7 +110,7 @@ func (l *Link) DialContext(ctx context.Context, network, server string) (net.Con
 // serve in a new goroutine, with the server's end: a net.Pipe. Each piece of data arrives after a
 // random time of less than a millisecond.
 //
-// Pipe has no socket, so it works in a bubble of testing/synctest: see [TestInVirtualTime].
+// Pipe opens no socket, so it works in a bubble of testing/synctest: see [TestInVirtualTime].
 func (l *Link) Pipe(serve func(conn net.Conn)) net.Conn {
 	client, end := net.Pipe()
 	if l.port != nil {
@@ -193,7 +193,7 @@ func (l *Link) Heal() {
 	l.forget()
 }
 
-// forget has later proxies begin without a trouble.
+// forget makes later proxies begin without a trouble.
 func (l *Link) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/jucgo/locks/internal/test/mistake"
 )
 
-// mistakes are mistakes that package lease and what builds on it could have, one each.
+// mistakes are possible mistakes of package lease and of the packages that build on it, one each.
 var mistakes = []mistake.Mistake{
 	{
 		Name: "Extend says nil after a release", File: "distributed/lease/hold.go",

@@ -15,8 +15,8 @@ import (
 var simulated = flag.Duration("leasetest.simulate", 0,
 	"how much time each Simulate simulates, 0 for what its World says")
 
-// World is what [Simulate] simulates: a server in memory, the processes that use it, and for how
-// long. Only Open is needed.
+// World describes a simulation by [Simulate]: a server in memory, the processes that use it, and
+// the time. Only Open is needed.
 type World struct {
 	// Open starts a new server and returns how its clients are opened, as for [TestInVirtualTime].
 	// Requests to a Store suffer the faults of the network in front of the Store. If the Store has
@@ -37,7 +37,7 @@ type World struct {
 	// [Link.Server].
 	Servers int
 
-	// Seeds are those of lives that have found something. They are lived first, one after the
+	// Seeds are the seeds of lives that have found something. These lives come first, one after the
 	// other.
 	Seeds []uint64
 }
@@ -65,12 +65,12 @@ type World struct {
 // seconds. All clients are closed. No goroutine may be left, and nothing in the store, see
 // Config.Rest.
 //
-// A failure tells its seed, and what remains of it when faults, processes and time are taken away
-// that it does not need. Then follows what the two processes concerned did. The flag
-// -leasetest.seed lives one life again. The seed decides every fault and every action, and the
-// time of each message. The runtime decides which goroutine of a bubble runs first if several are
-// woken at the same nanosecond, and package lease draws its pauses after a failed request. So a
-// seed is lived up to 20 times until it fails again.
+// A failure tells its seed, and the life that is left without the faults, processes and time that
+// the failure does not need. Then follow the actions of the two processes concerned. The flag
+// -leasetest.seed lives one life again. The seed decides every fault and every action, and the time
+// of each message. The runtime decides which goroutine of a bubble runs first if several are woken
+// at the same nanosecond. Package lease draws its pauses after a failed request. So a seed is lived
+// up to 20 times until it fails again.
 func Simulate(t *testing.T, w World) {
 	t.Helper()
 	if w.Open == nil {
@@ -119,7 +119,7 @@ func (w World) withDefaults() World {
 	return w
 }
 
-// totals is what was simulated.
+// totals counts the simulated events.
 type totals struct {
 	lives, acquisitions, requests, losses, faults int
 	time                                          time.Duration
@@ -171,7 +171,7 @@ func (k troubleKind) ofServer() bool {
 // ofProcess says that the trouble concerns a process and no messages.
 func (k troubleKind) ofProcess() bool { return k == pauses || k == dies || k == closes }
 
-// plan is a life before it is lived: what its seed has drawn.
+// plan is a life before it is lived, as drawn by its seed.
 type plan struct {
 	seed      uint64
 	processes int
@@ -309,7 +309,7 @@ func (w World) shorten(t *testing.T, f *finding) *finding {
 	return f
 }
 
-// report says what was found, and how it is found again.
+// report describes the finding, and says how to find it again.
 func (f *finding) report(test string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "broken at %v: %s\n%s\n", f.at.Round(time.Microsecond), f.rule, f.text)

@@ -9,8 +9,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease/leasetest/internal/fakestore"
 )
 
-// simulatedAs says how a flaw is simulated, unless its kind of store decides in no time: some flaws
-// are those of connections, and some those of readers.
+// simulatedAs says how a flaw is simulated, unless its kind of store decides in no time. Some flaws
+// are flaws of connections, and some are flaws of readers.
 func simulatedAs(kind fakestore.Kind, flaw fakestore.Flaw) (opener, fakestore.Kind) {
 	switch flaw {
 	case fakestore.RefusedAfterAll, fakestore.IgnoresContext, fakestore.FailureRefuses, fakestore.RefusedEnqueue,

@@ -36,7 +36,7 @@ type candidate struct {
 	terms map[locks.Owner]*term
 }
 
-// term is what an owner has of a candidate.
+// term is the part of an owner in a candidate.
 type term struct {
 	election *leader.Election
 	depth    int

@@ -13,12 +13,12 @@ import (
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// ledger is what the store must have, by all requests that came to it and all answers that it
-// gave. It judges the answers.
+// ledger has the holds that the store must have, by all requests that came to the store and all its
+// answers. It judges the answers.
 //
-// A hold is sure from its answer on: until its lease ends, counted from when the request was sent,
-// or until a request to end it is sent. It is possible from the request on: until its lease ends,
-// counted from the answer, or until the answer to its release.
+// A hold is sure from its answer on. It is sure until its lease ends, counted from when the request
+// was sent, or until a request to end it is sent. It is possible from the request on: until its
+// lease ends, counted from the answer, or until the answer to its release.
 //
 // A store that is exact decides in no time, wakes its waiters at once, and never fails by itself.
 type ledger struct {
@@ -133,9 +133,9 @@ func (b *ledger) begins() (at time.Time) {
 	return time.Now()
 }
 
-// asks begins a request about e. over ends the request, and says whether another one was under way
-// with it, so that their order is unknown. A request to break the lock concerns entries too that
-// are made while it is under way.
+// asks begins a request about e. The result over ends the request, and says whether another request
+// was under way with it, so that their order is unknown. A request to break the lock concerns
+// entries too that are made while it is under way.
 func (e *entry) asks() (over func() bool) {
 	e.busy++
 	e.serial++
@@ -313,14 +313,15 @@ func (b *ledger) prolonged(e *entry, began, now time.Time, d time.Duration, sess
 	case began.Equal(now):
 		e.sure, e.most = now.Add(d), now.Add(d)
 	default:
-		// What has lapsed may stay in the store until another client takes it.
+		// A lapsed lock may stay in the store until another client takes it.
 		if e.sure, e.most = began.Add(e.least), now.Add(never); e.doubt { // a request may come yet
 			e.sure = time.Time{}
 		}
 	}
 }
 
-// orphan has r's client give back what e got by a request that was given up before.
+// orphan checks that r's client soon gives the lock back: a request that the client had given up
+// has acquired it.
 func (b *ledger) orphan(r *Requests, req driver.Request, sent, gave time.Time) {
 	p, l := r.port, b.life
 	within := req.TTL/10 + 200*time.Millisecond // the pause of a sweep, and a request
@@ -738,7 +739,7 @@ func (b *ledger) notified(r *Requests, id driver.HoldID) {
 	}
 }
 
-// ends notes that a process has ended: what it holds ends with its session, if there is one.
+// ends notes that a process has ended: its holds end with its session, if it has a session.
 func (b *ledger) ends(p *process) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -796,8 +797,8 @@ func (b *ledger) watch(r *Requests, id driver.HoldID) (closed func()) {
 // wakes is how long it may take until a waiter asks again that was told.
 const wakes = 500 * time.Millisecond
 
-// freed has those ask for the lock that must be told of its release: the first waiter in a queue,
-// or all.
+// freed checks that the waiters that must learn of a release soon ask for the lock: the first
+// waiter in a queue, or all.
 func (b *ledger) freed(key string, now time.Time) {
 	if !b.exact() {
 		return
@@ -887,7 +888,7 @@ func (b *ledger) closed(p *process) {
 	}
 }
 
-// waits returns the processes that wait, and says what may be in their way.
+// waits returns the processes that wait or may be in the way of a waiter, with a line about each.
 func (b *ledger) waits() (who []*process, text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -78,7 +78,8 @@ func newLife(t *testing.T, w World, p plan) *life {
 	return l
 }
 
-// quiet is the testing.TB of what a life opens. A failure is a finding, and does not fail the test.
+// quiet is the testing.TB of the clients and servers that a life opens. A failure is a finding, and
+// does not fail the test.
 type quiet struct {
 	testing.TB
 	life *life
@@ -130,7 +131,7 @@ func (l *life) breaks(rule, text string, who ...*process) {
 	l.cancel()
 }
 
-// serialNumbers are those of acquisitions, which count from the time.
+// serialNumbers are the numbers of acquisitions, which count from the time.
 var serialNumbers = regexp.MustCompile(`([0-9a-f]{8}-[0-9a-f-]{27}:)?\b94668\d{10,}\b`)
 
 func (l *life) found() *finding { return l.finding }
@@ -296,7 +297,8 @@ func (p *process) stood(ago time.Duration) bool {
 	})
 }
 
-// healthy says that nothing troubled the process between from and now, or what is left of it.
+// healthy says that nothing troubled the process between from and now, and that no earlier trouble
+// lasts.
 func (p *process) healthy(from time.Time) bool {
 	l := p.life
 	at, now := from.Sub(l.began)-4*l.ttl, l.now()
@@ -305,7 +307,7 @@ func (p *process) healthy(from time.Time) bool {
 	})
 }
 
-// ends has another process take the place of p, whose client is closed later.
+// ends puts another process in the place of p, whose client is closed later.
 func (l *life) ends(p *process, after time.Duration) {
 	l.ledger.ends(p)
 	p.kill()
@@ -323,7 +325,8 @@ func (l *life) ends(p *process, after time.Duration) {
 	l.processes[p.slot] = l.enters(p.slot, p.incarnation+1)
 }
 
-// close closes the client while its users use it, and says what must have ended by then.
+// close closes the client while its users use it. After a Close without an error, the ledger checks
+// that the client has no lock.
 func (p *process) close() {
 	c, ok := p.provider.(interface {
 		Close(ctx context.Context) error
@@ -525,7 +528,7 @@ func (l *life) calm() {
 }
 
 // turnBound is how long it may take until each user has had each lock, when everything is healed.
-// What the dead have, and what a late request takes, ends after two leases.
+// Locks of dead processes, and locks that a late request takes, end after two leases.
 func (l *life) turnBound() time.Duration { return 2*l.ttl + 15*time.Second }
 
 // possession is a hold in the hands of a user.
@@ -591,7 +594,7 @@ func (v *possession) String() string {
 func (l *life) enter(v *possession, size int64) {
 	l.count.Add(1)
 	v.u.event("user %d has %q", v.u.i, v.name)
-	// Of several members, the one acquired first may be lost before the last one is acquired.
+	// Of several members, the first may be lost before the last is acquired.
 	given := l.cfg.members == nil || v.valid()
 	if at := v.u.closing.Load(); given && at > 0 && !v.shared && time.Duration(at) < l.now() {
 		l.breaks("a client that is closed gives no lock", v.String(), v.u.process)

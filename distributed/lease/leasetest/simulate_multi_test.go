@@ -60,14 +60,14 @@ func multis(tb testing.TB, flaw fakestore.Flaw, kind fakestore.Kind, members fun
 	return cfg
 }
 
-// multiNames are the names of members. Equal names have no order, so that a Multi tries one of
-// them.
+// multiNames are the names of members. Between equal names there is no order, so a Multi tries one
+// of the members.
 var multiNames = map[string]func(name string) []string{
 	"ordered": func(name string) []string { return []string{"a-" + name, name} },
 	"tried":   func(name string) []string { return []string{name} },
 }
 
-// multiSeeds are those of lives that have found something.
+// multiSeeds are the seeds of lives that have found something.
 var multiSeeds = map[string][]uint64{
 	"ordered/watched": {14848727996547872920},                       // Err returned a loss before Lost was closed
 	"ordered/full":    {14103608129220912784},                       // the same

@@ -28,7 +28,7 @@ func Ask[T any](ctx context.Context, link *Link, request func(ctx context.Contex
 	return lagging(request)(ctx)
 }
 
-// fate is what happens to one request.
+// fate is the treatment of one request by the network.
 type fate struct {
 	up, down         time.Duration // how long the request and the answer take
 	lostUp, lostDown bool
@@ -113,8 +113,8 @@ func (p *process) fate(op Op, server int) (f fate) {
 	return f
 }
 
-// latest returns how late a request may come. What comes to a store with sessions when the client
-// has given up to undo it would last as long as the session.
+// latest returns how late a request may come. In a store with sessions, the effect of a request
+// that comes after its undoing would last as long as the session.
 func (p *process) latest() time.Duration {
 	if p.overSessions() {
 		return p.life.ttl / 2
@@ -229,7 +229,8 @@ func across[T any](
 	return a.result, a.err
 }
 
-// These are keys of what the network tells the requests that it delivers.
+// These are keys of values in the contexts of requests, which the network sets when it delivers
+// them.
 type (
 	partKey  struct{} // the renewal succeeds in part
 	aloneKey struct{} // when the request was sent, if its caller has left
@@ -333,7 +334,7 @@ func (r *Requests) ledger() *ledger {
 	return r.port.life.ledger
 }
 
-// renew has the store renew holds, or some of them.
+// renew asks the store to renew holds, or some of them.
 func (r *Requests) renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
 	call := func(some []driver.HoldID) ([]bool, error) {
 		return r.ledger().renew(r, some, d, func() ([]bool, error) { return r.inner.Renew(ctx, some, d) })
@@ -356,7 +357,7 @@ func (r *Requests) watch(ctx context.Context, id driver.HoldID) (driver.Watch, e
 	return r.port.notices(w, r.server, r.ledger().watch(r, id)), err
 }
 
-// asks notes that the client asks about acquisitions, and what comes of it.
+// asks notes that the client asks about acquisitions. The result end notes the answer.
 func (p *process) asks(ids ...driver.HoldID) (end func(held bool, err error)) {
 	if p == nil {
 		return func(bool, error) {}

@@ -37,7 +37,7 @@ func simulates(t *testing.T, open opener, kind fakestore.Kind, seeds ...uint64) 
 	Simulate(t, World{Open: func(tb testing.TB) Config { return open(tb, "", kind) }, Seeds: seeds})
 }
 
-// directSeeds are those of lives that have found something.
+// directSeeds are the seeds of lives that have found something.
 var directSeeds = map[fakestore.Kind][]uint64{
 	fakestore.Tied: {9655500966254720794},
 }

@@ -160,7 +160,8 @@ func (u *user) watchLoss(v *possession, over chan struct{}) {
 	}
 }
 
-// rely does what holders do.
+// rely uses the hold for some time, as a holder does: it enters the lock again, and looks whether
+// the hold is lost.
 func (u *user) rely(v *possession, lock locks.TryLocker, owner context.Context, size int64, calm bool, beside *sync.WaitGroup) {
 	l := u.life
 	long := time.Duration(u.random.ExpFloat64() * float64(l.plan.pace) / 2)

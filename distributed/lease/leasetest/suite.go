@@ -145,7 +145,8 @@ func (s *suite) client(opts ...lease.Option) *client {
 	return s.clientFor(time.Minute, opts...)
 }
 
-// ready opens a client that tells what the store can do. The next call of client returns it.
+// ready opens a client, by whose Store the suite learns of optional interfaces. The next call of
+// client returns it.
 func (s *suite) ready() *client {
 	if s.spare == nil {
 		s.spare = s.client()

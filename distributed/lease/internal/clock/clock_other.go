@@ -4,5 +4,5 @@ package clock
 
 import "time"
 
-// systemSuspended returns 0: this system has no clock that shows suspensions.
+// systemSuspended returns 0: no clock of this system shows suspensions.
 func systemSuspended() time.Duration { return 0 }

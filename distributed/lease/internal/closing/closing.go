@@ -1,5 +1,5 @@
-// Package closing has what the clients of a group share while the group closes them. A client
-// learns by the context of its Close that it is one of several.
+// Package closing has the state that the clients of a group share while the group closes them. The
+// context of its Close tells a client that several clients close together.
 package closing
 
 import (
@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Together is the end of several clients, in two steps: first the holders of all clients learn of
-// their losses, and then the store gets its locks back.
+// Together is the end of several clients, in two steps. First the holders of all clients learn of
+// their losses. Then the store gets its locks back.
 type Together struct {
 	begun sync.WaitGroup // the clients that have not done the first step
 
@@ -38,8 +38,8 @@ func (t *Together) Member(ctx context.Context) (*Member, context.Context) {
 	return m, context.WithValue(ctx, key{}, m)
 }
 
-// Of returns the part of the client of a Close with ctx. A client that is closed alone has an end
-// of its own.
+// Of returns the part of a client whose Close has ctx. For a client that is closed alone, Of makes
+// an end of its own.
 func Of(ctx context.Context) *Member {
 	if m, ok := ctx.Value(key{}).(*Member); ok {
 		return m
@@ -53,7 +53,7 @@ func (m *Member) Begin() {
 	m.begun.Wait()
 }
 
-// Leave notes that the other clients need not wait for this one. Only the first call of Begin or
+// Leave notes that the other clients need not wait for this client. Only the first call of Begin or
 // Leave counts.
 func (m *Member) Leave() { m.first.Do(m.begun.Done) }
 

@@ -20,7 +20,7 @@ type Kind string
 
 // The kinds of stores.
 const (
-	// Polled has no notices.
+	// Polled gives no notices.
 	Polled Kind = "polled"
 	// Watched wakes all waiters with a release.
 	Watched Kind = "watched"

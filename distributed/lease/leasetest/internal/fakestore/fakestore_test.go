@@ -16,7 +16,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// term is that of sessions.
+// term is the time of sessions.
 const term = time.Second
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
