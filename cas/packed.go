@@ -6,19 +6,18 @@ import (
 	"github.com/jucgo/locks/internal/sched"
 )
 
-// Packed is a value of 32 bits and a stamp of 32 bits in one word, read and changed as one. Use
-// it instead of [Stamped] if the value is an index, a count or a state, and not a pointer. Java
-// has no such type. Java programs pack both into an AtomicLong.
+// Packed is a value of 32 bits and a stamp of 32 bits in one word, read and changed as one. Use it
+// instead of [Stamped] if the value is an index, a count or a state, and not a pointer. Java lacks
+// such a type. Java programs pack both into an AtomicLong.
 //
 // The zero Packed has value 0 and stamp 0. It must not be copied after first use. A change costs
 // one compare-and-swap, and a load is a plain load on amd64. Neither allocates.
 //
-// The stamp wraps after 2^32 changes. A compare-and-swap is deceived if exactly a multiple of
-// 2^32 changes come between its read and its swap, and the value is the old value too. At one
-// change every 10 ns, 2^32 changes take 43 s, and the goroutine has to be suspended for all of
-// that time. After such a suspension, whose length does not depend on the changes, the
-// probability is at most 2^-32. If that is too much, use the 64 bits of a Stamped, which never
-// wrap.
+// The stamp wraps after 2^32 changes. A compare-and-swap is deceived if exactly a multiple of 2^32
+// changes come between its read and its swap, and the value is the old value too. At one change
+// every 10 ns, 2^32 changes take 43 s, and the goroutine must be suspended for all of that time.
+// After such a suspension, whose length does not depend on the changes, the probability is at most
+// 2^-32. If that is too much, use the 64 bits of a Stamped, which never wrap.
 type Packed struct {
 	word atomic.Uint64 // the value, and above it the stamp
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/jucgo/locks/cas"
 )
 
-// pairs is what Stamped, Marked and Packed have in common. The values are small numbers, which an
-// adapter turns into whatever its type takes.
+// pairs has the methods that Stamped, Marked and Packed share. The values are small numbers, which
+// an adapter turns into whatever its type takes.
 type pairs interface {
 	Load() (value, tag int)
 	Store(value, tag int)

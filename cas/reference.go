@@ -5,7 +5,7 @@ import "sync/atomic"
 // reference is a pointer and a tag that change as one: an atomic pointer to an immutable pair.
 //
 // nil stands for the pair of zero values. A pair that was removed from p is never put back.
-// Therefore p has the same pair as before only if there was no change in between.
+// Therefore p has the same pair as before only if nobody changed p in between.
 type reference[T any, Tag comparable] struct {
 	p atomic.Pointer[pair[T, Tag]]
 }

@@ -11,7 +11,7 @@ import (
 
 // Versioned is an optimistic lock around a value. No goroutine waits to read the value or to
 // compute the next value. A change is committed only if the version from which it was computed is
-// still current. A version column does the same in a database. Java has no such type;
+// still current. A version column does the same in a database. Java lacks such a type;
 // AtomicReference.updateAndGet is the closest.
 //
 // The zero Versioned has the zero T and version 0. Each change adds 1 to the version, which has

@@ -74,8 +74,8 @@ func (f *fixture) in(d time.Duration) func() (bool, error) {
 	return func() (bool, error) { return f.c.WaitUntil(time.Now().Add(d)), nil }
 }
 
-// every runs test in a bubble, over every kind of lock, foreign ones included, and those of
-// ours whose queue the condition's waiters join one by one. At the end nobody may wait, and the
+// every runs test in a bubble, over every kind of lock. These include foreign locks, and the locks
+// of ours whose queue the condition's waiters join one by one. At the end nobody may wait, and the
 // lock must work.
 func every(t *testing.T, test func(t *testing.T, f *fixture)) {
 	ours(t, test)

@@ -17,11 +17,11 @@
 //   - A wait or a signal without the lock is [github.com/jucgo/locks.ErrNotHeld], as far as the
 //     lock can tell, and changes nothing.
 //
-// Some locks have no queue for signalled waiters: every [sync.Locker] of another module, and
-// spin's Ticket and MCS. A condition of such a lock has a queue of its own for signalled waiters.
-// They ask for the lock one after the other, and other goroutines may come in between. A wait
-// releases one hold of such a lock. If the lock's Unlock panics, the goroutine does not wait, and
-// the panic continues.
+// Some locks lack a queue for signalled waiters: every [sync.Locker] of another module, and spin's
+// Ticket and MCS. A condition of such a lock has a queue of its own for signalled waiters. They ask
+// for the lock one after the other, and other goroutines may come in between. A wait releases one
+// hold of such a lock. If the lock's Unlock panics, the goroutine does not wait, and the panic
+// continues.
 //
 // Wait in a loop, or with [Cond.WaitWhile]: between the signal and the waiter's turn other
 // goroutines may have the lock.

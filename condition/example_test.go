@@ -11,8 +11,8 @@ import (
 	"github.com/jucgo/locks/reentrant"
 )
 
-// Buffer is a bounded buffer: one condition for those who wait for room, another one for
-// those who wait for an item, so that a signal never goes to the wrong side.
+// Buffer is a bounded buffer. Goroutines that wait for room and goroutines that wait for an item
+// have a condition each, so that a signal never goes to the wrong side.
 type Buffer struct {
 	mu                reentrant.Mutex
 	notFull, notEmpty *condition.Cond

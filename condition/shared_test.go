@@ -19,7 +19,7 @@ import (
 	"github.com/jucgo/locks/rwlock"
 )
 
-// ownedLock is what the locks that know their owner have in common.
+// ownedLock has the methods that all locks with owners share.
 type ownedLock interface {
 	locks.TryLocker
 	NewCond() *condition.Cond

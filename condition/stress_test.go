@@ -15,7 +15,7 @@ import (
 	"github.com/jucgo/locks/internal/test/locktest"
 )
 
-// lockers are all kinds of locks that a condition can have, among them foreign ones.
+// lockers are all kinds of locks that a condition can have, among them foreign locks.
 func lockers() map[string]func() sync.Locker {
 	ls := map[string]func() sync.Locker{
 		"sync.Mutex":   func() sync.Locker { return new(sync.Mutex) },
@@ -105,8 +105,8 @@ func TestNoSignalIsLostToARacingCancellation(t *testing.T) {
 }
 
 func TestNoRacingTimeLimitLosesASignal(t *testing.T) {
-	// The signal is for the first waiter. If that is the one with the limit, the signal is its own
-	// until its time is up, and then goes to the other one.
+	// The signal is for the first waiter. If the first waiter has the limit, the signal is its own
+	// until its time is up, and then goes to the other waiter.
 	realTime(t, func(t *testing.T, l sync.Locker) {
 		c := condition.New(l)
 		inTime := 0

@@ -8,7 +8,7 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// A waiter that is awake and has still to run relies on the flags of the word.
+// An awake waiter without a processor relies on the flags of the word.
 func TestNewcomerKeepsTheFlagsOfAnAwakeWaiter(t *testing.T) {
 	for name, lock := range map[string]func(m *BargingMutex) bool{
 		"Lock":       func(m *BargingMutex) bool { m.Lock(); return true },

@@ -13,7 +13,7 @@ import (
 	"github.com/jucgo/locks/internal/unheld"
 )
 
-// queued is what both mutexes of this package have in common: everything that does not depend on
+// queued has the part that both mutexes of this package share: everything that does not depend on
 // the policy.
 type queued struct {
 	s syncq.Sync
@@ -29,7 +29,7 @@ func (q *queued) TryLock() (ok bool) {
 }
 
 // TryLockContext is TryLock for call sites that also work with distributed locks. A ctx that has
-// ended already is an error even if the lock is free; otherwise it has no effect.
+// ended already is an error even if the lock is free; otherwise ctx is ignored.
 func (q *queued) TryLockContext(ctx context.Context) (ok bool, err error) {
 	if sched.On {
 		defer sched.Tried[bool]("TryLockContext", q)(&ok)

@@ -111,7 +111,7 @@ func (rw *RWMutex) LockContext(ctx context.Context) (err error) {
 }
 
 // TryLockContext is TryLock for call sites that also work with distributed locks. A ctx that has
-// ended already is an error even if the lock is free; otherwise it has no effect.
+// ended already is an error even if the lock is free; otherwise ctx is ignored.
 func (rw *RWMutex) TryLockContext(ctx context.Context) (ok bool, err error) {
 	if sched.On {
 		defer sched.Tried[bool]("TryLockContext", rw)(&ok)
@@ -234,8 +234,8 @@ func (rw *RWMutex) RLockContext(ctx context.Context) (err error) {
 	return nil
 }
 
-// TryRLockContext is TryRLock for call sites that also work with distributed locks. A ctx that
-// has ended already is an error even if the lock is free; otherwise it has no effect.
+// TryRLockContext is TryRLock for call sites that also work with distributed locks. A ctx that has
+// ended already is an error even if the lock is free; otherwise ctx is ignored.
 func (rw *RWMutex) TryRLockContext(ctx context.Context) (ok bool, err error) {
 	if sched.On {
 		defer sched.Tried[bool]("TryRLockContext", rw)(&ok)
@@ -247,7 +247,7 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (ok bool, err error) {
 }
 
 // RUnlock releases one read hold. Any goroutine may call it. It panics with [locks.ErrNotHeld]
-// if there is no read hold.
+// without a read hold.
 func (rw *RWMutex) RUnlock() {
 	if sched.On {
 		sched.Begin("RUnlock", rw)

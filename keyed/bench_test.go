@@ -7,7 +7,8 @@ import (
 	"github.com/jucgo/locks/keyed"
 )
 
-// countedMap is what programs write by hand: a map of locks with counts under a mutex.
+// countedMap is like the sets that programs write by hand: a map of locks with counts under a
+// mutex.
 type countedMap struct {
 	mu    sync.Mutex
 	locks map[string]*countedLock

@@ -29,7 +29,7 @@ func of[K comparable](l Mutex[K]) *entry[K] {
 	return *s.find(&l)
 }
 
-// oneShard returns a key whose shard is that of key.
+// oneShard returns another key of key's shard.
 func oneShard(ms *Mutexes[int], key int) int {
 	l := ms.Of(key)
 	for other := key + 1; ; other++ {

@@ -62,12 +62,11 @@ const (
 
 // shard is a part of the set. It has a place for one sole hold, and a hash table of entries.
 //
-// A sole hold is the only use of its key. One goroutine holds the lock, once or several times,
-// and the key has no waiter, no condition and no inspection. The fields holder, holds and key are
-// the whole record of a sole hold. Therefore its lock and unlock change one cache line, and no
-// atomic variable but mu. The next other use of the key moves the hold to an entry. A key gets an
-// entry at once if the place has a hold of another key, or if package deadlock has to know of the
-// hold.
+// A sole hold is the only use of its key. One goroutine holds the lock, once or several times. The
+// key is without waiters, conditions and inspections. The fields holder, holds and key are the
+// whole record of a sole hold. Therefore its lock and unlock change one cache line, and no atomic
+// variable but mu. The next other use of the key moves the hold to an entry. A key gets an entry at
+// once if the place has a hold of another key, or if package deadlock must know of the hold.
 //
 // The table is not a map[K]*entry[K], because a map would hash the key again for each lookup,
 // addition and deletion.
@@ -154,9 +153,9 @@ func (s *shard[K]) chain(hash uint64) **entry[K] {
 	return &s.chains[hash/shardCount&uint64(len(s.chains)-1)]
 }
 
-// find returns the pointer to l's entry in its chain. It returns the nil at the end of the chain
-// if there is no such entry. The result is valid until mu is released or add is called. If the key
-// is held alone, find moves this hold to an entry.
+// find returns the pointer to l's entry in its chain. It returns the nil at the end of the chain if
+// the chain lacks such an entry. The result is valid until mu is released or add is called. If the
+// key is held alone, find moves this hold to an entry.
 func (s *shard[K]) find(l *Mutex[K]) (at **entry[K]) {
 	if s.chains == nil {
 		s.chains = make([]*entry[K], minChains)
@@ -188,8 +187,8 @@ func (s *shard[K]) move(l *Mutex[K]) {
 	s.leave()
 }
 
-// addUser counts one more user of l's entry, and makes the entry if there is none. If lock is
-// true and there is no other user, the lock is free, and the calling goroutine acquires it. In
+// addUser counts one more user of l's entry, and makes the entry if it is missing. If lock is true,
+// and the entry has this user only, the lock is free, and the calling goroutine acquires it. In
 // this case the hold needs no entry if the shard has room for a sole hold.
 func (s *shard[K]) addUser(l *Mutex[K], lock bool) (e *entry[K], held bool) {
 	me := goid.Fast() // 0 if package deadlock has to know of each hold
@@ -283,7 +282,7 @@ func (s *shard[K]) resize(n int) {
 	}
 }
 
-// describe tells deadlock detection the key of the lock. It has to happen before each wait.
+// describe tells deadlock detection the key of the lock. It must happen before each wait.
 func (s *shard[K]) describe(e *entry[K]) {
 	if e.described.Load() || !syncq.Watched() {
 		return

@@ -25,7 +25,7 @@
 // # Profiles
 //
 // The block profile and the goroutine-leak profile show each wait at the line where the goroutine
-// waits. The mutex profile has no events of these locks: the runtime records them for its own
+// waits. The mutex profile lacks events of these locks: the runtime records events for its own
 // semaphores only, and offers no public way to add events. Package record measures how long
 // goroutines wait for locks and hold them.
 package reentrant

@@ -1,5 +1,4 @@
 package reentrant
 
-// SetHolds makes m, which somebody holds, believe in n holds: nobody can wait for
-// MaxHolds real ones.
+// SetHolds makes m, which somebody holds, count n holds: nobody can wait for MaxHolds real holds.
 func SetHolds(m *Mutex, n int) { m.s.Holds = int32(n - 1) }

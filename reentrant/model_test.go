@@ -19,8 +19,8 @@ import (
 	"github.com/jucgo/locks/reentrant"
 )
 
-// The model is what everybody sees of the lock when all goroutines rest. It is
-// the same for both policies.
+// The model is the state of the lock when all goroutines rest. Both policies have the same such
+// states.
 type model struct {
 	holder, holds int // holder -1: free
 	queue         []modelWaiter

@@ -11,7 +11,7 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// A waiter that is awake and has still to run relies on the flags of the word.
+// An awake waiter without a processor relies on the flags of the word.
 func TestNewcomerKeepsTheFlagsOfAnAwakeWaiter(t *testing.T) {
 	for name, hold := range map[string]struct {
 		lock   func(rw *RWMutex) bool

@@ -7,8 +7,7 @@ import (
 	"github.com/jucgo/locks/internal/goid"
 )
 
-// SetWriteHolds makes the writer of rw believe in n write holds: nobody can wait for MaxHolds
-// real ones.
+// SetWriteHolds gives the writer of rw n write holds: nobody can wait for MaxHolds real holds.
 func SetWriteHolds(rw *RWMutex, n int) { rw.s.Holds = int32(n - 1) }
 
 // SetReadHolds makes the calling goroutine, which writes and reads, or for which HasPlace is true,

@@ -31,7 +31,7 @@ func (rw *RWMutex) IsWriteHeld() bool { return rw.s.HeldBy(goid.Get()) }
 // IsReadHeld reports whether the calling goroutine reads.
 func (rw *RWMutex) IsReadHeld() bool { return rw.ReadHoldCount() > 0 }
 
-// ReadLockCount returns the number of read holds of all owners, nested ones included. While
+// ReadLockCount returns the number of read holds of all owners, nested holds included. While
 // readers come and go, it is an estimate. It may count a reader that is about to wait. Java's
 // getReadLockCount().
 func (rw *RWMutex) ReadLockCount() int { return shares.ReadCount(&rw.s) }

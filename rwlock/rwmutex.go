@@ -24,15 +24,14 @@ import (
 const MaxHolds = syncq.MaxHolds
 
 // RWMutex is a read-write lock that belongs to goroutines, or to explicit [locks.Owner]s. Any
-// number of owners read at a time, or one writes. Java's ReentrantReadWriteLock. Its methods
-// have the names of [sync.RWMutex]'s. It can replace a sync.RWMutex if the same goroutine locks
-// and unlocks; otherwise use fair.RWMutex, which has no owners.
+// number of owners read at a time, or one writes. Java's ReentrantReadWriteLock. Its methods have
+// the names of [sync.RWMutex]'s. It can replace a sync.RWMutex if the same goroutine locks and
+// unlocks; otherwise use fair.RWMutex, which does not ask for the owner.
 //
-// It is reentrant on both sides: an owner with a hold gets another one of the same kind at once,
+// It is reentrant on both sides: an owner with a hold gets another hold of the same kind at once,
 // ahead of the waiters. A writer may read as well, and may keep its read holds when it stops
-// writing (see [RWMutex.Downgrade]). A reader that asks to write gets [locks.ErrUpgrade] at
-// once, and keeps its read hold; in Java it hangs. [RWMutex.TryUpgrade] succeeds for the only
-// reader.
+// writing (see [RWMutex.Downgrade]). A reader that asks to write gets [locks.ErrUpgrade] at once,
+// and keeps its read hold; in Java it hangs. [RWMutex.TryUpgrade] succeeds for the only reader.
 //
 // Under both policies a new reader waits behind a writer that is first in the queue and sleeps.
 // The last reader before that writer hands it the lock. Therefore readers cannot starve writers.
@@ -70,14 +69,14 @@ type RWMutex struct {
 
 var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 
-// kind is what deadlock detection knows of an RWMutex.
+// kind describes an RWMutex to deadlock detection.
 var kind = syncq.Kind{Name: "rwlock.RWMutex", Holders: shares.Holders, Refusable: true}
 
-// party returns o as one that may have to wait.
+// party returns o as a party that may wait.
 func party(o int64) syncq.Party { return syncq.Owned(o).Of(&kind) }
 
 // recorded returns acquired, which reports whether o has acquired the lock. If so, and if package
-// deadlock records acquisitions, it records this one.
+// deadlock records acquisitions, recorded records this acquisition.
 func (rw *RWMutex) recorded(o int64, acquired bool) bool {
 	if acquired && goid.Diverted() {
 		rw.s.Acquired(party(o))
@@ -356,7 +355,7 @@ func (rw *RWMutex) Downgrade() {
 
 // TryUpgrade turns one read hold of the goroutine into a write hold, ahead of the waiters, if no
 // other owner reads, and reports whether it did. If not, the read hold stays. It panics with
-// [locks.ErrNotHeld] if the goroutine does not read. Java's ReentrantReadWriteLock has no such
+// [locks.ErrNotHeld] if the goroutine does not read. Java's ReentrantReadWriteLock lacks such a
 // method; StampedLock has tryConvertToWriteLock.
 func (rw *RWMutex) TryUpgrade() (ok bool) {
 	if sched.On {
@@ -568,10 +567,10 @@ func (rw *RWMutex) TryUpgradeContext(ctx context.Context) (ok bool, err error) {
 	return out == syncq.Acquired, nil
 }
 
-// NewCond returns a new condition of the write lock. A waiting owner must write and must not
-// read: the wait releases the write holds only, and could not acquire them again while the owner
-// reads. Such a wait is refused with [locks.ErrUpgrade]. Java's
-// writeLock().newCondition(). The read lock has no conditions.
+// NewCond returns a new condition of the write lock. A waiting owner must write and must not read:
+// the wait releases the write holds only, and could not acquire them again while the owner reads.
+// Such a wait is refused with [locks.ErrUpgrade]. Java's writeLock().newCondition(). The read lock
+// does not support conditions.
 func (rw *RWMutex) NewCond() *condition.Cond { return rw.newCond(rw) }
 
 // newCond returns a condition of the lock for a user that knows the lock as of.

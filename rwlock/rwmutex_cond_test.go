@@ -17,7 +17,7 @@ import (
 	"github.com/jucgo/locks/rwlock"
 )
 
-// What package condition tests of every lock is not repeated here.
+// The tests of package condition for every lock are not repeated here.
 
 func TestAWaitRestoresAllWriteHolds(t *testing.T) {
 	policies(t, func(t *testing.T, rw *rwlock.RWMutex) {

@@ -160,7 +160,7 @@ func ExampleRWMutex_AssertWriteHeld() {
 	// a reader who sells: true
 }
 
-// In a request the owner is that of the context.
+// In a request the owner comes from the context.
 func ExampleRWMutex_AssertWriteHeldContext() {
 	var mu rwlock.RWMutex
 	ctx := locks.WithOwner(context.Background(), locks.NewOwner())

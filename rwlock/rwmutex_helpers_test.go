@@ -34,7 +34,7 @@ func raw(t *testing.T, f func(t *testing.T, rw *rwlock.RWMutex)) {
 	}
 }
 
-// readMeanwhile has another owner read rw until the returned function is called.
+// readMeanwhile lets another owner read rw until the returned function is called.
 func readMeanwhile(t testing.TB, rw *rwlock.RWMutex) (end func()) {
 	other := locks.WithOwner(context.Background(), locks.NewOwner())
 	require.NoError(t, rw.RLockContext(other))

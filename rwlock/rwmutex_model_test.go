@@ -18,8 +18,8 @@ import (
 	"github.com/jucgo/locks/rwlock"
 )
 
-// The model is what everybody sees of the lock and of one condition of it when all
-// goroutines rest. It is the same for both policies, which differ only in between.
+// The model is the state of the lock and of one of its conditions when all goroutines rest. Both
+// policies have the same such states, and differ only in between.
 type rwModel struct {
 	writer int // or -1
 	holds  int // the writer's
@@ -54,7 +54,7 @@ func (m *rwModel) grant() {
 	}
 }
 
-// ask is what a call for the lock that may wait does.
+// ask is a call for the lock that may wait.
 func (m *rwModel) ask(w rwWaiter) {
 	if m.free() || !w.write && m.writer < 0 && len(m.queue) == 0 {
 		m.give(w)

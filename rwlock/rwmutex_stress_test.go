@@ -17,8 +17,8 @@ import (
 	"github.com/jucgo/locks/rwlock"
 )
 
-// pair is what the lock guards in the stress tests: plain variables, so that the race detector
-// watches.
+// pair has the variables that the lock guards in the stress tests. They are plain, so that the race
+// detector watches.
 type pair struct{ a, b int }
 
 func (p *pair) write(t *testing.T) {

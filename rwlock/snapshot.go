@@ -11,21 +11,21 @@ import (
 
 // Snapshot is a value that is read far more often than it is written. Readers take no lock: they
 // never wait, retry, or see half of a change. Writers take turns. T can be any type, including
-// strings, slices, interfaces and pointers. Java has no such type.
+// strings, slices, interfaces and pointers. Java lacks such a type.
 //
 // Take a Snapshot if writers may wait for each other, so that each change is computed once. Take
 // cas.Versioned if writers must not wait, or readers need the version.
 //
 // The zero Snapshot has the zero value of T. It must not be copied after first use. Reads and
-// writes are linearizable. In the terms of the Go memory model, the write of a value
-// synchronizes before each Load that returns it or a later one.
+// writes are linearizable. In the terms of the Go memory model, the write of a value synchronizes
+// before each Load that returns the value or a later value.
 //
 // Each write stores a new copy behind an atomic pointer, and never changes an old one. A Load is
 // one atomic load and a copy of T, and is clean for the race detector. Store and Update allocate
 // one T each, and lock a StampedLock. If that is too much, guard atomic fields with a
 // StampedLock.
 //
-// What T points to is not copied, and must not be changed. Store a new slice or map instead.
+// Memory that T points to is not copied, and must not be changed. Store a new slice or map instead.
 type Snapshot[T any] struct {
 	value   atomic.Pointer[T] // nil: the zero value
 	writers StampedLock
@@ -72,7 +72,7 @@ func (s *Snapshot[T]) Update(f func(old T) T) T {
 
 // UpdateContext is Update until ctx ends. If ctx ends during the wait, f is not called, and the
 // value is unchanged. A ctx that has ended already is an error even if there is nothing to wait
-// for. Once f has begun, ctx has no effect. A nil ctx is locks.ErrNilContext, a nil f
+// for. Once f has begun, ctx is ignored. A nil ctx is locks.ErrNilContext, a nil f
 // [locks.ErrNilFunc].
 func (s *Snapshot[T]) UpdateContext(ctx context.Context, f func(old T) T) (T, error) {
 	var none T

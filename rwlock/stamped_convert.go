@@ -71,9 +71,9 @@ func (l *StampedLock) TryConvertToReadLock(st Stamp) Stamp {
 	}
 }
 
-// TryConvertToOptimisticRead releases the hold of st, and returns an optimistic stamp that is
-// valid until the next writer acquires the lock, or 0 if there is no such hold. A valid
-// optimistic stamp is returned unchanged. Java's tryConvertToOptimisticRead(stamp).
+// TryConvertToOptimisticRead releases the hold of st, and returns an optimistic stamp that is valid
+// until the next writer acquires the lock, or 0 if the hold does not exist. A valid optimistic
+// stamp is returned unchanged. Java's tryConvertToOptimisticRead(stamp).
 func (l *StampedLock) TryConvertToOptimisticRead(st Stamp) Stamp {
 	if sched.On {
 		sched.Begin("TryConvertToOptimisticRead", l)

@@ -13,14 +13,14 @@ const (
 	StampedMaxLost     = syncq.MaxLost
 )
 
-// SetStampedVersion makes the next stamps of l, which nobody uses, those of version v.
+// SetStampedVersion sets the version of l, which nobody uses, to v.
 func SetStampedVersion(l *StampedLock, v uint64) { l.state.Store(v << versionShift) }
 
 // StampedVersion returns the version that st is of.
 func StampedVersion(st Stamp) uint64 { return uint64(st) >> versionShift }
 
-// SetStampedOverflow makes l, for which the word has no room for more read holds, count n beyond
-// it.
+// SetStampedOverflow is for an l whose word lacks room for more read holds. It sets the number of
+// holds beyond the word to n.
 func SetStampedOverflow(l *StampedLock, n int) {
 	l.guard.Lock()
 	defer l.guard.Unlock()

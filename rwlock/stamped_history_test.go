@@ -14,8 +14,8 @@ import (
 	"github.com/jucgo/locks/rwlock"
 )
 
-// stampedCall is an operation in a history: what was done, with which stamp, and with which stamp
-// or answer it returned.
+// stampedCall is an operation in a history, with its stamp, and with the stamp or answer that it
+// returned.
 type stampedCall struct {
 	op     string
 	st     rwlock.Stamp
@@ -29,8 +29,8 @@ type stampedState struct {
 	readers int
 }
 
-// stampedLinear is a StampedLock whose operations take effect one after the other. Every answer
-// is exact but that of a limited wait.
+// stampedLinear is a StampedLock whose operations take effect one after the other. Every answer is
+// exact but the answer of a limited wait.
 var stampedLinear = porcupine.Model{
 	Init: func() any { return stampedState{} },
 	Step: func(state, _, output any) (bool, any) {

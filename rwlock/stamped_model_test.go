@@ -16,8 +16,8 @@ import (
 	"github.com/jucgo/locks/rwlock"
 )
 
-// stampedModel is what everybody sees of a StampedLock when all goroutines rest: how it is held,
-// at which version, and which goroutines wait. Stamps are modelled as a version and a mode.
+// stampedModel is the state of a StampedLock when all goroutines rest: how it is held, at which
+// version, and which goroutines wait. Stamps are modelled as a version and a mode.
 type stampedModel struct {
 	version int
 	writing bool
@@ -130,8 +130,8 @@ type stampedPlay struct {
 	cancel [stampedParties]context.CancelFunc
 	got    [stampedParties]atomic.Uint64 // the stamp that the last wait ended with
 	back   [stampedParties]atomic.Bool
-	// All stamps ever issued, good and bad, with their models. What is done with stamps is done
-	// with any of these.
+	// These are all stamps ever issued, good and bad, with their models. Each operation on a stamp
+	// takes any of them.
 	stamps []rwlock.Stamp
 	models []modelStamp
 }
@@ -140,7 +140,7 @@ func (p *stampedPlay) waits(id int) bool {
 	return slices.ContainsFunc(p.m.queue, func(w stampedWaiter) bool { return w.id == id })
 }
 
-// issued compares a stamp with that of the model, and keeps it.
+// issued compares a stamp with the stamp of the model, and keeps it.
 func (p *stampedPlay) issued(op string, got rwlock.Stamp, want modelStamp) string {
 	mode := map[bool]string{true: "?"}[got != 0]
 	switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The test plays the waiters: they have been told, and have still to run.
+// The test plays the waiters: they were told, and do not run yet.
 func TestAWokenStampedWaiterIsUnparkedOnce(t *testing.T) {
 	var l StampedLock
 	held := l.WriteLock()

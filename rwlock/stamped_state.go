@@ -61,8 +61,8 @@ const (
 	pending
 
 	// parked: the front of the list is parked, and the word is not available to it. The release
-	// that makes it available has to take the guard and admit the front. Otherwise the front
-	// would stay parked for ever.
+	// that makes it available must take the guard and admit the front. Otherwise the front would
+	// stay parked for ever.
 	parked
 
 	// reserved: the first waiter was woken in vain syncq.MaxLost times, or for syncq.MaxBarging.
@@ -141,12 +141,12 @@ func (l *StampedLock) acquireRead(avoid uint64) Stamp {
 	}
 }
 
-// addReader adds a read hold if the word is s, which is not held for writing. If the word is not
-// s, it does nothing. It returns full if there is no room for one more hold.
+// addReader adds a read hold if the word is s, which is not held for writing. If the word is not s,
+// it does nothing. It returns full if the word lacks room for one more hold.
 //
 // While the reader bits are all ones, they change only with the guard held, and the holds in
-// overflow end before those in the word. Therefore overflow is 0 unless the bits are all ones,
-// and the word is never free while there are readers.
+// overflow end before the holds in the word. Therefore overflow is 0 unless the bits are all ones,
+// and the word is never free while goroutines read.
 func (l *StampedLock) addReader(s uint64) (ok, full bool) {
 	if s&readers != readers {
 		return l.state.CompareAndSwap(s, s+reader), false
@@ -163,12 +163,12 @@ func (l *StampedLock) addReader(s uint64) (ok, full bool) {
 	return true, false
 }
 
-// releaseWriteHold ends the write hold of st, and returns an optimistic stamp of the new
-// version, or 0 if there is no such hold.
+// releaseWriteHold ends the write hold of st, and returns an optimistic stamp of the new version,
+// or 0 if the hold does not exist.
 func (l *StampedLock) releaseWriteHold(st Stamp) Stamp { return l.endWrite(st, 0, optimistic) }
 
 // endWrite ends the write hold of st, and adds the read holds behind to the word. It returns a
-// stamp of mode for the new version, or 0 if there is no such hold.
+// stamp of mode for the new version, or 0 if the hold does not exist.
 func (l *StampedLock) endWrite(st Stamp, behind uint64, mode Stamp) Stamp {
 	for {
 		s := l.state.Load()
@@ -183,8 +183,8 @@ func (l *StampedLock) endWrite(st Stamp, behind uint64, mode Stamp) Stamp {
 	}
 }
 
-// releaseReadHold ends a read hold of the version of the read stamp st. It returns the
-// optimistic stamp of that version, or 0 if there is no such hold.
+// releaseReadHold ends a read hold of the version of the read stamp st. It returns the optimistic
+// stamp of that version, or 0 if the hold does not exist.
 func (l *StampedLock) releaseReadHold(st Stamp) Stamp {
 	for {
 		s := l.state.Load()

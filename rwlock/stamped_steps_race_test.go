@@ -13,14 +13,14 @@ import (
 // A goroutine may stop before any access to the words of a lock, and others use the lock meanwhile.
 // These tests try all places. Build with the race detector: other builds cannot be interrupted.
 
-// others is what other goroutines hold of a lock.
+// others has the holds of other goroutines.
 type others struct {
 	l     *StampedLock
 	write Stamp
 	reads []Stamp
 }
 
-// act does what the letters say. Nothing here waits.
+// act carries out the operations of the letters. None of them waits.
 func (o *others) act(letters string) {
 	for _, letter := range letters {
 		switch letter {
@@ -50,7 +50,7 @@ func (o *others) act(letters string) {
 	}
 }
 
-// breakAt is what others do at one place.
+// breakAt has the operations of others at one place.
 type breakAt struct {
 	access int // the number of the access
 	acts   string
@@ -99,8 +99,8 @@ func words(n int) iter.Seq[string] {
 	}
 }
 
-// interruptions calls f with what others may do at one place, and at two. It goes on with later
-// places for as long as f reports that the last one was reached.
+// interruptions calls f with the possible operations of others at one place, and at two. It goes on
+// with later places for as long as f reports that it has reached the last place.
 func interruptions(f func(breaks ...breakAt) (reached bool)) {
 	for acts := range words(3) {
 		for at := 1; f(breakAt{at, acts}); at++ {
@@ -116,8 +116,8 @@ func interruptions(f func(breaks ...breakAt) (reached bool)) {
 	}
 }
 
-// operations are what is interrupted. Each is begun with the stamp of a read hold, and returns the
-// stamp of what it holds in the end, or 0.
+// operations are interrupted. Each begins with the stamp of a read hold, and returns the stamp of
+// its hold in the end, or 0.
 var operations = map[string]func(l *StampedLock, read Stamp) Stamp{
 	"UnlockRead": func(l *StampedLock, read Stamp) Stamp {
 		l.UnlockRead(read)

@@ -22,9 +22,9 @@ import (
 //     visible is set, and pending is not, it reads. Else it takes a unit out of the slot again, and
 //     has not entered. If there is none in the slot, it reads: fold has moved its unit into the
 //     word.
-//   - A release takes a unit out of the slot of its goroutine, else one out of the word, else it
-//     folds, and takes one out of the word. A slot with the mark of another version has no unit for
-//     it, so a stale stamp takes no unit of a later reader.
+//   - A release takes a unit out of the slot of its goroutine, or else out of the word. If neither
+//     has a unit, the release folds, and takes a unit out of the word. A release takes nothing from
+//     a slot with the mark of another version, so a stale stamp takes no unit of a later reader.
 //   - Whatever needs to know that nobody reads, or how many goroutines do, folds first: a write,
 //     a conversion, an inspection. So do waiters. Therefore the queue knows nothing of the table.
 //
@@ -45,10 +45,11 @@ import (
 // the word has at least as many units as there are read holds. So if the word has none, nobody
 // reads.
 //
-// If an undecided reader finds its slot empty, that slot has fewer units than undecided readers.
-// So the word, or the table while visible is set, has a unit more than there are read holds. That
-// one is the reader's from now on. It has been there since before the reader looked, so no write
-// hold can have come in between, and the version that the reader loads next is that of its hold.
+// If an undecided reader finds its slot empty, that slot has fewer units than undecided readers. So
+// the word, or the table while visible is set, has one unit more than there are read holds. The
+// extra unit is the reader's from now on. It has been there since before the reader looked, so no
+// write hold can have come in between. The reader loads the version next, and gets the version of
+// its hold.
 //
 // A release that finds no unit in its slot and none in the word folds. The sum then says that the
 // word has a unit, if there is such a hold. So a release that is due is never refused. A second
@@ -56,10 +57,10 @@ import (
 //
 // # When readers enter the table
 //
-// A read beside another one counts in crowd. A write starts the count anew, since crowd has the
-// lowest bits of the version too. After crowdedReads of them the table is opened. Its readers then
-// take half the time of those that share a word, or less. To open it and to fold it takes some
-// 200 ns. So reads that find the lock free never open it.
+// A read beside another read counts in crowd. A write starts the count anew, since crowd has the
+// lowest bits of the version too. After crowdedReads such reads the table is opened. Its readers
+// then take half the time of readers that share a word, or less. To open it and to fold it takes
+// some 200 ns. So reads that find the lock free never open it.
 
 // stampedTable has the slots, whose number is a power of 2.
 type stampedTable []stampedSlot
@@ -75,8 +76,8 @@ type stampedSlot struct {
 func markOf(s uint64) uint64 { return s >> versionShift << 32 }
 
 const (
-	// maxSlots is the greatest number of slots, and maxInSlot that of the units in one. A reader
-	// that finds more puts its unit into the word.
+	// maxSlots is the greatest number of slots, and maxInSlot the greatest number of units in a
+	// slot. A reader that finds more puts its unit into the word.
 	maxSlots  = 64
 	maxInSlot = 1 << 16
 
@@ -146,8 +147,8 @@ func (l *StampedLock) retract(b *stampedSlot) Stamp {
 	return stampOf(s, read)
 }
 
-// crowded counts a read beside another one, and opens the table if it is time for that. The word
-// was s.
+// crowded counts a read beside another read, and opens the table after enough of them. The word was
+// s.
 func (l *StampedLock) crowded(s uint64) {
 	l.state.Ignore()
 	of := uint32(s>>versionShift) << countBits

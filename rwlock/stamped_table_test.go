@@ -339,7 +339,8 @@ func TestAReleaseMayTakeAnUndecidedReadersHold(t *testing.T) {
 	stampedFree(t, l)
 }
 
-// The release has looked at the word while its stamp was of the version, and has no hold.
+// The release has looked at the word while its stamp was of the version, and its hold does not
+// exist.
 func TestAStaleReleaseTakesNoHoldOfALaterReader(t *testing.T) {
 	l := stampedOpen(t)
 	stale := l.ReadLock()
@@ -353,7 +354,7 @@ func TestAStaleReleaseTakesNoHoldOfALaterReader(t *testing.T) {
 	stampedFree(t, l)
 }
 
-// The release has looked at the word while the table was open, and has no hold.
+// The release has looked at the word while the table was open, and its hold does not exist.
 func TestAStaleReleaseTakesNoUnitOfAClosedTable(t *testing.T) {
 	l := stampedOpen(t)
 	stale := l.ReadLock()

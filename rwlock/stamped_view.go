@@ -33,7 +33,7 @@ var (
 	_ sync.Locker = (*stampedWriter)(nil)
 )
 
-// notHeld returns the error of op by a view whose mode has no hold.
+// notHeld returns the error of op by a view in whose mode nobody holds the lock.
 func (l *StampedLock) notHeld(op string) error {
 	err := unheld.Free("the rwlock.StampedLock")
 	if l.IsWriteLocked() {

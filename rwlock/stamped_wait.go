@@ -37,9 +37,9 @@ import (
 //  7. A waiter whose limit ends removes itself from the list, and settles, because the next
 //     waiter may be the front now.
 //
-// Step 5 does not hand the lock off, because a lock held by a goroutine that has yet to wake
-// makes the next writer park too. With two goroutines and half of the holds writing, handing off
-// took five times as long per hold (Zen 4, Go 1.26).
+// Step 5 does not hand the lock off: if the holder still sleeps, the next writer parks too. With
+// two goroutines and half of the holds writing, handing off took five times as long per hold (Zen
+// 4, Go 1.26).
 //
 // # Why no wake-up is lost
 //
@@ -155,10 +155,9 @@ func (n *stampedWaiter) lose() {
 	}
 }
 
-// settle makes the word agree with the list, and admits the front if the word is available to
-// it. Each change of the list requires it. The guard is held. The caller has to unpark the
-// returned waiters after it has released the guard. awake means that the front is the calling
-// goroutine.
+// settle makes the word agree with the list, and admits the front if the word is available to it.
+// Each change of the list requires it. The guard is held. The caller must unpark the returned
+// waiters after it has released the guard. awake means that the front is the calling goroutine.
 func (l *StampedLock) settle(awake bool) (first *stampedWaiter, k int) {
 	for {
 		s := l.state.Load()
@@ -185,11 +184,11 @@ func (l *StampedLock) release(s, to uint64) bool {
 	return ok
 }
 
-// admit changes the word from s to the given one, with the flags that the list requires, and
-// admits the front if that word is available to it. The guard is held. If there are read holds
-// already, or the first waiter is awake, the readers in front get their holds at once. Otherwise
-// the first waiter is woken. The caller has to unpark the k returned waiters after it has
-// released the guard. If the word is not s, admit does nothing, and returns false.
+// admit changes the word from s to the given one, with the flags that the list requires, and admits
+// the front if that word is available to it. The guard is held. If there are read holds already, or
+// the first waiter is awake, the readers in front get their holds at once. Otherwise the first
+// waiter is woken. The caller must unpark the k returned waiters after it has released the guard.
+// If the word is not s, admit does nothing, and returns false.
 func (l *StampedLock) admit(s, to uint64, awake bool) (first *stampedWaiter, k int, ok bool) {
 	to &^= queued | pending | parked | reserved
 	k, after := 0, l.head

@@ -44,10 +44,9 @@ import (
 //
 // See Validate for the rules of optimistic reading. [Snapshot] follows them for a single value.
 //
-// The zero StampedLock is free. It must not be copied after first use. It belongs to no
-// goroutine: any goroutine that has the stamp may release. It is not reentrant: a second
-// WriteLock by the same goroutine hangs. So does a second ReadLock if a writer has begun to wait
-// in between.
+// The zero StampedLock is free. It must not be copied after first use. It belongs to no goroutine:
+// any goroutine that has the stamp may release. It is not reentrant: a second WriteLock by the same
+// goroutine hangs. A second ReadLock hangs too if a writer began to wait in between.
 //
 // # Fairness
 //
@@ -181,7 +180,7 @@ func (l *StampedLock) ReadLock() Stamp {
 	return l.readBeside(s)
 }
 
-// readBeside is ReadLock when the word is s, and not that of a free lock.
+// readBeside is ReadLock when the word is s, and the lock is not free.
 func (l *StampedLock) readBeside(s uint64) Stamp {
 	switch {
 	case s&visible != 0:
@@ -272,15 +271,15 @@ func (l *StampedLock) TryOptimisticRead() Stamp {
 	return stampOf(s, optimistic)
 }
 
-// Validate reports whether there has been no write hold since st was issued. For a write stamp
-// it reports whether its hold is still there. A read stamp is valid at least as long as its
-// hold. 0 is never valid, and neither is a number that no call can have returned. It costs one
-// load. Java's validate(stamp).
+// Validate reports whether nobody has held the write lock since st was issued. For a write stamp it
+// reports whether its hold is still there. A read stamp is valid at least as long as its hold. 0 is
+// never valid, and neither is a number that no call can have returned. It costs one load. Java's
+// validate(stamp).
 //
 // If Validate returns true for an optimistic stamp, the goroutine's atomic loads between the two
 // calls show the fields as they were at one moment. They see the stores of every write hold that
-// ended before the stamp was issued, and none of a later one. This is true for fields that are
-// written only under the write lock.
+// ended before the stamp was issued, and no stores of a later write hold. This is true for fields
+// that are written only under the write lock.
 //
 // The fields must be atomic: atomic.Int64, atomic.Pointer[T] and the like, for stores and for
 // loads. A plain load during the store of a writer is a data race even if its result is
@@ -288,7 +287,7 @@ func (l *StampedLock) TryOptimisticRead() Stamp {
 //
 // Copy the fields into local variables, validate, and use only the copies, and only if they are
 // valid. Before that they may contradict each other: an index may be out of bounds, and a loop
-// endless. What a field points to must never change, or its fields have to be atomic too.
+// endless. An object to which a field points must never change, or its fields must be atomic too.
 func (l *StampedLock) Validate(st Stamp) bool {
 	if sched.On {
 		sched.Begin("Validate", l)
@@ -306,8 +305,8 @@ var (
 		unheld.Because("the rwlock.StampedLock is free, or has no read hold of this stamp"))
 )
 
-// UnlockWrite releases the write hold of st. It panics with [locks.ErrNotHeld] if there is no
-// such hold. Java's unlockWrite(stamp).
+// UnlockWrite releases the write hold of st. It panics with [locks.ErrNotHeld] if the hold does not
+// exist. Java's unlockWrite(stamp).
 func (l *StampedLock) UnlockWrite(st Stamp) {
 	if sched.On {
 		sched.Begin("UnlockWrite", l)
@@ -336,8 +335,8 @@ func (l *StampedLock) UnlockRead(st Stamp) {
 	}
 }
 
-// Unlock releases the write or read hold of st. It panics with [locks.ErrNotHeld] if there is no
-// such hold. Java's unlock(stamp).
+// Unlock releases the write or read hold of st. It panics with [locks.ErrNotHeld] if the hold does
+// not exist. Java's unlock(stamp).
 func (l *StampedLock) Unlock(st Stamp) {
 	if st.IsWriteLock() {
 		l.UnlockWrite(st)

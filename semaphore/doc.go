@@ -25,8 +25,8 @@
 //
 // # Order
 //
-// There is no NonFair semaphore: small acquisitions would pass a large one until it is overdue, and
-// permits are held for long sections, where overtaking saves little.
+// A semaphore is never NonFair: small acquisitions would pass a large acquisition until it is
+// overdue, and permits are held for long sections, where overtaking saves little.
 //
 // # Local, and between processes
 //

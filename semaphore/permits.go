@@ -61,7 +61,7 @@ func check(op string, ctx context.Context, n int64) error {
 	return ctxerr.Check(op, ctx)
 }
 
-// held are the permits of one acquisition. They have no lease.
+// held are the permits of one acquisition. They are without a lease.
 type held struct {
 	s        *Weighted
 	n        int64

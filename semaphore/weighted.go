@@ -24,7 +24,7 @@ var ErrTooLarge = locks.ErrTooLarge
 // of them at once, its weight. It has the methods of semaphore.Weighted of golang.org/x/sync, and
 // more. Java's Semaphore(permits, true).
 //
-// [NewWeighted] makes a Weighted. The zero Weighted has no permits; [Weighted.Resize] gives it
+// [NewWeighted] makes a Weighted. The zero Weighted is without permits; [Weighted.Resize] gives it
 // permits. A Weighted must not be copied after first use. Permits belong to no goroutine: one
 // goroutine may acquire them, and another may release them.
 //

@@ -15,7 +15,7 @@ import (
 )
 
 // The tests of this file have the situations of the tests of golang.org/x/sync/semaphore, whose
-// names stand above them. What they expect is what x/sync documents.
+// names stand above them. They expect the documented behaviour of x/sync.
 
 // TestWeighted
 func TestHammeredWeightsAreNeverTooMany(t *testing.T) {

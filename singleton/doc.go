@@ -25,10 +25,10 @@
 // find a pointer that is not nil, and behind it fields that are not set yet. Java had the same
 // bug; since Java 5 a volatile field avoids it.
 //
-// In Go the first check has to be an atomic load of a flag that is stored after the value was
+// In Go the first check must be an atomic load of a flag that is stored after the value was
 // written. An atomic store synchronizes before each load that observes it. Therefore a goroutine
-// that sees the flag also sees the value and all writes that made it. [Lazy] and [sync.Once]
-// work this way.
+// that sees the flag also sees the value and all writes that made it. [Lazy] and [sync.Once] work
+// this way.
 //
 // # What sync.OnceValue does not do
 //

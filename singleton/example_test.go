@@ -24,7 +24,7 @@ func ExampleLazy() {
 	// hello
 }
 
-// A constructor that fails is called again by the next one who asks.
+// After a failed constructor, the next Get calls it again.
 func ExampleLazy_Get() {
 	calls := 0
 	conn := singleton.New(func() (string, error) {

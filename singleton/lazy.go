@@ -17,8 +17,8 @@ import (
 var ErrRecursive = errors.New("the constructor asks for its own value")
 
 // Lazy is a value that is constructed at its first use. Make one with [New] or [NewContext]. The
-// zero Lazy and a Lazy made with nil have no constructor, and return [locks.ErrNilFunc]. A Lazy
-// must not be copied after first use.
+// zero Lazy and a Lazy made with nil lack a constructor, and return [locks.ErrNilFunc]. A Lazy must
+// not be copied after first use.
 //
 // One constructor call runs at a time, and none after one has succeeded. Other callers wait
 // meanwhile.
@@ -38,9 +38,9 @@ var ErrRecursive = errors.New("the constructor asks for its own value")
 // In the terms of the Go memory model, the return of the constructor synchronizes before the
 // return of every call that returns its value.
 //
-// Once the value exists, a Get is one atomic load and a copy. It takes no lock, allocates
-// nothing, and is inlined. Java has no such type; Java programs use double-checked locking on a
-// volatile field, or a holder class.
+// Once the value exists, a Get is one atomic load and a copy. It takes no lock, allocates nothing,
+// and is inlined. Java lacks such a type; Java programs use double-checked locking on a volatile
+// field, or a holder class.
 //
 // [locks.ErrNilFunc]: https://pkg.go.dev/github.com/jucgo/locks#ErrNilFunc
 type Lazy[T any] struct {
@@ -168,7 +168,7 @@ func (l *Lazy[T]) get(ctx context.Context, op string) (none T, err error) {
 }
 
 // claim is the second check. It returns nil if the value exists. Otherwise it returns an attempt.
-// If mine is true, the caller has to make this attempt. If not, the caller has to wait for it.
+// If mine is true, the caller must make this attempt. If not, the caller must wait for it.
 func (l *Lazy[T]) claim(ctx context.Context, op string, me int64) (a *attempt, mine bool, err error) {
 	if atomic.LoadUint32(&l.done) != 0 {
 		return nil, false, nil

@@ -12,7 +12,7 @@ import (
 // Backoff is a pause between two tries of a loop. It grows from try to try. The first pauses are
 // pause instructions, in all for about the time of one hand-off between goroutines. To spin for
 // longer costs more than to yield. From then on every pause yields the core to other goroutines.
-// Therefore the loop makes progress even if the goroutine that it waits for has no core of its
+// Therefore the loop makes progress even if the goroutine that it waits for lacks a core of its
 // own, as with GOMAXPROCS=1.
 //
 // The pauses double, and each is shortened at random by up to a half. Therefore goroutines that
@@ -52,9 +52,9 @@ func affordable(cpus int, onePause time.Duration) uint32 {
 	return uint32(min(max(handOff/onePause, least), most))
 }
 
-// pauseTime measures the pause instruction, which takes 3 to 30 ns, depending on the processor.
-// The measurement takes a few microseconds. It has to happen at the start of the process,
-// because the clock stands still in a testing/synctest bubble.
+// pauseTime measures the pause instruction, which takes 3 to 30 ns, depending on the processor. The
+// measurement takes a few microseconds. It must happen at the start of the process, because the
+// clock stands still in a testing/synctest bubble.
 func pauseTime() time.Duration {
 	const pauses = 32
 	best := time.Duration(1<<63 - 1)

@@ -23,14 +23,14 @@ import (
 // The zero MCS is free. It must not be copied after first use. Like a [sync.Mutex] it belongs to
 // no goroutine: one goroutine may lock it and another unlock it, and locking it twice hangs.
 //
-// In the terms of the Go memory model, an unlock synchronizes before the next lock. Uncontended
-// it costs two compare-and-swaps of a pointer. Contended, each acquisition costs a change of
-// goroutines, unless the next waiter is still spinning. Neither allocates. Its twin in Java is
-// new ReentrantLock(true), except that an MCS has no owner.
+// In the terms of the Go memory model, an unlock synchronizes before the next lock. Uncontended it
+// costs two compare-and-swaps of a pointer. Contended, each acquisition costs a change of
+// goroutines, unless the next waiter is still spinning. Neither allocates. Its twin in Java is new
+// ReentrantLock(true), except that an MCS is without an owner.
 //
 // The algorithm is from J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable
 // Synchronization on Shared-Memory Multiprocessors", ACM TOCS 9(1), 1991. A holder that did not
-// wait has no node, as in the K42 variant: M. L. Scott, "Shared-Memory Synchronization", 2013,
+// wait needs no node, as in the K42 variant: M. L. Scott, "Shared-Memory Synchronization", 2013,
 // section 4.3. Parking and cancellation are additions of this package.
 type MCS struct {
 	// tail is the last node of the queue. The first node is the holder's:
@@ -87,7 +87,7 @@ const (
 	released
 )
 
-// mcsNode is one acquisition that had to wait: in the queue until its hold is released.
+// mcsNode is one acquisition that waited: it is in the queue until its hold is released.
 type mcsNode struct {
 	place park.Place
 	state atomic.Uint32

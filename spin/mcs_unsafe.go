@@ -15,7 +15,7 @@ func (m *MCS) take() bool {
 	return atomic.CompareAndSwapUintptr(m.number(), 0, uintptr(unsafe.Pointer(&bare)))
 }
 
-// free frees the lock if its holder has no node, and no goroutine waits.
+// free frees the lock if its holder is without a node, and no goroutine waits.
 func (m *MCS) free() bool {
 	return atomic.CompareAndSwapUintptr(m.number(), uintptr(unsafe.Pointer(&bare)), 0)
 }

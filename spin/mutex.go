@@ -27,9 +27,9 @@ import (
 // The zero Mutex is free. It must not be copied after first use. Like a [sync.Mutex] it belongs
 // to no goroutine: one goroutine may lock it and another unlock it, and locking it twice hangs.
 //
-// In the terms of the Go memory model, an unlock synchronizes before the next lock. Uncontended
-// it costs as much as a sync.Mutex, and allocates nothing. Java has no such lock; its monitors
-// spin like this.
+// In the terms of the Go memory model, an unlock synchronizes before the next lock. Uncontended it
+// costs as much as a sync.Mutex, and allocates nothing. Java lacks such a lock; its monitors spin
+// like this.
 //
 // The algorithm is from T. E. Anderson, "The Performance of Spin Lock Alternatives for
 // Shared-Memory Multiprocessors", IEEE TPDS 1(1), 1990. To block after a spin of about the cost

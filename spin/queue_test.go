@@ -16,7 +16,7 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// line is what the tests of both FIFO locks need.
+// line has the methods that the tests of both FIFO locks need.
 type line interface {
 	sync.Locker
 	locks.TryLocker
@@ -28,7 +28,7 @@ type line interface {
 	Queued() []locks.Owner
 }
 
-// lines runs f with each FIFO lock, and what checks its insides.
+// lines runs f with each FIFO lock, and with the check of its insides.
 func lines(t *testing.T, f func(t *testing.T, l line, check func())) {
 	t.Run("Ticket", func(t *testing.T) {
 		l := new(Ticket)

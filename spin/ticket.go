@@ -26,10 +26,10 @@ import (
 // The zero Ticket is free. It must not be copied after first use. Like a [sync.Mutex] it belongs
 // to no goroutine: one goroutine may lock it and another unlock it, and locking it twice hangs.
 //
-// In the terms of the Go memory model, an unlock synchronizes before the next lock. Uncontended
-// it costs an addition and a compare-and-swap. Contended, each acquisition costs a change of
-// goroutines, unless the next waiter is still spinning. Neither allocates. Its twin in Java is
-// new ReentrantLock(true), except that a Ticket has no owner.
+// In the terms of the Go memory model, an unlock synchronizes before the next lock. Uncontended it
+// costs an addition and a compare-and-swap. Contended, each acquisition costs a change of
+// goroutines, unless the next waiter is still spinning. Neither allocates. Its twin in Java is new
+// ReentrantLock(true), except that a Ticket is without an owner.
 //
 // The algorithm is from D. P. Reed and R. K. Kanodia, "Synchronization with Eventcounts and
 // Sequencers", Communications of the ACM 22(2), 1979: next is the sequencer, serving the

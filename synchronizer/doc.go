@@ -34,8 +34,8 @@
 // calls at the same time may arrive in either order.
 //
 // Under locks.NonFair, a goroutine that the rules admit overtakes the waiters, but not for ever:
-// see [New]. Under contention NonFair is several times as fast as FIFO: the running goroutine
-// goes on, but a waiter has to be woken first.
+// see [New]. Under contention NonFair is several times as fast as FIFO: the running goroutine goes
+// on, but a waiter must be woken first.
 //
 // # The end of a wait
 //
@@ -47,10 +47,10 @@
 //
 // # Checks in tests
 //
-// In programs built with the race detector, Sync calls the rules twice each time, and panics if
-// the results differ. This check finds rules that count calls, read a clock, or look at other
-// state. Rules that write to shared memory are a data race, which the detector itself reports.
-// Without the detector there is no check and no cost.
+// In programs built with the race detector, Sync calls the rules twice each time, and panics if the
+// results differ. This check finds rules that count calls, read a clock, or look at other state.
+// Rules that write to shared memory are a data race, which the detector itself reports. Without the
+// detector the check does not run, and costs nothing.
 //
 // # Synctest
 //

@@ -20,7 +20,7 @@ import (
 
 const modelSize = 5
 
-// ask is a wait in the model, and what became of it.
+// ask is a wait in the model, with its outcome.
 type ask struct {
 	n      uint64
 	cancel context.CancelFunc

@@ -77,8 +77,8 @@ func (c *CountedMap[K]) Unlock(k K) {
 	l.Unlock()
 }
 
-// Timed is the lock with metrics as people write it by hand. It reads the clock when it is
-// acquired and when it is released. If it has to wait, it reads the clock before the wait too.
+// Timed is the lock with metrics as people write it by hand. It reads the clock when it is acquired
+// and when it is released. If it must wait, it reads the clock before the wait too.
 type Timed struct {
 	mu                   sync.Mutex
 	acquired, wait, hold atomic.Int64

@@ -37,9 +37,9 @@ func Until(ctx context.Context) *Limit {
 // None reports whether the limit leaves no time to wait.
 func (l *Limit) None() bool { return l != nil && l.done == nil && l.d <= 0 }
 
-// Open begins a wait at p, which the limit can cut short until p is reset, and reports whether
-// the limit can end. Call Open before another goroutine can get at p. Nothing has to be stopped
-// after the wait: a timer is in the runtime's heap only while a goroutine waits for its channel.
+// Open begins a wait at p, which the limit can cut short until p is reset, and reports whether the
+// limit can end. Call Open before another goroutine can get at p. After the wait, nothing is left
+// to stop: a timer is in the runtime's heap only while a goroutine waits for its channel.
 func (l *Limit) Open(p *Place) (ends bool) {
 	if l == nil {
 		return false

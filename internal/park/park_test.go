@@ -125,7 +125,7 @@ func TestUnparkHappensBeforeTheReturnOfPark(t *testing.T) {
 	})
 }
 
-// handToAndFro has two goroutines wait for each other in turns.
+// handToAndFro lets two goroutines wait for each other in turns.
 func handToAndFro(t *testing.T, awaitPing, ping, awaitPong, pong func()) {
 	t.Helper()
 	const rounds = 5000

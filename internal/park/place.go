@@ -10,7 +10,7 @@
 // A wait that a context or a timer can cut short is a select on a fresh channel, which is never
 // used again.
 //
-// A parked goroutine counts as durably blocked in a bubble. Therefore it has to be unparked from
+// A parked goroutine counts as durably blocked in a bubble. Therefore it must be unparked from
 // inside the bubble. A goroutine that is parked outside may be unparked from anywhere, unless its
 // wait can be cut short.
 package park
@@ -108,7 +108,7 @@ func (p *Place) Park() {
 }
 
 // ParkAndUnlock is Park for a goroutine that holds the mutex g, which it gives back when it is
-// about to sleep. The place is not open, and has no permit. There is one Unpark for this wait,
+// about to sleep. The place is neither open, nor has a permit. There is one Unpark for this wait,
 // and its caller has held g after ParkAndUnlock gave it back: a monitor (Hoare, CACM 1974).
 // ParkAndUnlock takes two atomic writes less than Park. If g is nil, it is Park.
 func (p *Place) ParkAndUnlock(g *sync.Mutex) {

@@ -1,6 +1,6 @@
-// Package ruled is the engine of packages synchronizer and semaphore: a word that changes by
-// rules, and a queue of waiters. Package synchronizer says what the rules and the two policies
-// promise.
+// Package ruled is the engine of packages synchronizer and semaphore: a word that changes by rules,
+// and a queue of waiters. Package synchronizer has the promises of the rules and of the two
+// policies.
 //
 // # A wait, step by step
 //
@@ -24,10 +24,10 @@
 //
 // # State
 //
-// The table of the legal values of gate, and the rule of each flag, are in sync.go. The table of
-// a waiter's states is in queue.go, and the invariants are at advance. The word itself belongs to
-// the rules: the engine has no bit in it. Therefore a second word, gate, mirrors the queue. The
-// other locks of this module have flags in their only word.
+// The table of the legal values of gate, and the rule of each flag, are in sync.go. The table of a
+// waiter's states is in queue.go, and the invariants are at advance. The word itself belongs to the
+// rules: no bit of it is the engine's. Therefore a second word, gate, mirrors the queue. The other
+// locks of this module have flags in their only word.
 //
 // # Why no wake-up is lost
 //

@@ -72,7 +72,7 @@ func (n *Node) recycle() syncq.Outcome {
 // Permits delivers a permit when the wait may be over. The wait has a limit.
 func (n *Node) Permits() <-chan struct{} { return n.place.Permits() }
 
-// Outcome returns how the wait ended. n is in no queue, and has no unpark to come.
+// Outcome returns how the wait ended. n is in no queue, and no unpark of n will come.
 func (n *Node) Outcome() syncq.Outcome { return outcomes[n.state] }
 
 var outcomes = [...]syncq.Outcome{waiting: syncq.Ended, granted: syncq.Acquired, refused: syncq.Refused}

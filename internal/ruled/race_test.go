@@ -9,7 +9,7 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// crossed has rules that run between, once, while they decide about a waiter.
+// crossed are rules that call between, once, while they decide about a waiter.
 type crossed struct{ between *func() }
 
 func (c crossed) Acquire(free, n uint64) (uint64, bool) {

@@ -124,7 +124,7 @@ func (s *Sync[R]) Waiters() (who []int64) {
 	return who
 }
 
-// onChange has to follow each change of the word, made without the guard, that may help a waiter.
+// onChange must follow each change of the word, made without the guard, that may help a waiter.
 func (s *Sync[R]) onChange() {
 	if s.gate.Load()&(queued|awake) == queued {
 		s.guard.Lock()
@@ -187,8 +187,8 @@ func (s *Sync[R]) Begin(arg uint64, who int64) *Node {
 	return n
 }
 
-// enqueue appends n, which then parks. If n's wait has no limit, it may return the guard, locked:
-// n gives it back when it parks.
+// enqueue appends n, which then parks. If n waits without a limit, enqueue may return the guard,
+// locked: n gives it back when it parks.
 func (s *Sync[R]) enqueue(n *Node) (guard *sync.Mutex) {
 	s.guard.Lock()
 	var wake *Node

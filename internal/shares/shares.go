@@ -144,7 +144,7 @@ func (sh *share) take(goroutine int64) {
 }
 
 // reenter counts one more hold of an owner that already has a hold, or says why it must not. If
-// done is false, the owner has to ask the Sync. Then out is the outcome if the Sync agrees.
+// done is false, the owner must ask the Sync. Then out is the outcome if the Sync agrees.
 func (sh *share) reenter(isShared bool) (out syncq.Outcome, done bool) {
 	switch {
 	case sh.write == 0 && sh.read == 0:
@@ -264,8 +264,8 @@ func (x *Shares) Unlock(owner int64) syncq.Outcome {
 	})
 }
 
-// releaseWrite drops one exclusive hold. With the last one it also releases the Sync, or keeps
-// the Sync for the owner's shared holds.
+// releaseWrite drops one exclusive hold. With the last exclusive hold it also releases the Sync, or
+// keeps the Sync for the owner's shared holds.
 func (x *Shares) releaseWrite(sh *share) {
 	sh.take(goid.Get())
 	switch {

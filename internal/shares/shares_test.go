@@ -90,7 +90,7 @@ func plays(t *testing.T, x *Shares, owner int64, isShared bool, l *park.Limit) *
 	return p
 }
 
-// queue has the waiter wait, and returns when it is in the queue.
+// queue starts the wait, and returns when the waiter is in the queue.
 func (p *played) queue(t *testing.T) *played {
 	t.Helper()
 	before := p.x.s.Len()
@@ -112,7 +112,7 @@ func has(t *testing.T, x *Shares, owner int64) {
 	eventually(t, func() bool { return x.s.HeldBy(owner) })
 }
 
-// locks has a goroutine wait for x, and returns when it is in the queue.
+// locks starts a goroutine that waits for x, and returns when it is in the queue.
 func locks(t *testing.T, x *Shares, owner int64, isShared bool, at int) call {
 	t.Helper()
 	c := run(func() bool {
@@ -233,8 +233,8 @@ func TestASignalledWaiterBringsInItsOwnersOthers(t *testing.T) {
 }
 
 // Two waiters of an owner wait for a signal, one after the other, while a third goroutine of it
-// holds the lock whenever it signals. A partial release lets nobody in: the waiter has to come
-// back with the signal.
+// holds the lock whenever it signals. A partial release lets nobody in: the waiter must come back
+// with the signal.
 func TestSignalledWaiterOfHolderComesBackAtOnce(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		bothPolicies(t, func(t *testing.T, x *Shares) {

@@ -36,10 +36,10 @@
 //
 // # The duty to wake
 //
-// Every change that may concern a waiter goes through one function, advance. It installs the
-// next word, and admits the waiters which that word lets in. It wakes the waiter that has to
-// race for the lock, and gives the read table's hold back if nobody reads. The invariants that
-// it keeps stand on it, and with them the reason why no wake-up is lost.
+// Every change that may concern a waiter goes through one function, advance. It installs the next
+// word, and admits the waiters which that word lets in. It wakes the waiter that must race for the
+// lock, and gives the read table's hold back if nobody reads. The invariants that it keeps stand on
+// it, and with them the reason why no wake-up is lost.
 //
 // # FIFO
 //

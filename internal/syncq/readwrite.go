@@ -44,7 +44,7 @@ func (rw *ReadWrite) First(me int64) *First {
 	return nil
 }
 
-// LeaveFirst gives back the last hold of the first reader. If it reports false, UnlockShared has to
+// LeaveFirst gives back the last hold of the first reader. If it reports false, UnlockShared must
 // follow.
 func (rw *ReadWrite) LeaveFirst(f *First) bool {
 	f.firstReader.set(0)
@@ -61,7 +61,7 @@ func (rw *ReadWrite) Slot(o int64) *Slot {
 }
 
 // ReadSlot takes a shared hold for goroutine me, which has none, if the lock is biased to readers.
-// b is its slot. If ReadSlot fails, ReadCounted has to follow.
+// b is its slot. If ReadSlot fails, ReadCounted must follow.
 func (rw *ReadWrite) ReadSlot(b *Slot, me int64) bool {
 	return rw.Biased() && b.take(me) && rw.Biased()
 }

@@ -60,8 +60,8 @@ import (
 // before the next set. A goroutine compares firstReader with its own id. It may read an old value,
 // but never its own id, because it has cleared that. Two other parties read firstReader. An
 // inspection may read an old value. A goroutine that acts for the owner of another goroutine relies
-// on the program, which has to order the two. Java's ReentrantReadWriteLock has a firstReader for
-// the same reason.
+// on the program, which must order the two. Java's ReentrantReadWriteLock has a firstReader for the
+// same reason.
 //
 // The bias pays if several goroutines read at a time, and many times between two writes. The
 // readers find that out: each reader counts its slot's reads since the last write (Wrote,

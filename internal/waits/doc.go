@@ -14,9 +14,9 @@
 //   - Of any other shared wait: to the nearest exclusive wait ahead of it in the queue, which
 //     no shared wait is let past, under either policy.
 //
-// All edges of a wait have to go, so every cycle is a deadlock. A limit that ends one of its
-// waits opens the cycle. An explicit owner that holds a lock, and acts in another goroutine
-// meanwhile, opens it too.
+// All edges of a wait must go, so every cycle is a deadlock. A limit that ends one of its waits
+// opens the cycle. An explicit owner that holds a lock, and acts in another goroutine meanwhile,
+// opens it too.
 //
 // Other edges along a queue are left out. They add no deadlock, only longer descriptions of the
 // same one. A wait behind others that the holders keep out as well has an edge to the holders. So
@@ -56,8 +56,8 @@
 // arises when an exclusive wait leaves after the search.
 //
 // The last wait to begin leaves, and so the cycle does not come about. No wait before it was
-// refused for this cycle, as there was no cycle then. Thus exactly one wait is refused for a
-// cycle, and, by the three looks, no wait without a cycle.
+// refused for this cycle, which did not exist then. Thus exactly one wait is refused for a cycle,
+// and, by the three looks, no wait without a cycle.
 //
 // Three kinds of wait cannot be refused. A condition's waiter that comes back to the lock must
 // not return without it. A lock that an explicit owner holds may be released by another of its

@@ -20,7 +20,7 @@ import (
 // hang is a limit that only a hang reaches.
 const hang = time.Minute
 
-// eventually waits for what another goroutine is about to do.
+// eventually waits until ok returns true, because of another goroutine.
 func eventually(t *testing.T, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(hang); !ok(); runtime.Gosched() {
@@ -47,7 +47,8 @@ type wait struct {
 	cancel func()
 }
 
-// begin has acquire wait for s under a context, and returns when it is in the queue.
+// begin starts acquire, which waits for s under a context. begin returns when the waiter is in the
+// queue.
 func (w wait) begin(t *testing.T, acquire func(ctx context.Context) syncq.Outcome) wait {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -59,7 +60,7 @@ func (w wait) begin(t *testing.T, acquire func(ctx context.Context) syncq.Outcom
 	return w
 }
 
-// waitsFor has p wait for s.
+// waitsFor starts a wait of p for s.
 func waitsFor(t *testing.T, s *syncq.Sync, p syncq.Party) wait {
 	t.Helper()
 	return wait{s: s}.begin(t, func(ctx context.Context) syncq.Outcome {
@@ -67,7 +68,7 @@ func waitsFor(t *testing.T, s *syncq.Sync, p syncq.Party) wait {
 	})
 }
 
-// waitsShared has p wait for a shared hold of s.
+// waitsShared starts a wait of p for a shared hold of s.
 func waitsShared(t *testing.T, s *syncq.ReadWrite, p syncq.Party) wait {
 	t.Helper()
 	return wait{s: &s.Sync}.begin(t, func(ctx context.Context) syncq.Outcome {
@@ -88,7 +89,7 @@ func (w wait) over(t *testing.T) syncq.Outcome {
 	}
 }
 
-// contend has 2 wait for s, and give up at once.
+// contend lets party 2 wait for s, and give up at once.
 func contend(s *syncq.Sync) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -188,9 +189,9 @@ func TestRecordsAreOfHoldersOnly(t *testing.T) {
 }
 
 // The look at the holders comes just as a reader becomes the writer: the word was seen to be
-// shared, and the reader is among the readers no more. One owner is that of the goroutine that
-// looks, and another goroutine upgrades its hold. The other owner has no hold any more, since
-// another goroutine has given it back.
+// shared, and the reader is among the readers no more. One owner belongs to the goroutine that
+// looks, and another goroutine upgrades its hold. The other owner has lost its hold, since another
+// goroutine has given it back.
 func TestThePlaceOfAnUpgradedReaderStays(t *testing.T) {
 	for _, who := range []int64{-7, -8} {
 		SetRecording(true)
@@ -433,7 +434,7 @@ func TestSearchForACycleInCrowdIsFast(t *testing.T) {
 	}
 }
 
-// bias has a reader read s while another one does, until it is biased to readers.
+// bias lets a reader read s beside another reader, until s is biased to readers.
 func bias(t *testing.T, s *syncq.ReadWrite) {
 	require.True(t, s.TryLockShared())
 	defer s.UnlockShared()

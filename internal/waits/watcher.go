@@ -78,7 +78,7 @@ func Refuse(on bool) (was bool) {
 	return was
 }
 
-// Kind returns of which kind the lock is, or nil if it had no waiter.
+// Kind returns the kind of the lock, or nil if nobody has waited for it.
 func Kind(s *syncq.Sync) *syncq.Kind {
 	k, _ := watched.Load(weak.Make(s))
 	kind, _ := k.(*syncq.Kind)

@@ -106,7 +106,7 @@ func (l *fifo) release(t *task, then func()) {
 	})
 }
 
-// barging is fair.BargingMutex: a release frees the lock and wakes the first waiter, which has to
+// barging is fair.BargingMutex: a release frees the lock and wakes the first waiter, which must
 // compete. One that has lost 16 times, or has waited for 1 ms when it loses, is handed the lock.
 type barging struct {
 	queue

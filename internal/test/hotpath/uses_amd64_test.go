@@ -14,7 +14,7 @@ import (
 	"github.com/jucgo/locks/synchronizer"
 )
 
-// What a caller compiles to. The fast paths in these functions have to be inlined.
+// What a caller compiles to. The fast paths in these functions must be inlined.
 
 //go:noinline
 func useFair(m *fair.Mutex) {

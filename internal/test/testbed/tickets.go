@@ -30,9 +30,9 @@ type Tickets struct {
 	Buyers int
 	// Processes is how many processes they are in, 4 if 0.
 	Processes int
-	// Trouble, if not nil, is called again and again during the sale. It may cause every fault
-	// that a lock has to survive without a loss. It mends the fault before it returns: the next
-	// call waits until a ticket is sold without trouble, however slow the machine is.
+	// Trouble, if not nil, is called again and again during the sale. It may cause every fault that
+	// a lock must survive without a loss. It mends the fault before it returns: the next call waits
+	// until a ticket is sold without trouble, however slow the machine is.
 	Trouble func()
 	// Limit is for how long the test may take, four minutes if 0.
 	Limit time.Duration
