@@ -42,9 +42,9 @@ func WithLeaseOptions(opts ...lease.Option) Option {
 	return func(o *redisport.Options) { o.Lease = append(o.Lease, opts...) }
 }
 
-// PubSub is the kind of channel that releases are published on. All clients of a lock have to use
-// the same kind, in Go and in Java. Otherwise they hear of each other's releases only when they
-// ask again.
+// PubSub is the kind of channel that releases are published on. All clients of a lock must use the
+// same kind, in Go and in Java. Otherwise they hear of each other's releases only when they ask
+// again.
 type PubSub int
 
 const (
@@ -189,7 +189,8 @@ func (c *Client) named(k kind, name string, opts []lease.MutexOption) (*lease.Cl
 // Locker returns the plain lock called name, Redisson's RLock. It is a [*lease.Mutex].
 func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 
-// Mutex returns the plain lock called name, Redisson's RLock. It has no fencing token.
+// Mutex returns the plain lock called name, Redisson's RLock. Its holds come without a fencing
+// token.
 func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 	return c.lock(plain, name, opts)
 }
@@ -210,7 +211,7 @@ func (c *Client) SimpleMutex(name string, opts ...lease.MutexOption) *lease.Mute
 }
 
 // FairMutex returns the lock called name that waiters acquire in order of arrival, in whatever
-// process: Redisson's RFairLock. TryLockContext acquires it only if there is no waiter.
+// process: Redisson's RFairLock. TryLockContext acquires the lock only if nobody waits.
 func (c *Client) FairMutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 	return c.lock(fairly, name, opts)
 }

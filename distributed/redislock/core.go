@@ -129,7 +129,7 @@ func (c *core) released(r any, err error, channel string) (driver.Released, erro
 	return driver.Released{Held: true, Awaited: awaited}, nil
 }
 
-// bySlot returns items in groups that one request may have, by the slots of their keys.
+// bySlot returns items by the slots of their keys: one request may have the items of one slot.
 func bySlot[T any](c *core, items []T, key func(T) string) map[uint16][]T {
 	groups := make(map[uint16][]T, 1)
 	for _, item := range items {
@@ -144,8 +144,8 @@ func bySlot[T any](c *core, items []T, key func(T) string) map[uint16][]T {
 
 // renew runs a script of renewal. Its keys are the keys of the locks, followed by the keys that
 // beside returns if beside is not nil. Its arguments are the lease and the acquisitions with
-// suffix. In a cluster the script runs once for each slot, because all keys of a request have to be
-// in one slot.
+// suffix. In a cluster the script runs once for each slot, because all keys of a request must be in
+// one slot.
 func (c *core) renew(
 	ctx context.Context, s *script, holds []driver.HoldID, d time.Duration,
 	suffix string, key func(name string) string, beside func(name, acquisition string) string,

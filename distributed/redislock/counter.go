@@ -23,10 +23,10 @@ import (
 // semaphore is a number in Redis, which is 0 before the first call of TrySetPermits or AddPermits.
 // An acquisition of more permits than are free waits for more.
 //
-// Permits have no owner and no lease. They are never lost and never renewed: if a process dies, its
-// permits are gone until a call of AddPermits. A request without an answer is not repeated, because
-// Redis cannot tell afterwards whether it was carried out. After such an error, an acquisition may
-// have taken its permits, and a release may have returned them. Use
+// Permits come without owner and lease. They are never lost and never renewed: if a process dies,
+// its permits are gone until a call of AddPermits. A request without an answer is not repeated,
+// because Redis cannot tell afterwards whether it was carried out. After such an error, an
+// acquisition may have taken its permits, and a release may have returned them. Use
 // [Client.RedissonExpirableSemaphore] or [Client.Semaphore] unless Java's processes need a
 // RSemaphore.
 //

@@ -40,10 +40,10 @@
 //	locks_client:<client>           label, host and process id of the client's process, for
 //	                                Inspect; written once a minute at most. Also a channel;
 //	                                the client subscribes with its first hold, for forced unlocks,
-//	                                and to another one while it waits for Redisson's permits
+//	                                and to another channel while it waits for Redisson's permits
 //
-// If name has braces, no others are put around it. Waiters of a name that Redisson's spin lock
-// uses have to poll, because a spin lock publishes nothing: see [lease.WithPoll].
+// If name has braces, no others are put around it. Waiters of a name that Redisson's spin lock uses
+// must poll, because a spin lock publishes nothing: see [lease.WithPoll].
 //
 // # Permissions
 //
@@ -78,20 +78,20 @@
 //
 // # Guarantees
 //
-// At most one holder at a time has a hold that is not lost, if there is one master, the master
-// keeps its data, and its clock is not set forward. Every holder is told of its loss before another
-// process can acquire the lock, by [locks.Hold.Lost], [locks.Hold.Err] and the context of
+// At most one holder at a time has a hold that is not lost. The conditions are a single master,
+// which keeps its data, and whose clock is not set forward. Every holder is told of its loss before
+// another process can acquire the lock, by [locks.Hold.Lost], [locks.Hold.Err] and the context of
 // [locks.Do]. No client's clock matters.
 //
 // A program that was paused, or does not check its hold, works on after its loss. To refuse such
-// work, a resource has to check fencing tokens: see [Client.FencedMutex]. If the resource is on a
+// work, a resource must check fencing tokens: see [Client.FencedMutex]. If the resource is on a
 // Redis server, [Gate] checks tokens.
 //
 // Tokens increase from holder to holder. They are not consecutive: a token is the next number of
 // the counter, or the server's time in microseconds if that is larger. So tokens also increase if
-// the counter is lost by a flush, an eviction, or a restart without persistence, or if a failover
-// promotes a replica that lacks the last tokens. In three cases tokens repeat, or a later token is
-// smaller:
+// the counter is lost by a flush, an eviction, or a restart without persistence. They increase too
+// if a failover promotes a replica that lacks the last tokens. In three cases tokens repeat, or a
+// later token is smaller:
 //
 //   - The clock of the server was set back, or the clock of the new master is behind.
 //   - The next holder is Redisson's. Its token is the next number of the counter, whatever the time
@@ -128,7 +128,7 @@
 //   - A process dies: its locks are free when their leases are over, 30 seconds at most by
 //     default.
 //   - The server cannot be reached: holds are lost a margin before the end of their leases. A
-//     shorter interruption has no effect. A first attempt to acquire a lock fails at once. Waiters
+//     shorter interruption does no harm. A first attempt to acquire a lock fails at once. Waiters
 //     keep waiting, and ask again with growing pauses, of two seconds at most.
 //   - The server answers LOADING, READONLY, NOREPLICAS, MISCONF, OOM, CLUSTERDOWN and the like:
 //     LockContext asks again until its context ends, from the first attempt on. TryLockContext
@@ -139,23 +139,23 @@
 //     returns the error, and goes on in the background.
 //   - The reply to an acquisition is lost: the client asks the server which acquisition holds.
 //   - The reply to a release is lost: the client repeats the release. Neither request counts twice.
-//     Client options such as MaxRetries have no effect on these repetitions.
+//     Client options such as MaxRetries do not change these repetitions.
 //   - A context ends: the call returns at once. The client undoes the request under way when its
 //     answer comes, or after a twentieth of a second without an answer. The answer ends the
 //     undoing.
 //   - An unlock does not reach the server: it returns an error after the release timeout, whatever
 //     the client's ReadTimeout is. The client goes on to release the lock for the time of a lease.
-//     Hooks of the client run in the goroutine of the unlock, and have to return in time.
+//     Hooks of the client run in the goroutine of the unlock, and must return in time.
 //   - A process dies while it waits for a lock that is not fair: no effect, if the server has
 //     noticed the death. After a failure of the network, or in a cluster, the waiters behind the
-//     dead process ask by themselves: each after 100 ms for each place up to its own, and up to 50
-//     ms more.
+//     dead process ask by themselves. Each waiter asks after 100 ms for each place up to its own,
+//     and up to 50 ms more.
 //   - Processes die while they wait for a fair lock: the next waiter has the lock within a second,
 //     however many died. If the server does not notice, the place of a process lasts for the fair
 //     wait, see [WithFairWait]. Places expire in Redis by themselves.
 //   - A message, or the connection for messages, is lost: the waiter subscribes again and asks
 //     again within moments. In any case the waiter asks every five seconds by default.
-//   - A failover leaves the connection for messages at the former master: a client with waiters
+//   - A failover leaves the connection for messages at the former master. A client with waiters
 //     asks the server once a second whether it has their subscriptions. If not, the client connects
 //     anew. In a cluster the client asks about sharded channels only.
 //   - The lock or all keys are deleted: the holder learns of its loss at its next renewal, a third
@@ -165,7 +165,7 @@
 //     whose value is a count and whose name has a colon. A key without time to live counts as held
 //     until it is deleted.
 //   - SCRIPT FLUSH: no effect.
-//   - The master fails, and a replica that had not heard of the lock takes its place: two processes
+//   - The master fails, and a replica that had not heard of the lock takes its place. Two processes
 //     may hold the lock until the first holder requests its renewal. Asynchronous replication
 //     cannot avoid such double holds. See redlock.WithReplicas, and above for tokens.
 //   - Redis Sentinel fails over, also in a planned failover without a dead server: for up to 11 s

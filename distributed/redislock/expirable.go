@@ -25,11 +25,10 @@ import (
 //
 // Scripts that count permits first give back the permits whose time is over.
 //
-// Redisson takes random ids. The ids of an acquisition of ours are the first 12 bytes of the
-// SHA-256 of its name, and the number of the permit, from 0. So a script finds all permits of an
-// acquisition. Their leases end at the same time. Redisson may collect only some of the lapsed
-// permits, in the order of their bytes. So an acquisition has all its permits as long as it has the
-// first permit.
+// Redisson takes random ids. An id of our acquisitions is the first 12 bytes of the SHA-256 of its
+// name, and the number of the permit, from 0. So a script finds all permits of an acquisition.
+// Their leases end at the same time. Redisson may collect only some of the lapsed permits, in the
+// order of their bytes. So an acquisition has all its permits as long as it has the first permit.
 
 const (
 	freeChannel = "redisson_sc"
@@ -170,9 +169,9 @@ func semaphoreError(op, name string, err error) error {
 // permits. If more than about 8000 permits lapse together, calls such as availablePermits fail in
 // Java until somebody acquires.
 //
-// Waiters are served in no order, and holds have no token. After a release, each process with a
-// waiter asks. An acquisition of n permits costs the server time in proportion to n, which is 4000
-// at most. The semaphore has no Inspect, and redlock.WithReplicas has no effect on it.
+// Waiters are served in no order, and holds come without a token. After a release, each process
+// with a waiter asks. An acquisition of n permits costs the server time in proportion to n, which
+// is 4000 at most. The semaphore lacks Inspect, and ignores redlock.WithReplicas.
 type RedissonExpirableSemaphore struct {
 	s *lease.Semaphore
 	c *core

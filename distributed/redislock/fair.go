@@ -26,7 +26,7 @@ import (
 //     woken waiter count as dead after a grace of 750 milliseconds, all at the same time. A server
 //     of a cluster does not count all subscribers: there the first waiter counts as woken. If the
 //     first waiter is ours, it counts as dead after ten seconds, or when its time is over before.
-//     So it has to ask more often.
+//     So our waiter must ask more often.
 //   - List and set expire with the last waiter's time, unless the last waiter is Redisson's.
 //   - A waiter in the list without a time counts as dead. A waiter that is only in the set returns
 //     to the list.
@@ -38,8 +38,8 @@ const fairWait = 30 * time.Second
 // fair is the [driver.Store] of fair locks.
 //
 // A waiter subscribes to its channel before it asks for a place, if the last acquisition of the
-// lock here had to wait. Then the waiter cannot miss a release, and asks once. The first
-// acquisition that waits has its place sooner, and asks twice.
+// lock here waited. Then the waiter cannot miss a release, and asks once. The first acquisition
+// that waits has its place sooner, and asks twice.
 type fair struct {
 	self
 	c     *core
@@ -205,7 +205,7 @@ func (s *fair) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration
 	return s.c.renew(ctx, hashRenew, holds, d, "", func(name string) string { return name }, nil)
 }
 
-// Punctual is false for a cluster, whose mode may have to be asked for.
+// Punctual is false for a cluster: a request may first ask for the mode of the cluster.
 func (s *fair) Punctual() bool { return !s.c.p.Cluster() }
 
 func (s *fair) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {

@@ -51,7 +51,7 @@ func lineOn(t *testing.T, s *server, n int, opts ...redislock.Option) *line {
 	return l
 }
 
-// join has one more wait until ctx ends.
+// join adds one more waiter, until ctx ends.
 func (l *line) join(i int, ctx context.Context) {
 	lock := open(l.t, patient(l.t, l.addr), l.opts...).FairMutex("it")
 	l.wg.Go(func() {
@@ -86,9 +86,8 @@ func TestARedissonWaiterOutlastsAShortenedEarlierTime(t *testing.T) {
 	t.Parallel()
 	const wait = 5 * time.Minute // as Redisson's
 	l := newLine(t, 1, redislock.WithFairWait(wait))
-	// A release has found the first waiter without a subscription, and has shortened its time.
-	// Then two waiters of Redisson have come. Each adds its wait to the time of the one before
-	// it.
+	// A release has found the first waiter without a subscription, and has shortened its time. Then
+	// two waiters of Redisson have come. Each adds its wait to the time of the waiter before it.
 	now := l.direct.Time(background).Val().Truncate(time.Millisecond)
 	dies := now.Add(soon)
 	l.direct.ZAdd(background, fairTimes,
@@ -269,7 +268,7 @@ func TestAContendedFairAcquisitionTakesFiveRequests(t *testing.T) {
 	}
 	holder := someone()
 	hold(t, locks[0], holder)
-	// pass has the other client wait, and then hold the lock.
+	// pass lets the other client wait, and then hold the lock.
 	pass := func() {
 		next, got := someone(), make(chan error, 1)
 		go func() { got <- locks[1].LockContext(next) }()

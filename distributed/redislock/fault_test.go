@@ -18,8 +18,8 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
 
-// The faults that have a test on a real server. The numbers are those of the catalogue of faults
-// for all adapters.
+// These faults have a test on a real server. The numbers come from the catalogue of faults for all
+// adapters.
 //
 //	 1  the server is paused        TestAHoldLostDuringAPauseStaysLost
 //	 2  the holder is paused        TestAPausedHolderSeesItsLossFirst

@@ -18,7 +18,7 @@ import (
 // values elsewhere.
 //
 // The highest token seen for a key is a string named locks_fence:{key}, which never expires. The
-// tokens for one key have to come from one lock, such as a [Client.FencedMutex], which may be on
+// tokens for one key must come from one lock, such as a [Client.FencedMutex], which may be on
 // another server. Writes without a Gate are not refused. Readers need no Gate.
 //
 // A Gate is safe for concurrent use, and need not be closed. An operation costs one round trip.
@@ -36,8 +36,8 @@ func NewGate(client redis.UniversalClient) (*Gate, error) {
 
 // Set writes value under key, and replaces the old value. If a higher token than token was seen for
 // key, Set writes nothing, and the error matches [fence.ErrStale]. With the token 0 it matches
-// [fence.ErrNoToken]. If there is no answer, it is unknown whether the value was written. The call
-// may be repeated.
+// [fence.ErrNoToken]. Without an answer, it is unknown whether the value was written. The call may
+// be repeated.
 func (g *Gate) Set(ctx context.Context, key string, token uint64, value string) error {
 	return g.admit(ctx, "Set", key, token, value)
 }
@@ -99,7 +99,7 @@ func (g *Gate) check(ctx context.Context, op, key string) error {
 	return nil
 }
 
-// failed returns err with what was attempted at a Gate.
+// failed returns err with the operation that was attempted at a Gate.
 func failed(op, key string, err error) error {
 	return fmt.Errorf("redislock: Gate.%s of %q: %w", op, key, err)
 }

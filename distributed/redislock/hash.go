@@ -163,7 +163,7 @@ func (s *single) Renew(ctx context.Context, holds []driver.HoldID, d time.Durati
 	return s.c.renew(ctx, s.renew, holds, d, s.suffix, s.key, s.hold)
 }
 
-// Punctual is false for a cluster, whose mode may have to be asked for.
+// Punctual is false for a cluster: a request may first ask for the mode of the cluster.
 func (s *single) Punctual() bool { return !s.c.p.Cluster() }
 
 func (s *single) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {

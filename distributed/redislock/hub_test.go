@@ -115,7 +115,7 @@ func TestASubscriptionThatHasFailedIsEndedToo(t *testing.T) {
 	}
 }
 
-// wandering is a port of a channel that leaves a server for another one, which is not known from
+// wandering is a port of a channel that leaves a server for another server, which is not known from
 // the beginning.
 type wandering struct {
 	port
@@ -343,7 +343,7 @@ func TestANewConnectionGoesToTheServerOfItsChannels(t *testing.T) {
 	require.Equal(t, "it", (<-p.opened).sample)
 }
 
-// lone is a port of one server that has no subscriber.
+// lone is a port of one server without a subscriber.
 type lone struct{ *mesh }
 
 func (lone) Cluster() bool { return false }

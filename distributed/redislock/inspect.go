@@ -98,8 +98,8 @@ func inspected(r any) (s driver.State, err error) {
 	return s, nil
 }
 
-// identify adds the identities of clients to claims. Claims of other libraries have no identity. A
-// user without the permission to read identities finds none.
+// identify adds the identities of clients to claims. Claims of other libraries come without an
+// identity. A user without the permission to read identities finds none.
 func (c *core) identify(ctx context.Context, all ...[]driver.Claim) error {
 	texts := make(map[string]string) // by key
 	each := func(f func(claim *driver.Claim, key string)) {

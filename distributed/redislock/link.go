@@ -97,8 +97,8 @@ func (l *link) fade() (some bool) {
 	return some
 }
 
-// doubt repeats subscriptions that have had no answer for long, because the request or its refusal
-// may be lost. It reports whether it repeats any.
+// doubt repeats subscriptions without an answer for long, because the request or its refusal may be
+// lost. It reports whether it repeats any.
 func (l *link) doubt() (some bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

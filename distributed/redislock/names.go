@@ -52,8 +52,8 @@ func checkName(key string, cluster bool) (err error) {
 
 // Names returns the names of the held locks that match pattern, sorted. The pattern has the syntax
 // of [path.Match], and the empty pattern matches all names. The result includes locks of
-// [Client.Mutex], [Client.FencedMutex] and [Client.FairMutex], also those of Redisson. It lacks
-// read-write locks and semaphores, and simple locks, which look like any string.
+// [Client.Mutex], [Client.FencedMutex] and [Client.FairMutex], also the same locks of Redisson. It
+// lacks read-write locks and semaphores, and simple locks, which look like any string.
 //
 // A lock is recognized by its hash with one holder. So Names reads all keys of the database, or of
 // each master of a cluster, 500 at a time, until ctx ends. Only keys that begin as pattern does are

@@ -10,7 +10,7 @@ import (
 )
 
 // The state of a semaphore is a sorted set, see lua/lib_permits.lua. Its waiters wait like waiters
-// of a plain lock, see waiting.go. But a release wakes all waiters whose permits are free: in the
+// of a plain lock, see waiting.go. But a release wakes all waiters whose permits are free. In the
 // list, the permits of a waiter and the size of its semaphore follow its name.
 
 func newPermits(c *core) *single {
@@ -63,7 +63,7 @@ const maxSize = 1<<53 - 1
 //
 // Permits have a lease by the server's clock, and are renewed. If a process dies, its permits
 // return within [WithTTL]. The holder is told of a loss before the permits go to others. The
-// permits have no tokens.
+// permits come without tokens.
 //
 // A release wakes the waiters whose permits are free, in order of arrival, in all processes. Others
 // pass a waiter for many permits while fewer are free. The woken waiters request their permits, and

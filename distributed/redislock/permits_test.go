@@ -29,7 +29,7 @@ func get(tb testing.TB, s locks.Semaphore, n int64) locks.Permits {
 	return p
 }
 
-// waits has s acquire n permits, and returns them when it has.
+// waits acquires n permits of s in a goroutine, and sends true when it has them.
 func waits(ctx context.Context, s locks.Semaphore, n int64) <-chan locks.Permits {
 	got := make(chan locks.Permits, 1)
 	go func() {

@@ -9,7 +9,7 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
-// What this package needs of a client of Redis, under the names that it has here.
+// These are the types of a client of Redis, under the names that they have here.
 type (
 	port       = redisport.Port
 	script     = redisport.Script
@@ -21,7 +21,7 @@ const head = redisport.Head
 
 func millis(d time.Duration) int64 { return redisport.Millis(d) }
 
-// What packages redlock and onrueidis need of this package.
+// Packages redlock and onrueidis need these functions of this package.
 func init() {
 	redisport.NewClient = func(p port, opts any) (any, error) { return newClient(p, opts.([]Option)) }
 	redisport.Semaphores = func(c any) (*lease.Client, error) { return c.(*Client).kind(counting) }

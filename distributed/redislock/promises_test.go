@@ -145,8 +145,8 @@ func TestAnUnlockEndsInTimeUnderAllOptions(t *testing.T) {
 	p.Reset() // the client's connections, and with them what it waits for
 }
 
-// confined are the rules of a user that has what the locks need, for names that begin with
-// orders. They are the line in the documentation of the package.
+// confined are the rules of a user with the rights that the locks need, for names that begin with
+// orders. The documentation of the package has this line.
 const confined = `~orders* ~{orders* ~redisson_lock_token:{orders* ` +
 	`~redisson_lock_queue:{orders* ~redisson_lock_timeout:{orders* ` +
 	`~locks_waiting:{orders* ~locks_waiting_rw:{orders* ~locks_waiting_simple:{orders* ` +

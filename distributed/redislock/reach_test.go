@@ -156,8 +156,8 @@ func TestWaitersAwaitATemporarilyUnavailableServer(t *testing.T) {
 	require.Eventually(t, func() bool { return len(s.PubSubChannels("redisson_lock__channel:*")) == 1 },
 		20*time.Second, time.Millisecond)
 	s.Publish("redisson_lock__channel:{it}", "0")
-	// A real server refuses requests as a whole; this one would refuse what a script that is
-	// running calls, too.
+	// A real server refuses requests as a whole. The server of this test would also refuse the
+	// calls of a running script.
 	for done := -1; done != s.CommandCount(); time.Sleep(100 * time.Millisecond) {
 		done = s.CommandCount()
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
-// The texts are those of Redis 6.2.5 and 7.0.15.
+// The texts come from Redis 6.2.5 and 7.0.15.
 func TestErrorsOfScriptsAreUnderstoodOnAllVersions(t *testing.T) {
 	const call = "ERR Error running script (call to f_052077b0de5bb4159ecb0d2992f41d627e80e8e5): @user_script:12: "
 	for text, want := range map[string]error{

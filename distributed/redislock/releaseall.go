@@ -49,7 +49,7 @@ func (s expirable) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool,
 
 // releaseAll runs release for all ids. request returns the keys and the arguments of each, whose
 // numbers are the same for all. In a cluster there is a request for each slot, because all keys of
-// a request have to be in one slot.
+// a request must be in one slot.
 func (c *core) releaseAll(ctx context.Context, release *script, ids []driver.HoldID,
 	request func(mode, driver.HoldID) (keys, args []any)) ([]bool, error) {
 	done := make([]bool, len(ids))
@@ -114,12 +114,12 @@ func (c *core) releaseAll(ctx context.Context, release *script, ids []driver.Hol
 	return done, err
 }
 
-// eachOf has the scripts that run another script many times.
+// eachOf has scripts, each of which runs another script many times.
 var eachOf sync.Map // of *script to *script
 
 // each returns a script that runs s for a number of requests, which is its first argument. The keys
 // and the arguments of all requests follow each other. The reply is a list with an empty string or
-// an error for each request: one lock of another type must not keep the others held.
+// an error for each request. One lock of another type must not keep the others held.
 func each(s *script) *script {
 	if all, ok := eachOf.Load(s); ok {
 		return all.(*script)

@@ -18,7 +18,7 @@ import (
 
 const rwWaiting = "locks_waiting_rw:{it}"
 
-// queue has clients wait for a half each, r for the read half and w for the write half, one after
+// queue lets clients wait for a half each, r for the read half and w for the write half, one after
 // the other. The names in front of them keep their times from being over in this test.
 func queue(t *testing.T, direct *redis.Client, addr, halves string) (got []<-chan error, held []func()) {
 	direct.RPush(background, rwWaiting, gone...)

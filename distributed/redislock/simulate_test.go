@@ -6,7 +6,7 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
 
-// lifeSeeds are those of lives that have found something.
+// lifeSeeds are the seeds of lives that have found something.
 var lifeSeeds = map[string][]uint64{
 	"fenced": {2226169520768965069}, // a request that is repeated takes another token
 }

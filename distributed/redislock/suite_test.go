@@ -6,7 +6,7 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
 
-// What the tests of other client libraries need, too.
+// The tests of other client libraries need these, too.
 
 type server = suite.Server
 

@@ -12,8 +12,8 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
-// The wake-up protocol of all locks but fair ones. Its keys and channels are, for plain and fenced
-// locks,
+// This is the wake-up protocol of all locks but fair locks. Its keys and channels are, for plain
+// and fenced locks,
 //
 //	locks_waiting:{lock}            the list of our waiters, in order of arrival
 //	locks_waiting:{lock}:<client>   the channel of one client, for its own waiters
@@ -25,9 +25,9 @@ import (
 //
 // A waiter is one acquisition of a process. Its name is in the list. A release of ours wakes the
 // first waiter in the list: it removes the waiter and publishes its name on its client's channel.
-// If the channel has no subscriber, the waiter's process has ended, and the release goes on to the
-// next waiter. The woken waiter does not hold the lock. It requests the lock, and another process
-// may be faster.
+// If nobody subscribes to the channel, the waiter's process has ended, and the release goes on to
+// the next waiter. The woken waiter does not hold the lock. It requests the lock, and another
+// process may be faster.
 //
 //	channel      message   published by                Redisson's waiters   our waiters
 //	client's     a name    a release of ours           do not hear it       that one requests
@@ -40,15 +40,15 @@ import (
 // Redisson's clients read the message as a number, so that 00 is 0 to them. Redisson's clients do
 // not know the list: after every release each of their processes with a waiter requests the lock.
 //
-// A release of a read-write lock wakes the waiters in front of the list that can enter together:
-// one writer, or the readers up to the next writer. A writer's name in the list ends with :write. A
-// writer that goes on as a reader wakes all readers in the list. A writer publishes 1, and 01 if
-// waiters of ours were woken: all waiters of Redisson request.
+// A release of a read-write lock wakes the waiters in front of the list that can enter together.
+// These are one writer, or the readers up to the next writer. A writer's name in the list ends with
+// :write. A writer that goes on as a reader wakes all readers in the list. A writer publishes 1,
+// and 01 if waiters of ours were woken: all waiters of Redisson request.
 //
 // A release of permits of a semaphore wakes all waiters whose permits are free, and passes over the
-// others. In the list, the permits of a waiter and the size of its semaphore follow its name. If
-// the free permits suffice for none of the first hundred waiters, and more waiters follow, the
-// release removes the hundred from the list, because they may be dead.
+// others. In the list, the permits of a waiter and the size of its semaphore follow its name. The
+// free permits may suffice for none of the first hundred waiters while more waiters follow. Then
+// the release removes the hundred from the list, because they may be dead.
 //
 // # States of a waiter
 //
@@ -247,8 +247,8 @@ func (w *waiter) Close() {
 }
 
 // acquired ends a waiter that has the lock, unless package lease uses the waiter as a Watch. In
-// this case package lease closes the Watch at the end of the acquisition, which may have to release
-// the lock and wait on.
+// this case package lease closes the Watch at the end of the acquisition, which may release the
+// lock and wait on.
 func (w *waiter) acquired() {
 	w.mu.Lock()
 	watched := w.watched
@@ -258,7 +258,7 @@ func (w *waiter) acquired() {
 	}
 }
 
-// waiting is the [driver.Store] of locks whose waiters are woken one at a time: all but fair ones.
+// waiting is the [driver.Store] of locks whose waiters are woken one at a time: all but fair locks.
 type waiting struct {
 	*single
 	mu      sync.Mutex

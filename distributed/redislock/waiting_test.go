@@ -177,7 +177,7 @@ func TestSeveralProcessesWaitersAcquireInOrder(t *testing.T) {
 			all := inList(t, direct, len(gone)+i+1)[len(gone):]
 			require.Equal(t, waiters, all[:len(waiters):len(waiters)], "an earlier waiter keeps its place")
 			waiters = append([]string(nil), all...)
-			// A release passes over a waiter that has no subscription yet.
+			// A release passes over a waiter without a subscription.
 			channel := channelOf(all[i])
 			require.Eventually(t, func() bool {
 				return direct.PubSubNumSub(background, channel).Val()[channel] == 1

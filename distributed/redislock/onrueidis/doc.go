@@ -26,8 +26,8 @@
 //     request does.
 //   - ConnWriteTimeout and Dialer.KeepAlive decide how soon a dead connection for subscriptions is
 //     noticed. Until then, waiters ask after the poll interval.
-//   - Set Sentinel.Dialer.KeepAlive too, for which rueidis has no default. Without it, a client
-//     whose sentinel falls silent does not find a new master, and its Close may not return.
+//   - Set Sentinel.Dialer.KeepAlive too: rueidis lacks a default for it. Without KeepAlive, a
+//     client whose sentinel falls silent does not find a new master, and its Close may not return.
 //   - SendToReplicas must be false for EVAL and EVALSHA. ReplicaOnly and Standalone.EnableRedirect
 //     must not be set: a redirection repeats all requests that were sent together.
 //   - A test double such as miniredis may lack RESP3 and CLIENT TRACKING. rueidis connects to it

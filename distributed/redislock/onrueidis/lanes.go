@@ -48,7 +48,7 @@ type call struct {
 	turn  chan []*call // gets the calls to send, among them this one; or nil if there is a reply
 }
 
-// lanesPerProcessor is so small that requests are sent together on a busy machine, and so large
+// lanesPerProcessor is so small that requests are sent together on a busy machine. It is so large
 // that a slow reply does not keep all others waiting.
 const lanesPerProcessor = 2
 

@@ -163,7 +163,7 @@ func TestARequestGivenUpEarlyIsNeverSent(t *testing.T) {
 	require.Equal(t, 1, l.free)
 }
 
-// The request with the earlier deadline does not end the other one, nor wait for it.
+// The request with the earlier deadline does not end the other request, nor wait for it.
 func TestARequestsEndLeavesOthersSentWithIt(t *testing.T) {
 	t.Parallel()
 	s, l, first := busyLane(t)

@@ -42,8 +42,8 @@ type port struct {
 
 var _ redisport.Port = (*port)(nil)
 
-// command returns the request to run s, by its hash if the server has seen it, and otherwise as a
-// whole: one round trip, where the hash alone might take two.
+// command returns the request to run s, by its hash if the server has seen s, and otherwise as a
+// whole. So it takes one round trip, where the hash alone might take two.
 func (p *port) command(s *redisport.Script, whole bool, keys int, all []any) rueidis.Completed {
 	name, what := "EVALSHA", s.SHA
 	if whole {

@@ -167,7 +167,7 @@ func (s *subscriber) send(ctx context.Context, c *conn, begin bool, channels []s
 }
 
 // requests returns one request for all channels. Sharded channels have one request each, because
-// the channels of a request have to be in one slot. All go to the server of the sample.
+// the channels of a request must be in one slot. All go to the server of the sample.
 func (s *subscriber) requests(b rueidis.Builder, begin bool, channels []string) (rs []rueidis.Completed) {
 	switch {
 	case !s.sharded && begin:

@@ -142,7 +142,7 @@ func (b *ballot) deleted(v *vote) bool {
 	return true
 }
 
-// failure returns why b has no outcome after took, or nil if a majority was refused. Servers
+// failure returns why b is without an outcome after took, or nil if a majority was refused. Servers
 // without an answer count as failed, unless others have refused before. If the votes are left to
 // other requests, refusals count only if they rule out any majority. The error matches
 // [driver.ErrRefused] if no server has v.

@@ -42,13 +42,13 @@ func WithNodeTimeout(d time.Duration) redislock.Option {
 // on a minority of the servers comes back. [redislock.New] ignores it.
 func WithRestore() redislock.Option { return func(o *redisport.Options) { o.Restore = true } }
 
-// New returns the locks on the servers of clients. Each server is an independent master. It has no
-// replica, sentinel or cluster through which two servers could fail together, or a server could
-// lose a lock. Five servers are usual, and three are enough. A lock survives the failure of any
-// minority. The clients are set up as [redislock.New] says. New closes none of them.
+// New returns the locks on the servers of clients. Each server is an independent master. It must
+// not have a replica, sentinel or cluster through which two servers could fail together, or a
+// server could lose a lock. Five servers are usual, and three are enough. A lock survives the
+// failure of any minority. The clients are set up as [redislock.New] says. New closes none of them.
 //
 // The options of package redislock have the same effect as there, except that
-// [redislock.WithFairWait] has no effect. [WithNodeTimeout] and [WithRestore] are further options.
+// [redislock.WithFairWait] is ignored. [WithNodeTimeout] and [WithRestore] are further options.
 // [WithReplicas] is refused, because New does not count replicas.
 func New(clients []redis.UniversalClient, opts ...redislock.Option) (*Client, error) {
 	ports := make([]redisport.Port, len(clients))
@@ -114,7 +114,7 @@ func newClient(ports []redisport.Port, opts []redislock.Option) (*Client, error)
 // Locker returns the lock called name. It is a [*lease.Mutex].
 func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 
-// Mutex returns the lock called name. It has no fencing token.
+// Mutex returns the lock called name. Its holds come without a fencing token.
 func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 	var bad error
 	for _, node := range c.store.nodes { // a cluster refuses more names

@@ -11,7 +11,7 @@
 // # Protocol
 //
 // An acquisition asks all servers at once. It waits until a majority has granted the lock, or no
-// majority is possible any more, and for each server at most for the node timeout
+// majority is possible any more. It waits for each server at most for the node timeout
 // ([WithNodeTimeout]). Without a majority, it frees the lock on all servers, also on servers that
 // did not answer. Then it asks again, when a server publishes a release or after the poll interval.
 // If no rival has a majority either, it asks after a random time that doubles. An acquisition that
@@ -33,18 +33,18 @@
 //     acquire it.
 //   - An acquisition returns [locks.ErrForeign] if the key with the name is not a lock on so many
 //     servers that no majority is left. With a name that no lock can have, the error says why.
-//   - [lease.Mutex.Inspect] asks all servers, and a majority has to answer. The holder is the
-//     client that has the lock on a majority. Waiters of other clients are not known.
+//   - [lease.Mutex.Inspect] asks all servers, and a majority must answer. The holder is the client
+//     that has the lock on a majority. Waiters of other clients are not known.
 //   - [lease.Mutex.ForceUnlock] returns [errors.ErrUnsupported].
 //
 // # What it does not do
 //
-// There are no fencing tokens: counters on several servers have no common order. If two holders
-// at a time are worse than inefficient, use a fenced lock of a store that agrees before it
+// Holds come without fencing tokens: counters on several servers lack a common order. If two
+// holders at a time are worse than inefficient, use a fenced lock of a store that agrees before it
 // answers.
 //
-// A server that restarts without its data can give a rival the majority while the lock is held.
-// To keep its data, a server has to write each change to disk before it answers (appendonly yes,
+// A server that restarts without its data can give a rival the majority while the lock is held. To
+// keep its data, a server must write each change to disk before it answers (appendonly yes,
 // appendfsync always). Otherwise keep it down for longer than the longest lease. The first holder
 // learns at its next renewal if the majority denies its lock.
 //

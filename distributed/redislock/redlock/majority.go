@@ -14,8 +14,8 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
-// The state of a lock of Redlock is a plain lock on more than half of the servers, under the same
-// name and with the same holder.
+// A lock of Redlock is a plain lock on more than half of the servers, under the same name and with
+// the same holder.
 
 // driftOf returns how much longer than d the servers keep a lock. Their clocks may be faster than
 // the client's.
@@ -24,7 +24,7 @@ func driftOf(d time.Duration) time.Duration { return d/100 + 2*time.Millisecond 
 // majority is the [driver.Store] over stores of plain locks on independent servers.
 //
 // An acquisition of package lease is several tries here. Each try is a [vote], with a name of its
-// own on the servers. So a late request of one try has no effect on the next.
+// own on the servers. So a late request of one try does not affect the next.
 type majority struct {
 	nodes   []node
 	quorum  int
@@ -79,7 +79,7 @@ func (m *majority) patience(d time.Duration) time.Duration {
 	return min(max(d/10, 100*time.Millisecond), time.Second)
 }
 
-// Acquire deletes the vote on all servers if there is no majority, unless another request of the
+// Without a majority, Acquire deletes the vote on all servers, unless another request of the
 // acquisition counts the vote, or a hold has it.
 func (m *majority) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	n := len(m.nodes)
@@ -162,7 +162,7 @@ func (m *majority) Lookup(ctx context.Context, req driver.Request) (driver.Reply
 
 // Release returns when a majority of the servers has freed the lock, or when no majority can have
 // had the lock. It frees the other servers in the background. A vote that was refused because the
-// majority came too late was no hold.
+// majority came too late was not a hold.
 func (m *majority) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	v := m.find(id.Name, id.Acquisition)
 	if v == nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // The goroutine that begins a vote asks all other votes whether they are over, with the mutex of
-// the majority held. A vote that keeps its own mutex, while it waits for that of the majority,
+// the majority held. A vote that keeps its own mutex, while it waits for the mutex of the majority,
 // stops both.
 func TestAVotesMutexIsFreeDuringItsDeletion(t *testing.T) {
 	m := newMajority(nil, new(redisport.Options))
@@ -161,7 +161,7 @@ func acquire(ctx context.Context, m *majority) <-chan driver.Reply {
 	return replies
 }
 
-// underWay waits until n requests to acquire are under way, and the last one has asked.
+// underWay waits until n requests to acquire are under way, and the last request has asked.
 func underWay(t *testing.T, m *majority, n int) {
 	require.Eventually(t, func() bool {
 		v := m.find(request1.Name, request1.Acquisition)

@@ -17,10 +17,10 @@ import (
 var ErrNotReplicated = errors.New("too few replicas have acknowledged the lock")
 
 // WithReplicas is an option of [redislock.New]. With this option, an acquisition of any lock counts
-// only if n or more replicas of the master have acknowledged it within timeout, by WAIT on the
-// connection of the acquisition. Such a lock survives the failure of the master if one of these
-// replicas takes its place. Use the option with sentinels: without it, a planned failover lets in
-// second holders for some seconds.
+// only if n or more replicas of the master have acknowledged it within timeout. The request is a
+// WAIT on the connection of the acquisition. Such a lock survives the failure of the master if one
+// of these replicas takes its place. Use the option with sentinels: without it, a planned failover
+// lets in second holders for some seconds.
 //
 // If too few replicas acknowledge the acquisition, the lock is released. TryLockContext returns an
 // error matching [ErrNotReplicated]. LockContext tries again until its context ends, and its error
@@ -30,7 +30,7 @@ var ErrNotReplicated = errors.New("too few replicas have acknowledged the lock")
 // Renewals and releases do not wait for replicas. So after a failure, the lock may last shorter or
 // longer by a lease. The holder learns of it at its next renewal.
 //
-// timeout has to be less than client's ReadTimeout. More than half of the lease counts as half of
+// The timeout must be less than client's ReadTimeout. More than half of the lease counts as half of
 // the lease. Each acquisition costs one more round trip to a replica. If replicas are missing, it
 // costs the timeout.
 func WithReplicas(n int, timeout time.Duration) redislock.Option {
@@ -54,15 +54,15 @@ func WithReplicas(n int, timeout time.Duration) redislock.Option {
 	}
 }
 
-// acked is a store of locks whose acquisitions replicas have to acknowledge.
+// acked is a store of locks whose acquisitions replicas must acknowledge.
 type acked struct {
 	redisport.Store
 	n       int
 	timeout time.Duration
 }
 
-// acks is the [redisport.Evaluator] of a request that replicas have to acknowledge: a WAIT follows
-// the script. Its reply goes to n.
+// acks is the [redisport.Evaluator] of a request that replicas must acknowledge: a WAIT follows the
+// script. Its reply goes to n.
 type acks struct {
 	want    int
 	timeout time.Duration

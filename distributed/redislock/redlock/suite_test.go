@@ -6,7 +6,7 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
 
-// What the tests of package redislock need, too.
+// The tests of package redislock need these, too.
 
 type server = suite.Server
 

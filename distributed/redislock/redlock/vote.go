@@ -176,9 +176,9 @@ func (m *majority) forget(acquisition string, v *vote) {
 }
 
 // free ends v, and deletes it on all servers that may have it. Each server is asked until it has
-// answered, for the release timeout at most. If a creation had no answer, the server is asked until
-// it has deleted the vote, for the same time. tell makes the server publish the release. free may
-// be called again.
+// answered, for the release timeout at most. After a creation without an answer, the server is
+// asked until it has deleted the vote, for the same time. With tell the server publishes the
+// release. free may be called again.
 func (m *majority) free(v *vote, tell bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

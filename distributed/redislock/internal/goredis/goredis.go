@@ -55,8 +55,8 @@ func New(c redis.UniversalClient) (redisport.Port, error) {
 	return p, nil
 }
 
-// ask returns an error if c is no client of go-redis itself, and its server is one of a cluster. A
-// wrapper of a ClusterClient hides what locks need of it.
+// ask returns an error if c is not a client of go-redis itself, and its server belongs to a
+// cluster. A wrapper of a ClusterClient hides the methods that locks need.
 func (p *port) ask(ctx context.Context) error {
 	if p.cc != nil || p.alone.Load() {
 		return nil
@@ -240,7 +240,7 @@ func (p *port) EvalSync(
 		}
 		node := p.c
 		if p.cc != nil {
-			// The cluster's own pipeline would send the WAIT, which has no key, to any server.
+			// The cluster's own pipeline would send the WAIT, which names no key, to any server.
 			master, err := p.cc.MasterForKey(ctx, redisport.Text(all[redisport.Head]))
 			if err != nil {
 				return nil, 0, err

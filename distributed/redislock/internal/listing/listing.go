@@ -18,9 +18,9 @@ import (
 
 // Query says which locks [Names] finds.
 type Query struct {
-	// Prefix is what the keys begin with. The names lack it.
+	// Prefix is the text with which the keys begin. The names lack it.
 	Prefix string
-	// Pattern is that of [path.Match] for the names. The empty pattern matches all.
+	// Pattern is a pattern of [path.Match] for the names. The empty pattern matches all.
 	Pattern string
 	// Simple finds locks that are strings, in place of those that are hashes. They need a Prefix:
 	// without one, each string that expires would be a lock.
@@ -111,8 +111,8 @@ func scanned(reply any) (cursor string, keys []string, err error) {
 	return cursor, keys, nil
 }
 
-// glob returns a pattern of Redis for the keys: they begin with the prefix, and with the characters
-// of the pattern before the first that has another meaning.
+// glob returns a pattern of Redis for the keys. They begin with the prefix, and with the characters
+// of the pattern before the first character with another meaning.
 func (q Query) glob() string {
 	begin := q.Pattern
 	if i := strings.IndexAny(begin, `*?[\`); i >= 0 {
@@ -128,9 +128,9 @@ var escaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]
 // acquisition.
 var holder = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]+$`)
 
-// locks returns those of keys that look like locks: they have a time to live, and, but for simple
-// locks, one field. A hash with more fields may be large, so its fields are not read. A key that
-// has another type by now has an error for its reply.
+// locks returns the keys that look like locks: they have a time to live, and, but for simple locks,
+// one field. A hash with more fields may be large, so its fields are not read. A key that has
+// another type by now has an error for its reply.
 func (q Query) locks(ctx context.Context, s redisport.Server, keys []string) ([]string, error) {
 	times, err := read(ctx, s, "PTTL", keys)
 	if err != nil {
@@ -171,7 +171,7 @@ func read(ctx context.Context, s redisport.Server, command string, keys []string
 	return s.Read(ctx, requests...)
 }
 
-// selected returns those of keys whose reply is right.
+// selected returns the keys whose reply is right.
 func selected(keys []string, replies []any, right func(reply any) bool) (found []string) {
 	for i, key := range keys {
 		if right(replies[i]) {

@@ -13,7 +13,8 @@ import (
 var shared embed.FS
 
 // Load returns the script in the file of the last name, with the libraries of the other names
-// before it. own are the package's files, in a folder lua. A library that is not there is shared.
+// before it. The argument own has the package's files, in a folder lua. A library that is not there
+// is shared.
 func Load(own fs.FS, names ...string) *redisport.Script {
 	var src strings.Builder
 	for _, name := range names {

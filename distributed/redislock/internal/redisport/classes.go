@@ -67,7 +67,7 @@ var Refusals = []Refusal{
 	{"NOPROTO ", Connection, "the server does not speak the client's version of the protocol"},
 	{"DB index is out of range", Connection, "the server has fewer databases"},
 
-	// What is stored.
+	// These are about the stored value.
 	{"WRONGTYPE ", Foreign, "the key has another type"},
 	{"FOREIGN ", Foreign, "a script of this module found no lock under the name"},
 	{"value is not an integer", Foreign, "a counter is no number"},
@@ -90,7 +90,7 @@ var Refusals = []Refusal{
 	{"unknown command", Request, "the server does not have the command, or it was renamed"},
 	{"SELECT is not allowed in cluster mode", Topology, "a cluster has one database"},
 
-	// Proxies, whose replies have no code.
+	// These are of proxies, whose replies lack a code.
 	{"no upstream host", Moment, "Envoy knows no server that is up"},
 	{"upstream failure", Unclear, "Envoy has lost the connection to the server"},
 	{"upstream protocol error", Unclear, "Envoy does not understand the server's reply"},

@@ -46,8 +46,8 @@ type Port interface {
 	// Set keeps value under key for ttl. It may be carried out more than once.
 	Set(ctx context.Context, key, value string, ttl time.Duration) error
 
-	// Place names the servers and the database, as far as the client tells. It has no password, and
-	// is the same in each process with the same settings.
+	// Place names the servers and the database, as far as the client tells. It contains no
+	// password, and is the same in each process with the same settings.
 	Place() string
 
 	// Cluster reports whether keys are spread over servers by slots.

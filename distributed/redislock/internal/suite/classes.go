@@ -39,8 +39,8 @@ func startMoody(tb testing.TB) *moody {
 	return m
 }
 
-// reactions are what the client does after an error reply of a class. Without goesOn it returns the
-// error.
+// reactions are the client's reactions to an error reply of a class. Without goesOn the client
+// returns the error.
 var reactions = map[redisport.Class]struct {
 	is                   error // what the error of a first request matches
 	firstGoesOn          bool

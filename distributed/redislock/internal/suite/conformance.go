@@ -96,8 +96,8 @@ var AnyKind = map[string]func(c *redislock.Client, name string) locks.TryLocker{
 	"write":  func(c *redislock.Client, name string) locks.TryLocker { return c.RWMutex(name).WriteLocker() },
 }
 
-// AllKinds is AnyKind with readers, which do not exclude each other. Against has what excludes a
-// kind.
+// AllKinds is AnyKind with readers, which do not exclude each other. Against has the lock that
+// excludes a kind.
 var AllKinds = func() map[string]func(c *redislock.Client, name string) locks.TryLocker {
 	all := maps.Clone(AnyKind)
 	all["read"] = func(c *redislock.Client, name string) locks.TryLocker { return c.RWMutex(name).ReadLocker() }

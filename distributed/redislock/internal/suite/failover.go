@@ -18,8 +18,8 @@ import (
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
-// A tenure is the time for which a process believed to hold the lock: from its grant to the call of
-// the release, or until it was told of a loss.
+// A tenure is the time for which a process believed to hold the lock. It lasts from the grant to
+// the call of the release, or until the process was told of a loss.
 type tenure struct {
 	process    int
 	name       string
@@ -82,9 +82,10 @@ func HoldInTurn(args []string) error {
 	}
 }
 
-// failovers has processes hold a few locks in turn, in the role, while the sentinels of a master
-// and two replicas make planned failovers, and returns their tenures. Each process has a sentinel
-// of its own, and hears of a new master by itself. The settings are those of all servers.
+// failovers starts processes in the role, which hold a few locks in turn while the sentinels of a
+// master and two replicas make planned failovers. It returns the tenures of the processes. Each
+// process has a sentinel of its own, and hears of a new master by itself. The settings are for all
+// servers.
 func failovers(t *testing.T, role string, n int, settings map[string]string, args ...string) (all []tenure) {
 	t.Helper()
 	const processes, split = 6, 6 * time.Second
@@ -155,8 +156,8 @@ func overlaps(all []tenure) (pairs int, longest time.Duration) {
 	return pairs, longest
 }
 
-// settled are settings with which at most one of two masters accepts writes: each of them needs a
-// replica, and the two masters of three servers have one replica together.
+// settled are settings with which at most one of two masters accepts writes. Each master needs a
+// replica, and the two masters of three servers share one replica.
 var settled = map[string]string{"min-replicas-to-write": "1", "min-replicas-max-lag": "2"}
 
 // PlannedFailoversLeaveOneHolder has processes in a role, which plays [HoldInTurn].

@@ -306,8 +306,8 @@ func Keys(c *redis.Client) []string {
 	})
 }
 
-// Subscriptions returns the classic channels with subscribers, except those of the clients' own.
-// These are subscribed to together with the channel of the lock.
+// Subscriptions returns the classic channels with subscribers, except the channels of clients. A
+// client subscribes to its own channel together with the channel of the lock.
 func Subscriptions(c *redis.Client) []string { return shared(c.PubSubChannels(Background, "*").Val()) }
 
 // ShardSubscriptions is Subscriptions for sharded channels.
@@ -403,7 +403,7 @@ func MessagesWithoutAReasonGrantNothing(t *testing.T, on Driver) {
 	t.Parallel()
 	s := StartServer(t)
 	direct := Connect(t, s.Addr)
-	// There are no renewals, and no waiter asks in turn: a request is that of a woken waiter.
+	// Nothing is renewed, and no waiter asks in turn: each request comes from a woken waiter.
 	calm := []redislock.Option{redislock.WithTTL(time.Hour), redislock.WithLeaseOptions(lease.WithPoll(time.Hour))}
 	holder, l := on.Open(t, s.Addr, calm...).Mutex("it"), on.Open(t, s.Addr, calm...).Mutex("it")
 	a, b := Someone(), Someone()

@@ -105,8 +105,8 @@ func (l *log) len() int {
 	return len(l.history)
 }
 
-// take acquires lock, and records an acquisition that succeeded. One that failed has no effect,
-// now or later.
+// take acquires lock, and records an acquisition that succeeded. A failed acquisition leaves
+// nothing, now or later.
 func (l *log) take(ctx context.Context, lock locks.TryLocker, in act, wait bool) bool {
 	call := l.clock.Add(1)
 	ok, err := true, error(nil)
@@ -138,7 +138,7 @@ func (l *log) give(ctx context.Context, lock locks.TryLocker, in act) {
 	l.add(in, call, ret)
 }
 
-// use has a party acquire and release write and read until over ends.
+// use acquires and releases write and read for a party until over ends.
 func (l *log) use(over context.Context, party int, write, read locks.TryLocker) {
 	rng := rand.New(rand.NewPCG(uint64(party), uint64(time.Now().UnixNano())))
 	owner := Someone()

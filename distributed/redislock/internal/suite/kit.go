@@ -34,7 +34,7 @@ func LocksPassTheKitBehindASentinel(t *testing.T, on Driver, kinds ...string) {
 	on.prove(t, Way{Addrs: []string{sentinel}, Sentinel: true}, []string{master.Addr}, kinds)
 }
 
-// LocksThatReplicasAcknowledgePassTheKit proves them if a replica has to acknowledge acquisitions.
+// LocksThatReplicasAcknowledgePassTheKit proves them if a replica must acknowledge acquisitions.
 func LocksThatReplicasAcknowledgePassTheKit(t *testing.T, on Driver, kinds ...string) {
 	t.Parallel()
 	master := StartMaster(t)
@@ -129,14 +129,14 @@ func closed(tb testing.TB, c interface{ Close(context.Context) error }) {
 	})
 }
 
-// rest reports what the servers at masters still keep of a lock. What a dead client has left ends
-// with its time to live.
+// rest reports the keys of a lock that the servers at masters still keep. The keys of a dead client
+// end with their time to live.
 func rest(t *testing.T, masters []string) func(tb testing.TB, name string) {
 	return restOf(t, masters, 0)
 }
 
-// restOf is rest for servers of which few may keep a vote for the rest of its lease: those that
-// could not be reached when it was given back.
+// restOf is rest for several servers. A few servers may keep a vote for the rest of its lease,
+// since they could not be reached when the vote was given back.
 func restOf(t *testing.T, masters []string, few int) func(tb testing.TB, name string) {
 	var direct []*redis.Client
 	for _, addr := range masters {

@@ -29,7 +29,7 @@ func SemaphoresPassTheKitOnACluster(t *testing.T, on Driver) {
 	on.proveSemaphores(t, Way{Addrs: nodes, Cluster: true}, nodes)
 }
 
-// SemaphoresThatReplicasAcknowledgePassTheKit proves them if a replica has to acknowledge
+// SemaphoresThatReplicasAcknowledgePassTheKit proves them if a replica must acknowledge
 // acquisitions.
 func SemaphoresThatReplicasAcknowledgePassTheKit(t *testing.T, on Driver) {
 	t.Parallel()
@@ -71,7 +71,7 @@ func RedissonsSemaphoresPassTheKit(t *testing.T, on Driver) {
 	})
 }
 
-// sized is a store that sets the size of a semaphore to what a request says.
+// sized is a store that sets the size of a semaphore to the size in a request.
 type sized struct {
 	driver.Store
 	c *redislock.Client

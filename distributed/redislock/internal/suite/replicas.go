@@ -42,7 +42,7 @@ func StartMaster(tb testing.TB) *Server {
 	return StartServer(tb, "--repl-diskless-sync-delay", "0")
 }
 
-// Patient is Connect for a client that has time to wait for replicas.
+// Patient is Connect for a client with time enough to wait for replicas.
 func Patient(tb testing.TB, addr string) *redis.Client {
 	tb.Helper()
 	c := redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: 5 * time.Second, DialerRetries: 1,
@@ -55,7 +55,7 @@ func Patient(tb testing.TB, addr string) *redis.Client {
 func replicated(d time.Duration) redislock.Option { return redlock.WithReplicas(1, d) }
 
 // mend ends what was done to the link of a replica, and waits until that is in step. The link's
-// connections end first: a replica that misses a part of its stream has to get all data anew.
+// connections end first: a replica that misses a part of its stream must get all data anew.
 func mend(tb testing.TB, link *leasetest.Proxy, replica *Server) {
 	tb.Helper()
 	link.Refuse()

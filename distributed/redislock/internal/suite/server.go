@@ -44,8 +44,9 @@ func StartServerEnv(tb testing.TB, env []string, args ...string) *Server {
 	return s
 }
 
-// Addr returns the address of a server without data: the one of LOCKS_REDIS_URL, on which tests
-// take turns, or one that ends with the test. The test must not stop it, nor change its settings.
+// Addr returns the address of a server without data: the server of LOCKS_REDIS_URL, on which tests
+// take turns, or a server that ends with the test. The test must not stop the server, nor change
+// its settings.
 func Addr(tb testing.TB) string {
 	tb.Helper()
 	given, ok := testbed.Given(tb, "LOCKS_REDIS_URL")
@@ -58,7 +59,7 @@ func Addr(tb testing.TB) string {
 	return given.Host
 }
 
-// Restart starts the server, which has ended, with no memory of what was before.
+// Restart starts the server, which has ended, without the data of before.
 func (s *Server) Restart(tb testing.TB) {
 	tb.Helper()
 	cmd := exec.Command(s.path, s.args...)
@@ -85,7 +86,7 @@ func ConnectFor(tb testing.TB, addr string, reply time.Duration) *redis.Client {
 	return c
 }
 
-// Options are those of a client that waits for a reply for so long.
+// Options returns the options of a client that waits for a reply for so long.
 func Options(addr string, reply time.Duration) *redis.Options {
 	return &redis.Options{
 		Addr:                  addr,

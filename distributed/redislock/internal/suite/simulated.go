@@ -273,7 +273,7 @@ type simulatedSubscriber struct {
 	channels map[string]bool
 }
 
-// arrival is what a goroutine has received from a connection.
+// arrival is a message that a goroutine has received from a connection.
 type arrival struct {
 	conn  *resp
 	reply any

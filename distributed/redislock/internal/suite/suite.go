@@ -1,5 +1,5 @@
-// Package suite has the tests that package redislock has to pass with each client library, and
-// what they need.
+// Package suite has the tests that package redislock must pass with each client library, and their
+// kit.
 package suite
 
 import (
@@ -29,7 +29,8 @@ type Driver struct {
 
 // Way is where a client library finds its servers.
 type Way struct {
-	// Addrs are those of servers of a cluster, that of a sentinel, or that of the server.
+	// Addrs are the addresses of servers of a cluster, the address of a sentinel, or the address of
+	// the server.
 	Addrs    []string
 	Cluster  bool
 	Sentinel bool // of the master called it

@@ -34,7 +34,7 @@ const (
 )
 
 // startSentinel starts a sentinel that replaces master by a replica when it does not answer for the
-// time down. Its replicas, so many, have to be there.
+// time down. The server must have so many replicas.
 func startSentinel(tb testing.TB, master *Server, replicas int, down time.Duration) (addr string) {
 	tb.Helper()
 	path := testbed.Lookup(tb, "redis-server")
@@ -191,8 +191,8 @@ func WaitersAreWokenAfterPlannedFailovers(t *testing.T, on Driver) {
 	}
 }
 
-// startMember starts a server of a cluster. The second port is that of its bus: by default it is
-// the first plus 10000, which may be too much.
+// startMember starts a server of a cluster. The second port is for its bus: by default it is the
+// first plus 10000, which may be too much.
 func startMember(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	bus := strconv.Itoa(testbed.Port(tb))
@@ -283,7 +283,7 @@ func Cluster(tb testing.TB, addrs []string) *redis.ClusterClient {
 	return c
 }
 
-// ClusterOptions are those of a client of the cluster of the servers at addrs.
+// ClusterOptions returns the options of a client of the cluster of the servers at addrs.
 func ClusterOptions(addrs []string) *redis.ClusterOptions {
 	return &redis.ClusterOptions{
 		Addrs: addrs, DisableIdentity: true, DialTimeout: time.Second, ReadTimeout: 2 * time.Second,
