@@ -25,16 +25,16 @@ type TB interface {
 //	}
 //
 // Check looks when the test and the clean-ups registered after Check have ended. The failure
-// message has what [Find] and [Orphans] return, including the places where the locks were
-// acquired if [Record] was on. What there was when Check was called is not reported: an earlier
-// test left it.
+// message has the results of [Find] and [Orphans], including the places where the locks were
+// acquired if [Record] was on. Cycles and orphans from before the call of Check are not reported:
+// an earlier test left them.
 //
 // A test that passes had no new cycle and no new orphan when Check looked. Another schedule of the
 // same test may have one: package lockstest/explore tries many. Check does not look at waits for
 // channels, for locks without owners (fair, spin, semaphore, synchronizer, rwlock.StampedLock,
-// sync), or for what other processes hold. If the program has such locks of this module, Check
-// names them once, in the log of the first test that ends. It names a StampedLock after the first
-// wait for one.
+// sync), or for locks that other processes hold. If the program has such locks of this module,
+// Check names them once, in the log of the first test that ends. It names a StampedLock after the
+// first wait for one.
 //
 // Check sees the waits of the whole process. If tests run in parallel, each test that ends while
 // there is a new cycle fails. A test that is part of a cycle itself never ends: use [Refuse]
@@ -66,7 +66,7 @@ func Check(t TB) {
 	})
 }
 
-// told is how many names a test has logged of what Check does not see.
+// told is how many names of unseen locks a test has logged.
 var told atomic.Int32
 
 // unseen logs which locks of the program Check does not see, once.

@@ -35,8 +35,8 @@ import (
 //     returns with the lock.
 //   - The cycle, or one of its acquisitions, began before Refuse was switched on.
 //
-// While it is on, waiters enqueue one at a time. Each one looks at what it would wait for, which
-// takes longer with longer queues. Acquisitions without a wait cost the same.
+// While it is on, waiters enqueue one at a time. Each waiter looks at the locks and holders that it
+// would wait for, which takes longer with longer queues. Acquisitions without a wait cost the same.
 func Refuse(on bool) (was bool) { return waits.Refuse(on) }
 
 // Record switches on or off the recording of where locks are acquired. It returns whether the
@@ -54,9 +54,9 @@ type Lock struct {
 	Address uintptr // identifies the lock while it exists
 }
 
-// String returns the type with the key or, if there is no key, with the address. String calls no
-// method of the key, and reads no memory that the key points to: of a pointer it has the type and
-// the address.
+// String returns the type with the key or, without a key, with the address. String calls no method
+// of the key, and reads no memory that the key points to: of a pointer it has the type and the
+// address.
 func (l Lock) String() string {
 	if l.Key == nil {
 		return fmt.Sprintf("%s(%#x)", l.Type, l.Address)
@@ -80,7 +80,7 @@ type Wait struct {
 	Shared    bool        // Party asked to share the lock, as a reader
 	Limited   bool        // a context or a time limit can end the wait
 
-	// For is the owner that Party waits for, the next one of the cycle. It holds the lock or, if
+	// For is the owner that Party waits for, the next party of the cycle. It holds the lock or, if
 	// Behind, is ahead in the lock's queue, as a writer that readers must not overtake.
 	For    locks.Owner
 	Behind bool
@@ -89,9 +89,9 @@ type Wait struct {
 	Taken string // where For took the lock; "" if that was not recorded, or if Behind
 }
 
-// Cycle is a cycle of waits. For of each wait is the Party of the next one, and For of the last
-// wait is the Party of the first. A Cycle starts with the least Party, and is never empty. It is
-// a snapshot: it does not change when the waits end.
+// Cycle is a cycle of waits. For of each wait is the Party of the next wait, and For of the last
+// wait is the Party of the first. A Cycle starts with the least Party, and is never empty. It is a
+// snapshot: it does not change when the waits end.
 type Cycle []Wait
 
 // Certain reports whether nothing inside the cycle can end it. No wait of the cycle has a limit,
@@ -151,12 +151,12 @@ func indent(stack string) string {
 
 // Find returns the cycles among the waiters, or nil. Each cycle existed at one moment during the
 // call. A wait with a limit may have ended since. Find returns each cycle that exists from the
-// start of the call to its end. If shared holds make many cycles of the same waits, it returns
-// at least one for each wait and for each holder that is part of any. What an explicit owner
-// holds is less exact while several goroutines act for that owner.
+// start of the call to its end. If shared holds make many cycles of the same waits, it returns at
+// least one for each wait and for each holder that is part of any. The holds of an explicit owner
+// are less exact while several goroutines act for that owner.
 //
 // Nil does not mean that nothing hangs. Find does not look at waits for channels, for locks without
-// owners, or for what other processes hold.
+// owners, or for locks that other processes hold.
 //
 // If there is a cycle, Find stops the world to take the stacks of all goroutines. If not, it
 // looks once at each lock that goroutines have ever waited for and that is still in memory.
@@ -217,10 +217,9 @@ func (o Orphan) String() string {
 	return b.String()
 }
 
-// Orphans returns the locks that have waiters and whose holder, a goroutine, has exited, or nil.
-// No goroutine is left to release them: these waits end by their limits or never. An explicit
-// owner is no goroutine, and never exits. Nil says nothing of locks without waiters or without
-// owners.
+// Orphans returns the locks that have waiters and whose holder, a goroutine, has exited, or nil. No
+// goroutine is left to release them: these waits end by their limits or never. An explicit owner is
+// not a goroutine, and never exits. Nil says nothing of locks without waiters or without owners.
 //
 // If any goroutine waits for a lock, Orphans stops the world to list all goroutines.
 func Orphans() []Orphan {

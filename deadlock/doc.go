@@ -21,11 +21,11 @@
 // its limit has ended, it waits for the lock like any other waiter.
 //
 // Two things can end a cycle from inside, and the report names them. A wait with a context or a
-// time limit may end. An explicit owner that waits in one goroutine may release a lock in
-// another one. [Cycle.Certain] reports that neither is possible.
+// time limit may end. An explicit owner that waits in one goroutine may release a lock in another
+// goroutine. [Cycle.Certain] reports that neither is possible.
 //
-// A goroutine that acts for two owners, itself and an explicit one, counts as two parties. Locks
-// without owners take no part: those of packages fair and spin and of the standard library.
+// A goroutine that acts for two owners, itself and an explicit owner, counts as two parties. Locks
+// without owners take no part: the locks of packages fair and spin and of the standard library.
 // Cycles that lead through a channel or through another process are not found. So no cycle does not
 // mean that nothing hangs.
 //

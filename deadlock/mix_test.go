@@ -87,7 +87,8 @@ func TestMixOfEverythingEndsWhileTheSwitchesChange(t *testing.T) {
 			deadlock.Refuse(i%3 == 0)
 			deadlock.Record(i%4 == 0)
 			for _, c := range deadlock.Find() {
-				// One of two parties that share an owner may wait for what the other keeps out.
+				// One of two parties that share an owner may wait for a party that the other keeps
+				// out.
 				assert.False(t, c.Certain(), "a false alarm: %v", c)
 			}
 			time.Sleep(300 * time.Microsecond)

@@ -125,7 +125,8 @@ func (m *model) settle() error {
 	return nil
 }
 
-// acquire has party i ask for a lock, and checks that it is refused if and only if that is right.
+// acquire asks for a lock as party i, and checks that the party is refused if and only if a cycle
+// closes.
 func (m *model) acquire(i, lock int, shared, refuse bool) error {
 	l, p := &m.locks[lock], m.parties[i]
 	if l.reader == nil {
@@ -168,7 +169,7 @@ func (m *model) acquire(i, lock int, shared, refuse bool) error {
 	return nil
 }
 
-// release has party i give one of its holds back, if it has any.
+// release gives one hold of party i back, if it has any.
 func (m *model) release(i, which int) error {
 	for k := range m.locks {
 		l := &m.locks[(which+k)%len(m.locks)]

@@ -314,8 +314,8 @@ func TestPhilosophersThatStartAgainWhenRefusedAllEat(t *testing.T) {
 }
 
 // Each party asks for all locks in any order, and starts again when refused. A missed cycle makes
-// the test hang. Writers that give up stand between a reader and the writer that it waits for:
-// what a search has seen is gone a moment later.
+// the test hang. Writers that give up stand between a reader and the writer that it waits for: a
+// wait that a search has seen is gone a moment later.
 func TestCancelledWaitsInBetweenHideNoCycle(t *testing.T) {
 	for _, policy := range []locks.Policy{locks.NonFair, locks.FIFO} {
 		t.Run(policy.String(), func(t *testing.T) {

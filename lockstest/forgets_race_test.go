@@ -12,7 +12,7 @@ import (
 	"github.com/jucgo/locks/internal/test/fakelock"
 )
 
-// forgetful is a lock of which one method is no synchronization in the eyes of the race detector.
+// forgetful is a lock with one method that does not synchronize in the eyes of the race detector.
 type forgetful struct {
 	timedMutex
 	flaw fakelock.Flaw

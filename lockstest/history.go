@@ -41,8 +41,8 @@ const (
 	timedOut
 )
 
-// holds is the state of the model: the holds of each client. If holds have no owner, they all
-// count as the first client's.
+// holds is the state of the model: the holds of each client. Holds without owners all count as the
+// first client's.
 type holds struct{ reads, writes [clients]int }
 
 // model is the sequential specification of a lock with cfg's promises.

@@ -54,7 +54,7 @@ type Event struct {
 
 	// Holds is the number of the owner's holds after Acquired or Released. Held is the time for
 	// which the owner had the lock, if the release was its last, or if it was refused because the
-	// lock was lost. An owner that lost the lock has no holds any more.
+	// lock was lost. An owner that lost the lock does not hold it any more.
 	Holds int
 	Held  time.Duration
 

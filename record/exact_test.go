@@ -56,8 +56,7 @@ func stop(owner context.Context) (hook func(context.Context), stopped chan struc
 	}, stopped, sync.OnceFunc(func() { close(gone) })
 }
 
-// requireIdle ends the test unless the counters are those of a lock that was held n times and is
-// free.
+// requireIdle ends the test unless the counters show a lock that was held n times and is free.
 func requireIdle(t *testing.T, r *record.Recorder, n int) {
 	t.Helper()
 	s := r.Stats()[0]
@@ -385,7 +384,7 @@ type pausedLease struct {
 
 func (l *pausedLease) Hold(context.Context) (locks.Hold, error) { return watching{r: l.r}, nil }
 
-// The release of a has freed the lock, and has still to be noted.
+// The release of a has freed the lock, and is not noted yet.
 func TestAReleaseUnderWayIsNotTakenForTheNextHold(t *testing.T) {
 	a, cancel := context.WithCancel(bg) // of the goroutine that locks
 	defer cancel()

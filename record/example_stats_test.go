@@ -25,7 +25,7 @@ func ExampleStats() {
 	// Output: account 2 2 0 0
 }
 
-// A metrics endpoint prints the buckets of a Histogram, whose bounds are those of all Histograms.
+// A metrics endpoint prints the buckets of a Histogram. All Histograms have the same bounds.
 func ExampleHistogram() {
 	r := record.New(record.Options{})
 	lock := r.Wrap("account", new(reentrant.Mutex))

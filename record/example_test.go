@@ -27,7 +27,7 @@ func Example() {
 	// Output: accounts 3 3 0 3 true
 }
 
-// The methods that the wrapper lacks are those of the lock inside.
+// The lock inside has the methods that the wrapper lacks.
 func ExampleInner() {
 	r := record.New(record.Options{})
 	var lock locks.TryLocker = r.Wrap("accounts", new(reentrant.Mutex))

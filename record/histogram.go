@@ -12,8 +12,8 @@ const Buckets = 41
 const scale buckets.Scale = 0 // a bucket for each power of two
 
 // BucketUpperBound returns the upper bound of bucket i: 1 ns, 2 ns, 4 ns and so on. A duration
-// equal to the bound belongs to the next bucket. The last bucket begins at about nine minutes
-// and has no bound: BucketUpperBound returns the largest duration.
+// equal to the bound belongs to the next bucket. The last bucket begins at about nine minutes and
+// is without a bound: BucketUpperBound returns the largest duration.
 func BucketUpperBound(i int) time.Duration {
 	if i >= Buckets-1 {
 		return 1<<63 - 1

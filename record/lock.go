@@ -23,16 +23,16 @@ type lock struct {
 
 	begun atomic.Int64 // the number of acquisitions
 
-	// c.mu guards the fields below. A hold that begins on a free lock is in one, since a map
-	// costs more. Every other hold is in others. one has no owner if it is empty.
+	// c.mu guards the fields below. A hold that begins on a free lock is in one, since a map costs
+	// more. Every other hold is in others. An empty one is without an owner.
 	one    hold
 	others map[locks.Owner]hold
 	place  int // in c.holding while there are holds
 
 	// begun less ended is the number of calls under way that may note a hold. A release is such a
 	// call, since it may put its own hold back. early is the number of releases without a noted
-	// hold. The call that acquired such a hold is still on its way back, and will settle it.
-	// Either there are no holds or early is 0. early is 0 when no call is under way.
+	// hold. The call that acquired such a hold is still on its way back, and will settle it. Either
+	// there are no holds or early is 0. early is 0 when no call is under way.
 	ended, early int64
 }
 
@@ -348,7 +348,7 @@ func (w *lock) drop(h hold) {
 }
 
 // addHold notes the hold that e, which ends, has acquired. It returns the number of the owner's
-// holds, and the record that describe has to fill in, or nil.
+// holds, and the record that describe must fill in, or nil.
 func (w *lock) addHold(e *Event) (n int, m *more) {
 	if w.settled() {
 		w.endHold(hold{}, 0)
@@ -408,7 +408,7 @@ func (w *lock) holds(yield func(hold) bool) {
 	}
 }
 
-// free reports whether there are no holds.
+// free reports whether nobody holds the lock.
 func (w *lock) free() bool { return w.one.owner == 0 && len(w.others) == 0 }
 
 // note notes h, which may replace a hold of its owner.
@@ -481,7 +481,7 @@ func (w *lock) removeOldest() (h hold, noted bool) {
 }
 
 // giveBack puts back a hold that removeHold removed, if it was noted, because the lock refused the
-// release at the given time. An owner that lost the lock has no holds any more.
+// release at the given time. An owner that lost the lock does not hold it any more.
 func (w *lock) giveBack(h hold, at time.Duration, lost bool) {
 	now, ok := w.holdOf(h.owner)
 	switch {

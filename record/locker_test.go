@@ -110,7 +110,7 @@ func TestPlainUnlockPanicsAsTheLockDoes(t *testing.T) {
 	require.ErrorIs(t, events[0].Err, locks.ErrNotHeld)
 }
 
-// refuser is a lock whose Lock panics with a value that is no error.
+// refuser is a lock whose Lock panics with a value that is not an error.
 type refuser struct{ locks.TryLocker }
 
 func (*refuser) Lock()   { panic("refused") }

@@ -31,11 +31,11 @@ type Options struct {
 	// Lock, on a mutex of the name.
 	Waits bool
 
-	// Held, if not nil, contains each hold with the stack of its first acquisition, until its
-	// last release. A re-entry adds nothing. A hold takes about 1.1 µs and two allocations more:
-	// the median of five runs of BenchmarkUncontended with Go 1.26.8 on a busy AMD EPYC. All
-	// holds of the process acquire the one mutex of the profile. See package debug/locks for a
-	// profile that is called "locks.held".
+	// Held, if not nil, contains each hold with the stack of its first acquisition, until its last
+	// release. A re-entry adds nothing. A hold takes about 1.1 µs and two allocations more: the
+	// median of five runs of BenchmarkUncontended with Go 1.26.8 on a busy AMD EPYC. All holds of
+	// the process acquire the single mutex of the profile. See package debug/locks for a profile
+	// that is called "locks.held".
 	Held *pprof.Profile
 
 	// Logger, if not nil, logs errors, cancellations, and refused unlocks, and with a Slow of more
@@ -198,7 +198,7 @@ func (c *counters) add(w *lock) {
 	c.holding = append(c.holding, w)
 }
 
-// remove notes that w has no holds any more.
+// remove notes that nobody holds w any more.
 func (c *counters) remove(w *lock) {
 	last := len(c.holding) - 1
 	c.holding[w.place] = c.holding[last]

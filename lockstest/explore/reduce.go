@@ -17,8 +17,8 @@ const (
 	byStates
 
 	// byHolds also leaves out when goroutines begin to wait for a lock. Of five goroutines with
-	// three critical sections of one lock, the full search has to try more than a million schedules
-	// with two preemptions, and this one has to try 32,760.
+	// three critical sections of one lock, the full search must try more than a million schedules
+	// with two preemptions, and the reduced search 32,760.
 	//
 	//   - A goroutine does not begin to wait for a lock that another one holds, unless there is
 	//     nothing else to do. So the next holder is decided on when the lock is free. In the full

@@ -169,7 +169,7 @@ func onPurpose(binary, how string, args ...string) (out string, err error) {
 	return string(all), err
 }
 
-// fails returns what Run has to say about a program. The process has the tag, so it builds no other
+// fails returns what Run must say about a program. The process has the tag, so it builds no other
 // one.
 func fails(t *testing.T, how string) string {
 	t.Helper()

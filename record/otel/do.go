@@ -34,7 +34,7 @@ func (s *section) lose(span trace.Span) { s.once.Do(func() { span.AddEvent("lost
 // Do is [locks.Do] with one difference: the ctx of fn carries the span of the hold. This needs a
 // lock of an instrumented Recorder, and a ctx with a sampled span. Spans that fn starts are its
 // children. If the hold is lost while fn runs, its span gets the event "lost" at that time. A
-// re-entry has no span of its own.
+// re-entry does not get a span of its own.
 func Do(ctx context.Context, l locks.Locker, fn func(ctx context.Context) error) error {
 	if ctx == nil || fn == nil {
 		return locks.Do(ctx, l, fn)

@@ -10,13 +10,13 @@
 //
 // # Spans
 //
-// A call whose context carries a sampled span makes spans: "wait for NAME" for an acquisition
-// that may wait, and "hold NAME" from the acquisition to the release. Both are children of the
-// caller's span. Other calls make no spans. The plain methods Lock and Unlock make no spans
-// either, because they have no context. An acquisition that failed with an error, an unlock that
-// was refused, and a hold that was lost give their span the status Error. A loss is an event
-// "lost" of the hold as well. The attribute "error.type" of these spans is "timeout",
-// "cancelled", "lost" or "_OTHER". [Options.MinSpan] drops the spans of short waits and holds.
+// A call whose context carries a sampled span makes spans: "wait for NAME" for an acquisition that
+// may wait, and "hold NAME" from the acquisition to the release. Both are children of the caller's
+// span. Other calls make no spans. The plain methods Lock and Unlock make no spans either, because
+// they lack a context. An acquisition that failed with an error, an unlock that was refused, and a
+// hold that was lost give their span the status Error. A loss is an event "lost" of the hold as
+// well. The attribute "error.type" of these spans is "timeout", "cancelled", "lost" or "_OTHER".
+// [Options.MinSpan] drops the spans of short waits and holds.
 //
 // LockContext returns no context. Therefore spans that a section makes with the caller's
 // context are siblings of the hold, although they lie inside of it in time. The span of the

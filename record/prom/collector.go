@@ -64,10 +64,10 @@ func WithBuckets(bounds ...float64) Option {
 	return func(o *options) { o.buckets = slices.Clone(bounds) }
 }
 
-// WithExemplars gives each observation of a histogram the labels that f returns, such as the
-// trace of ctx. ctx is the context of the call. For a wait, f runs with the lock held. It should
-// be quick, and must not panic. The names of the labels must be valid. Prometheus permits 128
-// characters for all labels. If the labels are longer, or f returns nil, the observation has no
+// WithExemplars gives each observation of a histogram the labels that f returns, such as the trace
+// of ctx. ctx is the context of the call. For a wait, f runs with the lock held. It should be
+// quick, and must not panic. The names of the labels must be valid. Prometheus permits 128
+// characters for all labels. If the labels are longer, or f returns nil, the observation gets no
 // exemplar.
 func WithExemplars(f func(ctx context.Context) prometheus.Labels) Option {
 	return func(o *options) { o.exemplar = f }
