@@ -119,8 +119,8 @@ func (s *sessionStore) free(ctx context.Context, conn *sql.Conn, name string) (b
 
 // Advisory has the locks that a server offers to applications and binds to a session:
 // pg_advisory_lock of PostgreSQL, with a 64-bit key made from the name, and GET_LOCK of MariaDB and
-// MySQL. An Advisory needs no table, and the locks of a dead process are free at once. Its locks
-// have no fencing token. An Advisory is a [locks.Provider]. It is safe for concurrent use;
+// MySQL. An Advisory needs no table, and the locks of a dead process are free at once. Its holds
+// come without a fencing token. An Advisory is a [locks.Provider]. It is safe for concurrent use;
 // [Advisory.Close] ends it.
 //
 // A holder pins a connection of the pool until it unlocks. A waiter pins no connection: it asks
@@ -140,8 +140,8 @@ type Advisory struct {
 
 var _ locks.Provider = (*Advisory)(nil)
 
-// NewAdvisory returns an Advisory in db. It never closes db, and has to be closed before db is.
-// On SQLite, which has no such locks, the error matches [ErrUnsupported].
+// NewAdvisory returns an Advisory in db. It never closes db, and must be closed before db is.
+// SQLite lacks such locks: there the error matches [ErrUnsupported].
 //
 // In PostgreSQL the first acquisition checks that each connection is a session of its own. The
 // check takes two connections of the pool and 48 round trips. If not, the error matches

@@ -14,8 +14,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// answering is a database. Each statement returns a number in all of its columns: the next one of
-// some numbers, and then 0.
+// answering is a database. Each statement returns a number in all of its columns: the next of some
+// numbers, and then 0.
 type answering struct {
 	sqldriver.Conn
 	columns []string

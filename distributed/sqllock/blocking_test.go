@@ -54,7 +54,7 @@ var blockers = []struct {
 	}},
 }
 
-// blockade is a lock that one client holds, and for which others wait in the server.
+// blockade is a lock that a client holds, and for which other clients wait in the server.
 type blockade struct {
 	in     database
 	counts *counted // in PostgreSQL
@@ -66,7 +66,7 @@ type blockade struct {
 	mark   string
 }
 
-// rarely has waiters ask only when they are told.
+// With rarely, waiters ask only when they are told.
 var rarely = []sqllock.Option{
 	sqllock.WithBackoff(time.Hour, time.Hour), sqllock.WithLeaseOptions(lease.WithPoll(time.Hour)),
 }
@@ -110,8 +110,8 @@ func blockadesOn(t *testing.T, on []database, opts []sqllock.Option, f func(t *t
 	}
 }
 
-// open returns a pool whose sessions the server shows under the mark: as that of a program, or of a
-// database of its own.
+// open returns a pool whose sessions the server shows under the mark: as the name of a program, or
+// of a database of its own.
 func (b *blockade) open(t *testing.T, where string) *sql.DB {
 	if b.in.dialect == sqllock.Postgres {
 		return b.counts.open(t, where, b.mark)

@@ -13,7 +13,7 @@ import (
 type class int
 
 const (
-	// unknown: there was no answer. The request may have been carried out.
+	// unknown: the request got no answer, and may have been carried out.
 	unknown class = iota
 	// ended: the server has ended the session. The request may have been carried out.
 	ended
@@ -30,9 +30,9 @@ const (
 	unreachable
 	// busy: not carried out because of another transaction. It may be repeated.
 	busy
-	// missing: there is no such table.
+	// missing: the table does not exist.
 	missing
-	// foreign: the table is another one.
+	// foreign: the table is not a table of locks.
 	foreign
 )
 
@@ -316,7 +316,7 @@ type textRefusal struct {
 	Why   string
 }
 
-// ofDrivers are the errors of drivers that have no code. The server was asked for nothing yet.
+// ofDrivers are the errors of drivers without a code. The server was asked for nothing yet.
 var ofDrivers = []textRefusal{
 	{"SSL is not enabled on the server", unreachable, "lib/pq is to use TLS, and the server does not"},
 	{"TLS requested but server does not support TLS", unreachable, "the same of the driver of MySQL"},

@@ -22,8 +22,8 @@ import (
 	"github.com/jucgo/locks/distributed/sqllock"
 )
 
-// complaint is the error of a driver that tells the database's code, as those of PostgreSQL, of
-// MySQL and of SQLite.
+// complaint is the error of a driver that tells the database's code, as the drivers of PostgreSQL,
+// of MySQL and of SQLite do.
 type complaint struct {
 	state  string
 	Number uint16
@@ -39,8 +39,7 @@ func (c complaint) SQLState() string { return c.state }
 
 func (c complaint) Code() int { return c.code }
 
-// mood is what a database answers to each statement, or each login, in the place of its answer,
-// unless it is nil.
+// mood replaces each answer of a database to a statement, or to a login, unless it is nil.
 type mood = adaptertest.Refuser[error]
 
 // moody connects to a database that has moods.
@@ -87,7 +86,8 @@ func (c moodyConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.T
 	return c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
 }
 
-// reaction is what a client does after an error of a class. Without goesOn it returns the error.
+// reaction is the reaction of a client to an error of a class. Without goesOn the client returns
+// the error.
 type reaction struct {
 	is            error // what the error of a first request matches
 	certain       bool  // that the request was not carried out
@@ -97,7 +97,7 @@ type reaction struct {
 	final         bool // the release is not repeated
 }
 
-// reactions are those of a Table.
+// reactions are the reactions of a Table.
 var reactions = map[sqllock.Class]reaction{
 	sqllock.Unknown:     {nil, false, false, true, true, false},
 	sqllock.Ended:       {lease.ErrUnavailable, false, true, true, true, false},

@@ -22,7 +22,7 @@ import (
 
 var background = context.Background()
 
-// provider is what all kinds have in common.
+// provider has the methods that all kinds share.
 type provider interface {
 	locks.Provider
 	Mutex(name string, opts ...lease.MutexOption) *lease.Mutex

@@ -71,7 +71,7 @@ func driverOf(db *sql.DB) string {
 const maxIdentifier = 48
 
 // identifier returns name, which may have a schema in front, as it is written in a statement.
-// identifier allows only ASCII letters, digits and underscores, so that nothing has to be escaped.
+// identifier allows only ASCII letters, digits and underscores, which need no escapes.
 func (d Dialect) identifier(name string) (string, error) {
 	parts := strings.Split(name, ".")
 	if len(parts) > 2 {

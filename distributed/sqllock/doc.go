@@ -21,8 +21,8 @@
 // cost of re-entry. [Row.Do] does the guarded work in the transaction that holds the lock, and
 // [Gate] refuses writes that come too late.
 //
-// The tests run on PostgreSQL 15, MariaDB 10.11 and SQLite. The same tests have been run by
-// hand on MySQL 9.7.
+// The tests run on PostgreSQL 15, MariaDB 10.11 and SQLite. The same tests passed by hand on MySQL
+// 9.7.
 //
 // # Which one
 //
@@ -48,12 +48,12 @@
 // it still has the lock. The client tells the holder and closes the session if the session does not
 // answer for the time of the lease. The server may also end a session by itself, at an
 // administrator's order, at a restart, or by a limit: wait_timeout or idle_session_timeout, which
-// have to exceed the lease. Then another owner can get the lock at once, and the holder finds out
-// up to a third of the lease later. In that case the release and [locks.Do] return [locks.ErrLost].
-// A short lease makes the holder find out sooner, see [WithTTL].
+// must exceed the lease. Then another owner can get the lock at once, and the holder finds out up
+// to a third of the lease later. In that case the release and [locks.Do] return [locks.ErrLost]. A
+// short lease makes the holder find out sooner, see [WithTTL].
 //
 // A program that was paused, or does not check its hold, goes on to work after its loss. To refuse
-// such work, a resource has to check the token of a Table, see [Gate].
+// such work, a resource must check the token of a Table, see [Gate].
 //
 // # What is different here
 //
@@ -75,7 +75,7 @@
 //     once, unless the machine or the network died. A dead waiter of a queue stops the waiters
 //     behind it for the time of its own lease, 30 seconds at most.
 //   - The server cannot be reached: holds are lost a margin before the end of their leases. A
-//     shorter interruption has no effect.
+//     shorter interruption does no harm.
 //   - A reply is lost: a Table asks the database again after an acquisition, and sends a release
 //     again. Neither counts twice. An Advisory closes the connection, which also frees the lock. An
 //     acquisition then returns an error, and a release returns [locks.ErrLost], since the session
@@ -95,8 +95,8 @@
 //   - A deadlock, a serialization failure or SQLITE_BUSY: the request is repeated, and an
 //     acquisition waits.
 //   - The server cannot be reached for a while: waiters keep waiting, new callers get the error. If
-//     the server has no connection to spare or is read only, LockContext waits from the first
-//     request on, see [lease.WithRetry].
+//     the server lacks a spare connection or is read only, LockContext waits from the first request
+//     on, see [lease.WithRetry].
 //   - The table is not there: [ErrNoTable]. A table with another layout is [locks.ErrForeign]:
 //     other columns, names that are not unique, or, in MySQL, names that are not VARBINARY, the
 //     only type that tells "a" from "A" and "a ". A table of an engine without transactions, such
@@ -140,12 +140,12 @@
 //
 // # Drivers
 //
-// A driver has to give up when a context ends, also while it connects. database/sql connects
-// without the caller's context when its pool is limited. So set a time limit for connecting in the
-// driver: connect_timeout for pgx and pq, timeout and readTimeout for go-sql-driver/mysql. The
-// readTimeout has to exceed the longest request. The driver pq waits for the server while it gives
-// up. A hold is lost in time, but the lock and the transaction of its connection end only when the
-// network reports the failure.
+// A driver must give up when a context ends, also while it connects. database/sql connects without
+// the caller's context when its pool is limited. So set a time limit for connecting in the driver:
+// connect_timeout for pgx and pq, timeout and readTimeout for go-sql-driver/mysql. The readTimeout
+// must exceed the longest request. The driver pq waits for the server while it gives up. A hold is
+// lost in time, but the lock and the transaction of its connection end only when the network
+// reports the failure.
 //
 // The driver go-sql-driver/mysql prepares each statement, which takes a round trip more, unless its
 // parameter interpolateParams is true. With the parameter, a lock and an unlock on MariaDB take 0.3
@@ -175,15 +175,15 @@
 //	                            for a semaphore
 //
 // Other values of sql_mode, the other isolation levels, transaction_read_only, time_zone,
-// sql_safe_updates, sql_auto_is_null, innodb_lock_wait_timeout and limits of time have no effect on
-// the meaning. A statement that they refuse or end is an error of the classes above. With
+// sql_safe_updates, sql_auto_is_null, innodb_lock_wait_timeout and limits of time do not change the
+// meaning. A statement that they refuse or end is an error of the classes above. With
 // innodb_flush_log_at_trx_commit other than 1, or sql_log_bin off, a crash or a failover can forget
 // an acquisition.
 //
-// In PostgreSQL client_encoding has to be UTF8 for names that are not ASCII, unless the database is
+// In PostgreSQL client_encoding must be UTF8 for names that are not ASCII, unless the database is
 // SQL_ASCII. The first acquisition of such a name checks client_encoding. search_path decides where
 // a table without a schema is, see [WithTable]. Isolation, time zone, formats of dates,
-// lock_timeout and statement_timeout have no effect on the meaning. With synchronous_commit off, a
+// lock_timeout and statement_timeout do not change the meaning. With synchronous_commit off, a
 // crash of the server can forget an acquisition.
 //
 // The program that uses [Gate.Check] has its own transaction, whose settings Gate does not check.
@@ -210,7 +210,7 @@
 // # Limits
 //
 // Names are text of 1 to 255 bytes, without NUL, compared byte by byte. Statements get names only
-// as arguments. Names of tables and columns have to be identifiers, which is checked. A hold in a
+// as arguments. Names of tables and columns must be identifiers, which is checked. A hold in a
 // Table costs two writes, and one more at each third of the lease. A row stays for each name that
 // was ever locked. Delete rows only of names that will not come back: their tokens would begin
 // anew.

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// contended is a database whose first statement meets a conflict. The next ones have no answer.
+// contended is a database whose first statement meets a conflict. The next statements get no
+// answer.
 type contended struct{ asked atomic.Int64 }
 
 func (c *contended) Connect(context.Context) (driver.Conn, error) { return silent{db: c}, nil }

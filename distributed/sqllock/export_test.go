@@ -18,7 +18,7 @@ func (c *core) told(name string) (holders []int64) {
 	return holders
 }
 
-// Class is what an error of the database refuses.
+// Class tells whether an error of the database refuses the request, the connection, or the moment.
 type Class = class
 
 const (

@@ -500,7 +500,7 @@ func eachSession(t *testing.T, d time.Duration, f func(t *testing.T, lock doomed
 		t.Run(on.name, func(t *testing.T) {
 			t.Parallel()
 			where, mark := on.serve(t), fresh()
-			// The sessions of the pool are told by what they are connected to, or by their name.
+			// The sessions of the pool are known by their database, or by their name.
 			db, to := on.open(t, where), dsn(on.dialect, where)+"&application_name="+mark
 			sessions := "SELECT pid FROM pg_stat_activity WHERE application_name = $1"
 			if on.dialect == sqllock.MySQL {

@@ -122,7 +122,7 @@ func collect[T any](
 	return all, err
 }
 
-// Identify is part of [driver.Inspector]. A session has no room for an identity.
+// Identify is part of [driver.Inspector]. A session lacks room for an identity.
 func (s *sessionStore) Identify(string, string) {}
 
 func (s *sessionStore) Inspect(ctx context.Context, name string) (driver.State, error) {

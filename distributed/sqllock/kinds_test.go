@@ -151,7 +151,7 @@ func TestADeadWaiterIsDroppedFromTheQueue(t *testing.T) {
 			got := make(chan error, 1)
 			go func() { got <- dead.LockContext(ctx) }()
 			soon(t, func() bool { return queued(db, table) == 1 })
-			// It is as if it had died: its place is another one's, who never asks.
+			// The waiter is as if dead: its place belongs to an owner that never asks.
 			_, err := db.Exec("UPDATE " + table + "_queue SET owner = 'dead'")
 			require.NoError(t, err)
 			cancel() // before the release: the waiter must not get the lock by another place

@@ -190,8 +190,8 @@ func (k kind) rest(tb testing.TB, b bed, db *sql.DB, table, name string) {
 // sqlMode is a setting of MariaDB's sessions.
 func sqlMode(mode string) string { return "&sql_mode=%27" + mode + "%27" }
 
-// beds are all databases on which the kit proves kinds of locks. The short run takes those of
-// short, the long one all.
+// beds are all databases on which the kit proves kinds of locks. The short run takes the databases
+// of short, the long run all.
 var beds = []struct {
 	name       string
 	bed        bed

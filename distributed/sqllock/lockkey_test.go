@@ -31,7 +31,7 @@ func TestALockKeyIsTheSameInEveryProcess(t *testing.T) {
 	require.NotEqual(t, keys[0], other.Mutex("it").LockKey())
 }
 
-// Two programs may have two names for one key, so their names are no order.
+// Two programs may have two names for one key, so their names do not give an order.
 func TestALockWithAKeyOfTheUserHasNoOrder(t *testing.T) {
 	db, err := sql.Open("pgx", "postgres://127.0.0.1:1/shop")
 	require.NoError(t, err)

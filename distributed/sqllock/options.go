@@ -13,16 +13,16 @@ var (
 	// ErrNoTable reports that the tables are missing: see CreateSchema and [Schema].
 	ErrNoTable = errors.New("no such table: call CreateSchema, or run the statements of Schema")
 
-	// ErrUnsupportedTopology reports that one connection is not one session of the server, as
-	// behind a pooler that gives each statement or transaction any free session. A lock of a
-	// session does not work there.
+	// ErrUnsupportedTopology reports that a connection is not one session of the server. A pooler,
+	// for example, may give each statement or transaction any free session. A lock of a session
+	// does not work there.
 	ErrUnsupportedTopology = errors.New("one connection is not one session of the server")
 
 	// ErrUnsupported reports a kind of lock that the database does not have.
 	ErrUnsupported = errors.New("the database has no such locks")
 
-	// ErrTimeout reports that the database did not answer in time, or that the pool had no
-	// connection to spare, which the text says: see [WithRequestTimeout]. It is a [net.Error].
+	// ErrTimeout reports that the database did not answer in time, or that the pool lacked a free
+	// connection, which the text says: see [WithRequestTimeout]. It is a [net.Error].
 	ErrTimeout error = timeout{}
 
 	errNilDB = errors.New("sqllock: nil *sql.DB")
@@ -149,11 +149,11 @@ func WithListener(l Listener) Option { return func(o *options) { o.listen = l } 
 //
 // On MySQL and MariaDB the waiter's statement ends after two seconds, and is sent again. So the
 // price is also one statement each two seconds for each process that waits, and the place in the
-// server's queue. The readTimeout of the driver has to be longer than three seconds.
+// server's queue. The readTimeout of the driver must be longer than three seconds.
 //
 // Clients with and without the option exclude each other. Clients without it rarely get the lock
-// while others wait in the server. The option has no effect on a [Table] of PostgreSQL. For other
-// databases and kinds the error matches [ErrUnsupported].
+// while others wait in the server. A [Table] of PostgreSQL ignores the option. For other databases
+// and kinds the error matches [ErrUnsupported].
 func WithBlockingWait() Option { return func(o *options) { o.blocks = true } }
 
 // WithBackoff sets how long a waiter pauses before it asks again: atLeast at first, then half as

@@ -108,7 +108,7 @@ func TestNobodyWaitsForAClosedPool(t *testing.T) {
 		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
 		holder := k.open(t, d.open(t, where), table, calm).Mutex(name)
 		db := d.open(t, where)
-		// What the waiter has left behind is looked for in vain for this time.
+		// For this time, the test looks in vain for remains of the waiter.
 		brief := sqllock.WithLeaseOptions(lease.WithReleaseTimeout(time.Second))
 		c := k.open(t, db, table, calm, brief)
 		a := adaptertest.Owner()

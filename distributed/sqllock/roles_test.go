@@ -21,8 +21,8 @@ var roles = map[string]testbed.Role{
 	// buy is one process of a ticket test.
 	"buy": func(args []string) error { return testbed.Buy(args, openLock) },
 
-	// hold takes the lock and says so. When it hears a word, it says what it knows of its hold,
-	// and writes with its token.
+	// hold takes the lock and says so. When it hears a word, it prints the state of its hold, and
+	// writes with its token.
 	"hold": func(args []string) error {
 		l, _, err := openLock(args)
 		if err != nil {
@@ -72,8 +72,8 @@ var roles = map[string]testbed.Role{
 	},
 }
 
-// openLock returns the lock of a process, called as its table: args are the kind, the table,
-// the driver, what it gets, and the lease.
+// openLock returns the lock of a process, called as its table: args are the kind, the table, the
+// driver, the data source, and the lease.
 func openLock(args []string) (locks.TryLocker, func(), error) {
 	db, err := sql.Open(args[2], args[3])
 	if err != nil {

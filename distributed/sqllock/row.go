@@ -17,9 +17,9 @@ import (
 // errTaken reports that another transaction has the row. It is of class busy.
 var errTaken = errors.New("another transaction has the row")
 
-// ask takes the row of a lock in the connection's transaction. The error is sql.ErrNoRows if there
-// is no row, and errTaken if another transaction has it. In the latter case wait, if not nil, waits
-// for the row.
+// ask takes the row of a lock in the connection's transaction. The error is sql.ErrNoRows if the
+// row is missing, and errTaken if another transaction has it. In the latter case wait, if not nil,
+// waits for the row.
 func (r *Row) ask(ctx context.Context, conn *sql.Conn, name string, wait waitForRow) error {
 	lock := r.c.statements["lock row"]
 	if r.c.dialect == SQLite {
@@ -81,7 +81,8 @@ func (r *Row) acquire(ctx context.Context, conn *sql.Conn, name string, wait wai
 
 // makeRow makes the row of a lock. In MySQL, the INSERT of a row that another client has just made
 // waits for the holder of the lock. Therefore a transaction asks for the row first, without
-// waiting. If there is no row, no other transaction can make it until this transaction has ended.
+// waiting. If the row is missing, no other transaction can make it until this transaction has
+// ended.
 func (r *Row) makeRow(ctx context.Context, conn *sql.Conn, name string) error {
 	exec := func(statement string, args ...any) error {
 		_, err := conn.ExecContext(ctx, statement, args...)
@@ -159,7 +160,7 @@ type doer struct {
 	name  string // empty in SQLite, where all locks are one
 }
 
-// NewRow returns a Row in db. The Row never closes db, and has to be closed before db is. In MySQL
+// NewRow returns a Row in db. The Row never closes db, and must be closed before db is. In MySQL
 // and MariaDB the first acquisition also asks for the engine of the table, once for all callers.
 func NewRow(db *sql.DB, opts ...Option) (*Row, error) {
 	c, err := newCore(db, opts)
@@ -195,7 +196,7 @@ func (r *Row) Close(ctx context.Context) error {
 // or the server has ended it. The work is then undone, except in a case that no client can
 // recognise: only the answer to the commit was lost.
 //
-// Do is as safe as the database: there is no lease, and if the lock was lost, all that fn did in tx
+// Do is as safe as the database: it needs no lease, and if the lock was lost, all that fn did in tx
 // is undone. Do is not reentrant: if the caller's owner is already inside of Do with the lock, the
 // error matches [locks.ErrDeadlock] at once.
 //

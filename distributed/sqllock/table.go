@@ -263,7 +263,7 @@ type Table struct {
 var _ locks.Provider = (*Table)(nil)
 
 // NewTable returns a Table in db. It uses a connection of db's pool for each request, and none in
-// between. It never closes db, and has to be closed before db is. In MySQL and MariaDB the first
+// between. It never closes db, and must be closed before db is. In MySQL and MariaDB the first
 // acquisition also checks the layout of the table, once for all callers.
 func NewTable(db *sql.DB, opts ...Option) (*Table, error) {
 	c, err := newCore(db, opts)

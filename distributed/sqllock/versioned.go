@@ -16,7 +16,7 @@ import (
 type Columns struct {
 	// Table is the table.
 	Table string
-	// Key is the column that tells the rows apart. It has to be unique.
+	// Key is the column that tells the rows apart. It must be unique.
 	Key string
 	// Value is the column of the value, of a Versioned only.
 	Value string
@@ -42,7 +42,7 @@ func (d Dialect) replacements(marks ...string) ([]string, error) {
 // Versioned is an optimistic lock around a value in one row of a table. Nobody waits to read the
 // value or to compute its successor. A change is committed only if the version that it was computed
 // from is still the current version. Versioned is the twin of cas.Versioned for a column of your
-// table: every program that changes the value has to add 1 to the version. It keeps nothing in this
+// table: every program that changes the value must add 1 to the version. It keeps nothing in this
 // process. T is a type that the driver can read from the column, and write to it.
 //
 // A change costs two statements, and holds no connection between them. While changes seldom meet,

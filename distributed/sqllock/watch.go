@@ -27,8 +27,8 @@ type Listener func(ctx context.Context, channel string, ready func(), notify fun
 // a pause as well.
 //
 // Without notifications, a waiter that asks more often has the lock more often. So while a lock
-// changes hands, the pauses of all its waiters soon become equal, and those of overtaken waiters
-// become shorter. Pauses become long only while the same holder has the lock:
+// changes hands, the pauses of all its waiters soon become equal, and the pauses of overtaken
+// waiters become shorter. Pauses become long only while the same holder has the lock:
 //
 //	pause is at most                      so that a waiting process sends, with the defaults
 //	crowded, which is 8 times the first   62 to 125 requests a second, after six in the first 25 ms

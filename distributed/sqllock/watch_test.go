@@ -13,7 +13,7 @@ import (
 
 func deaf(context.Context, string, func(), func(string)) error { return nil }
 
-// asked returns how often w has somebody ask within d, where answer is called each time.
+// asked returns how often w lets a waiter ask within d. It calls answer each time.
 func asked(w *watch, d time.Duration, answer func()) (n int) {
 	over := time.After(d)
 	for {

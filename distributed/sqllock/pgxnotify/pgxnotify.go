@@ -20,7 +20,7 @@ import (
 )
 
 // Listener returns a listener that takes one connection of db's pool while it listens, and closes
-// the connection afterwards. The driver of db has to be pgx's stdlib, and each connection a session
+// the connection afterwards. The driver of db must be pgx's stdlib, and each connection a session
 // of the server.
 func Listener(db *sql.DB) func(ctx context.Context, channel string, ready func(), notify func(payload string)) error {
 	return func(ctx context.Context, channel string, ready func(), notify func(payload string)) error {

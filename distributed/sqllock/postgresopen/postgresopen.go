@@ -56,8 +56,8 @@ func open(ctx context.Context, o *driver.Opening) error {
 			query.Set(name, value)
 		}
 	}
-	// A pooler may give each transaction another session, which has no prepared statement of ours.
-	// A URL without notifications may lead to one. This mode prepares nothing.
+	// A pooler may give each transaction another session, without our prepared statements. A URL
+	// without notifications may lead to one. This mode prepares nothing.
 	if listen == "false" && !query.Has(execMode) {
 		query.Set(execMode, "exec")
 	}
@@ -72,7 +72,7 @@ func open(ctx context.Context, o *driver.Opening) error {
 	}
 	config, err := pgx.ParseConfig(place.String())
 	if err != nil {
-		// The error quotes the URL. What it wraps is the cause.
+		// The error quotes the URL. The wrapped error is the cause.
 		if cause := errors.Unwrap(err); cause != nil {
 			err = cause
 		}
@@ -103,8 +103,8 @@ const schemaRemedy = "Name the schema by table=SCHEMA.TABLE, such as table=app.s
 // inOptions finds a search path in the parameter options, in each way to write it.
 var inOptions = regexp.MustCompile(`(?:^|\s)(?:-c\s*|--)search_path=((?:\\.|[^\s\\])+)`)
 
-// checkSearchPath refuses a search path that the server did not get. A pooler may ignore it, and
-// then the locks are in another table than those of a program without that pooler.
+// checkSearchPath refuses a search path that the server did not get. A pooler may ignore the search
+// path. Then the locks are in another table than the locks of a program without that pooler.
 func checkSearchPath(ctx context.Context, o *driver.Opening, db *sql.DB) error {
 	want := o.Params["search_path"]
 	if found := inOptions.FindStringSubmatch(o.Params["options"]); want == "" && found != nil {

@@ -17,10 +17,10 @@ import (
 // Kinds are the kinds of lock in a database.
 var Kinds = []string{"table", "queue", "advisory"}
 
-// Parameters are those of all databases.
+// Parameters are the parameters of all databases.
 var Parameters = slices.Concat(driver.Leased(), []string{"create", "table"})
 
-// provider is what the mechanisms of package sqllock have in common.
+// provider has the methods that the mechanisms of package sqllock share.
 type provider interface {
 	locks.Provider
 	Close(ctx context.Context) error
@@ -70,7 +70,7 @@ func Open(ctx context.Context, o *driver.Opening, db *sql.DB, answered func(erro
 
 // untilFree calls f until SQLite no longer says that other processes use the file, or until ctx
 // ends. SQLite itself waits for a limited time, and does not wait at all for a change of the
-// journal, such as that of the first connections to a new file.
+// journal. The first connections to a new file change the journal.
 func untilFree(ctx context.Context, f func(context.Context) error) error {
 	for {
 		err := f(ctx)
