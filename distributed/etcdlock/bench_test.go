@@ -17,7 +17,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// BenchmarkGet is what one round trip costs.
+// BenchmarkGet measures one round trip.
 func BenchmarkGet(b *testing.B) {
 	c := connect(b, lendServer(b).addr)
 	for b.Loop() {
@@ -77,7 +77,7 @@ func BenchmarkHandover(b *testing.B) {
 	}
 }
 
-// write has somebody write until the function that it returns is called.
+// write starts a goroutine that writes until the returned function is called.
 func write(c *clientv3.Client) (stop func()) {
 	ctx, cancel := context.WithCancel(background)
 	var wg sync.WaitGroup

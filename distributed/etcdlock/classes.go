@@ -15,7 +15,7 @@ import (
 type class int
 
 const (
-	// unknown: there was no answer. The request may have been carried out.
+	// unknown: the request got no answer, and may have been carried out.
 	unknown class = iota
 	// ended: a member stops, or has waited in vain for the others. The request may have been
 	// carried out.

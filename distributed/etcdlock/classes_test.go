@@ -22,7 +22,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// mood is what a server answers to each request in the place of its answer, unless it is nil.
+// mood replaces each answer of a server, unless it is nil.
 type mood struct {
 	adaptertest.Refuser[error]
 	only string // how the names of the methods end whose requests are refused, or "" for all
@@ -60,7 +60,8 @@ func (s moodyStream) RecvMsg(msg any) error {
 	return s.ClientStream.RecvMsg(msg)
 }
 
-// reaction is what a client does after an error of a class. Without goesOn it returns the error.
+// reaction is the reaction of a client to an error of a class. Without goesOn the client returns
+// the error.
 type reaction struct {
 	is            error // what the error of a first request matches
 	firstGoesOn   bool
@@ -99,7 +100,8 @@ func errorsOf() (list []classed) {
 	return list
 }
 
-// clients are those of a test: the one whose server has moods, a rival, and one of etcd.
+// clients are the clients of a test: one whose server has moods, a rival, and a plain client of
+// etcd.
 type clients struct {
 	c, rival *etcdlock.Client
 	direct   *clientv3.Client
@@ -168,7 +170,7 @@ func TestTheBeginningOfASessionFollowsTheClassOfAnError(t *testing.T) {
 	inMoodsOf(t, "/LeaseGrant", time.Minute, first)
 }
 
-// The session of a waiter was revoked, and another one cannot begin for a while.
+// The session of a waiter was revoked, and another session cannot begin for a while.
 func TestTheNextSessionOfAWaiterFollowsTheClassOfAnError(t *testing.T) {
 	t.Parallel()
 	inMoodsOf(t, "/LeaseGrant", time.Minute, func(t *testing.T, m *mood, cs clients, why classed) {

@@ -46,7 +46,7 @@ func WithTTL(d time.Duration) Option { return func(c *Client) { c.ttl = d } }
 func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(label)) }
 
 // WithLeaseOptions sets the rarer options of package lease, such as [lease.WithLogger]. Of these,
-// [lease.WithTTL] has no effect: use [WithTTL].
+// [lease.WithTTL] is ignored: use [WithTTL].
 func WithLeaseOptions(opts ...lease.Option) Option {
 	return func(c *Client) { c.lease = append(c.lease, opts...) }
 }
@@ -98,7 +98,7 @@ func (c *Client) kind(k *kind) (*lease.Client, error) {
 
 // placeOf says where the locks of client are. Keys begin with the name of their lock, unless the KV
 // of client puts a namespace in front of the name. Then this package does not know the whole keys.
-// A zero byte in front of the name tells [locks.Multi] that the lock has no order.
+// A zero byte in front of the name tells [locks.Multi] that the lock is without an order.
 func placeOf(client *clientv3.Client) lease.Option {
 	prefix := ""
 	if of := reflect.TypeOf(client.KV); of != reflect.TypeOf(clientv3.NewKV(client)) {

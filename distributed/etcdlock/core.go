@@ -220,8 +220,8 @@ type answers map[clientv3.LeaseID]*etcdserverpb.LeaseKeepAliveResponse
 
 // keepAlive keeps the leases of sessions alive, and returns the answers.
 //
-// The client's own KeepAliveOnce repeats its request without a pause while it has no connection,
-// and needs a stream for each lease. keepAlive fails at once without a connection.
+// Without a connection, the client's own KeepAliveOnce repeats its request without a pause, and it
+// needs a stream for each lease. keepAlive fails at once without a connection.
 //
 // Our half of the stream stays open until all answers are there: a proxy of etcd (grpc-proxy) drops
 // the requests of a stream whose client has closed its half.

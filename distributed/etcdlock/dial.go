@@ -33,9 +33,9 @@ func DialOptions() []grpc.DialOption {
 
 // dropToken makes the client drop its token if a server refuses the token in the request for
 // another token. Servers before 3.5 check the token of this request too, and the client sends the
-// old one. The client drops its token when a server says that the cluster has no users. The client
-// then sends its request without a token, and the server asks for one. So the next request for a
-// token has no old one.
+// old one. The client drops its token when a server says that authentication is off. The client
+// then sends its request without a token, and the server asks for a token. So the next request for
+// a token comes without the old token.
 func dropToken(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
 	opts ...grpc.CallOption) error {
 	err := invoke(ctx, method, req, reply, conn, opts...)

@@ -32,7 +32,7 @@ func guard(t *testing.T, s *server) *clientv3.Client {
 	return c
 }
 
-// A server of version 3.4 refuses the old token in the request for another one.
+// A server of version 3.4 refuses the old token in the request for another token.
 func TestAHoldOutlivesATokenThatTheServerForgot(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"", "3.5", "3.6"} {

@@ -28,8 +28,8 @@
 // and restarts. With [lease.WithMaxLocalHandoffs], which is off here, local waiters have several
 // turns in a row with one token.
 //
-// A paused program may go on to work after its loss. The resource has to check the token to
-// refuse such work.
+// A paused program may go on to work after its loss. The resource must check the token to refuse
+// such work.
 //
 // # The session
 //
@@ -64,9 +64,9 @@
 // # What happens when
 //
 //   - A process dies: its locks are free when its session ends, 30 seconds at most by default.
-//   - The cluster cannot be reached: holds are lost a margin before the end of the session.
-//     Waiters keep waiting. A shorter interruption, such as an election, has no effect: the
-//     Client makes gRPC connect again at once, where gRPC alone would wait longer and longer.
+//   - The cluster cannot be reached: holds are lost a margin before the end of the session. Waiters
+//     keep waiting. A shorter interruption, such as an election, does no harm: the Client makes
+//     gRPC connect again at once, where gRPC alone would wait longer and longer.
 //   - A waiter is cut off or stopped for longer than its session: it queues anew at the end. So
 //     does a waiter whose lease is revoked or whose key is deleted.
 //   - The reply to an acquisition is lost: the request is sent again, and creates one key at
@@ -77,10 +77,10 @@
 //     release is answered in time, the Client deletes the key the next time it keeps the session
 //     alive, or the key ends with the session.
 //   - A context ends: the call returns at once, and its key is deleted in the background.
-//   - A request to put or delete a key has no answer: the next acquisition begins another
-//     session. The old session is revoked as soon as nothing else needs it. From then on a late
-//     request does nothing. Before that, a key that a late request creates is deleted within two
-//     fifths of [WithTTL].
+//   - A request to put or delete a key gets no answer: the next acquisition begins another session.
+//     The old session is revoked as soon as nothing else needs it. From then on a late request does
+//     nothing. Before that, a key that a late request creates is deleted within two fifths of
+//     [WithTTL].
 //   - The session's lease is revoked, or a holder's key deleted: the holders get
 //     [ErrSessionExpired]. Holders whose holds are older than 100 ms get it at once, others at
 //     the next renewal at the latest.

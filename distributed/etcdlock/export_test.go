@@ -21,7 +21,7 @@ func (c *Client) SemaphoreLock(name string) *lease.Mutex {
 	return c.mutex(counting, name, c.semaphore(name), nil)
 }
 
-// Class is what an error refuses.
+// Class tells whether an error refuses the request, the connection, or the moment.
 type Class = class
 
 const (

@@ -22,8 +22,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 )
 
-// pair is a client of a server, whose store a test asks directly. What the client sends passes the
-// test first.
+// pair is a client of a server, whose store a test asks directly. Each request of the client passes
+// the test first.
 type pair struct {
 	*leasetest.Requests // the store of mutexes
 	client              *etcdlock.Client
@@ -101,7 +101,7 @@ func asks(name, acquisition string) driver.Request {
 	return driver.Request{HoldID: driver.HoldID{Name: name, Acquisition: acquisition}, TTL: 10 * time.Second}
 }
 
-// outcome is what came of a request.
+// outcome is the result of a request.
 type outcome struct {
 	driver.Reply
 	err error
@@ -124,7 +124,7 @@ func briefly(t *testing.T) context.Context {
 	return ctx
 }
 
-// take has an acquisition take the free lock.
+// take takes the free lock for an acquisition.
 func (p *pair) take(t *testing.T, acquisition string) {
 	t.Helper()
 	r, err := p.Acquire(background, asks("it", acquisition))
@@ -143,8 +143,8 @@ func (p *pair) holds(t *testing.T, acquisition string) {
 	require.Empty(t, keys(t, p.direct, "it/"))
 }
 
-// give has an acquisition release the lock, and reports whether it had it. It asks again as the
-// engine does, because a busy machine may answer later than a request waits for.
+// give releases the lock for an acquisition, and reports whether the acquisition had it. It asks
+// again as the engine does, because a busy machine may answer later than a request waits for.
 func (p *pair) give(t *testing.T, acquisition string) (held bool) {
 	t.Helper()
 	require.Eventually(t, func() bool {

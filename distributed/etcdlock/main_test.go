@@ -31,7 +31,7 @@ func holdLock(args []string) error {
 	return testbed.HoldLock(c.Mutex("it"))
 }
 
-// waitLock waits for the lock it, without polling, and says what came of it.
+// waitLock waits for the lock it, without polling, and prints the result.
 func waitLock(args []string) error {
 	conn, err := dial(args[0])
 	if err != nil {

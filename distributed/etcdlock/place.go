@@ -111,7 +111,7 @@ func (p *place) noteAnswer(there bool, rev int64) {
 	}
 }
 
-// noteDoubt notes that a request to put or delete the key has no answer.
+// noteDoubt notes that a request to put or delete the key got no answer.
 func (p *place) noteDoubt() {
 	p.st.c.mu.Lock()
 	defer p.st.c.mu.Unlock()

@@ -21,7 +21,7 @@ func semaphore(t *testing.T, s *server, size int64) *lease.Semaphore {
 	return open(t, connect(t, s.addr), etcdlock.WithLeaseOptions(lease.WithPoll(time.Hour))).Semaphore("it", size)
 }
 
-// got is what came of an acquisition.
+// got is the result of an acquisition.
 type got struct {
 	locks.Permits
 	err error

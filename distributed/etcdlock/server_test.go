@@ -92,7 +92,7 @@ func (s *server) empty() error {
 	return nil
 }
 
-// startCluster runs a cluster of n members until the test ends. The version is that of
+// startCluster runs a cluster of n members until the test ends. The version is an argument of
 // [testbed.StartEtcd].
 func startCluster(tb testing.TB, version string, n int) []*server {
 	tb.Helper()

@@ -24,10 +24,10 @@ import (
 //	over   its time is over, the server has no such lease, or nothing needs it: revoked, and its
 //	       places are dead
 //
-// A request to put or delete a key may have no answer, and may be carried out at any later time.
-// So the session of that key is no longer the present session: it is revoked as soon as no other
-// key needs it. Until then the client deletes the key whenever it keeps the session alive, and
-// does not use the key again.
+// A request to put or delete a key may get no answer, and may be carried out at any later time. So
+// the session of that key is not the present session any more: it is revoked as soon as no other
+// key needs it. Until then the client deletes the key whenever it keeps the session alive, and does
+// not use the key again.
 //
 // Other keys are used again, once they are deleted. Each additional key would make acquisitions
 // slower until the server's history is compacted, because reads of the queue pass over it.
@@ -50,8 +50,8 @@ type opening struct {
 	err  error
 }
 
-// join gives p a key under the present session. If there is no present session, or much of its
-// time is over, join begins a session.
+// join gives p a key under the present session. Without a present session, or if much of its time
+// is over, join begins a session.
 func (c *core) join(ctx context.Context, p *place) error {
 	for {
 		c.mu.Lock()

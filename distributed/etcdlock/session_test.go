@@ -92,7 +92,7 @@ func (n *network) connect(t *testing.T, s *server) *clientv3.Client {
 	return c
 }
 
-// giveUp has a caller give up the wait for l while its request is kept back.
+// giveUp ends the wait of a caller for l while its request is kept back.
 func giveUp(t *testing.T, n *network, l locks.Locker) {
 	t.Helper()
 	n.keep(math.MaxInt, puts)

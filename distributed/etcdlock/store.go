@@ -67,12 +67,12 @@ var (
 func (s *store) NotifyLoss(lost func(driver.HoldID, error)) { s.lost = lost }
 
 // oldest returns the request for the oldest rivals of p, as many as there are permits: one for a
-// lock. If so many rivals are older than p, there is no room for p.
+// lock. If so many rivals are older than p, p must wait.
 func (p *place) oldest() clientv3.Op { return p.rivals(clientv3.SortAscend, p.size) }
 
-// before returns the request for the rivals for which p may have to wait. If p's key is there, no
-// rival is newer than p's key. For a lock, p waits for the newest rival. The request reads two
-// keys, because the first may be p's own.
+// before returns the request for the rivals for which p may wait. If p's key is there, no rival is
+// newer than p's key. For a lock, p waits for the newest rival. The request reads two keys, because
+// the first may be p's own.
 func (p *place) before() clientv3.Op {
 	if p.st.kind == counting {
 		return p.oldest()
@@ -105,7 +105,7 @@ func (s *store) Lost(id driver.HoldID) {
 	})
 }
 
-// Acquire puts a key if the lock has no key, or if the existing keys leave enough permits.
+// Acquire puts a key if the lock is without a key, or if the existing keys leave enough permits.
 func (s *store) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	leave, err := s.c.enter(ctx, req.Acquisition)
 	if err != nil {
@@ -249,7 +249,7 @@ func (s *store) rise(ctx context.Context, p *place, resp *clientv3.TxnResponse, 
 	return r, err
 }
 
-// rank returns the key that p has to wait for, or "" if p is the first. older has the newest keys
+// rank returns the key that p must wait for, or "" if p is the first. older has the newest keys
 // that are not newer than p's own.
 func (p *place) rank(older []*mvccpb.KeyValue) (before string, err error) {
 	k := p.st.kind
