@@ -100,7 +100,7 @@ type ahead struct {
 // step goes on with an acquisition: see recipe.
 type step func(ctx context.Context) (held bool, err error)
 
-// ask goes on with step until the lock is held or has to be waited for. Requests that fail are
+// ask goes on with step until the lock is held or must be waited for. Requests that fail are
 // repeated for half of the session timeout.
 //
 // The caller has its turn. The caller may be abandoned, and another goroutine may call end before
@@ -134,8 +134,8 @@ func (a *acquisition) goFrom(old, next phase) bool {
 	return true
 }
 
-// young is how long a holder's node has no watch. Most nodes are deleted by then, and the event
-// of a watch would delay the next holder.
+// young is how long a holder's node stays without a watch. Most nodes are deleted by then, and the
+// event of a watch would delay the next holder.
 const young = 100 * time.Millisecond
 
 // proceed is ask in the phase asking.

@@ -15,7 +15,7 @@ import (
 type class int
 
 const (
-	// unknown: there was no answer. The request may have been carried out.
+	// unknown: the request got no answer, and may have been carried out.
 	unknown class = iota
 	// state: the answer tells the state of a node. The recipe handles it.
 	state

@@ -113,7 +113,8 @@ func (c *moodyConn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// reaction is what a client does after an error of a class. Without goesOn it returns the error.
+// reaction is the reaction of a client to an error of a class. Without goesOn the client returns
+// the error.
 type reaction struct {
 	is                                     error // what the error of a first request matches
 	firstGoesOn, waitGoesOn, releaseGoesOn bool

@@ -49,8 +49,8 @@ func WithSessionTimeout(d time.Duration) Option { return func(c *Client) { c.cor
 // half of a tick or more: a server reports its clients to the leader twice a tick.
 func WithMargin(d time.Duration) Option { return func(c *Client) { c.margin = d } }
 
-// WithNamespace puts all locks below a path, as the namespace of a Curator client does: "app"
-// or "/app". Curator's namespace has no slash.
+// WithNamespace puts all locks below a path, as the namespace of a Curator client does: "app" or
+// "/app". Curator writes its namespace without a slash.
 func WithNamespace(path string) Option { return func(c *Client) { c.namespace = path } }
 
 // WithDialer sets the function that connects to a server, [net.Dialer.DialContext] if not
@@ -83,8 +83,8 @@ func WithACL(acl []zk.ACL) Option {
 func WithLabel(label string) Option { return WithLeaseOptions(lease.WithLabel(label)) }
 
 // WithLeaseOptions sets options that the locks of all stores have, such as
-// [lease.WithMaxLocalHandoffs], [lease.WithPoll] and [lease.WithReleaseTimeout]. [lease.WithTTL]
-// has no effect: use [WithSessionTimeout].
+// [lease.WithMaxLocalHandoffs], [lease.WithPoll] and [lease.WithReleaseTimeout]. [lease.WithTTL] is
+// ignored: use [WithSessionTimeout].
 func WithLeaseOptions(opts ...lease.Option) Option {
 	return func(c *Client) { c.lease = append(c.lease, opts...) }
 }
@@ -98,7 +98,7 @@ func WithState(f func(State)) Option { return func(c *Client) { c.core.onState =
 func WithLogger(l *slog.Logger) Option { return func(c *Client) { c.core.log = l } }
 
 // New connects to one of servers, each "host:port" or "host", and returns when the session has
-// begun. If ctx ends before, the error says why there is no session.
+// begun. If ctx ends before, the error says why no session has begun.
 func New(ctx context.Context, servers []string, opts ...Option) (*Client, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("zklock: connect: %w", locks.ErrNilContext)

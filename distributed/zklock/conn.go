@@ -149,9 +149,9 @@ func (s *session) dial(network, address string, timeout time.Duration) (net.Conn
 }
 
 // hangUp closes the connection of a session that is over, if the server has not answered on it.
-// Such a server has no session to end, and the ZooKeeper client would wait a second for the server.
-// hangUp waits until the ZooKeeper client asks for the next server. From then on the ZooKeeper
-// client can be closed without delay.
+// Such a server need not end a session, and the ZooKeeper client would wait a second for the
+// server. hangUp waits until the ZooKeeper client asks for the next server. From then on the
+// ZooKeeper client can be closed without delay.
 func (l *link) hangUp() {
 	if l.greeted.Load() {
 		return

@@ -91,7 +91,7 @@ func (c *core) notConnected(ctx context.Context) error {
 	return errNotConnected
 }
 
-// set replaces the session. failed says why there is no session.
+// set replaces the session. If s is nil, failed says why.
 func (c *core) set(s *session, failed error) {
 	c.mu.Lock()
 	c.sess, c.failed = s, failed

@@ -23,7 +23,7 @@
 //
 // A TryLockContext that finds other nodes makes its server catch up with the leader, and asks for
 // the children once more. So a try of a busy lock takes three round trips. TryLockContext adds a
-// node to the directory only if there is no node to wait for.
+// node to the directory only if it need not wait for another node.
 //
 // The directory is a container: the client creates it when it is missing, and ZooKeeper removes it
 // when it is empty.
@@ -135,7 +135,7 @@
 //
 // [WithDialer] connects with TLS, with a client certificate if the server wants one. [WithAuth]
 // gives credentials of schemes such as digest, and [WithACL] protects the nodes. SASL is not
-// supported, because the ZooKeeper client for Go has no such request. If a server enforces SASL,
+// supported, because the ZooKeeper client for Go lacks the request. If a server enforces SASL,
 // [New] fails at once, with an error that matches [zk.ErrAuthFailed].
 //
 // # When not to use it

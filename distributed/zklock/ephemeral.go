@@ -32,7 +32,7 @@ func (ephemeral) step(ctx context.Context, a *acquisition, wait bool) (held bool
 	return true, nil
 }
 
-// createSingle makes the node if it does not exist. It reports false if the acquisition has to wait
+// createSingle makes the node if it does not exist. It reports false if the acquisition must wait
 // for another client's node.
 func (a *acquisition) createSingle(ctx context.Context, wait bool) (goOn bool, err error) {
 	s, err := a.st.session(ctx)

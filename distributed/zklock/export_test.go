@@ -1,6 +1,6 @@
 package zklock
 
-// Class is what an error refuses.
+// Class tells whether an error refuses the request, the connection, or the moment.
 type Class = class
 
 const (

@@ -202,7 +202,7 @@ func TestALostAcquisitionReplyLeavesOneNode(t *testing.T) {
 			t.Parallel()
 			direct := connect(t, s.Addr())
 			p := leasetest.NewProxy(t, s.Addr())
-			// The connection is given up after three quarters of what a request has.
+			// The connection is given up after three quarters of the time of a request.
 			l := kind.lock(open(t, p.Addr(), timeout(2*long/3)), "/node-"+name)
 			a := adaptertest.Owner()
 			adaptertest.Hold(t, l, a) // makes the directory

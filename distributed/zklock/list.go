@@ -45,10 +45,10 @@ func (st *store) Break(ctx context.Context, name string) (bool, error) {
 }
 
 // Names returns the names of the locks that match pattern and are held or waited for, sorted. The
-// pattern has the syntax of [path.Match], and the empty pattern matches all names. Names have no
-// slash in front. The result includes locks of all kinds, also locks of Curator. Names asks for the
-// children of each node below the namespace, one request each, until ctx ends. A tree with many
-// other nodes is slow to read.
+// pattern has the syntax of [path.Match], and the empty pattern matches all names. Names come
+// without a slash in front. The result includes locks of all kinds, also locks of Curator. Names
+// asks for the children of each node below the namespace, one request each, until ctx ends. A tree
+// with many other nodes is slow to read.
 func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 	names, err := c.list(ctx, pattern)
 	if err != nil {

@@ -87,7 +87,7 @@ func connect(tb testing.TB, addr string) admin {
 	return admin{tb, conn}
 }
 
-// list returns the children of a node, or none if there is no such node.
+// list returns the children of a node, or none if the node does not exist.
 func (a admin) list(dir string) []string {
 	a.tb.Helper()
 	names, _, err := a.Children(dir)
@@ -108,8 +108,8 @@ func (a admin) clear(dir string) {
 	}
 }
 
-// directory makes a node that is no container. So the server does not remove it when it is empty,
-// which it may do between any two requests of a test on a busy machine.
+// directory makes a node that is not a container. So the server does not remove it when it is
+// empty, which it may do between any two requests of a test on a busy machine.
 func (a admin) directory(path string) {
 	a.tb.Helper()
 	_, err := a.Create(path, nil, 0, zk.WorldACL(zk.PermAll))

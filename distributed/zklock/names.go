@@ -111,9 +111,9 @@ func (m mode) prefix() string {
 // errNoOwn says that an own node is gone.
 var errNoOwn = errors.New("own node is gone")
 
-// standing returns the child that own has to wait for: the nearest node before own that excludes
-// it, or "" if it is own's turn. standing ignores unknown nodes. A node of another kind of lock is
-// an error matching locks.ErrForeign.
+// standing returns the child that own must wait for: the nearest node before own that excludes it,
+// or "" if it is own's turn. standing ignores unknown nodes. A node of another kind of lock is an
+// error matching locks.ErrForeign.
 //
 // A mutex and a writer wait for every node before them, a reader for writers only. Waiting for the
 // nearest node is enough: when it has gone, the client asks for the children again.

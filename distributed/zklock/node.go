@@ -14,8 +14,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// node is an ephemeral node that this client has made, or has tried to make. It lives at most
-// as long as its session.
+// node is an ephemeral node that this client has made, or tried to make. It lives at most as long
+// as its session.
 type node struct {
 	c    *core
 	s    *session
@@ -135,8 +135,9 @@ func (s *session) makeContainer(ctx context.Context, dir string) error {
 	}
 }
 
-// locate finds out whether n exists, after a request to make n had no answer. It returns
-// zk.ErrNoNode if not. The server first catches up with the leader, and so with the request.
+// locate finds out whether n exists, after a request to make n got no answer. If n does not exist,
+// locate returns zk.ErrNoNode. The server first catches up with the leader, and so with the
+// request.
 func (n *node) locate(ctx context.Context) error {
 	if n.single {
 		st, err := n.s.get(ctx, n.path())

@@ -57,8 +57,8 @@ func (q queue) step(ctx context.Context, a *acquisition, wait bool) (held bool, 
 	return true, nil
 }
 
-// await returns the node that n, a node of a, has to wait for, or "" if it is n's turn. If
-// watch is set, the waiter will be notified when the node returned has gone.
+// await returns the node that n, a node of a, must wait for, or "" if it is n's turn. If watch is
+// set, the waiter will be notified when the node returned has gone.
 func (a *acquisition) await(ctx context.Context, n *node, m mode, watch bool) (before string, err error) {
 	for {
 		if before, err = a.position(ctx, n, m); err != nil || before == "" || !watch {
@@ -80,7 +80,7 @@ func (a *acquisition) await(ctx context.Context, n *node, m mode, watch bool) (b
 	}
 }
 
-// position returns the node that n has to wait for, or "". If it returns "", and n is the own node,
+// position returns the node that n must wait for, or "". If it returns "", and n is the own node,
 // the token of n is known afterwards.
 func (a *acquisition) position(ctx context.Context, n *node, m mode) (before string, err error) {
 	children, known := []string(nil), false

@@ -22,7 +22,7 @@ import (
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
-// line is a lock called "it" that one client holds while others wait, one after the other.
+// line is a lock called "it" that a client holds while other clients wait, one after another.
 type line struct {
 	t      *testing.T
 	s      *testbed.ZooKeeper

@@ -34,8 +34,8 @@ func (a admin) limit(dir string, n int) {
 	}
 }
 
-// An ensemble can enforce quotas since version 3.7. What exceeds a quota is refused until nodes are
-// deleted, or the quota is raised.
+// An ensemble can enforce quotas since version 3.7. A request that exceeds a quota is refused until
+// nodes are deleted, or the quota is raised.
 func TestHoldsAndWaitersOutlastAUsedUpQuota(t *testing.T) {
 	t.Parallel()
 	s := testbed.StartZooKeeper(t, "enforceQuota=true")

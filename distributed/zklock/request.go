@@ -20,8 +20,8 @@ func call[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, err
 	return v, err
 }
 
-// lead sends a request that the leader has to answer, such as a write. So its answer shows that
-// the session was alive when the request was sent.
+// lead sends a request that the leader must answer, such as a write. So its answer shows that the
+// session was alive when the request was sent.
 func lead[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, error)) (T, error) {
 	v, sent, err := send(ctx, s, request)
 	s.noteConfirmation(sent, err)

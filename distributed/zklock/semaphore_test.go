@@ -27,7 +27,7 @@ func tries(t *testing.T, s *lease.Semaphore, n int64) locks.Permits {
 	return p
 }
 
-// got is what came of an acquisition.
+// got is the result of an acquisition.
 type got struct {
 	locks.Permits
 	err error
@@ -43,7 +43,7 @@ func acquire(s *lease.Semaphore, n int64) <-chan got {
 	return c
 }
 
-// gives waits for what acquire has begun, and releases it.
+// gives waits for the acquisition that acquire has begun, and releases it.
 func gives(t *testing.T, c <-chan got) {
 	t.Helper()
 	select {

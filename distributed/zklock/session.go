@@ -149,10 +149,9 @@ func (s *session) authenticate() {
 			return // repeated on the next connection
 		}
 	}
-	// Once on each connection, if it has a watch to renew, the ZooKeeper client reads without a
-	// lock a field that the first answer writes. It does not report that moment. On the first
-	// connection the moment is over by the end of this pause. On later connections onRewatch
-	// reports it.
+	// Once on each connection with a watch to renew, the ZooKeeper client reads without a lock a
+	// field that the first answer writes. It does not report that moment. On the first connection
+	// the moment is over by the end of this pause. On later connections onRewatch reports it.
 	adapter.Sleep(s.c.life, 20*time.Millisecond)
 	if _, _, _, err := s.conn.ExistsW("/zookeeper"); err != nil {
 		if err.Error() == closedForAuth {

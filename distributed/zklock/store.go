@@ -15,8 +15,7 @@ import (
 // recipe is the part that differs between the kinds of locks: which nodes an acquisition makes, and
 // which nodes it waits for.
 type recipe interface {
-	// step goes on until a has the lock or, if wait is set, watches the node that it has to wait
-	// for.
+	// step goes on until a has the lock or, if wait is set, watches the node that it must wait for.
 	step(ctx context.Context, a *acquisition, wait bool) (held bool, err error)
 	// busy reports whether other clients hold the lock of req and leave no room, or wait for the
 	// lock.
@@ -147,7 +146,7 @@ func (st *store) Acquire(ctx context.Context, req driver.Request) (driver.Reply,
 //	has no place                begins the acquisition anew
 //	was ended, by whatever      asks nothing
 //
-// A request that has no place deletes only the nodes that it has made itself.
+// A request without a place deletes only the nodes that it has made itself.
 func (st *store) request(ctx context.Context, req driver.Request,
 	step func(ctx context.Context, a *acquisition) (bool, error), keeps func(error) bool) (driver.Reply, error) {
 	a := st.begin(req)

@@ -83,7 +83,7 @@ func (v *survey) read(ctx context.Context, n *node) (children []string, token ui
 }
 
 // czxid returns the czxid of the node called name from two states of its directory, or 0. The
-// second state has to be from after the node was made. The pzxid of a directory is the zxid of the
+// second state must be from after the node was made. The pzxid of a directory is the zxid of the
 // last change of its children. If only this node was made between both states, the pzxid is the
 // node's czxid. Three facts show that no other node was made:
 //

@@ -10,8 +10,7 @@ import (
 // many listeners it has here. The ZooKeeper client cannot take a watch back. So a watch that is set
 // already serves the next listener too.
 //
-// A watch reports one event, and is then forgotten. A listener has to listen again after the
-// event.
+// A watch reports one event, and is then forgotten. A listener must listen again after the event.
 type watches struct {
 	mu sync.Mutex
 	m  map[place]*watch

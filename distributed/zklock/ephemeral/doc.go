@@ -21,10 +21,10 @@
 //     waiters 99 are woken in vain. [zklock.Client.Mutex] wakes one.
 //   - A waiter must not starve: one of those that are woken acquires the lock, at random. There is
 //     no order.
-//   - Java takes part: Curator has no such lock.
+//   - Java takes part: Curator lacks such a lock.
 //   - The holder shall hear that another client wants the lock: [lease.Mutex.Revoke] returns
 //     [errors.ErrUnsupported], and so does a forced release.
-//   - The waiters have to be visible: [lease.Mutex.Inspect] knows only waiters of this client, and
+//   - The waiters must be visible: [lease.Mutex.Inspect] knows only waiters of this client, and
 //     [zklock.Client.Names] does not list the lock.
 //
 // # When it does
