@@ -195,7 +195,7 @@ func (c *Client) names(ctx context.Context, pattern string) (matching []string, 
 //
 //   - The tokens of such a lock begin anew with 1. A resource that remembers the last token, such
 //     as one behind package fence, refuses the next holders until it forgets as well.
-//   - An earlier request to create the document, which had no answer, can come late. The lock is
+//   - An earlier request to create the document, which got no answer, can come late. The lock is
 //     then held for a lease, although no client knows of the hold.
 //
 // Sweep deletes a document only in the version that it has read. If versions never come again, as

@@ -49,8 +49,8 @@
 //
 // # What is different here
 //
-// A lock is a [lease.Mutex], with the rules of that type. Each hold has a fencing token. Between
-// processes there is no order: a free lock goes to the process that asks first.
+// A lock is a [lease.Mutex], with the rules of that type. Each hold has a fencing token. Processes
+// are not served in order: a free lock goes to the process that asks first.
 //
 //   - [lease.Mutex.LockContext] waits for a holder that has died for a lease, from the time when
 //     this client saw the holder's document first.
@@ -75,8 +75,8 @@
 //	takeover               a read and a write
 //
 // A pair of an acquisition and a release takes three requests, and two if the version is known. A
-// client that relied on an old version has sent one write in vain. It then reads first, until it
-// finds again that no other client had the lock.
+// client that relied on an old version has sent one write in vain. The client then reads first,
+// until it finds again that no other client had the lock.
 //
 // With the defaults a holder sends 360 writes an hour. A waiting process sends 720 to 1,440 reads
 // an hour, once it has waited for 20 s. Only one goroutine of a process asks for one lock. So N
@@ -88,10 +88,10 @@
 //   - A waiter that comes after the death of the holder waits for a whole lease. So
 //     TryLockContext of a new process never takes over. A job that runs once a night uses
 //     LockContext, with a limit that is longer than the lease.
-//   - There is no queue between processes. A free lock goes to the process that asks first. A
-//     list of waiters in the document would need a heartbeat of each of them. Each heartbeat
-//     would be a write of the same document, and would make the holder's renewals fail and
-//     repeat. Goroutines of one process wait in order of arrival.
+//   - Processes do not queue. A free lock goes to the process that asks first. A list of waiters in
+//     the document would need a heartbeat of each of them. Each heartbeat would be a write of the
+//     same document, and would make the holder's renewals fail and repeat. Goroutines of one
+//     process wait in order of arrival.
 //   - A store that cannot tell of changes makes waiters poll, which costs time and money.
 //   - Locks are exclusive. Read-write locks are not available.
 //

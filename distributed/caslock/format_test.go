@@ -52,7 +52,7 @@ func (native) Decode(data []byte) (caslock.Record, error) {
 	}, err
 }
 
-// elect has another program be the leader, with a lease of 15 s.
+// elect makes another program the leader, with a lease of 15 s.
 func elect(s *server, name string, transitions uint64) {
 	data, _ := json.Marshal(nativeObject{Spec: nativeSpec{"pod-7", 15, time.Now(), time.Now(), transitions}})
 	s.put(name, string(data))

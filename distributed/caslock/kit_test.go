@@ -76,7 +76,7 @@ func (p pipes) Accept() (net.Conn, error) {
 	}
 }
 
-// connect has Accept return conn.
+// connect makes Accept return conn.
 func (p pipes) connect(conn net.Conn) {
 	select {
 	case p.conns <- conn:

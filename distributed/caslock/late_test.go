@@ -195,7 +195,7 @@ func (s slow) Swap(ctx context.Context, name string, data []byte, version string
 	return s.Documents.Swap(ctx, name, data, version)
 }
 
-// sole has one version only, so that each one comes again.
+// sole has one version only, so that each version comes again.
 type sole struct{ *server }
 
 func (s sole) Load(ctx context.Context, name string) ([]byte, string, error) {

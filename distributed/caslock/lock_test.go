@@ -224,7 +224,7 @@ func TestARefusedNameIsRefusedByEachMethod(t *testing.T) {
 	}
 }
 
-// picky can have no document with a space in its name.
+// picky refuses documents with a space in their names.
 type picky struct{ *server }
 
 func (picky) CheckName(name string) error {

@@ -202,7 +202,7 @@ func several(t *testing.T, d caslock.Documents, n int64) (held []locks.Permits) 
 	return held
 }
 
-// releaseAtOnce releases the permits in a goroutine each, the first one before the others.
+// releaseAtOnce releases the permits in a goroutine each, the first before the others.
 func releaseAtOnce(held []locks.Permits) []error {
 	errs := make([]error, len(held))
 	var wg sync.WaitGroup

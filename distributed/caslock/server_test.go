@@ -28,7 +28,7 @@ func newServer() *server { return &server{docs: make(map[string]string), changed
 
 func versionOf(data string) string { return fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(data)))[:20] }
 
-// version returns that of the document, or an empty one. s.mu is held.
+// version returns the version of the document, or "" without a document. s.mu is held.
 func (s *server) version(name string) string {
 	if data, ok := s.docs[name]; ok {
 		return versionOf(data)
@@ -60,7 +60,7 @@ func (s *server) Swap(_ context.Context, name string, data []byte, version strin
 	return versionOf(string(data)), nil
 }
 
-// put has another program write.
+// put writes as another program.
 func (s *server) put(name, data string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +152,7 @@ func (r watchedRows) Watch(ctx context.Context, name string, changed func()) err
 	return err
 }
 
-// fault is what happens to one Swap.
+// fault is a fault of one Swap.
 type fault string
 
 const (

@@ -8,7 +8,7 @@ import (
 	"github.com/jucgo/locks/distributed/internal/adaptertest"
 )
 
-// BenchmarkGetItem is what one round trip costs.
+// BenchmarkGetItem measures one round trip.
 func BenchmarkGetItem(b *testing.B) {
 	client := dial(b, startKumo(b))
 	put(b, client, "it", map[string]string{"lock": "{}", "version": "1"})

@@ -13,7 +13,7 @@
 // # The table
 //
 // The partition key is a string, called "name" if [WithKey] does not say otherwise. The table must
-// not have a sort key. [CreateTable] makes such a table, and [CheckTable] says what is wrong with a
+// not have a sort key. [CreateTable] makes such a table, and [CheckTable] finds the mistakes of a
 // table. A row has two more attributes, both of them texts:
 //
 //	name      the prefix and the name of the lock
@@ -42,8 +42,8 @@
 //
 // In addition to the faults of package caslock:
 //
-//   - The table has no capacity to spare: the request is repeated, with pauses. Waiters keep
-//     waiting. A hold is lost only if no renewal is accepted until its end.
+//   - The table lacks capacity: the request is repeated, with pauses. Waiters keep waiting. A hold
+//     is lost only if no renewal is accepted until its end.
 //   - DynamoDB answers that a write has failed, or does not answer within five seconds: the client
 //     finds out whether the write was carried out. The library repeats nothing.
 //   - The table has a time to live: no effect, since no attribute of the rows is a number. If

@@ -64,8 +64,8 @@ func (f *front) answers(answer func(op string, pass func() *http.Response) *http
 	f.answer = answer
 }
 
-// refuses has the front refuse the next n requests of an operation, and returns a channel that is
-// closed when a later one has come to the server.
+// refuses makes the front refuse the next n requests of an operation. It returns a channel that is
+// closed when a later request has come to the server.
 func (f *front) refuses(op string, n int, status int, code string) (passed chan struct{}) {
 	passed = make(chan struct{})
 	var once sync.Once

@@ -24,8 +24,8 @@ func TestLocksPassTheKitOnKumo(t *testing.T) { prove(t, startKumo(t), 0) }
 
 func TestLocksPassTheKitOnMoto(t *testing.T) { prove(t, startMoto(t), 20*time.Second) }
 
-// prove runs the kit on the locks of a server. The limit is that of a wait, which takes longer on a
-// slow one.
+// prove runs the kit on the locks of a server. The limit is for a wait, which takes longer on a
+// slow server.
 func prove(t *testing.T, addr string, limit time.Duration) {
 	t.Parallel()
 	direct := dial(t, addr)

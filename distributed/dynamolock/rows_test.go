@@ -96,7 +96,7 @@ func TestNoVersionComesAgainAfterADeletion(t *testing.T) {
 }
 
 // theirs are rows of other lock clients, cirello.io/dynamolock and Amazon's of Java. Both have the
-// same attributes. The last one is no lock's.
+// same attributes. The last row is not a lock.
 var theirs = map[string]map[string]string{
 	"cirello.io/dynamolock, held": {
 		"ownerName": "host-1", "leaseDuration": "20s", "recordVersionNumber": "1790000000000000000:MFRGG",

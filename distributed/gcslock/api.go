@@ -67,8 +67,8 @@ func (d *documents) send(ctx context.Context, r request) (*answer, error) {
 	return &answer{resp.Header, body}, nil
 }
 
-// noAnswerError returns the error of a request that has no answer. If a connection was made, a
-// write may have been carried out, or may be later.
+// noAnswerError returns the error of a request without an answer. If a connection was made, a write
+// may have been carried out, or may be later.
 func (d *documents) noAnswerError(r request, err error) error {
 	return classes.NoAnswer(fmt.Errorf("bucket %q: %w", d.bucket, err), r.method == http.MethodGet)
 }

@@ -30,7 +30,7 @@ type options struct {
 }
 
 // WithTTL sets how long a hold lasts without a renewal, [lease.DefaultLease] if not given. Below 15
-// seconds, renewals and hand-overs come close to the one write a second that Google permits. See
+// seconds, renewals and hand-overs come close to Google's limit of a write a second. See
 // [caslock.WithTTL].
 func WithTTL(d time.Duration) Option { return with(caslock.WithTTL(d)) }
 

@@ -8,7 +8,7 @@
 //	defer provider.Close(ctx)
 //	err = locks.Do(ctx, provider.Mutex("nightly"), func(ctx context.Context) error { ... })
 //
-// DefaultClient is a function of golang.org/x/oauth2/google. Its context has to last as long as the
+// DefaultClient is a function of golang.org/x/oauth2/google. Its context must last as long as the
 // provider. This package speaks the JSON API, and needs no library of Google's.
 //
 // The lock "nightly" is the object locks/nightly.json, see [WithPrefix]. It has the holder, its
@@ -55,7 +55,7 @@
 //	wait                  a read for each pause, see [WithPolling]
 //
 // With the defaults a holder sends 360 writes an hour, and each waiting process up to 1,440 reads.
-// README.md says what these requests cost at Google, and how to choose the lease.
+// README.md has the price of these requests at Google, and how to choose the lease.
 //
 // # Names
 //
@@ -65,13 +65,13 @@
 //
 // # When something fails
 //
-//   - A write has no answer within ten seconds, or an answer with the status 5xx: the client finds
+//   - A write gets no answer within ten seconds, or an answer with the status 5xx: the client finds
 //     out whether the write was carried out.
 //   - The token has expired or was revoked: see "Errors".
 //   - The bucket is out of reach: the hold ends by the clock of its holder, before others can have
 //     the lock. Waiters keep waiting.
 //   - A right is missing, or the bucket: the error says which. A bucket with a retention policy
-//     refuses to replace objects, and has no locks.
+//     refuses to replace objects, and cannot have locks.
 //   - The object is deleted, such as by a lifecycle rule: its holder learns of its loss with the
 //     next renewal, and another process may have the lock before that. Tokens begin anew.
 //   - The object is something else: [locks.ErrForeign]. Nothing is overwritten.
@@ -92,6 +92,6 @@
 // # When not to use it
 //
 // A release is noticed with the next poll, after up to 5 s by default. Processes are not served in
-// order, and there is no read-write lock. Redis, etcd and ZooKeeper do better where they are at
+// order, and read-write locks are missing. Redis, etcd and ZooKeeper do better where they are at
 // hand.
 package gcslock

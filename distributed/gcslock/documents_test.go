@@ -137,7 +137,7 @@ func TestAReadSaysThatTheBucketIsMissing(t *testing.T) {
 	require.ErrorContains(t, err, `bucket "locks-bucket": the bucket does not exist`)
 }
 
-// answers are those of Google to writes, and what they say of the outcome.
+// answers are the answers of Google to writes, each with the known outcome.
 func TestAnswersSayWhatIsKnown(t *testing.T) {
 	for _, x := range []struct {
 		status               int

@@ -90,7 +90,7 @@ func TestAnOldVersionNeverComesAgain(t *testing.T) {
 	}
 }
 
-// loseReply has the nth write from now carried out without an answer.
+// loseReply makes the nth write from now succeed without an answer.
 func loseReply(f *fake, nth int64) {
 	var n atomic.Int64
 	f.after = func(r *http.Request, answer *http.Response) (*http.Response, error) {

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	testbed.Main(m, map[string]testbed.Role{"hold": holdLock, "buy": buy}, 8)
 }
 
-// bucketName is that of all tests.
+// bucketName is the bucket of all tests.
 const bucketName = "locks-bucket"
 
 // start starts a server with the bucket, whose objects are in memory.

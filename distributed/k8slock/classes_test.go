@@ -86,7 +86,7 @@ func TestAMissingNamespaceIsNamed(t *testing.T) {
 	require.ErrorIs(t, err, lease.ErrRefused)
 }
 
-// The reasons are those of the package that has them for all clients.
+// The reasons come from the package that has them for all clients.
 func TestEachReasonHasItsClass(t *testing.T) {
 	t.Parallel()
 	for status, reason := range map[metav1.StatusReason]struct {

@@ -15,9 +15,9 @@
 //		return report(ctx, hold.Token()) // ctx ends if the lock is lost
 //	})
 //
-// Package caslock describes how the locks work, what they cost, and what happens when something
-// fails. Package lease describes the rules of all locks on stores. The README has the rules of RBAC
-// that a program needs.
+// Package caslock describes how the locks work, their cost, and the effect of failures. Package
+// lease describes the rules of all locks on stores. The README has the rules of RBAC that a program
+// needs.
 //
 // # The object
 //
@@ -69,10 +69,10 @@
 //   - With ReleaseOnCancel, it writes an empty holderIdentity and a lease of a second when its
 //     context ends, or when it could not renew. A lock here takes such an object at once.
 //   - A leader that cannot renew stops RetryPeriod + RenewDeadline after its last renewal. The sum
-//     has to be less than LeaseDuration, as with the defaults of Kubernetes: LeaseDuration 15 s,
+//     must be less than LeaseDuration, as with the defaults of Kubernetes: LeaseDuration 15 s,
 //     RenewDeadline 10 s and RetryPeriod 2 s.
-//   - It retries after RetryPeriod, and has no watch. A waiter here is told of a release at once.
-//     So it gets a contended lock more often than a candidate.
+//   - It retries after RetryPeriod, without a watch. A waiter here is told of a release at once. So
+//     it gets a contended lock more often than a candidate.
 //
 // The token grows with each holder of any program: a candidate that becomes the leader adds 1 to
 // leaseTransitions too. It adds nothing if the object names its own identity already, as after a
@@ -118,7 +118,7 @@
 //
 // # Versions
 //
-// The API server has to be of Kubernetes 1.14 or later. Objects and their versions are in etcd,
-// so a lock survives the death of an API server. If etcd is restored from a backup, versions come
-// again: stop the programs before, and start them a lease later.
+// The API server must be of Kubernetes 1.14 or later. Objects and their versions are in etcd, so a
+// lock survives the death of an API server. If etcd is restored from a backup, versions come again:
+// stop the programs before, and start them a lease later.
 package k8slock

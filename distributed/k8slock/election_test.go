@@ -54,8 +54,8 @@ func (e election) run(tb testing.TB, ctx context.Context, c coordinationv1client
 	}
 }
 
-// The flag -changes sets how often the holder is another one than before. The leaders release at
-// once, so that the test is short. No leader is out of time, since a lease is long.
+// The flag -changes sets how often the holder changes. The leaders release at once, so that the
+// test is short. No leader is out of time, since a lease is long.
 func TestElectionsAndLocksExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	k := testbed.StartKubernetes(t)

@@ -6,7 +6,7 @@ import (
 	"github.com/jucgo/locks/distributed/caslock"
 )
 
-// Documents is what locks use of a namespace.
+// Documents returns the part of a namespace that locks use.
 func Documents(client coordinationv1client.CoordinationV1Interface, namespace string) caslock.Documents {
 	return &documents{client.RESTClient(), namespace}
 }

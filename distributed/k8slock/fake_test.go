@@ -21,7 +21,7 @@ import (
 )
 
 // fake is an API server in memory. Clients reach it without connections, so that tests can have a
-// clock of their own. It has no watches.
+// clock of their own. It does not support watches.
 type fake struct {
 	tb      testing.TB
 	mu      sync.Mutex

@@ -176,7 +176,7 @@ func TestTheClientsOwnLimitDelaysNothing(t *testing.T) {
 	}
 }
 
-// rules are those of a role.
+// rules are the rules of a role.
 type rules struct {
 	Rules []struct{ Resources, ResourceNames, Verbs []string }
 }

@@ -116,7 +116,7 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(r)
 }
 
-// WrappedRoundTripper leads to what has the connections.
+// WrappedRoundTripper leads to the RoundTripper with the connections.
 func (c *counted) WrappedRoundTripper() http.RoundTripper { return c.RoundTripper }
 
 // take returns how many requests came since the last call.

@@ -23,7 +23,7 @@ func onEach(b *testing.B, f func(b *testing.B, js func() jetstream.JetStream, bu
 	}
 }
 
-// BenchmarkRead is what one round trip costs.
+// BenchmarkRead measures one round trip.
 func BenchmarkRead(b *testing.B) {
 	onEach(b, func(b *testing.B, js func() jetstream.JetStream, bucket string) {
 		l := open(b, js(), bucket).Mutex("it")

@@ -48,8 +48,8 @@ func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 	})
 }
 
-// The library has timers that all its connections share. So tests of connections that end have no
-// clock of their own.
+// The library has timers that all its connections share. So tests of connections that end cannot
+// have a clock of their own.
 func TestARefusedConnectionIsNoAnswerAboutTheLock(t *testing.T) {
 	t.Parallel()
 	for _, r := range natslock.Refusals {

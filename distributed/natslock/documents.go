@@ -113,8 +113,8 @@ func (d *documents) Load(ctx context.Context, name string) ([]byte, string, erro
 	return data, version, nil
 }
 
-// ask sends a request that changes nothing, again and again until there is an answer. No server
-// answers while the stream has no leader.
+// ask sends a request that changes nothing, again and again until it gets an answer. No server
+// answers while the stream is without a leader.
 func (d *documents) ask(ctx context.Context, subject string, request []byte) (*nats.Msg, error) {
 	before := d.nc.LastError()
 	var why error // there is no connection
@@ -235,7 +235,7 @@ func (d *documents) publish(ctx context.Context, m *nats.Msg, version string) (s
 			return "", err
 		}
 		ack, err = d.send(ctx, m, revision)
-		// If no server has a use for the message, the stream has no leader, or is gone.
+		// If no server has a use for the message, the stream is without a leader, or is gone.
 		if !errors.Is(err, jetstream.ErrNoStreamResponse) {
 			break
 		}
@@ -277,7 +277,7 @@ func (d *documents) explain(ctx context.Context, err error) error {
 
 // watchDeletion returns a function that asks, at its first call, whether the stream was deleted. It
 // returns an error matching [classes.ErrGone] once a server has answered so. It does not wait for
-// the answer: no server answers while the stream has no leader.
+// the answer: no server answers while the stream is without a leader.
 func (d *documents) watchDeletion(ctx context.Context) func() error {
 	var answers chan error
 	return func() error {

@@ -187,7 +187,7 @@ func (w *way) serve(conn net.Conn) {
 	}
 }
 
-// protocolError is what a server says before it ends a connection.
+// protocolError is the text that a server sends before it ends a connection.
 var protocolError = map[string]string{
 	"nats: authorization violation":                     "Authorization Violation",
 	"nats: authentication expired":                      "User Authentication Expired",

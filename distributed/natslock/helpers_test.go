@@ -31,7 +31,7 @@ func (s sent) Write(b []byte) (int, error) {
 	return s.Conn.Write(b)
 }
 
-// Dial is that of [nats.CustomDialer].
+// Dial implements [nats.CustomDialer].
 func (c *counts) Dial(network, addr string) (net.Conn, error) {
 	conn, err := net.Dial(network, addr)
 	return sent{conn, c}, err

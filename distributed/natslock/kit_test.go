@@ -53,7 +53,8 @@ func TestSemaphoresPassTheKit(t *testing.T) {
 	})
 }
 
-// linked has all connections go through a link, also those to servers that others tell of.
+// linked leads all connections through a link, also the connections to servers that other servers
+// tell of.
 type linked struct{ *leasetest.Link }
 
 func (l linked) Dial(network, addr string) (net.Conn, error) {

@@ -89,7 +89,7 @@ func create(tb testing.TB, js jetstream.JetStream, replicas int) string {
 	return bucket
 }
 
-// createAs makes the bucket. A cluster that has just begun may have no room yet, or not answer.
+// createAs makes the bucket. A cluster that has just begun may lack room, or not answer.
 func createAs(tb testing.TB, js jetstream.JetStream, config jetstream.KeyValueConfig) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(background, long)

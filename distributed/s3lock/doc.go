@@ -36,7 +36,7 @@
 //	first write           up to 20 requests of the probe, 16 of them writes
 //
 // With the defaults a holder sends 360 writes an hour, and each waiting process up to 1,440 reads.
-// README.md says what these requests cost at Amazon, and how to choose the lease.
+// README.md has the price of these requests at Amazon, and how to choose the lease.
 //
 // # Names
 //
@@ -46,8 +46,8 @@
 //
 // # When something fails
 //
-//   - A write has no answer within ten seconds: the client finds out what became of it. The SDK
-//     repeats nothing, because a repeated write would conflict with the first write.
+//   - A write gets no answer within ten seconds: the client finds out whether the write was carried
+//     out. The SDK repeats nothing, because a repeated write would conflict with the first write.
 //   - The bucket is out of reach: the hold ends by the clock of its holder, before others can have
 //     the lock. Waiters keep waiting.
 //   - A right is missing, or the bucket: the error says which. Without s3:ListBucket, S3 answers
@@ -73,6 +73,6 @@
 // # When not to use it
 //
 // A release is noticed with the next poll, after up to 5 s by default. Processes are not served in
-// order, and there is no read-write lock. Redis, etcd and ZooKeeper do better where they are at
+// order, and read-write locks are missing. Redis, etcd and ZooKeeper do better where they are at
 // hand.
 package s3lock

@@ -83,7 +83,7 @@ func (d *documents) CheckName(name string) error {
 	return nil
 }
 
-// isControl reports whether XML, in which S3 lists keys, has no such character.
+// isControl reports whether XML, in which S3 lists keys, lacks the character.
 func isControl(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffe || r == 0xffff }
 
 // Load reads the object.

@@ -174,7 +174,7 @@ func TestAnUnlockWaitsForCredentials(t *testing.T) {
 	})
 }
 
-// answers are those of stores to writes, and what they say of the outcome.
+// answers are the answers of stores to writes, each with the known outcome.
 func TestAnswersSayWhatIsKnown(t *testing.T) {
 	for _, x := range []struct {
 		status               int

@@ -130,7 +130,7 @@ func TestAStoreThatDeletesBlindlySweepsNothing(t *testing.T) {
 	require.Equal(t, 1, f.has())
 }
 
-// loseReply has the nth write from now carried out without an answer.
+// loseReply makes the nth write from now succeed without an answer.
 func loseReply(f *fake, nth int64) {
 	var n atomic.Int64
 	f.after = func(r *http.Request, answer *http.Response) (*http.Response, error) {

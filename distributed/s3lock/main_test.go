@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	testbed.Main(testbed.Ending(m, motos.End), map[string]testbed.Role{"hold": holdLock, "buy": buy}, 8)
 }
 
-// bucketName is that of all tests.
+// bucketName is the bucket of all tests.
 const bucketName = "locks-bucket"
 
 // servers start or lend a server with the bucket, which is empty.

@@ -32,7 +32,7 @@ const (
 // store for longer: a store that breaks its promise once in a hundred races passes most probes.
 //
 // Probe lets eight writers create one object, and then eight writers replace it. One of each eight
-// may succeed. A read then has to return the data that was written, and nothing after a deletion. A
+// may succeed. A read then must return the data that was written, and nothing after a deletion. A
 // probe takes 16 writes, two reads and two deletions, in six round trips. Probe deletes the object.
 // The key is the prefix, "probe-" and a random text.
 //

@@ -42,7 +42,7 @@ func TestAProbeLeavesNoObject(t *testing.T) {
 	require.Zero(t, f.has())
 }
 
-// flaws are what unsafe stores do, by what the probe says.
+// flaws are the flaws of unsafe stores, by the finding of the probe.
 var flaws = map[string]func(f *fake){
 	"8 of 8 creations of one object succeeded at the same time": func(f *fake) {
 		f.before = drop("If-None-Match")

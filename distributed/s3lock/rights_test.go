@@ -19,8 +19,8 @@ import (
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
-// confined starts a server with a bucket, and returns the client of a user without rights, and what
-// gives the user those of a policy.
+// confined starts a server with a bucket. It returns the client of a user without rights, and a
+// function that gives the user the rights of a policy.
 func confined(t *testing.T) (client *s3.Client, allow func(statements any)) {
 	users := t.TempDir()
 	const user = `{"accessAccounts": {"ada": {"access": "ada", "secret": "secret-of-ada", "role": "user"}}}`

@@ -23,7 +23,7 @@ import (
 	"github.com/jucgo/locks/distributed/open/driver"
 )
 
-// What holds if the URL says nothing else. The port is that of a local server.
+// These are the defaults for a URL. The port belongs to a local server.
 const (
 	localPort     = "8000"
 	defaultRegion = "us-east-1"

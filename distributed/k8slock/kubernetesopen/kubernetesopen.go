@@ -30,7 +30,7 @@ func init() {
 
 var namespace = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// check refuses what is no namespace, such as a user with a password.
+// check refuses a path that is not a namespace, such as a user with a password.
 func check(path string) error {
 	if !namespace.MatchString(path) {
 		return driver.Reason("the path is no namespace, which has lower-case letters, digits and hyphens")

@@ -38,7 +38,7 @@ func open(ctx context.Context, o *driver.Opening) error {
 	if err != nil {
 		return err
 	}
-	// nats.Connect has no context. So ctx ends its connections until the store is open.
+	// nats.Connect takes no context. So ctx ends its connections until the store is open.
 	life, end := context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, end)
 	o.OnClose(func(context.Context) error {
@@ -79,8 +79,8 @@ func open(ctx context.Context, o *driver.Opening) error {
 	return nil
 }
 
-// options returns those of the connection. It goes on for ever, and notices soon that it has
-// silently died.
+// options returns the options of the connection. The connection goes on for ever, and notices soon
+// that it has silently died.
 func options(o *driver.Opening) ([]nats.Option, error) {
 	if (o.User == "") != (o.Password == "") {
 		return nil, driver.Reason("NATS needs a user and a password, or neither")

@@ -77,8 +77,8 @@ func open(ctx context.Context, o *driver.Opening) error {
 	return nil
 }
 
-// connect returns a client of S3. What the URL does not say is in the environment and the files of
-// the AWS CLI, or comes from the machine on which the program runs.
+// connect returns a client of S3. Settings that the URL lacks are in the environment and the files
+// of the AWS CLI, or come from the machine on which the program runs.
 func connect(ctx context.Context, o *driver.Opening, endpoint string, certificates *tls.Config) (*s3.Client, error) {
 	load := []func(*config.LoadOptions) error{config.WithHTTPClient(awshttp.NewBuildableClient().
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = driver.DialTimeout }).
