@@ -111,6 +111,28 @@ func (s *store) keep(ctx context.Context, se *session) (alive bool, err error) {
 	return err == nil, err
 }
 
+// kept is a renewed session, or nil if the session is over, and when the request was sent.
+type kept struct {
+	session *session
+	sent    time.Time
+}
+
+// keepPresent renews the present session.
+func (s *store) keepPresent() (k kept, err error) {
+	s.mu.Lock()
+	se := s.session
+	s.mu.Unlock()
+	if se == nil {
+		return kept{}, nil
+	}
+	sent := driver.Now()
+	alive, err := s.keep(s.life, se)
+	if !alive {
+		return kept{}, err
+	}
+	return kept{se, sent}, nil
+}
+
 // prolong notes that the time of se counts from at, or later.
 func (s *store) prolong(se *session, at time.Time) {
 	s.mu.Lock()

@@ -38,8 +38,9 @@ type store struct {
 	lost       func(driver.HoldID, error)
 	life       context.Context
 	stop       context.CancelFunc
-	jobs       adapter.Jobs  // each ends when life does
-	entering   chan struct{} // full while an acquisition looks for the session
+	jobs       adapter.Jobs          // each ends when life does
+	entering   chan struct{}         // full while an acquisition looks for the session
+	kept       *adapter.Shared[kept] // which renews the session for the holds
 
 	mu      sync.Mutex
 	session *session                 // or nil
@@ -70,6 +71,7 @@ func newStore(client *api.Client, o options) *store {
 		asked:    make(map[driver.HoldID]uint64),
 	}
 	s.life, s.stop = context.WithCancel(context.Background())
+	s.kept = adapter.NewShared(&s.jobs, s.ttl/30, s.keepPresent)
 	return s
 }
 
@@ -248,6 +250,10 @@ const maxOps = 64
 // A leader that was cut off from the others renews sessions for a while, although another leader
 // already counts their time. So Renew then compares the indexes at a leader that has asked the
 // others.
+//
+// The engine renews holds in batches. All batches share one renewal of the session, which is ahead
+// of all comparisons. So the session goes on although the indexes of thousands of holds are
+// compared late.
 func (s *store) Renew(ctx context.Context, ids []driver.HoldID, _ time.Duration) ([]bool, error) {
 	ok := make([]bool, len(ids))
 	var which []int
@@ -263,8 +269,8 @@ func (s *store) Renew(ctx context.Context, ids []driver.HoldID, _ time.Duration)
 	if len(ops) == 0 {
 		return ok, nil
 	}
-	sent := driver.Now()
-	if alive, err := s.keep(ctx, se); err != nil || !alive {
+	k, err := s.kept.Do(ctx)
+	if err != nil || k.session != se { // which is over
 		return ok, err
 	}
 	for some := range slices.Chunk(ops, maxOps) {
@@ -272,12 +278,12 @@ func (s *store) Renew(ctx context.Context, ids []driver.HoldID, _ time.Duration)
 		if err != nil {
 			return ok, err
 		}
-		for k, i := range which[:len(some)] {
-			ok[i] = !gone[k]
+		s.prolong(se, k.sent)
+		for n, i := range which[:len(some)] {
+			ok[i] = !gone[n]
 		}
 		which = which[len(some):]
 	}
-	s.prolong(se, sent)
 	return ok, nil
 }
 

@@ -24,7 +24,8 @@ type core struct {
 	lease  time.Duration // of a session: ttl in whole seconds
 	life   context.Context
 	stop   context.CancelFunc
-	jobs   adapter.Jobs // each ends when life does
+	jobs   adapter.Jobs          // each ends when life does
+	alive  *adapter.Shared[kept] // which keeps the sessions alive
 
 	mu       sync.Mutex
 	present  *session              // which takes new keys, or nil
@@ -57,6 +58,7 @@ func newCore(client *clientv3.Client, ttl time.Duration) *core {
 		turns:    make(map[string]*turn),
 	}
 	c.life, c.stop = context.WithCancel(context.Background())
+	c.alive = adapter.NewShared(&c.jobs, max(c.lease/30, pace), c.keepAlive)
 	return c
 }
 
@@ -177,6 +179,10 @@ func (c *core) abandon(p *place) {
 // alive, although another leader already counts their time. So renew reads the keys afterwards,
 // which takes a majority. The renewal counts only if both answers have the same term: then one
 // leader gave both.
+//
+// Sessions are kept alive ahead of the keys. The engine renews holds in batches, and all batches of
+// a client share one request for its sessions. So a session goes on although the keys of thousands
+// of holds are read late.
 func (c *core) renew(ctx context.Context, ps []*place) (alive []bool, err error) {
 	confirmed := make(map[*session]bool)
 	look := make([]clientv3.Op, len(ps))
@@ -184,10 +190,8 @@ func (c *core) renew(ctx context.Context, ps []*place) (alive []bool, err error)
 		confirmed[p.session] = false
 		look[i] = clientv3.OpGet(p.key, clientv3.WithKeysOnly())
 	}
-	sent := driver.Now()
-	kept, err := c.keepAlive(ctx, confirmed)
+	kept, err := c.alive.Do(ctx)
 	if err != nil {
-		c.connect()
 		return nil, err
 	}
 	resp, err := c.client.Txn(ctx).Then(look...).Commit()
@@ -195,14 +199,14 @@ func (c *core) renew(ctx context.Context, ps []*place) (alive []bool, err error)
 		return nil, storeError(err)
 	}
 	for s := range confirmed {
-		switch r := kept[s.id]; {
+		switch r := kept.answers[s.id]; {
 		case r == nil || r.TTL > 0 && r.Header.GetRaftTerm() != resp.Header.GetRaftTerm():
 			err = errors.New("the leader has changed meanwhile")
 		case r.TTL <= 0:
 			s.die()
 		default:
 			confirmed[s] = true
-			s.prolong(sent)
+			s.prolong(kept.sent)
 		}
 	}
 	alive = make([]bool, len(ps))
@@ -215,37 +219,53 @@ func (c *core) renew(ctx context.Context, ps []*place) (alive []bool, err error)
 	return alive, err
 }
 
-// answers are the cluster's answers to requests to keep leases alive.
-type answers map[clientv3.LeaseID]*etcdserverpb.LeaseKeepAliveResponse
+// kept is the answers to a request to keep all sessions of a client alive, and when it was sent.
+type kept struct {
+	sent    time.Time
+	answers map[clientv3.LeaseID]*etcdserverpb.LeaseKeepAliveResponse
+}
 
-// keepAlive keeps the leases of sessions alive, and returns the answers.
+// keepAlive keeps alive the sessions that have holds or waiters.
 //
 // Without a connection, the client's own KeepAliveOnce repeats its request without a pause, and it
 // needs a stream for each lease. keepAlive fails at once without a connection.
 //
 // Our half of the stream stays open until all answers are there: a proxy of etcd (grpc-proxy) drops
 // the requests of a stream whose client has closed its half.
-func (c *core) keepAlive(ctx context.Context, sessions map[*session]bool) (answers, error) {
-	ctx, cancel := context.WithCancel(ctx) // ends the stream
+func (c *core) keepAlive() (k kept, err error) {
+	ctx, cancel := context.WithTimeout(c.life, c.lease) // ends the stream
 	defer cancel()
+	defer func() {
+		if err != nil {
+			c.connect()
+		}
+	}()
+	c.mu.Lock()
+	var ids []clientv3.LeaseID
+	for s := range c.sessions {
+		if s.has(waiting, holding) {
+			ids = append(ids, s.id)
+		}
+	}
+	c.mu.Unlock()
+	k = kept{driver.Now(), make(map[clientv3.LeaseID]*etcdserverpb.LeaseKeepAliveResponse, len(ids))}
 	stream, err := etcdserverpb.NewLeaseClient(c.client.ActiveConnection()).LeaseKeepAlive(ctx)
 	if err != nil {
-		return nil, err
+		return k, err
 	}
-	for s := range sessions {
-		if err := stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(s.id)}); err != nil {
-			return nil, err
+	for _, id := range ids {
+		if err := stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(id)}); err != nil {
+			return k, err
 		}
 	}
-	kept := make(answers, len(sessions))
-	for range sessions {
+	for range ids {
 		r, err := stream.Recv()
 		if err != nil {
-			return nil, err
+			return k, err
 		}
-		kept[clientv3.LeaseID(r.ID)] = r
+		k.answers[clientv3.LeaseID(r.ID)] = r
 	}
-	return kept, nil
+	return k, nil
 }
 
 // watch calls on for each event of key from now on, until on reports the last event, or until

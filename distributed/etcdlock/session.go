@@ -177,7 +177,17 @@ func (s *session) keep() {
 
 // needed reports whether an acquisition has a place in s, or is giving its place up. c.mu is
 // held.
-func (s *session) needed() bool { return len(s.those(asked, ending)) > 0 }
+func (s *session) needed() bool { return s.has(asked, ending) }
+
+// has reports whether s has a place in one of the states from first to last. c.mu is held.
+func (s *session) has(first, last state) bool {
+	for _, p := range s.places {
+		if first <= p.state && p.state <= last {
+			return true
+		}
+	}
+	return false
+}
 
 // those returns the places of s in the states from first to last. c.mu is held.
 func (s *session) those(first, last state) (ps []*place) {
@@ -238,14 +248,16 @@ func (s *session) die() {
 	})
 }
 
-// prolong notes that the lease counts from at, or later. It deletes again the keys that were
-// given up, but are not known to be gone for good.
+// prolong notes that the lease counts from at, or later. If that is news, prolong deletes again the
+// keys that were given up, but are not known to be gone for good.
 func (s *session) prolong(at time.Time) {
 	c := s.c
 	c.mu.Lock()
-	if at.After(s.since) {
-		s.since = at
+	if !at.After(s.since) {
+		c.mu.Unlock()
+		return
 	}
+	s.since = at
 	left := s.those(ending, burnt)
 	c.mu.Unlock()
 	for _, p := range left {

@@ -81,11 +81,16 @@ func (p pending[T]) await(ctx context.Context) (v T, err error) {
 	case <-p.s.dead:
 		return v, zk.ErrSessionExpired
 	case <-ctx.Done():
-		if !p.s.connected() {
-			return v, p.s.c.notConnected(ctx)
-		}
-		return v, errNoAnswer
+		return v, p.s.unanswered(ctx)
 	}
+}
+
+// unanswered returns the error of a request that has no answer at the end of its ctx.
+func (s *session) unanswered(ctx context.Context) error {
+	if !s.connected() {
+		return s.c.notConnected(ctx)
+	}
+	return errNoAnswer
 }
 
 // stat is the state of a node.
@@ -151,6 +156,16 @@ func (s *session) set(ctx context.Context, path string, data []byte) error {
 // sync makes the server catch up with the leader.
 func (s *session) sync(ctx context.Context, path string) error {
 	_, err := lead(ctx, s, func(c *zk.Conn) (string, error) { return c.Sync(path) })
+	return err
+}
+
+// syncOnce is sync for callers that need it at about the same time. They share one request. No
+// caller shares a request that was sent before.
+func (s *session) syncOnce(ctx context.Context) error {
+	_, err := s.synced.Do(ctx)
+	if inDoubt(err) && ctx.Err() != nil {
+		return s.unanswered(ctx)
+	}
 	return err
 }
 

@@ -32,6 +32,7 @@ type session struct {
 	dead    chan struct{} // closed when the session is over
 	idle    chan struct{} // closed when the ZooKeeper client has no connection after that
 	watches watches
+	synced  *adapter.Shared[struct{}] // the sync of syncOnce
 
 	mu        sync.Mutex
 	link      *link
@@ -58,6 +59,11 @@ func (c *core) start() (*session, error) {
 		changed: make(chan struct{}),
 		watches: watches{m: make(map[place]*watch)},
 	}
+	s.synced = adapter.NewShared(&c.jobs, max(c.timeout/30, 5*time.Millisecond), func() (struct{}, error) {
+		ctx, cancel := c.within(s.term())
+		defer cancel()
+		return struct{}{}, s.sync(ctx, "/")
+	})
 	conn, _, err := zk.Connect(c.servers, c.timeout,
 		zk.WithDialer(s.dial),
 		zk.WithHostProvider(&hosts{s: s}),
@@ -251,7 +257,7 @@ func (s *session) confirm(ctx context.Context, d time.Duration) (time.Time, erro
 	if at, ok := fresh(min(s.term(), d) / 3); ok {
 		return at, nil
 	}
-	if err := s.sync(ctx, "/"); inDoubt(err) {
+	if err := s.syncOnce(ctx); inDoubt(err) {
 		return time.Time{}, err
 	}
 	if at, ok := fresh(s.term() / 3); ok {

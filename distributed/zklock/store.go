@@ -258,7 +258,8 @@ func (w wakeUps) C() <-chan struct{} { return w.wake }
 func (w wakeUps) Close() {} // Leave, or the hold's end, ends them
 
 // Renew makes the leader confirm each session, and reads the nodes whose watches are not set. The
-// deletion of the other nodes would have been reported.
+// deletion of the other nodes would have been reported. Batches of holds that are renewed at the
+// same time share the request for a session.
 func (st *store) Renew(ctx context.Context, holds []driver.HoldID, _ time.Duration) ([]bool, error) {
 	held := make([]bool, len(holds))
 	confirmed := make(map[*session]bool)
@@ -274,7 +275,7 @@ func (st *store) Renew(ctx context.Context, holds []driver.HoldID, _ time.Durati
 		}
 		s, err := hold.leases[0].s, error(nil)
 		if !confirmed[s] {
-			err = repeat(ctx, s, func() error { return s.sync(ctx, "/") })
+			err = repeat(ctx, s, func() error { return s.syncOnce(ctx) })
 			confirmed[s] = !inDoubt(err)
 		}
 		for _, part := range hold.leases {
