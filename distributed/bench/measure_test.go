@@ -69,7 +69,7 @@ func quantile(d []time.Duration, q float64) time.Duration {
 	return d[min(int(float64(len(d))*q), len(d)-1)]
 }
 
-// probe is the cheapest request that a store answers, which is what one round trip costs.
+// probe is the cheapest request that a store answers, which measures one round trip.
 type probe func(ctx context.Context) error
 
 // times returns how long each of n requests took.

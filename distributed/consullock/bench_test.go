@@ -21,7 +21,7 @@ func onEach(b *testing.B, f func(b *testing.B, client func() *api.Client)) {
 	}
 }
 
-// BenchmarkRead is what one round trip costs.
+// BenchmarkRead measures one round trip.
 func BenchmarkRead(b *testing.B) {
 	onEach(b, func(b *testing.B, client func() *api.Client) {
 		l := open(b, client()).Mutex("it")

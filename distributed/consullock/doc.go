@@ -65,7 +65,7 @@
 // # What breaks it
 //
 //   - A lock delay that is shorter than the TTL, and a session that ends before its time. Then
-//     others can have the lock before the holder knows, and the resource has to compare tokens. The
+//     others can have the lock before the holder knows, and the resource must compare tokens. The
 //     same is true of a TTL above a minute, the longest delay of Consul.
 //   - A key that is deleted: its holder loses the lock with the next renewal. Others may have it
 //     before that.

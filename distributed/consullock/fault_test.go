@@ -163,7 +163,7 @@ func TestALostReleaseReplyIsNoError(t *testing.T) {
 	require.Empty(t, pairOf(t, client, consullock.DefaultPrefix+"it").Session)
 }
 
-// The request that has no answer stays in the network until the lock is free again.
+// The request without an answer stays in the network until the lock is free again.
 func TestALateAcquisitionIsRefused(t *testing.T) {
 	t.Parallel()
 	addr := startServer(t)
@@ -190,8 +190,8 @@ func TestALateAcquisitionIsRefused(t *testing.T) {
 	require.NoError(t, l.UnlockContext(ctx))
 }
 
-// requestsOf returns a client, and what returns the requests that it has sent since the last call.
-// Those that wait for a change are not among them.
+// requestsOf returns a client, and a function that returns the requests that the client has sent
+// since the last call. Requests that wait for a change are not among them.
 func requestsOf(t *testing.T, addr string) (*api.Client, func() []string) {
 	var mu sync.Mutex
 	var sent []string
@@ -240,7 +240,7 @@ func TestARenewalIsTwoRequests(t *testing.T) {
 	require.NoError(t, l.UnlockContext(ctx))
 }
 
-// leader returns the server that leads, by the word of another one than not.
+// leader returns the server that leads. It asks another server than not.
 func leader(tb testing.TB, servers []*testbed.Consul, not *testbed.Consul) *testbed.Consul {
 	tb.Helper()
 	var found *testbed.Consul

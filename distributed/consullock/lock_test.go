@@ -153,7 +153,7 @@ func TestAnAgentThatIsAwayIsUnreachable(t *testing.T) {
 	require.ErrorIs(t, err, lease.ErrUnreachable)
 }
 
-// rules are those of the README.
+// rules returns the rules of the README.
 func rules(tb testing.TB) string {
 	tb.Helper()
 	_, block, found := strings.Cut(readme(tb), "```hcl\n")

@@ -7,8 +7,8 @@ import (
 	"github.com/jucgo/locks/distributed/fence"
 )
 
-// Two writers: the first was paused, and the second got its lock meanwhile. The
-// tokens would be those of their holds.
+// Two writers: the first was paused, and the second got its lock meanwhile. The tokens would come
+// from their holds.
 func ExampleGate() {
 	var gate fence.Gate
 	account := "empty"

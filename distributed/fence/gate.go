@@ -12,7 +12,7 @@ import (
 // holder has had the lock since. It matches [locks.ErrLost], too.
 var ErrStale = fmt.Errorf("stale token: %w", locks.ErrLost)
 
-// ErrNoToken is matched by the error of a token that is 0: the hold's store has no tokens.
+// ErrNoToken is matched by the error of a token that is 0: the hold's store does not give tokens.
 var ErrNoToken = errors.New("no token")
 
 // Gate admits the highest token seen and higher tokens, for each of any number of resources. A Gate

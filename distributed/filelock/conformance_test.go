@@ -59,7 +59,7 @@ func TestTheExclusiveHalfConforms(t *testing.T) {
 	}
 }
 
-// replace puts another file where that of l is, so that its hold is lost.
+// replace puts another file in the place of l's file, so that its hold is lost.
 func replace(l locks.TryLocker) {
 	path := l.(*filelock.Mutex).Path()
 	other := path + ".other"

@@ -34,10 +34,11 @@
 //
 // # Guarantees
 //
-// On a local file system there is one exclusive holder at a time, or any number of shared holders.
-// This includes all other programs that lock the file with flock, such as flock(1). The system
-// frees the lock when the process ends, however it ends. There is no lease: a stopped process keeps
-// its lock, and nothing expires. [locks.Hold.Deadline] returns false, and Extend has no effect.
+// On a local file system a lock has one exclusive holder at a time, or any number of shared
+// holders. This includes all other programs that lock the file with flock, such as flock(1). The
+// system frees the lock when the process ends, however it ends. A hold needs no lease: a stopped
+// process keeps its lock, and nothing expires. [locks.Hold.Deadline] returns false, and Extend does
+// nothing.
 //
 // # What happens when
 //
@@ -80,8 +81,8 @@
 //
 // # Limits
 //
-// Processes have no order among each other, and a stream of readers can starve a writer of
-// another process. Any user who can open a lock file, if only for reading, can lock it. A
-// process keeps up to 64 unused files open. Without flock and LockFileEx, every call fails with
+// Processes are not served in order, and a stream of readers can starve a writer of another
+// process. Any user who can open a lock file, if only for reading, can lock it. A process keeps up
+// to 64 unused files open. Without flock and LockFileEx, every call fails with
 // [errors.ErrUnsupported].
 package filelock

@@ -35,7 +35,7 @@ func serving(t *testing.T, kind, path string) *testbed.Process {
 	return c
 }
 
-// ask has c do something, and returns its answer.
+// ask makes c do something, and returns its answer.
 func ask(c *testbed.Process, word string) string {
 	c.Say(word)
 	return c.Line()

@@ -101,7 +101,7 @@ func (f *file) of(o locks.Owner, kind mode) *hold {
 	return nil
 }
 
-// lossOf returns why o has lost a hold that it began under path, or nil if it has no such hold.
+// lossOf returns why o has lost a hold that it began under path, or nil without such a hold.
 func (f *file) lossOf(o locks.Owner, path string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -17,7 +17,7 @@ var _ locks.Inspector = (*Mutex)(nil)
 // answer, the lock may have another holder. Either half of a read-write lock describes both.
 //
 // Holds of this process are known with their owners and tokens, and so is the local queue. A lock
-// file has no room for a label: host and process id describe this process. If this process does not
+// file lacks room for a label: host and process id describe this process. If this process does not
 // hold the lock, Inspect tries to lock the file without waiting, and unlocks it at once. An attempt
 // of another process may fail in between. If another process holds the lock, Linux reports the
 // process ids of the holders in the same container. Inspect adds the names of their programs as

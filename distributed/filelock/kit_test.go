@@ -9,8 +9,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 )
 
-// Clients of one process share what they have open, so the kit sees the file and one local queue.
-// Other tests have processes take turns, and kill them.
+// Clients of one process share their open files, so the kit sees the file and one local queue. In
+// other tests processes take turns, and are killed.
 func TestClientsOfOneProcessPassTheKit(t *testing.T) {
 	for name, opts := range map[string][]filelock.Option{
 		"plain":  nil,

@@ -49,8 +49,8 @@ func (l *Mutex) Name() string { return l.name }
 func (l *Mutex) Path() string { return l.path }
 
 // LockKey names the lock among the locks of the machine for [locks.Multi]. The key begins with a
-// zero byte, which says that the lock has no order: another process may have another path to the
-// same file.
+// zero byte, which says that the lock is without an order: another process may have another path to
+// the same file.
 func (l *Mutex) LockKey() string {
 	if l.kind == shared {
 		return "\x00" + l.path + "\x00shared"
@@ -66,7 +66,7 @@ func (l *Mutex) quote() string {
 	return fmt.Sprintf("%q", l.name)
 }
 
-// fail returns err with what was attempted on which lock, or nil if err is nil.
+// fail returns err with the operation and the lock, or nil if err is nil.
 func (l *Mutex) fail(op string, err error) error {
 	if err == nil {
 		return nil
@@ -74,8 +74,8 @@ func (l *Mutex) fail(op string, err error) error {
 	return fmt.Errorf("filelock: %s %s: %w", op, l.quote(), err)
 }
 
-// LockContext waits until the caller holds the lock or ctx ends. If ctx ends, it returns at
-// once and has no later effect.
+// LockContext waits until the caller holds the lock or ctx ends. If ctx ends, it returns at once
+// and leaves nothing behind.
 func (l *Mutex) LockContext(ctx context.Context) error {
 	_, err := l.lock(ctx, "lock", true)
 	return err
@@ -179,7 +179,7 @@ func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) {
 	return nil, l.fail("hold", l.notHeld(o))
 }
 
-// notHeld returns the error of o, which has no hold of l.
+// notHeld returns the error of o, which does not hold l.
 func (l *Mutex) notHeld(o locks.Owner) error {
 	var writers, readers, lost []locks.Owner
 	f, strays := l.files()

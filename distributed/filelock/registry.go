@@ -24,8 +24,8 @@ type registry struct {
 
 var files = registry{byID: make(map[fileID]*file), byPath: make(map[string]*file)}
 
-// manyFiles is how many files are open before unused ones are closed, a few at a time. With a limit
-// of 200 descriptors, most of them stay free for the program.
+// manyFiles is how many files are open before unused files are closed, a few at a time. With a
+// limit of 200 descriptors, most of them stay free for the program.
 const (
 	manyFiles = 64
 	few       = 8

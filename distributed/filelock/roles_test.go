@@ -14,14 +14,14 @@ import (
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
-// roles are what processes of this binary do in the tests.
+// roles are the roles of this binary's processes in the tests.
 var roles = map[string]testbed.Role{
 	"buy":   func(args []string) error { return testbed.Buy(args, kindOf) },
 	"serve": serve,
 }
 
-// words are what a process that serves can do to the file at a path, beyond what it does with
-// the lock.
+// words are the operations of a serving process on the file at a path, beside the operations on the
+// lock.
 var words = map[string]func(path string) error{}
 
 // kindOf returns the lock that args tell: its kind, and its path.

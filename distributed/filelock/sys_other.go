@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// These systems have no lock that belongs to an open file.
+// These systems lack locks that belong to an open file.
 
 var (
 	errUnsupported    = fmt.Errorf("file locks on %s: %w", runtime.GOOS, errors.ErrUnsupported)

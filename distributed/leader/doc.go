@@ -13,7 +13,7 @@
 // # Two leaders
 //
 // The context of the function ends before the store can give the lock to another process. The
-// function has to return then. Run releases the lock only after the function has returned, and
+// function must return then. Run releases the lock only after the function has returned, and
 // campaigns again only after that. Therefore two functions overlap only if the lock was lost and
 // the old function still runs.
 //

@@ -54,7 +54,7 @@ func schedule(ctx context.Context, jobs []job) error {
 }
 
 // A scheduler like cron, which runs in every process of a service. Only the leader starts jobs.
-// Replace the provider by that of a store.
+// Replace the provider by a client of a store.
 func Example() {
 	var provider locks.Provider = new(named.Provider)
 	ctx, shutdown := context.WithCancel(context.Background())

@@ -93,7 +93,7 @@ type Leader = locks.Party
 // WithNewLeader makes Run call f with the first leader that it finds, and then with each new
 // leader: another owner in this process, or another label, host, or process id. Run calls
 // [Election.Leader] every two seconds, in its own goroutine, and repeats a failed call. It does not
-// call f while there is no leader. Run returns after the last call of f has returned.
+// call f while nobody leads. Run returns after the last call of f has returned.
 //
 // Run returns an error that matches [errors.ErrUnsupported] if the lock does not implement
 // [locks.Inspector].
@@ -123,7 +123,7 @@ func New(lock locks.TryLocker, opts ...Option) *Election {
 // documentation of the package for when it returns.
 //
 // The ctx of lead is a child of ctx. It ends with the cause [locks.ErrLost] when the lock is lost,
-// and with the cause [ErrResigned] after Resign. lead then has to return, with any result. If lead
+// and with the cause [ErrResigned] after Resign. lead then must return, with any result. If lead
 // panics or calls [runtime.Goexit], Run releases the lock, and the panic or the exit continues.
 //
 // If the lock was lost before the release, Run cannot know whether all of lead's work was done
@@ -303,7 +303,7 @@ func endError(ctx context.Context) error { return ctxerr.Ended("leader: run", ct
 
 // Resign gives up the leadership, or the campaign, and keeps this candidate out of the election for
 // the duration out. Another candidate can lead meanwhile. Resign does not wait: [WithOnLost]
-// reports when the lock is released. The function itself may call Resign, and then has to return.
+// reports when the lock is released. The function itself may call Resign, and then must return.
 //
 // A later Resign replaces the duration of an earlier Resign. Without Run, it delays the first
 // campaign. With 0, Run campaigns again at once. The lock decides whether another waiter goes
@@ -317,8 +317,8 @@ func (e *Election) Resign(out time.Duration) {
 	}
 }
 
-// Leader returns the present leader, in any process, and false if there is no leader. A holder that
-// the lock does not know is the zero [Leader]. When a caller reads the answer, there may already be
+// Leader returns the present leader, in any process, and false if nobody leads. A holder that the
+// lock does not know is the zero [Leader]. When a caller reads the answer, there may already be
 // another leader.
 //
 // Leader asks the store by the lock's Inspect, until ctx ends. The error matches

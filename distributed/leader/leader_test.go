@@ -26,7 +26,7 @@ func untilEnd(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// journal is a list of what happened, in order.
+// journal is a list of events, in order.
 type journal struct {
 	mu    sync.Mutex
 	lines []string

@@ -13,7 +13,7 @@ import (
 
 var errNetwork = errors.New("network down")
 
-// server is a store of one lock in memory. Its clock is the one of the test.
+// server is a store of one lock in memory. Its clock is the clock of the test.
 type server struct {
 	mu     sync.Mutex
 	holder string // acquisition

@@ -50,9 +50,9 @@
 // If the answer is unknown, the request may have taken the lock. The client releases that lock in
 // the background, for a lease at most and with growing pauses.
 //
-// A caller whose ctx ends while a request is in flight gets ctx's error at once. The answer to
-// that request decides whether the client has to undo anything, and ends the undoing. If the
-// answer takes longer than 50 ms, the undoing begins without it.
+// A caller whose ctx ends while a request is in flight gets ctx's error at once. The answer to that
+// request decides whether the client must undo anything, and ends the undoing. If the answer takes
+// longer than 50 ms, the undoing begins without it.
 //
 // A release is repeated until the store answers, but its caller waits at most for the release
 // timeout. If the store refuses the release, the caller does not wait: examples are a missing

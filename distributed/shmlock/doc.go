@@ -30,8 +30,8 @@
 // to 1 ms on macOS. Other systems cannot recognise a reused number, and the lock stays held as long
 // as another process has the number of the dead process.
 //
-// A stopped holder keeps the lock, and so does a goroutine that forgets it: there is no lease. The
-// lock has neither tokens, nor notices of losses, nor readers.
+// A stopped holder keeps the lock, and so does a goroutine that forgets it: holds are without a
+// lease. The lock has neither tokens, nor notices of losses, nor readers.
 //
 // A program that may write to the file can break the lock. A program that truncates it kills the
 // processes that have it mapped. If the file is deleted while in use, processes that open the path

@@ -16,8 +16,8 @@ import (
 // Mutex is a lock between the processes of one machine on one word of shared memory. [Open] makes
 // it. It is owned by the goroutine that acquired it, or by the [locks.Owner] of its context. The
 // owner may acquire it again. Goroutines of one process wait in a local queue in order of arrival.
-// Processes have no order among each other, but a process that has acquired the lock 64 times in
-// a row while others wait lets them go first.
+// Processes are not served in order, but a process that has acquired the lock 64 times in a row
+// while others wait lets them go first.
 //
 // Two Mutexes of one path exclude each other, also in one process, so a process should open only
 // one Mutex. Without waiters, an acquisition and a release are one atomic operation each, without a
@@ -93,8 +93,8 @@ func open(path string) (*Mutex, error) {
 func (l *Mutex) Path() string { return l.path }
 
 // LockKey names the lock among the locks of the machine for [locks.Multi]. The key begins with a
-// zero byte, which says that the lock has no order: another process may have another path to the
-// same file.
+// zero byte, which says that the lock is without an order: another process may have another path to
+// the same file.
 func (l *Mutex) LockKey() string { return "\x00" + l.path }
 
 // QueueLength returns the number of waiters in the local queue.
@@ -111,7 +111,7 @@ func (l *Mutex) String() string {
 	return fmt.Sprintf("shmlock.Mutex(%q)[%s, %d queued]", l.path, state, l.QueueLength())
 }
 
-// fail returns err with what was attempted on which lock, or nil if err is nil.
+// fail returns err with the operation and the lock, or nil if err is nil.
 func (l *Mutex) fail(op string, err error) error {
 	if err == nil {
 		return nil
@@ -350,7 +350,7 @@ func (l *Mutex) release() error {
 // Recovered reports whether ctx's owner holds the lock, and its last holder before died without
 // releasing it: while this process waited, or before it opened the file. In this case the guarded
 // data may be half changed. Recovered returns false again after the next acquisition, so the holder
-// that gets true has to do the repair.
+// that gets true must do the repair.
 func (l *Mutex) Recovered(ctx context.Context) bool {
 	o := locks.CurrentOwner(ctx)
 	l.mu.Lock()

@@ -31,7 +31,7 @@ func TestTheWordConforms(t *testing.T) {
 	})
 }
 
-// pair is the locks of two mappings of one file, which are to each other as those of two
+// pair has the locks of two mappings of one file. They act on each other like the locks of two
 // processes. Each owner uses one of them.
 type pair struct {
 	mu     sync.Mutex

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// These systems have no [Mutex].
+// These systems lack a [Mutex].
 
 type mapping struct{ word *atomic.Uint64 }
 

@@ -64,7 +64,7 @@ func open(ctx context.Context, o *driver.Opening) error {
 		transport.CloseIdleConnections()
 		return nil
 	})
-	// What the URL does not say is in the environment: CONSUL_HTTP_TOKEN, CONSUL_NAMESPACE.
+	// Settings that the URL lacks are in the environment: CONSUL_HTTP_TOKEN, CONSUL_NAMESPACE.
 	client, err := api.NewClient(&api.Config{
 		Address: o.Hosts[0], Scheme: protocol, Token: o.Password, HttpClient: &http.Client{Transport: transport},
 	})
@@ -76,7 +76,7 @@ func open(ctx context.Context, o *driver.Opening) error {
 		return driver.Reason("%w", err)
 	}
 	o.OnClose(c.Close)
-	// New sends no request. This one shows that the agent answers, and what the token may do.
+	// New sends no request. This request shows that the agent answers, and the rights of the token.
 	_, _, err = client.KV().Get(c.Key("open"), (&api.QueryOptions{}).WithContext(ctx))
 	if err != nil {
 		var answer api.StatusError

@@ -178,8 +178,8 @@ func (j *Jobs) Close(ctx context.Context) {
 	}
 }
 
-// NotHeld returns the error of caller, which has no hold of a lock. It matches locks.ErrNotHeld.
-// The holders are those that the caller's process knows.
+// NotHeld returns the error of caller, which does not hold a lock. It matches locks.ErrNotHeld. The
+// holders are all holders that the caller's process knows.
 func NotHeld(caller locks.Owner, holders ...locks.Owner) error {
 	if len(holders) == 0 {
 		return unheld.Because("the lock has no holder here; another process may hold it")

@@ -73,7 +73,7 @@ func TestNoCallBeginsUnderAnEndedContext(t *testing.T) {
 	require.ErrorIs(t, Check(nil), locks.ErrNilContext)
 }
 
-// key is that of a value in the contexts of callers.
+// key is the key of a value in the contexts of callers.
 type key struct{}
 
 func TestAWaitEndsWithItsCallerOrItsClient(t *testing.T) {

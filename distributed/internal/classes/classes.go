@@ -69,7 +69,7 @@ func (t Table) Class(code string) (c Class, found bool) {
 
 // Answer returns the class of the first row that fits an answer over HTTP, and Unclear if none
 // does. Such a row has the status as its code, or the status and the reason, or the first digit of
-// the status and xx. The text after a colon has to be a part of the message.
+// the status and xx. The text after a colon must be a part of the message.
 func (t Table) Answer(status int, reason, message string) Class {
 	for _, r := range t {
 		head, text, _ := strings.Cut(r.Code, ": ")

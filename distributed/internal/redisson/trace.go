@@ -1,6 +1,6 @@
 // Package redisson has traces of Redisson's locks: the steps of parties that use a lock, and the
 // state of Redis after each step, as the real Redisson leaves it. Another client with this format
-// has to leave the same state.
+// must leave the same state.
 package redisson
 
 import (
@@ -22,7 +22,7 @@ import (
 //	A unlock plain: true; B: true
 //
 // where party A unlocks the plain lock. The answer to the unlock is true. The answer to B's earlier
-// step, which had to wait, is true as well. The line of a step that has to wait ends in three dots
+// step, which had to wait, is true as well. The line of a step that must wait ends in three dots
 // instead of an answer. The answer to an unlock is whether the lock was held. Below the line is,
 // with a tab in front, the state after the step: keys with their values and times to live, channels
 // with subscribers, and messages published by the step. The lock is called it, and an owner is

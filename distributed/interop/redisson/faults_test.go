@@ -72,7 +72,7 @@ func oursGetsTheLockOfAJavaProcessThatWasKilled(t *testing.T, s *stage) {
 	for _, kind := range kinds {
 		waits = append(waits, start(lockOf(c, kind, name+kind), b))
 	}
-	// Nobody tells that the head of the queue is dead: who is behind it has to ask.
+	// Nobody tells that the head of the queue is dead: who is behind it must ask.
 	behind := s.open(t, brief, redislock.WithLeaseOptions(lease.WithPoll(time.Second))).FairMutex(queue)
 	waits = append(waits, start(behind, b))
 	queued(2)

@@ -84,7 +84,7 @@ func (a *agent) ask(tb testing.TB, thread, command, kind, name string, numbers .
 	return soon(tb, a.start(thread, command, kind, name, numbers...))
 }
 
-// must is ask for what has to be answered with true.
+// must is ask for what must be answered with true.
 func (a *agent) must(tb testing.TB, thread, command, kind, name string, numbers ...int64) {
 	tb.Helper()
 	require.Equal(tb, "true", a.ask(tb, thread, command, kind, name, numbers...), "%s %s", command, kind)

@@ -162,7 +162,7 @@ func ourPermitsAreRenewedBeyondTheirLease(t *testing.T, s *stage) {
 	sem := s.open(t, brief).RedissonExpirableSemaphore(name)
 	s.java.must(t, "a", "init", kind, name, 2)
 	p := acquired(t, sem, 2)
-	// The thread is its own, because others would have to wait for it.
+	// The thread is its own, because others would wait for it.
 	require.Equal(t, "false", s.java.ask(t, name, "try", kind, name, (brief*4/3).Milliseconds(), -1),
 		"it has collected what has lapsed")
 	require.NoError(t, p.Err())
