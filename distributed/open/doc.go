@@ -91,12 +91,12 @@
 //	inbox     what the subjects of answers begin with                nats
 //	kubeconfig, context                                              kubernetes
 //
-// The credentials of S3 are those of the AWS CLI if the URL has none: from its environment and
-// files, or those of the machine. The prefix is locks if not given. See package s3lock for the
-// probe.
+// If the URL has no credentials of S3, they are the credentials of the AWS CLI, from its
+// environment and files, or the credentials of the machine. The prefix is locks if not given. See
+// package s3lock for the probe.
 //
-// What a URL of Consul does not say is in the environment, such as CONSUL_HTTP_TOKEN. The prefix is
-// locks if not given. A ttl is at least session_ttl_min of the servers, 10s by default.
+// Settings that a URL of Consul lacks are in the environment, such as CONSUL_HTTP_TOKEN. The prefix
+// is locks if not given. A ttl is at least session_ttl_min of the servers, 10s by default.
 //
 // The credentials of gs are Google's Application Default Credentials. With the parameter endpoint
 // or the variable STORAGE_EMULATOR_HOST there are none. The prefix is locks if not given.
@@ -112,8 +112,8 @@
 // server did not get is refused.
 //
 // kubernetes takes the address and the user from the kubeconfig file of the parameter or of the
-// environment (KUBECONFIG, ~/.kube/config). Without one, it takes those of the pod in which the
-// program runs. The parameter context names a context of the file.
+// environment (KUBECONFIG, ~/.kube/config). Without a kubeconfig file, it takes the address and the
+// user of the pod in which the program runs. The parameter context names a context of the file.
 //
 // # Kinds
 //
@@ -137,6 +137,6 @@
 //
 // The user and the password of a URL, and parameters such as password, are in no error of this
 // package, and neither is the text of a driver's error that contains them. [Client.String] has none
-// of them either. The errors of locks that are used later are those of the adapter. They contain no
-// password. A database may put the name of the user into them.
+// of them either. Later errors of locks come from the adapter. They contain no password. A database
+// may put the name of the user into them.
 package open

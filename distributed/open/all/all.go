@@ -1,5 +1,5 @@
 // Package all registers all stores of this repository with package open. Import it for its effect.
-// A program with all clients is some 90 MB larger than one with those of Redis.
+// A program with all clients is some 90 MB larger than a program with the clients of Redis.
 package all
 
 import (

@@ -28,7 +28,7 @@ import (
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
-// password is that of all servers.
+// password is the password of all servers.
 const password = "ge?heim/@"
 
 var userinfo = url.UserPassword("locks-user", password).String()

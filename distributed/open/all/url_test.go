@@ -178,7 +178,7 @@ func TestAnAddressThatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
-// secret is what no error may contain, and the other texts are the same in other spellings.
+// No error may contain secret. The other texts are the same in other spellings.
 const secret = "ge/h@e?i m#7&x%"
 
 var spellings = []string{secret, url.QueryEscape(secret), url.PathEscape(secret), "ge/h", "e?i", "geheim", "e%3Fi"}

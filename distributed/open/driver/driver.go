@@ -29,7 +29,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// DefaultTimeout limits [Open] if its context has no deadline.
+// DefaultTimeout limits [Open] if its context is without a deadline.
 const DefaultTimeout = 10 * time.Second
 
 // DialTimeout is how long a connection may take, also after the store was opened.
@@ -46,7 +46,7 @@ type Scheme struct {
 	Check func(path string) error // refuses a path without showing it; nil if each is right
 
 	// Open connects to the store until ctx ends, and waits for its first answer. The end of ctx
-	// after that has no effect on the store.
+	// after that does not affect the store.
 	Open func(ctx context.Context, o *Opening) error
 
 	// Silence, if not nil, ends the messages that the store's client prints by itself in the whole
@@ -143,7 +143,7 @@ func find(name string) (Scheme, error) {
 	return Scheme{}, Reason("it must begin with one of %s", strings.Join(all, ", "))
 }
 
-// Options are those of package open that an opener reads.
+// Options are the options of package open that an opener reads.
 type Options struct {
 	TTL   time.Duration
 	Label string
@@ -162,7 +162,8 @@ type Opening struct {
 	Params         map[string]string
 	About          string // the URL without user, password and parameters
 
-	// Options are those of package open, or the parameters. Lease has the others as well.
+	// Options are the options of package open, or the parameters. Lease has the other options as
+	// well.
 	Options
 
 	Locker    func(name string) locks.TryLocker
@@ -174,8 +175,8 @@ type Opening struct {
 	closed           atomic.Bool
 }
 
-// Open opens the store at a URL for package open. If ctx has no deadline, the first answer has to
-// come within [DefaultTimeout]. The error names what was attempted. It matches the error of ctx
+// Open opens the store at a URL for package open. If ctx is without a deadline, the first answer
+// must come within [DefaultTimeout]. The error names the operation. It matches the error of ctx
 // only if ctx has ended.
 func Open(ctx context.Context, url string, opts Options) (*Opening, error) {
 	o := &Opening{Options: opts}
@@ -203,8 +204,8 @@ func Open(ctx context.Context, url string, opts Options) (*Opening, error) {
 // OnClose has f called by Close, before the functions of earlier calls.
 func (o *Opening) OnClose(f func(context.Context) error) { o.ends = append(o.ends, f) }
 
-// Close calls the functions that [Opening.OnClose] was given, the last one first. Only the first
-// call does anything.
+// Close calls the functions that [Opening.OnClose] was given, the last first. Only the first call
+// does anything.
 func (o *Opening) Close(ctx context.Context) error {
 	if o.closed.Swap(true) {
 		return nil

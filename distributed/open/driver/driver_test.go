@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// opened has the Openings of the schemes below, the last one last.
+// opened has the Openings of the schemes below, in order.
 var opened []*driver.Opening
 
 func note(_ context.Context, o *driver.Opening) error {

@@ -12,8 +12,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// ErrURL is matched by errors that say what is wrong with a URL, its parameters or the options of
-// package open, or that the program does not import the store. No request was sent.
+// ErrURL is matched by errors about a wrong URL, its parameters or the options of package open, or
+// about a store that the program does not import. No request was sent.
 var ErrURL = errors.New("invalid URL")
 
 // Reason returns an error that matches [ErrURL]. Its text must contain no value that may be secret.
@@ -21,7 +21,7 @@ func Reason(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrURL}, args...)...)
 }
 
-// failedToOpen returns err with what was attempted.
+// failedToOpen returns err with the attempted operation.
 func (o *Opening) failedToOpen(err error) error {
 	if o.Scheme.Name == "" {
 		return fmt.Errorf("open: %w", err)
@@ -51,7 +51,7 @@ func (o *Opening) Hide(err error) error {
 
 // masked returns text without the secrets, in the spellings of URLs and of quoted text.
 func masked(text string, secrets []string) string {
-	// A secret may contain another one. The longest goes first.
+	// A secret may contain another secret. The longest goes first.
 	secrets = slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return len(b) - len(a) })
 	for _, secret := range secrets {
 		quoted := strconv.Quote(secret)

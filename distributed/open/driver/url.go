@@ -235,7 +235,7 @@ func (o *Opening) checkCommon() error {
 	return nil
 }
 
-// OneOf returns the value of a parameter, the first one of allowed if it is not given.
+// OneOf returns the value of a parameter, the first of allowed if it is not given.
 func (o *Opening) OneOf(name string, allowed ...string) (string, error) {
 	value, ok := o.Params[name]
 	if !ok {
