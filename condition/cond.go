@@ -125,7 +125,8 @@ func (c *Cond) isHeld(o int64) bool {
 	case c.kind != nil:
 		return c.q.Sync().HeldBy(o)
 	}
-	return c.q.Sync().Owner() != 0 // a read hold is none
+	exclusively, _ := c.q.Holds() // a read hold is none
+	return exclusively
 }
 
 // party returns o as a party that may wait.
@@ -177,7 +178,7 @@ func (c *Cond) notHeld(o locks.Owner) error {
 	}
 	s := c.q.Sync()
 	if c.kind == nil {
-		if s.Shared() > 0 {
+		if _, shared := c.q.Holds(); shared > 0 {
 			return unheld.Because(what + " is held for reading")
 		}
 		return unheld.Free(what)

@@ -34,12 +34,12 @@ import (
 // In the terms of the Go memory model, an Unlock synchronizes before every later acquisition, and
 // an RUnlock before every later Lock.
 //
-// Uncontended, each call is one atomic operation. All readers change the same word: with many
-// processors rwlock.RWMutex and sync.RWMutex read faster. Only waits with a context or a time limit
-// allocate.
+// Uncontended, each call is one atomic operation. While no goroutine waits, a reader adds to a word
+// that all readers share, as with sync.RWMutex. With many processors rwlock.RWMutex reads faster.
+// Only waits with a context or a time limit allocate.
 type RWMutex struct {
 	order raceorder.Order
-	s     syncq.Sync
+	s     syncq.Tallied
 }
 
 var _ locks.ReadWriteLocker = (*RWMutex)(nil)
@@ -49,16 +49,24 @@ func (rw *RWMutex) Lock() {
 	if sched.On {
 		sched.Begin("Lock", rw)
 	}
-	if !rw.tryLock() {
+	if raceorder.Enabled || !rw.s.TryLockFree() {
+		rw.lock()
+	}
+}
+
+//go:noinline // so that Lock is inlined
+func (rw *RWMutex) lock() {
+	if !raceorder.Enabled || !rw.tryLock() {
 		rw.s.Acquire(inTurn(0), nil)
 	}
 	rw.order.AfterAll()
 }
 
-// tryLock acquires the lock for writing if it is free and no goroutine waits.
+// tryLock acquires the lock for writing if it is free, in one step. It may fail while another
+// goroutine acquires or releases the lock.
 func (rw *RWMutex) tryLock() bool {
 	rw.order.Ignore()
-	ok := rw.s.Word.CompareAndSwap(0, syncq.Taken)
+	ok := rw.s.TryLockFree()
 	rw.order.Heed()
 	return ok
 }
@@ -69,7 +77,7 @@ func (rw *RWMutex) TryLock() (ok bool) {
 	if sched.On {
 		defer sched.Tried[bool]("TryLock", rw)(&ok)
 	}
-	ok = rw.tryLock()
+	ok = rw.tryLock() || rw.s.TryLock()
 	if ok {
 		rw.order.AfterAll()
 	}
@@ -128,17 +136,25 @@ func (rw *RWMutex) Unlock() {
 	if sched.On {
 		sched.Begin("Unlock", rw)
 	}
-	if !rw.unlock() {
-		panic(rw.notHeld("Unlock"))
+	if raceorder.Enabled || !rw.s.UnlockAlone() {
+		rw.unlock()
 	}
 }
 
-func (rw *RWMutex) unlock() bool {
+// unlockAlone releases the write lock, in one step. If it fails, rw.s.Unlock has to follow.
+func (rw *RWMutex) unlockAlone() bool {
 	rw.order.WriteEnds()
 	rw.order.Ignore()
-	ok := rw.s.Word.CompareAndSwap(syncq.Taken, 0)
+	ok := rw.s.UnlockAlone()
 	rw.order.Heed()
-	return ok || rw.s.UnlockExclusive()
+	return ok
+}
+
+//go:noinline // so that Unlock is inlined
+func (rw *RWMutex) unlock() {
+	if (!raceorder.Enabled || !rw.unlockAlone()) && !rw.s.Unlock() {
+		panic(rw.notHeld("Unlock"))
+	}
 }
 
 // UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
@@ -147,7 +163,7 @@ func (rw *RWMutex) UnlockContext(context.Context) error {
 	if sched.On {
 		sched.Begin("UnlockContext", rw)
 	}
-	if !rw.unlock() {
+	if !rw.unlockAlone() && !rw.s.Unlock() {
 		return rw.notHeld("UnlockContext")
 	}
 	return nil
@@ -169,16 +185,24 @@ func (rw *RWMutex) RLock() {
 	if sched.On {
 		sched.Begin("RLock", rw)
 	}
-	if !rw.tryRLock() {
+	if raceorder.Enabled || !rw.s.AddShared() {
+		rw.rlock()
+	}
+}
+
+//go:noinline // so that RLock is inlined
+func (rw *RWMutex) rlock() {
+	if !raceorder.Enabled || !rw.tryRLock() {
 		rw.s.AcquireShared(inTurn(0), nil)
 	}
 	rw.order.AfterWrites()
 }
 
-// tryRLock acquires the lock for reading if no goroutine writes or waits.
+// tryRLock acquires the lock for reading if no goroutine writes or waits. If it fails,
+// rw.s.AcquireShared has to follow.
 func (rw *RWMutex) tryRLock() bool {
 	rw.order.Ignore()
-	ok := rw.s.TryLockSharedInTurn()
+	ok := rw.s.AddShared()
 	rw.order.Heed()
 	return ok
 }
@@ -190,8 +214,9 @@ func (rw *RWMutex) TryRLock() (ok bool) {
 		defer sched.Tried[bool]("TryRLock", rw)(&ok)
 	}
 	rw.order.Ignore()
-	ok = rw.s.TryLockShared()
+	ok = rw.s.BargeShared()
 	rw.order.Heed()
+	ok = ok || rw.s.TryLockShared()
 	if ok {
 		rw.order.AfterWrites()
 	}
@@ -252,17 +277,25 @@ func (rw *RWMutex) RUnlock() {
 	if sched.On {
 		sched.Begin("RUnlock", rw)
 	}
-	if !rw.runlock() {
-		panic(rw.notHeld("RUnlock"))
+	if raceorder.Enabled || !rw.s.DropShared() {
+		rw.runlock()
 	}
 }
 
-func (rw *RWMutex) runlock() bool {
+// dropRead releases one read hold, in one step. If it fails, rw.s.UnlockShared has to follow.
+func (rw *RWMutex) dropRead() bool {
 	rw.order.ReadEnds()
 	rw.order.Ignore()
-	ok := rw.s.TryUnlockShared()
+	ok := rw.s.DropShared()
 	rw.order.Heed()
-	return ok || rw.s.UnlockShared()
+	return ok
+}
+
+//go:noinline // so that RUnlock is inlined
+func (rw *RWMutex) runlock() {
+	if (!raceorder.Enabled || !rw.dropRead()) && !rw.s.UnlockShared() {
+		panic(rw.notHeld("RUnlock"))
+	}
 }
 
 // RUnlockContext is RUnlock, but returns an error that matches [locks.ErrNotHeld] where RUnlock
@@ -271,26 +304,32 @@ func (rw *RWMutex) RUnlockContext(context.Context) error {
 	if sched.On {
 		sched.Begin("RUnlockContext", rw)
 	}
-	if !rw.runlock() {
+	if !rw.dropRead() && !rw.s.UnlockShared() {
 		return rw.notHeld("RUnlockContext")
 	}
 	return nil
 }
 
 // IsWriteLocked reports whether a goroutine holds the write lock. Java's isWriteLocked().
-func (rw *RWMutex) IsWriteLocked() bool { return rw.s.Owner() != 0 }
+func (rw *RWMutex) IsWriteLocked() bool {
+	exclusively, _ := rw.s.Holds()
+	return exclusively
+}
 
 // NewCond returns a condition of the write lock, as Java's writeLock().newCondition() does. A wait
 // by a goroutine while nobody writes is [locks.ErrNotHeld].
 func (rw *RWMutex) NewCond() *condition.Cond {
-	return attach.New(attach.Cond{Of: rw, Q: syncq.NewCond(&rw.s, syncq.FIFO), Order: &rw.order}).(*condition.Cond)
+	return attach.New(attach.Cond{Of: rw, Q: rw.s.NewCond(), Order: &rw.order}).(*condition.Cond)
 }
 
 // IsReadLocked reports whether a goroutine reads.
 func (rw *RWMutex) IsReadLocked() bool { return rw.ReadLockCount() > 0 }
 
 // ReadLockCount returns the number of read holds. Java's getReadLockCount().
-func (rw *RWMutex) ReadLockCount() int { return rw.s.Shared() }
+func (rw *RWMutex) ReadLockCount() int {
+	_, readers := rw.s.Holds()
+	return readers
+}
 
 // HasQueued reports whether a goroutine waits for the lock, to read or to write. Java's
 // hasQueuedThreads().

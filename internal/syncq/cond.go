@@ -21,6 +21,8 @@ type Cond struct {
 	r     *Reentrant // the same, if the lock can be re-entered
 	queue list       // guarded by s.guard
 
+	tallied *Tallied // whose Sync s is, or nil
+
 	// waiters is queue.len, stored with the guard held after each change of the queue, and before
 	// the change of the word that follows. Signal and Broadcast load waiters without the guard.
 	//
@@ -44,6 +46,23 @@ func NewCond(s *Sync, policy Policy) *Cond {
 
 // Sync returns the synchronizer of c's lock.
 func (c *Cond) Sync() *Sync { return c.s }
+
+// Holds returns whether c's lock is held exclusively, and the number of shared holds. Any goroutine
+// may call it.
+func (c *Cond) Holds() (exclusively bool, shared int) {
+	if c.tallied != nil {
+		return c.tallied.Holds()
+	}
+	return c.s.Owner() != 0, c.s.Shared()
+}
+
+// lock takes the guard, and moves the holds of a Tallied to the word.
+func (c *Cond) lock() {
+	c.s.guard.Lock()
+	if c.tallied != nil {
+		c.tallied.moveToWord()
+	}
+}
 
 // Wait gives up all exclusive holds of p, a goroutine or a party of a lock without owners. It
 // waits for a signal until l ends, takes as many holds again, and reports whether a signal ended
@@ -81,7 +100,7 @@ func (c *Cond) Wait(p Party, l *park.Limit) (signalled bool) {
 // guard, held, for n's first park to give back. A group of readers is unparked without the guard.
 func (c *Cond) enqueue(n *node, next step) (guard *sync.Mutex) {
 	s := c.s
-	s.guard.Lock()
+	c.lock()
 	c.queue.push(n)
 	c.waiters.Store(c.queue.len)
 	wake, _ := s.advance(next)
@@ -102,7 +121,7 @@ func (c *Cond) awaitSignal(n *node, l *park.Limit, guard *sync.Mutex) (signalled
 	if l.Park(&n.place, guard) {
 		return true, n.policy == NonFair && !n.compete()
 	}
-	s.guard.Lock()
+	c.lock()
 	signalled, queued = n.in != &c.queue, true
 	var wake *node
 	if !signalled {
@@ -151,7 +170,7 @@ func (c *Cond) transfer(most int, since time.Duration) (moved int) {
 	s := c.s
 	var wake *node
 	last := &wake
-	s.guard.Lock()
+	c.lock()
 	if since == 0 && s.queue.policy() == NonFair && s.queue.head != nil {
 		since = clock()
 	}

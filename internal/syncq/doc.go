@@ -10,13 +10,14 @@
 //	Sync       a Word, the queue of its waiters, and the hand-off between holders
 //	Reentrant  a Sync, and how often the goroutine that holds it has entered it again
 //	ReadWrite  a Reentrant, and the goroutines that read
+//	Tallied    a Sync, and a tally of the holds of a lock without owners that goroutines share
 //	Cond       the queue of a condition of a Sync
 //
 // A Reentrant contains a Sync, and a ReadWrite contains a Reentrant; each type owns the rest of its
 // state. Two fields of a ReadWrite lie elsewhere. The pointer to its table is in Sync, because a
 // release looks at it. The count of the writer's reads is in Reentrant, where there is room. A lock
-// without owners has a Sync. Five files tell a hand-off: the lock's own file, sync.go, wait.go,
-// word.go, and barge.go.
+// without owners has a Sync or a Tallied. Five files tell a hand-off: the lock's own file, sync.go,
+// wait.go, word.go, and barge.go.
 //
 // # State
 //
@@ -89,6 +90,9 @@
 // first reader of a free lock has a place of its own there. While the lock is biased to readers,
 // they leave the word alone: see table.go. The table has a shared hold of its own then, which Sync
 // gives back when its readers are gone. Everything else about readers is in [ReadWrite].
+//
+// A read-write lock without owners is a [Tallied]. Its readers only have to be counted, so they
+// add to a word of their own until a goroutine has to wait.
 //
 // # Explicit owners
 //

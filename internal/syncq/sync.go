@@ -175,16 +175,7 @@ func (s *Sync) TryLockUnread(p Party) bool {
 // UnlockShared gives one shared hold back. If the lock is not shared, UnlockShared does nothing,
 // and reports false.
 func (s *Sync) UnlockShared() bool {
-	return s.TryUnlockShared() || s.guarded(func(w uint64) (uint64, bool) {
-		to, ok := drop(w)
-		return to, ok && w&flagShared != 0
-	})
-}
-
-// UnlockExclusive gives the exclusive hold back. If the lock is not held exclusively,
-// UnlockExclusive does nothing, and reports false.
-func (s *Sync) UnlockExclusive() bool {
-	return s.guarded(func(w uint64) (uint64, bool) { return 0, exclusive(w) })
+	return s.TryUnlockShared() || s.guarded(dropShared)
 }
 
 // ShareExclusive makes the exclusive hold a shared hold in the word, in one step: another party

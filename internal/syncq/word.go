@@ -28,7 +28,7 @@ import "sync/atomic"
 // Two kinds of code change the word. Fast paths do so without the guard. They take a free lock, add
 // or drop a shared hold, and open the read table while nobody waits. They also free a lock without
 // waiters or without a reservation. Everything else happens with the guard held, in advance,
-// tryEnqueue, compete or reserveOverdue.
+// tryEnqueue, compete or reserveOverdue. A [Tallied] has no fast paths that change the word.
 type Word struct{ atomic.Uint64 }
 
 // The flags of the state word, and some words.
@@ -128,6 +128,12 @@ func drop(w uint64) (uint64, bool) {
 		return w - oneHold, true
 	}
 	return 0, true
+}
+
+// dropShared ends one shared hold.
+func dropShared(w uint64) (uint64, bool) {
+	to, ok := drop(w)
+	return to, ok && w&flagShared != 0
 }
 
 // dropTable ends the shared hold of the read table.

@@ -26,6 +26,9 @@ queue.pml   FIFO COND ANONYMOUS ONCE
 queue.pml   COND ANONYMOUS ONCE
 queue.pml   REFUSE
 queue.pml   LOSSES=2 LIMIT
+tally.pml
+tally.pml   LIMIT STRANGER N=2
+tally.pml   STRANGER ONCE
 foreign.pml
 foreign.pml PANICS STRANGER ONCE
 foreign.pml PANICS STRANGER N=2
@@ -82,6 +85,7 @@ queue.pml   COND LOSSES=1
 queue.pml   COND ANONYMOUS
 queue.pml   ANONYMOUS LIMIT
 queue.pml   REFUSE LIMIT
+tally.pml   LIMIT STRANGER
 foreign.pml PANICS
 foreign.pml PANICS STRANGER
 bias.pml    FIFO R0=READS R1=READS R2=WRITES+TIMED
@@ -144,6 +148,14 @@ queue.pml   SENT_RETURNS               SHARE
 queue.pml   SENT_SLEEPS                SHARE
 queue.pml   SENT_UNSEEN                SHARE LIMIT N=2
 queue.pml   SENT_LEAVES_UNPARK         SHARE LIMIT N=2
+tally.pml   JOIN_KEEPS_TALLY
+tally.pml   MOVE_STORES
+tally.pml   MOVE_LEAVES_QUEUE
+tally.pml   MOVE_DESPITE_PENDING
+tally.pml   TAKEN_BACK_FIRST
+tally.pml   TAKEN_BACK_UNGUARDED
+tally.pml   RELEASE_KEEPS_WORD
+tally.pml   UNLOCK_STORES
 foreign.pml ABANDON_KEEPS_SIGNAL       PANICS STRANGER ONCE
 foreign.pml ABANDON_LEAVES_PERMIT      PANICS STRANGER ONCE
 foreign.pml ABANDON_KEEPS_GATE         PANICS STRANGER ONCE

@@ -15,7 +15,7 @@
 #define one      64
 #define flags    63
 #define queueFlags    (flagQueued | flagWoken | flagReserved)
-#if defined(ANONYMOUS)
+#if defined(ANONYMOUS) || defined(TALLY)
 #define value(n) one            /* a lock without owners: any goroutine may unlock it */
 #elif defined(OWNERS)
 #define value(n) ((own(n)+1)*one)
@@ -104,6 +104,9 @@ inline remove(n) {
 #define HOLD hold++
 #else
 #define HOLD skip
+#endif
+#ifndef TALLY
+#define COUNT(n) skip           /* tally.pml counts a hold in the step that begins it */
 #endif
 
 /* Sync.mirror: sets m to the flags about a queue whose first waiter is n */
@@ -223,6 +226,7 @@ inline advance(step) {
 			late = 1; who = i;                      /* state is set after the guard is given back */
 #else
 			state[i] = becomes;
+			COUNT(i);
 #endif
 			k--; to = i; remove(to)
 		:: else -> break
@@ -379,7 +383,8 @@ inline enter_() {
 #else
 		CHECK(reserved_is_next, ql == 0 || !reserved[q[0]] && !(isShared[me] && isShared[q[0]]));
 #endif
-		if :: isShared[me] -> Word = (w | flagShared) + one :: else -> Word = w | value(me); HOLD fi
+		if :: isShared[me] -> Word = (w | flagShared) + one :: else -> Word = w | value(me); HOLD fi;
+		COUNT(me)
 	:: else -> ok = 0
 	fi;
 	w = 0

@@ -34,6 +34,8 @@ const (
 // limits are what the functions compile to with Go 1.26 or 1.27, whichever is more.
 var limits = map[string]code{
 	"useFair":                   {32, 2, []string{"fair.(*Mutex).lock", "fair.(*Mutex).unlock"}},
+	"useRead":                   {32, 2, []string{"fair.(*RWMutex).rlock", "fair.(*RWMutex).runlock"}},
+	"useWrite":                  {32, 2, []string{"fair.(*RWMutex).lock", "fair.(*RWMutex).unlock"}},
 	"useBarging":                {32, 2, []string{"fair.(*BargingMutex).lock", "fair.(*BargingMutex).unlock"}},
 	"useSpin":                   {32, 2, []string{"spin.(*Mutex).lock", "spin.(*Mutex).unlock"}},
 	"useMCS":                    {32, 2, []string{"spin.(*MCS).wait", "spin.(*MCS).unlock"}},

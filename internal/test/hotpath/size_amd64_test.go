@@ -17,6 +17,7 @@ import (
 func TestLocksFitIntoOneCacheLine(t *testing.T) {
 	for name, size := range map[string]uintptr{
 		"fair.Mutex":         unsafe.Sizeof(fair.Mutex{}),
+		"fair.RWMutex":       unsafe.Sizeof(fair.RWMutex{}),
 		"fair.BargingMutex":  unsafe.Sizeof(fair.BargingMutex{}),
 		"reentrant.Mutex":    unsafe.Sizeof(reentrant.Mutex{}),
 		"rwlock.RWMutex":     unsafe.Sizeof(rwlock.RWMutex{}),

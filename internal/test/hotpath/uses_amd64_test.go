@@ -23,6 +23,18 @@ func useFair(m *fair.Mutex) {
 }
 
 //go:noinline
+func useRead(rw *fair.RWMutex) {
+	rw.RLock()
+	rw.RUnlock()
+}
+
+//go:noinline
+func useWrite(rw *fair.RWMutex) {
+	rw.Lock()
+	rw.Unlock()
+}
+
+//go:noinline
 func useBarging(m *fair.BargingMutex) {
 	m.Lock()
 	m.Unlock()
@@ -78,7 +90,7 @@ func usePark(p *park.Place, g *sync.Mutex) { p.ParkAndUnlock(g) }
 
 // all keeps the functions in the binary.
 var all = []any{
-	useFair, useBarging, useSpin, useMCS, useSync, useOptimistic, useSnapshot, useLazy, usePacked,
+	useFair, useRead, useWrite, useBarging, useSpin, useMCS, useSync, useOptimistic, useSnapshot, useLazy, usePacked,
 	usePark,
 	(*reentrant.Mutex).Lock, (*reentrant.Mutex).Unlock,
 	(*rwlock.RWMutex).Lock, (*rwlock.RWMutex).Unlock,
