@@ -19,10 +19,9 @@ var errNilLock = errors.New("nil lock")
 // error. If the release fails too, the result matches both errors, like the result of
 // [errors.Join], but has a text of one line. If fn panics, an error of the release is dropped.
 //
-// If l is [Leased], the ctx of fn is a child of ctx. It ends when fn returns. If the hold is
-// lost, it is cancelled with the cause [ErrLost]. The result of Do matches ErrLost if the hold
-// was lost before the release. A loss does not stop fn: fn has to check its ctx. [HoldFrom]
-// returns the hold.
+// If l is [Leased], the ctx of fn is a child of ctx. It ends when fn returns. If the hold is lost,
+// it is cancelled with the cause [ErrLost]. The result of Do matches ErrLost if the hold was lost
+// before the release. A loss does not stop fn: fn must check its ctx. [HoldFrom] returns the hold.
 //
 // If l is not Leased, fn gets ctx itself, and Do allocates nothing. Either way a time limit of ctx
 // limits the wait and fn together. To limit the wait alone, call LockContext with a limited ctx.

@@ -34,9 +34,8 @@
 //   - UnlockContext always tries to release: it takes values from ctx, but ignores its
 //     cancellation.
 //   - The zero value of a local lock is free and ready to use. A lock must not be copied after
-//     first use. Other types have to be made by a function of their package. A zero keyed.Mutex,
-//     condition.Cond, singleton.Lazy, [Guarded] or record.Recorder says so in an error or a
-//     panic.
+//     first use. Other types must be made by a function of their package. A zero keyed.Mutex,
+//     condition.Cond, singleton.Lazy, [Guarded] or record.Recorder says so in an error or a panic.
 //   - A function that takes a lock says that the lock is nil, also if it is a nil pointer. The
 //     methods of a nil lock panic as the methods of a nil [sync.Mutex] do.
 //   - In the terms of the Go memory model, an unlock synchronizes before the next lock.

@@ -18,7 +18,7 @@ import (
 // store is where the locks are. Which one it is shows nowhere else in this program.
 type store struct {
 	*open.Client
-	// url is what another process has to give to openStore for the same locks, or "" if they are
+	// url is what another process must give to openStore for the same locks, or "" if they are
 	// those of this process.
 	url string
 	// remove undoes what was made for the store.

@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// A plan is what has to be checked. All folders are below the root of the repository, with slashes.
+// A plan is what must be checked. All folders are below the root of the repository, with slashes.
 type plan struct {
 	// packages has the folder of each package, with the changed files that it is tested for.
 	packages map[string][]string

@@ -94,7 +94,7 @@ func (j *job) read(from io.Reader) results {
 	}
 }
 
-// ended counts the end of a test or package, and prints what has to be seen of it.
+// ended counts the end of a test or package, and prints what must be seen of it.
 func (j *job) ended(r *results, e event, p *printed) {
 	sub := strings.Contains(e.Test, "/")
 	if sub && e.Action == "fail" {

@@ -10,7 +10,7 @@ import (
 )
 
 // copies finds exported types whose doc comment and fields disagree about copies. A copied lock is
-// two locks. So go vet has to see the copy, and the reader has to know.
+// two locks. So go vet must see the copy, and the reader must know.
 var copies = &analysis.Analyzer{
 	Name: "copies",
 	Doc:  "compare what doc comments of exported types say about copies with what go vet sees",

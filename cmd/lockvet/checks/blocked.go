@@ -693,7 +693,7 @@ func (fs *flows) valueOpen(o types.Object) bool {
 }
 
 // fills reports whether the send op waits at some time. A buffer of one has room for the first send
-// on each channel. So the send has to repeat on one channel, or a receive, which would have nothing
+// on each channel. So the send must repeat on one channel, or a receive, which would have nothing
 // to receive again.
 func (b *blocking) fills(op operation, class types.Object) bool {
 	sizes := b.buffers[class]

@@ -154,9 +154,8 @@ func (fs *flows) leaks(f *function, t *tracked) (found []leak) {
 	return found
 }
 
-// disciplined reports whether f has to release a lock that it acquires, although it releases the
-// lock nowhere: other functions release what they acquire, and none releases the lock for another
-// one.
+// disciplined reports whether f must release a lock that it acquires, although it releases the lock
+// nowhere: other functions release what they acquire, and none releases the lock for another one.
 func (fs *flows) disciplined(f *function, t *tracked, m mode) bool {
 	id := t.path.id()
 	if id == nil || len(fs.apart[id]) > 0 || len(fs.balanced[id]) == 0 || newOrders(fs.pass, fs).made(f)[t.path.root] ||

@@ -100,7 +100,7 @@ func (g *guard) reap(ended func(syscall.WaitStatus)) {
 	}
 }
 
-// obey carries out the orders until the guard has to end.
+// obey carries out the orders until the guard must end.
 func (g *guard) obey(from *os.File) {
 	orders := make(chan byte)
 	go func() {

@@ -96,7 +96,7 @@ func TestTheObjectsForKubernetesAreValid(t *testing.T) {
 	}
 }
 
-// runs runs a command line of withlock, which has to succeed.
+// runs runs a command line of withlock, which must succeed.
 func runs(t *testing.T, dir string, argv []string) {
 	t.Helper()
 	cmd := exec.Command(argv[0], argv[1:]...)

@@ -97,7 +97,7 @@ type Quote struct {
 	Text  string `json:"text"`
 }
 
-// Lab is what a running scenario has to work with. Its methods may be called by any goroutine.
+// Lab has the means of a running scenario. Its methods may be called by any goroutine.
 type Lab struct {
 	Quick bool
 	Rand  *rand.Rand // of the seed; for the scenario's own goroutine only

@@ -169,7 +169,7 @@ func numbered(lane *lab.Lane, x func(time.Duration) float64, n *int) []string {
 	const room = 26.0 / narrow * 100
 	close := func(a, b lab.Mark) bool {
 		between := x(b.At) - x(a.At)
-		// Two numbers that face each other have to have room for both.
+		// Two numbers that face each other must have room for both.
 		return between < room || numberAt(x(b.At)) < 0 && numberAt(x(a.At)) > 0 && between < 2*room
 	}
 	numbers := make([]string, len(lane.Marks))

@@ -238,7 +238,7 @@ func processorTime() time.Duration {
 	return time.Duration((samples[0].Value.Float64() - samples[1].Value.Float64()) * float64(time.Second))
 }
 
-// level is by how much two figures have to differ to count as different.
+// level is by how much two figures must differ to count as different.
 const level = 1.05
 
 // crossing says in words which of two lines is the lower one, and where that changes.

@@ -187,8 +187,8 @@ func watch(n *atomic.Int64, least int64) {
 	}
 }
 
-// awake is how soon a goroutine answers that is running on another processor. One that has to
-// be given a processor first takes longer.
+// awake is how soon a goroutine answers that is running on another processor. One that must be
+// given a processor first takes longer.
 const awake = 2 * time.Microsecond
 
 // meetings makes a goroutine ask for the lock while another one holds it. Both are running when

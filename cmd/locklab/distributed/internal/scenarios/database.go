@@ -32,7 +32,7 @@ func newDatabase(ctx context.Context, l *lab.Lab, schema ...string) *database {
 
 // process returns the database as another process has it: with connections of its own.
 func (d *database) process(l *lab.Lab) *sql.DB {
-	// The file is of no use after the run, so that nothing has to wait for the disk.
+	// The file is of no use after the run, so nothing waits for the disk.
 	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(filepath.Join(d.dir, "db"))+
 		"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(off)")
 	l.Must(err)

@@ -106,8 +106,7 @@ func sqlRow(ctx context.Context, l *lab.Lab) error {
 	var tables [3]*sqllock.Table
 	for i, db := range []*sql.DB{holder, next, stranger} {
 		var err error
-		// The margin is larger than by default, as the scenario has to hold on a busy machine
-		// too.
+		// The margin is larger than by default, as the scenario must hold on a busy machine too.
 		tables[i], err = byTable(ctx, db, lease.WithTTL(term), lease.WithMargin(term/4))
 		l.Must(err)
 		closers = append(closers, tables[i])

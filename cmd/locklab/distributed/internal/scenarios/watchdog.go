@@ -71,7 +71,7 @@ func work(ctx context.Context, l locks.Locker, d time.Duration) error {
 func watchdog(_ context.Context, l *lab.Lab) error {
 	s := newServer(l)
 	term := lab.Pick(l, 5*time.Second, 2*time.Second) // a slow test has to renew in time
-	// The margin is larger than by default, as the scenario has to hold on a busy machine too.
+	// The margin is larger than by default, as the scenario must hold on a busy machine too.
 	margin := lease.WithMargin(term / 4)
 	// Only the lease of the holder matters.
 	holder, other, third := s.process(l, term, margin), s.process(l, time.Minute), s.process(l, time.Minute)

@@ -123,7 +123,7 @@ var (
 	digits = regexp.MustCompile(`\d+`)
 )
 
-// insertions returns what a text takes from a run or has to keep: verbs with the argument that each
+// insertions returns what a text takes from a run or must keep: verbs with the argument that each
 // takes, actions of a template, code, and figures.
 func insertions(text string) (all []string) {
 	next := 0
