@@ -65,9 +65,9 @@
 //	&locks_client:*
 //	-@all
 //	+eval +evalsha +ping +hello +subscribe +unsubscribe +publish +pubsub|numsub
-//	+hdel +hexists +hget +hkeys +hmget +hscan +hgetall +hset +hsetnx
+//	+hdel +hexists +hget +hgetall +hkeys +hlen +hmget +hscan +hset
 //	+pttl +pexpire +pexpireat +persist +exists
-//	+del +get +set +incr +incrby +decrby +time +lindex +llen +lpop +lpos +lpush +lrange +lrem +rpush
+//	+del +get +getset +set +incr +incrby +decrby +time +lindex +llen +lpop +lpos +lpush +lrange +lrem +rpush
 //	+zadd +zcard +zcount +zincrby +zrange +zrangebyscore +zrem +zscore
 //	+wait
 //	+ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub

@@ -157,8 +157,8 @@ const confined = `~orders* ~{orders* ~redisson_lock_token:{orders* ` +
 	`&locks_permits_channel:{orders* &locks_waiting_permits:{orders* &redisson_sc:{orders* ` +
 	`&locks_client:* &locks_waiting:{orders* &locks_waiting_rw:{orders* &locks_waiting_simple:{orders* ` +
 	`-@all +eval +evalsha +ping +hello +subscribe +unsubscribe +publish +pubsub|numsub ` +
-	`+hdel +hexists +hget +hkeys +hmget +hscan +hgetall +hset +hsetnx +pttl +pexpire +pexpireat +persist +exists ` +
-	`+del +get +set +incr +incrby +decrby +time ` +
+	`+hdel +hexists +hget +hgetall +hkeys +hlen +hmget +hscan +hset +pttl +pexpire +pexpireat +persist +exists ` +
+	`+del +get +getset +set +incr +incrby +decrby +time ` +
 	`+lindex +llen +lpop +lpos +lpush +lrange +lrem +rpush +zadd +zcard +zcount +zincrby ` +
 	`+zrange +zrangebyscore +zrem +zscore +wait ` +
 	`+ssubscribe +sunsubscribe +spublish +pubsub|shardnumsub`

@@ -127,7 +127,7 @@ var (
 // the parts of a trace.
 func scriptsWriteTheSameKeys(t *testing.T, s *stage) {
 	t.Parallel()
-	writes := []string{"set", "incr", "hset", "hsetnx", "hincrby", "hdel", "del", "pexpire", "publish",
+	writes := []string{"set", "getset", "incr", "hset", "hsetnx", "hincrby", "hdel", "del", "pexpire", "publish",
 		"rpush", "lpush", "lpop", "lrem", "zadd", "zincrby", "zrem", "persist"}
 	reads := []string{"exists", "hexists", "get", "hget", "hmget", "hkeys", "hlen", "hgetall", "pttl", "lindex",
 		"lpos", "lrange", "zrange", "zscore", "time", "pubsub", "hscan", "llen"}

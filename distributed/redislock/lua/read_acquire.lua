@@ -3,20 +3,22 @@
 --
 -- KEYS lock, hold [list]; ARGV lease, acquisition, writer [how]
 local lock, lease = KEYS[1], tonumber(ARGV[1])
-if redis.call('exists', lock) == 1 then
+local rest = redis.call('pttl', lock)
+if rest == -2 then
+	redis.call('hset', lock, 'mode', 'read', ARGV[2], 1)
+else
 	local mode = redis.call('hget', lock, 'mode')
 	if not mode then
 		return redis.error_reply('FOREIGN the lock is no read-write lock')
 	end
 	if mode ~= 'read' and (ARGV[3] == '' or redis.call('hexists', lock, ARGV[3]) == 0) then
-		return refused(lock, KEYS[3], ARGV[2], ARGV[4])
+		return refused(lock, rest, KEYS[3], ARGV[2], ARGV[4])
 	end
+	redis.call('hset', lock, ARGV[2], 1)
 end
-redis.call('hsetnx', lock, 'mode', 'read')
-redis.call('hset', lock, ARGV[2], 1)
 -- First the lock, then the hold: the server's clock may pass a millisecond between them, and a release
 -- takes a lock that lasts longer than its hold for that of another reader.
-if redis.call('pttl', lock) < lease then
+if rest < lease then
 	redis.call('pexpire', lock, lease)
 end
 redis.call('set', KEYS[2], 1, 'PX', lease)

@@ -8,9 +8,13 @@ local lock = KEYS[1]
 if typed('hdel', lock, ARGV[1]) ~= 1 then
 	return false
 end
+if redis.call('hlen', lock) <= 1 then -- the mode alone: nobody else holds the lock
+	redis.call('del', lock, KEYS[5])
+	return wake(KEYS[3], KEYS[2], 3, '0', false)
+end
 local shorter = redis.call('pttl', KEYS[5]) < redis.call('pttl', lock)
 redis.call('del', KEYS[5])
-if redis.call('hget', lock, 'mode') == 'write' or shorter and redis.call('hlen', lock) > 1 then
+if shorter or redis.call('hget', lock, 'mode') == 'write' then
 	return 0
 end
 if limit(lock, KEYS[4]) then

@@ -3,13 +3,14 @@
 --
 -- KEYS lock [list]; ARGV lease, acquisition:write [how]
 local lock, owner = KEYS[1], ARGV[2]
-local fields = redis.call('hmget', lock, 'mode', owner)
-if fields[1] then
-	if fields[1] ~= 'write' or not fields[2] then
-		return refused(lock, KEYS[2], owner, ARGV[3])
+local rest = redis.call('pttl', lock)
+if rest ~= -2 then
+	local fields = redis.call('hmget', lock, 'mode', owner)
+	if not fields[1] then
+		return redis.error_reply('FOREIGN the lock is no read-write lock')
+	elseif fields[1] ~= 'write' or not fields[2] then
+		return refused(lock, rest, KEYS[2], owner, ARGV[3])
 	end
-elseif redis.call('exists', lock) == 1 then
-	return redis.error_reply('FOREIGN the lock is no read-write lock')
 end
 redis.call('hset', lock, 'mode', 'write', owner, 1)
 redis.call('pexpire', lock, ARGV[1])

@@ -5,10 +5,22 @@
 --
 -- KEYS lock, channel, list, prefix of all holds; ARGV acquisition:write, whether the server counts
 -- subscribers, publish commands
-if typed('hdel', KEYS[1], ARGV[1]) ~= 1 then
+local fields, held, others = typed('hgetall', KEYS[1]) or {}, false, false
+for i = 1, #fields, 2 do
+	if fields[i] == ARGV[1] then
+		held = true
+	elseif fields[i] ~= 'mode' then
+		others = true
+	end
+end
+if not held then
 	return false
 end
-local reads = limit(KEYS[1], KEYS[4])
+local reads = false
+if others then
+	redis.call('hdel', KEYS[1], ARGV[1])
+	reads = limit(KEYS[1], KEYS[4])
+end
 if reads then
 	redis.call('hset', KEYS[1], 'mode', 'read')
 else

@@ -96,12 +96,12 @@ func TestNoRequestIsRepeatedAfterItsConnectionsTime(t *testing.T) {
 	a := suite.Someone()
 	direct := suite.Connect(t, s.Addr)
 	h := suite.Hold(t, l, a)
-	counted := suite.Commands(t, direct, "incr")
+	counted := suite.Commands(t, direct, "getset")
 	require.NoError(t, l.UnlockContext(a))
 	p.Delay(1500 * time.Millisecond)
 	require.Greater(t, suite.Hold(t, l, a).Token(), h.Token())
 	p.Heal()
-	require.Equal(t, counted+1, suite.Commands(t, direct, "incr"), "each request that takes the lock counts")
+	require.Equal(t, counted+1, suite.Commands(t, direct, "getset"), "each request that takes the lock counts")
 	require.NoError(t, l.UnlockContext(a))
 }
 
