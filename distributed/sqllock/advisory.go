@@ -7,7 +7,9 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
@@ -59,34 +61,89 @@ type taking struct {
 	clean  bool  // the lock is not held, and the connection is as before
 }
 
-// take takes the lock if it is free.
-func (s *sessionStore) take(ctx context.Context, conn *sql.Conn, name string) (t taking, err error) {
-	key := s.key(name)
-	var holder sql.NullInt64 // if the server tells
-	if err := s.c.statements["session"].query(ctx, conn, []any{key}, &t.own, &holder); err != nil {
-		return t, err
+// take takes the lock if it is free. It asks the session that has answered on this connection
+// before. If another one answers, or if none has before, take first asks which session there is.
+func (s *sessionStore) take(ctx context.Context, conn *sql.Conn, name string) (taking, error) {
+	connection := identityOf(conn)
+	if own := s.known.get(connection); own != 0 {
+		t, now, err := s.takeIn(ctx, conn, name, own)
+		if err != nil || now == own {
+			return t, err
+		}
 	}
+	var own int64
+	if err := s.c.statements["session"].query(ctx, conn, nil, &own); err != nil {
+		return taking{}, err
+	}
+	t, now, err := s.takeIn(ctx, conn, name, own)
 	switch {
-	case holder.Valid && holder.Int64 == t.own:
+	case err != nil:
+		return t, err
+	case now != own:
+		s.known.set(connection, 0)
+		return t, sessionsError(own, now)
+	}
+	s.known.set(connection, own)
+	return t, nil
+}
+
+// takeIn takes the lock if it is free and the session own answers, and returns the session that has
+// answered. Another session is not asked for the lock: the lock would stay locked there.
+func (s *sessionStore) takeIn(ctx context.Context, conn *sql.Conn, name string, own int64) (t taking, now int64, err error) {
+	t.own = own
+	var holder, got sql.NullInt64 // the holder if the server tells
+	if err := s.c.statements["take"].query(ctx, conn, []any{s.key(name), own}, &now, &holder, &got); err != nil {
+		return t, now, err
+	}
+	if holder.Valid && holder.Int64 == own && now == own {
 		// The program left the lock held on a connection of the pool. Our acquisition would seem to
 		// succeed.
-		return t, fmt.Errorf("a connection of the pool has the lock already: %w", locks.ErrForeign)
-	case holder.Valid:
-		t.holder, t.clean = holder.Int64, true
-		return t, nil
+		return t, now, fmt.Errorf("a connection of the pool has the lock already: %w", locks.ErrForeign)
 	}
-	// The lock is not asked for if another session answers now: it would stay locked there.
-	var now int64
-	var got sql.NullInt64
-	if err := s.c.statements["take"].query(ctx, conn, []any{key, t.own}, &now, &got); err != nil {
-		return t, err
+	t.held, t.holder = got.Int64 > 0, holder.Int64
+	t.clean = !t.held
+	return t, now, nil
+}
+
+// knownSessions has the session that has answered last on each connection. A connection that the
+// pool has closed stays in it, so it forgets all of them now and then.
+type knownSessions struct {
+	mu  sync.Mutex
+	ids map[any]int64 // by [identityOf]
+}
+
+// mostKnown is how many connections it knows.
+const mostKnown = 256
+
+// identityOf returns the driver's pointer to the connection, or nil if the driver has none.
+func identityOf(conn *sql.Conn) (identity any) {
+	conn.Raw(func(c any) error {
+		if reflect.TypeOf(c).Kind() == reflect.Pointer {
+			identity = c
+		}
+		return nil
+	})
+	return identity
+}
+
+// get returns the session of a connection, or 0.
+func (k *knownSessions) get(connection any) int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.ids[connection]
+}
+
+// set notes the session of a connection. 0 stands for none.
+func (k *knownSessions) set(connection any, id int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ids == nil || len(k.ids) >= mostKnown {
+		k.ids = make(map[any]int64)
 	}
-	t.held = got.Int64 > 0
-	t.clean = !t.held // another client was quicker
-	if got.Int64 < 0 {
-		return t, sessionsError(t.own, now)
+	delete(k.ids, connection)
+	if connection != nil && id != 0 {
+		k.ids[connection] = id
 	}
-	return t, nil
 }
 
 // alive returns an error unless the session still has the lock.

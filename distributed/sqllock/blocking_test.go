@@ -195,10 +195,11 @@ func TestABlockedWaiterNeedsNoStatementOnceReleased(t *testing.T) {
 	eachCountedBlockade(t, rarely, func(t *testing.T, b *blockade) {
 		got := b.waits(adaptertest.Owner())
 		soon(t, func() bool { return b.blocked() == 1 })
-		require.Len(t, b.counts.statements(), 2) // a session or a transaction, and that the lock is held
+		asked := len(b.counts.statements())
+		require.LessOrEqual(t, asked, 2) // that the lock is held, and the begin of a transaction
 		require.NoError(t, b.free())
 		require.NoError(t, <-got)
-		require.Len(t, b.counts.statements(), 4) // what has waited, and the release
+		require.Len(t, b.counts.statements(), asked+2) // what has waited, and the release
 	})
 }
 

@@ -105,7 +105,8 @@ func collect[T any](
 	ctx context.Context, c *core, s *statement, args []any, scan func(rows *sql.Rows) (T, error)) (all []T, err error) {
 	err = c.request(ctx, func(ctx context.Context) error {
 		all = nil // of an earlier attempt
-		rows, err := c.db.QueryContext(ctx, s.text, s.args(args)...)
+		text, with := s.message(args)
+		rows, err := c.db.QueryContext(ctx, text, with...)
 		if err != nil {
 			return err
 		}

@@ -102,13 +102,14 @@ SELECT 1, 1, 0 FROM {rows} WHERE name = $1 FOR UPDATE NOWAIT
 -- name: make row
 INSERT IGNORE INTO {rows} (name) VALUES ($1)
 
--- Advisory. The session, and the session that has the lock. $1 key.
+-- Advisory. The session.
 -- name: session
-SELECT CONNECTION_ID(), IS_USED_LOCK($1)
+SELECT CONNECTION_ID()
 
--- Takes the lock, which is 1 or 0, unless another session answers, which is -1. $1 key, $2 session.
+-- The session, and the session that has the lock. Takes the lock, which is 1 or 0, if no session has it, unless another
+-- session answers, which is -1. $1 key, $2 session.
 -- name: take
-SELECT CONNECTION_ID(), IF(CONNECTION_ID() = $2, GET_LOCK($1, 0), -1)
+SELECT CONNECTION_ID(), IS_USED_LOCK($1), IF(CONNECTION_ID() = $2, IF(IS_USED_LOCK($1) IS NULL, GET_LOCK($1, 0), 0), -1)
 
 -- Takes the lock when its holder has given it back, which is 1. It is 0 if that takes longer than two seconds, and -1
 -- if another session answers. The server does not look for a client that has gone before the time is over, and

@@ -182,13 +182,14 @@ INSERT INTO {rows} (name) VALUES ($1) ON CONFLICT (name) DO NOTHING
 -- name: notify
 SELECT pg_notify($1, $2)
 
--- Advisory. The session. The server does not tell cheaply which one has the lock. $1 key.
+-- Advisory. The session.
 -- name: session
-SELECT pg_backend_pid(), CAST(NULL AS bigint)
+SELECT pg_backend_pid()
 
--- Takes the lock, which is 1 or 0, unless another session answers, which is -1. $1 key, $2 session.
+-- The session, and no holder: the server does not tell it cheaply. Takes the lock, which is 1 or 0, unless another
+-- session answers, which is -1. $1 key, $2 session.
 -- name: take
-SELECT pg_backend_pid(), CASE WHEN pg_backend_pid() = $2 THEN CAST(pg_try_advisory_lock($1) AS integer) ELSE -1 END
+SELECT pg_backend_pid(), CAST(NULL AS bigint), CASE WHEN pg_backend_pid() = $2 THEN CAST(pg_try_advisory_lock($1) AS integer) ELSE -1 END
 
 -- Takes the lock when its holder has given it back, which is 1, unless another session answers, which is -1. $1 key,
 -- $2 session.

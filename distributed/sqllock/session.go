@@ -52,7 +52,8 @@ type sessionStore struct {
 	mu      sync.Mutex
 	held    map[driver.HoldID]*session
 	blocked map[driver.HoldID]*blocked
-	closed  bool           // nothing is added to held
+	closed  bool // nothing is added to held
+	known   knownSessions
 	ending  sync.WaitGroup // sessions that are removed from held, and not discarded yet
 }
 

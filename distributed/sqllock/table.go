@@ -138,7 +138,8 @@ func (s *tableStore) take(ctx context.Context, req driver.Request) (token int64,
 		return token, err
 	}
 	err = s.c.request(ctx, func(ctx context.Context) error {
-		r, err := s.c.db.ExecContext(ctx, acquire.text, acquire.args(args)...)
+		text, with := acquire.message(args)
+		r, err := s.c.db.ExecContext(ctx, text, with...)
 		if err == nil {
 			token, err = r.LastInsertId()
 		}
