@@ -81,12 +81,12 @@ func (p pending[T]) await(ctx context.Context) (v T, err error) {
 	case <-p.s.dead:
 		return v, zk.ErrSessionExpired
 	case <-ctx.Done():
-		return v, p.s.unanswered(ctx)
+		return v, p.s.noAnswerError(ctx)
 	}
 }
 
-// unanswered returns the error of a request that has no answer at the end of its ctx.
-func (s *session) unanswered(ctx context.Context) error {
+// noAnswerError returns the error of a request without an answer at the end of its ctx.
+func (s *session) noAnswerError(ctx context.Context) error {
 	if !s.connected() {
 		return s.c.notConnected(ctx)
 	}
@@ -164,7 +164,7 @@ func (s *session) sync(ctx context.Context, path string) error {
 func (s *session) syncOnce(ctx context.Context) error {
 	_, err := s.synced.Do(ctx)
 	if inDoubt(err) && ctx.Err() != nil {
-		return s.unanswered(ctx)
+		return s.noAnswerError(ctx)
 	}
 	return err
 }
