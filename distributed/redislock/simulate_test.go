@@ -9,10 +9,11 @@ import (
 // lifeSeeds are the seeds of lives that have found something.
 var lifeSeeds = map[string][]uint64{
 	"fenced": {2226169520768965069}, // a request that is repeated takes another token
+	"fair":   {322982682839122124},  // a process stood still for longer than its plan said
 }
 
 func TestLivesOfLocks(t *testing.T) {
-	for _, kind := range []string{"plain", "fenced", "simple"} {
+	for _, kind := range []string{"plain", "fenced", "fair", "simple"} {
 		t.Run(kind, func(t *testing.T) { suite.Lives(t, kind, lifeSeeds[kind]...) })
 	}
 }

@@ -336,8 +336,8 @@ func (b *ledger) orphan(r *Requests, req driver.Request, sent, gave time.Time) {
 		p.mu.Lock()
 		touched, pending := p.touched[req.Acquisition], p.pending[req.Acquisition]
 		p.mu.Unlock()
-		standing := slices.ContainsFunc(l.plan.troubles, func(t trouble) bool {
-			return (t.kind == pauses || t.kind == dies || t.kind == closes) && t.who == p.slot &&
+		standing := p.runs() <= within || slices.ContainsFunc(l.plan.troubles, func(t trouble) bool {
+			return (t.kind == dies || t.kind == closes) && t.who == p.slot &&
 				t.at <= l.now() && t.until >= l.now()-within
 		})
 		if touched.Before(gave) && pending == 0 && !standing && !p.dead.Load() && p.closing.Load() == 0 && !l.ended() && p.ctx.Err() == nil {

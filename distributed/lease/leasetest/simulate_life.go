@@ -178,6 +178,7 @@ type process struct {
 
 	mu      sync.Mutex
 	gate    chan struct{}        // closed while the process runs
+	wentOn  time.Time            // when it stood still last
 	serials map[string]int       // requests, by kind and server
 	touched map[string]time.Time // when the client asked or heard of an acquisition last
 	pending map[string]int       // how many requests about an acquisition are under way
@@ -285,16 +286,25 @@ func (p *process) goOn() {
 	case <-p.gate:
 	default:
 		close(p.gate)
+		p.wentOn = time.Now()
 		p.life.log.add(p.n, "goes on")
 	}
 }
 
-// stood says whether the process is dead, or has stood still some time ago or since.
-func (p *process) stood(ago time.Duration) bool {
-	now := p.life.now()
-	return p.dead.Load() || slices.ContainsFunc(p.life.plan.troubles, func(t trouble) bool {
-		return t.kind == pauses && t.who == p.slot && t.at <= now && t.until >= now-ago
-	})
+// runs returns for how long the process has run since it was dead or stood still. It may go on later
+// than its plan says, such as after another trouble.
+func (p *process) runs() time.Duration {
+	if p.dead.Load() {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.gate:
+		return time.Since(p.wentOn)
+	default:
+		return 0
+	}
 }
 
 // healthy says that nothing troubled the process between from and now, and that no earlier trouble

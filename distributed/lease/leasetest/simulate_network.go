@@ -303,8 +303,10 @@ func simulate[T any](r *Requests, ctx context.Context, op Op, what string,
 			var ended atomic.Int64
 			stop := context.AfterFunc(ctx, func() { ended.Store(int64(p.life.now())) })
 			result, err = call(ctx)
-			late := p.life.now() - time.Duration(ended.Load())
-			if !stop() && late > time.Second && late < p.life.now() && !p.stood(late) {
+			over := !stop()
+			at := time.Duration(ended.Load()) // 0 if the context ends just now
+			late := min(p.life.now()-at, p.runs())
+			if over && at > 0 && late > time.Second {
 				p.life.breaks("a request ends with its context", fmt.Sprintf("%s %s, %v later", op, what, late), p)
 			}
 			if p.dead.Load() {
