@@ -49,6 +49,12 @@
 // seconds. A failure is shortened, and shows the steps of the processes concerned. See [World] for
 // a store that has a protocol of its own.
 //
+// Folder examples/simulated of the module has a store in memory, and the same behind connections.
+// Each is simulated in less than twenty lines.
+//
+// Most lives are full of faults. World.Service is for lives with hours between two faults.
+// Config.Forget and Config.SetClock are for faults that break promises of the store itself.
+//
 // # What it cannot see
 //
 // The checks take place in one process and on one machine: clocks of clients never differ.

@@ -1,6 +1,7 @@
 package leasetest
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -12,8 +13,11 @@ import (
 	"time"
 )
 
-var simulated = flag.Duration("leasetest.simulate", 0,
-	"how much time each Simulate simulates, 0 for what its World says")
+var (
+	simulated = flag.Duration("leasetest.simulate", 0,
+		"how much time each Simulate simulates, 0 for what its World says")
+	service = flag.Bool("leasetest.service", false, "let each Simulate simulate services, see World.Service")
+)
 
 // World describes a simulation by [Simulate]: a server in memory, the processes that use it, and
 // the time. Only Open is needed.
@@ -24,9 +28,14 @@ type World struct {
 	// faults are there.
 	Open func(tb testing.TB) Config
 
-	// For is how much time is simulated in all. Default 10 minutes. The flag
-	// -leasetest.simulate=100h is for long runs.
+	// For is how much time is simulated in all. Default 10 minutes, or a day if Service is set. The
+	// flag -leasetest.simulate=100h is for long runs.
 	For time.Duration
+
+	// Service has the lives be those of a service: leases of 10 to 30 seconds, holds of seconds to
+	// minutes, lives of hours to days, and minutes to hours between two faults. Without it something
+	// fails about each second, and several faults meet. The flag -leasetest.service sets it.
+	Service bool
 
 	// Processes and Users are how many processes there are at most, and how many goroutines of each
 	// use locks. Default 4 and 3.
@@ -86,6 +95,7 @@ func Simulate(t *testing.T, w World) {
 		return
 	}
 	var total totals
+	defer func() { t.Log(&total) }() // of a failure too
 	live := func(seed uint64) {
 		f, sum := w.liveCounting(t, w.plan(seed))
 		total.add(sum)
@@ -99,16 +109,24 @@ func Simulate(t *testing.T, w World) {
 	for total.time < w.For {
 		live(rand.Uint64())
 	}
-	t.Logf("%v simulated in %d lives: %d acquisitions, %d requests, %d losses, %d faults",
-		total.time.Round(time.Second), total.lives, total.acquisitions, total.requests, total.losses, total.faults)
+}
+
+// String is what tools/lives reads.
+func (t *totals) String() string {
+	return fmt.Sprintf("%v simulated in %d lives: %d acquisitions, %d requests, %d losses, %d faults",
+		t.time.Round(time.Second), t.lives, t.acquisitions, t.requests, t.losses, t.faults)
 }
 
 func (w World) withDefaults() World {
 	if *simulated > 0 {
 		w.For = *simulated
 	}
+	w.Service = w.Service || *service
 	if w.For <= 0 {
 		w.For = 10 * time.Minute
+		if w.Service {
+			w.For = 24 * time.Hour
+		}
 	}
 	if w.Processes <= 0 {
 		w.Processes = 4
@@ -180,23 +198,40 @@ type plan struct {
 	raw       bool          // process 0 sends requests without a client
 	ttl       time.Duration // unless the Config has one
 	pace      time.Duration // how long a user thinks
+	relies    time.Duration // how long a user has a hold
 	long      time.Duration // the trouble
 	calm      bool          // whether the calm is lived
-	troubles  []trouble
+	service   bool          // see World.Service
+	troubles  []trouble     // in order of their beginnings
+	longest   time.Duration // trouble
 }
 
 func (w World) plan(seed uint64) plan {
 	r := rand.New(rand.NewPCG(seed, 1))
-	p := plan{seed: seed, calm: true}
+	p := plan{seed: seed, calm: true, service: w.Service}
 	p.processes = 2 + r.IntN(max(1, w.Processes-1))
 	p.users = 1 + r.IntN(w.Users)
 	p.names = 1 + r.IntN(2)
 	p.raw = r.IntN(3) == 0
-	p.ttl = 1500*time.Millisecond + time.Duration(r.IntN(2000))*time.Millisecond
-	p.pace = []time.Duration{2 * time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond, time.Second}[r.IntN(4)]
-	p.long = time.Duration(5+r.IntN(25)) * time.Second
-	if p.pace >= 200*time.Millisecond {
-		p.long *= 4
+	var often time.Duration // between two troubles, at most twice
+	lasts := func() time.Duration { return time.Duration(r.Int64N(int64(p.ttl) * 2)) }
+	if w.Service {
+		p.ttl = 10*time.Second + time.Duration(r.IntN(20_000))*time.Millisecond
+		p.relies = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute}[r.IntN(3)]
+		p.pace = p.relies * time.Duration(1+r.IntN(8))
+		p.long = time.Duration(2+r.IntN(46)) * time.Hour
+		often = []time.Duration{5 * time.Minute, 20 * time.Minute, time.Hour, 3 * time.Hour}[r.IntN(4)]
+		lasts = func() time.Duration { // some end within a lease, some after many
+			return time.Duration(r.Int64N(int64(p.ttl) * []int64{1, 4, 20}[r.IntN(3)]))
+		}
+	} else {
+		p.ttl = 1500*time.Millisecond + time.Duration(r.IntN(2000))*time.Millisecond
+		p.pace = []time.Duration{2 * time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond, time.Second}[r.IntN(4)]
+		p.relies = p.pace / 2
+		p.long = time.Duration(5+r.IntN(25)) * time.Second
+		if p.pace >= 200*time.Millisecond {
+			p.long *= 4
+		}
 	}
 	kinds := []troubleKind{
 		slowNet, lossyNet, lossyNet, silentNet, lateNet, lateNet, lateNet, twiceNet, cutUp, cutDown, cutBoth, parts, down, stalls,
@@ -207,14 +242,18 @@ func (w World) plan(seed uint64) plan {
 	if kinds = kinds[:1+r.IntN(len(kinds))]; r.IntN(2) == 0 {
 		kinds = kinds[:min(len(kinds), 3)]
 	}
-	often := time.Duration(300+r.IntN(3000)) * time.Millisecond
+	if often == 0 {
+		often = time.Duration(300+r.IntN(3000)) * time.Millisecond
+	}
 	for at := time.Duration(0); at < p.long; at += time.Duration(r.Int64N(int64(2 * often))) {
 		k := kinds[r.IntN(len(kinds))]
 		t := trouble{kind: k, at: at, who: r.IntN(p.processes)}
-		t.until = min(p.long, at+time.Duration(r.Int64N(int64(p.ttl)*2)))
+		t.until = min(p.long, at+lasts())
 		if k.ofServer() {
 			t.who = -1
-			t.until = min(t.until, at+time.Second)
+			if !w.Service {
+				t.until = min(t.until, at+time.Second)
+			}
 		}
 		p.troubles = append(p.troubles, t)
 	}
@@ -226,7 +265,18 @@ func (w World) plan(seed uint64) plan {
 			}
 		}
 	}
+	for _, t := range p.troubles {
+		p.longest = max(p.longest, t.until-t.at)
+	}
 	return p
+}
+
+// during returns the troubles that may be under way between two times, and perhaps some others.
+func (p *plan) during(from, to time.Duration) []trouble {
+	at := func(t trouble, d time.Duration) int { return cmp.Compare(t.at, d) }
+	first, _ := slices.BinarySearchFunc(p.troubles, from-p.longest, at)
+	next, _ := slices.BinarySearchFunc(p.troubles, to+1, at)
+	return p.troubles[min(first, next):next]
 }
 
 // finding is a life that has failed.
@@ -313,7 +363,11 @@ func (w World) shorten(t *testing.T, f *finding) *finding {
 func (f *finding) report(test string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "broken at %v: %s\n%s\n", f.at.Round(time.Microsecond), f.rule, f.text)
-	fmt.Fprintf(&b, "live it again: go test -run '^%s$' -leasetest.seed=%d\n", test, f.plan.seed)
+	how := ""
+	if *service {
+		how = " -leasetest.service"
+	}
+	fmt.Fprintf(&b, "live it again: go test -run '^%s$' -leasetest.seed=%d%s\n", test, f.plan.seed, how)
 	fmt.Fprintf(&b, "shortened by %d lives to %v, %d processes, %d users of each, %d faults:\n",
 		f.tries, f.plan.long.Round(time.Millisecond), f.plan.processes, f.plan.users, len(f.plan.troubles))
 	for _, t := range f.plan.troubles {

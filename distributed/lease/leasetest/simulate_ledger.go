@@ -34,6 +34,7 @@ type ledger struct {
 type account struct {
 	entries map[string]*entry
 	token   uint64
+	many    int // entries, before old ones are dropped
 	places  int // taken so far
 	forces  int // requests to break the lock that are under way
 	forced  int // how many of them have ended
@@ -50,9 +51,9 @@ type entry struct {
 	from     time.Time // it has surely held since then, if it surely does
 	sure     time.Time // it holds surely until then
 	most     time.Time // it does not hold any more from then on
-	token    uint64
-	doubt    bool // the outcome of a request is unknown
-	released bool // a release has ended it: a store that remembers that may say it again
+	token    uint64    // or 0 if the server may have another one
+	doubt    bool      // the outcome of a request is unknown
+	released bool      // a release has ended it: a store that remembers that may say it again
 	least    time.Duration
 	longest  time.Duration
 	busy     int       // requests under way
@@ -101,13 +102,14 @@ func (b *ledger) entry(r *Requests, id driver.HoldID) *entry {
 	a := b.account(r.key(id.Name))
 	e := a.entries[id.Acquisition]
 	if e == nil {
-		if len(a.entries) > 256 {
-			now := time.Now()
+		if now := time.Now(); len(a.entries) > a.many {
+			keep := max(time.Minute, 4*b.life.ttl) // requests may come two leases late
 			for acquisition, e := range a.entries {
-				if e.watches == 0 && now.Sub(e.asked) > time.Minute && now.After(e.most.Add(time.Minute)) {
+				if e.watches == 0 && now.Sub(e.asked) > keep && now.After(e.most.Add(keep)) {
 					delete(a.entries, acquisition)
 				}
 			}
+			a.many = max(32, 2*len(a.entries))
 		}
 		e = &entry{p: r.port, a: a, name: id.Name, shared: r.shares, many: 1}
 		a.entries[id.Acquisition] = e
@@ -214,7 +216,7 @@ func (b *ledger) acquire(ctx context.Context, r *Requests, req driver.Request, w
 				tail(req.Acquisition), tail(other), x.sure.Sub(now)), x, e)
 		}
 		switch {
-		case wasSure && e.surely(now) && (reply.Token < e.token || b.life.cfg.exact && reply.Token != e.token):
+		case wasSure && e.surely(now) && e.token > 0 && (reply.Token < e.token || b.life.cfg.exact && reply.Token != e.token):
 			// Otherwise a repeated request may take another token, as the scripts of Redis do.
 			b.breaks("a hold keeps its token", fmt.Sprintf("%d, before %d", reply.Token, e.token), e)
 		case !mixed && b.exact() && !e.held && reply.Token != 0 && reply.Token <= before && size == 1 && !e.shared && !murky && e.token != reply.Token:
@@ -336,7 +338,7 @@ func (b *ledger) orphan(r *Requests, req driver.Request, sent, gave time.Time) {
 		p.mu.Lock()
 		touched, pending := p.touched[req.Acquisition], p.pending[req.Acquisition]
 		p.mu.Unlock()
-		standing := p.runs() <= within || slices.ContainsFunc(l.plan.troubles, func(t trouble) bool {
+		standing := p.runs() <= within || slices.ContainsFunc(l.plan.during(l.now()-within, l.now()), func(t trouble) bool {
 			return (t.kind == dies || t.kind == closes) && t.who == p.slot &&
 				t.at <= l.now() && t.until >= l.now()-within
 		})
@@ -368,7 +370,7 @@ func (b *ledger) lookup(r *Requests, req driver.Request, call func() (driver.Rep
 		b.breaks("Lookup finds holds only", tail(req.Acquisition), e)
 	case !reply.Held && sure && e.surely(now):
 		b.breaks("Lookup finds each hold", tail(req.Acquisition), e)
-	case reply.Held && e.held && e.surely(now) && reply.Token != e.token:
+	case reply.Held && e.held && e.surely(now) && e.token > 0 && reply.Token != e.token:
 		b.breaks("Lookup tells the token of the hold", fmt.Sprintf("%d, not %d", reply.Token, e.token), e)
 	case reply.Held && !e.held:
 		e.held, e.from, e.token = true, now, reply.Token
@@ -406,9 +408,7 @@ func (b *ledger) renew(r *Requests, ids []driver.HoldID, d time.Duration, call f
 		e := b.entry(r, ids[i])
 		e.doubt = e.doubt || mixed[i]
 	}
-	if now.Before(b.murky) {
-		return ok, err
-	}
+	murky := now.Before(b.murky)
 	if err != nil && b.exact() && began.Equal(now) && !errors.Is(err, ErrFault) {
 		b.breaks("no request fails by itself", err.Error(), b.entry(r, ids[0]))
 	}
@@ -420,9 +420,9 @@ func (b *ledger) renew(r *Requests, ids []driver.HoldID, d time.Duration, call f
 			if e.doubt && !session {
 				e.most = now.Add(never)
 			}
-		case ok[i] && !e.possibly(began.Add(-blur)):
+		case ok[i] && !e.possibly(began.Add(-blur)) && !murky:
 			b.breaks("Renew prolongs holds only", tail(id.Acquisition), e)
-		case !ok[i] && sure[i] && e.surely(now):
+		case !ok[i] && sure[i] && e.surely(now) && !murky:
 			b.breaks("Renew finds each hold", fmt.Sprintf("%q by %s, which has it for %v", id.Name, tail(id.Acquisition), e.sure.Sub(now)), e)
 		case ok[i]:
 			if !session {
@@ -461,6 +461,7 @@ func (b *ledger) release(r *Requests, id driver.HoldID, call func() (driver.Rele
 	}
 	switch {
 	case now.Before(b.murky):
+		e.doubt = e.doubt || err != nil
 	case errors.Is(err, driver.ErrRefused) && sure && !e.doubt:
 		e.sure = until // it still holds
 		if b.exact() && began.Equal(now) {
@@ -678,7 +679,7 @@ func (b *ledger) inspect(r *Requests, name string, call func() (driver.State, er
 		case claim == nil:
 		case !x.possibly(now):
 			wrong("it is no holder: "+tail(acquisition), x)
-		case x.surely(now) && claim.Token != x.token:
+		case x.surely(now) && x.token > 0 && claim.Token != x.token:
 			wrong(fmt.Sprintf("the token is %d, not %d", claim.Token, x.token), x)
 		case x.sure.Equal(x.most) && (claim.Left-x.most.Sub(now)).Abs() > blur && x.most.Sub(now) < time.Hour:
 			wrong(fmt.Sprintf("%v are left, not %v", claim.Left, x.most.Sub(now)), x)
@@ -862,8 +863,11 @@ func (b *ledger) reset() {
 	for _, a := range b.locks {
 		a.token = 0
 		for _, e := range a.entries {
-			e.sure, e.doubt = time.Time{}, true
-			e.most = time.Now().Add(never)
+			e.sure, e.doubt, e.token = time.Time{}, true, 0
+			e.vague = e.vague || e.place > 0
+			if e.most = time.Now().Add(never); b.life.cfg.exact && !e.p.overSessions() {
+				e.most = b.murky // unless it is renewed by then
+			}
 		}
 	}
 }

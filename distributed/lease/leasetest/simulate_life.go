@@ -34,6 +34,7 @@ type life struct {
 	over       chan struct{}  // closed when nothing should be there any more
 	jobs       sync.WaitGroup // the ends of processes
 	calming    atomic.Bool
+	calmed     chan struct{} // closed with calming
 	broken     atomic.Bool
 	count      atomic.Int64 // acquisitions
 	lost       atomic.Int64
@@ -53,7 +54,8 @@ type life struct {
 
 func newLife(t *testing.T, w World, p plan) *life {
 	l := &life{
-		TB: t, world: w, plan: p, began: time.Now(), log: newJournal(), over: make(chan struct{}), visits: make(map[string][]*possession),
+		TB: t, world: w, plan: p, began: time.Now(), log: newJournal(), over: make(chan struct{}), calmed: make(chan struct{}),
+		visits: make(map[string][]*possession),
 		tokens: make(map[string]uint64), forced: make(map[string]time.Time),
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
@@ -63,6 +65,9 @@ func newLife(t *testing.T, w World, p plan) *life {
 	}
 	if cfg.Poll <= 0 {
 		cfg.Poll = 2 * time.Second
+		if p.service && !cfg.FIFO { // a place in the queue of a store may end sooner
+			cfg.Poll = 20 * time.Second
+		}
 	}
 	l.cfg = cfg.withDefaults()
 	l.ledger = newLedger(l)
@@ -144,7 +149,7 @@ func (l *life) sum() totals {
 // troubled says whether a trouble of this kind is under way between a process and a server.
 func (l *life) troubled(kind troubleKind, who, server int) bool {
 	now := l.now()
-	return slices.ContainsFunc(l.plan.troubles, func(t trouble) bool { return t.kind == kind && t.within(now, who, server) })
+	return slices.ContainsFunc(l.plan.during(now, now), func(t trouble) bool { return t.kind == kind && t.within(now, who, server) })
 }
 
 // pause sleeps, until the life ends at the latest.
@@ -153,6 +158,21 @@ func (l *life) pause(d time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+	case <-l.ctx.Done():
+	}
+}
+
+// thinks pauses until the calm of a service begins at the latest. Other users think for seconds.
+func (l *life) thinks(d time.Duration) {
+	if !l.plan.service {
+		l.pause(d)
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.calmed:
 	case <-l.ctx.Done():
 	}
 }
@@ -312,7 +332,7 @@ func (p *process) runs() time.Duration {
 func (p *process) healthy(from time.Time) bool {
 	l := p.life
 	at, now := from.Sub(l.began)-4*l.ttl, l.now()
-	return !p.dead.Load() && p.closing.Load() == 0 && !slices.ContainsFunc(l.plan.troubles, func(t trouble) bool {
+	return !p.dead.Load() && p.closing.Load() == 0 && !slices.ContainsFunc(l.plan.during(at, now), func(t trouble) bool {
 		return (t.who < 0 || t.who == p.slot) && t.at <= now && t.until >= at
 	})
 }
@@ -443,7 +463,11 @@ func (l *life) cause(t trouble, ends map[int]time.Duration) {
 		case clockJumps:
 			if l.cfg.SetClock != nil {
 				l.resets()
-				l.cfg.SetClock(t.until - t.at)
+				by := min(t.until-t.at, l.ttl)
+				if by%2 == 0 {
+					by = -by
+				}
+				l.cfg.SetClock(by)
 			}
 		case down:
 			for _, p := range l.processes {
@@ -516,6 +540,7 @@ func (l *life) resets() {
 // calm waits until each user has had each lock once more.
 func (l *life) calm() {
 	l.calming.Store(true)
+	close(l.calmed)
 	for _, p := range l.processes {
 		p.event("everything is healed")
 	}
@@ -576,7 +601,7 @@ func (l *life) checks(name string, size int64) {
 			if size > 0 || v.shared && w.shared {
 				continue
 			}
-			if v.began.Before(reset) != w.began.Before(reset) && time.Since(reset) < l.ttl+time.Second {
+			if time.Since(reset) < l.ttl+time.Second { // one of them learns of its loss by then
 				continue
 			}
 			if time.Since(forced) < l.ttl { // the holder learns of it by its renewal
@@ -613,7 +638,10 @@ func (l *life) enter(v *possession, size int64) {
 		token := v.hold.Token()
 		l.mu.Lock()
 		last := l.tokens[v.name]
-		l.tokens[v.name] = max(token, last)
+		if time.Since(l.reset) < l.ttl+time.Second { // the server may have forgotten that it gave this token
+			token, last = 0, 0
+		}
+		l.tokens[v.name] = max(token, l.tokens[v.name])
 		var before *process
 		for _, w := range l.visits[v.name] {
 			before = w.u.process

@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,7 +56,9 @@ func (p *process) fate(op Op, server int) (f fate) {
 	n := p.serials[kind]
 	p.mu.Unlock()
 	h := fnv.New64a()
-	fmt.Fprint(h, p.slot, p.incarnation, kind, n)
+	text := strconv.AppendInt(make([]byte, 0, 64), int64(p.slot), 10)
+	text = strconv.AppendInt(append(text, ' '), int64(p.incarnation), 10)
+	h.Write(strconv.AppendInt(append(text, kind...), int64(n), 10))
 	r := rand.New(rand.NewPCG(p.life.plan.seed, h.Sum64()))
 	// Half of the messages take less than 0.7 ms, one of a thousand takes 30 ms.
 	latency := func() time.Duration {
@@ -68,7 +71,7 @@ func (p *process) fate(op Op, server int) (f fate) {
 	now := p.life.now()
 	fails := func() time.Duration { return f.up + f.down + time.Duration(r.Int64N(int64(100*time.Millisecond))) }
 	silence := func() time.Duration { return time.Duration(r.Int64N(int64(3 * ttl))) }
-	for _, t := range p.life.plan.troubles {
+	for _, t := range p.life.plan.during(now, now) {
 		if !t.within(now, p.slot, server) {
 			continue
 		}

@@ -29,7 +29,7 @@ const permitsOf = 3
 func (u *user) work() {
 	l := u.life
 	for !l.calming.Load() && u.ctx.Err() == nil {
-		l.pause(time.Duration(u.random.ExpFloat64() * float64(l.plan.pace)))
+		l.thinks(time.Duration(u.random.ExpFloat64() * float64(l.plan.pace)))
 		if u.proceed() != nil {
 			return
 		}
@@ -164,7 +164,7 @@ func (u *user) watchLoss(v *possession, over chan struct{}) {
 // the hold is lost.
 func (u *user) rely(v *possession, lock locks.TryLocker, owner context.Context, size int64, calm bool, beside *sync.WaitGroup) {
 	l := u.life
-	long := time.Duration(u.random.ExpFloat64() * float64(l.plan.pace) / 2)
+	long := time.Duration(u.random.ExpFloat64() * float64(l.plan.relies))
 	if calm {
 		long = min(long, 5*time.Millisecond)
 	} else if u.chance(20) {
@@ -373,7 +373,11 @@ func (p *process) asksRaw() {
 		l.cfg.Foreign(quiet{l.TB, l}, foreign)
 	}
 	for p.ctx.Err() == nil && !l.calming.Load() {
-		l.pause(time.Duration(random.ExpFloat64() * float64(min(l.plan.pace, l.ttl/20))))
+		if l.plan.service {
+			l.thinks(time.Duration(random.ExpFloat64() * float64(l.plan.pace)))
+		} else {
+			l.pause(time.Duration(random.ExpFloat64() * float64(min(l.plan.pace, l.ttl/20))))
+		}
 		ctx, cancel := context.WithTimeout(p.ctx, l.ttl/2)
 		i := random.IntN(len(mine))
 		id := mine[i]

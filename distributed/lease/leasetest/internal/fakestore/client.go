@@ -229,8 +229,13 @@ func (c *client) keepAlive() {
 		case errors.Is(err, errEnded):
 			c.renewSession(x)
 		}
+		pause := min(c.term/10, 100*time.Millisecond)
+		if c.term > 5*time.Second { // the next losses do not wait for it
+			pause = c.term / 10
+		}
 		select {
-		case <-time.After(min(c.term/10, 100*time.Millisecond)):
+		case <-time.After(pause):
+		case <-x.alarm:
 		case <-c.closed.Done():
 			return
 		}
@@ -254,7 +259,9 @@ func (c *client) renewSession(old *session) {
 	s := c.server
 	c.since = driver.Now()
 	s.mu.Lock()
-	c.session = &session{term: c.term, ends: s.now(nil) + c.term}
+	c.session = &session{
+		term: c.term, ends: s.now(nil) + c.term, restarts: s.restarts, alarm: make(chan struct{}, 1),
+	}
 	s.mu.Unlock()
 	lost := c.holds
 	c.holds = nil

@@ -142,3 +142,65 @@ func TestAValueThatIsNoLockStays(t *testing.T) {
 	_, err := store.Acquire(background, request("a", time.Minute))
 	require.ErrorIs(t, err, locks.ErrForeign)
 }
+
+// given says whether a Store gives the lock to a new acquisition for ten seconds.
+func given(t *testing.T, store driver.Store, acquisition string) (held bool, token uint64) {
+	t.Helper()
+	r, err := store.Acquire(background, driver.Request{
+		HoldID: driver.HoldID{Name: "it", Acquisition: acquisition}, TTL: 10 * time.Second,
+	})
+	require.NoError(t, err)
+	return r.Held, r.Token
+}
+
+func TestARestartForgetsWhatIsNotStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer("")
+		forget := s.Storing(time.Second)
+		store, end := s.Client(Watched, nil, term)
+		defer end()
+		held, first := given(t, store, "a:1")
+		require.True(t, held)
+		time.Sleep(500 * time.Millisecond)
+		forget()
+		held, again := given(t, store, "a:2")
+		require.True(t, held, "the server has forgotten the first hold")
+		require.Equal(t, first, again, "and its token")
+		time.Sleep(time.Second)
+		forget()
+		held, _ = given(t, store, "a:3")
+		require.False(t, held, "the second hold was stored")
+	})
+}
+
+func TestARestartEndsSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer("")
+		forget := s.Storing(time.Second)
+		store, end := s.Client(Tied, nil, time.Minute)
+		defer end()
+		held, _ := given(t, store, "a:1")
+		require.True(t, held)
+		time.Sleep(2 * time.Second)
+		forget()
+		held, _ = given(t, store, "a:2")
+		require.True(t, held)
+	})
+}
+
+func TestTheClockOfAServerIsSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer("")
+		store, end := s.Client(Watched, nil, term)
+		defer end()
+		held, _ := given(t, store, "a:1")
+		require.True(t, held)
+		s.SetClock(-5 * time.Second)
+		time.Sleep(12 * time.Second)
+		held, _ = given(t, store, "a:2")
+		require.False(t, held, "the clock was set back")
+		s.SetClock(5 * time.Second)
+		held, _ = given(t, store, "a:3")
+		require.True(t, held, "the clock was set forward")
+	})
+}

@@ -27,6 +27,9 @@ type Server struct {
 	listener net.Listener
 
 	mu         sync.Mutex
+	ahead      time.Duration // of the clock, by SetClock
+	restarts   int
+	stored     *image // or nil, see Forget
 	locks      map[string]*lock
 	identities map[string]string // by client
 	tokens     uint64
@@ -74,12 +77,31 @@ type place struct {
 	ends        time.Duration
 }
 
-// session lasts until its client is silent for its term.
+// session lasts until its client is silent for its term, or the server restarts.
 type session struct {
-	term   time.Duration
-	ends   time.Duration
-	ended  bool
-	losses []driver.HoldID // not told to the client yet
+	term     time.Duration
+	ends     time.Duration
+	restarts int // of the server before the session
+	ended    bool
+	losses   []driver.HoldID // not told to the client yet
+	alarm    chan struct{}   // has an element if there are losses
+}
+
+// loses notes a loss for the client of the session.
+func (x *session) loses(id driver.HoldID) {
+	x.losses = append(x.losses, id)
+	select {
+	case x.alarm <- struct{}{}:
+	default:
+	}
+}
+
+// image is what the server had stored at a time.
+type image struct {
+	at     time.Time
+	every  time.Duration // until the next one
+	locks  map[string]*lock
+	tokens uint64
 }
 
 // NewServer returns a server with this mistake, or with none.
@@ -195,9 +217,76 @@ func (s *Server) key(name string) string {
 	return name
 }
 
+// Storing has the server store what it has at each interval. The returned function restarts the
+// server with what it has stored, and without anything later. A restart ends all sessions, and wakes
+// all waiters, whose connections have ended.
+func (s *Server) Storing(every time.Duration) (forget func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store(every)
+	return s.restart
+}
+
+// store makes an image of the server. s.mu is held.
+func (s *Server) store(every time.Duration) {
+	s.stored = &image{
+		at: time.Now(), every: every, locks: make(map[string]*lock, len(s.locks)), tokens: s.tokens,
+	}
+	for name, l := range s.locks {
+		kept := *l
+		kept.holds = slices.Clone(l.holds)
+		for i, h := range kept.holds {
+			h := *h
+			kept.holds[i] = &h
+		}
+		kept.queue = slices.Clone(l.queue)
+		for i, p := range kept.queue {
+			p := *p
+			kept.queue[i] = &p
+		}
+		s.stored.locks[name] = &kept
+	}
+}
+
+func (s *Server) restart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.restarts++
+	if time.Since(s.stored.at) < s.stored.every { // else each change was stored
+		for name, l := range s.locks {
+			if l.foreign {
+				continue
+			}
+			kept := s.stored.locks[name]
+			if kept == nil {
+				kept = &lock{past: make(map[string]bool), broken: make(map[string]bool)}
+			}
+			kept.watches = l.watches
+			s.locks[name] = kept
+		}
+		s.tokens = s.stored.tokens
+		s.store(s.stored.every)
+	}
+	for _, l := range s.locks {
+		for _, w := range l.watches {
+			select {
+			case w.c <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// SetClock sets the clock of the server forward, or back.
+func (s *Server) SetClock(by time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead += by
+}
+
 // now is the server's clock, for a request of c.
 func (s *Server) now(c *client) time.Duration {
-	now := time.Since(s.began)
+	now := time.Since(s.began) + s.ahead
 	switch {
 	case s.flaw == FastClock:
 		return now + now/10
@@ -211,6 +300,9 @@ func (s *Server) now(c *client) time.Duration {
 
 // find returns the lock called name without what has ended. s.mu is held.
 func (s *Server) find(c *client, name string) (*lock, error) {
+	if s.stored != nil && time.Since(s.stored.at) >= s.stored.every {
+		s.store(s.stored.every)
+	}
 	l := s.locks[s.key(name)]
 	if l == nil {
 		l = &lock{past: make(map[string]bool), broken: make(map[string]bool)}
@@ -257,7 +349,7 @@ func (s *Server) expire(l *lock, now time.Duration) {
 
 // over reports whether a session has ended. It then stays so.
 func (s *Server) over(x *session, now time.Duration) bool {
-	x.ended = x.ended || now >= x.ends
+	x.ended = x.ended || now >= x.ends || x.restarts != s.restarts
 	return x.ended
 }
 
@@ -537,7 +629,7 @@ func (s *Server) refuse(l *lock, c *client, name string, now time.Duration) (r d
 			}
 		}
 		if s.flaw == LossFalse && h.session != nil {
-			h.session.losses = append(h.session.losses, driver.HoldID{Name: name, Acquisition: h.acquisition})
+			h.session.loses(driver.HoldID{Name: name, Acquisition: h.acquisition})
 		}
 	}
 	switch s.flaw {
@@ -741,12 +833,11 @@ func (s *Server) breaks(c *client, name string) (bool, error) {
 	for _, h := range l.holds {
 		l.broken[h.acquisition] = true
 		if h.session != nil {
-			h.session.losses = append(h.session.losses, driver.HoldID{Name: name, Acquisition: h.acquisition})
+			h.session.loses(driver.HoldID{Name: name, Acquisition: h.acquisition})
 			for other, l := range s.locks {
 				for _, also := range l.holds {
 					if s.flaw == LossAll && also.session == h.session {
-						id := driver.HoldID{Name: other, Acquisition: also.acquisition}
-						h.session.losses = append(h.session.losses, id)
+						h.session.loses(driver.HoldID{Name: other, Acquisition: also.acquisition})
 					}
 				}
 			}

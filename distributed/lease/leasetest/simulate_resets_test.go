@@ -1,0 +1,50 @@
+package leasetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jucgo/locks/distributed/lease/leasetest/internal/fakestore"
+)
+
+// resetting are configurations for stores in memory that restart without their last changes, or
+// whose clocks jump.
+var resetting = map[string]func(s *fakestore.Server, cfg *Config){
+	"forgets":     func(s *fakestore.Server, cfg *Config) { cfg.Forget = s.Storing(3 * time.Second) },
+	"clock jumps": func(s *fakestore.Server, cfg *Config) { cfg.SetClock = s.SetClock },
+	"both": func(s *fakestore.Server, cfg *Config) {
+		cfg.Forget, cfg.SetClock = s.Storing(time.Second), s.SetClock
+	},
+}
+
+// resetSeeds are those of lives that have found something.
+var resetSeeds = map[string][]uint64{
+	"forgets/watched": {13917571397258169267}, // a hold that was forgotten was handed off in its process
+	"both/watched":    {18108831822799458118}, // renewals after a restart did not count
+	"both/permits":    {2232403979794659572},  // a hold came back with its earlier token
+}
+
+// resets simulates stores of a kind whose servers break promises.
+func resets(t *testing.T, how string, kind fakestore.Kind) {
+	t.Helper()
+	Simulate(t, World{For: 3 * time.Minute, Seeds: resetSeeds[how+"/"+string(kind)], Open: func(tb testing.TB) Config {
+		s := fakestore.NewServer("")
+		cfg := dialing(s, kind, nil)
+		cfg.exact = true
+		if kind == fakestore.Permits {
+			cfg.Semaphore = Semaphores
+		}
+		resetting[how](s, &cfg)
+		return cfg
+	}})
+}
+
+func TestLivesOfStoresThatBreakPromises(t *testing.T) {
+	for how := range resetting {
+		for _, kind := range []fakestore.Kind{
+			fakestore.Polled, fakestore.Watched, fakestore.Queued, fakestore.Tied, fakestore.Full, fakestore.Permits,
+		} {
+			t.Run(how+"/"+string(kind), func(t *testing.T) { resets(t, how, kind) })
+		}
+	}
+}
