@@ -1,0 +1,160 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+)
+
+// sums are what was simulated of one world.
+type sums struct {
+	Hours        float64 `json:"hours"`
+	Lives        int     `json:"lives"`
+	Acquisitions int     `json:"acquisitions"`
+	Requests     int     `json:"requests"`
+	Losses       int     `json:"losses"`
+	Faults       int     `json:"faults"`
+	Processor    float64 `json:"processor"` // seconds
+	Failures     int     `json:"failures"`
+}
+
+func (s *sums) add(t *sums) {
+	s.Hours += t.Hours
+	s.Lives += t.Lives
+	s.Acquisitions += t.Acquisitions
+	s.Requests += t.Requests
+	s.Losses += t.Losses
+	s.Faults += t.Faults
+	s.Processor += t.Processor
+	s.Failures += t.Failures
+}
+
+// account is the ledger.
+type account struct {
+	file string
+
+	mu     sync.Mutex
+	worlds map[string]*sums
+}
+
+// openAccount reads the ledger, if there is one.
+func openAccount(file string) (*account, error) {
+	a := &account{file: file, worlds: make(map[string]*sums)}
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return a, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &a.worlds)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the ledger %s: %w", file, err)
+	}
+	return a, nil
+}
+
+// add adds a run of a test, by its subtests, and writes the ledger.
+func (a *account) add(j job, run map[string]*sums, failed bool) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	density := "faults"
+	if j.service {
+		density = "service"
+	}
+	if failed && len(run) == 0 {
+		run = map[string]*sums{j.test: {}}
+	}
+	for test, s := range run {
+		name := path.Base(j.pkg) + " " + strings.TrimPrefix(test, "TestLives") + " " + density
+		if a.worlds[name] == nil {
+			a.worlds[name] = new(sums)
+		}
+		a.worlds[name].add(s)
+	}
+	text, err := json.MarshalIndent(a.worlds, "", "\t")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(a.file+".new", append(text, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(a.file+".new", a.file)
+}
+
+// print prints the table of all worlds.
+func (a *account) print(out io.Writer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "hours\tacquisitions\tfaults\tlosses\tfailures\thours of a processor's second\tworld\t")
+	var total sums
+	line := func(name string, s *sums) {
+		fmt.Fprintf(w, "%.1f\t%d\t%d\t%d\t%d\t%.2f\t%s\t\n", s.Hours, s.Acquisitions, s.Faults, s.Losses, s.Failures,
+			s.Hours/max(s.Processor, 0.001), name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.worlds)) {
+		line(name, a.worlds[name])
+		total.add(a.worlds[name])
+	}
+	line("all", &total)
+	w.Flush()
+}
+
+var (
+	begun  = regexp.MustCompile(`^=== (?:RUN|NAME|CONT) +(\S+)`)
+	logged = regexp.MustCompile(`^ +\S+\.go:\d+: (\S+) simulated in (\d+) lives: (\d+) acquisitions, ` +
+		`(\d+) requests, (\d+) losses, (\d+) faults$`)
+	ended = regexp.MustCompile(`^ *--- (PASS|FAIL): (\S+) \(([0-9.]+)s\)$`)
+)
+
+// read returns what each test has simulated, by the output of a run that took this long.
+func read(out string, processor time.Duration) map[string]*sums {
+	all := make(map[string]*sums)
+	took := make(map[string]float64)
+	test := ""
+	whole := 0.0
+	for line := range strings.Lines(out) {
+		line = strings.TrimRight(line, "\n")
+		if m := begun.FindStringSubmatch(line); m != nil {
+			test = m[1]
+		} else if m := logged.FindStringSubmatch(line); m != nil {
+			d, err := time.ParseDuration(m[1])
+			if err != nil {
+				continue
+			}
+			var n [5]int
+			for i := range n {
+				n[i], _ = strconv.Atoi(m[i+2])
+			}
+			all[test] = &sums{
+				Hours: d.Hours(), Lives: n[0], Acquisitions: n[1], Requests: n[2], Losses: n[3], Faults: n[4],
+			}
+		} else if m := ended.FindStringSubmatch(line); m != nil {
+			if s := all[m[2]]; s != nil {
+				took[m[2]], _ = strconv.ParseFloat(m[3], 64)
+				whole += took[m[2]]
+				if m[1] == "FAIL" {
+					s.Failures++
+				}
+			}
+		}
+	}
+	for test, s := range all { // a world has the share of its time
+		if whole > 0 {
+			s.Processor = processor.Seconds() * took[test] / whole
+		}
+	}
+	return all
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"math"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+const output = `=== RUN   TestLivesOfLocks
+=== RUN   TestLivesOfLocks/plain
+    simulate.go:135: 21s simulated in 2 lives: 40 acquisitions, 500 requests, 3 losses, 7 faults
+=== RUN   TestLivesOfLocks/fair
+    simulate.go:135: 1h30m0s simulated in 1 lives: 4 acquisitions, 50 requests, 0 losses, 1 faults
+    simulate.go:120: broken at 1s: no two holds are valid at once
+--- FAIL: TestLivesOfLocks (4.00s)
+    --- PASS: TestLivesOfLocks/plain (1.00s)
+    --- FAIL: TestLivesOfLocks/fair (3.00s)
+FAIL
+`
+
+func TestTheOutputOfARunIsRead(t *testing.T) {
+	all := read(output, 8*time.Second)
+	for test, want := range map[string]sums{
+		"TestLivesOfLocks/plain": {
+			Hours: 21.0 / 3600, Lives: 2, Acquisitions: 40, Requests: 500, Losses: 3, Faults: 7, Processor: 2,
+		},
+		"TestLivesOfLocks/fair": {Hours: 1.5, Lives: 1, Acquisitions: 4, Requests: 50, Faults: 1, Processor: 6, Failures: 1},
+	} {
+		if got := all[test]; got == nil || *got != want {
+			t.Errorf("%s: %+v, want %+v", test, got, want)
+		}
+	}
+	if len(all) != 2 {
+		t.Errorf("%d tests, want 2", len(all))
+	}
+}
+
+func TestTheLedgerAddsRuns(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ledger.json")
+	for range 2 {
+		a, err := openAccount(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.add(job{pkg: "a/redislock", service: true}, read(output, time.Second), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, err := openAccount(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := a.worlds["redislock OfLocks/fair service"]; s == nil || math.Abs(s.Hours-3) > 1e-9 {
+		t.Errorf("the ledger has of fair locks: %+v", s)
+	}
+	if s := a.worlds["redislock OfLocks/plain service"]; s == nil || s.Faults != 14 {
+		t.Errorf("the ledger has of plain locks: %+v", s)
+	}
+}
