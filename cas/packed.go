@@ -26,36 +26,28 @@ func pack(value, stamp uint32) uint64 { return uint64(stamp)<<32 | uint64(value)
 
 // Load returns the value and its stamp, read at one moment.
 func (p *Packed) Load() (value, stamp uint32) {
-	if sched.On {
-		sched.Begin("Load", p)
-	}
+	sched.Begin("Load", p)
 	w := p.word.Load()
 	return uint32(w), uint32(w >> 32)
 }
 
 // Store sets the value and the stamp unconditionally.
 func (p *Packed) Store(value, stamp uint32) {
-	if sched.On {
-		sched.Begin("Store", p)
-	}
+	sched.Begin("Store", p)
 	p.word.Store(pack(value, stamp))
 }
 
 // CompareAndSwap sets the value and the stamp if both are as expected, and reports whether they
 // were. It does not fail for any other reason. The arguments have the order of [Stamped]'s.
 func (p *Packed) CompareAndSwap(oldValue, newValue, oldStamp, newStamp uint32) bool {
-	if sched.On {
-		sched.Begin("CompareAndSwap", p)
-	}
+	sched.Begin("CompareAndSwap", p)
 	return p.word.CompareAndSwap(pack(oldValue, oldStamp), pack(newValue, newStamp))
 }
 
 // AttemptStamp sets the stamp if the value is as given, and reports whether it was. It does not
 // fail for any other reason.
 func (p *Packed) AttemptStamp(value, stamp uint32) bool {
-	if sched.On {
-		sched.Begin("AttemptStamp", p)
-	}
+	sched.Begin("AttemptStamp", p)
 	for {
 		w := p.word.Load()
 		if uint32(w) != value {

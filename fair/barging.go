@@ -31,7 +31,7 @@ var _ locks.TryLocker = (*BargingMutex)(nil)
 
 // Lock acquires the lock, and waits for it if it is not free.
 func (m *BargingMutex) Lock() {
-	if sched.On {
+	if sched.On { // without this line the method is too long to be inlined
 		sched.Begin("Lock", m)
 	}
 	if !m.s.Word.CompareAndSwap(0, syncq.Taken) {
@@ -50,7 +50,7 @@ func (m *BargingMutex) lock() {
 
 // Unlock releases the lock. It panics with [locks.ErrNotHeld] if the lock is free.
 func (m *BargingMutex) Unlock() {
-	if sched.On {
+	if sched.On { // without this line the method is too long to be inlined
 		sched.Begin("Unlock", m)
 	}
 	if !m.s.Word.CompareAndSwap(syncq.Taken, 0) {
@@ -87,9 +87,7 @@ func (m *BargingMutex) LockContext(ctx context.Context) (err error) {
 // UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
 // panics. It ignores ctx.
 func (m *BargingMutex) UnlockContext(context.Context) error {
-	if sched.On {
-		sched.Begin("UnlockContext", m)
-	}
+	sched.Begin("UnlockContext", m)
 	if !m.release() {
 		return free("UnlockContext", "fair.BargingMutex")
 	}

@@ -32,7 +32,7 @@ var _ locks.TryLocker = (*Mutex)(nil)
 
 // Lock acquires the lock, and waits for it behind all earlier waiters.
 func (m *Mutex) Lock() {
-	if sched.On {
+	if sched.On { // without this line the method is too long to be inlined
 		sched.Begin("Lock", m)
 	}
 	if !m.s.Word.CompareAndSwap(0, syncq.Taken) {
@@ -46,7 +46,7 @@ func (m *Mutex) lock() { m.s.Acquire(inTurn(0), nil) }
 // Unlock releases the lock, to the longest waiter if there is one. It panics with
 // [locks.ErrNotHeld] if the lock is free.
 func (m *Mutex) Unlock() {
-	if sched.On {
+	if sched.On { // without this line the method is too long to be inlined
 		sched.Begin("Unlock", m)
 	}
 	if !m.s.Word.CompareAndSwap(syncq.Taken, 0) {
@@ -84,9 +84,7 @@ func (m *Mutex) LockContext(ctx context.Context) (err error) {
 // UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
 // panics. It ignores ctx.
 func (m *Mutex) UnlockContext(context.Context) error {
-	if sched.On {
-		sched.Begin("UnlockContext", m)
-	}
+	sched.Begin("UnlockContext", m)
 	if !m.release() {
 		return free("UnlockContext", "fair.Mutex")
 	}

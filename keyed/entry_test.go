@@ -189,7 +189,7 @@ func TestAKeyBesideASoleHoldGetsAnEntry(t *testing.T) {
 func TestAHoldThatIsRecordedIsNoSoleHold(t *testing.T) {
 	var ms, earlier Mutexes[int]
 	earlier.Of(0).Lock()
-	defer goid.Divert(goid.Divert(true))
+	defer goid.SetRecording(goid.SetRecording(true))
 	l := ms.Of(0)
 	l.Lock()
 	require.Zero(t, l.shard().holder)
@@ -451,7 +451,7 @@ func TestGoroutinesOnKeysOfOneShardExcludeEachOther(t *testing.T) {
 								runtime.Gosched()
 								l.Unlock()
 							case 1:
-								l.AssertHeld()
+								assert.True(t, l.IsHeld())
 							case 2:
 								runtime.Gosched()
 							case 3:

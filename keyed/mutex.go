@@ -310,25 +310,11 @@ func (l Mutex[K]) IsLocked() bool { return inspect(l, (*reentrant.Mutex).IsLocke
 // IsHeld reports whether the calling goroutine holds the lock.
 func (l Mutex[K]) IsHeld() bool { return l.HoldCount() > 0 }
 
-// AssertHeld panics with [locks.ErrNotHeld] if the calling goroutine does not hold the lock.
-func (l Mutex[K]) AssertHeld() {
-	if !l.IsHeld() {
-		panic(l.notHeld("AssertHeld", current()))
-	}
-}
-
 // HoldCount returns how many holds the calling goroutine has.
 func (l Mutex[K]) HoldCount() int { return inspect(l, (*reentrant.Mutex).HoldCount) }
 
 // IsHeldContext is [reentrant.Mutex.IsHeldContext].
 func (l Mutex[K]) IsHeldContext(ctx context.Context) bool { return l.HoldCountContext(ctx) > 0 }
-
-// AssertHeldContext is [reentrant.Mutex.AssertHeldContext].
-func (l Mutex[K]) AssertHeldContext(ctx context.Context) {
-	if !l.IsHeldContext(ctx) {
-		panic(l.notHeld("AssertHeldContext", locks.CurrentOwner(ctx)))
-	}
-}
 
 // HoldCountContext is [reentrant.Mutex.HoldCountContext].
 func (l Mutex[K]) HoldCountContext(ctx context.Context) int {

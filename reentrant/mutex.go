@@ -70,7 +70,7 @@ func init() {
 // recorded returns acquired, which reports whether o has acquired the lock. If acquired is true,
 // and package deadlock records acquisitions, recorded records this acquisition.
 func (m *Mutex) recorded(o int64, acquired bool) bool {
-	if acquired && goid.Diverted() {
+	if acquired && goid.Recording() {
 		m.s.Acquired(party(o))
 	}
 	return acquired
@@ -83,9 +83,7 @@ func party(o int64) syncq.Party { return syncq.Owned(o).Of(&kind) }
 // the wait. While package deadlock refuses waits, Lock panics with [locks.ErrDeadlock] instead
 // of a wait that would close a cycle. Java's lock().
 func (m *Mutex) Lock() {
-	if sched.On {
-		sched.Begin("Lock", m)
-	}
+	sched.Begin("Lock", m)
 	if me := goid.Fast(); me != 0 {
 		// The swaps are from constants, so a processor can begin them before it has loaded w.
 		if w := m.s.Word.Load(); w == 0 {
@@ -146,9 +144,7 @@ func (m *Mutex) TryLockFor(d time.Duration) (ok bool) {
 // Unlock releases one hold. The last one frees the lock. Unlock panics with [locks.ErrNotHeld]
 // if the goroutine does not hold the lock. Java's unlock().
 func (m *Mutex) Unlock() {
-	if sched.On {
-		sched.Begin("Unlock", m)
-	}
+	sched.Begin("Unlock", m)
 	if me := goid.Fast(); me != 0 {
 		if w := m.s.Word.Load(); syncq.Names(w, me) {
 			if m.s.Holds > 0 {
@@ -205,7 +201,7 @@ func (m *Mutex) LockContext(ctx context.Context) (err error) {
 		return err
 	}
 	o := int64(locks.CurrentOwner(ctx))
-	if o > 0 && !goid.Diverted() && m.s.LockOrReenter(o) {
+	if o > 0 && !goid.Recording() && m.s.LockOrReenter(o) {
 		return nil
 	}
 	return m.lockContext(op, ctx, o)
@@ -267,9 +263,7 @@ func (m *Mutex) TryLockContext(ctx context.Context) (ok bool, err error) {
 // UnlockContext is Unlock for ctx's owner, but returns an error that matches [locks.ErrNotHeld]
 // where Unlock panics. It ignores the end of ctx.
 func (m *Mutex) UnlockContext(ctx context.Context) error {
-	if sched.On {
-		sched.Begin("UnlockContext", m)
-	}
+	sched.Begin("UnlockContext", m)
 	o := locks.CurrentOwner(ctx)
 	if o < 0 && shares.Of(&m.s.Sync).Unlock(int64(o)) == syncq.Acquired || o > 0 && m.leave(int64(o)) {
 		return nil
@@ -311,15 +305,6 @@ func (m *Mutex) IsHeldContext(ctx context.Context) bool { return m.HoldCountCont
 // share an explicit owner count. It ignores the end of ctx.
 func (m *Mutex) HoldCountContext(ctx context.Context) int {
 	return shares.WriteHolds(&m.s, int64(locks.CurrentOwner(ctx)))
-}
-
-// AssertHeldContext panics with [locks.ErrNotHeld] if ctx's owner does not hold the lock: an
-// assertion panics in this family too. Therefore a function that takes a ctx can assert under an
-// explicit owner.
-func (m *Mutex) AssertHeldContext(ctx context.Context) {
-	if !m.IsHeldContext(ctx) {
-		panic(m.notHeld("AssertHeldContext", locks.CurrentOwner(ctx)))
-	}
 }
 
 // Owner returns the holder, or 0.

@@ -99,16 +99,6 @@ func (rw *RWMutex) AssertReadHeld() {
 	}
 }
 
-// IsWriteHeldContext reports whether ctx's owner writes. It ignores the end of ctx.
-func (rw *RWMutex) IsWriteHeldContext(ctx context.Context) bool {
-	return rw.WriteHoldCountContext(ctx) > 0
-}
-
-// IsReadHeldContext reports whether ctx's owner reads. It ignores the end of ctx.
-func (rw *RWMutex) IsReadHeldContext(ctx context.Context) bool {
-	return rw.ReadHoldCountContext(ctx) > 0
-}
-
 // WriteHoldCountContext returns how many write holds ctx's owner has. Those of all goroutines that
 // share an explicit owner count. It ignores the end of ctx.
 func (rw *RWMutex) WriteHoldCountContext(ctx context.Context) int {
@@ -118,20 +108,6 @@ func (rw *RWMutex) WriteHoldCountContext(ctx context.Context) int {
 // ReadHoldCountContext is the same for read holds.
 func (rw *RWMutex) ReadHoldCountContext(ctx context.Context) int {
 	return shares.ReadHolds(&rw.s, int64(locks.CurrentOwner(ctx)))
-}
-
-// AssertWriteHeldContext panics with [locks.ErrNotHeld] if ctx's owner does not write.
-func (rw *RWMutex) AssertWriteHeldContext(ctx context.Context) {
-	if !rw.IsWriteHeldContext(ctx) {
-		panic(rw.notWritten("AssertWriteHeldContext", locks.CurrentOwner(ctx)))
-	}
-}
-
-// AssertReadHeldContext panics with [locks.ErrNotHeld] if ctx's owner does not read.
-func (rw *RWMutex) AssertReadHeldContext(ctx context.Context) {
-	if !rw.IsReadHeldContext(ctx) {
-		panic(rw.notRead("AssertReadHeldContext", locks.CurrentOwner(ctx)))
-	}
 }
 
 // Inspect describes the lock, its owners, and its waiters. See [locks.Inspector].

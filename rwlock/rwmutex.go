@@ -78,7 +78,7 @@ func party(o int64) syncq.Party { return syncq.Owned(o).Of(&kind) }
 // recorded returns acquired, which reports whether o has acquired the lock. If so, and if package
 // deadlock records acquisitions, recorded records this acquisition.
 func (rw *RWMutex) recorded(o int64, acquired bool) bool {
-	if acquired && goid.Diverted() {
+	if acquired && goid.Recording() {
 		rw.s.Acquired(party(o))
 	}
 	return acquired
@@ -99,9 +99,7 @@ func New(p locks.Policy) *RWMutex { return &RWMutex{syncq.NewReadWrite(p == lock
 // re-enters it. Lock panics with [locks.ErrUpgrade] if the goroutine reads. Java's
 // writeLock().lock().
 func (rw *RWMutex) Lock() {
-	if sched.On {
-		sched.Begin("Lock", rw)
-	}
+	sched.Begin("Lock", rw)
 	if me := goid.Fast(); me != 0 {
 		// The swaps are from constants, so a processor can begin them before it has loaded w.
 		if w := rw.s.Word.Load(); w == 0 {
@@ -194,9 +192,7 @@ func (rw *RWMutex) TryLockFor(d time.Duration) (ok bool) {
 // keeps its read holds. Unlock panics with [locks.ErrNotHeld] if the goroutine does not write.
 // Java's writeLock().unlock().
 func (rw *RWMutex) Unlock() {
-	if sched.On {
-		sched.Begin("Unlock", rw)
-	}
+	sched.Begin("Unlock", rw)
 	if me := goid.Fast(); me != 0 {
 		if w := rw.s.Word.Load(); syncq.Names(w, me) {
 			if rw.s.Holds > 0 {
@@ -220,9 +216,7 @@ func (rw *RWMutex) unlock() {
 // RLock acquires the lock for reading, and waits for it if need be. A goroutine that reads or
 // writes already re-enters it. Java's readLock().lock().
 func (rw *RWMutex) RLock() {
-	if sched.On {
-		sched.Begin("RLock", rw)
-	}
+	sched.Begin("RLock", rw)
 	// The lock may be free. Or the goroutine may read already, as the first reader or in the slot
 	// of its hash. Or that slot may be free.
 	if me := goid.Fast(); me != 0 {
@@ -304,9 +298,7 @@ func (rw *RWMutex) TryRLockFor(d time.Duration) (ok bool) {
 // RUnlock releases one read hold. It panics with [locks.ErrNotHeld] if the goroutine has none,
 // even if other goroutines read. Java's readLock().unlock().
 func (rw *RWMutex) RUnlock() {
-	if sched.On {
-		sched.Begin("RUnlock", rw)
-	}
+	sched.Begin("RUnlock", rw)
 	if me := goid.Fast(); me != 0 {
 		if f := rw.s.First(me); f != nil {
 			if !f.Release() && !rw.s.LeaveFirst(f) {
@@ -342,9 +334,7 @@ func (rw *RWMutex) runlock() {
 // Downgrade panics with [locks.ErrNotHeld] if the goroutine does not write. Java takes two
 // steps, readLock().lock() and writeLock().unlock().
 func (rw *RWMutex) Downgrade() {
-	if sched.On {
-		sched.Begin("Downgrade", rw)
-	}
+	sched.Begin("Downgrade", rw)
 	me := goid.Get()
 	out := rw.s.Downgrade(me)
 	if out == syncq.NotHeld {
@@ -383,7 +373,7 @@ func (rw *RWMutex) LockContext(ctx context.Context) (err error) {
 		return err
 	}
 	o := int64(locks.CurrentOwner(ctx))
-	if o > 0 && !goid.Diverted() && rw.s.LockOrReenter(o) {
+	if o > 0 && !goid.Recording() && rw.s.LockOrReenter(o) {
 		rw.s.WroteOnce()
 		return nil
 	}
@@ -429,9 +419,7 @@ func (rw *RWMutex) tryShared(o int64, reads bool) syncq.Outcome {
 // UnlockContext is Unlock for ctx's owner, but returns an error that matches [locks.ErrNotHeld]
 // where Unlock panics. It ignores the end of ctx.
 func (rw *RWMutex) UnlockContext(ctx context.Context) error {
-	if sched.On {
-		sched.Begin("UnlockContext", rw)
-	}
+	sched.Begin("UnlockContext", rw)
 	o := locks.CurrentOwner(ctx)
 	if o < 0 && shares.Of(&rw.s.Sync).Unlock(int64(o)) == syncq.Acquired || o > 0 && rw.s.Release(int64(o)) {
 		return nil
@@ -510,9 +498,7 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (ok bool, err error) {
 // RUnlockContext is RUnlock for ctx's owner, but returns an error that matches
 // [locks.ErrNotHeld] where RUnlock panics. It ignores the end of ctx.
 func (rw *RWMutex) RUnlockContext(ctx context.Context) error {
-	if sched.On {
-		sched.Begin("RUnlockContext", rw)
-	}
+	sched.Begin("RUnlockContext", rw)
 	o := locks.CurrentOwner(ctx)
 	if o < 0 && shares.Of(&rw.s.Sync).UnlockShared(int64(o)) == syncq.Acquired || o > 0 && rw.s.ReleaseRead(int64(o)) {
 		return nil
@@ -523,9 +509,7 @@ func (rw *RWMutex) RUnlockContext(ctx context.Context) error {
 // DowngradeContext is Downgrade for ctx's owner, but returns an error that matches
 // [locks.ErrNotHeld] where Downgrade panics. It ignores the end of ctx.
 func (rw *RWMutex) DowngradeContext(ctx context.Context) error {
-	if sched.On {
-		sched.Begin("DowngradeContext", rw)
-	}
+	sched.Begin("DowngradeContext", rw)
 	const op = "DowngradeContext"
 	o := locks.CurrentOwner(ctx)
 	var out syncq.Outcome

@@ -1,11 +1,9 @@
 package rwlock
 
 import (
-	"context"
 	"sync/atomic"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/sched"
 )
 
@@ -49,72 +47,15 @@ func (s *Snapshot[T]) Store(value T) {
 	s.writers.UnlockWrite(st)
 }
 
-// StoreContext is Store until ctx ends. If ctx ends during the wait, the value is unchanged. A
-// ctx that has ended already is an error even if there is nothing to wait for.
-func (s *Snapshot[T]) StoreContext(ctx context.Context, value T) error {
-	st, err := s.writeContext("rwlock: StoreContext", ctx)
-	if err != nil {
-		return err
-	}
-	s.value.Store(&value)
-	s.writers.UnlockWrite(st)
-	return nil
-}
-
 // Update sets the value to the result of f for the old value, and returns it. It waits for other
 // writers, and calls f once. If f panics or ends the goroutine, the value is unchanged. f may
 // Load s, but must not Store or Update it: that hangs. A nil f is a panic with
 // [locks.ErrNilFunc].
 func (s *Snapshot[T]) Update(f func(old T) T) T {
-	mustCall(f)
-	return s.update(s.writers.WriteLock(), f)
-}
-
-// UpdateContext is Update until ctx ends. If ctx ends during the wait, f is not called, and the
-// value is unchanged. A ctx that has ended already is an error even if there is nothing to wait
-// for. Once f has begun, ctx is ignored. A nil ctx is locks.ErrNilContext, a nil f
-// [locks.ErrNilFunc].
-func (s *Snapshot[T]) UpdateContext(ctx context.Context, f func(old T) T) (T, error) {
-	var none T
-	const op = "rwlock: UpdateContext"
-	if err := ctxerr.Check(op, ctx); err != nil {
-		return none, err
-	}
-	if f == nil {
-		return none, ctxerr.Wrap(op, locks.ErrNilFunc)
-	}
-	st, err := s.writeContext(op, ctx)
-	if err != nil {
-		return none, err
-	}
-	return s.update(st, f), nil
-}
-
-func (s *Snapshot[T]) writeContext(op string, ctx context.Context) (st Stamp, err error) {
-	if sched.On {
-		defer sched.Tried[Stamp]("WriteLockContext", &s.writers)(&st)
-	}
-	return s.writers.writeContext(op, ctx)
-}
-
-// TryUpdate is Update if no other goroutine is writing, and reports whether it was.
-func (s *Snapshot[T]) TryUpdate(f func(old T) T) (value T, ok bool) {
-	mustCall(f)
-	st := s.writers.TryWriteLock()
-	if st == 0 {
-		return value, false
-	}
-	return s.update(st, f), true
-}
-
-func mustCall[T any](f func(T) T) {
 	if f == nil {
 		panic(locks.ErrNilFunc)
 	}
-}
-
-func (s *Snapshot[T]) update(st Stamp, f func(T) T) T {
-	defer s.writers.UnlockWrite(st)
+	defer s.writers.UnlockWrite(s.writers.WriteLock())
 	value := f(s.Load())
 	s.value.Store(&value)
 	return value

@@ -1,15 +1,12 @@
 package rwlock_test
 
 import (
-	"context"
-	"errors"
 	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
@@ -34,18 +31,12 @@ func TestASeqGivesWhatWasStored(t *testing.T) {
 	var s rwlock.Snapshot[[]string]
 	s.Store([]string{"a"})
 	require.Equal(t, []string{"a"}, s.Load())
-	require.NoError(t, s.StoreContext(t.Context(), []string{"b"}))
+	s.Store([]string{"b"})
 	require.Equal(t, []string{"b"}, s.Load())
 	require.Equal(t, []string{"b", "c"}, s.Update(func(old []string) []string { return append(old, "c") }))
 	require.Equal(t, []string{"b", "c"}, s.Load())
-	got, err := s.UpdateContext(t.Context(), func([]string) []string { return nil })
-	require.NoError(t, err)
-	require.Nil(t, got)
+	require.Nil(t, s.Update(func([]string) []string { return nil }))
 	require.Nil(t, s.Load())
-	got, ok := s.TryUpdate(func([]string) []string { return []string{"d"} })
-	require.True(t, ok)
-	require.Equal(t, []string{"d"}, got)
-	require.Equal(t, []string{"d"}, s.Load())
 }
 
 func TestAValueOnceLoadedDoesNotChange(t *testing.T) {
@@ -96,7 +87,7 @@ func TestALoadIsNeverTornAndOrdersMemory(t *testing.T) {
 				}
 			})
 		}
-		for g := range writers {
+		for range writers {
 			wg.Go(func() {
 				for i := range rounds {
 					next := func(old seqWide) seqWide {
@@ -107,12 +98,7 @@ func TestALoadIsNeverTornAndOrdersMemory(t *testing.T) {
 						}
 						return seqWide{n, string(text), n, &n, n}
 					}
-					if g == 0 {
-						_, err := s.UpdateContext(t.Context(), next)
-						assert.NoError(t, err)
-					} else {
-						s.Update(next)
-					}
+					s.Update(next)
 				}
 			})
 		}
@@ -131,8 +117,6 @@ func TestAStoreDoesNotSplitAnUpdate(t *testing.T) {
 		go s.Store(10)
 		synctest.Wait()
 		require.Zero(t, s.Load(), "a reader does not wait")
-		_, ok := s.TryUpdate(func(int) int { return -1 })
-		require.False(t, ok)
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		require.Equal(t, 10, s.Load())
@@ -154,34 +138,6 @@ func TestSnapshotIsUnchangedAfterAnUpdateThatPanics(t *testing.T) {
 	require.Equal(t, 2, s.Update(func(old int) int { return old + s.Load() }), "and works on; f may load")
 }
 
-func TestASeqGivesUpWhenItsContextEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var s rwlock.Snapshot[int]
-		never := func(int) int { t.Error("called"); return -1 }
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		_, err := s.UpdateContext(ended, never)
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, s.StoreContext(ended, 5), context.Canceled)
-		_, err = s.UpdateContext(nil, never)
-		require.ErrorIs(t, err, locks.ErrNilContext)
-		require.ErrorIs(t, s.StoreContext(nil, 5), locks.ErrNilContext)
-
-		go s.Update(func(old int) int { time.Sleep(time.Hour); return old + 1 })
-		synctest.Wait()
-		cause := errors.New("cause")
-		ctx, cancelTimeout := context.WithTimeoutCause(t.Context(), time.Minute, cause)
-		defer cancelTimeout()
-		_, err = s.UpdateContext(ctx, never)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorIs(t, err, cause)
-		require.ErrorIs(t, s.StoreContext(ctx, 5), context.DeadlineExceeded)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		require.Equal(t, 1, s.Load())
-	})
-}
-
 func TestALoadAllocatesNothing(t *testing.T) {
 	var s rwlock.Snapshot[seqWide]
 	s.Store(seqWide{n: 1})
@@ -190,15 +146,9 @@ func TestALoadAllocatesNothing(t *testing.T) {
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { s.Store(seqWide{n: n}) }), 1.0)
 }
 
-func TestANilFunctionPanicsOrIsAnError(t *testing.T) {
+func TestANilFunctionPanicsAndLeavesTheValue(t *testing.T) {
 	var s rwlock.Snapshot[int]
 	s.Store(7)
-	_, err := s.UpdateContext(t.Context(), nil)
-	require.ErrorIs(t, err, locks.ErrNilFunc)
 	require.PanicsWithValue(t, locks.ErrNilFunc, func() { s.Update(nil) })
-	require.PanicsWithValue(t, locks.ErrNilFunc, func() { s.TryUpdate(nil) })
-	require.Equal(t, 7, s.Load())
-	value, ok := s.TryUpdate(func(n int) int { return n + 1 })
-	require.True(t, ok, "nobody is left writing")
-	require.Equal(t, 8, value)
+	require.Equal(t, 8, s.Update(func(n int) int { return n + 1 }), "nobody is left writing")
 }

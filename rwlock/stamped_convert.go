@@ -7,11 +7,9 @@ import "github.com/jucgo/locks/internal/sched"
 // only one, and kept otherwise. An optimistic stamp is converted if it is valid and the lock is
 // free. Java's tryConvertToWriteLock(stamp).
 func (l *StampedLock) TryConvertToWriteLock(st Stamp) Stamp {
-	if sched.On {
-		sched.Begin("TryConvertToWriteLock", l)
-	}
+	sched.Begin("TryConvertToWriteLock", l)
 	for {
-		s := l.counted()
+		s := l.countReads()
 		to := s | writing
 		switch {
 		case st == stampOf(s, writing):
@@ -44,9 +42,7 @@ func (l *StampedLock) TryConvertToWriteLock(st Stamp) Stamp {
 // hold is returned unchanged. An optimistic stamp is converted if it is valid. Java's
 // tryConvertToReadLock(stamp).
 func (l *StampedLock) TryConvertToReadLock(st Stamp) Stamp {
-	if sched.On {
-		sched.Begin("TryConvertToReadLock", l)
-	}
+	sched.Begin("TryConvertToReadLock", l)
 	if st.IsWriteLock() {
 		return l.endWrite(st, reader, read)
 	}
@@ -54,7 +50,7 @@ func (l *StampedLock) TryConvertToReadLock(st Stamp) Stamp {
 		s := l.state.Load()
 		switch {
 		case st == stampOf(s, read):
-			if s = l.counted(); s&readers == 0 || st != stampOf(s, read) {
+			if s = l.countReads(); s&readers == 0 || st != stampOf(s, read) {
 				return 0
 			}
 			return st
@@ -75,9 +71,7 @@ func (l *StampedLock) TryConvertToReadLock(st Stamp) Stamp {
 // until the next writer acquires the lock, or 0 if the hold does not exist. A valid optimistic
 // stamp is returned unchanged. Java's tryConvertToOptimisticRead(stamp).
 func (l *StampedLock) TryConvertToOptimisticRead(st Stamp) Stamp {
-	if sched.On {
-		sched.Begin("TryConvertToOptimisticRead", l)
-	}
+	sched.Begin("TryConvertToOptimisticRead", l)
 	switch {
 	case st.IsWriteLock():
 		return l.endWrite(st, 0, optimistic)

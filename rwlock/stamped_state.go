@@ -103,7 +103,7 @@ func stampOf(s uint64, mode Stamp) Stamp { return Stamp(s&versions) | mode }
 // If not, it returns 0. A caller that holds the guard must have found a waiter in the list.
 func (l *StampedLock) acquireWrite(avoid uint64) Stamp {
 	for {
-		s := l.counted()
+		s := l.countReads()
 		if s&(writing|readers|avoid) != 0 {
 			return 0
 		}
@@ -203,7 +203,7 @@ func (l *StampedLock) releaseReadHold(st Stamp) Stamp {
 				return stampOf(s, optimistic)
 			}
 		default:
-			l.counted() // the hold is in another slot, if there is one
+			l.countReads() // the hold is in another slot, if there is one
 		}
 	}
 }

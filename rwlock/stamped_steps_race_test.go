@@ -45,7 +45,7 @@ func (o *others) act(letters string) {
 		case 'o': // open the table
 			o.l.bias()
 		case 'f': // fold
-			o.l.counted()
+			o.l.countReads()
 		}
 	}
 }
@@ -169,7 +169,7 @@ func interrupted(t *testing.T, op func(*StampedLock, Stamp) Stamp, reads bool, s
 		o.act(start)
 	}
 	reached := o.run(func() { st = op(l, read) }, breaks...)
-	s := l.counted()
+	s := l.countReads()
 	held := len(o.reads)
 	switch {
 	case st.IsReadLock():

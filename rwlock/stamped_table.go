@@ -147,9 +147,9 @@ func (l *StampedLock) retract(b *stampedSlot) Stamp {
 	return stampOf(s, read)
 }
 
-// crowded counts a read beside another read, and opens the table after enough of them. The word was
+// noteCrowd counts a read beside another read, and opens the table after enough of them. The word was
 // s.
-func (l *StampedLock) crowded(s uint64) {
+func (l *StampedLock) noteCrowd(s uint64) {
 	l.state.Ignore()
 	of := uint32(s>>versionShift) << countBits
 	n := l.crowd.Load()
@@ -185,8 +185,8 @@ func (l *StampedLock) bias() {
 	l.crowd.Store(0)
 }
 
-// counted returns the word, which counts all read holds.
-func (l *StampedLock) counted() uint64 {
+// countReads returns the word, which counts all read holds.
+func (l *StampedLock) countReads() uint64 {
 	for {
 		s := l.state.Load()
 		if s&visible == 0 {

@@ -97,9 +97,7 @@ var _ locks.ReadWriteLocker = (*StampedLock)(nil)
 
 // WriteLock acquires the lock for writing, and waits for it if need be. Java's writeLock().
 func (l *StampedLock) WriteLock() Stamp {
-	if sched.On {
-		sched.Begin("WriteLock", l)
-	}
+	sched.Begin("WriteLock", l)
 	s := l.state.Load() & versions
 	if l.state.CompareAndSwap(s, s|writing) {
 		l.state.AfterAll()
@@ -169,9 +167,7 @@ func (l *StampedLock) writeContext(op string, ctx context.Context) (Stamp, error
 // ReadLock acquires a read hold. It waits if the lock is held for writing or a writer waits.
 // Java's readLock().
 func (l *StampedLock) ReadLock() Stamp {
-	if sched.On {
-		sched.Begin("ReadLock", l)
-	}
+	sched.Begin("ReadLock", l)
 	s := l.state.Load()
 	if s&(writing|pending|visible|readers) == 0 && l.state.CompareAndSwap(s, s+reader) {
 		l.state.AfterWrites()
@@ -189,7 +185,7 @@ func (l *StampedLock) readBeside(s uint64) Stamp {
 		}
 	case s&(writing|pending) == 0 && s&readers != readers && l.state.CompareAndSwap(s, s+reader):
 		l.state.AfterWrites()
-		l.crowded(s)
+		l.noteCrowd(s)
 		return stampOf(s, read)
 	}
 	return mustCount(l.read(nil))
@@ -260,9 +256,7 @@ func (l *StampedLock) readContext(op string, ctx context.Context) (Stamp, error)
 // writing. It acquires nothing, so there is nothing to release. It costs one load. Java's
 // tryOptimisticRead().
 func (l *StampedLock) TryOptimisticRead() Stamp {
-	if sched.On {
-		sched.Begin("TryOptimisticRead", l)
-	}
+	sched.Begin("TryOptimisticRead", l)
 	s := l.state.Load()
 	if s&writing != 0 {
 		return 0
@@ -289,9 +283,7 @@ func (l *StampedLock) TryOptimisticRead() Stamp {
 // valid. Before that they may contradict each other: an index may be out of bounds, and a loop
 // endless. An object to which a field points must never change, or its fields must be atomic too.
 func (l *StampedLock) Validate(st Stamp) bool {
-	if sched.On {
-		sched.Begin("Validate", l)
-	}
+	sched.Begin("Validate", l)
 	low := uint64(st) & (version - 1) // one bit, a mode, in each stamp that was issued
 	return (l.state.Load()^uint64(st))&(versions|writing)|low&(low-1) == 0 && low&modes != 0
 }
@@ -308,9 +300,7 @@ var (
 // UnlockWrite releases the write hold of st. It panics with [locks.ErrNotHeld] if the hold does not
 // exist. Java's unlockWrite(stamp).
 func (l *StampedLock) UnlockWrite(st Stamp) {
-	if sched.On {
-		sched.Begin("UnlockWrite", l)
-	}
+	sched.Begin("UnlockWrite", l)
 	if raceorder.Enabled || st&(version-1) != writing ||
 		!l.state.CompareAndSwap(uint64(st), uint64(st)+(version-writing)) {
 		l.unlockWrite(st)
@@ -327,9 +317,7 @@ func (l *StampedLock) unlockWrite(st Stamp) {
 // UnlockRead releases one read hold of the version that st is a read stamp of. It panics with
 // [locks.ErrNotHeld] if there is none. Java's unlockRead(stamp).
 func (l *StampedLock) UnlockRead(st Stamp) {
-	if sched.On {
-		sched.Begin("UnlockRead", l)
-	}
+	sched.Begin("UnlockRead", l)
 	if l.releaseReadHold(st) == 0 {
 		panic(errNoRead)
 	}
@@ -383,7 +371,7 @@ func (l *StampedLock) TryUnlockRead() (ok bool) {
 func (l *StampedLock) IsWriteLocked() bool { return l.state.Load()&writing != 0 }
 
 // IsReadLocked reports whether a goroutine holds the lock for reading.
-func (l *StampedLock) IsReadLocked() bool { return l.counted()&readers != 0 }
+func (l *StampedLock) IsReadLocked() bool { return l.countReads()&readers != 0 }
 
 // ReadLockCount returns the number of read holds.
 func (l *StampedLock) ReadLockCount() int {

@@ -228,9 +228,7 @@ func (s *Weighted) exceeds(n uint64) bool { return int64(n) > s.size.Load() }
 
 // Size returns the number of permits, free and held.
 func (s *Weighted) Size() int64 {
-	if sched.On {
-		sched.Begin("Size", s)
-	}
+	sched.Begin("Size", s)
 	return s.size.Load()
 }
 

@@ -46,7 +46,7 @@ func (a *attempt) end() {
 func (a *attempt) wait(ctx context.Context) {
 	ended := ctx.Done()
 	if sched.On && sched.Explored() {
-		p := make(place, 1)
+		p := make(parker, 1)
 		sched.Parks(p)
 		select {
 		case <-a.closed:
@@ -74,10 +74,10 @@ func (a *attempt) wait(ctx context.Context) {
 	}
 }
 
-// place is where a goroutine of an explored test waits. Unpark ends the wait with the test.
-type place chan struct{}
+// parker is where a goroutine of an explored test waits. Unpark ends the wait with the test.
+type parker chan struct{}
 
-func (p place) Unpark() { p <- struct{}{} }
+func (p parker) Unpark() { p <- struct{}{} }
 
 // within is the key of the context value that marks contexts of an attempt.
 type within struct{ a *attempt }

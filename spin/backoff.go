@@ -69,9 +69,7 @@ func pauseTime() time.Duration {
 // Pause pauses for longer than the time before. At first it spends pause instructions. Once
 // [Backoff.Spun] reports true, it yields to the scheduler.
 func (b *Backoff) Pause() {
-	if sched.On {
-		sched.Begin("Pause", b)
-	}
+	sched.Begin("Pause", b)
 	left := budget - b.spun
 	if left == 0 {
 		runtime.Gosched()

@@ -130,9 +130,7 @@ func (m *MCS) link(n *mcsNode) *atomic.Pointer[mcsNode] {
 
 // Lock acquires the lock, and waits for it behind all earlier waiters.
 func (m *MCS) Lock() {
-	if sched.On {
-		sched.Begin("Lock", m)
-	}
+	sched.Begin("Lock", m)
 	if !m.take() {
 		m.wait(0)
 	}
@@ -266,9 +264,7 @@ func (m *MCS) head() *mcsNode {
 // Unlock releases the lock, to the longest waiter if there is one. It panics with
 // [locks.ErrNotHeld] if the lock is free.
 func (m *MCS) Unlock() {
-	if sched.On {
-		sched.Begin("Unlock", m)
-	}
+	sched.Begin("Unlock", m)
 	if !m.free() {
 		m.unlock()
 	}
@@ -377,9 +373,7 @@ func (m *MCS) TryLockContext(ctx context.Context) (ok bool, err error) {
 // UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
 // panics. It ignores ctx.
 func (m *MCS) UnlockContext(context.Context) error {
-	if sched.On {
-		sched.Begin("UnlockContext", m)
-	}
+	sched.Begin("UnlockContext", m)
 	return unlockError(m.free() || m.release(), "spin.MCS")
 }
 

@@ -45,9 +45,7 @@ var _ locks.TryLocker = (*Mutex)(nil)
 
 // Lock acquires the lock, and waits for it if it is not free.
 func (m *Mutex) Lock() {
-	if sched.On {
-		sched.Begin("Lock", m)
-	}
+	sched.Begin("Lock", m)
 	if !m.s.Word.CompareAndSwap(0, syncq.Taken) {
 		m.lock()
 	}
@@ -77,9 +75,7 @@ func (m *Mutex) spin() bool {
 
 // Unlock releases the lock. It panics with [locks.ErrNotHeld] if the lock is free.
 func (m *Mutex) Unlock() {
-	if sched.On {
-		sched.Begin("Unlock", m)
-	}
+	sched.Begin("Unlock", m)
 	if !m.s.Word.CompareAndSwap(syncq.Taken, 0) {
 		m.unlock()
 	}
@@ -146,9 +142,7 @@ func (m *Mutex) TryLockContext(ctx context.Context) (ok bool, err error) {
 // UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
 // panics. It ignores ctx.
 func (m *Mutex) UnlockContext(context.Context) error {
-	if sched.On {
-		sched.Begin("UnlockContext", m)
-	}
+	sched.Begin("UnlockContext", m)
 	return unlockError(m.s.Unlock(), "spin.Mutex")
 }
 

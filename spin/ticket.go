@@ -86,9 +86,7 @@ const sleepers = 1
 
 // Lock acquires the lock, and waits for it behind all earlier waiters.
 func (m *Ticket) Lock() {
-	if sched.On {
-		sched.Begin("Lock", m)
-	}
+	sched.Begin("Lock", m)
 	if t := m.next.Add(1) - 1; m.serving.Load() != t<<1 {
 		m.wait(t, 0)
 	}
@@ -205,9 +203,7 @@ var errFreeTicket = free("Unlock", "spin.Ticket")
 // Unlock releases the lock, to the longest waiter if there is one. It panics with
 // [locks.ErrNotHeld] if the lock is free.
 func (m *Ticket) Unlock() {
-	if sched.On {
-		sched.Begin("Unlock", m)
-	}
+	sched.Begin("Unlock", m)
 	w := m.serving.Load()
 	if w&sleepers != 0 || w>>1 == m.next.Load() || !m.serving.CompareAndSwap(w, w+2) {
 		if !m.release() {
@@ -315,9 +311,7 @@ func (m *Ticket) TryLockContext(ctx context.Context) (ok bool, err error) {
 // UnlockContext is Unlock, but returns an error that matches [locks.ErrNotHeld] where Unlock
 // panics. It ignores ctx.
 func (m *Ticket) UnlockContext(context.Context) error {
-	if sched.On {
-		sched.Begin("UnlockContext", m)
-	}
+	sched.Begin("UnlockContext", m)
 	return unlockError(m.release(), "spin.Ticket")
 }
 

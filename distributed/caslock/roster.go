@@ -18,10 +18,10 @@ type roster struct {
 	token   uint64 // of the last acquisition
 	written time.Time
 	nonce   string
-	// released are the last acquisitions that were released, one for a lock. A client whose
+	// lastReleased are the last acquisitions that were released, one for a lock. A client whose
 	// release was carried out finds its acquisition here if it sees only the answer to a
 	// repetition.
-	released []string
+	lastReleased []string
 }
 
 // remembered is how many releases the document of a semaphore lists. Each holder replaces the
@@ -59,8 +59,8 @@ func (r *roster) index(acquisition string) int {
 
 // release removes the entry at i, and remembers its acquisition.
 func (r *roster) release(i int) {
-	r.released = append(slices.Clone(r.released), r.holders[i].acquisition)
-	r.released = r.released[max(0, len(r.released)-remembered):]
+	r.lastReleased = append(slices.Clone(r.lastReleased), r.holders[i].acquisition)
+	r.lastReleased = r.lastReleased[max(0, len(r.lastReleased)-remembered):]
 	r.holders = slices.Delete(r.holders, i, i+1)
 }
 
@@ -100,8 +100,8 @@ type lockCodec struct{ Format }
 
 func (c lockCodec) encode(r roster) ([]byte, error) {
 	rec := Record{Token: r.token, Written: r.written, Nonce: r.nonce}
-	if n := len(r.released); n > 0 {
-		rec.Released = r.released[n-1]
+	if n := len(r.lastReleased); n > 0 {
+		rec.Released = r.lastReleased[n-1]
 	}
 	for _, h := range r.holders { // one at most
 		rec.Holder, rec.Identity, rec.Lease, rec.Since = h.acquisition, h.identity, h.lease, h.since
@@ -113,7 +113,7 @@ func (c lockCodec) decode(data []byte) (roster, error) {
 	rec, err := c.Decode(data)
 	r := roster{token: rec.Token, written: rec.Written, nonce: rec.Nonce}
 	if rec.Released != "" {
-		r.released = []string{rec.Released}
+		r.lastReleased = []string{rec.Released}
 	}
 	if rec.Holder != "" {
 		r.holders = []holder{{
@@ -152,7 +152,7 @@ type jsonHolder struct {
 }
 
 func (semaphoreCodec) encode(r roster) ([]byte, error) {
-	j := jsonRoster{Format: version, Token: r.token, Written: r.written, Write: r.nonce, Released: r.released}
+	j := jsonRoster{Format: version, Token: r.token, Written: r.written, Write: r.nonce, Released: r.lastReleased}
 	for _, h := range r.holders {
 		e := jsonHolder{
 			Holder: h.acquisition, Permits: h.permits, Token: h.token, Renewals: h.renewals,
@@ -179,7 +179,7 @@ func (semaphoreCodec) decode(data []byte) (roster, error) {
 		}
 		return roster{}, fmt.Errorf("cassemaphore is %d, not %d", j.Format, version)
 	}
-	r := roster{token: j.Token, written: j.Written, nonce: j.Write, released: j.Released}
+	r := roster{token: j.Token, written: j.Written, nonce: j.Write, lastReleased: j.Released}
 	for _, e := range j.Holders {
 		switch {
 		case e.Holder == "" || r.index(e.Holder) >= 0:

@@ -56,9 +56,9 @@ const (
 	reserve = MaxData / 8
 	// renewers is how many renewals of one batch are under way at a time.
 	renewers = 16
-	// patience is the part of a lease after which a renewal in a batch gives up. The batch is sent
+	// renewalShare is the part of a lease after which a renewal in a batch gives up. The batch is sent
 	// when two thirds of the lease are left. That is enough for three renewals one by one.
-	patience = 5
+	renewalShare = 5
 )
 
 // store is the [driver.Store] over Documents.
@@ -360,7 +360,7 @@ func (s *store) Renew(ctx context.Context, holds []driver.HoldID, ttl time.Durat
 			defer func() { <-room }()
 			ctx, cancel := ctx, func() {}
 			if len(byName) > 1 {
-				ctx, cancel = context.WithTimeout(ctx, ttl/patience)
+				ctx, cancel = context.WithTimeout(ctx, ttl/renewalShare)
 			}
 			defer cancel()
 			of := make([]driver.HoldID, len(indexes))
@@ -397,7 +397,7 @@ func (s *store) changeHolds(
 				f(r, i)
 				found, written[n] = true, true
 			} else if release && written[n] {
-				held[n] = slices.Contains(d.released, id.Acquisition)
+				held[n] = slices.Contains(d.lastReleased, id.Acquisition)
 			}
 		}
 		return found

@@ -13,12 +13,12 @@ import (
 // waiter reads the document again when the store's watch is on.
 func (s *store) Watch(_ context.Context, id driver.HoldID) (driver.Watch, error) {
 	ctx, cancel := context.WithCancel(s.life)
-	w := &watch{c: make(chan struct{}, 1), cancel: cancel}
+	w := &watch{adapter.NewBell(), cancel}
 	notify := s.poll
 	if s.watcher != nil {
 		notify = s.follow
 	}
-	if !s.jobs.Go(func() { notify(ctx, id.Name, w.tell) }) {
+	if !s.jobs.Go(func() { notify(ctx, id.Name, w.Ring) }) {
 		cancel()
 		return nil, locks.ErrClosed
 	}
@@ -27,19 +27,11 @@ func (s *store) Watch(_ context.Context, id driver.HoldID) (driver.Watch, error)
 
 // watch notifies one waiter.
 type watch struct {
-	c      chan struct{}
+	adapter.Bell
 	cancel context.CancelFunc
 }
 
-func (w *watch) tell() {
-	select {
-	case w.c <- struct{}{}:
-	default: // the waiter is told already, and has not asked yet
-	}
-}
-
-func (w *watch) C() <-chan struct{} { return w.c }
-func (w *watch) Close()             { w.cancel() }
+func (w *watch) Close() { w.cancel() }
 
 // follow notifies the waiter of each notice of the store. When the store's watch ends, follow
 // begins another watch after a pause. The pause doubles until a watch lasts longer than the

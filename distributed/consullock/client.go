@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"reflect"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
@@ -150,30 +149,16 @@ func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 // Names returns the names of the locks that match pattern, sorted. The result includes free locks,
 // and locks of Consul's own lock below the prefix. The pattern has the syntax of [path.Match], and
 // the empty pattern matches all names. Names reads all keys below the prefix in one request.
-func (c *Client) Names(ctx context.Context, pattern string) (names []string, err error) {
-	defer func() {
-		if err != nil {
-			names, err = nil, fmt.Errorf("consullock: list names: %w", err)
+func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
+	return adapter.Names(ctx, "consullock: list names", pattern, func(add func(name string)) error {
+		pairs, err := c.store.list(ctx)
+		for _, pair := range pairs {
+			if name, ok := nameOf(strings.TrimPrefix(pair.Key, c.store.prefix)); ok && pair.Flags == api.LockFlagValue {
+				add(name)
+			}
 		}
-	}()
-	if ctx == nil {
-		return nil, locks.ErrNilContext
-	}
-	if _, err := path.Match(pattern, ""); err != nil {
-		return nil, err
-	}
-	pairs, err := c.store.list(ctx)
-	for _, pair := range pairs {
-		name, ok := nameOf(strings.TrimPrefix(pair.Key, c.store.prefix))
-		if !ok || pair.Flags != api.LockFlagValue {
-			continue
-		}
-		if ok, _ := path.Match(pattern, name); ok || pattern == "" {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names, err
+		return err
+	})
 }
 
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]. See

@@ -55,12 +55,12 @@ type hold struct {
 }
 
 var (
-	_ driver.Store        = (*store)(nil)
-	_ driver.LossNotifier = (*store)(nil)
-	_ driver.Session      = (*store)(nil)
-	_ driver.Breaker      = (*store)(nil)
-	_ driver.Inspector    = (*store)(nil)
-	_ driver.Punctual     = (*store)(nil)
+	_ driver.Store                = (*store)(nil)
+	_ driver.LossNotifier         = (*store)(nil)
+	_ driver.Session              = (*store)(nil)
+	_ driver.Breaker              = (*store)(nil)
+	_ driver.Inspector            = (*store)(nil)
+	_ driver.ReleaseHeedsDeadline = (*store)(nil)
 )
 
 func newStore(client *api.Client, o options) *store {
@@ -90,8 +90,8 @@ func (s *store) Identify(_, identity string) { s.identity = identity }
 // NotifyLoss keeps the function to call when the session is over.
 func (s *store) NotifyLoss(lost func(driver.HoldID, error)) { s.lost = lost }
 
-// Punctual is true: a request ends with its context.
-func (s *store) Punctual() bool { return true }
+// ReleaseHeedsDeadline is true: a request ends with its context.
+func (s *store) ReleaseHeedsDeadline() bool { return true }
 
 // Term is part of [driver.Session].
 func (s *store) Term() time.Duration { return s.ttl }
@@ -394,12 +394,11 @@ func (s *store) Inspect(ctx context.Context, name string) (driver.State, error) 
 
 // watch notifies one waiter.
 type watch struct {
-	wake chan struct{}
-	end  context.CancelFunc
+	adapter.Bell
+	end context.CancelFunc
 }
 
-func (w *watch) C() <-chan struct{} { return w.wake }
-func (w *watch) Close()             { w.end() }
+func (w *watch) Close() { w.end() }
 
 // Watch reads the key, and begins to wait for its next change.
 func (s *store) Watch(ctx context.Context, id driver.HoldID) (driver.Watch, error) {
@@ -407,10 +406,9 @@ func (s *store) Watch(ctx context.Context, id driver.HoldID) (driver.Watch, erro
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{wake: make(chan struct{}, 1)}
 	life, end := context.WithCancel(s.life)
-	w.end = end
-	if !s.jobs.Go(func() { s.follow(life, id.Name, meta.LastIndex, w.wake) }) {
+	w := &watch{adapter.NewBell(), end}
+	if !s.jobs.Go(func() { s.follow(life, id.Name, meta.LastIndex, w.Bell) }) {
 		end()
 		return nil, locks.ErrClosed
 	}
@@ -418,7 +416,7 @@ func (s *store) Watch(ctx context.Context, id driver.HoldID) (driver.Watch, erro
 }
 
 // follow notifies a waiter each time that the key becomes free, until life ends.
-func (s *store) follow(life context.Context, name string, index uint64, wake chan<- struct{}) {
+func (s *store) follow(life context.Context, name string, index uint64, bell adapter.Bell) {
 	for life.Err() == nil {
 		var pair *api.KVPair
 		err := s.await(life, &index, func(q *api.QueryOptions) (meta *api.QueryMeta, err error) {
@@ -426,10 +424,7 @@ func (s *store) follow(life context.Context, name string, index uint64, wake cha
 			return meta, err
 		})
 		if err == nil && (pair == nil || pair.Session == "") {
-			select {
-			case wake <- struct{}{}:
-			default:
-			}
+			bell.Ring()
 		}
 	}
 }

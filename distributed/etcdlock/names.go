@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -56,45 +55,34 @@ const pageOfKeys = 1000
 
 var unescaper = strings.NewReplacer("%25", "%", "%2F", "/")
 
-// Names returns the names of the locks that match pattern and are held or waited for, sorted by
-// their keys. The pattern has the syntax of [path.Match], and the empty pattern matches all
-// names. Names includes locks of etcd's own mutex below the Client's prefix, and of
+// Names returns the names of the locks that match pattern and are held or waited for, sorted.
+// The pattern has the syntax of [path.Match], and the empty pattern matches all names. Names includes
+// locks of etcd's own mutex below the Client's prefix, and of
 // [Client.RWMutex], but no semaphores. Every key with a lease in the form of a lock's key counts,
 // so a prefix without other keys is best. Names reads the keys by pages until ctx ends.
 func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
-	if ctx == nil {
-		return nil, fmt.Errorf("etcdlock: list names: %w", locks.ErrNilContext)
-	}
-	if _, err := path.Match(pattern, ""); err != nil {
-		return nil, fmt.Errorf("etcdlock: list names: %w", err)
-	}
-	from, end := c.prefix, clientv3.GetPrefixRangeEnd(c.prefix)
-	if from == "" {
-		from, end = "\x00", "\x00" // all keys
-	}
-	var names []string
-	seen := make(map[string]bool)
-	for {
-		resp, err := c.core.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithKeysOnly(),
-			clientv3.WithLimit(pageOfKeys))
-		if err != nil {
-			return nil, fmt.Errorf("etcdlock: list names: %w", err)
+	return adapter.Names(ctx, "etcdlock: list names", pattern, func(add func(name string)) error {
+		from, end := c.prefix, clientv3.GetPrefixRangeEnd(c.prefix)
+		if from == "" {
+			from, end = "\x00", "\x00" // all keys
 		}
-		for _, kv := range resp.Kvs {
-			name, ok := nameOf(strings.TrimPrefix(string(kv.Key), c.prefix))
-			if !ok || kv.Lease == 0 || seen[name] {
-				continue
+		for {
+			resp, err := c.core.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithKeysOnly(),
+				clientv3.WithLimit(pageOfKeys))
+			if err != nil {
+				return err
 			}
-			seen[name] = true
-			if matched, _ := path.Match(pattern, name); matched || pattern == "" {
-				names = append(names, name)
+			for _, kv := range resp.Kvs {
+				if name, ok := nameOf(strings.TrimPrefix(string(kv.Key), c.prefix)); ok && kv.Lease != 0 {
+					add(name)
+				}
 			}
+			if !resp.More || len(resp.Kvs) == 0 {
+				return nil
+			}
+			from = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
 		}
-		if !resp.More || len(resp.Kvs) == 0 {
-			return names, nil
-		}
-		from = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
-	}
+	})
 }
 
 // nameOf returns the name of the lock that a key belongs to. The key is given without the

@@ -217,10 +217,7 @@ func (p *place) die() {
 func (p *place) notify() {
 	w, listens := p.st.c.watches[p.id.Acquisition]
 	p.news = !listens
-	select {
-	case w.wake <- struct{}{}:
-	default: // a nil channel too
-	}
+	w.Ring()
 }
 
 // leave ends all that is done here for p, except for the deletion of its key. c.mu is held.

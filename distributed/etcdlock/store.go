@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -55,12 +56,12 @@ type store struct {
 }
 
 var (
-	_ driver.Store        = (*store)(nil)
-	_ driver.Queue        = (*store)(nil)
-	_ driver.LossNotifier = (*store)(nil)
-	_ driver.Session      = (*store)(nil)
-	_ driver.Inspector    = (*store)(nil)
-	_ driver.Punctual     = (*store)(nil)
+	_ driver.Store                = (*store)(nil)
+	_ driver.Queue                = (*store)(nil)
+	_ driver.LossNotifier         = (*store)(nil)
+	_ driver.Session              = (*store)(nil)
+	_ driver.Inspector            = (*store)(nil)
+	_ driver.ReleaseHeedsDeadline = (*store)(nil)
 )
 
 // NotifyLoss keeps the function to call when a holder's key has vanished.
@@ -390,8 +391,8 @@ func (s *store) Renew(ctx context.Context, holds []driver.HoldID, _ time.Duratio
 	return ok, err
 }
 
-// Punctual is false for read-write locks, whose releases wait for each other.
-func (s *store) Punctual() bool { return s.kind == plain || s.kind == counting }
+// ReleaseHeedsDeadline is false for read-write locks, whose releases wait for each other.
+func (s *store) ReleaseHeedsDeadline() bool { return s.kind == plain || s.kind == counting }
 
 // Release deletes the key. The next waiter watches the key, so Release wakes nobody.
 func (s *store) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
@@ -417,12 +418,10 @@ func (s *store) release(ctx context.Context, id driver.HoldID) (driver.Released,
 // watch notifies a waiter when the key before its own ends, or its own key. The watch belongs to
 // the acquisition, and outlives the acquisition's places.
 type watch struct {
+	adapter.Bell
 	c           *core
 	acquisition string
-	wake        chan struct{}
 }
-
-func (w watch) C() <-chan struct{} { return w.wake }
 
 // Close ends the notifications. The watches of the keys end when the acquisition holds, or
 // leaves.
@@ -434,7 +433,7 @@ func (w watch) Close() {
 
 // Watch begins to notify the acquisition of changes to the keys that Enqueue watches.
 func (s *store) Watch(_ context.Context, id driver.HoldID) (driver.Watch, error) {
-	w := watch{s.c, id.Acquisition, make(chan struct{}, 1)}
+	w := watch{adapter.NewBell(), s.c, id.Acquisition}
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
 	s.c.watches[id.Acquisition] = w

@@ -9,8 +9,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"path"
-	"slices"
 	"strings"
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
@@ -100,43 +98,29 @@ func nameOf(file string) (name string, ok bool) {
 // first acquisition on, held or not. Names whose encoding has more than 180 bytes are missing:
 // their files have only a hash of them. Names reads 1000 files at a time, until ctx ends.
 func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
-	names, err := c.list(ctx, pattern)
-	if err != nil {
-		return nil, fmt.Errorf("filelock: list names in %q: %w", c.dir, err)
-	}
-	return names, nil
-}
-
-func (c *Client) list(ctx context.Context, pattern string) (names []string, err error) {
-	if err := adapter.Check(ctx); err != nil {
-		return nil, err
-	}
-	if _, err := path.Match(pattern, ""); err != nil {
-		return nil, err
-	}
-	dir, err := os.Open(c.dir)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	for {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+	op := fmt.Sprintf("filelock: list names in %q", c.dir)
+	return adapter.Names(ctx, op, pattern, func(add func(name string)) error {
+		dir, err := os.Open(c.dir)
+		if err != nil {
+			return err
 		}
-		entries, err := dir.ReadDir(1000)
-		for _, e := range entries {
-			if name, ok := nameOf(e.Name()); ok && e.Type().IsRegular() {
-				if matched, _ := path.Match(pattern, name); matched || pattern == "" {
-					names = append(names, name)
+		defer dir.Close()
+		for {
+			if ctx.Err() != nil {
+				return adapter.Ended(ctx)
+			}
+			entries, err := dir.ReadDir(1000)
+			for _, e := range entries {
+				if name, ok := nameOf(e.Name()); ok && e.Type().IsRegular() {
+					add(name)
 				}
 			}
+			switch {
+			case errors.Is(err, io.EOF):
+				return nil
+			case err != nil:
+				return err
+			}
 		}
-		switch {
-		case errors.Is(err, io.EOF):
-			slices.Sort(names)
-			return names, nil
-		case err != nil:
-			return nil, err
-		}
-	}
+	})
 }

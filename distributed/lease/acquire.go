@@ -493,12 +493,5 @@ func detach(life, ctx context.Context) context.Context {
 	if ctx == context.Background() { // which has no values
 		return life
 	}
-	return detached{life, ctx}
+	return adapter.Detach(life, ctx)
 }
-
-type detached struct {
-	context.Context
-	values context.Context
-}
-
-func (d detached) Value(key any) any { return d.values.Value(key) }

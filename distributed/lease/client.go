@@ -171,8 +171,8 @@ func newClient(s driver.Store, suspended func(time.Time) time.Duration, opts ...
 	c.announcer = optional[driver.Announcer](c.store)
 	c.breaker = optional[driver.Breaker](c.store)
 	c.batches = optional[driver.BatchReleaser](c.store)
-	if p := optional[driver.Punctual](c.store); p != nil {
-		c.punctual = p.Punctual()
+	if p := optional[driver.ReleaseHeedsDeadline](c.store); p != nil {
+		c.heedsDeadline = p.ReleaseHeedsDeadline()
 	}
 	c.jobs.init()
 	c.releaser.base, c.releaser.schedule = &c.base, &c.schedule

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -24,17 +23,6 @@ var (
 	// They match [ErrUnavailable] too. The store's address may be wrong.
 	ErrUnreachable = driver.ErrUnreachable
 )
-
-// check returns the error of ctx if it is nil or has ended.
-func check(ctx context.Context) error {
-	if ctx == nil {
-		return locks.ErrNilContext
-	}
-	if ctx.Err() != nil {
-		return adapter.Ended(ctx)
-	}
-	return nil
-}
 
 func (l *Mutex) fail(ctx context.Context, op string, err error) error {
 	return l.c.fail(ctx, op, l.name, err)

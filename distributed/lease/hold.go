@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -43,7 +44,7 @@ func (h *hold) Deadline() (time.Time, bool) {
 func (h *hold) Extend(ctx context.Context, d time.Duration) error {
 	s := h.g.s
 	fail := func(err error) error { return s.fail(ctx, "extend", h.g.id.Name, err) }
-	if err := check(ctx); err != nil {
+	if err := adapter.Check(ctx); err != nil {
 		return fail(err)
 	}
 	if d < time.Millisecond { // a number without a unit must not end the hold

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -103,18 +104,11 @@ func (l *Mutex) SameLock(ctx context.Context, other locks.TryLocker) (bool, erro
 		return false, nil
 	case l.c == o.c:
 		return l.name == o.name && l.conf.Shared == o.conf.Shared && l.permits == o.permits, nil
-	case l.c.inspector == nil || check(ctx) != nil || !l.c.begin():
+	case l.c.inspector == nil || adapter.Check(ctx) != nil || !l.c.begin():
 		return false, nil
 	}
 	defer l.c.finish()
-	var held []string
-	for _, q := range o.queues() {
-		q.mu.Lock()
-		if q.grant != nil {
-			held = append(held, q.grant.id.Acquisition)
-		}
-		q.mu.Unlock()
-	}
+	held := o.grants()
 	if len(held) == 0 {
 		return false, nil
 	}
@@ -123,7 +117,7 @@ func (l *Mutex) SameLock(ctx context.Context, other locks.TryLocker) (bool, erro
 		return false, l.fail(ctx, op, err)
 	}
 	return slices.ContainsFunc(s.Holders, func(holder driver.Claim) bool {
-		return slices.Contains(held, holder.Acquisition)
+		return slices.ContainsFunc(held, func(g *grant) bool { return g.id.Acquisition == holder.Acquisition })
 	}), nil
 }
 
@@ -241,14 +235,7 @@ func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 		return false, l.fail(ctx, op, locks.ErrClosed)
 	}
 	defer l.c.finish()
-	var local []*grant
-	for _, q := range l.queues() {
-		q.mu.Lock()
-		if q.grant != nil {
-			local = append(local, q.grant)
-		}
-		q.mu.Unlock()
-	}
+	local := l.grants()
 	broken, err := l.c.breaker.Break(ctx, l.name)
 	if err != nil {
 		return false, l.fail(ctx, op, err)
@@ -314,9 +301,21 @@ func (l *Mutex) find(key string) *localQueue {
 	return l.c.queues.find(key)
 }
 
+// grants returns the holds that this client has of the lock.
+func (l *Mutex) grants() (gs []*grant) {
+	for _, q := range l.queues() {
+		q.mu.Lock()
+		if q.grant != nil {
+			gs = append(gs, q.grant)
+		}
+		q.mu.Unlock()
+	}
+	return gs
+}
+
 // check returns the error of ctx, or why the lock is refused.
 func (l *Mutex) check(ctx context.Context) error {
-	if err := check(ctx); err != nil {
+	if err := adapter.Check(ctx); err != nil {
 		return err
 	}
 	return l.conf.Refusal

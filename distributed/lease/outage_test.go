@@ -137,22 +137,22 @@ func TestAnUnlockEndsDespiteAStoreIgnoringContexts(t *testing.T) {
 	})
 }
 
-// punctual notes which goroutine releases.
-type punctual struct {
+// prompt notes which goroutine releases.
+type prompt struct {
 	*client
 	by locks.Owner
 }
 
-func (p *punctual) Punctual() bool { return true }
+func (p *prompt) ReleaseHeedsDeadline() bool { return true }
 
-func (p *punctual) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
+func (p *prompt) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	p.by = locks.CurrentOwner(context.Background())
 	return p.client.Release(ctx, id)
 }
 
-func TestAnUnlockCallsAPunctualStoreItself(t *testing.T) {
+func TestAnUnlockCallsAStoreThatHeedsDeadlinesItself(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		store, o := &punctual{client: s.connect()}, as(locks.NewOwner())
+		store, o := &prompt{client: s.connect()}, as(locks.NewOwner())
 		l := open(t, store).Mutex("it")
 		hold(t, l, o)
 		require.NoError(t, l.UnlockContext(o))

@@ -141,7 +141,7 @@ func (q *localQueue) enter(ctx context.Context, wait bool) (ok, waited bool, err
 	ok, err = q.turn.TryLockContext(ctx)
 	if !ok && err == nil && wait {
 		waited = true
-		err = q.wait(ctx)
+		err = adapter.Until(ctx, q.all.open, q.turn.LockContext)
 		ok = err == nil
 	}
 	if ok {
@@ -153,25 +153,6 @@ func (q *localQueue) enter(ctx context.Context, wait bool) (ok, waited bool, err
 		q.mu.Unlock()
 	}
 	return ok, waited, ctxerr.Bare(err)
-}
-
-// wait waits for the caller's turn until ctx ends or the client is closed.
-func (q *localQueue) wait(ctx context.Context) error {
-	closing := q.all.open
-	var err error
-	if ctx.Done() == nil {
-		err = q.turn.LockContext(detach(closing, ctx))
-	} else {
-		open, cancel := context.WithCancel(ctx)
-		stop := context.AfterFunc(closing, cancel)
-		err = q.turn.LockContext(open)
-		stop()
-		cancel()
-	}
-	if err != nil && ctx.Err() == nil && closing.Err() != nil {
-		return locks.ErrClosed
-	}
-	return err
 }
 
 // start makes q busy. The result left is the grant that an earlier owner did not release, or nil.

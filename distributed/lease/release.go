@@ -40,8 +40,8 @@ func (r *releaser) release(g *grant) (yield time.Duration, err error) {
 	return r.persist(g)
 }
 
-// released is the store's answer to one release.
-type released struct {
+// releaseAnswer is the store's answer to one release.
+type releaseAnswer struct {
 	driver.Released
 	err error
 }
@@ -81,9 +81,7 @@ func (r *releaser) persist(g *grant) (yield time.Duration, err error) {
 		case time.Since(began)+pause > limit:
 			return 0, r.later(g, a.err)
 		}
-		select {
-		case <-time.After(pause):
-		case <-r.life.Done():
+		if !adapter.Sleep(r.life, pause) {
 			return 0, lossBy(a.err)
 		}
 		last, pause = a.err, min(2*pause, 250*time.Millisecond)
@@ -94,12 +92,12 @@ func (r *releaser) persist(g *grant) (yield time.Duration, err error) {
 // its context. Then answered is false.
 //
 // The first request needs no timer of its own. Its context ends after half of the release timeout
-// at most. A [driver.Punctual] store does not outlast its context.
+// at most. A [driver.ReleaseHeedsDeadline] store does not outlast its context.
 func (r *releaser) once(
-	id driver.HoldID, sent time.Time, limit time.Duration, again bool) (a released, answered bool) {
-	if r.punctual && !again {
+	id driver.HoldID, sent time.Time, limit time.Duration, again bool) (a releaseAnswer, answered bool) {
+	if r.heedsDeadline && !again {
 		a, err := r.store.Release(r.briefly(sent), id)
-		return released{a, err}, true
+		return releaseAnswer{a, err}, true
 	}
 	p := r.request()
 	p.ctx, p.id = r.briefly(sent), id
@@ -121,7 +119,7 @@ func (r *releaser) once(
 		p.recycle()
 		return a, true
 	case <-timer.C:
-		return released{}, false
+		return releaseAnswer{}, false
 	}
 }
 
@@ -131,7 +129,7 @@ type releaseRequest struct {
 	r       *releaser
 	ctx     context.Context
 	id      driver.HoldID
-	answers chan released
+	answers chan releaseAnswer
 	send    func() // sends the request and the answer, and ends a job
 }
 
@@ -140,11 +138,11 @@ func (r *releaser) request() *releaseRequest {
 	if p, ok := r.requests.Get().(*releaseRequest); ok {
 		return p
 	}
-	p := &releaseRequest{r: r, answers: make(chan released, 1)}
+	p := &releaseRequest{r: r, answers: make(chan releaseAnswer, 1)}
 	p.send = func() {
 		defer r.finish()
 		a, err := r.store.Release(p.ctx, p.id)
-		p.answers <- released{a, err}
+		p.answers <- releaseAnswer{a, err}
 	}
 	return p
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -14,7 +15,7 @@ import (
 // goroutine with one timer.
 type schedule struct {
 	*base
-	wakeUp chan struct{}
+	wakeUp adapter.Bell
 	done   chan struct{}
 	sweep  func(sweeping) // releaser.sweep
 
@@ -65,7 +66,7 @@ func (g *grant) due() time.Time {
 
 func (s *schedule) init(b *base) {
 	s.base = b
-	s.wakeUp = make(chan struct{}, 1)
+	s.wakeUp = adapter.NewBell()
 	s.done = make(chan struct{})
 	go s.run()
 }
@@ -195,10 +196,7 @@ func (s *schedule) wake() {
 	if !s.next.IsZero() && !s.grants[0].at.Before(s.next) {
 		return
 	}
-	select {
-	case s.wakeUp <- struct{}{}:
-	default:
-	}
+	s.wakeUp.Ring()
 }
 
 func (s *schedule) run() {

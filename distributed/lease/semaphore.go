@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/internal/identity"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/fair"
@@ -25,12 +26,12 @@ import (
 // an acquisition of many permits again and again. A process that releases permits and asks again
 // at once can pass waiters of other processes.
 type Semaphore struct {
-	c        *Client
-	name     string
-	size     int64
-	opts     []MutexOption
-	turn     fair.Mutex    // of the goroutine that asks the store
-	released chan struct{} // has an element if permits were released here since the last request
+	c    *Client
+	name string
+	size int64
+	opts []MutexOption
+	turn fair.Mutex   // of the goroutine that asks the store
+	bell adapter.Bell // has an element if permits were released here since the last request
 }
 
 var (
@@ -43,7 +44,7 @@ var (
 func (c *Client) Semaphore(name string, size int64, opts ...MutexOption) *Semaphore {
 	return &Semaphore{
 		c: c, name: name, size: size, opts: append(opts[:len(opts):len(opts)], WithShared()),
-		released: make(chan struct{}, 1),
+		bell: adapter.NewBell(),
 	}
 }
 
@@ -108,7 +109,7 @@ func (s *Semaphore) ask(ctx context.Context, op string, n int64) (*permits, erro
 	if err := l.check(ctx); err != nil {
 		return nil, l.fail(ctx, op, err)
 	}
-	l.nudge = s.released
+	l.nudge = s.bell
 	return &permits{s: s, l: l, owner: locks.NewOwner()}, nil
 }
 
@@ -172,9 +173,6 @@ func (p *permits) ReleaseContext(ctx context.Context) error {
 	if err == locks.ErrNotHeld {
 		err = errPermits
 	}
-	select { // a store that is polled tells nobody
-	case p.s.released <- struct{}{}:
-	default:
-	}
+	p.s.bell.Ring() // a store that is polled tells nobody
 	return p.l.fail(ctx, "release", err)
 }

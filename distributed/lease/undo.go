@@ -3,6 +3,7 @@ package lease
 import (
 	"time"
 
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -78,12 +79,9 @@ func (a *acquisition) leave() {
 			a.c.releaser.abandon(a.id)
 			break
 		}
-		select {
-		case <-time.After(pause):
-			continue
-		case <-a.c.life.Done():
+		if !adapter.Sleep(a.c.life, pause) {
+			break
 		}
-		break
 	}
 	if !a.doubt.IsZero() {
 		a.sweep(a.doubt, nil, a.several)

@@ -171,12 +171,12 @@ func (c *Client) store(k kind) (redisport.Store, []lease.Option) {
 }
 
 func (c *Client) lock(k kind, name string, opts []lease.MutexOption) *lease.Mutex {
-	lc, opts := c.named(k, name, opts)
+	lc, opts := c.lockOptions(k, name, opts)
 	return lc.Mutex(name, opts...)
 }
 
-// named returns the locks of a kind, and opts with the reason why name is refused, if any.
-func (c *Client) named(k kind, name string, opts []lease.MutexOption) (*lease.Client, []lease.MutexOption) {
+// lockOptions returns the locks of a kind, and opts with the reason why name is refused, if any.
+func (c *Client) lockOptions(k kind, name string, opts []lease.MutexOption) (*lease.Client, []lease.MutexOption) {
 	bad := checkName(name, c.core.p.Cluster())
 	lc, err := c.kind(k)
 	if err != nil {

@@ -114,14 +114,14 @@ func (m mode) publish(args []any) []any {
 	return append(args, "publish")
 }
 
-// released reads the reply to a release: the number of subscribers of channel, or nil.
-func (c *core) released(r any, err error, channel string) (driver.Released, error) {
+// releaseReply reads the reply to a release: the number of subscribers of channel, or nil.
+func (c *core) releaseReply(r any, err error, channel string) (driver.Released, error) {
 	if err != nil || r == nil {
 		return driver.Released{}, err
 	}
 	heard, ok := r.(int64)
 	if !ok {
-		return driver.Released{}, unexpected(r)
+		return driver.Released{}, replyError(r)
 	}
 	// In a cluster a server counts its own subscribers only.
 	own, _ := c.hub.subscribed(channel)
@@ -142,27 +142,47 @@ func bySlot[T any](c *core, items []T, key func(T) string) map[uint16][]T {
 	return groups
 }
 
+// eachSlot runs f for the indexes of those ids that one request may have, at once for all slots. It
+// returns the error of one that failed.
+func (c *core) eachSlot(ids []driver.HoldID, f func(which []int) error) (failed error) {
+	all := make([]int, len(ids))
+	for i := range all {
+		all[i] = i
+	}
+	slots := bySlot(c, all, func(i int) string { return ids[i].Name })
+	errs := make(chan error, len(slots))
+	for _, which := range slots {
+		if len(slots) == 1 {
+			errs <- f(which)
+		} else {
+			go func() { errs <- f(which) }()
+		}
+	}
+	for range slots {
+		if err := <-errs; err != nil {
+			failed = err
+		}
+	}
+	return failed
+}
+
 // renew runs a script of renewal. Its keys are the keys of the locks, followed by the keys that
-// beside returns if beside is not nil. Its arguments are the lease and the acquisitions with
+// holdKey returns if holdKey is not nil. Its arguments are the lease and the acquisitions with
 // suffix. In a cluster the script runs once for each slot, because all keys of a request must be in
 // one slot.
 func (c *core) renew(
 	ctx context.Context, s *script, holds []driver.HoldID, d time.Duration,
-	suffix string, key func(name string) string, beside func(name, acquisition string) string,
+	suffix string, key func(name string) string, holdKey func(name, acquisition string) string,
 ) ([]bool, error) {
-	held, all := make([]bool, len(holds)), make([]int, len(holds))
-	for i := range all {
-		all[i] = i
-	}
-	slots := bySlot(c, all, func(i int) string { return holds[i].Name })
-	one := func(which []int) error {
+	held := make([]bool, len(holds))
+	return held, c.eachSlot(holds, func(which []int) error {
 		args := make([]any, head, head+3*len(which)+1)
 		for _, i := range which {
 			args = append(args, key(holds[i].Name))
 		}
-		if beside != nil {
+		if holdKey != nil {
 			for _, i := range which {
-				args = append(args, beside(holds[i].Name, holds[i].Acquisition))
+				args = append(args, holdKey(holds[i].Name, holds[i].Acquisition))
 			}
 		}
 		keys := len(args) - head
@@ -176,26 +196,11 @@ func (c *core) renew(
 		}
 		list, ok := r.([]any)
 		if !ok || len(list) != len(which) {
-			return unexpected(r)
+			return replyError(r)
 		}
 		for k, i := range which {
 			held[i] = list[k] == int64(1)
 		}
 		return nil
-	}
-	errs := make(chan error, len(slots))
-	for _, which := range slots {
-		if len(slots) == 1 {
-			errs <- one(which)
-		} else {
-			go func() { errs <- one(which) }()
-		}
-	}
-	var failed error
-	for range slots {
-		if err := <-errs; err != nil {
-			failed = err
-		}
-	}
-	return held, failed
+	})
 }

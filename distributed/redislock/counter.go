@@ -136,13 +136,13 @@ func (s *RedissonSemaphore) TryAcquireContext(
 
 // TrySetPermits is [RedissonExpirableSemaphore.TrySetPermits].
 func (s *RedissonSemaphore) TrySetPermits(ctx context.Context, n int64) (bool, error) {
-	did, err := s.c.core.sized(ctx, "TrySetPermits", semaphoreInit, false, s.name, 0, n)
+	did, err := s.c.core.setSize(ctx, "TrySetPermits", semaphoreInit, false, s.name, 0, n)
 	return did == 1, err
 }
 
 // AddPermits is [RedissonExpirableSemaphore.AddPermits].
 func (s *RedissonSemaphore) AddPermits(ctx context.Context, n int64) error {
-	_, err := s.c.core.sized(ctx, "AddPermits", semaphoreAdd, false, s.name, -maxNumber, n)
+	_, err := s.c.core.setSize(ctx, "AddPermits", semaphoreAdd, false, s.name, -maxNumber, n)
 	return err
 }
 

@@ -58,11 +58,11 @@ func (s expirable) Acquire(ctx context.Context, req driver.Request) (driver.Repl
 		err := fmt.Errorf("%d permits at once, at most %d are allowed", permits, maxIDs)
 		return driver.Reply{}, redisport.Never(err)
 	}
-	return granted(s.c.count(ctx, expirableAcquire, true, req.Name, millis(req.TTL), baseOf(req.Acquisition), permits))
+	return replyOf(s.c.count(ctx, expirableAcquire, true, req.Name, millis(req.TTL), baseOf(req.Acquisition), permits))
 }
 
 func (s expirable) Lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
-	return s.c.lookup(ctx, req, expirableLookup, []any{suffixed(req.Name, endsSuffix)}, baseOf(req.Acquisition))
+	return s.c.lookup(ctx, req, expirableLookup, []any{addSuffix(req.Name, endsSuffix)}, baseOf(req.Acquisition))
 }
 
 func (s expirable) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
@@ -70,7 +70,7 @@ func (s expirable) Renew(ctx context.Context, holds []driver.HoldID, d time.Dura
 	for i, h := range holds {
 		holds[i].Acquisition = baseOf(h.Acquisition)
 	}
-	ends := func(name string) string { return suffixed(name, endsSuffix) }
+	ends := func(name string) string { return addSuffix(name, endsSuffix) }
 	return s.c.renew(ctx, expirableRenew, holds, d, "", ends, nil)
 }
 
@@ -86,7 +86,7 @@ func (s expirable) Watch(ctx context.Context, id driver.HoldID) (driver.Watch, e
 // watchFree returns a watch that each message on the channel of a semaphore of Redisson notifies.
 func (c *core) watchFree(ctx context.Context, name string) (*watch, error) {
 	w := newWatch(hearAll)
-	channels := []string{prefixed(freeChannel, name)}
+	channels := []string{addPrefix(freeChannel, name)}
 	if !c.p.Cluster() {
 		channels = append(channels, c.own)
 	}
@@ -106,9 +106,9 @@ func (c *core) count(ctx context.Context, s *script, leased bool, name string, a
 	}
 	all := append(make([]any, head, head+8), name)
 	if leased {
-		all = append(all, suffixed(name, endsSuffix))
+		all = append(all, addSuffix(name, endsSuffix))
 	}
-	all = append(all, prefixed(freeChannel, name))
+	all = append(all, addPrefix(freeChannel, name))
 	keys := len(all) - head
 	return c.p.Eval(ctx, s, keys, m.publish(append(all, args...)))
 }
@@ -126,7 +126,7 @@ func (c *core) number(
 	n, ok := r.(int64)
 	switch {
 	case err == nil && !ok:
-		err = unexpected(r)
+		err = replyError(r)
 	case err != nil && ctx != nil && ctx.Err() != nil:
 		err = fmt.Errorf("%w: %w", adapter.Ended(ctx), err)
 	}
@@ -139,8 +139,8 @@ func (c *core) number(
 // maxNumber is the largest number of permits in Redisson, whose numbers have 32 bits.
 const maxNumber = math.MaxInt32
 
-// sized runs a script like number, with a number of permits from low to maxNumber.
-func (c *core) sized(
+// setSize runs a script like number, with a number of permits from low to maxNumber.
+func (c *core) setSize(
 	ctx context.Context, op string, s *script, leased bool, name string, low, n int64) (int64, error) {
 	if n < low || n > maxNumber {
 		err := fmt.Errorf("%d permits, it must be from %d to %d", n, low, maxNumber)
@@ -182,7 +182,7 @@ var _ locks.Semaphore = (*RedissonExpirableSemaphore)(nil)
 // RedissonExpirableSemaphore returns Redisson's RPermitExpirableSemaphore called name. Use
 // [Client.Semaphore] instead if all processes are in Go.
 func (c *Client) RedissonExpirableSemaphore(name string) *RedissonExpirableSemaphore {
-	lc, opts := c.named(expiring, name, nil)
+	lc, opts := c.lockOptions(expiring, name, nil)
 	return &RedissonExpirableSemaphore{lc.Semaphore(name, math.MaxInt64, opts...), c.core}
 }
 
@@ -208,7 +208,7 @@ func (s *RedissonExpirableSemaphore) TryAcquireContext(
 // answer the outcome is unknown. Redisson's numbers have 32 bits: less than 0 or more than 2^31-1
 // is an error matching [fs.ErrInvalid].
 func (s *RedissonExpirableSemaphore) TrySetPermits(ctx context.Context, n int64) (bool, error) {
-	did, err := s.c.sized(ctx, "TrySetPermits", semaphoreInit, false, s.Name(), 0, n)
+	did, err := s.c.setSize(ctx, "TrySetPermits", semaphoreInit, false, s.Name(), 0, n)
 	return did == 1, err
 }
 
@@ -216,14 +216,14 @@ func (s *RedissonExpirableSemaphore) TrySetPermits(ctx context.Context, n int64)
 // become negative until permits are released. The call is one request like TrySetPermits. A number
 // of more than 31 bits is an error matching [fs.ErrInvalid].
 func (s *RedissonExpirableSemaphore) AddPermits(ctx context.Context, n int64) error {
-	_, err := s.c.sized(ctx, "AddPermits", semaphoreAdd, false, s.Name(), -maxNumber, n)
+	_, err := s.c.setSize(ctx, "AddPermits", semaphoreAdd, false, s.Name(), -maxNumber, n)
 	return err
 }
 
 // SetPermits sets how many permits there are, free and held. It refuses the numbers that
 // TrySetPermits refuses.
 func (s *RedissonExpirableSemaphore) SetPermits(ctx context.Context, n int64) error {
-	_, err := s.c.sized(ctx, "SetPermits", semaphoreResize, true, s.Name(), 0, n)
+	_, err := s.c.setSize(ctx, "SetPermits", semaphoreResize, true, s.Name(), 0, n)
 	return err
 }
 

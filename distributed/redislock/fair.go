@@ -87,8 +87,8 @@ func (s *fair) find(acquisition string, watched bool) *fairWaiter {
 	return w
 }
 
-// acquired ends the waiter of an acquisition that has the lock, unless package lease has it.
-func (s *fair) acquired(acquisition string) {
+// onGrant ends the waiter of an acquisition that has the lock, unless package lease has it.
+func (s *fair) onGrant(acquisition string) {
 	s.mu.Lock()
 	w := s.waiters[acquisition]
 	over := w != nil && !w.watched
@@ -122,9 +122,9 @@ func (s *fair) names(name string) *names {
 	return s.cache.of(name, func(name string) *names {
 		return &names{
 			name:    name,
-			channel: prefixed(fairChannel, name),
-			list:    prefixed("redisson_lock_queue", name),
-			times:   prefixed("redisson_lock_timeout", name),
+			channel: addPrefix(fairChannel, name),
+			list:    addPrefix("redisson_lock_queue", name),
+			times:   addPrefix("redisson_lock_timeout", name),
 		}
 	})
 }
@@ -137,7 +137,7 @@ func (s *fair) args(ctx context.Context, name string, args ...any) ([]any, error
 		return nil, err
 	}
 	n := s.names(name)
-	all := append([]any{head - 1: nil, n.name, n.list, n.times}, args...)
+	all := append(newArgs(n.name, n.list, n.times), args...)
 	return m.publish(append(all, n.channel, s.c.counts())), nil
 }
 
@@ -156,7 +156,7 @@ func (s *fair) ask(ctx context.Context, req driver.Request, wait int64) (driver.
 	if err != nil {
 		return driver.Reply{}, err
 	}
-	return granted(s.c.eval(ctx, req, fairAcquire, 3, all))
+	return replyOf(s.c.eval(ctx, req, fairAcquire, 3, all))
 }
 
 func (s *fair) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
@@ -172,7 +172,7 @@ func (s *fair) Enqueue(ctx context.Context, req driver.Request) (driver.Reply, e
 	reply, err := s.ask(ctx, req, millis(s.wait))
 	switch {
 	case err == nil && reply.Held:
-		s.acquired(req.Acquisition)
+		s.onGrant(req.Acquisition)
 		if first {
 			n.waited.Store(false)
 		}
@@ -180,7 +180,7 @@ func (s *fair) Enqueue(ctx context.Context, req driver.Request) (driver.Reply, e
 		n.waited.Store(true)
 		reply.Listening = w != nil
 	case redisport.NothingDone(err):
-		s.acquired(req.Acquisition) // the acquisition may end here
+		s.onGrant(req.Acquisition) // the acquisition may end here
 	}
 	return reply, err
 }
@@ -196,7 +196,7 @@ func (s *fair) Leave(ctx context.Context, id driver.HoldID) error {
 func (s *fair) Lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	r, err := s.c.lookup(ctx, req, hashLookup, []any{req.Name}, req.Acquisition)
 	if r.Held {
-		s.acquired(req.Acquisition)
+		s.onGrant(req.Acquisition)
 	}
 	return r, err
 }
@@ -205,8 +205,8 @@ func (s *fair) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration
 	return s.c.renew(ctx, hashRenew, holds, d, "", func(name string) string { return name }, nil)
 }
 
-// Punctual is false for a cluster: a request may first ask for the mode of the cluster.
-func (s *fair) Punctual() bool { return !s.c.p.Cluster() }
+// ReleaseHeedsDeadline is false for a cluster: a request may first ask for the mode of the cluster.
+func (s *fair) ReleaseHeedsDeadline() bool { return !s.c.p.Cluster() }
 
 func (s *fair) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	all, err := s.args(ctx, id.Name, id.Acquisition)

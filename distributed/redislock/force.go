@@ -18,12 +18,12 @@ import (
 var errForced = errors.New("freed by ForceUnlock")
 
 // force runs a script that frees the lock.
-func (c *core) force(ctx context.Context, s *script, name, key, channel, beside string, payload any) (bool, error) {
+func (c *core) force(ctx context.Context, s *script, name, key, channel, readersKey string, message any) (bool, error) {
 	m, err := c.mode(ctx)
 	if err != nil {
 		return false, err
 	}
-	args := []any{head - 1: nil, key, channel, beside, "", payload}
+	args := newArgs(key, channel, readersKey, "", message)
 	r, err := c.p.Eval(ctx, s, 3, m.publish(args))
 	return c.forced(ctx, m, name, r, err)
 }
@@ -32,13 +32,13 @@ func (c *core) force(ctx context.Context, s *script, name, key, channel, beside 
 func (c *core) forced(ctx context.Context, m mode, name string, r any, err error) (bool, error) {
 	holders, ok := r.([]any)
 	if err == nil && !ok {
-		err = unexpected(r)
+		err = replyError(r)
 	}
 	for _, h := range holders {
 		text, _ := h.(string)
 		acquisition := strings.TrimSuffix(text, writerSuffix)
 		if client, _, ok := strings.Cut(acquisition, ":"); ok && len(client) == 36 {
-			message := []any{head - 1: nil, clientKey(client), acquisition + " " + name}
+			message := newArgs(clientKey(client), acquisition+" "+name)
 			c.p.Eval(ctx, tell, 1, m.publish(message)) // otherwise the holder's renewal tells it
 		}
 	}

@@ -53,53 +53,30 @@ func (g *Gate) admit(ctx context.Context, op, key string, token uint64, value ..
 		return err
 	}
 	if token == 0 {
-		return failed(op, key, fence.ErrNoToken)
+		return gateError(op, key, fence.ErrNoToken)
 	}
-	args := append([]any{head - 1: nil, key, prefixed("locks_fence", key), strconv.FormatUint(token, 10)}, value...)
+	args := append(newArgs(key, addPrefix("locks_fence", key), strconv.FormatUint(token, 10)), value...)
 	seen, err := g.p.Eval(ctx, gateAdmit, 2, args)
 	switch {
 	case err != nil:
-		return failed(op, key, err)
+		return gateError(op, key, err)
 	case seen != nil:
-		return failed(op, key, fmt.Errorf("token %d after %v: %w", token, seen, fence.ErrStale))
+		return gateError(op, key, fmt.Errorf("token %d after %v: %w", token, seen, fence.ErrStale))
 	}
 	return nil
-}
-
-// Highest returns the highest token seen for key, 0 if none was.
-func (g *Gate) Highest(ctx context.Context, key string) (uint64, error) {
-	if err := g.check(ctx, "Highest", key); err != nil {
-		return 0, err
-	}
-	seen, err := g.p.Eval(ctx, gateHighest, 1, []any{head - 1: nil, prefixed("locks_fence", key)})
-	if err != nil || seen == nil {
-		if err != nil {
-			err = failed("Highest", key, err)
-		}
-		return 0, err
-	}
-	text, ok := seen.(string)
-	if !ok {
-		return 0, failed("Highest", key, unexpected(seen))
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0, failed("Highest", key, fmt.Errorf("%w: %w", locks.ErrForeign, err))
-	}
-	return n, nil
 }
 
 func (g *Gate) check(ctx context.Context, op, key string) error {
 	if ctx == nil {
-		return failed(op, key, locks.ErrNilContext)
+		return gateError(op, key, locks.ErrNilContext)
 	}
 	if err := checkName(key, g.p.Cluster()); err != nil {
-		return failed(op, key[:min(len(key), 64)], err)
+		return gateError(op, key[:min(len(key), 64)], err)
 	}
 	return nil
 }
 
-// failed returns err with the operation that was attempted at a Gate.
-func failed(op, key string, err error) error {
+// gateError returns err with the operation that was attempted at a Gate.
+func gateError(op, key string, err error) error {
 	return fmt.Errorf("redislock: Gate.%s of %q: %w", op, key, err)
 }

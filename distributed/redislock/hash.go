@@ -26,28 +26,28 @@ type single struct {
 	channel                         string                                // the prefix of the channel
 	token                           string                                // the prefix of the counter, if there is one
 	list                            string                                // the prefix of the list of waiters
-	payload                         any                                   // of a forced unlock: a string
-	suffix                          string                                // of acquisitions
-	beside                          func(name string) string              // the prefix of all holds of readers, or nil
-	hold                            func(name, acquisition string) string // the key of a reader's hold, or nil
+	forcedMessage                   any                                   // of a forced unlock: a string
+	entrySuffix                     string                                // of acquisitions
+	readersKey                      func(name string) string              // the prefix of all holds of readers, or nil
+	readKey                         func(name, acquisition string) string // the key of a reader's hold, or nil
 	weighs                          bool                                  // it is a semaphore
 	cache                           nameCache
 }
 
 func newPlain(c *core) *single {
 	return &single{
-		c:       c,
-		acquire: hashAcquire,
-		enqueue: waitAcquire,
-		lookup:  hashLookup,
-		renew:   hashRenew,
-		release: waitRelease,
-		leave:   waitLeave,
-		inspect: hashInspect,
-		force:   hashForce,
-		channel: "redisson_lock__channel",
-		list:    waitingList,
-		payload: wakeOne,
+		c:             c,
+		acquire:       hashAcquire,
+		enqueue:       waitAcquire,
+		lookup:        hashLookup,
+		renew:         hashRenew,
+		release:       waitRelease,
+		leave:         waitLeave,
+		inspect:       hashInspect,
+		force:         hashForce,
+		channel:       "redisson_lock__channel",
+		list:          waitingList,
+		forcedMessage: wakeOne,
 	}
 }
 
@@ -60,13 +60,13 @@ func newFenced(c *core) *single {
 // names returns the keys and channels of the lock called name.
 func (s *single) names(name string) *names {
 	return s.cache.of(name, func(name string) *names {
-		n := &names{name: name, key: s.key(name), channel: prefixed(s.channel, name), list: prefixed(s.list, name)}
+		n := &names{name: name, key: s.key(name), channel: addPrefix(s.channel, name), list: addPrefix(s.list, name)}
 		n.own = n.list + ":" + s.client
 		if s.token != "" {
-			n.token = prefixed(s.token, name)
+			n.token = addPrefix(s.token, name)
 		}
-		if s.beside != nil {
-			n.beside = s.beside(name)
+		if s.readersKey != nil {
+			n.readersKey = s.readersKey(name)
 		}
 		return n
 	})
@@ -77,20 +77,20 @@ func (s *single) key(name string) string {
 	if s.prefix == "" {
 		return name
 	}
-	return prefixed(s.prefix, name)
+	return addPrefix(s.prefix, name)
 }
 
 func (s *single) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
-	return granted(s.ask(ctx, req, s.acquire, ""))
+	return replyOf(s.ask(ctx, req, s.acquire, ""))
 }
 
 // ask runs a script that acquires. how, if not empty, is how a waiter requests. In that case the
 // script also gets how and the list of waiters.
 func (s *single) ask(ctx context.Context, req driver.Request, sc *script, how string) (any, error) {
-	n, r := s.names(req.Name), newRequest(req.Acquisition+s.suffix, req.TTL)
+	n, r := s.names(req.Name), newRequest(req.Acquisition+s.entrySuffix, req.TTL)
 	r.args = append(r.args, &n.key)
-	if s.hold != nil {
-		r.args = append(r.args, s.hold(req.Name, req.Acquisition))
+	if s.readKey != nil {
+		r.args = append(r.args, s.readKey(req.Name, req.Acquisition))
 	}
 	if how != "" {
 		r.args = append(r.args, &n.list)
@@ -100,7 +100,7 @@ func (s *single) ask(ctx context.Context, req driver.Request, sc *script, how st
 	}
 	keys := len(r.args) - head
 	r.args = append(r.args, &r.millis, &r.acquisition)
-	if s.hold != nil {
+	if s.readKey != nil {
 		r.args = append(r.args, writerOf(req))
 	}
 	if s.weighs {
@@ -111,12 +111,12 @@ func (s *single) ask(ctx context.Context, req driver.Request, sc *script, how st
 		r.args = append(r.args, how)
 	}
 	reply, err := s.c.eval(ctx, req, sc, keys, r.args)
-	r.done(err)
+	r.recycle(err)
 	return reply, err
 }
 
-// granted reads the reply to a request for a lock: a token, or a list with the time to live.
-func granted(r any, err error) (driver.Reply, error) {
+// replyOf reads the reply to a request for a lock: a token, or a list with the time to live.
+func replyOf(r any, err error) (driver.Reply, error) {
 	if err != nil {
 		return driver.Reply{}, err
 	}
@@ -132,17 +132,17 @@ func granted(r any, err error) (driver.Reply, error) {
 			}
 		}
 	}
-	return driver.Reply{}, unexpected(r)
+	return driver.Reply{}, replyError(r)
 }
 
-func unexpected(r any) error { return fmt.Errorf("unexpected reply of type %T", r) }
+func replyError(r any) error { return fmt.Errorf("unexpected reply of type %T", r) }
 
 func (s *single) Lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	keys := []any{s.key(req.Name)}
 	if s.token != "" {
-		keys = append(keys, prefixed(s.token, req.Name))
+		keys = append(keys, addPrefix(s.token, req.Name))
 	}
-	return s.c.lookup(ctx, req, s.lookup, keys, req.Acquisition+s.suffix)
+	return s.c.lookup(ctx, req, s.lookup, keys, req.Acquisition+s.entrySuffix)
 }
 
 // lookup asks whether acquisition has the lock of keys.
@@ -156,43 +156,43 @@ func (c *core) lookup(
 	if err == nil && r == nil {
 		return driver.Reply{}, nil
 	}
-	return granted(r, err)
+	return replyOf(r, err)
 }
 
 func (s *single) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
-	return s.c.renew(ctx, s.renew, holds, d, s.suffix, s.key, s.hold)
+	return s.c.renew(ctx, s.renew, holds, d, s.entrySuffix, s.key, s.readKey)
 }
 
-// Punctual is false for a cluster: a request may first ask for the mode of the cluster.
-func (s *single) Punctual() bool { return !s.c.p.Cluster() }
+// ReleaseHeedsDeadline is false for a cluster: a request may first ask for the mode of the cluster.
+func (s *single) ReleaseHeedsDeadline() bool { return !s.c.p.Cluster() }
 
 func (s *single) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	m, err := s.c.mode(ctx)
 	if err != nil {
 		return driver.Released{}, err
 	}
-	n, r := s.names(id.Name), newRequest(id.Acquisition+s.suffix, 0)
+	n, r := s.names(id.Name), newRequest(id.Acquisition+s.entrySuffix, 0)
 	r.args = append(r.args, &n.key, &n.channel, &n.list)
-	if s.beside != nil {
-		r.args = append(r.args, &n.beside)
+	if s.readersKey != nil {
+		r.args = append(r.args, &n.readersKey)
 	}
-	if s.hold != nil {
-		r.args = append(r.args, s.hold(id.Name, id.Acquisition))
+	if s.readKey != nil {
+		r.args = append(r.args, s.readKey(id.Name, id.Acquisition))
 	}
 	keys := len(r.args) - head
 	r.args = m.publish(append(r.args, &r.acquisition, s.c.counts()))
 	reply, err := s.c.p.EvalInTime(ctx, s.release, keys, r.args)
-	r.done(err)
+	r.recycle(err)
 	if reply == int64(-1) {
 		return driver.Released{Held: true, Awaited: true}, err
 	}
-	return s.c.released(reply, err, n.channel)
+	return s.c.releaseReply(reply, err, n.channel)
 }
 
 func (s *single) Break(ctx context.Context, name string) (bool, error) {
-	beside := name
-	if s.beside != nil {
-		beside = s.beside(name)
+	readersKey := name
+	if s.readersKey != nil {
+		readersKey = s.readersKey(name)
 	}
-	return s.c.force(ctx, s.force, name, s.key(name), prefixed(s.channel, name), beside, s.payload)
+	return s.c.force(ctx, s.force, name, s.key(name), addPrefix(s.channel, name), readersKey, s.forcedMessage)
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
@@ -70,7 +71,7 @@ func (h *hub) close(ctx context.Context) {
 
 // watch is a [driver.Watch] of one channel or more.
 type watch struct {
-	c chan struct{}
+	adapter.Bell
 
 	// hear takes note of a message, and reports whether the message is a reason for the
 	// acquisition to request the lock. Then the watch is notified. hear does not block.
@@ -96,7 +97,7 @@ type clientFeed struct {
 var _ driver.Watch = (*watch)(nil)
 
 func newWatch(hear func(channel, payload string) bool) *watch {
-	return &watch{c: make(chan struct{}, 1), hear: hear}
+	return &watch{Bell: adapter.NewBell(), hear: hear}
 }
 
 // hearAll is the hear of a watch that each message notifies.
@@ -107,19 +108,10 @@ func hearReleases(_, payload string) bool {
 	return payload == wakeOne || payload == wakeAll || payload == woken
 }
 
-func (w *watch) C() <-chan struct{} { return w.c }
-
-func (w *watch) notify() {
-	select {
-	case w.c <- struct{}{}:
-	default:
-	}
-}
-
 // drain takes a notification back.
 func (w *watch) drain() {
 	select {
-	case <-w.c:
+	case <-w.Bell:
 	default:
 	}
 }
@@ -269,7 +261,7 @@ func (h *hub) bind(ctx context.Context, w *watch, shard bool, channel string) er
 			first:   channel,
 			topics:  make(map[string]*topic),
 			changed: make(map[string]struct{}),
-			kick:    make(chan struct{}, 1),
+			kick:    adapter.NewBell(),
 			seen:    time.Now(),
 		}
 		h.links[server] = l

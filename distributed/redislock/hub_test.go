@@ -175,7 +175,7 @@ func TestAWatchFollowsItsChannelToLaterServers(t *testing.T) {
 	require.Equal(t, "it", <-here.failed)
 	p.home.Store(nil)
 	close(here.left)
-	<-w.c // it asks, for want of anything better
+	<-w.C() // it asks, for want of anything better
 	p.home.Store(there)
 	require.Eventually(t, func() bool { return there.has("it") }, time.Minute, time.Millisecond)
 	w.Close()

@@ -55,18 +55,18 @@ func (c *core) inspect(ctx context.Context, s *script, keys int, args ...any) (d
 	if err != nil {
 		return driver.State{}, err
 	}
-	state, err := inspected(r)
+	state, err := stateOf(r)
 	if err == nil {
 		err = c.identify(ctx, state.Holders, state.Waiters)
 	}
 	return state, err
 }
 
-// inspected reads the reply of hash_inspect.
-func inspected(r any) (s driver.State, err error) {
+// stateOf reads the reply of hash_inspect.
+func stateOf(r any) (s driver.State, err error) {
 	list, ok := r.([]any)
 	if !ok || len(list) != 5 {
-		return s, unexpected(r)
+		return s, replyError(r)
 	}
 	shared, ok1 := list[0].(int64)
 	counter, ok2 := list[1].(string)
@@ -74,7 +74,7 @@ func inspected(r any) (s driver.State, err error) {
 	waiters, ok4 := list[3].([]any)
 	waiting, ok5 := list[4].(int64)
 	if !(ok1 && ok2 && ok3 && ok4 && ok5) || len(holders)%2 != 0 {
-		return s, unexpected(r)
+		return s, replyError(r)
 	}
 	token, _ := strconv.ParseUint(counter, 10, 64) // anything else is no token
 	s.Shared, s.Waiting = shared == 1, int(waiting)
@@ -82,7 +82,7 @@ func inspected(r any) (s driver.State, err error) {
 		name, ok1 := pair[0].(string)
 		ttl, ok2 := pair[1].(int64)
 		if !ok1 || !ok2 {
-			return s, unexpected(r)
+			return s, replyError(r)
 		}
 		h := driver.Claim{Acquisition: strings.TrimSuffix(name, writerSuffix)}
 		h.Token, h.Left = token, time.Duration(max(ttl, 0))*time.Millisecond
@@ -91,7 +91,7 @@ func inspected(r any) (s driver.State, err error) {
 	for _, w := range waiters {
 		name, ok := w.(string)
 		if !ok {
-			return s, unexpected(r)
+			return s, replyError(r)
 		}
 		s.Waiters = append(s.Waiters, driver.Claim{Acquisition: strings.TrimSuffix(name, writerSuffix)})
 	}
@@ -125,7 +125,7 @@ func (c *core) identify(ctx context.Context, all ...[]driver.Claim) error {
 		}
 		list, ok := r.([]any)
 		if !ok || len(list) != len(keys) {
-			return unexpected(r)
+			return replyError(r)
 		}
 		for i, key := range keys {
 			texts[key.(string)], _ = list[i].(string)
@@ -136,12 +136,12 @@ func (c *core) identify(ctx context.Context, all ...[]driver.Claim) error {
 }
 
 func (s *single) Inspect(ctx context.Context, name string) (driver.State, error) {
-	args := []any{s.key(name), prefixed(s.list, name)}
+	args := []any{s.key(name), addPrefix(s.list, name)}
 	switch {
 	case s.token != "":
-		return s.c.inspect(ctx, s.inspect, 3, append(args, prefixed(s.token, name))...)
-	case s.beside != nil:
-		args = append(args, s.beside(name))
+		return s.c.inspect(ctx, s.inspect, 3, append(args, addPrefix(s.token, name))...)
+	case s.readersKey != nil:
+		args = append(args, s.readersKey(name))
 	}
 	state, err := s.c.inspect(ctx, s.inspect, 2, args...)
 	if s.weighs {
@@ -156,7 +156,7 @@ func (s *single) Announce(ctx context.Context, ttl time.Duration) error {
 }
 
 func (s *fair) Inspect(ctx context.Context, name string) (driver.State, error) {
-	return s.c.inspect(ctx, hashInspect, 2, name, prefixed("redisson_lock_queue", name))
+	return s.c.inspect(ctx, hashInspect, 2, name, addPrefix("redisson_lock_queue", name))
 }
 
 func (s *fair) Announce(ctx context.Context, ttl time.Duration) error {

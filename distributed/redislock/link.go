@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
@@ -18,9 +19,9 @@ import (
 type link struct {
 	h      *hub
 	shard  bool
-	server string        // its key in hub.links
-	first  string        // the first channel
-	kick   chan struct{} // there is something to send
+	server string       // its key in hub.links
+	first  string       // the first channel
+	kick   adapter.Bell // there is something to send
 
 	mu      sync.Mutex
 	conn    subscriber
@@ -114,10 +115,7 @@ func (l *link) doubt() (some bool) {
 // change makes the writer look at t. l.mu is held.
 func (l *link) change(t *topic) {
 	l.changed[t.channel] = struct{}{}
-	select {
-	case l.kick <- struct{}{}:
-	default:
-	}
+	l.kick.Ring()
 }
 
 // pending returns the channels to subscribe to, and to unsubscribe from.
@@ -209,10 +207,7 @@ func (l *link) doubtServer(conn subscriber) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wrong = conn
-	select {
-	case l.kick <- struct{}{}:
-	default:
-	}
+	l.kick.Ring()
 }
 
 // isWrong reports whether the connection may go to another server.
@@ -429,7 +424,7 @@ func (l *link) confirm(conn subscriber, channel string) {
 		}
 	}
 	for w := range t.watches {
-		w.notify()
+		w.Ring()
 	}
 }
 
@@ -444,7 +439,7 @@ func (l *link) message(channel, payload string) {
 	known := false // to a watch
 	for w := range t.watches {
 		if w.hear(channel, payload) {
-			w.notify()
+			w.Ring()
 			known = true
 		}
 	}
@@ -497,6 +492,6 @@ func (l *link) move() {
 		if l.h.bind(ctx, m.w, true, m.t.channel) != nil {
 			m.w.add(l.watch(m.w, m.t.channel))
 		}
-		m.w.notify() // a message may be lost, and an active subscription sends no confirmation
+		m.w.Ring() // a message may be lost, and an active subscription sends no confirmation
 	}
 }

@@ -16,17 +16,17 @@ import (
 // maxName is how many bytes the name of a lock may have. Every request contains it several times.
 const maxName = 4096
 
-// prefixed returns the name of a key or channel of the lock called key, by Redisson's rule. In a
+// addPrefix returns the name of a key or channel of the lock called key, by Redisson's rule. In a
 // cluster the returned name and key are in the same slot.
-func prefixed(prefix, key string) string {
+func addPrefix(prefix, key string) string {
 	if strings.Contains(key, "{") {
 		return prefix + ":" + key
 	}
 	return prefix + ":{" + key + "}"
 }
 
-// suffixed is prefixed for names that begin with the key.
-func suffixed(key, suffix string) string {
+// addSuffix is addPrefix for names that begin with the key.
+func addSuffix(key, suffix string) string {
 	if strings.Contains(key, "{") {
 		return key + ":" + suffix
 	}
@@ -41,7 +41,7 @@ func checkName(key string, cluster bool) (err error) {
 		err = errors.New("the name is empty")
 	case len(key) > maxName:
 		err = fmt.Errorf("the name has %d bytes, at most %d are allowed", len(key), maxName)
-	case cluster && (slot(key) != slot(prefixed("p", key)) || slot(key) != slot(suffixed(key, "s"))):
+	case cluster && (slot(key) != slot(addPrefix("p", key)) || slot(key) != slot(addSuffix(key, "s"))):
 		err = errors.New("the braces in the name make no hash tag, " +
 			"so that in a cluster the lock and its channel would be in different slots")
 	default:

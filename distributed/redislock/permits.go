@@ -15,20 +15,20 @@ import (
 
 func newPermits(c *core) *single {
 	return &single{
-		c:       c,
-		acquire: permitsAcquire,
-		enqueue: permitsAcquire,
-		lookup:  permitsLookup,
-		renew:   permitsRenew,
-		release: permitsRelease,
-		leave:   permitsLeave,
-		inspect: permitsInspect,
-		force:   permitsForce,
-		prefix:  "locks_permits",
-		channel: "locks_permits_channel",
-		list:    "locks_waiting_permits",
-		payload: wakeAll,
-		weighs:  true,
+		c:             c,
+		acquire:       permitsAcquire,
+		enqueue:       permitsAcquire,
+		lookup:        permitsLookup,
+		renew:         permitsRenew,
+		release:       permitsRelease,
+		leave:         permitsLeave,
+		inspect:       permitsInspect,
+		force:         permitsForce,
+		prefix:        "locks_permits",
+		channel:       "locks_permits_channel",
+		list:          "locks_waiting_permits",
+		forcedMessage: wakeAll,
+		weighs:        true,
 	}
 }
 
@@ -78,7 +78,7 @@ const maxSize = 1<<53 - 1
 // A lock and a semaphore of Redisson with the same name are independent. But the names q and {q}
 // belong to one semaphore.
 func (c *Client) Semaphore(name string, size int64) *lease.Semaphore {
-	lc, opts := c.named(counting, name, nil)
+	lc, opts := c.lockOptions(counting, name, nil)
 	if size > maxSize {
 		opts = append(opts, driver.WithRefusal(fmt.Errorf("size of %d, at most 2^53-1 is allowed", size)))
 	}

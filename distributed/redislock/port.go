@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
@@ -18,6 +19,8 @@ type (
 )
 
 const head = redisport.Head
+
+func newArgs(keysAndArgs ...any) []any { return redisport.NewArgs(keysAndArgs...) }
 
 func millis(d time.Duration) int64 { return redisport.Millis(d) }
 
@@ -41,12 +44,12 @@ type member struct{ *single }
 
 func (s member) Check(name string) error { return checkName(name, s.c.p.Cluster()) }
 
-func (s member) Notify(ctx context.Context, name string, c chan struct{}) (driver.Watch, bool, error) {
+func (s member) Notify(ctx context.Context, name string, bell adapter.Bell) (driver.Watch, bool, error) {
 	m, err := s.c.mode(ctx)
 	if err != nil {
 		return nil, false, err
 	}
-	w := &watch{c: c, hear: hearReleases}
+	w := &watch{Bell: bell, hear: hearReleases}
 	active, err := s.c.hub.attach(ctx, w, m, s.names(name).channel)
 	if err != nil {
 		w.Close()

@@ -21,13 +21,13 @@ func (s *single) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, e
 	return s.c.releaseAll(ctx, s.release, ids, func(m mode, id driver.HoldID) (keys, args []any) {
 		n := s.names(id.Name)
 		keys = []any{n.key, n.channel, n.list}
-		if s.beside != nil {
-			keys = append(keys, n.beside)
+		if s.readersKey != nil {
+			keys = append(keys, n.readersKey)
 		}
-		if s.hold != nil {
-			keys = append(keys, s.hold(id.Name, id.Acquisition))
+		if s.readKey != nil {
+			keys = append(keys, s.readKey(id.Name, id.Acquisition))
 		}
-		return keys, m.publish([]any{id.Acquisition + s.suffix, s.c.counts()})
+		return keys, m.publish([]any{id.Acquisition + s.entrySuffix, s.c.counts()})
 	})
 }
 
@@ -42,7 +42,7 @@ func (s *fair) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, err
 // ReleaseAll gives the permits back by one script for each slot.
 func (s expirable) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, error) {
 	return s.c.releaseAll(ctx, expirableRelease, ids, func(m mode, id driver.HoldID) (keys, args []any) {
-		keys = []any{id.Name, suffixed(id.Name, endsSuffix), prefixed(freeChannel, id.Name)}
+		keys = []any{id.Name, addSuffix(id.Name, endsSuffix), addPrefix(freeChannel, id.Name)}
 		return keys, m.publish([]any{baseOf(id.Acquisition)})
 	})
 }
@@ -56,10 +56,6 @@ func (c *core) releaseAll(ctx context.Context, release *script, ids []driver.Hol
 	m, err := c.mode(ctx)
 	if err != nil {
 		return done, err
-	}
-	all := make([]int, len(ids))
-	for i := range all {
-		all[i] = i
 	}
 	batched := each(release)
 	some := func(which []int) error {
@@ -76,7 +72,7 @@ func (c *core) releaseAll(ctx context.Context, release *script, ids []driver.Hol
 		}
 		replies, ok := r.([]any)
 		if !ok || len(replies) != len(which) {
-			return unexpected(r)
+			return replyError(r)
 		}
 		for k, i := range which {
 			if failed, ok := replies[k].(string); ok && failed != "" {
@@ -87,7 +83,7 @@ func (c *core) releaseAll(ctx context.Context, release *script, ids []driver.Hol
 		}
 		return err
 	}
-	one := func(which []int) error {
+	return done, c.eachSlot(ids, func(which []int) error {
 		err := some(which)
 		if err == nil || len(which) == 1 || !errors.Is(err, redisport.ErrCluster) {
 			return err
@@ -100,18 +96,7 @@ func (c *core) releaseAll(ctx context.Context, release *script, ids []driver.Hol
 			}
 		}
 		return err
-	}
-	slots := bySlot(c, all, func(i int) string { return ids[i].Name })
-	errs := make(chan error, len(slots))
-	for _, which := range slots {
-		go func() { errs <- one(which) }()
-	}
-	for range slots {
-		if e := <-errs; e != nil {
-			err = e
-		}
-	}
-	return done, err
+	})
 }
 
 // eachOf has scripts, each of which runs another script many times.

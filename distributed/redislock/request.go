@@ -24,8 +24,8 @@ func newRequest(acquisition string, d time.Duration) *request {
 	return r
 }
 
-// done recycles r after a call that returned err. Without a reply, a client may still read r.
-func (r *request) done(err error) {
+// recycle keeps r for another request after a call that returned err. Without a reply, a client may still read r.
+func (r *request) recycle(err error) {
 	if err == nil {
 		clear(r.args)
 		requests.Put(r)
@@ -34,7 +34,7 @@ func (r *request) done(err error) {
 
 // names are the keys and channels of one lock.
 type names struct {
-	name, key, channel, list, own, token, beside string
+	name, key, channel, list, own, token, readersKey string
 
 	times  string      // of a fair lock
 	waited atomic.Bool // the last acquisition of a fair lock had to wait

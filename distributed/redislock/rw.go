@@ -24,48 +24,48 @@ const writerSuffix = ":write"
 
 func newWrite(c *core) *single {
 	return &single{
-		c:       c,
-		acquire: writeAcquire,
-		enqueue: writeAcquire,
-		lookup:  hashLookup,
-		renew:   hashRenew,
-		release: writeRelease,
-		leave:   rwLeave,
-		inspect: rwInspect,
-		force:   writeForce,
-		channel: rwChannel,
-		list:    rwList,
-		payload: wakeAll,
-		suffix:  writerSuffix,
-		beside:  holdPrefix,
+		c:             c,
+		acquire:       writeAcquire,
+		enqueue:       writeAcquire,
+		lookup:        hashLookup,
+		renew:         hashRenew,
+		release:       writeRelease,
+		leave:         rwLeave,
+		inspect:       rwInspect,
+		force:         writeForce,
+		channel:       rwChannel,
+		list:          rwList,
+		forcedMessage: wakeAll,
+		entrySuffix:   writerSuffix,
+		readersKey:    holdPrefix,
 	}
 }
 
 func newRead(c *core) *single {
 	return &single{
-		c:       c,
-		acquire: readAcquire,
-		enqueue: readAcquire,
-		lookup:  readLookup,
-		renew:   readRenew,
-		release: readRelease,
-		leave:   rwLeave,
-		inspect: rwInspect,
-		force:   readForce,
-		channel: rwChannel,
-		list:    rwList,
-		payload: wakeOne,
-		beside:  holdPrefix,
-		hold:    readHold,
+		c:             c,
+		acquire:       readAcquire,
+		enqueue:       readAcquire,
+		lookup:        readLookup,
+		renew:         readRenew,
+		release:       readRelease,
+		leave:         rwLeave,
+		inspect:       rwInspect,
+		force:         readForce,
+		channel:       rwChannel,
+		list:          rwList,
+		forcedMessage: wakeOne,
+		readersKey:    holdPrefix,
+		readKey:       readHold,
 	}
 }
 
 func readHold(name, acquisition string) string {
-	return suffixed(name, acquisition+":rwlock_timeout:1")
+	return addSuffix(name, acquisition+":rwlock_timeout:1")
 }
 
 // holdPrefix returns the text before the first colon in the keys of all readers' holds.
-func holdPrefix(name string) string { return strings.TrimSuffix(suffixed(name, ""), ":") }
+func holdPrefix(name string) string { return strings.TrimSuffix(addSuffix(name, ""), ":") }
 
 // writerOf returns the name in the hash of the writer that asks to read by req, or an empty text.
 func writerOf(req driver.Request) string {

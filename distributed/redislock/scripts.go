@@ -74,6 +74,5 @@ var (
 	semaphoreFree    = load("lib_publish", "lib_lapsed", "semaphore_free")
 	semaphoreDrain   = load("lib_publish", "lib_lapsed", "semaphore_drain")
 
-	gateAdmit   = load("gate_admit")
-	gateHighest = load("gate_highest")
+	gateAdmit = load("gate_admit")
 )

@@ -7,17 +7,17 @@ package redislock
 
 func newSimple(c *core) *single {
 	return &single{
-		c:       c,
-		acquire: simpleAcquire,
-		enqueue: simpleAcquire,
-		lookup:  simpleLookup,
-		renew:   simpleRenew,
-		release: simpleRelease,
-		leave:   waitLeave,
-		inspect: simpleInspect,
-		force:   simpleForce,
-		channel: "locks_simple_channel",
-		list:    "locks_waiting_simple",
-		payload: wakeOne,
+		c:             c,
+		acquire:       simpleAcquire,
+		enqueue:       simpleAcquire,
+		lookup:        simpleLookup,
+		renew:         simpleRenew,
+		release:       simpleRelease,
+		leave:         waitLeave,
+		inspect:       simpleInspect,
+		force:         simpleForce,
+		channel:       "locks_simple_channel",
+		list:          "locks_waiting_simple",
+		forcedMessage: wakeOne,
 	}
 }

@@ -169,9 +169,9 @@ func (w *waiter) next() (how string) {
 	return how
 }
 
-// refused notes a refusal. It returns how long the waiter sleeps if it hears nothing. 0 means that
+// onRefusal notes a refusal. It returns how long the waiter sleeps if it hears nothing. 0 means that
 // the waiter sleeps for the time to live in the refusal.
-func (w *waiter) refused(place int, byRedisson bool) time.Duration {
+func (w *waiter) onRefusal(place int, byRedisson bool) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.place = max(place, 1)
@@ -180,7 +180,7 @@ func (w *waiter) refused(place int, byRedisson bool) time.Duration {
 		return 0
 	case byRedisson:
 		w.listen = true
-		w.watch.notify()
+		w.watch.Ring()
 	}
 	return w.patience()
 }
@@ -223,7 +223,7 @@ func (w *waiter) hear(channel, payload string) bool {
 	}
 	w.place = max(w.place-1, 1)
 	if d := w.patience(); w.alarm == nil {
-		w.alarm = time.AfterFunc(d, w.watch.notify)
+		w.alarm = time.AfterFunc(d, w.watch.Ring)
 	} else {
 		w.alarm.Reset(d)
 	}
@@ -231,7 +231,7 @@ func (w *waiter) hear(channel, payload string) bool {
 }
 
 // C is part of [driver.Watch].
-func (w *waiter) C() <-chan struct{} { return w.watch.c }
+func (w *waiter) C() <-chan struct{} { return w.watch.Bell }
 
 // Close ends the waiter with its alarm and subscriptions.
 func (w *waiter) Close() {
@@ -246,10 +246,10 @@ func (w *waiter) Close() {
 	w.watch.Close()
 }
 
-// acquired ends a waiter that has the lock, unless package lease uses the waiter as a Watch. In
+// onGrant ends a waiter that has the lock, unless package lease uses the waiter as a Watch. In
 // this case package lease closes the Watch at the end of the acquisition, which may release the
 // lock and wait on.
-func (w *waiter) acquired() {
+func (w *waiter) onGrant() {
 	w.mu.Lock()
 	watched := w.watched
 	w.mu.Unlock()
@@ -287,7 +287,7 @@ func (s *waiting) add(w *waiter) {
 
 // newWaiter returns a waiter without subscriptions.
 func (s *waiting) newWaiter(name, acquisition string) *waiter {
-	w := &waiter{all: s, acquisition: acquisition, entry: acquisition + s.suffix, own: s.names(name).own}
+	w := &waiter{all: s, acquisition: acquisition, entry: acquisition + s.entrySuffix, own: s.names(name).own}
 	// A message for a waiter that has ended: a late request had put its name on the list.
 	stray := func(entry string) {
 		s.c.hub.wg.Go(func() {
@@ -354,13 +354,13 @@ func (s *waiting) Enqueue(ctx context.Context, req driver.Request) (driver.Reply
 	var limit time.Duration
 	if list, ok := r.([]any); ok && len(list) == 3 {
 		place, _ := list[1].(int64)
-		limit = w.refused(int(place), list[2] == int64(1))
+		limit = w.onRefusal(int(place), list[2] == int64(1))
 		r = list[:1]
 	}
-	reply, err := granted(r, err)
+	reply, err := replyOf(r, err)
 	switch {
 	case err == nil && reply.Held:
-		w.acquired()
+		w.onGrant()
 		return reply, nil
 	case first && redisport.NothingDone(err):
 		w.Close()
@@ -377,7 +377,7 @@ func (s *waiting) Leave(ctx context.Context, id driver.HoldID) error {
 	if w := s.find(id.Acquisition); w != nil {
 		w.Close()
 	}
-	return s.unlist(ctx, id.Name, id.Acquisition+s.suffix)
+	return s.unlist(ctx, id.Name, id.Acquisition+s.entrySuffix)
 }
 
 // unlist removes a name from the list. If the name is not there, unlist wakes other waiters in its
@@ -388,7 +388,7 @@ func (s *waiting) unlist(ctx context.Context, name, entry string) error {
 		return err
 	}
 	n := s.names(name)
-	args := []any{head - 1: nil, n.key, n.channel, n.list, entry, s.c.counts()}
+	args := newArgs(n.key, n.channel, n.list, entry, s.c.counts())
 	_, err = s.c.p.Eval(ctx, s.leave, 3, m.publish(args))
 	return err
 }
@@ -396,7 +396,7 @@ func (s *waiting) unlist(ctx context.Context, name, entry string) error {
 func (s *waiting) Lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	r, err := s.single.Lookup(ctx, req)
 	if w := s.find(req.Acquisition); r.Held && w != nil {
-		w.acquired()
+		w.onGrant()
 	}
 	return r, err
 }
@@ -429,13 +429,13 @@ func (c *core) awaited(ctx context.Context, n *names) (bool, error) {
 	if watched { // by a lock of another kind
 		return true, nil
 	}
-	r, err := c.p.Eval(ctx, awaited, 2, []any{head - 1: nil, n.key, n.list, n.channel})
+	r, err := c.p.Eval(ctx, awaited, 2, newArgs(n.key, n.list, n.channel))
 	if err != nil {
 		return false, err
 	}
 	heard, ok := r.(int64)
 	if !ok {
-		return false, unexpected(r)
+		return false, replyError(r)
 	}
 	return heard < 0 || heard > own, nil
 }

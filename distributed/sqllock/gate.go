@@ -8,7 +8,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/fence"
-	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
 // ErrStale reports a fencing token that is smaller than the highest token that the resource has
@@ -22,9 +21,9 @@ var ErrStale = fence.ErrStale
 //
 // A Gate is safe for concurrent use. It keeps nothing in this process.
 type Gate struct {
-	c                *core
-	table            string
-	admit, ask, show *statement
+	c          *core
+	table      string
+	admit, ask *statement
 }
 
 // NewGate returns a Gate for the rows of a table in db. It uses the options [WithDialect] and
@@ -41,13 +40,11 @@ func NewGate(db *sql.DB, columns Columns, opts ...Option) (*Gate, error) {
 	if c.dialect == MySQL {
 		c.start.check = c.start.checkModes
 	}
-	const show = `SELECT {token} FROM {table} WHERE {key} = $1`
 	return &Gate{
 		c:     c,
 		table: columns.Table,
 		admit: c.dialect.statement(`UPDATE {table} SET {token} = $2 WHERE {key} = $1 AND {token} <= $2`, r...),
-		ask:   c.dialect.statement(show+` {for update}`, r...),
-		show:  c.dialect.statement(show, r...),
+		ask:   c.dialect.statement(`SELECT {token} FROM {table} WHERE {key} = $1 {for update}`, r...),
 	}, nil
 }
 
@@ -118,18 +115,4 @@ func (g *Gate) Do(ctx context.Context, key any, token uint64, fn func(tx *sql.Tx
 		return err
 	}
 	return g.fail(op, key, g.c.dialect.commit(tx))
-}
-
-// Highest returns the highest token that the row whose key is key has seen. Without a row the
-// error matches [sql.ErrNoRows].
-func (g *Gate) Highest(ctx context.Context, key any) (uint64, error) {
-	var seen int64
-	err := adapter.Check(ctx)
-	if err == nil {
-		err = g.c.start.fit(ctx)
-	}
-	if err == nil {
-		err = g.c.query(ctx, g.show, []any{key}, &seen)
-	}
-	return uint64(seen), g.fail("Highest", key, err)
 }

@@ -45,19 +45,26 @@ func (s *tableStore) Announce(ctx context.Context, ttl time.Duration) error {
 	return err
 }
 
-func (s *tableStore) Inspect(ctx context.Context, name string) (state driver.State, err error) {
+func (s *tableStore) Inspect(ctx context.Context, name string) (driver.State, error) {
+	return s.holders(ctx, "inspect", name, func(h *driver.Claim) []any { return []any{&h.Acquisition, &h.Token} })
+}
+
+// holders returns the holds that a statement shows. dest returns where the columns of a hold go,
+// all but the last one, which is for how long it lasts.
+func (s *tableStore) holders(ctx context.Context, title, name string, dest func(h *driver.Claim) []any) (
+	state driver.State, err error) {
 	state.Waiting = -1
-	inspect := s.c.statements["inspect"]
-	state.Holders, err = collect(ctx, s.c, inspect, []any{name}, func(rows *sql.Rows) (h driver.Claim, err error) {
+	show := s.c.statements[title]
+	state.Holders, err = collect(ctx, s.c, show, []any{name}, func(rows *sql.Rows) (h driver.Claim, err error) {
 		var left int64
-		err = rows.Scan(&h.Acquisition, &h.Token, &left)
+		err = rows.Scan(append(dest(&h), &left)...)
 		h.Left = max(time.Duration(left)*time.Microsecond, 0)
 		return h, err
 	})
 	if err != nil {
 		return driver.State{}, s.c.outcome(err)
 	}
-	return state, s.identify(ctx, state.Holders)
+	return state, s.identify(ctx, state.Holders[:min(len(state.Holders), maxAsked)])
 }
 
 func (s queueStore) Inspect(ctx context.Context, name string) (driver.State, error) {

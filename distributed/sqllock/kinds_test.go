@@ -530,28 +530,6 @@ func TestAGateRefusesSmallerTokens(t *testing.T) {
 	}
 }
 
-func TestAGateShowsTheHighestToken(t *testing.T) {
-	t.Parallel()
-	for _, d := range everywhere {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			db, table := d.open(t, d.serve(t)), fresh()
-			resource(t, db, table, d)
-			g, err := sqllock.NewGate(db, sqllock.Columns{Table: table, Key: "id", Token: "token"})
-			require.NoError(t, err)
-			require.NoError(t, g.Do(background, 1, 7, nothing))
-			require.Error(t, g.Do(background, 1, 6, nothing))
-			highest, err := g.Highest(background, 1)
-			require.NoError(t, err)
-			require.EqualValues(t, 7, highest)
-			_, err = g.Highest(background, 2)
-			require.ErrorIs(t, err, sql.ErrNoRows)
-			_, err = g.Highest(nil, 1)
-			require.ErrorIs(t, err, locks.ErrNilContext)
-		})
-	}
-}
-
 // pooled is a connection behind a pooler. Each statement goes to another session, or, if moved
 // is not nil, all go to the other session as soon as that is set.
 type pooled struct {

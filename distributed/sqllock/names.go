@@ -4,11 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"path"
 	"strings"
 
-	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -63,33 +61,25 @@ const pageOfNames = 1000
 // has the syntax of [path.Match], and the empty pattern matches all names. A lock that nobody holds
 // is left out, although its row stays. Names reads the table by pages until ctx ends.
 func (t *Table) Names(ctx context.Context, pattern string) ([]string, error) {
-	if ctx == nil {
-		return nil, fmt.Errorf("sqllock: list names: %w", locks.ErrNilContext)
-	}
-	if _, err := path.Match(pattern, ""); err != nil {
-		return nil, fmt.Errorf("sqllock: list names: %w", err)
-	}
-	var names []string
-	for last := ""; ; {
-		page, err := collect(ctx, t.c, t.c.statements["names"], []any{last, pageOfNames},
-			func(rows *sql.Rows) (name string, err error) {
-				err = rows.Scan(&name)
-				return name, err
-			})
-		if err != nil {
-			if err = t.c.outcome(err); ctx.Err() != nil { // a driver may say that in its own way
-				err = ctx.Err()
+	return adapter.Names(ctx, "sqllock: list names", pattern, func(add func(name string)) error {
+		for last := ""; ; {
+			page, err := collect(ctx, t.c, t.c.statements["names"], []any{last, pageOfNames},
+				func(rows *sql.Rows) (name string, err error) {
+					err = rows.Scan(&name)
+					return name, err
+				})
+			switch {
+			case err != nil && ctx.Err() != nil: // a driver may say that in its own way
+				return ctx.Err()
+			case err != nil:
+				return t.c.outcome(err)
 			}
-			return nil, fmt.Errorf("sqllock: list names: %w", err)
-		}
-		for _, name := range page {
-			if matched, _ := path.Match(pattern, name); matched || pattern == "" {
-				names = append(names, name)
+			for _, last = range page {
+				add(last)
+			}
+			if len(page) < pageOfNames {
+				return nil
 			}
 		}
-		if len(page) < pageOfNames {
-			return names, nil
-		}
-		last = page[len(page)-1]
-	}
+	})
 }

@@ -38,20 +38,13 @@ func (s queueStore) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool
 // releaseAll carries out the statement of this title for ids. If there is a listener, releaseAll
 // uses the variant that also notifies.
 func (c *core) releaseAll(ctx context.Context, title string, ids []driver.HoldID) ([]bool, error) {
-	var which strings.Builder
-	args := make([]any, 0, 1+2*len(ids))
+	var args []any
 	if c.listen != nil { // PostgreSQL
 		title += " and notify"
 		args = append(args, c.names.channel)
 	}
-	for i, id := range ids {
-		if i > 0 {
-			which.WriteString(" OR ")
-		}
-		fmt.Fprintf(&which, "name = $%d AND owner = $%d", len(args)+1, len(args)+2)
-		args = append(args, id.Name, id.Acquisition)
-	}
-	s := c.statement(title, "{which}", which.String())
+	which, args := whichOf(ids, args)
+	s := c.statement(title, "{which}", which)
 	var err error
 	if c.listen != nil {
 		var freed int64
@@ -68,4 +61,17 @@ func (c *core) releaseAll(ctx context.Context, title string, ids []driver.HoldID
 		done[i] = true
 	}
 	return done, nil
+}
+
+// whichOf returns the condition for the rows of ids, and args with its arguments.
+func whichOf(ids []driver.HoldID, args []any) (condition string, all []any) {
+	var which strings.Builder
+	for i, id := range ids {
+		if i > 0 {
+			which.WriteString(" OR ")
+		}
+		fmt.Fprintf(&which, "name = $%d AND owner = $%d", len(args)+1, len(args)+2)
+		args = append(args, id.Name, id.Acquisition)
+	}
+	return which.String(), args
 }

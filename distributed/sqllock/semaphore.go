@@ -275,19 +275,10 @@ func (s *permitStore) Break(ctx context.Context, name string) (bool, error) {
 }
 
 // Inspect reads the rows of the holders.
-func (s *permitStore) Inspect(ctx context.Context, name string) (state driver.State, err error) {
-	state.Waiting = -1
-	inspect := s.c.statements["inspect permits"]
-	state.Holders, err = collect(ctx, s.c, inspect, []any{name}, func(rows *sql.Rows) (h driver.Claim, err error) {
-		var left int64
-		err = rows.Scan(&h.Acquisition, &h.Permits, &h.Token, &left)
-		h.Left = max(time.Duration(left)*time.Microsecond, 0)
-		return h, err
+func (s *permitStore) Inspect(ctx context.Context, name string) (driver.State, error) {
+	return s.holders(ctx, "inspect permits", name, func(h *driver.Claim) []any {
+		return []any{&h.Acquisition, &h.Permits, &h.Token}
 	})
-	if err != nil {
-		return driver.State{}, s.c.outcome(err)
-	}
-	return state, s.identify(ctx, state.Holders[:min(len(state.Holders), maxAsked)])
 }
 
 // Semaphore returns the semaphore called name, of size permits, whose permits are renewed like

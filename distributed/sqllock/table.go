@@ -4,9 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -178,18 +176,9 @@ func (s *tableStore) Lookup(ctx context.Context, req driver.Request) (driver.Rep
 // Renew extends all holds by one statement. If the statement misses some holds, a second statement
 // asks which.
 func (s *tableStore) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
-	var which strings.Builder
-	args := make([]any, 1, 1+2*len(holds))
-	args[0] = micros(d)
-	for i, h := range holds {
-		if i > 0 {
-			which.WriteString(" OR ")
-		}
-		fmt.Fprintf(&which, "name = $%d AND owner = $%d", len(args)+1, len(args)+2)
-		args = append(args, h.Name, h.Acquisition)
-	}
+	which, args := whichOf(holds, []any{micros(d)})
 	held := make([]bool, len(holds))
-	n, err := s.c.execSlowly(ctx, s.c.statement("renew", "{which}", which.String(), "{locks}", s.holds), args...)
+	n, err := s.c.execSlowly(ctx, s.c.statement("renew", "{which}", which, "{locks}", s.holds), args...)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +188,7 @@ func (s *tableStore) Renew(ctx context.Context, holds []driver.HoldID, d time.Du
 		}
 		return held, nil
 	}
-	renewed := s.c.statement("renewed", "{which}", which.String(), "{locks}", s.holds)
+	renewed := s.c.statement("renewed", "{which}", which, "{locks}", s.holds)
 	current, err := collect(ctx, s.c, renewed, args, func(rows *sql.Rows) (h driver.HoldID, err error) {
 		err = rows.Scan(&h.Name, &h.Acquisition)
 		return h, err

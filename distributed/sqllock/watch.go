@@ -43,7 +43,7 @@ type Listener func(ctx context.Context, channel string, ready func(), notify fun
 // the session that holds a GET_LOCK. The answers for an [Advisory] of PostgreSQL, and for a [Row],
 // do not.
 type watch struct {
-	c        chan struct{}
+	adapter.Bell
 	owner    string // the acquisition that waits
 	min, max time.Duration
 	listens  bool
@@ -60,7 +60,7 @@ type watch struct {
 
 func newWatch(o options, owner string, hears bool, gone func()) *watch {
 	w := &watch{
-		c: make(chan struct{}, 1), owner: owner, min: o.min, max: o.max, listens: o.listen != nil, notice: o.max,
+		Bell: adapter.NewBell(), owner: owner, min: o.min, max: o.max, listens: o.listen != nil, notice: o.max,
 		gone: gone, pause: o.min, crowded: 8 * o.min, since: time.Now(),
 	}
 	if w.listens {
@@ -87,7 +87,7 @@ func (w *watch) tick() {
 	}
 	w.pause = min(w.pause+w.pause/2+1, most)
 	w.timer.Reset(adapter.Jitter(w.pause))
-	w.tell()
+	w.Ring()
 }
 
 // onRefusal notes an answer that says which hold has the lock.
@@ -107,13 +107,6 @@ func (w *watch) onRefusal(holder int64) {
 	}
 }
 
-func (w *watch) tell() {
-	select {
-	case w.c <- struct{}{}:
-	default: // the waiter is told already, and has not asked yet
-	}
-}
-
 // onNotice handles a notification that the lock is free, or may be.
 func (w *watch) onNotice() {
 	w.mu.Lock()
@@ -122,7 +115,7 @@ func (w *watch) onNotice() {
 		return
 	}
 	w.restart()
-	w.tell()
+	w.Ring()
 }
 
 // restart begins the pauses anew. w.mu is held.
@@ -143,8 +136,6 @@ func (w *watch) turn(owner string) {
 		w.restart()
 	}
 }
-
-func (w *watch) C() <-chan struct{} { return w.c }
 
 func (w *watch) Close() {
 	w.mu.Lock()

@@ -22,7 +22,7 @@ type acquisition struct {
 	st       *store
 	id       driver.HoldID
 	revoke   func(token uint64) // called when another client asks for the hold, or nil
-	wake     chan struct{}      // notifies the waiter
+	bell     adapter.Bell       // of the waiter
 	listener listener
 	ahead    atomic.Pointer[ahead]
 
@@ -303,14 +303,6 @@ func (a *acquisition) holding() *hold {
 	return a.hold
 }
 
-// notify makes the waiter ask again.
-func (a *acquisition) notify() {
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
-}
-
 // onChange is called at a change of the own node n. It does not block.
 func (a *acquisition) onChange(n *node, gone bool) {
 	if gone {
@@ -377,15 +369,15 @@ func (a *acquisition) data(s *session) []byte {
 	return []byte(s.host())
 }
 
-// listener is the place at which an acquisition listens. A listener listens at one place at a time.
+// listener is the target at which an acquisition listens. A listener listens at one target at a time.
 type listener struct {
 	mu sync.Mutex
-	on *session // nil if at no place
-	at place
+	on *session // nil if at no target
+	at target
 }
 
-// listen makes the next event at a place call f. It ends the listening at any other place.
-func (l *listener) listen(s *session, at place, f func()) {
+// listen makes the next event at a target call f. It ends the listening at any other target.
+func (l *listener) listen(s *session, at target, f func()) {
 	if on, before := l.move(s, at); on != nil && (on != s || before != at) {
 		on.watches.ignore(before, l)
 	}
@@ -394,13 +386,13 @@ func (l *listener) listen(s *session, at place, f func()) {
 
 // ignore ends the effect of listen. Two calls of end may call ignore at once.
 func (l *listener) ignore() {
-	if on, at := l.move(nil, place{}); on != nil {
+	if on, at := l.move(nil, target{}); on != nil {
 		on.watches.ignore(at, l)
 	}
 }
 
-// move changes the place, and returns the place before.
-func (l *listener) move(s *session, at place) (on *session, before place) {
+// move changes the target, and returns the target before.
+func (l *listener) move(s *session, at target) (on *session, before target) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	on, before = l.on, l.at

@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
@@ -110,7 +111,7 @@ func New(ctx context.Context, servers []string, opts ...Option) (*Client, error)
 			acl:     zk.WorldACL(zk.PermAll),
 			dialer:  new(net.Dialer).DialContext,
 			change:  make(chan struct{}),
-			beats:   make(chan struct{}, 1),
+			beats:   adapter.NewBell(),
 		},
 		margin: -1,
 	}

@@ -31,7 +31,7 @@ type core struct {
 
 	life  context.Context // until close; its cause is then locks.ErrClosed
 	end   context.CancelCauseFunc
-	beats chan struct{} // the state may have changed
+	beats adapter.Bell // makes observe look at the state
 
 	mu     sync.Mutex
 	sess   *session      // the present session, once it was connected
@@ -57,14 +57,6 @@ type debugLog struct{ log *slog.Logger }
 func (d debugLog) Printf(format string, args ...any) {
 	if d.log != nil {
 		d.log.Debug("zookeeper: " + fmt.Sprintf(format, args...))
-	}
-}
-
-// pulse makes observe look at the state.
-func (c *core) pulse() {
-	select {
-	case c.beats <- struct{}{}:
-	default:
 	}
 }
 
@@ -101,7 +93,7 @@ func (c *core) set(s *session, failed error) {
 	close(c.change)
 	c.change = make(chan struct{})
 	c.mu.Unlock()
-	c.pulse()
+	c.beats.Ring()
 }
 
 // run keeps one session after the other, until the client is closed.

@@ -70,7 +70,7 @@ func (a *acquisition) createSingle(ctx context.Context, wait bool) (goOn bool, e
 func (a *acquisition) awaitSingle(ctx context.Context, s *session, path string, wait bool) (gone bool, err error) {
 	var st stat
 	if wait {
-		a.listener.listen(s, place{path, false}, a.notify)
+		a.listener.listen(s, target{path, false}, a.bell.Ring)
 		st, gone, err = s.getWatched(ctx, path)
 	} else {
 		st, err = s.get(ctx, path)

@@ -5,13 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -50,39 +49,29 @@ func (st *store) Break(ctx context.Context, name string) (bool, error) {
 // asks for the children of each node below the namespace, one request each, until ctx ends. A tree
 // with many other nodes is slow to read.
 func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
-	names, err := c.list(ctx, pattern)
-	if err != nil {
-		return nil, fmt.Errorf("zklock: list names: %w", err)
-	}
-	return names, nil
+	return adapter.Names(ctx, "zklock: list names", pattern, func(add func(name string)) error {
+		return c.list(ctx, add)
+	})
 }
 
-func (c *Client) list(ctx context.Context, pattern string) (names []string, err error) {
-	if ctx == nil {
-		return nil, locks.ErrNilContext
-	}
-	if _, err := path.Match(pattern, ""); err != nil {
-		return nil, err
-	}
+func (c *Client) list(ctx context.Context, add func(name string)) error {
 	s, err := c.core.session(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for todo := []string{c.namespace}; len(todo) > 0; {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
 		dir := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		children, err := childrenIf(ctx, s, cmp.Or(dir, "/"))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		places := placesIn(children)
 		if name, ok := c.lockIn(dir, places); ok {
-			if matched, _ := path.Match(pattern, name); matched || pattern == "" {
-				names = append(names, name)
-			}
+			add(name)
 		}
 		for _, child := range children {
 			below := dir + "/" + child
@@ -91,8 +80,7 @@ func (c *Client) list(ctx context.Context, pattern string) (names []string, err 
 			}
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
+	return nil
 }
 
 // lockIn returns the name of the lock that has places in a directory.

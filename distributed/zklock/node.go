@@ -201,7 +201,7 @@ func (n *node) know(token uint64) {
 // look reads n's state and sets a watch, so that hear is called at the next change. It returns
 // zk.ErrNoNode if n is gone.
 func (n *node) look(ctx context.Context) (stat, error) {
-	at := place{n.path(), false}
+	at := target{n.path(), false}
 	for {
 		if !n.listen(at) {
 			return stat{}, zk.ErrNoNode
@@ -214,7 +214,7 @@ func (n *node) look(ctx context.Context) (stat, error) {
 }
 
 // listen makes the next change of n call event, or reports false because n is not wanted any more.
-func (n *node) listen(at place) bool {
+func (n *node) listen(at target) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.deleted == nil {
@@ -225,7 +225,7 @@ func (n *node) listen(at place) bool {
 
 // watched reports whether the server will report the next change of n.
 func (n *node) watched() bool {
-	_, armed := n.s.watches.find(place{n.path(), false})
+	_, armed := n.s.watches.find(target{n.path(), false})
 	return armed
 }
 
@@ -257,7 +257,7 @@ func (n *node) discard() <-chan struct{} {
 func (n *node) delete() {
 	defer close(n.deleted)
 	defer func() { n.c.mine.CompareAndDelete(n.path(), n) }() // a later single node has the same path
-	n.s.watches.ignore(place{n.path(), false}, n)
+	n.s.watches.ignore(target{n.path(), false}, n)
 	until := time.Now().Add(2 * n.s.term())
 	tried := false // a request may have deleted n
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {

@@ -64,11 +64,11 @@ func (a *acquisition) await(ctx context.Context, n *node, m mode, watch bool) (b
 		if before, err = a.position(ctx, n, m); err != nil || before == "" || !watch {
 			return before, err
 		}
-		at := place{n.dir + "/" + before, false}
+		at := target{n.dir + "/" + before, false}
 		a.listener.listen(n.s, at, func() {
 			// The answer comes sooner than if the waiter asked once it is awake.
 			a.ahead.Store(&ahead{n, begin(n.s, childrenOf(n.dir))})
-			a.notify()
+			a.bell.Ring()
 		})
 		if _, armed := n.s.watches.find(at); armed {
 			return before, nil

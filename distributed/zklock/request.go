@@ -172,7 +172,7 @@ func (s *session) syncOnce(ctx context.Context) error {
 // getWatched is get. The listener at path hears of the next change, unless again is set: then an
 // event was reported meanwhile, and the listener may miss the next event.
 func (s *session) getWatched(ctx context.Context, path string) (st stat, again bool, err error) {
-	again, err = s.watches.ask(place{path, false}, func() error {
+	again, err = s.watches.ask(target{path, false}, func() error {
 		st, err = s.get(ctx, path)
 		return err
 	}, func() error {
@@ -190,7 +190,7 @@ func (s *session) getWatched(ctx context.Context, path string) (st stat, again b
 
 // childrenWatched is to children what getWatched is to get.
 func (s *session) childrenWatched(ctx context.Context, dir string) (names []string, again bool, err error) {
-	again, err = s.watches.ask(place{dir, true}, func() error {
+	again, err = s.watches.ask(target{dir, true}, func() error {
 		names, err = s.children(ctx, dir)
 		return err
 	}, func() error {

@@ -159,7 +159,7 @@ func makeMore(ctx context.Context, a *acquisition) error {
 func (a *acquisition) hasRoom(ctx context.Context, wait bool) (bool, error) {
 	permits, size := a.req.Weigh()
 	for {
-		a.listener.listen(a.own.s, place{a.own.dir, true}, a.notify)
+		a.listener.listen(a.own.s, target{a.own.dir, true}, a.bell.Ring)
 		children, again, err := a.own.s.childrenWatched(ctx, a.own.dir)
 		if err != nil {
 			return false, ownGone(err)

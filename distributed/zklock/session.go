@@ -57,7 +57,7 @@ func (c *core) start() (*session, error) {
 		idle:    make(chan struct{}),
 		timeout: c.timeout,
 		changed: make(chan struct{}),
-		watches: watches{m: make(map[place]*watch)},
+		watches: watches{m: make(map[target]*watch)},
 	}
 	s.synced = adapter.NewShared(&c.jobs, max(c.timeout/30, 5*time.Millisecond), func() (struct{}, error) {
 		ctx, cancel := c.within(s.term())
@@ -202,7 +202,7 @@ func (s *session) change(up bool, over error) {
 	}
 	close(s.changed)
 	s.changed = make(chan struct{})
-	s.c.pulse()
+	s.c.beats.Ring()
 }
 
 // end notes that the session is over. The loop of the core does the rest.

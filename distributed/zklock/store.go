@@ -36,12 +36,12 @@ type store struct {
 }
 
 var (
-	_ driver.Store        = (*store)(nil)
-	_ driver.Queue        = (*store)(nil)
-	_ driver.LossNotifier = (*store)(nil)
-	_ driver.Session      = (*store)(nil)
-	_ driver.Inspector    = (*store)(nil)
-	_ driver.Punctual     = (*store)(nil)
+	_ driver.Store                = (*store)(nil)
+	_ driver.Queue                = (*store)(nil)
+	_ driver.LossNotifier         = (*store)(nil)
+	_ driver.Session              = (*store)(nil)
+	_ driver.Inspector            = (*store)(nil)
+	_ driver.ReleaseHeedsDeadline = (*store)(nil)
 )
 
 func newStore(c *core, r recipe) *store {
@@ -60,7 +60,7 @@ func (st *store) begin(req driver.Request) *acquisition {
 	if a := st.find(req.HoldID); a != nil {
 		return a
 	}
-	a := &acquisition{st: st, id: req.HoldID, wake: make(chan struct{}, 1)}
+	a := &acquisition{st: st, id: req.HoldID, bell: adapter.NewBell()}
 	a.revoke, _ = req.Data.(func(token uint64))
 	if req.Writer != "" {
 		a.under = st.writer(driver.HoldID{Name: req.Name, Acquisition: req.Writer})
@@ -116,7 +116,7 @@ func (st *store) Enqueue(ctx context.Context, req driver.Request) (driver.Reply,
 	}, func(err error) bool {
 		return !errors.Is(err, driver.ErrRefused) && !errors.Is(err, locks.ErrForeign)
 	})
-	reply.Listening = true // Watch returns a.wake
+	reply.Listening = true // Watch returns a.bell
 	return reply, err
 }
 
@@ -195,8 +195,8 @@ func (st *store) busy(ctx context.Context, req driver.Request) (bool, error) {
 // patience is how long a call waits for the deletion of a node, which goes on without it.
 const patience = time.Second
 
-// Punctual is part of [driver.Punctual].
-func (st *store) Punctual() bool { return true }
+// ReleaseHeedsDeadline is part of [driver.ReleaseHeedsDeadline].
+func (st *store) ReleaseHeedsDeadline() bool { return true }
 
 // Release deletes the nodes of a hold. It does not report a hold that was found lost.
 func (st *store) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
@@ -248,12 +248,10 @@ func (st *store) Lookup(ctx context.Context, req driver.Request) (driver.Reply, 
 
 // Watch returns the wake-ups of a waiter.
 func (st *store) Watch(ctx context.Context, id driver.HoldID) (driver.Watch, error) {
-	return wakeUps{st.begin(driver.Request{HoldID: id}).wake}, nil
+	return wakeUps{st.begin(driver.Request{HoldID: id}).bell}, nil
 }
 
-type wakeUps struct{ wake <-chan struct{} }
-
-func (w wakeUps) C() <-chan struct{} { return w.wake }
+type wakeUps struct{ adapter.Bell }
 
 func (w wakeUps) Close() {} // Leave, or the hold's end, ends them
 
@@ -315,7 +313,7 @@ func (st *store) drop(s *session, why error) {
 	st.mu.Unlock()
 	for _, a := range all {
 		if h := a.holding(); h == nil {
-			a.notify()
+			a.bell.Ring()
 		} else if h.leases[0].s == s {
 			st.lost(a.id, why)
 		}

@@ -34,7 +34,7 @@ func TestAnAcquisitionThatWasLeftAsksNothing(t *testing.T) {
 }
 
 func TestTwoEndsOfAnAcquisitionDoNotRace(t *testing.T) {
-	a := &acquisition{listener: listener{on: &session{}, at: place{"/it", false}}}
+	a := &acquisition{listener: listener{on: &session{}, at: target{"/it", false}}}
 	var wg sync.WaitGroup
 	for range 2 { // a Leave and a Release
 		wg.Go(func() { a.end() })

@@ -20,7 +20,7 @@ import (
 // once, before main.
 var trusted = trust(fastgoid.Get)
 
-// fast is trusted, or zero while Fast is diverted.
+// fast is trusted, or zero while each acquisition is recorded.
 var fast atomic.Int64
 
 func init() { fast.Store(trusted) }
@@ -42,14 +42,14 @@ func Get() int64 {
 	return Slow()
 }
 
-// Fast returns the id of the calling goroutine, or 0 if the fast way is not trusted or
-// diverted. Unlike [Get] it is always inlined.
+// Fast returns the id of the calling goroutine, or 0 if the fast way is not trusted, or
+// while acquisitions are recorded. Unlike [Get] it is always inlined.
 func Fast() int64 { return fastgoid.Get() & fast.Load() }
 
-// Divert makes [Fast] return 0, or ends that, and reports whether it did. Fast paths that
+// SetRecording makes [Fast] return 0, or ends that, and reports whether it did. Fast paths that
 // cannot do without the id are then not taken in any goroutine, and need not check for that.
-func Divert(on bool) (was bool) {
-	was = diverted.Swap(on)
+func SetRecording(on bool) (was bool) {
+	was = recording.Swap(on)
 	if on {
 		fast.Store(0)
 	} else {
@@ -58,10 +58,10 @@ func Divert(on bool) (was bool) {
 	return was
 }
 
-var diverted atomic.Bool
+var recording atomic.Bool
 
-// Diverted reports whether [Fast] is diverted.
-func Diverted() bool { return diverted.Load() }
+// Recording reports whether acquisitions are recorded, and [Fast] returns 0.
+func Recording() bool { return recording.Load() }
 
 // Slow returns the id of the calling goroutine as its stack trace has it.
 func Slow() int64 {

@@ -33,23 +33,23 @@ func TestVerifyLeavesNoGoroutineBehind(t *testing.T) {
 }
 
 func TestGetFallsBackToTheStackTrace(t *testing.T) {
-	defer func(was int64) { trusted = was; Divert(false) }(trusted)
+	defer func(was int64) { trusted = was; SetRecording(false) }(trusted)
 	want := fastgoid.Get()
 	trusted = trust(func() int64 { return 2 })
-	Divert(false)
+	SetRecording(false)
 	require.Zero(t, Fast())
 	require.Equal(t, want, Get())
 }
 
-func TestADivertedFastWayLeavesGetAlone(t *testing.T) {
+func TestARecordedFastWayLeavesGetAlone(t *testing.T) {
 	want := Fast()
-	require.False(t, Divert(true))
-	require.True(t, Diverted())
+	require.False(t, SetRecording(true))
+	require.True(t, Recording())
 	require.Zero(t, Fast())
 	require.Equal(t, want, Get())
 	require.Equal(t, want, Slow())
-	require.True(t, Divert(false))
-	require.False(t, Diverted())
+	require.True(t, SetRecording(false))
+	require.False(t, Recording())
 	require.Equal(t, want, Fast())
 }
 

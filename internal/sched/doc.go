@@ -1,10 +1,12 @@
 // Package sched is where the locks of this module announce their operations to a scheduler of
 // tests, package lockstest/explore. The announcements are in the program only if it is built with
-// the tag lockexplore. Without the tag, [On] is a constant false, and the compiler leaves out
-// every call that stands behind it:
+// the tag lockexplore. Without the tag, [Begin] is empty and inlined, so nothing is left of a call
+// whose arguments compute nothing. All other functions, calls in generic methods, and arguments that
+// call a function stand behind [On], which is a constant false without the tag:
 //
+//	sched.Begin("Lock", m)
 //	if sched.On {
-//		sched.Begin("Lock", m)
+//		defer sched.Tried[bool]("TryLock", m)(&ok)
 //	}
 //
 // A lock announces each operation before its first step, in the exported method. An operation that

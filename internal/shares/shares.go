@@ -67,13 +67,13 @@ func Of(s *syncq.Sync) *Shares {
 		return x
 	}
 	var x any = &Shares{s: s, of: make(map[int64]*share)}
-	s.Above.CompareAndSwap(nil, &x)
+	s.Shares.CompareAndSwap(nil, &x)
 	return peek(s)
 }
 
 // peek returns the layer of s, or nil if no explicit owner has used the lock so far.
 func peek(s *syncq.Sync) *Shares {
-	if x := s.Above.Load(); x != nil {
+	if x := s.Shares.Load(); x != nil {
 		return (*x).(*Shares)
 	}
 	return nil

@@ -90,7 +90,7 @@ func (c *Cond) Wait(p Party, l *park.Limit) (signalled bool) {
 	if c.r != nil {
 		c.r.Holds = holds
 	}
-	if goid.Diverted() {
+	if goid.Recording() {
 		c.s.Acquired(p)
 	}
 	return signalled

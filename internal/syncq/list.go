@@ -55,7 +55,7 @@ func (l *list) remove(n *node) {
 	} else {
 		n.next.prev = n.prev
 	}
-	l.removed(n)
+	l.onRemoval(n)
 }
 
 // shift takes n, the first, out of l. It touches no other node, as in a hand-off.
@@ -63,11 +63,11 @@ func (l *list) shift(n *node) {
 	if l.head = n.next; l.head == nil {
 		l.tail = nil
 	}
-	l.removed(n)
+	l.onRemoval(n)
 }
 
-// removed ends the links of n to l.
-func (l *list) removed(n *node) {
+// onRemoval ends the links of n to l.
+func (l *list) onRemoval(n *node) {
 	for w := n.visit; w != nil; w = n.visit {
 		n.visit = w.next
 		w.stand(n.next)

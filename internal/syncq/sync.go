@@ -22,8 +22,8 @@ type Sync struct {
 	queue list                      // guarded
 	table atomic.Pointer[readTable] // who reads, in a ReadWrite; the table has a hold of its own
 
-	// Above is for one layer above the engine, package shares: its first value stays.
-	Above atomic.Pointer[any]
+	// Shares is for one layer above the engine, package shares: its first value stays.
+	Shares atomic.Pointer[any]
 }
 
 // Policy is the order in which a Sync admits.

@@ -133,7 +133,7 @@ func (t *Tallied) UnlockShared() bool { return t.change(-1, dropShared) }
 // Acquire is Sync.Acquire.
 func (t *Tallied) Acquire(p Party, l *park.Limit) Outcome {
 	if l.None() {
-		return acquiredIf(t.TryLock())
+		return outcomeOf(t.TryLock())
 	}
 	return t.acquire(t.s.newNode(p, false), l)
 }
@@ -141,13 +141,13 @@ func (t *Tallied) Acquire(p Party, l *park.Limit) Outcome {
 // AcquireShared is Sync.AcquireShared after AddShared has failed.
 func (t *Tallied) AcquireShared(p Party, l *park.Limit) Outcome {
 	if l.None() {
-		return acquiredIf(t.change(1, addInTurn))
+		return outcomeOf(t.change(1, addInTurn))
 	}
 	return t.acquire(t.s.newNode(p, true), l)
 }
 
-// acquiredIf returns the outcome of an acquisition that does not wait.
-func acquiredIf(ok bool) Outcome {
+// outcomeOf returns the outcome of an acquisition that does not wait.
+func outcomeOf(ok bool) Outcome {
 	if ok {
 		return Acquired
 	}

@@ -44,7 +44,7 @@ type Watcher interface {
 	Queued(s *Sync, who int64) bool
 	Ended(who int64)
 
-	// Acquired is called after an acquisition while [goid.Diverted] is true.
+	// Acquired is called after an acquisition while [goid.Recording] is true.
 	Acquired(s *Sync, k *Kind, owner int64)
 }
 

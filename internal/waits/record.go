@@ -16,18 +16,18 @@ import (
 // over.
 var records struct {
 	sync.Mutex
-	m     map[weak.Pointer[syncq.Sync]]*places
+	m     map[weak.Pointer[syncq.Sync]]*sites
 	limit int    // the length at which those of dead locks are thrown out
-	n     uint64 // how many places were noted
+	n     uint64 // how many sites were noted
 }
 
-// places says by owner where one lock was taken.
-type places struct {
-	of    map[int64]place
+// sites says by owner where one lock was taken.
+type sites struct {
+	of    map[int64]site
 	limit int // the length at which those of former holders are thrown out
 }
 
-type place struct {
+type site struct {
 	stack []uintptr
 	n     uint64 // its number among all, in the order in which they were noted
 }
@@ -35,8 +35,8 @@ type place struct {
 // minRecords is the least limit of records.
 const minRecords = 64
 
-// minPlaces is the least limit of places.
-const minPlaces = 4
+// minSites is the least limit of sites.
+const minSites = 4
 
 // maxFrames bounds a recorded stack. The stack begins in this package: a lock that is recorded, and
 // a member of a Multi under locks.Do, has a dozen frames of the library above the program's.
@@ -49,11 +49,11 @@ const maxFrames = 40
 func SetRecording(on bool) (was bool) {
 	records.Lock()
 	defer records.Unlock()
-	was = goid.Divert(on)
+	was = goid.SetRecording(on)
 	if on != was {
 		records.m = nil
 		if on {
-			records.m = make(map[weak.Pointer[syncq.Sync]]*places)
+			records.m = make(map[weak.Pointer[syncq.Sync]]*sites)
 		}
 		records.limit = minRecords
 	}
@@ -74,7 +74,7 @@ func record(s *syncq.Sync, k *syncq.Kind, owner int64) {
 	}
 }
 
-// note is record of a stack. It returns the number of the place, and whether the lock has many now.
+// note is record of a stack. It returns the number of the site, and whether the lock has many now.
 func note(p weak.Pointer[syncq.Sync], owner int64, stack []uintptr) (n uint64, many bool) {
 	records.Lock()
 	defer records.Unlock()
@@ -86,11 +86,11 @@ func note(p weak.Pointer[syncq.Sync], owner int64, stack []uintptr) (n uint64, m
 		if len(records.m) >= records.limit {
 			forgetDead()
 		}
-		t = &places{make(map[int64]place), minPlaces}
+		t = &sites{make(map[int64]site), minSites}
 		records.m[p] = t
 	}
 	records.n++
-	t.of[owner] = place{stack, records.n}
+	t.of[owner] = site{stack, records.n}
 	return records.n, len(t.of) > t.limit
 }
 
@@ -104,9 +104,9 @@ func forgetDead() {
 	records.limit = max(minRecords, 2*len(records.m))
 }
 
-// thin throws out the places of owners that are not among the holders that were seen, after place
-// n was noted. An owner that has acquired the lock since that look has a later place, which
-// stays. So does place n: its owner can be missed if another goroutine of it goes from one mode to
+// thin throws out the sites of owners that are not among the holders that were seen, after site
+// n was noted. An owner that has acquired the lock since that look has a later site, which
+// stays. So does site n: its owner can be missed if another goroutine of it goes from one mode to
 // the other meanwhile, and back.
 func thin(p weak.Pointer[syncq.Sync], n uint64, seen []int64) {
 	keep := make(map[int64]bool, len(seen))
@@ -124,7 +124,7 @@ func thin(p weak.Pointer[syncq.Sync], n uint64, seen []int64) {
 			delete(t.of, owner)
 		}
 	}
-	t.limit = max(minPlaces, 2*len(t.of))
+	t.limit = max(minSites, 2*len(t.of))
 }
 
 // TakenAt returns the stack with which owner took the lock, if that was recorded.

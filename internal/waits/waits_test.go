@@ -182,7 +182,7 @@ func TestRecordsAreOfHoldersOnly(t *testing.T) {
 		require.True(t, s.TryLock(test(o+1)))
 		s.Acquired(test(o + 1))
 		require.NotEmpty(t, TakenAt(s, o+1))
-		require.LessOrEqual(t, len(records.m[weak.Make(s)].of), minPlaces)
+		require.LessOrEqual(t, len(records.m[weak.Make(s)].of), minSites)
 		require.True(t, s.Unlock())
 	}
 	require.Empty(t, TakenAt(s, 1))
@@ -200,7 +200,7 @@ func TestThePlaceOfAnUpgradedReaderStays(t *testing.T) {
 			require.Equal(t, syncq.Acquired, shares.Of(&s.Sync).Upgrade(s, -7))
 			return shares.Holders(&s.Sync)
 		}}
-		for o := range int64(minPlaces) {
+		for o := range int64(minSites) {
 			require.True(t, s.TryLock(syncq.Owned(o+1)))
 			record(&s.Sync, kind, o+1)
 			require.True(t, s.Unlock())

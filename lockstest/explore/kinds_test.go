@@ -373,8 +373,8 @@ func TestAHoldOfAReadViewIsShownAsOne(t *testing.T) {
 func TestAStoreInAnUpdateOfASnapshotDeadlocks(t *testing.T) {
 	r := search(t, configure(nil), func(x *X) {
 		var s rwlock.Snapshot[int]
-		_, _ = s.UpdateContext(x.Context(), func(old int) int {
-			_ = s.StoreContext(x.Context(), 1)
+		s.Update(func(old int) int {
+			s.Store(1)
 			return old
 		})
 	})

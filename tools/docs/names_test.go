@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -30,10 +31,8 @@ var notQuestions = map[string]string{
 	"internal/waits.awaitedBy":          "a lock that a goroutine waits for",
 }
 
-// notLibrary matches the files that are no pages of the library, and the pages that have names from
-// before this rule.
-var notLibrary = regexp.MustCompile(`^internal/syncq/|^rwlock/|^distributed/redislock/|^distributed/open/|^distributed/[a-z0-9]*/[a-z0-9]*open/|` +
-	`_test\.go$|/testdata/|^cmd/|^tools/|^examples/|^bench/|^internal/(bench|test)/|` +
+// notLibrary matches the files that are no pages of the library.
+var notLibrary = regexp.MustCompile(`_test\.go$|/testdata/|^cmd/|^tools/|^examples/|^bench/|^internal/(bench|test)/|` +
 	`^lockstest/|^distributed/(bench|interop)/|^distributed/internal/(redisson|adaptertest)/|/leasetest/|/suite/|/apiserver/`)
 
 // A function whose name is a participle reads as a question in Go. So it answers the question: one
@@ -103,4 +102,97 @@ func reportsBool(results *ast.FieldList) bool {
 		id, ok := r.Type.(*ast.Ident)
 		return ok && id.Name == "bool"
 	})
+}
+
+// oneMeaning has words that stood for several things once. Each may now be declared in these ways
+// only: as a field, a parameter, a variable or a constant of the type, as a type of the package, or
+// as a function with the result. A declaration without a type counts by its value.
+var oneMeaning = map[string][]string{
+	"patience": {"value time.Duration", "func time.Duration"}, // how long an answer is waited for
+	"released": {"value atomic.Bool"},                         // the hold or the permits were given back
+}
+
+// A word that is declared in another way has a second meaning. A reader takes it for the first one.
+func TestAWordHasOneMeaning(t *testing.T) {
+	w, err := workspace.Open(".")
+	must(t, err)
+	found := make(map[string]bool)
+	for _, name := range tracked(t, w) {
+		if !strings.HasSuffix(name, ".go") || notLibrary.MatchString(name) {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(w.Folder, filepath.FromSlash(name)), nil, 0)
+		must(t, err)
+		for _, d := range declarations(f) {
+			if allowed, ok := oneMeaning[d[0]]; ok {
+				found[d[0]] = true
+				if !slices.Contains(allowed, d[1]) {
+					t.Errorf("%s: %s is declared as %q, and %q is its meaning: find another word",
+						name, d[0], d[1], allowed)
+				}
+			}
+		}
+	}
+	for word := range oneMeaning {
+		if !found[word] {
+			t.Errorf("%s is not declared any more: remove it from the list", word)
+		}
+	}
+}
+
+func TestASecondMeaningIsFound(t *testing.T) {
+	f, err := parser.ParseFile(token.NewFileSet(), "a.go", `package a
+		const patience = 10 * time.Second
+		const turn = 5
+		type place struct{ released atomic.Bool; turn chan struct{} }
+		func (p *place) patience(kind int) time.Duration { return 0 }`, 0)
+	must(t, err)
+	want := [][2]string{
+		{"patience", "value time.Duration"}, {"turn", "value 5"}, {"place", "type a"}, {"released", "value atomic.Bool"},
+		{"turn", "value chan struct{}"}, {"patience", "func time.Duration"}, {"kind", "value int"},
+	}
+	got := declarations(f)
+	for _, d := range want {
+		if !slices.Contains(got, d) {
+			t.Errorf("%q is not among %q", d, got)
+		}
+	}
+}
+
+// declarations returns the names that f declares, and how.
+func declarations(f *ast.File) (all [][2]string) {
+	add := func(id *ast.Ident, how string) { all = append(all, [2]string{id.Name, how}) }
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.TypeSpec:
+			add(n.Name, "type "+f.Name.Name)
+		case *ast.Field:
+			for _, id := range n.Names {
+				add(id, "value "+types.ExprString(n.Type))
+			}
+		case *ast.FuncDecl:
+			results := ""
+			if n.Type.Results != nil {
+				for _, r := range n.Type.Results.List {
+					results += " " + types.ExprString(r.Type)
+				}
+			}
+			add(n.Name, "func"+results)
+		case *ast.ValueSpec:
+			for i, id := range n.Names {
+				switch {
+				case n.Type != nil:
+					add(id, "value "+types.ExprString(n.Type))
+				case i < len(n.Values):
+					value := types.ExprString(n.Values[i])
+					if strings.Contains(value, "time.") {
+						value = "time.Duration"
+					}
+					add(id, "value "+value)
+				}
+			}
+		}
+		return true
+	})
+	return all
 }

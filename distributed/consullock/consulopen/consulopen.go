@@ -28,11 +28,7 @@ func open(ctx context.Context, o *driver.Opening) error {
 	if o.User != "" {
 		return driver.Reason("Consul has tokens and no users. The form is %s", o.Scheme.Form)
 	}
-	encrypt, err := o.OneOf("tls", "false", "true")
-	if err != nil {
-		return err
-	}
-	config, err := o.TLS(encrypt == "true")
+	config, err := o.TLSByParameter()
 	if err != nil {
 		return err
 	}
@@ -60,10 +56,7 @@ func open(ctx context.Context, o *driver.Opening) error {
 		TLSHandshakeTimeout: driver.DialTimeout,
 		MaxIdleConnsPerHost: 16, // of many goroutines that ask at once
 	}
-	o.OnClose(func(context.Context) error {
-		transport.CloseIdleConnections()
-		return nil
-	})
+	o.OnEnd(transport.CloseIdleConnections)
 	// Settings that the URL lacks are in the environment: CONSUL_HTTP_TOKEN, CONSUL_NAMESPACE.
 	client, err := api.NewClient(&api.Config{
 		Address: o.Hosts[0], Scheme: protocol, Token: o.Password, HttpClient: &http.Client{Transport: transport},
@@ -72,16 +65,14 @@ func open(ctx context.Context, o *driver.Opening) error {
 		return driver.Reason("%w", o.Hide(err))
 	}
 	c, err := consullock.New(client, opts...)
-	if err != nil {
-		return driver.Reason("%w", err)
+	if err = o.Serve(c, err); err != nil {
+		return err
 	}
-	o.OnClose(c.Close)
 	// New sends no request. This request shows that the agent answers, and the rights of the token.
 	_, _, err = client.KV().Get(c.Key("open"), (&api.QueryOptions{}).WithContext(ctx))
 	if err != nil {
 		var answer api.StatusError
 		return o.Failed(err, errors.As(err, &answer) && answer.Code < http.StatusInternalServerError)
 	}
-	o.Locker, o.Names = c.Locker, c.Names
 	return nil
 }

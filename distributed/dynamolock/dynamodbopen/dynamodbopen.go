@@ -64,14 +64,10 @@ func open(ctx context.Context, o *driver.Opening) error {
 		dynamolock.WithKey(cmp.Or(o.Params["partition_key"], dynamolock.DefaultKey)),
 		dynamolock.WithPrefix(o.Params["prefix"]), dynamolock.WithLeaseOptions(o.Lease...),
 	}
-	if o.TTL > 0 {
-		opts = append(opts, dynamolock.WithTTL(o.TTL))
-	}
 	c, err := dynamolock.New(client, table, opts...)
-	if err != nil {
-		return driver.Reason("%w", err)
+	if err = o.Serve(c, err); err != nil {
+		return err
 	}
-	o.OnClose(c.Close)
 	if create == "true" {
 		err = dynamolock.CreateTable(ctx, client, table, opts...)
 	} else if err = dynamolock.CheckTable(ctx, client, table, opts...); codeOf(err) == "AccessDeniedException" {
@@ -81,12 +77,11 @@ func open(ctx context.Context, o *driver.Opening) error {
 		ours := errors.Is(err, dynamolock.ErrTable) || errors.Is(err, locks.ErrForeign)
 		return o.Failed(err, ours || codeOf(err) != "")
 	}
-	o.Locker, o.Names, o.Semaphore = c.Locker, c.Names, c.Semaphore
 	return nil
 }
 
-// place is where the table is.
-type place struct {
+// location is where the table is.
+type location struct {
 	region   string
 	endpoint string // empty for that of the region
 	secure   *tls.Config
@@ -94,7 +89,7 @@ type place struct {
 
 // locate reads the host, which is a region of Amazon's or a server. A server may be called as a
 // region is, such as shop-dynamodb-1. It has a port or keys in the URL.
-func locate(o *driver.Opening, table string) (at place, err error) {
+func locate(o *driver.Opening, table string) (at location, err error) {
 	host, _, err := net.SplitHostPort(o.Hosts[0])
 	if err != nil {
 		return at, driver.Reason("%w", err)
@@ -117,9 +112,9 @@ func locate(o *driver.Opening, table string) (at place, err error) {
 	return at, err
 }
 
-// connect returns a client of the place, with the settings that all programs over Amazon's library
+// connect returns a client of the location, with the settings that all programs over Amazon's library
 // have. The keys of the URL replace those.
-func connect(ctx context.Context, o *driver.Opening, at place) (*dynamodb.Client, error) {
+func connect(ctx context.Context, o *driver.Opening, at location) (*dynamodb.Client, error) {
 	load := []func(*config.LoadOptions) error{config.WithRegion(at.region), config.WithLogger(logging.Nop{})}
 	if o.User != "" {
 		load = append(load, config.WithCredentialsProvider(aws.CredentialsProviderFunc(
@@ -142,10 +137,7 @@ func connect(ctx context.Context, o *driver.Opening, at place) (*dynamodb.Client
 		transport.TLSClientConfig = at.secure
 	}
 	transport.DialContext = (&net.Dialer{Timeout: driver.DialTimeout}).DialContext
-	o.OnClose(func(context.Context) error {
-		transport.CloseIdleConnections()
-		return nil
-	})
+	o.OnEnd(transport.CloseIdleConnections)
 	return dynamodb.NewFromConfig(cfg, func(d *dynamodb.Options) {
 		d.HTTPClient = &http.Client{Transport: transport, CheckRedirect: stay}
 		if at.endpoint != "" {

@@ -32,11 +32,7 @@ func open(ctx context.Context, o *driver.Opening) error {
 	if o.User == "" && o.Password != "" || o.User != "" && o.Password == "" {
 		return driver.Reason("etcd needs a user and a password, or neither")
 	}
-	encrypt, err := o.OneOf("tls", "false", "true")
-	if err != nil {
-		return err
-	}
-	config, err := o.TLS(encrypt == "true")
+	config, err := o.TLSByParameter()
 	if err != nil {
 		return err
 	}
@@ -60,12 +56,11 @@ func open(ctx context.Context, o *driver.Opening) error {
 	if err != nil {
 		stop()
 		end()
-		return failed(o, err)
+		return openError(o, err)
 	}
-	o.OnClose(func(context.Context) error {
+	o.OnEnd(func() {
 		end()
 		conn.Close() // its error is that life has ended
-		return nil
 	})
 	prefix := o.Params["prefix"]
 	opts := []etcdlock.Option{etcdlock.WithPrefix(prefix), etcdlock.WithLeaseOptions(o.Lease...)}
@@ -73,11 +68,10 @@ func open(ctx context.Context, o *driver.Opening) error {
 		opts = append(opts, etcdlock.WithTTL(o.TTL))
 	}
 	c, err := etcdlock.New(conn, opts...)
-	if err != nil {
+	if err = o.Serve(c, err); err != nil {
 		stop()
-		return driver.Reason("%w", err)
+		return err
 	}
-	o.OnClose(c.Close)
 	// The connection is made when it is used.
 	_, err = conn.Get(ctx, prefix+"/", clientv3.WithCountOnly())
 	if err == nil && !stop() {
@@ -85,14 +79,13 @@ func open(ctx context.Context, o *driver.Opening) error {
 	}
 	if err != nil {
 		stop()
-		return failed(o, err)
+		return openError(o, err)
 	}
-	o.Locker, o.Names, o.Semaphore = c.Locker, c.Names, c.Semaphore
 	return nil
 }
 
-// failed returns the error of a request.
-func failed(o *driver.Opening, err error) error {
+// openError returns the error of a request.
+func openError(o *driver.Opening, err error) error {
 	code := status.Code(err)
 	var answer rpctypes.EtcdError
 	if errors.As(err, &answer) {

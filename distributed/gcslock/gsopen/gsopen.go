@@ -60,15 +60,13 @@ func open(ctx context.Context, o *driver.Opening) error {
 		opts = append(opts, gcslock.WithPrefix(strings.TrimSuffix(o.Path, "/")+"/"))
 	}
 	c, err := gcslock.New(client, o.Hosts[0], opts...)
-	if err != nil {
-		return driver.Reason("%w", err)
+	if err = o.Serve(c, err); err != nil {
+		return err
 	}
-	o.OnClose(c.Close)
 	// New sends no request. This one shows that the bucket is there.
 	if answered, err := list(ctx, client, endpoint, o.Hosts[0]); err != nil {
 		return o.Failed(err, answered)
 	}
-	o.Locker, o.Names, o.Semaphore = c.Locker, c.Names, c.Semaphore
 	return nil
 }
 
@@ -84,10 +82,7 @@ func connect(ctx context.Context, o *driver.Opening, endpoint string) (*http.Cli
 	transport.TLSClientConfig = certificates
 	// All requests share a connection. If it is dead, a renewal must find out before its hold ends.
 	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: ping, PingTimeout: ping / 2}
-	o.OnClose(func(context.Context) error {
-		transport.CloseIdleConnections()
-		return nil
-	})
+	o.OnEnd(transport.CloseIdleConnections)
 	client := &http.Client{Transport: transport}
 	if endpoint == "" {
 		// A request for a token ignores the contexts of the requests that wait for it.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -90,6 +91,45 @@ func (e requestError) As(target any) bool { return errors.As(e.err, target) }
 
 // Join returns an error that wraps all of errs but nil, like errors.Join, with a text of one line.
 func Join(errs ...error) error { return joined.Errors(errs...) }
+
+// Names returns the names that list adds and pattern matches, sorted, each once. The pattern has the
+// syntax of [path.Match], and the empty pattern matches all names. The error begins with op.
+func Names(ctx context.Context, op, pattern string, list func(add func(name string)) error) ([]string, error) {
+	var names []string
+	_, err := path.Match(pattern, "")
+	if ctx == nil {
+		err = locks.ErrNilContext
+	}
+	if err == nil {
+		err = list(func(name string) {
+			if matched, _ := path.Match(pattern, name); matched || pattern == "" {
+				names = append(names, name)
+			}
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// A Bell notifies one waiter. It keeps a notification until the waiter hears it, and no second one.
+type Bell chan struct{}
+
+// NewBell returns a Bell.
+func NewBell() Bell { return make(Bell, 1) }
+
+// Ring notifies the waiter. A nil Bell has none.
+func (b Bell) Ring() {
+	select {
+	case b <- struct{}{}:
+	default:
+	}
+}
+
+// C has an element for each notification. A watch of a store that embeds its Bell returns it so.
+func (b Bell) C() <-chan struct{} { return b }
 
 // Sleep waits for d, or until ctx ends. It reports whether d is over.
 func Sleep(ctx context.Context, d time.Duration) bool {

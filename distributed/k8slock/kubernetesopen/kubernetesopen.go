@@ -51,28 +51,20 @@ func open(ctx context.Context, o *driver.Opening) error {
 	if err != nil {
 		return driver.Reason("%w", err)
 	}
-	o.OnClose(func(context.Context) error {
-		utilnet.CloseIdleConnectionsFor(transport.Transport)
-		return nil
-	})
+	o.OnEnd(func() { utilnet.CloseIdleConnectionsFor(transport.Transport) })
 	api, err := coordinationv1client.NewForConfigAndClient(config, transport)
 	if err != nil {
 		return driver.Reason("%w", err)
 	}
-	opts := []caslock.Option{caslock.WithLeaseOptions(o.Lease...)}
-	if o.TTL > 0 {
-		opts = append(opts, caslock.WithTTL(o.TTL))
+	c, err := k8slock.New(api, o.Path, caslock.WithLeaseOptions(o.Lease...))
+	if err = o.Serve(c, err); err != nil {
+		return err
 	}
-	c, err := k8slock.New(api, o.Path, opts...)
-	if err != nil {
-		return driver.Reason("%w", err)
-	}
-	o.OnClose(c.Close)
+	o.Semaphore = nil // a Lease object has no room for several holders
 	// Every user may ask for the version, whatever Lease objects it may read.
 	err = api.RESTClient().Get().AbsPath("/version").MaxRetries(0).Do(ctx).Error()
 	if err != nil {
 		return o.Failed(err, apierrors.ReasonForError(err) != "")
 	}
-	o.Locker, o.Names = c.Locker, c.Names
 	return nil
 }

@@ -183,16 +183,16 @@ type prompt struct {
 	released locks.Owner // the goroutine that called Release last
 }
 
-func (p *prompt) Punctual() bool { return true }
+func (p *prompt) ReleaseHeedsDeadline() bool { return true }
 
 func (p *prompt) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	p.released = locks.CurrentOwner(context.Background())
 	return p.memory.Release(ctx, id)
 }
 
-func ExamplePunctual() {
+func ExampleReleaseHeedsDeadline() {
 	store := &prompt{memory: newMemory()}
-	var _ driver.Punctual = store
+	var _ driver.ReleaseHeedsDeadline = store
 	ctx := context.Background()
 	client := opened(store)
 	defer client.Close(ctx)

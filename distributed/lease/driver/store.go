@@ -72,8 +72,9 @@ var (
 //	Breaker           Mutex.ForceUnlock works
 //	Inspector         Mutex.Inspect works
 //	Announcer         Mutex.Inspect describes holders whose holds lack the room for a description
-//	Punctual          an unlock needs no goroutine of its own
 //	BatchReleaser     Close releases thousands of holds in a moment
+//	ReleaseHeedsDeadline
+//	                  an unlock needs no goroutine of its own
 type Store interface {
 	// Acquire asks once for a lock, without waiting. It does not repeat a request that may have
 	// been carried out. A reply is the server's decision, and an error says that the decision is
@@ -255,14 +256,14 @@ type ContentionProber interface {
 	Contended(ctx context.Context, name string) (bool, error)
 }
 
-// Punctual is an optional interface of a [Store] whose Release does not outlast the deadline of
-// its context. The goroutine of an unlock then sends the first request itself. Otherwise another
+// ReleaseHeedsDeadline is an optional interface of a [Store] whose Release does not outlast the
+// deadline of its context. The goroutine of an unlock then sends the first request itself. Otherwise another
 // goroutine sends the request, so that an unlock ends in time. The switch to the other goroutine
 // and back can take as long as the request.
-type Punctual interface {
-	// Punctual reports whether Release always returns by the deadline of its context. Release may
-	// ignore a cancellation of the context before.
-	Punctual() bool
+type ReleaseHeedsDeadline interface {
+	// ReleaseHeedsDeadline reports whether Release always returns by the deadline of its context.
+	// Release may ignore a cancellation of the context before.
+	ReleaseHeedsDeadline() bool
 }
 
 // BatchReleaser is an optional interface of a [Store] that can release many holds by one request,

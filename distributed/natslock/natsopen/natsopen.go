@@ -41,20 +41,14 @@ func open(ctx context.Context, o *driver.Opening) error {
 	// nats.Connect takes no context. So ctx ends its connections until the store is open.
 	life, end := context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, end)
-	o.OnClose(func(context.Context) error {
-		end()
-		return nil
-	})
+	o.OnEnd(end)
 	opts = append(opts, nats.SetCustomDialer(dialer{life}))
 	conn, err := nats.Connect("nats://"+strings.Join(o.Hosts, ",nats://"), opts...)
 	if err != nil {
 		stop()
 		return o.Failed(err, errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired))
 	}
-	o.OnClose(func(context.Context) error {
-		conn.Close()
-		return nil
-	})
+	o.OnEnd(conn.Close)
 	answer := driver.DialTimeout
 	if o.TTL > 0 {
 		answer = min(max(o.TTL/5, time.Second), answer)
@@ -74,9 +68,7 @@ func open(ctx context.Context, o *driver.Opening) error {
 			errors.Is(err, nats.ErrDisconnected) || errors.Is(err, nats.ErrConnectionClosed)
 		return o.Failed(err, !silent)
 	}
-	o.OnClose(c.Close)
-	o.Locker, o.Names, o.Semaphore = c.Locker, c.Names, c.Semaphore
-	return nil
+	return o.Serve(c, nil)
 }
 
 // options returns the options of the connection. The connection goes on for ever, and notices soon
@@ -85,11 +77,7 @@ func options(o *driver.Opening) ([]nats.Option, error) {
 	if (o.User == "") != (o.Password == "") {
 		return nil, driver.Reason("NATS needs a user and a password, or neither")
 	}
-	encrypt, err := o.OneOf("tls", "false", "true")
-	if err != nil {
-		return nil, err
-	}
-	config, err := o.TLS(encrypt == "true")
+	config, err := o.TLSByParameter()
 	if err != nil {
 		return nil, err
 	}

@@ -181,10 +181,10 @@ type Opening struct {
 func Open(ctx context.Context, url string, opts Options) (*Opening, error) {
 	o := &Opening{Options: opts}
 	if err := o.parse(url); err != nil {
-		return nil, o.failedToOpen(err)
+		return nil, o.openError(err)
 	}
 	if ctx.Err() != nil {
-		return nil, o.failedToOpen(adapter.Ended(ctx))
+		return nil, o.openError(adapter.Ended(ctx))
 	}
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if _, ok := ctx.Deadline(); !ok {
@@ -196,13 +196,45 @@ func Open(ctx context.Context, url string, opts Options) (*Opening, error) {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("%w: %w", adapter.Ended(ctx), err)
 		}
-		return nil, o.failedToOpen(err)
+		return nil, o.openError(err)
 	}
 	return o, nil
 }
 
 // OnClose has f called by Close, before the functions of earlier calls.
 func (o *Opening) OnClose(f func(context.Context) error) { o.ends = append(o.ends, f) }
+
+// OnEnd is OnClose for a function that cannot fail.
+func (o *Opening) OnEnd(f func()) {
+	o.OnClose(func(context.Context) error {
+		f()
+		return nil
+	})
+}
+
+// Serve opens the locks of client, which was made with err: its Locker, and Names and Semaphore if it
+// has these methods. Close closes client.
+func (o *Opening) Serve(client interface {
+	locks.Provider
+	Close(ctx context.Context) error
+}, err error) error {
+	if err != nil {
+		return Reason("%w", err)
+	}
+	o.OnClose(client.Close)
+	o.Locker = client.Locker
+	if c, ok := client.(interface {
+		Names(ctx context.Context, pattern string) ([]string, error)
+	}); ok {
+		o.Names = c.Names
+	}
+	if c, ok := client.(interface {
+		Semaphore(name string, size int64) *lease.Semaphore
+	}); ok {
+		o.Semaphore = c.Semaphore
+	}
+	return nil
+}
 
 // Close calls the functions that [Opening.OnClose] was given, the last first. Only the first call
 // does anything.

@@ -21,8 +21,8 @@ func Reason(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrURL}, args...)...)
 }
 
-// failedToOpen returns err with the attempted operation.
-func (o *Opening) failedToOpen(err error) error {
+// openError returns err with the attempted operation.
+func (o *Opening) openError(err error) error {
 	if o.Scheme.Name == "" {
 		return fmt.Errorf("open: %w", err)
 	}
@@ -46,11 +46,11 @@ func (o *Opening) Failed(err error, answered bool) error {
 // other errors in its tree have texts of their own, and a timeout of the driver is not the end of
 // the caller's context.
 func (o *Opening) Hide(err error) error {
-	return errors.New(masked(strings.Join(strings.Fields(err.Error()), " "), o.secrets())) // some have several lines
+	return errors.New(maskAll(strings.Join(strings.Fields(err.Error()), " "), o.secrets())) // some have several lines
 }
 
-// masked returns text without the secrets, in the spellings of URLs and of quoted text.
-func masked(text string, secrets []string) string {
+// maskAll returns text without the secrets, in the spellings of URLs and of quoted text.
+func maskAll(text string, secrets []string) string {
 	// A secret may contain another secret. The longest goes first.
 	secrets = slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return len(b) - len(a) })
 	for _, secret := range secrets {

@@ -6,6 +6,16 @@ import (
 	"os"
 )
 
+// TLSByParameter returns the configuration that the parameters ask for, or nil if the parameter tls
+// is not true.
+func (o *Opening) TLSByParameter() (*tls.Config, error) {
+	mode, err := o.OneOf("tls", "false", "true")
+	if err != nil {
+		return nil, err
+	}
+	return o.TLS(mode == "true")
+}
+
 // TLS returns the configuration that the parameters ask for, or nil if TLS is off.
 func (o *Opening) TLS(on bool) (*tls.Config, error) {
 	ca, cert, key := o.Params["cacert"], o.Params["cert"], o.Params["key"]

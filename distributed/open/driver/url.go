@@ -46,14 +46,14 @@ func (o *Opening) parse(text string) error {
 			return Reason("it names a host. The form is %s", o.Scheme.Form)
 		}
 		if path == "" != (o.Scheme.Form == "mem:") {
-			return o.malformed()
+			return o.formError()
 		}
 		if atServer {
 			path = "/" + path
 		}
 	} else {
 		if !atServer {
-			return o.malformed()
+			return o.formError()
 		}
 		if strings.Contains(path+query, "@") {
 			return Reason("it contains an @ behind the host, or the password contains one of / ? #. " +
@@ -90,10 +90,10 @@ func (o *Opening) describe() {
 			place += "/" + o.Path
 		}
 	}
-	o.About = o.Scheme.Name + ":" + masked(place, o.passwords)
+	o.About = o.Scheme.Name + ":" + maskAll(place, o.passwords)
 }
 
-func (o *Opening) malformed() error { return Reason("the form is %s", o.Scheme.Form) }
+func (o *Opening) formError() error { return Reason("the form is %s", o.Scheme.Form) }
 
 // parseAuthority reads what is between // and the path.
 func (o *Opening) parseAuthority(authority string) error {
@@ -120,7 +120,7 @@ func (o *Opening) parseAuthority(authority string) error {
 	for _, h := range list {
 		if o.Scheme.Port == NoPort {
 			if !hostName.MatchString(h) {
-				return o.malformed()
+				return o.formError()
 			}
 			o.Hosts = append(o.Hosts, h)
 			continue
@@ -148,12 +148,14 @@ func (o *Opening) parseAuthority(authority string) error {
 var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9.])?$`)
 
 // KeepUser keeps the names of users, which no text of a driver may contain in an error.
-func (o *Opening) KeepUser(texts ...string) { o.users = append(o.users, filled(texts)...) }
+func (o *Opening) KeepUser(texts ...string) { o.users = append(o.users, nonEmpty(texts)...) }
 
 // KeepPassword keeps texts that no error may contain.
-func (o *Opening) KeepPassword(texts ...string) { o.passwords = append(o.passwords, filled(texts)...) }
+func (o *Opening) KeepPassword(texts ...string) {
+	o.passwords = append(o.passwords, nonEmpty(texts)...)
+}
 
-func filled(texts []string) []string {
+func nonEmpty(texts []string) []string {
 	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
@@ -181,7 +183,7 @@ func (o *Opening) parseQuery(query string) error {
 		switch {
 		case !slices.Contains(known, name):
 			what := "an unknown parameter"
-			if given && !secret && masked(name, o.secrets()) == name && parameterName.MatchString(name) {
+			if given && !secret && maskAll(name, o.secrets()) == name && parameterName.MatchString(name) {
 				what = fmt.Sprintf("the unknown parameter %q", name)
 			}
 			return Reason("it has %s. Known are %s", what, strings.Join(known, ", "))

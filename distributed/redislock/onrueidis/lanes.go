@@ -23,10 +23,10 @@ import (
 // and system calls. A lane sends nothing before it has all replies. If all lanes wait for replies
 // for long, as on connections that are dead, a request is sent without a lane.
 type lanes struct {
-	c        sender
-	bounded  func(ctx context.Context) context.Context // ends after the reply timeout, if ctx has no deadline
-	laneless func(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error)
-	patience time.Duration // how long a request waits for a lane
+	c         sender
+	limitTime func(ctx context.Context) context.Context // ends after the reply timeout, if ctx has no deadline
+	laneless  func(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error)
+	patience  time.Duration // how long a request waits for a lane
 
 	mu    sync.Mutex
 	free  int
@@ -61,7 +61,7 @@ func newLanes(c sender, n int) *lanes { return &lanes{c: c, free: n, patience: r
 // do sends a request once, and returns the reply. An error matching lease.ErrUnavailable says that
 // the request was surely not sent.
 func (l *lanes) do(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error) {
-	limit := l.bounded(ctx)
+	limit := l.limitTime(ctx)
 	l.mu.Lock()
 	if l.free > 0 {
 		l.free--
@@ -79,7 +79,7 @@ func (l *lanes) do(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisRes
 		var ended context.Context
 		select {
 		case all := <-q.turn:
-			return l.replied(q, all), nil
+			return l.finish(q, all), nil
 		case <-late.C:
 			if l.leave(q) {
 				return l.laneless(ctx, cmd)
@@ -95,15 +95,15 @@ func (l *lanes) do(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisRes
 		}
 		select {
 		case all := <-q.turn:
-			return l.replied(q, all), nil
+			return l.finish(q, all), nil
 		default: // another call sends it
 			return rueidis.RedisResult{}, context.Cause(ended)
 		}
 	}
 }
 
-// replied returns the reply to q, after it has sent all calls if there are any.
-func (l *lanes) replied(q *call, all []*call) rueidis.RedisResult {
+// finish returns the reply to q, after it has sent all calls if there are any.
+func (l *lanes) finish(q *call, all []*call) rueidis.RedisResult {
 	if all != nil {
 		l.send(q, all)
 	}

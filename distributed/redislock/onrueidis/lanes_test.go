@@ -49,7 +49,7 @@ func unbounded(ctx context.Context) context.Context { return ctx }
 // lanesTo returns n lanes to s, which also gets requests without a lane.
 func lanesTo(s *server, n int) *lanes {
 	l := newLanes(s, n)
-	l.bounded, l.patience = unbounded, time.Hour
+	l.limitTime, l.patience = unbounded, time.Hour
 	l.laneless = func(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisResult, error) {
 		return s.Do(ctx, cmd), nil
 	}

@@ -71,7 +71,7 @@ func newPort(client rueidis.Client) (*port, error) {
 	turns := connectionsPerProcessor * procs
 	if !p.cluster {
 		p.lanes = newLanes(client, lanesPerProcessor*procs)
-		p.lanes.bounded, p.lanes.laneless = p.bounded, p.alone
+		p.lanes.limitTime, p.lanes.laneless = p.limitTime, p.alone
 		turns -= lanesPerProcessor * procs
 	}
 	p.turns = make(chan struct{}, turns)

@@ -36,7 +36,7 @@ type port struct {
 	lanes   *lanes        // nil for a cluster, whose requests go to several servers
 
 	mu     sync.Mutex
-	window context.Context // see bounded
+	window context.Context // see limitTime
 	until  time.Time
 }
 
@@ -63,10 +63,10 @@ func (p *port) new(s *redisport.Script) bool {
 	return !known
 }
 
-// bounded returns ctx if it has a deadline. Otherwise it returns a context with the values of ctx
+// limitTime returns ctx if it has a deadline. Otherwise it returns a context with the values of ctx
 // that ends after replyTimeout, or up to twice that time. Requests of the same time share that
 // context. While the client waits for a reply, it obeys deadlines only.
-func (p *port) bounded(ctx context.Context) context.Context {
+func (p *port) limitTime(ctx context.Context) context.Context {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx
 	}
@@ -106,7 +106,7 @@ func (p *port) Eval(ctx context.Context, s *redisport.Script, keys int, all []an
 	}
 	v, err := value(r)
 	if err != nil {
-		return nil, p.failed(ctx, err)
+		return nil, p.requestError(ctx, err)
 	}
 	if whole {
 		p.known.Store(s, nil)
@@ -128,7 +128,7 @@ func (p *port) alone(ctx context.Context, cmd rueidis.Completed) (rueidis.RedisR
 		return rueidis.RedisResult{}, err
 	}
 	defer p.end()
-	return p.c.Do(p.bounded(ctx), cmd), nil
+	return p.c.Do(p.limitTime(ctx), cmd), nil
 }
 
 // EvalInTime is Eval, because the client obeys deadlines by itself.
@@ -145,8 +145,8 @@ func value(r rueidis.RedisResult) (any, error) {
 	return v, err
 }
 
-// failed marks the errors of requests that were surely not carried out.
-func (p *port) failed(ctx context.Context, err error) error {
+// requestError marks the errors of requests that were surely not carried out.
+func (p *port) requestError(ctx context.Context, err error) error {
 	var dial *net.OpError
 	reply, refused := rueidis.IsRedisErr(err)
 	switch {
@@ -169,7 +169,7 @@ func (p *port) failed(ctx context.Context, err error) error {
 // closed reports whether the client is closed. It returns the same error when it replaces a
 // connection.
 func (p *port) closed(ctx context.Context) bool {
-	return errors.Is(p.c.Do(p.bounded(ctx), p.c.B().Ping().Build()).Error(), rueidis.ErrClosing)
+	return errors.Is(p.c.Do(p.limitTime(ctx), p.c.B().Ping().Build()).Error(), rueidis.ErrClosing)
 }
 
 const (
@@ -202,7 +202,7 @@ func (p *port) EvalSync(
 		}
 		reply, refused := rueidis.IsRedisErr(err)
 		if !refused || try == redirects {
-			return nil, 0, p.failed(ctx, err)
+			return nil, 0, p.requestError(ctx, err)
 		}
 		if _, moved := reply.IsMoved(); moved {
 			select {
@@ -212,7 +212,7 @@ func (p *port) EvalSync(
 		} else if reply.IsNoScript() {
 			p.known.Delete(s)
 		} else {
-			return nil, 0, p.failed(ctx, err)
+			return nil, 0, p.requestError(ctx, err)
 		}
 	}
 }
@@ -241,8 +241,8 @@ func (p *port) Set(ctx context.Context, key, value string, ttl time.Duration) er
 	defer p.end()
 	ttlText := strconv.FormatInt(redisport.Millis(ttl), 10)
 	set := p.c.B().Arbitrary("SET").Keys(key).Args(value, "PX", ttlText).Blocking()
-	if err := p.c.Do(p.bounded(ctx), set).Error(); err != nil {
-		return p.failed(ctx, err)
+	if err := p.c.Do(p.limitTime(ctx), set).Error(); err != nil {
+		return p.requestError(ctx, err)
 	}
 	return nil
 }
@@ -292,9 +292,9 @@ func (p *port) Servers(ctx context.Context, f func(ctx context.Context, s redisp
 		return f(ctx, reader{p, p.c})
 	}
 	for _, node := range p.c.Nodes() {
-		role, err := node.Do(p.bounded(ctx), node.B().Role().Build()).ToArray()
+		role, err := node.Do(p.limitTime(ctx), node.B().Role().Build()).ToArray()
 		if err != nil {
-			return p.failed(ctx, err)
+			return p.requestError(ctx, err)
 		}
 		if len(role) == 0 || !isMaster(role[0]) {
 			continue // a replica may be behind
@@ -327,13 +327,13 @@ func (s reader) Read(ctx context.Context, requests ...[]any) ([]any, error) {
 		cmds[i] = s.c.B().Arbitrary(words...).ReadOnly()
 	}
 	replies := make([]any, len(requests))
-	for i, r := range s.c.DoMulti(s.p.bounded(ctx), cmds...) {
+	for i, r := range s.c.DoMulti(s.p.limitTime(ctx), cmds...) {
 		v, err := value(r)
 		if _, refused := rueidis.IsRedisErr(err); refused {
 			v, err = err, nil
 		}
 		if err != nil {
-			return nil, s.p.failed(ctx, err)
+			return nil, s.p.requestError(ctx, err)
 		}
 		replies[i] = v
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
@@ -40,7 +41,7 @@ type subscriber struct {
 type conn struct {
 	rueidis.DedicatedClient
 	lost  <-chan error // one, or closed
-	ready chan struct{}
+	ready adapter.Bell
 
 	mu  sync.Mutex
 	box []arrival
@@ -63,10 +64,7 @@ func (c *conn) put(a arrival) {
 	c.mu.Lock()
 	c.box = append(c.box, a)
 	c.mu.Unlock()
-	select {
-	case c.ready <- struct{}{}:
-	default:
-	}
+	c.ready.Ring()
 }
 
 func (c *conn) take() (a arrival, ok bool) {
@@ -113,7 +111,7 @@ func (s *subscriber) Receive(ctx context.Context) (redisport.Event, error) {
 // as lost.
 func (s *subscriber) connect(ctx context.Context) *conn {
 	dedicated, _ := s.c.Dedicate() // Close gives it back
-	c := &conn{DedicatedClient: dedicated, ready: make(chan struct{}, 1)}
+	c := &conn{DedicatedClient: dedicated, ready: adapter.NewBell()}
 	c.lost = dedicated.SetPubSubHooks(rueidis.PubSubHooks{
 		OnMessage: func(m rueidis.PubSubMessage) {
 			c.put(arrival{Event: redisport.Event{Kind: redisport.Message, Channel: m.Channel, Payload: m.Message}})

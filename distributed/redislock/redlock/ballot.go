@@ -37,7 +37,7 @@ func (m *majority) ask(ctx context.Context, i int, v *vote, d time.Duration) ans
 	}
 	before := s.dirty
 	s.dirty = true
-	args := []any{redisport.Head - 1: nil, v.name, redisport.Millis(d + driftOf(d)), v.id}
+	args := redisport.NewArgs(v.name, redisport.Millis(d+driftOf(d)), v.id)
 	r, err := m.nodes[i].port.Eval(ctx, voteAcquire, 1, args)
 	if err != nil {
 		a.err = err

@@ -227,11 +227,11 @@ func (m *majority) Renew(ctx context.Context, holds []driver.HoldID, d time.Dura
 // subscription is confirmed, or after a second.
 func (m *majority) Watch(ctx context.Context, id driver.HoldID) (driver.Watch, error) {
 	n := len(m.nodes)
-	w := &watches{c: make(chan struct{}, 1)}
+	w := &watches{Bell: adapter.NewBell()}
 	results := make(chan bool, n)
 	for _, node := range m.nodes {
 		asked := m.jobs.Go(func() {
-			sub, active, err := node.Notify(ctx, id.Name, w.c)
+			sub, active, err := node.Notify(ctx, id.Name, w.Bell)
 			if err == nil {
 				w.add(sub)
 			}
@@ -251,13 +251,11 @@ func (m *majority) Watch(ctx context.Context, id driver.HoldID) (driver.Watch, e
 
 // watches is a [driver.Watch] on several servers, with one channel.
 type watches struct {
-	c      chan struct{}
+	adapter.Bell
 	mu     sync.Mutex
 	closed bool
 	subs   []driver.Watch
 }
-
-func (w *watches) C() <-chan struct{} { return w.c }
 
 func (w *watches) add(sub driver.Watch) {
 	w.mu.Lock()

@@ -214,7 +214,7 @@ func (m *majority) clear(i int, v *vote, tell bool) {
 			r, err = node.Release(ctx, driver.HoldID{Name: v.name, Acquisition: v.id})
 		} else {
 			var reply any
-			reply, err = node.port.Eval(ctx, voteRelease, 1, []any{redisport.Head - 1: nil, v.name, v.id})
+			reply, err = node.port.Eval(ctx, voteRelease, 1, redisport.NewArgs(v.name, v.id))
 			r.Held = reply == int64(1)
 		}
 		cancel()

@@ -62,18 +62,16 @@ func open(ctx context.Context, o *driver.Opening) error {
 		opts = append(opts, s3lock.WithoutProbe())
 	}
 	c, err := s3lock.New(client, o.Hosts[0], opts...)
-	if err != nil {
-		return driver.Reason("%w", err)
+	if err = o.Serve(c, err); err != nil {
+		return err
 	}
-	o.OnClose(c.Close)
 	// New sends no request. This one shows that the bucket is there.
 	_, err = client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{
 		Bucket: &o.Hosts[0], Prefix: &prefix, MaxKeys: aws.Int32(1),
 	})
 	if err != nil {
-		return failed(ctx, o, err)
+		return openError(ctx, o, err)
 	}
-	o.Locker, o.Names, o.Semaphore = c.Locker, c.Names, c.Semaphore
 	return nil
 }
 
@@ -103,10 +101,7 @@ func connect(ctx context.Context, o *driver.Opening, endpoint string, certificat
 	// Loading may have added the certificates of AWS_CA_BUNDLE. This client follows no redirect
 	// that would make a GET of a PUT.
 	client := settings.HTTPClient.(*awshttp.BuildableClient).Freeze()
-	o.OnClose(func(context.Context) error {
-		client.(*http.Client).CloseIdleConnections()
-		return nil
-	})
+	o.OnEnd(client.(*http.Client).CloseIdleConnections)
 	if endpoint != "" {
 		settings.BaseEndpoint = &endpoint
 		settings.Region = cmp.Or(settings.Region, "us-east-1") // what servers other than Amazon's expect
@@ -120,8 +115,8 @@ func connect(ctx context.Context, o *driver.Opening, endpoint string, certificat
 	}), nil
 }
 
-// failed returns the error of a request under ctx.
-func failed(ctx context.Context, o *driver.Opening, err error) error {
+// openError returns the error of a request under ctx.
+func openError(ctx context.Context, o *driver.Opening, err error) error {
 	var unsent *smithyhttp.RequestSendError
 	return o.Failed(err, ctx.Err() == nil && !errors.As(err, &unsent))
 }

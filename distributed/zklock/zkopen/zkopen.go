@@ -21,11 +21,7 @@ func init() {
 }
 
 func open(ctx context.Context, o *driver.Opening) error {
-	encrypt, err := o.OneOf("tls", "false", "true")
-	if err != nil {
-		return err
-	}
-	config, err := o.TLS(encrypt == "true")
+	config, err := o.TLSByParameter()
 	if err != nil {
 		return err
 	}

@@ -80,21 +80,21 @@ func ownedLocks() []owned {
 	}
 	writes := []any{
 		rw.Unlock, rw.UnlockContext, rw.Downgrade, rw.DowngradeContext, rw.AssertWriteHeld, rw.WriteLocker().UnlockContext,
-		func() { rw.AssertWriteHeldContext(context.Background()) }, wc.Wait, wc.Signal, wc.SignalContext,
+		wc.Wait, wc.Signal, wc.SignalContext,
 	}
 	reads := []any{
 		rw.RUnlock, rw.RUnlockContext, func() { rw.TryUpgrade() }, tryUpgrade, rw.AssertReadHeld,
-		func() { rw.AssertReadHeldContext(context.Background()) }, rw.RLocker().Unlock,
+		rw.RLocker().Unlock,
 	}
 	return []owned{
 		{"reentrant.Mutex", r.Lock, []any{
-			r.Unlock, r.UnlockContext, r.AssertHeld, func() { r.AssertHeldContext(context.Background()) },
+			r.Unlock, r.UnlockContext, r.AssertHeld,
 			rc.Wait, rc.WaitContext, rc.Signal, rc.SignalContext, rc.Broadcast, rc.BroadcastContext,
 			func() { rc.WaitFor(1) }, func() { rc.Waiters() }, func() { r.HasWaiters(rc) },
 		}},
 		{"rwlock.RWMutex", rw.Lock, append(writes, reads...)},
 		{"keyed.Mutex", k.Lock, []any{
-			k.Unlock, k.UnlockContext, k.AssertHeld, func() { k.AssertHeldContext(context.Background()) },
+			k.Unlock, k.UnlockContext,
 			kc.Wait, kc.Signal, kc.BroadcastContext,
 		}},
 		{"keyed.Mutex", lock(n), []any{n.UnlockContext}},

@@ -97,7 +97,7 @@ func (p *port) Eval(ctx context.Context, s *redisport.Script, keys int, all []an
 	if p.patient(ctx) {
 		return p.eval(ctx, p.c, s, keys, all) // without the memory of a closure
 	}
-	return p.limited(ctx, func() (any, error) { return p.eval(ctx, p.c, s, keys, all) })
+	return p.waitUntil(ctx, func() (any, error) { return p.eval(ctx, p.c, s, keys, all) })
 }
 
 func (p *port) EvalInTime(ctx context.Context, s *redisport.Script, keys int, all []any) (any, error) {
@@ -151,8 +151,8 @@ func (p *port) patient(ctx context.Context) bool {
 	return p.heeds || !limited
 }
 
-// limited returns the result of f, which sends a request, or the cause of ctx when ctx ends.
-func (p *port) limited(ctx context.Context, f func() (any, error)) (any, error) {
+// waitUntil returns the result of f, which sends a request, or the cause of ctx when ctx ends.
+func (p *port) waitUntil(ctx context.Context, f func() (any, error)) (any, error) {
 	if p.patient(ctx) {
 		return f()
 	}
@@ -197,15 +197,15 @@ func (p *port) eval(ctx context.Context, c sender, s *redisport.Script, keys int
 		p.known.Store(s, s.SHA)
 	}
 	if err != nil {
-		err = p.failed(ctx, err)
+		err = p.requestError(ctx, err)
 	}
 	return r, err
 }
 
-// failed marks the error of a request. If a server of a cluster does not answer, failed makes the
+// requestError marks the error of a request. If a server of a cluster does not answer, requestError makes the
 // client look for a new master. The client by itself looks only when it repeats a request, or once
 // a minute.
-func (p *port) failed(ctx context.Context, err error) error {
+func (p *port) requestError(ctx context.Context, err error) error {
 	var reply redis.Error
 	if p.cc != nil && !errors.As(err, &reply) {
 		p.cc.ReloadState(ctx) // in the background
@@ -271,7 +271,7 @@ func (p *port) EvalSync(
 			continue
 		}
 		if err != nil {
-			return nil, 0, p.failed(ctx, err)
+			return nil, 0, p.requestError(ctx, err)
 		}
 		p.known.Store(s, s.SHA)
 		return r, int(wait.Val()), nil // 0 if it has failed
@@ -291,10 +291,10 @@ func (p *port) ReplyTimeout() time.Duration {
 
 // Set keeps value under key for ttl.
 func (p *port) Set(ctx context.Context, key, value string, ttl time.Duration) error {
-	_, err := p.limited(ctx, func() (any, error) {
+	_, err := p.waitUntil(ctx, func() (any, error) {
 		r, err := do(ctx, p.c, 1, []any{"set", key, value, "px", redisport.Millis(ttl)})
 		if err != nil {
-			err = p.failed(ctx, err)
+			err = p.requestError(ctx, err)
 		}
 		return r, err
 	})
@@ -337,7 +337,7 @@ func (p *port) Subscribers(ctx context.Context, sharded bool, channel string) (i
 	case sharded:
 		count = p.c.PubSubShardNumSub
 	}
-	r, err := p.limited(ctx, func() (any, error) { return count(ctx, channel).Result() })
+	r, err := p.waitUntil(ctx, func() (any, error) { return count(ctx, channel).Result() })
 	n, _ := r.(map[string]int64)
 	return n[channel], err
 }
@@ -378,7 +378,7 @@ func (s reader) Read(ctx context.Context, requests ...[]any) ([]any, error) {
 	for i, r := range requests {
 		cmds[i] = pipe.Do(ctx, r...)
 	}
-	r, err := s.p.limited(ctx, func() (any, error) {
+	r, err := s.p.waitUntil(ctx, func() (any, error) {
 		pipe.Exec(ctx) // its error is that of one of cmds
 		replies := make([]any, len(cmds))
 		for i, cmd := range cmds {
@@ -389,7 +389,7 @@ func (s reader) Read(ctx context.Context, requests ...[]any) ([]any, error) {
 			case errors.As(err, &reply):
 				replies[i] = err
 			case err != nil:
-				return nil, s.p.failed(ctx, err)
+				return nil, s.p.requestError(ctx, err)
 			}
 		}
 		return replies, nil

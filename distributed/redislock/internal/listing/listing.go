@@ -69,7 +69,7 @@ func (q Query) on(ctx context.Context, s redisport.Server) (names []string, err 
 			return nil, err
 		}
 		var keys []string
-		if cursor, keys, err = scanned(replies[0]); err != nil {
+		if cursor, keys, err = parseScan(replies[0]); err != nil {
 			return nil, err
 		}
 		keys = slices.DeleteFunc(keys, func(key string) bool {
@@ -89,8 +89,8 @@ func (q Query) on(ctx context.Context, s redisport.Server) (names []string, err 
 	}
 }
 
-// scanned reads the reply of SCAN.
-func scanned(reply any) (cursor string, keys []string, err error) {
+// parseScan reads the reply of SCAN.
+func parseScan(reply any) (cursor string, keys []string, err error) {
 	if err, ok := reply.(error); ok {
 		return "", nil, err
 	}
@@ -136,7 +136,7 @@ func (q Query) locks(ctx context.Context, s redisport.Server, keys []string) ([]
 	if err != nil {
 		return nil, err
 	}
-	keys = selected(keys, times, func(reply any) bool { left, ok := reply.(int64); return ok && left > 0 })
+	keys = selectKeys(keys, times, func(reply any) bool { left, ok := reply.(int64); return ok && left > 0 })
 	if q.Simple {
 		return keys, nil
 	}
@@ -144,12 +144,12 @@ func (q Query) locks(ctx context.Context, s redisport.Server, keys []string) ([]
 	if err != nil {
 		return nil, err
 	}
-	keys = selected(keys, sizes, func(reply any) bool { return reply == int64(1) })
+	keys = selectKeys(keys, sizes, func(reply any) bool { return reply == int64(1) })
 	fields, err := read(ctx, s, "HKEYS", keys)
 	if err != nil {
 		return nil, err
 	}
-	return selected(keys, fields, func(reply any) bool {
+	return selectKeys(keys, fields, func(reply any) bool {
 		list, ok := reply.([]any)
 		if !ok || len(list) != 1 {
 			return false
@@ -171,8 +171,8 @@ func read(ctx context.Context, s redisport.Server, command string, keys []string
 	return s.Read(ctx, requests...)
 }
 
-// selected returns the keys whose reply is right.
-func selected(keys []string, replies []any, right func(reply any) bool) (found []string) {
+// selectKeys returns the keys whose reply is right.
+func selectKeys(keys []string, replies []any, right func(reply any) bool) (found []string) {
 	for i, key := range keys {
 		if right(replies[i]) {
 			found = append(found, key)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
@@ -69,7 +70,7 @@ type Plain interface {
 
 	// Notify is Watch of a [driver.Store] with the channel c. It waits a second at most for the
 	// subscription, and reports whether the subscription is active.
-	Notify(ctx context.Context, name string, c chan struct{}) (w driver.Watch, active bool, err error)
+	Notify(ctx context.Context, name string, bell adapter.Bell) (w driver.Watch, active bool, err error)
 
 	// Close ends all subscriptions.
 	Close(ctx context.Context)

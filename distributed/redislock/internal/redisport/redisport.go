@@ -19,6 +19,11 @@ import (
 // Head is the number of values in front of the keys of a request.
 const Head = 3
 
+// NewArgs returns the values of a request with keys and arguments, which all follow its head.
+func NewArgs(keysAndArgs ...any) []any {
+	return append(make([]any, Head, Head+len(keysAndArgs)+2), keysAndArgs...)
+}
+
 // Port is a client of a server, of the master behind sentinels, or of a cluster.
 type Port interface {
 	// Eval runs s once. It never repeats a request that may have been carried out. args has room

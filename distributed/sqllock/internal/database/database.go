@@ -47,10 +47,9 @@ func Open(ctx context.Context, o *driver.Opening, db *sql.DB, answered func(erro
 	case "advisory":
 		p, err = sqllock.NewAdvisory(db, opts...)
 	}
-	if err != nil {
-		return driver.Reason("%w", err)
+	if err = o.Serve(p, err); err != nil {
+		return err
 	}
-	o.OnClose(p.Close)
 	if err := untilFree(ctx, db.PingContext); err != nil {
 		return o.Failed(err, answered(err))
 	}
@@ -60,10 +59,6 @@ func Open(ctx context.Context, o *driver.Opening, db *sql.DB, answered func(erro
 		if err := untilFree(ctx, t.CreateSchema); err != nil {
 			return o.Failed(err, answered(err))
 		}
-	}
-	o.Locker = p.Locker
-	if t, ok := p.(*sqllock.Table); ok {
-		o.Names, o.Semaphore = t.Names, t.Semaphore
 	}
 	return nil
 }
