@@ -4,6 +4,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -43,4 +44,15 @@ func TestManySectionsAreComplete(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A search by default has a budget of schedules, and then one of time for what it has to try.
+func TestTheDefaultSearchOfManySectionsIsComplete(t *testing.T) {
+	if !slices.Contains(manySections, [2]int{5, 3}) {
+		return // a busy machine may take longer than the search has
+	}
+	r := correct(t, sections(5, 3, func(int, int) int { return 0 }))
+	require.NotEmpty(t, r.complete)
+	require.Greater(t, r.schedules, DefaultSchedules)
+	t.Logf("%d schedules, %s%s", r.schedules, r.complete, r.alike)
 }

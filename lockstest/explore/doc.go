@@ -35,7 +35,8 @@
 // By default Run tries the schedules with no preemption, then those with one, then those with
 // two. A preemption is a change away from a goroutine that could go on; most mistakes need at
 // most two. Then it tries those with three, and goes on with random priorities, until it has tried
-// [DefaultSchedules] or some seconds are over. See [Preemptions], [PCT], [Random].
+// [DefaultSchedules] or some seconds are over. If it has not tried all schedules with two by then,
+// it goes on with these for eight seconds. See [Preemptions], [PCT], [Random].
 //
 // After 2,500 schedules it leaves out those that differ from another one in the order of operations
 // on different locks alone. After 2,500 more it also leaves out when a goroutine begins to wait for
@@ -69,14 +70,16 @@
 //   - Operations of sync/atomic, and reads and writes of plain variables, are no decisions. Put
 //     X.Step between them, or run with -race: the scheduler hides no data race from the detector.
 //   - A goroutine must not wait for a sync.Mutex or sync.RWMutex while its holder is stopped at a
-//     decision. Such a run does not go on, and fails the test after 30 seconds, unless it is a
-//     replay. Locks of this module in their place have no such limit.
+//     decision. Such a run does not go on. It fails the test after three seconds with the lines of
+//     its goroutines, unless it is a replay. Locks of this module in their place have no such limit.
+//   - No time passes while a goroutine waits for a sync.Once. A singleton.Lazy has no such limit.
 //   - Goroutines that a channel, a timer or a sync.WaitGroup wakes go on at once, beside the one
 //     that runs, until their next operation of a lock.
 //   - Goroutines that were not started with [X.Go] are seen from their first operation of a lock
 //     on.
-//   - A panic in a goroutine that was not started with X.Go ends the process, as in each program.
-//     The trace of Go has its line, and there is no schedule.
+//   - A panic in a goroutine that was not started with X.Go ends the process with the tag, as in
+//     each program. The trace of Go has its line, and there is no schedule. The process of go test
+//     reports it for this test, and runs the other ones.
 //   - Locks on a store announce nothing. See [Lease] for a lock that is lost by decision.
 //
 // # What else there is

@@ -62,9 +62,11 @@ type config struct {
 	replay    []deviation
 	replays   bool
 	repeats   bool // the replay may take several runs
+	onces     bool // the program has locks inside of a sync.Once: see once.go
 	expect    Kind
 	complete  bool   // an incomplete search fails the test
 	keep      string // a folder, or ""
+	goesOn    bool   // an incomplete search of what it has to try goes on for some seconds
 	err       error
 }
 
@@ -84,6 +86,10 @@ const (
 	// further is how long a search goes on after it has tried all schedules that it has to.
 	further = 5 * time.Second
 
+	// goingOn is how long a search by default goes on that has tried [DefaultSchedules], and not all
+	// that it has to.
+	goingOn = 8 * time.Second
+
 	// deeper is after how many random schedules the depth of PCT grows.
 	deeper = 1000
 )
@@ -100,7 +106,7 @@ func configure(opts []Option) *config {
 				phase{&depthFirst{bound: DefaultPreemptions + 1, reduce: byHolds}, part, true},
 				phase{&pct{depth: 2, grows: deeper, seed: 1}, math.MaxInt, false})
 		}
-		c.wants = DefaultPreemptions
+		c.wants, c.goesOn = DefaultPreemptions, c.schedules == DefaultSchedules
 	}
 	return c
 }
@@ -324,6 +330,7 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 	try := func(s strategy) (found bool) {
 		x := newRun(t, c, f, s)
 		x.signs, x.unsure, x.tries = r.schedules <= unreduced || s == again || s == sure, unsure, tries
+		x.looks = x.looks || x.signs
 		x.execute(t)
 		if r.err = x.hangs; r.err != nil {
 			return true
@@ -335,6 +342,7 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 			r.doubt = x.doubt
 		}
 		r.horizon = c.horizon
+		c.onces = c.onces || x.sawOnce
 		if x.beside && x.finding == nil && c.horizon.most == 0 && probes < mostProbes && s == strategy(begun) {
 			// It may wait for a timer as well, which fires only if no other goroutine runs.
 			probes++
@@ -362,6 +370,12 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 	}
 	over := func() bool {
 		took := time.Since(began)
+		if r.schedules >= c.schedules && c.goesOn && !r.strayed {
+			c.goesOn = false
+			if s.resume(c.wants) {
+				c.schedules, c.within = math.MaxInt, min(c.within, took+goingOn)
+			}
+		}
 		if r.schedules >= c.schedules || took > c.within {
 			return true
 		}
@@ -377,11 +391,12 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 	if !over() && c.wants > 0 {
 		before := t.Failed()
 		x := newRun(t, c, f, &guided{})
-		x.probes, x.probed = true, -1
+		x.probes, x.probed, x.looks = true, -1, true
 		x.execute(t)
 		if r.err = x.hangs; r.err != nil {
 			return r
 		}
+		c.onces = x.sawOnce
 		if c.horizon = x.timers; t.Failed() && !before {
 			r.found(t, c, f, x)
 			return r
@@ -503,9 +518,11 @@ func (x *X) hanging() error {
 	s := "explore: a run does not go on. A goroutine spins without a lock, or waits for a lock of package " +
 		"sync, or a sync.Once, whose holder is stopped at a decision"
 	all, _ := stacks.All()
+	if _, stalled := x.stalled(all); stalled {
+		s = x.stalls(all)
+	}
 	for id, g := range all {
-		_, bubble, _ := strings.Cut(x.bubble, ", ")
-		in := strings.HasSuffix(g.State, strings.TrimSuffix(bubble, "]"))
+		in := x.has(g)
 		spins := strings.HasPrefix(g.State, "running") || strings.HasPrefix(g.State, "runnable")
 		if in && spins || strings.HasPrefix(g.State, "sync.Mutex") || strings.HasPrefix(g.State, "sync.RWMutex") {
 			s += fmt.Sprintf("\n\ngoroutine %d is in %s:\n%s", id, g.State, g.Frames)
@@ -517,7 +534,7 @@ func (x *X) hanging() error {
 // newRun returns an X that has not run.
 func newRun(t *testing.T, c *config, f func(*X), s strategy) *X {
 	return &X{tb: t, program: f, choose: s, bound: c.bound, endless: c.replays, horizon: c.horizon,
-		asks: make(chan struct{}), clock: make(chan time.Time)}
+		asks: make(chan struct{}), clock: make(chan time.Time), looks: c.onces || c.replays}
 }
 
 // execute runs the program once, and notes its places for a report if record is true.
@@ -525,6 +542,7 @@ func execute(t *testing.T, c *config, f func(*X), s strategy, record bool) *X {
 	t.Helper()
 	x := newRun(t, c, f, s)
 	x.record, x.signs = record, record
+	x.looks = x.looks || record
 	x.execute(t)
 	return x
 }
@@ -571,19 +589,39 @@ func (x *X) execute(t *testing.T) {
 
 // await returns what over delivers, and meanwhile tells the run the time.
 func (x *X) await(over <-chan any) any {
+	var look <-chan time.Time
+	if !x.endless {
+		ticker := time.NewTicker(stall / looksOfStall)
+		defer ticker.Stop()
+		look = ticker.C
+	}
+	stalls, which := 0, ""
+	stop := func() {
+		// Its goroutines stay. They end if they come to an operation of a lock.
+		x.hangs = x.hanging()
+		order.Ignore()
+		x.aborted.Store(true)
+		order.Heed()
+		install(nil)
+	}
 	for {
 		select {
 		case v := <-over:
 			return v
+		case <-look:
+			all, _ := stacks.All()
+			ids, stalled := x.stalled(all)
+			if !stalled || ids != which {
+				stalls, which = 0, ids
+			}
+			if stalls++; stalled && stalls > looksOfStall {
+				stop()
+				return nil
+			}
 		case <-x.asks:
 			x.clock <- time.Now()
 		case <-x.stuckAt:
-			// Its goroutines stay. They end if they come to an operation of a lock.
-			x.hangs = x.hanging()
-			order.Ignore()
-			x.aborted.Store(true)
-			order.Heed()
-			install(nil)
+			stop()
 			return nil
 		}
 	}

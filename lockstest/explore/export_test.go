@@ -13,6 +13,9 @@ import (
 // SetHang sets how long a run may take.
 func SetHang(d time.Duration) { hang = d }
 
+// SetStall sets how long a goroutine of a run may wait for a lock of package sync.
+func SetStall(d time.Duration) { stall = d }
+
 // Tagged returns the tests of this package, built with the tag.
 func Tagged(t *testing.T) string {
 	t.Helper()

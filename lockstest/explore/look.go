@@ -171,6 +171,8 @@ func (x *X) idle() bool {
 func (x *X) look(all []*goroutine) {
 	for _, g := range all {
 		s := g.seen()
+		g.within = s.inside
+		x.sawOnce = x.sawOnce || s.inside
 		for _, op := range s.ended[g.handled:] {
 			g.handled++
 			x.ended(all, g, op)
@@ -405,11 +407,19 @@ func (x *X) holdsOther(l *lockState, g *goroutine) bool {
 func blockedAt(all map[int64]stacks.Goroutine, id int64) (at string, lives bool) {
 	g, lives := all[id]
 	var places []string
+	function := ""
 	for line := range strings.Lines(g.Frames) {
 		if strings.HasPrefix(line, "created by ") {
 			break
 		}
+		if !strings.HasPrefix(line, "\t") {
+			function = line
+			continue
+		}
 		line = strings.TrimSpace(line)
+		if !strings.Contains(line, "_test.go:") && ofTheModule(function) {
+			continue
+		}
 		file, _, _ := strings.Cut(line, " +")
 		if strings.HasSuffix(strings.Split(file, ":")[0], ".go") && !ofTheLibrary(file) {
 			places = append(places, file[strings.LastIndex(file, "/")+1:])
@@ -488,6 +498,11 @@ func inside(f runtime.Frame) bool {
 			return true
 		}
 	}
-	rest, ok := strings.CutPrefix(fn, module)
+	return ofTheModule(fn)
+}
+
+// ofTheModule reports whether a function is of this module outside of examples and commands.
+func ofTheModule(function string) bool {
+	rest, ok := strings.CutPrefix(function, module)
 	return ok && !strings.HasPrefix(rest, "/examples/") && !strings.HasPrefix(rest, "/cmd/")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/raceorder"
+	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/lockstest/explore"
 )
 
@@ -99,7 +100,7 @@ func TestRunOnPurpose(t *testing.T) {
 			}
 		})
 	case "mutex":
-		explore.SetHang(time.Second)
+		explore.SetStall(time.Second)
 		explore.Run(t, func(x *explore.X) {
 			var m sync.Mutex
 			for range 2 {
@@ -111,19 +112,50 @@ func TestRunOnPurpose(t *testing.T) {
 			}
 		})
 	case "once":
-		explore.SetHang(time.Second)
+		explore.SetStall(time.Second)
 		t.Run("hangs", func(t *testing.T) {
 			explore.Run(t, func(x *explore.X) {
 				var m fair.Mutex
 				var once sync.Once
-				for range 2 {
-					x.Go("uses", func() {
-						once.Do(func() {
-							m.Lock()
-							m.Unlock()
-						})
+				x.Go("begins", func() {
+					once.Do(func() {
+						m.Lock()
+						m.Unlock()
 					})
-				}
+				})
+				x.Go("uses", func() {
+					m.Lock()
+					once.Do(func() {})
+					m.Unlock()
+				})
+			})
+		})
+		t.Run("other", func(t *testing.T) { explore.Run(t, counts) })
+	case "once in order":
+		explore.Run(t, func(x *explore.X) {
+			var m fair.Mutex
+			var once sync.Once
+			n := 0
+			for range 2 {
+				x.Go("uses", func() {
+					once.Do(func() {
+						m.Lock()
+						n++
+						m.Unlock()
+					})
+					m.Lock()
+					x.Check(n == 1, "n is %d", n)
+					m.Unlock()
+				})
+			}
+		})
+	case "foreign panic":
+		t.Run("panics", func(t *testing.T) {
+			explore.Run(t, func(x *explore.X) {
+				var m fair.Mutex
+				go func() { m.Unlock() }()
+				m.Lock()
+				m.Unlock()
 			})
 		})
 		t.Run("other", func(t *testing.T) { explore.Run(t, counts) })
@@ -250,20 +282,48 @@ func TestRunReportsAFailureOfTheTestItself(t *testing.T) {
 func TestRunNamesTheMutexOfSyncThatStopsIt(t *testing.T) {
 	out := fails(t, "mutex")
 	require.Contains(t, out, "explore: a run does not go on")
+	require.Contains(t, out, "a fair.BargingMutex in its place")
+	require.Regexp(t, `locks waits for a lock of package sync at run_test.go:\d+`, out)
+	require.Regexp(t, `locks is stopped at a decision at run_test.go:\d+`, out)
 	require.Contains(t, out, "sync.(*Mutex).Lock")
-	require.Contains(t, out, "run_test.go:")
 }
 
 func TestAHangingRunFailsItsTestAlone(t *testing.T) {
-	for how, where := range map[string]string{"once": "sync.(*Once)", "spins": "TestRunOnPurpose.func"} {
+	for how, says := range map[string][]string{
+		"once": {
+			"explore: deadlock:", `uses is blocked outside of locks at run_test.go:\d+,\n +holds fair.Mutex#1 at run_test.go:\d+`,
+			`begins waits in Lock of fair.Mutex#1 at run_test.go:\d+,\n +held by uses`, `explore.Replay`,
+		},
+		"spins": {"explore: a run does not go on", "TestRunOnPurpose.func"},
+	} {
 		out, err := onPurpose(explore.Tagged(t), how, "-test.count=1", "-test.v")
 		require.Error(t, err, "%s", out)
-		require.Contains(t, out, "explore: a run does not go on")
-		require.Contains(t, out, where)
+		for _, s := range says {
+			require.Regexp(t, s, out)
+		}
 		require.Regexp(t, `run_test.go:\d+`, out)
 		require.Contains(t, out, "--- FAIL: TestRunOnPurpose/hangs")
 		require.Contains(t, out, "--- PASS: TestRunOnPurpose/other")
 	}
+}
+
+func TestASyncOnceThatUsesALockIsExplored(t *testing.T) {
+	out, err := onPurpose(explore.Tagged(t), "once in order", "-test.count=1", "-test.v")
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, out, "no finding in")
+}
+
+// The process with the tag ends, and that of go test goes on.
+func TestAPanicOfAGoroutineWithoutGoFailsItsTestAlone(t *testing.T) {
+	if sched.On {
+		return // the process ends, as each one with a panic
+	}
+	out, err := onPurpose(self(t), "foreign panic", "-test.count=1", "-test.v")
+	require.Error(t, err, "%s", out)
+	require.Contains(t, out, "lock not held by the caller")
+	require.Regexp(t, `run_test.go:\d+`, out)
+	require.Contains(t, out, "--- FAIL: TestRunOnPurpose/panics")
+	require.Contains(t, out, "--- PASS: TestRunOnPurpose/other")
 }
 
 func TestRunHidesNoDataRaceFromTheDetector(t *testing.T) {

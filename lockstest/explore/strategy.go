@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -241,8 +242,9 @@ func (s *inTurn) reduces() reduction {
 // before it has ended.
 type inTurn struct {
 	phases []phase
-	used   int // schedules of the first phase
-	bound  int // all schedules with so many preemptions were tried, or -1
+	last   *depthFirst // the last one whose turn it was
+	used   int         // schedules of the first phase
+	bound  int         // all schedules with so many preemptions were tried, or -1
 	all    bool
 	alike  reduction // has left out some of those, which it takes for like another one
 }
@@ -257,6 +259,7 @@ func (s *inTurn) begin() bool {
 				s.phases = s.phases[1:]
 				continue
 			}
+			s.last = d
 		}
 		if s.used++; s.used <= p.most && p.begin() {
 			return true
@@ -268,6 +271,19 @@ func (s *inTurn) begin() bool {
 		}
 	}
 	return false
+}
+
+// resume goes on with the last search depth first, if that has not tried all schedules with up to
+// wanted preemptions.
+func (s *inTurn) resume(wanted int) bool {
+	if s.last == nil || s.bound >= wanted || s.all {
+		return false
+	}
+	if len(s.phases) > 0 {
+		s.took(s.phases[0])
+	}
+	s.phases, s.used = []phase{{s.last, math.MaxInt, false}}, 0
+	return true
 }
 
 // took takes in how far a phase went that has begun.

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing/synctest"
 	"time"
@@ -35,7 +36,8 @@ import (
 // goroutines before its return. What the root tells a goroutine is atomic.
 type X struct {
 	tb      failer
-	bubble  string // what the stack trace of each goroutine in the bubble contains
+	bubble  string                 // what the stack trace of each goroutine in the bubble contains
+	suffix  atomic.Pointer[string] // the end of the state of such a goroutine, for other goroutines
 	program func(*X)
 	choose  strategy
 	bound   limits
@@ -79,6 +81,9 @@ type X struct {
 	beside    bool    // a goroutine has waited outside of locks while another one could run
 	unsure    bool    // goroutines act on each other, or may, without the root's knowledge
 	signs     bool    // trail has the places of operations as well
+	looks     bool    // goroutines say whether they stop inside of a sync.Once: see once.go
+	sawOnce   bool    // one of them has done so
+	atOnce    bool    // one waits for a sync.Once, so that time cannot pass
 	tries     bool    // goroutines try to acquire locks without a wait, in this run or in earlier ones
 }
 
@@ -134,6 +139,7 @@ type goroutine struct {
 	number atomic.Int64 // what Choose returns
 	void   atomic.Bool  // the event cannot come any more
 	alien  bool         // it was not started by Go, so its end is not seen
+	inside bool         // it is at its gate inside of the function of a sync.Once
 
 	// Written by the goroutine before it blocks, and read by the root after that.
 	op      operation   // that it is about to do, or does
@@ -144,6 +150,7 @@ type goroutine struct {
 	failure *finding
 	place   interface{ Unpark() } // where it waits
 	under   context.Context       // of the operation, or nil
+	told    atomic.Int32          // orders what is above before the root's look at it: see settle
 
 	// Of the root.
 	index     int    // in its list
@@ -153,6 +160,7 @@ type goroutine struct {
 	history   uint64 // stands for what it has done and seen: see state.go
 	suspended []hold // that its wait for a condition has given up
 	since     int    // the step at which its last operation began
+	within    bool   // it was inside of a sync.Once at the last look
 }
 
 // seen is what the root may know of a goroutine that is blocked.
@@ -165,6 +173,7 @@ type seen struct {
 	place   interface{ Unpark() }
 	nested  int
 	under   context.Context
+	inside  bool
 }
 
 // blocked reports whether the goroutine, which is at no gate, has announced operations and is
@@ -187,7 +196,7 @@ func (s seen) inLock() bool {
 //
 //go:norace
 func (g *goroutine) seen() seen {
-	return seen{g.op, g.ended, g.woken, g.timed, g.failure, g.place, g.nested, g.under}
+	return seen{g.op, g.ended, g.woken, g.timed, g.failure, g.place, g.nested, g.under, g.inside}
 }
 
 // operation is one announced operation.
@@ -244,8 +253,8 @@ func (g *goroutine) run(f func()) {
 			g.failure = &finding{Kind: Failure, Text: failedBefore}
 		}
 		g.x.joined.Add(1)
-		order.Ignore()
 		g.end()
+		order.Ignore()
 		g.state.Store(done)
 		g.x.notice()
 		order.Heed()
@@ -290,6 +299,7 @@ func (g *goroutine) stop(op operation, state int32) {
 	if g.x.signs {
 		op.sign = sign()
 	}
+	g.inside = g.x.looks && inOnce()
 	g.end()
 	g.op, g.under = op, nil
 	g.wait(state)
@@ -298,6 +308,7 @@ func (g *goroutine) stop(op operation, state int32) {
 // wait is stop within an operation. The receive is not hidden from the race detector, so that it
 // orders what the goroutine did before what the root does. The send of the root is.
 func (g *goroutine) wait(state int32) {
+	g.told.Store(1)
 	if !g.x.isAborted() {
 		order.Ignore()
 		g.state.Store(state)
@@ -327,6 +338,7 @@ func (g *goroutine) end() {
 		g.ended = append(g.ended, g.op)
 		g.op = operation{}
 	}
+	g.told.Store(1)
 }
 
 // find returns the calling goroutine of the program. A goroutine of the bubble that was not started
@@ -436,6 +448,7 @@ func (h hooks) Woken() {
 		return
 	}
 	g.place, g.timed, g.woken = nil, false, true
+	g.inside = g.x.looks && inOnce()
 	g.wait(ready)
 	g.woken = false
 }
@@ -541,6 +554,8 @@ func (x *X) root() {
 	if _, in, ok := bytes.Cut(first, []byte(", synctest bubble ")); ok {
 		number, _, _ := bytes.Cut(in, []byte("]"))
 		x.bubble = ", synctest bubble " + string(number) + "]"
+		suffix := strings.TrimSuffix(strings.TrimPrefix(x.bubble, ", "), "]")
+		x.suffix.Store(&suffix)
 	}
 	x.tick = make(chan struct{}, 1)
 	x.ctx, x.cancel = context.WithCancel(context.Background())
@@ -584,7 +599,7 @@ func (x *X) all() []*goroutine {
 
 // next lets one goroutine go, and reports false at the end of the run.
 func (x *X) next() bool {
-	synctest.Wait()
+	x.settle()
 	all := x.all()
 	x.look(all)
 	if crowd := x.crowd.Load(); crowd != nil && x.finding == nil {
@@ -649,6 +664,10 @@ func (x *X) next() bool {
 		return false
 	}
 	if len(can) == 0 {
+		if x.atOnce && x.dead() {
+			x.finding = x.stuck(all)
+			return false
+		}
 		if began := time.Now(); x.advance(idleTime) {
 			if away {
 				x.timers.learn(time.Since(began), false)
@@ -666,7 +685,9 @@ func (x *X) next() bool {
 		}
 	}
 	x.beside = x.beside || away
-	if x.probes && x.probed < x.steps {
+	if x.atOnce {
+		timed = false
+	} else if x.probes && x.probed < x.steps {
 		x.probed = x.steps
 		if began := time.Now(); x.advance(probing) {
 			x.timers.learn(time.Since(began), !away)
@@ -674,7 +695,9 @@ func (x *X) next() bool {
 		}
 	}
 	most := idleTime
-	if !timed {
+	if x.atOnce {
+		most = 0
+	} else if !timed {
 		most = x.patience(away)
 	}
 	g := x.pick(can, events, timed || most > 0)
