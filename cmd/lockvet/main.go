@@ -18,7 +18,6 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/multichecker"
-	"golang.org/x/tools/go/analysis/passes/ctrlflow"
 	"golang.org/x/tools/go/analysis/unitchecker"
 
 	"github.com/jucgo/locks/cmd/lockvet/checks"
@@ -99,11 +98,11 @@ func factsOnly(config string) bool {
 }
 
 // idle returns an analyzer with the name of a that reports nothing. It only has the package's facts
-// computed: which functions never return. Otherwise unitchecker would run a for each package that
-// others import, since a requires an analyzer with facts, and drop the reports.
+// computed: which functions never return, and what they do with locks. Otherwise unitchecker would
+// run a for each package that others import, and drop the reports.
 func idle(a *analysis.Analyzer) *analysis.Analyzer {
 	return &analysis.Analyzer{
-		Name: a.Name, Doc: a.Doc, URL: a.URL, Requires: []*analysis.Analyzer{ctrlflow.Analyzer},
+		Name: a.Name, Doc: a.Doc, URL: a.URL, Requires: []*analysis.Analyzer{checks.Facts()},
 		Run: func(*analysis.Pass) (any, error) { return nil, nil },
 	}
 }

@@ -73,7 +73,7 @@ type waiting struct {
 	any []operation
 	via []string
 	// freed has the locks of callers that are released before.
-	freed map[types.Object]bool
+	freed map[string]bool
 	own   types.Object // the lock that a condition gives up: its field or variable
 }
 
@@ -110,7 +110,7 @@ type blocking struct {
 
 func runBlocked(pass *analysis.Pass, fs *flows) {
 	b := &blocking{
-		pass: pass, fs: fs, orders: newOrders(pass, fs), parent: map[types.Object]types.Object{},
+		pass: pass, fs: fs, orders: fs.orders, parent: map[types.Object]types.Object{},
 		open: map[types.Object]bool{}, buffers: map[types.Object][]int64{}, ops: map[types.Object][]operation{},
 		waits: map[*function][]waiting{}, callers: map[*function][]caller{}, reached: memo[[]waiting]{},
 	}
@@ -536,7 +536,7 @@ func negative(info *types.Info, fn *types.Func, call *ast.CallExpr) bool {
 // lockKey is equal for locks that are one in all functions, as far as the source shows.
 func (fs *flows) lockKey(p *path) string {
 	if len(p.fields) == 0 {
-		return fmt.Sprintf("%p", p.root)
+		return cmp.Or(p.idKey(), fmt.Sprintf("%c%p", inside, p.root))
 	}
 	return fs.class(p).key
 }
@@ -549,7 +549,7 @@ func (b *blocking) check(f *function) {
 	reported := map[ast.Node]bool{}
 	try := func(at ast.Node, w waiting) {
 		for _, t := range f.locks {
-			if reported[w.at] || !b.fs.known(t) || w.freed[t.path.id()] || w.own != nil && t.path.over(w.own) {
+			if reported[w.at] || !b.fs.known(t) || w.freed[t.path.idKey()] || w.own != nil && t.path.over(w.own) {
 				continue
 			}
 			states := t.at(f, at)

@@ -13,16 +13,21 @@ import (
 type acquisition struct {
 	call  *lockCall
 	via   []string
-	path  *path // as the outermost function names the lock; nil if it has no name there
-	maybe bool  // a call on the way may not call its function
-	// freed has the locks that a function on the way may have released for its caller.
-	freed map[types.Object]bool
+	path  *path  // as the outermost function names the lock; nil if it has no name there
+	where string // the file and the line, if the call is in another package
+	maybe bool   // a call on the way may not call its function
+	// freed has the keys of the locks that a function on the way may have released for its caller.
+	freed map[string]bool
 	class
 }
 
 // through returns a as the function with the site sees it.
 func (fs *flows) through(a acquisition, s *site) acquisition {
 	a.via = append([]string{s.name}, a.via...)
+	if a.call.call == nil { // in another package: this one shows the call only
+		here := *a.call
+		here.call, a.call = s.call, &here
+	}
 	if a.path == nil {
 		return a
 	}
@@ -38,6 +43,9 @@ const maxFields = 6
 
 // calls visits the calls of functions of the package that f makes before it returns.
 func (fs *flows) calls(f *function, visit func(*site)) {
+	if f.far {
+		return
+	}
 	skip := map[*ast.CallExpr]bool{}
 	inspectOwn(f.body, func(n ast.Node) {
 		switch n := n.(type) {
@@ -55,37 +63,38 @@ func (fs *flows) calls(f *function, visit func(*site)) {
 	})
 }
 
-// frees returns the locks that f may release for its callers, by itself or by what it calls.
-func (fs *flows) frees(f *function) map[types.Object]bool {
-	return fs.freeing.of(f, func(f *function) map[types.Object]bool { return fs.freedBefore(f, f.body.End()) })
+// frees returns the keys of the locks that f may release for its callers, by itself or by what it
+// calls.
+func (fs *flows) frees(f *function) map[string]bool {
+	return fs.freeing.of(f, func(f *function) map[string]bool { return fs.freedBefore(f, f.body.End()) })
 }
 
 // freedBefore returns the locks that f may release for its callers before a place in its source.
-func (fs *flows) freedBefore(f *function, pos token.Pos) map[types.Object]bool {
-	var freed map[types.Object]bool
-	add := func(id types.Object) {
+func (fs *flows) freedBefore(f *function, pos token.Pos) map[string]bool {
+	var freed map[string]bool
+	add := func(key string) {
 		if freed == nil {
-			freed = map[types.Object]bool{}
+			freed = map[string]bool{}
 		}
-		freed[id] = true
+		freed[key] = true
 	}
 	for _, t := range f.locks {
 		for _, c := range t.calls {
-			id := t.path.id()
-			if id == nil || c.effect == acquire || c.via != nil || c.call.Pos() >= pos {
+			key := t.path.idKey()
+			if key == "" || c.effect == acquire || c.via != nil || c.call.Pos() >= pos {
 				continue
 			}
 			for st := range t.before[c.call] {
 				if st.held[c.mode] == 0 || c.effect == convert {
-					add(id)
+					add(key)
 				}
 			}
 		}
 	}
 	fs.calls(f, func(s *site) {
 		if s.call.Pos() < pos {
-			for id := range fs.frees(s.callee) {
-				add(id)
+			for key := range fs.frees(s.callee) {
+				add(key)
 			}
 		}
 	})

@@ -3,10 +3,11 @@
 //
 // The analyzers report little and mean it. A report is true for all paths of control to its place,
 // as far as one function shows, and those that it certainly calls. A call acquires and releases what
-// its callee does. The analyzers do not report a function that hands a held lock to its caller, nor
-// a lock that other code of the package releases. So no report does not mean that there is no
-// mistake. They do not look at calls through a variable with several functions, at calls of other
-// packages, at locks such as shards[i].mu, at channels of other packages, or at other processes.
+// its callee does, also in another package of the modules under work. The analyzers do not report a
+// function that hands a held lock to its caller, nor a lock that other code of the package releases.
+// So no report does not mean that there is no mistake. They do not look at calls through a variable
+// with several functions, at calls of other modules, at locks such as shards[i].mu, at channels of
+// other packages, or at other processes.
 //
 // A comment silences one finding:
 //
@@ -31,6 +32,10 @@ func Analyzers() []*analysis.Analyzer {
 		Blocked, LockError, LostOwner, DoContext, WaitLoop, UnlockedSignal,
 	}
 }
+
+// Facts returns the analyzer that computes what other packages know of a package, and reports
+// nothing. All checks of paths require it.
+func Facts() *analysis.Analyzer { return flow }
 
 // inOrder compares two places by the names of their files and their offsets. The files of a package
 // are parsed at the same time, so that a token.Pos says nothing of places in two files.

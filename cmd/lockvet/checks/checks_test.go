@@ -58,6 +58,8 @@ func TestKnownDeadlocksAreFound(t *testing.T) { compare(t, "known") }
 
 func TestCallsAcquireAndReleaseAsTheirCallees(t *testing.T) { compare(t, "calls") }
 
+func TestCallsOfOtherPackagesAcquireAndReleaseAsTheirCallees(t *testing.T) { compare(t, "across") }
+
 func TestGeneratedFilesAreNotReported(t *testing.T) { compare(t, "generated") }
 
 // go list names the files in the order of their names, and the files are parsed at the same time.
@@ -143,7 +145,8 @@ func analyzed(
 ) *checker.Graph {
 	t.Helper()
 	config := &packages.Config{
-		Mode: packages.LoadAllSyntax, Dir: dir, Env: append(os.Environ(), "GOWORK=off"), ParseFile: parse,
+		Mode: packages.LoadAllSyntax | packages.NeedModule, Dir: dir,
+		Env: append(os.Environ(), "GOWORK=off"), ParseFile: parse,
 	}
 	loaded, err := packages.Load(config, ".")
 	if err != nil {

@@ -37,9 +37,18 @@ func runDoubleLock(pass *analysis.Pass, fs *flows) {
 		case !plain(a.call.fn):
 		case before.holds(write):
 			reportAgain(pass, t, at, a, write, ", which this function already holds: it waits for itself")
-		case before.holds(read) && a.call.mode == read && fs.written[t.path.id()]:
+		case before.holds(read) && a.call.mode == read && fs.writes(t.path):
 			reportAgain(pass, t, at, a, read,
 				", which this function already reads: a writer that waits between them stops both")
+		}
+	})
+	fs.acquiredBack(func(c calledBack, h hold, a acquisition) {
+		switch {
+		case !plain(a.call.fn):
+		case h.mode == write:
+			reportBack(pass, c, h, a, "it waits for itself")
+		case a.call.mode == read && fs.writes(h.path):
+			reportBack(pass, c, h, a, "a writer that waits between them stops both")
 		}
 	})
 }
@@ -91,7 +100,9 @@ func reportAgain(pass *analysis.Pass, t *tracked, at *ast.CallExpr, a acquisitio
 			calls += "calls " + name + ", which "
 		}
 		message = fmt.Sprintf("%s %scalls %s of %s%s", a.via[0], calls, a.call.fn.Name(), t.path.text, why)
-		places = append(places, related(a.call.call, "acquired again here"))
+		if a.where == "" {
+			places = append(places, related(a.call.call, "acquired again here"))
+		}
 	}
 	pass.Report(analysis.Diagnostic{Pos: at.Pos(), End: at.End(), Message: message, Related: places})
 }

@@ -29,6 +29,7 @@ var flow = &analysis.Analyzer{
 	Run:        runFlow,
 	Requires:   []*analysis.Analyzer{ctrlflow.Analyzer, inspect.Analyzer},
 	ResultType: reflect.TypeFor[*flows](),
+	FactTypes:  []analysis.Fact{(*summary)(nil), (*packageSummary)(nil)},
 }
 
 // freed says whether a function has released a lock that it does not hold now.
@@ -162,6 +163,7 @@ type function struct {
 	changes  []change               // what it does with the locks of its callers
 	defers   map[*ast.CallExpr]bool // the deferred calls
 	tagged   map[ast.Expr]bool      // cases that are compared with a tag: no conditions
+	far      bool                   // one of another package: it has obj, changes and a summary only
 }
 
 // callOf returns what a call does with a lock, or nil.
@@ -175,6 +177,8 @@ func (f *function) callOf(t *tracked, call *ast.CallExpr) *lockCall {
 // name is how messages name the function.
 func (f *function) name() string {
 	switch {
+	case f.far:
+		return farName(f.obj)
 	case f.obj != nil:
 		return f.obj.Name()
 	case f.decl != nil:
@@ -213,7 +217,15 @@ type flows struct {
 	parts     map[*types.TypeName]int
 	certainly memo[[]acquisition] // the results of certain
 	values    *values
-	freeing   memo[map[types.Object]bool] // the results of frees
+	freeing   memo[map[string]bool] // the results of frees
+	calling   memo[[]callback]      // the results of callbacks
+	orders    *orders
+
+	foreign  foreign
+	keys     map[types.Object]string // of fields and variables, for other packages
+	loose    map[types.Object]bool   // a part of released: by calls that other packages do not see
+	followed bool
+	counted  bool
 
 	turn sync.Mutex // of one check at a time, which adds to the results above
 }
@@ -221,18 +233,46 @@ type flows struct {
 // known reports whether the package shows all functions that use the lock.
 func (fs *flows) known(t *tracked) bool {
 	id := t.path.id()
-	return !t.escaped && (id == nil || !fs.shared[id] && id.Pkg() == fs.pass.Pkg)
+	return !t.escaped && (id == nil || fs.knownLock(t.path))
+}
+
+// knownLock reports whether the packages that this one sees show all functions that use a lock.
+func (fs *flows) knownLock(p *path) bool {
+	id := p.id()
+	if id == nil || id.Pkg() == nil || fs.shared[id] {
+		return false
+	}
+	return id.Pkg() == fs.pass.Pkg || fs.foreign.packages[id.Pkg().Path()] && !fs.foreign.shared[p.idKey()]
+}
+
+// release notes that some function releases a lock for another one.
+func (fs *flows) release(p *path) {
+	fs.released[p.id()] = true
+	fs.keys[p.id()] = p.idKey()
+}
+
+// writes reports whether some function acquires the lock for writing.
+func (fs *flows) writes(p *path) bool { return fs.written[p.id()] || fs.foreign.written[p.idKey()] }
+
+// partsOf counts the fields that have a struct of a type as a part of their own struct.
+func (fs *flows) partsOf(t *types.TypeName) int {
+	n := fs.parts[t]
+	if t.Pkg() != nil && t.Pkg() != fs.pass.Pkg {
+		n += fs.foreign.parts[t.Pkg().Path()+"."+t.Name()]
+	}
+	return n
 }
 
 // local reports whether no other function releases the lock for this one.
 func (fs *flows) local(t *tracked) bool {
-	return fs.known(t) && !fs.released[t.path.id()]
+	return fs.known(t) && !fs.released[t.path.id()] && !fs.foreign.released[t.path.idKey()]
 }
 
 // acquiredElsewhere reports whether a function other than f may leave the lock held.
 func (fs *flows) acquiredElsewhere(f *function, t *tracked) bool {
 	id := t.path.id()
-	return id != nil && slices.ContainsFunc(fs.leavers[id], func(o *function) bool { return o != f })
+	return id != nil && (fs.foreign.left[t.path.idKey()] ||
+		slices.ContainsFunc(fs.leavers[id], func(o *function) bool { return o != f }))
 }
 
 func runFlow(pass *analysis.Pass) (any, error) {
@@ -242,9 +282,27 @@ func runFlow(pass *analysis.Pass) (any, error) {
 		released: map[types.Object]bool{}, shared: map[types.Object]bool{}, leavers: map[types.Object][]*function{},
 		balanced: map[types.Object][]*function{}, apart: map[types.Object][]*function{},
 		swaps:  map[*function][]swap{},
-		valued: map[types.Object]bool{}, freeing: memo[map[types.Object]bool]{}, written: map[types.Object]bool{},
-		assigned: map[types.Object]bool{}, parts: map[*types.TypeName]int{},
+		valued: map[types.Object]bool{}, freeing: memo[map[string]bool]{}, written: map[types.Object]bool{},
+		assigned: map[types.Object]bool{}, parts: map[*types.TypeName]int{}, calling: memo[[]callback]{},
+		keys: map[types.Object]string{}, loose: map[types.Object]bool{},
 	}
+	fs.orders = newOrders(fs)
+	if summarized(pass) {
+		fs.follow()
+		fs.exportFacts()
+	}
+	return fs, nil
+}
+
+// follow follows all locks of the package, once. A package of which other packages get no facts is
+// followed if a check asks for it.
+func (fs *flows) follow() {
+	if fs.followed {
+		return
+	}
+	fs.followed = true
+	pass := fs.pass
+	fs.importFacts()
 	fs.findParts()
 	root := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root()
 	for c := range functionsIn(root) {
@@ -257,6 +315,7 @@ func runFlow(pass *analysis.Pass) (any, error) {
 	}
 	for _, p := range escapes(fs.info, root) {
 		fs.shared[p.id()] = true
+		fs.keys[p.id()] = p.idKey()
 	}
 	for c := range root.Preorder((*ast.AssignStmt)(nil)) {
 		for _, l := range c.Node().(*ast.AssignStmt).Lhs {
@@ -276,7 +335,8 @@ func runFlow(pass *analysis.Pass) (any, error) {
 	for _, f := range fs.cyclic {
 		for _, c := range f.changes {
 			if id := c.path.id(); id != nil && c.effect != acquire {
-				fs.released[id] = true
+				fs.release(c.path)
+				fs.loose[id] = true
 			}
 		}
 	}
@@ -286,8 +346,10 @@ func runFlow(pass *analysis.Pass) (any, error) {
 			if id == nil {
 				continue
 			}
+			fs.keys[id] = t.path.idKey()
 			if t.foreign && !f.deferred && fs.hidden(f) {
-				fs.released[id] = true
+				fs.release(t.path)
+				fs.loose[id] = fs.loose[id] || !fs.saysRelease(f, t)
 			}
 			for _, c := range t.calls {
 				if c.effect == acquire && c.mode == write {
@@ -308,14 +370,21 @@ func runFlow(pass *analysis.Pass) (any, error) {
 	for _, f := range fs.functions {
 		fs.swaps[f] = fs.findSwaps(f)
 	}
-	for _, f := range fs.functions { // here, since the checks run at the same time
-		if f.obj != nil {
-			fs.certain(f)
-			fs.frees(f)
-		}
+	for _, f := range fs.functions {
+		fs.certain(f)
+		fs.frees(f)
+		fs.callbacks(f)
 	}
-	fs.countLeftOut()
-	return fs, nil
+	for _, f := range fs.functions {
+		fs.orders.follow(f)
+	}
+}
+
+// saysRelease reports whether other packages see that f releases a lock, since its summary says so.
+func (fs *flows) saysRelease(f *function, t *tracked) bool {
+	return f.obj != nil && f.obj.Exported() && !fs.valued[f.obj] && !slices.Contains(fs.cyclic, f) && slices.ContainsFunc(f.changes, func(c change) bool {
+		return c.effect == release && c.path.key() == t.path.key() && fs.save(f, c.path) != nil
+	})
 }
 
 // findParts counts, for each named struct, the fields that contain it.

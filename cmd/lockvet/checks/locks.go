@@ -200,7 +200,8 @@ func (p *path) id() types.Object {
 	return nil
 }
 
-// A class is what locks of several functions have in common, with a name for people: "Server.mu".
+// A class is what locks of several functions have in common, with a name for people: "Server.mu". The
+// key is the same in all packages, unless it begins with inside.
 type class struct{ key, name string }
 
 // class returns what the locks of this path have in common in all functions. Unlike id, it tells
@@ -212,17 +213,20 @@ func (fs *flows) class(p *path) (c class) {
 		return class{}
 	}
 	if len(p.fields) == 0 {
-		return class{fmt.Sprintf("%p", id), p.text}
+		return class{p.idKey(), p.text}
 	}
 	first := len(p.fields) - 1
-	for owner := p.fields[first].owner; owner != nil && fs.parts[owner] > 1; owner = p.fields[first].owner {
+	for owner := p.fields[first].owner; owner != nil && fs.partsOf(owner) > 1; owner = p.fields[first].owner {
 		if first == 0 || partOf(p.fields[first-1].Var) != owner {
 			return class{}
 		}
 		first--
 	}
-	for _, f := range p.fields[first:] {
-		c.key += fmt.Sprintf(".%p", f.Var)
+	c.key = p.fields[first].key()
+	for i, f := range p.fields[first:] {
+		if i > 0 {
+			c.key += "." + f.Name()
+		}
 		c.name += "." + f.Name()
 	}
 	for first > 0 && p.fields[first].owner == nil { // a struct without a name

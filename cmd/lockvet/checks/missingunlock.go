@@ -113,7 +113,7 @@ func (fs *flows) leaks(f *function, t *tracked) (found []leak) {
 		return nil
 	}
 	// Another function may release the lock. But it hardly does so after an error.
-	handed := fs.released[t.path.id()] ||
+	handed := fs.released[t.path.id()] || fs.foreign.released[t.path.idKey()] ||
 		declared && slices.ContainsFunc(words(f.decl.Name.Name), handsOver.MatchString)
 	for _, m := range []mode{write, read} {
 		forgotten := !t.releases(m)
@@ -158,7 +158,7 @@ func (fs *flows) leaks(f *function, t *tracked) (found []leak) {
 // nowhere: other functions release what they acquire, and none releases the lock for another one.
 func (fs *flows) disciplined(f *function, t *tracked, m mode) bool {
 	id := t.path.id()
-	if id == nil || len(fs.apart[id]) > 0 || len(fs.balanced[id]) == 0 || newOrders(fs.pass, fs).made(f)[t.path.root] ||
+	if id == nil || id.Pkg() != fs.pass.Pkg || len(fs.apart[id]) > 0 || len(fs.balanced[id]) == 0 || fs.orders.made(f)[t.path.root] ||
 		copied(fs.info, f.body, t.path.root) {
 		return false
 	}

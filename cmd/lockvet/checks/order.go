@@ -39,27 +39,24 @@ type step struct {
 	held          *tracked
 	at            ast.Node // the acquisition, or the call that leads to it
 	acquired      acquisition
-	outer         map[types.Object]bool // all locks that are held
-	heldRead      bool                  // the first lock is held for reading
-	again         bool                  // f holds the second lock too, and a function that it calls has released it
+	outer         map[string]bool // the keys of all locks that are held
+	heldRead      bool            // the first lock is held for reading
+	reads         bool            // the second lock is acquired for reading
+	again         bool            // f holds the second lock too, and a function that it calls has released it
+	name          string          // of f
+	routeFrom     func(far bool) string
+	places        []analysis.RelatedInformation
 }
 
-func runLockOrder(pass *analysis.Pass, fs *flows) {
-	o := newOrders(pass, fs)
-	for _, f := range fs.functions {
-		o.follow(f)
-	}
-	o.report()
-}
+func runLockOrder(pass *analysis.Pass, fs *flows) { fs.orders.report(pass) }
 
-func newOrders(pass *analysis.Pass, fs *flows) *orders {
+func newOrders(fs *flows) *orders {
 	return &orders{
-		pass: pass, fs: fs, acquires: memo[[]acquisition]{}, new: memo[map[types.Object]bool]{}, makers: memo[bool]{},
+		fs: fs, acquires: memo[[]acquisition]{}, new: memo[map[types.Object]bool]{}, makers: memo[bool]{},
 	}
 }
 
 type orders struct {
-	pass     *analysis.Pass
 	fs       *flows
 	acquires memo[[]acquisition]         // the results of acquired
 	new      memo[map[types.Object]bool] // the results of made
@@ -90,7 +87,7 @@ func (o *orders) findAcquired(f *function) (found []acquisition) {
 	return found
 }
 
-func union(a, b map[types.Object]bool) map[types.Object]bool {
+func union(a, b map[string]bool) map[string]bool {
 	switch {
 	case len(b) == 0:
 		return a
@@ -174,38 +171,59 @@ func (o *orders) follow(f *function) {
 		if a.class.key == "" || a.path != nil && made[a.path.root] {
 			return
 		}
-		outer := map[types.Object]bool{}
+		outer := map[string]bool{}
 		again := false
 		var holders []*tracked
 		for _, t := range f.locks {
 			if t.path.id() != nil && t.before[call].holdsAny() {
-				outer[t.path.id()] = true
+				outer[t.path.idKey()] = true
 				holders = append(holders, t)
-				again = again || a.path != nil && t.path.key() == a.path.key() && a.freed[t.path.id()]
+				again = again || a.path != nil && t.path.key() == a.path.key() && a.freed[t.path.idKey()]
 			}
 		}
 		for _, t := range holders {
 			first := o.fs.class(t.path)
 			if first.key == "" || first.key == a.class.key || made[t.path.root] || !o.fs.known(t) ||
-				a.freed[t.path.id()] {
+				a.freed[t.path.idKey()] {
 				continue
 			}
-			o.steps = append(o.steps, step{
+			s := step{
 				first: first, second: a.class, f: f, held: t, at: call, acquired: a, outer: outer,
-				heldRead: !t.before[call].holds(write), again: again,
-			})
+				heldRead: !t.before[call].holds(write), reads: a.call.mode == read, again: again, name: f.name(),
+			}
+			s.routeFrom = func(far bool) string { return o.route(s, far) }
+			s.places = o.placesOf(s)
+			o.steps = append(o.steps, s)
 		}
 	})
+	o.followCallbacks(f)
+}
+
+// foreignSteps are those of other packages.
+func (o *orders) foreignSteps() (steps []step) {
+	for _, saved := range o.fs.foreign.steps {
+		s := step{
+			first: class{saved.First, saved.FirstName}, second: class{saved.Second, saved.SecondName},
+			heldRead: saved.HeldRead, reads: saved.Reads, name: saved.Func, outer: map[string]bool{},
+			routeFrom: func(bool) string { return saved.Route },
+		}
+		for _, key := range saved.Outer {
+			s.outer[key] = true
+		}
+		steps = append(steps, s)
+	}
+	return steps
 }
 
 // report reports each pair of locks that has both orders, once.
-func (o *orders) report() {
-	slices.SortStableFunc(o.steps, func(a, b step) int {
-		return cmp.Or(len(a.acquired.via)-len(b.acquired.via), inOrder(o.pass, a.at, b.at))
+func (o *orders) report(pass *analysis.Pass) {
+	steps := slices.SortedStableFunc(slices.Values(o.steps), func(a, b step) int {
+		return cmp.Or(len(a.acquired.via)-len(b.acquired.via), inOrder(pass, a.at, b.at))
 	})
+	all := append(slices.Clip(steps), o.foreignSteps()...)
 	reported := map[[2]string]bool{}
-	for _, s := range o.steps {
-		for _, other := range o.steps {
+	for _, s := range steps {
+		for _, other := range all {
 			if other.first.key != s.second.key || other.second.key != s.first.key ||
 				other.f == s.f && !s.again && !other.again {
 				continue
@@ -216,19 +234,19 @@ func (o *orders) report() {
 			}
 			reported[[2]string{s.first.key, s.second.key}] = true
 			reported[[2]string{s.second.key, s.first.key}] = true
-			related := append(o.places(s), o.places(other)...)
-			for _, more := range o.steps {
+			related := slices.Concat(s.places, other.places)
+			for _, more := range steps {
 				same := more.first.key == s.first.key && more.second.key == s.second.key ||
 					more.first.key == other.first.key && more.second.key == other.second.key
 				if same && more.at != s.at && more.at != other.at && len(related) < maxPlaces {
 					related = append(related, o.place(more))
 				}
 			}
-			o.pass.Report(analysis.Diagnostic{
+			pass.Report(analysis.Diagnostic{
 				Pos: s.at.Pos(), End: s.at.End(),
 				Message: fmt.Sprintf("%s is acquired while %s is held, and in %s the other way round: %s",
-					s.second.name, s.first.name, other.f.name(),
-					o.route(s)+"; "+o.route(other)),
+					s.second.name, s.first.name, other.name,
+					s.routeFrom(false)+"; "+other.routeFrom(false)),
 				Related: related,
 			})
 		}
@@ -237,31 +255,53 @@ func (o *orders) report() {
 
 // ignores reports whether s can acquire its second lock although other holds it: both read. Only a
 // writer that waits between them could stop s.
-func (s step) ignores(other step) bool { return s.acquired.call.mode == read && other.heldRead }
+func (s step) ignores(other step) bool { return s.reads && other.heldRead }
 
 // serialized reports whether a third lock keeps the two steps from happening at the same time.
 func serialized(a, b step) bool {
-	for id := range a.outer {
-		if b.outer[id] && id != a.held.path.id() && id != b.held.path.id() &&
-			id != a.acquired.call.path.id() && id != b.acquired.call.path.id() {
+	keys := slices.Concat(a.keys(), b.keys())
+	for key := range a.outer {
+		if b.outer[key] && !slices.Contains(keys, key) {
 			return true
 		}
 	}
 	return false
 }
 
+// keys returns those of both locks: of their classes, and of their fields.
+func (s step) keys() []string {
+	keys := []string{s.first.key, s.second.key}
+	if s.held != nil {
+		keys = append(keys, s.held.path.idKey())
+	}
+	if s.acquired.call != nil && s.acquired.call.path != nil {
+		keys = append(keys, s.acquired.call.path.idKey())
+	}
+	return keys
+}
+
 // route describes a step: "Add locks Server.mu, then calls remove, which locks Conn.mu".
-func (o *orders) route(s step) string {
+//
+// For other packages it says the files too.
+func (o *orders) route(s step, far bool) string {
+	at := func(n ast.Node) string {
+		if far {
+			return o.fs.placeOf(n.Pos())
+		}
+		return fmt.Sprintf("line %d", o.fs.pass.Fset.Position(n.Pos()).Line)
+	}
 	var route strings.Builder
-	fmt.Fprintf(&route, "%s locks %s (line %d), then", s.f.name(), s.first.name, o.line(o.holdOf(s)))
+	fmt.Fprintf(&route, "%s locks %s (%s), then", s.name, s.first.name, at(o.holdOf(s)))
 	for _, fn := range s.acquired.via {
 		fmt.Fprintf(&route, " calls %s, which", fn)
 	}
-	fmt.Fprintf(&route, " locks %s (line %d)", s.second.name, o.line(s.acquired.call.call))
+	where := s.acquired.where
+	if where == "" {
+		where = at(s.acquired.call.call)
+	}
+	fmt.Fprintf(&route, " locks %s (%s)", s.second.name, where)
 	return route.String()
 }
-
-func (o *orders) line(n ast.Node) int { return o.pass.Fset.Position(n.Pos()).Line }
 
 // holdOf returns the last acquisition before the step.
 func (o *orders) holdOf(s step) ast.Node {
@@ -279,10 +319,10 @@ const maxPlaces = 12
 
 // place is a further place with an order that is reported.
 func (o *orders) place(s step) analysis.RelatedInformation {
-	return related(s.at, fmt.Sprintf("also in %s: %s under %s", s.f.name(), s.second.name, s.first.name))
+	return related(s.at, fmt.Sprintf("also in %s: %s under %s", s.name, s.second.name, s.first.name))
 }
 
-func (o *orders) places(s step) []analysis.RelatedInformation {
+func (o *orders) placesOf(s step) []analysis.RelatedInformation {
 	places := []analysis.RelatedInformation{
 		related(o.holdOf(s), fmt.Sprintf("%s acquires %s", s.f.name(), s.first.name)),
 	}

@@ -112,7 +112,7 @@ func (t *tracked) returns() []*ast.ReturnStmt {
 func (fs *flows) distinct(f *function, a, b *tracked) bool {
 	for _, t := range []*tracked{a, b} {
 		id := t.path.id()
-		if id == nil || !fs.known(t) || len(fs.balanced[id]) == 0 || fs.assigned[id] {
+		if id == nil || id.Pkg() != fs.pass.Pkg || !fs.known(t) || len(fs.balanced[id]) == 0 || fs.assigned[id] {
 			return false
 		}
 		if slices.ContainsFunc(fs.apart[id], func(g *function) bool { return g != f }) || fs.acquiredElsewhere(f, t) {

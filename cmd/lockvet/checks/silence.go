@@ -26,6 +26,11 @@ func check[T any](name string, input *analysis.Analyzer, run func(*analysis.Pass
 			if fs, ok := any(result).(*flows); ok { // drivers run checks concurrently
 				fs.turn.Lock()
 				defer fs.turn.Unlock()
+				fs.follow()
+				if !fs.counted {
+					fs.counted = true
+					fs.countLeftOut()
+				}
 			}
 			run(&own, result)
 			return nil, nil

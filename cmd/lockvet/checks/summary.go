@@ -143,7 +143,8 @@ func (fs *flows) changesOf(call *ast.CallExpr, visit func(*path, *lockCall)) {
 			p := fs.bind(s, c.path)
 			if p == nil {
 				if id := c.path.id(); id != nil && c.effect != acquire {
-					fs.released[id] = true
+					fs.release(c.path)
+					fs.loose[id] = true
 				}
 				continue
 			}

@@ -144,6 +144,11 @@ func runLockUpgrade(pass *analysis.Pass, fs *flows) {
 			reportAgain(pass, t, at, a, read, " under its read lock, which never gets the lock")
 		}
 	})
+	fs.acquiredBack(func(c calledBack, h hold, a acquisition) {
+		if a.call.mode == write && h.mode == read {
+			reportBack(pass, c, h, a, "it never gets the lock")
+		}
+	})
 }
 
 // acquisitions names the places where the function acquires the lock.

@@ -121,6 +121,7 @@ func (v *values) collect(root inspector.Cursor) {
 			if f := v.declared(n); f != nil {
 				v.static[f] = append(v.static[f], n)
 			}
+			v.fs.imported(n) // here, while facts can be read
 		}
 	}
 }
@@ -345,6 +346,9 @@ func (v *values) find(call *ast.CallExpr) []*site {
 	if f := v.declared(call); f != nil {
 		return []*site{v.staticSite(call, f)}
 	}
+	if f := v.fs.imported(call); f != nil {
+		return []*site{v.staticSite(call, f)}
+	}
 	fun := ast.Unparen(call.Fun)
 	if lit, ok := fun.(*ast.FuncLit); ok {
 		if f := v.literal[lit]; f != nil {
@@ -466,6 +470,10 @@ func (fs *flows) bind(s *site, p *path) *path {
 		from = s.recv
 	default:
 		index, isParam := fs.values.params[o]
+		if s.callee.far {
+			i, ok := paramOf(s.callee.obj.Signature(), o)
+			index, isParam = param{s.callee, i}, ok
+		}
 		switch {
 		case isParam && index.of == s.callee:
 			if index.index < len(s.call.Args) && !s.maybe {
