@@ -6,3 +6,6 @@ func (c *Client) Remembered() int {
 	defer c.locks.sights.mu.Unlock()
 	return len(c.locks.sights.byName)
 }
+
+// RememberFew makes the client forget documents as soon as it may.
+func (c *Client) RememberFew() { c.locks.sights.least, c.semaphores.sights.least = 1, 1 }

@@ -94,10 +94,11 @@ func (b bed) open(tb testing.TB, link *leasetest.Link, opts ...lease.Option) *ca
 		return link.Pipe(b.web.connect), nil
 	}}
 	tb.Cleanup(transport.CloseIdleConnections)
-	r := &rows{transport, "http://memory/"}
-	c, err := caslock.New(b.documents(r), caslock.WithPolling(2*time.Millisecond, 50*time.Millisecond),
-		caslock.WithLeaseOptions(opts...))
+	d := &judged{Documents: b.documents(&rows{transport, "http://memory/"}), tb: tb, views: make(map[string]*view)}
+	c, err := caslock.New(d.documents(), caslock.WithPolling(2*time.Millisecond, 50*time.Millisecond),
+		caslock.WithLeaseOptions(opts...), caslock.WithLeaseOptions(d.wrap))
 	require.NoError(tb, err)
+	c.RememberFew()
 	adaptertest.CloseWith(tb, c)
 	return c
 }

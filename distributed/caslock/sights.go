@@ -14,6 +14,7 @@ type sights struct {
 	shared bool // several holders replace a document
 	mu     sync.Mutex
 	byName map[string]*sight
+	least  int // how many are remembered in any case
 	full   int // how many there are when the useless ones are dropped
 }
 
@@ -26,7 +27,7 @@ type sight struct {
 	calm bool
 }
 
-// manySights is how many documents a client remembers at least.
+// manySights is how many documents a client remembers in any case.
 const manySights = 4096
 
 // saw notes a document that the store has just returned or written, and returns it. A store may
@@ -65,7 +66,7 @@ func (s *sights) saw(name string, r roster, version string) document {
 // that no waiter has looked at for two leases. s.mu is held.
 func (s *sights) drop(now time.Time) {
 	if s.byName == nil {
-		s.byName, s.full = make(map[string]*sight), manySights
+		s.byName, s.full = make(map[string]*sight), s.least
 	}
 	if len(s.byName) < s.full {
 		return
@@ -75,7 +76,7 @@ func (s *sights) drop(now time.Time) {
 			delete(s.byName, name)
 		}
 	}
-	s.full = max(manySights, 2*len(s.byName))
+	s.full = max(s.least, 2*len(s.byName))
 }
 
 // noteSurprise notes that the document has another version than this client knew.

@@ -95,7 +95,7 @@ const semaphoreSuffix = ".semaphore"
 func newStore(d Documents, o options) *store {
 	s := &store{
 		documents: d, codec: lockCodec{o.format}, attempts: attempts, first: o.first, most: o.most,
-		doubts: make(map[string]string), batches: make(map[string]*batch),
+		doubts: make(map[string]string), batches: make(map[string]*batch), sights: sights{least: manySights},
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.watcher, _ = d.(Watcher)
@@ -270,6 +270,7 @@ func (s *store) Acquire(ctx context.Context, req driver.Request) (driver.Reply, 
 	began := driver.Now()
 	d, held, err := s.change(ctx, req.Name, s.sights.free(req.Name), func(r *roster, _ document) bool {
 		i := r.index(req.Acquisition)
+		wait = 0 // what an earlier attempt has set is over
 		switch {
 		case i >= 0: // a request that came before has them
 			r.holders[i].renewals++

@@ -604,7 +604,7 @@ func (l *life) checks(name string, size int64) {
 			if time.Since(reset) < l.ttl+time.Second { // one of them learns of its loss by then
 				continue
 			}
-			if time.Since(forced) < l.ttl { // the holder learns of it by its renewal
+			if time.Since(forced) < 2*l.ttl { // the holder learns of it by its renewal, which an extension puts off
 				continue
 			}
 			l.breaks("no two holds are valid at once", fmt.Sprintf("%s of %q and %s", w, name, v), w.u.process, v.u.process)
