@@ -28,7 +28,7 @@ var (
 
 	// ErrUpgrade reports that a holder of a read lock asked for the write lock. It would wait
 	// for its own read hold for ever.
-	ErrUpgrade = errors.New("read lock cannot be upgraded to the write lock")
+	ErrUpgrade = errors.New("read lock cannot be upgraded to the write lock: release the read lock first")
 
 	// ErrDeadlock reports an acquisition that was refused because its wait would have closed a
 	// cycle of waits.

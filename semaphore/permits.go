@@ -77,7 +77,7 @@ func (h *held) ReleaseContext(context.Context) error {
 	if sched.On {
 		defer sched.Enter(sched.Amount("ReleaseContext", h.n), h.s)()
 	}
-	if h.released.Swap(true) || !h.s.releaseSlowly(h.n) {
+	if h.released.Swap(true) || h.s.releaseSlowly(h.n) < h.n {
 		return ctxerr.Wrap("semaphore: ReleaseContext", errReleased)
 	}
 	return nil

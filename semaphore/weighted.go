@@ -169,9 +169,7 @@ func (s *Weighted) Release(n int64) {
 	for {
 		free := int64(s.sync.Word())
 		if n > s.size.Load()-free {
-			if !s.releaseSlowly(n) {
-				panic("semaphore: released more than held")
-			}
+			s.mustRelease(n)
 			return
 		}
 		// If the size has changed since, the word has changed too. A release of too many permits
@@ -182,18 +180,23 @@ func (s *Weighted) Release(n int64) {
 	}
 }
 
-// releaseSlowly is Release with Resize kept out. Release calls it on misuse, and if it has read
-// free and size at different moments.
-func (s *Weighted) releaseSlowly(n int64) bool {
+// mustRelease ends a Release that misuses the semaphore, or that has read free and size at different
+// moments.
+func (s *Weighted) mustRelease(n int64) {
+	if held := s.releaseSlowly(n); held < n {
+		panic(fmt.Sprintf("semaphore: released more than held: %d of %d", n, held))
+	}
+}
+
+// releaseSlowly is Release with Resize kept out. It returns the number of permits that were held,
+// and changes nothing if they are fewer than n.
+func (s *Weighted) releaseSlowly(n int64) (held int64) {
 	s.resizing.Lock()
 	defer s.resizing.Unlock()
 	for {
 		free := int64(s.sync.Word())
-		if n > s.size.Load()-free {
-			return false
-		}
-		if s.sync.CompareAndSwap(uint64(free), uint64(free+n)) {
-			return true
+		if held = s.size.Load() - free; n > held || s.sync.CompareAndSwap(uint64(free), uint64(free+n)) {
+			return held
 		}
 	}
 }

@@ -45,7 +45,7 @@ func TestHammeredWeightsAreNeverTooMany(t *testing.T) {
 // TestWeightedPanic
 func TestReleaseOfUnheldPermitPanics(t *testing.T) {
 	s := semaphore.NewWeighted(1)
-	require.PanicsWithValue(t, "semaphore: released more than held", func() { s.Release(1) })
+	require.PanicsWithValue(t, "semaphore: released more than held: 1 of 0", func() { s.Release(1) })
 	require.EqualValues(t, 1, s.Available(), "nothing is changed")
 }
 

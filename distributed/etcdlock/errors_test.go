@@ -29,7 +29,7 @@ func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	require.NoError(t, rw.ReadLocker().LockContext(a))
 	err = rw.WriteLocker().LockContext(a)
 	require.EqualError(t, err,
-		`etcdlock: lock "it%rw": read lock cannot be upgraded to the write lock`)
+		`etcdlock: lock "it%rw": read lock cannot be upgraded to the write lock: release the read lock first`)
 	require.ErrorIs(t, err, locks.ErrUpgrade)
 	require.NoError(t, rw.ReadLocker().UnlockContext(a))
 

@@ -13,7 +13,7 @@ import (
 var ErrStale = fmt.Errorf("stale token: %w", locks.ErrLost)
 
 // ErrNoToken is matched by the error of a token that is 0: the hold's store does not give tokens.
-var ErrNoToken = errors.New("no token")
+var ErrNoToken = errors.New("no token: this lock gives none, a fenced lock does")
 
 // Gate admits the highest token seen and higher tokens, for each of any number of resources. A Gate
 // is in memory: it guards resources that only this process writes, and lasts as long as the

@@ -42,7 +42,7 @@ func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	rw := c.RWMutex("it")
 	require.NoError(t, rw.ReadLocker().LockContext(a))
 	err = rw.WriteLocker().LockContext(a)
-	require.EqualError(t, err, `filelock: lock "it": read lock cannot be upgraded to the write lock`)
+	require.EqualError(t, err, `filelock: lock "it": read lock cannot be upgraded to the write lock: release the read lock first`)
 	require.ErrorIs(t, err, locks.ErrUpgrade)
 	require.NoError(t, rw.ReadLocker().UnlockContext(a))
 

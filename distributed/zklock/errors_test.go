@@ -30,7 +30,7 @@ func TestErrorsSayWhatWasAttemptedOnWhichLock(t *testing.T) {
 	rw := c.RWMutex("rw")
 	require.NoError(t, rw.ReadLocker().LockContext(a))
 	err = rw.WriteLocker().LockContext(a)
-	require.EqualError(t, err, `zklock: lock "/rw": read lock cannot be upgraded to the write lock`)
+	require.EqualError(t, err, `zklock: lock "/rw": read lock cannot be upgraded to the write lock: release the read lock first`)
 	require.ErrorIs(t, err, locks.ErrUpgrade)
 	require.NoError(t, rw.ReadLocker().UnlockContext(a))
 

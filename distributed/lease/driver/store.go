@@ -52,8 +52,8 @@ var (
 	ErrUnreachable = errors.New("the store cannot be reached")
 )
 
-// An adapter implements Store: the protocol of one kind of lock, over one client of its server.
-// Each method is one request, or a few. A Store keeps no state of holds: lease.Client does.
+// Store is the interface of an adapter: the protocol of one kind of lock, over one client of its
+// server. Each method is one request, or a few. A Store keeps no state of holds: lease.Client does.
 //
 // A Store never acquires, prolongs or releases anything for an acquisition that it was not given.
 //

@@ -79,8 +79,8 @@ func (m *majority) patience(d time.Duration) time.Duration {
 	return min(max(d/10, 100*time.Millisecond), time.Second)
 }
 
-// Without a majority, Acquire deletes the vote on all servers, unless another request of the
-// acquisition counts the vote, or a hold has it.
+// Acquire asks all servers for a vote. Without a majority it deletes the vote on all servers, unless
+// another request of the acquisition counts the vote, or a hold has it.
 func (m *majority) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	n := len(m.nodes)
 	v := m.begin(req.Name, req.Acquisition, req.TTL)

@@ -64,7 +64,7 @@ var limits = map[string]code{
 		"github.com/jucgo/locks.CurrentOwner", rules + ".Wait", rules + ".Begin", rules + ".Leave", "runtime.selectgo",
 		"semaphore.(*Weighted).Release", "semaphore.(*Weighted).failure"}},
 	"semaphore.(*Weighted).TryAcquire": {40, 1, nil},
-	"semaphore.(*Weighted).Release":    {45, 1, []string{rules + ".onChange", "semaphore.(*Weighted).releaseSlowly"}},
+	"semaphore.(*Weighted).Release":    {45, 1, []string{rules + ".onChange", "semaphore.(*Weighted).mustRelease"}},
 	tryAcquire:                         {53, 1, []string{indirect}},
 }
 
