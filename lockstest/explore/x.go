@@ -564,7 +564,6 @@ func (x *X) root() {
 	x.Go("main", func() { x.program(x) })
 	for x.next() {
 	}
-	x.cancel()
 	x.abort()
 	synctest.Wait()
 }
@@ -897,19 +896,30 @@ func (x *X) realTime() time.Time {
 }
 
 // abort ends the goroutines that are at their gates or wait for locks. After a run without a
-// finding, only those are left that stand for events.
+// finding, only those are left that stand for events. All goroutines are blocked when abort begins.
+// It looks at all of them before it ends the context, which wakes goroutines: they write their
+// places. A goroutine that runs again exits before its next operation on a lock, so it wakes none.
 func (x *X) abort() {
 	order.Ignore()
 	x.aborted.Store(true)
 	order.Heed()
 	order.Ignore()
 	defer order.Heed()
+	var gates []*goroutine
+	var places []interface{ Unpark() }
 	for _, g := range x.all() {
 		if s := g.state.Load(); s == ready || s == joining {
-			g.state.Store(running)
-			g.gate <- struct{}{}
+			gates = append(gates, g)
 		} else if p := g.seen().place; p != nil && s != done {
-			p.Unpark()
+			places = append(places, p)
 		}
+	}
+	x.cancel()
+	for _, g := range gates {
+		g.state.Store(running)
+		g.gate <- struct{}{}
+	}
+	for _, p := range places {
+		p.Unpark()
 	}
 }
