@@ -266,8 +266,11 @@ func (s *schedule) renew(now time.Time, ttl time.Duration) {
 		g.renewAt = now.Add(ttl / 3)
 		s.fix(g)
 	}
-	if len(due) > 0 {
+	switch {
+	case len(due) > batch:
 		s.spawn(func() { s.sendAll(due, ttl) })
+	case len(due) > 0:
+		s.spawn(func() { s.send(due, ttl) })
 	}
 }
 
