@@ -31,17 +31,18 @@ writer that waits between them stops both. Locks that their owner can enter agai
 nor are locks that another function releases for its caller.`)
 
 func runDoubleLock(pass *analysis.Pass, fs *flows) {
+	var found againReports
 	fs.again(pass, func(t *tracked, at *ast.CallExpr, a acquisition) {
 		before := t.before[at]
 		switch {
 		case !plain(a.call.fn):
 		case before.holds(write):
-			reportAgain(pass, t, at, a, write, ", which this function already holds: it waits for itself")
+			found.add(t, at, a, write, ", which this function already holds: it waits for itself")
 		case before.holds(read) && a.call.mode == read && fs.writes(t.path):
-			reportAgain(pass, t, at, a, read,
-				", which this function already reads: a writer that waits between them stops both")
+			found.add(t, at, a, read, ", which this function already reads: a writer that waits between them stops both")
 		}
 	})
+	found.report(pass)
 	fs.acquiredBack(func(c calledBack, h hold, a acquisition) {
 		switch {
 		case !plain(a.call.fn):
@@ -88,8 +89,23 @@ func isStruct(t types.Type) bool {
 	return ok
 }
 
-// reportAgain reports the acquisition of a lock that is held in mode m.
-func reportAgain(pass *analysis.Pass, t *tracked, at *ast.CallExpr, a acquisition, m mode, why string) {
+// againReports are reports of the acquisition of a lock that is held. Calls of one function under
+// one lock are one mistake: the first call is reported, with the other calls below it.
+type againReports []*againReport
+
+type againReport struct {
+	of *tracked
+	analysis.Diagnostic
+}
+
+func (rs againReports) report(pass *analysis.Pass) {
+	for _, r := range rs {
+		pass.Report(r.Diagnostic)
+	}
+}
+
+// add adds the acquisition of a lock that is held in mode m.
+func (rs *againReports) add(t *tracked, at *ast.CallExpr, a acquisition, m mode, why string) {
 	places := slices.DeleteFunc(t.acquisitions(m), func(r analysis.RelatedInformation) bool {
 		return r.Pos == at.Pos()
 	})
@@ -104,5 +120,11 @@ func reportAgain(pass *analysis.Pass, t *tracked, at *ast.CallExpr, a acquisitio
 			places = append(places, related(a.call.call, "acquired again here"))
 		}
 	}
-	pass.Report(analysis.Diagnostic{Pos: at.Pos(), End: at.End(), Message: message, Related: places})
+	for _, r := range *rs {
+		if len(a.via) > 0 && r.of == t && r.Message == message {
+			r.Related = append(r.Related, related(at, "called here too"))
+			return
+		}
+	}
+	*rs = append(*rs, &againReport{t, analysis.Diagnostic{Pos: at.Pos(), End: at.End(), Message: message, Related: places}})
 }

@@ -137,13 +137,15 @@ The writer waits for all readers to release their lock, and so for itself:
 Release the read lock first and check again, or use TryUpgrade of rwlock.RWMutex.`)
 
 func runLockUpgrade(pass *analysis.Pass, fs *flows) {
+	var found againReports
 	fs.again(pass, func(t *tracked, at *ast.CallExpr, a acquisition) {
 		before := t.before[at]
 		reads := before.all(func(st state) bool { return st.held[read] > 0 && st.held[write] == 0 })
 		if a.call.mode == write && reads {
-			reportAgain(pass, t, at, a, read, " under its read lock, which never gets the lock")
+			found.add(t, at, a, read, " under its read lock, which never gets the lock")
 		}
 	})
+	found.report(pass)
 	fs.acquiredBack(func(c calledBack, h hold, a acquisition) {
 		if a.call.mode == write && h.mode == read {
 			reportBack(pass, c, h, a, "it never gets the lock")
