@@ -902,9 +902,6 @@ func (x *X) realTime() time.Time {
 func (x *X) abort() {
 	order.Ignore()
 	x.aborted.Store(true)
-	order.Heed()
-	order.Ignore()
-	defer order.Heed()
 	var gates []*goroutine
 	var places []interface{ Unpark() }
 	for _, g := range x.all() {
@@ -914,7 +911,10 @@ func (x *X) abort() {
 			places = append(places, p)
 		}
 	}
-	x.cancel()
+	order.Heed()
+	x.cancel() // the program uses the context too
+	order.Ignore()
+	defer order.Heed()
 	for _, g := range gates {
 		g.state.Store(running)
 		g.gate <- struct{}{}

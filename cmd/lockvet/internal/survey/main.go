@@ -58,11 +58,11 @@ func parse(text string) (l list, err error) {
 
 // A count is what a survey of one module has shown.
 type count struct {
-	lines, packages int
-	reports         []string // "module/file:line check"
-	messages        []string
-	user            time.Duration
-	memory          int64
+	lines    int
+	reports  []string // "module/file:line check"
+	messages []string
+	user     time.Duration
+	memory   int64
 }
 
 func run(name string) error {
