@@ -29,9 +29,3 @@ func TestEachMistakeCanBeMade(t *testing.T) {
 		t.Run(m.Name, m.CanBeMade)
 	}
 }
-
-func TestLivesFindMistakes(t *testing.T) {
-	for _, m := range mistakes {
-		t.Run(m.Name, m.Find)
-	}
-}

@@ -117,7 +117,7 @@ func (c *ci) steps() []step {
 		{"plain", "core", "few and many processors without the race detector", false, last, plainly},
 		{"simulation", "core", "simulated lives find each flaw of a store, and mistakes in what uses it", false, last,
 			plain("-tags=simulation", "-run=^TestLivesFind", "-timeout=2h", "./distributed/lease/leasetest",
-				"./distributed/redislock", "./distributed/redislock/redlock")},
+				"./distributed/caslock", "./distributed/redislock", "./distributed/redislock/redlock")},
 		{"searches", "core", "explore searches all schedules of its tests", false, last,
 			plain("-tags=lockexplore,simulation", "./lockstest/explore")},
 		{"benchmarks", "core", "every benchmark runs", false, last, benchmarks},
