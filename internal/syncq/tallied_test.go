@@ -127,7 +127,7 @@ func TestHoldsMoveToTheWordForAWaiterAndBack(t *testing.T) {
 		go l.Acquire(inTurn, nil)
 		synctest.Wait()
 		require.Equal(t, 1, l.Len())
-		require.EqualValues(t, inWord, l.tally.Load())
+		require.EqualValues(t, int64(inWord), l.tally.Load())
 		require.Equal(t, 2, l.s.Word.Shared())
 		require.False(t, l.AddShared(), "it would overtake the waiter")
 		go l.AcquireShared(inTurn, nil)
