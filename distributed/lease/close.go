@@ -32,17 +32,28 @@ func (c *Client) beginClose() *ending {
 	c.schedule.wait()
 	e := &ending{c: c}
 	for _, q := range queues {
-		q.mu.Lock()
-		g := q.grant
-		if q.busy { // perhaps with an unlock that is no job, since this has begun before it was one
-			e.busy, g = append(e.busy, q.whenIdle()), nil
+		g := e.grantOf(q)
+		if g == nil {
+			continue
 		}
-		q.mu.Unlock()
-		if g != nil && c.releaser.close(g) {
+		if c.releaser.close(g) {
 			e.held = append(e.held, g)
 		}
+		e.grantOf(q) // an unlock may have made q busy meanwhile
 	}
 	return e
+}
+
+// grantOf returns the grant of q, or nil. If q is busy, grantOf returns nil, and the end waits for q:
+// an unlock that begins now is no job.
+func (e *ending) grantOf(q *localQueue) *grant {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.busy {
+		e.busy = append(e.busy, q.whenIdle())
+		return nil
+	}
+	return q.grant
 }
 
 // finish releases the holds, waits for the client's jobs, and returns what was not released.

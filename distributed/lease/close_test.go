@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,4 +34,31 @@ func TestCloseWaitsForASimultaneousUnlock(t *testing.T) {
 		synctest.Wait()
 		require.True(t, closed.Load())
 	})
+}
+
+// The unlock begins when Close has found the hold, and before Close makes it lost.
+func TestCloseWaitsForAnUnlockThatBeginsMeanwhile(t *testing.T) {
+	c, err := New(struct{ driver.Store }{})
+	require.NoError(t, err)
+	q, err := c.queues.use("it", nil)
+	require.NoError(t, err)
+	g := &grant{s: &c.schedule, until: c.now().Add(time.Hour), index: -1}
+	q.grant = g
+	g.mu.Lock() // Close waits for it with the hold that it has found
+	closed := make(chan error, 1)
+	go func() { closed <- c.Close(context.Background()) }()
+	<-c.open.Done()
+	time.Sleep(50 * time.Millisecond) // if Close is slower, it finds q busy at once
+	q.mu.Lock()
+	q.grant, q.busy = nil, true
+	q.mu.Unlock()
+	g.gone = true // as after the first step of the unlock
+	g.mu.Unlock()
+	select {
+	case err := <-closed:
+		require.Fail(t, "Close has not waited", "%v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	q.finish()
+	require.NoError(t, <-closed)
 }

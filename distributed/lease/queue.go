@@ -321,9 +321,12 @@ func (q *localQueue) releaseUnclaimed(ctx context.Context) error {
 		q.mu.Unlock()
 		return nil
 	}
-	q.grant, q.busy = nil, true
+	q.grant = nil
+	if g.err() == nil { // else nothing is asked, and Close need not wait
+		q.busy = true
+		defer q.finish()
+	}
 	q.mu.Unlock()
-	defer q.finish()
 	_, err := q.all.releaser.release(g)
 	return err
 }

@@ -47,7 +47,8 @@ UNDO_TRUSTS_A_REFUSAL                 nothing_is_left           requests.pml A0=
 AN_UNDOING_IS_NO_JOB                  closed_has_nothing        turns.pml ROUNDS=1
 AN_UNLOCK_LEAVES_WHAT_NOBODY_TAKES    nothing_is_left           turns.pml ROUNDS=1
 A_GRANT_AT_CLOSE_IS_KEPT              closed_has_nothing        turns.pml ROUNDS=1
-CLOSE_MISSES_WHAT_IS_BUSY             closed_has_nothing        turns.pml ROUNDS=1
+CLOSE_MISSES_AN_UNLOCK                close_waits_for_all       turns.pml ROUNDS=1
+CLOSE_MISSES_WHAT_IS_BUSY             close_waits_for_all       turns.pml ROUNDS=1
 ENSURE_DOES_NOT_WAIT_UNTIL_IDLE       one_asks                  turns.pml ROUNDS=1
 '
 

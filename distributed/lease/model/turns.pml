@@ -27,6 +27,7 @@ bit through[N + 1];
 
 /* A property is a variable, so that an error report has its name. */
 hidden byte one_owner, one_asks, nothing_is_left, each_owner_is_through, closed_has_nothing, closed_gives_nothing;
+hidden byte close_waits_for_all;
 #define CHECK(property, expression) property = (expression); assert(property)
 
 /* UnlockContext of the turn: it goes to the waiter. */
@@ -60,7 +61,7 @@ inline releaseUnclaimed() {
 			g = 0;
 			if
 			:: grant == 0 || heldBy != 0 || busy
-			:: else -> g = grant; grant = 0; becomesBusy()
+			:: else -> g = grant; grant = 0; if :: gone[g] -> g = 0 :: else -> becomesBusy() fi
 			fi
 		}
 		if
@@ -208,7 +209,10 @@ active proctype Close() {
 #endif
 	}
 	if :: g != 0 -> d_step {
-		if :: !gone[g] -> gone[g] = 1; if :: holder == g -> holder = 0 :: else fi :: else fi
+		if :: !gone[g] -> gone[g] = 1; if :: holder == g -> holder = 0 :: else fi :: else fi;
+#ifndef MUTANT_CLOSE_MISSES_AN_UNLOCK
+		wait = busy                     /* with an unlock that has begun meanwhile */
+#endif
 	}
 	:: else
 	fi;
@@ -223,6 +227,7 @@ active proctype Close() {
 	fi;
 	atomic {
 		closes = !cut;                          /* what is cut off may have the lock: Close counts holds only */
+		CHECK(close_waits_for_all, cut || !busy);
 		CHECK(closed_has_nothing, !closes || holder == 0 || holder == rival);
 		CHECK(closed_has_nothing, !closes || heldBy == 0 || gone[grant])
 	};
