@@ -147,11 +147,9 @@
 // lost in time, but the lock and the transaction of its connection end only when the network
 // reports the failure.
 //
-// In MySQL and MariaDB the statements have their arguments in the text, so that each takes one round
-// trip: go-sql-driver/mysql needs two for a statement with arguments, unless its parameter
-// interpolateParams is true. In the text, a name is between quotes if it is printable ASCII without
-// a quote or a backslash. Any other name is hexadecimal. The statements of a [Gate] and a
-// [Versioned] have arguments of the program, which the driver sends.
+// The driver go-sql-driver/mysql prepares each statement, which takes a round trip more, unless its
+// parameter interpolateParams is true. With the parameter, a lock and an unlock on MariaDB take 0.3
+// ms in place of 0.47. Package open sets it.
 //
 // Behind a pooler that gives each transaction any free session, statements cannot be prepared
 // beforehand, unless the pooler supports it: pgx needs default_query_exec_mode=exec or
@@ -211,9 +209,9 @@
 //
 // # Limits
 //
-// Names are text of 1 to 255 bytes, without NUL, compared byte by byte. Statements get names as
-// arguments, or in a form that no name can end, see "Drivers". Names of tables and columns must
-// be identifiers, which is checked. A hold in a Table costs two writes, and one more at each third
-// of the lease. A row stays for each name that was ever locked. Delete rows only of names that will
-// not come back: their tokens would begin anew.
+// Names are text of 1 to 255 bytes, without NUL, compared byte by byte. Statements get names only
+// as arguments. Names of tables and columns must be identifiers, which is checked. A hold in a
+// Table costs two writes, and one more at each third of the lease. A row stays for each name that
+// was ever locked. Delete rows only of names that will not come back: their tokens would begin
+// anew.
 package sqllock

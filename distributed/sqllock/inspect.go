@@ -112,8 +112,7 @@ func collect[T any](
 	ctx context.Context, c *core, s *statement, args []any, scan func(rows *sql.Rows) (T, error)) (all []T, err error) {
 	err = c.request(ctx, func(ctx context.Context) error {
 		all = nil // of an earlier attempt
-		text, with := s.message(args)
-		rows, err := c.db.QueryContext(ctx, text, with...)
+		rows, err := c.db.QueryContext(ctx, s.text, s.args(args)...)
 		if err != nil {
 			return err
 		}

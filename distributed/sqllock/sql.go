@@ -85,20 +85,14 @@ var words = map[Dialect][]string{
 
 // statement is one statement in a dialect.
 type statement struct {
-	text   string
-	order  []int    // of its arguments; it may repeat them
-	around []string // what stands around its arguments, of a statement that is sent with its arguments in the text
+	text  string
+	order []int // of its arguments; it may repeat them
 }
 
 // statement returns the statement of this title, with the tables' names and the replacements
-// put in. In MySQL the statement is sent with its arguments in the text. A driver of MySQL sends a
-// statement and its arguments in two round trips, unless its user has asked for one.
+// put in.
 func (c *core) statement(title string, replacements ...string) *statement {
-	s := c.dialect.statement(templates[c.dialect][title], append(replacements, c.names.replacements()...)...)
-	if c.dialect == MySQL {
-		s.around = strings.Split(s.text, "?")
-	}
-	return s
+	return c.dialect.statement(templates[c.dialect][title], append(replacements, c.names.replacements()...)...)
 }
 
 // statement returns the template with its arguments marked as the dialect marks them: by $1 in
@@ -140,44 +134,13 @@ func (d Dialect) statement(template string, replacements ...string) *statement {
 	return s
 }
 
-// message returns the text to send, and the arguments to send with it.
-func (s *statement) message(args []any) (text string, with []any) {
-	if s.around != nil {
-		return s.fill(args), nil
-	}
-	with = make([]any, len(s.order))
+// args returns the arguments that the statement uses, in its order.
+func (s *statement) args(args []any) []any {
+	ordered := make([]any, len(s.order))
 	for i, n := range s.order {
-		with[i] = args[n]
+		ordered[i] = args[n]
 	}
-	return s.text, with
-}
-
-// fill returns the text with the arguments in it.
-func (s *statement) fill(args []any) string {
-	text := []byte(s.around[0])
-	for i, n := range s.order {
-		text = append(appendLiteral(text, args[n]), s.around[i+1]...)
-	}
-	return string(text)
-}
-
-// appendLiteral appends arg as MySQL reads it. Text is between quotes if it means the same in each
-// SQL mode and each character set of a connection. Any other text is hexadecimal.
-func appendLiteral(text []byte, arg any) []byte {
-	switch arg := arg.(type) {
-	case string:
-		for _, c := range []byte(arg) {
-			if c < ' ' || c > '~' || c == '\'' || c == '\\' {
-				return fmt.Appendf(text, "x'%x'", arg)
-			}
-		}
-		return fmt.Appendf(text, "'%s'", arg)
-	case int:
-		return strconv.AppendInt(text, int64(arg), 10)
-	case int64:
-		return strconv.AppendInt(text, arg, 10)
-	}
-	panic(fmt.Sprintf("sqllock: an argument of type %T", arg))
+	return ordered
 }
 
 // database is a pool, a connection or a transaction.
@@ -188,8 +151,7 @@ type database interface {
 
 // exec carries the statement out, and returns how many rows it has affected.
 func (s *statement) exec(ctx context.Context, on database, args ...any) (int64, error) {
-	text, with := s.message(args)
-	r, err := on.ExecContext(ctx, text, with...)
+	r, err := on.ExecContext(ctx, s.text, s.args(args)...)
 	if err != nil {
 		return 0, err
 	}
@@ -198,8 +160,7 @@ func (s *statement) exec(ctx context.Context, on database, args ...any) (int64, 
 
 // query reads the row that the statement selects into dest.
 func (s *statement) query(ctx context.Context, on database, args []any, dest ...any) error {
-	text, with := s.message(args)
-	return on.QueryRowContext(ctx, text, with...).Scan(dest...)
+	return on.QueryRowContext(ctx, s.text, s.args(args)...).Scan(dest...)
 }
 
 // names are the names of the tables, as they are written in statements.

@@ -136,8 +136,7 @@ func (s *tableStore) take(ctx context.Context, req driver.Request) (token int64,
 		return token, err
 	}
 	err = s.c.request(ctx, func(ctx context.Context) error {
-		text, with := acquire.message(args)
-		r, err := s.c.db.ExecContext(ctx, text, with...)
+		r, err := s.c.db.ExecContext(ctx, acquire.text, acquire.args(args)...)
 		if err == nil {
 			token, err = r.LastInsertId()
 		}
