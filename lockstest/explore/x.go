@@ -229,14 +229,16 @@ func (x *X) Go(name string, f func()) {
 func (x *X) add(name string, event bool) *goroutine {
 	order.Ignore()
 	defer order.Heed()
-	n := int(x.count.Add(1))
-	if n > maxGoroutines {
-		x.count.Add(-1)
-		x.crowd.CompareAndSwap(nil, &finding{Kind: Panic, pcs: callers(), Text: crowded})
-		return nil
+	// The count never exceeds the number of places: other goroutines read the places meanwhile.
+	n := x.count.Load()
+	for ; n == maxGoroutines || !x.count.CompareAndSwap(n, n+1); n = x.count.Load() {
+		if n == maxGoroutines {
+			x.crowd.CompareAndSwap(nil, &finding{Kind: Panic, pcs: callers(), Text: crowded})
+			return nil
+		}
 	}
 	g := &goroutine{x: x, name: name, gate: make(chan struct{}, 1), event: event}
-	x.goroutines[n-1].Store(g)
+	x.goroutines[n].Store(g)
 	return g
 }
 
