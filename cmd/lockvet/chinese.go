@@ -47,6 +47,7 @@ var words = []struct{ en, zh string }{
 	{"%s holds %s while it calls %s, which acquires it again: it never gets the lock",
 		"%s 持有 %s 时调用 %s，后者再次获取它，永远得不到写锁"},
 	{"acquired again here", "在这里再次加锁"},
+	{"called here too", "在这里也调用"},
 	{"acquired here", "在这里加锁"},
 	{"%s is acquired while %s is held, and in %s the other way round: %v; %v",
 		"持有 %[2]s 时获取 %[1]s，而 %[3]s 中的顺序相反：%[4]v；%[5]v"},
