@@ -144,15 +144,19 @@ func array(parts []string) string {
 	return b.String()
 }
 
-// resp is a connection in the protocol of Redis.
+// resp is a connection in the protocol of Redis. Goroutines that send take turns by a channel: in
+// the mutex of a net.Pipe a second one would wait where virtual time stands still.
 type resp struct {
 	net.Conn
-	r *bufio.Reader
+	r    *bufio.Reader
+	turn chan struct{}
 }
 
-func newResp(c net.Conn) *resp { return &resp{c, bufio.NewReader(c)} }
+func newResp(c net.Conn) *resp { return &resp{c, bufio.NewReader(c), make(chan struct{}, 1)} }
 
 func (c *resp) send(command ...string) error {
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
 	_, err := io.WriteString(c, array(command))
 	return err
 }
