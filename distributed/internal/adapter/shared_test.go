@@ -88,6 +88,7 @@ func TestASilentRequestDelaysTheNextOneByTheGap(t *testing.T) {
 				_, err := s.Do(ctx)
 				assert.ErrorIs(t, err, context.DeadlineExceeded)
 			})
+			synctest.Wait() // so that the first caller's request is sent before the others ask
 		}
 		time.Sleep(9 * time.Second)
 		require.Equal(t, 1, a.count())
