@@ -1,43 +1,13 @@
 package semaphore
 
 import (
-	"runtime"
-	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/internal/test/testbed"
 )
-
-// hang is a limit that only a hang reaches.
-const hang = time.Minute
-
-// await waits for what another goroutine is about to do.
-func await(t *testing.T, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(hang); !ok(); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatalf("did not happen\n%s", stacks())
-		}
-	}
-}
-
-func stacks() string {
-	buf := make([]byte, 1<<20)
-	return string(buf[:runtime.Stack(buf, true)])
-}
-
-// isBlocked reports whether a goroutine with a call of function on its stack waits for a mutex.
-func isBlocked(function string) bool {
-	for g := range strings.SplitSeq(stacks(), "\n\n") {
-		header, frames, _ := strings.Cut(g, "\n")
-		if strings.Contains(header, "[sync.Mutex.Lock") && strings.Contains(frames, function+"(") {
-			return true
-		}
-	}
-	return false
-}
 
 // stop has the queue of s, in which a goroutine waits, stand still until goOn is called.
 func stop(s *Weighted) (goOn func()) {
@@ -65,19 +35,19 @@ func TestTheSizeIsTheLargerOneDuringAResize(t *testing.T) {
 		require.True(t, s.TryAcquire(3))
 		waiter := make(chan error, 1)
 		go func() { waiter <- s.Acquire(t.Context(), 3) }()
-		await(t, s.HasQueued)
+		testbed.Await(t, s.HasQueued)
 		goOn := stop(s)
 		resized := make(chan struct{})
 		go func() {
 			defer close(resized)
 			s.Resize(size)
 		}()
-		await(t, func() bool { return isBlocked("onChange") })
+		testbed.Await(t, func() bool { return testbed.WaitsForMutex("onChange") })
 		require.EqualValues(t, size-3, s.Available())
 		require.EqualValues(t, max(size, 5), s.Size())
 		held := make(chan int64, 1)
 		go func() { held <- s.heldPermits() }()
-		await(t, func() bool { return len(held) == 1 || isBlocked("heldPermits") })
+		testbed.Await(t, func() bool { return len(held) == 1 || testbed.WaitsForMutex("heldPermits") })
 		goOn()
 		<-resized
 		require.EqualValues(t, size, s.Size())
@@ -103,7 +73,7 @@ func TestAReleaseOfAHolderAwaitsTheResize(t *testing.T) {
 		defer func() { released <- recover() }()
 		s.Release(1)
 	}()
-	await(t, func() bool { return len(released) == 1 || isBlocked("releaseSlowly") })
+	testbed.Await(t, func() bool { return len(released) == 1 || testbed.WaitsForMutex("releaseSlowly") })
 	require.True(t, s.sync.CompareAndSwap(4, 1))
 	s.resizing.Unlock()
 	require.Nil(t, <-released, "the caller holds a permit")

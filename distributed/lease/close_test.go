@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 func TestCloseWaitsForASimultaneousUnlock(t *testing.T) {
@@ -47,8 +48,7 @@ func TestCloseWaitsForAnUnlockThatBeginsMeanwhile(t *testing.T) {
 	g.mu.Lock() // Close waits for it with the hold that it has found
 	closed := make(chan error, 1)
 	go func() { closed <- c.Close(context.Background()) }()
-	<-c.open.Done()
-	time.Sleep(50 * time.Millisecond) // if Close is slower, it finds q busy at once
+	testbed.Await(t, func() bool { return testbed.WaitsForMutex("(*releaser).close") })
 	q.mu.Lock()
 	q.grant, q.busy = nil, true
 	q.mu.Unlock()

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // awakened returns a lock that is free, with an awake waiter that the test plays.
@@ -116,7 +118,7 @@ func TestAHandOverToAnOverdueWriterYields(t *testing.T) {
 			ran = true
 			return s.Unlock()
 		})
-		eventually(t, func() bool { return s.Len() == 1 })
+		testbed.Await(t, func() bool { return s.Len() == 1 })
 		s.guard.Lock()
 		s.queue.head.reserved = true
 		s.advance(keep)

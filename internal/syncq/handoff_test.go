@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // endsGranted ends the wait of n, which has the lock, and the hold of n, which is the last.
@@ -92,7 +93,7 @@ func TestAWaitWithoutALimitEndsBySignal(t *testing.T) {
 		c := NewCond(&s.Sync, s.Policy())
 		require.True(t, s.TryLock(Owned(1)))
 		waiter := run(func() bool { return c.Wait(Owned(1), nil) })
-		eventually(t, func() bool { return c.Len() == 1 })
+		testbed.Await(t, func() bool { return c.Len() == 1 })
 		require.True(t, s.TryLock(Owned(2)))
 		require.True(t, c.Signal())
 		require.True(t, s.Unlock())
@@ -280,7 +281,7 @@ func TestADismissedWaiterWithoutALimitReturns(t *testing.T) {
 		require.True(t, s.TryLock(Owned(1)))
 		w := s.NewWaiter(Owned(-5), false, park.Until(context.Background()))
 		c := run(func() bool { return w.Acquire() == Acquired })
-		eventually(t, func() bool { return s.Len() == 1 })
+		testbed.Await(t, func() bool { return s.Len() == 1 })
 		require.True(t, w.Dismiss())
 		require.True(t, c.result(t))
 		w.End()

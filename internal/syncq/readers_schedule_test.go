@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // As in schedule_test.go, these tests bring about the rare orders of events. They hold the guard,
@@ -53,7 +54,7 @@ func TestReaderThatBlocksWriterHandsOverToIt(t *testing.T) {
 		require.True(t, s.Biased())
 		require.False(t, s.TryLockUnread(Owned(1)))
 		w := writes(s, 1)
-		eventually(t, func() bool { return s.Len() == 1 })
+		testbed.Await(t, func() bool { return s.Len() == 1 })
 		require.False(t, s.Biased(), "or readers would come in for ever")
 		require.NoError(t, s.Verify())
 		require.False(t, s.LockSharedFor(Owned(3), 0))
@@ -70,7 +71,7 @@ func TestReaderThatFindsTheBiasGoneHandsOver(t *testing.T) {
 		b := s.Slot(3)
 		require.True(t, s.Biased() && b.take(3)) // as RLock does, which has yet to confirm it
 		w := writes(s, 1)
-		eventually(t, func() bool { return s.Len() == 1 })
+		testbed.Await(t, func() bool { return s.Len() == 1 })
 		require.False(t, s.Biased())
 		require.Zero(t, s.Owner())
 		s.leave(b)
@@ -102,7 +103,7 @@ func TestOnlyTheLastReaderOutHandsOver(t *testing.T) {
 			s.ReadBiased(r)
 		}
 		w := writes(s, 1)
-		eventually(t, func() bool { return s.Len() == 1 })
+		testbed.Await(t, func() bool { return s.Len() == 1 })
 		for _, r := range []int64{3, o} {
 			require.True(t, s.ReleaseRead(r))
 			require.Zero(t, s.Owner())
@@ -123,11 +124,11 @@ func TestTwoLeavingReadersEndTheTablesHoldOnce(t *testing.T) {
 			s.ReadBiased(2)
 			s.ReadBiased(3)
 			w := writes(s, 1)
-			eventually(t, func() bool { return s.Len() == 1 })
+			testbed.Await(t, func() bool { return s.Len() == 1 })
 			s.guard.Lock()
 			a := run(func() bool { return s.ReleaseRead(2) })
 			b := run(func() bool { return s.ReleaseRead(3) })
-			eventually(t, s.readers().empty) // both are out, and one at least has to have the guard
+			testbed.Await(t, s.readers().empty) // both are out, and one at least has to have the guard
 			s.guard.Unlock()
 			require.True(t, a.result(t))
 			require.True(t, b.result(t))
@@ -145,7 +146,7 @@ func TestOldLookAtTheTableSparesNewReader(t *testing.T) {
 		s.Revoke()
 		s.guard.Lock()
 		out := run(func() bool { return s.ReleaseRead(2) })
-		eventually(t, s.readers().empty)
+		testbed.Await(t, s.readers().empty)
 		atGuard(t, 1, "syncq.(*ReadWrite).ReadersLeft") // it has looked
 		require.True(t, s.TryRead(3))
 		s.guard.Unlock()
@@ -163,7 +164,7 @@ func TestOldLookAtTheTableSparesNewBias(t *testing.T) {
 		s.Revoke()
 		s.guard.Lock()
 		out := run(func() bool { return s.ReleaseRead(2) })
-		eventually(t, s.readers().empty)
+		testbed.Await(t, s.readers().empty)
 		atGuard(t, 1, "syncq.(*ReadWrite).ReadersLeft") // it has looked
 		s.advance(keep)                                 // for another reader that left
 		require.True(t, s.ReadBiased(3))
@@ -180,10 +181,10 @@ func TestOldLookAtTheTableSparesBargingReader(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		s.ReadBiased(2)
 		w := writes(s, 1) // keeps the bias away
-		eventually(t, func() bool { return s.Len() == 1 })
+		testbed.Await(t, func() bool { return s.Len() == 1 })
 		s.guard.Lock()
 		out := run(func() bool { return s.ReleaseRead(2) })
-		eventually(t, s.readers().empty)
+		testbed.Await(t, s.readers().empty)
 		atGuard(t, 1, "syncq.(*ReadWrite).ReadersLeft") // it has looked
 		require.True(t, s.TryRead(3))
 		s.guard.Unlock()
@@ -201,7 +202,7 @@ func TestReadersAtHeadHoldLockBeforeTheyRun(t *testing.T) {
 		s.readers()
 		require.True(t, s.TryLock(Owned(1)))
 		first, second := readAs(s, 2), readAs(s, 3)
-		eventually(t, func() bool { return s.Len() == 2 })
+		testbed.Await(t, func() bool { return s.Len() == 2 })
 		if s.Policy() == NonFair {
 			writer := queueAs(t, s, Owned(4), 3, nil)
 			defer func() {
@@ -227,9 +228,9 @@ func TestReadersAreCountedWhileAWriterWaits(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		require.True(t, s.TryLock(Owned(1)))
 		r := readAs(s, 2)
-		eventually(t, func() bool { return s.Len() == 1 })
+		testbed.Await(t, func() bool { return s.Len() == 1 })
 		w := writes(s, 3)
-		eventually(t, func() bool { return s.Len() == 2 })
+		testbed.Await(t, func() bool { return s.Len() == 2 })
 		require.True(t, s.Release(1))
 		require.True(t, r.result(t))
 		require.Equal(t, oneHold|flagShared|flagQueued, s.Word.Load()&^flagReserved)
@@ -258,7 +259,7 @@ func TestEnteringReaderSendsAWriterToTheQueue(t *testing.T) {
 		require.True(t, seize.result(t))
 		require.False(t, seized)
 		w := writes(s, 1)
-		eventually(t, func() bool { return s.Len() == 1 })
+		testbed.Await(t, func() bool { return s.Len() == 1 })
 		s.leave(s.Slot(3))
 		require.True(t, w.result(t))
 		require.True(t, s.Release(1))
@@ -276,7 +277,7 @@ func TestAReaderAfterAFailedUpgradeIsCounted(t *testing.T) {
 		require.NoError(t, s.Verify())
 		require.True(t, s.ReleaseRead(4))
 		w := writes(s, 1)
-		eventually(t, func() bool { return s.Len() == 1 })
+		testbed.Await(t, func() bool { return s.Len() == 1 })
 		require.Equal(t, Busy, s.Upgrade(2))
 		require.False(t, s.Biased())
 		require.True(t, s.ReleaseRead(3))
@@ -327,7 +328,7 @@ func TestNoReaderSetsTheBiasDespiteAWaiter(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, s *ReadWrite) {
 		require.True(t, s.Read(Owned(3)))
 		w := writes(s, 1)
-		eventually(t, func() bool { return s.Len() == 1 })
+		testbed.Await(t, func() bool { return s.Len() == 1 })
 		s.readers().slot(2).reads = unbiasedReads
 		require.True(t, s.TryRead(2), "past a waiter")
 		require.False(t, s.Biased())
@@ -436,7 +437,7 @@ func TestCountedReadersOfSlotLeaveInAnyOrder(t *testing.T) {
 			require.True(t, s.ReleaseRead(o))
 		}
 		w := writes(s, 1)
-		eventually(t, func() bool { return s.Len() == 1 })
+		testbed.Await(t, func() bool { return s.Len() == 1 })
 		for _, o := range []int64{a, c, b} {
 			require.Zero(t, s.Owner())
 			require.NoError(t, s.Verify())
@@ -453,7 +454,7 @@ func TestSignalOnAnIdleBiasedLockWakesWaiter(t *testing.T) {
 		c := NewCond(&s.Sync, s.Policy())
 		require.True(t, s.TryLock(Owned(1)))
 		w := run(func() bool { c.Wait(Owned(1), nil); return true })
-		eventually(t, func() bool { return c.Len() == 1 })
+		testbed.Await(t, func() bool { return c.Len() == 1 })
 		s.ReadBiased(2)
 		require.True(t, s.ReleaseRead(2)) // biased, and idle, when it should be the signaller's
 		require.True(t, c.Signal())
@@ -501,7 +502,7 @@ func TestIdleBiasedLockIsAcquiredWithoutAWait(t *testing.T) {
 			w := run(func() bool {
 				return !c.Wait(Owned(1), until(stop))
 			})
-			eventually(t, func() bool { return c.Len() == 1 })
+			testbed.Await(t, func() bool { return c.Len() == 1 })
 			s.ReadBiased(2)
 			require.True(t, s.ReleaseRead(2))
 			close(stop)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/pause"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // These tests hold the guard to stop other goroutines where they need the guard. So they bring
@@ -21,17 +22,6 @@ import (
 
 // hang is a limit that only a hang reaches.
 const hang = time.Minute
-
-// eventually waits until ok returns true, because of another goroutine.
-func eventually(t *testing.T, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(hang); !ok(); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			buf := make([]byte, 1<<20)
-			t.Fatalf("did not happen\n%s", buf[:runtime.Stack(buf, true)])
-		}
-	}
-}
 
 // blocked returns how many goroutines are blocked with a call of function on their stacks. The
 // runtime gives reason as their state.
@@ -49,7 +39,7 @@ func blocked(reason, function string) (n int) {
 // atGuard waits until n goroutines that call function are blocked at a mutex.
 func atGuard(t *testing.T, n int, function string) {
 	t.Helper()
-	eventually(t, func() bool { return blocked("sync.Mutex.Lock", function) == n })
+	testbed.Await(t, func() bool { return blocked("sync.Mutex.Lock", function) == n })
 }
 
 type asyncCall struct{ done chan bool }
@@ -93,7 +83,7 @@ func queueAs(t *testing.T, s *ReadWrite, p Party, at int, stop <-chan struct{}) 
 		l = until(stop)
 	}
 	c := run(func() bool { return s.newNode(p, false).wait(l) == Acquired })
-	eventually(t, func() bool { return s.Len() == at })
+	testbed.Await(t, func() bool { return s.Len() == at })
 	return c
 }
 
@@ -132,7 +122,7 @@ func stepwise(t *testing.T, s *ReadWrite) asyncCall {
 	t.Helper()
 	patient(s)
 	release := run(func() bool { return s.Unlock() })
-	eventually(t, func() bool { return s.Word.Load() == flagQueued|flagWoken })
+	testbed.Await(t, func() bool { return s.Word.Load() == flagQueued|flagWoken })
 	return release
 }
 
@@ -437,7 +427,7 @@ func TestBroadcastHandsTheLockFromOneToNext(t *testing.T) {
 			c.Wait(p, nil)
 			return true
 		}))
-		eventually(t, func() bool { return c.Len() == i+1 && !s.Held() })
+		testbed.Await(t, func() bool { return c.Len() == i+1 && !s.Held() })
 	}
 	barger := Owned(1)
 	require.True(t, s.TryLock(barger))
@@ -490,7 +480,7 @@ func TestASignalledWaiterRacesForTheLock(t *testing.T) {
 		c.Wait(Owned(2), nil)
 		return true
 	})
-	eventually(t, func() bool { return c.Len() == 1 && !s.Held() })
+	testbed.Await(t, func() bool { return c.Len() == 1 && !s.Held() })
 	require.True(t, s.TryLock(Owned(1)))
 	require.Equal(t, 1, c.Broadcast(), "of one is a signal")
 	s.guard.Lock()
@@ -576,7 +566,7 @@ func TestALeaverAwaitsTheUnparkOnItsWay(t *testing.T) {
 	s.guard.Unlock()
 	require.NotNil(t, n)
 	close(stop)
-	eventually(t, func() bool {
+	testbed.Await(t, func() bool {
 		return len(waiter.done) > 0 || blocked("chan receive", "park.(*Place).Park") == 1
 	})
 	require.Empty(t, waiter.done, "its node could be another's by the time of the unpark")
@@ -623,7 +613,7 @@ func TestAbandonedWaitAwaitsTheUnparkOnItsWay(t *testing.T) {
 	s.guard.Unlock()
 	require.Same(t, w.n, n)
 	leaver := run(func() bool { w.Abandon(); return true })
-	eventually(t, func() bool {
+	testbed.Await(t, func() bool {
 		return len(leaver.done) > 0 || blocked("sync.Cond.Wait", "syncq.Waiter.Abandon") == 1
 	})
 	require.Empty(t, leaver.done)
@@ -637,7 +627,7 @@ func TestAnAbandonedWaitPassesItsSignalOn(t *testing.T) {
 	c := NewCond(&s.Sync, FIFO)
 	leaver := enters(c, nil, 1)
 	stays := run(func() bool { return enters(c, nil, 2).Await() })
-	eventually(t, func() bool { return c.Len() == 2 })
+	testbed.Await(t, func() bool { return c.Len() == 2 })
 	require.True(t, c.Signal())
 	leaver.Abandon()
 	require.True(t, stays.result(t))
@@ -682,7 +672,7 @@ func TestCanceledWriterAtHeadLetsReadersJoinReaders(t *testing.T) {
 		var readers []asyncCall
 		for i := range 3 {
 			readers = append(readers, run(func() bool { return s.LockShared(Owned(int64(i + 2))) }))
-			eventually(t, func() bool { return s.Len() == i+2 })
+			testbed.Await(t, func() bool { return s.Len() == i+2 })
 		}
 		last := queueAs(t, s, Owned(8), 5, nil)
 		close(stop)
@@ -708,7 +698,7 @@ func TestCanceledWaiterInTheMiddleLetsNobodyPast(t *testing.T) {
 		stop := make(chan struct{})
 		middle := queueAs(t, s, Owned(2), 2, stop)
 		late := run(func() bool { return s.LockShared(Owned(3)) })
-		eventually(t, func() bool { return s.Len() == 3 })
+		testbed.Await(t, func() bool { return s.Len() == 3 })
 		close(stop)
 		require.False(t, middle.result(t))
 		require.Equal(t, []int64{1, 3}, s.Waiters())

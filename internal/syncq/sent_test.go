@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // Readers that are sent: a release under NonFair, for which only readers wait, frees the lock and
@@ -58,14 +60,14 @@ func TestAReleaseFreesLockForWhichOnlyReadersWait(t *testing.T) {
 func TestReadersThatWereOvertakenAskAgain(t *testing.T) {
 	s := readable(t)
 	first, second := run(func() bool { return s.Read(Owned(2)) }), run(func() bool { return s.Read(Owned(3)) })
-	eventually(t, func() bool { return s.Len() == 2 })
+	testbed.Await(t, func() bool { return s.Len() == 2 })
 	s.guard.Lock()
 	wake, ok := s.advance(drop)
 	require.True(t, ok)
 	require.True(t, s.TryLock(Owned(1)), "the lock is free before a reader runs")
 	s.guard.Unlock()
 	unpark(wake)
-	eventually(t, func() bool { return s.Len() == 2 })
+	testbed.Await(t, func() bool { return s.Len() == 2 })
 	require.NoError(t, s.Verify())
 	require.True(t, s.Release(1))
 	require.True(t, first.result(t))
@@ -157,7 +159,7 @@ func TestReaderWhoseLimitEndsWhenItIsSentAsksOnce(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			out := make(chan Outcome, 1)
 			go func() { out <- s.ReadContext(ctx, Owned(2)) }()
-			eventually(t, func() bool { return s.Len() == 1 })
+			testbed.Await(t, func() bool { return s.Len() == 1 })
 			s.guard.Lock()
 			wake, ok := s.advance(drop)
 			require.True(t, ok)

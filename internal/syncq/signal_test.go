@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 func TestASignalThatNobodyWaitsForTakesNoGuard(t *testing.T) {
@@ -33,7 +35,7 @@ func TestAConditionCountsItsWaitersThroughout(t *testing.T) {
 	}
 	counts := func(n int) {
 		t.Helper()
-		eventually(t, func() bool { return c.Len() == n })
+		testbed.Await(t, func() bool { return c.Len() == n })
 	}
 
 	first := wait(2)

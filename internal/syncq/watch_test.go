@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 func TestARefusedFirstWaitersWakeUpGoesOn(t *testing.T) {
@@ -13,7 +15,7 @@ func TestARefusedFirstWaitersWakeUpGoesOn(t *testing.T) {
 	require.True(t, s.TryLock(Owned(1)))
 	first, permit := enqueued(t, &s, Owned(2))
 	second := run(func() bool { return s.Lock(Owned(3)) })
-	eventually(t, func() bool { return s.Len() == 2 })
+	testbed.Await(t, func() bool { return s.Len() == 2 })
 	require.True(t, s.Unlock()) // wakes the first
 	Entry{first}.Refuse()
 	require.True(t, first.refused)

@@ -15,21 +15,11 @@ import (
 	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/shares"
 	"github.com/jucgo/locks/internal/syncq"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // hang is a limit that only a hang reaches.
 const hang = time.Minute
-
-// eventually waits until ok returns true, because of another goroutine.
-func eventually(t *testing.T, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(hang); !ok(); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			buf := make([]byte, 1<<20)
-			t.Fatalf("did not happen\n%s", buf[:runtime.Stack(buf, true)])
-		}
-	}
-}
 
 var (
 	testKind = syncq.Kind{Name: "test", Refusable: true}
@@ -56,7 +46,7 @@ func (w wait) begin(t *testing.T, acquire func(ctx context.Context) syncq.Outcom
 	w.out = make(chan syncq.Outcome, 1)
 	n := w.s.Len()
 	go func() { w.out <- acquire(ctx) }()
-	eventually(t, func() bool { return w.s.Len() == n+1 })
+	testbed.Await(t, func() bool { return w.s.Len() == n+1 })
 	return w
 }
 
@@ -143,7 +133,7 @@ func TestWatchingKeepsNoLockAlive(t *testing.T) {
 		contend(&o.s)
 		dead = append(dead, weak.Make(o))
 	}
-	eventually(t, func() bool {
+	testbed.Await(t, func() bool {
 		runtime.GC()
 		return !slices.ContainsFunc(dead, func(p weak.Pointer[object]) bool { return p.Value() != nil })
 	})
@@ -155,7 +145,7 @@ func TestLocksThatAreGoneAreForgotten(t *testing.T) {
 		s.TryLock(test(1))
 		contend(s)
 	}
-	eventually(t, func() bool { runtime.GC(); return size(&watched) < 1000 })
+	testbed.Await(t, func() bool { runtime.GC(); return size(&watched) < 1000 })
 }
 
 func TestLocksThatAreGoneLeaveNoRecords(t *testing.T) {
@@ -261,7 +251,7 @@ func TestNoWaitIsFindableWhenNoneIsLeft(t *testing.T) {
 				s.Unlock()
 			})
 		}
-		eventually(t, func() bool { return size(&awaited) >= 4 })
+		testbed.Await(t, func() bool { return size(&awaited) >= 4 })
 		s.Unlock()
 		wg.Wait()
 		require.Zero(t, size(&awaited))
@@ -389,10 +379,10 @@ func TestRefusableWaitsBeginOneAtATime(t *testing.T) {
 	t.Cleanup(release)
 	done := make(chan bool, 1)
 	go func() { done <- s.Acquire(test(2).FIFO(), nil) == syncq.Acquired }()
-	eventually(t, func() bool { return asks("waits.watcher.Begin") })
+	testbed.Await(t, func() bool { return asks("waits.watcher.Begin") })
 	require.Zero(t, s.Len())
 	release()
-	eventually(t, func() bool { return s.Len() == 1 })
+	testbed.Await(t, func() bool { return s.Len() == 1 })
 	s.Unlock()
 	require.True(t, <-done)
 }
@@ -466,7 +456,7 @@ func TestARefusedWriterIsInNoReadersWay(t *testing.T) {
 		require.Equal(t, syncq.Acquired, s.AcquireRead(read(2), nil))
 		blocked := make(chan bool)
 		go func() { blocked <- other.Acquire(test(2), nil) == syncq.Acquired }()
-		eventually(t, func() bool { return other.Len() == 1 })
+		testbed.Await(t, func() bool { return other.Len() == 1 })
 
 		require.Equal(t, syncq.Refused, s.Acquire(read(1), nil), "it would wait for 2, which waits for it")
 		require.Zero(t, s.Len())

@@ -127,7 +127,7 @@ func (x *X) stalled(all map[int64]stacks.Goroutine) (numbers string, ok bool) {
 	return fmt.Sprint(ids), len(ids) > 0
 }
 
-// stalls says who waits for a lock of package sync.
+// stalls names the goroutines that wait for a lock of package sync.
 func (x *X) stalls(all map[int64]stacks.Goroutine) string {
 	var lines []string
 	what, deadlock := "sync.Mutex", true
