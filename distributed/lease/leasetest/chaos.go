@@ -522,7 +522,8 @@ func (st *stage) heal() {
 	}
 }
 
-// recover waits until each worker has had the lock.
+// recover waits until each worker has had the lock. The limit is between two turns: all turns together
+// take long on a slow server or a busy machine.
 func (st *stage) recover() {
 	type start struct {
 		*worker
@@ -538,16 +539,21 @@ func (st *stage) recover() {
 	defer st.round.Add(1)
 	const look = 5 * time.Millisecond
 	looks := 0
-	for began := time.Now(); st.ctx.Err() == nil; st.pause(look) {
+	began := time.Now()
+	for last := began; st.ctx.Err() == nil; st.pause(look) {
 		looks++
+		waiting := len(all)
 		all = slices.DeleteFunc(all, func(w start) bool { return w.worker.turns.Load() > w.turns })
+		if len(all) < waiting {
+			last, looks = time.Now(), 0
+		}
 		st.recovery = max(st.recovery, time.Since(began))
 		if len(all) == 0 {
 			return
 		}
 		// On a machine that is too busy the pauses take longer, and so may all else.
-		if limit := st.term + calm; time.Since(began) > limit && looks > int(limit/look/2) {
-			st.breaks(fmt.Sprintf("each waiter gets on within %v after everything is healed", st.term+calm),
+		if limit := st.term + calm; time.Since(last) > limit && looks > int(limit/look/2) {
+			st.breaks(fmt.Sprintf("after everything is healed, the next waiter gets on within %v", limit),
 				all[0].client)
 			return
 		}
