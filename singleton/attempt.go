@@ -14,15 +14,13 @@ import (
 // A waiter may be in another testing/synctest bubble than the constructor, for example if two
 // tests use the same package variable. A channel cannot be used outside of the bubble that made
 // it. A waiter in a bubble should block durably, so that the bubble's clock advances. Therefore
-// there are three ways to wait:
+// there are two ways to wait:
 //
-//   - over is a WaitGroup whose count only the constructor's goroutine changes. Any goroutine may
-//     wait for it. In the constructor's own bubble the wait is durable. A context cannot end the
-//     wait.
-//   - closed is a channel for waiters with a context in the constructor's bubble, or outside of
-//     all bubbles with it.
-//   - A waiter with a context in another bubble starts a goroutine that waits for over and
-//     closes a channel of its own. This goroutine stays until the constructor ends.
+//   - closed is a channel for waiters in the constructor's bubble, or outside of all bubbles with
+//     it.
+//   - A waiter in another bubble starts a goroutine that waits for over and closes a channel of its
+//     own. This goroutine stays until the constructor ends. Any goroutine may wait for over: it is
+//     a WaitGroup whose count only the constructor's goroutine changes.
 type attempt struct {
 	over      sync.WaitGroup
 	closed    chan struct{}
@@ -54,10 +52,6 @@ func (a *attempt) wait(ctx context.Context) {
 		case <-p:
 		}
 		sched.Woken()
-		return
-	}
-	if ended == nil {
-		a.over.Wait()
 		return
 	}
 	closed := a.closed

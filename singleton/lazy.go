@@ -170,9 +170,6 @@ func (l *Lazy[T]) get(ctx context.Context, op string) (none T, err error) {
 // claim is the second check. It returns nil if the value exists. Otherwise it returns an attempt.
 // If mine is true, the caller must make this attempt. If not, the caller must wait for it.
 func (l *Lazy[T]) claim(ctx context.Context, op string, me int64) (a *attempt, mine bool, err error) {
-	if atomic.LoadUint32(&l.done) != 0 {
-		return nil, false, nil
-	}
 	// Before the lock, because ctx may be a type of the program that takes a mutex of its own.
 	ended := ctxerr.Check(op, ctx)
 	l.mu.Lock()

@@ -415,7 +415,7 @@ func TestSuccessLetsTheConstructorGo(t *testing.T) {
 	l := func() *singleton.Lazy[int] {
 		big := new([1 << 16]byte)
 		runtime.AddCleanup(big, func(c chan struct{}) { close(c) }, freed)
-		return singleton.New(func() (int, error) { return len(big), nil })
+		return singleton.New(func() (int, error) { return int(big[0]), nil }) // len(big) would be a constant
 	}()
 	l.MustGet()
 	deadline := time.After(time.Minute)
@@ -512,6 +512,54 @@ func TestWaitersMayBeInAnotherBubble(t *testing.T) {
 		g.finish <- struct{}{}
 		wg.Wait()
 	})
+}
+
+func TestAWaiterThatGaveUpLeavesNoGoroutineBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := singleton.New(func() (int, error) {
+			time.Sleep(time.Hour)
+			return 1, nil
+		})
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		wg.Go(func() { l.MustGet() })
+		synctest.Wait()
+		before := runtime.NumGoroutine()
+		for range 10 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			_, err := l.GetContext(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			cancel()
+		}
+		require.Less(t, runtime.NumGoroutine(), before+10)
+	})
+}
+
+// counting is a context that counts the waits for its end.
+type counting struct {
+	context.Context
+	waits *atomic.Int32
+}
+
+func (c counting) Done() <-chan struct{} {
+	c.waits.Add(1)
+	return c.Context.Done()
+}
+
+func TestAWaiterInAnotherBubbleSleeps(t *testing.T) {
+	g := newGated()
+	l := singleton.New(g.construct)
+	var wg sync.WaitGroup
+	wg.Go(func() { l.MustGet() })
+	<-g.begun
+	time.AfterFunc(20*time.Millisecond, func() { g.finish <- struct{}{} })
+	var waits atomic.Int32
+	synctest.Test(t, func(t *testing.T) {
+		_, err := l.GetContext(counting{t.Context(), &waits})
+		require.NoError(t, err)
+	})
+	wg.Wait()
+	require.EqualValues(t, 1, waits.Load())
 }
 
 func TestContendedUseUnderFailuresPanicsAndCancellations(t *testing.T) {
