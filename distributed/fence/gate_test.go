@@ -39,6 +39,7 @@ func TestAGatesResourcesAreIndependent(t *testing.T) {
 	require.NoError(t, g.Check("a", 9))
 	require.NoError(t, g.Check("b", 1))
 	require.Zero(t, g.Highest("c"))
+	require.ErrorIs(t, g.Check("a", 8), fence.ErrStale, "a second resource leaves the first alone")
 	g.Raise("b", 4)
 	g.Raise("b", 3)
 	require.ErrorIs(t, g.Check("b", 3), fence.ErrStale)
