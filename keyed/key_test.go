@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,7 +29,7 @@ func TestMultiTellsKeysApartAsEqualityDoes(t *testing.T) {
 		0.0, math.Copysign(0, -1), inter{1}, inter{int64(1)}, inter{nil}, inter{"1"}, pair{"a", "b,"},
 		pair{"a,1:b", ""},
 		pair{"", "a"}, pair{"a", ""}, [2]int{1, 2}, [2]int{2, 1}, now, now.Round(0),
-		blank{a: 1}, blank{a: 2}, "\xff", "\xfe",
+		blank{a: 1}, blank{a: 2}, *(*blank)(unsafe.Pointer(&[2]int{1, 7})), "\xff", "\xfe",
 	}
 	var ls keyed.Mutexes[any]
 	for _, a := range keys {
@@ -37,6 +38,7 @@ func TestMultiTellsKeysApartAsEqualityDoes(t *testing.T) {
 			if a == b {
 				want = 1
 			}
+			require.Equal(t, a == b, ls.Of(a).LockKey() == ls.Of(b).LockKey(), "%T %#v and %T %#v", a, a, b, b)
 			m := locks.Multi(ls.Of(a), ls.Of(b))
 			require.NoError(t, m.LockContext(t.Context()))
 			require.Equal(t, want, ls.Len(), "%T %#v and %T %#v", a, a, b, b)
@@ -62,4 +64,13 @@ func TestWhatAKeyPointsToIsNotRead(t *testing.T) {
 	p.n++ // for the race detector to watch
 	l.Unlock()
 	<-done
+}
+
+func TestAnOwnersUnlockOfAFreeKeyIsNotHeld(t *testing.T) {
+	var ls keyed.Mutexes[string]
+	ctx := locks.WithOwner(t.Context(), locks.NewOwner())
+	for range 2 { // the first one leaves no mutex locked
+		require.ErrorIs(t, ls.Of("it").UnlockContext(ctx), locks.ErrNotHeld)
+	}
+	require.Zero(t, ls.Len())
 }
