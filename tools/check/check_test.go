@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -132,6 +133,15 @@ other
 common
 -- model/run.sh --
 echo "$@" >ran
+. ./rules.sh
+-- model/rules.sh --
+true
+-- other/model/run.sh --
+. ../../model/rules.sh
+-- orphan/orphan.go --
+package orphan
+
+import _ "github.com/jucgo/locks/gone"
 -- tools/go.mod --
 module github.com/jucgo/locks/tools
 -- tools/docs/docs.go --
@@ -215,9 +225,9 @@ func planned(t *testing.T, c *checker, files ...string) string {
 		words = append(words, folder)
 	}
 	slices.Sort(words)
-	for folder, lines := range p.models {
+	for _, folder := range slices.Sorted(maps.Keys(p.models)) {
 		words = append(words, ":"+folder)
-		words = append(words, lines...)
+		words = append(words, p.models[folder]...)
 	}
 	return strings.Join(words, " ")
 }
@@ -242,10 +252,12 @@ func TestEachChangedFileIsMappedToItsPackages(t *testing.T) {
 		{".ci/run", "tools/ci tools/docs"},
 		{"api/locks.txt", "tools/docs tools/release"},
 		{"LICENSE", "tools/docs"},
-		{"gone/gone.go", ""},
+		{"gone/gone.go", "orphan"},
+		{"gone/unused/unused.go", ""},
 		{"model/queue.pml", "tools/docs :model queue.pml"},
 		{"model/common.pml", "tools/docs :model common.pml queue.pml"},
 		{"model/run.sh", "tools/docs :model"},
+		{"model/rules.sh", "tools/docs :model :other/model"},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			if got := planned(t, newChecker(t, w), c.file); got != c.want {

@@ -62,6 +62,7 @@ type goPackage struct {
 // packages of the same module that import these, and the models.
 func (c *checker) plan(changed []string) (*plan, error) {
 	p := newPlan()
+	gone := map[string][]string{} // folders that are no packages any more, with their files
 	readers, err := c.readers()
 	if err != nil {
 		return nil, err
@@ -77,11 +78,19 @@ func (c *checker) plan(changed []string) (*plan, error) {
 				}
 				p.models[folder] = merged(models, words)
 			}
-		case name == "run.sh" && path.Base(path.Dir(file)) == "model":
-			p.models[path.Dir(file)] = nil // all lines
+		case path.Ext(file) == ".sh" && path.Base(path.Dir(file)) == "model":
+			folders, err := c.sourcing(file)
+			if err != nil {
+				return nil, err
+			}
+			for _, folder := range folders {
+				p.models[folder] = nil // all lines
+			}
 		case strings.HasSuffix(name, ".go") && !inTestdata(file):
-			if c.isPackage(path.Dir(file)) {
-				p.add(path.Dir(file), file)
+			if folder := path.Dir(file); c.isPackage(folder) {
+				p.add(folder, file)
+			} else {
+				gone[folder] = append(gone[folder], file)
 			}
 		case (name == "go.mod" || name == "go.sum") && !inTestdata(file):
 			if c.has(path.Join(path.Dir(file), "go.mod")) {
@@ -112,7 +121,7 @@ func (c *checker) plan(changed []string) (*plan, error) {
 		}
 		c.addTools(p, file, toolsOf(file)...)
 	}
-	return p, c.addImporters(p)
+	return p, c.addImporters(p, gone)
 }
 
 // toolsOf returns the packages of the module tools that read a file.
@@ -214,9 +223,11 @@ func (c *checker) list(module string) ([]goPackage, error) {
 	}
 }
 
-// addImporters adds the packages that import those of p within the same module, in their tests too.
-func (c *checker) addImporters(p *plan) error {
+// addImporters adds the packages that import those of p, or a package that is gone, within the same
+// module, in their tests too.
+func (c *checker) addImporters(p *plan, gone map[string][]string) error {
 	changed := maps.Clone(p.packages)
+	maps.Copy(changed, gone)
 	modules := map[string]bool{}
 	for folder := range changed {
 		modules[c.module(folder)] = true
@@ -227,6 +238,11 @@ func (c *checker) addImporters(p *plan) error {
 			return err
 		}
 		folders := map[string]string{}
+		for folder := range gone {
+			if c.module(folder) == module {
+				folders[c.importPath(module, folder)] = folder
+			}
+		}
 		for _, pkg := range all {
 			folders[plainPath(pkg.ImportPath)] = pkg.folder
 		}
@@ -243,6 +259,16 @@ func (c *checker) addImporters(p *plan) error {
 		}
 	}
 	return nil
+}
+
+// importPath returns the path by which programs import a folder of a module.
+func (c *checker) importPath(module, folder string) string {
+	for _, m := range c.w.Modules {
+		if m.Dir == module {
+			return path.Join(m.Path, strings.TrimPrefix("./"+folder, "./"+module))
+		}
+	}
+	return ""
 }
 
 // plainPath returns the import path without what `go list` adds to a package that is compiled for
@@ -347,6 +373,36 @@ func paths(file *ast.File) []string {
 		return true
 	})
 	return found
+}
+
+var sourced = regexp.MustCompile(`(?m)^\. (\S+)$`)
+
+// sourcing returns the folders of models whose run.sh is, or sources, a script.
+func (c *checker) sourcing(script string) ([]string, error) {
+	var folders []string
+	err := filepath.WalkDir(c.w.Folder, func(file string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() || e.Name() != "run.sh" {
+			return err
+		}
+		name, err := filepath.Rel(c.w.Folder, file)
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		sources := name == script
+		for _, match := range sourced.FindAllStringSubmatch(string(text), -1) {
+			sources = sources || path.Join(path.Dir(name), match[1]) == script
+		}
+		if sources {
+			folders = append(folders, path.Dir(name))
+		}
+		return nil
+	})
+	return folders, err
 }
 
 var included = regexp.MustCompile(`(?m)^#include "(\S+)"`)
