@@ -177,8 +177,9 @@ func TestAUserCanResolveWithlock(t *testing.T) {
 	u.run(t, dir, "go", "list", "-deps", command)
 }
 
-// Git for Windows, and many programs that unpack a zip, make a text file of a symbolic link. The
-// second command is compiled only: its tests have steps of their own.
+// Git for Windows, and many programs that unpack a zip, make a text file of a symbolic link. Git for
+// Windows ends lines of text files with CR LF too, unless the repository says otherwise. The second
+// command is compiled only: its tests have steps of their own.
 func TestTheCommandsOfTheREADMEWorkInACloneWithoutLinks(t *testing.T) {
 	w, err := workspace.Open(".")
 	must(t, err)
@@ -190,7 +191,7 @@ func TestTheCommandsOfTheREADMEWorkInACloneWithoutLinks(t *testing.T) {
 	}
 	dir := t.TempDir()
 	u := &user{env: append(os.Environ(), "GOWORK=", "GOFLAGS=-trimpath")}
-	git := []string{"-c", "core.symlinks=false", "-c", "safe.directory=*"}
+	git := []string{"-c", "core.symlinks=false", "-c", "core.autocrlf=true", "-c", "safe.directory=*"}
 	u.run(t, dir, "git", append(git, "clone", "-q", w.Folder, "clone")...)
 	u.run(t, dir, "git", append(git, "-C", w.Folder, "archive", "--prefix=zip/", "-o", filepath.Join(dir, "zip.tar"), "HEAD")...)
 	u.run(t, dir, "tar", "-xf", "zip.tar")
@@ -209,6 +210,8 @@ func TestTheCommandsOfTheREADMEWorkInACloneWithoutLinks(t *testing.T) {
 			if n != 2 {
 				t.Errorf("README.md has %d commands after the clone, want 2", n)
 			}
+			u.run(t, filepath.Join(dir, kind), "bash", ".ci/setup") // a carriage return would be a part of each command
+			u.run(t, filepath.Join(dir, kind), "go", "list", "-m", workspace.Root+"/distributed/redislock")
 		})
 	}
 }
