@@ -32,22 +32,10 @@ var refusals = classes.Table{
 	// The request.
 	{"500: Invalid Session TTL", classes.Request, "the servers permit no session as short or as long"},
 	{"500: Session TTL", classes.Request, "the TTL is none"},
-	{"400", classes.Request, "the agent does not understand the request"},
-	{"403", classes.Request, "a right is missing"},
-	{"404", classes.Request, "the agent has nothing under this address, or no such session"},
-	{"405", classes.Request, "the agent forbids the method"},
-	{"413", classes.Request, "the request is too large"},
-	{"4xx", classes.Request, "the agent blames the request"},
+	{"4xx", classes.Request, "a right is missing, or the agent blames the request"},
 
 	// The moment, and the write may have been carried out.
-	{"500: No cluster leader", classes.Doubt, "the servers elect a leader"},
-	{"500: leadership lost", classes.Doubt, "the leader has lost its office within the request"},
-	{"500: node is not the leader", classes.Doubt, "the servers have another leader by now"},
-	{"500: raft apply failed", classes.Doubt, "the leader could not write its log"},
-	{"500: timed out enqueuing operation", classes.Doubt, "the leader is overloaded"},
-	{"500: rpc error", classes.Doubt, "the agent has lost the server"},
-	{"500: stream closed", classes.Doubt, "the agent has lost the server"},
-	{"5xx", classes.Doubt, "a server or a proxy has failed"},
+	{"5xx", classes.Doubt, "the servers elect a leader, or a server or a proxy has failed"},
 }
 
 // classOf returns what an answer refuses.

@@ -37,7 +37,7 @@ func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 	var cases []adaptertest.Case[string]
 	for _, r := range consullock.Refusals {
 		require.NotEmpty(t, r.Why)
-		if r.Class != classes.Stored && r.Code != "404" { // a session that is not there is replaced
+		if r.Class != classes.Stored {
 			cases = append(cases, adaptertest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: "because"})
 		}
 	}
@@ -59,4 +59,14 @@ func openAs(tb testing.TB, client *api.Client) *consullock.Client {
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, c.Close(background)) })
 	return c
+}
+
+func TestAnAnswerThatIsNotListedHasTheClassOfItsStatus(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{400, 403, 404, 405, 413} {
+		require.Equal(t, classes.Request, consullock.Refusals.Answer(status, "", "because"), status)
+	}
+	for _, text := range []string{"No cluster leader", "leadership lost", "raft apply failed", "rpc error: EOF"} {
+		require.Equal(t, classes.Doubt, consullock.Refusals.Answer(500, "", text), text)
+	}
 }

@@ -68,3 +68,18 @@ func TestAnswersAboutTheObjectAreConflicts(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAnswerThatIsNotListedHasTheClassOfItsStatus(t *testing.T) {
+	t.Parallel()
+	for class, codes := range map[classes.Class][]string{
+		classes.Request:    {"400 invalid", "403 forbidden", "403 insufficientPermissions", "404 notFound", "413", "416"},
+		classes.Connection: {"401 authError", "401 required"},
+		classes.Doubt:      {"500 internalError", "502", "503 backendError", "504"},
+		classes.Unclear:    {"307"},
+	} {
+		for _, code := range codes {
+			answer := refusedAs(code)
+			require.Equal(t, class, gcslock.Refusals.Answer(answer.status, answer.reason, "because"), code)
+		}
+	}
+}

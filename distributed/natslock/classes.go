@@ -34,26 +34,10 @@ var refusals = classes.Table{
 	{"500 10118", classes.Moment, "the server is too old for the bucket"},
 
 	// The moment, and the write may have been carried out.
-	{"503 10008", classes.Doubt, "the servers elect a leader"},
-	{"500 10009", classes.Doubt, "the servers have another leader by now"},
-	{"500 10006", classes.Doubt, "the server is not part of the cluster yet"},
-	{"500 10007", classes.Doubt, "the server has no part of the bucket yet"},
-	{"503 10004", classes.Doubt, "some servers have not answered"},
-	{"500 10041", classes.Doubt, "the servers could not agree"},
-	{"503 10077", classes.Doubt, "the server could not store the message"},
-	{"503", classes.Doubt, "the server is starting or in trouble"},
-	{"5xx", classes.Doubt, "the server has failed"},
+	{"5xx", classes.Doubt, "the servers elect a leader, are starting, or have failed"},
 
 	// The request.
-	{"404 10059", classes.Request, "the bucket was deleted"},
-	{"400 10060", classes.Request, "another stream has the keys of the bucket by now"},
-	{"400 10054", classes.Request, "the bucket permits no message as large"},
-	{"400 10097", classes.Request, "the headers are too large"},
-	{"400 10109", classes.Request, "the bucket was sealed"},
-	{"400 10003", classes.Request, "the server does not understand the request"},
-	{"400 10025", classes.Request, "the server does not understand the request"},
-	{"400 10120", classes.Request, "the account has no room for JetStream"},
-	{"4xx", classes.Request, "the server blames the request"},
+	{"4xx", classes.Request, "the bucket was deleted or sealed, or the server blames the request"},
 
 	// The connection. The library connects again by itself.
 	{"nats: authorization violation", classes.Connection, "the login is not accepted"},

@@ -35,7 +35,7 @@ func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 	for _, r := range natslock.Refusals {
 		require.NotEmpty(t, r.Why)
 		ofConnection := strings.HasPrefix(r.Code, "nats: ")
-		if ofConnection || r.Class == classes.Stored || r.Code == "404 10059" { // the last one is a loss
+		if ofConnection || r.Class == classes.Stored {
 			continue
 		}
 		cases = append(cases, adaptertest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: "because"})
@@ -178,5 +178,15 @@ func TestALockKeyIsTheSameInEveryProcess(t *testing.T) {
 			require.Equal(t, "it\x00nats "+want+" $JS.API.KV_locks", c.Mutex("it").LockKey())
 			require.NoError(t, c.Close(background))
 		}
+	}
+}
+
+func TestAnAnswerThatIsNotListedHasTheClassOfItsStatus(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"10059", "10060", "10054", "10109"} { // deleted, another stream, too large, sealed
+		require.Equal(t, classes.Request, natslock.Refusals.Answer(400, code, "because"), code)
+	}
+	for _, code := range []string{"10008", "10009", "10006", "10004", "10077"} { // no leader, not stored
+		require.Equal(t, classes.Doubt, natslock.Refusals.Answer(503, code, "because"), code)
 	}
 }

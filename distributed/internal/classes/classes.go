@@ -33,6 +33,11 @@ const (
 	Unclear
 	// Stored refuses nothing: the answer describes what the server stores, such as another version.
 	Stored
+	// Unreached is any request: no connection was made.
+	Unreached
+	// Own is the first class that an adapter may define by itself. Mark returns such an error as it
+	// is.
+	Own
 )
 
 // Mark returns err with the marks of package lease for an answer of class c.
@@ -46,11 +51,14 @@ func (c Class) Mark(err error) error {
 		return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable)
 	case Doubt:
 		return driver.Mark(err, driver.ErrUnavailable)
+	case Unreached:
+		return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable, driver.ErrUnreachable)
 	}
 	return err
 }
 
-// Table has the answers of a server: the name of each answer, its class, and why.
+// Table has the answers of a server: the name of each answer, its class, and why. Answers that
+// another row of the table covers with the same class are not listed.
 type Table []struct {
 	Code  string
 	Class Class
@@ -61,6 +69,28 @@ type Table []struct {
 func (t Table) Class(code string) (c Class, found bool) {
 	for _, r := range t {
 		if r.Code == code {
+			return r.Class, true
+		}
+	}
+	return 0, false
+}
+
+// Named returns the class of the row with the code of an answer. If there is none, Named looks for
+// the status, and then for the first digit of the status and xx. Without a row the class is
+// Unclear.
+func (t Table) Named(code string, status int) Class {
+	for _, key := range []string{code, fmt.Sprint(status), fmt.Sprint(status/100, "xx")} {
+		if c, ok := t.Class(key); ok {
+			return c
+		}
+	}
+	return Unclear
+}
+
+// Containing returns the class of the first row whose code is a part of text.
+func (t Table) Containing(text string) (c Class, found bool) {
+	for _, r := range t {
+		if strings.Contains(text, r.Code) {
 			return r.Class, true
 		}
 	}

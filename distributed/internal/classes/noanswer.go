@@ -21,7 +21,7 @@ func NoAnswer(err error, read bool) error {
 	case errors.As(err, &stranger), isOp && op.Op == "remote error" && refusesCertificate(op.Err.Error()):
 		return Connection.Mark(err)
 	case isOp && op.Op == "dial", errors.As(err, &noTLS):
-		return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable, driver.ErrUnreachable)
+		return Unreached.Mark(err)
 	case read:
 		return driver.Mark(err, driver.ErrUnavailable, driver.ErrUnreachable)
 	}
