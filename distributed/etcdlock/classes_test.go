@@ -19,6 +19,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
 	"github.com/jucgo/locks/distributed/internal/adaptertest"
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease"
 )
 
@@ -69,21 +70,21 @@ type reaction struct {
 	releaseGoesOn bool // until the error ends, or the release timeout
 }
 
-var reactions = map[etcdlock.Class]reaction{
-	etcdlock.Unknown:   {nil, true, true, true},
-	etcdlock.Ended:     {nil, true, true, true},
-	etcdlock.Request:   {lease.ErrRefused, false, false, false},
-	etcdlock.Login:     {lease.ErrLogin, false, true, false},
-	etcdlock.Moment:    {nil, true, true, true},
+var reactions = map[classes.Class]reaction{
+	classes.Unclear:    {nil, true, true, true},
+	classes.Doubt:      {nil, true, true, true},
+	classes.Request:    {lease.ErrRefused, false, false, false},
+	classes.Connection: {lease.ErrLogin, false, true, false},
+	classes.Moment:     {nil, true, true, true},
 	etcdlock.Brief:     {nil, true, true, true},
-	etcdlock.Unreached: {nil, true, true, true},
+	classes.Unreached:  {nil, true, true, true},
 	etcdlock.Expired:   {nil, true, true, true},
 }
 
 // classed is an error with its class.
 type classed struct {
 	err   error
-	class etcdlock.Class
+	class classes.Class
 }
 
 // errorsOf returns the errors of servers that are listed.
@@ -92,8 +93,9 @@ func errorsOf() (list []classed) {
 		list = append(list, classed{r.Err, r.Class})
 	}
 	for _, r := range etcdlock.TextRefusals {
-		list = append(list, classed{status.Error(codes.Unavailable, "of the test: "+r.Text), r.Class})
+		list = append(list, classed{status.Error(codes.Unavailable, "of the test: "+r.Code), r.Class})
 	}
+	list = append(list, classed{rpctypes.ErrGRPCInvalidAuthToken, classes.Connection})
 	for code, class := range etcdlock.ByCode {
 		list = append(list, classed{status.Error(code, "of a proxy: "+code.String()), class})
 	}
@@ -128,7 +130,7 @@ func inMoodsOf(t *testing.T, method string, ttl time.Duration,
 		t.Run(rpctypes.ErrorDesc(why.err), func(t *testing.T) {
 			t.Parallel()
 			if errors.Is(why.err, rpctypes.ErrGRPCInvalidAuthToken) {
-				why.class = etcdlock.Unknown // etcd's client gets another token, and asks until its context ends
+				why.class = classes.Unclear // etcd's client gets another token, and asks until its context ends
 			}
 			m := &mood{only: method}
 			client, err := dialWith([]grpc.DialOption{
@@ -161,7 +163,7 @@ func first(t *testing.T, m *mood, cs clients, why classed) {
 	err := adaptertest.Result(t, got)
 	require.ErrorContains(t, err, rpctypes.ErrorDesc(why.err))
 	require.ErrorIs(t, err, want.is)
-	require.Equal(t, why.class == etcdlock.Login, errors.Is(err, lease.ErrLogin))
+	require.Equal(t, why.class == classes.Connection, errors.Is(err, lease.ErrLogin))
 	m.Refuse(nil)
 }
 
@@ -365,4 +367,23 @@ func TestAReplacedPasswordCostsAReleaseItsOwnTime(t *testing.T) {
 	require.NoError(t, adaptertest.Result(t, waiter))
 	queued(t, admin, "mine/", 0)
 	require.NoError(t, c.Mutex("theirs").UnlockContext(a))
+}
+
+func TestAnErrorThatIsNotListedHasTheClassOfItsCode(t *testing.T) {
+	t.Parallel()
+	for class, errs := range map[classes.Class][]error{
+		classes.Request: {
+			rpctypes.ErrGRPCPermissionDenied, rpctypes.ErrGRPCEmptyKey, rpctypes.ErrGRPCTooManyOps,
+			rpctypes.ErrGRPCRequestTooLarge, rpctypes.ErrGRPCLeaseTTLTooLarge, rpctypes.ErrGRPCCompacted,
+			rpctypes.ErrGRPCClusterIDMismatch, rpctypes.ErrGRPCMemberNotFound, rpctypes.ErrGRPCRoleNotFound,
+		},
+		classes.Moment:     {rpctypes.ErrGRPCNoSpace, rpctypes.ErrGRPCRequestTooManyRequests},
+		classes.Connection: {rpctypes.ErrGRPCInvalidAuthToken},
+		classes.Unclear:    {rpctypes.ErrGRPCCanceled, rpctypes.ErrGRPCDeadlineExceeded, rpctypes.ErrGRPCWatchCanceled},
+	} {
+		for _, err := range errs {
+			require.Equal(t, class, etcdlock.ClassOf(err), err)
+			require.Equal(t, class, etcdlock.ClassOf(rpctypes.Error(err)), err)
+		}
+	}
 }

@@ -21,18 +21,9 @@ func (c *Client) SemaphoreLock(name string) *lease.Mutex {
 	return c.mutex(counting, name, c.semaphore(name), nil)
 }
 
-// Class tells whether an error refuses the request, the connection, or the moment.
-type Class = class
-
 const (
-	Unknown   = unknown
-	Ended     = ended
-	Request   = request
-	Login     = login
-	Moment    = moment
-	Brief     = brief
-	Unreached = unreached
-	Expired   = expired
+	Brief   = brief
+	Expired = expired
 )
 
 var (
