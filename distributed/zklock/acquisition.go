@@ -13,6 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -173,7 +174,7 @@ func temporary(err error) bool {
 		}
 	}
 	switch classOf(err) {
-	case moment, login: // package lease asks again, after longer pauses
+	case classes.Moment, classes.Connection: // package lease asks again, after longer pauses
 		return false
 	}
 	return inDoubt(err)

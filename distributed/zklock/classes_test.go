@@ -16,6 +16,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adaptertest"
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/zklock"
 )
@@ -120,12 +121,12 @@ type reaction struct {
 	firstGoesOn, waitGoesOn, releaseGoesOn bool
 }
 
-var reactions = map[zklock.Class]reaction{
-	zklock.Unknown:   {nil, true, true, true},
-	zklock.OfSession: {nil, true, true, true},
-	zklock.Moment:    {nil, true, true, true},
-	zklock.Request:   {lease.ErrRefused, false, false, false},
-	zklock.Login:     {lease.ErrLogin, false, true, false},
+var reactions = map[classes.Class]reaction{
+	classes.Unclear:    {nil, true, true, true},
+	zklock.OfSession:   {nil, true, true, true},
+	classes.Moment:     {nil, true, true, true},
+	classes.Request:    {lease.ErrRefused, false, false, false},
+	classes.Connection: {lease.ErrLogin, false, true, false},
 }
 
 // inEachMood runs f for each code of ZooKeeper that refuses requests.
@@ -133,20 +134,26 @@ func inEachMood(t *testing.T, f func(t *testing.T, m *mood, c, rival *zklock.Cli
 	t.Parallel()
 	s := zklock.LendServer(t)
 	rival := open(t, s.Addr())
+	codes := map[int32]classes.Class{ // a server fails, the connection is lost, the time is over
+		-1: classes.Unclear, -4: classes.Unclear, -7: classes.Unclear,
+	}
 	for _, r := range zklock.Refusals {
-		want, tested := reactions[r.Class]
-		if r.Code == 0 || !tested { // an error of the client, or one that the recipes are about
+		codes[r.Code] = r.Class
+	}
+	for code, class := range codes {
+		want, tested := reactions[class]
+		if code == 0 || !tested { // an error of the client, or one that the recipes are about
 			continue
 		}
-		t.Run(fmt.Sprint(r.Code), func(t *testing.T) {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			t.Parallel()
 			m := new(mood)
 			c := open(t, s.Addr(), zklock.WithDialer(m.dial), zklock.WithLeaseOptions(lease.WithPoll(50*time.Millisecond)))
 			t.Cleanup(func() { m.Refuse(0) })
-			l, a := c.Mutex("warm"+fmt.Sprint(-r.Code)), adaptertest.Owner()
+			l, a := c.Mutex("warm"+fmt.Sprint(-code)), adaptertest.Owner()
 			require.NoError(t, l.LockContext(a))
 			require.NoError(t, l.UnlockContext(a))
-			f(t, m, c, rival, r.Code, want)
+			f(t, m, c, rival, code, want)
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -57,7 +58,7 @@ func (a *acquisition) createSingle(ctx context.Context, wait bool) (goOn bool, e
 		return err == nil, err
 	case !inDoubt(err):
 		return false, refusal(err, path)
-	case classOf(err) == moment || classOf(err) == login:
+	case classOf(err) == classes.Moment || classOf(err) == classes.Connection:
 		return false, err
 	}
 	n.unsure = true // delete finds out whether the node exists

@@ -11,18 +11,19 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // node is an ephemeral node that this client has made, or tried to make. It lives at most as long
 // as its session.
 type node struct {
-	c    *core
-	s    *session
-	dir  string
-	uuid string // part of the name; the data of a single node
-	kind string // what follows the UUID in the name, and a number
-	id   string // of the acquisition
+	c     *core
+	s     *session
+	dir   string
+	uuid  string // part of the name; the data of a single node
+	infix string // follows the UUID in the name, in front of a number
+	id    string // of the acquisition
 	// hear is called when the node was deleted by another client, or has other data, after a
 	// look. It must not block.
 	hear func(n *node, gone bool)
@@ -54,7 +55,7 @@ type node struct {
 // way.
 //
 // If surveyed is set, the node has a survey of dir.
-func (c *core) create(ctx context.Context, dir, kind, number string, a *acquisition, surveyed bool) (*node, error) {
+func (c *core) create(ctx context.Context, dir, infix, number string, a *acquisition, surveyed bool) (*node, error) {
 	flags := int32(zk.FlagEphemeral | zk.FlagSequence)
 	if number != "" {
 		flags = zk.FlagEphemeral
@@ -65,7 +66,7 @@ func (c *core) create(ctx context.Context, dir, kind, number string, a *acquisit
 			return nil, err
 		}
 		c.introduce(s)
-		n := &node{c: c, s: s, dir: dir, uuid: newUUID(), kind: kind, id: a.id.Acquisition, hear: a.onChange}
+		n := &node{c: c, s: s, dir: dir, uuid: newUUID(), infix: infix, id: a.id.Acquisition, hear: a.onChange}
 		create := s.create
 		if surveyed {
 			create = n.enter
@@ -82,7 +83,7 @@ func (c *core) create(ctx context.Context, dir, kind, number string, a *acquisit
 			}
 		case !inDoubt(err):
 			return nil, refusal(err, dir)
-		case classOf(err) == moment || classOf(err) == login:
+		case classOf(err) == classes.Moment || classOf(err) == classes.Connection:
 			return nil, outcome(fmt.Errorf("create a node in %q: %w", dir, err))
 		default:
 			n.unsure = true
@@ -154,7 +155,7 @@ func (n *node) locate(ctx context.Context) error {
 		return err
 	}
 	for _, c := range children {
-		_, numbered := sequence(c, n.kind)
+		_, numbered := sequence(c, n.infix)
 		if numbered && strings.HasPrefix(c, n.prefix()) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -166,7 +167,7 @@ func (n *node) locate(ctx context.Context) error {
 }
 
 // prefix returns the name of a node without its number. No other node's name begins with it.
-func (n *node) prefix() string { return protection + n.uuid + "-" + n.kind }
+func (n *node) prefix() string { return protection + n.uuid + "-" + n.infix }
 
 func (n *node) path() string {
 	n.mu.Lock()
@@ -274,9 +275,9 @@ func (n *node) delete() {
 			return
 		}
 		switch classOf(err) {
-		case request, login:
+		case classes.Request, classes.Connection:
 			n.tellRefusal(err)
-		case unknown, ofSession:
+		case classes.Unclear, ofSession:
 			tried = tried || sent
 		}
 		pause(n.c.life, n.s.dead, wait)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -284,7 +285,7 @@ func (st *store) Renew(ctx context.Context, holds []driver.HoldID, _ time.Durati
 		switch {
 		case inDoubt(err) && !s.isOver():
 			return make([]bool, len(holds)), err // only holds that the leader has confirmed count
-		case classOf(err) == request: // the server does not say whether the node exists
+		case classOf(err) == classes.Request: // the server does not say whether the node exists
 			refusal = err
 		}
 		held[i] = err == nil && a.holding() == hold

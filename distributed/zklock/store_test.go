@@ -318,7 +318,7 @@ func TestTheNodeOfAnotherKindIsNotTakenForTheOwn(t *testing.T) {
 	s, err := c.core.session(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, s.makeContainer(t.Context(), "/it"))
-	own := &node{c: c.core, s: s, dir: "/it", uuid: newUUID(), kind: lockPrefix}
+	own := &node{c: c.core, s: s, dir: "/it", uuid: newUUID(), infix: lockPrefix}
 	for _, other := range []string{
 		protection + own.uuid + "-" + readPrefix, protection + newUUID() + "-" + lockPrefix,
 		protection + own.uuid + "0-" + lockPrefix, "x" + own.prefix(), lockPrefix,
