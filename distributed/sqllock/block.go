@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -33,7 +34,7 @@ func (c *core) lookAfter(session int64, lose func()) (stop func()) {
 		for late := false; adapter.Sleep(ctx, quiet); {
 			var waiting int
 			switch err := c.query(ctx, c.statements["waiting"], []any{session}, &waiting); {
-			case c.dialect.classify(err) == refused: // the pool is closed
+			case c.dialect.classify(err) == classes.Request: // the pool is closed
 				lose()
 				return
 			case err != nil: // no answer says nothing

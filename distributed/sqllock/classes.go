@@ -7,27 +7,15 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/jucgo/locks/distributed/internal/classes"
 )
 
-// class says which thing an error of the database refuses, see [lease.ErrRefused].
-type class int
-
+// Databases have four classes of their own.
 const (
-	// unknown: the request got no answer, and may have been carried out.
-	unknown class = iota
-	// ended: the server has ended the session. The request may have been carried out.
-	ended
 	// interrupted: the server has ended the statement, which may have been carried out. The session
-	// goes on.
-	interrupted
-	// refused: this request, which was not carried out. A repetition has the same answer.
-	refused
-	// login: the login, or the connection as a whole. The request was not carried out.
-	login
-	// unavailable: any such request, for a while. The request was not carried out.
-	unavailable
-	// unreachable: no connection was made.
-	unreachable
+	// goes on. After an error of class Doubt the session has ended.
+	interrupted = classes.Own + iota
 	// busy: not carried out because of another transaction. It may be repeated.
 	busy
 	// missing: the table does not exist.
@@ -41,72 +29,73 @@ const (
 type stateRefusal struct {
 	State string
 	Text  string // which the message contains, if the state has several meanings
-	Class class
+	Class classes.Class
 	Why   string
 }
 
 // ofPostgres are the errors of PostgreSQL, and those that pgbouncer makes. The first entry that
-// fits decides. A state that is not listed refuses the request.
+// fits decides. A state that is not listed refuses the request: a feature is missing, a trigger has
+// failed, or the like.
 var ofPostgres = []stateRefusal{
 	// The connection, and proxies between the client and the server.
-	{"08001", "", unavailable, "no connection could be made"},
-	{"08004", "", unavailable, "the server accepts no connection"},
-	{"08P01", "no more connections allowed", unavailable, "pgbouncer has max_client_conn clients"},
-	{"08P01", "max_db_client_connections", unavailable, "the same, of a database"},
-	{"08P01", "max_user_client_connections", unavailable, "the same, of a user"},
-	{"08P01", "query_wait_timeout", unavailable, "pgbouncer had no server's connection to spare"},
-	{"08P01", "cannot connect to server", unavailable, "pgbouncer does not reach the server"},
-	{"08P01", "server login has been failing", unavailable, "pgbouncer waits before it tries the server again"},
-	{"08P01", "pause mode", unavailable, "pgbouncer is paused"},
-	{"08P01", "client_login_timeout", unavailable, "pgbouncer had no server's connection for a login"},
-	{"08P01", "the database system is ", unavailable, "pgbouncer passes on that the server starts or stops"},
-	{"08P01", "too many connections", unavailable, "pgbouncer passes on that the server is full"},
-	{"08P01", "authentication failed", login, "pgbouncer does not accept the password or the certificate"},
-	{"08P01", "server login failed", login, "the server does not accept the password of pgbouncer"},
-	{"08P01", "no such user", login, "pgbouncer does not know the user"},
-	{"08P01", "no such database", login, "pgbouncer does not know the database"},
-	{"08P01", "is disabled", login, "an administrator has disabled the database in pgbouncer"},
-	{"08P01", "login rejected", login, "pgbouncer admits no such connection"},
-	{"08P01", "TLS connection required", login, "pgbouncer admits no connection without TLS"},
-	{"08P01", "SSL required", login, "the same of earlier versions"},
-	{"08P01", "unsupported startup parameter", login, "pgbouncer does not pass a setting of the connection on"},
-	{"08P01", "prepared statement", login, "a statement that was prepared is not in this session: a pooler"},
-	{"08", "", unknown, "the connection has failed, and with it the answer"},
+	{"08001", "", classes.Moment, "no connection could be made"},
+	{"08004", "", classes.Moment, "the server accepts no connection"},
+	{"08P01", "no more connections allowed", classes.Moment, "pgbouncer has max_client_conn clients"},
+	{"08P01", "max_db_client_connections", classes.Moment, "the same, of a database"},
+	{"08P01", "max_user_client_connections", classes.Moment, "the same, of a user"},
+	{"08P01", "query_wait_timeout", classes.Moment, "pgbouncer had no server's connection to spare"},
+	{"08P01", "cannot connect to server", classes.Moment, "pgbouncer does not reach the server"},
+	{"08P01", "server login has been failing", classes.Moment, "pgbouncer waits before it tries the server again"},
+	{"08P01", "pause mode", classes.Moment, "pgbouncer is paused"},
+	{"08P01", "client_login_timeout", classes.Moment, "pgbouncer had no server's connection for a login"},
+	{"08P01", "the database system is ", classes.Moment, "pgbouncer passes on that the server starts or stops"},
+	{"08P01", "too many connections", classes.Moment, "pgbouncer passes on that the server is full"},
+	{"08P01", "authentication failed", classes.Connection, "pgbouncer does not accept the password or the certificate"},
+	{"08P01", "server login failed", classes.Connection, "the server does not accept the password of pgbouncer"},
+	{"08P01", "no such user", classes.Connection, "pgbouncer does not know the user"},
+	{"08P01", "no such database", classes.Connection, "pgbouncer does not know the database"},
+	{"08P01", "is disabled", classes.Connection, "an administrator has disabled the database in pgbouncer"},
+	{"08P01", "login rejected", classes.Connection, "pgbouncer admits no such connection"},
+	{"08P01", "TLS connection required", classes.Connection, "pgbouncer admits no connection without TLS"},
+	{"08P01", "SSL required", classes.Connection, "the same of earlier versions"},
+	{"08P01", "unsupported startup parameter", classes.Connection, "pgbouncer does not pass a setting on"},
+	{"08P01", "prepared statement", classes.Connection, "a prepared statement is not in this session: a pooler"},
+	{"08", "", classes.Unclear, "the connection has failed, and with it the answer"},
 
 	// The credentials, or a default of the login.
-	{"0P000", "", login, "the role of the connection does not exist"},
-	{"28", "", login, "the password, the role or the address is not accepted"},
-	{"3D000", "", login, "there is no such database"},
-	{"F0", "", login, "the server's configuration cannot be read"},
-	{"55P02", "", login, "a setting of the connection cannot be changed now"},
-	{"22023", "", login, "the value of a setting of the connection is refused"},
-	{"42704", "", login, "there is no such setting of the connection"},
-	{"42602", "", login, "the name of a setting of the connection is none"},
-	{"55000", "not currently accepting connections", login, "an administrator has closed the database"},
-	{"55000", "cannot connect to invalid database", login, "the database was dropped in part"},
-	{"42501", "permission denied for database", login, "the role may not connect to the database"},
-	{"42501", "permission denied to set parameter", login, "the role may not have a setting of the connection"},
-	{"25P02", "", login, "a transaction that has failed was left open on the connection"},
-	{"26000", "", login, "a statement that was prepared is not in this session: a pooler, or DISCARD ALL"},
-	{"42P05", "", login, "a statement of this name is in this session already: a pooler"},
+	{"0P000", "", classes.Connection, "the role of the connection does not exist"},
+	{"28", "", classes.Connection, "the password, the role or the address is not accepted"},
+	{"3D000", "", classes.Connection, "there is no such database"},
+	{"F0", "", classes.Connection, "the server's configuration cannot be read"},
+	{"55P02", "", classes.Connection, "a setting of the connection cannot be changed now"},
+	{"22023", "", classes.Connection, "the value of a setting of the connection is refused"},
+	{"42704", "", classes.Connection, "there is no such setting of the connection"},
+	{"42602", "", classes.Connection, "the name of a setting of the connection is none"},
+	{"55000", "not currently accepting connections", classes.Connection, "an administrator has closed the database"},
+	{"55000", "cannot connect to invalid database", classes.Connection, "the database was dropped in part"},
+	{"42501", "permission denied for database", classes.Connection, "the role may not connect to the database"},
+	{"42501", "permission denied to set parameter", classes.Connection, "the role may not have a setting"},
+	{"25P02", "", classes.Connection, "a transaction that has failed was left open on the connection"},
+	{"26000", "", classes.Connection, "a statement that was prepared is not in this session: a pooler, or DISCARD ALL"},
+	{"42P05", "", classes.Connection, "a statement of this name is in this session already: a pooler"},
 
 	// The state of the server.
-	{"25006", "", unavailable, "the server is a standby, or has become one, or was set to read only"},
-	{"53", "", unavailable, "connections, memory, or disk space are used up"},
-	{"57P03", "", unavailable, "the server starts, stops, or recovers"},
-	{"57014", "", unavailable, "a time limit, or an administrator, has cancelled the statement"},
-	{"0A000", "cached plan must not change result type", unavailable, "the table was altered: the driver prepares anew"},
-	{"57P01", "", ended, "an administrator ends the session, or stops the server"},
-	{"57P02", "", ended, "the server has crashed, and starts anew"},
-	{"57P04", "", ended, "the database was dropped"},
-	{"57P05", "", ended, "the session was idle for too long"},
-	{"57", "", ended, "an operator has intervened"},
-	{"25P03", "", ended, "the transaction was idle for too long, and the session is over"},
-	{"25P04", "", ended, "the transaction has lasted for too long, and the session is over"},
-	{"40003", "", unknown, "the server does not know whether the statement was completed"},
-	{"58", "", unknown, "the disk or the system has failed"},
-	{"XX", "", unknown, "an internal error, or damaged data"},
-	{"HV", "", unknown, "the table is on another server, which has not answered"},
+	{"25006", "", classes.Moment, "the server is a standby, or has become one, or was set to read only"},
+	{"53", "", classes.Moment, "connections, memory, or disk space are used up"},
+	{"57P03", "", classes.Moment, "the server starts, stops, or recovers"},
+	{"57014", "", classes.Moment, "a time limit, or an administrator, has cancelled the statement"},
+	{"0A000", "cached plan must not change result type", classes.Moment, "the table was altered"},
+	{"57P01", "", classes.Doubt, "an administrator ends the session, or stops the server"},
+	{"57P02", "", classes.Doubt, "the server has crashed, and starts anew"},
+	{"57P04", "", classes.Doubt, "the database was dropped"},
+	{"57P05", "", classes.Doubt, "the session was idle for too long"},
+	{"57", "", classes.Doubt, "an operator has intervened"},
+	{"25P03", "", classes.Doubt, "the transaction was idle for too long, and the session is over"},
+	{"25P04", "", classes.Doubt, "the transaction has lasted for too long, and the session is over"},
+	{"40003", "", classes.Unclear, "the server does not know whether the statement was completed"},
+	{"58", "", classes.Unclear, "the disk or the system has failed"},
+	{"XX", "", classes.Unclear, "an internal error, or damaged data"},
+	{"HV", "", classes.Unclear, "the table is on another server, which has not answered"},
 
 	// Other transactions.
 	{"40001", "", busy, "serialization failure"},
@@ -119,51 +108,29 @@ var ofPostgres = []stateRefusal{
 	// The tables.
 	{"42P01", "", missing, "there is no such table"},
 	{"21", "", foreign, "names are not unique"},
-	{"22021", "", refused, "the encoding of the database does not have the name"},
-	{"22P05", "", refused, "the encoding of the database does not have a character of the name"},
+	{"22021", "", classes.Request, "the encoding of the database does not have the name"},
+	{"22P05", "", classes.Request, "the encoding of the database does not have a character of the name"},
 	{"22", "", foreign, "a column does not have our value"},
 	{"23", "", foreign, "a constraint that is not ours is violated"},
 	{"44", "", foreign, "the table is a view that does not show our row"},
 	{"428C9", "", foreign, "a column is generated"},
 
 	// The request itself.
-	{"42501", "", refused, "the role lacks a permission"},
-	{"42601", "", refused, "the server is too old, or another one, for the statement"},
-	{"42622", "", refused, "a name is too long"},
-	{"42939", "", refused, "a name is reserved"},
-	{"42P04", "", refused, "the database exists"},
-	{"42P06", "", refused, "another client has made the schema at the same time"},
-	{"42P07", "", refused, "another client has made the table at the same time"},
-	{"42710", "", refused, "another client has made the index or the type at the same time"},
+	{"42501", "", classes.Request, "the role lacks a permission"},
+	{"42601", "", classes.Request, "the server is too old, or another one, for the statement"},
+	{"42622", "", classes.Request, "a name is too long"},
+	{"42939", "", classes.Request, "a name is reserved"},
+	{"42P04", "", classes.Request, "the database exists"},
+	{"42P06", "", classes.Request, "another client has made the schema at the same time"},
+	{"42P07", "", classes.Request, "another client has made the table at the same time"},
+	{"42710", "", classes.Request, "another client has made the index or the type at the same time"},
 	{"42", "", foreign, "columns, types or keys are not ours"},
-	{"03", "", refused, "the statement is not complete"},
-	{"09", "", refused, "a trigger has failed"},
-	{"0A", "", refused, "the server does not have this feature"},
-	{"0B", "", refused, "a transaction cannot begin so"},
-	{"0F", "", refused, "a locator is wrong"},
-	{"0L", "", refused, "a grant has no grantor"},
-	{"0Z", "", refused, "a function has failed"},
-	{"20", "", refused, "a function has failed"},
-	{"24", "", refused, "a cursor is in the wrong state"},
-	{"25", "", refused, "the transaction of the connection is in the wrong state"},
-	{"27", "", refused, "a trigger has changed the row"},
-	{"2B", "", refused, "privileges depend on each other"},
-	{"2D", "", refused, "a function may not end the transaction"},
-	{"2F", "", refused, "a function has failed"},
-	{"34", "", refused, "there is no such cursor"},
-	{"38", "", refused, "a function has failed"},
-	{"39", "", refused, "a function has failed"},
-	{"3B", "", refused, "a savepoint is wrong"},
-	{"3F", "", refused, "there is no such schema"},
-	{"54", "", refused, "a limit of the server is exceeded"},
-	{"55", "", refused, "an object is in use, or in the wrong state"},
-	{"P0", "", refused, "a trigger of the table refuses the row"},
 }
 
 // numberRefusal is a kind of error of MySQL and MariaDB.
 type numberRefusal struct {
 	Numbers []uint64
-	Class   class
+	Class   classes.Class
 	Why     string
 }
 
@@ -171,45 +138,45 @@ type numberRefusal struct {
 // listed refuses the request: syntax, privileges and limits.
 var ofMySQL = []numberRefusal{
 	// Logins.
-	{[]uint64{1044, 3879}, login, "the user has no access to the database"},
-	{[]uint64{1045, 1698, 1873, 3118, 3955, 4150, 4151}, login, "the password or the account is not accepted"},
-	{[]uint64{1046, 1049}, login, "there is no such database, or none was named"},
-	{[]uint64{1042, 1129, 1130}, login, "the client's address is not accepted, or blocked after errors"},
-	{[]uint64{1043, 1251, 1275, 1524, 2049, 2059, 2061, 4055}, login, "client and server share no way to log in"},
-	{[]uint64{1820, 1862}, login, "the password has expired"},
-	{[]uint64{1759, 3159, 3160}, login, "the server admits no connection without TLS"},
-	{[]uint64{1115, 1193, 1231, 1232, 1238, 1273, 1298, 1621}, login, "a setting of the connection is refused"},
-	{[]uint64{1243}, login, "a statement that was prepared is not in this session: a proxy"},
-	{[]uint64{1399, 1568, 1837}, login, "a transaction was left open on the connection"},
-	{[]uint64{1099, 1100, 1192}, login, "LOCK TABLES is in force on the connection"},
+	{[]uint64{1044, 3879}, classes.Connection, "the user has no access to the database"},
+	{[]uint64{1045, 1698, 1873, 3118, 3955, 4150, 4151}, classes.Connection, "the login is not accepted"},
+	{[]uint64{1046, 1049}, classes.Connection, "there is no such database, or none was named"},
+	{[]uint64{1042, 1129, 1130}, classes.Connection, "the client's address is not accepted, or blocked after errors"},
+	{[]uint64{1043, 1251, 1275, 1524, 2049, 2059, 2061, 4055}, classes.Connection, "both sides share no way to log in"},
+	{[]uint64{1820, 1862}, classes.Connection, "the password has expired"},
+	{[]uint64{1759, 3159, 3160}, classes.Connection, "the server admits no connection without TLS"},
+	{[]uint64{1115, 1193, 1231, 1232, 1238, 1273, 1298, 1621}, classes.Connection, "a setting is refused"},
+	{[]uint64{1243}, classes.Connection, "a statement that was prepared is not in this session: a proxy"},
+	{[]uint64{1399, 1568, 1837}, classes.Connection, "a transaction was left open on the connection"},
+	{[]uint64{1099, 1100, 1192}, classes.Connection, "LOCK TABLES is in force on the connection"},
 
 	// The state of the server.
-	{[]uint64{1040, 1135, 1203, 1226}, unavailable, "connections, or a user's share of them, are used up"},
-	{[]uint64{1037, 1038, 1041, 1257, 1998, 3015, 3044, 3170, 3950}, unavailable, "the memory is full"},
-	{[]uint64{1021, 1114, 1197, 1705, 1878, 3019, 3675, 3884, 4139}, unavailable, "the disk, a table or a log is full"},
-	{[]uint64{1206, 1461, 1637}, unavailable, "locks, prepared statements or transactions are used up"},
-	{[]uint64{1036, 1223, 1290, 1792, 1836, 1874, 3989, 4156}, unavailable, "the server, or the session, is read only"},
-	{[]uint64{3032}, unavailable, "the server is offline for all but administrators"},
-	{[]uint64{1047}, unavailable, "a node of Galera is not part of the cluster now"},
-	{[]uint64{3092, 3781, 3782, 3783, 3796, 3797, 3799}, unavailable, "the group elects, or the member is not in it"},
-	{[]uint64{3983, 4121}, unavailable, "the engine or the thread pool takes no such statement now"},
-	{[]uint64{9001}, unavailable, "ProxySQL has no connection to a server"},
+	{[]uint64{1040, 1135, 1203, 1226}, classes.Moment, "connections, or a user's share of them, are used up"},
+	{[]uint64{1037, 1038, 1041, 1257, 1998, 3015, 3044, 3170, 3950}, classes.Moment, "the memory is full"},
+	{[]uint64{1021, 1114, 1197, 1705, 1878, 3019, 3675, 3884, 4139}, classes.Moment, "a disk, table or log is full"},
+	{[]uint64{1206, 1461, 1637}, classes.Moment, "locks, prepared statements or transactions are used up"},
+	{[]uint64{1036, 1223, 1290, 1792, 1836, 1874, 3989, 4156}, classes.Moment, "server or session is read only"},
+	{[]uint64{3032}, classes.Moment, "the server is offline for all but administrators"},
+	{[]uint64{1047}, classes.Moment, "a node of Galera is not part of the cluster now"},
+	{[]uint64{3092, 3781, 3782, 3783, 3796, 3797, 3799}, classes.Moment, "the group elects, or lacks the member"},
+	{[]uint64{3983, 4121}, classes.Moment, "the engine or the thread pool takes no such statement now"},
+	{[]uint64{9001}, classes.Moment, "ProxySQL has no connection to a server"},
 
 	// Ends of a session or of a statement.
-	{[]uint64{1053, 1077, 1078, 1079, 1080}, ended, "the server stops"},
-	{[]uint64{1152, 1184, 1927, 3169, 4081, 4082}, ended, "the session was killed"},
-	{[]uint64{1159, 1161, 4031}, ended, "the session was idle for too long"},
+	{[]uint64{1053, 1077, 1078, 1079, 1080}, classes.Doubt, "the server stops"},
+	{[]uint64{1152, 1184, 1927, 3169, 4081, 4082}, classes.Doubt, "the session was killed"},
+	{[]uint64{1159, 1161, 4031}, classes.Doubt, "the session was idle for too long"},
 	{[]uint64{1028, 1317, 1931, 1969, 3024}, interrupted, "a time limit, or an administrator, has ended the statement"},
 	{[]uint64{3100, 3798}, interrupted, "the group has not confirmed the commit"},
 	{[]uint64{3101}, busy, "another member has changed the row first"},
 
 	// Failures without an answer about the statement.
-	{[]uint64{1030, 1105, 1180, 1181, 1815}, unknown, "the engine has failed, perhaps in the commit"},
-	{[]uint64{1023, 1024, 1026, 1598, 3001}, unknown, "the disk or the log of the server has failed"},
-	{[]uint64{1154, 1155, 1156, 1157, 1158, 1160, 1189, 1190}, unknown, "the connection has failed"},
-	{[]uint64{1429, 1430, 1296, 1297}, unknown, "the table is on another server, which has failed"},
-	{[]uint64{2002, 2003, 2005}, unavailable, "a proxy does not reach the server"},
-	{[]uint64{2006, 2012, 2013, 2055}, unknown, "a proxy has lost the connection to the server"},
+	{[]uint64{1030, 1105, 1180, 1181, 1815}, classes.Unclear, "the engine has failed, perhaps in the commit"},
+	{[]uint64{1023, 1024, 1026, 1598, 3001}, classes.Unclear, "the disk or the log of the server has failed"},
+	{[]uint64{1154, 1155, 1156, 1157, 1158, 1160, 1189, 1190}, classes.Unclear, "the connection has failed"},
+	{[]uint64{1429, 1430, 1296, 1297}, classes.Unclear, "the table is on another server, which has failed"},
+	{[]uint64{2002, 2003, 2005}, classes.Moment, "a proxy does not reach the server"},
+	{[]uint64{2006, 2012, 2013, 2055}, classes.Unclear, "a proxy has lost the connection to the server"},
 
 	// Other transactions.
 	{[]uint64{1020}, busy, "the row was changed after the snapshot"},
@@ -226,50 +193,37 @@ var ofMySQL = []numberRefusal{
 	{[]uint64{1216, 1217, 1451, 1452, 3819, 4025}, foreign, "a constraint that is not ours is violated"},
 	{[]uint64{1347, 1348, 1356, 1369, 1394, 1395, 1471}, foreign, "the table is a view"},
 	{[]uint64{1906, 3105}, foreign, "a column is generated"},
-
-	// The request itself, as examples of all others.
-	{[]uint64{1142, 1143, 1227, 1370}, refused, "the user lacks a privilege"},
-	{[]uint64{1064, 1149, 1235, 1295, 1305}, refused, "the server is too old, or another one, for the statement"},
-	{[]uint64{1104, 1153, 1175, 1207}, refused, "a limit of the server forbids the statement"},
-	{[]uint64{1442, 1644, 3098, 3164}, refused, "a trigger or a plugin refuses the row"},
-	{[]uint64{3057}, refused, "the server has no lock of this name"},
-	{[]uint64{1050, 1061}, refused, "another client has made the table at the same time"},
-	{[]uint64{1034, 1194, 1195}, refused, "the table is damaged"},
 }
 
 // codeRefusal is a kind of error of SQLite: the lower eight bits of its result code.
 type codeRefusal struct {
 	Code  int
-	Class class
+	Class classes.Class
 	Why   string
 }
 
-// ofSQLite are the errors of SQLite.
+// ofSQLite are the errors of SQLite. A code that is not listed is of a failure without an answer.
 var ofSQLite = []codeRefusal{
-	{1, refused, "the statement is wrong, or the table, see the text"},
-	{2, unknown, "an internal error"},
-	{3, refused, "the file may not be used so"},
+	{1, classes.Request, "the statement is wrong, or the table, see the text"},
+	{3, classes.Request, "the file may not be used so"},
 	{4, busy, "the statement was rolled back by another one"},
 	{5, busy, "another connection writes"},
 	{6, busy, "another statement of the connection writes"},
-	{7, unavailable, "the memory is full"},
-	{8, refused, "the file is read only"},
+	{7, classes.Moment, "the memory is full"},
+	{8, classes.Request, "the file is read only"},
 	{9, interrupted, "the program has interrupted the statement"},
-	{10, unknown, "the disk fails"},
-	{11, refused, "the file is damaged"},
-	{12, unknown, "an internal error"},
-	{13, unavailable, "the disk is full"},
-	{14, login, "the file cannot be opened"},
+	{11, classes.Request, "the file is damaged"},
+	{13, classes.Moment, "the disk is full"},
+	{14, classes.Connection, "the file cannot be opened"},
 	{15, busy, "too many connections begin at once"},
 	{17, busy, "the tables were altered meanwhile"},
-	{18, refused, "the value is too big"},
+	{18, classes.Request, "the value is too big"},
 	{19, foreign, "a constraint that is not ours is violated"},
 	{20, foreign, "a column has another type"},
-	{21, unknown, "the driver uses the library wrongly"},
-	{22, refused, "the file is too large for the system"},
-	{23, refused, "the program has forbidden the statement"},
-	{25, refused, "the statement has fewer arguments"},
-	{26, login, "the file is no database, or is encrypted with another key"},
+	{22, classes.Request, "the file is too large for the system"},
+	{23, classes.Request, "the program has forbidden the statement"},
+	{25, classes.Request, "the statement has fewer arguments"},
+	{26, classes.Connection, "the file is no database, or is encrypted with another key"},
 }
 
 // closed is the text of the error of a closed *sql.DB, which is not exported. Nobody waits for
@@ -278,20 +232,20 @@ const closed = "sql: database is closed"
 
 // classify returns the class of err. It knows the drivers only by the methods or fields that hold
 // codes.
-func (d Dialect) classify(err error) class {
+func (d Dialect) classify(err error) classes.Class {
 	switch {
 	case err == nil:
-		return unknown
+		return classes.Unclear
 	case errors.Is(err, errTaken):
 		return busy
 	case errors.As(err, new(*modeError)), errors.Is(err, ErrUnsupportedTopology):
-		return refused
+		return classes.Request
 	case errors.Is(err, errUnlisted):
 		return missing
 	case errors.Is(err, errNotUnique), errors.Is(err, errEngine):
 		return foreign
 	case strings.Contains(err.Error(), closed):
-		return refused
+		return classes.Request
 	}
 	switch d {
 	case Postgres:
@@ -309,41 +263,33 @@ func (d Dialect) classify(err error) class {
 	return classOfConnection(err)
 }
 
-// textRefusal is a kind of error that a driver makes by itself, while it logs in.
-type textRefusal struct {
-	Text  string // a part of the message
-	Class class
-	Why   string
-}
-
-// ofDrivers are the errors of drivers without a code. The server was asked for nothing yet.
-var ofDrivers = []textRefusal{
-	{"SSL is not enabled on the server", unreachable, "lib/pq is to use TLS, and the server does not"},
-	{"TLS requested but server does not support TLS", unreachable, "the same of the driver of MySQL"},
-	{"this authentication plugin is not supported", login, "the driver of MySQL does not know the way to log in"},
-	{"this user requires clear text authentication", login, "the driver of MySQL may not log in this way"},
-	{"this user requires mysql native password authentication", login, "the driver of MySQL may not log in this way"},
-	{"this user requires old password authentication", login, "the driver of MySQL may not log in this way"},
+// ofDrivers are the errors that drivers make by themselves while they log in, without a code. The
+// server was asked for nothing yet.
+var ofDrivers = classes.Table{
+	{"SSL is not enabled on the server", classes.Unreached, "lib/pq is to use TLS, and the server does not"},
+	{"TLS requested but server does not support TLS", classes.Unreached, "the same of the driver of MySQL"},
+	{"this authentication plugin is not supported", classes.Connection, "the driver of MySQL cannot log in so"},
+	{"this user requires clear text authentication", classes.Connection, "the driver of MySQL may not log in this way"},
+	{"this user requires mysql native password authentication", classes.Connection, "the same"},
+	{"this user requires old password authentication", classes.Connection, "the same as well"},
 }
 
 // classOfConnection is classify of an error that is none of the server's.
-func classOfConnection(err error) class {
+func classOfConnection(err error) classes.Class {
 	var dial *net.OpError
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError
 	var alert tls.AlertError
-	for _, r := range ofDrivers {
-		if strings.Contains(err.Error(), r.Text) {
-			return r.Class
-		}
+	if c, ok := ofDrivers.Containing(err.Error()); ok {
+		return c
 	}
 	switch {
 	case errors.As(err, &certificate), errors.As(err, &alert):
-		return login // one side does not accept the certificate of the other one
+		return classes.Connection // one side does not accept the certificate of the other one
 	case errors.As(err, &name), errors.As(err, &dial) && dial.Op == "dial", notConnected(err):
-		return unreachable
+		return classes.Unreached
 	}
-	return unknown
+	return classes.Unclear
 }
 
 // notConnected reports whether err is pgx's error of an attempt to connect.
@@ -365,16 +311,16 @@ func walk(err error, use func(error) bool) bool {
 	return false
 }
 
-func classOfState(state, text string) class {
+func classOfState(state, text string) classes.Class {
 	if len(state) < 2 {
-		return unknown
+		return classes.Unclear
 	}
 	for _, r := range ofPostgres {
 		if strings.HasPrefix(state, r.State) && strings.Contains(text, r.Text) {
 			return r.Class
 		}
 	}
-	return refused
+	return classes.Request
 }
 
 // number returns the number of an error of MySQL: the field Number of the driver's error.
@@ -404,19 +350,19 @@ func field(err error, name string, use func(reflect.Value) bool) bool {
 	})
 }
 
-func classOfNumber(n uint64) class {
+func classOfNumber(n uint64) classes.Class {
 	for _, r := range ofMySQL {
 		if slices.Contains(r.Numbers, n) {
 			return r.Class
 		}
 	}
 	if n >= 2000 && n < 3000 || n >= 9000 && n < 10000 {
-		return unknown // of a client's library, or a proxy: not of the server
+		return classes.Unclear // of a client's library, or a proxy: not of the server
 	}
-	return refused
+	return classes.Request
 }
 
-func classOfSQLite(err error) class {
+func classOfSQLite(err error) classes.Class {
 	code := codeOfSQLite(err)
 	text := err.Error()
 	has := func(parts ...string) bool {
@@ -435,7 +381,7 @@ func classOfSQLite(err error) class {
 			return r.Class
 		}
 	}
-	return unknown
+	return classes.Unclear
 }
 
 // codeOfSQLite returns the result code of an error without its upper bits, or -1. The code is the

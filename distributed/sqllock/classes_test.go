@@ -18,6 +18,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adaptertest"
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 )
@@ -98,14 +99,14 @@ type reaction struct {
 }
 
 // reactions are the reactions of a Table.
-var reactions = map[sqllock.Class]reaction{
-	sqllock.Unknown:     {nil, false, false, true, true, false},
-	sqllock.Ended:       {lease.ErrUnavailable, false, true, true, true, false},
+var reactions = map[classes.Class]reaction{
+	classes.Unclear:     {nil, false, false, true, true, false},
+	classes.Doubt:       {lease.ErrUnavailable, false, true, true, true, false},
 	sqllock.Interrupted: {lease.ErrUnavailable, false, true, true, true, false},
-	sqllock.Refused:     {lease.ErrRefused, true, false, false, false, false},
-	sqllock.Login:       {lease.ErrLogin, true, false, true, false, false},
-	sqllock.Unavailable: {lease.ErrUnavailable, true, true, true, true, false},
-	sqllock.Unreachable: {lease.ErrUnreachable, true, false, true, true, false},
+	classes.Request:     {lease.ErrRefused, true, false, false, false, false},
+	classes.Connection:  {lease.ErrLogin, true, false, true, false, false},
+	classes.Moment:      {lease.ErrUnavailable, true, true, true, true, false},
+	classes.Unreached:   {lease.ErrUnreachable, true, false, true, true, false},
 	sqllock.Busy:        {lease.ErrUnavailable, true, true, true, true, false},
 	sqllock.Missing:     {sqllock.ErrNoTable, true, false, false, false, false},
 	sqllock.Foreign:     {locks.ErrForeign, false, false, false, false, true},
@@ -115,15 +116,15 @@ var reactions = map[sqllock.Class]reaction{
 type classed struct {
 	name  string
 	err   error
-	class sqllock.Class
+	class classes.Class
 }
 
 // unreachable is the error of a connection that could not be made.
-var unreachable = classed{"no connection", &net.OpError{Op: "dial", Err: errors.New("refused")}, sqllock.Unreachable}
+var unreachable = classed{"no connection", &net.OpError{Op: "dial", Err: errors.New("refused")}, classes.Unreached}
 
 // complaints are the errors of a database: all that are listed, or one of each class.
 func complaints(d sqllock.Dialect, all bool) (list []classed) {
-	add := func(name string, why error, class sqllock.Class) { list = append(list, classed{name, why, class}) }
+	add := func(name string, why error, class classes.Class) { list = append(list, classed{name, why, class}) }
 	switch d {
 	case sqllock.Postgres:
 		for _, r := range sqllock.OfPostgres {
@@ -135,11 +136,13 @@ func complaints(d sqllock.Dialect, all bool) (list []classed) {
 			n := r.Numbers[0] // the others have this entry too
 			add(strconv.Itoa(int(n)), complaint{Number: uint16(n)}, r.Class)
 		}
+		add("a missing privilege", complaint{Number: 1142}, classes.Request) // is not listed
 	case sqllock.SQLite:
 		for _, r := range sqllock.OfSQLite {
 			add(strconv.Itoa(r.Code), complaint{code: r.Code}, r.Class)
 		}
 		add("no such table", complaint{code: 1, text: "no such table: x"}, sqllock.Missing)
+		add("a failing lock", complaint{code: 12}, classes.Unclear) // is not listed
 	}
 	if d != sqllock.SQLite {
 		list = append(list, unreachable)
@@ -147,7 +150,7 @@ func complaints(d sqllock.Dialect, all bool) (list []classed) {
 	if all {
 		return list
 	}
-	return adaptertest.OneOfEach(list, func(c classed) sqllock.Class { return c.class })
+	return adaptertest.OneOfEach(list, func(c classed) classes.Class { return c.class })
 }
 
 // inEachMood runs f for errors of the databases: for each known error, or for one error of each
@@ -221,7 +224,7 @@ func first(t *testing.T, m *mood, c provider, why classed, want reaction) {
 	if want.is != nil {
 		require.ErrorIs(t, err, want.is)
 	}
-	require.Equal(t, why.class == sqllock.Login, errors.Is(err, lease.ErrLogin), "%v", err)
+	require.Equal(t, why.class == classes.Connection, errors.Is(err, lease.ErrLogin), "%v", err)
 	require.Equal(t, want.certain, errors.Is(err, lease.ErrRefused), "%v", err)
 	m.Refuse(nil)
 }
@@ -318,7 +321,7 @@ func TestASessionFollowsTheClassOfAnError(t *testing.T) {
 		func(t *testing.T, m *mood, c, rival provider, why classed) {
 			want := reactions[why.class]
 			want.certain = true
-			if why.class == sqllock.Unknown {
+			if why.class == classes.Unclear {
 				want.is = lease.ErrUnreachable
 			}
 			if why.class == sqllock.Foreign {
@@ -327,12 +330,12 @@ func TestASessionFollowsTheClassOfAnError(t *testing.T) {
 			first(t, m, c, why, want)
 			await(t, m, c, rival, why, want)
 			switch why.class {
-			case sqllock.Interrupted, sqllock.Refused, sqllock.Unavailable, sqllock.Busy:
+			case sqllock.Interrupted, classes.Request, classes.Moment, sqllock.Busy:
 				renew(t, m, c, why) // the session goes on
 			}
 			want.final = false
 			switch why.class {
-			case sqllock.Interrupted, sqllock.Unavailable, sqllock.Busy:
+			case sqllock.Interrupted, classes.Moment, sqllock.Busy:
 			default:
 				want.releaseGoesOn = false
 			}
@@ -395,7 +398,7 @@ func atLogin(d database) (list []classed) {
 		switch why.class {
 		case sqllock.Missing, sqllock.Foreign: // are about tables
 			continue
-		case sqllock.Login, sqllock.Unavailable, sqllock.Ended:
+		case classes.Connection, classes.Moment, classes.Doubt:
 			if d.dialect != sqllock.Postgres {
 				list = append(list, why)
 				continue
@@ -424,7 +427,7 @@ func TestNoErrorOfALoginIsALoss(t *testing.T) {
 func TestALoginThatADriverRefusesFollowsItsClass(t *testing.T) {
 	ofDrivers := func(database) (list []classed) {
 		for _, r := range sqllock.OfDrivers {
-			list = append(list, classed{r.Text, errors.New("driver: " + r.Text), r.Class})
+			list = append(list, classed{r.Code, errors.New("driver: " + r.Code), r.Class})
 		}
 		return list
 	}
@@ -460,7 +463,7 @@ func TestALoginOfASessionFollowsTheClassOfAnError(t *testing.T) {
 		func(t *testing.T, m *mood, c, rival provider, why classed) {
 			want := reactions[why.class]
 			want.certain = true
-			if why.class == sqllock.Unknown {
+			if why.class == classes.Unclear {
 				want.is = lease.ErrUnreachable
 			}
 			first(t, m, c, why, want)
@@ -474,7 +477,7 @@ func TestALoginOfASessionFollowsTheClassOfAnError(t *testing.T) {
 		})
 }
 
-func TestEveryClassOfSQLStatesIsListed(t *testing.T) {
+func TestEveryClassOfSQLStatesIsListedOrRefused(t *testing.T) {
 	t.Parallel()
 	known := func(state string) bool {
 		for _, r := range sqllock.OfPostgres {
@@ -484,9 +487,11 @@ func TestEveryClassOfSQLStatesIsListed(t *testing.T) {
 		}
 		return false
 	}
-	for _, class := range strings.Fields("03 08 09 0A 0B 0F 0L 0P 0Z 20 21 22 23 24 25 26 27 28 2B 2D 2F 34 38 39 3B" +
-		" 3D 3F 40 42 44 53 54 55 57 58 72 F0 HV P0 XX") {
+	for _, class := range strings.Fields("08 0P 21 22 23 26 28 3D 40 42 44 53 57 58 72 F0 HV XX") {
 		require.True(t, known(class+"000"), class)
+	}
+	for _, class := range strings.Fields("03 09 0A 0B 0F 0L 0Z 20 24 25 27 2B 2D 2F 34 38 39 3B 3F 54 55 P0") {
+		require.Equal(t, classes.Request, sqllock.ClassOfState(class+"000", ""), class)
 	}
 }
 
@@ -514,6 +519,6 @@ func TestEveryRefusalHasOneReasonAndOneEntry(t *testing.T) {
 		once(fmt.Sprint("code ", r.Code), r.Why)
 	}
 	for _, r := range sqllock.OfDrivers {
-		once(r.Text, r.Why)
+		once(r.Code, r.Why)
 	}
 }

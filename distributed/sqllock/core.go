@@ -14,6 +14,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
@@ -115,23 +116,18 @@ func (c *core) outcome(err error) error {
 	if err == nil || errors.Is(err, ErrTimeout) || errors.Is(err, driver.ErrRefused) {
 		return err
 	}
-	switch c.dialect.classify(err) {
-	case refused:
-		return driver.Mark(err, driver.ErrRefused)
-	case login:
-		return driver.Mark(err, driver.ErrRefused, driver.ErrLogin)
-	case busy, unavailable:
-		return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable)
-	case unreachable:
-		return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable, driver.ErrUnreachable)
-	case ended, interrupted:
-		return driver.Mark(err, driver.ErrUnavailable)
+	switch class := c.dialect.classify(err); class {
+	case busy:
+		return classes.Moment.Mark(err)
+	case interrupted:
+		return classes.Doubt.Mark(err)
 	case missing:
 		return driver.Mark(fmt.Errorf("%w: %w", ErrNoTable, err), driver.ErrRefused)
 	case foreign:
 		return fmt.Errorf("table %q has another layout: %w: %w", c.table, locks.ErrForeign, err)
+	default:
+		return class.Mark(err)
 	}
-	return err
 }
 
 // current is for transactions whose statements see what was committed before each of them began. In
@@ -160,7 +156,7 @@ func (d Dialect) commit(tx *sql.Tx) error {
 // temporary reports whether err, of a database that has answered before, may be temporary.
 func (c *core) temporary(err error) bool {
 	switch c.dialect.classify(err) {
-	case unknown, ended, interrupted, login, unavailable, unreachable:
+	case classes.Unclear, classes.Doubt, interrupted, classes.Connection, classes.Moment, classes.Unreached:
 		return true
 	}
 	return false

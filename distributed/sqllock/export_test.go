@@ -18,17 +18,8 @@ func (c *core) told(name string) (holders []int64) {
 	return holders
 }
 
-// Class tells whether an error of the database refuses the request, the connection, or the moment.
-type Class = class
-
 const (
-	Unknown     = unknown
-	Ended       = ended
 	Interrupted = interrupted
-	Refused     = refused
-	Login       = login
-	Unavailable = unavailable
-	Unreachable = unreachable
 	Busy        = busy
 	Missing     = missing
 	Foreign     = foreign

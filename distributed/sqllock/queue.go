@@ -43,9 +43,9 @@ var _ driver.Queue = queueStore{}
 // queueTx is a transaction about a lock's queue, in MySQL and SQLite.
 type queueTx struct {
 	queueStore
-	ctx   context.Context
-	tx    *sql.Tx
-	place time.Duration
+	ctx  context.Context
+	tx   *sql.Tx
+	stay time.Duration
 }
 
 func (t queueTx) exec(title string, args ...any) (int64, error) {
@@ -56,8 +56,8 @@ func (t queueTx) query(title string, args []any, dest ...any) error {
 	return t.c.statements[title].query(t.ctx, t.tx, args, dest...)
 }
 
-// place returns how long a waiter for a hold of d keeps its place without asking again.
-func (s queueStore) place(d time.Duration) time.Duration {
+// stay returns how long a waiter for a hold of d keeps its place without asking again.
+func (s queueStore) stay(d time.Duration) time.Duration {
 	if s.c.wait != 0 {
 		return s.c.wait
 	}
@@ -68,12 +68,12 @@ func (s queueStore) place(d time.Duration) time.Duration {
 // longer. If this client listens, it begins the waiter's watch before it asks, so that the waiter
 // need not ask again because of the watch.
 func (s queueStore) Enqueue(ctx context.Context, req driver.Request) (driver.Reply, error) {
-	place := s.place(req.TTL)
+	stay := s.stay(req.TTL)
 	listening := s.c.hears.Load()
 	if listening {
 		s.c.watch(req.HoldID)
 	}
-	reply, err := s.enter(ctx, req, place)
+	reply, err := s.enter(ctx, req, stay)
 	switch {
 	case !listening:
 	case err != nil || reply.Held:
@@ -81,22 +81,22 @@ func (s queueStore) Enqueue(ctx context.Context, req driver.Request) (driver.Rep
 	default:
 		reply.Listening = true
 	}
-	if reply.Wait <= 0 || reply.Wait > place/3 {
-		reply.Wait = place / 3
+	if reply.Wait <= 0 || reply.Wait > stay/3 {
+		reply.Wait = stay / 3
 	}
 	return reply, err
 }
 
-func (s queueStore) enter(ctx context.Context, req driver.Request, place time.Duration) (driver.Reply, error) {
+func (s queueStore) enter(ctx context.Context, req driver.Request, stay time.Duration) (driver.Reply, error) {
 	if err := s.c.fit(ctx, req.Name); err != nil {
 		return driver.Reply{}, err
 	}
 	var reply driver.Reply
 	var err error
 	if s.c.dialect == Postgres {
-		reply, err = s.ask(ctx, req, place)
+		reply, err = s.ask(ctx, req, stay)
 	} else {
-		reply, err = s.transact(ctx, req, place)
+		reply, err = s.transact(ctx, req, stay)
 	}
 	switch {
 	case err == nil:
@@ -110,8 +110,8 @@ func (s queueStore) enter(ctx context.Context, req driver.Request, place time.Du
 
 // ask carries out the table above in one statement. If only a waiter that may be dead is in the
 // way, the asker asks again when that waiter's place ends.
-func (s queueStore) ask(ctx context.Context, req driver.Request, place time.Duration) (driver.Reply, error) {
-	args := []any{req.Name, req.Acquisition, micros(req.TTL), micros(place)}
+func (s queueStore) ask(ctx context.Context, req driver.Request, stay time.Duration) (driver.Reply, error) {
+	args := []any{req.Name, req.Acquisition, micros(req.TTL), micros(stay)}
 	for {
 		var taken bool
 		var next int64
@@ -135,11 +135,11 @@ func (s queueStore) ask(ctx context.Context, req driver.Request, place time.Dura
 }
 
 // transact carries out the table above in a transaction.
-func (s queueStore) transact(ctx context.Context, req driver.Request, place time.Duration) (
+func (s queueStore) transact(ctx context.Context, req driver.Request, stay time.Duration) (
 	reply driver.Reply, err error) {
 	// A read, which locks nothing, is enough for most waiters that ask again.
 	var left, before int64
-	args := []any{req.Name, req.Acquisition, micros(place / 2)}
+	args := []any{req.Name, req.Acquisition, micros(stay / 2)}
 	err = s.c.query(ctx, s.c.statements["standing"], args, &left, &before)
 	if err == nil && (left > 0 || before > 0) {
 		return driver.Reply{Wait: time.Duration(left) * time.Microsecond}, nil
@@ -150,7 +150,7 @@ func (s queueStore) transact(ctx context.Context, req driver.Request, place time
 			return err
 		}
 		defer tx.Rollback()
-		if reply, err = (queueTx{s, ctx, tx, place}).ask(req); err != nil {
+		if reply, err = (queueTx{s, ctx, tx, stay}).ask(req); err != nil {
 			return err
 		}
 		return s.c.dialect.commit(tx)
@@ -180,9 +180,9 @@ func (t queueTx) ask(req driver.Request) (driver.Reply, error) {
 			return driver.Reply{Held: err == nil, Token: uint64(token)}, err
 		}
 	}
-	n, err := t.exec("stay", req.Name, req.Acquisition, micros(t.place))
+	n, err := t.exec("stay", req.Name, req.Acquisition, micros(t.stay))
 	if err == nil && n == 0 {
-		_, err = t.exec("enqueue", req.Name, req.Acquisition, micros(t.place))
+		_, err = t.exec("enqueue", req.Name, req.Acquisition, micros(t.stay))
 	}
 	return driver.Reply{Wait: row.wait()}, err
 }

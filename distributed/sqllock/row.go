@@ -10,6 +10,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/keyed"
 )
@@ -59,7 +60,7 @@ func (r *Row) acquire(ctx context.Context, conn *sql.Conn, name string, wait wai
 		failed := tx.Rollback()
 		none, class := errors.Is(err, sql.ErrNoRows), r.c.dialect.classify(err)
 		switch {
-		case !none && (class == unknown || class == ended || class == interrupted):
+		case !none && (class == classes.Unclear || class == classes.Doubt || class == interrupted):
 			return nil, false, err
 		case failed != nil:
 			return nil, false, failed
@@ -257,7 +258,7 @@ func (r *Row) notCommitted(ctx context.Context, err error) error {
 		return err
 	}
 	switch r.c.dialect.classify(err) {
-	case unknown, ended, interrupted:
+	case classes.Unclear, classes.Doubt, interrupted:
 		return fmt.Errorf("%w: %w", locks.ErrLost, err)
 	}
 	return err
@@ -267,7 +268,7 @@ func (r *Row) notCommitted(ctx context.Context, err error) error {
 // has the row. As with [lease.Mutex.LockContext], an unreachable database is an error of the first
 // request; later requests wait for the database.
 func (r *Row) begin(ctx context.Context, name string) (*sql.Tx, func(), error) {
-	leave, err := r.turn(ctx, name)
+	leave, err := r.takeTurn(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -371,26 +372,17 @@ func (w *rowWaiter) close() {
 	}
 }
 
-// turn waits until no other goroutine of this client waits for the lock, if its waiters wait in the
+// takeTurn waits until no other goroutine of this client waits for the lock, if its waiters wait in the
 // server. It returns the function that ends the turn.
-func (r *Row) turn(ctx context.Context, name string) (end func(), err error) {
+func (r *Row) takeTurn(ctx context.Context, name string) (end func(), err error) {
 	if r.gate == nil {
 		return func() {}, nil
 	}
-	open, cancel := context.WithCancel(locks.WithOwner(ctx, locks.NewOwner()))
-	defer cancel()
-	defer context.AfterFunc(r.c.open, cancel)()
-	gate := r.gate.Of(name)
-	switch err := gate.LockContext(open); {
-	case err == nil:
-		return func() { _ = gate.UnlockContext(open) }, nil // the owner of open holds the gate
-	case ctx.Err() != nil:
-		return nil, adapter.Ended(ctx)
-	case r.c.open.Err() != nil:
-		return nil, locks.ErrClosed
-	default:
-		return nil, err
-	}
+	gate, owner := r.gate.Of(name), locks.NewOwner()
+	err = adapter.Until(ctx, r.c.open, func(ctx context.Context) error {
+		return gate.LockContext(locks.WithOwner(ctx, owner))
+	})
+	return func() { _ = gate.UnlockContext(adapter.As(owner)) }, err // the owner holds the gate
 }
 
 // try returns a transaction that has the row, or nil if another transaction has the row. The

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -315,7 +316,7 @@ func (r *renewal) ask(hold int, sess *session) {
 // has refused the statement alone.
 func (c *core) goesOn(err error) bool {
 	switch c.dialect.classify(err) {
-	case interrupted, refused, unavailable, busy:
+	case interrupted, classes.Request, classes.Moment, busy:
 		return !errors.Is(err, ErrUnsupportedTopology)
 	}
 	return false
@@ -354,7 +355,7 @@ func (s *sessionStore) Release(ctx context.Context, id driver.HoldID) (driver.Re
 		}
 		had, err = s.free(using, sess.conn, id.Name)
 		switch s.c.dialect.classify(err) {
-		case interrupted, unavailable:
+		case interrupted, classes.Moment:
 			err = driver.Mark(err, errTaken) // request repeats it
 		}
 		return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/internal/classes"
 )
 
 // The statements of all dialects stand in one file, and the statements of one dialect in a file of
@@ -234,7 +235,7 @@ func (c *core) createSchema(ctx context.Context) error {
 			if class != busy {
 				refusals++
 			}
-			unanswered := class == unknown || class == ended || class == interrupted
+			unanswered := class == classes.Unclear || class == classes.Doubt || class == interrupted
 			if unanswered || refusals > 5 || !adapter.Sleep(ctx, adapter.Jitter(10*time.Millisecond)) {
 				return fmt.Errorf("sqllock: create tables of %q: %w", c.table, err)
 			}

@@ -124,8 +124,8 @@ func (w *watch) restart() {
 	w.timer.Reset(adapter.Jitter(w.pause))
 }
 
-// turn handles a notification that it is the turn of the waiter called owner.
-func (w *watch) turn(owner string) {
+// onTurn handles a notification that it is the turn of the waiter called owner.
+func (w *watch) onTurn(owner string) {
 	if w.owner == owner {
 		w.onNotice()
 		return
@@ -261,7 +261,7 @@ func (c *core) onNotice(payload string) {
 	c.waiters.each(payload, (*watch).onNotice)
 	if rest, ok := strings.CutPrefix(payload, "next "); ok {
 		owner, name, _ := strings.Cut(rest, " ")
-		c.waiters.each(name, func(w *watch) { w.turn(owner) })
+		c.waiters.each(name, func(w *watch) { w.onTurn(owner) })
 	}
 	if c.noticed != nil {
 		c.noticed(payload)

@@ -118,11 +118,11 @@ func TestAWaiterAsksLaterOnAnothersTurn(t *testing.T) {
 		defer w.Close()
 		for range 1000 { // the lock changes hands
 			time.Sleep(DefaultMaxBackoff / 10)
-			w.turn("another")
+			w.onTurn("another")
 		}
 		require.Empty(t, w.C())
 		require.Positive(t, asked(w, DefaultMaxBackoff, func() {}), "another one does not take its turn")
-		w.turn("me")
+		w.onTurn("me")
 		require.Positive(t, asked(w, time.Millisecond, func() {}))
 	})
 }

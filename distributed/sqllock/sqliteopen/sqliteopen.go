@@ -18,7 +18,7 @@ import (
 func init() {
 	driver.Register(driver.Scheme{
 		Name: "sqlite", Form: "sqlite:FILE",
-		Kinds: slices.DeleteFunc(slices.Clone(database.Kinds), func(kind string) bool { return kind == "advisory" }),
+		Kinds: slices.DeleteFunc(slices.Clone(database.Kinds), func(k string) bool { return k == "advisory" }),
 		More:  database.Parameters,
 		Open:  open,
 	})
