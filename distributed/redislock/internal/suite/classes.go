@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adaptertest"
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/redislock"
@@ -41,29 +42,34 @@ func startMoody(tb testing.TB) *moody {
 
 // reactions are the client's reactions to an error reply of a class. Without goesOn the client
 // returns the error.
-var reactions = map[redisport.Class]struct {
+var reactions = map[classes.Class]struct {
 	is                   error // what the error of a first request matches
 	firstGoesOn          bool
 	waitGoesOn           bool
 	releaseWaits         bool // for the end of the refusals
 	releasedNevertheless bool
 }{
-	redisport.Request:    {driver.ErrRefused, false, false, false, true},
-	redisport.Topology:   {redisport.ErrCluster, false, false, false, true},
-	redisport.Connection: {driver.ErrLogin, false, true, false, true},
-	redisport.Moment:     {driver.ErrUnavailable, true, true, true, true},
-	redisport.Foreign:    {locks.ErrForeign, false, false, false, false},
-	redisport.Unclear:    {nil, false, true, true, true},
+	classes.Request:    {driver.ErrRefused, false, false, false, true},
+	redisport.Topology: {redisport.ErrCluster, false, false, false, true},
+	classes.Connection: {driver.ErrLogin, false, true, false, true},
+	classes.Moment:     {driver.ErrUnavailable, true, true, true, true},
+	redisport.Foreign:  {locks.ErrForeign, false, false, false, false},
+	classes.Unclear:    {nil, false, true, true, true},
 }
 
 // inEachMood runs f for each error reply that is known.
-func inEachMood(t *testing.T, on Driver, f func(t *testing.T, m *moody, l *lease.Mutex, text string, class redisport.Class)) {
+func inEachMood(
+	t *testing.T, on Driver, f func(t *testing.T, m *moody, l *lease.Mutex, text string, class classes.Class)) {
 	t.Parallel()
-	classOf := func(r redisport.Refusal) redisport.Class { return redisport.ClassOf(r.Prefix+"of the test", false) }
-	require.Len(t, adaptertest.OneOfEach(redisport.Refusals, classOf), len(reactions))
+	prefixes := []string{"NOPERM ", "WRONGTYPE ", "value is not an integer"} // not listed
 	for _, r := range redisport.Refusals {
-		text, class := r.Prefix+"of the test", classOf(r)
-		t.Run(r.Prefix, func(t *testing.T) {
+		prefixes = append(prefixes, r.Code)
+	}
+	classOf := func(prefix string) classes.Class { return redisport.ClassOf(prefix+"of the test", false) }
+	require.Len(t, adaptertest.OneOfEach(prefixes, classOf), len(reactions))
+	for _, prefix := range prefixes {
+		text, class := prefix+"of the test", classOf(prefix)
+		t.Run(prefix, func(t *testing.T) {
 			t.Parallel()
 			m := startMoody(t)
 			c := on.Open(t, m.Addr(), redislock.WithLeaseOptions(lease.WithPoll(50*time.Millisecond)))
@@ -73,7 +79,7 @@ func inEachMood(t *testing.T, on Driver, f func(t *testing.T, m *moody, l *lease
 }
 
 func AFirstRequestFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
-	inEachMood(t, on, func(t *testing.T, m *moody, l *lease.Mutex, text string, class redisport.Class) {
+	inEachMood(t, on, func(t *testing.T, m *moody, l *lease.Mutex, text string, class classes.Class) {
 		want := reactions[class]
 		ctx, cancel := context.WithTimeout(Someone(), 2*Soon)
 		defer cancel()
@@ -92,14 +98,14 @@ func AFirstRequestFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
 		if want.is != nil {
 			require.ErrorIs(t, err, want.is)
 		}
-		require.Equal(t, class == redisport.Connection, errors.Is(err, driver.ErrLogin))
-		require.Equal(t, class == redisport.Unclear || class == redisport.Foreign, !errors.Is(err, driver.ErrRefused))
+		require.Equal(t, class == classes.Connection, errors.Is(err, driver.ErrLogin))
+		require.Equal(t, class == classes.Unclear || class == redisport.Foreign, !errors.Is(err, driver.ErrRefused))
 		m.Refuse("")
 	})
 }
 
 func AWaitFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
-	inEachMood(t, on, func(t *testing.T, m *moody, l *lease.Mutex, text string, class redisport.Class) {
+	inEachMood(t, on, func(t *testing.T, m *moody, l *lease.Mutex, text string, class classes.Class) {
 		rival := on.Open(t, m.Addr()).FencedMutex("it")
 		a, b := Someone(), Someone()
 		Hold(t, rival, a)
@@ -121,7 +127,7 @@ func AWaitFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
 }
 
 func NoErrorReplyToARenewalIsALoss(t *testing.T, on Driver) {
-	inEachMood(t, on, func(t *testing.T, m *moody, _ *lease.Mutex, text string, class redisport.Class) {
+	inEachMood(t, on, func(t *testing.T, m *moody, _ *lease.Mutex, text string, class classes.Class) {
 		l := on.Open(t, m.Addr(), Term(Long)).FencedMutex("it")
 		a := Someone()
 		h := Hold(t, l, a)
@@ -136,7 +142,7 @@ func NoErrorReplyToARenewalIsALoss(t *testing.T, on Driver) {
 }
 
 func AReleaseFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
-	inEachMood(t, on, func(t *testing.T, m *moody, l *lease.Mutex, text string, class redisport.Class) {
+	inEachMood(t, on, func(t *testing.T, m *moody, l *lease.Mutex, text string, class classes.Class) {
 		want := reactions[class]
 		a := Someone()
 		Hold(t, l, a)
