@@ -60,6 +60,12 @@ func TestCallsAcquireAndReleaseAsTheirCallees(t *testing.T) { compare(t, "calls"
 
 func TestCallsOfOtherPackagesAcquireAndReleaseAsTheirCallees(t *testing.T) { compare(t, "across") }
 
+func TestOrdersOfPackagesThatMeetInAThirdAreReported(t *testing.T) { compare(t, "apart") }
+
+func TestOrdersOfPackagesThatMeetAreReportedWhereTheyMeetOnly(t *testing.T) {
+	compare(t, "apart/above")
+}
+
 func TestGeneratedFilesAreNotReported(t *testing.T) { compare(t, "generated") }
 
 // go list names the files in the order of their names, and the files are parsed at the same time.

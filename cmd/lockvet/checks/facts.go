@@ -144,12 +144,18 @@ type foreignVar struct{ *types.Var }
 
 func (v *foreignVar) Parent() *types.Scope { return v.Pkg().Scope() }
 
+// A foreignStep is a step of another package.
+type foreignStep struct {
+	savedStep
+	pkg *types.Package
+}
+
 // foreign is what a package knows of the packages that it imports.
 type foreign struct {
 	packages                        map[string]bool
 	shared, released, written, left map[string]bool
 	parts                           map[string]int
-	steps                           []savedStep
+	steps                           []foreignStep
 	functions                       map[*types.Func]*function
 	variables                       map[string]*foreignVar
 	methods                         map[savedMethod]*types.Func
@@ -190,7 +196,9 @@ func (fs *flows) importFacts() {
 		for key, n := range s.Parts {
 			fs.foreign.parts[key] += n
 		}
-		fs.foreign.steps = append(fs.foreign.steps, s.Steps...)
+		for _, step := range s.Steps {
+			fs.foreign.steps = append(fs.foreign.steps, foreignStep{step, fact.Package})
+		}
 	}
 }
 

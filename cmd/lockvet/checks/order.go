@@ -30,7 +30,10 @@ var LockOrder = check("lockorder", flow, runLockOrder, `report two functions of 
 
 A lock is known by its type and field, or as a variable of the package. The check follows calls of
 functions of the package. It does not report two orders under a common third lock, locks of objects
-that the function has just made, acquisitions that do not wait, or two that only read.`)
+that the function has just made, acquisitions that do not wait, or two that only read.
+
+If two packages acquire the locks in opposite orders, and neither imports the other one, the import of
+one of them is reported where both come together.`)
 
 // A step is an acquisition of one lock while another is held.
 type step struct {
@@ -44,6 +47,7 @@ type step struct {
 	reads         bool            // the second lock is acquired for reading
 	again         bool            // f holds the second lock too, and a function that it calls has released it
 	name          string          // of f
+	pkg           *types.Package  // of the step, if it is another package
 	routeFrom     func(far bool) string
 	places        []analysis.RelatedInformation
 }
@@ -204,7 +208,7 @@ func (o *orders) foreignSteps() (steps []step) {
 	for _, saved := range o.fs.foreign.steps {
 		s := step{
 			first: class{saved.First, saved.FirstName}, second: class{saved.Second, saved.SecondName},
-			heldRead: saved.HeldRead, reads: saved.Reads, name: saved.Func, outer: map[string]bool{},
+			heldRead: saved.HeldRead, reads: saved.Reads, name: saved.Func, outer: map[string]bool{}, pkg: saved.pkg,
 			routeFrom: func(bool) string { return saved.Route },
 		}
 		for _, key := range saved.Outer {
@@ -220,7 +224,8 @@ func (o *orders) report(pass *analysis.Pass) {
 	steps := slices.SortedStableFunc(slices.Values(o.steps), func(a, b step) int {
 		return cmp.Or(len(a.acquired.via)-len(b.acquired.via), inOrder(pass, a.at, b.at))
 	})
-	all := append(slices.Clip(steps), o.foreignSteps()...)
+	foreign := o.foreignSteps()
+	all := append(slices.Clip(steps), foreign...)
 	reported := map[[2]string]bool{}
 	for _, s := range steps {
 		for _, other := range all {
@@ -251,6 +256,94 @@ func (o *orders) report(pass *analysis.Pass) {
 			})
 		}
 	}
+	o.reportForeign(pass, foreign, reported)
+}
+
+// reportForeign reports the pairs of locks that two packages acquire in opposite orders, if neither
+// imports the other one. Of the packages that import both, the lowest ones report the pair.
+func (o *orders) reportForeign(pass *analysis.Pass, foreign []step, reported map[[2]string]bool) {
+	byPair := map[[2]string][]step{}
+	for _, s := range foreign {
+		pair := [2]string{s.first.key, s.second.key}
+		byPair[pair] = append(byPair[pair], s)
+	}
+	var below importers
+	for _, s := range foreign {
+		pair := [2]string{s.first.key, s.second.key}
+		for _, other := range byPair[[2]string{pair[1], pair[0]}] {
+			if reported[pair] || other.pkg == s.pkg || s.ignores(other) || other.ignores(s) || serialized(s, other) {
+				continue
+			}
+			if below == nil {
+				below = o.importers(pass)
+			}
+			if below.both(s.pkg, other.pkg) {
+				continue
+			}
+			at := below.importOf(pass, other.pkg)
+			if at == nil {
+				continue
+			}
+			reported[pair], reported[[2]string{pair[1], pair[0]}] = true, true
+			pass.Report(analysis.Diagnostic{
+				Pos: at.Pos(), End: at.End(),
+				Message: fmt.Sprintf("%s is acquired while %s is held, and in %s the other way round: %s",
+					s.second.name, s.first.name, other.name, s.routeFrom(true)+"; "+other.routeFrom(true)),
+			})
+		}
+	}
+}
+
+// importers has, for each package with facts below one, all packages that it imports, directly or
+// not, and itself.
+type importers map[*types.Package]map[*types.Package]bool
+
+func (o *orders) importers(pass *analysis.Pass) importers {
+	all := importers{}
+	var below func(p *types.Package) map[*types.Package]bool
+	below = func(p *types.Package) map[*types.Package]bool {
+		if known, ok := all[p]; ok {
+			return known
+		}
+		set := map[*types.Package]bool{p: true}
+		all[p] = set
+		for _, q := range p.Imports() {
+			if o.fs.foreign.packages[q.Path()] {
+				maps.Copy(set, below(q))
+			}
+		}
+		return set
+	}
+	for _, p := range pass.Pkg.Imports() {
+		if o.fs.foreign.packages[p.Path()] {
+			below(p)
+		}
+	}
+	return all
+}
+
+// both reports whether some package imports p and q, or is one of them and imports the other one.
+func (i importers) both(p, q *types.Package) bool {
+	for _, below := range i {
+		if below[p] && below[q] {
+			return true
+		}
+	}
+	return false
+}
+
+// importOf returns the first import, outside of tests, by which the package of pass gets to p.
+func (i importers) importOf(pass *analysis.Pass, p *types.Package) (at *ast.ImportSpec) {
+	for _, f := range pass.Files {
+		for _, spec := range f.Imports {
+			name := pass.TypesInfo.PkgNameOf(spec)
+			if name != nil && i[name.Imported()][p] && !isTest(pass, spec) &&
+				(at == nil || inOrder(pass, spec, at) < 0) {
+				at = spec
+			}
+		}
+	}
+	return at
 }
 
 // ignores reports whether s can acquire its second lock although other holds it: both read. Only a
