@@ -64,6 +64,7 @@ type (
 		Effect  uint8
 		Mode    uint8
 		Outcome uint8
+		Frees   bool
 	}
 	savedAcquisition struct {
 		Path      *savedPath
@@ -223,7 +224,7 @@ func (fs *flows) imported(call *ast.CallExpr) *function {
 	for _, c := range s.Changes {
 		if p := fs.load(fn, &c.Path); p != nil {
 			m := method{effect(c.Effect), mode(c.Mode), outcome(c.Outcome)}
-			f.changes = append(f.changes, change{m, p, fs.methodOf(c.Fn)})
+			f.changes = append(f.changes, change{m, p, fs.methodOf(c.Fn), c.Frees})
 		}
 	}
 	load := func(all []savedAcquisition) (loaded []acquisition) {
@@ -372,7 +373,7 @@ func (fs *flows) exportFacts() {
 		for _, c := range f.changes {
 			if p := fs.save(f, c.path); p != nil {
 				s.Changes = append(s.Changes, savedChange{
-					*p, savedOf(c.fn), uint8(c.effect), uint8(c.mode), uint8(c.outcome),
+					*p, savedOf(c.fn), uint8(c.effect), uint8(c.mode), uint8(c.outcome), c.frees,
 				})
 			}
 		}

@@ -208,7 +208,10 @@ type flows struct {
 	balanced map[types.Object][]*function
 	// apart has those that a function releases without an acquisition of its own.
 	apart map[types.Object][]*function
-	swaps map[*function][]swap
+	// nameless has those that a function releases without a name for the object, as shards[i].mu, and
+	// does not acquire so.
+	nameless map[types.Object]bool
+	swaps    map[*function][]swap
 	// written has those that some function acquires for writing.
 	written map[types.Object]bool
 	// assigned has the fields and the variables of the package that an assignment changes.
@@ -284,7 +287,7 @@ func runFlow(pass *analysis.Pass) (any, error) {
 		swaps:  map[*function][]swap{},
 		valued: map[types.Object]bool{}, freeing: memo[map[string]bool]{}, written: map[types.Object]bool{},
 		assigned: map[types.Object]bool{}, parts: map[*types.TypeName]int{}, calling: memo[[]callback]{},
-		keys: map[types.Object]string{}, loose: map[types.Object]bool{},
+		keys: map[types.Object]string{}, loose: map[types.Object]bool{}, nameless: map[types.Object]bool{},
 	}
 	fs.orders = newOrders(fs)
 	if summarized(pass) {
@@ -334,7 +337,7 @@ func (fs *flows) follow() {
 	}
 	for _, f := range fs.cyclic {
 		for _, c := range f.changes {
-			if id := c.path.id(); id != nil && c.effect != acquire {
+			if id := c.path.id(); id != nil && c.frees {
 				fs.release(c.path)
 				fs.loose[id] = true
 			}
@@ -486,13 +489,20 @@ func (fs *flows) collect(f *function) {
 		}
 		return t
 	}
+	acquires := map[types.Object]bool{} // whether f acquires a lock that has no name
 	inspectOwn(f.body, func(n ast.Node) {
 		switch n := n.(type) {
 		case *ast.CallExpr:
-			if c := fs.lockCallOf(n); c != nil && c.path != nil {
+			switch c := fs.lockCallOf(n); {
+			case c == nil:
+			case c.path != nil:
 				f.byCall[n] = c
 				t := ofLock(c.path)
 				t.calls = append(t.calls, c)
+			default:
+				if id := fieldOf(info, n); id != nil {
+					acquires[id] = acquires[id] || c.effect == acquire
+				}
 			}
 			fs.changesOf(n, func(p *path, c *lockCall) {
 				t := ofLock(p)
@@ -516,6 +526,9 @@ func (fs *flows) collect(f *function) {
 			fs.changesOf(n.Call, func(p *path, _ *lockCall) { ofLock(p).escaped = true })
 		}
 	})
+	for id, also := range acquires {
+		fs.nameless[id] = fs.nameless[id] || !also
+	}
 	// What a deferred literal does with a lock is a use of f too.
 	for _, g := range f.inner {
 		if fs.onlyCalled(g) {
@@ -543,6 +556,25 @@ func (fs *flows) collect(f *function) {
 			return assigns(info, g.body, t.path)
 		})
 	}
+}
+
+// fieldOf returns the field that is the lock of a call, or nil.
+func fieldOf(info *types.Info, call *ast.CallExpr) types.Object {
+	selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	if !ok || info.Selections[selector] == nil {
+		return nil
+	}
+	selected := info.Selections[selector]
+	index := selected.Index()
+	if p := new(path).through(selected.Recv(), index[:len(index)-1]); p != nil && len(p.fields) > 0 {
+		return p.id() // an embedded one
+	}
+	if s, ok := ast.Unparen(selector.X).(*ast.SelectorExpr); ok {
+		if v, ok := info.Uses[s.Sel].(*types.Var); ok {
+			return v.Origin()
+		}
+	}
+	return nil
 }
 
 // inspectOwn visits the nodes of a body in the order of the source, except those of literals.

@@ -81,7 +81,7 @@ func (fs *flows) countLeftOut() {
 				l.Unclear++
 			case fs.released[t.path.id()]:
 				l.Released++
-			case fs.mayHandOver(f) || f.decl != nil && documented(f.decl.Doc.Text(), t):
+			case fs.mayHandOver(f, t) || f.decl != nil && documented(f.decl.Doc.Text(), t):
 				l.Kept++
 			}
 		}

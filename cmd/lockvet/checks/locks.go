@@ -5,7 +5,9 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -180,12 +182,17 @@ type field struct {
 
 // key is equal for equal paths only.
 func (p *path) key() string {
-	var key strings.Builder
-	fmt.Fprintf(&key, "%p", p.root)
+	key := make([]byte, 0, 64)
+	key = appendAddress(key, p.root)
 	for _, f := range p.fields {
-		fmt.Fprintf(&key, ".%p", f.Var)
+		key = appendAddress(key, f.Var)
 	}
-	return key.String()
+	return string(key)
+}
+
+// appendAddress appends the address of an object, which package fmt takes long to print.
+func appendAddress(key []byte, o types.Object) []byte {
+	return append(strconv.AppendUint(key, uint64(reflect.ValueOf(o).Pointer()), 36), '.')
 }
 
 // id is what the locks of this path have in common in all functions: the field or the variable of

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/ast/edge"
 	"golang.org/x/tools/go/cfg"
 )
 
@@ -29,9 +30,10 @@ The same is true of a break or continue, and of a branch that leads to a return 
 A function that releases the lock nowhere is reported too, if other functions of the package release
 what they acquire, and none releases the lock for another function.
 
-A function whose name or comment says that it hands the lock over is not reported. Nor is a lock
-that another function of the package releases, or that other code gets. A return with an error is
-reported, unless the comment says so. Tests are not reported: one that fails may leave its locks.`)
+A function whose comment says that it hands the lock over is not reported. The name of a function can
+say so if other code can release the lock. A lock that another function of the package releases, or
+that other code gets, is not reported. A return with an error is reported, unless the comment says so.
+Tests are not reported: one that fails may leave its locks.`)
 
 // handsOver matches a word in the name of a function that may return with a lock.
 var handsOver = regexp.MustCompile(`(?i)^(re|try|r|un)?(lock|acquire|begin|enter|hold)(s|d|ed|ing)?$`)
@@ -109,18 +111,16 @@ func (fs *flows) leaks(f *function, t *tracked) (found []leak) {
 		return nil
 	}
 	declared := f.decl != nil && f.outer == nil
-	if declared && documented(f.decl.Doc.Text(), t) {
-		return nil
-	}
 	// Another function may release the lock. But it hardly does so after an error.
-	handed := fs.released[t.path.id()] || fs.foreign.released[t.path.idKey()] ||
-		declared && slices.ContainsFunc(words(f.decl.Name.Name), handsOver.MatchString)
+	handed := fs.released[t.path.id()] || fs.nameless[t.path.id()] || fs.foreign.released[t.path.idKey()] ||
+		declared && fs.mayHandOver(f, t)
 	for _, m := range []mode{write, read} {
 		forgotten := !t.releases(m)
 		if forgotten && (handed || !fs.disciplined(f, t, m)) {
 			continue
 		}
 		left := func(st state) bool { return st.net(m) > 0 }
+		lost := forgotten && !fs.otherReleases(f, t, m)
 		for ret, s := range t.exits {
 			if s.all(left) && (!handed || !t.foreign && fails(fs.info, f.body, ret)) {
 				found = append(found, leak{ret, m, "return without "})
@@ -140,12 +140,15 @@ func (fs *flows) leaks(f *function, t *tracked) (found []leak) {
 			if body := nextRound(b); body != nil {
 				next = body
 			}
-			if f.doomed(t, next, map[*cfg.Block]bool{}, &ends) && ends {
+			if f.doomed(t, next, lost, map[*cfg.Block]bool{}, &ends) && ends {
 				if at, how := f.end(b); at != nil {
 					found = append(found, leak{at, m, how})
 				}
 			}
 		}
+	}
+	if len(found) == 0 || declared && documented(f.decl.Doc.Text(), t) {
+		return nil
 	}
 	slices.SortFunc(found, func(a, b leak) int { return int(a.at.Pos() - b.at.Pos()) })
 	if len(found) > 1 && !t.releases(found[0].mode) {
@@ -158,7 +161,10 @@ func (fs *flows) leaks(f *function, t *tracked) (found []leak) {
 // nowhere: other functions release what they acquire, and none releases the lock for another one.
 func (fs *flows) disciplined(f *function, t *tracked, m mode) bool {
 	id := t.path.id()
-	if id == nil || id.Pkg() != fs.pass.Pkg || len(fs.apart[id]) > 0 || len(fs.balanced[id]) == 0 || fs.orders.made(f)[t.path.root] ||
+	if id == nil {
+		return fs.neverReleased(f, t, m)
+	}
+	if id.Pkg() != fs.pass.Pkg || len(fs.apart[id]) > 0 || len(fs.balanced[id]) == 0 || fs.orders.made(f)[t.path.root] ||
 		copied(fs.info, f.body, t.path.root) {
 		return false
 	}
@@ -169,19 +175,67 @@ func (fs *flows) disciplined(f *function, t *tracked, m mode) bool {
 			}
 		}
 	}
-	if fs.mayHandOver(f) || f.obj != nil && (f.obj.Name() == "main" || f.obj.Name() == "init") {
+	if fs.mayHandOver(f, t) || f.obj != nil && (f.obj.Name() == "main" || f.obj.Name() == "init") {
 		return false
 	}
+	return f.waitsItself(t, m)
+}
+
+// waitsItself reports whether f itself acquires the lock, and waits for it.
+func (f *function) waitsItself(t *tracked, m mode) bool {
 	return slices.ContainsFunc(t.calls, func(c *lockCall) bool {
 		return c.mode == m && c.via == nil && c.waits() && f.byCall[c.call] == c && !f.defers[c.call] &&
 			local(c.fn) && !types.IsInterface(c.fn.Signature().Recv().Type())
 	})
 }
 
+// neverReleased reports whether t is a variable of f, or of a function around f, and nothing but
+// acquisitions uses it.
+func (fs *flows) neverReleased(f *function, t *tracked, m mode) bool {
+	outermost := f
+	for outermost.outer != nil {
+		outermost = outermost.outer
+	}
+	v, ok := t.path.root.(*types.Var)
+	if !ok || len(t.path.fields) > 0 || !isStruct(v.Type()) || !within(v, outermost.body) || !f.waitsItself(t, m) {
+		return false
+	}
+	acquires := true
+	for c := range outermost.at.Preorder((*ast.Ident)(nil)) {
+		if fs.info.Uses[c.Node().(*ast.Ident)] != v {
+			continue
+		}
+		call, ok := c.Parent().Parent().Node().(*ast.CallExpr)
+		if !ok || c.ParentEdgeKind() != edge.SelectorExpr_X {
+			return false
+		}
+		method := fs.lockCallOf(call)
+		acquires = acquires && method != nil && method.effect == acquire
+	}
+	return acquires
+}
+
+// otherReleases reports whether f, or a function in it or around it, releases the lock by another
+// name, such as another variable of a loop.
+func (fs *flows) otherReleases(f *function, t *tracked, m mode) bool {
+	for f.outer != nil {
+		f = f.outer
+	}
+	id := t.path.id()
+	var releases func(g *function) bool
+	releases = func(g *function) bool {
+		return slices.ContainsFunc(g.locks, func(u *tracked) bool { return u.path.id() == id && u.releases(m) }) ||
+			slices.ContainsFunc(g.inner, releases)
+	}
+	return id == nil || releases(f)
+}
+
 // mayHandOver reports whether the name of f, or of the function around it, says that it keeps a
-// lock.
-func (fs *flows) mayHandOver(f *function) bool {
-	return f.decl != nil && slices.ContainsFunc(words(f.decl.Name.Name), handsOver.MatchString)
+// lock. Some function has to release the lock then, or another package.
+func (fs *flows) mayHandOver(f *function, t *tracked) bool {
+	id := t.path.id()
+	return f.decl != nil && slices.ContainsFunc(words(f.decl.Name.Name), handsOver.MatchString) &&
+		(id == nil || id.Exported() || len(fs.apart[id]) > 0 || fs.nameless[id])
 }
 
 // copied reports whether a variable gets the value of another one, which then leads to the same
@@ -281,18 +335,21 @@ func nextRound(b *cfg.Block) *cfg.Block {
 }
 
 // doomed reports whether each way from the start of b leads to a return or to another acquisition
-// of the lock, and over no other use of the lock. It sets ends if there is a way to an end.
-func (f *function) doomed(t *tracked, b *cfg.Block, seen map[*cfg.Block]bool, ends *bool) bool {
+// of the lock, and over no other use of the lock. It sets ends if there is a way to an end. If lost
+// is set, the end of a variable's scope is an end too: no other name leads to the lock.
+func (f *function) doomed(t *tracked, b *cfg.Block, lost bool, seen map[*cfg.Block]bool, ends *bool) bool {
 	if seen[b] {
 		return true
 	}
 	seen[b] = true
 	if r, ok := b.Stmt.(*ast.RangeStmt); ok && b.Kind == cfg.KindRangeBody && declares(r, t.path.root) {
-		return false
+		*ends = *ends || lost
+		return lost
 	}
 	for _, n := range b.Nodes {
 		if declares(n, t.path.root) {
-			return false
+			*ends = *ends || lost
+			return lost
 		}
 		var use *lockCall // the first
 		for _, call := range callsIn(n) {
@@ -315,7 +372,7 @@ func (f *function) doomed(t *tracked, b *cfg.Block, seen map[*cfg.Block]bool, en
 		}
 	}
 	return len(b.Succs) > 0 && !slices.ContainsFunc(b.Succs, func(next *cfg.Block) bool {
-		return !f.doomed(t, next, seen, ends)
+		return !f.doomed(t, next, lost, seen, ends)
 	})
 }
 

@@ -56,13 +56,13 @@ var ofHold = regexp.MustCompile(`(?is)\b(un)?(lock|mutex|mu)\w*\b.*\b(held|hold|
 
 // findSwaps returns the swaps of f, one for each pair of locks.
 func (fs *flows) findSwaps(f *function) (found []swap) {
-	if f.deferred || len(f.locks) < 2 || isTest(fs.pass, f.node) || fs.mayHandOver(f) ||
+	if f.deferred || len(f.locks) < 2 || isTest(fs.pass, f.node) ||
 		f.decl != nil && ofHold.MatchString(f.decl.Doc.Text()) {
 		return nil
 	}
 	for _, a := range f.locks {
 		for _, b := range f.locks {
-			if a == b || !fs.distinct(f, a, b) || fs.heldByCaller(f, b) {
+			if a == b || !fs.distinct(f, a, b) || fs.mayHandOver(f, a) || fs.heldByCaller(f, b) {
 				continue
 			}
 			for _, m := range []mode{write, read} {

@@ -24,6 +24,8 @@ type change struct {
 	method
 	path *path
 	fn   *types.Func // the method that does it
+	// frees: the function may release a hold of its caller. One that only may keep a hold does not.
+	frees bool
 }
 
 // findChanges sums up what f does to the locks of its callers.
@@ -59,6 +61,7 @@ func (t *tracked) change(f *function, m mode) (c change, ok bool) {
 	nets := map[int]bool{}
 	byResult := [2]map[int]bool{{}, {}} // for each end: a failure, or success
 	unclear := false
+	c.frees = t.foreign
 	for ret, s := range t.exits {
 		success, known := succeeds(f, ret)
 		for st := range s {
@@ -68,6 +71,7 @@ func (t *tracked) change(f *function, m mode) (c change, ok bool) {
 			}
 			n := st.net(m)
 			nets[n] = true
+			c.frees = c.frees || n < 0
 			if known {
 				byResult[success][n] = true
 			} else {
@@ -142,7 +146,7 @@ func (fs *flows) changesOf(call *ast.CallExpr, visit func(*path, *lockCall)) {
 		for _, c := range s.callee.changes {
 			p := fs.bind(s, c.path)
 			if p == nil {
-				if id := c.path.id(); id != nil && c.effect != acquire {
+				if id := c.path.id(); id != nil && c.frees {
 					fs.release(c.path)
 					fs.loose[id] = true
 				}

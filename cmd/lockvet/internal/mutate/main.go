@@ -38,7 +38,7 @@ type mutation struct {
 // kinds are the mistakes, in the order of the output.
 var kinds = []string{
 	"no unlock before a return", "no unlock at all", "no deferred unlock", "defer Lock for Unlock", "a second Lock", "a second Unlock", "Unlock of the other side",
-	"Lock under RLock",
+	"Lock under RLock", "Unlock of another lock",
 }
 
 func main() {
@@ -151,6 +151,15 @@ func mutations(pkg *packages.Package, file int) (found []mutation) {
 			}
 			for i, s := range list {
 				lock, method, deferred := statement(pkg, s)
+				if strings.HasSuffix(method, "Unlock") && locks[lock] > 0 {
+					if other := otherLock(pkg, s, method); other != "" && unlocks[other+method] == 0 {
+						text := other + "." + method + "()"
+						if deferred {
+							text = "defer " + text
+						}
+						add("Unlock of another lock", s, s.Pos(), s.End(), text)
+					}
+				}
 				var next ast.Stmt
 				if i+1 < len(list) {
 					next = list[i+1]
@@ -188,6 +197,51 @@ func mutations(pkg *packages.Package, file int) (found []mutation) {
 		})
 	}
 	return found
+}
+
+// otherLock returns the text of a lock that a slip could name in place of the lock that s unlocks:
+// another field of the struct, or the same field of another variable.
+func otherLock(pkg *packages.Package, s ast.Stmt, method string) string {
+	var call *ast.CallExpr
+	switch s := s.(type) {
+	case *ast.ExprStmt:
+		call, _ = s.X.(*ast.CallExpr)
+	case *ast.DeferStmt:
+		call = s.Call
+	}
+	lock, ok := call.Fun.(*ast.SelectorExpr).X.(*ast.SelectorExpr)
+	if !ok || pkg.TypesInfo.Selections[lock] == nil {
+		return ""
+	}
+	of := pkg.TypesInfo.TypeOf(lock.X)
+	under := of
+	if pointer, ok := under.Underlying().(*types.Pointer); ok {
+		under = pointer.Elem()
+	}
+	fields, ok := under.Underlying().(*types.Struct)
+	if !ok {
+		return ""
+	}
+	for f := range fields.Fields() {
+		name := types.TypeString(f.Type(), nil)
+		if f.Name() != lock.Sel.Name && !f.Embedded() &&
+			(name == "sync.RWMutex" || name == "sync.Mutex" && method == "Unlock") {
+			return types.ExprString(lock.X) + "." + f.Name()
+		}
+	}
+	variable, ok := lock.X.(*ast.Ident)
+	if !ok {
+		return ""
+	}
+	for scope := pkg.Types.Scope().Innermost(s.Pos()); scope != nil && scope != pkg.Types.Scope(); scope = scope.Parent() {
+		for _, name := range scope.Names() {
+			o := scope.Lookup(name)
+			if _, ok := o.(*types.Var); ok && name != variable.Name && o.Pos() < s.Pos() && types.Identical(o.Type(), of) {
+				return name + "." + lock.Sel.Name
+			}
+		}
+	}
+	return ""
 }
 
 // statement returns the lock and the method if s is a call of a method of a lock.

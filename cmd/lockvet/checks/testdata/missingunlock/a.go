@@ -173,14 +173,21 @@ func (q *queue) get() bool {
 	return false
 }
 
-func (q *queue) acquire() bool {
-	q.mu.Lock()
-	if q.n > 9 {
+type gate struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (g *gate) acquire() bool {
+	g.mu.Lock()
+	if g.n > 9 {
 		return true
 	}
-	q.mu.Unlock()
+	g.mu.Unlock()
 	return false
 }
+
+func (g *gate) leave() { g.mu.Unlock() }
 
 type list struct {
 	mu   sync.Mutex
@@ -349,6 +356,8 @@ func (c *other) getLocked() bool {
 
 func (c *other) RLock_() bool { return c.getLocked() }
 
+func (c *other) Done() { c.mu.Unlock() }
+
 func (c *other) reacquires(jobs []func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -490,8 +499,8 @@ func (t *table) watch(names chan string) {
 	}()
 }
 
-// What follows is right: newTable hands over a table that others cannot see yet, the name of holdAll
-// says that it keeps the lock, and so does the comment in close.
+// What follows is right: newTable hands over a table that others cannot see yet, and the comment in
+// close says that it keeps the lock.
 
 func (t *table) close() {
 	t.mu.Lock() // held for ever: no call comes after it
@@ -503,8 +512,6 @@ func newTable() *table {
 	t.mu.Lock()
 	return t
 }
-
-func (t *table) holdAll() { t.mu.Lock() }
 
 // An error whose variable was looked at excuses no lock, even if another function releases the lock.
 
@@ -577,4 +584,160 @@ func (e *entries) addIf(alone bool) {
 	lock()
 	e.n++
 	unlock()
+}
+
+// A word like hold in the name is no excuse if no function releases the lock.
+
+type line struct {
+	mu    sync.Mutex
+	holds []int
+	next  int
+}
+
+func (l *line) hold(n int) int {
+	l.mu.Lock()
+	l.next++
+	l.holds = append(l.holds, n)
+	return l.next // want "return without Unlock of l.mu"
+}
+
+func (l *line) enterOne() func() {
+	l.mu.Lock()
+	l.next++
+	return func() { // want "return without Unlock of l.mu"
+		l.mu.Lock()
+		l.next--
+		l.mu.Unlock()
+	}
+}
+
+func (l *line) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.holds)
+}
+
+// The variable of a round is gone with the round.
+
+type stripe struct {
+	mu sync.Mutex
+	n  int
+}
+
+type stripes [8]stripe
+
+func (all *stripes) sum() (n int) {
+	for i := range all {
+		s := &all[i]
+		s.mu.Lock()
+		n += s.n // want "from here on, no Unlock of s.mu"
+	}
+	return n
+}
+
+func (all *stripes) reset() {
+	for i := range all {
+		s := &all[i]
+		s.mu.Lock()
+		s.n = 0
+		s.mu.Unlock()
+	}
+}
+
+// These are all acquired, and then all released.
+
+type shards [8]struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (all *shards) stop() {
+	for i := range all {
+		s := &all[i]
+		s.mu.Lock()
+		s.n++
+	}
+}
+
+func (all *shards) start() {
+	for i := range all {
+		all[i].mu.Unlock()
+	}
+}
+
+func (all *shards) reset() {
+	for i := range all {
+		s := &all[i]
+		s.mu.Lock()
+		s.n = 0
+		s.mu.Unlock()
+	}
+}
+
+type lanes [8]stripe2
+
+type stripe2 struct {
+	mu sync.Mutex
+	n  int
+}
+
+func (all *lanes) sum() (n int) {
+	for i := range all {
+		s := &all[i]
+		s.mu.Lock()
+		n += s.n
+	}
+	for i := range all {
+		s := &all[i]
+		s.mu.Unlock()
+	}
+	return n
+}
+
+// A lock that one function has, and nothing releases.
+
+func collects(each func(func(int))) (all []int) {
+	var mu sync.Mutex
+	each(func(n int) {
+		mu.Lock()
+		all = append(all, n)
+	}) // want "without Unlock of mu"
+	return all
+}
+
+func waitsForever() {
+	var mu sync.Mutex
+	mu.Lock()
+	mu.Lock()
+}
+
+func condition() {
+	var mu sync.Mutex
+	c := sync.NewCond(&mu)
+	mu.Lock()
+	c.Wait()
+	c.L.Unlock()
+}
+
+// The caller has no name for the object with the lock.
+
+type cache struct {
+	mu sync.RWMutex
+	m  map[string]int
+}
+
+type caches []*cache
+
+func (all caches) of(key string) *cache { return all[len(key)%len(all)] }
+
+func (all caches) get(key string) (int, bool) { return all.of(key).get(key) }
+
+func (c *cache) get(key string) (int, bool) {
+	c.mu.RLock()
+	n, ok := c.m[key]
+	if !ok {
+		return 0, false // want "return without RUnlock of c.mu"
+	}
+	c.mu.RUnlock()
+	return n, true
 }
