@@ -50,6 +50,7 @@ func again(t *testing.T) {
 		out.log = func(line []byte) { t.Logf("%s", line) }
 	}
 	cmd := exec.Command(binary, args...)
+	cmd.Env = onOneProcessor(os.Environ())
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err = cmd.Run()
 	out.flush()
@@ -69,6 +70,19 @@ func again(t *testing.T) {
 		t.Fatalf("explore: the test with the tag %s has not run:\n%s", Tag, all)
 	}
 }
+
+// onOneProcessor returns an environment in which a process uses one processor, unless the
+// environment has a number already. One goroutine of a run goes on at a time. On a second processor
+// it would go on later: that processor has to wake up first.
+func onOneProcessor(environment []string) []string {
+	if os.Getenv(processors) != "" {
+		return environment
+	}
+	return append(environment, processors+"=1")
+}
+
+// processors is the environment variable of the runtime with the number of processors.
+const processors = "GOMAXPROCS"
 
 // childTimeout returns the time limit of a process whose output is to be reported by one that has
 // left to live.

@@ -16,6 +16,16 @@ func SetHang(d time.Duration) { hang = d }
 // SetStall sets how long a goroutine of a run may wait for a lock of package sync.
 func SetStall(d time.Duration) { stall = d }
 
+// Given is the environment variable with the tests of this package, built with the tag, for a
+// process that need not build them.
+const Given = "LOCKS_EXPLORE_GIVEN"
+
+func init() {
+	if binary := os.Getenv(Given); binary != "" {
+		built.users, built.binary = 1, binary
+	}
+}
+
 // Tagged returns the tests of this package, built with the tag.
 func Tagged(t *testing.T) string {
 	t.Helper()

@@ -17,31 +17,39 @@ import (
 // goroutine is inside of the function of a sync.Once. A goroutine that waits for another sync.Mutex,
 // whose holder is stopped at a decision, stalls the run.
 
-// onceEntry is the function of package sync that calls that of a sync.Once.
-var onceEntry = func() (entry uintptr) {
+const onceFunction = "sync.(*Once).doSlow"
+
+// onceFrom and onceTo are where the function of package sync begins and ends that calls the function
+// of a sync.Once.
+var onceFrom, onceTo = func() (from, to uintptr) {
 	new(sync.Once).Do(func() {
 		pcs := make([]uintptr, 8)
 		for _, pc := range pcs[:runtime.Callers(1, pcs)] {
 			if f := runtime.FuncForPC(pc - 1); f != nil && f.Name() == onceFunction {
-				entry = f.Entry()
+				from = f.Entry()
 			}
 		}
 	})
-	return entry
+	for to = from; entryOf(to) == from && from > 0; to++ {
+	}
+	return from, to
 }()
 
-const onceFunction = "sync.(*Once).doSlow"
-
-// inOnce reports whether the function of a sync.Once has called the caller.
-func inOnce() bool {
-	var pcs [64]uintptr
-	for _, pc := range pcs[:runtime.Callers(2, pcs[:])] {
-		if f := runtime.FuncForPC(pc - 1); f != nil && f.Entry() == onceEntry {
-			return true
-		}
+// entryOf returns where the function begins that has the instruction at pc, or 0.
+func entryOf(pc uintptr) uintptr {
+	if f := runtime.FuncForPC(pc); f != nil {
+		return f.Entry()
 	}
-	return false
+	return 0
 }
+
+// inOnce reports whether the function of a sync.Once has called a function with this stack.
+func inOnce(stack []uintptr) bool {
+	return slices.ContainsFunc(stack, func(pc uintptr) bool { return onceFrom < pc && pc <= onceTo })
+}
+
+// callStack is room for the callers of a function.
+type callStack [64]uintptr
 
 // settle returns when no goroutine of the run can go on without the root. It notes whether one of
 // them waits for a sync.Once.

@@ -193,19 +193,19 @@ func TestRunOnPurpose(t *testing.T) {
 	}
 }
 
-// onPurpose runs TestRunOnPurpose in a process of its own.
-func onPurpose(binary, how string, args ...string) (out string, err error) {
+// onPurpose runs TestRunOnPurpose in a process of its own. The process builds no tests with the tag.
+func onPurpose(t *testing.T, binary, how string, args ...string) (out string, err error) {
+	t.Helper()
 	cmd := exec.Command(binary, append(args, "-test.run=^TestRunOnPurpose$")...)
-	cmd.Env = append(os.Environ(), purpose+"="+how)
+	cmd.Env = append(os.Environ(), purpose+"="+how, explore.Given+"="+explore.Tagged(t))
 	all, err := cmd.CombinedOutput()
 	return string(all), err
 }
 
-// fails returns what Run must say about a program. The process has the tag, so it builds no other
-// one.
+// fails returns what Run must say about a program. The process has the tag.
 func fails(t *testing.T, how string) string {
 	t.Helper()
-	out, err := onPurpose(explore.Tagged(t), how, "-test.count=1")
+	out, err := onPurpose(t, explore.Tagged(t), how, "-test.count=1")
 	require.Error(t, err, "%s", out)
 	return out
 }
@@ -219,17 +219,17 @@ func self(t *testing.T) string {
 }
 
 func TestRunExploresOnceForEachCount(t *testing.T) {
-	out, err := onPurpose(self(t), "correct", "-test.count=2", "-test.v")
+	out, err := onPurpose(t, self(t), "correct", "-test.count=2", "-test.v")
 	require.NoError(t, err, "%s", out)
 	require.Equal(t, 4, strings.Count(out, "explore: no finding in"), "%s", out)
 }
 
 func TestRunSaysWithoutVerbosityThatASearchIsIncomplete(t *testing.T) {
 	for _, binary := range []string{self(t), explore.Tagged(t)} {
-		out, err := onPurpose(binary, "incomplete", "-test.count=1")
+		out, err := onPurpose(t, binary, "incomplete", "-test.count=1")
 		require.NoError(t, err, "%s", out)
 		require.Equal(t, 1, strings.Count(out, "explore: incomplete search of TestRunOnPurpose: "), "%s", out)
-		out, err = onPurpose(binary, "correct", "-test.count=1")
+		out, err = onPurpose(t, binary, "correct", "-test.count=1")
 		require.NoError(t, err, "%s", out)
 		require.NotContains(t, out, "incomplete")
 	}
@@ -240,13 +240,13 @@ func TestCompleteFailsAnIncompleteSearch(t *testing.T) {
 }
 
 func TestRunExploresShortTestsAsShort(t *testing.T) {
-	out, err := onPurpose(self(t), "short", "-test.short", "-test.count=1")
+	out, err := onPurpose(t, self(t), "short", "-test.short", "-test.count=1")
 	require.Error(t, err, "%s", out)
 	require.Contains(t, out, "tests are short")
 }
 
 func TestRunPassesOnTheReportOfItsProcess(t *testing.T) {
-	out, err := onPurpose(self(t), "deadlock", "-test.count=1")
+	out, err := onPurpose(t, self(t), "deadlock", "-test.count=1")
 	require.Error(t, err, "%s", out)
 	require.Contains(t, out, "explore: deadlock:")
 	require.Contains(t, out, `explore.Replay("2:2")`)
@@ -296,7 +296,7 @@ func TestAHangingRunFailsItsTestAlone(t *testing.T) {
 		},
 		"spins": {"explore: a run does not go on", "TestRunOnPurpose.func"},
 	} {
-		out, err := onPurpose(explore.Tagged(t), how, "-test.count=1", "-test.v")
+		out, err := onPurpose(t, explore.Tagged(t), how, "-test.count=1", "-test.v")
 		require.Error(t, err, "%s", out)
 		for _, s := range says {
 			require.Regexp(t, s, out)
@@ -308,7 +308,7 @@ func TestAHangingRunFailsItsTestAlone(t *testing.T) {
 }
 
 func TestASyncOnceThatUsesALockIsExplored(t *testing.T) {
-	out, err := onPurpose(explore.Tagged(t), "once in order", "-test.count=1", "-test.v")
+	out, err := onPurpose(t, explore.Tagged(t), "once in order", "-test.count=1", "-test.v")
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, out, "no finding in")
 }
@@ -318,7 +318,7 @@ func TestAPanicOfAGoroutineWithoutGoFailsItsTestAlone(t *testing.T) {
 	if sched.On {
 		return // the process ends, as each one with a panic
 	}
-	out, err := onPurpose(self(t), "foreign panic", "-test.count=1", "-test.v")
+	out, err := onPurpose(t, self(t), "foreign panic", "-test.count=1", "-test.v")
 	require.Error(t, err, "%s", out)
 	require.Contains(t, out, "lock not held by the caller")
 	require.Regexp(t, `run_test.go:\d+`, out)

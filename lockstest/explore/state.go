@@ -2,7 +2,6 @@ package explore
 
 import (
 	"hash/maphash"
-	"runtime"
 	"slices"
 	"strings"
 )
@@ -37,10 +36,9 @@ var seed = maphash.MakeSeed()
 
 func hashOf(s string) uint64 { return maphash.String(seed, s) }
 
-// sign returns a number that stands for the place of the caller in the program.
-func sign() (h uint64) {
-	var pcs [12]uintptr
-	for _, pc := range pcs[:runtime.Callers(3, pcs[:])] {
+// sign returns a number that stands for the place in the program of a function with this stack.
+func sign(stack []uintptr) (h uint64) {
+	for _, pc := range stack[:min(len(stack), 12)] {
 		h = mix(h, uint64(pc))
 	}
 	return h

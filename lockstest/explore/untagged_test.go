@@ -18,8 +18,19 @@ import (
 func TestTheTestsOfThisPackagePassWithTheTag(t *testing.T) {
 	binary, err := tagged(t)
 	require.NoError(t, err)
-	out, err := exec.Command(binary, "-test.count=1", "-test.skip=^TestRun|^Example").CombinedOutput()
+	cmd := exec.Command(binary, "-test.count=1", "-test.skip=^TestRun|^Example")
+	if !raceEnabled { // with the race detector, the tests have all processors
+		cmd.Env = onOneProcessor(os.Environ())
+	}
+	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
+}
+
+func TestAProcessOfRunHasOneProcessorUnlessToldOtherwise(t *testing.T) {
+	t.Setenv(processors, "")
+	require.Equal(t, []string{"A=1", "GOMAXPROCS=1"}, onOneProcessor([]string{"A=1"}))
+	t.Setenv(processors, "3")
+	require.Equal(t, []string{"GOMAXPROCS=3"}, onOneProcessor([]string{"GOMAXPROCS=3"}))
 }
 
 func TestTheOutputIsLoggedLineByLine(t *testing.T) {

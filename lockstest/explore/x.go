@@ -80,7 +80,7 @@ type X struct {
 	probed    int     // the last step at which it did
 	beside    bool    // a goroutine has waited outside of locks while another one could run
 	unsure    bool    // goroutines act on each other, or may, without the root's knowledge
-	signs     bool    // trail has the places of operations as well
+	signs     bool    // trail has the places of operations as well, if looks is set
 	looks     bool    // goroutines say whether they stop inside of a sync.Once: see once.go
 	sawOnce   bool    // one of them has done so
 	atOnce    bool    // one waits for a sync.Once, so that time cannot pass
@@ -298,10 +298,15 @@ func (g *goroutine) stop(op operation, state int32) {
 	if g.x.record {
 		op.pcs = callers()
 	}
-	if g.x.signs {
-		op.sign = sign()
+	g.inside = false
+	if g.x.looks {
+		var room callStack
+		pcs := room[:runtime.Callers(2, room[:])]
+		g.inside = inOnce(pcs)
+		if g.x.signs {
+			op.sign = sign(pcs)
+		}
 	}
-	g.inside = g.x.looks && inOnce()
 	g.end()
 	g.op, g.under = op, nil
 	g.wait(state)
@@ -449,8 +454,11 @@ func (h hooks) Woken() {
 	if g == nil {
 		return
 	}
-	g.place, g.timed, g.woken = nil, false, true
-	g.inside = g.x.looks && inOnce()
+	g.place, g.timed, g.woken, g.inside = nil, false, true, false
+	if g.x.looks {
+		var room callStack
+		g.inside = inOnce(room[:runtime.Callers(1, room[:])])
+	}
 	g.wait(ready)
 	g.woken = false
 }
