@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -28,14 +29,20 @@ func (m Mistake) CanBeMade(t *testing.T) {
 	m.made(t)
 }
 
+// module returns the directory of the module locks.
+var module = sync.OnceValues(func() (string, error) {
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/jucgo/locks").Output()
+	return strings.TrimSpace(string(root)), err
+})
+
 // made returns the file with the mistake, and its text then.
 func (m Mistake) made(t *testing.T) (file, mutant string) {
 	t.Helper()
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/jucgo/locks").Output()
+	root, err := module()
 	if err != nil {
 		t.Fatal(err)
 	}
-	file = filepath.Join(strings.TrimSpace(string(root)), filepath.FromSlash(m.File))
+	file = filepath.Join(root, filepath.FromSlash(m.File))
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
