@@ -211,8 +211,9 @@ var one sync.Mutex
 // and do the same in each run but for the schedule.
 //
 // Run needs locks that announce their operations: the build tag lockexplore. Without the tag, Run
-// builds the package's tests again with it, once for each process, and runs the test of t there. So
-// go test needs no other arguments. With go test -tags lockexplore there is no second process.
+// builds the package's tests again with it, once for each process, and runs the test of t there, on
+// one processor unless GOMAXPROCS is set. So go test needs no other arguments. With go test -tags
+// lockexplore there is no second process.
 //
 // The first call of Run in a test stands for the whole test then: the code after it sees no other
 // state than the code before it.
