@@ -32,6 +32,9 @@ type event struct {
 	Output     string
 }
 
+// allLives has the tests of leasetest simulate as much as the gate does. Other runs simulate less.
+const allLives = "LOCKS_LIVES=all"
+
 // goTest runs go test in a folder of the repository. It prints a line for each package, and all
 // that a failing test or package printed. A test that skips itself fails: what is left out here is
 // left out by name, in .ci/full. Only a hang reaches the limit: a busy machine takes longer than
@@ -39,7 +42,7 @@ type event struct {
 func (j *job) goTest(ctx context.Context, folder string, env []string, args ...string) error {
 	cmd := j.command(ctx, "go", append([]string{"test", "-json", "-timeout=30m"}, args...)...)
 	cmd.Dir = j.path(folder)
-	cmd.Env = append(cmd.Env, append(env, "PWD="+cmd.Dir)...)
+	cmd.Env = append(cmd.Env, append(env, "PWD="+cmd.Dir, allLives)...)
 	cmd.Stdout = nil
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {

@@ -221,7 +221,7 @@ func (l leadership) Err() error {
 func TestLivesOfLeaders(t *testing.T) {
 	for _, kind := range []fakestore.Kind{fakestore.Polled, fakestore.Watched, fakestore.Full, fakestore.Tied} {
 		t.Run(string(kind), func(t *testing.T) {
-			Simulate(t, World{For: 5 * time.Minute, Open: func(tb testing.TB) Config {
+			Simulate(t, World{For: inGate(5 * time.Minute), Open: func(tb testing.TB) Config {
 				cfg := direct(tb, "", kind).withDefaults()
 				open := cfg.Open
 				cfg.Open = func(opened testing.TB, link *Link, opts ...lease.Option) locks.Provider {

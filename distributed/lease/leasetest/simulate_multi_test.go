@@ -82,7 +82,7 @@ func TestLivesOfMultisOverTwoStores(t *testing.T) {
 		for _, kind := range []fakestore.Kind{fakestore.Watched, fakestore.Queued, fakestore.Full} {
 			t.Run(how+"/"+string(kind), func(t *testing.T) {
 				Simulate(t, World{
-					Servers: 2, For: 3 * time.Minute, Seeds: multiSeeds[how+"/"+string(kind)],
+					Servers: 2, For: inGate(3 * time.Minute), Seeds: multiSeeds[how+"/"+string(kind)],
 					Open: func(tb testing.TB) Config { return multis(tb, "", kind, members) },
 				})
 			})

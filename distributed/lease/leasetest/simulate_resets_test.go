@@ -27,7 +27,7 @@ var resetSeeds = map[string][]uint64{
 // resets simulates stores of a kind whose servers break promises.
 func resets(t *testing.T, how string, kind fakestore.Kind) {
 	t.Helper()
-	Simulate(t, World{For: 3 * time.Minute, Seeds: resetSeeds[how+"/"+string(kind)], Open: func(tb testing.TB) Config {
+	Simulate(t, World{For: inGate(3 * time.Minute), Seeds: resetSeeds[how+"/"+string(kind)], Open: func(tb testing.TB) Config {
 		s := fakestore.NewServer("")
 		cfg := dialing(s, kind, nil)
 		cfg.exact = true

@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +35,19 @@ type opener = func(testing.TB, fakestore.Flaw, fakestore.Kind) Config
 
 func simulates(t *testing.T, open opener, kind fakestore.Kind, seeds ...uint64) {
 	t.Helper()
-	Simulate(t, World{Open: func(tb testing.TB) Config { return open(tb, "", kind) }, Seeds: seeds})
+	Simulate(t, World{
+		For: inGate(10 * time.Minute), Seeds: seeds,
+		Open: func(tb testing.TB) Config { return open(tb, "", kind) },
+	})
+}
+
+// inGate returns how much time a test simulates that simulates d in the gate, which sets LOCKS_LIVES.
+// All other runs simulate a quarter, and all lives that have found something.
+func inGate(d time.Duration) time.Duration {
+	if os.Getenv("LOCKS_LIVES") == "all" {
+		return d
+	}
+	return d / 4
 }
 
 // directSeeds are the seeds of lives that have found something.
@@ -55,6 +68,15 @@ func TestLivesOfReadWriteLocks(t *testing.T) { simulates(t, halved, "") }
 func TestLivesWithConnections(t *testing.T) {
 	for _, kind := range []fakestore.Kind{fakestore.Watched, fakestore.Queued, fakestore.Tied, fakestore.Full} {
 		t.Run(string(kind), func(t *testing.T) { simulates(t, fake, kind) })
+	}
+}
+
+func TestOnlyTheGateSimulatesAllLives(t *testing.T) {
+	for set, want := range map[string]time.Duration{"": time.Minute, "all": 4 * time.Minute} {
+		t.Setenv("LOCKS_LIVES", set)
+		if got := inGate(4 * time.Minute); got != want {
+			t.Errorf("%q simulates %v, want %v", set, got, want)
+		}
 	}
 }
 
