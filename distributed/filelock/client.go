@@ -105,8 +105,8 @@ func New(dir string, opts ...Option) (*Client, error) {
 // is too long ends in a hash.
 func (c *Client) Path(name string) string { return filepath.Join(c.dir, fileName(name)) }
 
-func (c *Client) lock(name, path string, kind mode) *Mutex {
-	return &Mutex{client: c, name: name, path: path, kind: kind}
+func (c *Client) lock(name, path string, m mode) *Mutex {
+	return &Mutex{client: c, name: name, path: path, mode: m}
 }
 
 // Mutex returns the exclusive lock called name.

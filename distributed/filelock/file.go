@@ -90,9 +90,9 @@ func (f *file) busy() bool {
 // unused reports whether no owner holds f, waits for it or is trying to lock it. f.mu is held.
 func (f *file) unused() bool { return f.mode == unlocked && !f.held() && !f.busy() }
 
-// of returns o's hold of the kind. f.mu is held.
-func (f *file) of(o locks.Owner, kind mode) *hold {
-	if kind == shared {
+// of returns o's hold of mode m. f.mu is held.
+func (f *file) of(o locks.Owner, m mode) *hold {
+	if m == shared {
 		return f.readers[o]
 	}
 	if f.writer != nil && f.writer.owner == o {
@@ -105,8 +105,8 @@ func (f *file) of(o locks.Owner, kind mode) *hold {
 func (f *file) lossOf(o locks.Owner, path string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, kind := range []mode{shared, exclusive} {
-		if h := f.of(o, kind); h != nil && h.path == path && h.cause != nil {
+	for _, m := range []mode{shared, exclusive} {
+		if h := f.of(o, m); h != nil && h.path == path && h.cause != nil {
 			return h.cause
 		}
 	}
@@ -118,7 +118,7 @@ func (f *file) lock(ctx context.Context, l *Mutex, o locks.Owner, wait bool) (bo
 	ok, err := f.lockLocal(ctx, l, wait)
 	if ok {
 		if ok, err = f.lockFile(ctx, l, o, wait); !ok {
-			f.unlockLocal(o, l.kind)
+			f.unlockLocal(o, l.mode)
 		}
 	}
 	if !ok {
@@ -130,7 +130,7 @@ func (f *file) lock(ctx context.Context, l *Mutex, o locks.Owner, wait bool) (bo
 // lockLocal acquires the local lock.
 func (f *file) lockLocal(ctx context.Context, l *Mutex, wait bool) (ok bool, err error) {
 	try, queue := f.local.TryLockContext, f.local.LockContext
-	if l.kind == shared {
+	if l.mode == shared {
 		try, queue = f.local.TryRLockContext, f.local.RLockContext
 	}
 	// A newcomer does not barge, not even a reader that could join other readers while a writer
@@ -152,9 +152,9 @@ func (f *file) lockLocal(ctx context.Context, l *Mutex, wait bool) (ok bool, err
 }
 
 // unlockLocal releases o's local lock once.
-func (f *file) unlockLocal(o locks.Owner, kind mode) {
+func (f *file) unlockLocal(o locks.Owner, m mode) {
 	ctx := adapter.As(o)
-	if kind == exclusive {
+	if m == exclusive {
 		_ = f.local.UnlockContext(ctx)
 	} else {
 		_ = f.local.RUnlockContext(ctx)
@@ -223,7 +223,7 @@ func (f *file) enter(ctx context.Context, l *Mutex, o locks.Owner) (bool, error)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	h := f.of(o, l.kind)
+	h := f.of(o, l.mode)
 	switch {
 	case h != nil && h.cause == nil:
 		h.count++
@@ -250,23 +250,23 @@ func (f *file) enter(ctx context.Context, l *Mutex, o locks.Owner) (bool, error)
 // take gets the kernel's lock unless another process has it, or finds it in this process, and
 // checks that the path leads to the file. f.mu is held.
 func (f *file) take(l *Mutex) (bool, error) {
-	if f.mode != unlocked && f.mode != l.kind {
+	if f.mode != unlocked && f.mode != l.mode {
 		switch {
 		case !f.held(): // handed off by a holder of the other kind
 			if err := f.free(); err != nil {
 				return false, err
 			}
-		case l.kind == exclusive: // another goroutine of the same explicit owner reads
+		case l.mode == exclusive: // another goroutine of the same explicit owner reads
 			return false, nil
 		}
 	}
 	fresh := f.mode == unlocked
 	if fresh {
-		if ok, err := f.d.tryLock(l.kind == exclusive); !ok {
+		if ok, err := f.d.tryLock(l.mode == exclusive); !ok {
 			f.turns, f.yielded = 0, false
 			return false, err
 		}
-		f.mode = l.kind
+		f.mode = l.mode
 	}
 	// If the file was unlinked and made again, later processes lock the new file. The answer counts
 	// only if the lock is there before the question.
@@ -294,8 +294,8 @@ func (f *file) drop() {
 
 // begin starts o's hold. f.mu is held, and so is the kernel's lock.
 func (f *file) begin(l *Mutex, o locks.Owner) error {
-	h := &hold{f: f, client: l.client, path: l.path, owner: o, kind: l.kind, count: 1}
-	if l.kind == shared {
+	h := &hold{f: f, client: l.client, path: l.path, owner: o, mode: l.mode, count: 1}
+	if l.mode == shared {
 		f.readers[o] = h
 		return nil
 	}
@@ -314,7 +314,7 @@ func (f *file) begin(l *Mutex, o locks.Owner) error {
 func (f *file) unlock(l *Mutex, o locks.Owner) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	h := f.of(o, l.kind)
+	h := f.of(o, l.mode)
 	if h == nil { // or another goroutine of the same owner is about to get it
 		return locks.ErrNotHeld
 	}
@@ -327,7 +327,7 @@ func (f *file) unlock(l *Mutex, o locks.Owner) error {
 			}
 		}
 	}
-	f.unlockLocal(o, l.kind)
+	f.unlockLocal(o, l.mode)
 	return err
 }
 
@@ -336,7 +336,7 @@ func (f *file) end(h *hold) {
 	if h.watch != nil {
 		h.watch.Stop()
 	}
-	if h.kind == exclusive {
+	if h.mode == exclusive {
 		f.writer = nil
 	} else {
 		delete(f.readers, h.owner)
@@ -364,12 +364,12 @@ func (f *file) lose(cause error, selected func(*hold) bool) {
 	}
 }
 
-// hold returns o's hold of the kind, or nil. f may be nil.
-func (f *file) hold(o locks.Owner, kind mode) *hold {
+// hold returns o's hold of mode m, or nil. f may be nil.
+func (f *file) hold(o locks.Owner, m mode) *hold {
 	if f == nil {
 		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.of(o, kind)
+	return f.of(o, m)
 }

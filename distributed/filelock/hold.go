@@ -16,7 +16,7 @@ type hold struct {
 	client *Client // whose Mutex began it
 	path   string
 	owner  locks.Owner
-	kind   mode
+	mode   mode
 	token  uint64
 
 	// Guarded by f.mu.

@@ -30,7 +30,7 @@ type Mutex struct {
 	client *Client
 	name   string
 	path   string
-	kind   mode
+	mode   mode
 	known  atomic.Pointer[known] // most likely still right: see files
 }
 
@@ -52,7 +52,7 @@ func (l *Mutex) Path() string { return l.path }
 // zero byte, which says that the lock is without an order: another process may have another path to
 // the same file.
 func (l *Mutex) LockKey() string {
-	if l.kind == shared {
+	if l.mode == shared {
 		return "\x00" + l.path + "\x00shared"
 	}
 	return "\x00" + l.path
@@ -60,7 +60,7 @@ func (l *Mutex) LockKey() string {
 
 // quote returns the name, and which half of the lock l is.
 func (l *Mutex) quote() string {
-	if l.kind == shared {
+	if l.mode == shared {
 		return fmt.Sprintf("%q (shared)", l.name)
 	}
 	return fmt.Sprintf("%q", l.name)
@@ -172,7 +172,7 @@ func (l *Mutex) Hold(ctx context.Context) (locks.Hold, error) {
 	o := locks.CurrentOwner(ctx)
 	f, strays := l.files()
 	for _, f := range append(strays, f) {
-		if h := f.hold(o, l.kind); h != nil {
+		if h := f.hold(o, l.mode); h != nil {
 			return h, nil
 		}
 	}
@@ -199,7 +199,7 @@ func (l *Mutex) notHeld(o locks.Owner) error {
 	slices.Sort(readers)
 	slices.Sort(lost)
 	own, other := writers, readers
-	if l.kind == shared {
+	if l.mode == shared {
 		own, other = readers, writers
 	}
 	switch {

@@ -34,16 +34,16 @@ func (d descriptor) unmark() { d.record(unix.F_OFD_SETLK, unix.F_UNLCK) }
 
 // marked reports whether another process waits for the file, and whether the answer is known.
 func (d descriptor) marked() (waits, known bool) {
-	kind, known := d.record(unix.F_OFD_GETLK, unix.F_WRLCK)
-	return known && kind != unix.F_UNLCK, known
+	found, known := d.record(unix.F_OFD_GETLK, unix.F_WRLCK)
+	return known && found != unix.F_UNLCK, known
 }
 
 // record asks for the record lock of the mark, and returns the kind of lock in the answer.
-func (d descriptor) record(command int, kind int16) (int16, bool) {
+func (d descriptor) record(command int, lockType int16) (int16, bool) {
 	if !d.marks {
 		return 0, false
 	}
-	l := &unix.Flock_t{Type: kind, Start: markAt, Len: 1}
+	l := &unix.Flock_t{Type: lockType, Start: markAt, Len: 1}
 	err := retry(func() error { return unix.FcntlFlock(d.Fd(), command, l) })
 	return l.Type, err == nil
 }

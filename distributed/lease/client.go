@@ -40,7 +40,7 @@ type Client struct {
 	queues   localQueues // of the names in use
 
 	id           string
-	place        string // of the locks, see driver.WithPlace
+	where        string // the locks are, see driver.WithPlace
 	namePrefix   string // what the store puts in front of the locks' names
 	identity     string // what other processes read about this one
 	acquisitions atomic.Uint64
@@ -151,7 +151,7 @@ func newClient(s driver.Store, suspended func(time.Time) time.Duration, opts ...
 			return nil, fmt.Errorf("%s: WithWrapper returned a nil Store", conf.ErrorPrefix)
 		}
 	}
-	c := &Client{id: newID(), identity: self, place: conf.Place, namePrefix: conf.NamePrefix}
+	c := &Client{id: newID(), identity: self, where: conf.Place, namePrefix: conf.NamePrefix}
 	c.base = base{
 		store:     s,
 		prefix:    conf.ErrorPrefix,

@@ -86,7 +86,7 @@ func (l *Mutex) LockKey() string {
 	if l.conf.Refusal != nil {
 		return ""
 	}
-	return l.c.namePrefix + l.name + "\x00" + l.c.place + l.number()
+	return l.c.namePrefix + l.name + "\x00" + l.c.where + l.number()
 }
 
 // SameLock reports whether other, which has the same [Mutex.LockKey], is this lock. Two clients

@@ -102,8 +102,8 @@ func (x *exporter) of(name string) *attributes {
 	}
 	kv := attribute.String("lock.name", name)
 	only := metric.WithAttributeSet(attribute.NewSet(kv))
-	failure := func(kind string) []metric.ObserveOption {
-		return []metric.ObserveOption{metric.WithAttributes(kv, attribute.String("error.type", kind))}
+	failure := func(errorType string) []metric.ObserveOption {
+		return []metric.ObserveOption{metric.WithAttributes(kv, attribute.String("error.type", errorType))}
 	}
 	a = &attributes{
 		name: kv, record: []metric.RecordOption{only}, observe: []metric.ObserveOption{only},

@@ -110,6 +110,15 @@ func reportsBool(results *ast.FieldList) bool {
 var oneMeaning = map[string][]string{
 	"patience": {"value time.Duration", "func time.Duration"}, // how long an answer is waited for
 	"released": {"value atomic.Bool"},                         // the hold or the permits were given back
+	"kind": { // a kind of lock
+		"type etcdlock", "type redislock", "type zklock", "func *lease.Client error",
+		"value *kind", "value K", "value *Kind", "value *syncq.Kind", "value syncq.Kind{…}",
+	},
+	"turn": { // the right to act, which one goroutine or request has at a time
+		"type etcdlock", "value chan struct{}", "value chan []*call",
+		"value sync.Mutex", "value fair.Mutex", "value *reentrant.Mutex",
+	},
+	"place": {"type etcdlock", "value park.Place", "value int"}, // where a waiter waits, or a hold is listed
 }
 
 // A word that is declared in another way has a second meaning. A reader takes it for the first one.
