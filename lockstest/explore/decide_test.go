@@ -222,6 +222,29 @@ func TestAMistakeThatNeedsThreePreemptionsIsFound(t *testing.T) {
 	require.LessOrEqual(t, r.schedules, DefaultSchedules)
 }
 
+// Without a preemption, this program has more schedules than can be tried.
+func TestAMistakeOfALongProgramIsFoundBySamples(t *testing.T) {
+	r := search(t, configure([]Option{Schedules(samples)}), func(x *X) {
+		var all fair.RWMutex
+		var one fair.Mutex
+		for range 50 {
+			x.Go("gets", func() {
+				for range 10 {
+					all.Lock()
+					one.Lock()
+					all.Unlock()
+					all.RLock()
+					one.Unlock()
+					all.RUnlock()
+				}
+			})
+		}
+	})
+	require.NotNil(t, r.finding)
+	require.LessOrEqual(t, r.schedules, 10)
+	require.Equal(t, Deadlock, r.finding.Kind)
+}
+
 // depthFirstOnly returns the options of a search depth first with a reduction.
 func depthFirstOnly(reduce reduction, preemptions, schedules int) *config {
 	c := configure([]Option{Schedules(schedules), Within(time.Minute)})

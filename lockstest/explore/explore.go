@@ -90,6 +90,11 @@ const (
 	// that it has to.
 	goingOn = 8 * time.Second
 
+	// A search of a program with more than long decisions begins with samples at random. Its schedules
+	// without a preemption would take all of the time.
+	long    = 1000
+	samples = 40
+
 	// deeper is after how many random schedules the depth of PCT grows.
 	deeper = 1000
 )
@@ -398,6 +403,11 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 			return r
 		}
 		c.onces = x.sawOnce
+		if len(x.decisions) > long {
+			ordered := c.phases
+			c.phases = func() []phase { return append([]phase{{repetition(), samples, false}}, ordered()...) }
+			s.phases = c.phases()
+		}
 		if c.horizon = x.timers; t.Failed() && !before {
 			r.found(t, c, f, x)
 			return r
@@ -628,8 +638,11 @@ func (x *X) await(over <-chan any) any {
 	}
 }
 
-// mostShrinks is how many runs a shorter schedule may take to find.
-const mostShrinks = 400
+// mostShrinks is how many runs a shorter schedule may take to find, and shrinking how much time.
+const (
+	mostShrinks = 400
+	shrinking   = 5 * time.Second
+)
 
 // shrink returns a short schedule with the same kind of finding as x. One is shorter if fewer of
 // its decisions differ from the default, or else if it has fewer steps. It first leaves
@@ -638,7 +651,8 @@ const mostShrinks = 400
 func shrink(t *testing.T, c *config, f func(*X), x *X) []deviation {
 	t.Helper()
 	best, steps, cost := deviations(x.decisions), x.steps, preemptions(x.decisions)
-	runs := 0
+	runs, began := 0, time.Now()
+	over := func() bool { return runs >= mostShrinks || time.Since(began) > shrinking }
 	try := func(s strategy) bool {
 		runs++
 		y := execute(t, c, f, s, false)
@@ -652,7 +666,7 @@ func shrink(t *testing.T, c *config, f func(*X), x *X) []deviation {
 		return true
 	}
 	for size := len(best); size >= 1; size /= 2 {
-		for at := 0; at < len(best) && runs < mostShrinks; {
+		for at := 0; at < len(best) && !over(); {
 			end := min(at+size, len(best))
 			if !try(&guided{list: slices.Concat(best[:at], best[end:])}) {
 				at = end
@@ -662,8 +676,8 @@ func shrink(t *testing.T, c *config, f func(*X), x *X) []deviation {
 	if _, ok := x.choose.(*depthFirst); ok || cost == 0 {
 		return best
 	}
-	runs = 0
-	for s := (&depthFirst{bound: cost}); s.begin() && s.now <= cost && runs < mostShrinks; {
+	runs, began = 0, time.Now()
+	for s := (&depthFirst{bound: cost}); s.begin() && s.now <= cost && !over(); {
 		try(s)
 	}
 	return best

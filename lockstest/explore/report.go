@@ -35,7 +35,11 @@ func (r result) replay() string {
 	return strings.TrimSpace(list)
 }
 
-// table writes the events, with a column for each goroutine that has run.
+// ends is how many rows a table has of the begin and of the end of a long run.
+const ends = 200
+
+// table writes the events, with a column for each goroutine that has run. A long run, such as one
+// without an end, is written in part.
 func (x *X) table(b *strings.Builder) {
 	all := x.all()
 	width := make([]int, len(all))
@@ -67,6 +71,12 @@ func (x *X) table(b *strings.Builder) {
 	}
 	line("step", -1, "")
 	for i, e := range x.events {
+		if left := len(x.events) - 2*ends; left > 0 && ends <= i && i < ends+left {
+			if i == ends {
+				fmt.Fprintf(b, " ...  %d more steps\n", left)
+			}
+			continue
+		}
 		if e.time {
 			fmt.Fprintf(b, "%4d  %s\n", i+1, cells[i])
 			continue

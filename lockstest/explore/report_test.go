@@ -4,6 +4,7 @@ package explore
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -332,4 +333,20 @@ func TestAContextMayEndRightAfterAnOperation(t *testing.T) {
 		x.Wait()
 		x.Check(!m.IsLocked(), "the lock is held by nobody")
 	})
+}
+
+func TestALongRunIsShownInPart(t *testing.T) {
+	r := search(t, configure([]Option{Steps(1000)}), func(x *X) {
+		x.Go("spins", func() {
+			for {
+				x.Step()
+			}
+		})
+	})
+	require.NotNil(t, r.finding)
+	text := r.report()
+	require.Contains(t, text, "more steps")
+	require.Less(t, strings.Count(text, "\n"), 2*ends+20)
+	require.Contains(t, text, "\n 200  ")
+	require.NotContains(t, text, "\n 500  ")
 }
