@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
@@ -163,7 +164,7 @@ func (c *Client) Semaphore(name string, size int64) *lease.Semaphore {
 // matches [errors.ErrUnsupported].
 func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 	names, err := c.names(ctx, pattern)
-	return names, c.fail("list names", err)
+	return names, c.fail("list names", adapter.OfStore(ctx, err))
 }
 
 func (c *Client) names(ctx context.Context, pattern string) (matching []string, err error) {
@@ -207,7 +208,7 @@ func (c *Client) names(ctx context.Context, pattern string) (matching []string, 
 // matches [errors.ErrUnsupported].
 func (c *Client) Sweep(ctx context.Context, pattern string, unused time.Duration) ([]string, error) {
 	swept, err := c.sweep(ctx, pattern, unused)
-	return swept, c.fail("sweep", err)
+	return swept, c.fail("sweep", adapter.OfStore(ctx, err))
 }
 
 func (c *Client) sweep(ctx context.Context, pattern string, unused time.Duration) (swept []string, err error) {

@@ -51,6 +51,23 @@ func TestNamesAreThoseOfDocuments(t *testing.T) {
 	})
 }
 
+// lateList is a server whose answer comes after the time limit of a request.
+type lateList struct{ listed }
+
+func (lateList) Names(context.Context) ([]string, error) { return nil, context.DeadlineExceeded }
+
+func TestALateListIsNoEndOfTheCallersContext(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := open(t, lateList{listed{s}})
+		_, err := c.Names(context.Background(), "")
+		require.EqualError(t, err, "caslock: list names: no answer in time")
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		_, err = c.Sweep(context.Background(), "", time.Hour)
+		require.EqualError(t, err, "caslock: sweep: no answer in time")
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
 func TestSweepDeletesLocksThatAreLongUnused(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := open(t, listed{s})

@@ -1,12 +1,14 @@
 package dynamolock_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
@@ -49,6 +51,24 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	body, err := json.Marshal(out)
 	return reply(http.StatusOK, string(body)), err
+}
+
+// deaf gets requests and answers none.
+type deaf struct{}
+
+func (deaf) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+func TestASilentServerIsNoEndOfTheCallersContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		err := dynamolock.CheckTable(t.Context(), dynamodb.New(options("fake", deaf{})), "locks")
+		require.ErrorContains(t, err, "dynamolock: check table: ")
+		require.ErrorContains(t, err, "no answer in time")
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		require.NotContains(t, err.Error(), "context deadline exceeded")
+	})
 }
 
 // refusalOf returns the answer that a row of the table is about.

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
 // ErrTable is matched by errors of [CheckTable] and [CreateTable] that say why a table cannot have
@@ -29,7 +30,7 @@ func CreateTable(ctx context.Context, client *dynamodb.Client, table string, opt
 		err = d.create(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("dynamolock: create table: %w", err)
+		return fmt.Errorf("dynamolock: create table: %w", adapter.OfStore(ctx, err))
 	}
 	return nil
 }
@@ -69,7 +70,7 @@ func CheckTable(ctx context.Context, client *dynamodb.Client, table string, opts
 		err = d.check(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("dynamolock: check table: %w", err)
+		return fmt.Errorf("dynamolock: check table: %w", adapter.OfStore(ctx, err))
 	}
 	return nil
 }

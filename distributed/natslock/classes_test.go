@@ -1,6 +1,7 @@
 package natslock_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -45,6 +46,16 @@ func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 		w := &way{f: f, answer: c.Answer}
 		rival := openFake(t, &way{f: f}).Mutex("it")
 		return adaptertest.Bed{Lock: openFake(t, w).Mutex("it"), Rival: rival, Set: w.Set}
+	})
+}
+
+func TestASilentServerIsNoEndOfTheCallersContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.leaderless = true
+		_, err := natslock.New(t.Context(), (&way{f: f}).connect(t), "locks")
+		require.EqualError(t, err, `natslock: bucket "locks": no answer in time`)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -30,7 +31,7 @@ func New(ctx context.Context, js jetstream.JetStream, bucket string, opts ...cas
 	}
 	d, err := newDocuments(ctx, js, bucket)
 	if err != nil {
-		return nil, fmt.Errorf("natslock: bucket %q: %w", bucket, err)
+		return nil, fmt.Errorf("natslock: bucket %q: %w", bucket, adapter.OfStore(ctx, err))
 	}
 	first := []caslock.Option{caslock.WithErrorPrefix("natslock"), placeOf(d)}
 	return caslock.New(d, append(first, opts...)...)

@@ -44,7 +44,7 @@ func Probe(ctx context.Context, client *s3.Client, bucket string, opts ...Option
 		err = d.probe(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("s3lock: probe: %w", err)
+		return fmt.Errorf("s3lock: probe: %w", adapter.OfStore(ctx, err))
 	}
 	return nil
 }

@@ -151,6 +151,19 @@ func TestAnUnsafeStoreIsRefusedInWords(t *testing.T) {
 	}
 }
 
+func TestASilentStoreIsNoEndOfTheCallersContext(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fake) {
+		f.before = func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}
+		err := s3lock.Probe(t.Context(), f.client(), bucketName)
+		require.ErrorContains(t, err, "no answer in time")
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		require.NotContains(t, err.Error(), "context deadline exceeded")
+	})
+}
+
 func TestAnUnsafeStoreGetsNoLock(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		f.before = drop("If-None-Match")

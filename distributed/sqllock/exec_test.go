@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -38,6 +39,22 @@ func (s silent) ExecContext(ctx context.Context, _ string, _ []driver.NamedValue
 }
 
 func (silent) Close() error { return nil }
+
+// TestTablesThatTakeTooLongAreNoEndOfTheCallersContext has a server that answers no statement.
+func TestTablesThatTakeTooLongAreNoEndOfTheCallersContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := &contended{}
+		asked.asked.Store(1)
+		db := sql.OpenDB(asked)
+		defer db.Close()
+		c, err := newCore(db, []Option{WithDialect(Postgres)})
+		require.NoError(t, err)
+		err = c.createSchema(t.Context())
+		require.ErrorContains(t, err, "sqllock: create tables of ")
+		require.ErrorContains(t, err, "no answer in time")
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
 
 func TestARepeatedStatementEndsWithItsContext(t *testing.T) {
 	t.Parallel()

@@ -223,11 +223,11 @@ func (c *core) createSchema(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	ctx, cancel := context.WithTimeout(ctx, max(10*c.timeout, 30*time.Second)) // it may take longer than a request
+	limited, cancel := context.WithTimeout(ctx, max(10*c.timeout, 30*time.Second)) // it may take longer than a request
 	defer cancel()
 	for s := range strings.SplitSeq(c.names.schema(c.dialect), ";\n") {
 		for refusals := 0; ; { // PostgreSQL answers the second of two processes with an error
-			_, err := c.db.ExecContext(ctx, s)
+			_, err := c.db.ExecContext(limited, s)
 			if err == nil {
 				break
 			}
@@ -236,8 +236,8 @@ func (c *core) createSchema(ctx context.Context) error {
 				refusals++
 			}
 			unanswered := class == classes.Unclear || class == classes.Doubt || class == interrupted
-			if unanswered || refusals > 5 || !adapter.Sleep(ctx, adapter.Jitter(10*time.Millisecond)) {
-				return fmt.Errorf("sqllock: create tables of %q: %w", c.table, err)
+			if unanswered || refusals > 5 || !adapter.Sleep(limited, adapter.Jitter(10*time.Millisecond)) {
+				return fmt.Errorf("sqllock: create tables of %q: %w", c.table, adapter.OfStore(ctx, err))
 			}
 		}
 	}

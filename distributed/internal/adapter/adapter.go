@@ -93,7 +93,8 @@ func (e requestError) As(target any) bool { return errors.As(e.err, target) }
 func Join(errs ...error) error { return joined.Errors(errs...) }
 
 // Names returns the names that list adds and pattern matches, sorted, each once. The pattern has the
-// syntax of [path.Match], and the empty pattern matches all names. The error begins with op.
+// syntax of [path.Match], and the empty pattern matches all names. The error begins with op, and is the
+// error of a context only as [OfStore] says.
 func Names(ctx context.Context, op, pattern string, list func(add func(name string)) error) ([]string, error) {
 	var names []string
 	_, err := path.Match(pattern, "")
@@ -101,11 +102,11 @@ func Names(ctx context.Context, op, pattern string, list func(add func(name stri
 		err = locks.ErrNilContext
 	}
 	if err == nil {
-		err = list(func(name string) {
+		err = OfStore(ctx, list(func(name string) {
 			if matched, _ := path.Match(pattern, name); matched || pattern == "" {
 				names = append(names, name)
 			}
-		})
+		}))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)

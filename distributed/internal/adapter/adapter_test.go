@@ -65,6 +65,17 @@ func TestOnlyTheEndOfTheCallersContextIsOne(t *testing.T) {
 	require.ErrorAs(t, OfStore(nil, context.DeadlineExceeded), &limit, "what else an error is can be seen")
 }
 
+func TestAListEndsWithTheErrorOfAContextOnlyForItsCaller(t *testing.T) {
+	late := func(func(string)) error { return context.DeadlineExceeded }
+	_, err := Names(context.Background(), "list", "", late)
+	require.EqualError(t, err, "list: no answer in time")
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	ended, cancel := context.WithTimeout(context.Background(), 0)
+	defer cancel()
+	_, err = Names(ended, "list", "", late)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
 func TestNoCallBeginsUnderAnEndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	require.NoError(t, Check(ctx))
