@@ -218,7 +218,8 @@ func (e *Election) term(
 		leading = locks.WithOwner(leading, caller)
 		t.led = true
 		defer func() {
-			if told = leading.Err() != nil; told && echoes(t.err, leading) {
+			told = leading.Err() != nil
+			if echoes(t.err, leading) {
 				t.err = nil
 			}
 			switch {
@@ -245,9 +246,7 @@ func (e *Election) term(
 	case !lost:
 		t.err = joined.Errors(ErrResigned, t.err)
 	}
-	if err != nil {
-		t.err = joined.Errors(t.err, err)
-	}
+	t.err = joined.Errors(t.err, err)
 	reason = t.err
 	return t
 }
@@ -267,8 +266,8 @@ func callers(ctx context.Context) locks.Owner {
 func (e *Election) watch(ctx context.Context) {
 	var last Leader
 	for known := false; ctx.Err() == nil; adapter.Sleep(ctx, newsEvery) {
-		leader, ok, err := e.Leader(ctx)
-		if err != nil || !ok {
+		leader, ok, _ := e.Leader(ctx) // not ok after an error
+		if !ok {
 			continue
 		}
 		now := Leader{Owner: leader.Owner, Label: leader.Label, Host: leader.Host, PID: leader.PID}
