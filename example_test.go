@@ -104,7 +104,7 @@ func ExampleGuarded() {
 
 func ExampleMulti() {
 	var from, to reentrant.Mutex
-	// In whatever order the two are listed elsewhere, there is no deadlock.
+	// In whatever order the two are listed elsewhere, no deadlock follows.
 	both := locks.Multi(&from, &to)
 	_ = locks.Do(context.Background(), both, func(context.Context) error {
 		fmt.Println(from.IsHeld(), to.IsHeld())

@@ -56,7 +56,7 @@ func (s *shared) cross() {
 	}
 }
 
-// compete has each process acquire its Multi so often, and returns when all have.
+// compete lets each process acquire its Multi so often, and returns when all have.
 func compete(t *testing.T, rounds int, processes ...locks.TryLocker) {
 	var wg sync.WaitGroup
 	ctx := t.Context()

@@ -22,7 +22,7 @@ import (
 	"github.com/jucgo/locks/reentrant"
 )
 
-// keyedLocks returns n locks a, b, c, ... in that order, and a log of what is done with them.
+// keyedLocks returns n locks a, b, c, ... in that order, and a log of the operations on them.
 func keyedLocks(n int) (ls []fakelock.Keyed, log *[]string) {
 	log = new([]string)
 	for i := range n {

@@ -183,7 +183,8 @@ func TestAZeroValueSaysHowToMakeOne(t *testing.T) {
 	}
 }
 
-// A nil pointer in an interface is not equal to nil. It is what a field has that was never set.
+// A nil pointer in an interface is not equal to nil. It is the value of an interface field that got
+// an unset pointer.
 func TestANilPointerIsANilLock(t *testing.T) {
 	run := func(context.Context) error { t.Error("runs"); return nil }
 	r := record.New(record.Options{})

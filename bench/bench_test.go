@@ -108,7 +108,7 @@ func contend(b *testing.B, l bench.Lock, c bench.Contest) bench.Result {
 	return r
 }
 
-// report reports what fairness buys, in addition to what it costs.
+// report reports the benefit of fairness, in addition to its cost.
 func report(b *testing.B, r bench.Result) {
 	b.ReportMetric(float64(r.Waits.Quantile(0.50)), "p50-ns")
 	b.ReportMetric(float64(r.Waits.Quantile(0.99)), "p99-ns")
@@ -117,7 +117,7 @@ func report(b *testing.B, r bench.Result) {
 	b.ReportMetric(float64(r.Streak), "streak")
 }
 
-// waiter is what condition.Cond and sync.Cond have in common.
+// waiter has the methods that condition.Cond and sync.Cond share.
 type waiter interface {
 	Wait()
 	Broadcast()
@@ -152,7 +152,7 @@ func BenchmarkBroadcast(b *testing.B) {
 	}
 }
 
-// broadcast has n goroutines wait for c, whose lock is l, and returns how long a broadcast takes
+// broadcast lets n goroutines wait for c, whose lock is l, and returns how long a broadcast takes
 // to bring all of them to an end.
 func broadcast(b *testing.B, l sync.Locker, c waiter, n int) time.Duration {
 	// All of these are guarded by l.

@@ -26,7 +26,7 @@ func policies(t *testing.T, test func(t *testing.T, p locks.Policy)) {
 	}
 }
 
-// cross has each of ps take its own of ls, and then wait for the next one's.
+// cross lets each of ps take its own lock of ls, and then wait for the next party's lock.
 func cross(t *testing.T, ps []*party, ls []locks.TryLocker) {
 	for i, p := range ps {
 		require.NoError(t, p.lock(ls[i]))

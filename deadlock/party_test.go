@@ -16,7 +16,7 @@ import (
 	"github.com/jucgo/locks/internal/test/locktest"
 )
 
-// party is somebody who locks: a goroutine in a bubble that does what it is told.
+// party is a goroutine in a bubble that locks and unlocks at the test's command.
 type party struct {
 	me     locks.Owner // whom the locks see
 	in     locks.Owner // the goroutine

@@ -641,8 +641,8 @@ func (s *suite) queueUp(n int, ctx func(i int) context.Context) (order *[]int, w
 	return order, waiting
 }
 
-// crowd is the number of waiters in a check of many waiters. It is small if the suite must guess
-// when a waiter has begun to wait.
+// crowd is the number of waiters in a check of many waiters. The number is small if the suite must
+// guess when a waiter begins its wait.
 func (s *suite) crowd() int {
 	if s.cfg.Waiting == nil {
 		return 5

@@ -49,9 +49,9 @@ const MaxHolds = syncq.MaxHolds
 // locks, and leave the lock unchanged. The Context family acts for the owner that the context
 // carries, or else for the calling goroutine, and returns the same values as errors. Goroutines
 // that share an explicit owner share its holds. When the owner gets the write lock, all of its
-// waiters are admitted with it. When it gets a read lock, its waiters for reading are. A
-// condition wait by one of them is refused with condition.ErrSharedHolds if it would release a
-// hold that another one acquired.
+// waiters are admitted with it. When it gets a read lock, its waiters for reading are. A condition
+// wait by one of them is refused with condition.ErrSharedHolds if it would release a hold that
+// another goroutine acquired.
 //
 // In the terms of the Go memory model, the end of a write hold synchronizes before every later
 // hold, and the end of a read hold before every later write hold.

@@ -40,13 +40,13 @@ func (st Stamp) IsOptimisticRead() bool { return st&(version-1) == optimistic }
 // # What a validated reader may rely on
 //
 // Operations of sync/atomic have one order that all goroutines agree on. In it, a write hold is a
-// step that sets writing, the stores of the writer, and a step that clears writing and advances
-// the version, in this order. An optimistic read is the load of TryOptimisticRead, the loads of
-// the reader, and the load of Validate. If both outer loads see the same version without writing,
-// then no step of a write hold is between them, because versions only advance. Each write hold is
-// then over before the first load or begins after the last. In the first case the reader's loads
-// come after all of its stores, in the second before all of them. Plain loads and stores have no
-// place in that order, and the argument does not cover them.
+// step that sets writing, the stores of the writer, and a step that clears writing and advances the
+// version, in this order. An optimistic read is the load of TryOptimisticRead, the loads of the
+// reader, and the load of Validate. If both outer loads see the same version without writing, then
+// no step of a write hold is between them, because versions only advance. Each write hold is then
+// over before the first load or begins after the last. In the first case the reader's loads come
+// after all of its stores, in the second before all of them. Plain loads and stores are not part of
+// that order, and the argument does not cover them.
 const (
 	// writing: held for writing. A write stamp has the same bit. Therefore a write stamp equals
 	// the word of a lock that is held for writing without waiters.

@@ -71,8 +71,8 @@ func find(rows []row, name string) *row {
 	return &rows[slices.IndexFunc(rows, func(r row) bool { return r.lock.Name == name })]
 }
 
-// sentences say in words what FIFO costs, and what it buys, by the figures of
-// f, which is FIFO, and r, which is not.
+// sentences describe the cost and the benefit of FIFO, by the figures of f, which is FIFO, and r,
+// which is not.
 func sentences(f, r *row) []string {
 	cost := median(f.contended) - median(r.contended)
 	ratio := median(f.contended) / median(r.contended)

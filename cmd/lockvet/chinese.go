@@ -17,7 +17,7 @@ import (
 // and %v is a part that other entries translate.
 //
 // The checks have English messages only, which other drivers show too. A test reads their source,
-// and fails if a message has no entry here.
+// and fails if a message lacks an entry here.
 var words = []struct{ en, zh string }{
 	{"return without %s of %s", "没有对 %[2]s 调用 %[1]s 就返回"},
 	{"%s without %s of %s", "没有对 %[3]s 调用 %[2]s 就 %[1]s"},
@@ -102,7 +102,8 @@ var words = []struct{ en, zh string }{
 	{"a function", "一个函数"},
 }
 
-// A name has spaces only if it is a call with several arguments, or has no name.
+// A name has spaces only if it is a call with several arguments, or describes a lock without a
+// name.
 const aName = `(a function(?: in \w+)?|[^ ,;]+(?:\([^()]*\)\S*)?)`
 
 var patterns = func() (all []*regexp.Regexp) {
@@ -113,7 +114,7 @@ var patterns = func() (all []*regexp.Regexp) {
 	return all
 }()
 
-// inChinese returns a message of a check in Chinese. What has no translation stays.
+// inChinese returns a message of a check in Chinese. A message without a translation stays.
 func inChinese(message string) string {
 	for i, p := range patterns {
 		m := p.FindStringSubmatch(message)

@@ -15,7 +15,7 @@ var scripts embed.FS
 // scriptOf are the files of the shells.
 var scriptOf = map[string]string{"bash": "lockvet.bash", "zsh": "_lockvet", "fish": "lockvet.fish"}
 
-// flags are those of lockvet besides the names of the checks, each with its purpose.
+// flags are the flags of lockvet besides the names of the checks, each with its purpose.
 var flags = []struct{ name, purpose string }{
 	{"-diff", "with -fix: show the fixes, and change no file"},
 	{"-fix", "apply the fixes that are safe"},

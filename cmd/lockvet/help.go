@@ -33,7 +33,7 @@ var usages = []struct{ line, purpose string }{
 	{"go vet -vettool=$(which lockvet) ./...", "the same checks within go vet, with its cache and less memory"},
 }
 
-// limits is what no check looks at.
+// limits lists the code that no check looks at.
 const limits = `No report does not mean that there is no mistake. The checks do not look at these:`
 
 var unseen = []string{
@@ -48,7 +48,7 @@ var unseen = []string{
 
 const other = `A test can find more: package deadlock reports what a run leads to, and package lockstest/explore tries many schedules.`
 
-// exitCodes are those of lockvet by itself.
+// exitCodes are the exit codes of lockvet by itself.
 var exitCodes = []struct{ code, meaning string }{
 	{"0", "There is no report."},
 	{"1", "No package is given, or one cannot be read or compiled."},

@@ -82,7 +82,7 @@ func TestAnUnknownCheckIsOneLine(t *testing.T) {
 	}
 }
 
-// The flags and exit codes are those of the driver.
+// The flags and exit codes come from the driver.
 func TestTheExitCodesOfTheHelpAreTrue(t *testing.T) {
 	tool := filepath.Join(t.TempDir(), "lockvet")
 	if out, err := exec.Command("go", "build", "-o", tool, ".").CombinedOutput(); err != nil {

@@ -1,6 +1,6 @@
-// Command lockvet finds mistakes with locks: those of package sync and of github.com/jucgo/locks.
-// See package checks for what it finds, and README.md for how to run it. No report does not mean
-// that there is no mistake: "lockvet help" says what is not looked at.
+// Command lockvet finds mistakes with locks of package sync and of github.com/jucgo/locks. See
+// package checks for the mistakes that it finds, and README.md for how to run it. A program without
+// a report may have mistakes: "lockvet help" lists the code that no check looks at.
 //
 //	go vet -vettool=$(which lockvet) ./...   # within go vet, with its cache
 //	lockvet ./...                            # by itself, which takes more memory
@@ -86,8 +86,8 @@ func named(a *analysis.Analyzer, zh bool) *analysis.Analyzer {
 	return &with
 }
 
-// factsOnly reports whether go vet asks only for the facts of a package that another one imports.
-// config is the file that go vet passes for the package.
+// factsOnly reports whether go vet asks only for the facts of an imported package. config is the
+// file that go vet passes for the package.
 func factsOnly(config string) bool {
 	text, err := os.ReadFile(config)
 	if err != nil {
@@ -98,8 +98,8 @@ func factsOnly(config string) bool {
 }
 
 // idle returns an analyzer with the name of a that reports nothing. It only has the package's facts
-// computed: which functions never return, and what they do with locks. Otherwise unitchecker would
-// run a for each package that others import, and drop the reports.
+// computed: which functions never return, and how they use locks. Otherwise unitchecker would run a
+// for each package that others import, and drop the reports.
 func idle(a *analysis.Analyzer) *analysis.Analyzer {
 	return &analysis.Analyzer{
 		Name: a.Name, Doc: a.Doc, URL: a.URL, Requires: []*analysis.Analyzer{checks.Facts()},

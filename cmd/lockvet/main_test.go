@@ -96,7 +96,7 @@ func vet(t *testing.T, dir string, flags ...string) []string {
 // line is neither a finding nor a message of the go command.
 //
 // The folder may be one of another copy of the repository: go vet keeps its findings in the cache,
-// and with -trimpath their key has no folder.
+// and with -trimpath their key lacks a folder.
 func findingOf(line string) (finding string, foreign bool) {
 	m := regexp.MustCompile(`^(?:.*?[/\\])?(\w+\.go:\d+:\d+: .*)$`).FindStringSubmatch(line)
 	if m != nil {

@@ -24,7 +24,7 @@ type judged struct {
 	views map[string]*view // by name of a document
 }
 
-// view is what the client has seen of a document.
+// view is the part of a document that the client has seen.
 type view struct {
 	version, data string
 	changes       int       // how often another version was seen, or two requests met

@@ -143,7 +143,7 @@ func bySlot[T any](c *core, items []T, key func(T) string) map[uint16][]T {
 }
 
 // eachSlot runs f for the indexes of those ids that one request may have, at once for all slots. It
-// returns the error of one that failed.
+// returns the error of a failed call.
 func (c *core) eachSlot(ids []driver.HoldID, f func(which []int) error) (failed error) {
 	all := make([]int, len(ids))
 	for i := range all {

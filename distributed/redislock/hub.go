@@ -85,7 +85,7 @@ type watch struct {
 	topics []*topic
 }
 
-// clientFeed is what a [waiter] demands of the channel of its client beyond messages.
+// clientFeed has the demands of a [waiter] on the channel of its client beyond messages.
 type clientFeed struct {
 	channel string
 

@@ -62,7 +62,8 @@ type taking struct {
 }
 
 // take takes the lock if it is free. It asks the session that has answered on this connection
-// before. If another one answers, or if none has before, take first asks which session there is.
+// before. If another session answers, or if no session has answered before, take first asks for the
+// session.
 func (s *sessionStore) take(ctx context.Context, conn *sql.Conn, name string) (taking, error) {
 	connection := identityOf(conn)
 	if own := s.known.get(connection); own != 0 {

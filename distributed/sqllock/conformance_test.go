@@ -43,7 +43,7 @@ var (
 	queueKind = kind{"Table with a queue", newQueue, everywhere, loseRow}
 	advisory  = kind{"Advisory", newAdvisory, []database{inPgx, inPq, inMaria, inMySQL}, loseSession}
 
-	// blocking has its waiters wait in the server.
+	// blocking lets its waiters wait in the server.
 	blocking = kind{"Advisory with a blocking wait", newBlocking, []database{inPgx, inPq, inMaria, inMySQL}, loseSession}
 
 	kinds    = []kind{tableKind, queueKind, advisory}

@@ -50,7 +50,7 @@ func (s *tableStore) Inspect(ctx context.Context, name string) (driver.State, er
 }
 
 // holders returns the holds that a statement shows. dest returns where the columns of a hold go,
-// all but the last one, which is for how long it lasts.
+// except the last column, which is for how long the hold lasts.
 func (s *tableStore) holders(ctx context.Context, title, name string, dest func(h *driver.Claim) []any) (
 	state driver.State, err error) {
 	state.Waiting = -1

@@ -19,8 +19,8 @@ const crowdWork = 300 * time.Nanosecond
 // crowdSizes are the numbers of goroutines in a crowd.
 var crowdSizes = []int{8, 64, 1024}
 
-// crowds are many goroutines that take one lock which newcomers may take ahead of waiters: what an
-// acquisition takes, and how long the goroutines wait.
+// crowds are many goroutines that take one lock which newcomers may take ahead of waiters. They
+// measure the cost of an acquisition, and how long the goroutines wait.
 func crowds() (ws []Workload) {
 	overtaking := slices.DeleteFunc(Locks(), func(l Lock) bool { return l.FIFO })
 	overtaking = append(overtaking, Lock{
@@ -64,7 +64,7 @@ func crowds() (ws []Workload) {
 	return append(ws, readerCrowds()...)
 }
 
-// crowdTargets compares each lock of a crowd with the one of package sync that it stands for.
+// crowdTargets compares each lock of a crowd with the lock of package sync that it stands for.
 func crowdTargets(ratio float64) []Target {
 	return []Target{
 		{"fair.BargingMutex", Reference, ratio}, {"reentrant.Mutex", Reference, ratio},
@@ -121,8 +121,8 @@ func readerCrowds() (ws []Workload) {
 // readerCrowd is a number of goroutines, of whose operations so many in 1,000 are writes.
 type readerCrowd struct{ goroutines, writes int }
 
-// run has the crowd do n operations or more with l. It returns what one takes, and the writers'
-// waits.
+// run makes the crowd do n operations or more with l. It returns the cost of an operation, and the
+// writers' waits.
 func (c readerCrowd) run(l ReadWriter, n int) (took float64, waits *Histogram, err error) {
 	var (
 		torn  atomic.Bool

@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// shortest is what n pauses take if nothing comes in between.
+// shortest is the time of n pauses without an interruption.
 func shortest(n uint32) time.Duration {
 	best := time.Hour
 	for range 50 {

@@ -80,7 +80,7 @@ main.transfer(0x1)
 	require.Equal(t, called, Program(client+called))
 	require.True(t, Goroutine{Frames: client + called}.WaitsInLibrary())
 
-	// What the library calls is the program's: a Store, a function of locks.Do, a leader.
+	// The callees of the library are the program's: a Store, a function of locks.Do, a leader.
 	for _, caller := range []string{"/distributed/lease.question.request", ".Do", "/distributed/leader.(*Election).Run"} {
 		frames := "net.(*conn).Read(0x1)\n\t/go/net.go:1\nmain.work(0x1)\n\t/src/main.go:3\n" +
 			"github.com/jucgo/locks" + caller + "(0x1)\n\t/src/locks/x.go:5\n" + called

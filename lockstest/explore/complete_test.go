@@ -46,7 +46,7 @@ func TestManySectionsAreComplete(t *testing.T) {
 	}
 }
 
-// A search by default has a budget of schedules, and then one of time for what it has to try.
+// By default a search has a budget of schedules, and then a budget of time for the rest.
 func TestTheDefaultSearchOfManySectionsIsComplete(t *testing.T) {
 	if !slices.Contains(manySections, [2]int{5, 3}) {
 		return // a busy machine may take longer than the search has

@@ -679,7 +679,7 @@ func init() {
 		x.Check(made == 1, "made %d times", made)
 	})
 	add("a free list compares without a stamp", Failure, func(x *X, right bool) {
-		// The nodes 1 and 2 are in a list, 1 first. next has what is behind them.
+		// The nodes 1 and 2 are in a list, 1 first. next1 and next2 have the nodes behind them.
 		var top, next1, next2 cas.Packed
 		top.Store(1, 0)
 		next1.Store(2, 0)

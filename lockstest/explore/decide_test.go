@@ -105,8 +105,8 @@ func (l unordered) TryLockContext(ctx context.Context) (bool, error) {
 	return ok, err
 }
 
-// crossing has two goroutines acquire two locks without an order at once. If exclusive is set, they
-// cannot lose the locks.
+// crossing lets two goroutines acquire two locks without an order at once. If exclusive is set, the
+// goroutines cannot lose the locks.
 func crossing(x *X, exclusive bool, a, b locks.TryLocker) {
 	var inside atomic.Int32
 	for _, both := range []locks.TryLocker{locks.Multi(a, b), locks.Multi(b, a)} {

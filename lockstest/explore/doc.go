@@ -1,5 +1,5 @@
 // Package explore runs a program under many schedules of its locks in a test, and prints and
-// replays the one that fails. What loom and shuttle are to Rust, and Coyote is to .NET.
+// replays the schedule that fails, like loom and shuttle for Rust, and Coyote for .NET.
 //
 //	func TestTransfers(t *testing.T) {
 //		explore.Run(t, func(x *explore.X) {
@@ -39,12 +39,12 @@
 // it goes on with these for eight seconds. A program with more than 1,000 decisions a run gets forty
 // schedules at random first. See [Preemptions], [PCT], [Random].
 //
-// After 2,500 schedules it leaves out those that differ from another one in the order of operations
-// on different locks alone. After 2,500 more it also leaves out when a goroutine begins to wait for
-// a lock that another one holds. A hand-off to a waiter then counts as a preemption. Five
-// goroutines with three critical sections each of one lock have 32,760 such schedules with two
-// preemptions. What goroutines do to each other by atomics has no part in that. Run leaves out
-// nothing in a program whose goroutines wait outside of locks.
+// After 2,500 schedules it leaves out schedules that differ from another schedule in the order of
+// operations on different locks alone. After 2,500 more it also leaves out when a goroutine begins
+// to wait for a lock that another goroutine holds. A hand-off to a waiter then counts as a
+// preemption. Five goroutines with three critical sections each of one lock have 32,760 such
+// schedules with two preemptions. The effects of atomics on other goroutines are left out too. Run
+// leaves out nothing in a program whose goroutines wait outside of locks.
 //
 // The log says how far the search went. If it was not complete, a line on the standard error says
 // so as well. With the option [Complete] the test fails instead. With the option [Keep], failing
@@ -68,19 +68,19 @@
 //
 // # What it does not see
 //
-//   - Operations of sync/atomic, and reads and writes of plain variables, are no decisions. Put
-//     X.Step between them, or run with -race: the scheduler hides no data race from the detector.
+//   - Operations of sync/atomic, and reads and writes of plain variables, do not count as decisions.
+//     Put X.Step between them, or run with -race: the scheduler hides no data race from the detector.
 //   - A goroutine must not wait for a sync.Mutex or sync.RWMutex while its holder is stopped at a
 //     decision. Such a run does not go on. It fails the test after three seconds with the lines of
-//     its goroutines, unless it is a replay. Locks of this module in their place have no such limit.
-//   - No time passes while a goroutine waits for a sync.Once. A singleton.Lazy has no such limit.
-//   - Goroutines that a channel, a timer or a sync.WaitGroup wakes go on at once, beside the one
-//     that runs, until their next operation of a lock.
+//     its goroutines, unless it is a replay. Locks of this module in their place lack this limit.
+//   - No time passes while a goroutine waits for a sync.Once. A singleton.Lazy lacks this limit.
+//   - Goroutines that a channel, a timer or a sync.WaitGroup wakes go on at once, beside the running
+//     goroutine, until their next operation of a lock.
 //   - Goroutines that were not started with [X.Go] are seen from their first operation of a lock
 //     on.
 //   - A panic in a goroutine that was not started with X.Go ends the process with the tag, as in
-//     each program. The trace of Go has its line, and there is no schedule. The process of go test
-//     reports it for this test, and runs the other ones.
+//     each program. The trace of Go has its line, and the schedule is missing. The process of go
+//     test reports the panic for this test, and runs the other tests.
 //   - Locks on a store announce nothing. See [Lease] for a lock that is lost by decision.
 //
 // # What else there is

@@ -110,7 +110,8 @@ func TestACounterUnderALockIsCorrect(t *testing.T) {
 	t.Log(r.schedules, r.complete)
 }
 
-// working starts a worker, has a goroutine give it work, and closes after that or not.
+// working starts a worker, lets a goroutine give it work, and then closes the channel if closes is
+// set.
 func working(closes bool) func(x *X) {
 	return func(x *X) {
 		var m fair.Mutex
@@ -152,7 +153,7 @@ func TestAWorkerThatIsNotEndedIsReported(t *testing.T) {
 	require.NotContains(t, r.report(), "until all goroutines have ended")
 }
 
-// chooses has a goroutine take one of two locks. Something other than locks decides which one.
+// chooses lets a goroutine take one of two locks. Something other than locks decides which lock.
 func chooses(second func() bool) func(x *X) {
 	return func(x *X) {
 		var a, b fair.Mutex

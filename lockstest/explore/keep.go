@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// Keep has Run write the schedule of a finding to a file in folder/<name of the test>, and try the
-// schedules that it finds there before all others. So a mistake that took long to find fails the
-// next run at once, on other machines too if the file is committed. The usual folder is
+// Keep makes Run write the schedule of a finding to a file in folder/<name of the test>, and try
+// the schedules that it finds there before all others. So a mistake that took long to find fails
+// the next run at once, on other machines too if the file is committed. The usual folder is
 // testdata/explore. Several calls of Run in one test need different folders.
 //
 // A file has the steps of its schedule. If the program has changed, the schedule may lead to other
@@ -126,7 +126,7 @@ func (r *result) keep(t *testing.T, c *config) error {
 	return nil
 }
 
-// address is how keys and names show a pointer, which is another one in each run.
+// address is how keys and names show a pointer, whose value differs from run to run.
 var address = regexp.MustCompile(`0x[0-9a-f]+`)
 
 // stepsText returns the steps of a run without the lines of the program: a line that moves changes

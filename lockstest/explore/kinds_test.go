@@ -87,7 +87,7 @@ func (l *byRules) UnlockContext(context.Context) error {
 	return nil
 }
 
-// plain is what all kinds but Multi have as well.
+// plain has the methods that all kinds but Multi have as well.
 type plain interface {
 	Lock()
 	Unlock()
@@ -100,7 +100,7 @@ func forEachKind(t *testing.T, test func(t *testing.T, newLock func() locks.TryL
 	}
 }
 
-// section is what a lock guards: it fails the run if two goroutines are in it.
+// section is guarded by a lock: it fails the run if two goroutines are in it.
 type section struct {
 	x      *X
 	inside atomic.Int32

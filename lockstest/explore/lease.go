@@ -12,16 +12,16 @@ import (
 	"github.com/jucgo/locks/internal/unheld"
 )
 
-// Lease is a lock as a store has it, for tests of programs that can lose one. The store is a
-// variable, and what a network and a clock do to a lock is decided by the schedule:
+// Lease is a lock as a store has it, for tests of programs that can lose a lock. The store is a
+// variable, and the schedule decides the effects of a network and a clock:
 //
 //   - A hold may be lost at any decision, as if its lease had expired. [locks.Hold.Lost] closes,
 //     and the store gives the lock to the next owner, with a greater token.
 //   - The answer to a request may be late: other goroutines may run between the moment at which
 //     the store grants or frees the lock, and the return of the call.
 //
-// A Lease is reentrant for its owner, like the locks of package distributed/lease. Its waiters
-// have no order. Make one for each run by [X.NewLease]. A Lease must not be copied.
+// A Lease is reentrant for its owner, like the locks of package distributed/lease. Its waiters are
+// not ordered. Make one for each run by [X.NewLease]. A Lease must not be copied.
 type Lease struct {
 	x    *X
 	name string
@@ -164,7 +164,7 @@ func (l *Lease) UnlockContext(ctx context.Context) error {
 }
 
 // holdOf returns the hold of ctx's owner, or nil. If gives is true, the owner gives up one of its
-// acquisitions, and holdOf reports whether that was the last one.
+// acquisitions, and holdOf reports whether that was the last acquisition.
 func (l *Lease) holdOf(ctx context.Context, gives bool) (h *leaseHold, last bool) {
 	o := locks.CurrentOwner(ctx)
 	l.mu.Lock()
@@ -190,7 +190,7 @@ func (l *Lease) Hold(ctx context.Context) (locks.Hold, error) {
 	return nil, l.fail("Hold", l.notHeld(ctx))
 }
 
-// notHeld returns the error of ctx's owner, which has no hold.
+// notHeld returns the error of ctx's owner, which does not hold the lock.
 func (l *Lease) notHeld(ctx context.Context) error {
 	o := locks.CurrentOwner(ctx)
 	l.mu.Lock()
@@ -220,7 +220,7 @@ func (h *leaseHold) Token() uint64 { return h.token }
 // Deadline implements [locks.Hold]: there is none, since the loss is a decision.
 func (h *leaseHold) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// Extend implements [locks.Hold]. A Lease has no time to prolong.
+// Extend implements [locks.Hold]. A Lease lacks a time to prolong.
 func (h *leaseHold) Extend(context.Context, time.Duration) error {
 	hooks{h.l.x}.Begin("Extend", h.l, false)
 	if err := h.Err(); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/jucgo/locks/internal/stacks"
 )
 
-// event is one line of a report: what a goroutine was let do.
+// event is a line of a report: the operation that a goroutine was allowed to do.
 type event struct {
 	who    int // index of the goroutine
 	op     string
@@ -24,7 +24,7 @@ type event struct {
 	time   bool // no goroutine ran: time passed
 }
 
-// lockState is what the root knows of a lock.
+// lockState is the state of a lock as the root knows it.
 type lockState struct {
 	lock    any
 	name    string
@@ -41,8 +41,8 @@ type hold struct {
 	pcs    []uintptr
 }
 
-// lockOf returns what the root knows of a lock. A lock that is embedded as the first field of
-// another one has the same address, and is the same.
+// lockOf returns the state of a lock as the root knows it. A lock that is embedded as the first
+// field of another lock has the same address, and is the same.
 func (x *X) lockOf(lock any) *lockState {
 	if lock == nil {
 		return nil
@@ -167,7 +167,7 @@ func (x *X) idle() bool {
 	})
 }
 
-// look takes in what the goroutines have done since the last look.
+// look notes the operations of the goroutines since the last look.
 func (x *X) look(all []*goroutine) {
 	for _, g := range all {
 		s := g.seen()
@@ -241,8 +241,8 @@ func (x *X) ended(all []*goroutine, g *goroutine, op operation) {
 	}
 }
 
-// released removes n holds of g, those of the kind first. If g has none, it removes any: some locks
-// have no owners.
+// released removes n holds of g, first holds of the kind. If g has none, it removes any holds: some
+// locks lack owners.
 func (x *X) released(g *goroutine, l *lockState, n int, shared bool) {
 	fits := []func(h hold) bool{
 		func(h hold) bool { return h.who == g.index && h.shared == shared },
@@ -468,8 +468,8 @@ func at(pcs []uintptr) string {
 
 const module = "github.com/jucgo/locks"
 
-// lineOf returns the first line of a stack that is neither of the locks nor of the runtime. The
-// files of tests are never those of the locks.
+// lineOf returns the first line of a stack that is neither of the locks nor of the runtime. Files
+// of tests never count as files of the locks.
 func lineOf(pcs []uintptr) string {
 	if len(pcs) == 0 {
 		return ""

@@ -29,7 +29,7 @@ func receive(x *X, c <-chan int) {
 	}
 }
 
-// Mistakes that need a lock and a channel, and others that are no order of two locks.
+// Mistakes that need a lock and a channel, and other mistakes without an order of two locks.
 func init() {
 	add("a value is sent under the lock that the receiver needs", Deadlock, func(x *X, right bool) {
 		var m fair.Mutex
@@ -257,7 +257,7 @@ func init() {
 		}
 	})
 
-	// Of GoBench, like those of gobench_test.go.
+	// Of GoBench, like the programs of gobench_test.go.
 	add("cockroach 3710: a queue asks for the read lock again", Deadlock, func(x *X, right bool) {
 		var store fair.RWMutex
 		var queue fair.Mutex

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// reduction is what a search leaves out. None of it is left out in a run whose goroutines act on
-// each other outside of locks, or with a bound of overtaking.
+// reduction says which schedules a search leaves out. A search leaves out none if the goroutines
+// act on each other outside of locks, or with a bound of overtaking.
 type reduction int
 
 const (
 	noReduction reduction = iota
 
-	// byStates leaves out schedules that differ from another one in the order of operations on
+	// byStates leaves out schedules that differ from another schedule in the order of operations on
 	// different locks alone: see state.go. A goroutine that has done nothing yet starts at once.
 	byStates
 
@@ -20,14 +20,15 @@ const (
 	// three critical sections of one lock, the full search must try more than a million schedules
 	// with two preemptions, and the reduced search 32,760.
 	//
-	//   - A goroutine does not begin to wait for a lock that another one holds, unless there is
+	//   - A goroutine does not begin to wait for a lock that another goroutine holds, unless there is
 	//     nothing else to do. So the next holder is decided on when the lock is free. In the full
-	//     search, goroutines also get the lock in the order in which they have begun to wait, and
-	//     no such hand-off is a preemption. So the same order of holds may need fewer of them.
+	//     search, goroutines also get the lock in the order in which they began to wait. Such a
+	//     hand-off does not count as a preemption. So the same order of holds may need fewer
+	//     preemptions.
 	//   - A goroutine that goes on does not stop before it releases a lock. To stop after that
 	//     makes no difference to the others. Lipton, "Reduction: A method of proving properties of
 	//     parallel programs", CACM 1975. That is so unless one of them tries to acquire a lock
-	//     without a wait. What only looks at a lock, such as IsLocked, is taken for an atomic.
+	//     without a wait. A method that only looks at a lock, such as IsLocked, counts as an atomic.
 	//
 	// Neither is left out while a goroutine waits for a condition of the lock: a goroutine that has
 	// begun to wait for the lock before the signal gets the lock first.
@@ -58,8 +59,8 @@ func (x *X) reduces() reduction {
 }
 
 // starting returns the option of a goroutine that has done nothing yet, or -1. The reduction starts
-// it at once, and the one that ran goes on after that: what a goroutine does before its first
-// operation makes no difference to the others.
+// it at once, and the goroutine that ran goes on after that: the work of a goroutine before its
+// first operation makes no difference to the others.
 func (x *X) starting(d decision) int {
 	if x.reduces() < byStates {
 		return -1
@@ -93,7 +94,7 @@ func (x *X) worth(d decision) decision {
 }
 
 // wouldWait reports whether g, which is at its gate, would wait for a lock that another goroutine
-// holds, until it has the lock. A lock that is read is no such lock: to wait for it makes a
+// holds, until it has the lock. A lock that is read does not count: to wait for it makes a
 // difference, since new readers wait behind a writer.
 func (x *X) wouldWait(g *goroutine) bool {
 	s := g.seen()

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// report returns the finding for a person: what it is, the schedule as a table, and how to replay
-// it.
+// report returns the finding for a person: its kind, the schedule as a table, and how to replay it.
 func (r result) report() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "explore: %v\n\n", r.finding)

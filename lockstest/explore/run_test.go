@@ -210,7 +210,7 @@ func fails(t *testing.T, how string) string {
 	return out
 }
 
-// self returns the binary of this process, which may have no tag.
+// self returns the binary of this process, which may lack the tag.
 func self(t *testing.T) string {
 	t.Helper()
 	binary, err := os.Executable()
@@ -313,7 +313,7 @@ func TestASyncOnceThatUsesALockIsExplored(t *testing.T) {
 	require.Contains(t, out, "no finding in")
 }
 
-// The process with the tag ends, and that of go test goes on.
+// The process with the tag ends, and the process of go test goes on.
 func TestAPanicOfAGoroutineWithoutGoFailsItsTestAlone(t *testing.T) {
 	if sched.On {
 		return // the process ends, as each one with a panic

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// This file computes numbers that stand for what a run has done.
+// This file computes numbers that stand for the state of a run.
 //
 // The trail of a run has everything that the root has seen, in its order. Two runs with the same
 // decisions have the same trail, unless something else decides in the program.
 //
-// The state of a run stands for what the program may know, and not for the order in which that came
-// about. Two runs with the same state go on alike after the same decisions. Each goroutine and each
-// lock has a history. An operation mixes that of the lock into that of the goroutine, which now
-// knows what others did under the lock. Then it mixes the history of the goroutine into that of the
-// lock. So the order of operations on different locks makes no difference, nor does the order in
-// which goroutines arrive at a lock, once they have it.
+// The state of a run stands for the knowledge of the program, and not for the order in which this
+// knowledge came about. Two runs with the same state go on alike after the same decisions. Each
+// goroutine and each lock has a history. An operation mixes the lock's history into the goroutine's
+// history, since the goroutine now knows the work of others under the lock. Then it mixes the
+// goroutine's history into the lock's history. So the order of operations on different locks makes
+// no difference, nor does the order in which goroutines arrive at a lock, once they have it.
 //
-// X.Step, time that passes, and operations of a [Lease] have an order with everything: nobody knows
-// what happens there. What goroutines tell each other without locks, as by atomics, has no part in
-// the state. So a search that leaves out states comes after one that does not.
+// X.Step, time that passes, and operations of a [Lease] have an order with everything, since their
+// effects are unknown. Messages between goroutines without locks, as by atomics, are not part of
+// the state. So a search that leaves out states comes after a search that does not.
 
 // mix returns a number that stands for a, and then b.
 func mix(a, b uint64) uint64 {
@@ -99,8 +99,8 @@ func (x *X) shares(g *goroutine, l *lockState, what uint64) {
 	l.history = mix(l.history, g.history)
 }
 
-// stateNow returns a number that stands for the state of the program and for what may run next, or
-// 0 if there is more than the root knows.
+// stateNow returns a number that stands for the state of the program and for the goroutines that
+// may run next. The number is 0 if there is more than the root knows.
 func (x *X) stateNow(d decision) uint64 {
 	if x.unsure || x.bound.starvation > 0 {
 		return 0

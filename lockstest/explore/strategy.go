@@ -30,7 +30,7 @@ type decision struct {
 	state uint64 // stands for the state of the program, or is 0: see X.stateNow
 }
 
-// cost is what a choice counts against the bound of preemptions.
+// cost is how much a choice counts against the bound of preemptions.
 func (d decision) cost(choice int) int {
 	if choice > 0 && !d.forced && (d.stays || choice >= d.own) {
 		return 1
@@ -90,7 +90,7 @@ func (s *depthFirst) begin() bool {
 	return true
 }
 
-// back makes prefix that of the next schedule of the pass.
+// back makes prefix the prefix of the next schedule of the pass.
 func (s *depthFirst) back() bool {
 	spent := 0
 	for _, d := range s.last {
@@ -147,10 +147,11 @@ func (s *depthFirst) end(run []decision) {
 	s.last = run
 }
 
-// pct runs the goroutine with the highest of random priorities, and lowers that of the running
-// one at depth-1 random steps. A bug that needs depth steps in a certain order is found with a
-// probability of at least 1/(n*k^(depth-1)) a run, for n goroutines and k steps. Burckhardt and
-// others, "A randomized scheduler with probabilistic guarantees of finding bugs", ASPLOS 2010.
+// pct runs the goroutine with the highest of random priorities, and lowers the priority of the
+// running goroutine at depth-1 random steps. A bug that needs depth steps in a certain order is
+// found with a probability of at least 1/(n*k^(depth-1)) a run, for n goroutines and k steps.
+// Burckhardt and others, "A randomized scheduler with probabilistic guarantees of finding bugs",
+// ASPLOS 2010.
 type pct struct {
 	depth    int
 	grows    int // the depth is one more after each so many schedules; 0: never
@@ -238,8 +239,8 @@ func (s *inTurn) reduces() reduction {
 	return noReduction
 }
 
-// inTurn is several strategies, one after the other. A search depth first goes on where the one
-// before it has ended.
+// inTurn is several strategies, one after the other. A search depth first goes on where the
+// strategy before it has ended.
 type inTurn struct {
 	phases []phase
 	last   *depthFirst // the last one whose turn it was
@@ -323,7 +324,7 @@ func (s *endless) begin() bool {
 	return true
 }
 
-// turns is several strategies that take turns. They have no end.
+// turns is several strategies that alternate without an end.
 type turns struct {
 	of []strategy
 	n  int

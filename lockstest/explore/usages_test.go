@@ -21,10 +21,10 @@ import (
 	"github.com/jucgo/locks/singleton"
 )
 
-// Mistakes with what programs use beside locks: permits, keys, several waiters, conversions of
-// stamps, several locks at once, singletons, contexts, timers, groups, and select.
+// Mistakes with the tools that programs use beside locks: permits, keys, several waiters,
+// conversions of stamps, several locks at once, singletons, contexts, timers, groups, and select.
 
-// enters is a section that one goroutine at a time may be in.
+// enters is a section for one goroutine at a time.
 func enters(x *X, inside *atomic.Int32) {
 	inside.Add(1)
 	x.Step()

@@ -31,9 +31,9 @@ import (
 // # The race detector
 //
 // The race detector must not take a change of goroutines for synchronization of the program: it
-// would report no race. So every step of X on a goroutine of the program is hidden from it. What
-// such a goroutine writes for the root is ordered by synctest.Wait, which orders the blocked
-// goroutines before its return. What the root tells a goroutine is atomic.
+// would report no race. So every step of X on a goroutine of the program is hidden from it. The
+// writes of such a goroutine for the root are ordered by synctest.Wait, which orders the blocked
+// goroutines before its return. The root's messages to a goroutine are atomic.
 type X struct {
 	tb      failer
 	bubble  string                 // what the stack trace of each goroutine in the bubble contains
@@ -94,7 +94,7 @@ func (x *X) doubts(why string) {
 	}
 }
 
-// failer is what X needs of a testing.T.
+// failer is the part of a testing.T that X needs.
 type failer interface{ Failed() bool }
 
 // limits are the bounds of one run.
@@ -108,7 +108,7 @@ const (
 	crowded       = "explore: more than 256 goroutines"
 	maxAlone      = 64 // steps after which a goroutine that others wait behind yields
 
-	// If no goroutine can go on, a day passes, then another one, then two, and so on up to
+	// If no goroutine can go on, a day passes, then another day, then two days, and so on up to
 	// idleTime. A ticker of the program would take minutes to get there. So the time ends to pass
 	// as soon as that has taken patience of real time.
 	idleTime = 150 * 365 * 24 * time.Hour
@@ -163,7 +163,7 @@ type goroutine struct {
 	within    bool   // it was inside of a sync.Once at the last look
 }
 
-// seen is what the root may know of a goroutine that is blocked.
+// seen is the state of a blocked goroutine, as far as the root may know it.
 type seen struct {
 	op      operation
 	ended   []operation
@@ -181,8 +181,8 @@ type seen struct {
 func (s seen) blocked() bool { return s.op.name != "" && (s.place != nil || s.nested > 0) }
 
 // inLock reports whether the goroutine, which is at no gate, is blocked in its last operation. If
-// not, that operation is over. Only acquisitions and waits for conditions park. So a place after
-// any other operation is that of a primitive that announces nothing.
+// not, that operation is over. Only acquisitions and waits for conditions park. So after any other
+// operation the goroutine waits at a primitive that announces nothing.
 func (s seen) inLock() bool {
 	switch effectOf(s.op.name) {
 	case acquires, shares, suspends, joins:
@@ -379,7 +379,7 @@ func (x *X) find(add bool) *goroutine {
 	return g
 }
 
-// hooks are what the locks call.
+// hooks are the functions that the locks call.
 type hooks struct{ x *X }
 
 // Begin stops the goroutine before an operation.
@@ -492,11 +492,11 @@ func (x *X) me(method string) *goroutine {
 }
 
 // Step is a decision: other goroutines may run here. Use it between operations of which the locks
-// know nothing, such as those of sync/atomic.
+// know nothing, such as sync/atomic.
 func (x *X) Step() { x.me("Step").stop(operation{name: "Step"}, ready) }
 
-// Choose returns one of the numbers from 0 to n-1, which is a decision. It is for what would
-// otherwise be random: a number, the order of a map, which answer comes first.
+// Choose returns one of the numbers from 0 to n-1, which is a decision. Use it for choices that
+// would otherwise be random: a number, the order of a map, which answer comes first.
 func (x *X) Choose(n int) int {
 	if n < 1 {
 		panic(fmt.Sprintf("explore: Choose of %d numbers", n))
@@ -578,9 +578,9 @@ func (x *X) root() {
 	synctest.Wait()
 }
 
-// all returns the goroutines. New ones get their indexes: those of Go in the order of the calls,
-// and then the others in that of their ids. They may all have arrived at the same time, but the
-// ids of goroutines that one goroutine starts increase.
+// all returns the goroutines. New goroutines get their indexes: first the goroutines of Go in the
+// order of the calls, and then the others in the order of their ids. All of them may arrive at the
+// same time, but the ids of goroutines increase that the same goroutine starts.
 func (x *X) all() []*goroutine {
 	known := len(x.list)
 	for i := known; i < int(x.count.Load()); i++ {
@@ -800,7 +800,7 @@ func (x *X) chooses(g *goroutine, n int) {
 	x.events[g.last].op = fmt.Sprintf("Choose %d", chosen)
 }
 
-// decides has the strategy make a decision.
+// decides lets the strategy make a decision.
 func (x *X) decides(d decision) int {
 	d.path, d.trail = x.path, x.trail
 	d.chosen = x.choose.choose(len(x.decisions), x.steps, d)
@@ -874,7 +874,7 @@ type horizon struct {
 	always bool          // some of them are timers for which no goroutine waits
 }
 
-// farthest is the farthest timer that is a decision. The clock of a bubble has an end.
+// farthest is the farthest timer that is a decision. The clock of a bubble ends.
 const farthest = 365 * 24 * time.Hour
 
 // learn takes in a timer.

@@ -162,7 +162,7 @@ locks
 ran
 `
 
-// repository makes a repository of tree, whose branch main is what was committed.
+// repository makes a repository of tree, whose branch main is the commit.
 func repository(t *testing.T) *workspace.Workspace {
 	t.Helper()
 	folder := t.TempDir()

@@ -79,7 +79,7 @@ func TestEveryPackageIsForAKnownStep(t *testing.T) {
 	}
 }
 
-// subtests is what a pattern has behind the name of a test, where bars in parentheses may be.
+// subtests is the part of a pattern behind the name of a test, where bars in parentheses may be.
 var subtests = regexp.MustCompile(`/[^|(]*(\([^)]*\)[^|(]*)*`)
 
 // A pattern that names no test any more would hide a new test of that name.
@@ -162,7 +162,7 @@ func TestANamedPartHasTheStepsOfTheRun(t *testing.T) {
 	}
 }
 
-// events runs go test -json over a package with one file, and has a job read it.
+// events runs go test -json over a package with one file, and lets a job read the output.
 func events(t *testing.T, file string, flags ...string) (results, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -187,7 +187,7 @@ func TestB(t *testing.T) { t.Run("sub", func(t *testing.T) { t.Error("broken") }
 	}
 }
 
-// The end of a process is no event of the tests that run then.
+// The tests that run at the end of a process have no event for it.
 func TestATestThatEndsTheProcessIsShown(t *testing.T) {
 	for name, end := range map[string]string{
 		"exit":      `fmt.Println("broken"); os.Exit(3)`,

@@ -132,11 +132,11 @@ func (j *job) ended(r *results, e event, p *printed) {
 	}
 }
 
-// printed has what tests and packages printed that have not ended, in the order of their
+// printed has the output of tests and packages that have not ended, in the order of their
 // beginnings.
 type printed []*testOutput
 
-// A testOutput is what one test printed, or what a package printed outside of tests.
+// A testOutput is the output of one test, or of a package outside of tests.
 type testOutput struct {
 	packageName, test string
 	lines             []string
@@ -187,8 +187,8 @@ func shorten(output string) string {
 }
 
 // inMemory returns the environment of tests that start servers: their temporary files are in memory
-// if 8 GB are free there. Servers sync what they write: a disk that is busy with builds stalls them
-// for seconds, and no such fault is under test. What Go builds stays on disk.
+// if 8 GB are free there. Servers sync their writes: a disk that is busy with builds stalls them
+// for seconds, and such a fault is not under test. The builds of Go stay on disk.
 func inMemory() []string {
 	const room = "/dev/shm"
 	if free(room) < 8<<30 || available() < 12<<30 {

@@ -50,9 +50,9 @@ func run(ctx context.Context, args []string) error {
 	return c.run(ctx, chosen)
 }
 
-// choose returns the steps that args name, in their order. A name is that of a step or of a part.
-// Without names these are all steps of the run. A part has those of its steps that belong to the
-// run. A step that is named belongs to each run. What prepares a machine belongs to all.
+// choose returns the steps that args name, in their order. A name names a step or a part. Without
+// names these are all steps of the run. A part has its steps that belong to the run. A named step
+// belongs to each run. The steps that prepare a machine belong to all runs.
 func choose(all []step, full bool, args []string) ([]step, error) {
 	known := map[string]bool{}
 	for _, s := range all {

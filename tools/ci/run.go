@@ -30,7 +30,7 @@ const (
 )
 
 // How many steps of a lane run at a time. The checks mostly compute. But most of them wait for a
-// single process again and again, such as the one that links a program.
+// single process again and again, such as the linker of a program.
 const (
 	checksAtATime = 2
 	testsAtATime  = 3
@@ -209,7 +209,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.b.Write(p)
 }
 
-// Bytes returns a copy of what was written.
+// Bytes returns a copy of the written bytes.
 func (o *output) Bytes() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()

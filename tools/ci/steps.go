@@ -30,7 +30,7 @@ var narrow = []string{
 // newer is the second Go release that the library supports.
 const newer = "GOTOOLCHAIN=go1.27.0"
 
-// preparation is the part of what each run needs.
+// preparation is the part that each run needs.
 const preparation = "setup"
 
 // proofs is the pattern of the tests that prove a store.
@@ -62,7 +62,7 @@ var slowest = []string{
 	"distributed/redislock/onrueidis", "distributed/interop/redisson", "distributed/interop/curator",
 }
 
-// gateServers are what .ci/servers builds for the gate. The full run needs all of them.
+// gateServers are the servers that .ci/servers builds for the gate. The full run needs all of them.
 var gateServers = []string{"moto-server", "nats-2.15"}
 
 // steps returns all steps, in their order.
@@ -72,7 +72,7 @@ func (c *ci) steps() []step {
 		{"format", "lint", "gofmt changes nothing", true, first, format},
 		{"servers", "stores", "servers that Debian's stable releases lack are built", true, prepare, servers},
 
-		// The first step takes longest. Those that come next compile little of what it compiles.
+		// The first step takes longest. The next steps compile few packages again.
 		{"vet", "lint", "go vet, staticcheck and lockvet over all modules, by one program", true, checks, vet},
 		{"models", "model", "the models of the protocols hold, and their mutants do not", true, checks, models},
 		{"platforms", "platforms", "the root module and locks on files on other systems", true, checks, platforms},
@@ -230,7 +230,7 @@ func platforms(ctx context.Context, j *job) error {
 }
 
 // clients vets and builds the adapters on other systems with the clients of their stores. The
-// databases and what is over caslock have no code of one system.
+// databases and the stores over caslock lack code for single systems.
 func (c *ci) clients(ctx context.Context, j *job) error {
 	run := func(s system, args ...string) error {
 		cmd := j.command(ctx, "go", args...)
@@ -376,8 +376,8 @@ func processors(ctx context.Context, j *job) error {
 	return nil
 }
 
-// readmeCommand runs the second command of the README. What it prints is the end of the run's
-// output, too.
+// readmeCommand runs the second command of the README. Its output is the end of the run's output,
+// too.
 func (c *ci) readmeCommand(ctx context.Context, j *job) error {
 	page, err := os.ReadFile(j.path("README.md"))
 	if err != nil {

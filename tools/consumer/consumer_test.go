@@ -216,8 +216,8 @@ func TestTheCommandsOfTheREADMEWorkInACloneWithoutLinks(t *testing.T) {
 	}
 }
 
-// A copy of the root module has no other modules. A go.work in it would list them. What its tests
-// need is resolved, and not compiled: that would take a minute.
+// A copy of the root module has no other modules. A go.work in it would list them. The needs of its
+// tests are resolved, and not compiled: compiling would take a minute.
 func TestTheTestsOfADownloadedModuleResolve(t *testing.T) {
 	w, err := workspace.Open(".")
 	must(t, err)

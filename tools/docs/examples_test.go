@@ -95,8 +95,8 @@ func publicPackages(t *testing.T, w *workspace.Workspace) []string {
 	return folders
 }
 
-// documentation returns what godoc knows of the package in folder, for all systems together. A
-// command or a folder without a package has no types.
+// documentation returns godoc's page of the package in folder, for all systems together. A command
+// or a folder without a package has no types.
 func documentation(t *testing.T, folder, importPath string) *doc.Package {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(folder, "*.go"))

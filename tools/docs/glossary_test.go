@@ -136,7 +136,7 @@ func glossary(text string) (terms []term, avoided [][2]string) {
 }
 
 // misused returns the terms of the English page for which the Chinese page has no word of the
-// glossary, and the words in it that it must avoid.
+// glossary, and the words in the page that it must avoid.
 func misused(english, chinese page, terms []term, avoided [][2]string) (all []string) {
 	text := func(p page) string { return targets.ReplaceAllString(comments.ReplaceAllString(p.prose(), ""), "]") }
 	from, to := text(english), text(chinese)

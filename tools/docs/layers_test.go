@@ -15,7 +15,7 @@ import (
 	"github.com/jucgo/locks/tools/internal/workspace"
 )
 
-// An imported is one import in a file that is no test. Both packages are paths below the root
+// An imported is an import in a file that is not a test. Both packages are paths below the root
 // module, "." for its own package, or to is the import path of another module.
 type imported struct{ from, to, file string }
 

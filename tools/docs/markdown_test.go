@@ -134,7 +134,7 @@ func TestEveryRelativeLinkLeadsSomewhere(t *testing.T) {
 }
 
 // Commands are in blocks of any language, in indented lines, and in code within a sentence. Their
-// paths are relative to the folder of the page, to that of a cd, or to the root.
+// paths are relative to the folder of the page, to the folder of a cd, or to the root.
 func TestEveryGoCommandNamesWhatExists(t *testing.T) {
 	w, err := workspace.Open(".")
 	must(t, err)
@@ -557,7 +557,7 @@ func codeCells(text string) (all []string) {
 }
 
 // goFiles returns the names of all Go files of the repository that are compiled. The go command
-// leaves out a folder testdata, but the tests of lockvet type-check those of lockvet.
+// leaves out a folder testdata, but the tests of lockvet type-check the testdata of lockvet.
 func goFiles(t *testing.T) (names []string) {
 	t.Helper()
 	w, err := workspace.Open(".")

@@ -121,7 +121,8 @@ var oneMeaning = map[string][]string{
 	"place": {"type etcdlock", "value park.Place", "value int"}, // where a waiter waits, or a hold is listed
 }
 
-// A word that is declared in another way has a second meaning. A reader takes it for the first one.
+// A word that is declared in another way has a second meaning. A reader takes it for the first
+// meaning.
 func TestAWordHasOneMeaning(t *testing.T) {
 	w, err := workspace.Open(".")
 	must(t, err)

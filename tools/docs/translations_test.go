@@ -102,7 +102,7 @@ func TestALinkIntoTheOtherLanguageIsFound(t *testing.T) {
 	}
 }
 
-// strayed returns the links of Chinese pages to English ones that have a translation.
+// strayed returns the links of Chinese pages to English pages that have a translation.
 func strayed(all []page) (faults []string) {
 	chinese := map[string]string{}
 	for _, p := range all {

@@ -223,7 +223,7 @@ func TestTheLoopsEndWithTheirParent(t *testing.T) {
 			}
 			cmd.Wait()
 			if end == syscall.SIGKILL {
-				// What is left is a test binary that hangs, which has a time limit of its own.
+				// A hanging test binary is left, which has a time limit of its own.
 				for _, pid := range started {
 					if exe, _ := os.Readlink(proc(pid, "exe")); strings.HasSuffix(exe, "package.test") {
 						syscall.Kill(pid, syscall.SIGKILL)

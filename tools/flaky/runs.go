@@ -89,7 +89,7 @@ func isFile(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// A run is what one process of the tests did.
+// A run describes one process of the tests.
 type run struct {
 	processors int
 	failed     bool
@@ -98,9 +98,9 @@ type run struct {
 	tests      map[string]*result
 }
 
-// A result is that of a test in one run.
+// A result is the result of a test in one run.
 type result struct {
-	// action is what the test did last: run, pause, cont, pass, fail, or skip.
+	// action is the last action of the test: run, pause, cont, pass, fail, or skip.
 	action string
 	// took is the time from the begin to the end, without pauses. It includes subtests that are
 	// parallel, unlike the time that the test prints.
@@ -181,8 +181,8 @@ func (r *run) read(events *bytes.Buffer) {
 	}
 }
 
-// blame finds which tests a failed process is to be counted for, if no test has failed itself:
-// those that ran when the process ended. After a hang, these are the ones that the runtime names.
+// blame finds which tests a failed process is to be counted for, if no test has failed itself: the
+// tests that ran when the process ended. After a hang, these are the tests that the runtime names.
 func (r *run) blame() {
 	_, hung, timedOut := strings.Cut(r.output, "panic: test timed out after")
 	for name, test := range r.tests {
@@ -224,13 +224,13 @@ type table struct {
 	tests  map[string]*row
 }
 
-// A row is what the table has of one test.
+// A row is the row of the table for one test.
 type row struct {
 	failed int
 	times  []time.Duration
 }
 
-// whole is the row of what no test is to blame for, such as a goroutine that outlives all tests.
+// whole is the row of faults that belong to no test, such as a goroutine that outlives all tests.
 const whole = "(the whole binary)"
 
 func newTable(subtests bool) *table { return &table{subtests: subtests, tests: make(map[string]*row)} }

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// sums are what was simulated of one world.
+// sums describe the simulated lives of one world.
 type sums struct {
 	Hours        float64 `json:"hours"`
 	Lives        int     `json:"lives"`

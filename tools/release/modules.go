@@ -16,9 +16,9 @@ import (
 )
 
 // checkModules checks the go.mod files. All modules of this repository require one version of each
-// other, and public modules require only public ones. Library modules replace what they require.
-// Public modules with commands replace nothing. An empty version stands for the version that the
-// first requirement has.
+// other, and public modules require only public modules. Library modules replace the modules that
+// they require. Public modules with commands replace nothing. An empty version stands for the
+// version that the first requirement has.
 func checkModules(w *workspace.Workspace, version string) error {
 	public := map[string]bool{}
 	for _, m := range w.Modules {
@@ -65,8 +65,8 @@ func checkModules(w *workspace.Workspace, version string) error {
 }
 
 // checkVersions checks that each module requires the versions that the workspace selects, so that
-// the tests in the workspace are tests of what users of the module get. Without the workspace a
-// module then differs only in the versions of modules that its packages do not import.
+// the tests in the workspace test the versions that users of the module get. Without the workspace
+// a module then differs only in the versions of modules that its packages do not import.
 func checkVersions(w *workspace.Workspace, selected map[string]string) error {
 	var errs []error
 	for _, m := range w.Modules {
@@ -246,7 +246,7 @@ func tag(w *workspace.Workspace, version string, dry bool) error {
 	return nil
 }
 
-// checkChangelog checks that the newest heading of the changelog is that of version, with a date.
+// checkChangelog checks that the newest heading of the changelog names version, with a date.
 func checkChangelog(text, version string) error {
 	newest := regexp.MustCompile(`(?m)^## .*$`).FindString(text)
 	want := regexp.MustCompile(`^## ` + regexp.QuoteMeta(strings.TrimPrefix(version, "v")) + ` - \d{4}-\d\d-\d\d$`)

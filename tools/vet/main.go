@@ -143,8 +143,8 @@ func needsSSA(a *analysis.Analyzer) bool {
 	return needs
 }
 
-// version is the flag -V=full, by which the go command asks for what the results depend on: this
-// program, and the configuration of staticcheck.
+// version is the flag -V=full, by which the go command asks on which things the results depend: on
+// this program, and on the configuration of staticcheck.
 type version struct{}
 
 func (version) IsBoolFlag() bool { return true }

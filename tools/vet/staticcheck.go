@@ -21,8 +21,8 @@ import (
 	"honnef.co/go/tools/unused"
 )
 
-// staticcheckAnalyzers returns the analyzers of the program staticcheck without that of unused
-// code, whose result has another form.
+// staticcheckAnalyzers returns the analyzers of the program staticcheck without the analyzer of
+// unused code, whose result has another form.
 func staticcheckAnalyzers() []*lint.Analyzer {
 	return slices.Concat(simple.Analyzers, staticcheck.Analyzers, stylecheck.Analyzers)
 }

@@ -39,7 +39,7 @@ A select is reported if each of its cases waits so. A buffer of one has room for
 loop sends or receives again on the same channel. The check leaves out a channel that other packages
 can get, a larger buffer or one of a size that is not constant, and tests.`)
 
-// A kind is what an operation does with a channel, a WaitGroup or a condition.
+// A kind says how an operation uses a channel, a WaitGroup or a condition.
 type kind uint8
 
 const (
@@ -248,7 +248,7 @@ func waitable(t types.Type) bool {
 	return name == "sync.WaitGroup" || name == "sync.Cond"
 }
 
-// link finds which objects are one channel, and which ones other code can use.
+// link finds which objects are the same channel, and which objects other code can use.
 func (b *blocking) link(root inspector.Cursor) {
 	info := b.fs.info
 	for o, sources := range b.fs.values.sources {
@@ -294,8 +294,8 @@ func (fs *flows) hiddenResult(f *function) bool {
 	return fs.valued[f.obj] || f.obj.Exported() && len(fs.values.static[f]) == 0
 }
 
-// callsOf returns the calls in f, also those of goroutines, and the declared function or literal that
-// is called.
+// callsOf returns the calls in f, also the calls of goroutines, and the declared function or
+// literal that is called.
 func (b *blocking) callsOf(f *function) map[*ast.CallExpr]*function {
 	calls := map[*ast.CallExpr]*function{}
 	for _, call := range callsIn(f.body) {
@@ -541,7 +541,7 @@ func (fs *flows) lockKey(p *path) string {
 	return fs.class(p).key
 }
 
-// check reports the waits of f, and of what it calls, under a lock that f holds.
+// check reports the waits of f, and of the functions that f calls, under a lock that f holds.
 func (b *blocking) check(f *function) {
 	if len(f.locks) == 0 || isTest(b.pass, f.node) {
 		return
@@ -589,7 +589,7 @@ func (b *blocking) made(f *function, p *path) bool {
 	return len(p.fields) > 0 && b.orders.made(f)[p.root]
 }
 
-// reach returns the waits of f and of what it calls.
+// reach returns the waits of f and of the functions that f calls.
 func (b *blocking) reach(f *function) []waiting {
 	return b.reached.of(f, func(f *function) (all []waiting) {
 		add := func(pos token.Pos, w waiting) {
@@ -829,7 +829,7 @@ func (b *blocking) reaches(
 		if w.f != g && within2(w.f.node, g.node) && call.Pos() < w.f.node.End() {
 			return // before the goroutine starts
 		}
-		// What g did before it started the goroutine that waits is over.
+		// The work of g before the start of the waiting goroutine is over.
 		if call.Pos() < pos && !b.alternative(g, call.Pos(), pos) && !b.leads(g, w.f) || sameLoop(g.body, call.Pos(), at) {
 			found = true
 		}

@@ -215,7 +215,7 @@ func (o *orders) followCallbacks(f *function) {
 	})
 }
 
-// calledStep is the acquisition of a lock by a function that is called under another one.
+// calledStep is the acquisition of a lock by a function that is called under another lock.
 func (o *orders) calledStep(f *function, c calledBack, h hold, a acquisition, outer map[string]bool) step {
 	s := step{
 		first: h.class, second: a.class, f: f, at: c.site.call, acquired: a, outer: outer,

@@ -63,8 +63,8 @@ func (fs *flows) calls(f *function, visit func(*site)) {
 	})
 }
 
-// frees returns the keys of the locks that f may release for its callers, by itself or by what it
-// calls.
+// frees returns the keys of the locks that f may release for its callers, by itself or by the
+// functions that it calls.
 func (fs *flows) frees(f *function) map[string]bool {
 	return fs.freeing.of(f, func(f *function) map[string]bool { return fs.freedBefore(f, f.body.End()) })
 }
@@ -107,7 +107,7 @@ func (fs *flows) callee(call *ast.CallExpr) *function {
 }
 
 // acquisitions visits the acquisitions for which f waits, by itself or in a function that it calls.
-// For those functions it takes what of returns. The call is the one that f makes.
+// For those functions it takes the result of of. The call is made by f.
 func (fs *flows) acquisitions(
 	f *function, of func(*function) []acquisition, visit func(call *ast.CallExpr, a acquisition),
 ) {

@@ -1,13 +1,13 @@
 // Package checks has the analyzers of lockvet. They find mistakes with the locks of package sync
-// and with those of github.com/jucgo/locks.
+// and with the locks of github.com/jucgo/locks.
 //
 // The analyzers report little and mean it. A report is true for all paths of control to its place,
-// as far as one function shows, and those that it certainly calls. A call acquires and releases what
-// its callee does, also in another package of the modules under work. The analyzers do not report a
-// function that hands a held lock to its caller, nor a lock that other code of the package releases.
-// So no report does not mean that there is no mistake. They do not look at calls through a variable
-// with several functions, at calls of other modules, at locks such as shards[i].mu, at channels of
-// other packages, or at other processes.
+// as far as one function shows, and the functions that it certainly calls. A call acquires and
+// releases the locks of its callee, also in another package of the modules under work. The
+// analyzers do not report a function that hands a held lock to its caller, nor a lock that other
+// code of the package releases. So a function without a report may have mistakes. They do not look
+// at calls through a variable with several functions, at calls of other modules, at locks such as
+// shards[i].mu, at channels of other packages, or at other processes.
 //
 // A comment silences one finding:
 //

@@ -53,7 +53,8 @@ func TestNamesOfLockTypesNeedAPackage(t *testing.T) {
 	_ = checks.SetLockTypes()
 }
 
-// The files of known rebuild deadlocks of released programs, and say which ones no check finds.
+// The files of known rebuild deadlocks of released programs, and say which deadlocks no check
+// finds.
 func TestKnownDeadlocksAreFound(t *testing.T) { compare(t, "known") }
 
 func TestCallsAcquireAndReleaseAsTheirCallees(t *testing.T) { compare(t, "calls") }
@@ -69,7 +70,7 @@ func TestOrdersOfPackagesThatMeetAreReportedWhereTheyMeetOnly(t *testing.T) {
 func TestGeneratedFilesAreNotReported(t *testing.T) { compare(t, "generated") }
 
 // go list names the files in the order of their names, and the files are parsed at the same time.
-// So the places of any of them can be the first ones.
+// So the places of any of them can come first.
 func TestReportsAreEqualInWhateverOrderFilesAreParsed(t *testing.T) {
 	for _, dir := range []string{"files", "known"} {
 		abs, err := filepath.Abs(filepath.Join("testdata", dir))

@@ -183,8 +183,8 @@ type side struct {
 	side mode
 }
 
-// condLocks returns a function that knows the locks of conditions: those of variables, and those
-// of fields that are made from another field of the same struct.
+// condLocks returns a function that knows the locks of conditions: the conditions of variables, and
+// the conditions in fields that are made from another field of the same struct.
 func condLocks(pass *analysis.Pass) func(*path) *side {
 	info := pass.TypesInfo
 	made := map[types.Object]*side{} // by id or variable; nil if there are several
@@ -223,7 +223,7 @@ func condLocks(pass *analysis.Pass) func(*path) *side {
 				if !ok {
 					return true
 				}
-				// The struct of the literal has no variable, so a field of it cannot be the lock.
+				// No variable has the struct of the literal, so a field of it cannot be the lock.
 				if field, ok := info.Uses[key].(*types.Var); ok && field.IsField() && isCond(field.Type()) {
 					made[field.Origin()] = nil
 				}

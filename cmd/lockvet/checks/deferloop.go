@@ -93,7 +93,7 @@ func (f *function) certainlyBefore(c *lockCall, d *ast.DeferStmt) bool {
 	})
 }
 
-// variesIn reports whether the lock can be another one in each round of a loop.
+// variesIn reports whether each round of a loop can have another lock.
 func variesIn(info *types.Info, loop ast.Node, p *path) bool {
 	return within(p.root, loop) || assigns(info, loop, p)
 }

@@ -97,8 +97,8 @@ func (s set) holdsAny() bool {
 	return s.all(func(st state) bool { return st.held[write]+st.held[read] > 0 })
 }
 
-// A pending acquisition has succeeded if ok is true and err is nil. Without one of these variables
-// there is no such acquisition.
+// A pending acquisition has succeeded if ok is true and err is nil. An acquisition without either
+// variable is not pending.
 type pending struct {
 	ok, err types.Object
 	mode    mode

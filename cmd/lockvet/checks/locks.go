@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// root is the import path of the module whose locks the checks know, besides those of sync.
+// root is the import path of the module whose locks the checks know, besides package sync.
 const root = "github.com/jucgo/locks"
 
 // A mode is a side of a lock. A lock without a read side has write mode only.
@@ -22,7 +22,7 @@ const (
 	read
 )
 
-// An effect is what a method does with a hold.
+// An effect is the effect of a method on a hold.
 type effect uint8
 
 const (
@@ -44,7 +44,7 @@ const (
 // results has the number of results of a method.
 var results = [...]int{always: 0, byBool: 1, byErr: 1, byBoolErr: 2}
 
-// A method is what the checks know of a method of a lock.
+// A method describes a method of a lock.
 type method struct {
 	effect  effect
 	mode    mode
@@ -90,7 +90,7 @@ func ours(o types.Object) bool {
 var named map[string]bool
 
 // SetLockTypes lets the checks know more types of locks, "import/path.Type". Their methods have the
-// names and the meaning of those of sync.Mutex and sync.RWMutex. Call it before the analysis.
+// names and the meaning of the methods of sync.Mutex and sync.RWMutex. Call it before the analysis.
 func SetLockTypes(types ...string) error {
 	named = map[string]bool{}
 	for _, t := range types {
@@ -107,7 +107,7 @@ func isNamed(fn *types.Func) bool {
 	return named[typeName(fn.Signature().Recv().Type())]
 }
 
-// typeName returns the package and the name of a type or of what a pointer points to, as
+// typeName returns the package and the name of a type, or of the target of a pointer type, as
 // SetLockTypes takes them. It is empty for a type without a name.
 func typeName(t types.Type) string {
 	t = types.Unalias(t)
@@ -130,7 +130,7 @@ func lockMethod(fn *types.Func) (method, bool) {
 	if fn.Pkg().Path() != "sync" && !ours(fn) && !isNamed(fn) {
 		return method{}, false
 	}
-	// Methods of the same name with other signatures, as that of a StampedLock, are not meant.
+	// Methods of the same name with other signatures, as of a StampedLock, are not meant.
 	params := 0
 	if strings.HasSuffix(fn.Name(), "Context") || strings.HasSuffix(fn.Name(), "For") {
 		params = 1
@@ -195,8 +195,8 @@ func appendAddress(key []byte, o types.Object) []byte {
 	return append(strconv.AppendUint(key, uint64(reflect.ValueOf(o).Pointer()), 36), '.')
 }
 
-// id is what the locks of this path have in common in all functions: the field or the variable of
-// a package. It is nil for other variables.
+// id identifies the locks of this path in all functions: by the field or the variable of a package.
+// It is nil for other variables.
 func (p *path) id() types.Object {
 	if n := len(p.fields); n > 0 {
 		return p.fields[n-1].Origin()
@@ -207,8 +207,8 @@ func (p *path) id() types.Object {
 	return nil
 }
 
-// A class is what locks of several functions have in common, with a name for people: "Server.mu". The
-// key is the same in all packages, unless it begins with inside.
+// A class is the locks of several functions that have one field or variable, with a name for
+// people: "Server.mu". The key is the same in all packages, unless it begins with inside.
 type class struct{ key, name string }
 
 // class returns what the locks of this path have in common in all functions. Unlike id, it tells

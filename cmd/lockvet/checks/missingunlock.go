@@ -66,8 +66,8 @@ var (
 var neverReleased = regexp.MustCompile(`(?is)\b(never|forever|for ever)\b.*\b(r?unlock|releas)\w*\b|` +
 	`\b(held|hold|holds|keep|keeps|locked)\b.*\b(forever|for ever|for good)\b`)
 
-// documented reports whether a comment says that its function returns with a lock. A comment that
-// says what a caller holds, or what the function does under the lock, does not.
+// documented reports whether a comment says that its function returns with a lock. A comment about
+// the holds of a caller, or about the work under the lock, does not.
 func documented(doc string, t *tracked) bool {
 	name := t.path.root.Name()
 	if n := len(t.path.fields); n > 0 {
@@ -130,13 +130,13 @@ func (fs *flows) leaks(f *function, t *tracked) (found []leak) {
 			if handed || len(b.Succs) != 1 || t.in[b.Index] == nil {
 				continue
 			}
-			// Where ways join, one can have the lock and another one not.
+			// Where ways join, one way can have the lock and the other way not.
 			next := b.Succs[0]
 			ends := false
 			if !t.out[b.Index][0].all(left) || t.in[next.Index].all(left) {
 				continue
 			}
-			// What matters after a continue is the next round, if there is one.
+			// After a continue the next round counts, if there is a next round.
 			if body := nextRound(b); body != nil {
 				next = body
 			}
@@ -158,7 +158,8 @@ func (fs *flows) leaks(f *function, t *tracked) (found []leak) {
 }
 
 // disciplined reports whether f must release a lock that it acquires, although it releases the lock
-// nowhere: other functions release what they acquire, and none releases the lock for another one.
+// nowhere: other functions release the locks that they acquire, and none releases the lock for
+// another function.
 func (fs *flows) disciplined(f *function, t *tracked, m mode) bool {
 	id := t.path.id()
 	if id == nil {
@@ -238,8 +239,8 @@ func (fs *flows) mayHandOver(f *function, t *tracked) bool {
 		(id == nil || id.Exported() || len(fs.apart[id]) > 0 || fs.nameless[id])
 }
 
-// copied reports whether a variable gets the value of another one, which then leads to the same
-// lock.
+// copied reports whether a variable gets the value of another variable, which then leads to the
+// same lock.
 func copied(info *types.Info, body ast.Node, variable types.Object) (found bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		_, rhs := assignment(n)
@@ -252,8 +253,8 @@ func copied(info *types.Info, body ast.Node, variable types.Object) (found bool)
 	return found
 }
 
-// findDiscipline notes which locks functions release after they have acquired them, and which ones
-// a function releases that does not acquire them.
+// findDiscipline notes which locks functions release after they have acquired them, and which locks
+// a function releases without having acquired them.
 func (fs *flows) findDiscipline() {
 	for _, f := range fs.functions {
 		for _, t := range f.locks {
@@ -407,7 +408,7 @@ func (f *function) end(b *cfg.Block) (at ast.Node, how string) {
 	if !start.IsValid() {
 		return nil, ""
 	}
-	// The graph has no node for break and continue.
+	// The graph lacks nodes for break and continue.
 	var branch *ast.BranchStmt
 	inspectOwn(f.body, func(n ast.Node) {
 		if br, ok := n.(*ast.BranchStmt); ok && br.Pos() >= start && (branch == nil || br.Pos() < branch.Pos()) {
@@ -426,8 +427,8 @@ func (f *function) end(b *cfg.Block) (at ast.Node, how string) {
 	return nil, ""
 }
 
-// reenters reports whether the function acquires the lock more than once at a time. Then it knows
-// what it does, or does not get far.
+// reenters reports whether the function acquires the lock more than once at a time. Then its code
+// counts its holds, or hangs soon.
 func (t *tracked) reenters() bool {
 	return slices.ContainsFunc(t.calls, func(c *lockCall) bool {
 		return c.effect == acquire && t.before[c.call].holds(c.mode)

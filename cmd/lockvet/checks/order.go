@@ -69,7 +69,7 @@ type orders struct {
 }
 
 // acquired returns the locks that f acquires, itself or by functions that it calls. It leaves out
-// those of objects that f has just made.
+// the locks of objects that f has just made.
 func (o *orders) acquired(f *function) []acquisition { return o.acquires.of(f, o.findAcquired) }
 
 func (o *orders) findAcquired(f *function) (found []acquisition) {
@@ -203,7 +203,7 @@ func (o *orders) follow(f *function) {
 	o.followCallbacks(f)
 }
 
-// foreignSteps are those of other packages.
+// foreignSteps are the steps of other packages.
 func (o *orders) foreignSteps() (steps []step) {
 	for _, saved := range o.fs.foreign.steps {
 		s := step{
@@ -361,7 +361,7 @@ func serialized(a, b step) bool {
 	return false
 }
 
-// keys returns those of both locks: of their classes, and of their fields.
+// keys returns the keys of both locks: of their classes, and of their fields.
 func (s step) keys() []string {
 	keys := []string{s.first.key, s.second.key}
 	if s.held != nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// OtherUnlock reports a function that releases another lock than the one that it has acquired.
+// OtherUnlock reports a function that releases another lock than it has acquired.
 var OtherUnlock = check("otherunlock", flow, runOtherUnlock, `report an unlock of another lock than the one that was acquired
 
 The function returns with one lock held, and has released another one that it did not acquire:
@@ -41,7 +41,7 @@ func runOtherUnlock(pass *analysis.Pass, fs *flows) {
 	}
 }
 
-// A swap is a return with one lock, after the release of another one that the function did not
+// A swap is a return with one lock, after the release of another lock that the function did not
 // hold.
 type swap struct {
 	left, released *tracked
@@ -102,7 +102,7 @@ func (a *tracked) swapped(b *tracked, m mode) (s swap, ok bool) {
 	return s, false
 }
 
-// returns are those of the function, in the order of the source.
+// returns are the returns of the function, in the order of the source.
 func (t *tracked) returns() []*ast.ReturnStmt {
 	return slices.SortedFunc(maps.Keys(t.exits), func(a, b *ast.ReturnStmt) int { return int(a.Pos() - b.Pos()) })
 }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// check returns an analyzer that runs on the result of another one. Comments of the source silence
-// its reports.
+// check returns an analyzer that runs on the result of another analyzer. Comments of the source
+// silence its reports.
 func check[T any](name string, input *analysis.Analyzer, run func(*analysis.Pass, T), doc string) *analysis.Analyzer {
 	return &analysis.Analyzer{
 		Name: name, Doc: doc, URL: url, Requires: []*analysis.Analyzer{input},

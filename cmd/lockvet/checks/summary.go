@@ -19,7 +19,7 @@ const (
 	done
 )
 
-// A change is what a function has done to a lock of its caller when it returns.
+// A change is the effect of a function on a lock of its caller when the function returns.
 type change struct {
 	method
 	path *path

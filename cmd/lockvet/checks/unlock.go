@@ -53,7 +53,7 @@ func runDoubleUnlock(pass *analysis.Pass, fs *flows) {
 	}
 }
 
-// reportUnlock reports c if the lock is not held before it. A function that this one calls may have
+// reportUnlock reports c if the lock is not held before it. A function that it calls may have
 // acquired it again, if one is elsewhere in the package.
 func reportUnlock(pass *analysis.Pass, t *tracked, c *lockCall, elsewhere bool) {
 	m, other := c.mode, 1-c.mode
@@ -124,7 +124,7 @@ func runDeferLock(pass *analysis.Pass, fs *flows) {
 	}
 }
 
-// LockUpgrade reports the acquisition of the write lock by a function that has the read lock.
+// LockUpgrade reports a function that acquires the write lock while it has the read lock.
 var LockUpgrade = check("lockupgrade", flow, runLockUpgrade, `report a write lock acquired under the read lock of the same RWMutex
 
 The writer waits for all readers to release their lock, and so for itself:

@@ -162,8 +162,8 @@ func (v *values) composite(n *ast.CompositeLit) {
 	}
 }
 
-// declared returns the declared function of the package that call names, or nil. A method of an
-// interface of the package is that of the only type of the package that has it.
+// declared returns the declared function of the package that call names, or nil. For a method of an
+// interface of the package it is the method of the only type of the package that has it.
 func (v *values) declared(call *ast.CallExpr) *function {
 	fn := calleeOf(v.fs.info, call)
 	if fn == nil {
@@ -287,8 +287,8 @@ func (v *values) ofVar(o types.Object, depth int) (found []value) {
 	return found
 }
 
-// ofSource returns the functions of an assignment. The owner of a field that gets a parameter is
-// that of the calls.
+// ofSource returns the functions of an assignment. A field that gets a parameter has the owner that
+// the calls have.
 func (v *values) ofSource(s source, depth int) (found []value) {
 	if s.owner != nil {
 		id, _ := ast.Unparen(s.e).(*ast.Ident)

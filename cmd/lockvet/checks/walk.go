@@ -403,7 +403,7 @@ func (w *walker) deferredLiteral(lit *ast.FuncLit, st state) state {
 }
 
 // assigned returns the states after an assignment to e. A new value of the variable is another
-// lock, and the function has not used that one yet.
+// lock, which the function has not used yet.
 func (w *walker) assigned(s set, e ast.Expr) set {
 	if e == nil {
 		return s

@@ -13,7 +13,7 @@ var forwardedSignals = []os.Signal{os.Interrupt}
 
 func catch(c chan<- os.Signal) { signal.Notify(c, forwardedSignals...) }
 
-// guardIfAsked does nothing: such a system has no guards.
+// guardIfAsked does nothing: such a system lacks guards.
 func guardIfAsked() {}
 
 func endingSignal(os.Signal) int { return exitSignal + 2 }

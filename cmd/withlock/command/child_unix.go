@@ -130,8 +130,8 @@ func (c *child) start() (err error) {
 	return &os.PathError{Op: "fork/exec", Path: c.guard.Args[3], Err: err}
 }
 
-// keptOnExec makes new processes inherit f, and returns the number of its descriptor. It stays the
-// same there: another number may be that of a descriptor that the command gets from the caller.
+// keptOnExec makes new processes inherit f, and returns the number of its descriptor. The number
+// stays the same there: a descriptor that the command gets from the caller may have another number.
 func keptOnExec(f *os.File) string {
 	fd := f.Fd()
 	_, _ = unix.FcntlInt(fd, unix.F_SETFD, 0)
@@ -145,7 +145,7 @@ func (c *child) report() (int, error) {
 	return int(n), err
 }
 
-// watch waits for the end of the command, and then for that of its guard.
+// watch waits for the end of the command, and then for the end of its guard.
 func (c *child) watch() {
 	n, err := c.report()
 	switch status := syscall.WaitStatus(n); {

@@ -49,7 +49,7 @@ func (l language) translate(root *cli.Command) {
 	}
 }
 
-// helpOfFlags returns the help of a command in Chinese, for which package cli has no words.
+// helpOfFlags returns the help of a command in Chinese, since package cli knows English only.
 func (l language) helpOfFlags(c *cli.Command) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

@@ -28,7 +28,7 @@ import (
 	safe "github.com/jucgo/locks/internal/terminal"
 )
 
-// The exit codes besides those of the command. They begin where those of sysexits.h do.
+// The exit codes besides the command's own. They begin where the codes of sysexits.h do.
 const (
 	exitFree        = 1   // who and force: the lock is not held
 	exitUsage       = 64  // wrong arguments, or the store cannot do that
@@ -81,7 +81,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// arranged returns args in the order that the parser knows, or an error if the first word is no
+// arranged returns args in the order that the parser knows, or an error if the first word is not a
 // command. The parser would take the flags behind that word for flags of root.
 func arranged(root *cli.Command, args []string) ([]string, error) {
 	if len(args) < 2 {

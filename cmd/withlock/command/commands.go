@@ -157,7 +157,7 @@ func commands(stdout *output, stderr io.Writer) *cli.Command {
 // module is the module of this package, which a smaller withlock requires.
 const module = "github.com/jucgo/locks/cmd/withlock"
 
-// version returns the version of this module, and those of Go and the platform.
+// version returns the versions of this module and of Go, and the platform.
 func version() string {
 	text := "(unknown version)"
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -25,7 +25,7 @@ func adopt() {
 // relative is a process and its process group.
 type relative struct{ pid, group int }
 
-// descendants returns the processes that this one has started, directly or not.
+// descendants returns the processes that this process has started, directly or not.
 func descendants() (all []relative) {
 	self := os.Getpid()
 	if pid, _ := os.Readlink("/proc/self"); pid != strconv.Itoa(self) {

@@ -13,7 +13,7 @@ import (
 
 // The texts below are in the help, and in the manual, which is made of them.
 
-// about tells what the program is for.
+// about tells the purpose of the program.
 const about = `withlock runs a command while it holds a lock, so that the command runs on one of several machines at a time.
 The lock is in a store that all of these machines reach, such as a Redis server or a PostgreSQL database.
 Every name is a lock of its own, and needs no preparation.
@@ -36,7 +36,7 @@ var examples = []struct{ command, purpose, line string }{
 	{"force", "Free a lock whose holder is gone for good:", "withlock force -yes nightly"},
 }
 
-// storeURL is the form of a URL, and what it is for.
+// storeURL is the form of a URL, and its purpose.
 type storeURL struct{ url, store string }
 
 // storeURLs are the forms of URLs of all stores.
@@ -147,7 +147,7 @@ func examplesOf(command string, said language) string {
 	return b.String()
 }
 
-// helpWidth is that of old terminals.
+// helpWidth is the width of old terminals.
 const helpWidth = 80
 
 // filled returns text with lines of up to width bytes, each behind indent. An empty line stays.

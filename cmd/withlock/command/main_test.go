@@ -213,7 +213,7 @@ func TestHelpShowsNoPassword(t *testing.T) {
 	}
 }
 
-// A command that fails for lack of this is what go generate writes.
+// A command that go generate writes fails for lack of this.
 func TestTheManualIsCurrent(t *testing.T) {
 	want, err := os.ReadFile("../withlock.1")
 	require.NoError(t, err)

@@ -33,7 +33,7 @@ const (
 	naps  = `echo up; exec sleep 1000`
 )
 
-// process is the program in a process of its own. Its output is that of the command, too.
+// process is the program in a process of its own. Its output includes the command's output.
 type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -42,7 +42,7 @@ type process struct {
 	stderr notes
 }
 
-// notes is what a process wrote so far.
+// notes is the output of a process so far.
 type notes struct {
 	mu   sync.Mutex
 	text bytes.Buffer

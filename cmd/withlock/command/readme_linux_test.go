@@ -18,7 +18,7 @@ import (
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
-// blocks returns the code of a language in README.md. Its programs are those of a new folder, where
+// blocks returns the code of a language in README.md. Its programs are in a new folder, where
 // withlock is this program and the others do nothing.
 func blocks(t *testing.T, language string) (codes []string, dir string) {
 	t.Helper()

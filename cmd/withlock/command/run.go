@@ -267,8 +267,8 @@ func tokenText(ctx context.Context) string {
 // environment returns the variables of the command.
 func (j *job) environment(ctx context.Context) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
-		// The token of a lock around this one must not be taken for that of this lock. The URL
-		// of the store may have a password.
+		// The token of a lock around this lock must not be taken for the token of this lock. The
+		// URL of the store may have a password.
 		return strings.HasPrefix(v, "LOCK_TOKEN=") || !j.keep && strings.HasPrefix(v, "WITHLOCK_STORE=")
 	})
 	if j.many {
@@ -300,7 +300,7 @@ func (j *job) once(ctx context.Context) (code int, err error) {
 	}
 	defer j.sigs.ended()
 	// SIGKILL comes before the end of the hold, and SIGTERM so much earlier. A renewal comes after
-	// a third of the hold. It has another third, and the grace has at most the last one.
+	// a third of the hold. The renewal has another third, and the grace has at most the last third.
 	grace := min(j.grace, max(left(ctx), 0)/3)
 	expiring := time.NewTimer(left(ctx) - grace)
 	defer expiring.Stop()

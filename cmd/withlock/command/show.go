@@ -27,7 +27,7 @@ import (
 // requestTimeout limits each look at the store.
 const requestTimeout = 10 * time.Second
 
-// lockView is what -json prints of a lock.
+// lockView is the output of -json for a lock.
 type lockView struct {
 	Name    string      `json:"name"`
 	Held    bool        `json:"held"`
@@ -98,7 +98,7 @@ func (p partyView) row(left bool) string {
 
 const partyColumns = "LABEL\tHOST\tPID\tSINCE\tLEFT\tTOKEN"
 
-// columns are those of the parties of v.
+// columns are the columns of the parties of v.
 func (v lockView) columns() string {
 	for _, p := range v.Holders {
 		if p.Permits > 0 {
@@ -216,7 +216,7 @@ func (t *tool) who(ctx context.Context, c *cli.Command) error {
 }
 
 // all returns the locks of the store that match the pattern of the command line. A pattern without
-// special characters is a name, also where the store has no list of names.
+// special characters is a name, also where the store lacks a list of names.
 func (t *tool) all(ctx context.Context, c *cli.Command, store *open.Client) ([]lockView, error) {
 	pattern := c.Args().First()
 	limited, cancel := context.WithTimeout(ctx, requestTimeout)

@@ -327,7 +327,7 @@ func stoppedBeyondTheLease(t *testing.T, url string) {
 	require.Equal(t, exitLost, holder.code())
 }
 
-// inFrontOf returns a proxy in front of the server of url, or nil if there is no server.
+// inFrontOf returns a proxy in front of the server of url, or nil without a server.
 func inFrontOf(t *testing.T, url string) *leasetest.Proxy {
 	if addr := serverOf.FindString(url); addr != "" {
 		return leasetest.NewProxy(t, addr)

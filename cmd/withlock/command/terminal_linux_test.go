@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal returns both ends of a new terminal: that of the person, and that of the programs.
+// terminal returns both ends of a new terminal: the person's end, and the programs' end.
 func terminal(t *testing.T) (person, programs *os.File) {
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	require.NoError(t, err)

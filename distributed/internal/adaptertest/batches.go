@@ -14,7 +14,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// Acquire has s acquire n locks, and returns their holds.
+// Acquire acquires n locks of s, and returns their holds.
 func Acquire(t *testing.T, s driver.Store, n int, name func(i int) string) (ids []driver.HoldID) {
 	t.Helper()
 	for i := range n {
@@ -27,7 +27,7 @@ func Acquire(t *testing.T, s driver.Store, n int, name func(i int) string) (ids 
 	return ids
 }
 
-// RenewInBatches has s renew holds in batches of this size, all at the same time.
+// RenewInBatches renews holds of s in batches of this size, all at the same time.
 func RenewInBatches(t *testing.T, s driver.Store, ids []driver.HoldID, size int) {
 	t.Helper()
 	var batches sync.WaitGroup

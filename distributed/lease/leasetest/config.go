@@ -81,15 +81,15 @@ type Config struct {
 	// tb.Error all data that the store still keeps of the lock called name, except the token.
 	Rest func(tb testing.TB, name string)
 
-	// Forget, if not nil, restarts the server of a [World] without the data that it had not
-	// stored by then. A lease later at most, all is as before. Until then the server may give its
-	// locks twice, and tokens again. The client still tells each holder of the loss by its next
-	// renewal, or at the end of its lease. If the server has sessions, the restart has to end them.
+	// Forget, if not nil, restarts the server of a [World] without the data that it had not stored
+	// by then. A lease later at most, all is as before. Until then the server may give its locks
+	// twice, and tokens again. The client still tells each holder of the loss by its next renewal,
+	// or at the end of its lease. If the server has sessions, the restart must end them.
 	Forget func()
 
 	// SetClock, if not nil, sets the clock of a World's server forward by this time, which is no
-	// longer than a lease, or back if it is negative. The consequences are those of Forget, except
-	// that tokens still grow. A clock that was set back makes waiters wait for longer.
+	// longer than a lease, or back if it is negative. The consequences are the same as of Forget,
+	// except that tokens still grow. A clock that was set back makes waiters wait for longer.
 	SetClock func(by time.Duration)
 
 	// members, if not nil, returns the names of the locks that the lock called name consists of.

@@ -32,9 +32,10 @@ type World struct {
 	// flag -leasetest.simulate=100h is for long runs.
 	For time.Duration
 
-	// Service has the lives be those of a service: leases of 10 to 30 seconds, holds of seconds to
-	// minutes, lives of hours to days, and minutes to hours between two faults. Without it something
-	// fails about each second, and several faults meet. The flag -leasetest.service sets it.
+	// Service makes the lives like the life of a service: leases of 10 to 30 seconds, holds of
+	// seconds to minutes, lives of hours to days, and minutes to hours between two faults. Without
+	// it something fails about each second, and several faults meet. The flag -leasetest.service
+	// sets it.
 	Service bool
 
 	// Processes and Users are how many processes there are at most, and how many goroutines of each
@@ -111,7 +112,7 @@ func Simulate(t *testing.T, w World) {
 	}
 }
 
-// String is what tools/lives reads.
+// String returns the line that tools/lives reads.
 func (t *totals) String() string {
 	return fmt.Sprintf("%v simulated in %d lives: %d acquisitions, %d requests, %d losses, %d faults",
 		t.time.Round(time.Second), t.lives, t.acquisitions, t.requests, t.losses, t.faults)

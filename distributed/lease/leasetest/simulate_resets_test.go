@@ -17,7 +17,7 @@ var resetting = map[string]func(s *fakestore.Server, cfg *Config){
 	},
 }
 
-// resetSeeds are those of lives that have found something.
+// resetSeeds are the seeds of lives that have found something.
 var resetSeeds = map[string][]uint64{
 	"forgets/watched": {13917571397258169267}, // a hold that was forgotten was handed off in its process
 	"both/watched":    {18108831822799458118}, // renewals after a restart did not count

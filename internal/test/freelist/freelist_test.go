@@ -13,9 +13,9 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // aba runs the schedule that breaks a list which compares slots only. The list is A, B, C. One
-// party is stopped in the middle of taking A, having seen that B is behind it. Meanwhile the
-// other one takes A and B and puts A back: the list is A, C. Then the first goes on. aba returns
-// what each of them has in the end, and what is handed out after that.
+// party is stopped in the middle of taking A, having seen that B is behind it. Meanwhile the other
+// one takes A and B and puts A back: the list is A, C. Then the first goes on. aba returns the
+// slots of each of them in the end, and the slots that the list hands out after that.
 func aba(t *testing.T, l List, step *Step) (first, other int, rest []int) {
 	stopped, goOn := make(chan struct{}), make(chan struct{})
 	var halted atomic.Bool

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// code is what a function compiles to.
+// code describes the code of a compiled function.
 type code struct {
 	instructions int
 	atomics      int      // that lock the cache line, on all branches together
@@ -31,7 +31,7 @@ const (
 	barged     = "internal/syncq.(*Sync).Barged" // after the acquisition, if another goroutine waits
 )
 
-// limits are what the functions compile to with Go 1.26 or 1.27, whichever is more.
+// limits are the sizes of the compiled functions with Go 1.26 or 1.27, whichever is more.
 var limits = map[string]code{
 	"useFair":                   {32, 2, []string{"fair.(*Mutex).lock", "fair.(*Mutex).unlock"}},
 	"useRead":                   {32, 2, []string{"fair.(*RWMutex).rlock", "fair.(*RWMutex).runlock"}},

@@ -14,7 +14,7 @@ import (
 	"github.com/jucgo/locks/synchronizer"
 )
 
-// What a caller compiles to. The fast paths in these functions must be inlined.
+// These functions are callers of locks. The fast paths in them must be inlined.
 
 //go:noinline
 func useFair(m *fair.Mutex) {

@@ -1,6 +1,6 @@
-// Package idioms has the examples of the documentation of java.util.concurrent.locks, and those of
-// Semaphore and CountDownLatch, as tests. The comment of each one has its place and name in Java. A
-// program that comes from Java finds there what becomes of its code.
+// Package idioms has the examples of the documentation of java.util.concurrent.locks, Semaphore and
+// CountDownLatch as tests. The comment of each test has its place and name in Java. Somebody who
+// comes from Java finds there the Go form of each example.
 package idioms
 
 import (

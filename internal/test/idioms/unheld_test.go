@@ -62,7 +62,7 @@ func elsewhere(t *testing.T, f func()) (o locks.Owner) {
 	return o
 }
 
-// owned has a lock with an owner, and what needs a hold of it.
+// owned has a lock with an owner, and the operations that need a hold of it.
 type owned struct {
 	name  string
 	lock  func()

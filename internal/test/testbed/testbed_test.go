@@ -50,7 +50,7 @@ func TestTroubleWaitsForTheNextSale(t *testing.T) {
 	require.LessOrEqual(t, troubles, 21)
 }
 
-// failing is a test that may fail without this one failing.
+// failing is a test that may fail without a failure of the calling test.
 type failing struct {
 	testing.TB
 	failed atomic.Bool

@@ -42,7 +42,7 @@ func wrong(text lab.Text, args ...any) error { return usageError{lab.Fail(text, 
 // Unwrap returns the error without the mark.
 func (e usageError) Unwrap() error { return e.error }
 
-// settings are what the command line says.
+// settings are read from the command line.
 type settings struct {
 	command    string // run, list or docs
 	scenarios  []*lab.Scenario
@@ -214,7 +214,7 @@ func parse(course *lab.Course, lang lab.Lang, args []string, stdout io.Writer) (
 // defaultValue is how package flag writes it.
 var defaultValue = regexp.MustCompile(` *\(default (.*)\)`)
 
-// flagErrors are what package flag says of a wrong command line.
+// flagErrors are the messages of package flag for a wrong command line.
 var flagErrors = []struct {
 	pattern *regexp.Regexp
 	text    lab.Text

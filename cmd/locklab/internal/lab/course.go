@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Course is what a command of the lab has: scenarios, and the words around them.
+// Course has the scenarios of a command of the lab, and the words around them.
 type Course struct {
 	Name    string // of the command
 	Command string // to start it, from the top of the repository
@@ -54,8 +54,8 @@ const (
 	showTo   = "//lab:end"
 )
 
-// Code returns the lines of a scenario that the reader is shown: those between "//lab:show" and
-// "//lab:end". Three dots stand between those of two files.
+// Code returns the lines of a scenario that the reader is shown: the lines between "//lab:show" and
+// "//lab:end". Three dots stand between the lines of two files.
 func (c *Course) Code(s *Scenario) (string, error) {
 	files := s.Shown
 	if len(files) == 0 {

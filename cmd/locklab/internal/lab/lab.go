@@ -1,5 +1,5 @@
-// Package lab is what the scenarios of the lab are made of: a place to check what a scenario
-// teaches, to note what was observed, and to record pictures of it.
+// Package lab has the parts of the scenarios of the lab: a place to check what a scenario teaches,
+// to note what was observed, and to record pictures of it.
 package lab
 
 import (
@@ -18,9 +18,9 @@ import (
 	"github.com/jucgo/locks/internal/bench"
 )
 
-// Scenario is one lesson. The texts have no figures of their own, as those differ from machine
-// to machine: only Found may have some, of this run. In all of them a blank line separates
-// paragraphs, and `backquotes` enclose code.
+// Scenario is one lesson. The texts contain no figures, since figures differ from machine to
+// machine: only Found may have some, of this run. In all of them a blank line separates paragraphs,
+// and `backquotes` enclose code.
 type Scenario struct {
 	Lesson int // where it comes in the course
 
@@ -42,7 +42,7 @@ type Scenario struct {
 	Run func(ctx context.Context, l *Lab) error
 }
 
-// Options are those of a run.
+// Options are the options of a run.
 type Options struct {
 	Quick bool
 	Seed  uint64
@@ -62,7 +62,7 @@ type Check struct {
 	race bool
 }
 
-// Result is what came of a scenario.
+// Result is the outcome of a scenario.
 type Result struct {
 	Name         string         `json:"name"`
 	Title        Text           `json:"title"`
@@ -83,14 +83,14 @@ type Result struct {
 	verdicts bool // of races, in words
 }
 
-// Table is for what is neither a picture nor a number.
+// Table is for results that are neither pictures nor numbers.
 type Table struct {
 	Title Text     `json:"title"`
 	Head  []Text   `json:"head"`
 	Rows  [][]Text `json:"rows"`
 }
 
-// Quote is what a program said during the run, word for word.
+// Quote is the output of a program during the run, word for word.
 type Quote struct {
 	Title Text   `json:"title"`
 	Desc  Text   `json:"desc"`
@@ -155,7 +155,7 @@ func (r *Result) judge(quick bool) (again bool) {
 	return again
 }
 
-// taken says what a busy machine did.
+// taken says how busy the machine was.
 func taken(r *Result) Text {
 	return T("other programs took %s of the processors meanwhile", "其间其他程序占用了 %s 的处理器时间").
 		With(Percent.Format(r.Busy.Others))
@@ -229,7 +229,7 @@ func run(ctx context.Context, s *Scenario, o Options) *Result {
 		select {
 		case err = <-done:
 		case <-time.After(5 * time.Second):
-			// What it has so far still belongs to it, and cannot be shown.
+			// The scenario still owns its results so far, so they cannot be shown.
 			return &Result{Name: s.Name, Title: s.Title, Elapsed: time.Since(start),
 				OutOfTime: errors.Is(ctx.Err(), context.DeadlineExceeded),
 				Error:     T("%v: %v\n\n%s", "%v：%v\n\n%s").With(ErrHangs, context.Cause(ctx), stacks())}
@@ -257,7 +257,7 @@ func stacks() []byte {
 	return b[:runtime.Stack(b, true)]
 }
 
-// errExited is what became of a call that did not return.
+// errExited is the error of a call that did not return.
 var errExited = errors.New("called runtime.Goexit")
 
 // guard calls f, and makes an error of its panic. It does not return if f calls runtime.Goexit.
@@ -306,12 +306,12 @@ func (l *Lab) finish(s *Scenario, err error, elapsed time.Duration) *Result {
 // Check asserts what the scenario teaches. The text is a sentence that holds if ok.
 func (l *Lab) Check(ok bool, text Text) { l.check(Check{Text: text, OK: ok}) }
 
-// Race is Check for what times decide. A busy machine decides nothing: then the scenario is run
-// again, and if no attempt is calm the check stays open.
+// Race is Check for results that depend on times. A busy machine decides nothing: then the scenario
+// is run again, and if no attempt is calm the check stays open.
 func (l *Lab) Race(ok bool, text Text) { l.check(Check{Text: text, OK: ok, race: true}) }
 
-// Verdict returns text, which says what a race decided. Where it is observed or in a table, a busy
-// machine has it replaced.
+// Verdict returns text, which gives the outcome of a race. On a busy machine another text replaces
+// it among the observations and in a table.
 func (l *Lab) Verdict(text Text) Text {
 	l.mu.Lock()
 	defer l.mu.Unlock()

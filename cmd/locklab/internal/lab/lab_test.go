@@ -214,7 +214,7 @@ func TestChanceFollowsFromTheSeedAndTheName(t *testing.T) {
 	assert.Equal(t, 2, Pick(&Lab{}, 1, 2))
 }
 
-// told is what a lane went through, without times.
+// told is the states of a lane, without times.
 func told(lane *Lane) (all []string) {
 	for _, s := range lane.Spans {
 		all = append(all, string(s.State)+": "+s.Label.EN)

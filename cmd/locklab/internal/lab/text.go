@@ -39,7 +39,7 @@ type Text struct{ EN, ZH string }
 // them there: both are constants, with the same figures, verbs and names in code.
 func T(en, zh string) Text { return Text{en, zh} }
 
-// Same returns a text that has no translation: a name, a figure, or what a program said.
+// Same returns a text without a translation: a name, a figure, or the output of a program.
 func Same(text string) Text { return Text{text, text} }
 
 // In returns the text in a language.
@@ -53,7 +53,7 @@ func (t Text) In(lang Lang) string {
 // String returns the English text.
 func (t Text) String() string { return t.EN }
 
-// IsZero reports whether there is no text.
+// IsZero reports whether the text is missing.
 func (t Text) IsZero() bool { return t == Text{} }
 
 // With formats a text in both languages, as fmt.Sprintf does. An argument that is a Text or a

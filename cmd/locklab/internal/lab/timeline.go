@@ -13,7 +13,7 @@ import (
 	"github.com/jucgo/locks/record"
 )
 
-// State is what a goroutine does at a time.
+// State is the state of a goroutine at a time.
 type State string
 
 // The states, in the order of the legend.
@@ -38,8 +38,8 @@ type Mark struct {
 	Label Text          `json:"label"`
 }
 
-// Timeline is a picture of goroutines side by side. What the locks do in it comes from a
-// record.Recorder around them.
+// Timeline is a picture of goroutines side by side. A record.Recorder around the locks records
+// their operations.
 type Timeline struct {
 	Title Text    `json:"title"`
 	Desc  Text    `json:"desc"`
@@ -86,7 +86,7 @@ func (l *Lab) Timeline(title, desc Text) *Timeline {
 	return t
 }
 
-// Wrap returns l, and has what happens to it drawn.
+// Wrap returns l with a recorder around it, so that the operations of l are drawn.
 func (t *Timeline) Wrap(name Text, l locks.TryLocker) locks.TryLocker {
 	t.names.Store(name.EN, name)
 	return t.rec.Wrap(name.EN, l)
@@ -184,7 +184,7 @@ func (t *Timeline) hook(e record.Event) {
 	}
 }
 
-// works is what a lane does that holds nothing and waits for nothing.
+// works is the state of a lane that holds nothing and waits for nothing.
 var works = T("works", "运行")
 
 // allHeld names the locks of a lane.
@@ -200,7 +200,7 @@ func (me *Lane) allHeld() Text {
 	return Join(all, T(" and ", "、"))
 }
 
-// holds sets the state that follows from what me has.
+// holds sets the state that follows from the holds of me.
 func (me *Lane) holds(at time.Duration) {
 	if len(me.held) == 0 {
 		me.set(at, Running, works)

@@ -29,7 +29,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"inc": func(i int) int { return i + 1 },
 }).Funcs(wordsIn(lab.English)).Parse(pageText))
 
-// bodies are the template of what is on the page, in each language.
+// bodies are the templates of the page's content, in each language.
 var bodies = func() map[lab.Lang]*template.Template {
 	all := map[lab.Lang]*template.Template{}
 	for _, lang := range lab.Langs {
@@ -214,8 +214,9 @@ func (g grid) Column(i int) string {
 	return ""
 }
 
-// class tells from how many columns on the rows of a table become cards where it has no room: of three on phones, of
-// more than four also where two pictures stand side by side.
+// class tells from how many columns on the rows of a table become cards where the table does not
+// fit. On phones three columns do not fit. More than four columns do not fit beside a picture
+// either.
 func class(columns int) string {
 	switch {
 	case columns > 4:
@@ -254,7 +255,8 @@ func chartGrid(c lab.Chart, lang lab.Lang) grid {
 	return grid{Name: dataOf.With(c.Title).In(lang), Head: head, Rows: chartRows(c, lang), Class: class(len(head))}
 }
 
-// timelineGrid is what is in the lanes of a timeline. It has many short rows, which do not become cards.
+// timelineGrid is the content of a timeline's lanes. It has many short rows, which do not become
+// cards.
 func timelineGrid(t *lab.Timeline, lang lab.Lang) grid {
 	g := grid{Name: dataOf.With(t.Title).In(lang), Head: in(lang, []lab.Text{lab.T("who",
 		"谁"), lab.T("what", "做什么"),

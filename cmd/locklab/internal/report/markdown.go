@@ -21,7 +21,7 @@ var translation = map[lab.Lang]string{
 }
 
 // Docs returns the chapters of the documentation, in both languages, by file name. They come from
-// the same texts as the page, and have no figures.
+// the same texts as the page, without figures.
 func Docs(course *lab.Course) (map[string]string, error) {
 	docs := map[string]string{}
 	for _, lang := range lab.Langs {

@@ -74,7 +74,7 @@ func (r *Report) count(is func(*lab.Result) bool) (n int) {
 	return n
 }
 
-// OthersKnown reports whether this system tells what other programs took.
+// OthersKnown reports whether this system tells the processor time of other programs.
 func (r *Report) OthersKnown() bool {
 	return r.count(func(s *lab.Result) bool { return s.Busy.Known }) > 0
 }
@@ -89,8 +89,8 @@ func (r *Report) OthersMost() string {
 	return lab.Percent.Format(share)
 }
 
-// Machine says what else the machine did during a scenario. It is empty if nobody can tell, as with
-// a scenario that takes a moment only.
+// Machine describes the other work of the machine during a scenario. It is empty if nobody can
+// tell, as with a scenario that takes a moment only.
 func Machine(r *lab.Result) lab.Text {
 	if !r.Busy.Known {
 		return lab.Text{}

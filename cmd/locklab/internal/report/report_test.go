@@ -53,7 +53,7 @@ func parsed(t testing.TB, text string) (texts, attributes []string, elements map
 	}
 }
 
-// sane checks that an SVG has no coordinates that a browser would refuse.
+// sane checks that a browser would refuse none of an SVG's coordinates.
 func sane(t testing.TB, svg string) {
 	t.Helper()
 	_, _, elements := parsed(t, svg)

@@ -125,7 +125,7 @@ z"/><rect class="hit" x="-8" y="-8" width="16" height="16"/></svg>`,
 			if at+w > 100 {
 				begin, anchor, dx = at-w, "end", -7
 			}
-			// The sign of another mark in its way hides a text; that one has its own.
+			// The sign of another mark in its way hides a text; the other mark has its own text.
 			clear := begin > free
 			for k, other := range lane.Marks {
 				if o := x(other.At); k != j && o >= begin && o < begin+w {
@@ -149,11 +149,11 @@ func fits(text string, percent, assumed float64) bool {
 	return float64(lab.Columns(text)+2)*perColumn <= percent/100*assumed
 }
 
-// markTip says what a mark means.
+// markTip explains a mark.
 var markTip = lab.T("%s %s, at %s", "%s %s，时刻 %s")
 
-// Marks are the words of the marks of a timeline, for where its picture has no room for them. They
-// have the numbers that the picture shows there.
+// Marks are the words of the marks of a timeline, for pictures that are too narrow for the words.
+// They have the numbers that the picture shows there.
 func Marks(t *lab.Timeline, lang lab.Lang) (all []string) {
 	for _, lane := range t.Lanes {
 		for _, m := range lane.Marks {
@@ -163,8 +163,9 @@ func Marks(t *lab.Timeline, lang lab.Lang) (all []string) {
 	return all
 }
 
-// numbered returns the numbers of a lane's marks, which continue after n. Where two numbers have no
-// room beside each other, the first mark has those from the first to the last, and the others none.
+// numbered returns the numbers of a lane's marks, which continue after n. Where two numbers do not
+// fit beside each other, the first mark has all numbers from the first to the last, and the others
+// have none.
 func numbered(lane *lab.Lane, x func(time.Duration) float64, n *int) []string {
 	const room = 26.0 / narrow * 100
 	close := func(a, b lab.Mark) bool {
@@ -231,7 +232,7 @@ const (
 	bottom      = 44
 )
 
-// measured returns c without points that are no numbers, and without figures so large or small
+// measured returns c without points that are not numbers, and without figures so large or small
 // that a difference between two of them would be none.
 func measured(c lab.Chart) lab.Chart {
 	const most, least = 1e100, 1e-100
@@ -355,7 +356,7 @@ func marker(series int, x, y, r float64) string {
 	return fmt.Sprintf(`<circle class="dot" cx="%s" cy="%s" r="%s"/>`, num(x), num(y), num(r))
 }
 
-// chartTitle is what a chart is called where it cannot be seen.
+// chartTitle is the name of a chart where the chart cannot be seen.
 var chartTitle = lab.T("Chart: %s", "图表：%s")
 
 // ChartSVG draws c.
@@ -434,8 +435,8 @@ type label struct {
 	anchor, text string
 }
 
-// labels returns the texts for which there is room. The last place always has its text, as the
-// end of what was measured; the others give way to it.
+// labels returns the texts for which there is room. The last place always has its text, as the end
+// of the measurements; the other texts give way to it.
 func labels(at []float64, unit lab.Unit, s scale) (kept []label) {
 	const gap = 5
 	put := func(v float64) (l label, begin, end float64) {
@@ -461,7 +462,7 @@ func labels(at []float64, unit lab.Unit, s scale) (kept []label) {
 	return kept
 }
 
-// halfWidth is about half of what a text takes. Letters are larger on phones.
+// halfWidth is about half of the width of a text. Letters are larger on phones.
 func halfWidth(text string) float64 { return float64(utf8.RuneCountInString(text)) * 3.9 }
 
 // thinned leaves out every second tick, or more, until the texts have room. Places that were

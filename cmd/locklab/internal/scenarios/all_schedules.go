@@ -167,7 +167,7 @@ func playLostDeposit(l *lab.Lab) int {
 	return balance
 }
 
-// explored is what the tests of package fourlines say.
+// explored is the output of the tests of package fourlines.
 type explored struct {
 	all, losing int // schedules of the wrong program, and those that lose a deposit
 	found       int // the number of the schedule at which the search stops
@@ -187,7 +187,7 @@ func exploreFourLines(ctx context.Context) (explored, error) {
 	return readExplored(strings.ReplaceAll(out, "\r\n", "\n"))
 }
 
-// same returns what a test said, which has no translation.
+// same returns the output of a test, without a translation.
 func same(all []string) (texts []lab.Text) {
 	for _, text := range all {
 		texts = append(texts, lab.Same(text))

@@ -78,7 +78,7 @@ func inOrder(ctx context.Context, first, second locks.Locker, work func()) error
 	})
 }
 
-// timed waits for the second lock for at most patience, and then releases the first one.
+// timed waits for the second lock for at most patience, and then releases the first lock.
 func timed(ctx context.Context, first, second locks.Locker, patience time.Duration, work func()) error {
 	return locks.Do(ctx, first, func(ctx context.Context) error {
 		limited, cancel := context.WithTimeout(ctx, patience)
@@ -302,8 +302,8 @@ func refused(l *lab.Lab) {
 	t := l.Timeline(lab.T("Refused",
 		"拒绝"), lab.T("The last one to ask would close the cycle. It is refused, gives its lock "+
 		"back, and queues for it again.", "最后一个申请者会使环路闭合。它被拒绝，归还自己的锁，再重新排队。"))
-	// FIFO hands the lock that is given back to the one who waits. Otherwise the refused one
-	// might have it again at once, and be refused again.
+	// FIFO hands the returned lock to the waiting goroutine. Otherwise the refused goroutine might
+	// have it again at once, and be refused again.
 	a, b := t.Wrap(lab.Same("A"), reentrant.New(locks.FIFO)), t.Wrap(lab.Same("B"), reentrant.New(locks.FIFO))
 	first, second := firstLocks(a, b)
 	var mu sync.Mutex

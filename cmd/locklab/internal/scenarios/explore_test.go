@@ -16,7 +16,7 @@ import (
 
 // The functions that the pages of the lab show, right and wrong, under all schedules.
 
-// theftOf has two goroutines take from a place for one item, in which another one puts two.
+// theftOf lets two goroutines take from a place for one item. A third goroutine puts two items.
 func theftOf(take func(*int, *condition.Cond)) func(x *explore.X) {
 	return func(x *explore.X) {
 		mu := reentrant.New(locks.NonFair)
@@ -49,7 +49,7 @@ func TestTakeLoopIsRightUnderAllSchedules(t *testing.T) {
 	explore.Run(t, theftOf(takeLoop), explore.Preemptions(1))
 }
 
-// crossed has two goroutines acquire two locks in opposite orders.
+// crossed lets two goroutines acquire two locks in opposite orders.
 func crossed(acquire func(ctx context.Context, first, second locks.TryLocker) error) func(x *explore.X) {
 	return func(x *explore.X) {
 		var a, b reentrant.Mutex
@@ -78,7 +78,7 @@ func TestOneOrderOfTheLabDeadlocksNever(t *testing.T) {
 	}))
 }
 
-// panicking has two goroutines enter a section. The work of one panics, and that one survives it.
+// panicking lets two goroutines enter a section. One of them panics in its work, and survives.
 func panicking(enter func(ctx context.Context, l locks.Locker, work func() error) error) func(x *explore.X) {
 	return func(x *explore.X) {
 		var m fair.Mutex

@@ -73,7 +73,7 @@ new ReentrantLock(true);   // %s`).With(lab.T("non-fair", "非公平"), lab.T("f
 
 //lab:show
 
-// turns has a goroutine acquire the lock again as soon as it has released it.
+// turns lets a goroutine acquire the lock again as soon as it has released it.
 func turns(ctx context.Context, l locks.Locker, n int, work func(turn int)) error {
 	for turn := range n {
 		err := locks.Do(ctx, l, func(context.Context) error {
@@ -197,9 +197,9 @@ func contest(ctx context.Context, l *lab.Lab) error {
 				if err != nil {
 					return fmt.Errorf("%s with %d goroutines: %w", contestants[i].name, n, err)
 				}
-				// Of several rounds the calmest counts, the one with the shortest longest wait:
-				// whatever else the machine does makes waits longer. All figures of waits are of
-				// that round, so that no chart and no text has another longest wait.
+				// Of several rounds the calmest counts: the round with the shortest longest wait,
+				// since other work of the machine makes waits longer. All figures of waits are of
+				// this round, so that charts and texts have the same longest wait.
 				if best := &results[i]; round == 0 || r.Waits.Max() < best.Waits.Max() {
 					*best = r
 				}

@@ -102,9 +102,9 @@ func lostWakeUp(ctx context.Context, l *lab.Lab) error {
 	return nil
 }
 
-// theft has a thief take the item before the consumer that was signalled. It returns how many
-// items there are in the end and how often the consumer waited. The order is certain: the lock
-// is FIFO, and the thief is in its queue before the signal puts the consumer there.
+// theft lets a thief take the item before the signalled consumer. It returns how many items there
+// are in the end and how often the consumer waited. The order is certain: the lock is FIFO, and the
+// thief is in its queue before the signal puts the consumer there.
 func theft(l *lab.Lab, title, desc lab.Text, take func(*int, *condition.Cond)) (left, waits int) {
 	t := l.Timeline(title, desc)
 	mu := reentrant.New(locks.FIFO)

@@ -166,7 +166,7 @@ func lends(ctx context.Context, l *lab.Lab) error {
 	return nil
 }
 
-// lendTwo has five goroutines come to a pool of two items, one of them with a limit.
+// lendTwo sends five goroutines to a pool of two items, one of them with a limit.
 func lendTwo(l *lab.Lab) error {
 	t := l.Timeline(lab.T("Two items for five",
 		"五个 goroutine，两个资源"), lab.T("The goroutines get the items in order of arrival. The wait of "+
@@ -241,7 +241,7 @@ func lendTwo(l *lab.Lab) error {
 	return nil
 }
 
-// waitBehindLarge has a small acquisition come after a large one that waits.
+// waitBehindLarge begins a small acquisition behind a large acquisition that waits.
 func waitBehindLarge(l *lab.Lab) {
 	t := l.Timeline(lab.T("A small one behind a large one",
 		"小的获取排在大的后面"), lab.T("One of two permits is free. The large acquisition wants "+

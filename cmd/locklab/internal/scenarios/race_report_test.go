@@ -16,7 +16,7 @@ import (
 // accessed finds what a report says of an access, and the line of it in get.
 var accessed = regexp.MustCompile(`(?i)(read|write) at 0x\w+ by goroutine \d+:\n +main\.get\(\)\n +main\.go:(\d+)`)
 
-// The texts say what the race detector reports; here it is asked.
+// The texts quote the race detector; this test asks it.
 func TestTheRaceDetectorNamesFirstCheckAndAssignment(t *testing.T) {
 	report, err := raceReport(t.Context())
 	if err != nil {

@@ -127,8 +127,8 @@ func notStarved(l *lab.Lab) {
 			me.Work(time.Duration(i+1) * 500 * time.Microsecond)
 			err := use(ctx, me, watched.ReadLocker(), time.Duration(6-i)*time.Millisecond, func() {
 				enter(name)()
-				// The first stays until both late ones queue, the second until one does, so
-				// that the two are inside at once.
+				// The first reader stays until both late readers queue, the second until one of
+				// them does, so that the two are inside at once.
 				l.Until(lab.T("the late ones queue", "后到者已排队"), func() bool { return rw.QueueLength() >= 2-i })
 			})
 			me.Work(time.Millisecond)

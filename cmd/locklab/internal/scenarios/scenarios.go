@@ -1,8 +1,8 @@
 // Package scenarios has the lessons of the lab on the locks of one process, one in each file.
 //
 // To add one, add a file that registers a lab.Scenario; the file's name is the scenario's, with
-// underscores for hyphens. The lines between "//lab:show" and "//lab:end" are what the reader
-// is shown as the code of the scenario.
+// underscores for hyphens. The reader is shown the lines between "//lab:show" and "//lab:end" as
+// the code of the scenario.
 //
 // Every text stands beside its Chinese translation, as lab.T("Hello", "你好"). A test compares the
 // two, and testdata/translated.txt records which belong together. After a change of either, read

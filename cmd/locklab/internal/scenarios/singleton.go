@@ -87,8 +87,8 @@ func lazily(load func() *config) *singleton.Lazy[*config] {
 
 //lab:end
 
-// plain is a program with the plain pointer. It is not part of this one, whose race detector
-// would find it.
+// plain is a program with the plain pointer. It is not part of this program, whose race detector
+// would find the race.
 //
 //go:embed testdata/plain/main.go
 var plain string
@@ -190,7 +190,7 @@ func single(ctx context.Context, l *lab.Lab) error {
 	return nil
 }
 
-// plainPointer has the race detector look at the plain pointer.
+// plainPointer runs the race detector on the plain pointer.
 func plainPointer(ctx context.Context, l *lab.Lab) {
 	// A minute's worth of figures should not wait for a compiler that has never built for the
 	// race detector.
@@ -236,7 +236,7 @@ func raceReport(ctx context.Context) (string, error) {
 	if err := os.WriteFile(source, []byte(plain), 0o600); err != nil {
 		return "", err
 	}
-	// It has no dependencies, and nothing is to be fetched for it, a toolchain neither.
+	// It lacks dependencies, so neither a module nor a toolchain is fetched.
 	out, err := said(ctx, dir, []string{"GO111MODULE=", "GOWORK=off", "GOFLAGS=", "GOTOOLCHAIN=local",
 		"GOPROXY=off", "CGO_ENABLED=1", "GOOS=", "GOARCH="},
 		"go", "build", "-race", "-o", program, source)

@@ -74,8 +74,8 @@ With one processor, {{n .turns}} turns of {{n .crowd}} goroutines came to their 
 
 //lab:show
 
-// spinLoop never sleeps: test and test-and-set. Its Backoff yields the processor when the spin
-// has taken too long. Otherwise the holder might have no processor to continue on.
+// spinLoop never sleeps: test and test-and-set. Its Backoff yields the processor when the spin has
+// taken too long. Otherwise the holder might lack a processor to continue on.
 type spinLoop struct{ held atomic.Bool }
 
 func (s *spinLoop) Lock() {
@@ -182,7 +182,7 @@ func spinning(ctx context.Context, l *lab.Lab) error {
 	return nil
 }
 
-// turn is what a turn takes under each lock, over the length of the section.
+// turn is the time of a turn under each lock, over the length of the section.
 type turn struct{ elapsed, worked []lab.Series }
 
 func turnsTake(ctx context.Context, l *lab.Lab, goroutines int, lengths []time.Duration) (turn, error) {
@@ -313,7 +313,7 @@ func withOneProcessor(ctx context.Context, l *lab.Lab, goroutines int) error {
 	return nil
 }
 
-// giveWayUntil waits for what takes microseconds, which timers are too coarse for.
+// giveWayUntil waits for microseconds, for which timers are too coarse.
 func giveWayUntil(ctx context.Context, cond func() bool) {
 	for !cond() && ctx.Err() == nil {
 		runtime.Gosched()

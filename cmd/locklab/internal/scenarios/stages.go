@@ -191,9 +191,9 @@ func watch(n *atomic.Int64, least int64) {
 // given a processor first takes longer.
 const awake = 2 * time.Microsecond
 
-// meetings makes a goroutine ask for the lock while another one holds it. Both are running when
-// it asks, if possible: the holder calls until the other answers at once, some hundred times at
-// most. Only the wait for the lock sleeps.
+// meetings makes a goroutine ask for the lock while another goroutine holds it. Both are running
+// when it asks, if possible: the holder calls until the other answers at once, some hundred times
+// at most. Only the wait for the lock sleeps.
 func meetings(l *lab.Lab, mu *reentrant.Mutex, rounds int, hold time.Duration) met {
 	m := met{awake: time.Hour, woken: time.Hour}
 	var called, answered, ask, asking, took atomic.Int64

@@ -25,7 +25,7 @@ import (
 	"github.com/jucgo/locks/cmd/lockvet/checks"
 )
 
-// A mutation is one mistake: the text of a file from an offset to another one becomes new.
+// A mutation is one mistake: the text of a file between two offsets becomes new.
 type mutation struct {
 	kind     string
 	pkg      *packages.Package
@@ -313,7 +313,7 @@ func (m mutation) found(before map[string]bool) (bool, error) {
 	return false, nil
 }
 
-// importer has the packages that one imports.
+// importer has the packages that a package imports.
 type importer map[string]*packages.Package
 
 func (i importer) Import(path string) (*types.Package, error) {

@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// A list is what the file says.
+// A list is the content of the file.
 type list struct {
 	modules  []string          // "path@version"
 	verdicts map[string]string // by "module/file:line check"
@@ -56,7 +56,7 @@ func parse(text string) (l list, err error) {
 	return l, nil
 }
 
-// A count is what a survey of one module has shown.
+// A count is the result of a survey of one module.
 type count struct {
 	lines    int
 	reports  []string // "module/file:line check"

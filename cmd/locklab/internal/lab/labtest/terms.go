@@ -13,8 +13,8 @@ type Term struct {
 	ZH string // what a translation says; "|" separates the forms
 }
 
-// Glossary has the words of docs/guides/glossary.md that texts of the lab use, and those of Chinese
-// textbooks and of the documentation of the JDK and Redisson.
+// Glossary has the words of docs/guides/glossary.md that texts of the lab use, and the words of
+// Chinese textbooks and of the documentation of the JDK and Redisson.
 var Glossary = []Term{
 	{`reentrant|re-entry|re-entries`, `可重入|重入`},
 	{`race detector`, `竞态检测器`},
@@ -65,7 +65,7 @@ var termPatterns = func() (all []*regexp.Regexp) {
 }()
 
 // Terms returns which words of the glossary a translation has not, and which words it should not
-// have. Names in code are no words.
+// have. Names in code do not count as words.
 func Terms(text lab.Text) (faults []string) {
 	en := code.ReplaceAllString(action.ReplaceAllString(text.EN, ""), "")
 	for i, term := range Glossary {

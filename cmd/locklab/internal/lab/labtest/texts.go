@@ -143,13 +143,13 @@ func insertions(text string) (all []string) {
 	return all
 }
 
-// alternatives are parts of which a run shows one: both may have what is in them once.
+// alternatives are parts of which a run shows one: both may have a text that a page has once.
 var alternatives = regexp.MustCompile(`\{\{-? ?(if|else|end)[^}]*\}\}`)
 
 // Style returns what is wrong with a Chinese text: half-width punctuation beside Chinese characters,
 // a missing space between them and letters or digits, or a space too many.
 func Style(zh string) (faults []string) {
-	// What is filled in is a figure or a word.
+	// A run fills in a figure or a word.
 	plain := action.ReplaceAllString(alternatives.ReplaceAllString(zh, ""), "1")
 	plain = code.ReplaceAllString(plain, "`x`")
 	if figures := verb.ReplaceAllString(plain, "1"); strings.ContainsAny(plain, "%") {
@@ -243,7 +243,7 @@ func hash(text string) string {
 var prose = regexp.MustCompile(`\b[a-z]{2,} [a-z]{2,}\b`)
 
 // Untranslated returns the texts of a result that are the same in both languages and are more than
-// names. What programs said is in English.
+// names. The output of programs is in English.
 func Untranslated(r *lab.Result) (all []string) {
 	for _, text := range Texts(r) {
 		said := strings.Contains(text.EN, ".go:") // a program, of its lines

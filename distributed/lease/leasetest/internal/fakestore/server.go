@@ -96,7 +96,7 @@ func (x *session) loses(id driver.HoldID) {
 	}
 }
 
-// image is what the server had stored at a time.
+// image is the stored state of the server at a time.
 type image struct {
 	at     time.Time
 	every  time.Duration // until the next one
@@ -217,8 +217,8 @@ func (s *Server) key(name string) string {
 	return name
 }
 
-// Storing has the server store what it has at each interval. The returned function restarts the
-// server with what it has stored, and without anything later. A restart ends all sessions, and wakes
+// Storing makes the server store its state at each interval. The returned function restarts the
+// server with the stored state, and without later changes. A restart ends all sessions, and wakes
 // all waiters, whose connections have ended.
 func (s *Server) Storing(every time.Duration) (forget func()) {
 	s.mu.Lock()
