@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -42,6 +43,19 @@ func TestALateWriteOfAnAcquisitionChangesNothing(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The request by which Lookup would make sure has no answer either.
+func TestAReleaseMakesALateWriteFailThatLookupHasNot(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := s.connect(late, lostRequest)
+		client := open(t, c)
+		_, err := client.Mutex("it").TryLockContext(adaptertest.Owner())
+		require.ErrorIs(t, err, errNetwork)
+		synctest.Wait()
+		require.NoError(t, client.Close(t.Context()))
+		require.Equal(t, []error{caslock.ErrConflict}, c.deliver())
+	})
 }
 
 func TestALostReplyStillGivesTheLock(t *testing.T) {

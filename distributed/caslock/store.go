@@ -325,17 +325,8 @@ func (s *store) acquireError(acquisition string, d document, err error) error {
 // Lookup finds out whether the write of an Acquire was carried out. If the write may still come,
 // Lookup replaces the document that the write would replace.
 func (s *store) Lookup(ctx context.Context, req driver.Request) (driver.Reply, error) {
-	s.mu.Lock()
-	doubted, known := s.doubts[req.Acquisition]
-	delete(s.doubts, req.Acquisition)
-	s.mu.Unlock()
-	d, _, err := s.change(ctx, req.Name, nil, func(r *roster, d document) bool {
-		if !known || r.index(req.Acquisition) >= 0 || d.version != doubted {
-			return false
-		}
-		r.expire()
-		return true
-	})
+	doubted, known := s.doubtOf(req.HoldID)
+	d, err := s.settle(ctx, req.HoldID, doubted, known)
 	if err != nil {
 		return driver.Reply{}, err
 	}
@@ -343,6 +334,33 @@ func (s *store) Lookup(ctx context.Context, req driver.Request) (driver.Reply, e
 		return driver.Reply{Held: true, Token: d.holders[i].token}, nil
 	}
 	return driver.Reply{Settled: known}, nil
+}
+
+// doubtOf returns the version that a write of id replaces if the write may still come.
+func (s *store) doubtOf(id driver.HoldID) (version string, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	version, known = s.doubts[id.Acquisition]
+	return version, known
+}
+
+// settle returns the document of a lock. If known, a write of id replaces the version doubted, and
+// may still come: unless the document shows that the write was carried out, the write comes too
+// late for the document that settle returns.
+func (s *store) settle(ctx context.Context, id driver.HoldID, doubted string, known bool) (document, error) {
+	d, _, err := s.change(ctx, id.Name, nil, func(r *roster, d document) bool {
+		if !known || r.index(id.Acquisition) >= 0 || d.version != doubted {
+			return false
+		}
+		r.expire()
+		return true
+	})
+	if err == nil && known {
+		s.mu.Lock()
+		delete(s.doubts, id.Acquisition)
+		s.mu.Unlock()
+	}
+	return d, err
 }
 
 // Renew replaces the document of each name. It returns when the last request has ended. If there
@@ -412,8 +430,17 @@ func (s *store) changeHolds(
 	return held, err
 }
 
-// Release gives the permits back. The document and the token stay.
+// Release gives the permits back. The document and the token stay. A write in doubt that has not
+// come is settled as in Lookup.
 func (s *store) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
+	if doubted, known := s.doubtOf(id); known {
+		switch d, err := s.settle(ctx, id, doubted, known); {
+		case err == nil && d.index(id.Acquisition) < 0:
+			return driver.Released{Settled: true, Awaited: true}, nil
+		case err != nil && !errors.Is(err, classes.ErrGone):
+			return driver.Released{}, err
+		}
+	}
 	if s.shared {
 		held, err := s.releaseTogether(ctx, id)
 		return driver.Released{Held: held, Awaited: true}, err

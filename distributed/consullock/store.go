@@ -317,7 +317,7 @@ func (s *store) Release(ctx context.Context, id driver.HoldID) (driver.Released,
 	} else {
 		var err error
 		if pair, err = s.settle(ctx, id); err != nil || pair == nil {
-			return driver.Released{}, err
+			return driver.Released{Settled: err == nil}, err
 		}
 	}
 	held, err := s.free(ctx, id.Name, pair)
@@ -327,7 +327,7 @@ func (s *store) Release(ctx context.Context, id driver.HoldID) (driver.Released,
 	s.mu.Lock()
 	delete(s.holds, id)
 	s.mu.Unlock()
-	return driver.Released{Held: held, Awaited: true}, nil
+	return driver.Released{Held: held, Settled: true, Awaited: true}, nil
 }
 
 // free releases the key called name if the key is unchanged since pair, and reports whether it was.

@@ -166,8 +166,8 @@ func (c *Client) MutexLocker(prefix string, opts ...lease.MutexOption) *lease.Mu
 // anything.
 func (c *Client) Close(ctx context.Context) error {
 	first, err := c.kinds.Close(ctx)
-	if first {
-		c.core.close(ctx)
+	if first && c.core.close(ctx) {
+		return nil // whatever the locks' own requests have come to
 	}
 	return err
 }

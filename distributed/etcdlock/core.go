@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/jucgo/locks"
@@ -62,17 +64,24 @@ func newCore(client *clientv3.Client, ttl time.Duration) *core {
 	return c
 }
 
-// close ends everything, and revokes the leases.
-func (c *core) close(ctx context.Context) {
+// close ends everything, and revokes the leases. It reports whether no lease is left: then no key
+// is left, and no late request can put one.
+func (c *core) close(ctx context.Context) (ended bool) {
 	c.stop()
 	c.jobs.Close(context.Background())
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	var wg sync.WaitGroup
+	var left atomic.Int64
 	for s := range c.sessions {
-		wg.Go(func() { c.revoke(ctx, s) })
+		wg.Go(func() {
+			if err := c.revoke(ctx, s); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+				left.Add(1)
+			}
+		})
 	}
 	wg.Wait()
+	return left.Load() == 0
 }
 
 // find returns the place of an acquisition of the lock called name, or nil.

@@ -170,7 +170,7 @@ func (a *acquisition) fetch(left *grant, yield time.Duration) (bool, error) {
 	q.mu.Unlock()
 	if late {
 		if c.releaser.close(g) {
-			c.releaser.sweep(sweeping{id: g.id, until: g.end()})
+			c.releaser.sweep(&sweeping{id: g.id, until: g.over()})
 		}
 		q.finish()
 		return false, locks.ErrClosed

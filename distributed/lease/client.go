@@ -176,6 +176,7 @@ func newClient(s driver.Store, suspended func(time.Time) time.Duration, opts ...
 	}
 	c.jobs.init()
 	c.releaser.base, c.releaser.schedule = &c.base, &c.schedule
+	c.releaser.unsettled = make(map[*sweeping]struct{})
 	c.schedule.sweep = c.releaser.sweep
 	c.schedule.init(&c.base)
 	c.queues.base, c.queues.releaser = &c.base, &c.releaser
@@ -251,10 +252,16 @@ func (c *Client) newAcquisition() string {
 
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]. Holders find their
 // holds lost, before the locks are released. Close waits for the store until ctx ends, whatever the
-// number of holds. It gives up earlier if the store answers no release for the release timeout. If
-// some locks could not be released, Close returns one error with their number: these locks end with
-// their leases. When Close returns, no goroutine of the client runs any more, unless the store
-// ignores contexts. Only the first call does anything.
+// number of holds. It gives up earlier if the store answers no release for the release timeout.
+//
+// Close returns nil only if no hold is left, and if no earlier request can take a lock any more.
+// Otherwise it returns one error. The error says how many holds were released, how many
+// acquisitions are in doubt, and for how long their locks may stay held at most. An acquisition is
+// in doubt if its request or its release has no answer. Close asks the store once more to undo it,
+// but does not wait until a late request could not come any more.
+//
+// When Close returns, no goroutine of the client runs any more, unless the store ignores contexts.
+// Only the first call does anything.
 func (c *Client) Close(ctx context.Context) error {
 	end := c.beginClose()
 	together := closing.Of(ctx)
@@ -264,7 +271,7 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	left := end.finish(ctx)
 	together.Add(left)
-	if left.N == 0 {
+	if left.None() {
 		return nil
 	}
 	return left

@@ -2,8 +2,11 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,8 +19,14 @@ import (
 // the store gets its locks back. See [closing.Together] for the clients of a group.
 type ending struct {
 	c    *Client
-	held []*grant          // that were held until now
-	busy []<-chan struct{} // closed when a local queue has ended what it was busy with
+	held []*grant    // that were held until now
+	busy []busyQueue // whose requests were under way
+}
+
+// busyQueue is a local queue that was busy when its client was closed.
+type busyQueue struct {
+	name string
+	idle <-chan struct{} // closed when the queue is no longer busy
 }
 
 // beginClose makes the client's methods fail and its holds lost. It returns nil if that was done
@@ -50,23 +59,23 @@ func (e *ending) grantOf(q *localQueue) *grant {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.busy {
-		e.busy = append(e.busy, q.whenIdle())
+		e.busy = append(e.busy, busyQueue{q.name, q.whenIdle()})
 		return nil
 	}
 	return q.grant
 }
 
-// finish releases the holds, waits for the client's jobs, and returns what was not released.
+// finish releases the holds, waits for the client's jobs, and returns what may be held after that.
 func (e *ending) finish(ctx context.Context) *closing.Unreleased {
 	c := e.c
 	stop := context.AfterFunc(ctx, c.end)
 	defer stop()
 	stalled := time.AfterFunc(c.patience, c.end)
 	defer stalled.Stop()
-	left := c.releaser.releaseAll(ctx, e.held, func() { stalled.Reset(c.patience) })
-	for _, idle := range e.busy {
+	left, why := c.releaser.releaseAll(e.held, func() { stalled.Reset(c.patience) })
+	for _, q := range e.busy {
 		select {
-		case <-idle:
+		case <-q.idle:
 		case <-c.life.Done():
 		}
 	}
@@ -74,8 +83,84 @@ func (e *ending) finish(ctx context.Context) *closing.Unreleased {
 	case <-c.drained:
 	case <-c.life.Done():
 	}
+	silent := c.life.Err() != nil
 	c.end()
-	return left
+	u := e.unreleased(left)
+	if why == nil {
+		why = c.releaser.failed()
+	}
+	switch {
+	case ctx.Err() != nil && why != nil:
+		why = fmt.Errorf("%w; %w", adapter.Ended(ctx), why)
+	case ctx.Err() != nil:
+		why = adapter.Ended(ctx)
+	case why == nil && silent:
+		why = fmt.Errorf("no answer within %v", c.patience)
+	case why == nil:
+		why = errInDoubt
+	}
+	u.Why = adapter.OfStore(ctx, why)
+	return u
+}
+
+var errInDoubt = errors.New("a request without an answer may still be carried out")
+
+// unreleased counts what the store may keep after the end: left are the holds that it may not have
+// released. life has ended. An acquisition is in doubt for one of these reasons:
+//
+//	a sweep is not settled                      see sweeping
+//	a local queue is still busy                 its request is cut off
+//	a hold was released, and its doubt is not   an earlier request of the acquisition may still
+//	over                                        take the lock
+//
+// An acquisition is under way, or given up, or held. If it is under way, its queue is busy. If it
+// is given up, undo and leave have begun a sweep before the queue became idle, unless nothing is
+// left to undo. And persist begins a sweep before the queue becomes idle, unless the release is
+// answered.
+func (e *ending) unreleased(left map[driver.HoldID]struct{}) *closing.Unreleased {
+	c := e.c
+	now := c.now()
+	u := &closing.Unreleased{Prefix: c.prefix, Of: len(e.held)}
+	counted, names := make(map[driver.HoldID]bool), make(map[string]bool)
+	doubt := func(id driver.HoldID, over time.Time) {
+		if !over.After(now) {
+			return
+		}
+		if !counted[id] {
+			u.Doubts++
+		}
+		counted[id], names[id.Name] = true, true
+		u.Note(shorten(id.Name), over.Sub(now))
+	}
+	for _, g := range e.held {
+		if _, ok := left[g.id]; ok {
+			u.N++
+			counted[g.id] = true
+			u.Note(shorten(g.id.Name), g.over().Sub(now))
+		}
+		if !g.doubt.IsZero() {
+			doubt(g.id, g.doubt.Add(g.ttl))
+		}
+	}
+	busy := slices.DeleteFunc(e.busy, func(q busyQueue) bool { // before the sweeps, with which it becomes idle
+		select {
+		case <-q.idle:
+			return true
+		default:
+			return false
+		}
+	})
+	c.releaser.mu.Lock()
+	defer c.releaser.mu.Unlock()
+	for s := range c.releaser.unsettled {
+		doubt(s.id, s.over())
+	}
+	for _, q := range busy {
+		if name, _, _ := strings.Cut(q.name, "\x00"); !names[name] { // else a sweep has begun
+			doubt(driver.HoldID{Name: name, Acquisition: q.name}, now.Add(2*c.term()))
+		}
+	}
+	return u
 }
 
 // closers is how many requests of releaseAll are under way at a time.
@@ -83,8 +168,9 @@ const closers = 16
 
 // releaseAll asks the store to release all gs, which are lost because the client is closed. It
 // repeats failed requests, and returns when life ends at the latest, even if the store ignores the
-// end of life. It calls progress whenever the store has released some of gs.
-func (r *releaser) releaseAll(ctx context.Context, gs []*grant, progress func()) *closing.Unreleased {
+// end of life. It calls progress whenever the store has released some of gs. It returns the holds
+// without an answer, and why the last request has failed, or nil.
+func (r *releaser) releaseAll(gs []*grant, progress func()) (left map[driver.HoldID]struct{}, why error) {
 	w := &releasing{r: r, progress: progress, left: make(map[driver.HoldID]struct{}, len(gs)), done: make(chan struct{})}
 	ids := make([]driver.HoldID, len(gs))
 	for i, g := range gs {
@@ -112,27 +198,7 @@ func (r *releaser) releaseAll(ctx context.Context, gs []*grant, progress func())
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	e := &closing.Unreleased{Prefix: r.prefix, N: len(w.left), Of: len(ids)}
-	if e.N == 0 {
-		return e
-	}
-	for _, id := range ids {
-		if _, ok := w.left[id]; ok {
-			e.Name = shorten(id.Name)
-			break
-		}
-	}
-	why := w.why
-	switch {
-	case ctx.Err() != nil && why != nil:
-		why = fmt.Errorf("%w; %w", adapter.Ended(ctx), why)
-	case ctx.Err() != nil:
-		why = adapter.Ended(ctx)
-	case why == nil:
-		why = fmt.Errorf("no answer within %v", r.patience)
-	}
-	e.Why = adapter.OfStore(ctx, why)
-	return e
+	return maps.Clone(w.left), w.why
 }
 
 // releaseBatch is holds that are released together, and the pause before the next attempt.

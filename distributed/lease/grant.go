@@ -135,6 +135,9 @@ func (g *grant) end() time.Time {
 	return g.until
 }
 
+// over returns when g ends in the store unless it is prolonged.
+func (g *grant) over() time.Time { return g.end().Add(g.s.marginOf(g.ttl)) }
+
 // span returns when g ends unless it is prolonged, and when the last answered request to prolong it
 // was sent.
 func (g *grant) span() (until, renewed time.Time) {

@@ -85,7 +85,7 @@ func (h *hold) extend(ctx context.Context, d time.Duration) (whole bool, err err
 	case err != nil:
 		h.g.noteNoAnswer(p)
 		if h.Err() != nil {
-			s.late(h.g, p, true)
+			s.late(h.g, p)
 			err = fmt.Errorf("%w: %w", locks.ErrLost, err)
 		}
 		return false, err
@@ -93,7 +93,7 @@ func (h *hold) extend(ctx context.Context, d time.Duration) (whole bool, err err
 		s.lose(h.g, nil)
 		return false, locks.ErrLost
 	case !h.g.noteAnswer(p) || h.released.Load():
-		s.late(h.g, p, false)
+		s.late(h.g, p)
 		return false, locks.ErrLost
 	}
 	return p.least == d, nil

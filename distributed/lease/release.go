@@ -19,9 +19,11 @@ type releaser struct {
 	schedule *schedule
 	requests sync.Pool // of *releaseRequest: a client's own, because channels may not leave a synctest bubble
 
-	mu       sync.Mutex
-	brief    context.Context // see briefly
-	briefEnd time.Time
+	mu        sync.Mutex
+	brief     context.Context // see briefly
+	briefEnd  time.Time
+	unsettled map[*sweeping]struct{} // by which the store may have locks, see sweeping
+	failure   error                  // of the last sweep that failed while Close waited, or nil
 }
 
 // release releases g to the store. It returns for how long other clients should have the
@@ -55,7 +57,7 @@ func (r *releaser) persist(g *grant) (yield time.Duration, err error) {
 	if !g.doubt.IsZero() {
 		defer func() { // a release without an answer may be the one that finds the hold
 			several := g.several || err != nil
-			r.sweep(sweeping{id: g.id, queue: r.queue, until: g.doubt, late: true, several: several})
+			r.sweep(&sweeping{id: g.id, queue: r.queue, until: g.doubt, late: true, ttl: g.ttl, several: several})
 		}()
 	}
 	began := time.Now()
@@ -82,7 +84,7 @@ func (r *releaser) persist(g *grant) (yield time.Duration, err error) {
 			return 0, r.later(g, a.err)
 		}
 		if !adapter.Sleep(r.life, pause) {
-			return 0, lossBy(a.err)
+			return 0, r.later(g, a.err) // which Close then counts
 		}
 		last, pause = a.err, min(2*pause, 250*time.Millisecond)
 	}
@@ -159,7 +161,7 @@ func (r *releaser) later(g *grant, err error) error {
 		r.log.Warn("lock not released yet: it ends with its lease",
 			"lock", g.id.Name, "acquisition", g.id.Acquisition, "error", adapter.OfStore(nil, err))
 	}
-	r.sweep(sweeping{id: g.id, until: g.end()})
+	r.sweep(&sweeping{id: g.id, until: g.over()})
 	return lossBy(err)
 }
 

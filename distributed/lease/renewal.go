@@ -17,7 +17,7 @@ type schedule struct {
 	*base
 	wakeUp adapter.Bell
 	done   chan struct{}
-	sweep  func(sweeping) // releaser.sweep
+	sweep  func(*sweeping) // releaser.sweep
 
 	mu     sync.Mutex
 	grants grantHeap
@@ -344,7 +344,7 @@ func (s *schedule) send(gs []*grant, ttl time.Duration) {
 		case g.noteAnswer(sent[i]):
 			s.update(g)
 		default:
-			s.late(g, sent[i], false)
+			s.late(g, sent[i])
 		}
 	}
 }
@@ -384,13 +384,13 @@ func (s *schedule) complete(ctx context.Context, g *grant) {
 
 // late asks the store to release g if g is lost. The request p to prolong g was carried out too
 // late, or may have been if its outcome is unknown. Without a release, the store would keep the
-// lock for p's time without an owner.
-func (s *schedule) late(g *grant, p *pending, unknown bool) {
+// lock for p's time without an owner. After the release, p prolongs nothing.
+func (s *schedule) late(g *grant, p *pending) {
 	g.mu.Lock()
 	lost := g.cause != nil
 	g.mu.Unlock()
 	if lost {
-		s.sweep(sweeping{id: g.id, until: p.sent.Add(p.d), late: unknown})
+		s.sweep(&sweeping{id: g.id, until: s.now().Add(p.d)})
 	}
 }
 
@@ -425,6 +425,6 @@ func (s *schedule) tell(g *grant) {
 		s.session.Lost(g.id)
 	}
 	if !g.doubt.IsZero() {
-		s.sweep(sweeping{id: g.id, queue: s.queue, until: g.doubt, late: true, several: true})
+		s.sweep(&sweeping{id: g.id, queue: s.queue, until: g.doubt, late: true, ttl: g.ttl, several: true})
 	}
 }

@@ -13,7 +13,7 @@ import (
 //	a request is under way, its caller has gone     undo: waits for the answer, sweeps from grace on
 //	a request without an answer                     sweep, late; nothing if Lookup settles it
 //	a release without an answer, or refused         sweep
-//	a hold extended after its loss                  sweep; late if that is not known
+//	a hold extended after its loss, or perhaps      sweep
 //	a hold renewed after its loss                   sweep; nothing if that is not known
 //	an earlier request without an answer, once the  sweep, late
 //	hold of its acquisition is released or lost
@@ -40,12 +40,13 @@ func (a *acquisition) undo(sent time.Time, answers <-chan answer) {
 	case <-timer.C:
 	}
 	known := make(chan struct{})
-	a.sweep(sent.Add(a.l.term()), known, !a.doubt.IsZero())
+	s := a.sweep(sent.Add(a.l.term()), known, !a.doubt.IsZero())
 	a.local.finish()
 	a.local.drop()
 	r := <-answers
+	a.undoAnswer(r) // before Close may see that the outcome is known
 	close(known)
-	a.undoAnswer(r)
+	a.c.releaser.settleRequest(s)
 }
 
 // undoAnswer undoes the effect that r shows, the answer to a request whose caller has gone.
@@ -72,7 +73,7 @@ func (a *acquisition) leave() {
 		if isRefusal(err) {
 			// The store drops the place of an acquisition that does not ask any more. A session
 			// keeps the place.
-			a.c.releaser.sweep(sweeping{id: a.id, queue: a.queue, until: a.c.now().Add(a.l.term())})
+			a.c.releaser.sweep(&sweeping{id: a.id, queue: a.queue, until: a.c.now().Add(a.l.term())})
 			break
 		}
 		if time.Now().Add(pause).After(stop) {
@@ -91,65 +92,116 @@ func (a *acquisition) leave() {
 // sweep releases in the background the lock that a request without an answer takes, until the
 // time of the request is over. If not nil, known is closed when the outcome is known. If several
 // is true, it is not the only request without an answer.
-func (a question) sweep(until time.Time, known <-chan struct{}, several bool) {
+func (a question) sweep(until time.Time, known <-chan struct{}, several bool) *sweeping {
 	several = several && a.queue != nil // else each request has a name of its own
-	a.c.releaser.sweep(sweeping{id: a.id, queue: a.queue, until: until, late: true, known: known, several: several})
+	s := &sweeping{
+		id: a.id, queue: a.queue, until: until, late: true, ttl: a.l.term(), known: known, several: several,
+	}
+	a.c.releaser.sweep(s)
+	return s
 }
 
 // latest is the longest time for which a sent request may be on its way. A system sends the
 // remaining data of a closed connection for about as long.
 const latest = 5 * time.Minute
 
-// The pauses between the requests of a sweep double from firstSweep to a tenth of its time.
-// Therefore a sweep sends at most 10 requests, and one more for each doubling: 30 in a year.
+// The pauses between the requests of a sweep double from firstSweep to a tenth of its time: first
+// the time in which a late request may come, then the time in which its lock may last. Therefore a
+// sweep sends at most 20 requests, and one more for each doubling: 50 in a year.
 const firstSweep = 5 * time.Millisecond
 
-// sweeping is the task of a sweep.
+// sweeping is the task of a sweep. Until it is settled, the store may have a lock for its
+// acquisition, and Close counts the acquisition:
+//
+//	a sweep is settled by                       if late           else
+//	a release that finds the hold               unless several    yes
+//	a release that finds no hold                from until on     yes
+//	a release that finds no hold, Settled       unless known      yes
+//	locks.ErrForeign, locks.ErrLost             yes               yes
+//	the answer to its request, now undone       yes               -
+//	the time                                    until + ttl       until
+//	the time, and the request is under way      no                -
+//
+// At until, a [driver.Session] takes over what is not settled. The end of its session settles all:
+// the adapter's Close knows of that.
 type sweeping struct {
 	id    driver.HoldID
 	queue driver.Queue    // in which id may have a place, or nil
-	until time.Time       // when the store's lease is over, or a late request's would be
+	until time.Time       // when the store's lease is over, or a late request cannot come any more
 	late  bool            // a request that acquires or extends may be carried out later
-	known <-chan struct{} // closed when the outcome of that request is known, or nil
+	ttl   time.Duration   // for which that request takes the lock
+	known <-chan struct{} // closed when the outcome of that request is known, or nil: it is not under way
 	// several says that id may hold the lock without that request, or by another such request.
 	// Then a release that finds the lock held does not settle the sweep.
 	several bool
 }
 
-// sweep releases what s.id holds, or comes to hold because of a late request, in the background.
-// It ends when the store has released it, when the outcome is known, or at the time s.until. If
-// s.late is false, any answer ends it. A refusal is not an answer: the store may refuse the
-// login, or a permission, for a moment only.
+// over returns until when the store may have the lock for s.
+func (s *sweeping) over() time.Time {
+	if s.late {
+		return s.until.Add(s.ttl)
+	}
+	return s.until
+}
+
+// sweep releases what s.id holds, or comes to hold because of a late request, in the background,
+// until s is settled. A refusal settles nothing: the store may refuse the login, or a permission,
+// for a moment only.
 //
-// Close ends a sweep for a late request after one more attempt. A release that the store refuses
-// is repeated until Close ends.
+// Close ends a sweep for a late request after one more answer. A release without an answer is
+// repeated until Close ends.
 //
 // A request that a network delivers after s.until, or after the time latest, leaves the lock held
 // for one more lease. If the store is a [driver.Session], the lock is held for as long as the
 // session lasts.
-func (r *releaser) sweep(s sweeping) {
-	left := s.until.Sub(r.now())
-	if s.late {
-		left = min(left, latest)
+func (r *releaser) sweep(s *sweeping) {
+	began := r.now()
+	last, over := s.until, s.over()
+	if s.late && last.Sub(began) > latest {
+		last = began.Add(latest)
 	}
-	stop := time.Now().Add(left)
+	if r.session != nil {
+		over = last
+	}
+	r.mu.Lock()
+	r.unsettled[s] = struct{}{}
+	r.mu.Unlock()
+	if r.life.Err() != nil { // no request is sent any more
+		return
+	}
 	r.background(func() {
-		for pause := firstSweep; ; pause = min(2*pause, max(left/10, firstSweep)) {
+		end := last
+		for pause := firstSweep; ; pause = min(2*pause, max(end.Sub(began)/10, firstSweep)) {
 			closing, wake := r.open.Err() != nil, r.open.Done()
 			if closing {
 				wake = r.life.Done()
 			}
 			settled, err := r.undone(s)
-			if settled || closing && s.late {
-				return
+			if closing && err != nil && r.life.Err() == nil {
+				r.noteFailure(err)
 			}
-			if time.Now().Add(pause).After(stop) {
+			now := r.now()
+			switch {
+			case settled && s.known != nil:
+				r.settleFound(s)
+				return
+			case settled:
+				r.settle(s)
+				return
+			case err == nil && !now.Before(last), !now.Before(over):
 				if err != nil {
 					r.abandon(s.id)
 				}
+				if s.known == nil { // else undo settles it
+					r.settle(s)
+				}
 				return
+			case err == nil && closing:
+				return
+			case !now.Before(last):
+				end = over
 			}
-			timer := time.NewTimer(pause)
+			timer := time.NewTimer(min(pause, end.Sub(now)))
 			select {
 			case <-timer.C:
 				continue
@@ -167,9 +219,58 @@ func (r *releaser) sweep(s sweeping) {
 	})
 }
 
+// settle notes that the store has no lock for s.
+func (r *releaser) settle(s *sweeping) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.unsettled, s)
+}
+
+// settleFound notes that a release has found what the request of s has taken. Then nothing is left
+// of the acquisition, whatever the answer to that request is.
+func (r *releaser) settleFound(s *sweeping) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.settleFoundLocked(s)
+}
+
+// settleFoundLocked is settleFound with r.mu held.
+func (r *releaser) settleFoundLocked(s *sweeping) {
+	for other := range r.unsettled {
+		if other.id == s.id {
+			delete(r.unsettled, other)
+		}
+	}
+}
+
+// settleRequest notes that the request of s, which was under way, is answered and undone. An answer
+// may have begun another sweep. If s is settled, it was found before: see settleFound.
+func (r *releaser) settleRequest(s *sweeping) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ok := r.unsettled[s]; !ok {
+		r.settleFoundLocked(s)
+	}
+	delete(r.unsettled, s)
+}
+
+// noteFailure notes why Close does not know the outcome of a sweep.
+func (r *releaser) noteFailure(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failure = err
+}
+
+// failed returns why a sweep has failed while Close waited, or nil.
+func (r *releaser) failed() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failure
+}
+
 // undone sends the requests of s once, and reports whether nothing is left to undo. err says why
 // the store may keep something.
-func (r *releaser) undone(s sweeping) (settled bool, err error) {
+func (r *releaser) undone(s *sweeping) (settled bool, err error) {
 	if s.queue != nil {
 		err = s.queue.Leave(r.briefly(time.Now()), s.id)
 	}
@@ -182,7 +283,7 @@ func (r *releaser) undone(s sweeping) (settled bool, err error) {
 	case err != nil && !final(err):
 		return false, err
 	}
-	return !s.late, nil
+	return !s.late || answer.Settled && s.known == nil, nil
 }
 
 // abandon leaves the lock or the place that id may have to a [driver.Session], which would keep

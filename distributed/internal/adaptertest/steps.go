@@ -2,6 +2,7 @@ package adaptertest
 
 import (
 	"context"
+	"regexp"
 	"testing"
 	"time"
 
@@ -31,6 +32,22 @@ func Try(tb testing.TB, l locks.TryLocker, owner context.Context) bool {
 	held, err := l.TryLockContext(owner)
 	require.NoError(tb, err)
 	return held
+}
+
+// Close closes a client whose requests may have had no answer. The error may say that acquisitions
+// are in doubt. It may not say that holds are left.
+func Close(tb testing.TB, c interface {
+	Close(ctx context.Context) error
+}) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), long)
+	defer cancel()
+	if err := c.Close(ctx); err != nil {
+		counts := regexp.MustCompile(`close: (?:(\d+) of (\d+) holds released, )?acquisitions in doubt: `).
+			FindStringSubmatch(err.Error())
+		require.NotNil(tb, counts, "%v", err)
+		require.Equal(tb, counts[1], counts[2], "%v", err)
+	}
 }
 
 // Pair acquires and releases the lock.

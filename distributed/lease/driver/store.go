@@ -178,6 +178,10 @@ type Reply struct {
 type Released struct {
 	// Held says that the acquisition held the lock until now.
 	Held bool
+	// Settled says that no earlier request of the acquisition can take the lock any more, see
+	// [Reply.Settled]. A store that cannot tell leaves it false. The Client asks such a store again
+	// while a late request may come, and Client.Close counts the acquisition.
+	Settled bool
 	// Awaited says that others may be waiting for the lock. A store that cannot tell always sets
 	// Awaited. The next local waiter then lets the others go first. A [Queue] in order of arrival
 	// need not set Awaited, because its order does the same.

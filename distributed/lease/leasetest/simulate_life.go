@@ -369,11 +369,9 @@ func (p *process) close() {
 	p.closing.Store(int64(p.life.now()))
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	began := time.Now()
 	err := c.Close(ctx)
 	p.event("is closed: %v", err)
-	if err == nil && time.Since(began) < patience { // else it may have given up what it did not know
-
+	if err == nil {
 		p.life.ledger.closed(p)
 	}
 }

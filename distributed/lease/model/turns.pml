@@ -23,6 +23,7 @@ byte ids;
 bit closed, closes;             /* Close has begun, and has returned nil */
 byte jobs;                      /* for which Close waits */
 byte undone;                    /* the acquisition that is undone, or 0 */
+byte unsettled;                 /* sweeps that may have something to undo, which Close counts */
 bit through[N + 1];
 
 /* A property is a variable, so that an error report has its name. */
@@ -167,21 +168,46 @@ stops:
 	through[me] = 1
 }
 
-/* acquisition.undo: the request may be carried out late. */
+/* acquisition.undo, and the sweep that it begins after the grace: the request may be carried out late. */
 active proctype undoing() {
 	byte id;
 	bit grace;              /* is over: the next request need not wait */
 end:	do
 	:: undone != 0 ->
-		if :: busy = 0; grace = 1 :: true fi;
+		if :: atomic { busy = 0; grace = 1; unsettled++ } :: true fi;
 		atomic {
 			id = undone;
 			if :: holder == 0 -> holder = id :: true fi
 		}
-		d_step { gone[id] = 1; if :: holder == id -> holder = 0 :: else fi; id = 0; undone = 0; busy = busy && grace; grace = 0 }
-#ifndef MUTANT_AN_UNDOING_IS_NO_JOB
-		jobs--
+		if
+		:: atomic { grace && closed && holder != id ->  /* no answer: Close ends the sweep after a release */
+#ifdef MUTANT_CLOSE_FORGETS_THE_SWEEP_THAT_IT_ENDS
+			unsettled--;
 #endif
+			undone = 0
+		}
+#ifndef MUTANT_AN_UNDOING_IS_NO_JOB
+			jobs--;
+#endif
+			if
+			:: atomic { holder == 0 -> holder = id; CHECK(closed_gives_nothing, !closes) }
+				atomic { holder = 0 }           /* its lease is over */
+			:: true
+			fi;
+			atomic { gone[id] = 1; id = 0; grace = 0 }
+		:: true ->
+#ifdef MUTANT_THE_ANSWER_SETTLES_BEFORE_ITS_RELEASE
+			unsettled = unsettled - grace;
+#endif
+			d_step { gone[id] = 1; if :: holder == id -> holder = 0 :: else fi; undone = 0; busy = busy && grace }
+#ifndef MUTANT_THE_ANSWER_SETTLES_BEFORE_ITS_RELEASE
+			unsettled = unsettled - grace;
+#endif
+			d_step { id = 0; grace = 0 }
+#ifndef MUTANT_AN_UNDOING_IS_NO_JOB
+			jobs--
+#endif
+		fi
 	od
 }
 
@@ -226,8 +252,16 @@ active proctype Close() {
 	:: jobs > 0 -> cut = 1
 	fi;
 	atomic {
-		closes = !cut;                          /* what is cut off may have the lock: Close counts holds only */
-		CHECK(close_waits_for_all, cut || !busy);
+#ifdef MUTANT_CLOSE_COUNTS_HOLDS_ONLY
+		closes = 1;
+#else
+#ifdef MUTANT_CLOSE_DOES_NOT_COUNT_WHAT_IS_BUSY
+		closes = (unsettled == 0);
+#else
+		closes = (unsettled == 0 && !(wait && busy));
+#endif
+#endif
+		CHECK(close_waits_for_all, cut || !busy && undone == 0);
 		CHECK(closed_has_nothing, !closes || holder == 0 || holder == rival);
 		CHECK(closed_has_nothing, !closes || heldBy == 0 || gone[grant])
 	};

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 	"github.com/jucgo/locks/distributed/redislock/onrueidis"
@@ -66,7 +67,7 @@ func open(tb testing.TB, c rueidis.Client, opts ...redislock.Option) *redislock.
 	tb.Helper()
 	rc, err := onrueidis.New(c, append([]redislock.Option{suite.Unhurried}, opts...)...)
 	require.NoError(tb, err)
-	tb.Cleanup(func() { require.NoError(tb, rc.Close(context.Background())) })
+	tb.Cleanup(func() { adaptertest.Close(tb, rc) })
 	return rc
 }
 

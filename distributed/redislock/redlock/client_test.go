@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
@@ -66,11 +67,7 @@ func openMajority(tb testing.TB, addrs []string, opts ...redislock.Option) *redl
 	opts = append([]redislock.Option{redlock.WithNodeTimeout(5 * time.Second)}, opts...)
 	m, err := redlock.New(clients(tb, addrs), opts...)
 	require.NoError(tb, err)
-	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		assert.NoError(tb, m.Close(ctx))
-	})
+	tb.Cleanup(func() { adaptertest.Close(tb, m) })
 	return m
 }
 
@@ -392,8 +389,9 @@ func TestServersThatAnswerAgainHaveNoVoteLeft(t *testing.T) {
 	t.Parallel()
 	m, addrs, p := startBehindProxy(t)
 	const limit, hang = 4 * time.Second, time.Minute // the lease is longer
-	l := openMajority(t, addrs, redlock.WithNodeTimeout(limit),
-		redislock.WithLeaseOptions(lease.WithTTL(10*hang), lease.WithReleaseTimeout(hang))).Mutex("it")
+	c := openMajority(t, addrs, redlock.WithNodeTimeout(limit),
+		redislock.WithLeaseOptions(lease.WithTTL(10*hang), lease.WithReleaseTimeout(hang)))
+	l := c.Mutex("it")
 	a := someone()
 	hold(t, l, a) // connects
 	require.NoError(t, l.UnlockContext(a))
@@ -411,6 +409,8 @@ func TestServersThatAnswerAgainHaveNoVoteLeft(t *testing.T) {
 	require.False(t, ok)
 	require.Less(t, time.Since(began), hang)
 	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 0 }, hang, 20*time.Millisecond)
+	// The client does not know that a request without a reply cannot come again.
+	require.ErrorContains(t, c.Close(background), "close: acquisitions in doubt: 1; ")
 }
 
 func TestAServerThatAnswersTooLateKeepsNothing(t *testing.T) {

@@ -5,7 +5,9 @@ package closing
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
+	"time"
 )
 
 // Together is the end of several clients, in two steps. First the holders of all clients learn of
@@ -61,32 +63,55 @@ func (m *Member) Leave() { m.first.Do(m.begun.Done) }
 func (t *Together) Add(left *Unreleased) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.left.N == 0 {
+	if t.left.None() {
 		t.left.Name, t.left.Why = left.Name, left.Why
 	}
 	t.left.Prefix, t.left.N, t.left.Of = left.Prefix, t.left.N+left.N, t.left.Of+left.Of
+	t.left.Doubts, t.left.Last = t.left.Doubts+left.Doubts, max(t.left.Last, left.Last)
 }
 
 // Err returns the error of all clients, or nil if all locks are released.
 func (t *Together) Err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.left.N == 0 {
+	if t.left.None() {
 		return nil
 	}
 	return &t.left
 }
 
-// Unreleased is the error of Close: N of the locks that were held are not known to be released.
+// Unreleased is the error of Close: the store may keep locks of the client.
 type Unreleased struct {
 	Prefix string // of the error
-	N, Of  int
-	Name   string // of one of them
+	N, Of  int    // of the locks that were held are not known to be released
+	Doubts int    // acquisitions that were given up or released before, and may have a lock or get it
+	Name   string // of one of the locks
+	Last   time.Duration
 	Why    error
 }
 
+// None reports whether no lock is kept.
+func (e *Unreleased) None() bool { return e.N == 0 && e.Doubts == 0 }
+
+// Note notes that the lock called name may be held for as long as last.
+func (e *Unreleased) Note(name string, last time.Duration) {
+	if e.Name == "" {
+		e.Name = name
+	}
+	e.Last = max(e.Last, last)
+}
+
 func (e *Unreleased) Error() string {
-	return fmt.Sprintf("%s: close: %d of %d locks not released, such as %q: %v", e.Prefix, e.N, e.Of, e.Name, e.Why)
+	var counts []string
+	if e.Of > 0 {
+		counts = append(counts, fmt.Sprintf("%d of %d holds released", e.Of-e.N, e.Of))
+	}
+	if e.Doubts > 0 {
+		counts = append(counts, fmt.Sprintf("acquisitions in doubt: %d", e.Doubts))
+	}
+	last := (e.Last + time.Second - 1).Truncate(time.Second)
+	return fmt.Sprintf("%s: close: %s; locks such as %q may stay held for up to %v: %v",
+		e.Prefix, strings.Join(counts, ", "), e.Name, last, e.Why)
 }
 
 func (e *Unreleased) Unwrap() error { return e.Why }

@@ -6,6 +6,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/redlock"
 )
@@ -60,6 +61,6 @@ func Open(tb testing.TB, c redis.UniversalClient, opts ...redislock.Option) *red
 	tb.Helper()
 	rc, err := redislock.New(c, append([]redislock.Option{Unhurried}, opts...)...)
 	require.NoError(tb, err)
-	tb.Cleanup(func() { require.NoError(tb, rc.Close(Background)) })
+	tb.Cleanup(func() { adaptertest.Close(tb, rc) })
 	return rc
 }

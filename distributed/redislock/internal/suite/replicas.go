@@ -201,7 +201,8 @@ func ALostReplyOfAnAcquisitionIsAskedForWithItsAcknowledgement(t *testing.T, on 
 			replica := StartReplica(t, master.Addr)
 			p := leasetest.NewProxy(t, master.Addr)
 			direct := Connect(t, master.Addr)
-			l := AllKinds[name](on.Server(t, p.Addr(), Soon/2, Term(6*Soon), replicated(Soon/4)), name)
+			c := on.Server(t, p.Addr(), Soon/2, Term(6*Soon), replicated(Soon/4))
+			l := AllKinds[name](c, name)
 			a := Someone()
 			require.NoError(t, l.LockContext(a))
 			require.NoError(t, l.UnlockContext(a))
@@ -220,6 +221,8 @@ func ALostReplyOfAnAcquisitionIsAskedForWithItsAcknowledgement(t *testing.T, on 
 			require.Zero(t, direct.Exists(Background, name).Val(), "it is undone")
 			replica.Resume()
 			require.Equal(t, 2, p.Drops())
+			// The client does not know that the request whose reply is lost cannot come again.
+			require.ErrorContains(t, c.Close(Background), "close: acquisitions in doubt: 1; ")
 		})
 	}
 }

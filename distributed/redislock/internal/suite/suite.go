@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/redlock"
 )
@@ -47,7 +47,7 @@ const reply = 5 * time.Second
 func (on Driver) client(tb testing.TB, to Way, opts ...redislock.Option) *redislock.Client {
 	tb.Helper()
 	c := on.Client(tb, to, append([]redislock.Option{Unhurried}, opts...)...)
-	tb.Cleanup(func() { require.NoError(tb, c.Close(Background)) })
+	tb.Cleanup(func() { adaptertest.Close(tb, c) })
 	return c
 }
 
