@@ -9,6 +9,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/fence"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/redislock/internal/goredis"
 )
 
@@ -59,7 +60,7 @@ func (g *Gate) admit(ctx context.Context, op, key string, token uint64, value ..
 	seen, err := g.p.Eval(ctx, gateAdmit, 2, args)
 	switch {
 	case err != nil:
-		return gateError(op, key, err)
+		return gateError(op, key, adapter.OfStore(ctx, err))
 	case seen != nil:
 		return gateError(op, key, fmt.Errorf("token %d after %v: %w", token, seen, fence.ErrStale))
 	}

@@ -130,6 +130,24 @@ func TestAGateIsExactForAllTokens(t *testing.T) {
 	})
 }
 
+// expired is a hook with a time limit of its own, which is over.
+type expired struct{ unanswered }
+
+func (expired) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(context.Context, redis.Cmder) error { return context.DeadlineExceeded }
+}
+
+func TestAGatesLateAnswerIsNoEndOfTheCallersContext(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close()
+	client.AddHook(expired{})
+	g, err := redislock.NewGate(client)
+	require.NoError(t, err)
+	err = g.Set(background, "it", 1, "")
+	require.EqualError(t, err, `redislock: Gate.Set of "it": no answer in time`)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+}
+
 func TestAGateRefusesWrongTokensAndNames(t *testing.T) {
 	t.Parallel()
 	gates(t, func(t *testing.T, g *redislock.Gate, direct *redis.Client) {
