@@ -1,10 +1,6 @@
 package dynamolock
 
-import (
-	"fmt"
-
-	"github.com/jucgo/locks/distributed/internal/classes"
-)
+import "github.com/jucgo/locks/distributed/internal/classes"
 
 // refusals are the error answers of DynamoDB, by their code. An answer with another code, or
 // without a code, is found by its status, or by the status's first digit.
@@ -50,11 +46,6 @@ var refusals = classes.Table{
 	{"InvalidEndpointException", classes.Moment, "the library asks for another address"},
 
 	// The moment, and the write may have been carried out.
-	{"InternalServerError", classes.Doubt, "the server has failed"},
-	{"InternalServerErrorException", classes.Doubt, "the same, by other servers"},
-	{"InternalFailure", classes.Doubt, "the same, by other services"},
-	{"ServiceUnavailable", classes.Doubt, "the server is overloaded or starting"},
-	{"ServiceUnavailableException", classes.Doubt, "the same, by other servers"},
 	{"RequestTimeout", classes.Doubt, "the server did not get the request in time"},
 	{"RequestTimeoutException", classes.Doubt, "the same, by other services"},
 	{"RequestAbortedException", classes.Doubt, "the connection ended before the answer"},
@@ -62,24 +53,8 @@ var refusals = classes.Table{
 	{"429", classes.Doubt, "a proxy has too many requests"},
 	{"5xx", classes.Doubt, "the server or a proxy has failed"},
 
-	// The request.
-	{"AccessDeniedException", classes.Request, "a right is missing"},
-	{"OptInRequired", classes.Request, "the account has not enabled the region"},
-	{"SubscriptionRequiredException", classes.Request, "the account may not use DynamoDB"},
-	{"ResourceNotFoundException", classes.Request, "the table does not exist, or is not ready"},
-	{"TableNotFoundException", classes.Request, "the table does not exist"},
-	{"ValidationException", classes.Request, "the table has another key"},
-	{"ValidationError", classes.Request, "the same, by other services"},
-	{"ItemCollectionSizeLimitExceededException", classes.Request, "the rows of a key in an index are too many"},
-	{"TransactionCanceledException", classes.Request, "a transaction was refused"},
-	{"IdempotentParameterMismatchException", classes.Request, "a transaction was sent before with other data"},
-	{"InaccessibleEncryptionCredentialsException", classes.Request, "the key of the encryption cannot be used"},
-	{"SerializationException", classes.Request, "the server does not understand the request"},
-	{"MalformedHttpRequestException", classes.Request, "the server does not understand the request"},
-	{"UnknownOperationException", classes.Request, "the server does not know the operation"},
-	{"RequestEntityTooLargeException", classes.Request, "the request is too large"},
-	{"PolicyNotFoundException", classes.Request, "the table has no such policy"},
-	{"4xx with a code", classes.Request, "another code of DynamoDB, which blames the request"},
+	// The request, such as AccessDeniedException and ResourceNotFoundException.
+	{"4xx with a code", classes.Request, "the request or the table is refused, or a right is missing"},
 
 	{"4xx", classes.Unclear, "a proxy refuses a request, and says nothing about the server"},
 	{"3xx", classes.Unclear, "something other than DynamoDB may have sent the redirect"},
@@ -87,14 +62,8 @@ var refusals = classes.Table{
 
 // classOf returns what an answer refuses.
 func classOf(code string, status int) classes.Class {
-	keys := []string{code, fmt.Sprint(status), fmt.Sprint(status/100, "xx")}
-	if code != "" && status >= 400 && status < 500 {
-		keys = []string{code, "4xx with a code"}
+	if _, listed := refusals.Class(code); code != "" && !listed && status >= 400 && status < 500 {
+		code = "4xx with a code"
 	}
-	for _, key := range keys {
-		if c, ok := refusals.Class(key); ok {
-			return c
-		}
-	}
-	return classes.Unclear
+	return refusals.Named(code, status)
 }

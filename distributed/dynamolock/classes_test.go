@@ -118,3 +118,14 @@ func TestAnswersAboutTheRowAreConflicts(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAnswerThatIsNotListedHasTheClassOfItsStatus(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"AccessDeniedException", "ResourceNotFoundException", "ValidationException"} {
+		require.Equal(t, classes.Request, dynamolock.ClassOf(code, 400), code)
+	}
+	for code, status := range map[string]int{"InternalServerError": 500, "ServiceUnavailable": 503, "": 502} {
+		require.Equal(t, classes.Doubt, dynamolock.ClassOf(code, status), code)
+	}
+	require.Equal(t, classes.Unclear, dynamolock.ClassOf("", 400))
+}

@@ -14,3 +14,6 @@ func NewDocuments(client *dynamodb.Client, table string, opts ...Option) (casloc
 
 // Refusals is the table of answers.
 var Refusals = refusals
+
+// ClassOf returns the class of an answer.
+var ClassOf = classOf

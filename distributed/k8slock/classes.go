@@ -36,25 +36,14 @@ var refusals = classes.Table{
 	{"500: rpc error: code = DeadlineExceeded", classes.Doubt, "etcd does not answer in time"},
 	{"500: context deadline exceeded", classes.Doubt, "etcd does not answer in time"},
 	{"500 ServerTimeout", classes.Doubt, "the server cannot reach etcd"},
-	{"503", classes.Doubt, "the server is overloaded, starting or ending"},
-	{"504", classes.Doubt, "the server had no time to finish the request"},
 
 	// The request may have been carried out, and the answer may stay the same.
 	{"500", classes.Unclear, "the server has failed in another way"},
-	{"5xx", classes.Doubt, "a proxy has lost the server"},
+	{"5xx", classes.Doubt, "the server is overloaded, starting or ending, or a proxy has lost it"},
 	{"3xx", classes.Unclear, "something other than the server may have sent the redirect"},
 
 	// The request.
-	{"400", classes.Request, "the server does not understand the request"},
-	{"403", classes.Request, "a right is missing, a quota is used up, or the namespace is being deleted"},
-	{"404", classes.Request, "the namespace does not exist. Where it does, the object does not, which is no refusal"},
-	{"405", classes.Request, "the server forbids the method"},
-	{"406", classes.Request, "the server has no such form of an answer"},
-	{"409", classes.Request, "another conflict, such as a namespace that is being deleted"},
-	{"413", classes.Request, "the object is too large"},
-	{"415", classes.Request, "the server knows no such form of a request"},
-	{"422", classes.Request, "the object has a field that is not valid"},
-	{"4xx", classes.Request, "the server blames the request"},
+	{"4xx", classes.Request, "a right or the namespace is missing, or the server blames the request"},
 }
 
 // classOf returns the class of an answer.

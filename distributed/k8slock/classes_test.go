@@ -40,7 +40,7 @@ func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 	t.Parallel()
 	var cases []adaptertest.Case[string]
 	for _, r := range k8slock.Refusals {
-		if r.Class != classes.Stored && r.Code != "404" { // where the object is there, it was deleted
+		if r.Class != classes.Stored {
 			cases = append(cases, adaptertest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: "because"})
 		}
 	}

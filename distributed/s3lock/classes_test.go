@@ -74,3 +74,16 @@ func TestAnswersAboutTheObjectAreConflicts(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAnswerThatIsNotListedHasTheClassOfItsStatus(t *testing.T) {
+	t.Parallel()
+	for code, status := range map[string]int{
+		"AccessDenied": 403, "NoSuchBucket": 404, "InvalidBucketState": 409, "MissingContentLength": 411,
+		"PermanentRedirect": 301, "NotImplemented": 501, "KMS.DisabledException": 400,
+	} {
+		require.Equal(t, classes.Request, s3lock.Refusals.Named(code, status), code)
+	}
+	for code, status := range map[string]int{"InternalError": 500, "ServiceUnavailable": 503, "SlowDownWrite": 503} {
+		require.Equal(t, classes.Doubt, s3lock.Refusals.Named(code, status), code)
+	}
+}
