@@ -85,9 +85,9 @@ func (e *ending) finish(ctx context.Context) *closing.Unreleased {
 	}
 	silent := c.life.Err() != nil
 	c.end()
-	u := e.unreleased(left)
+	u := e.countLeft(left)
 	if why == nil {
-		why = c.releaser.failed()
+		why = c.releaser.lastFailure()
 	}
 	switch {
 	case ctx.Err() != nil && why != nil:
@@ -103,9 +103,16 @@ func (e *ending) finish(ctx context.Context) *closing.Unreleased {
 	return u
 }
 
+// lastFailure returns why a sweep has failed while Close waited, or nil.
+func (r *releaser) lastFailure() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failure
+}
+
 var errInDoubt = errors.New("a request without an answer may still be carried out")
 
-// unreleased counts what the store may keep after the end: left are the holds that it may not have
+// countLeft counts what the store may keep after the end: left are the holds that it may not have
 // released. life has ended. An acquisition is in doubt for one of these reasons:
 //
 //	a sweep is not settled                      see sweeping
@@ -117,7 +124,7 @@ var errInDoubt = errors.New("a request without an answer may still be carried ou
 // is given up, undo and leave have begun a sweep before the queue became idle, unless nothing is
 // left to undo. And persist begins a sweep before the queue becomes idle, unless the release is
 // answered.
-func (e *ending) unreleased(left map[driver.HoldID]struct{}) *closing.Unreleased {
+func (e *ending) countLeft(left map[driver.HoldID]struct{}) *closing.Unreleased {
 	c := e.c
 	now := c.now()
 	u := &closing.Unreleased{Prefix: c.prefix, Of: len(e.held)}

@@ -261,13 +261,6 @@ func (r *releaser) noteFailure(err error) {
 	r.failure = err
 }
 
-// failed returns why a sweep has failed while Close waited, or nil.
-func (r *releaser) failed() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.failure
-}
-
 // undone sends the requests of s once, and reports whether nothing is left to undo. err says why
 // the store may keep something.
 func (r *releaser) undone(s *sweeping) (settled bool, err error) {
