@@ -28,7 +28,8 @@ func (p Prediction) distance() float64 { return max(p.Ratio, 1/p.Ratio) }
 // prediction is made with the costs of another machine.
 const partingRatio = 1.5
 
-// Statement is what docs/guides/processors.md says of many processors, and what the run says of it.
+// Statement is a statement of docs/guides/processors.md about many processors, and the verdict of
+// the run on it.
 type Statement struct {
 	Text    string `json:"text"`
 	Verdict string `json:"verdict"` // holds, refuted, or not judged

@@ -101,8 +101,8 @@ func hang() {
 	os.Exit(3)
 }
 
-// install makes this test binary the tools, and returns the folder of what they log. Nothing else
-// is installed.
+// install makes this test binary the tools, and returns the folder of their logs. Nothing else is
+// installed.
 func install(t *testing.T, tools ...string) (logs string) {
 	t.Helper()
 	binary, err := os.Executable()

@@ -77,7 +77,7 @@ func BenchmarkEtcdUncontended(b *testing.B) {
 	}
 }
 
-// alternate has a lock go from one of two contenders to the other and back, n times in all. Each
+// alternate passes a lock from one of two contenders to the other and back, n times in all. Each
 // has waited for the time wait when it gets the lock.
 func alternate(two [2]contender, wait time.Duration, n int) (took []time.Duration, err error) {
 	if err := two[0].lock(background); err != nil {

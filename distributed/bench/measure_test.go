@@ -92,7 +92,8 @@ func (p probe) median(tb testing.TB, n int) time.Duration {
 
 // uncontended measures pairs of lock and unlock of c, while nobody else wants the lock. It reports
 // their mean as ns/op, and their median as p50-ns. The figure x-<unit> is the ratio of this median
-// to that of the probe. Pairs and probes take turns, because other work of the machine slows both.
+// to the median of the probe. Pairs and probes take turns, because other work of the machine slows
+// both.
 func uncontended(b *testing.B, c contender, unit string, p probe) {
 	if c.ours != nil {
 		c = plainly(c.ours)
@@ -119,13 +120,14 @@ func uncontended(b *testing.B, c contender, unit string, p probe) {
 	b.ReportMetric(float64(half)/float64(quantile(trips, 0.5)), "x-"+unit)
 }
 
-// contest has contenders take a lock in turns. Each holds it for the time hold, and then leaves it
-// alone for the time think. Therefore the contender that releases it is not the first to ask again.
+// contest lets contenders take a lock in turns. Each contender holds the lock for the time hold,
+// and then leaves the lock alone for the time think. Therefore the contender that releases it is
+// not the first to ask again.
 type contest struct {
 	hold, think time.Duration
 }
 
-// outcome is what came of a contest.
+// outcome is the outcome of a contest.
 type outcome struct {
 	// waits has, for each release while somebody waited and after which the lock went to another
 	// contender, the time from the call of the release to the return of the next acquisition.
@@ -139,7 +141,7 @@ type outcome struct {
 
 var errStuck = errors.New("nobody gets the lock any more, or rarely")
 
-// run has the contenders take the lock n times in all.
+// run lets the contenders take the lock n times in all.
 func (x contest) run(cs []contender, n int) (outcome, error) {
 	patience := 20*time.Second + time.Duration(4*n)*(x.hold+x.think+time.Millisecond)
 	limit, end := context.WithTimeoutCause(background, patience, errStuck)
@@ -256,7 +258,7 @@ func (k impl) several(tb testing.TB, addr string, n int) []contender {
 	return cs
 }
 
-// counter begins to count something of a server. What it returns reports the count.
+// counter begins to count something of a server. The returned function reports the count.
 type counter func(b *testing.B) (report func())
 
 // handover measures how the lock changes between clients of one kind. also, if not nil, counts
@@ -271,7 +273,7 @@ func handover(b *testing.B, kinds []impl, addr, unit string, p probe, also count
 	}
 }
 
-// handover is that of one kind and contest.
+// handover measures the hand-overs of one kind and contest.
 func (k impl) handover(b *testing.B, x contest, cs []contender, unit string, p probe, also counter) {
 	trips := []time.Duration{p.median(b, 300)}
 	report := func() {}

@@ -271,7 +271,7 @@ var keyKinds = []keyKind{
 	}},
 }
 
-// keys has goroutines take and release b.N locks in all, of so many names.
+// keys lets goroutines take and release b.N locks in all, of so many names.
 func (k keyKind) keys(b *testing.B, addr string, admin *redis.Client, goroutines, names int) {
 	lock := k.open(b, addr)
 	prefix := fresh() + "-"
@@ -298,7 +298,7 @@ func (k keyKind) keys(b *testing.B, addr string, admin *redis.Client, goroutines
 	b.ReportMetric(float64(serverTime(b, admin)-used)/float64(b.N), "server-ns/op")
 }
 
-// BenchmarkRedisPing is what a round trip costs: over and over, and after a pause as long as a
+// BenchmarkRedisPing is the cost of a round trip: over and over, and after a pause as long as a
 // hold in [BenchmarkRedisHandover], when the processors have gone to sleep. No hand-over can do
 // with less than the latter.
 func BenchmarkRedisPing(b *testing.B) {
@@ -472,7 +472,7 @@ func serverTime(tb testing.TB, c *redis.Client) (d time.Duration) {
 	return d
 }
 
-// upkeep is what it takes to keep holds.
+// upkeep is the cost of keeping holds.
 type upkeep struct {
 	client, server float64 // in percent of a processor
 	scripts        float64 // each ten seconds

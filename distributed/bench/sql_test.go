@@ -28,7 +28,7 @@ type database struct {
 	serve func(tb testing.TB) string
 	// peer is its own lock, without a library, or nil.
 	peer func(tb testing.TB, dsn, name string) contender
-	// statements is what counts them, in its second column, or empty.
+	// statements is the query that counts them, in its second column, or empty.
 	statements string
 }
 
@@ -277,7 +277,7 @@ func BenchmarkSQLHandover(b *testing.B) {
 
 // BenchmarkSQLShare is eight clients that want one lock all the time. Each holds it for 1 ms, and
 // leaves it alone for as long. p50-ns and p99-ns are how long a client waits from its call on.
-// statements/s is what the server counts.
+// statements/s is counted by the server.
 func BenchmarkSQLShare(b *testing.B) {
 	const clients = 8
 	for _, d := range databases {

@@ -119,7 +119,7 @@ func figure(tb testing.TB, z *testbed.ZooKeeper, name string) float64 {
 	return 0
 }
 
-// herd is what a release costs while others wait, per release: how many watches go off, and how
+// herd is the cost of a release while others wait, per release: how many watches go off, and how
 // many packets the server receives and sends.
 type herd struct{ wakeUps, received, sent float64 }
 
@@ -190,8 +190,8 @@ func crowd(tb testing.TB, z *testbed.ZooKeeper, k impl, n, releases int) herd {
 	}
 }
 
-// BenchmarkZooKeeperHerd is what a release costs while 100 clients wait. The packets include
-// those of the next acquisition, and the benchmark's own, about 20.
+// BenchmarkZooKeeperHerd is the cost of a release while 100 clients wait. The packets include the
+// packets of the next acquisition, and the benchmark's own, about 20.
 func BenchmarkZooKeeperHerd(b *testing.B) {
 	for _, k := range zooKeeperKinds {
 		b.Run(k.name, func(b *testing.B) {

@@ -53,7 +53,7 @@ func (l ledger) last() (sale, error) {
 	return sales[len(sales)-1], nil
 }
 
-// add writes a sale, unless its token is smaller than the last one.
+// add writes a sale, unless its token is smaller than the last token.
 func (l ledger) add(s sale) error {
 	last, err := l.last()
 	if err != nil {

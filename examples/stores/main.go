@@ -61,8 +61,8 @@ func main() {
 	}
 }
 
-// The environment of a process that another one has started. The store is not among its arguments,
-// because every user can read those.
+// The environment of a process that another process has started. The store is not among its
+// arguments, because every user can read those.
 const (
 	storeVariable   = "LOCKS_EXAMPLE_STORE"
 	processVariable = "LOCKS_EXAMPLE_PROCESS" // what the process is called

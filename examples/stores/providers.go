@@ -18,10 +18,10 @@ import (
 // store is where the locks are. Which one it is shows nowhere else in this program.
 type store struct {
 	*open.Client
-	// url is what another process must give to openStore for the same locks, or "" if they are
-	// those of this process.
+	// url is what another process must give to openStore for the same locks, or "" if the locks
+	// belong to this process.
 	url string
-	// remove undoes what was made for the store.
+	// remove removes the parts that were made for the store.
 	remove func()
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/jucgo/locks"
 )
 
-// work is what the program does under locks. Nothing in this file knows where they are.
+// work is the work of the program under locks. Nothing in this file knows where they are.
 type work struct {
 	locks   locks.Provider
 	ledger  ledger
@@ -46,7 +46,7 @@ func together(ctx context.Context, n int, f func(ctx context.Context, i int) err
 }
 
 // sell makes all workers sell tickets until none is left. A worker reads the last number from the
-// ledger, and writes the next one. That is correct only if no other worker, here or in another
+// ledger, and writes the next number. That is correct only if no other worker, here or in another
 // process, does the same in between.
 func (w *work) sell(ctx context.Context) error {
 	lock := w.locks.Locker("tickets")

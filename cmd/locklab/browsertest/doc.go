@@ -3,7 +3,7 @@
 // driver with them.
 //
 // The variable LOCKS_SHOTS is a pattern of the names of the screenshots that the tests keep below
-// artifacts. The name picture stands for the one of docs/lab.png:
+// artifacts. The name picture stands for docs/lab.png:
 //
 //	LOCKS_SHOTS='^picture$' go test -run ThePageInABrowser ./cmd/locklab/browsertest
 package browsertest

@@ -158,7 +158,7 @@ func TestABrokenPageIsFound(t *testing.T) {
 	}
 }
 
-// seen is what a page looks like at one width.
+// seen describes a page at one width.
 type seen struct {
 	Wide, Blank, Scrolls, Cramped []string
 	Links, Anchors                []string

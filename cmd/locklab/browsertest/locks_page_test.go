@@ -55,8 +55,8 @@ func (soleStore) Watch(context.Context, driver.HoldID) (driver.Watch, error) { r
 // transfer is a function of the program that the page shows. It waits for to until ctx ends.
 func transfer(ctx context.Context, to locks.TryLocker) { _ = to.LockContext(ctx) }
 
-// incident has goroutines wait for each other, for a goroutine that has exited, and for a
-// cache, and a lease. The returned function ends one of the cycle's waits.
+// incident makes goroutines wait for each other, for a goroutine that has exited, and for a cache,
+// and a lease. The returned function ends one of the cycle's waits.
 func incident(t *testing.T, r *record.Recorder) (open context.CancelFunc) {
 	bg := context.Background()
 	ctx, cancel := context.WithCancel(bg)
@@ -170,7 +170,7 @@ func TestTheLivePageOfLocksInABrowser(t *testing.T) {
 	assert.Equal(t, "Cycle of 2", ask(`document.querySelector("h2").firstChild.textContent.trim()`),
 		"the most urgent is first")
 
-	// The page refreshes itself. What the reader has unfolded stays so.
+	// The page refreshes itself. A part that the reader has unfolded stays unfolded.
 	ask(`document.querySelector(".lock:not(.alert) details").open = true`)
 	unfolded := ask(`document.querySelector(".lock:not(.alert) details").dataset.key`)
 	open()

@@ -63,7 +63,7 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// page runs the lab, and returns where the page is and what is in it.
+// page runs the lab, and returns the page and its path.
 func page(t *testing.T) (address string, r *report.Report) {
 	options := lab.Options{Quick: os.Getenv("LOCKLAB_FULL") == "", Seed: 1}
 	r = report.New(scenarios.Course, options)
@@ -81,7 +81,7 @@ func page(t *testing.T) (address string, r *report.Report) {
 	return (&url.URL{Scheme: "file", Path: file.Name()}).String(), r
 }
 
-// course is what is to be found on a page.
+// course has the texts that must be on a page.
 type course struct {
 	prefix          string // of the screenshots
 	waiting, waits  string // a bar of somebody who waits, and what it tells
@@ -101,7 +101,7 @@ func TestThePageInABrowser(t *testing.T) {
 	})
 }
 
-// The lab of distributed locks is a command of its own, in a module that this one does not know.
+// The lab of distributed locks is a command of its own, in a module that this module does not know.
 func TestThePageOfDistributedLocksInABrowser(t *testing.T) {
 	path := browser(t)
 	dir := t.TempDir()
@@ -126,8 +126,8 @@ func TestThePageOfDistributedLocksInABrowser(t *testing.T) {
 }
 
 // started starts a browser that lives as long as the test. It returns the context of its page, and
-// what the page complains about: errors, output on the console, and requests for anything else than
-// what begins with own.
+// the complaints of the page: errors, output on the console, and requests for URLs that do not
+// begin with own.
 func started(t *testing.T, path, own string) (ctx context.Context, complaints func() []string) {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
@@ -262,7 +262,7 @@ func inspect(t *testing.T, path, address string, r *report.Report, c course) {
 	t.Run("so does the keyboard", func(t *testing.T) {
 		shown := func() (text string) {
 			t.Helper()
-			// What is to be scrolled to is there a moment later.
+			// The target of a scroll is there a moment later.
 			do(t, chromedp.Sleep(300*time.Millisecond))
 			ask(t, `document.getElementById("tip").hidden ? "" : document.getElementById("tip").textContent`, &text)
 			return text

@@ -6,7 +6,7 @@
 //	go run ./cmd/locklab/distributed run fencing   run some, with their timelines in the terminal
 //	go run ./cmd/locklab/distributed docs DIR      write the chapters of the documentation
 //
-// Flags and exit codes are those of locklab. It is a module of its own, so that no user of
+// Flags and exit codes are the same as of locklab. It is a module of its own, so that no user of
 // the locks of one process gets the clients of stores with them.
 package main
 

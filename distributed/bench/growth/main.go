@@ -5,14 +5,14 @@
 //	go run ./distributed/bench/growth -url redis://127.0.0.1:6379 -n 10,1000,100000
 //	go run ./distributed/bench/growth -url etcd://127.0.0.1:2379 -phases held,names
 //
-// A URL is of package open: mem, redis, postgres, mysql, etcd or zk. The server has to be this
-// machine's, without TLS. The store fake: is a map in this process, behind the engine that all
-// stores share. All keys that the program makes begin with "growth".
+// A URL is of package open: mem, redis, postgres, mysql, etcd or zk. The server must be on this
+// machine, without TLS. The store fake: is a map in this process, behind the engine that all stores
+// share. All keys that the program makes begin with "growth".
 //
-// Bytes and messages are counted by a proxy in front of the server. A message is what the client
-// writes at once: a request, or several in a pipeline. The client's memory is the heap after a
-// collection, and the stacks. The server's memory is the share of its processes (Pss), on Linux.
-// Times are of this machine at this moment: take them as orders of magnitude.
+// Bytes and messages are counted by a proxy in front of the server. A message is one write of the
+// client: a request, or several in a pipeline. The client's memory is the heap after a collection,
+// and the stacks. The server's memory is the share of its processes (Pss), on Linux. Times are of
+// this machine at this moment: take them as orders of magnitude.
 package main
 
 import (
@@ -45,7 +45,7 @@ type settings struct {
 	workers int
 }
 
-// phases are what the program measures, each with a table of its own.
+// phases are the measurements of the program, each with a table of its own.
 var phases = []string{"held", "waiters", "crowd", "names"}
 
 func main() {

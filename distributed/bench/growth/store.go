@@ -19,7 +19,7 @@ type store struct {
 	port string // of the server, or ""
 }
 
-// client is what the program uses of a store.
+// client is the part of a store that the program uses.
 type client struct {
 	locks.Provider
 	names func(ctx context.Context) ([]string, error) // nil if the store has no list
@@ -81,7 +81,7 @@ func openBehindProxy(ctx context.Context, u url.URL, ttl time.Duration) (*client
 	}, nil
 }
 
-// fakeServer is what the clients of fake: share.
+// fakeServer is the part that the clients of fake: share.
 type fakeServer struct {
 	mu      sync.Mutex
 	held    map[string]string               // acquisitions, by the names of locks

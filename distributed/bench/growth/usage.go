@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// usage is what this process and the server use at one moment.
+// usage is the consumption of this process and the server at one moment.
 type usage struct {
 	memory     int64 // of this process: the heap after a collection, and the stacks
 	goroutines int

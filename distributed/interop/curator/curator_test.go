@@ -381,7 +381,7 @@ func eachSideCanRevokeTheOthersLock(s *stage) {
 	require.NoError(s, l.UnlockContext(a))
 }
 
-// form is what a node looks like, without what is random.
+// form is the form of a node, without its random parts.
 type form struct {
 	path      string
 	data      string

@@ -36,7 +36,7 @@ func (s *stage) acquire(sem *lease.Semaphore, n int64) <-chan locks.Permits {
 	return got
 }
 
-// gets waits for what acquire has begun.
+// gets waits for the acquisition that acquire has begun.
 func (s *stage) gets(got <-chan locks.Permits) locks.Permits {
 	s.Helper()
 	select {

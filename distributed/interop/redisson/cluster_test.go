@@ -22,7 +22,7 @@ func TestOnAClusterEachSideWakesTheOther(t *testing.T) {
 		before:  {"classic": redislock.Classic, "both": redislock.Both},
 	} {
 		t.Run(version, func(t *testing.T) {
-			// By default the port of the bus is the other one plus 10000, which may be taken.
+			// By default the port of the bus is the other port plus 10000, which may be taken.
 			addr, direct := startRedis(t, "--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1",
 				"--cluster-port", strconv.Itoa(testbed.Port(t)))
 			require.NoError(t, direct.ClusterAddSlotsRange(background, 0, 16383).Err())

@@ -21,7 +21,7 @@ const (
 	before  = "3.21.3"
 )
 
-// patience is how long a Java process, or a wait for it, may take for what takes moments.
+// patience is how long a Java process, or a wait for it, may take for work of a moment.
 const patience = 30 * time.Second
 
 // agent is a Java process.
@@ -62,7 +62,7 @@ func startAgent(tb testing.TB, version, topology, addr string, watchdog time.Dur
 	return a
 }
 
-// start has a thread do something with a lock.
+// start makes a thread do something with a lock.
 func (a *agent) start(thread, command, kind, name string, numbers ...int64) (answer <-chan string) {
 	c := make(chan string, 1)
 	a.mu.Lock()
@@ -78,13 +78,13 @@ func (a *agent) start(thread, command, kind, name string, numbers ...int64) (ans
 	return c
 }
 
-// ask has a thread do something with a lock, and returns the answer.
+// ask makes a thread do something with a lock, and returns the answer.
 func (a *agent) ask(tb testing.TB, thread, command, kind, name string, numbers ...int64) string {
 	tb.Helper()
 	return soon(tb, a.start(thread, command, kind, name, numbers...))
 }
 
-// must is ask for what must be answered with true.
+// must is ask for commands whose answer must be true.
 func (a *agent) must(tb testing.TB, thread, command, kind, name string, numbers ...int64) {
 	tb.Helper()
 	require.Equal(tb, "true", a.ask(tb, thread, command, kind, name, numbers...), "%s %s", command, kind)

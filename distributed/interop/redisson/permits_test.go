@@ -33,7 +33,7 @@ var permitKinds = map[string]int64{
 	"counter":   1,  // one
 }
 
-// acquire has s acquire n permits.
+// acquire acquires n permits of s.
 func acquire(s locks.Semaphore, n int64) <-chan locks.Permits {
 	got := make(chan locks.Permits, 1)
 	go func() {

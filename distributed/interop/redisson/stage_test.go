@@ -96,7 +96,7 @@ func lockOf(c *redislock.Client, kind, name string) *lease.Mutex {
 
 func someone() context.Context { return locks.WithOwner(background, locks.NewOwner()) }
 
-// start has l taken, and tells what came of it.
+// start acquires l, and reports the outcome.
 func start(l locks.Locker, ctx context.Context) <-chan error {
 	c := make(chan error, 1)
 	go func() { c <- l.LockContext(ctx) }()

@@ -28,9 +28,9 @@ const (
 	pause = 2 * time.Millisecond // the longest between two holds
 )
 
-// stress is what the Java side does as well: it takes the lock again and again, up to three times
-// at once. Inside, it leaves a mark that nobody else may have left, and increments a counter
-// without any protection. It returns how often it was inside.
+// stress does the same as the Java side: it takes the lock again and again, up to three times at
+// once. Inside, it leaves a mark that nobody else may have left, and increments a counter without
+// any protection. It returns how often it was inside.
 func stress(ctx context.Context, conn *redis.Client, kind, name string, l locks.TryLocker) (n int, err error) {
 	me := fmt.Sprint("go ", locks.CurrentOwner(ctx))
 	for ctx.Err() == nil {
@@ -81,7 +81,7 @@ func stress(ctx context.Context, conn *redis.Client, kind, name string, l locks.
 // seconds the Java side compiles itself, and gets less, above all on a busy machine.
 const longestLoad = 100 * time.Second
 
-// mixedLoad has both sides take locks of all kinds at the same time, in rounds that last for d.
+// mixedLoad lets both sides take locks of all kinds at the same time, in rounds that last for d.
 // Each side has at least a fifth of the acquisitions of each kind in all rounds together.
 func mixedLoad(t *testing.T, s *stage, d time.Duration) {
 	if text := os.Getenv(stressVariable); text != "" {
@@ -119,7 +119,7 @@ func mixedLoad(t *testing.T, s *stage, d time.Duration) {
 	}
 }
 
-// mixture is what the rounds of a mixed load share.
+// mixture is the state that the rounds of a mixed load share.
 type mixture struct {
 	*stage
 	c    *redislock.Client

@@ -57,8 +57,8 @@ func (s *stage) play(t *testing.T, trace redisson.Trace, cast map[string]bool, n
 			return r
 		},
 		Heard: listen(t, s.direct, name),
-		// A message 1 wakes those of Redisson's threads that are asleep, but not one that is
-		// about to be.
+		// A message 1 wakes the sleeping threads of Redisson, but not a thread that is about to
+		// sleep.
 		Asleep: func(party string) bool {
 			return !cast[party] && party[0] != 'J' || s.java.asleep(t, name+party)
 		},

@@ -1,6 +1,6 @@
 // Command dynamodb makes a report under a lock on DynamoDB. The region, the keys, and another
-// address such as that of a test server come from the environment, as with all programs over
-// Amazon's library: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_DYNAMODB.
+// address such as a test server's come from the environment, as with all programs over Amazon's
+// library: AWS_REGION, AWS_PROFILE, AWS_ENDPOINT_URL_DYNAMODB.
 package main
 
 import (

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, testbed.Children())
 }
 
-// replica is a running program with what it prints.
+// replica is a running program with its output.
 type replica struct {
 	cmd   *exec.Cmd
 	lines chan string

@@ -53,7 +53,7 @@ func (d *database) end(all ...interface{ Close(context.Context) error }) {
 	_ = os.RemoveAll(d.dir)
 }
 
-// number returns the one number that a query is for.
+// number returns the number that a query is for.
 func number(ctx context.Context, l *lab.Lab, db *sql.DB, query string, args ...any) (n int64) {
 	l.Must(db.QueryRowContext(ctx, query, args...).Scan(&n))
 	return n

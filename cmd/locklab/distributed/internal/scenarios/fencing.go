@@ -59,7 +59,7 @@ UPDATE account SET balance = ?, token = ? WHERE id = ? AND token <= ?`),
 
 var errStale = errors.New("a later holder was here already")
 
-// resource is what the lock guards. It remembers the highest number that it has seen.
+// resource is guarded by the lock. It remembers the highest number that it has seen.
 type resource struct {
 	mu     sync.Mutex
 	value  string

@@ -108,8 +108,8 @@ func ownerCheck(ctx context.Context, l *lab.Lab) error {
 	return nil
 }
 
-// lateRelease has Ann release after Bob got the lock. It returns how many of Bob and Cid were
-// inside at a time, what Ann deleted, and how long Cid waited.
+// lateRelease lets Ann release after Bob got the lock. It returns how many of Bob and Cid were
+// inside at a time, how many keys Ann deleted, and how long Cid waited.
 func lateRelease(l *lab.Lab, s *server, term time.Duration, all [3]*process, title, desc lab.Text,
 	unlock func(context.Context, *redis.Client, string, string) (int64,
 		error)) (most, deleted int64, waited time.Duration) {

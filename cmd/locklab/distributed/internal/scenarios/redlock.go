@@ -99,7 +99,7 @@ func (m masters) have(name string) (n int) {
 	return n
 }
 
-// forget has them come back at once from a crash, without what they knew.
+// forget restarts the masters at once after a crash, without their data.
 func (m masters) forget(l *lab.Lab) {
 	for _, s := range m {
 		s.Close()
@@ -386,7 +386,7 @@ func failure(l *lab.Lab, m masters, ann, bob *voter, name string, title, mark, d
 			me.Work(3 * time.Millisecond)
 			return nil
 		}
-		// The connections of before may have to be given up first.
+		// The client may first have to give up its earlier connections.
 		l.Until(lab.T("a majority votes for Bob", "多数把票投给 Bob"), func() bool {
 			ok, err := second.TryLockContext(ctx)
 			return ok && err == nil

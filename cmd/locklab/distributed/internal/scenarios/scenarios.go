@@ -1,6 +1,6 @@
 // Package scenarios has the lessons of the lab on locks between processes, one in each file.
 //
-// They are added as those of one process are, see package scenarios of locklab.
+// Add a scenario here like a scenario of one process, see package scenarios of locklab.
 package scenarios
 
 import (

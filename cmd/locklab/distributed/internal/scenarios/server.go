@@ -19,9 +19,9 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-// server is a Redis server inside the program. Times to live run by the real clock. miniredis
-// does not age its keys by itself. Each command that arrives therefore first ages them by the
-// time since the last one.
+// server is a Redis server inside the program. Times to live run by the real clock. miniredis does
+// not age its keys by itself. Each command that arrives therefore first ages them by the time since
+// the last command.
 type server struct {
 	*miniredis.Miniredis
 	commands atomic.Int64 // that arrived, without those inside scripts
@@ -37,7 +37,7 @@ func newServer(l *lab.Lab) *server {
 	return s
 }
 
-// start starts it, or starts it again at the same address, with what it has.
+// start starts the server, or starts it again at the same address, with its data.
 func (s *server) start(l *lab.Lab) {
 	l.Must(s.Start())
 	s.Server().SetPreHook(func(peer *miniserver.Peer, command string, _ ...string) bool {
@@ -70,8 +70,8 @@ func (s *server) left(key string) (time.Duration, bool) {
 	return s.TTL(key), s.Exists(key)
 }
 
-// process stands for a process: it has connections of its own, and locks that know nothing of
-// those of others.
+// process stands for a process: it has its own connections, and its own locks, which do not know
+// the locks of other processes.
 type process struct {
 	*redis.Client
 	locks *redislock.Client
@@ -83,7 +83,7 @@ type process struct {
 
 var errCut = errors.New("the network is cut")
 
-// quiet is a logger. What the clients of disconnected processes would log is part of the
+// quiet is a logger. The complaints of the clients of disconnected processes are part of the
 // scenario.
 type quiet struct{}
 

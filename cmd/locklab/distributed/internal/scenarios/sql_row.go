@@ -66,7 +66,7 @@ Lock lock = registry.obtain("order");`).With(lab.T("wrong: no owner, no end",
 //lab:show
 
 // lockByInsert acquires the lock by inserting the row of its name, which is unique. It is wrong:
-// the row has no owner and no lease.
+// the row lacks an owner and a lease.
 func lockByInsert(ctx context.Context, db *sql.DB, name string) (bool, error) {
 	r, err := db.ExecContext(ctx, `INSERT INTO bare_locks (name) VALUES (?) ON CONFLICT DO NOTHING`, name)
 	if err != nil {

@@ -68,8 +68,8 @@ Optional<Stock> findByItem(String item);`).With(lab.T("JPA: OptimisticLockExcept
 
 //lab:show
 
-// sellBlindly writes what it computed from what it read, even if the row changed in between. It
-// is wrong.
+// sellBlindly writes the result that it computed from an earlier read, even if the row changed in
+// between. It is wrong.
 func sellBlindly(ctx context.Context, db *sql.DB, compute func(left int64) int64) error {
 	var left int64
 	if err := db.QueryRowContext(ctx, `SELECT left FROM stock WHERE item = 'ticket'`).Scan(&left); err != nil {
@@ -85,8 +85,8 @@ func stockIn(db *sql.DB) (*sqllock.Versioned[int64], error) {
 		Version: "version"}, "ticket")
 }
 
-// sellLocked reads and writes in the transaction that has the lock. If it ends in any other way
-// than by a commit, nothing of what was done in it stays.
+// sellLocked reads and writes in the transaction that has the lock. If the transaction ends in any
+// other way than by a commit, none of its changes stay.
 func sellLocked(ctx context.Context, row *sqllock.Row, compute func(left int64) (int64, error)) error {
 	return row.Do(ctx, "stock", func(tx *sql.Tx) error {
 		var left int64

@@ -117,14 +117,14 @@ func wakeUp(_ context.Context, l *lab.Lab) error {
 	return nil
 }
 
-// wait is what came of a crowd.
+// wait is the result of a crowd.
 type wait struct {
 	all, meanwhile int           // commands: all, and those while the lock was held
 	held, took     time.Duration // for how long it was held, and how long it took then until all had had it
 	overlaps       int
 }
 
-// crowd has waiters wait for a lock that is held for some time, and until at least so many
+// crowd makes waiters wait for a lock that is held for some time, and until at least so many
 // commands have arrived.
 func crowd(l *lab.Lab, title, desc lab.Text, waiters int, held time.Duration, least int64,
 	kind func(*lab.Timeline, *process, string) (lock, unlock func(context.Context) error)) (w wait) {

@@ -50,7 +50,7 @@ lock.acquire();                    // %s`).With(lab.T("sequential nodes", "é¡ºåº
 
 //lab:show
 
-// byOneNode acquires the lock by creating the one node that all processes use.
+// byOneNode acquires the lock by creating the node that all processes share.
 func byOneNode(ctx context.Context, z *znodes, woken func()) (unlock func(), err error) {
 	for {
 		if z.create("lock") {
@@ -209,8 +209,8 @@ func zookeeperHerd(ctx context.Context, l *lab.Lab) error {
 
 type recipe func(context.Context, *znodes, func()) (func(), error)
 
-// wakeUps has n goroutines wait for a held lock, and releases it when all that are left wait again.
-// It returns the wake-ups in all, and those of the first release.
+// wakeUps makes n goroutines wait for a held lock, and releases it when all that are left wait
+// again. It returns all wake-ups, and the wake-ups of the first release.
 func wakeUps(ctx context.Context, l *lab.Lab, n int, lock recipe) (all, first int, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
