@@ -66,15 +66,12 @@ func openAccount(file string) (*account, error) {
 }
 
 // add adds a run of a test, by its subtests, and writes the ledger.
-func (a *account) add(j job, run map[string]*sums, failed bool) error {
+func (a *account) add(j job, run map[string]*sums) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	density := "faults"
 	if j.service {
 		density = "service"
-	}
-	if failed && len(run) == 0 {
-		run = map[string]*sums{j.test: {}}
 	}
 	for test, s := range run {
 		name := path.Base(j.pkg) + " " + strings.TrimPrefix(test, "TestLives") + " " + density
@@ -113,42 +110,48 @@ func (a *account) print(out io.Writer) {
 }
 
 var (
-	begun  = regexp.MustCompile(`^=== (?:RUN|NAME|CONT) +(\S+)`)
-	logged = regexp.MustCompile(`^ +\S+\.go:\d+: (\S+) simulated in (\d+) lives: (\d+) acquisitions, ` +
-		`(\d+) requests, (\d+) losses, (\d+) faults$`)
-	ended = regexp.MustCompile(`^ *--- (PASS|FAIL): (\S+) \(([0-9.]+)s\)$`)
+	begun = regexp.MustCompile(`^=== (?:RUN|NAME|CONT) +(\S+)`)
+	lived = regexp.MustCompile(`^ +\S+\.go:\d+: seed \d+: (\S+) simulated in (\d+) lives: (\d+) acquisitions, ` +
+		`(\d+) requests, (\d+) losses, (\d+) faults, in (\S+)$`)
+	broken = regexp.MustCompile(`^ +\S+\.go:\d+: (seed \d+ is broken) at `)
 )
 
-// read returns what each test has simulated, by the output of a run that took this long.
+// read returns what each test has simulated, by the output of a run that took this long. The run may have
+// ended in the middle of a life.
 func read(out string, processor time.Duration) map[string]*sums {
 	all := make(map[string]*sums)
 	took := make(map[string]float64)
+	findings := make(map[string]bool)
 	test := ""
 	whole := 0.0
+	of := func() *sums {
+		if all[test] == nil {
+			all[test] = new(sums)
+		}
+		return all[test]
+	}
 	for line := range strings.Lines(out) {
 		line = strings.TrimRight(line, "\n")
 		if m := begun.FindStringSubmatch(line); m != nil {
 			test = m[1]
-		} else if m := logged.FindStringSubmatch(line); m != nil {
+		} else if m := lived.FindStringSubmatch(line); m != nil {
 			d, err := time.ParseDuration(m[1])
-			if err != nil {
+			real, err2 := time.ParseDuration(m[7])
+			if err != nil || err2 != nil {
 				continue
 			}
 			var n [5]int
 			for i := range n {
 				n[i], _ = strconv.Atoi(m[i+2])
 			}
-			all[test] = &sums{
+			of().add(&sums{
 				Hours: d.Hours(), Lives: n[0], Acquisitions: n[1], Requests: n[2], Losses: n[3], Faults: n[4],
-			}
-		} else if m := ended.FindStringSubmatch(line); m != nil {
-			if s := all[m[2]]; s != nil {
-				took[m[2]], _ = strconv.ParseFloat(m[3], 64)
-				whole += took[m[2]]
-				if m[1] == "FAIL" {
-					s.Failures++
-				}
-			}
+			})
+			took[test] += real.Seconds()
+			whole += real.Seconds()
+		} else if m := broken.FindStringSubmatch(line); m != nil && !findings[test+m[1]] { // it is told twice
+			findings[test+m[1]] = true
+			of().Failures++
 		}
 	}
 	for test, s := range all { // a world has the share of its time
@@ -157,4 +160,12 @@ func read(out string, processor time.Duration) map[string]*sums {
 		}
 	}
 	return all
+}
+
+// failures returns how many lives have failed.
+func failures(run map[string]*sums) (n int) {
+	for _, s := range run {
+		n += s.Failures
+	}
+	return n
 }

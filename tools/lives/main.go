@@ -27,7 +27,8 @@ const usage = `usage: lives [flags]
 
 Lives runs all tests called TestLivesOf... and TestLivesWith..., each as lives full of faults and as lives of a
 service (see leasetest.World), until its time is over. It adds the hours, acquisitions and faults of each world
-to the ledger, a file, and prints the table. What fails is written to a file of its own, with its seed.
+to the ledger, a file, and prints the table, also if it is interrupted. What fails is written to a file of its
+own, with its seed.
 
 `
 
@@ -63,7 +64,7 @@ type job struct {
 
 func command() error {
 	var o options
-	flag.DurationVar(&o.duration, "for", 10*time.Minute, "how long to go on; each run that has begun is ended")
+	flag.DurationVar(&o.duration, "for", 10*time.Minute, "how long to go on; what has not ended by then is stopped")
 	flag.IntVar(&o.processes, "processes", runtime.GOMAXPROCS(0), "how many tests run beside each other")
 	flag.StringVar(&o.ledger, "ledger", "lives.json", "the file to add the sums to")
 	flag.StringVar(&o.findings, "findings", ".", "the folder for the output of what fails")
@@ -144,20 +145,23 @@ func (o *options) build(ctx context.Context, work string) ([]job, error) {
 
 // repeat runs the jobs in turn until ctx ends. A finding does not end it.
 func (o *options) repeat(ctx context.Context, jobs []job, account *account) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	next := make(chan job)
 	errs := make(chan error, o.processes)
 	var running sync.WaitGroup
 	for range o.processes {
 		running.Go(func() {
 			for j := range next {
-				if err := o.live(j, account); err != nil {
+				if err := o.live(ctx, j, account); err != nil {
 					errs <- err
+					cancel()
 					return
 				}
 			}
 		})
 	}
-	for i := 0; ctx.Err() == nil && len(errs) == 0; i++ {
+	for i := 0; ctx.Err() == nil; i++ {
 		select {
 		case next <- jobs[i%len(jobs)]:
 		case <-ctx.Done():
@@ -169,27 +173,39 @@ func (o *options) repeat(ctx context.Context, jobs []job, account *account) erro
 	return <-errs
 }
 
-// live runs one job, and adds it to the account.
-func (o *options) live(j job, account *account) error {
+// live runs one job, and adds it to the account. The job is stopped when ctx ends. All lives that have ended
+// by then count.
+func (o *options) live(ctx context.Context, j job, account *account) error {
 	args := []string{"-test.run", "^" + j.test + "$", "-test.v", "-test.timeout=24h", "-leasetest.simulate"}
 	if j.service {
 		args = append(args, o.service.String(), "-leasetest.service")
 	} else {
 		args = append(args, o.faults.String())
 	}
-	cmd := exec.Command(j.binary, args...)
+	cmd := exec.CommandContext(ctx, j.binary, args...)
 	cmd.Dir = j.folder
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400")
 	out, failed := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
+		if ctx.Err() != nil { // it ended before the job began
+			return nil
+		}
 		return failed
 	}
-	processor := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	if err := account.add(j, read(string(out), processor), failed != nil); err != nil {
-		return err
+	run := read(string(out), cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
+	if failed != nil && failures(run) == 0 {
+		select {
+		case <-ctx.Done(): // an interrupt ends the job too, and may do it first
+			failed = nil
+		case <-time.After(time.Second):
+			if run[j.test] == nil {
+				run[j.test] = new(sums)
+			}
+			run[j.test].Failures++
+		}
 	}
-	if failed == nil {
-		return nil
+	if err := account.add(j, run); err != nil || failed == nil {
+		return err
 	}
 	f, err := os.CreateTemp(o.findings, fmt.Sprintf("%s-*.txt", j.test))
 	if err != nil {

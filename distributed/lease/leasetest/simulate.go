@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -72,8 +73,8 @@ type World struct {
 //   - the store answers as a ledger of all requests says
 //
 // Then all faults end. Each goroutine must get the lock once more, within two leases and 15
-// seconds. All clients are closed. No goroutine may be left, and nothing in the store, see
-// Config.Rest.
+// seconds, and the time by which Config.SetClock has set the clock back. All clients are closed. No
+// goroutine may be left, and nothing in the store, see Config.Rest.
 //
 // A failure tells its seed, and the life that is left without the faults, processes and time that
 // the failure does not need. Then follow the actions of the two processes concerned. The flag
@@ -98,7 +99,7 @@ func Simulate(t *testing.T, w World) {
 	var total totals
 	defer func() { t.Log(&total) }() // of a failure too
 	live := func(seed uint64) {
-		f, sum := w.liveCounting(t, w.plan(seed))
+		f, sum := w.liveTelling(t, w.plan(seed))
 		total.add(sum)
 		if f != nil {
 			t.Fatal(w.shorten(t, f).report(t.Name()))
@@ -112,10 +113,37 @@ func Simulate(t *testing.T, w World) {
 	}
 }
 
-// String returns the line that tools/lives reads.
 func (t *totals) String() string {
 	return fmt.Sprintf("%v simulated in %d lives: %d acquisitions, %d requests, %d losses, %d faults",
 		t.time.Round(time.Second), t.lives, t.acquisitions, t.requests, t.losses, t.faults)
+}
+
+// liveTelling lives p, and prints p's seed in any case: a life may panic, or may never end. A verbose
+// test prints each life, for tools/lives.
+func (w World) liveTelling(t *testing.T, p plan) (f *finding, sum totals) {
+	t.Helper()
+	began := time.Now()
+	slow := time.AfterFunc(time.Minute, func() {
+		fmt.Fprintf(os.Stderr, "leasetest: a life has taken a minute so far: %s\n", replay(t.Name(), p.seed))
+	})
+	returned := false
+	defer func() {
+		if slow.Stop(); !returned {
+			t.Logf("a life does not return: %s", replay(t.Name(), p.seed))
+		}
+	}()
+	if testing.Verbose() {
+		t.Logf("seed %d begins", p.seed)
+	}
+	f, sum = w.liveCounting(t, p)
+	returned = true
+	if testing.Verbose() {
+		t.Logf("seed %d: %v, in %v", p.seed, &sum, time.Since(began).Round(time.Millisecond))
+		if f != nil { // it takes seconds to shorten it
+			t.Log(f.head(t.Name()))
+		}
+	}
+	return f, sum
 }
 
 func (w World) withDefaults() World {
@@ -360,15 +388,25 @@ func (w World) shorten(t *testing.T, f *finding) *finding {
 	return f
 }
 
-// report describes the finding, and says how to find it again.
-func (f *finding) report(test string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "broken at %v: %s\n%s\n", f.at.Round(time.Microsecond), f.rule, f.text)
+// head is the first line of the report. It has the seed, so that no shortened output lacks the seed.
+func (f *finding) head(test string) string {
+	return fmt.Sprintf("seed %d is broken at %v: %s: live it again by %s",
+		f.plan.seed, f.at.Round(time.Microsecond), f.rule, replay(test, f.plan.seed))
+}
+
+// replay is the command that lives a life again.
+func replay(test string, seed uint64) string {
 	how := ""
 	if *service {
 		how = " -leasetest.service"
 	}
-	fmt.Fprintf(&b, "live it again: go test -run '^%s$' -leasetest.seed=%d%s\n", test, f.plan.seed, how)
+	return fmt.Sprintf("go test -run '^%s$' -leasetest.seed=%d%s", test, seed, how)
+}
+
+// report describes the finding, and says how to find it again.
+func (f *finding) report(test string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n%s\n", f.head(test), f.text)
 	fmt.Fprintf(&b, "shortened by %d lives to %v, %d processes, %d users of each, %d faults:\n",
 		f.tries, f.plan.long.Round(time.Millisecond), f.plan.processes, f.plan.users, len(f.plan.troubles))
 	for _, t := range f.plan.troubles {

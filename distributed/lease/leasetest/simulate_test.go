@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -80,6 +81,13 @@ func TestOnlyTheGateSimulatesAllLives(t *testing.T) {
 	}
 }
 
+// This is one life of two hours to two days. Tools/lives simulates all worlds as services.
+func TestAServiceLivesForDays(t *testing.T) {
+	Simulate(t, World{
+		Service: true, For: time.Second, Open: func(tb testing.TB) Config { return direct(tb, "", fakestore.Full) },
+	})
+}
+
 // lives lives until something is found. On a quiet machine that takes seconds.
 func lives(t *testing.T, w World) *finding {
 	t.Helper()
@@ -104,7 +112,11 @@ func TestAFindingIsShortened(t *testing.T) {
 		t.Errorf("the finding %q needs no fault, and became %q with %d", f.rule, short.rule, len(short.plan.troubles))
 	}
 	report := short.report("TestMyStore")
-	for _, part := range []string{"broken at", "-run '^TestMyStore$' -leasetest.seed=", "client 1: "} {
+	first, _, _ := strings.Cut(report, "\n")
+	if again := fmt.Sprintf("-run '^TestMyStore$' -leasetest.seed=%d", short.plan.seed); !strings.Contains(first, again) {
+		t.Errorf("the first line has no %q: %s", again, first)
+	}
+	for _, part := range []string{"broken at", "client 1: "} {
 		if !strings.Contains(report, part) {
 			t.Errorf("the report has no %q:\n%s", part, report)
 		}
