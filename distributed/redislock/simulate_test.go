@@ -17,3 +17,14 @@ func TestLivesOfLocks(t *testing.T) {
 		t.Run(kind, func(t *testing.T) { suite.Lives(t, kind, lifeSeeds[kind]...) })
 	}
 }
+
+// resetSeeds are the seeds of lives that have found something.
+var resetSeeds = map[string][]uint64{
+	"fenced": {3537021290100323222}, // the clock was set back again and again, and a lost hold lasted as long
+}
+
+func TestLivesOfServersThatBreakPromises(t *testing.T) {
+	for _, kind := range []string{"plain", "fenced", "fair", "simple"} {
+		t.Run(kind, func(t *testing.T) { suite.LivesWithResets(t, kind, resetSeeds[kind]...) })
+	}
+}

@@ -218,17 +218,20 @@ func (l leadership) Err() error {
 	return context.Cause(l.term.leading)
 }
 
+// electing is cfg with elections instead of locks. tb is that of the server.
+func electing(tb testing.TB, cfg Config) Config {
+	cfg = cfg.withDefaults()
+	open := cfg.Open
+	cfg.Open = func(opened testing.TB, link *Link, opts ...lease.Option) locks.Provider {
+		return elections{open(opened, link, opts...).(*lease.Client), tb}
+	}
+	return cfg
+}
+
 func TestLivesOfLeaders(t *testing.T) {
 	for _, kind := range []fakestore.Kind{fakestore.Polled, fakestore.Watched, fakestore.Full, fakestore.Tied} {
 		t.Run(string(kind), func(t *testing.T) {
-			Simulate(t, World{For: inGate(5 * time.Minute), Open: func(tb testing.TB) Config {
-				cfg := direct(tb, "", kind).withDefaults()
-				open := cfg.Open
-				cfg.Open = func(opened testing.TB, link *Link, opts ...lease.Option) locks.Provider {
-					return elections{open(opened, link, opts...).(*lease.Client), tb}
-				}
-				return cfg
-			}})
+			Simulate(t, World{For: inGate(5 * time.Minute), Open: func(tb testing.TB) Config { return electing(tb, direct(tb, "", kind)) }})
 		})
 	}
 }

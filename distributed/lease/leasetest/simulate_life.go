@@ -39,6 +39,7 @@ type life struct {
 	count      atomic.Int64 // acquisitions
 	lost       atomic.Int64
 	long       time.Duration // when the last client was closed
+	back       time.Duration // by how much the server's clock was set back in all
 
 	mu        sync.Mutex
 	finding   *finding
@@ -462,8 +463,9 @@ func (l *life) cause(t trouble, ends map[int]time.Duration) {
 			if l.cfg.SetClock != nil {
 				l.resets()
 				by := min(t.until-t.at, l.ttl)
-				if by%2 == 0 {
+				if t.at%2 == 0 { // nanoseconds: by chance
 					by = -by
+					l.back -= by
 				}
 				l.cfg.SetClock(by)
 			}
@@ -561,8 +563,9 @@ func (l *life) calm() {
 }
 
 // turnBound is how long it may take until each user has had each lock, when everything is healed.
-// Locks of dead processes, and locks that a late request takes, end after two leases.
-func (l *life) turnBound() time.Duration { return 2*l.ttl + 15*time.Second }
+// Locks of dead processes, and locks that a late request takes, end after two leases. Each time when
+// the server's clock was set back has prolonged them.
+func (l *life) turnBound() time.Duration { return 2*l.ttl + 15*time.Second + l.back }
 
 // possession is a hold in the hands of a user.
 type possession struct {

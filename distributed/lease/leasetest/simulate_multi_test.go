@@ -28,9 +28,7 @@ func (c bothClients) Close(ctx context.Context) error {
 }
 
 // multis is a configuration for locks on two stores of this kind. members are their names there.
-func multis(tb testing.TB, flaw fakestore.Flaw, kind fakestore.Kind, members func(name string) []string) Config {
-	tb.Helper()
-	servers := [2]*fakestore.Server{fakestore.NewServer(""), fakestore.NewServer(flaw)}
+func multis(servers [2]*fakestore.Server, kind fakestore.Kind, members func(name string) []string) Config {
 	var both [2]Config
 	for i, s := range servers {
 		both[i] = dialing(s, kind, nil)
@@ -83,7 +81,9 @@ func TestLivesOfMultisOverTwoStores(t *testing.T) {
 			t.Run(how+"/"+string(kind), func(t *testing.T) {
 				Simulate(t, World{
 					Servers: 2, For: inGate(3 * time.Minute), Seeds: multiSeeds[how+"/"+string(kind)],
-					Open: func(tb testing.TB) Config { return multis(tb, "", kind, members) },
+					Open: func(testing.TB) Config {
+						return multis([2]*fakestore.Server{fakestore.NewServer(""), fakestore.NewServer("")}, kind, members)
+					},
 				})
 			})
 		}

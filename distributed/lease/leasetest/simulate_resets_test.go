@@ -27,16 +27,20 @@ var resetSeeds = map[string][]uint64{
 // resets simulates stores of a kind whose servers break promises.
 func resets(t *testing.T, how string, kind fakestore.Kind) {
 	t.Helper()
-	Simulate(t, World{For: inGate(3 * time.Minute), Seeds: resetSeeds[how+"/"+string(kind)], Open: func(tb testing.TB) Config {
-		s := fakestore.NewServer("")
-		cfg := dialing(s, kind, nil)
-		cfg.exact = true
-		if kind == fakestore.Permits {
-			cfg.Semaphore = Semaphores
-		}
-		resetting[how](s, &cfg)
-		return cfg
+	Simulate(t, World{For: inGate(3 * time.Minute), Seeds: resetSeeds[how+"/"+string(kind)], Open: func(testing.TB) Config {
+		return reset(how, kind)
 	}})
+}
+
+func reset(how string, kind fakestore.Kind) Config {
+	s := fakestore.NewServer("")
+	cfg := dialing(s, kind, nil)
+	cfg.exact = true
+	if kind == fakestore.Permits {
+		cfg.Semaphore = Semaphores
+	}
+	resetting[how](s, &cfg)
+	return cfg
 }
 
 func TestLivesOfStoresThatBreakPromises(t *testing.T) {
@@ -45,6 +49,45 @@ func TestLivesOfStoresThatBreakPromises(t *testing.T) {
 			fakestore.Polled, fakestore.Watched, fakestore.Queued, fakestore.Tied, fakestore.Full, fakestore.Permits,
 		} {
 			t.Run(how+"/"+string(kind), func(t *testing.T) { resets(t, how, kind) })
+		}
+	}
+}
+
+func TestLivesOfLeadersByStoresThatBreakPromises(t *testing.T) {
+	for _, kind := range []fakestore.Kind{fakestore.Polled, fakestore.Watched, fakestore.Full, fakestore.Tied} {
+		t.Run(string(kind), func(t *testing.T) {
+			Simulate(t, World{
+				For: inGate(time.Minute), Seeds: resetSeeds["leaders/"+string(kind)],
+				Open: func(tb testing.TB) Config { return electing(tb, reset("both", kind)) },
+			})
+		})
+	}
+}
+
+func TestLivesOfMultisOverStoresThatBreakPromises(t *testing.T) {
+	for how, members := range multiNames {
+		for _, kind := range []fakestore.Kind{fakestore.Watched, fakestore.Queued, fakestore.Full} {
+			t.Run(how+"/"+string(kind), func(t *testing.T) {
+				Simulate(t, World{
+					Servers: 2, For: inGate(time.Minute), Seeds: resetSeeds["multis/"+how+"/"+string(kind)],
+					Open: func(testing.TB) Config {
+						servers := [2]*fakestore.Server{fakestore.NewServer(""), fakestore.NewServer("")}
+						cfg := multis(servers, kind, members)
+						var both [2]Config
+						for i, s := range servers {
+							resetting["both"](s, &both[i])
+						}
+						next := 0
+						one := func() Config { // one server after the other
+							next++
+							return both[next%2]
+						}
+						cfg.Forget = func() { one().Forget() }
+						cfg.SetClock = func(by time.Duration) { one().SetClock(by) }
+						return cfg
+					},
+				})
+			})
 		}
 	}
 }

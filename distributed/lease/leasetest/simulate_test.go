@@ -3,6 +3,7 @@ package leasetest
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
@@ -72,20 +73,17 @@ func TestLivesWithConnections(t *testing.T) {
 	}
 }
 
-func TestOnlyTheGateSimulatesAllLives(t *testing.T) {
-	for set, want := range map[string]time.Duration{"": time.Minute, "all": 4 * time.Minute} {
-		t.Setenv("LOCKS_LIVES", set)
-		if got := inGate(4 * time.Minute); got != want {
-			t.Errorf("%q simulates %v, want %v", set, got, want)
-		}
-	}
-}
-
-// This is one life of two hours to two days. Tools/lives simulates all worlds as services.
-func TestAServiceLivesForDays(t *testing.T) {
-	Simulate(t, World{
+// It is one short life. Tools/lives simulates all worlds as services, for days.
+func TestAServiceLivesForHours(t *testing.T) {
+	w := World{
 		Service: true, For: time.Second, Open: func(tb testing.TB) Config { return direct(tb, "", fakestore.Full) },
-	})
+	}
+	short := rand.Uint64()
+	for w.withDefaults().plan(short).long > 4*time.Hour {
+		short = rand.Uint64()
+	}
+	w.Seeds = []uint64{short}
+	Simulate(t, w)
 }
 
 // lives lives until something is found. On a quiet machine that takes seconds.

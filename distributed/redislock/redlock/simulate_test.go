@@ -7,3 +7,5 @@ import (
 )
 
 func TestLivesOfRedlocks(t *testing.T) { suite.RedlockLives(t) }
+
+func TestLivesOfServersThatBreakPromises(t *testing.T) { suite.RedlockLivesWithResets(t) }

@@ -31,12 +31,21 @@ type simulated struct {
 	place string
 	turn  chan *resp // the connection of all requests
 	over  chan struct{}
+
+	// The goroutine that has the turn uses these.
+	conns  map[net.Conn]bool // for subscriptions
+	ahead  time.Duration     // of the clock
+	every  time.Duration     // between two times when the server stores its data, or 0
+	stored time.Time         // the last of these times
 }
 
 // simulate starts a server until tb ends.
 func simulate(tb testing.TB, place string) *simulated {
 	tb.Helper()
-	s := &simulated{redis: miniredis.NewMiniRedis(), place: place, turn: make(chan *resp, 1), over: make(chan struct{})}
+	s := &simulated{
+		redis: miniredis.NewMiniRedis(), place: place, turn: make(chan *resp, 1), over: make(chan struct{}),
+		conns: make(map[net.Conn]bool),
+	}
 	conn, err := s.redis.Dial()
 	if err != nil {
 		tb.Fatal(err)
@@ -55,10 +64,55 @@ func simulate(tb testing.TB, place string) *simulated {
 func (s *simulated) do(command ...string) (any, error) {
 	c := <-s.turn
 	defer func() { s.turn <- c }()
-	if err := c.send(command...); err != nil {
-		return nil, err
+	if s.ahead != 0 {
+		s.redis.SetTime(time.Now().Add(s.ahead))
 	}
-	return c.receive()
+	if s.every > 0 && time.Since(s.stored) >= s.every {
+		if err := s.store(c); err != nil {
+			return nil, err
+		}
+	}
+	return c.ask(command...)
+}
+
+// store copies all keys to another database. The caller has the turn.
+func (s *simulated) store(c *resp) error {
+	s.stored = time.Now()
+	s.redis.DB(1).FlushDB()
+	for _, key := range s.redis.Keys() {
+		if _, err := c.ask("COPY", key, key, "DB", "1"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forget restarts the server with what it has stored, and without anything later.
+func (s *simulated) forget() error {
+	c := <-s.turn
+	defer func() { s.turn <- c }()
+	for conn := range s.conns {
+		conn.Close()
+	}
+	if time.Since(s.stored) >= s.every { // each change was stored
+		return nil
+	}
+	s.redis.SwapDB(0, 1)
+	return s.store(c)
+}
+
+// setClock sets the clock of the server. A lease of Redis ends at a time of this clock.
+func (s *simulated) setClock(by time.Duration) {
+	s.alone(func() {
+		s.ahead += by
+		for db := 0; by < 0 && db < 2; db++ {
+			for _, key := range s.redis.DB(db).Keys() {
+				if left := s.redis.DB(db).TTL(key); left > 0 {
+					s.redis.DB(db).SetTTL(key, left-by)
+				}
+			}
+		}
+	})
 }
 
 // alone calls f while the server carries out no command. A command that counts the subscribers of a
@@ -75,7 +129,9 @@ func (s *simulated) serve(conn net.Conn) {
 	defer conn.Close()
 	c := newResp(conn)
 	sub := s.redis.NewSubscriber()
+	s.alone(func() { s.conns[conn] = true })
 	defer s.alone(func() {
+		delete(s.conns, conn)
 		for _, channel := range sub.Channels() {
 			sub.Unsubscribe(channel)
 		}
@@ -159,6 +215,13 @@ func (c *resp) send(command ...string) error {
 	defer func() { <-c.turn }()
 	_, err := io.WriteString(c, array(command))
 	return err
+}
+
+func (c *resp) ask(command ...string) (any, error) {
+	if err := c.send(command...); err != nil {
+		return nil, err
+	}
+	return c.receive()
 }
 
 // receive returns the next reply: nil, an int64, a string, a slice of these, or an error.
@@ -422,28 +485,62 @@ func left(servers []*simulated) func(tb testing.TB, name string) {
 func Lives(t *testing.T, kind string, seeds ...uint64) {
 	t.Helper()
 	leasetest.Simulate(t, leasetest.World{For: 20 * time.Second, Seeds: seeds, Open: func(tb testing.TB) leasetest.Config {
+		return lives(simulate(tb, "redis"), kind)
+	}})
+}
+
+// LivesWithResets is Lives on a server that restarts without its last changes, and whose clock jumps.
+func LivesWithResets(t *testing.T, kind string, seeds ...uint64) {
+	t.Helper()
+	leasetest.Simulate(t, leasetest.World{For: 20 * time.Second, Seeds: seeds, Open: func(tb testing.TB) leasetest.Config {
 		server := simulate(tb, "redis")
-		cfg := leasetest.Config{
-			Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
-				c, err := redisport.NewClient(&simulatedPort{server, link}, []redislock.Option{
-					redislock.WithLeaseOptions(opts...), redislock.WithFairWait(fairWait),
-				})
-				if err != nil {
-					tb.Fatal(err)
-				}
-				closed(tb, c.(*redislock.Client))
-				return provider{c.(*redislock.Client), kind}
-			},
-			FIFO: kind == "fair",
-			Rest: left([]*simulated{server}),
-		}
-		if kind == "write" {
-			cfg.Read = func(p locks.Provider, name string) locks.TryLocker {
-				return p.(provider).RWMutex(name).ReadLocker()
-			}
-		}
+		cfg := lives(server, kind)
+		cfg.Forget, cfg.SetClock = resets(tb, server)
 		return cfg
 	}})
+}
+
+// resets has one of the servers store its data each second. The functions are those of a Config, for one
+// server after the other.
+func resets(tb testing.TB, servers ...*simulated) (forget func(), setClock func(by time.Duration)) {
+	for _, s := range servers {
+		s.every = time.Second
+	}
+	next := 0
+	one := func() *simulated {
+		next++
+		return servers[next%len(servers)]
+	}
+	forget = func() {
+		if err := one().forget(); err != nil {
+			tb.Error(err)
+		}
+	}
+	return forget, func(by time.Duration) { one().setClock(by) }
+}
+
+// lives is the configuration for locks of a kind on server.
+func lives(server *simulated, kind string) leasetest.Config {
+	cfg := leasetest.Config{
+		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
+			c, err := redisport.NewClient(&simulatedPort{server, link}, []redislock.Option{
+				redislock.WithLeaseOptions(opts...), redislock.WithFairWait(fairWait),
+			})
+			if err != nil {
+				tb.Fatal(err)
+			}
+			closed(tb, c.(*redislock.Client))
+			return provider{c.(*redislock.Client), kind}
+		},
+		FIFO: kind == "fair",
+		Rest: left([]*simulated{server}),
+	}
+	if kind == "write" {
+		cfg.Read = func(p locks.Provider, name string) locks.TryLocker {
+			return p.(provider).RWMutex(name).ReadLocker()
+		}
+	}
+	return cfg
 }
 
 // RedlockLives simulates locks on five servers, each of which fails by itself. It first lives the
@@ -452,31 +549,53 @@ func RedlockLives(t *testing.T, seeds ...uint64) {
 	t.Helper()
 	leasetest.Simulate(t, leasetest.World{
 		For: 20 * time.Second, Servers: 5, Seeds: seeds,
+		Open: func(tb testing.TB) leasetest.Config { return redlockLives(fiveServers(tb)) },
+	})
+}
+
+// RedlockLivesWithResets is RedlockLives on servers that restart without their last changes, and whose
+// clocks jump, one after the other.
+func RedlockLivesWithResets(t *testing.T, seeds ...uint64) {
+	t.Helper()
+	leasetest.Simulate(t, leasetest.World{
+		For: 20 * time.Second, Servers: 5, Seeds: seeds,
 		Open: func(tb testing.TB) leasetest.Config {
-			servers := make([]*simulated, 5)
-			for i := range servers {
-				servers[i] = simulate(tb, fmt.Sprint("redis ", i))
-			}
-			return leasetest.Config{
-				Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
-					var ports []redisport.Port
-					for i, s := range servers {
-						ports = append(ports, &simulatedPort{s, link.Server(i)})
-					}
-					c, err := redisport.NewRedlock(ports, []redislock.Option{redislock.WithLeaseOptions(opts...)})
-					if err != nil {
-						tb.Fatal(err)
-					}
-					provider := c.(interface {
-						locks.Provider
-						Close(ctx context.Context) error
-					})
-					closed(tb, provider)
-					return provider
-				},
-				SpuriousTry: true,
-				Rest:        left(servers),
-			}
+			servers := fiveServers(tb)
+			cfg := redlockLives(servers)
+			cfg.Forget, cfg.SetClock = resets(tb, servers...)
+			return cfg
 		},
 	})
+}
+
+func fiveServers(tb testing.TB) []*simulated {
+	servers := make([]*simulated, 5)
+	for i := range servers {
+		servers[i] = simulate(tb, fmt.Sprint("redis ", i))
+	}
+	return servers
+}
+
+// redlockLives is the configuration for locks on a majority of servers.
+func redlockLives(servers []*simulated) leasetest.Config {
+	return leasetest.Config{
+		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
+			var ports []redisport.Port
+			for i, s := range servers {
+				ports = append(ports, &simulatedPort{s, link.Server(i)})
+			}
+			c, err := redisport.NewRedlock(ports, []redislock.Option{redislock.WithLeaseOptions(opts...)})
+			if err != nil {
+				tb.Fatal(err)
+			}
+			provider := c.(interface {
+				locks.Provider
+				Close(ctx context.Context) error
+			})
+			closed(tb, provider)
+			return provider
+		},
+		SpuriousTry: true,
+		Rest:        left(servers),
+	}
 }
