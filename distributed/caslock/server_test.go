@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jucgo/locks/distributed/caslock"
 )
@@ -22,6 +24,10 @@ type server struct {
 	changed chan struct{}     // is closed and replaced with each change
 	loads   int
 	swaps   int
+
+	every  time.Duration // between two times when the server stores its documents, or 0
+	last   time.Time     // when it stored them last
+	stored map[string]string
 }
 
 func newServer() *server { return &server{docs: make(map[string]string), changed: make(chan struct{})} }
@@ -52,6 +58,9 @@ func (s *server) Swap(_ context.Context, name string, data []byte, version strin
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.swaps++
+	if s.every > 0 && time.Since(s.last) >= s.every {
+		s.store()
+	}
 	if s.version(name) != version {
 		return "", caslock.ErrConflict
 	}
@@ -59,6 +68,27 @@ func (s *server) Swap(_ context.Context, name string, data []byte, version strin
 	s.notify()
 	return versionOf(string(data)), nil
 }
+
+// storing has the server store its documents at each interval. The returned function restarts the server
+// with what it has stored.
+func (s *server) storing(every time.Duration) (forget func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.every = every
+	s.store()
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if time.Since(s.last) < s.every { // else each change was stored
+			s.docs = s.stored
+			s.store()
+			s.notify()
+		}
+	}
+}
+
+// store keeps the documents as they are now. s.mu is held.
+func (s *server) store() { s.stored, s.last = maps.Clone(s.docs), time.Now() }
 
 // put writes as another program.
 func (s *server) put(name, data string) {
