@@ -34,7 +34,7 @@ var mistakes = []mistake.Mistake{
 		Old:  "typed('hdel', KEYS[1], ARGV[1])",
 		New:  "redis.call('del', KEYS[1])",
 		Life: "^TestLivesOfRedlocks$", Seed: 8080406984710248715,
-		Rule: "Renew finds each hold",
+		Rule: "it gives a lock once",
 	},
 	{
 		Name: "a request without a majority keeps its votes", File: "distributed/redislock/redlock/majority.go",
