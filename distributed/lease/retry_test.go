@@ -128,7 +128,7 @@ func TestARefusedReleaseIsAnsweredAtOnceAndRepeated(t *testing.T) {
 		began := time.Now()
 		require.ErrorIs(t, l.UnlockContext(o), errForbidden)
 		require.Zero(t, time.Since(began))
-		time.Sleep(term)
+		time.Sleep(term + time.Millisecond) // the last release comes when the hold ends
 		sent := s.count("release")
 		require.Greater(t, sent, 10)
 		require.Less(t, sent, 30, "the pauses grow")

@@ -87,7 +87,7 @@ var mistakes = []mistake.Mistake{
 	},
 	{
 		Name: "a leadership that was lost has ended without a reason", File: "distributed/leader/leader.go",
-		Old:  "	if err != nil {\n		t.err = joined.Errors(t.err, err)\n	}\n",
+		Old:  "	t.err = joined.Errors(t.err, err)\n",
 		New:  "",
 		Life: leaders("watched"), Seed: 1,
 		Rule: "a lost leadership has ended for another reason",
