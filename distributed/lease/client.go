@@ -176,7 +176,7 @@ func newClient(s driver.Store, suspended func(time.Time) time.Duration, opts ...
 	}
 	c.jobs.init()
 	c.releaser.base, c.releaser.schedule = &c.base, &c.schedule
-	c.releaser.unsettled = make(map[*sweeping]struct{})
+	c.releaser.unsettled = make(map[driver.HoldID][]*sweeping)
 	c.schedule.sweep = c.releaser.sweep
 	c.schedule.init(&c.base)
 	c.queues.base, c.queues.releaser = &c.base, &c.releaser

@@ -159,8 +159,10 @@ func (e *ending) countLeft(left map[driver.HoldID]struct{}) *closing.Unreleased 
 	})
 	c.releaser.mu.Lock()
 	defer c.releaser.mu.Unlock()
-	for s := range c.releaser.unsettled {
-		doubt(s.id, s.over())
+	for id, sweeps := range c.releaser.unsettled {
+		for _, s := range sweeps {
+			doubt(id, s.over())
+		}
 	}
 	for _, q := range busy {
 		if name, _, _ := strings.Cut(q.name, "\x00"); !names[name] { // else a sweep has begun

@@ -22,8 +22,8 @@ type releaser struct {
 	mu        sync.Mutex
 	brief     context.Context // see briefly
 	briefEnd  time.Time
-	unsettled map[*sweeping]struct{} // by which the store may have locks, see sweeping
-	failure   error                  // of the last sweep that failed while Close waited, or nil
+	unsettled map[driver.HoldID][]*sweeping // by which the store may have locks, see sweeping
+	failure   error                         // of the last sweep that failed while Close waited, or nil
 }
 
 // release releases g to the store. It returns for how long other clients should have the

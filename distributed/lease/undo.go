@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"slices"
 	"time"
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
@@ -164,7 +165,7 @@ func (r *releaser) sweep(s *sweeping) {
 		over = last
 	}
 	r.mu.Lock()
-	r.unsettled[s] = struct{}{}
+	r.unsettled[s.id] = append(r.unsettled[s.id], s)
 	r.mu.Unlock()
 	if r.life.Err() != nil { // no request is sent any more
 		return
@@ -223,7 +224,22 @@ func (r *releaser) sweep(s *sweeping) {
 func (r *releaser) settle(s *sweeping) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.unsettled, s)
+	r.settleLocked(s)
+}
+
+// settleLocked is settle with r.mu held. It reports whether s was unsettled.
+func (r *releaser) settleLocked(s *sweeping) bool {
+	all := r.unsettled[s.id]
+	i := slices.Index(all, s)
+	if i < 0 {
+		return false
+	}
+	if all = slices.Delete(all, i, i+1); len(all) > 0 {
+		r.unsettled[s.id] = all
+	} else {
+		delete(r.unsettled, s.id)
+	}
+	return true
 }
 
 // settleFound notes that a release has found what the request of s has taken. Then nothing is left
@@ -231,16 +247,7 @@ func (r *releaser) settle(s *sweeping) {
 func (r *releaser) settleFound(s *sweeping) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.settleFoundLocked(s)
-}
-
-// settleFoundLocked is settleFound with r.mu held.
-func (r *releaser) settleFoundLocked(s *sweeping) {
-	for other := range r.unsettled {
-		if other.id == s.id {
-			delete(r.unsettled, other)
-		}
-	}
+	delete(r.unsettled, s.id)
 }
 
 // settleRequest notes that the request of s, which was under way, is answered and undone. An answer
@@ -248,10 +255,9 @@ func (r *releaser) settleFoundLocked(s *sweeping) {
 func (r *releaser) settleRequest(s *sweeping) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, ok := r.unsettled[s]; !ok {
-		r.settleFoundLocked(s)
+	if !r.settleLocked(s) {
+		delete(r.unsettled, s.id)
 	}
-	delete(r.unsettled, s)
 }
 
 // noteFailure notes why Close does not know the outcome of a sweep.
