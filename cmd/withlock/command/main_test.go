@@ -4,6 +4,7 @@ package command
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -19,8 +20,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/jucgo/locks"
 	_ "github.com/jucgo/locks/distributed/open/all"
+	"github.com/jucgo/locks/distributed/open/driver"
 	safe "github.com/jucgo/locks/internal/terminal"
+	"github.com/jucgo/locks/named"
 )
 
 // asProgram makes the test's binary act as the program.
@@ -33,6 +37,9 @@ func TestMain(m *testing.M) {
 		if os.Getenv(asPatient) != "" {
 			shortest = requestTimeout
 		}
+		if os.Getenv(asDoubtful) != "" {
+			driver.Register(driver.Scheme{Name: "doubtful", Kinds: []string{"plain"}, Open: openDoubtful})
+		}
 		Main()
 	}
 	os.Unsetenv("WITHLOCK_STORE")
@@ -43,6 +50,15 @@ func TestMain(m *testing.M) {
 		f.Value.Set("8") // they wait for processes and for leases
 	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/jucgo/locks/internal/test/testbed.start.func1.1"))
+}
+
+// asDoubtful gives the program a store that never knows whether it is rid of all locks.
+const asDoubtful = "WITHLOCK_TEST_DOUBTFUL"
+
+func openDoubtful(_ context.Context, o *driver.Opening) error {
+	o.Locker = named.New(locks.NonFair).Locker
+	o.OnClose(func(context.Context) error { return errors.New("acquisitions in doubt: 1") })
+	return nil
 }
 
 // here runs the program in this process.

@@ -5,6 +5,7 @@ package command
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -163,3 +164,16 @@ func (p *process) code() int {
 }
 
 func (p *process) signal(s syscall.Signal) { require.NoError(p.t, p.cmd.Process.Signal(s)) }
+
+func TestADoubtOfTheStoreDoesNotChangeTheExitCodeOfTheCommand(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{0, 3} {
+		p := startWith(t, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, asDoubtful+"=1") }, "doubtful:it",
+			"run", "-name", "it", "--", "sh", "-c", fmt.Sprintf("exit %d", code))
+		if code == 0 {
+			p.says("acquisitions in doubt: 1")
+		}
+		p.eof()
+		require.Equal(t, code, p.code())
+	}
+}

@@ -111,15 +111,16 @@ func (j *job) openPatiently(ctx context.Context, c *cli.Command) error {
 	}
 }
 
-// close closes the store, and returns the outcome of the job that ended with err.
+// close closes the store, and returns the outcome of the job that ended with err. A job that
+// succeeded stays one if the store may keep a lock for a request without an answer: the lock of the
+// job is released, and that other lock ends with its lease. A line says so.
 func (j *job) close(err error) error {
 	limit := closing
 	if f := (failure{}); errors.As(err, &f) && f.code == exitUnreachable {
 		limit = 100 * time.Millisecond // nothing can be undone there
 	}
-	closed := storeFailure(context.Background(), shut(j.store, limit))
-	if err == nil {
-		return closed
+	if closed := shut(j.store, limit); closed != nil && err == nil {
+		j.say("%w", closed)
 	}
 	return err
 }
