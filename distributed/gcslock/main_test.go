@@ -15,6 +15,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/gcslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
@@ -50,7 +51,7 @@ func open(tb testing.TB, client *http.Client, opts ...gcslock.Option) *caslock.C
 	tb.Helper()
 	c, err := gcslock.New(client, bucketName, opts...)
 	require.NoError(tb, err)
-	tb.Cleanup(func() { require.NoError(tb, c.Close(context.Background())) })
+	tb.Cleanup(func() { adaptertest.Close(tb, c) })
 	return c
 }
 

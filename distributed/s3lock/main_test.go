@@ -13,6 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/s3lock"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -80,7 +81,7 @@ func open(tb testing.TB, client *s3.Client, opts ...s3lock.Option) *caslock.Clie
 	tb.Helper()
 	c, err := s3lock.New(client, bucketName, opts...)
 	require.NoError(tb, err)
-	tb.Cleanup(func() { require.NoError(tb, c.Close(context.Background())) })
+	tb.Cleanup(func() { adaptertest.Close(tb, c) })
 	return c
 }
 

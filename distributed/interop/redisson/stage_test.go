@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -67,7 +68,7 @@ func open(tb testing.TB, conn redis.UniversalClient, term time.Duration, opts ..
 		redislock.WithFairWait(5 * time.Minute),
 	}, opts...)...)
 	require.NoError(tb, err)
-	tb.Cleanup(func() { require.NoError(tb, c.Close(background)) })
+	tb.Cleanup(func() { adaptertest.Close(tb, c) })
 	return c
 }
 
