@@ -826,6 +826,18 @@ func timeoutStorm(s *suite) {
 	s.mustBeFree("all have released it or timed out")
 	a, b := s.party(), s.party()
 	a.mustLock(s.x)
+	// On a busy machine, the time of each wait above may be over before the wait begins.
+	s.together(s.cfg.Goroutines, func(int) error {
+		for range 1 + 40/s.cfg.Goroutines {
+			ctx, cancel := context.WithTimeout(s.ctx, time.Millisecond)
+			err := s.x.LockContext(ctx)
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) {
+				return fmt.Errorf("a wait for a held lock ends with %v, and not with its time limit", err)
+			}
+		}
+		return nil
+	})
 	c := b.startLock(s.l, s.ctx)
 	s.mustWait(c, s.l, 1)
 	a.mustUnlock(s.x)

@@ -52,9 +52,12 @@ func inspectAnswers(s *suite) {
 			require.Contains(s, []locks.Owner{0, b.id}, w.Owner)
 		}
 	}
-	limited, stop := context.WithTimeout(s.ctx, s.cfg.Settle)
-	require.ErrorIs(s, s.party().lock(s.x, limited), context.DeadlineExceeded)
-	stop()
+	leaving, leave := context.WithCancel(s.ctx)
+	gone := s.party().startLock(s.x, leaving)
+	s.mustWait(gone, s.x, 2)
+	leave()
+	s.await(gone, "LockContext")
+	require.ErrorIs(s, gone.err, context.Canceled)
 	if waiting := inspect(); s.cfg.Waiting != nil && waiting.Waiting >= 0 {
 		require.Equal(s, 1, waiting.Waiting, "one of two waiters has left")
 	}
