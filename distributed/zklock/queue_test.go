@@ -187,7 +187,9 @@ func TestOneHolderAtATimeWhateverWaitersDo(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "turns", func() bool { return t.Failed() || grants.Load() >= 400 })
+	for done := int32(0); done < 400 && !t.Failed(); done = grants.Load() { // on a busy machine each takes long
+		eventually(t, "a turn", func() bool { return t.Failed() || grants.Load() > done })
+	}
 	close(stop)
 	wg.Wait()
 	connect(t, s.Addr()).queued("/it", 0)
@@ -234,8 +236,9 @@ func disturb(t *testing.T, direct admin, r *rand.Rand, token uint64) {
 	slices.SortFunc(names, func(a, b string) int { return strings.Compare(a[len(a)-10:], b[len(b)-10:]) })
 	if assert.NotEmpty(t, names) {
 		_, st, err := direct.Get("/it/" + names[0])
-		assert.NoError(t, err)
-		assert.EqualValues(t, st.Czxid, token)
+		if assert.NoError(t, err) {
+			assert.EqualValues(t, st.Czxid, token)
+		}
 	}
 	if len(names) < 2 {
 		return
