@@ -37,16 +37,16 @@ func TestNoValueIsPoppedTwice(t *testing.T) {
 	for i := range 2 * contended {
 		s.Push(i)
 	}
-	var sums [2]int
+	var sums [2]int64
 	both(func(i int) {
-		sum := 0
+		sum := int64(0)
 		for range contended {
 			v, _ := s.Pop()
-			sum += v
+			sum += int64(v)
 		}
 		sums[i] = sum
 	})
-	require.Equal(t, contended*(2*contended-1), sums[0]+sums[1])
+	require.Equal(t, int64(contended)*(2*contended-1), sums[0]+sums[1])
 }
 
 func TestNoStoreLosesAVersion(t *testing.T) {
