@@ -344,9 +344,9 @@ func (s *store) doubtOf(id driver.HoldID) (version string, known bool) {
 	return version, known
 }
 
-// settle returns the document of a lock. If known, a write of id replaces the version doubted, and
-// may still come: unless the document shows that the write was carried out, the write comes too
-// late for the document that settle returns.
+// settle returns the document of a lock. If known is true, a write of id may still come, and replaces
+// the version doubted only. For the document that settle returns, this write comes too late, or the
+// document shows that the store has carried out the write.
 func (s *store) settle(ctx context.Context, id driver.HoldID, doubted string, known bool) (document, error) {
 	d, _, err := s.change(ctx, id.Name, nil, func(r *roster, d document) bool {
 		if !known || r.index(id.Acquisition) >= 0 || d.version != doubted {

@@ -106,8 +106,8 @@ func (a question) sweep(until time.Time, known <-chan struct{}, several bool) *s
 // remaining data of a closed connection for about as long.
 const latest = 5 * time.Minute
 
-// The pauses between the requests of a sweep double from firstSweep to a tenth of its time: first
-// the time in which a late request may come, then the time in which its lock may last. Therefore a
+// The pauses between the requests of a sweep double from firstSweep to a tenth of the sweep's time.
+// That is first the time in which a late request may come, then the time in which its lock may last. A
 // sweep sends at most 20 requests, and one more for each doubling: 50 in a year.
 const firstSweep = 5 * time.Millisecond
 

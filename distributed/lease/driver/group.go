@@ -42,8 +42,8 @@ func (g *Group[K, C]) Client(kind K, open func() (C, error)) (none C, err error)
 
 // Close closes all Clients at once, see lease.Client.Close. All holders have found their holds lost
 // before the first lock is released: one request to the store may end the holds of several Clients.
-// The error counts the locks of all Clients, as the error of one Client does. Close reports whether it was the first call: only the
-// first call does anything.
+// The error counts the locks of all Clients, as the error of one Client does. Close reports whether
+// it was the first call: only the first call does anything.
 func (g *Group[K, C]) Close(ctx context.Context) (first bool, err error) {
 	g.mu.Lock()
 	first = !g.closed

@@ -231,7 +231,9 @@ func electing(tb testing.TB, cfg Config) Config {
 func TestLivesOfLeaders(t *testing.T) {
 	for _, kind := range []fakestore.Kind{fakestore.Polled, fakestore.Watched, fakestore.Full, fakestore.Tied} {
 		t.Run(string(kind), func(t *testing.T) {
-			Simulate(t, World{For: inGate(5 * time.Minute), Open: func(tb testing.TB) Config { return electing(tb, direct(tb, "", kind)) }})
+			Simulate(t, World{For: inGate(5 * time.Minute), Open: func(tb testing.TB) Config {
+				return electing(tb, direct(tb, "", kind))
+			}})
 		})
 	}
 }

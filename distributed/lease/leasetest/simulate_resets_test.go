@@ -27,9 +27,10 @@ var resetSeeds = map[string][]uint64{
 // resets simulates stores of a kind whose servers break promises.
 func resets(t *testing.T, how string, kind fakestore.Kind) {
 	t.Helper()
-	Simulate(t, World{For: inGate(3 * time.Minute), Seeds: resetSeeds[how+"/"+string(kind)], Open: func(testing.TB) Config {
-		return reset(how, kind)
-	}})
+	Simulate(t, World{
+		For: inGate(3 * time.Minute), Seeds: resetSeeds[how+"/"+string(kind)],
+		Open: func(testing.TB) Config { return reset(how, kind) },
+	})
 }
 
 func reset(how string, kind fakestore.Kind) Config {
