@@ -43,8 +43,8 @@ func simulates(t *testing.T, open opener, kind fakestore.Kind, seeds ...uint64) 
 	})
 }
 
-// inGate returns how much time a test simulates that simulates d in the gate, which sets LOCKS_LIVES.
-// All other runs simulate a quarter, and all lives that have found something.
+// inGate returns how much time a test simulates that simulates d in the step of the gate that sets
+// LOCKS_LIVES. Other runs simulate a quarter of it, and all lives that have found something.
 func inGate(d time.Duration) time.Duration {
 	if os.Getenv("LOCKS_LIVES") == "all" {
 		return d
