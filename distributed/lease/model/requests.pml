@@ -6,7 +6,10 @@
  *
  * With SESSION a hold lasts until it is released, and a request may be carried out until a lease after its client has
  * given it up, since a client may stand still before the request leaves. A client's pause between the end of a request
- * and the sweep is then one before the end. */
+ * and the sweep is then one before the end.
+ *
+ * With SETTLES the store answers to a release that finds no hold that the late request of the acquisition will not be
+ * carried out any more: driver.Released.Settled. */
 
 #define N 2                     /* clients */
 #ifndef A0
@@ -175,7 +178,12 @@ end:	do
 	od
 }
 
-#define TODO(a) ((undoing[a] & (RELEASES | LEAVES)) || (undoing[a] & SWEEPS) && (holder == (a) || PLACED(a)))
+#ifdef SETTLES
+#define SETTLED(a) ((undoing[a] & SWEEPS) && holder != (a))
+#else
+#define SETTLED(a) false
+#endif
+#define TODO(a) (SETTLED(a) || (undoing[a] & (RELEASES | LEAVES)) || (undoing[a] & SWEEPS) && (holder == (a) || PLACED(a)))
 
 /* What is released, left and swept. */
 active proctype releaser() {
@@ -207,6 +215,14 @@ end:	do
 			:: else
 			fi
 		}
+#ifdef SETTLES
+		:: SETTLED(a) -> d_step {
+			undoing[a] = undoing[a] & ~(SWEEPS | SEVERAL); sweepEnds[a] = 0;
+#ifndef MUTANT_A_RELEASE_THAT_FINDS_NOTHING_SETTLES
+			doubts[a] = 0; doubtEnds[a] = 0
+#endif
+		}
+#endif
 		fi;
 		a = 0
 	}

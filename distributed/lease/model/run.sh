@@ -12,6 +12,7 @@ requests.pml
 requests.pml A0=1 QUEUE
 requests.pml A0=1 QUEUE SESSION
 requests.pml SESSION
+requests.pml SETTLES
 turns.pml ROUNDS=1
 '
 large='
@@ -33,6 +34,7 @@ A_RENEWAL_IS_NOT_TOLD                 valid_here_is_held_there  grant.pml
 EXTEND_SAYS_NIL_AFTER_A_RELEASE       released_is_over          grant.pml
 
 A_LATE_REQUEST_IS_NOT_SWEPT           nothing_is_left           requests.pml A0=1
+A_RELEASE_THAT_FINDS_NOTHING_SETTLES  nothing_is_left           requests.pml A0=1 SETTLES
 A_SESSIONS_DOUBT_COUNTS_FROM_SENDING  nothing_is_left           requests.pml A0=1 SESSION
 A_RELEASE_SETTLES_THE_DOUBT           nothing_is_left           requests.pml A0=1 QUEUE
 DOUBT_ENDS_WITH_THE_LOSS              nothing_is_left           requests.pml A0=1 QUEUE
