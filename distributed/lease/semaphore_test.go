@@ -26,6 +26,16 @@ func TestThePoolOfTheExamplesIsProved(t *testing.T) {
 	})
 }
 
+func TestThePoolOfTheExamplesIsSimulated(t *testing.T) {
+	leasetest.Simulate(t, leasetest.World{For: time.Minute, Open: func(testing.TB) leasetest.Config {
+		server := newPool()
+		return leasetest.Config{
+			Store:     func(testing.TB, *leasetest.Link) driver.Store { return server },
+			Semaphore: leasetest.Semaphores,
+		}
+	}})
+}
+
 // virtual runs f with a semaphore of three permits, in virtual time.
 func virtual(t *testing.T, f func(t *testing.T, ctx context.Context, c *lease.Client, s *lease.Semaphore)) {
 	t.Helper()

@@ -2,6 +2,7 @@ package driver_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
@@ -14,4 +15,11 @@ func TestTheStoreOfTheExamplesIsProved(t *testing.T) {
 			Store: func(testing.TB, *leasetest.Link) driver.Store { return server },
 		}
 	})
+}
+
+func TestTheStoreOfTheExamplesIsSimulated(t *testing.T) {
+	leasetest.Simulate(t, leasetest.World{For: time.Minute, Open: func(testing.TB) leasetest.Config {
+		server := newMemory()
+		return leasetest.Config{Store: func(testing.TB, *leasetest.Link) driver.Store { return server }}
+	}})
 }
