@@ -90,7 +90,7 @@ func Simulate(t *testing.T, w World) {
 	w = w.withDefaults()
 	if *seed != 0 {
 		for range 20 {
-			if f := w.live(t, w.plan(*seed)); f != nil {
+			if f, _ := w.liveTelling(t, w.plan(*seed)); f != nil {
 				t.Fatal(w.shorten(t, f).report(t.Name()))
 			}
 		}
@@ -140,7 +140,7 @@ func (w World) liveTelling(t *testing.T, p plan) (f *finding, sum totals) {
 	if testing.Verbose() {
 		t.Logf("seed %d: %v, in %v", p.seed, &sum, time.Since(began).Round(time.Millisecond))
 		if f != nil { // it takes seconds to shorten it
-			t.Log(f.head(t.Name()))
+			t.Logf("%s\n%s", f.head(t.Name()), f.text)
 		}
 	}
 	return f, sum

@@ -3,14 +3,17 @@
 package mistake
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Mistake is a mistake that the code could have, and a life that finds it.
@@ -53,8 +56,12 @@ func (m Mistake) made(t *testing.T) (file, mutant string) {
 	return file, strings.Replace(string(text), m.Old, m.New, 1)
 }
 
-// Find fails t unless the life finds the mistake. The runtime decides a part of each life, see
-// leasetest.Simulate. So if the life of the seed does not find the mistake, other lives have to.
+// limit is how much time of a processor the lives may take that find a mistake. Other tests may run
+// beside them, so the time of the clock does not count.
+const limit = 10 * time.Second
+
+// Find fails t unless lives find the mistake within the limit. The runtime decides a part of each life,
+// see leasetest.Simulate. So if the life of the seed does not find the mistake, other lives have to.
 func (m Mistake) Find(t *testing.T) {
 	t.Helper()
 	file, text := m.made(t)
@@ -71,12 +78,47 @@ func (m Mistake) Find(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	found := func(how string) bool {
-		out, err := exec.Command("go", "test", "-overlay", overlay, "-count=1", "-timeout=1h", "-run", m.Life, ".", how).CombinedOutput()
-		t.Logf("with %s: %v\n%s", how, err, out)
-		return err != nil && strings.Contains(string(out), m.Rule)
+	lives := filepath.Join(dir, "lives.test")
+	if out, err := exec.Command("go", "test", "-overlay", overlay, "-c", "-o", lives, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
-	if !found(fmt.Sprintf("-leasetest.seed=%d", m.Seed)) && !found("-leasetest.simulate=10h") {
+	found, took := m.find(t, lives, fmt.Sprintf("-leasetest.seed=%d", m.Seed))
+	if !found {
+		var more time.Duration
+		found, more = m.find(t, lives, "-leasetest.simulate=10h")
+		took += more
+	}
+	switch {
+	case !found:
 		t.Error("nothing is found")
+	case took > limit:
+		t.Errorf("found after %v of a processor, more than %v", took, limit)
 	}
+}
+
+// find runs lives until they break the rule, and returns how much time of a processor that took. The
+// lives' report is not waited for.
+func (m Mistake) find(t *testing.T, lives, how string) (found bool, took time.Duration) {
+	t.Helper()
+	cmd := exec.Command(lives, "-test.v", "-test.timeout=1h", "-test.run", m.Life, how)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for lines := bufio.NewScanner(out); !found && lines.Scan(); {
+		text.WriteString(lines.Text() + "\n")
+		found = strings.Contains(lines.Text(), m.Rule)
+	}
+	if found {
+		_ = cmd.Process.Kill()
+	}
+	_, _ = io.Copy(io.Discard, out)
+	err = cmd.Wait()
+	took = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	t.Logf("with %s: found %v after %v of a processor: %v\n%s", how, found, took, err, text.String())
+	return found, took
 }
