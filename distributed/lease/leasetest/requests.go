@@ -408,7 +408,7 @@ func (r *Requests) Renew(ctx context.Context, holds []driver.HoldID, d time.Dura
 	end(false, err)
 	for i, id := range holds[:min(len(ok), len(holds))] {
 		if err == nil && !ok[i] {
-			r.port.hears(id)
+			r.port.hears(r, id)
 		}
 	}
 	return ok, err
@@ -505,7 +505,7 @@ func (r *Requests) NotifyLoss(lost func(id driver.HoldID, cause error)) {
 		r.lost = append(r.lost, id)
 		r.mu.Unlock()
 		r.ledger().notified(r, id)
-		r.port.hears(id)
+		r.port.hears(r, id)
 		lost(id, cause)
 	})
 }

@@ -61,6 +61,7 @@ type entry struct {
 	place    int       // in the queue, counted from 1; 0: none
 	vague    bool      // the place may have ended meanwhile
 	asked    time.Time // the last time for the lock
+	listens  bool      // the last refusal says that its watch had begun
 	queued   time.Time // the last time with its place
 	watches  int
 	watching time.Time
@@ -261,10 +262,36 @@ func (b *ledger) acquire(ctx context.Context, r *Requests, req driver.Request, w
 		e.place = a.places
 		e.vague = e.vague || r.port.ctx.Err() != nil || r.port.closing.Load() > 0
 	}
-	if b.exact() && began.Equal(now) {
+	if e.listens = reply.Listening; b.exact() && began.Equal(now) {
 		b.refused(a, e, req, reply, now, session)
+		if reply.Wait > 0 && reply.Wait <= 2*b.life.ttl && e.watches > 0 {
+			b.asksAgain(e, now, reply.Wait, "a waiter asks when the lease of the holder ends")
+		}
 	}
 	return reply, nil
+}
+
+// asksAgain checks that the waiter of e asks for the lock soon after the time wait.
+func (b *ledger) asksAgain(e *entry, from time.Time, wait time.Duration, rule string) {
+	b.life.messages.Go(func() {
+		time.Sleep(wait + wakes)
+		b.mu.Lock()
+		asleep := e.watches > 0 && !e.asked.After(from) && b.exact()
+		b.mu.Unlock()
+		if asleep && e.p.healthy(from) && !b.life.ended() && e.p.ctx.Err() == nil && !e.p.isRaw() {
+			b.breaks(rule, fmt.Sprintf("%q: it was refused at %v for %v", e.name, from.Sub(b.life.began), wait), e)
+		}
+	})
+}
+
+// tokenOf returns the token of the hold of id, or 0 if it is unknown.
+func (b *ledger) tokenOf(r *Requests, id driver.HoldID) uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e := b.account(r.key(id.Name)).entries[id.Acquisition]; e != nil {
+		return e.token
+	}
+	return 0
 }
 
 // refused judges the refusal of an exact store.
@@ -788,6 +815,9 @@ func (b *ledger) watch(r *Requests, id driver.HoldID) (closed func()) {
 	e := b.entry(r, id)
 	e.watches++
 	e.watching = time.Now()
+	if !e.listens && b.exact() {
+		b.asksAgain(e, e.watching.Add(-time.Nanosecond), 0, "a waiter asks once more when its watch has begun")
+	}
 	return func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()

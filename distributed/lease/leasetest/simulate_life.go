@@ -576,6 +576,7 @@ type possession struct {
 	many     int64     // permits
 	asked    time.Time // when the user began to acquire it
 	began    time.Time
+	extended atomic.Bool  // perhaps to a time that is shorter than a renewal takes
 	over     atomic.Bool  // the user does not rely on it
 	gaveBack atomic.Int64 // when the user began to give it back, since the life began, or 0
 }

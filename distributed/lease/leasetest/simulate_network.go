@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -403,12 +404,35 @@ func (p *process) lost(r *Requests, id driver.HoldID) {
 	})
 }
 
-// hears notes that the store calls a hold lost.
-func (p *process) hears(id driver.HoldID) {
+// hears notes that the store calls a hold lost, and looks whether its holder knows it soon.
+func (p *process) hears(r *Requests, id driver.HoldID) {
 	if p == nil {
 		return
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.causes[id.Name] = time.Now()
+	p.mu.Unlock()
+	token := p.life.ledger.tokenOf(r, id)
+	if token == 0 {
+		return
+	}
+	l := p.life
+	l.messages.Go(func() {
+		time.Sleep(wakes)
+		if p.runs() < wakes || l.ended() {
+			return
+		}
+		l.mu.Lock()
+		i := slices.IndexFunc(l.visits[id.Name], func(v *possession) bool {
+			return v.u.process == p && v.hold != nil && v.hold.Token() == token && v.valid()
+		})
+		var kept *possession
+		if i >= 0 {
+			kept = l.visits[id.Name][i]
+		}
+		l.mu.Unlock()
+		if kept != nil {
+			l.breaks("a holder knows soon of a loss that the store tells", kept.String(), p)
+		}
+	})
 }

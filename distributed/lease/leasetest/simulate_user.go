@@ -146,7 +146,13 @@ func (u *user) watchLoss(v *possession, over chan struct{}) {
 	l.lost.Add(1)
 	ends, limited := v.hold.Deadline()
 	u.event("user %d: the hold of %q is lost", u.i, v.name)
-	if !limited || !time.Now().Before(ends.Add(-time.Millisecond)) || u.closing.Load() > 0 || l.ended() {
+	if u.closing.Load() > 0 || l.ended() {
+		return
+	}
+	if l.cfg.exact && !v.extended.Load() && u.healthy(v.asked) && !l.wasForced(v.name, v.began) {
+		l.breaks("a hold lasts while nothing fails", v.String(), u.process)
+	}
+	if !limited || !time.Now().Before(ends.Add(-time.Millisecond)) {
 		return
 	}
 	u.mu.Lock()
@@ -233,6 +239,7 @@ func (u *user) meddle(v *possession, lock locks.TryLocker, owner context.Context
 	l := u.life
 	if v.hold != nil && u.chance(5) {
 		d := time.Duration(u.random.Int64N(int64(2*l.ttl))) + time.Millisecond
+		v.extended.Store(true)
 		if u.chance(2) {
 			_ = v.hold.Extend(owner, d)
 		} else {
@@ -281,6 +288,7 @@ func (u *user) giveBack(v *possession, lock locks.TryLocker, owner context.Conte
 	}
 	lostBefore := v.hold != nil && lost()
 	if v.hold != nil && u.chance(8) { // an extension is under way
+		v.extended.Store(true)
 		d := time.Duration(u.random.Int64N(int64(2*l.ttl))) + time.Millisecond
 		beside.Go(func() { u.extend(v, owner, d) })
 		l.pause(time.Duration(u.random.IntN(1000)) * time.Microsecond)
