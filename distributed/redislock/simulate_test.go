@@ -13,10 +13,12 @@ var lifeSeeds = map[string][]uint64{
 }
 
 func TestLivesOfLocks(t *testing.T) {
-	for _, kind := range []string{"plain", "fenced", "fair", "simple"} {
+	for _, kind := range []string{"plain", "fenced", "fair", "simple", "write"} {
 		t.Run(kind, func(t *testing.T) { suite.Lives(t, kind, lifeSeeds[kind]...) })
 	}
 }
+
+func TestLivesOfSemaphores(t *testing.T) { suite.Lives(t, "permits", lifeSeeds["permits"]...) }
 
 // resetSeeds are the seeds of lives that have found something.
 var resetSeeds = map[string][]uint64{

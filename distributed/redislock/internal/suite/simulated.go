@@ -461,7 +461,7 @@ func (s *simulatedSubscriber) Close() error {
 func left(servers []*simulated) func(tb testing.TB, name string) {
 	return func(tb testing.TB, name string) {
 		var keys []string
-		for range 60 { // of what dead clients have left
+		for range 240 { // until the last waiter of a queue counts as dead
 			keys = nil
 			for _, s := range servers {
 				s.do("PING") // time has passed
@@ -481,7 +481,7 @@ func left(servers []*simulated) func(tb testing.TB, name string) {
 	}
 }
 
-// Lives simulates locks of a kind of [AnyKind] on one server. It first lives the lives of seeds.
+// Lives simulates locks of a kind of [AnyKind], or semaphores if kind is permits, on one server. It first lives the lives of seeds.
 func Lives(t *testing.T, kind string, seeds ...uint64) {
 	t.Helper()
 	leasetest.Simulate(t, leasetest.World{For: 20 * time.Second, Seeds: seeds, Open: func(tb testing.TB) leasetest.Config {
@@ -519,23 +519,42 @@ func resets(tb testing.TB, servers ...*simulated) (forget func(), setClock func(
 	return forget, func(by time.Duration) { one().setClock(by) }
 }
 
+// longFairWait is how long a dead waiter of a fair lock would block others if no release shortened its
+// time. It is longer than any waiter waits when everything is healed, so such a release is missed.
+const longFairWait = 2 * time.Minute
+
 // lives is the configuration for locks of a kind on server.
 func lives(server *simulated, kind string) leasetest.Config {
 	cfg := leasetest.Config{
 		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
-			c, err := redisport.NewClient(&simulatedPort{server, link}, []redislock.Option{
-				redislock.WithLeaseOptions(opts...), redislock.WithFairWait(fairWait),
+			client, err := redisport.NewClient(&simulatedPort{server, link}, []redislock.Option{
+				redislock.WithLeaseOptions(opts...), redislock.WithFairWait(longFairWait),
 			})
 			if err != nil {
 				tb.Fatal(err)
 			}
-			closed(tb, c.(*redislock.Client))
-			return provider{c.(*redislock.Client), kind}
+			c := client.(*redislock.Client)
+			closed(tb, c)
+			if kind == "permits" {
+				semaphores, err := redisport.Semaphores(c)
+				if err != nil {
+					tb.Fatal(err)
+				}
+				return semaphores
+			}
+			p := provider{c, kind}
+			if kind == "write" {
+				p.Locker("") // a life has to know which Store is that of the readers
+			}
+			return p
 		},
 		FIFO: kind == "fair",
 		Rest: left([]*simulated{server}),
 	}
-	if kind == "write" {
+	switch kind {
+	case "permits":
+		cfg.Semaphore = leasetest.Semaphores
+	case "write":
 		cfg.Read = func(p locks.Provider, name string) locks.TryLocker {
 			return p.(provider).RWMutex(name).ReadLocker()
 		}
