@@ -10,6 +10,7 @@ import (
 var lifeSeeds = map[string][]uint64{
 	"fenced": {2226169520768965069}, // a request that is repeated takes another token
 	"fair":   {322982682839122124},  // a process stood still for longer than its plan said
+	"write":  {793563173754662802},  // the write half was freed by force, and the readers counted as gone
 }
 
 func TestLivesOfLocks(t *testing.T) {

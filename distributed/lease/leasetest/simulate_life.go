@@ -140,9 +140,15 @@ func (l *life) breaks(rule, text string, who ...*process) {
 // serialNumbers are the numbers of acquisitions, which count from the time.
 var serialNumbers = regexp.MustCompile(`([0-9a-f]{8}-[0-9a-f-]{27}:)?\b94668\d{10,}\b`)
 
-func (l *life) found() *finding { return l.finding }
+func (l *life) found() *finding {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.finding
+}
 
 func (l *life) sum() totals {
+	l.ledger.mu.Lock() // the race detector does not know that each request has ended
+	defer l.ledger.mu.Unlock()
 	return totals{lives: 1, acquisitions: int(l.count.Load()), losses: int(l.lost.Load()),
 		requests: l.ledger.requests, faults: l.caused, time: l.long}
 }

@@ -457,7 +457,7 @@ func (p *process) asksRaw() {
 			if inspector != nil {
 				_, _ = r.Inspect(ctx, id.Name)
 			}
-			if breaker != nil && l.cfg.Semaphore == nil && random.IntN(8) == 0 {
+			if breaker != nil && l.cfg.Semaphore == nil && l.cfg.Read == nil && random.IntN(8) == 0 {
 				_, _ = r.Break(ctx, id.Name)
 			}
 		}
