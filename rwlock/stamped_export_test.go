@@ -122,14 +122,17 @@ func VerifyStamped(l *StampedLock) error {
 	l.guard.Lock()
 	defer l.guard.Unlock()
 	s := l.state.Load()
-	waiting, writers := 0, 0
+	waiting, writers, overdue := 0, 0, 0
 	var last *stampedWaiter
 	for n := l.head; n != nil; last, n = n, n.next {
-		if n.granted != 0 || n.woken || n.prev != last {
+		if n.granted != 0 || n.woken || n.sent || n.prev != last {
 			return fmt.Errorf("waiter %d is not in order: %+v", waiting, n)
 		}
 		if waiting++; n.write {
 			writers++
+		}
+		if n.reserved {
+			overdue++
 		}
 	}
 	front := l.head
@@ -144,7 +147,9 @@ func VerifyStamped(l *StampedLock) error {
 		return fmt.Errorf("word %#x: held for writing and reading", s)
 	case (s&queued != 0) != (waiting > 0), (s&parked != 0) != (waiting > 0), (s&pending != 0) != (writers > 0):
 		return fmt.Errorf("word %#x, but %d wait, %d of them writers", s, waiting, writers)
-	case (s&reserved != 0) != (front != nil && front.reserved):
+	case overdue != int(l.overdue):
+		return fmt.Errorf("%d waiters are overdue, counted as %d", overdue, l.overdue)
+	case (s&reserved != 0) != (front != nil && l.isReserved(front)):
 		return fmt.Errorf("word %#x does not agree with the first waiter: %+v", s, front)
 	case front != nil && s&writing == 0 && (!front.write || s&readers == 0):
 		return fmt.Errorf("word %#x is available to the first waiter: %+v", s, front)

@@ -11,8 +11,9 @@ func TestAWokenStampedWaiterIsUnparkedOnce(t *testing.T) {
 	var l StampedLock
 	held := l.WriteLock()
 	var a, b stampedWaiter
+	writer := stampedWaiter{write: true} // so that the readers are not sent
 	l.guard.Lock()
-	for _, n := range []*stampedWaiter{&a, &b} {
+	for _, n := range []*stampedWaiter{&a, &b, &writer} {
 		n.place.Init()
 		l.push(n)
 	}
@@ -39,6 +40,8 @@ func TestAWokenStampedWaiterIsUnparkedOnce(t *testing.T) {
 	for _, st := range []Stamp{r, a.granted, b.granted} {
 		l.UnlockRead(st)
 	}
+	st, _ := l.look(&writer, false)
+	l.UnlockWrite(st)
 	require.NoError(t, VerifyStamped(&l))
 	require.False(t, l.IsReadLocked())
 }

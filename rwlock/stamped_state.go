@@ -65,7 +65,8 @@ const (
 	// stay parked for ever.
 	parked
 
-	// reserved: the first waiter was woken in vain syncq.MaxLost times, or for syncq.MaxBarging.
+	// reserved: the first waiter was woken or sent in vain syncq.MaxLost times, or for
+	// syncq.MaxBarging. While readers are first, one such reader anywhere in the list is enough.
 	// WriteLock must not barge any more.
 	reserved
 

@@ -1006,16 +1006,19 @@ func TestWokenReaderThatBargerAdmitsIsUnparkedOnce(t *testing.T) {
 	stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 		held := l.WriteLock()
 		a, b := stampedStart(stampedReading(l)), stampedStart(stampedReading(l))
-		l.UnlockWrite(held) // tells a
+		c := stampedStart(stampedWriting(l)) // so that the readers are not sent
+		l.UnlockWrite(held)                  // tells a
 		r := l.TryReadLock()
-		c := stampedStart(stampedWriting(l)) // settles, and so admits a and b together with r
+		d := stampedStart(stampedWriting(l)) // settles, and so admits a and b together with r
 		require.True(t, a.back && b.back)
-		require.False(t, c.back)
+		require.False(t, c.back || d.back)
 		l.UnlockRead(r)
 		l.UnlockRead(a.st)
 		l.UnlockRead(b.st)
 		synctest.Wait()
 		l.UnlockWrite(c.st)
+		synctest.Wait()
+		l.UnlockWrite(d.st)
 	})
 }
 

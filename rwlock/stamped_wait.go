@@ -28,18 +28,23 @@ import (
 //  3. It parks.
 //  4. A release that makes the word available to the front finds parked, and takes the guard. In
 //     one step it ends its own hold and admits the front.
-//  5. If the lock becomes free, the first waiter is only woken: it is unparked, and stays in the
-//     list. It acquires the lock when it runs. If a writer has barged, the waiter settles again,
-//     and parks.
-//  6. If there are read holds, the group of readers in front joins them: the same step counts
+//  5. If the lock becomes free, and only readers wait, all of them are sent: they leave the list,
+//     and are unparked. Each of them asks for the lock as a newcomer does when it runs. If it asks
+//     in vain, it waits again, from step 2. If one of the readers has been sent in vain for too
+//     long, none is sent, and step 6 follows.
+//  6. Otherwise, if the lock becomes free, the first waiter is only woken: it is unparked, and
+//     stays in the list. It acquires the lock when it runs. If a writer has barged, the waiter
+//     settles again, and parks.
+//  7. If there are read holds, the group of readers in front joins them: the same step counts
 //     their holds, and removes them from the list. A woken reader that finds the lock free, and a
 //     downgrade, admit the readers behind it in the same way.
-//  7. A waiter whose limit ends removes itself from the list, and settles, because the next
+//  8. A waiter whose limit ends removes itself from the list, and settles, because the next
 //     waiter may be the front now.
 //
-// Step 5 does not hand the lock off: if the holder still sleeps, the next writer parks too. With
-// two goroutines and half of the holds writing, handing off took five times as long per hold (Zen
-// 4, Go 1.26).
+// Steps 5 and 6 do not hand the lock off: if the holder still sleeps, the next writer parks too.
+// With two goroutines and half of the holds writing, handing off took five times as long per hold
+// (Zen 4, Go 1.26). If readers that sleep were granted the lock, the next writer would wait until
+// each of them has a processor, and each goroutine that comes meanwhile would park.
 //
 // # Why no wake-up is lost
 //
@@ -49,6 +54,8 @@ import (
 //   - the word is not available to the front, and parked is set;
 //   - the first waiter was woken and has not looked at the word since. It will look.
 //
+// A reader that was sent is in no list. No waiter depends on it, and it will ask again itself.
+//
 // settle establishes this, and each change of the list ends with it. The steps that can make the
 // word available to the front are the end of a write hold, the end of the last read hold, and a
 // downgrade. With parked set, each of these goes through admit, with the guard held. Without
@@ -56,9 +63,10 @@ import (
 //
 // # Who gets the lock
 //
-// A waiter that was woken in vain syncq.MaxLost times, or for syncq.MaxBarging, has the lock
-// reserved: WriteLock does not acquire the free word until that waiter has had it. ReadLock
-// never overtakes a writer: it waits while pending is set.
+// A waiter that was woken or sent in vain syncq.MaxLost times, or for syncq.MaxBarging, has the
+// lock reserved: WriteLock does not acquire the free word until that waiter has had it. If that
+// waiter is a reader, the lock is reserved as soon as readers are in front: all of them enter
+// together. ReadLock never overtakes a writer: it waits while pending is set.
 
 // stampedWaiter is a goroutine in the list.
 type stampedWaiter struct {
@@ -71,8 +79,9 @@ type stampedWaiter struct {
 	// once.
 	granted    Stamp // a reader's hold, or tooMany
 	woken      bool  // it was unparked, is in the list, and has not looked at the word since
+	sent       bool  // it is out of the list without a hold, and was unparked or is about to be
 	reserved   bool  // WriteLock must not barge
-	lost       int   // how often it was woken in vain
+	lost       int   // how often it was woken or sent in vain
 	since      time.Time
 	prev, next *stampedWaiter
 }
@@ -93,10 +102,7 @@ func (l *StampedLock) wait(write bool, lim *park.Limit) Stamp {
 	n := stampedWaiters.Get().(*stampedWaiter)
 	n.write, n.who = write, goid.Get()
 	lim.Open(&n.place)
-	l.guard.Lock()
-	l.fold()
-	l.push(n)
-	l.settleAndUnlock()
+	l.join(n)
 	for {
 		ended := !lim.Park(&n.place, nil)
 		st, over := l.look(n, ended)
@@ -111,15 +117,30 @@ func (l *StampedLock) wait(write bool, lim *park.Limit) Stamp {
 	}
 }
 
+// join puts n at the end of the list.
+func (l *StampedLock) join(n *stampedWaiter) {
+	l.guard.Lock()
+	l.fold()
+	l.push(n)
+	l.settleAndUnlock()
+}
+
 // look decides how the wait of n continues after it was unparked or its limit has ended.
 func (l *StampedLock) look(n *stampedWaiter, ended bool) (st Stamp, over bool) {
 	l.guard.Lock()
-	unparked := ended && (n.woken || n.granted != 0) // an Unpark that n has not seen
+	unparked := ended && (n.woken || n.sent || n.granted != 0) // an Unpark that n has not seen
 	n.woken = false
 	switch {
 	case n.granted != 0:
 		st = n.granted
 		l.guard.Unlock()
+	case n.sent:
+		l.guard.Unlock()
+		if st = l.acquireRead(pending); st == 0 && !ended {
+			n.sent, n.next = false, nil
+			n.lose()
+			l.join(n)
+		}
 	case ended:
 		l.remove(n)
 		l.settleAndUnlock()
@@ -127,12 +148,12 @@ func (l *StampedLock) look(n *stampedWaiter, ended bool) (st Stamp, over bool) {
 		if st = l.acquireWrite(0); st != 0 {
 			l.remove(n)
 		} else {
-			n.lose()
+			l.lose(n)
 		}
 		l.settleAndUnlock()
 	default:
 		if l.state.Load()&writing != 0 {
-			n.lose()
+			l.lose(n)
 		}
 		first, k := l.settle(true)
 		st = n.granted
@@ -146,7 +167,14 @@ func (l *StampedLock) look(n *stampedWaiter, ended bool) (st Stamp, over bool) {
 	return st, ended || st != 0
 }
 
-// lose counts that n was woken in vain.
+// lose counts that n, which is in the list, was woken in vain.
+func (l *StampedLock) lose(n *stampedWaiter) {
+	l.count(n, -1)
+	n.lose()
+	l.count(n, 1)
+}
+
+// lose counts that n was woken or sent in vain.
 func (n *stampedWaiter) lose() {
 	if n.lost++; n.lost == 1 {
 		n.since = time.Now()
@@ -186,16 +214,24 @@ func (l *StampedLock) release(s, to uint64) bool {
 
 // admit changes the word from s to the given one, with the flags that the list requires, and admits
 // the front if that word is available to it. The guard is held. If there are read holds already, or
-// the first waiter is awake, the readers in front get their holds at once. Otherwise the first
-// waiter is woken. The caller must unpark the k returned waiters after it has released the guard.
-// If the word is not s, admit does nothing, and returns false.
+// the first waiter is awake, the readers in front get their holds at once. Otherwise all waiters
+// are sent, or the first is woken. The caller must unpark the k returned waiters after it has
+// released the guard. If the word is not s, admit does nothing, and returns false.
 func (l *StampedLock) admit(s, to uint64, awake bool) (first *stampedWaiter, k int, ok bool) {
 	to &^= queued | pending | parked | reserved
 	k, after := 0, l.head
-	if to&writing == 0 && (awake || to&readers != 0) {
+	switch {
+	case to&writing != 0:
+	case awake || to&readers != 0:
 		for ; after != nil && !after.write; after = after.next {
 			k++
 		}
+	case l.sends():
+		if s != to && !l.state.CompareAndSwap(s, to) {
+			return nil, 0, false
+		}
+		first, k = l.send()
+		return first, k, true
 	}
 	// The word counts as many holds as fit, and overflow the others.
 	inWord := min(k, int((readers-to&readers)/reader))
@@ -212,7 +248,7 @@ func (l *StampedLock) admit(s, to uint64, awake bool) (first *stampedWaiter, k i
 		case !after.woken:
 			first, k = after, 1
 		}
-		if after.reserved {
+		if l.isReserved(after) {
 			to |= reserved
 		}
 	}
@@ -231,6 +267,31 @@ func (l *StampedLock) admit(s, to uint64, awake bool) (first *stampedWaiter, k i
 	return first, k, true
 }
 
+// sends reports whether a release that frees the lock sends all waiters: readers only, none of
+// which was sent in vain for too long, or is awake. A writer behind the readers would be woken with
+// them, and could overtake them. Under exploration no reader is sent, because the schedules in
+// which the reader comes later show the same.
+func (l *StampedLock) sends() bool {
+	return l.head != nil && l.writers == 0 && l.overdue == 0 && !l.head.woken && spins &&
+		!(sched.On && sched.Explored())
+}
+
+// send takes all waiters out of the list, and tells them to ask again.
+func (l *StampedLock) send() (first *stampedWaiter, k int) {
+	first, k = l.head, int(l.waiting)
+	for n := first; n != nil; n = n.next {
+		n.sent = true
+	}
+	l.head, l.tail, l.waiting = nil, nil, 0
+	return first, k
+}
+
+// isReserved reports whether the lock is reserved for the front, whose first waiter is n. Readers
+// in front enter together, and so an overdue reader among them counts for all.
+func (l *StampedLock) isReserved(n *stampedWaiter) bool {
+	return n.reserved || !n.write && l.overdue > 0
+}
+
 // grant removes the first k waiters, which are readers, from the list. The first counted of them
 // get st, the stamp of a hold. The others get tooMany.
 func (l *StampedLock) grant(k, counted int, st Stamp) (first *stampedWaiter) {
@@ -243,7 +304,9 @@ func (l *StampedLock) grant(k, counted int, st Stamp) (first *stampedWaiter) {
 		if i == counted {
 			st = tooMany
 		}
-		n.granted = st
+		if n.granted = st; n.reserved {
+			l.overdue--
+		}
 		n = n.next
 	}
 	l.head = n
@@ -271,7 +334,7 @@ func unpark(n *stampedWaiter, k int) {
 // end resets n and recycles it.
 func (n *stampedWaiter) end() {
 	n.place.Reset()
-	n.granted, n.woken, n.reserved, n.lost = 0, false, false, 0
+	n.granted, n.woken, n.sent, n.reserved, n.lost = 0, false, false, false, 0
 	n.prev, n.next = nil, nil
 	stampedWaiters.Put(n)
 }
@@ -307,6 +370,9 @@ func (l *StampedLock) count(n *stampedWaiter, by int32) {
 	l.waiting += by
 	if n.write {
 		l.writers += by
+	}
+	if n.reserved {
+		l.overdue += by
 	}
 }
 

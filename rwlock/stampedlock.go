@@ -51,9 +51,10 @@ import (
 // # Fairness
 //
 // WriteLock barges, as often as [locks.NonFair] allows. ReadLock does not overtake a waiting
-// writer. Readers behind a writer are admitted together. Neither side starves the other. The
-// tries without a time limit and the conversions are exceptions: they acquire what is free,
-// ahead of all waiters.
+// writer. Readers behind a writer are admitted together. If only readers wait, a release wakes
+// them. A writer may overtake them before they run, for a limited time. Neither side starves the
+// other. The tries without a time limit and the conversions are exceptions: they acquire what is
+// free, ahead of all waiters.
 //
 // # Memory model
 //
@@ -91,6 +92,8 @@ type StampedLock struct {
 
 	table atomic.Pointer[stampedTable] // see stamped_table.go
 	crowd atomic.Uint32                // reads beside others; see stamped_table.go
+
+	overdue int32 // guarded: the number of waiters for which the lock is reserved
 }
 
 var _ locks.ReadWriteLocker = (*StampedLock)(nil)
@@ -385,7 +388,8 @@ func (l *StampedLock) ReadLockCount() int {
 func (l *StampedLock) HasQueued() bool { return l.state.Load()&queued != 0 }
 
 // QueueLength returns the number of goroutines that wait for the lock, in either mode. A counted
-// waiter has its place: no later waiter enters before it, unless both are readers.
+// waiter has its place: no later waiter enters before it, unless both are readers. A reader that
+// a release has woken is not counted until it waits again.
 func (l *StampedLock) QueueLength() int {
 	l.guard.Lock()
 	defer l.guard.Unlock()

@@ -48,6 +48,7 @@ stamped.pml CONVERT OPTIMISTIC LIMIT N=2
 stamped.pml LIMIT WRITES=1 ONCE
 stamped.pml MAXOVERFLOW=0
 stamped.pml BIASES=2 N=2
+stamped.pml LIMIT WRITES=4 N=2
 stamped.pml BIASES=2 SLOTS=1 N=2 CONVERT
 stamped.pml BIASES=1 WRITES=1 ONCE
 mcs.pml
@@ -202,6 +203,11 @@ stamped.pml FOLDED_READER_KEEPS_VERSION BIASES=2 ONCE
 stamped.pml WAIT_DOES_NOT_FOLD         BIASES=1 N=2
 stamped.pml RELEASE_DOES_NOT_FOLD      BIASES=1 N=2
 stamped.pml BIAS_WITHOUT_GUARD         BIASES=1 N=2
+stamped.pml READERS_SENT_PAST_WRITER
+stamped.pml READERS_SENT_OVERDUE       WRITES=4 N=2
+stamped.pml READERS_SENT_TWICE         LIMIT
+stamped.pml READER_SENT_RETURNS
+stamped.pml READER_SENT_SLEEPS
 mcs.pml     UNLOCK_DOES_NOT_WAIT_FOR_NEXT
 mcs.pml     PARK_STORES
 mcs.pml     RETIRE_RECYCLES_GRANTED    ANYBODY ONCE

@@ -31,8 +31,8 @@
 
 int Word;
 bit guard;
-byte q[N], ql, writers, overflow;
-bit isWrite[N], told[N], isReserved[N], lost[N];
+byte q[N], ql, writers, overdue, overflow;
+bit isWrite[N], told[N], sent[N], isReserved[N], lost[N];
 byte units[SLOTS], moving;      /* of the table; and on their way to the word */
 #define slot units[me % SLOTS]
 byte granted[N];                /* 0, HOLD or TOOMANY */
@@ -52,7 +52,11 @@ hidden byte mutual_exclusion, word_is_legal, list_is_settled, no_overtaking, res
 hidden byte i, k, j, inWord, beyond;
 hidden int to;
 
-inline push(n) { q[ql] = n; ql++; if :: isWrite[n] -> writers++ :: else fi }
+inline push(n) {
+	q[ql] = n; ql++;
+	if :: isWrite[n] -> writers++ :: else fi;
+	if :: isReserved[n] -> overdue++ :: else fi
+}
 
 inline remove(n) {
 	i = 0;
@@ -60,15 +64,34 @@ inline remove(n) {
 	assert(i < ql);
 	do :: i + 1 < ql -> q[i] = q[i+1]; i++ :: else -> break od;
 	ql--; q[ql] = 0; if :: isWrite[n] -> writers-- :: else fi;
+	if :: isReserved[n] -> overdue-- :: else fi;
 	i = 0
 }
 
-/* StampedLock.admit with grant; the compare-and-swap is this step. next is the word to change to. */
+/* StampedLock.sends */
+#ifdef MUTANT_READERS_SENT_PAST_WRITER
+#define MAYSEND (ql > 0 && !isWrite[q[0]] && overdue == 0 && !told[q[0]])
+#elif defined(MUTANT_READERS_SENT_OVERDUE)
+#define MAYSEND (ql > 0 && writers == 0 && !told[q[0]])
+#elif defined(MUTANT_READERS_SENT_TWICE)
+#define MAYSEND (ql > 0 && writers == 0 && overdue == 0)
+#else
+#define MAYSEND (ql > 0 && writers == 0 && overdue == 0 && !told[q[0]])
+#endif
+/* StampedLock.isReserved of the front, and what it stands for: the lock is kept for an overdue waiter in front */
+#define RESERVED(n) (isReserved[n] || !isWrite[n] && overdue > 0)
+
+/* StampedLock.admit with grant and send; the compare-and-swap is this step. next is the word to change to. */
 inline admit(next, awake) {
 	to = (next) - ((next) & (queued | pending | parked | reserved));
 	k = 0; j = 255;
 	if
-	:: !(to & writing) && (awake || readersOf(to) > 0) ->
+	:: !(to & writing) && !awake && readersOf(to) == 0 && MAYSEND -> j = 254
+	:: else
+	fi;
+	if
+	:: j == 254
+	:: j != 254 && !(to & writing) && (awake || readersOf(to) > 0) ->
 		do :: k < ql && !isWrite[q[k]] -> k++ :: else -> break od
 	:: else
 	fi;
@@ -76,7 +99,8 @@ inline admit(next, awake) {
 	beyond = (k - inWord < MAXOVERFLOW - overflow -> k - inWord : MAXOVERFLOW - overflow);
 	to = to + inWord*reader;
 	if
-	:: k < ql ->
+	:: j == 254
+	:: j != 254 && k < ql ->
 		to = to | queued;
 		if :: writers > 0 -> to = to | pending :: else fi;
 		if
@@ -87,12 +111,23 @@ inline admit(next, awake) {
 		:: else -> if :: !told[q[k]] -> j = q[k] :: else fi
 #endif
 		fi;
-		if :: isReserved[q[k]] -> to = to | reserved :: else fi
+		if :: RESERVED(q[k]) -> to = to | reserved :: else fi
 	:: else
 	fi;
 	Word = to;
 	if
-	:: j != 255 -> told[j] = 1; wk = wk | (1 << j); pend[j]++
+	:: j == 254 ->
+		CHECK(no_overtaking, writers == 0);
+		CHECK(reserved_is_kept, overdue == 0);
+		do
+		:: ql > 0 ->
+			i = q[0];
+			sent[i] = 1; wk = wk | (1 << i); pend[i]++;
+			CHECK(one_unpark_per_park, pend[i] == 1);
+			to = i; remove(to)
+		:: else -> break
+		od
+	:: j < 254 -> told[j] = 1; wk = wk | (1 << j); pend[j]++
 	:: else ->
 		overflow = overflow + beyond;
 		j = 0;
@@ -192,7 +227,7 @@ inline enterWrite(avoid) {
 			if
 			:: Word & visible -> s = 1
 			:: !(Word & (visible | writing | (avoid))) && readersOf(Word) == 0 ->
-				CHECK(reserved_is_kept, !(avoid) || guard || ql == 0 || !isReserved[q[0]]);
+				CHECK(reserved_is_kept, !(avoid) || guard || ql == 0 || !RESERVED(q[0]));
 				Word = Word | writing; ok = 1; st = versionOf(Word)
 			:: else
 			fi
@@ -245,21 +280,40 @@ inline enterRead(avoid) {
 inline look(hasEnded) {
 	atomic { guard == 0 -> guard = 1 }
 	d_step {
-		unparked = (hasEnded && (told[me] || granted[me]));
+		unparked = (hasEnded && (told[me] || sent[me] || granted[me]));
 		told[me] = 0;
 		over = hasEnded
 	}
 	if
-	:: granted[me] ->
+	:: sent[me] ->
+		guard = 0;
+#ifdef MUTANT_READER_SENT_RETURNS
+		ok = 1;
+#else
+		enterRead(pending);
+#endif
+		if
+		:: ok || tooMany -> over = 1
+		:: !ok && !tooMany && !hasEnded ->
+			d_step {
+				sent[me] = 0;
+				if :: lost[me] -> isReserved[me] = 1 :: else -> lost[me] = 1 fi
+			}
+#ifndef MUTANT_READER_SENT_SLEEPS
+			join()
+#endif
+		:: !ok && !tooMany && hasEnded
+		fi
+	:: !sent[me] && granted[me] ->
 		d_step { ok = (granted[me] == HOLD); tooMany = (granted[me] == TOOMANY); st = stamp[me]; over = 1; guard = 0 }
-	:: !granted[me] && hasEnded ->
+	:: !sent[me] && !granted[me] && hasEnded ->
 		d_step { remove(me) }
 #ifdef MUTANT_LIMIT_NO_SETTLE
 		guard = 0
 #else
 		settleAndUnlock()
 #endif
-	:: !granted[me] && !hasEnded && isWrite[me] ->
+	:: !sent[me] && !granted[me] && !hasEnded && isWrite[me] ->
 		enterWrite(0);
 		if
 		:: ok -> over = 1; d_step { remove(me) }
@@ -270,7 +324,7 @@ inline look(hasEnded) {
 #else
 		settleAndUnlock()
 #endif
-	:: !granted[me] && !hasEnded && !isWrite[me] ->
+	:: !sent[me] && !granted[me] && !hasEnded && !isWrite[me] ->
 		if :: (Word & writing) -> lose() :: else fi;
 		d_step {
 			admit(Word, 1);
@@ -288,9 +342,19 @@ inline look(hasEnded) {
 inline lose() {
 	if
 	:: !lost[me] -> lost[me] = 1
-	:: lost[me] -> isReserved[me] = 1                       /* MaxLost or MaxBarging */
+	:: lost[me] -> overdue = overdue + 1 - isReserved[me]; isReserved[me] = 1     /* MaxLost or MaxBarging */
 	:: lost[me]
 	fi
+}
+
+/* StampedLock.join */
+inline join() {
+	atomic { guard == 0 -> guard = 1 }
+#ifndef MUTANT_WAIT_DOES_NOT_FOLD
+	fold();
+#endif
+	d_step { push(me); admit(Word, 0); guard = 0 }
+	unpark()
 }
 
 /* StampedLock.wait; ok or tooMany */
@@ -299,12 +363,7 @@ inline wait() {
 #ifdef LIMIT
 	if :: lim = 0 :: lim = 1 fi;                            /* the limit never ends, or may end at any time */
 #endif
-	atomic { guard == 0 -> guard = 1 }
-#ifndef MUTANT_WAIT_DOES_NOT_FOLD
-	fold();
-#endif
-	d_step { push(me); admit(Word, 0); guard = 0 }
-	unpark();
+	join();
 	over = 0;
 	do
 	:: over -> break
@@ -318,7 +377,7 @@ inline wait() {
 	atomic { over = 0; limited = 0; lim = 0 };
 	d_step {
 		CHECK(one_unpark_per_park, pend[me] == 0 && permit[me] == 0);
-		granted[me] = 0; told[me] = 0; isReserved[me] = 0; lost[me] = 0; stamp[me] = 0
+		granted[me] = 0; told[me] = 0; sent[me] = 0; isReserved[me] = 0; lost[me] = 0; stamp[me] = 0
 	}
 }
 
@@ -484,7 +543,7 @@ reads:		if
 #define LEGAL (!((Word & writing) && readersOf(Word) > 0) && \
 	(!(Word & visible) || (Word & (reader - 1)) == visible) && (overflow == 0 || readersOf(Word) == FULL) && \
 	((Word & queued) != 0) == (ql > 0) && ((Word & pending) != 0) == (writers > 0) && \
-	((Word & reserved) != 0) == (ql > 0 && isReserved[q[0]]))
+	((Word & reserved) != 0) == (ql > 0 && RESERVED(q[0])))
 #define SETTLED (ql == 0 || told[q[0]] || (Word & parked) && !AVAILABLE)
 
 /* StampedLock.bias: at any time, so also after many reads. */
