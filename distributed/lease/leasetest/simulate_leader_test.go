@@ -19,10 +19,11 @@ import (
 type elections struct {
 	*lease.Client
 	tb testing.TB
+	n  *atomic.Int64 // leaderships that began or were ended: they take turns in how
 }
 
 func (e elections) Locker(name string) locks.TryLocker {
-	return &candidate{Mutex: e.Client.Mutex(name), tb: e.tb, terms: make(map[locks.Owner]*term)}
+	return &candidate{Mutex: e.Client.Mutex(name), tb: e.tb, n: e.n, terms: make(map[locks.Owner]*term)}
 }
 
 // candidate is a lock whose owner is elected: it is acquired when the owner leads, and released
@@ -30,7 +31,7 @@ func (e elections) Locker(name string) locks.TryLocker {
 type candidate struct {
 	*lease.Mutex // for ForceUnlock and Inspect
 	tb           testing.TB
-	ends         atomic.Int64
+	n            *atomic.Int64
 
 	mu    sync.Mutex
 	terms map[locks.Owner]*term
@@ -49,8 +50,9 @@ type term struct {
 	err      error         // of Run
 	lost     chan struct{} // closed with the loss of the leadership
 	once     sync.Once
-	terms    int // leaderships that began
-	reported int // leaderships whose end was reported
+	late     bool // the leadership has ended before OnGained returned
+	terms    int  // leaderships that began
+	reported int  // leaderships whose end was reported
 }
 
 var errLed = errors.New("the owner has led before")
@@ -73,6 +75,13 @@ func (c *candidate) campaign(ctx context.Context) *term {
 		leader.WithOnGained(func(ctx context.Context) {
 			t.terms++
 			leading = ctx
+			if c.n.Add(1)%4 == 0 { // the caller may give up meanwhile
+				select {
+				case <-time.After(300 * time.Millisecond):
+				case <-ctx.Done():
+				}
+			}
+			t.late = ctx.Err() != nil
 		}),
 		leader.WithOnLost(func(reason error) {
 			if t.reported++; t.reported != t.terms {
@@ -84,12 +93,15 @@ func (c *candidate) campaign(ctx context.Context) *term {
 			if leading.Err() == nil {
 				c.tb.Errorf("leader: the leadership has ended, and its context has not")
 			}
-			if errors.Is(reason, locks.ErrLost) {
-				cancel()
+			if errors.Is(reason, locks.ErrLost) { // Run goes on until then
+				time.AfterFunc(time.Millisecond, cancel)
 			}
 		}))
 	go func() {
 		t.err = t.election.Run(running, func(ctx context.Context) error {
+			if t.late {
+				c.tb.Error("leader: the function runs although its leadership has ended")
+			}
 			if t.leading != nil {
 				return errLed
 			}
@@ -105,6 +117,9 @@ func (c *candidate) campaign(ctx context.Context) *term {
 			}
 			return nil
 		})
+		if errors.Is(t.err, locks.ErrLost) && !errors.Is(t.err, locks.ErrClosed) && running.Err() == nil {
+			c.tb.Errorf("leader: Run ends with a loss: %v", t.err)
+		}
 		cancel()
 		close(t.done)
 	}()
@@ -166,7 +181,7 @@ func (c *candidate) UnlockContext(ctx context.Context) error {
 	}
 	delete(c.terms, owner)
 	c.mu.Unlock()
-	switch c.ends.Add(1) % 3 {
+	switch c.n.Add(1) % 3 {
 	case 0:
 		t.election.Resign(0)
 		<-t.leading.Done()
@@ -223,7 +238,7 @@ func electing(tb testing.TB, cfg Config) Config {
 	cfg = cfg.withDefaults()
 	open := cfg.Open
 	cfg.Open = func(opened testing.TB, link *Link, opts ...lease.Option) locks.Provider {
-		return elections{open(opened, link, opts...).(*lease.Client), tb}
+		return elections{open(opened, link, opts...).(*lease.Client), tb, new(atomic.Int64)}
 	}
 	return cfg
 }

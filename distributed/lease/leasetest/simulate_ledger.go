@@ -53,6 +53,8 @@ type entry struct {
 	most     time.Time // it does not hold any more from then on
 	token    uint64    // or 0 if the server may have another one
 	doubt    bool      // the outcome of a request is unknown
+	denied   bool      // the first release has found no hold
+	releases int       // answered
 	released bool      // a release has ended it: a store that remembers that may say it again
 	least    time.Duration
 	longest  time.Duration
@@ -507,6 +509,8 @@ func (b *ledger) release(r *Requests, id driver.HoldID, call func() (driver.Rele
 	}
 	if err == nil {
 		e.held = false
+		e.releases++
+		e.denied = !reply.Held && e.releases == 1
 		if e.most = now; e.doubt && e.p.below.Load() {
 			e.most = now.Add(never)
 		}
@@ -869,6 +873,48 @@ func (b *ledger) freed(key string, now time.Time) {
 			}
 		})
 	}
+}
+
+// possessed returns the entry of a hold of a user, by its token, or nil. b.mu is held.
+func (b *ledger) possessed(v *possession) *entry {
+	a := b.locks[v.name]
+	if a == nil || v.hold.Token() == 0 {
+		return nil
+	}
+	for _, e := range a.entries {
+		if e.p == v.u.process && e.token == v.hold.Token() {
+			return e
+		}
+	}
+	return nil
+}
+
+// lasts checks that a hold does not last longer for its user than in the store.
+func (b *ledger) lasts(v *possession) {
+	ends, limited := v.hold.Deadline()
+	if !limited || !b.life.cfg.exact {
+		return
+	}
+	b.mu.Lock()
+	e := b.possessed(v)
+	long := e != nil && b.exact() && e.surely(time.Now()) && ends.After(e.sure.Add(blur))
+	var sure time.Time
+	if long {
+		sure = e.sure
+	}
+	b.mu.Unlock()
+	if long && v.valid() {
+		b.breaks("a hold does not last longer here than in the store",
+			fmt.Sprintf("%s ends at %v, and in the store at %v", v, ends.Sub(b.life.began), sure.Sub(b.life.began)), e)
+	}
+}
+
+// denied reports whether the store has said to the only request to release v that it was not held.
+func (b *ledger) denied(v *possession) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e := b.possessed(v)
+	return e != nil && e.denied && b.exact()
 }
 
 // holder returns the number of an acquisition that has the lock of this key, or "".

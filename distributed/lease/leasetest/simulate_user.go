@@ -192,6 +192,7 @@ func (u *user) rely(v *possession, lock locks.TryLocker, owner context.Context, 
 		}
 		l.checks(v.name, size)
 		if v.hold != nil {
+			l.ledger.lasts(v)
 			gone := memberLost(lock, owner)
 			err := v.hold.Err()
 			if err == nil && gone != nil {
@@ -320,6 +321,9 @@ func (u *user) giveBack(v *possession, lock locks.TryLocker, owner context.Conte
 	}
 	if v.hold == nil {
 		return
+	}
+	if err == nil && l.cfg.exact && u.healthy(v.began) && l.ledger.denied(v) {
+		l.breaks("an unlock tells of a loss", v.String(), u.process)
 	}
 	if v.hold.Err() == nil {
 		l.breaks("a hold that was given back is over for its owner", "Err is nil: "+v.String(), u.process)
