@@ -257,8 +257,9 @@ func (c *Client) newAcquisition() string {
 // Close returns nil only if no hold is left, and if no earlier request can take a lock any more.
 // Otherwise it returns one error. The error says how many holds were released, how many
 // acquisitions are in doubt, and for how long their locks may stay held at most. An acquisition is
-// in doubt if its request or its release has no answer. Close asks the store once more to undo it,
-// but does not wait until a late request could not come any more.
+// in doubt if its request, its release or the last renewal of its lost hold has no answer. Close
+// asks the store once more to undo the acquisition, but does not wait until a late request could
+// not come any more.
 //
 // When Close returns, no goroutine of the client runs any more, unless the store ignores contexts.
 // Only the first call does anything.

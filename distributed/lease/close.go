@@ -18,9 +18,10 @@ import (
 // ending is the end of a client, in two steps: first all holders learn of their losses, and then
 // the store gets its locks back. See [closing.Together] for the clients of a group.
 type ending struct {
-	c    *Client
-	held []*grant    // that were held until now
-	busy []busyQueue // whose requests were under way
+	c      *Client
+	held   []*grant    // that were held until now
+	sweeps []*sweeping // that were under way, see releaser.takeOver
+	busy   []busyQueue // whose requests were under way
 }
 
 // busyQueue is a local queue that was busy when its client was closed.
@@ -36,10 +37,10 @@ func (c *Client) beginClose() *ending {
 		return nil
 	}
 	queues := c.queues.close()
+	e := &ending{c: c, sweeps: c.releaser.takeOver()}
 	c.shut()
 	c.unlist()
 	c.schedule.wait()
-	e := &ending{c: c}
 	for _, q := range queues {
 		g := e.grantOf(q)
 		if g == nil {
@@ -47,6 +48,9 @@ func (c *Client) beginClose() *ending {
 		}
 		if c.releaser.close(g) {
 			e.held = append(e.held, g)
+		} else if s := c.releaser.lapsed(g); s != nil {
+			c.releaser.note(s)
+			e.sweeps = append(e.sweeps, s)
 		}
 		e.grantOf(q) // an unlock may have made q busy meanwhile
 	}
@@ -72,7 +76,19 @@ func (e *ending) finish(ctx context.Context) *closing.Unreleased {
 	defer stop()
 	stalled := time.AfterFunc(c.patience, c.end)
 	defer stalled.Stop()
-	left, why := c.releaser.releaseAll(e.held, func() { stalled.Reset(c.patience) })
+	ids := make([]driver.HoldID, 0, len(e.held)+len(e.sweeps))
+	for _, g := range e.held {
+		ids = append(ids, g.id)
+	}
+	for _, s := range e.sweeps {
+		ids = append(ids, s.id)
+	}
+	left, why := c.releaser.releaseAll(ids, func() { stalled.Reset(c.patience) })
+	for _, s := range e.sweeps {
+		if _, ok := left[s.id]; !ok {
+			c.releaser.settle(s)
+		}
+	}
 	for _, q := range e.busy {
 		select {
 		case <-q.idle:
@@ -175,16 +191,14 @@ func (e *ending) countLeft(left map[driver.HoldID]struct{}) *closing.Unreleased 
 // closers is how many requests of releaseAll are under way at a time.
 const closers = 16
 
-// releaseAll asks the store to release all gs, which are lost because the client is closed. It
-// repeats failed requests, and returns when life ends at the latest, even if the store ignores the
-// end of life. It calls progress whenever the store has released some of gs. It returns the holds
-// without an answer, and why the last request has failed, or nil.
-func (r *releaser) releaseAll(gs []*grant, progress func()) (left map[driver.HoldID]struct{}, why error) {
-	w := &releasing{r: r, progress: progress, left: make(map[driver.HoldID]struct{}, len(gs)), done: make(chan struct{})}
-	ids := make([]driver.HoldID, len(gs))
-	for i, g := range gs {
-		ids[i] = g.id
-		w.left[g.id] = struct{}{}
+// releaseAll asks the store to release all ids, whose holds are lost because the client is closed,
+// or were released before. It repeats failed requests, and returns when life ends at the latest,
+// even if the store ignores the end of life. It calls progress whenever the store has released some
+// of ids. It returns the ids without an answer, and why the last request has failed, or nil.
+func (r *releaser) releaseAll(ids []driver.HoldID, progress func()) (left map[driver.HoldID]struct{}, why error) {
+	w := &releasing{r: r, progress: progress, left: make(map[driver.HoldID]struct{}, len(ids)), done: make(chan struct{})}
+	for _, id := range ids {
+		w.left[id] = struct{}{}
 	}
 	size := 1
 	if r.batches != nil {

@@ -128,6 +128,13 @@ func (g *grant) release() bool {
 	return true
 }
 
+// isUnanswered reports whether g is lost by time, after a request to prolong it that has no answer.
+func (g *grant) isUnanswered() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.cause == locks.ErrLost && g.silent+len(g.requests) > 0
+}
+
 // end returns when g ends unless it is prolonged.
 func (g *grant) end() time.Time {
 	g.mu.Lock()
@@ -228,6 +235,13 @@ func (g *grant) noteNoAnswer(p *pending) {
 	}
 	g.late = now.Add(latest)
 	g.silent++
+}
+
+// noteDenial notes that the store has no such hold any more. So no other request can prolong it.
+func (g *grant) noteDenial() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.requests, g.silent = nil, 0
 }
 
 // forget removes p from the requests on their way. g.mu is held.

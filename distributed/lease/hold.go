@@ -90,6 +90,7 @@ func (h *hold) extend(ctx context.Context, d time.Duration) (whole bool, err err
 		}
 		return false, err
 	case len(ok) != 1 || !ok[0]:
+		h.g.noteDenial()
 		s.lose(h.g, nil)
 		return false, locks.ErrLost
 	case !h.g.noteAnswer(p) || h.released.Load():

@@ -227,6 +227,7 @@ func (q *localQueue) unlock(o locks.Owner) error {
 	case err != nil:
 		q.grant = nil
 		q.mu.Unlock()
+		q.all.releaser.sweepLapsed(h.g)
 	case q.handsOff(h.g, now):
 		q.mu.Unlock()
 		_ = q.turn.UnlockContext(ctx)
@@ -284,15 +285,16 @@ func (q *localQueue) leave(o locks.Owner) {
 		// of two holds. Therefore the last hold is released here. Or the hold is lost.
 		h.released.Store(true)
 		q.hold, q.grant = nil, nil
-		if h.g.err() == nil {
-			q.busy = true
-			q.keep()
-			q.all.spawn(func() {
-				defer q.drop()
-				q.all.releaser.release(h.g)
+		held := h.g.err() == nil
+		q.busy = q.busy || held
+		q.keep()
+		q.all.spawn(func() {
+			defer q.drop()
+			q.all.releaser.release(h.g)
+			if held {
 				q.finish()
-			})
-		}
+			}
+		})
 	}
 	q.mu.Unlock()
 	_ = q.turn.UnlockContext(ctx)
@@ -322,7 +324,7 @@ func (q *localQueue) releaseUnclaimed(ctx context.Context) error {
 		return nil
 	}
 	q.grant = nil
-	if g.err() == nil { // else nothing is asked, and Close need not wait
+	if g.err() == nil { // else release asks nothing, and Close need not wait
 		q.busy = true
 		defer q.finish()
 	}

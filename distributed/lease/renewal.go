@@ -340,6 +340,7 @@ func (s *schedule) send(gs []*grant, ttl time.Duration) {
 		switch {
 		case !ok[i] && failed: // unknown
 		case !ok[i]:
+			g.noteDenial()
 			s.lose(g, nil)
 		case g.noteAnswer(sent[i]):
 			s.update(g)
@@ -378,6 +379,7 @@ func (s *schedule) complete(ctx context.Context, g *grant) {
 	case len(ok) == 1 && ok[0]:
 		g.noteAnswer(p)
 	default:
+		g.noteDenial()
 		g.lose(nil)
 	}
 }

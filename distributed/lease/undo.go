@@ -15,7 +15,8 @@ import (
 //	a request without an answer                     sweep, late; nothing if Lookup settles it
 //	a release without an answer, or refused         sweep
 //	a hold extended after its loss, or perhaps      sweep
-//	a hold renewed after its loss                   sweep; nothing if that is not known
+//	a hold renewed after its loss                   sweep
+//	a hold lost by time, perhaps renewed then       sweep, once its owner unlocks it or the client closes
 //	an earlier request without an answer, once the  sweep, late
 //	hold of its acquisition is released or lost
 //	a place in a queue                              leave; sweep if that is refused
@@ -135,6 +136,7 @@ type sweeping struct {
 	// several says that id may hold the lock without that request, or by another such request.
 	// Then a release that finds the lock held does not settle the sweep.
 	several bool
+	closes  bool // Close releases id with the holds, guarded by releaser.mu
 }
 
 // over returns until when the store may have the lock for s.
@@ -150,7 +152,8 @@ func (s *sweeping) over() time.Time {
 // for a moment only.
 //
 // Close ends a sweep for a late request after one more answer. A release without an answer is
-// repeated until Close ends.
+// repeated until Close ends. Close sends the releases of all earlier sweeps in batches with those
+// of the holds, see takeOver.
 //
 // A request that a network delivers after s.until, or after the time latest, leaves the lock held
 // for one more lease. If the store is a [driver.Session], the lock is held for as long as the
@@ -164,9 +167,7 @@ func (r *releaser) sweep(s *sweeping) {
 	if r.session != nil {
 		over = last
 	}
-	r.mu.Lock()
-	r.unsettled[s.id] = append(r.unsettled[s.id], s)
-	r.mu.Unlock()
+	r.note(s)
 	if r.life.Err() != nil { // no request is sent any more
 		return
 	}
@@ -174,6 +175,9 @@ func (r *releaser) sweep(s *sweeping) {
 		end := last
 		for pause := firstSweep; ; pause = min(2*pause, max(end.Sub(began)/10, firstSweep)) {
 			closing, wake := r.open.Err() != nil, r.open.Done()
+			if closing && r.isTakenOver(s) {
+				return
+			}
 			if closing {
 				wake = r.life.Done()
 			}
@@ -218,6 +222,36 @@ func (r *releaser) sweep(s *sweeping) {
 			pause = firstSweep // of what Close waits for
 		}
 	})
+}
+
+// note notes that the store may have a lock for s.
+func (r *releaser) note(s *sweeping) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unsettled[s.id] = append(r.unsettled[s.id], s)
+}
+
+// takeOver leaves to Close all sweeps that an answered release settles. There may be as many as
+// holds: an outage leaves one for each unlock.
+func (r *releaser) takeOver() (all []*sweeping) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, sweeps := range r.unsettled {
+		for _, s := range sweeps {
+			if !s.late && s.queue == nil {
+				s.closes = true
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// isTakenOver reports whether Close carries out s.
+func (r *releaser) isTakenOver(s *sweeping) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return s.closes
 }
 
 // settle notes that the store has no lock for s.
