@@ -1,6 +1,7 @@
 package zklock_test
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -44,4 +45,32 @@ func TestBatchesOfRenewalsShareTheRequestForTheirSession(t *testing.T) {
 	sent := received(t, s) - before
 	t.Logf("%d packets", sent)
 	require.LessOrEqual(t, sent, 50, "of 100 batches")
+}
+
+// So Close waits for thousands of answers at once, and not for one after the other.
+func TestABatchOfReleasesIsSentAtOnce(t *testing.T) {
+	t.Parallel()
+	s := zklock.LendServer(t)
+	p := leasetest.NewProxy(t, s.Addr())
+	var store driver.Store
+	open(t, p.Addr(), timeout(time.Minute), zklock.WithLeaseOptions(lease.WithWrapper(func(s driver.Store) driver.Store {
+		store = s
+		return s
+	})))
+	ids := adaptertest.Acquire(t, store, 100, func(i int) string { return fmt.Sprint("/it", i) })
+	p.CutReplies()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	released := make(chan error, 1)
+	go func() {
+		_, err := store.(driver.BatchReleaser).ReleaseAll(ctx, ids)
+		released <- err
+	}()
+	direct := connect(t, s.Addr())
+	for _, id := range ids {
+		direct.queued(id.Name, 0)
+	}
+	require.Empty(t, released, "no answer has come")
+	p.Heal()
+	<-released
 }

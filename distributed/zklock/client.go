@@ -228,12 +228,13 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 }
 
 // Close releases all holds, and waiters return [locks.ErrClosed]: see [lease.Client.Close]. Close
-// then ends the session and all nodes that are left, if a server can be reached. If not, the
-// session ends at its timeout. Only the first call has an effect.
+// then ends the session, and with it all nodes that are left. If a server confirms the end, Close
+// returns nil. If no server can be reached, the session ends at its timeout. Only the first call
+// has an effect.
 func (c *Client) Close(ctx context.Context) error {
 	first, err := c.kinds.Close(ctx)
-	if first {
-		c.core.close(ctx)
+	if first && c.core.close(ctx) {
+		return nil // whatever the locks' own requests have come to
 	}
 	return err
 }

@@ -15,22 +15,28 @@ import (
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// greeting is how much of the server's first answer is read here: its length, the version of
-// the protocol, the session timeout in milliseconds, and the id of the session. The id is 0 if
-// the session is over.
-const greeting = 4 + 4 + 4 + 8
+// head is how much of each answer is read here. The first answer begins with its length, the version
+// of the protocol, the session timeout in milliseconds, and the id of the session. The id is 0 if
+// the session is over. Other answers begin with the length, the number of the request, the number
+// of the last change, and the code of an error or 0.
+const (
+	head     = 4 + 4 + 8 + 4
+	atNumber = 4
+	atError  = 16
+)
 
 // Codes of requests. The code follows the length and the number of a request.
 const (
 	atCode       = 8
 	opAuth       = 100
 	opSetWatches = 101
+	opClose      = 1<<32 - 11
 )
 
 // link is one connection to a server, with or without TLS, as the ZooKeeper client uses it. link
-// changes neither requests nor answers. It observes two events that the ZooKeeper client does not
-// report: the session timeout that the server has granted, and that the watches were renewed on a
-// new connection.
+// changes neither requests nor answers. It observes three events that the ZooKeeper client does not
+// report: the session timeout that the server has granted, that the watches were renewed on a new
+// connection, and that the server has ended the session at its client's request.
 type link struct {
 	net.Conn
 	s      *session
@@ -38,13 +44,16 @@ type link struct {
 	limit  time.Time // of the server's first answer
 	host   string    // the client's own address
 
-	first []byte // of the server's first answer; used by the goroutine that reads
+	// Used by the goroutine that reads.
+	head []byte // of the answer under way
+	rest int    // how much of the answer follows its head
 
 	// Used by the goroutine that writes.
 	renews bool   // the watches are still to be renewed
 	held   []byte // requests to be sent after that
 
-	greeted atomic.Bool // the first answer was read
+	greeted  atomic.Bool   // the first answer was read
+	farewell atomic.Uint32 // the number of the request that ends the session, or 0
 }
 
 // Read reads, and reports the server's first answer to the session, or why there is none.
@@ -53,15 +62,38 @@ func (l *link) Read(b []byte) (int, error) {
 	if err != nil && !l.greeted.Load() && !l.s.isOver() {
 		l.s.c.fail(fmt.Errorf("no first answer of %v, which may not serve yet, or want TLS: %w", l.RemoteAddr(), err))
 	}
-	if len(l.first) < greeting {
-		l.first = append(l.first, b[:min(n, greeting-len(l.first))]...)
-		if len(l.first) == greeting {
-			timeout := time.Duration(binary.BigEndian.Uint32(l.first[8:])) * time.Millisecond
-			l.s.onGreeting(int64(binary.BigEndian.Uint64(l.first[12:])), timeout, l.dialed)
-			l.greeted.Store(true)
+	l.observe(b[:n])
+	return n, err
+}
+
+// observe reads the heads of the answers in b, which continues what was read before.
+func (l *link) observe(b []byte) {
+	for len(b) > 0 {
+		if l.rest > 0 {
+			n := min(l.rest, len(b))
+			l.rest, b = l.rest-n, b[n:]
+			continue
+		}
+		n := min(head-len(l.head), len(b))
+		l.head, b = append(l.head, b[:n]...), b[n:]
+		if len(l.head) == head {
+			l.rest = int(binary.BigEndian.Uint32(l.head)) - (head - atNumber)
+			l.onAnswer(l.head)
+			l.head = l.head[:0]
 		}
 	}
-	return n, err
+}
+
+// onAnswer is called with the head of an answer.
+func (l *link) onAnswer(head []byte) {
+	switch {
+	case !l.greeted.Load():
+		timeout := time.Duration(binary.BigEndian.Uint32(head[8:])) * time.Millisecond
+		l.s.onGreeting(int64(binary.BigEndian.Uint64(head[12:])), timeout, l.dialed)
+		l.greeted.Store(true)
+	case binary.BigEndian.Uint32(head[atNumber:]) == l.farewell.Load() && binary.BigEndian.Uint32(head[atError:]) == 0:
+		l.s.onEnd()
+	}
 }
 
 // Write is called with one request at a time. After an error Write closes the connection and
@@ -83,6 +115,9 @@ func (l *link) write(b []byte) error {
 	op := uint32(0)
 	if l.greeted.Load() && len(b) >= atCode+4 {
 		op = binary.BigEndian.Uint32(b[atCode:])
+	}
+	if op == opClose {
+		l.farewell.Store(binary.BigEndian.Uint32(b[atNumber:]))
 	}
 	if l.renews && op != 0 && op != opAuth && op != opSetWatches {
 		l.held = append(l.held, b...)

@@ -33,6 +33,8 @@ type core struct {
 	end   context.CancelCauseFunc
 	beats adapter.Bell // makes observe look at the state
 
+	lasting atomic.Int64 // how many sessions have begun and are not known to be over, see session.onEnd
+
 	mu     sync.Mutex
 	sess   *session      // the present session, once it was connected
 	failed error         // why the last session has ended, or the last attempt to connect has failed
@@ -220,8 +222,10 @@ func (c *core) within(d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(c.life, max(d, 10*time.Millisecond), errNoAnswer)
 }
 
-// close ends the session, and waits for the client's goroutines until ctx ends.
-func (c *core) close(ctx context.Context) {
+// close ends the session, and waits for the client's goroutines until ctx ends. It reports whether
+// no session is left: then no node is left, and no late request can make one.
+func (c *core) close(ctx context.Context) (ended bool) {
 	c.end(locks.ErrClosed)
 	c.jobs.Close(ctx)
+	return c.lasting.Load() == 0
 }

@@ -752,3 +752,35 @@ func TestAWaiterOutlastsItsSession(t *testing.T) {
 	require.NoError(t, <-got)
 	require.NoError(t, c.Mutex("it").UnlockContext(b))
 }
+
+// The end of a session settles all its requests.
+func TestCloseKnowsThatTheEndOfItsSessionEndsDoubts(t *testing.T) {
+	t.Parallel()
+	s := zklock.LendServer(t)
+	direct := connect(t, s.Addr())
+	p := leasetest.NewProxy(t, s.Addr())
+	direct.directory("/it")
+	c := open(t, p.Addr(), timeout(4*short))
+	l, a := c.Mutex("it"), adaptertest.Owner()
+	adaptertest.Hold(t, l, a)
+	require.NoError(t, l.UnlockContext(a))
+	p.CutReplies()
+	require.ErrorContains(t, l.LockContext(a), "not connected to ZooKeeper")
+	p.Heal()
+	eventually(t, "a connection", func() bool { return c.State() == zklock.Held })
+	require.NoError(t, c.Close(background))
+	require.Empty(t, direct.list("/it"))
+}
+
+func TestCloseNeedsAnAnswerToTheEndOfItsSession(t *testing.T) {
+	t.Parallel()
+	s := zklock.LendServer(t)
+	direct := connect(t, s.Addr())
+	p := leasetest.NewProxy(t, s.Addr())
+	direct.directory("/it")
+	c := open(t, p.Addr(), timeout(long), zklock.WithLeaseOptions(lease.WithReleaseTimeout(time.Second)))
+	adaptertest.Hold(t, c.Mutex("it"), adaptertest.Owner())
+	p.CutReplies()
+	require.ErrorContains(t, c.Close(background), "zklock: close: 0 of 1 holds released; ")
+	direct.queued("/it", 0) // the server has ended the session nevertheless
+}

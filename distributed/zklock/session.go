@@ -38,6 +38,7 @@ type session struct {
 	link      *link
 	timeout   time.Duration // as granted by the server; before that, as asked for
 	granted   bool
+	ended     bool      // a server has said that the session is over
 	confirmed time.Time // by driver.Now: when the last request was sent that the leader answered
 	// authed is set when the server has accepted the credentials and the session has a watch
 	// that never fires.
@@ -105,6 +106,9 @@ func (s *session) onGreeting(id int64, timeout time.Duration, dialed time.Time) 
 	}
 	s.mu.Lock()
 	shorter := s.granted && timeout < s.timeout
+	if !s.granted {
+		s.c.lasting.Add(1)
+	}
 	s.timeout, s.granted = timeout, true
 	if dialed.After(s.confirmed) {
 		s.confirmed = dialed
@@ -133,8 +137,20 @@ func (s *session) event(e zk.Event) {
 		s.change(false, nil)
 		s.mu.Unlock()
 	case e.State == zk.StateExpired:
+		s.onEnd()
 		s.end(zk.ErrSessionExpired)
 	}
+}
+
+// onEnd is called when a server has said that the session is over. Then none of its nodes is left,
+// and no request of the session can make another.
+func (s *session) onEnd() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.granted && !s.ended {
+		s.c.lasting.Add(-1)
+	}
+	s.ended = true
 }
 
 // closedForAuth is the text of the ZooKeeper client for SESSIONCLOSEDREQUIRESASLAUTH, a code that

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ var (
 	_ driver.Session              = (*store)(nil)
 	_ driver.Inspector            = (*store)(nil)
 	_ driver.ReleaseHeedsDeadline = (*store)(nil)
+	_ driver.BatchReleaser        = (*store)(nil)
 )
 
 func newStore(c *core, r recipe) *store {
@@ -211,6 +213,20 @@ func (st *store) Release(ctx context.Context, id driver.HoldID) (driver.Released
 	st.forget(a)
 	// Waiters in the queue of the store go first without help from here.
 	return driver.Released{Held: a.removed(), Awaited: st.recipe == ephemeral{}}, nil
+}
+
+// ReleaseAll sends the requests for all holds at once.
+func (st *store) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, error) {
+	done, errs := make([]bool, len(ids)), make([]error, len(ids))
+	var all sync.WaitGroup
+	for i, id := range ids {
+		all.Go(func() {
+			_, errs[i] = st.Release(ctx, id)
+			done[i] = errs[i] == nil
+		})
+	}
+	all.Wait()
+	return done, cmp.Or(errs...)
 }
 
 // Leave deletes the nodes of a waiter. A deletion that takes long goes on in the background.
