@@ -65,7 +65,7 @@ func (s *RedissonSemaphore) AcquireContext(ctx context.Context, n int64) (locks.
 	defer w.Close()
 	for {
 		p, ok, err := s.TryAcquireContext(ctx, n)
-		if ok || err != nil && !untouched(err) {
+		if ok || err != nil && !untouched(err) && !errors.Is(err, driver.ErrLogin) { // which says nothing of the permits
 			return p, err
 		}
 		err = nil

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -340,4 +341,36 @@ func TestARequestAfterAPartialCollectionLosesNothing(t *testing.T) {
 			direct.Incr(background, "it")
 		}
 	})
+}
+
+// refusingSecond answers the second script with an error reply.
+type refusingSecond struct {
+	deaf
+	asked atomic.Int32
+}
+
+func (f *refusingSecond) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if name := cmd.Name(); (name == "eval" || name == "evalsha") && f.asked.Add(1) == 2 {
+			cmd.SetErr(replied("WRONGPASS invalid username-password pair or user is disabled."))
+			return cmd.Err()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func TestAWaitForANumberOutlastsARefusedLogin(t *testing.T) {
+	t.Parallel()
+	p, conn, _ := counted(t)
+	f, waiting := new(refusingSecond), connect(t, conn.Options().Addr)
+	waiting.AddHook(f)
+	got := make(chan error, 1)
+	s := open(t, waiting).RedissonSemaphore("it")
+	go func() {
+		_, err := s.AcquireContext(background, 4)
+		got <- err
+	}()
+	require.Eventually(t, func() bool { return f.asked.Load() >= 2 }, hang, time.Millisecond)
+	require.NoError(t, p.ReleaseContext(background))
+	require.NoError(t, within(t, got))
 }
