@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 	"github.com/jucgo/locks/distributed/redislock/redlock"
 )
 
@@ -61,4 +63,20 @@ func TestForceUnlockFreesALockWithReplicas(t *testing.T) {
 	require.True(t, freed)
 	<-h.Lost()
 	require.ErrorIs(t, l.UnlockContext(ctx), locks.ErrLost)
+}
+
+func TestCloseReleasesLocksWithReplicasTogether(t *testing.T) {
+	t.Parallel()
+	master := startMaster(t)
+	startReplica(t, master.Addr)
+	direct := patient(t, master.Addr)
+	c, err := redislock.New(patient(t, master.Addr), redlock.WithReplicas(1, 4*time.Second))
+	require.NoError(t, err)
+	for i := range 30 {
+		hold(t, c.Mutex(fmt.Sprint("it", i)), someone())
+	}
+	scripts := func() int { return suite.Commands(t, direct, "evalsha") + suite.Commands(t, direct, "eval") }
+	before := scripts()
+	require.NoError(t, c.Close(background))
+	require.LessOrEqual(t, scripts()-before, 3)
 }

@@ -49,6 +49,7 @@ type Store interface {
 	driver.Inspector
 	driver.Announcer
 	driver.LossNotifier
+	driver.BatchReleaser
 }
 
 // Evaluator is the Data of a request to a [Store] whose script runs in another way than by
