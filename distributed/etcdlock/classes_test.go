@@ -387,3 +387,34 @@ func TestAnErrorThatIsNotListedHasTheClassOfItsCode(t *testing.T) {
 		}
 	}
 }
+
+func TestEachKindFollowsTheClassOfAnError(t *testing.T) {
+	t.Parallel()
+	s := lendServer(t)
+	rival := open(t, connect(t, s.addr))
+	adaptertest.TestKinds(t, []adaptertest.Outage[error]{
+		{Answer: rpctypes.ErrGRPCNoSpace, Class: classes.Moment},
+		{Answer: rpctypes.ErrGRPCAuthFailed, Class: classes.Connection},
+		{Answer: rpctypes.ErrGRPCPermissionDenied, Class: classes.Request},
+	}, func(t *testing.T) (*adaptertest.Refuser[error], []adaptertest.Kind) {
+		m := new(mood)
+		client, err := dialWith([]grpc.DialOption{grpc.WithChainUnaryInterceptor(m.intercept)}, s.addr)
+		require.NoError(t, err)
+		t.Cleanup(func() { client.Close() })
+		c := open(t, client, etcdlock.WithTTL(time.Minute), etcdlock.WithLeaseOptions(lease.WithPoll(50*time.Millisecond)))
+		warm, a := c.Mutex(t.Name()), adaptertest.Owner()
+		require.NoError(t, warm.LockContext(a))
+		require.NoError(t, warm.UnlockContext(a))
+		of := func(lock func(c *etcdlock.Client, name string) *lease.Mutex, c *etcdlock.Client) func(string) adaptertest.Lock {
+			return func(name string) adaptertest.Lock { return lock(c, name) }
+		}
+		read := func(c *etcdlock.Client, name string) *lease.Mutex { return c.RWMutex(name).ReadMutex() }
+		write := func(c *etcdlock.Client, name string) *lease.Mutex { return c.RWMutex(name).WriteMutex() }
+		permit := func(c *etcdlock.Client, name string) *lease.Mutex { return c.Semaphore(name, 1).Locker(1) }
+		return &m.Refuser, []adaptertest.Kind{
+			{Name: "read", Lock: of(read, c), Rival: of(write, rival)},
+			{Name: "write", Lock: of(write, c), Rival: of(read, rival)},
+			{Name: "semaphore", Lock: of(permit, c), Rival: of(permit, rival)},
+		}
+	})
+}

@@ -261,3 +261,43 @@ func TestEveryCodeHasOneReasonAndOneEntry(t *testing.T) {
 		}
 	}
 }
+
+func TestEachKindFollowsTheClassOfAnError(t *testing.T) {
+	t.Parallel()
+	s := zklock.LendServer(t)
+	rival := open(t, s.Addr())
+	var outages []adaptertest.Outage[int32]
+	for _, class := range []classes.Class{classes.Moment, classes.Connection, classes.Request} {
+		for _, r := range zklock.Refusals {
+			if r.Class == class && r.Code != 0 {
+				outages = append(outages, adaptertest.Outage[int32]{Answer: r.Code, Class: class})
+				break
+			}
+		}
+	}
+	adaptertest.TestKinds(t, outages, func(t *testing.T) (*adaptertest.Refuser[int32], []adaptertest.Kind) {
+		m := new(mood)
+		c := open(t, s.Addr(), timeout(long), zklock.WithDialer(m.dial),
+			zklock.WithLeaseOptions(lease.WithPoll(50*time.Millisecond)))
+		warm, a := c.Mutex("warm"+fmt.Sprint(time.Now().UnixNano())), adaptertest.Owner()
+		require.NoError(t, warm.LockContext(a))
+		require.NoError(t, warm.UnlockContext(a))
+		var all []adaptertest.Kind
+		for name, kind := range kinds {
+			all = append(all, adaptertest.Kind{
+				Name:  name,
+				Lock:  func(name string) adaptertest.Lock { return kind.lock(c, "/"+name) },
+				Rival: func(name string) adaptertest.Lock { return kind.lock(rival, "/"+name) },
+			})
+		}
+		return &m.Refuser, append(all, adaptertest.Kind{
+			Name:  "read",
+			Lock:  func(name string) adaptertest.Lock { return read(c.RWMutex(name)) },
+			Rival: func(name string) adaptertest.Lock { return write(rival.RWMutex(name)) },
+		}, adaptertest.Kind{
+			Name:  "permits",
+			Lock:  func(name string) adaptertest.Lock { return c.Semaphore(name, 1).Locker(1) },
+			Rival: func(name string) adaptertest.Lock { return rival.Semaphore(name, 1).Locker(1) },
+		})
+	})
+}

@@ -25,3 +25,7 @@ func TestAReleaseFollowsTheClassOfAnErrorReply(t *testing.T) {
 func TestHoldsAndWaitersOutlastAFullMemory(t *testing.T) {
 	suite.HoldsAndWaitersOutlastAFullMemory(t, onRueidis)
 }
+
+func TestEachKindFollowsTheClassOfAnErrorReply(t *testing.T) {
+	suite.EachKindFollowsTheClassOfAnErrorReply(t, onRueidis)
+}

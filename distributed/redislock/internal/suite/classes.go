@@ -164,3 +164,42 @@ func AReleaseFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
 		}
 	})
 }
+
+// EachKindFollowsTheClassOfAnErrorReply is for the kinds that the situations above do not test.
+func EachKindFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
+	t.Parallel()
+	adaptertest.TestKinds(t, []adaptertest.Outage[string]{
+		{Answer: "LOADING of the test", Class: classes.Moment},
+		{Answer: "READONLY of the test", Class: classes.Moment},
+		{Answer: "WRONGPASS of the test", Class: classes.Connection},
+		{Answer: "NOPERM of the test", Class: classes.Request},
+	}, func(t *testing.T) (*adaptertest.Refuser[string], []adaptertest.Kind) {
+		m := startMoody(t)
+		often := redislock.WithLeaseOptions(lease.WithPoll(50 * time.Millisecond))
+		c, rival := on.Open(t, m.Addr(), often, Term(time.Hour)), on.Open(t, m.Addr(), Term(time.Hour))
+		var all []adaptertest.Kind
+		for name, lock := range AllKinds {
+			against := AllKinds[Against(name)]
+			all = append(all, adaptertest.Kind{
+				Name:  name,
+				Lock:  func(name string) adaptertest.Lock { return lock(c, name).(*lease.Mutex) },
+				Rival: func(name string) adaptertest.Lock { return against(rival, name).(*lease.Mutex) },
+			})
+		}
+		return &m.Refuser, append(all, adaptertest.Kind{
+			Name:  "semaphore",
+			Lock:  func(name string) adaptertest.Lock { return adaptertest.Permit(c.Semaphore(name, 1)) },
+			Rival: func(name string) adaptertest.Lock { return adaptertest.Permit(rival.Semaphore(name, 1)) },
+		}, adaptertest.Kind{
+			Name: "expirable",
+			Lock: func(name string) adaptertest.Lock {
+				s := c.RedissonExpirableSemaphore(name)
+				require.NoError(t, s.SetPermits(Background, 1))
+				return adaptertest.Permit(s)
+			},
+			Rival: func(name string) adaptertest.Lock {
+				return adaptertest.Permit(rival.RedissonExpirableSemaphore(name))
+			},
+		})
+	})
+}
