@@ -39,20 +39,21 @@ type candidate struct {
 
 // term is the part of an owner in a candidate.
 type term struct {
-	election *leader.Election
-	depth    int
-	gained   chan struct{} // closed when the owner leads
-	leading  context.Context
-	hold     locks.Hold
-	leave    chan struct{} // closed when the owner no longer leads
-	cancel   context.CancelFunc
-	done     chan struct{} // closed when Run has returned
-	err      error         // of Run
-	lost     chan struct{} // closed with the loss of the leadership
-	once     sync.Once
-	late     bool // the leadership has ended before OnGained returned
-	terms    int  // leaderships that began
-	reported int  // leaderships whose end was reported
+	election  *leader.Election
+	depth     int
+	gained    chan struct{} // closed when the owner leads
+	leading   context.Context
+	hold      locks.Hold
+	leave     chan struct{} // closed when the owner no longer leads
+	cancel    context.CancelFunc
+	done      chan struct{} // closed when Run has returned
+	err       error         // of Run
+	lost      chan struct{} // closed with the loss of the leadership
+	once      sync.Once
+	lostEarly bool // the leadership was lost before OnGained returned
+	late      bool // the leadership has ended before OnGained returned
+	terms     int  // leaderships that began
+	reported  int  // leaderships whose end was reported
 }
 
 var errLed = errors.New("the owner has led before")
@@ -94,6 +95,7 @@ func (c *candidate) campaign(ctx context.Context) *term {
 				c.tb.Errorf("leader: the leadership has ended, and its context has not")
 			}
 			if errors.Is(reason, locks.ErrLost) { // Run goes on until then
+				t.lostEarly = t.leading == nil
 				time.AfterFunc(time.Millisecond, cancel)
 			}
 		}))
@@ -142,8 +144,11 @@ func (c *candidate) LockContext(ctx context.Context) error {
 	select {
 	case <-t.gained:
 	default:
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case t.lostEarly:
+			return c.LockContext(ctx)
 		}
 		return t.err
 	}
@@ -243,10 +248,15 @@ func electing(tb testing.TB, cfg Config) Config {
 	return cfg
 }
 
+// leaderSeeds are the seeds of lives that have found something.
+var leaderSeeds = map[fakestore.Kind][]uint64{
+	fakestore.Tied: {12559668065707946105}, // a leadership was lost before OnGained returned
+}
+
 func TestLivesOfLeaders(t *testing.T) {
 	for _, kind := range []fakestore.Kind{fakestore.Polled, fakestore.Watched, fakestore.Full, fakestore.Tied} {
 		t.Run(string(kind), func(t *testing.T) {
-			Simulate(t, World{For: inGate(5 * time.Minute), Open: func(tb testing.TB) Config {
+			Simulate(t, World{For: inGate(5 * time.Minute), Seeds: leaderSeeds[kind], Open: func(tb testing.TB) Config {
 				return electing(tb, direct(tb, "", kind))
 			}})
 		})
