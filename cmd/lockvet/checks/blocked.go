@@ -223,8 +223,10 @@ func (b *blocking) gets(x types.Object, e ast.Expr) {
 			}
 			b.buffers[b.find(x)] = append(b.buffers[b.find(x)], size)
 			return
+		} else if ok && id.Name == "new" {
+			return
 		}
-		if fn := calleeOf(b.fs.info, e); fn != nil && fn.FullName() == "sync.NewCond" {
+		if calleeAmong(b.fs.info, e, "sync.NewCond", "golang.org/x/sync/errgroup.WithContext") != nil {
 			return
 		}
 	case *ast.CompositeLit:
@@ -245,8 +247,11 @@ func waitable(t types.Type) bool {
 		return true
 	}
 	name := typeName(t)
-	return name == "sync.WaitGroup" || name == "sync.Cond"
+	return name == "sync.WaitGroup" || name == "sync.Cond" || name == errgroup
 }
+
+// errgroup is a group of goroutines. Its Wait waits for them as that of a WaitGroup does.
+const errgroup = "golang.org/x/sync/errgroup.Group"
 
 // link finds which objects are the same channel, and which objects other code can use.
 func (b *blocking) link(root inspector.Cursor) {
@@ -310,8 +315,8 @@ func (b *blocking) callsOf(f *function) map[*ast.CallExpr]*function {
 }
 
 func (b *blocking) arguments(call *ast.CallExpr, callee *function) {
-	for o, p := range b.fs.values.params {
-		if p.of == callee && p.index < len(call.Args) && waitable(o.Type()) {
+	for _, o := range b.fs.values.given[callee] {
+		if p := b.fs.values.params[o]; p.index < len(call.Args) && waitable(o.Type()) {
 			b.gets(o, call.Args[p.index])
 		}
 	}
@@ -366,8 +371,8 @@ func (b *blocking) use(c inspector.Cursor) {
 			}
 		}
 		if f := b.fs.values.at(parent); len(f) == 1 && c.ParentEdgeKind() == edge.CallExpr_Args {
-			for _, p := range b.fs.values.params {
-				if p.of == f[0].callee && p.index < len(parent.Args) && parent.Args[p.index] == c.Node() {
+			for _, o := range b.fs.values.given[f[0].callee] {
+				if p := b.fs.values.params[o]; p.index < len(parent.Args) && parent.Args[p.index] == c.Node() {
 					return
 				}
 			}
@@ -487,9 +492,10 @@ func (b *blocking) collectCall(f *function, call *ast.CallExpr, deferred bool) {
 	k, ok := map[string]kind{
 		"(*sync.WaitGroup).Wait": wait, "(*sync.WaitGroup).Done": finish, "(*sync.Cond).Wait": await,
 		"(*sync.Cond).Signal": signal, "(*sync.Cond).Broadcast": signal,
+		"(*" + errgroup + ").Wait": wait,
 	}[fn.FullName()]
 	if !ok {
-		if o := b.object(selector.X); o != nil && (fn.FullName() == "(*sync.WaitGroup).Go" || negative(info, fn, call)) {
+		if o := b.object(selector.X); o != nil && (b.startsIn(fn, call, o) || negative(info, fn, call)) {
 			b.open[b.find(o)] = true // another way to end the wait
 		}
 		return
@@ -522,6 +528,23 @@ func (b *blocking) collectCall(f *function, call *ast.CallExpr, deferred bool) {
 	if k == wait || k == await {
 		b.waits[f] = append(b.waits[f], w)
 	}
+}
+
+// startsIn notes the end of the function that a group starts in a goroutine. It reports whether the
+// function is not known.
+func (b *blocking) startsIn(fn *types.Func, call *ast.CallExpr, group types.Object) (unknown bool) {
+	switch fn.FullName() {
+	case "(*sync.WaitGroup).Go", "(*" + errgroup + ").Go", "(*" + errgroup + ").TryGo":
+	default:
+		return false
+	}
+	all := b.fs.values.of(call.Args[0], 0)
+	if len(all) != 1 {
+		return true
+	}
+	g := all[0].callee
+	b.ops[group] = append(b.ops[group], operation{finish, g, call, g.body.End(), group, nil, ""})
+	return false
 }
 
 // negative reports whether a call is Add of a WaitGroup with a number that is not certainly positive.
@@ -675,16 +698,39 @@ func (b *blocking) stuck(w waiting, t *tracked, m mode) (needs []operation, ok b
 			if !slices.Contains(ending[op.kind], other.kind) {
 				continue
 			}
+			if b.awaited(w.f, other.f, w.at.Pos()) {
+				return nil, false
+			}
 			if !b.needs(other, w, t, m, 0) {
 				return nil, false
 			}
 			needs = append(needs, other)
 		}
-		if len(needs) == 0 && (op.kind == receive || op.kind == await) {
+		if len(needs) == 0 && (op.kind == receive || op.kind == await || typeName(op.on.Type()) == errgroup) {
 			return nil, false
 		}
 	}
 	return needs, true
+}
+
+// awaited reports whether f has waited for the end of g before a place in f: only the end of g ends
+// that wait.
+func (b *blocking) awaited(f, g *function, pos token.Pos) bool {
+	return slices.ContainsFunc(b.waits[f], func(earlier waiting) bool {
+		if len(earlier.any) != 1 || earlier.at.Pos() >= pos {
+			return false
+		}
+		op, found := earlier.any[0], false
+		for _, other := range b.ops[b.find(op.on)] {
+			if slices.Contains(ending[op.kind], other.kind) {
+				if other.f != g || other.pos != g.body.End() {
+					return false
+				}
+				found = true
+			}
+		}
+		return found
+	})
 }
 
 // valueOpen reports whether a variable of the package is exported.

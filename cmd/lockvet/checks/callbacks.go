@@ -75,7 +75,7 @@ func (fs *flows) heldAt(f *function, call *ast.CallExpr) (held []hold) {
 			}
 		}
 		at, fn := t.acquisitions(m), t.methodOf(acquire, m)
-		if t.path.id() != nil && fs.known(t) && fn != nil && len(at) > 0 {
+		if (t.path.id() != nil || fs.isGiven(f, t.path.root)) && fs.known(t) && fn != nil && len(at) > 0 {
 			held = append(held, hold{t.path, fs.class(t.path), fn, m, fs.placeOf(at[0].Pos)})
 		}
 	}
@@ -147,27 +147,77 @@ func (fs *flows) inCaller(c calledBack, p *path) *path {
 
 // acquiredBack visits the locks that a function acquires again for its caller, which holds them.
 func (fs *flows) acquiredBack(visit func(calledBack, hold, acquisition)) {
+	again := func(c calledBack, p *path, a acquisition) {
+		if p == nil || a.maybe || !fs.knownLock(p) || !fs.stable(p) ||
+			fs.released[p.id()] || fs.foreign.released[p.idKey()] {
+			return
+		}
+		var all []hold
+		for _, held := range c.held {
+			i := slices.IndexFunc(held, func(h hold) bool { return h.path != nil && h.path.key() == p.key() })
+			if i >= 0 {
+				all = append(all, held[i])
+			}
+		}
+		if len(all) == len(c.held) {
+			visit(c, all[0], a)
+		}
+	}
 	for _, f := range fs.functions {
 		fs.passed(f, func(c calledBack) {
+			here, frees := fs.heldAt(f, c.site.call), fs.frees(c.site.callee)
 			for _, a := range fs.certain(c.of.callee) {
 				p := fs.inCaller(c, a.path)
-				if p == nil || a.maybe || !fs.knownLock(p) || !fs.stable(p) ||
-					fs.released[p.id()] || fs.foreign.released[p.idKey()] {
+				again(c, p, a)
+				if p == nil || frees[p.idKey()] {
 					continue
 				}
-				var all []hold
-				for _, held := range c.held {
-					i := slices.IndexFunc(held, func(h hold) bool { return h.path != nil && h.path.key() == p.key() })
-					if i >= 0 {
-						all = append(all, held[i])
-					}
-				}
-				if len(all) == len(c.held) {
-					visit(c, all[0], a)
-				}
+				own := c // f itself holds the lock
+				own.name, own.held = c.site.name, [][]hold{here}
+				own.site = &site{call: c.site.call, name: f.name()}
+				again(own, p, a)
+			}
+		})
+		fs.ranges(f, func(c calledBack, body *site) {
+			for _, a := range fs.certain(body.callee) {
+				a = fs.through(a, body)
+				again(c, a.path, a)
 			}
 		})
 	}
+}
+
+// ranges visits the calls in the loops of f over iterators: the iterator makes them in its yield.
+// The iterator is a literal that a function of the package returns.
+func (fs *flows) ranges(f *function, visit func(c calledBack, body *site)) {
+	inspectOwn(f.body, func(n ast.Node) {
+		r, ok := n.(*ast.RangeStmt)
+		if !ok {
+			return
+		}
+		maker, _ := ast.Unparen(r.X).(*ast.CallExpr)
+		if maker == nil || fs.values.declared(maker) == nil {
+			return
+		}
+		made := fs.values.of(maker, 0)
+		if len(made) != 1 || made[0].callee.obj != nil {
+			return
+		}
+		of := fs.values.staticSite(maker, fs.values.declared(maker))
+		c := calledBack{site: of}
+		for _, yield := range fs.callbacks(made[0].callee) {
+			c.held = append(c.held, fs.bound(of, yield.held))
+		}
+		if len(c.held) == 0 {
+			return
+		}
+		fs.calls(f, func(s *site) {
+			if within2(s.call, r.Body) {
+				c.name = s.name
+				visit(c, s)
+			}
+		})
+	})
 }
 
 // reportBack reports a function that acquires a lock of the function that calls it.
@@ -203,6 +253,7 @@ func (o *orders) followCallbacks(f *function) {
 					}
 					outer[h.class.key] = true
 				}
+				delete(outer, "") // of variables
 				for _, h := range held {
 					if h.class.key == "" || h.class.key == a.class.key || h.path != nil && made[h.path.root] ||
 						h.path != nil && a.freed[h.path.idKey()] {

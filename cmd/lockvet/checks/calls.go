@@ -34,6 +34,10 @@ func (fs *flows) through(a acquisition, s *site) acquisition {
 	a.path = fs.bind(s, a.path)
 	if a.path != nil {
 		a.class = fs.class(a.path)
+		if fn := methodAt(a.call.fn, a.path); fn != a.call.fn {
+			here := *a.call
+			here.fn, a.call = fn, &here
+		}
 	}
 	return a
 }
@@ -46,21 +50,25 @@ func (fs *flows) calls(f *function, visit func(*site)) {
 	if f.far {
 		return
 	}
-	skip := map[*ast.CallExpr]bool{}
-	inspectOwn(f.body, func(n ast.Node) {
-		switch n := n.(type) {
-		case *ast.GoStmt:
-			skip[n.Call] = true
-		case *ast.DeferStmt:
-			skip[n.Call] = true
-		case *ast.CallExpr:
-			if !skip[n] {
-				for _, s := range fs.values.at(n) {
-					visit(s)
+	if f.sites == nil {
+		f.sites = []*site{} // none, unlike nil
+		skip := map[*ast.CallExpr]bool{}
+		inspectOwn(f.body, func(n ast.Node) {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				skip[n.Call] = true
+			case *ast.DeferStmt:
+				skip[n.Call] = true
+			case *ast.CallExpr:
+				if !skip[n] {
+					f.sites = append(f.sites, fs.values.at(n)...)
 				}
 			}
-		}
-	})
+		})
+	}
+	for _, s := range f.sites {
+		visit(s)
+	}
 }
 
 // frees returns the keys of the locks that f may release for its callers, by itself or by the
@@ -248,7 +256,7 @@ func assigns(info *types.Info, body ast.Node, p *path) (found bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		if a, ok := n.(*ast.AssignStmt); ok {
 			for _, l := range a.Lhs {
-				q := pathOf(info, l)
+				q := pathTo(info, l)
 				found = found || q != nil && p.begins(q)
 			}
 		}

@@ -59,6 +59,8 @@ func TestKnownDeadlocksAreFound(t *testing.T) { compare(t, "known") }
 
 func TestCallsAcquireAndReleaseAsTheirCallees(t *testing.T) { compare(t, "calls") }
 
+func TestIdiomsAreReportedIfTheyAreWrong(t *testing.T) { compare(t, "idioms") }
+
 func TestCallsOfOtherPackagesAcquireAndReleaseAsTheirCallees(t *testing.T) { compare(t, "across") }
 
 func TestOrdersOfPackagesThatMeetInAThirdAreReported(t *testing.T) { compare(t, "apart") }

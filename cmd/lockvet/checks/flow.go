@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"go/types"
 	"iter"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -163,12 +164,14 @@ type function struct {
 	changes  []change               // what it does with the locks of its callers
 	defers   map[*ast.CallExpr]bool // the deferred calls
 	tagged   map[ast.Expr]bool      // cases that are compared with a tag: no conditions
+	parts    map[ast.Node]parts     // the results of partsAt
+	sites    []*site                // the calls that flows.calls visits, or nil
 	far      bool                   // one of another package: it has obj, changes and a summary only
 }
 
 // callOf returns what a call does with a lock, or nil.
 func (f *function) callOf(t *tracked, call *ast.CallExpr) *lockCall {
-	if c := f.byCall[call]; c != nil && c.path.key() == t.path.key() {
+	if c := f.byCall[call]; c != nil && c.of == t {
 		return c
 	}
 	return t.calling[call]
@@ -230,6 +233,8 @@ type flows struct {
 	followed bool
 	counted  bool
 
+	kept map[*function]map[types.Object]bool // the results of keeps
+
 	turn sync.Mutex // of one check at a time, which adds to the results above
 }
 
@@ -288,6 +293,7 @@ func runFlow(pass *analysis.Pass) (any, error) {
 		valued: map[types.Object]bool{}, freeing: memo[map[string]bool]{}, written: map[types.Object]bool{},
 		assigned: map[types.Object]bool{}, parts: map[*types.TypeName]int{}, calling: memo[[]callback]{},
 		keys: map[types.Object]string{}, loose: map[types.Object]bool{}, nameless: map[types.Object]bool{},
+		kept: map[*function]map[types.Object]bool{},
 	}
 	fs.orders = newOrders(fs)
 	if summarized(pass) {
@@ -316,13 +322,13 @@ func (fs *flows) follow() {
 			fs.declared[f.obj] = f
 		}
 	}
-	for _, p := range escapes(fs.info, root) {
+	for _, p := range fs.escapes(root) {
 		fs.shared[p.id()] = true
 		fs.keys[p.id()] = p.idKey()
 	}
 	for c := range root.Preorder((*ast.AssignStmt)(nil)) {
 		for _, l := range c.Node().(*ast.AssignStmt).Lhs {
-			if p := pathOf(fs.info, l); p != nil {
+			if p := pathTo(fs.info, l); p != nil {
 				fs.assigned[p.id()] = true
 			}
 		}
@@ -464,7 +470,7 @@ func (fs *flows) analyze(f *function) {
 	}
 	fs.collect(f)
 	for _, t := range f.locks {
-		w := walker{info: fs.info, f: f, t: t}
+		w := walker{fs: fs, info: fs.info, f: f, t: t}
 		w.run()
 	}
 	f.findChanges()
@@ -498,7 +504,7 @@ func (fs *flows) collect(f *function) {
 			case c.path != nil:
 				f.byCall[n] = c
 				t := ofLock(c.path)
-				t.calls = append(t.calls, c)
+				c.of, t.calls = t, append(t.calls, c)
 			default:
 				if id := fieldOf(info, n); id != nil {
 					acquires[id] = acquires[id] || c.effect == acquire
@@ -546,7 +552,10 @@ func (fs *flows) collect(f *function) {
 			}
 		}
 	}
-	for _, p := range escapes(info, at) {
+	if len(f.locks) == 0 {
+		return
+	}
+	for _, p := range fs.escapes(at) {
 		if t := f.byKey[p.key()]; t != nil {
 			t.escaped = true
 		}
@@ -603,15 +612,16 @@ func callsIn(nodes ...ast.Node) (calls []*ast.CallExpr) {
 }
 
 // escapes returns each path that the code below root uses otherwise than to call a method, to
-// select a field, to assign, to compare, or to make a condition.
-func escapes(info *types.Info, root inspector.Cursor) (found []*path) {
+// select a field, to assign, to compare, to make a condition, or to lend it to a function.
+func (fs *flows) escapes(root inspector.Cursor) (found []*path) {
+	info := fs.info
 	for c := range root.Preorder((*ast.CallExpr)(nil), (*ast.SelectorExpr)(nil), (*ast.Ident)(nil)) {
 		var p *path
 		switch e := c.Node().(type) {
 		case *ast.CallExpr:
 			// A view that is kept is another name of the lock.
 			if of, _, ok := viewOf(info, e); ok && c.ParentEdgeKind() != edge.SelectorExpr_X && !ofCondition(info, c) {
-				p = pathOf(info, of.X)
+				p = pathTo(info, of.X)
 			}
 		case *ast.SelectorExpr:
 			selected := info.Selections[e]
@@ -620,12 +630,12 @@ func escapes(info *types.Info, root inspector.Cursor) (found []*path) {
 				if _, ok := lockMethod(selected.Obj().(*types.Func)); ok {
 					p = toReceiver(info, e.X, selected)
 				}
-			} else if passedOn(info, c) {
-				p = pathOf(info, e)
+			} else if fs.passedOn(c) {
+				p = pathTo(info, e)
 			}
 		case *ast.Ident:
-			if info.Uses[e] != nil && c.ParentEdgeKind() != edge.SelectorExpr_Sel && passedOn(info, c) {
-				p = pathOf(info, e)
+			if info.Uses[e] != nil && c.ParentEdgeKind() != edge.SelectorExpr_Sel && fs.passedOn(c) {
+				p = pathTo(info, e)
 			}
 		}
 		if p != nil {
@@ -647,7 +657,7 @@ func withoutParens(c inspector.Cursor) inspector.Cursor {
 func called(c inspector.Cursor) bool { return withoutParens(c).ParentEdgeKind() == edge.CallExpr_Fun }
 
 // passedOn reports whether an expression goes to other code.
-func passedOn(info *types.Info, c inspector.Cursor) bool {
+func (fs *flows) passedOn(c inspector.Cursor) bool {
 	for ; ; c = c.Parent() {
 		switch parent := c.Parent().Node().(type) {
 		case *ast.ParenExpr, *ast.StarExpr:
@@ -664,11 +674,81 @@ func passedOn(info *types.Info, c inspector.Cursor) bool {
 			key, ok := parent.Key.(*ast.Ident)
 			return c.ParentEdgeKind() == edge.KeyValueExpr_Value && (!ok || key.Name != "L")
 		case *ast.CallExpr:
-			return c.ParentEdgeKind() != edge.CallExpr_Fun && !knownCallee(info, parent)
+			return c.ParentEdgeKind() == edge.CallExpr_Args && !knownCallee(fs.info, parent) &&
+				!fs.lent(parent, c.Node().(ast.Expr))
 		default:
 			return true
 		}
 	}
+}
+
+// lent reports whether a call gives an argument to a function of the package that only acquires and
+// releases it, and calls such functions with it. Then the function's changes tell what becomes of it.
+func (fs *flows) lent(call *ast.CallExpr, arg ast.Expr) bool {
+	fn := calleeOf(fs.info, call)
+	if fn == nil || fs.ofExpression(call) {
+		return false
+	}
+	f, i := fs.declared[fn.Origin()], slices.Index(call.Args, arg)
+	params := fn.Origin().Signature().Params()
+	if f == nil || i < 0 || i >= params.Len() || fn.Signature().Variadic() && i >= params.Len()-1 {
+		return false
+	}
+	return isLock(params.At(i).Type()) && !fs.keeps(f)[params.At(i)]
+}
+
+// ofExpression reports whether a call is one of a method expression, as T.Method(t).
+func (fs *flows) ofExpression(call *ast.CallExpr) bool {
+	selector, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	return ok && fs.info.Selections[selector] != nil && fs.info.Selections[selector].Kind() == types.MethodExpr
+}
+
+// isLock reports whether a type has the methods of a lock, as a pointer to a sync.Mutex and a
+// sync.Locker have.
+func isLock(t types.Type) bool {
+	o, _, _ := types.LookupFieldOrMethod(t, false, nil, "Unlock")
+	fn, ok := o.(*types.Func)
+	if !ok {
+		return false
+	}
+	_, ok = lockMethod(fn)
+	return ok
+}
+
+// keeps returns the parameters of f that other code can get from f, or a literal that runs later.
+func (fs *flows) keeps(f *function) map[types.Object]bool {
+	if kept, known := fs.kept[f]; known {
+		return kept
+	}
+	kept := map[types.Object]bool{}
+	params := f.obj.Signature().Params()
+	for i := range params.Len() { // while f is looked at: functions may call each other
+		kept[params.At(i)] = true
+	}
+	fs.kept[f] = maps.Clone(kept)
+	clear(kept)
+	for _, p := range fs.escapes(f.at) {
+		kept[p.root] = true
+	}
+	for c := range f.at.Preorder((*ast.FuncLit)(nil)) {
+		if called(c) && withoutParens(c).Parent().ParentEdgeKind() == edge.DeferStmt_Call {
+			continue
+		}
+		for in := range c.Preorder((*ast.Ident)(nil)) {
+			if o := fs.info.Uses[in.Node().(*ast.Ident)]; o != nil {
+				kept[o] = true
+			}
+		}
+	}
+	for c := range f.at.Preorder((*ast.AssignStmt)(nil)) {
+		for _, l := range c.Node().(*ast.AssignStmt).Lhs {
+			if id, ok := ast.Unparen(l).(*ast.Ident); ok {
+				kept[fs.info.ObjectOf(id)] = true
+			}
+		}
+	}
+	fs.kept[f] = kept
+	return kept
 }
 
 // ofCondition reports whether an expression is the lock of a new condition.

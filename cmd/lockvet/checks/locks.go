@@ -262,35 +262,50 @@ func (p *path) begins(q *path) bool {
 
 // pathOf returns the path that e denotes, or nil if e is neither a variable nor a field of one.
 func pathOf(info *types.Info, e ast.Expr) *path {
-	switch e := e.(type) {
-	case *ast.ParenExpr:
-		return pathOf(info, e.X)
-	case *ast.StarExpr:
-		return pathOf(info, e.X)
-	case *ast.UnaryExpr:
-		if e.Op == token.AND {
-			return pathOf(info, e.X)
+	p := pathTo(info, e)
+	if p != nil {
+		p.text = types.ExprString(operand(e))
+	}
+	return p
+}
+
+// operand returns e without parentheses, *, and &.
+func operand(e ast.Expr) ast.Expr {
+	for {
+		switch x := e.(type) {
+		case *ast.ParenExpr:
+			e = x.X
+		case *ast.StarExpr:
+			e = x.X
+		case *ast.UnaryExpr:
+			if x.Op != token.AND {
+				return e
+			}
+			e = x.X
+		default:
+			return e
 		}
+	}
+}
+
+// pathTo returns the path of pathOf without its text, which takes long.
+func pathTo(info *types.Info, e ast.Expr) *path {
+	switch e := operand(e).(type) {
 	case *ast.Ident:
 		if v, ok := info.ObjectOf(e).(*types.Var); ok && !v.IsField() {
-			return &path{root: v, text: e.Name}
+			return &path{root: v}
 		}
 	case *ast.SelectorExpr:
 		selected := info.Selections[e]
 		if selected == nil {
 			if v, ok := info.Uses[e.Sel].(*types.Var); ok {
-				return &path{root: v, text: types.ExprString(e)}
+				return &path{root: v}
 			}
 			return nil
 		}
-		if selected.Kind() != types.FieldVal {
-			return nil
+		if selected.Kind() == types.FieldVal {
+			return pathTo(info, e.X).through(selected.Recv(), selected.Index())
 		}
-		p := pathOf(info, e.X).through(selected.Recv(), selected.Index())
-		if p != nil {
-			p.text = types.ExprString(e)
-		}
-		return p
 	}
 	return nil
 }
@@ -334,6 +349,7 @@ type lockCall struct {
 	fn   *types.Func
 	path *path // nil if no variable leads to the lock
 	via  *site // the call of a function that does it, or nil
+	of   *tracked
 }
 
 // ctx returns the context that is passed, or nil.

@@ -82,7 +82,7 @@ func (o *orders) findAcquired(f *function) (found []acquisition) {
 			key += "/" + a.path.key()
 		}
 		own := len(a.via) == 0
-		unknown := a.path == nil && a.class.key == "" || own && a.path.id() == nil
+		unknown := a.path == nil && a.class.key == "" || own && a.path.id() == nil && !o.fs.isGiven(f, a.path.root)
 		if !unknown && !known[key] && (a.path == nil || !made[a.path.root]) {
 			known[key] = true
 			found = append(found, a)

@@ -156,7 +156,7 @@ func (fs *flows) changesOf(call *ast.CallExpr, visit func(*path, *lockCall)) {
 			if s.maybe {
 				m.effect = convert
 			}
-			visit(p, &lockCall{method: m, call: call, fn: c.fn, path: p, via: s})
+			visit(p, &lockCall{method: m, call: call, fn: methodAt(c.fn, p), path: p, via: s})
 		}
 	}
 }
@@ -233,12 +233,31 @@ func (fs *flows) lockCallOf(call *ast.CallExpr) *lockCall {
 	if lock.side == read {
 		name, c.mode = "R"+name, read
 	}
-	if fn, _, _ := types.LookupFieldOrMethod(types.NewPointer(lock.path.typ()), true, nil, name); fn != nil {
-		if m, ok := fn.(*types.Func); ok {
-			c.fn, c.path = m, lock.path
-		}
+	if fn := methodNamed(lock.path, name); fn != nil {
+		c.fn, c.path = fn, lock.path
 	}
 	return c
+}
+
+// methodNamed returns the method of the lock at p that has a name, or nil.
+func methodNamed(p *path, name string) *types.Func {
+	o, _, _ := types.LookupFieldOrMethod(types.NewPointer(p.typ()), true, nil, name)
+	fn, _ := o.(*types.Func)
+	return fn
+}
+
+// methodAt returns the method that fn is for the lock at p: fn may be of an interface, which a
+// function takes for its parameter.
+func methodAt(fn *types.Func, p *path) *types.Func {
+	if !types.IsInterface(fn.Signature().Recv().Type()) || types.IsInterface(p.typ()) {
+		return fn
+	}
+	if m := methodNamed(p, fn.Name()); m != nil {
+		if _, ok := lockMethod(m); ok {
+			return m
+		}
+	}
+	return fn
 }
 
 // typ returns the type of the lock.

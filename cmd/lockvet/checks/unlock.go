@@ -3,6 +3,8 @@ package checks
 import (
 	"fmt"
 	"go/ast"
+	"go/types"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -92,6 +94,10 @@ The lock is held already, so its acquisition at the return waits for ever:
 	mu.Lock()
 	defer mu.Lock() // reported, with a fix: defer mu.Unlock()
 
+So is a deferred call of a function that acquires a lock and returns its Unlock, which nothing calls:
+
+	defer s.lock() // reported, with a fix: defer s.lock()()
+
 A deferred Lock after an Unlock, which acquires the lock again for the caller, is not reported.`)
 
 func runDeferLock(pass *analysis.Pass, fs *flows) {
@@ -102,6 +108,9 @@ func runDeferLock(pass *analysis.Pass, fs *flows) {
 				return
 			}
 			c := f.byCall[d.Call]
+			if c == nil {
+				fs.reportUncalled(pass, d)
+			}
 			if c == nil || !c.waits() {
 				return
 			}
@@ -122,6 +131,89 @@ func runDeferLock(pass *analysis.Pass, fs *flows) {
 			})
 		})
 	}
+}
+
+// reportUncalled reports a deferred call of a function that returns the Unlock of a lock.
+func (fs *flows) reportUncalled(pass *analysis.Pass, d *ast.DeferStmt) {
+	g := fs.values.declared(d.Call)
+	if g == nil {
+		return
+	}
+	p := fs.unlocks(g)
+	if p == nil {
+		return
+	}
+	if q := fs.bind(fs.values.staticSite(d.Call, g), p); q != nil {
+		p = q
+	}
+	call := types.ExprString(d.Call)
+	pass.Report(analysis.Diagnostic{
+		Pos: d.Pos(), End: d.End(),
+		Message: fmt.Sprintf("deferred %s returns the Unlock of %s, which nothing calls: %s is meant", call, p.text, call+"()"),
+		SuggestedFixes: []analysis.SuggestedFix{{
+			Message:   "Call the result of " + call,
+			TextEdits: []analysis.TextEdit{{Pos: d.End(), End: d.End(), NewText: []byte("()")}},
+		}},
+	})
+}
+
+// unlocks returns the lock that f acquires, if the only result of f always is its Unlock, or a literal
+// that releases it.
+func (fs *flows) unlocks(f *function) (lock *path) {
+	results := f.results()
+	if results.Len() != 1 {
+		return nil
+	}
+	if s, ok := results.At(0).Type().Underlying().(*types.Signature); !ok || s.Params().Len() > 0 {
+		return nil
+	}
+	all := true
+	inspectOwn(f.body, func(n ast.Node) {
+		r, ok := n.(*ast.ReturnStmt)
+		if !ok {
+			return
+		}
+		var p *path
+		if len(r.Results) == 1 {
+			p = fs.releasedBy(f, ast.Unparen(r.Results[0]))
+		}
+		if p == nil || lock != nil && p.key() != lock.key() {
+			all = false
+			return
+		}
+		lock = p
+	})
+	if !all || lock == nil {
+		return nil
+	}
+	t := f.byKey[lock.key()]
+	if t == nil || !slices.ContainsFunc(t.calls, func(c *lockCall) bool { return c.waits() && c.via == nil && c.of == t }) {
+		return nil
+	}
+	return lock
+}
+
+// releasedBy returns the lock that a function releases, which is the value of e in f.
+func (fs *flows) releasedBy(f *function, e ast.Expr) *path {
+	switch e := e.(type) {
+	case *ast.SelectorExpr:
+		selected := fs.info.Selections[e]
+		if selected == nil || selected.Kind() != types.MethodVal {
+			return nil
+		}
+		if m, ok := lockMethod(selected.Obj().(*types.Func)); ok && m.effect == release {
+			return toReceiver(fs.info, e.X, selected)
+		}
+	case *ast.FuncLit:
+		for _, g := range f.inner {
+			for _, t := range g.locks {
+				if g.node == e && t.foreign {
+					return t.path
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // LockUpgrade reports a function that acquires the write lock while it has the read lock.

@@ -47,8 +47,9 @@ type values struct {
 	literal map[*ast.FuncLit]*function
 	static  map[*function][]*ast.CallExpr // calls by name, also through an interface
 	params  map[types.Object]param
-	impls   map[*types.Func]*types.Func // the results of implementation
-	named   []types.Type                // of the package
+	given   map[*function][]types.Object // the parameters with a name, as in params
+	impls   map[*types.Func]*types.Func  // the results of implementation
+	named   []types.Type                 // of the package
 	sites   map[*ast.CallExpr][]*site
 }
 
@@ -61,7 +62,7 @@ type param struct {
 func newValues(fs *flows) *values {
 	v := &values{
 		fs: fs, sources: map[types.Object][]source{}, literal: map[*ast.FuncLit]*function{},
-		static: map[*function][]*ast.CallExpr{}, params: map[types.Object]param{},
+		static: map[*function][]*ast.CallExpr{}, params: map[types.Object]param{}, given: map[*function][]types.Object{},
 		impls: map[*types.Func]*types.Func{}, sites: map[*ast.CallExpr][]*site{},
 	}
 	scope := fs.pass.Pkg.Scope()
@@ -91,6 +92,7 @@ func (v *values) collect(root inspector.Cursor) {
 				for _, name := range field.Names {
 					if o := info.Defs[name]; o != nil {
 						v.params[o] = param{f, index}
+						v.given[f] = append(v.given[f], o)
 					}
 					index++
 				}
@@ -127,7 +129,7 @@ func (v *values) collect(root inspector.Cursor) {
 }
 
 func (v *values) assign(l, e ast.Expr, index int) {
-	p := pathOf(v.fs.info, l)
+	p := pathTo(v.fs.info, l)
 	if p == nil {
 		return
 	}

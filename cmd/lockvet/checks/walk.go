@@ -29,6 +29,7 @@ func calleeAmong(info *types.Info, call *ast.CallExpr, names ...string) *types.F
 
 // A walker computes the states of one lock in one function.
 type walker struct {
+	fs     *flows
 	info   *types.Info
 	f      *function
 	t      *tracked
@@ -114,7 +115,7 @@ func (w *walker) block(b *cfg.Block, s set) []set {
 		}
 	}
 	for _, n := range nodes {
-		if w.record && stops(n) {
+		if w.record && w.f.partsAt(n).stops {
 			w.t.stops[n] = maps.Clone(s)
 		}
 		s = w.node(n, s)
@@ -127,6 +128,25 @@ func (w *walker) block(b *cfg.Block, s set) []set {
 		outs[i] = s
 	}
 	return outs
+}
+
+// parts are what the walks of all locks of a function ask for at a statement or expression.
+type parts struct {
+	calls []*ast.CallExpr
+	stops bool
+}
+
+// partsAt returns the parts of n, which is in f.
+func (f *function) partsAt(n ast.Node) parts {
+	p, known := f.parts[n]
+	if !known {
+		p = parts{callsIn(n), stops(n)}
+		if f.parts == nil {
+			f.parts = map[ast.Node]parts{}
+		}
+		f.parts[n] = p
+	}
+	return p
 }
 
 // stops reports whether a statement or expression has an operation on a channel.
@@ -258,7 +278,7 @@ func (w *walker) arguments(call *ast.CallExpr, s set) set {
 
 // expr returns the states after n. No branch in n depends on the success of an acquisition.
 func (w *walker) expr(n ast.Node, s set) set {
-	for _, c := range slices.Backward(callsIn(n)) { // the arguments before the call
+	for _, c := range slices.Backward(w.f.partsAt(n).calls) { // the arguments before the call
 		w.note(c, s)
 		if l := w.callOfLock(c); l != nil {
 			s = w.each(s, func(st state) set {
@@ -408,7 +428,7 @@ func (w *walker) assigned(s set, e ast.Expr) set {
 	if e == nil {
 		return s
 	}
-	if p := pathOf(w.info, e); p != nil && w.t.path.begins(p) {
+	if p := pathTo(w.info, e); p != nil && w.t.path.begins(p) {
 		return set{state{}: true}
 	}
 	id, ok := ast.Unparen(e).(*ast.Ident)
@@ -454,6 +474,12 @@ func (w *walker) cond(e ast.Expr, s set, value bool) set {
 			return second
 		case token.EQL, token.NEQ:
 			if tv, ok := w.info.Types[e.Y]; ok && tv.IsNil() {
+				if w.f.deferred && w.recovered(e.X, maxDepth) {
+					if value != (e.Op == token.EQL) {
+						return set{} // at a panic only: the function around does not return
+					}
+					return s
+				}
 				success := value == (e.Op == token.EQL)
 				if c := w.callOfLock(e.X); c != nil && c.effect == acquire && c.outcome == byErr {
 					return w.attempted(c, s, success)
@@ -465,6 +491,20 @@ func (w *walker) cond(e ast.Expr, s set, value bool) set {
 		}
 	}
 	return w.expr(e, s)
+}
+
+// recovered reports whether e is what recover has returned.
+func (w *walker) recovered(e ast.Expr, depth int) bool {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.CallExpr:
+		id, _ := ast.Unparen(e.Fun).(*ast.Ident)
+		b, ok := w.info.Uses[id].(*types.Builtin)
+		return ok && b.Name() == "recover"
+	case *ast.Ident:
+		sources := w.fs.values.sources[w.info.ObjectOf(e)]
+		return depth > 0 && len(sources) == 1 && w.recovered(sources[0].e, depth-1)
+	}
+	return false
 }
 
 // attempted returns the states after an acquisition that succeeded or failed.

@@ -5,14 +5,20 @@
 // A line of the list has a module and its version, or a verdict: real, harmless or false, the place,
 // the check, and the reason. The program prints each report without a verdict, and each verdict without
 // a report. It downloads the modules, and runs lockvet in each of them as in a module under work.
+//
+// With -beside, it also runs the standard checks of go vet, and no check at all, over each module.
+// These load and type-check what lockvet does, in the same way. So the processor time of lockvet
+// compares with theirs on a machine of any speed.
 package main
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,11 +29,14 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
+	runAsChecks()
+	beside := flag.Bool("beside", false, "measure the standard checks of go vet, and no checks, in the same way")
+	flag.Parse()
+	if flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "survey: want one list of modules")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1]); err != nil {
+	if err := run(flag.Arg(0), *beside); err != nil {
 		fmt.Fprintln(os.Stderr, "survey:", err)
 		os.Exit(1)
 	}
@@ -63,9 +72,10 @@ type count struct {
 	messages []string
 	user     time.Duration
 	memory   int64
+	others   map[string]time.Duration // the processor time of other checks
 }
 
-func run(name string) error {
+func run(name string, beside bool) error {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return fmt.Errorf("read the list: %w", err)
@@ -83,15 +93,18 @@ func run(name string) error {
 	if out, err := exec.Command("go", "build", "-o", tool, ".").CombinedOutput(); err != nil {
 		return fmt.Errorf("build lockvet: %w\n%s", err, out)
 	}
-	total, seen, judged := count{}, map[string]bool{}, map[string]int{}
+	total, seen, judged := count{others: map[string]time.Duration{}}, map[string]bool{}, map[string]int{}
 	for _, module := range l.modules {
-		c, err := survey(tool, module, folder)
+		c, err := survey(tool, module, folder, beside)
 		if err != nil {
 			fmt.Printf("%-60s %v\n", module, err)
 			continue
 		}
 		fmt.Printf("%-60s %8d lines, %2d reports, %6.1f s of processor time, %5d MB\n",
 			module, c.lines, len(c.reports), c.user.Seconds(), c.memory>>20)
+		for checks, user := range c.others {
+			total.others[checks] += user
+		}
 		for i, r := range c.reports {
 			seen[r] = true
 			if v := l.verdicts[r]; v != "" {
@@ -116,13 +129,16 @@ func run(name string) error {
 		fmt.Printf(", %d %s", judged[v], v)
 	}
 	fmt.Println()
+	for _, checks := range slices.Sorted(maps.Keys(total.others)) {
+		fmt.Printf("%s: %.1f s for 100,000 lines\n", checks, total.others[checks].Seconds()*1e5/float64(max(total.lines, 1)))
+	}
 	return nil
 }
 
 var place = regexp.MustCompile(`^(.+?):(\d+):\d+: (.*) \((\w+)\)$`)
 
 // survey runs lockvet in one module. Copies of go.mod and go.sum, in folder, get what these lack.
-func survey(tool, module, folder string) (c count, err error) {
+func survey(tool, module, folder string, beside bool) (c count, err error) {
 	var at struct{ Dir, Error string }
 	out, err := exec.Command("go", "mod", "download", "-json", module).Output()
 	if jsonErr := json.Unmarshal(out, &at); err != nil || jsonErr != nil {
@@ -140,10 +156,20 @@ func survey(tool, module, folder string) (c count, err error) {
 			return c, fmt.Errorf("copy %s: %w", name, err)
 		}
 	}
-	cmd := exec.Command(tool, "-test=false", "./...")
-	cmd.Dir = at.Dir
-	flags := "GOFLAGS=-mod=mod -modfile=" + filepath.Join(folder, "go.mod")
-	cmd.Env = append(os.Environ(), "GOWORK=off", flags, "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
+	command := func(tool string, variables ...string) *exec.Cmd {
+		cmd := exec.Command(tool, "-test=false", "./...")
+		cmd.Dir = at.Dir
+		flags := "GOFLAGS=-mod=mod -modfile=" + filepath.Join(folder, "go.mod")
+		cmd.Env = append(os.Environ(), "GOWORK=off", flags, "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0")
+		cmd.Env = append(cmd.Env, variables...)
+		return cmd
+	}
+	if beside {
+		if c.others, err = measureOthers(command); err != nil {
+			return c, err
+		}
+	}
+	cmd := command(tool)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	err = cmd.Run()

@@ -34,7 +34,32 @@ func context_(ctx context.Context, l locks.Locker) error {
 	return nil
 }
 
+func (q *queue) lock() func() {
+	q.mu.Lock()
+	return q.mu.Unlock
+}
+
+func (q *queue) locked() func() {
+	q.rw.Lock()
+	return func() {
+		q.rw.Unlock()
+	}
+}
+
+func (q *queue) calls() {
+	defer q.lock()   // want `deferred q.lock\(\) returns the Unlock of q.mu, which nothing calls: q.lock\(\)\(\) is meant`
+	defer q.locked() // want `deferred q.locked\(\) returns the Unlock of q.rw, which nothing calls: q.locked\(\)\(\) is meant`
+	q.n++
+}
+
 // What follows is right.
+
+func (q *queue) callsBoth() {
+	defer q.lock()()
+	unlock := q.locked()
+	defer unlock()
+	q.n++
+}
 
 func (q *queue) forTheCaller() {
 	q.mu.Unlock()
