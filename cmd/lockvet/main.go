@@ -65,6 +65,9 @@ func main() {
 	if code, ok := helped(os.Args[1:], analyzers, os.Stdout, os.Stderr); ok {
 		os.Exit(code)
 	}
+	if code, ok := alone(os.Args[1:], analyzers, os.Stderr); ok {
+		os.Exit(code)
+	}
 	flag.Usage = shortUsage
 	multichecker.Main(analyzers...)
 }

@@ -65,6 +65,32 @@ func TestAFlagNamesTypesOfLocks(t *testing.T) {
 	}
 }
 
+// A flag that only package multichecker knows makes it load the packages.
+func TestReportsAreEqualByBothLoaders(t *testing.T) {
+	tool := filepath.Join(t.TempDir(), "lockvet")
+	if out, err := exec.Command("go", "build", "-o", tool, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	run := func(args ...string) string {
+		lockvet := exec.Command(tool, args...)
+		lockvet.Dir = filepath.Join("checks", "testdata")
+		lockvet.Env = append(os.Environ(), "GOWORK=off", "PWD=", "LC_ALL=C")
+		out, err := lockvet.CombinedOutput()
+		if lockvet.ProcessState.ExitCode() != 3 {
+			t.Errorf("%v: %v", args, err)
+		}
+		lines := strings.Split(string(out), "\n")
+		slices.Sort(lines)
+		return strings.Join(lines, "\n")
+	}
+	for _, args := range [][]string{{"./shop", "./across"}, {"-lockorder", "./shop"}, {"-deferlock=false", "-test=false", "./shop"}} {
+		own, other := run(args...), run(append([]string{"-c=-1"}, args...)...)
+		if own != other {
+			t.Errorf("%v:\n%s\nby multichecker:\n%s", args, own, other)
+		}
+	}
+}
+
 // vet returns the findings of go vet with lockvet as its tool, about a package with mistakes.
 func vet(t *testing.T, dir string, flags ...string) []string {
 	t.Helper()

@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"go/ast"
 	"go/token"
 	"go/types"
@@ -23,7 +24,7 @@ type acquisition struct {
 
 // through returns a as the function with the site sees it.
 func (fs *flows) through(a acquisition, s *site) acquisition {
-	a.via = append([]string{s.name}, a.via...)
+	a.via, a.freed = append([]string{s.name}, a.via...), fs.boundKeys(s, a.freed)
 	if a.call.call == nil { // in another package: this one shows the call only
 		here := *a.call
 		here.call, a.call = s.call, &here
@@ -88,8 +89,8 @@ func (fs *flows) freedBefore(f *function, pos token.Pos) map[string]bool {
 	}
 	for _, t := range f.locks {
 		for _, c := range t.calls {
-			key := t.path.idKey()
-			if key == "" || c.effect == acquire || c.via != nil || c.call.Pos() >= pos {
+			key := t.path.freeKey()
+			if c.effect == acquire || c.via != nil || c.call.Pos() >= pos {
 				continue
 			}
 			for st := range t.before[c.call] {
@@ -101,13 +102,28 @@ func (fs *flows) freedBefore(f *function, pos token.Pos) map[string]bool {
 	}
 	fs.calls(f, func(s *site) {
 		if s.call.Pos() < pos {
-			for key := range fs.frees(s.callee) {
+			for key := range fs.boundKeys(s, fs.frees(s.callee)) {
 				add(key)
 			}
 		}
 	})
 	return freed
 }
+
+// boundKeys returns the keys of locks that a callee frees, with those that its parameters lead to.
+func (fs *flows) boundKeys(s *site, freed map[string]bool) map[string]bool {
+	for _, t := range s.callee.locks {
+		if t.path.id() == nil && freed[t.path.freeKey()] {
+			if p := fs.bind(s, t.path); p != nil {
+				freed = union(freed, map[string]bool{p.freeKey(): true})
+			}
+		}
+	}
+	return freed
+}
+
+// freeKey is idKey, or a key that only one function understands.
+func (p *path) freeKey() string { return cmp.Or(p.idKey(), string(inside)+p.key()) }
 
 // callee returns the function of the package that is called, or nil.
 func (fs *flows) callee(call *ast.CallExpr) *function {

@@ -730,6 +730,13 @@ func (fs *flows) keeps(f *function) map[types.Object]bool {
 	for _, p := range fs.escapes(f.at) {
 		kept[p.root] = true
 	}
+	for c := range f.at.Preorder((*ast.CallExpr)(nil)) { // a condition keeps its lock
+		if call := c.Node().(*ast.CallExpr); calleeAmong(fs.info, call, "sync.NewCond", root+"/condition.New") != nil {
+			if p := pathTo(fs.info, call.Args[0]); p != nil {
+				kept[p.root] = true
+			}
+		}
+	}
 	for c := range f.at.Preorder((*ast.FuncLit)(nil)) {
 		if called(c) && withoutParens(c).Parent().ParentEdgeKind() == edge.DeferStmt_Call {
 			continue

@@ -137,6 +137,9 @@ func run(name string, beside bool) error {
 
 var place = regexp.MustCompile(`^(.+?):(\d+):\d+: (.*) \((\w+)\)$`)
 
+// toFolder matches a line of go.mod that replaces a module by a folder, which a downloaded module lacks.
+var toFolder = regexp.MustCompile(`(?m)^.*=>\s*\.\.?/.*$`)
+
 // survey runs lockvet in one module. Copies of go.mod and go.sum, in folder, get what these lack.
 func survey(tool, module, folder string, beside bool) (c count, err error) {
 	var at struct{ Dir, Error string }
@@ -152,6 +155,7 @@ func survey(tool, module, folder string, beside bool) (c count, err error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return c, fmt.Errorf("copy %s: %w", name, err)
 		}
+		text = toFolder.ReplaceAll(text, nil)
 		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
 			return c, fmt.Errorf("copy %s: %w", name, err)
 		}

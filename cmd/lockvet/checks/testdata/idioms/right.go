@@ -793,6 +793,58 @@ func (s *r22b) g() {
 	unlock()
 }
 
+type r22e struct {
+	mu, other sync.Mutex
+	cond      *sync.Cond
+	n         int
+}
+
+func swap(held, other *sync.Mutex) {
+	held.Unlock()
+	other.Lock()
+	other.Unlock()
+	held.Lock()
+}
+
+func (s *r22e) f() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.g()
+}
+
+func (s *r22e) g() { swap(&s.mu, &s.other) }
+
+func (s *r22e) h() {
+	s.other.Lock()
+	defer s.other.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+}
+
+func condOf(mu *sync.Mutex) *sync.Cond { return sync.NewCond(mu) }
+
+type r22f struct {
+	mu   sync.Mutex
+	cond *sync.Cond
+	n    int
+}
+
+func new22f() *r22f {
+	s := &r22f{}
+	s.cond = condOf(&s.mu)
+	return s
+}
+
+func (s *r22f) f(x bool) {
+	s.cond.L.Lock()
+	if x {
+		s.mu.Unlock()
+		return
+	}
+	s.n++
+	s.cond.L.Unlock()
+}
+
 func tryFor(mu *sync.Mutex, d time.Duration) bool {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		if mu.TryLock() {

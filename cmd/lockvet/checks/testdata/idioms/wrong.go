@@ -731,7 +731,7 @@ func newWaiter41() *w41 {
 	return s
 }
 
-func (s *w41) wait() { // a wait without the lock: not found
+func (s *w41) wait() { // a wait without the lock: not found: no check looks for it
 	for s.n == 0 {
 		s.cond.Wait()
 	}
@@ -745,7 +745,7 @@ type w42 struct {
 	n  int
 }
 
-func (s *w42) f() { // unlocks what is not locked: not found
+func (s *w42) f() { // unlocks what is not locked: not found: no check looks for it
 	if s.n > 0 {
 		s.mu.Lock()
 		s.n--
