@@ -409,8 +409,9 @@ func (p *process) hears(r *Requests, id driver.HoldID) {
 	if p == nil {
 		return
 	}
+	now := time.Now()
 	p.mu.Lock()
-	p.causes[id.Name] = time.Now()
+	p.causes[id.Name] = now
 	p.mu.Unlock()
 	token := p.life.ledger.tokenOf(r, id)
 	if token == 0 {
@@ -424,7 +425,8 @@ func (p *process) hears(r *Requests, id driver.HoldID) {
 		}
 		l.mu.Lock()
 		i := slices.IndexFunc(l.visits[id.Name], func(v *possession) bool {
-			return v.u.process == p && v.hold != nil && v.hold.Token() == token && v.valid()
+			return v.u.process == p && v.hold != nil && v.hold.Token() == token && v.valid() &&
+				v.asked.Before(now) // a server that forgets gives the token again
 		})
 		var kept *possession
 		if i >= 0 {

@@ -22,6 +22,7 @@ var resetSeeds = map[string][]uint64{
 	"forgets/watched": {13917571397258169267}, // a hold that was forgotten was handed off in its process
 	"both/watched":    {18108831822799458118}, // renewals after a restart did not count
 	"both/permits":    {2232403979794659572},  // a hold came back with its earlier token
+	"leaders/tied":    {15720413190965565337}, // a later hold had the token of a lost one
 }
 
 // resets simulates stores of a kind whose servers break promises.
