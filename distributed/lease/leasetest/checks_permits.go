@@ -261,15 +261,20 @@ func newTray(size int64) *tray {
 // the crew is to end.
 func (w *crew) use(
 	c *client, sem locks.Semaphore, t *tray, n int64, limit time.Duration, healthy bool, work func()) bool {
-	ctx, cancel := context.WithTimeout(w.ctx, limit)
+	wait := context.WithTimeout
+	if healthy {
+		wait = w.patient
+	}
+	ctx, cancel := wait(w.ctx, limit)
 	p, err := sem.AcquireContext(ctx, n)
 	cancel()
 	if err != nil {
 		if healthy {
-			w.breaks(fmt.Sprintf("no wait for permits is longer than %v while nothing fails (%v)", limit, err), c)
+			w.breaks(fmt.Sprintf("while nothing fails, a waiter gets its permits within %v (%v)", limit, err), c)
 		}
 		return false
 	}
+	w.grants.Add(1)
 	v := &tenure{c, p}
 	if broken, clients := t.enter(v); broken != "" {
 		w.breaks(broken, clients...)

@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -33,6 +34,7 @@ type crew struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+	grants atomic.Int64 // how often a goroutine of the crew has got what it waited for
 
 	mu     sync.Mutex
 	report string
@@ -70,6 +72,33 @@ func (w *crew) wait() {
 	}
 }
 
+// errHangs ends the context of [crew.patient].
+var errHangs = errors.New("no goroutine of the check has got on")
+
+// patient returns a context for a wait. It ends when no goroutine of the crew has got on for the time
+// limit. While others get on, the wait goes on: on a busy machine their turns take long.
+func (w *crew) patient(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	ctx, hangs := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithTimeout(ctx, 20*limit) // only a hang reaches it
+	w.wg.Go(func() {
+		for seen := w.grants.Load(); ; {
+			select {
+			case <-ctx.Done():
+				hangs(nil)
+				return
+			case <-time.After(limit):
+			}
+			now := w.grants.Load()
+			if now == seen {
+				hangs(errHangs)
+				return
+			}
+			seen = now
+		}
+	})
+	return ctx, cancel
+}
+
 // room counts the clients that rely on one lock. The store does not know of it.
 type room struct {
 	inside atomic.Int64
@@ -93,16 +122,17 @@ const oneHolds = "no two clients hold the lock at once"
 // promise, or if the crew is to end.
 func (w *crew) turn(c *client, l locks.TryLocker, r *room, limit time.Duration, work func()) (time.Duration, bool) {
 	owner := locks.WithOwner(w.ctx, locks.NewOwner())
-	ctx, cancel := context.WithTimeout(owner, limit)
+	ctx, cancel := w.patient(owner, limit)
 	defer cancel()
 	asked := time.Now()
 	err := c.lockPersistently(ctx, l)
 	wait := time.Since(asked)
 	if err != nil {
-		w.breaks(fmt.Sprintf("no wait is longer than %v while nothing fails (%v: %v)",
+		w.breaks(fmt.Sprintf("while nothing fails, a waiter gets on within %v (%v: %v)",
 			limit, wait.Round(time.Millisecond), err), c)
 		return wait, false
 	}
+	w.grants.Add(1)
 	other := r.enter(c)
 	if other == nil {
 		work()
@@ -118,7 +148,7 @@ func (w *crew) turn(c *client, l locks.TryLocker, r *room, limit time.Duration, 
 	return wait, w.ctx.Err() == nil
 }
 
-// turns makes clients take turns for some seconds. Their leases are so long that a wait for the
+// turns makes clients take turns for three seconds, or for less if Chaos goes on for less. Their leases are so long that a wait for the
 // end of a lease is a stall.
 func turns(s *suite) {
 	clients := make([]*client, s.cfg.Clients)
@@ -139,7 +169,7 @@ func turns(s *suite) {
 	for _, c := range clients {
 		l := c.lock(name)
 		w.wg.Go(func() {
-			for time.Since(began) < 3*time.Second {
+			for time.Since(began) < min(*long, 3*time.Second) {
 				// Another holder would come in during the yield.
 				before := answers()
 				wait, ok := w.turn(c, l, &r, max(s.cfg.Limit, s.cfg.Timeout), func() { s.pause(0) })
@@ -169,30 +199,19 @@ const pulse = 50 * time.Millisecond
 
 // pulses begins a clock that goes as fast as the store. A client of its own locks and unlocks
 // another lock, with a pause after each turn. Requests that only read would be quicker than the
-// writes of those who wait. While the machine is busy the clock goes slower, by the factor of two
-// at most. A store that does not answer at all is a stall.
+// writes of those who wait.
 func (s *suite) pulses() (answers func() int, end func()) {
 	var (
 		l           = s.client().lock(s.name())
 		ctx, cancel = context.WithCancel(s.ctx)
 		n           atomic.Int64
 		wg          sync.WaitGroup
-		answered    = make(chan struct{}, 1)
 	)
-	ask := func() {
-		owner := locks.NewOwner()
-		if ok, err := l.TryLockContext(locks.WithOwner(ctx, owner)); ok && err == nil {
-			_ = l.UnlockContext(locks.WithOwner(s.ctx, owner))
-		}
-		answered <- struct{}{}
-	}
 	wg.Go(func() {
-		for wg.Go(ask); ctx.Err() == nil; n.Add(1) {
-			select {
-			case <-answered:
-				wg.Go(ask)
-			case <-time.After(pulse):
-			case <-ctx.Done():
+		for ; ctx.Err() == nil; n.Add(1) {
+			owner := locks.NewOwner()
+			if ok, err := l.TryLockContext(locks.WithOwner(ctx, owner)); ok && err == nil {
+				_ = l.UnlockContext(locks.WithOwner(s.ctx, owner))
 			}
 			s.pause(pulse)
 		}
@@ -356,21 +375,21 @@ func arrival(s *suite) {
 		owner := s.someone()
 		s.gets(holder, name, owner)
 		var (
-			w        = s.crew()
-			mu       sync.Mutex
-			order    []*client
-			ctx, end = context.WithTimeout(w.ctx, s.cfg.Timeout)
+			w     = s.crew()
+			mu    sync.Mutex
+			order []*client
 		)
-		defer end()
 		for _, c := range clients {
 			before := c.requests.Count(Enqueue, Watch)
 			w.wg.Go(func() {
-				owner := locks.WithOwner(ctx, locks.NewOwner())
-				err := c.lock(name).LockContext(owner)
-				if err != nil {
+				owner := locks.WithOwner(w.ctx, locks.NewOwner())
+				ctx, cancel := w.patient(owner, s.cfg.Timeout)
+				defer cancel()
+				if err := c.lock(name).LockContext(ctx); err != nil {
 					w.breaks(fmt.Sprintf("each waiter gets the lock (%v)", err), holder, c)
 					return
 				}
+				w.grants.Add(1)
 				mu.Lock()
 				order = append(order, c)
 				mu.Unlock()
@@ -382,6 +401,7 @@ func arrival(s *suite) {
 			s.await("a client that waits asks for a place in the queue, and watches or asks again", func() bool {
 				return c.requests.Count(Enqueue, Watch) > before+1
 			}, c)
+			w.grants.Add(1) // a place
 		}
 		if err := holder.lock(name).UnlockContext(owner); err != nil {
 			s.broken(fmt.Sprintf("%s (%v)", unlocks, err), holder)
@@ -442,13 +462,14 @@ func readers(s *suite) {
 		w.wg.Go(func() {
 			for time.Now().Before(until) && w.ctx.Err() == nil {
 				owner := locks.WithOwner(w.ctx, locks.NewOwner())
-				ctx, cancel := context.WithTimeout(owner, s.cfg.Timeout)
+				ctx, cancel := w.patient(owner, s.cfg.Timeout)
 				err := l.LockContext(ctx)
 				cancel()
 				if err != nil {
 					w.breaks(fmt.Sprintf("readers and writers get on while nothing fails (%v)", err), c)
 					return
 				}
+				w.grants.Add(1)
 				n := inside.Add(size)
 				if n > writer || size == writer && n != writer {
 					w.breaks(excluded, a, b, c)

@@ -121,6 +121,7 @@ func history(s *suite) {
 			team.wg.Go(func() {
 				for n := 0; n < length && team.ctx.Err() == nil; n++ {
 					w.visit(name)
+					team.grants.Add(1) // some visits are tries
 					if i == 0 && n == length/2 && len(spare) > 0 {
 						w.dies(name, <-spare)
 					}
@@ -166,17 +167,15 @@ func (w *writer) take(l locks.TryLocker, owner context.Context) (asked int64, ok
 		w.failed = w.failed || err != nil
 		return asked, ok && err == nil
 	}
-	brief, limit := w.random.IntN(2) == 0, w.cfg.Timeout
-	if brief {
-		limit = time.Duration(w.random.IntN(20)) * time.Millisecond
-	}
-	ctx, cancel := context.WithTimeout(owner, limit)
-	defer cancel()
 	// An acquisition that fails may have had the lock for a while. That explains refusals, and
 	// nothing else.
-	if brief {
+	if w.random.IntN(2) == 0 {
+		ctx, cancel := context.WithTimeout(owner, time.Duration(w.random.IntN(20))*time.Millisecond)
+		defer cancel()
 		return asked, l.LockContext(ctx) == nil
 	}
+	ctx, cancel := w.patient(owner, w.cfg.Timeout)
+	defer cancel()
 	err := w.c.lockPersistently(ctx, l)
 	if err != nil {
 		w.breaks(fmt.Sprintf("each waiter gets the lock (%v)", err), w.c)

@@ -163,6 +163,57 @@ func TestAWaiterThatIsToldMayBeRefusedForAMoment(t *testing.T) {
 	})
 }
 
+// A crawling store takes seconds for each request, as a server on a machine that is too busy.
+type crawling struct{ driver.Store }
+
+func (s crawling) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
+	time.Sleep(3 * time.Second)
+	return s.Store.Acquire(ctx, req)
+}
+
+func (s crawling) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
+	time.Sleep(3 * time.Second)
+	return s.Store.Release(ctx, id)
+}
+
+func TestAWaitBesideSlowTurnsIsNoHang(t *testing.T) {
+	for name, open := range map[string]opener{"Turns": fake, "Tickets": fake, "PermitsShared": semaphore} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				kind := fakestore.Watched
+				if name == "PermitsShared" {
+					kind = fakestore.Permits
+				}
+				cfg := open(t, "", kind)
+				open := cfg.Store
+				cfg.Store = func(tb testing.TB, link *Link) driver.Store { return crawling{open(tb, link)} }
+				if failures := record(t, byName(t, name).virtually, cfg); len(failures) > 0 {
+					t.Error(failures)
+				}
+			})
+		})
+	}
+}
+
+func TestAWaitBesideNoTurnIsAHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := (&suite{TB: t, ctx: t.Context()}).crew()
+		ctx, cancel := w.patient(t.Context(), time.Minute)
+		defer cancel()
+		for range 10 {
+			time.Sleep(50 * time.Second)
+			w.grants.Add(1)
+		}
+		if err := ctx.Err(); err != nil {
+			t.Errorf("the wait ends while others get on: %v", context.Cause(ctx))
+		}
+		time.Sleep(2 * time.Minute)
+		if err := context.Cause(ctx); err != errHangs {
+			t.Errorf("the wait goes on while nobody gets on: %v", err)
+		}
+	})
+}
+
 // recorder is a testing.TB to which a check can fail without failing the test.
 type recorder struct {
 	testing.TB
