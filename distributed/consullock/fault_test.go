@@ -58,7 +58,7 @@ func TestAnIdleSessionEndsAndIsBegunAnew(t *testing.T) {
 	addr := startServer(t)
 	direct := connect(t, addr)
 	l, ctx := open(t, connect(t, addr), term(3*time.Second)).Mutex("it"), adaptertest.Owner()
-	last := adaptertest.Hold(t, l, ctx).Token()
+	last := adaptertest.Patiently(t, l, ctx).Token()
 	require.NoError(t, l.UnlockContext(ctx))
 	require.Eventually(t, func() bool {
 		all, _, err := direct.Session().List(nil)
@@ -73,7 +73,7 @@ func TestADeletedKeyIsALossAndAFreeLock(t *testing.T) {
 	addr := startServer(t)
 	direct := connect(t, addr)
 	l, ctx := open(t, connect(t, addr), term(2*time.Second)).Mutex("it"), adaptertest.Owner()
-	h := adaptertest.Hold(t, l, ctx)
+	h := adaptertest.Patiently(t, l, ctx)
 	_, err := direct.KV().Delete(consullock.DefaultPrefix+"it", nil)
 	require.NoError(t, err)
 	other, rival := open(t, connect(t, addr)).Mutex("it"), adaptertest.Owner()
@@ -352,7 +352,7 @@ func TestAHolderBehindADeadServerLearnsInTime(t *testing.T) {
 	servers := startCluster(t)
 	leads := leader(t, servers, nil)
 	l, ctx := open(t, connect(t, leads.Addr()), term(2*time.Second)).Mutex("it"), adaptertest.Owner()
-	h := adaptertest.Hold(t, l, ctx)
+	h := adaptertest.Patiently(t, l, ctx)
 	leads.Pause()
 	var lost atomic.Int64
 	go func() {

@@ -71,7 +71,7 @@ func overlap(t *testing.T, s *server, p *leasetest.Proxy, d, phase time.Duration
 	l := open(t, connect(t, p.Addr()), term(d), margin).Mutex("it")
 	rival := open(t, connect(t, s.addr)).Mutex("it")
 	a, b := adaptertest.Owner(), adaptertest.Owner()
-	h := adaptertest.Hold(t, l, a)
+	h := adaptertest.Patiently(t, l, a)
 	if before != nil {
 		before(h)
 	}
@@ -168,7 +168,7 @@ func TestAHoldLostInAPauseStaysLost(t *testing.T) {
 	l := open(t, connect(t, s.addr), term(3*short)).Mutex("it")
 	rival := open(t, connect(t, s.addr)).Mutex("it")
 	a, b := adaptertest.Owner(), adaptertest.Owner()
-	h := adaptertest.Hold(t, l, a)
+	h := adaptertest.Patiently(t, l, a)
 	s.Pause()
 	adaptertest.AwaitLoss(t, h)
 	deadline, _ := h.Deadline()

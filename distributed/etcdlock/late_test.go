@@ -2,6 +2,7 @@ package etcdlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -127,9 +128,20 @@ func briefly(t *testing.T) context.Context {
 // take takes the free lock for an acquisition.
 func (p *pair) take(t *testing.T, acquisition string) {
 	t.Helper()
-	r, err := p.Acquire(background, asks("it", acquisition))
+	r, err := p.acquire(acquisition)
 	require.NoError(t, err)
 	require.True(t, r.Held)
+}
+
+// acquire is Acquire, asked again as the engine does: a busy machine may answer later than a request
+// waits for.
+func (p *pair) acquire(acquisition string) (r driver.Reply, err error) {
+	for end := time.Now().Add(long); ; {
+		r, err = p.Acquire(background, asks("it", acquisition))
+		if err == nil || errors.Is(err, driver.ErrRefused) || time.Now().After(end) {
+			return r, err
+		}
+	}
 }
 
 // holds checks that an acquisition has the lock, by one key, and releases it.
@@ -220,15 +232,15 @@ func TestTwoRequestsOfAnAcquisitionHaveOneKey(t *testing.T) {
 func TestTwoTriesOfAnAcquisitionHaveOneOutcome(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	_, err := p.Acquire(background, asks("it", "holder"))
+	_, err := p.acquire("holder")
 	require.NoError(t, err)
 	for i := range 100 {
-		id := asks("it", fmt.Sprint(i))
+		id := fmt.Sprint(i)
 		held := make([]bool, 2)
 		var wg sync.WaitGroup
 		for i := range held {
 			wg.Go(func() {
-				r, err := p.Acquire(background, id)
+				r, err := p.acquire(id)
 				assert.NoError(t, err)
 				held[i] = r.Held
 			})
@@ -237,10 +249,10 @@ func TestTwoTriesOfAnAcquisitionHaveOneOutcome(t *testing.T) {
 		p.give(t, "holder")
 		wg.Wait()
 		if held[0] || held[1] {
-			p.holds(t, id.Acquisition)
+			p.holds(t, id)
 		}
 		require.Empty(t, keys(t, p.direct, "it/"))
-		r, err := p.Acquire(background, asks("it", "holder"))
+		r, err := p.acquire("holder")
 		require.NoError(t, err)
 		require.True(t, r.Held)
 	}

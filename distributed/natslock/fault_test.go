@@ -345,7 +345,7 @@ func TestADeletedKeyIsALossAndAFreeLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, ctx := open(t, js, bucket, caslock.WithTTL(3*time.Second)), adaptertest.Owner()
 			l := c.Mutex(name)
-			h := adaptertest.Hold(t, l, ctx)
+			h := adaptertest.Patiently(t, l, ctx)
 			require.NoError(t, remove(name))
 			info, err := l.Inspect(adaptertest.Owner())
 			require.NoError(t, err)

@@ -139,7 +139,7 @@ func TestAHolderWithoutItsLockSparesItsSuccessor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, rival := kind(open(t, connect(t, s.Addr), term(short)), name), kind(open(t, connect(t, s.Addr)), name)
 			a, b := someone(), someone()
-			h := hold(t, l, a)
+			h := patiently(t, l, a)
 			direct.Del(background, name)
 			hold(t, rival, b)
 			select {

@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"testing"
 
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
 
@@ -27,7 +28,7 @@ var (
 	term           = suite.Term
 	someone        = suite.Someone
 	hold           = suite.Hold
-	patiently      = suite.Patiently
+	patiently      = adaptertest.Patiently
 	renewed        = suite.Renewed
 	try            = suite.Try
 	commands       = suite.Commands

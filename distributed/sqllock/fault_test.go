@@ -27,16 +27,6 @@ const short = 1200 * time.Millisecond // a lease
 
 func as(o locks.Owner) context.Context { return locks.WithOwner(background, o) }
 
-// seize is hold for a lease so short that, on a busy machine, the database's answer may come
-// when it is over.
-func seize(tb testing.TB, l *lease.Mutex, ctx context.Context) locks.Hold {
-	tb.Helper()
-	soon(tb, func() bool { return l.LockContext(ctx) == nil })
-	h, err := l.Hold(ctx)
-	require.NoError(tb, err)
-	return h
-}
-
 // each runs f for all kinds on all databases that are servers, or on all.
 func each(t *testing.T, remote bool, f func(t *testing.T, k kind, d database)) {
 	t.Helper()
@@ -67,7 +57,7 @@ func TestAHolderLearnsOfItsLossFirst(t *testing.T) {
 				limits := sqllock.WithLeaseOptions(lease.WithTTL(5*short), lease.WithMargin(2*short))
 				l := k.open(t, d.open(t, p.Addr()), limits, table).Mutex(name)
 				a, b := adaptertest.Owner(), adaptertest.Owner()
-				h := seize(t, l, a)
+				h := adaptertest.Patiently(t, l, a)
 				time.Sleep(time.Duration(phase) * short / 15)
 				var told bool // when the rival was granted the lock
 				granted := make(chan struct{})

@@ -325,7 +325,7 @@ func TestAFixedLeaseEndsByItself(t *testing.T) {
 		l := k.open(t, pool, table, term(time.Minute)).Mutex(name, lease.WithFixedTTL(2*short))
 		rival := k.open(t, d.open(t, where), table).Mutex(name)
 		a, b := adaptertest.Owner(), adaptertest.Owner()
-		h := seize(t, l, a)
+		h := adaptertest.Patiently(t, l, a)
 		adaptertest.Hold(t, rival, b)
 		require.ErrorIs(t, h.Err(), locks.ErrLost, "told before")
 		require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)

@@ -114,7 +114,7 @@ func TestEverySQLModeGrantsALapsedLockOnce(t *testing.T) {
 				}
 				first, next, rival := open(lease.WithFixedTTL(short)), open(), open()
 				a, b := adaptertest.Owner(), adaptertest.Owner()
-				seize(t, first, a) // and does not give it back
+				adaptertest.Patiently(t, first, a) // and does not give it back
 				h := adaptertest.Hold(t, next, b)
 				require.True(t, held(t, rival))
 				require.NoError(t, h.Err())

@@ -74,7 +74,7 @@ func TestAHolderLearnsOfItsLossFirst(t *testing.T) {
 				path := "/" + strings.ReplaceAll(t.Name(), "/", "-")
 				l, rival := c.Mutex(path), open(t, s.Addr(), timeout(long)).Mutex(path)
 				a, b := adaptertest.Owner(), adaptertest.Owner()
-				h := adaptertest.Hold(t, l, a)
+				h := adaptertest.Patiently(t, l, a)
 				time.Sleep(time.Duration(phase) * 4 * short / 9) // renewals come each third
 				granted := make(chan time.Time, 1)
 				go func() {
@@ -112,7 +112,7 @@ func TestAHolderLearnsOfItsLossFirst(t *testing.T) {
 				eventually(t, "a session", func() bool { return c.State() == zklock.Held })
 				require.ErrorIs(t, h.Err(), locks.ErrLost, "a new session brings nothing back")
 				require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
-				next := adaptertest.Hold(t, l, a)
+				next := adaptertest.Patiently(t, l, a)
 				require.Greater(t, next.Token(), h.Token())
 				require.NoError(t, l.UnlockContext(a))
 			})

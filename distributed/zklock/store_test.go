@@ -72,17 +72,28 @@ func (c *Client) nodes(t *testing.T, name string) (all []string) {
 	return all
 }
 
-// release is Release, repeated until there is an answer, as package lease does it. On a busy
-// machine a deletion may take longer than one request waits for it.
-func (st *store) release(t *testing.T, id driver.HoldID) driver.Released {
-	t.Helper()
+// answered repeats a request until there is an answer, as package lease does it. On a busy machine an
+// answer may take longer than one request waits for it.
+func answered[T any](request func() (T, error)) (answer T, err error) {
 	for end := time.Now().Add(time.Minute); ; {
-		released, err := st.Release(t.Context(), id)
+		answer, err = request()
 		if !errors.Is(err, errNoAnswer) || time.Now().After(end) {
-			require.NoError(t, err)
-			return released
+			return answer, err
 		}
 	}
+}
+
+// release is an answered Release.
+func (st *store) release(t *testing.T, id driver.HoldID) driver.Released {
+	t.Helper()
+	released, err := answered(func() (driver.Released, error) { return st.Release(t.Context(), id) })
+	require.NoError(t, err)
+	return released
+}
+
+// acquire is an answered Acquire.
+func (st *store) acquire(t *testing.T, id driver.HoldID) (driver.Reply, error) {
+	return answered(func() (driver.Reply, error) { return st.Acquire(t.Context(), requestOf(id)) })
 }
 
 // remain checks that a lock has the nodes want after requests that began at the time began. A
@@ -124,7 +135,7 @@ func TestTwoRequestsOfAnAcquisitionHaveOneNode(t *testing.T) {
 			var wg sync.WaitGroup
 			for n := range replies {
 				wg.Go(func() {
-					reply, err := st.Enqueue(t.Context(), requestOf(id))
+					reply, err := answered(func() (driver.Reply, error) { return st.Enqueue(t.Context(), requestOf(id)) })
 					assert.NoError(t, err)
 					replies[n] = reply
 				})
@@ -145,14 +156,14 @@ func TestTwoTriesOfAnAcquisitionHaveOneOutcome(t *testing.T) {
 		st, name := c.stores[k], fmt.Sprint("/it", k)
 		for i := range 40 {
 			holder, id := idOf(name, "holder"), idOf(name, i)
-			reply, err := st.Acquire(t.Context(), requestOf(holder))
+			reply, err := st.acquire(t, holder)
 			require.NoError(t, err)
 			require.True(t, reply.Held)
 			held, began := make([]bool, 2), time.Now()
 			var wg sync.WaitGroup
 			for n := range held {
 				wg.Go(func() {
-					reply, err := st.Acquire(t.Context(), requestOf(id))
+					reply, err := st.acquire(t, id)
 					assert.NoError(t, err)
 					held[n] = reply.Held
 				})

@@ -26,6 +26,22 @@ func Hold(tb testing.TB, l locks.Leased, owner context.Context) locks.Hold {
 	return h
 }
 
+// Patiently is Hold for a server that cannot be reached yet, and for a lease so short that the answer
+// of a busy machine may come too late. It asks again after an error.
+func Patiently(tb testing.TB, l locks.Leased, owner context.Context) locks.Hold {
+	tb.Helper()
+	for end := time.Now().Add(long); ; time.Sleep(10 * time.Millisecond) {
+		err := l.LockContext(owner)
+		if err == nil {
+			break
+		}
+		require.True(tb, time.Now().Before(end), "%v", err)
+	}
+	h, err := l.Hold(owner)
+	require.NoError(tb, err)
+	return h
+}
+
 // Try reports whether an attempt gets the lock.
 func Try(tb testing.TB, l locks.TryLocker, owner context.Context) bool {
 	tb.Helper()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/fence"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
@@ -162,6 +163,6 @@ func TestRedlockIsHeldWhileAMajorityOfItsServersAnswers(t *testing.T) {
 	require.ErrorIs(t, m.Mutex("it").UnlockContext(a), locks.ErrLost)
 	servers[0].Resume()
 	servers[1].Resume()
-	suite.Patiently(t, m.Mutex("it"), a)
+	adaptertest.Patiently(t, m.Mutex("it"), a)
 	require.NoError(t, m.Mutex("it").UnlockContext(a))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
@@ -55,15 +56,6 @@ func Hold(tb testing.TB, l locks.Leased, ctx context.Context) locks.Hold {
 	return h
 }
 
-// Patiently takes l, and tries again if the server could not be reached.
-func Patiently(tb testing.TB, l locks.Leased, ctx context.Context) locks.Hold {
-	tb.Helper()
-	require.Eventually(tb, func() bool { return l.LockContext(ctx) == nil }, 20*time.Second, 10*time.Millisecond)
-	h, err := l.Hold(ctx)
-	require.NoError(tb, err)
-	return h
-}
-
 // Renewed waits until h, which is renewed, has been so once more.
 func Renewed(tb testing.TB, h locks.Hold) {
 	tb.Helper()
@@ -89,7 +81,7 @@ func overlap(t *testing.T, on Driver, s *Server, p *leasetest.Proxy, phase time.
 	l := on.Server(t, p.Addr(), partitioned/6, redislock.WithTTL(partitioned), margin).Mutex(t.Name())
 	rival := on.Open(t, s.Addr).Mutex(t.Name())
 	a, b := Someone(), Someone()
-	h := Patiently(t, l, a)
+	h := adaptertest.Patiently(t, l, a)
 	began := time.Now()
 	granted := make(chan time.Time, 1)
 	told := make(chan bool, 1)
@@ -281,7 +273,7 @@ func ACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testing.T,
 				time.Millisecond)
 			require.Less(t, time.Since(cancelled), patience/2, "without the reply")
 			p.Reset()
-			Patiently(t, l, Someone()) // a connection that is closed may not be known to be
+			adaptertest.Patiently(t, l, Someone()) // a connection that is closed may not be known to be
 		})
 	}
 }
