@@ -15,6 +15,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/internal/test/effort"
 	"github.com/jucgo/locks/internal/test/locktest"
 	"github.com/jucgo/locks/rwlock"
 )
@@ -725,7 +726,7 @@ func TestSixtyFiveThousandReadHoldsCountExactly(t *testing.T) {
 }
 
 func TestSixtyFiveThousandReadersGetInTogether(t *testing.T) {
-	n := 65_536
+	n := effort.Part(65_536)
 	if locktest.Race {
 		n = 6000 // it knows no more than 8128 goroutines
 	}

@@ -6,9 +6,10 @@ import (
 
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
+	"github.com/jucgo/locks/internal/test/effort"
 )
 
-// simulates lives a minute with clients that have connections to a server of documents.
+// simulates lives up to a minute with clients that have connections to a server of documents.
 func simulates(t *testing.T, config func(b bed) leasetest.Config, documents func(r *rows) caslock.Documents) {
 	t.Helper()
 	simulatesFor(t, time.Minute, config, documents)
@@ -18,7 +19,7 @@ func simulatesFor(t *testing.T, long time.Duration, config func(b bed) leasetest
 	documents func(r *rows) caslock.Documents) {
 	t.Helper()
 	leasetest.Simulate(t, leasetest.World{
-		For:  long,
+		For:  effort.Part(long),
 		Open: func(tb testing.TB) leasetest.Config { return config(newBed(tb, documents)) },
 	})
 }

@@ -883,7 +883,7 @@ func TestEveryMistakeOfTheCorpusIsFound(t *testing.T) {
 			worst = max(worst, r.schedules)
 			t.Logf("%s", r.report())
 			want := r.report()
-			for range 20 {
+			for range replays {
 				again := search(t, configure(append(slices.Clone(p.opts), Replay(r.replay()))), p.wrong)
 				require.NoError(t, again.err)
 				require.NotNil(t, again.finding)

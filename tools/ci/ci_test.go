@@ -274,6 +274,23 @@ func TestAStepsOutputHasEventsAndErrors(t *testing.T) {
 	}
 }
 
+func TestEachStepSearchesAll(t *testing.T) {
+	file := filepath.Join("..", "..", "internal", "test", "effort", "effort.go")
+	text, err := os.ReadFile(file)
+	must(t, err)
+	name, value, _ := strings.Cut(allSearches, "=")
+	if asks := fmt.Sprintf("os.Getenv(%q) == %q", name, value); !strings.Contains(string(text), asks) {
+		t.Errorf("%s does not have %s", file, asks)
+	}
+	// In place of the tests, -exec runs a program that writes the environment down.
+	j := &job{ci: open(t)}
+	env := filepath.Join(t.TempDir(), "env")
+	must(t, j.goTest(t.Context(), ".", nil, "-count=1", "-exec=sh -c 'env >"+env+"'", "./named"))
+	if set, err := os.ReadFile(env); err != nil || !strings.Contains(string(set), allSearches+"\n") {
+		t.Errorf("go test has no %s: %v\n%s", allSearches, err, set)
+	}
+}
+
 func TestTheGateSimulatesAllLivesOnceAndTheFullRunAlways(t *testing.T) {
 	file := filepath.Join("..", "..", "distributed", "lease", "leasetest", "simulate_test.go")
 	text, err := os.ReadFile(file)

@@ -35,6 +35,10 @@ type event struct {
 // allLives has the tests of leasetest simulate all of their lives. Without it, they simulate a quarter.
 const allLives = "LOCKS_LIVES=all"
 
+// allSearches has the tests that call package effort do all that they can. Without it, they do a
+// quarter.
+const allSearches = "LOCKS_SEARCH=all"
+
 // goTest runs go test in a folder of the repository. It prints a line for each package, and all
 // that a failing test or package printed. A test that skips itself fails: what is left out here is
 // left out by name, in .ci/full. Only a hang reaches the limit: a busy machine takes longer than
@@ -42,7 +46,7 @@ const allLives = "LOCKS_LIVES=all"
 func (j *job) goTest(ctx context.Context, folder string, env []string, args ...string) error {
 	cmd := j.command(ctx, "go", append([]string{"test", "-json", "-timeout=30m"}, args...)...)
 	cmd.Dir = j.path(folder)
-	cmd.Env = append(append(cmd.Env, "PWD="+cmd.Dir), env...)
+	cmd.Env = append(append(cmd.Env, "PWD="+cmd.Dir, allSearches), env...)
 	if j.full {
 		cmd.Env = append(cmd.Env, allLives)
 	}
