@@ -315,6 +315,15 @@ func TestAQueueFollowsTheClassOfAnError(t *testing.T) {
 	inEachMood(t, queueKind, classedDatabases, false, nil, firstWaitAndRelease)
 }
 
+func TestASemaphoreFollowsTheClassOfAnError(t *testing.T) {
+	inEachMood(t, permitKind, classedDatabases, false, nil, firstWaitAndRelease)
+}
+
+func TestNoErrorOfARenewalLosesPermits(t *testing.T) {
+	inEachMood(t, permitKind, classedDatabases, false, []sqllock.Option{term(6 * time.Second)},
+		func(t *testing.T, m *mood, c, _ provider, why classed) { renew(t, m, c, why) })
+}
+
 // A session takes its lock with it. So nothing is in doubt, and no release is left to be repeated.
 func TestASessionFollowsTheClassOfAnError(t *testing.T) {
 	inEachMood(t, advisory, []database{inPgx, inPq, inMaria}, false, []sqllock.Option{term(6 * time.Second)},

@@ -43,6 +43,9 @@ var (
 	queueKind = kind{"Table with a queue", newQueue, everywhere, loseRow}
 	advisory  = kind{"Advisory", newAdvisory, []database{inPgx, inPq, inMaria, inMySQL}, loseSession}
 
+	// permitKind has semaphores of one permit.
+	permitKind = kind{"Semaphore", newPermits, []database{inSQLite, inPgx, inPq, inMaria, inMySQL}, nil}
+
 	// blocking lets its waiters wait in the server.
 	blocking = kind{"Advisory with a blocking wait", newBlocking, []database{inPgx, inPq, inMaria, inMySQL}, loseSession}
 
@@ -59,6 +62,21 @@ func newTable(db *sql.DB, opts ...sqllock.Option) (provider, error) {
 		return nil, err
 	}
 	return t, t.CreateSchema(background)
+}
+
+// ofPermits has the semaphores of a Table as locks.
+type ofPermits struct{ *sqllock.Table }
+
+func (p ofPermits) Mutex(name string, _ ...lease.MutexOption) *lease.Mutex {
+	return p.Semaphore(name, 1).Locker(1)
+}
+
+func newPermits(db *sql.DB, opts ...sqllock.Option) (provider, error) {
+	t, err := sqllock.NewTable(db, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return ofPermits{t}, t.CreateSchema(background)
 }
 
 func newQueue(db *sql.DB, opts ...sqllock.Option) (provider, error) {
