@@ -25,8 +25,11 @@ func BenchmarkFloor(b *testing.B) {
 		},
 		bench.Broadcast10:   {bench.BroadcastTo(10, "least", least(false))},
 		bench.Broadcast1000: {bench.BroadcastTo(1000, "least", least(false))},
+		bench.SmallBuffer: {
+			bench.BoundedBuffer(1, "least", least(false)), bench.BoundedBuffer(1, "least-barging", least(true)),
+		},
 		bench.Buffer: {
-			bench.BoundedBuffer("least", least(false)), bench.BoundedBuffer("least-barging", least(true)),
+			bench.BoundedBuffer(4, "least", least(false)), bench.BoundedBuffer(4, "least-barging", least(true)),
 		},
 		bench.ReadPair: {bench.Loop("least", func() func(int) {
 			l := new(namedReaders)
@@ -64,7 +67,7 @@ type queueCond struct {
 }
 
 func (c *queueCond) Wait() {
-	n := queueNodes.Get().(*queueNode)
+	n := c.l.nodes().Get().(*queueNode)
 	c.push(n)
 	c.l.Unlock()
 	c.l.await(n)

@@ -110,11 +110,22 @@ type queueNode struct {
 	woken bool
 }
 
-var queueNodes = sync.Pool{New: func() any {
+// A node of a barging lock may come with a wake-up of its last wait, which a FIFO lock would take
+// for the lock. So each kind has nodes of its own.
+var fifoNodes, bargingNodes = sync.Pool{New: newQueueNode}, sync.Pool{New: newQueueNode}
+
+func newQueueNode() any {
 	n := new(queueNode)
 	n.cond.L = &n.mu
 	return n
-}}
+}
+
+func (l *queueLock) nodes() *sync.Pool {
+	if l.barges {
+		return &bargingNodes
+	}
+	return &fifoNodes
+}
 
 // park waits for wake.
 func (n *queueNode) park() {
@@ -140,7 +151,7 @@ func (l *queueLock) Lock() {
 		l.mu.Unlock()
 		return
 	}
-	n := queueNodes.Get().(*queueNode)
+	n := l.nodes().Get().(*queueNode)
 	l.push(n)
 	l.mu.Unlock()
 	l.await(n)
@@ -150,7 +161,7 @@ func (l *queueLock) Lock() {
 func (l *queueLock) await(n *queueNode) {
 	for n.park(); l.barges; n.park() {
 		l.mu.Lock()
-		if !l.held && l.head == n { // a node may come with a wake-up of its last wait
+		if !l.held && l.head == n { // the wake-up may be of the node's last wait
 			l.held = true
 			l.pop()
 			l.mu.Unlock()
@@ -158,7 +169,7 @@ func (l *queueLock) await(n *queueNode) {
 		}
 		l.mu.Unlock()
 	}
-	queueNodes.Put(n)
+	l.nodes().Put(n)
 }
 
 func (l *queueLock) Unlock() {

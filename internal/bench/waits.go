@@ -189,9 +189,9 @@ type Conditions struct {
 }
 
 // BoundedBuffer makes a subject of the processor time that an item takes through a buffer of 16,
-// from four producers to four consumers.
-func BoundedBuffer(name string, make func() Conditions) Subject {
-	const parties, size = 4, 16
+// from so many producers to as many consumers.
+func BoundedBuffer(parties int, name string, make func() Conditions) Subject {
+	const size = 16
 	return Cost(name, func(n int) (float64, error) {
 		l := make()
 		notFull, notEmpty := l.NewCond(), l.NewCond()

@@ -48,6 +48,7 @@ const (
 	Goroutines     = "64 goroutines with work"
 	PingPong       = "condition ping-pong"
 	Buffer         = "bounded buffer 4:4"
+	SmallBuffer    = "bounded buffer 1:1"
 	Broadcast10    = "broadcast to 10"
 	Broadcast1000  = "broadcast to 1,000"
 	CompareAndSwap = "compare-and-swap"
@@ -427,13 +428,16 @@ func endedWaits() []Workload {
 
 // conditionWaits are two protocols with two conditions each.
 func conditionWaits() []Workload {
-	buffer := Workload{
-		Name: Buffer, Unit: ProcessorTime,
-		About: "An item through a buffer of 16, with four producers and four consumers.",
-		Targets: []Target{
+	buffers := []Workload{
+		{Name: SmallBuffer, About: "An item through a buffer of 16, with one producer and one consumer."},
+		{Name: Buffer, About: "An item through a buffer of 16, with four producers and four consumers."},
+	}
+	for i := range buffers {
+		buffers[i].Unit = ProcessorTime
+		buffers[i].Targets = []Target{
 			{"fair.Mutex", "sync.Cond", 2.5}, {"fair.BargingMutex", "sync.Cond", 1.2},
 			{"reentrant.Mutex", "sync.Cond", 1.3},
-		},
+		}
 	}
 	pingPong := Workload{
 		Name: PingPong, Unit: Nanoseconds,
@@ -478,12 +482,13 @@ func conditionWaits() []Workload {
 		{"fair.BargingMutex", func() Conditions { return conditions(new(fair.BargingMutex)) }},
 		{"reentrant.Mutex", func() Conditions { return conditions(new(reentrant.Mutex)) }},
 	} {
-		buffer.Subjects = append(buffer.Subjects, BoundedBuffer(c.name, c.make))
+		buffers[0].Subjects = append(buffers[0].Subjects, BoundedBuffer(1, c.name, c.make))
+		buffers[1].Subjects = append(buffers[1].Subjects, BoundedBuffer(4, c.name, c.make))
 		pingPong.Subjects = append(pingPong.Subjects, ConditionPingPong(c.name, c.make))
 		broadcasts[0].Subjects = append(broadcasts[0].Subjects, BroadcastTo(10, c.name, c.make))
 		broadcasts[1].Subjects = append(broadcasts[1].Subjects, BroadcastTo(1000, c.name, c.make))
 	}
-	return append([]Workload{buffer, pingPong}, broadcasts...)
+	return slices.Concat(buffers, []Workload{pingPong}, broadcasts)
 }
 
 // byKey are locks that are looked up by a key for each acquisition.
