@@ -101,7 +101,7 @@ owners.pml  LIMIT
 owners.pml  SHARE
 owners.pml  COND ONCE
 owners.pml  FIFO N=4 ONCE
-stamped.pml LIMIT
+stamped.pml LIMIT ONCE
 stamped.pml CONVERT OPTIMISTIC
 stamped.pml BIASES=2 CONVERT ONCE
 mcs.pml     LIMIT
