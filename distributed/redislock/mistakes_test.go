@@ -78,6 +78,20 @@ var mistakes = []mistake.Mistake{
 		Life: "^TestLivesOfLocks$/^fair$", Seed: 322982682839122124,
 		Rule: "no two holds are valid at once",
 	},
+	{
+		Name: "a dead waiter keeps its place", File: "distributed/redislock/lua/lib_fair.lua",
+		Old:  "if dies and dies > now() then",
+		New:  "if dies then",
+		Life: "^TestLivesOfLocks$/^fair$", Seed: 7292109143793578989,
+		Rule: "each waiter gets its turn after everything is healed",
+	},
+	{
+		Name: "a waiter that does not hear counts as alive", File: "distributed/redislock/lua/lib_fair.lua",
+		Old:  "if not dies or dies > now() + rest then",
+		New:  "if not dies then",
+		Life: "^TestLivesOfLocks$/^fair$", Seed: 11403500936817460510,
+		Rule: "each waiter gets its turn after everything is healed",
+	},
 }
 
 func TestEachMistakeCanBeMade(t *testing.T) {
