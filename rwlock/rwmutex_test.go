@@ -725,7 +725,7 @@ func TestSixtyFiveThousandReadHoldsCountExactly(t *testing.T) {
 	})
 }
 
-func TestSixtyFiveThousandReadersGetInTogether(t *testing.T) {
+func TestThousandsOfReadersGetInTogether(t *testing.T) {
 	n := effort.Part(65_536)
 	if locktest.Race {
 		n = 6000 // it knows no more than 8128 goroutines

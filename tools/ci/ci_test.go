@@ -274,30 +274,13 @@ func TestAStepsOutputHasEventsAndErrors(t *testing.T) {
 	}
 }
 
-func TestEachStepSearchesAll(t *testing.T) {
+func TestTheGateSearchesAllOnceAndTheFullRunAlways(t *testing.T) {
 	file := filepath.Join("..", "..", "internal", "test", "effort", "effort.go")
-	text, err := os.ReadFile(file)
-	must(t, err)
-	name, value, _ := strings.Cut(allSearches, "=")
-	if asks := fmt.Sprintf("os.Getenv(%q) == %q", name, value); !strings.Contains(string(text), asks) {
-		t.Errorf("%s does not have %s", file, asks)
-	}
-	// In place of the tests, -exec runs a program that writes the environment down.
-	j := &job{ci: open(t)}
-	env := filepath.Join(t.TempDir(), "env")
-	must(t, j.goTest(t.Context(), ".", nil, "-count=1", "-exec=sh -c 'env >"+env+"'", "./named"))
-	if set, err := os.ReadFile(env); err != nil || !strings.Contains(string(set), allSearches+"\n") {
-		t.Errorf("go test has no %s: %v\n%s", allSearches, err, set)
-	}
-}
-
-func TestTheGateSimulatesAllLivesOnceAndTheFullRunAlways(t *testing.T) {
-	file := filepath.Join("..", "..", "distributed", "lease", "leasetest", "simulate_test.go")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	name, value, _ := strings.Cut(allLives, "=")
+	name, value, _ := strings.Cut(allSearches, "=")
 	if asks := fmt.Sprintf("os.Getenv(%q) == %q", name, value); !strings.Contains(string(text), asks) {
 		t.Errorf("%s does not have %s", file, asks)
 	}
@@ -306,24 +289,24 @@ func TestTheGateSimulatesAllLivesOnceAndTheFullRunAlways(t *testing.T) {
 	env := filepath.Join(folder, "env")
 	must(t, os.WriteFile(filepath.Join(folder, "go"), []byte("#!/bin/sh\nexec env >"+env+"\n"), 0o755))
 	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
-	simulatesAll := func(full bool, step func(*ci, *job) error) bool {
+	searchesAll := func(full bool, step func(*ci, *job) error) bool {
 		c := open(t)
 		c.full = full
 		must(t, step(c, &job{ci: c}))
 		set, err := os.ReadFile(env)
 		must(t, err)
-		return slices.Contains(strings.Split(string(set), "\n"), allLives)
+		return slices.Contains(strings.Split(string(set), "\n"), allSearches)
 	}
 	withNewer := func(c *ci, j *job) error { return c.newer(t.Context(), j) }
 	withRaces := func(c *ci, j *job) error { return races(t.Context(), j) }
-	if !simulatesAll(false, withNewer) {
-		t.Error("the gate simulates all lives in no step")
+	if !searchesAll(false, withNewer) {
+		t.Error("the gate searches all in no step")
 	}
-	if simulatesAll(false, withRaces) {
-		t.Error("the gate simulates all lives with the race detector, too")
+	if searchesAll(false, withRaces) {
+		t.Error("the gate searches all with the race detector, too")
 	}
-	if !simulatesAll(true, withRaces) {
-		t.Error("the full run does not simulate all lives with the race detector")
+	if !searchesAll(true, withRaces) {
+		t.Error("the full run does not search all with the race detector")
 	}
 }
 

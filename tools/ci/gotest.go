@@ -32,11 +32,8 @@ type event struct {
 	Output     string
 }
 
-// allLives has the tests of leasetest simulate all of their lives. Without it, they simulate a quarter.
-const allLives = "LOCKS_LIVES=all"
-
-// allSearches has the tests that call package effort do all that they can. Without it, they do a
-// quarter.
+// allSearches has the tests that call package effort search all that they can: lives of stores, and
+// schedules. Without it, they search a quarter.
 const allSearches = "LOCKS_SEARCH=all"
 
 // goTest runs go test in a folder of the repository. It prints a line for each package, and all
@@ -46,9 +43,9 @@ const allSearches = "LOCKS_SEARCH=all"
 func (j *job) goTest(ctx context.Context, folder string, env []string, args ...string) error {
 	cmd := j.command(ctx, "go", append([]string{"test", "-json", "-timeout=30m"}, args...)...)
 	cmd.Dir = j.path(folder)
-	cmd.Env = append(append(cmd.Env, "PWD="+cmd.Dir, allSearches), env...)
+	cmd.Env = append(append(cmd.Env, "PWD="+cmd.Dir), env...)
 	if j.full {
-		cmd.Env = append(cmd.Env, allLives)
+		cmd.Env = append(cmd.Env, allSearches)
 	}
 	cmd.Stdout = nil
 	pipe, err := cmd.StdoutPipe()

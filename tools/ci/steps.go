@@ -264,9 +264,9 @@ func packagesOf(modules ...string) []string {
 	return patterns
 }
 
-// newer simulates all lives, since a life takes several times as long with the race detector.
+// newer searches all, since a search takes several times as long with the race detector.
 func (c *ci) newer(ctx context.Context, j *job) error {
-	return j.goTest(ctx, ".", []string{newer, allLives}, "-count=1", "./...")
+	return j.goTest(ctx, ".", []string{newer, allSearches}, "-count=1", "./...")
 }
 
 func newerRaces(ctx context.Context, j *job) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/jucgo/locks/distributed/leader"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest/internal/fakestore"
+	"github.com/jucgo/locks/internal/test/effort"
 )
 
 // elections has a user of a life lead where it would hold a lock.
@@ -256,7 +257,7 @@ var leaderSeeds = map[fakestore.Kind][]uint64{
 func TestLivesOfLeaders(t *testing.T) {
 	for _, kind := range []fakestore.Kind{fakestore.Polled, fakestore.Watched, fakestore.Full, fakestore.Tied} {
 		t.Run(string(kind), func(t *testing.T) {
-			Simulate(t, World{For: inGate(5 * time.Minute), Seeds: leaderSeeds[kind], Open: func(tb testing.TB) Config {
+			Simulate(t, World{For: effort.Part(5 * time.Minute), Seeds: leaderSeeds[kind], Open: func(tb testing.TB) Config {
 				return electing(tb, direct(tb, "", kind))
 			}})
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest/internal/fakestore"
+	"github.com/jucgo/locks/internal/test/effort"
 )
 
 // bothClients gives locks that consist of a lock on each of two servers.
@@ -80,7 +81,7 @@ func TestLivesOfMultisOverTwoStores(t *testing.T) {
 		for _, kind := range []fakestore.Kind{fakestore.Watched, fakestore.Queued, fakestore.Full} {
 			t.Run(how+"/"+string(kind), func(t *testing.T) {
 				Simulate(t, World{
-					Servers: 2, For: inGate(3 * time.Minute), Seeds: multiSeeds[how+"/"+string(kind)],
+					Servers: 2, For: effort.Part(3 * time.Minute), Seeds: multiSeeds[how+"/"+string(kind)],
 					Open: func(testing.TB) Config {
 						return multis([2]*fakestore.Server{fakestore.NewServer(""), fakestore.NewServer("")}, kind, members)
 					},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease/leasetest/internal/fakestore"
+	"github.com/jucgo/locks/internal/test/effort"
 )
 
 // resetting are configurations for stores in memory that restart without their last changes, or
@@ -29,7 +30,7 @@ var resetSeeds = map[string][]uint64{
 func resets(t *testing.T, how string, kind fakestore.Kind) {
 	t.Helper()
 	Simulate(t, World{
-		For: inGate(3 * time.Minute), Seeds: resetSeeds[how+"/"+string(kind)],
+		For: effort.Part(3 * time.Minute), Seeds: resetSeeds[how+"/"+string(kind)],
 		Open: func(testing.TB) Config { return reset(how, kind) },
 	})
 }
@@ -59,7 +60,7 @@ func TestLivesOfLeadersByStoresThatBreakPromises(t *testing.T) {
 	for _, kind := range []fakestore.Kind{fakestore.Polled, fakestore.Watched, fakestore.Full, fakestore.Tied} {
 		t.Run(string(kind), func(t *testing.T) {
 			Simulate(t, World{
-				For: inGate(time.Minute), Seeds: resetSeeds["leaders/"+string(kind)],
+				For: effort.Part(time.Minute), Seeds: resetSeeds["leaders/"+string(kind)],
 				Open: func(tb testing.TB) Config { return electing(tb, reset("both", kind)) },
 			})
 		})
@@ -71,7 +72,7 @@ func TestLivesOfMultisOverStoresThatBreakPromises(t *testing.T) {
 		for _, kind := range []fakestore.Kind{fakestore.Watched, fakestore.Queued, fakestore.Full} {
 			t.Run(how+"/"+string(kind), func(t *testing.T) {
 				Simulate(t, World{
-					Servers: 2, For: inGate(time.Minute), Seeds: resetSeeds["multis/"+how+"/"+string(kind)],
+					Servers: 2, For: effort.Part(time.Minute), Seeds: resetSeeds["multis/"+how+"/"+string(kind)],
 					Open: func(testing.TB) Config {
 						servers := [2]*fakestore.Server{fakestore.NewServer(""), fakestore.NewServer("")}
 						cfg := multis(servers, kind, members)

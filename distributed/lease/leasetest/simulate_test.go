@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jucgo/locks/distributed/lease/leasetest/internal/fakestore"
+	"github.com/jucgo/locks/internal/test/effort"
 )
 
 // direct is a configuration for a store in memory whose requests take no time there.
@@ -38,18 +38,9 @@ type opener = func(testing.TB, fakestore.Flaw, fakestore.Kind) Config
 func simulates(t *testing.T, open opener, kind fakestore.Kind, seeds ...uint64) {
 	t.Helper()
 	Simulate(t, World{
-		For: inGate(10 * time.Minute), Seeds: seeds,
+		For: effort.Part(10 * time.Minute), Seeds: seeds,
 		Open: func(tb testing.TB) Config { return open(tb, "", kind) },
 	})
-}
-
-// inGate returns how much time a test simulates that simulates d in the step of the gate that sets
-// LOCKS_LIVES. Other runs simulate a quarter of it, and all lives that have found something.
-func inGate(d time.Duration) time.Duration {
-	if os.Getenv("LOCKS_LIVES") == "all" {
-		return d
-	}
-	return d / 4
 }
 
 // directSeeds are the seeds of lives that have found something.
