@@ -48,7 +48,7 @@ func (c *Client) beginClose() *ending {
 		}
 		if c.releaser.close(g) {
 			e.held = append(e.held, g)
-		} else if s := c.releaser.lapsed(g); s != nil {
+		} else if s := c.releaser.sweepOf(g); s != nil {
 			c.releaser.note(s)
 			e.sweeps = append(e.sweeps, s)
 		}

@@ -43,17 +43,17 @@ func (r *releaser) release(g *grant) (yield time.Duration, err error) {
 	return r.persist(g)
 }
 
-// sweepLapsed sweeps g, which is lost, if lapsed says so.
+// sweepLapsed sweeps g, which is lost, if sweepOf says so.
 func (r *releaser) sweepLapsed(g *grant) {
-	if s := r.lapsed(g); s != nil {
+	if s := r.sweepOf(g); s != nil {
 		r.sweep(s)
 	}
 }
 
-// lapsed returns a sweep for g, which is lost, if the store may have prolonged g without an answer.
+// sweepOf returns a sweep for g, which is lost, if the store may have prolonged g without an answer.
 // Then the store may keep the lock for another lease. It returns nil for a [driver.Session], which
 // was told of the loss.
-func (r *releaser) lapsed(g *grant) *sweeping {
+func (r *releaser) sweepOf(g *grant) *sweeping {
 	if until := g.over().Add(g.ttl); r.session == nil && g.isUnanswered() && until.After(r.now()) {
 		return &sweeping{id: g.id, until: until}
 	}
