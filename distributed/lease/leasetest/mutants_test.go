@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"runtime"
@@ -161,6 +162,43 @@ func TestAWaiterThatIsToldMayBeRefusedForAMoment(t *testing.T) {
 			t.Error(failures)
 		}
 	})
+}
+
+// timingOut is a store on a machine that is too busy: the client gives up each first request to
+// release, and the server has carried the request out.
+type timingOut struct {
+	driver.Store
+	mu    sync.Mutex
+	asked map[driver.HoldID]bool
+}
+
+func (s *timingOut) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
+	released, err := s.Store.Release(ctx, id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asked[id] {
+		return released, err
+	}
+	s.asked[id] = true
+	time.Sleep(2 * slow)
+	return driver.Released{}, errors.New("i/o timeout")
+}
+
+func TestAReleaseMayBeAnsweredAtTheSecondRequestOnly(t *testing.T) {
+	for _, name := range []string{"OneWinner", "OtherNames", "OneHolder"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cfg := fake(t, "", fakestore.Watched)
+				open := cfg.Store
+				cfg.Store = func(tb testing.TB, link *Link) driver.Store {
+					return &timingOut{Store: open(tb, link), asked: make(map[driver.HoldID]bool)}
+				}
+				if failures := record(t, byName(t, name).virtually, cfg); len(failures) > 0 {
+					t.Error(failures)
+				}
+			})
+		})
+	}
 }
 
 // A crawling store takes seconds for each request, as a server on a machine that is too busy.
