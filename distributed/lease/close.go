@@ -139,7 +139,7 @@ var errInDoubt = errors.New("a request without an answer may still be carried ou
 // An acquisition is under way, or given up, or held. If it is under way, its queue is busy. If it
 // is given up, undo and leave have begun a sweep before the queue became idle, unless nothing is
 // left to undo. And persist begins a sweep before the queue becomes idle, unless the release is
-// answered.
+// answered. So does the unlock of a lost hold that the store may have prolonged.
 func (e *ending) countLeft(left map[driver.HoldID]struct{}) *closing.Unreleased {
 	c := e.c
 	now := c.now()
@@ -159,7 +159,7 @@ func (e *ending) countLeft(left map[driver.HoldID]struct{}) *closing.Unreleased 
 		if _, ok := left[g.id]; ok {
 			u.N++
 			counted[g.id] = true
-			u.Note(shorten(g.id.Name), g.over().Sub(now))
+			u.Note(shorten(g.id.Name), g.atMost().Sub(now))
 		}
 		if !g.doubt.IsZero() {
 			doubt(g.id, g.doubt.Add(g.ttl))

@@ -40,7 +40,9 @@ type grant struct {
 
 	requests []*pending    // on their way
 	unknown  time.Duration // the shortest time of those without an answer
-	late     time.Time     // until when unknown counts, or zero
+	longest  time.Duration // the longest time of those without an answer
+	late     time.Time     // until when unknown and longest count, or zero
+	denied   bool          // the store has no such hold any more: no request can prolong it
 	renewed  time.Time     // when the last request was sent that was answered, or zero
 	silent   int           // requests since then without an answer
 
@@ -128,13 +130,6 @@ func (g *grant) release() bool {
 	return true
 }
 
-// isUnanswered reports whether g is lost by time, after a request to prolong it that has no answer.
-func (g *grant) isUnanswered() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.cause == locks.ErrLost && g.silent+len(g.requests) > 0
-}
-
 // end returns when g ends unless it is prolonged.
 func (g *grant) end() time.Time {
 	g.mu.Lock()
@@ -144,6 +139,32 @@ func (g *grant) end() time.Time {
 
 // over returns when g ends in the store unless it is prolonged.
 func (g *grant) over() time.Time { return g.end().Add(g.s.marginOf(g.ttl)) }
+
+// atMost returns until when the store may keep g. That is later than over if a request to prolong g
+// has no answer: the store may have carried it out, or may carry it out before over.
+func (g *grant) atMost() time.Time {
+	now := g.s.now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var longest time.Duration
+	if now.Before(g.late) {
+		longest = g.longest
+	}
+	for _, p := range g.requests {
+		longest = max(longest, p.d)
+	}
+	if g.denied {
+		longest = 0
+	}
+	return g.until.Add(g.s.marginOf(g.ttl) + longest)
+}
+
+// isLapsed reports whether g is lost by time alone.
+func (g *grant) isLapsed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.cause == locks.ErrLost
+}
 
 // span returns when g ends unless it is prolonged, and when the last answered request to prolong it
 // was sent.
@@ -230,9 +251,10 @@ func (g *grant) noteNoAnswer(p *pending) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.forget(p)
-	if !now.Before(g.late) || p.d < g.unknown {
-		g.unknown = p.d
+	if !now.Before(g.late) {
+		g.unknown, g.longest = p.d, p.d
 	}
+	g.unknown, g.longest = min(g.unknown, p.d), max(g.longest, p.d)
 	g.late = now.Add(latest)
 	g.silent++
 }
@@ -241,7 +263,7 @@ func (g *grant) noteNoAnswer(p *pending) {
 func (g *grant) noteDenial() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.requests, g.silent = nil, 0
+	g.denied = true
 }
 
 // forget removes p from the requests on their way. g.mu is held.

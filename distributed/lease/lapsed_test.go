@@ -1,10 +1,12 @@
 package lease_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
@@ -51,6 +53,54 @@ func TestCloseCountsALostHoldThatARenewalMayHaveKept(t *testing.T) {
 				err := c.Close(t.Context())
 				require.ErrorContains(t, err, `lease: close: acquisitions in doubt: 1; locks such as "it" `)
 				require.ErrorIs(t, err, errNetwork)
+			})
+		})
+	}
+}
+
+// extendInDoubt has a hold of the lock called it that is lost by time, while the store has carried out
+// an extension by an hour, whose caller did not wait for the answer. From then on the store is down.
+func extendInDoubt(t *testing.T, s *server, c *lease.Client, conn *client) (unlock func() error) {
+	t.Helper()
+	l, o := c.Mutex("it"), as(locks.NewOwner())
+	h := hold(t, l, o)
+	conn.set(func(c *client) { c.deaf = true })
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	require.Error(t, h.Extend(ctx, time.Hour))
+	require.NoError(t, h.Err())
+	conn.set(func(c *client) { c.deaf, c.down = false, true })
+	<-h.Lost()
+	require.NotEmpty(t, s.holder("it"))
+	return func() error { return l.UnlockContext(o) }
+}
+
+func TestAnUnlockOfALostHoldFreesWhatAnExtensionKept(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		conn := s.connect()
+		unlock := extendInDoubt(t, s, open(t, conn), conn)
+		require.ErrorIs(t, unlock(), locks.ErrLost)
+		time.Sleep(3 * term)
+		require.NotEmpty(t, s.holder("it"))
+		conn.set(func(c *client) { c.down = false })
+		time.Sleep(10 * time.Minute)
+		require.Empty(t, s.holder("it"), "long before the hour is over")
+	})
+}
+
+func TestCloseCountsALostHoldThatAnExtensionMayHaveKept(t *testing.T) {
+	for what, unlocks := range map[string]bool{"unlocked": true, "not unlocked": false} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				conn := s.connect()
+				c := openToClose(t, conn)
+				unlock := extendInDoubt(t, s, c, conn)
+				if unlocks {
+					require.ErrorIs(t, unlock(), locks.ErrLost)
+				}
+				time.Sleep(3 * term)
+				require.ErrorContains(t, c.Close(t.Context()), "in doubt: 1")
+				require.NotEmpty(t, s.holder("it"))
 			})
 		})
 	}
@@ -105,7 +155,7 @@ func TestCloseReleasesWhatAnOutageHasLeftInBatches(t *testing.T) {
 		}
 		conn.set(func(c *client) { c.down = true })
 		for _, l := range ls {
-			go func() { require.ErrorIs(t, l.UnlockContext(o), locks.ErrLost) }()
+			go func() { assert.ErrorIs(t, l.UnlockContext(o), locks.ErrLost) }()
 		}
 		time.Sleep(lease.DefaultReleaseTimeout)
 		synctest.Wait()

@@ -48,7 +48,8 @@ package lease
 //	                                                         lose, time: lost
 //	released  released  busy            release              the store's answer: gone
 //	                                                         no answer: swept, then gone
-//	lost      lost      as before       lose, time           unlock, or the next turn: gone
+//	lost      lost      as before       lose, time           unlock, or the next turn: gone, or
+//	                                                         swept if perhaps prolonged, then gone
 //	undone    none      busy for grace  no answer in time    the store's answer: gone
 //
 // A hold is lost by time, or because lose is called. The callers of lose are a renewal or an
@@ -62,7 +63,8 @@ package lease
 //	release   an owner's hold is given back to the store
 //	lose      a hold ends without its owner
 //	undo      the lock or place that an acquisition without a hold may have in the store is given up
-//	sweep     a release is repeated in the background, since a request to acquire may come late
+//	sweep     a release is repeated in the background, since a request to acquire or prolong has
+//	          no answer
 //	abandon   a lock that the store has not released in time is left to its Session
 //	leave     a waiter gives its turn here, or its place there, to the next waiter
 //	drop      a local queue has one user less

@@ -225,9 +225,10 @@ func (q *localQueue) unlock(o locks.Owner) error {
 	q.hold = nil
 	switch {
 	case err != nil:
-		q.grant = nil
+		q.grant, q.busy = nil, true // until Close can see the sweep
 		q.mu.Unlock()
 		q.all.releaser.sweepLapsed(h.g)
+		q.finish()
 	case q.handsOff(h.g, now):
 		q.mu.Unlock()
 		_ = q.turn.UnlockContext(ctx)
@@ -285,15 +286,12 @@ func (q *localQueue) leave(o locks.Owner) {
 		// of two holds. Therefore the last hold is released here. Or the hold is lost.
 		h.released.Store(true)
 		q.hold, q.grant = nil, nil
-		held := h.g.err() == nil
-		q.busy = q.busy || held
+		q.busy = true
 		q.keep()
 		q.all.spawn(func() {
 			defer q.drop()
 			q.all.releaser.release(h.g)
-			if held {
-				q.finish()
-			}
+			q.finish()
 		})
 	}
 	q.mu.Unlock()
@@ -323,12 +321,9 @@ func (q *localQueue) releaseUnclaimed(ctx context.Context) error {
 		q.mu.Unlock()
 		return nil
 	}
-	q.grant = nil
-	if g.err() == nil { // else release asks nothing, and Close need not wait
-		q.busy = true
-		defer q.finish()
-	}
+	q.grant, q.busy = nil, true
 	q.mu.Unlock()
+	defer q.finish()
 	_, err := q.all.releaser.release(g)
 	return err
 }

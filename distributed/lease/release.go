@@ -51,10 +51,11 @@ func (r *releaser) sweepLapsed(g *grant) {
 }
 
 // sweepOf returns a sweep for g, which is lost, if the store may have prolonged g without an answer.
-// Then the store may keep the lock for another lease. It returns nil for a [driver.Session], which
-// was told of the loss.
+// Then the store may keep the lock for longer. It returns nil for a [driver.Session], which was told
+// of the loss.
 func (r *releaser) sweepOf(g *grant) *sweeping {
-	if until := g.over().Add(g.ttl); r.session == nil && g.isUnanswered() && until.After(r.now()) {
+	until := g.atMost()
+	if r.session == nil && g.isLapsed() && until.After(g.over()) && until.After(r.now()) {
 		return &sweeping{id: g.id, until: until}
 	}
 	return nil
@@ -179,7 +180,7 @@ func (r *releaser) later(g *grant, err error) error {
 		r.log.Warn("lock not released yet: it ends with its lease",
 			"lock", g.id.Name, "acquisition", g.id.Acquisition, "error", adapter.OfStore(nil, err))
 	}
-	r.sweep(&sweeping{id: g.id, until: g.over()})
+	r.sweep(&sweeping{id: g.id, until: g.atMost()})
 	return lossBy(err)
 }
 

@@ -409,6 +409,7 @@ func (s *schedule) lose(g *grant, cause error) {
 // ended.
 func (s *schedule) onLoss(id driver.HoldID, cause error) {
 	if g := s.holder(id.Acquisition, cause); g != nil && g.id == id {
+		g.noteDenial()
 		s.lose(g, cause)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
@@ -75,10 +76,12 @@ func (c *core) releaseAll(ctx context.Context, release *script, ids []driver.Hol
 			return replyError(r)
 		}
 		for k, i := range which {
+			var refused error
 			if failed, ok := replies[k].(string); ok && failed != "" {
-				err = errors.New(failed)
-			} else {
-				done[i] = true
+				refused = redisport.Refused(failed, true, errors.New(failed))
+			}
+			if done[i] = refused == nil || errors.Is(refused, locks.ErrForeign); !done[i] {
+				err = refused
 			}
 		}
 		return err

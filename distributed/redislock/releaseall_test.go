@@ -45,3 +45,20 @@ func TestCloseReleasesTenThousandHoldsInAHundredScripts(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, size, int64(10), "nothing is left but what tells of the client")
 }
+
+func TestCloseEndsAtOnceBesideALockThatWasOverwritten(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	direct := connect(t, s.Addr)
+	c, err := redislock.New(connect(t, s.Addr), term(time.Minute))
+	require.NoError(t, err)
+	for _, name := range []string{"a", "overwritten", "c"} {
+		hold(t, c.Mutex(name), someone())
+	}
+	require.NoError(t, direct.Set(background, "overwritten", "text", 0).Err())
+	before := commands(t, direct, "evalsha") + commands(t, direct, "eval")
+	require.NoError(t, c.Close(background), "nothing of the client is left")
+	require.LessOrEqual(t, commands(t, direct, "evalsha")+commands(t, direct, "eval")-before, 2)
+	require.Zero(t, direct.Exists(background, "a", "c").Val())
+	require.Equal(t, "text", direct.Get(background, "overwritten").Val())
+}

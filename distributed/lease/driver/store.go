@@ -275,9 +275,10 @@ type ReleaseHeedsDeadline interface {
 // with several calls under way. Without it, each hold takes a request.
 type BatchReleaser interface {
 	// ReleaseAll is Release of each of ids, when all holds of the Client and its [Group] have
-	// ended here. It reports for each of ids whether the store has answered: then the acquisition
-	// does not hold the lock any more. If it fails for some of ids, it returns the error, and
-	// true for the others. It may be repeated.
+	// ended here. An earlier Release of an id may have had no answer. ReleaseAll reports for each of
+	// ids whether the store has answered: then the acquisition does not hold the lock any more. That
+	// is so too where Release returns locks.ErrForeign or locks.ErrLost. If ReleaseAll fails for
+	// some of ids, it returns the error, and true for the others. It may be repeated.
 	//
 	// A store whose holds all end with a session may end the session.
 	ReleaseAll(ctx context.Context, ids []HoldID) ([]bool, error)
