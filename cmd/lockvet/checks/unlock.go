@@ -98,7 +98,8 @@ So is a deferred call of a function that acquires a lock and returns its Unlock,
 
 	defer s.lock() // reported, with a fix: defer s.lock()()
 
-A deferred Lock after an Unlock, which acquires the lock again for the caller, is not reported.`)
+A deferred Lock after an Unlock, which acquires the lock again for the caller, is not reported.
+Neither is a deferred call in a function that releases the lock.`)
 
 func runDeferLock(pass *analysis.Pass, fs *flows) {
 	for _, f := range fs.functions {
@@ -109,7 +110,7 @@ func runDeferLock(pass *analysis.Pass, fs *flows) {
 			}
 			c := f.byCall[d.Call]
 			if c == nil {
-				fs.reportUncalled(pass, d)
+				fs.reportUncalled(pass, f, d)
 			}
 			if c == nil || !c.waits() {
 				return
@@ -133,8 +134,9 @@ func runDeferLock(pass *analysis.Pass, fs *flows) {
 	}
 }
 
-// reportUncalled reports a deferred call of a function that returns the Unlock of a lock.
-func (fs *flows) reportUncalled(pass *analysis.Pass, d *ast.DeferStmt) {
+// reportUncalled reports a deferred call, in f, of a function that returns the Unlock of a lock. If
+// f releases the lock too, the call may acquire the lock again for the callers of f.
+func (fs *flows) reportUncalled(pass *analysis.Pass, f *function, d *ast.DeferStmt) {
 	g := fs.values.declared(d.Call)
 	if g == nil {
 		return
@@ -143,8 +145,14 @@ func (fs *flows) reportUncalled(pass *analysis.Pass, d *ast.DeferStmt) {
 	if p == nil {
 		return
 	}
-	if q := fs.bind(fs.values.staticSite(d.Call, g), p); q != nil {
-		p = q
+	p = fs.bind(fs.values.staticSite(d.Call, g), p)
+	if p == nil { // f has no name for the lock
+		return
+	}
+	if t := f.byKey[p.key()]; t == nil || t.escaped || slices.ContainsFunc(t.calls, func(c *lockCall) bool {
+		return c.call != d.Call && c.effect != acquire
+	}) {
+		return
 	}
 	call := types.ExprString(d.Call)
 	pass.Report(analysis.Diagnostic{

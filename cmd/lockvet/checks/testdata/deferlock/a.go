@@ -67,6 +67,34 @@ func (q *queue) forTheCaller() {
 	q.n++
 }
 
+func (q *queue) forTheCallerByCall() {
+	q.mu.Unlock()
+	defer q.lock()
+	q.n++
+}
+
+func (q *queue) forTheCallerLater() {
+	defer q.lock()
+	q.mu.Unlock()
+	q.n++
+}
+
+func (q *queue) forTheCallerSometimes(rests bool) {
+	if rests {
+		q.unlock()
+		defer q.lock()
+	}
+	q.n++
+}
+
+func (q *queue) unlock() { q.mu.Unlock() }
+
+func (q *queue) forTheCallerOfReaders() {
+	q.rw.RUnlock()
+	defer q.locked()
+	q.n++
+}
+
 func (q *queue) again() {
 	q.mu.Lock()
 	q.mu.Unlock()
