@@ -228,9 +228,9 @@ func (c *Client) kind(k kind) (*lease.Client, error) {
 }
 
 // Close releases all holds, and waiters return [locks.ErrClosed]: see [lease.Client.Close]. Close
-// then ends the session, and with it all nodes that are left. If a server confirms the end, Close
-// returns nil. If no server can be reached, the session ends at its timeout. Only the first call
-// has an effect.
+// then ends the session, and with it all nodes that are left. If servers have said that this
+// session and all earlier sessions of the client are over, no node is left, and Close returns nil.
+// If no server can be reached, the session ends at its timeout. Only the first call has an effect.
 func (c *Client) Close(ctx context.Context) error {
 	first, err := c.kinds.Close(ctx)
 	if first && c.core.close(ctx) {

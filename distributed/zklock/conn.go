@@ -91,10 +91,14 @@ func (l *link) onAnswer(head []byte) {
 		timeout := time.Duration(binary.BigEndian.Uint32(head[8:])) * time.Millisecond
 		l.s.onGreeting(int64(binary.BigEndian.Uint64(head[12:])), timeout, l.dialed)
 		l.greeted.Store(true)
-	case binary.BigEndian.Uint32(head[atNumber:]) == l.farewell.Load() && binary.BigEndian.Uint32(head[atError:]) == 0:
+	case l.endsSession(binary.BigEndian.Uint32(head[atNumber:])) && binary.BigEndian.Uint32(head[atError:]) == 0:
 		l.s.onEnd()
 	}
 }
+
+// endsSession reports whether a request was the one that ends the session. The ZooKeeper client
+// counts its requests from 1, and comes to 0 after 2³¹ of them.
+func (l *link) endsSession(number uint32) bool { return number != 0 && number == l.farewell.Load() }
 
 // Write is called with one request at a time. After an error Write closes the connection and
 // reports success: the ZooKeeper client learns of the end of the connection when it reads. If Write
