@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	long = flag.Duration("leasetest.long", 3*time.Second, "for how long the check Chaos goes on; less than 3s shortens Turns too")
+	long = flag.Duration("leasetest.long", 3*time.Second, "for how long Chaos and PermitsUnderFaults go on; less than 3s shortens Turns too")
 	seed = flag.Uint64("leasetest.seed", 0, "what the check Chaos and History choose by, 0 for a new seed")
 )
 

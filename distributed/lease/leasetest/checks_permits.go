@@ -270,7 +270,7 @@ func (w *crew) use(
 	cancel()
 	if err != nil {
 		if healthy {
-			w.breaks(fmt.Sprintf("while nothing fails, a waiter gets its permits within %v (%v)", limit, err), c)
+			w.breaks(fmt.Sprintf("while nothing fails, a waiter gets its permits within %v (%v)", limit, ended(ctx, err)), c)
 		}
 		return false
 	}

@@ -75,11 +75,12 @@ func (w *crew) wait() {
 // errHangs ends the context of [crew.patient].
 var errHangs = errors.New("no goroutine of the check has got on")
 
-// patient returns a context for a wait. It ends when no goroutine of the crew has got on for the time
-// limit. While others get on, the wait goes on: on a busy machine their turns take long.
+// patient returns a context for a wait. It ends when no goroutine of the crew has got on for the
+// time limit. While others get on, the wait goes on: on a busy machine their turns take long. A
+// waiter that starves beside them waits for twenty limits.
 func (w *crew) patient(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx, hangs := context.WithCancelCause(ctx)
-	ctx, cancel := context.WithTimeout(ctx, 20*limit) // only a hang reaches it
+	ctx, cancel := context.WithTimeout(ctx, 20*limit)
 	w.wg.Go(func() {
 		for seen := w.grants.Load(); ; {
 			select {
@@ -97,6 +98,15 @@ func (w *crew) patient(ctx context.Context, limit time.Duration) (context.Contex
 		}
 	})
 	return ctx, cancel
+}
+
+// ended returns err, the error of a wait with a context of [crew.patient], with [errHangs] if that
+// has ended the wait.
+func ended(ctx context.Context, err error) error {
+	if context.Cause(ctx) == errHangs && !errors.Is(err, errHangs) {
+		return fmt.Errorf("%w: %w", err, errHangs)
+	}
+	return err
 }
 
 // room counts the clients that rely on one lock. The store does not know of it.
@@ -129,7 +139,7 @@ func (w *crew) turn(c *client, l locks.TryLocker, r *room, limit time.Duration, 
 	wait := time.Since(asked)
 	if err != nil {
 		w.breaks(fmt.Sprintf("while nothing fails, a waiter gets on within %v (%v: %v)",
-			limit, wait.Round(time.Millisecond), err), c)
+			limit, wait.Round(time.Millisecond), ended(ctx, err)), c)
 		return wait, false
 	}
 	w.grants.Add(1)
@@ -148,8 +158,8 @@ func (w *crew) turn(c *client, l locks.TryLocker, r *room, limit time.Duration, 
 	return wait, w.ctx.Err() == nil
 }
 
-// turns makes clients take turns for three seconds, or for less if Chaos goes on for less. Their leases are so long that a wait for the
-// end of a lease is a stall.
+// turns makes clients take turns for three seconds, or for less if Chaos goes on for less, and at
+// least once. Their leases are so long that a wait for the end of a lease is a stall.
 func turns(s *suite) {
 	clients := make([]*client, s.cfg.Clients)
 	for i := range clients {
@@ -169,7 +179,7 @@ func turns(s *suite) {
 	for _, c := range clients {
 		l := c.lock(name)
 		w.wg.Go(func() {
-			for time.Since(began) < min(*long, 3*time.Second) {
+			for first := true; first || time.Since(began) < min(*long, 3*time.Second); first = false {
 				// Another holder would come in during the yield.
 				before := answers()
 				wait, ok := w.turn(c, l, &r, max(s.cfg.Limit, s.cfg.Timeout), func() { s.pause(0) })
@@ -386,7 +396,7 @@ func arrival(s *suite) {
 				ctx, cancel := w.patient(owner, s.cfg.Timeout)
 				defer cancel()
 				if err := c.lock(name).LockContext(ctx); err != nil {
-					w.breaks(fmt.Sprintf("each waiter gets the lock (%v)", err), holder, c)
+					w.breaks(fmt.Sprintf("each waiter gets the lock (%v)", ended(ctx, err)), holder, c)
 					return
 				}
 				w.grants.Add(1)
@@ -466,7 +476,7 @@ func readers(s *suite) {
 				err := l.LockContext(ctx)
 				cancel()
 				if err != nil {
-					w.breaks(fmt.Sprintf("readers and writers get on while nothing fails (%v)", err), c)
+					w.breaks(fmt.Sprintf("readers and writers get on while nothing fails (%v)", ended(ctx, err)), c)
 					return
 				}
 				w.grants.Add(1)

@@ -21,7 +21,8 @@
 //
 // The checks take some seconds to a minute, most of it waiting for leases to end. The flag
 // -leasetest.long=10m makes the check called Chaos go on for ten minutes, with clients that are
-// killed, stopped and cut off by chance.
+// killed, stopped and cut off by chance, and so the check PermitsUnderFaults of a semaphore. A time
+// below three seconds shortens the check called Turns, too.
 //
 // # Virtual time
 //

@@ -178,7 +178,7 @@ func (w *writer) take(l locks.TryLocker, owner context.Context) (asked int64, ok
 	defer cancel()
 	err := w.c.lockPersistently(ctx, l)
 	if err != nil {
-		w.breaks(fmt.Sprintf("each waiter gets the lock (%v)", err), w.c)
+		w.breaks(fmt.Sprintf("each waiter gets the lock (%v)", ended(ctx, err)), w.c)
 	}
 	return asked, err == nil
 }

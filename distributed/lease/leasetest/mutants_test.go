@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -231,6 +232,27 @@ func TestAWaitBesideSlowTurnsIsNoHang(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A stingy store gives no lock to anybody.
+type stingy struct{ driver.Store }
+
+func (stingy) Acquire(context.Context, driver.Request) (driver.Reply, error) {
+	return driver.Reply{}, nil
+}
+
+func TestAShortCheckOfTurnsHasATurn(t *testing.T) {
+	defer func(before time.Duration) { *long = before }(*long)
+	*long = 0
+	synctest.Test(t, func(t *testing.T) {
+		cfg := fake(t, "", fakestore.Watched)
+		open := cfg.Store
+		cfg.Store = func(tb testing.TB, link *Link) driver.Store { return stingy{open(tb, link)} }
+		failures := record(t, byName(t, "Turns").virtually, cfg)
+		if len(failures) != 1 || !strings.Contains(failures[0], errHangs.Error()) {
+			t.Errorf("nobody gets the lock, and the check finds %q", failures)
+		}
+	})
 }
 
 func TestAWaitBesideNoTurnIsAHang(t *testing.T) {
