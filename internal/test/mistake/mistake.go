@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // Mistake is a mistake that the code could have, and a life that finds it.
@@ -56,12 +55,10 @@ func (m Mistake) made(t *testing.T) (file, mutant string) {
 	return file, strings.Replace(string(text), m.Old, m.New, 1)
 }
 
-// limit is how much time of a processor the lives may take that find a mistake. Other tests may run
-// beside them, so the time of the clock does not count.
-const limit = 10 * time.Second
-
-// Find fails t unless lives find the mistake within the limit. The runtime decides a part of each life,
-// see leasetest.Simulate. So if the life of the seed does not find the mistake, other lives have to.
+// Find fails t unless lives find the mistake. The runtime decides a part of each life, see
+// leasetest.Simulate. So if the life of the seed does not find the mistake, other lives have to. A
+// mistake should be found within ten seconds of a processor. The log has the time, which fails no
+// test: other machines are slower.
 func (m Mistake) Find(t *testing.T) {
 	t.Helper()
 	file, text := m.made(t)
@@ -82,25 +79,17 @@ func (m Mistake) Find(t *testing.T) {
 	if out, err := exec.Command("go", "test", "-overlay", overlay, "-c", "-o", lives, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	found, took := m.find(t, lives, fmt.Sprintf("-leasetest.seed=%d", m.Seed))
-	if !found {
-		var more time.Duration
-		found, more = m.find(t, lives, "-leasetest.simulate=10h")
-		took += more
-	}
-	switch {
-	case !found:
+	if !m.find(t, lives, fmt.Sprintf("-leasetest.seed=%d", m.Seed)) && !m.find(t, lives, "-leasetest.simulate=10h") {
 		t.Error("nothing is found")
-	case took > limit:
-		t.Errorf("found after %v of a processor, more than %v", took, limit)
 	}
 }
 
-// find runs lives until they break the rule, and returns how much time of a processor that took. The
-// lives' report is not waited for.
-func (m Mistake) find(t *testing.T, lives, how string) (found bool, took time.Duration) {
+// find runs lives until they break the rule, and logs how much time of a processor that took. The
+// lives' report is not waited for. They end without a finding after sixty times the time that they
+// should take.
+func (m Mistake) find(t *testing.T, lives, how string) (found bool) {
 	t.Helper()
-	cmd := exec.Command(lives, "-test.v", "-test.timeout=1h", "-test.run", m.Life, how)
+	cmd := exec.Command(lives, "-test.v", "-test.timeout=10m", "-test.run", m.Life, how)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -109,16 +98,18 @@ func (m Mistake) find(t *testing.T, lives, how string) (found bool, took time.Du
 		t.Fatal(err)
 	}
 	var text strings.Builder
-	for lines := bufio.NewScanner(out); !found && lines.Scan(); {
-		text.WriteString(lines.Text() + "\n")
-		found = strings.Contains(lines.Text(), m.Rule)
+	for lines := bufio.NewReader(out); !found && err == nil; {
+		var line string
+		line, err = lines.ReadString('\n')
+		text.WriteString(line)
+		found = strings.Contains(line, m.Rule)
 	}
 	if found {
 		_ = cmd.Process.Kill()
 	}
 	_, _ = io.Copy(io.Discard, out)
 	err = cmd.Wait()
-	took = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	took := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	t.Logf("with %s: found %v after %v of a processor: %v\n%s", how, found, took, err, text.String())
-	return found, took
+	return found
 }
