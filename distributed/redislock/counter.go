@@ -63,10 +63,18 @@ func (s *RedissonSemaphore) AcquireContext(ctx context.Context, n int64) (locks.
 		return nil, s.fail(op, err)
 	}
 	defer w.Close()
+	var refusal error // of the last request that the server has answered
 	for {
 		p, ok, err := s.TryAcquireContext(ctx, n)
-		if ok || err != nil && !untouched(err) && !errors.Is(err, driver.ErrLogin) { // which says nothing of the permits
-			return p, err
+		switch {
+		case ok:
+			return p, nil
+		case err == nil, untouched(err), errors.Is(err, driver.ErrLogin): // a refused login says nothing of the permits
+			refusal = err
+		case ctx.Err() != nil:
+			return nil, withRefusal(err, refusal)
+		default:
+			return nil, err
 		}
 		err = nil
 		poll := time.NewTimer(lease.DefaultPoll)
@@ -80,9 +88,18 @@ func (s *RedissonSemaphore) AcquireContext(ctx context.Context, n int64) (locks.
 		}
 		poll.Stop()
 		if err != nil {
-			return nil, s.fail(op, err)
+			return nil, s.fail(op, withRefusal(err, refusal))
 		}
 	}
+}
+
+// withRefusal adds to err, which ends a wait, why the last request was refused, or nothing if
+// refusal is nil.
+func withRefusal(err, refusal error) error {
+	if refusal == nil {
+		return err
+	}
+	return fmt.Errorf("%w; the store was not available: %w", err, refusal)
 }
 
 // untouched reports whether a request that failed with err was not carried out, for a reason that

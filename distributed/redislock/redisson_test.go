@@ -343,17 +343,20 @@ func TestARequestAfterAPartialCollectionLosesNothing(t *testing.T) {
 	})
 }
 
-// refusingSecond answers the second script with an error reply.
-type refusingSecond struct {
+// refusingLogin answers scripts with an error reply, from the second to the one with number last.
+type refusingLogin struct {
 	deaf
 	asked atomic.Int32
+	last  int32
 }
 
-func (f *refusingSecond) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (f *refusingLogin) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if name := cmd.Name(); (name == "eval" || name == "evalsha") && f.asked.Add(1) == 2 {
-			cmd.SetErr(replied("WRONGPASS invalid username-password pair or user is disabled."))
-			return cmd.Err()
+		if name := cmd.Name(); name == "eval" || name == "evalsha" {
+			if n := f.asked.Add(1); n >= 2 && n <= f.last {
+				cmd.SetErr(replied("WRONGPASS invalid username-password pair or user is disabled."))
+				return cmd.Err()
+			}
 		}
 		return next(ctx, cmd)
 	}
@@ -362,15 +365,38 @@ func (f *refusingSecond) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func TestAWaitForANumberOutlastsARefusedLogin(t *testing.T) {
 	t.Parallel()
 	p, conn, _ := counted(t)
-	f, waiting := new(refusingSecond), connect(t, conn.Options().Addr)
-	waiting.AddHook(f)
-	got := make(chan error, 1)
-	s := open(t, waiting).RedissonSemaphore("it")
-	go func() {
-		_, err := s.AcquireContext(background, 4)
-		got <- err
-	}()
+	f := &refusingLogin{last: 2}
+	got := f.wait(t, background, conn)
 	require.Eventually(t, func() bool { return f.asked.Load() >= 2 }, hang, time.Millisecond)
 	require.NoError(t, p.ReleaseContext(background))
 	require.NoError(t, within(t, got))
+}
+
+func TestAWaitForANumberThatEndsTellsOfARefusedLogin(t *testing.T) {
+	t.Parallel()
+	p, conn, _ := counted(t)
+	f := &refusingLogin{last: math.MaxInt32}
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	got := f.wait(t, ctx, conn)
+	require.Eventually(t, func() bool { return f.asked.Load() >= 2 }, hang, time.Millisecond)
+	require.NoError(t, p.ReleaseContext(background)) // the waiter asks again, so it has had an answer
+	require.Eventually(t, func() bool { return f.asked.Load() >= 3 }, hang, time.Millisecond)
+	cancel()
+	err := within(t, got)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, driver.ErrLogin)
+}
+
+// wait makes a client that f refuses wait for four permits.
+func (f *refusingLogin) wait(t *testing.T, ctx context.Context, conn *redis.Client) (got chan error) {
+	waiting := connect(t, conn.Options().Addr)
+	waiting.AddHook(f)
+	s := open(t, waiting).RedissonSemaphore("it")
+	got = make(chan error, 1)
+	go func() {
+		_, err := s.AcquireContext(ctx, 4)
+		got <- err
+	}()
+	return got
 }
