@@ -50,22 +50,24 @@ func (rw *RWMutex) Owner() locks.Owner { return locks.Owner(rw.s.Owner()) }
 // [RWMutex.ReadLockCount].
 func (rw *RWMutex) Readers() []locks.Owner { return outcome.Owners(shares.Readers(&rw.s)) }
 
-// HasQueued reports whether a goroutine waits for the lock, to read or to write. Java's
-// hasQueuedThreads().
+// HasQueued reports whether a goroutine waits for the lock, to read or to write. A reader that a
+// release has woken does not count until it waits again. Java's hasQueuedThreads().
 func (rw *RWMutex) HasQueued() bool { return rw.s.HasQueued() }
 
-// QueueLength returns the number of goroutines that wait for the lock. Java's getQueueLength().
+// QueueLength returns the number of goroutines that wait for the lock, without woken readers: see
+// [RWMutex.HasQueued]. Java's getQueueLength().
 func (rw *RWMutex) QueueLength() int { return rw.s.Len() }
 
-// IsQueued reports whether o waits for the lock. Java's hasQueuedThread(thread).
+// IsQueued reports whether o waits for the lock, and is no woken reader: see [RWMutex.HasQueued].
+// Java's hasQueuedThread(thread).
 func (rw *RWMutex) IsQueued(o locks.Owner) bool { return rw.s.Waits(int64(o)) }
 
-// Queued returns the owners that wait for the lock, longest wait first. Java's
-// getQueuedThreads().
+// Queued returns the owners that wait for the lock, longest wait first, without woken readers: see
+// [RWMutex.HasQueued]. Java's getQueuedThreads().
 func (rw *RWMutex) Queued() []locks.Owner { return outcome.Owners(rw.s.Waiters()) }
 
-// QueuedReaders returns the owners that wait to read, longest wait first. Java's
-// getQueuedReaderThreads().
+// QueuedReaders returns the owners that wait to read, longest wait first, without woken readers:
+// see [RWMutex.HasQueued]. Java's getQueuedReaderThreads().
 func (rw *RWMutex) QueuedReaders() []locks.Owner { return outcome.Owners(rw.s.WaitersFor(true)) }
 
 // QueuedWriters returns the owners that wait to write, longest wait first. Java's
@@ -110,7 +112,8 @@ func (rw *RWMutex) ReadHoldCountContext(ctx context.Context) int {
 	return shares.ReadHolds(&rw.s, int64(locks.CurrentOwner(ctx)))
 }
 
-// Inspect describes the lock, its owners, and its waiters. See [locks.Inspector].
+// Inspect describes the lock, its owners, and its waiters without woken readers: see
+// [RWMutex.HasQueued] and [locks.Inspector].
 func (rw *RWMutex) Inspect(ctx context.Context) (locks.Info, error) {
 	s := info.State{Waiters: rw.Queued()}
 	if o := rw.Owner(); o != 0 {

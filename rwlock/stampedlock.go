@@ -384,19 +384,21 @@ func (l *StampedLock) ReadLockCount() int {
 	return int(l.state.Load()&readers/reader) + l.overflow
 }
 
-// HasQueued reports whether a goroutine waits for the lock.
+// HasQueued reports whether a goroutine waits for the lock. A reader that a release has woken does
+// not count until it waits again.
 func (l *StampedLock) HasQueued() bool { return l.state.Load()&queued != 0 }
 
 // QueueLength returns the number of goroutines that wait for the lock, in either mode. A counted
 // waiter has its place: no later waiter enters before it, unless both are readers. A reader that
-// a release has woken is not counted until it waits again.
+// a release has woken does not count until it waits again.
 func (l *StampedLock) QueueLength() int {
 	l.guard.Lock()
 	defer l.guard.Unlock()
 	return int(l.waiting)
 }
 
-// Queued returns the goroutines that wait for the lock, in either mode, longest wait first.
+// Queued returns the goroutines that wait for the lock, in either mode, longest wait first. It
+// leaves out woken readers, as [StampedLock.QueueLength] does.
 func (l *StampedLock) Queued() []locks.Owner {
 	l.guard.Lock()
 	defer l.guard.Unlock()
@@ -407,7 +409,8 @@ func (l *StampedLock) Queued() []locks.Owner {
 	return owners
 }
 
-// Inspect describes the lock, whose holders are not known. See [locks.Inspector].
+// Inspect describes the lock, whose holders are not known. It leaves out woken readers, as
+// [StampedLock.QueueLength] does. See [locks.Inspector].
 func (l *StampedLock) Inspect(ctx context.Context) (locks.Info, error) {
 	isRead := l.IsReadLocked()
 	return info.State{
