@@ -2,6 +2,7 @@ package driver_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -99,9 +100,9 @@ func ExampleStore() {
 		return err
 	})
 	fmt.Println(err)
-	fmt.Println(orders.UnlockContext(ctx))
+	fmt.Println(errors.Is(orders.UnlockContext(ctx), locks.ErrNotHeld))
 	// Output:
 	// held, token 1
 	// <nil>
-	// memory: unlock "orders": lock not held by the caller: the lock has no holder in this client; another client may hold it
+	// true
 }

@@ -481,7 +481,8 @@ func left(servers []*simulated) func(tb testing.TB, name string) {
 	}
 }
 
-// Lives simulates locks of a kind of [AnyKind], or semaphores if kind is permits, on one server. It first lives the lives of seeds.
+// Lives simulates locks of a kind of [AnyKind], or semaphores if kind is permits, on one server. It
+// first lives the lives of seeds.
 func Lives(t *testing.T, kind string, seeds ...uint64) {
 	t.Helper()
 	leasetest.Simulate(t, leasetest.World{For: 20 * time.Second, Seeds: seeds, Open: func(tb testing.TB) leasetest.Config {
