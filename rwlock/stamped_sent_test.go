@@ -34,7 +34,7 @@ func waits(l *StampedLock, write bool) *stampedWaiter {
 	return n
 }
 
-// asks is what a waiter does that was unparked. It returns its hold, or 0 if it waits again.
+// asks plays a waiter that was unparked. It returns its hold, or 0 if the waiter waits again.
 func asks(t *testing.T, l *StampedLock, n *stampedWaiter) Stamp {
 	t.Helper()
 	n.place.Park()

@@ -96,7 +96,7 @@ func (l *link) onAnswer(head []byte) {
 	}
 }
 
-// endsSession reports whether a request was the one that ends the session. The ZooKeeper client
+// endsSession reports whether the request with this number ends the session. The ZooKeeper client
 // counts its requests from 1, and comes to 0 after 2³¹ of them.
 func (l *link) endsSession(number uint32) bool { return number != 0 && number == l.farewell.Load() }
 

@@ -32,8 +32,8 @@ type event struct {
 	Output     string
 }
 
-// allSearches has the tests that call package effort search all that they can: lives of stores, and
-// schedules. Without it, they search a quarter.
+// allSearches is for tests that call package effort: with it they search all lives of stores and all
+// schedules that they know, without it a quarter.
 const allSearches = "LOCKS_SEARCH=all"
 
 // goTest runs go test in a folder of the repository. It prints a line for each package, and all

@@ -250,7 +250,7 @@ func waitable(t types.Type) bool {
 	return name == "sync.WaitGroup" || name == "sync.Cond" || name == errgroup
 }
 
-// errgroup is a group of goroutines. Its Wait waits for them as that of a WaitGroup does.
+// errgroup is a group of goroutines. Its Wait waits for them, as WaitGroup.Wait does.
 const errgroup = "golang.org/x/sync/errgroup.Group"
 
 // link finds which objects are the same channel, and which objects other code can use.

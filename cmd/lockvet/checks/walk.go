@@ -130,7 +130,8 @@ func (w *walker) block(b *cfg.Block, s set) []set {
 	return outs
 }
 
-// parts are what the walks of all locks of a function ask for at a statement or expression.
+// parts are the calls and the ends of a path in one statement or expression. The walks of all locks
+// of a function share them.
 type parts struct {
 	calls []*ast.CallExpr
 	stops bool

@@ -62,7 +62,7 @@ type loader struct {
 	turns chan struct{}                       // as many as processors
 }
 
-// load parses the files of a package and checks its types, after those of the packages that it imports.
+// load parses the files of a package and checks its types. It loads the imports of the package first.
 func (l *loader) load(p *packages.Package) {
 	p.Fset, p.Syntax = l.fset, []*ast.File{}
 	if p.PkgPath == "unsafe" {
@@ -138,7 +138,7 @@ func newInfo(whole bool) *types.Info {
 	return info
 }
 
-// importer finds the packages that one imports.
+// importer finds the imports of one package.
 type importer struct{ of *packages.Package }
 
 func (i importer) Import(path string) (*types.Package, error) {
