@@ -58,8 +58,8 @@ func TestCloseCountsALostHoldThatARenewalMayHaveKept(t *testing.T) {
 	}
 }
 
-// extendInDoubt has a hold of the lock called it that is lost by time, while the store has carried out
-// an extension by an hour, whose caller did not wait for the answer. From then on the store is down.
+// extendInDoubt has a hold of the lock called it that is lost by time. The store has carried out an
+// extension by an hour, whose caller did not wait for the answer. From then on the store is down.
 func extendInDoubt(t *testing.T, s *server, c *lease.Client, conn *client) (unlock func() error) {
 	t.Helper()
 	l, o := c.Mutex("it"), as(locks.NewOwner())
