@@ -1,12 +1,16 @@
 package lease
 
 import (
+	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -24,5 +28,56 @@ func TestAnAnsweredExtensionLeavesAnEarlierOneInDoubt(t *testing.T) {
 		require.False(t, g.atMost().Before(g.over().Add(time.Hour)))
 		g.noteDenial()
 		require.Equal(t, g.over(), g.atMost(), "the store has no such hold")
+	})
+}
+
+// cutOff is a store that gives its locks, and then cannot be reached.
+type cutOff struct{ free }
+
+var errCutOff = errors.New("network down")
+
+func (cutOff) Renew(context.Context, []driver.HoldID, time.Duration) ([]bool, error) {
+	return nil, errCutOff
+}
+
+func (cutOff) Release(context.Context, driver.HoldID) (driver.Released, error) {
+	return driver.Released{}, errCutOff
+}
+
+// The client closes after the unlock has taken the hold off its queue, and before there is a sweep.
+func TestCloseWaitsForAnUnlockOfALapsedHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var slept atomic.Int64
+		var look atomic.Pointer[func()] // at the clock
+		suspended := func(time.Time) time.Duration {
+			if f := look.Load(); f != nil {
+				(*f)()
+			}
+			return time.Duration(slept.Load())
+		}
+		c, err := newClient(cutOff{}, suspended, WithTTL(30*time.Second))
+		require.NoError(t, err)
+		l, ctx := c.Mutex("it"), locks.WithOwner(t.Context(), locks.NewOwner())
+		require.NoError(t, l.LockContext(ctx))
+		time.Sleep(11 * time.Second) // a renewal has no answer
+		slept.Store(int64(18500 * time.Millisecond))
+
+		q, closed := c.queues.find("it"), make(chan error, 1)
+		closes := func() {
+			if !q.mu.TryLock() {
+				return
+			}
+			unlocked := q.hold == nil
+			q.mu.Unlock()
+			if unlocked && look.Swap(nil) != nil {
+				go func() { closed <- c.Close(t.Context()) }()
+				synctest.Wait()
+				require.Empty(t, closed, "Close does not wait for the unlock")
+			}
+		}
+		look.Store(&closes)
+		require.ErrorIs(t, l.UnlockContext(ctx), locks.ErrLost)
+		require.Nil(t, look.Load(), "the unlock looks at the clock")
+		require.ErrorContains(t, <-closed, "acquisitions in doubt: 1")
 	})
 }

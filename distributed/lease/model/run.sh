@@ -48,12 +48,15 @@ UNDO_TRUSTS_A_REFUSAL                 nothing_is_left           requests.pml A0=
 
 AN_UNDOING_IS_NO_JOB                  close_waits_for_all       turns.pml ROUNDS=1
 AN_UNLOCK_LEAVES_WHAT_NOBODY_TAKES    nothing_is_left           turns.pml ROUNDS=1
+AN_UNLOCK_OF_A_LOST_HOLD_IS_NOT_BUSY  closed_has_nothing        turns.pml ROUNDS=1
+A_LOST_HOLD_IS_NOT_SWEPT              each_owner_is_through     turns.pml ROUNDS=1
 A_GRANT_AT_CLOSE_IS_KEPT              closed_has_nothing        turns.pml ROUNDS=1
 CLOSE_COUNTS_HOLDS_ONLY               closed_gives_nothing      turns.pml ROUNDS=1
 CLOSE_DOES_NOT_COUNT_WHAT_IS_BUSY     closed_gives_nothing      turns.pml ROUNDS=1
 CLOSE_FORGETS_THE_SWEEP_THAT_IT_ENDS  closed_gives_nothing      turns.pml ROUNDS=1
 CLOSE_MISSES_AN_UNLOCK                close_waits_for_all       turns.pml ROUNDS=1
 CLOSE_MISSES_WHAT_IS_BUSY             close_waits_for_all       turns.pml ROUNDS=1
+CLOSE_SWEEPS_NO_LOST_HOLD             closed_has_nothing        turns.pml ROUNDS=1
 ENSURE_DOES_NOT_WAIT_UNTIL_IDLE       one_asks                  turns.pml ROUNDS=1
 THE_ANSWER_SETTLES_BEFORE_ITS_RELEASE closed_has_nothing        turns.pml ROUNDS=1
 '

@@ -1,6 +1,7 @@
 /* The local queue of one lock of package lease: two owners of one process, which hand the lock over to each other, and
- * Close. Another process wants the lock too. A hold may be lost at any time, and a caller may give up. A request is
- * carried out when it is sent, or after its caller has gone: requests.pml has all that can happen to it. */
+ * Close. Another process wants the lock too. A hold may be lost at any time, and a caller may give up. The store may
+ * keep a hold that is lost here, since a renewal had no answer. A request is carried out when it is sent, or after its
+ * caller has gone: requests.pml has all that can happen to it. */
 
 #ifndef ROUNDS
 #define ROUNDS 2                /* how often an owner acquires the lock */
@@ -18,11 +19,13 @@ byte grant;                     /* the store's lock in this process: an acquisit
 byte heldBy;                    /* the owner that has it, or 0 */
 bit busy;                       /* an owner talks to the store about it, or a request is undone */
 bit gone[A + 1];                /* a grant is lost or released */
+byte lapsed;                    /* the grant that was lost by time while a renewal had no answer, or 0 */
 byte ids;
 
 bit closed, closes;             /* Close has begun, and has returned nil */
 byte jobs;                      /* for which Close waits */
 byte undone;                    /* the acquisition that is undone, or 0 */
+byte swept;                     /* the lost grant that is swept, or 0 */
 byte unsettled;                 /* sweeps that may have something to undo, which Close counts */
 bit through[N + 1];
 
@@ -39,14 +42,21 @@ inline pass() {
 	fi
 }
 
-/* releaser.release at the store. */
+/* The store's answer to a release of a grant. */
+inline give(g_) { if :: holder == g_ -> holder = 0 :: else fi }
+
+/* releaser.release. */
 inline release(g_) {
-	d_step {
-		if
-		:: !gone[g_] -> gone[g_] = 1; if :: holder == g_ -> holder = 0 :: else fi
-		:: else
-		fi
-	}
+	if
+	:: d_step { !gone[g_] -> gone[g_] = 1; give(g_) }
+#ifndef MUTANT_A_LOST_HOLD_IS_NOT_SWEPT
+	:: atomic { gone[g_] && lapsed == g_ && !closed -> unsettled++; jobs++; swept = g_ }
+	:: d_step { gone[g_] && lapsed == g_ && closed -> unsettled++ }        /* the caller sweeps */
+		d_step { give(g_) };
+		unsettled--
+#endif
+	:: else
+	fi
 }
 
 inline becomesBusy() {
@@ -62,7 +72,7 @@ inline releaseUnclaimed() {
 			g = 0;
 			if
 			:: grant == 0 || heldBy != 0 || busy
-			:: else -> g = grant; grant = 0; if :: gone[g] -> g = 0 :: else -> becomesBusy() fi
+			:: else -> g = grant; grant = 0; if :: gone[g] && lapsed != g -> g = 0 :: else -> becomesBusy() fi
 			fi
 		}
 		if
@@ -134,7 +144,11 @@ holds:
 	atomic {                                        /* unlock */
 		heldBy = 0; g = grant;
 		if
-		:: gone[g] -> grant = 0; g = 0
+		:: gone[g] && lapsed != g -> grant = 0; g = 0
+		:: gone[g] && lapsed == g -> grant = 0;
+#ifndef MUTANT_AN_UNLOCK_OF_A_LOST_HOLD_IS_NOT_BUSY
+			becomesBusy()
+#endif
 		:: !gone[g] && waits[OTHER(me)] -> goto hands
 		:: else -> grant = 0; becomesBusy(); job = !closed; jobs = jobs + job
 		fi
@@ -211,12 +225,21 @@ end:	do
 	od
 }
 
-/* The store loses a hold, or another process has the lock. */
+/* releaser.sweep of a lost grant, in the background. */
+active proctype sweeping() {
+end:	do
+	:: d_step { swept != 0 -> give(swept) }
+		d_step { swept = 0; unsettled--; jobs-- }
+	od
+}
+
+/* The store loses a hold, or the client does, or another process has the lock. */
 active proctype world() {
 	bit had, took;
 end:	do
-	:: d_step { !had && holder != 0 && holder != rival && holder == grant && !gone[holder] ->
-		had = 1; gone[holder] = 1; holder = 0 }
+	:: atomic { !had && holder != 0 && holder != rival && holder == grant && !gone[holder] ->
+		had = 1; gone[holder] = 1;
+		if :: holder = 0 :: lapsed = holder :: lapsed = holder; holder = 0 fi }
 	:: !had -> had = 1                              /* it loses none */
 	:: d_step { !took && holder == 0 -> took = 1; holder = rival }
 	:: d_step { holder == rival -> holder = 0 }
@@ -225,7 +248,7 @@ end:	do
 
 active proctype Close() {
 	byte g;
-	bit wait, cut;
+	bit wait, cut, sweeps;
 	if :: closed = 1 :: goto stays fi;
 	d_step {
 #ifdef MUTANT_CLOSE_MISSES_WHAT_IS_BUSY
@@ -235,11 +258,21 @@ active proctype Close() {
 #endif
 	}
 	if :: g != 0 -> d_step {
-		if :: !gone[g] -> gone[g] = 1; if :: holder == g -> holder = 0 :: else fi :: else fi;
+		if
+		:: !gone[g] -> gone[g] = 1; give(g)
+#ifndef MUTANT_CLOSE_SWEEPS_NO_LOST_HOLD
+		:: gone[g] && lapsed == g -> unsettled++; sweeps = 1
+#endif
+		:: else
+		fi;
 #ifndef MUTANT_CLOSE_MISSES_AN_UNLOCK
 		wait = busy                     /* with an unlock that has begun meanwhile */
 #endif
 	}
+	:: else
+	fi;
+	if
+	:: sweeps -> if :: d_step { true -> give(g); unsettled-- } :: cut = 1 fi
 	:: else
 	fi;
 	g = 0;
@@ -261,7 +294,7 @@ active proctype Close() {
 		closes = (unsettled == 0 && !(wait && busy));
 #endif
 #endif
-		CHECK(close_waits_for_all, cut || !busy && undone == 0);
+		CHECK(close_waits_for_all, cut || sweeps || !busy && undone == 0 && swept == 0);
 		CHECK(closed_has_nothing, !closes || holder == 0 || holder == rival);
 		CHECK(closed_has_nothing, !closes || heldBy == 0 || gone[grant])
 	};
