@@ -41,15 +41,18 @@ func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 			cases = append(cases, adaptertest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: "because"})
 		}
 	}
-	adaptertest.TestClasses(t, cases, func(t *testing.T, c adaptertest.Case[string]) adaptertest.Bed {
+	kinds := adaptertest.Kinds[*consullock.Client]{
+		Mutex: func(c *consullock.Client) adaptertest.Lock { return c.Mutex("it") },
+	}
+	start := func(t *testing.T, c adaptertest.Case[string]) (client, rival *consullock.Client, set func(adaptertest.Mood)) {
 		f := newFake()
 		way := &adaptertest.Transport{
 			Server: f, IsWrite: f.writes,
 			Answer: func(*http.Request) (*http.Response, error) { return refusalOf(c.Answer), nil },
 		}
-		rival := openAs(t, dialFake(t, f))
-		return adaptertest.Bed{Lock: openAs(t, dialFake(t, way)).Mutex("it"), Rival: rival.Mutex("it"), Set: way.Set}
-	})
+		return openAs(t, dialFake(t, way)), openAs(t, dialFake(t, f)), way.Set
+	}
+	adaptertest.TestClasses(t, cases, kinds, start)
 }
 
 // openAs is open with the default of each option.

@@ -90,15 +90,16 @@ func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 			cases = append(cases, adaptertest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: `table "locks": `})
 		}
 	}
-	adaptertest.TestClasses(t, cases, func(t *testing.T, c adaptertest.Case[string]) adaptertest.Bed {
+	start := func(t *testing.T, c adaptertest.Case[string]) (client, rival *caslock.Client, set func(adaptertest.Mood)) {
 		f := &fake{rows: make(map[string]row)}
 		way := &adaptertest.Transport{
 			Server: f, Answer: func(*http.Request) (*http.Response, error) { return refusalOf(c.Answer), nil },
 			IsWrite: func(r *http.Request) bool { return strings.HasSuffix(r.Header.Get("X-Amz-Target"), "PutItem") },
 		}
-		rival := open(t, dynamodb.New(options("fake", f))).Mutex("it")
-		return adaptertest.Bed{Lock: open(t, dynamodb.New(options("fake", way))).Mutex("it"), Rival: rival, Set: way.Set}
-	})
+		rival, client = open(t, dynamodb.New(options("fake", f))), open(t, dynamodb.New(options("fake", way)))
+		return client, rival, way.Set
+	}
+	adaptertest.TestClasses(t, cases, adaptertest.Documents, start)
 }
 
 func TestAnswersAboutTheRowAreConflicts(t *testing.T) {

@@ -39,15 +39,15 @@ func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 			cases = append(cases, adaptertest.Case[refused]{Name: r.Code, Class: r.Class, Answer: refusedAs(r.Code), Text: "because"})
 		}
 	}
-	adaptertest.TestClasses(t, cases, func(t *testing.T, c adaptertest.Case[refused]) adaptertest.Bed {
+	start := func(t *testing.T, c adaptertest.Case[refused]) (client, rival *caslock.Client, set func(adaptertest.Mood)) {
 		f := newFake()
 		front := &adaptertest.Transport{
 			Server: f, IsWrite: func(r *http.Request) bool { return r.Method != http.MethodGet },
 			Answer: func(*http.Request) (*http.Response, error) { return refusal(c.Answer.status, c.Answer.reason), nil },
 		}
-		rival := open(t, f.client()).Mutex("it")
-		return adaptertest.Bed{Lock: open(t, &http.Client{Transport: front}).Mutex("it"), Rival: rival, Set: front.Set}
-	})
+		return open(t, &http.Client{Transport: front}), open(t, f.client()), front.Set
+	}
+	adaptertest.TestClasses(t, cases, adaptertest.Documents, start)
 }
 
 func TestAnswersAboutTheObjectAreConflicts(t *testing.T) {

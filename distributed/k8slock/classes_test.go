@@ -44,15 +44,15 @@ func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 			cases = append(cases, adaptertest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: "because"})
 		}
 	}
-	adaptertest.TestClasses(t, cases, func(t *testing.T, c adaptertest.Case[string]) adaptertest.Bed {
+	start := func(t *testing.T, c adaptertest.Case[string]) (client, rival *caslock.Client, set func(adaptertest.Mood)) {
 		f := newFake(t)
 		way := &adaptertest.Transport{
 			Server: f, IsWrite: func(r *http.Request) bool { return r.Method != http.MethodGet },
 			Answer: func(*http.Request) (*http.Response, error) { return refusalOf(c.Answer), nil },
 		}
-		rival := open(t, f.client()).Mutex("it")
-		return adaptertest.Bed{Lock: open(t, f.clientBy(way)).Mutex("it"), Rival: rival, Set: way.Set}
-	})
+		return open(t, f.clientBy(way)), open(t, f.client()), way.Set
+	}
+	adaptertest.TestClasses(t, cases, adaptertest.Kinds[*caslock.Client]{Mutex: adaptertest.Documents.Mutex}, start)
 }
 
 func TestAnswersAboutTheObjectAreConflicts(t *testing.T) {

@@ -41,12 +41,12 @@ func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 		}
 		cases = append(cases, adaptertest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: "because"})
 	}
-	adaptertest.TestClasses(t, cases, func(t *testing.T, c adaptertest.Case[string]) adaptertest.Bed {
+	start := func(t *testing.T, c adaptertest.Case[string]) (client, rival *caslock.Client, set func(adaptertest.Mood)) {
 		f := newFake()
 		w := &way{f: f, answer: c.Answer}
-		rival := openFake(t, &way{f: f}).Mutex("it")
-		return adaptertest.Bed{Lock: openFake(t, w).Mutex("it"), Rival: rival, Set: w.Set}
-	})
+		return openFake(t, w), openFake(t, &way{f: f}), w.Set
+	}
+	adaptertest.TestClasses(t, cases, adaptertest.Documents, start)
 }
 
 func TestASilentServerIsNoEndOfTheCallersContext(t *testing.T) {

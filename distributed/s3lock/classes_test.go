@@ -41,16 +41,17 @@ func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 			cases = append(cases, adaptertest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: "because"})
 		}
 	}
-	adaptertest.TestClasses(t, cases, func(t *testing.T, c adaptertest.Case[string]) adaptertest.Bed {
+	start := func(t *testing.T, c adaptertest.Case[string]) (client, rival *caslock.Client, set func(adaptertest.Mood)) {
 		f := newFake()
 		way := &front{adaptertest.Transport{
 			Server: server{f}, IsWrite: func(r *http.Request) bool { return r.Method != http.MethodGet },
 			Answer: func(*http.Request) (*http.Response, error) { return refusalOf(c.Answer), nil },
 		}}
-		rival := open(t, f.client(), s3lock.WithoutProbe()).Mutex("it")
-		l := open(t, clientOf(way, "fake"), s3lock.WithoutProbe()).Mutex("it")
-		return adaptertest.Bed{Lock: l, Rival: rival, Set: way.Set}
-	})
+		rival = open(t, f.client(), s3lock.WithoutProbe())
+		client = open(t, clientOf(way, "fake"), s3lock.WithoutProbe())
+		return client, rival, way.Set
+	}
+	adaptertest.TestClasses(t, cases, adaptertest.Documents, start)
 }
 
 func TestAnswersAboutTheObjectAreConflicts(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
@@ -33,11 +34,22 @@ const (
 	Muddled              // requests that change something, although they are carried out
 )
 
-// Bed has two locks of one name, by two clients of a server.
-type Bed struct {
-	Lock, Rival locks.Leased
-	// Set sets the mood of the server towards the client of Lock.
-	Set func(Mood)
+// Kinds makes a lock of each kind that an adapter has. The locks of a kind exclude each other.
+type Kinds[C any] struct {
+	Mutex  func(c C) Lock
+	Permit func(c C) Lock // or nil
+}
+
+// Documents are the kinds of an adapter whose locks are documents.
+var Documents = Kinds[*caslock.Client]{
+	Mutex:  func(c *caslock.Client) Lock { return c.Mutex("it") },
+	Permit: func(c *caslock.Client) Lock { return Permit(c.Semaphore("it", 1)) },
+}
+
+// bed has two locks of one name, by two clients of a server.
+type bed struct {
+	lock, rival Lock
+	set         func(Mood) // of the server towards the client of lock
 }
 
 const (
@@ -48,29 +60,41 @@ const (
 
 // TestClasses checks that the locks of an adapter do what the class of an error answer demands: see
 // the table in package lease. It gives each answer to a first request, to a wait, to a renewal and
-// to a release. It checks each case in all situations, and the first case of each class in all
-// moods. Time is virtual, by package synctest: open starts a server in memory.
-func TestClasses[A any](t *testing.T, cases []Case[A], open func(t *testing.T, c Case[A]) Bed) {
-	situations := map[string]func(*testing.T, Bed, situation){
+// to a release. It checks each case in all situations with the mutex, and the first case of each
+// class in all moods with all kinds. Time is virtual, by package synctest: open starts a server in
+// memory. It returns two clients, and a function that sets the mood of the server towards client.
+func TestClasses[A, C any](
+	t *testing.T, cases []Case[A], kinds Kinds[C],
+	open func(t *testing.T, c Case[A]) (client, rival C, set func(Mood)),
+) {
+	situations := map[string]func(*testing.T, bed, situation){
 		"first request": firstRequest, "wait": wait, "renewal": renewal, "release": release,
 	}
 	seen := make(map[classes.Class]bool)
 	for _, c := range cases {
-		moods := map[string]Mood{"writes": NoWrites}
+		moods, locks := map[string]Mood{"writes": NoWrites}, map[string]func(C) Lock{"mutex": kinds.Mutex}
 		if !seen[c.Class] {
 			seen[c.Class] = true
 			moods["every request"] = Refusing
 			if c.Class == classes.Doubt || c.Class == classes.Unclear {
 				moods["writes that are carried out"] = Muddled
 			}
+			if kinds.Permit != nil {
+				locks["permit"] = kinds.Permit
+			}
 		}
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
-			for name, mood := range moods {
-				for what, check := range situations {
-					t.Run(what+" of "+name, func(t *testing.T) {
-						synctest.Test(t, func(t *testing.T) { check(t, open(t, c), situation{c.Class, c.Text, mood}) })
-					})
+			for kind, lock := range locks {
+				for name, mood := range moods {
+					for what, check := range situations {
+						t.Run(kind+", "+what+" of "+name, func(t *testing.T) {
+							synctest.Test(t, func(t *testing.T) {
+								client, rival, set := open(t, c)
+								check(t, bed{lock(client), lock(rival), set}, situation{c.Class, c.Text, mood})
+							})
+						})
+					}
 				}
 			}
 		})
@@ -109,73 +133,73 @@ func (s situation) marked(t *testing.T, err error) {
 	}
 }
 
-func firstRequest(t *testing.T, b Bed, s situation) {
+func firstRequest(t *testing.T, b bed, s situation) {
 	a := Owner()
 	got := make(chan error, 1)
-	b.Set(s.mood)
+	b.set(s.mood)
 	began := time.Now()
-	go func() { got <- b.Lock.LockContext(a) }()
+	go func() { got <- b.lock.LockContext(a) }()
 	if !s.passes() && s.mood != Muddled {
 		s.marked(t, result(t, got))
 		assert.Less(t, time.Since(began), outage)
-		b.Set(Good)
+		b.set(Good)
 		return
 	}
 	if s.mood != Muddled {
 		time.Sleep(outage)
 		require.Empty(t, got)
 	}
-	time.AfterFunc(outage, func() { b.Set(Good) })
+	time.AfterFunc(outage, func() { b.set(Good) })
 	require.NoError(t, result(t, got))
-	b.Set(Good)
-	require.NoError(t, b.Lock.UnlockContext(a))
+	b.set(Good)
+	require.NoError(t, b.lock.UnlockContext(a))
 }
 
-func wait(t *testing.T, b Bed, s situation) {
+func wait(t *testing.T, b bed, s situation) {
 	a, r := Owner(), Owner()
-	Hold(t, b.Rival, r)
+	Hold(t, b.rival, r)
 	got := make(chan error, 1)
-	go func() { got <- b.Lock.LockContext(a) }()
+	go func() { got <- b.lock.LockContext(a) }()
 	time.Sleep(outage)
-	b.Set(s.mood)
+	b.set(s.mood)
 	time.Sleep(outage)
-	require.NoError(t, b.Rival.UnlockContext(r))
+	require.NoError(t, b.rival.UnlockContext(r))
 	time.Sleep(outage)
-	b.Set(Good)
+	b.set(Good)
 	err := result(t, got)
 	if s.class == classes.Request {
 		s.marked(t, err)
 		return
 	}
 	require.NoError(t, err)
-	require.NoError(t, b.Lock.UnlockContext(a))
+	require.NoError(t, b.lock.UnlockContext(a))
 }
 
-func renewal(t *testing.T, b Bed, s situation) {
+func renewal(t *testing.T, b bed, s situation) {
 	a := Owner()
-	h := Hold(t, b.Lock, a)
+	h := Hold(t, b.lock, a)
 	end, _ := h.Deadline()
 	term := time.Until(end)
 	for range 5 {
-		b.Set(s.mood)
+		b.set(s.mood)
 		time.Sleep(term / 2)
-		b.Set(Good)
+		b.set(Good)
 		time.Sleep(term / 4)
 		require.NoError(t, h.Err())
 	}
-	require.NoError(t, b.Lock.UnlockContext(a))
+	require.NoError(t, b.lock.UnlockContext(a))
 }
 
-func release(t *testing.T, b Bed, s situation) {
+func release(t *testing.T, b bed, s situation) {
 	a, r := Owner(), Owner()
-	Hold(t, b.Lock, a)
+	Hold(t, b.lock, a)
 	got := make(chan error, 1)
-	go func() { got <- b.Rival.LockContext(r) }()
+	go func() { got <- b.rival.LockContext(r) }()
 	time.Sleep(outage)
-	b.Set(s.mood)
-	time.AfterFunc(500*time.Millisecond, func() { b.Set(Good) })
+	b.set(s.mood)
+	time.AfterFunc(500*time.Millisecond, func() { b.set(Good) })
 	began := time.Now()
-	err := b.Lock.UnlockContext(a)
+	err := b.lock.UnlockContext(a)
 	if s.class == classes.Request || s.class == classes.Connection {
 		require.ErrorIs(t, err, locks.ErrLost)
 		require.ErrorContains(t, err, s.text)
@@ -184,7 +208,7 @@ func release(t *testing.T, b Bed, s situation) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, result(t, got))
-	require.NoError(t, b.Rival.UnlockContext(r))
+	require.NoError(t, b.rival.UnlockContext(r))
 }
 
 // Moody is the mood of a server towards one client.

@@ -18,7 +18,7 @@ const long = time.Minute
 func Owner() context.Context { return locks.WithOwner(context.Background(), locks.NewOwner()) }
 
 // Hold acquires the lock and returns the hold.
-func Hold(tb testing.TB, l locks.Leased, owner context.Context) locks.Hold {
+func Hold(tb testing.TB, l Lock, owner context.Context) locks.Hold {
 	tb.Helper()
 	require.NoError(tb, l.LockContext(owner))
 	h, err := l.Hold(owner)
