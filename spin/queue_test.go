@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/test/effort"
 )
 
 // line has the methods that the tests of both FIFO locks need.
@@ -98,8 +99,8 @@ func checkMCS(t *testing.T, m *MCS) {
 // TestALineAgreesWithAList does at random what can be done to a FIFO lock, and to a list of the
 // waiters, and compares the two after each step.
 func TestALineAgreesWithAList(t *testing.T) {
-	for range 40 {
-		seed := rand.Uint64()
+	for seeds, n := rand.NewPCG(effort.Seed(t.Name()), 0), 0; n < 40; n++ {
+		seed := seeds.Uint64()
 		lines(t, func(t *testing.T, l line, check func()) {
 			synctest.Test(t, func(t *testing.T) {
 				t.Logf("seed %d", seed)

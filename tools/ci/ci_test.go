@@ -274,40 +274,51 @@ func TestAStepsOutputHasEventsAndErrors(t *testing.T) {
 	}
 }
 
-func TestTheGateSearchesAllOnceAndTheFullRunAlways(t *testing.T) {
-	t.Setenv("LOCKS_SEARCH", "") // the full run sets it for this test, too
+func TestOnlyTheFullRunDrawsNewSeeds(t *testing.T) {
+	t.Setenv("LOCKS_SEARCH", "") // the full run sets it for this test, and the gate sets RAPID_SEED
+	t.Setenv("RAPID_SEED", "")
 	file := filepath.Join("..", "..", "internal", "test", "effort", "effort.go")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	name, value, _ := strings.Cut(allSearches, "=")
-	if asks := fmt.Sprintf("os.Getenv(%q) == %q", name, value); !strings.Contains(string(text), asks) {
-		t.Errorf("%s does not have %s", file, asks)
+	for _, search := range []string{allSearches, newSearches} {
+		name, value, _ := strings.Cut(search, "=")
+		for _, asks := range []string{fmt.Sprintf("os.Getenv(%q)", name), fmt.Sprintf("== %q", value)} {
+			if !strings.Contains(string(text), asks) {
+				t.Errorf("%s does not have %s", file, asks)
+			}
+		}
 	}
 	// In the place of go, a program writes its environment down.
 	folder := t.TempDir()
 	env := filepath.Join(folder, "env")
 	must(t, os.WriteFile(filepath.Join(folder, "go"), []byte("#!/bin/sh\nexec env >"+env+"\n"), 0o755))
 	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
-	searchesAll := func(full bool, step func(*ci, *job) error) bool {
+	newer := func(c *ci, j *job) error { return c.newer(t.Context(), j) }
+	races := func(c *ci, j *job) error { return races(t.Context(), j) }
+	for _, test := range []struct {
+		name string
+		full bool
+		step func(*ci, *job) error
+		want string
+	}{
+		{"newer of the gate", false, newer, allSearches},
+		{"newer of the gate", false, newer, sameSeed},
+		{"races of the gate", false, races, "LOCKS_SEARCH="},
+		{"races of the gate", false, races, sameSeed},
+		{"newer of the full run", true, newer, newSearches},
+		{"newer of the full run", true, newer, "RAPID_SEED="},
+		{"races of the full run", true, races, newSearches},
+	} {
 		c := open(t)
-		c.full = full
-		must(t, step(c, &job{ci: c}))
+		c.full = test.full
+		must(t, test.step(c, &job{ci: c}))
 		set, err := os.ReadFile(env)
 		must(t, err)
-		return slices.Contains(strings.Split(string(set), "\n"), allSearches)
-	}
-	withNewer := func(c *ci, j *job) error { return c.newer(t.Context(), j) }
-	withRaces := func(c *ci, j *job) error { return races(t.Context(), j) }
-	if !searchesAll(false, withNewer) {
-		t.Error("the gate searches all in no step")
-	}
-	if searchesAll(false, withRaces) {
-		t.Error("the gate searches all with the race detector, too")
-	}
-	if !searchesAll(true, withRaces) {
-		t.Error("the full run does not search all with the race detector")
+		if !slices.Contains(strings.Split(string(set), "\n"), test.want) {
+			t.Errorf("%s has no %s", test.name, test.want)
+		}
 	}
 }
 

@@ -32,9 +32,15 @@ type event struct {
 	Output     string
 }
 
-// allSearches is for tests that call package effort: with it they search all lives of stores and all
-// schedules that they know, without it a quarter.
-const allSearches = "LOCKS_SEARCH=all"
+// allSearches and newSearches are for tests that call package effort. With each of them, these
+// tests search all lives of stores and all schedules that they know, without them a quarter. With
+// newSearches, the tests draw new seeds. Only the full run may find what the change under test did
+// not cause, so the gate sets sameSeed for the tests that call rapid.
+const (
+	allSearches = "LOCKS_SEARCH=all"
+	newSearches = "LOCKS_SEARCH=new"
+	sameSeed    = "RAPID_SEED=1"
+)
 
 // goTest runs go test in a folder of the repository. It prints a line for each package, and all
 // that a failing test or package printed. A test that skips itself fails: what is left out here is
@@ -45,7 +51,9 @@ func (j *job) goTest(ctx context.Context, folder string, env []string, args ...s
 	cmd.Dir = j.path(folder)
 	cmd.Env = append(append(cmd.Env, "PWD="+cmd.Dir), env...)
 	if j.full {
-		cmd.Env = append(cmd.Env, allSearches)
+		cmd.Env = append(cmd.Env, newSearches)
+	} else {
+		cmd.Env = append(cmd.Env, sameSeed)
 	}
 	cmd.Stdout = nil
 	pipe, err := cmd.StdoutPipe()

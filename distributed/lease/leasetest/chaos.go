@@ -17,19 +17,28 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/internal/test/effort"
 )
+
+// usual is how long the checks of faults go on without the flag.
+const usual = 3 * time.Second
 
 var (
-	long = flag.Duration("leasetest.long", 3*time.Second, "for how long Chaos and PermitsUnderFaults go on; less than 3s shortens Turns too")
-	seed = flag.Uint64("leasetest.seed", 0, "what the check Chaos and History choose by, 0 for a new seed")
+	long = flag.Duration("leasetest.long", usual, "for how long Chaos and PermitsUnderFaults go on, "+
+		"with new seeds if it is longer; less than 3s shortens Turns too")
+	seed = flag.Uint64("leasetest.seed", 0, "what Simulate, Chaos, History and PermitsUnderFaults choose by, "+
+		"0 for the seeds that the names of the tests give")
 )
 
-// newSeed returns the seed of a check.
-func newSeed() uint64 {
-	if *seed != 0 {
+// checkSeed returns the seed of the check.
+func (s *suite) checkSeed() uint64 {
+	switch {
+	case *seed != 0:
 		return *seed
+	case *long > usual:
+		return rand.Uint64()
 	}
-	return rand.Uint64()
+	return effort.Seed(s.Name())
 }
 
 // calm is how long a waiter may take to get on when everything is healed, in addition to a lease.
@@ -221,7 +230,7 @@ type heal struct {
 // chaos makes workers of several clients sell tickets, while the clients are killed, stopped and
 // cut off. After a time of trouble everything is healed, and then each worker must get the lock.
 func chaos(s *suite) {
-	seed := newSeed()
+	seed := s.checkSeed()
 	st := &stage{crew: s.crew(), lock: s.name(), random: rand.New(rand.NewPCG(seed, 0)), faults: make(map[string]int)}
 	defer func() {
 		if s.Failed() {

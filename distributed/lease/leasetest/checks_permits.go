@@ -383,7 +383,7 @@ func (s *suite) together(name string, size int64) time.Duration {
 // permits are there.
 func permitsUnderFaults(s *suite) {
 	const size = 4
-	chance := newSeed()
+	chance := s.checkSeed()
 	name, w, t := s.name(), s.crew(), newTray(size)
 	defer func() {
 		if s.Failed() {

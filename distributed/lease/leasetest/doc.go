@@ -22,7 +22,9 @@
 // The checks take some seconds to a minute, most of it waiting for leases to end. The flag
 // -leasetest.long=10m makes the check called Chaos go on for ten minutes, with clients that are
 // killed, stopped and cut off by chance, and so the check PermitsUnderFaults of a semaphore. A time
-// below three seconds shortens the check called Turns, too.
+// below three seconds shortens the check called Turns, too. The names of the tests give the seeds
+// of these checks, of the check History, and of [Simulate]. New seeds are drawn for a longer Chaos,
+// and with LOCKS_SEARCH=new in the environment.
 //
 // # Virtual time
 //
@@ -46,7 +48,8 @@
 //
 // [Simulate] goes further with such a server. Processes use its locks for as long as you like.
 // Meanwhile requests are lost, late and repeated, processes stand still and die, and the server is
-// away. All of these events are drawn from a seed, which a failure shows. An hour takes some
+// away. All of these events are drawn from a seed, which a failure shows. Each run has the same
+// seeds, unless the flag -leasetest.simulate asks for a longer run. An hour takes some
 // seconds. A failure is shortened, and shows the steps of the processes concerned. See [World] for
 // a store that has a protocol of its own.
 //

@@ -92,7 +92,7 @@ func (w *writer) wrote(a action, call, end int64, token uint64) {
 // history, clients only try. In others they wait and die, too.
 func history(s *suite) {
 	const length = 15
-	seed := newSeed()
+	seed := s.checkSeed()
 	for round, strict := range []bool{true, false, true, false} {
 		var (
 			name    = s.name()

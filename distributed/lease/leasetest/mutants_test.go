@@ -277,6 +277,7 @@ func TestAWaitBesideNoTurnIsAHang(t *testing.T) {
 // recorder is a testing.TB to which a check can fail without failing the test.
 type recorder struct {
 	testing.TB
+	name     string
 	mu       sync.Mutex
 	failures []string
 	cleanups []func()
@@ -285,7 +286,13 @@ type recorder struct {
 // record runs a check on clients of cfg and returns what it complained about.
 func record(t *testing.T, run func(testing.TB, Config), cfg Config) []string {
 	t.Helper()
-	r := &recorder{TB: t}
+	return recordNamed(t, t.Name(), run, cfg)
+}
+
+// recordNamed is record with a name that gives the seeds of the check.
+func recordNamed(t *testing.T, name string, run func(testing.TB, Config), cfg Config) []string {
+	t.Helper()
+	r := &recorder{TB: t, name: name}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -304,7 +311,7 @@ func record(t *testing.T, run func(testing.TB, Config), cfg Config) []string {
 }
 
 func (r *recorder) Helper()                     {}
-func (r *recorder) Name() string                { return "recorded" }
+func (r *recorder) Name() string                { return r.name }
 func (r *recorder) Cleanup(f func())            { r.cleanups = append(r.cleanups, f) }
 func (r *recorder) Log(...any)                  {}
 func (r *recorder) Logf(string, ...any)         {}
@@ -496,12 +503,12 @@ var mutants = []struct {
 func TestEachFlawIsFoundByItsCheck(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.check+"/"+string(m.flaw), func(t *testing.T) {
-			for range 20 { // chance may miss the moment of a flaw
+			for try := range 20 { // chance may miss the moment of a flaw
 				var found []string
 				synctest.Test(t, func(t *testing.T) {
 					cfg := m.store(t, m.flaw, m.kind)
 					cfg.Rest = nil // the check itself has to notice
-					found = record(t, byName(t, m.check).virtually, cfg)
+					found = recordNamed(t, fmt.Sprintf("%s, try %d", t.Name(), try), byName(t, m.check).virtually, cfg)
 				})
 				if len(found) > 0 {
 					return

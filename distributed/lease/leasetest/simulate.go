@@ -12,11 +12,13 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/jucgo/locks/internal/test/effort"
 )
 
 var (
 	simulated = flag.Duration("leasetest.simulate", 0,
-		"how much time each Simulate simulates, 0 for what its World says")
+		"how much time each Simulate simulates, by new seeds, 0 for what its World says")
 	service = flag.Bool("leasetest.service", false, "let each Simulate simulate services, see World.Service")
 )
 
@@ -30,7 +32,7 @@ type World struct {
 	Open func(tb testing.TB) Config
 
 	// For is how much time is simulated in all. Default 10 minutes, or a day if Service is set. The
-	// flag -leasetest.simulate=100h is for long runs.
+	// flag -leasetest.simulate=100h is for long runs, with new seeds.
 	For time.Duration
 
 	// Service makes the lives like the life of a service: leases of 10 to 30 seconds, holds of
@@ -55,7 +57,9 @@ type World struct {
 
 // Simulate has processes use locks of a server in memory while everything fails that can fail. It
 // simulates life after life. Each life has its seed, and a server of its own in a bubble of
-// testing/synctest, where time costs nothing.
+// testing/synctest, where time costs nothing. Each run lives the same lives, whose seeds are drawn
+// by t's name. So no change is refused for a rare finding that the change did not cause. With the
+// flag -leasetest.simulate, or with LOCKS_SEARCH=new in the environment, each run draws new seeds.
 //
 // In a life, requests and answers take a random time with a long tail. They are lost, in one
 // direction or in silence. They overtake each other. They are carried out twice, or up to two
@@ -108,9 +112,18 @@ func Simulate(t *testing.T, w World) {
 	for _, seed := range w.Seeds {
 		live(seed)
 	}
-	for total.time < w.For {
-		live(rand.Uint64())
+	for seeds := lifeSeeds(t.Name()); total.time < w.For; {
+		live(seeds.Uint64())
 	}
+}
+
+// lifeSeeds draws the seeds of the lives of a test.
+func lifeSeeds(test string) *rand.PCG {
+	first := effort.Seed(test)
+	if *simulated > 0 {
+		first = rand.Uint64()
+	}
+	return rand.NewPCG(first, 0)
 }
 
 func (t *totals) String() string {

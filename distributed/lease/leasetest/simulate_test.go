@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,14 +70,80 @@ func TestLivesWithConnections(t *testing.T) {
 	}
 }
 
+// set sets a flag for the rest of the test.
+func set[T any](t *testing.T, f *T, to T) {
+	t.Helper()
+	before := *f
+	*f = to
+	t.Cleanup(func() { *f = before })
+}
+
+func TestEachRunHasTheSameSeeds(t *testing.T) {
+	t.Setenv("LOCKS_SEARCH", "all")
+	set(t, seed, 0)
+	set(t, simulated, 0)
+	set(t, long, usual)
+	var lives []uint64
+	Simulate(t, World{For: time.Minute, Seeds: []uint64{7}, Open: func(tb testing.TB) Config {
+		lives = append(lives, tb.(quiet).life.plan.seed)
+		return direct(tb, "", fakestore.Full)
+	}})
+	want := []uint64{7}
+	for seeds := rand.NewPCG(effort.Seed(t.Name()), 0); len(want) < len(lives); {
+		want = append(want, seeds.Uint64())
+	}
+	if len(lives) < 2 || !slices.Equal(lives, want) {
+		t.Errorf("the lives have the seeds %d, not %d", lives, want)
+	}
+	if check := (&suite{TB: t}).checkSeed(); check != effort.Seed(t.Name()) {
+		t.Errorf("the seed of a check is %d", check)
+	}
+	if effort.Seed("TestOne") == effort.Seed("TestOther") {
+		t.Error("two tests have one seed")
+	}
+}
+
+// It lives no life: a new one may find something.
+func TestALongerRunHasNewSeeds(t *testing.T) {
+	for name, longer := range map[string]func(t *testing.T){
+		"LOCKS_SEARCH": func(t *testing.T) { t.Setenv("LOCKS_SEARCH", "new") },
+		"flags": func(t *testing.T) {
+			t.Setenv("LOCKS_SEARCH", "")
+			set(t, simulated, time.Minute)
+			set(t, long, usual+1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set(t, seed, 0)
+			longer(t)
+			if lifeSeeds(t.Name()).Uint64() == lifeSeeds(t.Name()).Uint64() {
+				t.Error("two runs have one life")
+			}
+			if s := (&suite{TB: t}); s.checkSeed() == s.checkSeed() {
+				t.Error("two checks have one seed")
+			}
+		})
+	}
+}
+
+func TestASearchDoesAQuarterUnlessItIsAsked(t *testing.T) {
+	for search, part := range map[string]int{"": 2, "all": 8, "new": 8} {
+		t.Setenv("LOCKS_SEARCH", search)
+		if got := effort.Part(8); got != part {
+			t.Errorf("with %q, a search does %d of 8", search, got)
+		}
+	}
+}
+
 // It is one short life. Tools/lives simulates all worlds as services, for days.
 func TestAServiceLivesForHours(t *testing.T) {
 	w := World{
 		Service: true, For: time.Second, Open: func(tb testing.TB) Config { return direct(tb, "", fakestore.Full) },
 	}
-	short := rand.Uint64()
+	seeds := rand.NewPCG(effort.Seed(t.Name()), 0)
+	short := seeds.Uint64()
 	for w.withDefaults().plan(short).long > 4*time.Hour {
-		short = rand.Uint64()
+		short = seeds.Uint64()
 	}
 	w.Seeds = []uint64{short}
 	Simulate(t, w)
