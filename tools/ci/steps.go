@@ -12,6 +12,9 @@ import (
 	"strings"
 )
 
+// modulePath is the path of the root module.
+const modulePath = "github.com/jucgo/locks"
+
 // core are the packages whose tests depend most on the number of processors.
 var core = []string{
 	"./internal/syncq", "./internal/shares", "./internal/waits", "./internal/park", "./internal/goid", "./fair",
@@ -71,9 +74,9 @@ func (c *ci) steps() []step {
 		{"setup", preparation, "packages, servers of Debian, and modules are here", true, first, c.setup},
 		{"format", "lint", "gofmt changes nothing", true, first, format},
 		{"servers", "stores", "servers that Debian's stable releases lack are built", true, prepare, servers},
+		// It compiles what most of the other steps need.
+		{"vet", "lint", "go vet, staticcheck and lockvet over all modules, by one program", true, prepare, vet},
 
-		// The first step takes longest. The next steps compile few packages again.
-		{"vet", "lint", "go vet, staticcheck and lockvet over all modules, by one program", true, checks, vet},
 		{"models", "model", "the models of the protocols hold, and their mutants do not", true, checks, models},
 		{"platforms", "platforms", "the root module and locks on files on other systems", true, checks, platforms},
 		{"newer", "platforms", "the root module's tests with the newer Go release", true, checks, c.newer},
@@ -97,8 +100,8 @@ func (c *ci) steps() []step {
 		{"emulated", "platforms", "the engine on arm64, emulated", false, checks, emulated},
 	}
 	all = append(all,
-		step{"races", "core", "the root module's tests with the race detector", true, tests, races},
-		step{"processors", "core", "the core with one and with eight processors", true, tests, processors})
+		step{"races", "core", "the root module's tests with the race detector, without those of the core", true, tests, races},
+		step{"processors", "core", "the core with the race detector, on one, all and eight processors", true, tests, processors})
 	for _, m := range c.tested() {
 		how := modules[m]
 		s := step{m, how.part, "the tests of the module", !how.fullOnly, tests, c.module(m)}
@@ -364,17 +367,22 @@ func benchmarks(ctx context.Context, j *job) error {
 	return j.quiet(ctx, "go", "test", "-run=^$", "-bench=.", "-benchtime=20x", "./...")
 }
 
+// races tests all packages of the root module but the core, which is the next step's.
 func races(ctx context.Context, j *job) error {
-	return j.goTest(ctx, ".", nil, "-race", "-count=1", "./...")
+	listed, err := j.output(ctx, "go", "list", "./...")
+	if err != nil {
+		return err
+	}
+	packages := slices.DeleteFunc(strings.Fields(listed), func(p string) bool {
+		return slices.ContainsFunc(core, func(c string) bool { return p == modulePath+strings.TrimPrefix(c, ".") })
+	})
+	return j.goTest(ctx, ".", nil, append([]string{"-race", "-count=1"}, packages...)...)
 }
 
+// processors links each package once: with the race detector, that takes longer than most tests.
 func processors(ctx context.Context, j *job) error {
-	for _, n := range []string{"1", "8"} {
-		if err := j.goTest(ctx, ".", []string{"GOMAXPROCS=" + n}, append([]string{"-race", "-count=1"}, core...)...); err != nil {
-			return fmt.Errorf("%s processors: %w", n, err)
-		}
-	}
-	return nil
+	return j.goTest(ctx, ".", nil, append([]string{"-race", "-count=1",
+		"-exec='" + j.path(".ci/repeat") + "' 1:1 :1 8:1"}, core...)...)
 }
 
 // readmeCommand runs the second command of the README. Its output is the end of the run's output,
