@@ -638,11 +638,11 @@ func (x *X) await(over <-chan any) any {
 	}
 }
 
-// mostShrinks is how many runs a shorter schedule may take to find, and shrinking how much time.
-const (
-	mostShrinks = 400
-	shrinking   = 5 * time.Second
-)
+// mostShrinks is how many runs a shorter schedule may take to find.
+const mostShrinks = 400
+
+// shrinking is how much time a shorter schedule may take to find.
+var shrinking = 5 * time.Second
 
 // shrink returns a short schedule with the same kind of finding as x. One is shorter if fewer of
 // its decisions differ from the default, or else if it has fewer steps. It first leaves

@@ -60,7 +60,7 @@ func TestADeadlockBesideATickerIsFound(t *testing.T) {
 	patience = 10 * time.Millisecond
 	r := search(t, configure(nil), func(x *X) {
 		go func() {
-			ticker := time.NewTicker(time.Second)
+			ticker := time.NewTicker(time.Minute)
 			defer ticker.Stop()
 			for {
 				select {
@@ -205,7 +205,7 @@ func TestAScheduleThatLeadsElsewhereIsNotAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i := 0; ; i++ { // by chance, all runs may choose alike
-				r := correct(t, chooses(second))
+				r := correct(t, chooses(second), Schedules(DefaultSchedules/10))
 				if r.doubt == strays {
 					return
 				}

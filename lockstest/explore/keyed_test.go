@@ -1,4 +1,6 @@
-package keyed_test
+//go:build lockexplore
+
+package explore_test
 
 import (
 	"testing"

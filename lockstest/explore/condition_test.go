@@ -1,4 +1,6 @@
-package condition_test
+//go:build lockexplore
+
+package explore_test
 
 import (
 	"context"
