@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -55,23 +56,25 @@ func cell(t *testing.T, table [][]string, row int, column string) string {
 }
 
 func TestStoresInMemoryAreMeasured(t *testing.T) {
-	tables := measured(t, "-url", "fake:", "-url", "mem:", "-n", "3,250", "-ttl", "2s", "-watched", "200ms")
-	require.Len(t, tables, len(phases))
-	for _, phase := range phases {
-		table := tables[titles[phase]]
-		require.Len(t, table, 1+2*2, phase)
-		for _, row := range table {
-			require.Len(t, row, len(table[0]), phase)
+	synctest.Test(t, func(t *testing.T) {
+		tables := measured(t, "-url", "fake:", "-url", "mem:", "-n", "3,250", "-ttl", "2s", "-watched", "200ms")
+		require.Len(t, tables, len(phases))
+		for _, phase := range phases {
+			table := tables[titles[phase]]
+			require.Len(t, table, 1+2*2, phase)
+			for _, row := range table {
+				require.Len(t, row, len(table[0]), phase)
+			}
 		}
-	}
-	held := tables[titles["held"]]
-	require.Equal(t, "1.00", cell(t, held, 1, "messages of an acquisition"))
-	require.Equal(t, "1", cell(t, held, 1, "a renewal of all"))
-	require.Equal(t, "3", cell(t, held, 2, "a renewal of all"), "a hundred holds each")
-	require.Equal(t, "0", cell(t, held, 2, "goroutines"))
-	require.Equal(t, "2.00", cell(t, tables[titles["names"]], 2, "messages of a pair"))
-	require.Equal(t, "0", cell(t, tables[titles["crowd"]], 2, "messages a second"))
-	require.Equal(t, "250", cell(t, tables[titles["crowd"]], 4, "goroutines"), "of mem")
+		held := tables[titles["held"]]
+		require.Equal(t, "1.00", cell(t, held, 1, "messages of an acquisition"))
+		require.Equal(t, "1", cell(t, held, 1, "a renewal of all"))
+		require.Equal(t, "3", cell(t, held, 2, "a renewal of all"), "a hundred holds each")
+		require.Equal(t, "0", cell(t, held, 2, "goroutines"))
+		require.Equal(t, "2.00", cell(t, tables[titles["names"]], 2, "messages of a pair"))
+		require.Equal(t, "0", cell(t, tables[titles["crowd"]], 2, "messages a second"))
+		require.Equal(t, "250", cell(t, tables[titles["crowd"]], 4, "goroutines"), "of mem")
+	})
 }
 
 func TestAServerIsMeasuredByWhatGoesThrough(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // usage is the consumption of this process and the server at one moment.
@@ -21,9 +22,14 @@ type usage struct {
 }
 
 func takeUsage(c *client, port string) usage {
-	u := usage{goroutines: runtime.NumGoroutine(), server: serverMemory(port)}
+	u := usage{server: serverMemory(port)}
 	runtime.GC()
 	runtime.GC() // what a finalizer has let go of
+	u.goroutines = runtime.NumGoroutine()
+	for range 20 { // without those that have done their work, and the one that runs finalizers
+		time.Sleep(time.Millisecond)
+		u.goroutines = min(u.goroutines, runtime.NumGoroutine())
+	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	u.memory = int64(m.HeapAlloc + m.StackInuse)
