@@ -65,7 +65,7 @@ var ErrSharedHolds = errors.New("other goroutines of the owner hold the lock too
 type Cond struct {
 	_ [0]sync.Mutex // shows vet that a Cond must not be copied
 
-	of     any // the lock, if it is one of this module
+	of     sync.Locker // the lock
 	q      *syncq.Cond
 	kind   *syncq.Kind         // of a lock that knows its owner, else nil
 	refuse func(o int64) error // if not nil, says why o, which holds the lock, may not wait
@@ -81,6 +81,9 @@ type Cond struct {
 // [errors.ErrUnsupported]: a wait could not release the holds of its owner. Java's
 // UnsupportedOperationException.
 func New(l sync.Locker) *Cond {
+	if ours, ok := l.(*attach.Lock); ok { // from NewCond of a lock of this module
+		return &Cond{of: ours.Locker, q: ours.Q, kind: ours.Kind, refuse: ours.Refuse, order: ours.Order}
+	}
 	if ctxerr.IsNil(l) {
 		panic("condition: New of a nil Locker")
 	}
@@ -95,27 +98,9 @@ func New(l sync.Locker) *Cond {
 	return newForeign(l)
 }
 
-func init() {
-	attach.New = func(a attach.Cond) any {
-		return &Cond{of: a.Of, q: a.Q, kind: a.Kind, refuse: a.Refuse, order: a.Order}
-	}
-	attach.SyncOf = func(c any) *syncq.Sync {
-		if q := c.(*Cond).q; q != nil {
-			return q.Sync()
-		}
-		return nil
-	}
-	attach.QueueOf = func(c any) *syncq.Cond { return c.(*Cond).q }
-	attach.SetOf = func(c, of any) { c.(*Cond).of = of }
-}
-
-// lock returns the lock, for a scheduler of tests.
-func (c *Cond) lock() any {
-	if c.outer != nil {
-		return c.outer.l
-	}
-	return c.of
-}
+// Locker returns the lock of the condition, which [sync.Cond] has in its field L. A zero Cond has
+// none, and returns nil.
+func (c *Cond) Locker() sync.Locker { return c.of }
 
 // isHeld reports whether o holds the lock, as far as c can know.
 func (c *Cond) isHeld(o int64) bool {
@@ -209,7 +194,7 @@ func (c *Cond) mayWait(o int64) error {
 // Wait waits for a signal. Java's awaitUninterruptibly().
 func (c *Cond) Wait() {
 	if sched.On {
-		defer sched.Enter("Wait", c.lock())()
+		defer sched.Enter("Wait", c.Locker())()
 	}
 	me := c.mustWait("Wait")
 	if c.outer != nil {
@@ -247,7 +232,7 @@ func (c *Cond) mustWait(op string) int64 {
 // gets [ErrSharedHolds] if its other goroutines hold the lock too. Java's await().
 func (c *Cond) WaitContext(ctx context.Context) error {
 	if sched.On {
-		defer sched.Enter("WaitContext", c.lock())()
+		defer sched.Enter("WaitContext", c.Locker())()
 	}
 	const op = "condition: WaitContext"
 	signalled, err := c.wait(op, ctx)
@@ -292,7 +277,7 @@ func (c *Cond) shared(o int64) bool { return c.kind != nil && o < 0 }
 // releases the lock and acquires it again. Java's awaitNanos(long).
 func (c *Cond) WaitFor(d time.Duration) (remaining time.Duration) {
 	if sched.On {
-		defer sched.Enter("WaitFor", c.lock())()
+		defer sched.Enter("WaitFor", c.Locker())()
 	}
 	me := c.mustWait("WaitFor")
 	d = max(d, 0) // the least Duration must not wrap around below
@@ -305,7 +290,7 @@ func (c *Cond) WaitFor(d time.Duration) (remaining time.Duration) {
 // Java's awaitUntil(Date).
 func (c *Cond) WaitUntil(t time.Time) (signalled bool) {
 	if sched.On {
-		defer sched.Enter("WaitUntil", c.lock())()
+		defer sched.Enter("WaitUntil", c.Locker())()
 	}
 	return c.waitFor(c.mustWait("WaitUntil"), time.Until(t))
 }
@@ -323,7 +308,7 @@ func (c *Cond) waitFor(me int64, d time.Duration) (signalled bool) {
 // WaitWhile always returns with the lock held. A nil blocked is [locks.ErrNilFunc].
 func (c *Cond) WaitWhile(ctx context.Context, blocked func() bool) error {
 	if sched.On {
-		defer sched.Enter("WaitWhile", c.lock())()
+		defer sched.Enter("WaitWhile", c.Locker())()
 	}
 	const op = "condition: WaitWhile"
 	if blocked == nil {
@@ -353,7 +338,7 @@ func (c *Cond) WaitWhile(ctx context.Context, blocked func() bool) error {
 // there when Signal returns, and runs when it holds the lock. Java's signal().
 func (c *Cond) Signal() {
 	if sched.On {
-		sched.Begin("Signal", c.lock())
+		sched.Begin("Signal", c.Locker())
 	}
 	c.must("Signal")
 	c.q.Signal()
@@ -362,7 +347,7 @@ func (c *Cond) Signal() {
 // SignalContext is Signal for ctx's owner. It ignores the end of ctx.
 func (c *Cond) SignalContext(ctx context.Context) error {
 	if sched.On {
-		sched.Begin("SignalContext", c.lock())
+		sched.Begin("SignalContext", c.Locker())
 	}
 	return c.signal("condition: SignalContext", ctx, false)
 }
@@ -371,7 +356,7 @@ func (c *Cond) SignalContext(ctx context.Context) error {
 // when it holds the lock; they do not wake together. Java's signalAll().
 func (c *Cond) Broadcast() {
 	if sched.On {
-		sched.Begin("Broadcast", c.lock())
+		sched.Begin("Broadcast", c.Locker())
 	}
 	c.must("Broadcast")
 	c.q.Broadcast()
@@ -380,7 +365,7 @@ func (c *Cond) Broadcast() {
 // BroadcastContext is Broadcast for ctx's owner. It ignores the end of ctx.
 func (c *Cond) BroadcastContext(ctx context.Context) error {
 	if sched.On {
-		sched.Begin("BroadcastContext", c.lock())
+		sched.Begin("BroadcastContext", c.Locker())
 	}
 	return c.signal("condition: BroadcastContext", ctx, true)
 }

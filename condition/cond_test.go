@@ -13,8 +13,12 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/internal/test/locktest"
+	"github.com/jucgo/locks/keyed"
 	"github.com/jucgo/locks/reentrant"
+	"github.com/jucgo/locks/rwlock"
+	"github.com/jucgo/locks/spin"
 )
 
 // chanLock is a foreign lock. Unlike a sync.Mutex it blocks durably, so that the
@@ -263,6 +267,26 @@ func TestNewUsesTheConditionsOfOurLock(t *testing.T) {
 	m.Lock()
 	require.False(t, m.HasWaiters(c)) // not ErrForeign
 	m.Unlock()
+}
+
+func TestAConditionTellsItsLock(t *testing.T) {
+	ours := []sync.Locker{new(fair.Mutex), new(fair.BargingMutex), new(fair.RWMutex), new(reentrant.Mutex),
+		new(rwlock.RWMutex), new(spin.Mutex), new(spin.MCS), new(keyed.Mutexes[string]).Of("it")}
+	for _, l := range append(ours, new(sync.Mutex), make(chanLock, 1)) {
+		require.True(t, l == condition.New(l).Locker(), "%T", l)
+	}
+	require.Nil(t, new(condition.Cond).Locker())
+	var rw rwlock.RWMutex
+	view := rw.WriteLocker().(sync.Locker)
+	c := condition.New(view)
+	require.True(t, view == c.Locker())
+	rw.Lock()
+	defer rw.Unlock()
+	require.False(t, rw.HasWaiters(c)) // not ErrForeign
+	var other rwlock.RWMutex
+	other.Lock()
+	defer other.Unlock()
+	locktest.PanicsWith(t, locks.ErrForeign, func() { other.HasWaiters(c) })
 }
 
 func TestNewOfNilPanics(t *testing.T) {

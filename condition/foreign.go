@@ -23,7 +23,7 @@ type foreign struct {
 func newForeign(l sync.Locker) *Cond {
 	f := &foreign{l: l}
 	f.asks, _ = l.(interface{ IsLocked() bool })
-	return &Cond{q: syncq.NewCond(new(syncq.Sync), syncq.FIFO), outer: f}
+	return &Cond{of: l, q: syncq.NewCond(new(syncq.Sync), syncq.FIFO), outer: f}
 }
 
 func (f *foreign) isHeld() bool { return f.asks == nil || f.asks.IsLocked() }

@@ -96,7 +96,7 @@ func (m *BargingMutex) UnlockContext(context.Context) error {
 
 // NewCond returns a new condition of the lock. Java's newCondition().
 func (m *BargingMutex) NewCond() *condition.Cond {
-	return attach.New(attach.Cond{Of: m, Q: syncq.NewCond(&m.s, syncq.NonFair)}).(*condition.Cond)
+	return condition.New(&attach.Lock{Locker: m, Q: syncq.NewCond(&m.s, syncq.NonFair)})
 }
 
 // String describes the lock and its state.

@@ -93,7 +93,7 @@ func (m *Mutex) UnlockContext(context.Context) error {
 
 // NewCond returns a new condition of the lock. Java's newCondition().
 func (m *Mutex) NewCond() *condition.Cond {
-	return attach.New(attach.Cond{Of: m, Q: syncq.NewCond(&m.s, syncq.FIFO)}).(*condition.Cond)
+	return condition.New(&attach.Lock{Locker: m, Q: syncq.NewCond(&m.s, syncq.FIFO)})
 }
 
 // String describes the lock and its state.

@@ -319,7 +319,7 @@ func (rw *RWMutex) IsWriteLocked() bool {
 // NewCond returns a condition of the write lock, as Java's writeLock().newCondition() does. A wait
 // by a goroutine while nobody writes is [locks.ErrNotHeld].
 func (rw *RWMutex) NewCond() *condition.Cond {
-	return attach.New(attach.Cond{Of: rw, Q: rw.s.NewCond(), Order: &rw.order}).(*condition.Cond)
+	return condition.New(&attach.Lock{Locker: rw, Q: rw.s.NewCond(), Order: &rw.order})
 }
 
 // IsReadLocked reports whether a goroutine reads.

@@ -15,6 +15,7 @@ import (
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/keytext"
 	"github.com/jucgo/locks/internal/sched"
+	"github.com/jucgo/locks/internal/syncq"
 	"github.com/jucgo/locks/internal/unheld"
 	"github.com/jucgo/locks/reentrant"
 )
@@ -234,6 +235,9 @@ func (l Mutex[K]) UnlockContext(ctx context.Context) error {
 	return nil
 }
 
+// kind describes a lock with conditions, whose key its condition knows, to deadlock detection.
+var kind = syncq.Kind{Name: "keyed.Mutex", Refusable: true}
+
 // what names a lock of this package in errors.
 const what = "the keyed.Mutex"
 
@@ -291,11 +295,10 @@ func (l Mutex[K]) NewCond() *condition.Cond {
 	s := l.shard()
 	e, _ := s.addUser(&l, false)
 	s.describe(e) // a signalled waiter may be the first in the lock's queue
-	c := e.lock.NewCond()
-	attach.SetOf(c, l)
+	q := attach.Reentrant(e.lock).NewCond()
 	// The cleanup is on the queue, because a copy of the Cond has the same queue.
-	runtime.AddCleanup(attach.QueueOf(c), func(e *entry[K]) { s.dropUsers(e, 1) }, e)
-	return c
+	runtime.AddCleanup(q, func(e *entry[K]) { s.dropUsers(e, 1) }, e)
+	return condition.New(&attach.Lock{Locker: l, Q: q, Kind: &kind})
 }
 
 // IsFair reports whether the lock admits by [locks.FIFO].
@@ -347,15 +350,10 @@ func (l Mutex[K]) HasWaiters(c *condition.Cond) bool { return l.WaitQueueLength(
 // WaitQueueLength returns the number of goroutines that wait for a signal of c. It panics like
 // [reentrant.Mutex.HasWaiters].
 func (l Mutex[K]) WaitQueueLength(c *condition.Cond) int {
-	exists := false
-	n := inspect(l, func(m *reentrant.Mutex) int {
-		exists = true
-		return m.WaitQueueLength(c)
-	})
-	if !exists {
-		panic(locks.ErrForeign) // a lock that does not exist has no conditions
+	if c == nil || c.Locker() != l {
+		panic(locks.ErrForeign)
 	}
-	return n
+	return c.WaitQueueLength()
 }
 
 // Inspect describes the lock, its owner, and its waiters. See [locks.Inspector].

@@ -182,7 +182,9 @@ func (s *shard[K]) leave() {
 func (s *shard[K]) move(l *Mutex[K]) {
 	e := s.add(s.chain(l.hash), l)
 	e.users = s.holds
-	attach.Hold(e.lock, s.holder, s.holds)
+	r := attach.Reentrant(e.lock)
+	r.TryLock(syncq.Owned(s.holder))
+	r.Holds = int32(s.holds - 1)
 	s.holds = 1
 	s.leave()
 }
@@ -290,7 +292,7 @@ func (s *shard[K]) describe(e *entry[K]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !e.described.Load() {
-		attach.Describe(e.lock, &syncq.Kind{Name: "keyed.Mutex", Key: e.key, Refusable: true})
+		attach.Reentrant(e.lock).Describe(&syncq.Kind{Name: "keyed.Mutex", Key: e.key, Refusable: true})
 		e.described.Store(true)
 	}
 }

@@ -59,12 +59,7 @@ var kind = syncq.Kind{Name: "reentrant.Mutex", Refusable: true}
 func New(p locks.Policy) *Mutex { return &Mutex{syncq.NewReentrant(p == locks.FIFO)} }
 
 func init() {
-	attach.Describe = func(m any, k *syncq.Kind) { m.(*Mutex).s.Describe(k) }
-	attach.Hold = func(m any, o int64, holds int) {
-		r := &m.(*Mutex).s
-		r.TryLock(syncq.Owned(o))
-		r.Holds = int32(holds - 1)
-	}
+	attach.Reentrant = func(m locks.TryLocker) *syncq.Reentrant { return &m.(*Mutex).s }
 }
 
 // recorded returns acquired, which reports whether o has acquired the lock. If acquired is true,
@@ -273,7 +268,7 @@ func (m *Mutex) UnlockContext(ctx context.Context) error {
 
 // NewCond returns a new condition of the lock. Java's newCondition().
 func (m *Mutex) NewCond() *condition.Cond {
-	return attach.New(attach.Cond{Of: m, Q: m.s.NewCond(), Kind: &kind}).(*condition.Cond)
+	return condition.New(&attach.Lock{Locker: m, Q: m.s.NewCond(), Kind: &kind})
 }
 
 // IsLocked reports whether the lock is held.
@@ -330,7 +325,7 @@ func (m *Mutex) HasWaiters(c *condition.Cond) bool { return m.WaitQueueLength(c)
 
 // WaitQueueLength returns the number of goroutines that wait for a signal of c.
 func (m *Mutex) WaitQueueLength(c *condition.Cond) int {
-	if c == nil || attach.SyncOf(c) != &m.s.Sync {
+	if c == nil || c.Locker() != m {
 		panic(locks.ErrForeign)
 	}
 	return c.WaitQueueLength()

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
-	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/info"
 	"github.com/jucgo/locks/internal/outcome"
@@ -81,7 +80,7 @@ func (rw *RWMutex) HasWaiters(c *condition.Cond) bool { return rw.WaitQueueLengt
 
 // WaitQueueLength returns the number of goroutines that wait for a signal of c.
 func (rw *RWMutex) WaitQueueLength(c *condition.Cond) int {
-	if c == nil || attach.SyncOf(c) != &rw.s.Sync {
+	if c == nil || c.Locker() != rw && c.Locker() != (*writeView)(rw) {
 		panic(locks.ErrForeign)
 	}
 	return c.WaitQueueLength()

@@ -558,13 +558,13 @@ func (rw *RWMutex) TryUpgradeContext(ctx context.Context) (ok bool, err error) {
 func (rw *RWMutex) NewCond() *condition.Cond { return rw.newCond(rw) }
 
 // newCond returns a condition of the lock for a user that knows the lock as of.
-func (rw *RWMutex) newCond(of any) *condition.Cond {
-	return attach.New(attach.Cond{Of: of, Q: rw.s.NewCond(), Kind: &kind, Refuse: func(o int64) error {
+func (rw *RWMutex) newCond(of sync.Locker) *condition.Cond {
+	return condition.New(&attach.Lock{Locker: of, Q: rw.s.NewCond(), Kind: &kind, Refuse: func(o int64) error {
 		if shares.ReadHolds(&rw.s, o) > 0 {
 			return locks.ErrUpgrade
 		}
 		return nil
-	}}).(*condition.Cond)
+	}})
 }
 
 // RLocker returns the read side as a [sync.Locker], like [sync.RWMutex.RLocker].

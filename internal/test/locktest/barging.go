@@ -2,13 +2,13 @@ package locktest
 
 import (
 	"context"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -32,10 +32,15 @@ var Barging = []Situation{
 	}},
 }
 
+// engine returns the synchronizer of l, which begins the field s of each lock of this module.
+func engine(l Lock) *syncq.Sync {
+	return (*syncq.Sync)(reflect.ValueOf(l.NewCond().Locker()).Elem().FieldByName("s").Addr().UnsafePointer())
+}
+
 // overtake has the test play a waiter that is woken and never runs. lock acquires l again and again.
 func overtake(t *testing.T, l Lock, lock func(context.Context, Lock) bool) {
 	l.Lock()
-	s := attach.SyncOf(l.NewCond())
+	s := engine(l)
 	w, waits := syncq.Begin(s, syncq.Owned(1<<40))
 	require.True(t, waits)
 	l.Unlock()
