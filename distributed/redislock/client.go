@@ -89,15 +89,10 @@ func New(client redis.UniversalClient, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}
-	return newClient(p, opts)
-}
-
-func newClient(p port, opts []Option) (*Client, error) {
 	c := &Client{opts: redisport.Options{FairWait: fairWait}}
 	for _, o := range opts {
 		o(&c.opts)
 	}
-	var err error
 	if c.core, err = newCore(p, &c.opts); err != nil {
 		return nil, fmt.Errorf("redislock: %w", err)
 	}

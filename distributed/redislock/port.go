@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
@@ -24,12 +23,7 @@ func newArgs(keysAndArgs ...any) []any { return redisport.NewArgs(keysAndArgs...
 
 func millis(d time.Duration) int64 { return redisport.Millis(d) }
 
-// Packages redlock and onrueidis need these functions of this package.
 func init() {
-	redisport.NewClient = func(p port, opts any) (any, error) { return newClient(p, opts.([]Option)) }
-	redisport.Semaphores = func(c any) (*lease.Client, error) { return c.(*Client).kind(counting) }
-	redisport.Expirable = func(c any) driver.Store { return expirable{c.(*Client).core} }
-	redisport.NewGate = func(p port) any { return &Gate{p} }
 	redisport.NewPlain = func(p port, o *redisport.Options) (redisport.Plain, error) {
 		c, err := newCore(p, o)
 		if err != nil {

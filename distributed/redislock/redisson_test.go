@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/redislock"
-	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 const endsKey = "{it}:timeout"
@@ -326,9 +326,10 @@ func TestNoMessageTellsOfNegativePermits(t *testing.T) {
 func TestARequestAfterAPartialCollectionLosesNothing(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
-		c := open(t, connect(t, addr))
+		var store driver.Store
+		keep := func(s driver.Store) driver.Store { store = s; return s }
+		c := open(t, connect(t, addr), redislock.WithLeaseOptions(lease.WithWrapper(keep)))
 		require.NoError(t, c.RedissonExpirableSemaphore("it").SetPermits(background, 5))
-		store := redisport.Expirable(c)
 		id := driver.HoldID{Name: "it", Acquisition: "mine"}
 		request := driver.Request{HoldID: id, TTL: time.Minute, Permits: 3, Size: math.MaxInt64}
 		for range 2 {

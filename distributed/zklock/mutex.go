@@ -45,7 +45,15 @@ func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 // Mutex returns the lock called name, Curator's InterProcessMutex. Clients get it in the order
 // in which they asked for it.
 func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
-	return c.mutex(mutexes, name, slices.Clone(opts)...)
+	k := mutexes
+	var conf driver.MutexConfig
+	for _, opt := range opts {
+		opt(&conf)
+	}
+	if conf.Data == hook.Ephemeral {
+		k = ephemerals
+	}
+	return c.mutex(k, name, slices.Clone(opts)...)
 }
 
 // SemaphoreMutex returns the lock called name that its owner cannot acquire again, Curator's
@@ -54,10 +62,6 @@ func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 // [Client.Semaphore] of this name with one permit.
 func (c *Client) SemaphoreMutex(name string) *lease.Mutex {
 	return c.mutex(semaphores, name, lease.WithoutReentry())
-}
-
-func init() {
-	hook.Ephemeral = func(client any, name string) *lease.Mutex { return client.(*Client).mutex(ephemerals, name) }
 }
 
 // RWMutex returns the read-write lock called name, Curator's InterProcessReadWriteLock. Readers and

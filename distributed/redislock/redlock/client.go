@@ -64,16 +64,6 @@ func New(clients []redis.UniversalClient, opts ...redislock.Option) (*Client, er
 		known[c] = true
 		ports[i] = p
 	}
-	return newClient(ports, opts)
-}
-
-func init() {
-	redisport.NewRedlock = func(ports []redisport.Port, opts any) (any, error) {
-		return newClient(ports, opts.([]redislock.Option))
-	}
-}
-
-func newClient(ports []redisport.Port, opts []redislock.Option) (*Client, error) {
 	var o redisport.Options
 	for _, opt := range opts {
 		opt(&o)

@@ -29,12 +29,21 @@ type port struct {
 	copied atomic.Pointer[copied] // see punctual
 }
 
+// Carrier is a client that carries a Port of another client library through the functions New and
+// NewGate of packages redislock and redlock. It has no client of go-redis.
+type Carrier struct {
+	redis.UniversalClient
+	Port redisport.Port
+}
+
 // New returns a Port of c, unless c is of a kind that cannot be one.
 func New(c redis.UniversalClient) (redisport.Port, error) {
 	none := errors.New("nil client")
 	switch c := c.(type) {
 	case nil:
 		return nil, none
+	case *Carrier:
+		return c.Port, nil
 	case *redis.Client:
 		if c == nil {
 			return nil, none

@@ -9,22 +9,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// Constructors of the packages redislock and redlock, for each other and for packages with a [Port]
-// of another client library. The packages set them when they are initialized. They do not export
-// them, because no other package can make a Port. opts is a []redislock.Option. The results are a
-// *redislock.Client, a *redislock.Gate and a *redlock.Client.
-var (
-	NewClient  func(p Port, opts any) (any, error)
-	NewGate    func(p Port) any
-	NewPlain   func(p Port, o *Options) (Plain, error)
-	NewRedlock func(ports []Port, opts any) (any, error)
-
-	// Semaphores returns the lease.Client behind the semaphores of a *redislock.Client, for the
-	// proof of its store.
-	Semaphores func(client any) (*lease.Client, error)
-	// Expirable returns the store of the client's semaphores in Redisson's format.
-	Expirable func(client any) driver.Store
-)
+// NewPlain returns a [Plain] on the server of p, for package redlock. Package redislock sets it.
+var NewPlain func(p Port, o *Options) (Plain, error)
 
 // Options are the settings that a redislock.Option changes.
 type Options struct {

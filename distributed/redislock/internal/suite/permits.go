@@ -5,14 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
-	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
 // SemaphoresPassTheKitOnRedis proves semaphores on one server.
@@ -41,19 +37,29 @@ func SemaphoresThatReplicasAcknowledgePassTheKit(t *testing.T, on Driver) {
 // proveSemaphores runs the kit on semaphores, whose keys are on the servers at masters.
 func (on Driver) proveSemaphores(t *testing.T, to Way, masters []string, more ...redislock.Option) {
 	leasetest.TestStore(t, leasetest.Config{
-		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
+		Store: func(tb testing.TB, link *leasetest.Link) driver.Store {
 			to := to
 			to.Reply, to.Dial = reply, link.DialContext
-			c := on.Client(tb, to, append(more[:len(more):len(more)], redislock.WithLeaseOptions(opts...))...)
+			keep, store := lastStore()
+			c := on.Client(tb, to, append(more[:len(more):len(more)], keep)...)
 			closed(tb, c)
-			semaphores, err := redisport.Semaphores(c)
-			require.NoError(tb, err)
-			return semaphores
+			c.Semaphore("", 1)
+			return *store
 		},
 		Semaphore: leasetest.Semaphores,
 		Parallel:  4,
 		Rest:      rest(t, masters),
 	})
+}
+
+// lastStore returns where to find the store that a client with the option keep has made last. A
+// client makes the store of a kind of lock with the first lock of this kind.
+func lastStore() (keep redislock.Option, store *driver.Store) {
+	store = new(driver.Store)
+	return redislock.WithLeaseOptions(lease.WithWrapper(func(s driver.Store) driver.Store {
+		*store = s
+		return s
+	})), store
 }
 
 // RedissonsSemaphoresPassTheKit proves those whose permits have leases. Their size is in the store.
@@ -62,9 +68,11 @@ func RedissonsSemaphoresPassTheKit(t *testing.T, on Driver) {
 	addr := Addr(t)
 	leasetest.TestStore(t, leasetest.Config{
 		Store: func(tb testing.TB, link *leasetest.Link) driver.Store {
-			c := on.Client(tb, Way{Addrs: []string{addr}, Reply: reply, Dial: link.DialContext})
+			keep, store := lastStore()
+			c := on.Client(tb, Way{Addrs: []string{addr}, Reply: reply, Dial: link.DialContext}, keep)
 			closed(tb, c)
-			return sized{redisport.Expirable(c), c}
+			c.RedissonExpirableSemaphore("")
+			return sized{*store, c}
 		},
 		Semaphore: leasetest.Semaphores,
 		Parallel:  4,

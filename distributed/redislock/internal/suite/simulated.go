@@ -15,12 +15,15 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/distributed/redislock/internal/goredis"
 	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
+	"github.com/jucgo/locks/distributed/redislock/redlock"
 )
 
 // simulated is a Redis server in memory, which runs the real scripts. Its clients are ports, which
@@ -526,19 +529,24 @@ const longFairWait = 2 * time.Minute
 func lives(server *simulated, kind string) leasetest.Config {
 	cfg := leasetest.Config{
 		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
-			client, err := redisport.NewClient(&simulatedPort{server, link}, []redislock.Option{
-				redislock.WithLeaseOptions(opts...), redislock.WithFairWait(longFairWait),
-			})
+			carrier := &goredis.Carrier{Port: &simulatedPort{server, link}}
+			keep, store := lastStore()
+			more := redislock.WithLeaseOptions(opts...)
+			if kind == "permits" {
+				more = keep
+			}
+			c, err := redislock.New(carrier, more, redislock.WithFairWait(longFairWait))
 			if err != nil {
 				tb.Fatal(err)
 			}
-			c := client.(*redislock.Client)
 			closed(tb, c)
 			if kind == "permits" {
-				semaphores, err := redisport.Semaphores(c)
+				c.Semaphore("", 1)
+				semaphores, err := lease.New(*store, opts...)
 				if err != nil {
 					tb.Fatal(err)
 				}
+				closed(tb, semaphores)
 				return semaphores
 			}
 			p := provider{c, kind}
@@ -598,20 +606,16 @@ func fiveServers(tb testing.TB) []*simulated {
 func redlockLives(servers []*simulated) leasetest.Config {
 	return leasetest.Config{
 		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
-			var ports []redisport.Port
+			var carriers []redis.UniversalClient
 			for i, s := range servers {
-				ports = append(ports, &simulatedPort{s, link.Server(i)})
+				carriers = append(carriers, &goredis.Carrier{Port: &simulatedPort{s, link.Server(i)}})
 			}
-			c, err := redisport.NewRedlock(ports, []redislock.Option{redislock.WithLeaseOptions(opts...)})
+			c, err := redlock.New(carriers, redislock.WithLeaseOptions(opts...))
 			if err != nil {
 				tb.Fatal(err)
 			}
-			provider := c.(interface {
-				locks.Provider
-				Close(ctx context.Context) error
-			})
-			closed(tb, provider)
-			return provider
+			closed(tb, c)
+			return c
 		},
 		SpuriousTry: true,
 		Rest:        left(servers),

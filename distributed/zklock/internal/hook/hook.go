@@ -1,8 +1,7 @@
 // Package hook lets a package below zklock make locks that the API of zklock does not show.
 package hook
 
-import "github.com/jucgo/locks/distributed/lease"
+type ephemeral struct{}
 
-// Ephemeral returns the lock of a *zklock.Client that is a single node. Package
-// zklock sets it.
-var Ephemeral func(client any, name string) *lease.Mutex
+// Ephemeral, as the data of a zklock.Client.Mutex, makes it the lock that is a single node.
+var Ephemeral any = ephemeral{}
