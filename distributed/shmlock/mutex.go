@@ -25,7 +25,9 @@ import (
 //
 // A Mutex must not be copied.
 type Mutex struct {
-	path  string
+	path string
+	// local queues the goroutines. The queue of package lease is such a Mutex too, and its client
+	// adds a lease and its renewal to each hold. A hold here has no lease.
 	local *reentrant.Mutex
 	id    uint64 // of this process, as it stands in the word
 	order

@@ -151,8 +151,11 @@ func withoutWaiting(ctx context.Context, conn *sql.Conn, f func() error) error {
 // A Row must not be copied.
 type Row struct {
 	c       *core
-	working sync.Map               // of a doer, its *sql.Tx
-	gate    *keyed.Mutexes[string] // the turns to wait in the server, or nil
+	working sync.Map // of a doer, its *sql.Tx
+	// gate, if not nil, has the turns to wait in the server. The queue of package lease cannot be
+	// the gate: its waiter asks the store again after each notice, and the waiter here stays in one
+	// transaction until the server gives it the row.
+	gate *keyed.Mutexes[string]
 }
 
 // doer is an owner that is inside of [Row.Do].
