@@ -49,7 +49,7 @@ func crowds() (ws []Workload) {
 				return Cost(l.Name, func(n int) (float64, error) {
 					c := c
 					c.Sample = 1
-					c.Ops = 4 * max(n, 10*size) // the longest wait takes its time to come
+					c.Ops = 4 * max(n, fewest.each*size) // the longest wait takes its time to come
 					r, err := Contend(context.Background(), l.New(), c)
 					return of(&r.Waits), err
 				})
@@ -131,7 +131,7 @@ func (c readerCrowd) run(l ReadWriter, n int) (took float64, waits *Histogram, e
 		mu    sync.Mutex
 		inUse = Rounds(crowdWork)
 	)
-	n = max(n, 20*c.goroutines)
+	n = max(n, 2*fewest.each*c.goroutines)
 	left.Store(int64(n))
 	waits = new(Histogram)
 	start := time.Now()

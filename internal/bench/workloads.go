@@ -755,12 +755,19 @@ func KeySubjects(name string, lock, unlock func(key string)) [4]Subject {
 	}
 }
 
+// fewest is what a contest has at least, also if it is measured only once: operations of each
+// goroutine, and time. A writer that loses its processor gets it back after 10 ms.
+var fewest = struct {
+	each  int
+	limit time.Duration
+}{10, 50 * time.Millisecond}
+
 // Contended makes a subject of a contest for one lock. The cost is the time of an acquisition. If
 // waits are timed, it is the p99 wait, weighed by time, or the longest one.
 func Contended(name string, make func() sync.Locker, c Contest) Subject {
 	return Cost(name, func(n int) (float64, error) {
 		c := c
-		c.Ops = max(n, 10*c.Goroutines)
+		c.Ops = max(n, fewest.each*c.Goroutines)
 		r, err := Contend(context.Background(), make(), c)
 		if c.Longest {
 			return float64(r.Waits.Max()), err
@@ -823,8 +830,7 @@ func steady(readers int, wait bool) Workload {
 		{"rwlock.RWMutex-FIFO", func() ReadWriter { return rwlock.New(locks.FIFO) }},
 	} {
 		w.Subjects = append(w.Subjects, Cost(l.name, func(n int) (float64, error) {
-			// A writer that loses its processor gets it back after 10 ms.
-			limit := max(50*time.Millisecond, time.Duration(n)*time.Microsecond)
+			limit := max(fewest.limit, time.Duration(n)*time.Microsecond)
 			s, err := ContendSteadily(l.make(), readers, 0, limit)
 			if wait {
 				return float64(s.Waits.Quantile(0.99)), err
