@@ -103,6 +103,7 @@ func TestStoresInMemoryPass(t *testing.T) {
 }
 
 func TestAStoreOfSemaphoresPasses(t *testing.T) {
+	t.Parallel()
 	TestInVirtualTime(t, func(tb testing.TB) Config { return semaphore(tb, "", fakestore.Permits) })
 }
 
@@ -501,6 +502,7 @@ var mutants = []struct {
 }
 
 func TestEachFlawIsFoundByItsCheck(t *testing.T) {
+	t.Parallel()
 	for _, m := range mutants {
 		t.Run(m.check+"/"+string(m.flaw), func(t *testing.T) {
 			for try := range 20 { // chance may miss the moment of a flaw

@@ -258,6 +258,7 @@ var leaderSeeds = map[fakestore.Kind][]uint64{
 }
 
 func TestLivesOfLeaders(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []fakestore.Kind{fakestore.Polled, fakestore.Watched, fakestore.Full, fakestore.Tied} {
 		t.Run(string(kind), func(t *testing.T) {
 			Simulate(t, World{For: effort.Part(5 * time.Minute), Seeds: leaderSeeds[kind], Open: func(tb testing.TB) Config {

@@ -77,6 +77,7 @@ var multiSeeds = map[string][]uint64{
 }
 
 func TestLivesOfMultisOverTwoStores(t *testing.T) {
+	t.Parallel()
 	for how, members := range multiNames {
 		for _, kind := range []fakestore.Kind{fakestore.Watched, fakestore.Queued, fakestore.Full} {
 			t.Run(how+"/"+string(kind), func(t *testing.T) {

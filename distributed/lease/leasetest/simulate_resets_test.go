@@ -47,6 +47,7 @@ func reset(how string, kind fakestore.Kind) Config {
 }
 
 func TestLivesOfStoresThatBreakPromises(t *testing.T) {
+	t.Parallel()
 	for how := range resetting {
 		for _, kind := range []fakestore.Kind{
 			fakestore.Polled, fakestore.Watched, fakestore.Queued, fakestore.Tied, fakestore.Full, fakestore.Permits,
@@ -57,6 +58,7 @@ func TestLivesOfStoresThatBreakPromises(t *testing.T) {
 }
 
 func TestLivesOfLeadersByStoresThatBreakPromises(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []fakestore.Kind{fakestore.Polled, fakestore.Watched, fakestore.Full, fakestore.Tied} {
 		t.Run(string(kind), func(t *testing.T) {
 			Simulate(t, World{
@@ -68,6 +70,7 @@ func TestLivesOfLeadersByStoresThatBreakPromises(t *testing.T) {
 }
 
 func TestLivesOfMultisOverStoresThatBreakPromises(t *testing.T) {
+	t.Parallel()
 	for how, members := range multiNames {
 		for _, kind := range []fakestore.Kind{fakestore.Watched, fakestore.Queued, fakestore.Full} {
 			t.Run(how+"/"+string(kind), func(t *testing.T) {

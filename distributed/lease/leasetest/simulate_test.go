@@ -50,6 +50,7 @@ var directSeeds = map[fakestore.Kind][]uint64{
 }
 
 func TestLivesOfEachKindOfStore(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []fakestore.Kind{
 		fakestore.Polled, fakestore.Watched, fakestore.Queued, fakestore.Tied, fakestore.Full, fakestore.Permits,
 	} {
@@ -57,7 +58,10 @@ func TestLivesOfEachKindOfStore(t *testing.T) {
 	}
 }
 
-func TestLivesOfReadWriteLocks(t *testing.T) { simulates(t, halved, "") }
+func TestLivesOfReadWriteLocks(t *testing.T) {
+	t.Parallel()
+	simulates(t, halved, "")
+}
 
 // connectionSeeds are the seeds of lives that have found something.
 var connectionSeeds = map[fakestore.Kind][]uint64{
@@ -65,6 +69,7 @@ var connectionSeeds = map[fakestore.Kind][]uint64{
 }
 
 func TestLivesWithConnections(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []fakestore.Kind{fakestore.Watched, fakestore.Queued, fakestore.Tied, fakestore.Full} {
 		t.Run(string(kind), func(t *testing.T) { simulates(t, fake, kind, connectionSeeds[kind]...) })
 	}
@@ -137,6 +142,7 @@ func TestASearchDoesAQuarterUnlessItIsAsked(t *testing.T) {
 
 // It is one short life. Tools/lives simulates all worlds as services, for days.
 func TestAServiceLivesForHours(t *testing.T) {
+	t.Parallel()
 	w := World{
 		Service: true, For: time.Second, Open: func(tb testing.TB) Config { return direct(tb, "", fakestore.Full) },
 	}

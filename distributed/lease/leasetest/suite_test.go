@@ -79,6 +79,7 @@ func (m *server) Release(_ context.Context, id driver.HoldID) (driver.Released, 
 func (m *server) Watch(context.Context, driver.HoldID) (driver.Watch, error) { return nil, nil }
 
 func TestAStoreInMemoryPasses(t *testing.T) {
+	t.Parallel()
 	TestInVirtualTime(t, func(testing.TB) Config {
 		s := newServer()
 		return Config{Store: func(testing.TB, *Link) driver.Store { return s }}
