@@ -111,13 +111,15 @@ func faultyKinds() map[string]faultyKind {
 
 // eachFaultyKind runs f for each kind of lock, with a context of the goroutine, and of an owner.
 func eachFaultyKind(t *testing.T, f func(t *testing.T, k faultyKind, as func(ctx context.Context) context.Context)) {
-	for name, k := range faultyKinds() {
+	for name := range faultyKinds() {
 		t.Run(name+" by a goroutine", func(t *testing.T) {
-			f(t, k, func(ctx context.Context) context.Context { return ctx })
+			t.Parallel()
+			f(t, faultyKinds()[name], func(ctx context.Context) context.Context { return ctx })
 		})
 		t.Run(name+" by an owner", func(t *testing.T) {
+			t.Parallel()
 			o := locks.NewOwner()
-			f(t, k, func(ctx context.Context) context.Context { return locks.WithOwner(ctx, o) })
+			f(t, faultyKinds()[name], func(ctx context.Context) context.Context { return locks.WithOwner(ctx, o) })
 		})
 	}
 }

@@ -780,16 +780,32 @@ func TestMultiOverAnySelectionTakesAllOrNone(t *testing.T) {
 	})
 }
 
+// queues are the locks whose queues a Multi waits in, by the Multi.
+type queues map[locks.TryLocker][]interface{ Waiting() int }
+
+// waiting returns how many goroutines wait for a Multi: each of them in the queue of one member.
+func (q queues) waiting(multi locks.TryLocker) (n int) {
+	for _, l := range q[multi] {
+		n += l.Waiting()
+	}
+	return n
+}
+
 func TestMultiIsATryLocker(t *testing.T) {
-	for name, member := range map[string]func() locks.TryLocker{
-		"ordered":   func() locks.TryLocker { return &fakelock.Lock{Reentrant: true} },
-		"unordered": func() locks.TryLocker { return fakelock.Value{L: &fakelock.Lock{Reentrant: true}} },
+	for name, as := range map[string]func(l *fakelock.Lock) locks.TryLocker{
+		"ordered":   func(l *fakelock.Lock) locks.TryLocker { return l },
+		"unordered": func(l *fakelock.Lock) locks.TryLocker { return fakelock.Value{L: l} },
 	} {
 		t.Run(name, func(t *testing.T) {
+			of := queues{}
 			lockstest.TestTryLocker(t, lockstest.Config{
 				New: func(testing.TB) locks.TryLocker {
-					return locks.Multi(member(), member())
+					a, b := &fakelock.Lock{Reentrant: true}, &fakelock.Lock{Reentrant: true}
+					m := locks.Multi(as(a), as(b))
+					of[m] = append(of[m], a, b)
+					return m
 				},
+				Waiting:   of.waiting,
 				Reentrant: true,
 				// The tries of two Multis may spoil each other.
 				SpuriousTry: true,
@@ -799,24 +815,31 @@ func TestMultiIsATryLocker(t *testing.T) {
 }
 
 func TestMultiOfLocksWithoutOwnersHasOwners(t *testing.T) {
+	of := queues{}
 	lockstest.TestTryLocker(t, lockstest.Config{
 		New: func(testing.TB) locks.TryLocker {
-			return locks.Multi(&fakelock.Lock{}, &fakelock.Lock{})
+			a, b := new(fakelock.Lock), new(fakelock.Lock)
+			m := locks.Multi(a, b)
+			of[m] = append(of[m], a, b)
+			return m
 		},
+		Waiting:     of.waiting,
 		Owned:       true,
 		SpuriousTry: true,
 	})
 }
 
 func TestMultiOfLeasedLocksIsLeased(t *testing.T) {
-	lost := map[locks.TryLocker]*fakelock.Leased{}
+	lost, of := map[locks.TryLocker]*fakelock.Leased{}, queues{}
 	lockstest.TestTryLocker(t, lockstest.Config{
 		New: func(testing.TB) locks.TryLocker {
-			second := fakelock.NewLeased("")
-			m := locks.Multi(fakelock.NewLeased(""), &fakelock.Lock{Reentrant: true}, second)
-			lost[m] = second
+			a, b, c := fakelock.NewLeased(""), &fakelock.Lock{Reentrant: true}, fakelock.NewLeased("")
+			m := locks.Multi(a, b, c)
+			lost[m] = c
+			of[m] = append(of[m], a, b, c)
 			return m
 		},
+		Waiting:     of.waiting,
 		Reentrant:   true,
 		SpuriousTry: true,
 		Leased:      true,
