@@ -7,11 +7,17 @@ import (
 	"time"
 )
 
-// Await waits until ok returns true, because of another goroutine. It fails tb after a minute, which
-// only a hang reaches.
+// Hang is a time that only a hang takes, however busy the machine is. A limit of a test is Hang,
+// unless the test is about the end of that limit.
+const Hang = 5 * time.Minute
+
+// askAgain is how long a server that starts may take for an answer before it is asked again.
+const askAgain = 15 * time.Second
+
+// Await waits until ok returns true, because of another goroutine. It fails tb after [Hang].
 func Await(tb testing.TB, ok func() bool) {
 	tb.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); runtime.Gosched() {
+	for deadline := time.Now().Add(Hang); !ok(); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			tb.Fatalf("did not happen\n%s", stacks())
 		}

@@ -104,7 +104,7 @@ func (s *Consul) Name() string { return s.name }
 // Ready returns when the server knows a leader, which reads and writes.
 func (s *Consul) Ready() {
 	s.tb.Helper()
-	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: askAgain, Transport: &http.Transport{DisableKeepAlives: true}}
 	answers := func() bool {
 		url := "http://" + s.addr + "/v1/catalog/nodes?consistent&filter=Node==" + s.name
 		req, err := http.NewRequest(http.MethodGet, url, nil)
@@ -120,7 +120,7 @@ func (s *Consul) Ready() {
 		nodes, err := io.ReadAll(answer.Body)
 		return err == nil && answer.StatusCode == http.StatusOK && len(nodes) > len("[]\n")
 	}
-	for end := time.Now().Add(time.Minute); !answers(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(Hang); !answers(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.tb.Fatalf("Consul at %s does not answer", s.addr)
 		}

@@ -70,8 +70,8 @@ func (m *Etcd) Restart() {
 // Ready returns when the member answers for its cluster.
 func (m *Etcd) Ready() {
 	m.tb.Helper()
-	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	client := &http.Client{Timeout: askAgain, Transport: &http.Transport{DisableKeepAlives: true}}
+	for end := time.Now().Add(Hang); ; time.Sleep(10 * time.Millisecond) {
 		if answer, err := client.Get("http://" + m.addr + "/health"); err == nil {
 			health, _ := io.ReadAll(answer.Body)
 			answer.Body.Close()

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // GCS is a server of the test's own that talks as Google Cloud Storage does.
@@ -35,7 +34,7 @@ func StartFakeGCS(tb testing.TB, bucket, root string, args ...string) *GCS {
 		s.args = append(s.args, "-backend", "filesystem", "-filesystem-root", root)
 	}
 	s.Restart()
-	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: Hang, Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Post("http://"+s.addr+"/storage/v1/b", "application/json",
 		strings.NewReader(`{"name": "`+bucket+`"}`))
 	if err != nil {

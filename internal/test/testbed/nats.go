@@ -96,8 +96,8 @@ func (s *NATS) Name() string { return s.name }
 // Ready returns when the server answers, and its streams have caught up.
 func (s *NATS) Ready() {
 	s.tb.Helper()
-	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	client := &http.Client{Timeout: askAgain, Transport: &http.Transport{DisableKeepAlives: true}}
+	for end := time.Now().Add(Hang); ; time.Sleep(10 * time.Millisecond) {
 		if answer, err := client.Get(s.health); err == nil {
 			answer.Body.Close()
 			if answer.StatusCode == http.StatusOK {

@@ -150,8 +150,8 @@ func Start(tb testing.TB, cmd *exec.Cmd) *Process {
 // Pid returns the number of the process.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Line returns the next line of the standard output. It fails the test if none comes within a
-// minute.
+// Line returns the next line of the standard output. It fails the test if none comes within
+// [Hang].
 func (p *Process) Line() string {
 	p.tb.Helper()
 	select {
@@ -160,7 +160,7 @@ func (p *Process) Line() string {
 			p.tb.Fatalf("%s ended, and no line came", p.cmd.Path)
 		}
 		return line
-	case <-time.After(time.Minute):
+	case <-time.After(Hang):
 		p.tb.Fatalf("no line from %s", p.cmd.Path)
 	}
 	return ""

@@ -79,7 +79,7 @@ func motoRequest(method, addr, path string) error {
 	if err != nil {
 		return err
 	}
-	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: Hang, Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Do(req)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (s *S3) Restart() {
 // awaitListener returns when a server listens.
 func awaitListener(tb testing.TB, server, addr string) {
 	tb.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(Hang); ; time.Sleep(10 * time.Millisecond) {
 		conn, err := net.Dial("tcp", addr)
 		if err == nil {
 			conn.Close()

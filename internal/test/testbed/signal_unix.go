@@ -16,7 +16,7 @@ import (
 func (p *Process) Pause() {
 	p.tb.Helper()
 	p.Signal(syscall.SIGSTOP)
-	for end := time.Now().Add(time.Minute); !p.stopped(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(Hang); !p.stopped(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			p.tb.Fatal("the process does not stop")
 		}

@@ -175,7 +175,7 @@ func (s *SQLServer) run() {
 		}
 	})
 	s.Process = p
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(Hang); ; time.Sleep(20 * time.Millisecond) {
 		err := s.ready(s.addr)
 		if err == nil {
 			return

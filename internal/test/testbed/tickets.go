@@ -34,7 +34,7 @@ type Tickets struct {
 	// a lock must survive without a loss. It mends the fault before it returns: the next call waits
 	// until a ticket is sold without trouble, however slow the machine is.
 	Trouble func()
-	// Limit is for how long the test may take, four minutes if 0.
+	// Limit is for how long the test may take, three times [Hang] if 0.
 	Limit time.Duration
 }
 
@@ -49,7 +49,7 @@ func (x Tickets) Run(tb testing.TB) []int {
 		x.Processes = 4
 	}
 	if x.Limit == 0 {
-		x.Limit = 4 * time.Minute
+		x.Limit = 3 * Hang
 	}
 	dir := tb.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "sold"), []byte("0"), 0o644); err != nil {

@@ -118,7 +118,7 @@ func newZooKeeper(tb testing.TB, main, more string) *ZooKeeper {
 	}
 	port := Port(tb)
 	config := fmt.Sprintf("tickTime=200\ninitLimit=50\nsyncLimit=25\n"+
-		"minSessionTimeout=400\nmaxSessionTimeout=60000\ndataDir=%s/data\n"+
+		"minSessionTimeout=400\nmaxSessionTimeout=600000\ndataDir=%s/data\n"+
 		"clientPort=%d\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n"+
 		"4lw.commands.whitelist=*\nmaxClientCnxns=0\n%s",
 		dir, port, more)
@@ -170,7 +170,7 @@ func (z *ZooKeeper) Restart() {
 // Ready returns when the server serves.
 func (z *ZooKeeper) Ready() {
 	z.tb.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(Hang); ; time.Sleep(20 * time.Millisecond) {
 		if strings.Contains(z.Ask("srvr"), "Mode: ") {
 			return
 		}
@@ -185,12 +185,12 @@ func (z *ZooKeeper) Leads() bool { return strings.Contains(z.Ask("srvr"), "Mode:
 
 // Ask sends one of the server's four-letter commands, and returns what it says, or nothing.
 func (z *ZooKeeper) Ask(command string) string {
-	conn, err := net.DialTimeout("tcp", z.addr, time.Second)
+	conn, err := net.DialTimeout("tcp", z.addr, askAgain)
 	if err != nil {
 		return ""
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(2 * time.Second))
+	conn.SetDeadline(time.Now().Add(askAgain))
 	io.WriteString(conn, command)
 	answer, _ := io.ReadAll(conn)
 	return string(answer)
