@@ -22,7 +22,8 @@ type Proxy struct {
 	down    bool // what the server sends is swallowed
 	delay   time.Duration
 	drop    []byte
-	nth     int // the how manieth match it is, from 1
+	nth     int  // the how manieth match it is, from 1
+	ends    bool // the connection ends instead of the reply
 	dropped int
 	asked   int // how often a client has connected or sent something
 	match   func(reply []byte) bool
@@ -35,6 +36,7 @@ type pair struct {
 
 	// Guarded by Proxy.mu.
 	deaf bool // what the server sends is swallowed
+	ends bool // what the server sends next ends the connection
 	lost bool // something was swallowed by a cut
 }
 
@@ -119,10 +121,17 @@ func (p *Proxy) Heal() {
 // DropReply swallows the reply to the nth request from now that contains text, counted from 1,
 // and everything after it on its connection.
 func (p *Proxy) DropReply(text string, nth int) {
-	p.set(func() { p.drop, p.nth = []byte(text), nth })
+	p.set(func() { p.drop, p.nth, p.ends = []byte(text), nth, false })
 }
 
-// Drops returns how many replies were swallowed by [Proxy.DropReply].
+// ResetReply closes the connection of the nth request from now that contains text, counted from 1,
+// when the server replies. Thus the client learns at once that the reply is lost, after the server
+// has carried the request out.
+func (p *Proxy) ResetReply(text string, nth int) {
+	p.set(func() { p.drop, p.nth, p.ends = []byte(text), nth, true })
+}
+
+// Drops returns how many replies were lost by [Proxy.DropReply] and [Proxy.ResetReply].
 func (p *Proxy) Drops() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -218,19 +227,23 @@ func (p *Proxy) copy(c *pair, up bool) {
 		delay := p.delay
 		cut := up && p.up || !up && p.down
 		c.lost = c.lost || cut
-		swallow := cut
+		swallow, ends := cut, false
 		if up {
 			p.asked++
 			if p.nth > 0 && bytes.Contains(buf[:n], p.drop) {
 				if p.nth--; p.nth == 0 {
 					p.dropped++
-					c.deaf = true
+					c.deaf, c.ends = !p.ends, p.ends
 				}
 			}
 		} else {
 			swallow = cut || c.deaf || p.match != nil && p.match(buf[:n])
+			ends = c.ends
 		}
 		p.mu.Unlock()
+		if ends {
+			return
+		}
 		if p.l == nil {
 			time.Sleep(lag())
 		}
