@@ -401,7 +401,7 @@ func TestEachKindFollowsTheClassOfAnError(t *testing.T) {
 		client, err := dialWith([]grpc.DialOption{grpc.WithChainUnaryInterceptor(m.intercept)}, s.addr)
 		require.NoError(t, err)
 		t.Cleanup(func() { client.Close() })
-		c := open(t, client, etcdlock.WithTTL(time.Minute), etcdlock.WithLeaseOptions(lease.WithPoll(50*time.Millisecond)))
+		c := open(t, client, etcdlock.WithTTL(time.Hour), etcdlock.WithLeaseOptions(lease.WithPoll(50*time.Millisecond)))
 		warm, a := c.Mutex(t.Name()), adaptertest.Owner()
 		require.NoError(t, warm.LockContext(a))
 		require.NoError(t, warm.UnlockContext(a))

@@ -42,7 +42,7 @@ var special = regexp.MustCompile(`[^a-zA-Z0-9]+`)
 // TestKinds checks that each kind of lock does what the class of an error answer demands at a first
 // request, at a renewal, at a release and at a wait. open returns the mood of a server, and the
 // kinds of a client that has asked before. The waiters of the client ask often, and its leases
-// last for longer than the test.
+// last for minutes.
 func TestKinds[E comparable](t *testing.T, outages []Outage[E], open func(t *testing.T) (*Refuser[E], []Kind)) {
 	t.Helper()
 	for _, o := range outages {
@@ -95,6 +95,8 @@ func (o Outage[E]) meets(t *testing.T, r *Refuser[E], k Kind) {
 	<-extended
 	require.NoError(t, h.Err())
 
+	end, leased := h.Deadline()
+	require.True(t, leased)
 	r.Refuse(o.Answer) // a release
 	released := start(func() error { return l.UnlockContext(a) })
 	if o.Class == classes.Moment {
@@ -105,7 +107,7 @@ func (o Outage[E]) meets(t *testing.T, r *Refuser[E], k Kind) {
 		require.ErrorIs(t, Result(t, released), locks.ErrLost)
 		r.Refuse(none)
 	}
-	ctx, cancel := context.WithTimeout(b, 20*time.Second) // long before the end of the lease
+	ctx, cancel := context.WithDeadline(b, end) // the store's lease ends later
 	defer cancel()
 	require.NoError(t, rival.LockContext(ctx))
 

@@ -9,10 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
-// long is a time that only a hang takes.
-const long = time.Minute
+// Patient makes a client wait as long for the answer to a release as only a hang takes. The default
+// release timeout is too short for a busy machine.
+var Patient = lease.WithReleaseTimeout(testbed.Hang)
 
 // Owner returns a context with an owner of its own.
 func Owner() context.Context { return locks.WithOwner(context.Background(), locks.NewOwner()) }
@@ -30,7 +33,7 @@ func Hold(tb testing.TB, l Lock, owner context.Context) locks.Hold {
 // of a busy machine may come too late. It asks again after an error.
 func Patiently(tb testing.TB, l locks.Leased, owner context.Context) locks.Hold {
 	tb.Helper()
-	for end := time.Now().Add(long); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(testbed.Hang); ; time.Sleep(10 * time.Millisecond) {
 		err := l.LockContext(owner)
 		if err == nil {
 			break
@@ -56,7 +59,7 @@ func Close(tb testing.TB, c interface {
 	Close(ctx context.Context) error
 }) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), long)
+	ctx, cancel := context.WithTimeout(context.Background(), testbed.Hang)
 	defer cancel()
 	if err := c.Close(ctx); err != nil {
 		counts := regexp.MustCompile(`close: (?:(\d+) of (\d+) holds released, )?acquisitions in doubt: `).
@@ -95,7 +98,7 @@ func Result(tb testing.TB, got <-chan error) error {
 	select {
 	case err := <-got:
 		return err
-	case <-time.After(long):
+	case <-time.After(testbed.Hang):
 		require.Fail(tb, "the acquisition still waits")
 		return nil
 	}
@@ -106,7 +109,7 @@ func AwaitLoss(tb testing.TB, h locks.Hold) {
 	tb.Helper()
 	select {
 	case <-h.Lost():
-	case <-time.After(long):
+	case <-time.After(testbed.Hang):
 		require.Fail(tb, "the loss is not reported")
 	}
 	require.ErrorIs(tb, h.Err(), locks.ErrLost)
