@@ -35,7 +35,7 @@ func TestWaitersAskAgainAfterADeadHoldersLease(t *testing.T) {
 			select {
 			case err := <-got:
 				require.NoError(t, err)
-			case <-time.After(10 * time.Second):
+			case <-time.After(hang):
 				t.Fatalf("%s: it does not ask", name)
 			}
 			require.NoError(t, l.UnlockContext(a))

@@ -72,7 +72,7 @@ func TestAHoldLostDuringAPauseStaysLost(t *testing.T) {
 	require.ErrorIs(t, h.Err(), locks.ErrLost)
 	time.Sleep(2 * short)
 	s.Resume()
-	require.Eventually(t, func() bool { ok, _ := rival.TryLockContext(b); return ok }, 20*time.Second,
+	require.Eventually(t, func() bool { ok, _ := rival.TryLockContext(b); return ok }, hang,
 		10*time.Millisecond)
 	require.ErrorIs(t, h.Err(), locks.ErrLost, "no renewal brings it back")
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
@@ -95,7 +95,7 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 		require.Eventually(t, func() bool {
 			after, _ := h.Deadline()
 			return after.After(before.Add(short / 2))
-		}, 20*time.Second, 10*time.Millisecond, "it is renewed")
+		}, hang, 10*time.Millisecond, "it is renewed")
 	}
 	require.NoError(t, h.Err())
 	require.Greater(t, direct.PTTL(background, "it").Val(), long)
@@ -144,7 +144,7 @@ func TestAHolderWithoutItsLockSparesItsSuccessor(t *testing.T) {
 			hold(t, rival, b)
 			select {
 			case <-h.Lost():
-			case <-time.After(20 * time.Second):
+			case <-time.After(hang):
 				t.Fatal("the renewal did not tell")
 			}
 			require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
@@ -196,7 +196,7 @@ func TestCloseEndsHoldsAndWaiters(t *testing.T) {
 	}
 	require.Eventually(t,
 		func() bool { return c.Mutex("it").QueueLength() == 3 && c.Mutex("other").QueueLength() == 2 },
-		20*time.Second, time.Millisecond)
+		hang, time.Millisecond)
 	require.NoError(t, c.Close(background))
 	wg.Wait()
 	require.ErrorIs(t, h.Err(), locks.ErrLost)
@@ -295,7 +295,7 @@ func TestAHoldWithForeignFieldsIsReleased(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	direct := connect(t, s.Addr)
-	c := open(t, connect(t, s.Addr))
+	c := open(t, connect(t, s.Addr), term(lease.DefaultLease))
 	for kind, lock := range suite.AllKinds {
 		if kind == "simple" {
 			continue

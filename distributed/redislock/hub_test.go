@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
+
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // homeless is a port that does not know the server of a channel.
@@ -110,7 +112,7 @@ func TestASubscriptionThatHasFailedIsEndedToo(t *testing.T) {
 			require.NoError(t, h.bind(context.Background(), w, shard, "it"))
 			require.Equal(t, "it", <-u.failed)
 			w.Close()
-			require.Eventually(t, func() bool { return !u.has("it") }, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool { return !u.has("it") }, testbed.Hang, time.Millisecond)
 		})
 	}
 }
@@ -177,9 +179,9 @@ func TestAWatchFollowsItsChannelToLaterServers(t *testing.T) {
 	close(here.left)
 	<-w.C() // it asks, for want of anything better
 	p.home.Store(there)
-	require.Eventually(t, func() bool { return there.has("it") }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return there.has("it") }, testbed.Hang, time.Millisecond)
 	w.Close()
-	require.Eventually(t, func() bool { return !there.has("it") }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return !there.has("it") }, testbed.Hang, time.Millisecond)
 }
 
 // mesh is a port of a cluster. No server has any subscriber.
@@ -371,7 +373,7 @@ func TestAWaiterForRedissonsPermitsNoticesAFailover(t *testing.T) {
 	}()
 	select {
 	case <-p.opened:
-	case <-time.After(20 * time.Second):
+	case <-time.After(testbed.Hang):
 		t.Fatal("it stays with the former master")
 	}
 }
@@ -392,5 +394,5 @@ func TestAConfirmationOfAFormerConnectionCountsForNothing(t *testing.T) {
 	require.Zero(t, n)
 	require.Equal(t, "it", <-second.asked)
 	second.events <- event{Kind: redisport.Subscribed, Channel: "it"}
-	require.Eventually(t, func() bool { n, _ := h.subscribed("it"); return n == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { n, _ := h.subscribed("it"); return n == 1 }, testbed.Hang, time.Millisecond)
 }

@@ -133,7 +133,7 @@ func starve(args []string) error {
 		state = "lost"
 		select {
 		case <-h.Lost():
-		case <-time.After(time.Minute):
+		case <-time.After(hang):
 			state = "lost in silence"
 		}
 	}

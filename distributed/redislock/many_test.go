@@ -38,7 +38,7 @@ func TestAHundredScriptsRenewTenThousandHolds(t *testing.T) {
 	scripts := func() int { return commands(t, direct, "evalsha") + commands(t, direct, "eval") }
 	renewed := func() int { return commands(t, direct, "pexpire") }
 	before, expired := scripts(), renewed()
-	require.Eventually(t, func() bool { return renewed() >= expired+n }, 60*time.Second, 100*time.Millisecond,
+	require.Eventually(t, func() bool { return renewed() >= expired+n }, hang, 100*time.Millisecond,
 		"each is renewed")
 	times := float64(renewed()-expired) / n
 	require.LessOrEqual(t, float64(scripts()-before), times*n/100*1.5, "in batches of a hundred")

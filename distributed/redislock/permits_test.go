@@ -22,7 +22,7 @@ const (
 // get acquires permits of s.
 func get(tb testing.TB, s locks.Semaphore, n int64) locks.Permits {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(background, soon)
+	ctx, cancel := context.WithTimeout(background, hang)
 	defer cancel()
 	p, err := s.AcquireContext(ctx, n)
 	require.NoError(tb, err)
@@ -47,7 +47,7 @@ func inPermitsList(tb testing.TB, direct *redis.Client, n int) {
 	tb.Helper()
 	require.Eventually(tb, func() bool {
 		return direct.LLen(background, permitsList).Val() == int64(n)
-	}, soon, time.Millisecond)
+	}, hang, time.Millisecond)
 }
 
 func TestAReleaseWakesAllWaitersThatFit(t *testing.T) {
@@ -106,7 +106,7 @@ func TestInspectTellsOfPermitsAndWaiters(t *testing.T) {
 		info, err = d.Inspect(background)
 		require.NoError(t, err)
 		return len(info.Holders) == 1 && info.Holders[0].Label == "billing"
-	}, soon, time.Millisecond)
+	}, hang, time.Millisecond)
 	require.EqualValues(t, 3, info.Holders[0].Permits)
 	require.Greater(t, info.Holders[0].Left, 10*time.Second)
 	require.Equal(t, 1, info.Waiting)
@@ -157,7 +157,7 @@ func TestDeadLargeWaitersHideNoLiveWaiter(t *testing.T) {
 		direct.RPush(background, permitsList, "x:1:1:3")
 		require.NoError(t, one.ReleaseContext(background))
 		require.NoError(t, two.ReleaseContext(background))
-		m, err := heard.ReceiveTimeout(background, soon)
+		m, err := heard.ReceiveTimeout(background, hang)
 		require.NoError(t, err)
 		require.Equal(t, "x:1:1:3", m.(*redis.Message).Payload)
 		require.NoError(t, three.ReleaseContext(background))

@@ -87,7 +87,7 @@ func TestALockAwaitsAReplicaThatBecomesMaster(t *testing.T) {
 	require.NoError(t, direct.ReplicaOf(background, host, port).Err())
 	require.Eventually(t, func() bool {
 		return strings.Contains(direct.Info(background, "replication").Val(), "master_link_status:up")
-	}, 30*time.Second, 5*time.Millisecond)
+	}, hang, 5*time.Millisecond)
 	l, a := open(t, patient(t, s.Addr)).Mutex("it"), someone()
 	ok, err := l.TryLockContext(a)
 	require.False(t, ok)
@@ -98,7 +98,7 @@ func TestALockAwaitsAReplicaThatBecomesMaster(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return commands(t, direct, "evalsha")+commands(t, direct,
 			"eval") > asked+3
-	}, soon, 5*time.Millisecond)
+	}, hang, 5*time.Millisecond)
 	require.Empty(t, got)
 	require.NoError(t, direct.ReplicaOf(background, "NO", "ONE").Err())
 	require.NoError(t, within(t, got))
@@ -112,12 +112,11 @@ func TestAnUnreachableServerIsRetriedOnlyOnRequest(t *testing.T) {
 	require.ErrorIs(t, err, lease.ErrUnreachable)
 	conn, failed := connect(t, addr), make(unanswered, 1000)
 	conn.AddHook(failed)
-	retrying := redislock.WithLeaseOptions(lease.WithRetry(lease.RetryUnreachable),
-		lease.WithReleaseTimeout(time.Second))
+	retrying := redislock.WithLeaseOptions(lease.WithRetry(lease.RetryUnreachable))
 	ctx, cancel := context.WithCancel(someone())
 	defer cancel()
 	got := make(chan error, 1)
-	l := open(t, conn, retrying).Mutex("it")
+	l := open(t, conn, retrying, suite.Brief).Mutex("it")
 	go func() { got <- l.LockContext(ctx) }()
 	failed.await(t, 6) // of several acquisitions
 	require.Empty(t, got)
@@ -170,7 +169,7 @@ func confine(t *testing.T) (direct *redis.Client, as func() *redis.Client) {
 	rules := append([]any{"acl", "setuser", "locks", "on", ">secret"}, toAny(strings.Fields(confined))...)
 	require.NoError(t, direct.Do(background, rules...).Err())
 	return direct, func() *redis.Client {
-		o := options(s.Addr, 5*time.Second)
+		o := options(s.Addr, hang)
 		o.Username, o.Password = "locks", "secret"
 		conn := redis.NewClient(o)
 		t.Cleanup(func() { conn.Close() })
@@ -276,13 +275,13 @@ func TestDeadFairWaitersCostOneGraceTogether(t *testing.T) {
 	}
 	l.join(0, someone())
 	l.queued(6)
-	require.Less(t, l.finish(), soon, "and not the hour that their places last")
+	require.Less(t, l.finish(), hang, "and not the hour that their places last")
 	require.Equal(t, []int{0}, l.order)
 }
 
 func TestAFairQueueExpiresUnlessRedissonWaits(t *testing.T) {
 	t.Parallel()
-	l := newLine(t, 2)
+	l := newLine(t, 2, term(lease.DefaultLease))
 	ttl := func(key string) time.Duration { return l.direct.PTTL(background, key).Val() }
 	for _, key := range []string{fairQueue, fairTimes} {
 		require.Greater(t, ttl(key), 30*time.Second)

@@ -24,7 +24,7 @@ const endsKey = "{it}:timeout"
 func TestRedissonsPermitsHaveIdsAndEnds(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
-		s := open(t, connect(t, addr)).RedissonExpirableSemaphore("it")
+		s := open(t, connect(t, addr), term(lease.DefaultLease)).RedissonExpirableSemaphore("it")
 		did, err := s.TrySetPermits(background, 300)
 		require.NoError(t, err)
 		require.True(t, did)
@@ -84,7 +84,7 @@ func TestANumberOfPermitsIsSharedAndWaitedFor(t *testing.T) {
 		require.NoError(t, err)
 		got := waits(background, rival, 3)
 		require.Eventually(t, func() bool { return direct.PubSubNumSub(background, channel).Val()[channel] == 2 },
-			soon, time.Millisecond)
+			hang, time.Millisecond)
 		require.NoError(t, p.Extend(background, time.Minute))
 		require.NoError(t, p.ReleaseContext(background))
 		m, err := heard.ReceiveMessage(background)
@@ -219,8 +219,8 @@ func TestARefusedReleaseOfANumberIsRepeated(t *testing.T) {
 	p, conn, direct := counted(t)
 	conn.AddHook(&refusing{text: "WRONGPASS invalid username-password pair or user is disabled.", left: 1})
 	require.ErrorIs(t, p.ReleaseContext(background), driver.ErrLogin)
-	require.Eventually(t, func() bool { return direct.Get(background, "it").Val() == "5" }, soon, time.Millisecond)
-	require.Eventually(t, func() bool { return p.Err() != nil }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return direct.Get(background, "it").Val() == "5" }, hang, time.Millisecond)
+	require.Eventually(t, func() bool { return p.Err() != nil }, hang, time.Millisecond)
 	require.NoError(t, p.ReleaseContext(background), "the call that was refused is repeated by its caller")
 	require.ErrorIs(t, p.ReleaseContext(background), locks.ErrNotHeld)
 }

@@ -32,7 +32,7 @@ func queue(t *testing.T, direct *redis.Client, addr, halves string) (got []<-cha
 		got = append(got, begin(l, a))
 		require.Eventually(t, func() bool {
 			return direct.LLen(background, rwWaiting).Val() == int64(len(gone)+i+1)
-		}, soon, time.Millisecond)
+		}, hang, time.Millisecond)
 		held = append(held, func() { require.NoError(t, l.UnlockContext(a)) })
 	}
 	return got, held
@@ -69,7 +69,7 @@ func TestAReleaseWakesWaitersThatEnterTogether(t *testing.T) {
 			for i := range strings.Count(want, string(halves[0])) {
 				require.NoError(t, within(t, got[i]))
 			}
-			require.Eventually(t, func() bool { return told(heard()) == want }, soon, time.Millisecond, told(heard()))
+			require.Eventually(t, func() bool { return told(heard()) == want }, hang, time.Millisecond, told(heard()))
 			for i := range got {
 				if i >= len(strings.TrimSuffix(want, " 01")) {
 					require.NoError(t, within(t, got[i]), "its turn comes")
@@ -93,7 +93,7 @@ func TestADowngradeWakesReadersBehindAWriter(t *testing.T) {
 		require.NoError(t, write.UnlockContext(a))
 		require.NoError(t, within(t, got[1]))
 		require.NoError(t, within(t, got[2]))
-		require.Eventually(t, func() bool { return told(heard()) == "rr 01" }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return told(heard()) == "rr 01" }, hang, time.Millisecond)
 		held[1]()
 		held[2]()
 		require.Empty(t, got[0])
@@ -115,7 +115,7 @@ func TestAReleaseSkipsAGoneClientsWriter(t *testing.T) {
 		heard := suite.Listen(t, direct, "redisson") // and not the clients' channels, whose subscribers count
 		require.NoError(t, read.UnlockContext(a))
 		require.NoError(t, within(t, got[0]))
-		require.Eventually(t, func() bool { return told(heard()) == " 00" }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return told(heard()) == " 00" }, hang, time.Millisecond)
 		require.Zero(t, direct.Exists(background, rwWaiting).Val())
 		held[0]()
 	})
@@ -135,7 +135,7 @@ func TestAWokenWritersCancellationAdmitsReaders(t *testing.T) {
 		lost := begin(rival, ctx)
 		require.Eventually(t, func() bool {
 			return direct.LLen(background, rwWaiting).Val() == int64(len(gone)+2)
-		}, soon, time.Millisecond)
+		}, hang, time.Millisecond)
 
 		// As after the release, and the request of the faster reader.
 		direct.LTrim(background, rwWaiting, int64(len(gone)), int64(len(gone)))

@@ -15,7 +15,6 @@ const (
 	short = suite.Short
 	long  = suite.Long
 	hasty = suite.Hasty
-	soon  = suite.Soon
 	hang  = suite.Hang
 )
 

@@ -50,7 +50,7 @@ func within(tb testing.TB, got <-chan error) error {
 	select {
 	case err := <-got:
 		return err
-	case <-time.After(soon):
+	case <-time.After(hang):
 		tb.Fatal("it still waits")
 		return nil
 	}
@@ -88,10 +88,10 @@ func TestAReleaseTellsOnlyTheFirstToAsk(t *testing.T) {
 			require.NoError(t, lock(holder).UnlockContext(a))
 			require.NoError(t, within(t, got))
 			require.Zero(t, direct.Exists(background, waitingList).Val())
-			require.Eventually(t, func() bool { return len(heard()) == 2 }, soon, time.Millisecond)
+			require.Eventually(t, func() bool { return len(heard()) == 2 }, hang, time.Millisecond)
 			require.Equal(t, []string{channelOf(waiter) + " " + waiter, waitingChannel + " 00"}, heard())
 			require.NoError(t, lock(c).UnlockContext(b))
-			require.Eventually(t, func() bool { return len(heard()) == 3 }, soon, time.Millisecond)
+			require.Eventually(t, func() bool { return len(heard()) == 3 }, hang, time.Millisecond)
 			require.Equal(t, waitingChannel+" 0", heard()[2], "no waiter of ours")
 		}
 	})
@@ -181,7 +181,7 @@ func TestSeveralProcessesWaitersAcquireInOrder(t *testing.T) {
 			channel := channelOf(all[i])
 			require.Eventually(t, func() bool {
 				return direct.PubSubNumSub(background, channel).Val()[channel] == 1
-			}, soon, time.Millisecond)
+			}, hang, time.Millisecond)
 		}
 		release()
 		wg.Wait()
@@ -201,7 +201,7 @@ func TestAReleasePassesWaitersWhoseProcessesAreGone(t *testing.T) {
 	direct.LPush(background, waitingList, "gone:3", "gone:2", "", "gone")
 	release()
 	require.NoError(t, within(t, got))
-	require.Eventually(t, func() bool { return len(heard()) == 1 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return len(heard()) == 1 }, hang, time.Millisecond)
 	require.Equal(t, waitingChannel+" 00", heard()[0], alive)
 	require.Zero(t, direct.Exists(background, waitingList).Val())
 }
@@ -240,7 +240,7 @@ func TestAWaiterToldTooLateIsNextAgain(t *testing.T) {
 		before := inList(t, direct, 3)
 		require.EqualValues(t, 1, direct.Publish(background, channelOf(before[1]), before[1]).Val())
 		require.Eventually(t, func() bool { return direct.LIndex(background, waitingList, 0).Val() == before[1] },
-			soon, time.Millisecond)
+			hang, time.Millisecond)
 		require.Len(t, inList(t, direct, 3), 3, "it has one place")
 		cancel()
 		for _, got := range all {
@@ -521,7 +521,7 @@ func TestOfWaitersInTroubleNoneIsForgotten(t *testing.T) {
 					}
 				}
 				return true
-			}, soon, 10*time.Millisecond, "a waiter that is gone is in the list")
+			}, hang, 10*time.Millisecond, "a waiter that is gone is in the list")
 			return
 		case <-time.After(rand.N(50 * time.Millisecond)):
 		}
@@ -564,7 +564,7 @@ func TestAWaiterGrantedTooLateHearsReleasesAgain(t *testing.T) {
 	mine := inList(t, direct, 1)[0]
 	p.Delay(2 * term2) // the message, and then the answer
 	require.NoError(t, rival.UnlockContext(a))
-	require.Eventually(t, func() bool { return direct.HExists(background, "it", mine).Val() }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return direct.HExists(background, "it", mine).Val() }, hang, time.Millisecond)
 	hold(t, rival, a) // when the time of that hold is over, and before its answer has come
 	p.Heal()
 	inList(t, direct, 1)

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/distributed/lease"
+
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // server gets the numbers of requests that are sent together, and answers when it may.
@@ -100,7 +102,7 @@ func (l *lanes) waiting() int {
 
 func waits(t *testing.T, l *lanes, n int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return l.waiting() == n }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return l.waiting() == n }, testbed.Hang, time.Millisecond)
 }
 
 var errAnswer = errors.New("answer")

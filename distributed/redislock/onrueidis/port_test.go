@@ -27,7 +27,7 @@ import (
 
 func single(tb testing.TB, addr string) rueidis.Client {
 	tb.Helper()
-	return connect(tb, option(5*time.Second, addr))
+	return connect(tb, option(suite.Hang, addr))
 }
 
 func TestNoClientAndOneClientTwiceAreRefused(t *testing.T) {
@@ -52,7 +52,7 @@ func TestNobodyWaitsForAUsersClosedClient(t *testing.T) {
 	s := suite.StartServer(t)
 	require.NoError(t, open(t, single(t, s.Addr)).Mutex("it").LockContext(suite.Someone()))
 	conn := single(t, s.Addr)
-	l := open(t, conn, redislock.WithLeaseOptions(lease.WithPoll(200*time.Millisecond))).Mutex("it")
+	l := open(t, conn, suite.Brief, redislock.WithLeaseOptions(lease.WithPoll(200*time.Millisecond))).Mutex("it")
 	got := make(chan error, 1)
 	go func() { got <- l.LockContext(suite.Someone()) }()
 	direct := suite.Connect(t, s.Addr)
@@ -66,7 +66,8 @@ func TestAnAbsentServerFailsOnlyNewCallers(t *testing.T) {
 	s := suite.StartServer(t)
 	p := leasetest.NewProxy(t, s.Addr)
 	direct := suite.Connect(t, s.Addr)
-	holder, l := open(t, single(t, s.Addr)).Mutex("it"), open(t, single(t, p.Addr()))
+	brief := suite.Term(lease.DefaultLease) // after which the waiter asks again
+	holder, l := open(t, single(t, s.Addr), brief).Mutex("it"), open(t, single(t, p.Addr()), brief)
 	a, b := suite.Someone(), suite.Someone()
 	suite.Hold(t, holder, a)
 	got := make(chan error, 1)
@@ -77,7 +78,7 @@ func TestAnAbsentServerFailsOnlyNewCallers(t *testing.T) {
 		var op *net.OpError
 		_, err := l.Mutex("other").TryLockContext(suite.Someone())
 		return errors.As(err, &op) || errors.Is(err, lease.ErrUnavailable)
-	}, suite.Soon, time.Millisecond)
+	}, suite.Hang, time.Millisecond)
 	require.Empty(t, got)
 	s.Restart(t) // without the lock
 	require.NoError(t, <-got)

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"flag"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,7 +58,7 @@ func connect(tb testing.TB, o rueidis.ClientOption) rueidis.Client {
 		var err error
 		c, err = rueidis.NewClient(o)
 		return err == nil
-	}, suite.Soon, time.Millisecond)
+	}, suite.Hang, time.Millisecond)
 	tb.Cleanup(c.Close)
 	return c
 }
@@ -65,7 +66,7 @@ func connect(tb testing.TB, o rueidis.ClientOption) rueidis.Client {
 // open returns a Client of c that is closed with the test.
 func open(tb testing.TB, c rueidis.Client, opts ...redislock.Option) *redislock.Client {
 	tb.Helper()
-	rc, err := onrueidis.New(c, append([]redislock.Option{suite.Unhurried}, opts...)...)
+	rc, err := onrueidis.New(c, append(slices.Clip(suite.Unhurried), opts...)...)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { adaptertest.Close(tb, rc) })
 	return rc

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // The goroutine that begins a vote asks all other votes whether they are over, with the mutex of
@@ -30,7 +31,7 @@ func TestAVotesMutexIsFreeDuringItsDeletion(t *testing.T) {
 	}()
 	select {
 	case <-freed:
-	case <-time.After(30 * time.Second):
+	case <-time.After(testbed.Hang):
 		t.Fatal("free waits for the mutex of the majority, with that of the vote")
 	}
 	m.mu.Unlock()
@@ -65,7 +66,7 @@ func TestVotesBeginWhileOthersAreReleased(t *testing.T) {
 	select {
 	case <-done:
 		require.NoError(t, err)
-	case <-time.After(30 * time.Second):
+	case <-time.After(testbed.Hang):
 		t.Fatal("a begin and a release wait for each other")
 	}
 }
@@ -171,7 +172,7 @@ func underWay(t *testing.T, m *majority, n int) {
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		return v.asking == n
-	}, 30*time.Second, time.Millisecond)
+	}, testbed.Hang, time.Millisecond)
 }
 
 // votes returns how many of servers have a vote.
@@ -191,7 +192,7 @@ func TestARepeatedRequestThatFailsKeepsTheHold(t *testing.T) {
 	r, err := m.Acquire(context.Background(), request1)
 	require.NoError(t, err)
 	require.True(t, r.Held)
-	require.Eventually(t, func() bool { return votes(servers) == 3 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return votes(servers) == 3 }, testbed.Hang, time.Millisecond)
 
 	for _, s := range servers[:2] {
 		s.change(func(s *server) { s.failed = errors.New("no answer") })
@@ -219,7 +220,7 @@ func TestARequestLeavesItsVotesToAnother(t *testing.T) {
 	hear()
 
 	require.True(t, (<-second).Held)
-	require.Eventually(t, func() bool { return votes(servers) == 3 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return votes(servers) == 3 }, testbed.Hang, time.Millisecond)
 }
 
 func TestTheLastRequestThatFailsDeletesAllVotes(t *testing.T) {
@@ -227,14 +228,14 @@ func TestTheLastRequestThatFailsDeletesAllVotes(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	first, second := acquire(ctx, m), acquire(ctx, m)
 	underWay(t, m, 2)
-	require.Eventually(t, func() bool { return votes(servers) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return votes(servers) == 1 }, testbed.Hang, time.Millisecond)
 
 	cancel()
 	require.False(t, (<-first).Held)
 	require.False(t, (<-second).Held)
 	hear()
 
-	require.Eventually(t, func() bool { return votes(servers) == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return votes(servers) == 0 }, testbed.Hang, time.Millisecond)
 }
 
 func TestALookupKeepsAFailingRequestsVotes(t *testing.T) {
@@ -245,7 +246,7 @@ func TestALookupKeepsAFailingRequestsVotes(t *testing.T) {
 	underWay(t, m, 1)
 	v := m.find(request1.Name, request1.Acquisition)
 	servers[1].change(func(s *server) { s.vote = v.id })
-	require.Eventually(t, func() bool { return votes(servers) == 2 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return votes(servers) == 2 }, testbed.Hang, time.Millisecond)
 
 	r, err := m.Lookup(context.Background(), request1)
 	require.NoError(t, err)
@@ -264,7 +265,7 @@ func TestAReleaseDuringARequestLeavesNoHold(t *testing.T) {
 	m.free(m.find(request1.Name, request1.Acquisition), false)
 	hear()
 	require.False(t, (<-reply).Held)
-	require.Eventually(t, func() bool { return votes(servers) == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return votes(servers) == 0 }, testbed.Hang, time.Millisecond)
 }
 
 // lagging is a server to which a request to create a vote comes a second late, after the client has

@@ -44,7 +44,7 @@ func TestALookupAwaitsReplicasForHalfALease(t *testing.T) {
 	require.Eventually(t, func() bool { return p.Drops() == 1 }, hang, time.Millisecond)
 	p.Reset()
 	require.Error(t, <-got)
-	require.Less(t, time.Since(began), 30*time.Second)
+	require.Less(t, time.Since(began), hang)
 }
 
 func TestForceUnlockFreesALockWithReplicas(t *testing.T) {

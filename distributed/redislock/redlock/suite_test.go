@@ -12,7 +12,6 @@ type server = suite.Server
 
 const (
 	short = suite.Short
-	soon  = suite.Soon
 	hang  = suite.Hang
 )
 

@@ -81,7 +81,7 @@ func inEachMood(
 func AFirstRequestFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
 	inEachMood(t, on, func(t *testing.T, m *moody, l *lease.Mutex, text string, class classes.Class) {
 		want := reactions[class]
-		ctx, cancel := context.WithTimeout(Someone(), 2*Soon)
+		ctx, cancel := context.WithTimeout(Someone(), Hang)
 		defer cancel()
 		m.Refuse(text)
 		got := make(chan error, 1)
@@ -111,7 +111,7 @@ func AWaitFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
 		Hold(t, rival, a)
 		got := make(chan error, 1)
 		go func() { got <- l.LockContext(b) }()
-		require.Eventually(t, func() bool { return m.Exists("locks_waiting:{it}") }, Soon, time.Millisecond)
+		require.Eventually(t, func() bool { return m.Exists("locks_waiting:{it}") }, Hang, time.Millisecond)
 		m.Refuse(text)
 		if !reactions[class].waitGoesOn {
 			require.ErrorContains(t, <-got, text)
@@ -130,12 +130,12 @@ func NoErrorReplyToARenewalIsALoss(t *testing.T, on Driver) {
 	inEachMood(t, on, func(t *testing.T, m *moody, _ *lease.Mutex, text string, class classes.Class) {
 		l := on.Open(t, m.Addr(), Term(Long)).FencedMutex("it")
 		a := Someone()
-		h := Hold(t, l, a)
+		h := adaptertest.Patiently(t, l, a)
 		before, _ := h.Deadline()
 		m.Refuse(text)
 		m.Refuses(t, 1)
 		m.Refuse("")
-		require.Eventually(t, func() bool { now, _ := h.Deadline(); return now.After(before) }, Soon, time.Millisecond)
+		require.Eventually(t, func() bool { now, _ := h.Deadline(); return now.After(before) }, Hang, time.Millisecond)
 		require.NoError(t, h.Err())
 		require.NoError(t, l.UnlockContext(a))
 	})
@@ -160,7 +160,7 @@ func AReleaseFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
 			m.Refuse("")
 		}
 		if want.releasedNevertheless { // long before the end of the lease
-			require.Eventually(t, func() bool { return !m.Exists("it") }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return !m.Exists("it") }, Hang, time.Millisecond)
 		}
 	})
 }

@@ -63,7 +63,7 @@ func conformOn(t *testing.T, on Driver, direct redis.UniversalClient, open opene
 				Rounds:      50,
 				Settle:      5 * time.Millisecond,
 				IgnoreLeaks: on.Leaks,
-				Timeout:     time.Minute,
+				Timeout:     Hang,
 			})
 		})
 	}

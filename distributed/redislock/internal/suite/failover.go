@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/redlock"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -31,7 +32,7 @@ type tenure struct {
 // prints a line after its first tenure, and all its tenures at the end.
 func HoldInTurn(args []string) error {
 	const names = 20
-	opts := []redislock.Option{Unhurried, Term(9 * time.Second)}
+	opts := []redislock.Option{redislock.WithLeaseOptions(adaptertest.Patient), Term(9 * time.Second)}
 	if len(args) > 1 {
 		n, err := strconv.Atoi(args[1])
 		if err != nil {
@@ -100,7 +101,7 @@ func failovers(t *testing.T, role string, n int, settings map[string]string, arg
 	require.Eventually(t, func() bool {
 		others, err := sentinel.Sentinels(Background, "it").Result()
 		return err == nil && len(others) == 2
-	}, time.Minute, 20*time.Millisecond, "the sentinels know each other")
+	}, Hang, 20*time.Millisecond, "the sentinels know each other")
 	for _, s := range servers {
 		for name, value := range settings {
 			require.NoError(t, Patient(t, s.Addr).ConfigSet(Background, name, value).Err())
@@ -120,9 +121,9 @@ func failovers(t *testing.T, role string, n int, settings map[string]string, arg
 	}
 	for range n {
 		old := of()
-		require.Eventually(t, func() bool { return sentinel.Failover(Background, "it").Err() == nil }, 60*time.Second,
+		require.Eventually(t, func() bool { return sentinel.Failover(Background, "it").Err() == nil }, Hang,
 			20*time.Millisecond)
-		require.Eventually(t, func() bool { return of() != old }, 60*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return of() != old }, Hang, 5*time.Millisecond)
 		time.Sleep(split) // each process has moved to the new master then
 	}
 	for i, p := range holders {

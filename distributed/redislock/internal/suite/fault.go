@@ -21,6 +21,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // Times of the tests.
@@ -28,15 +29,20 @@ const (
 	Short = 1500 * time.Millisecond // a lease
 	Long  = 8 * Short               // one that is not lost because the machine is busy
 	Hasty = Short / 6               // for a reply
-	Soon  = 20 * time.Second        // before a lease of half a minute or Rarely lets a waiter ask
-	Hang  = time.Minute             // for what no lease and no asking can bring about
+	Hang  = testbed.Hang
 )
 
-// Rarely makes waiters rely on messages, and on the time to live of the lock.
-var Rarely = redislock.WithLeaseOptions(lease.WithPoll(time.Minute))
+// Lasting is a lease that no test outlasts. A waiter that relies on its end hangs.
+const Lasting = 6 * Hang
 
-// Unhurried gives an unlock the time that it may need on a busy machine.
-var Unhurried = redislock.WithLeaseOptions(lease.WithReleaseTimeout(30 * time.Second))
+// Rarely makes waiters rely on messages, and on the time to live of the lock.
+var Rarely = redislock.WithLeaseOptions(lease.WithPoll(Lasting))
+
+// Unhurried has a client not fail because the machine is busy.
+var Unhurried = []redislock.Option{redislock.WithLeaseOptions(adaptertest.Patient), Term(Lasting)}
+
+// Brief is for a test after which there is nobody to release a lock.
+var Brief = redislock.WithLeaseOptions(lease.WithReleaseTimeout(time.Second))
 
 // Background is a context that never ends.
 var Background = context.Background()
@@ -63,7 +69,7 @@ func Renewed(tb testing.TB, h locks.Hold) {
 	require.Eventually(tb, func() bool {
 		after, _ := h.Deadline()
 		return after.After(before)
-	}, Soon, 5*time.Millisecond)
+	}, Hang, 5*time.Millisecond)
 	require.NoError(tb, h.Err())
 }
 
@@ -102,7 +108,7 @@ func overlap(t *testing.T, on Driver, s *Server, p *leasetest.Proxy, phase time.
 	var valid time.Time
 	for at := time.Now(); h.Err() == nil; at = time.Now() {
 		valid = at
-		require.Less(t, time.Since(began), time.Minute, "it is not lost")
+		require.Less(t, time.Since(began), Hang, "it is not lost")
 		time.Sleep(time.Millisecond)
 	}
 	require.ErrorIs(t, h.Err(), locks.ErrLost)
@@ -138,17 +144,17 @@ func ALostAcquisitionReplyLeavesOneHold(t *testing.T, on Driver) {
 	t.Parallel()
 	for name, kind := range AllKinds {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each waits twice until a lost reply is given up
+			t.Parallel()
 			s := StartServer(t)
 			p := leasetest.NewProxy(t, s.Addr)
 			direct := Connect(t, s.Addr)
-			// A renewal would count as a request: none is due before the lost reply is given up.
-			l := kind(on.Server(t, p.Addr(), Soon/2, Rarely, Term(6*Soon)), name).(*lease.Mutex)
+			// A renewal would count as a request.
+			l := kind(on.Open(t, p.Addr(), Rarely), name).(*lease.Mutex)
 			a := Someone()
 			require.NoError(t, l.LockContext(a)) // so that the scripts are known to the server
 			require.NoError(t, l.UnlockContext(a))
 			requests := Commands(t, direct, "evalsha") + Commands(t, direct, "eval")
-			p.DropReply(on.Eval, 1)
+			p.ResetReply(on.Eval, 1)
 			h := Hold(t, l, a)
 			require.Equal(t, 1, p.Drops())
 			require.NoError(t, h.Err())
@@ -165,7 +171,7 @@ func ALostAcquisitionReplyLeavesOneHold(t *testing.T, on Driver) {
 			got := make(chan error, 1)
 			go func() { got <- l.LockContext(a) }()
 			quiet(t, direct)
-			p.DropReply(on.Eval, 1)
+			p.ResetReply(on.Eval, 1)
 			require.NoError(t, rival.UnlockContext(b))
 			require.NoError(t, <-got)
 			require.Equal(t, 2, p.Drops())
@@ -184,7 +190,7 @@ func HeldOnce(t *testing.T, direct *redis.Client, name string) {
 		return direct.Exists(Background,
 			"redisson_lock_queue:{"+name+"}").Val() == 0
 	},
-		Soon, time.Millisecond)
+		Hang, time.Millisecond)
 	holds := direct.Keys(Background, "{"+name+"}:*:rwlock_timeout:*").Val()
 	if name == "read" {
 		require.Len(t, holds, 1)
@@ -213,7 +219,7 @@ func OnlyTokens(t *testing.T, direct *redis.Client, name string) {
 			}
 		}
 		return true
-	}, Soon, time.Millisecond)
+	}, Hang, time.Millisecond)
 }
 
 // quiet waits until a waiter has subscribed and has sent its last request.
@@ -225,7 +231,7 @@ func quiet(t *testing.T, direct *redis.Client) {
 		before := asked
 		asked = Commands(t, direct, "evalsha") + Commands(t, direct, "eval")
 		return asked == before
-	}, Soon, 100*time.Millisecond)
+	}, Hang, 100*time.Millisecond)
 }
 
 // Commands returns how many Commands of a name a server has carried out.
@@ -252,7 +258,7 @@ func ACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testing.T,
 			t.Parallel()
 			p := leasetest.NewProxy(t, s.Addr)
 			direct := Connect(t, s.Addr)
-			const patience = 2 * Soon // of the client with its connection
+			const patience = 2 * Hang // of the client with its connection
 			l := kind(on.Server(t, p.Addr(), patience), name).(*lease.Mutex)
 			a := Someone()
 			Hold(t, l, a)
@@ -262,14 +268,14 @@ func ACancelledAcquisitionWhoseReplyIsLostReturnsAtOnceAndIsUndone(t *testing.T,
 			ctx, cancel := context.WithCancelCause(a)
 			got := make(chan error, 1)
 			go func() { got <- l.LockContext(ctx) }()
-			require.Eventually(t, func() bool { return direct.Exists(Background, name).Val() == 1 }, Soon,
+			require.Eventually(t, func() bool { return direct.Exists(Background, name).Val() == 1 }, Hang,
 				time.Millisecond)
 			cancelled := time.Now()
 			cancel(gone)
 			err := <-got
 			require.ErrorIs(t, err, context.Canceled)
 			require.ErrorIs(t, err, gone)
-			require.Eventually(t, func() bool { return direct.Exists(Background, name).Val() == 0 }, Soon,
+			require.Eventually(t, func() bool { return direct.Exists(Background, name).Val() == 0 }, Hang,
 				time.Millisecond)
 			require.Less(t, time.Since(cancelled), patience/2, "without the reply")
 			p.Reset()
@@ -285,7 +291,7 @@ func ALostReleaseReplyIsNoError(t *testing.T, on Driver) {
 	l := on.Open(t, p.Addr()).Mutex("it")
 	a := Someone()
 	Hold(t, l, a)
-	p.DropReply(on.Eval, 1)
+	p.ResetReply(on.Eval, 1)
 	require.NoError(t, l.UnlockContext(a))
 	require.Equal(t, 1, p.Drops())
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
@@ -336,13 +342,13 @@ func WaitersGoOnAfterTheirSubscriptionsWereCut(t *testing.T, on Driver) {
 	heard := func() bool {
 		return direct.PubSubNumSub(Background, "redisson_lock__channel:{it}").Val()["redisson_lock__channel:{it}"] == n
 	}
-	require.Eventually(t, heard, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, heard, Hang, 5*time.Millisecond)
 	require.NoError(t, direct.ClientKillByFilter(Background, "TYPE", "pubsub").Err())
-	require.Eventually(t, heard, 20*time.Second, 5*time.Millisecond, "subscribed again")
+	require.Eventually(t, heard, Hang, 5*time.Millisecond, "subscribed again")
 	began := time.Now()
 	require.NoError(t, holder.UnlockContext(a))
 	wg.Wait()
-	require.Less(t, time.Since(began), Soon)
+	require.Less(t, time.Since(began), Hang)
 }
 
 func AReleaseDuringACutOfTheSubscriptionIsNotMissed(t *testing.T, on Driver) {
@@ -364,7 +370,7 @@ func AReleaseDuringACutOfTheSubscriptionIsNotMissed(t *testing.T, on Driver) {
 	select {
 	case err := <-got:
 		require.NoError(t, err)
-	case <-time.After(Soon):
+	case <-time.After(Hang):
 		t.Fatal("it relied on its subscription")
 	}
 	require.NoError(t, l.UnlockContext(b))
@@ -387,7 +393,7 @@ func WithoutMessagesWaitersAskInTurn(t *testing.T, on Driver) {
 	began := time.Now()
 	require.NoError(t, holder.UnlockContext(a))
 	require.NoError(t, <-got)
-	require.Less(t, time.Since(began), Soon)
+	require.Less(t, time.Since(began), Hang)
 	require.NoError(t, l.UnlockContext(b))
 }
 
@@ -411,7 +417,7 @@ func MessagesWithoutAReasonGrantNothing(t *testing.T, on Driver) {
 		}
 		time.Sleep(50 * time.Millisecond)
 		return asked() == before
-	}, Soon, 10*time.Millisecond, "it asks because of garbage")
+	}, Hang, 10*time.Millisecond, "it asks because of garbage")
 	for i := range 100 {
 		require.NoError(t, direct.Publish(Background, "redisson_lock__channel:{it}", i%2).Err())
 	}
@@ -447,7 +453,7 @@ func AFlushLosesHoldsForgottenScriptsDoNot(t *testing.T, on Driver) {
 	direct.FlushAll(Background)
 	select {
 	case <-h.Lost():
-	case <-time.After(20 * time.Second):
+	case <-time.After(Hang):
 		t.Fatal("the renewal did not tell")
 	}
 	require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
@@ -474,7 +480,7 @@ func NothingElseIsOverwritten(t *testing.T, on Driver) {
 		require.False(t, ok)
 		require.ErrorIs(t, err, locks.ErrForeign, l.String())
 		require.ErrorIs(t, l.LockContext(Someone()), locks.ErrForeign)
-		require.Less(t, time.Since(began), Soon, "at once")
+		require.Less(t, time.Since(began), Hang, "at once")
 	}
 	require.Zero(t, direct.Exists(Background, "counted").Val(), "not taken without a token")
 
@@ -492,7 +498,7 @@ func NothingElseIsOverwritten(t *testing.T, on Driver) {
 		select {
 		case err := <-got:
 			require.NoError(t, err)
-		case <-time.After(20 * time.Second):
+		case <-time.After(Hang):
 			t.Fatal("it waits for ever")
 		}
 		require.NoError(t, l.UnlockContext(a))
@@ -505,13 +511,13 @@ func WaitersCancelledAtRandomLeaveNothingBehind(t *testing.T, on Driver) {
 	direct := Connect(t, s.Addr)
 	for name, kind := range AllKinds {
 		t.Run(name, func(t *testing.T) {
-			holder := AnyKind[Against(name)](on.Server(t, s.Addr, time.Minute), name).(*lease.Mutex)
+			holder := AnyKind[Against(name)](on.Open(t, s.Addr), name).(*lease.Mutex)
 			a := Someone()
 			Hold(t, holder, a)
 			// Many clients, since of one client one goroutine at a time waits for the server.
 			var wg sync.WaitGroup
 			for range 40 {
-				l := kind(on.Server(t, s.Addr, time.Minute), name) // all ask at once
+				l := kind(on.Open(t, s.Addr), name) // all ask at once
 				for range 25 {
 					wg.Go(func() {
 						ctx, cancel := context.WithTimeout(Someone(), time.Duration(rand.Int64N(int64(time.Second))))
@@ -528,7 +534,7 @@ func WaitersCancelledAtRandomLeaveNothingBehind(t *testing.T, on Driver) {
 					}
 				}
 				return true
-			}, 20*time.Second, 10*time.Millisecond, "subscriptions are left")
+			}, Hang, 10*time.Millisecond, "subscriptions are left")
 			require.NoError(t, holder.UnlockContext(a))
 			require.NoError(t, holder.LockContext(a))
 			require.NoError(t, holder.UnlockContext(a))

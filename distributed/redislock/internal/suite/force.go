@@ -14,7 +14,6 @@ import (
 
 func AForcedUnlockTellsRemoteHoldersAtOnce(t *testing.T, on Driver) {
 	t.Parallel()
-	const d = 10 * time.Minute // no renewal comes in time
 	tell := func(t *testing.T, c, other *redislock.Client, listening func() int) {
 		for kind, lock := range AllKinds {
 			l, rest := lock(c, kind).(*lease.Mutex), listening()
@@ -28,20 +27,20 @@ func AForcedUnlockTellsRemoteHoldersAtOnce(t *testing.T, on Driver) {
 			case <-h.Lost():
 				require.ErrorIs(t, h.Err(), locks.ErrLost)
 				require.ErrorContains(t, h.Err(), "ForceUnlock")
-			case <-time.After(Soon):
+			case <-time.After(Hang):
 				t.Fatalf("the holder of the %s lock is not told", kind)
 			}
 		}
 	}
 	Servers(t, func(t *testing.T, direct *redis.Client, addr string) {
-		tell(t, on.Open(t, addr, Term(d)), on.Open(t, addr), func() int {
+		tell(t, on.Open(t, addr), on.Open(t, addr), func() int {
 			return len(direct.PubSubChannels(Background, "locks_client:*").Val())
 		})
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
 		nodes := StartNodes(t)
-		tell(t, on.across(t, nodes, Term(d)), on.across(t, nodes), func() (n int) {
+		tell(t, on.across(t, nodes), on.across(t, nodes), func() (n int) {
 			for _, s := range nodes {
 				n += len(Patient(t, s.Addr).PubSubShardChannels(Background, "locks_client:*").Val())
 			}
@@ -59,12 +58,12 @@ func AFalseForcedUnlockNoticeEndsNoHold(t *testing.T, on Driver) {
 	require.Eventually(t, func() bool {
 		channels = direct.PubSubChannels(Background, "locks_client:*").Val()
 		return len(channels) == 1
-	}, Soon, 5*time.Millisecond)
+	}, Hang, 5*time.Millisecond)
 	holder := direct.HKeys(Background, "it").Val()[0]
 	for _, message := range []string{"", "0", holder, "nobody it", holder + " it"} {
 		asked := Commands(t, direct, "hexists")
 		require.NoError(t, direct.Publish(Background, channels[0], message).Err())
-		require.Eventually(t, func() bool { return Commands(t, direct, "hexists") > asked }, Soon, time.Millisecond)
+		require.Eventually(t, func() bool { return Commands(t, direct, "hexists") > asked }, Hang, time.Millisecond)
 	}
 	require.NoError(t, h.Extend(Background, time.Minute))
 	require.NoError(t, h.Err())

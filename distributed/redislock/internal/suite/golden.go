@@ -13,6 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/redisson"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
@@ -64,7 +65,7 @@ func LocksLeaveInRedisWhatRedissonDoes(t *testing.T, on Driver) {
 					},
 					Heard: Listen(t, direct, name),
 					Join: func(string) redisson.Party {
-						c := on.Open(t, addr, redislock.WithFairWait(5*time.Minute))
+						c := on.Open(t, addr, Term(lease.DefaultLease), redislock.WithFairWait(5*time.Minute))
 						return redisson.Ours(func(kind, name string) locks.TryLocker { return lockOf(c, kind, name) })
 					},
 				})

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -59,7 +60,7 @@ func failoverOptions(to Way) *redis.FailoverOptions {
 // Open returns a Client of c that is closed with the test.
 func Open(tb testing.TB, c redis.UniversalClient, opts ...redislock.Option) *redislock.Client {
 	tb.Helper()
-	rc, err := redislock.New(c, append([]redislock.Option{Unhurried}, opts...)...)
+	rc, err := redislock.New(c, append(slices.Clip(Unhurried), opts...)...)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { adaptertest.Close(tb, rc) })
 	return rc

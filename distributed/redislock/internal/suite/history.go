@@ -183,7 +183,7 @@ func ReadWriteHistoriesInTroubleFitOneLock(t *testing.T, on Driver) {
 	var c *redislock.Client
 	for i := range parties {
 		if i%4 == 0 { // four parties share a client
-			c = on.Server(t, p.Addr(), 2*time.Second, Term(2*time.Minute))
+			c = on.Open(t, p.Addr())
 		}
 		rw := c.RWMutex("it")
 		wg.Go(func() { l.use(over, i, rw.WriteLocker(), rw.ReadLocker()) })
@@ -192,12 +192,12 @@ func ReadWriteHistoriesInTroubleFitOneLock(t *testing.T, on Driver) {
 	const troubles, calls = 18, 7
 	for n := range troubles {
 		on.Trouble(p, direct, n)
-		require.Eventually(t, func() bool { return l.len() >= calls*(n+1) }, 2*time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return l.len() >= calls*(n+1) }, Hang, time.Millisecond)
 	}
 	cancel()
 	wg.Wait()
 	slices.SortFunc(l.history, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
-	result := porcupine.CheckOperationsTimeout(oneLock, l.history, time.Minute)
+	result := porcupine.CheckOperationsTimeout(oneLock, l.history, Hang)
 	require.Equal(t, porcupine.Ok, result, "no order of %d calls explains what they returned", len(l.history))
 }
 
@@ -217,7 +217,7 @@ func (on Driver) Trouble(p *leasetest.Proxy, direct *redis.Client, n int) {
 		p.Heal()
 		p.Reset() // else the clients wait for swallowed replies until their time limit
 	case 4:
-		p.DropReply(on.Eval, 1)
+		p.ResetReply(on.Eval, 1)
 	case 5:
 		p.CutReplies()
 		time.Sleep(20 * time.Millisecond)

@@ -27,7 +27,7 @@ func Introduced(tb testing.TB, direct *redis.Client, n int) {
 	tb.Helper()
 	require.Eventually(tb, func() bool {
 		return len(direct.Keys(Background, "locks_client:*").Val()) == n
-	}, Soon, time.Millisecond)
+	}, Hang, time.Millisecond)
 }
 
 func InspectDescribesTheHolderToOtherProcesses(t *testing.T, on Driver) {
@@ -36,7 +36,7 @@ func InspectDescribesTheHolderToOtherProcesses(t *testing.T, on Driver) {
 		for kind, lock := range AllKinds {
 			t.Run(kind, func(t *testing.T) {
 				flush(t, direct)
-				l := lock(on.Open(t, addr, redislock.WithLabel("orders 'é' {}")), "it")
+				l := lock(on.Open(t, addr, redislock.WithLabel("orders 'é' {}"), Term(lease.DefaultLease)), "it")
 				other := lock(on.Open(t, addr), "it")
 				require.False(t, Inspected(t, other).Held)
 				began := time.Now()
@@ -94,7 +94,7 @@ func InspectListsWaitersInOrder(t *testing.T, on Driver) {
 					go func() { done <- l.LockContext(ctx) }()
 					require.Eventually(t, func() bool {
 						return direct.LLen(Background, list).Val() == int64(i+1)
-					}, Soon, time.Millisecond)
+					}, Hang, time.Millisecond)
 				}
 				Introduced(t, direct, 3)
 				i := Inspected(t, holder)
@@ -106,7 +106,7 @@ func InspectListsWaitersInOrder(t *testing.T, on Driver) {
 				stop()
 				require.ErrorIs(t, <-done, context.Canceled)
 				require.ErrorIs(t, <-done, context.Canceled)
-				require.Eventually(t, func() bool { return Inspected(t, holder).Waiting == 0 }, Soon, time.Millisecond)
+				require.Eventually(t, func() bool { return Inspected(t, holder).Waiting == 0 }, Hang, time.Millisecond)
 				require.NoError(t, holder.UnlockContext(a))
 			})
 		}
@@ -181,7 +181,7 @@ func InspectWorksOnACluster(t *testing.T, on Driver) {
 	done := make(chan error)
 	go func() { done <- d.FencedMutex("it").LockContext(ctx) }()
 	waits := func() bool { return len(Inspected(t, c.FencedMutex("it")).Waiters) == 1 }
-	require.Eventually(t, waits, Soon, time.Millisecond)
+	require.Eventually(t, waits, Hang, time.Millisecond)
 	Introduced(t, direct, 2)
 	i := Inspected(t, c.FencedMutex("it"))
 	require.Equal(t, "a", i.Holders[0].Label)

@@ -60,7 +60,7 @@ func RedlockPassesTheKit(t *testing.T, on Driver) {
 		Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
 			var to []Way
 			for _, addr := range masters {
-				to = append(to, Way{Addrs: []string{addr}, Reply: reply, Dial: link.DialContext})
+				to = append(to, Way{Addrs: []string{addr}, Reply: kitReply, Dial: link.DialContext})
 			}
 			m := on.Redlock(tb, to, redislock.WithLeaseOptions(opts...), redlock.WithNodeTimeout(3*time.Second))
 			closed(tb, m)
@@ -74,6 +74,9 @@ func RedlockPassesTheKit(t *testing.T, on Driver) {
 		Rest:        restOf(t, masters, len(masters)/2),
 	})
 }
+
+// kitReply is how long the kit's clients wait for a reply: the kit cuts them off.
+const kitReply = 5 * time.Second
 
 // fairWait is how long a dead waiter of a fair lock on a cluster blocks others when the lock is
 // free.
@@ -91,7 +94,7 @@ func (on Driver) prove(t *testing.T, to Way, masters, kinds []string, more ...re
 			cfg := leasetest.Config{
 				Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
 					to := to
-					to.Reply, to.Dial = reply, link.DialContext
+					to.Reply, to.Dial = kitReply, link.DialContext
 					c := on.Client(tb, to, append(more[:len(more):len(more)],
 						redislock.WithLeaseOptions(opts...), redislock.WithFairWait(fairWait))...)
 					closed(tb, c)
@@ -159,7 +162,7 @@ func restOf(t *testing.T, masters []string, few int) func(tb testing.TB, name st
 	return func(tb testing.TB, name string) {
 		left := keys(name)
 		for began := time.Now(); len(left) > 0; left = keys(name) {
-			limit := Soon
+			limit := Hang
 			if len(left) <= few {
 				limit += time.Minute
 			}

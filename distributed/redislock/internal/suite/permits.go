@@ -39,7 +39,7 @@ func (on Driver) proveSemaphores(t *testing.T, to Way, masters []string, more ..
 	leasetest.TestStore(t, leasetest.Config{
 		Store: func(tb testing.TB, link *leasetest.Link) driver.Store {
 			to := to
-			to.Reply, to.Dial = reply, link.DialContext
+			to.Reply, to.Dial = kitReply, link.DialContext
 			keep, store := lastStore()
 			c := on.Client(tb, to, append(more[:len(more):len(more)], keep)...)
 			closed(tb, c)
@@ -69,7 +69,7 @@ func RedissonsSemaphoresPassTheKit(t *testing.T, on Driver) {
 	leasetest.TestStore(t, leasetest.Config{
 		Store: func(tb testing.TB, link *leasetest.Link) driver.Store {
 			keep, store := lastStore()
-			c := on.Client(tb, Way{Addrs: []string{addr}, Reply: reply, Dial: link.DialContext}, keep)
+			c := on.Client(tb, Way{Addrs: []string{addr}, Reply: kitReply, Dial: link.DialContext}, keep)
 			closed(tb, c)
 			c.RedissonExpirableSemaphore("")
 			return sized{*store, c}

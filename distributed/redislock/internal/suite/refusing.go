@@ -44,7 +44,7 @@ var refusals = map[string]struct {
 			require.NoError(t, c.BgSave(Background).Err())
 			require.Eventually(t, func() bool {
 				return strings.Contains(c.Info(Background, "persistence").Val(), "rdb_last_bgsave_status:err")
-			}, 30*time.Second, 5*time.Millisecond)
+			}, Hang, 5*time.Millisecond)
 		},
 		func(t *testing.T, c *redis.Client) { require.NoError(t, c.ConfigSet(Background, "save", "").Err()) },
 	},
@@ -57,7 +57,7 @@ func AnUnlockOutlastsAServerThatRefusesWrites(t *testing.T, on Driver) {
 			t.Parallel()
 			s := StartServer(t)
 			direct := Patient(t, s.Addr)
-			c := on.Open(t, s.Addr, redislock.WithLeaseOptions(lease.WithReleaseTimeout(Soon)))
+			c := on.Open(t, s.Addr)
 			a := Someone()
 			done := make(map[string]chan error)
 			for kind, lock := range AllKinds {
@@ -75,7 +75,7 @@ func AnUnlockOutlastsAServerThatRefusesWrites(t *testing.T, on Driver) {
 				// Redis 6 lets scripts write without replicas.
 				return asked() > before+2*len(done) ||
 					direct.Exists(Background, slices.Collect(maps.Keys(done))...).Val() == 0
-			}, Soon, time.Millisecond, "they ask again")
+			}, Hang, time.Millisecond, "they ask again")
 			refusal.end(t, direct)
 			for kind := range done {
 				require.NoError(t, <-done[kind], kind)
@@ -144,7 +144,7 @@ func HoldsAndWaitersOutlastAFullMemory(t *testing.T, on Driver) {
 		require.Eventually(t, func() bool {
 			now, leased := p.Deadline()
 			return !leased || now.After(before[kind])
-		}, Soon, time.Millisecond, "%s is renewed", kind)
+		}, Hang, time.Millisecond, "%s is renewed", kind)
 		require.NoError(t, p.Err(), kind)
 		require.NoError(t, p.ReleaseContext(Background), kind)
 	}

@@ -38,7 +38,7 @@ func conformRWOn(t *testing.T, on Driver, direct redis.UniversalClient, open ope
 				Goroutines:  4,
 				Settle:      10 * time.Millisecond,
 				IgnoreLeaks: on.Leaks,
-				Timeout:     time.Minute,
+				Timeout:     Hang,
 			}
 			if reader {
 				cfg.Exclusive = func(l locks.TryLocker) locks.TryLocker { return writers[l] }

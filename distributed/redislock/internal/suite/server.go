@@ -75,7 +75,7 @@ func (s *Server) Restart(tb testing.TB) {
 // Connect returns a client of addr that is closed with the test, after what is registered later.
 func Connect(tb testing.TB, addr string) *redis.Client {
 	tb.Helper()
-	return ConnectFor(tb, addr, 5*time.Second)
+	return ConnectFor(tb, addr, reply)
 }
 
 // ConnectFor is Connect for a client that waits for a reply for so long.

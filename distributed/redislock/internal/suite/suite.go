@@ -5,6 +5,7 @@ package suite
 import (
 	"context"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -41,12 +42,12 @@ type Way struct {
 }
 
 // reply is how long a patient client waits for a reply.
-const reply = 5 * time.Second
+const reply = Hang
 
 // client returns a Client that is closed with the test.
 func (on Driver) client(tb testing.TB, to Way, opts ...redislock.Option) *redislock.Client {
 	tb.Helper()
-	c := on.Client(tb, to, append([]redislock.Option{Unhurried}, opts...)...)
+	c := on.Client(tb, to, append(slices.Clip(Unhurried), opts...)...)
 	tb.Cleanup(func() { adaptertest.Close(tb, c) })
 	return c
 }

@@ -60,7 +60,7 @@ func startSentinel(tb testing.TB, master *Server, replicas int, down time.Durati
 	require.Eventually(tb, func() bool {
 		known, err := c.Replicas(context.Background(), "it").Result()
 		return err == nil && len(known) == replicas
-	}, 30*time.Second, 20*time.Millisecond, "the sentinel knows the replicas")
+	}, Hang, 20*time.Millisecond, "the sentinel knows the replicas")
 	return addr
 }
 
@@ -97,11 +97,11 @@ func AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testi
 	direct := Patient(t, replica.Addr)
 	require.Eventually(t, func() bool {
 		return strings.Contains(direct.Info(Background, "replication").Val(), "role:master")
-	}, 60*time.Second, 20*time.Millisecond, "the sentinel makes the replica the master")
+	}, Hang, 20*time.Millisecond, "the sentinel makes the replica the master")
 	require.Eventually(t, func() bool {
 		deadline, _ := h.Deadline()
 		return deadline.After(first)
-	}, 30*time.Second, 20*time.Millisecond, "renewed, on the new master")
+	}, Hang, 20*time.Millisecond, "renewed, on the new master")
 	require.NoError(t, h.Err())
 	require.EqualValues(t, 1, direct.Exists(Background, "safe").Val())
 	rival := on.Open(t, replica.Addr).Mutex("plain")
@@ -139,8 +139,8 @@ func WaitersAreWokenAfterPlannedFailovers(t *testing.T, on Driver) {
 	addr := startSentinel(t, master, failovers, calm)
 	sentinel := redis.NewSentinelClient(&redis.Options{Addr: addr, DisableIdentity: true})
 	defer sentinel.Close()
-	const d = time.Minute
-	patient := redislock.WithFairWait(4 * time.Minute)
+	const d = Lasting
+	patient := redislock.WithFairWait(Lasting)
 	c, other := on.sentinel(t, addr, Term(d), Rarely, patient), on.sentinel(t, addr, Term(d), Rarely, patient)
 	of := func() string {
 		at, err := sentinel.GetMasterAddrByName(Background, "it").Result()
@@ -161,27 +161,27 @@ func WaitersAreWokenAfterPlannedFailovers(t *testing.T, on Driver) {
 		}
 		require.Eventually(t, func() bool { // the sentinel subscribes too
 			return len(shared(direct.PubSubChannels(Background, "*{*").Val())) == len(got)
-		}, Soon, 5*time.Millisecond)
+		}, Hang, 5*time.Millisecond)
 		// The old master does not become a replica. That would end its connections.
 		require.NoError(t, direct.Do(Background, "acl", "setuser", "default", "-replicaof", "-slaveof").Err())
 		require.NoError(t, direct.Set(Background, "last", i, 0).Err())
-		acked := direct.Do(Background, "wait", failovers-i, Soon.Milliseconds()).Val()
+		acked := direct.Do(Background, "wait", failovers-i, Hang.Milliseconds()).Val()
 		require.EqualValues(t, failovers-i, acked, "the replicas have it all")
-		require.Eventually(t, func() bool { return sentinel.Failover(Background, "it").Err() == nil }, 60*time.Second,
+		require.Eventually(t, func() bool { return sentinel.Failover(Background, "it").Err() == nil }, Hang,
 			20*time.Millisecond)
-		require.Eventually(t, func() bool { return of() != old }, 60*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return of() != old }, Hang, 5*time.Millisecond)
 		direct = Patient(t, of())
 		for kind, lock := range AnyKind {
 			require.Eventually(t, func() bool {
 				return holds[kind].Extend(Background, 2*d) == nil && direct.PTTL(Background, kind).Val() > d
-			}, Soon, 5*time.Millisecond, "the new master has the request")
+			}, Hang, 5*time.Millisecond, "the new master has the request")
 			require.NoError(t, lock(c, kind).UnlockContext(a))
 		}
 		for kind := range AnyKind {
 			select {
 			case err := <-got[kind]:
 				require.NoError(t, err)
-			case <-time.After(Soon):
+			case <-time.After(Hang):
 				t.Fatalf("failover %d: the waiter of the %s lock is not woken", i, kind)
 			}
 		}
@@ -250,7 +250,7 @@ func healthy(tb testing.TB, nodes []*Server, count int) {
 			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info,
 				fmt.Sprintf("cluster_known_nodes:%d\r", count)) &&
 				strings.Count(c.ClusterNodes(Background).Val(), "handshake") == 0
-		}, 60*time.Second, 20*time.Millisecond)
+		}, Hang, 20*time.Millisecond)
 	}
 }
 
@@ -271,7 +271,7 @@ func masterEverywhere(tb testing.TB, nodes []*Server, home *Server) {
 				}
 			}
 			return false
-		}, 60*time.Second, 20*time.Millisecond)
+		}, Hang, 20*time.Millisecond)
 	}
 }
 
@@ -286,7 +286,7 @@ func Cluster(tb testing.TB, addrs []string) *redis.ClusterClient {
 // ClusterOptions returns the options of a client of the cluster of the servers at addrs.
 func ClusterOptions(addrs []string) *redis.ClusterOptions {
 	return &redis.ClusterOptions{
-		Addrs: addrs, DisableIdentity: true, DialTimeout: time.Second, ReadTimeout: 2 * time.Second,
+		Addrs: addrs, DisableIdentity: true, DialTimeout: reply, ReadTimeout: reply,
 		ContextTimeoutEnabled:      true,
 		ClusterStateReloadInterval: time.Hour, // so that nothing is found out by chance
 	}
@@ -314,10 +314,9 @@ func LocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t *testing.T, on Driver) 
 	t.Parallel()
 	nodes := StartNodes(t)
 	// No waiter asks in turn. Each relies on the message.
-	poll := redislock.WithLeaseOptions(lease.WithPoll(time.Minute))
 	for how, pubsub := range map[string]redislock.PubSub{"auto": redislock.Auto, "both": redislock.Both} {
-		c := on.across(t, nodes, poll, redislock.WithPubSub(pubsub), redislock.WithFairWait(4*time.Minute))
-		d := on.across(t, nodes, poll, redislock.WithPubSub(pubsub), redislock.WithFairWait(4*time.Minute))
+		c := on.across(t, nodes, Rarely, redislock.WithPubSub(pubsub), redislock.WithFairWait(Lasting))
+		d := on.across(t, nodes, Rarely, redislock.WithPubSub(pubsub), redislock.WithFairWait(Lasting))
 		for kind, lock := range everyKind {
 			for _, name := range []string{"it", "some other", "{tag}it", "a{b}c", "x:{3}", "{y}"} {
 				name = kind + name
@@ -342,12 +341,12 @@ func LocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t *testing.T, on Driver) 
 				sharded := ShardSubscriptions
 				require.Eventually(t, func() bool {
 					return len(got) == 0 && channels(sharded) == 1 && channels(Subscriptions) == btoi(how == "both")
-				}, 20*time.Second, 10*time.Millisecond, "%s %s %s", how, kind, name)
+				}, Hang, 10*time.Millisecond, "%s %s %s", how, kind, name)
 				require.NoError(t, l.UnlockContext(a))
 				select {
 				case err := <-got:
 					require.NoError(t, err)
-				case <-time.After(20 * time.Second):
+				case <-time.After(Hang):
 					t.Fatalf("%s %s %q: not told of the release", how, kind, name)
 				}
 				require.ErrorIs(t, h.Err(), locks.ErrNotHeld)
@@ -400,7 +399,7 @@ func LocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T, on Dri
 	id := Patient(t, master.Addr).Do(Background, "cluster", "myid").Val()
 	require.Eventually(t, func() bool {
 		return Patient(t, replica.Addr).Do(Background, "cluster", "replicate", id).Err() == nil
-	}, 20*time.Second, 50*time.Millisecond)
+	}, Hang, 50*time.Millisecond)
 	Linked(t, replica)
 
 	const d = 40 * time.Second
@@ -416,7 +415,7 @@ func LocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T, on Dri
 	master.Kill()
 	require.Eventually(t, func() bool {
 		return strings.Contains(Patient(t, replica.Addr).Info(Background, "replication").Val(), "role:master")
-	}, 60*time.Second, 50*time.Millisecond)
+	}, Hang, 50*time.Millisecond)
 	living := slices.DeleteFunc(slices.Clone(all), func(n *Server) bool { return n == master })
 	masterEverywhere(t, living, replica)
 	rival := on.across(t, all, Term(d)).FencedMutex(name)
@@ -424,9 +423,9 @@ func LocksOfAClusterSurviveAServerWhoseReplicaTakesItsPlace(t *testing.T, on Dri
 	require.Eventually(t, func() bool {
 		ok, err := rival.TryLockContext(b)
 		return err == nil && !ok
-	}, 30*time.Second, 50*time.Millisecond)
+	}, Hang, 50*time.Millisecond)
 	require.NoError(t, h.Err())
-	require.Eventually(t, func() bool { return h.Extend(a, d) == nil }, 20*time.Second, 50*time.Millisecond,
+	require.Eventually(t, func() bool { return h.Extend(a, d) == nil }, Hang, 50*time.Millisecond,
 		"the first request that fails has the client look for the new server")
 	require.NoError(t, h.Err())
 	var wg sync.WaitGroup
@@ -444,7 +443,7 @@ func WaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t *
 	t.Parallel()
 	s, _ := StartCluster(t)
 	direct := Connect(t, s.Addr)
-	holder, c := on.across(t, []*Server{s}), on.across(t, []*Server{s}, Rarely, redislock.WithFairWait(4*time.Minute))
+	holder, c := on.across(t, []*Server{s}), on.across(t, []*Server{s}, Rarely, redislock.WithFairWait(Lasting))
 	const n = 20
 	a := Someone()
 	got := make(chan error, n)
@@ -461,9 +460,9 @@ func WaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t *
 		}()
 	}
 	heard := func() bool { return len(ShardSubscriptions(direct)) == n }
-	require.Eventually(t, heard, Soon, 5*time.Millisecond)
+	require.Eventually(t, heard, Hang, 5*time.Millisecond)
 	require.NoError(t, direct.ClientKillByFilter(Background, "TYPE", "pubsub").Err())
-	require.Eventually(t, heard, Soon, 5*time.Millisecond, "subscribed again")
+	require.Eventually(t, heard, Hang, 5*time.Millisecond, "subscribed again")
 	began := time.Now()
 	for i := range n {
 		require.NoError(t, holder.Mutex(fmt.Sprint("it", i)).UnlockContext(a))
@@ -471,7 +470,7 @@ func WaitersInSeveralSlotsOfAServerAreToldAlsoAfterTheirSubscriptionsWereCut(t *
 	for range n {
 		require.NoError(t, <-got)
 	}
-	require.Less(t, time.Since(began), Soon, "woken")
+	require.Less(t, time.Since(began), Hang, "woken")
 }
 
 // tap is a connection that notes itself when a subscription to a sharded channel is sent over it.
@@ -497,7 +496,7 @@ func AWaiterHearsAgainAfterAClusterHasForgottenItsSubscriptions(t *testing.T, on
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", p.Addr())
 		return &tap{c, &subscribes}, err
 	}
-	holder, a := on.across(t, []*Server{s}, Term(2*time.Minute)).RWMutex("it").WriteMutex(), Someone()
+	holder, a := on.across(t, []*Server{s}).RWMutex("it").WriteMutex(), Someone()
 	Hold(t, holder, a)
 	way := Way{Addrs: []string{s.Addr}, Cluster: true, Reply: reply, Dial: dial}
 	l, b := on.client(t, way, Rarely).RWMutex("it").WriteMutex(), Someone()
@@ -509,12 +508,12 @@ func AWaiterHearsAgainAfterAClusterHasForgottenItsSubscriptions(t *testing.T, on
 	p.Swallow(func(reply []byte) bool { return strings.Contains(string(reply), "sunsubscribe") })
 	_, err := subscribes.Load().Conn.Write([]byte("*1\r\n$12\r\nSUNSUBSCRIBE\r\n"))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return Commands(t, direct, "sunsubscribe") == 1 }, Soon, time.Millisecond)
+	require.Eventually(t, func() bool { return Commands(t, direct, "sunsubscribe") == 1 }, Hang, time.Millisecond)
 	require.NoError(t, holder.UnlockContext(a))
 	select {
 	case err := <-got:
 		require.NoError(t, err)
-	case <-time.After(Soon):
+	case <-time.After(Hang):
 		t.Fatal("it is not woken")
 	}
 	require.NoError(t, l.UnlockContext(b))

@@ -36,7 +36,7 @@ func StartCluster(t *testing.T) (*Server, *redis.ClusterClient) {
 	require.NoError(t, direct.ClusterAddSlotsRange(Background, 0, 16383).Err())
 	require.Eventually(t, func() bool {
 		return strings.Contains(direct.ClusterInfo(Background).Val(), "cluster_state:ok")
-	}, 30*time.Second, 10*time.Millisecond)
+	}, Hang, 10*time.Millisecond)
 	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.Addr}, DisableIdentity: true})
 	t.Cleanup(func() { c.Close() })
 	return s, c
@@ -61,11 +61,11 @@ func LocksOfAClusterWakeThoseWhoWaitByEitherKindOfChannel(t *testing.T, on Drive
 				require.Eventually(t, func() bool {
 					classic, sharded := len(Subscriptions(direct)), len(ShardSubscriptions(direct))
 					return classic == btoi(name == "classic" || name == "both") && sharded == btoi(name != "classic")
-				}, 20*time.Second, time.Millisecond)
+				}, Hang, time.Millisecond)
 				began := time.Now()
 				require.NoError(t, l.UnlockContext(a))
 				require.NoError(t, <-got)
-				require.Less(t, time.Since(began), Soon)
+				require.Less(t, time.Since(began), Hang)
 				require.NoError(t, m.UnlockContext(b))
 				require.Eventually(t, func() bool { return len(Subscriptions(direct)) == 0 }, Hang,
 					time.Millisecond)
@@ -95,7 +95,7 @@ func ManyHoldsOfAClusterAreRenewed(t *testing.T, on Driver) {
 		require.Eventually(t, func() bool {
 			deadline, _ := h.Deadline()
 			return deadline.Sub(began) > Long
-		}, Soon, 5*time.Millisecond)
+		}, Hang, 5*time.Millisecond)
 		require.NoError(t, h.Err())
 	}
 }
@@ -119,7 +119,7 @@ func AClusterHasReadWriteAndFairLocks(t *testing.T, on Driver) {
 			began := time.Now()
 			require.NoError(t, pair[0].UnlockContext(a))
 			require.NoError(t, <-got)
-			require.Less(t, time.Since(began), Soon, "woken")
+			require.Less(t, time.Since(began), Hang, "woken")
 			require.NoError(t, pair[1].UnlockContext(b))
 		}
 	}
