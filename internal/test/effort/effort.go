@@ -16,7 +16,7 @@ import (
 	"os"
 )
 
-// Part returns how much of n a test searches: simulated time, schedules, or repetitions.
+// Part returns how much of n a test searches: simulated time, schedules, waiters, or repetitions.
 func Part[N ~int | ~int64](n N) N {
 	if search := os.Getenv("LOCKS_SEARCH"); search == "all" || search == "new" {
 		return n

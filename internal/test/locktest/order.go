@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/test/effort"
 )
 
 // lineUp holds l, and queues n waiters one after the other. It returns a function for each waiter
@@ -382,8 +383,8 @@ var Cancelling = []Situation{
 		wg.Wait()
 		require.Equal(t, int(want.Load()), count)
 	})},
-	{"sixty-six thousand wait and half of them give up", func(t *testing.T, k Kind) {
-		n := 66_000 // more than 16 bits count
+	{"a crowd waits and half of it gives up", func(t *testing.T, k Kind) {
+		n := effort.Part(66_000) // all are more than 16 bits count
 		if Race {
 			n = 6000 // it knows no more than 8128 goroutines
 		}
