@@ -81,7 +81,10 @@ type Cond struct {
 // [errors.ErrUnsupported]: a wait could not release the holds of its owner. Java's
 // UnsupportedOperationException.
 func New(l sync.Locker) *Cond {
-	if ours, ok := l.(*attach.Lock); ok { // from NewCond of a lock of this module
+	switch ours, ok := l.(*attach.Lock); { // from NewCond of a lock of this module
+	case ok && ours.Q == nil:
+		return newForeign(ours.Locker)
+	case ok:
 		return &Cond{of: ours.Locker, q: ours.Q, kind: ours.Kind, refuse: ours.Refuse, order: ours.Order}
 	}
 	if ctxerr.IsNil(l) {

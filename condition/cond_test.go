@@ -271,9 +271,12 @@ func TestNewUsesTheConditionsOfOurLock(t *testing.T) {
 
 func TestAConditionTellsItsLock(t *testing.T) {
 	ours := []sync.Locker{new(fair.Mutex), new(fair.BargingMutex), new(fair.RWMutex), new(reentrant.Mutex),
-		new(rwlock.RWMutex), new(spin.Mutex), new(spin.MCS), new(keyed.Mutexes[string]).Of("it")}
+		new(rwlock.RWMutex), new(spin.Mutex), new(spin.MCS), new(spin.Ticket), new(keyed.Mutexes[string]).Of("it")}
 	for _, l := range append(ours, new(sync.Mutex), make(chanLock, 1)) {
 		require.True(t, l == condition.New(l).Locker(), "%T", l)
+		if ours, ok := l.(interface{ NewCond() *condition.Cond }); ok {
+			require.True(t, l == ours.NewCond().Locker(), "%T", l)
+		}
 	}
 	require.Nil(t, new(condition.Cond).Locker())
 	var rw rwlock.RWMutex

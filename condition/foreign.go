@@ -7,10 +7,11 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// foreign is a lock of another module. Its conditions cannot use the lock's queue. They have a
-// synchronizer of their own, which is free except while waiters come back. Each waiter holds the
-// synchronizer while it acquires the lock, and only then admits the next waiter. Therefore a
-// broadcast does not send all waiters to the lock at once.
+// foreign is a lock of another module, or a lock of this module with a queue of another engine. Its
+// conditions cannot use the lock's queue. They have a synchronizer of their own, which is free
+// except while waiters come back. Each waiter holds the synchronizer while it acquires the lock,
+// and only then admits the next waiter. Therefore a broadcast does not send all waiters to the lock
+// at once.
 //
 // Such a lock may panic in its Lock, or in its Unlock if the caller does not hold it. The other
 // waiters must continue nevertheless.

@@ -3,7 +3,6 @@ package spin
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/ctxerr"
@@ -65,15 +64,3 @@ func await(l *park.Limit, p *park.Place, cancel func() bool) bool {
 	p.Park()
 	return true
 }
-
-// locker hides all other methods of a lock, so that a condition does not use the lock's queue.
-type locker struct {
-	l interface {
-		sync.Locker
-		IsLocked() bool
-	}
-}
-
-func (l locker) Lock()          { l.l.Lock() }
-func (l locker) Unlock()        { l.l.Unlock() }
-func (l locker) IsLocked() bool { return l.l.IsLocked() }

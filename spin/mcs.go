@@ -8,6 +8,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
@@ -379,7 +380,7 @@ func (m *MCS) UnlockContext(context.Context) error {
 
 // NewCond returns a new condition of the lock. Signalled waiters join the lock's queue one after
 // the other, in the order of the signals. Java's newCondition().
-func (m *MCS) NewCond() *condition.Cond { return condition.New(locker{m}) }
+func (m *MCS) NewCond() *condition.Cond { return condition.New(&attach.Lock{Locker: m}) }
 
 // IsLocked reports whether the lock is held.
 func (m *MCS) IsLocked() bool { return m.tail.Load() != nil }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
+	"github.com/jucgo/locks/internal/attach"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
@@ -317,7 +318,7 @@ func (m *Ticket) UnlockContext(context.Context) error {
 
 // NewCond returns a new condition of the lock. Signalled waiters take their tickets one after
 // the other, in the order of the signals. Java's newCondition().
-func (m *Ticket) NewCond() *condition.Cond { return condition.New(locker{m}) }
+func (m *Ticket) NewCond() *condition.Cond { return condition.New(&attach.Lock{Locker: m}) }
 
 // out returns the number of tickets that are not served to the end: the holder's, the waiters',
 // and the void tickets.

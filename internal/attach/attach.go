@@ -13,8 +13,8 @@ import (
 // Lock is a lock of this module as it describes itself to condition.New, which takes a *Lock in
 // the place of the lock.
 type Lock struct {
-	sync.Locker // the lock
-	Q           *syncq.Cond
+	sync.Locker                     // the lock
+	Q           *syncq.Cond         // or nil, if the lock has a queue that conditions cannot use
 	Kind        *syncq.Kind         // of a lock that knows its owner, else nil
 	Refuse      func(o int64) error // if not nil, says why o, which holds the lock, may not wait
 	Order       *raceorder.Order    // of a lock that hides its word from the race detector, else nil
