@@ -105,7 +105,8 @@ func (a *acquisition) ensure() (bool, error) {
 			err := q.hold.Err()
 			q.mu.Unlock()
 			return err == nil, err
-		case c.open.Err() == nil && q.grant != nil && !a.l.fixed() && q.grant.err() == nil: // it is not fixed: see decide
+		case c.open.Err() == nil && q.grant != nil && !a.l.fixed() && q.grant.err() == nil:
+			// decide keeps no grant with a fixed term for the next owner.
 			q.hold = &hold{g: q.grant} // even if ctx has ended since
 			q.handoff.next()
 			q.mu.Unlock()
@@ -405,7 +406,9 @@ func (a question) request() (r answer) {
 	c.schedule.expect(a.id.Acquisition)
 	defer c.schedule.endExpect(a.id.Acquisition)
 	l := a.l
-	req := driver.Request{HoldID: a.id, TTL: l.term(), Permits: l.permits, Size: l.size, Writer: a.writer, Data: l.conf.Data}
+	req := driver.Request{
+		HoldID: a.id, TTL: l.term(), Permits: l.permits, Size: l.size, Writer: a.writer, Data: l.conf.Data,
+	}
 	c.announce(req.TTL)
 	sent := c.now()
 	var reply driver.Reply

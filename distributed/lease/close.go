@@ -196,7 +196,8 @@ const closers = 16
 // even if the store ignores the end of life. It calls progress whenever the store has released some
 // of ids. It returns the ids without an answer, and why the last request has failed, or nil.
 func (r *releaser) releaseAll(ids []driver.HoldID, progress func()) (left map[driver.HoldID]struct{}, why error) {
-	w := &releasing{r: r, progress: progress, left: make(map[driver.HoldID]struct{}, len(ids)), done: make(chan struct{})}
+	w := &releasing{r: r, progress: progress, done: make(chan struct{})}
+	w.left = make(map[driver.HoldID]struct{}, len(ids))
 	for _, id := range ids {
 		w.left[id] = struct{}{}
 	}
@@ -265,7 +266,8 @@ func (w *releasing) run(work chan releaseBatch) {
 // send asks the store once to release ids, and returns the ids without an answer.
 func (w *releasing) send(ids []driver.HoldID) (left []driver.HoldID) {
 	r := w.r
-	ctx, cancel := context.WithTimeout(r.life, max(r.patience/2, time.Millisecond)) // so that another request may follow
+	// Half of patience leaves time for another request.
+	ctx, cancel := context.WithTimeout(r.life, max(r.patience/2, time.Millisecond))
 	defer cancel()
 	var done []bool
 	var err error
