@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/etcdlock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
 	"github.com/jucgo/locks/lockstest"
@@ -20,8 +21,7 @@ import (
 // open returns a client of c that is closed with the test.
 func open(tb testing.TB, c *clientv3.Client, opts ...etcdlock.Option) *etcdlock.Client {
 	tb.Helper()
-	// On a busy machine a release takes long. No test is about the default of this time.
-	patient := etcdlock.WithLeaseOptions(lease.WithReleaseTimeout(long))
+	patient := etcdlock.WithLeaseOptions(adaptertest.Patient)
 	ec, err := etcdlock.New(c, append([]etcdlock.Option{patient}, opts...)...)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, ec.Close(context.Background())) })
@@ -66,7 +66,7 @@ func conform(t *testing.T, rounds int, get func(c *etcdlock.Client, name string)
 		Rounds:     rounds,
 		Goroutines: 4,
 		Settle:     20 * time.Millisecond,
-		Timeout:    time.Minute,
+		Timeout:    testbed.Hang,
 	}
 	if l, x := get(open(t, direct), unused()); l != x {
 		cfg.Exclusive = func(l locks.TryLocker) locks.TryLocker { return exclusive[l] }

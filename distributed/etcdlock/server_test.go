@@ -116,14 +116,14 @@ func dial(addrs ...string) (*clientv3.Client, error) { return dialWith(nil, addr
 
 func dialWith(opts []grpc.DialOption, addrs ...string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
-		Endpoints: addrs, DialTimeout: 5 * time.Second, Logger: zap.NewNop(), DialOptions: opts,
+		Endpoints: addrs, DialTimeout: long, Logger: zap.NewNop(), DialOptions: opts,
 	})
 }
 
 // dialAs is dial for a user.
 func dialAs(addr, user, password string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
-		Endpoints: []string{addr}, DialTimeout: 5 * time.Second, Logger: zap.NewNop(), Username: user, Password: password,
+		Endpoints: []string{addr}, DialTimeout: long, Logger: zap.NewNop(), Username: user, Password: password,
 		DialOptions: etcdlock.DialOptions(),
 	})
 }
