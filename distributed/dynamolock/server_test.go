@@ -20,13 +20,12 @@ import (
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/dynamolock"
 	"github.com/jucgo/locks/distributed/internal/adaptertest"
-	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 const (
 	table = "locks"
-	long  = time.Minute // only a hang takes longer
+	long  = testbed.Hang // only a hang takes longer
 )
 
 var background = context.Background()
@@ -122,10 +121,9 @@ func options(addr string, transport http.RoundTripper) dynamodb.Options {
 // open returns a client of locks that is closed with the test.
 func open(tb testing.TB, client *dynamodb.Client, opts ...dynamolock.Option) *caslock.Client {
 	tb.Helper()
-	// On a busy machine a release takes long. No test is about the default of this time.
 	opts = append([]dynamolock.Option{
 		dynamolock.WithPolling(2*time.Millisecond, 50*time.Millisecond),
-		dynamolock.WithLeaseOptions(lease.WithReleaseTimeout(long)),
+		dynamolock.WithLeaseOptions(adaptertest.Patient),
 	}, opts...)
 	c, err := dynamolock.New(client, table, opts...)
 	require.NoError(tb, err)

@@ -236,7 +236,7 @@ func TestAReleaseFollowsTheClassOfAnError(t *testing.T) {
 			require.ErrorIs(t, err, want.is)
 			m.Refuse(0)
 		}
-		ctx, cancel := context.WithTimeout(adaptertest.Owner(), 20*time.Second) // the session lasts 30 seconds
+		ctx, cancel := context.WithTimeout(adaptertest.Owner(), long/2) // the session lasts longer
 		defer cancel()
 		require.NoError(t, rival.Mutex(name).LockContext(ctx))
 		require.NoError(t, rival.Mutex(name).UnlockContext(ctx))
@@ -277,7 +277,7 @@ func TestEachKindFollowsTheClassOfAnError(t *testing.T) {
 	}
 	adaptertest.TestKinds(t, outages, func(t *testing.T) (*adaptertest.Refuser[int32], []adaptertest.Kind) {
 		m := new(mood)
-		c := open(t, s.Addr(), timeout(long), zklock.WithDialer(m.dial),
+		c := open(t, s.Addr(), zklock.WithDialer(m.dial),
 			zklock.WithLeaseOptions(lease.WithPoll(50*time.Millisecond)))
 		warm, a := c.Mutex("warm"+fmt.Sprint(time.Now().UnixNano())), adaptertest.Owner()
 		require.NoError(t, warm.LockContext(a))

@@ -36,7 +36,7 @@ func conformance(server *testbed.ZooKeeper) lockstest.Config {
 		Waiting:     func(l locks.TryLocker) int { return l.(*lease.Mutex).QueueLength() },
 		Rounds:      20,
 		Settle:      10 * time.Millisecond,
-		Timeout:     30 * time.Second,
+		Timeout:     testbed.Hang,
 	}
 }
 

@@ -42,7 +42,8 @@ func prove(t *testing.T, servers []*testbed.ZooKeeper, kind string) {
 		SpuriousTry: kind != "ephemeral", // each attempt has a place in the queue
 		FIFO:        kind != "ephemeral",
 		TTL:         ttl,
-		Parallel:    4, // the kinds of locks share a server
+		Limit:       20 * time.Second, // on a busy machine, and less than a lease
+		Parallel:    4,                // the kinds of locks share a server
 		Rest:        direct.rest,
 	}
 	if kind == "write" {
@@ -60,7 +61,7 @@ func prove(t *testing.T, servers []*testbed.ZooKeeper, kind string) {
 // ZooKeeper removes directories in which there were nodes.
 func (a admin) rest(tb testing.TB, name string) {
 	var left []string
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(testbed.Hang); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		_, err := a.Sync("/") // with the leader
 		require.NoError(tb, err)
 		left = nil

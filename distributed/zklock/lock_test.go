@@ -101,7 +101,7 @@ func TestAFreeLockTakesTwoWritesAndReads(t *testing.T) {
 	s := testbed.StartZooKeeper(t)
 	direct := connect(t, s.Addr())
 	direct.directory("/it")
-	l := open(t, s.Addr(), timeout(long)).Mutex("it")
+	l := open(t, s.Addr()).Mutex("it")
 	adaptertest.Hold(t, l, background)
 	require.NoError(t, l.UnlockContext(background))
 	const n = 100
@@ -136,13 +136,13 @@ func TestAReleaseWakesOneWaiterOfAHundred(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := testbed.StartZooKeeper(t)
 			direct := connect(t, s.Addr())
-			holder, a := kinds[name].lock(open(t, s.Addr(), timeout(long)), "/it"), adaptertest.Owner()
+			holder, a := kinds[name].lock(open(t, s.Addr()), "/it"), adaptertest.Owner()
 			adaptertest.Hold(t, holder, a)
 			ctx, cancel := context.WithCancel(background)
 			var wg sync.WaitGroup
 			var got sync.Map
 			for i := range n {
-				l := kinds[name].lock(open(t, s.Addr(), timeout(long)), "/it")
+				l := kinds[name].lock(open(t, s.Addr()), "/it")
 				wg.Go(func() {
 					ctx := locks.WithOwner(ctx, locks.NewOwner())
 					if l.LockContext(ctx) == nil {
@@ -296,8 +296,8 @@ func TestARevocationSparesOtherKindsOfLocks(t *testing.T) {
 func TestAHoldWithAFixedTTLEndsInTheServer(t *testing.T) {
 	s := zklock.LendServer(t)
 	a, b := adaptertest.Owner(), adaptertest.Owner()
-	l := open(t, s.Addr(), timeout(long)).Mutex("it", lease.WithFixedTTL(time.Second))
-	rival := open(t, s.Addr(), timeout(long)).Mutex("it")
+	l := open(t, s.Addr()).Mutex("it", lease.WithFixedTTL(time.Second))
+	rival := open(t, s.Addr()).Mutex("it")
 	h := adaptertest.Hold(t, l, a)
 	require.NoError(t, rival.LockContext(b), "long before the end of the session")
 	require.ErrorIs(t, h.Err(), locks.ErrLost)
@@ -309,7 +309,7 @@ func TestADeletedNodeIsALossAtOnce(t *testing.T) {
 	s := zklock.LendServer(t)
 	direct := connect(t, s.Addr())
 	for name, kind := range kinds {
-		l, a := kind.lock(open(t, s.Addr(), timeout(60*time.Second)), "/"+name), adaptertest.Owner()
+		l, a := kind.lock(open(t, s.Addr()), "/"+name), adaptertest.Owner()
 		h := adaptertest.Hold(t, l, a)
 		if name == "ephemeral" {
 			require.NoError(t, direct.Delete("/"+name, -1))
@@ -317,7 +317,7 @@ func TestADeletedNodeIsALossAtOnce(t *testing.T) {
 		direct.clear("/" + name + kind.dir)
 		select {
 		case <-h.Lost():
-		case <-time.After(10 * time.Second): // the renewal comes after 20 s
+		case <-time.After(long / 3): // when the renewal comes
 			t.Fatal("it did not hear of it")
 		}
 		require.ErrorIs(t, h.Err(), zk.ErrNoNode)
@@ -562,7 +562,7 @@ func TestSemaphoreWaitersOutliveTheirDeletedNodes(t *testing.T) {
 		select {
 		case err := <-got:
 			require.NoError(t, err)
-		case <-time.After(20 * time.Second):
+		case <-time.After(testbed.Hang):
 			t.Fatal("they wait for each other")
 		}
 	}

@@ -3,6 +3,7 @@ package zklock_test
 import (
 	"context"
 	"flag"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/zklock"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -21,16 +23,16 @@ func TestMain(m *testing.M) {
 	testbed.Play(map[string]testbed.Role{"hold": holdUntilKilled, "buy": buy})
 	flag.Parse()
 	flag.Set("test.parallel", "8") // they wait more than they work
-	goleak.VerifyTestMain(patient{m}, stays)
+	goleak.VerifyTestMain(ending{m}, stays)
 }
 
 var stays = testbed.Children()
 
-// patient ends the lent servers, and waits for the ZooKeeper client to end: without a server that
+// ending ends the lent servers, and waits for the ZooKeeper client to end: without a server that
 // takes a second.
-type patient struct{ *testing.M }
+type ending struct{ *testing.M }
 
-func (m patient) Run() int {
+func (m ending) Run() int {
 	code := m.M.Run()
 	zklock.Servers.End()
 	for end := time.Now().Add(10 * time.Second); goleak.Find(stays) != nil && time.Now().Before(end); {
@@ -42,8 +44,8 @@ var background = context.Background()
 
 func as(o locks.Owner) context.Context { return locks.WithOwner(background, o) }
 
-// unhurried gives an unlock the time that it may need on a busy machine.
-var unhurried = zklock.WithLeaseOptions(lease.WithReleaseTimeout(30 * time.Second))
+// patient are options with limits that only a hang reaches.
+var patient = []zklock.Option{timeout(long), zklock.WithLeaseOptions(adaptertest.Patient)}
 
 // open returns a client of addr that is closed with the test.
 func open(tb testing.TB, addr string, opts ...zklock.Option) *zklock.Client {
@@ -53,9 +55,9 @@ func open(tb testing.TB, addr string, opts ...zklock.Option) *zklock.Client {
 
 func openAll(tb testing.TB, addrs []string, opts ...zklock.Option) *zklock.Client {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(background, time.Minute)
+	ctx, cancel := context.WithTimeout(background, testbed.Hang)
 	defer cancel()
-	c, err := zklock.New(ctx, addrs, append([]zklock.Option{unhurried}, opts...)...)
+	c, err := zklock.New(ctx, addrs, append(slices.Clip(patient), opts...)...)
 	require.NoError(tb, err)
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(background, 5*time.Second)
@@ -79,7 +81,7 @@ func (mute) Printf(string, ...any) {}
 
 func connect(tb testing.TB, addr string) admin {
 	tb.Helper()
-	conn, _, err := zk.Connect([]string{addr}, 20*time.Second, zk.WithLogger(mute{}))
+	conn, _, err := zk.Connect([]string{addr}, testbed.Hang, zk.WithLogger(mute{}))
 	require.NoError(tb, err)
 	tb.Cleanup(conn.Close)
 	_, _, err = conn.Exists("/") // starts its goroutines
@@ -119,7 +121,7 @@ func (a admin) directory(path string) {
 // eventually waits for something that will be.
 func eventually(tb testing.TB, what string, f func() bool) {
 	tb.Helper()
-	require.Eventually(tb, f, time.Minute, 5*time.Millisecond, what)
+	require.Eventually(tb, f, testbed.Hang, 5*time.Millisecond, what)
 }
 
 // queued waits until a directory has n nodes.

@@ -111,7 +111,7 @@ func TestAWaiterWithoutItsNodeQueuesAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLine(t)
 			p := leasetest.NewProxy(t, l.s.Addr())
-			next, a := open(t, p.Addr(), timeout(long)).Mutex("it"), adaptertest.Owner()
+			next, a := open(t, p.Addr()).Mutex("it"), adaptertest.Owner()
 			got := l.wait(next, a)
 			during(p, func() {
 				_, err := l.direct.Multi(&zk.DeleteRequest{Path: l.nodes[1], Version: -1},

@@ -57,7 +57,7 @@ func failsToConnect(addr string, cause error, dial dialer, wanted func(error) bo
 	returned := make(chan struct{})
 	defer close(returned)
 	var failed atomic.Bool // noted by the next attempt
-	_, err := zklock.New(ctx, []string{addr}, timeout(30*time.Second), zklock.WithDialer(
+	_, err := zklock.New(ctx, []string{addr}, timeout(long), zklock.WithDialer(
 		func(ctx context.Context, network, address string) (net.Conn, error) {
 			if failed.Load() {
 				end(cause)
@@ -97,7 +97,7 @@ func TestAMissingTLSIsNamedByTheError(t *testing.T) {
 				conn.Close()
 			}
 			return err == nil
-		}, long, 10*time.Millisecond, "the server listens")
+		}, testbed.Hang, 10*time.Millisecond, "the server listens")
 		err := failsToConnect(c.addr, context.DeadlineExceeded, c.dial,
 			func(err error) bool { return err == nil || errors.Is(err, io.EOF) })
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -131,7 +131,7 @@ func TestAnOwnDialerServesEachNewConnection(t *testing.T) {
 	p := leasetest.NewProxy(t, s.Addr())
 	var dialed atomic.Int32
 	var asked sync.Map
-	c := open(t, "zookeeper.example:2181", timeout(long), zklock.WithDialer(
+	c := open(t, "zookeeper.example:2181", zklock.WithDialer(
 		func(ctx context.Context, network, address string) (net.Conn, error) {
 			dialed.Add(1)
 			asked.Store(address, true)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 func TestAnAcquisitionThatWasLeftAsksNothing(t *testing.T) {
@@ -75,7 +76,7 @@ func (c *Client) nodes(t *testing.T, name string) (all []string) {
 // answered repeats a request until there is an answer, as package lease does it. On a busy machine an
 // answer may take longer than one request waits for it.
 func answered[T any](request func() (T, error)) (answer T, err error) {
-	for end := time.Now().Add(time.Minute); ; {
+	for end := time.Now().Add(testbed.Hang); ; {
 		answer, err = request()
 		if !errors.Is(err, errNoAnswer) || time.Now().After(end) {
 			return answer, err

@@ -23,6 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/zklock"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -38,8 +39,8 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	long  = 30 * time.Second // a session timeout that no test waits for
-	short = 9 * time.Second  // one that a process survives on a busy machine
+	long  = 3 * time.Minute // a session timeout that no test waits for
+	short = 9 * time.Second // one that a process survives on a busy machine
 )
 
 var background = context.Background()
@@ -129,7 +130,7 @@ func (mute) Printf(string, ...any) {}
 // at the same time, after the others.
 func perform(t *testing.T, version string) {
 	server := testbed.StartZooKeeper(t)
-	direct, _, err := zk.Connect([]string{server.Addr()}, 20*time.Second, zk.WithLogger(mute{}))
+	direct, _, err := zk.Connect([]string{server.Addr()}, patience, zk.WithLogger(mute{}))
 	require.NoError(t, err)
 	t.Cleanup(direct.Close)
 	c := company{version, server.Addr(), direct, startProcess(t, version, server.Addr(), long)}
@@ -154,7 +155,7 @@ func (s *stage) open(opts ...zklock.Option) *zklock.Client {
 	ctx, cancel := context.WithTimeout(background, patience)
 	defer cancel()
 	opts = append(opts, zklock.WithNamespace(s.root), zklock.WithSessionTimeout(long),
-		zklock.WithLeaseOptions(lease.WithPoll(time.Hour)))
+		zklock.WithLeaseOptions(lease.WithPoll(time.Hour), adaptertest.Patient))
 	c, err := zklock.New(ctx, []string{s.addr}, opts...)
 	require.NoError(s, err)
 	s.Cleanup(func() { require.NoError(s, c.Close(background)) })

@@ -22,7 +22,7 @@ const (
 )
 
 // patience is a limit that only a Java process that hangs reaches.
-const patience = time.Minute
+const patience = testbed.Hang
 
 // process is a Java process that executes requests on locks.
 type process struct {

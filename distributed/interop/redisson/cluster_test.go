@@ -29,7 +29,9 @@ func TestOnAClusterEachSideWakesTheOther(t *testing.T) {
 			require.Eventually(t, func() bool {
 				return strings.Contains(direct.ClusterInfo(background).Val(), "cluster_state:ok")
 			}, patience, 10*time.Millisecond)
-			conn := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}, DisableIdentity: true})
+			conn := redis.NewClusterClient(&redis.ClusterOptions{
+				Addrs: []string{addr}, DialTimeout: patience, ReadTimeout: patience, DisableIdentity: true,
+			})
 			t.Cleanup(func() { conn.Close() })
 			java := startAgent(t, version, "cluster", addr, long)
 			subscribed := func(name string) {

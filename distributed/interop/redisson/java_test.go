@@ -21,8 +21,8 @@ const (
 	before  = "3.21.3"
 )
 
-// patience is how long a Java process, or a wait for it, may take for work of a moment.
-const patience = 30 * time.Second
+// patience is a limit that only a Java process that hangs reaches.
+const patience = testbed.Hang
 
 // agent is a Java process.
 type agent struct {

@@ -19,7 +19,7 @@ import (
 
 // woken is by when somebody must have the lock who was told of its release, far below all times
 // after which they ask by themselves.
-const woken = 8 * time.Second
+const woken = 15 * time.Second
 
 var kinds = []string{"plain", "fair", "fenced", "read", "write"}
 
@@ -299,7 +299,7 @@ func readersOfBothSidesReadTogetherAndKeepWritersOut(t *testing.T, s *stage) {
 	s.java.must(t, "b", "try", "read", name, 0, -1)
 	// Redisson misses a writer's release between its own request and its sleep. It sleeps no
 	// longer than the lease.
-	goWriter, o := lockOf(s.open(t, patience/3), "write", name), someone()
+	goWriter, o := lockOf(s.open(t, long/3), "write", name), someone()
 	goWrites := start(goWriter, o)
 	javaWrites := s.java.start(name, "lock", "write", name, -1)
 	awaited(t, s.direct, name, 1)

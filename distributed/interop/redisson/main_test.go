@@ -33,7 +33,7 @@ func holdUntilKilled(args []string) error {
 	if err != nil {
 		return err
 	}
-	conn := redis.NewClient(&redis.Options{Addr: args[0]})
+	conn := redis.NewClient(&redis.Options{Addr: args[0], DialTimeout: patience, ReadTimeout: patience})
 	defer conn.Close()
 	c, err := redislock.New(conn, redislock.WithTTL(term))
 	if err != nil {
@@ -54,7 +54,7 @@ func holdUntilKilled(args []string) error {
 // waitUntilKilled waits for the fair lock args[1] of the server args[0], with a place in the
 // queue for a second beyond the lease.
 func waitUntilKilled(args []string) error {
-	conn := redis.NewClient(&redis.Options{Addr: args[0]})
+	conn := redis.NewClient(&redis.Options{Addr: args[0], DialTimeout: patience, ReadTimeout: patience})
 	defer conn.Close()
 	c, err := redislock.New(conn, redislock.WithTTL(brief), redislock.WithFairWait(time.Second))
 	if err != nil {

@@ -54,7 +54,9 @@ func startRedis(tb testing.TB, args ...string) (addr string, direct *redis.Clien
 }
 
 func connect(tb testing.TB, addr string) *redis.Client {
-	c := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true, DisableIdentity: true})
+	c := redis.NewClient(&redis.Options{
+		Addr: addr, DialTimeout: patience, ReadTimeout: patience, ContextTimeoutEnabled: true, DisableIdentity: true,
+	})
 	tb.Cleanup(func() { c.Close() })
 	return c
 }
@@ -64,7 +66,7 @@ func connect(tb testing.TB, addr string) *redis.Client {
 func open(tb testing.TB, conn redis.UniversalClient, term time.Duration, opts ...redislock.Option) *redislock.Client {
 	tb.Helper()
 	c, err := redislock.New(conn, append([]redislock.Option{
-		redislock.WithTTL(term), redislock.WithLeaseOptions(lease.WithPoll(time.Minute)),
+		redislock.WithTTL(term), redislock.WithLeaseOptions(lease.WithPoll(time.Minute), adaptertest.Patient),
 		redislock.WithFairWait(5 * time.Minute),
 	}, opts...)...)
 	require.NoError(tb, err)

@@ -36,7 +36,7 @@ func stress(ctx context.Context, conn *redis.Client, kind, name string, l locks.
 	for ctx.Err() == nil {
 		depth := rand.IntN(3) + 1
 		for range depth {
-			wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+			wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 			err := l.LockContext(wait)
 			cancel()
 			if err != nil {
@@ -79,7 +79,7 @@ func stress(ctx context.Context, conn *redis.Client, kind, name string, l locks.
 
 // longestLoad is how long a load goes on at most until each side has its share. In its first
 // seconds the Java side compiles itself, and gets less, above all on a busy machine.
-const longestLoad = 100 * time.Second
+const longestLoad = 2 * patience
 
 // mixedLoad lets both sides take locks of all kinds at the same time, in rounds that last for d.
 // Each side has at least a fifth of the acquisitions of each kind in all rounds together.
