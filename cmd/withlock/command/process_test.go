@@ -16,10 +16,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // hang is a limit that only a hang reaches.
-const hang = time.Minute
+const hang = testbed.Hang
 
 // On a busy machine a guard gets its own signal late, and would give the command a second one. The
 // guard works in an init function, which runs after this.

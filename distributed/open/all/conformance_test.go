@@ -47,7 +47,7 @@ func TestLocksOfAStoreConform(t *testing.T) {
 					},
 					Rounds:  12,
 					Settle:  5 * time.Millisecond,
-					Timeout: time.Minute,
+					Timeout: testbed.Hang,
 				}
 				if slices.Contains(strings.Fields(p.forced), kind) {
 					config.Lose = func(l locks.TryLocker) {

@@ -123,7 +123,7 @@ func serving(tb testing.TB, url string) string {
 			s.Close(context.Background())
 		}
 		return err == nil
-	}, time.Minute, 20*time.Millisecond, "%s answers", url)
+	}, testbed.Hang, 20*time.Millisecond, "%s answers", url)
 	return url
 }
 

@@ -27,7 +27,7 @@ func secure(tb testing.TB, addr string) {
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})
 	require.NoError(tb, err)
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testbed.Hang)
 	defer cancel()
 	for _, user := range []string{"root", "locks-user"} {
 		_, err := c.UserAdd(ctx, user, password)
@@ -283,7 +283,7 @@ func TestTheEndOfTheContextEndsTheOpening(t *testing.T) {
 			require.ErrorIs(t, err, why)
 			require.ErrorIs(t, err, open.ErrUnreachable)
 			require.NotErrorIs(t, err, context.DeadlineExceeded)
-			require.Less(t, time.Since(began), time.Minute)
+			require.Less(t, time.Since(began), testbed.Hang)
 			reveals(t, err, url)
 		})
 	}
