@@ -34,6 +34,6 @@ func TestLocksConform(t *testing.T) {
 		Rounds:     40,
 		Goroutines: 4,
 		Settle:     20 * time.Millisecond,
-		Timeout:    time.Minute,
+		Timeout:    testbed.Hang,
 	})
 }

@@ -38,6 +38,6 @@ func TestLocksConform(t *testing.T) {
 		Rounds:     20,
 		Goroutines: 4,
 		Settle:     10 * time.Millisecond,
-		Timeout:    time.Minute,
+		Timeout:    testbed.Hang,
 	})
 }
