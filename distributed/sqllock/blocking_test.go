@@ -15,6 +15,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/sqllock"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // taker acquires the lock called "it", and returns what releases it.
@@ -184,7 +185,7 @@ func TestAPlaceThatNobodyAsksForEndsAfterItsLease(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, reply.Held)
 	require.NoError(t, l.UnlockContext(a))
-	ctx, cancel := context.WithTimeout(a, time.Minute)
+	ctx, cancel := context.WithTimeout(a, testbed.Hang)
 	defer cancel()
 	require.NoError(t, l.LockContext(ctx))
 	require.NoError(t, l.UnlockContext(a))
@@ -293,6 +294,6 @@ func TestABlockingWaitIsRefusedWhereThereIsNone(t *testing.T) {
 		_, err = sqllock.NewRow(db, sqllock.WithBlockingWait())
 		require.ErrorIs(t, err, sqllock.ErrUnsupported)
 	}
-	r := openRow(t, bounced(t, "", "exec"), sqllock.WithTable(fresh()), calm, sqllock.WithBlockingWait())
+	r := openRow(t, bounced(t, "", "exec"), sqllock.WithTable(fresh()), sqllock.WithBlockingWait())
 	require.ErrorIs(t, r.Do(background, "it", nothing), sqllock.ErrUnsupportedTopology)
 }

@@ -84,7 +84,7 @@ func TestTheLayoutCheckOpensNoOtherTables(t *testing.T) {
 		require.NoError(t, db.QueryRow("SHOW GLOBAL STATUS LIKE 'Opened_table_definitions'").Scan(&name, &n))
 		return n
 	}
-	c, err := sqllock.NewTable(db, calm, sqllock.WithQueue(0))
+	c, err := sqllock.NewTable(db, append(patient(), sqllock.WithQueue(0))...)
 	require.NoError(t, err)
 	defer c.Close(background)
 	before := opened()
@@ -97,7 +97,7 @@ func TestAllCallersShareOneLayoutCheck(t *testing.T) {
 	db, n := checks(t, inMaria.serve(t))
 	table := sqllock.WithTable(fresh())
 	tableKind.open(t, db, table)
-	c, err := sqllock.NewTable(db, table, calm)
+	c, err := sqllock.NewTable(db, append(patient(), table)...)
 	require.NoError(t, err)
 	defer c.Close(background)
 	var wg sync.WaitGroup
@@ -119,7 +119,7 @@ func TestALayoutCheckOutlivesItsCaller(t *testing.T) {
 	db, n := checks(t, p.Addr())
 	table := sqllock.WithTable(fresh())
 	tableKind.open(t, db, table)
-	c, err := sqllock.NewTable(db, table, calm)
+	c, err := sqllock.NewTable(db, append(patient(), table)...)
 	require.NoError(t, err)
 	defer c.Close(background)
 	p.Delay(3 * time.Second) // for each answer, of which the check has two

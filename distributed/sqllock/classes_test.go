@@ -21,6 +21,7 @@ import (
 	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // complaint is the error of a driver that tells the database's code, as the drivers of PostgreSQL,
@@ -169,7 +170,7 @@ func inMoods(t *testing.T, k kind, on []database, errs func(database) []classed,
 	t.Parallel()
 	for _, d := range on {
 		where, table := d.serve(t), sqllock.WithTable(fresh())
-		rival := k.open(t, d.open(t, where), table, calm)
+		rival := k.open(t, d.open(t, where), table)
 		room := make(chan struct{}, 8)
 		for _, why := range errs(d) {
 			t.Run(d.name+" "+why.name, func(t *testing.T) {
@@ -179,7 +180,7 @@ func inMoods(t *testing.T, k kind, on []database, errs func(database) []classed,
 				where, rival := where, rival
 				if d.dialect == sqllock.SQLite { // a file has one writer at a time
 					where = d.serve(t)
-					rival = k.open(t, d.open(t, where), table, calm)
+					rival = k.open(t, d.open(t, where), table)
 				}
 				m := new(mood)
 				server, idle := open(m)
@@ -187,7 +188,7 @@ func inMoods(t *testing.T, k kind, on []database, errs func(database) []classed,
 				db := sql.OpenDB(server)
 				t.Cleanup(func() { db.Close() })
 				db.SetMaxIdleConns(idle)
-				all := []sqllock.Option{table, swift, sqllock.WithDialect(d.dialect), term(10 * time.Minute)}
+				all := append(patient(), table, sqllock.WithDialect(d.dialect), term(time.Hour))
 				c, err := k.make(db, append(all, opts...)...)
 				require.NoError(t, err)
 				t.Cleanup(func() { m.Refuse(nil); c.Close(background) })
@@ -207,7 +208,7 @@ func TestAFirstRequestFollowsTheClassOfAnError(t *testing.T) {
 
 func first(t *testing.T, m *mood, c provider, why classed, want reaction) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(adaptertest.Owner(), time.Minute)
+	ctx, cancel := context.WithTimeout(adaptertest.Owner(), testbed.Hang)
 	defer cancel()
 	l := c.Mutex(fresh())
 	m.Refuse(why.err)
@@ -356,14 +357,14 @@ func TestWorkFollowsTheClassOfAnError(t *testing.T) {
 	t.Parallel()
 	for _, d := range []database{inPgx, inPq, inMaria} {
 		where, table := d.serve(t), sqllock.WithTable(fresh())
-		rival := openRow(t, d.open(t, where), table, calm)
+		rival := openRow(t, d.open(t, where), table)
 		for _, why := range complaints(d.dialect, false) {
 			t.Run(d.name+" "+why.name, func(t *testing.T) {
 				t.Parallel()
 				m, want := new(mood), reactions[why.class]
 				db := sql.OpenDB(moody{d.open(t, where).Driver(), dsn(d.dialect, where), m, new(mood)})
 				t.Cleanup(func() { db.Close() })
-				r, err := sqllock.NewRow(db, table, swift, sqllock.WithDialect(d.dialect))
+				r, err := sqllock.NewRow(db, append(patient(), table, sqllock.WithDialect(d.dialect))...)
 				require.NoError(t, err)
 				t.Cleanup(func() { r.Close(background) })
 				require.NoError(t, r.Do(background, "warm", nothing))
@@ -456,7 +457,7 @@ func TestAServerWithoutTLSIsUnreachable(t *testing.T) {
 			db, err := sql.Open(c.driver, at)
 			require.NoError(t, err)
 			t.Cleanup(func() { db.Close() })
-			table, err := sqllock.NewTable(db, calm)
+			table, err := sqllock.NewTable(db, patient()...)
 			require.NoError(t, err)
 			t.Cleanup(func() { table.Close(background) })
 			err = table.Mutex("it").LockContext(adaptertest.Owner())

@@ -21,8 +21,8 @@ func TestTheNextRenewalNoticesASetServerClock(t *testing.T) {
 			where := d.start(t, env...).Addr()
 			for _, k := range inTables {
 				table := sqllock.WithTable(fresh())
-				l := k.open(t, d.open(t, where), term(15*time.Second), table, calm).Mutex("it")
-				rival := k.open(t, d.open(t, where), table, term(time.Minute), calm).Mutex("it")
+				l := k.open(t, d.open(t, where), term(15*time.Second), table).Mutex("it")
+				rival := k.open(t, d.open(t, where), table, term(time.Minute)).Mutex("it")
 				a, b := adaptertest.Owner(), adaptertest.Owner()
 
 				// Forward: two hold it for a moment, which the token tells apart, until the
@@ -33,7 +33,7 @@ func TestTheNextRenewalNoticesASetServerClock(t *testing.T) {
 				require.Greater(t, next.Token(), h.Token())
 				select {
 				case <-h.Lost():
-				case <-time.After(30 * time.Second):
+				case <-time.After(testbed.Hang):
 					t.Fatal("the renewal did not tell")
 				}
 				require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
@@ -52,13 +52,13 @@ func TestTheNextRenewalNoticesASetServerClock(t *testing.T) {
 			}
 
 			// Locks of sessions know no time.
-			l := advisory.open(t, d.open(t, where), term(15*time.Second), calm).Mutex("it")
-			rival := advisory.open(t, d.open(t, where), calm).Mutex("it")
+			l := advisory.open(t, d.open(t, where), term(15*time.Second)).Mutex("it")
+			rival := advisory.open(t, d.open(t, where)).Mutex("it")
 			a := adaptertest.Owner()
 			h := adaptertest.Hold(t, l, a)
 			table := sqllock.WithTable(fresh())
-			row := openRow(t, d.open(t, where), table, calm)
-			end := work(t, openRow(t, d.open(t, where), table, calm), a, "it")
+			row := openRow(t, d.open(t, where), table)
+			end := work(t, openRow(t, d.open(t, where), table), a, "it")
 			for _, by := range []time.Duration{time.Hour, -time.Hour, 0} {
 				set(by)
 				require.NoError(t, h.Extend(a, 15*time.Second))

@@ -91,8 +91,7 @@ func newBlocking(db *sql.DB, opts ...sqllock.Option) (provider, error) {
 	return newAdvisory(db, append([]sqllock.Option{sqllock.WithBlockingWait()}, opts...)...)
 }
 
-// open returns a provider in db that is closed with the test. It waits for a busy machine,
-// unless opts say otherwise.
+// open returns a patient provider in db that is closed with the test, unless opts say otherwise.
 func (k kind) open(tb testing.TB, db *sql.DB, opts ...sqllock.Option) provider {
 	tb.Helper()
 	p, err := k.make(db, append(patient(), opts...)...)
@@ -101,11 +100,9 @@ func (k kind) open(tb testing.TB, db *sql.DB, opts ...sqllock.Option) provider {
 	return p
 }
 
+// patient returns options with limits that only a hang reaches.
 func patient() []sqllock.Option {
-	return []sqllock.Option{
-		sqllock.WithRequestTimeout(20 * time.Second),
-		sqllock.WithLeaseOptions(lease.WithReleaseTimeout(30 * time.Second)),
-	}
+	return []sqllock.Option{calm, sqllock.WithLeaseOptions(adaptertest.Patient)}
 }
 
 // openRow is open of a Row.
@@ -158,7 +155,7 @@ func worked(tb testing.TB, r *sqllock.Row, name string) bool {
 // soon waits until cond is true.
 func soon(tb testing.TB, cond func() bool, message ...any) {
 	tb.Helper()
-	require.Eventually(tb, cond, time.Minute, 5*time.Millisecond, message...)
+	require.Eventually(tb, cond, testbed.Hang, 5*time.Millisecond, message...)
 }
 
 // unpinned waits until no connection of a pool is in use. A driver may take its time to close one,
@@ -239,7 +236,7 @@ func TestLocksConform(t *testing.T) {
 					Waiting:     func(l locks.TryLocker) int { return l.(*lease.Mutex).QueueLength() },
 					Rounds:      12,
 					Settle:      5 * time.Millisecond,
-					Timeout:     time.Minute,
+					Timeout:     testbed.Hang,
 				})
 			})
 		}

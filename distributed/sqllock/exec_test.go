@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // contended is a database whose first statement meets a conflict. The next statements get no
@@ -71,7 +73,7 @@ func TestARepeatedStatementEndsWithItsContext(t *testing.T) {
 		select {
 		case err := <-done:
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-		case <-time.After(20 * time.Second):
+		case <-time.After(testbed.Hang):
 			t.Fatal("it goes on when its context has ended")
 		}
 		cancel()

@@ -21,6 +21,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/sqllock"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 const short = 1200 * time.Millisecond // a lease
@@ -165,9 +166,9 @@ func word(k kind, d database, l *lease.Mutex) string {
 func TestALostGrantLeavesOneHoldOrNone(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
-		p, l, direct := proxied(t, k, d, swift)
+		p, l, direct := proxied(t, k, d)
 		a := adaptertest.Owner()
-		p.DropReply(word(k, d, l), 1)
+		p.ResetReply(word(k, d, l), 1)
 		err := l.LockContext(a)
 		require.Equal(t, 1, p.Drops())
 		if err == nil { // the database was asked who has it
@@ -186,7 +187,7 @@ func TestALostGrantLeavesOneHoldOrNone(t *testing.T) {
 func TestACancelledAcquisitionWithoutReplyIsUndone(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
-		const limit = 10 * time.Second
+		const limit = 2 * testbed.Hang
 		p, l, direct := proxied(t, k, d, sqllock.WithRequestTimeout(limit))
 		p.DropReply(word(k, d, l), 1)
 		gone := errors.New("gone")
@@ -204,6 +205,7 @@ func TestACancelledAcquisitionWithoutReplyIsUndone(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, gone)
 		require.Equal(t, 1, p.Drops())
+		p.Reset() // a session keeps its lock until its connection ends
 		soon(t, func() bool { return !held(t, direct) })
 	})
 }
@@ -212,10 +214,10 @@ func TestACancelledAcquisitionWithoutReplyIsUndone(t *testing.T) {
 func TestALostReleaseReplyLosesSessionsOnly(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
-		p, l, direct := proxied(t, k, d, swift)
+		p, l, direct := proxied(t, k, d)
 		a := adaptertest.Owner()
 		adaptertest.Hold(t, l, a)
-		p.DropReply(word(k, d, l), 1)
+		p.ResetReply(word(k, d, l), 1)
 		err := l.UnlockContext(a)
 		if k.ofSessions() {
 			require.ErrorIs(t, err, locks.ErrLost)
@@ -312,7 +314,7 @@ func TestAReleaseOutlastsConnectionsThatHaveEnded(t *testing.T) {
 	db := inPq.open(t, p.Addr())
 	db.SetMaxIdleConns(30)
 	direct := tableKind.open(t, inPq.open(t, where), table).Mutex("it")
-	locks, err := sqllock.NewTable(db, table)
+	locks, err := sqllock.NewTable(db, append(patient(), table)...)
 	require.NoError(t, err)
 	for _, release := range []func(ctx context.Context) error{
 		locks.Mutex("it").UnlockContext, func(context.Context) error { return locks.Close(background) },
@@ -340,8 +342,7 @@ func TestAnExtensionThatIsGivenUpKeepsTheSession(t *testing.T) {
 	for _, d := range advisory.on {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
-			patient := sqllock.WithLeaseOptions(lease.WithReleaseTimeout(time.Minute))
-			p, l, direct := proxied(t, advisory, d, patient, sqllock.WithRequestTimeout(time.Minute))
+			p, l, direct := proxied(t, advisory, d)
 			a := adaptertest.Owner()
 			h := adaptertest.Hold(t, l, a)
 			p.Delay(3 * time.Second)
@@ -363,7 +364,7 @@ func TestAnExtensionThatIsGivenUpKeepsTheLockForNobody(t *testing.T) {
 			t.Parallel()
 			p, name := leasetest.NewProxy(t, d.serve(t)), fresh()
 			fixed := lease.WithFixedTTL(8 * time.Second)
-			a, err := sqllock.NewAdvisory(d.open(t, p.Addr()), sqllock.WithRequestTimeout(time.Minute))
+			a, err := sqllock.NewAdvisory(d.open(t, p.Addr()), patient()...)
 			require.NoError(t, err)
 			t.Cleanup(func() { a.Close(background) })
 			l, owner := a.Mutex(name, fixed), adaptertest.Owner()
@@ -462,7 +463,7 @@ func TestAHolderWithoutItsRowSparesItsSuccessor(t *testing.T) {
 				require.Greater(t, successor.Token(), h.Token())
 				select {
 				case <-h.Lost():
-				case <-time.After(30 * time.Second):
+				case <-time.After(testbed.Hang):
 					t.Fatal("the renewal did not tell")
 				}
 				require.ErrorIs(t, l.UnlockContext(a), locks.ErrLost)
@@ -529,7 +530,7 @@ func TestAnEndedSessionFreesItsLockAtOnce(t *testing.T) {
 		adaptertest.Hold(t, lock.rival, b)
 		select {
 		case <-h.Lost():
-		case <-time.After(30 * time.Second):
+		case <-time.After(testbed.Hang):
 			t.Fatal("the renewal did not tell")
 		}
 		require.ErrorIs(t, h.Err(), locks.ErrLost)
@@ -591,7 +592,7 @@ func TestWaitersOnASilentServerReturnInTime(t *testing.T) {
 		pool := d.open(t, p.Addr())
 		pool.SetMaxOpenConns(2)
 		brief := sqllock.WithLeaseOptions(lease.WithReleaseTimeout(time.Second))
-		const limit = 2 * time.Minute // of a request
+		const limit = 2 * testbed.Hang // of a request
 		c := k.open(t, pool, sqllock.WithTable(fresh()), sqllock.WithRequestTimeout(limit), brief)
 		p.Cut()
 		var wg sync.WaitGroup

@@ -22,6 +22,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/distributed/sqllock/pgxnotify"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // queued returns how many are in the queue of all locks of a table.
@@ -86,12 +87,12 @@ func TestAWaiterSeesThatTheLockChangesHands(t *testing.T) {
 				var waiter *lease.Mutex
 				db := d.open(t, where)
 				if k.ofSessions() {
-					a, err := sqllock.NewAdvisory(db)
+					a, err := sqllock.NewAdvisory(db, patient()...)
 					require.NoError(t, err)
 					t.Cleanup(func() { a.Close(background) })
 					told, waiter = a.Told, a.Mutex(name)
 				} else {
-					tb, err := sqllock.NewTable(db, table)
+					tb, err := sqllock.NewTable(db, append(patient(), table)...)
 					require.NoError(t, err)
 					t.Cleanup(func() { tb.Close(background) })
 					told, waiter = tb.Told, tb.Mutex(name)
@@ -181,8 +182,8 @@ func TestANotificationHandsALockOver(t *testing.T) {
 				db := inPgx.open(t, where)
 				// A waiter that relies on asking in turn is late.
 				opts := []sqllock.Option{
-					table, sqllock.WithListener(pgxnotify.Listener(db)), sqllock.WithBackoff(time.Minute, time.Minute),
-					sqllock.WithLeaseOptions(lease.WithPoll(time.Minute)),
+					table, sqllock.WithListener(pgxnotify.Listener(db)), sqllock.WithBackoff(time.Hour, time.Hour),
+					sqllock.WithLeaseOptions(lease.WithPoll(time.Hour)), term(time.Hour),
 				}
 				if k.name == queueKind.name {
 					opts = append(opts, sqllock.WithQueue(time.Hour))
@@ -202,7 +203,7 @@ func TestANotificationHandsALockOver(t *testing.T) {
 				began := time.Now()
 				require.NoError(t, holder.UnlockContext(a))
 				require.NoError(t, <-got)
-				require.Less(t, time.Since(began), 20*time.Second)
+				require.Less(t, time.Since(began), testbed.Hang)
 				require.NoError(t, l.UnlockContext(b))
 			}
 		})
@@ -269,7 +270,7 @@ func TestAListeningHolderLearnsOfForceAtOnce(t *testing.T) {
 				require.True(t, freed)
 				select {
 				case <-h.Lost():
-				case <-time.After(time.Minute):
+				case <-time.After(testbed.Hang):
 					require.Fail(t, "the holder was not told")
 				}
 				require.ErrorIs(t, h.Err(), locks.ErrLost)
@@ -291,7 +292,7 @@ func TestWorkIsDoneInItsTransactionOnly(t *testing.T) {
 			where, table := d.serve(t), fresh()
 			db := d.open(t, where)
 			resource(t, db, table+"_res", d)
-			r := openRow(t, db, sqllock.WithTable(table), calm)
+			r := openRow(t, db, sqllock.WithTable(table))
 			count := func() (n int) {
 				require.NoError(t, db.QueryRow("SELECT n FROM "+table+"_res").Scan(&n))
 				return n
@@ -333,7 +334,7 @@ func TestWorkIsDoneInItsTransactionOnly(t *testing.T) {
 			require.Error(t, r.Do(background, "", add))
 
 			end = work(t, r, adaptertest.Owner(), "it")
-			other := openRow(t, db, sqllock.WithTable(table), calm)
+			other := openRow(t, db, sqllock.WithTable(table))
 			closed := make(chan error, 1)
 			go func() { closed <- other.Do(background, "it", add) }()
 			soon(t, refused(other, "it"))
@@ -365,7 +366,7 @@ func TestWorkInsideItsOwnLockIsADeadlock(t *testing.T) {
 			r := openRow(t, d.open(t, where), table)
 			rival := openRow(t, d.open(t, where), table)
 			for _, owner := range []context.Context{background, adaptertest.Owner()} { // a goroutine, and an explicit one
-				ctx, cancel := context.WithTimeout(owner, time.Minute)
+				ctx, cancel := context.WithTimeout(owner, testbed.Hang)
 				defer cancel()
 				require.NoError(t, r.Do(ctx, "it", func(*sql.Tx) error {
 					require.ErrorIs(t, r.Do(ctx, "it", nothing), locks.ErrDeadlock)
@@ -601,9 +602,9 @@ func TestRenewalAndUnlockFindAMovedSession(t *testing.T) {
 				var moved atomic.Bool
 				db := sql.OpenDB(connector2{pooler{plain.Driver(), to, &moved}})
 				defer db.Close()
-				l := advisory.open(t, db, sqllock.WithDialect(d.dialect), term(9*time.Second), calm).Mutex(name)
+				l := advisory.open(t, db, sqllock.WithDialect(d.dialect), term(9*time.Second)).Mutex(name)
 				a := adaptertest.Owner()
-				rival := advisory.open(t, plain, calm).Mutex(name)
+				rival := advisory.open(t, plain).Mutex(name)
 				h := adaptertest.Hold(t, l, a)
 				require.True(t, held(t, rival))
 				moved.Store(true)

@@ -111,15 +111,17 @@ func program(tb testing.TB) string {
 	return fmt.Sprintf("kit%x", h.Sum64())
 }
 
+// kitLimit ends a request of a client that the kit has cut off.
+var kitLimit = sqllock.WithRequestTimeout(10 * time.Second)
+
 // prove runs the kit on a kind of lock.
 func (k kind) prove(t *testing.T, b bed) {
 	t.Helper()
 	table := fresh()
 	var where func(tb testing.TB) string
-	limit := calm
+	limit := kitLimit
 	if b.dialect == sqllock.SQLite { // a file for each check, since a file has one writer at a time
-		// A file that is busy for so long refuses a try, and nothing in the kit's network delays it.
-		limit = sqllock.WithRequestTimeout(time.Minute)
+		limit = calm // nothing in the kit's network delays a request
 		dir := t.TempDir()
 		where = func(tb testing.TB) string { return filepath.Join(dir, program(tb)) }
 	} else {
@@ -159,7 +161,7 @@ func (k kind) rest(tb testing.TB, b bed, db *sql.DB, table, name string) {
 		return n
 	}
 	if b.dialect == sqllock.Postgres && !b.pooled {
-		end := time.Now().Add(20 * time.Second) // the server notices the end of a connection a little later
+		end := time.Now().Add(testbed.Hang) // the server notices the end of a connection a little later
 		const sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1"
 		for count(sessions, program(tb)) > 0 && time.Now().Before(end) {
 			time.Sleep(5 * time.Millisecond)
@@ -167,7 +169,7 @@ func (k kind) rest(tb testing.TB, b bed, db *sql.DB, table, name string) {
 		assert.Zero(tb, count(sessions, program(tb)), "connections of closed clients")
 	}
 	l, a := k.open(tb, db, sqllock.WithTable(table)).Mutex(name), adaptertest.Owner()
-	ctx, cancel := context.WithTimeout(a, time.Minute)
+	ctx, cancel := context.WithTimeout(a, testbed.Hang)
 	defer cancel()
 	if !assert.NoError(tb, l.LockContext(ctx), "the lock is not free") {
 		return

@@ -211,7 +211,7 @@ func TestAnEngineWithoutTransactionsIsRefused(t *testing.T) {
 					_, err := db.Exec("ALTER TABLE " + name + suffix + " ENGINE=" + engine)
 					require.NoError(t, err)
 					for range 2 {
-						r := openRow(t, on.open(t, where), sqllock.WithTable(name), calm)
+						r := openRow(t, on.open(t, where), sqllock.WithTable(name))
 						err := r.Do(background, "it", nothing)
 						if suffix == "_rows" {
 							require.ErrorIs(t, err, locks.ErrForeign)
@@ -222,8 +222,8 @@ func TestAnEngineWithoutTransactionsIsRefused(t *testing.T) {
 					}
 					for _, k := range inTables {
 						for _, c := range []provider{
-							k.open(t, on.open(t, where), sqllock.WithTable(name), calm),
-							k.open(t, on.open(t, where), sqllock.WithTable(name), calm),
+							k.open(t, on.open(t, where), sqllock.WithTable(name)),
+							k.open(t, on.open(t, where), sqllock.WithTable(name)),
 						} {
 							_, err := c.Mutex("it").TryLockContext(background)
 							if slices.ContainsFunc(refused, func(r kind) bool { return r.name == k.name }) {

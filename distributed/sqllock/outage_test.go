@@ -14,13 +14,14 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/sqllock"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // waits checks that somebody goes on to wait while trouble lasts, and gets the lock when free
 // has freed it. wait takes the lock and gives it back.
 func waits(t *testing.T, began func() bool, wait func(ctx context.Context) error, trouble, free func()) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(adaptertest.Owner(), time.Minute)
+	ctx, cancel := context.WithTimeout(adaptertest.Owner(), testbed.Hang)
 	defer cancel()
 	result := make(chan error, 1)
 	var waiting atomic.Bool
@@ -44,8 +45,8 @@ func waits(t *testing.T, began func() bool, wait func(ctx context.Context) error
 	require.NoError(t, <-result)
 }
 
-// calm has requests not given up, on a machine that is busy, where that is not the subject.
-var calm = sqllock.WithRequestTimeout(10 * time.Second)
+// calm has only a hang end a request.
+var calm = sqllock.WithRequestTimeout(testbed.Hang)
 
 // lockAndUnlock is for waits.
 func lockAndUnlock(l *lease.Mutex) func(ctx context.Context) error {
@@ -68,8 +69,8 @@ func TestWaitersOutlastAServerThatCannotBeReached(t *testing.T) {
 	each(t, true, func(t *testing.T, k kind, d database) {
 		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
 		p := leasetest.NewProxy(t, where)
-		holder := k.open(t, d.open(t, where), table, calm).Mutex(name)
-		c := k.open(t, d.open(t, p.Addr()), table, swift)
+		holder := k.open(t, d.open(t, where), table).Mutex(name)
+		c := k.open(t, d.open(t, p.Addr()), table)
 		a := adaptertest.Owner()
 		adaptertest.Hold(t, holder, a)
 		waits(t, refused(c, name), lockAndUnlock(c.Mutex(name)), func() { trouble(t, p) },
@@ -80,8 +81,8 @@ func TestWaitersOutlastAServerThatCannotBeReached(t *testing.T) {
 			t.Parallel()
 			where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
 			p := leasetest.NewProxy(t, where)
-			end := work(t, openRow(t, d.open(t, where), table, calm), adaptertest.Owner(), name)
-			r := openRow(t, d.open(t, p.Addr()), table, swift)
+			end := work(t, openRow(t, d.open(t, where), table), adaptertest.Owner(), name)
+			r := openRow(t, d.open(t, p.Addr()), table)
 			wait := func(ctx context.Context) error { return r.Do(ctx, name, nothing) }
 			waits(t, refused(r, name), wait, func() { trouble(t, p) }, end)
 		})
@@ -97,7 +98,7 @@ func trouble(t *testing.T, p *leasetest.Proxy) {
 	asked = p.Requests()
 	soon(t, func() bool { return p.Requests() > asked+4 })
 	p.Cut()
-	time.Sleep(1500 * time.Millisecond) // a request is given up
+	time.Sleep(1500 * time.Millisecond) // requests have no answer
 	p.Heal()
 	p.Reset()
 }
@@ -106,11 +107,11 @@ func TestNobodyWaitsForAClosedPool(t *testing.T) {
 	t.Parallel()
 	each(t, false, func(t *testing.T, k kind, d database) {
 		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
-		holder := k.open(t, d.open(t, where), table, calm).Mutex(name)
+		holder := k.open(t, d.open(t, where), table).Mutex(name)
 		db := d.open(t, where)
 		// For this time, the test looks in vain for remains of the waiter.
 		brief := sqllock.WithLeaseOptions(lease.WithReleaseTimeout(time.Second))
-		c := k.open(t, db, table, calm, brief)
+		c := k.open(t, db, table, brief)
 		a := adaptertest.Owner()
 		adaptertest.Hold(t, holder, a)
 		result := make(chan error, 1)
@@ -142,7 +143,7 @@ func TestWaitersOutlastAServerWithoutSpareConnections(t *testing.T) {
 			limit := "ALTER USER " + user + "@'%' WITH MAX_USER_CONNECTIONS "
 			spare, none = limit+"0", limit+"1"
 		}
-		holder := k.open(t, admin, sqllock.WithTable(table), calm).Mutex(name)
+		holder := k.open(t, admin, sqllock.WithTable(table)).Mutex(name)
 		if d.dialect == sqllock.Postgres && !k.ofSessions() {
 			exec("GRANT ALL ON "+table+", "+table+"_queue, "+table+"_rows TO "+user,
 				"GRANT ALL ON SEQUENCE "+table+"_queue_id_seq TO "+user)
@@ -150,7 +151,7 @@ func TestWaitersOutlastAServerWithoutSpareConnections(t *testing.T) {
 		db, err := sql.Open(d.driver, dsnOf(d.dialect, where, user))
 		require.NoError(t, err)
 		t.Cleanup(func() { db.Close() })
-		c, _ := k.make(db, sqllock.WithTable(table), calm) // which may not make the tables that are there
+		c, _ := k.make(db, append(patient(), sqllock.WithTable(table))...) // which may not make the tables that are there
 		t.Cleanup(func() { c.Close(background) })
 		a := adaptertest.Owner()
 		adaptertest.Hold(t, holder, a)

@@ -42,7 +42,7 @@ func TestSessionLocksBehindATransactionPoolerAreRefused(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			db := bounced(t, p.setting, p.mode)
-			l := advisory.open(t, db, calm).Mutex(fresh())
+			l := advisory.open(t, db).Mutex(fresh())
 			for range 3 { // the verdict is not a matter of luck
 				require.ErrorIs(t, l.LockContext(background), sqllock.ErrUnsupportedTopology)
 				_, err := l.TryLockContext(background)
@@ -59,18 +59,18 @@ func TestListeningBehindATransactionPoolerIsRefused(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			db, table := bounced(t, "", "exec"), sqllock.WithTable(fresh())
-			c := k.open(t, db, table, calm, sqllock.WithListener(pgxnotify.Listener(db)))
+			c := k.open(t, db, table, sqllock.WithListener(pgxnotify.Listener(db)))
 			require.ErrorIs(t, c.Mutex("it").LockContext(background), sqllock.ErrUnsupportedTopology)
-			without := k.open(t, db, table, calm).Mutex("it")
+			without := k.open(t, db, table).Mutex("it")
 			require.False(t, held(t, without), "without a listener it works")
 		})
 	}
 	t.Run("Row", func(t *testing.T) {
 		t.Parallel()
 		db, table := bounced(t, "", "exec"), sqllock.WithTable(fresh())
-		r := openRow(t, db, table, calm, sqllock.WithListener(pgxnotify.Listener(db)))
+		r := openRow(t, db, table, sqllock.WithListener(pgxnotify.Listener(db)))
 		require.ErrorIs(t, r.Do(background, "it", nothing), sqllock.ErrUnsupportedTopology)
-		require.NoError(t, openRow(t, db, table, calm).Do(background, "it", nothing))
+		require.NoError(t, openRow(t, db, table).Do(background, "it", nothing))
 	})
 }
 

@@ -28,8 +28,7 @@ func TestCloseReleasesTenThousandHoldsInAHundredStatements(t *testing.T) {
 	defer db.Close()
 	db.SetMaxIdleConns(16)
 	table := fresh()
-	c, err := sqllock.NewTable(db, sqllock.WithTable(table), sqllock.WithLeaseOptions(lease.WithTTL(5*time.Minute)),
-		sqllock.WithRequestTimeout(20*time.Second))
+	c, err := sqllock.NewTable(db, append(patient(), sqllock.WithTable(table), term(time.Hour))...)
 	require.NoError(t, err)
 	require.NoError(t, c.CreateSchema(background))
 	const n = 10_000
@@ -64,10 +63,10 @@ func TestCloseWakesTheWaitersOfAllHolds(t *testing.T) {
 			table := fresh()
 			open := func() *sqllock.Table {
 				db := inPgx.open(t, where)
-				opts := append(opt, sqllock.WithTable(table), sqllock.WithListener(pgxnotify.Listener(db)),
-					sqllock.WithBackoff(5*time.Minute, 5*time.Minute),
-					sqllock.WithLeaseOptions(lease.WithTTL(5*time.Minute), lease.WithPoll(5*time.Minute)))
-				c, err := sqllock.NewTable(db, opts...)
+				opts := append(patient(), sqllock.WithTable(table), sqllock.WithListener(pgxnotify.Listener(db)),
+					sqllock.WithBackoff(time.Hour, time.Hour),
+					sqllock.WithLeaseOptions(lease.WithTTL(time.Hour), lease.WithPoll(time.Hour)))
+				c, err := sqllock.NewTable(db, append(opts, opt...)...)
 				require.NoError(t, err)
 				require.NoError(t, c.CreateSchema(background))
 				return c

@@ -166,8 +166,8 @@ func TestAKilledWaitersPlaceEndsWithItsLease(t *testing.T) {
 			t.Parallel()
 			where, table := d.serve(t), fresh()
 			db := d.open(t, where)
-			holder := queueKind.open(t, db, sqllock.WithTable(table)).Mutex(table)
-			next := queueKind.open(t, d.open(t, where), sqllock.WithTable(table)).Mutex(table)
+			holder := queueKind.open(t, db, sqllock.WithTable(table), term(time.Hour)).Mutex(table)
+			next := queueKind.open(t, d.open(t, where), sqllock.WithTable(table), term(time.Hour)).Mutex(table)
 			a, b := adaptertest.Owner(), adaptertest.Owner()
 			adaptertest.Hold(t, holder, a)
 			c := testbed.Child(t, "hold", queueKind.name, table, d.driver, dsn(d.dialect, where), "2s")
@@ -178,7 +178,7 @@ func TestAKilledWaitersPlaceEndsWithItsLease(t *testing.T) {
 			died := time.Now()
 			require.NoError(t, holder.UnlockContext(a))
 			require.NoError(t, <-got)
-			require.Less(t, time.Since(died), 20*time.Second)
+			require.Less(t, time.Since(died), testbed.Hang)
 			require.NoError(t, next.UnlockContext(b))
 		})
 	}
@@ -203,7 +203,7 @@ func TestAKilledProcessFreesItsLockInTime(t *testing.T) {
 				select {
 				case err := <-got:
 					require.NoError(t, err)
-				case <-time.After(leaseOfChild + 15*time.Second):
+				case <-time.After(leaseOfChild + testbed.Hang):
 					t.Fatal("it is not free")
 				}
 				require.NoError(t, rival.UnlockContext(a))

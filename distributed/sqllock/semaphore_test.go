@@ -18,6 +18,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease/leasetest"
 	"github.com/jucgo/locks/distributed/sqllock"
 	"github.com/jucgo/locks/distributed/sqllock/pgxnotify"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 func TestSemaphoresPassTheKit(t *testing.T) {
@@ -58,7 +59,7 @@ func (b bed) proveSemaphores(t *testing.T) {
 			db := b.dial(tb, link, where(tb), program(tb))
 			var inner driver.Store
 			all := []sqllock.Option{
-				sqllock.WithTable(table), calm,
+				sqllock.WithTable(table), kitLimit,
 				sqllock.WithLeaseOptions(lease.WithWrapper(func(of driver.Store) driver.Store {
 					inner = of
 					return of
@@ -84,7 +85,7 @@ func (b bed) proveSemaphores(t *testing.T) {
 			}
 			db := b.dial(tb, leasetest.NewLink(tb), where(tb), "kit")
 			s := tableKind.open(tb, db, sqllock.WithTable(table)).(*sqllock.Table).Semaphore(name, 1)
-			ctx, cancel := context.WithTimeout(background, time.Minute)
+			ctx, cancel := context.WithTimeout(background, testbed.Hang)
 			defer cancel()
 			p, err := s.AcquireContext(ctx, 1)
 			if !assert.NoError(tb, err, "the permits are not free") {

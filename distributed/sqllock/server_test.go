@@ -181,7 +181,7 @@ func answers(driver string, d sqllock.Dialect) func(addr string) error {
 			return err
 		}
 		defer db.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second) // then it is asked again
 		defer cancel()
 		return db.PingContext(ctx)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // stuck is a database whose connections close only when gate is closed.
@@ -48,7 +49,7 @@ func TestCloseWaitsForNoConnectionAfterItsContext(t *testing.T) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(testbed.Hang):
 		t.Error("it waits for a connection when its context has ended")
 	}
 	close(gate)

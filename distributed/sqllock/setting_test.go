@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,8 +27,8 @@ func TestTheLongestLeaseExcludesOthersFromTheBeginning(t *testing.T) {
 	t.Parallel()
 	each(t, false, func(t *testing.T, k kind, d database) {
 		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
-		l := k.open(t, d.open(t, where), append(unhurried, table)...).Mutex(name, lease.WithFixedTTL(math.MaxInt64))
-		rival := k.open(t, d.open(t, where), table, calm).Mutex(name)
+		l := k.open(t, d.open(t, where), table, term(time.Hour)).Mutex(name, lease.WithFixedTTL(math.MaxInt64))
+		rival := k.open(t, d.open(t, where), table).Mutex(name)
 		a := adaptertest.Owner()
 		h := adaptertest.Hold(t, l, a)
 		require.True(t, held(t, rival))
@@ -57,9 +56,6 @@ func (d database) set(tb testing.TB, where, setting string) *sql.DB {
 	return db
 }
 
-// unhurried has only a hang exceed its limits.
-var unhurried = slices.Clip([]sqllock.Option{sqllock.WithRequestTimeout(time.Minute), term(time.Hour)})
-
 func TestSessionSettingsDoNotKeepLocksAway(t *testing.T) {
 	t.Parallel()
 	settings := map[sqllock.Dialect][]string{
@@ -79,8 +75,8 @@ func TestSessionSettingsDoNotKeepLocksAway(t *testing.T) {
 		for _, setting := range settings[d.dialect] {
 			table, name := sqllock.WithTable(fresh()), "it's "+fresh()
 			db := d.set(t, where, setting)
-			l := k.open(t, db, append(unhurried, table)...).Mutex(name)
-			rival := k.open(t, d.open(t, where), append(unhurried, table)...).Mutex(name)
+			l := k.open(t, db, table, term(time.Hour)).Mutex(name)
+			rival := k.open(t, d.open(t, where), table, term(time.Hour)).Mutex(name)
 			for range 2 { // the second time there is a row
 				a := adaptertest.Owner()
 				h := adaptertest.Hold(t, l, a)
@@ -137,7 +133,7 @@ func TestARefusedTransactionIsBegunAnew(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 6 {
 				db := inMaria.set(t, where, "tx_isolation=%27SERIALIZABLE%27&innodb_snapshot_isolation=1")
-				l := k.open(t, db, table, sqllock.WithRequestTimeout(10*time.Minute)).Mutex("it")
+				l := k.open(t, db, table).Mutex("it")
 				wg.Go(func() {
 					for range 50 {
 						a := adaptertest.Owner()
@@ -189,7 +185,7 @@ func TestModesThatChangeStatementsAreRefusedByName(t *testing.T) {
 				}
 				for _, k := range inTables {
 					k.open(t, made, sqllock.WithTable(table))
-					opts := []sqllock.Option{sqllock.WithTable(table), calm}
+					opts := append(patient(), sqllock.WithTable(table))
 					if k.name == queueKind.name {
 						opts = append(opts, sqllock.WithQueue(0))
 					}
@@ -200,7 +196,7 @@ func TestModesThatChangeStatementsAreRefusedByName(t *testing.T) {
 					refusedByName("Semaphore", err)
 					require.NoError(t, c.Close(background))
 				}
-				r, err := sqllock.NewRow(db, sqllock.WithTable(table), calm)
+				r, err := sqllock.NewRow(db, append(patient(), sqllock.WithTable(table))...)
 				require.NoError(t, err)
 				if err = r.Do(background, "it", nothing); strings.HasPrefix(m.setting, "autocommit") {
 					require.NoError(t, err)
@@ -233,7 +229,7 @@ func TestSemaphoresThatReadUncommittedAreRefused(t *testing.T) {
 	where, table := inMaria.serve(t), sqllock.WithTable(fresh())
 	tableKind.open(t, inMaria.open(t, where), table)
 	db := inMaria.set(t, where, "tx_isolation=%27READ-UNCOMMITTED%27")
-	locks, err := sqllock.NewTable(db, table)
+	locks, err := sqllock.NewTable(db, append(patient(), table)...)
 	require.NoError(t, err)
 	defer locks.Close(background)
 	require.NoError(t, locks.CreateSchema(background))
@@ -260,7 +256,7 @@ func TestNamesInAnotherEncodingAreRefusedByName(t *testing.T) {
 		return db
 	}
 	for _, k := range kinds {
-		c, rival := k.open(t, open("&client_encoding=LATIN1"), calm), k.open(t, open(""), calm)
+		c, rival := k.open(t, open("&client_encoding=LATIN1")), k.open(t, open(""))
 		for _, name := range []string{"it", "ü"} {
 			a := adaptertest.Owner()
 			adaptertest.Hold(t, rival.Mutex(name), a)
@@ -275,7 +271,7 @@ func TestNamesInAnotherEncodingAreRefusedByName(t *testing.T) {
 			require.NoError(t, rival.Mutex(name).UnlockContext(a))
 		}
 	}
-	r := openRow(t, open("&client_encoding=LATIN1"), calm)
+	r := openRow(t, open("&client_encoding=LATIN1"))
 	require.NoError(t, r.Do(background, "it", nothing))
 	require.ErrorContains(t, r.Do(background, "ü", nothing), "client_encoding has to be UTF8")
 }
@@ -295,7 +291,7 @@ func TestWorkSeesTheWorkOfTheHolderBefore(t *testing.T) {
 			_, err := db.Exec("CREATE TABLE " + table + "_res (n bigint)") // numbers that may be the same
 			require.NoError(t, err)
 			eager := sqllock.WithBackoff(time.Microsecond, time.Millisecond)
-			r, err := sqllock.NewRow(db, sqllock.WithTable(table), eager, calm)
+			r, err := sqllock.NewRow(db, append(patient(), sqllock.WithTable(table), eager)...)
 			require.NoError(t, err)
 			defer r.Close(background)
 			require.NoError(t, r.CreateSchema(background))
@@ -388,10 +384,10 @@ func TestWaitersWriteNothingIntoPostgresLog(t *testing.T) {
 	}
 	for _, k := range kinds {
 		table, name := sqllock.WithTable(fresh()), fresh()
-		holder := k.open(t, inPgx.open(t, where), table, calm).Mutex(name)
+		holder := k.open(t, inPgx.open(t, where), table).Mutex(name)
 		db := stdlib.OpenDB(*config)
 		defer db.Close()
-		c := k.open(t, db, table, calm)
+		c := k.open(t, db, table)
 		a := adaptertest.Owner()
 		adaptertest.Hold(t, holder, a)
 		waits(t, refused(c, name), lockAndUnlock(c.Mutex(name)), func() { time.Sleep(300 * time.Millisecond) },
@@ -399,10 +395,10 @@ func TestWaitersWriteNothingIntoPostgresLog(t *testing.T) {
 		require.Zero(t, errors.Load(), k.name)
 	}
 	table, name := sqllock.WithTable(fresh()), fresh()
-	end := work(t, openRow(t, inPgx.open(t, where), table, calm), adaptertest.Owner(), name)
+	end := work(t, openRow(t, inPgx.open(t, where), table), adaptertest.Owner(), name)
 	db := stdlib.OpenDB(*config)
 	defer db.Close()
-	r := openRow(t, db, table, calm)
+	r := openRow(t, db, table)
 	waits(t, refused(r, name), func(ctx context.Context) error { return r.Do(ctx, name, nothing) },
 		func() { time.Sleep(300 * time.Millisecond) }, end)
 	require.Zero(t, errors.Load())
