@@ -1,6 +1,8 @@
 package condition_test
 
 import (
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,6 +10,8 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/condition"
 	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/internal/test/locktest"
+	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
 )
 
@@ -36,4 +40,40 @@ func TestASignalWithoutTheLockSaysWhoHasIt(t *testing.T) {
 		require.NoError(t, rw.RUnlockContext(a))
 		require.NoError(t, rw.RUnlockContext(b))
 	})
+}
+
+func TestAZeroCondSaysThatItHasNoLock(t *testing.T) {
+	var zero condition.Cond
+	for name, use := range plainUses(&zero) {
+		t.Run(name, func(t *testing.T) { locktest.PanicsWith(t, condition.ErrNoLock, use) })
+	}
+	for name, err := range contextUses(&zero, t.Context()) {
+		require.ErrorIs(t, err, condition.ErrNoLock)
+		require.ErrorContains(t, err, "condition: "+name+": ")
+	}
+	_, err := zero.WaitersContext(t.Context())
+	require.ErrorIs(t, err, condition.ErrNoLock)
+}
+
+func TestAPanicWithoutTheLockNamesTheMethod(t *testing.T) {
+	var l reentrant.Mutex
+	for name, use := range plainUses(l.NewCond()) {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				err, _ := recover().(error)
+				require.ErrorIs(t, err, locks.ErrNotHeld)
+				if name == "HasWaiters" {
+					name = "WaitQueueLength"
+				}
+				require.ErrorContains(t, err, "condition: "+strings.TrimSuffix(name, " 0")+": ")
+			}()
+			use()
+		})
+	}
+}
+
+func TestAConditionOfAViewNamesTheLock(t *testing.T) {
+	var rw rwlock.RWMutex
+	c := condition.New(rw.WriteLocker().(sync.Locker))
+	require.ErrorContains(t, c.SignalContext(t.Context()), "the rwlock.RWMutex is free")
 }
