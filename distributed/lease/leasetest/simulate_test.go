@@ -121,10 +121,12 @@ func TestALongerRunHasNewSeeds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			set(t, seed, 0)
 			longer(t)
-			if lifeSeeds(t.Name()).Uint64() == lifeSeeds(t.Name()).Uint64() {
+			one, other := lifeSeeds(t.Name()), lifeSeeds(t.Name())
+			if one.Uint64() == other.Uint64() {
 				t.Error("two runs have one life")
 			}
-			if s := (&suite{TB: t}); s.checkSeed() == s.checkSeed() {
+			s := &suite{TB: t}
+			if first := s.checkSeed(); first == s.checkSeed() {
 				t.Error("two checks have one seed")
 			}
 		})
