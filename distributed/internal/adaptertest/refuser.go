@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // Refuser is the mood of a server that runs in the time of the machine: the error that it answers
@@ -48,7 +46,7 @@ func (r *Refuser[E]) Refused() int {
 // Refuses waits until n requests were answered with the error since the last call of Refuse.
 func (r *Refuser[E]) Refuses(tb testing.TB, n int) {
 	tb.Helper()
-	require.Eventually(tb, func() bool { return r.Refused() >= n }, testbed.Hang, time.Millisecond)
+	require.Eventually(tb, func() bool { return r.Refused() >= n }, hang, time.Millisecond)
 }
 
 // Asks waits until there were n more requests, such as requests of a waiter that asks again.
@@ -60,7 +58,7 @@ func (r *Refuser[E]) Asks(tb testing.TB, n int) {
 		return r.asked
 	}
 	before := asked()
-	require.Eventually(tb, func() bool { return asked() >= before+n }, testbed.Hang, time.Millisecond)
+	require.Eventually(tb, func() bool { return asked() >= before+n }, hang, time.Millisecond)
 }
 
 // OneOfEach returns the first member of list of each class.

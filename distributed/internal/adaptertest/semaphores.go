@@ -13,7 +13,6 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/leasetest"
-	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 // Semaphores are the semaphores of an adapter whose locks are documents.
@@ -79,7 +78,7 @@ func (d documents) Locker(name string) locks.TryLocker {
 // collected, which otherwise happens only when another client wants permits.
 func TakeAll(tb testing.TB, s *lease.Semaphore) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(Owner(), testbed.Hang)
+	ctx, cancel := context.WithTimeout(Owner(), hang)
 	defer cancel()
 	p, err := s.AcquireContext(ctx, s.Size())
 	require.NoError(tb, err)

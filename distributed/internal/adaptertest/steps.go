@@ -10,12 +10,14 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
-	"github.com/jucgo/locks/internal/test/testbed"
 )
+
+// hang is the time that package testbed calls Hang. No test kit imports another one.
+const hang = 5 * time.Minute
 
 // Patient makes a client wait as long for the answer to a release as only a hang takes. The default
 // release timeout is too short for a busy machine.
-var Patient = lease.WithReleaseTimeout(testbed.Hang)
+var Patient = lease.WithReleaseTimeout(hang)
 
 // Owner returns a context with an owner of its own.
 func Owner() context.Context { return locks.WithOwner(context.Background(), locks.NewOwner()) }
@@ -33,7 +35,7 @@ func Hold(tb testing.TB, l Lock, owner context.Context) locks.Hold {
 // of a busy machine may come too late. It asks again after an error.
 func Patiently(tb testing.TB, l locks.Leased, owner context.Context) locks.Hold {
 	tb.Helper()
-	for end := time.Now().Add(testbed.Hang); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(hang); ; time.Sleep(10 * time.Millisecond) {
 		err := l.LockContext(owner)
 		if err == nil {
 			break
@@ -59,7 +61,7 @@ func Close(tb testing.TB, c interface {
 	Close(ctx context.Context) error
 }) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), testbed.Hang)
+	ctx, cancel := context.WithTimeout(context.Background(), hang)
 	defer cancel()
 	if err := c.Close(ctx); err != nil {
 		counts := regexp.MustCompile(`close: (?:(\d+) of (\d+) holds released, )?acquisitions in doubt: `).
@@ -98,7 +100,7 @@ func Result(tb testing.TB, got <-chan error) error {
 	select {
 	case err := <-got:
 		return err
-	case <-time.After(testbed.Hang):
+	case <-time.After(hang):
 		require.Fail(tb, "the acquisition still waits")
 		return nil
 	}
@@ -109,7 +111,7 @@ func AwaitLoss(tb testing.TB, h locks.Hold) {
 	tb.Helper()
 	select {
 	case <-h.Lost():
-	case <-time.After(testbed.Hang):
+	case <-time.After(hang):
 		require.Fail(tb, "the loss is not reported")
 	}
 	require.ErrorIs(tb, h.Err(), locks.ErrLost)
