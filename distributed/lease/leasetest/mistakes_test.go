@@ -111,7 +111,7 @@ var mistakes = []mistake.Mistake{
 		Old:  "until.Before(g.until) {\n		g.until = until",
 		New:  "false {\n		g.until = until",
 		Life: stores("watched"), Seed: 204084064032008026,
-		Rule: "no two holds are valid at once",
+		Rule: "a hold does not last longer here than in the store",
 	},
 	{
 		Name: "a renewed lease begins with the answer", File: "distributed/lease/grant.go",
