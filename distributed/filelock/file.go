@@ -25,7 +25,7 @@ const (
 // Owners first acquire local, a read-write lock of the process, in order of arrival. An owner that
 // has local needs the kernel's lock as well. The process may already have the kernel's lock: for
 // other readers, or because the last holder handed it off. The queue of package lease cannot be
-// local: it gives each reading owner a queue and a hold of the store, and all readers of a file
+// local. It gives each reading owner a queue and a hold of the store, but all readers of a file
 // share one lock of the kernel.
 //
 //	mode       holds  meaning

@@ -153,8 +153,8 @@ type Row struct {
 	c       *core
 	working sync.Map // of a doer, its *sql.Tx
 	// gate, if not nil, has the turns to wait in the server. The queue of package lease cannot be
-	// the gate: its waiter asks the store again after each notice, and the waiter here stays in one
-	// transaction until the server gives it the row.
+	// the gate. Its waiter asks the store again after each notice, but the waiter of a Row stays in
+	// one transaction until the server gives it the row.
 	gate *keyed.Mutexes[string]
 }
 
