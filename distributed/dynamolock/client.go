@@ -3,13 +3,13 @@ package dynamolock
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
@@ -68,11 +68,7 @@ func New(client *dynamodb.Client, table string, opts ...Option) (*caslock.Client
 // placeOf says where the locks of d are.
 func placeOf(d *documents) caslock.Option {
 	o := d.client.Options()
-	endpoint := ""
-	if u, err := url.Parse(aws.ToString(o.BaseEndpoint)); err == nil {
-		endpoint = u.Host
-	}
-	place := fmt.Sprintf("dynamodb %s %s %s", o.Region, endpoint, d.table)
+	place := fmt.Sprintf("dynamodb %s %s %s", o.Region, adapter.HostOf(aws.ToString(o.BaseEndpoint)), d.table)
 	return caslock.WithLeaseOptions(driver.WithPlace(place, d.prefix))
 }
 

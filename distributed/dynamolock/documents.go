@@ -84,13 +84,13 @@ func (d *documents) keyOf(name string) map[string]types.AttributeValue {
 func (d *documents) Load(ctx context.Context, name string) ([]byte, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var a attempt
+	a := attempt{reads: true}
 	out, err := d.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &d.table, Key: d.keyOf(name), ConsistentRead: aws.Bool(true),
 	}, a.options)
 	switch {
 	case err != nil:
-		return nil, "", d.unread(err, &a, "dynamodb:GetItem")
+		return nil, "", d.storeError(err, &a, "dynamodb:GetItem")
 	case len(out.Item) == 0:
 		return nil, "", nil
 	}
@@ -186,10 +186,10 @@ func (d *documents) Names(ctx context.Context) (names []string, err error) {
 func (d *documents) scan(ctx context.Context, in *dynamodb.ScanInput) (*dynamodb.ScanOutput, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var a attempt
+	a := attempt{reads: true}
 	page, err := d.client.Scan(ctx, in, a.options)
 	if err != nil {
-		return nil, d.unread(err, &a, "dynamodb:Scan")
+		return nil, d.storeError(err, &a, "dynamodb:Scan")
 	}
 	return page, nil
 }

@@ -81,10 +81,10 @@ func (d *documents) check(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var a attempt
+	a := attempt{reads: true}
 	out, err := d.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &d.table}, a.options)
 	if err != nil {
-		return d.unread(err, &a, "dynamodb:DescribeTable")
+		return d.storeError(err, &a, "dynamodb:DescribeTable")
 	}
 	if why := d.unfit(out.Table); why != "" {
 		return fmt.Errorf("table %q: %w: %s", d.table, ErrTable, why)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
@@ -75,11 +76,7 @@ func New(client *http.Client, bucket string, opts ...Option) (*caslock.Client, e
 
 // placeOf says where the locks of d are.
 func placeOf(d *documents) caslock.Option {
-	endpoint := ""
-	if u, err := url.Parse(d.endpoint); err == nil {
-		endpoint = u.Host
-	}
-	return caslock.WithLeaseOptions(driver.WithPlace("gcs "+endpoint+" "+d.bucket, d.prefix))
+	return caslock.WithLeaseOptions(driver.WithPlace("gcs "+adapter.HostOf(d.endpoint)+" "+d.bucket, d.prefix))
 }
 
 func newDocuments(client *http.Client, bucket string, o options) (*documents, error) {

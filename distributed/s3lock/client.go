@@ -3,7 +3,6 @@ package s3lock
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
@@ -70,11 +70,7 @@ func New(client *s3.Client, bucket string, opts ...Option) (*caslock.Client, err
 // placeOf says where the locks of d are.
 func placeOf(d *documents) caslock.Option {
 	o := d.client.Options()
-	endpoint := ""
-	if u, err := url.Parse(aws.ToString(o.BaseEndpoint)); err == nil {
-		endpoint = u.Host
-	}
-	place := fmt.Sprintf("s3 %s %s %s", o.Region, endpoint, d.bucket)
+	place := fmt.Sprintf("s3 %s %s %s", o.Region, adapter.HostOf(aws.ToString(o.BaseEndpoint)), d.bucket)
 	return caslock.WithLeaseOptions(driver.WithPlace(place, d.prefix))
 }
 

@@ -15,11 +15,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/amazon"
 	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
@@ -94,18 +93,18 @@ func (d *documents) Load(ctx context.Context, name string) ([]byte, string, erro
 func (d *documents) load(ctx context.Context, key string) ([]byte, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var a attempt
+	a := attempt{reads: true}
 	out, err := d.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &d.bucket, Key: &key}, a.options)
 	switch {
-	case codeOf(err) == "NoSuchKey":
+	case amazon.Code(err) == "NoSuchKey":
 		return nil, "", nil
 	case err != nil:
-		return nil, "", d.unread(err, &a, "s3:GetObject or s3:ListBucket")
+		return nil, "", d.storeError(err, &a, "s3:GetObject or s3:ListBucket")
 	}
 	defer out.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(out.Body, caslock.MaxData+1))
 	if err != nil {
-		return nil, "", d.unread(err, &a, "")
+		return nil, "", d.storeError(err, &a, "")
 	}
 	return data, aws.ToString(out.ETag), nil
 }
@@ -166,7 +165,7 @@ func (d *documents) delete(ctx context.Context, key string, version *string) err
 	switch {
 	case conflicts(err):
 		return caslock.ErrConflict
-	case statusOf(err) == http.StatusNotImplemented:
+	case amazon.Status(err) == http.StatusNotImplemented:
 		return errBlind
 	case err != nil:
 		return d.storeError(err, &a, "s3:DeleteObject")
@@ -180,10 +179,10 @@ func (d *documents) Names(ctx context.Context) (names []string, err error) {
 	next := func() (*s3.ListObjectsV2Output, error) {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		var a attempt
+		a := attempt{reads: true}
 		page, err := pages.NextPage(ctx, a.options)
 		if err != nil {
-			err = d.unread(err, &a, "s3:ListBucket")
+			err = d.storeError(err, &a, "s3:ListBucket")
 		}
 		return page, err
 	}
@@ -203,7 +202,8 @@ func (d *documents) Names(ctx context.Context) (names []string, err error) {
 
 // attempt is one request.
 type attempt struct {
-	sent bool // perhaps: it has come to the transport
+	reads bool // it changes nothing
+	sent  bool // perhaps: it has come to the transport
 }
 
 // options makes the client send the request once. A repetition would conflict with the first
@@ -222,42 +222,15 @@ func (a *attempt) options(o *s3.Options) {
 	})
 }
 
-// codeOf returns the code of the store's answer, or an empty text.
-func codeOf(err error) string {
-	var answer smithy.APIError
-	if errors.As(err, &answer) {
-		return answer.ErrorCode()
-	}
-	return ""
-}
-
-// statusOf returns the status of the store's answer, or 0.
-func statusOf(err error) int {
-	var answer *smithyhttp.ResponseError
-	if errors.As(err, &answer) {
-		return answer.HTTPStatusCode()
-	}
-	return 0
-}
-
 // conflicts reports whether err says that the object is not in the version that the request wants.
 func conflicts(err error) bool {
-	status := statusOf(err)
-	return status != 0 && classOf(codeOf(err), status) == classes.Stored
-}
-
-// unread returns the error of a read.
-func (d *documents) unread(err error, a *attempt, right string) error {
-	return d.markRefusal(err, a, right, true)
+	status := amazon.Status(err)
+	return status != 0 && classOf(amazon.Code(err), status) == classes.Stored
 }
 
 // storeError marks the error of a request: whether its outcome is known.
 func (d *documents) storeError(err error, a *attempt, right string) error {
-	return d.markRefusal(err, a, right, false)
-}
-
-func (d *documents) markRefusal(err error, a *attempt, right string, read bool) error {
-	code, status := codeOf(err), statusOf(err)
+	code, status := amazon.Code(err), amazon.Status(err)
 	class := classOf(code, status)
 	switch {
 	case status == 0:
@@ -272,15 +245,5 @@ func (d *documents) markRefusal(err error, a *attempt, right string, read bool) 
 	case class == classes.Connection:
 		err = fmt.Errorf("the login of the client is not accepted: %w", err)
 	}
-	err = fmt.Errorf("bucket %q: %w", d.bucket, err)
-	var skewed interface{ RetryableError() bool } // the client has learned the store's time from the answer
-	switch {
-	case !a.sent:
-		return driver.Mark(err, driver.ErrRefused, driver.ErrUnavailable, driver.ErrUnreachable)
-	case status == 0:
-		return classes.NoAnswer(err, read)
-	case class == classes.Connection && errors.As(err, &skewed) && skewed.RetryableError():
-		return classes.Moment.Mark(err)
-	}
-	return class.Mark(err)
+	return amazon.Mark(fmt.Errorf("bucket %q: %w", d.bucket, err), class, a.sent, a.reads)
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/dynamolock"
+	"github.com/jucgo/locks/distributed/internal/amazon"
 	"github.com/jucgo/locks/distributed/open/driver"
 )
 
@@ -70,12 +71,12 @@ func open(ctx context.Context, o *driver.Opening) error {
 	}
 	if create == "true" {
 		err = dynamolock.CreateTable(ctx, client, table, opts...)
-	} else if err = dynamolock.CheckTable(ctx, client, table, opts...); codeOf(err) == "AccessDeniedException" {
+	} else if err = dynamolock.CheckTable(ctx, client, table, opts...); amazon.Code(err) == "AccessDeniedException" {
 		_, err = c.Mutex("open").Inspect(ctx) // the least rights are enough to read a row
 	}
 	if err != nil {
 		ours := errors.Is(err, dynamolock.ErrTable) || errors.Is(err, locks.ErrForeign)
-		return o.Failed(err, ours || codeOf(err) != "")
+		return o.Failed(err, ours || errors.As(err, new(smithy.APIError)))
 	}
 	return nil
 }
@@ -148,12 +149,3 @@ func connect(ctx context.Context, o *driver.Opening, at location) (*dynamodb.Cli
 
 // stay follows no redirect, which would send a write twice or as something else.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-
-// codeOf returns the code of the answer, or an empty text if there was none.
-func codeOf(err error) string {
-	var answer smithy.APIError
-	if errors.As(err, &answer) {
-		return answer.ErrorCode()
-	}
-	return ""
-}

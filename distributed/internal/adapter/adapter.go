@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -181,6 +182,15 @@ func As(o locks.Owner) context.Context {
 		return context.Background()
 	}
 	return locks.WithOwner(context.Background(), o)
+}
+
+// HostOf returns the host of a URL, with its port, and no login. It is empty if there is none.
+func HostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
 }
 
 // Jitter returns a random part of d, a half at least, so that waiters get out of step.

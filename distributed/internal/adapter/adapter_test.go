@@ -120,6 +120,12 @@ func TestSleepEndsWithItsContext(t *testing.T) {
 	require.False(t, Sleep(ctx, time.Hour))
 }
 
+func TestAHostHasAPortAndNoLogin(t *testing.T) {
+	require.Equal(t, "store:9000", HostOf("https://ada:secret@store:9000/path"))
+	require.Empty(t, HostOf(""))
+	require.Empty(t, HostOf("http://%"))
+}
+
 func TestJitterIsAPartOfThePause(t *testing.T) {
 	for d := range time.Duration(100) {
 		require.GreaterOrEqual(t, Jitter(d), d/2)
