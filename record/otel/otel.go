@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -16,17 +15,18 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/record"
+	"github.com/jucgo/locks/record/internal/series"
 )
 
 const scope = "github.com/jucgo/locks/record/otel"
 
 const (
-	// MaxNames is the number of lock names that are told apart. It bounds the number of series if a
-	// program makes names from its input.
-	MaxNames = 1000
+	// MaxNames is the number of lock names that are told apart: 1000. It bounds the number of series
+	// if a program makes names from its input.
+	MaxNames = series.Max
 
 	// Other is the attribute "lock.name" of all further names together.
-	Other = "_other"
+	Other = series.Other
 )
 
 // Options say where the telemetry goes, and which spans are made. A nil provider is the global
@@ -55,8 +55,8 @@ func Instrument(r *record.Recorder, opts Options) error {
 	if tracers == nil {
 		tracers = otel.GetTracerProvider()
 	}
-	x := &exporter{recorder: r, tracer: tracers.Tracer(scope), byName: map[string]*attributes{},
-		minSpan: opts.MinSpan}
+	x := &exporter{recorder: r, tracer: tracers.Tracer(scope), minSpan: opts.MinSpan,
+		series: series.New(newAttributes)}
 	if err := x.measure(meters.Meter(scope)); err != nil {
 		return fmt.Errorf("otel: instrument a recorder: %w", err)
 	}
@@ -70,76 +70,28 @@ type exporter struct {
 	tracer       trace.Tracer
 	waits, holds metric.Float64Histogram
 	minSpan      time.Duration
-
-	mu     sync.RWMutex
-	byName map[string]*attributes
+	series       *series.Series[*attributes]
 }
 
 // attributes are the attributes of one name, in the forms that the API takes. They are made once,
 // since making them allocates.
 type attributes struct {
-	name    attribute.KeyValue
 	record  []metric.RecordOption
 	observe []metric.ObserveOption
 	// The attributes of failures, by the type of the failure.
 	busy, timeout, cancelled, other []metric.ObserveOption
 }
 
-func (x *exporter) of(name string) *attributes {
-	x.mu.RLock()
-	a := x.byName[name]
-	x.mu.RUnlock()
-	if a != nil {
-		return a
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.byName[name] == nil && len(x.byName) >= MaxNames {
-		name = Other
-	}
-	if a := x.byName[name]; a != nil {
-		return a
-	}
-	kv := attribute.String("lock.name", name)
+func newAttributes(label string) *attributes {
+	kv := attribute.String("lock.name", label)
 	only := metric.WithAttributeSet(attribute.NewSet(kv))
 	failure := func(errorType string) []metric.ObserveOption {
 		return []metric.ObserveOption{metric.WithAttributes(kv, attribute.String("error.type", errorType))}
 	}
-	a = &attributes{
-		name: kv, record: []metric.RecordOption{only}, observe: []metric.ObserveOption{only},
+	return &attributes{
+		record: []metric.RecordOption{only}, observe: []metric.ObserveOption{only},
 		busy: failure("busy"), timeout: failure("timeout"), cancelled: failure("cancelled"), other: failure("_OTHER"),
 	}
-	x.byName[name] = a
-	return a
-}
-
-// label returns the name that the attributes have.
-func (a *attributes) label() string { return a.name.Value.AsString() }
-
-// stats returns the counters of each name that is told apart, and the counters of all other names
-// together.
-func (x *exporter) stats() (all []record.Stats) {
-	others := record.Stats{}
-	for _, s := range x.recorder.Stats() {
-		if x.of(s.Lock).label() != Other {
-			all = append(all, s)
-			continue
-		}
-		others.Lock = Other
-		others.Acquired += s.Acquired
-		others.Cancelled += s.Cancelled
-		others.TimedOut += s.TimedOut
-		others.Failed += s.Failed
-		others.Busy += s.Busy
-		others.Refused += s.Refused
-		others.Lost += s.Lost
-		others.Waiting += s.Waiting
-		others.Held += s.Held
-	}
-	if others.Lock != "" {
-		all = append(all, others)
-	}
-	return all
 }
 
 // measure makes the instruments. The histograms are recorded by events, the others are read
@@ -175,15 +127,9 @@ func (x *exporter) measure(m metric.Meter) error {
 		metric.WithDescription("Age of the oldest present hold. 0 without a holder."))
 	errs = append(errs, err)
 	_, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		now, since := time.Now(), map[string]time.Time{}
-		for _, h := range x.recorder.Holds() {
-			name := x.of(h.Lock).label()
-			if _, older := since[name]; !older {
-				since[name] = h.Since
-			}
-		}
-		for _, s := range x.stats() {
-			a := x.of(s.Lock)
+		now := time.Now()
+		x.series.Each(x.recorder, func(s record.Stats, since time.Time) {
+			_, a := x.series.Of(s.Lock)
 			o.ObserveInt64(acquisitions, int64(s.Acquired), a.observe...)
 			o.ObserveInt64(failures, int64(s.Busy), a.busy...)
 			o.ObserveInt64(failures, int64(s.TimedOut), a.timeout...)
@@ -194,11 +140,11 @@ func (x *exporter) measure(m metric.Meter) error {
 			o.ObserveInt64(waiters, s.Waiting, a.observe...)
 			o.ObserveInt64(holders, s.Held, a.observe...)
 			age := 0.0
-			if began, held := since[s.Lock]; held {
-				age = max(now.Sub(began).Seconds(), 0)
+			if !since.IsZero() {
+				age = max(now.Sub(since).Seconds(), 0)
 			}
 			o.ObserveFloat64(oldest, age, a.observe...)
-		}
+		})
 		return nil
 	}, acquisitions, failures, lost, refused, waiters, holders, oldest)
 	return cmp.Or(append(errs, err)...)
@@ -211,7 +157,7 @@ func (x *exporter) observe(ctx context.Context, e record.Event) {
 	switch e.Kind {
 	case record.Acquired, record.Cancelled, record.Failed:
 		if !e.Try {
-			a := x.of(e.Lock)
+			_, a := x.series.Of(e.Lock)
 			x.waits.Record(ctx, e.Wait.Seconds(), a.record...)
 			if sampled && (e.Wait >= x.minSpan || e.Err != nil) {
 				x.end(x.start(ctx, "wait for ", e, e.Wait), e)
@@ -224,7 +170,8 @@ func (x *exporter) observe(ctx context.Context, e record.Event) {
 		if e.Holds > 0 {
 			return
 		}
-		x.holds.Record(ctx, e.Held.Seconds(), x.of(e.Lock).record...)
+		_, a := x.series.Of(e.Lock)
+		x.holds.Record(ctx, e.Held.Seconds(), a.record...)
 		if s.of(e.Lock) {
 			x.end(s.span, e)
 			s.span = nil
@@ -252,7 +199,8 @@ func (x *exporter) time(at time.Duration) time.Time { return x.recorder.Start().
 
 // start starts a span that began some time before e.
 func (x *exporter) start(ctx context.Context, verb string, e record.Event, before time.Duration) trace.Span {
-	_, span := x.tracer.Start(ctx, verb+x.of(e.Lock).label(), trace.WithTimestamp(x.time(e.At-before)),
+	label, _ := x.series.Of(e.Lock)
+	_, span := x.tracer.Start(ctx, verb+label, trace.WithTimestamp(x.time(e.At-before)),
 		trace.WithAttributes(attribute.String("lock.name", e.Lock), attribute.Stringer("lock.owner", e.Owner),
 			attribute.Bool("lock.shared", e.Shared)))
 	return span

@@ -2,26 +2,24 @@ package prom
 
 import (
 	"context"
-	"maps"
 	"math"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/jucgo/locks/record"
+	"github.com/jucgo/locks/record/internal/series"
 )
 
 const (
 	// MaxNames is the number of lock names that a [Collector] tells apart. It bounds the number of
 	// series if a program makes names from its input.
-	MaxNames = 1000
+	MaxNames = series.Max
 
 	// Other is the label of all further names together.
-	Other = "_other"
+	Other = series.Other
 )
 
 // figures describe the metrics other than histograms.
@@ -80,17 +78,11 @@ type Collector struct {
 	figures      figures
 	exemplar     func(context.Context) prometheus.Labels // or nil
 	waits, holds *prometheus.HistogramVec
-
-	// byName is copied for each new name, under mu. Therefore events read it without a lock.
-	mu     sync.Mutex
-	byName atomic.Pointer[map[string]*series]
+	series       *series.Series[histograms]
 }
 
-// series are the histograms with one label.
-type series struct {
-	label        string
-	waits, holds prometheus.Observer
-}
+// histograms are the histograms with one label.
+type histograms struct{ waits, holds prometheus.Observer }
 
 // NewCollector returns a Collector over r, for a prometheus.Registerer. Each Recorder needs one
 // Collector at most, because a Collector listens to its Recorder for good.
@@ -109,7 +101,9 @@ func NewCollector(r *record.Recorder, opts ...Option) *Collector {
 		waits:    o.histogram("wait_seconds", "Duration of acquisitions that may wait, with and without success."),
 		holds:    o.histogram("hold_seconds", "Time from the first acquisition of an owner to its last release."),
 	}
-	c.byName.Store(&map[string]*series{})
+	c.series = series.New(func(label string) histograms {
+		return histograms{c.waits.WithLabelValues(label), c.holds.WithLabelValues(label)}
+	})
 	r.Listen(c.observe)
 	return c
 }
@@ -132,11 +126,13 @@ func (c *Collector) observe(ctx context.Context, e record.Event) {
 	switch e.Kind {
 	case record.Acquired, record.Cancelled, record.Failed:
 		if !e.Try {
-			c.add(ctx, c.of(e.Lock).waits, e.Wait)
+			_, to := c.series.Of(e.Lock)
+			c.add(ctx, to.waits, e.Wait)
 		}
 	case record.Released:
 		if e.Holds == 0 {
-			c.add(ctx, c.of(e.Lock).holds, e.Held)
+			_, to := c.series.Of(e.Lock)
+			c.add(ctx, to.holds, e.Held)
 		}
 	}
 }
@@ -156,27 +152,6 @@ func (c *Collector) add(ctx context.Context, to prometheus.Observer, d time.Dura
 	to.Observe(d.Seconds())
 }
 
-// of returns the series of a name.
-func (c *Collector) of(name string) *series {
-	if s := (*c.byName.Load())[name]; s != nil {
-		return s
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known := *c.byName.Load()
-	if len(known) >= MaxNames && known[name] == nil || !utf8.ValidString(name) {
-		name = Other // a label that is no UTF-8 is refused with a panic
-	}
-	if s := known[name]; s != nil {
-		return s
-	}
-	s := &series{name, c.waits.WithLabelValues(name), c.holds.WithLabelValues(name)}
-	known = maps.Clone(known)
-	known[name] = s
-	c.byName.Store(&known)
-	return s
-}
-
 // Describe implements [prometheus.Collector].
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	f := c.figures
@@ -191,34 +166,7 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 // Collect implements [prometheus.Collector]. Its cost grows with the number of names and of present
 // holds.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
-	since := map[string]time.Time{} // of the oldest hold, by label
-	for _, h := range c.recorder.Holds() {
-		label := c.of(h.Lock).label
-		if _, older := since[label]; !older {
-			since[label] = h.Since
-		}
-	}
-	var others record.Stats
-	for _, s := range c.recorder.Stats() {
-		label := c.of(s.Lock).label
-		if label != Other {
-			c.figures.collect(to, s, since[label])
-			continue
-		}
-		others.Lock = Other
-		others.Acquired += s.Acquired
-		others.Cancelled += s.Cancelled
-		others.TimedOut += s.TimedOut
-		others.Failed += s.Failed
-		others.Busy += s.Busy
-		others.Refused += s.Refused
-		others.Lost += s.Lost
-		others.Waiting += s.Waiting
-		others.Held += s.Held
-	}
-	if others.Lock != "" {
-		c.figures.collect(to, others, since[Other])
-	}
+	c.series.Each(c.recorder, func(s record.Stats, since time.Time) { c.figures.collect(to, s, since) })
 	c.waits.Collect(to)
 	c.holds.Collect(to)
 }
