@@ -268,13 +268,17 @@ func TestNotesNameNothingOfTheLibrary(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 	})
-	await(t, func() bool { return mu.QueueLength() == 2 })
-	for _, w := range ask(t, h).Locks[0].Waiters {
-		require.Empty(t, w.State)
+	defer plain.Wait()
+	defer mu.Unlock()
+	defer stop()
+	// A waiter is in the queue before it sleeps. Until then its note says that it is runnable.
+	noted := func(a answer) bool {
+		return len(a.Locks) != 1 || len(a.Locks[0].Waiters) != 2 ||
+			a.Locks[0].Waiters[0].State != "" || a.Locks[0].Waiters[1].State != ""
 	}
-	stop()
-	mu.Unlock()
-	plain.Wait()
+	for began := time.Now(); noted(ask(t, h)); {
+		require.Less(t, time.Since(began), hang)
+	}
 }
 
 func TestAStackBeginsAtTheProgramsCall(t *testing.T) {
@@ -282,11 +286,11 @@ func TestAStackBeginsAtTheProgramsCall(t *testing.T) {
 	h := locksdebug.Handler()
 	mu.Lock()
 	_, stop := start(t, func(ctx context.Context) { waitHere(ctx, &mu) })
+	defer mu.Unlock()
+	defer stop()
 	await(t, func() bool { return mu.QueueLength() == 1 })
 	a := ask(t, h)
 	lines := strings.Split(a.Stacks[a.Locks[0].Waiters[0].Stack-1], "\n")
 	require.Regexp(t, `reentrant\.\(\*Mutex\)\.LockContext\(`, lines[0])
 	require.Regexp(t, `locks_test\.waitHere\(|locksdebug_test\.waitHere\(`, lines[2])
-	stop()
-	mu.Unlock()
 }
