@@ -144,7 +144,9 @@ func TestARefusedWriteSaysThatTheBucketWasChanged(t *testing.T) {
 	t.Parallel()
 	js := connect(t, startServer(t).Addr())
 	bucket := create(t, js, 1)
-	l, ctx := open(t, js, bucket).Mutex("it"), adaptertest.Owner()
+	// Close tries to release the hold for the release timeout. Then the hold is over.
+	short := caslock.WithLeaseOptions(lease.WithTTL(10*time.Second), lease.WithReleaseTimeout(12*time.Second))
+	l, ctx := open(t, js, bucket, short).Mutex("it"), adaptertest.Owner()
 	adaptertest.Hold(t, l, ctx)
 	s, err := js.Stream(background, "KV_"+bucket)
 	require.NoError(t, err)
