@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,7 +10,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func must(t *testing.T, err error) {
@@ -175,6 +179,35 @@ func events(t *testing.T, file string, flags ...string) (results, string) {
 	j := &job{ci: &ci{}}
 	r := j.read(bytes.NewReader(out))
 	return r, string(j.out.Bytes())
+}
+
+func TestTestsHaveTheRoomOfTheChecksWhenTheseAreOver(t *testing.T) {
+	c := open(t)
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var mu sync.Mutex
+		var starts []time.Duration
+		check := func(context.Context, *job) error { time.Sleep(10 * time.Second); return nil }
+		test := func(context.Context, *job) error {
+			mu.Lock()
+			starts = append(starts, time.Since(began))
+			mu.Unlock()
+			time.Sleep(25 * time.Second)
+			return nil
+		}
+		all := []step{{name: "a", lane: checks, do: check}, {name: "b", lane: checks, do: check}}
+		for range 8 {
+			all = append(all, step{name: "test", lane: tests, do: test})
+		}
+		must(t, c.run(t.Context(), all))
+		want := []time.Duration{0, 0, 0, 10, 10, 25, 25, 25}
+		for i := range want {
+			want[i] *= time.Second
+		}
+		if !slices.Equal(starts, want) {
+			t.Errorf("the tests began at %v, want %v", starts, want)
+		}
+	})
 }
 
 func TestAFailingTestIsShownAndCounted(t *testing.T) {

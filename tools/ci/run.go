@@ -25,11 +25,11 @@ const (
 	first   lane = iota // alone and in order, before all others
 	prepare             // at the same time, after the first and before the others
 	checks              // two at a time, with a lower priority than the tests beside them
-	tests               // three at a time: these steps mostly wait
+	tests               // three at a time, five when the checks are over: these steps mostly wait
 	last                // alone and in order, after all others
 )
 
-// How many steps of a lane run at a time. The checks mostly compute. But most of them wait for a
+// How many steps of a lane run at a time, while both lanes have some. The checks mostly compute. But most of them wait for a
 // single process again and again, such as the linker of a program. What compiles for minutes on an
 // empty cache is prepared before: beside it a request to a real server takes seconds.
 const (
@@ -100,10 +100,20 @@ func (c *ci) run(ctx context.Context, steps []step) error {
 			return c.report() // what follows needs these
 		}
 	}
-	c.some(ctx, of(prepare), len(steps))
+	c.some(ctx, of(prepare), make(chan struct{}, len(steps)))
+	// When the checks are over, tests have their room too.
+	room := make(chan struct{}, testsAtATime+checksAtATime)
+	for range checksAtATime {
+		room <- struct{}{}
+	}
 	var wg sync.WaitGroup
-	wg.Go(func() { c.some(ctx, of(checks), checksAtATime) })
-	c.some(ctx, of(tests), testsAtATime)
+	wg.Go(func() {
+		c.some(ctx, of(checks), make(chan struct{}, checksAtATime))
+		for range checksAtATime {
+			<-room
+		}
+	})
+	c.some(ctx, of(tests), room)
 	wg.Wait()
 	for _, s := range of(last) {
 		c.one(ctx, s)
@@ -111,10 +121,9 @@ func (c *ci) run(ctx context.Context, steps []step) error {
 	return c.report()
 }
 
-// some runs steps in their order, n at a time.
-func (c *ci) some(ctx context.Context, steps []step, n int) {
+// some runs steps in their order, as many at a time as there is room for.
+func (c *ci) some(ctx context.Context, steps []step, room chan struct{}) {
 	var wg sync.WaitGroup
-	room := make(chan struct{}, n)
 	for _, s := range steps {
 		room <- struct{}{}
 		wg.Go(func() {

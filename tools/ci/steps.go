@@ -62,7 +62,8 @@ var modules = map[string]testedModule{
 // slowest are the modules whose tests take longest. They are the first to begin.
 var slowest = []string{
 	"distributed/sqllock", "distributed/redislock", "cmd/withlock", "distributed/etcdlock", "distributed/zklock",
-	"distributed/redislock/onrueidis", "distributed/interop/redisson", "distributed/interop/curator",
+	"distributed/s3lock", "distributed/dynamolock", "distributed/open/all", "distributed/redislock/onrueidis",
+	"distributed/interop/redisson", "distributed/interop/curator", "distributed/k8slock", "distributed/natslock",
 }
 
 // gateServers are the servers that .ci/servers builds for the gate. The full run needs all of them.
