@@ -133,11 +133,11 @@ func TestALongerRunHasNewSeeds(t *testing.T) {
 	}
 }
 
-func TestASearchDoesAQuarterUnlessItIsAsked(t *testing.T) {
-	for search, part := range map[string]int{"": 2, "all": 8, "new": 8} {
+func TestASearchDoesAPartUnlessItIsAsked(t *testing.T) {
+	for search, parts := range map[string][]int{"": {4, 2}, "all": {16}, "new": {16}} {
 		t.Setenv("LOCKS_SEARCH", search)
-		if got := effort.Part(8); got != part {
-			t.Errorf("with %q, a search does %d of 8", search, got)
+		if got := effort.Part(16); !slices.Contains(parts, got) { // the race detector halves the quarter
+			t.Errorf("with %q, a search does %d of 16", search, got)
 		}
 	}
 }

@@ -1,7 +1,8 @@
 // Package effort tells a test how far it searches for mistakes, and by which seeds. The variable
 // LOCKS_SEARCH decides:
 //
-//   - without it, a test searches a quarter, by the same seeds in each run
+//   - without it, a test searches a quarter, or an eighth with the race detector, by the same seeds in
+//     each run
 //   - with LOCKS_SEARCH=all, a test searches all, by the same seeds in each run
 //   - with LOCKS_SEARCH=new, a test searches all, by new seeds
 //
@@ -21,7 +22,7 @@ func Part[N ~int | ~int64](n N) N {
 	if search := os.Getenv("LOCKS_SEARCH"); search == "all" || search == "new" {
 		return n
 	}
-	return n / 4
+	return n / share
 }
 
 // Seed returns the seed of the random search called name, or a new seed with LOCKS_SEARCH=new.
