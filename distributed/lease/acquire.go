@@ -467,8 +467,10 @@ func (a question) makeGrant(ctx context.Context, r driver.Reply, sent time.Time,
 	g.first.g = g
 	if a.queue != nil { // else the earlier request had another name, and is undone apart
 		g.doubt, g.several = a.doubt, a.several
+		g.unknown, g.late = ttl, a.doubt // a late request sets the lease to ttl again, after an extension too
 	}
-	g.handOver = tripsOfHandOver * c.now().Sub(sent)
+	g.trip = c.now().Sub(sent)
+	g.handOver = tripsOfHandOver * g.trip
 	if !r.Since.IsZero() && r.Since.Before(sent) {
 		g.until = r.Since.Add(ttl - c.marginOf(ttl))
 		if g.fixed {

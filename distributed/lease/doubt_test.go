@@ -168,6 +168,24 @@ func TestALateRequestIsUndoneAfterARelease(t *testing.T) {
 	})
 }
 
+// The straggler, which the store takes for a repetition, sets the lease to its first length.
+func TestALateRequestShortensALongExtension(t *testing.T) {
+	withAStraggler(t, func(s *server, l *lease.Mutex, o context.Context) {
+		h, err := l.Hold(o)
+		require.NoError(t, err)
+		require.NoError(t, h.Extend(o, 3*term))
+		for range 15 { // the straggler comes after ten seconds
+			time.Sleep(time.Second)
+			ends, _ := h.Deadline()
+			s.mu.Lock()
+			expires := s.live("it").expires
+			s.mu.Unlock()
+			require.False(t, ends.After(expires), "the hold ends %v after the store's", ends.Sub(expires))
+		}
+		require.NoError(t, l.UnlockContext(o))
+	})
+}
+
 func TestALateRequestIsUndoneAfterALoss(t *testing.T) {
 	withAStraggler(t, func(s *server, l *lease.Mutex, o context.Context) {
 		h, err := l.Hold(o)

@@ -31,7 +31,8 @@ type grant struct {
 	pinned   bool          // not to be handed off to local waiters. Guarded by localQueue.mu
 
 	mu    sync.Mutex
-	until time.Time // when it ends unless it is prolonged
+	until time.Time     // when it ends unless it is prolonged
+	trip  time.Duration // how long the request for until took: the store may count from its answer
 	gone  bool
 	cause error         // why it is lost
 	told  bool          // that it is lost is told, see schedule.tell
@@ -137,8 +138,15 @@ func (g *grant) end() time.Time {
 	return g.until
 }
 
-// over returns when g ends in the store unless it is prolonged.
-func (g *grant) over() time.Time { return g.end().Add(g.s.marginOf(g.ttl)) }
+// over returns when g has ended in the store at the latest, unless it is prolonged.
+func (g *grant) over() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.overLocked()
+}
+
+// overLocked is over with g.mu held.
+func (g *grant) overLocked() time.Time { return g.until.Add(g.s.marginOf(g.ttl) + g.trip) }
 
 // atMost returns until when the store may keep g. That is later than over if a request to prolong g
 // has no answer: the store may have carried it out, or may carry it out before over.
@@ -156,7 +164,7 @@ func (g *grant) atMost() time.Time {
 	if g.denied {
 		longest = 0
 	}
-	return g.until.Add(g.s.marginOf(g.ttl) + longest)
+	return g.overLocked().Add(longest)
 }
 
 // isLapsed reports whether g is lost by time alone.
@@ -240,7 +248,7 @@ func (g *grant) noteAnswer(p *pending) bool {
 	// A lost grant stays lost: the schedule has yet to see its end, and would renew the grant for
 	// ever.
 	if until := g.endOf(p, p.least); g.cause == nil && until.After(g.until) {
-		g.until = until
+		g.until, g.trip = until, now.Sub(p.sent)
 	}
 	return !g.gone
 }

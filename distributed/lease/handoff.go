@@ -12,7 +12,8 @@ import "time"
 //	the store has the lock back   onRelease, and takeYield by the next local owner
 //
 // Local turns are limited, because waiters elsewhere wait for the end of all of them:
-// [WithMaxLocalHandoffs] turns, and a quarter of the lease. If other clients wanted the lock when
+// [WithMaxLocalHandoffs] turns, and a quarter of the lease. A lock that its owner has extended to less
+// than half of a lease goes to the store: the next owner asks for a whole lease. If other clients wanted the lock when
 // it was taken, only goroutines that already waited here have a turn. But turns go on while they
 // together take less time than a hand-over to another process: to stop earlier would make all
 // waiters slower. If no other client wanted the lock, the store is probed, and more turns follow
@@ -64,7 +65,7 @@ func (h *handoff) next() { h.turns++ }
 // number of allowed hand-offs is limit. The store can be probed if canProbe is true.
 func (h *handoff) decide(g *grant, limit int, canProbe bool, now time.Time) verdict {
 	age := now.Sub(g.taken)
-	if g.fixed || g.pinned || limit == 0 || age >= g.ttl/4 {
+	if g.fixed || g.pinned || limit == 0 || age >= g.ttl/4 || g.over().Sub(now) < g.ttl/2 {
 		return toStore
 	}
 	if h.contended && age >= g.handOver {

@@ -13,7 +13,10 @@ var begin = time.Now()
 // lockAt returns a grant of 40 s that was taken at begin, and the time d later. A hand-over to
 // another process would take 10 ms.
 func lockAt(d time.Duration) (*grant, time.Time) {
-	return &grant{taken: begin, ttl: 40 * time.Second, handOver: 10 * time.Millisecond}, begin.Add(d)
+	return &grant{
+		s: &schedule{base: &base{}}, taken: begin, until: begin.Add(40 * time.Second), ttl: 40 * time.Second,
+		handOver: 10 * time.Millisecond,
+	}, begin.Add(d)
 }
 
 func TestLocalHandoffsEndAtTheirLimit(t *testing.T) {
@@ -46,6 +49,16 @@ func TestFixedAndPinnedLocksAreNotPassed(t *testing.T) {
 	g.pinned = false
 	require.Equal(t, toStore, h.decide(g, 0, true, now), "a limit of 0")
 	require.Equal(t, handOff, h.decide(g, 1, true, now))
+}
+
+func TestALockThatWasExtendedToLessThanHalfALeaseIsNotPassed(t *testing.T) {
+	var h handoff
+	h.onGrant(false, false, 9)
+	g, now := lockAt(time.Second)
+	g.until = now.Add(20*time.Second - 1)
+	require.Equal(t, toStore, h.decide(g, 3, true, now))
+	g.until = now.Add(20 * time.Second)
+	require.Equal(t, handOff, h.decide(g, 3, true, now))
 }
 
 func TestAContendedLockGoesToEarlierWaitersOnly(t *testing.T) {

@@ -73,12 +73,26 @@ func (h *hold) Extend(ctx context.Context, d time.Duration) error {
 // extensions is how often an extension is sent if a renewal may have overtaken it.
 const extensions = 3
 
+// request is that of the grant, or nil if the hold is released: the grant may be the next owner's.
+func (h *hold) request(d time.Duration) *pending {
+	now := h.g.s.now()
+	h.g.mu.Lock()
+	defer h.g.mu.Unlock()
+	if h.released.Load() {
+		return nil
+	}
+	return h.g.requestLocked(&pending{sent: now, d: d, least: d})
+}
+
 // extend prolongs the hold, and reports whether it surely lasts for d.
 func (h *hold) extend(ctx context.Context, d time.Duration) (whole bool, err error) {
 	s := h.g.s
 	ctx, cancel := context.WithTimeout(ctx, h.g.end().Sub(s.now()))
 	defer cancel()
-	p := h.g.request(d)
+	p := h.request(d)
+	if p == nil {
+		return false, locks.ErrLost
+	}
 	s.sooner(h.g)
 	ok, err := s.store.Renew(ctx, []driver.HoldID{h.g.id}, d)
 	switch {
