@@ -87,6 +87,10 @@ type halves struct {
 	read *lease.Client
 }
 
+func (h halves) Close(ctx context.Context) error {
+	return errors.Join(h.Client.Close(ctx), h.read.Close(ctx))
+}
+
 func TestStoresInMemoryPass(t *testing.T) {
 	for _, kind := range []fakestore.Kind{
 		fakestore.Polled, fakestore.Watched, fakestore.Queued, fakestore.Tied, fakestore.Full,

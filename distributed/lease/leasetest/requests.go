@@ -406,6 +406,9 @@ func (r *Requests) Renew(ctx context.Context, holds []driver.HoldID, d time.Dura
 		return r.renew(ctx, holds, d)
 	})
 	end(false, err)
+	if err != nil {
+		r.ledger().renewsAgain(r, holds, ok, d)
+	}
 	for i, id := range holds[:min(len(ok), len(holds))] {
 		if err == nil && !ok[i] {
 			r.port.hears(r, id)

@@ -45,6 +45,7 @@ type entry struct {
 	p        *process
 	a        *account
 	name     string
+	by       string // the acquisition
 	shared   bool
 	many     int64
 	held     bool
@@ -54,6 +55,8 @@ type entry struct {
 	token    uint64    // or 0 if the server may have another one
 	doubt    bool      // the outcome of a request is unknown
 	denied   bool      // the first release has found no hold
+	overdue  bool      // the request that took it came when the client no longer counted with it
+	lost     bool      // its user has given it back, and knows that it was lost
 	releases int       // answered
 	released bool      // a release has ended it: a store that remembers that may say it again
 	least    time.Duration
@@ -114,7 +117,7 @@ func (b *ledger) entry(r *Requests, id driver.HoldID) *entry {
 			}
 			a.many = max(32, 2*len(a.entries))
 		}
-		e = &entry{p: r.port, a: a, name: id.Name, shared: r.shares, many: 1}
+		e = &entry{p: r.port, a: a, name: id.Name, by: id.Acquisition, shared: r.shares, many: 1}
 		a.entries[id.Acquisition] = e
 	}
 	return e
@@ -244,6 +247,11 @@ func (b *ledger) acquire(ctx context.Context, r *Requests, req driver.Request, w
 			e.least, e.longest = min(e.least, req.TTL), max(e.longest, req.TTL)
 		} else {
 			e.least, e.longest = req.TTL, req.TTL
+		}
+		sent, simulated := ctx.Value(sentKey{}).(time.Time)
+		e.overdue = simulated && now.Sub(sent) > req.TTL-blur
+		if r.port.settled && !e.overdue && !session && !murky {
+			b.breaks(closedFree, fmt.Sprintf("%q is given to %s", req.Name, tail(req.Acquisition)), e)
 		}
 		e.held, e.token = true, reply.Token
 		a.token = max(a.token, reply.Token)
@@ -378,6 +386,64 @@ func (b *ledger) orphan(r *Requests, req driver.Request, sent, gave time.Time) {
 	})
 }
 
+// loses notes that the user of v has given it back, and has learned that it was lost.
+func (b *ledger) loses(v *possession) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e := b.possessed(v); e != nil {
+		e.lost = true
+		b.givesBack(e)
+	}
+}
+
+// givesBack checks that a client soon gives back a lost hold that the store still has, or that a late
+// request has just prolonged. b.mu is held.
+func (b *ledger) givesBack(e *entry) {
+	began := time.Now()
+	if !e.lost || !e.surely(began) || !b.exact() || e.p.overSessions() || e.p.isRaw() {
+		return
+	}
+	within := b.life.ttl*4/10 + 200*time.Millisecond // a tenth of the longest sweep, and a request
+	b.life.messages.Go(func() {
+		time.Sleep(within)
+		b.mu.Lock()
+		kept := e.surely(time.Now()) && b.exact()
+		b.mu.Unlock()
+		if kept && e.p.idles(e.by, began, within) {
+			b.breaks("a lost hold is given back", fmt.Sprintf("%q by %s, which the store had at %v and has for %v more",
+				e.name, tail(e.by), began.Sub(b.life.began), time.Until(e.sure)), e)
+		}
+	})
+}
+
+// renewsAgain checks that a client soon repeats a renewal that has just failed, for the holds that are
+// not renewed.
+func (b *ledger) renewsAgain(r *Requests, ids []driver.HoldID, renewed []bool, d time.Duration) {
+	if b == nil || r.port.isRaw() || r.port.overSessions() || d != b.life.ttl { // it is no extension
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	began := time.Now()
+	within := d/30 + 50*time.Millisecond
+	for i, id := range ids {
+		if i < len(renewed) && renewed[i] {
+			continue
+		}
+		e := b.entry(r, id)
+		v := b.life.possession(e)
+		if v == nil || !b.exact() || !e.surely(began.Add(within)) {
+			continue
+		}
+		b.life.messages.Go(func() {
+			time.Sleep(within)
+			if v.valid() && !v.extended.Load() && v.gaveBack.Load() == 0 && e.p.idles(e.by, began, within) {
+				b.breaks("a renewal that fails is repeated soon", fmt.Sprintf("%s: no request since %v", v, began.Sub(b.life.began)), e)
+			}
+		})
+	}
+}
+
 // lookup judges an answer of Lookup.
 func (b *ledger) lookup(r *Requests, req driver.Request, call func() (driver.Reply, error)) (driver.Reply, error) {
 	if b == nil {
@@ -458,6 +524,7 @@ func (b *ledger) renew(r *Requests, ids []driver.HoldID, d time.Duration, call f
 				if b.prolonged(e, began, now, d, session); mixed[i] {
 					e.sure = time.Time{}
 				}
+				b.givesBack(e)
 			}
 		case !e.doubt:
 			e.held, e.sure, e.most = false, time.Time{}, now
@@ -900,7 +967,7 @@ func (b *ledger) lasts(v *possession) {
 	}
 	b.mu.Lock()
 	e := b.possessed(v)
-	long := e != nil && b.exact() && e.surely(time.Now()) && ends.After(e.sure.Add(blur))
+	long := e != nil && !e.overdue && b.exact() && e.surely(time.Now()) && ends.After(e.sure.Add(blur))
 	var sure time.Time
 	if long {
 		sure = e.sure
@@ -951,21 +1018,22 @@ func (b *ledger) reset() {
 	}
 }
 
-// closed looks whether a client that is closed has anything.
+const closedFree = "a client that is closed without an error has no lock, and gets none"
+
+// closed looks whether the store has anything of a client whose Close has returned nil. From now on
+// no request of the client may take a lock. The end of a session gives back what a session keeps.
 func (b *ledger) closed(p *process) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
-	if p.below.Load() || p.isRaw() || now.Before(b.murky) {
+	if p.below.Load() || p.isRaw() || p.overSessions() || now.Before(b.murky) {
 		return
 	}
+	p.settled = true
 	for name, a := range b.locks {
 		for acquisition, e := range a.entries {
-			p.mu.Lock()
-			doubt := p.doubts[acquisition] || !p.given[acquisition] || p.pending[acquisition] > 0
-			p.mu.Unlock()
-			if e.p == p && !e.shared && !e.doubt && !doubt && e.surely(now.Add(b.life.ttl/10)) {
-				b.breaks("a client that is closed has no lock", fmt.Sprintf("%q by %s", name, tail(acquisition)), e)
+			if e.p == p && !e.overdue && e.surely(now.Add(blur)) {
+				b.breaks(closedFree, fmt.Sprintf("%q by %s", name, tail(acquisition)), e)
 			}
 		}
 	}

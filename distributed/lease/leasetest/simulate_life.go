@@ -202,6 +202,7 @@ type process struct {
 	buried      chan struct{}
 	once        sync.Once
 	closing     atomic.Int64 // the time since the life began, or 0
+	settled     bool         // Close has returned nil. Guarded by ledger.mu
 
 	mu      sync.Mutex
 	gate    chan struct{}        // closed while the process runs
@@ -332,6 +333,16 @@ func (p *process) runs() time.Duration {
 	default:
 		return 0
 	}
+}
+
+// idles says that the client has run for the time d, and has asked and heard nothing of an acquisition
+// after began.
+func (p *process) idles(acquisition string, began time.Time, d time.Duration) bool {
+	p.mu.Lock()
+	touched, pending := p.touched[acquisition], p.pending[acquisition]
+	p.mu.Unlock()
+	return !touched.After(began) && pending == 0 && p.runs() > d && p.closing.Load() == 0 && !p.life.ended() &&
+		p.ctx.Err() == nil
 }
 
 // healthy says that nothing troubled the process between from and now, and that no earlier trouble
@@ -669,6 +680,18 @@ func (l *life) enter(v *possession, size int64) {
 	l.visits[v.name] = append(all, v)
 	l.mu.Unlock()
 	l.checks(v.name, size)
+}
+
+// possession returns the hold of e in the hands of a user, or nil.
+func (l *life) possession(e *entry) *possession {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, v := range slices.Backward(l.visits[e.name]) {
+		if v.u.process == e.p && v.hold != nil && e.token != 0 && v.hold.Token() == e.token && !v.over.Load() {
+			return v
+		}
+	}
+	return nil
 }
 
 func (v *possession) leave() { v.over.Store(true) }

@@ -173,6 +173,7 @@ func across[T any](
 			return
 		}
 		keep := context.WithValue(context.WithoutCancel(ctx), partKey{}, f.part)
+		keep = context.WithValue(keep, sentKey{}, sent)
 		keep, cancel := context.WithTimeout(keep, time.Minute)
 		defer cancel()
 		if f.twice && op != Watch { // at the same moment: nobody else decides in between
@@ -237,7 +238,8 @@ func across[T any](
 // them.
 type (
 	partKey  struct{} // the renewal succeeds in part
-	aloneKey struct{} // when the request was sent, if its caller has left
+	sentKey  struct{} // when the request was sent
+	aloneKey struct{} // the same, if its caller has left
 )
 
 func is(ctx context.Context, key any) bool {
@@ -424,9 +426,12 @@ func (p *process) hears(r *Requests, id driver.HoldID) {
 			return
 		}
 		l.mu.Lock()
+		if l.reset.After(now) { // a server that forgets gives the token again
+			l.mu.Unlock()
+			return
+		}
 		i := slices.IndexFunc(l.visits[id.Name], func(v *possession) bool {
-			return v.u.process == p && v.hold != nil && v.hold.Token() == token && v.valid() &&
-				v.asked.Before(now) // a server that forgets gives the token again
+			return v.u.process == p && v.hold != nil && v.hold.Token() == token && v.valid() && v.asked.Before(now)
 		})
 		var kept *possession
 		if i >= 0 {

@@ -24,6 +24,7 @@ var resetSeeds = map[string][]uint64{
 	"both/watched":    {18108831822799458118}, // renewals after a restart did not count
 	"both/permits":    {2232403979794659572},  // a hold came back with its earlier token
 	"leaders/tied":    {15720413190965565337}, // a later hold had the token of a lost one
+	"leaders/full":    {10510892579615636153}, // the same, and it had waited when the earlier one was lost
 }
 
 // resets simulates stores of a kind whose servers break promises.

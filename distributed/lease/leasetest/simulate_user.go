@@ -322,6 +322,9 @@ func (u *user) giveBack(v *possession, lock locks.TryLocker, owner context.Conte
 	if v.hold == nil {
 		return
 	}
+	if errors.Is(err, locks.ErrLost) {
+		l.ledger.loses(v)
+	}
 	if err == nil && l.cfg.exact && u.healthy(v.began) && l.ledger.denied(v) {
 		l.breaks("an unlock tells of a loss", v.String(), u.process)
 	}
