@@ -445,7 +445,7 @@ func (m *multi) TryLockContext(ctx context.Context) (ok bool, err error) {
 
 // rollBack releases the members that a failed acquisition by o has acquired. It ignores the end
 // of ctx, which may be the reason of the failure. The members find o without asking ctx. A member
-// that was lost in the meantime is not held any more, so its loss is no failure.
+// that was lost in the meantime is not held any more, so its loss does not count as a failure.
 func (m *multi) rollBack(ctx context.Context, o Owner, taken []member) error {
 	return release(WithOwner(context.WithoutCancel(ctx), o), taken, true)
 }

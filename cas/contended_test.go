@@ -60,7 +60,7 @@ func TestNoStoreLosesAVersion(t *testing.T) {
 	require.EqualValues(t, 2*contended, version)
 }
 
-// One goroutine alone changes tags, and the other one alone values.
+// One goroutine alone changes tags, and another goroutine alone changes values.
 func TestAnAttemptThatSucceedsHasSetItsTag(t *testing.T) {
 	forEachKind(t, func(t *testing.T, p pairs) {
 		p.Store(0, 0)

@@ -18,8 +18,8 @@ import (
 // goroutine waits only for those that came before it.
 //
 // The zero Mutex is free. It must not be copied after first use. Like a [sync.Mutex] it belongs
-// to no goroutine: one may lock it and another unlock it, and locking it twice hangs. Use
-// reentrant.New(locks.FIFO) for a lock with an owner.
+// to no goroutine: one goroutine may lock it and another may unlock it, and locking it twice hangs.
+// Use reentrant.New(locks.FIFO) for a lock with an owner.
 //
 // In the terms of the Go memory model, an unlock synchronizes before the next lock. Uncontended
 // it costs what a sync.Mutex does. Contended, each acquisition costs a change of goroutines.

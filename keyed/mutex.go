@@ -39,8 +39,8 @@ func (l *Mutex[K]) shard() *shard[K] {
 	return &l.set.shards[l.hash%shardCount]
 }
 
-// attempt calls try for the lock of the entry e. The caller is a user of e, and stays one only
-// if try gets a hold; it does not if try panics.
+// attempt calls try for the lock of the entry e. The caller is a user of e. If try gets no hold, or
+// panics, the caller is not counted as a user any more.
 func (s *shard[K]) attempt(e *entry[K], try func(m *reentrant.Mutex) bool) {
 	held := false
 	defer func() {

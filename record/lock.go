@@ -24,7 +24,7 @@ type lock struct {
 	begun atomic.Int64 // the number of acquisitions
 
 	// c.mu guards the fields below. A hold that begins on a free lock is in one, since a map costs
-	// more. Every other hold is in others. An empty one is without an owner.
+	// more. Every other hold is in others. If one is empty, its owner is 0.
 	one    hold
 	others map[locks.Owner]hold
 	place  int // in c.holding while there are holds

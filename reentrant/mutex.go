@@ -136,7 +136,7 @@ func (m *Mutex) TryLockFor(d time.Duration) (ok bool) {
 	return m.recorded(me, m.s.Acquire(party(me), park.After(d)) == syncq.Acquired)
 }
 
-// Unlock releases one hold. The last one frees the lock. Unlock panics with [locks.ErrNotHeld]
+// Unlock releases one hold. The last release frees the lock. Unlock panics with [locks.ErrNotHeld]
 // if the goroutine does not hold the lock. Java's unlock().
 func (m *Mutex) Unlock() {
 	sched.Begin("Unlock", m)

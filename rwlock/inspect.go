@@ -57,8 +57,8 @@ func (rw *RWMutex) HasQueued() bool { return rw.s.HasQueued() }
 // [RWMutex.HasQueued]. Java's getQueueLength().
 func (rw *RWMutex) QueueLength() int { return rw.s.Len() }
 
-// IsQueued reports whether o waits for the lock, and is no woken reader: see [RWMutex.HasQueued].
-// Java's hasQueuedThread(thread).
+// IsQueued reports whether o waits for the lock. It is false for a woken reader: see
+// [RWMutex.HasQueued]. Java's hasQueuedThread(thread).
 func (rw *RWMutex) IsQueued(o locks.Owner) bool { return rw.s.Waits(int64(o)) }
 
 // Queued returns the owners that wait for the lock, longest wait first, without woken readers: see
@@ -100,8 +100,8 @@ func (rw *RWMutex) AssertReadHeld() {
 	}
 }
 
-// WriteHoldCountContext returns how many write holds ctx's owner has. Those of all goroutines that
-// share an explicit owner count. It ignores the end of ctx.
+// WriteHoldCountContext returns how many write holds ctx's owner has. The holds of all goroutines
+// that share an explicit owner count. It ignores the end of ctx.
 func (rw *RWMutex) WriteHoldCountContext(ctx context.Context) int {
 	return shares.WriteHolds(&rw.s.Reentrant, int64(locks.CurrentOwner(ctx)))
 }

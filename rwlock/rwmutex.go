@@ -20,7 +20,7 @@ import (
 )
 
 // MaxHolds is the greatest number of write holds, and of read holds, that an owner can have of
-// one [RWMutex]. One more is refused with [locks.ErrTooManyHolds].
+// one [RWMutex]. One more hold is refused with [locks.ErrTooManyHolds].
 const MaxHolds = syncq.MaxHolds
 
 // RWMutex is a read-write lock that belongs to goroutines, or to explicit [locks.Owner]s. Any
@@ -49,9 +49,9 @@ const MaxHolds = syncq.MaxHolds
 // locks, and leave the lock unchanged. The Context family acts for the owner that the context
 // carries, or else for the calling goroutine, and returns the same values as errors. Goroutines
 // that share an explicit owner share its holds. When the owner gets the write lock, all of its
-// waiters are admitted with it. When it gets a read lock, its waiters for reading are. A condition
-// wait by one of them is refused with condition.ErrSharedHolds if it would release a hold that
-// another goroutine acquired.
+// waiters are admitted with it. When the owner gets a read lock, its waiters for reading are
+// admitted. A condition wait by one of them is refused with condition.ErrSharedHolds if it would
+// release a hold that another goroutine acquired.
 //
 // In the terms of the Go memory model, the end of a write hold synchronizes before every later
 // hold, and the end of a read hold before every later write hold.
@@ -59,10 +59,10 @@ const MaxHolds = syncq.MaxHolds
 // A lock that several goroutines read at a time, many times between two writes, becomes biased to
 // readers. Then they do not write to memory that other goroutines use: reading scales with the
 // processors. A lock that has been read keeps a table with 64 bytes for each of up to 64 concurrent
-// readers, depending on GOMAXPROCS. A read and its unlock are two atomic writes while the lock is
-// biased, or if the read finds the lock free, else four. A re-entrant read is none. A write and its
-// unlock are two; the first after a bias takes some 100 ns longer. Only the table allocates, and
-// more readers at once than it has room for.
+// readers, depending on GOMAXPROCS. A read and its unlock take two atomic writes while the lock is
+// biased, or if the read finds the lock free, else four. A re-entrant read takes none. A write and
+// its unlock take two; the first write after a bias takes some 100 ns longer. Only the table
+// allocates, and more readers at once than it has room for.
 type RWMutex struct {
 	s syncq.ReadWrite
 }
@@ -188,9 +188,9 @@ func (rw *RWMutex) TryLockFor(d time.Duration) (ok bool) {
 	return tried(out)
 }
 
-// Unlock releases one write hold. The last one frees the write lock; a goroutine that also reads
-// keeps its read holds. Unlock panics with [locks.ErrNotHeld] if the goroutine does not write.
-// Java's writeLock().unlock().
+// Unlock releases one write hold. The last release frees the write lock; a goroutine that also
+// reads keeps its read holds. Unlock panics with [locks.ErrNotHeld] if the goroutine does not
+// write. Java's writeLock().unlock().
 func (rw *RWMutex) Unlock() {
 	sched.Begin("Unlock", rw)
 	if me := goid.Fast(); me != 0 {

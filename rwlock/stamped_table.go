@@ -20,7 +20,7 @@ import (
 //     Both hold the guard.
 //   - A reader enters with a unit in the slot of its goroutine, and looks at the word then. If
 //     visible is set, and pending is not, it reads. Else it takes a unit out of the slot again, and
-//     has not entered. If there is none in the slot, it reads: fold has moved its unit into the
+//     has not entered. If the slot has no unit, the reader reads: fold has moved its unit into the
 //     word.
 //   - A release takes a unit out of the slot of its goroutine, or else out of the word. If neither
 //     has a unit, the release folds, and takes a unit out of the word. A release takes nothing from
@@ -59,8 +59,8 @@ import (
 //
 // A read beside another read counts in crowd. A write starts the count anew, since crowd has the
 // lowest bits of the version too. After crowdedReads such reads the table is opened. Its readers
-// then take half the time of readers that share a word, or less. To open it and to fold it takes
-// some 200 ns. So reads that find the lock free never open it.
+// then take half the time of readers that share a word, or less. To open and fold the table takes
+// some 200 ns. So reads that find the lock free never open the table.
 
 // stampedTable has the slots, whose number is a power of 2.
 type stampedTable []stampedSlot
@@ -147,8 +147,8 @@ func (l *StampedLock) retract(b *stampedSlot) Stamp {
 	return stampOf(s, read)
 }
 
-// noteCrowd counts a read beside another read, and opens the table after enough of them. The word was
-// s.
+// noteCrowd counts a read beside another read, and opens the table after enough of them. The word
+// was s.
 func (l *StampedLock) noteCrowd(s uint64) {
 	l.state.Ignore()
 	of := uint32(s>>versionShift) << countBits

@@ -77,10 +77,10 @@ import (
 // limit or a context. TryOptimisticRead and Validate are one load and no store each.
 //
 // After many reads at the same time, with no write in between, readers no longer share a word:
-// each stores into a slot that its goroutine's number chooses. The next write hold, or a try for
-// one, ends that, and takes some 100 ns longer. So do conversions, inspections of readers, waits,
-// and releases in another goroutine. The slots are allocated once: 64 bytes for each of up to 64
-// readers, depending on GOMAXPROCS.
+// each stores into a slot that its goroutine's number chooses. The next write hold, or a try for a
+// write hold, closes the slots, and takes some 100 ns longer. So do conversions, inspections of
+// readers, waits, and releases in another goroutine. The slots are allocated once: 64 bytes for
+// each of up to 64 readers, depending on GOMAXPROCS.
 type StampedLock struct {
 	state stampedWord // see stamped_state.go
 

@@ -24,12 +24,13 @@ import (
 // the word after any acquisition. Only releases admit waiters. Make goroutines wait for the
 // Release of another goroutine, or use two Syncs.
 type Rules interface {
-	// Acquire returns the word after arg was acquired at the word w, and whether it can be. It is
-	// the tryAcquire or tryAcquireShared of a Java AbstractQueuedSynchronizer.
+	// Acquire returns the word after arg was acquired at the word w, and whether arg can be
+	// acquired. It is the tryAcquire or tryAcquireShared of a Java AbstractQueuedSynchronizer.
 	Acquire(w, arg uint64) (next uint64, ok bool)
 
-	// Release returns the word after arg was released at the word w, and whether it can be. False
-	// means misuse: the caller does not hold arg. It is Java's tryRelease or tryReleaseShared.
+	// Release returns the word after arg was released at the word w, and whether arg can be
+	// released. False means misuse: the caller does not hold arg. It is Java's tryRelease or
+	// tryReleaseShared.
 	Release(w, arg uint64) (next uint64, ok bool)
 }
 

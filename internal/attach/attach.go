@@ -1,5 +1,5 @@
-// Package attach connects the packages of this module where the exported API cannot: what they
-// need of each other has types of package syncq.
+// Package attach connects packages of this module where the exported API cannot, because the
+// functions between them have types of package syncq.
 package attach
 
 import (

@@ -17,8 +17,8 @@ var ErrNil = errors.New("nil context")
 // ErrNilFunc is locks.ErrNilFunc, for the same reason.
 var ErrNilFunc = errors.New("nil function")
 
-// IsNil reports whether the argument l is no lock: it is nil, or a nil pointer. For a type that a
-// pointer implements, the second is the usual mistake: a field that was never set.
+// IsNil reports whether the argument l is nil, or a nil pointer. If a pointer type implements the
+// lock, a nil pointer is the usual mistake: a field that was never set.
 func IsNil(l any) bool {
 	if l == nil {
 		return true
@@ -50,8 +50,8 @@ func Check(op string, ctx context.Context) error {
 //
 // The cause of a context of package context is looked up when it is asked for the first time. Until
 // then the error keeps ctx, with all its values: see [Settle]. The lookup takes the mutex of ctx. A
-// cancellation holds that mutex while it wakes the waiters, which would wait for it once more.
-// Other contexts may change, or be used again, after the call.
+// cancellation holds that mutex while it wakes the waiters, so a lookup here would block each
+// waiter again. Other contexts may change, or be used again, after the call.
 func Ended(op string, ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {
@@ -116,7 +116,7 @@ func (e *ended) bare() error {
 	return e.err
 }
 
-// Settle has all errors that err wraps look their causes up, so that none of them keeps a context.
+// Settle makes all errors that err wraps look up their causes, so that no error keeps a context.
 func Settle(err error) {
 	errors.Is(err, errSettled) // unwraps each of them
 }
@@ -124,7 +124,7 @@ func Settle(err error) {
 // errSettled is matched by no error.
 var errSettled = errors.New("settled")
 
-// past is a context that has ended, with its Err. That of the context may receive from its Done
+// past is a context that has ended, with its Err. The context's own Err may receive from the Done
 // channel, which kills the process outside the testing/synctest bubble of the context.
 type past struct {
 	context.Context

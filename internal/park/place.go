@@ -29,14 +29,14 @@ import (
 //	parked  the waiter has a ticket of cond  Unpark -> empty, and signals
 //
 // No wake-up is lost, because both calls leave empty by compare-and-swap. An Unpark that comes
-// before Park's swap finds empty and leaves a permit, which Park finds. One that comes after it
-// finds parked. Park has its ticket by then: cond.Wait takes the ticket before it unlocks cond.L,
-// which is where Park's swap is. A signal reaches every ticket that was taken before.
+// before Park's swap finds empty and leaves a permit, which Park finds. An Unpark that comes after
+// the swap finds parked. By then Park has its ticket: cond.Wait takes the ticket before it unlocks
+// cond.L, which is where Park's swap is. A signal reaches every ticket that was taken before.
 //
 // ParkAndUnlock stays in empty. Its waiter has its ticket before it gives the mutex back, and
 // Unpark comes from a goroutine that had the mutex after that. The waiter sets guard with the mutex
-// held, and that Unpark, the only one for this wait, clears it before it signals. So guard tells
-// Unpark which of the two it is.
+// held. That Unpark, the only one for this wait, clears guard before it signals. So guard tells
+// Unpark whether the waiter is in ParkAndUnlock.
 const (
 	empty int32 = iota
 	permit

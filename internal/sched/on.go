@@ -35,7 +35,7 @@ type Scheduler interface {
 	// Woken announces the end of a wait, and returns when the goroutine may go on.
 	Woken()
 
-	// Address returns what orders the lock at address among others in the same way in each run.
+	// Address returns a number that stands for a lock's address, and is the same in each run.
 	Address(address uintptr) uintptr
 
 	// Explored reports whether the calling goroutine is one of the test.
@@ -44,7 +44,7 @@ type Scheduler interface {
 
 var scheduler atomic.Pointer[Scheduler]
 
-// Set makes s the scheduler, or ends that if s is nil.
+// Set makes s the scheduler. If s is nil, there is no scheduler any more.
 func Set(s Scheduler) {
 	if s == nil {
 		scheduler.Store(nil)
@@ -139,7 +139,8 @@ func Explored() bool {
 	return s != nil && (*s).Explored()
 }
 
-// Address returns what a lock is ordered by that has this address. Addresses differ from run to run.
+// Address returns the number by which the lock at this address is ordered among locks. The
+// addresses themselves differ from run to run.
 func Address(address uintptr) uintptr {
 	if s := scheduler.Load(); s != nil {
 		return (*s).Address(address)

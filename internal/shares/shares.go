@@ -177,7 +177,8 @@ func (x *Shares) try(sh *share, isShared, barge bool) (ok bool) {
 	return ok
 }
 
-// admit lets in the waiters of an owner that holds the lock, as far as that lets them.
+// admit lets in the waiters of an owner that holds the lock, as far as the owner's holds admit
+// them.
 func (x *Shares) admit(sh *share) {
 	for _, a := range sh.waits {
 		may := sh.write > 0 || sh.read > 0 && a.isShared
@@ -386,8 +387,8 @@ func (x *Shares) Holds(owner int64) (write, read int) {
 	return 0, 0
 }
 
-// WriteHolds returns how many exclusive holds owner has of the lock of r, to owner itself. It may
-// be a goroutine.
+// WriteHolds returns how many exclusive holds owner has of the lock of r, to owner itself. The
+// owner may be a goroutine.
 func WriteHolds(r *syncq.Reentrant, owner int64) int {
 	if owner > 0 {
 		return r.HoldCount(owner)
@@ -399,8 +400,8 @@ func WriteHolds(r *syncq.Reentrant, owner int64) int {
 	return 0
 }
 
-// ReadHolds returns how many shared holds owner has of the lock of rw, to owner itself. It may
-// be a goroutine.
+// ReadHolds returns how many shared holds owner has of the lock of rw, to owner itself. The owner
+// may be a goroutine.
 func ReadHolds(rw *syncq.ReadWrite, owner int64) int {
 	if owner > 0 {
 		return rw.ReadHolds(owner)

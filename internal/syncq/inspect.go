@@ -1,6 +1,6 @@
 package syncq
 
-// Inspection is for anybody, at any time; the answer may be out of date when it arrives.
+// Any goroutine may inspect a lock at any time. The answer may be out of date when it arrives.
 
 // Len returns the number of parties that wait for the lock.
 func (s *Sync) Len() int {

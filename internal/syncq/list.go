@@ -8,7 +8,8 @@ type list struct {
 	head, tail *node
 	len        int32
 
-	// These concern the whole lock. They are here because there is room: a lock takes 64 bytes.
+	// The fields below concern the whole lock. They are here because there is room: a lock takes 64
+	// bytes.
 	marks   mark  // watched, inOrder; changed with the guard held
 	written uint8 // how many writes there were: see Wrote
 	barged  mark  // how often a holder overtook an awake waiter: see Barged

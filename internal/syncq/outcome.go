@@ -9,7 +9,7 @@ const MaxHolds = math.MaxInt32
 func explicit(owner int64) bool { return owner < 0 }
 
 // Outcome is how an acquisition ended, or another operation of an explicit owner. The zero Outcome
-// is none, so that a forgotten one gives nobody a lock.
+// is none, so that a forgotten Outcome gives nobody a lock.
 type Outcome uint8
 
 const (

@@ -22,8 +22,8 @@ func (rw *ReadWrite) readers() *readTable {
 	return rw.table.Load()
 }
 
-// These are for the fast paths of a goroutine, which must be inlined. It reads as the first reader
-// or in its Slot, or is about to.
+// The methods below are for the fast paths of a goroutine, which must be inlined. The goroutine
+// reads as the first reader or in its Slot, or is about to.
 
 // ReadFirst takes a shared hold of a free lock for goroutine me. It fails if a party holds the
 // lock, or if nobody has read so far.
@@ -107,7 +107,7 @@ func (rw *ReadWrite) count(b *Slot, o int64) {
 }
 
 // unbiasedReads is how many counted reads of a slot, with no write between them, come before the
-// bias. To set it and to revoke it takes some 200 ns, and a read under it is some 5 ns shorter.
+// bias. To set and revoke the bias takes some 200 ns. A read under the bias is some 5 ns shorter.
 const unbiasedReads = 32
 
 // Wrote counts a write of the goroutine that has the lock exclusively. Readers that find many reads

@@ -1,8 +1,8 @@
 package syncq
 
 // Reentrant is the synchronizer of a lock whose exclusive holder may be a goroutine that re-enters
-// it. It counts the holds of that goroutine; the word names it. The zero Reentrant is free. It must
-// not be copied.
+// it. The Reentrant counts the holds of that goroutine, and the word names the goroutine. The zero
+// Reentrant is free. It must not be copied.
 //
 // An explicit owner holds the Sync alone, and has its counts in package shares.
 type Reentrant struct {

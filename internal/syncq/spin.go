@@ -18,11 +18,10 @@ const (
 	spinPause  = 2
 )
 
-// Spinning learns. A lock is held for long if so many spins in a row were in vain. The next spins
-// are half as long for each such number, down to one round. A spin that takes the lock makes the
-// spins long again. Take 1,024 goroutines with 300 ns of work inside and 300 ns outside. If spins
-// did not become shorter, an acquisition would take 1.5 times as long (two processors of an AMD
-// EPYC).
+// Spins become shorter while the lock is held for long. Each failures spins in vain, in a row,
+// halve the rounds of the next spins, down to one round. A spin that takes the lock restores
+// spinRounds. Take 1,024 goroutines with 300 ns of work inside and 300 ns outside. If spins did not
+// become shorter, an acquisition would take 1.5 times as long (two processors of an AMD EPYC).
 const (
 	failures  = 4
 	maxFailed = 4 * failures

@@ -22,7 +22,7 @@ type Sync struct {
 	queue list                      // guarded
 	table atomic.Pointer[readTable] // who reads, in a ReadWrite; the table has a hold of its own
 
-	// Shares is for one layer above the engine, package shares: its first value stays.
+	// Shares is for one layer above the engine, package shares. The first value set never changes.
 	Shares atomic.Pointer[any]
 }
 
@@ -30,7 +30,7 @@ type Sync struct {
 type Policy bool
 
 const (
-	// NonFair gives a free lock to the first that asks, ahead of the waiters.
+	// NonFair gives a free lock to the first party that asks, ahead of the waiters.
 	NonFair Policy = false
 	// FIFO makes the longest waiter the holder when the lock is released.
 	FIFO Policy = true

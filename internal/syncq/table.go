@@ -34,7 +34,7 @@ import (
 // on a word without flagBiased, once the table was found empty after flagBiased was cleared.
 // Counted readers do not matter there.
 //
-// How a bias is revoked, and why that misses nobody:
+// How a writer revokes a bias, and why it misses no reader:
 //
 //  1. A reader enters the table, and then looks for flagBiased. If flagBiased is set, the reader
 //     reads. Otherwise it leaves the table again, and is counted, or joins the queue.
@@ -63,9 +63,9 @@ import (
 // on the program, which must order the two. Java's ReentrantReadWriteLock has a firstReader for the
 // same reason.
 //
-// The bias pays if several goroutines read at a time, and many times between two writes. The
-// readers find that out: each reader counts its slot's reads since the last write (Wrote,
-// unbiasedReads). The first reader is in no slot. So reads that find the lock free never bias it.
+// The bias pays if several goroutines read at a time, and many times between two writes. To find
+// out, each reader counts its slot's reads since the last write (Wrote, unbiasedReads). The first
+// reader is in no slot. So reads that find the lock free never bias the lock.
 type readTable struct {
 	firstReader reader // or 0; leads, to be aligned
 	slots       []Slot // a power of 2
@@ -117,11 +117,11 @@ type Slot struct {
 	owner     atomic.Int64 // the goroutine that has the slot, negated if it is counted, or 0
 	reentries              // of it
 
-	// These are for a counted goroutine that has the slot.
+	// The fields reads and written are for a counted goroutine that has the slot.
 	reads   uint32 // counted reads of the slot since the last write or bias
 	written uint8  // the lock's number of writes at the last of them
 
-	// These are for readers that found the slot taken.
+	// The fields collided, mu and others are for readers that found the slot taken.
 	collided atomic.Int64 // how many under the table's hold, and in the upper half how many counted
 	mu       sync.Mutex
 	others   map[int64]int // their holds; guarded by mu

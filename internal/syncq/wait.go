@@ -324,7 +324,7 @@ func (n *node) push() (wake *node) {
 	if s.queue.head != n {
 		return nil
 	}
-	// The word must mirror n. That is all of it if the lock is held exclusively.
+	// The word must mirror n. If the lock is held exclusively, nothing else has to change.
 	if w := s.Word.Load(); exclusive(w) && s.Word.CompareAndSwap(w, w&^queueFlags|n.mirror()) {
 		return nil
 	}

@@ -19,12 +19,12 @@
 // opens it too.
 //
 // Other edges along a queue are left out. They add no deadlock, only longer descriptions of the
-// same one. A wait behind others that the holders keep out as well has an edge to the holders. So
-// have all waits ahead of it, and none of them has another way out of the queue.
+// same deadlock. Take a wait behind other waits that the holders keep out as well. All these waits
+// have edges to the holders, and no other way out of the queue.
 //
 // # Three looks
 //
-// The locks are looked at one after the other, so an edge can be gone when the next is seen.
+// The locks are looked at one after the other, so an edge can be gone when the next edge is seen.
 // Therefore there are three looks: the first finds waits, the second finds their edges, and the
 // third finds the same waits again, by their [syncq.WaitID]. Each look begins after the previous
 // look has ended. Say that the first look ends at t1 and the third begins at t2.
@@ -33,17 +33,18 @@
 //     its goroutine released nothing, and acquired nothing: a waiter that acquires the lock takes
 //     the word and leaves the queue with the guard held, so no look sees one of these changes
 //     without the other.
-//   - So, if it was seen to hold a lock at the second look, it held it from t1 to t2.
-//   - A wait that was ahead of another at the second look was so from t1 to t2, because waits join
-//     at the end only.
+//   - So, if the goroutine was seen to hold a lock at the second look, it held that lock from t1 to
+//     t2.
+//   - A wait that was ahead of another wait at the second look was ahead of it from t1 to t2,
+//     because waits join at the end only.
 //   - The nearest exclusive wait ahead may give up between two looks. The next exclusive wait ahead
-//     keeps the same waits out, and waits for the same holders. So the nearest is the nearest
-//     of those that all looks saw.
+//     keeps the same waits out, and waits for the same holders. So "nearest" means the nearest of
+//     the waits that all three looks saw.
 //
 // Take a cycle of which all waits are seen at the first look and at the third, and all edges at the
 // second. It stood from t1 to t2. And a cycle that stands when the looks begin, and lasts, is seen.
-// Only for an explicit owner the second point is not true, since it may act in another goroutine:
-// all that is known of its holds is that the second look saw them.
+// The second point is not true for an explicit owner, since the owner may act in another goroutine:
+// it surely had its holds at the second look only.
 //
 // # Refusal
 //

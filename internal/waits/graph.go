@@ -156,9 +156,9 @@ func edges(waits []Wait) [][]edge {
 	return from
 }
 
-// cycles returns cycles among waits that cover every edge which is on any cycle. There can be
-// exponentially many cycles with shared holders, but each edge needs one. A
-// cycle starts with its least party, and is as short as one through an edge of it can be.
+// cycles returns cycles among waits that cover every edge which is on any cycle. With shared
+// holders there can be exponentially many cycles, but each edge needs one cycle only. A returned
+// cycle starts with its least party. For one of its edges, no cycle through that edge is shorter.
 func cycles(waits []Wait) [][]Link {
 	from := edges(waits)
 	component := components(from)
@@ -276,9 +276,9 @@ func components(from [][]edge) []int {
 // closesCycle reports whether start, the wait of a goroutine that has just begun, is on a cycle
 // that no explicit owner can open. If a wait of the cycle that it finds has ended meanwhile, it
 // searches again, as often as it takes. No wait begins meanwhile, except the wait of a
-// condition's waiter that comes back. It waits for a lock that a waiter must have released, and
-// cannot wait again before this wait is over. The bound is for locks that break the rules of
-// their Kind: a search must not hang.
+// condition's waiter that comes back. The condition's waiter waits for a lock that a waiter must
+// have released, and cannot wait again before this wait is over. The bound on broken is for locks
+// that break the rules of their Kind: a search must not hang.
 func closesCycle(start Wait) bool {
 	for broken := 0; broken < 100; {
 		path := cycleThrough(start)
@@ -356,9 +356,9 @@ func waitsOf(who []int64) (waits []Wait) {
 	return waits
 }
 
-// nearest returns the exclusive wait that is nearest ahead of w, if w is a shared wait that it
-// keeps out. It may differ from the wait that w names, which may have given up since the look at
-// w.
+// nearest returns the nearest exclusive wait ahead of w, if w is a shared wait that this exclusive
+// wait keeps out. The result may differ from the wait that w names, which may have given up since
+// the look at w.
 func nearest(w Wait) []Wait {
 	for w.behind != none {
 		if ahead := find(w.Lock, w.behind); ahead != nil {

@@ -30,9 +30,9 @@ type Orphan struct {
 // Orphans returns the orphans among suspects. The caller has listed all goroutines in between, and
 // lives reports whether that list has a goroutine.
 //
-// A suspect existed at the first look. If the list, which is made afterwards, does not have it, it
-// has exited, because identities are not reused. If it is a holder at the second look, which is
-// made here, it held the lock when it exited.
+// A suspect existed at the first look. If the list, which is made afterwards, lacks the suspect,
+// the suspect has exited, because identities are not reused. If the suspect is a holder at the
+// second look, which is made here, it held the lock when it exited.
 func Orphans(suspects Suspects, lives func(goroutine int64) bool) (orphans []Orphan) {
 	type held struct {
 		lock   *syncq.Sync

@@ -44,8 +44,8 @@ const maxFrames = 40
 
 // SetRecording switches the recording of where locks are taken, and reports whether it was on.
 //
-// Fast paths lack a place to record, and the time to ask whether they should. They do ask
-// [goid.Fast], which therefore gives no answer while recording is on.
+// Fast paths do not record, and have no time to ask whether to record. They ask [goid.Fast], which
+// returns 0 while recording is on, so that no fast path is taken.
 func SetRecording(on bool) (was bool) {
 	records.Lock()
 	defer records.Unlock()
@@ -60,9 +60,8 @@ func SetRecording(on bool) (was bool) {
 	return was
 }
 
-// record notes that owner has just taken the lock, and where, if recording is on. The holders
-// are looked at once in as many times as there are of them, so that its cost does not grow with
-// their number.
+// record notes that owner has just taken the lock, and where, if recording is on. With n holders,
+// record looks at the holders about once in n acquisitions, so that its cost does not grow with n.
 func record(s *syncq.Sync, k *syncq.Kind, owner int64) {
 	var frames [maxFrames]uintptr
 	stack := slices.Clone(frames[:runtime.Callers(2, frames[:])])
@@ -74,7 +73,8 @@ func record(s *syncq.Sync, k *syncq.Kind, owner int64) {
 	}
 }
 
-// note is record of a stack. It returns the number of the site, and whether the lock has many now.
+// note is record of a stack. It returns the number of the site, and whether the lock has too many
+// sites now.
 func note(p weak.Pointer[syncq.Sync], owner int64, stack []uintptr) (n uint64, many bool) {
 	records.Lock()
 	defer records.Unlock()
