@@ -129,8 +129,8 @@ func ExampleRWMutex_LockContext() {
 	// <nil> false
 }
 
-// A function that must only run under the lock says so, and tests find the caller who forgot. A check
-// of the write lock fails for a reader, too.
+// A function that must only run under the lock says so, and tests find the caller who forgot. A
+// check of the write lock fails for a reader, too.
 func ExampleRWMutex_AssertWriteHeld() {
 	var mu rwlock.RWMutex
 	stock := map[string]int{"tea": 3}

@@ -180,8 +180,8 @@ func (s *Weighted) Release(n int64) {
 	}
 }
 
-// mustRelease ends a Release that misuses the semaphore, or that has read free and size at different
-// moments.
+// mustRelease ends a Release that misuses the semaphore, or that has read free and size at
+// different moments.
 func (s *Weighted) mustRelease(n int64) {
 	if held := s.releaseSlowly(n); held < n {
 		panic(fmt.Sprintf("semaphore: released more than held: %d of %d", n, held))

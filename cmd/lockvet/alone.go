@@ -16,8 +16,8 @@ import (
 	"github.com/jucgo/locks/cmd/lockvet/internal/load"
 )
 
-// alone checks the packages that args name. It prints the reports, and returns the exit code. It does
-// nothing if a flag is not known here, as -fix or -json: package multichecker knows these.
+// alone checks the packages that args name. It prints the reports, and returns the exit code. It
+// does nothing if a flag is not known here, as -fix or -json: package multichecker knows these.
 func alone(args []string, analyzers []*analysis.Analyzer, stderr io.Writer) (code int, ok bool) {
 	flags := flag.NewFlagSet("lockvet", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

@@ -13,8 +13,8 @@ import (
 )
 
 // words are the messages of the checks and their parts, each with its translation. The first entry
-// that matches counts, so an entry stands above those that match more. %s is a name, %d is a number,
-// and %v is a part that other entries translate.
+// that matches counts, so an entry stands above those that match more. %s is a name, %d is a
+// number, and %v is a part that other entries translate.
 //
 // The checks have English messages only, which other drivers show too. A test reads their source,
 // and fails if a message lacks an entry here.
@@ -168,8 +168,8 @@ func translated(d analysis.Diagnostic) analysis.Diagnostic {
 	return d
 }
 
-// printVersion answers go vet's question for the version of a tool that speaks Chinese. go vet keeps
-// the reports of a version in its cache, so that each language needs a version of its own.
+// printVersion answers go vet's question for the version of a tool that speaks Chinese. go vet
+// keeps the reports of a version in its cache, so that each language needs a version of its own.
 func printVersion(w io.Writer) error {
 	file, err := os.Executable()
 	if err != nil {

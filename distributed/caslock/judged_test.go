@@ -11,7 +11,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// judged is the documents of one client. It judges the writes and the answers of the client's Store:
+// judged is the documents of one client. It judges the writes and the answers of the client's
+// Store:
 //
 //   - A request for a lock writes in the first third of its lease.
 //   - A waiter counts the lease of a holder from the first look at a document, as long as it does
@@ -53,8 +54,8 @@ func (d *judged) documents() caslock.Documents {
 	return d
 }
 
-// begin begins a request about the document, until end is called. If two requests meet, nobody knows
-// which answer the client sees first.
+// begin begins a request about the document, until end is called. If two requests meet, nobody
+// knows which answer the client sees first.
 func (d *judged) begin(name string) (end func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

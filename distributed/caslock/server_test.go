@@ -69,8 +69,8 @@ func (s *server) Swap(_ context.Context, name string, data []byte, version strin
 	return versionOf(string(data)), nil
 }
 
-// storing has the server store its documents at each interval. The returned function restarts the server
-// with what it has stored.
+// storing has the server store its documents at each interval. The returned function restarts the
+// server with what it has stored.
 func (s *server) storing(every time.Duration) (forget func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

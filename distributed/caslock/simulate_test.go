@@ -30,8 +30,8 @@ func TestLivesOfSemaphores(t *testing.T)    { simulates(t, bed.semaphores, polle
 
 func TestLivesOfSemaphoresOfAWatchedStore(t *testing.T) { simulates(t, bed.semaphores, watched) }
 
-// forgets simulates a server that restarts without what it has not stored: it stores its documents each
-// second.
+// forgets simulates a server that restarts without what it has not stored: it stores its documents
+// each second.
 func forgets(t *testing.T, config func(b bed) leasetest.Config, documents func(r *rows) caslock.Documents) {
 	t.Helper()
 	simulatesFor(t, 10*time.Second, func(b bed) leasetest.Config {

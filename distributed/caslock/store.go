@@ -56,8 +56,8 @@ const (
 	reserve = MaxData / 8
 	// renewers is how many renewals of one batch are under way at a time.
 	renewers = 16
-	// renewalShare is the part of a lease after which a renewal in a batch gives up. The batch is sent
-	// when two thirds of the lease are left. That is enough for three renewals one by one.
+	// renewalShare is the part of a lease after which a renewal in a batch gives up. The batch is
+	// sent when two thirds of the lease are left. That is enough for three renewals one by one.
 	renewalShare = 5
 )
 
@@ -344,9 +344,9 @@ func (s *store) doubtOf(id driver.HoldID) (version string, known bool) {
 	return version, known
 }
 
-// settle returns the document of a lock. If known is true, a write of id may still come, and replaces
-// the version doubted only. For the document that settle returns, this write comes too late, or the
-// document shows that the store has carried out the write.
+// settle returns the document of a lock. If known is true, a write of id may still come, and
+// replaces the version doubted only. For the document that settle returns, this write comes too
+// late, or the document shows that the store has carried out the write.
 func (s *store) settle(ctx context.Context, id driver.HoldID, doubted string, known bool) (document, error) {
 	d, _, err := s.change(ctx, id.Name, nil, func(r *roster, d document) bool {
 		if !known || r.index(id.Acquisition) >= 0 || d.version != doubted {

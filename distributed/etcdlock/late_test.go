@@ -133,8 +133,8 @@ func (p *pair) take(t *testing.T, acquisition string) {
 	require.True(t, r.Held)
 }
 
-// acquire is Acquire, asked again as the engine does: a busy machine may answer later than a request
-// waits for.
+// acquire is Acquire, asked again as the engine does: a busy machine may answer later than a
+// request waits for.
 func (p *pair) acquire(acquisition string) (r driver.Reply, err error) {
 	for end := time.Now().Add(long); ; {
 		r, err = p.Acquire(background, asks("it", acquisition))

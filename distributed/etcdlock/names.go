@@ -56,10 +56,10 @@ const pageOfKeys = 1000
 var unescaper = strings.NewReplacer("%25", "%", "%2F", "/")
 
 // Names returns the names of the locks that match pattern and are held or waited for, sorted.
-// The pattern has the syntax of [path.Match], and the empty pattern matches all names. Names includes
-// locks of etcd's own mutex below the Client's prefix, and of
-// [Client.RWMutex], but no semaphores. Every key with a lease in the form of a lock's key counts,
-// so a prefix without other keys is best. Names reads the keys by pages until ctx ends.
+// The pattern has the syntax of [path.Match], and the empty pattern matches all names. Names
+// includes locks of etcd's own mutex below the Client's prefix, and of [Client.RWMutex], but no
+// semaphores. Every key with a lease in the form of a lock's key counts, so a prefix without other
+// keys is best. Names reads the keys by pages until ctx ends.
 func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 	return adapter.Names(ctx, "etcdlock: list names", pattern, func(add func(name string)) error {
 		from, end := c.prefix, clientv3.GetPrefixRangeEnd(c.prefix)

@@ -26,8 +26,8 @@ func carriedOut(t *testing.T, c *redis.Client) (n int, text string) {
 	return n, text
 }
 
-// Nothing can be left out: to see that a lock is free, to write its field and its time, to delete the
-// field, to look for waiters of ours, and to tell Redisson's. See the table in the README.
+// Nothing can be left out: to see that a lock is free, to write its field and its time, to delete
+// the field, to look for waiters of ours, and to tell Redisson's. See the table in the README.
 func TestALockAndAnUnlockTakeTheseCommands(t *testing.T) {
 	t.Parallel()
 	direct := connect(t, startServer(t).Addr)

@@ -344,8 +344,8 @@ func TestARequestAfterAPartialCollectionLosesNothing(t *testing.T) {
 	})
 }
 
-// refusingLogin answers scripts with an error reply, from the second script to the script with number
-// last.
+// refusingLogin answers scripts with an error reply, from the second script to the script with
+// number last.
 type refusingLogin struct {
 	deaf
 	asked atomic.Int32

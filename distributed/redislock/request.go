@@ -24,7 +24,8 @@ func newRequest(acquisition string, d time.Duration) *request {
 	return r
 }
 
-// recycle keeps r for another request after a call that returned err. Without a reply, a client may still read r.
+// recycle keeps r for another request after a call that returned err. Without a reply, a client may
+// still read r.
 func (r *request) recycle(err error) {
 	if err == nil {
 		clear(r.args)

@@ -169,8 +169,8 @@ func (w *waiter) next() (how string) {
 	return how
 }
 
-// onRefusal notes a refusal. It returns how long the waiter sleeps if it hears nothing. 0 means that
-// the waiter sleeps for the time to live in the refusal.
+// onRefusal notes a refusal. It returns how long the waiter sleeps if it hears nothing. 0 means
+// that the waiter sleeps for the time to live in the refusal.
 func (w *waiter) onRefusal(place int, byRedisson bool) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -375,8 +375,8 @@ func (w *rowWaiter) close() {
 	}
 }
 
-// takeTurn waits until no other goroutine of this client waits for the lock, if its waiters wait in the
-// server. It returns the function that ends the turn.
+// takeTurn waits until no other goroutine of this client waits for the lock, if its waiters wait in
+// the server. It returns the function that ends the turn.
 func (r *Row) takeTurn(ctx context.Context, name string) (end func(), err error) {
 	if r.gate == nil {
 		return func() {}, nil

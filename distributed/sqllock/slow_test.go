@@ -73,8 +73,8 @@ func TestSlowAnswersKeepTheHold(t *testing.T) {
 		soon(t, func() bool { return l.LockContext(a) == nil })
 		h, err := l.Hold(a)
 		require.NoError(t, err)
-		// One answer comes long before the limit, also on a busy machine. The two answers of a renewal
-		// together come after the limit.
+		// One answer comes long before the limit, also on a busy machine. The two answers of a
+		// renewal together come after the limit.
 		p.Delay(2500 * time.Millisecond)
 		began, asked := time.Now(), p.Requests()
 		for time.Since(began) < lease*3/2 {

@@ -370,7 +370,8 @@ func (a *acquisition) data(s *session) []byte {
 	return []byte(s.host())
 }
 
-// listener is the target at which an acquisition listens. A listener listens at one target at a time.
+// listener is the target at which an acquisition listens. A listener listens at one target at a
+// time.
 type listener struct {
 	mu sync.Mutex
 	on *session // nil if at no target

@@ -15,10 +15,10 @@ import (
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// head is how much of each answer is read here. The first answer begins with its length, the version
-// of the protocol, the session timeout in milliseconds, and the id of the session. The id is 0 if
-// the session is over. Other answers begin with the length, the number of the request, the number
-// of the last change, and the code of an error or 0.
+// head is how much of each answer is read here. The first answer begins with its length, the
+// version of the protocol, the session timeout in milliseconds, and the id of the session. The id
+// is 0 if the session is over. Other answers begin with the length, the number of the request, the
+// number of the last change, and the code of an error or 0.
 const (
 	head     = 4 + 4 + 8 + 4
 	atNumber = 4

@@ -73,8 +73,8 @@ func (c *Client) nodes(t *testing.T, name string) (all []string) {
 	return all
 }
 
-// answered repeats a request until there is an answer, as package lease does it. On a busy machine an
-// answer may take longer than one request waits for it.
+// answered repeats a request until there is an answer, as package lease does it. On a busy machine
+// an answer may take longer than one request waits for it.
 func answered[T any](request func() (T, error)) (answer T, err error) {
 	for end := time.Now().Add(testbed.Hang); ; {
 		answer, err = request()

@@ -97,9 +97,9 @@ func next(frames string, at int) int {
 	return at
 }
 
-// clientEnd returns where the frames of a store's client end: at the innermost frame of this module,
-// if that frame is an adapter's. Otherwise it returns 0. An adapter calls no function of the
-// program, so a goroutine in an adapter is in the client's code, or in the adapter's own.
+// clientEnd returns where the frames of a store's client end: at the innermost frame of this
+// module, if that frame is an adapter's. Otherwise it returns 0. An adapter calls no function of
+// the program, so a goroutine in an adapter is in the client's code, or in the adapter's own.
 func clientEnd(frames string) int {
 	for at := 0; at >= 0 && at < len(frames); at = next(frames, at) {
 		function := functionOf(frames[at:])
@@ -152,8 +152,8 @@ func IsLibrary(function string) bool {
 }
 
 // WaitsInLibrary reports whether the goroutine waits in a function of the library, or of a store's
-// client that the library called. The state of such a goroutine names what the library or the client
-// is made of, such as sync.Cond.Wait, which the program may not even have.
+// client that the library called. The state of such a goroutine names what the library or the
+// client is made of, such as sync.Cond.Wait, which the program may not even have.
 func (g Goroutine) WaitsInLibrary() bool {
 	if clientEnd(g.Frames) > 0 {
 		return true

@@ -50,9 +50,10 @@ import (
 // So the tally begins to count with p = 0. While it is 0 or more, a step that is not pending
 // changes it and the holds alike, and p stays 0. The tally falls below 0 by a release that finds no
 // hold. Until the tally is back at 0, each step is pending, nobody holds the lock, and the tally
-// is p. So the first two rows hold: the tally is the number of holds, or there are none. TryLockFree
-// finds 0, so nobody holds the lock, and p is 0. UnlockAlone finds writing, so p is 0 again. Thus
-// moveToWord knows the holds and p from the tally, and neither loses nor invents a hold.
+// is p. So the first two rows hold: the tally is the number of holds, or there are none.
+// TryLockFree finds 0, so nobody holds the lock, and p is 0. UnlockAlone finds writing, so p is 0
+// again. Thus moveToWord knows the holds and p from the tally, and neither loses nor invents a
+// hold.
 //
 // # Why nothing else changes
 //

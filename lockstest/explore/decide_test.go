@@ -222,8 +222,8 @@ func TestAMistakeThatNeedsThreePreemptionsIsFound(t *testing.T) {
 	require.LessOrEqual(t, r.schedules, DefaultSchedules)
 }
 
-// Without a preemption, this program has more schedules than can be tried. Its schedule is shortened
-// until the time for that is over.
+// Without a preemption, this program has more schedules than can be tried. Its schedule is
+// shortened until the time for that is over.
 func TestAMistakeOfALongProgramIsFoundBySamples(t *testing.T) {
 	defer func(was time.Duration) { shrinking = was }(shrinking)
 	shrinking = 100 * time.Millisecond

@@ -36,8 +36,8 @@
 // two. A preemption is a change away from a goroutine that could go on; most mistakes need at
 // most two. Then it tries those with three, and goes on with random priorities, until it has tried
 // [DefaultSchedules] or some seconds are over. If it has not tried all schedules with two by then,
-// it goes on with these for eight seconds. A program with more than 1,000 decisions a run gets forty
-// schedules at random first. See [Preemptions], [PCT], [Random].
+// it goes on with these for eight seconds. A program with more than 1,000 decisions a run gets
+// forty schedules at random first. See [Preemptions], [PCT], [Random].
 //
 // After 2,500 schedules it leaves out schedules that differ from another schedule in the order of
 // operations on different locks alone. After 2,500 more it also leaves out when a goroutine begins
@@ -68,14 +68,15 @@
 //
 // # What it does not see
 //
-//   - Operations of sync/atomic, and reads and writes of plain variables, do not count as decisions.
-//     Put X.Step between them, or run with -race: the scheduler hides no data race from the detector.
+//   - Operations of sync/atomic, and reads and writes of plain variables, do not count as
+//     decisions. Put X.Step between them, or run with -race: the scheduler hides no data race from
+//     the detector.
 //   - A goroutine must not wait for a sync.Mutex or sync.RWMutex while its holder is stopped at a
 //     decision. Such a run does not go on. It fails the test after three seconds with the lines of
 //     its goroutines, unless it is a replay. Locks of this module in their place lack this limit.
 //   - No time passes while a goroutine waits for a sync.Once. A singleton.Lazy lacks this limit.
-//   - Goroutines that a channel, a timer or a sync.WaitGroup wakes go on at once, beside the running
-//     goroutine, until their next operation of a lock.
+//   - Goroutines that a channel, a timer or a sync.WaitGroup wakes go on at once, beside the
+//     running goroutine, until their next operation of a lock.
 //   - Goroutines that were not started with [X.Go] are seen from their first operation of a lock
 //     on.
 //   - A panic in a goroutine that was not started with X.Go ends the process with the tag, as in

@@ -76,8 +76,8 @@ func ExampleX_NewLease() {
 	_ = test
 }
 
-// A stop and a job may be ready at once. The select of the program would take one of them at random.
-// As a decision of the schedule, each is tried, and a replay takes the same one.
+// A stop and a job may be ready at once. The select of the program would take one of them at
+// random. As a decision of the schedule, each is tried, and a replay takes the same one.
 func ExampleX_Select() {
 	test := func(t *testing.T) {
 		explore.Run(t, func(x *explore.X) {

@@ -86,12 +86,12 @@ const (
 	// further is how long a search goes on after it has tried all schedules that it has to.
 	further = 5 * time.Second
 
-	// goingOn is how long a search by default goes on that has tried [DefaultSchedules], and not all
-	// that it has to.
+	// goingOn is how long a search by default goes on that has tried [DefaultSchedules], and not
+	// all that it has to.
 	goingOn = 8 * time.Second
 
-	// A search of a program with more than long decisions begins with samples at random. Its schedules
-	// without a preemption would take all of the time.
+	// A search of a program with more than long decisions begins with samples at random. Its
+	// schedules without a preemption would take all of the time.
 	long    = 1000
 	samples = 40
 

@@ -10,8 +10,8 @@ import (
 	"github.com/jucgo/locks/lockstest/explore"
 )
 
-// The addresses of the sets differ from run to run. A Multi that is ordered by them would begin with
-// another member in each run, and explore could repeat no schedule.
+// The addresses of the sets differ from run to run. A Multi that is ordered by them would begin
+// with another member in each run, and explore could repeat no schedule.
 func TestAMultiOfSeveralSetsHasOneOrderInAllRuns(t *testing.T) {
 	explore.Run(t, func(x *explore.X) {
 		var members []locks.TryLocker

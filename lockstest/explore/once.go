@@ -14,13 +14,13 @@ import (
 
 // A sync.Once has a sync.Mutex. A goroutine that waits for it is not durably blocked, so that
 // synctest.Wait does not return. Therefore the root looks at the stacks of the run instead, while a
-// goroutine is inside of the function of a sync.Once. A goroutine that waits for another sync.Mutex,
-// whose holder is stopped at a decision, stalls the run.
+// goroutine is inside of the function of a sync.Once. A goroutine that waits for another
+// sync.Mutex, whose holder is stopped at a decision, stalls the run.
 
 const onceFunction = "sync.(*Once).doSlow"
 
-// onceFrom and onceTo are where the function of package sync begins and ends that calls the function
-// of a sync.Once.
+// onceFrom and onceTo are where the function of package sync begins and ends that calls the
+// function of a sync.Once.
 var onceFrom, onceTo = func() (from, to uintptr) {
 	new(sync.Once).Do(func() {
 		pcs := make([]uintptr, 8)

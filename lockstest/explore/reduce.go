@@ -20,15 +20,16 @@ const (
 	// three critical sections of one lock, the full search must try more than a million schedules
 	// with two preemptions, and the reduced search 32,760.
 	//
-	//   - A goroutine does not begin to wait for a lock that another goroutine holds, unless there is
-	//     nothing else to do. So the next holder is decided on when the lock is free. In the full
-	//     search, goroutines also get the lock in the order in which they began to wait. Such a
-	//     hand-off does not count as a preemption. So the same order of holds may need fewer
+	//   - A goroutine does not begin to wait for a lock that another goroutine holds, unless there
+	//     is nothing else to do. So the next holder is decided on when the lock is free. In the
+	//     full search, goroutines also get the lock in the order in which they began to wait. Such
+	//     a hand-off does not count as a preemption. So the same order of holds may need fewer
 	//     preemptions.
 	//   - A goroutine that goes on does not stop before it releases a lock. To stop after that
 	//     makes no difference to the others. Lipton, "Reduction: A method of proving properties of
 	//     parallel programs", CACM 1975. That is so unless one of them tries to acquire a lock
-	//     without a wait. A method that only looks at a lock, such as IsLocked, counts as an atomic.
+	//     without a wait. A method that only looks at a lock, such as IsLocked, counts as an
+	//     atomic.
 	//
 	// Neither is left out while a goroutine waits for a condition of the lock: a goroutine that has
 	// begun to wait for the lock before the signal gets the lock first.

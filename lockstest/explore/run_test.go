@@ -193,7 +193,8 @@ func TestRunOnPurpose(t *testing.T) {
 	}
 }
 
-// onPurpose runs TestRunOnPurpose in a process of its own. The process builds no tests with the tag.
+// onPurpose runs TestRunOnPurpose in a process of its own. The process builds no tests with the
+// tag.
 func onPurpose(t *testing.T, binary, how string, args ...string) (out string, err error) {
 	t.Helper()
 	cmd := exec.Command(binary, append(args, "-test.run=^TestRunOnPurpose$")...)

@@ -21,8 +21,8 @@ import (
 const scope = "github.com/jucgo/locks/record/otel"
 
 const (
-	// MaxNames is the number of lock names that are told apart: 1000. It bounds the number of series
-	// if a program makes names from its input.
+	// MaxNames is the number of lock names that are told apart: 1000. It bounds the number of
+	// series if a program makes names from its input.
 	MaxNames = series.Max
 
 	// Other is the attribute "lock.name" of all further names together.

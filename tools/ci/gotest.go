@@ -33,9 +33,9 @@ type event struct {
 }
 
 // allSearches and newSearches are for tests that call package effort. With each of them, these
-// tests search all lives of stores and all schedules that they know, without them a quarter or less. With
-// newSearches, the tests draw new seeds. Only the full run may find what the change under test did
-// not cause, so the gate sets sameSeed for the tests that call rapid.
+// tests search all lives of stores and all schedules that they know, without them a quarter or
+// less. With newSearches, the tests draw new seeds. Only the full run may find what the change
+// under test did not cause, so the gate sets sameSeed for the tests that call rapid.
 const (
 	allSearches = "LOCKS_SEARCH=all"
 	newSearches = "LOCKS_SEARCH=new"

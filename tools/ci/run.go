@@ -29,9 +29,10 @@ const (
 	last                // alone and in order, after all others
 )
 
-// How many steps of a lane run at a time, while both lanes have some. The checks mostly compute. But most of them wait for a
-// single process again and again, such as the linker of a program. What compiles for minutes on an
-// empty cache is prepared before: beside it a request to a real server takes seconds.
+// How many steps of a lane run at a time, while both lanes have some. The checks mostly compute.
+// But most of them wait for a single process again and again, such as the linker of a program. What
+// compiles for minutes on an empty cache is prepared before: beside it a request to a real server
+// takes seconds.
 const (
 	checksAtATime = 2
 	testsAtATime  = 3

@@ -216,8 +216,9 @@ type system struct{ os, arch string }
 
 func (s system) env() []string { return []string{"GOOS=" + s.os, "GOARCH=" + s.arch, "CGO_ENABLED=0"} }
 
-// platforms vets what has code of its own for a system: the root module and locks on files. Each kind
-// of system and each processor is there once. The full run has the root module on linux/arm64 too.
+// platforms vets what has code of its own for a system: the root module and locks on files. Each
+// kind of system and each processor is there once. The full run has the root module on linux/arm64
+// too.
 func platforms(ctx context.Context, j *job) error {
 	for _, s := range []system{{"linux", "386"}, {"darwin", "arm64"}, {"windows", "amd64"}} {
 		patterns := []string{"./..."}

@@ -177,9 +177,9 @@ func TestAUserCanResolveWithlock(t *testing.T) {
 	u.run(t, dir, "go", "list", "-deps", command)
 }
 
-// Git for Windows, and many programs that unpack a zip, make a text file of a symbolic link. Git for
-// Windows ends lines of text files with CR LF too, unless the repository says otherwise. The second
-// command is compiled only: its tests have steps of their own.
+// Git for Windows, and many programs that unpack a zip, make a text file of a symbolic link. Git
+// for Windows ends lines of text files with CR LF too, unless the repository says otherwise. The
+// second command is compiled only: its tests have steps of their own.
 func TestTheCommandsOfTheREADMEWorkInACloneWithoutLinks(t *testing.T) {
 	w, err := workspace.Open(".")
 	must(t, err)

@@ -116,8 +116,8 @@ var (
 	broken = regexp.MustCompile(`^ +\S+\.go:\d+: (seed \d+ is broken) at `)
 )
 
-// read returns what each test has simulated, by the output of a run that took this long. The run may have
-// ended in the middle of a life.
+// read returns what each test has simulated, by the output of a run that took this long. The run
+// may have ended in the middle of a life.
 func read(out string, processor time.Duration) map[string]*sums {
 	all := make(map[string]*sums)
 	took := make(map[string]float64)

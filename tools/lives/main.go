@@ -173,8 +173,8 @@ func (o *options) repeat(ctx context.Context, jobs []job, account *account) erro
 	return <-errs
 }
 
-// live runs one job, and adds it to the account. The job is stopped when ctx ends. All lives that have ended
-// by then count.
+// live runs one job, and adds it to the account. The job is stopped when ctx ends. All lives that
+// have ended by then count.
 func (o *options) live(ctx context.Context, j job, account *account) error {
 	args := []string{"-test.run", "^" + j.test + "$", "-test.v", "-test.timeout=24h", "-leasetest.simulate"}
 	if j.service {

@@ -131,8 +131,8 @@ func site(w http.ResponseWriter, r *http.Request) {
 		lang, html.EscapeString(name), guidesCSS, badges.ReplaceAllString(body.String(), `src="/badge.svg"`))
 }
 
-// A page that breaks each rule, in this order: a wide element, a blank picture, a table that scrolls,
-// a column of one word a line.
+// A page that breaks each rule, in this order: a wide element, a blank picture, a table that
+// scrolls, a column of one word a line.
 const broken = `<main><div style="width: 1500px">wide</div><img src="/nothing.png"/>` +
 	`<table style="display: block; overflow: auto; width: 100px"><tr><td><div style="width: 200px">x</div></td></tr></table>` +
 	`<table><tr><td style="max-width: 60px">%s</td></tr></table></main>`

@@ -547,7 +547,8 @@ func (b *blocking) startsIn(fn *types.Func, call *ast.CallExpr, group types.Obje
 	return false
 }
 
-// negative reports whether a call is Add of a WaitGroup with a number that is not certainly positive.
+// negative reports whether a call is Add of a WaitGroup with a number that is not certainly
+// positive.
 func negative(info *types.Info, fn *types.Func, call *ast.CallExpr) bool {
 	if fn.FullName() != "(*sync.WaitGroup).Add" || len(call.Args) != 1 {
 		return false

@@ -128,7 +128,8 @@ func (fs *flows) passed(f *function, visit func(calledBack)) {
 	})
 }
 
-// inCaller returns the lock that a function acquires as the function that passes it names it, or nil.
+// inCaller returns the lock that a function acquires as the function that passes it names it, or
+// nil.
 func (fs *flows) inCaller(c calledBack, p *path) *path {
 	g := c.of.callee
 	switch {

@@ -257,8 +257,8 @@ func sameLock(a, b *side) bool {
 	return a != nil && b != nil && a.side == b.side && (a.key() == b.key() || a.id() != nil && a.id() == b.id())
 }
 
-// madeFrom returns the lock in mu.NewCond(), condition.New(&mu), sync.NewCond(&mu), sync.Cond{L: &mu}
-// or &mu.
+// madeFrom returns the lock in mu.NewCond(), condition.New(&mu), sync.NewCond(&mu), sync.Cond{L:
+// &mu} or &mu.
 func madeFrom(info *types.Info, e ast.Expr) *side {
 	e = ast.Unparen(e)
 	if u, ok := e.(*ast.UnaryExpr); ok && u.Op == token.AND {

@@ -30,8 +30,8 @@ func (s *summary) empty() bool {
 	return len(s.Changes)+len(s.Certain)+len(s.Acquired)+len(s.Frees)+len(s.Callbacks) == 0
 }
 
-// A packageSummary is what other packages know of the locks of a package: a fact. The lists have the
-// keys of fields and variables.
+// A packageSummary is what other packages know of the locks of a package: a fact. The lists have
+// the keys of fields and variables.
 type packageSummary struct {
 	Shared   []string
 	Released []string // for another function, in a way that no summary shows
@@ -320,8 +320,8 @@ func (fs *flows) load(fn *types.Func, saved *savedPath) *path {
 	return p
 }
 
-// variable returns a variable of another package. One that is not exported is not in the export data
-// of the compiler.
+// variable returns a variable of another package. One that is not exported is not in the export
+// data of the compiler.
 func (fs *flows) variable(pkg *types.Package, saved *savedPath) types.Object {
 	if token.IsExported(saved.Name) {
 		for _, p := range append([]*types.Package{pkg}, pkg.Imports()...) {

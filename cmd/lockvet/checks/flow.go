@@ -211,8 +211,8 @@ type flows struct {
 	balanced map[types.Object][]*function
 	// apart has those that a function releases without an acquisition of its own.
 	apart map[types.Object][]*function
-	// nameless has those that a function releases without a name for the object, as shards[i].mu, and
-	// does not acquire so.
+	// nameless has those that a function releases without a name for the object, as shards[i].mu,
+	// and does not acquire so.
 	nameless map[types.Object]bool
 	swaps    map[*function][]swap
 	// written has those that some function acquires for writing.
@@ -683,7 +683,8 @@ func (fs *flows) passedOn(c inspector.Cursor) bool {
 }
 
 // lent reports whether a call gives an argument to a function of the package that only acquires and
-// releases it, and calls such functions with it. Then the function's changes tell what becomes of it.
+// releases it, and calls such functions with it. Then the function's changes tell what becomes of
+// it.
 func (fs *flows) lent(call *ast.CallExpr, arg ast.Expr) bool {
 	fn := calleeOf(fs.info, call)
 	if fn == nil || fs.ofExpression(call) {

@@ -161,8 +161,8 @@ func (fs *flows) changesOf(call *ast.CallExpr, visit func(*path, *lockCall)) {
 	}
 }
 
-// onlyCalled reports whether a literal is called at once, or through a variable that is only called.
-// Then its calls show what it does.
+// onlyCalled reports whether a literal is called at once, or through a variable that is only
+// called. Then its calls show what it does.
 func (fs *flows) onlyCalled(g *function) bool {
 	lit, ok := g.node.(*ast.FuncLit)
 	if !ok || g.deferred {

@@ -165,8 +165,8 @@ func (fs *flows) reportUncalled(pass *analysis.Pass, f *function, d *ast.DeferSt
 	})
 }
 
-// unlocks returns the lock that f acquires, if the only result of f always is its Unlock, or a literal
-// that releases it.
+// unlocks returns the lock that f acquires, if the only result of f always is its Unlock, or a
+// literal that releases it.
 func (fs *flows) unlocks(f *function) (lock *path) {
 	results := f.results()
 	if results.Len() != 1 {

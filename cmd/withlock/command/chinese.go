@@ -134,8 +134,8 @@ func (l language) breakable(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// inChinese has the texts of the help and the manual with their translations. A test fails if a text
-// has none, or if the two differ in their numbers, names or verbs.
+// inChinese has the texts of the help and the manual with their translations. A test fails if a
+// text has none, or if the two differ in their numbers, names or verbs.
 var inChinese = map[string]string{
 	about: `withlock 持锁运行一条命令，使这条命令同一时间只在多台机器中的一台上运行。锁保存在这些机器都能访问的存储里，例如 Redis 服务器或 PostgreSQL 数据库。每个名字就是一把锁，无需事先准备。
 

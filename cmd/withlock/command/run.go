@@ -111,9 +111,9 @@ func (j *job) openPatiently(ctx context.Context, c *cli.Command) error {
 	}
 }
 
-// close closes the store, and returns the outcome of the job that ended with err. A command that has
-// succeeded stays a success if Close fails: the command's lock is released. The store may keep a
-// lock of a request without an answer until its lease ends, and a line says so.
+// close closes the store, and returns the outcome of the job that ended with err. A command that
+// has succeeded stays a success if Close fails: the command's lock is released. The store may keep
+// a lock of a request without an answer until its lease ends, and a line says so.
 func (j *job) close(err error) error {
 	limit := closing
 	if f := (failure{}); errors.As(err, &f) && f.code == exitUnreachable {

@@ -11,7 +11,8 @@ import (
 )
 
 // The page shows an annotated Java method, which compiles with the version of ShedLock that the
-// page names. The Java programs of the other pages are compiled by the tests of distributed/interop.
+// page names. The Java programs of the other pages are compiled by the tests of
+// distributed/interop.
 func TestTheJavaOfShedLockCompiles(t *testing.T) {
 	mvn := testbed.Lookup(t, "mvn")
 	var out []byte

@@ -45,8 +45,8 @@ func (u usage) since(before usage) usage {
 	}
 }
 
-// serverMemory returns the memory of the processes that listen on a port, and of their children: the
-// sum of their shares (Pss). It is 0 if the system does not tell.
+// serverMemory returns the memory of the processes that listen on a port, and of their children:
+// the sum of their shares (Pss). It is 0 if the system does not tell.
 func serverMemory(port string) (sum int64) {
 	for pid := range serverProcesses(port) {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))

@@ -93,9 +93,9 @@ func (e requestError) As(target any) bool { return errors.As(e.err, target) }
 // Join returns an error that wraps all of errs but nil, like errors.Join, with a text of one line.
 func Join(errs ...error) error { return joined.Errors(errs...) }
 
-// Names returns the names that list adds and pattern matches, sorted, each once. The pattern has the
-// syntax of [path.Match], and the empty pattern matches all names. The error begins with op, and is the
-// error of a context only as [OfStore] says.
+// Names returns the names that list adds and pattern matches, sorted, each once. The pattern has
+// the syntax of [path.Match], and the empty pattern matches all names. The error begins with op,
+// and is the error of a context only as [OfStore] says.
 func Names(ctx context.Context, op, pattern string, list func(add func(name string)) error) ([]string, error) {
 	var names []string
 	_, err := path.Match(pattern, "")

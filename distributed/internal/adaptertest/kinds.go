@@ -31,7 +31,8 @@ type Kind struct {
 	Rival func(name string) Lock // excludes Lock, and is of another client
 }
 
-// Outage is an error answer to all requests of a client. Its class is Request, Connection or Moment.
+// Outage is an error answer to all requests of a client. Its class is Request, Connection or
+// Moment.
 type Outage[E comparable] struct {
 	Answer E
 	Class  classes.Class

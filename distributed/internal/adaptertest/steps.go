@@ -31,8 +31,8 @@ func Hold(tb testing.TB, l Lock, owner context.Context) locks.Hold {
 	return h
 }
 
-// Patiently is Hold for a server that cannot be reached yet, and for a lease so short that the answer
-// of a busy machine may come too late. It asks again after an error.
+// Patiently is Hold for a server that cannot be reached yet, and for a lease so short that the
+// answer of a busy machine may come too late. It asks again after an error.
 func Patiently(tb testing.TB, l locks.Leased, owner context.Context) locks.Hold {
 	tb.Helper()
 	for end := time.Now().Add(hang); ; time.Sleep(10 * time.Millisecond) {

@@ -212,8 +212,8 @@ func (o *Opening) OnEnd(f func()) {
 	})
 }
 
-// Serve opens the locks of client, which was made with err: its Locker, and Names and Semaphore if it
-// has these methods. Close closes client.
+// Serve opens the locks of client, which was made with err: its Locker, and Names and Semaphore if
+// it has these methods. Close closes client.
 func (o *Opening) Serve(client interface {
 	locks.Provider
 	Close(ctx context.Context) error

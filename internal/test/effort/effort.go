@@ -1,8 +1,8 @@
 // Package effort tells a test how far it searches for mistakes, and by which seeds. The variable
 // LOCKS_SEARCH decides:
 //
-//   - without it, a test searches a quarter, or an eighth with the race detector, by the same seeds in
-//     each run
+//   - without it, a test searches a quarter, or an eighth with the race detector, by the same seeds
+//     in each run
 //   - with LOCKS_SEARCH=all, a test searches all, by the same seeds in each run
 //   - with LOCKS_SEARCH=new, a test searches all, by new seeds
 //

@@ -37,7 +37,8 @@ func engine(l Lock) *syncq.Sync {
 	return (*syncq.Sync)(reflect.ValueOf(l.NewCond().Locker()).Elem().FieldByName("s").Addr().UnsafePointer())
 }
 
-// overtake has the test play a waiter that is woken and never runs. lock acquires l again and again.
+// overtake has the test play a waiter that is woken and never runs. lock acquires l again and
+// again.
 func overtake(t *testing.T, l Lock, lock func(context.Context, Lock) bool) {
 	l.Lock()
 	s := engine(l)

@@ -15,8 +15,8 @@ import (
 const (
 	// Max is the number of names that are told apart.
 	Max = 1000
-	// Other is the label of all further names, and of names that are not UTF-8, which the exporters'
-	// protocols refuse.
+	// Other is the label of all further names, and of names that are not UTF-8, which the
+	// exporters' protocols refuse.
 	Other = "_other"
 )
 

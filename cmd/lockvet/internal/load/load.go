@@ -62,7 +62,8 @@ type loader struct {
 	turns chan struct{}                       // as many as processors
 }
 
-// load parses the files of a package and checks its types. It loads the imports of the package first.
+// load parses the files of a package and checks its types. It loads the imports of the package
+// first.
 func (l *loader) load(p *packages.Package) {
 	p.Fset, p.Syntax = l.fset, []*ast.File{}
 	if p.PkgPath == "unsafe" {
@@ -124,8 +125,8 @@ func (l *loader) load(p *packages.Package) {
 	}
 }
 
-// newInfo returns the maps that the type checker fills. Of a package whose functions lack bodies, only
-// those are asked for that tell which function a call calls.
+// newInfo returns the maps that the type checker fills. Of a package whose functions lack bodies,
+// only those are asked for that tell which function a call calls.
 func newInfo(whole bool) *types.Info {
 	info := &types.Info{
 		Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},

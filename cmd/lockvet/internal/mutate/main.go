@@ -1,10 +1,11 @@
-// Command mutate counts the mistakes that lockvet finds. It puts one mistake at a time into a package
-// in memory, and runs all checks over it:
+// Command mutate counts the mistakes that lockvet finds. It puts one mistake at a time into a
+// package in memory, and runs all checks over it:
 //
 //	go run ./internal/mutate -n 40 ./... # in a module with correct code
 //
-// It takes -n places for each kind of mistake, evenly over all places. A mistake is found if a check
-// reports something in its file that it does not report without the mistake. Nothing is written.
+// It takes -n places for each kind of mistake, evenly over all places. A mistake is found if a
+// check reports something in its file that it does not report without the mistake. Nothing is
+// written.
 package main
 
 import (

@@ -2,9 +2,10 @@
 //
 //	go run ./internal/survey testdata/unchosen.txt # in cmd/lockvet
 //
-// A line of the list has a module and its version, or a verdict: real, harmless or false, the place,
-// the check, and the reason. The program prints each report without a verdict, and each verdict without
-// a report. It downloads the modules, and runs lockvet in each of them as in a module under work.
+// A line of the list has a module and its version, or a verdict: real, harmless or false, the
+// place, the check, and the reason. The program prints each report without a verdict, and each
+// verdict without a report. It downloads the modules, and runs lockvet in each of them as in a
+// module under work.
 //
 // With -beside, it also runs the standard checks of go vet, and no check at all, over each module.
 // These load and type-check what lockvet does, in the same way. So the processor time of lockvet
@@ -137,7 +138,8 @@ func run(name string, beside bool) error {
 
 var place = regexp.MustCompile(`^(.+?):(\d+):\d+: (.*) \((\w+)\)$`)
 
-// toFolder matches a line of go.mod that replaces a module by a folder, which a downloaded module lacks.
+// toFolder matches a line of go.mod that replaces a module by a folder, which a downloaded module
+// lacks.
 var toFolder = regexp.MustCompile(`(?m)^.*=>\s*\.\.?/.*$`)
 
 // survey runs lockvet in one module. Copies of go.mod and go.sum, in folder, get what these lack.

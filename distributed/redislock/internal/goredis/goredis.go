@@ -211,9 +211,9 @@ func (p *port) eval(ctx context.Context, c sender, s *redisport.Script, keys int
 	return r, err
 }
 
-// requestError marks the error of a request. If a server of a cluster does not answer, requestError makes the
-// client look for a new master. The client by itself looks only when it repeats a request, or once
-// a minute.
+// requestError marks the error of a request. If a server of a cluster does not answer, requestError
+// makes the client look for a new master. The client by itself looks only when it repeats a
+// request, or once a minute.
 func (p *port) requestError(ctx context.Context, err error) error {
 	var reply redis.Error
 	if p.cc != nil && !errors.As(err, &reply) {

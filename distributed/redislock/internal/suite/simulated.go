@@ -491,7 +491,8 @@ func Lives(t *testing.T, kind string, seeds ...uint64) {
 	}})
 }
 
-// LivesWithResets is Lives on a server that restarts without its last changes, and whose clock jumps.
+// LivesWithResets is Lives on a server that restarts without its last changes, and whose clock
+// jumps.
 func LivesWithResets(t *testing.T, kind string, seeds ...uint64) {
 	t.Helper()
 	leasetest.Simulate(t, leasetest.World{For: 20 * time.Second, Seeds: seeds, Open: func(tb testing.TB) leasetest.Config {
@@ -502,8 +503,8 @@ func LivesWithResets(t *testing.T, kind string, seeds ...uint64) {
 	}})
 }
 
-// resets has one of the servers store its data each second. The functions are those of a Config, for one
-// server after the other.
+// resets has one of the servers store its data each second. The functions are those of a Config,
+// for one server after the other.
 func resets(tb testing.TB, servers ...*simulated) (forget func(), setClock func(by time.Duration)) {
 	for _, s := range servers {
 		s.every = time.Second
@@ -521,8 +522,9 @@ func resets(tb testing.TB, servers ...*simulated) (forget func(), setClock func(
 	return forget, func(by time.Duration) { one().setClock(by) }
 }
 
-// longFairWait is how long a dead waiter of a fair lock would block others if no release shortened its
-// time. It is longer than any waiter waits when everything is healed, so such a release is missed.
+// longFairWait is how long a dead waiter of a fair lock would block others if no release shortened
+// its time. It is longer than any waiter waits when everything is healed, so such a release is
+// missed.
 const longFairWait = 2 * time.Minute
 
 // lives is the configuration for locks of a kind on server.
@@ -579,8 +581,8 @@ func RedlockLives(t *testing.T, seeds ...uint64) {
 	})
 }
 
-// RedlockLivesWithResets is RedlockLives on servers that restart without their last changes, and whose
-// clocks jump, one after the other.
+// RedlockLivesWithResets is RedlockLives on servers that restart without their last changes, and
+// whose clocks jump, one after the other.
 func RedlockLivesWithResets(t *testing.T, seeds ...uint64) {
 	t.Helper()
 	leasetest.Simulate(t, leasetest.World{
