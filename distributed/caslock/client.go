@@ -246,7 +246,8 @@ func (c *Client) fail(op string, err error) error {
 }
 
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]. See
-// [lease.Client.Close]. Only the first call does anything.
+// [lease.Client.Close]. It sends a request for each hold, 16 at a time. Only the first call does
+// anything.
 func (c *Client) Close(ctx context.Context) error {
 	_, err := c.clients.Close(ctx)
 	for _, s := range []*store{c.locks, c.semaphores} {

@@ -236,8 +236,8 @@ func (a *Advisory) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 }
 
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]; see
-// [lease.Client.Close]. Pinned connections go back to the pool, or are closed. Close waits for them
-// until ctx ends.
+// [lease.Client.Close]. It sends a request on the connection of each hold, 16 at a time. Pinned
+// connections go back to the pool, or are closed. Close waits for them until ctx ends.
 func (a *Advisory) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()

@@ -115,9 +115,9 @@ func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 }
 
 // Close releases all holds, and makes all waiters return [locks.ErrClosed]. See
-// [lease.Client.Close]. It waits for servers that do not answer until ctx ends, and for
-// [lease.DefaultReleaseTimeout] at most. It closes none of the clients that New was given. Only the
-// first call does anything.
+// [lease.Client.Close]. One script on each server frees a hundred locks. Close waits for servers
+// that do not answer until ctx ends, and for [lease.DefaultReleaseTimeout] at most. It closes none
+// of the clients that New was given. Only the first call does anything.
 func (c *Client) Close(ctx context.Context) error {
 	err := c.locks.Close(ctx)
 	c.store.close(ctx)

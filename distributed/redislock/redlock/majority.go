@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -44,10 +43,11 @@ type majority struct {
 }
 
 var (
-	_ driver.Store        = (*majority)(nil)
-	_ driver.Inspector    = (*majority)(nil)
-	_ driver.Announcer    = (*majority)(nil)
-	_ driver.LossNotifier = (*majority)(nil)
+	_ driver.Store         = (*majority)(nil)
+	_ driver.Inspector     = (*majority)(nil)
+	_ driver.Announcer     = (*majority)(nil)
+	_ driver.LossNotifier  = (*majority)(nil)
+	_ driver.BatchReleaser = (*majority)(nil)
 )
 
 // node is one of the servers: its plain lock, and the methods that request votes.
@@ -160,8 +160,8 @@ func (m *majority) Lookup(ctx context.Context, req driver.Request) (driver.Reply
 	return driver.Reply{Held: q.confirmed(0) && v.win()}, nil
 }
 
-// Release returns when a majority of the servers has freed the lock, or when no majority can have
-// had the lock. It frees the other servers in the background. A vote that was refused because the
+// Release returns when a majority of the servers has freed the lock, when no majority can have had
+// the lock, or when so many servers have failed that no majority is left. It frees the other servers in the background. A vote that was refused because the
 // majority came too late was not a hold.
 func (m *majority) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	v := m.find(id.Name, id.Acquisition)
@@ -169,15 +169,20 @@ func (m *majority) Release(ctx context.Context, id driver.HoldID) (driver.Releas
 		return driver.Released{}, nil
 	}
 	n := len(m.nodes)
+	v.forgetFailures()
 	m.free(v, true)
 	v.await(ctx, m.patience(v.lease), func() bool {
-		return v.noted == n || v.held >= m.quorum || v.noted-v.held > n-m.quorum
+		return v.noted == n || v.held >= m.quorum || v.noted-v.held > n-m.quorum || v.failures() > n-m.quorum
 	})
 	v.mu.Lock()
 	noted, held, awaited, won := v.noted, v.held, v.awaited, v.won
-	v.mu.Unlock() // begin acquires the mutexes of votes under that of m, which forget needs
+	var err error
 	if noted < m.quorum {
-		return driver.Released{}, fmt.Errorf("%d of %d servers answered to the release", noted, n)
+		err = v.failure(m.quorum)
+	}
+	v.mu.Unlock() // begin acquires the mutexes of votes under that of m, which forget needs
+	if err != nil {
+		return driver.Released{}, err
 	}
 	m.forget(id.Acquisition, v)
 	return driver.Released{Held: won && held+n-noted >= m.quorum, Awaited: awaited}, nil

@@ -2,12 +2,15 @@ package redlock
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
@@ -61,8 +64,9 @@ type seat struct {
 	asked bool // the vote may have been deleted
 
 	// Guarded by vote.mu.
-	clearing bool // a goroutine deletes the vote
-	gone     bool // the server was noted
+	clearing bool  // a goroutine deletes the vote
+	gone     bool  // the server was noted
+	why      error // why the last deletion has failed, or nil
 }
 
 // join counts another request, next, of the same acquisition. If v has ended, it lets next go on
@@ -218,7 +222,12 @@ func (m *majority) clear(i int, v *vote, tell bool) {
 			r.Held = reply == int64(1)
 		}
 		cancel()
-		if err == nil && !noted {
+		if errors.Is(err, locks.ErrForeign) { // the server has something else instead
+			err = nil
+		}
+		if err != nil {
+			v.fail(s, err)
+		} else if !noted {
 			s.dirty = false
 			s.late = s.late && !r.Held
 			r.Held = r.Held || s.asked // an earlier request may have deleted it
@@ -250,6 +259,58 @@ func (v *vote) note(s *seat, r driver.Released) {
 	v.awaited = v.awaited || r.Held && r.Awaited
 	close(v.changed)
 	v.changed = make(chan struct{})
+}
+
+// fail notes that a server has not deleted v, because of err.
+func (v *vote) fail(s *seat, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s.why = err
+	close(v.changed)
+	v.changed = make(chan struct{})
+}
+
+// forgetFailures begins another release of v.
+func (v *vote) forgetFailures() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i := range v.seats {
+		v.seats[i].why = nil
+	}
+}
+
+// failures returns how many servers have failed to delete v, and not deleted it later. The caller
+// holds v.mu.
+func (v *vote) failures() (n int) {
+	for i := range v.seats {
+		if s := &v.seats[i]; !s.gone && s.why != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// failure returns why no majority has deleted v. It matches [driver.ErrRefused] if so many servers
+// have refused it that no majority can. The caller holds v.mu.
+func (v *vote) failure(quorum int) error {
+	var errs []error
+	n, refused := len(v.seats), 0
+	for i := range v.seats {
+		if s := &v.seats[i]; !s.gone && s.why != nil {
+			errs = append(errs, fmt.Errorf("server %d: %w", i, s.why))
+			if errors.Is(s.why, driver.ErrRefused) {
+				refused++
+			}
+		}
+	}
+	if silent := n - v.noted - len(errs); silent > 0 {
+		errs = append(errs, fmt.Errorf("%d servers have not answered", silent))
+	}
+	err := fmt.Errorf("%d of %d servers answered to the release: %w", v.noted, n, adapter.Join(errs...))
+	if refused <= n-quorum {
+		return doubtful{err}
+	}
+	return err
 }
 
 // await waits until ready returns true, until limit is over, or until ctx ends. It calls ready with

@@ -51,6 +51,7 @@ type Plain interface {
 	Lookup(ctx context.Context, req driver.Request) (driver.Reply, error)
 	Renew(ctx context.Context, holds []driver.HoldID, ttl time.Duration) ([]bool, error)
 	Release(ctx context.Context, id driver.HoldID) (driver.Released, error)
+	driver.BatchReleaser
 
 	// Check returns why name cannot be the name of a lock.
 	Check(name string) error
