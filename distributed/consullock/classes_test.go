@@ -44,7 +44,9 @@ func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 	kinds := adaptertest.Kinds[*consullock.Client]{
 		Mutex: func(c *consullock.Client) adaptertest.Lock { return c.Mutex("it") },
 	}
-	start := func(t *testing.T, c adaptertest.Case[string]) (client, rival *consullock.Client, set func(adaptertest.Mood)) {
+	start := func(
+		t *testing.T, c adaptertest.Case[string],
+	) (client, rival *consullock.Client, set func(adaptertest.Mood)) {
 		f := newFake()
 		way := &adaptertest.Transport{
 			Server: f, IsWrite: f.writes,

@@ -90,7 +90,9 @@ func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 			cases = append(cases, adaptertest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: `table "locks": `})
 		}
 	}
-	start := func(t *testing.T, c adaptertest.Case[string]) (client, rival *caslock.Client, set func(adaptertest.Mood)) {
+	start := func(
+		t *testing.T, c adaptertest.Case[string],
+	) (client, rival *caslock.Client, set func(adaptertest.Mood)) {
 		f := &fake{rows: make(map[string]row)}
 		way := &adaptertest.Transport{
 			Server: f, Answer: func(*http.Request) (*http.Response, error) { return refusalOf(c.Answer), nil },

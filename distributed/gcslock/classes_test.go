@@ -39,7 +39,9 @@ func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 			cases = append(cases, adaptertest.Case[refused]{Name: r.Code, Class: r.Class, Answer: refusedAs(r.Code), Text: "because"})
 		}
 	}
-	start := func(t *testing.T, c adaptertest.Case[refused]) (client, rival *caslock.Client, set func(adaptertest.Mood)) {
+	start := func(
+		t *testing.T, c adaptertest.Case[refused],
+	) (client, rival *caslock.Client, set func(adaptertest.Mood)) {
 		f := newFake()
 		front := &adaptertest.Transport{
 			Server: f, IsWrite: func(r *http.Request) bool { return r.Method != http.MethodGet },

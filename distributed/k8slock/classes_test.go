@@ -44,7 +44,9 @@ func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 			cases = append(cases, adaptertest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: "because"})
 		}
 	}
-	start := func(t *testing.T, c adaptertest.Case[string]) (client, rival *caslock.Client, set func(adaptertest.Mood)) {
+	start := func(
+		t *testing.T, c adaptertest.Case[string],
+	) (client, rival *caslock.Client, set func(adaptertest.Mood)) {
 		f := newFake(t)
 		way := &adaptertest.Transport{
 			Server: f, IsWrite: func(r *http.Request) bool { return r.Method != http.MethodGet },

@@ -41,7 +41,9 @@ func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 		}
 		cases = append(cases, adaptertest.Case[string]{Name: r.Code, Class: r.Class, Answer: r.Code, Text: "because"})
 	}
-	start := func(t *testing.T, c adaptertest.Case[string]) (client, rival *caslock.Client, set func(adaptertest.Mood)) {
+	start := func(
+		t *testing.T, c adaptertest.Case[string],
+	) (client, rival *caslock.Client, set func(adaptertest.Mood)) {
 		f := newFake()
 		w := &way{f: f, answer: c.Answer}
 		return openFake(t, w), openFake(t, &way{f: f}), w.Set

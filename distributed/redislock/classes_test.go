@@ -29,3 +29,7 @@ func TestHoldsAndWaitersOutlastAFullMemory(t *testing.T) {
 func TestEachKindFollowsTheClassOfAnErrorReply(t *testing.T) {
 	suite.EachKindFollowsTheClassOfAnErrorReply(t, onGoRedis)
 }
+
+func TestANumberFollowsTheClassOfAnErrorReply(t *testing.T) {
+	suite.ANumberFollowsTheClassOfAnErrorReply(t, onGoRedis)
+}

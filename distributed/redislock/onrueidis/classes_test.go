@@ -29,3 +29,11 @@ func TestHoldsAndWaitersOutlastAFullMemory(t *testing.T) {
 func TestEachKindFollowsTheClassOfAnErrorReply(t *testing.T) {
 	suite.EachKindFollowsTheClassOfAnErrorReply(t, onRueidis)
 }
+
+func TestANumberFollowsTheClassOfAnErrorReply(t *testing.T) {
+	suite.ANumberFollowsTheClassOfAnErrorReply(t, onRueidis)
+}
+
+func TestARedlockFollowsTheClassOfAnErrorReply(t *testing.T) {
+	suite.ARedlockFollowsTheClassOfAnErrorReply(t, onRueidis)
+}

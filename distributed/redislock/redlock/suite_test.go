@@ -58,3 +58,7 @@ func TestLocksThatReplicasAcknowledgePassTheKit(t *testing.T) {
 }
 
 func TestRedlockPassesTheKit(t *testing.T) { suite.RedlockPassesTheKit(t, onGoRedis) }
+
+func TestARedlockFollowsTheClassOfAnErrorReply(t *testing.T) {
+	suite.ARedlockFollowsTheClassOfAnErrorReply(t, onGoRedis)
+}

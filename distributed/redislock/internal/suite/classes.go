@@ -17,6 +17,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/redislock"
 	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
+	"github.com/jucgo/locks/distributed/redislock/redlock"
 )
 
 // moody is a server that refuses scripts with an error reply, as long as there is one.
@@ -61,10 +62,7 @@ var reactions = map[classes.Class]struct {
 func inEachMood(
 	t *testing.T, on Driver, f func(t *testing.T, m *moody, l *lease.Mutex, text string, class classes.Class)) {
 	t.Parallel()
-	prefixes := []string{"NOPERM ", "WRONGTYPE ", "value is not an integer"} // not listed
-	for _, r := range redisport.Refusals {
-		prefixes = append(prefixes, r.Code)
-	}
+	prefixes := append([]string{"NOPERM ", "WRONGTYPE ", "value is not an integer"}, codes()...) // three are not listed
 	classOf := func(prefix string) classes.Class { return redisport.ClassOf(prefix+"of the test", false) }
 	require.Len(t, adaptertest.OneOfEach(prefixes, classOf), len(reactions))
 	for _, prefix := range prefixes {
@@ -168,14 +166,8 @@ func AReleaseFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
 // EachKindFollowsTheClassOfAnErrorReply is for the kinds that the situations above do not test.
 func EachKindFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
 	t.Parallel()
-	adaptertest.TestKinds(t, []adaptertest.Outage[string]{
-		{Answer: "LOADING of the test", Class: classes.Moment},
-		{Answer: "READONLY of the test", Class: classes.Moment},
-		{Answer: "WRONGPASS of the test", Class: classes.Connection},
-		{Answer: "NOPERM of the test", Class: classes.Request},
-	}, func(t *testing.T) (*adaptertest.Refuser[string], []adaptertest.Kind) {
+	adaptertest.TestKinds(t, outages(), func(t *testing.T) (*adaptertest.Refuser[string], []adaptertest.Kind) {
 		m := startMoody(t)
-		often := redislock.WithLeaseOptions(lease.WithPoll(50 * time.Millisecond))
 		c, rival := on.Open(t, m.Addr(), often, Term(time.Hour)), on.Open(t, m.Addr(), Term(time.Hour))
 		var all []adaptertest.Kind
 		for name, lock := range AllKinds {
@@ -202,4 +194,131 @@ func EachKindFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
 			},
 		})
 	})
+}
+
+// often makes waiters ask often. A busy machine may need long for the second request of a release.
+var often = redislock.WithLeaseOptions(lease.WithPoll(5*time.Millisecond), lease.WithReleaseTimeout(Hang))
+
+// outages are the error replies that all kinds meet: those of the table in which a server refuses
+// the moment or the connection, and a refused request.
+func outages() (all []adaptertest.Outage[string]) {
+	for _, prefix := range append([]string{"NOPERM "}, codes()...) {
+		text := prefix + "of the test"
+		switch class := redisport.ClassOf(text, false); class {
+		case classes.Moment, classes.Connection, classes.Request:
+			all = append(all, adaptertest.Outage[string]{Answer: text, Class: class})
+		}
+	}
+	return all
+}
+
+// codes are the beginnings of the error replies that are listed.
+func codes() (all []string) {
+	for _, r := range redisport.Refusals {
+		all = append(all, r.Code)
+	}
+	return all
+}
+
+// ARedlockFollowsTheClassOfAnErrorReply has one server. Of several servers, one may answer later than
+// the client waits for it once the others have failed: then the outcome is in doubt.
+func ARedlockFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
+	t.Parallel()
+	adaptertest.TestKinds(t, outages(), func(t *testing.T) (*adaptertest.Refuser[string], []adaptertest.Kind) {
+		m := startMoody(t)
+		to := []Way{{Addrs: []string{m.Addr()}, Reply: reply}}
+		open := func(opts ...redislock.Option) *redlock.Client {
+			// No request is given up on a busy machine. What fails is answered, so nothing takes so long.
+			c := on.Redlock(t, to, append(opts, Term(time.Hour), redlock.WithNodeTimeout(Hang))...)
+			t.Cleanup(func() { adaptertest.Close(t, c) })
+			return c
+		}
+		c, rival := open(often), open()
+		return &m.Refuser, []adaptertest.Kind{{
+			Name:  "redlock",
+			Lock:  func(name string) adaptertest.Lock { return c.Mutex(name) },
+			Rival: func(name string) adaptertest.Lock { return rival.Mutex(name) },
+		}}
+	})
+}
+
+// ANumberFollowsTheClassOfAnErrorReply is for a RedissonSemaphore, whose permits have no lease.
+func ANumberFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
+	t.Parallel()
+	for _, o := range outages() {
+		t.Run(o.Answer, func(t *testing.T) {
+			t.Parallel()
+			m := startMoody(t)
+			s := on.Open(t, m.Addr()).RedissonSemaphore("it")
+			free := func() { require.NoError(t, s.AddPermits(Background, 1)) }
+			free()
+			type result struct {
+				p   locks.Permits
+				err error
+			}
+			acquire := func() <-chan result {
+				got := make(chan result, 1)
+				go func() {
+					p, err := s.AcquireContext(Background, 1)
+					got <- result{p, err}
+				}()
+				return got
+			}
+			refused := func(err error) {
+				require.ErrorIs(t, err, driver.ErrRefused)
+				require.ErrorContains(t, err, o.Answer)
+				require.Equal(t, o.Class == classes.Connection, errors.Is(err, driver.ErrLogin), "%v", err)
+			}
+
+			m.Refuse(o.Answer) // a first request
+			got := acquire()
+			if o.Class == classes.Moment {
+				m.Refuses(t, 2)
+				m.Refuse("")
+				free() // wakes the waiter
+			} else {
+				refused((<-got).err)
+				m.Refuse("")
+				got = acquire()
+			}
+			r := <-got
+			require.NoError(t, r.err)
+
+			before, err := s.AvailablePermits(Background)
+			require.NoError(t, err)
+			m.Refuse(o.Answer) // a release
+			released := make(chan error, 1)
+			go func() { released <- r.p.ReleaseContext(Background) }()
+			if o.Class == classes.Moment {
+				m.Refuses(t, 2)
+				m.Refuse("")
+				require.NoError(t, <-released)
+			} else {
+				refused(<-released)
+				require.NoError(t, r.p.Err(), "the permits are held as before")
+				m.Refuse("")
+			}
+			require.Eventually(t, func() bool {
+				n, err := s.AvailablePermits(Background)
+				return err == nil && n == before+1
+			}, Hang, time.Millisecond)
+
+			_, err = s.DrainPermits(Background)
+			require.NoError(t, err)
+			got = acquire() // a wait
+			const channel = "redisson_sc:{it}"
+			require.Eventually(t, func() bool { return m.PubSubNumSub(channel)[channel] > 0 }, Hang, time.Millisecond)
+			m.Refuse(o.Answer)
+			m.Publish(channel, "1")
+			if o.Class == classes.Request {
+				refused((<-got).err)
+				m.Refuse("")
+				return
+			}
+			m.Refuses(t, 1)
+			m.Refuse("")
+			free()
+			require.NoError(t, (<-got).err)
+		})
+	}
 }
