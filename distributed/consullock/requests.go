@@ -30,9 +30,23 @@ func (s *store) write(ctx context.Context, endpoint string, in, out any) error {
 
 // change carries out all of ops, or none of them. Then refusal says why. It returns what the last
 // one has left.
+func (s *store) change(ctx context.Context, ops ...*api.KVTxnOp) (pair *api.KVPair, refusal, err error) {
+	results, refused, err := s.transact(ctx, ops...)
+	if err != nil {
+		return nil, nil, err
+	}
+	if refusal, err = refusalOf(refused); refusal != nil || err != nil {
+		return nil, refusal, err
+	}
+	return results[len(ops)-1].KV, nil, nil
+}
+
+// transact carries out all of ops, or none of them. Then refused says which of them cannot be carried
+// out.
 //
 // It does not use the Txn of the library, whose errors lack the status.
-func (s *store) change(ctx context.Context, ops ...*api.KVTxnOp) (pair *api.KVPair, refusal, err error) {
+func (s *store) transact(
+	ctx context.Context, ops ...*api.KVTxnOp) (results api.TxnResults, refused api.TxnErrors, err error) {
 	var in api.TxnOps
 	for _, op := range ops {
 		in = append(in, &api.TxnOp{KV: op})
@@ -41,13 +55,10 @@ func (s *store) change(ctx context.Context, ops ...*api.KVTxnOp) (pair *api.KVPa
 	err = s.write(ctx, "/v1/txn", in, &out)
 	var answer api.StatusError
 	if errors.As(err, &answer) && answer.Code == http.StatusConflict {
-		if err = json.Unmarshal([]byte(answer.Body), &out); err != nil {
-			return nil, nil, err
-		}
-		if refusal, err = refusalOf(out.Errors); refusal == nil && err == nil {
+		if err = json.Unmarshal([]byte(answer.Body), &out); err == nil && len(out.Errors) == 0 {
 			err = errors.New("a conflict without a reason")
 		}
-		return nil, refusal, err
+		return nil, out.Errors, err
 	}
 	if err != nil {
 		return nil, nil, err
@@ -55,7 +66,7 @@ func (s *store) change(ctx context.Context, ops ...*api.KVTxnOp) (pair *api.KVPa
 	if n := len(out.Results); n != len(ops) || out.Results[n-1].KV == nil {
 		return nil, nil, fmt.Errorf("%d results of %d operations, or without a pair", n, len(ops))
 	}
-	return out.Results[len(ops)-1].KV, nil, nil
+	return out.Results, nil, nil
 }
 
 // Why a change is refused.

@@ -332,10 +332,15 @@ func (s *store) Release(ctx context.Context, id driver.HoldID) (driver.Released,
 
 // free releases the key called name if the key is unchanged since pair, and reports whether it was.
 func (s *store) free(ctx context.Context, name string, pair *api.KVPair) (bool, error) {
-	_, refusal, err := s.change(ctx, s.compare(name, pair.ModifyIndex), &api.KVTxnOp{
-		Verb: api.KVUnlock, Key: s.key(name), Flags: api.LockFlagValue, Session: pair.Session,
-	})
+	_, refusal, err := s.change(ctx, s.unlock(name, pair.ModifyIndex, pair.Session)...)
 	return err == nil && refusal == nil, err
+}
+
+// unlock releases the key called name if session holds it and the key has the index.
+func (s *store) unlock(name string, index uint64, session string) api.KVTxnOps {
+	return api.KVTxnOps{s.compare(name, index), {
+		Verb: api.KVUnlock, Key: s.key(name), Flags: api.LockFlagValue, Session: session,
+	}}
 }
 
 // Lost releases a hold whose time is over. The session may live on.

@@ -1,0 +1,101 @@
+package consullock
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/lease/driver"
+)
+
+var _ driver.BatchReleaser = (*store)(nil)
+
+// ReleaseAll releases the keys by transactions of as many keys as Consul permits. After them, it
+// releases the holds whose acquisition had no answer, each by requests of its own.
+func (s *store) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, error) {
+	done := make([]bool, len(ids))
+	var keys []unlocking
+	var unanswered []int
+	s.mu.Lock()
+	for i, id := range ids {
+		if h, known := s.holds[id]; known {
+			keys = append(keys, unlocking{i, s.unlock(id.Name, h.index, h.session.id)})
+		} else {
+			unanswered = append(unanswered, i)
+		}
+	}
+	s.mu.Unlock()
+	var failed error
+	for some := range slices.Chunk(keys, maxOps/2) {
+		if err := s.unlockAll(ctx, some, done); err != nil {
+			failed = err
+		}
+	}
+	s.mu.Lock()
+	for _, u := range keys {
+		if done[u.i] {
+			delete(s.holds, ids[u.i])
+		}
+	}
+	s.mu.Unlock()
+	for _, i := range unanswered {
+		if _, err := s.Release(ctx, ids[i]); err == nil || errors.Is(err, locks.ErrForeign) {
+			done[i] = true
+		} else {
+			failed = err
+		}
+	}
+	return done, failed
+}
+
+// unlocking is the release of a hold: its number in the batch, and a condition and a change of its
+// key.
+type unlocking struct {
+	i   int
+	ops api.KVTxnOps
+}
+
+// unlockAll carries out some by one transaction, and sets done of each hold that has ended. If a
+// transaction is refused, none of its operations is carried out, and the answer names each one that
+// cannot be. Then unlockAll repeats the transaction without these holds.
+func (s *store) unlockAll(ctx context.Context, some []unlocking, done []bool) (failed error) {
+	for len(some) > 0 {
+		var ops api.KVTxnOps
+		for _, u := range some {
+			ops = append(ops, u.ops...)
+		}
+		_, refused, err := s.transact(ctx, ops...)
+		if err != nil {
+			return err
+		}
+		refusals := make(map[int]api.TxnErrors) // by hold
+		for _, e := range refused {
+			if k := e.OpIndex / 2; k >= 0 && k < len(some) {
+				refusals[k] = append(refusals[k], e)
+			}
+		}
+		if len(refused) > 0 && len(refusals) == 0 {
+			return errors.New("a refusal of no operation")
+		}
+		var rest []unlocking
+		for k, u := range some {
+			why, is := refusals[k]
+			switch {
+			case is:
+				_, err := refusalOf(why)
+				if done[u.i] = err == nil; err != nil {
+					failed = err
+				}
+			case len(refused) > 0:
+				rest = append(rest, u)
+			default:
+				done[u.i] = true
+			}
+		}
+		some = rest
+	}
+	return failed
+}
