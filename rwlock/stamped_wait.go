@@ -87,11 +87,7 @@ type stampedWaiter struct {
 }
 
 // Waiters are reused: a contended acquisition allocates nothing in the steady state.
-var stampedWaiters = sync.Pool{New: func() any {
-	n := new(stampedWaiter)
-	n.place.Init()
-	return n
-}}
+var stampedWaiters = sync.Pool{New: park.Maker(func(n *stampedWaiter) *park.Place { return &n.place })}
 
 // stamped is named in tests by package deadlock, which sees no waits for a StampedLock.
 var stamped = ownerless.Kind{Name: "rwlock.StampedLock"}

@@ -24,11 +24,7 @@ func (n *ticketNode) void() bool { return !n.queued }
 // Nodes are reused: a contended acquisition allocates nothing in the steady state. The user
 // recycles its node when no goroutine can unpark it any more. A node that the user left in the
 // queue is recycled by the goroutine that removes it.
-var ticketNodes = sync.Pool{New: func() any {
-	n := new(ticketNode)
-	n.place.Init()
-	return n
-}}
+var ticketNodes = sync.Pool{New: park.Maker(func(n *ticketNode) *park.Place { return &n.place })}
 
 func newTicketNode(t uint64, owner int64) *ticketNode {
 	n := ticketNodes.Get().(*ticketNode)

@@ -71,6 +71,3 @@ func (l *Limit) Park(p *Place, g *sync.Mutex) bool {
 	}
 	return false
 }
-
-// Ends returns the channels of the limit after Open: of a context, or of a duration. One is nil.
-func (l *Limit) Ends() (done <-chan struct{}, timer <-chan time.Time) { return l.done, l.timer }

@@ -72,6 +72,16 @@ func (l locker) Unlock() {
 // each frame that it returns through.
 func (p *Place) Init() { p.cond.L = locker{p} }
 
+// Maker returns a function that makes nodes of waits for a sync.Pool. place returns the Place of a
+// node.
+func Maker[N any](place func(*N) *Place) func() any {
+	return func() any {
+		n := new(N)
+		place(n).Init()
+		return n
+	}
+}
+
 // Open makes p selectable until it is reset, and returns the channel that delivers its permits. It
 // must happen before another goroutine can get at p.
 func (p *Place) Open() <-chan struct{} {

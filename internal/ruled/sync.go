@@ -6,7 +6,6 @@ import (
 
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
-	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -136,8 +135,7 @@ func (s *Sync[R]) onChange() {
 
 // Wait waits in the queue until the rules admit arg, or l ends, or the wait is refused. who is
 // the owner that inspection shows, or 0 for the calling goroutine. The outcome is Acquired, Ended
-// or Refused. The package comment has the steps of a wait. A goroutine that wakes pays for each
-// frame that it returns through, so the select of [park.Limit.Park] is written out here.
+// or Refused. The package comment has the steps of a wait.
 func (s *Sync[R]) Wait(arg uint64, who int64, l *park.Limit) syncq.Outcome {
 	if who == 0 {
 		who = goid.Get()
@@ -155,20 +153,7 @@ func (s *Sync[R]) Wait(arg uint64, who int64, l *park.Limit) syncq.Outcome {
 	l.Open(&n.place)
 	s.enqueue(n)
 	for {
-		ended := false
-		if sched.On {
-			ended = !l.Park(&n.place, nil)
-		} else {
-			done, timer := l.Ends()
-			select {
-			case <-n.place.Permits():
-			case <-done:
-				ended = true
-			case <-timer:
-				ended = true
-			}
-		}
-		if ended {
+		if !l.Park(&n.place, nil) {
 			return s.Leave(n)
 		}
 		if !s.barges || s.compete(n) {
