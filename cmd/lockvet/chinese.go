@@ -168,8 +168,8 @@ func translated(d analysis.Diagnostic) analysis.Diagnostic {
 	return d
 }
 
-// printVersion answers go vet's question for the version of a tool that speaks Chinese. go vet
-// keeps the reports of a version in its cache, so that each language needs a version of its own.
+// printVersion answers go vet's question for the version of a tool that reports in Chinese. go vet
+// keeps the reports of a version in its cache, so each language needs a version of its own.
 func printVersion(w io.Writer) error {
 	file, err := os.Executable()
 	if err != nil {

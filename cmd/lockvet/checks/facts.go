@@ -13,8 +13,9 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// A summary is what other packages know of a function: a fact. A name of a lock is that of the
-// function, which begins with its receiver, with a parameter or with a variable of a package.
+// A summary is what other packages know of a function: a fact. A lock has the name that the
+// function uses. The name begins with the receiver, with a parameter or with a variable of a
+// package.
 type summary struct {
 	Changes   []savedChange
 	Certain   []savedAcquisition
@@ -104,12 +105,12 @@ const (
 	ofPackage
 )
 
-// maxSaved bounds the acquisitions of a summary, and those of a package's steps.
+// maxSaved bounds the acquisitions of a summary, and of a package's steps.
 const maxSaved = 64
 
-// summarized reports whether other packages get the facts of this one: it belongs to a module under
-// work. Other modules come at a fixed version. They would have to be followed anew in each run, and
-// their functions seldom return with a lock.
+// summarized reports whether other packages get the facts of the package of pass: the package
+// belongs to a module under work. Other modules have a fixed version. Each run would have to follow
+// them anew, and their functions seldom return with a lock.
 func summarized(pass *analysis.Pass) bool {
 	return pass.Module != nil && pass.Module.Path != "" && pass.Module.Version == ""
 }
@@ -203,8 +204,8 @@ func (fs *flows) importFacts() {
 	}
 }
 
-// imported returns the function of another package that call calls, if there is a summary of it. It
-// has no body.
+// imported returns the function of another package that call calls, if there is a summary of this
+// function. The result has no body.
 func (fs *flows) imported(call *ast.CallExpr) *function {
 	fn := calleeOf(fs.info, call)
 	if fn == nil || fn.Pkg() == nil || fn.Pkg() == fs.pass.Pkg || !fs.foreign.packages[fn.Pkg().Path()] {
@@ -360,7 +361,7 @@ func (fs *flows) methodOf(saved savedMethod) *types.Func {
 	return fs.foreign.methods[saved]
 }
 
-// exportFacts tells the packages that import this one what its functions do with locks.
+// exportFacts tells importing packages how the functions of this package use locks.
 func (fs *flows) exportFacts() {
 	for _, f := range fs.functions {
 		if f.obj == nil || !f.obj.Exported() {

@@ -201,21 +201,22 @@ type flows struct {
 	graphs     *ctrlflow.CFGs
 	functions  []*function
 	declared   map[*types.Func]*function
-	// released has the fields and variables of locks that a function releases for another one.
+	// released has the fields and variables of locks that a function releases for another function.
 	released map[types.Object]bool
-	// shared has those that some code gives to other code.
+	// shared has the fields and variables that some code gives to other code.
 	shared map[types.Object]bool
 	// leavers has the functions that may return with a hold of a field or variable.
 	leavers map[types.Object][]*function
 	// balanced has the functions that acquire a field or variable themselves, and release it.
 	balanced map[types.Object][]*function
-	// apart has those that a function releases without an acquisition of its own.
+	// apart has the fields and variables that a function releases without an acquisition of its
+	// own.
 	apart map[types.Object][]*function
-	// nameless has those that a function releases without a name for the object, as shards[i].mu,
-	// and does not acquire so.
+	// nameless has the fields and variables that a function releases without a name for the object,
+	// as shards[i].mu, and does not acquire in this way.
 	nameless map[types.Object]bool
 	swaps    map[*function][]swap
-	// written has those that some function acquires for writing.
+	// written has the fields and variables that some function acquires for writing.
 	written map[types.Object]bool
 	// assigned has the fields and the variables of the package that an assignment changes.
 	assigned map[types.Object]bool
@@ -244,7 +245,7 @@ func (fs *flows) known(t *tracked) bool {
 	return !t.escaped && (id == nil || fs.knownLock(t.path))
 }
 
-// knownLock reports whether the packages that this one sees show all functions that use a lock.
+// knownLock reports whether this package and its imports show all functions that use a lock.
 func (fs *flows) knownLock(p *path) bool {
 	id := p.id()
 	if id == nil || id.Pkg() == nil || fs.shared[id] {
@@ -253,7 +254,7 @@ func (fs *flows) knownLock(p *path) bool {
 	return id.Pkg() == fs.pass.Pkg || fs.foreign.packages[id.Pkg().Path()] && !fs.foreign.shared[p.idKey()]
 }
 
-// release notes that some function releases a lock for another one.
+// release notes that some function releases a lock for another function.
 func (fs *flows) release(p *path) {
 	fs.released[p.id()] = true
 	fs.keys[p.id()] = p.idKey()
@@ -271,7 +272,7 @@ func (fs *flows) partsOf(t *types.TypeName) int {
 	return n
 }
 
-// local reports whether no other function releases the lock for this one.
+// local reports whether no other function releases the lock for the function of t.
 func (fs *flows) local(t *tracked) bool {
 	return fs.known(t) && !fs.released[t.path.id()] && !fs.foreign.released[t.path.idKey()]
 }
@@ -459,7 +460,7 @@ func (fs *flows) build(at inspector.Cursor, outer *function) {
 	fs.functions = append(fs.functions, f)
 }
 
-// analyze follows the locks of f, after those of the functions that it calls.
+// analyze follows the locks of f, after the locks of the functions that f calls.
 func (fs *flows) analyze(f *function) {
 	if f.progress != untouched {
 		return
@@ -535,7 +536,7 @@ func (fs *flows) collect(f *function) {
 	for id, also := range acquires {
 		fs.nameless[id] = fs.nameless[id] || !also
 	}
-	// What a deferred literal does with a lock is a use of f too.
+	// A use of a lock by a deferred literal is a use by f too.
 	for _, g := range f.inner {
 		if fs.onlyCalled(g) {
 			continue
@@ -586,7 +587,8 @@ func fieldOf(info *types.Info, call *ast.CallExpr) types.Object {
 	return nil
 }
 
-// inspectOwn visits the nodes of a body in the order of the source, except those of literals.
+// inspectOwn visits the nodes of a body in the order of the source, except nodes inside of function
+// literals.
 func inspectOwn(body ast.Node, visit func(ast.Node)) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		if _, ok := n.(*ast.FuncLit); ok {
@@ -599,7 +601,8 @@ func inspectOwn(body ast.Node, visit func(ast.Node)) {
 	})
 }
 
-// callsIn returns the calls in nodes in the order of the source, except those of literals.
+// callsIn returns the calls in nodes in the order of the source, except calls inside of function
+// literals.
 func callsIn(nodes ...ast.Node) (calls []*ast.CallExpr) {
 	for _, n := range nodes {
 		inspectOwn(n, func(n ast.Node) {
@@ -611,8 +614,8 @@ func callsIn(nodes ...ast.Node) (calls []*ast.CallExpr) {
 	return calls
 }
 
-// escapes returns each path that the code below root uses otherwise than to call a method, to
-// select a field, to assign, to compare, to make a condition, or to lend it to a function.
+// escapes returns each path that the code below root may keep. It leaves out uses that call a
+// method, select a field, assign, compare, make a condition, or lend the path to a function.
 func (fs *flows) escapes(root inspector.Cursor) (found []*path) {
 	info := fs.info
 	for c := range root.Preorder((*ast.CallExpr)(nil), (*ast.SelectorExpr)(nil), (*ast.Ident)(nil)) {
@@ -684,7 +687,7 @@ func (fs *flows) passedOn(c inspector.Cursor) bool {
 
 // lent reports whether a call gives an argument to a function of the package that only acquires and
 // releases it, and calls such functions with it. Then the function's changes tell what becomes of
-// it.
+// the argument.
 func (fs *flows) lent(call *ast.CallExpr, arg ast.Expr) bool {
 	fn := calleeOf(fs.info, call)
 	if fn == nil || fs.ofExpression(call) {

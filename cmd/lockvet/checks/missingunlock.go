@@ -157,9 +157,9 @@ func (fs *flows) leaks(f *function, t *tracked) (found []leak) {
 	return found
 }
 
-// disciplined reports whether f must release a lock that it acquires, although it releases the lock
-// nowhere: other functions release the locks that they acquire, and none releases the lock for
-// another function.
+// disciplined reports whether f must release a lock that it acquires, although f releases the lock
+// nowhere. This is so if other functions release the lock after their own acquisitions, and no
+// function releases it for another function.
 func (fs *flows) disciplined(f *function, t *tracked, m mode) bool {
 	id := t.path.id()
 	if id == nil {
@@ -231,8 +231,8 @@ func (fs *flows) otherReleases(f *function, t *tracked, m mode) bool {
 	return id == nil || releases(f)
 }
 
-// mayHandOver reports whether the name of f, or of the function around it, says that it keeps a
-// lock. Some function has to release the lock then, or another package.
+// mayHandOver reports whether the name of f, or of the function around it, says that f keeps a
+// lock. Then some function, or another package, has to release the lock.
 func (fs *flows) mayHandOver(f *function, t *tracked) bool {
 	id := t.path.id()
 	return f.decl != nil && slices.ContainsFunc(words(f.decl.Name.Name), handsOver.MatchString) &&

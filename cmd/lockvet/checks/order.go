@@ -260,7 +260,7 @@ func (o *orders) report(pass *analysis.Pass) {
 }
 
 // reportForeign reports the pairs of locks that two packages acquire in opposite orders, if neither
-// imports the other one. Of the packages that import both, the lowest ones report the pair.
+// imports the other. Of the packages that import both, the lowest packages report the pair.
 func (o *orders) reportForeign(pass *analysis.Pass, foreign []step, reported map[[2]string]bool) {
 	byPair := map[[2]string][]step{}
 	for _, s := range foreign {
@@ -322,7 +322,7 @@ func (o *orders) importers(pass *analysis.Pass) importers {
 	return all
 }
 
-// both reports whether some package imports p and q, or is one of them and imports the other one.
+// both reports whether some package imports p and q, or is one of them and imports the other.
 func (i importers) both(p, q *types.Package) bool {
 	for _, below := range i {
 		if below[p] && below[q] {

@@ -494,7 +494,7 @@ func (w *walker) cond(e ast.Expr, s set, value bool) set {
 	return w.expr(e, s)
 }
 
-// recovered reports whether e is what recover has returned.
+// recovered reports whether e is the result of recover.
 func (w *walker) recovered(e ast.Expr, depth int) bool {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.CallExpr:
