@@ -142,7 +142,7 @@ func bySlot[T any](c *core, items []T, key func(T) string) map[uint16][]T {
 	return groups
 }
 
-// eachSlot runs f for the indexes of those ids that one request may have, at once for all slots. It
+// eachSlot calls f for each slot with the indexes of the slot's ids, for all slots at once. It
 // returns the error of a failed call.
 func (c *core) eachSlot(ids []driver.HoldID, f func(which []int) error) (failed error) {
 	all := make([]int, len(ids))

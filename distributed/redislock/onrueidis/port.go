@@ -49,7 +49,7 @@ func (p *port) command(s *redisport.Script, whole bool, keys int, all []any) rue
 	if whole {
 		name, what = "EVAL", s.Src
 	}
-	// The first key says where it goes. All are in one slot.
+	// The first key says to which server the request goes. All keys are in one slot.
 	c := p.c.B().Arbitrary(name, what, strconv.Itoa(keys)).Keys(redisport.Text(all[redisport.Head]))
 	for _, a := range all[redisport.Head+1:] {
 		c = c.Args(redisport.Text(a))

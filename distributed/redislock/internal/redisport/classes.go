@@ -54,14 +54,14 @@ var Refusals = classes.Table{
 	{"NOPROTO ", classes.Connection, "the server does not speak the client's version of the protocol"},
 	{"DB index is out of range", classes.Connection, "the server has fewer databases"},
 
-	// These are about the stored value.
+	// The replies below are about the stored value.
 	{"FOREIGN ", Foreign, "a script of this module found no lock under the name"},
 	{"value is not a valid float", Foreign, "a score is no number"},
 
 	// The client.
 	{"SELECT is not allowed in cluster mode", Topology, "a cluster has one database"},
 
-	// These are of proxies, whose replies lack a code.
+	// The replies below are of proxies, and lack a code.
 	{"no upstream host", classes.Moment, "Envoy knows no server that is up"},
 	{"upstream failure", classes.Unclear, "Envoy has lost the connection to the server"},
 	{"upstream protocol error", classes.Unclear, "Envoy does not understand the server's reply"},

@@ -38,7 +38,7 @@ const Lasting = 6 * Hang
 // Rarely makes waiters rely on messages, and on the time to live of the lock.
 var Rarely = redislock.WithLeaseOptions(lease.WithPoll(Lasting))
 
-// Unhurried has a client not fail because the machine is busy.
+// Unhurried keeps a client from failing because the machine is busy.
 var Unhurried = []redislock.Option{redislock.WithLeaseOptions(adaptertest.Patient), Term(Lasting)}
 
 // Brief is for a test after which there is nobody to release a lock.
@@ -62,7 +62,7 @@ func Hold(tb testing.TB, l locks.Leased, ctx context.Context) locks.Hold {
 	return h
 }
 
-// Renewed waits until h, which is renewed, has been so once more.
+// Renewed waits for the next renewal of h.
 func Renewed(tb testing.TB, h locks.Hold) {
 	tb.Helper()
 	before, _ := h.Deadline()
@@ -76,9 +76,9 @@ func Renewed(tb testing.TB, h locks.Hold) {
 // partitioned is the lease of a holder whose connection is cut.
 const partitioned = 4 * Short
 
-// overlap has a holder meet with trouble. It returns how long its hold was valid after a rival had
-// the lock. That is never positive, however busy the machine is. A hold that says it is valid was
-// valid when it was asked.
+// overlap runs trouble while a holder has the lock. It returns for how long the hold was valid
+// after a rival had the lock. That time must never be positive, however busy the machine is: a hold
+// that says it is valid was valid when it was asked.
 func overlap(t *testing.T, on Driver, s *Server, p *leasetest.Proxy, phase time.Duration,
 	trouble func()) time.Duration {
 	t.Helper()
@@ -165,7 +165,7 @@ func ALostAcquisitionReplyLeavesOneHold(t *testing.T, on Driver) {
 			require.ErrorIs(t, l.UnlockContext(a), locks.ErrNotHeld)
 			OnlyTokens(t, direct, name)
 
-			// One that waits, and gets no reply when it has the lock.
+			// A waiter gets no reply when it has the lock.
 			rival, b := AnyKind[Against(name)](on.Open(t, s.Addr), name).(*lease.Mutex), Someone()
 			Hold(t, rival, b)
 			got := make(chan error, 1)
@@ -514,7 +514,8 @@ func WaitersCancelledAtRandomLeaveNothingBehind(t *testing.T, on Driver) {
 			holder := AnyKind[Against(name)](on.Open(t, s.Addr), name).(*lease.Mutex)
 			a := Someone()
 			Hold(t, holder, a)
-			// Many clients, since of one client one goroutine at a time waits for the server.
+			// The test needs many clients, since only one goroutine of a client at a time waits for
+			// the server.
 			var wg sync.WaitGroup
 			for range 40 {
 				l := kind(on.Open(t, s.Addr), name) // all ask at once

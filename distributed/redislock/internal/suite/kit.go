@@ -17,15 +17,15 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/redlock"
 )
 
-// LocksPassTheKitOnRedis proves locks of these kinds of [AnyKind] on one server, of all if none is
-// given.
+// LocksPassTheKitOnRedis runs the kit on locks of these kinds of [AnyKind] on one server, or of all
+// kinds if kinds is empty.
 func LocksPassTheKitOnRedis(t *testing.T, on Driver, kinds ...string) {
 	t.Parallel()
 	addr := []string{Addr(t)}
 	on.prove(t, Way{Addrs: addr}, addr, kinds)
 }
 
-// LocksPassTheKitBehindASentinel proves them on a master with a replica.
+// LocksPassTheKitBehindASentinel runs the kit on the locks of a master with a replica.
 func LocksPassTheKitBehindASentinel(t *testing.T, on Driver, kinds ...string) {
 	t.Parallel()
 	master := StartMaster(t)
@@ -34,7 +34,8 @@ func LocksPassTheKitBehindASentinel(t *testing.T, on Driver, kinds ...string) {
 	on.prove(t, Way{Addrs: []string{sentinel}, Sentinel: true}, []string{master.Addr}, kinds)
 }
 
-// LocksThatReplicasAcknowledgePassTheKit proves them if a replica must acknowledge acquisitions.
+// LocksThatReplicasAcknowledgePassTheKit runs the kit on locks whose acquisitions a replica must
+// acknowledge.
 func LocksThatReplicasAcknowledgePassTheKit(t *testing.T, on Driver, kinds ...string) {
 	t.Parallel()
 	master := StartMaster(t)
@@ -42,14 +43,14 @@ func LocksThatReplicasAcknowledgePassTheKit(t *testing.T, on Driver, kinds ...st
 	on.prove(t, Way{Addrs: []string{master.Addr}}, []string{master.Addr}, kinds, replicated(2*time.Second))
 }
 
-// LocksPassTheKitOnACluster proves them on three masters.
+// LocksPassTheKitOnACluster runs the kit on the locks of three masters.
 func LocksPassTheKitOnACluster(t *testing.T, on Driver, kinds ...string) {
 	t.Parallel()
 	nodes := addrs(StartNodes(t))
 	on.prove(t, Way{Addrs: nodes, Cluster: true}, nodes, kinds)
 }
 
-// RedlockPassesTheKit proves locks on five independent masters.
+// RedlockPassesTheKit runs the kit on locks of five independent masters.
 func RedlockPassesTheKit(t *testing.T, on Driver) {
 	t.Parallel()
 	var masters []string

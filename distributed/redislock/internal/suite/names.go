@@ -25,7 +25,7 @@ func NamesListsHeldLocks(t *testing.T, on Driver) {
 		for _, l := range held {
 			require.NoError(t, l.LockContext(ctx))
 		}
-		// None of these is such a lock.
+		// Names lists none of the following keys.
 		require.NoError(t, c.SimpleMutex("simple").LockContext(ctx))
 		require.NoError(t, c.RWMutex("shared").ReadLocker().LockContext(ctx))
 		require.NoError(t, direct.HSet(Background, "session", "user", 1).Err())
@@ -63,7 +63,7 @@ func NamesListsHeldLocks(t *testing.T, on Driver) {
 	})
 }
 
-// More locks than one step of the listing has.
+// NamesOfAllMastersAreListed makes more locks than one step of the listing has.
 func NamesOfAllMastersAreListed(t *testing.T, on Driver) {
 	t.Parallel()
 	c := on.across(t, StartNodes(t))

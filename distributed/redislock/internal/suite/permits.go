@@ -11,22 +11,22 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-// SemaphoresPassTheKitOnRedis proves semaphores on one server.
+// SemaphoresPassTheKitOnRedis runs the kit on semaphores of one server.
 func SemaphoresPassTheKitOnRedis(t *testing.T, on Driver) {
 	t.Parallel()
 	addr := Addr(t)
 	on.proveSemaphores(t, Way{Addrs: []string{addr}}, []string{addr})
 }
 
-// SemaphoresPassTheKitOnACluster proves them on three masters.
+// SemaphoresPassTheKitOnACluster runs the kit on semaphores of three masters.
 func SemaphoresPassTheKitOnACluster(t *testing.T, on Driver) {
 	t.Parallel()
 	nodes := addrs(StartNodes(t))
 	on.proveSemaphores(t, Way{Addrs: nodes, Cluster: true}, nodes)
 }
 
-// SemaphoresThatReplicasAcknowledgePassTheKit proves them if a replica must acknowledge
-// acquisitions.
+// SemaphoresThatReplicasAcknowledgePassTheKit runs the kit on semaphores whose acquisitions a
+// replica must acknowledge.
 func SemaphoresThatReplicasAcknowledgePassTheKit(t *testing.T, on Driver) {
 	t.Parallel()
 	master := StartMaster(t)
@@ -62,7 +62,8 @@ func lastStore() (keep redislock.Option, store *driver.Store) {
 	})), store
 }
 
-// RedissonsSemaphoresPassTheKit proves those whose permits have leases. Their size is in the store.
+// RedissonsSemaphoresPassTheKit runs the kit on Redisson's semaphores whose permits have leases.
+// Their size is in the store.
 func RedissonsSemaphoresPassTheKit(t *testing.T, on Driver) {
 	t.Parallel()
 	addr := Addr(t)

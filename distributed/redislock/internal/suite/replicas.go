@@ -52,11 +52,11 @@ func Patient(tb testing.TB, addr string) *redis.Client {
 	return c
 }
 
-// replicated has the clients of a test wait for one replica.
+// replicated makes the clients of a test wait for one replica.
 func replicated(d time.Duration) redislock.Option { return redlock.WithReplicas(1, d) }
 
-// mend ends what was done to the link of a replica, and waits until that is in step. The link's
-// connections end first: a replica that misses a part of its stream must get all data anew.
+// mend heals the link of a replica, and waits until the replica is in step. The link's connections
+// end first: a replica that misses a part of its stream must get all data anew.
 func mend(tb testing.TB, link *leasetest.Proxy, replica *Server) {
 	tb.Helper()
 	link.Refuse()
@@ -108,7 +108,8 @@ func ALockThatNoReplicaAcknowledgesIsRefusedAndLeavesNothing(t *testing.T, on Dr
 				_, err = l.Hold(a)
 				require.ErrorIs(t, err, locks.ErrNotHeld)
 
-				// It is given up when it has tried again, so it was refused before.
+				// The acquisition is given up after its second request, so its first request was
+				// refused.
 				asked := func() int { return Commands(t, direct, "evalsha") + Commands(t, direct, "eval") }
 				ctx, cancel := context.WithCancel(a)
 				defer cancel()

@@ -28,14 +28,14 @@ import (
 
 // simulated is a Redis server in memory, which runs the real scripts. Its clients are ports, which
 // work in a bubble of testing/synctest. The subscriptions of go-redis do not: they hold a mutex
-// while they connect, and time stands still until it is free.
+// while they connect, and virtual time stands still until the mutex is free.
 type simulated struct {
 	redis *miniredis.Miniredis
 	place string
 	turn  chan *resp // the connection of all requests
 	over  chan struct{}
 
-	// The goroutine that has the turn uses these.
+	// Only the goroutine that has the turn uses the fields below.
 	conns  map[net.Conn]bool // for subscriptions
 	ahead  time.Duration     // of the clock
 	every  time.Duration     // between two times when the server stores its data, or 0
@@ -88,7 +88,7 @@ func (s *simulated) store(c *resp) error {
 	return nil
 }
 
-// forget restarts the server with what it has stored, and without anything later.
+// forget restarts the server with the data of the last store. All later changes are lost.
 func (s *simulated) forget() error {
 	c := <-s.turn
 	defer func() { s.turn <- c }()
@@ -503,8 +503,8 @@ func LivesWithResets(t *testing.T, kind string, seeds ...uint64) {
 	}})
 }
 
-// resets has one of the servers store its data each second. The functions are those of a Config,
-// for one server after the other.
+// resets makes each server store its data each second. The returned functions are for a Config, and
+// act on one server after the other.
 func resets(tb testing.TB, servers ...*simulated) (forget func(), setClock func(by time.Duration)) {
 	for _, s := range servers {
 		s.every = time.Second

@@ -27,7 +27,7 @@ import (
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
-// When a master that does not answer is taken for dead.
+// The time without an answer after which a master is taken for dead.
 const (
 	prompt = 500 * time.Millisecond // in a test that kills its master
 	calm   = time.Hour              // in others, however long a busy machine delays it
@@ -85,7 +85,7 @@ func AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testi
 	a := Someone()
 	safe := c.FencedMutex("safe")
 	h := Hold(t, safe, a)
-	// The other may have been replicated or not.
+	// The plain lock may have been replicated or not.
 	plain := on.sentinel(t, sentinel, Term(d)).Mutex("plain")
 	p := Hold(t, plain, a)
 	waiter := on.sentinel(t, sentinel, Term(d)).FencedMutex("safe")
@@ -113,8 +113,8 @@ func AHolderKeepsItsLockWhenASentinelReplacesTheMasterOrIsToldOfItsLoss(t *testi
 		require.ErrorIs(t, err, locks.ErrLost)
 	}
 
-	// The waiter's request may have failed with the master, and then it was told. If not, it goes
-	// on with the new one.
+	// The waiter's request may have failed with the master: then the waiter gets the error.
+	// Otherwise the waiter goes on with the new master.
 	select {
 	case err := <-got:
 		require.Error(t, err)
@@ -162,7 +162,7 @@ func WaitersAreWokenAfterPlannedFailovers(t *testing.T, on Driver) {
 		require.Eventually(t, func() bool { // the sentinel subscribes too
 			return len(shared(direct.PubSubChannels(Background, "*{*").Val())) == len(got)
 		}, Hang, 5*time.Millisecond)
-		// The old master does not become a replica. That would end its connections.
+		// The old master must not become a replica, which would end its connections.
 		require.NoError(t, direct.Do(Background, "acl", "setuser", "default", "-replicaof", "-slaveof").Err())
 		require.NoError(t, direct.Set(Background, "last", i, 0).Err())
 		acked := direct.Do(Background, "wait", failovers-i, Hang.Milliseconds()).Val()
@@ -313,7 +313,7 @@ var everyKind = map[string]func(c *redislock.Client, name string) *lease.Mutex{
 func LocksOfAllKindsAndNamesWorkOnAllServersOfACluster(t *testing.T, on Driver) {
 	t.Parallel()
 	nodes := StartNodes(t)
-	// No waiter asks in turn. Each relies on the message.
+	// No waiter polls: each relies on the message.
 	for how, pubsub := range map[string]redislock.PubSub{"auto": redislock.Auto, "both": redislock.Both} {
 		c := on.across(t, nodes, Rarely, redislock.WithPubSub(pubsub), redislock.WithFairWait(Lasting))
 		d := on.across(t, nodes, Rarely, redislock.WithPubSub(pubsub), redislock.WithFairWait(Lasting))
