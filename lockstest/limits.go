@@ -104,8 +104,8 @@ func wearsNotOut(s *suite) {
 }
 
 // retainsNothing measures until one measurement shows no growth. A lock that keeps memory for a
-// purpose stops growing soon. A single measurement has noise: on a busy machine, several in a row
-// have. A lock that leaks grows in all of them.
+// purpose stops growing soon. A single measurement has noise. On a busy machine, several
+// measurements in a row have noise. A lock that leaks grows in all measurements.
 func retainsNothing(s *suite) {
 	const measurements = 25
 	a, b := s.party(), s.party()

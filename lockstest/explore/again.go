@@ -84,8 +84,8 @@ func onOneProcessor(environment []string) []string {
 // processors is the environment variable of the runtime with the number of processors.
 const processors = "GOMAXPROCS"
 
-// childTimeout returns the time limit of a process whose output is to be reported by one that has
-// left to live.
+// childTimeout returns the time limit of a process whose output its parent reports. The parent ends
+// after the time left.
 func childTimeout(left time.Duration) time.Duration {
 	return max(left-time.Second, left/2, 1) // 0 would be no limit
 }

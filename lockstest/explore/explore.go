@@ -79,15 +79,15 @@ const (
 )
 
 const (
-	// unreduced is how many schedules are tried without a reduction, and then with the first one.
-	// Most programs have fewer.
+	// unreduced is how many schedules are tried without a reduction, and then with the first
+	// reduction. Most programs have fewer.
 	unreduced = 2500
 
 	// further is how long a search goes on after it has tried all schedules that it has to.
 	further = 5 * time.Second
 
-	// goingOn is how long a search by default goes on that has tried [DefaultSchedules], and not
-	// all that it has to.
+	// goingOn is how long a search by default goes on after [DefaultSchedules], if it has not tried
+	// all schedules that it has to.
 	goingOn = 8 * time.Second
 
 	// A search of a program with more than long decisions begins with samples at random. Its
@@ -116,8 +116,8 @@ func configure(opts []Option) *config {
 	return c
 }
 
-// depthFirstTo returns the phases that try all schedules with up to n preemptions, with the numbers
-// of schedules that they get until the next reduction, and with the last one.
+// depthFirstTo returns the phases that try all schedules with up to n preemptions, with first
+// schedules until each next reduction, and last schedules with the last reduction.
 func depthFirstTo(n, first, last int) []phase {
 	return []phase{
 		{&depthFirst{bound: n}, first, false},
@@ -151,9 +151,9 @@ func Random(seed uint64) Option {
 	}
 }
 
-// Replay runs one schedule, the one that a report has printed. If the report says that something
-// besides the explorer decides in the program, the schedule ends with a ~: it is run until it shows
-// a finding, within the limits of a search.
+// Replay runs one schedule, as a report has printed it. If the report says that something besides
+// the explorer decides in the program, the schedule ends with a ~: it is run until it shows a
+// finding, within the limits of a search.
 func Replay(schedule string) Option {
 	return func(c *config) {
 		c.replay, c.repeats, c.horizon, c.err = parse(schedule)
@@ -361,7 +361,7 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 			x.timers.learn(y.timers.most, y.timers.always)
 		}
 		if x.timers.most > c.horizon.most && x.finding == nil && learned < mostLearned {
-			// From now on, time may pass where none did. So the search begins again.
+			// From now on, time may pass where no time passed before. So the search begins again.
 			learned++
 			c.horizon.learn(x.timers.most, x.timers.always)
 			paths = known{}
@@ -444,7 +444,7 @@ func search(t *testing.T, c *config, f func(*X)) (r result) {
 	return r
 }
 
-// mostLearned is how often a search begins again since it has seen time pass.
+// mostLearned is how often a search begins again because it has seen time pass.
 const mostLearned = 3
 
 // mostProbes is how many schedules are run again to see whether they wait for timers.
@@ -644,10 +644,10 @@ const mostShrinks = 400
 // shrinking is how much time a shorter schedule may take to find.
 var shrinking = 5 * time.Second
 
-// shrink returns a short schedule with the same kind of finding as x. One is shorter if fewer of
-// its decisions differ from the default, or else if it has fewer steps. It first leaves
-// decisions out, half of them at a time and then fewer. If x was not found depth first, it then
-// looks for a schedule with fewer preemptions.
+// shrink returns a short schedule with the same kind of finding as x. A schedule is shorter if
+// fewer of its decisions differ from the default, or else if it has fewer steps. shrink first
+// leaves decisions out, half of them at a time and then fewer. If x was not found depth first, it
+// then looks for a schedule with fewer preemptions.
 func shrink(t *testing.T, c *config, f func(*X), x *X) []deviation {
 	t.Helper()
 	best, steps, cost := deviations(x.decisions), x.steps, preemptions(x.decisions)

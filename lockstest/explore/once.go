@@ -100,8 +100,8 @@ func (x *X) dead() bool {
 	})
 }
 
-// stall is how long a goroutine of a run may wait for a lock of package sync while no other one of
-// the run can go on.
+// stall is how long a goroutine of a run may wait for a lock of package sync while no other
+// goroutine of the run can go on.
 var stall = 3 * time.Second
 
 // looksOfStall is how often await looks in that time.

@@ -25,11 +25,11 @@ const (
 	//     full search, goroutines also get the lock in the order in which they began to wait. Such
 	//     a hand-off does not count as a preemption. So the same order of holds may need fewer
 	//     preemptions.
-	//   - A goroutine that goes on does not stop before it releases a lock. To stop after that
-	//     makes no difference to the others. Lipton, "Reduction: A method of proving properties of
-	//     parallel programs", CACM 1975. That is so unless one of them tries to acquire a lock
-	//     without a wait. A method that only looks at a lock, such as IsLocked, counts as an
-	//     atomic.
+	//   - A goroutine that goes on does not stop before it releases a lock. To stop after the
+	//     release makes no difference to the other goroutines. Lipton, "Reduction: A method of
+	//     proving properties of parallel programs", CACM 1975. The rule does not hold if another
+	//     goroutine tries to acquire a lock without a wait. A method that only looks at a lock,
+	//     such as IsLocked, counts as an atomic.
 	//
 	// Neither is left out while a goroutine waits for a condition of the lock: a goroutine that has
 	// begun to wait for the lock before the signal gets the lock first.

@@ -34,7 +34,7 @@ func (r result) replay() string {
 	return strings.TrimSpace(list)
 }
 
-// ends is how many rows a table has of the begin and of the end of a long run.
+// ends is how many rows of the beginning, and how many of the end, a table has of a long run.
 const ends = 200
 
 // table writes the events, with a column for each goroutine that has run. A long run, such as one

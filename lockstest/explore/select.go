@@ -30,7 +30,7 @@ func Send[T any](c chan<- T, v T, then func()) Case {
 		}}
 }
 
-// Default is the case that no other one is ready. It calls then, which may be nil.
+// Default is the case that no other case is ready. It calls then, which may be nil.
 func Default(then func()) Case {
 	return Case{reflect.SelectCase{Dir: reflect.SelectDefault}, func(reflect.Value, bool) {
 		if then != nil {
@@ -40,8 +40,8 @@ func Default(then func()) Case {
 }
 
 // Select is the select statement as a decision: if several cases are ready, any one may be taken. A
-// replay takes the same one. Select returns the index of the case. A select statement of the
-// program takes one at random, which the schedule does not tell.
+// replay takes the same case. Select returns the index of the case. A select statement of the
+// program takes a ready case at random, which the schedule does not tell.
 func (x *X) Select(cases ...Case) int {
 	all := make([]reflect.SelectCase, len(cases))
 	var ready []int // cases that can be tried one by one

@@ -16,7 +16,8 @@ import (
 // goroutine and each lock has a history. An operation mixes the lock's history into the goroutine's
 // history, since the goroutine now knows the work of others under the lock. Then it mixes the
 // goroutine's history into the lock's history. So the order of operations on different locks makes
-// no difference, nor does the order in which goroutines arrive at a lock, once they have it.
+// no difference. Nor does the order in which goroutines arrive at a lock, once they have had the
+// lock.
 //
 // X.Step, time that passes, and operations of a [Lease] have an order with everything, since their
 // effects are unknown. Messages between goroutines without locks, as by atomics, are not part of
