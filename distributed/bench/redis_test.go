@@ -131,7 +131,7 @@ func openRueidis(tb testing.TB, addr string, opts ...lease.Option) *redislock.Cl
 }
 
 // rueidisLocker returns a locker with connections of its own, and one key for a lock. Its waiters
-// have no timer by which they would ask again if a message does not come.
+// do not ask again if a message does not come: they have no timer.
 func rueidisLocker(tb testing.TB, addr string) rueidislock.Locker {
 	tb.Helper()
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{

@@ -52,11 +52,11 @@
 // A lock is a [lease.Mutex], with the rules of that type. Each hold has a fencing token. Processes
 // are not served in order: a free lock goes to the process that asks first.
 //
-//   - [lease.Mutex.LockContext] waits for a holder that has died for a lease, from the time when
-//     this client saw the holder's document first.
-//   - [lease.Mutex.TryLockContext] counts a holder that has died as one until this client has seen
-//     the document for a lease, also by earlier calls. The method returns false also if other
-//     clients were faster ten times.
+//   - [lease.Mutex.LockContext] waits one lease for a holder that has died, from the time when this
+//     client first saw the holder's document.
+//   - [lease.Mutex.TryLockContext] counts a dead holder as a holder until this client has seen the
+//     document for a lease, also by earlier calls. The method returns false also if other clients
+//     were faster ten times.
 //   - [lease.Mutex.Inspect] takes one read. It reports the waiters of this client only. The time
 //     left counts from when this client first saw the document. So the reported time is too long
 //     by the time between the last renewal and that read.
@@ -113,8 +113,8 @@
 //     Until then a late renewal makes others wait for up to a lease more. See [locks.Hold.Lost].
 //   - A waiter or the holder has a clock that jumps: no effect. Only monotonic clocks count.
 //   - A machine is suspended: on Linux the time counts, see [driver.Now].
-//   - A document is deleted: its holder loses the lock with the next renewal. Others may have it
-//     before that, and tokens begin anew.
+//   - A document is deleted: its holder loses the lock with the next renewal. Others may get the
+//     lock before that renewal, and tokens begin anew.
 //   - A document is overwritten by something else: [locks.ErrForeign]. Nothing is changed. A
 //     document with a holder and no lease counts as something else.
 //   - A store is restored from a backup: tokens may repeat, and an old holder may be back. Wait

@@ -70,7 +70,7 @@ func (s *server) Swap(_ context.Context, name string, data []byte, version strin
 }
 
 // storing has the server store its documents at each interval. The returned function restarts the
-// server with what it has stored.
+// server with the stored documents.
 func (s *server) storing(every time.Duration) (forget func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -34,7 +34,7 @@ import (
 // again. So while the write may still come, the document lists the holders that the client has
 // read. The write makes only these changes to them:
 //
-//   - It removes holders whose time is over, and it stays over.
+//   - It removes holders whose time is over, and their time stays over.
 //   - It prolongs a hold that is in the document. If the client has lost the hold, others wait
 //     for a lease more. If the client has released the hold, the write finds another version.
 //   - It adds a requested hold. If the client gave up the request, Lookup has replaced the

@@ -20,7 +20,7 @@
 //	lock      the document, see caslock.JSON
 //	version   a random text, new with each write
 //
-// Rows may share a table with rows of others. A row without these attributes is not touched:
+// The table may have rows of other programs too. A row without these attributes is not touched:
 // methods return [locks.ErrForeign]. A row stays when its lock is released, and keeps the token.
 // See [caslock.Client.Sweep] for the risks of a deletion.
 //
@@ -47,8 +47,8 @@
 //   - DynamoDB answers that a write has failed, or does not answer within five seconds: the client
 //     finds out whether the write was carried out. The library repeats nothing.
 //   - The table has a time to live: no effect, since no attribute of the rows is a number. If
-//     somebody adds one to a row, the next write removes it. Until then the row may be deleted. Its
-//     holder loses the lock with the next renewal, and tokens begin anew.
+//     another program adds a number to a row, the next write removes the number. Until then the row
+//     may be deleted. The holder then loses the lock with the next renewal, and tokens begin anew.
 //   - The table is missing or has another key, or a right is missing: the error says which.
 //   - The clock of this machine is wrong: the library corrects its signatures by the time in the
 //     first answer.

@@ -44,8 +44,8 @@
 // time are over.
 //
 // etcd counts leases in whole seconds. Others get the locks of a process that died after
-// [WithTTL] rounded up, or later if an election delays the end of the session. They never get
-// them sooner.
+// [WithTTL] rounded up, or later if an election delays the end of the session. Others never get
+// these locks sooner.
 //
 // # What is different here
 //

@@ -44,7 +44,7 @@ type place struct {
 	unanswered bool       // a deletion has no answer; guarded by op
 	deleted    bool       // a deletion has found the key, or one without an answer may have; guarded by op
 
-	// The rest is guarded by core.mu.
+	// core.mu guards the fields below.
 	session *session
 	state   state
 	sent    bool  // a request to put the key was sent

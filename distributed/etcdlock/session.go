@@ -248,8 +248,8 @@ func (s *session) die() {
 	})
 }
 
-// prolong notes that the lease counts from at, or later. If that is news, prolong deletes again the
-// keys that were given up, but are not known to be gone for good.
+// prolong notes that the lease counts from at, or later. If at is later than before, prolong
+// deletes again the keys that were given up, but are not known to be gone for good.
 func (s *session) prolong(at time.Time) {
 	c := s.c
 	c.mu.Lock()

@@ -21,7 +21,7 @@ import (
 type turn struct {
 	taken chan struct{} // full while a request has its turn
 
-	// The rest is guarded by core.mu.
+	// core.mu guards the fields below.
 	users int  // requests that have their turn, or wait for it
 	over  bool // the acquisition was released: its requests take no place any more
 }

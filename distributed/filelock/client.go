@@ -18,7 +18,7 @@ import (
 // process, unless [WithMaxLocalHandoffs] says otherwise.
 const DefaultMaxLocalHandoffs = 64
 
-// Client provides locks by name. Each is a file in one directory. A Client is safe for
+// Client provides locks by name. Each lock is a file in one directory. A Client is safe for
 // concurrent use. [Client.Close] ends it.
 type Client struct {
 	dir      string // absolute

@@ -95,8 +95,9 @@ func nameOf(file string) (name string, ok bool) {
 
 // Names returns the names of the locks in the directory that match pattern, sorted. The pattern has
 // the syntax of [path.Match], and the empty pattern matches all names. A lock has a file from its
-// first acquisition on, held or not. Names whose encoding has more than 180 bytes are missing:
-// their files have only a hash of them. Names reads 1000 files at a time, until ctx ends.
+// first acquisition on, held or not. Names whose encoding has more than 180 bytes are missing: the
+// name of such a file has only a hash of the lock's name. Names reads 1000 files at a time, until
+// ctx ends.
 func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 	op := fmt.Sprintf("filelock: list names in %q", c.dir)
 	return adapter.Names(ctx, op, pattern, func(add func(name string)) error {

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// maxPage is more than a page of a thousand names has.
+	// maxPage is more bytes than a page of a thousand names has.
 	maxPage = 16 << 20
 	// patience is for how long a request waits for its answer.
 	patience = 10 * time.Second

@@ -99,8 +99,8 @@ func (d *documents) Swap(ctx context.Context, name string, data []byte, version 
 func (d *documents) Delete(ctx context.Context, name, version string) error {
 	_, err := d.send(ctx, request{
 		method: http.MethodDelete, path: d.object(name),
-		// With the first parameter alone, a bucket that keeps versions may delete an old one. With
-		// the second one alone, it keeps what it deletes.
+		// With the first parameter alone, a bucket that keeps versions may delete an old version.
+		// With the second parameter alone, it keeps the deleted version.
 		query: url.Values{"generation": {version}, "ifGenerationMatch": {version}},
 		right: "storage.objects.delete",
 	})

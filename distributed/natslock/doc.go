@@ -56,8 +56,8 @@
 //     They use a key that another client has made there, with its token.
 //   - A bucket that is deleted: its holders lose their locks with the next renewal, and waiters get
 //     an error.
-//   - A key that is deleted: its holder loses the lock with the next renewal. Others may have it
-//     before that, and tokens begin anew.
+//   - A key that is deleted: its holder loses the lock with the next renewal. Others may get the
+//     lock before that renewal, and tokens begin anew.
 //
 // [New] refuses buckets whose settings break locks: keys that expire, limits of size, memory
 // storage, mirrors, sources, and others. A file system or account without room has the effect of a

@@ -107,13 +107,13 @@ func (s *sessionStore) takeIn(ctx context.Context, conn *sql.Conn, name string, 
 }
 
 // knownSessions has the session that has answered last on each connection. A connection that the
-// pool has closed stays in it, so it forgets all of them now and then.
+// pool has closed stays in the map, so knownSessions forgets all connections now and then.
 type knownSessions struct {
 	mu  sync.Mutex
 	ids map[any]int64 // by [identityOf]
 }
 
-// mostKnown is how many connections it knows.
+// mostKnown is how many connections knownSessions remembers.
 const mostKnown = 256
 
 // identityOf returns the driver's pointer to the connection, or nil if the driver has none.

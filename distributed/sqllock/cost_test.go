@@ -95,7 +95,7 @@ func TestALockAndAnUnlockTakeFewStatementsInPostgres(t *testing.T) {
 	}
 }
 
-// What the text of a statement could end or change is in none of it.
+// A name with quotes or other signs of SQL is only a name: it neither ends nor changes a statement.
 func TestNamesMeanThemselvesInMySQL(t *testing.T) {
 	t.Parallel()
 	names := []string{

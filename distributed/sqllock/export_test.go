@@ -1,6 +1,7 @@
 package sqllock
 
-// Told returns what those who wait here for the lock called name were told of its holder last.
+// Told returns the number of the holder that each waiter here for the lock called name heard of
+// last.
 func (t *Table) Told(name string) []int64 { return t.c.told(name) }
 
 // Told is that of [Table].

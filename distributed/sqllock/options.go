@@ -111,7 +111,7 @@ func WithQueue(wait time.Duration) Option {
 // clients of a lock should have it, since a client without it sends no notification. Waiters also
 // ask from time to time, after the longest pause of [WithBackoff] and then more rarely, each five
 // seconds by default, see [lease.WithPoll]. With [WithQueue] a release wakes only the first waiter.
-// Without it a release wakes one waiter of each process. A holder of a [Table] hears of a
+// Without WithQueue a release wakes one waiter of each process. A holder of a [Table] hears of a
 // [lease.Mutex.ForceUnlock] elsewhere at once, and not with its next renewal. The listening takes a
 // connection from the first waiter or holder on. Behind a pooler that shares sessions the first
 // acquisition is refused with [ErrUnsupportedTopology].

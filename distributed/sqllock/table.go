@@ -107,7 +107,7 @@ type rowOfLock struct {
 // wait returns for how long the lock is not free.
 func (r rowOfLock) wait() time.Duration { return max(time.Duration(r.left)*time.Microsecond, 0) }
 
-// overtaken is found, and also tells the local waiters which hold has the lock.
+// overtaken is replyHeld, and also tells the local waiters which hold has the lock.
 func (s *tableStore) overtaken(req driver.Request, row rowOfLock) driver.Reply {
 	reply := s.replyHeld(req, row)
 	if !reply.Held {

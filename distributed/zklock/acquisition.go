@@ -54,7 +54,7 @@ const (
 )
 
 // attempt is the part of an acquisition that its requests hand on to each other. The request whose
-// turn it is uses the attempt, and end does if the phase is over.
+// turn it is uses the attempt. In the phase over, end uses the attempt.
 type attempt struct {
 	req     driver.Request // the present request
 	placed  bool           // an earlier request has the lock, or a place to keep

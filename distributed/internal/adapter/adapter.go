@@ -116,13 +116,14 @@ func Names(ctx context.Context, op, pattern string, list func(add func(name stri
 	return slices.Compact(names), nil
 }
 
-// A Bell notifies one waiter. It keeps a notification until the waiter hears it, and no second one.
+// A Bell notifies one waiter. It keeps one notification until the waiter hears it, and drops
+// further notifications meanwhile.
 type Bell chan struct{}
 
 // NewBell returns a Bell.
 func NewBell() Bell { return make(Bell, 1) }
 
-// Ring notifies the waiter. A nil Bell has none.
+// Ring notifies the waiter. A nil Bell has no waiter.
 func (b Bell) Ring() {
 	select {
 	case b <- struct{}{}:
@@ -130,7 +131,8 @@ func (b Bell) Ring() {
 	}
 }
 
-// C has an element for each notification. A watch of a store that embeds its Bell returns it so.
+// C returns the channel of the notifications. The watch of a store that embeds a Bell has this
+// method.
 func (b Bell) C() <-chan struct{} { return b }
 
 // Sleep waits for d, or until ctx ends. It reports whether d is over.

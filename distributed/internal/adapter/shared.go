@@ -17,8 +17,8 @@ import (
 //	some        none      the next request is sent when the last one is answered, or after the gap
 //	some        one       the caller shares the request that waits
 //
-// So a request without an answer delays later callers by the gap, and a request is sent at most
-// once in a gap while the store is silent.
+// So a request without an answer delays later callers by the gap. While the store is silent, at
+// most one request is sent in each gap.
 type Shared[T any] struct {
 	jobs *Jobs
 	gap  time.Duration

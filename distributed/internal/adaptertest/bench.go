@@ -25,7 +25,7 @@ func Uncontended(b *testing.B, l locks.Locker) {
 	}
 }
 
-// Handover has a lock change between two clients, of which the second has waited for a time. It
+// Handover lets a lock go from one client to another client, which has waited for a time. It
 // reports the time from the call of the release to the return of the acquisition.
 func Handover(b *testing.B, holder, next locks.Locker, wait time.Duration) {
 	owners := [2]context.Context{Owner(), Owner()}

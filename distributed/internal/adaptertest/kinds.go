@@ -40,10 +40,10 @@ type Outage[E comparable] struct {
 
 var special = regexp.MustCompile(`[^a-zA-Z0-9]+`)
 
-// TestKinds checks that each kind of lock does what the class of an error answer demands at a first
-// request, at a renewal, at a release and at a wait. open returns the mood of a server, and the
-// kinds of a client that has asked before. The waiters of the client ask often, and its leases
-// last for minutes.
+// TestKinds checks how each kind of lock reacts to an error answer: at a first request, a renewal,
+// a release and a wait. The class of the answer demands the reaction. open returns the mood of a
+// server, and the kinds of a client that has asked before. The waiters of the client ask often, and
+// its leases last for minutes.
 func TestKinds[E comparable](t *testing.T, outages []Outage[E], open func(t *testing.T) (*Refuser[E], []Kind)) {
 	t.Helper()
 	for _, o := range outages {
@@ -61,7 +61,7 @@ func TestKinds[E comparable](t *testing.T, outages []Outage[E], open func(t *tes
 	}
 }
 
-// meets has a lock of kind k meet o at each kind of request.
+// meets answers each kind of request of a lock of kind k with o.
 func (o Outage[E]) meets(t *testing.T, r *Refuser[E], k Kind) {
 	var none E
 	name := special.ReplaceAllString(t.Name(), "-")

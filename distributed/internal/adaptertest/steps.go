@@ -12,7 +12,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// hang is the time that package testbed calls Hang. No test kit imports another one.
+// hang is the time that package testbed calls Hang: a test kit imports no other test kit.
 const hang = 5 * time.Minute
 
 // Patient makes a client wait as long for the answer to a release as only a hang takes. The default

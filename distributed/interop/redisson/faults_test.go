@@ -103,9 +103,9 @@ func redissonGetsTheLockOfAGoProcessThatWasKilled(t *testing.T, s *stage) {
 	name := fresh()
 	kinds := kinds
 	if s.version == before {
-		// In a fair queue it reckons how long to sleep from what it was told when it came. If the
-		// holder has renewed since, that is less than nothing, and it sleeps until it is told of
-		// a release, which a holder that is dead does not.
+		// In a fair queue this Redisson computes its sleep from the answer to its first request. If
+		// the holder has renewed since, the sleep is negative: Redisson then sleeps until it hears
+		// of a release, and a dead holder sends none.
 		kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return kind == "fair" })
 	}
 	args := []string{s.addr, brief.String()}
@@ -134,8 +134,8 @@ func redissonGetsTheLockOfAGoProcessThatWasKilled(t *testing.T, s *stage) {
 	}
 }
 
-// redissonSkipsAKilledGoProcessAtTheHead has a Java thread wait behind it, and
-// behind that one of ours perhaps, who asks in turn.
+// redissonSkipsAKilledGoProcessAtTheHead lets a Java thread wait behind the killed process, and
+// perhaps a polling waiter of ours behind the thread.
 func redissonSkipsAKilledGoProcessAtTheHead(t *testing.T, s *stage) {
 	t.Parallel()
 	for _, behind := range []bool{true, false} {

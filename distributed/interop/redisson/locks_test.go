@@ -55,8 +55,8 @@ func javaIsWokenByGo(t *testing.T, s *stage) {
 	}
 }
 
-// javaIsWokenWhileGoWaits has a release of ours tell a waiter of ours, which does not come. The
-// message on Redisson's channel has two zeros then, which Redisson reads as its 0.
+// In javaIsWokenWhileGoWaits, a release of ours wakes a waiter of ours, which does not request the
+// lock. The message on Redisson's channel then has two zeros, which Redisson reads as 0.
 func javaIsWokenWhileGoWaits(t *testing.T, s *stage) {
 	for _, kind := range []string{"plain", "fenced"} {
 		name := fresh()
@@ -467,10 +467,11 @@ func ourWaiterIsWokenWhenRedissonForcesAnUnlock(t *testing.T, s *stage) {
 // readers, long before their poll interval is over. They hold the lock until the others wait
 // again: the last of the readers wakes one thread of each Java process, a writer wakes all.
 //
-// From the second release on, this is so of our waiters only. A thread of Redisson that seems to
-// be asleep may have heard the release before. It then misses the next one, until its time is
-// over. Redisson's threads either all read or all write, because the threads of a process share
-// a semaphore. A thread that wakes in vain and waits again takes the permit of another one.
+// From the second release on, this is true of our waiters only. A thread of Redisson that seems to
+// be asleep may have heard the release before. The thread then misses the next release, until its
+// time is over. Redisson's threads either all read or all write, because the threads of a process
+// share a semaphore. A thread that wakes in vain and waits again takes the permit of another
+// thread.
 func aWaiterOfAReadWriteLockIsWokenByEitherSide(t *testing.T, s *stage) {
 	if s.version == before {
 		return // on a busy machine one of so many waiters misses a message now and then

@@ -80,8 +80,8 @@ func (s *stage) play(t *testing.T, trace redisson.Trace, cast map[string]bool, n
 	})
 }
 
-// casts returns all ways in which those of parties that do not say so by their names may be
-// Redisson or ours.
+// casts returns all ways to make each party Redisson or ours, except parties whose names say which
+// they are.
 func casts(parties []string) []map[string]bool {
 	all := []map[string]bool{{}}
 	for _, party := range parties {
