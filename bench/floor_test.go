@@ -9,9 +9,9 @@ import (
 	"github.com/jucgo/locks/internal/bench"
 )
 
-// BenchmarkFloor measures the least locks with a promise of this module, by public means, beside
-// the locks of the module and others: what the promise itself costs. The floor of a re-entry is the
-// lock called textbook in bench/compare.
+// BenchmarkFloor measures the cost of a promise itself: the least locks with a promise of this
+// module, by public means, beside the locks of the module and others. The floor of a re-entry is
+// the lock called textbook in bench/compare.
 func BenchmarkFloor(b *testing.B) {
 	least := func(barges bool) func() bench.Conditions {
 		return func() bench.Conditions {

@@ -1,5 +1,5 @@
-// Command fairness measures on this machine what it costs to admit goroutines to a lock in order of
-// arrival, and what it buys them.
+// Command fairness measures on this machine the price and the gain of admitting goroutines to a
+// lock in order of arrival.
 //
 //	go run ./bench/fairness
 //

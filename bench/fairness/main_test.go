@@ -119,7 +119,7 @@ func TestSentencesFollowTheFigures(t *testing.T) {
 	}
 	told := func(f, r *row) string { return strings.Join(sentences(f, r), "\n") }
 
-	// Durations that are the only ones of a bucket, so that they come out exactly.
+	// Each duration has a bucket to itself, so that it comes out exactly.
 	assert.Equal(t, "What FIFO costs here: a contended acquisition of F takes 300 ns more than one of R (1.50 x), "+
 		"an uncontended one 10.0 instead of 10.0 ns (1.00 x).\n"+
 		"What it buys: a median wait of 20ns instead of 31ns, a p99 wait of 20ns instead of 31ns, "+

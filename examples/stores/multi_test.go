@@ -51,7 +51,7 @@ func both(args []string) error {
 	return nil
 }
 
-// pairs have two stores of one kind each, as one process and as another one knows them.
+// pairs have two stores of one kind each, as one process and as another process knows them.
 var pairs = []struct {
 	name string
 	urls func(t *testing.T) (one, other [2]string)

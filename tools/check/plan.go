@@ -334,7 +334,7 @@ func (c *checker) readers() ([]reader, error) {
 var pathLike = regexp.MustCompile(`^[\w.*/-]+$`)
 
 // paths returns the string literals of a file that can be a path: alone, and as arguments of a
-// Join, where * stands for what is no literal.
+// Join, where * stands for an argument that is not a literal.
 func paths(file *ast.File) []string {
 	var found []string
 	joined := map[ast.Node]bool{}

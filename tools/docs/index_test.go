@@ -78,7 +78,7 @@ func unlisted(all []page) []string {
 	return missing
 }
 
-// A page about one question is read in some minutes. The bars of tables are no words.
+// A page about one question is read in some minutes. The bars of tables do not count as words.
 func TestPagesOfOneQuestionAreShort(t *testing.T) {
 	_, all := pages(t)
 	n := 0

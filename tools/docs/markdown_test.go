@@ -1,5 +1,5 @@
-// Package docs tests what the Markdown files of this repository link to and what they let the
-// reader run.
+// Package docs tests the links of this repository's Markdown files, and the programs and commands
+// in them.
 package docs
 
 import (

@@ -19,7 +19,7 @@ var participles = strings.Fields(`begun bound broken built chosen done drawn fal
 	heard held hidden kept known laid left lent lost made meant met paid seen sent shown sold stolen taken taught told
 	understood woken won written`)
 
-// wordsInED end in ed and are no participles.
+// wordsInED end in ed, and are not participles.
 var wordsInED = strings.Fields("exceed feed need seed speed")
 
 // notQuestions are functions named by a participle that report no bool. Each has its reason.
@@ -31,7 +31,7 @@ var notQuestions = map[string]string{
 	"internal/waits.awaitedBy":          "a lock that a goroutine waits for",
 }
 
-// notLibrary matches the files that are no pages of the library.
+// notLibrary matches the files that are not part of the library.
 var notLibrary = regexp.MustCompile(`_test\.go$|/testdata/|^cmd/|^tools/|^examples/|^bench/|^internal/(bench|test)/|` +
 	`^lockstest/|^distributed/(bench|interop)/|^distributed/internal/(redisson|adaptertest)/|/leasetest/|/suite/|/apiserver/`)
 
