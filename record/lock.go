@@ -31,8 +31,9 @@ type lock struct {
 
 	// begun less ended is the number of calls under way that may note a hold. A release is such a
 	// call, since it may put its own hold back. early is the number of releases without a noted
-	// hold. The call that acquired such a hold is still on its way back, and will settle it. Either
-	// there are no holds or early is 0. early is 0 when no call is under way.
+	// hold. The call that acquired such a hold is still on its way back, and will settle it.
+	// Without holds early may be positive, and with holds early is 0. early is 0 when no call is
+	// under way.
 	ended, early int64
 }
 

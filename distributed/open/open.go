@@ -96,7 +96,7 @@ func (c *Client) Semaphore(name string, size int64) (*lease.Semaphore, error) {
 // malformed one returns [path.ErrBadPattern].
 //
 // Names is for people and for monitoring. It reads the store page by page until ctx ends, and the
-// answer describes the past. What it sees depends on the store:
+// answer describes the past. The locks in the answer depend on the store:
 //
 //	file      every lock that was ever used, except those with long names
 //	sqlite... of table and queue, those that are held. Others return errors.ErrUnsupported.

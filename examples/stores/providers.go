@@ -28,7 +28,8 @@ type store struct {
 // Locker returns a lock with a name that no other program is likely to use.
 func (s *store) Locker(name string) locks.TryLocker { return s.Client.Locker("locks-example-" + name) }
 
-// Close ends all holds, and what is under them. Only the first call does anything.
+// Close ends all holds, and removes the parts that were made for the store. Only the first call
+// does anything.
 func (s *store) Close(ctx context.Context) error {
 	err := s.Client.Close(ctx)
 	s.remove()

@@ -755,8 +755,8 @@ func KeySubjects(name string, lock, unlock func(key string)) [4]Subject {
 	}
 }
 
-// fewest is what a contest has at least, also if it is measured only once: operations of each
-// goroutine, and time. A writer that loses its processor gets it back after 10 ms.
+// fewest are the least operations of each goroutine, and the least time, of a contest, even if the
+// contest is measured only once. A writer that loses its processor gets it back after 10 ms.
 var fewest = struct {
 	each  int
 	limit time.Duration

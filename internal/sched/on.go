@@ -44,7 +44,7 @@ type Scheduler interface {
 
 var scheduler atomic.Pointer[Scheduler]
 
-// Set makes s the scheduler. If s is nil, there is no scheduler any more.
+// Set makes s the scheduler. A nil s removes the scheduler.
 func Set(s Scheduler) {
 	if s == nil {
 		scheduler.Store(nil)

@@ -31,7 +31,7 @@ const (
 	Race       Kind = "data race"          // the race detector has reported one
 )
 
-// finding is what a run of a program has shown.
+// finding is the mistake that a run of a program has shown.
 type finding struct {
 	Kind Kind
 	Text string
@@ -506,7 +506,8 @@ const (
 	elapsed = "time has passed, and the search does not try all moments at which it could"
 )
 
-// completeness says what the search was complete up to, or nothing if that is less than wanted.
+// completeness says up to which bound the search was complete, or nothing if the bound is less than
+// wanted.
 func (s *inTurn) completeness(wanted int) string {
 	if len(s.phases) > 0 {
 		s.took(s.phases[0])
@@ -542,7 +543,7 @@ func (x *X) hanging() error {
 	return errors.New(s)
 }
 
-// newRun returns an X that has not run.
+// newRun returns a new X, whose program has not run.
 func newRun(t *testing.T, c *config, f func(*X), s strategy) *X {
 	return &X{tb: t, program: f, choose: s, bound: c.bound, endless: c.replays, horizon: c.horizon,
 		asks: make(chan struct{}), clock: make(chan time.Time), looks: c.onces || c.replays}

@@ -1,5 +1,5 @@
-// Check is what a contributor runs after each change: `make check`. It formats, vets, and tests
-// what the changed files can break.
+// A contributor runs check after each change: `make check`. Check formats, vets, and tests the
+// packages that the changed files can break.
 //
 //	check               what differs from the branch main
 //	check ./fair ...    these packages

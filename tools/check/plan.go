@@ -19,7 +19,8 @@ import (
 	"strings"
 )
 
-// A plan is what must be checked. All folders are below the root of the repository, with slashes.
+// A plan has the packages and files that must be checked. All folders are below the root of the
+// repository, with slashes.
 type plan struct {
 	// packages has the folder of each package, with the changed files that it is tested for.
 	packages map[string][]string
@@ -223,8 +224,8 @@ func (c *checker) list(module string) ([]goPackage, error) {
 	}
 }
 
-// addImporters adds the packages that import those of p, or a package that is gone, within the same
-// module, in their tests too.
+// addImporters adds the packages that import a package of p, or a package that is gone, within the
+// same module, in their tests too.
 func (c *checker) addImporters(p *plan, gone map[string][]string) error {
 	changed := maps.Clone(p.packages)
 	maps.Copy(changed, gone)

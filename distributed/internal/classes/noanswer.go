@@ -9,7 +9,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// NoAnswer marks err, the error of an HTTP request without an answer, with what is known of the
+// NoAnswer marks err, the error of an HTTP request without an answer, with the known part of the
 // outcome. Where no connection was made, nothing was done. The same is true where one side does not
 // accept the certificate of the other. A write over a connection may have been carried out.
 func NoAnswer(err error, read bool) error {

@@ -50,9 +50,9 @@ func run(ctx context.Context, night string) error {
 	if done, err := job.done(ctx); done || err != nil { // most machines on most nights: one read
 		return err
 	}
-	// An outage of some minutes does not end the job. If this machine dies, the next one goes on
-	// after five minutes. That is soon enough at night, and costs 36 writes an hour. Machines that
-	// wait ask twice a minute.
+	// An outage of some minutes does not end the job. If this machine dies, the next machine goes
+	// on after five minutes. Five minutes are soon enough at night, and cost 36 writes an hour.
+	// Machines that wait ask twice a minute.
 	provider, err := s3lock.New(client, job.bucket, s3lock.WithTTL(5*time.Minute),
 		s3lock.WithPolling(time.Second, 30*time.Second))
 	if err != nil {

@@ -3,9 +3,9 @@
 //	kubectl apply -f examples/stores/replicas/deployment.yaml
 //	kubectl get lease replicas -n shop
 //
-// The replicas compete for a Lease object. The leader does what must be done once: here it writes a
-// line each second. When its pod ends, it releases the lock, and another replica leads at once. If
-// its machine dies, another one leads after the lease, 15 s here.
+// The replicas compete for a Lease object. The leader does the work that must be done once: here it
+// writes a line each second. When its pod ends, it releases the lock, and another replica leads at
+// once. If its machine dies, another replica leads after the lease, 15 s here.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // Command turns runs two processes that take turns under a file lock. Each prints when it holds
 // the lock, and with which fencing token. Then the program kills one of them while it holds the
-// lock, and the other one goes on.
+// lock, and the other process goes on.
 //
 //	go run ./examples/stores/turns
 package main

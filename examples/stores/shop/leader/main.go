@@ -1,5 +1,5 @@
 // Command leader runs a job at every tick in one of several processes. Start it in two terminals.
-// One of them prints a line each second. Kill it, and the other one goes on.
+// One of them prints a line each second. Kill this process, and the other process goes on.
 //
 //	go run ./examples/stores/shop/leader
 //	go run ./examples/stores/shop/leader -every 5s
