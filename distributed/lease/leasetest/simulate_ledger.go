@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jucgo/locks"
@@ -260,7 +261,9 @@ func (b *ledger) acquire(ctx context.Context, r *Requests, req driver.Request, w
 			e.sure = time.Time{}
 		}
 		if sent, left := ctx.Value(aloneKey{}).(time.Time); left {
-			b.orphan(r, req, sent, now)
+			b.orphan(r, req, sent, now, false)
+		} else if left, ok := ctx.Value(leftKey{}).(*atomic.Int64); ok && left.Load() > 0 && simulated {
+			b.orphan(r, req, sent, now, true)
 		}
 		return reply, nil
 	}
@@ -360,10 +363,14 @@ func (b *ledger) prolonged(e *entry, began, now time.Time, d time.Duration, sess
 }
 
 // orphan checks that r's client soon gives the lock back: a request that the client had given up
-// has acquired it.
-func (b *ledger) orphan(r *Requests, req driver.Request, sent, gave time.Time) {
+// has acquired it, or whose user has left. In the second case, unanswered is true: the client may still
+// wait for the answer, and does not rely on it.
+func (b *ledger) orphan(r *Requests, req driver.Request, sent, gave time.Time, unanswered bool) {
 	p, l := r.port, b.life
 	within := req.TTL/10 + 200*time.Millisecond // the pause of a sweep, and a request
+	if unanswered {
+		within += 50 * time.Millisecond // in which the answer may come
+	}
 	p.mu.Lock()
 	asks := optional[driver.Queue](r) != nil && !p.left[req.Acquisition] // it will ask for the same again
 	p.mu.Unlock()
@@ -379,7 +386,7 @@ func (b *ledger) orphan(r *Requests, req driver.Request, sent, gave time.Time) {
 			return (t.kind == dies || t.kind == closes) && t.who == p.slot &&
 				t.at <= l.now() && t.until >= l.now()-within
 		})
-		if touched.Before(gave) && pending == 0 && !standing && !p.dead.Load() && p.closing.Load() == 0 && !l.ended() && p.ctx.Err() == nil {
+		if touched.Before(gave) && (unanswered || pending == 0) && !standing && !p.dead.Load() && p.closing.Load() == 0 && !l.ended() && p.ctx.Err() == nil {
 			l.breaks("what a late request takes is given back", fmt.Sprintf("%q by %s, which it got at %v and has not given back at %v",
 				req.Name, tail(req.Acquisition), gave.Sub(l.began), l.now()), p)
 		}

@@ -514,7 +514,11 @@ func (l *life) cause(t trouble, ends map[int]time.Duration) {
 			l.pause(0)
 		}
 		p.close()
-		l.ends(p, 0)
+		after := p.latest() // what is late then must not find the client gone
+		if p.overSessions() {
+			after = 0
+		}
+		l.ends(p, after)
 		return
 	default:
 		if !p.link.Used() {

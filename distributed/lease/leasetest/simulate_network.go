@@ -240,6 +240,7 @@ type (
 	partKey  struct{} // the renewal succeeds in part
 	sentKey  struct{} // when the request was sent
 	aloneKey struct{} // the same, if its caller has left
+	leftKey  struct{} // when the user that asked has left, since the life began
 )
 
 func is(ctx context.Context, key any) bool {

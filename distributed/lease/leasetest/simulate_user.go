@@ -56,6 +56,8 @@ func (u *user) turn(name string, calm bool) {
 		ctx, cancel = context.WithTimeout(owner, time.Duration(u.random.Int64N(int64(l.ttl))))
 	}
 	defer cancel()
+	left := new(atomic.Int64)
+	ctx = context.WithValue(ctx, leftKey{}, left)
 	v := &possession{u: u, name: name, many: 1, asked: began}
 	try := !calm && u.chance(4)
 	var size int64
@@ -93,6 +95,10 @@ func (u *user) turn(name string, calm bool) {
 		return
 	}
 	if err != nil || !ok {
+		left.Store(int64(l.now()))
+		if waited := time.Since(began); try && waited > wakes && l.cfg.exact && u.healthy(began) {
+			l.breaks("a try does not wait", fmt.Sprintf("%q is refused after %v", name, waited), u.process)
+		}
 		u.failed(err, ctx, name, began, calm)
 		return
 	}
