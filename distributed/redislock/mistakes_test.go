@@ -82,7 +82,7 @@ var mistakes = []mistake.Mistake{
 		Name: "a dead waiter keeps its place", File: "distributed/redislock/lua/lib_fair.lua",
 		Old:  "if dies and dies > now() then",
 		New:  "if dies then",
-		Life: "^TestLivesOfLocks$/^fair$", Seed: 7292109143793578989,
+		Life: "^TestLivesOfLocks$/^fair$", Seed: 6729252145372217570,
 		Rule: "each waiter gets its turn after everything is healed",
 	},
 	{
