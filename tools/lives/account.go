@@ -70,8 +70,11 @@ func (a *account) add(j job, run map[string]*sums) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	density := "faults"
-	if j.service {
+	switch {
+	case j.service:
 		density = "service"
+	case j.gate:
+		density = "gate"
 	}
 	for test, s := range run {
 		name := path.Base(j.pkg) + " " + strings.TrimPrefix(test, "TestLives") + " " + density

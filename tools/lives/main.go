@@ -2,6 +2,7 @@
 // this repository that call leasetest.Simulate, again and again, in several processes.
 //
 //	go run ./tools/lives -for 1h -processes 2 -ledger lives.json
+//	go run ./tools/lives -gate -ledger gate.json
 package main
 
 import (
@@ -30,6 +31,8 @@ service (see leasetest.World), until its time is over. It adds the hours, acquis
 to the ledger, a file, and prints the table, also if it is interrupted. What fails is written to a file of its
 own, with its seed.
 
+With -gate, lives lives once the lives of the gate, and keeps account of them in the same way.
+
 `
 
 // packages have the tests, below the root of the repository.
@@ -53,6 +56,7 @@ type options struct {
 	run       *regexp.Regexp
 	faults    time.Duration // simulated in each run
 	service   time.Duration // the same, of a service
+	gate      bool
 }
 
 // job is one run of one test.
@@ -60,7 +64,11 @@ type job struct {
 	binary, folder string
 	pkg, test      string
 	service        bool
+	gate           bool // test is a pattern, whose tests live the lives of the gate
 }
+
+// gatePattern matches the tests of the gate that simulate.
+const gatePattern = "^Test(Lives(Of|With)|AServiceLives|.*IsSimulated$)"
 
 func command() error {
 	var o options
@@ -70,6 +78,7 @@ func command() error {
 	flag.StringVar(&o.findings, "findings", ".", "the folder for the output of what fails")
 	flag.DurationVar(&o.faults, "faults", 20*time.Minute, "how much time each world simulates in a run, 0 for none")
 	flag.DurationVar(&o.service, "service", 200*time.Hour, "how much time each world simulates as a service in a run, 0 for none")
+	flag.BoolVar(&o.gate, "gate", false, "live once the lives of the gate")
 	run := flag.String("run", "", "only the tests whose package and name match, such as redislock.*Fair")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)
@@ -112,6 +121,10 @@ func (o *options) build(ctx context.Context, work string) ([]job, error) {
 		return nil, err
 	}
 	var all []job
+	packages := packages
+	if o.gate {
+		packages = append(packages[:len(packages):len(packages)], "examples/simulated")
+	}
 	for i, pkg := range packages {
 		folder := filepath.Join(w.Folder, filepath.FromSlash(pkg))
 		binary := filepath.Join(work, fmt.Sprintf("%d.test", i))
@@ -119,6 +132,10 @@ func (o *options) build(ctx context.Context, work string) ([]job, error) {
 		compile.Dir = folder
 		if out, err := compile.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("compile the tests of %s: %w\n%s", pkg, err, out)
+		}
+		if o.gate {
+			all = append(all, job{binary: binary, folder: folder, pkg: pkg, test: gatePattern, gate: true})
+			continue
 		}
 		list := exec.CommandContext(ctx, binary, "-test.list", "^TestLives(Of|With)")
 		list.Dir = folder
@@ -132,7 +149,7 @@ func (o *options) build(ctx context.Context, work string) ([]job, error) {
 			}
 			for _, service := range []bool{false, true} {
 				if service && o.service > 0 || !service && o.faults > 0 {
-					all = append(all, job{binary, folder, pkg, test, service})
+					all = append(all, job{binary: binary, folder: folder, pkg: pkg, test: test, service: service})
 				}
 			}
 		}
@@ -161,7 +178,7 @@ func (o *options) repeat(ctx context.Context, jobs []job, account *account) erro
 			}
 		})
 	}
-	for i := 0; ctx.Err() == nil; i++ {
+	for i := 0; ctx.Err() == nil && !(o.gate && i == len(jobs)); i++ {
 		select {
 		case next <- jobs[i%len(jobs)]:
 		case <-ctx.Done():
@@ -177,14 +194,18 @@ func (o *options) repeat(ctx context.Context, jobs []job, account *account) erro
 // have ended by then count.
 func (o *options) live(ctx context.Context, j job, account *account) error {
 	args := []string{"-test.run", "^" + j.test + "$", "-test.v", "-test.timeout=24h", "-leasetest.simulate"}
-	if j.service {
+	env := append(os.Environ(), "GOMAXPROCS=1", "GOGC=400")
+	switch {
+	case j.gate:
+		args = []string{"-test.run", j.test, "-test.v", "-test.timeout=24h"}
+		env = append(env, "LOCKS_SEARCH=all")
+	case j.service:
 		args = append(args, o.service.String(), "-leasetest.service")
-	} else {
+	default:
 		args = append(args, o.faults.String())
 	}
 	cmd := exec.CommandContext(ctx, j.binary, args...)
-	cmd.Dir = j.folder
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400")
+	cmd.Dir, cmd.Env = j.folder, env
 	out, failed := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
 		if ctx.Err() != nil { // it ended before the job began
@@ -207,7 +228,11 @@ func (o *options) live(ctx context.Context, j job, account *account) error {
 	if err := account.add(j, run); err != nil || failed == nil {
 		return err
 	}
-	f, err := os.CreateTemp(o.findings, fmt.Sprintf("%s-*.txt", j.test))
+	name := j.test
+	if j.gate {
+		name = filepath.Base(j.pkg)
+	}
+	f, err := os.CreateTemp(o.findings, name+"-*.txt")
 	if err != nil {
 		return err
 	}
