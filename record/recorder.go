@@ -234,11 +234,8 @@ type Stats struct {
 // Stats returns the counters of all names, in the order of the names. It asks each present hold
 // of a [locks.Leased] lock whether it is lost, so its cost grows with the number of such holds.
 func (r *Recorder) Stats() []Stats {
-	r.mu.Lock()
-	byName := maps.Clone(r.byName)
-	r.mu.Unlock()
-	all := make([]Stats, 0, len(byName))
-	for _, c := range byName {
+	all := []Stats{}
+	for _, c := range r.counters() {
 		c.lookForLosses()
 		c.mu.Lock()
 		st := c.stats
@@ -248,6 +245,13 @@ func (r *Recorder) Stats() []Stats {
 	}
 	slices.SortFunc(all, func(a, b Stats) int { return cmp.Compare(a.Lock, b.Lock) })
 	return all
+}
+
+// counters returns the counters of all names.
+func (r *Recorder) counters() []*counters {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.byName))
 }
 
 // Hold is a hold that has not ended.
@@ -263,11 +267,8 @@ type Hold struct {
 // Holds returns all holds that have not ended, the oldest first. A hold that was lost is among
 // them until its unlock. The cost grows with the number of holds.
 func (r *Recorder) Holds() []Hold {
-	r.mu.Lock()
-	byName := slices.Collect(maps.Values(r.byName))
-	r.mu.Unlock()
 	var all []Hold
-	for _, c := range byName {
+	for _, c := range r.counters() {
 		c.mu.Lock()
 		for _, w := range c.holding {
 			for h := range w.holds {

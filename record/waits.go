@@ -2,7 +2,6 @@ package record
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -22,11 +21,8 @@ type Wait struct {
 // Waits returns the waits that have not ended, the longest first. It returns nil without
 // [Options.Waits]. An acquisition without contention is a wait too, for as long as it takes.
 func (r *Recorder) Waits() []Wait {
-	r.mu.Lock()
-	byName := slices.Collect(maps.Values(r.byName))
-	r.mu.Unlock()
 	var all []Wait
-	for _, c := range byName {
+	for _, c := range r.counters() {
 		c.mu.Lock()
 		for w, n := range c.calls {
 			all = append(all, Wait{w.lock.name, w.lock.l, w.owner, r.start.Add(n.since), n.n, w.lock.shared})

@@ -1,11 +1,11 @@
 package consullock
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/jucgo/locks/distributed/internal/escape"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -18,19 +18,16 @@ const maxKey = 1024
 // are a slash at the beginning, at the end or behind another slash, and each dot of the parts . and
 // .. between slashes. Percent signs would not do: some servers decode a path twice.
 func keyOf(name string) string {
-	var key strings.Builder
-	for i := range len(name) {
-		c := name[i]
-		switch {
-		case c == '/' && (i == 0 || i == len(name)-1 || name[i-1] == '/'),
-			c == '.' && isDots(partAt(name, i)),
-			!plain(c):
-			fmt.Fprintf(&key, "=%02X", c)
+	return escape.Text(name, '=', func(i int) bool {
+		switch c := name[i]; c {
+		case '/':
+			return i > 0 && i < len(name)-1 && name[i-1] != '/'
+		case '.':
+			return !isDots(partAt(name, i))
 		default:
-			key.WriteByte(c)
+			return plain(c)
 		}
-	}
-	return key.String()
+	})
 }
 
 // partAt returns the part of name between slashes that has byte i.
@@ -43,7 +40,7 @@ func partAt(name string, i int) string {
 func isDots(part string) bool { return part == "." || part == ".." }
 
 func plain(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-_.~/", c) >= 0
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-_~", c) >= 0
 }
 
 // isPrefix reports whether keys that begin with prefix need no escape for it.
@@ -51,17 +48,8 @@ func isPrefix(prefix string) bool { return keyOf(prefix+"x") == prefix+"x" && le
 
 // nameOf returns the name of the lock whose key it is, and whether it is one.
 func nameOf(key string) (string, bool) {
-	before, escaped, found := strings.Cut(key, "=")
-	name := before
-	for found {
-		c, err := hex.DecodeString(escaped[:min(2, len(escaped))])
-		if err != nil || len(c) != 1 {
-			return "", false
-		}
-		before, escaped, found = strings.Cut(escaped[2:], "=")
-		name += string(c) + before
-	}
-	return name, name != "" && keyOf(name) == key
+	name, ok := escape.Name(key, '=')
+	return name, ok && name != "" && keyOf(name) == key
 }
 
 // checkName returns why no lock can have the name, or nil.

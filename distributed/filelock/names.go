@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"strings"
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/internal/escape"
 )
 
 // suffix is the end of the names of a [Client]'s files.
@@ -37,7 +37,7 @@ func fileName(name string) string {
 	if name == "" {
 		return "%" + suffix
 	}
-	text := escape(name)
+	text := escape.Text(name, '%', func(i int) bool { return isPlain(name, i) && (i > 0 || !isDevice(name)) })
 	if len(text) <= longestName {
 		return text + suffix
 	}
@@ -47,20 +47,6 @@ func fileName(name string) string {
 	}
 	sum := sha256.Sum256([]byte(name))
 	return head + "%%" + hex.EncodeToString(sum[:]) + suffix
-}
-
-// escape returns the encoding of name.
-func escape(name string) string {
-	const digits = "0123456789ABCDEF"
-	var b strings.Builder
-	for i := range len(name) {
-		if c := name[i]; isPlain(name, i) && (i > 0 || !isDevice(name)) {
-			b.WriteByte(c)
-		} else {
-			b.Write([]byte{'%', digits[c>>4], digits[c&15]})
-		}
-	}
-	return b.String()
 }
 
 // isPlain reports whether the i-th byte of name stays as it is.
@@ -89,8 +75,8 @@ func nameOf(file string) (name string, ok bool) {
 	if text == "%" {
 		return "", true
 	}
-	name, err := url.PathUnescape(text)
-	return name, err == nil && fileName(name) == file
+	name, ok = escape.Name(text, '%')
+	return name, ok && fileName(name) == file
 }
 
 // Names returns the names of the locks in the directory that match pattern, sorted. The pattern has

@@ -2,7 +2,6 @@ package lease
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -151,7 +150,8 @@ func newClient(s driver.Store, suspended func(time.Time) time.Duration, opts ...
 			return nil, fmt.Errorf("%s: WithWrapper returned a nil Store", conf.ErrorPrefix)
 		}
 	}
-	c := &Client{id: newID(), identity: self, where: conf.Place, namePrefix: conf.NamePrefix}
+	// Version 8 tells clients of this module from Redisson's, whose ids are of version 4.
+	c := &Client{id: identity.NewUUID(8), identity: self, where: conf.Place, namePrefix: conf.NamePrefix}
 	c.base = base{
 		store:     s,
 		prefix:    conf.ErrorPrefix,
@@ -226,16 +226,6 @@ func checkOptions(s driver.Store, c *driver.Config) error {
 		return fmt.Errorf("margin of %v, less than half of the TTL %v is allowed", c.Margin, c.TTL)
 	}
 	return nil
-}
-
-// newID returns a random UUID. Its version is 8, which is free for any use. It tells clients of
-// this module from Redisson's, whose ids are of version 4.
-func newID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	b[6] = b[6]&0x0f | 0x80
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // ID returns the client's name in the store. The names of its acquisitions begin with it.

@@ -17,6 +17,8 @@ import (
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
+type event = redisport.Event
+
 // homeless is a port that does not know the server of a channel.
 type homeless struct{ port }
 

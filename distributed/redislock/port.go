@@ -14,7 +14,6 @@ type (
 	port       = redisport.Port
 	script     = redisport.Script
 	subscriber = redisport.Subscriber
-	event      = redisport.Event
 )
 
 const head = redisport.Head

@@ -1,7 +1,6 @@
 package zklock
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -61,15 +60,6 @@ func cleanName(namespace, name string) (string, error) {
 
 func forbidden(r rune) bool {
 	return r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 && r <= 0xffff
-}
-
-// newUUID returns a random UUID, version 4.
-func newUUID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	b[6] = b[6]&0x0f | 0x40
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // sequence returns the number after the last prefix in a node's name, in the form in which
