@@ -5,12 +5,12 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/gcslock"
 	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
@@ -174,67 +174,25 @@ func TestAHoldSurvivesARestartOfTheServer(t *testing.T) {
 	require.NoError(t, l.UnlockContext(owner))
 }
 
-// costs fails unless the fake has had these requests since the last call.
-func costs(t *testing.T, f *fake, reads, writes int, what string) {
-	t.Helper()
-	r, w, d := f.counts()
-	require.Equal(t, []int{reads, writes, 0}, []int{r, w, d}, "reads, writes and deletions of %s", what)
-}
-
-func TestAPairTakesThreeRequestsOrTwo(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fake) {
-		c := open(t, f.client())
-		adaptertest.Pair(t, c.Mutex("it"))
-		costs(t, f, 1, 2, "the first pair")
-		adaptertest.Pair(t, c.Mutex("it"))
-		costs(t, f, 0, 2, "a pair whose version is known")
-	})
-}
-
-func TestAnHourOfHoldingTakes360Writes(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fake) {
-		c := open(t, f.client())
-		require.NoError(t, c.Mutex("it").LockContext(adaptertest.Owner()))
-		f.counts()
-		time.Sleep(time.Hour + time.Second)
-		costs(t, f, 0, 360, "an hour")
-	})
-}
-
-func TestAnHourOfWaitingTakes1440ReadsAtMost(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fake) {
-		require.NoError(t, open(t, f.client()).Mutex("it").LockContext(adaptertest.Owner()))
-		l := open(t, f.client()).Mutex("it")
-		ctx, cancel := context.WithCancel(adaptertest.Owner())
-		defer synctest.Wait()
-		defer cancel()
-		go l.LockContext(ctx)
-		time.Sleep(20 * time.Second)
-		f.counts()
-		time.Sleep(time.Hour)
-		reads, writes, _ := f.counts()
-		require.GreaterOrEqual(t, reads, 720)
-		require.LessOrEqual(t, reads, 1440)
-		require.LessOrEqual(t, writes, 361, "of the holder")
-	})
-}
-
-func TestARequestThatHangsEndsByItself(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fake) {
-		l := open(t, f.client()).Mutex("it")
-		adaptertest.Pair(t, l)
-		f.before = func(r *http.Request) (*http.Response, error) {
+func TestCostsAndFaultsOfObjects(t *testing.T) {
+	adaptertest.TestObjects(t, func() adaptertest.Objects {
+		f := newFake()
+		hang := func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
 		}
-		began := time.Now()
-		_, err := l.Inspect(context.Background())
-		require.ErrorIs(t, err, lease.ErrUnreachable)
-		require.NotErrorIs(t, err, context.DeadlineExceeded, "no context of the caller")
-		require.Equal(t, 10*time.Second, time.Since(began))
-		_, err = l.TryLockContext(adaptertest.Owner())
-		require.Error(t, err)
-		f.set(func() { f.before = nil })
+		return adaptertest.Objects{
+			Open:   func(tb testing.TB) *caslock.Client { return open(tb, f.client()) },
+			Counts: f.counts, Len: f.has,
+			Clear: func() { f.set(func() { clear(f.objects) }) },
+			Hang: func(hangs bool) {
+				f.set(func() {
+					if f.before = nil; hangs {
+						f.before = hang
+					}
+				})
+			},
+		}
 	})
 }
 
@@ -248,18 +206,4 @@ func TestALockWithoutItsObjectBeginsAnew(t *testing.T) {
 	require.NoError(t, l.LockContext(owner)) // it writes to the version that it knows
 	require.EqualValues(t, 1, adaptertest.Token(t, l, owner))
 	require.NoError(t, l.UnlockContext(owner))
-}
-
-func TestAHolderWithoutItsObjectLearnsOfItsLoss(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fake) {
-		l, owner := open(t, f.client()).Mutex("it"), adaptertest.Owner()
-		require.NoError(t, l.LockContext(owner))
-		h, err := l.Hold(owner)
-		require.NoError(t, err)
-		f.set(func() { clear(f.objects) })
-		time.Sleep(lease.DefaultLease / 2)
-		require.ErrorIs(t, h.Err(), locks.ErrLost)
-		require.ErrorIs(t, l.UnlockContext(owner), locks.ErrLost)
-		require.Zero(t, f.has(), "it writes nothing")
-	})
 }
