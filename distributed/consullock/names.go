@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/jucgo/locks/distributed/internal/escape"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -18,7 +18,7 @@ const maxKey = 1024
 // are a slash at the beginning, at the end or behind another slash, and each dot of the parts . and
 // .. between slashes. Percent signs would not do: some servers decode a path twice.
 func keyOf(name string) string {
-	return escape.Text(name, '=', func(i int) bool {
+	return adapter.Escape(name, '=', func(i int) bool {
 		switch c := name[i]; c {
 		case '/':
 			return i > 0 && i < len(name)-1 && name[i-1] != '/'
@@ -48,7 +48,7 @@ func isPrefix(prefix string) bool { return keyOf(prefix+"x") == prefix+"x" && le
 
 // nameOf returns the name of the lock whose key it is, and whether it is one.
 func nameOf(key string) (string, bool) {
-	name, ok := escape.Name(key, '=')
+	name, ok := adapter.Unescape(key, '=')
 	return name, ok && name != "" && keyOf(name) == key
 }
 

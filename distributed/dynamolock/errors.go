@@ -10,7 +10,6 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/jucgo/locks/distributed/caslock"
-	"github.com/jucgo/locks/distributed/internal/amazon"
 	"github.com/jucgo/locks/distributed/internal/classes"
 )
 
@@ -37,7 +36,7 @@ func (a *attempt) options(o *dynamodb.Options) {
 // storeError marks the error of a request: whether its outcome is known. The error names the right
 // that may be missing.
 func (d *documents) storeError(err error, a *attempt, right string) error {
-	code, status := amazon.Code(err), amazon.Status(err)
+	code, status := classes.AmazonCode(err), classes.AmazonStatus(err)
 	class := classOf(code, status)
 	switch {
 	case status == 0:
@@ -52,5 +51,5 @@ func (d *documents) storeError(err error, a *attempt, right string) error {
 	case class == classes.Connection:
 		err = fmt.Errorf("the login of the client is not accepted: %w", err)
 	}
-	return amazon.Mark(fmt.Errorf("table %q: %w", d.table, err), class, a.sent, a.reads)
+	return classes.MarkAmazon(fmt.Errorf("table %q: %w", d.table, err), class, a.sent, a.reads)
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/internal/escape"
 )
 
 // suffix is the end of the names of a [Client]'s files.
@@ -37,7 +36,7 @@ func fileName(name string) string {
 	if name == "" {
 		return "%" + suffix
 	}
-	text := escape.Text(name, '%', func(i int) bool { return isPlain(name, i) && (i > 0 || !isDevice(name)) })
+	text := adapter.Escape(name, '%', func(i int) bool { return isPlain(name, i) && (i > 0 || !isDevice(name)) })
 	if len(text) <= longestName {
 		return text + suffix
 	}
@@ -75,7 +74,7 @@ func nameOf(file string) (name string, ok bool) {
 	if text == "%" {
 		return "", true
 	}
-	name, ok = escape.Name(text, '%')
+	name, ok = adapter.Unescape(text, '%')
 	return name, ok && fileName(name) == file
 }
 

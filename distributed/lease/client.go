@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/internal/identity"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/lease/internal/clock"
@@ -151,7 +152,7 @@ func newClient(s driver.Store, suspended func(time.Time) time.Duration, opts ...
 		}
 	}
 	// Version 8 tells clients of this module from Redisson's, whose ids are of version 4.
-	c := &Client{id: identity.NewUUID(8), identity: self, where: conf.Place, namePrefix: conf.NamePrefix}
+	c := &Client{id: adapter.NewUUID(8), identity: self, where: conf.Place, namePrefix: conf.NamePrefix}
 	c.base = base{
 		store:     s,
 		prefix:    conf.ErrorPrefix,

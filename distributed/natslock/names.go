@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/jucgo/locks/distributed/internal/escape"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 )
 
 // maxKey is how many bytes a key has at most. A server accepts lines of 4096 bytes by default, in
@@ -16,7 +16,7 @@ const maxKey = 1024
 // same form stands for a dot that would make an empty token of a subject, and for the beginning of
 // reserved keys.
 func keyOf(name string) string {
-	return escape.Text(name, '=', func(i int) bool {
+	return adapter.Escape(name, '=', func(i int) bool {
 		switch c := name[i]; {
 		case c == '.':
 			return i > 0 && i < len(name)-1 && name[i-1] != '.'
@@ -34,7 +34,7 @@ func plain(c byte) bool {
 
 // nameOf returns the name of the lock that key belongs to, and whether there is such a lock.
 func nameOf(key string) (string, bool) {
-	name, ok := escape.Name(key, '=')
+	name, ok := adapter.Unescape(key, '=')
 	return name, ok && keyOf(name) == key
 }
 

@@ -18,7 +18,6 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/jucgo/locks/distributed/caslock"
-	"github.com/jucgo/locks/distributed/internal/amazon"
 	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
@@ -96,7 +95,7 @@ func (d *documents) load(ctx context.Context, key string) ([]byte, string, error
 	a := attempt{reads: true}
 	out, err := d.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &d.bucket, Key: &key}, a.options)
 	switch {
-	case amazon.Code(err) == "NoSuchKey":
+	case classes.AmazonCode(err) == "NoSuchKey":
 		return nil, "", nil
 	case err != nil:
 		return nil, "", d.storeError(err, &a, "s3:GetObject or s3:ListBucket")
@@ -165,7 +164,7 @@ func (d *documents) delete(ctx context.Context, key string, version *string) err
 	switch {
 	case conflicts(err):
 		return caslock.ErrConflict
-	case amazon.Status(err) == http.StatusNotImplemented:
+	case classes.AmazonStatus(err) == http.StatusNotImplemented:
 		return errBlind
 	case err != nil:
 		return d.storeError(err, &a, "s3:DeleteObject")
@@ -224,13 +223,13 @@ func (a *attempt) options(o *s3.Options) {
 
 // conflicts reports whether err says that the object is not in the version that the request wants.
 func conflicts(err error) bool {
-	status := amazon.Status(err)
-	return status != 0 && classOf(amazon.Code(err), status) == classes.Stored
+	status := classes.AmazonStatus(err)
+	return status != 0 && classOf(classes.AmazonCode(err), status) == classes.Stored
 }
 
 // storeError marks the error of a request: whether its outcome is known.
 func (d *documents) storeError(err error, a *attempt, right string) error {
-	code, status := amazon.Code(err), amazon.Status(err)
+	code, status := classes.AmazonCode(err), classes.AmazonStatus(err)
 	class := classOf(code, status)
 	switch {
 	case status == 0:
@@ -245,5 +244,5 @@ func (d *documents) storeError(err error, a *attempt, right string) error {
 	case class == classes.Connection:
 		err = fmt.Errorf("the login of the client is not accepted: %w", err)
 	}
-	return amazon.Mark(fmt.Errorf("bucket %q: %w", d.bucket, err), class, a.sent, a.reads)
+	return classes.MarkAmazon(fmt.Errorf("bucket %q: %w", d.bucket, err), class, a.sent, a.reads)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/internal/classes"
-	"github.com/jucgo/locks/distributed/internal/identity"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -44,7 +44,7 @@ func (a *acquisition) createSingle(ctx context.Context, wait bool) (goOn bool, e
 	a.st.introduce(s)
 	path := a.id.Name
 	i := strings.LastIndexByte(path, '/')
-	n := &node{c: a.st.core, s: s, dir: path[:i], name: path[i+1:], uuid: identity.NewUUID(4), id: a.id.Acquisition,
+	n := &node{c: a.st.core, s: s, dir: path[:i], name: path[i+1:], uuid: adapter.NewUUID(4), id: a.id.Acquisition,
 		hear: a.onChange, single: true}
 	_, err = s.create(ctx, path, []byte(n.uuid), zk.FlagEphemeral)
 	switch {

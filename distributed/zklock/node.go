@@ -11,8 +11,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/internal/classes"
-	"github.com/jucgo/locks/distributed/internal/identity"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -67,7 +67,7 @@ func (c *core) create(ctx context.Context, dir, infix, number string, a *acquisi
 			return nil, err
 		}
 		c.introduce(s)
-		n := &node{c: c, s: s, dir: dir, uuid: identity.NewUUID(4), infix: infix, id: a.id.Acquisition, hear: a.onChange}
+		n := &node{c: c, s: s, dir: dir, uuid: adapter.NewUUID(4), infix: infix, id: a.id.Acquisition, hear: a.onChange}
 		create := s.create
 		if surveyed {
 			create = n.enter

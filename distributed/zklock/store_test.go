@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/internal/identity"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -331,9 +331,9 @@ func TestTheNodeOfAnotherKindIsNotTakenForTheOwn(t *testing.T) {
 	s, err := c.core.session(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, s.makeContainer(t.Context(), "/it"))
-	own := &node{c: c.core, s: s, dir: "/it", uuid: identity.NewUUID(4), infix: lockPrefix}
+	own := &node{c: c.core, s: s, dir: "/it", uuid: adapter.NewUUID(4), infix: lockPrefix}
 	for _, other := range []string{
-		protection + own.uuid + "-" + readPrefix, protection + identity.NewUUID(4) + "-" + lockPrefix,
+		protection + own.uuid + "-" + readPrefix, protection + adapter.NewUUID(4) + "-" + lockPrefix,
 		protection + own.uuid + "0-" + lockPrefix, "x" + own.prefix(), lockPrefix,
 	} {
 		_, err := s.create(t.Context(), "/it/"+other, nil, zk.FlagEphemeral|zk.FlagSequence)

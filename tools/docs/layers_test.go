@@ -151,8 +151,7 @@ func TestModulesKeepTheirImportRules(t *testing.T) {
 		}
 		root := strings.HasPrefix(i.to, "internal/") || strings.HasPrefix(i.to, "distributed/internal/")
 		// As their package comments promise:
-		stable := i.to == "distributed/internal/adapter" || i.to == "distributed/internal/amazon" ||
-			i.to == "distributed/internal/classes"
+		stable := i.to == "distributed/internal/adapter" || i.to == "distributed/internal/classes"
 		if from != nil && root && !stable && isOwn(w, i.to) {
 			t.Errorf("%s: an adapter imports %s, whose next version may differ", i.file, i.to)
 		}

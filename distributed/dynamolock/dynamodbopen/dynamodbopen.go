@@ -20,7 +20,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/dynamolock"
-	"github.com/jucgo/locks/distributed/internal/amazon"
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/open/driver"
 )
 
@@ -71,7 +71,7 @@ func open(ctx context.Context, o *driver.Opening) error {
 	}
 	if create == "true" {
 		err = dynamolock.CreateTable(ctx, client, table, opts...)
-	} else if err = dynamolock.CheckTable(ctx, client, table, opts...); amazon.Code(err) == "AccessDeniedException" {
+	} else if err = dynamolock.CheckTable(ctx, client, table, opts...); classes.AmazonCode(err) == "AccessDeniedException" {
 		_, err = c.Mutex("open").Inspect(ctx) // the least rights are enough to read a row
 	}
 	if err != nil {

@@ -149,3 +149,11 @@ func TestNoJobBeginsAfterClose(t *testing.T) {
 		require.Fail(t, "Close did not wait")
 	}
 }
+
+func TestAUUIDSaysItsVersion(t *testing.T) {
+	for version, form := range map[byte]string{4: "4", 8: "8"} {
+		id := NewUUID(version)
+		require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-`+form+`[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, id)
+		require.NotEqual(t, id, NewUUID(version))
+	}
+}

@@ -3,7 +3,6 @@
 package identity
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -107,15 +106,6 @@ func Serial(counter *atomic.Uint64) uint64 {
 			return next
 		}
 	}
-}
-
-// NewUUID returns a random UUID of a version. Version 8 is free for any use, and 4 is the usual one.
-func NewUUID(version byte) string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	b[6] = b[6]&0x0f | version<<4
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // Times between which a number counts as one of Serial: the years 2000 and 2200.

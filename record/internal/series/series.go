@@ -1,5 +1,8 @@
 // Package series bounds the number of lock names that the exporters of a record.Recorder tell
 // apart.
+//
+// Exporters are modules of their own, and users combine their versions with other versions of this
+// module. So a function here never changes: it gets a successor beside it.
 package series
 
 import (

@@ -1,4 +1,4 @@
-package escape
+package adapter
 
 import (
 	"testing"
@@ -6,17 +6,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// text escapes all bytes but small letters.
-func text(name string) string {
-	return Text(name, '=', func(i int) bool { return 'a' <= name[i] && name[i] <= 'z' })
+// escaped escapes all bytes but small letters.
+func escaped(name string) string {
+	return Escape(name, '=', func(i int) bool { return 'a' <= name[i] && name[i] <= 'z' })
 }
 
 func TestANameReturnsFromItsText(t *testing.T) {
 	for name, want := range map[string]string{
 		"": "", "abc": "abc", "a=b": "a=3Db", "=": "=3D", "a/B": "a=2F=42", "\x00\xff": "=00=FF", "é": "=C3=A9",
 	} {
-		require.Equal(t, want, text(name))
-		back, ok := Name(want, '=')
+		require.Equal(t, want, escaped(name))
+		back, ok := Unescape(want, '=')
 		require.True(t, ok)
 		require.Equal(t, name, back)
 	}
@@ -24,7 +24,7 @@ func TestANameReturnsFromItsText(t *testing.T) {
 
 func TestATextWithoutDigitsHasNoName(t *testing.T) {
 	for _, text := range []string{"=", "a=4", "=4=42", "=XY", "=42="} {
-		_, ok := Name(text, '=')
+		_, ok := Unescape(text, '=')
 		require.False(t, ok, text)
 	}
 }

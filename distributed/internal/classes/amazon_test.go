@@ -1,4 +1,4 @@
-package amazon
+package classes_test
 
 import (
 	"errors"
@@ -27,32 +27,32 @@ func (s skewed) RetryableError() bool { return bool(s) }
 
 func TestAnAnswerHasACodeAndAStatus(t *testing.T) {
 	err := fmt.Errorf("put: %w", answer{coded("SlowDown")})
-	require.Equal(t, "SlowDown", Code(err))
-	require.Equal(t, 400, Status(err))
-	require.Empty(t, Code(answer{coded("UnknownError")}), "of a proxy")
-	require.Empty(t, Code(errors.New("reset")))
-	require.Zero(t, Status(errors.New("reset")))
+	require.Equal(t, "SlowDown", classes.AmazonCode(err))
+	require.Equal(t, 400, classes.AmazonStatus(err))
+	require.Empty(t, classes.AmazonCode(answer{coded("UnknownError")}), "of a proxy")
+	require.Empty(t, classes.AmazonCode(errors.New("reset")))
+	require.Zero(t, classes.AmazonStatus(errors.New("reset")))
 }
 
 func TestARequestThatWasNotSentIsRefused(t *testing.T) {
-	err := Mark(errors.New("no route"), classes.Unclear, false, false)
+	err := classes.MarkAmazon(errors.New("no route"), classes.Unclear, false, false)
 	require.ErrorIs(t, err, lease.ErrRefused)
 	require.ErrorIs(t, err, lease.ErrUnreachable)
 }
 
 func TestOnlyAWriteWithoutAnAnswerIsInDoubt(t *testing.T) {
-	require.ErrorIs(t, Mark(errors.New("reset"), classes.Unclear, true, true), lease.ErrUnavailable)
-	require.NotErrorIs(t, Mark(errors.New("reset"), classes.Unclear, true, false), lease.ErrUnavailable)
+	require.ErrorIs(t, classes.MarkAmazon(errors.New("reset"), classes.Unclear, true, true), lease.ErrUnavailable)
+	require.NotErrorIs(t, classes.MarkAmazon(errors.New("reset"), classes.Unclear, true, false), lease.ErrUnavailable)
 }
 
 func TestAnAnswerHasTheMarksOfItsClass(t *testing.T) {
-	err := Mark(answer{coded("ExpiredToken")}, classes.Connection, true, false)
+	err := classes.MarkAmazon(answer{coded("ExpiredToken")}, classes.Connection, true, false)
 	require.ErrorIs(t, err, lease.ErrLogin)
 }
 
 func TestARefusalOfAWrongClockIsForTheMoment(t *testing.T) {
-	err := Mark(answer{skewed(true)}, classes.Connection, true, false)
+	err := classes.MarkAmazon(answer{skewed(true)}, classes.Connection, true, false)
 	require.ErrorIs(t, err, lease.ErrUnavailable)
 	require.NotErrorIs(t, err, lease.ErrLogin)
-	require.ErrorIs(t, Mark(answer{skewed(false)}, classes.Connection, true, false), lease.ErrLogin)
+	require.ErrorIs(t, classes.MarkAmazon(answer{skewed(false)}, classes.Connection, true, false), lease.ErrLogin)
 }

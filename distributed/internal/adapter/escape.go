@@ -1,8 +1,4 @@
-// Package escape replaces the bytes of names that a store does not accept.
-//
-// Adapters are modules of their own, and users combine their versions with other versions of this
-// module. So a function here never changes: it gets a successor beside it.
-package escape
+package adapter
 
 import (
 	"encoding/hex"
@@ -10,9 +6,9 @@ import (
 	"strings"
 )
 
-// Text returns name with sign and two hexadecimal digits in place of each byte that is not plain.
+// Escape returns name with sign and two hexadecimal digits in place of each byte that is not plain.
 // The sign itself must not be plain. Then different names have different texts.
-func Text(name string, sign byte, plain func(i int) bool) string {
+func Escape(name string, sign byte, plain func(i int) bool) string {
 	var text strings.Builder
 	for i := range len(name) {
 		if plain(i) {
@@ -24,9 +20,9 @@ func Text(name string, sign byte, plain func(i int) bool) string {
 	return text.String()
 }
 
-// Name returns the name that has the text, and false if digits are missing. The caller compares the
+// Unescape returns the name that has the text, and false if digits are missing. The caller compares the
 // text of the name: other texts may stand for the same name.
-func Name(text string, sign byte) (name string, ok bool) {
+func Unescape(text string, sign byte) (name string, ok bool) {
 	name, rest, found := strings.Cut(text, string(rune(sign)))
 	for found {
 		c, err := hex.DecodeString(rest[:min(2, len(rest))])

@@ -1,0 +1,39 @@
+package classes
+
+import "errors"
+
+// This file reads the errors of Amazon's SDK by their methods: this module does not require the SDK.
+
+// AmazonCode returns the code of the answer, or an empty text. An answer that is not Amazon's, such as a
+// proxy's answer, lacks a code.
+func AmazonCode(err error) string {
+	var answer interface{ ErrorCode() string }
+	if !errors.As(err, &answer) || answer.ErrorCode() == "UnknownError" {
+		return ""
+	}
+	return answer.ErrorCode()
+}
+
+// AmazonStatus returns the status of the answer, or 0.
+func AmazonStatus(err error) int {
+	var answer interface{ HTTPStatusCode() int }
+	if !errors.As(err, &answer) {
+		return 0
+	}
+	return answer.HTTPStatusCode()
+}
+
+// MarkAmazon marks err, the error of a request whose answer is of class c. Without an answer, the
+// outcome is in doubt if the request was sent and does not only read.
+func MarkAmazon(err error, c Class, sent, read bool) error {
+	var skewed interface{ RetryableError() bool } // the client has learned the server's time from the answer
+	switch {
+	case !sent:
+		return Unreached.Mark(err)
+	case AmazonStatus(err) == 0:
+		return NoAnswer(err, read)
+	case errors.As(err, &skewed) && skewed.RetryableError():
+		return Moment.Mark(err)
+	}
+	return c.Mark(err)
+}
