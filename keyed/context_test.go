@@ -69,11 +69,20 @@ func TestNoMethodAsksAContextUnderAMutex(t *testing.T) {
 func TestAnUnlockByAnotherOwnerNamesTheHolder(t *testing.T) {
 	var ls keyed.Mutexes[string]
 	l := ls.Of("it")
-	a, b := locks.WithOwner(t.Context(), locks.NewOwner()), locks.WithOwner(t.Context(), locks.NewOwner())
+	stranger := locks.NewOwner()
+	a, b := locks.WithOwner(t.Context(), locks.NewOwner()), locks.WithOwner(t.Context(), stranger)
 	require.ErrorContains(t, l.UnlockContext(a), `of "it": lock not held by the caller: the keyed.Mutex is free`)
 	require.NoError(t, l.LockContext(a))
 	err := l.UnlockContext(b)
 	require.ErrorIs(t, err, locks.ErrNotHeld)
-	require.ErrorContains(t, err, "the keyed.Mutex is held by "+l.Owner().String())
+	require.ErrorContains(t, err, stranger.String()+": the keyed.Mutex is held by "+l.Owner().String())
 	require.NoError(t, l.UnlockContext(a))
+}
+
+func TestAnInspectionWithAnEndedContextNamesTheKey(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := new(keyed.Mutexes[string]).Of("it").Inspect(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, `keyed: Inspect of "it": `)
 }

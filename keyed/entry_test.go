@@ -311,6 +311,41 @@ func TestADescribedEntryServesNoOtherKey(t *testing.T) {
 	})
 }
 
+func TestEachWaitTellsDeadlockDetectionItsKey(t *testing.T) {
+	for name, lock := range map[string]func(l Mutex[int]){
+		"Lock":        func(l Mutex[int]) { l.Lock() },
+		"TryLockFor":  func(l Mutex[int]) { require.True(t, l.TryLockFor(time.Hour)) },
+		"LockContext": func(l Mutex[int]) { require.NoError(t, l.LockContext(context.Background())) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var ms Mutexes[int]
+				l := ms.Of(0)
+				l.Lock()
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					lock(l)
+					l.Unlock()
+				}()
+				synctest.Wait()
+				require.True(t, of(l).described.Load())
+				l.Unlock()
+				<-done
+			})
+		})
+	}
+}
+
+// A signalled waiter may be the first in the lock's queue.
+func TestAConditionTellsDeadlockDetectionItsKey(t *testing.T) {
+	var ms Mutexes[int]
+	l := ms.Of(0)
+	c := l.NewCond()
+	require.True(t, of(l).described.Load())
+	runtime.KeepAlive(c)
+}
+
 func TestANestedLockIsNotDescribed(t *testing.T) {
 	var ms Mutexes[int]
 	l := ms.Of(0)

@@ -18,6 +18,7 @@ func TestMultiTellsKeysApartAsEqualityDoes(t *testing.T) {
 	type blank struct{ a, _ int }
 	type inter struct{ v any }
 	type pair struct{ a, b string }
+	type ints struct{ a, b int }
 	other := func() any {
 		type id struct{ n int } // another type of the same name
 		return id{1}
@@ -29,6 +30,9 @@ func TestMultiTellsKeysApartAsEqualityDoes(t *testing.T) {
 		0.0, math.Copysign(0, -1), inter{1}, inter{int64(1)}, inter{nil}, inter{"1"}, pair{"a", "b,"},
 		pair{"a,1:b", ""},
 		pair{"", "a"}, pair{"a", ""}, [2]int{1, 2}, [2]int{2, 1}, now, now.Round(0),
+		false, 257, uint16(1), uint16(257), 1 + 1e-12, complex(1, 2), complex(2, 1), complex(11, 1), complex(1, 11),
+		pair{"a,b", ""}, [2]int{11, 1}, [2]int{1, 11}, [2]int{-1, 1}, ints{11, 1}, ints{1, 11},
+		unsafe.Pointer(p), unsafe.Pointer(&id{1}), inter{id{1}}, inter{other},
 		blank{a: 1}, blank{a: 2}, *(*blank)(unsafe.Pointer(&[2]int{1, 7})), "\xff", "\xfe",
 	}
 	var ls keyed.Mutexes[any]

@@ -111,7 +111,7 @@ func TestNothingIsLeftByAnAttemptThatFails(t *testing.T) {
 func TestMisuseIsReportedAndLeavesNothing(t *testing.T) {
 	ls := new(keyed.Mutexes[string])
 	l := ls.Of("a")
-	locktest.PanicsWith(t, locks.ErrNotHeld, l.Unlock)
+	require.PanicsWithError(t, `keyed: Unlock of "a": lock not held by the caller: the keyed.Mutex is free`, l.Unlock)
 	require.ErrorIs(t, l.UnlockContext(t.Context()), locks.ErrNotHeld)
 	require.Zero(t, ls.Len())
 
@@ -329,6 +329,7 @@ func TestAMutexOfNoSetSaysSo(t *testing.T) {
 	require.PanicsWithValue(t, why, l.Lock)
 	require.PanicsWithValue(t, why, func() { _ = l.LockContext(t.Context()) })
 	require.PanicsWithValue(t, why, func() { l.IsLocked() })
+	require.PanicsWithValue(t, why, func() { l.IsFair() })
 }
 
 func TestAHelperAsksForAHoldOfAnExplicitOwner(t *testing.T) {
