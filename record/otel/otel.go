@@ -55,8 +55,8 @@ func Instrument(r *record.Recorder, opts Options) error {
 	if tracers == nil {
 		tracers = otel.GetTracerProvider()
 	}
-	x := &exporter{recorder: r, tracer: tracers.Tracer(scope), minSpan: opts.MinSpan,
-		series: series.New(newAttributes)}
+	x := &exporter{recorder: r, tracer: tracers.Tracer(scope), minSpan: opts.MinSpan}
+	x.series.Init(newAttributes)
 	if err := x.measure(meters.Meter(scope)); err != nil {
 		return fmt.Errorf("otel: instrument a recorder: %w", err)
 	}
@@ -70,7 +70,7 @@ type exporter struct {
 	tracer       trace.Tracer
 	waits, holds metric.Float64Histogram
 	minSpan      time.Duration
-	series       *series.Series[*attributes]
+	series       series.Series[*attributes]
 }
 
 // attributes are the attributes of one name, in the forms that the API takes. They are made once,

@@ -78,7 +78,7 @@ type Collector struct {
 	figures      figures
 	exemplar     func(context.Context) prometheus.Labels // or nil
 	waits, holds *prometheus.HistogramVec
-	series       *series.Series[histograms]
+	series       series.Series[histograms]
 }
 
 // histograms are the histograms with one label.
@@ -101,7 +101,7 @@ func NewCollector(r *record.Recorder, opts ...Option) *Collector {
 		waits:    o.histogram("wait_seconds", "Duration of acquisitions that may wait, with and without success."),
 		holds:    o.histogram("hold_seconds", "Time from the first acquisition of an owner to its last release."),
 	}
-	c.series = series.New(func(label string) histograms {
+	c.series.Init(func(label string) histograms {
 		return histograms{c.waits.WithLabelValues(label), c.holds.WithLabelValues(label)}
 	})
 	r.Listen(c.observe)

@@ -23,7 +23,8 @@ const (
 	Other = "_other"
 )
 
-// Series has a value for each name that is told apart, and one value for all other names.
+// Series has a value for each name that is told apart, and one value for all other names. Init comes
+// first. A Series must not be copied.
 type Series[T any] struct {
 	make func(label string) T
 
@@ -37,11 +38,10 @@ type entry[T any] struct {
 	value T
 }
 
-// New returns a Series whose values are made by make, each when it is first asked for.
-func New[T any](make func(label string) T) *Series[T] {
-	s := &Series[T]{make: make}
+// Init has the values of s made by make, each when it is first asked for.
+func (s *Series[T]) Init(make func(label string) T) {
+	s.make = make
 	s.byName.Store(&map[string]entry[T]{})
-	return s
 }
 
 // Of returns the label of a name, which is the name or [Other], and the value of the label.

@@ -15,7 +15,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func lengths() *Series[int] { return New(func(label string) int { return len(label) }) }
+func lengths() *Series[int] { return with(func(label string) int { return len(label) }) }
+
+func with(make func(label string) int) *Series[int] {
+	s := new(Series[int])
+	s.Init(make)
+	return s
+}
 
 func TestAllNamesAboveTheLimitShareALabel(t *testing.T) {
 	s := lengths()
@@ -38,7 +44,7 @@ func TestANameThatIsNotUTF8HasTheCommonLabel(t *testing.T) {
 
 func TestAValueIsMadeOnce(t *testing.T) {
 	made := 0
-	s := New(func(string) int { made++; return made })
+	s := with(func(string) int { made++; return made })
 	s.Of("a")
 	s.Of("a")
 	require.Equal(t, 1, made)
