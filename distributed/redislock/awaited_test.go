@@ -13,9 +13,9 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-// cohort has n owners of one process take a lock one after the other, and returns how often it
-// was taken from the server.
-func cohort(t *testing.T, addr string, n int) int {
+// cohort has n owners of one process take a lock one after the other, each for d, and returns how
+// often it was taken from the server.
+func cohort(t *testing.T, addr string, n int, d time.Duration) int {
 	l := open(t, connect(t, addr), redislock.WithLeaseOptions(lease.WithMaxLocalHandoffs(1))).FencedMutex("it")
 	a := someone()
 	hold(t, l, a)
@@ -28,7 +28,7 @@ func cohort(t *testing.T, addr string, n int) int {
 			if h, err := l.Hold(b); assert.NoError(t, err) {
 				tokens.Store(h.Token(), nil)
 			}
-			time.Sleep(time.Millisecond)
+			time.Sleep(d)
 			assert.NoError(t, l.UnlockContext(b))
 		})
 	}
@@ -42,5 +42,7 @@ func cohort(t *testing.T, addr string, n int) int {
 
 func TestALocalGroupReleasesOnlyForOthers(t *testing.T) {
 	t.Parallel()
-	servers(t, func(t *testing.T, _ *redis.Client, addr string) { require.Less(t, cohort(t, addr, 200), 50) })
+	servers(t, func(t *testing.T, _ *redis.Client, addr string) {
+		require.Less(t, cohort(t, addr, 200, time.Millisecond), 50)
+	})
 }

@@ -52,7 +52,7 @@ func TestAPartitionThatEndsInTimeLosesNothing(t *testing.T) {
 func TestSlowAnswersKeepTheHold(t *testing.T) {
 	t.Parallel()
 	each(t, true, func(t *testing.T, k kind, d database) {
-		const lease = 18 * time.Second
+		const lease = 45 * time.Second
 		where, table, name := d.serve(t), sqllock.WithTable(fresh()), fresh()
 		p := leasetest.NewProxy(t, where)
 		pool := d.open(t, p.Addr())
@@ -66,7 +66,7 @@ func TestSlowAnswersKeepTheHold(t *testing.T) {
 		for _, conn := range conns {
 			require.NoError(t, conn.Close())
 		}
-		limit := sqllock.WithRequestTimeout(4800 * time.Millisecond)
+		limit := sqllock.WithRequestTimeout(12 * time.Second)
 		l := k.open(t, pool, term(lease), table, limit).Mutex(name)
 		rival := k.open(t, d.open(t, where), table).Mutex(name)
 		a := adaptertest.Owner()
@@ -75,7 +75,7 @@ func TestSlowAnswersKeepTheHold(t *testing.T) {
 		require.NoError(t, err)
 		// One answer comes long before the limit, also on a busy machine. The two answers of a
 		// renewal together come after the limit.
-		p.Delay(2500 * time.Millisecond)
+		p.Delay(6250 * time.Millisecond)
 		began, asked := time.Now(), p.Requests()
 		for time.Since(began) < lease*3/2 {
 			require.NoError(t, h.Err())
