@@ -311,7 +311,7 @@ func (b *ledger) tokenOf(r *Requests, id driver.HoldID) uint64 {
 func (b *ledger) refused(a *account, e *entry, req driver.Request, reply driver.Reply, now time.Time, session bool) {
 	permits, size := req.Weigh()
 	var taken int64
-	var soonest, latest time.Duration // of the ends
+	soonest, latest := never, time.Duration(0) // of the ends, of which one may be right now
 	for _, x := range a.entries {
 		if x == e {
 			continue
@@ -319,10 +319,7 @@ func (b *ledger) refused(a *account, e *entry, req driver.Request, reply driver.
 		if x.most.Add(blur).After(now) && !(e.shared && x.shared) {
 			taken += x.many
 			left := x.most.Sub(now)
-			latest = max(latest, left)
-			if soonest == 0 || left < soonest {
-				soonest = left
-			}
+			soonest, latest = min(soonest, left), max(latest, left)
 			if x.doubt {
 				taken = size
 				soonest, latest = never, never
@@ -679,11 +676,13 @@ func (b *ledger) force(r *Requests, name string, call func() (bool, error)) (boo
 	began := b.begins()
 	a := b.account(r.key(name))
 	sure, possible := false, false
-	var held []*entry
+	var held, owners []*entry // those that may have the lock, and those that surely have it
 	var over []func() bool
 	for _, x := range a.entries {
 		over = append(over, x.asks())
-		sure = sure || x.surely(began)
+		if x.surely(began) {
+			sure, owners = true, append(owners, x)
+		}
 		possible = possible || x.possibly(began)
 		if x.possibly(began) {
 			held = append(held, x)
@@ -720,10 +719,12 @@ func (b *ledger) force(r *Requests, name string, call func() (bool, error)) (boo
 	if broken && !possible || !broken && sure && !mixed && b.exact() {
 		b.breaks("Break says whether the lock was held", fmt.Sprint(broken), held...)
 	}
-	for _, x := range held {
+	for _, x := range owners { // an earlier holder may have learned of its loss before
 		if x.held && x.p != r.port && broken && b.exact() && optional[driver.LossNotifier](r) != nil {
 			b.life.messages.Go(func() { x.tells(name, now) })
 		}
+	}
+	for _, x := range held {
 		x.held = false
 		if !x.doubt {
 			x.most = now

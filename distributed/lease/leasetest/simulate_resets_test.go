@@ -1,6 +1,7 @@
 package leasetest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -27,11 +28,23 @@ var resetSeeds = map[string][]uint64{
 	"leaders/full":    {10510892579615636153}, // the same, and it had waited when the earlier one was lost
 }
 
+// serviceSeeds are the seeds of services that have found something. A seed is another life without
+// the flag -leasetest.service, so they are lived with it only.
+var serviceSeeds = map[string][]uint64{
+	"forgets/tied":        {9159547788973150833}, // see TestAHolderIsToldOfItsOwnLossOnly
+	"clock jumps/permits": {2053440852100735318}, // see TestARefusalTellsTheEndOfTheHoldsThatAreLeft
+}
+
 // resets simulates stores of a kind whose servers break promises.
 func resets(t *testing.T, how string, kind fakestore.Kind) {
 	t.Helper()
+	name := how + "/" + string(kind)
+	seeds := resetSeeds[name]
+	if *service {
+		seeds = slices.Concat(seeds, serviceSeeds[name])
+	}
 	Simulate(t, World{
-		For: effort.Part(3 * time.Minute), Seeds: resetSeeds[how+"/"+string(kind)],
+		For: effort.Part(3 * time.Minute), Seeds: seeds,
 		Open: func(testing.TB) Config { return reset(how, kind) },
 	})
 }
