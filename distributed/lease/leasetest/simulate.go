@@ -73,8 +73,18 @@ type World struct {
 //   - tokens grow from holder to holder
 //   - a hold that was given back is over for its owner
 //   - every error is true: a hold that ends early was lost, and a call fails for a reason
-//   - what a late request takes is given back within a tenth of the lease
+//   - what a late request takes is given back within a tenth of the lease, and so is a lock that is
+//     granted after its user has left
+//   - a client whose Close has returned nil has no lock in the store, and gets none later, unless the
+//     store has sessions
 //   - the store answers as a ledger of all requests says
+//
+// The tests of this package have stores in memory that decide each request at once. Of these,
+// Simulate also checks that
+//
+//   - a try does not wait while nothing fails
+//   - a renewal that fails is repeated soon
+//   - a lost hold that a late renewal keeps in the store is given back
 //
 // Then all faults end. Each goroutine must get the lock once more, within two leases and 15
 // seconds, and the time by which Config.SetClock has set the clock back. All clients are closed. No
