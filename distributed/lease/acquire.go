@@ -471,11 +471,13 @@ func (a question) makeGrant(ctx context.Context, r driver.Reply, sent time.Time,
 	}
 	g.trip = c.now().Sub(sent)
 	g.handOver = tripsOfHandOver * g.trip
-	if !r.Since.IsZero() && r.Since.Before(sent) {
+	begun := !r.Since.IsZero() && r.Since.Before(sent)
+	if begun {
 		g.until = r.Since.Add(ttl - c.marginOf(ttl))
-		if g.fixed {
-			c.schedule.complete(ctx, g)
-		}
+	}
+	g.kept = g.over()
+	if begun && g.fixed {
+		c.schedule.complete(ctx, g)
 	}
 	if g.err() != nil { // the answer came after its time
 		if a.queue == nil { // else the next request asks for the same, which must not be undone

@@ -7,12 +7,14 @@
 //
 // # Local queue
 //
-// All goroutines of a process that want one name wait in a local FIFO queue. The first of them asks
-// the store, or finds the store's lock in the process already. The lock is there if an owner has
-// released it while others waited locally: the owner hands the lock off, see
-// [WithMaxLocalHandoffs]. If other clients wait when the lock goes back to the store, the next
-// local owner asks a little later. So the other clients have their turn. Re-entry takes no request.
-// The owners of a [WithShared] lock do not wait for each other locally.
+// All goroutines of a process that want one name wait in a local FIFO queue. The first of them
+// asks the store, or finds the store's lock in the process already. The lock is there if an owner
+// has released it while others waited locally: the owner hands the lock off, see
+// [WithMaxLocalHandoffs]. An owner that has extended its hold to less than half of a lease gives
+// the lock back to the store, so that the next owner gets a whole lease. If other clients wait
+// when the lock goes back to the store, the next local owner asks a little later. So the other
+// clients have their turn. Re-entry takes no request. The owners of a [WithShared] lock do not
+// wait for each other locally.
 //
 // # Time
 //
@@ -24,7 +26,8 @@
 //
 // At the end of validity the hold is lost: [locks.Hold.Lost] is closed. Every operation of the
 // holder returns [locks.ErrLost] until the holder has released the lock. A lost hold stays lost,
-// also if a late reply says that it was prolonged.
+// also if a late reply says that it was prolonged. An extension that meets the release asks for
+// nothing: the next owner may have the lock already.
 //
 // [locks.Hold.Err] compares the clock itself. Therefore Err is right on the first line after the
 // process was stopped. On Linux Err also notices a suspension of the machine: while the monotonic
@@ -50,6 +53,10 @@
 // If the answer is unknown, the request may have taken the lock. The client releases that lock in
 // the background, for a lease at most and with growing pauses.
 //
+// The requests of an acquisition that waits in a store's queue have one name. A late one of them
+// gives the hold its first lease again. An extension by more counts as one by that lease until no
+// request can come late.
+//
 // A caller whose ctx ends while a request is in flight gets ctx's error at once. The answer to that
 // request decides whether the client must undo anything, and ends the undoing. If the answer takes
 // longer than 50 ms, the undoing begins without it.
@@ -58,7 +65,8 @@
 // timeout. If the store refuses the release, the caller does not wait: examples are a missing
 // permission, and a login that is not accepted. In both cases the caller gets an error matching
 // [locks.ErrLost]. The release goes on in the background, with growing pauses, until the lease has
-// ended.
+// ended in the store. The store began to count before it answered: for this end the lease counts
+// from the answer.
 //
 // Each acquisition has a name of its own in the store. Therefore a late request of an earlier
 // acquisition does not affect a later hold.

@@ -33,6 +33,7 @@ type grant struct {
 	mu    sync.Mutex
 	until time.Time     // when it ends unless it is prolonged
 	trip  time.Duration // how long the request for until took: the store may count from its answer
+	kept  time.Time     // until when the store may keep it by the requests that are answered
 	gone  bool
 	cause error         // why it is lost
 	told  bool          // that it is lost is told, see schedule.tell
@@ -138,7 +139,8 @@ func (g *grant) end() time.Time {
 	return g.until
 }
 
-// over returns when g has ended in the store at the latest, unless it is prolonged.
+// over returns when g has ended in the store at the latest, if the request for until was the last
+// one.
 func (g *grant) over() time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -148,12 +150,21 @@ func (g *grant) over() time.Time {
 // overLocked is over with g.mu held.
 func (g *grant) overLocked() time.Time { return g.until.Add(g.s.marginOf(g.ttl) + g.trip) }
 
-// atMost returns until when the store may keep g. That is later than over if a request to prolong g
-// has no answer: the store may have carried it out, or may carry it out before over.
+// atMost returns until when the store may keep g. That is later than over for two reasons. The
+// store may not have carried out a request that shortens g, or another one after it. And a
+// request to prolong g may have no answer: the store may have carried it out, or may carry it out
+// before g ends.
 func (g *grant) atMost() time.Time {
 	now := g.s.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	over := g.overLocked()
+	if g.denied {
+		return over
+	}
+	if g.kept.After(over) {
+		over = g.kept
+	}
 	var longest time.Duration
 	if now.Before(g.late) {
 		longest = g.longest
@@ -161,10 +172,7 @@ func (g *grant) atMost() time.Time {
 	for _, p := range g.requests {
 		longest = max(longest, p.d)
 	}
-	if g.denied {
-		longest = 0
-	}
-	return g.overLocked().Add(longest)
+	return over.Add(longest)
 }
 
 // isLapsed reports whether g is lost by time alone.
@@ -184,16 +192,22 @@ func (g *grant) span() (until, renewed time.Time) {
 
 // pending is a request that gives a grant another end, from when it is sent until it is answered.
 //
-// Requests overtake each other, and a request without an answer may be carried out at any time. Two
-// rules follow. First: when a request for the time d is sent, the grant ends at most d later. The
-// store may see that request as the last. Second: when a request sent at t is answered, the grant
-// ends after the shortest time, counted from t, of several requests. These are the answered
-// request, the requests on their way with it, and the requests without an answer. The last of them
-// to be carried out is carried out after t.
+// Requests overtake each other, and a request without an answer may be carried out at any time.
+// Three rules follow. First: when a request for the time d is sent, the grant ends at most d
+// later. The store may see that request as the last. Second: when a request sent at t is
+// answered, the grant ends after the shortest time, counted from t, of several requests. These
+// are the answered request, the requests on their way with it, and the requests without an
+// answer. The last of them to be carried out is carried out after t. Third: when a request is
+// answered, the store keeps the grant at most for the longest time, counted from the answer, of
+// that request and those on their way with it. A request without an answer may add its own time.
+//
+// An earlier request for a place in a queue, which may come late, counts among the requests without
+// an answer: see question.makeGrant.
 type pending struct {
 	sent  time.Time
 	d     time.Duration
 	least time.Duration // of d and those of the others
+	most  time.Duration // of d and those of the others on their way
 }
 
 // request notes a request that is about to be sent and that makes g last for d.
@@ -221,9 +235,12 @@ func (g *grant) requestLocked(p *pending) *pending {
 	if p.sent.Before(g.late) {
 		p.least = min(p.d, g.unknown)
 	}
+	p.most = p.d
 	for _, other := range g.requests {
 		other.least = min(other.least, p.d)
+		other.most = max(other.most, p.d)
 		p.least = min(p.least, other.d)
+		p.most = max(p.most, other.d)
 	}
 	g.requests = append(g.requests, p)
 	if until := g.endOf(p, p.d); until.Before(g.until) {
@@ -247,9 +264,13 @@ func (g *grant) noteAnswer(p *pending) bool {
 	}
 	// A lost grant stays lost: the schedule has yet to see its end, and would renew the grant for
 	// ever.
-	if until := g.endOf(p, p.least); g.cause == nil && until.After(g.until) {
+	if g.cause != nil {
+		return false
+	}
+	if until := g.endOf(p, p.least); until.After(g.until) {
 		g.until, g.trip = until, now.Sub(p.sent)
 	}
+	g.kept = now.Add(p.most)
 	return !g.gone
 }
 

@@ -12,12 +12,12 @@ import "time"
 //	the store has the lock back   onRelease, and takeYield by the next local owner
 //
 // Local turns are limited, because waiters elsewhere wait for the end of all of them:
-// [WithMaxLocalHandoffs] turns, and a quarter of the lease. A lock that its owner has extended to less
-// than half of a lease goes to the store: the next owner asks for a whole lease. If other clients wanted the lock when
-// it was taken, only goroutines that already waited here have a turn. But turns go on while they
-// together take less time than a hand-over to another process: to stop earlier would make all
-// waiters slower. If no other client wanted the lock, the store is probed, and more turns follow
-// while no other client wants it.
+// [WithMaxLocalHandoffs] turns, and a quarter of the lease. A lock that its owner has extended to
+// less than half of a lease goes to the store: the next owner asks for a whole lease. If other
+// clients wanted the lock when it was taken, only goroutines that already waited here have a turn.
+// But turns go on while they together take less time than a hand-over to another process: to stop
+// earlier would make all waiters slower. If no other client wanted the lock, the store is probed,
+// and more turns follow while no other client wants it.
 type handoff struct {
 	turns     int       // local owners since the store was asked or probed last
 	waited    int       // local waiters when the lock was taken

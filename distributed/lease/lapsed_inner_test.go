@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -28,6 +29,48 @@ func TestAnAnsweredExtensionLeavesAnEarlierOneInDoubt(t *testing.T) {
 		require.False(t, g.atMost().Before(g.over().Add(time.Hour)))
 		g.noteDenial()
 		require.Equal(t, g.over(), g.atMost(), "the store has no such hold")
+	})
+}
+
+// The store may carry out the longer one of two requests last, whichever of them it answers first.
+func TestTheLongerOfTwoAnsweredRequestsMayBeTheLast(t *testing.T) {
+	for _, sent := range [][]time.Duration{{time.Minute, time.Second}, {time.Second, time.Minute}} {
+		for what, reversed := range map[string]bool{"answers in order": false, "answers in reverse": true} {
+			t.Run(fmt.Sprint(sent, ", ", what), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c, err := New(giving{})
+					require.NoError(t, err)
+					defer c.Close(t.Context())
+					g := &grant{s: &c.schedule, ttl: time.Minute, until: c.now().Add(time.Minute), index: -1}
+					p, q := g.request(sent[0]), g.request(sent[1])
+					if reversed {
+						p, q = q, p
+					}
+					time.Sleep(500 * time.Millisecond)
+					require.True(t, g.noteAnswer(p))
+					require.True(t, g.noteAnswer(q))
+					require.Equal(t, c.now().Add(time.Minute), g.atMost())
+					require.True(t, g.noteAnswer(g.request(2*time.Second)))
+					require.Less(t, g.atMost().Sub(c.now()), 5*time.Second, "the others had their answers")
+				})
+			})
+		}
+	}
+}
+
+// The second renewal is sent after the first one, and answered before it.
+func TestASlowAnswerCountsToTheEndOfItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := New(giving{})
+		require.NoError(t, err)
+		defer c.Close(t.Context())
+		g := &grant{s: &c.schedule, ttl: time.Minute, until: c.now().Add(time.Minute), index: -1}
+		slow := g.request(time.Minute)
+		time.Sleep(time.Second)
+		require.True(t, g.noteAnswer(g.request(time.Minute)))
+		time.Sleep(10 * time.Second)
+		require.True(t, g.noteAnswer(slow))
+		require.Equal(t, c.now().Add(time.Minute), g.atMost())
 	})
 }
 

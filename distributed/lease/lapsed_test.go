@@ -106,6 +106,59 @@ func TestCloseCountsALostHoldThatAnExtensionMayHaveKept(t *testing.T) {
 	}
 }
 
+// shortenInDoubt has a hold of the lock called it, which is not renewed. A request to shorten it
+// gets lost, and the store is down from then on: it keeps the lock for a whole term.
+func shortenInDoubt(t *testing.T, c *lease.Client, conn *client) (h locks.Hold, unlock func() error) {
+	t.Helper()
+	l, o := c.Mutex("it", lease.WithFixedTTL(term)), as(locks.NewOwner())
+	h = hold(t, l, o)
+	conn.set(func(c *client) { c.down = true })
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	require.Error(t, h.Extend(ctx, time.Second))
+	require.NoError(t, h.Err())
+	return h, func() error { return l.UnlockContext(o) }
+}
+
+func TestAnUnlockFreesWhatALostRequestDidNotShorten(t *testing.T) {
+	for what, lapses := range map[string]bool{"valid": false, "lost": true} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				conn := s.connect()
+				h, unlock := shortenInDoubt(t, open(t, conn), conn)
+				if lapses {
+					<-h.Lost()
+				}
+				require.ErrorIs(t, unlock(), locks.ErrLost)
+				time.Sleep(term / 4)
+				require.NotEmpty(t, s.holder("it"))
+				conn.set(func(c *client) { c.down = false })
+				time.Sleep(term / 4)
+				require.Empty(t, s.holder("it"), "before its lease is over")
+			})
+		})
+	}
+}
+
+func TestCloseCountsWhatALostRequestDidNotShorten(t *testing.T) {
+	for what, unlocks := range map[string]bool{"unlocked": true, "not unlocked": false} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				conn := s.connect()
+				c := openToClose(t, conn)
+				h, unlock := shortenInDoubt(t, c, conn)
+				<-h.Lost()
+				if unlocks {
+					require.ErrorIs(t, unlock(), locks.ErrLost)
+				}
+				time.Sleep(term / 4)
+				require.ErrorContains(t, c.Close(t.Context()), "in doubt: 1")
+				require.NotEmpty(t, s.holder("it"))
+			})
+		})
+	}
+}
+
 func TestCloseFreesALostHoldThatARenewalKept(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()

@@ -44,17 +44,22 @@ package lease
 //	held      valid     grant and hold  granted, or a turn   unlock: handed or released
 //	                                    after handed         lose, time: lost
 //	handed    valid     grant alone     unlock, with a       the waiter's turn: held
-//	                                    waiter here          the waiter has gone: released
-//	                                                         lose, time: lost
+//	                                    waiter here, and     the waiter has gone: released
+//	                                    half a lease left    lose, time: lost
 //	released  released  busy            release              the store's answer: gone
 //	                                                         no answer: swept, then gone
-//	lost      lost      as before       lose, time           unlock, or the next turn: gone, or
-//	                                                         swept if perhaps prolonged, then gone
+//	lost      lost      as before       lose, time           unlock, or the next turn: gone, or swept
+//	                                                         if the store may keep it, then gone
 //	undone    none      busy for grace  no answer in time    the store's answer: gone
 //
 // A hold is lost by time, or because lose is called. The callers of lose are a renewal or an
 // extension that finds the hold gone, a notice of the store, ForceUnlock, and Close. Whatever the
 // cause, grant.lose closes the channel of Lost, once, and tell lets a Session know.
+//
+// A grant outlives the turns of its owners, and an extension belongs to one of them: hold.request
+// asks for nothing once the hold is released. Two ends of a grant differ. It ends here at until, so
+// that the store never ends it sooner. It is swept until atMost, so that the store never ends it
+// later.
 //
 // The folder model has this life in Promela, with the mistakes that it excludes.
 //

@@ -50,9 +50,9 @@ func (r *releaser) sweepLapsed(g *grant) {
 	}
 }
 
-// sweepOf returns a sweep for g, which is lost, if the store may have prolonged g without an answer.
-// Then the store may keep the lock for longer. It returns nil for a [driver.Session], which was told
-// of the loss.
+// sweepOf returns a sweep for g, which is lost, if the store may keep the lock for longer than g was
+// to last: it may have prolonged g without an answer, or may not have shortened it. It returns nil
+// for a [driver.Session], which was told of the loss.
 func (r *releaser) sweepOf(g *grant) *sweeping {
 	until := g.atMost()
 	if r.session == nil && g.isLapsed() && until.After(g.over()) && until.After(r.now()) {

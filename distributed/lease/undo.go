@@ -17,6 +17,7 @@ import (
 //	a hold extended after its loss, or perhaps      sweep
 //	a hold renewed after its loss                   sweep
 //	a hold lost by time, perhaps renewed then       sweep, once its owner unlocks it or the client closes
+//	a hold lost by time, perhaps not shortened      the same
 //	an earlier request without an answer, once the  sweep, late
 //	hold of its acquisition is released or lost
 //	a place in a queue                              leave; sweep if that is refused

@@ -115,8 +115,8 @@ var mistakes = []mistake.Mistake{
 	},
 	{
 		Name: "a renewed lease begins with the answer", File: "distributed/lease/grant.go",
-		Old:  "if until := g.endOf(p, p.least); g",
-		New:  "if until := now.Add(p.least - g.s.marginOf(p.least)); g",
+		Old:  "if until := g.endOf(p, p.least); until.After",
+		New:  "if until := now.Add(p.least - g.s.marginOf(p.least)); until.After",
 		Life: stores("watched"), Seed: 1578880359770870047,
 		Rule: "a hold does not last longer here than in the store",
 	},
@@ -180,7 +180,7 @@ var mistakes = []mistake.Mistake{
 		Name: "a lock that comes too late is not given back", File: "distributed/lease/acquire.go",
 		Old:  "			a.sweep(sent.Add(ttl), nil, false)\n",
 		New:  "",
-		Life: stores("watched"), Seed: 11743374219841299224,
+		Life: stores("watched"), Seed: 8152601838348314710,
 		Rule: closedFree,
 	},
 	{
