@@ -8,6 +8,7 @@ cd "$(dirname "$0")"
 
 small='
 grant.pml
+grant.pml H=1 LATE TIME=5
 requests.pml
 requests.pml A0=1 QUEUE
 requests.pml A0=1 QUEUE SESSION
@@ -16,6 +17,8 @@ requests.pml SETTLES
 turns.pml ROUNDS=1
 '
 large='
+grant.pml TIME=5
+grant.pml H=1 LATE TIME=7
 requests.pml FAULTS=2
 requests.pml A0=1 QUEUE DOUBTS=2
 requests.pml A0=1 QUEUE FAULTS=2 LEASE=1 TIME=2
@@ -23,15 +26,22 @@ turns.pml
 '
 
 mutants='
-AN_EXTENSION_KEEPS_THE_END            valid_here_is_held_there  grant.pml
-AN_UNANSWERED_EXTENSION_IS_FORGOTTEN  valid_here_is_held_there  grant.pml
-A_LATE_ANSWER_STAYS                   nothing_is_left           grant.pml
-A_LOST_HOLD_COMES_BACK                lost_stays_lost           grant.pml
-A_PARTIAL_FAILURE_IS_A_LOSS           a_loss_is_one             grant.pml
-A_RENEWAL_COUNTS_FROM_ITS_ANSWER      valid_here_is_held_there  grant.pml
-A_RENEWAL_FORGETS_EXTENSIONS          valid_here_is_held_there  grant.pml
-A_RENEWAL_IS_NOT_TOLD                 valid_here_is_held_there  grant.pml
-EXTEND_SAYS_NIL_AFTER_A_RELEASE       released_is_over          grant.pml
+AN_EXTENSION_KEEPS_THE_END                 valid_here_is_held_there     grant.pml
+AN_EXTENSION_MEETS_THE_NEXT_OWNER          a_turn_has_half_a_lease      grant.pml
+AN_UNANSWERED_EXTENSION_IS_FORGOTTEN       valid_here_is_held_there     grant.pml
+AN_UNANSWERED_EXTENSION_SHORTENS_THE_COUNT no_end_is_later_than_counted grant.pml
+AN_UNANSWERED_REQUEST_PROLONGS_NOTHING     no_end_is_later_than_counted grant.pml
+A_LATE_ANSWER_STAYS                        nothing_is_left              grant.pml
+A_LATE_REQUEST_KEEPS_AN_EXTENSION          valid_here_is_held_there     grant.pml H=1 LATE
+A_LOST_HOLD_COMES_BACK                     lost_stays_lost              grant.pml
+A_PARTIAL_FAILURE_IS_A_LOSS                a_loss_is_one                grant.pml
+A_RENEWAL_COUNTS_FROM_ITS_ANSWER           valid_here_is_held_there     grant.pml
+A_RENEWAL_FORGETS_EXTENSIONS               valid_here_is_held_there     grant.pml
+A_RENEWAL_IS_NOT_TOLD                      valid_here_is_held_there     grant.pml
+A_SHORTER_REQUEST_SHORTENS_THE_COUNT       no_end_is_later_than_counted grant.pml
+A_SHORT_HOLD_IS_HANDED                     a_turn_has_half_a_lease      grant.pml
+A_TRIP_IS_NOT_COUNTED                      no_end_is_later_than_counted grant.pml
+EXTEND_SAYS_NIL_AFTER_A_RELEASE            released_is_over             grant.pml
 
 A_LATE_REQUEST_IS_NOT_SWEPT           nothing_is_left           requests.pml A0=1
 A_RELEASE_THAT_FINDS_NOTHING_SETTLES  nothing_is_left           requests.pml A0=1 SETTLES

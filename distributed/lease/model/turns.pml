@@ -150,7 +150,7 @@ holds:
 			becomesBusy()
 #endif
 		:: !gone[g] && waits[OTHER(me)] -> goto hands
-		:: else -> grant = 0; becomesBusy(); job = !closed; jobs = jobs + job
+		:: !gone[g] -> grant = 0; becomesBusy(); job = !closed; jobs = jobs + job        /* as decide says */
 		fi
 	}
 	if
