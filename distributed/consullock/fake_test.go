@@ -133,8 +133,12 @@ func (f *fake) transact(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	var out api.TxnResponse
+	inside := make(map[string]*api.KVPair) // as Consul does: operations see those before them
 	for i, op := range ops {
 		now, text := f.pairs[op.KV.Key], ""
+		if p := inside[op.KV.Key]; p != nil {
+			now = p
+		}
 		if now == nil {
 			now = &api.KVPair{Key: op.KV.Key}
 		}
@@ -163,6 +167,7 @@ func (f *fake) transact(r *http.Request) (*http.Response, error) {
 			continue
 		}
 		next.Value, next.Flags, next.ModifyIndex = op.KV.Value, op.KV.Flags, f.index+1
+		inside[op.KV.Key] = &next
 		out.Results = append(out.Results, &api.TxnResult{KV: &next})
 	}
 	if out.Errors != nil {

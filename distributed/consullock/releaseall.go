@@ -3,7 +3,6 @@ package consullock
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/hashicorp/consul/api"
 
@@ -29,7 +28,7 @@ func (s *store) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, er
 	}
 	s.mu.Unlock()
 	var failed error
-	for some := range slices.Chunk(keys, maxOps/2) {
+	for _, some := range transactions(keys) {
 		if err := s.unlockAll(ctx, some, done); err != nil {
 			failed = err
 		}
@@ -56,6 +55,28 @@ func (s *store) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, er
 type unlocking struct {
 	i   int
 	ops api.KVTxnOps
+}
+
+func (u unlocking) key() string { return u.ops[0].Key }
+
+// transactions divides keys into transactions of as many holds as Consul permits. No transaction has
+// a key twice: its operations see those before them, so the condition of the second hold would fail
+// by what the transaction does to the first, and an answer that refuses both says nothing about them.
+func transactions(keys []unlocking) (all [][]unlocking) {
+	for len(keys) > 0 {
+		var some, rest []unlocking
+		used := make(map[string]bool)
+		for _, u := range keys {
+			if len(some) < maxOps/2 && !used[u.key()] {
+				used[u.key()] = true
+				some = append(some, u)
+			} else {
+				rest = append(rest, u)
+			}
+		}
+		all, keys = append(all, some), rest
+	}
+	return all
 }
 
 // unlockAll carries out some by one transaction, and sets done of each hold that has ended. If a

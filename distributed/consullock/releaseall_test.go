@@ -193,3 +193,34 @@ func TestABatchWithoutAnAnswerReleasesNothing(t *testing.T) {
 		require.NoError(t, c.Close(background))
 	})
 }
+
+// An acquisition whose release had no answer, and the next one of the same key: in one transaction the
+// release of the first would free the key, and the condition of the second would fail.
+func TestABatchWithTwoAcquisitionsOfANameReleasesTheLastOne(t *testing.T) {
+	for _, swap := range []bool{false, true} {
+		t.Run(fmt.Sprintf("swapped %v", swap), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				agent := &distant{fake: newFake()}
+				c, store := openDistant(t, agent)
+				former := adaptertest.Acquire(t, store, 1, func(int) string { return "it" })[0]
+				agent.mu.Lock()
+				pair := *agent.pairs[c.Key("it")]
+				agent.change()
+				pair.ModifyIndex, pair.Session = agent.index, ""
+				agent.pairs[pair.Key] = &pair
+				agent.mu.Unlock()
+				names := []string{"other", "it"}
+				held := adaptertest.Acquire(t, store, 2, func(i int) string { return names[i] })[1]
+				ids := []driver.HoldID{former, held}
+				if swap {
+					ids = []driver.HoldID{held, former}
+				}
+				done, err := store.(driver.BatchReleaser).ReleaseAll(background, ids)
+				require.NoError(t, err)
+				require.Equal(t, []bool{true, true}, done)
+				require.Equal(t, 1, agent.held(), "the key of another name is held")
+				require.NoError(t, c.Close(background))
+			})
+		})
+	}
+}
