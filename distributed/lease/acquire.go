@@ -467,7 +467,9 @@ func (a question) makeGrant(ctx context.Context, r driver.Reply, sent time.Time,
 	g.first.g = g
 	if a.queue != nil { // else the earlier request had another name, and is undone apart
 		g.doubt, g.several = a.doubt, a.several
-		g.unknown, g.late = ttl, a.doubt // a late request sets the lease to ttl again, after an extension too
+		if !a.doubt.IsZero() { // a late request sets the lease to ttl again, after an extension too
+			g.unknown, g.late = ttl, c.now().Add(latest)
+		}
 	}
 	g.trip = c.now().Sub(sent)
 	g.handOver = tripsOfHandOver * g.trip

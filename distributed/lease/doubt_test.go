@@ -186,6 +186,26 @@ func TestALateRequestShortensALongExtension(t *testing.T) {
 	})
 }
 
+// The doubt about the straggler has ended by then, but not the time for which it may be on its way.
+func TestARequestThatIsALeaseLateShortensALongExtension(t *testing.T) {
+	behindStragglers(t, false, []time.Duration{term + 5*time.Second},
+		func(s *server, _ *client, l *lease.Mutex, o context.Context) {
+			h, err := l.Hold(o)
+			require.NoError(t, err)
+			time.Sleep(term + time.Second)
+			require.NoError(t, h.Extend(o, 10*term))
+			for range 30 { // the straggler comes after four seconds
+				time.Sleep(time.Second)
+				ends, _ := h.Deadline()
+				s.mu.Lock()
+				expires := s.live("it").expires
+				s.mu.Unlock()
+				require.False(t, ends.After(expires), "the hold ends %v after the store's", ends.Sub(expires))
+			}
+			require.NoError(t, l.UnlockContext(o))
+		})
+}
+
 func TestALateRequestIsUndoneAfterALoss(t *testing.T) {
 	withAStraggler(t, func(s *server, l *lease.Mutex, o context.Context) {
 		h, err := l.Hold(o)
