@@ -74,6 +74,27 @@ func startPatient(t *testing.T, url string, args ...string) *process {
 	return startWith(t, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, asPatient+"=1") }, url, args...)
 }
 
+// hold starts a program that holds its lock, and whose command says up. On a busy machine a store may not
+// answer in time, which ends the program before it has the lock: then another one is started.
+func hold(t *testing.T, url, up string, args ...string) *process {
+	t.Helper()
+	for {
+		p := start(t, url, args...)
+		select {
+		case line, ok := <-p.lines:
+			if ok {
+				require.Contains(t, line, up)
+				return p
+			}
+			<-p.exited
+			require.Eventually(t, func() bool { return p.stderr.String() != "" }, hang, time.Millisecond)
+			require.Contains(t, p.stderr.String(), "no answer in time")
+		case <-time.After(hang):
+			require.FailNow(t, "no output")
+		}
+	}
+}
+
 // startWith is start with a function that prepares the program.
 func startWith(t *testing.T, prepare func(*exec.Cmd), url string, args ...string) *process {
 	t.Helper()

@@ -297,8 +297,7 @@ func killOfTheProgram(t *testing.T, url string) {
 }
 
 func forced(t *testing.T, url string) {
-	holder := start(t, url, "run", "-name", "forced", "-ttl", longTTL, "--", "sh", "-c", traps)
-	require.Contains(t, holder.line(), "up forced")
+	holder := hold(t, url, "up forced", "run", "-name", "forced", "-ttl", longTTL, "--", "sh", "-c", traps)
 	force := start(t, url, "force", "-yes", "forced")
 	require.Equal(t, "forced: freed", force.line())
 	freed := time.Now()
@@ -311,8 +310,7 @@ func forced(t *testing.T, url string) {
 
 func stoppedBeyondTheLease(t *testing.T, url string) {
 	// A third of the lease is between SIGTERM and SIGKILL. A busy machine needs some of it.
-	holder := start(t, url, "run", "-name", "stopped", "-ttl", "12s", "--", "sh", "-c", traps)
-	require.Contains(t, holder.line(), "up stopped")
+	holder := hold(t, url, "up stopped", "run", "-name", "stopped", "-ttl", "12s", "--", "sh", "-c", traps)
 	holder.signal(syscall.SIGSTOP)
 	// A process that is stopped inside of a transaction has the whole file of SQLite.
 	for start(t, url, "run", "-name", "other", "-try", "--", "true").code() != 0 {
@@ -423,8 +421,7 @@ func TestAStoreRestartWithLossEndsTheCommand(t *testing.T) {
 	addr, dir := local(t), t.TempDir()
 	server := testbed.Start(t, redisCommand(t, addr, dir))
 	url := serving(t, "redis://"+addr+"/0?kind=fenced")
-	holder := start(t, url, "run", "-name", "restart", "-ttl", longTTL, "--", "sh", "-c", traps)
-	require.Contains(t, holder.line(), "up restart")
+	holder := hold(t, url, "up restart", "run", "-name", "restart", "-ttl", longTTL, "--", "sh", "-c", traps)
 	server.Kill()
 	testbed.Start(t, redisCommand(t, addr, dir))
 	require.Equal(t, "got TERM", holder.line())
@@ -436,8 +433,7 @@ func TestAnOutageBeyondTheLeaseEndsTheCommand(t *testing.T) {
 	addr := local(t)
 	server := testbed.Start(t, redisCommand(t, addr, t.TempDir()))
 	url := serving(t, "redis://"+addr+"/0?kind=fenced")
-	holder := start(t, url, "run", "-name", "outage", "-ttl", "6s", "-on-lost", "kill", "--", "sh", "-c", traps)
-	require.Contains(t, holder.line(), "up outage")
+	holder := hold(t, url, "up outage", "run", "-name", "outage", "-ttl", "6s", "-on-lost", "kill", "--", "sh", "-c", traps)
 	server.Kill()
 	require.Equal(t, exitLost, holder.code())
 	holder.eof() // SIGKILL went to the group, and no trap ran
@@ -445,8 +441,7 @@ func TestAnOutageBeyondTheLeaseEndsTheCommand(t *testing.T) {
 
 // restarted is for a store that keeps its locks.
 func restarted(t *testing.T, url string, restart func()) {
-	holder := start(t, url, "run", "-name", "restart", "--", "sh", "-c", traps)
-	require.Contains(t, holder.line(), "up restart")
+	holder := hold(t, url, "up restart", "run", "-name", "restart", "--", "sh", "-c", traps)
 	restart()
 	require.Zero(t, start(t, serving(t, url), "who", "restart").code())
 	holder.signal(syscall.SIGTERM)
@@ -530,8 +525,7 @@ func TestTheLostCommandsGroupDiesAfterTheGrace(t *testing.T) {
 func TestALossCanLeaveTheCommandAlone(t *testing.T) {
 	t.Parallel()
 	url := redisStore(t)
-	holder := start(t, url, "run", "-name", "a", "-ttl", longTTL, "-on-lost", "none", "--", "sh", "-c", traps)
-	require.Contains(t, holder.line(), "up")
+	holder := hold(t, url, "up", "run", "-name", "a", "-ttl", longTTL, "-on-lost", "none", "--", "sh", "-c", traps)
 	require.Zero(t, start(t, url, "force", "-yes", "a").code())
 	holder.says("the command goes on")
 	holder.signal(syscall.SIGTERM)
@@ -596,8 +590,7 @@ func TestWatchPrintsATableForEachChange(t *testing.T) {
 			}
 		}
 	}
-	holder := start(t, url, "run", "-name", "a", "--", "sh", "-c", traps)
-	require.Contains(t, holder.line(), "up a")
+	holder := hold(t, url, "up a", "run", "-name", "a", "--", "sh", "-c", traps)
 	until(func(v lockView) bool { return len(v.Holders) == 1 && v.Holders[0].PID == holder.cmd.Process.Pid })
 	watch.signal(syscall.SIGWINCH) // a terminal of another size ends nothing
 	holder.signal(syscall.SIGTERM)
