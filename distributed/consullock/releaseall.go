@@ -59,9 +59,9 @@ type unlocking struct {
 
 func (u unlocking) key() string { return u.ops[0].Key }
 
-// transactions divides keys into transactions of as many holds as Consul permits. No transaction has
-// a key twice: its operations see those before them, so the condition of the second hold would fail
-// by what the transaction does to the first, and an answer that refuses both says nothing about them.
+// transactions divides keys into transactions of as many holds as Consul permits. No transaction
+// has a key twice. Operations see those before them: the release of the first hold of a key would
+// make the condition of the second fail, and the answer would refuse both.
 func transactions(keys []unlocking) (all [][]unlocking) {
 	for len(keys) > 0 {
 		var some, rest []unlocking

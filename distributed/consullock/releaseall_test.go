@@ -194,8 +194,8 @@ func TestABatchWithoutAnAnswerReleasesNothing(t *testing.T) {
 	})
 }
 
-// An acquisition whose release had no answer, and the next one of the same key: in one transaction the
-// release of the first would free the key, and the condition of the second would fail.
+// The release of the former acquisition had no answer. In one transaction it would free the key, and
+// the condition of the present hold would fail.
 func TestABatchWithTwoAcquisitionsOfANameReleasesTheLastOne(t *testing.T) {
 	for _, swap := range []bool{false, true} {
 		t.Run(fmt.Sprintf("swapped %v", swap), func(t *testing.T) {

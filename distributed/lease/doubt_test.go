@@ -168,20 +168,26 @@ func TestALateRequestIsUndoneAfterARelease(t *testing.T) {
 	})
 }
 
+// requireEndsInTime fails if, in one of n seconds, h would end here after its end in the store.
+func requireEndsInTime(t *testing.T, s *server, h locks.Hold, n int) {
+	t.Helper()
+	for range n {
+		time.Sleep(time.Second)
+		ends, _ := h.Deadline()
+		s.mu.Lock()
+		expires := s.live("it").expires
+		s.mu.Unlock()
+		require.False(t, ends.After(expires), "the hold ends %v after the store's", ends.Sub(expires))
+	}
+}
+
 // The straggler, which the store takes for a repetition, sets the lease to its first length.
 func TestALateRequestShortensALongExtension(t *testing.T) {
 	withAStraggler(t, func(s *server, l *lease.Mutex, o context.Context) {
 		h, err := l.Hold(o)
 		require.NoError(t, err)
 		require.NoError(t, h.Extend(o, 3*term))
-		for range 15 { // the straggler comes after ten seconds
-			time.Sleep(time.Second)
-			ends, _ := h.Deadline()
-			s.mu.Lock()
-			expires := s.live("it").expires
-			s.mu.Unlock()
-			require.False(t, ends.After(expires), "the hold ends %v after the store's", ends.Sub(expires))
-		}
+		requireEndsInTime(t, s, h, 15) // the straggler comes after ten seconds
 		require.NoError(t, l.UnlockContext(o))
 	})
 }
@@ -194,14 +200,7 @@ func TestARequestThatIsALeaseLateShortensALongExtension(t *testing.T) {
 			require.NoError(t, err)
 			time.Sleep(term + time.Second)
 			require.NoError(t, h.Extend(o, 10*term))
-			for range 30 { // the straggler comes after four seconds
-				time.Sleep(time.Second)
-				ends, _ := h.Deadline()
-				s.mu.Lock()
-				expires := s.live("it").expires
-				s.mu.Unlock()
-				require.False(t, ends.After(expires), "the hold ends %v after the store's", ends.Sub(expires))
-			}
+			requireEndsInTime(t, s, h, 30) // the straggler comes after four seconds
 			require.NoError(t, l.UnlockContext(o))
 		})
 }

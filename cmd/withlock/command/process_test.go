@@ -78,7 +78,8 @@ func startPatient(t *testing.T, url string, args ...string) *process {
 // answer in time, which ends the program before it has the lock: then another one is started.
 func hold(t *testing.T, url, up string, args ...string) *process {
 	t.Helper()
-	for {
+	for end := time.Now().Add(hang); ; {
+		require.True(t, time.Now().Before(end), "the store does not answer in time")
 		p := start(t, url, args...)
 		select {
 		case line, ok := <-p.lines:

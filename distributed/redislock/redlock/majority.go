@@ -161,8 +161,8 @@ func (m *majority) Lookup(ctx context.Context, req driver.Request) (driver.Reply
 }
 
 // Release returns when a majority of the servers has freed the lock, when no majority can have had
-// the lock, or when so many servers have failed that no majority is left. It frees the other servers in the background. A vote that was refused because the
-// majority came too late was not a hold.
+// the lock, or when so many servers have failed that no majority is left. It frees the other servers
+// in the background. A vote that was refused because the majority came too late was not a hold.
 func (m *majority) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	v := m.find(id.Name, id.Acquisition)
 	if v == nil {
