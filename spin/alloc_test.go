@@ -14,10 +14,10 @@ import (
 	"github.com/jucgo/locks/internal/test/locktest"
 )
 
-// Not under the race detector, which has a sync.Pool drop what it is given at random.
+// The test is not for the race detector, under which a sync.Pool drops elements at random.
 
-// TestAHandOverToASleeperAllocatesNothing waits until the waiter is seen in the queue: one that
-// still spins for a Ticket is not.
+// TestAHandOverToASleeperAllocatesNothing waits until it sees the waiter in the queue. A waiter
+// that still spins for a Ticket is not there.
 func TestAHandOverToASleeperAllocatesNothing(t *testing.T) {
 	for _, k := range locktest.Spin() {
 		t.Run(k.Name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/jucgo/locks/internal/park"
 )
 
-// Otherwise the next waiter at the same place would get it.
+// If the waiter left the permit behind, the next waiter at the same place would get the permit.
 func TestACancelledWaiterAwaitsAComingPermit(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	end()

@@ -29,7 +29,7 @@ import (
 //	}
 type Backoff struct {
 	spun uint32 // pause instructions so far, at most budget
-	next uint32 // how many the next wait has at most; 0 stands for 1
+	next uint32 // the most pause instructions of the next Pause; 0 stands for 1
 }
 
 // handOff is about the time of a hand-off from one goroutine to another.
@@ -66,8 +66,8 @@ func pauseTime() time.Duration {
 	return best / pauses
 }
 
-// Pause pauses for longer than the time before. At first it spends pause instructions. Once
-// [Backoff.Spun] reports true, it yields to the scheduler.
+// Pause pauses for longer than the call before. At first Pause spends pause instructions. Once
+// [Backoff.Spun] reports true, Pause yields to the scheduler.
 func (b *Backoff) Pause() {
 	sched.Begin("Pause", b)
 	left := budget - b.spun
@@ -83,7 +83,7 @@ func (b *Backoff) Pause() {
 }
 
 // Spun reports whether the budget for spinning is used up, so that the next Pause yields. A lock
-// that can park its waiter does so now.
+// that can park its waiter parks the waiter now.
 func (b *Backoff) Spun() bool { return b.spun == budget }
 
 // Reset makes b a zero Backoff. Call it when the loop has succeeded and goes on.

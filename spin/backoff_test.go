@@ -18,7 +18,7 @@ func withBudget(t *testing.T, n uint32) {
 	t.Cleanup(func() { budget = was })
 }
 
-// waits returns how many pause instructions each Pause of b took until it was spun.
+// waits returns how many pause instructions each Pause of b took until b was spun.
 func waits(b *Backoff) (each []uint32) {
 	for !b.Spun() {
 		before := b.spun

@@ -51,9 +51,10 @@ func describe(name string, p any, l inspectable) string {
 	return fmt.Sprintf("%s(%p)[%s, %d queued]", name, p, state, l.QueueLength())
 }
 
-// await waits at p for a permit, and reports whether it came. If the limit ends first, the waiter
-// calls cancel, which leaves the queue and reports true. If cancel reports false, the lock is
-// granted already, and await waits for the permit, which is about to come.
+// await parks the waiter at p until a permit comes, and reports true. If the limit ends first,
+// await calls cancel. If cancel reports true, the waiter has left the queue, and await reports
+// false. If cancel reports false, the lock is granted already, and await waits for the permit that
+// is about to come.
 func await(l *park.Limit, p *park.Place, cancel func() bool) bool {
 	if l.Park(p, nil) {
 		return true

@@ -7,7 +7,7 @@ import (
 	"github.com/jucgo/locks/spin"
 )
 
-// A goroutine that has next to nothing to wait for spins; one that waits for longer gives way.
+// A goroutine spins if its wait is short, and yields its processor if the wait takes longer.
 func ExampleBackoff() {
 	var ready atomic.Bool
 	go ready.Store(true)

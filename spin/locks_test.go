@@ -17,7 +17,7 @@ import (
 	"github.com/jucgo/locks/internal/test/locktest"
 )
 
-// each runs f in a bubble, with each of kinds, which must work at the end.
+// each runs f in a bubble, with a new lock of each of kinds. The lock must work at the end.
 func each(t *testing.T, kinds []locktest.Kind, f func(t *testing.T, l locktest.Lock)) {
 	for _, k := range kinds {
 		t.Run(k.Name, func(t *testing.T) {
@@ -97,8 +97,8 @@ func TestAFIFOReleaseMakesTheFirstWaiterTheHolder(t *testing.T) {
 func TestAHoldMayEndBeforeItsWaiterNotices(t *testing.T) {
 	for _, k := range locktest.Spin() {
 		t.Run(k.Name, func(t *testing.T) {
-			// Others use the same pool of nodes meanwhile: one that is given back too early shows
-			// up in two queues.
+			// Meanwhile other goroutines use the same pool of nodes: a node that is recycled too
+			// early shows up in two queues.
 			l, other := k.New(), k.New()
 			var stop atomic.Bool
 			var noise, wg sync.WaitGroup
@@ -130,7 +130,7 @@ func TestAHoldMayEndBeforeItsWaiterNotices(t *testing.T) {
 				locktest.Await(t, l.HasQueued, "the waiter")
 				l.Unlock()
 				for l.UnlockContext(t.Context()) != nil { // for the waiter
-					runtime.Gosched() // a lock that is not FIFO is free until it comes
+					runtime.Gosched() // a lock that is not FIFO is free until the waiter comes
 				}
 				wg.Wait()
 			}
@@ -242,7 +242,7 @@ func TestManyWaitersSleepInABubble(t *testing.T) {
 			go func() { l.Lock(); in++; l.Unlock() }()
 		}
 		began := time.Now()
-		time.Sleep(time.Hour) // would never end if one of them spun or yielded
+		time.Sleep(time.Hour) // would never end if a waiter spun or yielded
 		require.Equal(t, time.Hour, time.Since(began))
 		require.Equal(t, n, l.QueueLength())
 		require.Len(t, l.Queued(), n)

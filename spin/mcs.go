@@ -24,10 +24,11 @@ import (
 // The zero MCS is free. It must not be copied after first use. Like a [sync.Mutex] it belongs to
 // no goroutine: one goroutine may lock it and another unlock it, and locking it twice hangs.
 //
-// In the terms of the Go memory model, an unlock synchronizes before the next lock. Uncontended it
-// costs two compare-and-swaps of a pointer. Contended, each acquisition costs a change of
-// goroutines, unless the next waiter is still spinning. Neither allocates. Its twin in Java is new
-// ReentrantLock(true), except that an MCS is without an owner.
+// In the terms of the Go memory model, an unlock synchronizes before the next lock. Without
+// contention, Lock and Unlock together cost two compare-and-swaps. With contention, each
+// acquisition costs a change of goroutines, unless the next waiter is still spinning. Lock and
+// Unlock do not allocate. Its twin in Java is new ReentrantLock(true), except that an MCS is
+// without an owner.
 //
 // The algorithm is from J. M. Mellor-Crummey and M. L. Scott, "Algorithms for Scalable
 // Synchronization on Shared-Memory Multiprocessors", ACM TOCS 9(1), 1991. A holder that did not
@@ -49,7 +50,7 @@ type MCS struct {
 	// waiter, and looks at the whole queue. A goroutine needs no guard to enqueue, or to acquire
 	// and release a lock without waiters.
 	guard  sync.Mutex
-	holder *mcsNode // the holder's node, or nil if it has none or there is none; guarded
+	holder *mcsNode // the holder's node; nil if the holder has no node, or the lock is free; guarded
 }
 
 var _ locks.TryLocker = (*MCS)(nil)
@@ -60,13 +61,13 @@ var bare mcsNode
 
 // The states of a node. Its user is the goroutine that enqueued it:
 //
-//	spinning  it looks at its state                  release -> granted, user -> parked
-//	parked    it is parked, or about to park         release -> granted, and unparks; user, its
+//	spinning  the user looks at the state            release -> granted, user -> parked
+//	parked    the user is parked, or about to park   release -> granted, and unparks; user, its
 //	                                                 limit over -> out of the queue, spinning
-//	granted   it holds the lock, and does not        user -> taken, release -> released
+//	granted   the user holds the lock, and does not  user -> taken, release -> released
 //	          know yet
-//	taken     it holds the lock, and knows           release -> released
-//	released  it was the holder                      out of the queue; to be reused
+//	taken     the user holds the lock, and knows     release -> released
+//	released  the user's hold is over                out of the queue; to be reused
 //
 // A release grants the lock, and a user cancels, with the guard held. A user cancels by
 // compare-and-swap from parked. A release grants by a swap, which returns the state before.
@@ -135,8 +136,9 @@ func (m *MCS) Lock() {
 
 // wait acquires the lock for an owner, or for the calling goroutine if owner is 0.
 //
-// It parks in its own frame, because a goroutine that wakes pays for each frame that it returns
-// through. By waitLimited a contended Lock would take 6 to 8 % longer (Go 1.26.8 and 1.27.0).
+// wait parks in its own frame, because a goroutine that wakes pays for each frame that it returns
+// through. If wait called waitLimited, a contended Lock would take 6 to 8 % longer (Go 1.26.8 and
+// 1.27.0).
 func (m *MCS) wait(owner int64) {
 	if owner == 0 {
 		owner = goid.Get()
@@ -154,8 +156,8 @@ func (m *MCS) wait(owner int64) {
 	}
 }
 
-// enqueue appends n to the queue, and spins if n is the first waiter. It returns false if the
-// lock was free. Then the caller has acquired it without n.
+// enqueue appends n to the queue, and spins if n is the first waiter. If the lock was free, enqueue
+// acquires the lock without n, and returns false.
 func (m *MCS) enqueue(n *mcsNode) bool {
 	for {
 		prev := m.tail.Load()
@@ -398,8 +400,8 @@ func (m *MCS) each(f func(owner int64) bool) {
 	}
 }
 
-// QueueLength returns the number of goroutines that wait for the lock. It counts them one by
-// one.
+// QueueLength returns the number of goroutines that wait for the lock. It counts the queue's nodes
+// one by one.
 func (m *MCS) QueueLength() (length int) {
 	m.each(func(int64) bool { length++; return true })
 	return length

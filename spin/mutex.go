@@ -58,8 +58,9 @@ func (m *Mutex) lock() {
 }
 
 // spin tries to acquire the lock until its budget is used up, or other goroutines are parked for
-// it. With that many, one more spinning goroutine only takes the cache line away from the
-// holder. For the same reason a try reads the word first, and swaps only if that can succeed.
+// the lock. While goroutines are parked, a spinning goroutine only takes the cache line away from
+// the holder. For the same reason a try reads the word first, and swaps only if the swap can
+// succeed.
 func (m *Mutex) spin() bool {
 	if sched.On && sched.Explored() {
 		return false
@@ -154,12 +155,12 @@ func (m *Mutex) NewCond() *condition.Cond {
 // IsLocked reports whether the lock is held.
 func (m *Mutex) IsLocked() bool { return m.s.Held() }
 
-// HasQueued reports whether a goroutine is parked in the queue. A spinning goroutine is not in
-// it yet.
+// HasQueued reports whether a goroutine is parked in the queue. A spinning goroutine is not in the
+// queue yet.
 func (m *Mutex) HasQueued() bool { return m.s.HasQueued() }
 
-// QueueLength returns the number of goroutines in the queue. A spinning goroutine is not in it
-// yet.
+// QueueLength returns the number of goroutines in the queue, which a spinning goroutine has not
+// joined yet.
 func (m *Mutex) QueueLength() int { return m.s.Len() }
 
 // IsQueued reports whether a goroutine of owner o is in the queue.

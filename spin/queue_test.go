@@ -41,7 +41,7 @@ func lines(t *testing.T, f func(t *testing.T, l line, check func())) {
 	})
 }
 
-// checkTicket checks what must be true whenever the guard is free.
+// checkTicket checks the invariants of a Ticket, which are true whenever the guard is free.
 func checkTicket(t *testing.T, m *Ticket) (nodes int) {
 	t.Helper()
 	m.guard.Lock()
@@ -73,7 +73,7 @@ func checkTicket(t *testing.T, m *Ticket) (nodes int) {
 	return nodes
 }
 
-// checkMCS checks what must be true when nobody is between two steps.
+// checkMCS checks the invariants of an MCS, which are true when no goroutine is between two steps.
 func checkMCS(t *testing.T, m *MCS) {
 	t.Helper()
 	m.guard.Lock()
@@ -96,8 +96,8 @@ func checkMCS(t *testing.T, m *MCS) {
 	require.Same(t, at, m.tail.Load())
 }
 
-// TestALineAgreesWithAList does at random what can be done to a FIFO lock, and to a list of the
-// waiters, and compares the two after each step.
+// TestALineAgreesWithAList carries out random operations on a FIFO lock, and on a list of the
+// waiters, and compares the lock with the list after each operation.
 func TestALineAgreesWithAList(t *testing.T) {
 	for seeds, n := rand.NewPCG(effort.Seed(t.Name()), 0), 0; n < 40; n++ {
 		seed := seeds.Uint64()
@@ -107,18 +107,18 @@ func TestALineAgreesWithAList(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 0))
 				type waiter struct {
 					id     locks.Owner
-					cancel context.CancelFunc // nil if it cannot give up
+					cancel context.CancelFunc // nil if the waiter cannot give up
 				}
 				var (
 					waiting []waiter
 					held    bool
-					holder  locks.Owner // the last one of the waiters to get in, as it says itself
-					inside  locks.Owner // the same, as the list has it
+					holder  locks.Owner // the waiter that acquired last, by its own account
+					inside  locks.Owner // the waiter that acquired last, by the list
 					gone    []locks.Owner
 				)
 				for range 150 {
 					switch op := rng.IntN(10); {
-					case op < 5: // one more comes
+					case op < 5: // another waiter comes
 						w := waiter{id: locks.NewOwner()}
 						ctx := locks.WithOwner(context.Background(), w.id)
 						if rng.IntN(3) > 0 {
@@ -136,7 +136,7 @@ func TestALineAgreesWithAList(t *testing.T) {
 						} else {
 							held, inside = true, w.id
 						}
-					case op < 7: // one gives up
+					case op < 7: // a waiter gives up
 						i := slices.IndexFunc(waiting, func(w waiter) bool { return w.cancel != nil })
 						if n := len(waiting); n > 0 && rng.IntN(2) == 0 {
 							if j := rng.IntN(n); waiting[j].cancel != nil {
@@ -297,10 +297,11 @@ func TestVoidTicketsAreTakenBackFromTheEnd(t *testing.T) {
 	})
 }
 
-// long lets a waiter spin for some milliseconds, so that a test can see it doing so.
+// long is a budget by which a waiter spins for some milliseconds, so that a test can observe the
+// spin.
 const long = 1 << 19
 
-// eventually waits until f returns true, and reports false if that takes too long.
+// eventually waits until f returns true, and fails the test after a minute.
 func eventually(t *testing.T, f func() bool, what string) {
 	t.Helper()
 	for began := time.Now(); !f(); runtime.Gosched() {
@@ -308,8 +309,8 @@ func eventually(t *testing.T, f func() bool, what string) {
 	}
 }
 
-// try repeats what depends on the machine to run the right goroutine at the right time: it must
-// happen once in many tries.
+// try calls once until it returns true, at most 50 times. The result of once depends on which
+// goroutines the machine runs at the same time.
 func try(t *testing.T, what string, once func() bool) {
 	for range 50 {
 		if once() {
@@ -428,7 +429,7 @@ func TestASpinningWaiterGetsTheLockUnparked(t *testing.T) {
 			m.Lock()
 			wg.Go(func() { m.Lock(); m.Unlock() })
 			eventually(t, m.HasQueued, "the waiter")
-			awake := m.serving.CompareAndSwap(0, 2) // as a release does if nobody sleeps
+			awake := m.serving.CompareAndSwap(0, 2) // as a release does if no waiter sleeps
 			if !awake {
 				m.Unlock()
 			}
@@ -497,8 +498,8 @@ func TestWithoutABudgetEverybodySleepsAtOnce(t *testing.T) {
 	})
 }
 
-// arriving returns an MCS lock that is held, n waiters, and one behind them that is between the
-// two steps by which it joins the queue, which join takes.
+// arriving returns a held MCS with n waiters and the node of one more waiter. That waiter is
+// between the two steps by which it joins the queue: join takes the second step.
 func arriving(t *testing.T, n int) (m *MCS, last *mcsNode, join func()) {
 	m = new(MCS)
 	m.Lock()

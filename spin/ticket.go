@@ -20,17 +20,18 @@ import (
 // served. The waiter with the next ticket spins for as long as a [Backoff] has pause
 // instructions, and parks then. The others park at once.
 //
-// A cancelled waiter leaves its ticket behind, marked as void, and releases skip it. If it
-// was the last ticket, the waiter takes it back. Therefore the lock has at most as many void
-// tickets as waiters, however many waiters cancel while the lock is held.
+// A cancelled waiter leaves its ticket behind, marked as void, and releases skip the void ticket.
+// If no later ticket exists, the waiter takes its ticket back instead. Therefore the lock has at
+// most as many void tickets as waiters, however many waiters cancel while the lock is held.
 //
 // The zero Ticket is free. It must not be copied after first use. Like a [sync.Mutex] it belongs
 // to no goroutine: one goroutine may lock it and another unlock it, and locking it twice hangs.
 //
-// In the terms of the Go memory model, an unlock synchronizes before the next lock. Uncontended it
-// costs an addition and a compare-and-swap. Contended, each acquisition costs a change of
-// goroutines, unless the next waiter is still spinning. Neither allocates. Its twin in Java is new
-// ReentrantLock(true), except that a Ticket is without an owner.
+// In the terms of the Go memory model, an unlock synchronizes before the next lock. Without
+// contention, Lock costs an addition, and Unlock a compare-and-swap. With contention, each
+// acquisition costs a change of goroutines, unless the next waiter is still spinning. Lock and
+// Unlock do not allocate. Its twin in Java is new ReentrantLock(true), except that a Ticket is
+// without an owner.
 //
 // The algorithm is from D. P. Reed and R. K. Kanodia, "Synchronization with Eventcounts and
 // Sequencers", Communications of the ACM 22(2), 1979: next is the sequencer, serving the
@@ -67,19 +68,19 @@ const sleepers = 1
 //
 //	spinning  t is taken, but not in the queue         user: sees serving >= t -> holder
 //	                                                   user: guard, serving < t -> asleep
-//	asleep    its node is in the queue, and it is      release: guard, serving becomes t, takes
-//	          parked or about to park                    the node out and unparks -> holder
+//	asleep    the node is in the queue, and the user   release: guard, serving becomes t, takes
+//	          is parked or about to park                 the node out and unparks -> holder
 //	                                                   user: guard, its limit ended -> gone
 //	holder    serving == t, or the hold is over        the node is in no queue
 //	gone      t was taken back from next, or is in     release: skips it
 //	          the queue as part of a void range
 //
-// No wake-up is lost. A waiter enqueues with the guard held, after it has seen that serving is
-// less than t, and with sleepers set. From then on serving changes only with the guard held.
-// Therefore the release that sets serving to t finds the node, removes it, and unparks it
-// exactly once. If serving becomes t before the waiter has enqueued, the waiter sees that before
-// it parks. By then serving may be greater than t: any goroutine may unlock, even for a holder
-// that has not noticed its hold yet.
+// No wake-up is lost. A waiter enqueues with the guard held, after it has seen that serving is less
+// than t, and with sleepers set. From then on serving changes only with the guard held. Therefore
+// the release that sets serving to t finds the node, removes it, and unparks it exactly once. If
+// serving becomes t before the waiter has enqueued, the waiter sees the new value before it parks.
+// By then serving may be greater than t: any goroutine may unlock, even for a holder that has not
+// noticed its hold yet.
 //
 // A wait ends exactly once, by a grant or by a cancellation. Both remove the waiter from the
 // queue with the guard held. If the limit of a waiter ends after its grant, the waiter has the
@@ -95,8 +96,9 @@ func (m *Ticket) Lock() {
 
 // wait waits until ticket t is served, for an owner, or for the calling goroutine if owner is 0.
 //
-// It parks in its own frame, because a goroutine that wakes pays for each frame that it returns
-// through. By waitLimited a contended Lock would take 6 to 15 % longer (Go 1.26.8 and 1.27.0).
+// wait parks in its own frame, because a goroutine that wakes pays for each frame that it returns
+// through. If wait called waitLimited, a contended Lock would take 6 to 15 % longer (Go 1.26.8 and
+// 1.27.0).
 func (m *Ticket) wait(t uint64, owner int64) {
 	if m.spin(t) {
 		return
@@ -144,8 +146,8 @@ func (m *Ticket) enqueue(n *ticketNode) bool {
 	}
 }
 
-// waitLimited takes a ticket, waits until it is served, and reports whether it was before the
-// limit ended.
+// waitLimited takes a ticket, waits until the ticket is served, and reports whether the ticket was
+// served before the limit ended.
 func (m *Ticket) waitLimited(owner int64, l *park.Limit) bool {
 	t := m.next.Add(1) - 1
 	if m.spin(t) {
@@ -174,8 +176,8 @@ func (m *Ticket) cancel(n *ticketNode) bool {
 	return true
 }
 
-// void makes the ticket of n, which is in the queue, void. The guard is held. Others may use n
-// again as soon as the guard is released.
+// void makes the ticket of n, which is in the queue, void. The guard is held. Other goroutines may
+// reuse n as soon as the guard is released.
 //
 // The waiter can take back the last ticket, and the void tickets right before it, because no
 // later ticket exists. If another goroutine takes a ticket at this moment, next has changed, and

@@ -7,13 +7,13 @@ import (
 )
 
 // ticketNode is an element of a Ticket's queue: one parked waiter, or a range of void tickets.
-// While it is in the queue, the lock's guard guards all of it but its place. Before and after,
-// it belongs to its user.
+// While a node is in the queue, the lock's guard guards all of its fields but place. Before and
+// after, the node belongs to its user.
 type ticketNode struct {
 	place park.Place
 
-	from, to   uint64 // its tickets, without to; one only if it is a waiter
-	owner      int64  // the owner for Queued
+	from, to   uint64 // its tickets t, with from <= t < to; a waiter has one
+	owner      int64  // the owner that Queued returns
 	queued     bool   // in the queue, as a waiter
 	prev, next *ticketNode
 }
