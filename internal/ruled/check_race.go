@@ -4,7 +4,7 @@ package ruled
 
 import "fmt"
 
-// acquire calls the rules twice, and panics if they do not say the same.
+// acquire calls Acquire of the rules twice, and panics if the two results differ.
 func (s *Sync[R]) acquire(w, arg uint64) (next uint64, ok bool) {
 	next, ok = s.rules.Acquire(w, arg)
 	again, same := s.rules.Acquire(w, arg)
@@ -12,7 +12,7 @@ func (s *Sync[R]) acquire(w, arg uint64) (next uint64, ok bool) {
 	return next, ok
 }
 
-// release does the same.
+// release calls Release of the rules twice, and panics if the two results differ.
 func (s *Sync[R]) release(w, arg uint64) (next uint64, ok bool) {
 	next, ok = s.rules.Release(w, arg)
 	again, same := s.rules.Release(w, arg)

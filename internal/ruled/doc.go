@@ -4,30 +4,31 @@
 //
 // # A wait, step by step
 //
-//  1. The goroutine looks at gate and at the word. If gate is not closed, and the rules allow it,
-//     it changes the word by compare-and-swap, and has acquired.
-//  2. Otherwise it takes the guard, and is appended to the queue. If it is the first there,
-//     advance sets gate, and then looks at the word again: the last release may have come in
-//     between. It parks. Without a limit it gives the guard back when it parks, and not before.
-//  3. A release changes the word, and then looks at gate. If goroutines wait, it takes the guard
-//     and calls advance.
-//  4. Under FIFO, advance acquires for the first waiter, by compare-and-swap of the word. It
-//     takes the waiter out of the queue, and goes on with the next waiter. At last it unparks all
-//     of them.
-//  5. Under NonFair, advance unparks the first waiter, which stays in the queue, and races for
-//     the word when it runs (compete). If it loses, it parks again, still first. After too many
-//     lost races, or too long a wait, the word is reserved for it: gate is closed, and 4 goes for
-//     it.
+//  1. The goroutine looks at gate and at the word. If gate is not closed, and the rules allow the
+//     acquisition, the goroutine changes the word by compare-and-swap, and has acquired.
+//  2. Otherwise the goroutine takes the guard, and appends its node to the queue. If the node is
+//     the first there, advance sets gate, and then looks at the word again: the last release may
+//     have come in between. The goroutine parks. Without a limit, it gives the guard back when it
+//     parks, and not before.
+//  3. A release changes the word, and then looks at gate. If goroutines wait, the release takes the
+//     guard and calls advance.
+//  4. Under FIFO, advance acquires for the first waiter, by compare-and-swap of the word. It takes
+//     the waiter out of the queue, and goes on with the next waiter. The caller of advance unparks
+//     all these waiters when it has released the guard.
+//  5. Under NonFair, advance unparks the first waiter, which stays in the queue, and races for the
+//     word when it runs (compete). A waiter that loses parks again, still first. After too many
+//     lost races, or too long a wait, the word is reserved for the waiter: gate is closed, and
+//     advance acquires for it as in step 4.
 //  6. If the limit ends first, the waiter takes the guard (Leave). A waiter that is still in the
-//     queue leaves it. One that is not was granted what it asked for: it takes the unpark that
-//     comes with it.
+//     queue leaves the queue. Any other waiter was granted or refused before its limit ended. If an
+//     unpark was sent, or is about to be sent, the waiter takes the unpark.
 //
 // # State
 //
 // The table of the legal values of gate, and the rule of each flag, are in sync.go. The table of a
-// waiter's states is in queue.go, and the invariants are at advance. The word itself belongs to the
-// rules: no bit of it is the engine's. Therefore a second word, gate, mirrors the queue. The other
-// locks of this module have flags in their only word.
+// waiter's states is in queue.go, and the invariants are at advance. All bits of the word belong to
+// the rules. Therefore the engine has a second word, gate, which mirrors the queue. The other locks
+// of this module have flags in their only word.
 //
 // # Why no wake-up is lost
 //
@@ -38,20 +39,20 @@
 // the release comes after the waiter's look, and sees gate: it calls advance. If advance is under
 // way in another goroutine, the guard orders the two calls, and the last call sees the last word.
 //
-// A release that sees awake in gate leaves the rest to the first waiter. That waiter is unparked,
-// or about to be, and looks at the word with the guard held. It acquires; or it leaves, and calls
-// advance; or it loses, and advance clears awake and looks at the word once more before the
-// waiter sleeps. So a release that saw awake comes before that last look.
+// A release that sees awake in gate leaves the rest to the first waiter. The first waiter is
+// unparked, or about to be, and looks at the word with the guard held. Then it acquires, or leaves
+// and calls advance, or loses. After a lost race, advance clears awake, and looks at the word once
+// more before the waiter sleeps. So a release that saw awake comes before that last look.
 //
-// A waiter that is not the first need not be looked at. It becomes the first when the former
-// first one is admitted, leaves, or is refused. Each of these calls advance, which looks at the
-// word after that.
+// A release need not look at a waiter behind the first. Such a waiter becomes the first when the
+// first waiter is admitted, leaves, or is refused. Each of these events calls advance, which then
+// looks at the word for the new first waiter.
 //
-// Acquisitions look at no waiter, because the rules promise that no acquisition helps one.
+// Acquisitions do not look at waiters, because the rules promise that no acquisition helps a
+// waiter.
 //
-// Each unpark belongs to one step out of the state waiting, which is made with the guard held,
-// and each park takes one. A waiter whose limit ends after such a step takes the unpark all
-// the same.
+// Each step out of the state waiting is made with the guard held, and has one unpark. Each park
+// takes one unpark. A waiter whose limit ends after such a step takes the unpark all the same.
 //
 // # Model
 //

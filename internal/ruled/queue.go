@@ -8,19 +8,19 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// state is how far a wait is. It is guarded; the waiter may read it after an unpark that nothing
-// can follow.
+// state says how far a wait has come. It is guarded, but the waiter may read its state without the
+// guard after the last unpark.
 //
-//	from     to       by whom, and with what
-//	waiting  racing    advance (NonFair): the waiter shall race for the word; one unpark
+//	from     to       by which function
+//	waiting  racing   advance (NonFair): the waiter shall race for the word; one unpark
 //	waiting  granted  advance: the waiter has acquired, and is in no queue; one unpark
 //	waiting  refused  Refuse, or enqueue after it: the wait is over without success; one unpark
-//	racing    waiting  compete: the waiter lost the race, and parks again
-//	racing    granted  compete: it won
-//	racing    refused  Refuse, without an unpark
+//	racing   waiting  compete: the waiter lost the race, and parks again
+//	racing   granted  compete: the waiter won
+//	racing   refused  Refuse, without an unpark
 //
 // A waiter that is woken first becomes racing. Each step out of waiting comes with exactly one
-// unpark, and each park ends with exactly one. So nothing is left in a node's place when its
+// unpark, and each park ends with exactly one. So no permit is left in a node's place when its
 // waiter is done.
 type state uint8
 
@@ -36,7 +36,7 @@ type Node struct {
 	place park.Place
 	arg   uint64
 	who   int64 // the owner that inspection shows
-	wake  *Node // the next node to unpark; the unparker's
+	wake  *Node // the next node to unpark; for the goroutine that unparks
 
 	// Guarded.
 	prev, next *Node
@@ -57,7 +57,7 @@ func newNode(arg uint64, who int64) *Node {
 	return n
 }
 
-// recycle is Outcome, and gives n back.
+// recycle returns n's outcome, and gives n back to the pool.
 func (n *Node) recycle() syncq.Outcome {
 	out := n.Outcome()
 	n.state, n.reserved, n.lost, n.since = waiting, false, 0, 0
@@ -88,7 +88,7 @@ func (n *Node) overdue() bool {
 
 var start = time.Now()
 
-// unpark unparks n and those behind it.
+// unpark unparks n and the nodes that follow n by wake.
 func unpark(n *Node) {
 	for n != nil {
 		next := n.wake

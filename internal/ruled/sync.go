@@ -39,17 +39,17 @@ type Sync[R Rules] struct {
 
 // The flags of a gate.
 const (
-	// queued mirrors "the queue is not empty". Each release is followed by a look at it. Illegal
-	// to forget: set it before the first waiter looks at the word for the last time before it
-	// sleeps. Otherwise a release in between wakes nobody.
+	// queued mirrors "the queue is not empty". After each release, the releasing goroutine looks at
+	// queued. Illegal to forget: set queued before the first waiter looks at the word for the last
+	// time before it sleeps. Otherwise a release in between wakes no waiter.
 	queued uint32 = 1 << iota
 
-	// awake mirrors "the first waiter is awake" (NonFair): it will look at the word, so releases
-	// need not wake it. Illegal to forget: clear it before that waiter's last look.
+	// awake mirrors "the first waiter is awake" (NonFair): the waiter will look at the word, so
+	// releases need not wake it. Illegal to forget: clear awake before that waiter's last look.
 	awake
 
 	// closed keeps newcomers from the word. It is set while there are waiters under FIFO. Under
-	// NonFair it is set while the first waiter has a reservation. Illegal to forget: clear it
+	// NonFair it is set while the first waiter has a reservation. Illegal to forget: clear closed
 	// with the last waiter, or newcomers would queue up for nothing.
 	closed
 )
@@ -191,16 +191,17 @@ func (s *Sync[R]) enqueue(n *Node) (guard *sync.Mutex) {
 }
 
 // advance admits or wakes the first waiters, as far as the word allows. The guard is held. It
-// returns the nodes to unpark when the guard is free. It is called after each change that may
-// concern the first waiter: a change of the word, or another waiter that is the first.
+// returns the nodes that the caller unparks when it has released the guard. A call follows each
+// change that may concern the first waiter: the word has changed, or another waiter has become the
+// first.
 //
 // On return these hold, and go on to hold until the guard is taken again:
 //
 //	Q  queued is set if and only if the queue is not empty.
 //	A  awake is set if and only if the first waiter is in the state racing.
-//	C  closed is set if and only if the first waiter is reserved. Under FIFO each first one is.
+//	C  closed is set if and only if the first waiter is reserved. Under FIFO each first waiter is.
 //	L  If the first waiter sleeps, then the rules have refused it after gate had its present value.
-//	   Each later release finds queued without awake, and comes here.
+//	   Each later release finds queued without awake, and calls advance.
 func (s *Sync[R]) advance() (wake *Node) {
 	last := &wake
 	for n := s.queue.head; n != nil && n.state != racing; n = s.queue.head {
@@ -232,16 +233,16 @@ func (s *Sync[R]) advance() (wake *Node) {
 	return wake
 }
 
-// setGate saves the atomic write if it changes nothing. The guard is held.
+// setGate sets gate, and saves the atomic write if gate has that value already. The guard is held.
 func (s *Sync[R]) setGate(gate uint32) {
 	if s.gate.Load() != gate {
 		s.gate.Store(gate)
 	}
 }
 
-// compete has n, which was unparked, race for the word if it was woken for that (NonFair). It
-// reports whether the wait is over. If not, n goes on to sleep, still first. A word that changes
-// meanwhile is a lost race too.
+// compete lets the waiter n, which was unparked, race for the word if its state is racing
+// (NonFair). compete reports whether the wait is over. If not, n parks again, still first. If the
+// word changes during the race, n has lost too.
 func (s *Sync[R]) compete(n *Node) (over bool) {
 	s.guard.Lock()
 	var wake *Node
@@ -262,7 +263,7 @@ func (s *Sync[R]) compete(n *Node) (over bool) {
 	return over
 }
 
-// Leave takes n, whose limit has ended, out of the queue, unless its wait is over already. It
+// Leave takes n, whose limit has ended, out of the queue, unless the wait of n is over already. It
 // returns how the wait ended.
 func (s *Sync[R]) Leave(n *Node) syncq.Outcome {
 	s.guard.Lock()

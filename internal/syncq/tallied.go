@@ -170,7 +170,7 @@ func (t *Tallied) acquire(n *node, l *park.Limit) Outcome {
 	return n.end(Acquired)
 }
 
-// enqueue is node.enqueue. A shared n has a pending read.
+// enqueue is node.enqueue. If n is shared, the read of n is pending.
 func (t *Tallied) enqueue(n *node) (queued bool, guard *sync.Mutex) {
 	if n.who == 0 {
 		n.who = goid.Get()

@@ -51,7 +51,7 @@ type node struct {
 	value  uint64 // the word of this party as the exclusive holder
 	who    int64  // the owner that inspection shows
 
-	wake *node // the next node to unpark; the unparker's
+	wake *node // the next node to unpark; for the goroutine that unparks
 }
 
 // oneWait is the part of a node that is zero before each wait.
