@@ -14,9 +14,9 @@
 //   - Of any other shared wait: to the nearest exclusive wait ahead of it in the queue, which
 //     no shared wait is let past, under either policy.
 //
-// All edges of a wait must go, so every cycle is a deadlock. A limit that ends one of its waits
-// opens the cycle. An explicit owner that holds a lock, and acts in another goroutine meanwhile,
-// opens it too.
+// A wait ends well only when all its edges are gone, so every cycle is a deadlock. A limit that
+// ends one of its waits opens the cycle. An explicit owner that holds a lock, and acts in another
+// goroutine meanwhile, opens it too.
 //
 // Other edges along a queue are left out. They add no deadlock, only longer descriptions of the
 // same deadlock. Take a wait behind other waits that the holders keep out as well. All these waits
@@ -42,9 +42,9 @@
 //     the waits that all three looks saw.
 //
 // Take a cycle of which all waits are seen at the first look and at the third, and all edges at the
-// second. It stood from t1 to t2. And a cycle that stands when the looks begin, and lasts, is seen.
-// The second point is not true for an explicit owner, since the owner may act in another goroutine:
-// it surely had its holds at the second look only.
+// second. That cycle stood from t1 to t2. And the looks see each cycle that stands when they begin,
+// and lasts. The second point is not true for an explicit owner, since the owner may act in another
+// goroutine: it surely had its holds at the second look only.
 //
 // # Refusal
 //

@@ -7,13 +7,14 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// Wait is one wait for a lock, as one look saw it. It keeps the lock alive, and is not to be kept.
+// Wait is one wait for a lock, as one look saw it. A Wait keeps the lock alive, so do not keep a
+// Wait.
 type Wait struct {
 	Lock *syncq.Sync
 	syncq.Waiting
 
-	behind  syncq.WaitID // the exclusive wait ahead of it that keeps it out
-	holders []int64      // the holders that keep it out; shared by the waits of a lock
+	behind  syncq.WaitID // the exclusive wait ahead that keeps this wait out
+	holders []int64      // the holders that keep this wait out; shared by the waits of a lock
 }
 
 // Holders returns the holders of the lock that keep w out. They must not be changed.
@@ -22,7 +23,7 @@ func (w Wait) Holders() []int64 { return w.holders }
 // Link is a step of a cycle: a wait, and why it waits for the next.
 type Link struct {
 	Wait
-	Behind bool // the next one is ahead in the queue; if not, it holds the lock
+	Behind bool // the next wait is ahead in the queue; if false, the party of the next wait holds the lock
 }
 
 // Holders returns the holders of the lock, as far as they are known.
@@ -98,7 +99,7 @@ func lookAll(all []*syncq.Sync) []Wait {
 func Waiting() []Wait { return lookAll(locks()) }
 
 // Cycles returns cycles of waits, each of which stood at one moment during the call. Every edge
-// that is on a cycle is on one of them.
+// that is on a cycle is on a returned cycle.
 func Cycles() [][]Link {
 	all := locks()
 	first := lookAll(all)
@@ -139,7 +140,7 @@ func edges(waits []Wait) [][]edge {
 		byOwner[w.Who] = append(byOwner[w.Who], i)
 	}
 	from := make([][]edge, len(waits))
-	ahead := make(map[*syncq.Sync]int) // the nearest exclusive wait, as those for a lock are in the order of its queue
+	ahead := make(map[*syncq.Sync]int) // the nearest exclusive wait so far, because waits is in the order of the queue
 	for i, w := range waits {
 		for _, h := range w.holders {
 			for _, j := range byOwner[h] {
@@ -156,9 +157,10 @@ func edges(waits []Wait) [][]edge {
 	return from
 }
 
-// cycles returns cycles among waits that cover every edge which is on any cycle. With shared
-// holders there can be exponentially many cycles, but each edge needs one cycle only. A returned
-// cycle starts with its least party. For one of its edges, no cycle through that edge is shorter.
+// cycles returns cycles among waits. Each edge that is on any cycle is on a returned cycle. With
+// shared holders there can be exponentially many cycles, but each edge needs one cycle only. A
+// returned cycle starts with its least party. For one of its edges, no cycle through that edge is
+// shorter.
 func cycles(waits []Wait) [][]Link {
 	from := edges(waits)
 	component := components(from)
@@ -274,11 +276,11 @@ func components(from [][]edge) []int {
 }
 
 // closesCycle reports whether start, the wait of a goroutine that has just begun, is on a cycle
-// that no explicit owner can open. If a wait of the cycle that it finds has ended meanwhile, it
-// searches again, as often as it takes. No wait begins meanwhile, except the wait of a
-// condition's waiter that comes back. The condition's waiter waits for a lock that a waiter must
-// have released, and cannot wait again before this wait is over. The bound on broken is for locks
-// that break the rules of their Kind: a search must not hang.
+// that no explicit owner can open. If a wait of the found cycle has ended meanwhile, closesCycle
+// searches again, as often as needed. No wait begins meanwhile, except the wait of a condition's
+// waiter that comes back. The condition's waiter waits for a lock that a waiter must have released,
+// and cannot wait again before this wait is over. The bound on broken is for locks that break the
+// rules of their Kind: a search must not hang.
 func closesCycle(start Wait) bool {
 	for broken := 0; broken < 100; {
 		path := cycleThrough(start)
@@ -291,7 +293,7 @@ func closesCycle(start Wait) bool {
 		}
 		now := again([]Wait{start})
 		if len(now) == 0 {
-			return false // it has the lock
+			return false // the waiter has the lock
 		}
 		start = now[0]
 		if !ended {

@@ -27,8 +27,8 @@ type Orphan struct {
 	Waits  []Wait // longest first
 }
 
-// Orphans returns the orphans among suspects. The caller has listed all goroutines in between, and
-// lives reports whether that list has a goroutine.
+// Orphans returns the orphans among suspects. After the look that made suspects, the caller has
+// listed all goroutines. lives reports whether the list has a goroutine.
 //
 // A suspect existed at the first look. If the list, which is made afterwards, lacks the suspect,
 // the suspect has exited, because identities are not reused. If the suspect is a holder at the

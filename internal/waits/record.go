@@ -17,19 +17,19 @@ import (
 var records struct {
 	sync.Mutex
 	m     map[weak.Pointer[syncq.Sync]]*sites
-	limit int    // the length at which those of dead locks are thrown out
-	n     uint64 // how many sites were noted
+	limit int    // the length at which forgetDead removes the entries of dead locks
+	n     uint64 // the number of sites that were noted
 }
 
 // sites says by owner where one lock was taken.
 type sites struct {
 	of    map[int64]site
-	limit int // the length at which those of former holders are thrown out
+	limit int // the length at which thin removes the sites of former holders
 }
 
 type site struct {
 	stack []uintptr
-	n     uint64 // its number among all, in the order in which they were noted
+	n     uint64 // the number of the site among all sites, in the order in which they were noted
 }
 
 // minRecords is the least limit of records.
@@ -67,8 +67,8 @@ func record(s *syncq.Sync, k *syncq.Kind, owner int64) {
 	stack := slices.Clone(frames[:runtime.Callers(2, frames[:])])
 	p := weak.Make(s)
 	if n, many := note(p, owner, stack); many {
-		// A reader that is upgraded has the lock exclusively before it leaves the table:
-		// a reader missed there is seen here.
+		// A reader that is upgraded has the lock exclusively before it leaves the table. So if
+		// holders misses the reader in the table, s.Owner returns it afterwards.
 		thin(p, n, append(holders(s, k, s.Owner()), s.Owner()))
 	}
 }
@@ -94,7 +94,7 @@ func note(p weak.Pointer[syncq.Sync], owner int64, stack []uintptr) (n uint64, m
 	return records.n, len(t.of) > t.limit
 }
 
-// forgetDead throws out what is said of locks that are no more. records is locked.
+// forgetDead removes the entries of locks that the garbage collector has freed. records is locked.
 func forgetDead() {
 	for p := range records.m {
 		if p.Value() == nil {
@@ -104,10 +104,10 @@ func forgetDead() {
 	records.limit = max(minRecords, 2*len(records.m))
 }
 
-// thin throws out the sites of owners that are not among the holders that were seen, after site
-// n was noted. An owner that has acquired the lock since that look has a later site, which
-// stays. So does site n: its owner can be missed if another goroutine of it goes from one mode to
-// the other meanwhile, and back.
+// thin removes the sites of owners that are not among seen, the holders that were seen after site n
+// was noted. An owner that has acquired the lock since that look has a later site, which stays.
+// Site n stays too. The look can miss the owner of site n if another goroutine of that owner
+// changes the mode of its hold meanwhile, and changes it back.
 func thin(p weak.Pointer[syncq.Sync], n uint64, seen []int64) {
 	keep := make(map[int64]bool, len(seen))
 	for _, h := range seen {
@@ -127,7 +127,7 @@ func thin(p weak.Pointer[syncq.Sync], n uint64, seen []int64) {
 	t.limit = max(minSites, 2*len(t.of))
 }
 
-// TakenAt returns the stack with which owner took the lock, if that was recorded.
+// TakenAt returns the stack with which owner took the lock, or nil if that stack was not recorded.
 func TakenAt(s *syncq.Sync, owner int64) []uintptr {
 	p := weak.Make(s)
 	records.Lock()

@@ -178,10 +178,10 @@ func TestRecordsAreOfHoldersOnly(t *testing.T) {
 	require.Empty(t, TakenAt(s, 1))
 }
 
-// The look at the holders comes just as a reader becomes the writer: the word was seen to be
-// shared, and the reader is among the readers no more. One owner belongs to the goroutine that
-// looks, and another goroutine upgrades its hold. The other owner has lost its hold, since another
-// goroutine has given it back.
+// record looks at the holders just when a reader becomes the writer: it has seen a shared word, and
+// then does not find the reader among the readers. In the first case another goroutine of the
+// recorded owner upgrades that owner's hold. In the second case another goroutine has released the
+// hold of the recorded owner.
 func TestThePlaceOfAnUpgradedReaderStays(t *testing.T) {
 	for _, who := range []int64{-7, -8} {
 		SetRecording(true)
@@ -207,7 +207,7 @@ func TestThePlaceOfAnUpgradedReaderStays(t *testing.T) {
 	}
 }
 
-// A look at all of them for each would take minutes.
+// If each record looked at all readers, the test would take minutes.
 func TestThousandsOfReadersAreRecordedInNoTime(t *testing.T) {
 	SetRecording(true)
 	defer SetRecording(false)
