@@ -49,10 +49,10 @@ var ErrSharedHolds = errors.New("other goroutines of the owner hold the lock too
 //
 // # Owners
 //
-// The plain methods act for the calling goroutine, and panic with [locks.ErrNotHeld] if it does
-// not hold the lock. The methods with a context act for its [locks.Owner], and return that error.
-// A lock without owners can only tell whether it is free. A [sync.Locker] of another module is
-// not checked, unless it has a method IsLocked() bool.
+// The plain methods act for the calling goroutine, and panic with [locks.ErrNotHeld] if it does not
+// hold the lock. The methods with a context act for the [locks.Owner] of the context, and return an
+// error that matches ErrNotHeld. A lock without owners can only tell whether it is free. A
+// [sync.Locker] of another module is not checked, unless it has a method IsLocked() bool.
 //
 // Goroutines that share an explicit owner share its holds. A wait by one of them is refused with
 // [ErrSharedHolds] if the owner has more than one hold, and another goroutine acquired one of
@@ -67,10 +67,10 @@ type Cond struct {
 
 	of     sync.Locker // the lock
 	q      *syncq.Cond
-	kind   *syncq.Kind         // of a lock that knows its owner, else nil
+	kind   *syncq.Kind         // the kind of a lock that knows its owner, else nil
 	refuse func(o int64) error // if not nil, says why o, which holds the lock, may not wait
-	order  *raceorder.Order    // of a lock that hides its word from the race detector, else nil
-	outer  *foreign            // the lock, if it is not one of this module
+	order  *raceorder.Order    // the order of a lock that hides its word from the race detector, else nil
+	outer  *foreign            // the lock, if the condition cannot use its queue, else nil
 }
 
 // New returns a condition of l. If l is a lock of this module, New(l) is the same as l.NewCond().
@@ -101,8 +101,8 @@ func New(l sync.Locker) *Cond {
 	return newForeign(l)
 }
 
-// Locker returns the lock of the condition, which [sync.Cond] has in its field L. A zero Cond has
-// none, and returns nil.
+// Locker returns the lock of the condition, which [sync.Cond] has in its field L. A zero Cond
+// belongs to no lock, and Locker returns nil.
 func (c *Cond) Locker() sync.Locker { return c.of }
 
 // isHeld reports whether o holds the lock, as far as c can know.
@@ -113,7 +113,7 @@ func (c *Cond) isHeld(o int64) bool {
 	case c.kind != nil:
 		return c.q.Sync().HeldBy(o)
 	}
-	exclusively, _ := c.q.Holds() // a read hold is none
+	exclusively, _ := c.q.Holds() // a read hold does not count
 	return exclusively
 }
 
@@ -207,7 +207,7 @@ func (c *Cond) Wait() {
 	c.await(c.party(me), nil)
 }
 
-// await waits at q, and tells the race detector that p gives up the lock, and has it again.
+// await waits at q, and tells the race detector that p releases the lock, and acquires it again.
 func (c *Cond) await(p syncq.Party, l *park.Limit) (signalled bool) {
 	hidden := raceorder.Enabled && c.order != nil
 	if hidden {
@@ -229,10 +229,10 @@ func (c *Cond) mustWait(op string) int64 {
 	return me
 }
 
-// WaitContext waits for a signal until ctx ends, and returns nil if and only if a signal ended
-// the wait. It always returns with the lock held, possibly long after the end of ctx. If ctx has
-// ended already, WaitContext returns its error without releasing the lock. An explicit owner
-// gets [ErrSharedHolds] if its other goroutines hold the lock too. Java's await().
+// WaitContext waits for a signal until ctx ends, and returns nil if and only if a signal ended the
+// wait. It always returns with the lock held, possibly long after the end of ctx. If ctx has ended
+// already, WaitContext returns ctx's error without releasing the lock. An explicit owner gets
+// [ErrSharedHolds] if its other goroutines hold the lock too. Java's await().
 func (c *Cond) WaitContext(ctx context.Context) error {
 	if sched.On {
 		defer sched.Enter("WaitContext", c.Locker())()
@@ -305,10 +305,10 @@ func (c *Cond) waitFor(me int64, d time.Duration) (signalled bool) {
 	return c.await(c.party(me), park.After(d))
 }
 
-// WaitWhile waits until blocked returns false, and then returns nil. It calls blocked with the
-// lock held. If ctx ends first, it returns ctx's error, unless blocked returns false
-// nevertheless. A ctx that has ended already is an error, and then blocked is not called.
-// WaitWhile always returns with the lock held. A nil blocked is [locks.ErrNilFunc].
+// WaitWhile waits until blocked returns false, and then returns nil. It calls blocked with the lock
+// held. If ctx ends first, WaitWhile calls blocked once more, and returns ctx's error if blocked
+// returns true. A ctx that has ended already is an error, and then blocked is not called. WaitWhile
+// always returns with the lock held. A nil blocked is [locks.ErrNilFunc].
 func (c *Cond) WaitWhile(ctx context.Context, blocked func() bool) error {
 	if sched.On {
 		defer sched.Enter("WaitWhile", c.Locker())()

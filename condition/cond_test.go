@@ -21,8 +21,8 @@ import (
 	"github.com/jucgo/locks/spin"
 )
 
-// chanLock is a foreign lock. Unlike a sync.Mutex it blocks durably, so that the
-// tests in bubbles can wait until everybody rests.
+// chanLock is a foreign lock. Unlike a sync.Mutex it blocks durably, so that the tests in bubbles
+// can wait until all goroutines block.
 type chanLock chan struct{}
 
 func (l chanLock) Lock()   { l <- struct{}{} }
@@ -36,7 +36,7 @@ type fixture struct {
 	kind locktest.Kind
 }
 
-// queued checks that n wait for the lock, where that can be seen.
+// queued checks that n goroutines wait for the lock. A foreign lock cannot tell.
 func (f *fixture) queued(t *testing.T, n int) {
 	t.Helper()
 	if f.ours != nil {
@@ -44,7 +44,7 @@ func (f *fixture) queued(t *testing.T, n int) {
 	}
 }
 
-// waiting checks that n wait for a signal. The lock is held.
+// waiting checks that n goroutines wait for a signal. The lock is held.
 func (f *fixture) waiting(t *testing.T, n int) {
 	t.Helper()
 	require.Equal(t, n, f.c.WaitQueueLength(), "in the condition's queue")
@@ -52,8 +52,7 @@ func (f *fixture) waiting(t *testing.T, n int) {
 	require.Len(t, f.c.Waiters(), n)
 }
 
-// wait starts a goroutine that locks, makes the call, reports what it returned, and
-// unlocks.
+// wait starts a goroutine that locks, makes the call, reports the result of the call, and unlocks.
 func (f *fixture) wait(call func() (bool, error)) *locktest.Waiter {
 	return f.waitThen(call, func() {})
 }
@@ -79,8 +78,8 @@ func (f *fixture) in(d time.Duration) func() (bool, error) {
 }
 
 // every runs test in a bubble, over every kind of lock. These include foreign locks, and the locks
-// of ours whose queue the condition's waiters join one by one. At the end nobody may wait, and the
-// lock must work.
+// of this module whose queue the condition's waiters join one by one. At the end no goroutine may
+// wait, and the lock must work.
 func every(t *testing.T, test func(t *testing.T, f *fixture)) {
 	ours(t, test)
 	apart(t, test)
@@ -97,8 +96,7 @@ func every(t *testing.T, test func(t *testing.T, f *fixture)) {
 	})
 }
 
-// apart is every for locks that keep a queue of their own, so that a condition's waiters cannot be
-// moved to it.
+// apart is every for the locks of this module whose queue a condition's waiters cannot be moved to.
 func apart(t *testing.T, test func(t *testing.T, f *fixture)) {
 	for _, k := range locktest.Apart() {
 		t.Run(k.Name, func(t *testing.T) {
@@ -548,7 +546,7 @@ func TestWaitWhileSucceedsIfPredicateAndContextEnd(t *testing.T) {
 		f.Lock()
 		cancel()
 		synctest.Wait()
-		blocked = false // nobody signals
+		blocked = false // without a signal
 		f.Unlock()
 		synctest.Wait()
 		require.NoError(t, w.Err)

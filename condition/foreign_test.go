@@ -15,7 +15,7 @@ import (
 	"github.com/jucgo/locks/internal/test/locktest"
 )
 
-// pickyLock is a foreign lock that panics as it is told.
+// pickyLock is a foreign lock whose methods panic if the test sets them a function that panics.
 type pickyLock struct {
 	chanLock
 	unlock, lock func() // called first, if not nil
@@ -68,14 +68,15 @@ func TestAFailedForeignReleaseLeavesTheQueue(t *testing.T) {
 					l.Unlock()
 				})
 				synctest.Wait()
-				c.Signal() // must not be for the one who is not there
+				c.Signal() // must go to this waiter, not to the goroutine that has panicked
 				wg.Wait()
 			})
 		})
 	}
 }
 
-// One who holds the lock may signal before the other has found out that it does not.
+// A goroutine is in the condition's queue before its Unlock fails. In between, the signal of
+// another goroutine may go to it.
 func TestAFailedForeignReleaseHandsItsSignalOn(t *testing.T) {
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +97,7 @@ func TestAFailedForeignReleaseHandsItsSignalOn(t *testing.T) {
 					panic(errPicky)
 				}
 				require.PanicsWithValue(t, errPicky, func() { wait(c) })
-				synctest.Wait() // the other one is out, or the bubble ends in a deadlock
+				synctest.Wait() // the other goroutine has left, or the bubble ends in a deadlock
 				require.False(t, c.HasWaiters())
 			})
 		})
@@ -144,7 +145,7 @@ func TestAForeignLockWithIsLockedRefusesStrangers(t *testing.T) {
 }
 
 // As with sync.Cond, a goroutine can signal without a lock of this kind. A waiter that was
-// signalled before waits for the lock, which the other goroutine still has.
+// signalled before waits for the lock, which the signalling goroutine still holds.
 func TestAFailedForeignReleaseWaitsForNobody(t *testing.T) {
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
@@ -165,7 +166,7 @@ func TestAFailedForeignReleaseWaitsForNobody(t *testing.T) {
 				l.unlock = func() {
 					l.unlock = nil
 					c.Signal() // for the second
-					c.Signal() // for the one who is about to wait
+					c.Signal() // for the goroutine that is about to wait
 					panic(errPicky)
 				}
 				panicked := make(chan any)
@@ -209,7 +210,7 @@ func TestAFailedForeignReleaseDelaysNobody(t *testing.T) {
 				l.unlock = func() {
 					l.unlock = nil
 					c.Signal() // for the waiter
-					c.Signal() // for the one who is about to wait, which comes back behind it
+					c.Signal() // for the goroutine that is about to wait, which comes back behind the waiter
 					l.Unlock()
 					wg.Wait()
 					synctest.Wait()

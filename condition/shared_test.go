@@ -199,7 +199,7 @@ func TestASignalReturnsOneOwnersWaitersTogether(t *testing.T) {
 				require.NoError(t, l.LockContext(o))
 				require.NoError(t, c.WaitContext(o))
 				inside.Done()
-				inside.Wait() // each needs the other to be back before it unlocks
+				inside.Wait() // each waiter unlocks only when the other waiter is back too
 				require.NoError(t, l.UnlockContext(o))
 				done <- struct{}{}
 			}()
@@ -214,7 +214,7 @@ func TestASignalReturnsOneOwnersWaitersTogether(t *testing.T) {
 	})
 }
 
-// doneOnly is a context of another make: its Done channel is closed, and its Err says nothing.
+// doneOnly is a context of another package: its Done channel is closed, and its Err returns nil.
 type doneOnly struct {
 	context.Context
 	done chan struct{}
@@ -253,7 +253,7 @@ func TestADoneContextWithoutErrorMeansCancelled(t *testing.T) {
 	}
 }
 
-// countingMutex embeds a lock of this module, and overrides what it does.
+// countingMutex embeds a lock of this module, and overrides its methods.
 type countingMutex struct {
 	fair.Mutex
 	locked, unlocked int

@@ -14,7 +14,7 @@ import (
 	"github.com/jucgo/locks/reentrant"
 )
 
-// The context has no explicit owner: it stands for the calling goroutine.
+// A context without an explicit owner stands for the calling goroutine.
 func TestASignalByAContextOfTheGoroutineWakes(t *testing.T) {
 	for name, lock := range map[string]func() sync.Locker{
 		"reentrant.Mutex": func() sync.Locker { return new(reentrant.Mutex) },

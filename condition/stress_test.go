@@ -40,7 +40,7 @@ func realTime(t *testing.T, test func(t *testing.T, l sync.Locker)) {
 	}
 }
 
-// waiters returns how many wait for a signal of c.
+// waiters returns how many goroutines wait for a signal of c.
 func waiters(l sync.Locker, c *condition.Cond) int {
 	l.Lock()
 	defer l.Unlock()
@@ -48,8 +48,8 @@ func waiters(l sync.Locker, c *condition.Cond) int {
 }
 
 func TestNoSignalIsLostToARacingCancellation(t *testing.T) {
-	// Of twice k waiters every other one is cancelled while k signals are sent. None of those can
-	// come to nothing, as k waiters cannot give up: exactly k must return normally.
+	// Of 2k waiters, every second waiter is cancelled while k signals are sent. No signal can be
+	// without a waiter, since k waiters cannot give up: exactly k must return normally.
 	const k = 3
 	realTime(t, func(t *testing.T, l sync.Locker) {
 		c := condition.New(l)
@@ -105,8 +105,8 @@ func TestNoSignalIsLostToARacingCancellation(t *testing.T) {
 }
 
 func TestNoRacingTimeLimitLosesASignal(t *testing.T) {
-	// The signal is for the first waiter. If the first waiter has the limit, the signal is its own
-	// until its time is up, and then goes to the other waiter.
+	// The signal is for the first waiter. If the first waiter has the limit, the signal goes to it
+	// until the limit ends, and from then on to the other waiter.
 	realTime(t, func(t *testing.T, l sync.Locker) {
 		c := condition.New(l)
 		inTime := 0

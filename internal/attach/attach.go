@@ -15,9 +15,9 @@ import (
 type Lock struct {
 	sync.Locker                     // the lock
 	Q           *syncq.Cond         // or nil, if the lock has a queue that conditions cannot use
-	Kind        *syncq.Kind         // of a lock that knows its owner, else nil
+	Kind        *syncq.Kind         // the kind of a lock that knows its owner, else nil
 	Refuse      func(o int64) error // if not nil, says why o, which holds the lock, may not wait
-	Order       *raceorder.Order    // of a lock that hides its word from the race detector, else nil
+	Order       *raceorder.Order    // the order of a lock that hides its word from the race detector, else nil
 }
 
 // Reentrant returns the engine of m, a *reentrant.Mutex. Package reentrant sets it, for package
