@@ -189,7 +189,8 @@ const (
 	confirmed
 )
 
-// onTheWay reports whether the writer has nothing to send for a topic with watches.
+// onTheWay reports whether the subscription to a topic with watches is requested or confirmed: the
+// writer has nothing to send for that topic.
 func (s subscription) onTheWay() bool { return s == requested || s == confirmed }
 
 // attach makes w watch channels too, in the forms of m. It waits for the confirmations until ctx

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	})
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		f.Value.Set("12") // they sleep most of the time
+		f.Value.Set("12") // the tests sleep most of the time
 	}
 	goleak.VerifyTestMain(m,
 		testbed.Children(),

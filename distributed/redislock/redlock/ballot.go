@@ -17,15 +17,15 @@ import (
 type answer struct {
 	node  int
 	held  bool
-	ttl   time.Duration // of a rival's hold
-	rival string        // the holder
+	ttl   time.Duration // the rest of a rival's hold
+	rival string        // the rival's name on the servers
 	err   error
-	doubt bool // the server may have granted it in spite of err
+	doubt bool // the server may have granted its vote in spite of err
 }
 
 var errEnded = errors.New("the attempt has ended")
 
-// ask asks a server for its vote, for the time d.
+// ask asks server i to vote for v, for the time d.
 func (m *majority) ask(ctx context.Context, i int, v *vote, d time.Duration) answer {
 	s := &v.seats[i]
 	s.mu.Lock()
@@ -80,7 +80,7 @@ type ballot struct {
 	errs     []error
 	out      int  // servers that have not answered
 	doubt    bool // a server that failed may have granted its vote
-	hopeless bool // servers have refused so many votes that a majority is impossible
+	hopeless bool // so many servers have refused or failed that a majority is impossible
 }
 
 // ask asks all servers to vote for v, for the time d.
@@ -142,10 +142,10 @@ func (b *ballot) deleted(v *vote) bool {
 	return true
 }
 
-// failure returns why b is without an outcome after took, or nil if a majority was refused. Servers
-// without an answer count as failed, unless others have refused before. If the votes are left to
-// other requests, refusals count only if they rule out any majority. The error matches
-// [driver.ErrRefused] if no server has v.
+// failure returns why b is without an outcome after took, or nil if servers have refused v a
+// majority. Servers without an answer count as failed, unless b is hopeless. If the votes are left
+// to other requests, refusals count only if they rule out any majority. The error matches
+// [driver.ErrRefused] if surely no server has v.
 func (b *ballot) failure(ctx context.Context, v *vote, took time.Duration, left bool) error {
 	n, failed := len(b.m.nodes), len(b.errs)
 	if !b.hopeless {
@@ -177,8 +177,8 @@ func (b *ballot) failure(ctx context.Context, v *vote, took time.Duration, left 
 	return redisport.Never(err)
 }
 
-// doubtful matches the same errors as err, except for [driver.ErrRefused]: only one of several
-// servers has said that it did nothing.
+// doubtful matches the same errors as err, except for [driver.ErrRefused]. A server has said that
+// it did nothing, but other servers may have carried out the request.
 type doubtful struct{ err error }
 
 func (d doubtful) Error() string { return d.err.Error() }

@@ -64,7 +64,7 @@ func clients(tb testing.TB, addrs []string) []redis.UniversalClient {
 // openMajority returns the locks on the servers of addrs. They are closed with the test.
 func openMajority(tb testing.TB, addrs []string, opts ...redislock.Option) *redlock.Client {
 	tb.Helper()
-	// Enough for a machine that has other work, too.
+	// The timeout is long enough for a machine that has other work, too.
 	opts = append([]redislock.Option{redlock.WithNodeTimeout(5 * time.Second)}, opts...)
 	m, err := redlock.New(clients(tb, addrs), opts...)
 	require.NoError(tb, err)
@@ -421,13 +421,13 @@ func TestAServerThatAnswersTooLateKeepsNothing(t *testing.T) {
 	c := openMajority(t, m.addrs(), redlock.WithNodeTimeout(limit))
 	a := someone()
 	l := c.Mutex("it")
-	hold(t, l, a) // so that there is a connection to each server, over which it gets the next request
+	hold(t, l, a) // so that there is a connection to each server, for the next request
 	require.NoError(t, l.UnlockContext(a))
 	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 0 }, hang, 20*time.Millisecond)
 	m[3].Pause()
 	hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
-	time.Sleep(limit + 500*time.Millisecond) // it is given up, and asked to delete what it has
+	time.Sleep(limit + 500*time.Millisecond) // the client gives up the request, and sends a deletion
 	m[3].Resume()
 	require.Eventually(t, func() bool { return len(has(t, m.addrs(), "it")) == 0 }, hang, 20*time.Millisecond)
 	// Nor does it get anything when requests that it has read late are through.
@@ -616,7 +616,7 @@ func TestALossPrecedesTheNextHoldersMajority(t *testing.T) {
 		time.Sleep(time.Duration(phase) * short / 3)
 		granted := make(chan time.Time, 1)
 		go func() {
-			defer close(granted) // nobody waits in vain if it fails
+			defer close(granted) // if LockContext fails, the test does not wait in vain
 			if assert.NoError(t, rival.LockContext(b)) {
 				granted <- time.Now()
 			}
@@ -662,7 +662,7 @@ func buyByMajority(args []string) error {
 
 func TestTicketsAreSoldByMajorityWhileServersFail(t *testing.T) {
 	m := startMasters(t)
-	m[0].Kill() // for good: it would come back empty
+	m[0].Kill() // for good: the server would come back empty
 	paused := false
 	retries := testbed.Tickets{
 		Role:   "buy by majority",

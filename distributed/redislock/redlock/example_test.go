@@ -12,8 +12,8 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/redlock"
 )
 
-// The lock is on three servers that know nothing of each other. It can be acquired, and is kept,
-// while two of them run.
+// The lock is on three servers that know nothing of each other. A client can acquire and keep the
+// lock while two of the servers run.
 func ExampleClient() {
 	var servers []*miniredis.Miniredis
 	var clients []redis.UniversalClient

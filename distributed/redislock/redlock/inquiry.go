@@ -92,7 +92,8 @@ func (r *inquiry) count(a told) {
 	}
 }
 
-// confirmed reports whether a majority has renewed vote k, and denied whether none can any more.
+// confirmed reports whether a majority has confirmed vote k. denied reports whether no majority can
+// confirm it any more.
 func (r *inquiry) confirmed(k int) bool { return r.yes[k] >= r.m.quorum }
 func (r *inquiry) denied(k int) bool    { return r.no[k] > len(r.m.nodes)-r.m.quorum }
 
@@ -108,7 +109,7 @@ func (r *inquiry) decided() bool {
 // restore creates confirmed votes on the servers that lack them, when all servers have answered.
 func (r *inquiry) restore(d time.Duration) {
 	for len(r.came) < len(r.m.nodes) {
-		r.came = append(r.came, <-r.answers) // by the node timeout, if the client obeys it
+		r.came = append(r.came, <-r.answers) // within r.limit, if the client of Redis obeys contexts
 	}
 	if time.Since(r.sent) > d {
 		return // the hold may be lost

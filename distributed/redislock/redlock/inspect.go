@@ -19,8 +19,8 @@ func (m *majority) Identify(client, identity string) {
 	}
 }
 
-// everywhere calls f for each server at once. If a majority failed or did not answer in time, it
-// returns their errors.
+// everywhere calls f for each server at once. If so many servers fail, or do not answer in time,
+// that no majority is left, everywhere returns their errors.
 func (m *majority) everywhere(ctx context.Context, f func(ctx context.Context, node node) error) error {
 	ctx, cancel := context.WithTimeout(ctx, m.patience(lease.DefaultLease))
 	defer cancel()
@@ -68,7 +68,7 @@ func (m *majority) Inspect(ctx context.Context, name string) (driver.State, erro
 		slices.SortFunc(votes, func(a, b driver.Claim) int { return int(a.Left - b.Left) })
 		h := votes[len(votes)-m.quorum]
 		for _, v := range votes {
-			h.Identity = max(h.Identity, v.Identity) // a server that was down may not have it
+			h.Identity = max(h.Identity, v.Identity) // a server that was down may lack the identity
 		}
 		h.Acquisition = m.acquisitionOf(id)
 		s.Holders = append(s.Holders, h)
@@ -76,8 +76,8 @@ func (m *majority) Inspect(ctx context.Context, name string) (driver.State, erro
 	return s, err
 }
 
-// acquisitionOf returns the acquisition of the vote with this name on the servers, or the name if
-// it is another client's.
+// acquisitionOf returns the acquisition of the vote that is called id on the servers, or id if the
+// vote belongs to another client.
 func (m *majority) acquisitionOf(id string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

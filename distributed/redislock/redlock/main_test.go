@@ -15,10 +15,10 @@ func TestMain(m *testing.M) {
 	testbed.Play(map[string]testbed.Role{"buy by majority": buyByMajority})
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		f.Value.Set("12") // they sleep most of the time
+		f.Value.Set("12") // the tests sleep most of the time
 	}
 	goleak.VerifyTestMain(m,
 		testbed.Children(),
-		// A closed client finds that out within a second, when it was looking for its server.
+		// A closed client that is looking for its server notices within a second that it is closed.
 		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }

@@ -23,7 +23,7 @@ func driftOf(d time.Duration) time.Duration { return d/100 + 2*time.Millisecond 
 // majority is the [driver.Store] over stores of plain locks on independent servers.
 //
 // An acquisition of package lease is several tries here. Each try is a [vote], with a name of its
-// own on the servers. So a late request of one try does not affect the next.
+// own on the servers. So a late request of one try does not affect the next try.
 type majority struct {
 	nodes   []node
 	quorum  int
@@ -37,9 +37,9 @@ type majority struct {
 	closing sync.Once
 
 	mu     sync.Mutex
-	serial int64            // of the last vote: the time in microseconds since 1970, or the next number
+	serial int64            // of the last vote: its time in microseconds since 1970, or one more than the vote before
 	votes  map[string]*vote // by acquisition
-	sweep  int              // with so many votes, those that are over are deleted
+	sweep  int              // the number of votes at which begin deletes the expired votes
 }
 
 var (
@@ -109,8 +109,8 @@ func (m *majority) Acquire(ctx context.Context, req driver.Request) (driver.Repl
 }
 
 // wait returns how long to wait after a refusal if no release is heard. If a rival has the
-// majority, it is the time until a majority of the servers can be free. Otherwise no release will
-// come, and the time is random, so that the contenders get out of step.
+// majority, the wait ends when a majority of the servers can be free. Otherwise no release will
+// come, and the wait is random, so that the contenders get out of step.
 func (m *majority) wait(v *vote, free int, refusals []answer, took time.Duration) time.Duration {
 	count := make(map[string]int)
 	most := 0
@@ -180,7 +180,7 @@ func (m *majority) Release(ctx context.Context, id driver.HoldID) (driver.Releas
 	if noted < m.quorum {
 		err = v.failure(m.quorum)
 	}
-	v.mu.Unlock() // begin acquires the mutexes of votes under that of m, which forget needs
+	v.mu.Unlock() // before forget acquires m.mu: begin acquires the mutexes of votes with m.mu held
 	if err != nil {
 		return driver.Released{}, err
 	}
@@ -214,7 +214,7 @@ func (m *majority) Renew(ctx context.Context, holds []driver.HoldID, d time.Dura
 			continue
 		}
 		m.free(v, true)
-		if open { // otherwise the result of Renew says it
+		if open { // otherwise the result of Renew reports the loss
 			m.lost(holds[index[k]], nil)
 		}
 	}

@@ -77,7 +77,7 @@ type server struct {
 	redisport.Port
 	mu     sync.Mutex
 	vote   any           // the holder's name, or nil
-	silent chan struct{} // if not nil, requests to vote get no answer until it is closed
+	silent chan struct{} // if not nil, requests to vote get no answer until silent is closed
 	failed error         // of requests to vote, if not nil
 }
 
@@ -274,7 +274,7 @@ type lagging struct {
 	redisport.Port
 	mu        sync.Mutex
 	has       bool // the vote
-	deletions int  // requests to delete it
+	deletions int  // requests to delete the vote
 }
 
 func (l *lagging) Eval(ctx context.Context, s *redisport.Script, _ int, _ []any) (any, error) {

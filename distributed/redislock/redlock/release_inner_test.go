@@ -16,7 +16,7 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
-// freer is a server that answers to requests to vote at once, and to deletions as it is told.
+// freer is a server that answers requests to vote at once, and deletions as its fields say.
 type freer struct {
 	redisport.Plain
 	redisport.Port
@@ -57,7 +57,7 @@ func (f *freer) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, er
 	return done, err
 }
 
-// free deletes votes, and returns which of them it had.
+// free deletes votes, and returns which of these votes the server had.
 func (f *freer) free(ctx context.Context, ids ...driver.HoldID) ([]bool, error) {
 	f.mu.Lock()
 	silent, err := f.silent, f.why

@@ -14,7 +14,7 @@ import (
 // ReleaseAll frees the locks of all ids by one script on each server. It returns when a majority of
 // the servers has freed each of them. It frees the other servers in the background.
 func (m *majority) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, error) {
-	votes := make([]*vote, len(ids)) // nil: it was released before
+	votes := make([]*vote, len(ids)) // nil if the lock was released before
 	var limit time.Duration
 	for k, id := range ids {
 		if v := m.find(id.Name, id.Acquisition); v != nil {
@@ -59,7 +59,7 @@ func (m *majority) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool,
 	return done, err
 }
 
-// claim ends v, and reports whether the caller is to delete it on server i.
+// claim ends v, and reports whether the caller shall delete v on server i.
 func (v *vote) claim(i int) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -79,11 +79,11 @@ func (v *vote) disclaim(i int) {
 	v.seats[i].clearing = false
 }
 
-// clearAll deletes the claimed votes on server i. The server is asked until it has answered, for the
-// release timeout at most, and each time for the time limit. clearAll leaves a vote of which a
-// creation had no answer to clear.
+// clearAll deletes the claimed votes on server i. clearAll repeats its request until the server has
+// answered, for the release timeout at most. Each request may take the time limit. If a creation of
+// a vote had no answer, clearAll leaves that vote to clear.
 func (m *majority) clearAll(i int, votes []*vote, limit time.Duration) {
-	var left []*vote // their seats are locked
+	var left []*vote // votes whose seats on server i are locked
 	for _, v := range votes {
 		s := &v.seats[i]
 		s.mu.Lock()
@@ -131,7 +131,7 @@ func (m *majority) clearAll(i int, votes []*vote, limit time.Duration) {
 
 var errUnanswered = errors.New("no answer for this lock")
 
-// unlockGone notes that server i no longer has v, and unlocks its seat.
+// unlockGone notes that server i no longer has v, and unlocks v's seat for server i.
 func (v *vote) unlockGone(i int) {
 	v.note(&v.seats[i], driver.Released{})
 	v.seats[i].mu.Unlock()

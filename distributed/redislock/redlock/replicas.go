@@ -31,8 +31,8 @@ var ErrNotReplicated = errors.New("too few replicas have acknowledged the lock")
 // longer by a lease. The holder learns of it at its next renewal.
 //
 // The timeout must be less than client's ReadTimeout. More than half of the lease counts as half of
-// the lease. Each acquisition costs one more round trip to a replica. If replicas are missing, it
-// costs the timeout.
+// the lease. Each acquisition costs one more round trip to a replica. If replicas are missing, each
+// acquisition costs the timeout.
 func WithReplicas(n int, timeout time.Duration) redislock.Option {
 	return func(o *redisport.Options) {
 		o.Wrap = nil
@@ -62,7 +62,7 @@ type acked struct {
 }
 
 // acks is the [redisport.Evaluator] of a request that replicas must acknowledge: a WAIT follows the
-// script. Its reply goes to n.
+// script. The reply to the WAIT goes to n.
 type acks struct {
 	want    int
 	timeout time.Duration
@@ -100,7 +100,7 @@ func (s acked) settle(ctx context.Context, req driver.Request,
 		return r, err
 	}
 	if _, err := s.Release(ctx, req.HoldID); err != nil {
-		return driver.Reply{}, err // of the release: the outcome is unknown, and Lookup follows
+		return driver.Reply{}, err // the release has failed: the outcome is unknown, and Lookup follows
 	}
 	return driver.Reply{
 		Wait:   20*time.Millisecond + rand.N(80*time.Millisecond),

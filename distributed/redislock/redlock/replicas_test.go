@@ -25,7 +25,7 @@ func TestAnImpossibleWaitForReplicasIsRefused(t *testing.T) {
 	}
 }
 
-// A lease of which most is over when the reply comes is of no use.
+// A lease is useless if most of its time is over when the reply comes.
 func TestALookupAwaitsReplicasForHalfALease(t *testing.T) {
 	t.Parallel()
 	p := leasetest.NewProxy(t, startMaster(t).Addr)

@@ -6,7 +6,7 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/suite"
 )
 
-// The tests of package redislock need these, too.
+// The tests of package redislock use these declarations, too.
 
 type server = suite.Server
 

@@ -20,9 +20,9 @@ import (
 
 // vote is one try to acquire the lock, and the hold of a successful try.
 //
-//	open    requests may create it on servers     Acquire, and Renew with WithRestore
-//	won     the same, and the lock is held        Acquire or Lookup, by a majority
-//	ended   no request may create it any more     leave, or free; for good
+//	open    requests may create the vote on servers   Acquire, and Renew with WithRestore
+//	won     the same, and the lock is held            Acquire or Lookup, by a majority
+//	ended   no request may create the vote any more   leave, or free; for good
 //
 // Several requests of one acquisition may be under way at once, because a request may be repeated.
 // All requests count the same votes: a server that has the vote grants it again. So a request
@@ -33,9 +33,9 @@ import (
 //
 // A request that creates the vote on a server runs under the mutex of the server's seat, and checks
 // ended first. Requests that delete the vote are sent after ended was set, under the same mutex. So
-// the last request that is sent to each server is a deletion. A server reads it last unless the
-// client below has given up the answer to a creation, and has sent the deletion on another
-// connection. Then a deletion that finds no vote is repeated.
+// the last request that is sent to each server is a deletion. A server reads the deletion last,
+// unless the client of Redis has given up the answer to a creation, and has sent the deletion on
+// another connection. Then a deletion that finds no vote is repeated.
 type vote struct {
 	name  string
 	id    string // the holder's name on the servers
@@ -46,11 +46,11 @@ type vote struct {
 	mu      sync.Mutex
 	asking  int           // requests to acquire that are under way
 	won     bool          // a request has reported a majority
-	tries   int           // so far, without a majority for any client
-	until   time.Time     // when it has expired on all servers, whatever happens
-	noted   int           // servers that surely do not have it any more
-	held    int           // of these, servers that had it
-	awaited bool          // the deletion was heard by a waiter
+	tries   int           // the last tries in a row in which no client had a majority
+	until   time.Time     // when the vote has expired on all servers
+	noted   int           // how many servers surely do not have the vote any more
+	held    int           // how many of these servers had the vote
+	awaited bool          // a waiter has heard the message of a deletion
 	changed chan struct{} // closed and replaced when a server is noted
 }
 
@@ -61,16 +61,16 @@ type seat struct {
 	mu    fair.Mutex
 	dirty bool // the vote may be there
 	late  bool // a creation had no answer, and may reach the server after a deletion
-	asked bool // the vote may have been deleted
+	asked bool // a deletion was sent before, and may have deleted the vote
 
 	// Guarded by vote.mu.
 	clearing bool  // a goroutine deletes the vote
 	gone     bool  // the server was noted
-	why      error // why the last deletion has failed, or nil
+	why      error // the error of the last deletion, or nil
 }
 
-// join counts another request, next, of the same acquisition. If v has ended, it lets next go on
-// with its tries instead, and returns false.
+// join counts another request of the same acquisition, for which next was made, as a request of v.
+// If v has ended, join gives next the tries of v instead, and returns false.
 func (v *vote) join(next *vote) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -96,8 +96,8 @@ func (v *vote) win() bool {
 	return true
 }
 
-// leave ends a request. It ends v, and returns true, if no other request counts its votes and no
-// hold has them.
+// leave ends a request. If no other request counts the votes of v, and no hold has them, leave ends
+// v, and returns true.
 func (v *vote) leave() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -115,7 +115,7 @@ func (v *vote) over(now time.Time) bool {
 	return now.After(v.until)
 }
 
-// last notes that v has not expired until then.
+// last notes that v may be on servers until then.
 func (v *vote) last(until time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -125,7 +125,7 @@ func (v *vote) last(until time.Time) {
 }
 
 // begin returns the vote of an acquisition if that vote has not ended, or a new vote. It counts the
-// request of the caller, which calls win or leave later.
+// request of the caller, which calls leave later.
 func (m *majority) begin(name, acquisition string, d time.Duration) *vote {
 	v := &vote{
 		name:    name,
@@ -230,7 +230,7 @@ func (m *majority) clear(i int, v *vote, tell bool) {
 		} else if !noted {
 			s.dirty = false
 			s.late = s.late && !r.Held
-			r.Held = r.Held || s.asked // an earlier request may have deleted it
+			r.Held = r.Held || s.asked // an earlier request may have deleted the vote
 			v.note(s, r)
 			noted = true
 		}
@@ -290,8 +290,8 @@ func (v *vote) failures() (n int) {
 	return n
 }
 
-// failure returns why no majority has deleted v. It matches [driver.ErrRefused] if so many servers
-// have refused it that no majority can. The caller holds v.mu.
+// failure returns why no majority has deleted v. The error matches [driver.ErrRefused] if so many
+// servers have refused the deletion that no majority can delete v. The caller holds v.mu.
 func (v *vote) failure(quorum int) error {
 	var errs []error
 	n, refused := len(v.seats), 0

@@ -30,7 +30,7 @@ type port struct {
 }
 
 // Carrier is a client that carries a Port of another client library through the functions New and
-// NewGate of packages redislock and redlock. A Carrier itself has no client of go-redis.
+// NewGate of packages redislock and redlock. A Carrier itself contains no client of go-redis.
 type Carrier struct {
 	redis.UniversalClient
 	Port redisport.Port

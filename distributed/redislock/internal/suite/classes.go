@@ -199,8 +199,8 @@ func EachKindFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
 // often makes waiters ask often. A busy machine may need long for the second request of a release.
 var often = redislock.WithLeaseOptions(lease.WithPoll(5*time.Millisecond), lease.WithReleaseTimeout(Hang))
 
-// outages are the error replies that all kinds meet: those of the table in which a server refuses
-// the moment or the connection, and a refused request.
+// outages are the error replies that all kinds meet: the replies of the table by which a server
+// refuses the moment or the connection, and a refused request.
 func outages() (all []adaptertest.Outage[string]) {
 	for _, prefix := range append([]string{"NOPERM "}, codes()...) {
 		text := prefix + "of the test"
@@ -228,7 +228,8 @@ func ARedlockFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
 		m := startMoody(t)
 		to := []Way{{Addrs: []string{m.Addr()}, Reply: reply}}
 		open := func(opts ...redislock.Option) *redlock.Client {
-			// No request is given up on a busy machine. What fails is answered, so nothing takes so long.
+			// No request is given up on a busy machine. The server answers each failing request, so
+			// no test waits for this timeout.
 			c := on.Redlock(t, to, append(opts, Term(time.Hour), redlock.WithNodeTimeout(Hang))...)
 			t.Cleanup(func() { adaptertest.Close(t, c) })
 			return c
