@@ -9,8 +9,8 @@ import (
 // refusals are the error answers of an agent, by status. The text behind a colon is a part of the
 // message. The first row that fits counts.
 //
-// An error of a server does not refuse anything: a leader that loses its office sends such an
-// answer to requests that it may have carried out.
+// An error of a server that has no row of its own does not refuse anything: a leader that loses its
+// office sends such an answer to requests that it may have carried out.
 var refusals = classes.Table{
 	// About the key.
 	{"409", classes.Stored, "a condition of the transaction is not true, see refusalOf"},
@@ -38,7 +38,7 @@ var refusals = classes.Table{
 	{"5xx", classes.Doubt, "the servers elect a leader, or a server or a proxy has failed"},
 }
 
-// classOf returns what an answer refuses.
+// classOf returns the class of an answer.
 func classOf(answer api.StatusError) classes.Class {
 	return refusals.Answer(answer.Code, "", answer.Body)
 }

@@ -26,11 +26,12 @@
 //     keeps the lock for the lock delay, which is a TTL. By the end of the delay, the hold of a
 //     holder that hears nothing is over too. See [WithLockDelay].
 //   - The fencing token is the index of Consul's log at which the key was acquired. It grows from
-//     holder to holder, also if the key was deleted in between, and if Consul's own lock had it.
-//   - A request that comes late changes nothing: each names the index that it expects, and an index
-//     never comes again.
-//   - A renewal counts after a leader that has asked the others has found the key unchanged. A
-//     leader that was stopped or cut off prolongs nothing.
+//     holder to holder, also if the key was deleted in between, and if Consul's own lock held the
+//     key.
+//   - A request that comes late changes nothing: each request names the index that it expects, and
+//     an index never comes again.
+//   - A renewal counts after a leader has asked the other servers whether it still leads, and has
+//     found the key unchanged. A leader that was stopped or cut off prolongs nothing.
 //
 // # What it costs
 //
@@ -67,13 +68,13 @@
 //   - A lock delay that is shorter than the TTL, and a session that ends before its time. Then
 //     others can have the lock before the holder knows, and the resource must compare tokens. The
 //     same is true of a TTL above a minute, the longest delay of Consul.
-//   - A key that is deleted: its holder loses the lock with the next renewal. Others may have it
-//     before that.
+//   - A key that is deleted: its holder loses the lock with the next renewal. Other processes may
+//     acquire the lock before that.
 //   - A key that is overwritten: its holder loses the lock with the next renewal. The key stays
 //     with the session. So others get the lock only by [lease.Mutex.ForceUnlock], or after the end
 //     of the session.
 //   - Servers that lose their data, or are restored from a backup: sessions and locks are as they
-//     were then. With another cluster, tokens begin anew.
+//     were at the time of the backup. With another cluster, tokens begin anew.
 //   - A minority of the servers alone: nobody can acquire, renew or release.
 //
 // # What ends a session before its time
@@ -83,10 +84,10 @@
 //   - An operator destroys it.
 //   - The agent leaves the cluster. A client agent does so by default when it is stopped in good
 //     order (leave_on_terminate).
-//   - The agent is a server that is dead, paused or cut off. The others remove it by default, some
-//     seconds after that (autopilot, cleanup_dead_servers). A client agent stays for days.
-//   - A leader was stopped for longer than twice the TTL, and leads again within six minutes. It
-//     ends the sessions whose time it had counted, also if another leader has renewed them.
+//   - The agent is a server that is dead, paused or cut off. The other servers remove it by
+//     default, some seconds later (autopilot, cleanup_dead_servers). A client agent stays for days.
+//   - A leader was stopped for longer than twice the TTL, and leads again within six minutes. That
+//     leader ends the sessions whose time it had counted, also if another leader has renewed them.
 //
 // # What happens when
 //
@@ -95,9 +96,9 @@
 //     its next poll, up to 5 seconds later. See [lease.WithPoll].
 //   - The leader dies: requests fail until there is another leader, which takes some seconds. The
 //     new leader begins the time of all sessions anew. Holds and waiters go on, unless their agent
-//     was the old one.
-//   - The agent dies: requests fail. Holds end in time. Another agent can be used by a new client
-//     only, unless the address leads there.
+//     was the old leader.
+//   - The agent dies: requests fail. Holds end in time. Only a new client can use another agent,
+//     unless the address leads to that agent.
 //   - A reply is lost: the client reads the key.
 //   - A key lacks the flags of a lock, such as a configuration value or Consul's semaphore:
 //     [locks.ErrForeign]. The key stays unchanged.

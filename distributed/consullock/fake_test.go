@@ -19,7 +19,7 @@ import (
 type fake struct {
 	mu       sync.Mutex
 	index    uint64                 // of the last change
-	changed  chan struct{}          // closed at the next one
+	changed  chan struct{}          // closed at the next change
 	pairs    map[string]*api.KVPair // by key
 	sessions map[string]bool
 }
@@ -103,7 +103,8 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answered(http.StatusOK, "[]", f.index), nil
 }
 
-// await waits until something has changed since the index that r names, or until its time is over.
+// await waits until something has changed since the index that r names, or until the wait time of r
+// is over.
 func (f *fake) await(r *http.Request) error {
 	index, _ := strconv.ParseUint(r.URL.Query().Get("index"), 10, 64)
 	wait, _ := time.ParseDuration(r.URL.Query().Get("wait"))
@@ -133,7 +134,7 @@ func (f *fake) transact(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	var out api.TxnResponse
-	inside := make(map[string]*api.KVPair) // as Consul does: operations see those before them
+	inside := make(map[string]*api.KVPair) // as in Consul, an operation sees the changes of the operations before it
 	for i, op := range ops {
 		now, text := f.pairs[op.KV.Key], ""
 		if p := inside[op.KV.Key]; p != nil {

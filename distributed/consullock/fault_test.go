@@ -32,7 +32,7 @@ func TestAKilledProcessFreesItsLockByLease(t *testing.T) {
 	began := time.Now()
 	h := adaptertest.Hold(t, open(t, connect(t, addr)).Mutex("it"), adaptertest.Owner())
 	t.Logf("free after %v", time.Since(began))
-	// Consul keeps it for twice the TTL after the last renewal, which may be a while ago.
+	// Consul keeps the lock for twice the TTL after the last renewal, which may be a while ago.
 	require.Greater(t, time.Since(began), 3*time.Second)
 	require.Greater(t, h.Token(), token)
 }
@@ -127,7 +127,7 @@ func TestALockDelayKeepsALostLock(t *testing.T) {
 	require.NoError(t, l.UnlockContext(ctx))
 }
 
-// lostReply has the first transaction with the verb carried out, and its reply lost.
+// lostReply lets the agent carry out the first transaction with the verb, and loses the reply.
 func lostReply(t *testing.T, addr string, verb api.KVOp) (*api.Client, *atomic.Int64) {
 	var sent atomic.Int64
 	return connectThrough(t, addr, func(r *http.Request, next trips) (*http.Response, error) {
@@ -240,7 +240,7 @@ func TestARenewalIsTwoRequests(t *testing.T) {
 	require.NoError(t, l.UnlockContext(ctx))
 }
 
-// leader returns the server that leads. It asks another server than not.
+// leader returns the server that leads. It asks a server other than not.
 func leader(tb testing.TB, servers []*testbed.Consul, not *testbed.Consul) *testbed.Consul {
 	tb.Helper()
 	var found *testbed.Consul
@@ -368,13 +368,13 @@ func TestAHolderBehindADeadServerLearnsInTime(t *testing.T) {
 	g, err := other.Hold(rival)
 	require.NoError(t, err)
 	require.Greater(t, g.Token(), h.Token())
-	leads.Resume() // it may believe to lead
+	leads.Resume() // it may believe that it still leads
 	require.NoError(t, other.UnlockContext(rival))
 	require.Eventually(t, func() bool { return lost.Load() != 0 }, long, time.Millisecond)
 }
 
-// The servers remove a dead one from the cluster, and end the sessions of its clients long before
-// their time.
+// The servers remove a dead server from the cluster, and end the sessions of its clients long
+// before their time.
 func TestASessionOfADeadServerEndsAfterTheHold(t *testing.T) {
 	t.Parallel()
 	servers := startCluster(t)
@@ -420,7 +420,7 @@ func TestTicketsAreSoldOnceWhileLeadersFail(t *testing.T) {
 			default:
 				leads.Pause()
 				leader(t, servers, leads)
-				leads.Resume() // it may believe to lead
+				leads.Resume() // it may believe that it still leads
 			}
 		},
 	}.Run(t)

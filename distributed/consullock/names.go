@@ -9,7 +9,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// maxKey is how many bytes a key has at most. It is a part of URLs.
+// maxKey is the greatest length of a key in bytes. Keys are parts of URLs.
 const maxKey = 1024
 
 // keyOf returns the key of the lock called name, without the prefix. Other names have other keys.
@@ -46,7 +46,7 @@ func plain(c byte) bool {
 // isPrefix reports whether keys that begin with prefix need no escape for it.
 func isPrefix(prefix string) bool { return keyOf(prefix+"x") == prefix+"x" && len(prefix) < maxKey/2 }
 
-// nameOf returns the name of the lock whose key it is, and whether it is one.
+// nameOf returns the name of the lock with the key, and false if no lock has the key.
 func nameOf(key string) (string, bool) {
 	name, ok := adapter.Unescape(key, '=')
 	return name, ok && name != "" && keyOf(name) == key

@@ -60,8 +60,9 @@ type unlocking struct {
 func (u unlocking) key() string { return u.ops[0].Key }
 
 // transactions divides keys into transactions of as many holds as Consul permits. No transaction
-// has a key twice. Operations see those before them: the release of the first hold of a key would
-// make the condition of the second fail, and the answer would refuse both.
+// has a key twice. An operation sees the changes of the operations before it: the release of the
+// first hold of a key would make the condition of the second fail, and the answer would refuse
+// both.
 func transactions(keys []unlocking) (all [][]unlocking) {
 	for len(keys) > 0 {
 		var some, rest []unlocking
@@ -80,8 +81,9 @@ func transactions(keys []unlocking) (all [][]unlocking) {
 }
 
 // unlockAll carries out some by one transaction, and sets done of each hold that has ended. If a
-// transaction is refused, none of its operations is carried out, and the answer names each one that
-// cannot be. Then unlockAll repeats the transaction without these holds.
+// transaction is refused, none of its operations is carried out, and the answer names each
+// operation that has failed. Then unlockAll repeats the transaction without the holds of these
+// operations.
 func (s *store) unlockAll(ctx context.Context, some []unlocking, done []bool) (failed error) {
 	for len(some) > 0 {
 		var ops api.KVTxnOps

@@ -93,7 +93,7 @@ func TestABatchReleasesTheOthersOfATransactionThatIsRefused(t *testing.T) {
 		c, store := openDistant(t, agent)
 		ids := adaptertest.Acquire(t, store, 40, func(i int) string { return fmt.Sprint("it", i) })
 		agent.mu.Lock()
-		for _, i := range []int{7, 39} { // somebody overwrites two keys
+		for _, i := range []int{7, 39} { // another program overwrites two keys
 			pair := *agent.pairs[c.Key(ids[i].Name)]
 			agent.change()
 			pair.ModifyIndex = agent.index
@@ -194,8 +194,8 @@ func TestABatchWithoutAnAnswerReleasesNothing(t *testing.T) {
 	})
 }
 
-// The release of the former acquisition had no answer. In one transaction it would free the key, and
-// the condition of the present hold would fail.
+// The release of the former acquisition was not answered. In one transaction, the repeated release
+// would free the key, and the condition of the present hold would fail.
 func TestABatchWithTwoAcquisitionsOfANameReleasesTheLastOne(t *testing.T) {
 	for _, swap := range []bool{false, true} {
 		t.Run(fmt.Sprintf("swapped %v", swap), func(t *testing.T) {

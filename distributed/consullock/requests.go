@@ -28,8 +28,8 @@ func (s *store) write(ctx context.Context, endpoint string, in, out any) error {
 	return storeError(err)
 }
 
-// change carries out all of ops, or none of them. Then refusal says why. It returns what the last
-// one has left.
+// change carries out all of ops, and returns the pair that the last operation has left. Or it
+// carries out none of them, and refusal says why.
 func (s *store) change(ctx context.Context, ops ...*api.KVTxnOp) (pair *api.KVPair, refusal, err error) {
 	results, refused, err := s.transact(ctx, ops...)
 	if err != nil {
@@ -41,10 +41,10 @@ func (s *store) change(ctx context.Context, ops ...*api.KVTxnOp) (pair *api.KVPa
 	return results[len(ops)-1].KV, nil, nil
 }
 
-// transact carries out all of ops, or none of them. Then refused says which of them cannot be carried
-// out.
+// transact carries out all of ops. Or it carries out none of them, and refused says which of them
+// have failed.
 //
-// It does not use the Txn of the library, whose errors lack the status.
+// transact does not use the Txn of Consul's client, whose errors lack the status.
 func (s *store) transact(
 	ctx context.Context, ops ...*api.KVTxnOp) (results api.TxnResults, refused api.TxnErrors, err error) {
 	var in api.TxnOps
@@ -76,7 +76,7 @@ var (
 	errDelay    = errors.New("the lock delay of the key is not over")
 )
 
-// conflicts are how messages begin that say that the key is not as a change expects it.
+// conflicts are the beginnings of messages that say that a key is not as a change expects.
 var conflicts = []string{
 	"failed index check for key ", "failed to check index, key ", "failed to set key ", "failed to lock key ",
 	"failed to unlock key ",
@@ -121,9 +121,9 @@ func (s *store) list(ctx context.Context) (api.KVPairs, error) {
 	return pairs, undone(storeError(err))
 }
 
-// await waits until the data of a query has another index, and sets index to it. It returns without
-// a change after about a TTL, so an answer that the network has lost delays a waiter no longer.
-// After an error it pauses.
+// await waits until the data of a query has another index, and sets index to it. await returns
+// without a change after about a TTL, so an answer that the network has lost delays a waiter no
+// longer. After an error await pauses.
 func (s *store) await(
 	life context.Context, index *uint64, query func(*api.QueryOptions) (*api.QueryMeta, error)) error {
 	ctx, cancel := context.WithTimeout(life, s.ttl+s.ttl/16+s.try()) // the server adds up to a sixteenth
@@ -133,7 +133,7 @@ func (s *store) await(
 	switch {
 	case err != nil:
 		adapter.Sleep(life, adapter.Jitter(min(s.try(), time.Second)))
-	default: // it may be lower than before, such as after a restore
+	default: // the index may be lower than before, such as after a restore
 		*index = max(meta.LastIndex, 1) // a query with 0 does not wait
 	}
 	return err

@@ -70,7 +70,7 @@ func connect(tb testing.TB, addr string) *api.Client {
 // open returns a client that is closed with the test.
 func open(tb testing.TB, client *api.Client, opts ...consullock.Option) *consullock.Client {
 	tb.Helper()
-	// On a busy machine a release takes long. No test is about the default of this time.
+	// On a busy machine a release takes long. No test depends on the default of this time limit.
 	patient := consullock.WithLeaseOptions(lease.WithReleaseTimeout(long))
 	c, err := consullock.New(client, append([]consullock.Option{patient}, opts...)...)
 	require.NoError(tb, err)

@@ -20,13 +20,13 @@ import (
 // another.
 type session struct {
 	id    string
-	life  context.Context // until it is over
+	life  context.Context // ends with the session
 	end   context.CancelFunc
-	since time.Time // when the last answered request was sent that began its time, by driver.Now; guarded by store.mu
+	since time.Time // when the session's time began, by driver.Now; guarded by store.mu
 }
 
-// enter returns the session for an acquisition. If there is no session, enter begins one. If half
-// of its time is over, enter renews the session.
+// enter returns the session for an acquisition. If there is no session, enter begins a session. If
+// half of the session's time is over, enter renews the session.
 //
 // If all of its time is over, enter begins another session. A leader that was stopped for so long
 // may answer a renewal before it knows of the next leader, while the next leader counts the
@@ -100,7 +100,7 @@ func (s *store) begin(ctx context.Context) (*session, error) {
 	return se, nil
 }
 
-// keep renews se, and reports whether it is there.
+// keep renews se, and reports whether se is still there.
 func (s *store) keep(ctx context.Context, se *session) (alive bool, err error) {
 	err = s.write(ctx, "/v1/session/renew/"+se.id, nil, nil)
 	var answer api.StatusError
@@ -187,5 +187,5 @@ func (s *store) finish(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	_ = s.write(ctx, "/v1/session/destroy/"+se.id, nil, nil) // else it ends by itself
+	_ = s.write(ctx, "/v1/session/destroy/"+se.id, nil, nil) // after an error the session ends by itself
 }

@@ -110,7 +110,7 @@ func TestConsulsLockAndOursTakeTurns(t *testing.T) {
 	require.Equal(t, 60, turns)
 }
 
-// delayed has a holder of Consul's own lock lose the key, which has a lock delay since then.
+// delayed makes a holder of Consul's own lock lose the key. From then on the key has a lock delay.
 func delayed(t *testing.T, addr, key string, delay time.Duration) (began time.Time) {
 	direct := connect(t, addr)
 	session, _, err := direct.Session().CreateNoChecks(&api.SessionEntry{TTL: "60s", LockDelay: delay}, nil)

@@ -38,14 +38,14 @@ type store struct {
 	lost       func(driver.HoldID, error)
 	life       context.Context
 	stop       context.CancelFunc
-	jobs       adapter.Jobs          // each ends when life does
+	jobs       adapter.Jobs          // each job ends when life ends
 	entering   chan struct{}         // full while an acquisition looks for the session
 	kept       *adapter.Shared[kept] // which renews the session for the holds
 
 	mu      sync.Mutex
 	session *session                 // or nil
-	holds   map[driver.HoldID]hold   // of which the answer has come
-	asked   map[driver.HoldID]uint64 // the index at which it was asked for last, while the outcome is unknown
+	holds   map[driver.HoldID]hold   // the holds whose acquisition was answered
+	asked   map[driver.HoldID]uint64 // of each request with an unknown outcome, the index that it expects
 }
 
 // hold is the known state of a hold.
@@ -142,7 +142,7 @@ func (s *store) Acquire(ctx context.Context, req driver.Request) (driver.Reply, 
 // soon is how long a waiter waits if no change of the key will tell it when to ask again.
 const soon = 200 * time.Millisecond
 
-// create creates the key of a free lock. It returns nil if it is there by now.
+// create creates the key of a free lock. It returns nil if the key is there by now.
 func (s *store) create(ctx context.Context, name string) (*api.KVPair, error) {
 	pair, _, err := s.change(ctx, &api.KVTxnOp{Verb: api.KVCAS, Key: s.key(name), Flags: api.LockFlagValue})
 	return pair, err
@@ -183,7 +183,7 @@ func (s *store) noteGrant(id driver.HoldID, pair *api.KVPair, se *session) (driv
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.session != se {
-		return driver.Reply{}, driver.Mark(errSession, driver.ErrUnavailable) // the key may be left to it
+		return driver.Reply{}, driver.Mark(errSession, driver.ErrUnavailable) // the key may still belong to se
 	}
 	s.holds[id] = hold{se, pair.ModifyIndex}
 	return driver.Reply{Held: true, Token: pair.ModifyIndex, Since: se.since}, nil
@@ -199,13 +199,13 @@ func (s *store) Lookup(ctx context.Context, req driver.Request) (driver.Reply, e
 	se := s.session
 	s.mu.Unlock()
 	if se == nil || se.id != pair.Session {
-		return driver.Reply{}, nil // it ends with its session
+		return driver.Reply{}, nil // the lock ends with its session
 	}
 	return s.noteGrant(req.HoldID, pair, se)
 }
 
-// settle returns the pair of the key if id holds it. If not, no request of id that was sent before
-// can acquire it any more: it would find another index.
+// settle returns the pair of the key if id holds the key. If id does not, no request of id that was
+// sent before can acquire the key any more: the request would find another index.
 func (s *store) settle(ctx context.Context, id driver.HoldID) (*api.KVPair, error) {
 	for {
 		pair, _, err := s.read(ctx, id.Name, true)
@@ -215,10 +215,10 @@ func (s *store) settle(ctx context.Context, id driver.HoldID) (*api.KVPair, erro
 		s.mu.Lock()
 		index, unknown := s.asked[id]
 		s.mu.Unlock()
-		if unknown && pair != nil && pair.ModifyIndex == index { // it is free: raise the index
+		if unknown && pair != nil && pair.ModifyIndex == index { // the key is free: raise its index
 			_, _, err := s.change(ctx, &api.KVTxnOp{
 				Verb: api.KVCAS, Key: s.key(id.Name), Flags: api.LockFlagValue, Index: index,
-				Value: fmt.Append(nil, "raised from ", index), // a write without a change would not raise it
+				Value: fmt.Append(nil, "raised from ", index), // a write without a change would not raise the index
 			})
 			if err != nil {
 				return nil, err
@@ -247,12 +247,12 @@ const maxOps = 64
 
 // Renew renews the session, and compares the index of each hold.
 //
-// A leader that was cut off from the others renews sessions for a while, although another leader
-// already counts their time. So Renew then compares the indexes at a leader that has asked the
-// others.
+// A leader that was cut off from the other servers renews sessions for a while, although another
+// leader already counts their time. So Renew then compares the indexes at a leader that has asked
+// the other servers whether it still leads.
 //
-// The engine renews holds in batches. All batches share one renewal of the session, which is ahead
-// of all comparisons. So the session goes on although the indexes of thousands of holds are
+// The engine renews holds in batches. All batches share one renewal of the session, which comes
+// before all comparisons. So the session goes on although the indexes of thousands of holds are
 // compared late.
 func (s *store) Renew(ctx context.Context, ids []driver.HoldID, _ time.Duration) ([]bool, error) {
 	ok := make([]bool, len(ids))
@@ -270,7 +270,7 @@ func (s *store) Renew(ctx context.Context, ids []driver.HoldID, _ time.Duration)
 		return ok, nil
 	}
 	k, err := s.kept.Do(ctx)
-	if err != nil || k.session != se { // which is over
+	if err != nil || k.session != se { // se is over
 		return ok, err
 	}
 	for some := range slices.Chunk(ops, maxOps) {
@@ -306,7 +306,8 @@ func (s *store) check(ctx context.Context, conditions api.KVTxnOps) (gone map[in
 	return gone, nil
 }
 
-// Release releases the key if it has the index of id's acquisition. All waiters learn of it.
+// Release releases the key if it has the index of id's acquisition. All waiters learn of the
+// release.
 func (s *store) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	s.mu.Lock()
 	h, known := s.holds[id]
@@ -355,7 +356,8 @@ func (s *store) Lost(id driver.HoldID) {
 	})
 }
 
-// Break frees the key of the present holder. If the lock changes hands meanwhile, it looks again.
+// Break frees the key of the present holder. If the lock changes hands meanwhile, Break looks
+// again.
 func (s *store) Break(ctx context.Context, name string) (bool, error) {
 	for {
 		pair, _, err := s.read(ctx, name, true)

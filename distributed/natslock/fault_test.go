@@ -192,7 +192,7 @@ func TestTicketsAreSoldOnceWhileLeadersFail(t *testing.T) {
 			leads.Pause()
 			for leader(t, js, bucket, servers) == leads { // until another one leads
 			}
-			leads.Resume() // it may believe to lead, and answers what came meanwhile
+			leads.Resume() // it may believe that it still leads, and answers what came meanwhile
 		},
 	}.Run(t)
 	require.Positive(t, turn)

@@ -21,7 +21,7 @@ import (
 // that is not the same or no longer safe. A holder learns with its next renewal that its bucket was
 // deleted. Close the client before the connection of js.
 //
-// A request fails if it has no answer in the time of [jetstream.WithDefaultTimeout], 5 seconds if
+// A request fails if it is not answered in the time of [jetstream.WithDefaultTimeout], 5 seconds if
 // not given. Set a fifth of the lease for leases below 25 seconds.
 //
 // The options come from package caslock, such as [caslock.WithTTL] and [caslock.WithLabel].

@@ -78,7 +78,7 @@ func TestRacingWritesReplaceEachRevisionOnce(t *testing.T) {
 				leads = leader(t, js, bucket, servers)
 				leads.Pause()
 				progress()
-				leads.Resume() // it may believe to lead
+				leads.Resume() // it may believe that it still leads
 				progress()
 			}
 			done.Store(true)
