@@ -78,7 +78,7 @@ func overlap(t *testing.T, s *server, p *leasetest.Proxy, d, phase time.Duration
 	time.Sleep(phase) // the phase of the renewals is what is varied
 	granted := make(chan time.Time, 1)
 	go func() {
-		defer close(granted) // nobody waits in vain if it fails
+		defer close(granted) // if LockContext fails, the test does not wait in vain
 		if assert.NoError(t, rival.LockContext(b)) {
 			granted <- time.Now()
 		}

@@ -21,7 +21,7 @@ import (
 //
 //	open   holds or waiters: kept alive, every key confirmed
 //	       none: ends when it is due to be kept alive, or at once if it is not present
-//	over   its time is over, the server has no such lease, or nothing needs it: revoked, and its
+//	over   its time is over, the server lacks the lease, or nothing needs it: revoked, and its
 //	       places are dead
 //
 // A request to put or delete a key may get no answer, and may be carried out at any later time. So

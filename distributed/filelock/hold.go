@@ -21,7 +21,7 @@ type hold struct {
 
 	// Guarded by f.mu.
 	count int           // 0 after the last release
-	cause error         // why it is lost
+	cause error         // why the hold is lost
 	lost  chan struct{} // made on demand
 	watch *time.Timer   // see WithWatch
 }

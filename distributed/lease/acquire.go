@@ -33,7 +33,7 @@ import (
 //     (question.request, releaser.sweep)
 //  7. Refusal. The first refusal begins a watch, and the store is asked once more, so that no
 //     release in between is missed. Then the acquisition waits for a notification or the poll
-//     interval, and asks again. (acquisition.refused)
+//     interval, and asks again. (acquisition.onRefusal)
 //  8. Outage. The store is asked again after an increasing pause. After an error of the first
 //     request, that depends on WithRetry. (acquisition.retries, acquisition.unreachable)
 //  9. End. ctx or the client ends: the place in a queue and the watch are given up.
@@ -45,7 +45,7 @@ type acquisition struct {
 	question
 	local   *localQueue
 	wait    bool         // for the lock; else for one answer
-	patient bool         // has waited before: an unreachable store is one more thing to wait for
+	patient bool         // the acquisition has waited before, and waits for an unreachable store too
 	watch   driver.Watch // or nil
 
 	placed    bool          // the acquisition may have a place in queue
@@ -66,7 +66,7 @@ type question struct {
 	queue  driver.Queue // in which the acquisition may have a place, or nil
 	doubt  time.Time    // until when an earlier request without an answer may have an effect, or zero
 
-	several bool // more than one such request
+	several bool // more than one earlier request is without an answer
 }
 
 // acquire is steps 2 to 9 for o, which does not hold the lock.
@@ -86,15 +86,15 @@ func (l *Mutex) acquire(ctx context.Context, o locks.Owner, wait bool) (bool, er
 		return false, err
 	}
 	a := &acquisition{question: question{l: l, c: l.c, ctx: ctx, writer: writer}, local: q, wait: wait}
-	a.patient = (waited || l.waited) && l.c.reached.Load() // it waits for an unreachable store too
+	a.patient = (waited || l.waited) && l.c.reached.Load() // a waits for an unreachable store too
 	if ok, err = a.ensure(); !ok {
 		q.leave(o)
 	}
 	return ok, err
 }
 
-// ensure makes sure that the owner, whose turn it is, has the store's lock as well. If not, it has
-// left everything as it was.
+// ensure makes sure that the owner, whose turn it is, has the store's lock as well. If ensure
+// fails, it leaves everything as it was.
 func (a *acquisition) ensure() (bool, error) {
 	ctx, c, q := a.ctx, a.c, a.local
 	for {
@@ -140,8 +140,8 @@ func (a *acquisition) ensure() (bool, error) {
 	}
 }
 
-// fetch gets the lock from the store, after it has released left, if that is not nil. The local
-// queue is busy with it.
+// fetch gets the lock from the store. If left is not nil, fetch releases left first. The local
+// queue is busy until fetch is done.
 func (a *acquisition) fetch(left *grant, yield time.Duration) (bool, error) {
 	c, q := a.c, a.local
 	if left != nil {
@@ -180,8 +180,8 @@ func (a *acquisition) fetch(left *grant, yield time.Duration) (bool, error) {
 }
 
 // run asks the store until it gives the lock, or there is a reason not to go on. It first lets
-// others go first for the time yield. If pending, the last request is still being undone, and
-// the local queue is busy with it.
+// others go first for the time yield. If pending, the last request is still being undone, and the
+// local queue is busy until that is done.
 func (a *acquisition) run(yield time.Duration) (g *grant, pending bool, err error) {
 	defer a.endWatch()
 	if a.wait && yield > 0 { // 4
@@ -190,7 +190,7 @@ func (a *acquisition) run(yield time.Duration) (g *grant, pending bool, err erro
 		}
 	}
 	for {
-		if a.down != nil { // unseen, the store may have given the lock, and ended the notifications
+		if a.down != nil { // the store may have given the lock unseen, and ended the notifications
 			a.endWatch()
 		}
 		r, pending := a.ask() // 5, 6
@@ -335,7 +335,7 @@ func (a *acquisition) withOutage(err error) error {
 		return err
 	case errors.Is(a.down, errLate):
 		return fmt.Errorf("%w; %w", err, a.down)
-	case errors.Is(a.down, ErrRefused) && !errors.Is(a.down, ErrUnreachable): // it has answered
+	case errors.Is(a.down, ErrRefused) && !errors.Is(a.down, ErrUnreachable): // the store has answered
 		return fmt.Errorf("%w; the store was not available: %w", err, a.down)
 	}
 	return fmt.Errorf("%w; the store could not be reached: %w", err, a.down)
@@ -351,8 +351,9 @@ type answer struct {
 	doubt     time.Time     // until when the request may have an effect that is unknown, or zero
 }
 
-// ask asks the store once. If ctx ends before the answer is there, ask returns that the request is
-// pending, and the effect of the request is undone. An answer that is there counts.
+// ask asks the store once. If ctx ends before the answer is there, ask reports that the request is
+// pending, and the effect of the request is undone. If the answer is there when ctx ends, the
+// answer counts.
 func (a *acquisition) ask() (r answer, pending bool) {
 	if a.ctx.Done() == nil {
 		return a.noteAnswer(a.request()), false
@@ -373,7 +374,7 @@ func (a *acquisition) ask() (r answer, pending bool) {
 	}
 	a.local.keep()
 	left := *a
-	left.placed = true // perhaps
+	left.placed = true // the request may have taken a place
 	left.c.spawn(func() { left.undo(sent, answers) })
 	return answer{err: adapter.Ended(a.ctx)}, true
 }
@@ -481,15 +482,15 @@ func (a question) makeGrant(ctx context.Context, r driver.Reply, sent time.Time,
 	if begun && g.fixed {
 		c.schedule.complete(ctx, g)
 	}
-	if g.err() != nil { // the answer came after its time
-		if a.queue == nil { // else the next request asks for the same, which must not be undone
+	if g.err() != nil { // the answer came after the end of the lease
+		if a.queue == nil { // else the next request asks for the same acquisition, which must not be undone
 			a.sweep(sent.Add(ttl), nil, false)
 		}
 		return answer{err: errLate, doubt: sent.Add(ttl)}
 	}
 	c.schedule.add(g)
 	if early := c.schedule.endExpect(g.id.Acquisition); early.notified {
-		c.schedule.lose(g, early.cause) // as if it had been notified now
+		c.schedule.lose(g, early.cause) // as if the store reported the loss now
 	}
 	return answer{g: g}
 }

@@ -17,16 +17,19 @@ import (
 type base struct {
 	jobs
 
-	store         driver.Store
-	queue         driver.Queue            // the store, if it is one
-	prober        driver.ContentionProber // the store, if it is one
-	session       driver.Session          // the store, if it is one
-	inspector     driver.Inspector        // the store, if it is one
-	announcer     driver.Announcer        // the store, if it is one
-	breaker       driver.Breaker          // the store, if it is one
-	batches       driver.BatchReleaser    // the store, if it is one
-	heedsDeadline bool                    // the store is a [driver.ReleaseHeedsDeadline]
-	announced     atomic.Int64            // until when the store has the identity, in nanoseconds since 1970
+	store driver.Store
+
+	// The optional interfaces of the store, or nil.
+	queue     driver.Queue
+	prober    driver.ContentionProber
+	session   driver.Session
+	inspector driver.Inspector
+	announcer driver.Announcer
+	breaker   driver.Breaker
+	batches   driver.BatchReleaser
+
+	heedsDeadline bool         // the store is a [driver.ReleaseHeedsDeadline]
+	announced     atomic.Int64 // until when the store has the identity, in nanoseconds since 1970
 
 	prefix   string // of errors
 	ttl      time.Duration

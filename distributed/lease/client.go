@@ -36,16 +36,16 @@ const (
 type Client struct {
 	base
 	schedule schedule    // of the holds: their renewals and their ends
-	releaser releaser    // of holds, and of what acquisitions have left
+	releaser releaser    // gives holds back, and undoes requests of acquisitions without a hold
 	queues   localQueues // of the names in use
 
 	id           string
-	where        string // the locks are, see driver.WithPlace
-	namePrefix   string // what the store puts in front of the locks' names
-	identity     string // what other processes read about this one
+	where        string // the place of the locks, see driver.WithPlace
+	namePrefix   string // the text that the store puts in front of the locks' names
+	identity     string // the description of this process for other processes
 	acquisitions atomic.Uint64
 	reached      atomic.Bool // the store has answered once
-	unlist       func()      // ends that package leases lists the client
+	unlist       func()      // takes the client from the list of package leases
 }
 
 // Option changes how [New] makes a Client.
@@ -248,9 +248,9 @@ func (c *Client) newAcquisition() string {
 // Close returns nil only if no hold is left, and if no earlier request can take a lock any more.
 // Otherwise it returns one error. The error says how many holds were released, how many
 // acquisitions are in doubt, and for how long their locks may stay held at most. An acquisition is
-// in doubt if its request, its release or the last renewal of its lost hold has no answer. Close
-// asks the store once more to undo the acquisition, but does not wait until a late request could
-// not come any more.
+// in doubt if the store has not answered its request, its release, or the last renewal of its lost
+// hold. Close asks the store once more to undo the acquisition, but does not wait until a late
+// request could not come any more.
 //
 // When Close returns, no goroutine of the client runs any more, unless the store ignores contexts.
 // Only the first call does anything.

@@ -19,9 +19,9 @@ import (
 // the store gets its locks back. See [closing.Together] for the clients of a group.
 type ending struct {
 	c      *Client
-	held   []*grant    // that were held until now
-	sweeps []*sweeping // that were under way, see releaser.takeOver
-	busy   []busyQueue // whose requests were under way
+	held   []*grant    // the grants that were held until now
+	sweeps []*sweeping // the sweeps that were under way, see releaser.takeOver
+	busy   []busyQueue // the queues whose requests were under way
 }
 
 // busyQueue is a local queue that was busy when its client was closed.
@@ -57,8 +57,8 @@ func (c *Client) beginClose() *ending {
 	return e
 }
 
-// grantOf returns the grant of q, or nil. If q is busy, grantOf returns nil, and the end waits for q:
-// an unlock that begins now is no job.
+// grantOf returns the grant of q, or nil. If q is busy, grantOf returns nil, and the end waits for
+// q: an unlock that begins now is not counted as a job.
 func (e *ending) grantOf(q *localQueue) *grant {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -165,7 +165,7 @@ func (e *ending) countLeft(left map[driver.HoldID]struct{}) *closing.Unreleased 
 			doubt(g.id, g.doubt.Add(g.ttl))
 		}
 	}
-	busy := slices.DeleteFunc(e.busy, func(q busyQueue) bool { // before the sweeps, with which it becomes idle
+	busy := slices.DeleteFunc(e.busy, func(q busyQueue) bool { // before the sweeps: they begin before q becomes idle
 		select {
 		case <-q.idle:
 			return true
@@ -216,7 +216,7 @@ func (r *releaser) releaseAll(ids []driver.HoldID, progress func()) (left map[dr
 		}
 		select {
 		case <-w.done:
-			workers.Wait() // none of them has anything to do
+			workers.Wait() // no worker has anything left to do
 		case <-r.life.Done():
 		}
 	}

@@ -176,7 +176,7 @@ func TestCloseReleasesAgainUntilAnAnswer(t *testing.T) {
 	})
 }
 
-// The answer to a cancelled request comes, and the release of its grant has no answer.
+// The answer to a cancelled request comes, and the release of its grant is not answered.
 func TestCloseCountsALateGrantUntilItIsReleased(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		conn := s.connect()

@@ -53,9 +53,9 @@
 // If the answer is unknown, the request may have taken the lock. The client releases that lock in
 // the background, for a lease at most and with growing pauses.
 //
-// The requests of an acquisition that waits in a store's queue have one name. A late one of them
-// gives the hold its first lease again. An extension by more counts as one by that lease until no
-// request can come late.
+// The requests of an acquisition that waits in a store's queue have one name. A late request of
+// this acquisition gives the hold its first lease again. Therefore an extension by more than the
+// first lease counts as an extension by the first lease, until no request can come late any more.
 //
 // A caller whose ctx ends while a request is in flight gets ctx's error at once. The answer to that
 // request decides whether the client must undo anything, and ends the undoing. If the answer takes

@@ -20,7 +20,7 @@ func rivalry(t *testing.T, s *server, h locks.Hold) time.Duration {
 	rival, b := open(t, s.connect()).Mutex("it"), as(locks.NewOwner())
 	granted := make(chan time.Time, 1)
 	go func() {
-		defer close(granted) // nobody waits in vain if it fails
+		defer close(granted) // if LockContext fails, the test does not wait in vain
 		if assert.NoError(t, rival.LockContext(b)) {
 			at := time.Now()
 			assert.NoError(t, rival.UnlockContext(b))

@@ -23,30 +23,30 @@ type grant struct {
 	id       driver.HoldID
 	token    uint64
 	ttl      time.Duration // of a renewal
-	taken    time.Time     // when the request that took it was sent
+	taken    time.Time     // when the request that took the lock was sent
 	fixed    bool          // not renewed
 	handOver time.Duration // about how long it takes until another process holds the lock once it is released
-	doubt    time.Time     // until when an earlier request of its acquisition may have an effect, or zero
-	several  bool          // more than one such request
+	doubt    time.Time     // until when an earlier request of the acquisition may have an effect, or zero
+	several  bool          // more than one earlier request may have an effect
 	pinned   bool          // not to be handed off to local waiters. Guarded by localQueue.mu
 
 	mu    sync.Mutex
 	until time.Time     // when it ends unless it is prolonged
 	trip  time.Duration // how long the request for until took: the store may count from its answer
-	kept  time.Time     // until when the store may keep it by the requests that are answered
+	kept  time.Time     // until when the store may keep the lock because of answered requests
 	gone  bool
-	cause error         // why it is lost
-	told  bool          // that it is lost is told, see schedule.tell
-	lost  chan struct{} // closed when it is lost; made when asked for
-	first hold          // of the owner that took it
+	cause error         // why the grant is lost
+	told  bool          // the loss is told, see schedule.tell
+	lost  chan struct{} // closed when the grant is lost; made by lossChan
+	first hold          // the hold of the owner that took the lock
 
 	requests []*pending    // on their way
-	unknown  time.Duration // the shortest time of those without an answer
-	longest  time.Duration // the longest time of those without an answer
+	unknown  time.Duration // the shortest time of the requests without an answer
+	longest  time.Duration // the longest time of the requests without an answer
 	late     time.Time     // until when unknown and longest count, or zero
-	denied   bool          // the store has no such hold any more: no request can prolong it
-	renewed  time.Time     // when the last request was sent that was answered, or zero
-	silent   int           // requests since then without an answer
+	denied   bool          // the store does not have the hold any more: no request can prolong it
+	renewed  time.Time     // when the latest answered request was sent, or zero
+	silent   int           // how many requests since then are without an answer
 
 	// Guarded by schedule.mu.
 	renewAt time.Time // zero: not renewed
@@ -150,10 +150,10 @@ func (g *grant) over() time.Time {
 // overLocked is over with g.mu held.
 func (g *grant) overLocked() time.Time { return g.until.Add(g.s.marginOf(g.ttl) + g.trip) }
 
-// atMost returns until when the store may keep g. That is later than over for two reasons. The
-// store may not have carried out a request that shortens g, or another one after it. And a
-// request to prolong g may have no answer: the store may have carried it out, or may carry it out
-// before g ends.
+// atMost returns until when the store may keep g. That time is later than over for two reasons. The
+// store may not have carried out a request that shortens g, or a request after it. And a request to
+// prolong g may be without an answer: the store may have carried out that request, or may carry it
+// out before g ends.
 func (g *grant) atMost() time.Time {
 	now := g.s.now()
 	g.mu.Lock()
@@ -206,8 +206,8 @@ func (g *grant) span() (until, renewed time.Time) {
 type pending struct {
 	sent  time.Time
 	d     time.Duration
-	least time.Duration // of d and those of the others
-	most  time.Duration // of d and those of the others on their way
+	least time.Duration // of d, and of the times of the other requests on their way or without an answer
+	most  time.Duration // of d, and of the times of the other requests on their way
 }
 
 // request notes a request that is about to be sent and that makes g last for d.
@@ -288,7 +288,8 @@ func (g *grant) noteNoAnswer(p *pending) {
 	g.silent++
 }
 
-// noteDenial notes that the store has no such hold any more. So no other request can prolong it.
+// noteDenial notes that the store does not have the hold any more, so that no request can prolong
+// it.
 func (g *grant) noteDenial() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -21,11 +21,11 @@ import "time"
 type handoff struct {
 	turns     int       // local owners since the store was asked or probed last
 	waited    int       // local waiters when the lock was taken
-	contended bool      // others wanted the lock when it was taken: turns are for those that waited
-	wanted    bool      // others wanted it when it was taken or probed last: it is not probed again
-	overtaken bool      // others wanted it when it was released the last time, without a local waiter to yield
+	contended bool      // other clients wanted the lock when it was taken: turns are for the waiters of that time
+	wanted    bool      // other clients wanted the lock when it was taken or probed last: no probe follows
+	overtaken bool      // other clients waited at the last release, when there was no local waiter to yield
 	probing   time.Time // when the probe under way was sent, or zero
-	yield     time.Time // until when the next local owner lets others go first
+	yield     time.Time // until when the next local owner lets other clients go first
 }
 
 // verdict is the decision about a lock that its owner releases.

@@ -73,7 +73,8 @@ func (h *hold) Extend(ctx context.Context, d time.Duration) error {
 // extensions is how often an extension is sent if a renewal may have overtaken it.
 const extensions = 3
 
-// request is that of the grant, or nil if the hold is released: the grant may be the next owner's.
+// request is grant.request, but returns nil if the hold is released: the grant may then be the next
+// owner's.
 func (h *hold) request(d time.Duration) *pending {
 	now := h.g.s.now()
 	h.g.mu.Lock()

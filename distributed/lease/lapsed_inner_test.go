@@ -15,8 +15,8 @@ import (
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// An extension by an hour has no answer. The answer to a later extension does not say whether the
-// first one will be carried out yet.
+// An extension by an hour is not answered. The answer to a later extension does not say whether the
+// store will still carry out the first extension.
 func TestAnAnsweredExtensionLeavesAnEarlierOneInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := New(giving{})
@@ -58,7 +58,7 @@ func TestTheLongerOfTwoAnsweredRequestsMayBeTheLast(t *testing.T) {
 	}
 }
 
-// The second renewal is sent after the first one, and answered before it.
+// The second renewal is sent after the first renewal, and answered before the first.
 func TestASlowAnswerCountsToTheEndOfItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := New(giving{})

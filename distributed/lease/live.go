@@ -17,7 +17,7 @@ func (c *Client) live() []leases.Lease {
 	shift := c.suspended(now)
 	all := make([]leases.Lease, 0, len(queues))
 	for _, q := range queues {
-		name, _, _ := strings.Cut(q.name, "\x00") // of a Shared lock, the owner follows
+		name, _, _ := strings.Cut(q.name, "\x00") // in the key of a Shared lock, the owner follows
 		l := leases.Lease{
 			Store: c.prefix, Name: name, Owner: int64(q.turn.Owner()),
 			Queue: reflect.ValueOf(q.turn).Pointer(),
@@ -34,7 +34,7 @@ func (c *Client) live() []leases.Lease {
 	return all
 }
 
-// describe adds to l what is known of the hold.
+// describe adds the state of the hold to l.
 func (g *grant) describe(l *leases.Lease, now time.Time, shift time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -121,7 +121,7 @@ func (l *Mutex) SameLock(ctx context.Context, other locks.TryLocker) (bool, erro
 	}), nil
 }
 
-// number tells locks of different numbers of permits apart.
+// number is the end of a key, which tells apart locks of different numbers of permits.
 func (l *Mutex) number() string {
 	if l.permits == 0 {
 		return ""
@@ -228,7 +228,7 @@ func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := l.check(ctx); err != nil {
 		return false, l.fail(ctx, op, err)
 	}
-	if l.c.breaker == nil || l.permits > 0 { // not all stores could free those of all holders
+	if l.c.breaker == nil || l.permits > 0 { // not all stores could free the permits of all holders
 		return false, l.fail(ctx, op, errors.ErrUnsupported)
 	}
 	if !l.c.begin() {
@@ -241,7 +241,7 @@ func (l *Mutex) ForceUnlock(ctx context.Context) (bool, error) {
 		return false, l.fail(ctx, op, err)
 	}
 	if broken {
-		for _, g := range local { // those that have not ended by themselves are lost now
+		for _, g := range local { // the grants that have not ended by themselves are lost now
 			l.c.schedule.lose(g, errForced)
 		}
 	}

@@ -37,9 +37,9 @@ type localQueue struct {
 	mu      sync.Mutex
 	depth   int           // holds of turn that count
 	extra   int           // how many of them, except the first, are users too
-	hold    *hold         // the owner's, if it has the store's lock too
-	grant   *grant        // the store's lock in this process: the owner's, or handed off to the next one
-	handoff handoff       // whether the next owner gets grant from this one
+	hold    *hold         // the owner's hold, if the owner has the store's lock too
+	grant   *grant        // the store's lock in this process: the owner's, or handed off to the next owner
+	handoff handoff       // whether the next owner gets grant from this owner
 	busy    bool          // a goroutine talks to the store about grant
 	idle    chan struct{} // closed when busy ends, or nil if no goroutine waits for that
 	asks    string        // the acquisition by which the owner waits in the store, while busy
@@ -107,8 +107,8 @@ func (q *localQueue) drop() {
 	}
 }
 
-// holdOf returns the hold if it is o's. It is called with q.mu held: a hold ends before its owner's
-// turn does, so the two belong together only under q.mu.
+// holdOf returns the hold if it is o's. q.mu is held: a hold ends before its owner's turn, so the
+// hold and the owner of the turn belong together only under q.mu.
 func (q *localQueue) holdOf(o locks.Owner) *hold {
 	if q.hold == nil || q.turn.Owner() != o {
 		return nil
@@ -204,7 +204,7 @@ func (q *localQueue) unlock(o locks.Owner) error {
 	ctx := adapter.As(o)
 	q.mu.Lock()
 	h := q.holdOf(o)
-	if h == nil { // another goroutine of the owner is about to get it, or has just released it
+	if h == nil { // another goroutine of the owner is about to get the hold, or has just released it
 		q.mu.Unlock()
 		return locks.ErrNotHeld
 	}
@@ -309,7 +309,7 @@ func (q *localQueue) releaseUnclaimed(ctx context.Context) error {
 	nothing := q.grant == nil
 	q.mu.Unlock()
 	if nothing || q.turn.IsLocked() {
-		return nil // the owner whose turn it is looks after it
+		return nil // the owner whose turn it is looks after the grant
 	}
 	if ok, err := q.turn.TryLockContext(ctx); !ok {
 		return err

@@ -50,9 +50,9 @@ func (r *releaser) sweepLapsed(g *grant) {
 	}
 }
 
-// sweepOf returns a sweep for g, which is lost, if the store may keep the lock for longer than g was
-// to last: it may have prolonged g without an answer, or may not have shortened it. It returns nil
-// for a [driver.Session], which was told of the loss.
+// sweepOf returns a sweep for g, which is lost, if the store may keep the lock for longer than g
+// was to last. The store may have prolonged g without an answer, or may not have shortened g.
+// sweepOf returns nil for a [driver.Session], which was told of the loss.
 func (r *releaser) sweepOf(g *grant) *sweeping {
 	until := g.atMost()
 	if r.session == nil && g.isLapsed() && until.After(g.over()) && until.After(r.now()) {
@@ -74,7 +74,7 @@ type releaseAnswer struct {
 // before the end of the lease.
 func (r *releaser) persist(g *grant) (yield time.Duration, err error) {
 	if !g.doubt.IsZero() {
-		defer func() { // a release without an answer may be the one that finds the hold
+		defer func() { // a release without an answer may have found the hold
 			several := g.several || err != nil
 			r.sweep(&sweeping{id: g.id, queue: r.queue, until: g.doubt, late: true, ttl: g.ttl, several: several})
 		}()
@@ -93,7 +93,7 @@ func (r *releaser) persist(g *grant) (yield time.Duration, err error) {
 			return 0, r.later(g, last)
 		case a.err == nil && !a.Held && try == 1:
 			return 0, locks.ErrLost
-		case a.err == nil: // if it was not held, an earlier request has released it
+		case a.err == nil: // if the lock was not held, an earlier request has released it
 			return yieldFor(a.Released, time.Since(sent)), nil
 		case final(a.err):
 			return 0, lossBy(a.err)
@@ -103,14 +103,14 @@ func (r *releaser) persist(g *grant) (yield time.Duration, err error) {
 			return 0, r.later(g, a.err)
 		}
 		if !adapter.Sleep(r.life, pause) {
-			return 0, r.later(g, a.err) // which Close then counts
+			return 0, r.later(g, a.err) // Close then counts the sweep
 		}
 		last, pause = a.err, min(2*pause, 250*time.Millisecond)
 	}
 }
 
-// once sends one request to release id. It waits for limit at most, even if the request ignores
-// its context. Then answered is false.
+// once sends one request to release id. It waits for limit at most, even if the request ignores its
+// context. Without an answer by then, answered is false.
 //
 // The first request needs no timer of its own. Its context ends after half of the release timeout
 // at most. A [driver.ReleaseHeedsDeadline] store does not outlast its context.
@@ -201,8 +201,8 @@ func yieldFor(r driver.Released, trip time.Duration) time.Duration {
 	return min(max(tripsOfHandOver*trip, time.Millisecond), 50*time.Millisecond)
 }
 
-// briefly returns a context that ends after a quarter to half of the release timeout, and which
-// the requests of a quarter share. A request without an answer leaves time to repeat it.
+// briefly returns a context that ends after a quarter to half of the release timeout. The requests
+// of a quarter share the context. A request without an answer leaves time to repeat it.
 func (r *releaser) briefly(now time.Time) context.Context {
 	d := max(r.patience/4, time.Millisecond)
 	r.mu.Lock()

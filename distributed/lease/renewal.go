@@ -231,7 +231,7 @@ func (s *schedule) step() (time.Duration, bool) {
 		case !g.end().After(now):
 			heap.Pop(&s.grants)
 			over = append(over, g)
-		case g.due().After(now): // prolonged meanwhile
+		case g.due().After(now): // g was prolonged meanwhile
 			s.fix(g)
 		default:
 			s.renew(now, g.ttl)
@@ -311,7 +311,7 @@ func (s *schedule) send(gs []*grant, ttl time.Duration) {
 	var sent []*pending
 	gs = slices.DeleteFunc(slices.Clone(gs), func(g *grant) bool {
 		p := g.renewal()
-		if p == nil { // extended meanwhile
+		if p == nil { // g was extended meanwhile
 			s.update(g)
 			return true
 		}
@@ -366,7 +366,7 @@ func (s *schedule) retry(gs []*grant, ttl time.Duration) {
 	}
 }
 
-// complete extends g, which is not renewed, to its full time, because a part of the time was over
+// complete extends g, which is not renewed, to its full time, because a part of that time was over
 // when g was granted. If the extension fails, g stays shorter.
 func (s *schedule) complete(ctx context.Context, g *grant) {
 	ctx, cancel := context.WithTimeout(ctx, g.end().Sub(s.now()))
@@ -414,8 +414,9 @@ func (s *schedule) onLoss(id driver.HoldID, cause error) {
 	}
 }
 
-// tell tells a [driver.Session], once, that g is lost, if it is. An earlier request of g's
-// acquisition may still take the lock, without an owner: tell has it undone.
+// tell tells a [driver.Session], once, that g is lost. If g is not lost, tell does nothing. An
+// earlier request of g's acquisition may still take the lock, without an owner: tell begins a sweep
+// for that request.
 func (s *schedule) tell(g *grant) {
 	g.mu.Lock()
 	first := g.cause != nil && !g.told

@@ -12,10 +12,9 @@ import (
 	"github.com/jucgo/locks/internal/unheld"
 )
 
-// Semaphore is the semaphore of one name, whose permits have a lease. They are renewed like
-// holds of a [Mutex]. If a process dies, they return with the end of the lease. Redisson's
-// RPermitExpirableSemaphore, and Curator's InterProcessSemaphoreV2. A Semaphore must not be
-// copied.
+// Semaphore is the semaphore of one name, whose permits have a lease. The permits are renewed like
+// holds of a [Mutex]. If a process dies, its permits return with the end of the lease. Redisson's
+// RPermitExpirableSemaphore, and Curator's InterProcessSemaphoreV2. A Semaphore must not be copied.
 //
 // The size is an agreement of all processes. Each acquisition is judged by the size that its own
 // process has. Therefore a process with a smaller size waits longer.
@@ -173,6 +172,6 @@ func (p *permits) ReleaseContext(ctx context.Context) error {
 	if err == locks.ErrNotHeld {
 		err = errPermits
 	}
-	p.s.bell.Ring() // a store that is polled tells nobody
+	p.s.bell.Ring() // a polled store notifies no waiter
 	return p.l.fail(ctx, "release", err)
 }

@@ -92,9 +92,9 @@ func (a *acquisition) leave() {
 	}
 }
 
-// sweep releases in the background the lock that a request without an answer takes, until the
-// time of the request is over. If not nil, known is closed when the outcome is known. If several
-// is true, it is not the only request without an answer.
+// sweep releases in the background the lock that a request without an answer takes, until the time
+// of the request is over. If not nil, known is closed when the outcome is known. If several is
+// true, another request is without an answer too.
 func (a question) sweep(until time.Time, known <-chan struct{}, several bool) *sweeping {
 	several = several && a.queue != nil // else each request has a name of its own
 	s := &sweeping{
@@ -109,8 +109,9 @@ func (a question) sweep(until time.Time, known <-chan struct{}, several bool) *s
 const latest = 5 * time.Minute
 
 // The pauses between the requests of a sweep double from firstSweep to a tenth of the sweep's time.
-// That is first the time in which a late request may come, then the time in which its lock may last. A
-// sweep sends at most 20 requests, and one more for each doubling: 50 in a year.
+// The sweep's time is first the time in which a late request may come, and then the time for which
+// the lock of that request may last. A sweep sends at most 20 requests, and one more for each
+// doubling: 50 in a year.
 const firstSweep = 5 * time.Millisecond
 
 // sweeping is the task of a sweep. Until it is settled, the store may have a lock for its
@@ -198,7 +199,7 @@ func (r *releaser) sweep(s *sweeping) {
 				if err != nil {
 					r.abandon(s.id)
 				}
-				if s.known == nil { // else undo settles it
+				if s.known == nil { // else undo settles s
 					r.settle(s)
 				}
 				return
@@ -220,7 +221,7 @@ func (r *releaser) sweep(s *sweeping) {
 			if closing {
 				return
 			}
-			pause = firstSweep // of what Close waits for
+			pause = firstSweep // Close waits for this sweep
 		}
 	})
 }
@@ -277,8 +278,8 @@ func (r *releaser) settleLocked(s *sweeping) bool {
 	return true
 }
 
-// settleFound notes that a release has found what the request of s has taken. Then nothing is left
-// of the acquisition, whatever the answer to that request is.
+// settleFound notes that a release has found the lock that the request of s has taken. Then nothing
+// is left of the acquisition, whatever the answer to that request is.
 func (r *releaser) settleFound(s *sweeping) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -286,7 +287,8 @@ func (r *releaser) settleFound(s *sweeping) {
 }
 
 // settleRequest notes that the request of s, which was under way, is answered and undone. An answer
-// may have begun another sweep. If s is settled, it was found before: see settleFound.
+// may have begun another sweep. If s is settled already, a release has found the lock before: see
+// settleFound.
 func (r *releaser) settleRequest(s *sweeping) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -303,7 +305,7 @@ func (r *releaser) noteFailure(err error) {
 }
 
 // undone sends the requests of s once, and reports whether nothing is left to undo. err says why
-// the store may keep something.
+// the store may keep the lock or the place.
 func (r *releaser) undone(s *sweeping) (settled bool, err error) {
 	if s.queue != nil {
 		err = s.queue.Leave(r.briefly(time.Now()), s.id)

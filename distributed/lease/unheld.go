@@ -43,7 +43,7 @@ func (l *Mutex) notHeld(o locks.Owner) error {
 	return unheld.Because(free)
 }
 
-// holdersError returns the error of o if other owners have holds of l by its client, and nil
+// holdersError returns the error of o if other owners have holds of l in its client, and nil
 // otherwise.
 func (l *Mutex) holdersError(o locks.Owner, mode string) error {
 	const where = " of this process"
@@ -57,7 +57,7 @@ func (l *Mutex) holdersError(o locks.Owner, mode string) error {
 	return nil
 }
 
-// holders returns the owners whose holds of l by its client last, and those whose holds are lost.
+// holders returns the owners that hold l in its client, and the owners whose holds are lost.
 func (l *Mutex) holders() (held, lost []locks.Owner) {
 	for _, q := range l.queues() {
 		q.mu.Lock()

@@ -274,11 +274,12 @@ type ReleaseHeedsDeadline interface {
 // or by a few. Client.Close uses ReleaseAll for the client's holds: a hundred in each call,
 // with several calls under way. Without it, each hold takes a request.
 type BatchReleaser interface {
-	// ReleaseAll is Release of each of ids, when all holds of the Client and its [Group] have
-	// ended here. An earlier Release of an id may have had no answer. ReleaseAll reports for each of
-	// ids whether the store has answered: then the acquisition does not hold the lock any more. That
-	// is so too where Release returns locks.ErrForeign or locks.ErrLost. If ReleaseAll fails for
-	// some of ids, it returns the error, and true for the others. It may be repeated.
+	// ReleaseAll is Release of each of ids, when all holds of the Client and its [Group] have ended
+	// here. The store may not have answered an earlier Release of an id. ReleaseAll reports for
+	// each of ids whether the store has answered: then the acquisition does not hold the lock any
+	// more. ReleaseAll reports true too where Release returns locks.ErrForeign or locks.ErrLost. If
+	// ReleaseAll fails for some of ids, it returns the error, and true for the others. It may be
+	// repeated.
 	//
 	// A store whose holds all end with a session may end the session.
 	ReleaseAll(ctx context.Context, ids []HoldID) ([]bool, error)

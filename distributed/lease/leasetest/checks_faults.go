@@ -51,8 +51,8 @@ type duelHold struct {
 	owner context.Context
 }
 
-// duels runs a duel for each element of what, some at a time. Each duel has a client of its own,
-// and the same rival.
+// duels runs a duel for each element of what, six at a time. Each duel has a client of its own, and
+// the same rival.
 func duels[T any](s *suite, what []T, run func(d *duel, t T)) {
 	w, rival := s.crew(), s.client()
 	room := make(chan struct{}, 6)

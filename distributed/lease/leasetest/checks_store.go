@@ -233,7 +233,8 @@ func (c *client) releases(name, acquisition string) bool {
 	return released.Held
 }
 
-// releaseAgain returns the last answer of Release, and whether an earlier request had no answer.
+// releaseAgain returns the last answer of Release, and whether the store left an earlier request
+// unanswered.
 func (c *client) releaseAgain(name, acquisition string) (released driver.Released, repeated bool) {
 	c.Helper()
 	released, repeated, err := persist(c, func() (driver.Released, error) {

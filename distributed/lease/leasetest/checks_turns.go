@@ -100,8 +100,8 @@ func (w *crew) patient(ctx context.Context, limit time.Duration) (context.Contex
 	return ctx, cancel
 }
 
-// ended returns err, the error of a wait with a context of [crew.patient], with [errHangs] if that
-// has ended the wait.
+// ended returns err, the error of a wait with a context of [crew.patient]. If errHangs has ended
+// the context, ended adds [errHangs].
 func ended(ctx context.Context, err error) error {
 	if context.Cause(ctx) == errHangs && !errors.Is(err, errHangs) {
 		return fmt.Errorf("%w: %w", err, errHangs)

@@ -241,7 +241,7 @@ func (l leadership) Err() error {
 	return context.Cause(l.term.leading)
 }
 
-// electing is cfg with elections instead of locks. tb is that of the server.
+// electing is cfg with elections instead of locks. tb is the testing.TB of the server.
 func electing(tb testing.TB, cfg Config) Config {
 	cfg = cfg.withDefaults()
 	open := cfg.Open

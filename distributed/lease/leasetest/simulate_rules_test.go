@@ -45,7 +45,8 @@ func (l requested) id(who int, serial string) driver.HoldID {
 	return driver.HoldID{Name: l.name, Acquisition: "client" + strconv.Itoa(who) + ":" + serial}
 }
 
-// acquire has a client ask for permits, of which there are three, and says whether it gets them.
+// acquire lets a client ask for permits of a semaphore of three, and says whether the client gets
+// them.
 func (l requested) acquire(who int, serial string, permits int64, d time.Duration) bool {
 	l.Helper()
 	r := l.processes[who].opened[0]
