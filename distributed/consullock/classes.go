@@ -9,8 +9,8 @@ import (
 // refusals are the error answers of an agent, by status. The text behind a colon is a part of the
 // message. The first row that fits counts.
 //
-// An error of a server that has no row of its own does not refuse anything: a leader that loses its
-// office sends such an answer to requests that it may have carried out.
+// A server error without a row of its own refuses nothing: a leader that loses its office sends
+// such an answer to requests that it may have carried out.
 var refusals = classes.Table{
 	// About the key.
 	{"409", classes.Stored, "a condition of the transaction is not true, see refusalOf"},

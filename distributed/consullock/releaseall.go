@@ -13,7 +13,7 @@ import (
 var _ driver.BatchReleaser = (*store)(nil)
 
 // ReleaseAll releases the keys by transactions of as many keys as Consul permits. After them, it
-// releases the holds whose acquisition had no answer, each by requests of its own.
+// releases the holds whose acquisition was not answered, each by requests of its own.
 func (s *store) ReleaseAll(ctx context.Context, ids []driver.HoldID) ([]bool, error) {
 	done := make([]bool, len(ids))
 	var keys []unlocking
@@ -60,8 +60,8 @@ type unlocking struct {
 func (u unlocking) key() string { return u.ops[0].Key }
 
 // transactions divides keys into transactions of as many holds as Consul permits. No transaction
-// has a key twice. An operation sees the changes of the operations before it: the release of the
-// first hold of a key would make the condition of the second fail, and the answer would refuse
+// has a key twice. An operation sees the changes of the operations before it. So the release of a
+// key's first hold would make the condition of the second hold fail, and the answer would refuse
 // both.
 func transactions(keys []unlocking) (all [][]unlocking) {
 	for len(keys) > 0 {

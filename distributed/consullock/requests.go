@@ -121,9 +121,9 @@ func (s *store) list(ctx context.Context) (api.KVPairs, error) {
 	return pairs, undone(storeError(err))
 }
 
-// await waits until the data of a query has another index, and sets index to it. await returns
-// without a change after about a TTL, so an answer that the network has lost delays a waiter no
-// longer. After an error await pauses.
+// await waits until the data of a query has another index, and sets index to the new index. Without
+// a change, await returns after about a TTL, so that a lost answer delays a waiter no longer. After
+// an error, await pauses.
 func (s *store) await(
 	life context.Context, index *uint64, query func(*api.QueryOptions) (*api.QueryMeta, error)) error {
 	ctx, cancel := context.WithTimeout(life, s.ttl+s.ttl/16+s.try()) // the server adds up to a sixteenth
