@@ -1,3 +1,3 @@
-// Package bench compares the distributed locks with other libraries, which only this module
-// depends on: go test -bench . See README.md for what the figures mean.
+// Package bench compares the distributed locks with other libraries, which only this module depends
+// on: go test -bench . See README.md for the meaning of the figures.
 package bench

@@ -45,7 +45,7 @@ func TestALateWriteOfAnAcquisitionChangesNothing(t *testing.T) {
 	}
 }
 
-// The request by which Lookup would make sure has no answer either.
+// The request by which Lookup would make sure is not answered either.
 func TestAReleaseMakesALateWriteFailThatLookupHasNot(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		c := s.connect(late, lostRequest)

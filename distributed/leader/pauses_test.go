@@ -12,7 +12,7 @@ import (
 	"github.com/jucgo/locks/distributed/leader"
 )
 
-// scripted is a lock that does what a test says.
+// scripted is a lock whose answers a test sets.
 type scripted struct {
 	lock     func() error
 	unlocked error

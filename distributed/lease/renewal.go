@@ -275,8 +275,8 @@ func (s *schedule) renew(now time.Time, ttl time.Duration) {
 }
 
 // sendAll renews due, which are grants of this ttl. It sends some renewals at a time. After a tenth
-// of ttl it sends all that are left: the store is slow, or a connection is dead, and the other holds
-// must not end because of it.
+// of ttl it sends all that are left: the store is slow, or a connection is dead, and the other
+// holds must not end because of it.
 func (s *schedule) sendAll(due []*grant, ttl time.Duration) {
 	turns := make(chan struct{}, renewers)
 	slow := time.NewTimer(ttl / 10)

@@ -66,11 +66,11 @@
 //	kind      the kind of lock, see below                            all
 //	ttl       how long a hold lasts without renewal                  all but mem and file
 //	label     the name of this process in Inspect                    all but mem and file
-//	prefix    what the names of all locks begin with in the store    redis..., etcd, dynamodb
+//	prefix    the beginning of all lock names in the store           redis..., etcd, dynamodb
 //	table     the name of the table, sql_locks if not given          sqlite, postgres, mysql
 //	create    false: do not create missing tables                    sqlite, postgres, mysql
 //	create    true: create the table if it is missing                dynamodb
-//	region    that of the keys, us-east-1 if not given               dynamodb at a host
+//	region    the region of the keys, us-east-1 if not given         dynamodb at a host
 //	partition_key   the attribute, "name" if not given               dynamodb
 //	listen    false: do not wake waiters by notifications            postgres
 //	perm      permissions of new files, 0644 if not given            file
@@ -88,10 +88,10 @@
 //	lockdelay how long Consul keeps a lock whose session has ended   consul
 //	replicas  1, 3 or 5: create the bucket if it is missing          nats
 //	creds     a file with the credentials of a user                  nats
-//	inbox     what the subjects of answers begin with                nats
+//	inbox     the beginning of the subjects of answers               nats
 //	kubeconfig, context                                              kubernetes
 //
-// If the URL has no credentials of S3, they are the credentials of the AWS CLI, from its
+// If the URL lacks credentials of S3, the client uses the credentials of the AWS CLI, from its
 // environment and files, or the credentials of the machine. The prefix is locks if not given. See
 // package s3lock for the probe.
 //

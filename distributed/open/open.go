@@ -99,11 +99,11 @@ func (c *Client) Semaphore(name string, size int64) (*lease.Semaphore, error) {
 // answer describes the past. The locks in the answer depend on the store:
 //
 //	file      every lock that was ever used, except those with long names
-//	sqlite... of table and queue, those that are held. Others return errors.ErrUnsupported.
-//	redis...  those that are held: keys below the prefix that look like a lock of the kind.
-//	zk        those that are held or waited for
-//	etcd      those that are held or waited for, also those of concurrency.Mutex
-//	consul    every lock that was ever used, also those of Consul's own lock
+//	sqlite... of table and queue, the held locks. Other kinds return errors.ErrUnsupported.
+//	redis...  the held locks: keys below the prefix that look like a lock of the kind.
+//	zk        the locks that are held or waited for
+//	etcd      the locks that are held or waited for, also the locks of concurrency.Mutex
+//	consul    every lock that was ever used, also every key of Consul's own lock
 //	nats      every lock that was ever used
 //	s3, gs    every lock that was ever used
 //	dynamodb  every lock that was ever used and not swept. It reads the whole table.

@@ -26,8 +26,9 @@ func carriedOut(t *testing.T, c *redis.Client) (n int, text string) {
 	return n, text
 }
 
-// Nothing can be left out: to see that a lock is free, to write its field and its time, to delete
-// the field, to look for waiters of ours, and to tell Redisson's. See the table in the README.
+// No command can be left out. An acquisition sees that the lock is free, and writes its field and
+// its time. A release deletes the field, looks for waiters of ours, and tells Redisson's waiters.
+// See the table in the README.
 func TestALockAndAnUnlockTakeTheseCommands(t *testing.T) {
 	t.Parallel()
 	direct := connect(t, startServer(t).Addr)

@@ -545,8 +545,9 @@ func TestAJavaWaiterCountsAsOneBesidesOurs(t *testing.T) {
 		defer java.Close()
 		_, err := java.Receive(background)
 		require.NoError(t, err)
-		// Local turns go on while they together take less time than four round trips, and a round trip
-		// takes milliseconds on a busy machine. Without the Java waiter the lock is taken once.
+		// Local turns go on while they together take less time than four round trips, and a round
+		// trip takes milliseconds on a busy machine. Without the Java waiter the lock is taken
+		// once.
 		require.Greater(t, cohort(t, addr, 60, 20*time.Millisecond), 15)
 	})
 }

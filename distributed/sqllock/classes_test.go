@@ -155,7 +155,7 @@ func complaints(d sqllock.Dialect, all bool) (list []classed) {
 }
 
 // inEachMood runs f for errors of the databases: for each known error, or for one error of each
-// class. c is a client of a kind, which has made a connection. rival is another client.
+// class. The client c of the kind has made a connection. rival is another client.
 func inEachMood(t *testing.T, k kind, on []database, all bool, opts []sqllock.Option,
 	f func(t *testing.T, m *mood, c, rival provider, why classed)) {
 	inMoods(t, k, on, func(d database) []classed {

@@ -14,7 +14,7 @@
 //	Table      a row: owner, token, end of lease  its lease            yes    none          all
 //	Row        SELECT ... FOR UPDATE on a row     the transaction      no     one a worker  all
 //	Advisory   pg_advisory_lock, GET_LOCK         the session          no     one a holder  servers
-//	Versioned  a version column of your table     has no holder               none          all
+//	Versioned  a version column of your table     without a holder            none          all
 //
 // A lock of a Table or an Advisory is a [lease.Mutex]: owned by a goroutine or an explicit owner,
 // reentrant, and watched while held. See package lease for queueing inside a process and for the

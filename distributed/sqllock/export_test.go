@@ -4,10 +4,10 @@ package sqllock
 // last.
 func (t *Table) Told(name string) []int64 { return t.c.told(name) }
 
-// Told is that of [Table].
+// Told is [Table.Told] for a lock of another kind.
 func (r *Row) Told(name string) []int64 { return r.c.told(name) }
 
-// Told is that of [Table].
+// Told is [Table.Told] for a lock of another kind.
 func (a *Advisory) Told(name string) []int64 { return a.c.told(name) }
 
 func (c *core) told(name string) (holders []int64) {

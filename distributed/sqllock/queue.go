@@ -15,9 +15,9 @@ import (
 //
 //	row of the lock   queue            asker          becomes
 //	held              any              not in it      last in it
-//	held              any              in it          what it was, alive for longer
+//	held              any              in it          unchanged, but alive for longer
 //	held by asker     any              any            holder: the answer to its grant was lost
-//	free, over        dead ones first  any            they are passed over
+//	free, over        dead first       any            the dead owners are passed over
 //	free, over        empty            any            holder
 //	free, over        asker first      in it          holder, and leaves it
 //	free, over        another first    any            as if it were held

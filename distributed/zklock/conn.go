@@ -34,9 +34,9 @@ const (
 )
 
 // link is one connection to a server, with or without TLS, as the ZooKeeper client uses it. link
-// changes neither requests nor answers. It observes three events that the ZooKeeper client does not
-// report: the session timeout that the server has granted, that the watches were renewed on a new
-// connection, and that the server has ended the session at its client's request.
+// changes neither requests nor answers. link observes three events that the ZooKeeper client does
+// not report. The server grants a session timeout. The watches are renewed on a new connection. The
+// server ends the session at its client's request.
 type link struct {
 	net.Conn
 	s      *session

@@ -147,7 +147,7 @@ func (st *store) Acquire(ctx context.Context, req driver.Request) (driver.Reply,
 //	holds                       returns that hold
 //	has a place, or no answer   goes on with its nodes
 //	has no place                begins the acquisition anew
-//	was ended, by whatever      asks nothing
+//	was ended, by any cause     asks nothing
 //
 // A request without a place deletes only the nodes that it has made itself.
 func (st *store) request(ctx context.Context, req driver.Request,

@@ -20,8 +20,8 @@ func Escape(name string, sign byte, plain func(i int) bool) string {
 	return text.String()
 }
 
-// Unescape returns the name that has the text, and false if digits are missing. The caller compares the
-// text of the name: other texts may stand for the same name.
+// Unescape returns the name that has the text, and false if digits are missing. The caller compares
+// the text of the name: other texts may stand for the same name.
 func Unescape(text string, sign byte) (name string, ok bool) {
 	name, rest, found := strings.Cut(text, string(rune(sign)))
 	for found {

@@ -14,7 +14,7 @@ import (
 //
 //	under way   waiting   a caller asks
 //	none        none      the request is sent at once
-//	some        none      the next request is sent when the last one is answered, or after the gap
+//	some        none      the next request is sent when the last request is answered, or after the gap
 //	some        one       the caller shares the request that waits
 //
 // So a request without an answer delays later callers by the gap. While the store is silent, at

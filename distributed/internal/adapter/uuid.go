@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// NewUUID returns a random UUID of a version. Version 8 is free for any use, and 4 is the usual one.
+// NewUUID returns a random UUID of a version. Version 8 is free for any use, and 4 is the usual
+// version.
 func NewUUID(version byte) string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails

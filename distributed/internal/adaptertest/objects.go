@@ -22,7 +22,7 @@ type Objects struct {
 	Len    func() int                            // the number of objects
 }
 
-// TestObjects tests, in virtual time, what a client of objects costs, and what it does without
+// TestObjects tests, in virtual time, the costs of a client of objects, and its behaviour without
 // answers and without its object. An hour has 360 renewals of a lease of 30 seconds.
 func TestObjects(t *testing.T, simulate func() Objects) {
 	for name, test := range map[string]func(t *testing.T, o Objects){

@@ -55,8 +55,8 @@ func Try(tb testing.TB, l locks.TryLocker, owner context.Context) bool {
 	return held
 }
 
-// Close closes a client whose requests may have had no answer. The error may say that acquisitions
-// are in doubt. It may not say that holds are left.
+// Close closes a client whose requests may be unanswered. The error may say that acquisitions are
+// in doubt. It may not say that holds are left.
 func Close(tb testing.TB, c interface {
 	Close(ctx context.Context) error
 }) {

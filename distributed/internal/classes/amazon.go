@@ -2,10 +2,11 @@ package classes
 
 import "errors"
 
-// This file reads the errors of Amazon's SDK by their methods: this module does not require the SDK.
+// This file reads the errors of Amazon's SDK by their methods: this module does not require the
+// SDK.
 
-// AmazonCode returns the code of the answer, or an empty text. An answer that is not Amazon's, such as a
-// proxy's answer, lacks a code.
+// AmazonCode returns the code of the answer, or an empty text. An answer that is not Amazon's, such
+// as a proxy's answer, lacks a code.
 func AmazonCode(err error) string {
 	var answer interface{ ErrorCode() string }
 	if !errors.As(err, &answer) || answer.ErrorCode() == "UnknownError" {

@@ -8,8 +8,8 @@
 //     store in memory.
 //  2. Mark errors with [ErrRefused], [ErrLogin] and [ErrUnavailable] where the server's answer
 //     permits it, see [Mark]. A store without marks is correct, but slower after errors.
-//  3. Give the Store to lease.New, with [WithErrorPrefix], [WithPlace] and the adapter's defaults. An
-//     adapter with several kinds of lock keeps one lease.Client for each kind in a [Group].
+//  3. Give the Store to lease.New, with [WithErrorPrefix], [WithPlace] and the adapter's defaults.
+//     An adapter with several kinds of lock keeps one lease.Client for each kind in a [Group].
 //  4. Run package leasetest on the Store: several clients, and faults between them and the server.
 //     Run package lockstest on one lock. Do both on each topology of a real server.
 //

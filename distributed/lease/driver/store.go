@@ -261,9 +261,9 @@ type ContentionProber interface {
 }
 
 // ReleaseHeedsDeadline is an optional interface of a [Store] whose Release does not outlast the
-// deadline of its context. The goroutine of an unlock then sends the first request itself. Otherwise another
-// goroutine sends the request, so that an unlock ends in time. The switch to the other goroutine
-// and back can take as long as the request.
+// deadline of its context. The goroutine of an unlock then sends the first request itself.
+// Otherwise another goroutine sends the request, so that an unlock ends in time. The switch to the
+// other goroutine and back can take as long as the request.
 type ReleaseHeedsDeadline interface {
 	// ReleaseHeedsDeadline reports whether Release always returns by the deadline of its context.
 	// Release may ignore a cancellation of the context before.

@@ -531,8 +531,8 @@ func (st *stage) heal() {
 	}
 }
 
-// recover waits until each worker has had the lock. The limit is between two turns: all turns together
-// take long on a slow server or a busy machine.
+// recover waits until each worker has had the lock. The limit is between two turns: all turns
+// together take long on a slow server or a busy machine.
 func (st *stage) recover() {
 	type start struct {
 		*worker

@@ -225,8 +225,8 @@ func (c *client) release(name, acquisition string) driver.Released {
 	return released
 }
 
-// releases reports whether Release says that acquisition, which does not have the lock, had it until
-// now. No request may say so.
+// releases reports whether Release says that acquisition, which does not have the lock, had it
+// until now. No request may say so.
 func (c *client) releases(name, acquisition string) bool {
 	c.Helper()
 	released, _ := c.releaseAgain(name, acquisition)

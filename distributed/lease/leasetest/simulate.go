@@ -35,10 +35,10 @@ type World struct {
 	// flag -leasetest.simulate=100h is for long runs, with new seeds.
 	For time.Duration
 
-	// Service makes the lives like the life of a service: leases of 10 to 30 seconds, holds of
-	// seconds to minutes, lives of hours to days, and minutes to hours between two faults. Without
-	// it something fails about each second, and several faults meet. The flag -leasetest.service
-	// sets it.
+	// Service makes the lives like the life of a service. Leases take 10 to 30 seconds, holds
+	// seconds to minutes, and lives hours to days. Minutes to hours pass between two faults.
+	// Without Service, something fails about each second, and several faults meet. The flag
+	// -leasetest.service sets it.
 	Service bool
 
 	// Processes and Users are how many processes there are at most, and how many goroutines of each
@@ -75,8 +75,8 @@ type World struct {
 //   - every error is true: a hold that ends early was lost, and a call fails for a reason
 //   - what a late request takes is given back within a tenth of the lease, and so is a lock that is
 //     granted after its user has left
-//   - a client whose Close has returned nil has no lock in the store, and gets none later, unless the
-//     store has sessions
+//   - a client whose Close has returned nil has no lock in the store, and gets none later, unless
+//     the store has sessions
 //   - the store answers as a ledger of all requests says
 //
 // The tests of this package have stores in memory that decide each request at once. Of these,
@@ -141,8 +141,8 @@ func (t *totals) String() string {
 		t.time.Round(time.Second), t.lives, t.acquisitions, t.requests, t.losses, t.faults)
 }
 
-// liveTelling lives p, and prints p's seed in any case: a life may panic, or may never end. A verbose
-// test prints each life, for tools/lives.
+// liveTelling lives p, and prints p's seed in any case: a life may panic, or may never end. A
+// verbose test prints each life, for tools/lives.
 func (w World) liveTelling(t *testing.T, p plan) (f *finding, sum totals) {
 	t.Helper()
 	began := time.Now()
@@ -411,7 +411,8 @@ func (w World) shorten(t *testing.T, f *finding) *finding {
 	return f
 }
 
-// head is the first line of the report. It has the seed, so that no shortened output lacks the seed.
+// head is the first line of the report. It has the seed, so that no shortened output lacks the
+// seed.
 func (f *finding) head(test string) string {
 	return fmt.Sprintf("seed %d is broken at %v: %s: live it again by %s",
 		f.plan.seed, f.at.Round(time.Microsecond), f.rule, replay(test, f.plan.seed))

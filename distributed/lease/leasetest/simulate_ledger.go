@@ -360,8 +360,8 @@ func (b *ledger) prolonged(e *entry, began, now time.Time, d time.Duration, sess
 }
 
 // orphan checks that r's client soon gives the lock back: a request that the client had given up
-// has acquired it, or whose user has left. In the second case, unanswered is true: the client may still
-// wait for the answer, and does not rely on it.
+// has acquired it, or whose user has left. In the second case, unanswered is true: the client may
+// still wait for the answer, and does not rely on it.
 func (b *ledger) orphan(r *Requests, req driver.Request, sent, gave time.Time, unanswered bool) {
 	p, l := r.port, b.life
 	within := req.TTL/10 + 200*time.Millisecond // the pause of a sweep, and a request
@@ -400,8 +400,8 @@ func (b *ledger) loses(v *possession) {
 	}
 }
 
-// givesBack checks that a client soon gives back a lost hold that the store still has, or that a late
-// request has just prolonged. b.mu is held.
+// givesBack checks that a client soon gives back a lost hold that the store still has, or that a
+// late request has just prolonged. b.mu is held.
 func (b *ledger) givesBack(e *entry) {
 	began := time.Now()
 	if !e.lost || !e.surely(began) || !b.exact() || e.p.overSessions() || e.p.isRaw() {
@@ -420,8 +420,8 @@ func (b *ledger) givesBack(e *entry) {
 	})
 }
 
-// renewsAgain checks that a client soon repeats a renewal that has just failed, for the holds that are
-// not renewed.
+// renewsAgain checks that a client soon repeats a renewal that has just failed, for the holds that
+// are not renewed.
 func (b *ledger) renewsAgain(r *Requests, ids []driver.HoldID, renewed []bool, d time.Duration) {
 	if b == nil || r.port.isRaw() || r.port.overSessions() || d != b.life.ttl { // it is no extension
 		return

@@ -319,8 +319,8 @@ func (p *process) goOn() {
 	}
 }
 
-// runs returns for how long the process has run since it was dead or stood still. It may go on later
-// than its plan says, such as after another trouble.
+// runs returns for how long the process has run since it was dead or stood still. It may go on
+// later than its plan says, such as after another trouble.
 func (p *process) runs() time.Duration {
 	if p.dead.Load() {
 		return 0
@@ -335,8 +335,8 @@ func (p *process) runs() time.Duration {
 	}
 }
 
-// idles says that the client has run for the time d, and has asked and heard nothing of an acquisition
-// after began.
+// idles says that the client has run for the time d, and has asked and heard nothing of an
+// acquisition after began.
 func (p *process) idles(acquisition string, began time.Time, d time.Duration) bool {
 	p.mu.Lock()
 	touched, pending := p.touched[acquisition], p.pending[acquisition]
@@ -584,8 +584,8 @@ func (l *life) calm() {
 }
 
 // turnBound is how long it may take until each user has had each lock, when everything is healed.
-// Locks of dead processes, and locks that a late request takes, end after two leases. Each time when
-// the server's clock was set back has prolonged them.
+// Locks of dead processes, and locks that a late request takes, end after two leases. Each time
+// when the server's clock was set back has prolonged them.
 func (l *life) turnBound() time.Duration { return 2*l.ttl + 15*time.Second + l.back }
 
 // possession is a hold in the hands of a user.

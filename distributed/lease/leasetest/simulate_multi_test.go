@@ -68,7 +68,8 @@ var multiNames = map[string]func(name string) []string{
 
 // multiSeeds are the seeds of lives that have found something.
 var multiSeeds = map[string][]uint64{
-	// Err returned a loss before Lost was closed, and an extension by the owner before shortened a hold.
+	// Err returned a loss before Lost was closed, and an extension by the owner before shortened a
+	// hold.
 	"ordered/watched": {14848727996547872920, 4950171911726442672},
 	"ordered/full":    {14103608129220912784},                       // the same
 	"tried/watched":   {18002039042140204464},                       // the same

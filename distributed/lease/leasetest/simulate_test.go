@@ -47,7 +47,8 @@ func simulates(t *testing.T, open opener, kind fakestore.Kind, seeds ...uint64) 
 // directSeeds are the seeds of lives that have found something.
 var directSeeds = map[fakestore.Kind][]uint64{
 	fakestore.Tied: {9655500966254720794},
-	// A late request shortened a long extension, and a lock that came slowly outlived a failed release.
+	// A late request shortened a long extension, and a lock that came slowly outlived a failed
+	// release.
 	fakestore.Queued: {3621920318389626302, 18290862228878709849},
 }
 

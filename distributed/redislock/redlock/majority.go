@@ -79,8 +79,8 @@ func (m *majority) patience(d time.Duration) time.Duration {
 	return min(max(d/10, 100*time.Millisecond), time.Second)
 }
 
-// Acquire asks all servers for a vote. Without a majority it deletes the vote on all servers, unless
-// another request of the acquisition counts the vote, or a hold has it.
+// Acquire asks all servers for a vote. Without a majority it deletes the vote on all servers,
+// unless another request of the acquisition counts the vote, or a hold has it.
 func (m *majority) Acquire(ctx context.Context, req driver.Request) (driver.Reply, error) {
 	n := len(m.nodes)
 	v := m.begin(req.Name, req.Acquisition, req.TTL)
@@ -161,8 +161,9 @@ func (m *majority) Lookup(ctx context.Context, req driver.Request) (driver.Reply
 }
 
 // Release returns when a majority of the servers has freed the lock, when no majority can have had
-// the lock, or when so many servers have failed that no majority is left. It frees the other servers
-// in the background. A vote that was refused because the majority came too late was not a hold.
+// the lock, or when so many servers have failed that no majority is left. It frees the other
+// servers in the background. A vote that was refused because the majority came too late was not a
+// hold.
 func (m *majority) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
 	v := m.find(id.Name, id.Acquisition)
 	if v == nil {

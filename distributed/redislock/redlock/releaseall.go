@@ -80,8 +80,8 @@ func (v *vote) disclaim(i int) {
 }
 
 // clearAll deletes the claimed votes on server i. clearAll repeats its request until the server has
-// answered, for the release timeout at most. Each request may take the time limit. If a creation of
-// a vote had no answer, clearAll leaves that vote to clear.
+// answered, for the release timeout at most. Each request may take the time limit. If the creation
+// of a vote was not answered, clearAll leaves that vote to clear.
 func (m *majority) clearAll(i int, votes []*vote, limit time.Duration) {
 	var left []*vote // votes whose seats on server i are locked
 	for _, v := range votes {

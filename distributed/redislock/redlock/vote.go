@@ -60,7 +60,7 @@ type seat struct {
 	// testing/synctest, time would stand still while a goroutine waits for a sync.Mutex.
 	mu    fair.Mutex
 	dirty bool // the vote may be there
-	late  bool // a creation had no answer, and may reach the server after a deletion
+	late  bool // a creation was not answered, and may reach the server after a deletion
 	asked bool // a deletion was sent before, and may have deleted the vote
 
 	// Guarded by vote.mu.

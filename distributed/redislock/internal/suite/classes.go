@@ -220,8 +220,8 @@ func codes() (all []string) {
 	return all
 }
 
-// ARedlockFollowsTheClassOfAnErrorReply has one server. Of several servers, one may answer later than
-// the client waits for it once the others have failed: then the outcome is in doubt.
+// ARedlockFollowsTheClassOfAnErrorReply has one server. Of several servers, one may answer later
+// than the client waits for it once the others have failed: then the outcome is in doubt.
 func ARedlockFollowsTheClassOfAnErrorReply(t *testing.T, on Driver) {
 	t.Parallel()
 	adaptertest.TestKinds(t, outages(), func(t *testing.T) (*adaptertest.Refuser[string], []adaptertest.Kind) {
