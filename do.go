@@ -115,7 +115,7 @@ func doLeased(ctx context.Context, l Leased, fn func(ctx context.Context) error,
 		close(stop)
 		<-stopped
 		cancel(nil)
-		// This comes before the release, because a released hold has no state. Err sees that the
+		// Err comes before the release, because a released hold lacks a state. Err sees that the
 		// lease expired just now. Lost sees that the store took the lock away.
 		*loss = hold.Err()
 		if *loss == nil && isClosed(lost) {

@@ -2,10 +2,10 @@
 // one interface. A call site written against [TryLocker] does not change when its lock moves
 // from this process to Redis, ZooKeeper, etcd, a database or a file.
 //
-// This package has what all locks share: the interfaces, the [Owner] of a hold, the errors, and
-// the helpers [Do], [TryDo], [Multi] and [Guarded]. The locks are in the packages reentrant,
-// rwlock, fair, spin, keyed, and in those below distributed. Package lockstest checks your own
-// lock against the rules on this page.
+// This package has the parts that all locks share: the interfaces, the [Owner] of a hold, the
+// errors, and the helpers [Do], [TryDo], [Multi] and [Guarded]. The locks are in the packages
+// reentrant, rwlock, fair, spin, keyed, and in those below distributed. Package lockstest checks
+// your own lock against the rules on this page.
 //
 // # Two families of methods
 //

@@ -130,7 +130,7 @@ type keyedless struct {
 	_ string
 }
 
-// isFree checks that an owner can have k's lock and give it back.
+// isFree checks that an owner can acquire and release k's lock.
 func (k faultyKind) isFree(t *testing.T, at int) {
 	t.Helper()
 	ctx := locks.WithOwner(context.Background(), locks.NewOwner())

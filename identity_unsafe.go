@@ -3,7 +3,7 @@ package locks
 import "reflect"
 
 // identity returns the address to which l points and the name of l's type. The result ok is false
-// if l is not a reference: such an l has no identity to order it by.
+// if l is not a reference: such an l lacks an identity by which Multi could order it.
 //
 // The address serves as a number only, and is never turned back into a pointer. The address stays
 // the same, because the collector does not move objects. The caller keeps l in an object of its

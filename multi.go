@@ -260,7 +260,7 @@ type multi struct {
 	//   - From counted to 0, with mu held, when the last count ends.
 	//
 	// UnlockContext and Hold look into the counts if their CompareAndSwap from the owner fails. If
-	// the owner has no count, ErrNotHeld is right, because the owner was without a hold at one
+	// the owner lacks a count, ErrNotHeld is right, because the owner was without a hold at one
 	// moment of this call:
 	//
 	//   - If the word was 0 or another owner, that moment is the CompareAndSwap.
@@ -394,10 +394,9 @@ func (m *multi) lockFrom(ctx context.Context, o Owner, first int) (missing int, 
 	return -1, 0, nil
 }
 
-// selfish returns an error if each, which a try has failed to acquire, is the same lock as a
-// member in taken. Two clients of one store make two members of one lock. To ask the store
-// seldom, selfish does so only at the first refusal of this Multi, the second, the fourth, and so
-// on.
+// selfish returns an error if each is the same lock as a member in taken. A try has failed to
+// acquire each. Two clients of one store make two members of one lock. To ask the store seldom,
+// selfish does so only at the first refusal of this Multi, the second, the fourth, and so on.
 func (m *multi) selfish(ctx context.Context, each member, taken []member) error {
 	if !m.ties || !slices.ContainsFunc(taken, each.ties) {
 		return nil

@@ -126,7 +126,7 @@ func TestMultiOfKeysThatBeginWithZeroHasNoOrder(t *testing.T) {
 	require.Equal(t, `locks.Multi[member 0 (*locks_test.shared "/a")]`, m.(interface{ String() string }).String())
 }
 
-// bare is a lock of a store that has no key.
+// bare is a lock of a store, and lacks a key.
 type bare struct{ *fakelock.Leased }
 
 func TestMultiOfLeasedLocksWithoutKeysHasNoOrder(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 	"github.com/jucgo/locks/internal/test/freelist"
 )
 
-// A list of free slots has A, B and C. Somebody who takes A has just read that B is behind it when
-// somebody else takes A and B, and puts A back. The first one is still A, so a plain
-// compare-and-swap goes through, and makes B the first free slot, which is in use: it gets a second
+// A list of free slots has A, B and C. A goroutine that takes A has just read that B is behind A.
+// Then another goroutine takes A and B, and puts A back. The first free slot is A again, so a plain
+// compare-and-swap succeeds, and makes B the first free slot. But B is in use, and gets a second
 // user. A stamp tells that A was put back.
 func Example_aba() {
 	demonstrate := func(l freelist.List, step *freelist.Step) {

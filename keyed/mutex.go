@@ -238,7 +238,7 @@ func (l Mutex[K]) UnlockContext(ctx context.Context) error {
 // kind describes a lock with conditions, whose key its condition knows, to deadlock detection.
 var kind = syncq.Kind{Name: "keyed.Mutex", Refusable: true}
 
-// what names a lock of this package in errors.
+// what is the name of a lock of this package in errors.
 const what = "the keyed.Mutex"
 
 // notHeld returns the error of op by o, which does not hold the lock.

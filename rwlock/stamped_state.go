@@ -25,15 +25,15 @@ func (st Stamp) IsOptimisticRead() bool { return st&(version-1) == optimistic }
 //	v       0       0       0        0      0       0      0       free, no waiters
 //	v       0       0       0        0      0       0      1       held for writing, no waiters
 //	v       n       0       0        0      0       0      0       n read holds, no waiters
-//	v       n       1       0        0      0       0      0       likewise, and those of the table
+//	v       n       1       0        0      0       0      0       likewise, and the holds of the table
 //	v       0       0       r        0      w       1      0       free; the first waiter was woken
 //	v       0       0       r        0      w       1      1       held by a barger; likewise
 //	v       n       0       r        0      w       1      0       n read holds of bargers; likewise
 //	v       0       0       r        1      w       1      1       held for writing, goroutines wait
 //	v       n       0       r        1      1       1      0       n read holds, a writer in front
 //
-// All other combinations are illegal while the guard is free. If n is all ones, there are n read
-// holds and overflow more.
+// All other combinations are illegal while the guard is free. If all bits of n are set, there are n
+// + overflow read holds.
 //
 // A stamp is a version, and one bit for the mode.
 //

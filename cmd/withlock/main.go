@@ -9,8 +9,8 @@
 //	withlock force -yes nightly
 //	withlock watch
 //
-// See the README for the exit codes and for what happens when the lock is lost. Package command
-// makes a smaller withlock for some of the stores.
+// See the README for the exit codes and for the effects of a lost lock. Package command makes a
+// smaller withlock for some of the stores.
 package main
 
 import (

@@ -22,7 +22,7 @@ type sale struct {
 
 var errStale = errors.New("the ledger was written to under a later fencing token")
 
-// all returns the sales, none if there is no file yet.
+// all returns the sales. It returns none if the file does not exist yet.
 func (l ledger) all() ([]sale, error) {
 	f, err := os.Open(l.path)
 	if errors.Is(err, fs.ErrNotExist) {

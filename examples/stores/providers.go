@@ -18,7 +18,7 @@ import (
 // store is where the locks are. Which one it is shows nowhere else in this program.
 type store struct {
 	*open.Client
-	// url is what another process must give to openStore for the same locks, or "" if the locks
+	// url is the URL by which openStore opens the same locks in another process, or "" if the locks
 	// belong to this process.
 	url string
 	// remove removes the parts that were made for the store.

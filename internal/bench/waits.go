@@ -18,8 +18,8 @@ type ContextLocker interface {
 	UnlockContext(context.Context) error
 }
 
-// CancelledWait makes a subject of the processor time that the end of a wait takes, of [Waiters]
-// waits that one cancellation ends.
+// CancelledWait makes a subject that measures the processor time of the end of a wait. One
+// cancellation ends [Waiters] waits.
 func CancelledWait(name string, make func() ContextLocker) Subject {
 	return endedWait(name, func() waits {
 		l := make()
@@ -248,8 +248,8 @@ func ConditionPingPong(name string, make func() Conditions) Subject {
 	})
 }
 
-// BroadcastTo makes a subject of the processor time that a wait for a condition takes, of so many
-// waits that one broadcast ends. Each waiter goes to the lock again before the next broadcast.
+// BroadcastTo makes a subject that measures the processor time of a wait for a condition. One
+// broadcast ends so many waits. Each waiter goes to the lock again before the next broadcast.
 func BroadcastTo(waiters int, name string, make func() Conditions) Subject {
 	return Cost(name, func(n int) (float64, error) {
 		l := make()

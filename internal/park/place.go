@@ -72,8 +72,8 @@ func (l locker) Unlock() {
 // each frame that it returns through.
 func (p *Place) Init() { p.cond.L = locker{p} }
 
-// Maker returns a function that makes nodes of waits for a sync.Pool. placeOf returns the Place of a
-// node.
+// Maker returns a function that makes nodes of waits for a sync.Pool. placeOf returns the Place of
+// a node.
 func Maker[N any](placeOf func(*N) *Place) func() any {
 	return func() any {
 		n := new(N)

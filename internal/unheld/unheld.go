@@ -25,7 +25,7 @@ type Owner interface {
 	fmt.Stringer
 }
 
-// By returns the error of caller, which has no hold, while holders have holds. The state is the
+// By returns the error of caller, which lacks a hold, while holders have holds. The state is the
 // text before the holders, such as "the lock is held by", and where the text behind them.
 //
 // The holders are asked for after the operation has failed. If caller is one of them, another

@@ -151,9 +151,9 @@ func Random(seed uint64) Option {
 	}
 }
 
-// Replay runs one schedule, as a report has printed it. If the report says that something besides
-// the explorer decides in the program, the schedule ends with a ~: it is run until it shows a
-// finding, within the limits of a search.
+// Replay runs one schedule, as a report has printed it. The schedule ends with a ~ if the report
+// says that something besides the explorer decides in the program. Such a schedule is run until it
+// shows a finding, within the limits of a search.
 func Replay(schedule string) Option {
 	return func(c *config) {
 		c.replay, c.repeats, c.horizon, c.err = parse(schedule)
@@ -183,10 +183,10 @@ func Complete() Option { return func(c *config) { c.complete = true } }
 // programs that show a mistake.
 func Expect(k Kind) Option { return func(c *config) { c.expect = k } }
 
-// result is what a search has shown.
+// result is the result of a search.
 type result struct {
 	schedules int
-	complete  string    // what the search was complete up to, or ""
+	complete  string    // says up to which bound the search was complete, or ""
 	alike     reduction // has left out schedules
 	doubt     string    // why there are other schedules, or ""
 	strayed   bool      // something besides the explorer decides in the program
@@ -495,7 +495,7 @@ func (r *result) found(t *testing.T, c *config, f func(*X), x *X) {
 	}
 }
 
-// strays is what a search says of a program that has done two things after the same decisions.
+// strays is the message about a program that has done two things after the same decisions.
 const strays = "Something besides the explorer decides in this program: a select, the order of a map, " +
 	"random numbers, or time. See X.Select and X.Choose"
 
@@ -646,7 +646,7 @@ const mostShrinks = 400
 var shrinking = 5 * time.Second
 
 // shrink returns a short schedule with the same kind of finding as x. A schedule is shorter if
-// fewer of its decisions differ from the default, or else if it has fewer steps. shrink first
+// fewer of its decisions differ from the default, or else if it has fewer steps. First shrink
 // leaves decisions out, half of them at a time and then fewer. If x was not found depth first, it
 // then looks for a schedule with fewer preemptions.
 func shrink(t *testing.T, c *config, f func(*X), x *X) []deviation {

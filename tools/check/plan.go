@@ -50,7 +50,8 @@ func (p *plan) print(out io.Writer) {
 	}
 }
 
-// A goPackage is what `go list` says of a package. With -test, it says it of the tests too.
+// A goPackage is the answer of `go list` about a package. With -test, `go list` describes the tests
+// too.
 type goPackage struct {
 	Dir, ImportPath, ForTest                    string
 	Standard                                    bool
@@ -149,8 +150,8 @@ func (c *checker) addTools(p *plan, file string, names ...string) {
 
 func inTestdata(file string) bool { return slices.Contains(strings.Split(file, "/"), "testdata") }
 
-// owner returns the package that a file without a reader belongs to, or "": the package that embeds
-// it, or else the first package in a folder above, but not the root package.
+// owner returns the package that a file without a reader belongs to, or "". That is the package
+// that embeds the file, or else the first package in a folder above, but not the root package.
 func (c *checker) owner(file string) (string, error) {
 	above, _, data := strings.Cut("/"+file, "/testdata/")
 	folder := path.Dir(file)

@@ -43,8 +43,8 @@ const (
 )
 
 // goTest runs go test in a folder of the repository. It prints a line for each package, and all
-// that a failing test or package printed. A test that skips itself fails: what is left out here is
-// left out by name, in .ci/full. Only a hang reaches the limit: a busy machine takes longer than
+// that a failing test or package printed. A test that skips itself fails: the tests that the gate
+// leaves out are named in .ci/full. Only a hang reaches the limit: a busy machine takes longer than
 // the ten minutes of go test.
 func (j *job) goTest(ctx context.Context, folder string, env []string, args ...string) error {
 	cmd := j.command(ctx, "go", append([]string{"test", "-json", "-timeout=30m"}, args...)...)

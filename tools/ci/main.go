@@ -1,10 +1,10 @@
 // Command ci runs the checks of this repository. Scripts and people call it by .ci/run:
 //
-//	.ci/run                  the gate: what a change can break, before each change lands
+//	.ci/run                  the gate: the checks that a change can break, before each change lands
 //	.ci/run full             everything, each night
 //	.ci/run NAME...          steps or parts by name, such as lint, vet or distributed/redislock
 //	.ci/run full NAME...     the same with all of their tests
-//	.ci/run list             the steps, their parts, and what each one checks
+//	.ci/run list             the steps, their parts, and the checks of each step
 //
 // Steps that mostly wait for servers run beside steps that mostly compile. A step prints its output
 // when it has ended. At the end a table has the time of each step, the slowest first.

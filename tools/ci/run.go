@@ -30,9 +30,9 @@ const (
 )
 
 // How many steps of a lane run at a time, while both lanes have some. The checks mostly compute.
-// But most of them wait for a single process again and again, such as the linker of a program. What
-// compiles for minutes on an empty cache is prepared before: beside it a request to a real server
-// takes seconds.
+// But most of them wait for a single process again and again, such as the linker of a program. The
+// packages that compile for minutes on an empty cache are compiled before: beside such a
+// compilation, a request to a real server takes seconds.
 const (
 	checksAtATime = 2
 	testsAtATime  = 3
@@ -79,7 +79,7 @@ func newCI(folder string) (*ci, error) {
 	return &ci{folder: w.Folder, work: w, began: time.Now()}, nil
 }
 
-// run runs the steps, and goes on after a failure, so that one run shows all of them.
+// run runs the steps, and goes on after a failure, so that one run shows all failures.
 func (c *ci) run(ctx context.Context, steps []step) error {
 	temp, err := os.MkdirTemp("", "ci")
 	if err != nil {

@@ -104,9 +104,10 @@ func reportsBool(results *ast.FieldList) bool {
 	})
 }
 
-// oneMeaning has words that stood for several things once. Each may now be declared in these ways
-// only: as a field, a parameter, a variable or a constant of the type, as a type of the package, or
-// as a function with the result. A declaration without a type counts by its value.
+// oneMeaning has words that stood for several things once. The lists have the ways in which each
+// word may be declared now. A value is a field, a parameter, a variable or a constant of the type.
+// A type is a type of the package, and a func is a function with the result. A declaration without
+// a type counts by its value.
 var oneMeaning = map[string][]string{
 	"patience": {"value time.Duration", "func time.Duration"}, // how long an answer is waited for
 	"released": {"value atomic.Bool"},                         // the hold or the permits were given back

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// A summary is what other packages know of a function: a fact. A lock has the name that the
-// function uses. The name begins with the receiver, with a parameter or with a variable of a
+// A summary is a fact: the knowledge of other packages about a function. A lock has the name that
+// the function uses. The name begins with the receiver, with a parameter or with a variable of a
 // package.
 type summary struct {
 	Changes   []savedChange
@@ -31,8 +31,8 @@ func (s *summary) empty() bool {
 	return len(s.Changes)+len(s.Certain)+len(s.Acquired)+len(s.Frees)+len(s.Callbacks) == 0
 }
 
-// A packageSummary is what other packages know of the locks of a package: a fact. The lists have
-// the keys of fields and variables.
+// A packageSummary is a fact: the knowledge of other packages about the locks of a package. The
+// lists have the keys of fields and variables.
 type packageSummary struct {
 	Shared   []string
 	Released []string // for another function, in a way that no summary shows
@@ -152,7 +152,7 @@ type foreignStep struct {
 	pkg *types.Package
 }
 
-// foreign is what a package knows of the packages that it imports.
+// foreign is a package's knowledge about the packages that it imports.
 type foreign struct {
 	packages                        map[string]bool
 	shared, released, written, left map[string]bool

@@ -43,7 +43,7 @@ const (
 	maxHolds = 3
 )
 
-// A state is what a function has done with one lock so far, on one path of control. The arrays
+// A state sums up the steps of a function with one lock so far, on one path of control. The arrays
 // have an element for each mode.
 type state struct {
 	held     [2]uint8 // holds that the function has

@@ -74,8 +74,9 @@ func startPatient(t *testing.T, url string, args ...string) *process {
 	return startWith(t, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, asPatient+"=1") }, url, args...)
 }
 
-// hold starts a program that holds its lock, and whose command says up. On a busy machine a store may not
-// answer in time, which ends the program before it has the lock: then another one is started.
+// hold starts a program that holds its lock, and whose command says up. On a busy machine a store
+// may not answer in time. Then the program ends before it has the lock, and hold starts another
+// program.
 func hold(t *testing.T, url, up string, args ...string) *process {
 	t.Helper()
 	for end := time.Now().Add(hang); ; {

@@ -2,6 +2,6 @@
 
 package effort
 
-// share is half of what it is without the race detector, under which a search takes four times as
+// share is half of the share without the race detector, under which a search takes four times as
 // long. A run with the race detector looks for races, and finds them in the first lives.
 const share = 8

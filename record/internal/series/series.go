@@ -23,8 +23,8 @@ const (
 	Other = "_other"
 )
 
-// Series has a value for each name that is told apart, and one value for all other names. Init comes
-// first. A Series must not be copied.
+// Series has a value for each name that is told apart, and one value for all other names. Init
+// comes first. A Series must not be copied.
 type Series[T any] struct {
 	make func(label string) T
 

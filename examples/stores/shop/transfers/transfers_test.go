@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A finding is a testing.TB that keeps its failures, because this test wants one. Your tests call
-// deadlock.Check(t), as the last one here does.
+// deadlock.Check(t), as the last test of this file does.
 type finding struct {
 	end      []func()
 	failures []string
