@@ -109,17 +109,11 @@ func TestAnswersAboutTheRowAreConflicts(t *testing.T) {
 	f := newFront()
 	d, err := dynamolock.NewDocuments(dynamodb.New(options("fake", f)), table)
 	require.NoError(t, err)
-	for _, r := range dynamolock.Refusals {
-		f.answers(func(string, func() *http.Response) *http.Response { return refusalOf(r.Code) })
+	adaptertest.TestConflicts(t, dynamolock.Refusals, func(code string) error {
+		f.answers(func(string, func() *http.Response) *http.Response { return refusalOf(code) })
 		_, err := d.Swap(background, "it", nil, "")
-		require.Error(t, err, r.Code)
-		require.NotEmpty(t, r.Why, r.Code)
-		if r.Class == classes.Stored {
-			require.ErrorIs(t, err, caslock.ErrConflict, r.Code)
-		} else {
-			require.NotErrorIs(t, err, caslock.ErrConflict, r.Code)
-		}
-	}
+		return err
+	})
 }
 
 func TestAnAnswerThatIsNotListedHasTheClassOfItsStatus(t *testing.T) {

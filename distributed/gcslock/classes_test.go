@@ -56,19 +56,13 @@ func TestAnswersAboutTheObjectAreConflicts(t *testing.T) {
 	t.Parallel()
 	f := newFake()
 	d := gcslock.Documents(f.client(), bucketName, gcslock.DefaultEndpoint)
-	for _, r := range gcslock.Refusals {
-		f.before = func(*http.Request) (*http.Response, error) {
-			return refusal(refusedAs(r.Code).status, refusedAs(r.Code).reason), nil
+	adaptertest.TestConflicts(t, gcslock.Refusals, func(code string) error {
+		f.Before = func(*http.Request) (*http.Response, error) {
+			return refusal(refusedAs(code).status, refusedAs(code).reason), nil
 		}
 		_, err := d.Swap(context.Background(), "it", nil, "")
-		require.Error(t, err, r.Code)
-		require.NotEmpty(t, r.Why, r.Code)
-		if r.Class == classes.Stored {
-			require.ErrorIs(t, err, caslock.ErrConflict, r.Code)
-		} else {
-			require.NotErrorIs(t, err, caslock.ErrConflict, r.Code)
-		}
-	}
+		return err
+	})
 }
 
 func TestAnAnswerThatIsNotListedHasTheClassOfItsStatus(t *testing.T) {

@@ -130,8 +130,8 @@ func TestANameThatReadsLikeAnErrorIsNone(t *testing.T) {
 
 func TestAReadSaysThatTheBucketIsMissing(t *testing.T) {
 	f := newFake()
-	f.before = func(*http.Request) (*http.Response, error) { // for a read Google has a text, not JSON
-		return answered(http.StatusNotFound, "The specified bucket does not exist."), nil
+	f.Before = func(*http.Request) (*http.Response, error) { // for a read Google has a text, not JSON
+		return adaptertest.Answered(http.StatusNotFound, "The specified bucket does not exist."), nil
 	}
 	_, err := open(t, f.client()).Mutex("it").Inspect(t.Context())
 	require.ErrorContains(t, err, `bucket "locks-bucket": the bucket does not exist`)
@@ -163,7 +163,7 @@ func TestAnswersSayWhatIsKnown(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(x.status, x.reason), func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fake) {
-				f.before = func(r *http.Request) (*http.Response, error) {
+				f.Before = func(r *http.Request) (*http.Response, error) {
 					if r.Method != http.MethodPost {
 						return nil, nil
 					}
@@ -179,7 +179,7 @@ func TestAnswersSayWhatIsKnown(t *testing.T) {
 				require.Equal(t, x.unavailable, errors.Is(err, lease.ErrUnavailable), "unavailable")
 				require.Equal(t, x.status == http.StatusUnauthorized, errors.Is(err, lease.ErrLogin), "login")
 				require.NotErrorIs(t, err, caslock.ErrConflict)
-				_, writes, _ := f.counts()
+				_, writes, _ := f.Counts()
 				require.Equal(t, 1, writes, "no redirect is followed")
 			})
 		})
@@ -188,8 +188,8 @@ func TestAnswersSayWhatIsKnown(t *testing.T) {
 
 func TestAReadWithoutItsRightSaysWhich(t *testing.T) {
 	f := newFake()
-	f.before = func(*http.Request) (*http.Response, error) {
-		return answered(http.StatusForbidden, "ada@example.com does not have storage.objects.get access"), nil
+	f.Before = func(*http.Request) (*http.Response, error) {
+		return adaptertest.Answered(http.StatusForbidden, "ada@example.com does not have storage.objects.get access"), nil
 	}
 	c := open(t, f.client())
 	err := c.Mutex("it").LockContext(adaptertest.Owner())
@@ -203,15 +203,15 @@ func TestAReadWithoutItsRightSaysWhich(t *testing.T) {
 func TestASweepWithoutItsRightSaysWhich(t *testing.T) {
 	f := newFake()
 	d := gcslock.Documents(f.client(), bucketName, gcslock.DefaultEndpoint)
-	f.before = func(*http.Request) (*http.Response, error) { return refusal(http.StatusForbidden, "forbidden"), nil }
+	f.Before = func(*http.Request) (*http.Response, error) { return refusal(http.StatusForbidden, "forbidden"), nil }
 	err := d.(caslock.Deleter).Delete(t.Context(), "it", "1")
 	require.ErrorContains(t, err, "the right storage.objects.delete is missing")
 }
 
 func TestAPageForPeopleIsNoPartOfAnError(t *testing.T) {
 	f := newFake()
-	f.before = func(*http.Request) (*http.Response, error) {
-		return answered(http.StatusBadGateway, "<html>"+strings.Repeat("sorry", 100)), nil
+	f.Before = func(*http.Request) (*http.Response, error) {
+		return adaptertest.Answered(http.StatusBadGateway, "<html>"+strings.Repeat("sorry", 100)), nil
 	}
 	_, err := open(t, f.client()).Mutex("it").Inspect(t.Context())
 	require.ErrorContains(t, err, "502 Bad Gateway")
@@ -222,7 +222,7 @@ func TestAPageForPeopleIsNoPartOfAnError(t *testing.T) {
 func TestAWriteTooManyIsRepeatedAfterAPause(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		var n atomic.Int64
-		f.before = func(r *http.Request) (*http.Response, error) {
+		f.Before = func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodPost && n.Add(1)%3 != 0 {
 				return refusal(http.StatusTooManyRequests, "rateLimitExceeded"), nil
 			}
@@ -231,10 +231,10 @@ func TestAWriteTooManyIsRepeatedAfterAPause(t *testing.T) {
 		l, owner := open(t, f.client()).Mutex("it"), adaptertest.Owner()
 		require.NoError(t, l.LockContext(owner))
 		require.EqualValues(t, 1, adaptertest.Token(t, l, owner))
-		_, writes, _ := f.counts()
+		_, writes, _ := f.Counts()
 		require.Equal(t, 3, writes, "it writes nothing to find out what became of the first")
 		require.NoError(t, l.UnlockContext(owner))
-		_, writes, _ = f.counts()
+		_, writes, _ = f.Counts()
 		require.Equal(t, 3, writes)
 	})
 }
@@ -242,7 +242,7 @@ func TestAWriteTooManyIsRepeatedAfterAPause(t *testing.T) {
 func TestAnotherWriteUnderWayIsAConflict(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		var n atomic.Int64
-		f.before = func(r *http.Request) (*http.Response, error) {
+		f.Before = func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodPost && n.Add(1) == 1 {
 				return refusal(http.StatusConflict, "conflict"), nil
 			}
@@ -254,10 +254,10 @@ func TestAnotherWriteUnderWayIsAConflict(t *testing.T) {
 
 func TestAWriteWithoutAnswerIsInDoubt(t *testing.T) {
 	f := newFake()
-	f.after = func(*http.Request, *http.Response) (*http.Response, error) { return nil, errNetwork }
+	f.After = func(*http.Request, *http.Response) (*http.Response, error) { return nil, adaptertest.ErrNetwork }
 	d := gcslock.Documents(f.client(), bucketName, gcslock.DefaultEndpoint)
 	_, err := d.Swap(t.Context(), "it", []byte("data"), "")
-	require.ErrorIs(t, err, errNetwork)
+	require.ErrorIs(t, err, adaptertest.ErrNetwork)
 	require.NotErrorIs(t, err, lease.ErrRefused)
 	require.NotErrorIs(t, err, lease.ErrUnavailable)
 }
@@ -265,20 +265,20 @@ func TestAWriteWithoutAnswerIsInDoubt(t *testing.T) {
 func TestAnAnswerCutOffIsNoForeignObject(t *testing.T) {
 	f := newFake()
 	adaptertest.Pair(t, open(t, f.client()).Mutex("it"))
-	f.after = func(_ *http.Request, answer *http.Response) (*http.Response, error) {
+	f.After = func(_ *http.Request, answer *http.Response) (*http.Response, error) {
 		half := io.LimitReader(answer.Body, answer.ContentLength/2)
-		answer.Body = io.NopCloser(io.MultiReader(half, iotest.ErrReader(errNetwork)))
+		answer.Body = io.NopCloser(io.MultiReader(half, iotest.ErrReader(adaptertest.ErrNetwork)))
 		return answer, nil
 	}
 	_, err := open(t, f.client()).Mutex("it").Inspect(t.Context())
 	require.ErrorIs(t, err, lease.ErrUnreachable)
-	require.ErrorIs(t, err, errNetwork)
+	require.ErrorIs(t, err, adaptertest.ErrNetwork)
 }
 
 func TestAnUnlockWaitsForCredentials(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		var missing atomic.Bool
-		f.before = func(*http.Request) (*http.Response, error) { // as the transport of oauth2 does
+		f.Before = func(*http.Request) (*http.Response, error) { // as the transport of oauth2 does
 			if missing.Load() {
 				return nil, errors.New("oauth2: cannot fetch token")
 			}
@@ -297,7 +297,7 @@ func TestAnUnlockWaitsForCredentials(t *testing.T) {
 
 func TestMissingCredentialsAreAnError(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
-		f.before = func(*http.Request) (*http.Response, error) { return nil, errors.New("oauth2: cannot fetch token") }
+		f.Before = func(*http.Request) (*http.Response, error) { return nil, errors.New("oauth2: cannot fetch token") }
 		err := open(t, f.client()).Mutex("it").LockContext(adaptertest.Owner())
 		require.ErrorContains(t, err, "oauth2: cannot fetch token")
 		require.ErrorIs(t, err, lease.ErrUnreachable)
@@ -308,7 +308,7 @@ func TestMissingCredentialsAreAnError(t *testing.T) {
 func TestTheRequestsAreThoseOfGoogle(t *testing.T) {
 	f := newFake()
 	var seen []string
-	f.before = func(r *http.Request) (*http.Response, error) {
+	f.Before = func(r *http.Request) (*http.Response, error) {
 		query, _ := url.QueryUnescape(r.URL.RawQuery)
 		seen = append(seen, strings.TrimSpace(r.Method+" "+r.URL.Host+r.URL.EscapedPath()+"?"+query+" "+
 			r.Header.Get("Content-Type")))

@@ -42,7 +42,7 @@ func TestLocksInMemoryPassTheKit(t *testing.T) {
 		return leasetest.Config{
 			Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
 				client := connectBy(tb, func(context.Context, string, string) (net.Conn, error) {
-					return link.Pipe(f.serve), nil
+					return link.Pipe(f.Serve), nil
 				})
 				c, err := gcslock.New(client, bucketName, polling, gcslock.WithEndpoint("http://fake"),
 					gcslock.WithLeaseOptions(opts...))
@@ -51,7 +51,7 @@ func TestLocksInMemoryPassTheKit(t *testing.T) {
 				return c
 			},
 			Foreign: func(_ testing.TB, name string) {
-				f.set(func() {
+				f.Set(func() {
 					f.last++
 					f.objects["locks/"+name+".json"] = object{"a photograph", f.last}
 				})

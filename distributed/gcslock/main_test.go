@@ -16,6 +16,7 @@ import (
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/gcslock"
 	"github.com/jucgo/locks/distributed/internal/adaptertest"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
@@ -82,6 +83,13 @@ func get(tb testing.TB, s *testbed.GCS, name string) (data []byte, generation st
 	data, err = io.ReadAll(resp.Body)
 	require.NoError(tb, err)
 	return data, resp.Header.Get("X-Goog-Generation")
+}
+
+// at returns a function that opens clients of the locks on a server.
+func at(s *testbed.GCS) adaptertest.Opener {
+	return func(tb testing.TB, opts ...lease.Option) *caslock.Client {
+		return openAt(tb, s, gcslock.WithLeaseOptions(opts...))
+	}
 }
 
 // polling are pauses for tests.

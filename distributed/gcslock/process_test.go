@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/jucgo/locks/distributed/gcslock"
 	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -18,27 +16,12 @@ func TestProcessesSellEachTicketOnce(t *testing.T) {
 func TestAKilledProcessFreesItsLockAfterALease(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	holder := testbed.Child(t, "hold", s.URL(), "2s")
-	require.Equal(t, "1", holder.Line())
-	holder.Kill()
-	l, owner := openAt(t, s, polling).Mutex("it"), adaptertest.Owner()
-	began := time.Now()
-	require.NoError(t, l.LockContext(owner))
-	require.GreaterOrEqual(t, time.Since(began), 2*time.Second, "since this client saw it first")
-	require.EqualValues(t, 2, adaptertest.Token(t, l, owner))
-	require.NoError(t, l.UnlockContext(owner))
+	adaptertest.TestKilledHolder(t, testbed.Child(t, "hold", s.URL(), "2s"), openAt(t, s, polling).Mutex("it"))
 }
 
 func TestAPausedHolderLearnsOfItsLoss(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	holder := testbed.Child(t, "hold", s.URL(), "2s")
-	require.Equal(t, "1", holder.Line())
-	holder.Pause()
-	l, owner := openAt(t, s, polling, gcslock.WithTTL(time.Minute)).Mutex("it"), adaptertest.Owner()
-	require.NoError(t, l.LockContext(owner))
-	holder.Resume()
-	holder.Say("lost?")
-	require.Equal(t, "true", holder.Line())
-	require.NoError(t, l.UnlockContext(owner))
+	l := openAt(t, s, polling, gcslock.WithTTL(time.Minute)).Mutex("it")
+	adaptertest.TestPausedHolder(t, testbed.Child(t, "hold", s.URL(), "2s"), l)
 }

@@ -59,21 +59,15 @@ func TestLocksFollowTheClassOfAnAnswer(t *testing.T) {
 
 func TestAnswersAboutTheObjectAreConflicts(t *testing.T) {
 	t.Parallel()
-	for _, r := range k8slock.Refusals {
+	adaptertest.TestConflicts(t, k8slock.Refusals, func(code string) error {
 		way := &adaptertest.Transport{
-			Answer:  func(*http.Request) (*http.Response, error) { return refusalOf(r.Code), nil },
+			Answer:  func(*http.Request) (*http.Response, error) { return refusalOf(code), nil },
 			IsWrite: func(*http.Request) bool { return true },
 		}
 		way.Set(adaptertest.Refusing)
 		_, err := k8slock.Documents(newFake(t).clientBy(way), namespace).Swap(background, "it", []byte("{}"), "")
-		require.Error(t, err, r.Code)
-		require.NotEmpty(t, r.Why, r.Code)
-		if r.Class == classes.Stored {
-			require.ErrorIs(t, err, caslock.ErrConflict, r.Code)
-		} else {
-			require.NotErrorIs(t, err, caslock.ErrConflict, r.Code)
-		}
-	}
+		return err
+	})
 }
 
 func TestAMissingNamespaceIsNamed(t *testing.T) {

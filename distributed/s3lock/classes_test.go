@@ -60,22 +60,16 @@ func TestAnswersAboutTheObjectAreConflicts(t *testing.T) {
 	t.Parallel()
 	f := newFake()
 	d := s3lock.Documents(f.client(), bucketName)
-	for _, r := range s3lock.Refusals {
-		f.before = func(q *http.Request) (*http.Response, error) {
+	adaptertest.TestConflicts(t, s3lock.Refusals, func(code string) error {
+		f.Before = func(q *http.Request) (*http.Response, error) {
 			if !strings.HasSuffix(q.URL.Path, "/it.json") { // it is the probe's
 				return nil, nil
 			}
-			return refusalOf(r.Code), nil
+			return refusalOf(code), nil
 		}
 		_, err := d.Swap(context.Background(), "it", nil, "")
-		require.Error(t, err, r.Code)
-		require.NotEmpty(t, r.Why, r.Code)
-		if r.Class == classes.Stored {
-			require.ErrorIs(t, err, caslock.ErrConflict, r.Code)
-		} else {
-			require.NotErrorIs(t, err, caslock.ErrConflict, r.Code)
-		}
-	}
+		return err
+	})
 }
 
 func TestAnAnswerThatIsNotListedHasTheClassOfItsStatus(t *testing.T) {

@@ -1,14 +1,10 @@
 package s3lock_test
 
 import (
-	"context"
-	"fmt"
-	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/jucgo/locks"
-	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/s3lock"
 	"github.com/jucgo/locks/internal/test/testbed"
 	"github.com/jucgo/locks/lockstest"
@@ -17,27 +13,7 @@ import (
 func TestLocksConform(t *testing.T) {
 	s := testbed.StartVersitygw(t, bucketName)
 	direct := open(t, connect(t, s))
-	var n atomic.Int64
-	lockstest.TestTryLocker(t, lockstest.Config{
-		New: func(tb testing.TB) locks.TryLocker {
-			c := open(tb, connect(tb, s), polling, s3lock.WithTTL(testbed.ConformanceLease(tb)))
-			return c.Mutex(fmt.Sprint("it", n.Add(1)))
-		},
-		Owned:       true,
-		Reentrant:   true,
-		Leased:      true,
-		FIFO:        true,
-		SpuriousTry: true, // while another attempt fails
-		Lose: func(l locks.TryLocker) {
-			held := direct.Mutex(l.(*lease.Mutex).Name())
-			if freed, err := held.ForceUnlock(context.Background()); err != nil || !freed {
-				panic(fmt.Sprint(freed, err))
-			}
-		},
-		Waiting:    func(l locks.TryLocker) int { return l.(*lease.Mutex).QueueLength() },
-		Rounds:     20,
-		Goroutines: 4,
-		Settle:     10 * time.Millisecond,
-		Timeout:    testbed.Hang,
-	})
+	lockstest.TestTryLocker(t, adaptertest.Conformance(func(tb testing.TB) *caslock.Client {
+		return open(tb, connect(tb, s), polling, s3lock.WithTTL(testbed.ConformanceLease(tb)))
+	}, direct))
 }

@@ -142,12 +142,12 @@ func TestMissingCredentialsAreRefusedAtOnce(t *testing.T) {
 		})
 		l := open(t, client, s3lock.WithoutProbe()).Mutex("it")
 		adaptertest.Pair(t, l)
-		f.counts()
-		missing = errNetwork
+		f.Counts()
+		missing = adaptertest.ErrNetwork
 		err := l.LockContext(adaptertest.Owner()) // it begins with a write
 		require.ErrorIs(t, err, lease.ErrRefused)
 		synctest.Wait()
-		reads, writes, _ := f.counts()
+		reads, writes, _ := f.Counts()
 		require.Zero(t, reads+writes)
 	})
 }
@@ -158,7 +158,7 @@ func TestAnUnlockWaitsForCredentials(t *testing.T) {
 		client := clientOf(f, "fake", func(o *s3.Options) {
 			o.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 				if missing.Load() {
-					return aws.Credentials{}, errNetwork
+					return aws.Credentials{}, adaptertest.ErrNetwork
 				}
 				return aws.Credentials{AccessKeyID: "key", SecretAccessKey: "secret"}, nil
 			})
@@ -199,7 +199,7 @@ func TestAnswersSayWhatIsKnown(t *testing.T) {
 	} {
 		t.Run(x.code, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fake) {
-				f.before = func(r *http.Request) (*http.Response, error) {
+				f.Before = func(r *http.Request) (*http.Response, error) {
 					if r.Method == http.MethodPut {
 						return refusal(x.status, x.code), nil
 					}

@@ -35,7 +35,7 @@ func TestLocksInMemoryPassTheKit(t *testing.T) {
 		return leasetest.Config{
 			Open: func(tb testing.TB, link *leasetest.Link, opts ...lease.Option) locks.Provider {
 				client := connectBy(tb, "fake", func(context.Context, string, string) (net.Conn, error) {
-					return link.Pipe(f.serve), nil
+					return link.Pipe(f.Serve), nil
 				})
 				c, err := s3lock.New(client, bucketName, polling, s3lock.WithoutProbe(), s3lock.WithLeaseOptions(opts...))
 				require.NoError(tb, err)
@@ -43,7 +43,7 @@ func TestLocksInMemoryPassTheKit(t *testing.T) {
 				return c
 			},
 			Foreign: func(_ testing.TB, name string) {
-				f.set(func() { f.objects["locks/"+name+".json"] = "a photograph" })
+				f.Set(func() { f.objects["locks/"+name+".json"] = "a photograph" })
 			},
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/internal/adaptertest"
+	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/s3lock"
 	"github.com/jucgo/locks/internal/test/testbed"
 )
@@ -45,6 +46,11 @@ func onEach(t *testing.T, test func(t *testing.T, s *testbed.S3)) {
 			test(t, start(t))
 		})
 	}
+}
+
+// onEachBucket runs a test of any store of documents on each server.
+func onEachBucket(t *testing.T, test func(t *testing.T, open adaptertest.Opener)) {
+	onEach(t, func(t *testing.T, s *testbed.S3) { test(t, at(s)) })
 }
 
 // doer sends requests.
@@ -83,6 +89,13 @@ func open(tb testing.TB, client *s3.Client, opts ...s3lock.Option) *caslock.Clie
 	require.NoError(tb, err)
 	tb.Cleanup(func() { adaptertest.Close(tb, c) })
 	return c
+}
+
+// at returns a function that opens clients of the locks on a server.
+func at(s *testbed.S3) adaptertest.Opener {
+	return func(tb testing.TB, opts ...lease.Option) *caslock.Client {
+		return open(tb, connect(tb, s), s3lock.WithLeaseOptions(opts...))
+	}
 }
 
 // polling are pauses for tests.

@@ -37,7 +37,7 @@ func TestAProbeOfASafeStorePasses(t *testing.T) {
 func TestAProbeLeavesNoObject(t *testing.T) {
 	f := newFake()
 	require.NoError(t, s3lock.Probe(t.Context(), f.client(), bucketName))
-	reads, writes, deletions := f.counts()
+	reads, writes, deletions := f.Counts()
 	require.Equal(t, []int{2, 16, 2}, []int{reads, writes, deletions})
 	require.Zero(t, f.has())
 }
@@ -45,19 +45,19 @@ func TestAProbeLeavesNoObject(t *testing.T) {
 // flaws are the flaws of unsafe stores, by the finding of the probe.
 var flaws = map[string]func(f *fake){
 	"8 of 8 creations of one object succeeded at the same time": func(f *fake) {
-		f.before = drop("If-None-Match")
+		f.Before = drop("If-None-Match")
 	},
 	"8 of 8 replacements of one version succeeded at the same time": func(f *fake) {
-		f.before = dropOfPut("If-Match")
+		f.Before = dropOfPut("If-Match")
 	},
 	"2 of 8 creations of one object succeeded at the same time": func(f *fake) {
-		f.before = meeting("If-None-Match")
+		f.Before = meeting("If-None-Match")
 	},
 	"2 of 8 replacements of one version succeeded at the same time": func(f *fake) {
-		f.before = meeting("If-Match")
+		f.Before = meeting("If-Match")
 	},
 	"none of 8 creations of one object succeeded, and neither did one alone": func(f *fake) {
-		f.before = func(r *http.Request) (*http.Response, error) {
+		f.Before = func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodPut {
 				return refusal(http.StatusPreconditionFailed, "PreconditionFailed"), nil
 			}
@@ -65,13 +65,13 @@ var flaws = map[string]func(f *fake){
 		}
 	},
 	"the answer to a write has no new ETag": func(f *fake) {
-		f.after = func(_ *http.Request, answer *http.Response) (*http.Response, error) {
+		f.After = func(_ *http.Request, answer *http.Response) (*http.Response, error) {
 			answer.Header.Del("ETag")
 			return answer, nil
 		}
 	},
 	"a read returned something else than the last write": func(f *fake) {
-		f.after = func(r *http.Request, answer *http.Response) (*http.Response, error) {
+		f.After = func(r *http.Request, answer *http.Response) (*http.Response, error) {
 			if r.Method == http.MethodGet && answer.StatusCode == http.StatusOK {
 				answer.Body = io.NopCloser(strings.NewReader("old"))
 				answer.ContentLength = 3
@@ -80,7 +80,7 @@ var flaws = map[string]func(f *fake){
 		}
 	},
 	"a read returned an object after its deletion": func(f *fake) {
-		f.before = func(r *http.Request) (*http.Response, error) {
+		f.Before = func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodDelete && r.Header.Get("If-Match") == "" {
 				return answered(http.StatusNoContent, "", ""), nil
 			}
@@ -91,7 +91,7 @@ var flaws = map[string]func(f *fake){
 		}
 	},
 	"it has no conditional writes": func(f *fake) {
-		f.before = func(r *http.Request) (*http.Response, error) {
+		f.Before = func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodPut {
 				return refusal(http.StatusNotImplemented, "NotImplemented"), nil
 			}
@@ -99,7 +99,7 @@ var flaws = map[string]func(f *fake){
 		}
 	},
 	"a deletion was refused although the object had not changed": func(f *fake) {
-		f.before = func(r *http.Request) (*http.Response, error) {
+		f.Before = func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodDelete {
 				return refusal(http.StatusPreconditionFailed, "PreconditionFailed"), nil
 			}
@@ -153,7 +153,7 @@ func TestAnUnsafeStoreIsRefusedInWords(t *testing.T) {
 
 func TestASilentStoreIsNoEndOfTheCallersContext(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
-		f.before = func(r *http.Request) (*http.Response, error) {
+		f.Before = func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
 		}
@@ -166,7 +166,7 @@ func TestASilentStoreIsNoEndOfTheCallersContext(t *testing.T) {
 
 func TestAnUnsafeStoreGetsNoLock(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
-		f.before = drop("If-None-Match")
+		f.Before = drop("If-None-Match")
 		l := open(t, f.client()).Mutex("it")
 		err := l.LockContext(adaptertest.Owner())
 		require.ErrorIs(t, err, s3lock.ErrUnsafe)
@@ -174,11 +174,11 @@ func TestAnUnsafeStoreGetsNoLock(t *testing.T) {
 		synctest.Wait()
 		require.Zero(t, f.has(), "objects")
 
-		f.counts()
+		f.Counts()
 		held, err := l.TryLockContext(adaptertest.Owner())
 		require.ErrorIs(t, err, s3lock.ErrUnsafe)
 		require.False(t, held)
-		_, writes, _ := f.counts()
+		_, writes, _ := f.Counts()
 		require.Zero(t, writes, "after the verdict")
 	})
 }
@@ -187,7 +187,7 @@ func TestAKnownStoreIsNotProbed(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		adaptertest.Pair(t, open(t, f.client(), s3lock.WithoutProbe()).Mutex("it"))
 		require.Equal(t, 1, f.has())
-		reads, writes, deletions := f.counts()
+		reads, writes, deletions := f.Counts()
 		require.Equal(t, []int{1, 2, 0}, []int{reads, writes, deletions})
 	})
 }
@@ -200,7 +200,7 @@ func TestConcurrentFirstWritesProbeOnce(t *testing.T) {
 			wg.Go(func() { adaptertest.Pair(t, c.Mutex(name)) })
 		}
 		wg.Wait()
-		reads, writes, deletions := f.counts()
+		reads, writes, deletions := f.Counts()
 		require.Equal(t, []int{4 + 2, 8 + 16, 2}, []int{reads, writes, deletions})
 	})
 }
@@ -209,25 +209,25 @@ func TestAReaderDoesNotProbe(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
 		_, err := open(t, f.client()).Mutex("it").Inspect(t.Context())
 		require.NoError(t, err)
-		_, writes, _ := f.counts()
+		_, writes, _ := f.Counts()
 		require.Zero(t, writes)
 	})
 }
 
 func TestAnInterruptedProbeIsRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
-		f.before = func(r *http.Request) (*http.Response, error) {
+		f.Before = func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodPut {
-				return nil, errNetwork
+				return nil, adaptertest.ErrNetwork
 			}
 			return nil, nil
 		}
 		l := open(t, f.client(), s3lock.WithLeaseOptions(lease.WithRetry(lease.RetryNever))).Mutex("it")
 		held, err := l.TryLockContext(adaptertest.Owner())
-		require.ErrorIs(t, err, errNetwork)
+		require.ErrorIs(t, err, adaptertest.ErrNetwork)
 		require.NotErrorIs(t, err, s3lock.ErrUnsafe)
 		require.False(t, held)
-		f.set(func() { f.before = nil })
+		f.Set(func() { f.Before = nil })
 		adaptertest.Pair(t, l)
 	})
 }
@@ -235,12 +235,12 @@ func TestAnInterruptedProbeIsRepeated(t *testing.T) {
 func TestAStoreInTroubleIsProbedAgain(t *testing.T) {
 	for what, trouble := range map[string]func() (*http.Response, error){
 		"an error":  func() (*http.Response, error) { return refusal(http.StatusInternalServerError, "InternalError"), nil },
-		"no answer": func() (*http.Response, error) { return nil, errNetwork },
+		"no answer": func() (*http.Response, error) { return nil, adaptertest.ErrNetwork },
 	} {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fake) {
 				var n atomic.Int64
-				f.before = func(r *http.Request) (*http.Response, error) {
+				f.Before = func(r *http.Request) (*http.Response, error) {
 					if r.Method == http.MethodPut && n.Add(1) <= 8 { // of the first race
 						return trouble()
 					}
@@ -254,7 +254,7 @@ func TestAStoreInTroubleIsProbedAgain(t *testing.T) {
 
 func TestAProbeThatWaitsEndsWithItsContext(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
-		f.before = func(r *http.Request) (*http.Response, error) { // the first probe hangs
+		f.Before = func(r *http.Request) (*http.Response, error) { // the first probe hangs
 			if r.Method == http.MethodPut {
 				<-r.Context().Done()
 				return nil, r.Context().Err()
@@ -289,7 +289,7 @@ func TestAProbeWithoutRightsSaysWhich(t *testing.T) {
 	} {
 		t.Run(method, func(t *testing.T) {
 			f := newFake()
-			f.before = func(r *http.Request) (*http.Response, error) {
+			f.Before = func(r *http.Request) (*http.Response, error) {
 				if r.Method == method {
 					return refusal(http.StatusForbidden, "AccessDenied"), nil
 				}
@@ -316,7 +316,7 @@ func TestARacyServerIsRefused(t *testing.T) {
 func TestAStoreThatRefusesARaceIsSafe(t *testing.T) {
 	f := newFake()
 	var n atomic.Int64
-	f.before = func(r *http.Request) (*http.Response, error) {
+	f.Before = func(r *http.Request) (*http.Response, error) {
 		if r.Method == http.MethodPut && n.Add(1)%9 != 0 { // all eight, and not the one after them
 			return refusal(http.StatusConflict, "ConditionalRequestConflict"), nil
 		}

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/s3lock"
 	"github.com/jucgo/locks/internal/test/testbed"
@@ -20,27 +18,13 @@ func TestProcessesSellEachTicketOnce(t *testing.T) {
 func TestAKilledProcessFreesItsLockAfterALease(t *testing.T) {
 	onEach(t, func(t *testing.T, s *testbed.S3) {
 		holder := testbed.Child(t, "hold", s.Addr(), "2s")
-		require.Equal(t, "1", holder.Line())
-		holder.Kill()
-		l, owner := open(t, connect(t, s), polling).Mutex("it"), adaptertest.Owner()
-		began := time.Now()
-		require.NoError(t, l.LockContext(owner))
-		require.GreaterOrEqual(t, time.Since(began), 2*time.Second, "since this client saw it first")
-		require.EqualValues(t, 2, adaptertest.Token(t, l, owner))
-		require.NoError(t, l.UnlockContext(owner))
+		adaptertest.TestKilledHolder(t, holder, open(t, connect(t, s), polling).Mutex("it"))
 	})
 }
 
 func TestAPausedHolderLearnsOfItsLoss(t *testing.T) {
 	onEach(t, func(t *testing.T, s *testbed.S3) {
 		holder := testbed.Child(t, "hold", s.Addr(), "2s")
-		require.Equal(t, "1", holder.Line())
-		holder.Pause()
-		l, owner := open(t, connect(t, s), polling, s3lock.WithTTL(time.Minute)).Mutex("it"), adaptertest.Owner()
-		require.NoError(t, l.LockContext(owner))
-		holder.Resume()
-		holder.Say("lost?")
-		require.Equal(t, "true", holder.Line())
-		require.NoError(t, l.UnlockContext(owner))
+		adaptertest.TestPausedHolder(t, holder, open(t, connect(t, s), polling, s3lock.WithTTL(time.Minute)).Mutex("it"))
 	})
 }
