@@ -173,3 +173,24 @@ func ExampleRWMutex_WriteHoldCountContext() {
 	}
 	// Output: writes: 1
 }
+
+// A function that needs a read hold checks that its caller has one. The workers of a group count
+// the holds of the owner of their context.
+func ExampleRWMutex_ReadHoldCountContext() {
+	var rw rwlock.RWMutex
+	owner := locks.WithOwner(context.Background(), locks.NewOwner())
+	rw.RLock()
+	defer rw.RUnlock()
+	for range 2 {
+		if err := rw.RLockContext(owner); err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer rw.RUnlockContext(owner)
+	}
+	fmt.Println("this goroutine:", rw.ReadHoldCount())
+	fmt.Println("the owner:", rw.ReadHoldCountContext(owner))
+	// Output:
+	// this goroutine: 1
+	// the owner: 2
+}

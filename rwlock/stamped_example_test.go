@@ -1,8 +1,10 @@
 package rwlock_test
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/jucgo/locks/rwlock"
 )
@@ -114,4 +116,31 @@ func ExampleSnapshot() {
 	})
 	fmt.Println(s.Load())
 	// Output: {1 90 narrow}
+}
+
+// Each acquisition returns a stamp, or 0 if it fails. The stamp says which hold it is of.
+func ExampleStamp() {
+	var l rwlock.StampedLock
+	optimistic, st := l.TryOptimisticRead(), l.TryReadLock()
+	fmt.Println("optimistic:", optimistic.IsOptimisticRead(), optimistic.IsLock())
+	fmt.Println("read hold:", st.IsReadLock(), st.IsLock())
+	fmt.Println("no write lock in time:", l.TryWriteLockFor(time.Millisecond) == 0)
+	l.UnlockRead(st)
+
+	ctx := context.Background()
+	st, err := l.WriteLockContext(ctx)
+	fmt.Println("write hold:", st.IsWriteLock(), err)
+	fmt.Println("no read hold in time:", l.TryReadLockFor(time.Millisecond) == 0)
+	l.UnlockWrite(st)
+
+	st, err = l.ReadLockContext(ctx)
+	fmt.Println("read hold:", st.IsReadLock(), err)
+	l.Unlock(st)
+	// Output:
+	// optimistic: true false
+	// read hold: true true
+	// no write lock in time: true
+	// write hold: true <nil>
+	// no read hold in time: true
+	// read hold: true <nil>
 }

@@ -78,10 +78,11 @@
 // client that relied on an old version has sent one write in vain. The client then reads first,
 // until it finds again that no other client had the lock.
 //
-// With the defaults a holder sends 360 writes an hour. A waiting process sends 720 to 1,440 reads
-// an hour, once it has waited for 20 s. Only one goroutine of a process asks for one lock. So N
-// waiting processes send up to 1,440 N reads an hour. With WithPolling(time.Second, 20*time.Second)
-// it is up to 360 N, and a waiter gets the lock up to 20 s after the release.
+// By default a waiter's pauses grow from [DefaultFirstPause] to [DefaultMostPause], 5 s. With the
+// defaults a holder sends 360 writes an hour. A waiting process sends 720 to 1,440 reads an hour,
+// once it has waited for 20 s. Only one goroutine of a process asks for one lock. So N waiting
+// processes send up to 1,440 N reads an hour. With WithPolling(time.Second, 20*time.Second) it is
+// up to 360 N, and a waiter gets the lock up to 20 s after the release.
 //
 // # When not to use it
 //

@@ -92,8 +92,8 @@
 // # What happens when
 //
 //   - A process dies: the next process gets the lock after twice the TTL and the lock delay, 45
-//     seconds by default. Consul does not report the end of the delay, so a waiter notices it at
-//     its next poll, up to 5 seconds later. See [lease.WithPoll].
+//     seconds by default (see [DefaultTTL]). Consul does not report the end of the delay, so a
+//     waiter notices it at its next poll, up to 5 seconds later. See [lease.WithPoll].
 //   - The leader dies: requests fail until there is another leader, which takes some seconds. The
 //     new leader begins the time of all sessions anew. Holds and waiters go on, unless their agent
 //     was the old leader.

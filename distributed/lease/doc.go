@@ -57,6 +57,10 @@
 // this acquisition gives the hold its first lease again. Therefore an extension by more than the
 // first lease counts as an extension by the first lease, until no request can come late any more.
 //
+// If the first request of LockContext fails, LockContext asks again only after an error that passes
+// ([RetryPassing]), unless [WithRetry] says otherwise. After a failure of a later request it asks
+// again, unless the store has refused the request for good.
+//
 // A caller whose ctx ends while a request is in flight gets ctx's error at once. The answer to that
 // request decides whether the client must undo anything, and ends the undoing. If the answer takes
 // longer than 50 ms, the undoing begins without it.

@@ -73,9 +73,11 @@
 //   - A process dies: its locks in a Table are free when their leases are over, after 30 seconds at
 //     most by default. Its other locks are free when the server sees the end of the connection: at
 //     once, unless the machine or the network died. A dead waiter of a queue stops the waiters
-//     behind it for the time of its own lease, 30 seconds at most.
+//     behind it for the time of its own lease, [DefaultQueueWait] at most, which is 30 seconds.
 //   - The server cannot be reached: holds are lost a margin before the end of their leases. A
-//     shorter interruption does no harm.
+//     shorter interruption does no harm. A request without an answer ends after
+//     [DefaultRequestTimeout], 2 seconds, with [ErrTimeout]. The same is true of a request that
+//     gets no connection of the pool for so long. Slower databases need [WithRequestTimeout].
 //   - A reply is lost: a Table asks the database again after an acquisition, and sends a release
 //     again. Neither counts twice. An Advisory closes the connection, which also frees the lock. An
 //     acquisition then returns an error, and a release returns [locks.ErrLost], since the session
@@ -140,8 +142,9 @@
 //
 // # Drivers
 //
-// A driver must give up when a context ends, also while it connects. database/sql connects without
-// the caller's context when its pool is limited. So set a time limit for connecting in the driver:
+// By default the package tells a [Postgres], a [MySQL] and an [SQLite] by the type of the driver,
+// see [Detect]. Other drivers need [WithDialect]. database/sql connects without the caller's
+// context when its pool is limited. So set a time limit for connecting in the driver:
 // connect_timeout for pgx and pq, timeout and readTimeout for go-sql-driver/mysql. The readTimeout
 // must exceed the longest request. The driver pq waits for the server while it gives up. A hold is
 // lost in time, but the lock and the transaction of its connection end only when the network
@@ -209,9 +212,9 @@
 //
 // # Limits
 //
-// Names are text of 1 to 255 bytes, without NUL, compared byte by byte. Statements get names only
-// as arguments. Names of tables and columns must be identifiers, which is checked. A hold in a
-// Table costs two writes, and one more at each third of the lease. A row stays for each name that
-// was ever locked. Delete rows only of names that will not come back: their tokens would begin
-// anew.
+// Names are text of 1 to [MaxName] bytes, which is 255, without NUL, compared byte by byte.
+// Statements get names only as arguments. Names of tables and columns must be identifiers, which is
+// checked. A hold in a Table costs two writes, and one more at each third of the lease. A row stays
+// for each name that was ever locked. Delete rows only of names that will not come back: their
+// tokens would begin anew.
 package sqllock

@@ -17,10 +17,11 @@
 //
 // # Findings
 //
-// A run ends with a finding if it deadlocks, loses a wake-up, panics, fails a check, or leaves a
-// goroutine blocked. See the constants of type [Kind]. The report has the shortest schedule that
-// shows it: who holds what, who waits where, a table with a column for each goroutine, and the
-// option [Replay] that runs this schedule again.
+// A run ends with a finding if it deadlocks, loses a wake-up ([LostWakeup]), panics, fails a check,
+// leaves a goroutine blocked ([Leak]), or does not end within [DefaultSteps] ([Endless]). See the
+// constants of type [Kind]. The report has the shortest schedule that shows it: who holds what, who
+// waits where, a table with a column for each goroutine, and the option [Replay] that runs this
+// schedule again.
 //
 // # How the decisions get in
 //
@@ -32,12 +33,13 @@
 //
 // # What it searches
 //
-// By default Run tries the schedules with no preemption, then those with one, then those with
-// two. A preemption is a change away from a goroutine that could go on; most mistakes need at
-// most two. Then it tries those with three, and goes on with random priorities, until it has tried
-// [DefaultSchedules] or some seconds are over. If it has not tried all schedules with two by then,
-// it goes on with these for eight seconds. A program with more than 1,000 decisions a run gets
-// forty schedules at random first. See [Preemptions], [PCT], [Random].
+// By default Run tries the schedules with no preemption, then with one, then with two, see
+// [DefaultPreemptions]. A preemption is a change away from a goroutine that could go on; most
+// mistakes need at most two. Then it tries the schedules with three preemptions, and goes on with
+// random priorities, until it has tried [DefaultSchedules] or [DefaultTime] is over. If it has not
+// tried all schedules with two by then, it goes on with these for eight seconds. A program with
+// more than 1,000 decisions a run gets forty schedules at random first. See [Preemptions], [PCT],
+// [Random].
 //
 // After 2,500 schedules it leaves out schedules that differ from another schedule in the order of
 // operations on different locks alone. After 2,500 more it also leaves out when a goroutine begins

@@ -3,6 +3,8 @@ package checks_test
 import (
 	"fmt"
 
+	"golang.org/x/tools/go/analysis"
+
 	"github.com/jucgo/locks/cmd/lockvet/checks"
 )
 
@@ -18,4 +20,33 @@ func ExampleLeftOut() {
 	// Run the analyzers here. For a package with shards[i].mu.Lock() they call:
 	report(checks.LeftOut{Package: "example.com/cache", Acquisitions: 9, Nameless: 2})
 	// Output: example.com/cache: 2 of 9 acquisitions have no name
+}
+
+// A driver of your own may run some of the checks. The report of a check ends with its name.
+func ExampleAnalyzers() {
+	all := []*analysis.Analyzer{
+		checks.MissingUnlock, checks.DoubleLock, checks.DoubleUnlock, checks.OtherUnlock, checks.DeferLock,
+		checks.DeferLoop, checks.LockUpgrade, checks.LockOrder, checks.Blocked, checks.LockError,
+		checks.LostOwner, checks.DoContext, checks.WaitLoop, checks.UnlockedSignal,
+	}
+	fmt.Println(len(all), len(checks.Analyzers()))
+	for _, a := range all {
+		fmt.Println(a.Name)
+	}
+	// Output:
+	// 14 14
+	// missingunlock
+	// doublelock
+	// doubleunlock
+	// otherunlock
+	// deferlock
+	// deferloop
+	// lockupgrade
+	// lockorder
+	// blocked
+	// lockerror
+	// lostowner
+	// docontext
+	// waitloop
+	// unlockedsignal
 }

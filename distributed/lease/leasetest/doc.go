@@ -13,8 +13,10 @@
 //
 // Each client of a check stands for another process: it is a Store, or an adapter's client, with
 // connections of its own. Between a client and the store stand two things that cause faults.
-// [Requests] wraps the Store: requests are lost, late or repeated, and replies are lost. A [Link]
-// is the network of the client: it is cut, silent, slow or reset.
+// [Requests] wraps the Store: requests are lost ([LostRequest], [SilentRequest]), late ([Late],
+// until [Requests.Deliver]) or [Repeated], and replies are lost ([LostReply], [SilentReply]). The
+// errors of these requests match [ErrFault]. After [Requests.Die] no request comes through, as if
+// the process were killed. A [Link] is the network of the client: it is cut, silent, slow or reset.
 //
 // A check that fails says which promise was broken and by which client, and shows the last events
 // of the clients concerned.
