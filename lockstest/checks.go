@@ -109,7 +109,7 @@ func freeTryIsTrue(s *suite) {
 	a, b := s.party(), s.party()
 	for i := range tries {
 		p, l := a, s.l
-		switch i % 4 { // the release before was by the same party, or by the other one, of either view
+		switch i % 4 { // the release before was by the same party, or by the other party, of either view
 		case 1:
 			l = s.x
 		case 2, 3:

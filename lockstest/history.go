@@ -117,7 +117,7 @@ func linearizable(s *suite) {
 					return err
 				}
 				written[client] = append(written[client], op)
-				if random.IntN(2) == 0 { // else a client is done before the next one begins
+				if random.IntN(2) == 0 { // else a client is done before the next client begins
 					runtime.Gosched()
 				}
 				switch {

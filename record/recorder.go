@@ -44,9 +44,9 @@ type Options struct {
 	Slow   time.Duration
 }
 
-// Recorder observes the locks that it has wrapped. Make one with [New]: a zero Recorder panics
-// when it is asked to wrap a lock. A Recorder is safe for concurrent use. A Recorder must not be
-// copied.
+// Recorder observes the locks that it has wrapped. Make a Recorder with [New]: a zero Recorder
+// panics when it is asked to wrap a lock. A Recorder is safe for concurrent use. A Recorder must
+// not be copied.
 //
 // Its memory is bounded: about 1 kB for each name, and the events that Options.Events asks for.
 // Use a name for each kind of lock, as for the labels of a metric, not one for each key.

@@ -69,7 +69,7 @@ func index(ws []rwWaiter, id int) int {
 
 func (m *rwModel) waits(id int) bool { return index(m.queue, id) >= 0 || index(m.cond, id) >= 0 }
 
-// giveUp ends the wait of id, if it is one that can end without the lock.
+// giveUp ends the wait of id, if that wait can end without the lock.
 func (m *rwModel) giveUp(id int, err error) {
 	if i := index(m.cond, id); i >= 0 {
 		w := m.cond[i]

@@ -18,10 +18,9 @@ import (
 // writes are linearizable. In the terms of the Go memory model, the write of a value synchronizes
 // before each Load that returns the value or a later value.
 //
-// Each write stores a new copy behind an atomic pointer, and never changes an old one. A Load is
+// Each write stores a new copy behind an atomic pointer, and never changes an old copy. A Load is
 // one atomic load and a copy of T, and is clean for the race detector. Store and Update allocate
-// one T each, and lock a StampedLock. If that is too much, guard atomic fields with a
-// StampedLock.
+// one T each, and lock a StampedLock. If that is too much, guard atomic fields with a StampedLock.
 //
 // Memory that T points to is not copied, and must not be changed. Store a new slice or map instead.
 type Snapshot[T any] struct {

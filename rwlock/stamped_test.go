@@ -1170,7 +1170,7 @@ func TestAWaiterWhoseContextEndsLeavesNoGhost(t *testing.T) {
 	for _, mode := range []string{"write", "read"} {
 		stampedBubble(t, func(t *testing.T, l *rwlock.StampedLock) {
 			held := l.WriteLock()
-			for _, front := range []bool{true, false} { // the one that gives up is in front, or at the gate
+			for _, front := range []bool{true, false} { // the waiter that gives up is in front, or at the gate
 				var other *stampedWait
 				if !front {
 					other = stampedStart(stampedWriting(l))

@@ -65,10 +65,10 @@ import (
 // # Misuse
 //
 // A stamp that fits no hold is zero, stale, or of another mode. With it the unlocks panic with
-// [locks.ErrNotHeld], and the conversions return 0. Either way the lock is unchanged. More than
-// two billion read holds fit; one more than that is refused with [locks.ErrTooManyHolds].
-// Versions repeat after 2^50 write holds: a stamp that is kept for months of constant writing
-// could be taken for a new one.
+// [locks.ErrNotHeld], and the conversions return 0. Either way the lock is unchanged. More than two
+// billion read holds fit; one more than that is refused with [locks.ErrTooManyHolds]. Versions
+// repeat after 2^50 write holds: a stamp that is kept for months of constant writing could be taken
+// for a new stamp.
 //
 // # Cost
 //

@@ -16,7 +16,7 @@ import (
 // wait for itself for ever.
 var ErrRecursive = errors.New("the constructor asks for its own value")
 
-// Lazy is a value that is constructed at its first use. Make one with [New] or [NewContext]. The
+// Lazy is a value that is constructed at its first use. Make a Lazy with [New] or [NewContext]. The
 // zero Lazy and a Lazy made with nil lack a constructor, and return [locks.ErrNilFunc]. A Lazy must
 // not be copied after first use.
 //

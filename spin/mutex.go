@@ -17,8 +17,8 @@ import (
 
 // Mutex is a lock whose waiters spin first and park then. The spin is test and test-and-set with
 // exponential backoff. It lasts as long as a [Backoff] has pause instructions, about the time of
-// one hand-off. Then the goroutine parks in a queue. While other goroutines are parked there, a
-// new one hardly spins.
+// one hand-off. Then the goroutine parks in a queue. While other goroutines are parked there, a new
+// goroutine hardly spins.
 //
 // It is not fair: a free lock goes to the first goroutine that tries. The time for which a
 // waiter can be overtaken is limited as in [fair.BargingMutex]: by 16 lost races, or by

@@ -24,9 +24,9 @@ const MaxData = 16 << 10
 // was replaced, or will be.
 //
 // A version of a name is never used again, not even after the document was deleted. Otherwise a
-// write that relies on an old document replaces a new one, and a lock has two holders. A counter
-// that begins with 1 in each document breaks this rule. Since all writes differ, the data or a
-// hash of the data keeps this rule. So does a counter of the whole store.
+// write that relies on an old document replaces a new document, and a lock has two holders. A
+// counter that begins with 1 in each document breaks this rule. Since all writes differ, the data
+// or a hash of the data keeps this rule. So does a counter of the whole store.
 //
 // A Documents may implement [Watcher], [Lister], [Deleter] and [NameChecker].
 type Documents interface {

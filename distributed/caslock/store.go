@@ -253,7 +253,7 @@ func (s *store) replace(ctx context.Context, name string, d document, next roste
 // timeOfWrite returns the time for the document next, which replaces d. It is the time of the wall
 // clock, but for a lock's renewal a second after the last write at least, see [Record].
 func (s *store) timeOfWrite(next roster, d document) time.Time {
-	now := time.Now().Round(0) // without the monotonic clock, which goes on when the other one is set back
+	now := time.Now().Round(0) // without the monotonic clock, which goes on when the wall clock is set back
 	renewed := !s.shared && len(next.holders) > 0 && d.index(next.holders[0].acquisition) >= 0
 	if least := d.written.Add(time.Second); renewed && now.Before(least) {
 		return least

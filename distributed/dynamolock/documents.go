@@ -29,7 +29,7 @@ import (
 // The attributes of a row besides its key.
 const (
 	lockAttribute    = "lock"    // the document, as text
-	versionAttribute = "version" // another one with each write
+	versionAttribute = "version" // another version with each write
 )
 
 const (

@@ -179,7 +179,7 @@ func TestAReleaseBesideRequestsLeavesNothing(t *testing.T) {
 		time.Sleep(time.Duration(i) * 100 * time.Microsecond)
 		p.give(t, id.Acquisition)
 		wg.Wait()
-		p.give(t, id.Acquisition) // of the one that came after the first release
+		p.give(t, id.Acquisition) // of the request that came after the first release
 		queued(t, p.direct, "it/", 0)
 	}
 }

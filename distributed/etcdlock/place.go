@@ -42,7 +42,7 @@ type place struct {
 
 	op         sync.Mutex // held while the key is put, deleted, or changed
 	unanswered bool       // a deletion has no answer; guarded by op
-	deleted    bool       // a deletion has found the key, or one without an answer may have; guarded by op
+	deleted    bool       // a deletion has found the key, or a deletion without an answer may have; guarded by op
 
 	// core.mu guards the fields below.
 	session *session

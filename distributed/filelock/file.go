@@ -190,7 +190,7 @@ func (f *file) free() error {
 //  1. If this process has had its share, and can wait, it goes to step 3.
 //  2. An owner that has a hold by now re-enters. Any other owner tries to get the kernel's lock,
 //     and starts its hold if it gets the lock.
-//  3. Otherwise the goroutine becomes the poller, after the present one.
+//  3. Otherwise the goroutine becomes the poller, after the present poller.
 //  4. If this process has had its share, the goroutine first gives way to other processes.
 //  5. The poller repeats step 2, with pauses.
 func (f *file) lockFile(ctx context.Context, l *Mutex, o locks.Owner, wait bool) (bool, error) {

@@ -81,9 +81,9 @@ func (l *Mutex) LockContext(ctx context.Context) error {
 	return err
 }
 
-// TryLockContext acquires the lock if it is free. It does not wait. It may return false
-// although the lock is free, while another local attempt is failing, for example one that waits
-// for another process.
+// TryLockContext acquires the lock if it is free. It does not wait. It may return false although
+// the lock is free, while another local attempt is failing, such as an attempt that waits for
+// another process.
 func (l *Mutex) TryLockContext(ctx context.Context) (bool, error) {
 	return l.lock(ctx, "try lock", false)
 }

@@ -88,7 +88,8 @@ func WithReleaseTimeout(d time.Duration) Option {
 func WithMaxLocalHandoffs(n int) Option { return func(c *driver.Config) { c.MaxLocalHandoffs = n } }
 
 // Retry says after which errors of its first request LockContext goes on, until its context ends.
-// After an error of a later request it goes on in any case.
+// After an error of a later request LockContext goes on, unless the store has refused the request
+// itself, or something other than a lock is under the name.
 type Retry int
 
 const (

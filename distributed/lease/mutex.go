@@ -131,9 +131,10 @@ func (l *Mutex) number() string {
 
 // LockContext acquires the lock, and waits for it until ctx ends.
 //
-// If the first request fails, LockContext returns the error, or goes on if the error is
-// temporary, see [WithRetry]. If a later request fails, LockContext asks again, at least every
-// two seconds. If ctx ends first, the error matches ctx's error and the store's last error.
+// If the first request fails, LockContext returns the error, or goes on if the error is temporary,
+// see [WithRetry]. If a later request fails, LockContext asks again, at least every two seconds,
+// unless the store has refused the request itself. If ctx ends first, the error matches ctx's error
+// and the store's last error.
 func (l *Mutex) LockContext(ctx context.Context) error {
 	_, err := l.lock(ctx, "lock", true)
 	return err

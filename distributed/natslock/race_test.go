@@ -17,7 +17,7 @@ import (
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
-// write is one that the servers have acknowledged.
+// write is a write that the servers have acknowledged.
 type write struct{ replaced, revision uint64 }
 
 // Each acknowledged write replaces the revision that it names, and is replaced by a write that

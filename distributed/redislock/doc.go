@@ -110,7 +110,7 @@
 //     An acquisition by a name that no lock can have returns an error that says why.
 //   - [lease.Mutex.ForceUnlock] frees a lock held in Go or in Java, and wakes waiters as a release
 //     does. A holder of another Client of ours is told at once too, unless the message is lost. A
-//     waiter of any lock but a fair one may notice late, by 100 ms for each place up to its own.
+//     waiter of any lock but a fair lock may notice late, by 100 ms for each place up to its own.
 //     The read half frees the holds of all readers, and nothing while there is a writer. The write
 //     half frees the writer's hold, and the writer's own read hold. The token of a fenced lock
 //     continues to increase. A key that is not a lock of this kind stays, and the error matches

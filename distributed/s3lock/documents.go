@@ -30,7 +30,7 @@ type documents struct {
 	prefix string
 
 	trusted atomic.Bool   // the store has passed the probe, or the user knows it
-	turn    chan struct{} // has room for the one that probes
+	turn    chan struct{} // has room for the goroutine that probes
 	verdict error         // of a probe that the store has failed. The turn is held
 	blind   atomic.Bool   // the store deletes an object without comparing its ETag
 }

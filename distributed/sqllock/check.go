@@ -21,7 +21,7 @@ type startCheck struct {
 	check func(ctx context.Context) error // nil: there is nothing to check
 
 	mu      sync.Mutex
-	verdict *verdict // the check that is under way, or the last one if its result is to stay
+	verdict *verdict // the check that is under way, or the last check if its result is to stay
 }
 
 type verdict struct {

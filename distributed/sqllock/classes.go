@@ -285,7 +285,7 @@ func classOfConnection(err error) classes.Class {
 	}
 	switch {
 	case errors.As(err, &certificate), errors.As(err, &alert):
-		return classes.Connection // one side does not accept the certificate of the other one
+		return classes.Connection // one side does not accept the certificate of the other side
 	case errors.As(err, &name), errors.As(err, &dial) && dial.Op == "dial", notConnected(err):
 		return classes.Unreached
 	}

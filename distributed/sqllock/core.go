@@ -74,7 +74,7 @@ func newCore(db *sql.DB, opts []Option) (*core, error) {
 	return c, nil
 }
 
-// request runs f, which sends a request, for as long as one may take. It repeats f while the
+// request runs f, which sends a request, for as long as a request may take. It repeats f while the
 // database says that another transaction was in the way. If the other transaction does not end in
 // time, the error is of class busy. The error also matches ErrTimeout if the last request was given
 // up and may have been carried out.

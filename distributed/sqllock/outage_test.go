@@ -89,7 +89,7 @@ func TestWaitersOutlastAServerThatCannotBeReached(t *testing.T) {
 	}
 }
 
-// trouble is a while of refused connections, and one without answers.
+// trouble is a while of refused connections, and then a while without answers.
 func trouble(t *testing.T, p *leasetest.Proxy) {
 	p.Refuse()
 	asked := p.Requests()

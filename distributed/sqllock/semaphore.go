@@ -74,7 +74,7 @@ type permitsTaken struct {
 	all      int64     // of all acquisitions
 	living   int64     // of those whose lease is not over
 	next     int64     // for how many microseconds the first lease of those lasts
-	token    int64     // the last one
+	token    int64     // the last token
 	own      int64     // the token of the asker, or 0
 	ownLasts int64     // for how many microseconds its lease lasts
 }

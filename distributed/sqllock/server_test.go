@@ -21,7 +21,7 @@ import (
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
-// database is one that tests run on.
+// database is a database on which tests run.
 type database struct {
 	name    string
 	driver  string

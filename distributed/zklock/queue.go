@@ -18,7 +18,7 @@ import (
 //	children  /name                     no node before the own one excludes it: the lock is held.
 //	                                    All three are sent at once: see survey
 //	get       the own node              its czxid is the token; only if the three do not tell it
-//	get       the node before, watched  the nearest one that excludes the own one
+//	get       the node before, watched  the nearest node that excludes the own node
 //	                                    children again when it has gone, before the waiter wakes
 //	get       the own node, watched     after 100 ms of holding the lock: reports its deletion
 //	delete    the own node              the release

@@ -382,7 +382,7 @@ func TestAReleaseBesideRequestsLeavesNothing(t *testing.T) {
 		time.Sleep(time.Duration(i) * 100 * time.Microsecond)
 		st.release(t, id)
 		wg.Wait()
-		st.release(t, id) // of the one that came after the first release
+		st.release(t, id) // of the request that came after the first release
 		for _, dir := range []string{name, name + locksDir, name + leasesDir} {
 			require.Eventually(t, func() bool {
 				s, err := c.core.session(ctx)

@@ -5,7 +5,7 @@ package joined
 import "strings"
 
 // Errors returns an error that wraps all of errs but nil, like errors.Join. Its text is one line:
-// the parts are separated by semicolons. It returns nil without an error, and a single one as it
+// the parts are separated by semicolons. It returns nil without an error, and a single error as it
 // is.
 func Errors(errs ...error) error {
 	var parts []error

@@ -35,7 +35,7 @@ import (
 //
 // ParkAndUnlock stays in empty. Its waiter has its ticket before it gives the mutex back, and
 // Unpark comes from a goroutine that had the mutex after that. The waiter sets guard with the mutex
-// held. That Unpark, the only one for this wait, clears guard before it signals. So guard tells
+// held. That Unpark, the only Unpark of this wait, clears guard before it signals. So guard tells
 // Unpark whether the waiter is in ParkAndUnlock.
 const (
 	empty int32 = iota

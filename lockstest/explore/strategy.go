@@ -15,8 +15,8 @@ const passes = -1
 
 // decision is one choice among at least two options.
 type decision struct {
-	options []int // indexes of goroutines, or passes. The first one is the default
-	stays   bool  // the first one is the goroutine that ran before, and could go on
+	options []int // indexes of goroutines, or passes. The first option is the default
+	stays   bool  // the first option is the goroutine that ran before, and could go on
 	own     int   // the number of options that are goroutines of the program; the others are events
 	tired   int   // the goroutine that ran before if it has to yield, or -1
 	value   bool  // the options are numbers: see X.Choose
@@ -243,7 +243,7 @@ func (s *inTurn) reduces() reduction {
 // strategy before it has ended.
 type inTurn struct {
 	phases []phase
-	last   *depthFirst // the last one whose turn it was
+	last   *depthFirst // the last search whose turn it was
 	used   int         // schedules of the first phase
 	bound  int         // all schedules with so many preemptions were tried, or -1
 	all    bool

@@ -47,7 +47,7 @@ type X struct {
 	goroutines [maxGoroutines]atomic.Pointer[goroutine]
 	count      atomic.Int32
 	addresses  [maxGoroutines]atomic.Uintptr // of locks: see hooks.Address
-	deadline   atomic.Int64                  // of a context, the next one that is known, or 0
+	deadline   atomic.Int64                  // the next known deadline of a context, or 0
 	crowd      atomic.Pointer[finding]       // there are too many goroutines
 	aborted    atomic.Bool
 	joined     atomic.Int64 // orders the ends of goroutines before the return of Wait

@@ -71,8 +71,8 @@ func WithExemplars(f func(ctx context.Context) prometheus.Labels) Option {
 	return func(o *options) { o.exemplar = f }
 }
 
-// Collector exports the figures of one Recorder. Make one with [NewCollector]. It is safe for
-// concurrent use, and implements [prometheus.Collector]. A Collector must not be copied.
+// Collector exports the figures of one Recorder. Make a Collector with [NewCollector]. It is safe
+// for concurrent use, and implements [prometheus.Collector]. A Collector must not be copied.
 type Collector struct {
 	recorder     *record.Recorder
 	figures      figures

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// modelFolders have the models. The script of the second one is used by the third one.
+// modelFolders have the models. The third folder uses the script of the second.
 var modelFolders = []string{"internal/syncq/model", "distributed/lease/model", "distributed/caslock/model"}
 
 // models checks the models of each folder. A search has the same result each time. So the gate

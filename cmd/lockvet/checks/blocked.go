@@ -101,7 +101,7 @@ type blocking struct {
 	orders  *orders
 	parent  map[types.Object]types.Object // of the union of objects that are one channel
 	open    map[types.Object]bool         // what code that is not known can use
-	buffers map[types.Object][]int64      // capacities; -1 if one is not constant
+	buffers map[types.Object][]int64      // capacities; -1 if a capacity is not constant
 	ops     map[types.Object][]operation
 	waits   map[*function][]waiting
 	callers map[*function][]caller
@@ -401,7 +401,7 @@ func (b *blocking) collect(f *function) {
 	comm := map[ast.Node]*ast.SelectStmt{}
 	deferred := map[*ast.CallExpr]bool{}
 	apart := map[*ast.CallExpr]bool{}
-	loose := map[*ast.SelectStmt]bool{} // one with a default, or with a case that is not known
+	loose := map[*ast.SelectStmt]bool{} // selects with a default, or with a case that is not known
 	note := func(k kind, at ast.Node, e ast.Expr, s *ast.SelectStmt) {
 		o := b.object(e)
 		if o == nil {

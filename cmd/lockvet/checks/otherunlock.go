@@ -118,7 +118,7 @@ func (fs *flows) distinct(f *function, a, b *tracked) bool {
 		if slices.ContainsFunc(fs.apart[id], func(g *function) bool { return g != f }) || fs.acquiredElsewhere(f, t) {
 			return false
 		}
-		if _, ok := id.Type().Underlying().(*types.Struct); !ok { // a pointer may lead to the other one
+		if _, ok := id.Type().Underlying().(*types.Struct); !ok { // a pointer may lead to the other lock
 			return false
 		}
 	}

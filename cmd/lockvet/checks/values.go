@@ -202,7 +202,7 @@ func (v *values) concrete(fn *types.Func) *types.Func {
 		}
 		o, index, _ := types.LookupFieldOrMethod(of, true, fn.Pkg(), fn.Name())
 		m, ok := o.(*types.Func)
-		if !ok || len(index) > 1 { // one that is embedded wraps another one
+		if !ok || len(index) > 1 { // a promoted method belongs to the embedded type
 			continue
 		}
 		found++

@@ -30,7 +30,7 @@ var _ = func() time.Duration { patience = 2 * time.Second; return patience }()
 // asPatient makes the program wait for the store's answers for as long as it can.
 const asPatient = "WITHLOCK_TEST_PATIENT"
 
-// A script that tells its end, and one that ends with its process.
+// A script that tells its end, and a script that ends with its process.
 const (
 	traps = `trap 'echo got TERM; exit 5' TERM; echo up "$LOCK_NAME" "$LOCK_TOKEN"; sleep 1000 & wait`
 	naps  = `echo up; exec sleep 1000`

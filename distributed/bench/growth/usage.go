@@ -26,7 +26,7 @@ func takeUsage(c *client, port string) usage {
 	runtime.GC()
 	runtime.GC() // what a finalizer has let go of
 	u.goroutines = runtime.NumGoroutine()
-	for range 20 { // without those that have done their work, and the one that runs finalizers
+	for range 20 { // without the goroutines that have done their work, and without the goroutine that runs finalizers
 		time.Sleep(time.Millisecond)
 		u.goroutines = min(u.goroutines, runtime.NumGoroutine())
 	}

@@ -313,7 +313,7 @@ func waitFaults(s *suite) {
 			return
 		}
 		r := d.client.requests
-		// LockContext returns the error of a first request. The second one is a waiter's.
+		// LockContext returns the error of a first request. The second request is a waiter's.
 		var strikes int // with which request of this kind
 		plan := func() {
 			if t.op == Watch {

@@ -511,7 +511,7 @@ func atOnce(s *suite) {
 				if err := joined.Errors(err1, err2, err3, err4, err5); err != nil {
 					c.event("%v", err)
 					naming.Lock()
-					name = s.name() // what is held under the other one is in doubt
+					name = s.name() // the holds under the other name are in doubt
 					naming.Unlock()
 					w.pause(20 * time.Millisecond)
 					continue
@@ -565,7 +565,7 @@ func twoRequests(s *suite) {
 			for range 2 {
 				wg.Go(func() {
 					reply, err := request(s.ctx, requestOf(name, mine, minute))
-					if err == nil && reply.Held { // a store may refuse the second one by an error
+					if err == nil && reply.Held { // a store may refuse the second request by an error
 						held.Store(true)
 					}
 				})
@@ -1441,7 +1441,7 @@ func again(refusal driver.Reply) <-chan time.Time {
 	return time.After(refusal.Wait)
 }
 
-// otherWatches has one of two watches of a client end. The other one goes on.
+// otherWatches ends one of two watches of a client. The other watch goes on.
 func otherWatches(s *suite) {
 	a, b, name := s.client(), s.client(), s.name()
 	s.used(name + "-1")

@@ -50,8 +50,8 @@ const (
 	// late Watch never comes, because the caller may have another Watch of its acquisition by
 	// then.
 	Late Fault = "the request is late"
-	// Repeated is carried out twice. The caller gets the first answer. A Watch is closed before
-	// the second one begins, and the caller gets the second.
+	// Repeated is carried out twice. The caller gets the first answer. A Watch is closed before the
+	// second Watch begins, and the caller gets the second Watch.
 	Repeated Fault = "the request is repeated"
 )
 

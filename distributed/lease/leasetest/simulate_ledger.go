@@ -35,7 +35,7 @@ type ledger struct {
 type account struct {
 	entries map[string]*entry
 	token   uint64
-	many    int // entries, before old ones are dropped
+	many    int // entries, before old entries are dropped
 	places  int // taken so far
 	forces  int // requests to break the lock that are under way
 	forced  int // how many of them have ended

@@ -187,7 +187,7 @@ func (l *life) thinks(d time.Duration) {
 // process is one client of the server, with its users.
 type process struct {
 	life        *life
-	slot        int // it has the place of another one that has ended
+	slot        int // the place of the process, which a process before it may have had
 	incarnation int
 	n           int // in the journal
 	link        *Link
@@ -273,7 +273,7 @@ func (p *process) random(user int) *rand.Rand {
 
 func (p *process) event(format string, args ...any) { p.life.log.add(p.n, format, args...) }
 
-// proceed waits while the process stands still. A dead one waits until it is buried.
+// proceed waits while the process stands still. A dead process waits until it is buried.
 func (p *process) proceed() error {
 	for {
 		if p.dead.Load() {

@@ -128,7 +128,7 @@ type client struct {
 	// requests stands in front of the Store of the exclusive lock. It is nil if the locks have
 	// none.
 	requests *Requests
-	opened   []*Requests // one for each kind of lock, the last one last
+	opened   []*Requests // of each kind of lock, in the order of opening
 	serials  atomic.Uint64
 	ends     atomic.Int64 // how often connections that may have had a lock were ended
 

@@ -41,7 +41,7 @@ type Scheme struct {
 	Form  string                  // of the URL, for errors
 	Port  string                  // of hosts without one; "" if the URL has no hosts, and NoPort
 	Many  bool                    // there may be several hosts
-	Kinds []string                // the first one is the default
+	Kinds []string                // the first kind is the default
 	More  []string                // parameters besides kind
 	Check func(path string) error // refuses a path without showing it; nil if each is right
 
@@ -171,7 +171,7 @@ type Opening struct {
 	Semaphore func(name string, size int64) *lease.Semaphore
 
 	users, passwords []string
-	ends             []func(context.Context) error // for Close, the last one first
+	ends             []func(context.Context) error // for Close, which calls the last function first
 	closed           atomic.Bool
 }
 

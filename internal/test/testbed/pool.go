@@ -19,7 +19,7 @@ type Pool[S any] struct {
 	Empty func(S) error
 
 	mu   sync.Mutex
-	free []lent[S] // the one that has been free for longest is the first
+	free []lent[S] // the server that has been free for longest is the first
 	all  []*lasting
 }
 

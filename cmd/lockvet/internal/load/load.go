@@ -161,8 +161,8 @@ func strip(file *ast.File) {
 	}
 }
 
-// mayNotReturn reports whether a function with this body may be one that never returns. Such a
-// function ends with a call, or in a loop. A return behind a call is never reached, perhaps.
+// mayNotReturn reports whether a function with this body may never return. Such a function ends
+// with a call, or in a loop. A return behind a call is never reached, perhaps.
 func mayNotReturn(body *ast.BlockStmt) bool {
 	if !mayNotEnd(body.List) {
 		return false

@@ -32,7 +32,7 @@ type noFact struct{}
 
 func (*noFact) AFact() {}
 
-// runAsChecks runs other checks, if this process is one that measureOthers has started.
+// runAsChecks runs other checks, if measureOthers has started this process.
 func runAsChecks() {
 	if checks := others[os.Getenv(checksVariable)]; checks != nil {
 		multichecker.Main(checks...)

@@ -249,7 +249,7 @@ func (c *client) current() (*session, time.Time) {
 	return c.session, c.since
 }
 
-// renewSession begins a session in place of one that has ended, whose holds are lost.
+// renewSession begins a session in place of an ended session, whose holds are lost.
 func (c *client) renewSession(old *session) {
 	c.mu.Lock()
 	if c.session != old {

@@ -601,7 +601,7 @@ func requestOf(acquisition string) driver.Request {
 	return driver.Request{HoldID: driver.HoldID{Acquisition: acquisition}}
 }
 
-// place keeps the place of a waiter, which has it at an index, or takes a new one.
+// place keeps the place of a waiter, which has it at an index, or takes a new place.
 func (s *Server) place(l *lock, at int, p *place) {
 	if at >= 0 {
 		l.queue[at].ends = p.ends
