@@ -453,7 +453,7 @@ func TestRecordedLocksShowWhereTheyWereAcquired(t *testing.T) {
 				defer end(p, q)
 				p.run(func() { take(p, &a) })
 				q.run(func() { take(q, &b) })
-				time.Sleep(time.Minute) // until those who wait have waited
+				time.Sleep(time.Minute) // until the waiters have waited
 				synctest.Wait()
 				_ = p.lock(&b)
 				_ = q.lock(&a)

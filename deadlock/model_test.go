@@ -102,7 +102,7 @@ func everyEdge(modelEdge) bool { return true }
 // certain reports whether no explicit owner can open e.
 func (m *model) certain(e modelEdge) bool { return e.behind || m.parties[e.to].me > 0 }
 
-// settle takes over what has happened to those who waited.
+// settle takes over the outcomes of the waits.
 func (m *model) settle() error {
 	for i, a := range m.asks {
 		if a == nil || !m.parties[i].back {
@@ -195,7 +195,7 @@ func (m *model) compare() error {
 		index[p.me] = i
 	}
 	want := m.cycles(false, everyEdge)
-	edges := make(map[modelEdge]bool) // those on a cycle; true once Find has shown them
+	edges := make(map[modelEdge]bool) // the edges on a cycle; true once Find has shown the edge
 	for _, c := range want {
 		for _, e := range c {
 			edges[e] = false

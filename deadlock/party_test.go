@@ -109,7 +109,7 @@ type shared struct {
 	s     syncq.Reentrant
 	kind  syncq.Kind
 	mu    sync.Mutex
-	table []int64 // those who read
+	table []int64 // the readers
 }
 
 func newShared(policy syncq.Policy) *shared {

@@ -15,7 +15,7 @@ import (
 )
 
 // Mutex is a mutual exclusion lock that admits in strict order of arrival, by direct hand-off: a
-// goroutine waits only for those that came before it.
+// goroutine waits only for the goroutines that came before it.
 //
 // The zero Mutex is free. It must not be copied after first use. Like a [sync.Mutex] it belongs
 // to no goroutine: one goroutine may lock it and another may unlock it, and locking it twice hangs.

@@ -186,9 +186,9 @@ type counters struct {
 	// mu guards the fields below, and the holds of all locks of the name. No code of a lock, a
 	// context or a hook runs with it held.
 	mu       sync.Mutex
-	answered int64            // of those asked
+	answered int64            // how many of these calls were answered
 	stats    Stats            // without Waiting
-	holding  []*lock          // those with holds
+	holding  []*lock          // the locks with holds
 	calls    map[waiter]calls // that wait, with Options.Waits
 }
 

@@ -46,7 +46,7 @@ func (m *rwModel) give(w rwWaiter) {
 	}
 }
 
-// grant lets those in that are at the head of the queue and may be.
+// grant admits the waiters at the head of the queue that may enter.
 func (m *rwModel) grant() {
 	for len(m.queue) > 0 && (m.free() || m.writer < 0 && !m.queue[0].write) {
 		m.give(m.queue[0])

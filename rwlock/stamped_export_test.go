@@ -49,8 +49,8 @@ func OpenStampedTable(l *StampedLock) { l.bias() }
 // StampedTableIsOpen reports whether readers enter the table.
 func StampedTableIsOpen(l *StampedLock) bool { return l.state.Load()&(visible|pending) == visible }
 
-// StampedHolds returns the read holds in the word, and those in the table, while nobody enters. It
-// leaves the table open.
+// StampedHolds returns the read holds in the word, and the read holds in the table, while no
+// goroutine enters. It leaves the table open.
 func StampedHolds(l *StampedLock) (inWord, inTable int) {
 	l.guard.Lock()
 	defer l.guard.Unlock()

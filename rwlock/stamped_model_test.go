@@ -68,7 +68,7 @@ func (m *stampedModel) leave(st modelStamp) {
 	}
 }
 
-// admit lets those in whose turn it is, and adds their stamps to in.
+// admit admits the waiters whose turn it is, and adds their stamps to in.
 func (m *stampedModel) admit(in map[int]modelStamp) {
 	for len(m.queue) > 0 && !m.writing && (m.queue[0].read || m.readers == 0) {
 		in[m.queue[0].id] = m.enter(m.queue[0].read)

@@ -25,7 +25,7 @@ func stampedProcs(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
-// stampedPair is guarded by l. Writers keep x and y equal; plain is for those who hold the lock.
+// stampedPair is guarded by l. Writers keep x and y equal; plain is for holders of the lock.
 type stampedPair struct {
 	l     rwlock.StampedLock
 	x, y  atomic.Int64

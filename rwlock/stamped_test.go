@@ -76,7 +76,7 @@ func stampedReading(l *rwlock.StampedLock) func() (rwlock.Stamp, error) {
 	return func() (rwlock.Stamp, error) { return l.ReadLock(), nil }
 }
 
-// stampedWays are the ways to wait for a lock, by mode; those with a limit wait for a day.
+// stampedWays are the ways to wait for a lock, by mode. The ways with a limit wait for a day.
 func stampedWays(l *rwlock.StampedLock, ctx context.Context) map[string][]func() (rwlock.Stamp, error) {
 	return map[string][]func() (rwlock.Stamp, error){
 		"write": {
@@ -462,7 +462,7 @@ func TestReadHoldBeyondTheWordKeepsItsVersion(t *testing.T) {
 		for range rwlock.StampedWordReaders {
 			st = l.ReadLock()
 		}
-		require.Equal(t, rwlock.StampedWordReaders, l.ReadLockCount()) // moves those of the table into the word
+		require.Equal(t, rwlock.StampedWordReaders, l.ReadLockCount()) // moves the holds of the table into the word
 		stampedHolds(t, &l, rwlock.StampedWordReaders, 0)
 		return st
 	}

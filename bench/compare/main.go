@@ -1,4 +1,4 @@
-// Command compare compares the locks of this module with those that programs would use instead:
+// Command compare compares the locks of this module with the locks that programs would use instead:
 // of the standard library, golang.org/x/sync and other modules. With -other, it measures locks of
 // other languages as well.
 //

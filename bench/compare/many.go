@@ -42,7 +42,8 @@ var measuredAs = map[string]string{
 	"reads, rwlock.RWMutex": "rwlock.RWMutex.R",
 }
 
-// predictions returns all predicted figures that were measured too, those that part most first.
+// predictions returns all predicted figures that were measured too. The figures that differ most
+// come first.
 func predictions(ms []Measured) (ps []Prediction) {
 	for _, m := range ms {
 		for _, f := range m.Subjects {

@@ -21,7 +21,7 @@ type Report struct {
 	Processor  string     `json:"processor,omitempty"`
 	Processors int        `json:"processors"`
 	GOMAXPROCS int        `json:"gomaxprocs"`
-	Modules    []string   `json:"modules"` // those of the peers, with versions
+	Modules    []string   `json:"modules"` // the modules of the peers, with versions
 	Started    time.Time  `json:"started"`
 	Seconds    float64    `json:"seconds"`
 	Rounds     int        `json:"rounds"`
@@ -29,7 +29,7 @@ type Report struct {
 	Workloads  []Measured `json:"workloads"`
 	Verdicts   []Verdict  `json:"verdicts"` // worst first
 
-	Predictions []Prediction `json:"predictions,omitempty"` // those that part most first
+	Predictions []Prediction `json:"predictions,omitempty"` // the predictions that differ most first
 	Statements  []Statement  `json:"statements,omitempty"`
 	Others      []Other      `json:"others,omitempty"`
 }

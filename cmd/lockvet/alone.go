@@ -64,8 +64,8 @@ func alone(args []string, analyzers []*analysis.Analyzer, stderr io.Writer) (cod
 	return code, true
 }
 
-// chosen returns the checks that flags ask for: those that a flag turns on, or all but those that a
-// flag turns off.
+// chosen returns the checks that flags ask for: the checks that a flag turns on, or all but the
+// checks that a flag turns off.
 func chosen(analyzers []*analysis.Analyzer, asked map[string]bool) (run []*analysis.Analyzer) {
 	some := false
 	for _, on := range asked {

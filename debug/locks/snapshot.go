@@ -158,7 +158,7 @@ type described struct {
 type history struct {
 	Name     string  `json:"name"`
 	Acquired uint64  `json:"acquired"`
-	Failed   uint64  `json:"failed"` // with those whose context ended
+	Failed   uint64  `json:"failed"` // with the acquisitions whose context ended
 	Lost     uint64  `json:"lost"`
 	Waited   float64 `json:"waitedSeconds"` // by all acquisitions together
 	// Quantiles, in seconds, exact to a factor of two.

@@ -399,7 +399,7 @@ func commands(tb testing.TB, c *redis.Client, counts func(name string) bool) (n 
 // all counts all commands but the benchmark's own.
 func all(name string) bool { return name != "info" && name != "ping" }
 
-// scripts counts those that run one, and not what is in it.
+// scripts counts the commands that run a script, and not the commands in the script.
 func scripts(name string) bool { return name == "eval" || name == "evalsha" }
 
 // BenchmarkRedisHandover is the time from the call of a release to the next holder, who is

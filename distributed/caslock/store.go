@@ -66,7 +66,7 @@ type store struct {
 	documents Documents
 	watcher   Watcher // the documents, or nil
 	codec     codec
-	shared    bool   // the documents are those of semaphores
+	shared    bool   // the documents are documents of semaphores
 	suffix    string // of the names of documents
 	attempts  int
 	first     time.Duration // of the pauses between polls

@@ -21,7 +21,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease"
 )
 
-// servers are those that the tests run on.
+// servers are the servers that the tests run on.
 var servers = map[string]func(testing.TB) string{"kumo": startKumo, "moto": startMoto}
 
 func token(t *testing.T, l *lease.Mutex) uint64 {

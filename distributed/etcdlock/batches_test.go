@@ -20,7 +20,7 @@ import (
 )
 
 // The engine renews 10,000 holds in 100 batches. One stream to keep the session alive is enough for
-// those that come while another stream is under way.
+// the requests that come while another stream is under way.
 func TestBatchesOfRenewalsShareTheKeepAliveOfTheirSession(t *testing.T) {
 	t.Parallel()
 	s, link := lendServer(t), leasetest.NewLink(t)

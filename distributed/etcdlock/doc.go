@@ -120,8 +120,8 @@
 //
 // # Limits
 //
-// Names have 4096 bytes at most. All requests except those that keep leases alive go through the
-// client that [New] was given, including namespaces of package namespace. A hold older than 100
+// Names have 4096 bytes at most. All requests except the requests that keep leases alive go through
+// the client that [New] was given, including namespaces of package namespace. A hold older than 100
 // ms has one watch, and a waiter has two. Each watch runs one goroutine here and one in the etcd
 // client.
 package etcdlock

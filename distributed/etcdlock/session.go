@@ -189,8 +189,8 @@ func (s *session) has(first, last state) bool {
 	return false
 }
 
-// those returns the places of s in the states from first to last. c.mu is held.
-func (s *session) those(first, last state) (ps []*place) {
+// placesIn returns the places of s in the states from first to last. c.mu is held.
+func (s *session) placesIn(first, last state) (ps []*place) {
 	for _, p := range s.places {
 		if first <= p.state && p.state <= last {
 			ps = append(ps, p)
@@ -205,7 +205,7 @@ func (s *session) confirm() {
 	ctx, cancel := context.WithTimeout(s.life, s.c.lease/3)
 	defer cancel()
 	s.c.mu.Lock()
-	places := s.those(waiting, holding)
+	places := s.placesIn(waiting, holding)
 	s.c.mu.Unlock()
 	for some := range slices.Chunk(places, batch) {
 		if _, err := s.c.renew(ctx, some); err != nil {
@@ -258,7 +258,7 @@ func (s *session) prolong(at time.Time) {
 		return
 	}
 	s.since = at
-	left := s.those(ending, burnt)
+	left := s.placesIn(ending, burnt)
 	c.mu.Unlock()
 	for _, p := range left {
 		c.abandon(p)

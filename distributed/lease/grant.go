@@ -193,13 +193,13 @@ func (g *grant) span() (until, renewed time.Time) {
 // pending is a request that gives a grant another end, from when it is sent until it is answered.
 //
 // Requests overtake each other, and a request without an answer may be carried out at any time.
-// Three rules follow. First: when a request for the time d is sent, the grant ends at most d
-// later. The store may see that request as the last. Second: when a request sent at t is
-// answered, the grant ends after the shortest time, counted from t, of several requests. These
-// are the answered request, the requests on their way with it, and the requests without an
-// answer. The last of them to be carried out is carried out after t. Third: when a request is
-// answered, the store keeps the grant at most for the longest time, counted from the answer, of
-// that request and those on their way with it. A request without an answer may add its own time.
+// Three rules follow. First: when a request for the time d is sent, the grant ends at most d later.
+// The store may see that request as the last. Second: when a request sent at t is answered, the
+// grant ends after the shortest time, counted from t, of several requests. These are the answered
+// request, the requests on their way with it, and the requests without an answer. The last of them
+// to be carried out is carried out after t. Third: when a request is answered, the store keeps the
+// grant at most for the longest time, counted from the answer, of that request and the requests on
+// their way with it. A request without an answer may add its own time.
 //
 // An earlier request for a place in a queue, which may come late, counts among the requests without
 // an answer: see question.makeGrant.

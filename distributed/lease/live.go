@@ -9,7 +9,7 @@ import (
 	"github.com/jucgo/locks/internal/leases"
 )
 
-// live returns the locks that this client holds, or asks its store for, and those with a local
+// live returns the locks that this client holds, or asks its store for, and the locks with a local
 // queue. It does not ask the store.
 func (c *Client) live() []leases.Lease {
 	queues := c.queues.list("")

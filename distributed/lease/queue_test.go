@@ -198,7 +198,7 @@ func TestALateAnswerUndoesNoLaterAcquisition(t *testing.T) {
 		q.set(func(c *client) { c.delay["enqueue"], c.delay["release"] = term*3/2, term/10 })
 		require.NoError(t, rival.UnlockContext(a))
 		synctest.Wait()
-		q.set(func(c *client) { c.delay["enqueue"] = 0 }) // of those that come after the one under way
+		q.set(func(c *client) { c.delay["enqueue"] = 0 }) // of the requests that come after the request under way
 		require.NoError(t, <-got)
 		h, err := l.Hold(b)
 		require.NoError(t, err)

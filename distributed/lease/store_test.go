@@ -70,7 +70,7 @@ func (s *server) evict(name string) {
 	s.notify(name)
 }
 
-// notify tells those who watch name, and returns how many they are. s.mu is held.
+// notify tells the watchers of name, and returns how many there are. s.mu is held.
 func (s *server) notify(name string) (n int) {
 	for w := range s.watches {
 		if w.name == name {

@@ -154,8 +154,8 @@ func (s *sweeping) over() time.Time {
 // for a moment only.
 //
 // Close ends a sweep for a late request after one more answer. A release without an answer is
-// repeated until Close ends. Close sends the releases of all earlier sweeps in batches with those
-// of the holds, see takeOver.
+// repeated until Close ends. Close sends the releases of all earlier sweeps in batches with the
+// releases of the holds, see takeOver.
 //
 // A request that a network delivers after s.until, or after the time latest, leaves the lock held
 // for one more lease. If the store is a [driver.Session], the lock is held for as long as the

@@ -101,8 +101,8 @@
 // The credentials of gs are Google's Application Default Credentials. With the parameter endpoint
 // or the variable STORAGE_EMULATOR_HOST there are none. The prefix is locks if not given.
 //
-// PostgreSQL has the parameters of its own clients instead of those for TLS: sslmode, sslrootcert,
-// sslcert, sslkey, sslpassword, sslsni, host, port, user, password, dbname, passfile,
+// PostgreSQL has the parameters of its own clients instead of the parameters for TLS: sslmode,
+// sslrootcert, sslcert, sslkey, sslpassword, sslsni, host, port, user, password, dbname, passfile,
 // connect_timeout, application_name, target_session_attrs, search_path and options. Three
 // parameters of pgx go to that driver: default_query_exec_mode, statement_cache_capacity and
 // description_cache_capacity. A pooler that gives each transaction another session, such as

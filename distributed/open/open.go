@@ -98,7 +98,7 @@ func (c *Client) Semaphore(name string, size int64) (*lease.Semaphore, error) {
 // Names is for people and for monitoring. It reads the store page by page until ctx ends, and the
 // answer describes the past. The locks in the answer depend on the store:
 //
-//	file      every lock that was ever used, except those with long names
+//	file      every lock that was ever used, except locks with long names
 //	sqlite... of table and queue, the held locks. Other kinds return errors.ErrUnsupported.
 //	redis...  the held locks: keys below the prefix that look like a lock of the kind.
 //	zk        the locks that are held or waited for

@@ -13,7 +13,7 @@ import (
 )
 
 // carriedOut returns how many commands the server has carried out since the last reset, also inside
-// of scripts, but for those that count and reset.
+// of scripts, but for the commands that count and reset.
 func carriedOut(t *testing.T, c *redis.Client) (n int, text string) {
 	t.Helper()
 	text = c.Info(background, "commandstats").Val()

@@ -58,7 +58,8 @@ func checkName(key string, cluster bool) (err error) {
 // A lock is recognized by its hash with one holder. So Names reads all keys of the database, or of
 // each master of a cluster, 500 at a time, until ctx ends. Only keys that begin as pattern does are
 // sent, up to the first character of pattern with a special meaning. The user needs the permission
-// +scan in addition to those in the package comment. Locks that the user must not read are missing.
+// +scan in addition to the permissions in the package comment. Locks that the user must not read
+// are missing.
 func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("redislock: list names: %w", locks.ErrNilContext)

@@ -33,9 +33,9 @@ type stateRefusal struct {
 	Why   string
 }
 
-// ofPostgres are the errors of PostgreSQL, and those that pgbouncer makes. The first entry that
-// fits decides. A state that is not listed refuses the request: a feature is missing, a trigger has
-// failed, or the like.
+// ofPostgres are the errors of PostgreSQL, and the errors that pgbouncer makes. The first entry
+// that fits decides. A state that is not listed refuses the request: a feature is missing, a
+// trigger has failed, or the like.
 var ofPostgres = []stateRefusal{
 	// The connection, and proxies between the client and the server.
 	{"08001", "", classes.Moment, "no connection could be made"},
@@ -134,8 +134,8 @@ type numberRefusal struct {
 	Why     string
 }
 
-// ofMySQL are the errors of MySQL and MariaDB, and those that ProxySQL makes. A number that is not
-// listed refuses the request: syntax, privileges and limits.
+// ofMySQL are the errors of MySQL and MariaDB, and the errors that ProxySQL makes. A number that is
+// not listed refuses the request: syntax, privileges and limits.
 var ofMySQL = []numberRefusal{
 	// Logins.
 	{[]uint64{1044, 3879}, classes.Connection, "the user has no access to the database"},

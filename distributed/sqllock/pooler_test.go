@@ -123,8 +123,8 @@ func TestNoRequestOfTheClientMeetsItsProbe(t *testing.T) {
 		sent = append(sent, query)
 	}})
 	t.Cleanup(func() { db.Close() })
-	// those returns the indexes of the statements with text.
-	those := func(text string) (indexes []int) {
+	// indexesOf returns the indexes of the statements with text.
+	indexesOf := func(text string) (indexes []int) {
 		mu.Lock()
 		defer mu.Unlock()
 		for i, query := range sent {
@@ -146,11 +146,11 @@ func TestNoRequestOfTheClientMeetsItsProbe(t *testing.T) {
 		mu.Unlock()
 		a := adaptertest.Owner()
 		adaptertest.Hold(t, l, a)
-		soon(t, func() bool { return len(those(table+"_clients")) > 0 }, "it has announced itself")
+		soon(t, func() bool { return len(indexesOf(table+"_clients")) > 0 }, "it has announced itself")
 		require.NoError(t, l.UnlockContext(a))
-		probes := those("pg_backend_pid")
+		probes := indexesOf("pg_backend_pid")
 		require.NotEmpty(t, probes)
-		require.Greater(t, those(table)[0], probes[len(probes)-1])
+		require.Greater(t, indexesOf(table)[0], probes[len(probes)-1])
 	}
 }
 

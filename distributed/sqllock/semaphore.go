@@ -72,7 +72,7 @@ func (s *permitStore) checkEngines(ctx context.Context) error {
 type permitsTaken struct {
 	seen     time.Time // by [driver.Now], when the statement was sent
 	all      int64     // of all acquisitions
-	living   int64     // of those whose lease is not over
+	living   int64     // the permits whose lease is not over
 	next     int64     // for how many microseconds the first lease of those lasts
 	token    int64     // the last token
 	own      int64     // the token of the asker, or 0

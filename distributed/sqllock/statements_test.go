@@ -42,7 +42,7 @@ func (c *counted) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQue
 	c.sent = append(c.sent, text)
 }
 
-// statements returns those since the last call of forget.
+// statements returns the statements since the last call of forget.
 func (c *counted) statements() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

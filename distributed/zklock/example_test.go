@@ -71,7 +71,7 @@ func ExampleClient_RWMutex() {
 	}
 }
 
-// At most three of these jobs run in all processes together, those in Java included.
+// At most three of these jobs run in all processes together, with the jobs in Java.
 func ExampleClient_Semaphore() {
 	var client *zklock.Client // as in the example of Client
 	ctx := context.Background()

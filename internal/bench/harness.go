@@ -24,9 +24,9 @@ type Contest struct {
 	// Inside and Outside are how long each goroutine works with the lock and between an unlock
 	// and the next lock.
 	Inside, Outside time.Duration
-	// Sample has every Sample-th acquisition of each goroutine timed; 0 is none. Reading the
-	// clock twice takes longer than a lock does in the best case: sample where the section is
-	// short. The longest wait is the longest of those that were timed.
+	// Sample has every Sample-th acquisition of each goroutine timed; 0 is none. Reading the clock
+	// twice takes longer than a lock does in the best case: sample where the section is short. The
+	// longest wait is the longest of the timed waits.
 	Sample int
 	// Longest has [Contended] tell the longest wait instead of the p99 wait.
 	Longest bool

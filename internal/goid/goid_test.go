@@ -28,7 +28,7 @@ func TestVerifyLeavesNoGoroutineBehind(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 1000 {
 		require.True(t, verify(Slow))
-		require.LessOrEqual(t, runtime.NumGoroutine(), before) // those of earlier tests may end
+		require.LessOrEqual(t, runtime.NumGoroutine(), before) // goroutines of earlier tests may end
 	}
 }
 

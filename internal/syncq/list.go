@@ -133,7 +133,7 @@ func (l *list) owners(guard *sync.Mutex) (who []int64) {
 	return who
 }
 
-// unpark unparks n and those behind it.
+// unpark unparks n and the nodes that follow n by wake.
 func unpark(n *node) {
 	for n != nil {
 		next := n.wake

@@ -44,7 +44,7 @@ type node struct {
 	in     *list // the list that has the node
 	next   *node
 	visit  *walk  // the inspection that goes on here
-	number uint64 // the number of this wait among those of the node
+	number uint64 // the number of this wait among the waits of the node
 
 	// Set by the waiter before it joins.
 	shared bool

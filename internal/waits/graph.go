@@ -384,7 +384,7 @@ func stands(path []Wait) (stood, ended bool) {
 	return closed(second) && len(second) == len(path) && !ended, ended
 }
 
-// again looks at waits once more, and returns those that are not over.
+// again looks at waits once more, and returns the waits that are not over.
 func again(waits []Wait) []Wait {
 	var now []Wait
 	for _, w := range waits {

@@ -48,9 +48,9 @@ type strategy interface {
 	end(run []decision)
 }
 
-// depthFirst tries all schedules with at most bound preemptions: those without any first, then
-// those with one, and so on. Musuvathi and Qadeer, "Iterative context bounding for systematic
-// testing of multithreaded programs", PLDI 2007.
+// depthFirst tries all schedules with at most bound preemptions: first the schedules without a
+// preemption, then with one, and so on. Musuvathi and Qadeer, "Iterative context bounding for
+// systematic testing of multithreaded programs", PLDI 2007.
 //
 // With a reduction, it goes no further from a state of the program from which it has tried
 // everything with as many preemptions left. Musuvathi and Qadeer, "Partial-order reduction for
@@ -247,7 +247,7 @@ type inTurn struct {
 	used   int         // schedules of the first phase
 	bound  int         // all schedules with so many preemptions were tried, or -1
 	all    bool
-	alike  reduction // has left out some of those, which it takes for like another one
+	alike  reduction // has left out some schedules, which it takes for like another schedule
 }
 
 func (s *inTurn) begin() bool {
@@ -421,7 +421,7 @@ func parse(text string) (list []deviation, repeat bool, h horizon, err error) {
 	return list, repeat, h, nil
 }
 
-// guided follows deviations. It notes those that do not fit the program.
+// guided follows deviations. It notes the deviations that do not fit the program.
 type guided struct {
 	list  []deviation
 	unfit []deviation

@@ -25,8 +25,8 @@ import (
 // # How a run goes
 //
 // One goroutine of the program runs at a time. Before each operation it stops at its gate, a
-// channel of the bubble. The root of the bubble waits until all goroutines are durably blocked,
-// at their gates or anywhere else. Then it picks one of those at a gate, and lets it go.
+// channel of the bubble. The root of the bubble waits until all goroutines are durably blocked, at
+// their gates or anywhere else. Then it picks a goroutine at a gate, and lets it go.
 //
 // # The race detector
 //

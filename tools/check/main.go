@@ -118,8 +118,8 @@ func (c *checker) format() error {
 	return nil
 }
 
-// changed returns the files that differ from main, with those that git does not track yet and those
-// that are gone.
+// changed returns the files that differ from main, with the files that git does not track yet and
+// the files that are gone.
 func (c *checker) changed() ([]string, error) {
 	git := func(args ...string) ([]string, error) {
 		out, err := c.command(".", "git", args...).Output()

@@ -120,7 +120,7 @@ func (j *job) ended(r *results, e event, p *printed) {
 	switch {
 	case e.Test == "" && e.Action == "skip": // a package without tests
 	case e.Test == "" && e.Action == "fail":
-		// Tests that have not ended by now are those that a panic, a limit or an exit has ended.
+		// A panic, a limit or an exit has ended the tests that have no event for their end by now.
 		fmt.Fprint(&j.out, output)
 		if regexp.MustCompile(`(?m)^([^F\n]|F[^A])`).MatchString(output) { // more than FAIL and the package
 			r.failures = append(r.failures, output)

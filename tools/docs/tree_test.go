@@ -96,7 +96,7 @@ func known(name string, text []byte) error {
 }
 
 // tracked returns the names of all files that git tracks, with slashes. A downloaded copy of the
-// repository has no more files than those.
+// repository has no more files than these.
 func tracked(t *testing.T, w *workspace.Workspace) []string {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(w.Folder, ".git")); errors.Is(err, fs.ErrNotExist) {

@@ -110,7 +110,8 @@ func (fs *flows) freedBefore(f *function, pos token.Pos) map[string]bool {
 	return freed
 }
 
-// boundKeys returns the keys of locks that a callee frees, with those that its parameters lead to.
+// boundKeys returns the keys of locks that a callee frees, with the keys that its parameters lead
+// to.
 func (fs *flows) boundKeys(s *site, freed map[string]bool) map[string]bool {
 	for _, t := range s.callee.locks {
 		if t.path.id() == nil && freed[t.path.freeKey()] {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// LeftOut counts the places of a package that acquire a lock, without those in tests. The checks
-// follow all but those that the other fields count, each place in one field.
+// LeftOut counts the places of a package that acquire a lock, without the places in tests. The
+// checks follow all places but the places that the other fields count, each in one field.
 type LeftOut struct {
 	Package      string
 	Acquisitions int

@@ -114,7 +114,7 @@ func locate(o *driver.Opening, table string) (at location, err error) {
 }
 
 // connect returns a client of the location, with the settings that all programs over Amazon's
-// library have. The keys of the URL replace those.
+// library have. The keys of the URL replace the keys of these settings.
 func connect(ctx context.Context, o *driver.Opening, at location) (*dynamodb.Client, error) {
 	load := []func(*config.LoadOptions) error{config.WithRegion(at.region), config.WithLogger(logging.Nop{})}
 	if o.User != "" {

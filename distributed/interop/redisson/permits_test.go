@@ -189,7 +189,7 @@ func eitherSideCollectsLapsedPermits(t *testing.T, s *stage) {
 	s.java.must(t, "a", "try", kind, name, patience.Milliseconds(), 300)
 	s.java.must(t, "a", "try", kind, name, patience.Milliseconds(), 300)
 	sem := s.open(t, long).RedissonExpirableSemaphore(name)
-	theirs := acquired(t, sem, 2) // those of Java's that have lapsed
+	theirs := acquired(t, sem, 2) // in place of the permits of Java that have lapsed
 	require.Equal(t, "false", s.java.ask(t, "a", "unlock", kind, name))
 	require.NoError(t, theirs.Err())
 	require.Error(t, p.ReleaseContext(background))

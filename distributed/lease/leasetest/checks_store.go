@@ -1121,7 +1121,7 @@ func inspection(s *suite) {
 		}
 		if w, err := b.requests.Watch(s.ctx, holdID(name, other)); err == nil && w != nil {
 			defer w.Close()
-			b.ask(name, other) // a store may give places to those that have a Watch
+			b.ask(name, other) // a store may give places to acquisitions that have a Watch
 		}
 		state := inspect()
 		if state.Waiting == 0 || state.Waiting > 1 || len(state.Waiters) == 0 && state.Waiting > 0 {

@@ -209,7 +209,7 @@ const pulse = 50 * time.Millisecond
 
 // pulses begins a clock that goes as fast as the store. A client of its own locks and unlocks
 // another lock, with a pause after each turn. Requests that only read would be quicker than the
-// writes of those who wait.
+// writes of waiters.
 func (s *suite) pulses() (answers func() int, end func()) {
 	var (
 		l           = s.client().lock(s.name())

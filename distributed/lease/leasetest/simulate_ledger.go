@@ -676,7 +676,7 @@ func (b *ledger) force(r *Requests, name string, call func() (bool, error)) (boo
 	began := b.begins()
 	a := b.account(r.key(name))
 	sure, possible := false, false
-	var held, owners []*entry // those that may have the lock, and those that surely have it
+	var held, owners []*entry // the entries that may have the lock, and the entries that surely have it
 	var over []func() bool
 	for _, x := range a.entries {
 		over = append(over, x.asks())

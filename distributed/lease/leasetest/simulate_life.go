@@ -212,8 +212,8 @@ type process struct {
 	pending map[string]int       // how many requests about an acquisition are under way
 	causes  map[string]time.Time // when the store said last that a hold is lost, by name
 	doubts  map[string]bool      // the acquisitions with a request that failed
-	left    map[string]bool      // those that were released or have left the queue
-	given   map[string]bool      // those that have had the lock, as the client knows
+	left    map[string]bool      // the acquisitions that were released or have left the queue
+	given   map[string]bool      // the acquisitions that have had the lock, as the client knows
 }
 
 // patience is the release timeout of the clients.

@@ -4,7 +4,7 @@
 // An adapter has a package for each scheme, called SCHEMEopen: redislock/redisopen for redis:, and
 // sqllock/postgresopen for postgres:. Its init function gives [Register] a [Scheme]. A program
 // imports the package for this effect, and package open/all imports the packages of this
-// repository. So a program has the clients of those stores only that it imports.
+// repository. So a program has only the clients of the stores that it imports.
 //
 // Package open reads the URL, refuses unknown parameters, and keeps users and passwords out of
 // errors. The function Open of the Scheme connects to the store, and sets the fields of the

@@ -21,7 +21,7 @@ import (
 type code struct {
 	instructions int
 	atomics      int      // that lock the cache line, on all branches together
-	calls        []string // without those that panic or grow the stack
+	calls        []string // without calls that panic or grow the stack
 }
 
 const (

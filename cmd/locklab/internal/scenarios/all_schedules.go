@@ -169,7 +169,7 @@ func playLostDeposit(l *lab.Lab) int {
 
 // explored is the output of the tests of package fourlines.
 type explored struct {
-	all, losing int // schedules of the wrong program, and those that lose a deposit
+	all, losing int // all schedules of the wrong program, and the schedules that lose a deposit
 	found       int // the number of the schedule at which the search stops
 	replay      string
 	right       int // schedules of the right program

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// The functions of the standard library and of x/tools are those below this package.
+// The functions of the standard library and of x/tools are the functions below this package.
 func TestTheSameFunctionsNeverReturnAsWithAllBodies(t *testing.T) {
 	const pattern = "github.com/jucgo/locks/cmd/lockvet/golangci"
 	whole, err := packages.Load(&packages.Config{Mode: packages.LoadAllSyntax | packages.NeedModule}, pattern)

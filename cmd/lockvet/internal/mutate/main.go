@@ -330,7 +330,7 @@ func (i importer) Import(path string) (*types.Package, error) {
 // analyze returns the reports of all checks.
 func analyze(pkg *packages.Package) (map[string]bool, error) {
 	alone := *pkg
-	alone.Imports = nil // those have no source here
+	alone.Imports = nil // the imports have no source here
 	graph, err := checker.Analyze(checks.Analyzers(), []*packages.Package{&alone}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("analyze %s: %w", pkg.PkgPath, err)

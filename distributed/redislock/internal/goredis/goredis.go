@@ -428,7 +428,7 @@ type subscriber struct {
 
 func (s *subscriber) Subscribe(ctx context.Context, channels ...string) error {
 	if s.sharded {
-		for _, channel := range channels { // those of one request have to be in one slot
+		for _, channel := range channels { // the channels of one request have to be in one slot
 			if err := s.ps.SSubscribe(ctx, channel); err != nil {
 				return err
 			}

@@ -22,7 +22,7 @@ type Query struct {
 	Prefix string
 	// Pattern is a pattern of [path.Match] for the names. The empty pattern matches all.
 	Pattern string
-	// Simple finds locks that are strings, in place of those that are hashes. They need a Prefix:
+	// Simple finds locks that are strings, in place of locks that are hashes. They need a Prefix:
 	// without one, each string that expires would be a lock.
 	Simple bool
 }

@@ -16,7 +16,7 @@ func UncontendedPairsAllocateLittle(t *testing.T, on Driver, most map[string]flo
 			_ = l.LockContext(Background)
 			_ = l.UnlockContext(Background)
 		}
-		for range 300 { // also, tokens get as large as those that need memory
+		for range 300 { // also, tokens get as large as tokens that need memory
 			pair()
 		}
 		if allocs := testing.AllocsPerRun(300, pair); !raceEnabled { // under which pools forget what they have

@@ -24,7 +24,7 @@ import (
 // the last command.
 type server struct {
 	*miniredis.Miniredis
-	commands atomic.Int64 // that arrived, without those inside scripts
+	commands atomic.Int64 // that arrived, without the commands inside scripts
 
 	mu      sync.Mutex
 	aged    time.Time

@@ -119,7 +119,7 @@ func wakeUp(_ context.Context, l *lab.Lab) error {
 
 // wait is the result of a crowd.
 type wait struct {
-	all, meanwhile int           // commands: all, and those while the lock was held
+	all, meanwhile int           // all commands, and the commands while the lock was held
 	held, took     time.Duration // for how long it was held, and how long it took then until all had had it
 	overlaps       int
 }

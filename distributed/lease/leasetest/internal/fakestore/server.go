@@ -35,7 +35,7 @@ type Server struct {
 	tokens     uint64
 	clients    int
 	asked      int               // acquisitions so far
-	requests   map[uint64]func() // those that clients send over the network, by number
+	requests   map[uint64]func() // the requests that clients send over the network, by number
 	serial     uint64
 	held       int // requests for held locks so far
 	releases   int
