@@ -278,7 +278,7 @@ func TestMultiReleasesTheOthersAfterAMembersGoexit(t *testing.T) {
 }
 
 func TestMultiCountsTheHoldsOfSeveralOwners(t *testing.T) {
-	m := locks.Multi() // which everybody gets
+	m := locks.Multi() // which every owner gets
 	owners := make([]context.Context, 3)
 	for i := range owners {
 		owners[i] = locks.WithOwner(ctx, locks.NewOwner())
@@ -741,7 +741,7 @@ func TestMultiOverAnySelectionTakesAllOrNone(t *testing.T) {
 		}
 		m := locks.Multi(members...)
 		none := make([]int, len(as))
-		// Somebody else may hold one of them, or one may fail.
+		// Another owner may hold a member, or a member may fail.
 		other := locks.WithOwner(ctx, locks.NewOwner())
 		obstacle := rapid.IntRange(-1, len(as)-1).Draw(t, "obstacle")
 		held := obstacle >= 0 && rapid.Bool().Draw(t, "held rather than failing")

@@ -187,8 +187,8 @@ func broadcast(b *testing.B, l sync.Locker, c waiter, n int) time.Duration {
 	return took
 }
 
-// BenchmarkPingPong is a round trip between two goroutines over unbuffered channels: two changes
-// of goroutine by the means that everybody has.
+// BenchmarkPingPong is a round trip between two goroutines over unbuffered channels: two changes of
+// goroutine by the means that every program has.
 func BenchmarkPingPong(b *testing.B) {
 	there, back := make(chan struct{}), make(chan struct{})
 	var done sync.WaitGroup

@@ -54,7 +54,7 @@ func TestUpdateStartsOverWhenTheVersionHasChanged(t *testing.T) {
 	got, err := v.Update(t.Context(), func(n int) (int, error) {
 		saw = append(saw, n)
 		if len(saw) <= 20 {
-			v.Store(n + 100) // somebody else was faster
+			v.Store(n + 100) // another writer was faster
 			if len(saw) == 20 {
 				v.Store(n) // and puts the old value back
 			}

@@ -60,7 +60,7 @@ func tryParty(ctx context.Context) *party {
 
 func goroutine(t *testing.T) *party { return newParty(t.Context()) }
 
-// run lets p do f, and returns when everybody rests.
+// run lets p do f, and returns when all goroutines block.
 func (p *party) run(f func()) {
 	p.back = false
 	p.do <- func() { f(); p.back = true }

@@ -1,4 +1,4 @@
 package reentrant
 
-// SetHolds makes m, which somebody holds, count n holds: nobody can wait for MaxHolds real holds.
+// SetHolds makes m, which is held, count n holds: a test cannot wait for MaxHolds real holds.
 func SetHolds(m *Mutex, n int) { m.s.Holds = int32(n - 1) }

@@ -202,7 +202,7 @@ func (p *play) compare() string {
 	return ""
 }
 
-// end lets everybody go, and checks that as many unlocks as there are holds free the lock.
+// end releases all holds, and checks that as many unlocks as there are holds free the lock.
 func (p *play) end() {
 	for _, cancel := range p.cancel {
 		if cancel != nil {

@@ -117,7 +117,7 @@ type holder struct {
 	release chan struct{}
 }
 
-// end returns when the holder has released, and everybody rests again.
+// end returns when the holder has released, and all goroutines block again.
 func (h holder) end() {
 	close(h.release)
 	synctest.Wait()

@@ -387,7 +387,7 @@ func (p *rwPlay) compare() string {
 	return ""
 }
 
-// end lets everybody go, and reports whether there were exactly as many holds as in the model.
+// end releases all holds, and reports whether there were exactly as many holds as in the model.
 func (p *rwPlay) end(problem string) string {
 	complain := func(format string, args ...any) {
 		if problem == "" {

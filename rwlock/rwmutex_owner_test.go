@@ -151,7 +151,7 @@ func TestConversionsOfASharedOwnerLoseNoHold(t *testing.T) {
 				stop           atomic.Bool
 				wg, bg         sync.WaitGroup
 			)
-			// Somebody else, who makes the owner wait and revokes the bias.
+			// Another goroutine makes the owner wait, and revokes the bias.
 			bg.Go(func() {
 				for !stop.Load() {
 					rw.Lock()

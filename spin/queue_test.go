@@ -392,7 +392,7 @@ func TestAnEarlyHandoffSkipsTheWait(t *testing.T) {
 		m.Lock()
 		late := m.next.Add(1) - 1
 		m.Unlock()
-		m.Unlock() // for late, as anybody may
+		m.Unlock() // for late, as any goroutine may
 		m.Lock()
 		m.wait(late, 0)
 		n := newTicketNode(late, 1)

@@ -162,7 +162,7 @@ func measureOne(ctx context.Context, w *bench.Workload, rounds int, slot time.Du
 			if round%2 == 1 {
 				i = len(runs) - 1 - i
 			}
-			runtime.GC() // what the one before has left is not to be collected now
+			runtime.GC() // now, and not during the measurement, for the garbage of the subject before
 			cost, err := runs[i](sizes[i])
 			if err != nil {
 				return m, fmt.Errorf("%s: %s: %w", w.Name, subjects[i].Name, err)

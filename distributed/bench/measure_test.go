@@ -132,7 +132,7 @@ type outcome struct {
 	// waits has, for each release while somebody waited and after which the lock went to another
 	// contender, the time from the call of the release to the return of the next acquisition.
 	waits []time.Duration
-	// barged is how many acquisitions went to one who had not asked yet when the lock was
+	// barged is how many acquisitions went to a goroutine that had not asked yet when the lock was
 	// released, though others had.
 	barged int
 	// counts is how many acquisitions each contender had.
@@ -154,7 +154,7 @@ func (x contest) run(cs []contender, n int) (outcome, error) {
 		asked    = make([]time.Time, len(cs)) // zero: does not wait
 		released time.Time
 		by       int
-		awaited  bool // somebody waited at the release
+		awaited  bool // a goroutine waited at the release
 		begun    atomic.Int64
 		wg       sync.WaitGroup
 	)

@@ -108,7 +108,7 @@ func TestSQLLocksAreMeasured(t *testing.T) {
 }
 
 func TestAContestTellsWhoBargedAndWhoWaited(t *testing.T) {
-	// A lock that nobody can have twice in a row: never is anybody served who has not waited.
+	// No goroutine can have the lock twice in a row, so each acquisition has waited.
 	turn := [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
 	turn[0] <- struct{}{}
 	out, err := contest{hold: time.Millisecond}.run(inTurns(turn), 10)

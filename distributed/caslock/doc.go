@@ -36,7 +36,7 @@
 //
 // No clock of the store counts, and no clock of another machine. A waiter measures by its own
 // monotonic clock for how long it has seen a version, see [driver.Now]. The holder measures from
-// the time when it sent its last renewal, which was before anybody could see the version. The
+// the time when it sent its last renewal, which was before a waiter could see the version. The
 // hundredth covers clocks of different speed. Package lease adds a margin on the side of the
 // holder, see [lease.WithMargin].
 //

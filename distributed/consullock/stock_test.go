@@ -143,7 +143,7 @@ func TestALockDelayIsTheReasonOfARefusal(t *testing.T) {
 	var asked atomic.Int64
 	c := open(t, connectThrough(t, addr, func(r *http.Request, next trips) (*http.Response, error) {
 		if asks(t, r, api.KVLock) && asked.Add(1) == 3 {
-			cancel() // the waiter knows the answer to the one before
+			cancel() // the waiter knows the answer to the request before
 		}
 		return next(r)
 	}))

@@ -63,7 +63,7 @@ func TestAReadOnlyFileIsLocked(t *testing.T) {
 		}
 	}
 	c := serving(t, "write", path)
-	if os.Getuid() == 0 { // who may write everything, on this thread, is somebody else for a while
+	if os.Getuid() == 0 { // root may write everything, so this thread is another user for a while
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		require.NoError(t, unix.Setfsuid(65534))

@@ -58,7 +58,7 @@ func TestAHandOffAfterCancellationUnlocksTheFile(t *testing.T) {
 			go func() { done <- next.LockContext(ctx) }()
 			require.Eventually(t, func() bool { return f.QueueLength() == 1 }, 10*time.Second, time.Millisecond)
 			ctx.over.Store(true)
-			require.NoError(t, f.UnlockContext(a)) // leaves it to the one who waits, as far as anybody can see
+			require.NoError(t, f.UnlockContext(a)) // leaves the lock to the waiter that seems to be there
 			require.ErrorIs(t, soon(t, done), context.Canceled)
 			require.Equal(t, "true", ask(c, "try"))
 		})

@@ -75,9 +75,9 @@
 //   - The object is deleted, such as by a lifecycle rule: its holder learns of its loss with the
 //     next renewal, and another process may have the lock before that. Tokens begin anew.
 //   - The object is something else: [locks.ErrForeign]. Nothing is overwritten.
-//   - Everybody may read the bucket: Google answers from a cache, with a document that is up to an
-//     hour old. Two holders at once are still impossible, since writes compare. But waiters do not
-//     see a release. Let nobody else read the bucket.
+//   - The bucket is public: Google answers from a cache, with a document that is up to an hour old.
+//     Two holders at once are still impossible, since writes compare. But waiters do not see a
+//     release. Let nobody else read the bucket.
 //
 // # Errors
 //

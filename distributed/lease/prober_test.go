@@ -16,7 +16,7 @@ import (
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// asked is a store that can be asked whether anybody waits.
+// asked is a store that tells whether clients wait.
 type asked struct{ *client }
 
 var _ driver.ContentionProber = asked{}

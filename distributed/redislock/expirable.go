@@ -167,7 +167,7 @@ func semaphoreError(op, name string, err error) error {
 //
 // Never use two of these semaphores with the names q and {q}: they would share the set of held
 // permits. If more than about 8000 permits lapse together, calls such as availablePermits fail in
-// Java until somebody acquires.
+// Java until a client acquires.
 //
 // Waiters are served in no order, and holds come without a token. After a release, each process
 // with a waiter asks. An acquisition of n permits costs the server time in proportion to n, which

@@ -28,7 +28,7 @@ type javaClient struct {
 
 func (j javaClient) owner(thread int) string { return fmt.Sprintf("%s:%d", j.id, thread) }
 
-// tryLock returns false and the time to live if somebody else holds the lock.
+// tryLock returns false and the time to live if another owner holds the lock.
 func (j javaClient) tryLock(name string, thread int, lease time.Duration) (bool, time.Duration) {
 	field := j.owner(thread)
 	if j.c.Exists(background, name).Val() == 1 && !j.c.HExists(background, name, field).Val() {

@@ -317,7 +317,7 @@ func TestAStoreThatRefusesARaceIsSafe(t *testing.T) {
 	f := newFake()
 	var n atomic.Int64
 	f.Before = func(r *http.Request) (*http.Response, error) {
-		if r.Method == http.MethodPut && n.Add(1)%9 != 0 { // all eight, and not the one after them
+		if r.Method == http.MethodPut && n.Add(1)%9 != 0 { // all eight writes, and not the write after them
 			return refusal(http.StatusConflict, "ConditionalRequestConflict"), nil
 		}
 		return nil, nil

@@ -213,8 +213,8 @@ func (s *startCheck) ask(ctx context.Context, title, table string, dest ...any) 
 
 // checkLayout returns an error unless the tables have transactions, no mode of the session changes
 // the meaning of our statements, and the names in the table of locks are unique and all different.
-// Without the latter MySQL, unlike the others, carries the statements out, and either grants a
-// lock to everybody or takes "a" for "A".
+// Without the latter MySQL, unlike the others, carries the statements out, and either grants a lock
+// to every client or takes "a" for "A".
 func (s *startCheck) checkLayout(ctx context.Context) error {
 	tables := []string{s.c.names.locks}
 	if s.c.fair {

@@ -140,7 +140,7 @@ func work(tb testing.TB, r *sqllock.Row, ctx context.Context, name string) (end 
 	}
 }
 
-// worked reports whether somebody works with the lock called name.
+// worked reports whether a client works with the lock called name.
 func worked(tb testing.TB, r *sqllock.Row, name string) bool {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(adaptertest.Owner(), 300*time.Millisecond)

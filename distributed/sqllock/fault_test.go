@@ -129,7 +129,7 @@ func TestAHoldOnAPausedServerStaysLost(t *testing.T) {
 // swift has requests given up soon, and repeated in time.
 var swift = sqllock.WithRequestTimeout(4 * time.Second)
 
-// held reports whether somebody has the lock.
+// held reports whether the lock has a holder.
 func held(tb testing.TB, l *lease.Mutex) bool {
 	tb.Helper()
 	a := adaptertest.Owner()

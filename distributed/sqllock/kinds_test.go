@@ -471,7 +471,7 @@ func TestAnOptimisticUpdateLosesNothing(t *testing.T) {
 			require.Equal(t, wrong, err)
 			ctx, cancel := context.WithCancelCause(background)
 			_, err = v.Update(ctx, func(n int) (int, error) {
-				require.NoError(t, v.Store(background, n+1)) // somebody is always quicker
+				require.NoError(t, v.Store(background, n+1)) // another writer is always quicker
 				if n == 10 {
 					cancel(wrong)
 				}

@@ -42,7 +42,7 @@ func (s *tableStore) NotifyLoss(lost func(id driver.HoldID, cause error)) { s.lo
 var errForced = errors.New("freed by ForceUnlock")
 
 // onNotice handles a notification. The notification of a Break has the names of the acquisition and
-// of the lock. Anybody may have sent it, so onNotice asks the database.
+// of the lock. Any client may have sent it, so onNotice asks the database.
 func (s *tableStore) onNotice(payload string) {
 	var id driver.HoldID
 	id.Acquisition, id.Name, _ = strings.Cut(payload, " ")

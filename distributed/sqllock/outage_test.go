@@ -17,8 +17,8 @@ import (
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
-// waits checks that somebody goes on to wait while trouble lasts, and gets the lock when free
-// has freed it. wait takes the lock and gives it back.
+// waits checks that a waiter goes on to wait while trouble lasts, and gets the lock when free has
+// freed it. wait takes the lock and gives it back.
 func waits(t *testing.T, began func() bool, wait func(ctx context.Context) error, trouble, free func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(adaptertest.Owner(), testbed.Hang)

@@ -50,7 +50,7 @@ func TestAnOvertakenWaiterAsksMoreOften(t *testing.T) {
 		holder := int64(0)
 		same := func() { w.onRefusal(holder) }
 		asked(w, 20*time.Second, same)
-		holder++ // the one whom it saw first
+		holder++ // the holder that the waiter saw first
 		asked(w, 100*time.Millisecond, same)
 		n := 0
 		for i := range 15 {

@@ -77,7 +77,7 @@ func startRedisServer(tb testing.TB, args ...string) string {
 	return listening(tb, port)
 }
 
-// listening returns the address of a port when somebody listens there.
+// listening returns the address of a port when a process listens there.
 func listening(tb testing.TB, port int) string {
 	tb.Helper()
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))

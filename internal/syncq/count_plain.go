@@ -20,7 +20,7 @@ func (c *count) own() uint32 { return c.n }
 // set changes the number.
 func (c *count) set(n uint32) { c.n = n }
 
-// load returns the number to anybody.
+// load returns the number to any goroutine.
 func (c *count) load() uint32 { return atomic.LoadUint32(&c.n) }
 
 // mark is a byte that any goroutine may read and change.
@@ -53,5 +53,5 @@ func (r *reader) set(o int64) {
 	}
 }
 
-// load returns the goroutine to anybody.
+// load returns the goroutine to any other goroutine.
 func (r *reader) load() int64 { return atomic.LoadInt64(&r.o) }

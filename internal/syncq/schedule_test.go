@@ -484,7 +484,7 @@ func TestASignalledWaiterRacesForTheLock(t *testing.T) {
 	require.True(t, s.TryLock(Owned(1)))
 	require.Equal(t, 1, c.Broadcast(), "of one is a signal")
 	s.guard.Lock()
-	release := stepwise(t, &s) // free for anybody
+	release := stepwise(t, &s) // free for any goroutine
 	s.guard.Unlock()
 	require.True(t, release.result(t))
 	require.True(t, waiter.result(t))

@@ -265,7 +265,7 @@ func (t *Tallied) Holds() (exclusively bool, shared int) {
 	return isWriting(v), int(max(v, 0))
 }
 
-// HasQueued reports whether anybody waits for the lock.
+// HasQueued reports whether a goroutine waits for the lock.
 func (t *Tallied) HasQueued() bool { return t.s.HasQueued() }
 
 // Len is Sync.Len.

@@ -193,7 +193,7 @@ func (word *Word) bias() bool {
 	return w&(flagQueued|flagVisible) == 0 && word.CompareAndSwap(w, (w|flagVisible|flagBiased)+oneHold)
 }
 
-// Held reports whether anybody holds the lock, exclusively or shared.
+// Held reports whether the lock is held, exclusively or shared.
 func (word *Word) Held() bool { return !free(word.Load()) }
 
 // HeldBy reports whether owner holds the lock exclusively. To owner itself the answer is exact.
@@ -217,7 +217,7 @@ func (word *Word) Shared() int {
 	return int(w >> flagBits)
 }
 
-// HasQueued reports whether anybody waits for the lock.
+// HasQueued reports whether a goroutine waits for the lock.
 func (word *Word) HasQueued() bool { return word.Load()&flagQueued != 0 }
 
 // Biased reports whether a reader that is in the read table reads.

@@ -17,7 +17,7 @@ import (
 	"github.com/jucgo/locks/distributed/redislock"
 )
 
-// woken is by when somebody must have the lock who was told of its release, far below all times
+// woken is by when a waiter that was told of the release must have the lock, far below all times
 // after which they ask by themselves.
 const woken = 15 * time.Second
 
@@ -386,7 +386,7 @@ func multiLocksExcludeEachOther(t *testing.T, s *stage) {
 	require.NoError(t, soon(t, got))
 	require.NoError(t, m.UnlockContext(a))
 
-	// Somebody holds one: nobody else gets any.
+	// Java holds one member: the Multi gets none.
 	s.java.must(t, "a", "lock", "plain", names[1], -1)
 	require.False(t, try(t, m, a))
 	require.Zero(t, s.direct.Exists(background, names[0], names[2]).Val())
@@ -545,7 +545,7 @@ func aWaiterOfAReadWriteLockIsWokenByEitherSide(t *testing.T, s *stage) {
 				}
 				parked[p] = true
 			}
-			// those who have it by now, or nobody yet
+			// the owners that have the lock by now, or none yet
 			entered := func() (in []*party) {
 				for p := range parked {
 					select {

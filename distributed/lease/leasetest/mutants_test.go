@@ -239,7 +239,7 @@ func TestAWaitBesideSlowTurnsIsNoHang(t *testing.T) {
 	}
 }
 
-// A stingy store gives no lock to anybody.
+// A stingy store gives no lock to any client.
 type stingy struct{ driver.Store }
 
 func (stingy) Acquire(context.Context, driver.Request) (driver.Reply, error) {

@@ -700,15 +700,15 @@ func (l *life) possession(e *entry) *possession {
 
 func (v *possession) leave() { v.over.Store(true) }
 
-// wasForced says whether somebody has freed the lock by force since then.
+// wasForced says whether a process has freed the lock by force since then.
 func (l *life) wasForced(name string, since time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.lastForced(name).Before(since.Add(-4 * l.ttl))
 }
 
-// lastForced returns when somebody has freed the lock by force, or a lock that it consists of. l.mu
-// is held.
+// lastForced returns when a process has freed the lock by force, or a lock that it consists of.
+// l.mu is held.
 func (l *life) lastForced(name string) (last time.Time) {
 	for _, member := range l.members(name) {
 		if at := l.forced[member]; at.After(last) {

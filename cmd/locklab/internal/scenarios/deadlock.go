@@ -337,7 +337,7 @@ func refused(l *lab.Lab) {
 	l.Observe("refusals", refusals)
 }
 
-// patient is a lock that somebody works before asking for, and that tells how long a refusal
+// patient is a lock for which a goroutine asks after some work, and that tells how long a refusal
 // took.
 type patient struct {
 	locks.TryLocker

@@ -45,7 +45,7 @@ func flush(tb testing.TB, c redis.UniversalClient) {
 // conformOn runs the conformance suite on all kinds of locks that have one owner. The clients
 // that open returns are of the servers of direct.
 func conformOn(t *testing.T, on Driver, direct redis.UniversalClient, open opener) {
-	flush(t, direct) // its connections are there before anybody looks for what is left
+	flush(t, direct) // its connections are there before the suite looks for leaks
 	for name, kind := range Kinds {
 		t.Run(name, func(t *testing.T) {
 			lockstest.TestTryLocker(t, lockstest.Config{
@@ -87,7 +87,7 @@ func LocksConformOnRedis(t *testing.T, on Driver) {
 	conformOn(t, on, Connect(t, addr), at(on, addr))
 }
 
-// AnyKind has all kinds of locks that exclude everybody.
+// AnyKind has all kinds of locks that exclude all other owners.
 var AnyKind = map[string]func(c *redislock.Client, name string) locks.TryLocker{
 	"plain":  func(c *redislock.Client, name string) locks.TryLocker { return c.Mutex(name) },
 	"fenced": func(c *redislock.Client, name string) locks.TryLocker { return c.FencedMutex(name) },
