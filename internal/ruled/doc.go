@@ -52,7 +52,8 @@
 // waiter.
 //
 // Each step out of the state waiting is made with the guard held, and has one unpark. Each park
-// takes one unpark. A waiter whose limit ends after such a step takes the unpark all the same.
+// takes one unpark. A waiter that advance admits during the waiter's own compete is awake, and gets
+// no unpark. A waiter whose limit ends after such a step takes the unpark all the same.
 //
 // # Model
 //

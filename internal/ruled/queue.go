@@ -16,11 +16,11 @@ import (
 //	waiting  granted  advance: the waiter has acquired, and is in no queue; one unpark
 //	waiting  refused  Refuse, or enqueue after it: the wait is over without success; one unpark
 //	racing   waiting  compete: the waiter lost the race, and parks again
-//	racing   granted  compete: the waiter won
+//	racing   granted  compete: the waiter won, or was admitted at its second look; no unpark
 //	racing   refused  Refuse, without an unpark
 //
 // A waiter that is woken first becomes racing. Each step out of waiting comes with exactly one
-// unpark, and each park ends with exactly one. So no permit is left in a node's place when its
+// unpark, except within compete, whose caller is awake. Each park ends with exactly one. So no permit is left in a node's place when its
 // waiter is done.
 type state uint8
 

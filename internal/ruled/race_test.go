@@ -58,3 +58,22 @@ func TestAWaiterThatMeetsAnotherAcquisitionRacesAgain(t *testing.T) {
 		require.False(t, s.HasQueued())
 	})
 }
+
+func TestAWaiterThatIsAdmittedAtItsSecondLookKeepsNoPermit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Sync[crossed]
+		var between func()
+		s.Init(crossed{&between}, 0, true)
+		n := &Node{arg: 1, who: 7, lost: syncq.MaxLost - 1}
+		n.place.Open()
+		s.enqueue(n)
+		require.True(t, s.Release(1))
+		<-n.Permits()
+		require.True(t, s.TryAcquire(1))
+		between = func() { s.word.Add(1) } // as by a release that leaves the rest to the awake waiter
+		require.True(t, s.compete(n))
+		require.Equal(t, syncq.Acquired, n.Outcome())
+		require.Empty(t, n.Permits(), "its node is used again")
+		require.False(t, s.HasQueued())
+	})
+}

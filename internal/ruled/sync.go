@@ -242,7 +242,8 @@ func (s *Sync[R]) setGate(gate uint32) {
 
 // compete lets the waiter n, which was unparked, race for the word if its state is racing
 // (NonFair). compete reports whether the wait is over. If not, n parks again, still first. If the
-// word changes during the race, n has lost too.
+// word changes during the race, n has lost too. If advance then admits n itself, n is awake, and
+// needs no unpark.
 func (s *Sync[R]) compete(n *Node) (over bool) {
 	s.guard.Lock()
 	var wake *Node
@@ -257,7 +258,9 @@ func (s *Sync[R]) compete(n *Node) (over bool) {
 		}
 		wake = s.advance()
 	}
-	over = n.state >= granted
+	if over = n.state >= granted; over && wake == n {
+		wake, n.wake = n.wake, nil
+	}
 	s.guard.Unlock()
 	unpark(wake)
 	return over

@@ -202,7 +202,12 @@ inline compete() {
 #elif defined(MUTANT_LOSER_STAYS_AWAKE)
 			state[me] = waiting
 #else
-			advance()
+			advance();
+#ifdef MUTANT_RACER_IS_NOT_UNPARKED
+			if :: d_step { wk & (1 << me) -> wk = wk & ~(1 << me); pend[me]-- } :: else fi
+#elif !defined(MUTANT_LOSER_UNPARKS_ITSELF)
+			if :: d_step { state[me] == granted && wk & (1 << me) -> wk = wk & ~(1 << me); pend[me]-- } :: else fi
+#endif
 #endif
 		fi
 	:: else
@@ -264,8 +269,7 @@ inline wait() {
 		i = 0;
 		do :: i < ql -> CHECK(cancelled_is_out, q[i] != me); i++ :: else -> break od;
 		i = 0;
-		CHECK(one_unpark_per_park, pend[me] == 0);
-		permit[me] = 0;                                     /* recycle */
+		CHECK(one_unpark_per_park, pend[me] == 0 && permit[me] == 0);
 		state[me] = waiting; isReserved[me] = 0; over = 0; lim = 0
 	}
 }
