@@ -119,6 +119,20 @@ func figure(tb testing.TB, z *testbed.ZooKeeper, name string) float64 {
 	return 0
 }
 
+// watchers returns how many sessions watch each node.
+func watchers(tb testing.TB, z *testbed.ZooKeeper) map[string]int {
+	tb.Helper()
+	sessions, node := map[string]int{}, ""
+	for line := range strings.Lines(z.Ask("wchp")) {
+		if strings.HasPrefix(line, "/") {
+			node = strings.TrimSpace(line)
+		} else if strings.HasPrefix(line, "\t0x") {
+			sessions[node]++
+		}
+	}
+	return sessions
+}
+
 // herd is the cost of a release while others wait, per release: how many watches go off, and how
 // many packets the server receives and sends.
 type herd struct{ wakeUps, received, sent float64 }
@@ -133,6 +147,7 @@ func crowd(tb testing.TB, z *testbed.ZooKeeper, k impl, n, releases int) herd {
 		release = make(chan struct{})
 		errs    = make([]error, n+1)
 		wg      sync.WaitGroup
+		others  = watchers(tb, z) // of clients that were there before
 	)
 	for i, c := range k.several(tb, z.Addr(), n+1) {
 		wg.Go(func() {
@@ -151,14 +166,23 @@ func crowd(tb testing.TB, z *testbed.ZooKeeper, k impl, n, releases int) herd {
 		})
 	}
 	<-holding
-	watches := float64(n)
+	watches := n
 	if strings.HasPrefix(k.name, "zklock") { // the holder watches what it has
 		watches++
 	}
-	settled := func() { // all the others watch
+	settled := func() { // all the others watch: one node together, or each a node of its own
 		await(tb, "waiters", func(context.Context) error {
-			if w := figure(tb, z, "zk_watch_count"); w < watches {
-				return fmt.Errorf("%v watches of %d waiters", w, n)
+			all, most := 0, 0
+			for node, sessions := range watchers(tb, z) {
+				if others[node] == 0 {
+					all, most = all+sessions, max(most, sessions)
+				}
+			}
+			if strings.HasSuffix(k.name, "ephemeral") {
+				all = most
+			}
+			if all < watches {
+				return fmt.Errorf("%v watches of %d waiters", all, n)
 			}
 			return nil
 		})
