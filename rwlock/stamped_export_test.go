@@ -24,7 +24,7 @@ func StampedVersion(st Stamp) uint64 { return uint64(st) >> versionShift }
 func SetStampedOverflow(l *StampedLock, n int) {
 	l.guard.Lock()
 	defer l.guard.Unlock()
-	l.overflow = n
+	l.overflow = int32(n)
 }
 
 // StampedReserved reports whether the next release is reserved for a waiter.
@@ -59,7 +59,7 @@ func StampedHolds(l *StampedLock) (inWord, inTable int) {
 			inTable += int(uint32((*t)[i].units.Load()))
 		}
 	}
-	return int(l.state.Load()&readers/reader) + l.overflow, inTable
+	return int(l.state.Load()&readers/reader) + int(l.overflow), inTable
 }
 
 // BeginStampedFold is the first step of folding the open table of l, and returns the others.

@@ -65,9 +65,9 @@ const (
 	// stay parked for ever.
 	parked
 
-	// reserved: the first waiter was woken or sent in vain syncq.MaxLost times, or for
-	// syncq.MaxBarging. While readers are first, one such reader anywhere in the list is enough.
-	// WriteLock must not barge any more.
+	// reserved: the first waiter was woken or sent in vain syncq.MaxLost times, or for too long.
+	// While readers are first, one such reader anywhere in the list is enough. WriteLock must not
+	// barge any more.
 	reserved
 
 	// visible: there may be read holds that the word does not count. See stamped_table.go. While
@@ -110,6 +110,9 @@ func (l *StampedLock) acquireWrite(avoid uint64) Stamp {
 		}
 		if l.state.CompareAndSwap(s, s|writing) {
 			l.state.AfterAll()
+			if avoid == reserved && s&queued != 0 {
+				l.countBarger()
+			}
 			return stampOf(s, writing)
 		}
 	}

@@ -226,7 +226,7 @@ func (l *StampedLock) moveUnits(s uint64) {
 		s = l.state.Load()
 		inWord := min(n, (readers-s&readers)/reader)
 		if l.state.CompareAndSwap(s, s&^(visible|pending)+inWord*reader) {
-			l.overflow += int(n - inWord)
+			l.overflow += int32(n - inWord)
 			return
 		}
 	}

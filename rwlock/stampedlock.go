@@ -13,6 +13,7 @@ import (
 	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/raceorder"
 	"github.com/jucgo/locks/internal/sched"
+	"github.com/jucgo/locks/internal/syncq"
 	"github.com/jucgo/locks/internal/unheld"
 )
 
@@ -88,7 +89,8 @@ type StampedLock struct {
 	head, tail *stampedWaiter // guarded: the waiters in order of arrival
 	waiting    int32          // guarded: the number of waiters
 	writers    int32          // guarded: the number of waiting writers
-	overflow   int            // guarded: the number of read holds that do not fit state
+	overflow   int32          // guarded: the number of read holds that do not fit state
+	barged     syncq.Barges   // write holds taken past waiters: see countBarger
 
 	table atomic.Pointer[stampedTable] // see stamped_table.go
 	crowd atomic.Uint32                // reads beside others; see stamped_table.go
@@ -381,7 +383,7 @@ func (l *StampedLock) ReadLockCount() int {
 	l.guard.Lock()
 	defer l.guard.Unlock()
 	l.fold()
-	return int(l.state.Load()&readers/reader) + l.overflow
+	return int(l.state.Load()&readers/reader) + int(l.overflow)
 }
 
 // HasQueued reports whether a goroutine waits for the lock. A reader that a release has woken does

@@ -38,6 +38,16 @@ func (s *Sync) Barged() {
 // takes as long as several acquisitions. So many acquisitions with short sections take some 20 µs.
 const bargedRounds = 64
 
+// Barges is such a count for a lock with a queue of its own. Only the holder changes it.
+type Barges struct{ n count }
+
+// Count counts one more, and reports whether it is the last of so many, a power of two.
+func (b *Barges) Count(rounds uint32) bool {
+	n := b.n.own() + 1
+	b.n.set(n)
+	return n&(rounds-1) == 0
+}
+
 // reserveOverdue reserves the lock, which is held, for the first waiter if that is awake and
 // overdue. The next release then hands the lock over, even if the waiter still needs a processor.
 // If the guard is in use, reserveOverdue does nothing. If the word becomes free meanwhile,

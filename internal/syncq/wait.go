@@ -132,7 +132,7 @@ func (n *node) mirror() uint64 {
 }
 
 // These bound barging. The lock is reserved for a first waiter that loses the race to bargers
-// MaxLost times, or has waited for MaxBarging (see overdue, longQueue). The next release then hands
+// MaxLost times, or has waited for MaxBarging (see overdue, LongQueue). The next release then hands
 // the lock to that waiter. For a waiter behind readers the lock is reserved at once. The queue of
 // rwlock.StampedLock has the same bounds.
 const (
@@ -140,9 +140,9 @@ const (
 	MaxLost    = 16
 )
 
-// longQueue is how many waiters make MaxBarging longer by its length. In a long queue each waiter
+// LongQueue is how many waiters make MaxBarging longer by its length. In a long queue each waiter
 // is overdue when it becomes the first, and the lock would be handed off from then on.
-const longQueue = 128
+const LongQueue = 128
 
 // due is the since of a waiter that a broadcast moved here with others. The lock is reserved for
 // each of these waiters. They have waited, and handing the lock from one to the next is the
@@ -164,7 +164,7 @@ func (n *node) overdue() bool {
 	if n.since == 0 {
 		n.since = t
 	}
-	return t-n.since >= MaxBarging*time.Duration(1+n.s.queue.len/longQueue)
+	return t-n.since >= MaxBarging*time.Duration(1+n.s.queue.len/LongQueue)
 }
 
 var start = time.Now()

@@ -236,6 +236,24 @@ inline enterWrite(avoid) {
 	od
 }
 
+/* StampedLock.countBarger, after a hold that spinWrite took. The count, the clock, and a guard that is in use are
+   the choice to do nothing. Word was free a step ago; it may be anything by now. */
+inline countBarger() {
+	if
+	:: d_step { guard == 0 && ql > 0 && told[q[0]] && isWrite[q[0]] && !isReserved[q[0]] ->
+#ifndef MUTANT_BARGER_FORGETS_THE_WAITER
+			isReserved[q[0]] = 1; overdue++;
+#endif
+#ifdef MUTANT_BARGER_FORGETS_THE_WORD
+			skip
+#else
+			Word = Word | reserved
+#endif
+		}
+	:: true
+	fi
+}
+
 /* StampedLock.enterRead with addReader; ok, or tooMany */
 inline enterRead(avoid) {
 	ok = 0; tooMany = 0;
@@ -476,7 +494,7 @@ next:	atomic { ok = 0; st = 0; tooMany = 0; s = 0 }
 			enterWrite(reserved);                                   /* spinWrite */
 #endif
 			if
-			:: ok -> skip
+			:: ok -> countBarger()
 			:: else -> wait(); if :: ok :: else -> goto gone fi
 			fi
 		fi;
