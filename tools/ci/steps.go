@@ -122,6 +122,7 @@ func (c *ci) steps() []step {
 		{"simulation", "core", "simulated lives find each flaw of a store, and mistakes in what uses it", false, last,
 			plain("-tags=simulation", "-run=^TestLivesFind", "-timeout=2h", "./distributed/lease/leasetest",
 				"./distributed/caslock", "./distributed/redislock", "./distributed/redislock/redlock")},
+		{"lives", "core", "the page of stores tells how many hours a gate simulates", false, last, c.lives},
 		{"searches", "core", "explore searches all schedules of its tests", false, last,
 			plain("-tags=lockexplore,simulation", "./lockstest/explore")},
 		{"benchmarks", "core", "every benchmark runs", false, last, benchmarks},
@@ -139,6 +140,17 @@ func (c *ci) steps() []step {
 // command returns a step that runs one command.
 func command(name string, args ...string) func(context.Context, *job) error {
 	return func(ctx context.Context, j *job) error { return j.sh(ctx, name, args...) }
+}
+
+// lives lives the lives of the gate, and compares their hours with those of the page.
+func (c *ci) lives(ctx context.Context, j *job) error {
+	dir, err := os.MkdirTemp("", "lives")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	return j.sh(ctx, "go", "run", "./tools/lives", "-gate", "-for", "1h", "-ledger", filepath.Join(dir, "lives.json"),
+		"-findings", dir, "-page", "docs/guides/stores.md")
 }
 
 // plain returns a step that tests packages of the root module without the race detector.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path"
 	"regexp"
@@ -111,6 +112,40 @@ func (a *account) print(out io.Writer) {
 	line("all", &total)
 	w.Flush()
 }
+
+// comparePage compares the hours of the gate in a page's table with those of the account. The page
+// has them to one decimal. A life may end some seconds earlier or later, by the goroutines that the
+// runtime happens to run first.
+func (a *account) comparePage(page string) error {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	lived := map[bool]float64{} // as a service, or full of faults
+	for name, s := range a.worlds {
+		if s.Failures > 0 {
+			return fmt.Errorf("the lives of the gate failed: %s", name)
+		}
+		lived[strings.Contains(name, "AServiceLives")] += s.Hours
+	}
+	for service, row := range map[bool]*regexp.Regexp{true: serviceRow, false: faultsRow} {
+		m := row.FindSubmatch(text)
+		if m == nil {
+			return fmt.Errorf("%s has no row for %s", page, row)
+		}
+		told, err := strconv.ParseFloat(string(m[1]), 64)
+		if err != nil || math.Abs(told-lived[service]) > 0.1 {
+			return fmt.Errorf("%s tells of %s hours, and the gate lives %.2f: %s", page, m[1], lived[service], m[0])
+		}
+	}
+	return nil
+}
+
+// The rows of the gate in docs/guides/stores.md.
+var (
+	faultsRow  = regexp.MustCompile(`(?m)^\| each gate, full of faults[^|]*\| ([\d.]+) \|`)
+	serviceRow = regexp.MustCompile(`(?m)^\| each gate, as a service[^|]*\| ([\d.]+) \|`)
+)
 
 var (
 	begun = regexp.MustCompile(`^=== (?:RUN|NAME|CONT) +(\S+)`)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,6 +54,35 @@ func TestARunThatIsStoppedCountsWhatHasEnded(t *testing.T) {
 	all := read(stopped, time.Second)
 	if s := all["TestLivesOfLocks/plain"]; len(all) != 1 || s == nil || s.Acquisitions != 30 || failures(all) > 0 {
 		t.Errorf("%+v", all)
+	}
+}
+
+func TestThePageHasToTellTheHoursOfTheGate(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "stores.md")
+	rows := "| each gate, full of faults: all stores | 4.6 | 44,000 | 13,000 |\n" +
+		"| each gate, as a service: a store in memory | 4 | 1,300 | 2 |\n"
+	if err := os.WriteFile(page, []byte(rows), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		faults, service float64
+		failures        int
+		right           bool
+	}{{4.62, 4, 0, true}, {4.8, 4, 0, false}, {4.6, 3.8, 0, false}, {4.62, 4, 1, false}} {
+		a := account{worlds: map[string]*sums{
+			"caslock OfLocks gate":                 {Hours: 1.6},
+			"leasetest Of/plain gate":              {Hours: c.faults - 1.6, Failures: c.failures},
+			"leasetest TestAServiceLivesLong gate": {Hours: c.service},
+		}}
+		if err := a.comparePage(page); (err == nil) != c.right {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	if err := os.WriteFile(page, []byte("no table"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if new(account).comparePage(page) == nil {
+		t.Error("a page without the rows passes")
 	}
 }
 

@@ -2,7 +2,7 @@
 // this repository that call leasetest.Simulate, again and again, in several processes.
 //
 //	go run ./tools/lives -for 1h -processes 2 -ledger lives.json
-//	go run ./tools/lives -gate -ledger gate.json
+//	go run ./tools/lives -gate -ledger gate.json -page docs/guides/stores.md
 package main
 
 import (
@@ -31,7 +31,8 @@ service (see leasetest.World), until its time is over. It adds the hours, acquis
 to the ledger, a file, and prints the table, also if it is interrupted. What fails is written to a file of its
 own, with its seed.
 
-With -gate, lives lives once the lives of the gate, and keeps account of them in the same way.
+With -gate, lives lives once the lives of the gate, and keeps account of them in the same way. With -page too, it
+fails if the table of the page has other hours.
 
 `
 
@@ -57,6 +58,7 @@ type options struct {
 	faults    time.Duration // simulated in each run
 	service   time.Duration // the same, of a service
 	gate      bool
+	page      string
 }
 
 // job is one run of one test.
@@ -79,6 +81,7 @@ func command() error {
 	flag.DurationVar(&o.faults, "faults", 20*time.Minute, "how much time each world simulates in a run, 0 for none")
 	flag.DurationVar(&o.service, "service", 200*time.Hour, "how much time each world simulates as a service in a run, 0 for none")
 	flag.BoolVar(&o.gate, "gate", false, "live once the lives of the gate")
+	flag.StringVar(&o.page, "page", "", "with -gate and a new ledger: the page whose hours of the gate have to be right")
 	run := flag.String("run", "", "only the tests whose package and name match, such as redislock.*Fair")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)
@@ -89,8 +92,8 @@ func command() error {
 	if o.run, err = regexp.Compile(*run); err != nil {
 		return err
 	}
-	if flag.NArg() > 0 || o.processes < 1 || o.faults <= 0 && o.service <= 0 {
-		return errors.New("it wants no arguments, and positive numbers: see lives -h")
+	if flag.NArg() > 0 || o.processes < 1 || o.faults <= 0 && o.service <= 0 || o.page != "" && !o.gate {
+		return errors.New("it wants no arguments, positive numbers, and -page with -gate only: see lives -h")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -111,6 +114,9 @@ func command() error {
 	}
 	err = o.repeat(ctx, jobs, account)
 	account.print(os.Stdout)
+	if err == nil && o.page != "" {
+		err = account.comparePage(o.page)
+	}
 	return err
 }
 
