@@ -59,7 +59,7 @@ func (m *majority) ask(ctx context.Context, i int, v *vote, d time.Duration) ans
 			ttl, ok1 := r[0].(int64)
 			rival, ok2 := r[1].(string)
 			if ok1 && ok2 {
-				s.dirty = false
+				s.dirty = s.late // an earlier request may still create it
 				a.ttl, a.rival = time.Duration(max(ttl, 0))*time.Millisecond, rival
 				return a
 			}

@@ -173,7 +173,7 @@ func (m *majority) Release(ctx context.Context, id driver.HoldID) (driver.Releas
 	v.forgetFailures()
 	m.free(v, true)
 	v.await(ctx, m.patience(v.lease), func() bool {
-		return v.noted == n || v.held >= m.quorum || v.noted-v.held > n-m.quorum || v.failures() > n-m.quorum
+		return v.held >= m.quorum || v.noted-v.held > n-m.quorum || v.failures() > n-m.quorum
 	})
 	v.mu.Lock()
 	noted, held, awaited, won := v.noted, v.held, v.awaited, v.won

@@ -50,7 +50,7 @@ type vote struct {
 	until   time.Time     // when the vote has expired on all servers
 	noted   int           // how many servers surely do not have the vote any more
 	held    int           // how many of these servers had the vote
-	awaited bool          // a waiter has heard the message of a deletion
+	awaited bool          // other clients may wait for the lock
 	changed chan struct{} // closed and replaced when a server is noted
 }
 
@@ -227,14 +227,15 @@ func (m *majority) clear(i int, v *vote, tell bool) {
 		}
 		if err != nil {
 			v.fail(s, err)
-		} else if !noted {
-			s.dirty = false
+		} else {
 			s.late = s.late && !r.Held
-			r.Held = r.Held || s.asked // an earlier request may have deleted the vote
-			v.note(s, r)
-			noted = true
+			if !noted {
+				r.Held = r.Held || s.asked // an earlier request may have deleted the vote
+				v.note(s, r)
+				noted = true
+			}
 		}
-		if noted && (!s.late || err == nil && r.Held) {
+		if noted && !s.late {
 			return
 		}
 		s.asked = true
@@ -256,7 +257,7 @@ func (v *vote) note(s *seat, r driver.Released) {
 	if r.Held {
 		v.held++
 	}
-	v.awaited = v.awaited || r.Held && r.Awaited
+	v.awaited = v.awaited || r.Awaited
 	close(v.changed)
 	v.changed = make(chan struct{})
 }
