@@ -30,5 +30,6 @@
 //
 // The attribute "lock.name" is the name given to Wrap. A name stands for a kind of lock, and
 // not for one key. Names beyond [MaxNames] share the name [Other] in metrics and in the names of
-// spans. The attribute of a span has the name itself.
+// spans. The attribute of a span has the name itself. Names that are not UTF-8 share the name Other
+// in the attribute too, because OTLP refuses them.
 package otel

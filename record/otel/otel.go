@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -25,7 +27,8 @@ const (
 	// series if a program makes names from its input.
 	MaxNames = series.Max
 
-	// Other is the attribute "lock.name" of all further names together.
+	// Other is the attribute "lock.name" of all further names together, and of names that are not
+	// UTF-8. A span has the attribute Other for the latter only.
 	Other = series.Other
 )
 
@@ -197,11 +200,16 @@ func (x *exporter) observe(ctx context.Context, e record.Event) {
 
 func (x *exporter) time(at time.Duration) time.Time { return x.recorder.Start().Add(at) }
 
-// start starts a span that began some time before e.
+// start starts a span that began some time before e. The texts of a span have to be UTF-8: with any
+// other text, an exporter cannot encode the span, nor the spans that it sends together with it.
 func (x *exporter) start(ctx context.Context, verb string, e record.Event, before time.Duration) trace.Span {
 	label, _ := x.series.Of(e.Lock)
+	name := e.Lock
+	if !utf8.ValidString(name) {
+		name = label
+	}
 	_, span := x.tracer.Start(ctx, verb+label, trace.WithTimestamp(x.time(e.At-before)),
-		trace.WithAttributes(attribute.String("lock.name", e.Lock), attribute.Stringer("lock.owner", e.Owner),
+		trace.WithAttributes(attribute.String("lock.name", name), attribute.Stringer("lock.owner", e.Owner),
 			attribute.Bool("lock.shared", e.Shared)))
 	return span
 }
@@ -209,7 +217,7 @@ func (x *exporter) start(ctx context.Context, verb string, e record.Event, befor
 // end ends a span at e, with its error.
 func (x *exporter) end(span trace.Span, e record.Event) {
 	if e.Err != nil {
-		span.SetStatus(codes.Error, e.Err.Error())
+		span.SetStatus(codes.Error, strings.ToValidUTF8(e.Err.Error(), "\uFFFD"))
 		span.SetAttributes(attribute.String("error.type", errorType(e)))
 	}
 	span.End(trace.WithTimestamp(x.time(e.At)))

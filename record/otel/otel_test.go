@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
@@ -292,6 +293,42 @@ func TestAFailedWaitsSpanHasItsError(t *testing.T) {
 		require.Equal(t, time.Second, wait.EndTime().Sub(wait.StartTime()))
 		require.NoError(t, l.UnlockContext(bg))
 	})
+}
+
+// An exporter with OTLP encodes a text that is not UTF-8 by an error, and so loses all spans that it
+// sends with it.
+func TestASpanHasNoTextThatIsNotUTF8(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := instrumented(t)
+		inner := &odd{Mutex: new(fair.Mutex)}
+		l := x.Wrap("caf\xe9", inner)
+		ctx, _ := x.request()
+		require.NoError(t, l.LockContext(ctx))
+		inner.err = errors.New("caf\xe9 is closed")
+		require.Error(t, l.LockContext(ctx))
+		require.NoError(t, l.UnlockContext(ctx))
+		require.Len(t, x.spans.Ended(), 3)
+		for _, s := range x.spans.Ended() {
+			require.Contains(t, s.Attributes(), attribute.String("lock.name", lockotel.Other))
+			for _, text := range []string{s.Name(), s.Status().Description} {
+				require.True(t, utf8.ValidString(text), "%q", text)
+			}
+		}
+		require.Equal(t, "caf\uFFFD is closed", x.spans.Ended()[1].Status().Description)
+	})
+}
+
+// odd is a lock whose acquisitions fail with err, if it is not nil.
+type odd struct {
+	*fair.Mutex
+	err error
+}
+
+func (l *odd) LockContext(ctx context.Context) error {
+	if l.err != nil {
+		return l.err
+	}
+	return l.Mutex.LockContext(ctx)
 }
 
 // collect returns the measurements by name, and for each the values by their attributes. A
