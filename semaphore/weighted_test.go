@@ -191,19 +191,6 @@ func TestLargestSizeIsCounted(t *testing.T) {
 	require.Panics(t, func() { s.Release(1) })
 }
 
-func TestAcquireWithoutWaitAllocatesNothing(t *testing.T) {
-	s := semaphore.NewWeighted(4)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	require.Zero(t, testing.AllocsPerRun(100, func() {
-		_ = s.Acquire(ctx, 1)
-		_ = s.Acquire(context.Background(), 1)
-		s.TryAcquire(1)
-		s.TryAcquireFor(1, time.Hour)
-		s.Release(4)
-	}))
-}
-
 // A release of a holder never panics, and one of too much always does: as many succeed as are
 // held.
 func TestConcurrentReleasesAreCountedExactly(t *testing.T) {

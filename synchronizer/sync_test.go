@@ -307,19 +307,6 @@ func TestSyncServesOneBubbleAfterAnother(t *testing.T) {
 	}
 }
 
-func TestAcquisitionWithoutWaitAllocatesNothing(t *testing.T) {
-	s := synchronizer.New(permitRules{3}, 3, locks.FIFO)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	require.Zero(t, testing.AllocsPerRun(100, func() {
-		s.Acquire(1)
-		_ = s.AcquireContext(ctx, 1)
-		s.AcquireFor(1, time.Hour)
-		s.TryAcquire(1)
-		s.Release(3)
-	}))
-}
-
 // Each goroutine counts alone while it holds all permits, and with others while it holds some.
 func TestHammeredPermitsAreNeverTooMany(t *testing.T) {
 	for _, p := range policies {
