@@ -126,8 +126,23 @@ func TestMisuseIsReportedAndLeavesNothing(t *testing.T) {
 	var any keyed.Mutexes[any]
 	require.Panics(t, func() { any.Of([]int{1}) })
 	require.Panics(t, func() { any.Of([1]interface{}{[]int{1}}) })
-	require.Panics(t, func() { any.Of(math.NaN()) })
-	require.Panics(t, func() { new(keyed.Mutexes[float64]).Of(math.NaN()) })
+}
+
+// A map would keep such a key for ever. Here it would be a lock that no unlock finds.
+func TestAKeyThatIsNotEqualToItselfIsRefused(t *testing.T) {
+	type point struct{ x, y float64 }
+	var floats keyed.Mutexes[float64]
+	var points keyed.Mutexes[point]
+	var anything keyed.Mutexes[any]
+	for name, of := range map[string]func(){
+		"a NaN":                 func() { floats.Of(math.NaN()) },
+		"a NaN in a struct":     func() { points.Of(point{y: math.NaN()}) },
+		"a NaN in an interface": func() { anything.Of(math.NaN()) },
+		"both":                  func() { anything.Of(point{x: math.NaN()}) },
+	} {
+		require.PanicsWithValue(t, "keyed: key is not equal to itself", of, name)
+	}
+	require.Zero(t, floats.Len()+points.Len()+anything.Len())
 }
 
 func TestKeysAreEqualAsInAMap(t *testing.T) {
