@@ -20,7 +20,7 @@ var refusals = classes.Table{
 	{"MissingAuthenticationTokenException", classes.Connection, "the login is missing"},
 	{"MissingAuthenticationToken", classes.Connection, "the same, by other services"},
 	{"RequestExpired", classes.Connection, "the signature is too old"},
-	{"RequestTimeTooSkewed", classes.Connection, "one of the clocks is wrong"},
+	{"RequestTimeTooSkewed", classes.Connection, "a clock is wrong until it is set; an answer with a time corrects the client, see MarkAmazon"},
 	{"AuthFailure", classes.Connection, "the login is not accepted"},
 	{"NotAuthorized", classes.Connection, "the login is not accepted"},
 	{"401", classes.Connection, "the login is missing or not accepted"},

@@ -182,6 +182,24 @@ func TestAClockThatJumpedFailsNoAcquisition(t *testing.T) {
 	require.NoError(t, open(t, client).Mutex("it").LockContext(adaptertest.Owner()))
 }
 
+// The SDK takes the first answer for that of a wrong clock, and signs the next request by the time in
+// the answer.
+func TestAMissingRightIsToldDespiteAWrongClock(t *testing.T) {
+	t.Parallel()
+	f := newFront()
+	f.answers(func(string, func() *http.Response) *http.Response {
+		resp := refusal(http.StatusBadRequest, "AccessDeniedException")
+		resp.Header.Set("Date", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat))
+		return resp
+	})
+	client := dynamodb.New(options("127.0.0.1:1", f))
+	err := open(t, client).Mutex("it").LockContext(adaptertest.Owner())
+	require.ErrorContains(t, err, "the right dynamodb:GetItem is missing")
+	require.ErrorIs(t, err, lease.ErrRefused)
+	require.NotErrorIs(t, err, lease.ErrUnavailable)
+	require.Equal(t, []int{2}, f.requests("GetItem"))
+}
+
 func TestErrorsNameWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	addr := startMoto(t)

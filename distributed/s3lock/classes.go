@@ -22,7 +22,7 @@ var refusals = classes.Table{
 	{"UnrecognizedClientException", classes.Connection, "the same, by other services"},
 	{"SignatureDoesNotMatch", classes.Connection, "the secret is another one"},
 	{"InvalidSignatureException", classes.Connection, "the same, by other services"},
-	{"RequestTimeTooSkewed", classes.Connection, "one of the two clocks is wrong"},
+	{"RequestTimeTooSkewed", classes.Connection, "a clock is wrong until it is set; an answer with a time corrects the client, see MarkAmazon"},
 	{"RequestExpired", classes.Connection, "the signature is too old"},
 	{"InvalidSecurity", classes.Connection, "the login is not accepted"},
 	{"AuthFailure", classes.Connection, "the login is not accepted"},

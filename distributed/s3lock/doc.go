@@ -52,8 +52,9 @@
 //     the lock. Waiters keep waiting.
 //   - A right is missing, or the bucket: the error says which. Without s3:ListBucket, S3 answers
 //     the first read of a new lock as if s3:GetObject were missing.
-//   - The clock of a machine is wrong by 15 minutes: S3 refuses its requests. The holder loses its
-//     lock at the end of its lease. No clock is compared otherwise.
+//   - The clock of a machine is wrong by 15 minutes: S3 refuses a request, and the library signs the
+//     next request by the time in the answer. If a proxy removes that time, all requests are
+//     refused: the holder loses its lock at the end of its lease. No clock is compared otherwise.
 //   - The object is deleted, such as by a lifecycle rule: its holder learns of its loss with the
 //     next renewal, and another process may have the lock before that. Tokens begin anew.
 //   - The object is something else: [locks.ErrForeign]. Nothing is overwritten.
