@@ -225,7 +225,7 @@ func (c *Client) sweep(ctx context.Context, pattern string, unused time.Duration
 		if of, ok := strings.CutSuffix(name, semaphoreSuffix); ok && errors.Is(failed, locks.ErrForeign) {
 			d, failed = c.semaphores.load(ctx, of)
 		}
-		unheld := failed == nil && d.version != "" && len(d.holders) == 0 && !d.written.IsZero()
+		unheld := failed == nil && len(d.holders) == 0 && !d.written.IsZero()
 		if unheld && time.Since(d.written) >= unused {
 			if failed = deleter.Delete(ctx, name, d.version); failed == nil {
 				swept = append(swept, name)

@@ -51,6 +51,22 @@ func TestAnOldVersionCostsOneWriteInVain(t *testing.T) {
 	})
 }
 
+func TestALookAtAHeldLockDoesNotCalmAClient(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		a, b := open(t, s).Mutex("it"), open(t, s).Mutex("it")
+		adaptertest.Pair(t, a)
+		adaptertest.Pair(t, b)
+		owner := adaptertest.Owner()
+		require.NoError(t, a.LockContext(owner)) // it is surprised
+		_, err := a.Inspect(context.Background())
+		require.NoError(t, err)
+		require.NoError(t, a.UnlockContext(owner))
+		s.requests()
+		adaptertest.Pair(t, a)
+		costs(t, s, 1, 2, "a pair after it was surprised")
+	})
+}
+
 func TestARenewalIsOneWrite(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		require.NoError(t, open(t, s).Mutex("it").LockContext(adaptertest.Owner()))
@@ -126,6 +142,39 @@ func TestAWaitBeginsWithOneRead(t *testing.T) {
 		defer cancel()
 		require.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
 		costs(t, s, 1, 0, "a second's wait")
+	})
+}
+
+func TestAWaitForAHotLockBeginsWithOneRequest(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		l := open(t, hot{s}, caslock.WithPolling(time.Minute, time.Minute)).Mutex("it")
+		ctx, cancel := context.WithTimeout(adaptertest.Owner(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
+		costs(t, s, 10, 0, "a second's wait")
+	})
+}
+
+func TestVersionsOfSeveralLocksAreKnown(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := open(t, s)
+		adaptertest.Pair(t, c.Mutex("a"))
+		adaptertest.Pair(t, c.Mutex("b"))
+		s.requests()
+		adaptertest.Pair(t, c.Mutex("a"))
+		adaptertest.Pair(t, c.Mutex("b"))
+		costs(t, s, 0, 4, "two pairs")
+	})
+}
+
+func TestALockIsTriedAgainAtOnceAfterAConflict(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		l := open(t, slow{s}).Mutex("it")
+		adaptertest.Pair(t, l)
+		adaptertest.Pair(t, open(t, s).Mutex("it"))
+		began := time.Now()
+		require.NoError(t, l.LockContext(adaptertest.Owner()))
+		require.Equal(t, 3*time.Second, time.Since(began), "a write in vain, a read and a write")
 	})
 }
 

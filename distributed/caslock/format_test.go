@@ -1,6 +1,7 @@
 package caslock_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,8 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/internal/adaptertest"
+	"github.com/jucgo/locks/distributed/lease"
 )
 
 // native is a Format with the fields of a Lease object of Kubernetes. Its programs elect leaders by
@@ -113,8 +116,49 @@ func TestEachRenewalIsWrittenASecondLater(t *testing.T) {
 			require.GreaterOrEqual(t, renewed().Sub(last), time.Second)
 			last = renewed()
 		}
+		time.Sleep(17 * time.Second)
+		require.NoError(t, h.Extend(owner, time.Minute))
+		require.Equal(t, time.Now().UnixNano(), renewed().UnixNano(), "and so has a renewal that comes later")
 		require.NoError(t, l.UnlockContext(owner))
 		require.Equal(t, time.Now().UnixNano(), renewed().UnixNano(), "a release has the time of the clock")
+		require.NoError(t, l.LockContext(owner))
+		require.Equal(t, time.Now().UnixNano(), renewed().UnixNano(), "and so has the next acquisition")
+	})
+}
+
+// padded is a Format of documents that all have the same size.
+type padded struct {
+	caslock.Format
+	size int
+}
+
+func (p padded) Encode(r caslock.Record) ([]byte, error) {
+	data, err := p.Format.Encode(r)
+	return append(data, bytes.Repeat([]byte(" "), p.size-len(data))...), err
+}
+
+func TestADocumentOfMaxDataIsTheLongest(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		adaptertest.Pair(t, open(t, s, caslock.WithFormat(padded{caslock.JSON, caslock.MaxData})).Mutex("it"))
+		require.Len(t, s.data("it"), caslock.MaxData)
+		l := open(t, s, caslock.WithFormat(padded{caslock.JSON, caslock.MaxData + 1})).Mutex("it")
+		err := l.LockContext(adaptertest.Owner())
+		require.ErrorContains(t, err, "no room: the document of 1 holders would have 16385 bytes, at most 16384 are allowed")
+		require.ErrorIs(t, err, lease.ErrRefused)
+		s.put("it", s.data("it")+" ")
+		require.ErrorIs(t, open(t, s).Mutex("it").LockContext(adaptertest.Owner()), locks.ErrForeign)
+	})
+}
+
+func TestAProgramsVeryLongLeaseIsNoOverflow(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		const years = 290 * 365 * 24 * 60 * 60 // with a hundredth more, a Duration has no room for them
+		data, err := json.Marshal(nativeObject{Spec: nativeSpec{"pod-7", years, time.Now(), time.Now(), 1}})
+		require.NoError(t, err)
+		s.put("it", string(data))
+		held, err := open(t, s, caslock.WithFormat(native{})).Mutex("it").TryLockContext(adaptertest.Owner())
+		require.NoError(t, err)
+		require.False(t, held)
 	})
 }
 

@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +68,7 @@ func TestALostReplyStillGivesTheLock(t *testing.T) {
 		require.NoError(t, l.LockContext(owner))
 		costs(t, s, 2, 1, "an acquisition whose reply is lost")
 		require.NoError(t, l.UnlockContext(owner))
+		costs(t, s, 0, 1, "its release")
 	})
 }
 
@@ -110,6 +114,7 @@ func TestAFailedReadIsNotUndone(t *testing.T) {
 		err := l.LockContext(adaptertest.Owner())
 		require.ErrorIs(t, err, errNetwork)
 		require.ErrorIs(t, err, driver.ErrRefused)
+		require.ErrorIs(t, err, driver.ErrUnreachable)
 		c.set(func() { c.loadErr = nil })
 		time.Sleep(term)
 		costs(t, s, 0, 0, "an acquisition that could not read")
@@ -140,6 +145,119 @@ func TestAnUnavailableStoreIsAskedAgain(t *testing.T) {
 		c.loadErr = driver.Mark(errors.New("slow down"), driver.ErrUnavailable)
 		time.AfterFunc(time.Minute, func() { c.set(func() { c.loadErr = nil }) })
 		require.NoError(t, open(t, c).Mutex("it").LockContext(adaptertest.Owner()))
+	})
+}
+
+func TestAnUnavailableStoreIsNotUnreachable(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := s.connect()
+		c.loadErr = driver.Mark(errors.New("slow down"), driver.ErrUnavailable)
+		_, err := open(t, c, caslock.WithLeaseOptions(lease.WithRetry(lease.RetryNever))).Mutex("it").
+			TryLockContext(adaptertest.Owner())
+		require.ErrorIs(t, err, driver.ErrRefused)
+		require.ErrorIs(t, err, driver.ErrUnavailable)
+		require.NotErrorIs(t, err, driver.ErrUnreachable)
+	})
+}
+
+func TestARefusedWriteLeavesNoDoubt(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := s.connect()
+		c.swapErr = driver.Mark(errors.New("slow down"), driver.ErrRefused, driver.ErrUnavailable)
+		time.AfterFunc(time.Minute, func() { c.set(func() { c.swapErr = nil }) })
+		l, owner := open(t, c).Mutex("it"), adaptertest.Owner()
+		require.NoError(t, l.LockContext(owner))
+		s.requests()
+		require.NoError(t, l.UnlockContext(owner))
+		costs(t, s, 0, 1, "a release")
+	})
+}
+
+// proxied is a store behind a proxy that sends each write twice, and then fails a read.
+type proxied struct {
+	*server
+	fails bool
+}
+
+func (p *proxied) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
+	p.fails = true
+	p.server.Swap(ctx, name, data, version)
+	return p.server.Swap(ctx, name, data, version)
+}
+
+func (p *proxied) Load(ctx context.Context, name string) ([]byte, string, error) {
+	if p.fails {
+		p.fails = false
+		return nil, "", errNetwork
+	}
+	return p.server.Load(ctx, name)
+}
+
+func TestAReadThatFailsAfterAConflictLeavesADoubt(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		once := caslock.WithLeaseOptions(lease.WithRetry(lease.RetryNever))
+		held, err := open(t, &proxied{server: s}, once).Mutex("it").TryLockContext(adaptertest.Owner())
+		require.NoError(t, err)
+		require.True(t, held)
+	})
+}
+
+var request1 = driver.Request{HoldID: driver.HoldID{Name: "it", Acquisition: "a:1"}, TTL: term}
+
+func TestALateWriteIsSettledIfAnotherClientCame(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := s.connect(late)
+		_, inner := openInner(t, c)
+		_, err := inner.Acquire(t.Context(), request1)
+		require.ErrorIs(t, err, errNetwork)
+		require.NoError(t, open(t, s).Mutex("it").LockContext(adaptertest.Owner()))
+		s.requests()
+		r, err := inner.Lookup(t.Context(), request1)
+		require.NoError(t, err)
+		require.Equal(t, driver.Reply{Settled: true}, r)
+		costs(t, s, 1, 0, "a lookup")
+		require.Equal(t, []error{caslock.ErrConflict}, c.deliver())
+	})
+}
+
+func TestALookupWithoutADoubtSettlesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		_, inner := openInner(t, s)
+		r, err := inner.Lookup(t.Context(), request1)
+		require.NoError(t, err)
+		require.Equal(t, driver.Reply{}, r)
+		costs(t, s, 1, 0, "a lookup")
+	})
+}
+
+func TestAReleaseFreesAnAcquisitionWhoseReplyIsLost(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		_, inner := openInner(t, s.connect(lostReply))
+		_, err := inner.Acquire(t.Context(), request1)
+		require.ErrorIs(t, err, errNetwork)
+		r, err := inner.Release(t.Context(), request1.HoldID)
+		require.NoError(t, err)
+		require.True(t, r.Held)
+		held, err := open(t, s).Mutex("it").TryLockContext(adaptertest.Owner())
+		require.NoError(t, err)
+		require.True(t, held)
+	})
+}
+
+func TestAReleaseThatCannotSettleFails(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := s.connect(late)
+		_, inner := openInner(t, c)
+		_, err := inner.Acquire(t.Context(), request1)
+		require.ErrorIs(t, err, errNetwork)
+		c.set(func() { c.loadErr = errNetwork })
+		_, err = inner.Release(t.Context(), request1.HoldID)
+		require.ErrorIs(t, err, errNetwork)
+		c.set(func() { c.loadErr = nil })
+		r, err := inner.Release(t.Context(), request1.HoldID)
+		require.NoError(t, err)
+		require.Equal(t, driver.Released{Settled: true}, r)
+		require.Equal(t, []error{caslock.ErrConflict}, c.deliver())
 	})
 }
 
@@ -182,6 +300,29 @@ func TestATryOfAHotLockIsRefused(t *testing.T) {
 	})
 }
 
+// taken is a server whose document another client holds, and renews before each write.
+type taken struct{ *server }
+
+func (s taken) Swap(context.Context, string, []byte, string) (string, error) {
+	s.renew()
+	return "", caslock.ErrConflict
+}
+
+func (s taken) renew() {
+	data, _ := caslock.JSON.Encode(caslock.Record{Holder: "b:1", Token: 7, Lease: time.Hour, Nonce: rand.Text()})
+	s.put("it", string(data))
+}
+
+func TestAForcedUnlockThatIsNeverFirstSaysSo(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		taken{s}.renew()
+		_, err := open(t, taken{s}).Mutex("it").ForceUnlock(t.Context())
+		require.ErrorContains(t, err, "the document had another version at each attempt")
+		require.ErrorIs(t, err, driver.ErrRefused)
+		require.ErrorIs(t, err, driver.ErrUnavailable)
+	})
+}
+
 func TestAnEndedContextUndoesTheRequest(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		l := open(t, slow{s}).Mutex("it")
@@ -207,6 +348,37 @@ func (s slow) Load(ctx context.Context, name string) ([]byte, string, error) {
 func (s slow) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
 	time.Sleep(time.Second)
 	return s.Documents.Swap(ctx, name, data, version)
+}
+
+// touched is a server whose documents another program writes again, as they are.
+type touched struct {
+	*server
+	times *atomic.Int64
+}
+
+func (d touched) suffix() string { return fmt.Sprint("-", d.times.Load()) }
+
+func (d touched) Load(ctx context.Context, name string) ([]byte, string, error) {
+	data, version, err := d.server.Load(ctx, name)
+	if version != "" {
+		version += d.suffix()
+	}
+	return data, version, err
+}
+
+func (d touched) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
+	next, err := d.server.Swap(ctx, name, data, strings.TrimSuffix(version, d.suffix()))
+	return next + d.suffix(), err
+}
+
+func TestADocumentThatIsWrittenAgainHasANewVersion(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		d := touched{s, new(atomic.Int64)}
+		l := open(t, d).Mutex("it")
+		adaptertest.Pair(t, l)
+		d.times.Add(1)
+		adaptertest.Pair(t, l)
+	})
 }
 
 // sole has one version only, so that each version comes again.

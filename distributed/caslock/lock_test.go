@@ -86,6 +86,19 @@ func TestAWaiterCountsFromItsFirstSight(t *testing.T) {
 	})
 }
 
+func TestADeadHolderKeepsTheLockForItsWholeLease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		die(t, s, "it")
+		l := open(t, s).Mutex("it")
+		for _, pause := range []time.Duration{0, term + term/100 - 1, 1} {
+			time.Sleep(pause)
+			held, err := l.TryLockContext(adaptertest.Owner())
+			require.NoError(t, err)
+			require.Equal(t, pause == 1, held)
+		}
+	})
+}
+
 func TestATryRemembersWhatItSaw(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		die(t, s, "it")
@@ -166,12 +179,15 @@ func TestAForeignDocumentStaysAsItIs(t *testing.T) {
 			"", "a photograph", "{}", "null", `{"caslock":2,"token":1,"write":"x"}`,
 			`{"caslock":1}` + strings.Repeat(" ", caslock.MaxData),
 			`{"caslock":1,"holder":"x","write":"x"}`, `{"caslock":1,"holder":"x","lease_ms":-1}`,
+			`{"caslock":1,"holder":"x","lease_ms":3153600000001}`, // more than a hundred years
+			`{"caslock":1,"holder":"x","lease_ms":-9223372036854775807}`,
 			`{"caslock":1,"holder":"x","lease_ms":9223372036854775807}`, `{"caslock":1,"token":-1}`,
 		} {
 			s.put("it", data)
 			_, err := l.TryLockContext(adaptertest.Owner())
 			require.ErrorIs(t, err, locks.ErrForeign, data)
 			require.ErrorContains(t, err, `caslock: try lock "it": `)
+			require.NotErrorIs(t, err, lease.ErrUnavailable)
 			require.ErrorIs(t, l.LockContext(adaptertest.Owner()), locks.ErrForeign)
 			_, err = l.ForceUnlock(context.Background())
 			require.ErrorIs(t, err, locks.ErrForeign)
@@ -205,7 +221,22 @@ func TestInspectTellsTheHolder(t *testing.T) {
 		require.True(t, began.Equal(h.Since), "%v, not %v", h.Since, began)
 		require.EqualValues(t, 1, h.Token)
 		require.Equal(t, term+term/100-time.Second, h.Left, "since the first look")
+		require.Zero(t, h.Permits)
 		require.Equal(t, -1, info.Waiting)
+	})
+}
+
+func TestInspectTellsADeadHolder(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		die(t, s, "it")
+		l := open(t, s).Mutex("it")
+		for range 2 {
+			info, err := l.Inspect(context.Background())
+			require.NoError(t, err)
+			require.Len(t, info.Holders, 1)
+			require.GreaterOrEqual(t, info.Holders[0].Left, time.Duration(0))
+			time.Sleep(2 * term)
+		}
 	})
 }
 
@@ -275,5 +306,31 @@ func TestAClientForgetsLocksThatAreFree(t *testing.T) {
 		held, err = c.Mutex("dead").TryLockContext(adaptertest.Owner())
 		require.NoError(t, err)
 		require.True(t, held)
+	})
+}
+
+func TestAWaitersViewLastsTwoLeases(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		die(t, s, "dead")
+		var c *caslock.Client
+		try := func(name string) bool {
+			held, err := c.Mutex(name).TryLockContext(adaptertest.Owner())
+			require.NoError(t, err)
+			return held
+		}
+		c = open(t, s)
+		c.RememberFew()
+		require.False(t, try("dead"))
+		time.Sleep(3 * term / 2)
+		require.True(t, try("one"))
+		require.True(t, try("dead"), "it was seen a lease ago")
+
+		die(t, s, "forgotten")
+		c = open(t, s)
+		c.RememberFew()
+		require.False(t, try("forgotten"))
+		time.Sleep(3 * term)
+		require.True(t, try("two"))
+		require.Equal(t, 1, c.Remembered())
 	})
 }

@@ -47,6 +47,19 @@ func TestARepeatedReleaseIsNoLoss(t *testing.T) {
 	})
 }
 
+func TestASecondReleaseFindsNoHold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		_, inner := openInner(t, s)
+		_, err := inner.Acquire(t.Context(), request1)
+		require.NoError(t, err)
+		for _, want := range []bool{true, false} {
+			r, err := inner.Release(t.Context(), request1.HoldID)
+			require.NoError(t, err)
+			require.Equal(t, want, r.Held)
+		}
+	})
+}
+
 func TestARepeatedReleaseOfPermitsIsNoLoss(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		r := &repeated{server: s}

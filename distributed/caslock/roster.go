@@ -46,10 +46,10 @@ func (h holder) timeLeft() time.Duration {
 	return term + term/drift - driver.Now().Sub(h.seen)
 }
 
-// same reports whether h and other are the same entry, which the holder has not renewed in
-// between.
+// same reports whether h and other, which are of one acquisition, are the same entry, which the
+// holder has not renewed in between.
 func (h holder) same(other holder) bool {
-	return h.acquisition == other.acquisition && h.token == other.token && h.renewals == other.renewals
+	return h.token == other.token && h.renewals == other.renewals
 }
 
 // index returns where the entry of an acquisition is, or -1.

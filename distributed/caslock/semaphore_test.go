@@ -2,7 +2,10 @@ package caslock_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +19,7 @@ import (
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // acquire returns n permits of s, which are free.
@@ -131,6 +135,10 @@ func TestADocumentOfAnotherKindIsForeign(t *testing.T) {
 		require.ErrorIs(t, err, locks.ErrForeign)
 		free := s.data("it.semaphore")
 		for _, data := range []string{
+			`{"caslock":1,"holder":"a","lease_ms":1}`, `{"caslock":1,"token":7,"write":"x"}`,
+			`{"cassemaphore":1,"holders":[{"holder":"a","permits":1,"lease_ms":3153600000001}]}`,
+			`{"cassemaphore":1,"holders":[{"permits":1,"lease_ms":1}]}`,
+			`{"cassemaphore":1,"holders":[{"holder":"a","permits":1,"lease_ms":-9223372036854775807}]}`,
 			free, "", "a photograph", "{}", `{"cassemaphore":2}`, `{"cassemaphore":1,"holders":[{}]}`,
 			`{"cassemaphore":1,"holders":[{"holder":"a","permits":1}]}`,
 			`{"cassemaphore":1,"holders":[{"holder":"a","permits":0,"lease_ms":1}]}`,
@@ -401,5 +409,151 @@ func TestADeletedDocumentMayLookLikeALocks(t *testing.T) {
 		s.put("it.semaphore", string(mark))
 		release(t, acquire(t, open(t, s).Semaphore("it", 1), 1))
 		require.True(t, strings.HasPrefix(s.data("it.semaphore"), `{"cassemaphore":1,"token":1,`))
+	})
+}
+
+// openSemaphores returns the driver.Store of the semaphores in d.
+func openSemaphores(t *testing.T, d caslock.Documents) (inner driver.Store) {
+	t.Helper()
+	c := open(t, d, caslock.WithLeaseOptions(lease.WithWrapper(func(of driver.Store) driver.Store {
+		inner = of
+		return of
+	})))
+	c.Semaphore("it", 1) // opens it
+	return inner
+}
+
+// permit is a request for one of size permits, for a lease.
+func permit(acquisition string, size int64) driver.Request {
+	id := driver.HoldID{Name: "it", Acquisition: acquisition}
+	return driver.Request{HoldID: id, TTL: term, Permits: 1, Size: size}
+}
+
+// ask requests the lock of req once.
+func ask(t *testing.T, s driver.Store, req driver.Request) driver.Reply {
+	t.Helper()
+	r, err := s.Acquire(t.Context(), req)
+	require.NoError(t, err)
+	return r
+}
+
+func TestARepeatedAcquisitionRenewsItsPermits(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		a, b := openSemaphores(t, s), openSemaphores(t, s)
+		require.True(t, ask(t, a, permit("a:1", 1)).Held)
+		require.False(t, ask(t, b, permit("b:1", 1)).Held)
+		time.Sleep(2 * term / 3)
+		require.True(t, ask(t, a, permit("a:1", 1)).Held)
+		require.False(t, ask(t, b, permit("b:1", 1)).Held)
+		time.Sleep(2 * term / 3)
+		require.False(t, ask(t, b, permit("b:1", 1)).Held)
+		time.Sleep(2 * term / 3)
+		require.True(t, ask(t, b, permit("b:1", 1)).Held)
+	})
+}
+
+// A client sees the acquisition twice. Meanwhile it lost its permits, and acquired them again.
+func TestAnAcquisitionWithANewTokenIsSeenAnew(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		a, b, c := openSemaphores(t, s), openSemaphores(t, s), openSemaphores(t, s)
+		require.True(t, ask(t, a, permit("a:1", 1)).Held)
+		require.False(t, ask(t, b, permit("b:1", 1)).Held)
+		require.False(t, ask(t, c, permit("c:1", 1)).Held)
+		time.Sleep(term + term/50)
+		require.True(t, ask(t, c, permit("c:1", 1)).Held)
+		_, err := c.Release(t.Context(), permit("c:1", 1).HoldID)
+		require.NoError(t, err)
+		require.EqualValues(t, 3, ask(t, a, permit("a:1", 1)).Token)
+		require.False(t, ask(t, b, permit("b:1", 1)).Held)
+	})
+}
+
+func TestAWaiterWaitsForTheFirstEndOfALease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		inner := openSemaphores(t, s)
+		for i, lasts := range []time.Duration{3 * term, term, 2 * term} {
+			req := permit(fmt.Sprint("a:", i), 3)
+			req.TTL = lasts
+			require.True(t, ask(t, inner, req).Held)
+		}
+		require.Equal(t, term+term/100, ask(t, inner, permit("b:1", 3)).Wait)
+	})
+}
+
+func TestPermitsBeyondAnyNumberAreNoOverflow(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.put("it.semaphore", `{"cassemaphore":1,"token":2,"write":"x","holders":[`+
+			`{"holder":"a","permits":9223372036854775807,"token":1,"lease_ms":30000},`+
+			`{"holder":"b","permits":9223372036854775807,"token":2,"lease_ms":30000}]}`)
+		refuse(t, open(t, s).Semaphore("it", math.MaxInt64), 1)
+	})
+}
+
+func TestADocumentListsTheLastEightReleases(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		sem := open(t, s).Semaphore("it", 1)
+		for range 20 {
+			release(t, acquire(t, sem, 1))
+		}
+		_, released, _ := strings.Cut(s.data("it.semaphore"), `"released":[`)
+		require.Equal(t, 7, strings.Count(released, ","))
+	})
+}
+
+func TestASemaphoreIsWrittenAtTheTimeOfTheClock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		sem := open(t, s).Semaphore("it", 2)
+		acquire(t, sem, 1)
+		acquire(t, sem, 1)
+		var d struct{ Written time.Time }
+		require.NoError(t, json.Unmarshal([]byte(s.data("it.semaphore")), &d))
+		require.Equal(t, time.Now().UnixNano(), d.Written.UnixNano())
+	})
+}
+
+// The first release hangs, and the second one waits for it.
+func TestAReleaseThatWaitsForAnotherEndsWithItsContext(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		d := hanging{s, new(atomic.Int64)}
+		inner := openSemaphores(t, d)
+		for _, a := range []string{"a:1", "a:2"} {
+			require.True(t, ask(t, inner, permit(a, 2)).Held)
+		}
+		d.swaps.Store(1)
+		first, end := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer end()
+		go inner.Release(first, permit("a:1", 2).HoldID)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err := inner.Release(ctx, permit("a:2", 2).HoldID)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(began))
+	})
+}
+
+func TestAReleaseThatWasCarriedOutLeavesNoBatch(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := open(t, s)
+		for n := range 3 {
+			release(t, acquire(t, c.Semaphore(fmt.Sprint("it", n), 1), 1))
+		}
+		require.Zero(t, c.Batches())
+	})
+}
+
+func TestAWaitersViewOfPermitsLastsTheLongestLease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		s.put("it.semaphore", `{"cassemaphore":1,"token":2,"write":"x","holders":[`+
+			`{"holder":"a","permits":1,"token":1,"lease_ms":3600000},{"holder":"b","permits":1,"token":2,"lease_ms":1000}]}`)
+		c := open(t, s)
+		c.RememberFew()
+		refuse(t, c.Semaphore("it", 2), 1)
+		time.Sleep(time.Hour / 2)
+		acquire(t, c.Semaphore("other", 1), 1)
+		time.Sleep(time.Hour/2 + time.Hour/50)
+		acquire(t, c.Semaphore("it", 2), 2)
 	})
 }

@@ -39,7 +39,7 @@ func (s *sights) saw(name string, r roster, version string) document {
 	k := s.byName[name]
 	if k == nil {
 		s.drop(now)
-		k = &sight{document: document{version: "\x00"}, calm: true}
+		k = &sight{document: document{version: "\x00"}, handed: now, calm: true}
 		s.byName[name] = k
 	}
 	k.looked = now
@@ -47,7 +47,7 @@ func (s *sights) saw(name string, r roster, version string) document {
 		k.calm = k.calm || len(r.holders) == 0
 		return k.document
 	}
-	if k.handed.IsZero() || k.token != r.token {
+	if k.token != r.token {
 		k.handed = now
 	}
 	for i := range r.holders {

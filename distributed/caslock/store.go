@@ -436,7 +436,7 @@ func (s *store) Release(ctx context.Context, id driver.HoldID) (driver.Released,
 	if doubted, known := s.doubtOf(id); known {
 		switch d, err := s.settle(ctx, id, doubted, known); {
 		case err == nil && d.index(id.Acquisition) < 0:
-			return driver.Released{Settled: true, Awaited: true}, nil
+			return driver.Released{Settled: true}, nil
 		case err != nil && !errors.Is(err, classes.ErrGone):
 			return driver.Released{}, err
 		}

@@ -127,3 +127,39 @@ func TestSweepNeedsAStoreThatDeletes(t *testing.T) {
 	_, err = c.Names(context.Background(), "")
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 }
+
+// contested is a listed server on which another client is always faster with one document.
+type contested struct{ listed }
+
+func (s contested) Delete(ctx context.Context, name, version string) error {
+	if name == "a" {
+		return caslock.ErrConflict
+	}
+	return s.listed.Delete(ctx, name, version)
+}
+
+func TestSweepLeavesALockThatIsUsedMeanwhile(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		c := open(t, contested{listed{s}})
+		adaptertest.Pair(t, c.Mutex("a"))
+		adaptertest.Pair(t, c.Mutex("b"))
+		swept, err := c.Sweep(context.Background(), "", 0)
+		require.NoError(t, err)
+		require.Equal(t, []string{"b"}, swept)
+	})
+}
+
+// choosy is a listed server of which some documents have names that no lock can have.
+type choosy struct{ listed }
+
+func (choosy) CheckName(name string) error { return picky{}.CheckName(name) }
+
+func TestSweepLeavesNamesThatNoLockCanHave(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		adaptertest.Pair(t, open(t, s).Mutex("a b"))
+		adaptertest.Pair(t, open(t, s).Mutex("c"))
+		swept, err := open(t, choosy{listed{s}}).Sweep(context.Background(), "", 0)
+		require.NoError(t, err)
+		require.Equal(t, []string{"c"}, swept)
+	})
+}
