@@ -348,8 +348,8 @@ func (m *MCS) LockContext(ctx context.Context) (err error) {
 	if m.TryLock() {
 		return nil
 	}
-	// Ticket has the same lines. In one function for both, a contended LockContext would take 7 % longer
-	// (Go 1.26.8, eight goroutines on two processors).
+	// Ticket has the same lines. In one function for both, a contended LockContext would take 7 %
+	// longer (Go 1.26.8, eight goroutines on two processors).
 	owner := int64(locks.CurrentOwner(ctx))
 	l := park.Until(ctx)
 	if l == nil {

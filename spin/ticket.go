@@ -290,8 +290,8 @@ func (m *Ticket) LockContext(ctx context.Context) (err error) {
 	if m.TryLock() {
 		return nil
 	}
-	// MCS has the same lines. In one function for both, a contended LockContext would take 19 % longer
-	// (Go 1.26.8, eight goroutines on two processors).
+	// MCS has the same lines. In one function for both, a contended LockContext would take 19 %
+	// longer (Go 1.26.8, eight goroutines on two processors).
 	owner := int64(locks.CurrentOwner(ctx))
 	l := park.Until(ctx)
 	if l == nil {
