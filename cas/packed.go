@@ -53,6 +53,7 @@ func (p *Packed) AttemptStamp(value, stamp uint32) bool {
 		if uint32(w) != value {
 			return false
 		}
+		sched.Step()
 		if p.word.CompareAndSwap(w, pack(value, stamp)) {
 			return true
 		}

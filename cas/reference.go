@@ -1,6 +1,10 @@
 package cas
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/jucgo/locks/internal/sched"
+)
 
 // reference is a pointer and a tag that change as one: an atomic pointer to an immutable pair.
 //
@@ -36,12 +40,17 @@ func (r *reference[T, Tag]) compareAndSwap(oldRef, newRef *T, oldTag, newTag Tag
 // replaced p, it tries again: for the caller nothing has changed, so failing would be wrong.
 func (r *reference[T, Tag]) swapFrom(p *pair[T, Tag], oldRef, newRef *T, oldTag, newTag Tag) bool {
 	changed := &pair[T, Tag]{newRef, newTag}
-	for !r.p.CompareAndSwap(p, changed) {
+	for {
+		if sched.On {
+			sched.Step()
+		}
+		if r.p.CompareAndSwap(p, changed) {
+			return true
+		}
 		if p = r.p.Load(); !p.is(oldRef, oldTag) {
 			return false
 		}
 	}
-	return true
 }
 
 // attempt sets the tag if ref is the reference.
@@ -58,6 +67,9 @@ func (r *reference[T, Tag]) attempt(ref *T, tag Tag) bool {
 		}
 		if changed == nil {
 			changed = &pair[T, Tag]{ref, tag}
+		}
+		if sched.On {
+			sched.Step()
 		}
 		if r.p.CompareAndSwap(p, changed) {
 			return true

@@ -54,6 +54,9 @@ func (s *Stack[T]) Push(value T) {
 	for {
 		top := s.top.Load()
 		n.next, n.depth = top, top.size()+1
+		if sched.On {
+			sched.Step()
+		}
 		if s.top.CompareAndSwap(top, n) {
 			return
 		}
@@ -71,6 +74,9 @@ func (s *Stack[T]) Pop() (value T, ok bool) {
 		top := s.top.Load()
 		if top == nil {
 			return value, false
+		}
+		if sched.On {
+			sched.Step()
 		}
 		if s.top.CompareAndSwap(top, top.next) {
 			return top.value, true

@@ -75,6 +75,9 @@ func (v *Versioned[T]) CompareAndSwap(expected uint64, value T) bool {
 	if p.next() != expected+1 {
 		return false
 	}
+	if sched.On {
+		sched.Step()
+	}
 	return v.p.CompareAndSwap(p, &version[T]{value, expected + 1})
 }
 
@@ -87,6 +90,9 @@ func (v *Versioned[T]) Store(value T) uint64 {
 	for {
 		p := v.p.Load()
 		changed.number = p.next()
+		if sched.On {
+			sched.Step()
+		}
 		if v.p.CompareAndSwap(p, changed) {
 			return changed.number
 		}

@@ -13,6 +13,9 @@ const On = false
 // Begin does nothing in a program without the build tag.
 func Begin(string, any) {}
 
+// Step does nothing in a program without the build tag.
+func Step() {}
+
 // Enter does nothing in a program without the build tag.
 func Enter(string, any) func() { return nil }
 

@@ -19,6 +19,9 @@ type Scheduler interface {
 	// true, the announcements up to End are part of the operation, and are to be ignored.
 	Begin(op string, lock any, nests bool)
 
+	// Step announces a step inside of the operation that has begun and does not nest.
+	Step()
+
 	// End ends an operation that nests, and tells whether it has done what its name says.
 	End(ok bool)
 
@@ -57,6 +60,14 @@ func Set(s Scheduler) {
 func Begin(op string, lock any) {
 	if s := scheduler.Load(); s != nil {
 		(*s).Begin(op, lock, false)
+	}
+}
+
+// Step announces a step inside of an operation that has begun, such as the swap after a load. Only
+// tests of the operation itself explore it: for its users, the operation happens at one moment.
+func Step() {
+	if s := scheduler.Load(); s != nil {
+		(*s).Step()
 	}
 }
 

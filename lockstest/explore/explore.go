@@ -63,6 +63,7 @@ type config struct {
 	replays   bool
 	repeats   bool // the replay may take several runs
 	onces     bool // the program has locks inside of a sync.Once: see once.go
+	inner     bool // a step inside of an operation is a decision
 	expect    Kind
 	complete  bool   // an incomplete search fails the test
 	keep      string // a folder, or ""
@@ -546,7 +547,7 @@ func (x *X) hanging() error {
 // newRun returns a new X, whose program has not run.
 func newRun(t *testing.T, c *config, f func(*X), s strategy) *X {
 	return &X{tb: t, program: f, choose: s, bound: c.bound, endless: c.replays, horizon: c.horizon,
-		asks: make(chan struct{}), clock: make(chan time.Time), looks: c.onces || c.replays}
+		asks: make(chan struct{}), clock: make(chan time.Time), looks: c.onces || c.replays, inner: c.inner}
 }
 
 // execute runs the program once, and notes its places for a report if record is true.

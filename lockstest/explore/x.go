@@ -43,6 +43,7 @@ type X struct {
 	bound   limits
 	record  bool // the lines of all operations
 	endless bool // the run may take any time
+	inner   bool // a step inside of an operation is a decision
 
 	goroutines [maxGoroutines]atomic.Pointer[goroutine]
 	count      atomic.Int32
@@ -395,6 +396,16 @@ func (h hooks) Begin(op string, lock any, nests bool) {
 		return
 	}
 	g.stop(operation{name: op, lock: lock}, ready)
+}
+
+// Step stops the goroutine inside of an operation, in a search that explores these steps.
+func (h hooks) Step() {
+	if !h.x.inner {
+		return
+	}
+	if g := h.x.find(true); g != nil && g.nested == 0 && g.op.lock != nil {
+		g.stop(operation{name: "step", lock: g.op.lock}, ready)
+	}
 }
 
 // End ends an operation that nests.
