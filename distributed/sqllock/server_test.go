@@ -65,9 +65,15 @@ func (d database) open(tb testing.TB, where string) *sql.DB {
 	tb.Helper()
 	db, err := sql.Open(d.driver, dsn(d.dialect, where))
 	require.NoError(tb, err)
+	db.SetMaxIdleConns(idle)
 	tb.Cleanup(func() { db.Close() })
 	return db
 }
+
+// idle is how many connections a pool of a test keeps. The default is 2: a crowd of goroutines would
+// connect for most of its requests. For each connection, PostgreSQL starts a process, which takes 4 ms
+// of processor time. Tests of broken connections, and the kit, keep the default.
+const idle = 16
 
 // quiet is a driver that tells of broken connections by errors only.
 func quiet() {
