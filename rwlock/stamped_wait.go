@@ -64,12 +64,12 @@ import (
 // # Who gets the lock
 //
 // A waiter that was woken or sent in vain syncq.MaxLost times, or for too long, has the lock
-// reserved: WriteLock does not acquire the free word until that waiter has had it. Too long is
-// syncq.MaxBarging, for a reader from its first vain look on. For a writer it is as long for each
-// syncq.LongQueue waiters, from its arrival on. An awake writer that gets no processor has the lock
-// reserved by a writer that overtakes it (countBarger). If a waiter with a reservation is a reader,
-// the lock is reserved as soon as readers are in front: all of them enter together. ReadLock never
-// overtakes a writer: it waits while pending is set.
+// reserved: WriteLock does not acquire the free word until that waiter has had it. For a reader, too
+// long is syncq.MaxBarging from its first vain look on. For a writer, it is syncq.MaxBarging from
+// its arrival on, and as much again for each syncq.LongQueue waiters. If an awake writer gets no
+// processor, a writer that overtakes it makes the reservation (countBarger). If a waiter with a
+// reservation is a reader, the lock is reserved as soon as readers are in front: all of them enter
+// together. ReadLock never overtakes a writer: it waits while pending is set.
 
 // stampedWaiter is a goroutine in the list.
 type stampedWaiter struct {
@@ -193,14 +193,14 @@ func (l *StampedLock) patience(n *stampedWaiter) time.Duration {
 	return syncq.MaxBarging * time.Duration(1+l.waiting/syncq.LongQueue)
 }
 
-// countBarger follows each write hold that spinWrite takes past waiters, the first of which is awake
-// then. Goroutines can pass the lock to each other without ever finding it held. The first waiter
-// loses no race meanwhile, because it gets a processor only when Go ends a time slice. So one in
-// bargedRounds such holds looks whether the waiter is a writer that is overdue, and reserves the
-// lock for it. Package syncq has the same bound (Barged).
+// countBarger follows each write hold that spinWrite takes past waiters. The word was free, so the
+// first waiter is awake. Goroutines can pass the lock to each other without ever finding it held.
+// The first waiter loses no race meanwhile, because it gets a processor only when Go ends a time
+// slice. So one in bargedRounds such holds looks whether the first waiter is a writer that is
+// overdue, and reserves the lock for that writer. Package syncq has the same bound (Barged).
 //
-// The word may change at any time, but only among those of the table with a first waiter that was
-// woken. This waiter cannot leave them without the guard. So reserved is legal in each of them.
+// Other goroutines may change the word meanwhile. But the first waiter stays woken while the guard
+// is held, and reserved is legal in all words of the table with a first waiter that was woken.
 func (l *StampedLock) countBarger() {
 	if !l.barged.Count(bargedRounds) || !l.guard.TryLock() {
 		return
@@ -216,9 +216,9 @@ func (l *StampedLock) countBarger() {
 	}
 }
 
-// bargedRounds is how many write holds past an awake waiter come before a look at the clock. A
-// reservation sends the goroutines to sleep that pass the lock to each other. With 64, as in syncq,
-// an acquisition by 64 goroutines took 1.6 times as long as with sync.RWMutex, with 256 it takes 1.06
+// bargedRounds is how many write holds past an awake waiter come before a look at the clock. The
+// goroutines that pass the lock to each other park at a reservation. With 64 rounds, as in syncq, an
+// acquisition by 64 goroutines took 1.6 times as long as with sync.RWMutex. With 256 it takes 1.06
 // times as long (Go 1.26.8).
 const bargedRounds = 256
 

@@ -20,8 +20,8 @@
 //     lost races, or too long a wait, the word is reserved for the waiter: gate is closed, and
 //     advance acquires for it as in step 4.
 //  6. If the limit ends first, the waiter takes the guard (Leave). A waiter that is still in the
-//     queue leaves the queue. Any other waiter was granted or refused before its limit ended. If an
-//     unpark was sent, or is about to be sent, the waiter takes the unpark.
+//     queue leaves the queue. Any other waiter was granted or refused before it took the guard. If
+//     an unpark was sent, or is about to be sent, the waiter takes the unpark.
 //
 // # State
 //
@@ -52,8 +52,9 @@
 // waiter.
 //
 // Each step out of the state waiting is made with the guard held, and has one unpark. Each park
-// takes one unpark. A waiter that advance admits during the waiter's own compete is awake, and gets
-// no unpark. A waiter whose limit ends after such a step takes the unpark all the same.
+// takes one unpark. A waiter whose limit ends after such a step takes the unpark all the same. The
+// only step without an unpark is in compete: advance may admit the waiter that called compete, which
+// is awake.
 //
 // # Model
 //

@@ -20,8 +20,8 @@ import (
 //	racing   refused  Refuse, without an unpark
 //
 // A waiter that is woken first becomes racing. Each step out of waiting comes with exactly one
-// unpark, except within compete, whose caller is awake. Each park ends with exactly one. So no permit is left in a node's place when its
-// waiter is done.
+// unpark, unless compete admits its own waiter, which is awake. Each park ends with exactly one
+// unpark. So no permit is left in a node's place when its waiter is done.
 type state uint8
 
 const (

@@ -242,8 +242,8 @@ func (s *Sync[R]) setGate(gate uint32) {
 
 // compete lets the waiter n, which was unparked, race for the word if its state is racing
 // (NonFair). compete reports whether the wait is over. If not, n parks again, still first. If the
-// word changes during the race, n has lost too. If advance then admits n itself, n is awake, and
-// needs no unpark.
+// word changes during the race, n has lost too. advance may then admit n itself. n gets no unpark,
+// because its goroutine is awake: it is the caller.
 func (s *Sync[R]) compete(n *Node) (over bool) {
 	s.guard.Lock()
 	var wake *Node

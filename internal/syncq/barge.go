@@ -38,10 +38,10 @@ func (s *Sync) Barged() {
 // takes as long as several acquisitions. So many acquisitions with short sections take some 20 µs.
 const bargedRounds = 64
 
-// Barges is such a count for a lock with a queue of its own. Only the holder changes it.
+// Barges is the field barged for a lock with a queue of its own. Only the holder changes it.
 type Barges struct{ n count }
 
-// Count counts one more, and reports whether it is the last of so many, a power of two.
+// Count counts another acquisition, and reports true once in so many rounds, a power of two.
 func (b *Barges) Count(rounds uint32) bool {
 	n := b.n.own() + 1
 	b.n.set(n)
