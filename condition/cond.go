@@ -306,9 +306,9 @@ func (c *Cond) waitFor(me int64, d time.Duration) (signalled bool) {
 }
 
 // WaitWhile waits until blocked returns false, and then returns nil. It calls blocked with the lock
-// held. If ctx ends first, WaitWhile calls blocked once more, and returns ctx's error if blocked
-// returns true. A ctx that has ended already is an error, and then blocked is not called. WaitWhile
-// always returns with the lock held. A nil blocked is [locks.ErrNilFunc].
+// held. If ctx ends first, WaitWhile returns ctx's error, unless a last call of blocked returns
+// false. A ctx that has ended already is an error, and then blocked is not called. WaitWhile always
+// returns with the lock held. A nil blocked is [locks.ErrNilFunc].
 func (c *Cond) WaitWhile(ctx context.Context, blocked func() bool) error {
 	if sched.On {
 		defer sched.Enter("WaitWhile", c.Locker())()

@@ -159,8 +159,8 @@ func (m *Mutex) IsLocked() bool { return m.s.Held() }
 // queue yet.
 func (m *Mutex) HasQueued() bool { return m.s.HasQueued() }
 
-// QueueLength returns the number of goroutines in the queue, which a spinning goroutine has not
-// joined yet.
+// QueueLength returns the number of goroutines in the queue. A spinning goroutine is not in the
+// queue yet.
 func (m *Mutex) QueueLength() int { return m.s.Len() }
 
 // IsQueued reports whether a goroutine of owner o is in the queue.

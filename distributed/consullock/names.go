@@ -46,7 +46,7 @@ func plain(c byte) bool {
 // isPrefix reports whether keys that begin with prefix need no escape for it.
 func isPrefix(prefix string) bool { return keyOf(prefix+"x") == prefix+"x" && len(prefix) < maxKey/2 }
 
-// nameOf returns the name of the lock with the key, and false if no lock has the key.
+// nameOf returns the name of the lock with the key, and false if no lock can have the key.
 func nameOf(key string) (string, bool) {
 	name, ok := adapter.Unescape(key, '=')
 	return name, ok && name != "" && keyOf(name) == key

@@ -122,8 +122,8 @@ func (s *store) list(ctx context.Context) (api.KVPairs, error) {
 }
 
 // await waits until the data of a query has another index, and sets index to the new index. Without
-// a change, await returns after about a TTL, so that a lost answer delays a waiter no longer. After
-// an error, await pauses.
+// a change, await returns after about a TTL, so that a lost answer delays a waiter for no longer
+// than that. After an error, await pauses.
 func (s *store) await(
 	life context.Context, index *uint64, query func(*api.QueryOptions) (*api.QueryMeta, error)) error {
 	ctx, cancel := context.WithTimeout(life, s.ttl+s.ttl/16+s.try()) // the server adds up to a sixteenth

@@ -22,7 +22,7 @@ type session struct {
 	id    string
 	life  context.Context // ends with the session
 	end   context.CancelFunc
-	since time.Time // when the session's time began, by driver.Now; guarded by store.mu
+	since time.Time // when the last answered request to begin or renew it was sent, by driver.Now; guarded by store.mu
 }
 
 // enter returns the session for an acquisition. If there is no session, enter begins a session. If

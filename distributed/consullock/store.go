@@ -45,7 +45,7 @@ type store struct {
 	mu      sync.Mutex
 	session *session                 // or nil
 	holds   map[driver.HoldID]hold   // the holds whose acquisition was answered
-	asked   map[driver.HoldID]uint64 // of each request with an unknown outcome, the index that it expects
+	asked   map[driver.HoldID]uint64 // the index that the last request expects, while its outcome is unknown
 }
 
 // hold is the known state of a hold.

@@ -133,8 +133,8 @@ func (l *Mutex) number() string {
 //
 // If the first request fails, LockContext returns the error, or goes on if the error is temporary,
 // see [WithRetry]. If a later request fails, LockContext asks again, at least every two seconds,
-// unless the store has refused the request itself. If ctx ends first, the error matches ctx's error
-// and the store's last error.
+// unless the store has refused the request itself, or something other than a lock is under the name.
+// If ctx ends first, the error matches ctx's error and the store's last error.
 func (l *Mutex) LockContext(ctx context.Context) error {
 	_, err := l.lock(ctx, "lock", true)
 	return err

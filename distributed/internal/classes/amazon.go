@@ -27,10 +27,11 @@ func AmazonStatus(err error) int {
 // MarkAmazon marks err, the error of a request whose answer is of class c. Without an answer, the
 // outcome is in doubt if the request was sent and does not only read.
 //
-// The SDK says which refusals a wrong clock may have caused: their code is one of a few, such as
-// RequestTimeTooSkewed and AccessDeniedException, and the answer has a time that differs from the
-// client's by four minutes. It signs the next request by the time in the answer. So such a refusal is
-// for the moment, and a clock cannot cause the next one, which has its own class again.
+// The SDK says which refusals a wrong clock may have caused. Their code is one of a few, such as
+// RequestTimeTooSkewed and AccessDeniedException, and the time in the answer differs from the
+// client's time by more than four minutes. The SDK signs the next request by the time in the answer.
+// So such a refusal is for the moment. A wrong clock cannot cause a refusal of the next request,
+// which therefore has the class of its own code.
 func MarkAmazon(err error, c Class, sent, read bool) error {
 	var skewed interface{ RetryableError() bool } // the client has learned the server's time from the answer
 	switch {

@@ -35,8 +35,8 @@ type World struct {
 	// flag -leasetest.simulate=100h is for long runs, with new seeds.
 	For time.Duration
 
-	// Service makes the lives like the life of a service. Leases take 10 to 30 seconds, holds
-	// seconds to minutes, and lives hours to days. Minutes to hours pass between two faults.
+	// Service makes the lives like the life of a service. Leases last 10 to 30 seconds, holds last
+	// seconds to minutes, and lives last hours to days. Minutes to hours pass between two faults.
 	// Without Service, something fails about each second, and several faults meet. The flag
 	// -leasetest.service sets it.
 	Service bool

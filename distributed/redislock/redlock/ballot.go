@@ -142,7 +142,7 @@ func (b *ballot) deleted(v *vote) bool {
 	return true
 }
 
-// failure returns why b is without an outcome after took, or nil if servers have refused v a
+// failure returns why b is without an outcome after took, or nil if the outcome is that v has no
 // majority. Servers without an answer count as failed, unless b is hopeless. If the votes are left
 // to other requests, refusals count only if they rule out any majority. The error matches
 // [driver.ErrRefused] if surely no server has v.

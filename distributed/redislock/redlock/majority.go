@@ -37,7 +37,7 @@ type majority struct {
 	closing sync.Once
 
 	mu     sync.Mutex
-	serial int64            // of the last vote: its time in microseconds since 1970, or one more than the vote before
+	serial int64            // of the last vote: its time in microseconds since 1970, or the serial before plus one
 	votes  map[string]*vote // by acquisition
 	sweep  int              // the number of votes at which begin deletes the expired votes
 }

@@ -46,7 +46,7 @@ type vote struct {
 	mu      sync.Mutex
 	asking  int           // requests to acquire that are under way
 	won     bool          // a request has reported a majority
-	tries   int           // the last tries in a row in which no client had a majority
+	tries   int           // the number of tries in a row, until now, in which no client had a majority
 	until   time.Time     // when the vote has expired on all servers
 	noted   int           // how many servers surely do not have the vote any more
 	held    int           // how many of these servers had the vote
