@@ -137,3 +137,18 @@ func TestAStampedWriterThatHasWaitedLongIsReservedAtItsFirstLostRace(t *testing.
 		l.UnlockWrite(asks(t, l, n))
 	})
 }
+
+// A reader has no clock before it has lost for the first time.
+func TestAStampedLockIsNotReservedForAReadersShortWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l StampedLock
+		held := l.WriteLock()
+		reader, writer := waits(&l, false), waits(&l, true)
+		l.UnlockWrite(held)
+		require.True(t, reader.woken)
+		barge(t, &l, 2*bargedRounds)
+		require.False(t, StampedReserved(&l))
+		l.UnlockRead(asks(t, &l, reader))
+		l.UnlockWrite(asks(t, &l, writer))
+	})
+}
