@@ -107,10 +107,11 @@ func (f *Fake) hang(hangs bool) {
 	})
 }
 
-// loseReply makes the nth write from now succeed without an answer.
-func (f *Fake) loseReply(nth int) {
+// loseReply makes the nth write from now succeed without an answer. lost reports whether that write
+// has come.
+func (f *Fake) loseReply(nth int) (lost func() bool) {
+	n := 0
 	f.Set(func() {
-		n := 0
 		f.After = func(r *http.Request, answer *http.Response) (answered *http.Response, err error) {
 			answered = answer
 			f.Set(func() {
@@ -124,6 +125,10 @@ func (f *Fake) loseReply(nth int) {
 			return answered, err
 		}
 	})
+	return func() (came bool) {
+		f.Set(func() { came = n >= nth })
+		return came
+	}
 }
 
 // Answered returns an answer with a body.

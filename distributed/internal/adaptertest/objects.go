@@ -120,25 +120,28 @@ func testObjectLoss(t *testing.T, o Objects) {
 
 func testLostAcquisition(t *testing.T, o Objects) {
 	l, owner := o.ready(t).Mutex("it"), Owner()
-	o.loseReply(1)
+	lost := o.loseReply(1)
 	require.NoError(t, l.LockContext(owner))
+	require.True(t, lost())
 	require.EqualValues(t, 1, Token(t, l, owner))
 	require.NoError(t, l.UnlockContext(owner))
 }
 
 func testLostRelease(t *testing.T, o Objects) {
 	l, owner := o.ready(t).Mutex("it"), Owner()
-	o.loseReply(2)
+	lost := o.loseReply(2)
 	require.NoError(t, l.LockContext(owner))
 	require.NoError(t, l.UnlockContext(owner))
+	require.True(t, lost())
 	require.True(t, Try(t, o.Open(t).Mutex("it"), Owner()))
 }
 
 func testLostRenewal(t *testing.T, o Objects) {
 	l, owner := o.ready(t).Mutex("it"), Owner()
-	o.loseReply(2)
+	lost := o.loseReply(2)
 	require.NoError(t, l.LockContext(owner))
 	time.Sleep(10 * lease.DefaultLease)
+	require.True(t, lost())
 	require.NoError(t, l.UnlockContext(owner))
 }
 
