@@ -148,9 +148,12 @@ func (c *ci) lives(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	return j.sh(ctx, "go", "run", "./tools/lives", "-gate", "-for", "1h", "-ledger", filepath.Join(dir, "lives.json"),
+	err = j.sh(ctx, "go", "run", "./tools/lives", "-gate", "-for", "1h", "-ledger", filepath.Join(dir, "lives.json"),
 		"-findings", dir, "-page", "docs/guides/stores.md")
+	if err != nil {
+		return fmt.Errorf("%w; see the findings in %s", err, dir)
+	}
+	return os.RemoveAll(dir)
 }
 
 // plain returns a step that tests packages of the root module without the race detector.
