@@ -119,11 +119,13 @@ func TestTheWaitOfAStampedWriterCountsFromItsArrival(t *testing.T) {
 		first, second := waits(&l, true), waits(&l, true)
 		time.Sleep(syncq.MaxBarging)
 		l.UnlockWrite(held)
-		l.UnlockWrite(asks(t, &l, first))
-		require.True(t, second.woken)
-		barge(t, &l, bargedRounds)
+		held = asks(t, &l, first)
 		require.True(t, StampedReserved(&l))
+		l.UnlockWrite(held)
+		require.True(t, second.woken)
+		require.Zero(t, l.spinWrite(), "no writer comes before it")
 		l.UnlockWrite(asks(t, &l, second))
+		require.False(t, StampedReserved(&l))
 	})
 }
 

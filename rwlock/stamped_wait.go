@@ -64,10 +64,11 @@ import (
 // # Who gets the lock
 //
 // A waiter that was woken or sent in vain syncq.MaxLost times, or for too long, has the lock
-// reserved: WriteLock does not acquire the free word until that waiter has had it. For a reader, too
-// long is syncq.MaxBarging from its first vain look on. For a writer, it is syncq.MaxBarging from
-// its arrival on, and as much again for each syncq.LongQueue waiters. If an awake writer gets no
-// processor, a writer that overtakes it makes the reservation (countBarger). If a waiter with a
+// reserved: WriteLock does not acquire the free word until that waiter has had it. For a reader,
+// too long is syncq.MaxBarging from its first vain look on. For a writer, it is syncq.MaxBarging
+// from its arrival on, and as much again for each syncq.LongQueue waiters. If an awake writer gets
+// no processor, a writer that overtakes it makes the reservation (countBarger). A waiting writer
+// that gets the lock makes the reservation for the next one (reserveOverdue). If a waiter with a
 // reservation is a reader, the lock is reserved as soon as readers are in front: all of them enter
 // together. ReadLock never overtakes a writer: it waits while pending is set.
 
@@ -149,6 +150,7 @@ func (l *StampedLock) look(n *stampedWaiter, ended bool) (st Stamp, over bool) {
 	case n.write:
 		if st = l.acquireWrite(0); st != 0 {
 			l.remove(n)
+			l.reserveOverdue()
 		} else {
 			l.lose(n)
 		}
@@ -206,21 +208,33 @@ func (l *StampedLock) countBarger() {
 		return
 	}
 	defer l.guard.Unlock()
-	n := l.head
-	if n == nil || !n.woken || n.reserved || !n.write || time.Since(n.since) < l.patience(n) {
+	if n := l.head; n == nil || !n.woken || !l.reserveOverdue() {
 		return
 	}
-	n.reserved = true
-	l.overdue++
 	for s := l.state.Load(); !l.state.CompareAndSwap(s, s|reserved); s = l.state.Load() {
 	}
 }
 
-// bargedRounds is how many write holds past an awake waiter come before a look at the clock. The
-// goroutines that pass the lock to each other park at a reservation. With 64 rounds, as in syncq, an
-// acquisition by 64 goroutines took 1.6 times as long as with sync.RWMutex. With 256 it takes 1.06
-// times as long (Go 1.26.8).
-const bargedRounds = 256
+// reserveOverdue reserves the lock for the first waiter if that is a writer and overdue, and reports
+// whether it did. The guard is held. The caller changes the word.
+//
+// A writer that won its race calls it for the next waiter. So all overdue writers get the lock one
+// after the other, and then nobody is overdue for a while. With a reservation by bargers only, each
+// waiter needed bargedRounds of them, and an acquisition by 64 goroutines took 1.6 times as long
+// (Go 1.26.8).
+func (l *StampedLock) reserveOverdue() bool {
+	n := l.head
+	if n == nil || n.reserved || !n.write || time.Since(n.since) < l.patience(n) {
+		return false
+	}
+	n.reserved = true
+	l.overdue++
+	return true
+}
+
+// bargedRounds is how many write holds past an awake waiter come before a look at the clock, which
+// takes as long as several of them.
+const bargedRounds = 64
 
 // settle makes the word agree with the list, and admits the front if the word is available to it.
 // Each change of the list requires it. The guard is held. The caller must unpark the returned
@@ -243,11 +257,19 @@ func (l *StampedLock) settleAndUnlock() {
 
 // release changes the word from s to the given one, and admits the front in the same step if the
 // word is available to it. If the word is not s, it does nothing, and returns false.
+//
+// If release wakes a writer with a reservation, it yields its processor to that writer. Otherwise
+// the releasing goroutine would go on until it wants the lock again, and park. The processor of the
+// writer would meanwhile wake another processor for nothing.
 func (l *StampedLock) release(s, to uint64) bool {
 	l.guard.Lock()
 	first, k, ok := l.admit(s, to, false)
+	yields := ok && k == 1 && first.write && first.reserved
 	l.guard.Unlock()
 	unpark(first, k)
+	if yields {
+		runtime.Gosched()
+	}
 	return ok
 }
 

@@ -294,6 +294,14 @@ inline enterRead(avoid) {
 	s = 0
 }
 
+/* StampedLock.reserveOverdue. The guard is held. The clock is the choice to do nothing. */
+inline reserveOverdue() {
+	if
+	:: d_step { ql > 0 && isWrite[q[0]] && !isReserved[q[0]] -> isReserved[q[0]] = 1; overdue++ }
+	:: true
+	fi
+}
+
 /* StampedLock.look; ended is why the waiter looks; over, and ok or tooMany */
 inline look(hasEnded) {
 	atomic { guard == 0 -> guard = 1 }
@@ -335,12 +343,18 @@ inline look(hasEnded) {
 		enterWrite(0);
 		if
 		:: ok -> over = 1; d_step { remove(me) }
+#ifndef MUTANT_WINNER_RESERVES_LATE
+			reserveOverdue()
+#endif
 		:: else -> lose()
 		fi;
 #ifdef MUTANT_LOOK_NO_SETTLE
 		if :: ok -> settleAndUnlock() :: else -> guard = 0 fi
 #else
 		settleAndUnlock()
+#endif
+#ifdef MUTANT_WINNER_RESERVES_LATE
+		if :: ok -> atomic { guard == 0 -> guard = 1 } reserveOverdue(); guard = 0 :: else fi
 #endif
 	:: !sent[me] && !granted[me] && !hasEnded && !isWrite[me] ->
 		if :: (Word & writing) -> lose() :: else fi;
