@@ -41,7 +41,7 @@ func do(op string, ctx context.Context, l Locker, fn func(ctx context.Context) e
 	if err := l.LockContext(ctx); err != nil {
 		return err
 	}
-	return doHeld(ctx, l, fn)
+	return doHeld(op, ctx, l, fn)
 }
 
 // TryDo is [Do] if l can be acquired without waiting for a holder, as by TryLockContext. It
@@ -58,7 +58,7 @@ func tryDo(op string, ctx context.Context, l TryLocker, fn func(ctx context.Cont
 	if ok, err := l.TryLockContext(ctx); !ok {
 		return false, err
 	}
-	return true, doHeld(ctx, l, fn)
+	return true, doHeld(op, ctx, l, fn)
 }
 
 func checkArguments(op string, ctx context.Context, noLock bool, fn func(context.Context) error) error {
@@ -73,8 +73,8 @@ func checkArguments(op string, ctx context.Context, noLock bool, fn func(context
 	return nil
 }
 
-// doHeld runs fn under the caller's hold of l, and releases the hold.
-func doHeld(ctx context.Context, l Locker, fn func(ctx context.Context) error) (err error) {
+// doHeld runs fn under the caller's hold of l, and releases the hold. It is called op in errors.
+func doHeld(op string, ctx context.Context, l Locker, fn func(ctx context.Context) error) (err error) {
 	var loss error
 	defer func() {
 		released := l.UnlockContext(ctx)
@@ -84,7 +84,7 @@ func doHeld(ctx context.Context, l Locker, fn func(ctx context.Context) error) (
 				err = nil
 			}
 		case loss != nil && !errors.Is(err, ErrLost):
-			err = joined.Errors(err, ctxerr.Wrap("locks: Do", loss))
+			err = joined.Errors(err, ctxerr.Wrap(op, loss))
 		}
 		err = joined.Errors(err, released)
 	}()

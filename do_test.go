@@ -232,3 +232,28 @@ func TestALossIsOneLineWithTheNameOfTheLock(t *testing.T) {
 		require.ErrorIs(t, err, locks.ErrLost, name)
 	}
 }
+
+func TestALossHasTheNameOfTheMethodThatFoundIt(t *testing.T) {
+	lose := func(l *fakelock.Leased) func(context.Context) error {
+		return func(context.Context) error { l.Lose(); return nil }
+	}
+	loseIn := func(l *fakelock.Leased) func(*int) error {
+		return func(*int) error { l.Lose(); return nil }
+	}
+	for name, call := range map[string]func(l *fakelock.Leased) error{
+		"Do": func(l *fakelock.Leased) error { return locks.Do(ctx, l, lose(l)) },
+		"TryDo": func(l *fakelock.Leased) error {
+			_, err := locks.TryDo(ctx, l, lose(l))
+			return err
+		},
+		"Guarded.With": func(l *fakelock.Leased) error { return locks.NewGuarded(l, 0).With(ctx, loseIn(l)) },
+		"Guarded.TryWith": func(l *fakelock.Leased) error {
+			_, err := locks.NewGuarded(l, 0).TryWith(ctx, loseIn(l))
+			return err
+		},
+	} {
+		l := fakelock.NewLeased(fakelock.LostUnlockIsFine)
+		l.UnlockErr = fails(nil) // the release does not know
+		require.EqualError(t, call(l), "locks: "+name+": fakelock: lease lost")
+	}
+}
