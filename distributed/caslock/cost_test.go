@@ -10,6 +10,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/caslock"
+	"github.com/jucgo/locks/distributed/internal/adapter"
 	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
@@ -265,6 +266,51 @@ func TestWaitersPollIfAWatchFails(t *testing.T) {
 		time.Sleep(time.Second)
 		require.NoError(t, l.UnlockContext(owner))
 		require.NoError(t, <-got)
+	})
+}
+
+// A waiter without a notice would ask again after lease.DefaultPoll alone.
+func TestWaitersOfAFailedWatchPollWithTheUsersPauses(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		owner := adaptertest.Owner()
+		l := open(t, s).Mutex("it")
+		require.NoError(t, l.LockContext(owner))
+		got := make(chan error, 1)
+		most := 10 * time.Millisecond
+		w := open(t, &watching{server: s, fails: true}, caslock.WithPolling(time.Millisecond, most)).Mutex("it")
+		go func() { got <- w.LockContext(adaptertest.Owner()) }()
+		time.Sleep(time.Minute) // pauses that doubled without an end would be long by now
+		require.NoError(t, l.UnlockContext(owner))
+		began := time.Now()
+		require.NoError(t, <-got)
+		require.LessOrEqual(t, time.Since(began), 2*most)
+	})
+}
+
+// tardy is a server whose watches take time to begin.
+type tardy struct{ *watching }
+
+func (d tardy) Watch(ctx context.Context, name string, changed func()) error {
+	if !adapter.Sleep(ctx, time.Second) {
+		return ctx.Err()
+	}
+	return d.watching.Watch(ctx, name, changed)
+}
+
+func TestAWatchThatHasToldIsNoReasonToReadAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		require.NoError(t, open(t, s, caslock.WithTTL(time.Hour)).Mutex("it").LockContext(adaptertest.Owner()))
+		w := &watching{server: s, ends: time.Second}
+		polling := caslock.WithPolling(time.Millisecond, time.Hour)
+		l := open(t, tardy{w}, polling, caslock.WithTTL(time.Hour)).Mutex("it")
+		ctx, cancel := context.WithTimeout(adaptertest.Owner(), time.Minute)
+		defer cancel()
+		s.requests()
+		require.ErrorIs(t, l.LockContext(ctx), context.DeadlineExceeded)
+		synctest.Wait()
+		loads, _ := s.requests()
+		require.Greater(t, w.watches, 20)
+		require.LessOrEqual(t, loads, w.watches+2, "each watch tells once when it is on")
 	})
 }
 

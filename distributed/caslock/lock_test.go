@@ -15,6 +15,7 @@ import (
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/lease"
+	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/internal/test/testbed"
 	"github.com/jucgo/locks/lockstest"
 )
@@ -223,6 +224,57 @@ func TestInspectTellsTheHolder(t *testing.T) {
 		require.Equal(t, term+term/100-time.Second, h.Left, "since the first look")
 		require.Zero(t, h.Permits)
 		require.Equal(t, -1, info.Waiting)
+	})
+}
+
+// Without it, Inspect of package lease tells when the acquisition began.
+func TestTheDocumentTellsSinceWhenALockIsHeld(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		var inner driver.Store // of the locks, and then of the semaphores
+		reader := open(t, s, caslock.WithLeaseOptions(lease.WithWrapper(func(of driver.Store) driver.Store {
+			inner = of
+			return of
+		})))
+		c := open(t, s)
+		requireSince := func(began ...time.Time) {
+			t.Helper()
+			state, err := inner.(driver.Inspector).Inspect(t.Context(), "it")
+			require.NoError(t, err)
+			require.Len(t, state.Holders, len(began))
+			for i, h := range state.Holders {
+				require.True(t, began[i].Equal(h.Since), "%v, not %v", h.Since, began[i])
+			}
+		}
+		first := time.Now()
+		adaptertest.Hold(t, c.Mutex("it"), adaptertest.Owner())
+		time.Sleep(2 * term) // renewals change nothing
+		requireSince(first)
+
+		reader.Semaphore("it", 3)
+		first = time.Now()
+		_, err := c.Semaphore("it", 3).AcquireContext(adaptertest.Owner(), 1)
+		require.NoError(t, err)
+		time.Sleep(2 * term)
+		second := time.Now()
+		_, err = c.Semaphore("it", 3).AcquireContext(adaptertest.Owner(), 1)
+		require.NoError(t, err)
+		time.Sleep(2 * term)
+		requireSince(first, second)
+	})
+}
+
+func TestALocalWaiterGetsATokenOfItsOwn(t *testing.T) {
+	bubble(t, func(t *testing.T, s *server) {
+		l, a, b := open(t, s).Mutex("it"), adaptertest.Owner(), adaptertest.Owner()
+		first := adaptertest.Hold(t, l, a).Token()
+		got := make(chan error, 1)
+		go func() { got <- l.LockContext(b) }()
+		synctest.Wait()
+		require.NoError(t, l.UnlockContext(a))
+		require.NoError(t, <-got)
+		h, err := l.Hold(b)
+		require.NoError(t, err)
+		require.Equal(t, first+1, h.Token())
 	})
 }
 
