@@ -71,6 +71,8 @@ var words = []struct{ en, zh string }{
 	{"the error of %s is dropped: the lock may be lost or still held", "%s 的错误被丢弃：锁可能已经失去，也可能仍被持有"},
 	{"the error of %s is dropped: the code goes on without the lock", "%s 的错误被丢弃：没有得到锁，代码也会继续执行"},
 	{"the result of %s is dropped: the code goes on without the lock", "%s 的结果被丢弃：没有得到锁，代码也会继续执行"},
+	{"the result of TryAcquireContext is dropped: the permits may be nil",
+		"TryAcquireContext 的结果被丢弃：许可可能是 nil"},
 	{"%s of %s with a context that has not the owner of the acquisition", "对 %[2]s 调用 %[1]s 所用的 context 里没有加锁时的所有者"},
 	{"the function uses %s of the caller, which does not end when the lock is lost", "函数使用了调用者的 %s，失锁时它不会结束"},
 	{"this context does", "失锁时会结束的是这个 context"},

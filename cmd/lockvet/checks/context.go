@@ -21,7 +21,7 @@ The code after it runs without the lock, if the acquisition failed:
 A dropped error of a release hides that the lock was lost, or is still held. An explicit
 "_ = mu.UnlockContext(ctx)" is accepted, and so is a dropped release of a lock without owners.
 "_, err := mu.TryLockContext(ctx)" is reported: no error does not mean that the lock was acquired.
-Tests are not reported.`)
+So is "p, _, err := s.TryAcquireContext(ctx, n)". Tests are not reported.`)
 
 func runLockError(pass *analysis.Pass, in *inspector.Inspector) {
 	dropped := func(e ast.Expr) {
@@ -54,7 +54,16 @@ func runLockError(pass *analysis.Pass, in *inspector.Inspector) {
 		case *ast.GoStmt:
 			dropped(n.Call)
 		case *ast.AssignStmt:
-			if len(n.Lhs) != 2 || len(n.Rhs) != 1 || !isBlank(n.Lhs[0]) || isBlank(n.Lhs[1]) {
+			if len(n.Rhs) != 1 {
+				continue
+			}
+			if len(n.Lhs) == 3 && !isBlank(n.Lhs[0]) && isBlank(n.Lhs[1]) {
+				call, ok := ast.Unparen(n.Rhs[0]).(*ast.CallExpr)
+				if ok && triesPermits(calleeOf(pass.TypesInfo, call)) && !isTest(pass, call) {
+					pass.ReportRangef(call, "the result of TryAcquireContext is dropped: the permits may be nil")
+				}
+			}
+			if len(n.Lhs) != 2 || !isBlank(n.Lhs[0]) || isBlank(n.Lhs[1]) {
 				continue
 			}
 			if call, ok := ast.Unparen(n.Rhs[0]).(*ast.CallExpr); ok {
@@ -65,6 +74,11 @@ func runLockError(pass *analysis.Pass, in *inspector.Inspector) {
 			}
 		}
 	}
+}
+
+// triesPermits reports whether fn is the try of a semaphore, which returns nil permits if it fails.
+func triesPermits(fn *types.Func) bool {
+	return fn != nil && fn.Name() == "TryAcquireContext" && ours(fn)
 }
 
 func isBlank(e ast.Expr) bool {

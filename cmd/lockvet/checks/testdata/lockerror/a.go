@@ -8,6 +8,7 @@ import (
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/reentrant"
 	"github.com/jucgo/locks/rwlock"
+	"github.com/jucgo/locks/semaphore"
 )
 
 func dropped(ctx context.Context, l locks.TryLocker, mu *sync.Mutex, rw *rwlock.RWMutex) {
@@ -27,7 +28,26 @@ func half(ctx context.Context, l locks.TryLocker) error {
 	return l.UnlockContext(ctx)
 }
 
+func noPermits(ctx context.Context, s locks.Semaphore, w *semaphore.Weighted) error {
+	p, _, err := s.TryAcquireContext(ctx, 1) // want `the result of TryAcquireContext is dropped: the permits may be nil`
+	if err != nil {
+		return err
+	}
+	defer func() { _ = p.ReleaseContext(ctx) }()
+	more, _, _ := w.TryAcquireContext(ctx, 1) // want `the result of TryAcquireContext is dropped`
+	return more.ReleaseContext(ctx)
+}
+
 // What follows is accepted.
+
+func permits(ctx context.Context, s locks.Semaphore) error {
+	_, _, _ = s.TryAcquireContext(ctx, 1)
+	p, ok, err := s.TryAcquireContext(ctx, 1)
+	if !ok {
+		return err
+	}
+	return p.ReleaseContext(ctx)
+}
 
 func explicit(ctx context.Context, l locks.TryLocker, f *fair.Mutex, r *reentrant.Mutex) {
 	_ = l.LockContext(ctx)
