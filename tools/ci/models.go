@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -13,57 +17,105 @@ import (
 var modelFolders = []string{"internal/syncq/model", "distributed/lease/model", "distributed/caslock/model"}
 
 // models checks the models of each folder. A search has the same result each time. So the gate
-// repeats the table of a folder that this machine has checked before, as go vet does: with the same
+// repeats the lines of a model that this machine has checked before, as go vet does: with the same
 // files and with the same programs. The full run searches each time.
 func models(ctx context.Context, j *job) error {
+	programs, err := j.output(ctx, "sh", "-c", "spin -V && gcc --version")
+	if err != nil {
+		return err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return err
+	}
 	for _, folder := range modelFolders {
-		known, err := j.knownTable(ctx, folder)
+		known, err := j.knownTables(folder, filepath.Join(cache, "locks-models"), programs)
 		if err != nil {
 			return err
 		}
-		if table, err := os.ReadFile(known); err == nil && !j.full {
-			fmt.Fprintf(&j.out, "%s%s: checked before, with the same files\n", table, folder)
+		var search []string
+		for _, model := range slices.Sorted(maps.Keys(known)) {
+			if table, err := os.ReadFile(known[model]); err == nil && !j.full {
+				fmt.Fprintf(&j.out, "%s%s/%s: checked before, with the same files\n", table, folder, model)
+			} else {
+				search = append(search, model)
+			}
+		}
+		if len(search) == 0 {
 			continue
 		}
 		before := len(j.out.Bytes())
-		if err := j.sh(ctx, "bash", folder+"/run.sh"); err != nil {
+		if err := j.sh(ctx, "bash", folder+"/run.sh", strings.Join(search, `\|`)); err != nil {
 			return err
 		}
-		if err := keep(known, j.out.Bytes()[before:]); err != nil {
-			return err
+		lines := make(map[string][]byte)
+		for line := range bytes.Lines(j.out.Bytes()[before:]) {
+			if fields := bytes.Fields(line); len(fields) > 1 {
+				model := string(fields[1])
+				lines[model] = append(lines[model], line...)
+			}
+		}
+		for _, model := range search {
+			if err := keep(known[model], lines[model]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// knownTable returns the name of the file that has the table of a folder, if this machine has
-// checked it before. The name depends on all that the table depends on.
-func (j *job) knownTable(ctx context.Context, folder string) (string, error) {
-	cache, err := os.UserCacheDir()
+// modelName matches the names of models in a script.
+var modelName = regexp.MustCompile(`\b[a-z]+\.pml\b`)
+
+// knownTables returns the models that the script of a folder checks, and for each of them the file
+// with its lines, if this machine has checked it before. The file's name depends on all that the
+// lines depend on: the programs, the model, the files that no line of the script names, and the
+// scripts without the lines of other models.
+func (j *job) knownTables(folder, cache, programs string) (map[string]string, error) {
+	shared, texts := new(bytes.Buffer), make(map[string][]byte)
+	fmt.Fprintf(shared, "%s\n%s\n", folder, programs)
+	script, err := os.ReadFile(j.path(folder + "/run.sh"))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	programs, err := j.output(ctx, "sh", "-c", "spin -V && gcc --version")
-	if err != nil {
-		return "", err
+	for _, model := range modelName.FindAllString(string(script), -1) {
+		texts[model] = nil
 	}
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%s\n%s\n", folder, programs)
-	for _, pattern := range []string{folder + "/*", "distributed/lease/model/*.sh"} {
+	for _, pattern := range []string{folder + "/*.pml", folder + "/*.sh", "distributed/lease/model/*.sh"} {
 		names, err := filepath.Glob(j.path(pattern))
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		for _, name := range names {
 			text, err := os.ReadFile(name)
 			if err != nil {
-				return "", err
+				return nil, err
 			}
-			fmt.Fprintf(sum, "%s %d\n%s", filepath.Base(name), len(text), text)
+			base := filepath.Base(name)
+			if _, own := texts[base]; own {
+				texts[base] = text
+			} else if base != "run.sh" {
+				fmt.Fprintf(shared, "%s %d\n%s", base, len(text), text)
+			}
 		}
 	}
-	name := fmt.Sprintf("%s-%x", strings.ReplaceAll(folder, "/", "-"), sum.Sum(nil)[:12])
-	return filepath.Join(cache, "locks-models", name), nil
+	if len(texts) == 0 {
+		return nil, fmt.Errorf("%s/run.sh names no model", folder)
+	}
+	known := make(map[string]string)
+	for model, text := range texts {
+		sum := sha256.New()
+		sum.Write(shared.Bytes())
+		fmt.Fprintf(sum, "%s %d\n%s", model, len(text), text)
+		for line := range bytes.Lines(script) {
+			if name := modelName.Find(line); name == nil || string(name) == model {
+				sum.Write(line)
+			}
+		}
+		name := fmt.Sprintf("%s-%s-%x", strings.ReplaceAll(folder, "/", "-"), model, sum.Sum(nil)[:12])
+		known[model] = filepath.Join(cache, name)
+	}
+	return known, nil
 }
 
 // keep writes a file of the cache. Another run sees all of it or nothing.
