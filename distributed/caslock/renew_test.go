@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,21 +83,19 @@ func TestASingleRenewalMayTakeLonger(t *testing.T) {
 // stumbling is a server that fails every second write of one document.
 type stumbling struct {
 	*server
-	writes *int
+	writes *atomic.Int32 // a renewal goes on when the client closes
 }
 
 func (s stumbling) Swap(ctx context.Context, name string, data []byte, version string) (string, error) {
-	if name == "it0" {
-		if *s.writes++; *s.writes%2 == 0 {
-			return "", errNetwork
-		}
+	if name == "it0" && s.writes.Add(1)%2 == 0 {
+		return "", errNetwork
 	}
 	return s.server.Swap(ctx, name, data, version)
 }
 
 func TestAFailedRenewalAmongOthersIsRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
-		c, owner := open(t, stumbling{s, new(int)}), adaptertest.Owner()
+		c, owner := open(t, stumbling{s, new(atomic.Int32)}), adaptertest.Owner()
 		var holds []locks.Hold
 		for i := range 4 {
 			l := c.Mutex(fmt.Sprint("it", i))
