@@ -196,8 +196,8 @@ func (l *StampedLock) readBeside(s uint64) Stamp {
 	return mustCount(l.read(nil))
 }
 
-// read does not look at reserved. If a writer waits, read waits because of pending. If none waits, the
-// lock is reserved for readers, and read shares it with them.
+// read does not look at reserved. If a writer waits, read waits because of pending. If none waits,
+// the lock is reserved for readers, and read shares it with them.
 func (l *StampedLock) read(lim *park.Limit) Stamp {
 	if st := l.spinRead(); st != 0 {
 		return st

@@ -1,7 +1,6 @@
 package k8slock_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"io"
 	"net"
@@ -18,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/jucgo/locks/distributed/internal/adaptertest"
 )
 
 // fake is an API server in memory. Clients reach it without connections, so that tests can have a
@@ -49,19 +50,7 @@ func (f *fake) clientBy(rt http.RoundTripper) *coordinationv1client.Coordination
 }
 
 // serve answers the requests of a connection.
-func (f *fake) serve(conn net.Conn) {
-	defer conn.Close()
-	for in := bufio.NewReader(conn); ; {
-		r, err := http.ReadRequest(in)
-		if err != nil {
-			return
-		}
-		answer, err := f.RoundTrip(r)
-		if err != nil || answer.Write(conn) != nil {
-			return
-		}
-	}
-}
+func (f *fake) serve(conn net.Conn) { adaptertest.Serve(conn, f) }
 
 func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte

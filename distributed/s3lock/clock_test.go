@@ -63,15 +63,21 @@ func TestAWrongClockCostsOneRefusal(t *testing.T) {
 	})
 }
 
-// Without the store's time, the client cannot correct its own.
+// refuseRelease acquires a lock, and releases it when the store's clock is an hour away. The answers
+// lack the store's time, so the client cannot correct its own.
+func refuseRelease(t *testing.T, f *fake) *wrongClock {
+	clock := setClock(f)
+	clock.undated.Store(true)
+	l, owner := open(t, f.client(), s3lock.WithoutProbe()).Mutex("it"), adaptertest.Owner()
+	require.NoError(t, l.LockContext(owner))
+	clock.set(time.Hour)
+	require.ErrorIs(t, l.UnlockContext(owner), lease.ErrLogin)
+	return clock
+}
+
 func TestAReleaseIsRepeatedUntilTheClockIsRight(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
-		clock := setClock(f)
-		clock.undated.Store(true)
-		l, owner := open(t, f.client(), s3lock.WithoutProbe()).Mutex("it"), adaptertest.Owner()
-		require.NoError(t, l.LockContext(owner))
-		clock.set(time.Hour)
-		require.ErrorIs(t, l.UnlockContext(owner), lease.ErrLogin)
+		clock := refuseRelease(t, f)
 		time.Sleep(lease.DefaultLease / 3)
 		clock.set(0)
 		time.Sleep(lease.DefaultLease / 3)
@@ -83,12 +89,7 @@ func TestAReleaseIsRepeatedUntilTheClockIsRight(t *testing.T) {
 
 func TestAReleaseByAWrongClockEndsWithItsLease(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fake) {
-		clock := setClock(f)
-		clock.undated.Store(true)
-		l, owner := open(t, f.client(), s3lock.WithoutProbe()).Mutex("it"), adaptertest.Owner()
-		require.NoError(t, l.LockContext(owner))
-		clock.set(time.Hour)
-		require.ErrorIs(t, l.UnlockContext(owner), lease.ErrLogin)
+		clock := refuseRelease(t, f)
 		time.Sleep(2 * lease.DefaultLease)
 		f.Counts()
 		time.Sleep(time.Hour)

@@ -69,8 +69,8 @@ var modelName = regexp.MustCompile(`\b[a-z]+\.pml\b`)
 
 // knownTables returns the models that the script of a folder checks, and for each of them the file
 // with its lines, if this machine has checked it before. The file's name depends on all that the
-// lines depend on: the programs, the model, the files that no line of the script names, and the
-// scripts without the lines of other models.
+// lines depend on. These are the programs, the model, and the files that no line of the script
+// names. The scripts count without the lines of other models.
 func (j *job) knownTables(folder, cache, programs string) (map[string]string, error) {
 	shared, texts := new(bytes.Buffer), make(map[string][]byte)
 	fmt.Fprintf(shared, "%s\n%s\n", folder, programs)

@@ -64,14 +64,17 @@ func (f *Fake) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Serve answers the requests of a connection.
-func (f *Fake) Serve(conn net.Conn) {
+func (f *Fake) Serve(conn net.Conn) { Serve(conn, f) }
+
+// Serve answers the requests of a connection by rt.
+func Serve(conn net.Conn, rt http.RoundTripper) {
 	defer conn.Close()
 	for in := bufio.NewReader(conn); ; {
 		r, err := http.ReadRequest(in)
 		if err != nil {
 			return
 		}
-		answer, err := f.RoundTrip(r)
+		answer, err := rt.RoundTrip(r)
 		if err != nil || answer.Write(conn) != nil {
 			return
 		}
