@@ -16,6 +16,7 @@ import (
 
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/joined"
+	"github.com/jucgo/locks/internal/keytext"
 	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/unheld"
 )
@@ -459,12 +460,8 @@ func release(ctx context.Context, taken []member, rollBack bool) (err error) {
 			return
 		}
 		left--
-		switch p := recover().(type) {
-		case nil: // Goexit
-		case error:
-			err = joined.Errors(err, taken[left].wrap("panic in unlock of", p))
-		default:
-			err = joined.Errors(err, taken[left].wrap("panic in unlock of", fmt.Errorf("%v", p)))
+		if p := recover(); p != nil { // else Goexit
+			err = joined.Errors(err, taken[left].wrap("panic in unlock of", keytext.Panic(p)))
 		}
 		if rest := release(ctx, taken[:left], rollBack); rest != nil {
 			err = joined.Errors(err, rest)

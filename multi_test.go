@@ -262,6 +262,26 @@ func TestMultiReleasesTheOthersWhenAMemberPanics(t *testing.T) {
 	}
 }
 
+// speaker is a value of the program whose methods may take the lock that has just panicked.
+type speaker struct{ asked *bool }
+
+func (s speaker) String() string { *s.asked = true; return "" }
+func (s speaker) Error() string  { *s.asked = true; return "" }
+
+// spoken is a speaker that is not an error.
+type spoken struct{ fmt.Stringer }
+
+func TestMultiCallsNoMethodOfAPanicsValue(t *testing.T) {
+	asked := false
+	for _, p := range []any{speaker{&asked}, spoken{speaker{&asked}}} {
+		ls, _ := keyedLocks(2)
+		m := locks.Multi(ls[0], &breaking{ls[1], func() { panic(p) }})
+		require.NoError(t, m.LockContext(ctx))
+		require.Error(t, m.UnlockContext(ctx))
+		require.False(t, asked, "%T", p)
+	}
+}
+
 func TestMultiReleasesTheOthersAfterAMembersGoexit(t *testing.T) {
 	ls, _ := keyedLocks(3)
 	a, c := ls[0], ls[2]

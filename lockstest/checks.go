@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/keytext"
 )
 
 var checks = []check{
@@ -781,7 +782,7 @@ func doReleases(s *suite) {
 		c := a.do("Do", func(c *call) {
 			defer func() {
 				if r := recover(); r != nil && r != errFn {
-					c.err = fmt.Errorf("panic in Do: %v", r)
+					c.err = fmt.Errorf("panic in Do: %w", keytext.Panic(r))
 				}
 			}()
 			c.err = locks.Do(exit.ctx, s.l, exit.fn)
@@ -866,8 +867,9 @@ func plainFamily(s *suite) {
 		return p.do("Unlock", func(c *call) {
 			defer func() {
 				if r := recover(); r != nil {
-					if c.err, _ = r.(error); c.err == nil {
-						c.err = fmt.Errorf("panic in Unlock with another value: %v", r)
+					c.err = keytext.Panic(r)
+					if _, ok := r.(error); !ok {
+						c.err = fmt.Errorf("panic in Unlock with another value: %w", c.err)
 					}
 				}
 			}()

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/keytext"
 )
 
 // check is one rule. Its name is the subtest's.
@@ -111,7 +112,7 @@ func (s *suite) party() *party {
 				defer close(c.done)
 				defer func() {
 					if r := recover(); r != nil {
-						s.Errorf("the lock panics: %v", r)
+						s.Errorf("the lock panics: %v", keytext.Panic(r))
 					}
 				}()
 				c.f()
@@ -303,7 +304,7 @@ func (s *suite) together(n int, f func(i int) error) {
 			<-start
 			defer func() {
 				if r := recover(); r != nil {
-					errs[i] = fmt.Errorf("the lock panics: %v", r)
+					errs[i] = fmt.Errorf("the lock panics: %w", keytext.Panic(r))
 				}
 			}()
 			errs[i] = f(i)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/ctxerr"
+	"github.com/jucgo/locks/internal/keytext"
 )
 
 // lock is a wrapped TryLocker.
@@ -530,9 +532,9 @@ func (w *locker) Unlock() {
 func attempt(f func()) (panicked any, err error) {
 	defer func() {
 		if panicked = recover(); panicked != nil {
-			var ok bool
-			if err, ok = panicked.(error); !ok {
-				err = fmt.Errorf("record: the lock panicked: %v", panicked)
+			err = keytext.Panic(panicked)
+			if _, ok := panicked.(error); !ok {
+				err = ctxerr.Wrap("record: the lock panicked", err)
 			}
 		}
 	}()

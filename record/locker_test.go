@@ -129,6 +129,38 @@ func TestPlainLockThatPanicsIsNoLongerWaiting(t *testing.T) {
 	require.ErrorContains(t, events[1].Err, "refused")
 }
 
+// speaker is a lock that panics with itself. Its String could take the lock.
+type speaker struct {
+	locks.TryLocker
+	asked bool
+}
+
+func (s *speaker) Lock()          { panic(s) }
+func (s *speaker) Unlock()        { panic(s) }
+func (s *speaker) String() string { s.asked = true; return "" }
+
+// failure is a speaker that is an error.
+type failure struct{ speaker }
+
+func (f *failure) Lock()         { panic(f) }
+func (f *failure) Unlock()       { panic(f) }
+func (f *failure) Error() string { return f.String() }
+
+func TestARecorderCallsNoMethodOfAPanicsValue(t *testing.T) {
+	s, f := &speaker{TryLocker: new(fakelock.Lock)}, &failure{speaker{TryLocker: new(fakelock.Lock)}}
+	for _, l := range []locks.TryLocker{s, f} {
+		r := record.New(record.Options{Events: 10})
+		w := r.Wrap("l", l).(sync.Locker)
+		require.Panics(t, w.Lock)
+		require.Panics(t, w.Unlock)
+		events, _ := r.Events()
+		require.Error(t, events[1].Err)
+		require.Error(t, events[2].Err)
+	}
+	require.False(t, s.asked)
+	require.False(t, f.asked)
+}
+
 func TestPlainViewsOfReadWriteLocksAreWatched(t *testing.T) {
 	r := record.New(record.Options{})
 	rw := r.WrapReadWrite("rw", new(rwlock.RWMutex))

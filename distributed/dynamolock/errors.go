@@ -19,14 +19,10 @@ type attempt struct {
 	sent  bool // perhaps: it has come to the transport
 }
 
-// once makes the client send the request once. A repetition would conflict with the first request.
-func (a *attempt) once(o *dynamodb.Options) {
+// options makes the client send the request once. A repetition would conflict with the first
+// request.
+func (a *attempt) options(o *dynamodb.Options) {
 	o.Retryer = aws.NopRetryer{}
-	a.marked(o)
-}
-
-// marked notes whether the request is sent. The client repeats it as it does by itself.
-func (a *attempt) marked(o *dynamodb.Options) {
 	mark := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
 		middleware.DeserializeOutput, middleware.Metadata, error) {
 		a.sent = true

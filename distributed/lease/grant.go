@@ -80,6 +80,9 @@ func (g *grant) expire(now time.Time) {
 
 // lose makes g lost, unless it is gone, and reports whether it did. cause, if not nil, says why.
 func (g *grant) lose(cause error) bool {
+	if cause != nil { // its text is made here, since Error may be code of the program
+		cause = fmt.Errorf("%w: %w", locks.ErrLost, adapter.OfStore(nil, cause))
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.gone {
@@ -89,12 +92,11 @@ func (g *grant) lose(cause error) bool {
 	return true
 }
 
-// loseLocked is lose for a g that is not gone. g.mu is held.
+// loseLocked makes g lost, which is not gone. cause matches ErrLost, or is nil. g.mu is held.
 func (g *grant) loseLocked(cause error) {
 	g.gone = true
-	g.cause = locks.ErrLost
-	if cause != nil {
-		g.cause = fmt.Errorf("%w: %w", locks.ErrLost, adapter.OfStore(nil, cause))
+	if g.cause = cause; cause == nil {
+		g.cause = locks.ErrLost
 	}
 	if g.lost == nil {
 		g.lost = closedChan

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease/driver"
+	"github.com/jucgo/locks/internal/leases"
 )
 
 // An extension by an hour is not answered. The answer to a later extension does not say whether the
@@ -30,6 +31,30 @@ func TestAnAnsweredExtensionLeavesAnEarlierOneInDoubt(t *testing.T) {
 		g.noteDenial()
 		require.Equal(t, g.over(), g.atMost(), "the store has no such hold")
 	})
+}
+
+// holdsAsked is the error of a store whose text needs the state of a hold.
+type holdsAsked struct{ g *grant }
+
+func (e holdsAsked) Error() string {
+	if !e.g.mu.TryLock() {
+		return "the hold is locked"
+	}
+	defer e.g.mu.Unlock()
+	return "gone"
+}
+
+func TestTheTextOfALossIsMadeWithoutTheMutexOfTheHold(t *testing.T) {
+	c, err := New(giving{})
+	require.NoError(t, err)
+	defer c.Close(t.Context())
+	g := &grant{s: &c.schedule, ttl: time.Minute, until: c.now().Add(time.Minute), index: -1}
+	require.True(t, g.lose(holdsAsked{g}))
+	require.EqualError(t, g.err(), "lease lost: gone")
+	require.ErrorIs(t, g.err(), locks.ErrLost)
+	var l leases.Lease
+	g.describe(&l, c.now(), 0)
+	require.Equal(t, "lease lost: gone", l.Cause)
 }
 
 // The store may carry out the longer one of two requests last, whichever of them it answers first.

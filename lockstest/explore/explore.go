@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/jucgo/locks/internal/keytext"
 	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/stacks"
 )
@@ -590,7 +591,7 @@ func (x *X) execute(t *testing.T) {
 		return
 	}
 	if v != nil && x.finding == nil {
-		x.finding = &finding{Kind: Leak, Text: fmt.Sprint(v)}
+		x.finding = &finding{Kind: Leak, Text: fmt.Sprint(keytext.Panic(v))}
 	}
 	if x.vain {
 		x.finding = nil // time has passed for no reason that the program has

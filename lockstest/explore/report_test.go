@@ -164,6 +164,12 @@ func TestAKeyIsShownByItsValue(t *testing.T) {
 	require.Contains(t, text, `keyed.Mutex({name:"a" n:7})`)
 }
 
+func TestAPanicsValueIsShownWithoutItsMethods(t *testing.T) {
+	text := wrong(t, Panic, func(*X) { panic(tenant{"secret", 7}) })
+	require.Contains(t, text, "a explore.tenant")
+	require.NotContains(t, text, "PANIC=")
+}
+
 func TestALeakedGoroutineHasItsPlace(t *testing.T) {
 	text := wrong(t, Leak, func(x *X) {
 		c := make(chan int)

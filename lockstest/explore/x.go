@@ -15,6 +15,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/goid"
+	"github.com/jucgo/locks/internal/keytext"
 	"github.com/jucgo/locks/internal/raceorder"
 )
 
@@ -251,7 +252,7 @@ func (g *goroutine) run(f func()) {
 	normal := false
 	defer func() {
 		if v := recover(); v != nil && !g.x.isAborted() {
-			g.failure = &finding{Kind: Panic, Text: fmt.Sprint(v), pcs: callers()}
+			g.failure = &finding{Kind: Panic, Text: fmt.Sprint(keytext.Panic(v)), pcs: callers()}
 		} else if !normal && g.failure == nil && g.x.tb.Failed() {
 			g.failure = &finding{Kind: Failure, Text: failedBefore}
 		}
