@@ -144,7 +144,7 @@ func TestAnInspectThatPanicsIsALine(t *testing.T) {
 		"nil pointer":      (*fair.Mutex)(nil),
 		"broken":           inspecting(func(context.Context) (locks.Info, error) { panic("broken") }),
 		"an error":         inspecting(func(context.Context) (locks.Info, error) { panic(errors.New("an error")) }),
-		"a int":            inspecting(func(context.Context) (locks.Info, error) { panic(7) }),
+		"int(7)":           inspecting(func(context.Context) (locks.Info, error) { panic(7) }),
 		"badError":         inspecting(func(context.Context) (locks.Info, error) { panic((*badError)(nil)) }),
 		"no text":          inspecting(func(context.Context) (locks.Info, error) { return locks.Info{}, &badError{} }),
 		"ended its gorout": inspecting(func(context.Context) (locks.Info, error) { runtime.Goexit(); return locks.Info{}, nil }),
@@ -186,6 +186,87 @@ func TestAnInspectWithoutAnAnswerIsALine(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, ask(t, h).Watched[0].Error, "an Inspect that has returned is called again")
 	})
+}
+
+// leased is a lock whose holds have an Err that a program wrote.
+type leased struct {
+	locks.TryLocker
+	err func() error
+}
+
+func (l *leased) Hold(context.Context) (locks.Hold, error) { return holding{err: l.err}, nil }
+
+type holding struct {
+	locks.Hold
+	err func() error
+}
+
+func (h holding) Err() error { return h.err() }
+
+func TestAMethodOfARecordedLockWithoutAnAnswerIsALine(t *testing.T) {
+	for name, lock := range map[string]func(wait func()) locks.TryLocker{
+		"Unwrap": func(wait func()) locks.TryLocker {
+			return &wrapper{new(fair.Mutex), func() locks.TryLocker { wait(); return nil }}
+		},
+		"Err": func(wait func()) locks.TryLocker {
+			return &leased{new(fair.Mutex), func() error { wait(); return nil }}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				var calls atomic.Int32
+				bad := record.New(record.Options{Waits: true})
+				good := record.New(record.Options{Waits: true})
+				h := locksdebug.Handler(locksdebug.WithRecorder(bad), locksdebug.WithRecorder(good))
+				l := bad.Wrap("bad", lock(func() { calls.Add(1); <-release }))
+				other := good.Wrap("good", new(fair.Mutex))
+				require.NoError(t, l.LockContext(bg))
+				require.NoError(t, other.LockContext(bg))
+				var waiting sync.WaitGroup
+				waiting.Go(func() {
+					if l.LockContext(bg) == nil {
+						_ = l.UnlockContext(bg)
+					}
+				})
+				synctest.Wait()
+				for _, want := range []string{"no answer within 2s", "no answer yet to an earlier request"} {
+					began := time.Now()
+					a := ask(t, h)
+					require.Less(t, time.Since(began), 3*time.Second)
+					require.Len(t, a.Watched, 1)
+					require.Equal(t, want, a.Watched[0].Error)
+					require.Len(t, a.History, 1)
+					require.Equal(t, "good", a.History[0].Name)
+					names := []string{}
+					for _, one := range a.Locks {
+						names = append(names, one.Name)
+					}
+					require.Subset(t, names, []string{"bad", "good"}, "holds and waits are shown")
+				}
+				require.EqualValues(t, 1, calls.Load(), "a method that has not returned is not called again")
+				close(release)
+				synctest.Wait()
+				a := ask(t, h)
+				require.Empty(t, a.Watched)
+				require.Len(t, a.History, 2)
+				require.NoError(t, l.UnlockContext(bg))
+				require.NoError(t, other.UnlockContext(bg))
+				waiting.Wait()
+			})
+		})
+	}
+}
+
+func TestAnErrOfAHoldThatPanicsIsALine(t *testing.T) {
+	r := record.New(record.Options{})
+	h := locksdebug.Handler(locksdebug.WithRecorder(r))
+	l := r.Wrap("bad", &leased{new(fair.Mutex), func() error { panic("broken") }})
+	require.NoError(t, l.LockContext(bg))
+	a := ask(t, h)
+	require.Contains(t, a.Watched[0].Error, "panicked: broken")
+	require.Empty(t, a.History)
+	require.NoError(t, l.UnlockContext(bg))
 }
 
 func TestAMultiInTwoQueuesIsNotOneLock(t *testing.T) {

@@ -20,13 +20,15 @@ import (
 type Option func(*handler)
 
 // WithRecorder adds the holds and waits of r. It may be given several times. The Recorder shows
-// waits only with [record.Options.Waits].
+// waits only with [record.Options.Waits]. The answer needs Unwrap of wrapped locks that wait, and
+// Err of the holds of leased locks, which may be code of the program. If one of them panics, or has
+// not returned after two seconds, the answer lacks the counts of r, and has a line that says so.
 func WithRecorder(r *record.Recorder) Option {
 	return func(h *handler) {
 		if r == nil {
 			panic("locksdebug: WithRecorder: nil Recorder")
 		}
-		h.recorders = append(h.recorders, r)
+		h.recorders = append(h.recorders, recorder{r, make(chan struct{}, 1)})
 	}
 }
 
@@ -50,14 +52,19 @@ type watched struct {
 }
 
 const (
-	// inspectTimeout bounds the request of a watched lock.
-	inspectTimeout = 2 * time.Second
-	// inspectGrace is the time in which an Inspect returns that heeds its context.
-	inspectGrace = 250 * time.Millisecond
+	// answerTimeout bounds the wait for methods of a watched lock, or of the locks of a Recorder.
+	answerTimeout = 2 * time.Second
+	// answerGrace is the time in which an Inspect returns that heeds its context.
+	answerGrace = 250 * time.Millisecond
 )
 
+type recorder struct {
+	*record.Recorder
+	asking chan struct{} // has a value while methods of its locks run
+}
+
 type handler struct {
-	recorders []*record.Recorder
+	recorders []recorder
 	watched   []watched
 	turn      chan struct{} // has a value while a snapshot is taken
 }

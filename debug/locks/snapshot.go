@@ -167,16 +167,16 @@ type history struct {
 	Hold99     float64 `json:"hold99PercentSeconds"`
 }
 
-// historyOf returns the counts of r, with the holds and waits that have not ended: an operator
+// historyOf returns the counts of o, with the holds and waits that have not ended: an operator
 // looks because of the longest of them.
-func historyOf(r *record.Recorder, at time.Time, holds []record.Hold, waits []record.Wait) (all []history) {
-	for _, s := range r.Stats() {
-		for _, h := range holds {
+func historyOf(o observed, at time.Time) (all []history) {
+	for _, s := range o.stats {
+		for _, h := range o.holds {
 			if h.Lock == s.Lock {
 				add(&s.Holds, at.Sub(h.Since))
 			}
 		}
-		for _, w := range waits {
+		for _, w := range o.waits {
 			if w.Lock == s.Lock {
 				add(&s.Waits, at.Sub(w.Since))
 			}
@@ -227,13 +227,13 @@ func (h *handler) take(ctx context.Context, name string) *snapshot {
 	before := time.Now()
 	waiting := waits.Waiting()
 	suspects := waits.SuspectsOf(waiting)
-	var recordedWaits []record.Wait
+	var recordedWaits, single []record.Wait
 	var recordedHolds []record.Hold
-	for _, r := range h.recorders {
-		holds, waits := r.Holds(), r.Waits()
-		s.History = append(s.History, historyOf(r, time.Now(), holds, waits)...)
-		recordedHolds = append(recordedHolds, holds...)
-		recordedWaits = append(recordedWaits, waits...)
+	recorded := make([]observed, len(h.recorders))
+	for i, r := range h.recorders {
+		recorded[i].holds, recorded[i].waits = r.Holds(), r.Waits()
+		recordedHolds = append(recordedHolds, recorded[i].holds...)
+		recordedWaits = append(recordedWaits, recorded[i].waits...)
 	}
 	held := leases.All()
 	s.At = time.Now()
@@ -248,8 +248,17 @@ func (h *handler) take(ctx context.Context, name string) *snapshot {
 		}
 	}
 
+	h.study(ctx, recorded)
+	for _, o := range recorded {
+		if o.failure != "" {
+			s.Watched = append(s.Watched, noAnswer("a Recorder", o.failure))
+		}
+		s.History = append(s.History, historyOf(o, s.At)...)
+		single = append(single, o.single...)
+	}
+
 	t := table{s: s, byKey: make(map[any]*lock), alias: make(map[uintptr]any)}
-	t.name(waiting, recordedWaits, held, before)
+	t.name(waiting, single, held, before)
 	t.addQueues(waiting)
 	t.addRecorded(recordedHolds, recordedWaits)
 	t.addLeases(held)
@@ -264,49 +273,101 @@ func (h *handler) take(ctx context.Context, name string) *snapshot {
 	return s
 }
 
+// observed is what a Recorder has seen.
+type observed struct {
+	holds []record.Hold
+	waits []record.Wait
+	studied
+	failure string // why studied is empty, if it is
+}
+
+// studied is what methods of the recorded locks tell, which may be code of the program.
+type studied struct {
+	stats  []record.Stats // asks the holds of leased locks whether they are lost
+	single []record.Wait  // the waits for locks that do not consist of several
+}
+
+// study adds what the methods of the recorded locks tell.
+func (h *handler) study(ctx context.Context, recorded []observed) {
+	var asked sync.WaitGroup
+	for i, r := range h.recorders {
+		o := &recorded[i]
+		waits := o.waits
+		asked.Go(func() {
+			const what = "Err of a hold, or Unwrap of a lock,"
+			o.studied, o.failure = answer(ctx, r.asking, what, func(context.Context) (s studied) {
+				for _, w := range waits {
+					if !isMulti(w.Of) {
+						s.single = append(s.single, w)
+					}
+				}
+				s.stats = r.Stats()
+				return s
+			})
+		})
+	}
+	asked.Wait()
+}
+
 // inspect asks the watched locks.
 func (h *handler) inspect(ctx context.Context) []description {
-	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
-	defer cancel()
 	all := make([]description, len(h.watched))
 	var asked sync.WaitGroup
 	for i, w := range h.watched {
-		asked.Go(func() { all[i] = w.describe(ctx) })
+		asked.Go(func() {
+			d, failure := answer(ctx, w.asking, "Inspect", w.ask)
+			if failure != "" {
+				d = noAnswer(w.name, failure)
+			}
+			all[i] = d
+		})
 	}
 	asked.Wait()
 	return all
 }
 
-// describe asks w in a goroutine of its own, since Inspect may be code of the program: it may
-// panic, or ignore ctx and never return. In that case later answers do not ask it again.
-func (w watched) describe(ctx context.Context) description {
-	select {
-	case w.asking <- struct{}{}:
-	default:
-		return noAnswer(w.name, "no answer yet to an earlier request")
+// answer returns what f returns, or why there is nothing. what names the code of the program that
+// f calls. This code may panic, or never return, so f runs in a goroutine of its own. asking has a
+// value until f has returned. Until then later answers do not call f again.
+func answer[T any](ctx context.Context, asking chan struct{}, what string, f func(context.Context) T) (T, string) {
+	type result struct {
+		value   T
+		failure string
 	}
-	answer := make(chan description, 1)
+	fail := func(why string) (T, string) {
+		var none T
+		return none, why
+	}
+	select {
+	case asking <- struct{}{}:
+	default:
+		return fail("no answer yet to an earlier request")
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	results := make(chan result, 1)
 	go func() {
-		d := noAnswer(w.name, "Inspect ended its goroutine") // what is left after runtime.Goexit
+		r := result{failure: what + " ended its goroutine"} // what is left after runtime.Goexit
 		defer func() {
 			if p := recover(); p != nil {
-				d = noAnswer(w.name, "Inspect panicked: "+panicText(p))
+				r.failure = what + " panicked: " + textOf(keytext.Panic(p))
 			}
-			<-w.asking // before the answer: the next request may follow it at once
-			answer <- d
+			<-asking // before the result: the next request may follow it at once
+			results <- r
 		}()
-		d = w.ask(ctx)
+		r.value = f(ctx)
+		r.failure = ""
 	}()
 	select {
-	case d := <-answer:
-		return d
+	case r := <-results:
+		return r.value, r.failure
 	case <-ctx.Done():
 	}
 	select { // an Inspect that heeds ctx returns now
-	case d := <-answer:
-		return d
-	case <-time.After(inspectGrace):
-		return noAnswer(w.name, fmt.Sprintf("no answer within %v", inspectTimeout))
+	case r := <-results:
+		return r.value, r.failure
+	case <-time.After(answerGrace):
+		return fail(fmt.Sprintf("no answer within %v", answerTimeout))
 	}
 }
 
@@ -314,27 +375,21 @@ func noAnswer(name, why string) description {
 	return description{Name: name, Error: why, Waiting: -1, Holders: []described{}, Waiters: []described{}}
 }
 
-// panicText returns the text of the value with which the program panicked.
-func panicText(p any) (text string) {
+// textOf returns the text of an error of the program, whose Error may panic.
+func textOf(err error) (text string) {
 	defer func() {
-		if recover() != nil { // in the program's Error
-			text = fmt.Sprintf("a %T", p)
+		if recover() != nil {
+			text = fmt.Sprintf("a %T", err)
 		}
 	}()
-	switch p := p.(type) {
-	case error:
-		return p.Error()
-	case string:
-		return p
-	}
-	return fmt.Sprintf("a %T", p)
+	return err.Error()
 }
 
 func (w watched) ask(ctx context.Context) description {
 	info, err := w.lock.Inspect(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return noAnswer(w.name, fmt.Sprintf("no answer within %v", inspectTimeout))
+		return noAnswer(w.name, fmt.Sprintf("no answer within %v", answerTimeout))
 	case err != nil:
 		return noAnswer(w.name, err.Error())
 	}
@@ -373,7 +428,8 @@ type table struct {
 	alias map[uintptr]any // the key of a recorded lock or a lease by the address of its queue
 }
 
-// name finds out which queue belongs to which recorded lock and which lease.
+// name finds out which queue belongs to which recorded lock and which lease. No lock of recorded
+// consists of several locks.
 func (t *table) name(waiting []waits.Wait, recorded []record.Wait, held []leases.Lease, before time.Time) {
 	for _, l := range held {
 		t.alias[l.Queue] = keyOfLease(l)
@@ -386,12 +442,12 @@ func (t *table) name(waiting []waits.Wait, recorded []record.Wait, held []leases
 		}
 		queues[locks.Owner(w.Who)] = address
 	}
-	// A recorded lock may be made of several, each with a queue of its own. Only the innermost of
-	// the owner's recorded locks can be the lock of the queue, and that lock has one queue.
+	// Only the innermost of the owner's recorded locks can be the lock of the queue, and that lock
+	// has one queue.
 	innermost := make(map[locks.Owner]record.Wait)
 	for _, w := range recorded {
 		address := queues[w.Owner]
-		if address == 0 || w.Calls != 1 || !w.Since.Before(before) || isMulti(w.Of) {
+		if address == 0 || w.Calls != 1 || !w.Since.Before(before) {
 			continue
 		}
 		if other, ok := innermost[w.Owner]; !ok || other.Since.Before(w.Since) {
