@@ -42,8 +42,8 @@ type grant struct {
 
 	requests []*pending    // on their way
 	unknown  time.Duration // the shortest time of the requests without an answer
-	longest  time.Duration // the longest time of the requests without an answer
-	late     time.Time     // until when unknown and longest count, or zero
+	longest  time.Duration // the longest time of the requests without an answer, see endDoubt
+	late     time.Time     // until when a request without an answer may be carried out, or zero
 	denied   bool          // the store does not have the hold any more: no request can prolong it
 	renewed  time.Time     // when the latest answered request was sent, or zero
 	silent   int           // how many requests since then are without an answer
@@ -160,6 +160,7 @@ func (g *grant) atMost() time.Time {
 	now := g.s.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.endDoubt(now)
 	over := g.overLocked()
 	if g.denied {
 		return over
@@ -167,10 +168,7 @@ func (g *grant) atMost() time.Time {
 	if g.kept.After(over) {
 		over = g.kept
 	}
-	var longest time.Duration
-	if now.Before(g.late) {
-		longest = g.longest
-	}
+	longest := g.longest
 	for _, p := range g.requests {
 		longest = max(longest, p.d)
 	}
@@ -203,6 +201,9 @@ func (g *grant) span() (until, renewed time.Time) {
 // grant at most for the longest time, counted from the answer, of that request and the requests on
 // their way with it. A request without an answer may add its own time.
 //
+// A request without an answer may be carried out until g.late. At the end of that time, endDoubt
+// counts as if the longest of them had been carried out last, and forgets them.
+//
 // An earlier request for a place in a queue, which may come late, counts among the requests without
 // an answer: see question.makeGrant.
 type pending struct {
@@ -234,6 +235,7 @@ func (g *grant) renewal() *pending {
 
 // requestLocked is request with g.mu held.
 func (g *grant) requestLocked(p *pending) *pending {
+	g.endDoubt(p.sent)
 	if p.sent.Before(g.late) {
 		p.least = min(p.d, g.unknown)
 	}
@@ -283,11 +285,27 @@ func (g *grant) noteNoAnswer(p *pending) {
 	defer g.mu.Unlock()
 	g.forget(p)
 	if !now.Before(g.late) {
-		g.unknown, g.longest = p.d, p.d
+		g.unknown = p.d
 	}
 	g.unknown, g.longest = min(g.unknown, p.d), max(g.longest, p.d)
 	g.late = now.Add(latest)
 	g.silent++
+}
+
+// endDoubt notes that the requests without an answer are not carried out any more, if that is so by
+// now. The store may have carried one out at the last moment, after it carried out the requests on
+// their way. g.mu is held.
+func (g *grant) endDoubt(now time.Time) {
+	if g.longest == 0 || now.Before(g.late) {
+		return
+	}
+	if until := g.late.Add(g.longest); until.After(g.kept) {
+		g.kept = until
+	}
+	for _, p := range g.requests {
+		p.most = max(p.most, g.longest)
+	}
+	g.longest = 0
 }
 
 // noteDenial notes that the store does not have the hold any more, so that no request can prolong

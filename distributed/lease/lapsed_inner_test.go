@@ -57,6 +57,51 @@ func TestTheTextOfALossIsMadeWithoutTheMutexOfTheHold(t *testing.T) {
 	require.Equal(t, "lease lost: gone", l.Cause)
 }
 
+// An extension by an hour without an answer may be carried out at the end of the time for which a
+// request may be on its way.
+func TestAnExtensionThatCameAtTheLastMomentCounts(t *testing.T) {
+	for _, s := range []struct {
+		what  string
+		after func(*grant)
+	}{
+		{"no other request", func(*grant) {}},
+		{"a request without an answer", func(g *grant) { g.noteNoAnswer(g.request(time.Minute)) }},
+	} {
+		t.Run(s.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, err := New(giving{})
+				require.NoError(t, err)
+				defer c.Close(t.Context())
+				g := &grant{s: &c.schedule, ttl: time.Minute, until: c.now().Add(10 * time.Minute), index: -1}
+				g.noteNoAnswer(g.request(time.Hour))
+				carriedOut := c.now().Add(latest)
+				time.Sleep(time.Second)
+				before := g.request(20 * time.Minute)
+				time.Sleep(latest)
+				s.after(g)
+				require.False(t, g.atMost().Before(carriedOut.Add(time.Hour)))
+				require.True(t, g.noteAnswer(before))
+				require.False(t, g.atMost().Before(carriedOut.Add(time.Hour)), "it was sent before")
+				require.True(t, g.noteAnswer(g.request(time.Second)))
+				require.Less(t, g.atMost().Sub(c.now()), 10*time.Minute, "it was sent after")
+			})
+		})
+	}
+}
+
+func TestAnAnsweredRequestEndsADoubtThatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := New(giving{})
+		require.NoError(t, err)
+		defer c.Close(t.Context())
+		g := &grant{s: &c.schedule, ttl: time.Minute, until: c.now().Add(10 * time.Minute), index: -1}
+		g.noteNoAnswer(g.request(time.Hour))
+		time.Sleep(latest)
+		require.True(t, g.noteAnswer(g.request(time.Minute)))
+		require.Less(t, g.atMost().Sub(c.now()), 2*time.Minute)
+	})
+}
+
 // The store may carry out the longer one of two requests last, whichever of them it answers first.
 func TestTheLongerOfTwoAnsweredRequestsMayBeTheLast(t *testing.T) {
 	for _, sent := range [][]time.Duration{{time.Minute, time.Second}, {time.Second, time.Minute}} {

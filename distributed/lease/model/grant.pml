@@ -1,8 +1,10 @@
 /* The locks that one client of package lease holds: their renewals in batches, extensions of the first lock, and its
  * hand-off from one local owner to the next one.
  *
- * A request to prolong is under way for any time. It may be carried out several times until it is answered, or never,
- * and its answer may get lost. Another client gets a lock as soon as the store lets it. The clocks run at one speed.
+ * A request to prolong may be carried out several times until it is answered, or never, and its answer may get lost.
+ * After the client has given it up, it is under way for the time LATEST at most, which has no end by default. A
+ * shorter one is for one lock, H=1. Another client gets a lock as soon as the store lets it. The clocks run at one
+ * speed.
  *
  * With LATE an earlier request for the first lock's place in a queue has no answer. The store may carry it out until
  * DOUBT, and takes it for a repetition, which gives the hold its first lease again. */
@@ -15,10 +17,15 @@
 #endif
 #define LEASE 3
 #define SHORT 1                 /* the time of an extension: less than half of a lease */
-#define LONG  (LEASE + 1)       /* and of another one, with LATE */
+#ifndef LONG
+#define LONG  (LEASE + 2)       /* and of another one, with LATE */
+#endif
 #define HALF  ((LEASE + 1)/2)
+#ifndef LATEST
+#define LATEST (TIME + 1)
+#endif
 #ifdef LATE
-#define DOUBT LEASE
+#define DOUBT (LATEST < LEASE -> LATEST : LEASE)
 #else
 #define DOUBT 0
 #endif
@@ -47,9 +54,11 @@ byte extendSent, extendLeast, extendMost;
 byte hold[H] = valid, until[H] = LEASE;
 byte kept[H] = LEASE;           /* until when the store keeps it by the answered requests, at the latest */
 byte longest[H];                /* the longest time of the requests without an answer */
+byte late = DOUBT;              /* until when a request for the first hold without an answer may be carried out */
 bit releasing[H];               /* by the releaser */
 /* ghosts */
 bit lapses[H];                  /* a lost hold ends by itself in the store */
+byte renewalComes, extensionComes;  /* until when the network carries out a request that the client has given up */
 byte owed;                      /* until when the owner must have the first hold that was handed to it */
 
 /* A property is a variable, so that an error report has its name. */
@@ -59,6 +68,7 @@ hidden byte a_turn_has_half_a_lease, no_end_is_later_than_counted;
 #define MAX(x, y) ((x) > (y) -> (x) : (y))
 #define MIN(x, y) ((x) < (y) -> (x) : (y))
 
+#define COMES(sent) MIN((sent) + LATEST, TIME + 1)
 #define PENDING(h) MAX((renewing -> LEASE : 0), ((h) == 0 -> extending : 0))
 /* grant.atMost, and the sweep of the late request. */
 #ifdef MUTANT_AN_UNANSWERED_REQUEST_PROLONGS_NOTHING
@@ -72,6 +82,22 @@ hidden byte a_turn_has_half_a_lease, no_end_is_later_than_counted;
 #define ATMOST(h) COUNTED(h)
 #endif
 
+/* No request without an answer is carried out any more. One may have been carried out at the last moment. */
+inline endDoubt() {
+	if
+	:: now >= late && longest[0] != 0 ->
+#ifndef MUTANT_THE_END_OF_A_DOUBT_COUNTS_NOTHING
+		kept[0] = MAX(kept[0], late + longest[0]);
+#endif
+#ifndef MUTANT_THE_END_OF_A_DOUBT_FORGETS_REQUESTS
+		if :: renewing -> renewMost = MAX(renewMost, longest[0]) :: else fi;
+		if :: extending != 0 -> extendMost = MAX(extendMost, longest[0]) :: else fi;
+#endif
+		longest[0] = 0
+	:: else
+	fi
+}
+
 inline frees(h_) {
 	CHECK(valid_here_is_held_there, hold[h_] != valid);
 	ends[h_] = 0
@@ -79,6 +105,7 @@ inline frees(h_) {
 
 /* A valid hold is over for its client, and the store may keep it. */
 inline over(h_, state_) {
+	if :: h_ == 0 -> endDoubt() :: else fi;
 	CHECK(no_end_is_later_than_counted, ends[h_] <= ATMOST(h_));
 	hold[h_] = state_; until[h_] = 0; kept[h_] = 0; longest[h_] = 0;
 	if :: h_ == 0 -> owed = 0 :: else fi
@@ -86,10 +113,13 @@ inline over(h_, state_) {
 
 #define PROLONG(h_, time_) if :: ends[h_] != 0 -> ends[h_] = now + time_; result = done :: else -> result = gone fi
 
+#define RENEWS  (renews && (renewing || now < renewalComes))
+#define EXTENDS (extends != 0 && (extending != 0 || now < extensionComes))
+
 active proctype network() {
 	byte result;
 end:	do
-	:: d_step { renews -> renews = 0;
+	:: d_step { RENEWS -> renews = 0;
 		PROLONG(0, LEASE); renewed[0] = result;
 #if H > 1
 		PROLONG(1, LEASE); renewed[1] = result;
@@ -97,17 +127,17 @@ end:	do
 		result = 0
 	}
 #if H > 1
-	:: d_step { renews -> renews = 0;                       /* in part, with an error */
+	:: d_step { RENEWS -> renews = 0;                       /* in part, with an error */
 		PROLONG(0, LEASE); renewed[0] = result;
 		renewed[1] = failed; result = 0
 	}
-	:: d_step { renews -> PROLONG(0, LEASE); PROLONG(1, LEASE); result = 0 }        /* it may come again */
+	:: d_step { RENEWS -> PROLONG(0, LEASE); PROLONG(1, LEASE); result = 0 }        /* it may come again */
 #else
-	:: d_step { renews -> PROLONG(0, LEASE); result = 0 }
+	:: d_step { RENEWS -> PROLONG(0, LEASE); result = 0 }
 #endif
 	:: renews -> renews = 0
-	:: d_step { extends != 0 -> PROLONG(0, extends); extended = result; extends = 0; result = 0 }
-	:: d_step { extends != 0 -> PROLONG(0, extends); result = 0 }
+	:: d_step { EXTENDS -> PROLONG(0, extends); extended = result; extends = 0; result = 0 }
+	:: d_step { EXTENDS -> PROLONG(0, extends); result = 0 }
 	:: extends != 0 -> extends = 0
 	:: d_step { now < DOUBT && ends[0] != 0 -> ends[0] = now + LEASE }
 	:: d_step { releasing[0] -> releasing[0] = 0; frees(0) }
@@ -173,13 +203,27 @@ inline answer(h_, sent_, least_, most_) {
 	fi
 }
 
-inline unanswered(h_, time_) {
+inline unanswered(h_, sent_, time_) {
+	if :: h_ == 0 && now >= late -> unknown = LONG :: else fi;
 	if :: hold[h_] == valid -> longest[h_] = MAX(longest[h_], time_) :: else fi;
+	if
+	:: h_ == 0 ->
 #ifdef MUTANT_AN_UNANSWERED_EXTENSION_IS_FORGOTTEN
-	if :: h_ == 0 && time_ != SHORT -> unknown = MIN(unknown, time_) :: else fi
+		if :: time_ != SHORT -> unknown = MIN(unknown, time_) :: else fi;
 #else
-	if :: h_ == 0 -> unknown = MIN(unknown, time_) :: else fi
+		unknown = MIN(unknown, time_);
 #endif
+#ifdef MUTANT_A_DOUBT_COUNTS_FROM_THE_SENDING
+		late = MAX(late, COMES(sent_))
+#else
+#ifdef MUTANT_A_DOUBT_IS_NOT_PROLONGED
+		if :: now >= late -> late = COMES(now) :: else fi
+#else
+		late = COMES(now)
+#endif
+#endif
+	:: else
+	fi
 }
 
 inline answerRenewal(h_, least_, most_) {
@@ -189,7 +233,7 @@ inline answerRenewal(h_, least_, most_) {
 #ifdef MUTANT_A_PARTIAL_FAILURE_IS_A_LOSS
 	:: renewed[h_] == failed -> lose(h_)
 #else
-	:: renewed[h_] == failed || renewed[h_] == none -> unanswered(h_, LEASE)
+	:: renewed[h_] == failed || renewed[h_] == none -> unanswered(h_, renewSent, LEASE)
 #endif
 	:: else
 	fi;
@@ -203,7 +247,12 @@ inline endsExtension() { extending = 0; extended = none; extendSent = 0; extendL
 inline unlocks() { stale = (wants || extending != 0) }
 
 active proctype client() {
-	byte unknown = LONG;    /* the shortest time of the first hold's requests without an answer */
+	/* the shortest time of the first hold's requests without an answer; a late request has the first lease */
+#if defined(LATE) && !defined(MUTANT_A_LATE_REQUEST_KEEPS_AN_EXTENSION)
+	byte unknown = LEASE;
+#else
+	byte unknown = LONG;
+#endif
 	bit isUnknown;          /* an extension has no answer, and may come */
 	byte wants;             /* Extend has found the hold valid, and is about to ask for this time, or 0 */
 	bit stale;              /* the owner that extends has unlocked the hold since */
@@ -214,7 +263,7 @@ end:	do
 #else
 	:: d_step { !renewing && hold[0] == valid && until[0] <= now + LEASE && now < TIME ->
 #endif
-		renewing = 1; renews = 1; renewed[0] = none; renewSent = now; renewLeast = LEASE; renewMost = LEASE;
+		endDoubt(); renewing = 1; renews = 1; renewed[0] = none; renewSent = now; renewLeast = LEASE; renewMost = LEASE;
 #if H > 1
 		renewed[1] = none;
 #endif
@@ -228,7 +277,7 @@ end:	do
 		:: else
 		fi;
 #ifndef MUTANT_A_RENEWAL_FORGETS_EXTENSIONS
-		renewLeast = MIN(renewLeast, unknown)
+		if :: now < late -> renewLeast = MIN(renewLeast, unknown) :: else fi
 #endif
 	}
 	:: d_step { renewing && renewed[0] != none -> renewing = 0;
@@ -241,16 +290,20 @@ end:	do
 #endif
 		endsRenewal()
 	}
-	:: d_step { renewing && renewed[0] == none -> renewing = 0;
-		unanswered(0, LEASE);
+	:: d_step { renewing && renewed[0] == none -> renewing = 0; renewalComes = COMES(now);
+		unanswered(0, renewSent, LEASE);
 #if H > 1
-		unanswered(1, LEASE);
+		unanswered(1, renewSent, LEASE);
 #endif
 		endsRenewal()
 	}
-	:: d_step { hold[0] == valid && wants == 0 && extending == 0 && !isUnknown -> wants = SHORT }
+	:: d_step { hold[0] == valid && wants == 0 && extending == 0 && (!isUnknown || now >= extensionComes) ->
+		isUnknown = 0; wants = SHORT
+	}
 #ifdef LATE
-	:: d_step { hold[0] == valid && wants == 0 && extending == 0 && !isUnknown -> wants = LONG }
+	:: d_step { hold[0] == valid && wants == 0 && extending == 0 && (!isUnknown || now >= extensionComes) ->
+		isUnknown = 0; wants = LONG
+	}
 #endif
 	:: d_step { wants != 0 && hold[0] == valid &&
 #ifdef MUTANT_AN_EXTENSION_MEETS_THE_NEXT_OWNER
@@ -259,18 +312,16 @@ end:	do
 		!stale ->
 #endif
 		if :: !stale -> owed = 0 :: else fi;
-		extending = wants; extends = wants; wants = 0; extended = none; extendSent = now;
-		extendLeast = MIN(extending, unknown); extendMost = extending;
-#ifndef MUTANT_A_LATE_REQUEST_KEEPS_AN_EXTENSION
-		if :: now < DOUBT -> extendLeast = MIN(extendLeast, LEASE) :: else fi;
-#endif
+		endDoubt(); extending = wants; extends = wants; wants = 0; extended = none; extendSent = now;
+		extendLeast = extending; extendMost = extending;
+		if :: now < late -> extendLeast = MIN(extending, unknown) :: else fi;
 		if
 		:: renewing ->
 			extendLeast = MIN(extendLeast, LEASE); extendMost = MAX(extending, LEASE);
 #ifndef MUTANT_A_RENEWAL_IS_NOT_TOLD
 			renewLeast = MIN(renewLeast, extending);
 #endif
-			renewMost = MAX(LEASE, extending)
+			renewMost = MAX(renewMost, extending)
 		:: else
 		fi;
 #ifndef MUTANT_AN_EXTENSION_KEEPS_THE_END
@@ -294,8 +345,8 @@ end:	do
 	}
 	:: d_step { extending != 0 && extended == gone -> endsExtension(); lose(0) }
 	:: d_step { extending != 0 && extended == none ->
-		isUnknown = 1;
-		unanswered(0, extending);
+		isUnknown = 1; extensionComes = COMES(now);
+		unanswered(0, extendSent, extending);
 		endsExtension()
 	}
 	/* The owner unlocks the first hold, which goes to the next local owner, or to the store. */

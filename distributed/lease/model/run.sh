@@ -9,6 +9,7 @@ cd "$(dirname "$0")"
 small='
 grant.pml
 grant.pml H=1 LATE TIME=5
+grant.pml H=1 LATE LATEST=2 TIME=5
 requests.pml
 requests.pml A0=1 QUEUE
 requests.pml A0=1 QUEUE SESSION
@@ -19,6 +20,7 @@ turns.pml ROUNDS=1
 large='
 grant.pml TIME=5
 grant.pml H=1 LATE TIME=7
+grant.pml H=1 LATE LATEST=2 TIME=6
 requests.pml FAULTS=2
 requests.pml A0=1 QUEUE DOUBTS=2
 requests.pml A0=1 QUEUE FAULTS=2 LEASE=1 TIME=2
@@ -31,6 +33,8 @@ AN_EXTENSION_MEETS_THE_NEXT_OWNER          a_turn_has_half_a_lease      grant.pm
 AN_UNANSWERED_EXTENSION_IS_FORGOTTEN       valid_here_is_held_there     grant.pml
 AN_UNANSWERED_EXTENSION_SHORTENS_THE_COUNT no_end_is_later_than_counted grant.pml
 AN_UNANSWERED_REQUEST_PROLONGS_NOTHING     no_end_is_later_than_counted grant.pml
+A_DOUBT_COUNTS_FROM_THE_SENDING            no_end_is_later_than_counted grant.pml H=1 LATEST=1 TIME=6
+A_DOUBT_IS_NOT_PROLONGED                   no_end_is_later_than_counted grant.pml H=1 LATEST=2 TIME=6
 A_LATE_ANSWER_STAYS                        nothing_is_left              grant.pml
 A_LATE_REQUEST_KEEPS_AN_EXTENSION          valid_here_is_held_there     grant.pml H=1 LATE
 A_LOST_HOLD_COMES_BACK                     lost_stays_lost              grant.pml
@@ -42,6 +46,8 @@ A_SHORTER_REQUEST_SHORTENS_THE_COUNT       no_end_is_later_than_counted grant.pm
 A_SHORT_HOLD_IS_HANDED                     a_turn_has_half_a_lease      grant.pml
 A_TRIP_IS_NOT_COUNTED                      no_end_is_later_than_counted grant.pml
 EXTEND_SAYS_NIL_AFTER_A_RELEASE            released_is_over             grant.pml
+THE_END_OF_A_DOUBT_COUNTS_NOTHING          no_end_is_later_than_counted grant.pml H=1 LATEST=1 TIME=6
+THE_END_OF_A_DOUBT_FORGETS_REQUESTS        no_end_is_later_than_counted grant.pml H=1 LATE LATEST=2 LONG=6
 
 A_LATE_REQUEST_IS_NOT_SWEPT           nothing_is_left           requests.pml A0=1
 A_RELEASE_THAT_FINDS_NOTHING_SETTLES  nothing_is_left           requests.pml A0=1 SETTLES
