@@ -87,7 +87,7 @@ func (d *documents) Load(ctx context.Context, name string) ([]byte, string, erro
 	a := attempt{reads: true}
 	out, err := d.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &d.table, Key: d.keyOf(name), ConsistentRead: aws.Bool(true),
-	}, a.options)
+	}, a.once)
 	switch {
 	case err != nil:
 		return nil, "", d.storeError(err, &a, "dynamodb:GetItem")
@@ -133,7 +133,7 @@ func (d *documents) Swap(ctx context.Context, name string, data []byte, version 
 	_, err := d.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: &d.table, Item: row, ConditionExpression: &c.expression,
 		ExpressionAttributeNames: c.names, ExpressionAttributeValues: c.values,
-	}, a.options)
+	}, a.once)
 	if err != nil {
 		return "", d.storeError(err, &a, "dynamodb:PutItem")
 	}
@@ -149,7 +149,7 @@ func (d *documents) Delete(ctx context.Context, name, version string) error {
 	_, err := d.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName: &d.table, Key: d.keyOf(name), ConditionExpression: &c.expression,
 		ExpressionAttributeNames: c.names, ExpressionAttributeValues: c.values,
-	}, a.options)
+	}, a.once)
 	if err != nil {
 		return d.storeError(err, &a, "dynamodb:DeleteItem")
 	}
@@ -187,7 +187,7 @@ func (d *documents) scan(ctx context.Context, in *dynamodb.ScanInput) (*dynamodb
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	a := attempt{reads: true}
-	page, err := d.client.Scan(ctx, in, a.options)
+	page, err := d.client.Scan(ctx, in, a.once)
 	if err != nil {
 		return nil, d.storeError(err, &a, "dynamodb:Scan")
 	}

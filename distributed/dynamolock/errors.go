@@ -19,10 +19,14 @@ type attempt struct {
 	sent  bool // perhaps: it has come to the transport
 }
 
-// options makes the client send the request once. A repetition would conflict with the first
-// request.
-func (a *attempt) options(o *dynamodb.Options) {
+// once makes the client send the request once. A repetition would conflict with the first request.
+func (a *attempt) once(o *dynamodb.Options) {
 	o.Retryer = aws.NopRetryer{}
+	a.noteSending(o)
+}
+
+// noteSending notes whether the request is sent. The client repeats it as it does by itself.
+func (a *attempt) noteSending(o *dynamodb.Options) {
 	mark := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
 		middleware.DeserializeOutput, middleware.Metadata, error) {
 		a.sent = true

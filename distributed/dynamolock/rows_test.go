@@ -3,10 +3,12 @@ package dynamolock_test
 import (
 	"errors"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -290,6 +292,31 @@ func TestATableIsCreatedOnce(t *testing.T) {
 				`its partition key is called "id", not "name"`)
 		})
 	}
+}
+
+// closed is a body whose connection is closed before it is read.
+type closed struct{}
+
+func (closed) Read([]byte) (int, error) { return 0, net.ErrClosed }
+func (closed) Close() error             { return nil }
+
+func TestATableIsCreatedAlthoughAnswersEndInTheirMiddle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFront()
+		client := dynamodb.New(options("fake", f))
+		requests := make(map[string]int)
+		f.answers(func(op string, _ func() *http.Response) *http.Response {
+			requests[op]++
+			answer := reply(http.StatusOK, `{"Table":{"TableStatus":"ACTIVE"}}`)
+			if requests[op]%2 == 1 {
+				answer.Body = closed{}
+			}
+			return answer
+		})
+		require.NoError(t, dynamolock.CreateTable(background, client, table))
+		require.NoError(t, dynamolock.CheckTable(background, client, table))
+		require.Equal(t, map[string]int{"CreateTable": 2, "DescribeTable": 6}, requests, "a wait and two checks")
+	})
 }
 
 func TestAnUnfitTableIsNamed(t *testing.T) {

@@ -46,7 +46,7 @@ func (d *documents) create(ctx context.Context) error {
 		AttributeDefinitions: []types.AttributeDefinition{
 			{AttributeName: &d.key, AttributeType: types.ScalarAttributeTypeS},
 		},
-	}, a.options)
+	}, a.noteSending)
 	var there *types.ResourceInUseException
 	if err != nil && !errors.As(err, &there) {
 		return d.storeError(err, &a, "dynamodb:CreateTable")
@@ -82,7 +82,7 @@ func (d *documents) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	a := attempt{reads: true}
-	out, err := d.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &d.table}, a.options)
+	out, err := d.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &d.table}, a.noteSending)
 	if err != nil {
 		return d.storeError(err, &a, "dynamodb:DescribeTable")
 	}

@@ -1,6 +1,10 @@
 package classes
 
-import "errors"
+import (
+	"errors"
+	"io"
+	"net"
+)
 
 // This file reads the errors of Amazon's SDK by their methods: this module does not require the
 // SDK.
@@ -25,7 +29,8 @@ func AmazonStatus(err error) int {
 }
 
 // MarkAmazon marks err, the error of a request whose answer is of class c. Without an answer, the
-// outcome is in doubt if the request was sent and does not only read.
+// outcome is in doubt if the request was sent and does not only read. An answer that ends in its
+// middle counts as none: its status came, and the rest was lost with the connection.
 //
 // The SDK says which refusals a wrong clock may have caused. Their code is one of a few, such as
 // RequestTimeTooSkewed and AccessDeniedException, and the time in the answer differs from the
@@ -37,10 +42,16 @@ func MarkAmazon(err error, c Class, sent, read bool) error {
 	switch {
 	case !sent:
 		return Unreached.Mark(err)
-	case AmazonStatus(err) == 0:
+	case AmazonStatus(err) == 0, AmazonStatus(err) < 300 && isCut(err):
 		return NoAnswer(err, read)
 	case errors.As(err, &skewed) && skewed.RetryableError():
 		return Moment.Mark(err)
 	}
 	return c.Mark(err)
+}
+
+// isCut reports whether err comes from the connection, and not from what the answer says.
+func isCut(err error) bool {
+	var op net.Error
+	return errors.As(err, &op) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }

@@ -3,6 +3,9 @@ package classes_test
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,6 +46,27 @@ func TestARequestThatWasNotSentIsRefused(t *testing.T) {
 func TestOnlyAWriteWithoutAnAnswerIsInDoubt(t *testing.T) {
 	require.ErrorIs(t, classes.MarkAmazon(errors.New("reset"), classes.Unclear, true, true), lease.ErrUnavailable)
 	require.NotErrorIs(t, classes.MarkAmazon(errors.New("reset"), classes.Unclear, true, false), lease.ErrUnavailable)
+}
+
+// cut is an answer whose body could not be read: the error of the connection has a status.
+type cut struct{ error }
+
+func (c cut) Unwrap() error     { return c.error }
+func (cut) HTTPStatusCode() int { return 200 }
+
+func TestAnAnswerThatEndsInItsMiddleIsNone(t *testing.T) {
+	for _, err := range []error{net.ErrClosed, io.ErrUnexpectedEOF, &net.OpError{Op: "read", Err: syscall.ECONNRESET}} {
+		read := classes.MarkAmazon(cut{err}, classes.Unclear, true, true)
+		require.ErrorIs(t, read, lease.ErrUnavailable, err)
+		require.ErrorIs(t, read, lease.ErrUnreachable, err)
+		write := classes.MarkAmazon(cut{err}, classes.Unclear, true, false)
+		require.NotErrorIs(t, write, lease.ErrUnavailable, "in doubt")
+		require.NotErrorIs(t, write, lease.ErrRefused)
+	}
+	stranger := classes.MarkAmazon(cut{errors.New("invalid character '<'")}, classes.Unclear, true, true)
+	require.NotErrorIs(t, stranger, lease.ErrUnavailable, "something else has answered, and goes on so")
+	refused := classes.MarkAmazon(answer{io.ErrUnexpectedEOF}, classes.Request, true, true)
+	require.ErrorIs(t, refused, lease.ErrRefused, "the status says enough")
 }
 
 func TestAnAnswerHasTheMarksOfItsClass(t *testing.T) {
