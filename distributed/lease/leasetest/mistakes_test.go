@@ -254,6 +254,27 @@ var mistakes = []mistake.Mistake{
 		Rule: "a hold does not last longer here than in the store",
 	},
 	{
+		Name: "a lost hold is swept until its own end", File: "distributed/lease/release.go",
+		Old:  "	until := g.atMost()\n",
+		New:  "	until := g.over()\n",
+		Life: stores("watched"), Seed: 6043394367359613107,
+		Rule: "a lost hold is given back",
+	},
+	{
+		Name: "a release is left to the background until the end of its hold", File: "distributed/lease/release.go",
+		Old:  "until: g.atMost()})",
+		New:  "until: g.over()})",
+		Life: stores("watched"), Seed: 16821595404470277557,
+		Rule: "a client that is closed without an error has no lock",
+	},
+	{
+		Name: "a request without an answer prolongs nothing", File: "distributed/lease/grant.go",
+		Old:  "	longest := g.longest\n	for",
+		New:  "	var longest time.Duration\n	for",
+		Life: stores("watched"), Seed: 8579382678337410091,
+		Rule: "a lost hold is given back",
+	},
+	{
 		Name: "a lock with a short rest goes to the next owner", File: "distributed/lease/handoff.go",
 		Old:  " || g.over().Sub(now) < g.ttl/2",
 		New:  "",
