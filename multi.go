@@ -299,9 +299,15 @@ func (m *multi) LockContext(ctx context.Context) (err error) {
 	}
 	// A ctx of the caller's own type may panic, so its owner is asked for before a member is taken.
 	o := CurrentOwner(ctx)
+	defer func() { err = ctxerr.Explain(ctx, err) }() // once no member is held
 	if !m.ordered {
-		return m.lockByTrying(ctx, o)
+		return m.lockByTrying(ctxerr.Quiet(ctx), o)
 	}
+	return m.lockInOrder(ctxerr.Quiet(ctx), o)
+}
+
+// lockInOrder is LockContext if the members have an order.
+func (m *multi) lockInOrder(ctx context.Context, o Owner) (err error) {
 	// A wait for a member begins while all members before it are held.
 	taken := 0
 	// Deferred, because a member that panics must not leave the others locked.
@@ -424,6 +430,12 @@ func (m *multi) TryLockContext(ctx context.Context) (ok bool, err error) {
 		return false, err
 	}
 	o := CurrentOwner(ctx)
+	defer func() { err = ctxerr.Explain(ctx, err) }()
+	return m.tryInOrder(ctxerr.Quiet(ctx), o)
+}
+
+// tryInOrder is TryLockContext for o.
+func (m *multi) tryInOrder(ctx context.Context, o Owner) (ok bool, err error) {
 	taken := 0
 	defer func() {
 		if taken < len(m.members) {

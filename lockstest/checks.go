@@ -42,6 +42,7 @@ var checks = []check{
 	{"AGrantBeatsALaterEndOfTheContext", nil, grantBeatsEnd},
 	{"ALockIsReleasedUnderADoneContext", nil, unlockUnderDone},
 	{"AContextsMethodsMayWaitForAnotherUser", nil, contextsRunFreely},
+	{"AnotherAcquiresWhileAContextsMethodWaits", nil, contextsKeepNoTurn},
 	{"AContextThatEndsLaterDoesNotRelease", nil, contextDoesNotBoundHold},
 	{"ANilContextIsErrNilContext", nil, nilContext},
 	{"UnlockWithANilContextActsForTheGoroutine", nil, unlockWithNil},

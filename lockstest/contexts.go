@@ -14,7 +14,8 @@ import (
 // times and until f returns false. f never runs in two goroutines at once.
 type asking struct {
 	context.Context
-	f func() (again bool)
+	f      func() (again bool)
+	values bool // Value asks too
 
 	mu      sync.Mutex
 	running bool
@@ -38,17 +39,32 @@ func (c *asking) ask() {
 	c.running = !again
 }
 
+// refill lets the methods run f at most n times from now on. It returns how often they could still
+// have run f.
+func (c *asking) refill(n int) (left int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left, c.most = c.most, n
+	return left
+}
+
 func (c *asking) Deadline() (time.Time, bool) { c.ask(); return c.Context.Deadline() }
 func (c *asking) Done() <-chan struct{}       { c.ask(); return c.Context.Done() }
 func (c *asking) Err() error                  { c.ask(); return c.Context.Err() }
-func (c *asking) Value(key any) any           { c.ask(); return c.Context.Value(key) }
+
+func (c *asking) Value(key any) any {
+	if c.values {
+		c.ask()
+	}
+	return c.Context.Value(key)
+}
 
 // contextsRunFreely uses a context whose methods wait for another user of the lock. A method of a
 // program's context may take a mutex of the program, which the other user may hold. Then the two
 // deadlock if the lock calls the context while it holds a mutex of its own.
 func contextsRunFreely(s *suite) {
 	a, b := s.party(), s.party()
-	ctx := &asking{Context: s.ctx, f: func() bool {
+	ctx := &asking{Context: s.ctx, values: true, f: func() bool {
 		c := b.start(func(c *call) {
 			if ok, _ := s.l.TryLockContext(s.ctx); ok {
 				c.err = s.l.UnlockContext(s.ctx)
@@ -70,11 +86,7 @@ func contextsRunFreely(s *suite) {
 			return false
 		}
 	}}
-	refill := func() {
-		ctx.mu.Lock()
-		defer ctx.mu.Unlock()
-		ctx.most = 16 // a client of a server may ask for hundreds of values
-	}
+	refill := func() { ctx.refill(16) } // a client of a server may ask for hundreds of values
 	refill()
 	require.NoError(s, a.lock(s.l, ctx), "LockContext")
 	if s.cfg.Reentrant {
@@ -98,4 +110,85 @@ func contextsRunFreely(s *suite) {
 			c.err = s.l.UnlockContext(ctx)
 		}
 	})
+}
+
+// contextsKeepNoTurn uses a context whose methods wait until another user has acquired and released
+// the lock. A method of a program's context may take a mutex of the program, which the other user
+// may hold while it waits for the lock. Then the two deadlock if the lock calls the context while
+// the caller has the lock, a turn or a place for which the other user waits. The method Value is
+// left out: a client of a server asks for its values, such as the span of a trace, in the middle
+// of a request.
+func contextsKeepNoTurn(s *suite) {
+	a, b, holder := s.party(), s.party(), s.party()
+	passes := func() bool {
+		c := b.start(func(c *call) {
+			if c.err = s.x.LockContext(s.ctx); c.err == nil {
+				c.err = s.x.UnlockContext(s.ctx)
+			}
+		})
+		timeout := time.NewTimer(s.cfg.Timeout / 2) // the caller's call must not be late as well
+		defer timeout.Stop()
+		select {
+		case <-c.done:
+			if c.err != nil {
+				s.Errorf("the other user: %v", c.err)
+			}
+			return true
+		case <-timeout.C:
+			s.Errorf("another user cannot acquire while the lock calls a method of a context")
+			return false
+		}
+	}
+
+	ctx := &asking{Context: s.ctx, f: passes}
+	ctx.refill(16)
+	require.NoError(s, a.lock(s.l, ctx), "LockContext")
+	ctx.refill(0) // the holder's own calls are not meant
+	a.mustUnlock(s.l)
+	ctx.refill(16)
+	_, err := a.try(s.l, ctx)
+	ctx.refill(0)
+	require.NoError(s, err, "TryLockContext")
+	a.mustUnlock(s.l)
+
+	// The waiter's context has ended when the lock becomes free. Which of its methods the lock calls
+	// first depends on the lock: the first of them may be called by a goroutine of package context.
+	for skipped := range 3 {
+		holder.mustLock(s.x)
+		end, cancel := context.WithCancel(s.ctx)
+		defer cancel()
+		release := func() *call { return holder.start(func(c *call) { c.err = s.x.UnlockContext(s.ctx) }) }
+		asked, calls := &call{done: make(chan struct{})}, 0
+		ended := &asking{Context: end, f: func() bool {
+			if calls++; calls <= skipped {
+				return true
+			}
+			defer close(asked.done)
+			released := release()
+			passes()
+			<-released.done
+			asked.err = released.err
+			return false
+		}}
+		waiter := a.start(func(c *call) {
+			if c.err = s.l.LockContext(ended); c.err == nil {
+				c.ok, c.err = true, s.l.UnlockContext(s.ctx) // the grant met the end
+			}
+		})
+		s.mustWait(waiter, s.l, 1)
+		ended.refill(skipped + 1)
+		cancel()
+		s.await(waiter, "LockContext under a context that has ended")
+		if ended.refill(0) > 0 { // the lock has called fewer methods
+			asked = release()
+		}
+		s.await(asked, "UnlockContext")
+		require.NoError(s, asked.err, "UnlockContext")
+		if waiter.ok {
+			require.NoError(s, waiter.err, "UnlockContext")
+		} else {
+			require.ErrorIs(s, waiter.err, context.Canceled, "LockContext")
+		}
+		s.mustBeFree("each holder has released it")
+	}
 }

@@ -71,6 +71,10 @@ type file struct {
 // caller asks the registry again.
 var errStale = errors.New("stale file")
 
+// errEnded says that the caller's ctx has ended. The caller asks ctx for its error once it has given
+// up the local lock.
+var errEnded = errors.New("the context has ended")
+
 // errReplaced is the cause of a loss.
 var errReplaced = errors.New("the lock file was deleted or replaced")
 
@@ -115,11 +119,12 @@ func (f *file) lossOf(o locks.Owner, path string) error {
 	return nil
 }
 
-// lock acquires the lock for o. If it returns false, it has left no trace.
-func (f *file) lock(ctx context.Context, l *Mutex, o locks.Owner, wait bool) (bool, error) {
+// lock acquires the lock for o. If it returns false, it has left no trace. No method of ctx is
+// called while o has the local lock: see [adapter.End].
+func (f *file) lock(ctx context.Context, end adapter.End, l *Mutex, o locks.Owner, wait bool) (bool, error) {
 	ok, err := f.lockLocal(ctx, l, wait)
 	if ok {
-		if ok, err = f.lockFile(ctx, l, o, wait); !ok {
+		if ok, err = f.lockFile(end, l, o, wait); !ok {
 			f.unlockLocal(o, l.mode)
 		}
 	}
@@ -193,17 +198,17 @@ func (f *file) free() error {
 //  3. Otherwise the goroutine becomes the poller, after the present poller.
 //  4. If this process has had its share, the goroutine first gives way to other processes.
 //  5. The poller repeats step 2, with pauses.
-func (f *file) lockFile(ctx context.Context, l *Mutex, o locks.Owner, wait bool) (bool, error) {
+func (f *file) lockFile(end adapter.End, l *Mutex, o locks.Owner, wait bool) (bool, error) {
 	var due time.Duration
 	if wait {
 		due = f.courtesy(l.client.handoffs)
 	}
 	if due == 0 {
-		if ok, err := f.enter(ctx, l, o); ok || err != nil || !wait {
+		if ok, err := f.enter(end, l, o); ok || err != nil || !wait {
 			return ok, err
 		}
 	}
-	err := adapter.Until(ctx, l.client.open, func(both context.Context) error {
+	err := adapter.Until(end.Context(), l.client.open, func(both context.Context) error {
 		select {
 		case f.poller <- struct{}{}:
 			defer func() { <-f.poller }()
@@ -211,18 +216,17 @@ func (f *file) lockFile(ctx context.Context, l *Mutex, o locks.Owner, wait bool)
 			return both.Err()
 		}
 		f.giveWay(both, due)
-		return f.poll(both, func() (bool, error) { return f.enter(ctx, l, o) })
+		return f.poll(both, func() (bool, error) { return f.enter(end, l, o) })
 	})
+	if err != nil && end.Reached() {
+		err = errEnded
+	}
 	return err == nil, err
 }
 
 // enter re-enters if o has a hold. Otherwise it tries to get the kernel's lock, and starts o's
 // hold.
-func (f *file) enter(ctx context.Context, l *Mutex, o locks.Owner) (bool, error) {
-	var ended error
-	if ctx.Err() != nil { // before f.mu: ctx may be a type of the program
-		ended = adapter.Ended(ctx)
-	}
+func (f *file) enter(end adapter.End, l *Mutex, o locks.Owner) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	h := f.of(o, l.mode)
@@ -232,8 +236,8 @@ func (f *file) enter(ctx context.Context, l *Mutex, o locks.Owner) (bool, error)
 		return true, nil
 	case h != nil:
 		return false, h.cause
-	case ended != nil:
-		return false, ended
+	case end.Reached():
+		return false, errEnded
 	case l.client.open.Err() != nil:
 		return false, locks.ErrClosed
 	case f.closed:

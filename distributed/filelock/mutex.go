@@ -92,14 +92,17 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	if err := adapter.Check(ctx); err != nil {
 		return false, l.fail(op, err)
 	}
-	o := locks.CurrentOwner(ctx)
+	o, end := locks.CurrentOwner(ctx), adapter.EndOf(ctx)
 	for {
 		f, err := l.file(o)
 		ok := false
 		if err == nil {
-			ok, err = f.lock(ctx, l, o, wait)
+			ok, err = f.lock(ctx, end, l, o, wait)
 		}
-		if err != errStale {
+		switch {
+		case err == errEnded:
+			return false, l.fail(op, adapter.Ended(ctx))
+		case err != errStale:
 			return ok, l.fail(op, err)
 		}
 		files.part(l.path, f)

@@ -3,7 +3,6 @@ package lease
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -37,13 +36,14 @@ import (
 //  8. Outage. The store is asked again after an increasing pause. After an error of the first
 //     request, that depends on WithRetry. (acquisition.retries, acquisition.unreachable)
 //  9. End. ctx or the client ends: the place in a queue and the watch are given up.
-//     (acquisition.end)
+//     (acquisition.giveUp)
 
 // acquisition does steps 3 to 9 for one owner, whose turn it is. Its requests to the store lead to
 // one grant, or to none.
 type acquisition struct {
 	question
 	local   *localQueue
+	end     adapter.End  // of ctx, whose methods are not called here
 	wait    bool         // for the lock; else for one answer
 	patient bool         // the acquisition has waited before, and waits for an unreachable store too
 	watch   driver.Watch // or nil
@@ -69,23 +69,24 @@ type question struct {
 	several bool // more than one earlier request is without an answer
 }
 
-// acquire is steps 2 to 9 for o, which does not hold the lock.
-func (l *Mutex) acquire(ctx context.Context, o locks.Owner, wait bool) (bool, error) {
+// acquire is steps 2 to 9 for o, which does not hold the lock. It is called with the end of ctx. No
+// method of ctx but Value is called while o has its turn: see [adapter.End]. An error that matches
+// errEnded is for [Mutex.explain].
+func (l *Mutex) acquire(ctx context.Context, end adapter.End, o locks.Owner, wait bool) (bool, error) {
 	writer, err := l.enter(o)
 	if err != nil {
 		return false, err
 	}
-	_ = ctx.Done() // a user's code, which may panic: here nothing has changed yet
 	q, err := l.use(o)
 	if err != nil {
 		return false, err
 	}
-	ok, waited, err := q.enter(ctx, wait) // 2
+	ok, waited, err := q.enter(ctx, o, wait) // 2
 	if !ok {
 		q.drop()
 		return false, err
 	}
-	a := &acquisition{question: question{l: l, c: l.c, ctx: ctx, writer: writer}, local: q, wait: wait}
+	a := &acquisition{question: question{l: l, c: l.c, ctx: ctx, writer: writer}, local: q, end: end, wait: wait}
 	a.patient = (waited || l.waited) && l.c.reached.Load() // a waits for an unreachable store too
 	if ok, err = a.ensure(); !ok {
 		q.leave(o)
@@ -96,9 +97,8 @@ func (l *Mutex) acquire(ctx context.Context, o locks.Owner, wait bool) (bool, er
 // ensure makes sure that the owner, whose turn it is, has the store's lock as well. If ensure
 // fails, it leaves everything as it was.
 func (a *acquisition) ensure() (bool, error) {
-	ctx, c, q := a.ctx, a.c, a.local
+	c, q := a.c, a.local
 	for {
-		ended := ctx.Err() != nil // before q.mu: ctx may be a type of the program
 		q.mu.Lock()
 		switch { // 3
 		case q.hold != nil:
@@ -111,9 +111,9 @@ func (a *acquisition) ensure() (bool, error) {
 			q.handoff.next()
 			q.mu.Unlock()
 			return true, nil
-		case ended:
+		case a.end.Reached():
 			q.mu.Unlock()
-			return false, adapter.Ended(ctx)
+			return false, errEnded
 		case c.open.Err() != nil:
 			q.mu.Unlock()
 			return false, locks.ErrClosed
@@ -125,7 +125,7 @@ func (a *acquisition) ensure() (bool, error) {
 			}
 			select {
 			case <-idle:
-			case <-ctx.Done():
+			case <-a.end.Done():
 			case <-c.open.Done():
 			}
 			continue
@@ -196,14 +196,14 @@ func (a *acquisition) run(yield time.Duration) (g *grant, pending bool, err erro
 		r, pending := a.ask() // 5, 6
 		switch {
 		case pending:
-			return a.end(r.err, true)
+			return a.giveUp(r.err, true)
 		case r.g != nil:
 			return r.g, false, nil
 		case r.err == nil && !a.wait:
 			return nil, false, r.reason
 		case r.err != nil && !a.retries(r.err):
 			a.down, a.reason = nil, nil
-			return a.end(r.err, false)
+			return a.giveUp(r.err, false)
 		}
 		a.patient = true
 		var pause time.Duration
@@ -213,7 +213,7 @@ func (a *acquisition) run(yield time.Duration) (g *grant, pending bool, err erro
 			continue
 		}
 		if err := a.sleep(max(pause, time.Millisecond)); err != nil {
-			return a.end(err, false) // 9
+			return a.giveUp(err, false) // 9
 		}
 	}
 }
@@ -243,7 +243,7 @@ func (a *acquisition) onRefusal(r answer) time.Duration {
 	a.down, a.reason, a.backoff, a.contended = nil, r.reason, 0, true
 	pause := a.c.poll
 	if a.watch == nil {
-		watch, err := a.c.store.Watch(a.ctx, a.id)
+		watch, err := a.c.store.Watch(a.end.Of(a.ctx), a.id)
 		switch {
 		case err != nil || watch == nil:
 			pause /= 10 // a store that cannot notify is polled
@@ -292,8 +292,8 @@ func (a *acquisition) sleep(d time.Duration) error {
 	case <-notified:
 	case <-a.l.nudge:
 	case <-timer.C:
-	case <-a.ctx.Done():
-		return adapter.Ended(a.ctx)
+	case <-a.end.Done():
+		return errEnded
 	case <-a.c.open.Done():
 		return locks.ErrClosed
 	}
@@ -307,8 +307,8 @@ func (a *acquisition) endWatch() {
 	}
 }
 
-// end ends the acquisition without the lock. If pending, its last request is being undone.
-func (a *acquisition) end(err error, pending bool) (*grant, bool, error) {
+// giveUp ends the acquisition without the lock. If pending, its last request is being undone.
+func (a *acquisition) giveUp(err error, pending bool) (*grant, bool, error) {
 	err = a.withOutage(err)
 	switch {
 	case pending: // undo also sweeps what earlier requests without an answer take
@@ -330,15 +330,45 @@ func (a *acquisition) end(err error, pending bool) (*grant, bool, error) {
 func (a *acquisition) withOutage(err error) error {
 	switch {
 	case a.reason != nil:
-		return fmt.Errorf("%w; %w", err, a.reason)
+		return outage{err, "", a.reason}
 	case a.down == nil:
 		return err
 	case errors.Is(a.down, errLate):
-		return fmt.Errorf("%w; %w", err, a.down)
+		return outage{err, "", a.down}
 	case errors.Is(a.down, ErrRefused) && !errors.Is(a.down, ErrUnreachable): // the store has answered
-		return fmt.Errorf("%w; the store was not available: %w", err, a.down)
+		return outage{err, "the store was not available: ", a.down}
 	}
-	return fmt.Errorf("%w; the store could not be reached: %w", err, a.down)
+	return outage{err, "the store could not be reached: ", a.down}
+}
+
+// outage is the end of an acquisition, and why the store has not decided before.
+type outage struct {
+	end  error
+	text string
+	why  error
+}
+
+func (e outage) Error() string   { return e.end.Error() + "; " + e.text + e.why.Error() }
+func (e outage) Unwrap() []error { return []error{e.end, e.why} }
+
+// errEnded says that the caller's ctx has ended. The caller, which may still have its turn, does
+// not ask ctx why: see [Mutex.explain].
+var errEnded = errors.New("the context has ended")
+
+// explain returns err, with the error of ctx in place of errEnded. The caller has no turn any more.
+func (l *Mutex) explain(ctx context.Context, err error) error {
+	o, out := err.(outage)
+	switch {
+	case out:
+		o.end = l.explain(ctx, o.end)
+		err = o
+	case err == errEnded:
+		err = adapter.Ended(ctx)
+	}
+	if err != nil && ctx.Err() == nil && l.c.life.Err() != nil {
+		return locks.ErrClosed // Close has ended the request
+	}
+	return err
 }
 
 // answer is the outcome of one request for the lock.
@@ -355,7 +385,7 @@ type answer struct {
 // pending, and the effect of the request is undone. If the answer is there when ctx ends, the
 // answer counts.
 func (a *acquisition) ask() (r answer, pending bool) {
-	if a.ctx.Done() == nil {
+	if a.end.Done() == nil {
 		return a.noteAnswer(a.request()), false
 	}
 	sent := a.c.now()
@@ -365,7 +395,7 @@ func (a *acquisition) ask() (r answer, pending bool) {
 	select {
 	case r := <-answers:
 		return a.noteAnswer(r), false
-	case <-a.ctx.Done():
+	case <-a.end.Done():
 	}
 	select {
 	case r := <-answers:
@@ -376,7 +406,7 @@ func (a *acquisition) ask() (r answer, pending bool) {
 	left := *a
 	left.placed = true // the request may have taken a place
 	left.c.spawn(func() { left.undo(sent, answers) })
-	return answer{err: adapter.Ended(a.ctx)}, true
+	return answer{err: errEnded}, true
 }
 
 // note notes that a request may have an effect until doubt, unless that is zero.

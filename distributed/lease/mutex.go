@@ -164,11 +164,8 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 			return err == nil, l.fail(ctx, op, err)
 		}
 	}
-	ok, err := l.acquire(ctx, o, wait)
-	if err != nil && ctx.Err() == nil && l.c.life.Err() != nil {
-		err = locks.ErrClosed // Close has ended the request
-	}
-	return ok, l.fail(ctx, op, err)
+	ok, err := l.acquire(ctx, adapter.EndOf(ctx), o, wait)
+	return ok, l.fail(ctx, op, l.explain(ctx, err))
 }
 
 // UnlockContext releases one hold. The release of the last hold hands the lock off to the first

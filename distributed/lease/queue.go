@@ -135,10 +135,11 @@ func (q *localQueue) reenter(o locks.Owner) (held bool, err error) {
 	return true, nil
 }
 
-// enter waits for the caller's turn. It reports in ok whether the caller has its turn, and in
+// enter waits for the turn of the caller, whose owner is o. It reports in ok whether the caller has its turn, and in
 // waited whether the caller waited.
-func (q *localQueue) enter(ctx context.Context, wait bool) (ok, waited bool, err error) {
-	ok, err = q.turn.TryLockContext(ctx)
+// No method of ctx is called once the caller has its turn.
+func (q *localQueue) enter(ctx context.Context, o locks.Owner, wait bool) (ok, waited bool, err error) {
+	ok, err = q.turn.TryLockContext(adapter.As(o))
 	if !ok && err == nil && wait {
 		waited = true
 		err = adapter.Until(ctx, q.all.open, q.turn.LockContext)

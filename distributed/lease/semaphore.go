@@ -61,14 +61,14 @@ func (s *Semaphore) AcquireContext(ctx context.Context, n int64) (locks.Permits,
 	if err != nil {
 		return nil, err
 	}
+	end := adapter.EndOf(ctx)
 	if !s.turn.TryLock() {
 		a.l.waited = true
 		if err := s.turn.LockContext(ctx); err != nil {
 			return nil, a.l.fail(ctx, op, err)
 		}
 	}
-	defer s.turn.Unlock()
-	p, _, err := a.acquire(ctx, op, true)
+	p, _, err := a.acquire(ctx, end, op, true)
 	return p, err
 }
 
@@ -77,11 +77,14 @@ func (s *Semaphore) AcquireContext(ctx context.Context, n int64) (locks.Permits,
 func (s *Semaphore) TryAcquireContext(ctx context.Context, n int64) (p locks.Permits, ok bool, err error) {
 	const op = "try acquire"
 	a, err := s.ask(ctx, op, n)
-	if err != nil || !s.turn.TryLock() {
+	if err != nil {
 		return nil, false, err
 	}
-	defer s.turn.Unlock()
-	return a.acquire(ctx, op, false)
+	end := adapter.EndOf(ctx)
+	if !s.turn.TryLock() {
+		return nil, false, nil
+	}
+	return a.acquire(ctx, end, op, false)
 }
 
 // Locker returns n permits as a lock, for code that is written against [locks.TryLocker]. An
@@ -146,11 +149,15 @@ type permits struct {
 	owner locks.Owner
 }
 
-// acquire returns p with its hold, or nil and false if the store refuses.
-func (p *permits) acquire(ctx context.Context, op string, wait bool) (locks.Permits, bool, error) {
-	ok, err := p.l.lock(locks.WithOwner(ctx, p.owner), op, wait)
+// acquire returns p with its hold, or nil and false if the store refuses. It is called with the turn
+// to ask, and ends it.
+func (p *permits) acquire(ctx context.Context, end adapter.End, op string, wait bool) (locks.Permits, bool, error) {
+	ok, err := func() (bool, error) {
+		defer p.s.turn.Unlock()
+		return p.l.acquire(locks.WithOwner(ctx, p.owner), end, p.owner, wait)
+	}()
 	if !ok {
-		return nil, false, err
+		return nil, false, p.l.fail(ctx, op, p.l.explain(ctx, err))
 	}
 	p.Hold = p.l.holdOf(p.owner, nil)
 	return p, true, nil

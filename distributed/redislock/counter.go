@@ -126,12 +126,13 @@ func (s *RedissonSemaphore) TryAcquireContext(
 		err error
 	}
 	answers := make(chan answer)
+	end := adapter.EndOf(ctx) // no method of ctx but Value is called once the permits may be taken
 	open := s.c.core.jobs.Go(func() {
 		// A client that sees the end of ctx, or a deadline, may drop the answer.
 		got, err := s.c.core.number(context.WithoutCancel(ctx), op, semaphoreAcquire, false, s.name, n)
 		select {
 		case answers <- answer{got, err}:
-		case <-ctx.Done():
+		case <-end.Done():
 			if got == 1 {
 				(&counted{s: s, n: n}).ReleaseContext(ctx)
 			}
@@ -146,7 +147,7 @@ func (s *RedissonSemaphore) TryAcquireContext(
 			return nil, false, a.err
 		}
 		return &counted{s: s, n: n}, true, nil
-	case <-ctx.Done():
+	case <-end.Done():
 		return nil, false, s.fail(op, adapter.Ended(ctx))
 	}
 }

@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease"
 	"github.com/jucgo/locks/distributed/lease/driver"
 	"github.com/jucgo/locks/distributed/redislock"
+	"github.com/jucgo/locks/internal/test/testbed"
 )
 
 const endsKey = "{it}:timeout"
@@ -101,6 +103,26 @@ func TestANumberOfPermitsIsSharedAndWaitedFor(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, -1, n)
 	})
+}
+
+func TestANumberOfPermitsAsksItsContextWithoutThem(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	connect(t, s.Addr).Set(background, "it", 1, 0)
+	permits := open(t, connect(t, s.Addr)).RedissonSemaphore("it")
+	ctx := &testbed.Slow{Context: background}
+	ctx.Arm(func() {
+		short, cancel := context.WithTimeout(background, hang)
+		defer cancel()
+		p, err := permits.AcquireContext(short, 1)
+		if assert.NoError(t, err, "while a method of a context runs") {
+			assert.NoError(t, p.ReleaseContext(background))
+		}
+	})
+	p, err := permits.AcquireContext(ctx, 1)
+	ctx.Arm(nil)
+	require.NoError(t, err)
+	require.NoError(t, p.ReleaseContext(background))
 }
 
 func TestAWaitForANumberOfPermitsEnds(t *testing.T) {

@@ -9,3 +9,10 @@ func SetSlice(d time.Duration) (end func()) {
 	slice = d
 	return func() { slice = before }
 }
+
+// WaitsForWord reports whether a goroutine waits for the word.
+func (l *Mutex) WaitsForWord() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waits
+}

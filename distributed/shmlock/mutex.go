@@ -137,14 +137,15 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 	if err := adapter.Check(ctx); err != nil {
 		return false, l.fail(op, err)
 	}
+	o, end := locks.CurrentOwner(ctx), adapter.EndOf(ctx)
 	ok, err := l.local.TryLockContext(ctx)
 	if !ok && err == nil && wait {
 		err = adapter.Until(ctx, l.open, l.local.LockContext)
 		ok = err == nil
 	}
-	if ok {
-		if ok, err = l.acquire(ctx, wait); !ok {
-			_ = l.local.UnlockContext(ctx)
+	if ok { // from here on no method of ctx is called until local is unlocked: see adapter.End
+		if ok, err = l.acquire(end, wait); !ok {
+			_ = l.local.UnlockContext(adapter.As(o))
 		}
 	} else if cause := errors.Unwrap(err); cause != nil {
 		err = cause // fail says what was attempted
@@ -157,11 +158,11 @@ func (l *Mutex) lock(ctx context.Context, op string, wait bool) (bool, error) {
 
 // acquire gets the word for the owner of the local lock, unless that owner has it, and counts the
 // hold.
-func (l *Mutex) acquire(ctx context.Context, wait bool) (bool, error) {
+func (l *Mutex) acquire(end adapter.End, wait bool) (bool, error) {
 	if ok, err := l.tryFirst(wait); ok || err != nil || !wait {
 		return ok, err
 	}
-	err := adapter.Until(ctx, l.open, l.wait)
+	err := adapter.Until(end.Context(), l.open, l.wait)
 	return err == nil, err
 }
 
@@ -253,7 +254,7 @@ func (l *Mutex) wait(ctx context.Context) error {
 
 // tryLocked is try with l.mu, unless ctx has ended.
 func (l *Mutex) tryLocked(ctx context.Context, from, to uint64) (bool, error) {
-	if err := ctx.Err(); err != nil { // before l.mu: ctx may be a type of the program
+	if err := ctx.Err(); err != nil {
 		return false, err
 	}
 	l.mu.Lock()

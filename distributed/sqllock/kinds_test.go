@@ -284,6 +284,28 @@ func TestAListeningHolderLearnsOfForceAtOnce(t *testing.T) {
 	}
 }
 
+func TestWorkAsksItsContextWithoutTheLock(t *testing.T) {
+	t.Parallel()
+	for _, d := range everywhere {
+		for how, opts := range map[string][]sqllock.Option{"": nil, "blocking": {sqllock.WithBlockingWait()}} {
+			if d.dialect != sqllock.Postgres && opts != nil {
+				continue // no waiter of a Row waits in the database
+			}
+			t.Run(d.name+how, func(t *testing.T) {
+				t.Parallel()
+				r := openRow(t, d.open(t, d.serve(t)), append(opts, sqllock.WithTable(fresh()))...)
+				ctx := &testbed.Slow{Context: background}
+				ctx.Arm(func() {
+					short, cancel := context.WithTimeout(background, testbed.Hang)
+					defer cancel()
+					assert.NoError(t, r.Do(short, "it", nothing), "while a method of a context runs")
+				})
+				require.NoError(t, r.Do(ctx, "it", nothing))
+			})
+		}
+	}
+}
+
 func TestWorkIsDoneInItsTransactionOnly(t *testing.T) {
 	t.Parallel()
 	for _, d := range everywhere {

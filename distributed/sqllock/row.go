@@ -212,7 +212,7 @@ func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) er
 		if err == nil {
 			return nil
 		}
-		return fmt.Errorf("sqllock: Do with lock %q: %w", name, adapter.OfStore(ctx, err))
+		return fmt.Errorf("sqllock: Do with lock %q: %w", name, adapter.OfStore(ctx, adapter.Explain(ctx, err)))
 	}
 	switch {
 	case ctx == nil:
@@ -230,16 +230,26 @@ func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) er
 	if _, inside := r.working.Load(me); inside {
 		return fail(locks.ErrDeadlock)
 	}
+	failed, err := r.work(adapter.Quiet(ctx), me, name, fn)
+	if failed != nil {
+		return failed
+	}
+	return fail(err)
+}
+
+// work is Do for the owner me, inside of its transaction. The error failed is the error of fn. No
+// method of the caller's context but Value is called while me has its turn, or the lock.
+func (r *Row) work(ctx context.Context, me doer, name string, fn func(tx *sql.Tx) error) (failed, err error) {
 	tx, done, err := r.begin(ctx, name)
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	defer done()
 	defer tx.Rollback() // also if fn panics; nothing after a commit
 	r.working.Store(me, tx)
 	defer r.working.CompareAndDelete(me, tx) // another transaction's entry stays, if this transaction was lost
-	if err := fn(tx); err != nil {
-		return err
+	if failed = fn(tx); failed != nil {
+		return failed, nil
 	}
 	if r.c.listen != nil {
 		_, err = r.c.statements["notify"].exec(ctx, tx, r.c.names.channel, name)
@@ -247,7 +257,7 @@ func (r *Row) Do(ctx context.Context, name string, fn func(tx *sql.Tx) error) er
 	if err == nil {
 		err = r.c.dialect.commit(tx)
 	}
-	return fail(r.notCommitted(ctx, err))
+	return nil, r.notCommitted(ctx, err)
 }
 
 // notCommitted returns the error of Do for a failure of the transaction, or of its end.

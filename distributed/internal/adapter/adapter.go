@@ -32,9 +32,13 @@ func Check(ctx context.Context) error {
 	return nil
 }
 
-// Ended returns the error of ctx, which has ended, with its cause.
+// Ended returns the error of ctx, which has ended, with its cause. A context that has closed its
+// Done channel and has no Err counts as cancelled.
 func Ended(ctx context.Context) error {
 	err := ctx.Err()
+	if err == nil {
+		return context.Canceled
+	}
 	if cause := context.Cause(ctx); cause != err {
 		return fmt.Errorf("%w: %w", err, cause)
 	}

@@ -54,6 +54,8 @@ const (
 	NilUnlockFails        Flaw = "UnlockContext refuses a nil ctx"
 	CtxBoundsHold         Flaw = "the hold ends with ctx"
 	AsksWithMutex         Flaw = "LockContext calls ctx with its mutex held"
+	AsksWithLock          Flaw = "LockContext calls ctx once it has the lock"
+	AsksInQueue           Flaw = "a waiter asks ctx for its error before it leaves the queue"
 	IgnoresExplicitOwner  Flaw = "the owner in ctx is ignored"
 	LIFO                  Flaw = "the last waiter is first"
 	LeaksGoroutine        Flaw = "LockContext leaves a goroutine behind"
@@ -276,6 +278,9 @@ func (l *Lock) LockContext(ctx context.Context) error {
 	}
 	w := l.enqueue(ctx, o)
 	if w == nil || l.await(ctx, w) {
+		if l.Flaw == AsksWithLock {
+			_ = ctx.Err()
+		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.Flaw == SpuriousError && w != nil && l.waits%100 == 0 {
@@ -298,6 +303,10 @@ func (l *Lock) end(o locks.Owner) {
 
 // enqueue acquires the lock for o and returns nil, or returns a waiter in the queue.
 func (l *Lock) enqueue(ctx context.Context, o locks.Owner) *waiter {
+	timed := false
+	if ctx != nil {
+		_, timed = ctx.Deadline()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.Flaw == AsksWithMutex && ctx.Err() != nil {
@@ -313,7 +322,6 @@ func (l *Lock) enqueue(ctx context.Context, o locks.Owner) *waiter {
 	}
 	w := &waiter{o, make(chan struct{})}
 	l.waits++
-	_, timed := ctx.Deadline()
 	switch {
 	case l.Flaw == LIFO, l.Flaw == JumpsQueue && l.waits%20 == 0, l.Flaw == TimedJumps && timed:
 		l.queue = slices.Insert(l.queue, 0, w)
@@ -363,8 +371,22 @@ func (l *Lock) await(ctx context.Context, w *waiter) bool {
 	}
 }
 
-// cancel removes w, whose wait has ended, from the queue. It returns nil if w has the lock.
+// cancel ends the wait of w, whose ctx has ended. It returns nil if w has the lock.
 func (l *Lock) cancel(ctx context.Context, w *waiter) error {
+	if l.Flaw == AsksInQueue {
+		_ = ctx.Err()
+	}
+	switch {
+	case l.leave(w):
+		return nil
+	case ctx.Err() == nil:
+		return fmt.Errorf("fakelock: %w", context.DeadlineExceeded)
+	}
+	return l.ctxErr(ctx)
+}
+
+// leave removes w from the queue. It reports whether w has the lock.
+func (l *Lock) leave(w *waiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.Index(l.queue, w)
@@ -375,13 +397,13 @@ func (l *Lock) cancel(ctx context.Context, w *waiter) error {
 			switch {
 			case l.Flaw == GrantGivenBack:
 				l.free()
-				return l.ctxErr(ctx)
+				return false
 			case l.Flaw == GrantLost && l.meets%20 == 0:
-				return l.ctxErr(ctx)
+				return false
 			}
-			return nil
+			return true
 		default: // another waiter has removed it: see CancelSwallowsRelease
-			return l.ctxErr(ctx)
+			return false
 		}
 	}
 	l.cancels++
@@ -401,12 +423,9 @@ func (l *Lock) cancel(ctx context.Context, w *waiter) error {
 	case l.Flaw == HoardsTimeouts:
 		l.hoard = append(l.hoard, make([]byte, 256))
 	case l.Flaw == TimeoutSucceeds && l.cancels%20 == 0:
-		return nil
+		return true
 	}
-	if ctx.Err() == nil {
-		return fmt.Errorf("fakelock: %w", context.DeadlineExceeded)
-	}
-	return l.ctxErr(ctx)
+	return false
 }
 
 // TryLockContext implements [locks.TryLocker].
