@@ -21,7 +21,8 @@ const (
 )
 
 // Client gives locks that are documents, by name. It is a [locks.Provider]. It is safe for
-// concurrent use. [Client.Close] ends it. A Client must not be copied.
+// concurrent use. [Client.Close] ends it. The methods of a zero Client panic, and a Client must not
+// be copied.
 type Client struct {
 	locks, semaphores *store
 	clients           driver.Group[*store, *lease.Client]
@@ -113,11 +114,19 @@ func (c *Client) client(s *store) (*lease.Client, error) {
 	return c.clients.Client(s, func() (*lease.Client, error) { return lease.New(s, c.options...) })
 }
 
+// mustBeMade panics if c does not come from [New].
+func (c *Client) mustBeMade() {
+	if c.locks == nil {
+		panic("caslock: a zero Client has no store: use New")
+	}
+}
+
 // Locker returns the lock called name. It is a [*lease.Mutex].
 func (c *Client) Locker(name string) locks.TryLocker { return c.Mutex(name) }
 
 // Mutex returns the lock called name.
 func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
+	c.mustBeMade()
 	opts = append([]lease.MutexOption{driver.WithRefusal(c.locks.checkName(name))}, opts...)
 	return c.lease.Mutex(name, opts...)
 }
@@ -147,6 +156,7 @@ func (c *Client) Mutex(name string, opts ...lease.MutexOption) *lease.Mutex {
 // any number of permits. The next acquisition gets an error. With another Format than [JSON] all
 // methods return an error matching [errors.ErrUnsupported].
 func (c *Client) Semaphore(name string, size int64) *lease.Semaphore {
+	c.mustBeMade()
 	refusal := c.semaphores.checkName(name)
 	if c.format != JSON {
 		refusal = fmt.Errorf("%w: the format of the documents has no room for several holders", errors.ErrUnsupported)
@@ -168,6 +178,7 @@ func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 }
 
 func (c *Client) names(ctx context.Context, pattern string) (matching []string, err error) {
+	c.mustBeMade()
 	lister, ok := c.locks.documents.(Lister)
 	if !ok {
 		return nil, errors.ErrUnsupported
@@ -212,6 +223,7 @@ func (c *Client) Sweep(ctx context.Context, pattern string, unused time.Duration
 }
 
 func (c *Client) sweep(ctx context.Context, pattern string, unused time.Duration) (swept []string, err error) {
+	c.mustBeMade()
 	deleter, ok := c.locks.documents.(Deleter)
 	if !ok {
 		return nil, errors.ErrUnsupported
@@ -249,6 +261,7 @@ func (c *Client) fail(op string, err error) error {
 // [lease.Client.Close]. It sends a request for each hold, 16 at a time. Only the first call does
 // anything.
 func (c *Client) Close(ctx context.Context) error {
+	c.mustBeMade()
 	_, err := c.clients.Close(ctx)
 	for _, s := range []*store{c.locks, c.semaphores} {
 		s.end()

@@ -31,8 +31,9 @@ const (
 )
 
 // Client gives locks of a [driver.Store] to one process, or to one part of it. Locks of different
-// Clients exclude each other like locks of different processes. A Client is safe for concurrent
-// use, and must not be copied. [Client.Close] ends it.
+// Clients exclude each other like locks of different processes. [New] makes a Client; the locks of a
+// zero Client return an error. A Client is safe for concurrent use, and must not be copied.
+// [Client.Close] ends it.
 type Client struct {
 	base
 	schedule schedule    // of the holds: their renewals and their ends
@@ -256,6 +257,9 @@ func (c *Client) newAcquisition() string {
 // When Close returns, no goroutine of the client runs any more, unless the store ignores contexts.
 // Only the first call does anything.
 func (c *Client) Close(ctx context.Context) error {
+	if !c.made() {
+		return nil // it holds nothing
+	}
 	end := c.beginClose()
 	together := closing.Of(ctx)
 	together.Begin()

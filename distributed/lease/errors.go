@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/lease/driver"
@@ -25,6 +26,12 @@ var (
 )
 
 func (l *Mutex) fail(ctx context.Context, op string, err error) error {
+	if l.c == nil {
+		if err != nil {
+			err = fmt.Errorf("lease: %s %q: %w", op, shorten(l.name), err)
+		}
+		return err
+	}
 	return l.c.fail(ctx, op, l.name, err)
 }
 

@@ -156,6 +156,9 @@ func (k *local) party(claim driver.Claim) locks.Party {
 
 // queues returns the client's local queues of the lock.
 func (l *Mutex) queues() []*localQueue {
+	if l.c == nil {
+		return nil
+	}
 	if l.conf.Shared {
 		return l.c.queues.list(l.name + "\x00")
 	}

@@ -16,7 +16,8 @@ import (
 
 // Mutex is the lock of one name. Its owner is the goroutine that acquired it, or the
 // [locks.Owner] of the context. The owner may acquire it again. All Mutexes of one name and
-// Client are the same lock. A Mutex must not be copied.
+// Client are the same lock. [Client.Mutex] makes a Mutex; the methods of a zero Mutex return an error.
+// A Mutex must not be copied.
 //
 // An acquisition waits in the local queue first, in order of arrival, and then for the store.
 // TryLockContext waits for the store's answer only. It may return false although the lock is
@@ -64,10 +65,27 @@ func WithoutReentry() MutexOption { return func(c *driver.MutexConfig) { c.Witho
 // Mutex returns the lock called name.
 func (c *Client) Mutex(name string, opts ...MutexOption) *Mutex {
 	l := &Mutex{c: c, name: name}
+	if !c.made() {
+		l.c = nil
+	}
 	for _, o := range opts {
 		o(&l.conf)
 	}
 	return l
+}
+
+// made reports whether c comes from [New].
+func (c *Client) made() bool { return c != nil && c.open != nil }
+
+// errNoClient is the error of a zero Mutex, and of a lock of a zero Client.
+var errNoClient = errors.New("a zero lock or client, make a client by lease.New, and locks by its Mutex")
+
+// refusal returns why every call with the lock is refused, or nil.
+func (l *Mutex) refusal() error {
+	if l.c == nil {
+		return errNoClient
+	}
+	return l.conf.Refusal
 }
 
 // fixed reports whether holds are not renewed.
@@ -83,7 +101,7 @@ func (l *Mutex) Name() string { return l.name }
 // locks by the name, see [driver.WithPlace]. The text is empty if the lock is refused: its name may
 // then be the name of another lock.
 func (l *Mutex) LockKey() string {
-	if l.conf.Refusal != nil {
+	if l.refusal() != nil {
 		return ""
 	}
 	return l.c.namePrefix + l.name + "\x00" + l.c.where + l.number()
@@ -98,8 +116,8 @@ func (l *Mutex) SameLock(ctx context.Context, other locks.TryLocker) (bool, erro
 	const op = "same lock"
 	o, ok := other.(*Mutex)
 	switch {
-	case l.conf.Refusal != nil:
-		return false, l.fail(ctx, op, l.conf.Refusal)
+	case l.refusal() != nil:
+		return false, l.fail(ctx, op, l.refusal())
 	case !ok:
 		return false, nil
 	case l.c == o.c:
@@ -293,7 +311,7 @@ func (l *Mutex) queueOf(o locks.Owner) *localQueue {
 // find returns the local queue of key, or nil. A refused lock is without a local queue: an adapter
 // may have cut its name, and another lock may have the name that is left.
 func (l *Mutex) find(key string) *localQueue {
-	if l.conf.Refusal != nil {
+	if l.refusal() != nil {
 		return nil
 	}
 	return l.c.queues.find(key)
@@ -316,7 +334,7 @@ func (l *Mutex) check(ctx context.Context) error {
 	if err := adapter.Check(ctx); err != nil {
 		return err
 	}
-	return l.conf.Refusal
+	return l.refusal()
 }
 
 // use returns o's local queue with one more user.

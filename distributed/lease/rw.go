@@ -21,23 +21,32 @@ var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 
 // NewRWMutex returns the read-write lock of two halves, of which read is a [WithShared] lock. It is
 // for adapters, which call it before either half is used. The halves may be locks of different
-// Clients. Requests for the read half name the hold of the write half, see [driver.Request.Writer].
+// Clients. The methods of a nil half return an error. Requests for the read half name the hold of the write half, see [driver.Request.Writer].
 func NewRWMutex(read, write *Mutex) *RWMutex {
+	read, write = half(read), half(write)
 	read.write, write.read = write, read
 	return &RWMutex{read, write}
 }
 
 // ReadLocker returns the half of the readers. It is a [*Mutex].
-func (l *RWMutex) ReadLocker() locks.TryLocker { return l.read }
+func (l *RWMutex) ReadLocker() locks.TryLocker { return l.ReadMutex() }
 
 // WriteLocker returns the half of the writer. It is a [*Mutex].
-func (l *RWMutex) WriteLocker() locks.TryLocker { return l.write }
+func (l *RWMutex) WriteLocker() locks.TryLocker { return l.WriteMutex() }
 
 // ReadMutex is [RWMutex.ReadLocker] with its own type, which has Hold and Inspect.
-func (l *RWMutex) ReadMutex() *Mutex { return l.read }
+func (l *RWMutex) ReadMutex() *Mutex { return half(l.read) }
 
 // WriteMutex is [RWMutex.WriteLocker] with its own type.
-func (l *RWMutex) WriteMutex() *Mutex { return l.write }
+func (l *RWMutex) WriteMutex() *Mutex { return half(l.write) }
+
+// half returns l, or a zero Mutex if l is the half of a zero RWMutex.
+func half(l *Mutex) *Mutex {
+	if l == nil {
+		return new(Mutex)
+	}
+	return l
+}
 
 // enter prepares o to acquire l. If l is a read half and o holds the write half, enter returns
 // the acquisition of the write hold. The error says why o cannot have l.

@@ -14,7 +14,8 @@ import (
 
 // Semaphore is the semaphore of one name, whose permits have a lease. The permits are renewed like
 // holds of a [Mutex]. If a process dies, its permits return with the end of the lease. Redisson's
-// RPermitExpirableSemaphore, and Curator's InterProcessSemaphoreV2. A Semaphore must not be copied.
+// RPermitExpirableSemaphore, and Curator's InterProcessSemaphoreV2. [Client.Semaphore] makes a
+// Semaphore; the methods of a zero Semaphore return an error. A Semaphore must not be copied.
 //
 // The size is an agreement of all processes. Each acquisition is judged by the size that its own
 // process has. Therefore a process with a smaller size waits longer.
@@ -96,7 +97,7 @@ func (s *Semaphore) Locker(n int64) *Mutex {
 	l := s.c.Mutex(s.name, s.opts...)
 	l.permits, l.size = n, s.size
 	switch {
-	case l.conf.Refusal != nil:
+	case l.refusal() != nil:
 	case n < 1:
 		driver.WithRefusal(fmt.Errorf("%d permits, at least 1 is needed", n))(&l.conf)
 	case n > s.size:

@@ -14,8 +14,8 @@ var errReleased = unheld.Because("the hold is released already")
 // notHeld returns the error of o, which does not hold l. The error rests on this client's knowledge
 // alone, because the store may take long to answer.
 func (l *Mutex) notHeld(o locks.Owner) error {
-	if l.conf.Refusal != nil {
-		return fmt.Errorf("%w: %w", locks.ErrNotHeld, l.conf.Refusal)
+	if err := l.refusal(); err != nil {
+		return fmt.Errorf("%w: %w", locks.ErrNotHeld, err)
 	}
 	var half *Mutex
 	mode, other := "", ""

@@ -28,10 +28,18 @@ var (
 const DefaultTimeout = driver.DefaultTimeout
 
 // Client is the locks of one store, as a [locks.Provider]. It owns the connections to the store. It
-// is made by [URL], and is safe for concurrent use. [Client.Close] ends it.
+// is made by [URL], and is safe for concurrent use. The methods of a zero Client panic. [Client.Close] ends it.
 type Client struct{ store *driver.Opening }
 
 var _ locks.Provider = (*Client)(nil)
+
+// opening returns the store of c, and panics without one.
+func (c *Client) opening() *driver.Opening {
+	if c.store == nil {
+		panic("open: a zero Client has no store: use URL")
+	}
+	return c.store
+}
 
 // Option changes how [URL] opens a store, whichever it is. An option wins over the parameter of the
 // URL, and is ignored by a store without such a thing.
@@ -79,16 +87,16 @@ func Schemes() []string { return driver.Registered() }
 
 // Locker returns the lock called name, of the kind that the URL says. Its type comes from the
 // store's package: a [locks.Inspector] in all of them, and a [locks.Leased] in all but mem.
-func (c *Client) Locker(name string) locks.TryLocker { return c.store.Locker(name) }
+func (c *Client) Locker(name string) locks.TryLocker { return c.opening().Locker(name) }
 
 // Semaphore returns the semaphore called name, which is independent of the lock of that name. All
 // programs should give it the same size. The stores mem, file and kubernetes have none, nor has
 // kind advisory of a database: they return [errors.ErrUnsupported]. See [lease.Semaphore].
 func (c *Client) Semaphore(name string, size int64) (*lease.Semaphore, error) {
-	if c.store.Semaphore == nil {
-		return nil, fmt.Errorf("open: semaphore %q: %w: %s has none", name, errors.ErrUnsupported, c.store.About)
+	if c.opening().Semaphore == nil {
+		return nil, fmt.Errorf("open: semaphore %q: %w: %s has none", name, errors.ErrUnsupported, c.opening().About)
 	}
-	return c.store.Semaphore(name, size), nil
+	return c.opening().Semaphore(name, size), nil
 }
 
 // Names returns the names of the locks in the store that match pattern, sorted. The pattern is that
@@ -112,10 +120,10 @@ func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("open: list names: %w", locks.ErrNilContext)
 	}
-	if c.store.Names == nil {
-		return nil, fmt.Errorf("open: list names: %w: %s keeps no list of them", errors.ErrUnsupported, c.store.About)
+	if c.opening().Names == nil {
+		return nil, fmt.Errorf("open: list names: %w: %s keeps no list of them", errors.ErrUnsupported, c.opening().About)
 	}
-	names, err := c.store.Names(ctx, pattern)
+	names, err := c.opening().Names(ctx, pattern)
 	if err != nil {
 		return nil, err
 	}
@@ -127,18 +135,18 @@ func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 // held. See [lease.Mutex.ForceUnlock]. The locks of mem and of files, and locks of kind advisory,
 // return [errors.ErrUnsupported]: they belong to a process or its connection, and end with that.
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
-	l, ok := c.store.Locker(name).(interface {
+	l, ok := c.opening().Locker(name).(interface {
 		ForceUnlock(ctx context.Context) (bool, error)
 	})
 	if !ok {
 		return false, fmt.Errorf("open: force unlock %q: %w: only its holder can release a lock of %s",
-			name, errors.ErrUnsupported, c.store.About)
+			name, errors.ErrUnsupported, c.opening().About)
 	}
 	return l.ForceUnlock(ctx)
 }
 
 // String returns the URL without user, password and parameters.
-func (c *Client) String() string { return c.store.About }
+func (c *Client) String() string { return c.opening().About }
 
 // Close ends the Client. Unless the URL is of mem or file, Close releases all holds, makes all
 // waiters return [locks.ErrClosed], and closes the connections to the store: see
@@ -151,7 +159,7 @@ func (c *Client) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	return c.store.Close(ctx)
+	return c.opening().Close(ctx)
 }
 
 func init() {
