@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -214,6 +215,7 @@ func (c *Cond) await(p syncq.Party, l *park.Limit) (signalled bool) {
 		c.order.WriteEnds()
 	}
 	signalled = c.q.Wait(p, l)
+	runtime.KeepAlive(c) // a keyed lock exists for as long as its condition does
 	if hidden {
 		c.order.AfterAll()
 	}
@@ -260,6 +262,7 @@ func (c *Cond) wait(op string, ctx context.Context) (signalled bool, err error) 
 		return c.outer.wait(c.q, park.Until(ctx), o), nil
 	case c.shared(o):
 		signalled, out := shares.Of(c.q.Sync()).Wait(ctx, c.q, c.party(o))
+		runtime.KeepAlive(c) // as in await
 		switch out {
 		case syncq.Acquired:
 			return signalled, nil

@@ -55,13 +55,13 @@ func TestAReleasingEntryServesNoOtherKey(t *testing.T) {
 	a, b := ms.Of(0), ms.Of(oneShard(&ms, 0))
 	a.Lock()
 	s := a.shard()
-	late, _ := s.addUser(&a, false) // a release that is under way
+	late, _ := s.addUser(&a, false, false) // a release that is under way
 	a.Unlock()
 	b.Lock()
 	require.NotSame(t, late, of(b))
 	b.Unlock()
 	require.Equal(t, 1, ms.Len())
-	s.dropUsers(late, 1)
+	s.dropUser(late)
 	require.Zero(t, ms.Len())
 }
 
@@ -211,15 +211,16 @@ func requireSound(t *testing.T, ms *Mutexes[int]) {
 			for ; e != nil; e = e.next {
 				used++
 				require.True(t, s.holder == 0 || s.key != e.key)
-				require.Positive(t, e.users)
+				require.True(t, e.users.Load() > 0 || e.lock.IsLocked())
 				require.Equal(t, uint64(i), e.hash%shardCount)
 				require.Equal(t, uint64(chain), e.hash/shardCount%uint64(len(s.chains)))
 			}
 		}
 		for e := s.spare; e != nil; e = e.next {
 			spares++
-			require.Zero(t, e.users)
+			require.Zero(t, e.users.Load())
 			require.False(t, e.lock.IsLocked())
+			require.NotSame(t, e, s.contended.Load())
 		}
 		require.Equal(t, used, s.used)
 		require.Equal(t, spares, s.spares)
@@ -246,8 +247,8 @@ func TestGrowingAndShrinkingShardsFindEveryLock(t *testing.T) {
 		}
 		require.Equal(t, holds[key], l.HoldCount())
 		other := ms.Of(order.IntN(keys))
-		e, _ := other.shard().addUser(&other, false)
-		other.shard().dropUsers(e, 1)
+		e, _ := other.shard().addUser(&other, false, false)
+		other.shard().dropUser(e)
 	}
 	for _, key := range order.Perm(keys) {
 		use(key, false)
@@ -293,6 +294,118 @@ func TestKeysOfOneHashHaveOwnLocks(t *testing.T) {
 			require.Zero(t, ms.Len())
 		}
 	}
+}
+
+// contend returns a lock that the calling goroutine holds, while two others wait for it. They
+// release it at once. done waits for them.
+func contend(ms *Mutexes[int], key int) (l Mutex[int], done func()) {
+	l = ms.Of(key)
+	l.Lock()
+	var wg sync.WaitGroup
+	for n := range 2 {
+		wg.Go(func() {
+			l.Lock()
+			l.Unlock()
+		})
+		for l.QueueLength() <= n {
+			runtime.Gosched()
+		}
+	}
+	return l, wg.Wait
+}
+
+func TestAContendedKeyNeedsNoMutex(t *testing.T) {
+	var ms Mutexes[int]
+	l, done := contend(&ms, 0)
+	s := l.shard()
+	require.Same(t, of(l), s.contended.Load())
+	s.mu.Lock()
+	l.Lock()
+	l.Unlock()
+	require.NoError(t, l.LockContext(t.Context()))
+	l.Unlock()
+	l.Unlock()
+	s.mu.Unlock()
+	done()
+	require.Zero(t, ms.Len())
+	requireSound(t, &ms)
+}
+
+func TestAContendedEntryServesNoOtherKey(t *testing.T) {
+	var ms Mutexes[int]
+	l, done := contend(&ms, 0)
+	e, s := of(l), l.shard()
+	l.Unlock()
+	done()
+	require.Zero(t, ms.Len())
+	require.Nil(t, s.contended.Load())
+	require.Zero(t, s.spares)
+	require.True(t, e.lock.IsLocked(), "the lock is retired")
+}
+
+// A goroutine may have read the field contended before the entry was deleted.
+func TestAGoroutineThatIsLateForAContendedEntryBeginsAnew(t *testing.T) {
+	var ms Mutexes[int]
+	l, done := contend(&ms, 0)
+	e, s := of(l), l.shard()
+	l.Unlock()
+	done()
+	for name, lock := range map[string]func(){
+		"Lock":    l.Lock,
+		"TryLock": func() { require.True(t, l.TryLock()) },
+		"explicit owner": func() {
+			o := locks.WithOwner(t.Context(), locks.NewOwner())
+			require.NoError(t, l.LockContext(o))
+			require.NoError(t, l.UnlockContext(o))
+			l.Lock()
+		},
+	} {
+		s.contended.Store(e)
+		lock()
+		require.Equal(t, int64(current()), s.holder, name)
+		l.Unlock()
+		s.contended.Store(nil)
+		require.Zero(t, ms.Len(), name)
+		requireSound(t, &ms)
+	}
+}
+
+// While goroutines wait for a key, other keys of its shard have entries too.
+func TestAKeyBesideAContendedKeyIsAnotherLock(t *testing.T) {
+	var ms Mutexes[int]
+	a, doneA := contend(&ms, 0)
+	b, doneB := contend(&ms, oneShard(&ms, 0))
+	require.Same(t, of(a), a.shard().contended.Load())
+	require.NotSame(t, of(a), of(b))
+	b.Unlock()
+	doneB()
+	require.True(t, a.IsHeld())
+	require.False(t, b.IsHeld())
+	a.Unlock()
+	doneA()
+	require.Zero(t, ms.Len())
+	requireSound(t, &ms)
+}
+
+func TestTheLastUserOfAContendedKeyDeletesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ms Mutexes[int]
+		l := ms.Of(0)
+		c := l.NewCond()
+		l.Lock()
+		go l.TryLockFor(time.Second)
+		go l.TryLockFor(time.Minute)
+		synctest.Wait()
+		require.Same(t, of(l), l.shard().contended.Load())
+		require.Equal(t, int64(3), of(l).users.Load(), "two waiters and a condition")
+		time.Sleep(time.Hour)
+		require.Equal(t, int64(1), of(l).users.Load())
+		l.shard().dropUser(of(l)) // as when the condition is unreachable
+		require.True(t, l.IsHeld())
+		l.Unlock()
+		require.Zero(t, ms.Len())
+		c.HasWaiters()
+	})
 }
 
 // Deadlock detection reads the key without a lock when it reports what it found.
@@ -415,7 +528,8 @@ func TestAPanickingContextsUnlockLeavesNoKey(t *testing.T) {
 			return false
 		}()
 		if panicked {
-			require.Equal(t, 1, of(l).users, "the hold")
+			require.Zero(t, of(l).users.Load())
+			require.True(t, of(l).lock.IsLocked())
 			require.NoError(t, l.UnlockContext(o))
 		}
 		require.Zero(t, ms.Len())
@@ -502,5 +616,56 @@ func TestGoroutinesOnKeysOfOneShardExcludeEachOther(t *testing.T) {
 			require.Zero(t, ms.Len())
 			requireSound(t, &ms)
 		})
+	}
+}
+
+// Of each crowd, some goroutines give up, and some act for explicit owners.
+func TestCrowdsOfTwoKeysOfAShardExcludeEachOther(t *testing.T) {
+	for _, procs := range []int{1, 2, 8} {
+		for _, policy := range []locks.Policy{locks.NonFair, locks.FIFO} {
+			t.Run(fmt.Sprint("procs=", procs, ", ", policy), func(t *testing.T) {
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+				const keys, goroutines, rounds = 2, 12, 400
+				ms := New[int](policy)
+				var inside, plain [keys]int // race detector: only a holder touches its key's
+				var wg sync.WaitGroup
+				for g := range goroutines {
+					wg.Go(func() {
+						r := rand.New(rand.NewPCG(uint64(g), 5))
+						o := locks.WithOwner(context.Background(), locks.NewOwner())
+						for range rounds {
+							key := r.IntN(keys)
+							l := Mutex[int]{ms, uint64(key) * shardCount, key}
+							ok, unlock := true, l.Unlock
+							switch r.IntN(5) {
+							case 0:
+								ok = l.TryLock()
+							case 1:
+								ok = l.TryLockFor(time.Duration(r.IntN(20)) * time.Microsecond)
+							case 2:
+								assert.NoError(t, l.LockContext(o))
+								unlock = func() { assert.NoError(t, l.UnlockContext(o)) }
+							default:
+								l.Lock()
+							}
+							if !ok {
+								continue
+							}
+							inside[key]++
+							assert.Equal(t, 1, inside[key])
+							if r.IntN(8) == 0 {
+								runtime.Gosched()
+							}
+							plain[key]++
+							inside[key]--
+							unlock()
+						}
+					})
+				}
+				wg.Wait()
+				require.Zero(t, ms.Len())
+				requireSound(t, ms)
+			})
+		}
 	}
 }

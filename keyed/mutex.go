@@ -39,16 +39,10 @@ func (l *Mutex[K]) shard() *shard[K] {
 	return &l.set.shards[l.hash%shardCount]
 }
 
-// attempt calls try for the lock of the entry e. The caller is a user of e. If try gets no hold, or
-// panics, the caller is not counted as a user any more.
-func (s *shard[K]) attempt(e *entry[K], try func(m *reentrant.Mutex) bool) {
-	held := false
-	defer func() {
-		if !held {
-			s.dropUsers(e, 1)
-		}
-	}()
-	held = try(e.lock)
+// attempt calls try for the lock of the entry e. The caller is a user of e until attempt returns.
+func (s *shard[K]) attempt(e *entry[K], try func(m *reentrant.Mutex)) {
+	defer s.dropUser(e) // deferred for a try that panics
+	try(e.lock)
 }
 
 func current() locks.Owner { return locks.Owner(goid.Get()) }
@@ -59,13 +53,12 @@ func (l Mutex[K]) Lock() {
 		defer sched.Enter("Lock", l)()
 	}
 	s := l.shard()
-	if e, held := s.addUser(&l, true); !held {
-		s.attempt(e, func(m *reentrant.Mutex) bool {
+	if e, held := s.addUser(&l, true, true); !held {
+		s.attempt(e, func(m *reentrant.Mutex) {
 			if !m.IsHeld() {
 				s.describe(e)
 			}
 			m.Lock()
-			return true
 		})
 	}
 }
@@ -76,12 +69,9 @@ func (l Mutex[K]) TryLock() (ok bool) {
 		defer sched.Tried[bool]("TryLock", l)(&ok)
 	}
 	s := l.shard()
-	e, held := s.addUser(&l, true)
+	e, held := s.addUser(&l, true, false)
 	if !held {
-		s.attempt(e, func(m *reentrant.Mutex) bool {
-			held = m.TryLock()
-			return held
-		})
+		s.attempt(e, func(m *reentrant.Mutex) { held = m.TryLock() })
 	}
 	return held
 }
@@ -92,14 +82,13 @@ func (l Mutex[K]) TryLockFor(d time.Duration) (ok bool) {
 		defer sched.Tried[bool]("TryLockFor", l)(&ok)
 	}
 	s := l.shard()
-	e, held := s.addUser(&l, true)
+	e, held := s.addUser(&l, true, d > 0)
 	if !held {
-		s.attempt(e, func(m *reentrant.Mutex) bool {
+		s.attempt(e, func(m *reentrant.Mutex) {
 			if !m.IsHeld() {
 				s.describe(e)
 			}
 			held = m.TryLockFor(d)
-			return held
 		})
 	}
 	return held
@@ -116,31 +105,33 @@ func (l Mutex[K]) Unlock() {
 }
 
 // unlock releases a hold of the calling goroutine.
-func (l Mutex[K]) unlock() bool {
-	s, me := l.shard(), goid.Get()
+func (l *Mutex[K]) unlock() bool {
+	s := l.shard()
+	if s.contended.Load() != nil && s.unlockContended(l) {
+		return true
+	}
+	me := goid.Get()
 	s.mu.Lock()
 	if s.holder == me && s.key == l.key {
 		s.leave()
 		s.mu.Unlock()
 		return true
 	}
-	at := s.find(&l)
-	e := *at
+	e := *s.find(l)
 	if e == nil || e.lock.Owner() != locks.Owner(me) {
 		s.mu.Unlock()
 		return false
 	}
-	if e.users == 1 {
+	if e.users.Load() == 0 {
 		e.lock.Unlock() // there is no waiter
-		e.users = 0
-		s.remove(at)
+		s.sweep(e)
 		s.mu.Unlock()
 		return true
 	}
-	// The hold keeps the entry until dropUsers.
+	e.users.Add(1) // until the end of the release
 	s.mu.Unlock()
 	e.lock.Unlock()
-	s.dropUsers(e, 1)
+	s.dropUser(e)
 	return true
 }
 
@@ -153,14 +144,10 @@ func (l Mutex[K]) unlockOwner(ctx context.Context) (err error) {
 		s.mu.Unlock()
 		return locks.ErrNotHeld
 	}
-	e.users++ // another goroutine of this owner may release the last hold meanwhile
+	e.users.Add(1) // another goroutine of this owner may release the last hold meanwhile
 	s.mu.Unlock()
-	released := 1
-	defer func() { s.dropUsers(e, released) }() // deferred for a ctx that panics
-	if err = e.lock.UnlockContext(ctx); err == nil {
-		released = 2
-	}
-	return err
+	defer s.dropUser(e) // deferred for a ctx that panics
+	return e.lock.UnlockContext(ctx)
 }
 
 // LockContext is [reentrant.Mutex.LockContext].
@@ -174,24 +161,23 @@ func (l Mutex[K]) LockContext(ctx context.Context) (err error) {
 	}
 	o := locks.CurrentOwner(ctx)
 	s := l.shard()
-	e, held := s.addUser(&l, o == current())
+	e, held := s.addUser(&l, o == current(), true)
 	if held {
 		return nil
 	}
-	s.attempt(e, func(m *reentrant.Mutex) bool {
+	s.attempt(e, func(m *reentrant.Mutex) {
 		// An explicit owner tries first: to describe the lock of a key that no other owner wants
 		// would allocate. A fair lock is never free while goroutines wait.
 		if !m.IsLocked() {
 			if ok, failed := m.TryLockContext(ctx); ok || failed != nil {
 				err = failed
-				return ok
+				return
 			}
 		}
 		if m.Owner() != o {
 			s.describe(e)
 		}
 		err = m.LockContext(ctx)
-		return err == nil
 	})
 	return l.wrap(op, err)
 }
@@ -206,14 +192,11 @@ func (l Mutex[K]) TryLockContext(ctx context.Context) (ok bool, err error) {
 		return false, l.wrap(op, err)
 	}
 	s := l.shard()
-	e, held := s.addUser(&l, locks.CurrentOwner(ctx) == current())
+	e, held := s.addUser(&l, locks.CurrentOwner(ctx) == current(), false)
 	if held {
 		return true, nil
 	}
-	s.attempt(e, func(m *reentrant.Mutex) bool {
-		ok, err = m.TryLockContext(ctx)
-		return ok
-	})
+	s.attempt(e, func(m *reentrant.Mutex) { ok, err = m.TryLockContext(ctx) })
 	return ok, l.wrap(op, err)
 }
 
@@ -293,11 +276,11 @@ func inspect[K comparable, R any](l Mutex[K], ask func(m *reentrant.Mutex) R) (a
 // condition, such as a pointer to a struct with the condition, stays as long as the set.
 func (l Mutex[K]) NewCond() *condition.Cond {
 	s := l.shard()
-	e, _ := s.addUser(&l, false)
+	e, _ := s.addUser(&l, false, false)
 	s.describe(e) // a signalled waiter may be the first in the lock's queue
 	q := attach.Reentrant(e.lock).NewCond()
 	// The cleanup is on the queue, because a copy of the Cond has the same queue.
-	runtime.AddCleanup(q, func(e *entry[K]) { s.dropUsers(e, 1) }, e)
+	runtime.AddCleanup(q, func(e *entry[K]) { s.dropUser(e) }, e)
 	return condition.New(&attach.Lock{Locker: l, Q: q, Kind: &kind})
 }
 

@@ -71,19 +71,25 @@ const (
 // The table is not a map[K]*entry[K], because a map would hash the key again for each lookup,
 // addition and deletion.
 //
-// mu guards the fields of the shard, and the fields of its entries except lock, which never
-// changes. The field described is read without mu as well. These are the states of a key while mu
-// is free:
+// mu guards the fields of the shard except contended, and the fields of its entries except lock and
+// users. The fields contended, users, and described are read without mu as well. These are the
+// states of a key while mu is free:
 //
 //	holder and key     entry in its chain
 //	0, or another key  none                not in use
 //	of this key        none                held by holder alone, holds times
-//	0, or another key  one                 in use as often as users says
+//	0, or another key  one                 in use, or about to be swept
 //
-// While holder is 0, holds is 0, and key is zero. The states of an entry while mu is free:
-//   - in the chain of its hash: users is greater than 0
-//   - in the spare list: users is 0, and key is zero
-//   - left to the garbage collector: users is 0
+// While holder is 0, holds is 0, and key is zero. An entry is in use while its lock is held or users
+// is greater than 0. A waiter is a user, or its condition is one. The states of an entry while mu is
+// free:
+//
+//	place                     lock                  users
+//	in the chain of its hash  held                  any
+//	in the chain of its hash  free                  greater than 0
+//	contended, in the chain   free                  0, and a goroutine is about to sweep it
+//	in the spare list         free, and key zero    0
+//	left to the collector     free, or retired      0
 //
 // While an entry is in its chain, neither its hash nor its key changes. Therefore find leads to
 // it. find moves a sole hold of its key to an entry before it looks. Apart from find and move,
@@ -93,21 +99,37 @@ const (
 // Two goroutines never have different locks for one key. A sole hold begins, or an entry is made,
 // only with mu held, and only if the key has neither. The exception is move: it makes an entry
 // for the sole hold, gives the entry's lock to holder as often as it held, and ends the sole
-// hold, all with mu held. An entry is deleted only with mu held, and only when users is 0. users
-// counts each goroutine that has a pointer to the entry. A goroutine counts from before its
-// attempt, or from the move of its sole hold, until its attempt fails or its last release ends. A
-// release counts from before it begins until it ends. Therefore a deleted entry can serve another
-// key.
+// hold, all with mu held. An entry is deleted by sweep only, with mu held, and only if it is not in
+// use.
+//
+// A goroutine that uses an entry without mu is a user, or holds the entry's lock, or found the entry
+// in the field contended. users changes from 0 and to 0 only with mu held. Therefore a deleted entry
+// that was not contended can serve another key.
+//
+// An entry becomes the contended entry when a goroutine is about to wait for it and is not its only
+// user. Goroutines acquire and release the lock of the contended entry without mu, and without
+// being users. A mutex and a count that all goroutines of a crowd change would cost the crowd more
+// than the lock itself. Two rules make up for mu and the count:
+//   - A contended entry never serves another key, and keeps its key. So a goroutine may compare the
+//     key without mu. sweep deletes the entry by an acquisition of its lock that no goroutine
+//     releases: the lock is retired. Either sweep or a goroutine without mu acquires the free lock.
+//     A goroutine that comes after sweep finds the lock held and users 0, and begins anew with mu
+//     held.
+//   - A release frees the lock, and then reads users. The departure of the last user decrements
+//     users, and then looks at the lock. So the later of the two finds the lock free and users 0,
+//     and sweeps the entry, unless another goroutine has become a holder or a user. That goroutine
+//     releases or departs later.
 type shard[K comparable] struct {
-	mu     sync.Mutex
-	holder int64       // the goroutine that has the sole hold, or 0
-	holds  int         // how often holder has acquired it
-	key    K           // of the sole hold
-	used   int         // the number of entries in the chains
-	chains []*entry[K] // each links the entries of some hashes; none at first, then a power of 2
-	spare  *entry[K]   // links the unused entries
-	spares int         // the number of unused entries
-	_      [40]byte    // keeps the fields up to used of two shards more than a cache line apart
+	mu        sync.Mutex
+	holder    int64                    // the goroutine that has the sole hold, or 0
+	holds     int                      // how often holder has acquired it
+	key       K                        // of the sole hold
+	used      int                      // the number of entries in the chains
+	contended atomic.Pointer[entry[K]] // in its chain, or nil; changed with mu held
+	chains    []*entry[K]              // each links the entries of some hashes; none at first, then a power of 2
+	spare     *entry[K]                // links the unused entries
+	spares    int                      // the number of unused entries
+	_         [32]byte                 // keeps the fields up to contended of two shards more than a cache line apart
 }
 
 type entry[K comparable] struct {
@@ -115,8 +137,8 @@ type entry[K comparable] struct {
 	hash      uint64
 	key       K
 	lock      *reentrant.Mutex
-	users     int         // holds, attempts and releases under way, and conditions
-	described atomic.Bool // deadlock detection, if there is any, knows the lock by its key
+	users     atomic.Int64 // attempts and releases under way, and conditions
+	described atomic.Bool  // deadlock detection, if there is any, knows the lock by its key
 }
 
 // New returns an empty set of locks that admit by p.
@@ -181,7 +203,6 @@ func (s *shard[K]) leave() {
 // move moves the sole hold, which is of l's key, to an entry.
 func (s *shard[K]) move(l *Mutex[K]) {
 	e := s.add(s.chain(l.hash), l)
-	e.users = s.holds
 	r := attach.Reentrant(e.lock)
 	r.TryLock(syncq.Owned(s.holder))
 	r.Holds = int32(s.holds - 1)
@@ -190,32 +211,80 @@ func (s *shard[K]) move(l *Mutex[K]) {
 }
 
 // addUser counts one more user of l's entry, and makes the entry if it is missing. If lock is true,
-// and the entry has this user only, the lock is free, and the calling goroutine acquires it. In
-// this case the hold needs no entry if the shard has room for a sole hold.
-func (s *shard[K]) addUser(l *Mutex[K], lock bool) (e *entry[K], held bool) {
+// and the calling goroutine can acquire the lock at once, it holds the lock instead, and is no user.
+// In this case the hold needs no entry if the key is not in use and the shard has room for a sole
+// hold. If waits is true, the caller is about to wait.
+func (s *shard[K]) addUser(l *Mutex[K], lock, waits bool) (e *entry[K], held bool) {
+	if s.contended.Load() != nil {
+		if e, held = s.useContended(l, lock, waits); held || e != nil {
+			return e, held
+		}
+	}
 	me := goid.Fast() // 0 if package deadlock has to know of each hold
 	s.mu.Lock()
-	switch sole := lock && me != 0; {
-	case sole && s.holder == 0 && (s.used == 0 || *s.find(l) == nil):
-		s.holder, s.holds, s.key = me, 1, l.key
-		s.mu.Unlock()
-		return nil, true
-	case sole && s.holder == me && s.key == l.key && s.holds < reentrant.MaxHolds:
-		s.holds++
-		s.mu.Unlock()
-		return nil, true
+	if lock && me != 0 {
+		if s.holder == 0 {
+			if s.used == 0 || *s.find(l) == nil {
+				s.holder, s.holds, s.key = me, 1, l.key
+				s.mu.Unlock()
+				return nil, true
+			}
+		} else if s.holder == me && s.key == l.key && s.holds < reentrant.MaxHolds {
+			s.holds++
+			s.mu.Unlock()
+			return nil, true
+		}
 	}
 	at := s.find(l)
 	if e = *at; e == nil {
 		e = s.add(at, l)
+		if lock {
+			e.lock.Lock()
+			s.mu.Unlock()
+			return nil, true
+		}
 	}
-	e.users++
-	if lock && e.users == 1 {
-		e.lock.Lock()
-		held = true
+	if e.users.Add(1) > 1 && waits && s.contended.Load() == nil {
+		s.contended.Store(e)
 	}
 	s.mu.Unlock()
-	return e, held
+	return e, false
+}
+
+// useContended is addUser for the contended entry. It does nothing if that entry is not l's, or is
+// about to be swept. A goroutine that is about to wait spins before it
+// becomes a user: in a crowd most acquisitions follow a spin.
+func (s *shard[K]) useContended(l *Mutex[K], lock, waits bool) (e *entry[K], held bool) {
+	if e = s.contended.Load(); e == nil || e.hash != l.hash || e.key != l.key {
+		return nil, false
+	}
+	if me := goid.Fast(); lock && me != 0 {
+		r, p := attach.Reentrant(e.lock), syncq.Owned(me)
+		if r.LockOrReenter(me) || r.TryLock(p) || waits && r.Policy() == syncq.NonFair && r.Spin(p) {
+			return nil, true
+		}
+	}
+	for n := e.users.Load(); n > 0; n = e.users.Load() {
+		if e.users.CompareAndSwap(n, n+1) {
+			return e, false
+		}
+	}
+	return nil, false
+}
+
+// unlockContended releases a hold of the calling goroutine if l's entry is the contended entry.
+func (s *shard[K]) unlockContended(l *Mutex[K]) bool {
+	e := s.contended.Load()
+	if e == nil || e.hash != l.hash || e.key != l.key || e.lock.Owner() != current() {
+		return false
+	}
+	e.lock.Unlock()
+	if e.users.Load() == 0 && !e.lock.IsLocked() {
+		s.mu.Lock()
+		s.sweep(e)
+		s.mu.Unlock()
+	}
+	return true
 }
 
 // add puts an entry for l's key at a place in its chain.
@@ -240,27 +309,43 @@ func (s *shard[K]) spareEntry(p locks.Policy) *entry[K] {
 	return e
 }
 
-// dropUsers counts n users of e less, and deletes the entry after its last user.
-func (s *shard[K]) dropUsers(e *entry[K], n int) {
-	s.mu.Lock()
-	if e.users -= n; e.users == 0 {
-		at := s.chain(e.hash)
-		for *at != e {
-			at = &(*at).next
+// dropUser counts one user of e less, and deletes e if it is not in use.
+func (s *shard[K]) dropUser(e *entry[K]) {
+	for n := e.users.Load(); n > 1; n = e.users.Load() {
+		if e.users.CompareAndSwap(n, n-1) {
+			return
 		}
-		s.remove(at)
 	}
+	s.mu.Lock()
+	e.users.Add(-1)
+	s.sweep(e)
 	s.mu.Unlock()
 }
 
-// remove deletes the entry that at points to, with mu held.
-func (s *shard[K]) remove(at **entry[K]) {
-	e := *at
+// sweep deletes e if it is not in use. e is in its chain, or its lock is retired. mu is held.
+func (s *shard[K]) sweep(e *entry[K]) {
+	contended := s.contended.Load() == e
+	switch {
+	case e.users.Load() != 0:
+		return
+	case !contended && e.lock.IsLocked():
+		return
+	case contended:
+		// Only this swap decides, because goroutines without mu may acquire the lock.
+		if !attach.Reentrant(e.lock).TryLock(syncq.Owned(goid.Get())) {
+			return
+		}
+		s.contended.Store(nil)
+	}
+	at := s.chain(e.hash)
+	for *at != e {
+		at = &(*at).next
+	}
 	*at = e.next
 	s.used--
 	// Deadlock detection knows a described lock by its old key, which a report may be about to
 	// read.
-	if s.spares < spareEntries && !e.described.Load() {
+	if s.spares < spareEntries && !contended && !e.described.Load() {
 		var none K
 		e.key = none // the key may lead to memory
 		s.spare, e.next = e, s.spare

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -336,6 +337,42 @@ func TestALockExistsAsLongAsItsCondition(t *testing.T) {
 	require.Equal(t, 1, ls.Len())
 	runtime.KeepAlive(c)
 	require.Eventually(t, func() bool { runtime.GC(); return ls.Len() == 0 }, time.Minute, time.Millisecond)
+}
+
+// Nothing but the wait refers to the condition.
+func TestAWaitKeepsItsConditionAndItsLock(t *testing.T) {
+	for name, owner := range map[string]func(ctx context.Context) context.Context{
+		"goroutine":      func(ctx context.Context) context.Context { return ctx },
+		"explicit owner": func(ctx context.Context) context.Context { return locks.WithOwner(ctx, locks.NewOwner()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ls := new(keyed.Mutexes[string])
+			waits, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			begun := make(chan struct{})
+			wg.Go(func() {
+				l, o := ls.Of("a"), owner(t.Context())
+				ctx := locks.WithOwner(waits, locks.CurrentOwner(o))
+				assert.NoError(t, l.LockContext(o))
+				close(begun)
+				assert.ErrorIs(t, l.NewCond().WaitContext(ctx), context.Canceled)
+				assert.True(t, l.IsHeldContext(o))
+				assert.NoError(t, l.UnlockContext(o))
+			})
+			<-begun
+			for l := ls.Of("a"); l.IsLocked(); {
+				runtime.Gosched()
+			}
+			for range 20 {
+				runtime.GC()
+				runtime.Gosched()
+			}
+			n := ls.Len()
+			cancel()
+			wg.Wait()
+			require.Equal(t, 1, n)
+		})
+	}
 }
 
 func TestAMutexOfNoSetSaysSo(t *testing.T) {

@@ -141,11 +141,11 @@ func TestSpinsInVainAreShorterUntilOneSucceeds(t *testing.T) {
 	var s ReadWrite
 	require.True(t, s.TryLock(Owned(1)))
 	for range 2 * maxFailed {
-		require.False(t, s.spin(Owned(2)))
+		require.False(t, s.Spin(Owned(2)))
 	}
 	require.EqualValues(t, maxFailed, s.queue.failed.load())
 	require.True(t, s.Unlock())
-	require.True(t, s.spin(Owned(2)), "one round is left")
+	require.True(t, s.Spin(Owned(2)), "one round is left")
 	require.Zero(t, s.queue.failed.load())
 	require.True(t, s.Unlock())
 	idle(t, &s)

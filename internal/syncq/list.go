@@ -13,7 +13,7 @@ type list struct {
 	marks   mark  // watched, inOrder; changed with the guard held
 	written uint8 // how many writes there were: see Wrote
 	barged  mark  // how often a holder overtook an awake waiter: see Barged
-	failed  mark  // how many spins in a row were in vain: see spin
+	failed  mark  // how many spins in a row were in vain: see Spin
 }
 
 // The marks of a list.

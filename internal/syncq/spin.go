@@ -30,11 +30,11 @@ const (
 // spins says that a holder can run while another goroutine spins.
 var spins = runtime.NumCPU() > 1
 
-// spin takes a lock that becomes free within a short spin (NonFair). It stops when the lock is
+// Spin takes a lock that becomes free within a short spin (NonFair). It stops when the lock is
 // reserved for the first waiter, or shared. The next holder, or the readers, often still need a
 // processor then, perhaps the spinner's own. Under FIFO a spin would be in vain for the same
 // reason.
-func (s *Sync) spin(p Party) bool {
+func (s *Sync) Spin(p Party) bool {
 	if sched.On && sched.Explored() {
 		return false
 	}

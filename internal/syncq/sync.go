@@ -59,7 +59,7 @@ func (s *Sync) Acquire(p Party, l *park.Limit) Outcome {
 		return Acquired
 	case l.None():
 		return Ended
-	case p.policy == NonFair && s.queue.policy() == NonFair && s.spin(p):
+	case p.policy == NonFair && s.queue.policy() == NonFair && s.Spin(p):
 		return Acquired
 	}
 	n := s.newNode(p, false)

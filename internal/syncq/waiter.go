@@ -31,7 +31,7 @@ func (c *Cond) NewWaiter(p Party, l *park.Limit) Waiter {
 // Woken after a permit, or Leave when its limit has ended. At last it calls Finish, and nothing
 // else. If waits is false at once, Finish is the only call.
 func Begin(s *Sync, p Party) (w Waiter, waits bool) {
-	if s.TryLock(p) || s.TryLockUnread(p) || p.policy == NonFair && s.queue.policy() == NonFair && s.spin(p) {
+	if s.TryLock(p) || s.TryLockUnread(p) || p.policy == NonFair && s.queue.policy() == NonFair && s.Spin(p) {
 		return w, false
 	}
 	w.n = s.newNode(p, false)

@@ -71,6 +71,8 @@ rules.pml   FIFO REFUSE LIMIT ONCE
 rules.pml   FIFO LATCH LIMIT ONCE
 rules.pml   LATCH ONCE
 park.pml
+keyed.pml   LIMIT ROUNDS=1
+keyed.pml   OWNERS LIMIT N=2
 '
 
 large='
@@ -113,6 +115,9 @@ readers.pml
 readers.pml FIRST=1 LIMIT
 rules.pml   FIFO N=4 ONCE
 rules.pml   LIMIT
+keyed.pml   KEYS=1
+keyed.pml   OWNERS ROUNDS=1
+keyed.pml   OWNERS LIMIT ROUNDS=3 N=2
 '
 
 # Each line is a file, the mutant, and the switches with which it must be caught.
@@ -249,6 +254,13 @@ park.pml    GUARD_SET_LATE
 park.pml    PARK_STORES_PARKED
 park.pml    TICKET_AFTER_UNLOCK
 park.pml    UNPARK_LEAVES_NO_PERMIT
+keyed.pml   JOINS_FROM_ZERO            OWNERS N=2
+keyed.pml   SWEEP_LOOKS_AT_LOCK        OWNERS N=2
+keyed.pml   CONTENDED_SERVES_AGAIN     OWNERS N=2
+keyed.pml   LAST_USER_LEAVES_ALONE     OWNERS N=2
+keyed.pml   RELEASE_LOOKS_FIRST        OWNERS N=2
+keyed.pml   RELEASE_SWEEPS_NOTHING     OWNERS N=2
+keyed.pml   RELEASE_IS_NO_USER         OWNERS N=2
 '
 
 # check FOLDER EXPECTED OPTIONS FILE SWITCH...: one line of the table. EXPECTED is holds or caught.
