@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -97,6 +98,44 @@ var pairs = []struct {
 	{"prefixes of one etcd", func(t *testing.T) (one, other [2]string) {
 		a := "etcd://" + startEtcd(t)
 		return [2]string{a + "?prefix=x", a + "?prefix=y"}, [2]string{a + "?prefix=y", byName(a) + "?prefix=x"}
+	}},
+	{"Consul", func(t *testing.T) (one, other [2]string) {
+		start := func() string {
+			return "consul://" + testbed.StartConsul(t, testbed.ConsulCluster{Version: "1.14"})[0].Addr()
+		}
+		a, b := start(), start()
+		return [2]string{a, b}, [2]string{byName(a), b}
+	}},
+	{"buckets of one NATS", func(t *testing.T) (one, other [2]string) {
+		a := "nats://" + testbed.StartNATS(t, testbed.NATSCluster{Version: "2.15"})[0].Addr()
+		const x, y = "/x?replicas=1", "/y?replicas=1"
+		return [2]string{a + x, a + y}, [2]string{a + y, byName(a) + x}
+	}},
+	{"tables of one DynamoDB", func(t *testing.T) (one, other [2]string) {
+		_, addr := testbed.StartKumo(t)
+		a := "dynamodb://key:" + secret + "@" + addr
+		const x, y = "/x?create=true", "/y?create=true"
+		return [2]string{a + x, a + y}, [2]string{a + y, byName(a) + x}
+	}},
+	{"S3", func(t *testing.T) (one, other [2]string) {
+		start := func() string {
+			return "s3://" + testbed.S3Access + ":" + url.QueryEscape(testbed.S3Secret) + "@tickets?endpoint=http://" +
+				testbed.StartVersitygw(t, "tickets").Addr()
+		}
+		a, b := start(), start()
+		return [2]string{a, b}, [2]string{byName(a), b}
+	}},
+	{"Google Cloud Storage", func(t *testing.T) (one, other [2]string) {
+		start := func() string { return "gs://tickets?endpoint=" + testbed.StartFakeGCS(t, "tickets", "").URL() }
+		a, b := start(), start()
+		return [2]string{a, b}, [2]string{byName(a), b}
+	}},
+	{"namespaces of one Kubernetes", func(t *testing.T) (one, other [2]string) {
+		k := testbed.StartKubernetes(t)
+		path := filepath.Join(t.TempDir(), "kubeconfig")
+		require.NoError(t, os.WriteFile(path, k.Kubeconfig(byName(k.Addr())), 0o600))
+		const x, y = "kubernetes:x?kubeconfig=", "kubernetes:y?kubeconfig="
+		return [2]string{x + k.Path(), y + k.Path()}, [2]string{y + k.Path(), x + path}
 	}},
 	{"Redis and etcd", func(t *testing.T) (one, other [2]string) {
 		a, b := "redis://"+startRedisServer(t)+"/0", "etcd://"+startEtcd(t)

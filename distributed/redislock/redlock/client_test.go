@@ -2,8 +2,12 @@ package redlock_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -679,4 +683,74 @@ func TestTicketsAreSoldByMajorityWhileServersFail(t *testing.T) {
 	}.Run(t)
 	require.True(t, paused)
 	t.Log("retries:", retries)
+}
+
+// bothDatabases acquires the lock called it on two databases of some servers together, ten times.
+// Two arguments are a host and the number of a database. The others are the ports of the servers.
+func bothDatabases(args []string) error {
+	var both []locks.TryLocker
+	for _, database := range args[:2] {
+		host, db, _ := strings.Cut(database, "/")
+		number, err := strconv.Atoi(db)
+		if err != nil {
+			return err
+		}
+		var cs []redis.UniversalClient
+		for _, port := range args[2:] {
+			c := redis.NewClient(&redis.Options{Addr: net.JoinHostPort(host, port), DB: number, DisableIdentity: true})
+			defer c.Close()
+			cs = append(cs, c)
+		}
+		m, err := redlock.New(cs)
+		if err != nil {
+			return err
+		}
+		defer m.Close(background)
+		both = append(both, m.Mutex("it"))
+	}
+	l := locks.Multi(both...)
+	fmt.Println("ready")
+	var word string
+	if _, err := fmt.Scanln(&word); err != nil {
+		return err
+	}
+	for range 10 {
+		err := locks.Do(background, l, func(context.Context) error {
+			time.Sleep(time.Millisecond)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	fmt.Println("done")
+	return nil
+}
+
+// Each process lists the databases and the servers in an order of its own. One of them knows a
+// database by another name, which sorts behind the other database.
+func TestTwoProcessesAcquireOneNameOfTwoRedlocks(t *testing.T) {
+	t.Parallel()
+	var ports []string
+	for range 3 {
+		_, port, err := net.SplitHostPort(startServer(t).Addr)
+		require.NoError(t, err)
+		ports = append(ports, port)
+	}
+	start := func(first, second string) *testbed.Process {
+		p := testbed.Child(t, "both databases", append([]string{first, second}, ports...)...)
+		slices.Reverse(ports)
+		return p
+	}
+	ps := []*testbed.Process{start("127.0.0.1/0", "127.0.0.1/1"), start("127.0.0.1/1", "localhost/0")}
+	for _, p := range ps {
+		require.Equal(t, "ready", p.Line())
+	}
+	for _, p := range ps {
+		p.Say("go")
+	}
+	for _, p := range ps {
+		require.Equal(t, "done", p.Line())
+		require.True(t, p.Wait())
+	}
 }

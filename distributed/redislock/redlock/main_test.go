@@ -12,7 +12,9 @@ import (
 
 func TestMain(m *testing.M) {
 	logging.Disable() // of servers that are stopped on purpose
-	testbed.Play(map[string]testbed.Role{"buy by majority": buyByMajority})
+	testbed.Play(map[string]testbed.Role{
+		"buy by majority": buyByMajority, "both databases": bothDatabases,
+	})
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		f.Value.Set("12") // the tests sleep most of the time
