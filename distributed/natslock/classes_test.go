@@ -129,10 +129,63 @@ func TestABucketMadeAnewUnderAHolderIsALossAtTheNextRenewal(t *testing.T) {
 		f := newFake()
 		l, owner := openFake(t, &way{f: f}).Mutex("it"), adaptertest.Owner()
 		h := adaptertest.Hold(t, l, owner)
-		f.set(func() { f.keys, f.last = make(map[string]value), 0 })
+		f.set(f.remake)
 		time.Sleep(lease.DefaultLease/3 + time.Second)
 		require.ErrorIs(t, h.Err(), locks.ErrLost)
 		require.ErrorIs(t, l.UnlockContext(owner), locks.ErrLost)
+	})
+}
+
+func TestTokensDoNotGoBackInABucketMadeAnew(t *testing.T) {
+	for name, written := range map[string][]string{
+		"with keys of another client": {"it", "another"},
+		"without a key":               nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake()
+				c, owner := openFake(t, &way{f: f}), adaptertest.Owner()
+				l, other := c.Mutex("it"), c.Mutex("other")
+				for _, l := range []*lease.Mutex{l, l, other, l} {
+					adaptertest.Hold(t, l, owner)
+					require.NoError(t, l.UnlockContext(owner))
+				}
+				held := adaptertest.Hold(t, other, owner)
+				f.set(f.remake)
+				rival := openFake(t, &way{f: f})
+				for _, name := range written {
+					l := rival.Mutex(name)
+					adaptertest.Hold(t, l, owner)
+					require.NoError(t, l.UnlockContext(owner))
+				}
+				for range 2 {
+					err := l.LockContext(owner)
+					require.ErrorIs(t, err, lease.ErrRefused)
+					require.ErrorContains(t, err, "made anew")
+				}
+				sent := f.sent()
+				require.Error(t, c.Mutex("another").LockContext(owner))
+				require.Equal(t, sent, f.sent(), "a client that knows it writes nothing")
+				time.Sleep(lease.DefaultLease/3 + time.Second)
+				require.ErrorIs(t, held.Err(), locks.ErrLost, "at the next renewal")
+				require.ErrorIs(t, other.UnlockContext(owner), locks.ErrLost)
+			})
+		})
+	}
+}
+
+func TestTokensDoNotGoBackInABucketWhoseKeysExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		l, owner := openFake(t, &way{f: f}).Mutex("it"), adaptertest.Owner()
+		adaptertest.Hold(t, l, owner)
+		require.NoError(t, l.UnlockContext(owner))
+		f.set(func() { f.limits = true; f.expire("it") })
+		for range 2 {
+			err := l.LockContext(owner)
+			require.ErrorIs(t, err, lease.ErrRefused)
+			require.ErrorContains(t, err, "the bucket was changed: locks are not safe in it: its keys expire (TTL)")
+		}
 	})
 }
 

@@ -51,9 +51,11 @@
 //     killed forgets nothing.
 //   - A bucket with one replica, whose server does not come back: nobody can acquire or release.
 //   - A bucket that is deleted and created anew, or restored from a backup: revisions and tokens
-//     begin anew, and an old holder may be back. Wait for a lease before clients start again. Open
-//     clients make no key in a bucket that was made anew: a lock without a key returns an error.
-//     They use a key that another client has made there, with its token.
+//     begin anew, and an old holder may be back. Wait for a lease before clients start again. An open
+//     client writes no more, and its holds are lost, once it finds the time of creation changed. It
+//     looks before it makes a key, after a refused write, and after a write whose revision is not
+//     higher than all revisions before. So close clients before you make a bucket anew: a client
+//     that has not looked yet may replace a key of the new bucket.
 //   - A bucket that is deleted: its holders lose their locks with the next renewal, and waiters get
 //     an error.
 //   - A key that is deleted: its holder loses the lock with the next renewal. Others may get the

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -56,6 +57,9 @@ type documents struct {
 	write   string    // what stands in front of keys in writes, if not the default prefix is used
 	created time.Time // when the bucket was made
 	timeout time.Duration
+
+	highest atomic.Uint64 // the highest revision that was seen
+	anew    atomic.Bool   // the bucket is not the one that was made at created
 }
 
 var (
@@ -100,13 +104,20 @@ func (d *documents) Load(ctx context.Context, name string) ([]byte, string, erro
 	case m.Message == nil:
 		return nil, "", jetstream.ErrInvalidJetStreamResponse
 	}
+	d.saw(m.Message.Sequence)
 	data, version := m.Message.Data, strconv.FormatUint(m.Message.Sequence, 10)
 	if len(m.Message.Header) > 0 {
 		h, err := nats.DecodeHeadersMsg(m.Message.Header)
 		if err != nil {
 			return nil, "", err
 		}
-		if h.Get(operation) != "" || h.Get(jetstream.MarkerReasonHeader) != "" {
+		marker := h.Get(jetstream.MarkerReasonHeader) != ""
+		if marker { // the server has deleted the key, and its token, because of a setting
+			if err := d.same(ctx); err != nil {
+				return nil, "", err
+			}
+		}
+		if marker || h.Get(operation) != "" {
 			data = unheld
 		}
 	}
@@ -214,6 +225,15 @@ func (d *documents) Delete(ctx context.Context, name, version string) error {
 	return err
 }
 
+// saw notes a revision that the bucket has given.
+func (d *documents) saw(revision uint64) {
+	for before := d.highest.Load(); before < revision; before = d.highest.Load() {
+		if d.highest.CompareAndSwap(before, revision) {
+			return
+		}
+	}
+}
+
 // publish sends m until a leader of the stream has received it. m does not need a Nats-Msg-Id, by
 // which a server finds duplicates: a second message would find another revision.
 func (d *documents) publish(ctx context.Context, m *nats.Msg, version string) (string, error) {
@@ -224,9 +244,12 @@ func (d *documents) publish(ctx context.Context, m *nats.Msg, version string) (s
 			return "", driver.Mark(err, driver.ErrRefused)
 		}
 	}
+	if d.anew.Load() {
+		return "", anewError()
+	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	before := d.nc.LastError()
+	before, highest := d.nc.LastError(), d.highest.Load()
 	var ack *jetstream.PubAck
 	var err error
 	gone := d.watchDeletion(ctx)
@@ -247,6 +270,13 @@ func (d *documents) publish(ctx context.Context, m *nats.Msg, version string) (s
 		}
 	}
 	if err == nil {
+		d.saw(ack.Sequence)
+		// A bucket never gives a revision again. But it may have lost its last writes with the power.
+		if ack.Sequence <= highest {
+			if err := d.same(ctx); errors.Is(err, errAnew) {
+				return "", err
+			}
+		}
 		return strconv.FormatUint(ack.Sequence, 10), nil
 	}
 	var answer *jetstream.APIError

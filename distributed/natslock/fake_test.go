@@ -29,6 +29,8 @@ type fake struct {
 	last       uint64 // revision
 	keys       map[string]value
 	absent     bool // the bucket was deleted
+	remade     int  // how often the bucket was made anew
+	limits     bool // keys expire
 	leaderless bool // no server answers for the bucket
 	writes     int
 	reads      int
@@ -60,7 +62,28 @@ func (f *fake) sent() (n int) {
 	return n
 }
 
+// limit is a part of the settings.
+func (f *fake) limit() string {
+	if f.limits {
+		return `, "max_age": 3600000000000`
+	}
+	return ""
+}
+
+// remake deletes the bucket, and makes it anew.
+func (f *fake) remake() {
+	f.keys, f.last = make(map[string]value), 0
+	f.remade++
+}
+
+// expire makes a server delete a key because of its age.
+func (f *fake) expire(key string) {
+	f.last++
+	f.keys[key] = value{revision: f.last, header: "NATS/1.0\r\n" + jetstream.MarkerReasonHeader + ": MaxAge\r\n\r\n"}
+}
+
 type value struct {
+	header   string
 	data     string
 	revision uint64
 }
@@ -238,7 +261,8 @@ func (f *fake) request(subject, header, data string) string {
 		return problem("404", "10059", "stream not found")
 	case subject == "$JS.API.STREAM.INFO.KV_locks":
 		return `{"config": {"name": "KV_locks", "subjects": ["$KV.locks.>"], "max_msgs_per_subject": 1,
-			"storage": "file", "retention": "limits"}, "created": "2027-01-31T12:00:00Z"}`
+			"storage": "file", "retention": "limits"` + f.limit() + `},
+			"created": "2027-01-31T12:00:0` + fmt.Sprint(f.remade) + `Z"}`
 	case subject == "$JS.API.STREAM.MSG.GET.KV_locks":
 		f.reads++
 		var in struct {
@@ -251,7 +275,9 @@ func (f *fake) request(subject, header, data string) string {
 		if !ok {
 			return problem("404", "10037", "no message found")
 		}
-		text, err := json.Marshal(map[string]any{"message": map[string]any{"seq": v.revision, "data": []byte(v.data)}})
+		text, err := json.Marshal(map[string]any{
+			"message": map[string]any{"seq": v.revision, "data": []byte(v.data), "hdrs": []byte(v.header)},
+		})
 		if err != nil {
 			panic(err)
 		}
@@ -263,7 +289,7 @@ func (f *fake) request(subject, header, data string) string {
 			return problem("400", "10071", "wrong last sequence")
 		}
 		f.last++
-		f.keys[key] = value{data, f.last}
+		f.keys[key] = value{data: data, revision: f.last}
 		return fmt.Sprintf(`{"stream": "KV_locks", "seq": %d}`, f.last)
 	case strings.HasPrefix(subject, "$JS.API.CONSUMER."):
 		return problem("400", "10026", "maximum consumers limit reached")

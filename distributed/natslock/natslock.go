@@ -12,6 +12,7 @@ import (
 
 	"github.com/jucgo/locks/distributed/caslock"
 	"github.com/jucgo/locks/distributed/internal/adapter"
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
@@ -119,10 +120,15 @@ func (d *documents) same(ctx context.Context) error {
 	case err != nil:
 		return driver.Mark(fmt.Errorf("the bucket was changed: %w", err), driver.ErrRefused)
 	case !created.Equal(d.created):
-		return driver.Mark(errAnew, driver.ErrRefused)
+		d.anew.Store(true)
+		return anewError()
 	}
 	return nil
 }
+
+// anewError returns the error of a request of which errAnew is the reason: what was held in the old
+// bucket is lost.
+func anewError() error { return driver.Mark(errAnew, driver.ErrRefused, classes.ErrGone) }
 
 // errAnew is the error of a write to a bucket that is not the bucket which the client has opened.
 var errAnew = errors.New("the bucket was deleted and made anew, and its tokens begin anew: " +
