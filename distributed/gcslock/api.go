@@ -119,7 +119,7 @@ func statusOf(err error) int {
 	return 0
 }
 
-var errNoBucket = errors.New("the bucket does not exist")
+var errNoBucket = errors.New("the bucket does not exist: create it, by gcloud storage buckets create")
 
 // answerError returns the error of a request that has an answer.
 func (d *documents) answerError(r request, e *refusal) error {

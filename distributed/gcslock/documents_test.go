@@ -116,7 +116,7 @@ func TestAMissingBucketIsAClearError(t *testing.T) {
 	c, err := gcslock.New(connect(t), "missing", gcslock.WithEndpoint(start(t).URL()))
 	require.NoError(t, err)
 	defer c.Close(t.Context())
-	const why = `bucket "missing": the bucket does not exist`
+	const why = `bucket "missing": the bucket does not exist: create it, by gcloud storage buckets create: `
 	err = c.Mutex("it").LockContext(adaptertest.Owner())
 	require.ErrorContains(t, err, `gcslock: lock "it": `+why)
 	require.ErrorIs(t, err, lease.ErrRefused)

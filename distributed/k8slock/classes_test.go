@@ -78,7 +78,8 @@ func TestAMissingNamespaceIsNamed(t *testing.T) {
 	}
 	way.Set(adaptertest.NoWrites)
 	err := open(t, newFake(t).clientBy(way)).Mutex("it").LockContext(adaptertest.Owner())
-	require.ErrorContains(t, err, `k8slock: lock "it": the namespace "shop" does not exist: because`)
+	require.ErrorContains(t, err, `k8slock: lock "it": the namespace "shop" does not exist: `+
+		"create it, by kubectl create namespace: because")
 	require.ErrorIs(t, err, lease.ErrRefused)
 }
 

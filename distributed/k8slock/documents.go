@@ -124,7 +124,8 @@ func (d *documents) Swap(ctx context.Context, name string, data []byte, version 
 	case isStorageError(err), version != "" && missing(err):
 		return "", caslock.ErrConflict
 	case missing(err):
-		return "", writeError(fmt.Errorf("the namespace %q does not exist: %w", d.namespace, err))
+		return "", writeError(fmt.Errorf("the namespace %q does not exist: create it, by kubectl create namespace: %w",
+			d.namespace, err))
 	case err != nil:
 		return "", writeError(err)
 	case written.Annotations[annotation] != o.Metadata.Annotations[annotation]:

@@ -234,7 +234,7 @@ func (d *documents) storeError(err error, a *attempt, right string) error {
 	switch {
 	case status == 0:
 	case code == "NoSuchBucket":
-		err = fmt.Errorf("the bucket does not exist: %w", err)
+		err = fmt.Errorf("the bucket does not exist: create it, by CreateBucket or aws s3 mb: %w", err)
 	case code == "AccessDenied":
 		err = fmt.Errorf("the right %s is missing: %w", right, err)
 	case status == http.StatusMovedPermanently || code == "AuthorizationHeaderMalformed":

@@ -115,7 +115,8 @@ func TestAMissingBucketIsAClearError(t *testing.T) {
 		c, err := s3lock.New(connect(t, s), "missing")
 		require.NoError(t, err)
 		defer c.Close(context.Background())
-		require.ErrorContains(t, c.Mutex("it").LockContext(adaptertest.Owner()), `bucket "missing": the bucket does not exist`)
+		require.ErrorContains(t, c.Mutex("it").LockContext(adaptertest.Owner()),
+			`bucket "missing": the bucket does not exist: create it, by CreateBucket or aws s3 mb: `)
 	})
 }
 
@@ -186,7 +187,7 @@ func TestAnswersSayWhatIsKnown(t *testing.T) {
 		{403, "RequestTimeTooSkewed", true, false, "RequestTimeTooSkewed"},
 		{400, "AuthorizationHeaderMalformed", true, false, "the bucket may be in another region"},
 		{301, "PermanentRedirect", true, false, "the bucket may be in another region"},
-		{404, "NoSuchBucket", true, false, "the bucket does not exist"},
+		{404, "NoSuchBucket", true, false, "the bucket does not exist: create it, by CreateBucket or aws s3 mb: "},
 		{501, "NotImplemented", true, false, "it has no conditional writes"},
 		{503, "SlowDown", false, true, "SlowDown"},
 		{429, "TooManyRequests", false, true, "TooManyRequests"},

@@ -115,7 +115,7 @@ func list(ctx context.Context, client *http.Client, endpoint, bucket string) (an
 	case http.StatusOK:
 		return true, nil
 	case http.StatusNotFound:
-		return true, errors.New("the bucket does not exist")
+		return true, errors.New("the bucket does not exist: create it, by gcloud storage buckets create")
 	case http.StatusForbidden:
 		return true, errors.New("the right storage.objects.list is missing")
 	}

@@ -1,6 +1,7 @@
 package all_test
 
 import (
+	"net/url"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,9 +27,17 @@ func TestAPrefixThatNoObjectCanHaveIsRefused(t *testing.T) {
 	require.Contains(t, refused(t, "gs://b/a//b?endpoint=http://h"), "between the slashes")
 }
 
+func TestAMissingBucketOfS3IsAClearError(t *testing.T) {
+	_, err := open.URL(t.Context(), "s3://"+testbed.S3Access+":"+url.QueryEscape(testbed.S3Secret)+
+		"@missing?endpoint=http://"+testbed.StartVersitygw(t, "locks-bucket").Addr())
+	require.ErrorContains(t, err, "the bucket does not exist: create it, by aws s3 mb: ")
+	require.NotErrorIs(t, err, open.ErrURL)
+	require.NotErrorIs(t, err, open.ErrUnreachable)
+}
+
 func TestAMissingBucketOfGoogleIsAClearError(t *testing.T) {
 	_, err := open.URL(t.Context(), "gs://missing?endpoint="+testbed.StartFakeGCS(t, "locks-bucket", "").URL())
-	require.ErrorContains(t, err, "open: gs://missing: the bucket does not exist")
+	require.ErrorContains(t, err, "open: gs://missing: the bucket does not exist: create it, by gcloud storage buckets create")
 	require.NotErrorIs(t, err, open.ErrURL)
 	require.NotErrorIs(t, err, open.ErrUnreachable)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -18,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/jucgo/locks/distributed/internal/classes"
 	"github.com/jucgo/locks/distributed/open/driver"
 	"github.com/jucgo/locks/distributed/s3lock"
 )
@@ -117,6 +119,9 @@ func connect(ctx context.Context, o *driver.Opening, endpoint string, certificat
 
 // openError returns the error of a request under ctx.
 func openError(ctx context.Context, o *driver.Opening, err error) error {
+	if classes.AmazonCode(err) == "NoSuchBucket" {
+		err = fmt.Errorf("the bucket does not exist: create it, by aws s3 mb: %w", err)
+	}
 	var unsent *smithyhttp.RequestSendError
 	return o.Failed(err, ctx.Err() == nil && !errors.As(err, &unsent))
 }
