@@ -150,12 +150,18 @@ func TestTheLivePageOfLocksInABrowser(t *testing.T) {
 		width, height int64
 	}{
 		{"wide-light", "light", 1180, 900}, {"wide-dark", "dark", 1180, 900},
-		{"phone-light", "light", 360, 740}, {"phone-dark", "dark", 360, 740},
+		{"phone-light", "light", 360, 740}, {"phone-dark", "dark", 390, 740},
 	} {
 		do(theme(look.theme), chromedp.EmulateViewport(look.width, look.height))
 		backgrounds[ask(`getComputedStyle(document.body).backgroundColor`)] = true
 		assert.Equal(t, "true", ask(`document.documentElement.scrollWidth <= innerWidth`),
 			"%s scrolls sideways", look.name)
+		if look.width < 640 {
+			assert.Empty(t, ask(`[...document.querySelectorAll("svg, table")].
+				filter(el => el.getBoundingClientRect().right > innerWidth + 1).
+				map(el => el.tagName + "." + (el.getAttribute("class") || el.parentElement.className)).join()`),
+				"%s cuts pictures or tables off", look.name)
+		}
 		if kept("debuglocks-" + look.name) {
 			var png []byte
 			do(chromedp.FullScreenshot(&png, 100))
