@@ -77,15 +77,15 @@ func BeginStampedFold(l *StampedLock) (finish func()) {
 func EnterStampedTable(l *StampedLock) (finish func() Stamp) {
 	b := l.slot()
 	n := uint32(b.units.Add(1))
-	return func() Stamp { return l.decide(b, n) }
+	return func() Stamp { return l.decide(b, n, l.state.Load()) }
 }
 
 // EnterClosedStampedTable is a ReadLock by the table up to its look at the word, which says that
 // the table is closed. It returns the rest.
 func EnterClosedStampedTable(l *StampedLock) (finish func() Stamp) {
 	b := l.slot()
-	b.units.Add(1)
-	return func() Stamp { return l.retract(b) }
+	n, s := uint32(b.units.Add(1)), l.state.Load()
+	return func() Stamp { return l.decide(b, n, s) }
 }
 
 // FillStampedSlot puts as many holds into the slot of the calling goroutine as it has room for.

@@ -122,12 +122,13 @@ func (b *stampedSlot) set(mark uint64, keep uint32) uint64 {
 // is full, it returns 0. There must be a table.
 func (l *StampedLock) enter() Stamp {
 	b := l.slot()
-	return l.decide(b, uint32(b.units.Add(1)))
+	n := uint32(b.units.Add(1))
+	return l.decide(b, n, l.state.Load())
 }
 
-// decide is the second half of enter. A unit is in b, which had n units then.
-func (l *StampedLock) decide(b *stampedSlot, n uint32) Stamp {
-	s := l.state.Load()
+// decide is the second half of enter. A unit is in b, which had n units then. The word was s after
+// that.
+func (l *StampedLock) decide(b *stampedSlot, n uint32, s uint64) Stamp {
 	if s&(visible|pending) != visible || n > maxInSlot {
 		return l.retract(b)
 	}
