@@ -26,7 +26,7 @@ var mistakes = []mistake.Mistake{
 		Name: "a late request is not swept", File: "distributed/lease/acquire.go",
 		Old:  "			if a.queue == nil {\n				a.sweep(r.doubt, nil, false)\n			}\n			return r\n",
 		New:  "			return r\n",
-		Life: stores("watched"), Seed: 7910323219216466424,
+		Life: stores("watched"), Seed: 14208639824990121420,
 		Rule: "what a late request takes is given back",
 	},
 	{

@@ -21,7 +21,7 @@ func TestTheRuleIsFoundBehindALongLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !(Mistake{Life: "^" + t.Name() + "$", Rule: "the rule"}).find(t, self, "-test.count=1") {
+	if !(Mistake{Life: "^" + t.Name() + "$"}).find(t, self, "-test.count=1", "the rule") {
 		t.Error("not found")
 	}
 }
