@@ -1,11 +1,9 @@
 package rwlock_test
 
 import (
-	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -133,38 +131,5 @@ func TestCollidedReadersAndWritersExcludeEachOther(t *testing.T) {
 			require.Equal(t, crowd/50*20, x)
 			isFree(t, rw)
 		})
-	})
-}
-
-func TestNoUncontendedPathOfReadersAllocates(t *testing.T) {
-	raw(t, func(t *testing.T, rw *rwlock.RWMutex) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		both := func() {
-			rw.Lock()
-			rw.Unlock()
-			rw.RLock()
-			rw.RUnlock()
-		}
-		for name, f := range map[string]func(){
-			"read":          func() { rw.RLock(); rw.RUnlock() },
-			"re-entry":      func() { rw.RLock(); rw.RLock(); rw.RUnlock(); rw.RUnlock() },
-			"try":           func() { rw.TryRLock(); rw.RUnlock() },
-			"timed":         func() { rw.TryRLockFor(time.Hour); rw.RUnlock() },
-			"fair try":      func() { rw.TryRLockFor(0); rw.RUnlock() },
-			"context":       func() { _ = rw.RLockContext(ctx); _ = rw.RUnlockContext(ctx) },
-			"try context":   func() { _, _ = rw.TryRLockContext(ctx); _ = rw.RUnlockContext(ctx) },
-			"write":         func() { rw.Lock(); rw.Unlock() },
-			"alternating":   both,
-			"downgrade":     func() { rw.Lock(); rw.Downgrade(); rw.RUnlock() },
-			"upgrade":       func() { rw.RLock(); rw.TryUpgrade(); rw.Unlock() },
-			"writer reads":  func() { rw.Lock(); rw.RLock(); rw.RUnlock(); rw.Unlock() },
-			"view":          func() { _ = rw.ReadLocker().LockContext(ctx); _ = rw.ReadLocker().UnlockContext(ctx) },
-			"plain queries": func() { rw.ReadLockCount(); rw.ReadHoldCount(); rw.IsWriteLocked(); rw.QueueLength() },
-		} {
-			f() // makes the table, once
-			require.Zero(t, testing.AllocsPerRun(200, f), name)
-		}
-		isFree(t, rw)
 	})
 }

@@ -19,8 +19,4 @@ func TestCancellationOfWriters(t *testing.T) {
 	locktest.Run(t, locktest.ReadWrite(), locktest.Cancelling)
 }
 
-func TestAllocationsOfWriters(t *testing.T) {
-	locktest.Run(t, locktest.ReadWrite(), locktest.Allocations)
-}
-
 func TestBargingOfWriters(t *testing.T) { locktest.Run(t, locktest.ReadWrite(), locktest.Barging) }

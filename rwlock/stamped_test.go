@@ -456,6 +456,16 @@ func TestReadersAroundTheWordsLimitCountExactly(t *testing.T) {
 	stampedFree(t, &l)
 }
 
+func TestAReadHoldInTheWordKeepsItsVersion(t *testing.T) {
+	var l rwlock.StampedLock
+	add := rwlock.AddStampedReader(&l)
+	l.UnlockWrite(l.WriteLock())
+	ok, full := add()
+	require.False(t, ok, "the stamp would fit no hold")
+	require.False(t, full)
+	stampedFree(t, &l)
+}
+
 func TestReadHoldBeyondTheWordKeepsItsVersion(t *testing.T) {
 	var l rwlock.StampedLock
 	fill := func() (st rwlock.Stamp) {
@@ -1475,55 +1485,6 @@ func TestAViewHasNoConditions(t *testing.T) {
 	for _, v := range []any{l.ReadLocker(), l.WriteLocker()} {
 		require.False(t, reflect.ValueOf(v).MethodByName("NewCond").IsValid())
 	}
-}
-
-// Cost.
-
-func TestNoUncontendedPathOfAStampedAllocates(t *testing.T) {
-	var l rwlock.StampedLock
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	r, w := l.ReadLocker(), l.WriteLocker()
-	for name, f := range map[string]func(){
-		"WriteLock":        func() { l.UnlockWrite(l.WriteLock()) },
-		"TryWriteLock":     func() { l.Unlock(l.TryWriteLock()) },
-		"TryWriteLockFor":  func() { l.Unlock(l.TryWriteLockFor(time.Hour)) },
-		"WriteLockContext": func() { st, _ := l.WriteLockContext(ctx); l.Unlock(st) },
-		"ReadLock":         func() { l.UnlockRead(l.ReadLock()) },
-		"TryReadLock":      func() { l.Unlock(l.TryReadLock()) },
-		"TryReadLockFor":   func() { l.Unlock(l.TryReadLockFor(time.Hour)) },
-		"ReadLockContext":  func() { st, _ := l.ReadLockContext(ctx); l.Unlock(st) },
-		"optimistic":       func() { l.Validate(l.TryOptimisticRead()) },
-		"conversions": func() {
-			st := l.TryConvertToReadLock(l.TryOptimisticRead())
-			st = l.TryConvertToReadLock(l.TryConvertToWriteLock(st))
-			l.TryConvertToOptimisticRead(st)
-		},
-		"failed tries": func() {
-			st := l.WriteLock()
-			l.TryWriteLock()
-			l.TryReadLock()
-			l.TryWriteLockFor(0)
-			l.TryReadLockFor(0)
-			l.UnlockWrite(st)
-		},
-		"views": func() {
-			_ = l.ReadLocker().LockContext(ctx)
-			_ = r.UnlockContext(ctx)
-			_ = l.WriteLocker().LockContext(ctx)
-			_ = w.UnlockContext(ctx)
-		},
-		"the queries": func() {
-			l.IsWriteLocked()
-			l.IsReadLocked()
-			l.ReadLockCount()
-			l.HasQueued()
-			l.QueueLength()
-		},
-	} {
-		require.Zero(t, testing.AllocsPerRun(200, f), name)
-	}
-	stampedFree(t, &l)
 }
 
 func TestANumberThatIsNoStampFitsNothing(t *testing.T) {
