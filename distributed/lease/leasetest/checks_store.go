@@ -450,7 +450,7 @@ func oddNames(s *suite) {
 		names = append(names, s.named(plain+odd))
 	}
 	if s.cfg.anyName {
-		for _, odd := range []string{" ", "/a", "/A", "%", "'", ":a", "é", "e", "..", "\\", "_", "\t"} {
+		for _, odd := range []string{" ", "/a", "/A", "%", "'", ":a", "é", "e", "..", "\\", "_", "\t", "😀", "😁"} {
 			names = append(names, plain+odd)
 		}
 	}

@@ -458,6 +458,7 @@ var mutants = []struct {
 	{"OddNames", fake, fakestore.Watched, fakestore.NamesFold},
 	{"OddNames", fake, fakestore.Watched, fakestore.NamesShort},
 	{"OddNames", fake, fakestore.Watched, fakestore.NamesPlain},
+	{"OddNames", fake, fakestore.Watched, fakestore.NamesUTF16},
 	{"AtOnce", fake, fakestore.Watched, fakestore.RepliesMix},
 	{"RepeatedAcquire", fake, fakestore.Watched, fakestore.RepeatFrees},
 	{"TwoRequests", fake, fakestore.Queued, fakestore.HoldsTwice},

@@ -11,6 +11,7 @@ const (
 	NamesFold       Flaw = "upper and lower case of a name are one lock"
 	NamesShort      Flaw = "names are cut after 32 bytes"
 	NamesPlain      Flaw = "only letters and digits of a name count"
+	NamesUTF16      Flaw = "characters beyond U+FFFF are one character"
 	NeverFree       Flaw = "a lapsed lock is never taken over"
 	FirstSight      Flaw = "the first refused request ends the hold"
 	GivesOften      Flaw = "every tenth request for a held lock gets it"

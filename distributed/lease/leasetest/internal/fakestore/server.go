@@ -206,6 +206,8 @@ func (s *Server) key(name string) string {
 		return strings.ToLower(name)
 	case NamesShort:
 		return name[:min(len(name), 32)]
+	case NamesUTF16:
+		return strings.Map(func(r rune) rune { return min(r, 0x10000) }, name)
 	case NamesPlain:
 		return strings.Map(func(r rune) rune {
 			if unicode.IsLetter(r) || unicode.IsDigit(r) {
