@@ -13,6 +13,10 @@ import (
 	"github.com/jucgo/locks/internal/test/testbed"
 )
 
+func startKubernetes(tb testing.TB) string {
+	return "kubernetes:shop?kubeconfig=" + testbed.StartKubernetes(tb).Path() + "&context=test"
+}
+
 func TestLeaseObjectsAreOpenedByNamespace(t *testing.T) {
 	t.Parallel()
 	k := testbed.StartKubernetes(t)
