@@ -80,9 +80,9 @@ const (
 //	of this key        none                held by holder alone, holds times
 //	0, or another key  one                 in use, or about to be swept
 //
-// While holder is 0, holds is 0, and key is zero. An entry is in use while its lock is held or users
-// is greater than 0. A waiter is a user, or its condition is one. The states of an entry while mu is
-// free:
+// While holder is 0, holds is 0, and key is zero. An entry is in use while its lock is held or
+// users is greater than 0. A waiter is a user, or its condition is one. The states of an entry
+// while mu is free:
 //
 //	place                     lock                  users
 //	in the chain of its hash  held                  any
@@ -102,9 +102,9 @@ const (
 // hold, all with mu held. An entry is deleted by sweep only, with mu held, and only if it is not in
 // use.
 //
-// A goroutine that uses an entry without mu is a user, or holds the entry's lock, or found the entry
-// in the field contended. users changes from 0 and to 0 only with mu held. Therefore a deleted entry
-// that was not contended can serve another key.
+// A goroutine that uses an entry without mu is a user, or holds the entry's lock, or found the
+// entry in the field contended. users changes from 0 and to 0 only with mu held. Therefore a
+// deleted entry that was not contended can serve another key.
 //
 // An entry becomes the contended entry when a goroutine is about to wait for it and is not its only
 // user. Goroutines acquire and release the lock of the contended entry without mu, and without
@@ -211,9 +211,9 @@ func (s *shard[K]) move(l *Mutex[K]) {
 }
 
 // addUser counts one more user of l's entry, and makes the entry if it is missing. If lock is true,
-// and the calling goroutine can acquire the lock at once, it holds the lock instead, and is no user.
-// In this case the hold needs no entry if the key is not in use and the shard has room for a sole
-// hold. If waits is true, the caller is about to wait.
+// and the calling goroutine can acquire the lock at once, it holds the lock instead, and is no
+// user. In this case the hold needs no entry if the key is not in use and the shard has room for a
+// sole hold. If waits is true, the caller is about to wait.
 func (s *shard[K]) addUser(l *Mutex[K], lock, waits bool) (e *entry[K], held bool) {
 	if s.contended.Load() != nil {
 		if e, held = s.useContended(l, lock, waits); held || e != nil {

@@ -151,8 +151,9 @@ func contextsKeepNoTurn(s *suite) {
 	require.NoError(s, err, "TryLockContext")
 	a.mustUnlock(s.l)
 
-	// The waiter's context has ended when the lock becomes free. Which of its methods the lock calls
-	// first depends on the lock: the first of them may be called by a goroutine of package context.
+	// The waiter's context has ended when the lock becomes free. Which of its methods the lock
+	// calls first depends on the lock: the first of them may be called by a goroutine of package
+	// context.
 	for skipped := range 3 {
 		holder.mustLock(s.x)
 		end, cancel := context.WithCancel(s.ctx)

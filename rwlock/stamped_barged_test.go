@@ -110,8 +110,8 @@ func TestAStampedBargerDoesNotWaitForTheGuard(t *testing.T) {
 	})
 }
 
-// The waiter's clock begins when it joins, so that a writer behind others is overdue when it becomes
-// the first.
+// The waiter's clock begins when it joins, so that a writer behind others is overdue when it
+// becomes the first.
 func TestTheWaitOfAStampedWriterCountsFromItsArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l StampedLock

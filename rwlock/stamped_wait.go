@@ -215,8 +215,8 @@ func (l *StampedLock) countBarger() {
 	}
 }
 
-// reserveOverdue reserves the lock for the first waiter if that is a writer and overdue, and reports
-// whether it did. The guard is held. The caller changes the word.
+// reserveOverdue reserves the lock for the first waiter if that is a writer and overdue, and
+// reports whether it did. The guard is held. The caller changes the word.
 //
 // A writer that won its race calls it for the next waiter. So all overdue writers get the lock one
 // after the other, and then nobody is overdue for a while. With a reservation by bargers only, each

@@ -182,8 +182,8 @@ func TestAClockThatJumpedFailsNoAcquisition(t *testing.T) {
 	require.NoError(t, open(t, client).Mutex("it").LockContext(adaptertest.Owner()))
 }
 
-// The SDK takes the first refusal for the effect of a wrong clock, and signs the next request by the
-// time in the answer.
+// The SDK takes the first refusal for the effect of a wrong clock, and signs the next request by
+// the time in the answer.
 func TestAMissingRightIsToldDespiteAWrongClock(t *testing.T) {
 	t.Parallel()
 	f := newFront()

@@ -71,8 +71,8 @@ type file struct {
 // caller asks the registry again.
 var errStale = errors.New("stale file")
 
-// errEnded says that the caller's ctx has ended. The caller asks ctx for its error once it has given
-// up the local lock.
+// errEnded says that the caller's ctx has ended. The caller asks ctx for its error once it has
+// given up the local lock.
 var errEnded = errors.New("the context has ended")
 
 // errReplaced is the cause of a loss.

@@ -31,8 +31,8 @@ const (
 )
 
 // Client gives locks of a [driver.Store] to one process, or to one part of it. Locks of different
-// Clients exclude each other like locks of different processes. [New] makes a Client; the locks of a
-// zero Client return an error. A Client is safe for concurrent use, and must not be copied.
+// Clients exclude each other like locks of different processes. [New] makes a Client; the locks of
+// a zero Client return an error. A Client is safe for concurrent use, and must not be copied.
 // [Client.Close] ends it.
 type Client struct {
 	base

@@ -14,10 +14,10 @@ import (
 	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
-// Mutex is the lock of one name. Its owner is the goroutine that acquired it, or the
-// [locks.Owner] of the context. The owner may acquire it again. All Mutexes of one name and
-// Client are the same lock. [Client.Mutex] makes a Mutex; the methods of a zero Mutex return an error.
-// A Mutex must not be copied.
+// Mutex is the lock of one name. Its owner is the goroutine that acquired it, or the [locks.Owner]
+// of the context. The owner may acquire it again. All Mutexes of one name and Client are the same
+// lock. [Client.Mutex] makes a Mutex; the methods of a zero Mutex return an error. A Mutex must not
+// be copied.
 //
 // An acquisition waits in the local queue first, in order of arrival, and then for the store.
 // TryLockContext waits for the store's answer only. It may return false although the lock is
@@ -151,8 +151,8 @@ func (l *Mutex) number() string {
 //
 // If the first request fails, LockContext returns the error, or goes on if the error is temporary,
 // see [WithRetry]. If a later request fails, LockContext asks again, at least every two seconds,
-// unless the store has refused the request itself, or something other than a lock is under the name.
-// If ctx ends first, the error matches ctx's error and the store's last error.
+// unless the store has refused the request itself, or something other than a lock is under the
+// name. If ctx ends first, the error matches ctx's error and the store's last error.
 func (l *Mutex) LockContext(ctx context.Context) error {
 	_, err := l.lock(ctx, "lock", true)
 	return err

@@ -39,10 +39,10 @@ package lease
 // # Contexts
 //
 // A caller's ctx may be a type of the program, and its methods may wait for another goroutine that
-// waits for the same lock. No method of ctx is called by a goroutine that holds a mutex of the list,
-// or that has a turn: [adapter.End] is the end of ctx meanwhile, and [Mutex.explain] asks for the
-// error when the turn is over. Value is an exception: a store's client asks for its own values, such
-// as the span of a trace, during a request.
+// waits for the same lock. No method of ctx is called by a goroutine that holds a mutex of the
+// list, or that has a turn. [adapter.End] is the end of ctx meanwhile. [Mutex.explain] asks for the
+// error when the turn is over. Value is an exception: a store's client asks for its own values,
+// such as the span of a trace, during a request.
 //
 // # The life of a hold
 //

@@ -135,9 +135,9 @@ func (q *localQueue) reenter(o locks.Owner) (held bool, err error) {
 	return true, nil
 }
 
-// enter waits for the turn of the caller, whose owner is o. It reports in ok whether the caller has its turn, and in
-// waited whether the caller waited.
-// No method of ctx is called once the caller has its turn.
+// enter waits for the turn of the caller, whose owner is o. It reports in ok whether the caller has
+// its turn, and in waited whether the caller waited. No method of ctx is called once the caller has
+// its turn.
 func (q *localQueue) enter(ctx context.Context, o locks.Owner, wait bool) (ok, waited bool, err error) {
 	ok, err = q.turn.TryLockContext(adapter.As(o))
 	if !ok && err == nil && wait {

@@ -21,7 +21,8 @@ var _ locks.ReadWriteLocker = (*RWMutex)(nil)
 
 // NewRWMutex returns the read-write lock of two halves, of which read is a [WithShared] lock. It is
 // for adapters, which call it before either half is used. The halves may be locks of different
-// Clients. The methods of a nil half return an error. Requests for the read half name the hold of the write half, see [driver.Request.Writer].
+// Clients. The methods of a nil half return an error. Requests for the read half name the hold of
+// the write half, see [driver.Request.Writer].
 func NewRWMutex(read, write *Mutex) *RWMutex {
 	read, write = half(read), half(write)
 	read.write, write.read = write, read

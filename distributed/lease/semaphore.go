@@ -150,8 +150,8 @@ type permits struct {
 	owner locks.Owner
 }
 
-// acquire returns p with its hold, or nil and false if the store refuses. It is called with the turn
-// to ask, and ends it.
+// acquire returns p with its hold, or nil and false if the store refuses. It is called with the
+// turn to ask, and ends it.
 func (p *permits) acquire(ctx context.Context, end adapter.End, op string, wait bool) (locks.Permits, bool, error) {
 	ok, err := func() (bool, error) {
 		defer p.s.turn.Unlock()

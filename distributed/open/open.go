@@ -28,7 +28,8 @@ var (
 const DefaultTimeout = driver.DefaultTimeout
 
 // Client is the locks of one store, as a [locks.Provider]. It owns the connections to the store. It
-// is made by [URL], and is safe for concurrent use. The methods of a zero Client panic. [Client.Close] ends it.
+// is made by [URL], and is safe for concurrent use. The methods of a zero Client panic.
+// [Client.Close] ends it.
 type Client struct{ store *driver.Opening }
 
 var _ locks.Provider = (*Client)(nil)

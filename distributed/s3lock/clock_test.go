@@ -63,8 +63,8 @@ func TestAWrongClockCostsOneRefusal(t *testing.T) {
 	})
 }
 
-// refuseRelease acquires a lock, and releases it when the store's clock is an hour away. The answers
-// lack the store's time, so the client cannot correct its own.
+// refuseRelease acquires a lock, and releases it when the store's clock is an hour away. The
+// answers lack the store's time, so the client cannot correct its own.
 func refuseRelease(t *testing.T, f *fake) *wrongClock {
 	clock := setClock(f)
 	clock.undated.Store(true)

@@ -70,9 +70,9 @@ func (d database) open(tb testing.TB, where string) *sql.DB {
 	return db
 }
 
-// idle is how many connections a pool of a test keeps. The default is 2: a crowd of goroutines would
-// connect for most of its requests. For each connection, PostgreSQL starts a process, which takes 4 ms
-// of processor time. Tests of broken connections, and the kit, keep the default.
+// idle is how many connections a pool of a test keeps. The default is 2: a crowd of goroutines
+// would connect for most of its requests. For each connection, PostgreSQL starts a process, which
+// takes 4 ms of processor time. Tests of broken connections, and the kit, keep the default.
 const idle = 16
 
 // quiet is a driver that tells of broken connections by errors only.

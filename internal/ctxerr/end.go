@@ -86,8 +86,8 @@ func Quiet(ctx context.Context) context.Context {
 	return EndOf(ctx).Of(ctx)
 }
 
-// Explain returns err, the error of a call under [Quiet], so that it matches the error of ctx and its
-// cause if the call has ended because of ctx.
+// Explain returns err, the error of a call under [Quiet], so that it matches the error of ctx and
+// its cause if the call has ended because of ctx.
 func Explain(ctx context.Context, err error) error {
 	if err == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -1,4 +1,5 @@
-// Package keytext describes keys of locks, and values of panics, without running code of the program.
+// Package keytext describes keys of locks, and values of panics, without running code of the
+// program.
 package keytext
 
 import (

@@ -53,8 +53,8 @@
 //
 // Each step out of the state waiting is made with the guard held, and has one unpark. Each park
 // takes one unpark. A waiter whose limit ends after such a step takes the unpark all the same. The
-// only step without an unpark is in compete: advance may admit the waiter that called compete, which
-// is awake.
+// only step without an unpark is in compete: advance may admit the waiter that called compete,
+// which is awake.
 //
 // # Model
 //

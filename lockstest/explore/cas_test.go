@@ -57,8 +57,8 @@ func fits(calls []call, v variable, before []call) bool {
 	return false
 }
 
-// searchOrders searches programs of two goroutines: one makes two calls, and the other one makes a call
-// meanwhile. Their operations are decisions. The last calls come after that.
+// searchOrders searches programs of two goroutines: one makes two calls, and the other one makes a
+// call meanwhile. Their operations are decisions. The last calls come after that.
 func searchOrders(t *testing.T, newVariable func() variable) {
 	t.Helper()
 	r := correct(t, func(x *X) {

@@ -200,8 +200,8 @@ func (x *exporter) observe(ctx context.Context, e record.Event) {
 
 func (x *exporter) time(at time.Duration) time.Time { return x.recorder.Start().Add(at) }
 
-// start starts a span that began some time before e. The texts of a span have to be UTF-8. An exporter
-// cannot encode any other text, and loses all spans that it sends in the same request.
+// start starts a span that began some time before e. The texts of a span have to be UTF-8. An
+// exporter cannot encode any other text, and loses all spans that it sends in the same request.
 func (x *exporter) start(ctx context.Context, verb string, e record.Event, before time.Duration) trace.Span {
 	label, _ := x.series.Of(e.Lock)
 	name := e.Lock

@@ -295,8 +295,8 @@ func TestAFailedWaitsSpanHasItsError(t *testing.T) {
 	})
 }
 
-// An exporter with OTLP cannot encode a text that is not UTF-8, and loses all spans that it sends in
-// the same request.
+// An exporter with OTLP cannot encode a text that is not UTF-8, and loses all spans that it sends
+// in the same request.
 func TestASpanHasNoTextThatIsNotUTF8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := instrumented(t)

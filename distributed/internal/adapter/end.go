@@ -16,6 +16,6 @@ func EndOf(ctx context.Context) End { return ctxerr.EndOf(ctx) }
 // that has a turn: see [End]. The caller passes the error of that call to [Explain] later.
 func Quiet(ctx context.Context) context.Context { return ctxerr.Quiet(ctx) }
 
-// Explain returns err, the error of a call under [Quiet], so that it matches the error of ctx and its
-// cause if the call has ended because of ctx.
+// Explain returns err, the error of a call under [Quiet], so that it matches the error of ctx and
+// its cause if the call has ended because of ctx.
 func Explain(ctx context.Context, err error) error { return ctxerr.Explain(ctx, err) }

@@ -26,7 +26,8 @@ type Objects struct {
 }
 
 // TestObjects tests, in virtual time, the costs of a client of objects, and its behaviour without
-// answers, after a lost reply, and without its object. An hour has 360 renewals of a lease of 30 seconds.
+// answers, after a lost reply, and without its object. An hour has 360 renewals of a lease of 30
+// seconds.
 func TestObjects(t *testing.T, simulate func() Objects) {
 	for name, test := range map[string]func(t *testing.T, o Objects){
 		"a pair takes three requests, or two":           testObjectPairs,

@@ -34,9 +34,9 @@ func AmazonStatus(err error) int {
 //
 // The SDK says which refusals a wrong clock may have caused. Their code is one of a few, such as
 // RequestTimeTooSkewed and AccessDeniedException, and the time in the answer differs from the
-// client's time by more than four minutes. The SDK signs the next request by the time in the answer.
-// So such a refusal is for the moment. A wrong clock cannot cause a refusal of the next request,
-// which therefore has the class of its own code.
+// client's time by more than four minutes. The SDK signs the next request by the time in the
+// answer. So such a refusal is for the moment. A wrong clock cannot cause a refusal of the next
+// request, which therefore has the class of its own code.
 func MarkAmazon(err error, c Class, sent, read bool) error {
 	var skewed interface{ RetryableError() bool } // the client has learned the server's time from the answer
 	switch {

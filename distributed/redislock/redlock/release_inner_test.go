@@ -17,8 +17,8 @@ import (
 	"github.com/jucgo/locks/distributed/redislock/internal/redisport"
 )
 
-// freer is a server that answers requests to vote and deletions as its fields say, by default at once
-// and with a vote.
+// freer is a server that answers requests to vote and deletions as its fields say, by default at
+// once and with a vote.
 type freer struct {
 	redisport.Plain
 	redisport.Port

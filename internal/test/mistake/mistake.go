@@ -57,8 +57,8 @@ func (m Mistake) made(t *testing.T) (file, mutant string) {
 
 // Find fails t unless lives find the mistake. The runtime decides a part of each life, see
 // leasetest.Simulate. So if the life of the seed does not find the mistake, other lives have to, by
-// any rule: without the mistake they break none. A mistake should be found within ten seconds of a processor. The log has the time, which fails no
-// test: other machines are slower.
+// any rule: without the mistake they break none. A mistake should be found within ten seconds of a
+// processor. The log has the time, which fails no test: other machines are slower.
 func (m Mistake) Find(t *testing.T) {
 	t.Helper()
 	file, text := m.made(t)
