@@ -31,8 +31,8 @@ func (m *memory) held(id driver.HoldID) (memoryHold, bool) {
 	return h, h.acquisition == id.Acquisition && time.Now().Before(h.ends)
 }
 
-// Acquire looks at the hold and replaces it in one step. The time of the server counts. The network
-// may repeat a request, so the holder is not refused.
+// Acquire looks at the hold and replaces it in one step. The time of the server counts. The network may
+// repeat a request, so the holder is not refused.
 func (m *memory) Acquire(_ context.Context, req driver.Request) (driver.Reply, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
