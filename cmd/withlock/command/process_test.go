@@ -43,6 +43,7 @@ type process struct {
 	lines  chan string // closed when neither the program nor the command is left
 	exited chan struct{}
 	stderr notes
+	up     string
 }
 
 // notes is the output of a process so far.
@@ -74,9 +75,23 @@ func startPatient(t *testing.T, url string, args ...string) *process {
 	return startWith(t, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, asPatient+"=1") }, url, args...)
 }
 
-// hold starts a program that holds its lock, and whose command says up. On a busy machine a store
-// may not answer in time. Then the program ends before it has the lock, and hold starts another
-// program.
+// run runs a program to its end. On a busy machine a store may not answer in time. Then run runs
+// another program.
+func run(t *testing.T, url string, args ...string) *process {
+	t.Helper()
+	for end := time.Now().Add(hang); ; {
+		p := start(t, url, args...)
+		if p.code() != exitUnreachable {
+			return p
+		}
+		require.Eventually(t, func() bool { return p.stderr.String() != "" }, hang, time.Millisecond)
+		require.Contains(t, p.stderr.String(), "no answer in time")
+		require.True(t, time.Now().Before(end), "the store does not answer in time")
+	}
+}
+
+// hold starts a program that holds its lock, and whose command says up in its first line, which is
+// up in the process. Otherwise hold is like run.
 func hold(t *testing.T, url, up string, args ...string) *process {
 	t.Helper()
 	for end := time.Now().Add(hang); ; {
@@ -86,6 +101,7 @@ func hold(t *testing.T, url, up string, args ...string) *process {
 		case line, ok := <-p.lines:
 			if ok {
 				require.Contains(t, line, up)
+				p.up = line
 				return p
 			}
 			<-p.exited

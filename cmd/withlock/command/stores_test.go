@@ -196,22 +196,22 @@ func TestATransactionPoolerIsRefusedWithTheRemedy(t *testing.T) {
 }
 
 func aCommandRunsUnderTheLock(t *testing.T, url string) {
-	holder := start(t, url, "run", "-name", "nightly", "-label", "night shift", "--", "sh", "-c", traps)
+	holder := hold(t, url, "up nightly", "run", "-name", "nightly", "-label", "night shift", "--", "sh", "-c", traps)
 	var token uint64
-	n, err := fmt.Sscanf(holder.line(), "up nightly %d", &token)
+	n, err := fmt.Sscanf(holder.up, "up nightly %d", &token)
 	require.NoError(t, err, "%d", n)
 	require.NotZero(t, token)
 
-	try := start(t, url, "run", "-name", "nightly", "-try", "--", "echo", "never")
+	try := run(t, url, "run", "-name", "nightly", "-try", "--", "echo", "never")
 	wait := startPatient(t, url, "run", "-name", "nightly", "-wait", "50ms", "--", "echo", "never")
-	ls := start(t, url, "ls", "-json", "nightly")
+	ls := run(t, url, "ls", "-json", "nightly")
 	for _, p := range []*process{try, wait} {
 		require.Equal(t, exitNotAcquired, p.code())
 		p.eof()
 	}
 	var pid int
 	described := func() bool { // which holders of some stores do in the background
-		who := start(t, url, "who", "-json", "nightly")
+		who := run(t, url, "who", "-json", "nightly")
 		require.Zero(t, who.code())
 		var v lockView
 		require.NoError(t, json.Unmarshal([]byte(who.line()), &v))
@@ -231,7 +231,7 @@ func aCommandRunsUnderTheLock(t *testing.T, url string) {
 	holder.signal(syscall.SIGTERM)
 	require.Equal(t, "got TERM", holder.line())
 	require.Equal(t, 5, holder.code())
-	require.Zero(t, start(t, url, "run", "-name", "nightly", "-try", "--", "true").code())
+	require.Zero(t, run(t, url, "run", "-name", "nightly", "-try", "--", "true").code())
 }
 
 // permits has the stores with semaphores.
@@ -243,22 +243,20 @@ var permits = map[string]bool{
 func permitted(t *testing.T, url string) {
 	command := []string{"--", "sh", "-c", `echo up $PERMIT_NAME $LOCK_NAME$LOCK_TOKEN; exec sleep 60`}
 	holds := func() *process {
-		p := start(t, url, append([]string{"run", "-name", "many", "-permits", "2", "-ttl", longTTL}, command...)...)
-		require.Equal(t, "up many", p.line())
-		return p
+		return hold(t, url, "up many", append([]string{"run", "-name", "many", "-permits", "2", "-ttl", longTTL}, command...)...)
 	}
 	one, two := holds(), holds()
-	try := start(t, url, "run", "-name", "many", "-permits", "2", "-try", "--", "true")
+	try := run(t, url, "run", "-name", "many", "-permits", "2", "-try", "--", "true")
 	require.Equal(t, exitNotAcquired, try.code())
-	require.Zero(t, start(t, url, "run", "-name", "many", "-try", "--", "true").code(), "the lock is another thing")
-	who := start(t, url, "who", "-json", "-permits", "2", "many")
+	require.Zero(t, run(t, url, "run", "-name", "many", "-try", "--", "true").code(), "the lock is another thing")
+	who := run(t, url, "who", "-json", "-permits", "2", "many")
 	require.Zero(t, who.code())
 	var v lockView
 	require.NoError(t, json.Unmarshal([]byte(who.line()), &v))
 	require.True(t, v.Shared)
 	require.Len(t, v.Holders, 2)
 	require.EqualValues(t, 1, v.Holders[0].Permits)
-	ls := start(t, url, "ls", "-json") // with the document of the semaphore, if it is one
+	ls := run(t, url, "ls", "-json") // with the document of the semaphore, if it is one
 	require.Zero(t, ls.code())
 	require.Contains(t, ls.line(), `[`)
 	require.NoError(t, one.cmd.Process.Kill())
@@ -270,36 +268,33 @@ func permitted(t *testing.T, url string) {
 }
 
 func notPermitted(t *testing.T, url string) {
-	require.Equal(t, exitUsage, start(t, url, "run", "-name", "many", "-permits", "2", "--", "true").code())
-	require.Equal(t, exitUsage, start(t, url, "who", "-permits", "2", "many").code())
+	require.Equal(t, exitUsage, run(t, url, "run", "-name", "many", "-permits", "2", "--", "true").code())
+	require.Equal(t, exitUsage, run(t, url, "who", "-permits", "2", "many").code())
 }
 
 // renewed is for a hold that is renewed in time, meanwhile. Its command gets no SIGTERM.
 func renewed(t *testing.T, url string, meanwhile func()) {
-	holder := start(t, url, "run", "-name", "renewed", "-ttl", longTTL, "--", "sleep", "9")
+	holder := hold(t, url, "up", "run", "-name", "renewed", "-ttl", longTTL, "--", "sh", "-c", "echo up; exec sleep 9")
 	meanwhile()
 	require.Zero(t, holder.code())
 }
 
 func killOfTheChild(t *testing.T, url string) {
-	require.Equal(t, 137, start(t, url, "run", "-name", "child", "--", "sh", "-c", "kill -9 $$").code())
-	require.Equal(t, 3, start(t, url, "run", "-name", "child", "-try", "sh", "-c", "exit 3").code())
+	require.Equal(t, 137, run(t, url, "run", "-name", "child", "--", "sh", "-c", "kill -9 $$").code())
+	require.Equal(t, 3, run(t, url, "run", "-name", "child", "-try", "sh", "-c", "exit 3").code())
 }
 
 func killOfTheProgram(t *testing.T, url string) {
-	holder := start(t, url, "run", "-name", "program", "-ttl", "6s", "--", "sh", "-c", naps)
-	require.Equal(t, "up", holder.line())
+	holder := hold(t, url, "up", "run", "-name", "program", "-ttl", "6s", "--", "sh", "-c", naps)
 	require.NoError(t, holder.cmd.Process.Kill())
 	holder.eof() // the command has ended, too
-	next := start(t, url, "run", "-name", "program", "--", "echo", "next")
-	require.Equal(t, "next", next.line())
+	next := hold(t, url, "next", "run", "-name", "program", "--", "echo", "next")
 	require.Zero(t, next.code())
 }
 
 func forced(t *testing.T, url string) {
 	holder := hold(t, url, "up forced", "run", "-name", "forced", "-ttl", longTTL, "--", "sh", "-c", traps)
-	force := start(t, url, "force", "-yes", "forced")
-	require.Equal(t, "forced: freed", force.line())
+	force := hold(t, url, "forced: freed", "force", "-yes", "forced")
 	freed := time.Now()
 	require.Equal(t, "got TERM", holder.line())
 	t.Logf("%v from the loss to SIGTERM, with renewals each third of %s",
@@ -317,8 +312,7 @@ func stoppedBeyondTheLease(t *testing.T, url string) {
 		holder.signal(syscall.SIGCONT)
 		holder.signal(syscall.SIGSTOP)
 	}
-	next := start(t, url, "run", "-name", "stopped", "--", "echo", "next")
-	require.Equal(t, "next", next.line()) // the lease has ended
+	next := hold(t, url, "next", "run", "-name", "stopped", "--", "echo", "next") // the lease has ended
 	require.Zero(t, next.code())
 	holder.signal(syscall.SIGCONT)
 	require.Equal(t, "got TERM", holder.line())
@@ -367,13 +361,13 @@ func silent(t *testing.T, p *leasetest.Proxy, url string) {
 
 func badName(t *testing.T, url string) {
 	name := strings.Repeat("n", 5000)
-	require.Equal(t, exitUsage, start(t, url, "run", "-name", name, "--", "true").code())
-	require.Equal(t, exitUsage, start(t, url, "who", name).code())
+	require.Equal(t, exitUsage, run(t, url, "run", "-name", name, "--", "true").code())
+	require.Equal(t, exitUsage, run(t, url, "who", name).code())
 }
 
 // free is for a lock that nobody holds.
 func free(t *testing.T, url string) {
-	require.Zero(t, start(t, url, "run", "-name", "free", "-wait", "0s", "--", "true").code())
+	require.Zero(t, run(t, url, "run", "-name", "free", "-wait", "0s", "--", "true").code())
 }
 
 func TestAVeryShortWaitGetsAFreeLock(t *testing.T) {
@@ -443,7 +437,7 @@ func TestAnOutageBeyondTheLeaseEndsTheCommand(t *testing.T) {
 func restarted(t *testing.T, url string, restart func()) {
 	holder := hold(t, url, "up restart", "run", "-name", "restart", "--", "sh", "-c", traps)
 	restart()
-	require.Zero(t, start(t, serving(t, url), "who", "restart").code())
+	require.Zero(t, run(t, serving(t, url), "who", "restart").code())
 	holder.signal(syscall.SIGTERM)
 	require.Equal(t, "got TERM", holder.line())
 	require.Equal(t, 5, holder.code())
@@ -496,8 +490,7 @@ func fileStore(t *testing.T) string { return "file:" + filepath.Join(t.TempDir()
 func TestASignalEndsTheWait(t *testing.T) {
 	t.Parallel()
 	url := "sqlite:" + filepath.Join(t.TempDir(), "locks.db") + "?kind=queue"
-	holder := start(t, url, "run", "-name", "a", "--", "sh", "-c", naps)
-	require.Equal(t, "up", holder.line())
+	hold(t, url, "up", "run", "-name", "a", "--", "sh", "-c", naps)
 	waiter := start(t, url, "run", "-name", "a", "--", "echo", "never")
 	require.Eventually(t, func() bool {
 		var v lockView
@@ -515,9 +508,8 @@ func TestTheLostCommandsGroupDiesAfterTheGrace(t *testing.T) {
 	t.Parallel()
 	url := redisStore(t)
 	deaf := `trap '' TERM; sh -c 'trap "" TERM; while :; do sleep 1; done' & echo up; while :; do sleep 1; done`
-	holder := start(t, url, "run", "-name", "a", "-ttl", longTTL, "-grace", "100ms", "--", "sh", "-c", deaf)
-	require.Equal(t, "up", holder.line())
-	require.Zero(t, start(t, url, "force", "-yes", "a").code())
+	holder := hold(t, url, "up", "run", "-name", "a", "-ttl", longTTL, "-grace", "100ms", "--", "sh", "-c", deaf)
+	require.Zero(t, run(t, url, "force", "-yes", "a").code())
 	require.Equal(t, exitLost, holder.code())
 	holder.eof() // the grandchild has the pipe too
 }
@@ -526,7 +518,7 @@ func TestALossCanLeaveTheCommandAlone(t *testing.T) {
 	t.Parallel()
 	url := redisStore(t)
 	holder := hold(t, url, "up", "run", "-name", "a", "-ttl", longTTL, "-on-lost", "none", "--", "sh", "-c", traps)
-	require.Zero(t, start(t, url, "force", "-yes", "a").code())
+	require.Zero(t, run(t, url, "force", "-yes", "a").code())
 	holder.says("the command goes on")
 	holder.signal(syscall.SIGTERM)
 	require.Equal(t, "got TERM", holder.line())
@@ -554,7 +546,7 @@ func TestALostLeaderRestartsTheCommand(t *testing.T) {
 	var before, after uint64
 	_, err := fmt.Sscanf(leader.line(), "up a %d", &before)
 	require.NoError(t, err)
-	require.Zero(t, start(t, url, "force", "-yes", "a").code())
+	require.Zero(t, run(t, url, "force", "-yes", "a").code())
 	require.Equal(t, "got TERM", leader.line())
 	_, err = fmt.Sscanf(leader.line(), "up a %d", &after)
 	require.NoError(t, err)
