@@ -119,7 +119,7 @@ require (
 	github.com/jucgo/locks/distributed/gcslock v0.1.0 // indirect
 	github.com/jucgo/locks/distributed/k8slock v0.1.0 // indirect
 	github.com/jucgo/locks/distributed/natslock v0.1.0 // indirect
-	github.com/jucgo/locks/distributed/redislock v0.1.0 // indirect
+	github.com/jucgo/locks/distributed/redislock v0.1.0
 	github.com/jucgo/locks/distributed/s3lock v0.1.0 // indirect
 	github.com/jucgo/locks/distributed/sqllock v0.1.0 // indirect
 	github.com/jucgo/locks/distributed/zklock v0.1.0 // indirect

@@ -275,7 +275,7 @@ func TestAKilledProcessFreesItsLockByLease(t *testing.T) {
 	t.Parallel()
 	k := testbed.StartKubernetes(t)
 	child := testbed.Child(t, "hold", k.Path())
-	require.Equal(t, "1", child.Line(), "the token")
+	require.NotEqual(t, "0", child.Line(), "the token")
 	child.Kill()
 	token := *read(t, connect(t, k), "it").Spec.LeaseTransitions
 	l, owner := open(t, connect(t, k)).Mutex("it"), adaptertest.Owner()
