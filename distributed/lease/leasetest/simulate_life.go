@@ -75,8 +75,10 @@ func newLife(t *testing.T, w World, p plan) *life {
 	plain := []string{"orders", "ORDERS"}
 	if !l.cfg.anyName {
 		plain = []string{"orders", "invoices"}
-	} else if p.seed%2 == 0 {
+	} else if p.seed%4 == 0 {
 		plain = []string{"the-locks-of-the-name-which-is-long-1", "the-locks-of-the-name-which-is-long/1"}
+	} else if p.seed%2 == 0 {
+		plain = []string{"the-locks-of-the-name-which-is-long-🔒", "the-locks-of-the-name-which-is-long-🔑"}
 	}
 	for _, name := range plain[:p.names] {
 		l.names = append(l.names, l.cfg.Name(name))
