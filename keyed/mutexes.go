@@ -252,8 +252,8 @@ func (s *shard[K]) addUser(l *Mutex[K], lock, waits bool) (e *entry[K], held boo
 }
 
 // useContended is addUser for the contended entry. It does nothing if that entry is not l's, or is
-// about to be swept. A goroutine that is about to wait spins before it
-// becomes a user: in a crowd most acquisitions follow a spin.
+// about to be swept. A goroutine that is about to wait spins before it becomes a user: in a crowd most
+// acquisitions follow a spin.
 func (s *shard[K]) useContended(l *Mutex[K], lock, waits bool) (e *entry[K], held bool) {
 	if e = s.contended.Load(); e == nil || e.hash != l.hash || e.key != l.key {
 		return nil, false

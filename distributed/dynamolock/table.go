@@ -23,7 +23,7 @@ const creation = 5 * time.Minute
 // CreateTable creates a table for locks, whose requests are paid one by one, and returns when it
 // can be used, or when ctx ends. A table that is there already is left as it is, and checked as by
 // [CheckTable]. It needs the rights dynamodb:CreateTable and dynamodb:DescribeTable. Only [WithKey]
-// counts of the options.
+// counts of the options. The client repeats the requests as its own options say.
 func CreateTable(ctx context.Context, client *dynamodb.Client, table string, opts ...Option) error {
 	d, _, err := newDocuments(client, table, opts)
 	if err == nil {

@@ -16,14 +16,22 @@ import (
 	"github.com/jucgo/locks/internal/leases"
 )
 
+// lasting returns a grant by a lease of a minute, which lasts for d from now.
+func lasting(t *testing.T, d time.Duration) *grant {
+	t.Helper()
+	c, err := New(giving{})
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close(context.Background()) })
+	return &grant{
+		s: &c.schedule, id: driver.HoldID{Name: "it"}, ttl: time.Minute, until: c.now().Add(d), index: -1,
+	}
+}
+
 // An extension by an hour is not answered. The answer to a later extension does not say whether the
 // store will still carry out the first extension.
 func TestAnAnsweredExtensionLeavesAnEarlierOneInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := New(giving{})
-		require.NoError(t, err)
-		defer c.Close(t.Context())
-		g := &grant{s: &c.schedule, id: driver.HoldID{Name: "it"}, ttl: time.Minute, until: c.now().Add(time.Minute), index: -1}
+		g := lasting(t, time.Minute)
 		g.noteNoAnswer(g.request(time.Hour))
 		require.True(t, g.noteAnswer(g.request(time.Minute)))
 		require.True(t, g.lose(nil))
@@ -45,15 +53,12 @@ func (e holdsAsked) Error() string {
 }
 
 func TestTheTextOfALossIsMadeWithoutTheMutexOfTheHold(t *testing.T) {
-	c, err := New(giving{})
-	require.NoError(t, err)
-	defer c.Close(t.Context())
-	g := &grant{s: &c.schedule, ttl: time.Minute, until: c.now().Add(time.Minute), index: -1}
+	g := lasting(t, time.Minute)
 	require.True(t, g.lose(holdsAsked{g}))
 	require.EqualError(t, g.err(), "lease lost: gone")
 	require.ErrorIs(t, g.err(), locks.ErrLost)
 	var l leases.Lease
-	g.describe(&l, c.now(), 0)
+	g.describe(&l, g.s.now(), 0)
 	require.Equal(t, "lease lost: gone", l.Cause)
 }
 
@@ -69,12 +74,9 @@ func TestAnExtensionThatCameAtTheLastMomentCounts(t *testing.T) {
 	} {
 		t.Run(s.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, err := New(giving{})
-				require.NoError(t, err)
-				defer c.Close(t.Context())
-				g := &grant{s: &c.schedule, ttl: time.Minute, until: c.now().Add(10 * time.Minute), index: -1}
+				g := lasting(t, 10*time.Minute)
 				g.noteNoAnswer(g.request(time.Hour))
-				carriedOut := c.now().Add(latest)
+				carriedOut := g.s.now().Add(latest)
 				time.Sleep(time.Second)
 				before := g.request(20 * time.Minute)
 				time.Sleep(latest)
@@ -83,7 +85,7 @@ func TestAnExtensionThatCameAtTheLastMomentCounts(t *testing.T) {
 				require.True(t, g.noteAnswer(before))
 				require.False(t, g.atMost().Before(carriedOut.Add(time.Hour)), "it was sent before")
 				require.True(t, g.noteAnswer(g.request(time.Second)))
-				require.Less(t, g.atMost().Sub(c.now()), 10*time.Minute, "it was sent after")
+				require.Less(t, g.atMost().Sub(g.s.now()), 10*time.Minute, "it was sent after")
 			})
 		})
 	}
@@ -91,14 +93,11 @@ func TestAnExtensionThatCameAtTheLastMomentCounts(t *testing.T) {
 
 func TestAnAnsweredRequestEndsADoubtThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := New(giving{})
-		require.NoError(t, err)
-		defer c.Close(t.Context())
-		g := &grant{s: &c.schedule, ttl: time.Minute, until: c.now().Add(10 * time.Minute), index: -1}
+		g := lasting(t, 10*time.Minute)
 		g.noteNoAnswer(g.request(time.Hour))
 		time.Sleep(latest)
 		require.True(t, g.noteAnswer(g.request(time.Minute)))
-		require.Less(t, g.atMost().Sub(c.now()), 2*time.Minute)
+		require.Less(t, g.atMost().Sub(g.s.now()), 2*time.Minute)
 	})
 }
 
@@ -108,10 +107,7 @@ func TestTheLongerOfTwoAnsweredRequestsMayBeTheLast(t *testing.T) {
 		for what, reversed := range map[string]bool{"answers in order": false, "answers in reverse": true} {
 			t.Run(fmt.Sprint(sent, ", ", what), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					c, err := New(giving{})
-					require.NoError(t, err)
-					defer c.Close(t.Context())
-					g := &grant{s: &c.schedule, ttl: time.Minute, until: c.now().Add(time.Minute), index: -1}
+					g := lasting(t, time.Minute)
 					p, q := g.request(sent[0]), g.request(sent[1])
 					if reversed {
 						p, q = q, p
@@ -119,9 +115,9 @@ func TestTheLongerOfTwoAnsweredRequestsMayBeTheLast(t *testing.T) {
 					time.Sleep(500 * time.Millisecond)
 					require.True(t, g.noteAnswer(p))
 					require.True(t, g.noteAnswer(q))
-					require.Equal(t, c.now().Add(time.Minute), g.atMost())
+					require.Equal(t, g.s.now().Add(time.Minute), g.atMost())
 					require.True(t, g.noteAnswer(g.request(2*time.Second)))
-					require.Less(t, g.atMost().Sub(c.now()), 5*time.Second, "the others had their answers")
+					require.Less(t, g.atMost().Sub(g.s.now()), 5*time.Second, "the others had their answers")
 				})
 			})
 		}
@@ -131,16 +127,13 @@ func TestTheLongerOfTwoAnsweredRequestsMayBeTheLast(t *testing.T) {
 // The second renewal is sent after the first renewal, and answered before the first.
 func TestASlowAnswerCountsToTheEndOfItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := New(giving{})
-		require.NoError(t, err)
-		defer c.Close(t.Context())
-		g := &grant{s: &c.schedule, ttl: time.Minute, until: c.now().Add(time.Minute), index: -1}
+		g := lasting(t, time.Minute)
 		slow := g.request(time.Minute)
 		time.Sleep(time.Second)
 		require.True(t, g.noteAnswer(g.request(time.Minute)))
 		time.Sleep(10 * time.Second)
 		require.True(t, g.noteAnswer(slow))
-		require.Equal(t, c.now().Add(time.Minute), g.atMost())
+		require.Equal(t, g.s.now().Add(time.Minute), g.atMost())
 	})
 }
 

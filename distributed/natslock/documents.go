@@ -271,8 +271,7 @@ func (d *documents) publish(ctx context.Context, m *nats.Msg, version string) (s
 	}
 	if err == nil {
 		d.saw(ack.Sequence)
-		// A bucket never gives a revision again. But it may have lost its last writes with the
-		// power.
+		// A bucket gives a revision again only if a power cut has taken its last writes.
 		if ack.Sequence <= highest {
 			if err := d.same(ctx); errors.Is(err, errAnew) {
 				return "", err

@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,23 +31,7 @@ func both(args []string) error {
 		defer s.Close(ctx)
 		orders = append(orders, s.Locker("orders"))
 	}
-	m := locks.Multi(orders...)
-	fmt.Println("ready")
-	var word string
-	if _, err := fmt.Scanln(&word); err != nil {
-		return err
-	}
-	for range rounds {
-		err := locks.Do(ctx, m, func(context.Context) error {
-			time.Sleep(time.Millisecond)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	fmt.Println("done")
-	return nil
+	return testbed.LockTogether(ctx, locks.Multi(orders...), rounds)
 }
 
 // pairs have two stores of one kind each, as one process and as another process knows them.
@@ -154,16 +136,7 @@ func TestTwoProcessesAcquireOneNameOfTwoStores(t *testing.T) {
 			for _, urls := range [][2]string{one, other, {one[1], one[0]}} {
 				processes = append(processes, testbed.Child(t, "both", urls[0], urls[1], "10"))
 			}
-			for _, p := range processes {
-				require.Equal(t, "ready", p.Line())
-			}
-			for _, p := range processes {
-				p.Say("go")
-			}
-			for _, p := range processes {
-				require.Equal(t, "done", p.Line())
-				require.True(t, p.Wait())
-			}
+			testbed.AcquireTogether(processes...)
 		})
 	}
 }

@@ -73,11 +73,12 @@ func newLife(t *testing.T, w World, p plan) *life {
 	l.cfg = cfg.withDefaults()
 	l.ledger = newLedger(l)
 	plain := []string{"orders", "ORDERS"}
-	if !l.cfg.anyName {
+	switch {
+	case !l.cfg.anyName:
 		plain = []string{"orders", "invoices"}
-	} else if p.seed%4 == 0 {
+	case p.seed%4 == 0:
 		plain = []string{"the-locks-of-the-name-which-is-long-1", "the-locks-of-the-name-which-is-long/1"}
-	} else if p.seed%2 == 0 {
+	case p.seed%2 == 0:
 		plain = []string{"the-locks-of-the-name-which-is-long-🔒", "the-locks-of-the-name-which-is-long-🔑"}
 	}
 	for _, name := range plain[:p.names] {

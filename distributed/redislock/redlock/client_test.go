@@ -2,7 +2,6 @@ package redlock_test
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -708,23 +707,7 @@ func bothDatabases(args []string) error {
 		defer m.Close(background)
 		both = append(both, m.Mutex("it"))
 	}
-	l := locks.Multi(both...)
-	fmt.Println("ready")
-	var word string
-	if _, err := fmt.Scanln(&word); err != nil {
-		return err
-	}
-	for range 10 {
-		err := locks.Do(background, l, func(context.Context) error {
-			time.Sleep(time.Millisecond)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	fmt.Println("done")
-	return nil
+	return testbed.LockTogether(background, locks.Multi(both...), 10)
 }
 
 // Each process lists the databases and the servers in an order of its own. One of them knows a
@@ -742,15 +725,5 @@ func TestTwoProcessesAcquireOneNameOfTwoRedlocks(t *testing.T) {
 		slices.Reverse(ports)
 		return p
 	}
-	ps := []*testbed.Process{start("127.0.0.1/0", "127.0.0.1/1"), start("127.0.0.1/1", "localhost/0")}
-	for _, p := range ps {
-		require.Equal(t, "ready", p.Line())
-	}
-	for _, p := range ps {
-		p.Say("go")
-	}
-	for _, p := range ps {
-		require.Equal(t, "done", p.Line())
-		require.True(t, p.Wait())
-	}
+	testbed.AcquireTogether(start("127.0.0.1/0", "127.0.0.1/1"), start("127.0.0.1/1", "localhost/0"))
 }
