@@ -92,3 +92,57 @@ func TestALossNotifiedBeforeTheAnswerCounts(t *testing.T) {
 		require.NoError(t, l.UnlockContext(a))
 	})
 }
+
+// reluctant is a store that fails the first releases with these errors. Errors that do not match
+// [driver.ErrRefused] come after the release.
+type reluctant struct {
+	*client
+	fails []error
+}
+
+func (r *reluctant) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
+	if len(r.fails) == 0 {
+		return r.client.Release(ctx, id)
+	}
+	err := r.fails[0]
+	r.fails = r.fails[1:]
+	if !errors.Is(err, driver.ErrRefused) {
+		r.client.Release(ctx, id)
+	}
+	return driver.Released{}, err
+}
+
+func TestAReleaseThatWasOnlyRefusedDidNotFreeTheLock(t *testing.T) {
+	unavailable := driver.Mark(errors.New("read only"), loading...)
+	unreachable := driver.Mark(errors.New("connection refused"), unreachable...)
+	for name, c := range map[string]struct {
+		fails   []error
+		evicted bool
+		lost    bool
+	}{
+		"refused, and lost":                   {[]error{unavailable}, true, true},
+		"refused twice, and lost":             {[]error{unavailable, unreachable}, true, true},
+		"refused, and held":                   {[]error{unavailable}, false, false},
+		"released without an answer":          {[]error{errNetwork}, false, false},
+		"refused, and then without an answer": {[]error{unavailable, errNetwork}, false, false},
+		"without an answer, and then refused": {[]error{errNetwork, unavailable}, false, false},
+		"without an answer, and perhaps lost": {[]error{errNetwork}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *server) {
+				store, o := &reluctant{client: s.connect(), fails: c.fails}, as(locks.NewOwner())
+				l := open(t, store).Mutex("it")
+				hold(t, l, o)
+				if c.evicted {
+					s.evict("it")
+				}
+				err := l.UnlockContext(o)
+				if c.lost {
+					require.ErrorIs(t, err, locks.ErrLost)
+				} else {
+					require.NoError(t, err)
+				}
+			})
+		})
+	}
+}

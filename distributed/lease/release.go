@@ -83,6 +83,7 @@ func (r *releaser) persist(g *grant) (yield time.Duration, err error) {
 	limit := min(r.patience, g.end().Sub(r.now()))
 	pause := 5 * time.Millisecond
 	var last error
+	unclear := false // an earlier request may have released the lock
 	for try := 1; ; try++ {
 		sent := time.Now()
 		a, answered := r.once(g.id, sent, limit-sent.Sub(began), try > 1)
@@ -91,9 +92,9 @@ func (r *releaser) persist(g *grant) (yield time.Duration, err error) {
 			return 0, r.later(g, fmt.Errorf("no answer within %v", limit))
 		case !answered:
 			return 0, r.later(g, last)
-		case a.err == nil && !a.Held && try == 1:
+		case a.err == nil && !a.Held && !unclear:
 			return 0, locks.ErrLost
-		case a.err == nil: // if the lock was not held, an earlier request has released it
+		case a.err == nil: // if the lock was not held, the unclear request has released it
 			return yieldFor(a.Released, time.Since(sent)), nil
 		case final(a.err):
 			return 0, lossBy(a.err)
@@ -105,6 +106,7 @@ func (r *releaser) persist(g *grant) (yield time.Duration, err error) {
 		if !adapter.Sleep(r.life, pause) {
 			return 0, r.later(g, a.err) // Close then counts the sweep
 		}
+		unclear = unclear || !errors.Is(a.err, ErrRefused)
 		last, pause = a.err, min(2*pause, 250*time.Millisecond)
 	}
 }
