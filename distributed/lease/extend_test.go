@@ -143,6 +143,47 @@ func TestALateRequestMayShortenALaterExtension(t *testing.T) {
 	})
 }
 
+// repeater is a store whose first renewal is sent twice. One request is answered, and the other is
+// carried out later.
+type repeater struct {
+	*client
+	late  *client
+	after time.Duration
+	once  sync.Once
+}
+
+func (s *repeater) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) (ok []bool, err error) {
+	ok, err = s.client.Renew(ctx, holds, d)
+	s.once.Do(func() {
+		time.AfterFunc(s.after, func() { s.late.Renew(context.Background(), holds, d) })
+		err = driver.ErrUnanswered
+	})
+	return ok, err
+}
+
+func TestALateRequestBesideAnAnswerMayShortenAnExtension(t *testing.T) {
+	for name, first := range map[string]func(o context.Context, h locks.Hold) error{
+		"extension": func(o context.Context, h locks.Hold) error { return h.Extend(o, term) },
+		"renewal": func(context.Context, locks.Hold) error {
+			time.Sleep(11 * time.Second) // which it follows after 10
+			return nil
+		},
+	} {
+		bubble(t, func(t *testing.T, s *server) {
+			store, o := &repeater{client: s.connect(), late: s.connect(), after: 3 * time.Second}, as(locks.NewOwner())
+			c, err := lease.New(store)
+			require.NoError(t, err)
+			defer c.Close(context.Background())
+			h := hold(t, c.Mutex("it"), o)
+			require.NoError(t, first(o, h), name)
+			require.NoError(t, h.Extend(o, time.Hour), name)
+			store.set(func(c *client) { c.down = true })
+			time.Sleep(5 * time.Second)
+			require.LessOrEqual(t, rivalry(t, s, h), time.Duration(0), name)
+		})
+	}
+}
+
 func TestAShortExtensionKeepsARenewedHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		o := as(locks.NewOwner())

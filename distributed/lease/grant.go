@@ -284,12 +284,27 @@ func (g *grant) noteNoAnswer(p *pending) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.forget(p)
+	g.doubtLocked(now, p)
+	g.silent++
+}
+
+// noteDoubt notes that another request was sent with p, is without an answer, and will stay so. It
+// is called before noteAnswer.
+func (g *grant) noteDoubt(p *pending) {
+	now := g.s.now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.doubtLocked(now, p)
+}
+
+// doubtLocked notes that a request for as long as p may be carried out until it can come no more.
+// g.mu is held.
+func (g *grant) doubtLocked(now time.Time, p *pending) {
 	if !now.Before(g.late) {
 		g.unknown = p.d
 	}
 	g.unknown, g.longest = min(g.unknown, p.d), max(g.longest, p.d)
 	g.late = now.Add(latest)
-	g.silent++
 }
 
 // endDoubt notes that the requests without an answer are not carried out any more, if that is so by

@@ -9,7 +9,6 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adapter"
-	"github.com/jucgo/locks/distributed/lease/driver"
 )
 
 // hold is a grant in the hands of one owner.
@@ -95,7 +94,7 @@ func (h *hold) extend(ctx context.Context, d time.Duration) (whole bool, err err
 		return false, locks.ErrLost
 	}
 	s.sooner(h.g)
-	ok, err := s.store.Renew(ctx, []driver.HoldID{h.g.id}, d)
+	ok, err := s.renewOne(ctx, h.g, p)
 	switch {
 	case err != nil:
 		h.g.noteNoAnswer(p)
@@ -104,7 +103,7 @@ func (h *hold) extend(ctx context.Context, d time.Duration) (whole bool, err err
 			err = fmt.Errorf("%w: %w", locks.ErrLost, err)
 		}
 		return false, err
-	case len(ok) != 1 || !ok[0]:
+	case !ok:
 		h.g.noteDenial()
 		s.lose(h.g, nil)
 		return false, locks.ErrLost

@@ -3,6 +3,7 @@ package lease
 import (
 	"container/heap"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -326,6 +327,11 @@ func (s *schedule) send(gs []*grant, ttl time.Duration) {
 	s.announce(ttl)
 	ok, err := s.store.Renew(ctx, ids, ttl)
 	failed := err != nil || len(ok) != len(gs)
+	for i, g := range gs[:min(len(ok), len(gs))] {
+		if ok[i] && errors.Is(err, driver.ErrUnanswered) {
+			g.noteDoubt(sent[i])
+		}
+	}
 	if failed {
 		var again []*grant
 		for i, g := range gs {
@@ -372,16 +378,27 @@ func (s *schedule) complete(ctx context.Context, g *grant) {
 	ctx, cancel := context.WithTimeout(ctx, g.end().Sub(s.now()))
 	defer cancel()
 	p := g.request(g.ttl)
-	ok, err := s.store.Renew(ctx, []driver.HoldID{g.id}, g.ttl)
+	ok, err := s.renewOne(ctx, g, p)
 	switch {
 	case err != nil:
 		g.noteNoAnswer(p)
-	case len(ok) == 1 && ok[0]:
+	case ok:
 		g.noteAnswer(p)
 	default:
 		g.noteDenial()
 		g.lose(nil)
 	}
+}
+
+// renewOne sends p for g, and reports whether the store has prolonged g.
+func (s *schedule) renewOne(ctx context.Context, g *grant, p *pending) (bool, error) {
+	ok, err := s.store.Renew(ctx, []driver.HoldID{g.id}, p.d)
+	renewed := len(ok) == 1 && ok[0]
+	if renewed && errors.Is(err, driver.ErrUnanswered) {
+		g.noteDoubt(p)
+		err = nil
+	}
+	return renewed, err
 }
 
 // late asks the store to release g if g is lost. The request p to prolong g was carried out too

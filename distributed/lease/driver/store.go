@@ -50,6 +50,11 @@ var (
 	// ErrUnreachable is matched by errors that say that no connection to the store could be made.
 	// They match [ErrUnavailable] too. The store's address may be wrong.
 	ErrUnreachable = errors.New("the store cannot be reached")
+
+	// ErrUnanswered is matched by the error of a Renew that has sent more than one request for a
+	// hold. One of them was answered, and renewed the hold. Another request is without an answer,
+	// and may still be carried out.
+	ErrUnanswered = errors.New("another request is without an answer, and may still be carried out")
 )
 
 // Store is the interface of an adapter: the protocol of one kind of lock, over one client of its
@@ -91,7 +96,9 @@ type Store interface {
 
 	// Renew makes each hold last for ttl from now, and reports for each hold whether it does.
 	// Renew never acquires a lock anew. If it fails for some of the holds, it returns the error,
-	// and true for the others.
+	// and true for the others. If it has renewed a hold while another of its requests for the hold
+	// is without an answer, it returns true for the hold, and an error matching [ErrUnanswered]: a
+	// late request must not shorten a later extension without the Client's knowledge.
 	Renew(ctx context.Context, holds []HoldID, ttl time.Duration) ([]bool, error)
 
 	// Release frees the lock if id holds it. It may be repeated, even long after an earlier
