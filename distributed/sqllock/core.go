@@ -234,7 +234,8 @@ func (c *core) queryOnce(ctx context.Context, s *statement, args []any, dest ...
 // execSlowly is exec of a statement that may be carried out twice, for as long as ctx lasts: a late
 // answer is good. It does not give the first request up. As the connection may be dead, execSlowly
 // also sends the statement on other connections, one at a time, when the time of a request is over.
-func (c *core) execSlowly(ctx context.Context, s *statement, args ...any) (n int64, err error) {
+// If one request was answered, and another request may still be carried out, unanswered is true.
+func (c *core) execSlowly(ctx context.Context, s *statement, args ...any) (n int64, unanswered bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type result struct {
@@ -253,7 +254,7 @@ func (c *core) execSlowly(ctx context.Context, s *statement, args ...any) (n int
 		select {
 		case r := <-first:
 			if r.err == nil || c.dialect.classify(r.err) != busy {
-				return r.n, r.err
+				return r.n, unanswered || asking, r.err
 			}
 			first = nil // another request repeats it
 			if !asking {
@@ -267,9 +268,10 @@ func (c *core) execSlowly(ctx context.Context, s *statement, args ...any) (n int
 			}()
 		case r := <-others:
 			if r.err == nil || first == nil || ctx.Err() != nil {
-				return r.n, r.err
+				return r.n, unanswered || first != nil, r.err
 			}
 			asking = false
+			unanswered = unanswered || !errors.Is(c.outcome(r.err), driver.ErrRefused)
 			timer.Reset(adapter.Jitter(pause))
 			pause = min(2*pause, time.Second)
 		}

@@ -177,29 +177,32 @@ func (s *tableStore) Lookup(ctx context.Context, req driver.Request) (driver.Rep
 func (s *tableStore) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
 	which, args := whichOf(holds, []any{micros(d)})
 	held := make([]bool, len(holds))
-	n, err := s.c.execSlowly(ctx, s.c.statement("renew", "{which}", which, "{locks}", s.holds), args...)
+	n, unanswered, err := s.c.execSlowly(ctx, s.c.statement("renew", "{which}", which, "{locks}", s.holds), args...)
 	if err != nil {
 		return nil, err
+	}
+	if unanswered { // beside an answer, which counts
+		err = driver.ErrUnanswered
 	}
 	if n == int64(len(holds)) {
 		for i := range held {
 			held[i] = true
 		}
-		return held, nil
+		return held, err
 	}
 	renewed := s.c.statement("renewed", "{which}", which, "{locks}", s.holds)
-	current, err := collect(ctx, s.c, renewed, args, func(rows *sql.Rows) (h driver.HoldID, err error) {
+	current, failed := collect(ctx, s.c, renewed, args, func(rows *sql.Rows) (h driver.HoldID, err error) {
 		err = rows.Scan(&h.Name, &h.Acquisition)
 		return h, err
 	})
-	if err != nil {
-		return nil, err
+	if failed != nil {
+		return nil, failed
 	}
 	for i, h := range holds {
 		// The hold was extended: a lease that was over cannot have begun anew.
 		held[i] = slices.Contains(current, h)
 	}
-	return held, nil
+	return held, err
 }
 
 func (s *tableStore) Release(ctx context.Context, id driver.HoldID) (driver.Released, error) {
