@@ -3,12 +3,14 @@ package sqllock_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/distributed/internal/adaptertest"
 	"github.com/jucgo/locks/distributed/sqllock"
 )
@@ -98,4 +100,63 @@ func TestAQueuesRefusedCommitLeavesNoTransactionOpen(t *testing.T) {
 	l, a := queueKind.open(t, o.db, table).Mutex("it"), adaptertest.Owner()
 	adaptertest.Hold(t, l, a)
 	require.NoError(t, l.UnlockContext(a))
+}
+
+// TestWorkThatGoesOnAfterItsTransactionIsNotDone is about MySQL, which carries statements out
+// without a transaction once a deadlock has undone it.
+func TestWorkThatGoesOnAfterItsTransactionIsNotDone(t *testing.T) {
+	t.Parallel()
+	for _, d := range []database{inMaria, inMySQL} {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			db, table := d.open(t, d.serve(t)), fresh()
+			res := table + "_res"
+			resource(t, db, res, d)
+			const most = 30
+			for id := 2; id <= most; id++ {
+				_, err := db.Exec(fmt.Sprintf("INSERT INTO %s (id, n, version, token) VALUES (%d, 0, 0, 0)", res, id))
+				require.NoError(t, err)
+			}
+			r := openRow(t, db, sqllock.WithTable(table))
+			g, err := sqllock.NewGate(db, sqllock.Columns{Table: res, Key: "id", Token: "token"})
+			require.NoError(t, err)
+			add := func(tx interface {
+				ExecContext(context.Context, string, ...any) (sql.Result, error)
+			}, id int) error {
+				_, err := tx.ExecContext(background, fmt.Sprintf("UPDATE %s SET n = n + 1 WHERE id = %d", res, id))
+				return err
+			}
+			ends := map[string]func(t *testing.T, tx *sql.Tx){
+				"a statement that commits": func(t *testing.T, tx *sql.Tx) {
+					_, err := tx.Exec("CREATE TABLE " + fresh() + " (id INT)")
+					require.NoError(t, err)
+				},
+				"a deadlock": func(t *testing.T, tx *sql.Tx) {
+					other, err := db.Begin()
+					require.NoError(t, err)
+					defer other.Rollback()
+					for id := 4; id <= most; id++ { // the server undoes the transaction that has changed less
+						require.NoError(t, add(other, id))
+					}
+					require.NoError(t, add(tx, 3))
+					waiting := inBackground(func() error { return add(other, 3) })
+					require.Error(t, add(tx, 4))
+					require.NoError(t, <-waiting)
+				},
+			}
+			for name, end := range ends {
+				t.Run(name, func(t *testing.T) {
+					work := func(tx *sql.Tx) error {
+						end(t, tx)
+						return add(tx, 1) // no error
+					}
+					require.ErrorIs(t, r.Do(background, "it", work), locks.ErrLost)
+					require.ErrorIs(t, g.Do(background, 2, 7, work), locks.ErrLost)
+					require.NoError(t, r.Do(background, "it", func(tx *sql.Tx) error { return add(tx, 1) }))
+					require.NoError(t, g.Do(background, 2, 7, func(tx *sql.Tx) error { return add(tx, 1) }))
+				})
+			}
+			unpinned(t, db)
+		})
+	}
 }

@@ -153,6 +153,39 @@ func (d Dialect) commit(tx *sql.Tx) error {
 	return err
 }
 
+// errUndone says that a transaction of the program's own statements was over before its commit. In
+// MySQL a deadlock and some statements, such as CREATE TABLE, end the transaction. The server then
+// carries the next statements out one by one, and a COMMIT succeeds.
+var errUndone = fmt.Errorf("%w: the server has ended the transaction before the commit, by a deadlock "+
+	"or because a statement commits by itself: return the errors of all statements", locks.ErrLost)
+
+// mark notes in tx, which has begun, that tx goes on until commitMarked.
+func (d Dialect) mark(ctx context.Context, tx *sql.Tx) error {
+	if d != MySQL {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, "SAVEPOINT sqllock")
+	return err
+}
+
+// commitMarked commits tx, in which the program's statements follow the mark. It returns errUndone
+// if tx has ended in between.
+func (d Dialect) commitMarked(ctx context.Context, tx *sql.Tx) error {
+	if d == MySQL {
+		_, err := tx.ExecContext(ctx, "RELEASE SAVEPOINT sqllock")
+		if n, _ := number(err); n == noSavepoint {
+			return errUndone
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return d.commit(tx)
+}
+
+// noSavepoint is the number of MySQL's error for a savepoint that is not there.
+const noSavepoint = 1305
+
 // temporary reports whether err, of a database that has answered before, may be temporary.
 func (c *core) temporary(err error) bool {
 	switch c.dialect.classify(err) {

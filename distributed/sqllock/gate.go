@@ -91,7 +91,8 @@ func (g *Gate) check(ctx context.Context, tx *sql.Tx, key any, token uint64) err
 }
 
 // Do runs fn in a transaction after [Gate.Check], and commits it. If fn returns an error or panics,
-// Do rolls the transaction back, and the token is not noted.
+// Do rolls the transaction back, and the token is not noted. In MySQL and MariaDB the error matches
+// [locks.ErrLost] if fn went on after the server had ended the transaction, see [Row.Do].
 func (g *Gate) Do(ctx context.Context, key any, token uint64, fn func(tx *sql.Tx) error) error {
 	const op = "Do"
 	switch {
@@ -111,8 +112,11 @@ func (g *Gate) Do(ctx context.Context, key any, token uint64, fn func(tx *sql.Tx
 	if err := g.check(ctx, tx, key, token); err != nil {
 		return g.fail(op, key, err)
 	}
+	if err := g.c.dialect.mark(ctx, tx); err != nil {
+		return g.fail(op, key, err)
+	}
 	if err := fn(tx); err != nil {
 		return err
 	}
-	return g.fail(op, key, g.c.dialect.commit(tx))
+	return g.fail(op, key, g.c.dialect.commitMarked(ctx, tx))
 }

@@ -55,6 +55,9 @@ func (r *Row) acquire(ctx context.Context, conn *sql.Conn, name string, wait wai
 			return nil, false, err
 		}
 		if err = r.ask(ctx, conn, name, wait); err == nil {
+			err = r.c.dialect.mark(ctx, tx)
+		}
+		if err == nil {
 			return tx, true, nil
 		}
 		failed := tx.Rollback()
@@ -204,6 +207,11 @@ func (r *Row) Close(ctx context.Context) error {
 // is undone. Do is not reentrant: if the caller's owner is already inside of Do with the lock, the
 // error matches [locks.ErrDeadlock] at once.
 //
+// In MySQL and MariaDB a deadlock ends the transaction and frees the lock. If fn goes on all the
+// same, the server carries each further statement out by itself, and does not undo it. Do then
+// returns an error matching [locks.ErrLost]. So fn should return the errors of all statements. The
+// same is true of statements that commit by themselves, such as CREATE TABLE.
+//
 // In PostgreSQL the isolation level is READ COMMITTED, whatever the default is. At other levels the
 // transaction would see the data from before it had the lock, and might miss the work of the
 // previous holder.
@@ -255,7 +263,7 @@ func (r *Row) work(ctx context.Context, me doer, name string, fn func(tx *sql.Tx
 		_, err = r.c.statements["notify"].exec(ctx, tx, r.c.names.channel, name)
 	}
 	if err == nil {
-		err = r.c.dialect.commit(tx)
+		err = r.c.dialect.commitMarked(ctx, tx)
 	}
 	return nil, r.notCommitted(ctx, err)
 }
@@ -267,7 +275,7 @@ func (r *Row) notCommitted(ctx context.Context, err error) error {
 		return nil
 	case ctx.Err() != nil:
 		return adapter.Ended(ctx)
-	case errors.Is(err, sql.ErrTxDone):
+	case errors.Is(err, sql.ErrTxDone), err == errUndone:
 		return err
 	}
 	switch r.c.dialect.classify(err) {
