@@ -30,6 +30,7 @@ type single struct {
 	entrySuffix                     string                                // of acquisitions
 	readersKey                      func(name string) string              // the prefix of all holds of readers, or nil
 	readKey                         func(name, acquisition string) string // the key of a reader's hold, or nil
+	renewKey                        func(name, acquisition string) string // another key of a renewal, or nil
 	weighs                          bool                                  // it is a semaphore
 	cache                           nameCache
 }
@@ -160,7 +161,7 @@ func (c *core) lookup(
 }
 
 func (s *single) Renew(ctx context.Context, holds []driver.HoldID, d time.Duration) ([]bool, error) {
-	return s.c.renew(ctx, s.renew, holds, d, s.entrySuffix, s.key, s.readKey)
+	return s.c.renew(ctx, s.renew, holds, d, s.entrySuffix, s.key, s.renewKey)
 }
 
 // ReleaseHeedsDeadline is false for a cluster: a request may first ask for the mode of the cluster.

@@ -28,7 +28,8 @@ func newWrite(c *core) *single {
 		acquire:       writeAcquire,
 		enqueue:       writeAcquire,
 		lookup:        hashLookup,
-		renew:         hashRenew,
+		renew:         writeRenew,
+		renewKey:      func(name, _ string) string { return holdPrefix(name) },
 		release:       writeRelease,
 		leave:         rwLeave,
 		inspect:       rwInspect,
@@ -57,6 +58,7 @@ func newRead(c *core) *single {
 		forcedMessage: wakeOne,
 		readersKey:    holdPrefix,
 		readKey:       readHold,
+		renewKey:      readHold,
 	}
 }
 

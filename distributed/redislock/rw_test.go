@@ -354,3 +354,47 @@ func TestNoReadWriteLockOutlastsItsReaders(t *testing.T) {
 		require.NoError(t, read.UnlockContext(a))
 	}
 }
+
+// A writer that reads too has two holds in one hash, whose time to live ends both.
+func TestAWritersExtensionKeepsItsLongerHoldAsAReader(t *testing.T) {
+	t.Parallel()
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		read, write := rw(t, addr)
+		a := someone()
+		w := hold(t, write, a)
+		r := hold(t, read, a)
+		require.NoError(t, r.Extend(a, time.Hour))
+		require.NoError(t, w.Extend(a, time.Second))
+		require.Greater(t, direct.PTTL(background, "it").Val(), time.Minute, "the reader's hold lasts")
+		require.NoError(t, r.Extend(a, time.Minute))
+		require.NoError(t, w.Extend(a, time.Second))
+		require.LessOrEqual(t, direct.PTTL(background, "it").Val(), time.Minute)
+		require.NoError(t, w.Extend(a, time.Hour))
+		require.Greater(t, direct.PTTL(background, "it").Val(), time.Minute, "the writer's hold is longer")
+		require.NoError(t, write.UnlockContext(a))
+		require.LessOrEqual(t, direct.PTTL(background, "it").Val(), time.Minute)
+		require.NoError(t, read.UnlockContext(a))
+		require.Empty(t, suite.Keys(direct))
+	})
+}
+
+func TestAReadersShorterExtensionShortensTheLock(t *testing.T) {
+	t.Parallel()
+	servers(t, func(t *testing.T, direct *redis.Client, addr string) {
+		read, _ := rw(t, addr)
+		a, b := someone(), someone()
+		h, g := hold(t, read, a), hold(t, read, b)
+		left := func() time.Duration { return direct.PTTL(background, "it").Val() }
+		require.NoError(t, h.Extend(a, time.Hour))
+		require.NoError(t, g.Extend(b, 20*time.Minute))
+		require.NoError(t, g.Extend(b, 10*time.Minute))
+		require.Greater(t, left(), 50*time.Minute, "the other hold is longer")
+		require.NoError(t, h.Extend(a, 5*time.Minute))
+		require.LessOrEqual(t, left(), 10*time.Minute)
+		require.Greater(t, left(), 5*time.Minute, "the other hold is longer again")
+		require.NoError(t, g.Extend(b, time.Minute))
+		require.LessOrEqual(t, left(), 5*time.Minute)
+		require.NoError(t, read.UnlockContext(a))
+		require.NoError(t, read.UnlockContext(b))
+	})
+}

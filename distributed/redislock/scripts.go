@@ -43,13 +43,14 @@ var (
 	simpleInspect = load("lib_typed", "lib_waiters", "simple_inspect")
 
 	writeAcquire = load("lib_ours", "lib_place", "lib_rwlook", "write_acquire")
+	writeRenew   = load("lib_typed", "lib_readers", "write_renew")
 	writeRelease = load("lib_typed", "lib_publish", "lib_readers", "lib_rwwake", "write_release")
 	writeForce   = load("lib_publish", "lib_readers", "lib_rwforce", "write_force")
 	rwInspect    = load("lib_typed", "lib_waiters", "rw_inspect")
 	rwLeave      = load("lib_typed", "lib_publish", "lib_rwwake", "rw_leave")
 	readAcquire  = load("lib_ours", "lib_place", "lib_rwlook", "read_acquire")
 	readLookup   = load("lib_touch", "read_lookup")
-	readRenew    = load("lib_typed", "read_renew")
+	readRenew    = load("lib_typed", "lib_readers", "read_renew")
 	readRelease  = load("lib_typed", "lib_publish", "lib_readers", "lib_rwwake", "read_release")
 	readForce    = load("lib_publish", "lib_readers", "lib_rwforce", "read_force")
 

@@ -13,6 +13,8 @@ if rest ~= -2 then
 	end
 end
 redis.call('hset', lock, 'mode', 'write', owner, 1)
-redis.call('pexpire', lock, ARGV[1])
+if rest < tonumber(ARGV[1]) then -- a writer that asks again may read too, for longer
+	redis.call('pexpire', lock, ARGV[1])
+end
 unlist(KEYS[2], owner, ARGV[3])
 return 0
