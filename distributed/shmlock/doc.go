@@ -31,7 +31,8 @@
 // as another process has the number of the dead process.
 //
 // A stopped holder keeps the lock, and so does a goroutine that forgets it: holds are without a
-// lease. The lock has neither tokens, nor notices of losses, nor readers.
+// lease. A process that replaces its program by exec keeps the lock too, if other processes have
+// the file open. The lock has neither tokens, nor notices of losses, nor readers.
 //
 // A program that may write to the file can break the lock. A program that truncates it kills the
 // processes that have it mapped. If the file is deleted while in use, processes that open the path
