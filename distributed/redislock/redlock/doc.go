@@ -19,7 +19,9 @@
 //
 // A renewal counts if a majority has confirmed it. A hold that a majority denies is lost at once.
 // If no majority can be reached, the hold is lost at the end of its lease. A renewal creates
-// nothing, except with [WithRestore].
+// nothing, except with [WithRestore]. A renewal that a server has not answered may come late, and
+// end the lock there sooner than a longer [locks.Hold.Extend] since. So such a server confirms no
+// longer extension until it has answered, or for five minutes.
 //
 // The servers keep a lock longer than the lease, by a hundredth of the lease and 2 ms. So their
 // clocks may run faster than the holder's. A hold is valid for the lease, less the time that the

@@ -13,10 +13,12 @@ import (
 
 // inquiry is one request to all servers about some votes.
 type inquiry struct {
-	m     *majority
-	votes []*vote
-	sent  time.Time
-	limit time.Duration // how long the client waits for a server
+	m      *majority
+	votes  []*vote
+	sent   time.Time
+	limit  time.Duration // how long the client waits for a server
+	d      time.Duration // for which the servers shall renew the votes, or 0
+	course *course
 
 	answers chan told
 	came    []told
@@ -32,10 +34,10 @@ type told struct {
 }
 
 // inquire asks all servers for the time limit at most, until all votes are decided.
-func (m *majority) inquire(ctx context.Context, votes []*vote, limit time.Duration,
+func (m *majority) inquire(ctx context.Context, votes []*vote, d, limit time.Duration,
 	ask func(context.Context, node, []driver.HoldID) ([]bool, error)) *inquiry {
-	r := &inquiry{m: m, votes: votes, sent: time.Now(), limit: limit, answers: make(chan told, len(m.nodes)),
-		yes: make([]int, len(votes)), no: make([]int, len(votes))}
+	r := &inquiry{m: m, votes: votes, sent: time.Now(), limit: limit, d: d, answers: make(chan told, len(m.nodes)),
+		course: newCourse(len(m.nodes)), yes: make([]int, len(votes)), no: make([]int, len(votes))}
 	ids := make([]driver.HoldID, len(votes))
 	for k, v := range votes {
 		ids[k] = driver.HoldID{Name: v.name, Acquisition: v.id}
@@ -45,9 +47,11 @@ func (m *majority) inquire(ctx context.Context, votes []*vote, limit time.Durati
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 			defer cancel()
 			held, err := ask(ctx, node, ids)
+			r.course.end(i, err)
 			r.answers <- told{i, held, err}
 		})
 		if !asked {
+			r.course.end(i, nil)
 			r.answers <- told{i, nil, locks.ErrClosed}
 		}
 	}
@@ -82,13 +86,19 @@ func (r *inquiry) count(a told) {
 	if a.err != nil {
 		r.errs = append(r.errs, fmt.Errorf("server %d: %w", a.node, a.err))
 	}
-	for k := range a.held {
+	short := false
+	for k, v := range r.votes[:len(a.held)] {
 		switch {
+		case a.held[k] && !v.lasts(a.node, r.d):
+			short = true
 		case a.held[k]:
 			r.yes[k]++
 		case a.err == nil:
 			r.no[k]++
 		}
+	}
+	if short && a.err == nil {
+		r.errs = append(r.errs, fmt.Errorf("server %d: %w", a.node, errStraggler))
 	}
 }
 
@@ -104,6 +114,18 @@ func (r *inquiry) decided() bool {
 		}
 	}
 	return true
+}
+
+// leave notes the requests that may renew confirmed votes later. A vote without a majority is in
+// doubt for the caller in any case.
+func (r *inquiry) leave() {
+	var confirmed []*vote
+	for k, v := range r.votes {
+		if r.confirmed(k) {
+			confirmed = append(confirmed, v)
+		}
+	}
+	r.course.leave(confirmed, r.d)
 }
 
 // restore creates confirmed votes on the servers that lack them, when all servers have answered.
@@ -122,7 +144,9 @@ func (r *inquiry) restore(d time.Duration) {
 			r.m.jobs.Go(func() {
 				ctx, cancel := context.WithTimeout(r.m.life, r.limit)
 				defer cancel()
-				r.m.ask(ctx, a.node, r.votes[k], d)
+				v := r.votes[k]
+				s := v.straggle(a.node, d)
+				v.catchUp(a.node, s, r.m.ask(ctx, a.node, v, d).err)
 			})
 		}
 	}

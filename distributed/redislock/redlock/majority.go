@@ -149,7 +149,7 @@ func (m *majority) Lookup(ctx context.Context, req driver.Request) (driver.Reply
 	if v == nil || v.ended.Load() {
 		return driver.Reply{}, nil
 	}
-	q := m.inquire(ctx, []*vote{v}, m.patience(v.lease),
+	q := m.inquire(ctx, []*vote{v}, 0, m.patience(v.lease),
 		func(ctx context.Context, node node, ids []driver.HoldID) ([]bool, error) {
 			r, err := node.Lookup(ctx, driver.Request{HoldID: ids[0]})
 			return []bool{r.Held}, err
@@ -205,10 +205,11 @@ func (m *majority) Renew(ctx context.Context, holds []driver.HoldID, d time.Dura
 	if len(votes) == 0 {
 		return held, nil
 	}
-	r := m.inquire(ctx, votes, limit, func(ctx context.Context, node node, ids []driver.HoldID) ([]bool, error) {
+	r := m.inquire(ctx, votes, d, limit, func(ctx context.Context, node node, ids []driver.HoldID) ([]bool, error) {
 		return node.Renew(ctx, ids, long)
 	})
 	open := !r.decided()
+	r.leave()
 	for k, v := range votes {
 		held[index[k]] = r.confirmed(k)
 		if !r.denied(k) {

@@ -64,9 +64,10 @@ type seat struct {
 	asked bool // a deletion was sent before, and may have deleted the vote
 
 	// Guarded by vote.mu.
-	clearing bool  // a goroutine deletes the vote
-	gone     bool  // the server was noted
-	why      error // the error of the last deletion, or nil
+	clearing   bool  // a goroutine deletes the vote
+	gone       bool  // the server was noted
+	why        error // the error of the last deletion, or nil
+	stragglers stragglers
 }
 
 // join counts another request of the same acquisition, for which next was made, as a request of v.
