@@ -81,33 +81,51 @@ func TestStampedReadersBeforeAWriterAreNotSent(t *testing.T) {
 	l.UnlockWrite(asks(t, l, w))
 }
 
+// The time does not count: the reader spends most of it without a processor.
 func TestAStampedReaderSentInVainTooOftenHasTheLockReserved(t *testing.T) {
-	for name, limit := range map[string]struct {
-		passes time.Duration
-		sent   int
-	}{"races": {0, syncq.MaxLost}, "time": {syncq.MaxBarging, 2}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l, held := sending(t)
-				n := waits(l, false)
-				for range limit.sent {
-					require.False(t, StampedReserved(l))
-					l.UnlockWrite(held)
-					require.False(t, l.HasQueued(), "it is sent")
-					held = l.WriteLock()
-					time.Sleep(limit.passes)
-					require.Zero(t, asks(t, l, n))
-				}
-				fresh := waits(l, false)
-				require.True(t, StampedReserved(l))
-				l.UnlockWrite(held)
-				require.Zero(t, l.spinWrite(), "no writer comes before it any more")
-				l.UnlockRead(asks(t, l, n))
-				require.NotZero(t, fresh.granted, "and all readers enter with it")
-				l.UnlockRead(asks(t, l, fresh))
-				require.False(t, l.IsReadLocked())
-			})
-		})
+	synctest.Test(t, func(t *testing.T) {
+		l, held := sending(t)
+		n := waits(l, false)
+		for range syncq.MaxLost {
+			require.False(t, StampedReserved(l))
+			time.Sleep(time.Hour)
+			l.UnlockWrite(held)
+			require.False(t, l.HasQueued(), "it is sent")
+			held = l.WriteLock()
+			require.Zero(t, asks(t, l, n))
+		}
+		fresh := waits(l, false)
+		require.True(t, StampedReserved(l))
+		l.UnlockWrite(held)
+		require.Zero(t, l.spinWrite(), "no writer comes before it any more")
+		l.UnlockRead(asks(t, l, n))
+		require.NotZero(t, fresh.granted, "and all readers enter with it")
+		l.UnlockRead(asks(t, l, fresh))
+		require.False(t, l.IsReadLocked())
+	})
+}
+
+func TestAStampedWriterSpinsForFewReadersOnceThreeHaveWaited(t *testing.T) {
+	l, held := sending(t)
+	require.True(t, l.worthSpinning(), "for a writer it spins anyway")
+	a, b := waits(l, false), waits(l, false)
+	l.UnlockWrite(held)
+	for _, n := range []*stampedWaiter{a, b} {
+		st := asks(t, l, n)
+		require.False(t, l.worthSpinning(), "only two have waited")
+		l.UnlockRead(st)
+	}
+
+	held = l.WriteLock()
+	a, b, c := waits(l, false), waits(l, false), waits(l, false)
+	l.UnlockWrite(held)
+	var readers []Stamp
+	for i, n := range []*stampedWaiter{a, b, c} {
+		readers = append(readers, asks(t, l, n))
+		require.Equal(t, i < syncq.SpinReaders, l.worthSpinning(), i)
+	}
+	for _, st := range readers {
+		l.UnlockRead(st)
 	}
 }
 

@@ -30,8 +30,8 @@ import (
 //     one step it ends its own hold and admits the front.
 //  5. If the lock becomes free, and only readers wait, all of them are sent: they leave the list,
 //     and are unparked. Each of them asks for the lock as a newcomer does when it runs. If it asks
-//     in vain, it waits again, from step 2. If one of the readers has been sent in vain for too
-//     long, none is sent, and step 6 follows.
+//     in vain, it waits again, from step 2. If one of the readers has been sent in vain
+//     syncq.MaxLost times, none is sent, and step 6 follows.
 //  6. Otherwise, if the lock becomes free, the first waiter is only woken: it is unparked, and
 //     stays in the list. It acquires the lock when it runs. If a writer has barged, the waiter
 //     settles again, and parks.
@@ -63,9 +63,9 @@ import (
 //
 // # Who gets the lock
 //
-// A waiter that was woken or sent in vain syncq.MaxLost times, or for too long, has the lock
-// reserved: WriteLock does not acquire the free word until that waiter has had it. For a reader,
-// too long is syncq.MaxBarging from its first vain look on. For a writer, it is syncq.MaxBarging
+// A waiter that was woken or sent in vain syncq.MaxLost times, or woken in vain for too long, has
+// the lock reserved: WriteLock does not acquire the free word until that waiter has had it. For a
+// reader, too long is syncq.MaxBarging from its first vain look on. For a writer, it is syncq.MaxBarging
 // from its arrival on, and as much again for each syncq.LongQueue waiters. If an awake writer gets
 // no processor, a writer that overtakes it makes the reservation (countBarger). A waiting writer
 // that gets the lock makes the reservation for the next one (reserveOverdue). If a waiter with a
@@ -141,7 +141,8 @@ func (l *StampedLock) look(n *stampedWaiter, ended bool) (st Stamp, over bool) {
 		l.guard.Unlock()
 		if st = l.acquireRead(pending); st == 0 && !ended {
 			n.sent, n.next = false, nil
-			n.lose(l.patience(n))
+			n.lost++
+			n.reserved = n.reserved || n.lost >= syncq.MaxLost
 			l.join(n)
 		}
 	case ended:
@@ -171,23 +172,17 @@ func (l *StampedLock) look(n *stampedWaiter, ended bool) (st Stamp, over bool) {
 	return st, ended || st != 0
 }
 
-// lose counts that n, which is in the list, was woken in vain.
+// lose counts that n, which is in the list, was woken in vain. The guard is held.
 func (l *StampedLock) lose(n *stampedWaiter) {
 	l.count(n, -1)
-	n.lose(l.patience(n))
-	l.count(n, 1)
-}
-
-// lose counts that n was woken or sent in vain.
-func (n *stampedWaiter) lose(patience time.Duration) {
 	if n.lost++; n.since.IsZero() {
 		n.since = time.Now()
 	}
-	n.reserved = n.reserved || n.lost >= syncq.MaxLost || time.Since(n.since) >= patience
+	n.reserved = n.reserved || n.lost >= syncq.MaxLost || time.Since(n.since) >= l.patience(n)
+	l.count(n, 1)
 }
 
-// patience is how long n waits before the lock is reserved for it. The guard is held, or n is a
-// reader.
+// patience is how long n waits before the lock is reserved for it. The guard is held.
 func (l *StampedLock) patience(n *stampedWaiter) time.Duration {
 	if !n.write {
 		return syncq.MaxBarging
@@ -204,7 +199,7 @@ func (l *StampedLock) patience(n *stampedWaiter) time.Duration {
 // Other goroutines may change the word meanwhile. But the first waiter stays woken while the guard
 // is held, and reserved is legal in all words of the table with a first waiter that was woken.
 func (l *StampedLock) countBarger() {
-	if !l.barged.Count(bargedRounds) || !l.guard.TryLock() {
+	if !l.barges.Count(bargedRounds) || !l.guard.TryLock() {
 		return
 	}
 	defer l.guard.Unlock()
@@ -329,7 +324,7 @@ func (l *StampedLock) admit(s, to uint64, awake bool) (first *stampedWaiter, k i
 }
 
 // sends reports whether a release that frees the lock sends all waiters: readers only, none of
-// which was sent in vain for too long, or is awake. A writer behind the readers would be woken with
+// which was sent in vain too often, or is awake. A writer behind the readers would be woken with
 // them, and could overtake them. Under exploration no reader is sent, because the schedules in
 // which the reader comes later show the same.
 func (l *StampedLock) sends() bool {
@@ -428,7 +423,9 @@ func (l *StampedLock) remove(n *stampedWaiter) {
 }
 
 func (l *StampedLock) count(n *stampedWaiter, by int32) {
-	l.waiting += by
+	if l.waiting += by; l.waiting == 3 {
+		l.barges.Crowd() // of two waiters, one may have been woken by the other
+	}
 	if n.write {
 		l.writers += by
 	}
@@ -449,14 +446,14 @@ const (
 // spins is true if a holder can run while another goroutine spins.
 var spins = runtime.NumCPU() > 1
 
-// spinWrite tries for a short while to acquire the lock for writing, until goroutines read.
+// spinWrite tries for a short while to acquire the lock for writing.
 func (l *StampedLock) spinWrite() Stamp {
 	st := l.acquireWrite(reserved)
 	if sched.On && sched.Explored() {
 		return st
 	}
 	for range writeRounds {
-		if st != 0 || !spins || l.state.Load()&readers != 0 {
+		if st != 0 || !l.worthSpinning() {
 			break
 		}
 		pause.Pause(spinPause)
@@ -465,7 +462,13 @@ func (l *StampedLock) spinWrite() Stamp {
 	return st
 }
 
-// spinRead does the same for a read hold, until a writer waits.
+// worthSpinning reports whether a writer goes on to spin, for the reasons that internal/syncq gives.
+func (l *StampedLock) worthSpinning() bool {
+	s := l.state.Load() & readers
+	return spins && (s == 0 || s <= syncq.SpinReaders*reader && l.barges.Crowded())
+}
+
+// spinRead tries for a short while to acquire the lock for reading, until a writer waits.
 func (l *StampedLock) spinRead() Stamp {
 	st := l.acquireRead(pending)
 	if sched.On && sched.Explored() {

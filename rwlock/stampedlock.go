@@ -90,7 +90,7 @@ type StampedLock struct {
 	waiting    int32          // guarded: the number of waiters
 	writers    int32          // guarded: the number of waiting writers
 	overflow   int32          // guarded: the number of read holds that do not fit state
-	barged     syncq.Barges   // write holds taken past waiters: see countBarger
+	barges     syncq.Barges   // see countBarger and worthSpinning
 
 	table atomic.Pointer[stampedTable] // see stamped_table.go
 	crowd atomic.Uint32                // reads beside others; see stamped_table.go

@@ -38,15 +38,22 @@ func (s *Sync) Barged() {
 // takes as long as several acquisitions. So many acquisitions with short sections take some 20 µs.
 const bargedRounds = 64
 
-// Barges is the field barged for a lock with a queue of its own. Only the holder changes it.
-type Barges struct{ n count }
+// Barges has the field barged and the mark crowded of a lock with a queue of its own.
+type Barges struct{ n, crowd mark }
 
-// Count counts another acquisition, and reports true once in so many rounds, a power of two.
-func (b *Barges) Count(rounds uint32) bool {
-	n := b.n.own() + 1
+// Count counts another acquisition, and reports true once in so many rounds, a power of two. Only
+// the holder calls it.
+func (b *Barges) Count(rounds uint8) bool {
+	n := b.n.load() + 1
 	b.n.set(n)
 	return n&(rounds-1) == 0
 }
+
+// Crowd notes that more than two parties want the lock. The guard of the lock's queue is held.
+func (b *Barges) Crowd() { b.crowd.set(1) }
+
+// Crowded reports whether Crowd was called.
+func (b *Barges) Crowded() bool { return b.crowd.load() != 0 }
 
 // reserveOverdue reserves the lock, which is held, for the first waiter if that is awake and
 // overdue. The next release then hands the lock over, even if the waiter still needs a processor.

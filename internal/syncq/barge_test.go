@@ -135,6 +135,32 @@ func TestAHandOverToAnOverdueWriterYields(t *testing.T) {
 	require.Greater(t, first, rounds/2)
 }
 
+func TestAWriterSpinsForFewReaders(t *testing.T) {
+	var s ReadWrite
+	s.queue.marks.set(crowded)
+	for readers, spins := range map[int]bool{1: true, SpinReaders: true, SpinReaders + 1: false} {
+		word := uint64(readers)*oneHold | flagShared
+		require.Equal(t, spins, s.worthSpinning(word), readers)
+		require.Equal(t, spins, s.worthSpinning(word|Awake), readers)
+		require.False(t, s.worthSpinning(word|flagQueued|flagReserved), readers)
+		require.False(t, s.worthSpinning(word|flagVisible), "the table has one of the holds")
+	}
+}
+
+func TestAWriterSpinsForReadersOnceTwoHaveWaited(t *testing.T) {
+	var s ReadWrite
+	require.True(t, s.TryLock(Owned(1)))
+	for o := int64(2); o <= 3; o++ {
+		require.False(t, s.worthSpinning(OneShared), "fewer than two have waited")
+		require.True(t, s.worthSpinning(Value(7)), "for a writer it spins anyway")
+		waiter := run(func() bool { return s.AcquireRead(Owned(o), nil) == Acquired })
+		defer func() { require.True(t, waiter.result(t) && s.ReleaseRead(o)) }()
+		testbed.Await(t, func() bool { return s.Len() == int(o)-1 })
+	}
+	require.True(t, s.worthSpinning(OneShared))
+	require.True(t, s.Release(1))
+}
+
 func TestSpinsInVainAreShorterUntilOneSucceeds(t *testing.T) {
 	defer func(was bool) { spins = was }(spins)
 	spins = true

@@ -68,9 +68,10 @@
 // it runs. The lock is free meanwhile. If the readers were granted the lock instead, the next
 // writer would wait until each reader has a processor. Each goroutine that comes meanwhile would
 // park. If a writer waits behind the readers, they are granted the lock, because the writer would
-// be woken with them and could overtake them. A reader that was sent in vain too often, or has
-// waited for too long then, is not sent again. The next release grants the lock to the group of
-// that reader.
+// be woken with them and could overtake them. A reader that was sent in vain MaxLost times is not
+// sent again. The next release grants the lock to the group of that reader. How long a reader has
+// waited does not count: most of that time the reader waits for a processor, and if it were granted
+// the lock, all others would wait for this processor too.
 //
 // A waiter's swap that fails ends nothing. The word has changed, the waiter is awake still, and it
 // looks again. Only a swap that succeeds takes the lock, or puts the waiter to sleep on a word that

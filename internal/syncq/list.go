@@ -20,6 +20,7 @@ type list struct {
 const (
 	watched uint8 = 1 << iota // the watcher knows the lock
 	inOrder                   // FIFO from New on, or since the first waiter or condition that said so
+	crowded                   // two parties have waited for the lock at once: see worthSpinning
 )
 
 // policy returns the policy of the lock. It never changes from FIFO to NonFair.
@@ -42,7 +43,9 @@ func (l *list) push(n *node) {
 		l.tail.next = n
 	}
 	l.tail = n
-	l.len++
+	if l.len++; l.len == 2 {
+		l.marks.set(l.marks.load() | crowded)
+	}
 }
 
 // remove takes n out of l.

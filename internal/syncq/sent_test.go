@@ -90,36 +90,49 @@ func overtakes(t *testing.T, s *ReadWrite, n *node) {
 	}
 }
 
+// The time does not count: see TestAReaderSentInVainIsSentAgainHoweverLongItHasWaited.
 func TestAReaderSentInVainTooOftenIsGrantedTheLock(t *testing.T) {
-	for name, limit := range map[string]struct {
-		passes time.Duration
-		sent   int
-	}{"races": {0, MaxLost}, "time": {MaxBarging, 1}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := readable(t)
-				n := sleepingReader(t, s, 2)
-				for range limit.sent {
-					time.Sleep(limit.passes)
-					require.True(t, s.Release(1))
-					require.Zero(t, s.Word.Load())
-					overtakes(t, s, n)
-				}
-				fresh := sleepingReader(t, s, 3)
-				require.True(t, s.Release(1))
-				require.False(t, s.TryLock(Owned(1)), "the lock is handed over")
-				require.Equal(t, 2, s.Shared(), "to all readers")
-				for _, n := range []*node{n, fresh} {
-					n.place.Park()
-					queued, _ := n.askAgain()
-					require.False(t, queued)
-					n.recycle()
-					require.True(t, s.UnlockShared())
-				}
-				idle(t, s)
-			})
-		})
+	s := readable(t)
+	n := sleepingReader(t, s, 2)
+	for range MaxLost {
+		require.True(t, s.Release(1))
+		require.Zero(t, s.Word.Load())
+		overtakes(t, s, n)
 	}
+	fresh := sleepingReader(t, s, 3)
+	require.True(t, s.Release(1))
+	require.False(t, s.TryLock(Owned(1)), "the lock is handed over")
+	require.Equal(t, 2, s.Shared(), "to all readers")
+	for _, n := range []*node{n, fresh} {
+		n.place.Park()
+		queued, _ := n.askAgain()
+		require.False(t, queued)
+		n.recycle()
+		require.True(t, s.UnlockShared())
+	}
+	idle(t, s)
+}
+
+// If the reader were granted the lock, all others would wait until the reader has a processor.
+func TestAReaderSentInVainIsSentAgainHoweverLongItHasWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := readable(t)
+		n := sleepingReader(t, s, 2)
+		for range 2 {
+			time.Sleep(time.Hour)
+			require.True(t, s.Release(1))
+			overtakes(t, s, n)
+		}
+		time.Sleep(time.Hour)
+		require.True(t, s.Release(1))
+		require.Zero(t, s.Word.Load(), "the lock is free before the reader runs")
+		n.place.Park()
+		queued, _ := n.askAgain()
+		require.False(t, queued)
+		n.recycle()
+		require.True(t, s.UnlockShared())
+		idle(t, s)
+	})
 }
 
 // A sent reader that is overdue would otherwise wait while others are sent.

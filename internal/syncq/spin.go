@@ -31,16 +31,18 @@ const (
 var spins = runtime.NumCPU() > 1
 
 // Spin takes a lock that becomes free within a short spin (NonFair). It stops when the lock is
-// reserved for the first waiter, or shared. The next holder, or the readers, often still need a
-// processor then, perhaps the spinner's own. Under FIFO a spin would be in vain for the same
-// reason.
+// reserved for the first waiter: the next holder often still needs a processor then, perhaps the
+// spinner's own. Under FIFO a spin would be in vain for the same reason.
+//
+// Spin also stops when readers are in the table, or more than SpinReaders hold the lock, or two
+// parties never waited for the lock at once. See worthSpinning.
 func (s *Sync) Spin(p Party) bool {
 	if sched.On && sched.Explored() {
 		return false
 	}
 	word, failed := &s.Word, s.queue.failed.load()
 	rounds := spinRounds >> (failed / failures)
-	for k := 0; k < rounds && spins && word.Load()&(flagReserved|flagShared) == 0; k++ {
+	for k := 0; k < rounds && spins && s.worthSpinning(word.Load()); k++ {
 		pause.Pause(spinPause)
 		if w := word.Load(); free(w) && word.CompareAndSwap(w, w|p.value) {
 			if failed != 0 {
@@ -56,6 +58,25 @@ func (s *Sync) Spin(p Party) bool {
 		s.queue.failed.set(failed + 1)
 	}
 	return false
+}
+
+// SpinReaders is how many readers may hold a lock for which a writer spins. A group of readers that
+// were granted the lock is larger, and waits for processors.
+const SpinReaders = 2
+
+// worthSpinning reports whether a writer spins for the lock, whose word is w.
+//
+// A writer that queues behind a reader keeps all later readers out until the writer has had a
+// processor. In a crowd the others park meanwhile, and a processor is idle. With 8 goroutines, 10 %
+// writes, and 300 ns of work inside of the lock and 300 ns outside, an operation takes 0.7 times as
+// long with this spin. Two goroutines with empty sections would take 1.3 times as long: without it,
+// one of them has the lock for itself until the other is awake. So a writer spins behind readers
+// only in a lock for which two parties have waited at once.
+func (s *Sync) worthSpinning(w uint64) bool {
+	if w&flagShared == 0 {
+		return w&flagReserved == 0
+	}
+	return w&(flagReserved|flagVisible) == 0 && w < (SpinReaders+1)*oneHold && s.queue.marks.load()&crowded != 0
 }
 
 // awaitReaders spins while n, a writer, waits for readers that drain from the table. A short read

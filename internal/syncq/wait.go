@@ -278,7 +278,7 @@ func (n *node) tryEnqueue() (wake *node, queued bool) {
 		switch {
 		case !ok:
 			// The first writer behind readers has the lock reserved at once.
-			timed := n.sendable || !n.shared && (s.queue.head != nil || w&flagShared == 0)
+			timed := !n.shared && (s.queue.head != nil || w&flagShared == 0)
 			if n.policy == NonFair && n.since == 0 && timed {
 				n.since = clock()
 			}
@@ -295,7 +295,7 @@ func (n *node) tryEnqueue() (wake *node, queued bool) {
 func (n *node) push() (wake *node) {
 	s := n.s
 	if n.lost > 0 { // a reader that was sent in vain
-		n.sendable = n.sendable && n.lost < MaxLost && !n.overdue()
+		n.sendable = n.sendable && n.lost < MaxLost
 	}
 	n.reserved = n.reserved || n.policy == NonFair && (n.shared || n.since == due)
 	s.queue.admitBy(n.policy)
