@@ -8,9 +8,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/fair"
 	"github.com/jucgo/locks/keyed"
 	"github.com/jucgo/locks/rwlock"
+	"github.com/jucgo/locks/synchronizer"
 )
 
 // crowdWork is how long a goroutine of a crowd works inside of the lock, and outside.
@@ -26,6 +28,9 @@ func crowds() (ws []Workload) {
 	overtaking = append(overtaking, Lock{
 		Name: "keyed.Mutex",
 		New:  func() sync.Locker { return new(keyed.Mutexes[string]).Of("key") },
+	}, Lock{
+		Name: ruledNon,
+		New:  func() sync.Locker { return byRules{synchronizer.New(mutexRules{}, 0, locks.NonFair)} },
 	})
 	for _, size := range crowdSizes {
 		name := fmt.Sprintf("crowd of %s", thousands(size))
@@ -68,7 +73,7 @@ func crowds() (ws []Workload) {
 func crowdTargets(ratio float64) []Target {
 	return []Target{
 		{"fair.BargingMutex", Reference, ratio}, {"reentrant.Mutex", Reference, ratio},
-		{"spin.Mutex", Reference, ratio}, {"keyed.Mutex", Reference, ratio},
+		{"spin.Mutex", Reference, ratio}, {"keyed.Mutex", Reference, ratio}, {ruledNon, Reference, ratio},
 		{"rwlock.RWMutex", "sync.RWMutex", ratio}, {"rwlock.StampedLock", "sync.RWMutex", ratio},
 	}
 }
