@@ -106,6 +106,7 @@ type answer struct {
 		Name, Error string
 		Held        bool
 		Waiting     int
+		Holders     []struct{ Permits int64 }
 	}
 	Stacks  []string
 	Stopped float64 `json:"stoppedSeconds"`
@@ -512,16 +513,18 @@ func (i inspector) Inspect(context.Context) (locks.Info, error) { return i.info,
 func TestWatchedLocksAreInspected(t *testing.T) {
 	info := locks.Info{Held: true, Waiting: 2, Holders: []locks.Party{{
 		Label: "worker", Host: "db1", PID: 12, Since: time.Now().Add(-time.Minute), Left: 20 * time.Second, Token: 9,
+		Permits: 3,
 	}}}
 	h := locksdebug.Handler(locksdebug.WithInspector("report", inspector{info: info}),
 		locksdebug.WithInspector("broken", inspector{err: errors.New("store out of reach")}))
 	a := ask(t, h)
 	require.Equal(t, "report", a.Watched[0].Name)
+	require.EqualValues(t, 3, a.Watched[0].Holders[0].Permits)
 	require.Equal(t, 2, a.Watched[0].Waiting)
 	require.Equal(t, "store out of reach", a.Watched[1].Error)
 	for _, shown := range []string{text(t, h), page(t, h)} {
 		require.Contains(t, shown, "held, 2 waiters")
-		require.Contains(t, shown, "worker, pid 12 on db1, for 1 min 0 s, 20 s left, token 9")
+		require.Contains(t, shown, "worker, pid 12 on db1, for 1 min 0 s, 20 s left, token 9, permits 3")
 		require.Contains(t, shown, "store out of reach")
 	}
 }
@@ -747,6 +750,11 @@ func TestTheQueryFiltersByName(t *testing.T) {
 	shown := get(h, "/?format=html&name=account", "").Body.String()
 	require.Contains(t, shown, "account 1")
 	require.NotContains(t, shown, "session")
+	require.Contains(t, get(h, "/?format=text&name=account", "").Body.String(),
+		"at most\nonly names with account, and all cycles and orphans\n\nLOCK")
+	shown = get(h, "/?format=html&name=acount", "").Body.String()
+	require.Contains(t, shown, "No name that is known has this text.")
+	require.NotContains(t, shown, "no hold is known", "three locks are held")
 }
 
 func TestTheHistoryBeginsWithTheMostContendedName(t *testing.T) {

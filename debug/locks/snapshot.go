@@ -152,6 +152,7 @@ type described struct {
 	Seconds *float64 `json:"seconds,omitempty"`
 	Left    float64  `json:"leftSeconds,omitempty"`
 	Token   uint64   `json:"token,omitempty"`
+	Permits int64    `json:"permits,omitempty"` // of a semaphore
 }
 
 // history has the counts of a recorder under one name.
@@ -399,7 +400,7 @@ func (w watched) ask(ctx context.Context) description {
 		all := []described{}
 		for _, p := range parties {
 			one := described{Label: p.Label, Host: p.Host, PID: p.PID, Left: p.Left.Seconds(), Token: p.Token,
-				Seconds: since(now, p.Since)}
+				Permits: p.Permits, Seconds: since(now, p.Since)}
 			if p.Owner != 0 {
 				one.Owner = p.Owner.String()
 			}

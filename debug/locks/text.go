@@ -219,6 +219,9 @@ func (d described) String() string {
 	if d.Token != 0 {
 		parts = append(parts, fmt.Sprintf("token %d", d.Token))
 	}
+	if d.Permits != 0 {
+		parts = append(parts, fmt.Sprintf("permits %d", d.Permits))
+	}
 	if len(parts) == 0 {
 		return "unknown"
 	}
