@@ -107,16 +107,17 @@ func (c *Client) Semaphore(name string, size int64) (*lease.Semaphore, error) {
 // Names is for people and for monitoring. It reads the store page by page until ctx ends, and the
 // answer describes the past. The locks in the answer depend on the store:
 //
-//	file      every lock that was ever used, except locks with long names
-//	sqlite... of table and queue, the held locks. Other kinds return errors.ErrUnsupported.
-//	redis...  the held locks: keys below the prefix that look like a lock of the kind.
-//	zk        the locks that are held or waited for
-//	etcd      the locks that are held or waited for, also the locks of concurrency.Mutex
-//	consul    every lock that was ever used, also every key of Consul's own lock
-//	nats      every lock that was ever used
-//	s3, gs    every lock that was ever used
-//	dynamodb  every lock that was ever used and not swept. It reads the whole table.
-//	mem       errors.ErrUnsupported
+//	file        every lock that was ever used, except locks with long names
+//	sqlite...   of table and queue, the held locks. Other kinds return errors.ErrUnsupported.
+//	redis...    the held locks: keys below the prefix that look like a lock of the kind.
+//	zk          the locks that are held or waited for
+//	etcd        the locks that are held or waited for, also the locks of concurrency.Mutex
+//	consul      every lock that was ever used, also every key of Consul's own lock
+//	nats        every lock that was ever used
+//	s3, gs      every lock that was ever used
+//	dynamodb    every lock that was ever used and not swept. It reads the whole table.
+//	kubernetes  every lock that was ever used and not swept
+//	mem         errors.ErrUnsupported
 func (c *Client) Names(ctx context.Context, pattern string) ([]string, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("open: list names: %w", locks.ErrNilContext)

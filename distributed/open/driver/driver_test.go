@@ -144,7 +144,7 @@ func TestAWrongURLIsRefusedWithTheReason(t *testing.T) {
 		"many://a b":           "a host must be a name",
 		"many://[x]":           "an address of IPv6",
 		"many://h#":            "%23",
-		"many://h\n":           "control character",
+		"many://h\n":           "control character, such as the end of a line",
 		"many://u:%zz@h":       "hexadecimal",
 		"many://h/%zz":         "hexadecimal",
 		"many://h/a@b":         "%40",

@@ -29,7 +29,7 @@ func (o *Opening) parse(text string) error {
 	}
 	for _, c := range text {
 		if c < ' ' || c == 0x7f {
-			return Reason("it contains a control character")
+			return Reason("it contains a control character, such as the end of a line")
 		}
 	}
 	if strings.Contains(text, "#") {
