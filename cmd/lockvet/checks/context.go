@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
@@ -118,13 +119,13 @@ func checkOwners(pass *analysis.Pass, decl *ast.FuncDecl) {
 			return true
 		}
 		c := lockCallOf(pass.TypesInfo, call)
-		if c == nil || c.path == nil || c.ctx() == nil {
+		if c == nil || c.path == nil {
 			return true
 		}
-		switch c.effect {
-		case acquire:
+		switch {
+		case c.effect == acquire: // without a context, for the calling goroutine
 			acquired[c.path.key()] = append(acquired[c.path.key()], c)
-		case release:
+		case c.effect == release && c.ctx() != nil:
 			released[c.path.key()] = append(released[c.path.key()], c)
 		}
 		return true
@@ -133,10 +134,11 @@ func checkOwners(pass *analysis.Pass, decl *ast.FuncDecl) {
 		parents := map[types.Object]bool{}
 		owned := len(acquired[key]) > 0
 		for _, c := range acquired[key] {
-			owned = owned && o.owned(c.ctx(), parents)
+			owned = owned && c.ctx() != nil && o.owned(c.ctx(), parents)
 		}
 		for _, c := range releases {
-			if owned && !ownerless(c.fn) && !isMisuse(pass, c) && o.lost(c.ctx(), parents) {
+			before := func(a *lockCall) bool { return a.call.Pos() < c.call.Pos() }
+			if owned && slices.ContainsFunc(acquired[key], before) && !ownerless(c.fn) && !isTest(pass, c.call) && o.lost(c.ctx(), parents) {
 				pass.ReportRangef(c.call, "%s of %s with a context that has not the owner of the acquisition",
 					c.fn.Name(), c.path.text)
 			}
@@ -322,6 +324,9 @@ func checkDo(pass *analysis.Pass, call *ast.CallExpr, outer types.Object, lit *a
 	if len(params[0].Names) == 1 {
 		inner = pass.TypesInfo.Defs[params[0].Names[0]]
 	}
+	// A context of a type of its own, as of a web framework, has other uses too.
+	plain := typeName(outer.Type()) == "context.Context" && types.IsInterface(outer.Type())
+	elsewhere := map[*ast.Ident]bool{}
 	var uses []*ast.Ident
 	used, assigned := false, false
 	ast.Inspect(lit.Body, func(n ast.Node) bool {
@@ -329,10 +334,14 @@ func checkDo(pass *analysis.Pass, call *ast.CallExpr, outer types.Object, lit *a
 		case *ast.CallExpr:
 			// This context is meant to survive the loss.
 			return calleeAmong(pass.TypesInfo, n, "context.WithoutCancel") == nil
+		case *ast.SelectorExpr:
+			if id, ok := n.X.(*ast.Ident); ok && !plain && !slices.Contains(ofContext, n.Sel.Name) {
+				elsewhere[id] = true
+			}
 		case *ast.Ident:
 			object := pass.TypesInfo.Uses[n]
 			used = used || object != nil && object == inner
-			if object == outer {
+			if object == outer && !elsewhere[n] {
 				uses = append(uses, n)
 			}
 		case *ast.AssignStmt:
@@ -356,10 +365,15 @@ func checkDo(pass *analysis.Pass, call *ast.CallExpr, outer types.Object, lit *a
 		name := params[0].Names[0]
 		edit.End, edit.NewText = name.End(), []byte(outer.Name())
 	}
-	if !assigned {
+	// A body that declares the name itself would declare the parameter again.
+	declared := pass.TypesInfo.Scopes[lit.Type].Lookup(outer.Name())
+	if plain && !assigned && (declared == nil || declared == inner) {
 		d.SuggestedFixes = []analysis.SuggestedFix{{
 			Message: "Name the context of the function " + outer.Name(), TextEdits: []analysis.TextEdit{edit},
 		}}
 	}
 	pass.Report(d)
 }
+
+// ofContext are the methods of a context.Context.
+var ofContext = []string{"Deadline", "Done", "Err", "Value"}

@@ -30,7 +30,58 @@ func named(outer context.Context, l locks.Locker) error {
 	})
 }
 
+// The body declares ctx itself. So no fix makes a parameter of that name.
+func declares(ctx context.Context, l locks.Locker) error {
+	return locks.Do(ctx, l, func(context.Context) error {
+		ctx := context.WithValue(ctx, 1, 2) // want `the function uses ctx of the caller`
+		return save(ctx)
+	})
+}
+
+func declaresVar(ctx context.Context, l locks.Locker) error {
+	return locks.Do(ctx, l, func(context.Context) error {
+		var ctx = context.WithValue(ctx, 1, 2) // want `the function uses ctx of the caller`
+		return save(ctx)
+	})
+}
+
+func declaresBelow(ctx context.Context, l locks.Locker) error {
+	return locks.Do(ctx, l, func(context.Context) error {
+		if ctx, cancel := context.WithCancel(ctx); ctx != nil { // want `the function uses ctx of the caller`
+			defer cancel()
+			return save(ctx)
+		}
+		return nil
+	})
+}
+
+// A context of a web framework has more methods than a context.Context, which the fix cannot give.
+type request struct{ context.Context }
+
+func (*request) write(string) {}
+
+func ofFramework(r *request, l locks.Locker) error {
+	return locks.Do(r, l, func(context.Context) error {
+		r.write("saves")
+		return save(r) // want `the function uses r of the caller, which does not end when the lock is lost`
+	})
+}
+
+func waitsForFramework(r *request, l locks.Locker) error {
+	return locks.Do(r, l, func(context.Context) error {
+		<-r.Done() // want `the function uses r of the caller`
+		return nil
+	})
+}
+
 // What follows is right.
+
+func answers(r *request, l locks.Locker) error {
+	return locks.Do(r, l, func(context.Context) error {
+		r.write("saved")
+		return nil
+	})
+}
 
 func used(ctx context.Context, l locks.Locker) error {
 	return locks.Do(ctx, l, func(inner context.Context) error {

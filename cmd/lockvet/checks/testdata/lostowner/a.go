@@ -6,6 +6,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/fair"
+	"github.com/jucgo/locks/reentrant"
 )
 
 func background(ctx context.Context, l locks.Locker) error {
@@ -101,4 +102,27 @@ func looped(ctx context.Context, l locks.Locker) error {
 		}
 	}
 	return nil
+}
+
+func ofTheGoroutine(ctx context.Context, l locks.TryLocker, mu *reentrant.Mutex) error {
+	work := locks.WithOwner(ctx, locks.NewOwner())
+	mu.Lock()
+	if err := mu.UnlockContext(ctx); err != nil {
+		return err
+	}
+	if err := mu.LockContext(work); err != nil {
+		return err
+	}
+	return mu.UnlockContext(work)
+}
+
+func ofTheCaller(ctx context.Context, l locks.Locker) error {
+	if err := l.UnlockContext(ctx); err != nil {
+		return err
+	}
+	work := locks.WithOwner(ctx, locks.NewOwner())
+	if err := l.LockContext(work); err != nil {
+		return err
+	}
+	return l.UnlockContext(work)
 }
