@@ -71,6 +71,12 @@ func TestOrdersOfPackagesThatMeetAreReportedWhereTheyMeetOnly(t *testing.T) {
 
 func TestGeneratedFilesAreNotReported(t *testing.T) { compare(t, "generated") }
 
+// The compiler sees what cgo makes of such a file.
+func TestFilesWithCAreNotTakenForGenerated(t *testing.T) {
+	t.Setenv("CGO_ENABLED", "1")
+	compare(t, "cgo")
+}
+
 // go list names the files in the order of their names, and the files are parsed at the same time.
 // So the places of any of them can come first.
 func TestReportsAreEqualInWhateverOrderFilesAreParsed(t *testing.T) {

@@ -49,7 +49,25 @@ func ReportGenerated(too bool) { generatedToo = too }
 func generated(pass *analysis.Pass, pos token.Pos) bool {
 	for _, f := range pass.Files {
 		if f.FileStart <= pos && pos <= f.FileEnd {
-			return ast.IsGenerated(f)
+			return ofGenerator(f)
+		}
+	}
+	return false
+}
+
+// generatedBy matches the comment of a generated file, as ast.IsGenerated does.
+var generatedBy = regexp.MustCompile(`(?m)^// Code generated (by cmd/cgo;)?.* DO NOT EDIT\.$`)
+
+// ofGenerator reports whether a generator has written a file. The command cgo is none: it adds to a
+// file of people that imports "C".
+func ofGenerator(f *ast.File) bool {
+	for _, group := range f.Comments {
+		for _, c := range group.List {
+			for _, m := range generatedBy.FindAllStringSubmatch(c.Text, -1) {
+				if c.Pos() < f.Package && m[1] == "" {
+					return true
+				}
+			}
 		}
 	}
 	return false
@@ -62,7 +80,7 @@ var ignore = regexp.MustCompile(`^//lockvet:ignore (\w+) +\S`)
 var nolint = regexp.MustCompile(`^// ?nolint(?::([\w,-]+))?(?:\s|$)`)
 
 // silenced reports whether a comment silences the check for the line of pos. Such a comment is at
-// the end of this line, or alone on the line before.
+// the end of this line, or one of the comments alone on the lines before.
 func silenced(pass *analysis.Pass, name string, pos token.Pos) bool {
 	at := pass.Fset.Position(pos)
 	for _, f := range pass.Files {
@@ -70,9 +88,10 @@ func silenced(pass *analysis.Pass, name string, pos token.Pos) bool {
 			continue
 		}
 		for _, group := range f.Comments {
+			above := pass.Fset.Position(group.End()).Line == at.Line-1
 			for _, c := range group.List {
-				where := pass.Fset.Position(c.Pos())
-				if silences(c.Text, name) && (where.Line == at.Line || where.Line == at.Line-1 && alone(pass, where)) {
+				sameLine := pass.Fset.Position(c.Pos()).Line == at.Line
+				if silences(c.Text, name) && (sameLine || above && alone(pass, c)) {
 					return true
 				}
 			}
@@ -95,10 +114,11 @@ func silences(comment, name string) bool {
 }
 
 // alone reports whether only space precedes a comment on its line.
-func alone(pass *analysis.Pass, comment token.Position) bool {
-	text, err := pass.ReadFile(comment.Filename)
-	if err != nil || comment.Offset > len(text) {
+func alone(pass *analysis.Pass, comment *ast.Comment) bool {
+	at := pass.Fset.PositionFor(comment.Pos(), false) // in the file that was parsed, as of cgo
+	text, err := pass.ReadFile(at.Filename)
+	if err != nil || at.Offset > len(text) {
 		return false
 	}
-	return strings.TrimSpace(string(text[comment.Offset-comment.Column+1:comment.Offset])) == ""
+	return strings.TrimSpace(string(text[at.Offset-at.Column+1:at.Offset])) == ""
 }

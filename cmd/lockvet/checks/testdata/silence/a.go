@@ -26,6 +26,14 @@ func (q *queue) above() {
 	q.mu.Unlock()
 }
 
+func (q *queue) aboveWithAnother() {
+	q.mu.Lock()
+	//lockvet:ignore doublelock the watchdog has to notice this
+	//lockvet:ignore lockorder another reason
+	q.mu.Lock()
+	q.mu.Unlock()
+}
+
 func (q *queue) byNolint() {
 	q.mu.Lock()
 	q.mu.Lock() //nolint:errcheck,lockvet // it waits
