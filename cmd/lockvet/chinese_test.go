@@ -152,6 +152,8 @@ func TestMessagesOfSeveralPartsAreTranslatedWhole(t *testing.T) {
 			"f locks A.mu (line 3), then calls h, which locks B.mu (line 9); a function in g locks B.mu (line 5), then locks A.mu (line 6)": "持有 A.mu 时获取 B.mu，" +
 			"而 g 中的一个函数中的顺序相反：f 锁定 A.mu（第 3 行），然后调用 h，后者锁定 B.mu（第 9 行）；" +
 			"g 中的一个函数锁定 B.mu（第 5 行），然后锁定 A.mu（第 6 行）",
+		"deferred a function in f calls g, which calls Lock of s.mu before the deferred Unlock: it waits for itself": "defer 的 f 中的一个函数" +
+			"调用 g，后者调用 s.mu 的 Lock，早于 defer 的 Unlock，会一直等自己",
 		"a message of tomorrow": "a message of tomorrow",
 	} {
 		if got := inChinese(message); got != want {

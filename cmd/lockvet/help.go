@@ -38,7 +38,7 @@ const limits = `No report does not mean that there is no mistake. The checks do 
 
 var unseen = []string{
 	"calls through an interface with several types, or through a variable with several functions",
-	"calls of packages of other modules, except for the methods of the locks themselves",
+	"calls of packages of other modules, except for the methods of the locks themselves, and for Do and TryDo",
 	"locks without a fixed name in the function, such as shards[i].mu or the result of a call",
 	"locks that the function hands to other code, and locks that it holds on some paths only",
 	"two objects of one type that are locked in opposite orders",

@@ -539,7 +539,7 @@ func (b *blocking) startsIn(fn *types.Func, call *ast.CallExpr, group types.Obje
 		return false
 	}
 	all := b.fs.values.of(call.Args[0], 0)
-	if len(all) != 1 {
+	if len(all) != 1 || all[0].callee == nil {
 		return true
 	}
 	g := all[0].callee

@@ -90,6 +90,9 @@ func (fs *flows) bound(s *site, held []hold) (bound []hold) {
 				h.class = fs.class(h.path)
 			}
 		}
+		if h.where == "" { // of a function that the source does not show
+			h.where = fs.placeOf(s.call.Pos())
+		}
 		bound = append(bound, h)
 	}
 	return bound
@@ -121,7 +124,7 @@ func (fs *flows) passed(f *function, visit func(calledBack)) {
 			if i >= len(s.call.Args) {
 				continue
 			}
-			if of := fs.values.of(s.call.Args[i], 0); len(of) == 1 {
+			if of := fs.values.of(s.call.Args[i], 0); len(of) == 1 && of[0].callee != nil {
 				visit(calledBack{s, of[0], of[0].callee.name(), byParam[i]})
 			}
 		}
@@ -149,7 +152,7 @@ func (fs *flows) inCaller(c calledBack, p *path) *path {
 // acquiredBack visits the locks that a function acquires again for its caller, which holds them.
 func (fs *flows) acquiredBack(visit func(calledBack, hold, acquisition)) {
 	again := func(c calledBack, p *path, a acquisition) {
-		if p == nil || a.maybe || !fs.knownLock(p) || !fs.stable(p) ||
+		if p == nil || a.maybe || isMisuse(fs.pass, a, c.site.call) || !fs.knownLock(p) || !fs.stable(p) ||
 			fs.released[p.id()] || fs.foreign.released[p.idKey()] {
 			return
 		}
@@ -201,7 +204,7 @@ func (fs *flows) ranges(f *function, visit func(c calledBack, body *site)) {
 			return
 		}
 		made := fs.values.of(maker, 0)
-		if len(made) != 1 || made[0].callee.obj != nil {
+		if len(made) != 1 || made[0].callee == nil || made[0].callee.obj != nil {
 			return
 		}
 		of := fs.values.staticSite(maker, fs.values.declared(maker))

@@ -75,7 +75,8 @@ func isTest(pass *analysis.Pass, n ast.Node) (test bool) {
 	return test
 }
 
-// isMisuse reports whether a test looks at the error of c, as tests of misuse do.
-func isMisuse(pass *analysis.Pass, c *lockCall) bool {
-	return c.outcome != always && isTest(pass, c.call)
+// isMisuse reports whether a test makes an acquisition by a call, and looks at its error, as tests of
+// misuse do.
+func isMisuse(pass *analysis.Pass, a acquisition, call *ast.CallExpr) bool {
+	return a.call.outcome != always && isTest(pass, call)
 }

@@ -34,11 +34,11 @@ func runDeferLoop(pass *analysis.Pass, fs *flows) {
 				if !ok {
 					continue
 				}
-				c := f.byCall[d.Call]
-				if c == nil || c.effect != release || !plain(c.fn) {
-					continue
-				}
-				if lock := f.lockedInLoop(d, c); lock != nil {
+				for _, c := range f.deferredReleases(d) {
+					lock := f.lockedInLoop(d, c)
+					if lock == nil {
+						continue
+					}
 					pass.Report(analysis.Diagnostic{
 						Pos: d.Pos(), End: d.End(),
 						Message: fmt.Sprintf(
@@ -50,6 +50,21 @@ func runDeferLoop(pass *analysis.Pass, fs *flows) {
 			}
 		}
 	}
+}
+
+// deferredReleases returns the releases of d: by itself, by its literal, or by a function of the
+// package.
+func (f *function) deferredReleases(d *ast.DeferStmt) (all []*lockCall) {
+	add := func(c *lockCall) {
+		if c != nil && c.effect == release && plain(c.fn) {
+			all = append(all, c)
+		}
+	}
+	add(f.byCall[d.Call])
+	for _, t := range f.locks {
+		add(t.calling[d.Call])
+	}
+	return all
 }
 
 // lockedInLoop returns the acquisition of the lock of c that the loop around d repeats, or nil.

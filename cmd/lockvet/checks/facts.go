@@ -208,14 +208,17 @@ func (fs *flows) importFacts() {
 // function. The result has no body.
 func (fs *flows) imported(call *ast.CallExpr) *function {
 	fn := calleeOf(fs.info, call)
-	if fn == nil || fn.Pkg() == nil || fn.Pkg() == fs.pass.Pkg || !fs.foreign.packages[fn.Pkg().Path()] {
+	if fn == nil || fn.Pkg() == nil || fn.Pkg() == fs.pass.Pkg || !ours(fn) && !fs.foreign.packages[fn.Pkg().Path()] {
 		return nil
 	}
 	fn = fn.Origin()
 	if f, known := fs.foreign.functions[fn]; known {
 		return f
 	}
-	fs.foreign.functions[fn] = nil
+	fs.foreign.functions[fn] = fs.doing(fn)
+	if f := fs.foreign.functions[fn]; f != nil || !fs.foreign.packages[fn.Pkg().Path()] {
+		return f
+	}
 	var s summary
 	if _, ofLock := lockMethod(fn); ofLock || !fs.pass.ImportObjectFact(fn, &s) {
 		return nil

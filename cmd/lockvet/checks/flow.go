@@ -114,11 +114,13 @@ type tracked struct {
 	calling map[*ast.CallExpr]*lockCall // calls of functions that acquire or release the lock
 	before  map[*ast.CallExpr]set
 	stops   map[ast.Node]set // the states before statements with operations on channels
-	exits   map[*ast.ReturnStmt]set
-	in      []set   // the states at the start of each block
-	out     [][]set // the states at the end of each block, for each successor
-	escaped bool    // other code can acquire and release the lock too, as far as is known
-	foreign bool    // the function releases a hold that it has not acquired
+	// deferring has the states before deferred calls of other functions than those of the lock.
+	deferring map[*ast.CallExpr]set
+	exits     map[*ast.ReturnStmt]set
+	in        []set   // the states at the start of each block
+	out       [][]set // the states at the end of each block, for each successor
+	escaped   bool    // other code can acquire and release the lock too, as far as is known
+	foreign   bool    // the function releases a hold that it has not acquired
 }
 
 // releases reports whether the function itself releases the lock.
@@ -489,7 +491,7 @@ func (fs *flows) collect(f *function) {
 		if t == nil {
 			t = &tracked{
 				path: p, before: map[*ast.CallExpr]set{}, exits: map[*ast.ReturnStmt]set{},
-				calling: map[*ast.CallExpr]*lockCall{}, stops: map[ast.Node]set{},
+				calling: map[*ast.CallExpr]*lockCall{}, stops: map[ast.Node]set{}, deferring: map[*ast.CallExpr]set{},
 			}
 			f.byKey[key] = t
 			f.locks = append(f.locks, t)
@@ -643,6 +645,9 @@ func (fs *flows) escapes(root inspector.Cursor) (found []*path) {
 		}
 		if p != nil {
 			found = append(found, p)
+			if q := p.toEmbedded(); q != nil && isLock(fs.target(c)) {
+				found = append(found, q)
+			}
 		}
 	}
 	return found
@@ -685,6 +690,57 @@ func (fs *flows) passedOn(c inspector.Cursor) bool {
 	}
 }
 
+// target returns the type to which an expression is passed or assigned, if that is an interface.
+func (fs *flows) target(c inspector.Cursor) (t types.Type) {
+	for {
+		e, ok := c.Node().(ast.Expr)
+		if !ok {
+			return nil
+		}
+		switch parent := c.Parent().Node().(type) {
+		case *ast.ParenExpr, *ast.UnaryExpr:
+			c = c.Parent()
+			continue
+		case *ast.CallExpr:
+			i := slices.Index(parent.Args, e)
+			switch of := fs.info.TypeOf(parent.Fun); {
+			case i < 0 || of == nil:
+			case fs.info.Types[parent.Fun].IsType():
+				t = of
+			default:
+				if s, ok := of.Underlying().(*types.Signature); ok {
+					t = paramAt(s, i)
+				}
+			}
+		case *ast.AssignStmt:
+			if i := slices.Index(parent.Rhs, e); i >= 0 && len(parent.Lhs) == len(parent.Rhs) {
+				t = fs.info.TypeOf(parent.Lhs[i])
+			}
+		case *ast.ValueSpec:
+			if parent.Type != nil {
+				t = fs.info.TypeOf(parent.Type)
+			}
+		}
+		if t == nil || !types.IsInterface(t) {
+			return nil
+		}
+		return t
+	}
+}
+
+// paramAt returns the type of argument i of a function.
+func paramAt(s *types.Signature, i int) types.Type {
+	last := s.Params().Len() - 1
+	if last < 0 {
+		return nil
+	}
+	t := s.Params().At(min(i, last)).Type()
+	if list, ok := t.Underlying().(*types.Slice); ok && s.Variadic() && i >= last {
+		return list.Elem()
+	}
+	return t
+}
+
 // lent reports whether a call gives an argument to a function of the package that only acquires and
 // releases it, and calls such functions with it. Then the function's changes tell what becomes of
 // the argument.
@@ -710,6 +766,9 @@ func (fs *flows) ofExpression(call *ast.CallExpr) bool {
 // isLock reports whether a type has the methods of a lock, as a pointer to a sync.Mutex and a
 // sync.Locker have.
 func isLock(t types.Type) bool {
+	if t == nil {
+		return false
+	}
 	o, _, _ := types.LookupFieldOrMethod(t, false, nil, "Unlock")
 	fn, ok := o.(*types.Func)
 	if !ok {

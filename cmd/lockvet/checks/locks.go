@@ -335,6 +335,21 @@ func (p *path) through(t types.Type, index []int) *path {
 	return extended
 }
 
+// toEmbedded returns the path to the embedded lock by which the type of p has the methods of a lock,
+// or nil.
+func (p *path) toEmbedded() *path {
+	t := p.typ()
+	o, index, _ := types.LookupFieldOrMethod(types.NewPointer(t), true, nil, "Unlock")
+	fn, ok := o.(*types.Func)
+	if !ok || len(index) < 2 {
+		return nil
+	}
+	if _, ok := lockMethod(fn); !ok {
+		return nil
+	}
+	return p.through(t, index[:len(index)-1])
+}
+
 // toReceiver returns the path to the receiver of a selected method, or nil. The receiver is e or an
 // embedded field of it.
 func toReceiver(info *types.Info, e ast.Expr, selected *types.Selection) *path {

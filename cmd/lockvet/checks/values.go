@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"go/ast"
 	"go/constant"
 	"go/token"
@@ -25,16 +26,16 @@ type site struct {
 
 // A value is a function that a variable or a field can have.
 type value struct {
-	callee *function
-	recv   *path // of a method value
+	callee *function // nil if the package does not show which one it is
+	recv   *path     // of a method value
 	owner  *path
 }
 
 // A source is an expression that a variable or field gets.
 type source struct {
-	e     ast.Expr
-	index int   // of the result, if e is a call with several results
-	owner *path // the object whose field it is; nil for other variables
+	e     ast.Expr // nil if something else gives the value, such as a loop over functions
+	index int      // of the result, if e is a call with several results
+	owner *path    // the object whose field it is; nil for other variables
 }
 
 // maxDepth bounds how far a value is followed.
@@ -104,6 +105,7 @@ func (v *values) collect(root inspector.Cursor) {
 	}
 	nodes := []ast.Node{
 		(*ast.AssignStmt)(nil), (*ast.ValueSpec)(nil), (*ast.CompositeLit)(nil), (*ast.CallExpr)(nil),
+		(*ast.RangeStmt)(nil), (*ast.UnaryExpr)(nil),
 	}
 	for c := range root.Preorder(nodes...) {
 		switch n := c.Node().(type) {
@@ -119,6 +121,13 @@ func (v *values) collect(root inspector.Cursor) {
 			}
 		case *ast.CompositeLit:
 			v.composite(n)
+		case *ast.RangeStmt:
+			v.unseen(n.Key)
+			v.unseen(n.Value)
+		case *ast.UnaryExpr:
+			if n.Op == token.AND { // others assign through the pointer
+				v.unseen(n.X)
+			}
 		case *ast.CallExpr:
 			if f := v.declared(n); f != nil {
 				v.static[f] = append(v.static[f], n)
@@ -140,6 +149,18 @@ func (v *values) assign(l, e ast.Expr, index int) {
 		s.owner = &path{p.root, p.fields[:n-1], p.root.Name()}
 	}
 	v.sources[o] = append(v.sources[o], s)
+}
+
+// unseen notes that a variable of a function type gets values that no source shows.
+func (v *values) unseen(l ast.Expr) {
+	if l == nil {
+		return
+	}
+	if t := v.fs.info.TypeOf(l); t != nil {
+		if _, ok := t.Underlying().(*types.Signature); ok {
+			v.assign(l, nil, 0)
+		}
+	}
 }
 
 func (v *values) composite(n *ast.CompositeLit) {
@@ -214,11 +235,14 @@ func (v *values) concrete(fn *types.Func) *types.Func {
 	return v.impls[fn]
 }
 
+// unknown is a function that the package does not show.
+var unknown = []value{{}}
+
 // of returns the functions that e can be.
 func (v *values) of(e ast.Expr, depth int) (found []value) {
 	info := v.fs.info
-	if depth > maxDepth {
-		return nil
+	if depth > maxDepth || e == nil {
+		return unknown
 	}
 	switch e := ast.Unparen(e).(type) {
 	case *ast.FuncLit:
@@ -233,6 +257,8 @@ func (v *values) of(e ast.Expr, depth int) (found []value) {
 			}
 		case *types.Var:
 			return v.ofVar(o, depth+1)
+		case *types.Nil:
+			return nil
 		}
 	case *ast.SelectorExpr:
 		selected := info.Selections[e]
@@ -240,7 +266,7 @@ func (v *values) of(e ast.Expr, depth int) (found []value) {
 			if o, ok := info.Uses[e.Sel].(*types.Var); ok {
 				return v.ofVar(o, depth+1)
 			}
-			return nil
+			return unknown
 		}
 		switch o := selected.Obj().(type) {
 		case *types.Func:
@@ -256,17 +282,21 @@ func (v *values) of(e ast.Expr, depth int) (found []value) {
 		}
 		return v.results(e, 0, depth+1)
 	}
-	return nil
+	return unknown
 }
 
 func (v *values) results(call *ast.CallExpr, index, depth int) (found []value) {
 	f := v.declared(call)
 	if f == nil {
-		return nil
+		return unknown
 	}
 	inspectOwn(f.body, func(n ast.Node) {
-		if r, ok := n.(*ast.ReturnStmt); ok && index < len(r.Results) {
-			found = append(found, v.of(r.Results[index], depth)...)
+		if r, ok := n.(*ast.ReturnStmt); ok {
+			if index < len(r.Results) {
+				found = append(found, v.of(r.Results[index], depth)...)
+			} else { // results with names, or of another call
+				found = append(found, unknown...)
+			}
 		}
 	})
 	return found
@@ -274,12 +304,15 @@ func (v *values) results(call *ast.CallExpr, index, depth int) (found []value) {
 
 func (v *values) ofVar(o types.Object, depth int) (found []value) {
 	if depth > maxDepth {
-		return nil
+		return unknown
 	}
 	for _, s := range v.sources[o] {
 		found = append(found, v.ofSource(s, depth)...)
 	}
 	if p, ok := v.params[o]; ok {
+		if v.calledOut(p.of) {
+			found = append(found, unknown...)
+		}
 		for _, call := range v.static[p.of] {
 			if p.index < len(call.Args) {
 				found = append(found, v.of(call.Args[p.index], depth+1)...)
@@ -289,12 +322,20 @@ func (v *values) ofVar(o types.Object, depth int) (found []value) {
 	return found
 }
 
+// calledOut reports whether other code calls f, rather than the package by the name of f.
+func (v *values) calledOut(f *function) bool {
+	return len(v.static[f]) == 0 || f.obj != nil && v.fs.valued[f.obj]
+}
+
 // ofSource returns the functions of an assignment. A field that gets a parameter has the owner that
 // the calls have.
 func (v *values) ofSource(s source, depth int) (found []value) {
 	if s.owner != nil {
 		id, _ := ast.Unparen(s.e).(*ast.Ident)
 		if p, ok := v.params[v.fs.info.Uses[id]]; ok && id != nil {
+			if v.calledOut(p.of) {
+				found = append(found, unknown...)
+			}
 			for _, call := range v.static[p.of] {
 				if p.index >= len(call.Args) {
 					continue
@@ -374,7 +415,7 @@ func (v *values) find(call *ast.CallExpr) []*site {
 // dynamic returns the site at which call calls the value of e, if it can have one value only.
 func (v *values) dynamic(call *ast.CallExpr, e ast.Expr, maybe bool) []*site {
 	all := v.of(e, 0)
-	if len(all) == 0 || slices.ContainsFunc(all, func(x value) bool { return x.callee != all[0].callee }) {
+	if len(all) == 0 || all[0].callee == nil || slices.ContainsFunc(all, func(x value) bool { return x.callee != all[0].callee }) {
 		return nil
 	}
 	s := &site{call: call, callee: all[0].callee, name: types.ExprString(e), recv: all[0].recv, maybe: maybe}
@@ -480,6 +521,9 @@ func (fs *flows) bind(s *site, p *path) *path {
 		case isParam && index.of == s.callee:
 			if index.index < len(s.call.Args) && !s.maybe {
 				from = pathOf(fs.info, s.call.Args[index.index])
+				if from != nil && len(to) == 0 && types.IsInterface(o.Type()) && !types.IsInterface(from.typ()) {
+					from = cmp.Or(from.toEmbedded(), from)
+				}
 			}
 		case s.owner != nil && s.at != nil && p.begins(s.owner):
 			from, to = s.at, p.fields[len(s.owner.fields):]

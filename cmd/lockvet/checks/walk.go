@@ -220,6 +220,9 @@ func (w *walker) node(n ast.Node, s set) set {
 			w.note(n.Call, s)
 			return w.each(s, func(st state) set { return one(w.deferredCall(c, st)) })
 		}
+		if w.record {
+			w.t.deferring[n.Call] = maps.Clone(s)
+		}
 		if lit, ok := ast.Unparen(n.Call.Fun).(*ast.FuncLit); ok {
 			return w.each(s, func(st state) set { return one(w.deferredLiteral(lit, st)) })
 		}

@@ -29,7 +29,56 @@ func (q *queue) always(c <-chan int) {
 	}
 }
 
+func (q *queue) allByLiteral(list []int) {
+	for _, n := range list {
+		q.mu.Lock()
+		defer func() { // want `deferred Unlock of q.mu in a loop`
+			q.mu.Unlock()
+		}()
+		q.list = append(q.list, n)
+	}
+}
+
+func (q *queue) unlock() { q.mu.Unlock() }
+
+func (q *queue) allByMethod(list []int) {
+	for _, n := range list {
+		q.mu.Lock()
+		defer q.unlock() // want `deferred Unlock of q.mu in a loop`
+		q.list = append(q.list, n)
+	}
+}
+
 // What follows is right.
+
+func (q *queue) ifStill(list []int) {
+	for _, n := range list {
+		q.mu.Lock()
+		still := true
+		defer func() {
+			if still {
+				q.mu.Unlock()
+			}
+		}()
+		q.list = append(q.list, n)
+		still = false
+		q.mu.Unlock()
+	}
+}
+
+func (q *queue) againByLiteral(list []int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, n := range list {
+		q.mu.Unlock()
+		func() {
+			q.mu.Lock()
+			defer func() { q.mu.Unlock() }()
+			q.list = append(q.list, n)
+		}()
+		q.mu.Lock()
+	}
+}
 
 func (q *queue) each(list []int) {
 	for _, n := range list {

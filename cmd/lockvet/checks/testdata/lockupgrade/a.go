@@ -37,6 +37,19 @@ func (c *cache) context(ctx context.Context) error {
 	return nil
 }
 
+func (c *cache) set(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.m[key] = "set"
+}
+
+func (c *cache) deferred(key string) string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	defer c.set(key) // want `deferred set calls Lock of c.mu before the deferred RUnlock: it never gets the lock`
+	return c.m[key]
+}
+
 // What follows is right.
 
 func (c *cache) getAgain(key string) string {
