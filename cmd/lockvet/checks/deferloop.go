@@ -3,6 +3,7 @@ package checks
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"go/types"
 	"slices"
 
@@ -21,7 +22,9 @@ The release happens at the return of the function, and the next round waits for 
 		...
 	}
 
-A lock that is another one in each round is not reported, nor is a loop that ends with this round.`)
+A lock that is another one in each round is not reported, nor is a loop that ends with this round. An
+if statement may let one round alone come there: it tests for equality, or what it assigns. Then
+nothing is reported either.`)
 
 func runDeferLoop(pass *analysis.Pass, fs *flows) {
 	for _, f := range fs.functions {
@@ -82,7 +85,7 @@ func (f *function) lockedInLoop(d *ast.DeferStmt, c *lockCall) *lockCall {
 			}
 		}
 	})
-	if loop == nil || variesIn(f.info, loop, c.path) {
+	if loop == nil || variesIn(f.info, loop, c.path) || onceIn(f.info, loop, d) {
 		return nil
 	}
 	for _, other := range t.calls {
@@ -96,6 +99,28 @@ func (f *function) lockedInLoop(d *ast.DeferStmt, c *lockCall) *lockCall {
 		}
 	}
 	return nil
+}
+
+// onceIn reports whether an if statement may let a loop come to d once only: it tests for equality, as
+// with the index of the first round, or tests what it assigns.
+func onceIn(info *types.Info, loop ast.Node, d *ast.DeferStmt) (once bool) {
+	inspectOwn(loop, func(n ast.Node) {
+		i, ok := n.(*ast.IfStmt)
+		if !ok || !within2(d, i.Body) {
+			return
+		}
+		ast.Inspect(i.Cond, func(n ast.Node) bool {
+			switch e := n.(type) {
+			case *ast.BinaryExpr:
+				once = once || e.Op == token.EQL
+			case *ast.Ident, *ast.SelectorExpr:
+				p := pathTo(info, e.(ast.Expr))
+				once = once || p != nil && assigns(info, i.Body, p)
+			}
+			return true
+		})
+	})
+	return once
 }
 
 // certainlyBefore reports whether an acquisition is in the block of d, before it.

@@ -49,7 +49,38 @@ func (q *queue) allByMethod(list []int) {
 	}
 }
 
+func (q *queue) some(list []int) {
+	for _, n := range list {
+		if n > 0 {
+			q.mu.Lock()
+			defer q.mu.Unlock() // want `deferred Unlock of q.mu in a loop`
+			q.list = append(q.list, n)
+		}
+	}
+}
+
 // What follows is right.
+
+func (q *queue) onFirst(list []int) {
+	for i, n := range list {
+		if i == 0 {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+		}
+		q.list = append(q.list, n)
+	}
+}
+
+func (q *queue) onDemand(list []int) {
+	locked := false
+	for _, n := range list {
+		if n > 0 && !locked {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			locked = true
+		}
+	}
+}
 
 func (q *queue) ifStill(list []int) {
 	for _, n := range list {
