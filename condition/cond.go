@@ -94,12 +94,23 @@ func New(l sync.Locker) *Cond {
 	if _, ok := l.(interface{ HasNoConditions() }); ok {
 		panic(fmt.Errorf("condition: New of a %T, which has no conditions: %w", l, errors.ErrUnsupported))
 	}
-	if ours, ok := l.(interface{ NewCond() *Cond }); ok {
-		if c := ours.NewCond(); c.of == l {
-			return c
-		}
+	if ours, ok := l.(interface{ NewCond() *Cond }); ok && isOurs(reflect.TypeOf(l)) {
+		return ours.NewCond()
 	}
 	return newForeign(l)
+}
+
+// packages are the packages of this module whose locks have a method NewCond.
+var packages = []string{"fair", "keyed", "reentrant", "rwlock", "spin"}
+
+// isOurs reports whether t is the type of a lock of packages. New does not call the NewCond of any
+// other type, since that method may call New.
+func isOurs(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	name, ok := strings.CutPrefix(t.PkgPath(), "github.com/jucgo/locks/")
+	return ok && slices.Contains(packages, name)
 }
 
 // Locker returns the lock of the condition, which [sync.Cond] has in its field L. A zero Cond

@@ -3,6 +3,7 @@ package condition_test
 import (
 	"context"
 	"math"
+	"reflect"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -274,6 +275,7 @@ func TestAConditionTellsItsLock(t *testing.T) {
 		require.True(t, l == condition.New(l).Locker(), "%T", l)
 		if ours, ok := l.(interface{ NewCond() *condition.Cond }); ok {
 			require.True(t, l == ours.NewCond().Locker(), "%T", l)
+			require.Equal(t, usesTheQueue(ours.NewCond()), usesTheQueue(condition.New(l)), "%T", l)
 		}
 	}
 	require.Nil(t, new(condition.Cond).Locker())
@@ -288,6 +290,44 @@ func TestAConditionTellsItsLock(t *testing.T) {
 	other.Lock()
 	defer other.Unlock()
 	locktest.PanicsWith(t, locks.ErrForeign, func() { other.HasWaiters(c) })
+}
+
+// usesTheQueue reports whether the waiters of c move to the queue of the lock.
+func usesTheQueue(c *condition.Cond) bool {
+	return reflect.ValueOf(c).Elem().FieldByName("outer").IsNil()
+}
+
+// ownCond is a lock of a program whose NewCond calls New, and so is ownCondOf, which embeds a lock of
+// this module.
+type (
+	ownCond   struct{ sync.Mutex }
+	ownCondOf struct{ reentrant.Mutex }
+)
+
+func (l *ownCond) NewCond() *condition.Cond   { return condition.New(l) }
+func (l *ownCondOf) NewCond() *condition.Cond { return condition.New(l) }
+
+func TestAProgramsNewCondMayCallNew(t *testing.T) {
+	for _, l := range []interface {
+		sync.Locker
+		NewCond() *condition.Cond
+	}{new(ownCond), new(ownCondOf)} {
+		synctest.Test(t, func(t *testing.T) {
+			c := l.NewCond()
+			require.True(t, l == c.Locker())
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				l.Lock()
+				c.Wait()
+				l.Unlock()
+			})
+			synctest.Wait()
+			l.Lock()
+			c.Signal()
+			l.Unlock()
+			wg.Wait()
+		})
+	}
 }
 
 func TestNewOfNilPanics(t *testing.T) {
