@@ -327,6 +327,10 @@ func TestANilLockIsRefused(t *testing.T) {
 	require.Panics(t, func() { record.New(record.Options{}).Wrap("l", nil) })
 }
 
+func TestANilListenerIsRefused(t *testing.T) {
+	require.PanicsWithValue(t, locks.ErrNilFunc, func() { record.New(record.Options{}).Listen(nil) })
+}
+
 type key struct{}
 
 func TestEveryListenerGetsEachEventAndItsContext(t *testing.T) {

@@ -79,8 +79,11 @@ func (r *Recorder) Start() time.Time { return r.start }
 // Listen makes the Recorder call f for every later event, as it calls [Options.Hook], and with
 // the context of the call that caused the event. The context is Background for Lock and Unlock,
 // and for a nil context. An exporter of metrics or spans listens. Any number of functions can
-// listen. A function cannot stop listening.
+// listen. A function cannot stop listening. Listen panics with [locks.ErrNilFunc] if f is nil.
 func (r *Recorder) Listen(f func(ctx context.Context, e Event)) {
+	if f == nil {
+		panic(locks.ErrNilFunc)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []func(context.Context, Event)
