@@ -276,6 +276,9 @@ func (c *Cond) wait(op string, ctx context.Context) (signalled bool, err error) 
 		runtime.KeepAlive(c) // as in await
 		switch out {
 		case syncq.Acquired:
+			if goid.Recording() {
+				c.q.Sync().Acquired(c.party(o))
+			}
 			return signalled, nil
 		case syncq.OthersHold:
 			return false, ctxerr.Wrap(op, ErrSharedHolds)

@@ -470,6 +470,30 @@ func TestRecordedLocksShowWhereTheyWereAcquired(t *testing.T) {
 	}
 }
 
+func TestReportShowsWhereAnExplicitOwnerWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a, b reentrant.Mutex
+		p, q := newParty(locks.WithOwner(t.Context(), locks.NewOwner())), goroutine(t)
+		defer end(p, q)
+		require.NoError(t, p.lock(&a)) // without a record
+		c := a.NewCond()
+		p.run(func() { p.err = c.WaitContext(p.ctx) })
+		deadlock.Record(true)
+		defer deadlock.Record(false)
+		require.NoError(t, q.lock(&a))
+		q.run(c.Signal)
+		q.unlock(t, &a)
+		require.True(t, p.back)
+		require.NoError(t, p.err)
+		require.NoError(t, q.lock(&b))
+		_ = p.lock(&b)
+		_ = q.lock(&a)
+		for _, w := range deadlock.Find()[0] {
+			require.Contains(t, w.Taken, "_test.go", "by %v", w.For)
+		}
+	})
+}
+
 func TestReportShowsWhereAllReadersTookTheLock(t *testing.T) {
 	for name, read := range map[string]func(p *party, rw *rwlock.RWMutex){
 		"RLock":           func(_ *party, rw *rwlock.RWMutex) { rw.RLock() },
