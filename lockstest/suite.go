@@ -1,10 +1,10 @@
 package lockstest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/jucgo/locks"
 	"github.com/jucgo/locks/internal/keytext"
+	"github.com/jucgo/locks/internal/stacks"
 )
 
 // check is one rule. Its name is the subtest's.
@@ -256,17 +257,9 @@ func (s *suite) mustWait(c *call, l locks.TryLocker, n int) {
 // blocked reports whether the goroutine waits for something, by its stack trace. Nothing else
 // shows from outside that a call waits.
 func blocked(goroutine locks.Owner) bool {
-	buf := make([]byte, 1<<16)
-	for {
-		n := runtime.Stack(buf, true)
-		if n < len(buf) {
-			buf = buf[:n]
-			break
-		}
-		buf = make([]byte, 2*len(buf))
-	}
-	_, after, found := bytes.Cut(buf, []byte(goroutine.String()+" ["))
-	return found && !bytes.HasPrefix(after, []byte("run")) // running or runnable
+	all, _ := stacks.All()
+	g, lives := all[int64(goroutine)]
+	return lives && !strings.HasPrefix(g.State, "run") // running or runnable
 }
 
 // mustStillWait ends the check if c returns within the time Settle.

@@ -1,12 +1,13 @@
 package singleton
 
 import (
-	"bytes"
 	"context"
 	"runtime"
+	"strings"
 	"sync"
 
 	"github.com/jucgo/locks/internal/sched"
+	"github.com/jucgo/locks/internal/stacks"
 )
 
 // attempt is one call of a constructor, with the means to wait for its end.
@@ -90,7 +91,7 @@ func (a *attempt) within(ctx context.Context) bool { return ctx.Value(within{a})
 // changes the header, bubble returns "".
 func bubble() string {
 	var buf [128]byte
-	header, _, _ := bytes.Cut(buf[:runtime.Stack(buf[:], false)], []byte("]:"))
-	_, name, _ := bytes.Cut(header, []byte(", synctest bubble "))
-	return string(name)
+	state := stacks.State(string(buf[:runtime.Stack(buf[:], false)]))
+	_, name, _ := strings.Cut(state, ", synctest bubble ")
+	return name
 }

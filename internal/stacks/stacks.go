@@ -34,17 +34,24 @@ func All() (all map[int64]Goroutine, stopped time.Duration) {
 	for stack := range strings.SplitSeq(string(buf), "\n\n") {
 		header, frames, _ := strings.Cut(stack, "\n")
 		rest, ok := strings.CutPrefix(header, "goroutine ")
-		number, state, _ := strings.Cut(rest, " ")
+		number, rest, _ := strings.Cut(rest, " ")
 		id, err := strconv.ParseInt(number, 10, 64)
 		if !ok || err != nil {
 			continue
 		}
-		if open, end := strings.IndexByte(state, '['), strings.LastIndexByte(state, ']'); open >= 0 && open < end {
-			state = state[open+1 : end]
-		}
-		all[id] = Goroutine{state, strings.TrimSuffix(frames, "\n") + "\n"}
+		all[id] = Goroutine{State(rest), strings.TrimSuffix(frames, "\n") + "\n"}
 	}
 	return all, stopped
+}
+
+// State returns the state of a goroutine from the header of its stack trace, such as "running,
+// synctest bubble 5". The labels of the goroutine follow the state: inside of the brackets with Go
+// 1.26, and behind them with Go 1.27.
+func State(header string) string {
+	_, state, _ := strings.Cut(header, "[")
+	state, _, _ = strings.Cut(state, "]")
+	state, _, _ = strings.Cut(state, " labels:{")
+	return state
 }
 
 // Format returns a recorded stack as a stack trace that begins with the caller of the lock.

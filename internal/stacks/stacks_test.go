@@ -1,7 +1,10 @@
 package stacks
 
 import (
+	"context"
 	"runtime"
+	"runtime/debug"
+	"runtime/pprof"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,6 +33,16 @@ func TestAllHasEachGoroutinesStateAndStack(t *testing.T) {
 	require.Equal(t, "running", all[goid.Get()].State)
 	require.Contains(t, all[goid.Get()].Frames, "TestAllHasEachGoroutinesStateAndStack")
 	require.NotRegexp(t, "^goroutine ", all[other].Frames)
+}
+
+func TestLabelsAndDescriptorsAreNoState(t *testing.T) {
+	t.Setenv("GODEBUG", "tracebacklabels=1") // the default of a program with go 1.27 in its go.mod
+	debug.SetTraceback("system")             // with the addresses of the descriptors
+	defer debug.SetTraceback("single")
+	pprof.Do(t.Context(), pprof.Labels("query", "a[1], synctest bubble 2]"), func(context.Context) {
+		all, _ := All()
+		require.Equal(t, "running", all[goid.Get()].State)
+	})
 }
 
 func TestFormatBeginsAtTheCallerOfTheLock(t *testing.T) {

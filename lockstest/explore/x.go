@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/keytext"
 	"github.com/jucgo/locks/internal/raceorder"
+	"github.com/jucgo/locks/internal/stacks"
 )
 
 // X is one run of a program under one schedule. Its methods may be called by every goroutine of
@@ -37,7 +37,7 @@ import (
 // goroutines before its return. The root's messages to a goroutine are atomic.
 type X struct {
 	tb      failer
-	bubble  string                 // what the stack trace of each goroutine in the bubble contains
+	bubble  string                 // how the state of each goroutine in the bubble ends in a stack trace
 	suffix  atomic.Pointer[string] // the end of the state of such a goroutine, for other goroutines
 	program func(*X)
 	choose  strategy
@@ -367,7 +367,7 @@ func (x *X) find(add bool) *goroutine {
 	}
 	var header [128]byte
 	n := runtime.Stack(header[:], false)
-	if !bytes.Contains(header[:n], []byte(x.bubble)) {
+	if !strings.HasSuffix(stacks.State(string(header[:n])), x.bubble) {
 		return nil
 	}
 	g := x.add("", false)
@@ -572,11 +572,10 @@ func (x *X) Check(ok bool, format string, args ...any) {
 // root runs the program to its end, or to a finding. It is the first goroutine of the bubble.
 func (x *X) root() {
 	var header [128]byte
-	first, _, _ := bytes.Cut(header[:runtime.Stack(header[:], false)], []byte("\n"))
-	if _, in, ok := bytes.Cut(first, []byte(", synctest bubble ")); ok {
-		number, _, _ := bytes.Cut(in, []byte("]"))
-		x.bubble = ", synctest bubble " + string(number) + "]"
-		suffix := strings.TrimSuffix(strings.TrimPrefix(x.bubble, ", "), "]")
+	state := stacks.State(string(header[:runtime.Stack(header[:], false)]))
+	if _, number, ok := strings.Cut(state, ", synctest bubble "); ok {
+		suffix := "synctest bubble " + number
+		x.bubble = ", " + suffix
 		x.suffix.Store(&suffix)
 	}
 	x.tick = make(chan struct{}, 1)

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/jucgo/locks/internal/stacks"
 	"github.com/jucgo/locks/internal/test/effort"
 )
 
@@ -451,15 +452,13 @@ func (f *finding) report(test string) string {
 func stray() string {
 	buf := make([]byte, 1<<20)
 	all := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
-	_, bubble, ok := strings.Cut(all[0][:strings.IndexByte(all[0], '\n')], "synctest bubble ")
+	_, bubble, ok := strings.Cut(stacks.State(all[0]), "synctest bubble ")
 	if !ok {
 		return ""
 	}
-	mark := "synctest bubble " + strings.TrimRight(bubble, "]:")
 	var left []string
 	for _, g := range all[1:] {
-		head, _, _ := strings.Cut(g, "\n")
-		if strings.Contains(head, mark+"]") && !strings.Contains(g, "internal/synctest.Run(") && !strings.Contains(g, "testingSynctestTest") {
+		if strings.HasSuffix(stacks.State(g), "synctest bubble "+bubble) && !strings.Contains(g, "internal/synctest.Run(") && !strings.Contains(g, "testingSynctestTest") {
 			left = append(left, g)
 		}
 	}
