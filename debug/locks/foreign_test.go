@@ -141,7 +141,7 @@ func (*badError) Error() string { panic("no text") }
 
 func TestAnInspectThatPanicsIsALine(t *testing.T) {
 	for want, watched := range map[string]locks.Inspector{
-		"nil pointer":      (*fair.Mutex)(nil),
+		"nil pointer":      inspecting(func(ctx context.Context) (locks.Info, error) { return (*fair.Mutex)(nil).Inspect(ctx) }),
 		"broken":           inspecting(func(context.Context) (locks.Info, error) { panic("broken") }),
 		"an error":         inspecting(func(context.Context) (locks.Info, error) { panic(errors.New("an error")) }),
 		"int(7)":           inspecting(func(context.Context) (locks.Info, error) { panic(7) }),

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/syncq"
 	"github.com/jucgo/locks/record"
 )
@@ -35,10 +36,11 @@ func WithRecorder(r *record.Recorder) Option {
 // WithInspector adds the answer of l.Inspect under a name. It may be given several times. A lock
 // on a store asks the store at each request, for two seconds at most, all such locks at a time.
 // If an Inspect panics, or has not returned by then, the answer has a line that says so. Later
-// requests ask this lock again once its Inspect has returned.
+// requests ask this lock again once its Inspect has returned. Handler panics if l is nil, or a nil
+// pointer.
 func WithInspector(name string, l locks.Inspector) Option {
 	return func(h *handler) {
-		if l == nil {
+		if ctxerr.IsNil(l) {
 			panic("locksdebug: WithInspector: nil lock")
 		}
 		h.watched = append(h.watched, watched{name, l, make(chan struct{}, 1)})

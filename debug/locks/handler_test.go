@@ -690,11 +690,15 @@ func TestTheProfileOfHoldsIsKnownToPprof(t *testing.T) {
 }
 
 func TestANilRecorderOrLockIsRefused(t *testing.T) {
-	for text, o := range map[string]locksdebug.Option{
-		"locksdebug: WithRecorder: nil Recorder": locksdebug.WithRecorder(nil),
-		"locksdebug: WithInspector: nil lock":    locksdebug.WithInspector("l", nil),
+	for _, c := range []struct {
+		o    locksdebug.Option
+		text string
+	}{
+		{locksdebug.WithRecorder(nil), "locksdebug: WithRecorder: nil Recorder"},
+		{locksdebug.WithInspector("l", nil), "locksdebug: WithInspector: nil lock"},
+		{locksdebug.WithInspector("l", (*fair.Mutex)(nil)), "locksdebug: WithInspector: nil lock"},
 	} {
-		require.PanicsWithValue(t, text, func() { locksdebug.Handler(o) })
+		require.PanicsWithValue(t, c.text, func() { locksdebug.Handler(c.o) })
 	}
 }
 
