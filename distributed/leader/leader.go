@@ -104,14 +104,21 @@ func WithNewLeader(f func(leader Leader)) Option {
 // newsEvery is the time between two calls of Leader for WithNewLeader.
 const newsEvery = 2 * time.Second
 
-// New returns a candidate for lock. It does nothing until Run is called.
+// New returns a candidate for lock. It does nothing until Run is called. An option with a nil
+// function is the same as no option.
 func New(lock locks.TryLocker, opts ...Option) *Election {
-	e := &Election{
-		lock: lock, min: DefaultMinBackoff, max: DefaultMaxBackoff,
-		gained: func(context.Context) {}, lost: func(error) {}, failed: func(error) {},
-	}
+	e := &Election{lock: lock, min: DefaultMinBackoff, max: DefaultMaxBackoff}
 	for _, o := range opts {
 		o(e)
+	}
+	if e.gained == nil {
+		e.gained = func(context.Context) {}
+	}
+	if e.lost == nil {
+		e.lost = func(error) {}
+	}
+	if e.failed == nil {
+		e.failed = func(error) {}
 	}
 	if e.min <= 0 || e.max < e.min {
 		panic(fmt.Sprintf("leader: WithBackoff(%v, %v): need 0 < min <= max", e.min, e.max))

@@ -211,3 +211,19 @@ func TestTheReasonOfAnExitHasTheEndBeforeIt(t *testing.T) {
 		})
 	}
 }
+
+func TestAnOptionWithoutAFunctionIsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failures := []error{errNetwork, nil}
+		s := &scripted{}
+		s.lock = func() (err error) {
+			err, failures = failures[0], failures[1:]
+			return err
+		}
+		err := leader.Run(t.Context(), s, func(context.Context) error { return nil },
+			leader.WithOnGained(nil), leader.WithOnLost(nil), leader.WithOnError(nil), leader.WithNewLeader(nil))
+		if err != nil || len(failures) > 0 {
+			t.Errorf("Run returned %v, with %d campaigns left", err, len(failures))
+		}
+	})
+}
