@@ -98,5 +98,10 @@ func (f *fromSync) UnlockContext(context.Context) error {
 	return nil
 }
 
-// String describes the lock.
-func (f *fromSync) String() string { return fmt.Sprintf("locks.FromSync(%T(%p))", f.l, f.l) }
+// String describes the lock, by its type alone if it has no address.
+func (f *fromSync) String() string {
+	if address, _, ok := identity(f.l); ok {
+		return fmt.Sprintf("locks.FromSync(%T(%#x))", f.l, address)
+	}
+	return fmt.Sprintf("locks.FromSync(%T)", f.l)
+}

@@ -2,6 +2,7 @@ package locks_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -74,6 +75,35 @@ func TestAMultiOrdersLocksOfPackageSync(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// valueLock is a lock that is a value without an address.
+type valueLock struct{ taken chan struct{} }
+
+func (l valueLock) Lock()   { l.taken <- struct{}{} }
+func (l valueLock) Unlock() { <-l.taken }
+func (l valueLock) TryLock() bool {
+	select {
+	case l.taken <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestAdaptersOfOneValueAreOneLock(t *testing.T) {
+	l := valueLock{make(chan struct{}, 1)}
+	twice := locks.Multi(locks.FromSync(l), locks.FromSync(l))
+	ok, err := twice.TryLockContext(t.Context())
+	require.True(t, ok, "it is acquired once")
+	require.NoError(t, err)
+	require.NoError(t, twice.UnlockContext(t.Context()))
+	other := locks.Multi(locks.FromSync(l), locks.FromSync(valueLock{make(chan struct{}, 1)}))
+	require.NoError(t, other.LockContext(t.Context()))
+	require.Len(t, other.(interface{ Unwrap() []locks.TryLocker }).Unwrap(), 2)
+	require.Equal(t, "locks.FromSync(locks_test.valueLock)", fmt.Sprint(locks.FromSync(l)))
+	var mu sync.Mutex
+	require.Equal(t, fmt.Sprintf("locks.FromSync(*sync.Mutex(%p))", &mu), fmt.Sprint(locks.FromSync(&mu)))
 }
 
 func TestReadersShareAGuardedValue(t *testing.T) {

@@ -26,9 +26,9 @@ func identity(l any) (address uintptr, typeName string, ok bool) {
 
 // same reports whether a and b are equal values of the same type, and false if their type cannot
 // be compared.
-func same(a, b TryLocker) bool {
+func same(a, b any) bool {
 	return sameType(a, b) && reflect.ValueOf(a).Comparable() && a == b
 }
 
 // sameType reports whether a and b have the same type; two types may share a name.
-func sameType(a, b TryLocker) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
+func sameType(a, b any) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }

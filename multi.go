@@ -125,7 +125,8 @@ const (
 // member is one lock of a Multi with its place in the order of all locks.
 type member struct {
 	lock     TryLocker
-	inner    TryLocker // what lock wraps, or lock itself: which lock it is
+	inner    TryLocker // what lock wraps, or lock itself
+	which    any       // which lock it is: inner, or what FromSync got
 	rank     int       // byKey, byAddress or unordered
 	key      string    // or ""
 	label    string    // the name in key
@@ -147,7 +148,9 @@ func newMember(i int, l TryLocker) member {
 		which = adapter.l // all adapters of a lock have its place
 	}
 	address, typeName, reference := identity(which)
-	each := member{lock: l, inner: inner, typeName: typeName, name: fmt.Sprintf("member %d (%T)", i, l)}
+	each := member{
+		lock: l, inner: inner, which: which, typeName: typeName, name: fmt.Sprintf("member %d (%T)", i, l),
+	}
 	if k, ok := inner.(keyed); ok && k.LockKey() != "" {
 		each.rank, each.key = byKey, k.LockKey()
 		label, rest, _ := strings.Cut(each.key, "\x00")
@@ -198,7 +201,7 @@ func compareMembers(a, b member) int {
 // is reports whether a and b are the same lock.
 func (a member) is(b member) bool {
 	if a.rank == unordered && a.key == "" {
-		return same(a.inner, b.inner)
+		return same(a.which, b.which)
 	}
 	if compareMembers(a, b) != 0 || !sameType(a.inner, b.inner) {
 		return false
