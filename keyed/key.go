@@ -3,10 +3,12 @@ package keyed
 import (
 	"reflect"
 	"strconv"
+	"strings"
 )
 
-// appendKey appends a text to b. The texts of two keys are equal if and only if the keys are ==.
-// It reads no memory that a key points to, and calls no method of a key.
+// appendKey appends a text to b. The texts of two keys are equal if and only if the keys are ==. A
+// text has no zero byte, because the name of a lock ends at the first zero byte of its key: see
+// [locks.Multi]. appendKey reads no memory that a key points to, and calls no method of a key.
 func appendKey(b []byte, v reflect.Value) []byte {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -21,7 +23,11 @@ func appendKey(b []byte, v reflect.Value) []byte {
 		c := v.Complex()
 		return appendFloat(append(appendFloat(b, real(c)), '+'), imag(c))
 	case reflect.String:
-		return append(append(strconv.AppendInt(b, int64(v.Len()), 10), ':'), v.String()...)
+		s := v.String()
+		if strings.Contains(s, "\x00") {
+			return strconv.AppendQuote(b, s)
+		}
+		return append(append(strconv.AppendInt(b, int64(len(s)), 10), ':'), s...)
 	case reflect.Pointer, reflect.UnsafePointer, reflect.Chan:
 		return strconv.AppendUint(b, uint64(v.Pointer()), 16)
 	case reflect.Interface:

@@ -34,9 +34,11 @@ func TestMultiTellsKeysApartAsEqualityDoes(t *testing.T) {
 		pair{"a,b", ""}, [2]int{11, 1}, [2]int{1, 11}, [2]int{-1, 1}, ints{11, 1}, ints{1, 11},
 		unsafe.Pointer(p), unsafe.Pointer(&id{1}), inter{id{1}}, inter{other},
 		blank{a: 1}, blank{a: 2}, *(*blank)(unsafe.Pointer(&[2]int{1, 7})), "\xff", "\xfe",
+		"\x00", "\x00\x00", "a\x00", `"a\x00"`, `"\x00"`, pair{"\x00", "a"}, pair{"\x00a", ""}, [1]string{"\x00"},
 	}
 	var ls keyed.Mutexes[any]
 	for _, a := range keys {
+		require.NotContains(t, ls.Of(a).LockKey(), "\x00", "it would end the name of the lock")
 		for _, b := range append(keys, p, c, now) {
 			want := 2
 			if a == b {
