@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jucgo/locks/internal/burst"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/joined"
 	"github.com/jucgo/locks/internal/keytext"
@@ -275,6 +276,7 @@ type multi struct {
 	mu     sync.Mutex // guards all below
 	first  multiCount // of one owner, or zero; mostly there is no other
 	others map[Owner]*multiCount
+	peak   burst.Peak // of others
 }
 
 // counted is the word of a multi that has its holds in the counts. An Owner has 58 bits, and so
@@ -531,6 +533,7 @@ func (m *multi) countHold(o Owner) {
 		}
 		c = &multiCount{owner: o}
 		m.others[o] = c
+		m.peak.Grew(len(m.others))
 	}
 	c.holds++
 	m.mu.Unlock()
@@ -556,6 +559,9 @@ func (m *multi) uncountHold(o Owner) bool {
 			m.first = multiCount{}
 		} else {
 			delete(m.others, o)
+		}
+		if m.peak.IsOver(len(m.others)) {
+			m.others = nil
 		}
 		if m.first.owner == 0 && len(m.others) == 0 {
 			m.word.Store(0)

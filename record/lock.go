@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/burst"
 	"github.com/jucgo/locks/internal/ctxerr"
 	"github.com/jucgo/locks/internal/keytext"
 )
@@ -29,7 +30,8 @@ type lock struct {
 	// more. Every other hold is in others. If one is empty, its owner is 0.
 	one    hold
 	others map[locks.Owner]hold
-	place  int // in c.holding while there are holds
+	peak   burst.Peak // of others
+	place  int        // in c.holding while there are holds
 
 	// begun less ended is the number of calls under way that may note a hold. A release is such a
 	// call, since it may put its own hold back. early is the number of releases without a noted
@@ -437,6 +439,7 @@ func (w *lock) note(h hold) {
 		w.others = map[locks.Owner]hold{}
 	}
 	w.others[h.owner] = h
+	w.peak.Grew(len(w.others))
 }
 
 func (w *lock) forget(o locks.Owner) {
@@ -444,6 +447,9 @@ func (w *lock) forget(o locks.Owner) {
 		w.one = hold{}
 	} else {
 		delete(w.others, o)
+	}
+	if w.peak.IsOver(len(w.others)) {
+		w.others = nil
 	}
 	w.c.stats.Held--
 	if w.free() {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jucgo/locks"
+	"github.com/jucgo/locks/internal/burst"
 	"github.com/jucgo/locks/internal/ctxerr"
 )
 
@@ -193,6 +194,7 @@ type counters struct {
 	stats    Stats            // without Waiting
 	holding  []*lock          // the locks with holds
 	calls    map[waiter]calls // that wait, with Options.Waits
+	peak     burst.Peak       // of calls
 }
 
 // add notes that w has holds from now on.

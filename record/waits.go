@@ -59,6 +59,7 @@ func (w *lock) addWait(o locks.Owner, at time.Duration) {
 		now.since = at
 	}
 	w.c.calls[waiter{w, o}] = now
+	w.c.peak.Grew(len(w.c.calls))
 }
 
 // removeWait ends the wait that addWait noted. The caller holds c.mu.
@@ -68,5 +69,8 @@ func (w *lock) removeWait(o locks.Owner) {
 		w.c.calls[waiter{w, o}] = now
 	} else {
 		delete(w.c.calls, waiter{w, o})
+	}
+	if w.c.peak.IsOver(len(w.c.calls)) {
+		w.c.calls = nil
 	}
 }

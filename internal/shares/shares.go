@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/jucgo/locks/internal/burst"
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
 	"github.com/jucgo/locks/internal/syncq"
@@ -33,9 +34,10 @@ import (
 //
 // The order of the two mutexes is mu, then the Sync's guard.
 type Shares struct {
-	s  *syncq.Sync
-	mu sync.Mutex
-	of map[int64]*share
+	s    *syncq.Sync
+	mu   sync.Mutex
+	of   map[int64]*share
+	peak burst.Peak // of the map of
 
 	spare *share // used again, so that an uncontended acquisition allocates nothing
 }
@@ -48,6 +50,7 @@ type share struct {
 	read   int           // shared holds
 	inside bool          // the Sync has a shared hold of the owner
 	waits  []*attempt
+	peak   burst.Peak // of by and waits, whichever was longer
 }
 
 // attempt is a wait of one goroutine.
@@ -90,13 +93,18 @@ func (x *Shares) with(owner int64, do func(sh *share) syncq.Outcome) syncq.Outco
 		}
 		x.spare, sh.owner = nil, owner
 		x.of[owner] = sh
+		x.peak.Grew(len(x.of))
 	}
 	x.claim(sh)
 	out := do(sh)
 	if sh.write == 0 && sh.read == 0 && len(sh.waits) == 0 {
 		delete(x.of, owner)
-		clear(sh.waits[:cap(sh.waits)])
-		x.spare = sh
+		if x.peak.IsOver(len(x.of)) {
+			x.of = make(map[int64]*share)
+		}
+		if !sh.peak.IsOver(0) {
+			x.spare = sh
+		}
 	}
 	return out
 }
@@ -122,6 +130,7 @@ func (sh *share) count(isShared bool, goroutine int64, n int) {
 	}
 	sh.write += n
 	sh.by[goroutine] += n
+	sh.peak.Grew(len(sh.by))
 }
 
 // full reports whether n more holds would be too many.
@@ -231,6 +240,7 @@ func (x *Shares) Lock(ctx context.Context, p syncq.Party, isShared bool) syncq.O
 func (sh *share) begin(w syncq.Waiter, isShared bool, holds int) *attempt {
 	a := &attempt{Waiter: w, owner: sh.owner, goroutine: goid.Get(), isShared: isShared, holds: holds}
 	sh.waits = append(sh.waits, a)
+	sh.peak.Grew(len(sh.waits))
 	return a
 }
 

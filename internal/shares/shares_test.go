@@ -211,6 +211,26 @@ func TestWaitersOfOneExplicitOwnerGetLockTogether(t *testing.T) {
 	})
 }
 
+// The memory would be cleared at each later release too.
+func TestAnOwnersCrowdLeavesNoMemory(t *testing.T) {
+	bothPolicies(t, func(t *testing.T, x *Shares) {
+		require.True(t, x.s.TryLock(syncq.Owned(1)))
+		var crowd []call
+		for i := range 100 {
+			crowd = append(crowd, locks(t, x, -5, false, i+1))
+		}
+		require.True(t, x.s.Unlock())
+		for _, c := range crowd {
+			require.True(t, c.result(t))
+		}
+		unlocks(t, x, -5, len(crowd))
+		require.Nil(t, x.spare)
+		require.Equal(t, syncq.Acquired, x.TryLock(-5, false))
+		unlocks(t, x, -5, 1)
+		require.Zero(t, cap(x.spare.waits))
+	})
+}
+
 func TestASignalledWaiterBringsInItsOwnersOthers(t *testing.T) {
 	bothPolicies(t, func(t *testing.T, x *Shares) {
 		c := syncq.NewCond(x.s, x.s.Policy())

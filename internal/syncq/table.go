@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/jucgo/locks/internal/burst"
 )
 
 // readTable has the shared holds of goroutines, with a hold count for each. While a lock is biased
@@ -125,8 +127,9 @@ type Slot struct {
 	collided atomic.Int64 // how many under the table's hold, and in the upper half how many counted
 	mu       sync.Mutex
 	others   map[int64]int // their holds; guarded by mu
+	peak     burst.Peak    // of others; guarded by mu
 
-	_ [16]byte // a cache line to each
+	_ [12]byte // a cache line to each
 }
 
 // newReadTable returns a table for as many readers as can run at once, with room to spare.
@@ -176,6 +179,7 @@ func (b *Slot) add(o int64, n int) (has bool) {
 		b.others = make(map[int64]int)
 	}
 	b.others[o] = n
+	b.peak.Grew(len(b.others))
 	b.collided.Add(collision(o))
 	return false
 }
@@ -225,7 +229,9 @@ func (b *Slot) change(o int64, by int) (had int, counted bool) {
 	if now := min(int64(had)+int64(by), MaxHolds); now > 0 {
 		b.others[id] = int(now)
 	} else {
-		delete(b.others, id)
+		if delete(b.others, id); b.peak.IsOver(len(b.others)) {
+			b.others = nil
+		}
 		b.collided.Add(-collision(id))
 	}
 	return had, id != o
