@@ -5,7 +5,6 @@ package shares
 import (
 	"context"
 	"math"
-	"slices"
 	"sync"
 
 	"github.com/jucgo/locks/internal/burst"
@@ -59,6 +58,7 @@ type attempt struct {
 	owner     int64
 	goroutine int64
 	isShared  bool
+	at        int  // its index in waits
 	holds     int  // to be counted when the wait ends well
 	claimed   bool // its holds are counted, by claim
 	dismissed bool // by admit, which has counted the holds
@@ -200,14 +200,16 @@ func (x *Shares) admit(sh *share) {
 
 // arrive counts the holds of a, whose wait in the Sync is over, and reports how it ended.
 func (x *Shares) arrive(sh *share, a *attempt, out syncq.Outcome) syncq.Outcome {
-	sh.waits = slices.DeleteFunc(sh.waits, func(b *attempt) bool { return b == a })
+	sh.remove(a)
 	switch {
 	case a.dismissed:
 		return syncq.Acquired // and counted already
 	case out != syncq.Acquired:
 		return out
 	case a.isShared && sh.inside:
-		x.s.Unlock() // another goroutine of the owner was as fast
+		x.s.Unlock() // another goroutine of the owner was as fast, and has admitted the others
+		sh.count(true, a.goroutine, a.holds)
+		return syncq.Acquired
 	case a.isShared:
 		sh.inside = true
 	}
@@ -238,10 +240,21 @@ func (x *Shares) Lock(ctx context.Context, p syncq.Party, isShared bool) syncq.O
 
 // begin adds w, the wait of the calling goroutine for a number of holds.
 func (sh *share) begin(w syncq.Waiter, isShared bool, holds int) *attempt {
-	a := &attempt{Waiter: w, owner: sh.owner, goroutine: goid.Get(), isShared: isShared, holds: holds}
+	a := &attempt{
+		Waiter: w, owner: sh.owner, goroutine: goid.Get(), isShared: isShared, at: len(sh.waits), holds: holds,
+	}
 	sh.waits = append(sh.waits, a)
 	sh.peak.Grew(len(sh.waits))
 	return a
+}
+
+// remove removes a from waits, which are in no order.
+func (sh *share) remove(a *attempt) {
+	last := len(sh.waits) - 1
+	moved := sh.waits[last]
+	sh.waits[a.at], moved.at = moved, a.at
+	sh.waits[last] = nil
+	sh.waits = sh.waits[:last]
 }
 
 // end removes a, whose wait in the Sync ended with out, and reports how it ended for its owner.

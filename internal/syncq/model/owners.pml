@@ -140,16 +140,22 @@ inline end_() {
 	:: state[me] != dismissed && counted[me] -> admitOwners(); must = 1
 	:: state[me] != dismissed && !counted[me] && must ->
 		if
-		:: isShared[me] ->
+		:: isShared[me] && inside[me_owner] ->
 #ifndef MUTANT_ARRIVE_KEEPS_SECOND_HOLD
-			if :: inside[me_owner] -> Unlock() :: else fi;
+			Unlock();
 #endif
-			d_step { inside[me_owner] = 1; read[me_owner]++ }
-		:: else -> d_step { write[me_owner] = write[me_owner] + holds[me]; by[me] = by[me] + holds[me] }
-		fi;
+			read[me_owner]++
+		:: else ->
+			d_step {
+				if
+				:: isShared[me] -> inside[me_owner] = 1; read[me_owner]++
+				:: else -> write[me_owner] = write[me_owner] + holds[me]; by[me] = by[me] + holds[me]
+				fi
+			}
 #ifndef MUTANT_ARRIVE_ADMITS_NOBODY
-		admitOwners()
+			admitOwners()
 #endif
+		fi
 	:: else
 	fi;
 	atomic { ok = must; must = 0; s = isShared[me]; counted[me] = 0; holds[me] = 0; mu = 0 }
