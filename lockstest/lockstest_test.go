@@ -379,6 +379,7 @@ var broken = []brokenLock{
 	{"AContextsMethodsMayWaitForAnotherUser", bareLock, fakelock.AsksWithMutex},
 	{"AnotherAcquiresWhileAContextsMethodWaits", reentrantLock, fakelock.AsksWithMutex},
 	{"AnotherAcquiresWhileAContextsMethodWaits", bareLock, fakelock.AsksWithLock},
+	{"AnotherAcquiresWhileAContextsMethodWaits", ownedLock, fakelock.AsksAsWaiter},
 	{"AnotherAcquiresWhileAContextsMethodWaits", unseen(reentrantLock), fakelock.AsksInQueue},
 	{"AContextThatEndsLaterDoesNotRelease", reentrantLock, fakelock.CtxBoundsHold},
 	{"ANilContextIsErrNilContext", reentrantLock, fakelock.NilPanics},

@@ -219,6 +219,13 @@ func (s *suite) mustBeFree(why string) {
 // mustWait returns when c, a LockContext of l, waits, as one of n waiters.
 func (s *suite) mustWait(c *call, l locks.TryLocker, n int) {
 	s.Helper()
+	s.mustWaitUnless(nil, c, l, n)
+}
+
+// mustWaitUnless returns when c, a LockContext of l, waits, as one of n waiters, or when met is
+// closed. The other user releases the lock before it closes met.
+func (s *suite) mustWaitUnless(met <-chan struct{}, c *call, l locks.TryLocker, n int) {
+	s.Helper()
 	var (
 		start = time.Now()
 		quiet = start // since when the goroutine has been seen blocked, and nothing else
@@ -226,7 +233,12 @@ func (s *suite) mustWait(c *call, l locks.TryLocker, n int) {
 	)
 	for {
 		select {
+		case <-met:
+			return
 		case <-c.done:
+			if met != nil { // whoever closes it released the lock before
+				return
+			}
 			s.Fatalf("LockContext returned (error %v) although another one holds the lock", c.err)
 		default:
 		}

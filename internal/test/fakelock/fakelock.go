@@ -55,6 +55,7 @@ const (
 	CtxBoundsHold         Flaw = "the hold ends with ctx"
 	AsksWithMutex         Flaw = "LockContext calls ctx with its mutex held"
 	AsksWithLock          Flaw = "LockContext calls ctx once it has the lock"
+	AsksAsWaiter          Flaw = "a waiter calls ctx once it is in the queue"
 	AsksInQueue           Flaw = "a waiter asks ctx for its error before it leaves the queue"
 	IgnoresExplicitOwner  Flaw = "the owner in ctx is ignored"
 	LIFO                  Flaw = "the last waiter is first"
@@ -155,8 +156,11 @@ type Lock struct {
 }
 
 type waiter struct {
-	owner   locks.Owner
-	granted chan struct{}
+	owner    locks.Owner
+	granted  chan struct{}
+	done     <-chan struct{} // of ctx, whose methods are not called in the queue
+	deadline time.Time
+	timed    bool
 }
 
 // Waiting returns the number of waiters.
@@ -303,9 +307,10 @@ func (l *Lock) end(o locks.Owner) {
 
 // enqueue acquires the lock for o and returns nil, or returns a waiter in the queue.
 func (l *Lock) enqueue(ctx context.Context, o locks.Owner) *waiter {
-	timed := false
-	if ctx != nil {
-		_, timed = ctx.Deadline()
+	w := &waiter{owner: o, granted: make(chan struct{})}
+	if ctx != nil { // see NilTakes
+		w.done = ctx.Done()
+		w.deadline, w.timed = ctx.Deadline()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -320,10 +325,9 @@ func (l *Lock) enqueue(ctx context.Context, o locks.Owner) *waiter {
 		l.reenter()
 		return nil
 	}
-	w := &waiter{o, make(chan struct{})}
 	l.waits++
 	switch {
-	case l.Flaw == LIFO, l.Flaw == JumpsQueue && l.waits%20 == 0, l.Flaw == TimedJumps && timed:
+	case l.Flaw == LIFO, l.Flaw == JumpsQueue && l.waits%20 == 0, l.Flaw == TimedJumps && w.timed:
 		l.queue = slices.Insert(l.queue, 0, w)
 	case l.Flaw == ShortOrder && len(l.queue) >= 8:
 		l.queue = slices.Insert(l.queue, 8, w)
@@ -348,9 +352,11 @@ func (l *Lock) reenter() {
 
 // await waits until w has the lock or ctx ends, and reports whether w has it.
 func (l *Lock) await(ctx context.Context, w *waiter) bool {
-	done := ctx.Done()
-	deadline, ok := ctx.Deadline()
-	if l.Flaw == ReturnsEarly && ok || l.Flaw == FarDeadline && ok && time.Until(deadline) == math.MaxInt64 {
+	if l.Flaw == AsksAsWaiter {
+		_ = ctx.Done()
+	}
+	done := w.done
+	if w.timed && (l.Flaw == ReturnsEarly || l.Flaw == FarDeadline && time.Until(w.deadline) == math.MaxInt64) {
 		closed := make(chan struct{})
 		close(closed)
 		done = closed
