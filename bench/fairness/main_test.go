@@ -170,3 +170,11 @@ func TestDurationsAreShort(t *testing.T) {
 		assert.Equal(t, want, short(d))
 	}
 }
+
+func TestRatiosKeepTwoDigits(t *testing.T) {
+	for x, want := range map[float64]string{
+		0.00051: "0.00051", 0.05: "0.05", 0.0995: "0.10", 0.1: "0.10", 1: "1.00", 9.994: "9.99", 9.996: "10", 123.4: "123",
+	} {
+		assert.Equal(t, want, times(x))
+	}
+}

@@ -147,9 +147,13 @@ func nanos(ns float64) string {
 	return fmt.Sprintf("%.0f", ns)
 }
 
-// times formats a ratio.
+// times formats a ratio. A small one keeps two digits: on a busy machine the reference may have had
+// no processor in its time, and 0.00 tells nothing.
 func times(x float64) string {
-	if x < 9.995 {
+	switch {
+	case x < 0.0995:
+		return fmt.Sprintf("%.2g", x)
+	case x < 9.995:
 		return fmt.Sprintf("%.2f", x)
 	}
 	return fmt.Sprintf("%.0f", x)
