@@ -23,16 +23,14 @@ func TestAReleaseOfAWordWakesASleeper(t *testing.T) {
 	path := somewhere(t)
 	l, other := open(t, path), open(t, path)
 	b := someone()
-	defer shmlock.SetSlice(10 * time.Second)()
+	defer shmlock.SetSlice(2 * testbed.Hang)()
 	for range 20 {
 		take(t, l, background)
 		done := make(chan error, 1)
 		go func() { done <- other.LockContext(b) }()
-		time.Sleep(5 * time.Millisecond) // it sleeps for ten seconds more, if nobody wakes it
-		released := time.Now()
+		time.Sleep(5 * time.Millisecond) // it sleeps on, if nobody wakes it
 		require.NoError(t, l.UnlockContext(background))
 		require.NoError(t, soon(t, done))
-		require.Less(t, time.Since(released), 5*time.Second)
 		require.NoError(t, other.UnlockContext(b))
 	}
 }

@@ -141,7 +141,7 @@ func soon(t *testing.T, done <-chan error) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(30 * time.Second):
+	case <-time.After(testbed.Hang):
 		t.Fatal("it waits still")
 		return nil
 	}

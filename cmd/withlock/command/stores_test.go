@@ -386,11 +386,19 @@ func down(t *testing.T, p *leasetest.Proxy, url string) {
 		p.Heal()
 		silence()
 		p.Reset()
-		began := time.Now()
-		require.Equal(t, exitUnreachable, start(t, url, "run", "-name", "a", "-wait", "1s", "--", "true").code(), name)
-		took := time.Since(began).Round(time.Millisecond)
-		t.Logf("%v with a store that %s", took, name)
-		require.Less(t, took, open.DefaultTimeout*4/5, name)
+		// A busy machine may hold up one process for seconds. A run that waits for the limit of
+		// open.URL does it each time.
+		shortest := testbed.Hang
+		for range 5 {
+			began := time.Now()
+			require.Equal(t, exitUnreachable, start(t, url, "run", "-name", "a", "-wait", "1s", "--", "true").code(), name)
+			shortest = min(shortest, time.Since(began).Round(time.Millisecond))
+			if shortest < open.DefaultTimeout*4/5 {
+				break
+			}
+		}
+		t.Logf("%v with a store that %s", shortest, name)
+		require.Less(t, shortest, open.DefaultTimeout*4/5, name)
 	}
 }
 
