@@ -63,7 +63,8 @@ var modules = map[string]testedModule{
 var slowest = []string{
 	"distributed/sqllock", "distributed/redislock", "cmd/withlock", "distributed/etcdlock", "distributed/zklock",
 	"distributed/s3lock", "distributed/dynamolock", "distributed/open/all", "distributed/redislock/onrueidis",
-	"distributed/interop/redisson", "distributed/interop/curator", "distributed/k8slock", "distributed/natslock",
+	"distributed/interop/redisson", "distributed/interop/curator", "examples/stores", "cmd/lockvet",
+	"distributed/natslock", "cmd/locklab", "distributed/k8slock",
 }
 
 // gateServers are the servers that .ci/servers builds for the gate. The full run needs all of them.
