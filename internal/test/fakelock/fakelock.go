@@ -307,10 +307,14 @@ func (l *Lock) end(o locks.Owner) {
 
 // enqueue acquires the lock for o and returns nil, or returns a waiter in the queue.
 func (l *Lock) enqueue(ctx context.Context, o locks.Owner) *waiter {
-	w := &waiter{owner: o, granted: make(chan struct{})}
+	var (
+		done     <-chan struct{}
+		deadline time.Time
+		timed    bool
+	)
 	if ctx != nil { // see NilTakes
-		w.done = ctx.Done()
-		w.deadline, w.timed = ctx.Deadline()
+		done = ctx.Done()
+		deadline, timed = ctx.Deadline()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -325,9 +329,10 @@ func (l *Lock) enqueue(ctx context.Context, o locks.Owner) *waiter {
 		l.reenter()
 		return nil
 	}
+	w := &waiter{o, make(chan struct{}), done, deadline, timed}
 	l.waits++
 	switch {
-	case l.Flaw == LIFO, l.Flaw == JumpsQueue && l.waits%20 == 0, l.Flaw == TimedJumps && w.timed:
+	case l.Flaw == LIFO, l.Flaw == JumpsQueue && l.waits%20 == 0, l.Flaw == TimedJumps && timed:
 		l.queue = slices.Insert(l.queue, 0, w)
 	case l.Flaw == ShortOrder && len(l.queue) >= 8:
 		l.queue = slices.Insert(l.queue, 8, w)
