@@ -52,10 +52,11 @@ type Sync[R Rules] struct {
 // New returns a Sync with these rules, with a first word, and with a policy.
 //
 // Under locks.FIFO, waiters are admitted in the order of their arrival, and nobody overtakes a
-// waiter. Under locks.NonFair, a goroutine that the rules admit overtakes the waiters. A release
-// wakes the first waiter, which races for the word. The word is kept for a first waiter that has
-// lost 16 races, or has waited for a millisecond when the word changes. From then on no goroutine
-// overtakes it.
+// waiter. Under locks.NonFair, a goroutine that the rules admit overtakes the waiters. One that they
+// refuse asks again for about a microsecond before it waits. A release wakes the first waiter, which
+// races for the word. The word is kept for a first waiter that has lost 16 races, or has waited too
+// long when the word changes: for a millisecond, and for one more for each 128 waiters. From then on
+// no goroutine overtakes it.
 func New[R Rules](rules R, word uint64, policy locks.Policy) *Sync[R] {
 	s := new(Sync[R])
 	s.s.Init(rules, word, policy != locks.FIFO)

@@ -6,6 +6,7 @@
 //
 //  1. The goroutine looks at gate and at the word. If gate is not closed, and the rules allow the
 //     acquisition, the goroutine changes the word by compare-and-swap, and has acquired.
+//     Under NonFair, a goroutine that was refused tries again for a short while (spin).
 //  2. Otherwise the goroutine takes the guard, and appends its node to the queue. If the node is
 //     the first there, advance sets gate, and then looks at the word again: the last release may
 //     have come in between. The goroutine parks. Without a limit, it gives the guard back when it
@@ -18,7 +19,9 @@
 //  5. Under NonFair, advance unparks the first waiter, which stays in the queue, and races for the
 //     word when it runs (compete). A waiter that loses parks again, still first. After too many
 //     lost races, or too long a wait, the word is reserved for the waiter: gate is closed, and
-//     advance acquires for it as in step 4.
+//     advance acquires for it as in step 4. Goroutines that pass the word to each other may keep an
+//     awake waiter from a processor, and so from losing a race. So one in so many releases past an
+//     awake waiter looks whether the wait was too long (pass).
 //  6. If the limit ends first, the waiter takes the guard (Leave). A waiter that is still in the
 //     queue leaves the queue. Any other waiter was granted or refused before it took the guard. If
 //     an unpark was sent, or is about to be sent, the waiter takes the unpark.
@@ -50,6 +53,11 @@
 //
 // Acquisitions do not look at waiters, because the rules promise that no acquisition helps a
 // waiter.
+//
+// A pass that reserves the word clears awake while the first waiter is awake, and calls advance,
+// which looks at the word. So a release that saw awake comes before that look, and each later one
+// calls advance. Whether the waiter runs before such a release or after it, no unpark is needed: it
+// finds in compete that it is granted, or parks, still reserved.
 //
 // Each step out of the state waiting is made with the guard held, and has one unpark. Each park
 // takes one unpark. A waiter whose limit ends after such a step takes the unpark all the same. The

@@ -16,7 +16,8 @@ import (
 //	waiting  granted  advance: the waiter has acquired, and is in no queue; one unpark
 //	waiting  refused  Refuse, or enqueue after it: the wait is over without success; one unpark
 //	racing   waiting  compete: the waiter lost the race, and parks again
-//	racing   granted  compete: the waiter won, or was admitted at its second look; no unpark
+//	racing   granted  compete: the waiter won, or was admitted at its second look; advance: the word
+//	                  was kept for the waiter while it was awake; no unpark in either case
 //	racing   refused  Refuse, without an unpark
 //
 // A waiter that is woken first becomes racing. Each step out of waiting comes with exactly one
@@ -41,9 +42,9 @@ type Node struct {
 	// Guarded.
 	prev, next *Node
 	state      state
-	reserved   bool // the word is kept for this waiter, which is first
-	lost       int  // races lost (NonFair)
-	since      time.Duration
+	reserved   bool          // the word is kept for this waiter, which is first
+	lost       int           // races lost (NonFair)
+	since      time.Duration // when the wait began, by start (NonFair)
 }
 
 // Nodes of waits without a limit are used again: such a wait allocates nothing in the steady state.
@@ -73,17 +74,12 @@ func (n *Node) Outcome() syncq.Outcome { return outcomes[n.state] }
 
 var outcomes = [...]syncq.Outcome{waiting: syncq.Ended, granted: syncq.Acquired, refused: syncq.Refused}
 
-// overdue reports whether the word is to be kept for n by now (NonFair). The wait counts from the
-// first time that n is looked at as the first waiter.
-func (n *Node) overdue() bool {
-	if n.lost >= syncq.MaxLost {
-		return true
-	}
-	t := time.Since(start)
-	if n.since == 0 {
-		n.since = t
-	}
-	return t-n.since >= syncq.MaxBarging
+// overdue reports whether the word is to be kept for n, the first waiter, by now (NonFair). The wait
+// counts from n's arrival, so that all overdue waiters are admitted one after the other, and then
+// nobody is overdue for a while. The guard is held.
+func (s *Sync[R]) overdue(n *Node) bool {
+	patience := syncq.MaxBarging * time.Duration(1+s.queue.len/syncq.LongQueue)
+	return n.lost >= syncq.MaxLost || time.Since(start)-n.since >= patience
 }
 
 var start = time.Now()

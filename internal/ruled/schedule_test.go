@@ -22,7 +22,7 @@ func inOrder(t *testing.T, s *Sync[permits]) {
 	var gate uint32
 	if first := s.queue.head; first != nil {
 		gate = queued
-		if first.state == racing {
+		if first.state == racing && !first.reserved {
 			gate |= awake
 		}
 		if first.reserved {

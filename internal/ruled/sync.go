@@ -1,11 +1,15 @@
 package ruled
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jucgo/locks/internal/goid"
 	"github.com/jucgo/locks/internal/park"
+	"github.com/jucgo/locks/internal/pause"
+	"github.com/jucgo/locks/internal/sched"
 	"github.com/jucgo/locks/internal/syncq"
 )
 
@@ -28,10 +32,12 @@ type Sync[R Rules] struct {
 	//	0      0     0      no waiters
 	//	0      0     1      waiters, the first sleeps (NonFair)
 	//	0      1     1      waiters, the first was woken to race for the word (NonFair)
-	//	1      0     1      waiters, the word is kept for the first
+	//	1      0     1      waiters, the word is kept for the first, which may be awake
 	gate atomic.Uint32
 
 	barges  bool                  // NonFair
+	passed  syncq.Barges          // counts releases past an awake waiter
+	failed  syncq.Failures        // of spins, in a row
 	guard   sync.Mutex            // held while rules are called and nodes are moved, never while a goroutine waits
 	queue   list                  // guarded
 	refuses func(arg uint64) bool // guarded; if not nil, whether a wait for arg is refused
@@ -44,8 +50,9 @@ const (
 	// time before it sleeps. Otherwise a release in between wakes no waiter.
 	queued uint32 = 1 << iota
 
-	// awake mirrors "the first waiter is awake" (NonFair): the waiter will look at the word, so
-	// releases need not wake it. Illegal to forget: clear awake before that waiter's last look.
+	// awake mirrors "the first waiter is awake, and the word is not kept for it" (NonFair): the
+	// waiter will look at the word, so releases need not wake it. Illegal to forget: clear awake
+	// before that waiter's last look.
 	awake
 
 	// closed keeps newcomers from the word. It is set while there are waiters under FIFO. Under
@@ -71,6 +78,25 @@ func (s *Sync[R]) TryAcquire(arg uint64) bool {
 			return true
 		}
 	}
+	return false
+}
+
+// spin tries for a short while to acquire arg, until the word is kept for a waiter (NonFair).
+func (s *Sync[R]) spin(arg uint64) bool {
+	if sched.On && sched.Explored() {
+		return false
+	}
+	for range s.failed.Rounds() {
+		pause.Pause(syncq.SpinPause)
+		if s.TryAcquire(arg) {
+			s.failed.Succeeded()
+			return true
+		}
+		if s.gate.Load()&closed != 0 {
+			return false // and no spin, however long, would have succeeded
+		}
+	}
+	s.failed.Failed()
 	return false
 }
 
@@ -125,11 +151,49 @@ func (s *Sync[R]) Waiters() (who []int64) {
 
 // onChange must follow each change of the word, made without the guard, that may help a waiter.
 func (s *Sync[R]) onChange() {
-	if s.gate.Load()&(queued|awake) == queued {
-		s.guard.Lock()
-		wake := s.advance()
-		s.guard.Unlock()
-		unpark(wake)
+	if gate := s.gate.Load(); gate&awake != 0 {
+		s.pass()
+	} else if gate&queued != 0 {
+		s.admit()
+	}
+}
+
+// admit looks at the word for the first waiter, which sleeps.
+//
+// If admit admits a waiter for which the word is kept, it yields its processor (NonFair). Otherwise
+// the caller would go on until it wants the word again, and park. The admitted waiter's processor
+// would meanwhile wake another processor for nothing.
+func (s *Sync[R]) admit() {
+	s.guard.Lock()
+	wake := s.advance()
+	yields := s.barges && wake != nil && wake.state == granted
+	s.guard.Unlock()
+	unpark(wake)
+	if yields {
+		runtime.Gosched()
+	}
+}
+
+// pass follows a release that leaves the word to a first waiter that is awake (NonFair). Goroutines
+// can pass the word to each other without ever queueing. The first waiter loses no race meanwhile,
+// because it gets a processor only when Go ends a time slice, and all other waiters wait behind it.
+// So one in so many such releases looks whether the first waiter is overdue, and keeps the word for
+// it. If the guard is in use, none looks.
+func (s *Sync[R]) pass() {
+	if !s.passed.Count(syncq.BargedRounds) || !s.guard.TryLock() {
+		return
+	}
+	var wake *Node
+	yields := false
+	if n := s.queue.head; n != nil && n.state == racing && !n.reserved && s.overdue(n) {
+		n.reserved = true
+		wake = s.advance()
+		yields = n.state == granted
+	}
+	s.guard.Unlock()
+	unpark(wake)
+	if yields {
+		runtime.Gosched()
 	}
 }
 
@@ -137,6 +201,9 @@ func (s *Sync[R]) onChange() {
 // the owner that inspection shows, or 0 for the calling goroutine. The outcome is Acquired, Ended
 // or Refused. The package comment has the steps of a wait.
 func (s *Sync[R]) Wait(arg uint64, who int64, l *park.Limit) syncq.Outcome {
+	if s.barges && s.spin(arg) {
+		return syncq.Acquired
+	}
 	if who == 0 {
 		who = goid.Get()
 	}
@@ -179,8 +246,13 @@ func (s *Sync[R]) enqueue(n *Node) (guard *sync.Mutex) {
 	var wake *Node
 	if s.refuses != nil && s.refuses(n.arg) {
 		n.state, wake = refused, n
-	} else if s.queue.push(n); s.queue.head == n {
-		wake = s.advance()
+	} else {
+		if s.barges {
+			n.since = time.Since(start)
+		}
+		if s.queue.push(n); s.queue.head == n {
+			wake = s.advance()
+		}
 	}
 	if n.state == waiting && !n.place.IsOpen() {
 		return &s.guard
@@ -198,14 +270,14 @@ func (s *Sync[R]) enqueue(n *Node) (guard *sync.Mutex) {
 // On return these hold, and go on to hold until the guard is taken again:
 //
 //	Q  queued is set if and only if the queue is not empty.
-//	A  awake is set if and only if the first waiter is in the state racing.
+//	A  awake is set if and only if the first waiter is in the state racing, and not reserved.
 //	C  closed is set if and only if the first waiter is reserved. Under FIFO each first waiter is.
-//	L  If the first waiter sleeps, then the rules have refused it after gate had its present value.
-//	   Each later release finds queued without awake, and calls advance.
+//	L  If the first waiter sleeps or is reserved, then the rules have refused it after gate had its
+//	   present value. Each later release finds queued without awake, and calls advance.
 func (s *Sync[R]) advance() (wake *Node) {
 	last := &wake
-	for n := s.queue.head; n != nil && n.state != racing; n = s.queue.head {
-		n.reserved = n.reserved || !s.barges || n.overdue()
+	for n := s.queue.head; n != nil && (n.state != racing || n.reserved); n = s.queue.head {
+		n.reserved = n.reserved || !s.barges || s.overdue(n)
 		if n.reserved {
 			s.setGate(queued | closed)
 		} else {
@@ -219,13 +291,16 @@ func (s *Sync[R]) advance() (wake *Node) {
 		case !n.reserved:
 			n.state = racing
 			s.setGate(queued | awake)
+			*last, last = n, &n.wake
 		case next != w && !s.word.CompareAndSwap(w, next):
-			continue // the word has changed, so the rules have to look again
+			// The word has changed, so the rules have to look again.
 		default:
 			s.queue.remove(n)
+			if n.state == waiting { // a racing one has its unpark
+				*last, last = n, &n.wake
+			}
 			n.state = granted
 		}
-		*last, last = n, &n.wake
 	}
 	if s.queue.head == nil {
 		s.setGate(0)

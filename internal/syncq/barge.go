@@ -29,20 +29,20 @@ func (s *Sync) TryLock(p Party) bool {
 func (s *Sync) Barged() {
 	n := s.queue.barged.load() + 1
 	s.queue.barged.set(n)
-	if n%bargedRounds == 0 {
+	if n%BargedRounds == 0 {
 		s.reserveOverdue()
 	}
 }
 
-// bargedRounds is how many acquisitions past an awake waiter come before a look at the clock, which
+// BargedRounds is how many acquisitions past an awake waiter come before a look at the clock, which
 // takes as long as several acquisitions. So many acquisitions with short sections take some 20 µs.
-const bargedRounds = 64
+const BargedRounds = 64
 
 // Barges has the field barged and the mark crowded of a lock with a queue of its own.
 type Barges struct{ n, crowd mark }
 
 // Count counts another acquisition, and reports true once in so many rounds, a power of two. Only
-// the holder calls it.
+// holders call it. Of two calls at once, one may not count.
 func (b *Barges) Count(rounds uint8) bool {
 	n := b.n.load() + 1
 	b.n.set(n)

@@ -55,7 +55,7 @@ func TestAnOvertakerDoesNotWaitForTheGuard(t *testing.T) {
 	n.since = due
 	s.guard.Lock()
 	overtaken := run(func() bool {
-		for range bargedRounds {
+		for range BargedRounds {
 			if !s.TryLock(Anonymous(3)) || !s.Word.CompareAndSwap(Awake|Taken, Awake) {
 				return false
 			}

@@ -10,10 +10,10 @@ type list struct {
 
 	// The fields below concern the whole lock. They are here because there is room: a lock takes 64
 	// bytes.
-	marks   mark  // watched, inOrder; changed with the guard held
-	written uint8 // how many writes there were: see Wrote
-	barged  mark  // how often a holder overtook an awake waiter: see Barged
-	failed  mark  // how many spins in a row were in vain: see Spin
+	marks   mark     // watched, inOrder; changed with the guard held
+	written uint8    // how many writes there were: see Wrote
+	barged  mark     // how often a holder overtook an awake waiter: see Barged
+	failed  Failures // see Spin
 }
 
 // The marks of a list.

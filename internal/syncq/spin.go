@@ -8,14 +8,14 @@ import (
 )
 
 // Before a goroutine joins a NonFair queue for an exclusive hold, it looks at the lock spinRounds
-// times, spinPause pauses apart. That takes some 800 ns, and a goroutine that is woken takes some
+// times, SpinPause pauses apart. That takes some 800 ns, and a goroutine that is woken takes some
 // 10 µs to run on another processor. Take 64 goroutines with 300 ns of work inside of the lock and
 // 300 ns outside. With 16 rounds two of them go on in turns, while the others sleep, and an
 // acquisition takes 0.8 times what it takes with 4. More rounds cost two goroutines without work
 // more than they save.
 const (
 	spinRounds = 16
-	spinPause  = 2
+	SpinPause  = 2
 )
 
 // Spins become shorter while the lock is held for long. Each failures spins in vain, in a row,
@@ -26,6 +26,32 @@ const (
 	failures  = 4
 	maxFailed = 4 * failures
 )
+
+// Failures counts the spins for a lock that were in vain, in a row.
+type Failures struct{ mark }
+
+// Rounds returns how often the next spin looks at the lock. Between two looks it pauses for
+// [SpinPause]. It is 0 if no holder can run while another goroutine spins.
+func (f *Failures) Rounds() int {
+	if !spins {
+		return 0
+	}
+	return spinRounds >> (f.load() / failures)
+}
+
+// Succeeded follows a spin that took the lock.
+func (f *Failures) Succeeded() {
+	if f.load() != 0 {
+		f.set(0)
+	}
+}
+
+// Failed follows a spin in vain.
+func (f *Failures) Failed() {
+	if n := f.load(); n < maxFailed {
+		f.set(n + 1)
+	}
+}
 
 // spins says that a holder can run while another goroutine spins.
 var spins = runtime.NumCPU() > 1
@@ -40,23 +66,18 @@ func (s *Sync) Spin(p Party) bool {
 	if sched.On && sched.Explored() {
 		return false
 	}
-	word, failed := &s.Word, s.queue.failed.load()
-	rounds := spinRounds >> (failed / failures)
-	for k := 0; k < rounds && spins && s.worthSpinning(word.Load()); k++ {
-		pause.Pause(spinPause)
+	word, failed := &s.Word, &s.queue.failed
+	for k := failed.Rounds(); k > 0 && s.worthSpinning(word.Load()); k-- {
+		pause.Pause(SpinPause)
 		if w := word.Load(); free(w) && word.CompareAndSwap(w, w|p.value) {
-			if failed != 0 {
-				s.queue.failed.set(0)
-			}
+			failed.Succeeded()
 			if w != 0 {
 				s.Barged()
 			}
 			return true
 		}
 	}
-	if failed < maxFailed {
-		s.queue.failed.set(failed + 1)
-	}
+	failed.Failed()
 	return false
 }
 
@@ -89,9 +110,9 @@ func (n *node) awaitReaders() {
 		if w := n.s.Word.Load(); w&flagVisible == 0 || w>>flagBits == n.value>>flagBits {
 			return
 		}
-		pause.Pause(spinPause)
+		pause.Pause(SpinPause)
 	}
 }
 
-// readerRounds is how often a writer looks whether the readers are gone, spinPause pauses apart.
+// readerRounds is how often a writer looks whether the readers are gone, SpinPause pauses apart.
 const readerRounds = 20

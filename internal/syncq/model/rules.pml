@@ -76,7 +76,7 @@ inline setGate() { atomic { gate = (isReserved[q[0]] -> queued | closed : queued
 inline advance() {
 	go = 1;
 	do
-	:: !go || ql == 0 || state[q[0]] == racing -> break
+	:: !go || ql == 0 || (state[q[0]] == racing && !isReserved[q[0]]) -> break
 	:: else ->
 #ifdef FIFO
 		isReserved[q[0]] = 1;
@@ -102,7 +102,11 @@ inline advance() {
 				j = q[0];
 				Word = Word - cost(j);
 				CHECK(order_of_arrival, q[0] == j);
+#ifdef MUTANT_RACER_IS_UNPARKED_AGAIN
+				wake(j);
+#else
 				if :: state[j] == waiting -> wake(j) :: else fi;
+#endif
 				state[j] = granted; held = held + cost(j);
 				remove(j); j = 0
 			}
@@ -145,15 +149,37 @@ inline TryAcquire() {
 	}
 }
 
-/* Sync.changed */
+/* Sync.pass: after a release past an awake waiter. A look at the clock says whether that waiter is overdue. */
+inline pass() {
+	if
+	:: atomic { guard == 0 && (gate & awake) -> guard = 1 }
+		if
+		:: ql > 0 && state[q[0]] == racing && !isReserved[q[0]] ->
+			isReserved[q[0]] = 1;
+#ifndef MUTANT_PASSER_LEAVES_AWAKE
+			advance()
+#endif
+		:: else
+		fi;
+		guard = 0;
+		unpark()
+	:: true
+	fi
+}
+
+/* Sync.onChange */
 inline changed() {
 	if
 	:: atomic { (gate & (queued | awake)) == queued -> s = 1 }
 	:: atomic { (gate & (queued | awake)) != queued -> s = 0 }
 	fi;
-	settle()
+	settle();
+#ifndef FIFO
+	pass()
+#endif
 }
 
+/* Sync.admit */
 inline settle() {
 	if
 	:: s -> s = 0;
@@ -350,7 +376,7 @@ active proctype refuser() {
 
 /* The table of gates, and the invariants Q, A and C above advance. */
 #define MIRRORS (((gate & queued) != 0) == (ql > 0) && \
-	((gate & awake) != 0) == (ql > 0 && state[q[0]] == racing) && \
+	((gate & awake) != 0) == (ql > 0 && state[q[0]] == racing && !isReserved[q[0]]) && \
 	((gate & closed) != 0) == (ql > 0 && isReserved[q[0]]))
 
 active proctype invariants() {
