@@ -171,7 +171,10 @@ func contextsKeepNoTurn(s *suite) {
 			}
 			return false
 		}}
-		if !ends {
+		met := asked.done
+		if ends {
+			met = nil
+		} else {
 			ctx.refill(skipped + 1)
 		}
 		waiter := a.start(func(c *call) {
@@ -179,7 +182,7 @@ func contextsKeepNoTurn(s *suite) {
 				c.ok, c.err = true, s.l.UnlockContext(s.ctx)
 			}
 		})
-		s.mustWaitUnless(asked.done, waiter, s.l, 1)
+		s.mustWaitUnless(met, waiter, s.l, 1)
 		if ends {
 			ctx.refill(skipped + 1)
 			cancel()
@@ -187,6 +190,13 @@ func contextsKeepNoTurn(s *suite) {
 		}
 		called = ctx.refill(0) == 0
 		if !called { // the lock has called fewer methods
+			select {
+			case <-waiter.done:
+				if !ends {
+					s.Fatalf("LockContext returned (error %v) although another one holds the lock", waiter.err)
+				}
+			default:
+			}
 			asked = release()
 		}
 		s.await(asked, "UnlockContext")

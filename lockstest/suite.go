@@ -223,7 +223,8 @@ func (s *suite) mustWait(c *call, l locks.TryLocker, n int) {
 }
 
 // mustWaitUnless returns when c, a LockContext of l, waits, as one of n waiters, or when met is
-// closed. The other user releases the lock before it closes met.
+// closed. If met is not nil, c may return too, and a waiter that is counted must also be seen
+// blocked: it may be counted before it has called all methods of its context.
 func (s *suite) mustWaitUnless(met <-chan struct{}, c *call, l locks.TryLocker, n int) {
 	s.Helper()
 	var (
@@ -236,14 +237,15 @@ func (s *suite) mustWaitUnless(met <-chan struct{}, c *call, l locks.TryLocker, 
 		case <-met:
 			return
 		case <-c.done:
-			if met != nil { // whoever closes it released the lock before
+			if met != nil {
 				return
 			}
 			s.Fatalf("LockContext returned (error %v) although another one holds the lock", c.err)
 		default:
 		}
 		if s.cfg.Waiting != nil {
-			if s.cfg.Waiting(l) == n {
+			if s.cfg.Waiting(l) == n &&
+				(met == nil || blocked(c.p.id) || time.Since(start) >= 100*s.cfg.Settle) {
 				return
 			}
 			if time.Since(start) > s.cfg.Timeout {
