@@ -69,19 +69,21 @@ func TestTheFirstWaiterThatLeavesLetsTheNextOneLook(t *testing.T) {
 }
 
 func TestAWaiterThatLeavesAfterItWasWokenWakesTheNext(t *testing.T) {
-	var s Sync[permits]
-	s.Init(permits{}, 0, true)
-	first, second := waits(t, &s, 2), waits(t, &s, 3)
-	require.True(t, s.Release(3))
-	inOrder(t, &s)
-	require.Equal(t, racing, first.state)
-	require.Empty(t, second.Permits())
-	require.Equal(t, syncq.Ended, s.Leave(first))
-	require.Empty(t, first.Permits(), "it has taken the permit")
-	inOrder(t, &s)
-	unparked(t, second)
-	require.True(t, s.compete(second))
-	inOrder(t, &s)
+	synctest.Test(t, func(t *testing.T) { // where no time passes
+		var s Sync[permits]
+		s.Init(permits{}, 0, true)
+		first, second := waits(t, &s, 2), waits(t, &s, 3)
+		require.True(t, s.Release(3))
+		inOrder(t, &s)
+		require.Equal(t, racing, first.state)
+		require.Empty(t, second.Permits())
+		require.Equal(t, syncq.Ended, s.Leave(first))
+		require.Empty(t, first.Permits(), "it has taken the permit")
+		inOrder(t, &s)
+		unparked(t, second)
+		require.True(t, s.compete(second))
+		inOrder(t, &s)
+	})
 }
 
 func TestTheWordIsKeptForAWaiterThatHasLostEnoughRaces(t *testing.T) {

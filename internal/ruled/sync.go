@@ -93,7 +93,7 @@ func (s *Sync[R]) spin(arg uint64) bool {
 			return true
 		}
 		if s.gate.Load()&closed != 0 {
-			return false // and no spin, however long, would have succeeded
+			return false // which says nothing about how long a spin should be
 		}
 	}
 	s.failed.Failed()
@@ -160,8 +160,8 @@ func (s *Sync[R]) onChange() {
 
 // admit looks at the word for the first waiter, which sleeps.
 //
-// If admit admits a waiter for which the word is kept, it yields its processor (NonFair). Otherwise
-// the caller would go on until it wants the word again, and park. The admitted waiter's processor
+// If admit admits a waiter that sleeps and for which the word is kept, it yields its processor
+// (NonFair). Otherwise the caller would go on until it wants the word again, and park. The admitted waiter's processor
 // would meanwhile wake another processor for nothing.
 func (s *Sync[R]) admit() {
 	s.guard.Lock()

@@ -41,8 +41,8 @@ const BargedRounds = 64
 // Barges has the field barged and the mark crowded of a lock with a queue of its own.
 type Barges struct{ n, crowd mark }
 
-// Count counts another acquisition, and reports true once in so many rounds, a power of two. Only
-// holders call it. Of two calls at once, one may not count.
+// Count counts another acquisition past an awake waiter, or another release, and reports true once
+// in so many rounds, a power of two. Of two calls at once, one may not count.
 func (b *Barges) Count(rounds uint8) bool {
 	n := b.n.load() + 1
 	b.n.set(n)

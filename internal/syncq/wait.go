@@ -133,8 +133,8 @@ func (n *node) mirror() uint64 {
 
 // These bound barging. The lock is reserved for a first waiter that loses the race to bargers
 // MaxLost times, or has waited for MaxBarging (see overdue, LongQueue). The next release then hands
-// the lock to that waiter. For a waiter behind readers the lock is reserved at once. The queue of
-// rwlock.StampedLock has the same bounds.
+// the lock to that waiter. For a waiter behind readers the lock is reserved at once. The queues of
+// rwlock.StampedLock and of package ruled have the same bounds.
 const (
 	MaxBarging = time.Millisecond
 	MaxLost    = 16
