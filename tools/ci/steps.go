@@ -394,13 +394,7 @@ func races(ctx context.Context, j *job) error {
 	packages := slices.DeleteFunc(strings.Fields(listed), func(p string) bool {
 		return slices.ContainsFunc(core, func(c string) bool { return p == modulePath+strings.TrimPrefix(c, ".") })
 	})
-	args := []string{"-race", "-count=1"}
-	if !j.full {
-		// It searches all schedules of the package's tests, one goroutine at a time, which takes the
-		// race detector half a minute. The gate has it without the detector, on both Go releases.
-		args = append(args, "-skip=^TestTheTestsOfThisPackagePassWithTheTag$")
-	}
-	return j.goTest(ctx, ".", nil, append(args, packages...)...)
+	return j.goTest(ctx, ".", nil, append([]string{"-race", "-count=1"}, packages...)...)
 }
 
 // processors links each package once: with the race detector, that takes longer than most tests.
