@@ -39,7 +39,7 @@ func barge(t *testing.T, l *StampedLock, n int) {
 func TestAStampedLockIsReservedForAnAwakeWriterThatGetsNoProcessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, n := wokenLate(t, syncq.MaxBarging)
-		barge(t, l, bargedRounds-1)
+		barge(t, l, syncq.BargedRounds-1)
 		held := l.spinWrite()
 		require.True(t, StampedReserved(l))
 		l.UnlockWrite(held)
@@ -53,7 +53,7 @@ func TestAStampedLockIsReservedForAnAwakeWriterThatGetsNoProcessor(t *testing.T)
 func TestAReservedStampedWriterThatRunsLateWaitsForTheBarger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, n := wokenLate(t, syncq.MaxBarging)
-		barge(t, l, bargedRounds-1)
+		barge(t, l, syncq.BargedRounds-1)
 		held := l.spinWrite()
 		require.Zero(t, asks(t, l, n))
 		require.True(t, StampedReserved(l))
@@ -66,7 +66,7 @@ func TestAReservedStampedWriterThatRunsLateWaitsForTheBarger(t *testing.T) {
 func TestAReservedStampedWriterThatGivesUpKeepsNobodyOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, n := wokenLate(t, syncq.MaxBarging)
-		barge(t, l, bargedRounds)
+		barge(t, l, syncq.BargedRounds)
 		st, over := l.look(n, true)
 		require.True(t, over)
 		require.Zero(t, st)
@@ -78,7 +78,7 @@ func TestAReservedStampedWriterThatGivesUpKeepsNobodyOut(t *testing.T) {
 func TestAStampedLockIsNotReservedForAShortWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, n := wokenLate(t, syncq.MaxBarging-1)
-		barge(t, l, 2*bargedRounds)
+		barge(t, l, 2*syncq.BargedRounds)
 		require.False(t, StampedReserved(l))
 		l.UnlockWrite(asks(t, l, n))
 	})
@@ -90,10 +90,10 @@ func TestALongQueueMakesStampedWritersOverdueLater(t *testing.T) {
 		for range syncq.LongQueue {
 			waits(l, true)
 		}
-		barge(t, l, bargedRounds)
+		barge(t, l, syncq.BargedRounds)
 		require.False(t, StampedReserved(l))
 		time.Sleep(syncq.MaxBarging)
-		barge(t, l, bargedRounds)
+		barge(t, l, syncq.BargedRounds)
 		require.True(t, StampedReserved(l))
 		require.True(t, n.reserved)
 	})
@@ -103,7 +103,7 @@ func TestAStampedBargerDoesNotWaitForTheGuard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, n := wokenLate(t, syncq.MaxBarging)
 		l.guard.Lock()
-		barge(t, l, bargedRounds)
+		barge(t, l, syncq.BargedRounds)
 		l.guard.Unlock()
 		require.False(t, n.reserved)
 		l.UnlockWrite(asks(t, l, n))
@@ -148,7 +148,7 @@ func TestAStampedLockIsNotReservedForAReadersShortWait(t *testing.T) {
 		reader, writer := waits(&l, false), waits(&l, true)
 		l.UnlockWrite(held)
 		require.True(t, reader.woken)
-		barge(t, &l, 2*bargedRounds)
+		barge(t, &l, 2*syncq.BargedRounds)
 		require.False(t, StampedReserved(&l))
 		l.UnlockRead(asks(t, &l, reader))
 		l.UnlockWrite(asks(t, &l, writer))

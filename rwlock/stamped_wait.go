@@ -193,13 +193,13 @@ func (l *StampedLock) patience(n *stampedWaiter) time.Duration {
 // countBarger follows each write hold that spinWrite takes past waiters. The word was free, so the
 // first waiter is awake. Goroutines can pass the lock to each other without ever finding it held.
 // The first waiter loses no race meanwhile, because it gets a processor only when Go ends a time
-// slice. So one in bargedRounds such holds looks whether the first waiter is a writer that is
+// slice. So one in syncq.BargedRounds such holds looks whether the first waiter is a writer that is
 // overdue, and reserves the lock for that writer. Package syncq has the same bound (Barged).
 //
 // Other goroutines may change the word meanwhile. But the first waiter stays woken while the guard
 // is held, and reserved is legal in all words of the table with a first waiter that was woken.
 func (l *StampedLock) countBarger() {
-	if !l.barges.Count(bargedRounds) || !l.guard.TryLock() {
+	if !l.barges.Count(syncq.BargedRounds) || !l.guard.TryLock() {
 		return
 	}
 	defer l.guard.Unlock()
@@ -215,8 +215,8 @@ func (l *StampedLock) countBarger() {
 //
 // A writer that won its race calls it for the next waiter. So all overdue writers get the lock one
 // after the other, and then nobody is overdue for a while. With a reservation by bargers only, each
-// waiter needed bargedRounds of them, and an acquisition by 64 goroutines took 1.6 times as long
-// (Go 1.26.8).
+// waiter needed syncq.BargedRounds of them, and an acquisition by 64 goroutines took 1.6 times as
+// long (Go 1.26.8).
 func (l *StampedLock) reserveOverdue() bool {
 	n := l.head
 	if n == nil || n.reserved || !n.write || time.Since(n.since) < l.patience(n) {
@@ -226,10 +226,6 @@ func (l *StampedLock) reserveOverdue() bool {
 	l.overdue++
 	return true
 }
-
-// bargedRounds is how many write holds past an awake waiter come before a look at the clock, which
-// takes as long as several of them.
-const bargedRounds = 64
 
 // settle makes the word agree with the list, and admits the front if the word is available to it.
 // Each change of the list requires it. The guard is held. The caller must unpark the returned
@@ -434,13 +430,13 @@ func (l *StampedLock) count(n *stampedWaiter, by int32) {
 	}
 }
 
-// A spin for a read hold looks at the word readRounds times, spinPause pauses apart: some 200 ns in
-// all, about one hand-off. A spin for a write hold takes four times as long, for the reasons that
-// internal/syncq gives. With 64 writers an acquisition takes 0.7 times what it takes with 4 rounds.
+// A spin for a read hold looks at the word readRounds times, syncq.SpinPause pauses apart: some
+// 200 ns in all, about one hand-off. A spin for a write hold takes four times as long, for the
+// reasons that internal/syncq gives. With 64 writers an acquisition takes 0.7 times what it takes
+// with 4 rounds.
 const (
 	readRounds  = 4
 	writeRounds = 16
-	spinPause   = 2
 )
 
 // spins is true if a holder can run while another goroutine spins.
@@ -456,7 +452,7 @@ func (l *StampedLock) spinWrite() Stamp {
 		if st != 0 || !l.worthSpinning() {
 			break
 		}
-		pause.Pause(spinPause)
+		pause.Pause(syncq.SpinPause)
 		st = l.acquireWrite(reserved)
 	}
 	return st
@@ -478,7 +474,7 @@ func (l *StampedLock) spinRead() Stamp {
 		if st != 0 || !spins || l.state.Load()&pending != 0 {
 			break
 		}
-		pause.Pause(spinPause)
+		pause.Pause(syncq.SpinPause)
 		st = l.acquireRead(pending)
 	}
 	return st
