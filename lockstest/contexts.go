@@ -151,9 +151,9 @@ func contextsKeepNoTurn(s *suite) {
 	require.NoError(s, err, "TryLockContext")
 	a.mustUnlock(s.l)
 
-	// wait waits with a context whose method releases the lock and lets another user have it. The
-	// method is the one called after skipped others: either of all that the caller calls, or, if
-	// ends, of those that it calls once its context has ended. wait reports whether there was one.
+	// wait waits with a context. One call of its methods releases the lock and lets another user
+	// have it: the call that comes after skipped others. If ends, the calls count once the context
+	// has ended, otherwise from the beginning. wait reports whether there were so many calls.
 	wait := func(skipped int, ends bool) (called bool) {
 		holder.mustLock(s.x)
 		parent, cancel := context.WithCancel(s.ctx)

@@ -223,8 +223,8 @@ func (s *suite) mustWait(c *call, l locks.TryLocker, n int) {
 }
 
 // mustWaitUnless returns when c, a LockContext of l, waits, as one of n waiters, or when met is
-// closed. If met is not nil, c may return too, and a waiter that is counted must also be seen
-// blocked: it may be counted before it has called all methods of its context.
+// closed. If met is not nil, c may return too. A waiter that is counted must then also be seen
+// blocked, because it may be counted before it has called all methods of its context.
 func (s *suite) mustWaitUnless(met <-chan struct{}, c *call, l locks.TryLocker, n int) {
 	s.Helper()
 	var (

@@ -52,12 +52,14 @@ type Sync[R Rules] struct {
 // New returns a Sync with these rules, with a first word, and with a policy.
 //
 // Under locks.FIFO, waiters are admitted in the order of their arrival, and nobody overtakes a
-// waiter. Under locks.NonFair, a goroutine that the rules admit overtakes the waiters. One that they
-// refuse asks again for up to a microsecond before it waits. A release wakes the first waiter, which
-// races for the word. The word is kept for a first waiter that has lost 16 races, or has waited too
-// long when a release looks: for a millisecond, and for one more for each 128 waiters. Each release
-// looks at a waiter that sleeps, and one in 64 at a waiter that is awake. From then on no goroutine
-// overtakes the waiter.
+// waiter.
+//
+// Under locks.NonFair, a goroutine that the rules admit overtakes the waiters. A goroutine that
+// they refuse asks again for up to a microsecond before it waits. A release wakes the first waiter,
+// which races for the word. The word is kept for a first waiter that has lost 16 races, or is
+// overdue when a release looks. From then on no goroutine overtakes the waiter. A waiter is overdue
+// after a millisecond, and one more for each 128 waiters. Each release looks at a waiter that
+// sleeps, and one release in 64 at a waiter that is awake.
 func New[R Rules](rules R, word uint64, policy locks.Policy) *Sync[R] {
 	s := new(Sync[R])
 	s.s.Init(rules, word, policy != locks.FIFO)

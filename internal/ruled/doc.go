@@ -56,8 +56,8 @@
 //
 // A pass that reserves the word clears awake while the first waiter is awake, and calls advance,
 // which looks at the word. So a release that saw awake comes before that look, and each later one
-// calls advance. Whether the waiter runs before such a release or after it, no unpark is needed: it
-// finds in compete that it is granted, or parks, still reserved.
+// calls advance. A release that admits the awake waiter sends no unpark: the waiter finds in
+// compete that it is granted. A waiter that runs before such a release parks, still reserved.
 //
 // Each step out of the state waiting is made with the guard held, and has one unpark. Each park
 // takes one unpark. A waiter whose limit ends after such a step takes the unpark all the same. The

@@ -10,8 +10,8 @@ import (
 	"github.com/jucgo/locks/internal/syncq"
 )
 
-// wokenLate returns a NonFair word of two free permits whose first waiter, for both, was woken d ago,
-// and has had no processor yet.
+// wokenLate returns a NonFair word of two free permits. Its first waiter wants both, was woken d
+// ago, and has had no processor yet.
 func wokenLate(t *testing.T, d time.Duration) (s *Sync[permits], first *Node) {
 	t.Helper()
 	s = new(Sync[permits])

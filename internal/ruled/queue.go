@@ -74,8 +74,8 @@ func (n *Node) Outcome() syncq.Outcome { return outcomes[n.state] }
 
 var outcomes = [...]syncq.Outcome{waiting: syncq.Ended, granted: syncq.Acquired, refused: syncq.Refused}
 
-// overdue reports whether the word is to be kept for n, the first waiter, by now (NonFair). The wait
-// counts from n's arrival, so that all overdue waiters are admitted one after the other, and then
+// overdue reports whether the word is to be kept for n, the first waiter, by now (NonFair). The
+// wait counts from n's arrival. So all overdue waiters are admitted one after the other, and then
 // nobody is overdue for a while. The guard is held.
 func (s *Sync[R]) overdue(n *Node) bool {
 	patience := syncq.MaxBarging * time.Duration(1+s.queue.len/syncq.LongQueue)

@@ -161,8 +161,8 @@ func (s *Sync[R]) onChange() {
 // admit looks at the word for the first waiter, which sleeps.
 //
 // If admit admits a waiter that sleeps and for which the word is kept, it yields its processor
-// (NonFair). Otherwise the caller would go on until it wants the word again, and park. The admitted waiter's processor
-// would meanwhile wake another processor for nothing.
+// (NonFair). Otherwise the caller would go on until it wants the word again, and park. The admitted
+// waiter's processor would meanwhile wake another processor for nothing.
 func (s *Sync[R]) admit() {
 	s.guard.Lock()
 	wake := s.advance()

@@ -304,7 +304,7 @@ func forced(t *testing.T, url string) {
 }
 
 func stoppedBeyondTheLease(t *testing.T, url string) {
-	// A third of the lease is between SIGTERM and SIGKILL. A busy machine once needed 4 s of it.
+	// A third of the lease is between SIGTERM and SIGKILL. A busy machine once needed over 4 s.
 	holder := hold(t, url, "up stopped", "run", "-name", "stopped", "-ttl", "30s", "--", "sh", "-c", traps)
 	holder.signal(syscall.SIGSTOP)
 	// A process that is stopped inside of a transaction has the whole file of SQLite.
